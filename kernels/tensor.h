@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Element types, and the weight matrix, which is opaque to all but the table that packed it.
+ */
+#ifndef CAKE_KERNELS_TENSOR_H
+#define CAKE_KERNELS_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum cake_dtype { CAKE_F32, CAKE_BF16, CAKE_F16, CAKE_N_DTYPE } cake_dtype;
+
+size_t cake_dtype_bytes(cake_dtype dtype);
+const char *cake_dtype_name(cake_dtype dtype); /* "f32", "bf16", "f16" */
+
+float cake_bf16_to_f32(uint16_t bits);
+uint16_t cake_bf16_from_f32(float value); /* round to nearest even; NaN stays NaN */
+float cake_f16_to_f32(uint16_t bits);
+uint16_t cake_f16_from_f32(float value);
+
+/* y = x W^T with W [n_out, n_in], as transformers stores the weight of a Linear. */
+typedef struct cake_weight {
+    void *data; /* packed; borrowed from the arena that the model opened for it */
+    int n_out, n_in;
+    cake_dtype dtype;
+} cake_weight;
+
+#endif

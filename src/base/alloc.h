@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Small memory (structs, strings, vectors). Running out of it ends the run with a message: what is finished is
+ * on disk, and no caller could do better. Weights, caches and buffers of the hot loop come from base/arena.h,
+ * which plans before it takes and returns cake_err.
+ */
+#ifndef CAKE_BASE_ALLOC_H
+#define CAKE_BASE_ALLOC_H
+
+#include <stddef.h>
+
+void *cake_alloc(size_t count, size_t size); /* zeroed; count * size is checked; never NULL; free() it */
+void *cake_grow(void *memory, size_t count, size_t size); /* realloc; new bytes are not zeroed; never NULL */
+char *cake_copy(const char *text, size_t len);            /* NUL-terminated copy of len bytes, owned */
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+size_t cake_arena_round(size_t bytes)
+{
+    return (bytes + CAKE_ALIGN - 1) / CAKE_ALIGN * CAKE_ALIGN;
+}
+
+cake_err cake_arena_open(cake_arena *arena, const char *what, size_t size)
+{
+    void *base = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return cake_fail("memory", "%s: %zu bytes are not to be had: %s", what, size, strerror(errno));
+    madvise(base, size, MADV_HUGEPAGE); /* a wish, not a need */
+    *arena = (cake_arena){.base = base, .size = size};
+    return CAKE_OK;
+}
+
+void *cake_arena_take(cake_arena *arena, size_t bytes)
+{
+    size_t rounded = cake_arena_round(bytes);
+    CAKE_ASSERT(rounded >= bytes && rounded <= arena->size - arena->used);
+    void *piece = arena->base + arena->used;
+    arena->used += rounded;
+    return piece;
+}
+
+void cake_arena_close(cake_arena *arena)
+{
+    if (arena->base)
+        munmap(arena->base, arena->size ? arena->size : 1);
+    *arena = (cake_arena){0};
+}

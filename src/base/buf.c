@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/err.h"
+
+/* Room for `more` bytes and a NUL behind len. */
+static void reserve(cake_buf *buf, size_t more)
+{
+    if (more < buf->cap - buf->len)
+        return;
+    size_t cap = buf->cap ? buf->cap : 64;
+    while (cap - buf->len <= more)
+        cap *= 2;
+    buf->data = cake_grow(buf->data, cap, 1);
+    buf->cap = cap;
+}
+
+void cake_buf_add(cake_buf *buf, const void *bytes, size_t len)
+{
+    reserve(buf, len);
+    if (len)
+        memcpy(buf->data + buf->len, bytes, len);
+    buf->len += len;
+    buf->data[buf->len] = 0;
+}
+
+void cake_buf_adds(cake_buf *buf, const char *text)
+{
+    cake_buf_add(buf, text, strlen(text));
+}
+
+void cake_buf_addc(cake_buf *buf, char c)
+{
+    cake_buf_add(buf, &c, 1);
+}
+
+void cake_buf_addf(cake_buf *buf, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    cake_buf_addv(buf, fmt, args);
+    va_end(args);
+}
+
+void cake_buf_addv(cake_buf *buf, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, fmt, args);
+    CAKE_ASSERT(len >= 0);
+    reserve(buf, (size_t)len);
+    vsnprintf(buf->data + buf->len, (size_t)len + 1, fmt, again);
+    va_end(again);
+    buf->len += (size_t)len;
+}
+
+void cake_buf_cut(cake_buf *buf, size_t len)
+{
+    if (len < buf->len) {
+        buf->len = len;
+        buf->data[len] = 0;
+    }
+}
+
+void cake_buf_free(cake_buf *buf)
+{
+    free(buf->data);
+    *buf = (cake_buf){0};
+}
+
+void cake_ids_add(cake_ids *ids, int32_t id)
+{
+    if (ids->len == ids->cap) {
+        ids->cap = ids->cap ? 2 * ids->cap : 32;
+        ids->id = cake_grow(ids->id, ids->cap, sizeof *ids->id);
+    }
+    ids->id[ids->len++] = id;
+}
+
+void cake_ids_free(cake_ids *ids)
+{
+    free(ids->id);
+    *ids = (cake_ids){0};
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A growing byte string. A cake_buf of zeros is empty and valid. data is NUL-terminated after every call but
+ * may hold NULs itself; it is NULL only while nothing was ever added.
+ */
+#ifndef CAKE_BASE_BUF_H
+#define CAKE_BASE_BUF_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct cake_buf {
+    char *data;
+    size_t len, cap;
+} cake_buf;
+
+void cake_buf_add(cake_buf *buf, const void *bytes, size_t len);
+void cake_buf_adds(cake_buf *buf, const char *text);
+void cake_buf_addc(cake_buf *buf, char c);
+void cake_buf_addf(cake_buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cake_buf_addv(cake_buf *buf, const char *fmt, va_list args);
+void cake_buf_cut(cake_buf *buf, size_t len); /* shortens to len; keeps the memory */
+void cake_buf_free(cake_buf *buf);            /* back to zeros */
+
+/* A growing list of token ids, with the same rules. */
+typedef struct cake_ids {
+    int32_t *id;
+    size_t len, cap;
+} cake_ids;
+
+void cake_ids_add(cake_ids *ids, int32_t id);
+void cake_ids_free(cake_ids *ids);
+
+#endif

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CAKE_BASE_CLOCK_H
+#define CAKE_BASE_CLOCK_H
+
+double cake_clock_now(void); /* seconds, monotonic; only differences mean something */
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/utf8.h"
+
+static void (*last_words)(void);
+
+cake_err cake_fault_set(cake_fault *fault, const char *param, const char *fmt, ...)
+{
+    fault->status = 400;
+    snprintf(fault->param, sizeof fault->param, "%s", param ? param : "");
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(fault->message, sizeof fault->message, fmt, args);
+    va_end(args);
+    fault->message[cake_utf8_check(fault->message, strlen(fault->message))] = 0;
+    fault->param[cake_utf8_check(fault->param, strlen(fault->param))] = 0;
+    return CAKE_ERR_REQUEST;
+}
+
+static void say(const char *topic, const char *fmt, va_list args)
+{
+    cake_buf text = {0};
+    cake_buf_addv(&text, fmt, args);
+    cake_log(CAKE_ERROR, topic, "%s", text.data);
+    cake_buf_free(&text);
+}
+
+cake_err cake_fail(const char *topic, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say(topic, fmt, args);
+    va_end(args);
+    return CAKE_ERR_FATAL;
+}
+
+cake_err cake_fail_usage(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say("usage", fmt, args);
+    va_end(args);
+    return CAKE_ERR_USAGE;
+}
+
+void cake_die(const char *fmt, ...)
+{
+    char text[512]; /* memory may be what ran out */
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    fprintf(stderr, "cake-mpi: error: %s\n", text);
+    if (last_words)
+        last_words();
+    abort();
+}
+
+void cake_die_with(void (*words)(void))
+{
+    last_words = words;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+/* A cake_json is jansson's own node under another name. */
+static const json_t *node_of(const cake_json *node)
+{
+    return (const json_t *)node;
+}
+
+cake_err cake_json_parse(const char *text, size_t len, cake_json **out, cake_fault *fault)
+{
+    size_t bad = cake_utf8_check(text, len);
+    if (bad < len)
+        return cake_fault_set(fault, NULL, "invalid UTF-8 at byte %zu: 0x%02X", bad,
+                              (unsigned char)text[bad]);
+    json_error_t error;
+    json_t *root = json_loadb(text, len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+    if (!root)
+        return cake_fault_set(fault, NULL, "invalid JSON at byte %d: %s",
+                              error.position < 0 ? 0 : error.position, error.text);
+    *out = (cake_json *)root;
+    return CAKE_OK;
+}
+
+/* Reads all of f into text. */
+static cake_err slurp(const char *topic, const char *path, FILE *f, cake_buf *text)
+{
+    char chunk[1 << 16];
+    size_t n;
+    while ((n = fread(chunk, 1, sizeof chunk, f)) > 0)
+        cake_buf_add(text, chunk, n);
+    if (ferror(f))
+        return cake_fail(topic, "%s: cannot be read: %s", path, strerror(errno));
+    return CAKE_OK;
+}
+
+cake_err cake_json_load(const char *topic, const char *path, bool optional, cake_json **out)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f && optional && errno == ENOENT)
+        return CAKE_END;
+    if (!f)
+        return cake_fail(topic, "%s: cannot be opened: %s", path, strerror(errno));
+    cake_buf text = {0};
+    cake_err err = slurp(topic, path, f, &text);
+    fclose(f);
+    cake_fault fault;
+    if (!err && cake_json_parse(text.data ? text.data : "", text.len, out, &fault))
+        err = cake_fail(topic, "%s: %s", path, fault.message);
+    cake_buf_free(&text);
+    return err;
+}
+
+void cake_json_free(cake_json *root)
+{
+    json_decref((json_t *)root);
+}
+
+cake_json_type cake_json_kind(const cake_json *node)
+{
+    if (!node)
+        return CAKE_JSON_ABSENT;
+    switch (json_typeof(node_of(node))) {
+    case JSON_OBJECT:
+        return CAKE_JSON_OBJECT;
+    case JSON_ARRAY:
+        return CAKE_JSON_ARRAY;
+    case JSON_STRING:
+        return CAKE_JSON_STRING;
+    case JSON_INTEGER:
+        return CAKE_JSON_INT;
+    case JSON_REAL:
+        return CAKE_JSON_REAL;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return CAKE_JSON_BOOL;
+    default:
+        return CAKE_JSON_NULL;
+    }
+}
+
+const char *cake_json_kind_name(const cake_json *node)
+{
+    static const char *const name[] = {"nothing",  "null",     "a boolean", "an integer",
+                                       "a number", "a string", "an array",  "an object"};
+    return name[cake_json_kind(node)];
+}
+
+bool cake_json_is_number(const cake_json *node)
+{
+    return node && json_is_number(node_of(node));
+}
+
+const cake_json *cake_json_get(const cake_json *object, const char *key)
+{
+    return (const cake_json *)json_object_get(node_of(object), key);
+}
+
+const cake_json *cake_json_at(const cake_json *array, size_t i)
+{
+    return (const cake_json *)json_array_get(node_of(array), i);
+}
+
+size_t cake_json_size(const cake_json *node)
+{
+    return json_is_object(node_of(node)) ? json_object_size(node_of(node)) : json_array_size(node_of(node));
+}
+
+const char *cake_json_text(const cake_json *string, size_t *len)
+{
+    if (len)
+        *len = json_string_length(node_of(string));
+    return json_string_value(node_of(string));
+}
+
+int64_t cake_json_int(const cake_json *node, int64_t otherwise)
+{
+    return json_is_integer(node_of(node)) ? json_integer_value(node_of(node)) : otherwise;
+}
+
+double cake_json_real(const cake_json *node, double otherwise)
+{
+    return json_is_number(node_of(node)) ? json_number_value(node_of(node)) : otherwise;
+}
+
+bool cake_json_bool(const cake_json *node, bool otherwise)
+{
+    return json_is_boolean(node_of(node)) ? json_is_true(node_of(node)) : otherwise;
+}
+
+void *cake_json_first(const cake_json *object)
+{
+    return json_object_iter((json_t *)(uintptr_t)object);
+}
+
+void *cake_json_next(const cake_json *object, void *it)
+{
+    return json_object_iter_next((json_t *)(uintptr_t)object, it);
+}
+
+const char *cake_json_key(void *it, size_t *len)
+{
+    const char *key = json_object_iter_key(it);
+    if (len)
+        *len = strlen(key); /* jansson allows no NUL in a key */
+    return key;
+}
+
+const cake_json *cake_json_value(void *it)
+{
+    return (const cake_json *)json_object_iter_value(it);
+}
+
+void cake_json_add_text(cake_buf *buf, const char *text, size_t len)
+{
+    cake_buf_addc(buf, '"');
+    for (size_t i = 0, n; i < len; i += n) {
+        size_t plain = i;
+        while (plain < len && (unsigned char)text[plain] >= 0x20 && (unsigned char)text[plain] < 0x7F &&
+               text[plain] != '"' && text[plain] != '\\')
+            plain++;
+        if ((n = plain - i) > 0) {
+            cake_buf_add(buf, text + i, n);
+            continue;
+        }
+        const char *escape = strchr("\"\\\b\f\n\r\t", text[i]);
+        n = 1;
+        if (escape && *escape)
+            cake_buf_addf(buf, "\\%c", "\"\\bfnrt"[escape - "\"\\\b\f\n\r\t"]);
+        else if ((unsigned char)text[i] < 0x20)
+            cake_buf_addf(buf, "\\u%04x", (unsigned char)text[i]);
+        else if ((n = (size_t)cake_utf8_next(text + i, len - i, NULL)) > 0)
+            cake_buf_add(buf, text + i, n);
+        else
+            cake_buf_adds(buf, "\xEF\xBF\xBD"), n = 1;
+    }
+    cake_buf_addc(buf, '"');
+}
+
+void cake_json_add_real(cake_buf *buf, double value)
+{
+    char text[32];
+    if (!isfinite(value)) {
+        cake_buf_adds(buf, "null");
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    cake_buf_adds(buf, text);
+    if (!strpbrk(text, ".e"))
+        cake_buf_adds(buf, ".0");
+}
+
+static int add_chunk(const char *chunk, size_t size, void *buf)
+{
+    cake_buf_add(buf, chunk, size);
+    return 0;
+}
+
+void cake_json_add_node(cake_buf *buf, const cake_json *node)
+{
+    json_dump_callback(node_of(node), add_chunk, buf, JSON_COMPACT | JSON_ENCODE_ANY);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/params.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+#define INTEGER(field, least, most)                                                                          \
+    {                                                                                                        \
+#field, offsetof(cake_params, field), false, least, most, false                                      \
+    }
+
+const cake_params_field cake_params_fields[] = {
+    INTEGER(max_tokens, 1, INT32_MAX),
+    INTEGER(top_k, -1, INT32_MAX),
+    INTEGER(seed, -9223372036854775808.0, 9223372036854774784.0),
+    INTEGER(ignore_eos, 0, 1),
+    INTEGER(logprobs, 0, 20),
+    INTEGER(return_token_ids, 0, 1),
+    {"temperature", offsetof(cake_params, temperature), true, 0, 2, false},
+    {"top_p", offsetof(cake_params, top_p), true, 0, 1, true},
+    {0},
+};
+
+cake_params cake_params_unset(void)
+{
+    cake_params params = {.n_stop = -1};
+    for (const cake_params_field *f = cake_params_fields; f->name; f++) {
+        if (f->real)
+            *(double *)((char *)&params + f->offset) = NAN;
+        else
+            *(int64_t *)((char *)&params + f->offset) = CAKE_UNSET;
+    }
+    return params;
+}
+
+void cake_params_merge(cake_params *params, const cake_params *over)
+{
+    for (const cake_params_field *f = cake_params_fields; f->name; f++) {
+        void *into = (char *)params + f->offset;
+        const void *from = (const char *)over + f->offset;
+        if (f->real && isnan(*(double *)into))
+            memcpy(into, from, sizeof(double));
+        else if (!f->real && *(int64_t *)into == CAKE_UNSET)
+            memcpy(into, from, sizeof(int64_t));
+    }
+    if (params->n_stop < 0 && over->n_stop >= 0) {
+        params->n_stop = over->n_stop;
+        for (int i = 0; i < over->n_stop; i++)
+            params->stop[i] = cake_copy(over->stop[i], strlen(over->stop[i]));
+    }
+}
+
+void cake_params_free(cake_params *params)
+{
+    for (int i = 0; i < params->n_stop; i++)
+        free(params->stop[i]);
+    params->n_stop = -1;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How one request wants to be answered. Four places fill it, later ones giving way to earlier ones: the request,
+ * the command line, generation_config.json, the defaults of the interface. A field nobody set yet is "unset"
+ * (NaN for reals, CAKE_UNSET for integers), so that merging is one loop over cake_params_fields.
+ */
+#ifndef CAKE_BASE_PARAMS_H
+#define CAKE_BASE_PARAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The shape of a request's line, and so of its answer's. */
+typedef enum cake_form {
+    CAKE_FORM_SIMPLE,          /* an object with prompt or messages; also lines of .txt files and -p */
+    CAKE_FORM_BATCH_CHAT,      /* OpenAI batch, /v1/chat/completions */
+    CAKE_FORM_BATCH_COMPLETION /* OpenAI batch, /v1/completions */
+} cake_form;
+
+#define CAKE_UNSET    INT64_MIN
+#define CAKE_MAX_STOP 16
+
+typedef struct cake_params {
+    int64_t max_tokens;        /* >= 1; unset: what the context holds */
+    int64_t top_k;             /* 0 and -1: off */
+    int64_t seed;              /* unset: keyed by the job's seed and the request */
+    int64_t ignore_eos;        /* 0 or 1 */
+    int64_t logprobs;          /* how many alternatives, 0 to 20; unset: no logprobs at all */
+    int64_t return_token_ids;  /* 0 or 1 */
+    double temperature;        /* 0 to 2; 0: greedy */
+    double top_p;              /* in (0, 1] */
+    int n_stop;                /* -1: unset */
+    char *stop[CAKE_MAX_STOP]; /* owned, NUL-terminated, not empty */
+} cake_params;
+
+typedef struct cake_params_field {
+    const char *name; /* as in a request */
+    size_t offset;    /* of the int64_t or double */
+    bool real;
+    double least, most; /* inclusive */
+    bool above_least;   /* least itself is not allowed */
+} cake_params_field;
+
+extern const cake_params_field cake_params_fields[]; /* ends with a NULL name; stop is not among them */
+
+cake_params cake_params_unset(void);
+/* Every field of *params that is unset takes over's value; stop strings are copied. */
+void cake_params_merge(cake_params *params, const cake_params *over);
+void cake_params_free(cake_params *params); /* the stop strings */
+
+#endif

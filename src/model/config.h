@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config.json and generation_config.json become checked numbers. Both generations of the file are read:
+ * rope_theta, rope_scaling, torch_dtype, and rope_parameters, dtype as transformers 5 writes them.
+ */
+#ifndef CAKE_MODEL_CONFIG_H
+#define CAKE_MODEL_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/params.h"
+#include "kernels/tensor.h"
+#include "model/arch.h"
+
+#define CAKE_MAX_EOS 16
+
+typedef enum cake_rope_kind { CAKE_ROPE_DEFAULT, CAKE_ROPE_LINEAR, CAKE_ROPE_LLAMA3 } cake_rope_kind;
+
+typedef struct cake_rope {
+    cake_rope_kind kind;
+    double theta;
+    double factor;              /* linear, llama3 */
+    double low_freq, high_freq; /* llama3 */
+    int original_context;       /* llama3 */
+} cake_rope;
+
+typedef struct cake_config {
+    const cake_arch *arch;
+    int dim, n_layer, n_head, n_kv, head_dim, n_ff, n_vocab;
+    int context; /* max_position_embeddings */
+    float norm_eps;
+    bool tied; /* the head is the embedding */
+    bool qkv_bias, o_bias, mlp_bias;
+    cake_rope rope;
+    cake_dtype dtype; /* of the file, where config.json says it; for dummy weights */
+
+    int32_t eos[CAKE_MAX_EOS]; /* generation_config.json, else config.json */
+    int n_eos;
+    cake_params defaults; /* generation_config.json's sampling, do_sample: false as temperature 0 */
+} cake_config;
+
+/* Reads dir/config.json and, if present, dir/generation_config.json. Failures are said with file and field. */
+cake_err cake_config_load(const char *dir, cake_config *config);
+/* The same from parsed documents (fuzzing); generation may be NULL. path names the directory in messages. */
+struct cake_json;
+cake_err cake_config_read(const struct cake_json *doc, const struct cake_json *generation, const char *dir,
+                          cake_config *config);
+
+/* Rotary frequencies: freq [head_dim / 2], radians per position (llama3 as in transformers'
+ * modeling_rope_utils.py). */
+void cake_config_rope(const cake_config *config, double *freq);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A model directory becomes weights that kernels can read. Opening reads config and tensor headers and checks
+ * every shape, so that all trouble comes before the first large read; loading reads this rank's tensors only,
+ * by large positioned reads, and packs them on the way.
+ */
+#ifndef CAKE_MODEL_MODEL_H
+#define CAKE_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "kernels/kernels.h"
+#include "model/config.h"
+
+typedef struct cake_model cake_model;
+
+typedef struct cake_model_options {
+    bool dummy; /* seeded weights in place of files */
+    uint64_t dummy_seed;
+} cake_model_options;
+
+/* What a rank holds: layers [first, first + count) in each of n ranges, embedding, head. */
+typedef struct cake_range {
+    int first, count;
+} cake_range;
+
+typedef struct cake_share {
+    const cake_range *range;
+    int n_range;
+    bool embed; /* the embedding rows (packed as the head when tied) */
+    bool head;  /* the final norm and the LM head */
+} cake_share;
+
+/* A weight with data NULL, and a NULL vector, is one that the layer does not have. */
+typedef struct cake_layer_weights {
+    const float *attn_norm, *mlp_norm; /* [dim] */
+    cake_weight q, k, v, o; /* [n_head * head_dim, dim] [n_kv * head_dim, dim] x2 [dim, n_head * head_dim] */
+    const float *q_bias, *k_bias, *v_bias, *o_bias;
+    const float *q_norm, *k_norm; /* [head_dim] */
+    cake_weight gate, up, down;   /* [n_ff, dim] x2, [dim, n_ff] */
+    const float *gate_bias, *up_bias, *down_bias;
+} cake_layer_weights;
+
+/* Owned by the caller: cake_model_close. Says what is wrong with file, tensor, byte offset. */
+cake_err cake_model_open(const char *dir, const cake_model_options *options, cake_model **out);
+void cake_model_close(cake_model *model);
+
+const cake_config *cake_model_config(const cake_model *model);
+/* Most common dtype of the matrices: decides the cache's precision. */
+cake_dtype cake_model_dtype(const cake_model *model);
+int64_t cake_model_parameters(const cake_model *model);
+/* Bytes of memory that the share takes when packed by these kernels: what load will take, to the byte. */
+size_t cake_model_bytes(const cake_model *model, const cake_share *share, const cake_kernels *kernels);
+
+cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels);
+int64_t cake_model_bytes_read(const cake_model *model); /* from files, by load */
+
+/* Borrowed; only what the share named is there. */
+const cake_layer_weights *cake_model_layer(const cake_model *model, int layer);
+const cake_weight *cake_model_embedding(const cake_model *model); /* [n_vocab, dim] */
+const cake_weight *cake_model_head(const cake_model *model);      /* [n_vocab, dim]; the embedding if tied */
+const float *cake_model_final_norm(const cake_model *model);      /* [dim] */
+
+#endif

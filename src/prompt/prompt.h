@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A file becomes requests, one at a time, in order, in memory that does not grow with the file.
+ */
+#ifndef CAKE_PROMPT_PROMPT_H
+#define CAKE_PROMPT_PROMPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/params.h"
+
+/* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and ids
+ * is the prompt. Everything is owned by the request; cake_request_free. */
+typedef struct cake_request {
+    int64_t index; /* of the line among the requests of the input, from 0 */
+    cake_form form;
+    char *id;    /* the id (custom_id) as JSON text ("\"a\"", "7"); NULL: none given */
+    char *model; /* what the request called the model; NULL */
+
+    cake_json *root;           /* the parsed line, or NULL */
+    const cake_json *messages; /* borrowed from root */
+    const cake_json *tools, *kwargs;
+    bool add_generation_prompt, continue_final_message;
+    char *text; /* [text_len] prompt as text */
+    size_t text_len;
+    bool use_template; /* text is to be put through the chat template as a user message (.txt, -p) */
+    cake_ids ids;      /* prompt as ids (ids.len > 0) */
+
+    cake_params params; /* what the request itself says */
+    cake_err err;
+    cake_fault fault;
+} cake_request;
+
+void cake_request_free(cake_request *request); /* leaves zeros */
+
+typedef struct cake_prompt cake_prompt;
+
+typedef enum cake_prompt_format { CAKE_PROMPT_AUTO, CAKE_PROMPT_JSONL, CAKE_PROMPT_TXT } cake_prompt_format;
+
+/* path "-" is standard input (JSONL unless said otherwise). Says why it cannot be opened. */
+cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prompt **out);
+/* From memory (fuzzing, -p): one prompt a string, use_template set. */
+cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out);
+cake_err cake_prompt_from_bytes(const char *bytes, size_t len, cake_prompt_format format, cake_prompt **out);
+/* CAKE_OK and *request (also one with a fault), CAKE_END, or CAKE_ERR_FATAL if reading failed. */
+cake_err cake_prompt_next(cake_prompt *prompt, cake_request *request);
+/* Share of the file that was read so far, 0 to 1; negative if its size is unknown. */
+double cake_prompt_progress(const cake_prompt *prompt);
+void cake_prompt_close(cake_prompt *prompt);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scores become a token. Pure: the same scores, parameters and key give the same token on every machine.
+ */
+#ifndef CAKE_SAMPLE_SAMPLE_H
+#define CAKE_SAMPLE_SAMPLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/params.h"
+
+/* Who draws. seed is the request's own, or the job's mixed with the hash of the request's id or index. */
+typedef struct cake_key {
+    uint64_t seed;
+    uint32_t choice;
+    uint32_t pos; /* position of the token in the sequence */
+} cake_key;
+
+/* 64-bit FNV-1a of an id, mixed with the job's seed: the seed of a request that has none. */
+uint64_t cake_key_of_id(uint64_t job_seed, const char *id, size_t len);
+uint64_t cake_key_of_index(uint64_t job_seed, int64_t index);
+
+/* Uniform in [0, 1), 53 bits, from Philox4x32-10 (Salmon et al. 2011). */
+double cake_key_uniform(const cake_key *key);
+
+/* Bytes of scratch that cake_sample needs. */
+size_t cake_sample_scratch(int n_vocab);
+/* score [n_vocab]: raw logits, all finite. temperature, then top_k, then top_p, then the draw; ties go to the
+ * lowest id; temperature 0 is arg-max. params: every field set but max_tokens, seed, logprobs. */
+int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
+                    void *scratch);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Text to ids and back, exactly as the `tokenizers` library does it with the same tokenizer.json.
+ * Opened once, then read-only: encoding may run in several threads, each with its own scratch.
+ */
+#ifndef CAKE_TOKEN_TOKEN_H
+#define CAKE_TOKEN_TOKEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+typedef struct cake_token cake_token;
+
+/* Reads dir/tokenizer.json. Failures are said with file and the path inside the JSON. */
+cake_err cake_token_open(const char *dir, cake_token **out);
+/* From bytes in memory (fuzzing); where names them in messages. */
+cake_err cake_token_parse(const char *json, size_t len, const char *where, cake_token **out);
+void cake_token_close(cake_token *token);
+
+int cake_token_count(const cake_token *token); /* highest id + 1 */
+int32_t cake_token_find(const cake_token *token, const char *text,
+                        size_t len); /* of a whole token; -1: none */
+bool cake_token_is_special(const cake_token *token, int32_t id);
+
+/* Appends the ids of text (valid UTF-8, NULs allowed) to *ids. With `post` the post-processor adds what it
+ * adds (BOS). Trouble (a pattern that hits PCRE2's match limit) is a fault of the request. */
+cake_err cake_token_encode(const cake_token *token, const char *text, size_t len, bool post, cake_ids *ids,
+                           cake_fault *fault);
+
+/* Incremental decoding: pushed ids become text, never half a character: bytes that may still be completed wait.
+ * The concatenation of all pieces is what the library's decode(ids, skip_special_tokens=True) gives. */
+typedef struct cake_decoder cake_decoder;
+cake_decoder *cake_decoder_open(const cake_token *token); /* owned; the token outlives it */
+void cake_decoder_push(cake_decoder *decoder, int32_t id, cake_buf *text);
+void cake_decoder_end(cake_decoder *decoder, cake_buf *text); /* what still waits, as U+FFFD; starts afresh */
+void cake_decoder_close(cake_decoder *decoder);
+
+/* The id's own text for `logprobs` (special tokens as they are spelled); incomplete characters stay bytes. */
+void cake_token_bytes(const cake_token *token, int32_t id, cake_buf *out);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A test program is a table of named functions handed to suite_main. CUnit counts the assertions; the exit
+ * status is 0 only if all held. Assertions: CUnit's CU_ASSERT family.
+ */
+#ifndef CAKE_TESTS_SUITE_H
+#define CAKE_TESTS_SUITE_H
+
+#include <CUnit/CUnit.h>
+
+typedef struct suite_test {
+    const char *name;
+    void (*run)(void);
+} suite_test;
+
+int suite_main(const char *noun, const suite_test *tests, int n);
+#define SUITE_MAIN(noun, tests) suite_main(noun, tests, (int)(sizeof(tests) / sizeof(tests)[0]))
+
+/* Path of a file in the source tree's tests folder or, for "jobs/...", below its root; in a static buffer. */
+const char *suite_path(const char *name);
+/* A fresh directory, removed when the program ends. */
+const char *suite_tmp(void);
+/* ../shared/assets or $CAKE_ASSETS with name behind it; NULL, and a visible line, where it is absent. */
+const char *suite_asset(const char *name);
+
+#endif
