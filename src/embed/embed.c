@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "embed/embed.h"
+
+typedef struct work {
+    const cake_kernels *kernels;
+    const cake_weight *embedding;
+    const int32_t *ids;
+    cake_wave *wave;
+} work;
+
+static void gather(const cake_exec *exec, void *arg)
+{
+    work *w = arg;
+    w->kernels->gather(exec, cake_wave_body(w->wave), w->embedding, w->ids, w->wave->n_tok);
+}
+
+void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n_thread, const int32_t *ids,
+                     cake_wave *wave)
+{
+    work w = {kernels, cake_model_embedding(model), ids, wave};
+    cake_exec_run(n_thread, gather, &w);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ids become a wave: row i of the body is the embedding of ids[i].
+ */
+#ifndef CAKE_EMBED_EMBED_H
+#define CAKE_EMBED_EMBED_H
+
+#include <stdint.h>
+
+#include "base/wave.h"
+#include "kernels/kernels.h"
+#include "model/model.h"
+
+/* ids [wave->n_tok], each in [0, n_vocab); the header and rows of the wave are already there. */
+void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n_thread, const int32_t *ids,
+                     cake_wave *wave);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a wave back from the last slice. Out: scores of the rows that end a sequence. Rank 0 calls.
+ */
+#include "logits/logits.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+
+#define BLOCK 4096 /* columns of a partial sum, so that the head can be cut over ranks at these borders */
+
+struct cake_logits {
+    const cake_model *model;
+    const cake_kernels *kernels;
+    int max_row, n_thread, n;
+    cake_arena arena;
+    float *x;     /* [max_row, dim] */
+    float *score; /* [max_row, n_vocab] */
+};
+
+static size_t x_bytes(const cake_config *c, int max_row)
+{
+    return cake_arena_round((size_t)max_row * (size_t)c->dim * sizeof(float));
+}
+
+static size_t score_bytes(const cake_config *c, int max_row)
+{
+    return cake_arena_round((size_t)max_row * (size_t)c->n_vocab * sizeof(float));
+}
+
+size_t cake_logits_bytes(const cake_config *config, int max_row)
+{
+    return x_bytes(config, max_row) + score_bytes(config, max_row);
+}
+
+cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
+                          cake_logits **out)
+{
+    const cake_config *c = cake_model_config(model);
+    cake_arena arena;
+    cake_err err = cake_arena_open(&arena, "scores", cake_logits_bytes(c, max_row));
+    if (err)
+        return err;
+    cake_logits *l = cake_alloc(1, sizeof *l);
+    *l = (cake_logits){
+        .model = model, .kernels = kernels, .max_row = max_row, .n_thread = n_thread, .arena = arena};
+    l->x = cake_arena_take(&l->arena, x_bytes(c, max_row));
+    l->score = cake_arena_take(&l->arena, score_bytes(c, max_row));
+    *out = l;
+    return CAKE_OK;
+}
+
+void cake_logits_close(cake_logits *logits)
+{
+    if (!logits)
+        return;
+    cake_arena_close(&logits->arena);
+    free(logits);
+}
+
+static void forward(const cake_exec *exec, void *arg)
+{
+    cake_logits *l = arg;
+    const cake_config *c = cake_model_config(l->model);
+    l->kernels->rmsnorm(exec, l->x, l->x, cake_model_final_norm(l->model), l->n, c->dim, c->norm_eps);
+    cake_exec_barrier(exec);
+    l->kernels->linear(exec, l->score, l->x, cake_model_head(l->model), NULL, NULL, l->n);
+}
+
+const float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n)
+{
+    CAKE_ASSERT(n <= logits->max_row);
+    const float *body = cake_wave_body(wave);
+    size_t dim = (size_t)wave->dim;
+    for (int i = 0; i < n; i++)
+        memcpy(logits->x + (size_t)i * dim, body + (size_t)row[i] * dim, dim * sizeof(float));
+    logits->n = n;
+    cake_exec_run(logits->n_thread, forward, logits);
+    return logits->score;
+}
+
+bool cake_logits_finite(const float *score, int n_vocab)
+{
+    int bad = 0; /* no early exit: a loop that vectorises is faster than one that stops */
+    for (int i = 0; i < n_vocab; i++)
+        bad |= !(fabsf(score[i]) <= FLT_MAX);
+    return !bad;
+}
+
+double cake_logits_total(const float *score, int n_vocab)
+{
+    float most = score[0];
+    for (int i = 1; i < n_vocab; i++)
+        most = score[i] > most ? score[i] : most;
+    double total = 0;
+    for (int first = 0; first < n_vocab; first += BLOCK) {
+        int last = n_vocab - first < BLOCK ? n_vocab : first + BLOCK;
+        double block = 0;
+        for (int i = first; i < last; i++)
+            block += exp((double)score[i] - (double)most);
+        total += block;
+    }
+    return (double)most + log(total);
+}
+
+void cake_logits_top(const float *score, int n_vocab, int n, int32_t *ids)
+{
+    int held = 0;
+    for (int i = 0; i < n_vocab; i++) {
+        if (held == n && (n == 0 || score[i] <= score[ids[n - 1]]))
+            continue;
+        int at = held < n ? held++ : n - 1;
+        for (; at > 0 && score[i] > score[ids[at - 1]]; at--)
+            ids[at] = ids[at - 1];
+        ids[at] = i;
+    }
+}

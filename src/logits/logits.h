@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A wave becomes scores: final norm and LM head over the rows that need them, and no others.
+ */
+#ifndef CAKE_LOGITS_LOGITS_H
+#define CAKE_LOGITS_LOGITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/wave.h"
+#include "kernels/kernels.h"
+#include "model/model.h"
+
+typedef struct cake_logits cake_logits;
+
+size_t cake_logits_bytes(const cake_config *config, int max_row); /* what open takes */
+/* The model must have the head loaded and outlive it. max_row: rows that one call may score. */
+cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
+                          cake_logits **out);
+void cake_logits_close(cake_logits *logits);
+
+/* Scores [n, n_vocab] of the wave's rows row[i], borrowed until the next call. */
+const float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n);
+
+/* Whether no score is NaN or infinite: anything else must not be sampled from. */
+bool cake_logits_finite(const float *score, int n_vocab);
+/* log(sum(exp(score))) over n_vocab, summed in blocks of 4,096 columns in double, of
+ * finite scores. The logprob of a token is its score less this. */
+double cake_logits_total(const float *score, int n_vocab);
+/* The n best ids by descending score, ties by id. */
+void cake_logits_top(const float *score, int n_vocab, int n, int32_t *ids);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The KV cache of one slice: its own bytes behind page numbers that mean the same on every stage. The root
+ * decides which page holds what; here the decisions that travel in wave headers are only followed.
+ */
+#ifndef CAKE_SLICE_KV_H
+#define CAKE_SLICE_KV_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/wave.h"
+#include "kernels/kernels.h"
+
+typedef struct cake_kv_shape {
+    cake_dtype dtype;
+    int n_kv, head_dim;
+    int n_layer; /* of this slice */
+    int n_slot;  /* sequences at a time */
+    int n_page;  /* pages that exist; CAKE_PAGE positions each */
+    int stride;  /* pages that the longest sequence needs */
+} cake_kv_shape;
+
+typedef struct cake_kv_cache {
+    cake_kv_shape shape;
+    cake_arena arena;
+    int32_t *table; /* [n_slot, stride] */
+    char *pages;    /* [n_layer, 2, n_page, n_kv, CAKE_PAGE, head_dim] */
+} cake_kv_cache;
+
+size_t cake_kv_page_bytes(const cake_kv_shape *shape); /* of one page in all layers of the slice */
+size_t cake_kv_bytes(const cake_kv_shape *shape);      /* of everything: what open takes */
+cake_err cake_kv_open(const cake_kv_shape *shape, cake_kv_cache *kv);
+void cake_kv_close(cake_kv_cache *kv); /* zeros are fine */
+/* Follows the page changes of a wave's header; CAKE_ERR_FATAL, said, if one is out of range. */
+cake_err cake_kv_apply(cake_kv_cache *kv, cake_wave *wave);
+/* What the kernels need of layer 0 <= layer < n_layer. */
+cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer);
+
+#endif

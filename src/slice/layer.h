@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the parts of a layer share while one wave passes: shapes, scratch, the rows' places. Called by every
+ * member of the team; each part ends with its output complete (a barrier).
+ */
+#ifndef CAKE_SLICE_LAYER_H
+#define CAKE_SLICE_LAYER_H
+
+#include "base/wave.h"
+#include "kernels/kernels.h"
+#include "model/model.h"
+
+typedef struct cake_pass {
+    const cake_config *config;
+    const cake_kernels *kernels;
+    const cake_row *rows; /* [n_tok] */
+    int n_tok;
+    float *x;         /* [n_tok, dim] the residual stream, changed in place */
+    float *norm;      /* [n_tok, dim] */
+    float *q, *mix;   /* [n_tok, n_head * head_dim] */
+    float *k, *v;     /* [n_tok, n_kv * head_dim] */
+    float *gate, *up; /* [n_tok, n_ff] */
+    float *cos, *sin; /* [n_tok, head_dim / 2] */
+} cake_pass;
+
+void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
+                            const cake_kv *kv);
+void cake_mlp_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w);
+/* x += attention(norm(x)); x += mlp(norm(x)). */
+void cake_layer_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
+                        const cake_kv *kv);
+
+#endif

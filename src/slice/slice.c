@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a wave whose body is the residual stream before layer `first`. Out: the same wave after the last layer
+ * of the slice. The pipeline calls. Invariant: a row's body depends on the rows of its own sequence only.
+ */
+#include "slice/slice.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "slice/kv.h"
+#include "slice/layer.h"
+
+struct cake_slice {
+    cake_slice_shape shape;
+    const cake_model *model;
+    cake_kv_cache kv;
+    cake_arena scratch;
+    cake_pass pass;
+    double *freq;  /* [head_dim / 2] radians a position */
+    cake_kv *view; /* [count] one a layer */
+    void (*between)(void *arg);
+    void *arg;
+};
+
+/* The buffers of a pass, in the order open takes them. */
+enum { NORM, Q, MIX, K, V, GATE, UP, COS, SIN, N_BUFFER };
+
+static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
+{
+    const int64_t width[N_BUFFER] = {
+        [NORM] = c->dim,
+        [Q] = (int64_t)c->n_head * c->head_dim,
+        [MIX] = (int64_t)c->n_head * c->head_dim,
+        [K] = (int64_t)c->n_kv * c->head_dim,
+        [V] = (int64_t)c->n_kv * c->head_dim,
+        [GATE] = c->n_ff,
+        [UP] = c->n_ff,
+        [COS] = c->head_dim / 2,
+        [SIN] = c->head_dim / 2,
+    };
+    return cake_arena_round((size_t)max_tok * (size_t)width[buffer] * sizeof(float));
+}
+
+static cake_kv_shape kv_shape(const cake_config *config, const cake_slice_shape *shape)
+{
+    return (cake_kv_shape){.dtype = shape->kv_dtype,
+                           .n_kv = config->n_kv,
+                           .head_dim = config->head_dim,
+                           .n_layer = shape->count,
+                           .n_slot = shape->n_slot,
+                           .n_page = shape->n_page,
+                           .stride = (int)(((int64_t)shape->context + CAKE_PAGE - 1) / CAKE_PAGE)};
+}
+
+size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape)
+{
+    cake_kv_shape kv = kv_shape(config, shape);
+    return cake_kv_page_bytes(&kv);
+}
+
+size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *shape)
+{
+    cake_kv_shape kv = kv_shape(config, shape);
+    return cake_kv_bytes(&kv);
+}
+
+size_t cake_slice_scratch_bytes(const cake_config *config, const cake_slice_shape *shape)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < N_BUFFER; i++)
+        bytes += buffer_bytes(config, shape->max_tok, i);
+    return bytes;
+}
+
+cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, const cake_slice_shape *shape,
+                         cake_slice **out)
+{
+    const cake_config *config = cake_model_config(model);
+    cake_slice *s = cake_alloc(1, sizeof *s);
+    s->shape = *shape;
+    s->model = model;
+    s->pass.config = config;
+    s->pass.kernels = kernels;
+    s->freq = cake_alloc((size_t)config->head_dim / 2, sizeof *s->freq);
+    cake_config_rope(config, s->freq);
+
+    cake_kv_shape kv = kv_shape(config, shape);
+    cake_err err = cake_kv_open(&kv, &s->kv);
+    if (!err)
+        err = cake_arena_open(&s->scratch, "activations", cake_slice_scratch_bytes(config, shape));
+    if (err) {
+        cake_slice_close(s);
+        return err;
+    }
+    float **const buffer[N_BUFFER] = {&s->pass.norm, &s->pass.q,  &s->pass.mix, &s->pass.k,  &s->pass.v,
+                                      &s->pass.gate, &s->pass.up, &s->pass.cos, &s->pass.sin};
+    for (int i = 0; i < N_BUFFER; i++)
+        *buffer[i] = cake_arena_take(&s->scratch, buffer_bytes(config, shape->max_tok, i));
+    s->view = cake_alloc((size_t)shape->count, sizeof *s->view);
+    for (int i = 0; i < shape->count; i++)
+        s->view[i] = cake_kv_layer(&s->kv, i);
+    *out = s;
+    return CAKE_OK;
+}
+
+void cake_slice_close(cake_slice *slice)
+{
+    if (!slice)
+        return;
+    cake_kv_close(&slice->kv);
+    cake_arena_close(&slice->scratch);
+    free(slice->freq);
+    free(slice->view);
+    free(slice);
+}
+
+/* cos and sin of this member's rows, in double so that far positions stay exact. */
+static void rotate_rows(const cake_exec *exec, const cake_slice *s)
+{
+    const cake_pass *pass = &s->pass;
+    int half = pass->config->head_dim / 2;
+    int64_t first, last;
+    cake_exec_share(exec, pass->n_tok, 1, &first, &last);
+    for (int64_t i = first; i < last; i++)
+        for (int j = 0; j < half; j++) {
+            double angle = pass->rows[i].pos * s->freq[j];
+            pass->cos[i * half + j] = (float)cos(angle);
+            pass->sin[i * half + j] = (float)sin(angle);
+        }
+}
+
+static void forward(const cake_exec *exec, void *arg)
+{
+    cake_slice *s = arg;
+    rotate_rows(exec, s);
+    cake_exec_barrier(exec);
+    for (int i = 0; i < s->shape.count; i++) {
+        cake_layer_forward(exec, &s->pass, cake_model_layer(s->model, s->shape.first + i), &s->view[i]);
+        if (exec->rank == 0)
+            s->between(s->arg);
+    }
+}
+
+/* A wave comes from another process: what it says about itself is checked before memory is touched. */
+static cake_err check_rows(const cake_slice *s, cake_wave *wave)
+{
+    const cake_row *rows = cake_wave_rows(wave);
+    for (int i = 0; i < wave->n_tok; i++)
+        if (rows[i].slot < 0 || rows[i].slot >= s->shape.n_slot || rows[i].pos < 0 ||
+            rows[i].pos >= s->shape.context)
+            return cake_fail("slice", "row %d of a wave is out of range: slot %d position %d", i,
+                             rows[i].slot, rows[i].pos);
+    return CAKE_OK;
+}
+
+cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(void *arg), void *arg)
+{
+    if (wave->n_tok < 1 || wave->n_tok > slice->shape.max_tok || wave->dim != slice->pass.config->dim)
+        return cake_fail("slice", "a wave of %d rows of %d does not fit a slice of %d rows of %d",
+                         wave->n_tok, wave->dim, slice->shape.max_tok, slice->pass.config->dim);
+    cake_err err = check_rows(slice, wave);
+    if (!err)
+        err = cake_kv_apply(&slice->kv, wave);
+    if (err)
+        return err;
+    slice->pass.rows = cake_wave_rows(wave);
+    slice->pass.n_tok = wave->n_tok;
+    slice->pass.x = cake_wave_body(wave);
+    slice->between = between;
+    slice->arg = arg;
+    cake_exec_run(slice->shape.n_thread, forward, slice);
+    return CAKE_OK;
+}

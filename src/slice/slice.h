@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A slice: consecutive layers on one rank. A wave comes in, its body is changed in place, it goes on.
+ * Everything a forward needs is there after open; forward allocates nothing.
+ */
+#ifndef CAKE_SLICE_SLICE_H
+#define CAKE_SLICE_SLICE_H
+
+#include "base/err.h"
+#include "base/wave.h"
+#include "kernels/kernels.h"
+#include "model/model.h"
+
+typedef struct cake_slice cake_slice;
+
+typedef struct cake_slice_shape {
+    int first, count;   /* layers */
+    int max_tok;        /* rows of the largest wave */
+    int n_slot, n_page; /* of the KV cache, as on every stage */
+    int context;        /* positions of the longest sequence */
+    cake_dtype kv_dtype;
+    int n_thread;
+} cake_slice_shape;
+
+/* Bytes of one KV page in all layers of the slice; of the cache; of the scratch memory. Pure. */
+size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape);
+size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *shape);
+size_t cake_slice_scratch_bytes(const cake_config *config, const cake_slice_shape *shape);
+
+/* The model must have the layers loaded and outlive the slice. */
+cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, const cake_slice_shape *shape,
+                         cake_slice **out);
+void cake_slice_close(cake_slice *slice);
+
+/* All layers over all rows. between(arg) is called by the calling thread after each layer: messages under way
+ * make progress there. */
+cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(void *arg), void *arg);
+
+#endif
