@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "link/link.h"
+
+void cake_link_send(cake_link *link, cake_parcel *parcel)
+{
+    const cake_wave *wave = parcel->wave;
+    size_t bytes = cake_wave_bytes(wave->n_tok, wave->n_page, wave->dim);
+    link->bytes += (int64_t)bytes;
+    link->kind->send(link, parcel, bytes);
+}
+
+cake_parcel *cake_link_arrived(cake_link *link)
+{
+    return link->kind->arrived(link);
+}
+
+void cake_parcel_release(cake_parcel *parcel)
+{
+    if (parcel->home)
+        parcel->home->kind->release(parcel->home, parcel);
+    else
+        parcel->busy = false;
+}
+
+void cake_link_close(cake_link *link)
+{
+    if (link)
+        link->kind->close(link);
+}

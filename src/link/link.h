@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An edge of the ring: waves go in at one end and come out at the other, in order. Edge 0 leads from the root
+ * to the first hop, edge i from hop i-1 to hop i, the last one back to the root.
+ *
+ * A wave travels in a parcel. Its home is the incoming end it arrived at (NULL: the root's own parcels);
+ * cake_parcel_release takes it home, where the next message can arrive in it. A parcel that is given to send
+ * belongs to the link until it is sent, and is then released by the link.
+ */
+#ifndef CAKE_LINK_LINK_H
+#define CAKE_LINK_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/wave.h"
+
+typedef struct cake_link cake_link;
+
+typedef struct cake_parcel {
+    cake_wave *wave;
+    cake_link *home;
+    bool busy; /* a send is under way or it is on the way: only of parcels without a home */
+} cake_parcel;
+
+typedef struct cake_link_kind {
+    const char *name; /* "self", "mpi" */
+    void (*send)(cake_link *link, cake_parcel *parcel, size_t bytes);
+    /* Lets messages make progress; the oldest parcel that has arrived, or NULL. */
+    cake_parcel *(*arrived)(cake_link *link);
+    void (*release)(cake_link *link, cake_parcel *parcel);
+    void (*close)(cake_link *link);
+} cake_link_kind;
+
+/* What every kind begins with. */
+struct cake_link {
+    const cake_link_kind *kind;
+    int64_t bytes; /* sent or received */
+};
+
+/* Both ends in one rank: what is sent has arrived; nothing is copied. depth: parcels under way at most. */
+cake_link *cake_link_open_self(int depth);
+/* One end of edge number `edge`. Receiving posts depth receives of up to max_bytes at once. */
+cake_err cake_link_open_mpi_out(int to, int edge, int depth, cake_link **out);
+cake_err cake_link_open_mpi_in(int from, int edge, int depth, size_t max_bytes, cake_link **out);
+
+void cake_link_send(cake_link *link, cake_parcel *parcel);
+cake_parcel *cake_link_arrived(cake_link *link);
+void cake_parcel_release(cake_parcel *parcel);
+void cake_link_close(cake_link *link); /* NULL is fine; nothing may be under way */
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The link between ranks over MPI point-to-point. Receives are posted ahead, one a parcel; messages of an edge
+ * arrive in the order they were sent (MPI's non-overtaking rule), so only the oldest request needs a test.
+ * MPI's default error handler ends the job: a broken link cannot be lived with.
+ */
+#include <limits.h>
+#include <mpi.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "link/link.h"
+#include "link/tags.h"
+
+typedef struct end {
+    cake_link link;
+    int peer, tag, depth;
+    int head, n;          /* the ring's oldest entry and how many there are */
+    cake_parcel **ring;   /* [depth] in the order of posting */
+    MPI_Request *request; /* [depth] beside them */
+    cake_parcel *parcels; /* [depth], receiving end only */
+    cake_arena arena;     /* their waves */
+    size_t max_bytes;
+} end;
+
+static int push(end *e, cake_parcel *parcel)
+{
+    CAKE_ASSERT(e->n < e->depth);
+    int at = (e->head + e->n++) % e->depth;
+    e->ring[at] = parcel;
+    return at;
+}
+
+/* The oldest parcel if its request is complete, else NULL. */
+static cake_parcel *pop(end *e, MPI_Status *status)
+{
+    int done = 0;
+    if (!e->n)
+        return NULL;
+    MPI_Test(&e->request[e->head], &done, status);
+    if (!done)
+        return NULL;
+    cake_parcel *parcel = e->ring[e->head];
+    e->head = (e->head + 1) % e->depth;
+    e->n--;
+    return parcel;
+}
+
+static void send_end_progress(end *e)
+{
+    for (cake_parcel *parcel; (parcel = pop(e, MPI_STATUS_IGNORE)) != NULL;)
+        cake_parcel_release(parcel);
+}
+
+static void mpi_send(cake_link *link, cake_parcel *parcel, size_t bytes)
+{
+    end *e = (end *)link;
+    while (e->n == e->depth)
+        send_end_progress(e);
+    int at = push(e, parcel);
+    MPI_Isend(parcel->wave, (int)bytes, MPI_BYTE, e->peer, e->tag, MPI_COMM_WORLD, &e->request[at]);
+}
+
+static cake_parcel *mpi_sent(cake_link *link)
+{
+    send_end_progress((end *)link);
+    return NULL;
+}
+
+static void mpi_post(cake_link *link, cake_parcel *parcel)
+{
+    end *e = (end *)link;
+    int at = push(e, parcel);
+    MPI_Irecv(parcel->wave, (int)e->max_bytes, MPI_BYTE, e->peer, e->tag, MPI_COMM_WORLD, &e->request[at]);
+}
+
+static cake_parcel *mpi_arrived(cake_link *link)
+{
+    end *e = (end *)link;
+    MPI_Status status;
+    cake_parcel *parcel = pop(e, &status);
+    if (!parcel)
+        return NULL;
+    int bytes;
+    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    const cake_wave *wave = parcel->wave;
+    CAKE_ASSERT((size_t)bytes >= sizeof *wave && wave->n_tok >= 0 && wave->n_page >= 0 &&
+                cake_wave_bytes(wave->n_tok, wave->n_page, wave->dim) == (size_t)bytes);
+    e->link.bytes += bytes;
+    return parcel;
+}
+
+/* A sending end sends what is left; a receiving end takes its posted receives back. */
+static void mpi_close(cake_link *link)
+{
+    end *e = (end *)link;
+    for (; e->n; e->n--, e->head = (e->head + 1) % e->depth) {
+        if (e->parcels)
+            MPI_Cancel(&e->request[e->head]);
+        MPI_Wait(&e->request[e->head], MPI_STATUS_IGNORE);
+    }
+    cake_arena_close(&e->arena);
+    free(e->parcels);
+    free(e->ring);
+    free(e->request);
+    free(e);
+}
+
+static const cake_link_kind out_kind = {"mpi", mpi_send, mpi_sent, NULL, mpi_close};
+static const cake_link_kind in_kind = {"mpi", NULL, mpi_arrived, mpi_post, mpi_close};
+
+static end *open_end(const cake_link_kind *kind, int peer, int edge, int depth)
+{
+    end *e = cake_alloc(1, sizeof *e);
+    *e = (end){.link = {.kind = kind}, .peer = peer, .tag = CAKE_TAG_EDGE + edge, .depth = depth};
+    e->ring = cake_alloc((size_t)depth, sizeof *e->ring);
+    e->request = cake_alloc((size_t)depth, sizeof *e->request);
+    return e;
+}
+
+cake_err cake_link_open_mpi_out(int to, int edge, int depth, cake_link **out)
+{
+    *out = &open_end(&out_kind, to, edge, depth)->link;
+    return CAKE_OK;
+}
+
+cake_err cake_link_open_mpi_in(int from, int edge, int depth, size_t max_bytes, cake_link **out)
+{
+    size_t each = cake_arena_round(max_bytes);
+    cake_arena arena;
+    if (max_bytes > INT_MAX)
+        return cake_fail("link",
+                         "a wave of %zu bytes is more than one MPI message holds; use a smaller --chunk",
+                         max_bytes);
+    cake_err err = cake_arena_open(&arena, "link buffers", each * (size_t)depth);
+    if (err)
+        return err;
+    end *e = open_end(&in_kind, from, edge, depth);
+    e->arena = arena;
+    e->max_bytes = max_bytes;
+    e->parcels = cake_alloc((size_t)depth, sizeof *e->parcels);
+    for (int i = 0; i < depth; i++) {
+        e->parcels[i] = (cake_parcel){.wave = cake_arena_take(&e->arena, each), .home = &e->link};
+        mpi_post(&e->link, &e->parcels[i]);
+    }
+    *out = &e->link;
+    return CAKE_OK;
+}

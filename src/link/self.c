@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The link inside a rank: a queue of parcels. They keep the home they had.
+ */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "link/link.h"
+
+typedef struct self {
+    cake_link link;
+    int depth, head, n;
+    cake_parcel **queue; /* [depth] ring */
+} self;
+
+static void self_send(cake_link *link, cake_parcel *parcel, size_t bytes)
+{
+    self *s = (self *)link;
+    (void)bytes;
+    CAKE_ASSERT(s->n < s->depth);
+    s->queue[(s->head + s->n++) % s->depth] = parcel;
+}
+
+static cake_parcel *self_arrived(cake_link *link)
+{
+    self *s = (self *)link;
+    if (!s->n)
+        return NULL;
+    cake_parcel *parcel = s->queue[s->head];
+    s->head = (s->head + 1) % s->depth;
+    s->n--;
+    return parcel;
+}
+
+static void self_release(cake_link *link, cake_parcel *parcel)
+{
+    (void)link;
+    (void)parcel; /* no parcel has its home here */
+}
+
+static void self_close(cake_link *link)
+{
+    free(((self *)link)->queue);
+    free(link);
+}
+
+cake_link *cake_link_open_self(int depth)
+{
+    static const cake_link_kind kind = {"self", self_send, self_arrived, self_release, self_close};
+    self *s = cake_alloc(1, sizeof *s);
+    *s =
+        (self){.link = {.kind = &kind}, .depth = depth, .queue = cake_alloc((size_t)depth, sizeof *s->queue)};
+    return &s->link;
+}

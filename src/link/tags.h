@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every MPI tag there is.
+ */
+#ifndef CAKE_LINK_TAGS_H
+#define CAKE_LINK_TAGS_H
+
+enum {
+    CAKE_TAG_EDGE = 100 /* + the number of the edge: one tag an edge, messages of an edge stay in order */
+};
+
+#endif

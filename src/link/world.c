@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "link/world.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+static MPI_Comm local = MPI_COMM_NULL;
+
+/* What the launchers of Open MPI, MPICH and kin, Intel MPI, Slurm's PMIx and PMI2, and Cray PALS set. */
+static bool launched(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "PMI_FD",
+                                        "PALS_RANKID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i]))
+            return true;
+    return false;
+}
+
+static bool open_now(void)
+{
+    int up = 0, down = 0;
+    MPI_Initialized(&up);
+    MPI_Finalized(&down);
+    return up && !down;
+}
+
+cake_err cake_world_open(int *argc, char ***argv, cake_world *world)
+{
+    *world = (cake_world){.rank = 0, .size = 1, .local_rank = 0, .local_size = 1};
+    gethostname(world->host, sizeof world->host - 1);
+    if (!launched())
+        return CAKE_OK;
+    int level;
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+        return cake_fail("link", "MPI cannot be started; was the program built with the MPI of this mpirun?");
+    cake_die_with(cake_world_abort);
+    MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world->size);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
+    MPI_Comm_rank(local, &world->local_rank);
+    MPI_Comm_size(local, &world->local_size);
+    cake_log_rank(world->rank, world->host);
+    return level < MPI_THREAD_FUNNELED
+               ? cake_fail("link", "this MPI does not allow threads (MPI_THREAD_FUNNELED)")
+               : CAKE_OK;
+}
+
+void cake_world_close(cake_world *world)
+{
+    (void)world;
+    if (!open_now())
+        return;
+    MPI_Comm_free(&local);
+    MPI_Finalize();
+}
+
+/* One reduction over comm, which a world of one does without. */
+static int64_t reduce(MPI_Comm comm, int64_t value, MPI_Op op)
+{
+    if (open_now())
+        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, op, comm);
+    return value;
+}
+
+cake_err cake_world_agree(const cake_world *world, cake_err err)
+{
+    (void)world;
+    /* usage before fatal: of two complaints the one about the command line is the one to act on */
+    return (cake_err)reduce(MPI_COMM_WORLD, err, MPI_MAX);
+}
+
+int64_t cake_world_least(const cake_world *world, int64_t value)
+{
+    (void)world;
+    return reduce(MPI_COMM_WORLD, value, MPI_MIN);
+}
+
+int64_t cake_world_sum_local(const cake_world *world, int64_t value)
+{
+    (void)world;
+    return reduce(local, value, MPI_SUM);
+}
+
+void cake_world_gather(const cake_world *world, const void *mine, void *all, size_t each)
+{
+    if (world->size == 1)
+        memcpy(all, mine, each);
+    else
+        MPI_Gather(mine, (int)each, MPI_BYTE, all, (int)each, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+void cake_world_bcast(const cake_world *world, void *bytes, size_t len)
+{
+    if (world->size > 1)
+        MPI_Bcast(bytes, (int)len, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+void cake_world_abort(void)
+{
+    if (open_now())
+        MPI_Abort(MPI_COMM_WORLD, CAKE_ERR_FATAL);
+    _exit(CAKE_ERR_FATAL);
+}
+
+void cake_world_describe(cake_buf *out)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int len, major, minor;
+    MPI_Get_library_version(text, &len);
+    MPI_Get_version(&major, &minor);
+    text[strcspn(text, "\n,")] = 0; /* MPICH's goes on for pages */
+    for (char *c = text; *c; c++)
+        *c = *c == '\t' ? ' ' : *c;
+    cake_buf_addf(out, "%s (MPI %d.%d)", text, major, minor);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All ranks together: start, agreement, end. With link/mpi.c the only code that speaks MPI. A process that no
+ * MPI launcher started is a world of one and never calls MPI.
+ */
+#ifndef CAKE_LINK_WORLD_H
+#define CAKE_LINK_WORLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+typedef struct cake_world {
+    int rank, size;
+    int local_rank, local_size; /* among the ranks of this host */
+    char host[64];
+} cake_world;
+
+/* Call once, from the main thread, before threads exist. */
+cake_err cake_world_open(int *argc, char ***argv, cake_world *world);
+/* Waits for all ranks. */
+void cake_world_close(cake_world *world);
+
+/* The worst answer of any rank; every rank gets it. Ends each phase of the start. */
+cake_err cake_world_agree(const cake_world *world, cake_err err);
+int64_t cake_world_least(const cake_world *world, int64_t value);
+int64_t cake_world_sum_local(const cake_world *world, int64_t value); /* over the ranks of this host */
+/* all [size, each] on rank 0 (may be NULL elsewhere) receives every rank's `each` bytes. */
+void cake_world_gather(const cake_world *world, const void *mine, void *all, size_t each);
+void cake_world_bcast(const cake_world *world, void *bytes, size_t len); /* from rank 0 */
+
+/* Ends all ranks with exit status 1. The message has been said. */
+void cake_world_abort(void) __attribute__((noreturn));
+
+/* "Open MPI v4.1.4 ..., MPI 3.1", for info and the report; does not need an open world. */
+void cake_world_describe(cake_buf *out);
+
+#endif
