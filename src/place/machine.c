@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: hwloc's view, /proc/meminfo, the cgroup's limit. Out: a cake_machine. What cannot be read is left at a
+ * value that does no harm (one cpu, memory unknown as 0).
+ */
+#include "place/machine.h"
+
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+const char *cake_bytes_text(int64_t bytes)
+{
+    static char text[4][24];
+    static int turn;
+    static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    int u = 0;
+    for (; value >= 1024 && u < 6; u++)
+        value /= 1024;
+    turn = (turn + 1) % 4;
+    snprintf(text[turn], sizeof text[turn], u ? "%.1f %s" : "%.0f %s", value, unit[u]);
+    return text[turn];
+}
+
+/* The number behind "name" in a file of "name number" lines; with name NULL the file's first number. */
+static int64_t number_in(const char *path, const char *name)
+{
+    FILE *f = fopen(path, "r");
+    int64_t found = -1;
+    char line[256];
+    while (f && found < 0 && fgets(line, sizeof line, f)) {
+        char *end = line, *at = line;
+        if (name && strncmp(line, name, strlen(name)))
+            continue;
+        at += name ? strlen(name) : 0;
+        long long value = strtoll(at, &end, 10);
+        found = end > at ? value : -1;
+        if (!name)
+            break;
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* What version 2 or 1 of the cgroup interface still leaves to this process, or -1. */
+static int64_t cgroup_left(void)
+{
+    static const char *const file[][2] = {
+        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+        {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"},
+    };
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
+        int64_t limit = number_in(file[i][0], NULL), used = number_in(file[i][1], NULL);
+        if (limit >= 0 && used >= 0)
+            return limit > used ? limit - used : 0;
+    }
+    return -1;
+}
+
+static void read_memory(cake_machine *m)
+{
+    int64_t all = number_in("/proc/meminfo", "MemTotal:"),
+            free_now = number_in("/proc/meminfo", "MemAvailable:");
+    int64_t left = cgroup_left();
+    m->memory_all = all > 0 ? all * 1024 : 0;
+    m->memory = free_now > 0 ? free_now * 1024 : m->memory_all;
+    if (left >= 0 && left < m->memory)
+        m->memory = left;
+}
+
+static void read_topology(cake_machine *m, hwloc_topology_t topology)
+{
+    hwloc_cpuset_t set = hwloc_bitmap_alloc();
+    if (set && !hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_THREAD)) {
+        hwloc_bitmap_and(set, set, hwloc_topology_get_allowed_cpuset(topology));
+        m->cpus = hwloc_bitmap_weight(set);
+        hwloc_bitmap_list_snprintf(m->mask, sizeof m->mask, set);
+    }
+    hwloc_bitmap_free(set);
+    m->cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+    m->numa = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+    m->packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
+    hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
+    const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
+    snprintf(m->model, sizeof m->model, "%s", model ? model : "unknown processor");
+}
+
+void cake_machine_read(cake_machine *machine)
+{
+    *machine = (cake_machine){.cpus = 1, .cores = 1, .numa = 1, .packages = 1};
+    hwloc_topology_t topology;
+    if (!hwloc_topology_init(&topology)) {
+        if (!hwloc_topology_load(topology))
+            read_topology(machine, topology);
+        hwloc_topology_destroy(topology);
+    }
+    if (machine->cpus < 1)
+        machine->cpus = 1;
+    read_memory(machine);
+}
+
+static void add_limit(cake_buf *out, const char *what, int resource)
+{
+    struct rlimit limit;
+    if (getrlimit(resource, &limit))
+        cake_buf_addf(out, "%s unknown", what);
+    else if (limit.rlim_cur == RLIM_INFINITY)
+        cake_buf_addf(out, "%s unlimited", what);
+    else
+        cake_buf_addf(out, "%s %s", what, cake_bytes_text((int64_t)limit.rlim_cur));
+}
+
+void cake_machine_describe(const cake_machine *m, cake_buf *out)
+{
+    unsigned version = hwloc_get_api_version();
+    cake_buf_addf(out, "processor   %s, %d package%s, %d NUMA domain%s, %d cores\n", m->model, m->packages,
+                  m->packages == 1 ? "" : "s", m->numa, m->numa == 1 ? "" : "s", m->cores);
+    cake_buf_addf(out, "cpus        %d for this process: %s\n", m->cpus, m->mask);
+    cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_bytes_text(m->memory_all),
+                  cake_bytes_text(m->memory));
+    cake_buf_adds(out, "limits      ");
+    add_limit(out, "mapped memory (ulimit -v)", RLIMIT_AS);
+    add_limit(out, ", locked memory (ulimit -l)", RLIMIT_MEMLOCK);
+    cake_buf_addf(out, "\nhwloc       %u.%u.%u\n", version >> 16, version >> 8 & 255, version & 255);
+}

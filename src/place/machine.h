@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What this process may use of the machine it runs on.
+ */
+#ifndef CAKE_PLACE_MACHINE_H
+#define CAKE_PLACE_MACHINE_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+typedef struct cake_machine {
+    int cpus;  /* that this process may run on: its affinity mask within its cgroup */
+    int cores; /* of the whole machine */
+    int numa;  /* NUMA domains */
+    int packages;
+    char mask[128]; /* the cpus as a list, "0-3,8" */
+    char model[96]; /* the processor's name */
+    int64_t memory; /* bytes free to this process: the kernel's estimate, not above what the cgroup leaves */
+    int64_t memory_all; /* bytes of the machine */
+} cake_machine;
+
+void cake_machine_read(cake_machine *machine);
+/* hwloc's version, limits on locked and mapped memory: lines for info. */
+void cake_machine_describe(const cake_machine *machine, cake_buf *out);
+
+/* "1.5 GiB", into one of four static buffers. */
+const char *cake_bytes_text(int64_t bytes);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "place/plan.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/wave.h"
+
+/* Cost of the slowest stage if rank 0 takes `own` layers and the others share the rest evenly. */
+static double slowest(int n_rank, int n_layer, int own, double layer_cost, double root_cost)
+{
+    double first = own * layer_cost + root_cost;
+    if (n_rank == 1)
+        return first;
+    int most = (n_layer - own + n_rank - 2) / (n_rank - 1);
+    return most * layer_cost > first ? most * layer_cost : first;
+}
+
+void cake_plan_make(int n_rank, int n_layer, double layer_cost, double root_cost, cake_plan *plan)
+{
+    int own = n_rank == 1 ? n_layer : 1;
+    for (int i = own + 1; n_rank > 1 && i <= n_layer - (n_rank - 1); i++)
+        if (slowest(n_rank, n_layer, i, layer_cost, root_cost) <
+            slowest(n_rank, n_layer, own, layer_cost, root_cost))
+            own = i;
+    *plan = (cake_plan){.hop = cake_alloc((size_t)n_rank, sizeof *plan->hop), .n_hop = n_rank};
+    for (int rank = 0, first = 0; rank < n_rank; rank++) {
+        int left = n_layer - first, ranks = n_rank - rank;
+        int count = rank == 0 ? own : (left + ranks - 1) / ranks;
+        plan->hop[rank] = (cake_hop){rank, first, count};
+        first += count;
+    }
+}
+
+void cake_plan_free(cake_plan *plan)
+{
+    free(plan->hop);
+    *plan = (cake_plan){0};
+}
+
+static int clamp(int64_t value, int64_t least, int64_t most)
+{
+    return (int)(value < least ? least : value > most ? most : value);
+}
+
+void cake_room_decide(cake_room *room)
+{
+    enum { SEQS = 64, CHUNK = 512, SCORE_BYTES = 64 << 20, SHARE = 2, MAX_PAGES = 1 << 24 };
+
+    /* The scores of a lane's sequences are held at once: with a large vocabulary fewer sequences. */
+    int64_t score_rows = SCORE_BYTES / ((int64_t)room->n_vocab * (int64_t)sizeof(float));
+    room->chunk = room->chunk ? room->chunk : CHUNK;
+    int64_t seqs =
+        room->max_seqs ? (room->max_seqs + room->n_hop - 1) / room->n_hop : clamp(score_rows, 1, SEQS);
+
+    int64_t pages_per_seq = ((int64_t)room->context + CAKE_PAGE - 1) / CAKE_PAGE;
+    int64_t memory = room->kv_memory ? room->kv_memory : room->memory / SHARE;
+    room->n_page = clamp(memory / room->page_bytes, 0, MAX_PAGES);
+    room->lane_seqs = clamp(seqs, 1, 4096);
+    if (!room->kv_memory && room->n_page > pages_per_seq * room->lane_seqs * room->n_hop)
+        room->n_page = (int)(pages_per_seq * room->lane_seqs * room->n_hop);
+    /* Every sequence of the lane may add a row, and a prompt must still be able to take a whole step. */
+    room->max_tok = room->chunk > room->lane_seqs + CAKE_PAGE ? room->chunk : room->lane_seqs + CAKE_PAGE;
+}
