@@ -19,6 +19,7 @@ typedef struct cake_arch {
     cake_bias qkv_bias, o_bias; /* AS_CONFIG: attention_bias */
     cake_bias mlp_bias;         /* AS_CONFIG: mlp_bias */
     bool qk_norm;               /* RMSNorm over head_dim of q and k before rotary */
+    int head_dim;               /* where config.json has none; 0: dim / n_head */
 } cake_arch;
 
 extern const cake_arch cake_archs[]; /* ends with a NULL name */

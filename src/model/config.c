@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: config.json, written by anyone. Out: cake_config, every number inside its bounds and consistent with the
+ * others. model.c and `plan` call. Invariant: a field that would change the answer is computed as it says or
+ * refused by name.
+ */
+#include "model/config.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "model/config_read.h"
+
+#define MAX_DIM   (1 << 20) /* of the residual stream */
+#define MAX_LAYER 4096
+#define MAX_WIDE  (1 << 24) /* vocabulary, MLP, all heads together: n * MAX_DIM * 4 bytes stay below 2^46 */
+
+static cake_err read_sizes(const cake_fields *fields, cake_config *c)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+        int64_t most;
+    } sizes[] = {
+        {"hidden_size", offsetof(cake_config, dim), MAX_DIM},
+        {"num_hidden_layers", offsetof(cake_config, n_layer), MAX_LAYER},
+        {"num_attention_heads", offsetof(cake_config, n_head), 1 << 16},
+        {"intermediate_size", offsetof(cake_config, n_ff), MAX_WIDE},
+        {"vocab_size", offsetof(cake_config, n_vocab), MAX_WIDE},
+        {"max_position_embeddings", offsetof(cake_config, context), INT32_MAX},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (cake_field_int(fields, sizes[i].name, CAKE_REQUIRED, 1, sizes[i].most,
+                           (int *)((char *)c + sizes[i].offset)))
+            return CAKE_ERR_FATAL;
+    return CAKE_OK;
+}
+
+static cake_err read_heads(const cake_fields *fields, cake_config *c)
+{
+    if (cake_field_int(fields, "num_key_value_heads", c->n_head, 1, c->n_head, &c->n_kv))
+        return CAKE_ERR_FATAL;
+    if (c->n_head % c->n_kv)
+        return cake_field_fail(fields, "num_key_value_heads",
+                               "a divisor of num_attention_heads (%d) is expected", c->n_head);
+    int head_dim = c->arch->head_dim;
+    if (!head_dim && !cake_field(fields, "head_dim")) {
+        if (c->dim % c->n_head)
+            return cake_field_fail(fields, "num_attention_heads",
+                                   "a divisor of hidden_size (%d) is expected where head_dim is not given",
+                                   c->dim);
+        head_dim = c->dim / c->n_head;
+    }
+    if (cake_field_int(fields, "head_dim", head_dim, 2, MAX_WIDE / c->n_head, &c->head_dim))
+        return CAKE_ERR_FATAL;
+    if (c->head_dim % 2)
+        return cake_fail(
+            "model", "%s: a head has %d elements, but rotary embedding turns pairs: head_dim has to be even",
+            fields->file, c->head_dim);
+    return CAKE_OK;
+}
+
+static cake_err read_bias(const cake_fields *fields, const char *name, cake_bias kind, bool *out)
+{
+    if (kind == CAKE_BIAS_AS_CONFIG)
+        return cake_field_bool(fields, name, false, out);
+    *out = kind == CAKE_BIAS_ALWAYS;
+    return CAKE_OK;
+}
+
+static cake_err read_dtype(const cake_fields *fields, cake_dtype *out)
+{
+    static const char *const names[] = {
+        [CAKE_F32] = "float32", [CAKE_BF16] = "bfloat16", [CAKE_F16] = "float16"};
+    const char *name = cake_field(fields, "dtype") ? "dtype" : "torch_dtype";
+    const cake_json *node = cake_field(fields, name);
+    *out = CAKE_F32;
+    if (!node)
+        return CAKE_OK;
+    const char *text = cake_json_text(node, NULL);
+    for (size_t i = 0; text && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(text, names[i])) {
+            *out = (cake_dtype)i;
+            return CAKE_OK;
+        }
+    return cake_field_fail(fields, name, "only float32, bfloat16 and float16 are supported");
+}
+
+/* Families that are close relatives say with these fields where they differ. */
+static cake_err refuse_numbers(const cake_fields *fields)
+{
+    static const struct {
+        const char *name;
+        double neutral; /* NaN: only null */
+    } others[] = {
+        {"quantization_config", NAN},
+        {"compression_config", NAN},
+        {"num_experts", 0},
+        {"num_local_experts", 0},
+        {"n_routed_experts", 0},
+        {"moe_intermediate_size", NAN},
+        {"attention_multiplier", NAN},
+        {"query_pre_attn_scalar", NAN},
+        {"embedding_multiplier", 1},
+        {"residual_multiplier", 1},
+        {"logits_scaling", 1},
+        {"logit_scale", 1},
+        {"scale_emb", 1},
+        {"scale_depth", 1},
+        {"attn_logit_softcapping", 0},
+        {"final_logit_softcapping", 0},
+        {"attention_chunk_size", NAN},
+        {"cross_attention_layers", NAN},
+        {"vision_config", NAN},
+        {"text_config", NAN},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const cake_json *node = cake_field(fields, others[i].name);
+        if (node && !(cake_json_is_number(node) && cake_json_real(node, NAN) == others[i].neutral))
+            return cake_field_fail(fields, others[i].name,
+                                   "this is not supported: take a model without it (dense, unquantized)");
+    }
+    return CAKE_OK;
+}
+
+static cake_err refuse_layers(const cake_fields *fields)
+{
+    bool sliding;
+    if (cake_field_bool(fields, "use_sliding_window", false, &sliding))
+        return CAKE_ERR_FATAL;
+    if (sliding)
+        return cake_field_fail(fields, "use_sliding_window", "sliding-window attention is not supported");
+    const cake_json *types = cake_field(fields, "layer_types");
+    if (types && cake_json_kind(types) != CAKE_JSON_ARRAY)
+        return cake_field_fail(fields, "layer_types", "an array or null is expected");
+    for (size_t i = 0; i < cake_json_size(types); i++) {
+        const char *type = cake_json_text(cake_json_at(types, i), NULL);
+        if (!type || strcmp(type, "full_attention"))
+            return cake_fail("model", "%s: layer_types[%zu] is %s, but only full_attention is supported",
+                             fields->file, i, type ? type : cake_json_kind_name(cake_json_at(types, i)));
+    }
+    const cake_json *act = cake_field(fields, "hidden_act");
+    const char *text = cake_json_text(act, NULL);
+    if (act && (!text || (strcmp(text, "silu") && strcmp(text, "swish")))) /* two names of one function */
+        return cake_field_fail(fields, "hidden_act", "only silu is supported");
+    return CAKE_OK;
+}
+
+static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
+{
+    const char *type = cake_json_text(cake_field(fields, "model_type"), NULL);
+    const cake_arch *arch = type ? cake_arch_find(type) : NULL;
+    const cake_json *classes = cake_field(fields, "architectures");
+    bool fits = !classes;
+    for (size_t i = 0; arch && i < cake_json_size(classes); i++) {
+        const char *name = cake_json_text(cake_json_at(classes, i), NULL);
+        fits = fits || (name && !strcmp(name, arch->architecture));
+    }
+    if (arch && !fits)
+        return cake_field_fail(fields, "architectures", "%s is expected for model_type %s",
+                               arch->architecture, arch->name);
+    if (!arch) {
+        cake_buf known = {0};
+        cake_arch_list(&known);
+        cake_err err = cake_field_fail(fields, "model_type", "the known ones are %s", known.data);
+        cake_buf_free(&known);
+        return err;
+    }
+    *out = arch;
+    return CAKE_OK;
+}
+
+static cake_err read_all(const cake_fields *fields, const cake_fields *generation, cake_config *c)
+{
+    if (cake_json_kind(fields->object) != CAKE_JSON_OBJECT)
+        return cake_fail("model", "%s: an object is expected, found %s", fields->file,
+                         cake_json_kind_name(fields->object));
+    double eps;
+    if (read_arch(fields, &c->arch) || refuse_numbers(fields) || refuse_layers(fields) ||
+        read_sizes(fields, c) || read_heads(fields, c) ||
+        cake_field_real(fields, "rms_norm_eps", CAKE_REQUIRED_REAL, 0, 1, &eps) ||
+        cake_field_bool(fields, "tie_word_embeddings", false, &c->tied) ||
+        read_bias(fields, "attention_bias", c->arch->qkv_bias, &c->qkv_bias) ||
+        read_bias(fields, "attention_bias", c->arch->o_bias, &c->o_bias) ||
+        read_bias(fields, "mlp_bias", c->arch->mlp_bias, &c->mlp_bias) || read_dtype(fields, &c->dtype) ||
+        cake_config_read_rope(fields, c) || cake_config_read_generation(fields, generation, c))
+        return CAKE_ERR_FATAL;
+    c->norm_eps = (float)eps;
+    return CAKE_OK;
+}
+
+cake_err cake_config_read(const cake_json *doc, const cake_json *generation, const char *dir,
+                          cake_config *config)
+{
+    cake_buf file = {0}, generation_file = {0};
+    cake_buf_addf(&file, "%s/config.json", dir);
+    cake_buf_addf(&generation_file, "%s/generation_config.json", dir);
+    cake_fields fields = {.object = doc, .file = file.data, .prefix = ""};
+    cake_fields more = {.object = generation, .file = generation_file.data, .prefix = ""};
+    cake_config read = {0};
+    cake_err err = read_all(&fields, &more, &read);
+    if (!err)
+        *config = read;
+    cake_buf_free(&file);
+    cake_buf_free(&generation_file);
+    return err;
+}
+
+cake_err cake_config_load(const char *dir, cake_config *config)
+{
+    cake_json *doc = NULL, *generation = NULL;
+    cake_buf path = {0};
+    cake_buf_addf(&path, "%s/config.json", dir);
+    cake_err err = cake_json_load("model", path.data, false, &doc);
+    if (!err) {
+        cake_buf_cut(&path, 0);
+        cake_buf_addf(&path, "%s/generation_config.json", dir);
+        err = cake_json_load("model", path.data, true, &generation);
+    }
+    if (err != CAKE_ERR_FATAL)
+        err = cake_config_read(doc, generation, dir, config);
+    cake_json_free(generation);
+    cake_json_free(doc);
+    cake_buf_free(&path);
+    return err;
+}

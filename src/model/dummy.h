@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Seeded weights in place of a file's: for benchmarks and plans. An element depends on the seed, its tensor's
+ * name and its place in the tensor only, so that any split over ranks has the same model.
+ */
+#ifndef CAKE_MODEL_DUMMY_H
+#define CAKE_MODEL_DUMMY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/tensor.h"
+
+/* into [n]: elements first, first + 1, ... of the tensor; ones for a norm, else uniform with deviation 0.02. */
+void cake_dummy_fill(uint64_t seed, const char *name, bool norm, cake_dtype dtype, int64_t first, int64_t n,
+                     void *into);
+
+#endif

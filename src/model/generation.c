@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: generation_config.json, where there is one, and the end token of config.json. Out: when an answer ends,
+ * and how requests are sampled that do not say. config.c calls.
+ */
+#include "base/log.h"
+#include "model/config_read.h"
+
+static cake_err add_eos(const cake_fields *fields, const cake_json *node, cake_config *config)
+{
+    int64_t id = cake_json_int(node, -1);
+    if (id < 0 || id > INT32_MAX)
+        return cake_field_fail(fields, "eos_token_id", "token ids from 0 to %d are expected",
+                               config->n_vocab - 1);
+    if (id >= config->n_vocab) { /* can never be chosen, so it ends nothing: some published files have it */
+        cake_log(CAKE_WARN, "model", "%s: eos_token_id %lld is not in the vocabulary of %d, ignored",
+                 fields->file, (long long)id, config->n_vocab);
+        return CAKE_OK;
+    }
+    if (config->n_eos == CAKE_MAX_EOS)
+        return cake_field_fail(fields, "eos_token_id", "at most %d end tokens are supported", CAKE_MAX_EOS);
+    config->eos[config->n_eos++] = (int32_t)id;
+    return CAKE_OK;
+}
+
+static cake_err read_eos(const cake_fields *fields, cake_config *config)
+{
+    const cake_json *node = cake_field(fields, "eos_token_id");
+    if (!node)
+        return CAKE_OK;
+    if (cake_json_kind(node) != CAKE_JSON_ARRAY)
+        return add_eos(fields, node, config);
+    for (size_t i = 0; i < cake_json_size(node); i++)
+        if (add_eos(fields, cake_json_at(node, i), config))
+            return CAKE_ERR_FATAL;
+    return CAKE_OK;
+}
+
+/* What changes answers and is not applied: said, so that nobody compares in vain with other programs. */
+static void warn_unused(const cake_fields *fields)
+{
+    static const struct {
+        const char *name;
+        double neutral;
+    } unused[] = {{"repetition_penalty", 1}, {"min_p", 0},
+                  {"typical_p", 1},          {"epsilon_cutoff", 0},
+                  {"eta_cutoff", 0},         {"no_repeat_ngram_size", 0},
+                  {"penalty_alpha", 0},      {"encoder_repetition_penalty", 1}};
+    for (size_t i = 0; i < sizeof unused / sizeof *unused; i++) {
+        double value = cake_json_real(cake_field(fields, unused[i].name), unused[i].neutral);
+        if (value != unused[i].neutral)
+            cake_log(CAKE_WARN, "model", "%s: %s %g is not applied", fields->file, unused[i].name, value);
+    }
+}
+
+static cake_err read_sampling(const cake_fields *fields, cake_params *defaults)
+{
+    bool do_sample;
+    int top_k;
+    if (cake_field_bool(fields, "do_sample", true, &do_sample))
+        return CAKE_ERR_FATAL;
+    if (cake_field(fields, "temperature") &&
+        cake_field_real(fields, "temperature", CAKE_REQUIRED_REAL, 0, 2, &defaults->temperature))
+        return CAKE_ERR_FATAL;
+    if (cake_field(fields, "top_p") &&
+        cake_field_real(fields, "top_p", CAKE_REQUIRED_REAL, 1e-9, 1, &defaults->top_p))
+        return CAKE_ERR_FATAL;
+    if (cake_field(fields, "top_k")) {
+        if (cake_field_int(fields, "top_k", CAKE_REQUIRED, -1, INT32_MAX, &top_k))
+            return CAKE_ERR_FATAL;
+        defaults->top_k = top_k;
+    }
+    if (!do_sample)
+        defaults->temperature = 0;
+    return CAKE_OK;
+}
+
+cake_err cake_config_read_generation(const cake_fields *fields, const cake_fields *generation,
+                                     cake_config *config)
+{
+    config->defaults = cake_params_unset();
+    config->n_eos = 0;
+    if (generation->object) {
+        if (cake_json_kind(generation->object) != CAKE_JSON_OBJECT)
+            return cake_fail("model", "%s: an object is expected, found %s", generation->file,
+                             cake_json_kind_name(generation->object));
+        if (read_eos(generation, config) || read_sampling(generation, &config->defaults))
+            return CAKE_ERR_FATAL;
+        warn_unused(generation);
+    }
+    bool said = cake_field(generation, "eos_token_id") != NULL;
+    return said ? CAKE_OK : read_eos(fields, config);
+}

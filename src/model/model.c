@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a model directory and what a rank shall hold of it. Out: packed weights. run opens and loads; embed,
+ * slice and logits read. Invariant: after open every tensor of the model is known to be there with the shape
+ * that the config asks for; bytes, checks and loading walk the same list of pieces, so they agree.
+ */
+#include "model/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/log.h"
+#include "model/dummy.h"
+#include "model/part.h"
+#include "model/store.h"
+
+#define READ_BYTES (8 << 20) /* of one read: large enough for parallel file systems */
+#define PROBES     16        /* places at which a tied head is compared with the embedding */
+#define PROBE_SIZE 4096
+
+struct cake_model {
+    cake_config config;
+    cake_model_options options;
+    char *dir;
+    cake_store *store; /* NULL: dummy weights */
+    cake_dtype dtype;
+    int64_t parameters, bytes_read;
+
+    cake_arena arena;          /* what load took */
+    cake_layer_weights *layer; /* [n_layer] */
+    cake_ends ends;
+};
+
+/* One tensor that a share holds. */
+typedef struct piece {
+    const cake_part *part;
+    int layer;
+    const char *name;
+    int n_out, n_in;
+    const cake_stored *from; /* NULL: dummy, or not in the files */
+    cake_dtype dtype;
+} piece;
+
+typedef cake_err (*piece_fn)(const cake_model *model, const piece *p, void *arg);
+
+static cake_err visit_one(const cake_model *model, const cake_part *part, int layer, piece_fn fn, void *arg)
+{
+    const cake_config *c = &model->config;
+    cake_buf name = {0};
+    cake_part_name(part, layer, &name);
+    piece p = {.part = part,
+               .layer = layer,
+               .n_out = cake_width_of(part->out, c),
+               .n_in = cake_width_of(part->in, c),
+               .dtype = c->dtype};
+    if (model->store) {
+        p.from = cake_store_find(model->store, name.data);
+        if (!p.from && c->tied &&
+            part->owner == CAKE_PART_EMBED) { /* one matrix, kept under its other name */
+            cake_buf_cut(&name, 0);
+            cake_buf_adds(&name, "lm_head.weight");
+            p.from = cake_store_find(model->store, name.data);
+        }
+        if (p.from)
+            p.dtype = p.from->tensor->dtype;
+    }
+    p.name = name.data;
+    cake_err err = fn(model, &p, arg);
+    cake_buf_free(&name);
+    return err;
+}
+
+/* Calls fn for every tensor of the share until one fails. */
+static cake_err visit(const cake_model *model, const cake_share *share, piece_fn fn, void *arg)
+{
+    const cake_config *c = &model->config;
+    for (const cake_part *part = cake_parts; part->name; part++) {
+        bool held = part->owner == CAKE_PART_EMBED ? share->embed || (share->head && c->tied) : share->head;
+        if (part->owner == CAKE_PART_LAYER || !held || !cake_part_present(part, c))
+            continue;
+        cake_err err = visit_one(model, part, 0, fn, arg);
+        if (err)
+            return err;
+    }
+    for (int r = 0; r < share->n_range; r++) {
+        cake_range range = share->range[r];
+        CAKE_ASSERT(range.first >= 0 && range.count >= 0 && range.count <= c->n_layer - range.first);
+        for (int layer = range.first; layer < range.first + range.count; layer++)
+            for (const cake_part *part = cake_parts; part->name; part++) {
+                if (part->owner != CAKE_PART_LAYER || !cake_part_present(part, c))
+                    continue;
+                cake_err err = visit_one(model, part, layer, fn, arg);
+                if (err)
+                    return err;
+            }
+    }
+    return CAKE_OK;
+}
+
+/* ---- open */
+
+typedef struct census {
+    int64_t elements[CAKE_N_DTYPE]; /* of matrices */
+    int64_t parameters;
+    bool *used; /* [cake_store_count] which of the files' tensors the model has */
+} census;
+
+static cake_err check_shape(const piece *p)
+{
+    const cake_tensor *t = p->from->tensor;
+    int rank = cake_part_matrix(p->part) ? 2 : 1;
+    if (t->rank == rank && t->shape[0] == p->n_out && (rank == 1 || t->shape[1] == p->n_in))
+        return CAKE_OK;
+    cake_buf text = {0};
+    for (int i = 0; i < t->rank; i++)
+        cake_buf_addf(&text, "%s%lld", i ? ", " : "", (long long)t->shape[i]);
+    cake_buf_addf(&text, "], but config.json makes it [%d", p->n_out);
+    if (rank == 2)
+        cake_buf_addf(&text, ", %d", p->n_in);
+    cake_err err = cake_fail("model", "%s: tensor %s has shape [%s]: they are not of one model",
+                             cake_safetensors_path(p->from->file), p->name, text.data);
+    cake_buf_free(&text);
+    return err;
+}
+
+static cake_err check_piece(const cake_model *model, const piece *p, void *arg)
+{
+    census *c = arg;
+    if (model->store && !p->from)
+        return cake_fail(
+            "model", "%s: tensor %s is missing: an incomplete download, or config.json is of another model",
+            model->dir, p->name);
+    if (p->from && !p->from->tensor->readable)
+        return cake_fail("model", "%s: tensor %s has dtype %s, but only F32, BF16 and F16 are supported",
+                         cake_safetensors_path(p->from->file), p->name, p->from->tensor->dtype_name);
+    if (p->from && check_shape(p))
+        return CAKE_ERR_FATAL;
+    if (p->from)
+        c->used[p->from - cake_store_at(model->store, 0)] = true;
+    int64_t elements = (int64_t)p->n_out * p->n_in;
+    if (cake_part_matrix(p->part))
+        c->elements[p->dtype] += elements;
+    c->parameters += elements;
+    return CAKE_OK;
+}
+
+/* Tensors that no piece stands for are a hint that config.json and files do not belong together. Buffers that
+ * old files hold, and the second copy of a tied matrix, are not. */
+static void warn_unused(const cake_model *model, const census *c)
+{
+    const char *first = NULL;
+    int n = 0;
+    for (int i = 0; i < cake_store_count(model->store); i++) {
+        const char *name = cake_store_at(model->store, i)->tensor->name;
+        if (c->used[i] || strstr(name, "rotary_emb.inv_freq") ||
+            (model->config.tied && !strcmp(name, "lm_head.weight")))
+            continue;
+        first = first ? first : name;
+        n++;
+    }
+    if (n)
+        cake_log(CAKE_WARN, "model",
+                 "%s: %d tensors have no place in this model and are not used, the first is %s", model->dir,
+                 n, first);
+}
+
+/* Whether two tensors of equal shape hold the same bytes, as far as a few probes can tell. */
+static cake_err compare(const cake_stored *a, const cake_stored *b, bool *same)
+{
+    char left[PROBE_SIZE], right[PROBE_SIZE];
+    int64_t size = a->tensor->end - a->tensor->begin;
+    *same = a->tensor->dtype == b->tensor->dtype && size == b->tensor->end - b->tensor->begin;
+    for (int i = 0; i < PROBES && *same; i++) {
+        size_t len = size < PROBE_SIZE ? (size_t)size : PROBE_SIZE;
+        int64_t offset = (size - (int64_t)len) / (PROBES - 1) * i;
+        if (cake_safetensors_read(a->file, a->tensor, offset, left, len) ||
+            cake_safetensors_read(b->file, b->tensor, offset, right, len))
+            return CAKE_ERR_FATAL;
+        *same = !memcmp(left, right, len);
+    }
+    return CAKE_OK;
+}
+
+/* A file may hold a head although config.json calls it tied: mostly a copy of the embedding, and then one of
+ * them is enough. If they differ the file is believed, as transformers does. */
+static cake_err check_tied(cake_model *model)
+{
+    const cake_stored *embedding = cake_store_find(model->store, "model.embed_tokens.weight");
+    const cake_stored *head = cake_store_find(model->store, "lm_head.weight");
+    bool same = true;
+    if (!model->config.tied || !embedding || !head)
+        return CAKE_OK;
+    if (compare(embedding, head, &same))
+        return CAKE_ERR_FATAL;
+    if (!same)
+        cake_log(CAKE_WARN, "model",
+                 "%s: tie_word_embeddings is true, but lm_head.weight differs from "
+                 "model.embed_tokens.weight and is used",
+                 model->dir);
+    model->config.tied = same;
+    return CAKE_OK;
+}
+
+static cake_err check_all(cake_model *model)
+{
+    cake_range all = {0, model->config.n_layer};
+    cake_share share = {.range = &all, .n_range = 1, .embed = true, .head = true};
+    census c = {.used =
+                    cake_alloc(model->store ? (size_t)cake_store_count(model->store) : 0, sizeof *c.used)};
+    cake_err err = visit(model, &share, check_piece, &c);
+    if (!err && model->store)
+        warn_unused(model, &c);
+    free(c.used);
+    for (int i = 0; i < CAKE_N_DTYPE; i++)
+        if (c.elements[i] > c.elements[model->dtype])
+            model->dtype = (cake_dtype)i;
+    model->parameters = c.parameters;
+    return err;
+}
+
+cake_err cake_model_open(const char *dir, const cake_model_options *options, cake_model **out)
+{
+    cake_model *model = cake_alloc(1, sizeof *model);
+    model->options = *options;
+    model->dir = cake_copy(dir, strlen(dir));
+    cake_err err = cake_config_load(dir, &model->config);
+    if (!err && !options->dummy && !(err = cake_store_open(dir, &model->store)))
+        err = check_tied(model);
+    if (!err)
+        err = check_all(model);
+    if (err) {
+        cake_model_close(model);
+        return err;
+    }
+    model->layer = cake_alloc((size_t)model->config.n_layer, sizeof *model->layer);
+    *out = model;
+    return CAKE_OK;
+}
+
+void cake_model_close(cake_model *model)
+{
+    if (!model)
+        return;
+    cake_arena_close(&model->arena);
+    cake_store_close(model->store);
+    cake_params_free(&model->config.defaults);
+    free(model->layer);
+    free(model->dir);
+    free(model);
+}
+
+/* ---- load */
+
+typedef struct tally {
+    const cake_kernels *kernels;
+    size_t bytes;
+} tally;
+
+static size_t piece_bytes(const piece *p, const cake_kernels *kernels)
+{
+    size_t bytes = cake_part_matrix(p->part) ? kernels->weight_bytes(p->dtype, p->n_out, p->n_in)
+                                             : (size_t)p->n_out * sizeof(float);
+    return cake_arena_round(bytes);
+}
+
+static cake_err count_piece(const cake_model *model, const piece *p, void *arg)
+{
+    (void)model;
+    tally *t = arg;
+    t->bytes += piece_bytes(p, t->kernels);
+    return CAKE_OK;
+}
+
+size_t cake_model_bytes(const cake_model *model, const cake_share *share, const cake_kernels *kernels)
+{
+    tally t = {.kernels = kernels};
+    visit(model, share, count_piece, &t);
+    return t.bytes;
+}
+
+typedef struct loading {
+    cake_model *model;
+    const cake_kernels *kernels;
+    void *bounce; /* [size] bytes as the file has them */
+    size_t size;
+} loading;
+
+/* Rows [first, first + n) of the piece come into the bounce buffer. */
+static cake_err fetch_rows(const loading *l, const piece *p, int first, int n)
+{
+    int64_t element = (int64_t)first * p->n_in, count = (int64_t)n * p->n_in;
+    if (!p->from) {
+        cake_dummy_fill(l->model->options.dummy_seed, p->name, p->part->norm, p->dtype, element, count,
+                        l->bounce);
+        return CAKE_OK;
+    }
+    int64_t width = (int64_t)cake_dtype_bytes(p->dtype);
+    cake_err err = cake_safetensors_read(p->from->file, p->from->tensor, element * width, l->bounce,
+                                         (size_t)(count * width));
+    if (!err)
+        l->model->bytes_read += count * width;
+    return err;
+}
+
+static void widen(float *out, const void *in, cake_dtype dtype, int n)
+{
+    for (int i = 0; i < n; i++)
+        out[i] = dtype == CAKE_F32    ? ((const float *)in)[i]
+                 : dtype == CAKE_BF16 ? cake_bf16_to_f32(((const uint16_t *)in)[i])
+                                      : cake_f16_to_f32(((const uint16_t *)in)[i]);
+}
+
+static cake_err load_piece(const cake_model *model, const piece *p, void *arg)
+{
+    loading *l = arg;
+    void *data = cake_arena_take(&l->model->arena, piece_bytes(p, l->kernels));
+    cake_weight weight = {.data = data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->dtype};
+    size_t row_bytes = (size_t)p->n_in * cake_dtype_bytes(p->dtype);
+    if (row_bytes > l->size) {
+        l->size = row_bytes;
+        l->bounce = cake_grow(l->bounce, l->size, 1);
+    }
+    int step = (int)(l->size / row_bytes < (size_t)p->n_out ? l->size / row_bytes : (size_t)p->n_out);
+    for (int first = 0, n; first < p->n_out; first += n) {
+        n = p->n_out - first < step ? p->n_out - first : step;
+        cake_err err = fetch_rows(l, p, first, n);
+        if (err)
+            return err;
+        if (cake_part_matrix(p->part))
+            l->kernels->weight_pack(&weight, l->bounce, first, n);
+        else
+            widen((float *)data + first, l->bounce, p->dtype, n);
+    }
+    char *owner =
+        p->part->owner == CAKE_PART_LAYER ? (char *)&model->layer[p->layer] : (char *)&l->model->ends;
+    if (cake_part_matrix(p->part))
+        *(cake_weight *)(owner + p->part->offset) = weight;
+    else
+        *(const float **)(owner + p->part->offset) = data;
+    return CAKE_OK;
+}
+
+cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels)
+{
+    CAKE_ASSERT(!model->arena.base);
+    cake_err err = cake_arena_open(&model->arena, "weights", cake_model_bytes(model, share, kernels));
+    if (err)
+        return err;
+    loading l = {.model = model, .kernels = kernels, .bounce = cake_alloc(READ_BYTES, 1), .size = READ_BYTES};
+    err = visit(model, share, load_piece, &l);
+    free(l.bounce);
+    CAKE_ASSERT(err || model->arena.used == model->arena.size);
+    if (!err && model->config.tied)
+        model->ends.head = model->ends.embedding;
+    return err;
+}
+
+/* ---- what there is */
+
+const cake_config *cake_model_config(const cake_model *model)
+{
+    return &model->config;
+}
+
+cake_dtype cake_model_dtype(const cake_model *model)
+{
+    return model->dtype;
+}
+
+int64_t cake_model_parameters(const cake_model *model)
+{
+    return model->parameters;
+}
+
+int64_t cake_model_bytes_read(const cake_model *model)
+{
+    return model->bytes_read;
+}
+
+const cake_layer_weights *cake_model_layer(const cake_model *model, int layer)
+{
+    CAKE_ASSERT(layer >= 0 && layer < model->config.n_layer);
+    return &model->layer[layer];
+}
+
+const cake_weight *cake_model_embedding(const cake_model *model)
+{
+    return &model->ends.embedding;
+}
+
+const cake_weight *cake_model_head(const cake_model *model)
+{
+    return &model->ends.head;
+}
+
+const float *cake_model_final_norm(const cake_model *model)
+{
+    return model->ends.final_norm;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tensors of a model by name, shape and place in memory: one const row each, shared by all families. A
+ * family that lacks a tensor says so in its cake_arch row.
+ */
+#ifndef CAKE_MODEL_PART_H
+#define CAKE_MODEL_PART_H
+
+#include "base/buf.h"
+#include "model/model.h"
+
+typedef enum cake_part_owner {
+    CAKE_PART_EMBED, /* held by who embeds, and when tied by who has the head */
+    CAKE_PART_LAYER,
+    CAKE_PART_HEAD
+} cake_part_owner;
+
+/* Sizes that the config names. */
+typedef enum cake_width {
+    CAKE_WIDTH_ONE,
+    CAKE_WIDTH_DIM,
+    CAKE_WIDTH_HEAD,
+    CAKE_WIDTH_Q,  /* n_head * head_dim */
+    CAKE_WIDTH_KV, /* n_kv * head_dim */
+    CAKE_WIDTH_FF,
+    CAKE_WIDTH_VOCAB
+} cake_width;
+
+typedef enum cake_part_when {
+    CAKE_WHEN_ALWAYS,
+    CAKE_WHEN_QKV_BIAS,
+    CAKE_WHEN_O_BIAS,
+    CAKE_WHEN_MLP_BIAS,
+    CAKE_WHEN_QK_NORM,
+    CAKE_WHEN_UNTIED
+} cake_part_when;
+
+/* What is not in a layer. */
+typedef struct cake_ends {
+    cake_weight embedding, head;
+    const float *final_norm;
+} cake_ends;
+
+typedef struct cake_part {
+    const char *name; /* in the file; of a layer's part, what follows "model.layers.N." */
+    cake_part_owner owner;
+    cake_part_when when;
+    cake_width out, in; /* in is ONE: a vector, which becomes float32; else a matrix */
+    bool norm;          /* a factor around 1 */
+    size_t offset;      /* in cake_layer_weights or cake_ends, of a cake_weight or a const float * */
+} cake_part;
+
+extern const cake_part cake_parts[]; /* ends with a NULL name */
+
+bool cake_part_present(const cake_part *part, const cake_config *config);
+bool cake_part_matrix(const cake_part *part);
+int cake_width_of(cake_width width, const cake_config *config);
+void cake_part_name(const cake_part *part, int layer, cake_buf *out); /* replaces what out holds */
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a .safetensors file, written by anyone. Out: its tensors, each with a dtype, a shape and a range of bytes
+ * that agree with each other and with the file. store.c calls. Invariant: after open every range lies inside
+ * the file, ranges cover the data without overlap or hole, and shape x dtype is the length of the range.
+ */
+#include "model/safetensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+
+#define MAX_HEADER (100 << 20) /* as the reference implementation has it */
+#define PREFIX     8           /* bytes of the header's length */
+
+struct cake_safetensors {
+    char *path;
+    int fd;              /* -1: parsed from memory */
+    int64_t data;        /* byte offset of the data */
+    cake_tensor *tensor; /* [n], by begin */
+    int n;
+};
+
+static const struct {
+    const char *name;
+    int bits;
+    int dtype; /* cake_dtype, or -1: known to the format but not to our kernels */
+} dtypes[] = {{"F32", 32, CAKE_F32}, {"BF16", 16, CAKE_BF16}, {"F16", 16, CAKE_F16}, {"BOOL", 8, -1},
+              {"U8", 8, -1},         {"I8", 8, -1},           {"I16", 16, -1},       {"U16", 16, -1},
+              {"I32", 32, -1},       {"U32", 32, -1},         {"I64", 64, -1},       {"U64", 64, -1},
+              {"F64", 64, -1},       {"C64", 64, -1},         {"F8_E4M3", 8, -1},    {"F8_E5M2", 8, -1},
+              {"F8_E8M0", 8, -1},    {"F6_E2M3", 6, -1},      {"F6_E3M2", 6, -1},    {"F4", 4, -1}};
+
+/* A foreign name in a message: quoted, control characters escaped, not too long. */
+static cake_err fail_at(const char *path, const char *name, size_t len, const char *what)
+{
+    cake_buf quoted = {0};
+    cake_json_add_text(&quoted, name, len < 200 ? len : 200);
+    cake_err err = cake_fail("model", "%s: tensor %s: %s", path, quoted.data, what);
+    cake_buf_free(&quoted);
+    return err;
+}
+
+static cake_err fail_tensor(const char *path, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static cake_err fail_tensor(const char *path, const char *name, const char *fmt, ...)
+{
+    cake_buf what = {0};
+    va_list args;
+    va_start(args, fmt);
+    cake_buf_addv(&what, fmt, args);
+    va_end(args);
+    cake_err err = fail_at(path, name, strlen(name), what.data);
+    cake_buf_free(&what);
+    return err;
+}
+
+/* Bytes of the shape, or -1 if it is not a shape or does not fit int64. */
+static int64_t read_shape(const cake_json *shape, int bits, cake_tensor *t)
+{
+    t->rank = (int)cake_json_size(shape);
+    int64_t total = bits;
+    for (int i = 0; i < t->rank; i++) {
+        t->shape[i] = cake_json_int(cake_json_at(shape, (size_t)i), -1);
+        if (t->shape[i] < 0 || __builtin_mul_overflow(total, t->shape[i], &total))
+            return -1;
+    }
+    return total % 8 ? -1 : total / 8;
+}
+
+static cake_err read_tensor(const cake_safetensors *f, const char *name, const cake_json *node,
+                            int64_t data_size, cake_tensor *t)
+{
+    const char *dtype = cake_json_text(cake_json_get(node, "dtype"), NULL);
+    if (!dtype)
+        return fail_tensor(f->path, name, "dtype is %s, a string is expected",
+                           cake_json_kind_name(cake_json_get(node, "dtype")));
+    size_t kind = 0, n_kind = sizeof dtypes / sizeof *dtypes;
+    while (kind < n_kind && strcmp(dtype, dtypes[kind].name))
+        kind++;
+    if (kind == n_kind)
+        return fail_tensor(f->path, name, "dtype \"%.40s\" is unknown", dtype);
+    t->dtype_name = dtypes[kind].name;
+    t->readable = dtypes[kind].dtype >= 0;
+    t->dtype = t->readable ? (cake_dtype)dtypes[kind].dtype : CAKE_F32;
+
+    const cake_json *shape = cake_json_get(node, "shape");
+    if (cake_json_kind(shape) != CAKE_JSON_ARRAY || cake_json_size(shape) > CAKE_TENSOR_MAX_RANK)
+        return fail_tensor(f->path, name, "shape has to be an array of at most %d sizes",
+                           CAKE_TENSOR_MAX_RANK);
+    int64_t bytes = read_shape(shape, dtypes[kind].bits, t);
+    if (bytes < 0)
+        return fail_tensor(f->path, name, "shape holds a size that is negative, too large or not an integer");
+
+    const cake_json *range = cake_json_get(node, "data_offsets");
+    int64_t begin = cake_json_int(cake_json_at(range, 0), -1),
+            end = cake_json_int(cake_json_at(range, 1), -1);
+    if (cake_json_size(range) != 2 || begin < 0 || end < 0)
+        return fail_tensor(f->path, name, "data_offsets has to be two byte offsets");
+    if (begin > end)
+        return fail_tensor(f->path, name, "data_offsets run backwards, from %lld to %lld", (long long)begin,
+                           (long long)end);
+    if (end > data_size)
+        return fail_tensor(f->path, name,
+                           "its data end at byte %lld, past the end of the file (%lld bytes): "
+                           "truncated? download it again",
+                           (long long)(f->data + end), (long long)(f->data + data_size));
+    if (end - begin != bytes)
+        return fail_tensor(f->path, name, "shape and dtype %s need %lld bytes, but data_offsets hold %lld",
+                           dtype, (long long)bytes, (long long)(end - begin));
+    t->begin = f->data + begin;
+    t->end = f->data + end;
+    t->name = cake_copy(name, strlen(name));
+    return CAKE_OK;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const cake_tensor *s = a, *t = b;
+    if (s->begin != t->begin)
+        return s->begin < t->begin ? -1 : 1;
+    return s->end < t->end ? -1 : s->end > t->end;
+}
+
+/* No overlap, no hole, nothing behind the last tensor: else some length in the file is not what it says. */
+static cake_err check_cover(const cake_safetensors *f, int64_t file_size)
+{
+    int64_t at = f->data;
+    for (int i = 0; i < f->n; i++) {
+        const cake_tensor *t = &f->tensor[i];
+        if (t->begin < at)
+            return fail_tensor(f->path, t->name,
+                               "its data begin at byte %lld and overlap those of \"%.200s\", "
+                               "which end at %lld",
+                               (long long)t->begin, f->tensor[i - 1].name, (long long)at);
+        if (t->begin > at)
+            return fail_tensor(f->path, t->name,
+                               "its data begin at byte %lld, but those before end at %lld: "
+                               "bytes that belong to no tensor are not allowed",
+                               (long long)t->begin, (long long)at);
+        at = t->end;
+    }
+    if (at != file_size)
+        return cake_fail("model",
+                         "%s: the last tensor ends at byte %lld, but the file has %lld bytes: "
+                         "damaged? download it again",
+                         f->path, (long long)at, (long long)file_size);
+    return CAKE_OK;
+}
+
+/* How many names the outermost object of a valid JSON text has, repeated ones counted each time: the parser
+ * keeps only the last of them. */
+static size_t count_names(const char *text, size_t len)
+{
+    size_t n = 0;
+    int depth = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] == '"')
+            for (i++; i < len && text[i] != '"'; i++)
+                i += text[i] == '\\';
+        else if (text[i] == '{' || text[i] == '[')
+            depth++;
+        else if (text[i] == '}' || text[i] == ']')
+            depth--;
+        else if (text[i] == ':' && depth == 1)
+            n++;
+    }
+    return n;
+}
+
+static cake_err read_header(cake_safetensors *f, const cake_json *root, int64_t file_size)
+{
+    f->tensor = cake_alloc(cake_json_size(root), sizeof *f->tensor);
+    for (void *it = cake_json_first(root); it; it = cake_json_next(root, it)) {
+        const char *name = cake_json_key(it, NULL);
+        if (!strcmp(name, "__metadata__"))
+            continue;
+        cake_err err = read_tensor(f, name, cake_json_value(it), file_size - f->data, &f->tensor[f->n]);
+        if (err)
+            return err;
+        f->n++;
+    }
+    qsort(f->tensor, (size_t)f->n, sizeof *f->tensor, by_begin);
+    return check_cover(f, file_size);
+}
+
+cake_err cake_safetensors_parse(const char *header, size_t len, int64_t file_size, const char *path,
+                                cake_safetensors **out)
+{
+    cake_json *root = NULL;
+    cake_fault fault;
+    if (cake_json_parse(header, len, &root, &fault))
+        return cake_fail("model", "%s: header (from byte %d): %s", path, PREFIX, fault.message);
+    cake_safetensors *f = cake_alloc(1, sizeof *f);
+    f->path = cake_copy(path, strlen(path));
+    f->fd = -1;
+    f->data = PREFIX + (int64_t)len;
+    cake_err err;
+    if (cake_json_kind(root) != CAKE_JSON_OBJECT)
+        err = cake_fail("model", "%s: header (from byte %d): an object is expected, found %s", path, PREFIX,
+                        cake_json_kind_name(root));
+    else if (count_names(header, len) != cake_json_size(root))
+        err =
+            cake_fail("model", "%s: header: %zu tensors, but only %zu different names: a tensor occurs twice",
+                      path, count_names(header, len), cake_json_size(root));
+    else
+        err = read_header(f, root, file_size);
+    cake_json_free(root);
+    if (err)
+        cake_safetensors_close(f);
+    else
+        *out = f;
+    return err;
+}
+
+/* Exactly len bytes from offset on. */
+static cake_err read_bytes(int fd, const char *path, int64_t offset, void *into, size_t len)
+{
+    for (size_t got = 0; got < len;) {
+        ssize_t n = pread(fd, (char *)into + got, len - got, (off_t)(offset + (int64_t)got));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return cake_fail("model", "%s: byte %lld cannot be read: %s", path,
+                             (long long)offset + (long long)got, strerror(errno));
+        if (n == 0)
+            return cake_fail("model",
+                             "%s: ends at byte %lld, but data are expected up to %lld: truncated? download "
+                             "it again",
+                             path, (long long)offset + (long long)got, (long long)offset + (long long)len);
+        got += (size_t)n;
+    }
+    return CAKE_OK;
+}
+
+/* The header's text, owned. */
+static cake_err read_text(int fd, const char *path, int64_t file_size, char **text, size_t *len)
+{
+    unsigned char prefix[PREFIX];
+    if (file_size < PREFIX)
+        return cake_fail("model", "%s: has %lld bytes, too short for a safetensors file: download it again",
+                         path, (long long)file_size);
+    if (read_bytes(fd, path, 0, prefix, PREFIX))
+        return CAKE_ERR_FATAL;
+    uint64_t said = 0;
+    for (int i = PREFIX - 1; i >= 0; i--)
+        said = said << 8 | prefix[i];
+    if (said > (uint64_t)(file_size - PREFIX))
+        return cake_fail("model",
+                         "%s: the header is said to have %llu bytes, but the file has only %lld: not a "
+                         "safetensors file, or truncated",
+                         path, (unsigned long long)said, (long long)file_size);
+    if (said > MAX_HEADER)
+        return cake_fail("model", "%s: the header is said to have %llu bytes, at most %d are allowed", path,
+                         (unsigned long long)said, MAX_HEADER);
+    char *read = cake_alloc((size_t)said + 1, 1);
+    if (read_bytes(fd, path, PREFIX, read, (size_t)said)) {
+        free(read);
+        return CAKE_ERR_FATAL;
+    }
+    *text = read;
+    *len = (size_t)said;
+    return CAKE_OK;
+}
+
+cake_err cake_safetensors_open(const char *path, cake_safetensors **out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return cake_fail("model", "%s: cannot be opened: %s", path, strerror(errno));
+    struct stat st;
+    char *text = NULL;
+    size_t len = 0;
+    cake_safetensors *f = NULL;
+    cake_err err;
+    if (fstat(fd, &st))
+        err = cake_fail("model", "%s: cannot be examined: %s", path, strerror(errno));
+    else if (!S_ISREG(st.st_mode))
+        err = cake_fail("model", "%s: is not a regular file", path);
+    else if (!(err = read_text(fd, path, (int64_t)st.st_size, &text, &len)))
+        err = cake_safetensors_parse(text, len, (int64_t)st.st_size, path, &f);
+    free(text);
+    if (err) {
+        close(fd);
+        return err;
+    }
+    f->fd = fd;
+    *out = f;
+    return CAKE_OK;
+}
+
+void cake_safetensors_close(cake_safetensors *file)
+{
+    if (!file)
+        return;
+    if (file->fd >= 0)
+        close(file->fd);
+    for (int i = 0; i < file->n; i++)
+        free(file->tensor[i].name);
+    free(file->tensor);
+    free(file->path);
+    free(file);
+}
+
+const char *cake_safetensors_path(const cake_safetensors *file)
+{
+    return file->path;
+}
+
+int cake_safetensors_count(const cake_safetensors *file)
+{
+    return file->n;
+}
+
+const cake_tensor *cake_safetensors_at(const cake_safetensors *file, int i)
+{
+    return &file->tensor[i];
+}
+
+cake_err cake_safetensors_read(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset,
+                               void *into, size_t len)
+{
+    CAKE_ASSERT(file->fd >= 0 && offset >= 0 && (int64_t)len <= tensor->end - tensor->begin - offset);
+    int64_t at = tensor->begin + offset;
+    cake_err err = read_bytes(file->fd, file->path, at, into, len);
+    /* packed memory holds them now: the page cache need not hold them too */
+    posix_fadvise(file->fd, (off_t)at, (off_t)len, POSIX_FADV_DONTNEED);
+    return err;
+}

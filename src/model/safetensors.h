@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One .safetensors file: its header, checked whole before anything else is believed, and positioned reads of
+ * its tensors. The format: 8 bytes with the header's length (little endian), the header (JSON: name -> dtype,
+ * shape, data_offsets), then the data without gaps.
+ */
+#ifndef CAKE_MODEL_SAFETENSORS_H
+#define CAKE_MODEL_SAFETENSORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "kernels/tensor.h"
+
+#define CAKE_TENSOR_MAX_RANK 8
+
+typedef struct cake_tensor {
+    char *name;             /* owned by the file */
+    const char *dtype_name; /* as the format has it: "BF16" */
+    bool readable;          /* dtype is one of ours, given in `dtype` */
+    cake_dtype dtype;
+    int rank;
+    int64_t shape[CAKE_TENSOR_MAX_RANK];
+    int64_t begin, end; /* byte offsets in the file */
+} cake_tensor;
+
+typedef struct cake_safetensors cake_safetensors;
+
+/* Says what is wrong with path and byte offset or tensor. */
+cake_err cake_safetensors_open(const char *path, cake_safetensors **out);
+/* The header alone, from memory, of a file of file_size bytes (fuzzing): reading tensors is not possible. */
+cake_err cake_safetensors_parse(const char *header, size_t len, int64_t file_size, const char *path,
+                                cake_safetensors **out);
+void cake_safetensors_close(cake_safetensors *file);
+
+const char *cake_safetensors_path(const cake_safetensors *file);
+int cake_safetensors_count(const cake_safetensors *file);
+const cake_tensor *cake_safetensors_at(const cake_safetensors *file, int i);
+
+/* Reads bytes [offset, offset + len) of the tensor. */
+cake_err cake_safetensors_read(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset,
+                               void *into, size_t len);
+
+#endif

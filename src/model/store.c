@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a model directory. Out: where each tensor lies. model.c calls. Invariant: a name stands for one tensor in
+ * one file, and no file outside the directory is opened.
+ */
+#include "model/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+
+#define SINGLE    "model.safetensors"
+#define INDEX     "model.safetensors.index.json"
+#define MAX_FILES 4096
+
+struct cake_store {
+    cake_safetensors **file; /* [n_file] */
+    cake_stored *entry;      /* [n_entry], by name */
+    int n_file, n_entry;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const cake_stored *)a)->tensor->name, ((const cake_stored *)b)->tensor->name);
+}
+
+static cake_err open_file(cake_store *store, const char *dir, const char *name)
+{
+    cake_buf path = {0};
+    cake_buf_addf(&path, "%s/%s", dir, name);
+    store->file = cake_grow(store->file, (size_t)store->n_file + 1, sizeof *store->file);
+    cake_err err = cake_safetensors_open(path.data, &store->file[store->n_file]);
+    store->n_file += !err;
+    cake_buf_free(&path);
+    return err;
+}
+
+/* One sorted list of all files' tensors. */
+static cake_err collect(cake_store *store)
+{
+    size_t n = 0;
+    for (int i = 0; i < store->n_file; i++)
+        n += (size_t)cake_safetensors_count(store->file[i]);
+    if (n > INT32_MAX)
+        return cake_fail("model", "%zu tensors are too many", n);
+    store->entry = cake_alloc(n, sizeof *store->entry);
+    for (int i = 0; i < store->n_file; i++)
+        for (int t = 0; t < cake_safetensors_count(store->file[i]); t++)
+            store->entry[store->n_entry++] =
+                (cake_stored){store->file[i], cake_safetensors_at(store->file[i], t)};
+    qsort(store->entry, n, sizeof *store->entry, by_name);
+    for (int i = 1; i < store->n_entry; i++)
+        if (!by_name(&store->entry[i - 1], &store->entry[i]))
+            return cake_fail("model", "tensor %s is in both %s and %s: it has to be in one of them",
+                             store->entry[i].tensor->name, cake_safetensors_path(store->entry[i - 1].file),
+                             cake_safetensors_path(store->entry[i].file));
+    return CAKE_OK;
+}
+
+/* A shard's name may not lead out of the directory. */
+static bool plain_name(const char *name, size_t len)
+{
+    return len > 0 && strlen(name) == len && !strchr(name, '/') && strcmp(name, "..") && strcmp(name, ".");
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Opens each file that the map names once. */
+static cake_err open_shards(cake_store *store, const char *dir, const char *index, const cake_json *map)
+{
+    const char **name = cake_alloc(cake_json_size(map), sizeof *name);
+    size_t n = 0, n_file = 0;
+    cake_err err = CAKE_OK;
+    for (void *it = cake_json_first(map); it && !err; it = cake_json_next(map, it)) {
+        size_t len;
+        name[n] = cake_json_text(cake_json_value(it), &len);
+        if (!name[n] || !plain_name(name[n], len))
+            err = cake_fail("model",
+                            "%s: weight_map: %.200s: the name of a file in the same directory is expected, "
+                            "found %.200s",
+                            index, cake_json_key(it, NULL),
+                            name[n] ? name[n] : cake_json_kind_name(cake_json_value(it)));
+        n++;
+    }
+    if (!err)
+        qsort(name, n, sizeof *name, by_text);
+    for (size_t i = 0; i < n && !err; i++)
+        if (!i || strcmp(name[i - 1], name[i]))
+            err = ++n_file > MAX_FILES ? cake_fail("model", "%s: more than %d files", index, MAX_FILES)
+                                       : open_file(store, dir, name[i]);
+    free(name);
+    return err;
+}
+
+static cake_err check_map(const cake_store *store, const char *index, const cake_json *map)
+{
+    for (void *it = cake_json_first(map); it; it = cake_json_next(map, it)) {
+        const char *name = cake_json_key(it, NULL), *file = cake_json_text(cake_json_value(it), NULL);
+        const cake_stored *found = cake_store_find(store, name);
+        const char *path = found ? cake_safetensors_path(found->file) : NULL;
+        if (!path)
+            return cake_fail("model", "%s: tensor %.200s should be in %.200s, but is in no file", index, name,
+                             file);
+        if (strcmp(strrchr(path, '/') + 1, file))
+            return cake_fail("model", "%s: tensor %.200s should be in %.200s, but is in %s", index, name,
+                             file, path);
+    }
+    return CAKE_OK;
+}
+
+static cake_err open_index(cake_store *store, const char *dir, const char *index)
+{
+    cake_json *root = NULL;
+    cake_err err = cake_json_load("model", index, false, &root);
+    if (err)
+        return err;
+    const cake_json *map = cake_json_get(root, "weight_map");
+    if (cake_json_kind(map) != CAKE_JSON_OBJECT || !cake_json_size(map))
+        err = cake_fail("model", "%s: weight_map is %s, an object of tensor and file names is expected",
+                        index, cake_json_size(map) ? cake_json_kind_name(map) : "empty or missing");
+    else if (!(err = open_shards(store, dir, index, map)) && !(err = collect(store)))
+        err = check_map(store, index, map);
+    cake_json_free(root);
+    return err;
+}
+
+cake_err cake_store_open(const char *dir, cake_store **out)
+{
+    cake_store *store = cake_alloc(1, sizeof *store);
+    cake_buf single = {0}, index = {0};
+    cake_buf_addf(&single, "%s/" SINGLE, dir);
+    cake_buf_addf(&index, "%s/" INDEX, dir);
+    cake_err err;
+    if (!access(single.data, F_OK)) {
+        err = open_file(store, dir, SINGLE);
+        if (!err)
+            err = collect(store);
+    } else if (!access(index.data, F_OK)) {
+        err = open_index(store, dir, index.data);
+    } else {
+        err = cake_fail("model",
+                        "%s: neither " SINGLE " nor " INDEX " is here: other formats have to be converted "
+                        "to safetensors first",
+                        dir);
+    }
+    cake_buf_free(&single);
+    cake_buf_free(&index);
+    if (err)
+        cake_store_close(store);
+    else
+        *out = store;
+    return err;
+}
+
+void cake_store_close(cake_store *store)
+{
+    if (!store)
+        return;
+    for (int i = 0; i < store->n_file; i++)
+        cake_safetensors_close(store->file[i]);
+    free(store->file);
+    free(store->entry);
+    free(store);
+}
+
+const cake_stored *cake_store_find(const cake_store *store, const char *name)
+{
+    cake_tensor tensor = {.name = (char *)(uintptr_t)name};
+    cake_stored key = {NULL, &tensor};
+    return bsearch(&key, store->entry, (size_t)store->n_entry, sizeof *store->entry, by_name);
+}
+
+int cake_store_count(const cake_store *store)
+{
+    return store->n_entry;
+}
+
+const cake_stored *cake_store_at(const cake_store *store, int i)
+{
+    return &store->entry[i];
+}

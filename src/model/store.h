@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tensors of a model directory: model.safetensors, or the shards that model.safetensors.index.json names.
+ */
+#ifndef CAKE_MODEL_STORE_H
+#define CAKE_MODEL_STORE_H
+
+#include "model/safetensors.h"
+
+typedef struct cake_store cake_store;
+
+typedef struct cake_stored {
+    const cake_safetensors *file;
+    const cake_tensor *tensor;
+} cake_stored;
+
+/* Opens every file and checks every header; no tensor is read. */
+cake_err cake_store_open(const char *dir, cake_store **out);
+void cake_store_close(cake_store *store);
+const cake_stored *cake_store_find(const cake_store *store, const char *name); /* NULL: there is none */
+int cake_store_count(const cake_store *store);
+const cake_stored *cake_store_at(const cake_store *store, int i); /* by name */
+
+#endif
