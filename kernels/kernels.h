@@ -21,9 +21,11 @@
 /* One member of the team that runs an operation together. */
 typedef struct cake_exec {
     int rank, size;
+    struct cake_team *team; /* where its barriers meet; NULL in a team of one */
 } cake_exec;
 
-/* Runs work(exec, arg) on a team of `size` threads and returns when all are done. */
+/* Runs work(exec, arg) on a team of `size` threads (fewer, if OpenMP grants fewer) and returns when all are
+ * done. */
 void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), void *arg);
 void cake_exec_barrier(const cake_exec *exec);
 /* The half-open range of [0, n) that is this member's, in units of `grain`. */
@@ -81,7 +83,7 @@ extern const cake_kernels cake_kernels_ref;
 /* What cpuid allows, worst first ("ref", "avx2", "avx512"); a rank's level is an index into this list, so that
  * all ranks agree on the smallest. */
 int cake_kernels_best(void);
-int cake_kernels_level(const char *name); /* -1: no such table in this build */
-const cake_kernels *cake_kernels_at(int level);
+int cake_kernels_level(const char *name);       /* -1: no such table in this build */
+const cake_kernels *cake_kernels_at(int level); /* NULL above cake_kernels_best() */
 
 #endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tables that are compiled for one instruction set each. Their files share nothing that is emitted out of
+ * line: all but the table is static, so no code of theirs can end up in a file that runs everywhere.
+ */
+#ifndef CAKE_KERNELS_CPU_CPU_H
+#define CAKE_KERNELS_CPU_CPU_H
+
+#include "kernels/kernels.h"
+
+extern const cake_kernels cake_kernels_avx2;   /* AVX2, FMA, F16C */
+extern const cake_kernels cake_kernels_avx512; /* AVX-512 F, BW, VL, DQ */
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: what kernels.h says. Out: the same, by the plainest C: the oracle that every other table is held against.
+ * A packed matrix is the row-major one. Invariant: sums are float32 and run upwards in one chain.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "kernels/kernels.h"
+
+#define ROWS  16  /* rows whose sums are open together */
+#define BLOCK 256 /* weights that are converted together */
+
+static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
+{
+    size_t bytes = (size_t)n_out * (size_t)n_in * cake_dtype_bytes(dtype);
+    return cake_arena_round(bytes);
+}
+
+static void weight_pack(const cake_weight *w, const void *src, int first, int n_row)
+{
+    size_t row = (size_t)w->n_in * cake_dtype_bytes(w->dtype);
+    memcpy((char *)w->data + (size_t)first * row, src, (size_t)n_row * row);
+}
+
+/* out [n] = elements [at, at + n) of data as float32. */
+static void to_f32(float *out, const void *data, cake_dtype dtype, size_t at, int n)
+{
+    const float *f32 = data;
+    const uint16_t *half = data;
+    for (int i = 0; i < n; i++)
+        switch (dtype) {
+        case CAKE_BF16:
+            out[i] = cake_bf16_to_f32(half[at + (size_t)i]);
+            break;
+        case CAKE_F16:
+            out[i] = cake_f16_to_f32(half[at + (size_t)i]);
+            break;
+        default:
+            out[i] = f32[at + (size_t)i];
+        }
+}
+
+static void from_f32(void *data, cake_dtype dtype, size_t at, const float *in, int n)
+{
+    float *f32 = data;
+    uint16_t *half = data;
+    for (int i = 0; i < n; i++)
+        switch (dtype) {
+        case CAKE_BF16:
+            half[at + (size_t)i] = cake_bf16_from_f32(in[i]);
+            break;
+        case CAKE_F16:
+            half[at + (size_t)i] = cake_f16_from_f32(in[i]);
+            break;
+        default:
+            f32[at + (size_t)i] = in[i];
+        }
+}
+
+/* sum [n_row] = the products of weight row `column` with n_row rows of x. */
+static void sum_column(float *sum, const float *x, const cake_weight *w, int64_t column, int n_row)
+{
+    float block[BLOCK];
+    for (int i = 0; i < n_row; i++)
+        sum[i] = 0;
+    for (int k = 0; k < w->n_in; k += BLOCK) {
+        int n = w->n_in - k < BLOCK ? w->n_in - k : BLOCK;
+        to_f32(block, w->data, w->dtype, (size_t)column * (size_t)w->n_in + (size_t)k, n);
+        for (int i = 0; i < n_row; i++) {
+            const float *row = x + (int64_t)i * w->n_in + k;
+            for (int j = 0; j < n; j++)
+                sum[i] = fmaf(row[j], block[j], sum[i]);
+        }
+    }
+}
+
+static void linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
+                   const float *residual, int n_tok)
+{
+    int64_t first, last, n_out = w->n_out;
+    cake_exec_share(exec, n_out, 1, &first, &last);
+    for (int64_t column = first; column < last; column++)
+        for (int64_t row = 0; row < n_tok; row += ROWS) {
+            float sum[ROWS];
+            int n = n_tok - row < ROWS ? (int)(n_tok - row) : ROWS;
+            sum_column(sum, x + row * w->n_in, w, column, n);
+            for (int i = 0; i < n; i++) {
+                int64_t at = (row + i) * n_out + column;
+                if (bias)
+                    sum[i] += bias[column];
+                out[at] = residual ? sum[i] + residual[at] : sum[i];
+            }
+        }
+}
+
+static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n, 1, &first, &last);
+    for (int64_t i = first; i < last; i++)
+        to_f32(out + i * w->n_in, w->data, w->dtype, (size_t)row[i] * (size_t)w->n_in, w->n_in);
+}
+
+static void rmsnorm(const cake_exec *exec, float *out, const float *x, const float *weight, int n_row,
+                    int dim, float eps)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n_row, 1, &first, &last);
+    for (int64_t row = first; row < last; row++) {
+        const float *in = x + row * dim;
+        float sum = 0;
+        for (int i = 0; i < dim; i++)
+            sum += in[i] * in[i];
+        float scale = 1 / sqrtf(sum / (float)dim + eps);
+        for (int i = 0; i < dim; i++)
+            out[row * dim + i] = in[i] * scale * weight[i];
+    }
+}
+
+static void rope(const cake_exec *exec, float *x, const float *cos, const float *sin, int n_tok, int n_head,
+                 int head_dim, int n_rot)
+{
+    int64_t first, last;
+    int half = n_rot / 2;
+    cake_exec_share(exec, (int64_t)n_tok * n_head, 1, &first, &last);
+    for (int64_t item = first; item < last; item++) {
+        const float *c = cos + item / n_head * half, *s = sin + item / n_head * half;
+        float *low = x + item * head_dim, *high = low + half;
+        for (int i = 0; i < half; i++) {
+            float a = low[i], b = high[i];
+            low[i] = a * c[i] - b * s[i];
+            high[i] = b * c[i] + a * s[i];
+        }
+    }
+}
+
+/* The element at which position pos of a slot begins, for one KV head. */
+static size_t kv_at(const cake_kv *kv, int slot, int pos, int head)
+{
+    int64_t page = kv->table[(int64_t)slot * kv->stride + pos / CAKE_PAGE];
+    return (size_t)(((page * kv->n_kv + head) * CAKE_PAGE + pos % CAKE_PAGE) * kv->head_dim);
+}
+
+static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
+                     const cake_row *rows, int n_tok)
+{
+    int64_t first, last;
+    cake_exec_share(exec, (int64_t)n_tok * kv->n_kv, 1, &first, &last);
+    for (int64_t item = first; item < last; item++) {
+        const cake_row *row = &rows[item / kv->n_kv];
+        size_t at = kv_at(kv, row->slot, row->pos, (int)(item % kv->n_kv));
+        from_f32(kv->k, kv->dtype, at, k + item * kv->head_dim, kv->head_dim);
+        from_f32(kv->v, kv->dtype, at, v + item * kv->head_dim, kv->head_dim);
+    }
+}
+
+/* One row and query head: its KV head, and how far its sums have come. */
+typedef struct state {
+    const cake_kv *kv;
+    int slot, head;
+    float most;  /* the largest score so far */
+    float total; /* sum of exp(score - most) */
+} state;
+
+/* One element of K or V; slow and plain, so that head_dim needs no bound. */
+static float kv_element(const cake_kv *kv, const void *data, size_t at)
+{
+    float value;
+    to_f32(&value, data, kv->dtype, at, 1);
+    return value;
+}
+
+/* Adds positions [first, first + n) to out [head_dim]. */
+static void attend_segment(state *s, float *out, const float *q, int first, int n, float scale)
+{
+    const cake_kv *kv = s->kv;
+    float score[CAKE_SEGMENT], most = -INFINITY, total = 0;
+    size_t at[CAKE_SEGMENT];
+    for (int i = 0; i < n; i++) {
+        at[i] = kv_at(kv, s->slot, first + i, s->head);
+        float sum = 0;
+        for (int j = 0; j < kv->head_dim; j++)
+            sum += q[j] * kv_element(kv, kv->k, at[i] + (size_t)j);
+        score[i] = sum * scale;
+        most = score[i] > most ? score[i] : most;
+    }
+    for (int i = 0; i < n; i++) {
+        score[i] = expf(score[i] - most);
+        total += score[i];
+    }
+    float both = most > s->most ? most : s->most;
+    float old = first ? expf(s->most - both) : 0, new = expf(most - both);
+    for (int j = 0; j < kv->head_dim; j++) {
+        float sum = 0;
+        for (int i = 0; i < n; i++)
+            sum += score[i] * kv_element(kv, kv->v, at[i] + (size_t)j);
+        out[j] = first ? out[j] * old + sum * new : sum;
+    }
+    s->total = first ? s->total * old + total * new : total;
+    s->most = both;
+}
+
+static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
+                   int n_tok, int n_head, float scale)
+{
+    int group = n_head / kv->n_kv;
+    for (int64_t item = exec->rank; item < (int64_t)n_tok * n_head; item += exec->size) {
+        const cake_row *row = &rows[item / n_head];
+        state s = {kv, row->slot, (int)(item % n_head) / group, -INFINITY, 0};
+        float *to = out + item * kv->head_dim;
+        for (int first = 0; first <= row->pos; first += CAKE_SEGMENT) {
+            int left = row->pos + 1 - first;
+            attend_segment(&s, to, q + item * kv->head_dim, first, left < CAKE_SEGMENT ? left : CAKE_SEGMENT,
+                           scale);
+        }
+        for (int j = 0; j < kv->head_dim; j++)
+            to[j] /= s.total;
+    }
+}
+
+static void silu_mul(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n, 16, &first, &last);
+    for (int64_t i = first; i < last; i++)
+        out[i] = gate[i] / (1 + expf(-gate[i])) * up[i];
+}
+
+const cake_kernels cake_kernels_ref = {
+    .name = "ref",
+    .weight_bytes = weight_bytes,
+    .weight_pack = weight_pack,
+    .linear = linear,
+    .gather = gather,
+    .rmsnorm = rmsnorm,
+    .rope = rope,
+    .kv_store = kv_store,
+    .attend = attend,
+    .silu_mul = silu_mul,
+};
