@@ -6,6 +6,9 @@
 #ifndef CAKE_TESTS_SUITE_H
 #define CAKE_TESTS_SUITE_H
 
+#if !__has_include(<CUnit/CUnit.h>)
+#error "the tests need CUnit: install libcunit1-dev (Debian, Ubuntu) or CUnit-devel (dnf)"
+#endif
 #include <CUnit/CUnit.h>
 
 typedef struct suite_test {

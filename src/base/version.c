@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/version.h"
+
+#include "config.h"
+#include "git-version.h" /* made by the Makefile: CAKE_GIT_VERSION, "" where it is unknown */
+
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+#ifdef HAVE_X86_KERNELS
+#define KERNELS "ref, AVX2, AVX-512"
+#else
+#define KERNELS "ref"
+#endif
+
+#ifdef HAVE_CUDA
+#define CUDA_TEXT CUDA_VERSION_TEXT ", names GPUs only: this version computes on CPUs"
+#else
+#define CUDA_TEXT "not built in: GPUs are not named (this version computes on CPUs)"
+#endif
+
+#ifdef HAVE_NCCL
+#define NCCL_TEXT NCCL_VERSION_TEXT " at build time; not used by this version"
+#else
+#define NCCL_TEXT "not found at build time; not used by this version"
+#endif
+
+#ifdef HAVE_HDF5
+#define HDF5_TEXT HDF5_VERSION_TEXT " at build time; not used by this version"
+#else
+#define HDF5_TEXT "not found at build time; not used by this version"
+#endif
+
+const char *cake_version(void)
+{
+    return CAKE_GIT_VERSION[0] ? PACKAGE_VERSION " (" CAKE_GIT_VERSION ")" : PACKAGE_VERSION;
+}
+
+void cake_build_describe(cake_buf *out)
+{
+    cake_buf_adds(out, "compiler    " COMPILER "\n"
+                       "kernels     " KERNELS "\n"
+                       "CUDA        " CUDA_TEXT "\n"
+                       "NCCL        " NCCL_TEXT "\n"
+                       "HDF5        " HDF5_TEXT "\n");
+}

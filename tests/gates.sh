@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Gates that cannot fail are worth nothing: layers.sh and style.sh must pass a small good tree and find every one of
+# these faults in it.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failed=0
+
+# The good tree: one file per folder that matters, and this project's layout rules.
+fresh() {
+    rm -rf "$tree"
+    mkdir -p "$tree/src/base" "$tree/src/link" "$tree/src/run" "$tree/src/token" "$tree/src/slice" "$tree/kernels/cpu"
+    cp "$here/../.clang-format" "$tree/"
+    local head='/* SPDX-License-Identifier: Apache-2.0 */'
+    printf '%s\n#include <stdio.h>\n' "$head" >"$tree/src/base/base.c"
+    printf '%s\n#include <mpi.h>\n\n#include "base/base.h"\n' "$head" >"$tree/src/link/world.c"
+    printf '%s\n#include "link/world.h"\n#include "token/token.h"\n' "$head" >"$tree/src/run/run.c"
+    printf '%s\n#include "base/base.h"\n/* exit(1) in a comment, and MPI_Abort() */\n' "$head" >"$tree/src/token/token.c"
+    printf '%s\n#include "model/model.h"\nconst char *text = "exit(1)";\n' "$head" >"$tree/src/slice/slice.c"
+    printf '%s\n#include <immintrin.h>\n' "$head" >"$tree/kernels/cpu/cpu.c"
+    printf '%s\n#include "run/run.h"\n\nint main(void)\n{\n    exit(0);\n}\n' "$head" >"$tree/src/main.c"
+}
+
+# must GATE WANTED_STATUS NAME
+must() {
+    local gate=$1 wanted=$2 name=$3 got
+    top_srcdir=. "$here/$gate.sh" "$tree" >"$tree/log" 2>&1
+    got=$?
+    if [ "$got" -ne "$wanted" ]; then
+        echo "FAILED: $gate.sh: $name: status $got, expected $wanted"
+        sed 's/^/    /' "$tree/log"
+        failed=1
+    fi
+}
+
+# layer NAME FILE LINE: the line is added to the file of a good tree, and layers.sh must find it.
+layer() {
+    fresh
+    printf '%s\n' "$3" >>"$tree/$2"
+    must layers 1 "$1"
+}
+style() {
+    fresh
+    printf '%b\n' "$3" >>"$tree/$2"
+    must style 1 "$1"
+}
+
+fresh
+must layers 0 "the good tree"
+must style 0 "the good tree"
+layer "base includes a folder above it" src/base/base.c '#include "token/token.h"'
+layer "siblings" src/token/token.c '#include "sample/sample.h"'
+layer "siblings in row 2 with kernels" src/link/world.c '#include "model/model.h"'
+layer "link is no business of slice" src/slice/slice.c '#include "link/link.h"'
+layer "kernels include the model" kernels/cpu/cpu.c '#include "model/model.h"'
+layer "main goes around run" src/main.c '#include "token/token.h"'
+layer "an include without a folder" src/run/run.c '#include "run.h"'
+layer "mpi.h in run" src/run/run.c '#include <mpi.h>'
+layer "jansson outside its door" src/token/token.c '#include <jansson.h>'
+layer "a second door" src/base/base.c '#include <pcre2.h>'
+layer "a header in no row" src/base/base.c '#include <openssl/sha.h>'
+layer "exit() outside main.c" src/base/base.c 'void f(void) { exit(1); }'
+layer "MPI_Abort() outside world.c" src/run/run.c 'void f(void) { MPI_Abort(MPI_COMM_WORLD, 1); }'
+layer "a call of MPI elsewhere" src/slice/slice.c 'void f(void) { MPI_Barrier(0); }'
+mkdir -p "$tree/src/util" && printf '/* SPDX */\n' >"$tree/src/util/util.c"
+must layers 1 "a folder in no row"
+
+style "a function of 101 lines" src/base/base.c "\nvoid f(void)\n{\n$(printf '    f();\\n%.0s' $(seq 101))}"
+style "a file of 651 lines" src/base/base.c "$(printf 'int x;\\n%.0s' $(seq 650))"
+style "something unfinished" src/base/base.c "/* TO""DO: later */"
+fresh
+sed -i 1d "$tree/src/base/base.c"
+must style 1 "no licence line"
+style "a function of 100 lines is fine, the layout is not" src/base/base.c "\nvoid f(void) {\n        f(); }"
+exit $failed

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The layer test: every #include against the table of layers in docs/architecture.md, every foreign header against
+# its one door, exit() and MPI_Abort() against the one file that may call them.
+# tests/layers.sh [ROOT]: ROOT is a source tree, default $top_srcdir. Exit status 1 and a line per violation.
+set -u
+root=${1:-${top_srcdir:-.}}
+cd "$root" || exit 2
+files=$(find src kernels -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' | LC_ALL=C sort)
+[ -n "$files" ] || { echo "layers: no source files below $root" >&2; exit 2; }
+
+# shellcheck disable=SC2086
+awk '
+function wrong(text) { printf "%s:%d: %s\n", FILENAME, FNR, text; n_wrong++ }
+function row(folders, may,   f, i, n) { n = split(folders, f, " "); for (i = 1; i <= n; i++) allowed[f[i]] = " " may " " f[i] " " }
+function door(header, files) { doors[header] = files }
+BEGIN {
+    row("base", "")
+    row("kernels", "base")
+    row("prompt token sample record place", "base")
+    row("model link", "base kernels")
+    row("embed slice logits", "base kernels model")
+    row("run", "base kernels prompt token sample record place model link embed slice logits")
+    row("main", "run base")
+    # Foreign headers: a regular expression of the files that may include them.
+    door("jansson.h", "^src/base/json\\.c$")
+    door("hdf5.h", "^src/base/h5\\.c$")
+    door("pcre2.h", "^src/token/split\\.c$")
+    door("utf8proc.h", "^src/token/[a-z_]*\\.c$")
+    door("yaml.h", "^src/place/topology\\.c$")
+    door("hwloc.h", "^src/place/(machine|pin)\\.c$")
+    door("mpi.h", "^src/link/(mpi|world)\\.c$")
+    door("nccl.h", "^src/link/nccl\\.c$")
+    door("cuda_runtime_api.h", "^kernels/cuda/")
+    door("cuda_runtime.h", "^kernels/cuda/")
+    door("cublas_v2.h", "^kernels/cuda/")
+    door("omp.h", "^kernels/")
+    door("immintrin.h", "^kernels/cpu/")
+    door("cpuid.h", "^kernels/cpu/")
+    # The C library and POSIX: anybody.
+    n = split("assert ctype dirent errno fcntl float inttypes limits locale math pthread sched setjmp signal " \
+              "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings sys/ioctl sys/mman " \
+              "sys/resource sys/stat sys/statvfs sys/sysinfo sys/time sys/types sys/utsname sys/wait " \
+              "termios time unistd", libc, " ")
+    for (i = 1; i <= n; i++) anybody[libc[i] ".h"] = 1
+}
+FNR == 1 {
+    n_part = split(FILENAME, part, "/")
+    folder = part[1] == "kernels" ? "kernels" : n_part == 2 ? "main" : part[2]
+    if (!(folder in allowed)) wrong("folder " folder " is in no row of the table")
+    in_comment = 0
+}
+{
+    code = $0
+    if (in_comment) {
+        if (!match(code, /\*\//)) next
+        code = substr(code, RSTART + 2); in_comment = 0
+    }
+    is_include = code ~ /^[ \t]*#[ \t]*include/
+    if (!is_include) gsub(/"([^"\\]|\\.)*"/, "\"\"", code)
+    while (match(code, /\/\*/)) {
+        rest = substr(code, RSTART + 2); code = substr(code, 1, RSTART - 1)
+        if (match(rest, /\*\//)) code = code " " substr(rest, RSTART + 2)
+        else in_comment = 1
+    }
+    sub(/\/\/.*/, "", code)
+}
+is_include && match(code, /"[^"]*"/) {
+    name = substr(code, RSTART + 1, RLENGTH - 2)
+    if (name == "config.h" || name == "git-version.h") next
+    if (!index(name, "/")) { wrong("\"" name "\" names no folder"); next }
+    used = substr(name, 1, index(name, "/") - 1)
+    if (folder in allowed && !index(allowed[folder], " " used " "))
+        wrong(folder " may not include \"" name "\": it may use" allowed[folder])
+}
+is_include && match(code, /<[^>]*>/) {
+    name = substr(code, RSTART + 1, RLENGTH - 2)
+    if (name in anybody) next
+    if (!(name in doors)) wrong("<" name "> is in no row of the table")
+    else if (FILENAME !~ doors[name]) wrong("<" name "> has one door, and this is not it")
+    else if (doors[name] !~ /\/$/ && doors[name] !~ /\(/ && owner[name] != "" && owner[name] != FILENAME)
+        wrong("<" name "> has one door, and it is " owner[name])
+    else owner[name] = FILENAME
+}
+code ~ /(^|[^A-Za-z0-9_])exit[ \t]*\(/ && FILENAME != "src/main.c" { wrong("exit() outside main.c") }
+code ~ /(^|[^A-Za-z0-9_])MPI_Abort[ \t]*\(/ && FILENAME != "src/link/world.c" { wrong("MPI_Abort() outside link/world.c") }
+code ~ /(^|[^A-Za-z0-9_])MPI_[A-Z]/ && FILENAME !~ /^src\/link\/(mpi|world)\.c$/ { wrong("MPI outside link/mpi.c and link/world.c") }
+END { exit n_wrong > 0 }
+' $files

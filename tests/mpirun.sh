@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/mpirun.sh NP PROGRAM ARGUMENT...
+# Starts NP ranks on this machine, also as root, also on fewer cores than ranks, with Open MPI or MPICH.
+# MPIRUN names the launcher (default mpirun). Exit status: the launcher's.
+set -u
+np=$1
+shift
+launcher=${MPIRUN:-mpirun}
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+case $($launcher --version 2>&1) in
+*"Open MPI"* | *OpenRTE* | *PRRTE*)
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 \
+        PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    # Containers forbid one process to read another's memory; Open MPI then warns on every run.
+    export OMPI_MCA_btl_vader_single_copy_mechanism=${OMPI_MCA_btl_vader_single_copy_mechanism:-none}
+    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    exec $launcher --oversubscribe --bind-to none -np "$np" "$@"
+    ;;
+*)
+    exec $launcher -n "$np" "$@"
+    ;;
+esac
