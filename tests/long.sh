@@ -1,0 +1,190 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The long jobs: tests/long.sh [STAGE...], by default all of them in this order. Each stage builds in a folder of its
+# own below build-long/ (or $CAKE_LONG_DIR) and leaves its log there. A stage that needs a tool which is not here
+# fails. The last line is "N passed, N failed": tests inside the stages and the stages themselves.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+work=${CAKE_LONG_DIR:-$root/build-long}
+stages="warnings minimal install mpich valgrind asan fuzz distcheck"
+jobs=$(nproc)
+passed=0 failed=0
+export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
+
+need() {
+    local tool
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null || { echo "missing tool: $tool"; return 1; }
+    done
+}
+clang() {
+    command -v clang-14 || command -v clang
+}
+# configure_in DIR ARGUMENT...: a fresh build folder
+configure_in() {
+    local dir=$1
+    shift
+    [ -e "$root/configure" ] || (cd "$root" && ./bootstrap) || return 1
+    rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" && "$root/configure" -C "$@"
+}
+# The suite of the build folder we are in; its count is added to the sum by run_stage.
+suite() {
+    local status=0
+    make -j"$jobs" check || status=1
+    bash "$root/tests/count.sh" . || status=1
+    [ $status = 0 ] || cat test-suite.log
+    return $status
+}
+demo() { # PROGRAM MODEL NAME [OPTION...]: the demo at np 2, compared with what must come out
+    local program=$1 model=$2 name=$3
+    shift 3
+    rm -f "$name.jsonl" "$name.jsonl.job" "$name.jsonl.partial"
+    "$root/tests/mpirun.sh" 2 "$program" run -m "$model" -i "$root/jobs/demo/prompts.jsonl" -o "$name.jsonl" \
+        --deterministic-ids "$@" && cmp "$name.jsonl" "$root/jobs/demo/expected.jsonl"
+}
+
+# No warning by gcc and clang, in program and tests, and the style test with its formatter.
+stage_warnings() {
+    local cc status=0
+    need gcc "$(clang)" || return 1
+    for cc in gcc "$(clang)"; do
+        (configure_in "$work/warnings-$(basename "$cc")" CC="$cc" CFLAGS="-O2 -g -Werror" &&
+            make -j"$jobs" all && make -j"$jobs" check TESTS=) || status=1
+    done
+    CI=true "$root/tests/style.sh" "$root" || status=1
+    return $status
+}
+
+# Without every optional library.
+stage_minimal() {
+    configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 CFLAGS="-O2 -g -Werror" &&
+        make -j"$jobs" && ./cake-mpi info && demo "$PWD/cake-mpi" "$root/jobs/demo/model" demo
+}
+
+# Installed with DESTDIR: runs from there, has its man page, and uninstall leaves nothing behind.
+stage_install() {
+    local dest=$work/install/dest left
+    need man || return 1
+    configure_in "$work/install" --prefix=/opt/cake CFLAGS="-O2 -g" && make -j"$jobs" &&
+        make install DESTDIR="$dest" || return 1
+    (cd "$dest" && find . -type f | sort)
+    demo "$dest/opt/cake/bin/cake-mpi" "$dest/opt/cake/share/cake-mpi/jobs/demo/model" demo || return 1
+    [ -z "$(LC_ALL=C.UTF-8 MANROFFSEQ='' man --warnings -E UTF-8 -l "$dest/opt/cake/share/man/man1/cake-mpi.1" 2>&1 >/dev/null)" ] ||
+        { echo "man finds something to warn of in cake-mpi.1"; return 1; }
+    # shellcheck disable=SC1091
+    bash -c ". '$dest/opt/cake/share/bash-completion/completions/cake-mpi' && complete -p cake-mpi" || return 1
+    make uninstall DESTDIR="$dest" || return 1
+    left=$(find "$dest" -type f)
+    [ -z "$left" ] || { echo "uninstall leaves: $left"; return 1; }
+}
+
+# The whole suite against another MPI.
+stage_mpich() {
+    need mpicc.mpich mpirun.mpich || return 1
+    configure_in "$work/mpich" MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS="-O2 -g -Werror" && make -j"$jobs" && suite
+}
+
+# One MPI job under valgrind: errors and lost memory in our own code.
+stage_valgrind() {
+    local supp=
+    need valgrind || return 1
+    configure_in "$work/valgrind" CFLAGS="-O1 -g" && make -j"$jobs" || return 1
+    for supp in /usr/share/openmpi/openmpi-valgrind.supp /usr/local/share/openmpi/openmpi-valgrind.supp; do
+        [ -e $supp ] && break
+    done
+    head -n 4 "$root/jobs/demo/prompts.jsonl" >prompts.jsonl
+    rm -f out.jsonl*
+    "$root/tests/mpirun.sh" 2 valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite \
+        --errors-for-leak-kinds=definite --num-callers=30 --suppressions=$supp \
+        --suppressions="$root/tests/valgrind.supp" ./cake-mpi run -m "$root/jobs/demo/model" -i prompts.jsonl \
+        -o out.jsonl --max-tokens 24 --threads 2 --deterministic-ids && [ "$(wc -l <out.jsonl)" = 4 ]
+}
+
+# The whole suite with the address, leak and undefined-behaviour sanitizers.
+stage_asan() {
+    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1
+    export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+    export LSAN_OPTIONS=suppressions=$root/tests/lsan.supp:print_suppressions=0
+    configure_in "$work/asan" --without-cuda \
+        CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
+        make -j"$jobs" && suite
+}
+
+# fuzz_one NAME: a minute on the kept corpus; new inputs go to a temporary folder, a find stays in the log folder.
+fuzz_one() {
+    local name=$1 finds
+    finds=$(mktemp -d) || return 1
+    mkdir -p "finds-$name"
+    ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1 LSAN_OPTIONS=suppressions=$root/tests/lsan.supp \
+        "./fuzz-$name" -max_total_time="${CAKE_FUZZ_SECONDS:-60}" -timeout=20 -rss_limit_mb=3000 -max_len=65536 \
+        -artifact_prefix="finds-$name/" -print_final_stats=1 "$finds" "$root/tests/fuzz/corpus/$name" \
+        >"fuzz-$name.log" 2>&1
+    local status=$?
+    rm -rf "$finds"
+    grep -E '^stat::(number_of_executed_units|new_units_added)' "fuzz-$name.log" | sed "s/^/$name /"
+    [ $status = 0 ] || { tail -n 60 "fuzz-$name.log"; ls "finds-$name"; }
+    return $status
+}
+
+# Every tests/fuzz/*.c with clang's libFuzzer, address and undefined-behaviour sanitizers, two at a time.
+stage_fuzz() {
+    local cc target name libs status=0 running=()
+    local flags="-g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
+    cc=$(clang) || { echo "missing tool: clang"; return 1; }
+    configure_in "$work/fuzz" --without-cuda CC="$cc" CFLAGS="$flags -fsanitize=fuzzer-no-link,address,undefined" &&
+        make -j"$jobs" libcake.a && libs=$(make -s print-libs) || return 1
+    for target in "$root"/tests/fuzz/*.c; do
+        name=$(basename "$target" .c)
+        # shellcheck disable=SC2086
+        $cc -std=gnu11 $flags -fsanitize=fuzzer,address,undefined -fopenmp -I"$root/src" -I"$root" "$target" $libs \
+            -o "fuzz-$name" || return 1
+    done
+    for target in "$root"/tests/fuzz/*.c; do
+        fuzz_one "$(basename "$target" .c)" &
+        running+=($!)
+        if [ ${#running[@]} = 2 ]; then
+            wait "${running[0]}" || status=1
+            running=("${running[1]}")
+        fi
+    done
+    for name in "${running[@]}"; do
+        wait "$name" || status=1
+    done
+    return $status
+}
+
+# The tarball builds, passes, installs and cleans up by itself.
+stage_distcheck() {
+    configure_in "$work/distcheck" && make -j"$jobs" distcheck
+}
+
+run_stage() {
+    local stage=$1 log=$work/$1.log start=$SECONDS counts result=passed
+    printf '%-10s ' "$stage"
+    if (cd "$work" && set -o pipefail && "stage_$stage") >"$log" 2>&1 </dev/null; then
+        passed=$((passed + 1))
+    else
+        result=FAILED failed=$((failed + 1))
+    fi
+    counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log" | tail -n 1)
+    [ -z "$counts" ] || { passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); }
+    echo "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $((SECONDS - start)) s"
+    [ $result = passed ] || { tail -n 60 "$log" | sed 's/^/    /'; echo "    all of it: $log"; }
+}
+
+[ $# -gt 0 ] || set -- $stages
+for stage in "$@"; do
+    case " $stages " in
+    *" $stage "*) ;;
+    *)
+        echo "long.sh: no stage $stage; there are: $stages" >&2
+        exit 2
+        ;;
+    esac
+done
+mkdir -p "$work" || exit 1
+for stage in "$@"; do
+    run_stage "$stage"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
