@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", 2011): a counter
+ * and a key go in, four random words come out; there is no state, so draws depend on nothing but who draws.
+ */
+#ifndef CAKE_SAMPLE_RNG_H
+#define CAKE_SAMPLE_RNG_H
+
+#include <stdint.h>
+
+void cake_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+#endif
