@@ -57,12 +57,8 @@ static cake_err visit_one(const cake_model *model, const cake_part *part, int la
                .dtype = c->dtype};
     if (model->store) {
         p.from = cake_store_find(model->store, name.data);
-        if (!p.from && c->tied &&
-            part->owner == CAKE_PART_EMBED) { /* one matrix, kept under its other name */
-            cake_buf_cut(&name, 0);
-            cake_buf_adds(&name, "lm_head.weight");
-            p.from = cake_store_find(model->store, name.data);
-        }
+        if (!p.from && c->tied && part->owner == CAKE_PART_EMBED) /* one matrix, under its other name */
+            p.from = cake_store_find(model->store, "lm_head.weight");
         if (p.from)
             p.dtype = p.from->tensor->dtype;
     }

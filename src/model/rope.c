@@ -61,7 +61,8 @@ cake_err cake_config_read_rope(const cake_fields *top, cake_config *config)
 {
     cake_fields fields = {.object = NULL, .file = top->file, .prefix = "rope_scaling."};
     const char *name = "rope_scaling";
-    if (!cake_json_size(cake_field(top, name))) { /* an empty object says nothing either */
+    const cake_json *scaling = cake_field(top, name);
+    if (!scaling || (cake_json_kind(scaling) == CAKE_JSON_OBJECT && !cake_json_size(scaling))) {
         name = "rope_parameters";
         fields.prefix = "rope_parameters.";
     }

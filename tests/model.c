@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "model/safetensors.h"
+#include "suite.h"
+
+/* A tiny qwen3 with biases: two layers, head_dim that is not dim / n_head. Written down here once more, so that
+ * the program's own table is held against something. */
+enum { DIM = 6, HEADS = 2, KV = 1, HEAD = 4, FF = 10, VOCAB = 11, LAYERS = 2 };
+
+typedef struct spec {
+    const char *name;
+    int out, in; /* in 0: a vector */
+} spec;
+
+static const spec layer_specs[] = {
+    {"input_layernorm.weight", DIM, 0},
+    {"post_attention_layernorm.weight", DIM, 0},
+    {"self_attn.q_proj.weight", HEADS *HEAD, DIM},
+    {"self_attn.k_proj.weight", KV *HEAD, DIM},
+    {"self_attn.v_proj.weight", KV *HEAD, DIM},
+    {"self_attn.o_proj.weight", DIM, HEADS *HEAD},
+    {"self_attn.q_proj.bias", HEADS *HEAD, 0},
+    {"self_attn.k_proj.bias", KV *HEAD, 0},
+    {"self_attn.v_proj.bias", KV *HEAD, 0},
+    {"self_attn.o_proj.bias", DIM, 0},
+    {"self_attn.q_norm.weight", HEAD, 0},
+    {"self_attn.k_norm.weight", HEAD, 0},
+    {"mlp.gate_proj.weight", FF, DIM},
+    {"mlp.up_proj.weight", FF, DIM},
+    {"mlp.down_proj.weight", DIM, FF},
+};
+enum { N_LAYER_SPEC = sizeof layer_specs / sizeof *layer_specs };
+
+static const char config_text[] =
+    "{\"model_type\": \"qwen3\", \"hidden_size\": 6, \"num_hidden_layers\": 2, \"num_attention_heads\": 2,"
+    "\"num_key_value_heads\": 1, \"head_dim\": 4, \"intermediate_size\": 10, \"vocab_size\": 11,"
+    "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-6, \"attention_bias\": true, \"dtype\": \"%s\","
+    "\"tie_word_embeddings\": %s}";
+
+/* ---- writing models */
+
+typedef struct writer {
+    cake_buf header, data;
+} writer;
+
+typedef struct form {
+    cake_dtype dtype;
+    int shards; /* 1: model.safetensors */
+    bool tied;
+    bool both;           /* tied, but the file has a head too */
+    bool head_differs;   /* ... of its own */
+    const char *without; /* this tensor is not written */
+    const char *twice;   /* this one goes into every shard */
+    const char *odd;     /* this one has the odd entry in place of dtype and shape */
+    const char *odd_entry;
+} form;
+
+/* Exact in all three types. */
+static float value_of(const char *name, int64_t i)
+{
+    uint32_t hash = 2166136261U;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619U;
+    return (float)((int)((hash + 7 * (uint32_t)i) % 31) - 15) / 8;
+}
+
+static void add_tensor(writer *w, const form *f, const char *name, int out, int in)
+{
+    static const char *const dtypes[] = {"F32", "BF16", "F16"};
+    size_t begin = w->data.len;
+    const char *like =
+        !strcmp(name, "lm_head.weight") && f->both && !f->head_differs ? "model.embed_tokens.weight" : name;
+    for (int64_t i = 0; i < (int64_t)out * (in ? in : 1); i++) {
+        float value = value_of(like, i);
+        uint16_t half = f->dtype == CAKE_BF16 ? cake_bf16_from_f32(value) : cake_f16_from_f32(value);
+        if (f->dtype == CAKE_F32)
+            cake_buf_add(&w->data, &value, sizeof value);
+        else
+            cake_buf_add(&w->data, &half, sizeof half);
+    }
+    cake_buf_addf(&w->header, "%s\"%s\":{", w->header.len ? "," : "{", name);
+    if (f->odd && !strcmp(f->odd, name))
+        cake_buf_adds(&w->header, f->odd_entry);
+    else if (in)
+        cake_buf_addf(&w->header, "\"dtype\":\"%s\",\"shape\":[%d,%d]", dtypes[f->dtype], out, in);
+    else
+        cake_buf_addf(&w->header, "\"dtype\":\"%s\",\"shape\":[%d]", dtypes[f->dtype], out);
+    cake_buf_addf(&w->header, ",\"data_offsets\":[%zu,%zu]}", begin, w->data.len);
+}
+
+static const char *path_in(const char *dir, const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return path;
+}
+
+static void write_bytes(const char *dir, const char *name, const void *bytes, size_t len)
+{
+    FILE *f = fopen(path_in(dir, name), "wb");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    CU_ASSERT_EQUAL(fwrite(bytes, 1, len, f), len);
+    fclose(f);
+}
+
+static void write_tensors(const char *dir, const char *name, const char *header, size_t header_len,
+                          const void *data, size_t len)
+{
+    cake_buf all = {0};
+    for (int i = 0; i < 8; i++)
+        cake_buf_addc(&all, (char)(unsigned char)(header_len >> 8 * i));
+    cake_buf_add(&all, header, header_len);
+    cake_buf_add(&all, data, len);
+    write_bytes(dir, name, all.data, all.len);
+    cake_buf_free(&all);
+}
+
+/* Deals the tensors into the shards in turn. */
+static void deal(writer *w, const form *f, cake_buf *map, int *turn, const char *name, int out, int in)
+{
+    if (f->without && !strcmp(f->without, name))
+        return;
+    for (int s = 0; s < f->shards; s++)
+        if (s == *turn % f->shards || (f->twice && !strcmp(f->twice, name)))
+            add_tensor(&w[s], f, name, out, in);
+    cake_buf_addf(map, "%s\"%s\":\"part-%d.safetensors\"", map->len ? "," : "", name, *turn % f->shards);
+    ++*turn;
+}
+
+/* A fresh directory below suite_tmp with the model; in a static buffer. */
+static const char *write_model(const form *f)
+{
+    static char dir[256];
+    static int n_dir;
+    static const char *const dtypes[] = {"float32", "bfloat16", "float16"};
+    writer w[4] = {0};
+    cake_buf map = {0}, text = {0};
+    int turn = 0;
+    snprintf(dir, sizeof dir, "%s/model-%d", suite_tmp(), n_dir++);
+    CU_ASSERT_EQUAL_FATAL(mkdir(dir, 0700), 0);
+    cake_buf_addf(&text, config_text, dtypes[f->dtype], f->tied ? "true" : "false");
+    write_bytes(dir, "config.json", text.data, text.len);
+    deal(w, f, &map, &turn, "model.embed_tokens.weight", VOCAB, DIM);
+    if (!f->tied || f->both)
+        deal(w, f, &map, &turn, "lm_head.weight", VOCAB, DIM);
+    for (int layer = 0; layer < LAYERS; layer++)
+        for (int i = 0; i < N_LAYER_SPEC; i++) {
+            char name[128];
+            snprintf(name, sizeof name, "model.layers.%d.%s", layer, layer_specs[i].name);
+            deal(w, f, &map, &turn, name, layer_specs[i].out, layer_specs[i].in);
+        }
+    deal(w, f, &map, &turn, "model.norm.weight", DIM, 0);
+    for (int s = 0; s < f->shards; s++) {
+        char name[64] = "model.safetensors";
+        if (f->shards > 1)
+            snprintf(name, sizeof name, "part-%d.safetensors", s);
+        cake_buf_addc(&w[s].header, '}');
+        write_tensors(dir, name, w[s].header.data, w[s].header.len, w[s].data.data, w[s].data.len);
+        cake_buf_free(&w[s].header);
+        cake_buf_free(&w[s].data);
+    }
+    cake_buf_cut(&text, 0);
+    cake_buf_addf(&text, "{\"metadata\":{},\"weight_map\":{%s}}", map.data);
+    if (f->shards > 1)
+        write_bytes(dir, "model.safetensors.index.json", text.data, text.len);
+    cake_buf_free(&map);
+    cake_buf_free(&text);
+    return dir;
+}
+
+/* ---- reading them back */
+
+static cake_buf said;
+
+static cake_err open_quietly(const char *dir, bool dummy, cake_model **out)
+{
+    cake_model_options options = {.dummy = dummy, .dummy_seed = 42};
+    cake_buf_cut(&said, 0);
+    cake_log_capture(&said);
+    cake_err err = cake_model_open(dir, &options, out);
+    cake_log_capture(NULL);
+    return err;
+}
+
+static bool was_said(const char *what)
+{
+    bool found = said.data && strstr(said.data, what);
+    if (!found)
+        printf("\n    expected: %s\n    said: %s\n", what, said.len ? said.data : "nothing");
+    return found;
+}
+
+/* Opening has to fail with one message. */
+static void refuse(const char *dir, const char *what)
+{
+    cake_model *model = NULL;
+    CU_ASSERT_EQUAL(open_quietly(dir, false, &model), CAKE_ERR_FATAL);
+    CU_ASSERT_PTR_NULL(model);
+    CU_ASSERT(was_said(what));
+    CU_ASSERT(said.len && strchr(said.data, '\n') == said.data + said.len - 1);
+}
+
+static cake_model *load(const char *dir, bool dummy, const cake_share *share)
+{
+    cake_model *model = NULL;
+    CU_ASSERT_EQUAL_FATAL(open_quietly(dir, dummy, &model), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_model_load(model, share, &cake_kernels_ref), CAKE_OK);
+    return model;
+}
+
+/* The matrix as float32, owned. */
+static float *rows_of(const cake_weight *w)
+{
+    cake_exec one = {.rank = 0, .size = 1};
+    float *out = cake_alloc((size_t)w->n_out * (size_t)w->n_in, sizeof *out);
+    int32_t *row = cake_alloc((size_t)w->n_out, sizeof *row);
+    for (int i = 0; i < w->n_out; i++)
+        row[i] = i;
+    cake_kernels_ref.gather(&one, out, w, row, w->n_out);
+    free(row);
+    return out;
+}
+
+static bool is_matrix(const cake_weight *w, int out, int in, const char *name)
+{
+    if (!w->data || w->n_out != out || w->n_in != in)
+        return false;
+    float *values = rows_of(w);
+    bool same = true;
+    for (int i = 0; i < out * in; i++)
+        same = same && values[i] == value_of(name, i);
+    free(values);
+    return same;
+}
+
+static bool is_vector(const float *v, int n, const char *name)
+{
+    bool same = v != NULL;
+    for (int i = 0; same && i < n; i++)
+        same = v[i] == value_of(name, i);
+    return same;
+}
+
+static void check_layer(const cake_model *model, int layer)
+{
+    const cake_layer_weights *l = cake_model_layer(model, layer);
+    const struct {
+        const char *name;
+        const cake_weight *matrix;
+        const float *vector;
+    } places[] = {
+        {"input_layernorm.weight", NULL, l->attn_norm},
+        {"post_attention_layernorm.weight", NULL, l->mlp_norm},
+        {"self_attn.q_proj.weight", &l->q, NULL},
+        {"self_attn.k_proj.weight", &l->k, NULL},
+        {"self_attn.v_proj.weight", &l->v, NULL},
+        {"self_attn.o_proj.weight", &l->o, NULL},
+        {"self_attn.q_proj.bias", NULL, l->q_bias},
+        {"self_attn.k_proj.bias", NULL, l->k_bias},
+        {"self_attn.v_proj.bias", NULL, l->v_bias},
+        {"self_attn.o_proj.bias", NULL, l->o_bias},
+        {"self_attn.q_norm.weight", NULL, l->q_norm},
+        {"self_attn.k_norm.weight", NULL, l->k_norm},
+        {"mlp.gate_proj.weight", &l->gate, NULL},
+        {"mlp.up_proj.weight", &l->up, NULL},
+        {"mlp.down_proj.weight", &l->down, NULL},
+    };
+    for (int i = 0; i < N_LAYER_SPEC; i++) {
+        char name[128];
+        CU_ASSERT_STRING_EQUAL(places[i].name, layer_specs[i].name);
+        snprintf(name, sizeof name, "model.layers.%d.%s", layer, places[i].name);
+        if (places[i].matrix)
+            CU_ASSERT(is_matrix(places[i].matrix, layer_specs[i].out, layer_specs[i].in, name));
+        if (!places[i].matrix)
+            CU_ASSERT(is_vector(places[i].vector, layer_specs[i].out, name));
+    }
+    CU_ASSERT(!l->gate_bias && !l->up_bias && !l->down_bias);
+}
+
+static const cake_range both_layers = {0, LAYERS};
+static const cake_share everything = {.range = &both_layers, .n_range = 1, .embed = true, .head = true};
+
+static void test_values(void)
+{
+    for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++)
+        for (int shards = 1; shards <= 4; shards += 3) {
+            form f = {.dtype = (cake_dtype)dtype, .shards = shards};
+            cake_model *m = load(write_model(&f), false, &everything);
+            CU_ASSERT_EQUAL(said.len, 0);
+            CU_ASSERT(is_matrix(cake_model_embedding(m), VOCAB, DIM, "model.embed_tokens.weight"));
+            CU_ASSERT(is_matrix(cake_model_head(m), VOCAB, DIM, "lm_head.weight"));
+            CU_ASSERT(is_vector(cake_model_final_norm(m), DIM, "model.norm.weight"));
+            for (int layer = 0; layer < LAYERS; layer++)
+                check_layer(m, layer);
+            CU_ASSERT_EQUAL(cake_model_dtype(m), (cake_dtype)dtype);
+            int64_t parameters = 2 * VOCAB * DIM + DIM;
+            for (int i = 0; i < N_LAYER_SPEC; i++)
+                parameters += LAYERS * layer_specs[i].out * (layer_specs[i].in ? layer_specs[i].in : 1);
+            CU_ASSERT_EQUAL(cake_model_parameters(m), parameters);
+            CU_ASSERT_EQUAL(cake_model_bytes_read(m),
+                            parameters * (int64_t)cake_dtype_bytes((cake_dtype)dtype));
+            cake_model_close(m);
+        }
+}
+
+/* A rank holds and reads its own share; shares add up to the whole. */
+static void test_shares(void)
+{
+    form f = {.dtype = CAKE_BF16, .shards = 1};
+    const char *dir = write_model(&f);
+    static const cake_range second = {1, 1}, first = {0, 1};
+    const cake_share shares[] = {
+        {.embed = true}, {.head = true}, {.range = &first, .n_range = 1}, {.range = &second, .n_range = 1}};
+    cake_model *whole = load(dir, false, &everything);
+    int64_t read = 0;
+    size_t bytes = 0;
+    for (int i = 0; i < 4; i++) {
+        cake_model *m = load(dir, false, &shares[i]);
+        CU_ASSERT_EQUAL(!cake_model_embedding(m)->data, i != 0);
+        CU_ASSERT_EQUAL(!cake_model_head(m)->data, i != 1);
+        CU_ASSERT_EQUAL(!cake_model_final_norm(m), i != 1);
+        CU_ASSERT_EQUAL(!cake_model_layer(m, 0)->q.data, i != 2);
+        CU_ASSERT_EQUAL(!cake_model_layer(m, 1)->q.data, i != 3);
+        if (i == 3)
+            check_layer(m, 1);
+        read += cake_model_bytes_read(m);
+        bytes += cake_model_bytes(m, &shares[i], &cake_kernels_ref);
+        cake_model_close(m);
+    }
+    CU_ASSERT_EQUAL(read, cake_model_bytes_read(whole));
+    CU_ASSERT_EQUAL(bytes, cake_model_bytes(whole, &everything, &cake_kernels_ref));
+    cake_model_close(whole);
+}
+
+static void test_tied(void)
+{
+    static const cake_share embed = {.embed = true}, head = {.head = true},
+                            ends = {.embed = true, .head = true};
+    form f = {.shards = 1, .tied = true};
+    cake_model *m = load(write_model(&f), false, &ends);
+    CU_ASSERT_PTR_EQUAL(cake_model_head(m)->data, cake_model_embedding(m)->data);
+    CU_ASSERT(is_matrix(cake_model_head(m), VOCAB, DIM, "model.embed_tokens.weight"));
+    size_t matrix = cake_model_bytes(m, &embed, &cake_kernels_ref);
+    CU_ASSERT(matrix >= VOCAB * DIM * sizeof(float));
+    CU_ASSERT_EQUAL(cake_model_bytes(m, &head, &cake_kernels_ref), matrix + 64);
+    CU_ASSERT_EQUAL(cake_model_bytes(m, &ends, &cake_kernels_ref), matrix + 64);
+    cake_model_close(m);
+
+    f.both = true; /* the copy of the embedding that some files have */
+    m = load(write_model(&f), false, &head);
+    CU_ASSERT(cake_model_config(m)->tied && !said.len);
+    CU_ASSERT(is_matrix(cake_model_head(m), VOCAB, DIM, "model.embed_tokens.weight"));
+    cake_model_close(m);
+
+    f.head_differs = true; /* the file is believed, as transformers does */
+    m = load(write_model(&f), false, &ends);
+    CU_ASSERT(!cake_model_config(m)->tied);
+    CU_ASSERT(was_said("lm_head.weight differs"));
+    CU_ASSERT(is_matrix(cake_model_head(m), VOCAB, DIM, "lm_head.weight"));
+    CU_ASSERT(is_matrix(cake_model_embedding(m), VOCAB, DIM, "model.embed_tokens.weight"));
+    cake_model_close(m);
+
+    f.without = "model.embed_tokens.weight"; /* the one matrix under its other name */
+    m = load(write_model(&f), false, &ends);
+    CU_ASSERT(is_matrix(cake_model_embedding(m), VOCAB, DIM, "lm_head.weight"));
+    cake_model_close(m);
+}
+
+static void test_wrong_tensors(void)
+{
+    static const char k[] = "model.layers.1.self_attn.k_proj.weight";
+    static const struct {
+        form form;
+        const char *message;
+    } cases[] = {
+        {{.shards = 1, .without = "lm_head.weight"}, "tensor lm_head.weight is missing"},
+        {{.shards = 1, .without = k}, "tensor model.layers.1.self_attn.k_proj.weight is missing"},
+        {{.shards = 1, .tied = true, .without = "model.embed_tokens.weight"},
+         "embed_tokens.weight is missing"},
+        {{.shards = 1, .odd = k, .odd_entry = "\"dtype\":\"F32\",\"shape\":[6,4]"},
+         "k_proj.weight has shape [6, 4], but config.json makes it [4, 6]"},
+        {{.shards = 1, .odd = k, .odd_entry = "\"dtype\":\"F32\",\"shape\":[24]"},
+         "k_proj.weight has shape [24], but config.json makes it [4, 6]"},
+        {{.shards = 1, .odd = "model.norm.weight", .odd_entry = "\"dtype\":\"F32\",\"shape\":[6,1]"},
+         "model.norm.weight has shape [6, 1], but config.json makes it [6]"},
+        {{.shards = 1, .odd = k, .odd_entry = "\"dtype\":\"I32\",\"shape\":[4,6]"},
+         "has dtype I32, but only F32"},
+        {{.shards = 3, .twice = k}, "k_proj.weight is in both "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuse(write_model(&cases[i].form), cases[i].message);
+}
+
+static void test_unused(void)
+{
+    form f = {.shards = 1};
+    const char *dir = write_model(&f);
+    cake_buf text = {0};
+    cake_buf_addf(&text, config_text, "float32", "false");
+    *strstr(text.data, "layers\": 2") = 'L'; /* a field of another name: the number is missing */
+    write_bytes(dir, "config.json", text.data, text.len);
+    refuse(dir, "num_hidden_layers is missing");
+    cake_buf_cut(&text, 0);
+    cake_buf_addf(&text, config_text, "float32", "false");
+    strstr(text.data, "layers\": 2")[9] = '1';
+    write_bytes(dir, "config.json", text.data, text.len);
+    cake_model *m = NULL;
+    CU_ASSERT_EQUAL_FATAL(open_quietly(dir, false, &m), CAKE_OK);
+    CU_ASSERT(
+        was_said("15 tensors have no place in this model and are not used, the first is model.layers.1."));
+    cake_model_close(m);
+    cake_buf_free(&text);
+}
+
+static void test_index(void)
+{
+    form f = {.shards = 2};
+    const char *dir = write_model(&f);
+    static const struct {
+        const char *index, *message;
+    } cases[] = {
+        {"{}", "weight_map is empty or missing"},
+        {"{\"weight_map\": [1]}", "weight_map is an array, an object"},
+        {"{\"weight_map\": {\"a\": \"../part-0.safetensors\"}}", "found ../part-0.safetensors"},
+        {"{\"weight_map\": {\"a\": \"/etc/passwd\"}}",
+         "in the same directory is expected, found /etc/passwd"},
+        {"{\"weight_map\": {\"a\": \"..\"}}", "found .."},
+        {"{\"weight_map\": {\"a\": \"\"}}", "the name of a file"},
+        {"{\"weight_map\": {\"a\": \"part-0.safetensors\\u0000x\"}}", "the name of a file"},
+        {"{\"weight_map\": {\"a\": 3}}", "found an integer"},
+        {"{\"weight_map\": {\"a\": \"part-7.safetensors\"}}", "part-7.safetensors: cannot be opened"},
+        {"{\"weight_map\": {\"a\": \"part-0.safetensors\"}}",
+         "tensor a should be in part-0.safetensors, but is in no"},
+        {"{\"weight_map\": {\"a\": \"part-0.safetensors\", \"model.embed_tokens.weight\": "
+         "\"part-1.safetensors\"}}",
+         "tensor a should be in"},
+        {"{\"weight_map\": {\"model.embed_tokens.weight\": \"part-1.safetensors\", \"lm_head.weight\": "
+         "\"part-0.safetensors\"}}",
+         "model.embed_tokens.weight should be in part-1.safetensors, but is in "},
+        {"{\"weight_map\"", "invalid JSON at byte"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_bytes(dir, "model.safetensors.index.json", cases[i].index, strlen(cases[i].index));
+        refuse(dir, cases[i].message);
+    }
+    unlink(path_in(dir, "model.safetensors.index.json"));
+    refuse(dir, "neither model.safetensors nor model.safetensors.index.json is here");
+}
+
+/* ---- headers of anyone's making */
+
+static void test_headers(void)
+{
+    static const struct {
+        const char *header;
+        size_t data;
+        const char *message;
+    } cases[] = {
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}", 8, "invalid JSON at byte"},
+        {"[]", 0, "an object is expected, found an array"},
+        {"{\"a\":1}", 0, "\"a\": dtype is nothing"},
+        {"{\"a\":{\"dtype\":\"F7\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
+         "\"a\": dtype \"F7\" is unknown"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]}}", 8,
+         "\"a\": shape has to be an array"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,2],\"data_offsets\":[0,8]}}", 8,
+         "at most 8 sizes"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8, "negative, too large"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", 8, "not an integer"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]}}", 8,
+         "too large"},
+        {"{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, "shape holds a size"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8, "two byte offsets"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8, "two byte offsets"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":{\"x\":0,\"y\":8}}}", 8,
+         "two byte offsets"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "run backwards, from 8 to 0"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7,
+         "its data end at byte 70, past the end of the file (69 bytes)"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,7]}}", 7,
+         "need 8 bytes, but data_offsets hold 7"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+         12, "\"b\": its data begin at byte 120 and overlap those of \"a\""},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[12,20]}}",
+         20, "bytes that belong to no tensor"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12,
+         "bytes that belong to no tensor"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9,
+         "the last tensor ends at byte 70, but the file has 71 bytes"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+         "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+         8, "2 tensors, but only 1 different names"},
+    };
+    static const char zeros[32];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cake_safetensors *file = NULL;
+        const char *path = path_in(suite_tmp(), "bad.safetensors");
+        write_tensors(suite_tmp(), "bad.safetensors", cases[i].header, strlen(cases[i].header), zeros,
+                      cases[i].data);
+        cake_buf_cut(&said, 0);
+        cake_log_capture(&said);
+        CU_ASSERT_EQUAL(cake_safetensors_open(path, &file), CAKE_ERR_FATAL);
+        cake_log_capture(NULL);
+        CU_ASSERT(was_said(cases[i].message) && was_said("bad.safetensors: "));
+        CU_ASSERT_PTR_NULL(file);
+    }
+}
+
+static void test_broken_files(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *message;
+    } cases[] = {
+        {"", 0, "has 0 bytes, too short"},
+        {"\x02\0\0\0\0\0\0", 7, "has 7 bytes, too short"},
+        {"\x03\0\0\0\0\0\0\0{}", 10, "the header is said to have 3 bytes, but the file has only 10"},
+        {"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF{}", 10, "said to have 18446744073709551615 bytes"},
+        {"\xF8\xFF\xFF\xFF\xFF\xFF\xFF\xFF{}", 10, "said to have 18446744073709551608 bytes"},
+        {"<!DOCTYPE html>", 15, "not a safetensors file"},
+    };
+    form f = {.shards = 1};
+    const char *dir = write_model(&f);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_bytes(dir, "model.safetensors", cases[i].bytes, cases[i].len);
+        refuse(dir, cases[i].message);
+    }
+    unlink(path_in(dir, "model.safetensors"));
+    CU_ASSERT_EQUAL(mkdir(path_in(dir, "model.safetensors"), 0700), 0);
+    refuse(dir, "model.safetensors: is not a regular file");
+    refuse("/nonexistent", "/nonexistent/config.json: cannot be opened");
+}
+
+/* A file that shrinks between open and load. */
+static void test_truncated(void)
+{
+    form f = {.shards = 1};
+    const char *dir = write_model(&f);
+    cake_model *m = NULL;
+    CU_ASSERT_EQUAL_FATAL(open_quietly(dir, false, &m), CAKE_OK);
+    struct stat st;
+    CU_ASSERT_EQUAL(stat(path_in(dir, "model.safetensors"), &st), 0);
+    CU_ASSERT_EQUAL(truncate(path_in(dir, "model.safetensors"), st.st_size - 10), 0);
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_model_load(m, &everything, &cake_kernels_ref), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    char expected[96];
+    snprintf(expected, sizeof expected,
+             "model.safetensors: ends at byte %lld, but data are expected up to %lld",
+             (long long)st.st_size - 10, (long long)st.st_size);
+    CU_ASSERT(was_said(expected));
+    cake_model_close(m);
+    refuse(dir, "past the end of the file");
+}
+
+/* ---- seeded weights */
+
+static void test_dummy(void)
+{
+    form f = {.dtype = CAKE_BF16, .shards = 1};
+    const char *dir = write_model(&f);
+    unlink(path_in(dir, "model.safetensors"));
+    cake_model *whole = load(dir, true, &everything);
+    CU_ASSERT(cake_model_dtype(whole) == CAKE_BF16 && cake_model_bytes_read(whole) == 0);
+    static const cake_range second = {1, 1};
+    static const cake_share part = {.range = &second, .n_range = 1, .head = true};
+    cake_model *some = load(dir, true, &part);
+    const cake_layer_weights *a = cake_model_layer(whole, 1), *b = cake_model_layer(some, 1);
+    float *x = rows_of(&a->down), *y = rows_of(&b->down), *z = rows_of(&a->gate);
+    CU_ASSERT(!memcmp(x, y, DIM * FF * sizeof *x));
+    CU_ASSERT(memcmp(x, z, DIM * FF * sizeof *x) != 0);
+    CU_ASSERT(!memcmp(a->q_bias, b->q_bias, HEADS * HEAD * sizeof(float)));
+    CU_ASSERT(a->attn_norm[0] == 1 && a->q_norm[HEAD - 1] == 1 && cake_model_final_norm(some)[DIM - 1] == 1);
+    double sum = 0, square = 0;
+    for (int i = 0; i < DIM * FF; i++) {
+        sum += x[i];
+        square += x[i] * x[i];
+    }
+    CU_ASSERT(sum / (DIM * FF) < 0.01 && sum / (DIM * FF) > -0.01);
+    CU_ASSERT(square / (DIM * FF) > 0.00025 && square / (DIM * FF) < 0.0006);
+    free(x);
+    free(y);
+    free(z);
+    cake_model_close(whole);
+    cake_model_close(some);
+}
+
+/* ---- files of others */
+
+static void test_fixtures(void)
+{
+    static const struct {
+        const char *name, *tensor, *dtype;
+        int rank;
+        int64_t bytes;
+    } cases[] = {{"1d-int32", "embedding", "I32", 1, 12},
+                 {"2d-float64", "embedding", "F64", 2, 48},
+                 {"3d-float32", "embedding", "F32", 3, 48},
+                 {"4d-float32", "embedding", "F32", 4, 72}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char name[96];
+        snprintf(name, sizeof name, "models/format-fixtures/tensor-%s.safetensors", cases[i].name);
+        const char *path = suite_asset(name);
+        cake_safetensors *file = NULL;
+        if (!path)
+            return;
+        CU_ASSERT_EQUAL_FATAL(cake_safetensors_open(path, &file), CAKE_OK);
+        CU_ASSERT_EQUAL_FATAL(cake_safetensors_count(file), 1);
+        const cake_tensor *t = cake_safetensors_at(file, 0);
+        CU_ASSERT_STRING_EQUAL(t->name, cases[i].tensor);
+        CU_ASSERT_STRING_EQUAL(t->dtype_name, cases[i].dtype);
+        CU_ASSERT(t->rank == cases[i].rank && t->end - t->begin == cases[i].bytes);
+        CU_ASSERT_EQUAL(t->readable, cases[i].dtype[0] == 'F' && cases[i].dtype[1] == '3');
+        cake_safetensors_close(file);
+    }
+}
+
+/* The sharded BF16 form is the F32 one, rounded. */
+static bool is_rounded(const cake_weight *exact, const cake_weight *rounded)
+{
+    float *x = rows_of(exact), *y = rows_of(rounded);
+    bool same = exact->n_out == rounded->n_out && exact->n_in == rounded->n_in && rounded->dtype == CAKE_BF16;
+    for (int i = 0; same && i < exact->n_out * exact->n_in; i++)
+        same = cake_bf16_to_f32(cake_bf16_from_f32(x[i])) == y[i];
+    free(x);
+    free(y);
+    return same;
+}
+
+static void test_stories(void)
+{
+    char single[512];
+    const char *path = suite_asset("models/stories260K-hf");
+    snprintf(single, sizeof single, "%s", path ? path : "");
+    const char *sharded = suite_asset("models/stories260K-hf-bf16-sharded");
+    if (!path || !sharded)
+        return;
+    static const cake_range five = {0, 5};
+    static const cake_share all = {.range = &five, .n_range = 1, .embed = true, .head = true};
+    cake_model *a = load(single, false, &all), *b = load(sharded, false, &all);
+    CU_ASSERT(cake_model_dtype(a) == CAKE_F32 && cake_model_dtype(b) == CAKE_BF16);
+    CU_ASSERT_EQUAL(cake_model_parameters(a), 260032); /* total_size of the BF16 index, halved */
+    CU_ASSERT(is_rounded(cake_model_embedding(a), cake_model_embedding(b)));
+    for (int i = 0; i < 5; i++) {
+        const cake_layer_weights *l = cake_model_layer(a, i), *m = cake_model_layer(b, i);
+        CU_ASSERT(is_rounded(&l->q, &m->q) && is_rounded(&l->k, &m->k) && is_rounded(&l->v, &m->v));
+        CU_ASSERT(is_rounded(&l->o, &m->o) && is_rounded(&l->gate, &m->gate) && is_rounded(&l->up, &m->up));
+        CU_ASSERT(is_rounded(&l->down, &m->down));
+    }
+    cake_model_close(a);
+    cake_model_close(b);
+}
+
+static void test_free(void)
+{
+    cake_model_close(NULL);
+    cake_safetensors_close(NULL);
+    cake_buf_free(&said);
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {
+        {"every tensor in its place: F32, BF16, F16, single and sharded", test_values},
+        {"shares hold and read their own, and add up", test_shares},
+        {"tied embeddings are held once", test_tied},
+        {"missing, misshapen, repeated tensors", test_wrong_tensors},
+        {"tensors without a place are mentioned", test_unused},
+        {"an index that lies or leads out of the directory", test_index},
+        {"headers that contradict themselves or the file", test_headers},
+        {"files that are no safetensors", test_broken_files},
+        {"a file that shrinks after it was opened", test_truncated},
+        {"dummy weights are the same for any split", test_dummy},
+        {"files of others: every dtype and rank", test_fixtures},
+        {"files of others: stories260K, single and sharded", test_stories},
+        {"closing nothing is fine", test_free},
+    };
+    return SUITE_MAIN("model", tests);
+}
