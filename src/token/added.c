@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a tokenizer's `added_tokens`, then text. Out: where they stand in it.
+ *
+ * Like the original: at the leftmost place where any token begins the longest one wins, and the search goes on
+ * behind it; a token that wants to be a single word and is not is passed over.
+ * Invariant: node 0 of a trie is its root; a match never ends before it starts.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "token/parts.h"
+
+typedef struct cake_trie_node {
+    uint32_t child, sibling; /* 0: none */
+    int32_t token;           /* index of the token that ends here, -1: none */
+    unsigned char byte;
+} trie_node;
+
+static uint32_t trie_child(const cake_trie *trie, uint32_t node, unsigned char byte)
+{
+    uint32_t child = trie->node[node].child;
+    while (child && trie->node[child].byte != byte)
+        child = trie->node[child].sibling;
+    return child;
+}
+
+static uint32_t trie_new(cake_trie *trie, unsigned char byte)
+{
+    if (trie->n == trie->room) {
+        trie->room = trie->room ? 2 * trie->room : 64;
+        trie->node = cake_grow(trie->node, trie->room, sizeof *trie->node);
+    }
+    trie->node[trie->n] = (trie_node){.token = -1, .byte = byte};
+    return (uint32_t)trie->n++;
+}
+
+/* Of tokens with the same text the first one stays. */
+static void trie_add(cake_trie *trie, const char *text, size_t len, int32_t token)
+{
+    if (!trie->n)
+        trie_new(trie, 0);
+    uint32_t at = 0;
+    for (size_t i = 0; i < len; i++) {
+        uint32_t child = trie_child(trie, at, (unsigned char)text[i]);
+        if (!child) {
+            child = trie_new(trie, (unsigned char)text[i]);
+            trie->node[child].sibling = trie->node[at].child;
+            trie->node[at].child = child;
+        }
+        at = child;
+    }
+    if (at && trie->node[at].token < 0)
+        trie->node[at].token = token;
+}
+
+/* The longest token that text begins with: its index and length, or -1. */
+static int32_t trie_longest(const cake_trie *trie, const char *text, size_t len, size_t *length)
+{
+    int32_t found = -1;
+    uint32_t at = 0;
+    for (size_t i = 0; i < len; i++) {
+        at = trie_child(trie, at, (unsigned char)text[i]);
+        if (!at)
+            break;
+        if (trie->node[at].token >= 0) {
+            found = trie->node[at].token;
+            *length = i + 1;
+        }
+    }
+    return found;
+}
+
+static cake_err read_token(const cake_spot *spot, const cake_vocab *vocab, cake_added_token *token)
+{
+    const char *text = NULL;
+    int64_t id = 0;
+    cake_err err = cake_spot_need(spot, CAKE_JSON_OBJECT, "an object");
+    if (!err)
+        err = cake_spot_int(spot, "id", 0, CAKE_VOCAB_MOST - 1, &id);
+    if (!err)
+        err = cake_spot_text(spot, "content", &text, &token->len);
+    if (!err)
+        err = cake_spot_flag(spot, "special", false, &token->special);
+    if (!err)
+        err = cake_spot_flag(spot, "lstrip", false, &token->left);
+    if (!err)
+        err = cake_spot_flag(spot, "rstrip", false, &token->right);
+    if (!err)
+        err = cake_spot_flag(spot, "single_word", false, &token->word);
+    if (!err)
+        err = cake_spot_flag(spot, "normalized", !token->special, &token->normalized);
+    if (err)
+        return err;
+    token->id = (int32_t)id;
+    token->text = cake_copy(text, token->len);
+    int32_t known = cake_vocab_find(vocab, text, token->len);
+    size_t len;
+    const char *other = cake_vocab_text(vocab, token->id, &len);
+    if (known >= 0 && known != token->id)
+        return cake_spot_fail(spot, "\"%.80s\" has the id %lld here and %d in model.vocab", text,
+                              (long long)id, known);
+    if (known < 0 && other)
+        return cake_spot_fail(spot, "id %lld is that of \"%.*s\" in model.vocab", (long long)id,
+                              (int)(len < 80 ? len : 80), other);
+    return CAKE_OK;
+}
+
+/* Two tokens with one id or one text contradict each other, unless they are the same. */
+static cake_err check_twice(const cake_spot *spot, const cake_added *added, cake_vocab *seen)
+{
+    const cake_added_token *token = &added->token[added->n - 1];
+    int32_t id = cake_vocab_add(seen, token->text, token->len, token->id);
+    if (id == token->id)
+        return CAKE_OK;
+    if (id >= 0)
+        return cake_spot_fail(spot, "\"%.80s\" has two ids, %d and %d", token->text, id, token->id);
+    return cake_spot_fail(spot, "id %d belongs to another added token already", token->id);
+}
+
+/* Special tokens first: they win where two have the same text behind the normalizers. */
+static void fill_tries(const cake_normalizers *normalizers, cake_added *out)
+{
+    cake_buf text = {0}, spare = {0};
+    for (int special = 1; special >= 0; special--) {
+        for (size_t i = 0; i < out->n; i++) {
+            const cake_added_token *token = &out->token[i];
+            if (token->special != special || !token->len)
+                continue;
+            cake_buf_cut(&text, 0);
+            cake_buf_add(&text, token->text, token->len);
+            if (token->normalized)
+                cake_normalizers_run(normalizers, &text, &spare);
+            trie_add(token->normalized ? &out->normalized : &out->raw, text.data, text.len, (int32_t)i);
+        }
+    }
+    cake_buf_free(&text);
+    cake_buf_free(&spare);
+}
+
+cake_err cake_added_open(const cake_spot *spot, const cake_vocab *vocab, const cake_normalizers *normalizers,
+                         cake_added *out)
+{
+    if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
+        return CAKE_OK;
+    cake_err err = cake_spot_need(spot, CAKE_JSON_ARRAY, "an array");
+    cake_vocab seen = {0};
+    size_t n = err ? 0 : cake_json_size(spot->node);
+    out->token = cake_alloc(n, sizeof *out->token);
+    for (size_t i = 0; !err && i < n; i++) {
+        cake_spot member = cake_spot_at(spot, i);
+        out->n++;
+        err = read_token(&member, vocab, &out->token[i]);
+        if (!err)
+            err = check_twice(&member, out, &seen);
+    }
+    cake_vocab_free(&seen);
+    if (!err)
+        fill_tries(normalizers, out);
+    return err;
+}
+
+void cake_added_close(cake_added *added)
+{
+    for (size_t i = 0; i < added->n; i++)
+        free(added->token[i].text);
+    free(added->token);
+    free(added->raw.node);
+    free(added->normalized.node);
+    *added = (cake_added){0};
+}
+
+/* Few, and asked for rarely: a walk will do. */
+const cake_added_token *cake_added_find(const cake_added *added, const char *text, size_t len)
+{
+    for (size_t i = 0; i < added->n; i++)
+        if (added->token[i].len == len && !memcmp(added->token[i].text, text, len))
+            return &added->token[i];
+    return NULL;
+}
+
+/* The character that ends text, and where it begins. */
+static uint32_t last_character(const char *text, size_t len, size_t *at)
+{
+    uint32_t code = 0;
+    *at = len - 1;
+    while (*at > 0 && ((unsigned char)text[*at] & 0xC0) == 0x80)
+        (*at)--;
+    cake_utf8_next(text + *at, len - *at, &code);
+    return code;
+}
+
+static bool is_single_word(const char *text, size_t len, size_t start, size_t end)
+{
+    uint32_t code;
+    size_t at;
+    if (start && cake_char_is_word(last_character(text, start, &at)))
+        return false;
+    return end == len || !cake_utf8_next(text + end, len - end, &code) || !cake_char_is_word(code);
+}
+
+/* Takes the white space that the token wants, but none that is taken already. */
+static cake_added_match widen(const cake_added_token *token, const char *text, size_t len, size_t from,
+                              size_t start, size_t end)
+{
+    size_t at;
+    uint32_t code;
+    while (token->left && start > from && cake_char_is_space(last_character(text, start, &at)))
+        start = at;
+    while (token->right && end < len) {
+        int n = cake_utf8_next(text + end, len - end, &code);
+        if (!n || !cake_char_is_space(code))
+            break;
+        end += (size_t)n;
+    }
+    return (cake_added_match){token, start < from ? from : start, end};
+}
+
+cake_added_match cake_added_next(const cake_added *added, const cake_trie *trie, const char *text, size_t len,
+                                 size_t from, size_t *at)
+{
+    while (trie->n && *at < len) {
+        size_t length = 0, start = *at;
+        int32_t i = trie_longest(trie, text + start, len - start, &length);
+        *at += i < 0 ? 1 : length;
+        if (i < 0)
+            continue;
+        const cake_added_token *token = &added->token[i];
+        if (!token->word || is_single_word(text, len, start, *at))
+            return widen(token, text, len, from, start, *at);
+    }
+    return (cake_added_match){NULL, len, len};
+}

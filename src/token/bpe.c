@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Byte pair encoding. In: one piece of text. Out: its tokens.
+ *
+ * A piece begins as its characters; then, as long as there is one, the pair of neighbours with the lowest rank
+ * (the leftmost among equals) becomes one symbol. A heap hands out the pairs, so a piece of n characters costs
+ * n log n; entries whose pair has changed since are dropped when they come up.
+ * Invariant: a merge's three tokens are in the vocabulary.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "token/parts.h"
+
+#define FAST 0x800 /* characters below are looked up in a table: all that byte-level spelling uses */
+
+typedef struct merge {
+    uint64_t pair; /* left id << 32 | right id; NO_PAIR: a free slot */
+    uint32_t rank;
+    int32_t id; /* of the two together */
+} merge;
+
+#define NO_PAIR UINT64_MAX
+
+typedef struct bpe {
+    merge *merges; /* [n_slot], open addressing */
+    size_t n_slot;
+    char *prefix, *suffix; /* of characters inside a word and at its end; "" mostly */
+    int32_t unknown;       /* -1: characters outside of the vocabulary vanish */
+    int32_t byte[256];     /* byte tokens, -1: none */
+    int32_t fast[FAST];    /* tokens of single characters, -1: none */
+    bool affixes, fuse_unknown, byte_fallback, whole_words;
+} bpe;
+
+typedef struct symbol {
+    int32_t id; /* -1: merged into the one before */
+    int32_t prev, next;
+} symbol;
+
+typedef struct entry {
+    uint64_t key; /* rank << 32 | position */
+    int32_t id;   /* of the merge */
+} entry;
+
+static size_t slot_of(const bpe *b, uint64_t pair)
+{
+    size_t mask = b->n_slot - 1, at = (pair * 0x9E3779B97F4A7C15u >> 20) & mask;
+    while (b->merges[at].pair != pair && b->merges[at].pair != NO_PAIR)
+        at = (at + 1) & mask;
+    return at;
+}
+
+static const merge *find_merge(const bpe *b, int32_t left, int32_t right)
+{
+    const merge *m = &b->merges[slot_of(b, (uint64_t)(uint32_t)left << 32 | (uint32_t)right)];
+    return m->pair == NO_PAIR ? NULL : m;
+}
+
+/* --- opening --- */
+
+/* The two halves of a merge: ["a", "b"] or "a b". */
+static cake_err read_pair(const cake_spot *spot, const char *half[2], size_t len[2])
+{
+    if (cake_json_kind(spot->node) == CAKE_JSON_ARRAY) {
+        if (cake_json_size(spot->node) != 2)
+            return cake_spot_fail(spot, "found %zu elements, expected 2", cake_json_size(spot->node));
+        for (size_t i = 0; i < 2; i++) {
+            cake_spot side = cake_spot_at(spot, i);
+            cake_err err = cake_spot_need(&side, CAKE_JSON_STRING, "a string");
+            if (err)
+                return err;
+            half[i] = cake_json_text(side.node, &len[i]);
+        }
+        return CAKE_OK;
+    }
+    size_t all;
+    cake_err err = cake_spot_need(spot, CAKE_JSON_STRING, "\"left right\" or [\"left\", \"right\"]");
+    if (err)
+        return err;
+    half[0] = cake_json_text(spot->node, &all);
+    const char *space = memchr(half[0], ' ', all);
+    if (!space || memchr(space + 1, ' ', all - (size_t)(space + 1 - half[0])))
+        return cake_spot_fail(spot, "\"%.80s\" is not two tokens with one space between them", half[0]);
+    len[0] = (size_t)(space - half[0]);
+    half[1] = space + 1;
+    len[1] = all - len[0] - 1;
+    return CAKE_OK;
+}
+
+static cake_err add_merge(const cake_spot *spot, const cake_vocab *vocab, bpe *b, uint32_t rank,
+                          cake_buf *both)
+{
+    const char *half[2];
+    size_t len[2];
+    int32_t id[2];
+    cake_err err = read_pair(spot, half, len);
+    if (err)
+        return err;
+    for (int i = 0; i < 2; i++) {
+        id[i] = cake_vocab_find(vocab, half[i], len[i]);
+        if (id[i] < 0)
+            return cake_spot_fail(spot, "the token \"%.*s\" is not in model.vocab",
+                                  (int)(len[i] < 80 ? len[i] : 80), half[i]);
+    }
+    size_t skip = strlen(b->prefix) < len[1] ? strlen(b->prefix) : len[1];
+    cake_buf_cut(both, 0);
+    cake_buf_add(both, half[0], len[0]);
+    cake_buf_add(both, half[1] + skip, len[1] - skip);
+    int32_t merged = cake_vocab_find(vocab, both->data, both->len);
+    if (merged < 0)
+        return cake_spot_fail(spot, "their union, the token \"%.80s\", is not in model.vocab", both->data);
+    uint64_t pair = (uint64_t)id[0] << 32 | (uint32_t)id[1];
+    b->merges[slot_of(b, pair)] = (merge){.pair = pair, .rank = rank, .id = merged};
+    return CAKE_OK;
+}
+
+static cake_err open_merges(const cake_spot *model, const cake_vocab *vocab, bpe *b)
+{
+    cake_spot list = cake_spot_key(model, "merges");
+    cake_err err = cake_spot_need(&list, CAKE_JSON_ARRAY, "an array");
+    if (err)
+        return err;
+    size_t n = cake_json_size(list.node);
+    if (n >= UINT32_MAX / 4)
+        return cake_spot_fail(&list, "%zu merges are more than can be ranked", n);
+    for (b->n_slot = 16; b->n_slot < 2 * n + 2;)
+        b->n_slot *= 2;
+    b->merges = cake_alloc(b->n_slot, sizeof *b->merges);
+    for (size_t i = 0; i < b->n_slot; i++)
+        b->merges[i].pair = NO_PAIR;
+    cake_buf both = {0};
+    for (size_t i = 0; !err && i < n; i++) {
+        cake_spot pair = cake_spot_at(&list, i);
+        err = add_merge(&pair, vocab, b, (uint32_t)i, &both);
+    }
+    cake_buf_free(&both);
+    return err;
+}
+
+/* A string member that may be absent or null: then "". */
+static cake_err open_affix(const cake_spot *model, const char *key, char **out)
+{
+    const char *text = "";
+    size_t len = 0;
+    if (cake_json_kind(cake_json_get(model->node, key)) > CAKE_JSON_NULL) {
+        cake_err err = cake_spot_text(model, key, &text, &len);
+        if (err)
+            return err;
+    }
+    *out = cake_copy(text, len);
+    return CAKE_OK;
+}
+
+static cake_err open_unknown(const cake_spot *model, const cake_vocab *vocab, bpe *b)
+{
+    b->unknown = -1;
+    cake_spot spot = cake_spot_key(model, "unk_token");
+    if (cake_json_kind(spot.node) <= CAKE_JSON_NULL)
+        return CAKE_OK;
+    const char *text;
+    size_t len;
+    cake_err err = cake_spot_text(model, "unk_token", &text, &len);
+    if (err)
+        return err;
+    b->unknown = cake_vocab_find(vocab, text, len);
+    if (b->unknown < 0)
+        return cake_spot_fail(&spot, "the token \"%.80s\" is not in model.vocab", text);
+    return CAKE_OK;
+}
+
+static void open_tables(const cake_vocab *vocab, bpe *b)
+{
+    for (int i = 0; i < 256; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", i);
+        b->byte[i] = b->byte_fallback ? cake_vocab_find(vocab, name, 6) : -1;
+    }
+    for (uint32_t code = 0; code < FAST; code++) {
+        char text[4];
+        b->fast[code] = cake_vocab_find(vocab, text, (size_t)cake_utf8_put(text, code));
+    }
+}
+
+cake_err cake_bpe_open(const cake_spot *model, cake_words *words)
+{
+    bpe *b = words->own = cake_alloc(1, sizeof *b);
+    cake_spot dropout = cake_spot_key(model, "dropout");
+    if (cake_json_kind(dropout.node) > CAKE_JSON_NULL && cake_json_real(dropout.node, 1) != 0)
+        return cake_spot_fail(&dropout, "only null is supported: encoding has to be the same every time");
+    cake_err err = open_affix(model, "continuing_subword_prefix", &b->prefix);
+    if (!err)
+        err = open_affix(model, "end_of_word_suffix", &b->suffix);
+    if (!err)
+        err = cake_spot_flag(model, "fuse_unk", false, &b->fuse_unknown);
+    if (!err)
+        err = cake_spot_flag(model, "byte_fallback", false, &b->byte_fallback);
+    if (!err)
+        err = cake_spot_flag(model, "ignore_merges", false, &b->whole_words);
+    if (!err)
+        err = open_unknown(model, &words->vocab, b);
+    if (!err)
+        err = open_merges(model, &words->vocab, b);
+    if (err)
+        return err;
+    b->affixes = b->prefix[0] || b->suffix[0];
+    open_tables(&words->vocab, b);
+    return CAKE_OK;
+}
+
+void cake_bpe_close(cake_words *words)
+{
+    bpe *b = words->own;
+    free(b->merges);
+    free(b->prefix);
+    free(b->suffix);
+    free(b);
+}
+
+/* --- encoding --- */
+
+/* One piece's symbols while they grow. */
+typedef struct chain {
+    symbol *symbols;
+    int32_t n;
+} chain;
+
+static void add_symbol(chain *c, int32_t id)
+{
+    c->symbols[c->n] = (symbol){.id = id, .prev = c->n - 1, .next = c->n + 1};
+    c->n++;
+}
+
+static int32_t find_character(const cake_words *words, const char *text, size_t len, bool first, bool last,
+                              cake_buf *spelled)
+{
+    const bpe *b = words->own;
+    uint32_t code = 0;
+    if (b->affixes) {
+        cake_buf_cut(spelled, 0);
+        cake_buf_adds(spelled, first ? "" : b->prefix);
+        cake_buf_add(spelled, text, len);
+        cake_buf_adds(spelled, last ? b->suffix : "");
+        return cake_vocab_find(&words->vocab, spelled->data, spelled->len);
+    }
+    if (len <= 2 && cake_utf8_next(text, len, &code))
+        return b->fast[code];
+    return cake_vocab_find(&words->vocab, text, len);
+}
+
+static bool add_bytes(const bpe *b, chain *c, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (b->byte[(unsigned char)text[i]] < 0)
+            return false;
+    for (size_t i = 0; i < len; i++)
+        add_symbol(c, b->byte[(unsigned char)text[i]]);
+    return true;
+}
+
+/* The piece's characters. An unknown one waits until a known one follows, so that a run of them can be fused;
+ * byte tokens do not count as known: they overtake it, as in the original. */
+static void spell(const cake_words *words, const char *piece, size_t len, chain *c, cake_buf *spelled)
+{
+    const bpe *b = words->own;
+    bool waiting = false;
+    for (size_t i = 0, n; i < len; i += n) {
+        n = (size_t)cake_utf8_next(piece + i, len - i, NULL);
+        n = n ? n : 1;
+        int32_t id = find_character(words, piece + i, n, i == 0, i + n == len, spelled);
+        if (id >= 0) {
+            if (waiting)
+                add_symbol(c, b->unknown);
+            waiting = false;
+            add_symbol(c, id);
+        } else if (b->byte_fallback && (b->affixes ? add_bytes(b, c, spelled->data, spelled->len)
+                                                   : add_bytes(b, c, piece + i, n))) {
+            continue;
+        } else if (b->unknown >= 0) {
+            if (waiting && !b->fuse_unknown)
+                add_symbol(c, b->unknown);
+            waiting = true;
+        }
+    }
+    if (waiting)
+        add_symbol(c, b->unknown);
+}
+
+static void heap_push(entry *heap, size_t *n, entry e)
+{
+    size_t at = (*n)++;
+    while (at && heap[(at - 1) / 2].key > e.key) {
+        heap[at] = heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    heap[at] = e;
+}
+
+static entry heap_pop(entry *heap, size_t *n)
+{
+    entry top = heap[0], e = heap[--*n];
+    size_t at = 0;
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child >= *n)
+            break;
+        if (child + 1 < *n && heap[child + 1].key < heap[child].key)
+            child++;
+        if (heap[child].key >= e.key)
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = e;
+    return top;
+}
+
+static void offer(const bpe *b, const chain *c, int32_t left, int32_t right, entry *heap, size_t *n)
+{
+    const merge *m = find_merge(b, c->symbols[left].id, c->symbols[right].id);
+    if (m)
+        heap_push(heap, n, (entry){.key = (uint64_t)m->rank << 32 | (uint32_t)left, .id = m->id});
+}
+
+/* Every merge removes a symbol and offers at most two pairs: 3 n entries are enough. */
+static void merge_all(const bpe *b, chain *c, entry *heap)
+{
+    size_t n = 0;
+    for (int32_t i = 0; i + 1 < c->n; i++)
+        offer(b, c, i, i + 1, heap, &n);
+    while (n) {
+        entry top = heap_pop(heap, &n);
+        int32_t at = (int32_t)(top.key & UINT32_MAX);
+        symbol *left = &c->symbols[at];
+        if (left->id < 0 || left->next >= c->n)
+            continue;
+        int32_t next = left->next;
+        const merge *m = find_merge(b, left->id, c->symbols[next].id);
+        if (!m || m->id != top.id)
+            continue;
+        left->id = m->id;
+        left->next = c->symbols[next].next;
+        c->symbols[next].id = -1;
+        if (left->next < c->n)
+            c->symbols[left->next].prev = at;
+        if (left->prev >= 0)
+            offer(b, c, left->prev, at, heap, &n);
+        if (left->next < c->n)
+            offer(b, c, at, left->next, heap, &n);
+    }
+}
+
+static void make_room(cake_scratch *scratch, size_t n)
+{
+    if (n <= scratch->n_symbols)
+        return;
+    size_t room = scratch->n_symbols ? scratch->n_symbols : 64;
+    while (room < n)
+        room *= 2;
+    scratch->symbols = cake_grow(scratch->symbols, room, sizeof(symbol));
+    scratch->heap = cake_grow(scratch->heap, room, 3 * sizeof(entry));
+    scratch->n_symbols = room;
+}
+
+void cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+                  cake_ids *ids)
+{
+    const bpe *b = words->own;
+    if (b->whole_words) {
+        int32_t id = cake_vocab_find(&words->vocab, piece, len);
+        if (id >= 0) {
+            cake_ids_add(ids, id);
+            return;
+        }
+    }
+    make_room(scratch, len + strlen(b->suffix) + (b->prefix[0] ? len * strlen(b->prefix) : 0));
+    chain c = {.symbols = scratch->symbols};
+    spell(words, piece, len, &c, &scratch->character);
+    merge_all(b, &c, scratch->heap);
+    for (int32_t i = 0; i < c.n; i = c.symbols[i].next)
+        cake_ids_add(ids, c.symbols[i].id);
+}

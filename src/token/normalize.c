@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a tokenizer's `normalizer`, then text. Out: the text as the model wants to see it.
+ * Invariant: valid UTF-8 stays valid UTF-8. The only file that includes utf8proc.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "token/parts.h"
+
+typedef struct cake_normalizer_kind {
+    const char *type;
+    cake_err (*open)(const cake_spot *spot, cake_normalizer *out); /* NULL: nothing to read */
+    void (*run)(const cake_normalizer *step, const cake_buf *text, cake_buf *out);
+    utf8proc_option_t form;
+} normalizer_kind;
+
+static bool is_ascii(const cake_buf *text)
+{
+    for (size_t i = 0; i < text->len; i++)
+        if ((unsigned char)text->data[i] >= 0x80)
+            return false;
+    return true;
+}
+
+/* NFC and its sisters: text that is ASCII is in all four forms already. */
+static void run_form(const cake_normalizer *step, const cake_buf *text, cake_buf *out)
+{
+    if (is_ascii(text)) {
+        cake_buf_add(out, text->data, text->len);
+        return;
+    }
+    utf8proc_uint8_t *form = NULL;
+    utf8proc_ssize_t len = utf8proc_map((const utf8proc_uint8_t *)text->data, (utf8proc_ssize_t)text->len,
+                                        &form, (utf8proc_option_t)(UTF8PROC_STABLE | step->kind->form));
+    if (len == UTF8PROC_ERROR_NOMEM)
+        cake_die("out of memory: normalizing %zu bytes", text->len);
+    CAKE_ASSERT(len >= 0); /* the text was checked to be UTF-8 */
+    cake_buf_add(out, form, (size_t)len);
+    free(form);
+}
+
+static cake_err open_prepend(const cake_spot *spot, cake_normalizer *out)
+{
+    const char *text;
+    cake_err err = cake_spot_text(spot, "prepend", &text, &out->to_len);
+    if (!err)
+        out->to = cake_copy(text, out->to_len);
+    return err;
+}
+
+static void run_prepend(const cake_normalizer *step, const cake_buf *text, cake_buf *out)
+{
+    if (text->len)
+        cake_buf_add(out, step->to, step->to_len);
+    cake_buf_add(out, text->data, text->len);
+}
+
+static cake_err open_replace(const cake_spot *spot, cake_normalizer *out)
+{
+    cake_spot pattern = cake_spot_key(spot, "pattern");
+    const char *from = NULL, *to;
+    cake_err err = cake_spot_need(&pattern, CAKE_JSON_OBJECT, "an object");
+    if (!err && cake_json_get(pattern.node, "Regex"))
+        return cake_spot_fail(&pattern, "a Regex is not supported here; known is String");
+    if (!err)
+        err = cake_spot_text(&pattern, "String", &from, &out->from_len);
+    if (!err && !out->from_len)
+        err = cake_spot_fail(&pattern, "the String is empty; what shall be replaced?");
+    if (!err)
+        err = cake_spot_text(spot, "content", &to, &out->to_len);
+    if (err)
+        return err;
+    out->from = cake_copy(from, out->from_len);
+    out->to = cake_copy(to, out->to_len);
+    return CAKE_OK;
+}
+
+void cake_text_replace(const char *text, size_t len, const char *from, size_t from_len, const char *to,
+                       size_t to_len, cake_buf *out)
+{
+    size_t at = 0;
+    while (at < len) {
+        const char *hit = memmem(text + at, len - at, from, from_len);
+        size_t end = hit ? (size_t)(hit - text) : len;
+        cake_buf_add(out, text + at, end - at);
+        if (!hit)
+            return;
+        cake_buf_add(out, to, to_len);
+        at = end + from_len;
+    }
+}
+
+static void run_replace(const cake_normalizer *step, const cake_buf *text, cake_buf *out)
+{
+    cake_text_replace(text->data, text->len, step->from, step->from_len, step->to, step->to_len, out);
+}
+
+static const normalizer_kind kinds[] = {
+    {"Sequence", NULL, NULL, 0},
+    {"NFC", NULL, run_form, UTF8PROC_COMPOSE},
+    {"NFD", NULL, run_form, UTF8PROC_DECOMPOSE},
+    {"NFKC", NULL, run_form, UTF8PROC_COMPOSE | UTF8PROC_COMPAT},
+    {"NFKD", NULL, run_form, UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT},
+    {"Prepend", open_prepend, run_prepend, 0},
+    {"Replace", open_replace, run_replace, 0},
+};
+
+cake_err cake_normalizers_open(const cake_spot *spot, cake_normalizers *out)
+{
+    if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
+        return CAKE_OK;
+    size_t row = 0;
+    cake_err err = cake_spot_choose(spot, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
+    if (err)
+        return err;
+    if (!row) {
+        cake_spot list = cake_spot_key(spot, "normalizers");
+        err = cake_spot_need(&list, CAKE_JSON_ARRAY, "an array");
+        for (size_t i = 0; !err && i < cake_json_size(list.node); i++) {
+            cake_spot member = cake_spot_at(&list, i);
+            err = cake_spot_need(&member, CAKE_JSON_OBJECT, "an object");
+            if (!err)
+                err = cake_normalizers_open(&member, out);
+        }
+        return err;
+    }
+    out->step = cake_grow(out->step, out->n + 1, sizeof *out->step);
+    out->step[out->n] = (cake_normalizer){.kind = &kinds[row]};
+    out->n++;
+    return kinds[row].open ? kinds[row].open(spot, &out->step[out->n - 1]) : CAKE_OK;
+}
+
+void cake_normalizers_close(cake_normalizers *normalizers)
+{
+    for (size_t i = 0; i < normalizers->n; i++) {
+        free(normalizers->step[i].from);
+        free(normalizers->step[i].to);
+    }
+    free(normalizers->step);
+    *normalizers = (cake_normalizers){0};
+}
+
+void cake_normalizers_run(const cake_normalizers *normalizers, cake_buf *text, cake_buf *spare)
+{
+    for (size_t i = 0; i < normalizers->n; i++) {
+        cake_buf_cut(spare, 0);
+        normalizers->step[i].kind->run(&normalizers->step[i], text, spare);
+        cake_buf swap = *text;
+        *text = *spare;
+        *spare = swap;
+    }
+}
+
+bool cake_char_is_space(uint32_t code)
+{
+    if (code < 0x80)
+        return code == ' ' || (code >= '\t' && code <= '\r');
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
+    return code == 0x85 || (category >= UTF8PROC_CATEGORY_ZS && category <= UTF8PROC_CATEGORY_ZP);
+}
+
+/* Alphabetic, marks, decimal digits, connectors and joiners, as Unicode's UTS 18 defines \w. */
+bool cake_char_is_word(uint32_t code)
+{
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
+    if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL)
+        return true;
+    if (category == UTF8PROC_CATEGORY_PC || code == 0x200C || code == 0x200D)
+        return true;
+    return (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
+           (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts that a tokenizer is made of, in the order in which text passes them:
+ *
+ *   added tokens -> normalizers -> pre-tokenizers -> model -> post-processor -> ids -> decoders -> text
+ *
+ * Normalizers, pre-tokenizers, post-processors and decoders are flat lists: a Sequence in the file dissolves
+ * into its members. Each list's file holds a table of the kinds that it knows; a new kind is a row there.
+ * All parts are read-only once opened; what an encoding needs to write lives in a cake_scratch.
+ */
+#ifndef CAKE_TOKEN_PARTS_H
+#define CAKE_TOKEN_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "token/spot.h"
+#include "token/token.h"
+#include "token/vocab.h"
+
+/* --- normalizers: text to text (normalize.c) --- */
+
+typedef struct cake_normalizer {
+    const struct cake_normalizer_kind *kind;
+    char *from, *to; /* owned */
+    size_t from_len, to_len;
+} cake_normalizer;
+
+typedef struct cake_normalizers {
+    cake_normalizer *step;
+    size_t n;
+} cake_normalizers;
+
+cake_err cake_normalizers_open(const cake_spot *spot, cake_normalizers *out); /* null: none */
+void cake_normalizers_close(cake_normalizers *normalizers);
+/* Changes text in place; spare is scratch. */
+void cake_normalizers_run(const cake_normalizers *normalizers, cake_buf *text, cake_buf *spare);
+/* Replaces every `from` (not empty) in text, into out. */
+void cake_text_replace(const char *text, size_t len, const char *from, size_t from_len, const char *to,
+                       size_t to_len, cake_buf *out);
+bool cake_char_is_space(uint32_t code); /* Unicode White_Space */
+bool cake_char_is_word(uint32_t code);  /* what \w matches */
+
+/* --- pre-tokenizers: text to pieces (split.c) --- */
+
+/* Pieces of text, contiguous in one buffer: piece i is text[end[i-1], end[i]). None is empty. */
+typedef struct cake_pieces {
+    cake_buf text;
+    size_t *end;
+    size_t n, room;
+} cake_pieces;
+
+typedef struct cake_splitter {
+    const struct cake_splitter_kind *kind;
+    struct cake_pattern *pattern; /* owned; NULL: none */
+    int behaviour;
+    bool invert, prefix_space, bytes;
+} cake_splitter;
+
+typedef struct cake_splitters {
+    cake_splitter *step;
+    size_t n;
+} cake_splitters;
+
+/* What one encoding writes to. Zeros are fine. */
+typedef struct cake_scratch {
+    cake_buf spare; /* the normalizers' */
+    cake_pieces pieces, next;
+    void *match;        /* split.c's */
+    void *symbols;      /* bpe.c's */
+    size_t n_symbols;   /* that fit */
+    void *heap;         /* bpe.c's */
+    size_t n_heap;      /* that fit */
+    cake_buf character; /* bpe.c's */
+} cake_scratch;
+
+cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out); /* null: none */
+void cake_splitters_close(cake_splitters *splitters);
+/* Text (UTF-8, not empty) becomes scratch->pieces. */
+cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, size_t len,
+                            cake_scratch *scratch, cake_fault *fault);
+void cake_splitters_scratch_free(cake_scratch *scratch);
+/* The byte-level alphabet: every byte is written as one printable character. */
+void cake_bytes_spell(const char *bytes, size_t len, cake_buf *out);
+/* The bytes that text spells, or -1 if it has a character outside of the alphabet (out is as before). */
+int cake_bytes_read(const char *text, size_t len, cake_buf *out);
+
+/* --- models: a piece to ids (bpe.c) --- */
+
+typedef struct cake_words {
+    const struct cake_words_kind *kind;
+    cake_vocab vocab;
+    void *own; /* the kind's */
+} cake_words;
+
+cake_err cake_words_open(const cake_spot *spot, cake_words *out);
+void cake_words_close(cake_words *words);
+void cake_words_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+                    cake_ids *ids);
+void cake_words_scratch_free(cake_scratch *scratch);
+int cake_byte_token(const char *text, size_t len); /* the byte that "<0x0A>" names, -1: another token */
+
+cake_err cake_bpe_open(const cake_spot *spot, cake_words *words);
+void cake_bpe_close(cake_words *words);
+void cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+                  cake_ids *ids);
+
+/* --- added tokens: found in the text before anything else looks at it (added.c) --- */
+
+typedef struct cake_added_token {
+    char *text; /* owned */
+    size_t len;
+    int32_t id;
+    bool special, left, right, word, normalized;
+} cake_added_token;
+
+typedef struct cake_trie {
+    struct cake_trie_node *node;
+    size_t n, room;
+} cake_trie;
+
+typedef struct cake_added {
+    cake_added_token *token;
+    size_t n;
+    cake_trie raw;        /* looked for in the text as it comes */
+    cake_trie normalized; /* looked for behind the normalizers */
+} cake_added;
+
+typedef struct cake_added_match {
+    const cake_added_token *token; /* NULL: plain text up to the end */
+    size_t start, end;             /* of the token, with the white space that it takes */
+} cake_added_match;
+
+cake_err cake_added_open(const cake_spot *spot, const cake_vocab *vocab, const cake_normalizers *normalizers,
+                         cake_added *out);
+void cake_added_close(cake_added *added);
+const cake_added_token *cake_added_find(const cake_added *added, const char *text, size_t len);
+/* The first token of the trie at or behind *at; plain text reaches from `from` to match.start. Advances *at. */
+cake_added_match cake_added_next(const cake_added *added, const cake_trie *trie, const char *text, size_t len,
+                                 size_t from, size_t *at);
+
+/* --- post-processor: ids around a text's ids (post.c) --- */
+
+typedef struct cake_post {
+    cake_ids before, after;
+} cake_post;
+
+cake_err cake_post_open(const cake_spot *spot, cake_post *out); /* null: nothing */
+void cake_post_close(cake_post *post);
+
+/* --- decoders: tokens to text (decode.c) --- */
+
+typedef struct cake_stage {
+    const struct cake_stage_kind *kind;
+    char *from, *to; /* owned */
+    size_t from_len, to_len;
+    int64_t start, stop;
+    bool fused; /* an earlier stage made one long string of the tokens */
+} cake_stage;
+
+typedef struct cake_stages {
+    cake_stage *step;
+    size_t n;
+} cake_stages;
+
+cake_err cake_stages_open(const cake_spot *spot, cake_stages *out); /* null: tokens joined by spaces */
+void cake_stages_close(cake_stages *stages);
+/* One token's own bytes, without what depends on its neighbours. */
+void cake_stages_bytes(const cake_stages *stages, const char *text, size_t len, cake_buf *out);
+
+/* --- the whole (token.c) --- */
+
+typedef struct cake_known {
+    const char *text; /* NULL: no token has this id */
+    size_t len;
+    bool added, special;
+} cake_known;
+
+struct cake_token {
+    char *where; /* file name, for messages */
+    cake_normalizers normalizers;
+    cake_splitters splitters;
+    cake_words words;
+    cake_added added;
+    cake_post post;
+    cake_stages stages;
+    cake_known *known; /* [count], by id */
+    int32_t count;
+};
+
+#endif

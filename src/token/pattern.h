@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Regular expressions as tokenizer.json means them: Oniguruma's Ruby syntax over Unicode characters, run by
+ * PCRE2. Where the two disagree the pattern is rewritten; what cannot be rewritten is refused.
+ */
+#ifndef CAKE_TOKEN_PATTERN_H
+#define CAKE_TOKEN_PATTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "token/spot.h"
+
+typedef struct cake_pattern cake_pattern;
+
+/* literal: the text stands for itself. */
+cake_err cake_pattern_open(const cake_spot *spot, const char *text, size_t len, bool literal,
+                           cake_pattern **out);
+void cake_pattern_close(cake_pattern *pattern);
+/* The first match at or behind `from` in text (valid UTF-8); CAKE_END if there is none. *match is memory for
+ * this thread: NULL at first, kept for the next call, given back with cake_pattern_match_free. */
+cake_err cake_pattern_next(const cake_pattern *pattern, const char *text, size_t len, size_t from,
+                           void **match, size_t *start, size_t *end, cake_fault *fault);
+void cake_pattern_match_free(void *match);
+
+#endif

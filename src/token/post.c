@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a tokenizer's `post_processor`. Out: the ids that stand before and behind those of a single text. That is
+ * all that post-processors do to ids: offsets and types of pairs are not needed here.
+ */
+#include <string.h>
+
+#include "token/parts.h"
+
+typedef struct post_kind {
+    const char *type;
+    cake_err (*open)(const cake_spot *spot, cake_post *out);
+} post_kind;
+
+static cake_err open_offsets(const cake_spot *spot, cake_post *out)
+{
+    (void)spot;
+    (void)out; /* ByteLevel only moves offsets */
+    return CAKE_OK;
+}
+
+/* Appends the ids that special_tokens has for a name. */
+static cake_err add_special(const cake_spot *spot, const cake_spot *specials, const char *name, cake_ids *ids)
+{
+    cake_spot special = cake_spot_key(specials, name);
+    if (!special.node)
+        return cake_spot_fail(spot, "\"%.80s\" is not in special_tokens", name);
+    cake_spot list = cake_spot_key(&special, "ids");
+    cake_err err = cake_spot_need(&list, CAKE_JSON_ARRAY, "an array");
+    for (size_t i = 0; !err && i < cake_json_size(list.node); i++) {
+        cake_spot member = cake_spot_at(&list, i);
+        int64_t id = cake_json_int(member.node, -1);
+        if (id < 0 || id >= CAKE_VOCAB_MOST)
+            return cake_spot_fail(&member, "found %s, expected an id from 0 to %d",
+                                  cake_json_kind_name(member.node), CAKE_VOCAB_MOST - 1);
+        cake_ids_add(ids, (int32_t)id);
+    }
+    return err;
+}
+
+/* Reads one element of `single`: a special token, or the place of the text. */
+static cake_err read_piece(const cake_spot *spot, const cake_spot *specials, bool *text_seen, cake_post *out)
+{
+    const char *name = NULL;
+    cake_spot special = cake_spot_key(spot, "SpecialToken"), sequence = cake_spot_key(spot, "Sequence");
+    if (special.node) {
+        cake_err err = cake_spot_text(&special, "id", &name, NULL);
+        return err ? err : add_special(&special, specials, name, *text_seen ? &out->after : &out->before);
+    }
+    if (!sequence.node)
+        return cake_spot_fail(spot, "found neither SpecialToken nor Sequence");
+    cake_err err = cake_spot_text(&sequence, "id", &name, NULL);
+    if (!err && strcmp(name, "A"))
+        err = cake_spot_fail(&sequence, "the sequence \"%.40s\" is not that of a single text, A", name);
+    if (!err && *text_seen)
+        err = cake_spot_fail(&sequence, "the text stands here a second time; once is supported");
+    *text_seen = true;
+    return err;
+}
+
+static cake_err open_template(const cake_spot *spot, cake_post *out)
+{
+    cake_spot single = cake_spot_key(spot, "single"), specials = cake_spot_key(spot, "special_tokens");
+    cake_err err = cake_spot_need(&single, CAKE_JSON_ARRAY, "an array");
+    bool text_seen = false;
+    cake_post own = {0};
+    for (size_t i = 0; !err && i < cake_json_size(single.node); i++) {
+        cake_spot piece = cake_spot_at(&single, i);
+        err = read_piece(&piece, &specials, &text_seen, &own);
+    }
+    if (!err && !text_seen)
+        err = cake_spot_fail(&single, "there is no Sequence: where does the text go?");
+    /* What an earlier processor put around the text comes inside. */
+    for (size_t i = 0; i < out->before.len; i++)
+        cake_ids_add(&own.before, out->before.id[i]);
+    for (size_t i = 0; i < own.after.len; i++)
+        cake_ids_add(&out->after, own.after.id[i]);
+    cake_ids_free(&out->before);
+    cake_ids_free(&own.after);
+    out->before = own.before;
+    return err;
+}
+
+static const post_kind kinds[] = {
+    {"Sequence", NULL},
+    {"ByteLevel", open_offsets},
+    {"TemplateProcessing", open_template},
+};
+
+cake_err cake_post_open(const cake_spot *spot, cake_post *out)
+{
+    if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
+        return CAKE_OK;
+    size_t row = 0;
+    cake_err err = cake_spot_choose(spot, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
+    if (err || row)
+        return err ? err : kinds[row].open(spot, out);
+    cake_spot list = cake_spot_key(spot, "processors");
+    err = cake_spot_need(&list, CAKE_JSON_ARRAY, "an array");
+    for (size_t i = 0; !err && i < cake_json_size(list.node); i++) {
+        cake_spot member = cake_spot_at(&list, i);
+        err = cake_spot_need(&member, CAKE_JSON_OBJECT, "an object");
+        if (!err)
+            err = cake_post_open(&member, out);
+    }
+    return err;
+}
+
+void cake_post_close(cake_post *post)
+{
+    cake_ids_free(&post->before);
+    cake_ids_free(&post->after);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: tokenizer.json, then text or ids. Out: ids or text.
+ * Called by run for every prompt and every generated token. Invariant: nothing of a cake_token changes once it
+ * is open, so threads may share it.
+ */
+#include "token/token.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "token/parts.h"
+
+#define TEXT_MOST ((size_t)1 << 30) /* positions inside a piece are 32 bits wide */
+
+/* Everything by id, so that decoding is one look: an added token hides a model's token of the same id. */
+static void list_known(cake_token *token)
+{
+    const cake_vocab *vocab = &token->words.vocab;
+    token->count = vocab->count;
+    for (size_t i = 0; i < token->added.n; i++)
+        if (token->added.token[i].id >= token->count)
+            token->count = token->added.token[i].id + 1;
+    token->known = cake_alloc((size_t)token->count, sizeof *token->known);
+    for (int32_t id = 0; id < vocab->count; id++)
+        token->known[id].text = cake_vocab_text(vocab, id, &token->known[id].len);
+    for (size_t i = 0; i < token->added.n; i++) {
+        const cake_added_token *t = &token->added.token[i];
+        bool special = t->special || token->known[t->id].special;
+        token->known[t->id] = (cake_known){t->text, t->len, .added = true, .special = special};
+    }
+}
+
+/* Ids that the post-processor adds have to be ids of this model. */
+static cake_err check_post(const cake_token *token, const cake_spot *spot)
+{
+    const cake_ids *lists[] = {&token->post.before, &token->post.after};
+    for (size_t l = 0; l < 2; l++)
+        for (size_t i = 0; i < lists[l]->len; i++)
+            if (lists[l]->id[i] >= token->count || !token->known[lists[l]->id[i]].text)
+                return cake_spot_fail(spot, "it adds the id %d, which no token has", lists[l]->id[i]);
+    return CAKE_OK;
+}
+
+static cake_err open_parts(const cake_spot *root, cake_token *token)
+{
+    cake_spot model = cake_spot_key(root, "model"), normalizer = cake_spot_key(root, "normalizer");
+    cake_spot splitter = cake_spot_key(root, "pre_tokenizer"), added = cake_spot_key(root, "added_tokens");
+    cake_spot post = cake_spot_key(root, "post_processor"), decoder = cake_spot_key(root, "decoder");
+    cake_err err = cake_spot_need(root, CAKE_JSON_OBJECT, "an object");
+    if (!err)
+        err = cake_normalizers_open(&normalizer, &token->normalizers);
+    if (!err)
+        err = cake_splitters_open(&splitter, &token->splitters);
+    if (!err)
+        err = cake_post_open(&post, &token->post);
+    if (!err)
+        err = cake_stages_open(&decoder, &token->stages);
+    if (!err)
+        err = cake_words_open(&model, &token->words);
+    if (!err)
+        err = cake_added_open(&added, &token->words.vocab, &token->normalizers, &token->added);
+    if (err)
+        return err;
+    list_known(token);
+    return check_post(token, &post);
+}
+
+static cake_err open_json(const cake_json *json, const char *where, cake_token **out)
+{
+    cake_token *token = cake_alloc(1, sizeof *token);
+    token->where = cake_copy(where, strlen(where));
+    cake_spot root = cake_spot_root(token->where, json);
+    cake_err err = open_parts(&root, token);
+    if (err)
+        cake_token_close(token);
+    else
+        *out = token;
+    return err;
+}
+
+cake_err cake_token_parse(const char *json, size_t len, const char *where, cake_token **out)
+{
+    cake_json *root = NULL;
+    cake_fault fault;
+    if (cake_json_parse(json, len, &root, &fault))
+        return cake_fail("token", "%s: %s", where, fault.message);
+    cake_err err = open_json(root, where, out);
+    cake_json_free(root);
+    return err;
+}
+
+cake_err cake_token_open(const char *dir, cake_token **out)
+{
+    cake_buf path = {0};
+    cake_json *root = NULL;
+    cake_buf_addf(&path, "%s/tokenizer.json", dir);
+    cake_err err = cake_json_load("token", path.data, false, &root);
+    if (!err) {
+        err = open_json(root, path.data, out);
+        cake_json_free(root);
+    }
+    cake_buf_free(&path);
+    return err;
+}
+
+void cake_token_close(cake_token *token)
+{
+    if (!token)
+        return;
+    cake_normalizers_close(&token->normalizers);
+    cake_splitters_close(&token->splitters);
+    cake_words_close(&token->words);
+    cake_added_close(&token->added);
+    cake_post_close(&token->post);
+    cake_stages_close(&token->stages);
+    free(token->known);
+    free(token->where);
+    free(token);
+}
+
+int cake_token_count(const cake_token *token)
+{
+    return token->count;
+}
+
+int32_t cake_token_find(const cake_token *token, const char *text, size_t len)
+{
+    const cake_added_token *added = cake_added_find(&token->added, text, len);
+    return added ? added->id : cake_vocab_find(&token->words.vocab, text, len);
+}
+
+bool cake_token_is_special(const cake_token *token, int32_t id)
+{
+    return id >= 0 && id < token->count && token->known[id].special;
+}
+
+void cake_token_bytes(const cake_token *token, int32_t id, cake_buf *out)
+{
+    if (id < 0 || id >= token->count || !token->known[id].text)
+        return;
+    const cake_known *known = &token->known[id];
+    if (known->added)
+        cake_buf_add(out, known->text, known->len);
+    else
+        cake_stages_bytes(&token->stages, known->text, known->len, out);
+}
+
+/* --- encoding --- */
+
+typedef struct encoding {
+    const cake_token *token;
+    cake_scratch scratch;
+    cake_ids *ids;
+    cake_fault *fault;
+} encoding;
+
+static cake_err encode_plain(encoding *e, const char *text, size_t len)
+{
+    if (!len)
+        return CAKE_OK;
+    cake_scratch *scratch = &e->scratch;
+    cake_err err = cake_splitters_run(&e->token->splitters, text, len, scratch, e->fault);
+    for (size_t i = 0, at = 0; !err && i < scratch->pieces.n; at = scratch->pieces.end[i++])
+        cake_words_run(&e->token->words, scratch->pieces.text.data + at, scratch->pieces.end[i] - at, scratch,
+                       e->ids);
+    return err;
+}
+
+typedef cake_err (*encode_rest)(encoding *e, const char *text, size_t len);
+
+/* Added tokens of one trie become ids; what lies between them goes to `rest`. */
+static cake_err encode_added(encoding *e, const cake_trie *trie, const char *text, size_t len,
+                             encode_rest rest)
+{
+    cake_err err = CAKE_OK;
+    size_t from = 0, at = 0;
+    while (!err) {
+        cake_added_match match = cake_added_next(&e->token->added, trie, text, len, from, &at);
+        if (match.start > from)
+            err = rest(e, text + from, match.start - from);
+        if (!match.token)
+            break;
+        if (!err)
+            cake_ids_add(e->ids, match.token->id);
+        from = match.end;
+    }
+    return err;
+}
+
+static cake_err encode_normalized(encoding *e, const char *text, size_t len)
+{
+    cake_buf normal = {0};
+    cake_buf_add(&normal, text, len);
+    cake_normalizers_run(&e->token->normalizers, &normal, &e->scratch.spare);
+    cake_err err = encode_added(e, &e->token->added.normalized, normal.data ? normal.data : "", normal.len,
+                                encode_plain);
+    cake_buf_free(&normal);
+    return err;
+}
+
+cake_err cake_token_encode(const cake_token *token, const char *text, size_t len, bool post, cake_ids *ids,
+                           cake_fault *fault)
+{
+    if (len > TEXT_MOST)
+        return cake_fault_set(fault, NULL, "the text has %zu bytes; at most %zu can be tokenized", len,
+                              TEXT_MOST);
+    size_t valid = cake_utf8_check(text, len);
+    if (valid < len)
+        return cake_fault_set(fault, NULL, "the text is not UTF-8: byte %zu is 0x%02X", valid,
+                              (unsigned char)text[valid]);
+    encoding e = {.token = token, .ids = ids, .fault = fault};
+    for (size_t i = 0; post && i < token->post.before.len; i++)
+        cake_ids_add(ids, token->post.before.id[i]);
+    cake_err err = encode_added(&e, &token->added.raw, text, len, encode_normalized);
+    for (size_t i = 0; post && !err && i < token->post.after.len; i++)
+        cake_ids_add(ids, token->post.after.id[i]);
+    cake_splitters_scratch_free(&e.scratch);
+    cake_words_scratch_free(&e.scratch);
+    cake_buf_free(&e.scratch.spare);
+    return err;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tokens of a model: text to id and id to text. Built once, then only read.
+ */
+#ifndef CAKE_TOKEN_VOCAB_H
+#define CAKE_TOKEN_VOCAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define CAKE_VOCAB_MOST (1 << 24) /* ids stay below: no model has more, and a larger one is a broken file */
+
+typedef struct cake_vocab_entry {
+    size_t at; /* into text */
+    size_t len;
+    int used;
+} cake_vocab_entry;
+
+typedef struct cake_vocab {
+    cake_buf text;           /* all tokens, one behind the other */
+    cake_vocab_entry *entry; /* [count], by id */
+    int32_t count;           /* highest id + 1 */
+    size_t n_room;           /* entries that fit */
+    int32_t *slot;           /* [n_slot] ids, -1: free; open addressing */
+    size_t n_slot;           /* a power of two, more than twice n_used */
+    size_t n_used;
+} cake_vocab;
+
+/* Adds a token; 0 <= id < CAKE_VOCAB_MOST. Returns the id that already has this text, or id itself, or -1 if
+ * another text has the id. */
+int32_t cake_vocab_add(cake_vocab *vocab, const char *text, size_t len, int32_t id);
+int32_t cake_vocab_find(const cake_vocab *vocab, const char *text, size_t len); /* -1: none */
+/* NULL for an id that no token has. Not NUL-terminated. */
+const char *cake_vocab_text(const cake_vocab *vocab, int32_t id, size_t *len);
+void cake_vocab_free(cake_vocab *vocab);
+
+#endif
