@@ -1,5 +1,28 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-int main(void)
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Options, run, the one exit code that all ranks agreed on.
+ */
+#include "base/log.h"
+#include "run/run.h"
+
+int main(int argc, char **argv)
 {
-    return 0;
+    cake_world world;
+    cake_options options;
+    cake_err err = cake_world_open(&argc, &argv, &world);
+    if (err)
+        return err;
+    cake_buf unsaid = {0}; /* every rank finds the same fault in the command line: one says so */
+    if (world.rank > 0)
+        cake_log_capture(&unsaid);
+    err = cake_options_parse(argc, argv, &options);
+    cake_log_capture(NULL);
+    cake_buf_free(&unsaid);
+    if (!err) {
+        cake_log_level(options.verbose ? CAKE_DEBUG : options.quiet ? CAKE_WARN : CAKE_INFO);
+        err = cake_command(&options, &world, argc, argv);
+    }
+    cake_options_free(&options);
+    cake_world_close(&world);
+    return err;
 }

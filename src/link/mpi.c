@@ -47,8 +47,9 @@ static cake_parcel *pop(end *e, MPI_Status *status)
     return parcel;
 }
 
-static void send_end_progress(end *e)
+static void mpi_progress(cake_link *link)
 {
+    end *e = (end *)link;
     for (cake_parcel *parcel; (parcel = pop(e, MPI_STATUS_IGNORE)) != NULL;)
         cake_parcel_release(parcel);
 }
@@ -57,15 +58,9 @@ static void mpi_send(cake_link *link, cake_parcel *parcel, size_t bytes)
 {
     end *e = (end *)link;
     while (e->n == e->depth)
-        send_end_progress(e);
+        mpi_progress(link);
     int at = push(e, parcel);
     MPI_Isend(parcel->wave, (int)bytes, MPI_BYTE, e->peer, e->tag, MPI_COMM_WORLD, &e->request[at]);
-}
-
-static cake_parcel *mpi_sent(cake_link *link)
-{
-    send_end_progress((end *)link);
-    return NULL;
 }
 
 static void mpi_post(cake_link *link, cake_parcel *parcel)
@@ -107,8 +102,10 @@ static void mpi_close(cake_link *link)
     free(e);
 }
 
-static const cake_link_kind out_kind = {"mpi", mpi_send, mpi_sent, NULL, mpi_close};
-static const cake_link_kind in_kind = {"mpi", NULL, mpi_arrived, mpi_post, mpi_close};
+static const cake_link_kind out_kind = {
+    .name = "mpi", .send = mpi_send, .progress = mpi_progress, .close = mpi_close};
+static const cake_link_kind in_kind = {
+    .name = "mpi", .arrived = mpi_arrived, .release = mpi_post, .close = mpi_close};
 
 static end *open_end(const cake_link_kind *kind, int peer, int edge, int depth)
 {

@@ -32,12 +32,6 @@ static cake_parcel *self_arrived(cake_link *link)
     return parcel;
 }
 
-static void self_release(cake_link *link, cake_parcel *parcel)
-{
-    (void)link;
-    (void)parcel; /* no parcel has its home here */
-}
-
 static void self_close(cake_link *link)
 {
     free(((self *)link)->queue);
@@ -46,7 +40,8 @@ static void self_close(cake_link *link)
 
 cake_link *cake_link_open_self(int depth)
 {
-    static const cake_link_kind kind = {"self", self_send, self_arrived, self_release, self_close};
+    static const cake_link_kind kind = {
+        .name = "self", .send = self_send, .arrived = self_arrived, .close = self_close};
     self *s = cake_alloc(1, sizeof *s);
     *s =
         (self){.link = {.kind = &kind}, .depth = depth, .queue = cake_alloc((size_t)depth, sizeof *s->queue)};

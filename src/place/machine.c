@@ -78,9 +78,12 @@ static void read_topology(cake_machine *m, hwloc_topology_t topology)
     if (set && !hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_THREAD)) {
         hwloc_bitmap_and(set, set, hwloc_topology_get_allowed_cpuset(topology));
         m->cpus = hwloc_bitmap_weight(set);
+        m->cores_mine = hwloc_get_nbobjs_inside_cpuset_by_type(topology, set, HWLOC_OBJ_CORE);
         hwloc_bitmap_list_snprintf(m->mask, sizeof m->mask, set);
     }
     hwloc_bitmap_free(set);
+    m->cores_allowed = hwloc_get_nbobjs_inside_cpuset_by_type(
+        topology, hwloc_topology_get_allowed_cpuset(topology), HWLOC_OBJ_CORE);
     m->cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
     m->numa = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
     m->packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
@@ -98,8 +101,9 @@ void cake_machine_read(cake_machine *machine)
             read_topology(machine, topology);
         hwloc_topology_destroy(topology);
     }
-    if (machine->cpus < 1)
-        machine->cpus = 1;
+    int *const counts[] = {&machine->cpus, &machine->cores_mine, &machine->cores_allowed, &machine->cores};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        *counts[i] = *counts[i] < 1 ? 1 : *counts[i];
     read_memory(machine);
 }
 

@@ -10,9 +10,11 @@
 #include "base/buf.h"
 
 typedef struct cake_machine {
-    int cpus;  /* that this process may run on: its affinity mask within its cgroup */
-    int cores; /* of the whole machine */
-    int numa;  /* NUMA domains */
+    int cpus;          /* that this process may run on: its affinity mask within its cgroup */
+    int cores_mine;    /* whole cores within these cpus, at least 1: how many threads make sense */
+    int cores_allowed; /* of the cgroup, which the ranks of this machine share */
+    int cores;         /* of the whole machine */
+    int numa;          /* NUMA domains */
     int packages;
     char mask[128]; /* the cpus as a list, "0-3,8" */
     char model[96]; /* the processor's name */

@@ -43,22 +43,26 @@ static int clamp(int64_t value, int64_t least, int64_t most)
     return (int)(value < least ? least : value > most ? most : value);
 }
 
-void cake_room_decide(cake_room *room)
+void cake_load_decide(cake_load *load)
 {
-    enum { SEQS = 64, CHUNK = 512, SCORE_BYTES = 64 << 20, SHARE = 2, MAX_PAGES = 1 << 24 };
+    enum { SEQS = 64, MAX_SEQS = 4096, CHUNK = 512, SCORE_BYTES = 64 << 20 };
 
     /* The scores of a lane's sequences are held at once: with a large vocabulary fewer sequences. */
-    int64_t score_rows = SCORE_BYTES / ((int64_t)room->n_vocab * (int64_t)sizeof(float));
-    room->chunk = room->chunk ? room->chunk : CHUNK;
-    int64_t seqs =
-        room->max_seqs ? (room->max_seqs + room->n_hop - 1) / room->n_hop : clamp(score_rows, 1, SEQS);
-
-    int64_t pages_per_seq = ((int64_t)room->context + CAKE_PAGE - 1) / CAKE_PAGE;
-    int64_t memory = room->kv_memory ? room->kv_memory : room->memory / SHARE;
-    room->n_page = clamp(memory / room->page_bytes, 0, MAX_PAGES);
-    room->lane_seqs = clamp(seqs, 1, 4096);
-    if (!room->kv_memory && room->n_page > pages_per_seq * room->lane_seqs * room->n_hop)
-        room->n_page = (int)(pages_per_seq * room->lane_seqs * room->n_hop);
+    int64_t rows = SCORE_BYTES / ((int64_t)load->n_vocab * (int64_t)sizeof(float));
+    int64_t asked = ((int64_t)load->max_seqs + load->n_hop - 1) / load->n_hop;
+    load->n_lane = load->n_hop;
+    if (load->max_seqs && load->max_seqs < load->n_lane)
+        load->n_lane = load->max_seqs; /* fewer sequences than stages: the user wants it so */
+    load->lane_seqs = load->max_seqs ? clamp(asked, 1, MAX_SEQS) : clamp(rows, 1, SEQS);
+    load->chunk = load->chunk ? load->chunk : CHUNK;
     /* Every sequence of the lane may add a row, and a prompt must still be able to take a whole step. */
-    room->max_tok = room->chunk > room->lane_seqs + CAKE_PAGE ? room->chunk : room->lane_seqs + CAKE_PAGE;
+    int least = load->lane_seqs + CAKE_PAGE;
+    load->max_tok = load->chunk > least ? load->chunk : least;
+}
+
+int cake_plan_pages(const cake_load *load, int context, int64_t page_bytes, int64_t memory)
+{
+    int64_t longest = ((int64_t)context + CAKE_PAGE - 1) / CAKE_PAGE;
+    int64_t most = longest * load->lane_seqs * load->n_lane;
+    return clamp(memory / page_bytes, 0, most < INT32_MAX ? most : INT32_MAX);
 }

@@ -22,22 +22,18 @@ typedef struct cake_plan {
 void cake_plan_make(int n_rank, int n_layer, double layer_cost, double root_cost, cake_plan *plan);
 void cake_plan_free(cake_plan *plan);
 
-/* What is to be decided about the KV cache and the waves, and what decides it. */
-typedef struct cake_room {
-    /* in: what the user asked for, 0 where nothing was asked */
-    int64_t kv_memory; /* bytes of a rank */
-    int max_seqs, chunk;
-    /* in: the model and the pipeline */
-    int n_hop, n_vocab, context;
-    int64_t page_bytes; /* of the rank whose pages are largest */
-    int64_t memory;     /* bytes the poorest rank has for KV pages and buffers */
-    /* out */
-    int lane_seqs; /* sequences of a lane; max_seqs = lane_seqs * n_hop */
-    int max_tok;   /* rows of the largest wave */
-    int n_page;
-} cake_room;
+/* How many sequences and rows the waves of a replica hold. What was not asked for is 0 before the call. */
+typedef struct cake_load {
+    int max_seqs, chunk; /* asked for, or 0 */
+    int n_hop, n_vocab;
+    int n_lane, lane_seqs; /* out: waves under way, sequences of each */
+    int max_tok;           /* out: rows of the largest wave */
+} cake_load;
 
-/* Fills the out fields; n_page 0 if not even one page fits. */
-void cake_room_decide(cake_room *room);
+void cake_load_decide(cake_load *load);
+
+/* Pages of the KV cache that `memory` bytes of a rank hold, given the bytes of one page there: not more than
+ * all sequences at their longest can use. 0: not even one. */
+int cake_plan_pages(const cake_load *load, int context, int64_t page_bytes, int64_t memory);
 
 #endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/answers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+static void spell(const void *answers, int32_t id, cake_buf *out)
+{
+    cake_token_bytes(((const cake_answers *)answers)->feed.token, id, out);
+}
+
+/* The last part of the model's path, for records of requests that name no model. */
+static const char *base_name(const char *path, char name[256])
+{
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    size_t from = len;
+    while (from > 0 && path[from - 1] != '/')
+        from--;
+    snprintf(name, 256, "%.*s", (int)(len - from), path + from);
+    return name;
+}
+
+cake_err cake_answers_open(const cake_options *o, cake_answers *answers)
+{
+    *answers = (cake_answers){.feed.defaults = cake_params_unset()};
+    if (o->prompts.n == 1 && !o->output)
+        return CAKE_OK;
+    char name[256];
+    time_t now = time(NULL);
+    cake_record_options options = {.path = o->output,
+                                   .force = o->force,
+                                   .deterministic_ids = o->deterministic_ids,
+                                   .created = now,
+                                   .job = cake_key_of_index((uint64_t)now, getpid()),
+                                   .model = base_name(o->model, name),
+                                   .token_bytes = spell,
+                                   .token = answers};
+    return cake_record_open(&options, &answers->recorder);
+}
+
+void cake_answers_close(cake_answers *answers)
+{
+    cake_record_close(answers->recorder);
+    cake_feed_close(&answers->feed);
+    cake_times_free(&answers->ttft);
+    cake_times_free(&answers->itl);
+}
+
+/* Writes what of the text is certain; at the end all of it and a newline. */
+static cake_err stream(cake_answers *a, const cake_sequence *s, bool end)
+{
+    size_t until = end ? s->text.len : cake_sequence_settled(s);
+    if (until > a->streamed)
+        fwrite(s->text.data + a->streamed, 1, until - a->streamed, stdout);
+    a->streamed = until > a->streamed ? until : a->streamed;
+    if (end)
+        fputc('\n', stdout);
+    if (fflush(stdout) || ferror(stdout))
+        return cake_fail("record", "standard output cannot be written: %s", strerror(errno));
+    return CAKE_OK;
+}
+
+static cake_err next(void *self, cake_sequence **out)
+{
+    cake_answers *a = self;
+    cake_err err = cake_feed_next(&a->feed, out);
+    a->counts.share = cake_prompt_progress(a->feed.prompt);
+    return err;
+}
+
+static void token(void *self, cake_sequence *s)
+{
+    cake_answers *a = self;
+    double now = cake_clock_now();
+    a->counts.generated++;
+    if (cake_sequence_generated(s) == 1)
+        cake_times_add(&a->ttft, now - s->admitted);
+    else
+        cake_times_add(&a->itl, now - s->latest);
+    s->latest = now;
+    if (!a->recorder)
+        stream(a, s, false); /* what fails here fails again at the end, and is then told */
+}
+
+static cake_err write_record(cake_answers *a, const cake_sequence *s)
+{
+    const cake_request *r = &s->request;
+    cake_record record = {.index = r->index,
+                          .form = r->form,
+                          .id = r->id,
+                          .model = r->model,
+                          .fault = r->err ? &r->fault : NULL,
+                          .prompt_ids = s->ids.id,
+                          .n_prompt = s->n_prompt,
+                          .text = s->text.data ? s->text.data : "",
+                          .text_len = s->text.len,
+                          .ids = s->ids.id ? s->ids.id + s->n_prompt : NULL,
+                          .n_id = cake_sequence_generated(s),
+                          .finish = s->finish,
+                          .chat = s->chat,
+                          .return_token_ids = r->params.return_token_ids == 1,
+                          .logprobs = s->n_top >= 0 ? s->scored : NULL,
+                          .n_top = s->n_top};
+    return cake_record_add(a->recorder, &record);
+}
+
+static cake_err done(void *self, cake_sequence *s)
+{
+    cake_answers *a = self;
+    bool failed = s->request.err != CAKE_OK;
+    cake_err err = CAKE_OK;
+    a->counts.done++;
+    a->counts.failed += failed;
+    a->counts.prompt += failed ? 0 : s->n_prompt;
+    if (a->recorder)
+        err = write_record(a, s);
+    else if (!failed)
+        err = stream(a, s, true);
+    else
+        cake_log(CAKE_ERROR, NULL, "%s", s->request.fault.message);
+    cake_sequence_close(s);
+    return err;
+}
+
+cake_err cake_answers_finish(cake_answers *answers)
+{
+    return answers->recorder ? cake_record_finish(answers->recorder) : CAKE_OK;
+}
+
+cake_conductor cake_answers_conductor(cake_answers *answers)
+{
+    return (cake_conductor){.self = answers, .next = next, .token = token, .done = done};
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/version.h"
+#include "run/run.h"
+
+static cake_err help(const cake_options *options)
+{
+    cake_options_help(options->help_of);
+    return CAKE_OK;
+}
+
+static cake_err version(const cake_options *options)
+{
+    (void)options;
+    printf("cake-mpi %s\n", cake_version());
+    return CAKE_OK;
+}
+
+/* The commands that a login node runs: one process, no MPI. */
+static const struct {
+    const char *name;
+    cake_err (*run)(const cake_options *options);
+} alone[] = {{"tokenize", cake_tokenize}, {"info", cake_info}, {"help", help}, {"version", version}};
+
+cake_err cake_command(const cake_options *options, const cake_world *world, int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) {
+        if (strcmp(alone[i].name, options->command))
+            continue;
+        cake_err err = world->rank == 0 ? alone[i].run(options) : CAKE_OK;
+        return cake_world_agree(world, err);
+    }
+    return cake_run(options, world, argc, argv);
+}

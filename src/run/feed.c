@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, int context, int n_vocab,
+                        cake_feed *feed)
+{
+    *feed =
+        (cake_feed){.options = o, .context = context, .n_vocab = n_vocab, .defaults = cake_params_unset()};
+    cake_params_merge(&feed->defaults, &o->params);
+    if (from_model)
+        cake_params_merge(&feed->defaults, from_model);
+    cake_params base = cake_params_unset();
+    base.temperature = base.top_p = 1;
+    base.top_k = base.ignore_eos = base.return_token_ids = 0;
+    base.n_stop = 0;
+    cake_params_merge(&feed->defaults, &base);
+
+    cake_err err = cake_token_open(o->model, &feed->token);
+    if (!err)
+        err = cake_chat_open(o->model, &feed->chat);
+    cake_prompt_format format = !o->input_format                  ? CAKE_PROMPT_AUTO
+                                : !strcmp(o->input_format, "txt") ? CAKE_PROMPT_TXT
+                                                                  : CAKE_PROMPT_JSONL;
+    if (!err)
+        err = o->input ? cake_prompt_open(o->input, format, &feed->prompt)
+                       : cake_prompt_from_texts(o->prompts.text, o->prompts.n, &feed->prompt);
+    if (!err && n_vocab && cake_token_count(feed->token) > n_vocab)
+        cake_log(
+            CAKE_WARN, "token",
+            "%s/tokenizer.json has ids up to %d, the model's embedding %d rows: prompts with ids beyond fail",
+            o->model, cake_token_count(feed->token) - 1, n_vocab);
+    return err;
+}
+
+void cake_feed_close(cake_feed *feed)
+{
+    cake_prompt_close(feed->prompt);
+    cake_chat_close(feed->chat);
+    cake_token_close(feed->token);
+    cake_params_free(&feed->defaults);
+    cake_buf_free(&feed->rendered);
+    *feed = (cake_feed){.defaults = cake_params_unset()};
+}
+
+/* Puts messages through the model's template. */
+static cake_err render(cake_feed *feed, const cake_json *messages, cake_request *r)
+{
+    if (!cake_chat_has(feed->chat))
+        return cake_fault_set(
+            &r->fault, "messages",
+            "this model has no chat template: give the text as \"prompt\" instead of messages");
+    cake_chat_input input = {.messages = messages,
+                             .tools = r->tools,
+                             .kwargs = r->kwargs,
+                             .add_generation_prompt = r->add_generation_prompt,
+                             .continue_final_message = r->continue_final_message};
+    return cake_chat_render(feed->chat, &input, &feed->rendered, &r->fault);
+}
+
+/* A line of text as the user's message. */
+static cake_err render_text(cake_feed *feed, cake_request *r)
+{
+    cake_buf json = {0};
+    cake_json *messages = NULL;
+    cake_buf_addc(&json, '[');
+    if (feed->options->system) {
+        cake_buf_adds(&json, "{\"role\": \"system\", \"content\": ");
+        cake_json_add_text(&json, feed->options->system, strlen(feed->options->system));
+        cake_buf_adds(&json, "}, ");
+    }
+    cake_buf_adds(&json, "{\"role\": \"user\", \"content\": ");
+    cake_json_add_text(&json, r->text, r->text_len);
+    cake_buf_adds(&json, "}]");
+    cake_err err = cake_json_parse(json.data, json.len, &messages, &r->fault);
+    r->add_generation_prompt = true;
+    if (!err)
+        err = render(feed, messages, r);
+    cake_json_free(messages);
+    cake_buf_free(&json);
+    return err;
+}
+
+/* The request's prompt as ids; what the post-processor adds, only where no template wrote it. */
+static cake_err tokens_of(cake_feed *feed, cake_request *r, cake_ids *ids)
+{
+    bool templated = r->messages || (r->use_template && !feed->options->raw && cake_chat_has(feed->chat));
+    cake_err err = CAKE_OK;
+    cake_buf_cut(&feed->rendered, 0);
+    if (r->ids.len) {
+        *ids = r->ids;
+        r->ids = (cake_ids){0};
+        return CAKE_OK;
+    }
+    if (r->messages)
+        err = render(feed, r->messages, r);
+    else if (templated)
+        err = render_text(feed, r);
+    else
+        cake_buf_add(&feed->rendered, r->text, r->text_len);
+    if (err)
+        return err;
+    const char *text = feed->rendered.data ? feed->rendered.data : "";
+    return cake_token_encode(feed->token, text, feed->rendered.len, !templated, ids, &r->fault);
+}
+
+static cake_err check(const cake_feed *feed, const cake_ids *ids, cake_fault *fault)
+{
+    if (!ids->len)
+        return cake_fault_set(fault, "prompt", "the prompt has no tokens");
+    if (feed->context && ids->len >= (size_t)feed->context)
+        return cake_fault_set(
+            fault, "prompt",
+            "the prompt has %zu tokens and leaves no room for an answer in a context of %d; shorten it "
+            "or raise --context",
+            ids->len, feed->context);
+    for (size_t i = 0; feed->n_vocab && i < ids->len; i++)
+        if (ids->id[i] < 0 || ids->id[i] >= feed->n_vocab)
+            return cake_fault_set(fault, "prompt",
+                                  "token id %d at position %zu is not below the model's vocabulary of %d",
+                                  ids->id[i], i, feed->n_vocab);
+    return CAKE_OK;
+}
+
+cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)
+{
+    cake_request request = {0};
+    cake_ids ids = {0};
+    cake_err err = cake_prompt_next(feed->prompt, &request);
+    if (err)
+        return err;
+    if (!request.err) {
+        cake_params_merge(&request.params, &feed->defaults);
+        if (feed->n_vocab && request.params.logprobs > feed->n_vocab)
+            request.params.logprobs = feed->n_vocab;
+        request.err = tokens_of(feed, &request, &ids);
+    }
+    if (!request.err)
+        request.err = check(feed, &ids, &request.fault);
+    /* the parsed line has served: only its identity stays while the answer is made */
+    cake_json_free(request.root);
+    free(request.text);
+    bool chat = request.messages != NULL;
+    request.root = NULL;
+    request.messages = request.tools = request.kwargs = NULL;
+    request.text = NULL;
+    int context = feed->context ? feed->context : INT32_MAX;
+    *out = cake_sequence_open(&request, &ids, context, (uint64_t)feed->options->seed, feed->token);
+    (*out)->chat = chat;
+    return CAKE_OK;
+}

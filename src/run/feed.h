@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests become sequences: template, tokens, defaults, and the check that they fit. Whatever is wrong with a
+ * request stays with it: the sequence comes out with request.err set.
+ */
+#ifndef CAKE_RUN_FEED_H
+#define CAKE_RUN_FEED_H
+
+#include "prompt/prompt.h"
+#include "run/options.h"
+#include "run/sequence.h"
+#include "token/chat.h"
+#include "token/token.h"
+
+typedef struct cake_feed {
+    cake_prompt *prompt;
+    cake_token *token;
+    cake_chat *chat;
+    const cake_options *options;
+    cake_params defaults; /* command line, then generation_config.json, then the interface's */
+    int context, n_vocab; /* of the model; 0: unknown (tokenize) */
+    cake_buf rendered;    /* the text of the latest prompt, for tokenize */
+} cake_feed;
+
+/* Opens tokenizer, template and input, says what is wrong. from_model: generation_config.json's defaults or
+ * NULL. */
+cake_err cake_feed_open(const cake_options *options, const cake_params *from_model, int context, int n_vocab,
+                        cake_feed *feed);
+void cake_feed_close(cake_feed *feed); /* zeros are fine */
+/* CAKE_OK and an owned sequence, CAKE_END, or CAKE_ERR_FATAL. */
+cake_err cake_feed_next(cake_feed *feed, cake_sequence **out);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `info`: what this build, this machine and, with -m, this model can do, on standard output.
+ */
+#include <stdio.h>
+
+#include "base/version.h"
+#include "kernels/cuda/device.h"
+#include "kernels/kernels.h"
+#include "model/model.h"
+#include "place/machine.h"
+#include "run/run.h"
+
+static const char *rope_name(cake_rope_kind kind)
+{
+    return kind == CAKE_ROPE_LINEAR ? "linear" : kind == CAKE_ROPE_LLAMA3 ? "llama3" : "default";
+}
+
+static cake_err describe_model(const char *dir, cake_buf *out)
+{
+    cake_model *model = NULL;
+    cake_model_options options = {0};
+    cake_err err = cake_model_open(dir, &options, &model);
+    if (err)
+        return err;
+    const cake_config *c = cake_model_config(model);
+    cake_share all = {.range = &(cake_range){0, c->n_layer}, .n_range = 1, .embed = true, .head = true};
+    const cake_kernels *kernels = cake_kernels_at(cake_kernels_best());
+    cake_buf_addf(out, "model       %s\n", dir);
+    cake_buf_addf(out, "family      %s, %lld parameters, %s\n", c->arch->name,
+                  (long long)cake_model_parameters(model), cake_dtype_name(cake_model_dtype(model)));
+    cake_buf_addf(out, "layers      %d of %d, %d query and %d KV heads of %d, MLP %d\n", c->n_layer, c->dim,
+                  c->n_head, c->n_kv, c->head_dim, c->n_ff);
+    cake_buf_addf(out, "vocabulary  %d, head %s\n", c->n_vocab,
+                  c->tied ? "tied to the embedding" : "of its own");
+    cake_buf_addf(out, "context     %d, rotary %s, base %g\n", c->context, rope_name(c->rope.kind),
+                  c->rope.theta);
+    cake_buf_addf(out, "weights     %s in memory, ranks at most %d\n",
+                  cake_bytes_text((int64_t)cake_model_bytes(model, &all, kernels)), c->n_layer);
+    cake_model_close(model);
+    return CAKE_OK;
+}
+
+cake_err cake_info(const cake_options *options)
+{
+    cake_machine machine;
+    cake_buf out = {0};
+    cake_buf_addf(&out, "cake-mpi    %s\n", cake_version());
+    cake_build_describe(&out);
+    cake_buf_adds(&out, "MPI         ");
+    cake_world_describe(&out);
+    cake_buf_addf(&out, "\nisa         %s\n", cake_kernels_at(cake_kernels_best())->name);
+    cake_machine_read(&machine);
+    cake_machine_describe(&machine, &out);
+    cake_buf_adds(&out, "GPU         ");
+    cake_device_describe(&out);
+    cake_err err = options->model ? describe_model(options->model, &out) : CAKE_OK;
+    fwrite(out.data, 1, out.len, stdout);
+    cake_buf_free(&out);
+    return err;
+}

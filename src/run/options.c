@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: argv and CAKE_* variables. Out: cake_options. main calls.
+ */
+#include "run/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+
+enum { RUN = 1, TOKENIZE = 2, INFO = 4 };
+
+typedef enum kind { FLAG, TEXT, TEXTS, INTEGER, REAL, SIZE, STOP, SEED } kind;
+
+typedef struct option_row {
+    const char *group;
+    int commands;
+    const char *name;
+    char letter;
+    kind kind;
+    const char *argument;
+    size_t offset;
+    double least, most;
+    const char *help;
+} option_row;
+
+static const option_row rows[] = {
+#define OPTION(group, commands, name, letter, kind, argument, field, least, most, help)                      \
+    {group, commands, name, letter, kind, argument, offsetof(cake_options, field), least, most, help},
+#include "run/options.def"
+#undef OPTION
+};
+
+enum { N_ROW = sizeof rows / sizeof *rows };
+
+static const struct {
+    const char *name;
+    int bit;
+    const char *usage, *what;
+} commands[] = {
+    {"run", RUN, "[run] -m MODEL (-i PROMPTS | -p TEXT) [-o RESULTS] [options]",
+     "answer prompts (the default command)"},
+    {"tokenize", TOKENIZE, "tokenize -m MODEL (-i PROMPTS | -p TEXT) [-o FILE] [options]",
+     "show what the model would see: rendered prompt and token ids"},
+    {"info", INFO, "info [-m MODEL]", "what this build, machine and model can do"},
+};
+
+enum { N_COMMAND = sizeof commands / sizeof *commands };
+
+static int command_bit(const char *name)
+{
+    for (int i = 0; i < N_COMMAND; i++)
+        if (!strcmp(commands[i].name, name))
+            return commands[i].bit;
+    return 0;
+}
+
+/* Whether word is one of "a|b|c". */
+static bool among(const char *choices, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+        if (!strncmp(at, word, len) && (at[len] == '|' || !at[len]))
+            return true;
+    return false;
+}
+
+static cake_err bad_value(const char *from, const char *value, const char *expected)
+{
+    return cake_fail_usage("%s: \"%s\" is not %s", from, value, expected);
+}
+
+static cake_err set_integer(const char *from, const option_row *row, const char *value, int64_t *into)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(value, &end, 10);
+    if (end == value || *end || errno || (double)number < row->least || (double)number > row->most)
+        return cake_fail_usage("%s: \"%s\" is not an integer from %.0f to %.0f", from, value, row->least,
+                               row->most);
+    *into = number;
+    return CAKE_OK;
+}
+
+static cake_err set_real(const char *from, const option_row *row, const char *value, double *into)
+{
+    char *end;
+    double number = strtod(value, &end);
+    /* the least of top-p itself is excluded, as the table of fields says */
+    bool open = !strcmp(row->name, "top-p");
+    if (end == value || *end || !(number >= row->least) || (open && number == row->least) ||
+        number > row->most)
+        return cake_fail_usage("%s: \"%s\" is not a number %s %g, up to %g", from, value,
+                               open ? "above" : "from", row->least, row->most);
+    *into = number;
+    return CAKE_OK;
+}
+
+/* 512M, 16G in powers of 1024; 80% as -80. */
+static cake_err set_size(const char *from, const char *value, int64_t *into)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    double number = strtod(value, &end);
+    bool fine = end > value && isfinite(number) && number > 0;
+    if (fine && !strcmp(end, "%") && number <= 100) {
+        *into = -(int64_t)ceil(number);
+        return CAKE_OK;
+    }
+    const char *unit = fine && *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    if (unit) {
+        number = ldexp(number, 10 * (int)(unit - units + 1));
+        end++;
+    }
+    if (!fine || *end || number >= 9e18 || number < 1)
+        return bad_value(from, value, "a size like 512M, 16G or 80%");
+    *into = (int64_t)number;
+    return CAKE_OK;
+}
+
+static cake_err add_stop(const char *from, const char *value, cake_params *params)
+{
+    if (!*value)
+        return cake_fail_usage("%s: an empty stop text would end every answer at once", from);
+    if (params->n_stop < 0)
+        params->n_stop = 0;
+    if (params->n_stop == CAKE_MAX_STOP)
+        return cake_fail_usage("%s: more than %d stop texts", from, CAKE_MAX_STOP);
+    params->stop[params->n_stop++] = cake_copy(value, strlen(value));
+    return CAKE_OK;
+}
+
+static cake_err set_flag(const char *from, const char *value, bool *into)
+{
+    if (value && strcmp(value, "0") && strcmp(value, "1"))
+        return bad_value(from, value, "0 or 1");
+    *into = !value || *value == '1';
+    return CAKE_OK;
+}
+
+/* from: "--name" or "CAKE_NAME", for messages; value: NULL for a flag on the command line. */
+static cake_err set(cake_options *o, const option_row *row, const char *from, char *value)
+{
+    void *into = (char *)o + row->offset;
+    switch (row->kind) {
+    case FLAG:
+        return set_flag(from, value, into);
+    case TEXT:
+        if (strchr(row->argument, '|') && !among(row->argument, value))
+            return cake_fail_usage("%s: \"%s\" is not one of %s", from, value, row->argument);
+        *(const char **)into = value;
+        return CAKE_OK;
+    case TEXTS: {
+        cake_texts *texts = into;
+        texts->text = cake_grow(texts->text, (size_t)texts->n + 1, sizeof *texts->text);
+        texts->text[texts->n++] = value;
+        return CAKE_OK;
+    }
+    case INTEGER:
+        return set_integer(from, row, value, into);
+    case REAL:
+        return set_real(from, row, value, into);
+    case SIZE:
+        return set_size(from, value, into);
+    case STOP:
+        return add_stop(from, value, &o->params);
+    default: /* SEED */
+        *(int64_t *)into = 0;
+        return value ? set_integer(from, row, value, into) : CAKE_OK;
+    }
+}
+
+/* CAKE_MAX_TOKENS gives --max-tokens its default, and so on. */
+static cake_err read_environment(cake_options *o, int command)
+{
+    for (int i = 0; i < N_ROW; i++) {
+        char name[64] = "CAKE_";
+        for (size_t c = 0; c < sizeof name - 6 && rows[i].name[c]; c++)
+            name[5 + c] = rows[i].name[c] == '-' ? '_' : (char)toupper((unsigned char)rows[i].name[c]);
+        char *value = getenv(name);
+        if (value && *value && (rows[i].commands & command)) {
+            cake_err err = set(o, &rows[i], name, value);
+            if (err)
+                return err;
+        }
+    }
+    return CAKE_OK;
+}
+
+enum { HELP = 1000, VERSION };
+
+static void getopt_tables(int command, struct option *longs, char *shorts)
+{
+    *shorts++ = ':'; /* a missing argument is told apart from an unknown option */
+    for (int i = 0; i < N_ROW; i++) {
+        if (!(rows[i].commands & command))
+            continue;
+        int has = rows[i].kind == FLAG   ? no_argument
+                  : rows[i].kind == SEED ? optional_argument
+                                         : required_argument;
+        *longs++ = (struct option){rows[i].name, has, NULL, i};
+        if (rows[i].letter) {
+            *shorts++ = rows[i].letter;
+            if (has == required_argument)
+                *shorts++ = ':';
+        }
+    }
+    *longs++ = (struct option){"help", no_argument, NULL, HELP};
+    *longs++ = (struct option){"version", no_argument, NULL, VERSION};
+    *shorts++ = 'h';
+    *longs = (struct option){0};
+    *shorts = 0;
+}
+
+static const option_row *row_of_letter(int letter)
+{
+    for (int i = 0; i < N_ROW; i++)
+        if (rows[i].letter == letter)
+            return &rows[i];
+    return NULL;
+}
+
+static cake_err complain(int found, int argc, char **argv, const char *command)
+{
+    const char *word = optind <= argc && optind > 0 ? argv[optind - 1] : "";
+    char letter[3] = {'-', (char)optopt, 0};
+    bool is_long = !strncmp(word, "--", 2);
+    const char *name = is_long || optopt >= HELP || optopt <= 0 || optopt < ' ' ? word : letter;
+    if (found == ':')
+        return cake_fail_usage("%s needs an argument; see cake-mpi %s --help", name, command);
+    return cake_fail_usage("%s is not an option of cake-mpi %s, or is ambiguous; see cake-mpi %s --help",
+                           name, command, command);
+}
+
+static cake_err read_arguments(int argc, char **argv, int command, cake_options *o)
+{
+    struct option longs[N_ROW + 3];
+    char shorts[3 * N_ROW + 8];
+    getopt_tables(command, longs, shorts);
+    optind = 1;
+    opterr = 0;
+    bool given[N_ROW] = {false};
+    for (int found; (found = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
+        if (found == '?' || found == ':')
+            return complain(found, argc, argv, o->command);
+        if (found == HELP || found == 'h' || found == VERSION) {
+            o->command = found == VERSION ? "version" : "help";
+            return CAKE_OK;
+        }
+        const option_row *row = found < N_ROW ? &rows[found] : row_of_letter(found);
+        if (row->kind == STOP && !given[row - rows])
+            cake_params_free(&o->params); /* the command line wins over the environment */
+        given[row - rows] = true;
+        char from[64];
+        snprintf(from, sizeof from, "--%s", row->name);
+        cake_err err = set(o, row, from, optarg);
+        if (err)
+            return err;
+    }
+    if (optind < argc)
+        return cake_fail_usage("\"%s\" is neither a command nor an option; see cake-mpi --help",
+                               argv[optind]);
+    return CAKE_OK;
+}
+
+static cake_err check(const cake_options *o)
+{
+    bool run = !strcmp(o->command, "run"), info = !strcmp(o->command, "info");
+    if (info)
+        return CAKE_OK;
+    if (!o->model)
+        return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
+    if (!o->input && !o->prompts.n)
+        return cake_fail_usage("no prompts: give a file with -i or a text with -p; see cake-mpi %s --help",
+                               o->command);
+    if (o->input && o->prompts.n)
+        return cake_fail_usage("both -i and -p: prompts come from one place");
+    if (run && o->quiet && o->verbose)
+        return cake_fail_usage("both -q and -v");
+    return CAKE_OK;
+}
+
+cake_err cake_options_parse(int argc, char **argv, cake_options *options)
+{
+    *options = (cake_options){.command = "run",
+                              .params = cake_params_unset(),
+                              .kv_dtype = "auto",
+                              .isa = "auto",
+                              .dummy = -1,
+                              .progress = "auto"};
+    int skip = 0;
+    if (argc > 1 && argv[1][0] != '-') {
+        if (!command_bit(argv[1]))
+            return cake_fail_usage("\"%s\" is not a command; see cake-mpi --help", argv[1]);
+        options->command = argv[1];
+        skip = 1;
+    }
+    const char *command = options->command;
+    cake_err err = read_environment(options, command_bit(command));
+    if (!err)
+        err = read_arguments(argc - skip, argv + skip, command_bit(command), options);
+    if (err)
+        return err;
+    if (!strcmp(options->command, "help") || !strcmp(options->command, "version")) {
+        options->help_of = skip ? command : NULL;
+        return CAKE_OK;
+    }
+    return check(options);
+}
+
+void cake_options_free(cake_options *options)
+{
+    cake_params_free(&options->params);
+    free(options->prompts.text);
+}
+
+static void print_option(const option_row *row)
+{
+    char left[80];
+    int n = row->letter ? snprintf(left, sizeof left, "  -%c, --%s", row->letter, row->name)
+                        : snprintf(left, sizeof left, "      --%s", row->name);
+    if (row->argument)
+        n += snprintf(left + n, sizeof left - (size_t)n, row->kind == SEED ? "[=%s]" : " %s", row->argument);
+    if (n > 30)
+        printf("%s\n%31s%s\n", left, "", row->help);
+    else
+        printf("%-31s%s\n", left, row->help);
+}
+
+void cake_options_help(const char *command)
+{
+    int bit = command ? command_bit(command) : RUN;
+    printf("Usage:\n");
+    for (int i = 0; i < N_COMMAND; i++)
+        if (!command || commands[i].bit == bit)
+            printf("  %scake-mpi %s\n", commands[i].bit == RUN ? "mpirun -np N " : "", commands[i].usage);
+    printf("\n");
+    for (int i = 0; i < N_COMMAND; i++)
+        if (!command || commands[i].bit == bit)
+            printf("%-10s %s\n", commands[i].name, commands[i].what);
+    const char *group = "";
+    for (int i = 0; i < N_ROW; i++) {
+        if (!(rows[i].commands & bit))
+            continue;
+        if (strcmp(group, rows[i].group))
+            printf("\n%s%s:\n", group = rows[i].group, command ? "" : bit == RUN ? " (run)" : "");
+        print_option(&rows[i]);
+    }
+    printf("\n  -h, --help                   this text; each command has its own\n"
+           "      --version                version and what it was built with\n\n"
+           "CAKE_<OPTION> in the environment (CAKE_MAX_TOKENS=9) gives an option's default.\n"
+           "Exit status: 0 all done, 1 fatal, 2 wrong usage, 3 finished but some requests failed.\n");
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The command line and CAKE_* variables become checked values. options.def is the one place where an option is
+ * written down; --help, the man page's test and the parser read it.
+ */
+#ifndef CAKE_RUN_OPTIONS_H
+#define CAKE_RUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/params.h"
+
+typedef struct cake_texts {
+    char **text; /* borrowed from argv and the environment */
+    int n;
+} cake_texts;
+
+typedef struct cake_options {
+    const char *command; /* "run", "tokenize", "info", "help", "version" */
+    const char *help_of; /* the command that help is wanted for; NULL: all */
+    const char *model, *input, *input_format, *output, *system;
+    cake_texts prompts;
+    bool raw, force, deterministic_ids;
+    cake_params params; /* stop strings are owned */
+    int64_t seed;
+    int64_t context, max_seqs, chunk, threads; /* 0: planned */
+    int64_t kv_memory;                         /* bytes; negative: percent of the free memory; 0: planned */
+    const char *kv_dtype, *isa;
+    int64_t dummy; /* seed of dummy weights, -1: real ones */
+    const char *progress, *report;
+    bool quiet, verbose;
+} cake_options;
+
+/* Options not given have their defaults. Help and version are commands too. CAKE_ERR_USAGE is said. */
+cake_err cake_options_parse(int argc, char **argv, cake_options *options);
+void cake_options_free(cake_options *options);
+/* --help of a command ("run", ...) on standard output. */
+void cake_options_help(const char *command);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a plan, this rank's slices, the root's lanes. Out: waves that went round. run.c calls.
+ * Invariant: an edge never holds more parcels than there are lanes, so no send can block for ever.
+ */
+#include "run/pipeline.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+typedef struct station {
+    cake_slice *slice;
+    cake_link *in, *out; /* self links are shared with the neighbouring station */
+    bool done;
+} station;
+
+struct cake_pipeline {
+    station *stations;
+    int n_station, n_done;
+    cake_root *root;
+    cake_link *first, *last; /* the root's edges: to hop 0, from the last hop */
+    union {
+        cake_wave wave;
+        char bytes[64]; /* a message is never shorter than its alignment */
+    } stop;             /* what the root ends the ring with */
+    cake_parcel stop_parcel;
+    cake_link **links; /* [n_link] every link once */
+    int n_link;
+    int n_lane;
+    cake_stage_stats stats;
+};
+
+/* Ranks at both ends of edge e: the root's rank 0 stands before hop 0 and behind the last. */
+static int edge_from(const cake_plan *plan, int e)
+{
+    return e == 0 ? 0 : plan->hop[e - 1].rank;
+}
+
+static int edge_to(const cake_plan *plan, int e)
+{
+    return e == plan->n_hop ? 0 : plan->hop[e].rank;
+}
+
+size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t wave_bytes)
+{
+    size_t bytes = 0;
+    for (int e = 0; e <= plan->n_hop; e++)
+        if (edge_to(plan, e) == rank && edge_from(plan, e) != rank)
+            bytes += (size_t)(n_lane + 1) * wave_bytes;
+    return bytes;
+}
+
+/* Edge e as this rank sees it: *in and *out are its ends here, NULL where it has none. */
+static cake_err open_edge(cake_pipeline *p, const cake_plan *plan, int rank, int e, size_t wave_bytes,
+                          cake_link **in, cake_link **out)
+{
+    int from = edge_from(plan, e), to = edge_to(plan, e), depth = p->n_lane + 1; /* + the stop wave */
+    cake_err err = CAKE_OK;
+    *in = *out = NULL;
+    if (from == rank && to == rank)
+        *in = *out = cake_link_open_self(depth);
+    else if (from == rank)
+        err = cake_link_open_mpi_out(to, e, depth, out);
+    else if (to == rank)
+        err = cake_link_open_mpi_in(from, e, depth, wave_bytes, in);
+    if (*in || *out)
+        p->links[p->n_link++] = *in ? *in : *out;
+    return err;
+}
+
+cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cake_slice **slices,
+                            cake_root *root, int n_lane, size_t wave_bytes, cake_pipeline **out)
+{
+    cake_pipeline *p = cake_alloc(1, sizeof *p);
+    p->root = root;
+    p->n_lane = n_lane;
+    p->links = cake_alloc((size_t)plan->n_hop + 1, sizeof *p->links);
+    p->stations = cake_alloc((size_t)plan->n_hop, sizeof *p->stations);
+    cake_err err = CAKE_OK;
+    int rank = world->rank;
+    station *before = NULL; /* of hop e - 1, if it is here */
+    for (int e = 0; e <= plan->n_hop && !err; e++) {
+        cake_link *in_end, *out_end;
+        err = open_edge(p, plan, rank, e, wave_bytes, &in_end, &out_end);
+        if (before)
+            before->out = out_end;
+        else if (e == 0 && rank == 0)
+            p->first = out_end;
+        if (e == plan->n_hop) {
+            p->last = in_end;
+        } else if (plan->hop[e].rank == rank) {
+            before = &p->stations[p->n_station];
+            *before = (station){.slice = slices[p->n_station], .in = in_end};
+            p->n_station++;
+        } else {
+            before = NULL;
+        }
+    }
+    if (err) {
+        cake_pipeline_close(p);
+        return err;
+    }
+    *out = p;
+    return CAKE_OK;
+}
+
+void cake_pipeline_close(cake_pipeline *p)
+{
+    if (!p)
+        return;
+    for (int i = 0; i < p->n_link; i++)
+        cake_link_close(p->links[i]);
+    free(p->links);
+    free(p->stations);
+    free(p);
+}
+
+cake_stage_stats cake_pipeline_statistics(const cake_pipeline *p)
+{
+    cake_stage_stats stats = p->stats;
+    for (int i = 0; i < p->n_link; i++)
+        if (p->links[i]->kind->release) /* receiving ends of MPI; what is sent is received elsewhere */
+            stats.link_bytes += p->links[i]->bytes;
+    return stats;
+}
+
+/* Between layers: MPI moves large messages only when it is called. */
+static void progress(void *arg)
+{
+    cake_pipeline *p = arg;
+    for (int i = 0; i < p->n_station; i++)
+        if (p->stations[i].out != p->stations[i].in)
+            cake_link_progress(p->stations[i].out);
+}
+
+/* A wave has come to a station: compute, send on. */
+static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
+{
+    if (parcel->wave->kind == CAKE_WAVE_STOP) {
+        at->done = true;
+        p->n_done++;
+    } else {
+        double start = cake_clock_now();
+        if (cake_slice_forward(at->slice, parcel->wave, progress, p))
+            cake_world_abort();
+        p->stats.compute_s += cake_clock_now() - start;
+    }
+    cake_link_send(at->out, parcel);
+}
+
+/* One round over this rank's stations. True if there was work. */
+static bool serve_stations(cake_pipeline *p)
+{
+    bool worked = false;
+    for (int i = 0; i < p->n_station; i++) {
+        station *at = &p->stations[i];
+        cake_parcel *parcel = at->done ? NULL : cake_link_arrived(at->in);
+        if (parcel) {
+            serve(p, at, parcel);
+            worked = true;
+        }
+    }
+    progress(p);
+    return worked;
+}
+
+static void send_stop(cake_pipeline *p)
+{
+    p->stop.wave = (cake_wave){.kind = CAKE_WAVE_STOP};
+    p->stop_parcel = (cake_parcel){.wave = &p->stop.wave, .busy = true};
+    cake_link_send(p->first, &p->stop_parcel);
+}
+
+/* The root's part of a round. *stopping: the stop wave is under way; *stopped: it came back. */
+static bool serve_root(cake_pipeline *p, bool *stopping, bool *stopped)
+{
+    bool worked = false;
+    cake_link_progress(p->first);
+    cake_parcel *parcel = cake_link_arrived(p->last);
+    if (parcel && parcel->wave->kind == CAKE_WAVE_STOP) {
+        cake_parcel_release(parcel);
+        *stopped = true;
+        return true;
+    }
+    if (parcel) {
+        cake_root_receive(p->root, parcel);
+        worked = true;
+    }
+    if (!*stopping)
+        worked |= cake_root_send(p->root, p->first);
+    if (!*stopping && cake_root_done(p->root)) {
+        send_stop(p);
+        *stopping = worked = true;
+    }
+    return worked;
+}
+
+/* Polls, then yields, then sleeps: a rank that waits must not take the cpu from one that computes. */
+static void wait_a_little(int idle_rounds)
+{
+    enum { POLL = 200, YIELD = 2000 };
+    if (idle_rounds < POLL)
+        return;
+    if (idle_rounds < YIELD) {
+        sched_yield();
+        return;
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
+cake_err cake_pipeline_run(cake_pipeline *p, void (*tick)(void *arg), void *arg)
+{
+    bool stopping = false, stopped = !p->root;
+    int idle_rounds = 0;
+    double start = cake_clock_now();
+    while (!stopped || p->n_done < p->n_station) {
+        double begin = cake_clock_now();
+        bool worked = serve_stations(p);
+        if (p->root && !stopped)
+            worked |= serve_root(p, &stopping, &stopped);
+        if (worked)
+            p->stats.busy_s += cake_clock_now() - begin;
+        idle_rounds = worked ? 0 : idle_rounds + 1;
+        wait_a_little(idle_rounds);
+        if (tick)
+            tick(arg);
+    }
+    p->stats.run_s = cake_clock_now() - start;
+    return p->root ? cake_root_error(p->root) : CAKE_OK;
+}

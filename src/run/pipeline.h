@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ring at work: every rank takes waves from its incoming edges, runs its slices, sends them on; the root
+ * fills lanes and takes them back. One rank runs the same loop over self links.
+ */
+#ifndef CAKE_RUN_PIPELINE_H
+#define CAKE_RUN_PIPELINE_H
+
+#include "link/world.h"
+#include "place/plan.h"
+#include "run/root.h"
+#include "slice/slice.h"
+
+typedef struct cake_pipeline cake_pipeline;
+
+typedef struct cake_stage_stats {
+    double compute_s; /* in slices */
+    double run_s;     /* from the first wave to the last */
+    double busy_s;    /* in slices and, on the root, in everything else it does */
+    int64_t link_bytes;
+} cake_stage_stats;
+
+/* Bytes of link buffers on a rank. */
+size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t wave_bytes);
+/* slices: one for each hop of this rank, in the plan's order; root: NULL on other ranks than 0. All borrowed. */
+cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cake_slice **slices,
+                            cake_root *root, int n_lane, size_t wave_bytes, cake_pipeline **out);
+/* Until the root is done. An error on another rank than the root's ends the world. tick is called now and then. */
+cake_err cake_pipeline_run(cake_pipeline *pipeline, void (*tick)(void *arg), void *arg);
+void cake_pipeline_close(cake_pipeline *pipeline);
+cake_stage_stats cake_pipeline_statistics(const cake_pipeline *pipeline);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the run did: counts, rates, and where each stage's time went; in short on standard error, whole as JSON.
+ */
+#ifndef CAKE_RUN_REPORT_H
+#define CAKE_RUN_REPORT_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "link/world.h"
+#include "place/plan.h"
+#include "run/progress.h"
+
+enum { CAKE_REPORT_CPUS = 128 };
+
+/* One rank's part, gathered on rank 0 as bytes. */
+typedef struct cake_report_stage {
+    char host[64], cpus[CAKE_REPORT_CPUS], isa[16];
+    int threads;
+    int64_t weights_bytes, read_bytes, kv_bytes, link_bytes;
+    double load_s, compute_s, busy_s, run_s;
+    double embed_s, head_s, sample_s; /* rank 0 */
+} cake_report_stage;
+
+typedef struct cake_times {
+    float *value; /* milliseconds */
+    int64_t n, cap;
+    uint64_t seen; /* how many there were; beyond cap a uniform sample of them is kept */
+} cake_times;
+
+void cake_times_add(cake_times *times, double seconds);
+void cake_times_free(cake_times *times);
+
+typedef struct cake_report {
+    const char *model;
+    int argc;
+    char **argv;
+    const cake_plan *plan;
+    const cake_world *world;
+    const cake_report_stage *stages; /* [world->size] */
+    cake_counts counts;
+    int64_t evictions, waves, rows;
+    double load_s, run_s, total_s;
+    cake_times ttft, itl;
+} cake_report;
+
+/* Some lines on standard error. */
+void cake_report_say(const cake_report *report);
+/* JSON into a file, through a temporary one. */
+cake_err cake_report_write(cake_report *report, const char *path);
+
+#endif

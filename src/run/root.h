@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The root of a replica: it owns the page tables and the lanes, embeds, scores and samples. Sequences come from
+ * the conductor and go back to it finished; in between this is their only owner.
+ */
+#ifndef CAKE_RUN_ROOT_H
+#define CAKE_RUN_ROOT_H
+
+#include <stdbool.h>
+
+#include "kernels/kernels.h"
+#include "link/link.h"
+#include "model/model.h"
+#include "run/schedule.h"
+#include "run/sequence.h"
+
+typedef struct cake_root cake_root;
+
+/* Where sequences come from and go to. */
+typedef struct cake_conductor {
+    void *self;
+    /* CAKE_OK and an owned sequence, CAKE_END, or CAKE_ERR_FATAL. */
+    cake_err (*next)(void *self, cake_sequence **out);
+    /* A token came (streams, times). The sequence stays the root's. */
+    void (*token)(void *self, cake_sequence *sequence);
+    /* Finished or failed; the conductor owns it from here on. */
+    cake_err (*done)(void *self, cake_sequence *sequence);
+} cake_conductor;
+
+typedef struct cake_root_stats {
+    double embed_s, head_s, sample_s;
+    int64_t waves, rows, evictions;
+} cake_root_stats;
+
+cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels,
+                        const cake_schedule_shape *shape, int n_thread, const cake_conductor *conductor,
+                        cake_root **out);
+size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape);
+void cake_root_close(cake_root *root);
+
+/* Admits sequences and sends every lane that is not under way and has something to do. Once an error came up,
+ * nothing new is sent. True if something was sent. */
+bool cake_root_send(cake_root *root, cake_link *first);
+/* A lane's wave is back: scores, tokens, finished sequences. The parcel is released. */
+void cake_root_receive(cake_root *root, cake_parcel *parcel);
+/* No lane is under way and nothing is left to do, or an error stops it. */
+bool cake_root_done(const cake_root *root);
+cake_err cake_root_error(const cake_root *root);
+cake_root_stats cake_root_statistics(const cake_root *root);
+
+#endif

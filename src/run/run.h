@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The commands. Each returns the exit code that all ranks agreed on.
+ */
+#ifndef CAKE_RUN_RUN_H
+#define CAKE_RUN_RUN_H
+
+#include "base/err.h"
+#include "link/world.h"
+#include "run/options.h"
+
+/* Runs the command that the options name; argc and argv go into the report. */
+cake_err cake_command(const cake_options *options, const cake_world *world, int argc, char **argv);
+
+cake_err cake_run(const cake_options *options, const cake_world *world, int argc, char **argv);
+cake_err cake_tokenize(const cake_options *options); /* rank 0 only */
+cake_err cake_info(const cake_options *options);     /* rank 0 only */
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/stage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "run/pipeline.h"
+
+/* Rank 0 first, so that a file that is missing for all is complained of once. */
+static cake_err open_model(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    cake_model_options options = {.dummy = o->dummy >= 0,
+                                  .dummy_seed = o->dummy >= 0 ? (uint64_t)o->dummy : 0};
+    cake_err err = CAKE_OK;
+    if (world->rank == 0)
+        err = cake_model_open(o->model, &options, &stage->model);
+    err = cake_world_agree(world, err);
+    if (!err && world->rank > 0)
+        err = cake_model_open(o->model, &options, &stage->model);
+    return cake_world_agree(world, err);
+}
+
+cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model)
+{
+    for (int i = 0; i < CAKE_N_DTYPE; i++)
+        if (!strcmp(option, cake_dtype_name((cake_dtype)i)))
+            return (cake_dtype)i;
+    return model == CAKE_F32 ? CAKE_F32 : CAKE_BF16;
+}
+
+/* The best table that every rank can run, or the one that was asked for. */
+static cake_err choose_kernels(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    int best = cake_kernels_best(), level = best;
+    cake_err err = CAKE_OK;
+    if (strcmp(o->isa, "auto")) {
+        level = cake_kernels_level(o->isa);
+        if (level < 0 || level > best)
+            err = cake_fail("kernels", "--isa %s: %s; the best here is %s", o->isa,
+                            level < 0 ? "this build does not have it" : "this processor does not have it",
+                            cake_kernels_at(best)->name);
+    }
+    err = cake_world_agree(world, err);
+    if (!err)
+        stage->kernels = cake_kernels_at((int)cake_world_least(world, level));
+    return err;
+}
+
+/* Ranks that share cores share them evenly. */
+static int choose_threads(const cake_options *o, const cake_world *world, const cake_machine *m)
+{
+    const char *omp = getenv("OMP_NUM_THREADS");
+    int64_t claimed = cake_world_sum_local(world, m->cores_mine);
+    if (o->threads)
+        return (int)o->threads;
+    if (omp && atoi(omp) > 0)
+        return atoi(omp) < 4096 ? atoi(omp) : 4096;
+    int64_t fair =
+        claimed > m->cores_allowed ? (int64_t)m->cores_mine * m->cores_allowed / claimed : m->cores_mine;
+    return fair > 0 ? (int)fair : 1;
+}
+
+static cake_err make_plan(const cake_world *world, cake_stage *stage)
+{
+    const cake_config *c = cake_model_config(stage->model);
+    if (world->size > c->n_layer)
+        return world->rank ? CAKE_ERR_USAGE
+                           : cake_fail_usage(
+                                 "%d ranks for a model of %d layers: each rank needs at least one; start it "
+                                 "with -np %d or fewer",
+                                 world->size, c->n_layer, c->n_layer);
+    double attention = (double)c->dim * c->head_dim * (2.0 * c->n_head + 2.0 * c->n_kv);
+    double mlp = 3.0 * (double)c->dim * c->n_ff;
+    /* prompt tokens need no scores: about every second row does */
+    cake_plan_make(world->size, c->n_layer, attention + mlp, 0.5 * (double)c->dim * c->n_vocab, &stage->plan);
+    return CAKE_OK;
+}
+
+static cake_slice_shape slice_shape(const cake_stage *stage, const cake_hop *hop)
+{
+    return (cake_slice_shape){.first = hop->first,
+                              .count = hop->count,
+                              .max_tok = stage->shape.max_tok,
+                              .n_slot = stage->shape.n_lane * stage->shape.lane_seqs,
+                              .n_page = stage->shape.n_page,
+                              .context = stage->context,
+                              .kv_dtype = stage->kv_dtype,
+                              .n_thread = stage->n_thread};
+}
+
+/* This rank's layers as ranges [n], in the plan's order. */
+static cake_share share_of(const cake_stage *stage, int rank, cake_range *ranges)
+{
+    cake_share share = {.range = ranges, .embed = rank == 0, .head = rank == 0};
+    for (int i = 0; i < stage->plan.n_hop; i++)
+        if (stage->plan.hop[i].rank == rank)
+            ranges[share.n_range++] = (cake_range){stage->plan.hop[i].first, stage->plan.hop[i].count};
+    return share;
+}
+
+/* Bytes of this rank that do not depend on the number of pages. */
+static int64_t fixed_bytes(const cake_world *world, const cake_stage *stage, int64_t *page_bytes)
+{
+    const cake_config *config = cake_model_config(stage->model);
+    size_t bytes = (size_t)stage->report.weights_bytes;
+    *page_bytes = 0;
+    for (int i = 0; i < stage->plan.n_hop; i++) {
+        if (stage->plan.hop[i].rank != world->rank)
+            continue;
+        cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
+        bytes += cake_slice_scratch_bytes(config, &shape) + cake_slice_kv_bytes(config, &shape);
+        *page_bytes += (int64_t)cake_slice_page_bytes(config, &shape);
+    }
+    bytes += cake_pipeline_bytes(&stage->plan, world->rank, stage->shape.n_lane, stage->wave_bytes);
+    if (world->rank == 0)
+        bytes += cake_root_bytes(config, &stage->shape);
+    return (int64_t)bytes;
+}
+
+/* Decides the waves and the KV pages, and says before loading if the model does not fit. */
+static cake_err make_room(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    const cake_config *config = cake_model_config(stage->model);
+    cake_load load = {.max_seqs = (int)o->max_seqs,
+                      .chunk = (int)o->chunk,
+                      .n_hop = stage->plan.n_hop,
+                      .n_vocab = config->n_vocab};
+    cake_load_decide(&load);
+    stage->shape = (cake_schedule_shape){
+        .n_lane = load.n_lane, .lane_seqs = load.lane_seqs, .chunk = load.chunk, .max_tok = load.max_tok};
+    stage->wave_bytes = cake_arena_round(cake_wave_bytes(load.max_tok, load.max_tok, config->dim));
+
+    cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
+    cake_share share = share_of(stage, world->rank, ranges);
+    stage->report.weights_bytes = (int64_t)cake_model_bytes(stage->model, &share, stage->kernels);
+    free(ranges);
+
+    int64_t page_bytes, fixed = fixed_bytes(world, stage, &page_bytes);
+    int64_t host = cake_world_sum_local(world, fixed), free_bytes = stage->machine.memory - host;
+    int64_t kv = o->kv_memory > 0   ? o->kv_memory
+                 : o->kv_memory < 0 ? free_bytes / world->local_size * -o->kv_memory / 100
+                                    : free_bytes / world->local_size / 2;
+    int64_t pages =
+        cake_world_least(world, cake_plan_pages(&load, stage->context, page_bytes, kv > 0 ? kv : 0));
+    stage->shape.n_page = (int)pages;
+    cake_err err = CAKE_OK;
+    if (free_bytes < 0)
+        err = cake_fail("place",
+                        "the model does not fit: this rank needs %s (weights %s), the %d rank%s of %s "
+                        "together %s, and %s "
+                        "of memory are free; use more hosts",
+                        cake_bytes_text(fixed), cake_bytes_text(stage->report.weights_bytes),
+                        world->local_size, world->local_size == 1 ? "" : "s", world->host,
+                        cake_bytes_text(host), cake_bytes_text(stage->machine.memory));
+    else if (pages < 1 && page_bytes > kv)
+        err = cake_fail("place",
+                        "a KV cache of %s does not hold one page of %d tokens (%s on this rank); use more "
+                        "--kv-memory or more ranks",
+                        cake_bytes_text(kv), CAKE_PAGE, cake_bytes_text(page_bytes));
+    else if (world->local_size * pages * page_bytes > free_bytes && world->local_rank == 0)
+        err = cake_fail(
+            "place",
+            "%d ranks with %s of KV cache each do not fit into the %s that are left on %s; use less "
+            "--kv-memory",
+            world->local_size, cake_bytes_text(pages * page_bytes), cake_bytes_text(free_bytes), world->host);
+    return cake_world_agree(world, err);
+}
+
+cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    *stage = (cake_stage){0};
+    cake_machine_read(&stage->machine);
+    cake_err err = open_model(o, world, stage);
+    if (err)
+        return err;
+    const cake_config *config = cake_model_config(stage->model);
+    stage->context = o->context && o->context < config->context ? (int)o->context : config->context;
+    stage->kv_dtype = cake_stage_kv_dtype(o->kv_dtype, cake_model_dtype(stage->model));
+    stage->n_thread = choose_threads(o, world, &stage->machine);
+    err = choose_kernels(o, world, stage);
+    if (!err)
+        err = cake_world_agree(world, make_plan(world, stage));
+    if (!err)
+        err = make_room(o, world, stage);
+    return err;
+}
+
+static void describe(const cake_world *world, cake_stage *stage)
+{
+    cake_report_stage *r = &stage->report;
+    snprintf(r->host, sizeof r->host, "%s", world->host);
+    snprintf(r->cpus, sizeof r->cpus, "%s", stage->machine.mask);
+    snprintf(r->isa, sizeof r->isa, "%s", stage->kernels->name);
+    r->threads = stage->n_thread;
+    r->read_bytes = cake_model_bytes_read(stage->model);
+}
+
+cake_err cake_stage_load(const cake_world *world, cake_stage *stage)
+{
+    const cake_config *config = cake_model_config(stage->model);
+    double start = cake_clock_now();
+    cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
+    cake_share share = share_of(stage, world->rank, ranges);
+    cake_err err = cake_model_load(stage->model, &share, stage->kernels);
+    free(ranges);
+    stage->slices = cake_alloc((size_t)stage->plan.n_hop, sizeof(cake_slice *));
+    for (int i = 0; i < stage->plan.n_hop && !err; i++) {
+        if (stage->plan.hop[i].rank != world->rank)
+            continue;
+        cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
+        err = cake_slice_open(stage->model, stage->kernels, &shape, &stage->slices[stage->n_slice]);
+        stage->n_slice += !err;
+        stage->report.kv_bytes += (int64_t)cake_slice_kv_bytes(config, &shape);
+    }
+    describe(world, stage);
+    stage->report.load_s = cake_clock_now() - start;
+    return cake_world_agree(world, err);
+}
+
+void cake_stage_close(cake_stage *stage)
+{
+    for (int i = 0; i < stage->n_slice; i++)
+        cake_slice_close(stage->slices[i]);
+    free(stage->slices);
+    cake_model_close(stage->model);
+    cake_plan_free(&stage->plan);
+    *stage = (cake_stage){0};
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What one rank brings to the pipeline: its share of the model, its kernels and threads, its slices; and the
+ * plan that all ranks agree on. Every function is called by all ranks together and ends in agreement.
+ */
+#ifndef CAKE_RUN_STAGE_H
+#define CAKE_RUN_STAGE_H
+
+#include "kernels/kernels.h"
+#include "link/world.h"
+#include "model/model.h"
+#include "place/machine.h"
+#include "place/plan.h"
+#include "run/options.h"
+#include "run/report.h"
+#include "run/schedule.h"
+#include "slice/slice.h"
+
+typedef struct cake_stage {
+    cake_machine machine;
+    cake_model *model;
+    const cake_kernels *kernels;
+    cake_plan plan;
+    cake_schedule_shape shape; /* of lanes and pages, the same on all ranks */
+    int context, n_thread;
+    cake_dtype kv_dtype;
+    cake_slice **slices; /* [n_slice] one a hop of this rank, in the plan's order */
+    int n_slice;
+    size_t wave_bytes; /* of the largest wave */
+    cake_report_stage report;
+} cake_stage;
+
+/* Reads config and tensor headers, chooses kernels and threads, makes the plan, sees that it fits. No weights. */
+cake_err cake_stage_plan(const cake_options *options, const cake_world *world, cake_stage *stage);
+/* Loads the weights and opens the slices. */
+cake_err cake_stage_load(const cake_world *world, cake_stage *stage);
+void cake_stage_close(cake_stage *stage); /* zeros are fine */
+
+/* The cache's precision for --kv-dtype and the model's own. */
+cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model);
+
+#endif
