@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the golden models: tests/golden/NAME/{config.json, generation_config.json, tokenizer.json, tensors,
+requests.jsonl, expected.json}. Run by hand, with torch, transformers >= 5 and safetensors:
+
+    python3 tests/golden/models.py [NAME...]
+
+Each is a tiny random model with odd shapes. transformers reads the directory just as cake-mpi does and computes
+greedy answers in float64 with the weights as they are stored; expected.json keeps ids, logprobs and the gap of
+the best two. tests/golden.c holds `cake-mpi run` against it. Weights are scaled so that logits have a standard
+deviation of about 2 and attention is neither flat nor a single spike.
+"""
+import hashlib
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+HERE = Path(__file__).resolve().parent
+VOCAB = 517
+ADDED = ["<|endoftext|>", "<|begin|>", "<|end|>", "<|tool|>", "<|pad|>"]
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+TOLERANCE = {"float32": 0.002, "bfloat16": 0.03, "float16": 0.03}
+PROMPTS = [(1, 24), (5, 16), (70, 32), (200, 24)]  # tokens of the prompt, of the answer
+
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 64}
+
+# name: dtype, number of files, config. "old": as transformers 4 wrote it, "new": as transformers 5 does.
+MODELS = {
+    "llama-plain": dict(dtype="float32", files=1, old=True, model_type="llama", hidden_size=40, num_hidden_layers=3,
+                        num_attention_heads=4, num_key_value_heads=2, intermediate_size=56,
+                        tie_word_embeddings=True, rope_theta=10000.0, rope_scaling=None),
+    "llama-linear": dict(dtype="bfloat16", files=3, old=True, model_type="llama", hidden_size=36,
+                         num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=3, head_dim=24,
+                         intermediate_size=50, tie_word_embeddings=False, attention_bias=True, mlp_bias=True,
+                         rope_theta=10000.0, rope_scaling={"type": "linear", "factor": 4.0}),
+    "llama-llama3": dict(dtype="float16", files=1, old=False, model_type="llama", hidden_size=88,
+                         num_hidden_layers=2, num_attention_heads=8, num_key_value_heads=2, head_dim=12,
+                         intermediate_size=72, tie_word_embeddings=True,
+                         rope_parameters={**LLAMA3, "rope_theta": 500000.0}),
+    "llama-old3": dict(dtype="float32", files=2, old=True, model_type="llama", hidden_size=24, num_hidden_layers=2,
+                       num_attention_heads=3, num_key_value_heads=None, head_dim=8, intermediate_size=41,
+                       tie_word_embeddings=False, attention_bias=True, mlp_bias=False, rope_theta=20000.0,
+                       rope_scaling=LLAMA3),
+    "qwen2-wide": dict(dtype="bfloat16", files=1, old=True, model_type="qwen2", hidden_size=136, num_hidden_layers=2,
+                       num_attention_heads=4, num_key_value_heads=1, intermediate_size=88, tie_word_embeddings=True,
+                       rope_theta=1000000.0, use_sliding_window=False, sliding_window=131072, max_window_layers=21),
+    "qwen2-split": dict(dtype="float32", files=4, old=False, model_type="qwen2", hidden_size=30, num_hidden_layers=2,
+                        num_attention_heads=5, num_key_value_heads=5, intermediate_size=44,
+                        tie_word_embeddings=False, use_sliding_window=False, sliding_window=None,
+                        layer_types=["full_attention"] * 2,
+                        rope_parameters={"rope_type": "default", "rope_theta": 10000.0}),
+    "qwen3-nine": dict(dtype="float32", files=1, old=False, model_type="qwen3", hidden_size=28, num_hidden_layers=3,
+                       num_attention_heads=9, num_key_value_heads=3, head_dim=24, intermediate_size=40,
+                       tie_word_embeddings=True, attention_bias=False, use_sliding_window=False,
+                       sliding_window=None,
+                       rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 1000000.0}),
+    "qwen3-bias": dict(dtype="bfloat16", files=2, old=True, model_type="qwen3", hidden_size=88, num_hidden_layers=2,
+                       num_attention_heads=9, num_key_value_heads=3, head_dim=24, intermediate_size=60,
+                       tie_word_embeddings=False, attention_bias=True, rope_theta=1000000.0, rope_scaling=None),
+}
+CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+
+
+def write_json(path, value, indent=None):
+    separators = None if indent else (",", ":")
+    path.write_text(json.dumps(value, indent=indent, separators=separators, ensure_ascii=False) + "\n")
+
+
+def byte_letters():
+    """The letter that stands for each byte in a byte-level vocabulary."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters, extra = {}, 0
+    for byte in range(256):
+        letters[byte] = chr(byte) if byte in plain else chr(256 + extra)
+        extra += byte not in plain
+    return [letters[byte] for byte in range(256)]
+
+
+def tokenizer():
+    vocab = {letter: i for i, letter in enumerate(byte_letters())}
+    merges, letters = [], "etaoinshrdlucmwf"
+    for first in letters:
+        for second in letters:
+            merges.append([first, second])
+            vocab[first + second] = len(vocab)
+    pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    assert len(vocab) + len(ADDED) == VOCAB
+    return {
+        "version": "1.0", "truncation": None, "padding": None,
+        "added_tokens": [{"id": len(vocab) + i, "content": text, "single_word": False, "lstrip": False,
+                          "rstrip": False, "normalized": False, "special": True} for i, text in enumerate(ADDED)],
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False},
+            {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}]},
+        "post_processor": None,
+        "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False},
+        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                  "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+                  "vocab": vocab, "merges": merges},
+    }
+
+
+def config(spec):
+    doc = {k: v for k, v in spec.items() if k not in ("dtype", "files", "old")}
+    doc.update(architectures=[CLASSES[spec["model_type"]]], hidden_act="silu", vocab_size=VOCAB,
+               max_position_embeddings=512, rms_norm_eps=1e-5 if spec["old"] else 1e-6,
+               initializer_range=0.02, use_cache=True, bos_token_id=None, eos_token_id=VOCAB - 3)
+    doc["torch_dtype" if spec["old"] else "dtype"] = spec["dtype"]
+    return dict(sorted(doc.items()))
+
+
+def weights(model, generator):
+    """Random values for every parameter: what a norm scales stays around 1, a product keeps its input's scale."""
+    out = {}
+    for name, parameter in model.state_dict().items():
+        shape = parameter.shape
+        noise = torch.randn(shape, generator=generator, dtype=torch.float64)
+        if name.endswith("norm.weight"):
+            value = 0.6 + 0.8 * torch.rand(shape, generator=generator, dtype=torch.float64)
+        elif name.endswith("bias"):
+            value = 0.3 * noise
+        elif "embed_tokens" in name or "lm_head" in name:
+            value = 2 / shape[1] ** 0.5 * noise
+        else:  # what is added to the residual stream has to outweigh the token itself, or answers repeat it
+            gain = 3 if "o_proj" in name or "down_proj" in name else 1.2
+            value = gain / shape[1] ** 0.5 * noise
+        out[name] = value
+    return out
+
+
+def save(path, tensors, dtype, files):
+    """One file, or shards with an index, names dealt out in turn."""
+    tensors = {name: value.to(dtype).contiguous() for name, value in tensors.items()}
+    if files == 1:
+        save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
+        return
+    names = [f"model-{i + 1:05}-of-{files:05}.safetensors" for i in range(files)]
+    where = {name: names[i % files] for i, name in enumerate(sorted(tensors))}
+    for file in names:
+        save_file({n: t for n, t in tensors.items() if where[n] == file}, path / file, metadata={"format": "pt"})
+    size = sum(t.numel() * t.element_size() for t in tensors.values())
+    write_json(path / "model.safetensors.index.json", {"metadata": {"total_size": size}, "weight_map": where}, 1)
+
+
+@torch.no_grad()
+def greedy(model, prompt, n):
+    ids, chosen, logprob, top, gap, spread = list(prompt), [], [], [], [], []
+    for _ in range(n):
+        scores = model(torch.tensor([ids]), use_cache=False).logits[0, -1]
+        assert scores.dtype == torch.float64
+        values, best = torch.log_softmax(scores, -1).topk(5)
+        spread.append(scores.std().item())
+        chosen.append(best[0].item())
+        logprob.append(round(values[0].item(), 6))
+        gap.append(round((values[0] - values[1]).item(), 6))
+        top.append([[i.item(), round(v.item(), 6)] for i, v in zip(best, values)])
+        ids.append(chosen[-1])
+    return {"ids": chosen, "logprobs": logprob, "gaps": gap, "top": top}, sum(spread) / n
+
+
+def make(name, spec):
+    path = HERE / name
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir()
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "big")
+    generator = torch.Generator().manual_seed(seed)
+    write_json(path / "config.json", config(spec), 1)
+    write_json(path / "generation_config.json", {"do_sample": False, "eos_token_id": [VOCAB - 3, VOCAB - 5]}, 1)
+    write_json(path / "tokenizer.json", tokenizer())
+    write_json(path / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast",
+                                                "eos_token": ADDED[2], "pad_token": ADDED[4]}, 1)
+    skeleton = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.from_pretrained(path))
+    tensors = weights(skeleton, generator)
+    if spec["tie_word_embeddings"]:
+        del tensors["lm_head.weight"]
+    save(path, tensors, DTYPES[spec["dtype"]], spec["files"])
+
+    model, info = transformers.AutoModelForCausalLM.from_pretrained(
+        path, dtype=torch.float64, attn_implementation="eager", output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"], info
+    sequences, requests, spreads = [], [], []
+    for length, n in PROMPTS:
+        prompt = torch.randint(VOCAB, (length,), generator=generator).tolist()
+        answer, spread = greedy(model, prompt, n)
+        spreads.append(round(spread, 2))
+        request = f"{name}-{length}"
+        sequences.append({"id": request, "prompt": prompt, **answer})
+        requests.append({"id": request, "prompt": prompt, "max_tokens": n, "temperature": 0, "logprobs": 5,
+                         "ignore_eos": True, "return_token_ids": True})
+    write_json(path / "expected.json", {"tolerance": TOLERANCE[spec["dtype"]], "sequences": sequences})
+    (path / "requests.jsonl").write_text("".join(json.dumps(r, separators=(",", ":")) + "\n" for r in requests))
+    size = sum(f.stat().st_size for f in path.iterdir())
+    gaps = sorted(g for s in sequences for g in s["gaps"])
+    repeats = [len(set(s["ids"])) for s in sequences]
+    print(f"{name}: {size} bytes, spread of logits {spreads}, different tokens {repeats}, smallest gaps {gaps[:4]}")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for wanted in sys.argv[1:] or MODELS:
+        make(wanted, MODELS[wanted])
