@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "place/plan.h"
+
+#include "base/wave.h"
+#include "suite.h"
+
+/* Cost of the slowest stage of a plan. */
+static double slowest(const cake_plan *plan, double layer, double root)
+{
+    double most = 0;
+    for (int i = 0; i < plan->n_hop; i++) {
+        double cost = plan->hop[i].count * layer + (plan->hop[i].rank == 0 ? root : 0);
+        most = cost > most ? cost : most;
+    }
+    return most;
+}
+
+/* The best there is, by trying every number of layers for rank 0 and spreading the rest. */
+static double best(int n_rank, int n_layer, double layer, double root)
+{
+    double least = 1e300;
+    for (int own = 1; own <= n_layer - (n_rank - 1); own++) {
+        if (n_rank == 1 && own < n_layer)
+            continue;
+        int others = n_rank > 1 ? (n_layer - own + n_rank - 2) / (n_rank - 1) : 0;
+        double cost = own * layer + root;
+        cost = others * layer > cost ? others * layer : cost;
+        least = cost < least ? cost : least;
+    }
+    return least;
+}
+
+static void test_every_layer_once(void)
+{
+    for (int n_layer = 1; n_layer <= 40; n_layer++)
+        for (int n_rank = 1; n_rank <= n_layer; n_rank++)
+            for (double root = 0; root <= 12; root += 1.5) {
+                cake_plan plan;
+                cake_plan_make(n_rank, n_layer, 1, root, &plan);
+                int next = 0;
+                CU_ASSERT_EQUAL(plan.n_hop, n_rank);
+                for (int i = 0; i < plan.n_hop; i++) {
+                    CU_ASSERT(plan.hop[i].first == next && plan.hop[i].count >= 1 && plan.hop[i].rank == i);
+                    next += plan.hop[i].count;
+                }
+                CU_ASSERT_EQUAL(next, n_layer);
+                CU_ASSERT(slowest(&plan, 1, root) <= best(n_rank, n_layer, 1, root));
+                cake_plan_free(&plan);
+            }
+}
+
+static void test_load(void)
+{
+    cake_load load = {.n_hop = 4, .n_vocab = 2048};
+    cake_load_decide(&load);
+    CU_ASSERT(load.n_lane == 4 && load.lane_seqs == 64 && load.chunk == 512 && load.max_tok == 512);
+    load = (cake_load){.n_hop = 2, .n_vocab = 1 << 24};
+    cake_load_decide(&load); /* scores of one sequence fill 64 MiB */
+    CU_ASSERT(load.lane_seqs == 1);
+    load = (cake_load){.n_hop = 3, .n_vocab = 100, .max_seqs = 1, .chunk = 1};
+    cake_load_decide(&load);
+    CU_ASSERT(load.n_lane == 1 && load.lane_seqs == 1 && load.max_tok == 1 + CAKE_PAGE);
+}
+
+static void test_pages(void)
+{
+    cake_load load = {.n_lane = 2, .lane_seqs = 3};
+    CU_ASSERT_EQUAL(cake_plan_pages(&load, 1000, 100, 850), 8);
+    CU_ASSERT_EQUAL(cake_plan_pages(&load, 1000, 100, 99), 0);
+    CU_ASSERT_EQUAL(cake_plan_pages(&load, 100, 100, INT64_MAX), 2 * 2 * 3); /* more could not be used */
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {
+        {"every layer once, in order, the slowest stage as fast as can be", test_every_layer_once},
+        {"the size of waves", test_load},
+        {"the number of pages", test_pages},
+    };
+    return SUITE_MAIN("plan", tests);
+}
