@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Completion of cake-mpi in bash. tests/man.sh compares commands and options with cake-mpi --help.
+
+_cake_mpi()
+{
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=run given
+    local commands="run tokenize info"
+    local both="--model --input --input-format --prompt --output --raw --system --verbose --quiet --help --version"
+    local options="$both --force --deterministic-ids --max-tokens --temperature --top-k --top-p --stop --logprobs
+        --seed --context --max-seqs --chunk --kv-memory --kv-dtype --isa --threads --dummy-weights --progress --report"
+
+    for given in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        case " $commands " in *" $given "*) command=$given && break ;; esac
+    done
+    COMPREPLY=()
+    case $before in
+    -m | --model | -i | --input | -o | --output | --report)
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+        ;;
+    --input-format) mapfile -t COMPREPLY < <(compgen -W "jsonl txt" -- "$word") && return ;;
+    --kv-dtype) mapfile -t COMPREPLY < <(compgen -W "auto f32 bf16 f16" -- "$word") && return ;;
+    --isa) mapfile -t COMPREPLY < <(compgen -W "auto ref avx2 avx512" -- "$word") && return ;;
+    --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
+    -p | --prompt | --system | --max-tokens | --temperature | --top-k | --top-p | --stop | --logprobs | --seed | \
+        --context | --max-seqs | --chunk | --kv-memory | --threads)
+        return
+        ;;
+    esac
+    case $command in
+    tokenize) options=$both ;;
+    info) options="--model --verbose --quiet --help --version" ;;
+    esac
+    [ "$COMP_CWORD" -gt 1 ] || options="$commands $options"
+    mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
+}
+complete -F _cake_mpi cake-mpi

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The program, its man page and its completion name the same commands and options, with the same arguments.
+# Environment: top_srcdir, top_builddir. $CAKE_MPI: another program that answers --help.
+set -u
+root=${top_srcdir:-.}
+program=${CAKE_MPI:-${top_builddir:-.}/cake-mpi}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+status=0
+
+# "-m, --model DIR", one a line, from --help on standard input.
+specs() {
+    sed -n -E 's/^ +((-[a-z], )?--[a-z][a-z-]*(\[=[A-Z]+\]| [^ ]+)?).*/\1/p'
+}
+same() { # WHAT FILE FILE
+    if ! diff "$2" "$3" >"$tmp/diff"; then
+        echo "$1 ($(basename "$2") <, $(basename "$3") >):"
+        sed 's/^/    /' "$tmp/diff"
+        status=1
+    fi
+}
+
+"$program" --help >"$tmp/main.help" || { echo "$program --help: status $?"; exit 1; }
+commands=$(sed -n '/^Usage:/,/^Input/s/^\([a-z][a-z]*\)  .*/\1/p' "$tmp/main.help")
+[ -n "$commands" ] || { echo "no commands in --help"; exit 1; }
+for command in $commands; do
+    "$program" "$command" --help >"$tmp/$command.help" || { echo "$command --help: status $?"; status=1; }
+    specs <"$tmp/$command.help" | sort >"$tmp/$command.specs"
+    [ -s "$tmp/$command.specs" ] || { echo "no options in $command --help"; status=1; }
+done
+
+# The man page: what stands at the head of an entry; \- is a dash and \fB, \fI, \fR are fonts.
+sed -e 's/\\-/-/g' -e 's/\\f[BIR]//g' "$root/docs/cake-mpi.1" >"$tmp/man"
+for command in $commands; do cat "$tmp/$command.specs"; done | sort -u >"$tmp/help"
+grep -E '^(-[a-z], )?--[a-z]' "$tmp/man" | sort >"$tmp/page"
+same "options: help and man page differ" "$tmp/help" "$tmp/page"
+echo "$commands" | sort >"$tmp/help-commands"
+sed -n '/^\.SH COMMANDS/,/^\.SH OPTIONS/s/^\.B \([a-z]*\)$/\1/p' "$tmp/man" | grep -vx '' | sort >"$tmp/page-commands"
+same "commands: help and man page differ" "$tmp/help-commands" "$tmp/page-commands"
+
+# The completion, asked as bash asks it.
+# shellcheck disable=SC1091
+. "$root/docs/cake-mpi.bash" || exit 1
+complete_words() {
+    COMP_WORDS=(cake-mpi "$@") COMP_CWORD=$#
+    _cake_mpi
+    printf '%s\n' "${COMPREPLY[@]}" | sort
+}
+for command in $commands; do
+    sed -E 's/^(-[a-z], )?(--[a-z-]*).*/\2/' "$tmp/$command.specs" | sort >"$tmp/$command-help"
+    complete_words "$command" -- >"$tmp/$command-completion"
+    same "options of $command: help and completion differ" "$tmp/$command-help" "$tmp/$command-completion"
+done
+complete_words "" | grep -v '^-' >"$tmp/completion-commands"
+same "commands: help and completion differ" "$tmp/help-commands" "$tmp/completion-commands"
+# Words that an argument may be.
+grep -hoE -- '--[a-z-]+ [a-z0-9|]+\|[a-z0-9|]+' "$tmp/help" | while read -r option words; do
+    echo "$words" | tr '|' '\n' | sort >"$tmp/words-help"
+    complete_words "$option" "" >"$tmp/words-completion"
+    cmp -s "$tmp/words-help" "$tmp/words-completion" || echo "$option"
+done >"$tmp/words"
+[ ! -s "$tmp/words" ] || { echo "arguments differ from the completion: $(tr '\n' ' ' <"$tmp/words")"; status=1; }
+[ $status = 0 ] && echo "$(wc -l <"$tmp/help") options and $(wc -l <"$tmp/help-commands") commands agree"
+exit $status
