@@ -16,12 +16,35 @@ static bool always(void)
     return true;
 }
 
+#ifdef HAVE_X86_KERNELS
+#include <cpuid.h>
+
+/* __builtin_cpu_supports also asks the operating system (xgetbv) whether it keeps the registers. It does not
+ * know F16C in every compiler. */
+static bool has_avx2(void)
+{
+    unsigned a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) && __builtin_cpu_supports("avx2") &&
+           __builtin_cpu_supports("fma");
+}
+
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+}
+#endif
+
 /* Each level's CPUs can run all levels below. */
 static const struct {
     const cake_kernels *table;
     bool (*allowed)(void);
 } levels[] = {
     {&cake_kernels_ref, always},
+#ifdef HAVE_X86_KERNELS
+    {&cake_kernels_avx2, has_avx2},
+    {&cake_kernels_avx512, has_avx512},
+#endif
 };
 
 #define N_LEVEL ((int)(sizeof levels / sizeof *levels))

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention over paged K and V, in the words of vec_*.h; included once by each instruction set's file.
+ *
+ * In: queries of each row, the cache. Out: the weighted sums of V. A piece of work is one row and one KV head,
+ * whose query heads are taken up to HEADS at a time, so that they share what is read of K and V.
+ *
+ * Invariant: a query head's result depends on the row's positions only. A score folds its products by lane; a
+ * segment's total by position modulo LANES; its sums over V run upwards in position; segments are merged in
+ * order.
+ */
+#ifndef CAKE_KERNELS_CPU_ATTEND_H
+#define CAKE_KERNELS_CPU_ATTEND_H
+
+#include <math.h>
+
+#include "kernels/cpu/rows.h"
+
+#define HEADS 4
+#define STRIP (N_REGISTERS / 8) /* vectors of V whose sums are open for all HEADS at the same time */
+
+/* What HEADS query heads know about one segment, and of what came before it. */
+typedef struct segment {
+    const cake_kv *kv;
+    const cake_row *row;
+    int kv_head, first, n;                          /* positions [first, first + n) */
+    _Alignas(64) float score[HEADS * CAKE_SEGMENT]; /* then exp(score - most) */
+    float most[HEADS], total[HEADS];                /* of all segments so far */
+    float old[HEADS], new[HEADS];                   /* what earlier sums, and this one, are multiplied by */
+} segment;
+
+/* The positions of the segment that stand in one page. */
+INLINE int page_span(const segment *s, int i)
+{
+    return s->n - i < CAKE_PAGE ? s->n - i : CAKE_PAGE;
+}
+
+INLINE void score_as(segment *s, const float *q, float scale, const int heads, const cake_dtype dtype)
+{
+    int64_t dim = s->kv->head_dim;
+    for (int i = 0; i < s->n; i += CAKE_PAGE) {
+        size_t at = kv_at(s->kv, s->row->slot, s->first + i, s->kv_head);
+        int span = page_span(s, i);
+        for (int t = 0; t < span; t++, at += (size_t)dim) {
+            vec sum[HEADS];
+            UNROLL for (int h = 0; h < heads; h++) sum[h] = vec_set(0);
+            for (int64_t j = 0; j < dim; j += LANES) {
+                int n = dim - j < LANES ? (int)(dim - j) : LANES;
+                vec key = vec_load_as(s->kv->k, dtype, at + (size_t)j, n);
+                UNROLL for (int h = 0; h < heads; h++) sum[h] =
+                    vec_fma(vec_load_n(q + h * dim + j, n), key, sum[h]);
+            }
+            UNROLL for (int h = 0; h < heads; h++) s->score[h * CAKE_SEGMENT + i + t] =
+                vec_sum(sum[h]) * scale;
+        }
+    }
+}
+
+/* out [heads, head_dim], columns [j, j + vectors * LANES), of which the last vector has n: old * out + new * sum. */
+INLINE void weigh_strip(const segment *s, float *out, int64_t j, const int heads, const int vectors, int n,
+                        const cake_dtype dtype)
+{
+    int64_t dim = s->kv->head_dim;
+    vec sum[HEADS * STRIP];
+    UNROLL for (int v = 0; v < heads * vectors; v++) sum[v] = vec_set(0);
+    for (int i = 0; i < s->n; i += CAKE_PAGE) {
+        size_t at = kv_at(s->kv, s->row->slot, s->first + i, s->kv_head) + (size_t)j;
+        int span = page_span(s, i);
+        const float *weight = s->score + i;
+        for (int t = 0; t < span; t++, at += (size_t)dim, weight++)
+            UNROLL for (int v = 0; v < vectors; v++)
+            {
+                vec value = vec_load_as(s->kv->v, dtype, at + (size_t)(v * LANES), n);
+                UNROLL for (int h = 0; h < heads; h++) sum[h * vectors + v] =
+                    vec_fma(vec_set(weight[h * CAKE_SEGMENT]), value, sum[h * vectors + v]);
+            }
+    }
+    UNROLL for (int h = 0; h < heads; h++) UNROLL for (int v = 0; v < vectors; v++)
+    {
+        float *to = out + h * dim + j + v * LANES;
+        vec both = sum[h * vectors + v];
+        if (s->first) /* what out holds before the first segment is nobody's, maybe NaN */
+            both = vec_fma(both, vec_set(s->new[h]), vec_mul(vec_load_n(to, n), vec_set(s->old[h])));
+        vec_store_n(to, both, n);
+    }
+}
+
+INLINE void weigh_as(const segment *s, float *out, const int heads, const cake_dtype dtype)
+{
+    int64_t j = 0, dim = s->kv->head_dim;
+    for (; j + STRIP * LANES <= dim; j += STRIP * LANES)
+        weigh_strip(s, out, j, heads, STRIP, LANES, dtype);
+    for (; j + LANES <= dim; j += LANES)
+        weigh_strip(s, out, j, heads, 1, LANES, dtype);
+    if (j < dim)
+        weigh_strip(s, out, j, heads, 1, (int)(dim - j), dtype);
+}
+
+/* Scores become weights, and sums so far learn by how much the largest score has grown. */
+static void soften(segment *s, int h)
+{
+    float *score = s->score + h * CAKE_SEGMENT;
+    vec top = vec_set(-INFINITY), sum = vec_set(0);
+    for (int i = s->n; i % LANES; i++)
+        score[i] = -INFINITY; /* weighs nothing */
+    for (int i = 0; i < s->n; i += LANES)
+        top = vec_max(top, vec_load(score + i));
+    float most = vec_most(top);
+    for (int i = 0; i < s->n; i += LANES) {
+        vec weight = vec_exp(vec_sub(vec_load(score + i), vec_set(most)));
+        vec_store(score + i, weight);
+        sum = vec_add(sum, weight);
+    }
+    if (s->first == 0) {
+        s->most[h] = most;
+        s->total[h] = vec_sum(sum);
+        return;
+    }
+    float both = most > s->most[h] ? most : s->most[h];
+    float change[LANES] = {s->most[h] - both, most - both};
+    vec_store(change, vec_exp(vec_load(change)));
+    s->old[h] = change[0];
+    s->new[h] = change[1];
+    s->most[h] = both;
+    s->total[h] = s->total[h] * s->old[h] + vec_sum(sum) * s->new[h];
+}
+
+INLINE void add_as(segment *s, float *out, const float *q, float scale, const int heads,
+                   const cake_dtype dtype)
+{
+    score_as(s, q, scale, heads, dtype);
+    for (int h = 0; h < heads; h++)
+        soften(s, h);
+    weigh_as(s, out, heads, dtype);
+}
+
+/* The number of heads and the dtype become constants: one copy of the loops for each. */
+INLINE void add_heads(segment *s, float *out, const float *q, float scale, int heads, const cake_dtype dtype)
+{
+    switch (heads) {
+    case 1:
+        add_as(s, out, q, scale, 1, dtype);
+        break;
+    case 2:
+        add_as(s, out, q, scale, 2, dtype);
+        break;
+    case 3:
+        add_as(s, out, q, scale, 3, dtype);
+        break;
+    default:
+        add_as(s, out, q, scale, HEADS, dtype);
+    }
+}
+
+static void add_f32(segment *s, float *out, const float *q, float scale, int heads)
+{
+    add_heads(s, out, q, scale, heads, CAKE_F32);
+}
+
+static void add_bf16(segment *s, float *out, const float *q, float scale, int heads)
+{
+    add_heads(s, out, q, scale, heads, CAKE_BF16);
+}
+
+static void add_f16(segment *s, float *out, const float *q, float scale, int heads)
+{
+    add_heads(s, out, q, scale, heads, CAKE_F16);
+}
+
+static void (*const add_segment[CAKE_N_DTYPE])(segment *s, float *out, const float *q, float scale,
+                                               int heads) = {
+    [CAKE_F32] = add_f32, [CAKE_BF16] = add_bf16, [CAKE_F16] = add_f16};
+
+/* out, q [heads, head_dim]: up to HEADS query heads of one row and KV head. */
+static void attend_heads(segment *s, float *out, const float *q, float scale, int heads)
+{
+    int64_t dim = s->kv->head_dim;
+    for (s->first = 0; s->first <= s->row->pos; s->first += CAKE_SEGMENT) {
+        int left = s->row->pos + 1 - s->first;
+        s->n = left < CAKE_SEGMENT ? left : CAKE_SEGMENT;
+        add_segment[s->kv->dtype](s, out, q, scale, heads);
+    }
+    for (int h = 0; h < heads; h++)
+        for (int64_t j = 0; j < dim; j += LANES) {
+            int n = dim - j < LANES ? (int)(dim - j) : LANES;
+            float *to = out + h * dim + j;
+            vec_store_n(to, vec_div(vec_load_n(to, n), vec_set(s->total[h])), n);
+        }
+}
+
+static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
+                   int n_tok, int n_head, float scale)
+{
+    int group = n_head / kv->n_kv;
+    segment s = {.kv = kv};
+    for (int64_t item = exec->rank; item < (int64_t)n_tok * kv->n_kv; item += exec->size) {
+        s.row = &rows[item / kv->n_kv];
+        s.kv_head = (int)(item % kv->n_kv);
+        for (int h = 0; h < group; h += HEADS) {
+            int64_t at = (item * group + h) * kv->head_dim;
+            attend_heads(&s, out + at, q + at, scale, group - h < HEADS ? group - h : HEADS);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The matrix product, in the words of vec_*.h; included once by each instruction set's file.
+ *
+ * In: rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix is panels of PANEL columns;
+ * in a panel the columns' weights of k = 0 stand together, then those of k = 1, and so on (vec_load_pair says
+ * how the columns of one k take turns). Columns behind n_out are zero.
+ *
+ * Invariant: an output is one chain of fused multiply-adds, k ascending from 0; where the chain pauses between
+ * blocks of k its float32 waits in memory unchanged. So neither the blocks below nor the width of a vector shows
+ * in the bits. Weights are read from memory once: a block of them (GROUP panels, DEPTH values of k) stays in
+ * cache while all rows pass.
+ */
+#ifndef CAKE_KERNELS_CPU_LINEAR_H
+#define CAKE_KERNELS_CPU_LINEAR_H
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "kernels/kernels.h"
+
+#define PANEL (2 * LANES)
+#define GROUP 4    /* panels that share a copy of x */
+#define DEPTH 512  /* values of k of a block */
+#define ROWS  240  /* rows whose chains may wait at the same time */
+#define AHEAD 1536 /* bytes that weights are fetched before their use */
+
+/* Sums that fit the registers beside one pair of weights and one value of x: 24 of 32, 12 of 16. */
+#define N_SUM    (N_REGISTERS * 3 / 4)
+#define MAX_ROWS (N_SUM / 2)
+/* Panels at a time: few rows have too few chains in one panel to hide the latency of a multiply-add. */
+#define WIDTH(rows) ((rows)*8 <= N_SUM ? 4 : (rows)*4 <= N_SUM ? 2 : 1)
+
+static size_t panel_bytes(cake_dtype dtype, int n_in)
+{
+    return (size_t)n_in * PANEL * cake_dtype_bytes(dtype);
+}
+
+static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
+{
+    return cake_arena_round(((size_t)n_out + PANEL - 1) / PANEL * panel_bytes(dtype, n_in));
+}
+
+/* The element of packed data that holds W[row][k]; k's neighbour is PANEL elements on. */
+static size_t packed_at(const cake_weight *w, int64_t row, int64_t k)
+{
+    int64_t column = row % PANEL;
+    if (w->dtype == CAKE_BF16)
+        column = column < LANES ? 2 * column : 2 * (column - LANES) + 1;
+    return (size_t)((row / PANEL * w->n_in + k) * PANEL + column);
+}
+
+/* Packs k in [first_k, last_k) of one row; src is that row. The two sizes have a loop each, for speed. */
+static void pack_row(const cake_weight *w, const char *src, int64_t row, int first_k, int last_k)
+{
+    size_t at = packed_at(w, row, first_k);
+    if (w->dtype == CAKE_F32)
+        for (int k = first_k; k < last_k; k++, at += PANEL)
+            memcpy((char *)w->data + at * 4, src + (size_t)k * 4, 4);
+    else
+        for (int k = first_k; k < last_k; k++, at += PANEL)
+            memcpy((char *)w->data + at * 2, src + (size_t)k * 2, 2);
+}
+
+static void weight_pack(const cake_weight *w, const void *src, int first, int n_row)
+{
+    enum {
+        STEP = 64
+    }; /* a panel's lines for that many k stay in the first cache until all rows wrote theirs */
+    size_t row_bytes = (size_t)w->n_in * cake_dtype_bytes(w->dtype);
+    for (int64_t row = first, end; row < (int64_t)first + n_row; row = end) {
+        end = (row / PANEL + 1) * PANEL;
+        end = end < (int64_t)first + n_row ? end : (int64_t)first + n_row;
+        for (int k = 0; k < w->n_in; k += STEP)
+            for (int64_t r = row; r < end; r++)
+                pack_row(w, (const char *)src + (size_t)(r - first) * row_bytes, r, k,
+                         w->n_in - k < STEP ? w->n_in : k + STEP);
+    }
+}
+
+static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n, 1, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        float *to = out + i * w->n_in;
+        const float *f32 = (const float *)w->data + packed_at(w, row[i], 0);
+        const uint16_t *half = (const uint16_t *)w->data + packed_at(w, row[i], 0);
+        for (int64_t k = 0; k < w->n_in; k++)
+            to[k] = w->dtype == CAKE_F32    ? f32[k * PANEL]
+                    : w->dtype == CAKE_BF16 ? cake_bf16_to_f32(half[k * PANEL])
+                                            : cake_f16_to_f32(half[k * PANEL]);
+    }
+}
+
+/* A block: n values of k, panels of weights that are `stride` bytes apart, and the sums of the rows. */
+typedef struct block {
+    const float *x; /* [rows, pitch], from the block's first k on */
+    int64_t pitch;
+    const char *w;
+    size_t stride;
+    float *sum; /* [rows, GROUP * PANEL] */
+    int n;
+} block;
+
+/* sum += x w for so many rows and panels; the two and dtype are constants wherever this is used. */
+INLINE void multiply(const block *b, const int rows, const int panels, const cake_dtype dtype)
+{
+    const int width = 2 * panels;
+    const size_t step = PANEL * (dtype == CAKE_F32 ? 4 : 2);
+    const float *x = b->x;
+    const char *w = b->w;
+    vec sum[N_SUM];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) sum[r * width + v] =
+        vec_load(b->sum + r * GROUP * PANEL + v * LANES);
+    for (int k = 0; k < b->n; k++, w += step) {
+        UNROLL for (int p = 0; p < panels; p++)
+        {
+            vec low, high;
+            const char *at = w + (size_t)p * b->stride;
+            vec_load_pair(at, dtype, &low, &high);
+            _mm_prefetch(at + AHEAD, _MM_HINT_T0);
+            if (step > 64)
+                _mm_prefetch(at + AHEAD + 64, _MM_HINT_T0);
+            UNROLL for (int r = 0; r < rows; r++)
+            {
+                vec value = vec_set(x[r * b->pitch + k]);
+                sum[r * width + 2 * p] = vec_fma(value, low, sum[r * width + 2 * p]);
+                sum[r * width + 2 * p + 1] = vec_fma(value, high, sum[r * width + 2 * p + 1]);
+            }
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++)
+        vec_store(b->sum + r * GROUP * PANEL + v * LANES, sum[r * width + v]);
+}
+
+/* WIDTH(rows) panels if there are so many left, else one; returns how many. */
+#define CASE(R)                                                                                              \
+    case R:                                                                                                  \
+        if (R > MAX_ROWS)                                                                                    \
+            break;                                                                                           \
+        if (WIDTH(R) > 1 && left >= WIDTH(R)) {                                                              \
+            multiply(b, R <= MAX_ROWS ? R : 1, WIDTH(R), dtype);                                             \
+            return WIDTH(R);                                                                                 \
+        }                                                                                                    \
+        multiply(b, R <= MAX_ROWS ? R : 1, 1, dtype);                                                        \
+        return 1;
+
+INLINE int multiply_rows(const block *b, int rows, int left, const cake_dtype dtype)
+{
+    switch (rows) {
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+        CASE(8)
+        CASE(9)
+        CASE(10)
+        CASE(11)
+        CASE(12)
+    }
+    return 0;
+}
+
+static int multiply_f32(const block *b, int rows, int left)
+{
+    return multiply_rows(b, rows, left, CAKE_F32);
+}
+
+static int multiply_bf16(const block *b, int rows, int left)
+{
+    return multiply_rows(b, rows, left, CAKE_BF16);
+}
+
+static int multiply_f16(const block *b, int rows, int left)
+{
+    return multiply_rows(b, rows, left, CAKE_F16);
+}
+
+static int (*const multiply_as[CAKE_N_DTYPE])(const block *b, int rows, int left) = {
+    [CAKE_F32] = multiply_f32, [CAKE_BF16] = multiply_bf16, [CAKE_F16] = multiply_f16};
+
+/* What linear was asked, for the functions below. */
+typedef struct product {
+    float *out;
+    const float *x;
+    const cake_weight *w;
+    const float *bias, *residual;
+} product;
+
+/* to [rows, DEPTH + 16] = x [rows, n_in] from k on. Rows whose distance is a multiple of 4 KB would displace each
+ * other in the first cache. */
+static void copy_rows(float *to, const float *x, int64_t n_in, int rows, int n)
+{
+    for (int r = 0; r < rows; r++)
+        memcpy(to + r * (DEPTH + 16), x + r * n_in, (size_t)n * sizeof *to);
+}
+
+/* sum [rows, GROUP * PANEL] = rows x [n_in] times `panels` panels from the given one on. */
+static void multiply_group(float *sum, const product *p, int64_t panel, int panels, int64_t row, int rows)
+{
+    _Alignas(64) float copy[MAX_ROWS * (DEPTH + 16)];
+    int64_t n_in = p->w->n_in, blocks = (rows + MAX_ROWS - 1) / MAX_ROWS;
+    size_t stride = panel_bytes(p->w->dtype, p->w->n_in), step = PANEL * cake_dtype_bytes(p->w->dtype);
+    const char *w = (const char *)p->w->data + (size_t)panel * stride;
+    memset(sum, 0, (size_t)rows * GROUP * PANEL * sizeof *sum);
+    for (int64_t k = 0; k < n_in; k += DEPTH)
+        for (int64_t i = 0; i < blocks; i++) {
+            int64_t first = rows * i / blocks, last = rows * (i + 1) / blocks;
+            block b = {.x = p->x + (row + first) * n_in + k, .pitch = n_in, .stride = stride};
+            b.n = n_in - k < DEPTH ? (int)(n_in - k) : DEPTH;
+            if (last - first > 4) {
+                copy_rows(copy, b.x, n_in, (int)(last - first), b.n);
+                b.x = copy;
+                b.pitch = DEPTH + 16;
+            }
+            for (int done = 0; done < panels;) {
+                b.w = w + (size_t)done * stride + (size_t)k * step;
+                b.sum = sum + first * GROUP * PANEL + done * PANEL;
+                done += multiply_as[p->w->dtype](&b, (int)(last - first), panels - done);
+            }
+        }
+}
+
+/* out = sum + bias + residual for columns [first, last). */
+static void finish_group(const product *p, const float *sum, int64_t first, int64_t last, int64_t row,
+                         int rows)
+{
+    for (int r = 0; r < rows; r++, sum += GROUP * PANEL) {
+        int64_t at = (row + r) * p->w->n_out;
+        for (int64_t c = first; c < last; c += LANES) {
+            int n = last - c < LANES ? (int)(last - c) : LANES;
+            vec v = vec_load(sum + (c - first));
+            if (p->bias)
+                v = vec_add(v, vec_load_n(p->bias + c, n));
+            if (p->residual)
+                v = vec_add(v, vec_load_n(p->residual + at + c, n));
+            vec_store_n(p->out + at + c, v, n);
+        }
+    }
+}
+
+static void linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
+                   const float *residual, int n_tok)
+{
+    _Alignas(64) float sum[ROWS * GROUP * PANEL];
+    product p = {out, x, w, bias, residual};
+    int64_t first, last, n_panel = ((int64_t)w->n_out + PANEL - 1) / PANEL;
+    cake_exec_share(exec, n_panel, 1, &first, &last);
+    for (int64_t panel = first; panel < last; panel += GROUP) {
+        int panels = last - panel < GROUP ? (int)(last - panel) : GROUP;
+        int64_t column = panel * PANEL, end = column + panels * PANEL;
+        for (int64_t row = 0; row < n_tok; row += ROWS) {
+            int rows = n_tok - row < ROWS ? (int)(n_tok - row) : ROWS;
+            multiply_group(sum, &p, panel, panels, row, rows);
+            finish_group(&p, sum, column, end < w->n_out ? end : w->n_out, row, rows);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is done to each row for itself: norm, rotary embedding, the MLP's gate, the way into the cache; in the
+ * words of vec_*.h, included once by each instruction set's file.
+ *
+ * Invariant: an element's result depends on its row only. Tails are whole vectors with a mask, so that they
+ * have the bits that the same numbers would have elsewhere.
+ */
+#ifndef CAKE_KERNELS_CPU_ROWS_H
+#define CAKE_KERNELS_CPU_ROWS_H
+
+#include <math.h>
+
+#include "kernels/kernels.h"
+
+/* e^v to about 1 ulp: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2], fitted for the least relative error. Zero
+ * below the smallest float, infinity above the largest; NaN stays. */
+INLINE vec vec_exp(vec v)
+{
+    vec x = vec_min(vec_set(89.0f), vec_max(vec_set(-104.5f), v));
+    vec n = vec_round(vec_mul(x, vec_set(0x1.715476p+0f)));
+    vec r = vec_fma_less(n, vec_set(0x1.62e4p-1f), x); /* ln 2 in two parts; the first times n is exact */
+    r = vec_fma_less(n, vec_set(0x1.7f7d1cp-20f), r);
+    vec p = vec_fma(vec_set(0x1.9f085ap-13f), r, vec_set(0x1.6d8d52p-10f));
+    p = vec_fma(p, r, vec_set(0x1.111272p-7f));
+    p = vec_fma(p, r, vec_set(0x1.55548ep-5f));
+    p = vec_fma(p, r, vec_set(0x1.555554p-3f));
+    p = vec_fma(p, r, vec_set(0.5f));
+    p = vec_fma(vec_mul(r, r), p, r);
+    return vec_scale(vec_add(p, vec_set(1.0f)), n);
+}
+
+/* Partial sums by i modulo LANES, folded at the end: the order depends on dim only. */
+static float sum_of_squares(const float *x, int64_t dim)
+{
+    vec sum = vec_set(0);
+    for (int64_t i = 0; i < dim; i += LANES) {
+        vec v = vec_load_n(x + i, dim - i < LANES ? (int)(dim - i) : LANES);
+        sum = vec_fma(v, v, sum);
+    }
+    return vec_sum(sum);
+}
+
+static void rmsnorm(const cake_exec *exec, float *out, const float *x, const float *weight, int n_row,
+                    int dim, float eps)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n_row, 1, &first, &last);
+    for (int64_t row = first; row < last; row++) {
+        const float *in = x + row * dim;
+        float *to = out + row * dim;
+        vec scale = vec_set(1 / sqrtf(sum_of_squares(in, dim) / (float)dim + eps));
+        for (int64_t i = 0; i < dim; i += LANES) {
+            int n = dim - i < LANES ? (int)(dim - i) : LANES;
+            vec v = vec_mul(vec_load_n(in + i, n), scale);
+            vec_store_n(to + i, vec_mul(v, vec_load_n(weight + i, n)), n);
+        }
+    }
+}
+
+static void rope(const cake_exec *exec, float *x, const float *cos, const float *sin, int n_tok, int n_head,
+                 int head_dim, int n_rot)
+{
+    int64_t first, last;
+    int half = n_rot / 2;
+    cake_exec_share(exec, (int64_t)n_tok * n_head, 1, &first, &last);
+    for (int64_t item = first; item < last; item++) {
+        const float *c = cos + item / n_head * half, *s = sin + item / n_head * half;
+        float *low = x + item * head_dim, *high = low + half;
+        for (int i = 0; i < half; i += LANES) {
+            int n = half - i < LANES ? half - i : LANES;
+            vec a = vec_load_n(low + i, n), b = vec_load_n(high + i, n);
+            vec vc = vec_load_n(c + i, n), vs = vec_load_n(s + i, n);
+            vec_store_n(low + i, vec_fma_sub(a, vc, vec_mul(b, vs)), n);
+            vec_store_n(high + i, vec_fma(b, vc, vec_mul(a, vs)), n);
+        }
+    }
+}
+
+static void silu_mul(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n, LANES, &first, &last);
+    for (int64_t i = first; i < last; i += LANES) {
+        int m = last - i < LANES ? (int)(last - i) : LANES;
+        vec g = vec_load_n(gate + i, m);
+        vec below = vec_add(vec_set(1), vec_exp(vec_sub(vec_set(0), g)));
+        vec_store_n(out + i, vec_mul(vec_div(g, below), vec_load_n(up + i, m)), m);
+    }
+}
+
+/* The element at which position pos of a slot begins, for one KV head; the positions of a page follow. */
+static size_t kv_at(const cake_kv *kv, int slot, int pos, int head)
+{
+    int64_t page = kv->table[(int64_t)slot * kv->stride + pos / CAKE_PAGE];
+    return (size_t)(((page * kv->n_kv + head) * CAKE_PAGE + pos % CAKE_PAGE) * kv->head_dim);
+}
+
+static void store_head(void *data, cake_dtype dtype, size_t at, const float *in, int head_dim)
+{
+    for (int i = 0; i < head_dim; i += LANES) {
+        int n = head_dim - i < LANES ? head_dim - i : LANES;
+        vec_store_as(data, dtype, at + (size_t)i, vec_load_n(in + i, n), n);
+    }
+}
+
+static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
+                     const cake_row *rows, int n_tok)
+{
+    int64_t first, last;
+    cake_exec_share(exec, (int64_t)n_tok * kv->n_kv, 1, &first, &last);
+    for (int64_t item = first; item < last; item++) {
+        const cake_row *row = &rows[item / kv->n_kv];
+        size_t at = kv_at(kv, row->slot, row->pos, (int)(item % kv->n_kv));
+        store_head(kv->k, kv->dtype, at, k + item * kv->head_dim, kv->head_dim);
+        store_head(kv->v, kv->dtype, at, v + item * kv->head_dim, kv->head_dim);
+    }
+}
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Eight floats that are worked on together, by AVX2, FMA and F16C: the words of vec_avx512.h, which says what
+ * they mean. Invariant: a lane's result does not depend on its neighbours, and lanes behind the first n of a
+ * partial load are zero.
+ */
+#ifndef CAKE_KERNELS_CPU_VEC_H
+#define CAKE_KERNELS_CPU_VEC_H
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/tensor.h"
+
+#define INLINE      static inline __attribute__((always_inline))
+#define LANES       8
+#define N_REGISTERS 16
+#define UNROLL      _Pragma("GCC unroll 16")
+
+typedef __m256 vec;
+
+INLINE __m256i vec_mask(int n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+INLINE vec vec_set(float value)
+{
+    return _mm256_set1_ps(value);
+}
+
+INLINE vec vec_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+
+INLINE vec vec_load_n(const float *p, int n)
+{
+    return n >= LANES ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, vec_mask(n));
+}
+
+INLINE void vec_store(float *p, vec v)
+{
+    _mm256_storeu_ps(p, v);
+}
+
+INLINE void vec_store_n(float *p, vec v, int n)
+{
+    if (n >= LANES)
+        _mm256_storeu_ps(p, v);
+    else
+        _mm256_maskstore_ps(p, vec_mask(n), v);
+}
+
+INLINE vec vec_add(vec a, vec b)
+{
+    return _mm256_add_ps(a, b);
+}
+
+INLINE vec vec_sub(vec a, vec b)
+{
+    return _mm256_sub_ps(a, b);
+}
+
+INLINE vec vec_mul(vec a, vec b)
+{
+    return _mm256_mul_ps(a, b);
+}
+
+INLINE vec vec_div(vec a, vec b)
+{
+    return _mm256_div_ps(a, b);
+}
+
+INLINE vec vec_fma(vec a, vec b, vec c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+INLINE vec vec_fma_sub(vec a, vec b, vec c)
+{
+    return _mm256_fmsub_ps(a, b, c);
+}
+
+INLINE vec vec_fma_less(vec a, vec b, vec c)
+{
+    return _mm256_fnmadd_ps(a, b, c);
+}
+
+INLINE vec vec_max(vec a, vec b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+INLINE vec vec_min(vec a, vec b)
+{
+    return _mm256_min_ps(a, b);
+}
+
+INLINE vec vec_round(vec v)
+{
+    return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* In two steps, since 2^n itself may be out of range where v * 2^n is not. |n| <= 252. */
+INLINE vec vec_scale(vec v, vec n)
+{
+    __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1), bias = _mm256_set1_epi32(127);
+    __m256i first = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
+    __m256i second = _mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(whole, half), bias), 23);
+    return _mm256_mul_ps(_mm256_mul_ps(v, _mm256_castsi256_ps(first)), _mm256_castsi256_ps(second));
+}
+
+INLINE float vec_sum(vec v)
+{
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+
+INLINE float vec_most(vec v)
+{
+    __m128 b = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
+}
+
+INLINE vec vec_load_as(const void *data, cake_dtype dtype, size_t at, int n)
+{
+    if (dtype == CAKE_F32)
+        return vec_load_n((const float *)data + at, n);
+    const uint16_t *half = (const uint16_t *)data + at;
+    __m128i bits = _mm_setzero_si128();
+    if (n >= LANES)
+        bits = _mm_loadu_si128((const __m128i *)half);
+    else
+        memcpy(&bits, half, (size_t)n * sizeof *half);
+    return dtype == CAKE_BF16 ? _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16))
+                              : _mm256_cvtph_ps(bits);
+}
+
+INLINE __m128i vec_to_bf16(vec v)
+{
+    __m256i bits = _mm256_castps_si256(v);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    up = _mm256_blendv_epi8(up, _mm256_or_si256(bits, _mm256_set1_epi32(0x400000)), nan);
+    up = _mm256_srli_epi32(up, 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(up), _mm256_extracti128_si256(up, 1));
+}
+
+INLINE void vec_store_as(void *data, cake_dtype dtype, size_t at, vec v, int n)
+{
+    if (dtype == CAKE_F32) {
+        vec_store_n((float *)data + at, v, n);
+        return;
+    }
+    __m128i bits = dtype == CAKE_BF16 ? vec_to_bf16(v)
+                                      : _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    uint16_t *half = (uint16_t *)data + at;
+    if (n >= LANES)
+        _mm_storeu_si128((__m128i *)half, bits);
+    else
+        memcpy(half, &bits, (size_t)n * sizeof *half);
+}
+
+INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
+{
+    if (dtype == CAKE_F32) {
+        *low = _mm256_loadu_ps((const float *)p);
+        *high = _mm256_loadu_ps((const float *)(p + 32));
+    } else if (dtype == CAKE_BF16) {
+        __m256i bits = _mm256_loadu_si256((const __m256i *)p);
+        *low = _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+        *high = _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32((int)0xFFFF0000)));
+    } else {
+        *low = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+        *high = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 16)));
+    }
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sixteen floats that are worked on together, by AVX-512. The functions of linear.h, rows.h and attend.h are
+ * written in these words; vec_avx2.h has the same ones. Invariant: a lane's result does not depend on its
+ * neighbours, and lanes behind the first n of a partial load are zero.
+ */
+#ifndef CAKE_KERNELS_CPU_VEC_H
+#define CAKE_KERNELS_CPU_VEC_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "kernels/tensor.h"
+
+#define INLINE      static inline __attribute__((always_inline))
+#define LANES       16
+#define N_REGISTERS 32
+#define UNROLL      _Pragma("GCC unroll 16")
+
+typedef __m512 vec;
+
+INLINE __mmask16 vec_mask(int n)
+{
+    return (__mmask16)(n >= LANES ? 0xFFFF : (1u << n) - 1);
+}
+
+INLINE vec vec_set(float value)
+{
+    return _mm512_set1_ps(value);
+}
+
+INLINE vec vec_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+INLINE vec vec_load_n(const float *p, int n)
+{
+    return _mm512_maskz_loadu_ps(vec_mask(n), p);
+}
+
+INLINE void vec_store(float *p, vec v)
+{
+    _mm512_storeu_ps(p, v);
+}
+
+INLINE void vec_store_n(float *p, vec v, int n)
+{
+    _mm512_mask_storeu_ps(p, vec_mask(n), v);
+}
+
+INLINE vec vec_add(vec a, vec b)
+{
+    return _mm512_add_ps(a, b);
+}
+
+INLINE vec vec_sub(vec a, vec b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+INLINE vec vec_mul(vec a, vec b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
+INLINE vec vec_div(vec a, vec b)
+{
+    return _mm512_div_ps(a, b);
+}
+
+/* a * b + c, rounded once; sub: a * b - c; less: c - a * b. */
+INLINE vec vec_fma(vec a, vec b, vec c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+INLINE vec vec_fma_sub(vec a, vec b, vec c)
+{
+    return _mm512_fmsub_ps(a, b, c);
+}
+
+INLINE vec vec_fma_less(vec a, vec b, vec c)
+{
+    return _mm512_fnmadd_ps(a, b, c);
+}
+
+/* The second where either is NaN. */
+INLINE vec vec_max(vec a, vec b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+INLINE vec vec_min(vec a, vec b)
+{
+    return _mm512_min_ps(a, b);
+}
+
+INLINE vec vec_round(vec v)
+{
+    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* v * 2^n of whole n */
+INLINE vec vec_scale(vec v, vec n)
+{
+    return _mm512_scalef_ps(v, n);
+}
+
+/* Halves are folded onto each other: lane i meets i + 8, then i + 4, i + 2, i + 1. */
+INLINE float vec_sum(vec v)
+{
+    __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+
+INLINE float vec_most(vec v)
+{
+    __m256 a = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
+}
+
+INLINE vec vec_from_bf16(__m256i half)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+/* Elements [at, at + n) of data; no byte behind them is touched. */
+INLINE vec vec_load_as(const void *data, cake_dtype dtype, size_t at, int n)
+{
+    if (dtype == CAKE_F32)
+        return vec_load_n((const float *)data + at, n);
+    const uint16_t *half = (const uint16_t *)data + at;
+    __m256i bits =
+        n >= LANES ? _mm256_loadu_si256((const __m256i *)half) : _mm256_maskz_loadu_epi16(vec_mask(n), half);
+    return dtype == CAKE_BF16 ? vec_from_bf16(bits) : _mm512_cvtph_ps(bits);
+}
+
+INLINE __m256i vec_to_bf16(vec v)
+{
+    __m512i bits = _mm512_castps_si512(v);
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
+    __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    up = _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(up, 16));
+}
+
+INLINE void vec_store_as(void *data, cake_dtype dtype, size_t at, vec v, int n)
+{
+    if (dtype == CAKE_F32) {
+        vec_store_n((float *)data + at, v, n);
+        return;
+    }
+    __m256i bits = dtype == CAKE_BF16 ? vec_to_bf16(v)
+                                      : _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm256_mask_storeu_epi16((uint16_t *)data + at, vec_mask(n), bits);
+}
+
+/* 2 * LANES packed weights of one k: columns 0 to LANES - 1 in *low, the others in *high. Those of BF16 take
+ * turns in memory, so that a shift and a mask make floats of them. */
+INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
+{
+    if (dtype == CAKE_F32) {
+        *low = _mm512_loadu_ps(p);
+        *high = _mm512_loadu_ps(p + 64);
+    } else if (dtype == CAKE_BF16) {
+        __m512i bits = _mm512_loadu_si512(p);
+        *low = _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+        *high = _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32((int)0xFFFF0000)));
+    } else {
+        *low = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+        *high = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p + 32)));
+    }
+}
+
+#endif
