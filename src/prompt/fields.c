@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An object's fields enter, a filled request or a fault leaves. The table says of every field of the API and of
+ * its common extensions what becomes of it; a value is read, changes nothing, or is refused, never lost in
+ * silence. null, and the API's default, are as good as absent everywhere.
+ */
+#include "prompt/fields.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+
+enum { CHAT = 1, TEXT = 2, BOTH = 3 }; /* requests with messages, with a prompt */
+
+typedef struct pass {
+    cake_request *request;
+    const cake_json *object;
+    bool chat;
+    bool said_add; /* add_generation_prompt was given */
+} pass;
+
+typedef struct field {
+    const char *name;
+    int kinds;
+    const char *defaults; /* values that pass as if absent, in JSON, separated by '|' */
+    cake_err (*read)(pass *p, const struct field *f, const cake_json *node);
+} field;
+
+const char *cake_field_found(const cake_json *node, char out[CAKE_FOUND])
+{
+    cake_json_type kind = cake_json_kind(node);
+    if (kind == CAKE_JSON_STRING) {
+        size_t len, cut;
+        const char *text = cake_json_text(node, &len);
+        cake_buf quoted = {0};
+        cut = len > 24 ? cake_utf8_check(text, 24) : len; /* each byte may become six */
+        for (cake_json_add_text(&quoted, text, cut); quoted.len > CAKE_FOUND - 8;) {
+            cake_buf_cut(&quoted, 0);
+            cut = cake_utf8_check(text, cut / 2);
+            cake_json_add_text(&quoted, text, cut);
+        }
+        snprintf(out, CAKE_FOUND, "%s%s", quoted.data, cut < len ? "..." : "");
+        cake_buf_free(&quoted);
+    } else if (kind == CAKE_JSON_INT) {
+        snprintf(out, CAKE_FOUND, "%lld", (long long)cake_json_int(node, 0));
+    } else if (kind == CAKE_JSON_REAL) {
+        snprintf(out, CAKE_FOUND, "%.15g", cake_json_real(node, 0));
+    } else if (kind == CAKE_JSON_BOOL) {
+        snprintf(out, CAKE_FOUND, "%s", cake_json_bool(node, false) ? "true" : "false");
+    } else {
+        snprintf(out, CAKE_FOUND, "%s", kind == CAKE_JSON_ABSENT ? "missing" : cake_json_kind_name(node));
+    }
+    return out;
+}
+
+static cake_err wrong(pass *p, const char *name, const cake_json *node, const char *expected)
+{
+    char found[CAKE_FOUND];
+    return cake_fault_set(&p->request->fault, name, "%s is %s; expected %s", name,
+                          cake_field_found(node, found), expected);
+}
+
+/* An integer, also one written as 5.0; what is none comes out as CAKE_UNSET. */
+static int64_t integer_of(const cake_json *node)
+{
+    double real = cake_json_real(node, NAN);
+    if (cake_json_kind(node) == CAKE_JSON_REAL && fabs(real) < 0x1p53 && real == rint(real))
+        return (int64_t)real;
+    return cake_json_int(node, CAKE_UNSET);
+}
+
+static cake_err out_of_range(pass *p, const char *name, const cake_params_field *range, const cake_json *node)
+{
+    char expected[96];
+    const char *what = range->real ? "a number" : "an integer";
+    if (range->above_least)
+        snprintf(expected, sizeof expected, "%s above %.15g and at most %.15g", what, range->least,
+                 range->most);
+    else if (range->most > 0x1p53)
+        snprintf(expected, sizeof expected, "%s of at most 64 bits", what);
+    else
+        snprintf(expected, sizeof expected, "%s from %.15g to %.15g", what, range->least, range->most);
+    return wrong(p, name, node, expected);
+}
+
+/* The params field called `name`, from a node that goes by f->name. */
+static cake_err read_named(pass *p, const field *f, const char *name, const cake_json *node)
+{
+    const cake_params_field *range = cake_params_fields;
+    while (strcmp(range->name, name) != 0)
+        range++;
+    void *into = (char *)&p->request->params + range->offset;
+    if (range->real) {
+        double value = cake_json_real(node, NAN);
+        if (!(value >= range->least && value <= range->most) || (range->above_least && value == range->least))
+            return out_of_range(p, f->name, range, node);
+        memcpy(into, &value, sizeof value);
+    } else {
+        int64_t value = integer_of(node);
+        if (value == CAKE_UNSET || (double)value < range->least || (double)value > range->most)
+            return out_of_range(p, f->name, range, node);
+        memcpy(into, &value, sizeof value);
+    }
+    return CAKE_OK;
+}
+
+static cake_err read_param(pass *p, const field *f, const cake_json *node)
+{
+    return read_named(p, f, f->name, node);
+}
+
+static cake_err read_switch(pass *p, const field *f, const cake_json *node)
+{
+    if (cake_json_kind(node) != CAKE_JSON_BOOL)
+        return wrong(p, f->name, node, "true or false");
+    int64_t on = cake_json_bool(node, false);
+    if (!strcmp(f->name, "ignore_eos"))
+        p->request->params.ignore_eos = on;
+    else if (!strcmp(f->name, "return_token_ids"))
+        p->request->params.return_token_ids = on;
+    else if (!strcmp(f->name, "add_generation_prompt"))
+        p->request->add_generation_prompt = on, p->said_add = true;
+    else
+        p->request->continue_final_message = on;
+    return CAKE_OK;
+}
+
+static cake_err read_max(pass *p, const field *f, const cake_json *node)
+{
+    int64_t other = p->request->params.max_tokens;
+    cake_err err = read_named(p, f, "max_tokens", node);
+    if (!err && other != CAKE_UNSET && other != p->request->params.max_tokens)
+        err = cake_fault_set(&p->request->fault, f->name,
+                             "max_tokens and max_completion_tokens are two names of one field, and here they "
+                             "differ; expected one of them");
+    return err;
+}
+
+static cake_err read_stop(pass *p, const field *f, const cake_json *node)
+{
+    cake_params *params = &p->request->params;
+    bool one = cake_json_kind(node) == CAKE_JSON_STRING;
+    size_t n = one ? 1 : cake_json_size(node);
+    if (!one && (cake_json_kind(node) != CAKE_JSON_ARRAY || n > CAKE_MAX_STOP)) {
+        char found[CAKE_FOUND];
+        if (cake_json_kind(node) != CAKE_JSON_ARRAY)
+            return wrong(p, f->name, node, "a string or an array of up to 16 strings");
+        snprintf(found, sizeof found, "an array of %zu", n);
+        return cake_fault_set(&p->request->fault, f->name,
+                              "stop is %s; expected a string or an array of up to %d strings", found,
+                              CAKE_MAX_STOP);
+    }
+    params->n_stop = 0;
+    for (size_t i = 0; i < n; i++) {
+        const cake_json *item = one ? node : cake_json_at(node, i);
+        char name[32];
+        size_t len;
+        const char *text = cake_json_text(item, &len);
+        snprintf(name, sizeof name, one ? "stop" : "stop[%zu]", i);
+        if (!text || !len)
+            return wrong(p, name, item, "a string that is not empty");
+        if (memchr(text, 0, len))
+            return wrong(p, name, item, "a string without \\u0000");
+        params->stop[params->n_stop++] = cake_copy(text, len);
+    }
+    return CAKE_OK;
+}
+
+/* A boolean with top_logprobs beside it (chat), or a count (completions); simple lines may take either. */
+static cake_err read_logprobs(pass *p, const field *f, const cake_json *node)
+{
+    bool simple = p->request->form == CAKE_FORM_SIMPLE, boolean = cake_json_kind(node) == CAKE_JSON_BOOL;
+    if (boolean && (p->chat || simple)) {
+        if (cake_json_bool(node, false) && p->request->params.logprobs == CAKE_UNSET)
+            p->request->params.logprobs = 0;
+        return CAKE_OK;
+    }
+    if (!simple && p->chat)
+        return wrong(p, f->name, node, "true or false; top_logprobs says how many");
+    return read_named(p, f, "logprobs", node);
+}
+
+static cake_err read_top_logprobs(pass *p, const field *f, const cake_json *node)
+{
+    const cake_json *logprobs = cake_json_get(p->object, "logprobs");
+    if (p->request->form == CAKE_FORM_BATCH_COMPLETION)
+        return wrong(p, f->name, node, "nothing: in a completion logprobs says how many");
+    cake_err err = read_named(p, f, "logprobs", node);
+    if (!err && !cake_json_bool(logprobs, false))
+        err = wrong(p, f->name, node, "\"logprobs\": true beside it");
+    return err;
+}
+
+static cake_err read_model(pass *p, const field *f, const cake_json *node)
+{
+    size_t len;
+    const char *text = cake_json_text(node, &len);
+    if (!text || memchr(text, 0, len))
+        return wrong(p, f->name, node, "a string");
+    p->request->model = cake_copy(text, len);
+    return CAKE_OK;
+}
+
+static cake_err read_messages(pass *p, const field *f, const cake_json *node)
+{
+    (void)f;
+    p->request->messages = node;
+    return cake_messages_check(node, &p->request->fault);
+}
+
+static cake_err read_tools(pass *p, const field *f, const cake_json *node)
+{
+    (void)f;
+    p->request->tools = node;
+    return cake_tools_check(node, &p->request->fault);
+}
+
+static cake_err read_kwargs(pass *p, const field *f, const cake_json *node)
+{
+    p->request->kwargs = node;
+    return cake_json_kind(node) == CAKE_JSON_OBJECT ? CAKE_OK : wrong(p, f->name, node, "an object");
+}
+
+static cake_err read_ids(pass *p, const cake_json *node)
+{
+    for (size_t i = 0; i < cake_json_size(node); i++) {
+        int64_t id = cake_json_int(cake_json_at(node, i), -1);
+        char name[40];
+        snprintf(name, sizeof name, "prompt[%zu]", i);
+        if (id < 0 || id > INT32_MAX)
+            return wrong(p, name, cake_json_at(node, i), "a token id (an integer from 0)");
+        cake_ids_add(&p->request->ids, (int32_t)id);
+    }
+    return CAKE_OK;
+}
+
+/* A string or an array of ids; the API's array of one prompt is that prompt. */
+static cake_err read_prompt(pass *p, const field *f, const cake_json *node)
+{
+    cake_json_type kind = cake_json_kind(node), first = cake_json_kind(cake_json_at(node, 0));
+    if (first == CAKE_JSON_STRING || first == CAKE_JSON_ARRAY) {
+        if (cake_json_size(node) > 1)
+            return cake_fault_set(&p->request->fault, f->name,
+                                  "prompt is an array of %zu prompts; expected one: give each its own line",
+                                  cake_json_size(node));
+        node = cake_json_at(node, 0);
+        kind = first;
+    }
+    if (kind == CAKE_JSON_STRING) {
+        const char *text = cake_json_text(node, &p->request->text_len);
+        p->request->text = cake_copy(text, p->request->text_len);
+        return CAKE_OK;
+    }
+    if (kind != CAKE_JSON_ARRAY)
+        return wrong(p, f->name, node, "a string or an array of token ids");
+    if (!cake_json_size(node))
+        return cake_fault_set(&p->request->fault, f->name,
+                              "prompt is an empty array; expected one token id or more");
+    return read_ids(p, node);
+}
+
+static cake_err read_nothing(pass *p, const field *f, const cake_json *node)
+{
+    (void)p, (void)f, (void)node;
+    return CAKE_OK;
+}
+
+static cake_err refuse(pass *p, const field *f, const cake_json *node)
+{
+    char found[CAKE_FOUND];
+    return cake_fault_set(
+        &p->request->fault, f->name, "%s is %s; this version does not support it: leave it out%s%s", f->name,
+        cake_field_found(node, found), f->defaults ? " or give " : "", f->defaults ? f->defaults : "");
+}
+
+/* Without tools there is nothing to choose, and "none" is the API's default. */
+static cake_err read_tool_choice(pass *p, const field *f, const cake_json *node)
+{
+    const char *text = cake_json_text(node, NULL);
+    bool none = text && !strcmp(text, "none");
+    return none && !cake_json_size(cake_json_get(p->object, "tools")) ? CAKE_OK : refuse(p, f, node);
+}
+
+static const field fields[] = {
+    {"model", BOTH, NULL, read_model},
+    {"messages", CHAT, NULL, read_messages},
+    {"tools", CHAT, "[]", read_tools},
+    {"chat_template_kwargs", CHAT, "{}", read_kwargs},
+    {"add_generation_prompt", CHAT, NULL, read_switch},
+    {"continue_final_message", CHAT, "false", read_switch},
+    {"prompt", TEXT, NULL, read_prompt},
+    {"max_tokens", BOTH, NULL, read_max},
+    {"max_completion_tokens", BOTH, NULL, read_max},
+    {"temperature", BOTH, NULL, read_param},
+    {"top_p", BOTH, NULL, read_param},
+    {"top_k", BOTH, NULL, read_param},
+    {"seed", BOTH, NULL, read_param},
+    {"stop", BOTH, NULL, read_stop},
+    {"ignore_eos", BOTH, NULL, read_switch},
+    {"logprobs", BOTH, NULL, read_logprobs},
+    {"top_logprobs", BOTH, "0", read_top_logprobs},
+    {"return_token_ids", BOTH, NULL, read_switch},
+    /* about delivery and accounting, which a file has none of */
+    {"stream", BOTH, NULL, read_nothing},
+    {"stream_options", BOTH, NULL, read_nothing},
+    {"user", BOTH, NULL, read_nothing},
+    {"safety_identifier", BOTH, NULL, read_nothing},
+    {"prompt_cache_key", BOTH, NULL, read_nothing},
+    {"metadata", BOTH, NULL, read_nothing},
+    {"store", BOTH, NULL, read_nothing},
+    /* known, but not in this version */
+    {"n", BOTH, "1", refuse},
+    {"best_of", BOTH, "1", refuse},
+    {"min_p", BOTH, "0", refuse},
+    {"stop_token_ids", BOTH, "[]", refuse},
+    {"min_tokens", BOTH, "0", refuse},
+    {"logit_bias", BOTH, "{}", refuse},
+    {"presence_penalty", BOTH, "0", refuse},
+    {"frequency_penalty", BOTH, "0", refuse},
+    {"repetition_penalty", BOTH, "1", refuse},
+    {"echo", BOTH, "false", refuse},
+    {"suffix", BOTH, "\"\"", refuse},
+    {"response_format", BOTH, "{\"type\":\"text\"}", refuse},
+    {"tool_choice", BOTH, "\"auto\"", read_tool_choice},
+    {"parallel_tool_calls", BOTH, "true", refuse},
+    {"functions", BOTH, "[]", refuse},
+    {"function_call", BOTH, "\"auto\"|\"none\"", refuse},
+    {"modalities", BOTH, "[\"text\"]", refuse},
+    {"audio", BOTH, NULL, refuse},
+    {"prediction", BOTH, NULL, refuse},
+    {"reasoning_effort", BOTH, "\"medium\"", refuse},
+    {"verbosity", BOTH, "\"medium\"", refuse},
+    {"web_search_options", BOTH, NULL, refuse},
+    {"service_tier", BOTH, "\"auto\"|\"default\"", refuse},
+    {"prompt_cache_retention", BOTH, "\"in_memory\"", refuse},
+    /* extensions of other engines */
+    {"add_special_tokens", CHAT, "false", refuse},
+    {"add_special_tokens", TEXT, "true", refuse},
+    {"allowed_token_ids", BOTH, NULL, refuse},
+    {"bad_words", BOTH, "[]", refuse},
+    {"chat_template", BOTH, NULL, refuse},
+    {"documents", BOTH, "[]", refuse},
+    {"guided_choice", BOTH, NULL, refuse},
+    {"guided_grammar", BOTH, NULL, refuse},
+    {"guided_json", BOTH, NULL, refuse},
+    {"guided_regex", BOTH, NULL, refuse},
+    {"include_stop_str_in_output", BOTH, "false", refuse},
+    {"length_penalty", BOTH, "1", refuse},
+    {"logits_processors", BOTH, "[]", refuse},
+    {"prompt_logprobs", BOTH, NULL, refuse},
+    {"skip_special_tokens", BOTH, "true", refuse},
+    {"spaces_between_special_tokens", BOTH, "true", refuse},
+    {"structured_outputs", BOTH, NULL, refuse},
+    {"truncate_prompt_tokens", BOTH, "-1", refuse},
+    {"typical_p", BOTH, "1", refuse},
+    {"use_beam_search", BOTH, "false", refuse},
+    {0},
+};
+
+static const field *find(const char *name, int kind)
+{
+    const field *other = NULL;
+    for (const field *f = fields; f->name; f++) {
+        if (strcmp(f->name, name) != 0)
+            continue;
+        if (f->kinds & kind)
+            return f;
+        other = f;
+    }
+    return other;
+}
+
+static bool is_default(const field *f, const cake_json *node)
+{
+    if (cake_json_kind(node) == CAKE_JSON_NULL)
+        return true;
+    if (!f->defaults)
+        return false;
+    if (cake_json_is_number(node))
+        return strpbrk(f->defaults, "0123456789") && cake_json_real(node, NAN) == strtod(f->defaults, NULL);
+    cake_buf text = {0};
+    cake_json_add_node(&text, node);
+    bool found = false;
+    for (const char *at = f->defaults; at && !found;) {
+        size_t len = strcspn(at, "|");
+        found = text.len == len && !memcmp(text.data, at, len);
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    cake_buf_free(&text);
+    return found;
+}
+
+static cake_err read_field(pass *p, const field *f, const cake_json *node)
+{
+    if (is_default(f, node))
+        return CAKE_OK;
+    if (f->kinds & (p->chat ? CHAT : TEXT))
+        return f->read(p, f, node);
+    cake_fault *fault = &p->request->fault;
+    if (p->request->form == CAKE_FORM_SIMPLE)
+        return cake_fault_set(fault, f->name, "%s does not go with %s; expected one of the two", f->name,
+                              p->chat ? "messages" : "a prompt");
+    return cake_fault_set(fault, f->name, "%s is no field of %s, which url names", f->name,
+                          p->chat ? "/v1/chat/completions" : "/v1/completions");
+}
+
+/* What only the whole object shows. */
+static cake_err check_whole(pass *p)
+{
+    cake_request *request = p->request;
+    if (p->chat && !request->messages)
+        return wrong(p, "messages", cake_json_get(p->object, "messages"), "an array of messages");
+    if (!p->chat && !request->text && !request->ids.len)
+        return request->form == CAKE_FORM_SIMPLE
+                   ? cake_fault_set(&request->fault, "prompt",
+                                    "prompt and messages are missing; expected one")
+                   : wrong(p, "prompt", cake_json_get(p->object, "prompt"),
+                           "a string or an array of token ids");
+    if (request->continue_final_message && p->said_add && request->add_generation_prompt)
+        return cake_fault_set(&request->fault, "continue_final_message",
+                              "continue_final_message and add_generation_prompt are both true; expected one");
+    if (request->continue_final_message)
+        request->add_generation_prompt = false;
+    return CAKE_OK;
+}
+
+cake_err cake_fields_read(cake_request *request, const cake_json *object, bool chat,
+                          void (*unknown)(void *arg, const char *name), void *arg)
+{
+    pass p = {.request = request, .object = object, .chat = chat};
+    bool simple = request->form == CAKE_FORM_SIMPLE;
+    for (void *it = cake_json_first(object); it; it = cake_json_next(object, it)) {
+        const char *name = cake_json_key(it, NULL);
+        const field *f = find(name, chat ? CHAT : TEXT);
+        cake_err err = CAKE_OK;
+        if (f)
+            err = read_field(&p, f, cake_json_value(it));
+        else if (!simple)
+            err = cake_fault_set(&request->fault, name, "%s is not a field of a request; take it out", name);
+        else if (strcmp(name, "id") != 0)
+            unknown(arg, name);
+        if (err)
+            return err;
+    }
+    return check_whole(&p);
+}

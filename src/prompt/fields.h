@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The fields of a request: docs/formats.md as a table.
+ */
+#ifndef CAKE_PROMPT_FIELDS_H
+#define CAKE_PROMPT_FIELDS_H
+
+#include <stdbool.h>
+
+#include "prompt/prompt.h"
+
+/* Reads every field of object (the body of a batch line, or a whole simple line) into the request. chat: it has
+ * messages, or goes to /v1/chat/completions. A field that nobody knows is a fault in a batch body; in a simple
+ * line unknown(arg, name) hears of it. CAKE_ERR_REQUEST and request->fault if anything is wrong. */
+cake_err cake_fields_read(cake_request *request, const cake_json *object, bool chat,
+                          void (*unknown)(void *arg, const char *name), void *arg);
+
+/* What stands there, short enough for a message: 3.5, "abc", an array. */
+#define CAKE_FOUND 80
+const char *cake_field_found(const cake_json *node, char out[CAKE_FOUND]);
+
+/* messages and tools, as the API has them; the fault names the place (messages[2].content[0].type). */
+cake_err cake_messages_check(const cake_json *messages, cake_fault *fault);
+cake_err cake_tools_check(const cake_json *tools, cake_fault *fault);
+
+#endif

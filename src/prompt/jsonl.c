@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A line of JSON enters, a request leaves, good or with its fault. The id is read first, so that whatever else
+ * is wrong with the line, its error record can be matched. Invariant: root is kept only while something of the
+ * request is borrowed from it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "prompt/fields.h"
+#include "prompt/forms.h"
+
+typedef struct context {
+    cake_jsonl *file;
+    int64_t index;
+} context;
+
+/* Says of each unknown name once that it is ignored; of a file with very many, of the first ones. */
+static void warn(void *arg, const char *name)
+{
+    context *c = arg;
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (const char *at = name; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 0x100000001B3u;
+    for (int i = 0; i < c->file->n_warned; i++)
+        if (c->file->warned[i] == hash)
+            return;
+    if (c->file->n_warned == CAKE_JSONL_WARNED)
+        return;
+    c->file->warned[c->file->n_warned++] = hash;
+    cake_log(CAKE_WARN, "prompt", "%s: request %lld: field \"%.64s\" is unknown and ignored (said once)",
+             c->file->name, (long long)c->index, name);
+}
+
+static char *json_text(const cake_json *node)
+{
+    cake_buf text = {0};
+    if (cake_json_kind(node) == CAKE_JSON_STRING) {
+        size_t len;
+        const char *string = cake_json_text(node, &len);
+        cake_json_add_text(&text, string, len);
+    } else {
+        cake_json_add_node(&text, node);
+    }
+    return text.data;
+}
+
+static cake_err missing(cake_request *request, const char *name, const cake_json *node, const char *expected)
+{
+    char found[CAKE_FOUND];
+    return cake_fault_set(&request->fault, name, "%s is %s; expected %s", name, cake_field_found(node, found),
+                          expected);
+}
+
+static cake_err read_custom_id(cake_jsonl *file, const cake_json *line, cake_request *request)
+{
+    size_t len;
+    const cake_json *node = cake_json_get(line, "custom_id");
+    const char *id = cake_json_text(node, &len);
+    if (!id)
+        return missing(request, "custom_id", node, "a string");
+    request->id = json_text(node);
+    if (cake_seen_add(&file->seen, id, len))
+        return CAKE_OK;
+    char found[CAKE_FOUND];
+    return cake_fault_set(&request->fault, "custom_id",
+                          "custom_id is %s, as in an earlier line; expected another",
+                          cake_field_found(node, found));
+}
+
+static cake_err read_batch(cake_jsonl *file, const cake_json *line, cake_request *request)
+{
+    const cake_json *url = cake_json_get(line, "url"), *method = cake_json_get(line, "method");
+    const cake_json *body = cake_json_get(line, "body");
+    const char *path = cake_json_text(url, NULL), *verb = cake_json_text(method, NULL);
+    bool completion = path && !strcmp(path, "/v1/completions");
+    request->form = completion ? CAKE_FORM_BATCH_COMPLETION : CAKE_FORM_BATCH_CHAT;
+
+    cake_err err = read_custom_id(file, line, request);
+    if (err)
+        return err;
+    if (!verb || strcmp(verb, "POST") != 0)
+        return missing(request, "method", method, "\"POST\"");
+    if (!path || (!completion && strcmp(path, "/v1/chat/completions") != 0))
+        return missing(request, "url", url, "\"/v1/chat/completions\" or \"/v1/completions\"");
+    if (cake_json_kind(body) != CAKE_JSON_OBJECT)
+        return missing(request, "body", body, "an object");
+    context c = {.file = file, .index = request->index};
+    for (void *it = cake_json_first(line); it; it = cake_json_next(line, it)) {
+        const char *key = cake_json_key(it, NULL);
+        if (strcmp(key, "custom_id") != 0 && strcmp(key, "method") != 0 && strcmp(key, "url") != 0 &&
+            strcmp(key, "body") != 0)
+            warn(&c, key);
+    }
+    return cake_fields_read(request, body, !completion, NULL, NULL);
+}
+
+static cake_err read_simple(cake_jsonl *file, const cake_json *line, cake_request *request)
+{
+    const cake_json *id = cake_json_get(line, "id");
+    cake_json_type kind = cake_json_kind(id);
+    request->form = CAKE_FORM_SIMPLE;
+    if (kind == CAKE_JSON_STRING || kind == CAKE_JSON_INT)
+        request->id = json_text(id);
+    else if (kind > CAKE_JSON_NULL)
+        return missing(request, "id", id, "a string or an integer");
+    context c = {.file = file, .index = request->index};
+    bool chat = cake_json_kind(cake_json_get(line, "messages")) > CAKE_JSON_NULL;
+    return cake_fields_read(request, line, chat, warn, &c);
+}
+
+/* A batch line has the batch's keys; the fields of a simple line outweigh them. */
+static bool is_batch(const cake_json *line)
+{
+    if (cake_json_get(line, "prompt") || cake_json_get(line, "messages"))
+        return false;
+    return cake_json_get(line, "custom_id") || cake_json_get(line, "body") || cake_json_get(line, "url") ||
+           cake_json_get(line, "method");
+}
+
+bool cake_jsonl_parse(cake_jsonl *file, const char *line, size_t len, cake_request *request)
+{
+    cake_json *root = NULL;
+    request->err = cake_json_parse(line, len, &root, &request->fault);
+    if (request->err)
+        return false;
+    bool told = cake_json_kind(root) == CAKE_JSON_OBJECT;
+    if (told)
+        request->err = (is_batch(root) ? read_batch : read_simple)(file, root, request);
+    else
+        request->err = cake_fault_set(&request->fault, NULL, "the line is %s; expected an object",
+                                      cake_json_kind_name(root));
+    if (!request->err && request->messages)
+        request->root = root;
+    else
+        cake_json_free(root);
+    if (request->err)
+        request->messages = request->tools = request->kwargs = NULL;
+    return told;
+}
+
+void cake_jsonl_free(cake_jsonl *file)
+{
+    cake_seen_free(&file->seen);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Blocks enter, lines leave; called by prompt.c alone. Invariant: a byte is searched for a newline once, and the
+ * buffer never holds more than CAKE_LINE_MAX and a block.
+ */
+#include "prompt/lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+#define BLOCK ((size_t)1 << 20)
+
+cake_err cake_lines_open(const char *path, cake_lines *lines)
+{
+    bool standard = !strcmp(path, "-");
+    const char *name = standard ? "standard input" : path;
+    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info)) {
+        int why = errno;
+        if (fd > STDIN_FILENO)
+            close(fd);
+        return cake_fail("prompt", "%s: cannot be opened: %s", name, strerror(why));
+    }
+    if (S_ISDIR(info.st_mode)) {
+        if (!standard)
+            close(fd);
+        return cake_fail("prompt", "%s: is a directory; expected a file of prompts", name);
+    }
+    *lines = (cake_lines){.name = cake_copy(name, strlen(name)), .fd = fd, .close = !standard};
+    lines->size = S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
+    return CAKE_OK;
+}
+
+void cake_lines_from_bytes(const char *bytes, size_t len, cake_lines *lines)
+{
+    *lines = (cake_lines){.fd = -1, .ended = true, .to = len, .cap = len};
+    lines->name = cake_copy("memory", 6);
+    lines->data = cake_copy(bytes, len);
+    lines->size = lines->read = (int64_t)len;
+}
+
+/* Room for a block behind `to`. What was given out already makes room first; memory that one long line needed
+ * is given back after it. */
+static void make_room(cake_lines *lines)
+{
+    size_t waiting = lines->to - lines->from;
+    if (lines->from) {
+        memmove(lines->data, lines->data + lines->from, waiting);
+        lines->scanned -= lines->from;
+        lines->from = 0;
+        lines->to = waiting;
+    }
+    size_t cap = lines->cap;
+    if (cap - waiting < BLOCK)
+        cap = 2 * cap < waiting + BLOCK ? waiting + BLOCK : 2 * cap;
+    else if (cap > 8 * BLOCK && waiting < BLOCK)
+        cap = 2 * BLOCK;
+    if (cap > CAKE_LINE_MAX + 2 * BLOCK)
+        cap = CAKE_LINE_MAX + 2 * BLOCK;
+    if (cap != lines->cap)
+        lines->data = cake_grow(lines->data, cap, 1);
+    lines->cap = cap;
+}
+
+static cake_err fill(cake_lines *lines)
+{
+    make_room(lines);
+    ssize_t n;
+    do
+        n = read(lines->fd, lines->data + lines->to, BLOCK);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return cake_fail("prompt", "%s: cannot be read at byte %lld: %s", lines->name, (long long)lines->read,
+                         strerror(errno));
+    lines->ended = n == 0;
+    lines->to += (size_t)n;
+    lines->read += n;
+    return CAKE_OK;
+}
+
+/* The end of the next line in the buffer: of its newline, or of the input. NULL: not there yet. */
+static const char *find_end(cake_lines *lines)
+{
+    size_t length = lines->to - lines->scanned;
+    const char *end = length ? memchr(lines->data + lines->scanned, '\n', length) : NULL;
+    lines->scanned = end ? (size_t)(end - lines->data) : lines->to;
+    lines->unended = !end;
+    if (!end && lines->ended && (lines->from < lines->to || lines->dropped))
+        end = lines->data + lines->to;
+    return end;
+}
+
+cake_err cake_lines_next(cake_lines *lines, const char **line, size_t *len)
+{
+    const char *end;
+    while (!(end = find_end(lines))) {
+        if (lines->ended)
+            return CAKE_END;
+        if (lines->to - lines->from > CAKE_LINE_MAX + 1) {
+            lines->dropped += lines->to - lines->from;
+            lines->from = lines->scanned = lines->to;
+        }
+        cake_err err = fill(lines);
+        if (err)
+            return err;
+    }
+    if (!lines->started && end - lines->data >= 3 && !memcmp(lines->data, "\xEF\xBB\xBF", 3))
+        lines->from = 3; /* a byte order mark is no part of the first line */
+    lines->started = true;
+    const char *begin = lines->data + lines->from;
+    uint64_t length = (uint64_t)(end - begin) + lines->dropped;
+    lines->from = (size_t)(end - lines->data) + !lines->unended;
+    lines->scanned = lines->from;
+    lines->dropped = 0;
+    if (length <= CAKE_LINE_MAX + 1 && length > 0 && end[-1] == '\r')
+        length--;
+    *line = length > CAKE_LINE_MAX ? NULL : begin;
+    *len = (size_t)length;
+    return CAKE_OK;
+}
+
+void cake_lines_close(cake_lines *lines)
+{
+    if (lines->close)
+        close(lines->fd);
+    free(lines->name);
+    free(lines->data);
+    *lines = (cake_lines){.fd = -1};
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A file, standard input, memory or -p enters; requests leave one by one, numbered from 0 without the blank
+ * lines. Called by run and tokenize on rank 0. Invariant: what is held is one line, one request, the faults of
+ * up to HELD first lines that do not tell their form, and the hashes of the ids.
+ */
+#include "prompt/prompt.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "prompt/forms.h"
+#include "prompt/lines.h"
+
+#define HELD 1000
+
+struct cake_prompt {
+    cake_lines lines;
+    cake_jsonl jsonl;
+    bool txt;
+    char **texts; /* [n_text] owned; instead of lines */
+    int n_text, next_text;
+    int64_t index;
+
+    /* Lines before the first one that tells its form wait for it, since their error records take its form. */
+    bool form_known;
+    cake_form form;
+    cake_request *held; /* [n_held], given out up to next_held */
+    int n_held, next_held;
+    cake_err failed; /* reading has failed, and that was said */
+};
+
+void cake_request_free(cake_request *request)
+{
+    free(request->id);
+    free(request->model);
+    free(request->text);
+    cake_ids_free(&request->ids);
+    cake_params_free(&request->params);
+    cake_json_free(request->root);
+    *request = (cake_request){0};
+}
+
+/* The format that the path's ending tells. */
+static cake_err guess(const char *path, cake_prompt_format *format)
+{
+    static const struct {
+        const char *ending;
+        cake_prompt_format format;
+    } known[] = {{".jsonl", CAKE_PROMPT_JSONL},
+                 {".ndjson", CAKE_PROMPT_JSONL},
+                 {".json", CAKE_PROMPT_JSONL},
+                 {".txt", CAKE_PROMPT_TXT}};
+    const char *base = strrchr(path, '/');
+    const char *ending = strrchr(base ? base : path, '.');
+    *format = CAKE_PROMPT_JSONL;
+    if (!strcmp(path, "-") || !ending)
+        return CAKE_OK;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        *format = known[i].format;
+        if (!strcasecmp(ending, known[i].ending))
+            return CAKE_OK;
+    }
+    return cake_fail_usage(
+        "%s: the ending \"%s\" tells no format; expected .jsonl or .txt, or --input-format", path, ending);
+}
+
+cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prompt **out)
+{
+    cake_err err = CAKE_OK;
+    if (format == CAKE_PROMPT_AUTO && (err = guess(path, &format)))
+        return err;
+    cake_lines lines;
+    if ((err = cake_lines_open(path, &lines)))
+        return err;
+    cake_prompt *prompt = cake_alloc(1, sizeof *prompt);
+    prompt->lines = lines;
+    prompt->jsonl.name = lines.name;
+    prompt->txt = format == CAKE_PROMPT_TXT;
+    *out = prompt;
+    return CAKE_OK;
+}
+
+cake_err cake_prompt_from_bytes(const char *bytes, size_t len, cake_prompt_format format, cake_prompt **out)
+{
+    cake_prompt *prompt = cake_alloc(1, sizeof *prompt);
+    cake_lines_from_bytes(bytes, len, &prompt->lines);
+    prompt->jsonl.name = prompt->lines.name;
+    prompt->txt = format == CAKE_PROMPT_TXT;
+    *out = prompt;
+    return CAKE_OK;
+}
+
+cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out)
+{
+    cake_prompt *prompt = cake_alloc(1, sizeof *prompt);
+    cake_lines_from_bytes("", 0, &prompt->lines);
+    prompt->texts = cake_alloc((size_t)n, sizeof *prompt->texts);
+    prompt->n_text = n;
+    for (int i = 0; i < n; i++)
+        prompt->texts[i] = cake_copy(texts[i], strlen(texts[i]));
+    *out = prompt;
+    return CAKE_OK;
+}
+
+static void begin(cake_prompt *prompt, cake_request *request)
+{
+    *request = (cake_request){.index = prompt->index++, .add_generation_prompt = true};
+    request->params = cake_params_unset();
+}
+
+static bool is_blank(const char *line, size_t len)
+{
+    size_t i = 0;
+    while (i < len && (line[i] == ' ' || line[i] == '\t' || line[i] == '\r'))
+        i++;
+    return i == len;
+}
+
+/* The next line that is not blank, as a request; *told: it has said its form. */
+static cake_err read_one(cake_prompt *prompt, cake_request *request, bool *told)
+{
+    const char *line;
+    size_t len;
+    *told = true;
+    if (prompt->next_text < prompt->n_text) {
+        const char *text = prompt->texts[prompt->next_text++];
+        begin(prompt, request);
+        cake_text_take(text, strlen(text), request);
+        return CAKE_OK;
+    }
+    if (prompt->failed)
+        return prompt->failed;
+    cake_err err;
+    while (!(err = cake_lines_next(&prompt->lines, &line, &len)) && line && is_blank(line, len))
+        ;
+    if (err) {
+        prompt->failed = err;
+        return err;
+    }
+    begin(prompt, request);
+    if (!line) {
+        *told = prompt->txt;
+        request->err =
+            cake_fault_set(&request->fault, NULL, "the line has %zu bytes; expected at most %zu (64 MiB)",
+                           len, CAKE_LINE_MAX);
+    } else if (prompt->txt) {
+        cake_text_parse(line, len, request);
+    } else {
+        *told = cake_jsonl_parse(&prompt->jsonl, line, len, request);
+    }
+    size_t said = strlen(request->fault.message), room = sizeof request->fault.message - said;
+    static const char hint[] = " (the input ends here without a newline: was it cut short?)";
+    if (request->err && !*told && prompt->lines.unended && room > sizeof hint)
+        memcpy(request->fault.message + said, hint, sizeof hint);
+    return CAKE_OK;
+}
+
+/* Reads on until a line tells its form, at most HELD lines; all of them wait in held. */
+static void hold(cake_prompt *prompt, const cake_request *first)
+{
+    bool told = false;
+    prompt->held = cake_alloc(HELD, sizeof *prompt->held);
+    prompt->held[prompt->n_held++] = *first;
+    while (!told && prompt->n_held < HELD) {
+        if (read_one(prompt, &prompt->held[prompt->n_held], &told))
+            break;
+        prompt->n_held++;
+    }
+    prompt->form_known = true;
+    prompt->form = told ? prompt->held[prompt->n_held - 1].form : CAKE_FORM_SIMPLE;
+    for (int i = 0; i < prompt->n_held - told; i++)
+        prompt->held[i].form = prompt->form;
+}
+
+static cake_request take_held(cake_prompt *prompt)
+{
+    cake_request request = prompt->held[prompt->next_held++];
+    if (prompt->next_held == prompt->n_held) {
+        free(prompt->held);
+        prompt->held = NULL;
+        prompt->n_held = prompt->next_held = 0;
+    }
+    return request;
+}
+
+cake_err cake_prompt_next(cake_prompt *prompt, cake_request *request)
+{
+    cake_request next;
+    bool told;
+    if (!prompt->held) {
+        cake_err err = read_one(prompt, &next, &told);
+        if (err)
+            return err;
+        if (told && !prompt->form_known) {
+            prompt->form_known = true;
+            prompt->form = next.form;
+        }
+        if (!told && !prompt->form_known) {
+            hold(prompt, &next);
+        } else {
+            if (!told)
+                next.form = prompt->form;
+            *request = next;
+            return CAKE_OK;
+        }
+    }
+    *request = take_held(prompt);
+    return CAKE_OK;
+}
+
+double cake_prompt_progress(const cake_prompt *prompt)
+{
+    const cake_lines *lines = &prompt->lines;
+    if (prompt->n_text)
+        return (double)prompt->next_text / prompt->n_text;
+    if (lines->size < 0)
+        return -1;
+    double used = (double)(lines->read - (int64_t)(lines->to - lines->from));
+    return lines->size ? used < (double)lines->size ? used / (double)lines->size : 1 : 1;
+}
+
+void cake_prompt_close(cake_prompt *prompt)
+{
+    if (!prompt)
+        return;
+    for (int i = prompt->next_held; i < prompt->n_held; i++)
+        cake_request_free(&prompt->held[i]);
+    free(prompt->held);
+    for (int i = 0; i < prompt->n_text; i++)
+        free(prompt->texts[i]);
+    free(prompt->texts);
+    cake_jsonl_free(&prompt->jsonl);
+    cake_lines_close(&prompt->lines);
+    free(prompt);
+}

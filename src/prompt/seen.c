@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ids enter, "new" or "known" leaves. Invariant: open addressing, at most three quarters full; the parts grow one
+ * by one, so that growing never needs a second copy of the whole set.
+ */
+#include "prompt/seen.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93u;
+    x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93u;
+    return x ^ (x >> 32);
+}
+
+/* Eight bytes a step; each step is a bijection of the state, so ids of up to eight bytes never collide. */
+static uint64_t hash(const char *id, size_t len)
+{
+    uint64_t state = 0x9E3779B97F4A7C15u * (len + 1);
+    for (size_t at = 0; at < len; at += 8) {
+        uint64_t word = 0;
+        memcpy(&word, id + at, len - at < 8 ? len - at : 8);
+        state = mix(state ^ word);
+    }
+    return state ? state : 1;
+}
+
+/* The place of value in slot, or the free one where it belongs. */
+static size_t find(const uint64_t *slot, size_t cap, uint64_t value)
+{
+    size_t at = (size_t)(value / CAKE_SEEN_PARTS) & (cap - 1);
+    while (slot[at] && slot[at] != value)
+        at = (at + 1) & (cap - 1);
+    return at;
+}
+
+bool cake_seen_add(cake_seen *seen, const char *id, size_t len)
+{
+    uint64_t value = hash(id, len);
+    size_t p = value % CAKE_SEEN_PARTS, n = seen->part[p].n, cap = seen->part[p].cap;
+    if (n >= cap / 4 * 3) {
+        size_t more = cap ? 2 * cap : 16;
+        uint64_t *slot = cake_alloc(more, sizeof *slot);
+        for (size_t i = 0; i < cap; i++)
+            if (seen->part[p].slot[i])
+                slot[find(slot, more, seen->part[p].slot[i])] = seen->part[p].slot[i];
+        free(seen->part[p].slot);
+        seen->part[p].slot = slot;
+        seen->part[p].cap = cap = more;
+    }
+    uint64_t *place = seen->part[p].slot + find(seen->part[p].slot, cap, value);
+    if (*place)
+        return false;
+    *place = value;
+    seen->part[p].n = n + 1;
+    return true;
+}
+
+void cake_seen_free(cake_seen *seen)
+{
+    for (int p = 0; p < CAKE_SEEN_PARTS; p++)
+        free(seen->part[p].slot);
+    *seen = (cake_seen){0};
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which ids occurred already: a set of 64-bit hashes, at most 22 bytes an id. Two different ids of a file of
+ * ten million are taken for the same with probability 3e-6; the second one then gets an error record.
+ */
+#ifndef CAKE_PROMPT_SEEN_H
+#define CAKE_PROMPT_SEEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CAKE_SEEN_PARTS 64
+
+typedef struct cake_seen {
+    struct {
+        uint64_t *slot; /* [cap], a power of two; 0: free */
+        size_t n, cap;
+    } part[CAKE_SEEN_PARTS];
+} cake_seen;
+
+bool cake_seen_add(cake_seen *seen, const char *id, size_t len); /* false: it was there */
+void cake_seen_free(cake_seen *seen);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Plain text enters, a request that goes through the chat template leaves. Invariant: its text is valid UTF-8.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "prompt/forms.h"
+
+static bool is_text(const char *text, size_t len, cake_request *request)
+{
+    size_t bad = cake_utf8_check(text, len);
+    request->form = CAKE_FORM_SIMPLE;
+    request->use_template = true;
+    if (bad < len)
+        request->err = cake_fault_set(&request->fault, "prompt", "invalid UTF-8 at byte %zu: 0x%02X", bad,
+                                      (unsigned char)text[bad]);
+    return bad == len;
+}
+
+void cake_text_take(const char *text, size_t len, cake_request *request)
+{
+    if (!is_text(text, len, request))
+        return;
+    request->text = cake_copy(text, len);
+    request->text_len = len;
+}
+
+void cake_text_parse(const char *line, size_t len, cake_request *request)
+{
+    if (!is_text(line, len, request))
+        return;
+    char *out = request->text = cake_copy(line, len);
+    for (size_t i = 0; i < len; i++) {
+        const char *escape = line[i] == '\\' && i + 1 < len ? memchr("nt\\", line[i + 1], 3) : NULL;
+        *out++ = escape ? "\n\t\\"[strcspn("nt\\", (char[]){*escape, 0})] : line[i];
+        i += escape != NULL;
+    }
+    *out = 0;
+    request->text_len = (size_t)(out - request->text);
+}
