@@ -178,6 +178,7 @@ run_stage() {
     [ $result = passed ] || { tail -n 60 "$log" | sed 's/^/    /'; echo "    all of it: $log"; }
 }
 
+# shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $stages
 for stage in "$@"; do
     case " $stages " in
