@@ -24,7 +24,7 @@ cake_err cake_fault_set(cake_fault *fault, const char *param, const char *fmt, .
     return CAKE_ERR_REQUEST;
 }
 
-static void say(const char *topic, const char *fmt, va_list args)
+static __attribute__((format(printf, 2, 0))) void say(const char *topic, const char *fmt, va_list args)
 {
     cake_buf text = {0};
     cake_buf_addv(&text, fmt, args);

@@ -33,7 +33,8 @@ typedef struct option_row {
 
 static const option_row rows[] = {
 #define OPTION(group, commands, name, letter, kind, argument, field, least, most, help)                      \
-    {group, commands, name, letter, kind, argument, offsetof(cake_options, field), least, most, help},
+    {group,           commands,       name, letter, kind, argument, offsetof(cake_options, field),           \
+     (double)(least), (double)(most), help},
 #include "run/options.def"
 #undef OPTION
 };
