@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libFuzzer: a config.json and, behind a NUL byte, a generation_config.json. What is accepted has to be inside
+ * the bounds that the rest of the program counts on.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "model/config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const cake_config *c)
+{
+    CAKE_ASSERT(c->dim > 0 && c->n_layer > 0 && c->n_ff > 0 && c->n_vocab > 0 && c->context > 0);
+    CAKE_ASSERT(c->n_kv > 0 && c->n_head % c->n_kv == 0 && c->head_dim > 0 && c->head_dim % 2 == 0);
+    CAKE_ASSERT((int64_t)c->n_head * c->head_dim <= 1 << 24);
+    CAKE_ASSERT(c->norm_eps >= 0 && c->norm_eps <= 1 && c->n_eos >= 0 && c->n_eos <= CAKE_MAX_EOS);
+    for (int i = 0; i < c->n_eos; i++)
+        CAKE_ASSERT(c->eos[i] >= 0 && c->eos[i] < c->n_vocab);
+    double *freq = cake_alloc((size_t)c->head_dim / 2, sizeof *freq);
+    cake_config_rope(c, freq);
+    for (int i = 0; i < c->head_dim / 2; i++)
+        CAKE_ASSERT(freq[i] >= 0 && freq[i] <= 1);
+    free(freq);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static cake_buf said;
+    cake_buf_cut(&said, 0);
+    cake_log_capture(&said);
+    const char *text = (const char *)data, *second = memchr(text, 0, size);
+    size_t len = second ? (size_t)(second - text) : size;
+    cake_json *doc = NULL, *generation = NULL;
+    cake_fault fault;
+    cake_config config;
+    if (!cake_json_parse(text, len, &doc, &fault) &&
+        (!second || !cake_json_parse(second + 1, size - len - 1, &generation, &fault))) {
+        if (!cake_config_read(doc, generation, "DIR", &config))
+            check(&config);
+        else
+            CAKE_ASSERT(said.len > 0);
+    }
+    cake_json_free(doc);
+    cake_json_free(generation);
+    cake_log_capture(NULL);
+    return 0;
+}

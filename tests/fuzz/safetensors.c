@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libFuzzer: two bytes with the length of the data (little endian), then the header of a .safetensors file.
+ * What is accepted has to cover the data exactly.
+ */
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "model/safetensors.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const cake_safetensors *file, int64_t begin, int64_t end)
+{
+    for (int i = 0; i < cake_safetensors_count(file); i++) {
+        const cake_tensor *t = cake_safetensors_at(file, i);
+        CAKE_ASSERT(t->name && t->dtype_name && t->rank >= 0 && t->rank <= CAKE_TENSOR_MAX_RANK);
+        CAKE_ASSERT(t->begin == begin && t->end >= begin && t->end <= end);
+        int64_t elements = 1;
+        for (int k = 0; k < t->rank; k++)
+            elements *= t->shape[k];
+        CAKE_ASSERT(!t->readable || elements * (int64_t)cake_dtype_bytes(t->dtype) == t->end - t->begin);
+        begin = t->end;
+    }
+    CAKE_ASSERT(begin == end);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static cake_buf said;
+    if (size < 2)
+        return 0;
+    cake_buf_cut(&said, 0);
+    cake_log_capture(&said);
+    int64_t begin = 8 + (int64_t)size - 2, end = begin + data[0] + (data[1] << 8);
+    cake_safetensors *file = NULL;
+    if (!cake_safetensors_parse((const char *)data + 2, size - 2, end, "FILE", &file))
+        check(file, begin, end);
+    else
+        CAKE_ASSERT(said.len > 0);
+    cake_safetensors_close(file);
+    cake_log_capture(NULL);
+    return 0;
+}
