@@ -480,7 +480,10 @@ static void test_broken_files(void)
     unlink(path_in(dir, "model.safetensors"));
     CU_ASSERT_EQUAL(mkdir(path_in(dir, "model.safetensors"), 0700), 0);
     refuse(dir, "model.safetensors: is not a regular file");
-    refuse("/nonexistent", "/nonexistent/config.json: cannot be opened");
+    unlink(path_in(dir, "config.json"));
+    refuse(dir, "/config.json: cannot be opened: No such file");
+    refuse("/nonexistent", "/nonexistent: cannot be opened: No such file");
+    refuse(suite_path("model.c"), "model.c: a directory with config.json");
 }
 
 /* A file that shrinks between open and load. */

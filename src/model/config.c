@@ -6,8 +6,10 @@
  */
 #include "model/config.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "model/config_read.h"
 
@@ -210,6 +212,12 @@ cake_err cake_config_load(const char *dir, cake_config *config)
 {
     cake_json *doc = NULL, *generation = NULL;
     cake_buf path = {0};
+    struct stat st;
+    if (stat(dir, &st))
+        return cake_fail("model", "%s: cannot be opened: %s", dir, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return cake_fail(
+            "model", "%s: a directory with config.json, tokenizer.json and *.safetensors is expected", dir);
     cake_buf_addf(&path, "%s/config.json", dir);
     cake_err err = cake_json_load("model", path.data, false, &doc);
     if (!err) {

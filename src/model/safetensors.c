@@ -37,27 +37,20 @@ static const struct {
               {"F64", 64, -1},       {"C64", 64, -1},         {"F8_E4M3", 8, -1},    {"F8_E5M2", 8, -1},
               {"F8_E8M0", 8, -1},    {"F6_E2M3", 6, -1},      {"F6_E3M2", 6, -1},    {"F4", 4, -1}};
 
-/* A foreign name in a message: quoted, control characters escaped, not too long. */
-static cake_err fail_at(const char *path, const char *name, size_t len, const char *what)
-{
-    cake_buf quoted = {0};
-    cake_json_add_text(&quoted, name, len < 200 ? len : 200);
-    cake_err err = cake_fail("model", "%s: tensor %s: %s", path, quoted.data, what);
-    cake_buf_free(&quoted);
-    return err;
-}
-
+/* "FILE: tensor "NAME": ..." with the foreign name quoted, control characters escaped, and not too long. */
 static cake_err fail_tensor(const char *path, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 static cake_err fail_tensor(const char *path, const char *name, const char *fmt, ...)
 {
-    cake_buf what = {0};
+    cake_buf text = {0};
+    cake_json_add_text(&text, name, strnlen(name, 200));
+    cake_buf_adds(&text, ": ");
     va_list args;
     va_start(args, fmt);
-    cake_buf_addv(&what, fmt, args);
+    cake_buf_addv(&text, fmt, args);
     va_end(args);
-    cake_err err = fail_at(path, name, strlen(name), what.data);
-    cake_buf_free(&what);
+    cake_err err = cake_fail("model", "%s: tensor %s", path, text.data);
+    cake_buf_free(&text);
     return err;
 }
 
