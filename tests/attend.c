@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The KV cache and attention of every table: against float64, and against itself where the row's company, the
+ * team, and the pages' places must not show in the bits.
+ */
+#include <math.h>
+
+#include "tables.h"
+
+/* A cache of a few slots whose pages lie in any order, and float copies of what it holds. */
+typedef struct cache {
+    cake_kv kv;
+    int n_slot, length; /* positions of each slot */
+    float *k, *v;       /* [n_slot, length, n_kv, head_dim], as the elements hold them */
+    int32_t *table;
+    size_t bytes; /* of kv.k, and of kv.v */
+} cache;
+
+typedef struct call {
+    const cake_kernels *op;
+    const cake_kv *kv;
+    const cake_row *rows;
+    int n_tok, n_head;
+    float *out;
+    const float *q, *k, *v;
+    float scale;
+} call;
+
+static void run_store(const cake_exec *exec, void *arg)
+{
+    call *c = arg;
+    c->op->kv_store(exec, c->kv, c->k, c->v, c->rows, c->n_tok);
+}
+
+static void run_attend(const cake_exec *exec, void *arg)
+{
+    call *c = arg;
+    c->op->attend(exec, c->out, c->q, c->kv, c->rows, c->n_tok, c->n_head, c->scale);
+}
+
+/* Pages are dealt out in an order that `order` decides. Unused lines of pages hold NaN. */
+static cache cache_open(cake_dtype dtype, int n_slot, int length, int n_kv, int head_dim, uint64_t order)
+{
+    int stride = (length + CAKE_PAGE - 1) / CAKE_PAGE + 1, n_page = n_slot * stride;
+    size_t n = (size_t)n_page * (size_t)(n_kv * CAKE_PAGE * head_dim);
+    cache c = {.n_slot = n_slot, .length = length, .bytes = n * cake_dtype_bytes(dtype)};
+    c.table = cake_alloc((size_t)n_page, sizeof *c.table);
+    for (int i = 0; i < n_page; i++)
+        c.table[i] = i;
+    for (int i = n_page - 1; order && i > 0; i--) {
+        int j = (int)(next_random(&order) % (uint64_t)(i + 1));
+        int32_t page = c.table[i];
+        c.table[i] = c.table[j];
+        c.table[j] = page;
+    }
+    c.kv = (cake_kv){malloc(c.bytes), malloc(c.bytes), dtype, n_kv, head_dim, c.table, stride};
+    CU_ASSERT_FATAL(c.kv.k && c.kv.v);
+    memset(c.kv.k, 0xFF, c.bytes); /* NaN in every dtype */
+    memset(c.kv.v, 0xFF, c.bytes);
+    size_t held = (size_t)n_slot * (size_t)(length * n_kv * head_dim);
+    c.k = random_floats(held, 1);
+    c.v = random_floats(held, 2);
+    return c;
+}
+
+static void cache_close(cache *c)
+{
+    free(c->kv.k);
+    free(c->kv.v);
+    free(c->k);
+    free(c->v);
+    free(c->table);
+}
+
+/* Stores all positions of all slots, and rounds the copies as the cache does. */
+static void cache_fill(const cake_kernels *op, cache *c, int team)
+{
+    int n_tok = c->n_slot * c->length;
+    cake_row *rows = cake_alloc((size_t)n_tok, sizeof *rows);
+    for (int i = 0; i < n_tok; i++)
+        rows[i] = (cake_row){i / c->length, i % c->length, CAKE_ROW_PROMPT};
+    call store = {.op = op, .kv = &c->kv, .rows = rows, .n_tok = n_tok, .k = c->k, .v = c->v};
+    cake_exec_run(team, run_store, &store);
+    size_t n = (size_t)n_tok * (size_t)(c->kv.n_kv * c->kv.head_dim);
+    free(as_dtype(c->k, n, c->kv.dtype));
+    free(as_dtype(c->v, n, c->kv.dtype));
+    free(rows);
+}
+
+/* out [head_dim] and the largest |score|, for one query head of one row. */
+static double attend_double(const cache *c, const cake_row *row, const float *q, int head, float scale,
+                            double *out)
+{
+    int dim = c->kv.head_dim, n = row->pos + 1;
+    double *weight = cake_alloc((size_t)n, sizeof *weight), most = -INFINITY, least = INFINITY, total = 0;
+    for (int i = 0; i < n; i++) {
+        const float *k = c->k + (((int64_t)row->slot * c->length + i) * c->kv.n_kv + head) * dim;
+        for (int j = 0; j < dim; j++)
+            weight[i] += (double)q[j] * (double)k[j];
+        weight[i] *= (double)scale;
+        most = weight[i] > most ? weight[i] : most;
+        least = weight[i] < least ? weight[i] : least;
+    }
+    for (int j = 0; j < dim; j++)
+        out[j] = 0;
+    for (int i = 0; i < n; i++) {
+        const float *v = c->v + (((int64_t)row->slot * c->length + i) * c->kv.n_kv + head) * dim;
+        double w = exp(weight[i] - most);
+        total += w;
+        for (int j = 0; j < dim; j++)
+            out[j] += w * (double)v[j];
+    }
+    for (int j = 0; j < dim; j++)
+        out[j] /= total;
+    free(weight);
+    return fmax(fabs(most), fabs(least));
+}
+
+static int attend_errors(const call *c, const cache *from)
+{
+    int dim = from->kv.head_dim, group = c->n_head / from->kv.n_kv, wrong = 0;
+    double *exact = cake_alloc((size_t)dim, sizeof *exact);
+    for (int i = 0; i < c->n_tok * c->n_head; i++) {
+        const cake_row *row = &c->rows[i / c->n_head];
+        double size =
+            attend_double(from, row, c->q + (int64_t)i * dim, i % c->n_head / group, c->scale, exact);
+        /* |v| <= 1: what scores lose weighs double, and long chains of sums lose a little each. */
+        double bound = 0x1p-24 * (2 * (size + 1) * (dim / 4 + 2) + sqrt(row->pos + 1) + 32);
+        for (int j = 0; j < dim; j++)
+            wrong += !(fabs((double)c->out[(int64_t)i * dim + j] - exact[j]) <= bound);
+    }
+    free(exact);
+    return wrong;
+}
+
+static const cake_row rows[] = {
+    {1, 0, CAKE_ROW_PROMPT},      {0, 1, CAKE_ROW_PROMPT},       {1, 62, CAKE_ROW_PROMPT},
+    {0, 63, CAKE_ROW_GENERATED},  {2, 64, CAKE_ROW_GENERATED},   {1, 1022, CAKE_ROW_PROMPT},
+    {2, 1023, CAKE_ROW_REPLAYED}, {0, 1024, CAKE_ROW_GENERATED}, {2, 2300, CAKE_ROW_GENERATED}};
+enum { N_ROW = 9, N_SLOT = 3, LENGTH = 2301 };
+
+/* Every row alone, by a team of one. */
+static void attend_alone(const call *c, float *out)
+{
+    int64_t size = (int64_t)c->n_head * c->kv->head_dim;
+    for (int i = 0; i < c->n_tok; i++) {
+        call one = *c;
+        one.out = out + i * size;
+        one.q = c->q + i * size;
+        one.rows = c->rows + i;
+        one.n_tok = 1;
+        cake_exec_run(1, run_attend, &one);
+    }
+}
+
+static void check_shape(const cake_kernels *op, cake_dtype dtype, int n_head, int n_kv, int head_dim,
+                        float sharp)
+{
+    cache c = cache_open(dtype, N_SLOT, LENGTH, n_kv, head_dim, 0);
+    cache other = cache_open(dtype, N_SLOT, LENGTH, n_kv, head_dim, 99);
+    cache_fill(op, &c, 1);
+    cache_fill(op, &other, 3);
+    size_t n = (size_t)(N_ROW * n_head * head_dim);
+    float *q = random_floats(n, 3), *out = random_floats(n, 4), *again = random_floats(n, 5);
+    call a = {.op = op, .kv = &c.kv, .rows = rows, .n_tok = N_ROW, .n_head = n_head, .out = out, .q = q};
+    a.scale = sharp / sqrtf((float)head_dim);
+    memset(out, 0xFF, n * sizeof *out); /* what is there must not matter */
+    cake_exec_run(1, run_attend, &a);
+    CU_ASSERT_EQUAL(attend_errors(&a, &c), 0);
+
+    attend_alone(&a, again);
+    CU_ASSERT(same_bits(out, again, n));
+    a.out = again;
+    for (int team = 0; team < COUNT(team_sizes); team++) {
+        a.kv = team % 2 ? &c.kv : &other.kv;
+        memset(again, 0, n * sizeof *again);
+        cake_exec_run(team_sizes[team], run_attend, &a);
+        CU_ASSERT(same_bits(out, again, n));
+    }
+    free(q);
+    free(out);
+    free(again);
+    cache_close(&c);
+    cache_close(&other);
+}
+
+static void check_attend(const cake_kernels *op)
+{
+    for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++) {
+        check_shape(op, (cake_dtype)dtype, 2, 1, 64, 1);
+        check_shape(op, (cake_dtype)dtype, 9, 3, 24, 30); /* sharp: one position outweighs the others */
+    }
+    check_shape(op, CAKE_F32, 1, 1, 1, 1);
+    check_shape(op, CAKE_BF16, 5, 1, 3, 1);
+    check_shape(op, CAKE_F16, 4, 1, 88, 5);
+    check_shape(op, CAKE_BF16, 2, 2, 136, 1);
+}
+
+static void test_attend(void)
+{
+    for_tables(check_attend);
+}
+
+/* What kv_store writes is what the scalar conversions say, and nothing else changes. */
+static void check_store(const cake_kernels *op)
+{
+    static const int dims[] = {1, 5, 8, 16, 24, 88, 130};
+    for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++)
+        for (int d = 0; d < COUNT(dims); d++) {
+            enum { N_KV = 2, LEN = 70 };
+            cache c = cache_open((cake_dtype)dtype, 1, LEN, N_KV, dims[d], 7);
+            int n = LEN * N_KV * dims[d], wrong = 0;
+            for (int i = 0; i < n; i++) /* any bit pattern, NaN and all */
+                if (i % 3 == 0) {
+                    uint64_t seed = (uint64_t)i;
+                    uint32_t bits = (uint32_t)next_random(&seed);
+                    memcpy(&c.k[i], &bits, sizeof bits);
+                }
+            float *given = copy_floats(c.k, (size_t)n);
+            cache_fill(op, &c, 2);
+            size_t size = cake_dtype_bytes((cake_dtype)dtype);
+            char *expected = malloc(c.bytes);
+            CU_ASSERT_PTR_NOT_NULL_FATAL(expected);
+            memset(expected, 0xFF, c.bytes);
+            char *bits = as_dtype(given, (size_t)n, (cake_dtype)dtype);
+            for (int i = 0; i < LEN * N_KV; i++) {
+                int pos = i / N_KV, page = c.table[pos / CAKE_PAGE];
+                size_t at = (size_t)((page * N_KV + i % N_KV) * CAKE_PAGE + pos % CAKE_PAGE);
+                memcpy(expected + at * (size_t)dims[d] * size, bits + (size_t)(i * dims[d]) * size,
+                       (size_t)dims[d] * size);
+            }
+            wrong = memcmp(expected, c.kv.k, c.bytes);
+            CU_ASSERT_EQUAL(wrong, 0);
+            free(bits);
+            free(expected);
+            free(given);
+            cache_close(&c);
+        }
+}
+
+static void test_store(void)
+{
+    for_tables(check_store);
+}
+
+/* A broken model's numbers reach the scores as NaN, where they are found; other heads are not touched. */
+static void check_odd(const cake_kernels *op)
+{
+    enum { DIM = 16, HEADS = 2 };
+    static const float odd[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < COUNT(odd); i++) {
+        cache c = cache_open(CAKE_F32, 1, 100, HEADS, DIM, 0);
+        cache_fill(op, &c, 1);
+        float *q = random_floats(DIM * HEADS, 3), *out = random_floats(DIM * HEADS, 4);
+        q[3] = odd[i];
+        cake_row row = {0, 99, CAKE_ROW_PROMPT};
+        call a = {op, &c.kv, &row, 1, HEADS, out, q, NULL, NULL, 1};
+        cake_exec_run(1, run_attend, &a);
+        for (int j = 0; j < DIM; j++)
+            CU_ASSERT(isnan(out[j]) && isfinite(out[DIM + j]));
+        free(q);
+        free(out);
+        cache_close(&c);
+    }
+}
+
+static void test_odd(void)
+{
+    for_tables(check_odd);
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {
+        {"kv_store: the bits of the scalar conversions, in the right lines", test_store},
+        {"attend: float64; any company, team and place of pages", test_attend},
+        {"attend: NaN and infinities stay in their head", test_odd},
+    };
+    return SUITE_MAIN("attend", tests);
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every table against float64 and against itself: rows, teams and places must not show in the bits. Attention has
+ * a program of its own (attend.c).
+ */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "tables.h"
+
+/* A call of linear or of an operation on rows, as cake_exec_run wants it. */
+typedef struct call {
+    const cake_kernels *op;
+    float *out;
+    const float *x, *bias, *residual;
+    const cake_weight *w;
+    int n_tok, n_head, dim, n_rot;
+    int64_t n;
+} call;
+
+static call product(const cake_kernels *op, float *out, const float *x, const cake_weight *w, int n_tok)
+{
+    return (call){.op = op, .out = out, .x = x, .w = w, .n_tok = n_tok};
+}
+
+static void run_linear(const cake_exec *exec, void *arg)
+{
+    call *c = arg;
+    c->op->linear(exec, c->out, c->x, c->w, c->bias, c->residual, c->n_tok);
+}
+
+static void run_rmsnorm(const cake_exec *exec, void *arg)
+{
+    call *c = arg;
+    c->op->rmsnorm(exec, c->out, c->x, c->bias, c->n_tok, c->dim, 1e-6f);
+}
+
+static void run_rope(const cake_exec *exec, void *arg)
+{
+    call *c = arg;
+    c->op->rope(exec, c->out, c->x, c->bias, c->n_tok, c->n_head, c->dim, c->n_rot);
+}
+
+static void run_silu(const cake_exec *exec, void *arg)
+{
+    call *c = arg;
+    c->op->silu_mul(exec, c->out, c->x, c->bias, c->n);
+}
+
+typedef struct matrix {
+    cake_weight w;
+    float *value; /* [n_out, n_in], what the elements hold */
+    void *raw;    /* the same in dtype */
+} matrix;
+
+static cake_weight pack(const cake_kernels *op, const void *raw, cake_dtype dtype, int n_out, int n_in)
+{
+    size_t bytes = op->weight_bytes(dtype, n_out, n_in);
+    CU_ASSERT_EQUAL(bytes % 64, 0);
+    cake_weight w = {aligned_alloc(64, bytes), n_out, n_in, dtype};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w.data);
+    memset(w.data, 0, bytes);
+    op->weight_pack(&w, raw, 0, n_out);
+    return w;
+}
+
+static matrix matrix_open(const cake_kernels *op, cake_dtype dtype, int n_out, int n_in)
+{
+    matrix m = {.value = random_floats((size_t)n_out * (size_t)n_in, (uint64_t)(n_out * 1000 + n_in))};
+    m.raw = as_dtype(m.value, (size_t)n_out * (size_t)n_in, dtype);
+    m.w = pack(op, m.raw, dtype, n_out, n_in);
+    return m;
+}
+
+static void matrix_close(matrix *m)
+{
+    free(m->w.data);
+    free(m->value);
+    free(m->raw);
+}
+
+static const int shapes[][2] = {/* n_out, n_in */
+                                {1, 1},   {1, 88},   {88, 1},   {136, 88},  {88, 136},
+                                {517, 9}, {31, 300}, {33, 513}, {130, 1030}};
+
+static double linear_double(const matrix *m, const float *x, int column, double *size)
+{
+    double sum = 0;
+    *size = 0;
+    for (int k = 0; k < m->w.n_in; k++) {
+        double term = (double)x[k] * (double)m->value[(int64_t)column * m->w.n_in + k];
+        sum += term;
+        *size += fabs(term);
+    }
+    return sum;
+}
+
+/* The bound of any order of n float32 sums: n units in the last place of the sum of absolute values. */
+static int linear_errors(const call *c, const matrix *m)
+{
+    int wrong = 0;
+    for (int t = 0; t < c->n_tok; t++)
+        for (int o = 0; o < m->w.n_out; o++) {
+            double size, sum = linear_double(m, c->x + (int64_t)t * m->w.n_in, o, &size);
+            int64_t at = (int64_t)t * m->w.n_out + o;
+            if (c->bias)
+                sum += (double)c->bias[o];
+            if (c->residual)
+                sum += (double)c->residual[at];
+            double bound = (m->w.n_in + 2) * 0x1p-24 * (size + 2);
+            wrong += !(fabs((double)c->out[at] - sum) <= bound);
+        }
+    return wrong;
+}
+
+static void linear_against_double(const cake_kernels *op)
+{
+    for (int s = 0; s < COUNT(shapes); s++)
+        for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++)
+            for (int with = 0; with < 4; with++) {
+                int n_out = shapes[s][0], n_in = shapes[s][1], n_tok = 3;
+                matrix m = matrix_open(op, (cake_dtype)dtype, n_out, n_in);
+                float *x = random_floats((size_t)(n_tok * n_in), 1);
+                float *bias = random_floats((size_t)n_out, 2);
+                float *residual = random_floats((size_t)(n_tok * n_out), 3);
+                float *out = random_floats((size_t)(n_tok * n_out), 4);
+                call c = product(op, out, x, &m.w, n_tok);
+                c.bias = with & 1 ? bias : NULL;
+                c.residual = with & 2 ? residual : NULL;
+                cake_exec_run(2, run_linear, &c);
+                CU_ASSERT_EQUAL(linear_errors(&c, &m), 0);
+
+                /* In place on the residual stream. */
+                float *stream = copy_floats(residual, (size_t)(n_tok * n_out));
+                call in_place = c;
+                in_place.out = stream;
+                in_place.residual = with & 2 ? stream : NULL;
+                cake_exec_run(2, run_linear, &in_place);
+                CU_ASSERT(same_bits(stream, out, (size_t)(n_tok * n_out)));
+                free(stream);
+                free(out);
+                free(residual);
+                free(bias);
+                free(x);
+                matrix_close(&m);
+            }
+}
+
+static void test_linear_double(void)
+{
+    for_tables(linear_against_double);
+}
+
+/* The order of a sum is part of the contract, so all tables give the same bits. */
+static void linear_against_ref(const cake_kernels *op)
+{
+    for (int s = 0; s < COUNT(shapes); s++)
+        for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++) {
+            int n_out = shapes[s][0], n_in = shapes[s][1], n_tok = 17;
+            matrix m = matrix_open(op, (cake_dtype)dtype, n_out, n_in);
+            cake_weight w = pack(&cake_kernels_ref, m.raw, (cake_dtype)dtype, n_out, n_in);
+            float *x = random_floats((size_t)(n_tok * n_in), 5), *bias = random_floats((size_t)n_out, 6);
+            float *a = random_floats((size_t)(n_tok * n_out), 7);
+            float *b = copy_floats(a, (size_t)(n_tok * n_out));
+            call mine = product(op, a, x, &m.w, n_tok), ref = product(&cake_kernels_ref, b, x, &w, n_tok);
+            mine.bias = ref.bias = bias;
+            mine.residual = a;
+            ref.residual = b;
+            cake_exec_run(1, run_linear, &mine);
+            cake_exec_run(1, run_linear, &ref);
+            CU_ASSERT(same_bits(a, b, (size_t)(n_tok * n_out)));
+            free(a);
+            free(b);
+            free(x);
+            free(bias);
+            free(w.data);
+            matrix_close(&m);
+        }
+}
+
+static void test_linear_ref(void)
+{
+    for_tables(linear_against_ref);
+}
+
+/* Row t of a product of n_tok rows has the bits of the product of row t alone, whoever computes it. */
+static void linear_rows(const cake_kernels *op)
+{
+    enum { N_OUT = 137, N_IN = 1061, MOST = 512 };
+    for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++) {
+        matrix m = matrix_open(op, (cake_dtype)dtype, N_OUT, N_IN);
+        float *x = random_floats((size_t)MOST * N_IN, 8), *out = random_floats((size_t)MOST * N_OUT, 9);
+        float *alone = random_floats((size_t)MOST * N_OUT, 10), *bias = random_floats(N_OUT, 11);
+        for (int t = 0; t < MOST; t++) {
+            call c = product(op, alone + t * N_OUT, x + t * N_IN, &m.w, 1);
+            c.bias = bias;
+            cake_exec_run(1, run_linear, &c);
+        }
+        int few = op == &cake_kernels_ref ? 3 : 40; /* ref does one row at a time anyway, and slowly */
+        for (int n_tok = 1; n_tok <= MOST; n_tok = n_tok < few ? n_tok + 1 : n_tok < 100 ? 100 : n_tok + 412)
+            for (int team = 0; team < (n_tok > 40 ? 2 : COUNT(team_sizes)); team++) {
+                /* The last rows of x, so that a row also stands in different places of a call. */
+                const int64_t first = MOST - n_tok;
+                call c = product(op, out, x + first * N_IN, &m.w, n_tok);
+                c.bias = bias;
+                memset(out, 0xFF, (size_t)(n_tok * N_OUT) * sizeof *out);
+                cake_exec_run(team_sizes[team], run_linear, &c);
+                if (!same_bits(out, alone + first * N_OUT, (size_t)(n_tok * N_OUT))) {
+                    printf("  %s %s: %d rows, team of %d\n", op->name, cake_dtype_name((cake_dtype)dtype),
+                           n_tok, team_sizes[team]);
+                    CU_FAIL("a row's bits depend on its company");
+                }
+            }
+        free(alone);
+        free(bias);
+        free(out);
+        free(x);
+        matrix_close(&m);
+    }
+}
+
+static void test_linear_rows(void)
+{
+    for_tables(linear_rows);
+}
+
+typedef struct rows {
+    const cake_kernels *op;
+    const cake_weight *w;
+    float *out;
+    const int32_t *row;
+    int n;
+} rows;
+
+static void run_gather(const cake_exec *exec, void *arg)
+{
+    rows *r = arg;
+    r->op->gather(exec, r->out, r->w, r->row, r->n);
+}
+
+static void pack_and_gather(const cake_kernels *op)
+{
+    for (int s = 0; s < COUNT(shapes); s++)
+        for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++) {
+            int n_out = shapes[s][0], n_in = shapes[s][1];
+            matrix m = matrix_open(op, (cake_dtype)dtype, n_out, n_in);
+            size_t bytes = op->weight_bytes((cake_dtype)dtype, n_out, n_in);
+            cake_weight piece = m.w;
+            piece.data = cake_alloc(1, bytes);
+            size_t row = (size_t)n_in * cake_dtype_bytes((cake_dtype)dtype);
+            for (int first = n_out, n = 7; first > 0; n = n % 40 + 11) { /* from the end, in uneven pieces */
+                n = n < first ? n : first;
+                first -= n;
+                op->weight_pack(&piece, (char *)m.raw + (size_t)first * row, first, n);
+            }
+            CU_ASSERT(!memcmp(piece.data, m.w.data, bytes));
+
+            int32_t ids[] = {0, n_out - 1, n_out / 2, n_out - 1, n_out / 3};
+            float *out = random_floats((size_t)(COUNT(ids) * n_in), 12);
+            rows r = {op, &m.w, out, ids, COUNT(ids)};
+            cake_exec_run(3, run_gather, &r);
+            for (int i = 0; i < COUNT(ids); i++)
+                CU_ASSERT(same_bits(out + i * n_in, m.value + (int64_t)ids[i] * n_in, (size_t)n_in));
+            free(out);
+            free(piece.data);
+            matrix_close(&m);
+        }
+}
+
+static void test_pack_and_gather(void)
+{
+    for_tables(pack_and_gather);
+}
+
+static void check_rmsnorm(const cake_kernels *op)
+{
+    static const int dims[] = {1, 7, 8, 16, 17, 64, 88, 136, 1024, 1031};
+    enum { N = 9 };
+    for (int d = 0; d < COUNT(dims); d++) {
+        int dim = dims[d], wrong = 0;
+        float *x = random_floats((size_t)(N * dim), 13), *weight = random_floats((size_t)dim, 14);
+        float *out = random_floats((size_t)(N * dim), 15), *again = copy_floats(x, (size_t)(N * dim));
+        call c = {.op = op, .out = out, .x = x, .bias = weight, .n_tok = N, .dim = dim};
+        cake_exec_run(1, run_rmsnorm, &c);
+        for (int t = 0; t < N; t++) {
+            double sum = 0;
+            for (int i = 0; i < dim; i++)
+                sum += (double)x[t * dim + i] * (double)x[t * dim + i];
+            for (int i = 0; i < dim; i++) {
+                double exact = (double)x[t * dim + i] / sqrt(sum / dim + (double)1e-6f) * (double)weight[i];
+                wrong += !(fabs((double)out[t * dim + i] - exact) <= (dim / 2 + 8) * 0x1p-24 * fabs(exact));
+            }
+        }
+        CU_ASSERT_EQUAL(wrong, 0);
+        for (int team = 0; team < COUNT(team_sizes); team++) { /* in place, rows from the second on */
+            memcpy(again, x, (size_t)(N * dim) * sizeof *x);
+            call part = {
+                .op = op, .out = again + dim, .x = again + dim, .bias = weight, .n_tok = N - 1, .dim = dim};
+            cake_exec_run(team_sizes[team], run_rmsnorm, &part);
+            CU_ASSERT(same_bits(again + dim, out + dim, (size_t)((N - 1) * dim)));
+        }
+        free(x);
+        free(weight);
+        free(out);
+        free(again);
+    }
+}
+
+static void test_rmsnorm(void)
+{
+    for_tables(check_rmsnorm);
+}
+
+static void check_rope(const cake_kernels *op)
+{
+    static const int cases[][2] = {{2, 2},   {8, 8},     {34, 34},  {64, 64},
+                                   {88, 88}, {128, 128}, {128, 32}, {7, 6}};
+    enum { N = 3, HEADS = 5 };
+    for (int i = 0; i < COUNT(cases); i++) {
+        int dim = cases[i][0], half = cases[i][1] / 2, wrong = 0;
+        size_t n = (size_t)(N * HEADS * dim);
+        float *x = random_floats(n, 16), *out = copy_floats(x, n), *again = copy_floats(x, n);
+        float *cosine = random_floats((size_t)(N * half), 17), *sine = random_floats((size_t)(N * half), 18);
+        call c = {.op = op, .out = out, .x = cosine, .bias = sine, .n_tok = N, .n_head = HEADS, .dim = dim};
+        c.n_rot = 2 * half;
+        cake_exec_run(1, run_rope, &c);
+        for (int t = 0; t < N * HEADS; t++)
+            for (int j = 0; j < dim; j++) {
+                const float *in = x + t * dim;
+                double exact = (double)in[j];
+                if (j < 2 * half) {
+                    int k = t / HEADS * half + j % half;
+                    double other = j < half ? -(double)in[j + half] : (double)in[j - half];
+                    exact = exact * (double)cosine[k] + other * (double)sine[k];
+                }
+                wrong += !(fabs((double)out[t * dim + j] - exact) <= 4 * 0x1p-24);
+            }
+        CU_ASSERT_EQUAL(wrong, 0);
+        for (int team = 0; team < COUNT(team_sizes); team++) {
+            memcpy(again, x, n * sizeof *x);
+            c.out = again;
+            cake_exec_run(team_sizes[team], run_rope, &c);
+            CU_ASSERT(same_bits(again, out, n));
+        }
+        free(x);
+        free(out);
+        free(again);
+        free(cosine);
+        free(sine);
+    }
+}
+
+static void test_rope(void)
+{
+    for_tables(check_rope);
+}
+
+/* Gates over the whole range, first smooth, then in steps that hit every exponent. */
+static float *gates(int n)
+{
+    float *x = random_floats((size_t)n, 19);
+    for (int i = 0; i < n; i++)
+        x[i] = i % 2 ? x[i] * 110 : ldexpf(x[i], i % 160 - 140);
+    return x;
+}
+
+static void check_silu(const cake_kernels *op)
+{
+    enum { N = 10007 };
+    float *gate = gates(N), *up = random_floats(N, 20), *out = random_floats(N, 21);
+    float *again = random_floats(N, 22);
+    call c = {.op = op, .out = out, .x = gate, .bias = up, .n = N};
+    cake_exec_run(1, run_silu, &c);
+    int wrong = 0;
+    for (int i = 0; i < N; i++) {
+        double exact = (double)gate[i] / (1 + exp(-(double)gate[i])) * (double)up[i];
+        /* Where exp(-gate) overflows, near -88.7, the answer is zero. */
+        wrong += !(fabs((double)out[i] - exact) <= 5 * 0x1p-24 * fabs(exact) + 0x1p-119);
+    }
+    CU_ASSERT_EQUAL(wrong, 0);
+    for (int team = 0; team < COUNT(team_sizes); team++)
+        for (int first = 0; first < 40; first++) { /* another place in the vector, the gate's own memory */
+            memcpy(again, gate, N * sizeof *again);
+            call part = {
+                .op = op, .out = again + first, .x = again + first, .bias = up + first, .n = N - first};
+            cake_exec_run(team_sizes[team], run_silu, &part);
+            CU_ASSERT(same_bits(again + first, out + first, (size_t)(N - first)));
+        }
+    free(gate);
+    free(up);
+    free(out);
+    free(again);
+}
+
+static void test_silu(void)
+{
+    for_tables(check_silu);
+}
+
+static void check_odd_values(const cake_kernels *op)
+{
+    static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e-45f, -0.0f, 0};
+    enum { N = 40 };
+    float x[N], out[N], ones[N];
+    for (int i = 0; i < N; i++) {
+        x[i] = odd[i % COUNT(odd)];
+        ones[i] = 1;
+    }
+    call c = {.op = op, .out = out, .x = x, .bias = ones, .n = N, .n_tok = 5, .n_head = 1, .dim = 8};
+    cake_exec_run(1, run_silu, &c);
+    CU_ASSERT(isnan(out[0]) && out[1] == INFINITY && out[3] == 3e38f && fabsf(out[4]) < 1 && out[7] == 0);
+    cake_exec_run(1, run_rmsnorm, &c);
+    CU_ASSERT(isnan(out[0]));
+    for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++) {
+        matrix m = matrix_open(op, (cake_dtype)dtype, 3, N);
+        call row = product(op, out, x, &m.w, 1);
+        cake_exec_run(1, run_linear, &row);
+        CU_ASSERT(isnan(out[0]) && isnan(out[1]) && isnan(out[2]));
+        matrix_close(&m);
+    }
+}
+
+static void test_odd_values(void)
+{
+    for_tables(check_odd_values);
+}
+
+typedef struct meeting {
+    atomic_int here;
+    atomic_int wrong;
+} meeting;
+
+static void meet(const cake_exec *exec, void *arg)
+{
+    meeting *m = arg;
+    for (int round = 1; round <= 200; round++) {
+        atomic_fetch_add(&m->here, 1);
+        cake_exec_barrier(exec);
+        if (atomic_load(&m->here) != round * exec->size)
+            atomic_fetch_add(&m->wrong, 1);
+        cake_exec_barrier(exec);
+    }
+}
+
+static void test_team(void)
+{
+    for (int team = 0; team < COUNT(team_sizes); team++) {
+        meeting m;
+        atomic_init(&m.here, 0);
+        atomic_init(&m.wrong, 0);
+        cake_exec_run(team_sizes[team], meet, &m);
+        CU_ASSERT_EQUAL(atomic_load(&m.wrong), 0);
+        CU_ASSERT_EQUAL(atomic_load(&m.here) % 200, 0);
+    }
+}
+
+static void test_share(void)
+{
+    static const int64_t sizes[] = {0, 1, 2, 31, 32, 33, 1000, (int64_t)1 << 40};
+    for (int s = 0; s < COUNT(sizes); s++)
+        for (int size = 1; size <= 9; size++)
+            for (int64_t grain = 1; grain <= 32; grain += 31) {
+                int64_t at = 0;
+                for (int rank = 0; rank < size; rank++) {
+                    int64_t first, last;
+                    cake_exec exec = {rank, size, NULL};
+                    cake_exec_share(&exec, sizes[s], grain, &first, &last);
+                    CU_ASSERT(first == at && last >= first);
+                    CU_ASSERT(first % grain == 0 || first == sizes[s]);
+                    at = last;
+                }
+                CU_ASSERT_EQUAL(at, sizes[s]);
+            }
+}
+
+static void test_levels(void)
+{
+    CU_ASSERT_EQUAL(cake_kernels_level("ref"), 0);
+    CU_ASSERT_EQUAL(cake_kernels_level("nonsense"), -1);
+    CU_ASSERT_PTR_NULL(cake_kernels_at(-1));
+    CU_ASSERT_PTR_NULL(cake_kernels_at(cake_kernels_best() + 1));
+    for (int level = 0; level <= cake_kernels_best(); level++) {
+        CU_ASSERT_PTR_NOT_NULL_FATAL(cake_kernels_at(level));
+        CU_ASSERT_EQUAL(cake_kernels_level(cake_kernels_at(level)->name), level);
+    }
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {
+        {"team: all meet at a barrier", test_team},
+        {"team: shares cover everything once", test_share},
+        {"levels: names and what this CPU can run", test_levels},
+        {"linear: float64, all dtypes, bias, residual, in place", test_linear_double},
+        {"linear: the bits of ref in every table", test_linear_ref},
+        {"linear: a row's bits do not depend on its company", test_linear_rows},
+        {"weights: packed in pieces, gathered exactly", test_pack_and_gather},
+        {"rmsnorm: float64, any dim, any team", test_rmsnorm},
+        {"rope: float64, partial, any team", test_rope},
+        {"silu_mul: float64, any place, any team", test_silu},
+        {"NaN and infinities go through", test_odd_values},
+    };
+    return SUITE_MAIN("kernels", tests);
+}
