@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A record becomes a line, without newline: one function per form, and what they share.
+ */
+#ifndef CAKE_RECORD_LINE_H
+#define CAKE_RECORD_LINE_H
+
+#include "record/record.h"
+
+void cake_line_simple(const cake_record_options *options, const cake_record *record, cake_buf *out);
+void cake_line_openai(const cake_record_options *options, const cake_record *record, cake_buf *out);
+
+/* The text of a JSONL line of either form, escaped as in .txt files; nothing for a failed one. */
+void cake_line_plain(const char *line, size_t len, cake_buf *out);
+
+/* The value of `logprobs`, in the shape of chat.completion or of text_completion. */
+void cake_line_logprobs_chat(const cake_record_options *options, const cake_record *record, cake_buf *out);
+void cake_line_logprobs_text(const cake_record_options *options, const cake_record *record, cake_buf *out);
+
+void cake_line_string(cake_buf *out, const char *text); /* NULL or "": null */
+void cake_line_int(cake_buf *out, int64_t value);
+void cake_line_ids(cake_buf *out, const int32_t *ids, int n); /* [1, 2, 3] */
+const char *cake_line_finish(cake_finish finish);
+const char *cake_line_fault_type(const cake_fault *fault);
+
+#endif

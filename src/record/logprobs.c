@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scored tokens become the API's logprobs objects. A token that is no whole character is spelled with U+FFFD in
+ * chat, which has its bytes beside it, and as bytes:\xNN in completions, whose dictionaries need keys that
+ * differ. Both include the token that ended the answer.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "record/line.h"
+
+/* The shortest decimal that reads back as the same float; -inf, which JSON has not, as the API's -9999. */
+static void add_logprob(float value, cake_buf *out)
+{
+    char text[32];
+    if (!isfinite(value))
+        value = -9999;
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value)
+            break;
+    }
+    cake_buf_adds(out, text);
+    if (!strpbrk(text, ".e"))
+        cake_buf_adds(out, ".0");
+}
+
+static void spell(const cake_record_options *options, int32_t id, cake_buf *bytes)
+{
+    cake_buf_cut(bytes, 0);
+    options->token_bytes(options->token, id, bytes);
+    if (!bytes->data)
+        cake_buf_adds(bytes, ""); /* an empty token has a string too */
+}
+
+static void add_chat_token(const cake_record_options *options, const cake_scored *scored, cake_buf *bytes,
+                           cake_buf *out)
+{
+    spell(options, scored->id, bytes);
+    cake_buf_adds(out, "{\"token\": ");
+    cake_json_add_text(out, bytes->data, bytes->len);
+    cake_buf_adds(out, ", \"logprob\": ");
+    add_logprob(scored->logprob, out);
+    cake_buf_adds(out, ", \"bytes\": [");
+    for (size_t i = 0; i < bytes->len; i++) {
+        if (i)
+            cake_buf_add(out, ", ", 2);
+        cake_line_int(out, (unsigned char)bytes->data[i]);
+    }
+    cake_buf_addc(out, ']');
+}
+
+void cake_line_logprobs_chat(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    cake_buf bytes = {0};
+    cake_buf_adds(out, "{\"content\": [");
+    for (int i = 0; i < record->n_id; i++) {
+        const cake_scored *row = record->logprobs + (size_t)i * (size_t)(1 + record->n_top);
+        if (i)
+            cake_buf_add(out, ", ", 2);
+        add_chat_token(options, &row[0], &bytes, out);
+        cake_buf_adds(out, ", \"top_logprobs\": [");
+        for (int t = 1; t <= record->n_top; t++) {
+            if (t > 1)
+                cake_buf_add(out, ", ", 2);
+            add_chat_token(options, &row[t], &bytes, out);
+            cake_buf_addc(out, '}');
+        }
+        cake_buf_adds(out, "]}");
+    }
+    cake_buf_adds(out, "], \"refusal\": null}");
+    cake_buf_free(&bytes);
+}
+
+/* A token's bytes as a string of JSON. */
+static void add_spelled(const cake_buf *bytes, cake_buf *out)
+{
+    if (cake_utf8_check(bytes->data, bytes->len) == bytes->len) {
+        cake_json_add_text(out, bytes->data, bytes->len);
+        return;
+    }
+    cake_buf_adds(out, "\"bytes:");
+    for (size_t i = 0; i < bytes->len; i++)
+        cake_buf_addf(out, "\\\\x%02x", (unsigned char)bytes->data[i]);
+    cake_buf_addc(out, '"');
+}
+
+/* The n_top best and, if it is none of them, the chosen token. Two tokens may be spelled alike; the likelier
+ * one then stands for both, since a key occurs once. */
+static void add_top(const cake_record_options *options, const cake_scored *row, int n_top, cake_buf *out)
+{
+    cake_buf bytes = {0}, keys = {0};
+    size_t begin[32], end[32];
+    int n = 0;
+    cake_buf_addc(out, '{');
+    for (int t = 1; t <= n_top + 1 && n < 32; t++) {
+        const cake_scored *scored = &row[t > n_top ? 0 : t];
+        spell(options, scored->id, &bytes);
+        begin[n] = keys.len;
+        add_spelled(&bytes, &keys);
+        end[n] = keys.len;
+        int same = 0;
+        while (same < n && (end[same] - begin[same] != end[n] - begin[n] ||
+                            memcmp(keys.data + begin[same], keys.data + begin[n], end[n] - begin[n]) != 0))
+            same++;
+        if (same < n)
+            continue;
+        if (n)
+            cake_buf_add(out, ", ", 2);
+        cake_buf_add(out, keys.data + begin[n], end[n] - begin[n]);
+        cake_buf_add(out, ": ", 2);
+        add_logprob(scored->logprob, out);
+        n++;
+    }
+    cake_buf_addc(out, '}');
+    cake_buf_free(&bytes);
+    cake_buf_free(&keys);
+}
+
+/* Where each token begins in the text, in characters. A token that is not there (the end token, what a stop
+ * string cut off) is at the place where it would be. */
+static void add_offsets(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    cake_buf bytes = {0};
+    size_t at = 0;
+    int64_t characters = 0;
+    for (int i = 0; i < record->n_id; i++) {
+        if (i)
+            cake_buf_add(out, ", ", 2);
+        cake_line_int(out, characters);
+        spell(options, record->ids[i], &bytes);
+        size_t left = record->text_len - at, skip = bytes.len && bytes.data[0] == ' ' && !at;
+        size_t len = bytes.len;
+        if (len > left || memcmp(record->text + at, bytes.data, len) != 0) {
+            /* decoders drop the blank before the first word */
+            if (!skip || len - 1 > left || memcmp(record->text + at, bytes.data + 1, len - 1) != 0)
+                continue;
+            len--;
+        }
+        for (size_t end = at + len; at < end; at++)
+            characters += ((unsigned char)record->text[at] & 0xC0) != 0x80;
+    }
+    cake_buf_free(&bytes);
+}
+
+void cake_line_logprobs_text(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    size_t width = (size_t)(1 + record->n_top);
+    cake_buf bytes = {0};
+    cake_buf_adds(out, "{\"tokens\": [");
+    for (int i = 0; i < record->n_id; i++) {
+        spell(options, record->logprobs[(size_t)i * width].id, &bytes);
+        cake_buf_adds(out, i ? ", " : "");
+        add_spelled(&bytes, out);
+    }
+    cake_buf_adds(out, "], \"token_logprobs\": [");
+    for (int i = 0; i < record->n_id; i++) {
+        cake_buf_adds(out, i ? ", " : "");
+        add_logprob(record->logprobs[(size_t)i * width].logprob, out);
+    }
+    cake_buf_adds(out, "], \"top_logprobs\": [");
+    for (int i = 0; i < record->n_id; i++) {
+        cake_buf_adds(out, i ? ", " : "");
+        add_top(options, record->logprobs + (size_t)i * width, record->n_top, out);
+    }
+    cake_buf_adds(out, "], \"text_offset\": [");
+    add_offsets(options, record, out);
+    cake_buf_adds(out, "]}");
+    cake_buf_free(&bytes);
+}

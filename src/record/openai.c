@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The form of OpenAI's batch output: a line holds a response, whose body is the API's own object or its error.
+ * Ids derive from job and index, so that the same job writes the same file.
+ */
+#include <string.h>
+
+#include "base/json.h"
+#include "record/line.h"
+
+static void add_id(const cake_record_options *options, const cake_record *record, const char *prefix,
+                   cake_buf *out)
+{
+    if (options->deterministic_ids)
+        cake_buf_addf(out, "\"%s-%lld\"", prefix, (long long)record->index);
+    else
+        cake_buf_addf(out, "\"%s-%016llx-%lld\"", prefix, (unsigned long long)options->job,
+                      (long long)record->index);
+}
+
+static void add_error(const cake_fault *fault, cake_buf *out)
+{
+    cake_buf_adds(out, "{\"error\": {\"message\": ");
+    cake_json_add_text(out, fault->message, strlen(fault->message));
+    cake_buf_addf(out, ", \"type\": \"%s\", \"param\": ", cake_line_fault_type(fault));
+    cake_line_string(out, fault->param);
+    cake_buf_adds(out, ", \"code\": null}}");
+}
+
+static void add_choice(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    cake_buf_adds(out, "{\"index\": 0, ");
+    cake_buf_adds(out, record->chat ? "\"message\": {\"role\": \"assistant\", \"content\": " : "\"text\": ");
+    cake_json_add_text(out, record->text, record->text_len);
+    cake_buf_adds(out, record->chat ? ", \"refusal\": null}, \"logprobs\": " : ", \"logprobs\": ");
+    if (!record->logprobs)
+        cake_buf_adds(out, "null");
+    else if (record->chat)
+        cake_line_logprobs_chat(options, record, out);
+    else
+        cake_line_logprobs_text(options, record, out);
+    cake_buf_addf(out, ", \"finish_reason\": \"%s\"", cake_line_finish(record->finish));
+    if (record->return_token_ids) {
+        cake_buf_adds(out, ", \"token_ids\": ");
+        cake_line_ids(out, record->ids, record->n_id);
+    }
+    cake_buf_addc(out, '}');
+}
+
+static void add_body(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    cake_buf_adds(out, "{\"id\": ");
+    add_id(options, record, record->chat ? "chatcmpl" : "cmpl", out);
+    cake_buf_addf(out, ", \"object\": \"%s\", \"created\": %lld, \"model\": ",
+                  record->chat ? "chat.completion" : "text_completion",
+                  options->deterministic_ids ? 0 : (long long)options->created);
+    const char *model = record->model ? record->model : options->model ? options->model : "";
+    cake_json_add_text(out, model, strlen(model));
+    cake_buf_adds(out, ", \"choices\": [");
+    add_choice(options, record, out);
+    cake_buf_addf(out,
+                  "], \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": %d, \"total_tokens\": %lld}",
+                  record->n_prompt, record->n_id, (long long)record->n_prompt + record->n_id);
+    if (record->return_token_ids) {
+        cake_buf_adds(out, ", \"prompt_token_ids\": ");
+        cake_line_ids(out, record->prompt_ids, record->n_prompt);
+    }
+    cake_buf_addc(out, '}');
+}
+
+void cake_line_openai(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    cake_buf_adds(out, "{\"id\": ");
+    add_id(options, record, "batch_req", out);
+    cake_buf_addf(out, ", \"custom_id\": %s, \"response\": {\"status_code\": %d, \"request_id\": ",
+                  record->id ? record->id : "null", record->fault ? record->fault->status : 200);
+    add_id(options, record, "req", out);
+    cake_buf_adds(out, ", \"body\": ");
+    if (record->fault)
+        add_error(record->fault, out);
+    else
+        add_body(options, record, out);
+    cake_buf_adds(out, "}, \"error\": null}");
+}

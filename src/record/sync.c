@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * "Something was written" enters, fdatasync happens. Invariant: the thread touches nothing but its own struct
+ * and the descriptor, and takes no signals.
+ */
+#include "record/sync.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+#define SECONDS 2
+
+struct cake_sync {
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    int fd, error;
+    bool dirty, stop;
+};
+
+static void *work(void *arg)
+{
+    cake_sync *sync = arg;
+    pthread_mutex_lock(&sync->mutex);
+    while (!sync->stop) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += SECONDS;
+        pthread_cond_timedwait(&sync->wake, &sync->mutex, &until);
+        if (!sync->dirty || sync->error)
+            continue;
+        sync->dirty = false;
+        pthread_mutex_unlock(&sync->mutex);
+        int error = fdatasync(sync->fd) ? errno : 0;
+        pthread_mutex_lock(&sync->mutex);
+        if (error != EINVAL && error != EROFS) /* some file systems cannot; that is no loss of data */
+            sync->error = error;
+    }
+    pthread_mutex_unlock(&sync->mutex);
+    return NULL;
+}
+
+cake_sync *cake_sync_open(int fd)
+{
+    cake_sync *sync = cake_alloc(1, sizeof *sync);
+    sync->fd = fd;
+    pthread_mutex_init(&sync->mutex, NULL);
+    pthread_cond_init(&sync->wake, NULL);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&sync->thread, NULL, work, sync);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        return sync;
+    free(sync);
+    return NULL;
+}
+
+void cake_sync_dirty(cake_sync *sync)
+{
+    if (!sync)
+        return;
+    pthread_mutex_lock(&sync->mutex);
+    sync->dirty = true;
+    pthread_mutex_unlock(&sync->mutex);
+}
+
+int cake_sync_error(cake_sync *sync)
+{
+    if (!sync)
+        return 0;
+    pthread_mutex_lock(&sync->mutex);
+    int error = sync->error;
+    pthread_mutex_unlock(&sync->mutex);
+    return error;
+}
+
+void cake_sync_close(cake_sync *sync)
+{
+    if (!sync)
+        return;
+    pthread_mutex_lock(&sync->mutex);
+    sync->stop = true;
+    pthread_cond_signal(&sync->wake);
+    pthread_mutex_unlock(&sync->mutex);
+    pthread_join(sync->thread, NULL);
+    pthread_cond_destroy(&sync->wake);
+    pthread_mutex_destroy(&sync->mutex);
+    free(sync);
+}

@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "record/record.h"
+#include "suite.h"
+
+/* A vocabulary: 0 is the end, 3 and 4 are halves of an e with an accent. */
+static void token_bytes(const void *token, int32_t id, cake_buf *out)
+{
+    static const char *const spelling[] = {"<end>", "Hel", "lo", "\xC3", "\xA9", " \"w\"", "lo"};
+    (void)token;
+    cake_buf_adds(out, spelling[id]);
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[2][160];
+    static int turn;
+    turn = !turn;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", suite_tmp(), name);
+    return path[turn];
+}
+
+static cake_record_options options_of(const char *path)
+{
+    return (cake_record_options){
+        .path = path, .created = 1700000000, .job = 0xABC, .model = "demo", .token_bytes = token_bytes};
+}
+
+static cake_record answer_of(int64_t index, const char *text)
+{
+    static const int32_t prompt_ids[] = {5, 6, 7}, ids[] = {1, 2, 0};
+    return (cake_record){.index = index,
+                         .prompt_ids = prompt_ids,
+                         .n_prompt = 3,
+                         .text = text,
+                         .text_len = strlen(text),
+                         .ids = ids,
+                         .n_id = 3,
+                         .finish = CAKE_FINISH_STOP};
+}
+
+/* Reads a whole file; NULL if there is none. */
+static char *slurp(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return NULL;
+    cake_buf text = {0};
+    char block[4096];
+    size_t n;
+    cake_buf_adds(&text, "");
+    while ((n = fread(block, 1, sizeof block, f)) > 0)
+        cake_buf_add(&text, block, n);
+    fclose(f);
+    return text.data;
+}
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static void check_line(const cake_record_options *options, const cake_record *record, const char *want)
+{
+    cake_recorder *recorder;
+    cake_buf line = {0};
+    CU_ASSERT_EQUAL_FATAL(cake_record_open(options, &recorder), CAKE_OK);
+    cake_record_line(recorder, record, &line);
+    if (strcmp(line.data, want) != 0)
+        printf("\n  got  %s\n  want %s\n", line.data, want);
+    CU_ASSERT_STRING_EQUAL(line.data, want);
+    cake_json *root = NULL;
+    cake_fault fault;
+    CU_ASSERT_EQUAL(cake_json_parse(line.data, line.len, &root, &fault), CAKE_OK);
+    cake_json_free(root);
+    cake_buf_free(&line);
+    cake_record_close(recorder);
+}
+
+static void test_simple(void)
+{
+    cake_record_options options = options_of(path_of("shape.jsonl"));
+    cake_record r = answer_of(4, "a\n\"\xC3\xA9\"");
+    check_line(
+        &options, &r,
+        "{\"id\": null, \"index\": 4, \"text\": \"a\\n\\\"\xC3\xA9\\\"\", \"finish_reason\": \"stop\", "
+        "\"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 3}}");
+    r.id = "\"x\"";
+    r.finish = CAKE_FINISH_LENGTH;
+    r.return_token_ids = true;
+    check_line(
+        &options, &r,
+        "{\"id\": \"x\", \"index\": 4, \"text\": \"a\\n\\\"\xC3\xA9\\\"\", \"finish_reason\": \"length\", "
+        "\"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 3}, \"prompt_token_ids\": [5, 6, 7], "
+        "\"token_ids\": [1, 2, 0]}");
+    cake_fault fault;
+    cake_fault_set(&fault, "top_p", "top_p is 2; expected \"less\"");
+    r.fault = &fault;
+    r.id = "7";
+    check_line(&options, &r,
+               "{\"id\": 7, \"index\": 4, \"error\": {\"message\": \"top_p is 2; expected \\\"less\\\"\", "
+               "\"type\": \"invalid_request_error\", \"param\": \"top_p\"}}");
+}
+
+static void test_openai(void)
+{
+    cake_record_options options = options_of(path_of("shape.jsonl"));
+    cake_record r = answer_of(12, "Hello");
+    r.form = CAKE_FORM_BATCH_CHAT;
+    r.chat = true;
+    r.id = "\"c-1\"";
+    check_line(
+        &options, &r,
+        "{\"id\": \"batch_req-0000000000000abc-12\", \"custom_id\": \"c-1\", \"response\": {\"status_code\": "
+        "200, \"request_id\": \"req-0000000000000abc-12\", \"body\": {\"id\": "
+        "\"chatcmpl-0000000000000abc-12\", \"object\": \"chat.completion\", \"created\": 1700000000, "
+        "\"model\": "
+        "\"demo\", \"choices\": [{\"index\": 0, \"message\": {\"role\": \"assistant\", \"content\": "
+        "\"Hello\", "
+        "\"refusal\": null}, \"logprobs\": null, \"finish_reason\": \"stop\"}], \"usage\": "
+        "{\"prompt_tokens\": "
+        "3, \"completion_tokens\": 3, \"total_tokens\": 6}}}, \"error\": null}");
+    options.deterministic_ids = true;
+    r.form = CAKE_FORM_BATCH_COMPLETION;
+    r.chat = false;
+    r.model = "mine";
+    r.return_token_ids = true;
+    check_line(
+        &options, &r,
+        "{\"id\": \"batch_req-12\", \"custom_id\": \"c-1\", \"response\": {\"status_code\": 200, "
+        "\"request_id\": \"req-12\", \"body\": {\"id\": \"cmpl-12\", \"object\": \"text_completion\", "
+        "\"created\": 0, \"model\": \"mine\", \"choices\": [{\"index\": 0, \"text\": \"Hello\", "
+        "\"logprobs\": "
+        "null, \"finish_reason\": \"stop\", \"token_ids\": [1, 2, 0]}], \"usage\": {\"prompt_tokens\": 3, "
+        "\"completion_tokens\": 3, \"total_tokens\": 6}, \"prompt_token_ids\": [5, 6, 7]}}, \"error\": "
+        "null}");
+    cake_fault fault;
+    cake_fault_set(&fault, NULL, "invalid JSON at byte 3");
+    r.fault = &fault;
+    r.id = NULL;
+    check_line(&options, &r,
+               "{\"id\": \"batch_req-12\", \"custom_id\": null, \"response\": {\"status_code\": 400, "
+               "\"request_id\": "
+               "\"req-12\", \"body\": {\"error\": {\"message\": \"invalid JSON at byte 3\", \"type\": "
+               "\"invalid_request_error\", \"param\": null, \"code\": null}}}, \"error\": null}");
+    fault.status = 500;
+    check_line(&options, &r,
+               "{\"id\": \"batch_req-12\", \"custom_id\": null, \"response\": {\"status_code\": 500, "
+               "\"request_id\": "
+               "\"req-12\", \"body\": {\"error\": {\"message\": \"invalid JSON at byte 3\", \"type\": "
+               "\"server_error\", \"param\": null, \"code\": null}}}, \"error\": null}");
+}
+
+static void test_logprobs(void)
+{
+    static const int32_t ids[] = {1, 2, 3, 4, 5, 0};
+    static const cake_scored scored[] = {
+        {1, -0.5f}, {1, -0.5f},  {2, -1.25f},    {2, -3},     {6, -0.1f},   {2, -3}, /* 2 and 6 are spelled alike */
+        {3, 0},     {3, 0},      {4, -INFINITY}, {4, -2},     {4, -2},      {3, -3}, {5, -1},
+        {5, -1},    {0, -1e-7f}, {0, -1e-7f},    {0, -1e-7f}, {1, -16.25f},
+    };
+    cake_record_options options = options_of(path_of("shape.jsonl"));
+    cake_record r = answer_of(0, "Hello\xC3\xA9 \"w\"");
+    r.ids = ids;
+    r.n_id = 6;
+    r.logprobs = scored;
+    r.n_top = 2;
+    check_line(
+        &options, &r,
+        "{\"id\": null, \"index\": 0, \"text\": \"Hello\xC3\xA9 \\\"w\\\"\", \"finish_reason\": \"stop\", "
+        "\"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 6}, \"logprobs\": {\"tokens\": [\"Hel\", "
+        "\"lo\", \"bytes:\\\\xc3\", \"bytes:\\\\xa9\", \" \\\"w\\\"\", \"<end>\"], \"token_logprobs\": "
+        "[-0.5, "
+        "-3.0, 0.0, -2.0, -1.0, -1e-07], \"top_logprobs\": [{\"Hel\": -0.5, \"lo\": -1.25}, {\"lo\": -0.1}, "
+        "{\"bytes:\\\\xc3\": 0.0, \"bytes:\\\\xa9\": -9999.0}, {\"bytes:\\\\xa9\": -2.0, \"bytes:\\\\xc3\": "
+        "-3.0}, {\" \\\"w\\\"\": -1.0, \"<end>\": -1e-07}, {\"<end>\": -1e-07, \"Hel\": -16.25}], "
+        "\"text_offset\": [0, 3, 5, 6, 6, 10]}}");
+
+    options.deterministic_ids = true;
+    r.form = CAKE_FORM_BATCH_CHAT;
+    r.chat = true;
+    r.ids = ids + 2;
+    r.n_id = 1;
+    r.n_top = 1;
+    r.logprobs = scored + 6;
+    r.text = "\xEF\xBF\xBD";
+    r.text_len = 3;
+    check_line(
+        &options, &r,
+        "{\"id\": \"batch_req-0\", \"custom_id\": null, \"response\": {\"status_code\": 200, \"request_id\": "
+        "\"req-0\", \"body\": {\"id\": \"chatcmpl-0\", \"object\": \"chat.completion\", \"created\": 0, "
+        "\"model\": \"demo\", \"choices\": [{\"index\": 0, \"message\": {\"role\": \"assistant\", "
+        "\"content\": "
+        "\"\xEF\xBF\xBD\", \"refusal\": null}, \"logprobs\": {\"content\": [{\"token\": \"\xEF\xBF\xBD\", "
+        "\"logprob\": 0.0, \"bytes\": [195], \"top_logprobs\": [{\"token\": \"\xEF\xBF\xBD\", \"logprob\": "
+        "0.0, "
+        "\"bytes\": [195]}]}], \"refusal\": null}, \"finish_reason\": \"stop\"}], \"usage\": "
+        "{\"prompt_tokens\": 3, \"completion_tokens\": 1, \"total_tokens\": 4}}}, \"error\": null}");
+}
+
+/* Whatever the order in which requests finish, RESULTS has that of the input. */
+static void test_order(void)
+{
+    enum { N = 20000 };
+    const char *path = path_of("order.jsonl"), *partial = path_of("order.jsonl.partial");
+    cake_record_options options = options_of(path);
+    cake_recorder *recorder;
+    CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
+    int64_t *order = cake_alloc(N, sizeof *order);
+    for (int64_t i = 0; i < N; i++)
+        order[i] = i;
+    srand(1);
+    for (int64_t i = N - 1; i > N / 2; i--) { /* the second half wildly, the first one in order */
+        int64_t j = N / 2 + rand() % (i - N / 2 + 1), t = order[i];
+        order[i] = order[j];
+        order[j] = t;
+    }
+    cake_fault fault;
+    cake_fault_set(&fault, "n", "no");
+    for (int i = 0; i < N; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "answer %lld", (long long)order[i]);
+        cake_record r = answer_of(order[i], text);
+        r.fault = order[i] % 1000 == 7 ? &fault : NULL;
+        CU_ASSERT_EQUAL_FATAL(cake_record_add(recorder, &r), CAKE_OK);
+    }
+    free(order);
+    CU_ASSERT_EQUAL(cake_record_failed(recorder), N / 1000);
+    CU_ASSERT(is_there(partial) && !is_there(path));
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+    CU_ASSERT(!is_there(partial) && is_there(path));
+    cake_record_close(recorder);
+    char *text = slurp(path), *line = text;
+    int n = 0, wrong = 0;
+    for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1, n++) {
+        char want[64], other[64];
+        *end = 0;
+        snprintf(want, sizeof want, "{\"id\": null, \"index\": %d, \"text\": \"answer %d\",", n, n);
+        snprintf(other, sizeof other, "{\"id\": null, \"index\": %d, \"error\":", n);
+        const char *right = n % 1000 == 7 ? other : want;
+        wrong += strncmp(line, right, strlen(right)) != 0;
+    }
+    CU_ASSERT_EQUAL(n, N);
+    CU_ASSERT_EQUAL(wrong, 0);
+    CU_ASSERT_EQUAL(*line, 0);
+    free(text);
+    struct stat info;
+    mode_t mask = umask(0);
+    umask(mask);
+    CU_ASSERT_EQUAL(stat(path, &info), 0);
+    CU_ASSERT_EQUAL(info.st_mode & 0777, 0666 & ~mask);
+}
+
+static cake_err open_said(const cake_record_options *options, const char *message)
+{
+    cake_buf said = {0};
+    cake_recorder *recorder = NULL;
+    cake_log_capture(&said);
+    cake_err err = cake_record_open(options, &recorder);
+    cake_log_capture(NULL);
+    bool right = message ? said.data && strstr(said.data, message) : !said.len;
+    if (!right)
+        printf("\n  said: %s\n", said.data ? said.data : "");
+    CU_ASSERT(right);
+    CU_ASSERT((err == CAKE_OK) == (recorder != NULL));
+    cake_record_close(recorder);
+    cake_buf_free(&said);
+    return err;
+}
+
+static void put(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "wb");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void test_existing(void)
+{
+    const char *path = path_of("old.jsonl"), *partial = path_of("old.jsonl.partial");
+    cake_record_options options = options_of(path);
+    put(path, "old\n");
+    CU_ASSERT_EQUAL(open_said(&options, "old.jsonl: exists already; --force overwrites it"), CAKE_ERR_FATAL);
+    CU_ASSERT_FALSE(is_there(partial));
+    options.force = true;
+    CU_ASSERT_EQUAL(open_said(&options, NULL), CAKE_OK);
+    CU_ASSERT(is_there(path) && !is_there(partial)); /* nothing was done: nothing has changed */
+
+    options.force = false;
+    unlink(path);
+    put(partial, "{}\n{}\n{}\n{\"torn");
+    CU_ASSERT_EQUAL(open_said(&options, "old.jsonl.partial: holds 3 finished requests"), CAKE_ERR_FATAL);
+    char *text = slurp(partial);
+    CU_ASSERT_STRING_EQUAL(text, "{}\n{}\n{}\n{\"torn");
+    free(text);
+    options.force = true;
+    cake_recorder *recorder;
+    CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
+    CU_ASSERT_EQUAL(open_said(&options, "another run is writing it"), CAKE_ERR_FATAL);
+    cake_record r = answer_of(0, "new");
+    CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+    cake_record_close(recorder);
+    text = slurp(path);
+    CU_ASSERT(text && strstr(text, "\"new\"") && !strstr(text, "{}"));
+    free(text);
+
+    put(partial, "{\"torn"); /* of a run that finished nothing */
+    unlink(path);
+    options.force = false;
+    CU_ASSERT_EQUAL(open_said(&options, NULL), CAKE_OK);
+}
+
+static void test_places(void)
+{
+    cake_record_options options = options_of("/proc/none/x.jsonl");
+    CU_ASSERT_EQUAL(open_said(&options, "/proc/none/x.jsonl.partial: cannot be created: No such file"),
+                    CAKE_ERR_FATAL);
+    options.path = suite_tmp();
+    CU_ASSERT_EQUAL(open_said(&options, "is a directory; expected the name of a file"), CAKE_ERR_FATAL);
+    options.path = "x.h5";
+    CU_ASSERT_EQUAL(open_said(&options, "x.h5: this version writes no HDF5"), CAKE_ERR_USAGE);
+    options.path = "";
+    CU_ASSERT_EQUAL(open_said(&options, "is empty"), CAKE_ERR_USAGE);
+    const char *directory = path_of("closed");
+    mkdir(directory, 0555);
+    options.path = path_of("closed/x.jsonl");
+    if (geteuid() == 0) { /* root may write anywhere: give that up for the moment */
+        CU_ASSERT_EQUAL_FATAL(seteuid(65534), 0);
+        chmod(suite_tmp(), 0755);
+    }
+    CU_ASSERT_EQUAL(
+        open_said(&options, "x.jsonl.partial: cannot be created: Permission denied; name a place"),
+        CAKE_ERR_FATAL);
+    if (getuid() == 0)
+        CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+}
+
+static void test_missing(void)
+{
+    cake_record_options options = options_of(path_of("gap.jsonl"));
+    cake_recorder *recorder;
+    CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
+    cake_record r = answer_of(0, "a"), s = answer_of(5000, "b");
+    CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_record_add(recorder, &s), CAKE_OK);
+    cake_buf said = {0};
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "request 1 has no result; the 2 others are in it"));
+    cake_buf_free(&said);
+    cake_record_close(recorder);
+    CU_ASSERT(is_there(path_of("gap.jsonl.partial")));
+
+    options.path = path_of("none.jsonl"); /* no requests at all: an empty file */
+    CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+    cake_record_close(recorder);
+    char *text = slurp(path_of("none.jsonl"));
+    CU_ASSERT(text && !text[0]);
+    free(text);
+    CU_ASSERT_FALSE(is_there(path_of("none.jsonl.partial")));
+}
+
+static void test_txt(void)
+{
+    const char *path = path_of("answers.txt");
+    cake_record_options options = options_of(path);
+    cake_recorder *recorder;
+    CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
+    cake_fault fault;
+    cake_fault_set(&fault, "prompt", "it is too long");
+    cake_record a = answer_of(2, "one\ntwo\t\\ \xC3\xA9"), b = answer_of(0, ""), c = answer_of(1, "chat");
+    b.fault = &fault;
+    c.form = CAKE_FORM_BATCH_CHAT;
+    c.chat = true;
+    cake_buf said = {0};
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_record_add(recorder, &a), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_record_add(recorder, &b), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_record_add(recorder, &c), CAKE_OK);
+    cake_log_capture(NULL);
+    CU_ASSERT(said.data && strstr(said.data, "request 0: it is too long"));
+    cake_buf_free(&said);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+    cake_record_close(recorder);
+    char *text = slurp(path);
+    CU_ASSERT_STRING_EQUAL(text, "\nchat\none\\ntwo\\t\\\\ \xC3\xA9\n");
+    free(text);
+}
+
+/* Runs work in a child, so that limits and signals stay there; its exit status. */
+static int in_child(int (*work)(const char *path), const char *path)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child)
+        _exit(work(path));
+    int status = -1;
+    waitpid(child, &status, 0);
+    return status;
+}
+
+/* How many lines of a partial file are whole and parse; -1 if one does not, or if something is behind them. */
+static int whole_lines(const char *path)
+{
+    char *text = slurp(path), *line = text;
+    int n = 0;
+    if (!text)
+        return -1;
+    for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1, n++) {
+        cake_json *root = NULL;
+        cake_fault fault;
+        if (cake_json_parse(line, (size_t)(end - line), &root, &fault) ||
+            cake_json_int(cake_json_get(root, "index"), -1) != n)
+            n = -1000000;
+        cake_json_free(root);
+    }
+    if (*line)
+        n = -1;
+    free(text);
+    return n;
+}
+
+/* A disk that takes 10,000 bytes more; 0: all went as it should. */
+static int fill_disk(const char *path)
+{
+    struct rlimit limit = {10000, 10000};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    cake_record_options options = options_of(path);
+    cake_recorder *recorder;
+    cake_buf said = {0};
+    cake_log_capture(&said);
+    if (cake_record_open(&options, &recorder))
+        return 1;
+    cake_err err = CAKE_OK;
+    for (int i = 0; !err && i < 1000; i++) {
+        cake_record r = answer_of(i, "some text");
+        err = cake_record_add(recorder, &r);
+    }
+    if (err != CAKE_ERR_FATAL || !strstr(said.data, "disk.jsonl.partial: cannot be written at byte 9") ||
+        !strstr(said.data, "File too large") || !strstr(said.data, "requests finished so far are in it"))
+        return 2;
+    size_t once = said.len;
+    cake_record r = answer_of(1001, "more");
+    if (!cake_record_add(recorder, &r) || !cake_record_finish(recorder) || said.len != once)
+        return 3; /* it stays failed, and is said once */
+    cake_record_close(recorder);
+    return 0;
+}
+
+/* Room for the partial file, none for the final one beside it (two files of a group of 10,000 bytes each: the
+ * text form is shorter, so the limit is lowered before finish). */
+static int fill_disk_at_finish(const char *path)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    cake_record_options options = options_of(path);
+    cake_recorder *recorder;
+    cake_buf said = {0};
+    cake_log_capture(&said);
+    if (cake_record_open(&options, &recorder))
+        return 1;
+    for (int i = 0; i < 100; i++) {
+        cake_record r = answer_of(i, "some text");
+        if (cake_record_add(recorder, &r))
+            return 2;
+    }
+    struct rlimit limit = {1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    if (cake_record_finish(recorder) != CAKE_ERR_FATAL ||
+        !strstr(said.data, "full.jsonl: cannot be written: File too large; all 100 results are in"))
+        return 3;
+    cake_record_close(recorder);
+    return 0;
+}
+
+static void test_full_disk(void)
+{
+    CU_ASSERT_EQUAL(in_child(fill_disk, path_of("disk.jsonl")), 0);
+    CU_ASSERT(whole_lines(path_of("disk.jsonl.partial")) > 50);
+    CU_ASSERT_FALSE(is_there(path_of("disk.jsonl")));
+    CU_ASSERT_EQUAL(in_child(fill_disk_at_finish, path_of("full.jsonl")), 0);
+    CU_ASSERT_EQUAL(whole_lines(path_of("full.jsonl.partial")), 100);
+    CU_ASSERT_FALSE(is_there(path_of("full.jsonl")));
+    char command[200];
+    snprintf(command, sizeof command, "test $(ls -d '%s'/full.jsonl* | wc -l) = 1", suite_tmp());
+    CU_ASSERT_EQUAL(system(command), 0); /* no temporary file is left */
+
+    cake_record_options options = options_of("/dev/full");
+    cake_recorder *recorder;
+    cake_record r = answer_of(0, "a");
+    cake_buf said = {0};
+    CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "/dev/full: cannot be written: No space left on device"));
+    cake_buf_free(&said);
+    cake_record_close(recorder);
+}
+
+static int be_killed(const char *path)
+{
+    cake_record_options options = options_of(path);
+    cake_recorder *recorder;
+    if (cake_record_open(&options, &recorder))
+        return 1;
+    for (int i = 0; i < 321; i++) {
+        cake_record r = answer_of(i, "some text");
+        if (cake_record_add(recorder, &r))
+            return 2;
+    }
+    return kill(getpid(), SIGKILL);
+}
+
+static void test_killed(void)
+{
+    int status = in_child(be_killed, path_of("killed.jsonl"));
+    CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    CU_ASSERT_EQUAL(whole_lines(path_of("killed.jsonl.partial")), 321);
+    cake_record_options options = options_of(path_of("killed.jsonl"));
+    CU_ASSERT_EQUAL(open_said(&options, "holds 321 finished requests"), CAKE_ERR_FATAL);
+}
+
+/* A pipe gets lines in the order of the input, each as soon as it can be there. */
+static void test_stream(void)
+{
+    int ends[2];
+    char path[32], got[8192];
+    CU_ASSERT_EQUAL_FATAL(pipe2(ends, O_NONBLOCK), 0);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[1]);
+    cake_record_options options = options_of(path);
+    options.format = CAKE_RECORD_TXT;
+    cake_recorder *recorder;
+    CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
+    static const struct {
+        int64_t index;
+        const char *text, *out;
+    } steps[] = {{2, "c", ""},       {0, "a", "a\n"}, {4, "e", ""},      {1, "b", "b\nc\n"},
+                 {3, "d", "d\ne\n"}, {6, "g", ""},    {5, "f", "f\ng\n"}};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        cake_record r = answer_of(steps[i].index, steps[i].text);
+        CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_OK);
+        ssize_t n = read(ends[0], got, sizeof got - 1);
+        got[n < 0 ? 0 : n] = 0;
+        CU_ASSERT_STRING_EQUAL(got, steps[i].out);
+    }
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+    cake_record r = answer_of(9, "late");
+    CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_OK);
+    cake_buf said = {0};
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "request 7 has no result; 1 results behind it are lost"));
+    signal(SIGPIPE, SIG_IGN);
+    close(ends[0]);
+    r = answer_of(7, "x");
+    CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "cannot be written: Broken pipe"));
+    cake_buf_free(&said);
+    cake_record_close(recorder);
+    close(ends[1]);
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {
+        {"simple lines", test_simple},
+        {"lines of OpenAI's batch output", test_openai},
+        {"logprobs in both shapes", test_logprobs},
+        {"results have the order of the input", test_order},
+        {"finished and partial files are not overwritten unasked", test_existing},
+        {"places that cannot be written to", test_places},
+        {"a missing result is named", test_missing},
+        {"text files", test_txt},
+        {"a full disk leaves whole lines", test_full_disk},
+        {"kill -9 leaves every finished line", test_killed},
+        {"a pipe gets the order of the input", test_stream},
+    };
+    return SUITE_MAIN("record", tests);
+}
