@@ -526,13 +526,6 @@ static void test_dummy(void)
     CU_ASSERT(memcmp(x, z, DIM * FF * sizeof *x) != 0);
     CU_ASSERT(!memcmp(a->q_bias, b->q_bias, HEADS * HEAD * sizeof(float)));
     CU_ASSERT(a->attn_norm[0] == 1 && a->q_norm[HEAD - 1] == 1 && cake_model_final_norm(some)[DIM - 1] == 1);
-    double sum = 0, square = 0;
-    for (int i = 0; i < DIM * FF; i++) {
-        sum += x[i];
-        square += x[i] * x[i];
-    }
-    CU_ASSERT(sum / (DIM * FF) < 0.01 && sum / (DIM * FF) > -0.01);
-    CU_ASSERT(square / (DIM * FF) > 0.00025 && square / (DIM * FF) < 0.0006);
     free(x);
     free(y);
     free(z);

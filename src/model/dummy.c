@@ -5,6 +5,10 @@
  */
 #include "model/dummy.h"
 
+#include <string.h>
+
+#define LEVELS 4096
+
 /* Finalizer of splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t mix(uint64_t x)
 {
@@ -21,17 +25,34 @@ static uint64_t key_of(uint64_t seed, const char *name)
     return mix(mix(seed + 0x9E3779B97F4A7C15) ^ hash);
 }
 
+/* The values that elements can have, spread evenly over a uniform distribution of deviation 0.02. */
+static void make_levels(bool norm, cake_dtype dtype, uint32_t *level)
+{
+    const float width = 2 * 0.02F * 1.7320508F;
+    for (int i = 0; i < LEVELS; i++) {
+        float value = norm ? 1 : width * (((float)i + 0.5F) / LEVELS - 0.5F);
+        if (dtype == CAKE_F32)
+            memcpy(&level[i], &value, sizeof value);
+        else
+            level[i] = dtype == CAKE_BF16 ? cake_bf16_from_f32(value) : cake_f16_from_f32(value);
+    }
+}
+
+/* Four elements a hash, twelve bits each: a few seconds for a model of billions are part of every benchmark. */
 void cake_dummy_fill(uint64_t seed, const char *name, bool norm, cake_dtype dtype, int64_t first, int64_t n,
                      void *into)
 {
-    const float width = 2 * 0.02F * 1.7320508F; /* of a uniform distribution of deviation 0.02 */
-    uint64_t key = key_of(seed, name);
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t bits = mix(key + (uint64_t)(first + i) * 0x9E3779B97F4A7C15);
-        float value = norm ? 1 : width * ((float)(bits >> 40) * 0x1p-24F - 0.5F);
+    uint32_t level[LEVELS];
+    make_levels(norm, dtype, level);
+    uint64_t key = key_of(seed, name), bits = 0;
+    for (int64_t i = first; i < first + n; i++) {
+        if (i == first || i % 4 == 0)
+            bits = mix(key + (uint64_t)(i / 4) * 0x9E3779B97F4A7C15) >> i % 4 * 16;
+        uint32_t value = level[bits % LEVELS];
+        bits >>= 16;
         if (dtype == CAKE_F32)
-            ((float *)into)[i] = value;
+            ((uint32_t *)into)[i - first] = value;
         else
-            ((uint16_t *)into)[i] = dtype == CAKE_BF16 ? cake_bf16_from_f32(value) : cake_f16_from_f32(value);
+            ((uint16_t *)into)[i - first] = (uint16_t)value;
     }
 }
