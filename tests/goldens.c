@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The golden models of tests/golden (see models.py there) against transformers in float64: first the arithmetic
+ * alone, fed with the reference's own tokens, then whole runs of the program on one rank and on two.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "embed/embed.h"
+#include "logits/logits.h"
+#include "slice/slice.h"
+#include "suite.h"
+
+static const char *const models[] = {"llama-plain", "llama-linear", "llama-llama3", "llama-old3",
+                                     "qwen2-wide",  "qwen2-split",  "qwen3-nine",   "qwen3-bias"};
+enum { N_MODEL = sizeof models / sizeof *models, MAX_TOK = 64, CONTEXT = 512, N_TOP = 5 };
+
+/* "golden/MODEL/file" in the source tree; in a static buffer. */
+static const char *golden_path(const char *model, const char *file)
+{
+    char name[128];
+    snprintf(name, sizeof name, "golden/%s/%s", model, file);
+    return suite_path(name);
+}
+
+static cake_json *read_expected(const char *model)
+{
+    cake_json *root = NULL;
+    CU_ASSERT_EQUAL_FATAL(cake_json_load("golden", golden_path(model, "expected.json"), false, &root),
+                          CAKE_OK);
+    CU_ASSERT_FATAL(cake_json_size(cake_json_get(root, "sequences")) > 0);
+    return root;
+}
+
+static double real_at(const cake_json *array, size_t i)
+{
+    return cake_json_real(cake_json_at(array, i), NAN);
+}
+
+/* ---- the arithmetic alone */
+
+typedef struct rig {
+    cake_model *model;
+    const cake_kernels *kernels;
+    cake_slice *slice;
+    cake_logits *logits;
+    cake_wave *wave;
+} rig;
+
+static void open_rig(rig *r, const char *name, const cake_kernels *kernels, cake_dtype kv_dtype)
+{
+    cake_model_options options = {.dummy = false};
+    CU_ASSERT_EQUAL_FATAL(cake_model_open(golden_path(name, "."), &options, &r->model), CAKE_OK);
+    const cake_config *c = cake_model_config(r->model);
+    cake_range all = {0, c->n_layer};
+    cake_share share = {.range = &all, .n_range = 1, .embed = true, .head = true};
+    cake_slice_shape shape = {.count = c->n_layer,
+                              .max_tok = MAX_TOK,
+                              .n_slot = 1,
+                              .n_page = CONTEXT / CAKE_PAGE,
+                              .context = CONTEXT,
+                              .kv_dtype = kv_dtype,
+                              .n_thread = 1};
+    r->kernels = kernels;
+    CU_ASSERT_EQUAL_FATAL(cake_model_load(r->model, &share, kernels), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_slice_open(r->model, kernels, &shape, &r->slice), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_logits_open(r->model, kernels, 1, 1, &r->logits), CAKE_OK);
+    r->wave = aligned_alloc(CAKE_ALIGN, cake_arena_round(cake_wave_bytes(MAX_TOK, 2, c->dim)));
+}
+
+static void close_rig(rig *r)
+{
+    free(r->wave);
+    cake_logits_close(r->logits);
+    cake_slice_close(r->slice);
+    cake_model_close(r->model);
+}
+
+static void no_messages(void *arg)
+{
+    (void)arg;
+}
+
+/* Tokens ids [n] at positions pos, pos + 1, ...; the scores behind the last of them. */
+static const float *step(rig *r, const int32_t *ids, int n, int pos, cake_row_kind kind)
+{
+    int page = (pos + CAKE_PAGE - 1) / CAKE_PAGE, last = (pos + n - 1) / CAKE_PAGE;
+    *r->wave = (cake_wave){.kind = CAKE_WAVE_ROWS,
+                           .n_tok = n,
+                           .n_page = page <= last ? last - page + 1 : 0,
+                           .dim = cake_model_config(r->model)->dim};
+    for (int i = 0; i < n; i++)
+        cake_wave_rows(r->wave)[i] = (cake_row){.slot = 0, .pos = pos + i, .kind = (int32_t)kind};
+    for (int i = 0; i < r->wave->n_page; i++) /* pages in reverse, so that a table that is not used shows */
+        cake_wave_pages(r->wave)[i] =
+            (cake_page){.index = page + i, .page = CONTEXT / CAKE_PAGE - 1 - page - i};
+    cake_embed_fill(r->model, r->kernels, 1, ids, r->wave);
+    CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, no_messages, NULL), CAKE_OK);
+    int32_t row = n - 1;
+    return cake_logits_forward(r->logits, r->wave, &row, 1);
+}
+
+/* The largest difference of a logprob among the reference's best five. */
+static double worst(const float *score, int n_vocab, const cake_json *top)
+{
+    double total = cake_logits_total(score, n_vocab), most = 0;
+    for (size_t i = 0; i < N_TOP; i++) {
+        int64_t id = cake_json_int(cake_json_at(cake_json_at(top, i), 0), -1);
+        double off = fabs(score[id] - total - real_at(cake_json_at(top, i), 1));
+        most = off <= most ? most : off;
+    }
+    return most;
+}
+
+static double follow(rig *r, const cake_json *sequence, double tolerance)
+{
+    const cake_json *prompt = cake_json_get(sequence, "prompt"), *ids = cake_json_get(sequence, "ids");
+    int n_prompt = (int)cake_json_size(prompt), n_vocab = cake_model_config(r->model)->n_vocab;
+    int32_t chunk[MAX_TOK];
+    const float *score = NULL;
+    double most = 0;
+    for (int pos = 0, n; pos < n_prompt; pos += n) {
+        n = n_prompt - pos < MAX_TOK ? n_prompt - pos : MAX_TOK;
+        for (int i = 0; i < n; i++)
+            chunk[i] = (int32_t)cake_json_int(cake_json_at(prompt, (size_t)(pos + i)), -1);
+        score = step(r, chunk, n, pos, CAKE_ROW_PROMPT);
+    }
+    for (size_t i = 0; i < cake_json_size(ids); i++) {
+        int32_t best, id = (int32_t)cake_json_int(cake_json_at(ids, i), -1);
+        if (i)
+            score = step(r, chunk, 1, n_prompt + (int)i - 1, CAKE_ROW_GENERATED);
+        double off = worst(score, n_vocab, cake_json_at(cake_json_get(sequence, "top"), i));
+        CU_ASSERT(off < tolerance);
+        most = off > most ? off : most;
+        cake_logits_top(score, n_vocab, 1, &best);
+        CU_ASSERT(best == id || real_at(cake_json_get(sequence, "gaps"), i) <= 2 * tolerance);
+        chunk[0] = id;
+    }
+    return most;
+}
+
+/* The reference keeps keys and values in full, so with a cache in float32 nothing but rounding is left, whatever
+ * the weights are. */
+static void check_arithmetic(const cake_kernels *kernels, cake_dtype kv_dtype, double tolerance)
+{
+    for (int m = 0; m < N_MODEL; m++) {
+        cake_json *expected = read_expected(models[m]);
+        const cake_json *sequences = cake_json_get(expected, "sequences");
+        double most = 0;
+        rig r = {0};
+        open_rig(&r, models[m], kernels, kv_dtype);
+        for (size_t s = 0; s < cake_json_size(sequences); s++) {
+            double off = follow(&r, cake_json_at(sequences, s), tolerance);
+            most = off > most ? off : most;
+        }
+        printf("\n    %-6s %-12s KV %-4s: logprobs off by %.2g at most, %g allowed ", kernels->name,
+               models[m], cake_dtype_name(kv_dtype), most, tolerance);
+        close_rig(&r);
+        cake_json_free(expected);
+    }
+}
+
+static void test_arithmetic(void)
+{
+    for (int level = 0; level <= cake_kernels_best(); level++) {
+        check_arithmetic(cake_kernels_at(level), CAKE_F32, 0.0005);
+        check_arithmetic(cake_kernels_at(level), CAKE_BF16, 0.03);
+    }
+}
+
+/* ---- the whole program */
+
+/* The expected sequence of that id. */
+static const cake_json *find_sequence(const cake_json *sequences, const cake_json *id)
+{
+    const char *wanted = cake_json_text(id, NULL);
+    for (size_t i = 0; wanted && i < cake_json_size(sequences); i++) {
+        const cake_json *sequence = cake_json_at(sequences, i);
+        if (!strcmp(cake_json_text(cake_json_get(sequence, "id"), NULL), wanted))
+            return sequence;
+    }
+    return NULL;
+}
+
+static bool same_ids(const cake_json *a, const cake_json *b)
+{
+    bool same = cake_json_size(a) == cake_json_size(b);
+    for (size_t i = 0; same && i < cake_json_size(a); i++)
+        same = cake_json_int(cake_json_at(a, i), -1) == cake_json_int(cake_json_at(b, i), -2);
+    return same;
+}
+
+static int downwards(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x > y ? -1 : x < y;
+}
+
+/* The five best of a step by value: two tokens may be spelled alike, and then the object holds fewer. */
+static bool same_top(const cake_json *found, const cake_json *top, double tolerance)
+{
+    double value[N_TOP];
+    size_t n = 0;
+    if (cake_json_size(found) != N_TOP)
+        return cake_json_size(found) > 0;
+    for (void *it = cake_json_first(found); it; it = cake_json_next(found, it))
+        value[n++] = cake_json_real(cake_json_value(it), NAN);
+    qsort(value, N_TOP, sizeof *value, downwards);
+    for (size_t i = 0; i < N_TOP; i++)
+        if (!(fabs(value[i] - real_at(cake_json_at(top, i), 1)) < tolerance))
+            return false;
+    return true;
+}
+
+static void check_result(const cake_json *result, const cake_json *expected, double tolerance)
+{
+    const cake_json *ids = cake_json_get(expected, "ids"), *found = cake_json_get(result, "token_ids");
+    const cake_json *logprobs = cake_json_get(result, "logprobs");
+    CU_ASSERT(same_ids(cake_json_get(result, "prompt_token_ids"), cake_json_get(expected, "prompt")));
+    CU_ASSERT_EQUAL(cake_json_size(found), cake_json_size(ids));
+    CU_ASSERT_EQUAL(cake_json_size(cake_json_get(logprobs, "token_logprobs")), cake_json_size(ids));
+    const char *finish = cake_json_text(cake_json_get(result, "finish_reason"), NULL);
+    CU_ASSERT(finish && !strcmp(finish, "length"));
+    for (size_t i = 0; i < cake_json_size(ids); i++) {
+        if (cake_json_int(cake_json_at(found, i), -2) != cake_json_int(cake_json_at(ids, i), -1)) {
+            CU_ASSERT(real_at(cake_json_get(expected, "gaps"), i) <= 2 * tolerance);
+            return; /* from here on it is another text */
+        }
+        double off = real_at(cake_json_get(logprobs, "token_logprobs"), i) -
+                     real_at(cake_json_get(expected, "logprobs"), i);
+        CU_ASSERT(fabs(off) < tolerance);
+        CU_ASSERT(same_top(cake_json_at(cake_json_get(logprobs, "top_logprobs"), i),
+                           cake_json_at(cake_json_get(expected, "top"), i), tolerance));
+    }
+}
+
+/* Runs the model's requests on np ranks; the result file's lines as one JSON array, or NULL. */
+static cake_json *run_model(const char *model, int np)
+{
+    const char *build = getenv("top_builddir");
+    cake_buf command = {0}, text = {0};
+    char out[256], line[1 << 16];
+    snprintf(out, sizeof out, "%s/%s-%d.jsonl", suite_tmp(), model, np);
+    cake_buf_addf(&command, "'%s' ", suite_path("mpirun.sh"));
+    cake_buf_addf(&command, "%d '%s/cake-mpi' run ", np, build ? build : ".");
+    cake_buf_addf(&command, "-m '%s' ", golden_path(model, "."));
+    cake_buf_addf(&command, "-i '%s' -o '%s' --progress none >'%s/log' 2>&1",
+                  golden_path(model, "requests.jsonl"), out, suite_tmp());
+    int status = system(command.data);
+    CU_ASSERT_EQUAL(status, 0);
+    if (status) {
+        cake_buf_cut(&command, 0);
+        cake_buf_addf(&command, "cat '%s/log'", suite_tmp());
+        printf("\n    %s on %d ranks: status %d\n", model, np, status);
+        fflush(stdout);
+        if (system(command.data))
+            printf("    nothing was said\n");
+    }
+    FILE *f = fopen(out, "rb");
+    while (f && fgets(line, sizeof line, f))
+        cake_buf_addf(&text, "%s%s", text.len ? "," : "[", line);
+    if (f)
+        fclose(f);
+    cake_buf_adds(&text, text.len ? "]" : "[]");
+    cake_json *results = NULL;
+    cake_fault fault;
+    CU_ASSERT_EQUAL(cake_json_parse(text.data, text.len, &results, &fault), CAKE_OK);
+    cake_buf_free(&text);
+    cake_buf_free(&command);
+    return results;
+}
+
+static void check_runs(int np)
+{
+    for (int m = 0; m < N_MODEL; m++) {
+        cake_json *expected = read_expected(models[m]);
+        cake_json *results = run_model(models[m], np);
+        const cake_json *sequences = cake_json_get(expected, "sequences");
+        double tolerance = cake_json_real(cake_json_get(expected, "tolerance"), 0);
+        CU_ASSERT_EQUAL(cake_json_size(results), cake_json_size(sequences));
+        for (size_t i = 0; i < cake_json_size(results); i++) {
+            const cake_json *result = cake_json_at(results, i);
+            const cake_json *sequence = find_sequence(sequences, cake_json_get(result, "id"));
+            CU_ASSERT_PTR_NOT_NULL(sequence);
+            check_result(result, sequence, tolerance);
+        }
+        cake_json_free(results);
+        cake_json_free(expected);
+    }
+}
+
+static void test_one_rank(void)
+{
+    check_runs(1);
+}
+
+static void test_two_ranks(void)
+{
+    check_runs(2);
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {
+        {"the arithmetic, fed with the reference's tokens", test_arithmetic},
+        {"the program on one rank", test_one_rank},
+        {"the program on two ranks", test_two_ranks},
+    };
+    return SUITE_MAIN("golden", tests);
+}
