@@ -97,7 +97,7 @@ static void test_batch(void)
 static void test_defaults(void)
 {
     cake_request r = only(CHAT("{" HI ",\"n\":1,\"presence_penalty\":0,\"frequency_penalty\":0.0,\"logit_"
-                                      "bias\":{},\"tool_choice\":\"auto\","
+                               "bias\":{},\"tool_choice\":\"auto\","
                                "\"response_format\":{\"type\":\"text\"},\"temperature\":null,\"stop\":null,"
                                "\"max_tokens\":null,\"tools\":null,"
                                "\"parallel_tool_calls\":true,\"repetition_penalty\":1.0,\"min_p\":0,\"stop_"
