@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Every command and every form of input and output, as a user types them.
+. "$(dirname "$0")/shell.sh"
+
+run() { "$cake" run -m "$model" "$@"; }
+
+expect "--help" 0 'mpirun -np N cake-mpi' "$cake" --help
+test ! -s "$dir/err"
+ok "... on standard output" $?
+for command in run tokenize info; do
+    expect "$command --help" 0 "cake-mpi .*$command" "$cake" "$command" --help
+done
+expect "--version" 0 '^cake-mpi [0-9]+\.[0-9]+' "$cake" --version
+expect "info" 0 'hwloc +[0-9]+\.' "$cake" info
+expect "info: MPI" 0 'MPI +.*\(MPI [34]' "$cake" info
+expect "info: limits" 0 'locked memory' "$cake" info
+expect "info of a model" 0 'qwen3, 3542720 parameters, bf16' "$cake" info -m "$model"
+expect "info of no model" 1 'nowhere' "$cake" info -m "$dir/nowhere"
+expect "info under mpirun speaks once" 0 'hwloc' mpi 3 info
+test "$(grep -c '^hwloc' "$dir/out")" -eq 1
+ok "... once" $?
+
+# run -p: the answer streams to standard output, and nothing else does
+run -p 'What is 37 + 45?' >"$dir/out" 2>/dev/null
+printf '37 + 45 = 82.\n' | cmp - "$dir/out"
+ok "run -p prints the answer alone" $?
+"$cake" -m "$model" -p 'Spell the word garden.' -q >"$dir/out" 2>"$dir/err"
+printf 'g-a-r-d-e-n.\n' | cmp - "$dir/out" && test ! -s "$dir/err"
+ok "run is the default command, -q is quiet" $?
+expect "a stop text" 0 '^37 \+ $' run -p 'What is 37 + 45?' --stop 45
+expect "defaults from the environment" 0 '^37$' env CAKE_MAX_TOKENS=2 "$cake" -m "$model" -p 'What is 37 + 45?'
+expect "the command line wins" 0 '^37 $' env CAKE_MAX_TOKENS=1 "$cake" -m "$model" -p 'What is 37 + 45?' --max-tokens 3
+expect "-p twice gives JSONL" 0 '"index": ?1,.*"text": ?"g-a' run -p 'What is 1 + 1?' -p 'Spell the word garden.'
+expect "--raw leaves the template out" 0 '"prompt_tokens": ?2' run --raw --max-tokens 2 -p 'What is' -p 1+1
+
+# .txt in and out, with its escapes; a line that fails is empty, and its message goes to standard error
+printf 'What is 37 + 45?\n\nSpell the word garden.\n' >"$dir/in.txt"
+expect "text in, text out" 0 . run -i "$dir/in.txt" -o "$dir/out.txt"
+printf '37 + 45 = 82.\ng-a-r-d-e-n.\n' | cmp - "$dir/out.txt"
+ok "... one answer a line" $?
+run -i - --input-format txt -o "$dir/out2.txt" <"$dir/in.txt" 2>/dev/null
+cmp "$dir/out.txt" "$dir/out2.txt"
+ok "... from standard input" $?
+
+# All forms in one file, broken lines among them; the order of the output is that of the input.
+cat >"$dir/in.jsonl" <<'EOF'
+{"id": "a", "prompt": "Once upon a time", "max_tokens": 4}
+{"custom_id": "b", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [{"role": "user", "content": "What is 3 + 4?"}]}}
+{"custom_id": "c", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once upon", "max_tokens": 3, "logprobs": 1}}
+not JSON
+{"id": 7, "messages": [{"role": "user", "content": "What is 3 + 4?"}], "return_token_ids": true}
+{"id": "long", "prompt": "x", "max_tokens": 5, "temperature": 9}
+{"id": "ids", "prompt": [1, 2, 3], "max_tokens": 1}
+{"id": "far", "prompt": [1, 99999], "max_tokens": 1}
+{"custom_id": "d", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [{"role": "user", "content": "x"}], "frob": 1}}
+EOF
+expect "mixed forms, some broken" 3 '9 requests \(4 failed\)' mpi 2 run -m "$model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --deterministic-ids
+line() { sed -n "$1p" "$dir/out.jsonl" | grep -Eq -- "$3"; ok "$2" $?; }
+line 1 "simple line" '"id": ?"a", ?"index": ?0, ?"text": '
+line 2 "batch chat" '"custom_id": ?"b".*"status_code": ?200.*"chat.completion".*3 \+ 4 = 7\.'
+line 3 "batch completion" '"custom_id": ?"c".*"text_completion".*"token_logprobs"'
+line 4 "broken line" '"id": ?null, ?"index": ?3, ?"error".*invalid JSON'
+line 5 "token ids" '"id": ?7,.*"prompt_token_ids": ?\[1.*"token_ids": ?\['
+line 6 "a value out of range names its field" '"param": ?"temperature"'
+line 7 "prompt as ids" '"id": ?"ids".*"prompt_tokens": ?3'
+line 8 "an id beyond the vocabulary" '"error".*99999'
+line 9 "an unknown field in a batch body" '"custom_id": ?"d".*"status_code": ?400.*frob'
+"$cake" run -m "$model" -i "$dir/in.jsonl" --deterministic-ids -q >"$dir/stdout.jsonl"
+cmp "$dir/out.jsonl" "$dir/stdout.jsonl"
+ok "standard output has the same lines in the same order" $?
+
+# tokenize: no config, no weights
+mkdir "$dir/tok"
+cp "$model/tokenizer.json" "$model/tokenizer_config.json" "$model/chat_template.jinja" "$dir/tok"
+expect "tokenize shows prompt and ids" 0 '"prompt": ?"<\|im_start\|>user\\nWhat is 1 \+ 1\?<\|im_end\|>\\n<\|im_start\|>assistant\\n", ?"token_ids": ?\[1, ?' \
+    "$cake" tokenize -m "$dir/tok" -p 'What is 1 + 1?'
+expect "tokenize tells of broken lines" 3 'invalid JSON' "$cake" tokenize -m "$dir/tok" -i "$dir/in.jsonl"
+
+# the report
+expect "--report" 0 . run -i "$dir/in.txt" -o "$dir/r.txt" --report "$dir/report.json"
+grep -q '"requests": {"done": 2, "failed": 0' "$dir/report.json" && grep -q '"idle_share"' "$dir/report.json" &&
+    grep -q '"read_bytes": 7' "$dir/report.json"
+ok "... counts, idle times, bytes read" $?
+finish

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Bad worlds: one clear message, the right exit status, nothing finished lost.
+. "$(dirname "$0")/shell.sh"
+
+grep -v '"seed"' "$root/jobs/demo/prompts.jsonl" | head -20 >"$dir/in.jsonl"
+run() { "$cake" run -m "$model" -i "$dir/in.jsonl" "$@"; }
+
+expect "no command line" 2 'no model: give its directory with -m' "$cake"
+expect "an unknown option" 2 '\-\-frob is not an option' run --frob
+expect "an option without its argument" 2 '\-\-output needs an argument' run --output
+expect "a value out of range" 2 '\-\-temperature: "3" is not a number from 0, up to 2' run --temperature 3
+expect "a bad default in the environment" 2 'CAKE_TOP_P: "0" is not a number above 0' env CAKE_TOP_P=0 "$cake" run -m "$model" -p x
+expect "an unknown command" 2 '"frob" is not a command' "$cake" frob
+expect "more ranks than layers" 2 'start it with -np 8 or fewer' mpi 9 run -m "$model" -i "$dir/in.jsonl"
+expect "a bad option on 3 ranks is said once" 2 'usage' mpi 3 run --frob
+test "$(grep -c 'is not an option' "$dir/err")" -eq 1
+ok "... once" $?
+expect "no such model" 1 'nowhere: cannot be opened' "$cake" run -m "$dir/nowhere" -i "$dir/in.jsonl"
+expect "no such input" 1 'nowhere.jsonl' "$cake" run -m "$model" -i "$dir/nowhere.jsonl"
+expect "no such output directory" 1 "$dir/no/such" run -o "$dir/no/such/out.jsonl"
+expect "an instruction set that does not exist" 2 'is not one of auto\|ref' run --isa frob
+expect "a KV cache smaller than a page" 1 'does not hold one page' run --kv-memory 1K
+
+# Memory: a model of a thousand layers, made up; said before anything is loaded.
+mkdir "$dir/huge"
+cp "$model/tokenizer.json" "$dir/huge"
+sed -E 's/"num_hidden_layers": [0-9]+/"num_hidden_layers": 1000/; s/"hidden_size": [0-9]+/"hidden_size": 65536/; s/"intermediate_size": [0-9]+/"intermediate_size": 262144/; s/"full_attention",?//g; s/"layer_types": \[/"_": [/' \
+    "$model/config.json" >"$dir/huge/config.json"
+expect "a model that does not fit" 1 'the model does not fit: this rank needs .* \(weights .*TiB' "$cake" run -m "$dir/huge" --dummy-weights -p x
+
+# Truncated weights.
+cp -r "$model" "$dir/short"
+truncate -s 5000000 "$dir/short/model.safetensors"
+expect "truncated weights" 1 'short/model.safetensors' "$cake" run -m "$dir/short" -p x
+
+# Results that are there already.
+run -o "$dir/out.jsonl" -q || echo "the run that the following checks need failed"
+expect "a finished result is not overwritten" 1 '\-\-force' run -o "$dir/out.jsonl"
+expect "... but with --force" 0 'requests' run -o "$dir/out.jsonl" --force
+
+# Standard input that ends in mid-line.
+cut_line() { printf '{"prompt": "Once", "max_tokens": 2}\n{"prompt": "tw' | "$cake" run -m "$model" -i -; }
+expect "standard input ends in mid-line" 3 'invalid JSON' cut_line
+
+# A full disk: a limit on the size of files stands for it.
+for i in $(seq 400); do printf '{"id": %d, "prompt": "Once upon a time", "max_tokens": 30, "ignore_eos": true}\n' "$i"; done >"$dir/many.jsonl"
+full() { (trap '' XFSZ && ulimit -f 16 && "$cake" run -m "$model" -i "$dir/many.jsonl" -o "$dir/full.jsonl"); }
+expect "a full disk" 1 "$dir/full.jsonl" full
+test ! -e "$dir/full.jsonl" && test -s "$dir/full.jsonl.partial" && test "$(tail -c 1 "$dir/full.jsonl.partial" | od -An -c | tr -d ' ')" = '\n'
+ok "... .partial holds whole lines" $?
+
+# A rank killed with -9 in the middle: all gone within 10 s, .partial readable.
+cat >"$dir/rank" <<EOF
+#!/bin/sh
+echo \$\$ >"$dir/pid.\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK}"
+exec "$cake" "\$@"
+EOF
+chmod +x "$dir/rank"
+sed 's/"max_tokens": 30/"max_tokens": 400/' "$dir/many.jsonl" >"$dir/long.jsonl"
+"$root/tests/mpirun.sh" 2 "$dir/rank" run -m "$model" -i "$dir/long.jsonl" -o "$dir/killed.jsonl" --max-seqs 8 2>"$dir/err" &
+launcher=$!
+for _ in $(seq 300); do
+    [ -s "$dir/killed.jsonl.partial" ] && break
+    sleep 0.1
+done
+kill -9 "$(cat "$dir/pid.1")"
+start=$SECONDS
+wait $launcher
+test $? -ne 0 && test $((SECONDS - start)) -le 10
+ok "a killed rank ends the run within 10 s" $?
+while kill -0 "$(cat "$dir/pid.0")" 2>/dev/null && [ $((SECONDS - start)) -le 10 ]; do sleep 0.1; done
+! kill -0 "$(cat "$dir/pid.0")" 2>/dev/null
+ok "... on all ranks" $?
+test -s "$dir/killed.jsonl.partial" && test "$(tail -c 1 "$dir/killed.jsonl.partial" | od -An -c | tr -d ' ')" = '\n'
+ok "... .partial holds whole lines" $?
+finish

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests of the whole program share; sourced, not run. They end in `finish`.
+set -u
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cake=${top_builddir:-$root/build}/cake-mpi
+cake=$(cd "$(dirname "$cake")" && pwd)/cake-mpi
+model=$root/jobs/demo/model
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export OMP_NUM_THREADS=1 CAKE_PROGRESS=none
+passed=0
+failed=0
+
+mpi() { # NP ARGUMENT... : cake-mpi on NP ranks
+    local np=$1
+    shift
+    "$root/tests/mpirun.sh" "$np" "$cake" "$@"
+}
+
+ok() { # NAME STATUS : counts a check, in the words that tests/count.sh knows; STATUS 0 is good
+    if [ "$2" -eq 0 ]; then
+        passed=$((passed + 1))
+        echo "  Test: $1 ...passed"
+    else
+        failed=$((failed + 1))
+        echo "  Test: $1 ...FAILED"
+    fi
+}
+
+# expect NAME STATUS TEXT COMMAND... : the exit status, and a text (grep -E) in what it prints
+expect() {
+    local name=$1 wanted=$2 text=$3 got
+    shift 3
+    "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    got=$?
+    if [ "$got" -eq "$wanted" ] && cat "$dir/out" "$dir/err" | grep -Eq -- "$text"; then
+        ok "$name" 0
+    else
+        ok "$name" 1
+        echo "    status $got, expected $wanted; expected text: $text"
+        head -20 "$dir/out" "$dir/err" | sed 's/^/    /'
+    fi
+}
+
+finish() {
+    echo "$passed passed, $failed failed"
+    exit $((failed > 0))
+}
