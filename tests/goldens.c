@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "embed/embed.h"
+#include "launch.h"
 #include "logits/logits.h"
 #include "slice/slice.h"
 #include "suite.h"
@@ -186,14 +187,6 @@ static const cake_json *find_sequence(const cake_json *sequences, const cake_jso
     return NULL;
 }
 
-static bool same_ids(const cake_json *a, const cake_json *b)
-{
-    bool same = cake_json_size(a) == cake_json_size(b);
-    for (size_t i = 0; same && i < cake_json_size(a); i++)
-        same = cake_json_int(cake_json_at(a, i), -1) == cake_json_int(cake_json_at(b, i), -2);
-    return same;
-}
-
 static int downwards(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -220,7 +213,7 @@ static void check_result(const cake_json *result, const cake_json *expected, dou
 {
     const cake_json *ids = cake_json_get(expected, "ids"), *found = cake_json_get(result, "token_ids");
     const cake_json *logprobs = cake_json_get(result, "logprobs");
-    CU_ASSERT(same_ids(cake_json_get(result, "prompt_token_ids"), cake_json_get(expected, "prompt")));
+    CU_ASSERT(launch_same_ids(cake_json_get(result, "prompt_token_ids"), cake_json_get(expected, "prompt")));
     CU_ASSERT_EQUAL(cake_json_size(found), cake_json_size(ids));
     CU_ASSERT_EQUAL(cake_json_size(cake_json_get(logprobs, "token_logprobs")), cake_json_size(ids));
     const char *finish = cake_json_text(cake_json_get(result, "finish_reason"), NULL);
@@ -238,55 +231,13 @@ static void check_result(const cake_json *result, const cake_json *expected, dou
     }
 }
 
-/* jansson takes no NUL in a key, and the token of byte 0 is a key of top_logprobs when it is among the best. */
-static void without_nuls(char *text)
-{
-    for (char *nul = text; (nul = strstr(nul, "\\u0000"));)
-        nul[5] = '1';
-}
-
-/* Runs the model's requests on np ranks; the result file's lines as one JSON array, or NULL. */
-static cake_json *run_model(const char *model, int np)
-{
-    const char *build = getenv("top_builddir");
-    cake_buf command = {0}, text = {0};
-    char out[256], line[1 << 16];
-    snprintf(out, sizeof out, "%s/%s-%d.jsonl", suite_tmp(), model, np);
-    cake_buf_addf(&command, "'%s' ", suite_path("mpirun.sh"));
-    cake_buf_addf(&command, "%d '%s/cake-mpi' run ", np, build ? build : ".");
-    cake_buf_addf(&command, "-m '%s' ", golden_path(model, "."));
-    cake_buf_addf(&command, "-i '%s' -o '%s' --progress none >'%s/log' 2>&1",
-                  golden_path(model, "requests.jsonl"), out, suite_tmp());
-    int status = system(command.data);
-    CU_ASSERT_EQUAL(status, 0);
-    if (status) {
-        cake_buf_cut(&command, 0);
-        cake_buf_addf(&command, "cat '%s/log'", suite_tmp());
-        printf("\n    %s on %d ranks: status %d\n", model, np, status);
-        fflush(stdout);
-        if (system(command.data))
-            printf("    nothing was said\n");
-    }
-    FILE *f = fopen(out, "rb");
-    while (f && fgets(line, sizeof line, f))
-        cake_buf_addf(&text, "%s%s", text.len ? "," : "[", line);
-    if (f)
-        fclose(f);
-    cake_buf_adds(&text, text.len ? "]" : "[]");
-    without_nuls(text.data);
-    cake_json *results = NULL;
-    cake_fault fault;
-    CU_ASSERT_EQUAL(cake_json_parse(text.data, text.len, &results, &fault), CAKE_OK);
-    cake_buf_free(&text);
-    cake_buf_free(&command);
-    return results;
-}
-
 static void check_runs(int np)
 {
     for (int m = 0; m < N_MODEL; m++) {
         cake_json *expected = read_expected(models[m]);
-        cake_json *results = run_model(models[m], np);
+        char model[512];
+        snprintf(model, sizeof model, "%s", golden_path(models[m], "."));
+        cake_json *results = launch_run(model, golden_path(models[m], "requests.jsonl"), np);
         const cake_json *sequences = cake_json_get(expected, "sequences");
         double tolerance = cake_json_real(cake_json_get(expected, "tolerance"), 0);
         CU_ASSERT_EQUAL(cake_json_size(results), cake_json_size(sequences));
