@@ -111,6 +111,9 @@ static void test_defaults(void)
     CU_ASSERT_EQUAL(r.err, CAKE_OK);
     CU_ASSERT_EQUAL(r.params.max_tokens, 7);
     cake_request_free(&r);
+    r = only("{\"prompt\": \"a\", \"seed\": 9223372036854775807}");
+    CU_ASSERT(r.err == CAKE_OK && r.params.seed == INT64_MAX);
+    cake_request_free(&r);
 }
 
 typedef struct bad_case {
@@ -180,7 +183,7 @@ static void test_bad_values(void)
         {P("\"max_completion_tokens\": -1"), "max_completion_tokens", "max_completion_tokens is -1"},
         {P("\"max_tokens\": 1e300"), "max_tokens", "max_tokens is 1e+300"},
         {P("\"max_tokens\": 3, \"max_completion_tokens\": 4"), "max_completion_tokens", "differ"},
-        {P("\"seed\": 1.5"), "seed", "seed is 1.5; expected an integer of at most 64 bits"},
+        {P("\"seed\": 1.5"), "seed", "seed is 1.5; expected an integer from -9223372036854775807 to"},
         {P("\"seed\": -9223372036854775808"), "seed", "seed is -9223372036854775808"},
         {P("\"seed\": 9223372036854775808"), "", "too big integer"},
         {P("\"stop\": 3"), "stop", "stop is 3; expected a string or an array of up to 16 strings"},
@@ -475,6 +478,9 @@ static void test_long_lines(void)
     close(ends[0]);
 }
 
+/* AddressSanitizer keeps freed memory for a while, so that peaks say nothing. */
+extern void __asan_init(void) __attribute__((weak));
+
 /* A file much larger than what may be held passes through memory that does not grow with it. */
 static void test_bounded_memory(void)
 {
@@ -505,7 +511,7 @@ static void test_bounded_memory(void)
     getrusage(RUSAGE_SELF, &after);
     CU_ASSERT_EQUAL(n, 100000);
     CU_ASSERT_EQUAL(last, 1);
-    CU_ASSERT(after.ru_maxrss - before.ru_maxrss < 4096); /* KiB, while 90 MB went by */
+    CU_ASSERT(__asan_init || after.ru_maxrss - before.ru_maxrss < 4096); /* KiB, while 90 MB went by */
     cake_prompt_close(prompt);
     unlink(path);
 }

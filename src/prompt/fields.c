@@ -81,7 +81,7 @@ static cake_err out_of_range(pass *p, const char *name, const cake_params_field 
         snprintf(expected, sizeof expected, "%s above %.15g and at most %.15g", what, range->least,
                  range->most);
     else if (range->most > 0x1p53)
-        snprintf(expected, sizeof expected, "%s of at most 64 bits", what);
+        snprintf(expected, sizeof expected, "%s from -9223372036854775807 to 9223372036854775807", what);
     else
         snprintf(expected, sizeof expected, "%s from %.15g to %.15g", what, range->least, range->most);
     return wrong(p, name, node, expected);
@@ -101,7 +101,8 @@ static cake_err read_named(pass *p, const field *f, const char *name, const cake
         memcpy(into, &value, sizeof value);
     } else {
         int64_t value = integer_of(node);
-        if (value == CAKE_UNSET || (double)value < range->least || (double)value > range->most)
+        bool wide = range->most > 0x1p53; /* as wide as the type, which a double cannot tell */
+        if (value == CAKE_UNSET || (!wide && ((double)value < range->least || (double)value > range->most)))
             return out_of_range(p, f->name, range, node);
         memcpy(into, &value, sizeof value);
     }

@@ -5,7 +5,7 @@
  */
 #include "record/record.h"
 
-#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -61,6 +61,9 @@ cake_err cake_record_open(const cake_record_options *options, cake_recorder **ou
     cake_err err = guess(options->path, &format);
     if (err)
         return err;
+    /* a closed pipe and a file at its limit are errors that writing reports, not signals that end all unsaid */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     cake_recorder *recorder = cake_alloc(1, sizeof *recorder);
     recorder->options = *options;
     recorder->txt = format == CAKE_RECORD_TXT;
