@@ -35,6 +35,15 @@ INLINE int page_span(const segment *s, int i)
     return s->n - i < CAKE_PAGE ? s->n - i : CAKE_PAGE;
 }
 
+/* sum [heads] += q k for n elements from j on; at is where they are in the cache. */
+INLINE void add_products(vec *sum, const float *q, const cake_kv *kv, size_t at, int64_t j, int n,
+                         const int heads, const cake_dtype dtype)
+{
+    vec key = vec_load_as(kv->k, dtype, at + (size_t)j, n);
+    UNROLL for (int h = 0; h < heads; h++) sum[h] =
+        vec_fma(vec_load_n(q + h * kv->head_dim + j, n), key, sum[h]);
+}
+
 INLINE void score_as(segment *s, const float *q, float scale, const int heads, const cake_dtype dtype)
 {
     int64_t dim = s->kv->head_dim;
@@ -44,12 +53,11 @@ INLINE void score_as(segment *s, const float *q, float scale, const int heads, c
         for (int t = 0; t < span; t++, at += (size_t)dim) {
             vec sum[HEADS];
             UNROLL for (int h = 0; h < heads; h++) sum[h] = vec_set(0);
-            for (int64_t j = 0; j < dim; j += LANES) {
-                int n = dim - j < LANES ? (int)(dim - j) : LANES;
-                vec key = vec_load_as(s->kv->k, dtype, at + (size_t)j, n);
-                UNROLL for (int h = 0; h < heads; h++) sum[h] =
-                    vec_fma(vec_load_n(q + h * dim + j, n), key, sum[h]);
-            }
+            int64_t j = 0;
+            for (; j + LANES <= dim; j += LANES) /* no masks where none are needed */
+                add_products(sum, q, s->kv, at, j, LANES, heads, dtype);
+            if (j < dim)
+                add_products(sum, q, s->kv, at, j, (int)(dim - j), heads, dtype);
             UNROLL for (int h = 0; h < heads; h++) s->score[h * CAKE_SEGMENT + i + t] =
                 vec_sum(sum[h]) * scale;
         }
