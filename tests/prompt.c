@@ -433,6 +433,51 @@ static void test_open(void)
     }
 }
 
+/* Standard input that ends in the middle of a line: what came whole is served, the rest is an error record. */
+static void test_cut_stdin(void)
+{
+    static const char text[] = "{\"prompt\": \"whole\"}\n{\"id\": 7, \"prompt\": \"cut sh";
+    int ends[2], before = dup(STDIN_FILENO);
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    CU_ASSERT_EQUAL(write(ends[1], text, sizeof text - 1), (ssize_t)sizeof text - 1);
+    close(ends[1]);
+    dup2(ends[0], STDIN_FILENO);
+    close(ends[0]);
+    cake_prompt *prompt;
+    cake_request r;
+    CU_ASSERT_EQUAL_FATAL(cake_prompt_open("-", CAKE_PROMPT_AUTO, &prompt), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_prompt_next(prompt, &r), CAKE_OK);
+    CU_ASSERT(r.err == CAKE_OK && !strcmp(r.text, "whole"));
+    cake_request_free(&r);
+    CU_ASSERT_EQUAL(cake_prompt_next(prompt, &r), CAKE_OK);
+    CU_ASSERT(r.err == CAKE_ERR_REQUEST && r.index == 1 && r.form == CAKE_FORM_SIMPLE);
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.fault.message, "ends here without a newline: was it cut short?"));
+    cake_request_free(&r);
+    CU_ASSERT_EQUAL(cake_prompt_next(prompt, &r), CAKE_END);
+    cake_prompt_close(prompt);
+    if (before >= 0) {
+        dup2(before, STDIN_FILENO);
+        close(before);
+    }
+}
+
+/* A disk that fails while it is read; the kernel's own memory file plays it. */
+static void test_read_error(void)
+{
+    cake_prompt *prompt;
+    cake_request r;
+    cake_buf said = {0};
+    CU_ASSERT_EQUAL_FATAL(cake_prompt_open("/proc/self/mem", CAKE_PROMPT_JSONL, &prompt), CAKE_OK);
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_prompt_next(prompt, &r), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_prompt_next(prompt, &r), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    const char *first = said.data ? strstr(said.data, "/proc/self/mem: cannot be read at byte 0: ") : NULL;
+    CU_ASSERT(first && !strstr(first + 1, "/proc/self/mem")); /* said once */
+    cake_buf_free(&said);
+    cake_prompt_close(prompt);
+}
+
 /* Lines around the limit, through a pipe that delivers them in pieces. */
 static void test_long_lines(void)
 {
@@ -553,6 +598,8 @@ int main(void)
         {"unknown fields of simple lines are said once", test_unknown_said_once},
         {"text files and -p", test_txt},
         {"files that cannot be opened", test_open},
+        {"standard input that ends in mid-line", test_cut_stdin},
+        {"a file that cannot be read to its end", test_read_error},
         {"lines of 64 MiB and longer ones", test_long_lines},
         {"a batch file of vLLM", test_batch_file_of_vllm},
     };
