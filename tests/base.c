@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/params.h"
 #include "base/utf8.h"
 #include "suite.h"
@@ -81,6 +82,16 @@ static void test_json_real(void)
     }
 }
 
+static void test_log_escapes(void)
+{
+    cake_buf said = {0};
+    cake_log_capture(&said);
+    cake_log(CAKE_ERROR, "base", "%s", "a\x1b[2Jb\n");
+    cake_log_capture(NULL);
+    CU_ASSERT_STRING_EQUAL(said.data, "cake-mpi: error: base: a\\x1b[2Jb\\x0a\n");
+    cake_buf_free(&said);
+}
+
 static void test_params_merge(void)
 {
     cake_params request = cake_params_unset(), line = cake_params_unset();
@@ -102,6 +113,7 @@ int main(void)
         {"JSON: strings are escaped", test_json_text},
         {"JSON: faults name the byte", test_json_faults},
         {"JSON: reals are short and exact", test_json_real},
+        {"log: control characters of foreign text are shown, not sent", test_log_escapes},
         {"params: the first who says something wins", test_params_merge},
     };
     return SUITE_MAIN("base", tests);

@@ -15,6 +15,23 @@ static struct {
     cake_buf *capture;
 } state = {.level = CAKE_INFO};
 
+/* Messages quote foreign bytes: what could command a terminal is shown as its number. */
+static void escape_controls(cake_buf *line)
+{
+    cake_buf safe = {0};
+    for (size_t i = 0; i < line->len; i++) {
+        unsigned char c = (unsigned char)line->data[i];
+        if (c < 0x20 || c == 0x7F)
+            cake_buf_addf(&safe, "\\x%02x", c);
+        else
+            cake_buf_addc(&safe, (char)c);
+    }
+    cake_buf_cut(line, 0);
+    if (safe.len)
+        cake_buf_add(line, safe.data, safe.len);
+    cake_buf_free(&safe);
+}
+
 void cake_log(cake_level level, const char *topic, const char *fmt, ...)
 {
     if (level > state.level || (state.rank > 0 && level > CAKE_WARN && state.level < CAKE_DEBUG))
@@ -30,6 +47,7 @@ void cake_log(cake_level level, const char *topic, const char *fmt, ...)
     va_start(args, fmt);
     cake_buf_addv(&line, fmt, args);
     va_end(args);
+    escape_controls(&line);
     cake_buf_addc(&line, '\n');
     if (state.capture) {
         cake_buf_add(state.capture, line.data, line.len);
@@ -44,9 +62,11 @@ void cake_log(cake_level level, const char *topic, const char *fmt, ...)
     cake_buf_free(&line);
 }
 
-void cake_log_level(cake_level level)
+cake_level cake_log_level(cake_level level)
 {
+    cake_level before = state.level;
     state.level = level;
+    return before;
 }
 
 void cake_log_rank(int rank, const char *host)

@@ -20,8 +20,11 @@ static cake_err open_model(const cake_options *o, const cake_world *world, cake_
     if (world->rank == 0)
         err = cake_model_open(o->model, &options, &stage->model);
     err = cake_world_agree(world, err);
-    if (!err && world->rank > 0)
+    if (!err && world->rank > 0) {
+        cake_level level = cake_log_level(CAKE_ERROR); /* rank 0 has warned already */
         err = cake_model_open(o->model, &options, &stage->model);
+        cake_log_level(level);
+    }
     return cake_world_agree(world, err);
 }
 
