@@ -77,7 +77,7 @@ static void test_greedy(void)
 {
     float score[] = {-3, 2.5f, 1, 2.5f, -1e30f};
     cake_params params = params_of(0, 2, 0.1);
-    char scratch[5 * 12 + 8];
+    _Alignas(8) char scratch[5 * 24];
     for (uint32_t pos = 0; pos < 100; pos++)
         CU_ASSERT_EQUAL(cake_sample(score, 5, &params, &(cake_key){.pos = pos}, scratch), 1);
 }
@@ -182,7 +182,7 @@ static void test_kept(void)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         cake_params params = params_of(cases[c].temperature, cases[c].top_k, cases[c].top_p);
         unsigned seen = 0;
-        char scratch[8 * 12];
+        _Alignas(8) char scratch[8 * 24];
         for (uint32_t pos = 0; pos < 40000; pos++)
             seen |= 1u << cake_sample(score, 8, &params, &(cake_key){.seed = 11, .pos = pos}, scratch);
         CU_ASSERT_EQUAL(seen, cases[c].kept);
@@ -194,10 +194,27 @@ static void test_ties_at_k(void)
     static const float score[] = {1, 2, 2, 2, 3};
     cake_params params = params_of(1, 3, 1);
     unsigned seen = 0;
-    char scratch[64];
+    _Alignas(8) char scratch[5 * 24];
     for (uint32_t pos = 0; pos < 1000; pos++)
         seen |= 1u << cake_sample(score, 5, &params, &(cake_key){.pos = pos}, scratch);
     CU_ASSERT_EQUAL(seen, 0x16); /* 4, and of the equal ones the lowest two ids */
+
+    enum { N = 600 }; /* 0 and -0 are one score, by both ways of ranking */
+    float *zero = cake_alloc(N, sizeof *zero);
+    void *room = cake_alloc(cake_sample_scratch(N), 1);
+    for (int i = 0; i < N; i += 2)
+        zero[i] = -0.0f;
+    int32_t highest[2] = {0};
+    for (int way = 0; way < 2; way++) {
+        params.top_k = way ? 300 : 30;
+        for (uint32_t pos = 0; pos < 10000; pos++) {
+            int32_t id = cake_sample(zero, N, &params, &(cake_key){.pos = pos}, room);
+            highest[way] = id > highest[way] ? id : highest[way];
+        }
+    }
+    CU_ASSERT(highest[0] == 29 && highest[1] == 299);
+    free(zero);
+    free(room);
 }
 
 /* Chi-square of draws against the exact distribution; the bound is exceeded once in 10^6 right samplers,
