@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "token/parts.h"
+#include "token/unicode.h"
 
 typedef struct cake_trie_node {
     uint32_t child, sibling; /* 0: none */

@@ -1,46 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a tokenizer's `normalizer`, then text. Out: the text as the model wants to see it.
- * Invariant: valid UTF-8 stays valid UTF-8. The only file that includes utf8proc.
+ * Invariant: valid UTF-8 stays valid UTF-8.
  */
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/alloc.h"
-#include "base/utf8.h"
 #include "token/parts.h"
+#include "token/unicode.h"
 
 typedef struct cake_normalizer_kind {
     const char *type;
     cake_err (*open)(const cake_spot *spot, cake_normalizer *out); /* NULL: nothing to read */
     void (*run)(const cake_normalizer *step, const cake_buf *text, cake_buf *out);
-    utf8proc_option_t form;
+    cake_unicode_form form;
 } normalizer_kind;
 
-static bool is_ascii(const cake_buf *text)
-{
-    for (size_t i = 0; i < text->len; i++)
-        if ((unsigned char)text->data[i] >= 0x80)
-            return false;
-    return true;
-}
-
-/* NFC and its sisters: text that is ASCII is in all four forms already. */
 static void run_form(const cake_normalizer *step, const cake_buf *text, cake_buf *out)
 {
-    if (is_ascii(text)) {
-        cake_buf_add(out, text->data, text->len);
-        return;
-    }
-    utf8proc_uint8_t *form = NULL;
-    utf8proc_ssize_t len = utf8proc_map((const utf8proc_uint8_t *)text->data, (utf8proc_ssize_t)text->len,
-                                        &form, (utf8proc_option_t)(UTF8PROC_STABLE | step->kind->form));
-    if (len == UTF8PROC_ERROR_NOMEM)
-        cake_die("out of memory: normalizing %zu bytes", text->len);
-    CAKE_ASSERT(len >= 0); /* the text was checked to be UTF-8 */
-    cake_buf_add(out, form, (size_t)len);
-    free(form);
+    cake_unicode_normalize(step->kind->form, text->data, text->len, out);
 }
 
 static cake_err open_prepend(const cake_spot *spot, cake_normalizer *out)
@@ -101,10 +80,10 @@ static void run_replace(const cake_normalizer *step, const cake_buf *text, cake_
 
 static const normalizer_kind kinds[] = {
     {"Sequence", NULL, NULL, 0},
-    {"NFC", NULL, run_form, UTF8PROC_COMPOSE},
-    {"NFD", NULL, run_form, UTF8PROC_DECOMPOSE},
-    {"NFKC", NULL, run_form, UTF8PROC_COMPOSE | UTF8PROC_COMPAT},
-    {"NFKD", NULL, run_form, UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT},
+    {"NFC", NULL, run_form, CAKE_NFC},
+    {"NFD", NULL, run_form, CAKE_NFD},
+    {"NFKC", NULL, run_form, CAKE_NFKC},
+    {"NFKD", NULL, run_form, CAKE_NFKD},
     {"Prepend", open_prepend, run_prepend, 0},
     {"Replace", open_replace, run_replace, 0},
 };
@@ -153,24 +132,4 @@ void cake_normalizers_run(const cake_normalizers *normalizers, cake_buf *text, c
         *text = *spare;
         *spare = swap;
     }
-}
-
-bool cake_char_is_space(uint32_t code)
-{
-    if (code < 0x80)
-        return code == ' ' || (code >= '\t' && code <= '\r');
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
-    return code == 0x85 || (category >= UTF8PROC_CATEGORY_ZS && category <= UTF8PROC_CATEGORY_ZP);
-}
-
-/* Alphabetic, marks, decimal digits, connectors and joiners, as Unicode's UTS 18 defines \w. */
-bool cake_char_is_word(uint32_t code)
-{
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
-    if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL)
-        return true;
-    if (category == UTF8PROC_CATEGORY_PC || code == 0x200C || code == 0x200D)
-        return true;
-    return (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
-           (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
 }

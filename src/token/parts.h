@@ -41,8 +41,6 @@ void cake_normalizers_run(const cake_normalizers *normalizers, cake_buf *text, c
 /* Replaces every `from` (not empty) in text, into out. */
 void cake_text_replace(const char *text, size_t len, const char *from, size_t from_len, const char *to,
                        size_t to_len, cake_buf *out);
-bool cake_char_is_space(uint32_t code); /* Unicode White_Space */
-bool cake_char_is_word(uint32_t code);  /* what \w matches */
 
 /* --- pre-tokenizers: text to pieces (split.c) --- */
 

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: trees of expressions. Out: their values.
+ * Invariant: operands are evaluated left to right, and only those that Python would evaluate.
+ */
+#include <string.h>
+
+#include "token/jinja_parts.h"
+
+static cake_value eval_name(cake_run *run, const cake_node *node)
+{
+    for (const cake_scope *scope = run->scope; scope; scope = scope->parent)
+        for (size_t i = scope->n; i-- > 0;)
+            if (scope->binding[i].symbol == node->symbol)
+                return scope->binding[i].value;
+    return cake_v_undefined(run, NULL, node->value);
+}
+
+static cake_value eval_list(cake_run *run, const cake_node *node)
+{
+    cake_value list = cake_v_list(run, node->kind == CAKE_N_TUPLE ? CAKE_TUPLE : CAKE_LIST);
+    for (const cake_node *item = node->a; item && !run->failed; item = item->next)
+        cake_list_push(run, list.list, cake_eval(run, item));
+    return list;
+}
+
+static cake_value eval_dict(cake_run *run, const cake_node *node)
+{
+    cake_value dict = cake_v_dict(run);
+    for (const cake_node *pair = node->a; pair && !run->failed; pair = pair->next) {
+        cake_value key = cake_eval(run, pair->a);
+        cake_dict_set(run, dict.dict, key, cake_eval(run, pair->b));
+    }
+    return dict;
+}
+
+static cake_value eval_item(cake_run *run, const cake_node *node)
+{
+    cake_value of = cake_eval(run, node->a);
+    if (node->b->kind != CAKE_N_SLICE)
+        return cake_v_item(run, of, cake_eval(run, node->b));
+    const cake_node *part[3] = {node->b->a, node->b->b, node->b->c};
+    cake_value bound[3];
+    for (int i = 0; i < 3; i++)
+        bound[i] = part[i] ? cake_eval(run, part[i]) : cake_v_none();
+    return cake_v_slice(run, of, bound);
+}
+
+static void spread_named(cake_run *run, cake_value from, cake_dict *into)
+{
+    if (from.kind != CAKE_V_DICT) {
+        cake_run_fail(run, "argument after ** must be a mapping, not %s", cake_v_type(from));
+        return;
+    }
+    for (size_t i = 0; i < from.dict->n && !run->failed; i++)
+        cake_dict_set(run, into, from.dict->key[i], from.dict->value[i]);
+}
+
+static cake_args eval_args(cake_run *run, const cake_node *list)
+{
+    cake_list *values = NULL;
+    cake_args args = {0};
+    for (const cake_node *arg = list; arg && !run->failed; arg = arg->next) {
+        bool named = arg->value.kind == CAKE_V_TEXT;
+        cake_value value = cake_eval(run, arg->a);
+        if (named || arg->op == 'k') {
+            if (!args.named)
+                args.named = cake_v_dict(run).dict;
+            if (named)
+                cake_dict_set(run, args.named, arg->value, value);
+            else
+                spread_named(run, value, args.named);
+            continue;
+        }
+        if (!values)
+            values = cake_v_list(run, CAKE_LIST).list;
+        const cake_list *items = arg->op == '*' ? cake_v_items(run, value) : NULL;
+        if (!items)
+            cake_list_push(run, values, value);
+        for (size_t i = 0; items && i < items->n && !run->failed; i++)
+            cake_list_push(run, values, items->item[i]);
+    }
+    if (values) {
+        args.value = values->item;
+        args.n = values->n;
+    }
+    return args;
+}
+
+static cake_value eval_call(cake_run *run, const cake_node *node)
+{
+    cake_value callee = cake_eval(run, node->a);
+    if (run->failed)
+        return cake_v_none();
+    cake_args args = eval_args(run, node->b);
+    run->line = run->failed ? run->line : node->line;
+    return run->failed ? cake_v_none() : cake_v_invoke(run, callee, &args);
+}
+
+static cake_value eval_filter(cake_run *run, const cake_node *node)
+{
+    const cake_filter *filter = node->row;
+    cake_value v = cake_eval(run, node->a);
+    cake_args args = eval_args(run, node->b);
+    run->line = run->failed ? run->line : node->line;
+    return run->failed ? cake_v_none() : filter->run(run, v, &args);
+}
+
+static cake_value eval_sign(cake_run *run, const cake_node *node)
+{
+    cake_value v = cake_eval(run, node->a);
+    if (run->failed || !cake_v_usable(run, v))
+        return cake_v_none();
+    if (!cake_v_is_number(v))
+        return cake_run_fail(run, "bad operand type for unary sign: '%s'", cake_v_type(v));
+    bool minus = node->kind == CAKE_N_NEGATE;
+    if (v.kind == CAKE_V_REAL)
+        return cake_v_real(minus ? -v.real : v.real);
+    return minus ? cake_eval_math(run, '-', cake_v_int(0), v) : cake_eval_math(run, '+', cake_v_int(0), v);
+}
+
+static bool compare(cake_run *run, int op, cake_value a, cake_value b)
+{
+    int order;
+    switch (op) {
+    case '=':
+        return cake_v_equal(run, a, b);
+    case '!':
+        return !cake_v_equal(run, a, b);
+    case 'i':
+        return cake_v_contains(run, a, b);
+    case 'n':
+        return !cake_v_contains(run, a, b);
+    default:
+        order = cake_v_compare(run, a, b);
+    }
+    if (order == 2 && (cake_v_is_number(a) || run->failed))
+        return false; /* not a number */
+    return op == '<' ? order < 0 : op == 'l' ? order <= 0 : op == '>' ? order > 0 : order >= 0;
+}
+
+static cake_value eval_compare(cake_run *run, const cake_node *node)
+{
+    cake_value left = cake_eval(run, node->a);
+    for (const cake_node *operand = node->b; operand && !run->failed; operand = operand->next) {
+        cake_value right = cake_eval(run, operand->a);
+        if (run->failed || !compare(run, operand->op, left, right))
+            return cake_v_bool(false);
+        left = right;
+    }
+    return cake_v_bool(true);
+}
+
+static cake_value eval_concat(cake_run *run, const cake_node *node)
+{
+    cake_writer w = {.run = run};
+    for (const cake_node *part = node->a; part && !run->failed; part = part->next)
+        cake_v_str(&w, cake_eval(run, part));
+    return cake_write_done(&w);
+}
+
+/* and, or, not, if: what may stay unevaluated. */
+static cake_value eval_logic(cake_run *run, const cake_node *node)
+{
+    cake_value v = cake_eval(run, node->a);
+    bool truth = cake_v_truth(v);
+    switch (node->kind) {
+    case CAKE_N_AND:
+        return truth ? cake_eval(run, node->b) : v;
+    case CAKE_N_OR:
+        return truth ? v : cake_eval(run, node->b);
+    case CAKE_N_NOT:
+        return cake_v_bool(!truth);
+    default:
+        if (truth || node->c)
+            return cake_eval(run, truth ? node->b : node->c);
+        return (cake_value){.kind = CAKE_V_UNDEFINED};
+    }
+}
+
+static cake_value eval_node(cake_run *run, const cake_node *node)
+{
+    switch (node->kind) {
+    case CAKE_N_CONST:
+        return node->value;
+    case CAKE_N_NAME:
+        return eval_name(run, node);
+    case CAKE_N_PIPED:
+        return run->piped;
+    case CAKE_N_TUPLE:
+    case CAKE_N_LIST:
+        return eval_list(run, node);
+    case CAKE_N_DICT:
+        return eval_dict(run, node);
+    case CAKE_N_ATTR:
+        return cake_v_attr(run, cake_eval(run, node->a), node->value);
+    case CAKE_N_ITEM:
+        return eval_item(run, node);
+    case CAKE_N_CALL:
+        return eval_call(run, node);
+    case CAKE_N_FILTER:
+    case CAKE_N_TEST:
+        return eval_filter(run, node);
+    case CAKE_N_NEGATE:
+    case CAKE_N_PLUS:
+        return eval_sign(run, node);
+    case CAKE_N_MATH: {
+        cake_value left = cake_eval(run, node->a);
+        return cake_eval_math(run, node->op, left, cake_eval(run, node->b));
+    }
+    case CAKE_N_CONCAT:
+        return eval_concat(run, node);
+    case CAKE_N_COMPARE:
+        return eval_compare(run, node);
+    case CAKE_N_SLICE:
+        return cake_run_fail(run, "a slice stands where a single index is expected");
+    default:
+        return eval_logic(run, node);
+    }
+}
+
+cake_value cake_eval(cake_run *run, const cake_node *node)
+{
+    cake_value v = {.kind = CAKE_V_UNDEFINED};
+    if (!cake_run_spend(run, 1) || !cake_run_enter(run))
+        return v;
+    v = eval_node(run, node);
+    cake_run_leave(run);
+    return run->failed ? (cake_value){.kind = CAKE_V_UNDEFINED} : v;
+}

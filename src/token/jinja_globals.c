@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the names of globals and of what `loop` has. Out: their values and functions.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "token/jinja_parts.h"
+
+#define RANGE_MOST 100000 /* as Jinja's sandbox has it */
+
+static cake_value do_range(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    int64_t bound[3] = {0, 0, 1};
+    if (args->n < 1 || args->n > 3 || args->named)
+        return cake_run_fail(run, "range takes one to three integers");
+    for (size_t i = 0; i < args->n; i++)
+        if (!cake_arg_int(run, args->value[i], &bound[args->n == 1 ? 1 : i]))
+            return cake_v_none();
+    int64_t step = bound[2];
+    if (!step)
+        return cake_run_fail(run, "range() arg 3 must not be zero");
+    (void)call;
+    cake_value list = cake_v_list(run, CAKE_LIST);
+    for (int64_t i = bound[0]; !run->failed && (step > 0 ? i < bound[1] : i > bound[1]);) {
+        if (list.list->n == RANGE_MOST)
+            return cake_run_fail(run, "Range too big. The sandbox blocks ranges larger than %d", RANGE_MOST);
+        cake_list_push(run, list.list, cake_v_int(i));
+        if (__builtin_add_overflow(i, step, &i))
+            break;
+    }
+    return list;
+}
+
+/* dict(), dict(mapping), dict(pairs), dict(name=value); namespace() is the same, but can be written to. */
+static cake_value do_dict(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    cake_value dict = cake_v_dict(run);
+    bool space = !strcmp(call->name, "namespace");
+    if (args->n > 1)
+        return cake_run_fail(run, "%s takes one mapping and named values", call->name);
+    cake_value from = args->n ? args->value[0] : dict;
+    if (from.kind == CAKE_V_DICT) {
+        for (size_t i = 0; i < from.dict->n && !run->failed; i++)
+            cake_dict_set(run, dict.dict, from.dict->key[i], from.dict->value[i]);
+    } else {
+        const cake_list *pairs = cake_v_items(run, from);
+        for (size_t i = 0; i < pairs->n && !run->failed; i++) {
+            const cake_list *pair = cake_v_items(run, pairs->item[i]);
+            if (pair->n != 2)
+                return cake_run_fail(run, "%s wants pairs, found %zu values", call->name, pair->n);
+            cake_dict_set(run, dict.dict, pair->item[0], pair->item[1]);
+        }
+    }
+    for (size_t i = 0; args->named && i < args->named->n && !run->failed; i++)
+        cake_dict_set(run, dict.dict, args->named->key[i], args->named->value[i]);
+    if (space)
+        dict.kind = CAKE_V_SPACE;
+    return dict;
+}
+
+static cake_value do_raise(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"message", NULL};
+    cake_value message = cake_v_name("");
+    if (!cake_args_bind(run, args, call->name, names, &message))
+        return message;
+    message = cake_v_to_text(run, message);
+    return cake_run_fail(run, "%.*s", (int)(message.text.len < 320 ? message.text.len : 320),
+                         message.text.data);
+}
+
+/* One letter at a time, so that an empty result is not mistaken for a full buffer. */
+static cake_value do_strftime(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"format", NULL};
+    cake_value format = cake_v_none();
+    cake_writer w = {.run = run};
+    struct tm now;
+    if (!cake_args_bind(run, args, call->name, names, &format) || !cake_arg_text(run, format, call->name))
+        return format;
+    localtime_r(&run->now, &now);
+    for (size_t i = 0; i < format.text.len && !run->failed; i++) {
+        char spec[4] = "%", text[64];
+        size_t n = 1;
+        if (format.text.data[i] != '%' || i + 1 == format.text.len) {
+            cake_write(&w, format.text.data + i, 1);
+            continue;
+        }
+        if (strchr("-_0^#", format.text.data[i + 1]) && i + 2 < format.text.len)
+            spec[n++] = format.text.data[++i];
+        spec[n] = format.text.data[++i];
+        if (spec[n] == 'f') { /* microseconds: the clock that templates see has none */
+            cake_writes(&w, "000000");
+            continue;
+        }
+        if (strchr("zZ", spec[n])) /* Python's now() knows no zone */
+            continue;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        cake_write(&w, text, strftime(text, sizeof text, spec, &now));
+#pragma GCC diagnostic pop
+    }
+    return cake_write_done(&w);
+}
+
+static const struct {
+    const char *name;
+    cake_call_function run;
+} globals[] = {
+    {"range", do_range},           {"dict", do_dict}, {"namespace", do_dict}, {"raise_exception", do_raise},
+    {"strftime_now", do_strftime},
+};
+
+cake_value cake_global_find(cake_run *run, cake_value name)
+{
+    for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)
+        if (cake_v_is_text(name, globals[i].name))
+            return cake_v_call(run, globals[i].run, globals[i].name, cake_v_none());
+    return (cake_value){.kind = CAKE_V_UNDEFINED};
+}
+
+/* --- loop --- */
+
+static cake_value do_cycle(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    if (!args->n)
+        return cake_run_fail(run, "no items for cycling given");
+    return args->value[call->self.loop->index % args->n];
+}
+
+static cake_value do_changed(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    cake_loop *loop = call->self.loop;
+    cake_list *now = cake_v_list(run, CAKE_LIST).list;
+    bool same = loop->changed && loop->changed->n == args->n;
+    for (size_t i = 0; i < args->n; i++) {
+        same = same && cake_v_equal(run, loop->changed->item[i], args->value[i]);
+        cake_list_push(run, now, args->value[i]);
+    }
+    loop->changed = now;
+    return cake_v_bool(!same);
+}
+
+cake_value cake_loop_attr(cake_run *run, cake_value v, cake_value name)
+{
+    const cake_loop *loop = v.loop;
+    const cake_list *items = loop->items;
+    int64_t index = (int64_t)loop->index, n = (int64_t)items->n;
+    const struct {
+        const char *name;
+        cake_value value;
+    } attributes[] = {
+        {"index0", cake_v_int(index)},
+        {"index", cake_v_int(index + 1)},
+        {"revindex0", cake_v_int(n - index - 1)},
+        {"revindex", cake_v_int(n - index)},
+        {"first", cake_v_bool(!index)},
+        {"last", cake_v_bool(index + 1 == n)},
+        {"length", cake_v_int(n)},
+        {"depth0", cake_v_int(loop->depth)},
+        {"depth", cake_v_int(loop->depth + 1)},
+    };
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+        if (cake_v_is_text(name, attributes[i].name))
+            return attributes[i].value;
+    if (cake_v_is_text(name, "previtem"))
+        return index ? items->item[index - 1]
+                     : cake_v_undefined(run, NULL, cake_v_name("there is no previous item"));
+    if (cake_v_is_text(name, "nextitem"))
+        return index + 1 < n ? items->item[index + 1]
+                             : cake_v_undefined(run, NULL, cake_v_name("there is no next item"));
+    if (cake_v_is_text(name, "cycle"))
+        return cake_v_call(run, do_cycle, "cycle", v);
+    if (cake_v_is_text(name, "changed"))
+        return cake_v_call(run, do_changed, "changed", v);
+    return (cake_value){.kind = CAKE_V_UNDEFINED};
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: values. Out: JSON as Python's json.dumps writes it; transformers' tojson is that with ensure_ascii=False.
+ * Invariant: what has no JSON form fails the run.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "token/jinja_parts.h"
+
+static void json_text(cake_writer *w, cake_value v, bool ascii)
+{
+    const char *data = v.text.data;
+    cake_writes(w, "\"");
+    for (size_t i = 0, n; i < v.text.len && !w->run->failed; i += n) {
+        uint32_t code = 0;
+        n = (size_t)cake_utf8_next(data + i, v.text.len - i, &code);
+        n = n ? n : 1;
+        char text[24] = "";
+        const char *escape = code && code < 0x80 ? strchr("\"\\\b\f\n\r\t", (int)code) : NULL;
+        if (escape)
+            snprintf(text, sizeof text, "\\%c", "\"\\bfnrt"[escape - "\"\\\b\f\n\r\t"]);
+        else if (ascii && code >= 0x10000)
+            snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
+        else if (code < 0x20 || (ascii && code >= 0x7F))
+            snprintf(text, sizeof text, "\\u%04x", code);
+        if (text[0])
+            cake_writes(w, text);
+        else
+            cake_write(w, data + i, n);
+    }
+    cake_writes(w, "\"");
+}
+
+static void new_line(cake_writer *w, const cake_json_style *style, int level)
+{
+    if (style->indent < 0)
+        return;
+    cake_writes(w, "\n");
+    for (int i = 0; i < level && !w->run->failed; i++) {
+        if (style->newline_indent)
+            cake_writes(w, style->newline_indent);
+        for (int s = 0; !style->newline_indent && s < style->indent; s++)
+            cake_writes(w, " ");
+    }
+}
+
+static void write_value(cake_writer *w, cake_value v, const cake_json_style *style, int level);
+
+static void json_list(cake_writer *w, const cake_list *list, const cake_json_style *style, int level)
+{
+    cake_writes(w, "[");
+    for (size_t i = 0; i < list->n && !w->run->failed; i++) {
+        if (i)
+            cake_v_str(w, style->comma);
+        new_line(w, style, level + 1);
+        write_value(w, list->item[i], style, level + 1);
+    }
+    if (list->n)
+        new_line(w, style, level);
+    cake_writes(w, "]");
+}
+
+/* Keys that are no texts become texts, as json.dumps does it. */
+static void json_key(cake_writer *w, cake_value key, const cake_json_style *style)
+{
+    if (key.kind == CAKE_V_TEXT) {
+        json_text(w, key, style->ascii);
+    } else if (key.kind == CAKE_V_NONE || cake_v_is_number(key)) {
+        cake_writes(w, "\"");
+        write_value(w, key, style, 0);
+        cake_writes(w, "\"");
+    } else {
+        cake_run_fail(w->run, "keys must be str, int, float, bool or None, not %s", cake_v_type(key));
+    }
+}
+
+/* The order of the keys: as they are, or sorted. */
+static size_t *order_of(cake_run *run, const cake_dict *dict, bool sort)
+{
+    if (!cake_run_room(run, dict->n * sizeof(size_t)))
+        return NULL;
+    size_t *order = cake_region_take(&run->region, (dict->n + 1) * sizeof *order);
+    for (size_t i = 0; i < dict->n && !run->failed; i++) {
+        size_t at = i;
+        cake_run_spend(run, sort ? i / 4 : 0);
+        for (; sort && at && cake_v_compare(run, dict->key[order[at - 1]], dict->key[i]) > 0; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    return order;
+}
+
+static void json_dict(cake_writer *w, const cake_dict *dict, const cake_json_style *style, int level)
+{
+    const size_t *order = order_of(w->run, dict, style->sort);
+    cake_writes(w, "{");
+    for (size_t i = 0; order && i < dict->n && !w->run->failed; i++) {
+        if (i)
+            cake_v_str(w, style->comma);
+        new_line(w, style, level + 1);
+        json_key(w, dict->key[order[i]], style);
+        cake_v_str(w, style->colon);
+        write_value(w, dict->value[order[i]], style, level + 1);
+    }
+    if (dict->n)
+        new_line(w, style, level);
+    cake_writes(w, "}");
+}
+
+static void write_value(cake_writer *w, cake_value v, const cake_json_style *style, int level)
+{
+    if (!cake_run_enter(w->run))
+        return;
+    switch (v.kind) {
+    case CAKE_V_NONE:
+        cake_writes(w, "null");
+        break;
+    case CAKE_V_BOOL:
+        cake_writes(w, v.truth ? "true" : "false");
+        break;
+    case CAKE_V_REAL:
+        if (isfinite(v.real))
+            cake_write_real(w, v.real);
+        else
+            cake_writes(w, isnan(v.real) ? "NaN" : v.real < 0 ? "-Infinity" : "Infinity");
+        break;
+    case CAKE_V_INT:
+        cake_v_str(w, v);
+        break;
+    case CAKE_V_TEXT:
+        json_text(w, v, style->ascii);
+        break;
+    case CAKE_V_DICT:
+        json_dict(w, v.dict, style, level);
+        break;
+    case CAKE_V_LIST:
+        if (v.shade == CAKE_LIST || v.shade == CAKE_TUPLE) {
+            json_list(w, v.list, style, level);
+            break;
+        }
+        cake_run_fail(w->run, "Object of type %s is not JSON serializable", cake_v_type(v));
+        break;
+    default:
+        cake_run_fail(w->run, "Object of type %s is not JSON serializable", cake_v_type(v));
+    }
+    cake_run_leave(w->run);
+}
+
+void cake_write_json(cake_writer *w, cake_value v, const cake_json_style *style)
+{
+    write_value(w, v, style, 0);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: two values and an operator. Out: what Python computes; integers that leave 64 bits fail the run.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "token/jinja_parts.h"
+
+static cake_value too_large(cake_run *run)
+{
+    return cake_run_fail(run, "a number leaves the range of 64-bit integers");
+}
+
+static cake_value by_zero(cake_run *run)
+{
+    return cake_run_fail(run, "division by zero");
+}
+
+static cake_value power(cake_run *run, int64_t base, int64_t exponent)
+{
+    int64_t result = 1;
+    if (exponent < 0)
+        return base ? cake_v_real(pow((double)base, (double)exponent)) : by_zero(run);
+    for (; exponent; exponent >>= 1) {
+        if (exponent & 1 && __builtin_mul_overflow(result, base, &result))
+            return too_large(run);
+        if (exponent > 1 && __builtin_mul_overflow(base, base, &base))
+            return too_large(run);
+    }
+    return cake_v_int(result);
+}
+
+static cake_value math_int(cake_run *run, int op, int64_t a, int64_t b)
+{
+    int64_t r;
+    switch (op) {
+    case '+':
+        return __builtin_add_overflow(a, b, &r) ? too_large(run) : cake_v_int(r);
+    case '-':
+        return __builtin_sub_overflow(a, b, &r) ? too_large(run) : cake_v_int(r);
+    case '*':
+        return __builtin_mul_overflow(a, b, &r) ? too_large(run) : cake_v_int(r);
+    case '/':
+        return b ? cake_v_real((double)a / (double)b) : by_zero(run);
+    case '^':
+        return power(run, a, b);
+    default:
+        break;
+    }
+    if (!b)
+        return by_zero(run);
+    if (b == -1) /* INT64_MIN has no negative */
+        return op == '%' ? cake_v_int(0) : math_int(run, '-', 0, a);
+    int64_t quotient = a / b, rest = a % b;
+    if (rest && (rest < 0) != (b < 0)) { /* rounds down, not towards zero */
+        quotient--;
+        rest += b;
+    }
+    return cake_v_int(op == '%' ? rest : quotient);
+}
+
+static cake_value math_real(cake_run *run, int op, double a, double b)
+{
+    if ((op == '/' || op == 'f' || op == '%') && b == 0)
+        return by_zero(run);
+    double rest;
+    switch (op) {
+    case '+':
+        return cake_v_real(a + b);
+    case '-':
+        return cake_v_real(a - b);
+    case '*':
+        return cake_v_real(a * b);
+    case '/':
+        return cake_v_real(a / b);
+    case '^':
+        return cake_v_real(pow(a, b));
+    case 'f':
+        return cake_v_real(floor(a / b));
+    default:
+        rest = fmod(a, b);
+        return cake_v_real(rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest);
+    }
+}
+
+static cake_value repeat(cake_run *run, cake_value v, int64_t times)
+{
+    if (v.kind == CAKE_V_TEXT) {
+        cake_writer w = {.run = run};
+        for (int64_t i = 0; v.text.len && i < times && cake_run_spend(run, 1); i++)
+            cake_write(&w, v.text.data, v.text.len);
+        cake_value text = cake_write_done(&w);
+        text.shade = v.shade;
+        return text;
+    }
+    cake_value list = cake_v_list(run, (cake_list_kind)v.shade);
+    for (int64_t i = 0; v.list->n && i < times && cake_run_spend(run, 1); i++)
+        for (size_t k = 0; k < v.list->n && !run->failed; k++)
+            cake_list_push(run, list.list, v.list->item[k]);
+    return list;
+}
+
+/* Text marked safe makes the sum safe, and the other side is escaped for that. */
+static cake_value join_texts(cake_run *run, cake_value a, cake_value b)
+{
+    bool safe = a.shade || b.shade;
+    if (safe && !a.shade)
+        a = cake_text_escape(run, a);
+    if (safe && !b.shade)
+        b = cake_text_escape(run, b);
+    cake_writer w = {.run = run};
+    if (cake_run_room(run, a.text.len + b.text.len)) {
+        w.room = a.text.len + b.text.len;
+        w.data = cake_region_take(&run->region, w.room);
+    }
+    cake_write(&w, a.text.data, a.text.len);
+    cake_write(&w, b.text.data, b.text.len);
+    cake_value sum = cake_write_done(&w);
+    sum.shade = safe;
+    return sum;
+}
+
+static cake_value join_lists(cake_run *run, cake_value a, cake_value b)
+{
+    cake_value sum = cake_v_list(run, (cake_list_kind)a.shade);
+    for (size_t i = 0; i < a.list->n && !run->failed; i++)
+        cake_list_push(run, sum.list, a.list->item[i]);
+    for (size_t i = 0; i < b.list->n && !run->failed; i++)
+        cake_list_push(run, sum.list, b.list->item[i]);
+    cake_run_spend(run, sum.list->n / 8);
+    return sum;
+}
+
+static bool is_sequence(cake_value v)
+{
+    return v.kind == CAKE_V_TEXT || (v.kind == CAKE_V_LIST && v.shade <= CAKE_TUPLE);
+}
+
+static bool is_whole(cake_value v)
+{
+    return v.kind == CAKE_V_INT || v.kind == CAKE_V_BOOL;
+}
+
+cake_value cake_eval_math(cake_run *run, int op, cake_value a, cake_value b)
+{
+    static const char *const signs[] = {
+        ['+'] = "+", ['-'] = "-", ['*'] = "*", ['/'] = "/", ['f'] = "//", ['%'] = "%", ['^'] = "**"};
+    if (run->failed || !cake_v_usable(run, a))
+        return cake_v_none();
+    if (op == '%' && a.kind == CAKE_V_TEXT)
+        return cake_text_format(run, a, b);
+    if (!cake_v_usable(run, b))
+        return cake_v_none();
+    if (is_whole(a) && is_whole(b))
+        return math_int(run, op, a.kind == CAKE_V_INT ? a.integer : a.truth,
+                        b.kind == CAKE_V_INT ? b.integer : b.truth);
+    if (cake_v_is_number(a) && cake_v_is_number(b))
+        return math_real(run, op, cake_v_number(a), cake_v_number(b));
+    if (op == '+' && a.kind == CAKE_V_TEXT && b.kind == CAKE_V_TEXT)
+        return join_texts(run, a, b);
+    if (op == '+' && a.kind == CAKE_V_LIST && is_sequence(a) && is_sequence(b) && a.shade == b.shade &&
+        b.kind == CAKE_V_LIST)
+        return join_lists(run, a, b);
+    if (op == '*' && is_sequence(a) && is_whole(b))
+        return repeat(run, a, b.kind == CAKE_V_INT ? b.integer : b.truth);
+    if (op == '*' && is_sequence(b) && is_whole(a))
+        return repeat(run, b, a.kind == CAKE_V_INT ? a.integer : a.truth);
+    if (op == '+' && a.kind == CAKE_V_TEXT)
+        return cake_run_fail(run, "can only concatenate str (not \"%s\") to str", cake_v_type(b));
+    return cake_run_fail(run, "unsupported operand type(s) for %s: '%s' and '%s'", signs[op], cake_v_type(a),
+                         cake_v_type(b));
+}
+
+bool cake_v_contains(cake_run *run, cake_value item, cake_value in)
+{
+    if (in.kind == CAKE_V_TEXT) {
+        if (!cake_arg_text(run, item, "'in <string>'"))
+            return false;
+        cake_run_spend(run, in.text.len / 64);
+        return !item.text.len || memmem(in.text.data, in.text.len, item.text.data, item.text.len);
+    }
+    if (in.kind == CAKE_V_DICT)
+        return cake_dict_find(run, in.dict, item) != NULL;
+    if (!cake_v_is_iterable(in)) {
+        cake_run_fail(run, "argument of type '%s' is not iterable", cake_v_type(in));
+        return false;
+    }
+    const cake_list *items = cake_v_items(run, in);
+    for (size_t i = 0; i < items->n && !run->failed; i++)
+        if (cake_v_equal(run, items->item[i], item))
+            return true;
+    return false;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a value and the name of a method. Out: the method, bound to the value. Methods that would change a list or
+ * a dict are hidden, as the immutable sandbox of transformers hides them.
+ */
+#include <string.h>
+
+#include "base/utf8.h"
+#include "token/jinja_parts.h"
+#include "token/unicode.h"
+
+typedef struct method {
+    const char *name;
+    cake_call_function run; /* NULL: unsafe */
+} method;
+
+/* --- str --- */
+
+static cake_value strip_with(cake_run *run, const cake_call *call, const cake_args *args, bool left,
+                             bool right)
+{
+    static const char *const names[] = {"chars", NULL};
+    cake_value set = cake_v_none();
+    if (!cake_args_bind(run, args, call->name, names, &set))
+        return set;
+    if (set.kind != CAKE_V_NONE && !cake_arg_text(run, set, call->name))
+        return set;
+    cake_run_spend(run, call->self.text.len / 64);
+    return cake_text_strip(call->self, set, left, right);
+}
+
+static cake_value do_strip(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    return strip_with(run, call, args, true, true);
+}
+
+static cake_value do_lstrip(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    return strip_with(run, call, args, true, false);
+}
+
+static cake_value do_rstrip(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    return strip_with(run, call, args, false, true);
+}
+
+static cake_value split_with(cake_run *run, const cake_call *call, const cake_args *args, bool right)
+{
+    static const char *const names[] = {"sep", "maxsplit", NULL};
+    cake_value v[2] = {cake_v_none(), cake_v_int(-1)};
+    int64_t most = -1;
+    if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_int(run, v[1], &most))
+        return cake_v_none();
+    return cake_text_split(run, call->self, v[0], most < 0 ? -1 : most, right);
+}
+
+static cake_value do_split(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    return split_with(run, call, args, false);
+}
+
+static cake_value do_rsplit(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    return split_with(run, call, args, true);
+}
+
+static cake_value do_splitlines(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"keepends", NULL};
+    cake_value keep = cake_v_bool(false);
+    if (!cake_args_bind(run, args, call->name, names, &keep))
+        return keep;
+    return cake_text_lines(run, call->self, cake_v_truth(keep));
+}
+
+static cake_value do_replace(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"old", "new", "count", NULL};
+    cake_value v[3] = {cake_v_none(), cake_v_none(), cake_v_int(-1)};
+    int64_t most = -1;
+    if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_text(run, v[0], call->name) ||
+        !cake_arg_text(run, v[1], call->name) || !cake_arg_int(run, v[2], &most))
+        return cake_v_none();
+    return cake_text_swap(run, call->self, v[0], v[1], most < 0 ? -1 : most);
+}
+
+/* Whether the text has one of the affixes at its beginning or end. */
+static cake_value affix(cake_run *run, const cake_call *call, const cake_args *args, bool at_end)
+{
+    static const char *const names[] = {"affix", NULL};
+    cake_value v = cake_v_none(), text = call->self;
+    if (!cake_args_bind(run, args, call->name, names, &v))
+        return v;
+    cake_list one = {.item = &v, .n = 1};
+    const cake_list *list = v.kind == CAKE_V_LIST && v.shade == CAKE_TUPLE ? v.list : &one;
+    for (size_t i = 0; i < list->n; i++) {
+        if (!cake_arg_text(run, list->item[i], call->name))
+            return v;
+        size_t n = list->item[i].text.len;
+        if (n <= text.text.len &&
+            (!n || !memcmp(text.text.data + (at_end ? text.text.len - n : 0), list->item[i].text.data, n)))
+            return cake_v_bool(true);
+    }
+    return cake_v_bool(false);
+}
+
+static cake_value do_startswith(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    return affix(run, call, args, false);
+}
+
+static cake_value do_endswith(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    return affix(run, call, args, true);
+}
+
+static cake_value remove_affix(cake_run *run, const cake_call *call, const cake_args *args, bool at_end)
+{
+    cake_value has = affix(run, call, args, at_end), v = call->self;
+    if (run->failed || !cake_v_truth(has))
+        return v;
+    size_t n = args->value[0].text.len;
+    v.text.data += at_end ? 0 : n;
+    v.text.len -= n;
+    return v;
+}
+
+static cake_value do_removeprefix(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    return remove_affix(run, call, args, false);
+}
+
+static cake_value do_removesuffix(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    return remove_affix(run, call, args, true);
+}
+
+static cake_value do_case(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const none[] = {NULL};
+    cake_case how = call->name[0] == 'u'   ? CAKE_UPPER
+                    : call->name[0] == 'l' ? CAKE_LOWER
+                    : call->name[0] == 't' ? CAKE_TITLE
+                                           : CAKE_CAPITAL;
+    if (!cake_args_bind(run, args, call->name, none, NULL))
+        return cake_v_none();
+    return cake_text_case(run, call->self, how);
+}
+
+/* Where a text stands in another, in characters; -1: nowhere. */
+static int64_t find(cake_run *run, const cake_call *call, const cake_args *args, bool last)
+{
+    static const char *const names[] = {"sub", NULL};
+    cake_value sub = cake_v_none(), text = call->self;
+    if (!cake_args_bind(run, args, call->name, names, &sub) || !cake_arg_text(run, sub, call->name))
+        return -1;
+    cake_run_spend(run, text.text.len / 16);
+    for (size_t i = 0; i + sub.text.len <= text.text.len; i++) {
+        size_t at = last ? text.text.len - sub.text.len - i : i;
+        if (!sub.text.len || !memcmp(text.text.data + at, sub.text.data, sub.text.len))
+            return (int64_t)cake_text_count(run, cake_v_text(text.text.data, at));
+    }
+    return -1;
+}
+
+static cake_value do_find(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    int64_t at = find(run, call, args, call->name[0] == 'r');
+    bool wanted = strstr(call->name, "index") != NULL;
+    return at < 0 && wanted ? cake_run_fail(run, "substring not found") : cake_v_int(at);
+}
+
+static cake_value do_count(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"sub", NULL};
+    cake_value sub = cake_v_none(), text = call->self;
+    if (!cake_args_bind(run, args, call->name, names, &sub))
+        return sub;
+    int64_t n = 0;
+    if (text.kind == CAKE_V_LIST) {
+        for (size_t i = 0; i < text.list->n; i++)
+            n += cake_v_equal(run, text.list->item[i], sub);
+        return cake_v_int(n);
+    }
+    if (!cake_arg_text(run, sub, call->name))
+        return sub;
+    if (!sub.text.len)
+        return cake_v_int((int64_t)cake_text_count(run, text) + 1);
+    const char *p = text.text.data, *end = p + text.text.len;
+    cake_run_spend(run, text.text.len / 16);
+    while ((p = memmem(p, (size_t)(end - p), sub.text.data, sub.text.len)))
+        p += sub.text.len, n++;
+    return cake_v_int(n);
+}
+
+/* Whether all characters are of a kind; upper and lower want one letter of that case and none of the other. */
+static cake_value do_is(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const none[] = {NULL};
+    if (!cake_args_bind(run, args, call->name, none, NULL))
+        return cake_v_none();
+    const char *what = call->name + 2;
+    const cake_list *list = cake_v_items(run, call->self);
+    bool cased = false;
+    for (size_t i = 0; i < list->n; i++) {
+        uint32_t code = 0;
+        cake_value c = list->item[i];
+        cake_utf8_next(c.text.data, c.text.len, &code);
+        bool upper = cake_char_is_upper(code), lower = cake_char_is_lower(code);
+        cased |= what[0] == 'u' ? upper : lower;
+        if ((what[0] == 'u' && lower) || (what[0] == 'l' && upper) ||
+            (what[0] == 'd' && !cake_char_is_digit(code)) || (what[0] == 's' && !cake_text_space(code)) ||
+            (!strcmp(what, "alpha") && !cake_char_is_letter(code)) ||
+            (!strcmp(what, "alnum") && !cake_char_is_letter(code) && !cake_char_is_digit(code)))
+            return cake_v_bool(false);
+    }
+    return cake_v_bool(what[0] == 'u' || what[0] == 'l' ? cased : list->n > 0);
+}
+
+static cake_value do_join(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"iterable", NULL};
+    cake_value v = cake_v_none();
+    cake_writer w = {.run = run};
+    if (!cake_args_bind(run, args, call->name, names, &v))
+        return v;
+    const cake_list *list = cake_v_items(run, v);
+    for (size_t i = 0; i < list->n && !run->failed; i++) {
+        if (i)
+            cake_v_str(&w, call->self);
+        if (cake_arg_text(run, list->item[i], "join"))
+            cake_v_str(&w, list->item[i]);
+    }
+    return cake_write_done(&w);
+}
+
+/* --- dict --- */
+
+static cake_value do_get(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"key", "default", NULL};
+    cake_value v[2] = {cake_v_none(), cake_v_none()};
+    if (!cake_args_bind(run, args, call->name, names, v))
+        return v[0];
+    const cake_value *found = cake_dict_find(run, call->self.dict, v[0]);
+    return found ? *found : v[1];
+}
+
+/* keys, values and items: views that can be walked and counted. */
+static cake_value do_view(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const none[] = {NULL};
+    const cake_dict *dict = call->self.dict;
+    cake_value view = cake_v_list(run, CAKE_VIEW);
+    if (!cake_args_bind(run, args, call->name, none, NULL))
+        return view;
+    for (size_t i = 0; i < dict->n && !run->failed; i++) {
+        if (call->name[0] != 'i') {
+            cake_list_push(run, view.list, call->name[0] == 'k' ? dict->key[i] : dict->value[i]);
+            continue;
+        }
+        cake_value pair = cake_v_list(run, CAKE_TUPLE);
+        cake_list_push(run, pair.list, dict->key[i]);
+        cake_list_push(run, pair.list, dict->value[i]);
+        cake_list_push(run, view.list, pair);
+    }
+    return view;
+}
+
+static cake_value do_copy(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const none[] = {NULL};
+    cake_args_bind(run, args, call->name, none, NULL);
+    return call->self; /* nothing can change it, so it is its own copy */
+}
+
+/* --- list --- */
+
+static cake_value do_index(cake_run *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"value", NULL};
+    cake_value v = cake_v_none();
+    if (!cake_args_bind(run, args, call->name, names, &v))
+        return v;
+    for (size_t i = 0; i < call->self.list->n && !run->failed; i++)
+        if (cake_v_equal(run, call->self.list->item[i], v))
+            return cake_v_int((int64_t)i);
+    return cake_run_fail(run, "the list has no such value");
+}
+
+static const method text_methods[] = {
+    {"strip", do_strip},
+    {"lstrip", do_lstrip},
+    {"rstrip", do_rstrip},
+    {"split", do_split},
+    {"rsplit", do_rsplit},
+    {"splitlines", do_splitlines},
+    {"replace", do_replace},
+    {"startswith", do_startswith},
+    {"endswith", do_endswith},
+    {"removeprefix", do_removeprefix},
+    {"upper", do_case},
+    {"removesuffix", do_removesuffix},
+    {"lower", do_case},
+    {"title", do_case},
+    {"capitalize", do_case},
+    {"find", do_find},
+    {"rfind", do_find},
+    {"index", do_find},
+    {"rindex", do_find},
+    {"count", do_count},
+    {"join", do_join},
+    {"format", cake_text_format_method},
+    {"isdigit", do_is},
+    {"isalpha", do_is},
+    {"isalnum", do_is},
+    {"isspace", do_is},
+    {"isupper", do_is},
+    {"islower", do_is},
+    {NULL, NULL},
+};
+
+static const method dict_methods[] = {
+    {"get", do_get},   {"keys", do_view},    {"values", do_view}, {"items", do_view},
+    {"copy", do_copy}, {"clear", NULL},      {"pop", NULL},       {"popitem", NULL},
+    {"update", NULL},  {"setdefault", NULL}, {NULL, NULL},
+};
+
+static const method list_methods[] = {
+    {"index", do_index}, {"count", do_count}, {"copy", do_copy}, {"append", NULL},
+    {"extend", NULL},    {"insert", NULL},    {"pop", NULL},     {"remove", NULL},
+    {"reverse", NULL},   {"sort", NULL},      {"clear", NULL},   {NULL, NULL},
+};
+
+cake_value cake_method_find(cake_run *run, cake_value v, cake_value name)
+{
+    const method *m = v.kind == CAKE_V_TEXT                            ? text_methods
+                      : v.kind == CAKE_V_DICT                          ? dict_methods
+                      : v.kind == CAKE_V_LIST && v.shade <= CAKE_TUPLE ? list_methods
+                                                                       : NULL;
+    for (; m && m->name; m++) {
+        if (!cake_v_is_text(name, m->name))
+            continue;
+        if (m->run)
+            return cake_v_call(run, m->run, m->name, v);
+        cake_value hidden = cake_v_undefined(run, cake_v_type(v), name);
+        hidden.undefined->unsafe = true;
+        return hidden;
+    }
+    return (cake_value){.kind = CAKE_V_UNDEFINED};
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the Jinja interpreter share, in the order in which a template passes them:
+ *
+ *   source -> tokens (lex) -> tree (parse, expr) -> statements (run) -> values (eval, access, math)
+ *
+ * with filters, tests, methods and globals as tables of named functions. A rendering's memory is one region.
+ * Trouble is sticky: the first failure fills the fault and sets run->failed; from then on every function returns
+ * quickly with undefined values, so that only loops and statements have to look.
+ */
+#ifndef CAKE_TOKEN_JINJA_PARTS_H
+#define CAKE_TOKEN_JINJA_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "token/jinja.h"
+
+/* --- memory that is freed as a whole (jinja_region.c) --- */
+
+typedef struct cake_region {
+    struct cake_region_block *blocks;
+    size_t used; /* bytes handed out */
+} cake_region;
+
+void *cake_region_take(cake_region *region, size_t bytes); /* zeroed, 16-byte aligned, never NULL */
+void cake_region_free(cake_region *region);
+
+/* --- values (jinja_value.c, jinja_print.c) --- */
+
+typedef enum cake_value_kind {
+    CAKE_V_UNDEFINED,
+    CAKE_V_NONE,
+    CAKE_V_BOOL,
+    CAKE_V_INT,
+    CAKE_V_REAL,
+    CAKE_V_TEXT,
+    CAKE_V_LIST,
+    CAKE_V_DICT,
+    CAKE_V_SPACE, /* a namespace: a dict that templates may write to */
+    CAKE_V_CALL,  /* a function, method or macro */
+    CAKE_V_LOOP   /* the variable loop */
+} cake_value_kind;
+
+/* What a list is in Python's eyes. A generator is empty once it was walked; a view has no [index]. */
+typedef enum cake_list_kind { CAKE_LIST, CAKE_TUPLE, CAKE_GENERATOR, CAKE_VIEW } cake_list_kind;
+
+typedef struct cake_value {
+    cake_value_kind kind;
+    int shade; /* a list's cake_list_kind; a text's 1: marked safe */
+    union {
+        bool truth;
+        int64_t integer;
+        double real;
+        struct {
+            const char *data; /* [len], UTF-8, not NUL-terminated */
+            size_t len;
+        } text;
+        struct cake_list *list;
+        struct cake_dict *dict;
+        struct cake_call *call;
+        struct cake_loop *loop;
+        struct cake_undefined *undefined; /* NULL: nothing is known of it */
+    };
+} cake_value;
+
+typedef struct cake_list {
+    cake_value *item;
+    size_t n, room;
+} cake_list;
+
+typedef struct cake_dict {
+    cake_value *key, *value;
+    size_t n, room;
+} cake_dict;
+
+/* Where an undefined value comes from, for the message when it is used. */
+typedef struct cake_undefined {
+    const char *of; /* type of the object that lacks it; NULL: a variable */
+    cake_value name;
+    bool unsafe; /* the sandbox hides it */
+} cake_undefined;
+
+typedef struct cake_run cake_run;
+typedef struct cake_node cake_node;
+typedef struct cake_args cake_args;
+
+typedef cake_value (*cake_call_function)(cake_run *run, const struct cake_call *call, const cake_args *args);
+
+typedef struct cake_call {
+    cake_call_function function;
+    const char *name;
+    cake_value self; /* of a method */
+    /* of a macro or a caller: */
+    const cake_node *node;
+    struct cake_scope *scope;
+} cake_call;
+
+typedef struct cake_loop {
+    cake_list *items;
+    size_t index;
+    int depth;
+    const cake_node *node; /* of a recursive loop, else NULL */
+    struct cake_scope *scope;
+    cake_list *changed; /* arguments of the last loop.changed() */
+} cake_loop;
+
+struct cake_args {
+    cake_value *value; /* [n], positional */
+    size_t n;
+    cake_dict *named; /* NULL: none */
+};
+
+/* Text that grows in the run's region. Past the limit it fails the run and grows no more. */
+typedef struct cake_writer {
+    cake_run *run;
+    char *data;
+    size_t len, room;
+} cake_writer;
+
+void cake_write(cake_writer *w, const char *text, size_t len);
+void cake_writes(cake_writer *w, const char *text);
+void cake_write_char(cake_writer *w, uint32_t code);
+cake_value cake_write_done(const cake_writer *w);
+
+cake_value cake_v_none(void);
+cake_value cake_v_bool(bool truth);
+cake_value cake_v_int(int64_t integer);
+cake_value cake_v_real(double real);
+cake_value cake_v_text(const char *data, size_t len);
+cake_value cake_v_name(const char *text); /* a NUL-terminated text that outlives the run */
+cake_value cake_v_list(cake_run *run, cake_list_kind kind);
+cake_value cake_v_dict(cake_run *run);
+cake_value cake_v_call(cake_run *run, cake_call_function function, const char *name, cake_value self);
+cake_value cake_v_undefined(cake_run *run, const char *of, cake_value name);
+cake_value cake_v_json(cake_run *run, const cake_json *json);
+
+void cake_list_push(cake_run *run, cake_list *list, cake_value item);
+/* NULL: not there. */
+cake_value *cake_dict_find(cake_run *run, const cake_dict *dict, cake_value key);
+const cake_value *cake_dict_name(const cake_dict *dict, const char *name);
+void cake_dict_set(cake_run *run, cake_dict *dict, cake_value key, cake_value value);
+
+bool cake_v_truth(cake_value v);
+bool cake_v_is_text(cake_value v, const char *text);
+bool cake_v_is_number(cake_value v); /* booleans too */
+double cake_v_number(cake_value v);
+bool cake_v_equal(cake_run *run, cake_value a, cake_value b);
+/* Negative, 0, positive; fails the run where Python has no order. */
+int cake_v_compare(cake_run *run, cake_value a, cake_value b);
+const char *cake_v_type(cake_value v); /* Python's name of its type */
+/* The items of anything that can be walked; empties a generator. Never NULL; fails the run. */
+cake_list *cake_v_items(cake_run *run, cake_value v);
+bool cake_v_is_iterable(cake_value v);
+bool cake_v_usable(cake_run *run, cake_value v); /* fails the run if undefined */
+
+void cake_v_str(cake_writer *w, cake_value v);
+void cake_v_repr(cake_writer *w, cake_value v);
+cake_value cake_v_to_text(cake_run *run, cake_value v); /* str(v) */
+void cake_write_real(cake_writer *w, double real);
+typedef struct cake_json_style {
+    int indent;                 /* -1: one line */
+    const char *newline_indent; /* NULL: indent spaces */
+    cake_value comma, colon;
+    bool ascii, sort;
+} cake_json_style;
+void cake_write_json(cake_writer *w, cake_value v, const cake_json_style *style);
+
+/* --- texts (jinja_text.c): positions are characters --- */
+
+size_t cake_text_count(cake_run *run, cake_value text);
+size_t cake_text_offset(cake_value text, size_t character); /* in bytes */
+cake_value cake_text_strip(cake_value text, cake_value set, bool left,
+                           bool right); /* set none: white space */
+cake_value cake_text_split(cake_run *run, cake_value text, cake_value by, int64_t most, bool from_right);
+cake_value cake_text_lines(cake_run *run, cake_value text, bool keep_ends);
+cake_value cake_text_swap(cake_run *run, cake_value text, cake_value from, cake_value to, int64_t most);
+typedef enum cake_case { CAKE_UPPER, CAKE_LOWER, CAKE_TITLE, CAKE_CAPITAL } cake_case;
+cake_value cake_text_case(cake_run *run, cake_value text, cake_case how);
+cake_value cake_text_escape(cake_run *run, cake_value text);                    /* HTML; the result is safe */
+cake_value cake_text_format(cake_run *run, cake_value format, cake_value args); /* % */
+cake_value cake_text_format_method(cake_run *run, const cake_call *call, const cake_args *args);
+bool cake_text_space(uint32_t code); /* what Python strips */
+
+/* --- templates (jinja_lex.c, jinja_parse.c, jinja_expr.c) --- */
+
+typedef enum cake_lex_kind {
+    CAKE_LEX_END,
+    CAKE_LEX_DATA,
+    CAKE_LEX_VARIABLE, /* {{ */
+    CAKE_LEX_BLOCK,    /* {% */
+    CAKE_LEX_CLOSE,    /* }} or %} */
+    CAKE_LEX_NAME,
+    CAKE_LEX_TEXT,
+    CAKE_LEX_INT,
+    CAKE_LEX_REAL,
+    CAKE_LEX_SIGN
+} cake_lex_kind;
+
+typedef struct cake_lex {
+    cake_lex_kind kind;
+    int line;
+    const char *at; /* names, signs: [len] of the source */
+    size_t len;
+    cake_value value; /* data, texts, numbers */
+} cake_lex;
+
+/* Source to tokens, the last one CAKE_LEX_END. */
+cake_err cake_lex_all(cake_jinja *jinja, const char *source, size_t len, cake_lex **out);
+
+typedef enum cake_node_kind {
+    /* expressions */
+    CAKE_N_CONST, /* value */
+    CAKE_N_NAME,  /* symbol */
+    CAKE_N_PIPED, /* what a filter block filters */
+    CAKE_N_TUPLE, /* a: list */
+    CAKE_N_LIST,  /* a: list */
+    CAKE_N_DICT,  /* a: list of pairs (a: key, b: value) */
+    CAKE_N_PAIR,
+    CAKE_N_ATTR,   /* a . value */
+    CAKE_N_ITEM,   /* a [ b ] */
+    CAKE_N_SLICE,  /* a : b : c, each may be NULL */
+    CAKE_N_CALL,   /* a ( b: arguments ) */
+    CAKE_N_ARG,    /* a; with value a text: named; op '*' or 'k': spread */
+    CAKE_N_FILTER, /* a | row ( b ) */
+    CAKE_N_TEST,   /* a is row ( b ) */
+    CAKE_N_NOT,
+    CAKE_N_NEGATE,
+    CAKE_N_PLUS,
+    CAKE_N_AND,
+    CAKE_N_OR,
+    CAKE_N_CHOICE,  /* b if a else c */
+    CAKE_N_MATH,    /* a op b */
+    CAKE_N_CONCAT,  /* a: list */
+    CAKE_N_COMPARE, /* a, then b: list of operands (op, a) */
+    CAKE_N_OPERAND,
+    /* statements */
+    CAKE_N_DATA,  /* value */
+    CAKE_N_PRINT, /* a */
+    CAKE_N_IF,    /* a: list of clauses (a: test or NULL, b: body) */
+    CAKE_N_CLAUSE,
+    CAKE_N_FOR,      /* a: target, b: iterable, c: body, d: else, e: test; op 'r': recursive */
+    CAKE_N_SET,      /* a: target, b: value */
+    CAKE_N_SETBLOCK, /* a: target, b: body, c: filters or NULL */
+    CAKE_N_SPACEREF, /* symbol . value, as a target */
+    CAKE_N_MACRO,    /* symbol, value: name, a: parameters (symbol, value, a: default or NULL), b: body */
+    CAKE_N_PARAM,
+    CAKE_N_CALLBLOCK,   /* a: call, c: macro of the body */
+    CAKE_N_FILTERBLOCK, /* a: filters, b: body */
+    CAKE_N_WITH,        /* a: list of sets, b: body */
+    CAKE_N_SCOPE,       /* b: body with names of its own */
+    CAKE_N_BREAK,
+    CAKE_N_CONTINUE
+} cake_node_kind;
+
+struct cake_node {
+    cake_node_kind kind;
+    int line;
+    int depth; /* of the tree below */
+    int op;
+    int symbol;
+    cake_node *a, *b, *c, *d, *e;
+    cake_node *next; /* in a list */
+    cake_value value;
+    const void *row; /* of a filter or test */
+};
+
+struct cake_jinja {
+    char *where;
+    cake_region region;
+    cake_node *body;
+    cake_value *symbols; /* [n_symbols] names of variables */
+    size_t n_symbols, room_symbols;
+};
+
+typedef struct cake_parser {
+    cake_jinja *jinja;
+    const cake_lex *now;
+    int nesting; /* of the recursion */
+    int in_loop;
+    bool in_for_target;
+    cake_err err; /* sticky */
+} cake_parser;
+
+cake_err cake_parse_all(cake_jinja *jinja, const cake_lex *tokens);
+/* Says WHERE:LINE: message, once. */
+void cake_parse_fail(cake_parser *p, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+cake_node *cake_parse_node(cake_parser *p, cake_node_kind kind, cake_node *a, cake_node *b, cake_node *c);
+void cake_parse_deepen(cake_parser *p, cake_node *node);    /* after a change below node */
+bool cake_parse_is(const cake_parser *p, const char *text); /* the token is this name or sign */
+bool cake_parse_skip(cake_parser *p, const char *text);
+void cake_parse_expect(cake_parser *p, const char *text);
+cake_value cake_parse_name(cake_parser *p);
+int cake_parse_symbol(cake_parser *p, cake_value name);
+bool cake_parse_enter(cake_parser *p); /* one level deeper; false: too deep */
+cake_node *cake_parse_expression(cake_parser *p, bool choice);
+cake_node *cake_parse_tuple(cake_parser *p, bool choice, const char *end);
+cake_node *cake_parse_target(cake_parser *p, const char *end);
+cake_node *cake_parse_primary(cake_parser *p);
+cake_node *cake_parse_filters(cake_parser *p, cake_node *node, bool bare);
+
+/* --- rendering (jinja_run.c, jinja_eval.c, jinja_access.c, jinja_math.c) --- */
+
+typedef struct cake_binding {
+    int symbol;
+    cake_value value;
+} cake_binding;
+
+typedef struct cake_scope {
+    struct cake_scope *parent;
+    cake_binding *binding;
+    size_t n, room;
+} cake_scope;
+
+typedef enum cake_flow { CAKE_GO, CAKE_BREAK, CAKE_CONTINUE } cake_flow;
+
+struct cake_run {
+    const cake_jinja *jinja;
+    cake_region region;
+    cake_fault *fault;
+    cake_scope *scope;
+    cake_writer *out;
+    cake_value piped;
+    cake_flow flow;
+    int64_t steps; /* left */
+    int depth, loops;
+    int line;
+    bool failed;
+    time_t now;
+};
+
+/* Fails the run (once) with the line and a message; returns undefined. */
+cake_value cake_run_fail(cake_run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Takes work off the run's account; false and failed if there is none left. */
+bool cake_run_spend(cake_run *run, size_t work);
+bool cake_run_room(cake_run *run, size_t bytes); /* fails the run if the region may not grow by that much */
+bool cake_run_enter(cake_run *run);              /* one level deeper; false: too deep. Then cake_run_leave */
+void cake_run_leave(cake_run *run);
+
+void cake_run_body(cake_run *run, const cake_node *body);
+cake_value cake_run_macro(cake_run *run, const cake_call *call, const cake_args *args);
+cake_value cake_run_loop_again(cake_run *run, cake_loop *loop, cake_value items);
+cake_scope *cake_scope_open(cake_run *run, cake_scope *parent);
+void cake_scope_set(cake_run *run, cake_scope *scope, int symbol, cake_value value);
+
+cake_value cake_eval(cake_run *run, const cake_node *node);
+cake_value cake_eval_math(cake_run *run, int op, cake_value a, cake_value b);
+bool cake_v_contains(cake_run *run, cake_value item, cake_value in);
+cake_value cake_v_attr(cake_run *run, cake_value v, cake_value name);
+cake_value cake_v_item(cake_run *run, cake_value v, cake_value key);
+cake_value cake_v_slice(cake_run *run, cake_value v, const cake_value bound[3]);
+cake_value cake_v_invoke(cake_run *run, cake_value callee, const cake_args *args);
+
+/* --- tables --- */
+
+typedef cake_value (*cake_filter_function)(cake_run *run, cake_value v, const cake_args *args);
+
+typedef struct cake_filter {
+    const char *name;
+    cake_filter_function run;
+} cake_filter;
+
+/* Filters and tests by name; NULL: unknown. A test's function returns a boolean. */
+const cake_filter *cake_filter_find(cake_value name);
+const cake_filter *cake_test_find(cake_value name);
+extern const cake_filter cake_filters_text[], cake_filters_list[]; /* end with a NULL name */
+
+/* A bound method, or undefined with kind CAKE_V_UNDEFINED if there is none. */
+cake_value cake_method_find(cake_run *run, cake_value v, cake_value name);
+/* A global, or undefined. */
+cake_value cake_global_find(cake_run *run, cake_value name);
+cake_value cake_loop_attr(cake_run *run, cake_value loop, cake_value name);
+
+/* Puts arguments into their places: out[i] is that of names[i] or stays as it is. Fails the run over too many
+ * and unknown ones. names ends with NULL. */
+bool cake_args_bind(cake_run *run, const cake_args *args, const char *what, const char *const *names,
+                    cake_value *out);
+bool cake_arg_int(cake_run *run, cake_value v, int64_t *out);      /* fails the run unless an integer */
+bool cake_arg_text(cake_run *run, cake_value v, const char *what); /* fails the run unless a text */
+
+#endif

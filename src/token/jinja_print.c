@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: values. Out: how Python writes them: str, repr and json.dumps.
+ * Invariant: no writer grows a rendering past its limit.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "token/jinja_parts.h"
+#include "token/unicode.h"
+
+void cake_write(cake_writer *w, const char *text, size_t len)
+{
+    if (w->run->failed || !cake_run_spend(w->run, 1 + len / 64))
+        return;
+    if (w->room - w->len < len) {
+        size_t room = w->room ? 2 * w->room : 64;
+        while (room - w->len < len)
+            room *= 2;
+        if (!cake_run_room(w->run, room))
+            return;
+        char *grown = cake_region_take(&w->run->region, room);
+        if (w->len)
+            memcpy(grown, w->data, w->len);
+        w->data = grown;
+        w->room = room;
+    }
+    if (len)
+        memcpy(w->data + w->len, text, len);
+    w->len += len;
+}
+
+void cake_writes(cake_writer *w, const char *text)
+{
+    cake_write(w, text, strlen(text));
+}
+
+void cake_write_char(cake_writer *w, uint32_t code)
+{
+    char text[4];
+    cake_write(w, text, (size_t)cake_utf8_put(text, code));
+}
+
+cake_value cake_write_done(const cake_writer *w)
+{
+    return cake_v_text(w->data, w->len);
+}
+
+/* The shortest digits that read back as the same number, placed as Python's repr places them. */
+void cake_write_real(cake_writer *w, double real)
+{
+    if (!isfinite(real)) {
+        cake_writes(w, isnan(real) ? "nan" : real < 0 ? "-inf" : "inf");
+        return;
+    }
+    char text[48], digits[24];
+    int precision = 0;
+    do
+        snprintf(text, sizeof text, "%.*e", precision, real);
+    while (strtod(text, NULL) != real && ++precision < 17);
+    char *e = strchr(text, 'e');
+    int exponent = atoi(e + 1);
+    if (exponent < -4 || exponent >= 16) {
+        cake_writes(w, text); /* C writes the exponent as Python does */
+        return;
+    }
+    size_t n = 0;
+    for (const char *p = text; p < e; p++)
+        if (*p >= '0' && *p <= '9')
+            digits[n++] = *p;
+    if (text[0] == '-')
+        cake_writes(w, "-");
+    if (exponent < 0) {
+        cake_writes(w, "0.");
+        cake_write(w, "0000", (size_t)(-exponent - 1));
+        cake_write(w, digits, n);
+        return;
+    }
+    for (size_t i = 0; i < n || i < (size_t)exponent + 2; i++) {
+        if (i == (size_t)exponent + 1)
+            cake_writes(w, ".");
+        cake_write(w, i < n ? &digits[i] : "0", 1);
+    }
+}
+
+static void write_int(cake_writer *w, int64_t integer)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)integer);
+    cake_writes(w, text);
+}
+
+static void write_code(cake_writer *w, uint32_t code)
+{
+    char text[16];
+    snprintf(text, sizeof text, code < 0x100 ? "\\x%02x" : code < 0x10000 ? "\\u%04x" : "\\U%08x", code);
+    cake_writes(w, text);
+}
+
+static void repr_text(cake_writer *w, cake_value v)
+{
+    const char *data = v.text.data;
+    bool single = v.text.len && memchr(data, '\'', v.text.len),
+         twice = v.text.len && memchr(data, '"', v.text.len);
+    char quote = single && !twice ? '"' : '\'';
+    cake_write(w, &quote, 1);
+    for (size_t i = 0, n; i < v.text.len && !w->run->failed; i += n) {
+        uint32_t code = 0;
+        n = (size_t)cake_utf8_next(data + i, v.text.len - i, &code);
+        n = n ? n : 1;
+        const char *escape = code ? strchr("\n\r\t\\", (int)code) : NULL;
+        if (code == (uint32_t)quote || code == '\\')
+            cake_writes(w, "\\");
+        if (code < 0x80 && escape && code != '\\')
+            cake_writes(w, code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t");
+        else if (cake_char_is_printable(code))
+            cake_write(w, data + i, n);
+        else
+            write_code(w, code);
+    }
+    cake_write(w, &quote, 1);
+}
+
+static void repr_list(cake_writer *w, cake_value v)
+{
+    cake_writes(w, v.shade == CAKE_TUPLE ? "(" : v.shade == CAKE_VIEW ? "dict_view([" : "[");
+    for (size_t i = 0; i < v.list->n && !w->run->failed; i++) {
+        cake_writes(w, i ? ", " : "");
+        cake_v_repr(w, v.list->item[i]);
+    }
+    if (v.shade == CAKE_TUPLE)
+        cake_writes(w, v.list->n == 1 ? ",)" : ")");
+    else
+        cake_writes(w, v.shade == CAKE_VIEW ? "])" : "]");
+}
+
+static void repr_dict(cake_writer *w, const cake_dict *dict)
+{
+    cake_writes(w, "{");
+    for (size_t i = 0; i < dict->n && !w->run->failed; i++) {
+        cake_writes(w, i ? ", " : "");
+        cake_v_repr(w, dict->key[i]);
+        cake_writes(w, ": ");
+        cake_v_repr(w, dict->value[i]);
+    }
+    cake_writes(w, "}");
+}
+
+void cake_v_repr(cake_writer *w, cake_value v)
+{
+    if (!cake_run_enter(w->run))
+        return;
+    switch (v.kind) {
+    case CAKE_V_UNDEFINED:
+        cake_writes(w, "Undefined");
+        break;
+    case CAKE_V_TEXT:
+        if (v.shade)
+            cake_writes(w, "Markup(");
+        repr_text(w, v);
+        if (v.shade)
+            cake_writes(w, ")");
+        break;
+    case CAKE_V_LIST:
+        if (v.shade == CAKE_GENERATOR)
+            cake_v_str(w, v);
+        else
+            repr_list(w, v);
+        break;
+    case CAKE_V_DICT:
+        repr_dict(w, v.dict);
+        break;
+    default:
+        cake_v_str(w, v);
+    }
+    cake_run_leave(w->run);
+}
+
+void cake_v_str(cake_writer *w, cake_value v)
+{
+    switch (v.kind) {
+    case CAKE_V_UNDEFINED:
+        if (v.undefined && v.undefined->unsafe)
+            cake_v_usable(w->run, v);
+        break;
+    case CAKE_V_NONE:
+        cake_writes(w, "None");
+        break;
+    case CAKE_V_BOOL:
+        cake_writes(w, v.truth ? "True" : "False");
+        break;
+    case CAKE_V_INT:
+        write_int(w, v.integer);
+        break;
+    case CAKE_V_REAL:
+        cake_write_real(w, v.real);
+        break;
+    case CAKE_V_TEXT:
+        cake_write(w, v.text.data, v.text.len);
+        break;
+    case CAKE_V_LIST:
+        if (v.shade == CAKE_GENERATOR)
+            cake_writes(w, "<generator object>");
+        else
+            cake_v_repr(w, v);
+        break;
+    case CAKE_V_DICT:
+        cake_v_repr(w, v);
+        break;
+    case CAKE_V_SPACE:
+        cake_writes(w, "<Namespace ");
+        cake_v_repr(w, (cake_value){.kind = CAKE_V_DICT, .dict = v.dict});
+        cake_writes(w, ">");
+        break;
+    case CAKE_V_CALL:
+        cake_writes(w, v.call->node ? "<Macro '" : "<function '");
+        cake_writes(w, v.call->name);
+        cake_writes(w, "'>");
+        break;
+    case CAKE_V_LOOP:
+        cake_writes(w, "<LoopContext ");
+        write_int(w, (int64_t)v.loop->index + 1);
+        cake_writes(w, "/");
+        write_int(w, (int64_t)v.loop->items->n);
+        cake_writes(w, ">");
+        break;
+    }
+}
+
+cake_value cake_v_to_text(cake_run *run, cake_value v)
+{
+    if (v.kind == CAKE_V_TEXT)
+        return v;
+    cake_writer w = {.run = run};
+    cake_v_str(&w, v);
+    return cake_write_done(&w);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: JSON and constants. Out: values as Python knows them: made, compared, walked.
+ * Invariant: lists and dicts never change once a template can see them, but for namespaces.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "token/jinja_parts.h"
+
+cake_value cake_v_none(void)
+{
+    return (cake_value){.kind = CAKE_V_NONE};
+}
+
+cake_value cake_v_bool(bool truth)
+{
+    return (cake_value){.kind = CAKE_V_BOOL, .truth = truth};
+}
+
+cake_value cake_v_int(int64_t integer)
+{
+    return (cake_value){.kind = CAKE_V_INT, .integer = integer};
+}
+
+cake_value cake_v_real(double real)
+{
+    return (cake_value){.kind = CAKE_V_REAL, .real = real};
+}
+
+cake_value cake_v_text(const char *data, size_t len)
+{
+    return (cake_value){.kind = CAKE_V_TEXT, .text = {data ? data : "", len}};
+}
+
+cake_value cake_v_name(const char *text)
+{
+    return cake_v_text(text, strlen(text));
+}
+
+cake_value cake_v_list(cake_run *run, cake_list_kind kind)
+{
+    return (cake_value){
+        .kind = CAKE_V_LIST, .shade = (int)kind, .list = cake_region_take(&run->region, sizeof(cake_list))};
+}
+
+cake_value cake_v_dict(cake_run *run)
+{
+    return (cake_value){.kind = CAKE_V_DICT, .dict = cake_region_take(&run->region, sizeof(cake_dict))};
+}
+
+cake_value cake_v_call(cake_run *run, cake_call_function function, const char *name, cake_value self)
+{
+    cake_call *call = cake_region_take(&run->region, sizeof *call);
+    call->function = function;
+    call->name = name;
+    call->self = self;
+    return (cake_value){.kind = CAKE_V_CALL, .call = call};
+}
+
+cake_value cake_v_undefined(cake_run *run, const char *of, cake_value name)
+{
+    cake_undefined *u = cake_region_take(&run->region, sizeof *u);
+    u->of = of;
+    u->name = name;
+    return (cake_value){.kind = CAKE_V_UNDEFINED, .undefined = u};
+}
+
+cake_value cake_v_json(cake_run *run, const cake_json *json)
+{
+    size_t len = 0;
+    cake_value v = cake_v_none();
+    if (!cake_run_enter(run))
+        return v;
+    switch (cake_json_kind(json)) {
+    case CAKE_JSON_BOOL:
+        v = cake_v_bool(cake_json_bool(json, false));
+        break;
+    case CAKE_JSON_INT:
+        v = cake_v_int(cake_json_int(json, 0));
+        break;
+    case CAKE_JSON_REAL:
+        v = cake_v_real(cake_json_real(json, 0));
+        break;
+    case CAKE_JSON_STRING:
+        v.text.data = cake_json_text(json, &len);
+        v = cake_v_text(v.text.data, len);
+        break;
+    case CAKE_JSON_ARRAY:
+        v = cake_v_list(run, CAKE_LIST);
+        for (size_t i = 0; i < cake_json_size(json) && !run->failed; i++)
+            cake_list_push(run, v.list, cake_v_json(run, cake_json_at(json, i)));
+        break;
+    case CAKE_JSON_OBJECT:
+        v = cake_v_dict(run);
+        for (void *it = cake_json_first(json); it && !run->failed; it = cake_json_next(json, it)) {
+            const char *key = cake_json_key(it, &len);
+            cake_dict_set(run, v.dict, cake_v_text(key, len), cake_v_json(run, cake_json_value(it)));
+        }
+        break;
+    case CAKE_JSON_ABSENT:
+    case CAKE_JSON_NULL:
+        break;
+    }
+    cake_run_leave(run);
+    return v;
+}
+
+/* Room for one more of `size` bytes behind n, in a list that doubles. */
+static void *grow(cake_run *run, void *old, size_t n, size_t *room, size_t size)
+{
+    if (n < *room)
+        return old;
+    size_t more = *room ? 2 * *room : 4;
+    if (!cake_run_room(run, more * size))
+        return NULL;
+    void *grown = cake_region_take(&run->region, more * size);
+    if (n)
+        memcpy(grown, old, n * size);
+    *room = more;
+    return grown;
+}
+
+void cake_list_push(cake_run *run, cake_list *list, cake_value item)
+{
+    cake_value *grown = grow(run, list->item, list->n, &list->room, sizeof item);
+    if (!grown)
+        return;
+    list->item = grown;
+    list->item[list->n++] = item;
+}
+
+cake_value *cake_dict_find(cake_run *run, const cake_dict *dict, cake_value key)
+{
+    cake_run_spend(run, dict->n / 8);
+    for (size_t i = 0; i < dict->n; i++)
+        if (dict->key[i].kind == CAKE_V_TEXT && key.kind == CAKE_V_TEXT
+                ? dict->key[i].text.len == key.text.len &&
+                      !memcmp(dict->key[i].text.data, key.text.data, key.text.len)
+                : cake_v_equal(run, dict->key[i], key))
+            return &dict->value[i];
+    return NULL;
+}
+
+const cake_value *cake_dict_name(const cake_dict *dict, const char *name)
+{
+    for (size_t i = 0; dict && i < dict->n; i++)
+        if (cake_v_is_text(dict->key[i], name))
+            return &dict->value[i];
+    return NULL;
+}
+
+void cake_dict_set(cake_run *run, cake_dict *dict, cake_value key, cake_value value)
+{
+    if (key.kind == CAKE_V_DICT || key.kind == CAKE_V_SPACE ||
+        (key.kind == CAKE_V_LIST && key.shade == CAKE_LIST)) {
+        cake_run_fail(run, "unhashable type: '%s'", cake_v_type(key));
+        return;
+    }
+    cake_value *known = cake_dict_find(run, dict, key);
+    if (known) {
+        *known = value;
+        return;
+    }
+    size_t room = dict->room;
+    cake_value *keys = grow(run, dict->key, dict->n, &room, sizeof key);
+    cake_value *values = grow(run, dict->value, dict->n, &dict->room, sizeof value);
+    if (!keys || !values)
+        return;
+    dict->key = keys;
+    dict->value = values;
+    dict->key[dict->n] = key;
+    dict->value[dict->n++] = value;
+}
+
+bool cake_v_truth(cake_value v)
+{
+    switch (v.kind) {
+    case CAKE_V_UNDEFINED:
+    case CAKE_V_NONE:
+        return false;
+    case CAKE_V_BOOL:
+        return v.truth;
+    case CAKE_V_INT:
+        return v.integer != 0;
+    case CAKE_V_REAL:
+        return v.real != 0;
+    case CAKE_V_TEXT:
+        return v.text.len > 0;
+    case CAKE_V_LIST:
+        return v.list->n > 0 || v.shade == CAKE_GENERATOR;
+    case CAKE_V_DICT:
+        return v.dict->n > 0;
+    default:
+        return true;
+    }
+}
+
+bool cake_v_is_text(cake_value v, const char *text)
+{
+    return v.kind == CAKE_V_TEXT && v.text.len == strlen(text) && !memcmp(v.text.data, text, v.text.len);
+}
+
+bool cake_v_is_number(cake_value v)
+{
+    return v.kind == CAKE_V_BOOL || v.kind == CAKE_V_INT || v.kind == CAKE_V_REAL;
+}
+
+double cake_v_number(cake_value v)
+{
+    return v.kind == CAKE_V_REAL ? v.real : v.kind == CAKE_V_INT ? (double)v.integer : v.truth;
+}
+
+static int64_t whole(cake_value v)
+{
+    return v.kind == CAKE_V_INT ? v.integer : v.truth;
+}
+
+/* -1, 0, 1, or 2 where one of them is no number. */
+static int compare_numbers(cake_value a, cake_value b)
+{
+    if (a.kind != CAKE_V_REAL && b.kind != CAKE_V_REAL)
+        return (whole(a) > whole(b)) - (whole(a) < whole(b));
+    double x = cake_v_number(a), y = cake_v_number(b);
+    return isnan(x) || isnan(y) ? 2 : (x > y) - (x < y);
+}
+
+static int compare_texts(cake_value a, cake_value b)
+{
+    size_t n = a.text.len < b.text.len ? a.text.len : b.text.len;
+    int order = n ? memcmp(a.text.data, b.text.data, n) : 0;
+    return order ? order : (a.text.len > b.text.len) - (a.text.len < b.text.len);
+}
+
+static bool equal_dicts(cake_run *run, const cake_dict *a, const cake_dict *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n && !run->failed; i++) {
+        const cake_value *other = cake_dict_find(run, b, a->key[i]);
+        if (!other || !cake_v_equal(run, a->value[i], *other))
+            return false;
+    }
+    return true;
+}
+
+static bool equal_lists(cake_run *run, const cake_list *a, const cake_list *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n && !run->failed; i++)
+        if (!cake_v_equal(run, a->item[i], b->item[i]))
+            return false;
+    return true;
+}
+
+bool cake_v_equal(cake_run *run, cake_value a, cake_value b)
+{
+    if (cake_v_is_number(a) && cake_v_is_number(b))
+        return compare_numbers(a, b) == 0;
+    if (a.kind != b.kind || !cake_run_enter(run))
+        return false;
+    bool equal = false;
+    switch (a.kind) {
+    case CAKE_V_UNDEFINED:
+    case CAKE_V_NONE:
+        equal = true;
+        break;
+    case CAKE_V_TEXT:
+        cake_run_spend(run, a.text.len / 64);
+        equal = compare_texts(a, b) == 0;
+        break;
+    case CAKE_V_LIST:
+        equal = a.shade == b.shade &&
+                (a.shade == CAKE_GENERATOR ? a.list == b.list : equal_lists(run, a.list, b.list));
+        break;
+    case CAKE_V_DICT:
+        equal = equal_dicts(run, a.dict, b.dict);
+        break;
+    default:
+        equal = a.dict == b.dict;
+    }
+    cake_run_leave(run);
+    return equal;
+}
+
+int cake_v_compare(cake_run *run, cake_value a, cake_value b)
+{
+    if (cake_v_is_number(a) && cake_v_is_number(b))
+        return compare_numbers(a, b);
+    if (a.kind == CAKE_V_TEXT && b.kind == CAKE_V_TEXT) {
+        cake_run_spend(run, a.text.len / 64);
+        return compare_texts(a, b);
+    }
+    if (a.kind == CAKE_V_LIST && b.kind == CAKE_V_LIST && a.shade == b.shade && cake_run_enter(run)) {
+        size_t n = a.list->n < b.list->n ? a.list->n : b.list->n;
+        int order = (a.list->n > b.list->n) - (a.list->n < b.list->n);
+        for (size_t i = 0; i < n && !run->failed; i++) {
+            if (!cake_v_equal(run, a.list->item[i], b.list->item[i])) {
+                order = cake_v_compare(run, a.list->item[i], b.list->item[i]);
+                break;
+            }
+        }
+        cake_run_leave(run);
+        return order;
+    }
+    if (cake_v_usable(run, a) && cake_v_usable(run, b))
+        cake_run_fail(run, "'%s' and '%s' have no order", cake_v_type(a), cake_v_type(b));
+    return 2;
+}
+
+const char *cake_v_type(cake_value v)
+{
+    static const char *const names[] = {"Undefined", "NoneType", "bool",      "int",      "float",      "str",
+                                        "list",      "dict",     "Namespace", "function", "LoopContext"};
+    static const char *const lists[] = {"list", "tuple", "generator", "dict_view"};
+    return v.kind == CAKE_V_LIST ? lists[v.shade] : names[v.kind];
+}
+
+bool cake_v_is_iterable(cake_value v)
+{
+    return v.kind == CAKE_V_UNDEFINED || v.kind == CAKE_V_TEXT || v.kind == CAKE_V_LIST ||
+           v.kind == CAKE_V_DICT;
+}
+
+static void push_characters(cake_run *run, cake_list *list, cake_value text)
+{
+    size_t n;
+    for (size_t at = 0; at < text.text.len && !run->failed; at += n) {
+        for (n = 1; at + n < text.text.len && ((unsigned char)text.text.data[at + n] & 0xC0) == 0x80;)
+            n++;
+        cake_list_push(run, list, cake_v_text(text.text.data + at, n));
+    }
+}
+
+cake_list *cake_v_items(cake_run *run, cake_value v)
+{
+    cake_list *list = v.kind == CAKE_V_LIST && v.shade != CAKE_GENERATOR ? v.list : cake_v_list(run, 0).list;
+    if (v.kind == CAKE_V_LIST && v.shade == CAKE_GENERATOR) {
+        *list = *v.list;
+        *v.list = (cake_list){0};
+    } else if (v.kind == CAKE_V_TEXT) {
+        push_characters(run, list, v);
+    } else if (v.kind == CAKE_V_DICT) {
+        for (size_t i = 0; i < v.dict->n && !run->failed; i++)
+            cake_list_push(run, list, v.dict->key[i]);
+    } else if (v.kind == CAKE_V_UNDEFINED && v.undefined && v.undefined->unsafe) {
+        cake_v_usable(run, v);
+    } else if (!cake_v_is_iterable(v)) {
+        cake_run_fail(run, "'%s' object is not iterable", cake_v_type(v));
+    }
+    cake_run_spend(run, list->n / 8);
+    return list;
+}
+
+bool cake_v_usable(cake_run *run, cake_value v)
+{
+    if (v.kind != CAKE_V_UNDEFINED)
+        return !run->failed;
+    if (run->failed)
+        return false;
+    const cake_undefined *u = v.undefined;
+    cake_value name = u ? cake_v_to_text(run, u->name) : cake_v_name("value");
+    int len = name.text.len < 80 ? (int)name.text.len : 80;
+    if (u && u->unsafe)
+        cake_run_fail(run, "access to attribute '%.*s' of '%s' object is unsafe", len, name.text.data, u->of);
+    else if (!u || !u->of)
+        cake_run_fail(run, "'%.*s' is undefined", len, name.text.data);
+    else if (u->name.kind != CAKE_V_TEXT)
+        cake_run_fail(run, "'%s object' has no element %.*s", u->of, len, name.text.data);
+    else
+        cake_run_fail(run, "'%s object' has no attribute '%.*s'", u->of, len, name.text.data);
+    return false;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one door to utf8proc: what Unicode knows about characters, and its normal forms.
+ */
+#ifndef CAKE_TOKEN_UNICODE_H
+#define CAKE_TOKEN_UNICODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+typedef enum cake_unicode_form { CAKE_NFC, CAKE_NFD, CAKE_NFKC, CAKE_NFKD } cake_unicode_form;
+
+void cake_unicode_normalize(cake_unicode_form form, const char *text, size_t len, cake_buf *out);
+bool cake_char_is_space(uint32_t code);     /* White_Space */
+bool cake_char_is_word(uint32_t code);      /* what \w matches */
+bool cake_char_is_printable(uint32_t code); /* as Python's str.isprintable has it */
+bool cake_char_is_upper(uint32_t code);     /* also title case letters */
+bool cake_char_is_lower(uint32_t code);
+bool cake_char_is_letter(uint32_t code);
+bool cake_char_is_digit(uint32_t code); /* decimal digits of any script */
+/* Upper, lower and title case; up to three characters; returns how many. */
+int cake_char_upper(uint32_t code, uint32_t out[3]);
+int cake_char_lower(uint32_t code, uint32_t out[3]);
+int cake_char_title(uint32_t code, uint32_t out[3]);
+
+#endif
