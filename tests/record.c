@@ -462,11 +462,11 @@ static int fill_disk(const char *path)
     if (!cake_record_add(recorder, &r) || !cake_record_finish(recorder) || said.len != once)
         return 3; /* it stays failed, and is said once */
     cake_record_close(recorder);
+    cake_buf_free(&said);
     return 0;
 }
 
-/* Room for the partial file, none for the final one beside it (two files of a group of 10,000 bytes each: the
- * text form is shorter, so the limit is lowered before finish). */
+/* Room for the partial file, none for the final one beside it. */
 static int fill_disk_at_finish(const char *path)
 {
     cake_record_options options = options_of(path);
@@ -486,6 +486,7 @@ static int fill_disk_at_finish(const char *path)
         !strstr(said.data, "full.jsonl: cannot be written: File too large; all 100 results are in"))
         return 3;
     cake_record_close(recorder);
+    cake_buf_free(&said);
     return 0;
 }
 
