@@ -127,13 +127,15 @@ static void fill_tries(const cake_normalizers *normalizers, cake_added *out)
     cake_buf text = {0}, spare = {0};
     for (int special = 1; special >= 0; special--) {
         for (size_t i = 0; i < out->n; i++) {
-            const cake_added_token *token = &out->token[i];
+            cake_added_token *token = &out->token[i];
             if (token->special != special || !token->len)
                 continue;
             cake_buf_cut(&text, 0);
             cake_buf_add(&text, token->text, token->len);
             if (token->normalized)
                 cake_normalizers_run(normalizers, &text, &spare);
+            token->shown = cake_copy(text.data, text.len);
+            token->shown_len = text.len;
             trie_add(token->normalized ? &out->normalized : &out->raw, text.data, text.len, (int32_t)i);
         }
     }
@@ -165,8 +167,10 @@ cake_err cake_added_open(const cake_spot *spot, const cake_vocab *vocab, const c
 
 void cake_added_close(cake_added *added)
 {
-    for (size_t i = 0; i < added->n; i++)
+    for (size_t i = 0; i < added->n; i++) {
         free(added->token[i].text);
+        free(added->token[i].shown);
+    }
     free(added->token);
     free(added->raw.node);
     free(added->normalized.node);

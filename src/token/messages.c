@@ -93,15 +93,13 @@ static void add_marked(cake_buf *out, const cake_json *text, bool mark)
     cake_buf_free(&whole);
 }
 
-/* Text parts as one text, a line for each. */
+/* Text parts as one text: nothing between them, as templates that know parts print them. */
 static void add_joined(cake_buf *out, const cake_json *parts, bool mark)
 {
     cake_buf whole = {0};
     for (size_t i = 0; i < cake_json_size(parts); i++) {
         size_t len;
         const char *text = cake_json_text(part_text(cake_json_at(parts, i)), &len);
-        if (i)
-            cake_buf_addc(&whole, '\n');
         cake_buf_add(&whole, text, len);
     }
     cake_buf_adds(&whole, mark ? MARK : "");

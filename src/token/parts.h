@@ -109,8 +109,8 @@ void cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_s
 /* --- added tokens: found in the text before anything else looks at it (added.c) --- */
 
 typedef struct cake_added_token {
-    char *text; /* owned */
-    size_t len;
+    char *text, *shown; /* owned; shown: as it decodes, which is as the normalizers leave it */
+    size_t len, shown_len;
     int32_t id;
     bool special, left, right, word, normalized;
 } cake_added_token;

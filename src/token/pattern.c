@@ -18,7 +18,7 @@
 
 /* Steps of one match. Long runs of spaces need about one a character; a pattern that backtracks without end is
  * stopped within a second. */
-#define MATCH_LIMIT 50000000
+#define MATCH_LIMIT 20000000
 
 struct cake_pattern {
     pcre2_code *code;

@@ -29,7 +29,8 @@ static void list_known(cake_token *token)
     for (size_t i = 0; i < token->added.n; i++) {
         const cake_added_token *t = &token->added.token[i];
         bool special = t->special || token->known[t->id].special;
-        token->known[t->id] = (cake_known){t->text, t->len, .added = true, .special = special};
+        token->known[t->id] =
+            (cake_known){t->shown ? t->shown : "", t->shown_len, .added = true, .special = special};
     }
 }
 

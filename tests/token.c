@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "token/token.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "suite.h"
+
+static cake_json *load(const char *path)
+{
+    cake_json *root = NULL;
+    if (cake_json_load("test", path, false, &root))
+        CU_FAIL_FATAL("a file of the test cannot be read");
+    return root;
+}
+
+static bool same_ids(const cake_ids *ids, const cake_json *expected)
+{
+    bool same = ids->len == cake_json_size(expected);
+    for (size_t i = 0; same && i < ids->len; i++)
+        same = ids->id[i] == cake_json_int(cake_json_at(expected, i), -1);
+    return same;
+}
+
+static void decode(const cake_token *token, const cake_ids *ids, cake_buf *out)
+{
+    cake_decoder *decoder = cake_decoder_open(token);
+    bool whole = true; /* no piece has half a character */
+    for (size_t i = 0; i < ids->len; i++) {
+        size_t before = out->len;
+        cake_decoder_push(decoder, ids->id[i], out);
+        whole = whole && (out->len == before ||
+                          cake_utf8_check(out->data + before, out->len - before) == out->len - before);
+    }
+    CU_ASSERT(whole);
+    cake_decoder_end(decoder, out);
+    cake_decoder_close(decoder);
+}
+
+/* Holds one row against the library; says which, where they differ. */
+static bool check_row(const cake_token *token, const char *name, const cake_json *row)
+{
+    size_t len, decoded_len;
+    const char *text = cake_json_text(cake_json_get(row, "text"), &len);
+    const char *decoded = cake_json_text(cake_json_get(row, "decoded"), &decoded_len);
+    const cake_json *ids = cake_json_get(row, "ids"), *full = cake_json_get(row, "full");
+    cake_ids plain = {0}, with_post = {0};
+    cake_buf back = {0};
+    cake_fault fault;
+    bool good = !cake_token_encode(token, text, len, false, &plain, &fault) && same_ids(&plain, ids) &&
+                !cake_token_encode(token, text, len, true, &with_post, &fault) &&
+                same_ids(&with_post, full ? full : ids);
+    decode(token, &plain, &back);
+    good = good && (!decoded ||
+                    (back.len == decoded_len && (!decoded_len || !memcmp(back.data, decoded, decoded_len))));
+    if (!good)
+        printf("\n  %s: \"%s\" differs: decoded \"%s\"\n", name, text, back.data ? back.data : "");
+    cake_ids_free(&plain);
+    cake_ids_free(&with_post);
+    cake_buf_free(&back);
+    return good;
+}
+
+static void test_components(void)
+{
+    cake_json *golden = load(suite_path("golden/tokenizer.json"));
+    size_t rows = 0;
+    for (size_t i = 0; i < cake_json_size(golden); i++) {
+        const cake_json *entry = cake_json_at(golden, i), *cases = cake_json_get(entry, "cases");
+        const char *name = cake_json_text(cake_json_get(entry, "name"), NULL);
+        cake_token *token = NULL;
+        cake_buf text = {0};
+        cake_json_add_node(&text, cake_json_get(entry, "tokenizer"));
+        cake_err err = strcmp(name, "demo") ? cake_token_parse(text.data, text.len, name, &token)
+                                            : cake_token_open(suite_path("jobs/demo/model"), &token);
+        cake_buf_free(&text);
+        CU_ASSERT_FATAL(!err);
+        for (size_t k = 0; k < cake_json_size(cases); k++, rows++)
+            CU_ASSERT(check_row(token, name, cake_json_at(cases, k)));
+        cake_token_close(token);
+    }
+    CU_ASSERT(rows > 500);
+    cake_json_free(golden);
+}
+
+static cake_token *open_asset(const char *name)
+{
+    const char *dir = suite_asset(name);
+    cake_token *token = NULL;
+    if (dir && cake_token_open(dir, &token))
+        CU_FAIL_FATAL("a tokenizer of the assets does not open");
+    return token;
+}
+
+/* expected/ggml: strings between separators, and a line of ids for each. */
+static void check_ggml(const char *tokenizer, const char *input, const char *output)
+{
+    static const char separator[] = "\n__ggml_vocab_test__\n";
+    cake_token *token = open_asset(tokenizer);
+    if (!token)
+        return;
+    FILE *f = fopen(suite_asset(input), "rb");
+    char text[1 << 14], line[1 << 14];
+    size_t len = fread(text, 1, sizeof text - 1, f), cases = 0;
+    fclose(f);
+    text[len] = 0;
+    f = fopen(suite_asset(output), "r");
+    for (char *at = text, *next; at; at = next, cases++) {
+        char *end = strstr(at, separator), *digit = line;
+        next = end ? end + strlen(separator) : NULL;
+        if (!fgets(line, sizeof line, f))
+            break;
+        cake_ids ids = {0};
+        cake_fault fault;
+        CU_ASSERT(!cake_token_encode(token, at, end ? (size_t)(end - at) : strlen(at), false, &ids, &fault));
+        bool same = true;
+        for (size_t i = 0; i < ids.len; i++)
+            same = strtol(digit, &digit, 10) == ids.id[i] && same;
+        CU_ASSERT(same && digit[strspn(digit, " \n")] == 0);
+        cake_ids_free(&ids);
+    }
+    CU_ASSERT_EQUAL(cases, 46);
+    fclose(f);
+    cake_token_close(token);
+}
+
+static void test_ggml(void)
+{
+    check_ggml("tokenizers/llama-3.2", "expected/ggml/ggml-vocab-llama-bpe.gguf.inp",
+               "expected/ggml/ggml-vocab-llama-bpe.gguf.out");
+    check_ggml("tokenizers/qwen3", "expected/ggml/ggml-vocab-qwen2.gguf.inp",
+               "expected/ggml/ggml-vocab-qwen2.gguf.out");
+}
+
+/* transformers.js: one model's strings; those of llama 3 begin with what the post-processor adds. */
+static void check_js(const char *tokenizer, const char *file, const char *model, bool post)
+{
+    cake_token *token = open_asset(tokenizer);
+    if (!token)
+        return;
+    cake_json *root = load(suite_asset(file));
+    const cake_json *cases = cake_json_get(cake_json_get(root, "models"), model);
+    CU_ASSERT(cake_json_size(cases) > 20);
+    for (void *it = cake_json_first(cases); it; it = cake_json_next(cases, it)) {
+        size_t len;
+        const char *text = cake_json_text(cake_json_get(cake_json_value(it), "text"), &len);
+        cake_ids ids = {0};
+        cake_fault fault;
+        CU_ASSERT(!cake_token_encode(token, text, len, post, &ids, &fault));
+        bool same = same_ids(&ids, cake_json_get(cake_json_value(it), "ids"));
+        if (!same)
+            printf("\n  %s: %s differs\n", model, cake_json_key(it, NULL));
+        CU_ASSERT(same);
+        cake_ids_free(&ids);
+    }
+    cake_json_free(root);
+    cake_token_close(token);
+}
+
+static void test_js(void)
+{
+    check_js("tokenizers/qwen3", "expected/transformers.js/qwen2.json", "Xenova/Qwen1.5-0.5B-Chat", false);
+    check_js("tokenizers/llama-3.2", "expected/transformers.js/llama.json", "Xenova/llama3-tokenizer-new",
+             true);
+}
+
+static void test_swift(void)
+{
+    cake_token *token = open_asset("tokenizers/llama-3.2");
+    if (!token)
+        return;
+    cake_json *root = load(suite_asset("expected/swift-transformers/llama_3.2_encoded.json"));
+    size_t len, decoded_len;
+    const char *text = cake_json_text(cake_json_get(root, "text"), &len);
+    const char *decoded = cake_json_text(cake_json_get(root, "decoded_text"), &decoded_len);
+    const cake_json *expected = cake_json_get(root, "token_ids");
+    cake_ids ids = {0};
+    cake_buf back = {0};
+    cake_fault fault;
+    bool post = cake_json_int(cake_json_at(expected, 0), -1) == 128000;
+    CU_ASSERT(!cake_token_encode(token, text, len, post, &ids, &fault));
+    CU_ASSERT(same_ids(&ids, expected));
+    decode(token, &ids, &back);
+    CU_ASSERT(strstr(decoded, back.data) != NULL); /* theirs has <|begin_of_text|> before it */
+    cake_ids_free(&ids);
+    cake_buf_free(&back);
+    cake_json_free(root);
+    cake_token_close(token);
+}
+
+static void test_stories(void)
+{
+    cake_token *token = open_asset("models/stories260K-hf");
+    if (!token)
+        return;
+    cake_json *root = load(suite_asset("models/stories260K-hf/expected_tokenize.json"));
+    const cake_json *cases = cake_json_get(root, "cases");
+    CU_ASSERT_EQUAL(cake_json_size(cases), 9);
+    for (size_t i = 0; i < cake_json_size(cases); i++) {
+        size_t len;
+        const char *text = cake_json_text(cake_json_get(cake_json_at(cases, i), "text"), &len);
+        cake_ids ids = {0};
+        cake_buf back = {0};
+        cake_fault fault;
+        CU_ASSERT(!cake_token_encode(token, text, len, true, &ids, &fault));
+        CU_ASSERT(same_ids(&ids, cake_json_get(cake_json_at(cases, i), "ids")));
+        decode(token, &ids, &back);
+        CU_ASSERT(back.len == len && (!len || !memcmp(back.data, text, len)));
+        cake_ids_free(&ids);
+        cake_buf_free(&back);
+    }
+    cake_json_free(root);
+    cake_token_close(token);
+}
+
+static cake_token *open_demo(void)
+{
+    cake_token *token = NULL;
+    CU_ASSERT_FATAL(!cake_token_open(suite_path("jobs/demo/model"), &token));
+    return token;
+}
+
+static void test_lookup(void)
+{
+    cake_token *token = open_demo();
+    CU_ASSERT_EQUAL(cake_token_find(token, "<|im_end|>", 10), 2);
+    CU_ASSERT_EQUAL(cake_token_find(token, "<|im_ende|", 10), -1);
+    CU_ASSERT(cake_token_is_special(token, 2) && !cake_token_is_special(token, 40));
+    CU_ASSERT(!cake_token_is_special(token, -1) && !cake_token_is_special(token, 1 << 30));
+    CU_ASSERT_EQUAL(cake_token_count(token), 2048);
+    cake_buf out = {0};
+    cake_ids ids = {0};
+    cake_fault fault;
+    CU_ASSERT(!cake_token_encode(token, " \xC3\xA9\xF0\x9F\x99\x82", 7, false, &ids, &fault));
+    for (size_t i = 0; i < ids.len; i++)
+        cake_token_bytes(token, ids.id[i], &out); /* whole bytes, though some are parts of characters */
+    cake_token_bytes(token, 2, &out);
+    cake_token_bytes(token, -5, &out);
+    cake_token_bytes(token, 1 << 20, &out);
+    CU_ASSERT_STRING_EQUAL(out.data, " \xC3\xA9\xF0\x9F\x99\x82<|im_end|>");
+    cake_ids_free(&ids);
+    cake_buf_free(&out);
+    cake_token_close(token);
+}
+
+/* The bytes of an emoji one by one, cut off, and interrupted: text waits, then becomes U+FFFD. */
+static void test_decoder_waits(void)
+{
+    cake_token *token = open_demo();
+    cake_decoder *decoder = cake_decoder_open(token);
+    cake_ids ids = {0};
+    cake_buf out = {0};
+    cake_fault fault;
+    CU_ASSERT_FATAL(!cake_token_encode(token, "\xF0\x9F\x99\x82", 4, false, &ids, &fault) && ids.len > 1);
+    for (size_t i = 0; i + 1 < ids.len; i++)
+        cake_decoder_push(decoder, ids.id[i], &out);
+    CU_ASSERT_EQUAL(out.len, 0);
+    cake_decoder_push(decoder, ids.id[ids.len - 1], &out);
+    CU_ASSERT_STRING_EQUAL(out.data, "\xF0\x9F\x99\x82");
+    cake_buf_cut(&out, 0);
+    cake_decoder_push(decoder, ids.id[0], &out);
+    cake_decoder_push(decoder, 2, &out); /* special: says nothing, ends nothing */
+    cake_decoder_push(decoder, -1, &out);
+    cake_decoder_push(decoder, 1 << 24, &out);
+    CU_ASSERT_EQUAL(out.len, 0);
+    cake_decoder_push(decoder, cake_token_find(token, "A", 1), &out);
+    CU_ASSERT_STRING_EQUAL(out.data, "\xEF\xBF\xBD"
+                                     "A");
+    cake_decoder_push(decoder, ids.id[0], &out);
+    cake_decoder_end(decoder, &out);
+    cake_decoder_end(decoder, &out);
+    CU_ASSERT_STRING_EQUAL(out.data, "\xEF\xBF\xBD"
+                                     "A\xEF\xBF\xBD");
+    cake_ids_free(&ids);
+    cake_buf_free(&out);
+    cake_decoder_close(decoder);
+    cake_token_close(token);
+}
+
+/* A quadratic merge would take minutes for these. */
+static void test_long_words(void)
+{
+    static const char *const words[] = {"a", "ab", " ", "\n", "\xC3\xA9", "hello", "'"};
+    cake_token *token = open_demo();
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+        cake_buf text = {0}, back = {0};
+        cake_ids ids = {0};
+        cake_fault fault;
+        while (text.len < 1 << 20)
+            cake_buf_adds(&text, words[w]);
+        CU_ASSERT(!cake_token_encode(token, text.data, text.len, true, &ids, &fault));
+        decode(token, &ids, &back);
+        CU_ASSERT(back.len == text.len && !memcmp(back.data, text.data, text.len));
+        cake_buf_free(&text);
+        cake_buf_free(&back);
+        cake_ids_free(&ids);
+    }
+    cake_token_close(token);
+}
+
+static void test_faults(void)
+{
+    cake_token *token = open_demo();
+    cake_ids ids = {0};
+    cake_fault fault;
+    CU_ASSERT_EQUAL(cake_token_encode(token, "ab\xFF", 3, false, &ids, &fault), CAKE_ERR_REQUEST);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fault.message, "byte 2 is 0xFF"));
+    cake_token_close(token);
+    static const char hard[] =
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"pre_tokenizer\":"
+        "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)+(b|d)\"},\"behavior\":\"Isolated\"}}";
+    CU_ASSERT_FATAL(!cake_token_parse(hard, strlen(hard), "hard", &token));
+    char text[65];
+    memset(text, 'a', 64);
+    text[64] = 'c';
+    cake_err err = cake_token_encode(token, text, sizeof text, false, &ids, &fault);
+    CU_ASSERT_EQUAL(err, CAKE_ERR_REQUEST);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fault.message, "match limit"));
+    cake_ids_free(&ids);
+    cake_token_close(token);
+}
+
+/* What a broken or unknown tokenizer.json is told. */
+static void test_errors(void)
+{
+#define MODEL     "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[[\"a\",\"b\"]]}"
+#define BPE(rest) "{\"model\":{\"type\":\"BPE\"," rest "}}"
+    static const struct {
+        const char *json, *said;
+    } cases[] = {
+        {"{", "t.json: invalid JSON at byte"},
+        {"[]", "t.json: found an array, expected an object"},
+        {"{}", "t.json: model: found nothing, expected an object"},
+        {"{\"model\":{\"type\":\"Unigram\"}}", "model.type: \"Unigram\" is not supported; known are BPE"},
+        {BPE("\"merges\":[]"), "model.vocab: found nothing, expected an object"},
+        {BPE("\"vocab\":{\"a\":-1},\"merges\":[]"), "model.vocab.a: id -1 is out of range"},
+        {BPE("\"vocab\":{\"a\":16777216},\"merges\":[]"), "model.vocab.a: id 16777216 is out of range"},
+        {BPE("\"vocab\":{\"a\":1.5},\"merges\":[]"), "model.vocab.a: found a number, expected an id"},
+        {BPE("\"vocab\":{\"a\":3,\"b\":3},\"merges\":[]"), "id 3 is that of \"a\" already"},
+        {BPE("\"vocab\":{\"a\":0},\"merges\":{}"), "model.merges: found an object, expected an array"},
+        {BPE("\"vocab\":{\"a\":0},\"merges\":[\"ab\"]"), "model.merges[0]: \"ab\" is not two tokens"},
+        {BPE("\"vocab\":{\"a\":0},\"merges\":[\"a b c\"]"), "model.merges[0]: \"a b c\" is not two tokens"},
+        {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\",\"b\"]]"),
+         "merges[0]: the token \"b\" is not in model.vocab"},
+        {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\",\"a\"]]"), "their union, the token \"aa\", is not in"},
+        {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\"]]"), "model.merges[0]: found 1 elements, expected 2"},
+        {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\",1]]"),
+         "merges[0][1]: found an integer, expected a string"},
+        {BPE("\"vocab\":{\"a\":0},\"merges\":[],\"unk_token\":\"u\""),
+         "model.unk_token: the token \"u\" is not in"},
+        {BPE("\"vocab\":{\"a\":0},\"merges\":[],\"dropout\":0.1"), "model.dropout: only null is supported"},
+        {BPE("\"vocab\":{\"a\":0},\"merges\":[],\"fuse_unk\":1"), "model.fuse_unk: found an integer"},
+        {"{" MODEL ",\"normalizer\":{\"type\":\"Lowercase\"}}",
+         "normalizer.type: \"Lowercase\" is not supported"},
+        {"{" MODEL ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a\"},\"content\":\"\"}}",
+         "normalizer.pattern: a Regex is not supported"},
+        {"{" MODEL ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"\"}}",
+         "normalizer.pattern: the String is empty"},
+        {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},"
+         "{\"type\":\"Metaspace\"}]}}",
+         "t.json: pre_tokenizer.pretokenizers[1].type: \"Metaspace\" is not supported; known are Sequence, "
+         "Split"},
+        {"{" MODEL
+         ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Isolated\"}}",
+         "pre_tokenizer.pattern: the pattern cannot be used: missing closing parenthesis"},
+        {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a&&b]\"},\"behavior\":"
+         "\"Isolated\"}}",
+         "at byte 2 of the pattern: the intersection of character classes"},
+        {"{" MODEL
+         ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Odd\"}}",
+         "pre_tokenizer.behavior: \"Odd\" is not supported; known are Isolated"},
+        {"{" MODEL
+         ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
+         "\"x\"}}],\"special_tokens\":{}}}",
+         "post_processor.single[0].SpecialToken: \"x\" is not in special_tokens"},
+        {"{" MODEL
+         ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
+         "\"x\"}},{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"x\":{\"ids\":[77]}}}}",
+         "post_processor: it adds the id 77, which no token has"},
+        {"{" MODEL ",\"decoder\":{\"type\":\"WordPiece\"}}", "decoder.type: \"WordPiece\" is not supported"},
+        {"{" MODEL ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":"
+         "\"ByteFallback\"}]}}",
+         "decoder.decoders[1]: ByteFallback behind a stage that joins all tokens"},
+        {"{" MODEL ",\"added_tokens\":[{\"id\":1,\"content\":\"x\"}]}",
+         "added_tokens[0]: id 1 is that of \"b\" in model.vocab"},
+        {"{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"a\"}]}",
+         "added_tokens[0]: \"a\" has the id 7 here and 0 in model.vocab"},
+        {"{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"x\"},{\"id\":7,\"content\":\"y\"}]}",
+         "added_tokens[1]: id 7 belongs to another added token"},
+        {"{" MODEL ",\"added_tokens\":[{\"id\":-7,\"content\":\"x\"}]}",
+         "added_tokens[0].id: -7 is out of range"},
+        {"{" MODEL ",\"added_tokens\":[{\"id\":9}]}",
+         "added_tokens[0].content: found nothing, expected a string"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cake_buf said = {0};
+        cake_token *token = NULL;
+        cake_log_capture(&said);
+        cake_err err = cake_token_parse(cases[i].json, strlen(cases[i].json), "t.json", &token);
+        cake_log_capture(NULL);
+        CU_ASSERT_EQUAL(err, CAKE_ERR_FATAL);
+        CU_ASSERT_PTR_NULL(token);
+        bool good = said.data && strstr(said.data, cases[i].said);
+        if (!good)
+            printf("\n  expected: %s\n  found: %s\n", cases[i].said, said.data ? said.data : "nothing");
+        CU_ASSERT(good);
+        cake_buf_free(&said);
+        cake_token_close(token);
+    }
+}
+
+static void *encode_often(void *shared)
+{
+    static const char text[] =
+        "The quick brown fox, 12 + 34 = 46. caf\xC3\xA9 \xF0\x9F\x99\x82<|im_end|>\n\n";
+    cake_ids *ids = cake_alloc(1, sizeof *ids);
+    cake_fault fault;
+    for (int i = 0; i < 2000; i++) {
+        ids->len = 0;
+        if (cake_token_encode(shared, text, strlen(text), true, ids, &fault))
+            ids->len = 0;
+    }
+    return ids;
+}
+
+static void test_threads(void)
+{
+    cake_token *token = open_demo();
+    pthread_t threads[4];
+    cake_ids *ids[4];
+    for (int i = 0; i < 4; i++)
+        CU_ASSERT_FATAL(!pthread_create(&threads[i], NULL, encode_often, token));
+    for (int i = 0; i < 4; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        ids[i] = result;
+        CU_ASSERT(ids[i]->len > 10 && ids[i]->len == ids[0]->len);
+        CU_ASSERT(!memcmp(ids[i]->id, ids[0]->id, ids[0]->len * sizeof *ids[0]->id));
+    }
+    for (int i = 0; i < 4; i++) {
+        cake_ids_free(ids[i]);
+        free(ids[i]);
+    }
+    cake_token_close(token);
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {
+        {"every component as the tokenizers library has it", test_components},
+        {"ggml's strings for llama-bpe and qwen2", test_ggml},
+        {"transformers.js' strings for qwen2 and llama 3", test_js},
+        {"swift-transformers' text for llama 3.2", test_swift},
+        {"stories260K, byte fallback, there and back", test_stories},
+        {"look-ups and single tokens", test_lookup},
+        {"half a character waits", test_decoder_waits},
+        {"words of 1 MB", test_long_words},
+        {"a text that cannot be tokenized is a fault", test_faults},
+        {"broken files are told where and why", test_errors},
+        {"threads share a tokenizer", test_threads},
+    };
+    return SUITE_MAIN("token", tests);
+}
