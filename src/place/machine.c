@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-const char *cake_bytes_text(int64_t bytes)
+const char *cake_size_text(int64_t bytes)
 {
     static char text[4][24];
     static int turn;
@@ -115,7 +115,7 @@ static void add_limit(cake_buf *out, const char *what, int resource)
     else if (limit.rlim_cur == RLIM_INFINITY)
         cake_buf_addf(out, "%s unlimited", what);
     else
-        cake_buf_addf(out, "%s %s", what, cake_bytes_text((int64_t)limit.rlim_cur));
+        cake_buf_addf(out, "%s %s", what, cake_size_text((int64_t)limit.rlim_cur));
 }
 
 void cake_machine_describe(const cake_machine *m, cake_buf *out)
@@ -124,10 +124,16 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
     cake_buf_addf(out, "processor   %s, %d package%s, %d NUMA domain%s, %d cores\n", m->model, m->packages,
                   m->packages == 1 ? "" : "s", m->numa, m->numa == 1 ? "" : "s", m->cores);
     cake_buf_addf(out, "cpus        %d for this process: %s\n", m->cpus, m->mask);
-    cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_bytes_text(m->memory_all),
-                  cake_bytes_text(m->memory));
+    cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_size_text(m->memory_all),
+                  cake_size_text(m->memory));
     cake_buf_adds(out, "limits      ");
     add_limit(out, "mapped memory (ulimit -v)", RLIMIT_AS);
     add_limit(out, ", locked memory (ulimit -l)", RLIMIT_MEMLOCK);
     cake_buf_addf(out, "\nhwloc       %u.%u.%u\n", version >> 16, version >> 8 & 255, version & 255);
+}
+
+int64_t cake_machine_peak(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : (int64_t)usage.ru_maxrss * 1024;
 }

@@ -26,7 +26,10 @@ void cake_machine_read(cake_machine *machine);
 /* hwloc's version, limits on locked and mapped memory: lines for info. */
 void cake_machine_describe(const cake_machine *machine, cake_buf *out);
 
+/* The most memory this process has held so far, in bytes. */
+int64_t cake_machine_peak(void);
+
 /* "1.5 GiB", into one of four static buffers. */
-const char *cake_bytes_text(int64_t bytes);
+const char *cake_size_text(int64_t bytes);
 
 #endif

@@ -36,7 +36,7 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     cake_buf_addf(out, "context     %d, rotary %s, base %g\n", c->context, rope_name(c->rope.kind),
                   c->rope.theta);
     cake_buf_addf(out, "weights     %s in memory, ranks at most %d\n",
-                  cake_bytes_text((int64_t)cake_model_bytes(model, &all, kernels)), c->n_layer);
+                  cake_size_text((int64_t)cake_model_bytes(model, &all, kernels)), c->n_layer);
     cake_model_close(model);
     return CAKE_OK;
 }

@@ -94,9 +94,11 @@ static void add_stage(cake_buf *out, const cake_report *r, int i)
     cake_json_add_text(out, s->cpus, strlen(s->cpus));
     cake_buf_addf(out, ", \"threads\": %d, \"layers\": [[%d, %d]],\n", s->threads, hop->first,
                   hop->first + hop->count - 1);
-    cake_buf_addf(
-        out, "     \"weights_bytes\": %lld, \"read_bytes\": %lld, \"kv_bytes\": %lld, \"load_s\": %.3f,\n",
-        (long long)s->weights_bytes, (long long)s->read_bytes, (long long)s->kv_bytes, s->load_s);
+    cake_buf_addf(out,
+                  "     \"weights_bytes\": %lld, \"read_bytes\": %lld, \"kv_bytes\": %lld, \"peak_bytes\": "
+                  "%lld, \"load_s\": %.3f,\n",
+                  (long long)s->weights_bytes, (long long)s->read_bytes, (long long)s->kv_bytes,
+                  (long long)s->peak_bytes, s->load_s);
     cake_buf_addf(out, "     \"compute_s\": %.3f, \"idle_share\": %.4f, \"layer_ms\": %.4f, ", s->compute_s,
                   share_idle(s), r->waves ? 1e3 * s->compute_s / (double)r->waves / hop->count : 0.0);
     if (hop->rank == 0)

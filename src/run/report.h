@@ -18,7 +18,7 @@ enum { CAKE_REPORT_CPUS = 128 };
 typedef struct cake_report_stage {
     char host[64], cpus[CAKE_REPORT_CPUS], isa[16];
     int threads;
-    int64_t weights_bytes, read_bytes, kv_bytes, link_bytes;
+    int64_t weights_bytes, read_bytes, kv_bytes, link_bytes, peak_bytes;
     double load_s, compute_s, busy_s, run_s;
     double embed_s, head_s, sample_s; /* rank 0 */
 } cake_report_stage;

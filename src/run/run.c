@@ -70,6 +70,7 @@ static cake_err report(job *j)
     mine->busy_s = stats.busy_s;
     mine->run_s = stats.run_s;
     mine->link_bytes = stats.link_bytes;
+    mine->peak_bytes = cake_machine_peak();
     if (j->world->rank > 0) {
         cake_world_gather(j->world, mine, NULL, sizeof *mine);
         return CAKE_OK;

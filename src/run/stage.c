@@ -157,20 +157,20 @@ static cake_err make_room(const cake_options *o, const cake_world *world, cake_s
                         "the model does not fit: this rank needs %s (weights %s), the %d rank%s of %s "
                         "together %s, and %s "
                         "of memory are free; use more hosts",
-                        cake_bytes_text(fixed), cake_bytes_text(stage->report.weights_bytes),
-                        world->local_size, world->local_size == 1 ? "" : "s", world->host,
-                        cake_bytes_text(host), cake_bytes_text(stage->machine.memory));
+                        cake_size_text(fixed), cake_size_text(stage->report.weights_bytes), world->local_size,
+                        world->local_size == 1 ? "" : "s", world->host, cake_size_text(host),
+                        cake_size_text(stage->machine.memory));
     else if (pages < 1 && page_bytes > kv)
         err = cake_fail("place",
                         "a KV cache of %s does not hold one page of %d tokens (%s on this rank); use more "
                         "--kv-memory or more ranks",
-                        cake_bytes_text(kv), CAKE_PAGE, cake_bytes_text(page_bytes));
+                        cake_size_text(kv), CAKE_PAGE, cake_size_text(page_bytes));
     else if (world->local_size * pages * page_bytes > free_bytes && world->local_rank == 0)
         err = cake_fail(
             "place",
             "%d ranks with %s of KV cache each do not fit into the %s that are left on %s; use less "
             "--kv-memory",
-            world->local_size, cake_bytes_text(pages * page_bytes), cake_bytes_text(free_bytes), world->host);
+            world->local_size, cake_size_text(pages * page_bytes), cake_size_text(free_bytes), world->host);
     return cake_world_agree(world, err);
 }
 
