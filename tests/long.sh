@@ -31,8 +31,8 @@ configure_in() {
 suite() {
     local status=0
     make -j"$jobs" check || status=1
-    bash "$root/tests/count.sh" . || status=1
     [ $status = 0 ] || cat test-suite.log
+    bash "$root/tests/count.sh" . || status=1
     return $status
 }
 demo() { # PROGRAM MODEL NAME [OPTION...]: the demo at np 2, compared with what must come out
