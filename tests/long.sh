@@ -132,7 +132,7 @@ stage_fuzz() {
     local flags="-g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
     cc=$(clang) || { echo "missing tool: clang"; return 1; }
     configure_in "$work/fuzz" --without-cuda CC="$cc" CFLAGS="$flags -fsanitize=fuzzer-no-link,address,undefined" &&
-        make -j"$jobs" libcake.a && libs=$(make -s print-libs) || return 1
+        make -j"$jobs" && libs=$(make -s print-libs) || return 1
     for target in "$root"/tests/fuzz/*.c; do
         name=$(basename "$target" .c)
         # shellcheck disable=SC2086
