@@ -4,6 +4,7 @@
  * Invariant: no filter changes its input, but for the generators it walks.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,19 +12,28 @@
 
 static const char *const no_names[] = {NULL};
 
-/* v.a.b.0 as the filters' attribute arguments mean it. */
-static cake_value attribute_of(cake_run *run, cake_value v, cake_value path)
+/* v.a.b.0 as the filters' attribute arguments mean it; otherwise (NULL: nothing) stands in for what is not there. */
+static cake_value attribute_or(cake_run *run, cake_value v, cake_value path, const cake_value *otherwise)
 {
-    if (path.kind != CAKE_V_TEXT)
-        return cake_v_item(run, v, path);
+    if (path.kind != CAKE_V_TEXT) {
+        v = cake_v_item(run, v, path);
+        return otherwise && v.kind == CAKE_V_UNDEFINED ? *otherwise : v;
+    }
     const cake_list *parts = cake_text_split(run, path, cake_v_name("."), -1, false).list;
     for (size_t i = 0; i < parts->n && !run->failed; i++) {
         cake_value part = parts->item[i];
         if (part.text.len && part.text.len < 10 && strspn(part.text.data, "0123456789") >= part.text.len)
             part = cake_v_int(strtoll(part.text.data, NULL, 10));
         v = cake_v_item(run, v, part);
+        if (otherwise && v.kind == CAKE_V_UNDEFINED)
+            v = *otherwise;
     }
     return v;
+}
+
+static cake_value attribute_of(cake_run *run, cake_value v, cake_value path)
+{
+    return attribute_or(run, v, path, NULL);
 }
 
 static cake_value do_abs(cake_run *run, cake_value v, const cake_args *args)
@@ -179,7 +189,17 @@ static cake_value do_sort(cake_run *run, cake_value v, const cake_args *args)
     if (!cake_args_bind(run, args, "sort", names, out))
         return v;
     sorting by = {.attribute = out[2], .sensitive = cake_v_truth(out[1]), .descending = cake_v_truth(out[0])};
-    return sorted(run, cake_v_items(run, v), &by);
+    if (out[2].kind != CAKE_V_TEXT)
+        return sorted(run, cake_v_items(run, v), &by);
+    /* "a,b": by the last one first, since the sort is stable. */
+    const cake_list *names_of = cake_text_split(run, out[2], cake_v_name(","), -1, false).list;
+    cake_value list = cake_v_list(run, CAKE_LIST);
+    list.list = cake_v_items(run, v);
+    for (size_t i = names_of->n; i-- > 0 && !run->failed;) {
+        by.attribute = names_of->item[i];
+        list = sorted(run, list.list, &by);
+    }
+    return list;
 }
 
 static cake_value do_dictsort(cake_run *run, cake_value v, const cake_args *args)
@@ -282,10 +302,8 @@ static cake_value do_map(cake_run *run, cake_value v, const cake_args *args)
     cake_args rest = filter ? shift(args, 1) : *args;
     const cake_list *items = cake_v_items(run, v);
     for (size_t i = 0; i < items->n && cake_run_spend(run, 1); i++) {
-        cake_value item =
-            filter ? filter->run(run, items->item[i], &rest) : attribute_of(run, items->item[i], *attribute);
-        if (attribute && otherwise && item.kind == CAKE_V_UNDEFINED)
-            item = *otherwise;
+        cake_value item = filter ? filter->run(run, items->item[i], &rest)
+                                 : attribute_or(run, items->item[i], *attribute, otherwise);
         cake_list_push(run, list.list, item);
     }
     return list;
@@ -429,14 +447,20 @@ static cake_value do_round(cake_run *run, cake_value v, const cake_args *args)
         return v;
     if (!cake_v_is_number(v))
         return cake_run_fail(run, "type %s doesn't define a rounding", cake_v_type(v));
-    double scale = pow(10, (double)digits), x = cake_v_number(v) * scale;
-    if (cake_v_is_text(out[1], "ceil"))
-        x = ceil(x);
-    else if (cake_v_is_text(out[1], "floor"))
-        x = floor(x);
-    else
-        x = nearbyint(x); /* halves go to the even neighbour, as Python rounds */
-    return cake_v_real(x / scale);
+    double scale = pow(10, (double)digits), x = cake_v_number(v);
+    if (cake_v_is_text(out[1], "ceil") || cake_v_is_text(out[1], "floor"))
+        return cake_v_real((cake_v_is_text(out[1], "ceil") ? ceil(x * scale) : floor(x * scale)) / scale);
+    if (v.kind != CAKE_V_REAL && digits >= 0)
+        return cake_eval_math(run, '+', v, cake_v_int(0));
+    if (digits < 0) {
+        x = nearbyint(x * scale) / scale;
+        return v.kind == CAKE_V_REAL || fabs(x) > 9e15 ? cake_v_real(x) : cake_v_int((int64_t)x);
+    }
+    char text[512]; /* the decimal places of x itself, not of a product */
+    if (digits > 40 || !isfinite(x))
+        return v;
+    snprintf(text, sizeof text, "%.*f", (int)digits, x);
+    return cake_v_real(strtod(text, NULL));
 }
 
 const cake_filter cake_filters_list[] = {

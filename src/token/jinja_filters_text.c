@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "token/jinja_parts.h"
 #include "token/unicode.h"
 
@@ -266,10 +267,9 @@ static cake_value do_wordcount(cake_run *run, cake_value v, const cake_args *arg
         return v;
     const cake_list *characters = cake_v_items(run, cake_v_to_text(run, v));
     for (size_t i = 0; i < characters->n; i++) {
-        cake_value c = characters->item[i];
-        bool word = c.text.len > 1 || c.text.data[0] == '_' ||
-                    (c.text.data[0] >= '0' && c.text.data[0] <= '9') ||
-                    ((c.text.data[0] | 0x20) >= 'a' && (c.text.data[0] | 0x20) <= 'z');
+        uint32_t code = 0;
+        cake_utf8_next(characters->item[i].text.data, characters->item[i].text.len, &code);
+        bool word = cake_char_is_word(code);
         n += word && !inside;
         inside = word;
     }

@@ -315,7 +315,15 @@ static cake_node *parse_generation(cake_parser *p)
 
 static cake_node *parse_print(cake_parser *p)
 {
-    return cake_parse_node(p, CAKE_N_PRINT, cake_parse_tuple(p, true, NULL), NULL, NULL);
+    cake_node *list = NULL, **end = &list;
+    while (!p->err && p->now->kind != CAKE_LEX_CLOSE) {
+        if (list)
+            cake_parse_expect(p, ",");
+        *end = cake_parse_expression(p, true);
+        end = &(*end)->next;
+    }
+    cake_node *all = cake_parse_node(p, CAKE_N_CONCAT, list, NULL, NULL);
+    return cake_parse_node(p, CAKE_N_PRINT, all, NULL, NULL);
 }
 
 static cake_node *parse_jump(cake_parser *p)

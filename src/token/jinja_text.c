@@ -17,7 +17,7 @@ size_t cake_text_count(cake_run *run, cake_value text)
     size_t n = 0;
     for (size_t i = 0; i < text.text.len; i++)
         n += ((unsigned char)text.text.data[i] & 0xC0) != 0x80;
-    cake_run_spend(run, text.text.len / 64);
+    cake_run_spend(run, text.text.len / 8);
     return n;
 }
 
