@@ -33,7 +33,8 @@ void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *f
 
 /* One layer's KV cache. Position p of slot s is in page table[s * stride + p / CAKE_PAGE], line p % CAKE_PAGE. */
 typedef struct cake_kv {
-    void *k, *v; /* [n_page, n_kv, CAKE_PAGE, head_dim] of dtype */
+    void *k, *v;       /* page 0; each page is [n_kv, CAKE_PAGE, head_dim] of dtype */
+    int64_t page_step; /* elements from one page to the next */
     cake_dtype dtype;
     int n_kv, head_dim;
     const int32_t *table; /* [n_slot, stride] */

@@ -53,7 +53,8 @@ static cache cache_open(cake_dtype dtype, int n_slot, int length, int n_kv, int 
         c.table[i] = c.table[j];
         c.table[j] = page;
     }
-    c.kv = (cake_kv){malloc(c.bytes), malloc(c.bytes), dtype, n_kv, head_dim, c.table, stride};
+    int64_t step = (int64_t)n_kv * CAKE_PAGE * head_dim;
+    c.kv = (cake_kv){malloc(c.bytes), malloc(c.bytes), step, dtype, n_kv, head_dim, c.table, stride};
     CU_ASSERT_FATAL(c.kv.k && c.kv.v);
     memset(c.kv.k, 0xFF, c.bytes); /* NaN in every dtype */
     memset(c.kv.v, 0xFF, c.bytes);

@@ -93,7 +93,7 @@ static void silu_mul(const cake_exec *exec, float *out, const float *gate, const
 static size_t kv_at(const cake_kv *kv, int slot, int pos, int head)
 {
     int64_t page = kv->table[(int64_t)slot * kv->stride + pos / CAKE_PAGE];
-    return (size_t)(((page * kv->n_kv + head) * CAKE_PAGE + pos % CAKE_PAGE) * kv->head_dim);
+    return (size_t)(page * kv->page_step + ((int64_t)head * CAKE_PAGE + pos % CAKE_PAGE) * kv->head_dim);
 }
 
 static void store_head(void *data, cake_dtype dtype, size_t at, const float *in, int head_dim)

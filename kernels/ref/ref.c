@@ -140,7 +140,7 @@ static void rope(const cake_exec *exec, float *x, const float *cos, const float 
 static size_t kv_at(const cake_kv *kv, int slot, int pos, int head)
 {
     int64_t page = kv->table[(int64_t)slot * kv->stride + pos / CAKE_PAGE];
-    return (size_t)(((page * kv->n_kv + head) * CAKE_PAGE + pos % CAKE_PAGE) * kv->head_dim);
+    return (size_t)(page * kv->page_step + ((int64_t)head * CAKE_PAGE + pos % CAKE_PAGE) * kv->head_dim);
 }
 
 static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,

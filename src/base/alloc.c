@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,4 +29,11 @@ char *cake_copy(const char *text, size_t len)
     if (len)
         memcpy(copy, text, len);
     return copy;
+}
+
+void cake_alloc_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }

@@ -13,4 +13,7 @@ void *cake_alloc(size_t count, size_t size); /* zeroed; count * size is checked;
 void *cake_grow(void *memory, size_t count, size_t size); /* realloc; new bytes are not zeroed; never NULL */
 char *cake_copy(const char *text, size_t len);            /* NUL-terminated copy of len bytes, owned */
 
+/* Gives memory that was freed back to the system, after something large was opened. */
+void cake_alloc_trim(void);
+
 #endif

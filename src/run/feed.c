@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 
 cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, int context, int n_vocab,
@@ -21,6 +22,7 @@ cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, in
     cake_params_merge(&feed->defaults, &base);
 
     cake_err err = cake_token_open(o->model, &feed->token);
+    cake_alloc_trim(); /* a large tokenizer.json was held in memory, and is not needed again */
     if (!err)
         err = cake_chat_open(o->model, &feed->chat);
     cake_prompt_format format = !o->input_format                  ? CAKE_PROMPT_AUTO

@@ -58,10 +58,11 @@ cake_err cake_kv_apply(cake_kv_cache *kv, cake_wave *wave)
 cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer)
 {
     const cake_kv_shape *s = &kv->shape;
-    size_t half = (size_t)s->n_page * half_page_bytes(s);
+    size_t half = half_page_bytes(s);
     char *first = kv->pages + 2 * (size_t)layer * half;
     return (cake_kv){.k = first,
                      .v = first + half,
+                     .page_step = 2 * (int64_t)s->n_layer * CAKE_PAGE * s->n_kv * s->head_dim,
                      .dtype = s->dtype,
                      .n_kv = s->n_kv,
                      .head_dim = s->head_dim,

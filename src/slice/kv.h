@@ -24,7 +24,7 @@ typedef struct cake_kv_cache {
     cake_kv_shape shape;
     cake_arena arena;
     int32_t *table; /* [n_slot, stride] */
-    char *pages;    /* [n_layer, 2, n_page, n_kv, CAKE_PAGE, head_dim] */
+    char *pages;    /* [n_page, n_layer, 2, n_kv, CAKE_PAGE, head_dim]: what a sequence uses lies together */
 } cake_kv_cache;
 
 size_t cake_kv_page_bytes(const cake_kv_shape *shape); /* of one page in all layers of the slice */
