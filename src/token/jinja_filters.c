@@ -286,7 +286,7 @@ static cake_value do_reverse(cake_run *run, cake_value v, const cake_args *args)
 
 static cake_args shift(const cake_args *args, size_t n)
 {
-    return (cake_args){.value = args->value + n, .n = args->n - n, .named = args->named};
+    return (cake_args){.value = n ? args->value + n : args->value, .n = args->n - n, .named = args->named};
 }
 
 static cake_value do_map(cake_run *run, cake_value v, const cake_args *args)
