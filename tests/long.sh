@@ -55,9 +55,10 @@ stage_warnings() {
     return $status
 }
 
-# Without every optional library.
+# Without every optional library and with plain C kernels only: the same answers.
 stage_minimal() {
-    configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 CFLAGS="-O2 -g -Werror" &&
+    configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 --disable-x86-kernels \
+        CFLAGS="-O2 -g -Werror" &&
         make -j"$jobs" && ./cake-mpi info && demo "$PWD/cake-mpi" "$root/jobs/demo/model" demo
 }
 
@@ -131,7 +132,7 @@ stage_fuzz() {
     local cc target name libs status=0 running=()
     local flags="-g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
     cc=$(clang) || { echo "missing tool: clang"; return 1; }
-    configure_in "$work/fuzz" --without-cuda CC="$cc" CFLAGS="$flags -fsanitize=fuzzer-no-link,address,undefined" &&
+    configure_in "$work/fuzz" --without-cuda --disable-x86-kernels CC="$cc" CFLAGS="$flags -fsanitize=fuzzer-no-link,address,undefined" &&
         make -j"$jobs" && libs=$(make -s print-libs) || return 1
     for target in "$root"/tests/fuzz/*.c; do
         name=$(basename "$target" .c)
