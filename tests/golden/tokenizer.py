@@ -13,6 +13,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import unicodedata
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -38,7 +39,8 @@ def strings(n, seed=7):
             yield "".join(r.choice(HARD) for _ in range(r.randint(1, 20)))
         else:
             codes = (r.randint(0, r.choice(plane)) for _ in range(r.randint(1, 25)))
-            yield "".join(chr(c) for c in codes if not 0xD800 <= c <= 0xDFFF)
+            # Characters that Unicode has not assigned yet differ with the age of both sides' tables.
+            yield "".join(chr(c) for c in codes if unicodedata.category(chr(c)) not in ("Cn", "Cs"))
 
 
 def byte_alphabet():
