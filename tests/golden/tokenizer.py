@@ -39,8 +39,9 @@ def strings(n, seed=7):
             yield "".join(r.choice(HARD) for _ in range(r.randint(1, 20)))
         else:
             codes = (r.randint(0, r.choice(plane)) for _ in range(r.randint(1, 25)))
-            # Characters that Unicode has not assigned yet differ with the age of both sides' tables.
-            yield "".join(chr(c) for c in codes if unicodedata.category(chr(c)) not in ("Cn", "Cs"))
+            # Young characters differ with the age of the tables: utf8proc's are often newer than the library's.
+            old = unicodedata.ucd_3_2_0.category
+            yield "".join(chr(c) for c in codes if old(chr(c)) not in ("Cn", "Cs"))
 
 
 def byte_alphabet():
