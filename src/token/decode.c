@@ -78,7 +78,7 @@ static void pass_utf8(cake_decoder *d, size_t i, bool all)
 
 static void push_bytes(cake_decoder *d, size_t i, const char *text, size_t len)
 {
-    if (cake_bytes_read(text, len, &d->state[i].held) < 0)
+    if (cake_alphabet_read(text, len, &d->state[i].held) < 0)
         cake_buf_add(&d->state[i].held, text, len);
     if (d->state[i].held.len)
         pass_utf8(d, i, false);
@@ -94,7 +94,7 @@ static void own_bytes(const cake_stage *s, cake_buf *text, cake_buf *spare)
 {
     (void)s;
     cake_buf_cut(spare, 0);
-    if (cake_bytes_read(text->data, text->len, spare) >= 0) {
+    if (cake_alphabet_read(text->data, text->len, spare) >= 0) {
         cake_buf_cut(text, 0);
         cake_buf_add(text, spare->data, spare->len);
     }

@@ -8,7 +8,7 @@
 
 #include "token/jinja_parts.h"
 
-static cake_value missing(cake_run *run, cake_value v, cake_value name)
+static cake_value missing(cake_render *run, cake_value v, cake_value name)
 {
     if (!cake_v_usable(run, v))
         return v;
@@ -16,7 +16,7 @@ static cake_value missing(cake_run *run, cake_value v, cake_value name)
 }
 
 /* What v has under a key, no methods; false: nothing. */
-static bool find_item(cake_run *run, cake_value v, cake_value key, cake_value *out)
+static bool find_item(cake_render *run, cake_value v, cake_value key, cake_value *out)
 {
     if (v.kind == CAKE_V_DICT || v.kind == CAKE_V_SPACE) {
         const cake_value *item = cake_dict_find(run, v.dict, key);
@@ -42,13 +42,13 @@ static bool find_item(cake_run *run, cake_value v, cake_value key, cake_value *o
     return true;
 }
 
-static bool find_attribute(cake_run *run, cake_value v, cake_value name, cake_value *out)
+static bool find_attribute(cake_render *run, cake_value v, cake_value name, cake_value *out)
 {
     *out = v.kind == CAKE_V_LOOP ? cake_loop_attr(run, v, name) : cake_method_find(run, v, name);
     return out->kind != CAKE_V_UNDEFINED || out->undefined;
 }
 
-cake_value cake_v_attr(cake_run *run, cake_value v, cake_value name)
+cake_value cake_v_attr(cake_render *run, cake_value v, cake_value name)
 {
     cake_value found;
     if (run->failed || !cake_v_usable(run, v))
@@ -58,7 +58,7 @@ cake_value cake_v_attr(cake_run *run, cake_value v, cake_value name)
     return find_item(run, v, name, &found) ? found : missing(run, v, name);
 }
 
-cake_value cake_v_item(cake_run *run, cake_value v, cake_value key)
+cake_value cake_v_item(cake_render *run, cake_value v, cake_value key)
 {
     cake_value found;
     if (run->failed || !cake_v_usable(run, v))
@@ -71,13 +71,13 @@ cake_value cake_v_item(cake_run *run, cake_value v, cake_value key)
 }
 
 /* Python's slice.indices: from, to and step inside a sequence of n. */
-static bool slice_bounds(cake_run *run, const cake_value bound[3], int64_t n, int64_t out[3])
+static bool slice_bounds(cake_render *run, const cake_value bound[3], int64_t n, int64_t out[3])
 {
     int64_t step = 1;
     if (bound[2].kind != CAKE_V_NONE && !cake_arg_int(run, bound[2], &step))
         return false;
     if (!step) {
-        cake_run_fail(run, "slice step cannot be zero");
+        cake_render_fail(run, "slice step cannot be zero");
         return false;
     }
     out[2] = step;
@@ -98,7 +98,7 @@ static bool slice_bounds(cake_run *run, const cake_value bound[3], int64_t n, in
     return true;
 }
 
-static cake_value slice_text(cake_run *run, cake_value v, const int64_t at[3])
+static cake_value slice_text(cake_render *run, cake_value v, const int64_t at[3])
 {
     if (at[2] == 1) {
         size_t from = cake_text_offset(v, (size_t)at[0]);
@@ -117,14 +117,14 @@ static cake_value slice_text(cake_run *run, cake_value v, const int64_t at[3])
     return cake_write_done(&w);
 }
 
-cake_value cake_v_slice(cake_run *run, cake_value v, const cake_value bound[3])
+cake_value cake_v_slice(cake_render *run, cake_value v, const cake_value bound[3])
 {
     int64_t at[3];
     if (run->failed || !cake_v_usable(run, v))
         return v;
     bool list = v.kind == CAKE_V_LIST && v.shade <= CAKE_TUPLE;
     if (!list && v.kind != CAKE_V_TEXT)
-        return cake_run_fail(run, "'%s' object is not subscriptable by a slice", cake_v_type(v));
+        return cake_render_fail(run, "'%s' object is not subscriptable by a slice", cake_v_type(v));
     int64_t n = list ? (int64_t)v.list->n : (int64_t)cake_text_count(run, v);
     if (!slice_bounds(run, bound, n, at))
         return cake_v_none();
@@ -136,33 +136,33 @@ cake_value cake_v_slice(cake_run *run, cake_value v, const cake_value bound[3])
         if (llabs(at[2]) > n)
             break;
     }
-    cake_run_spend(run, part.list->n / 8);
+    cake_render_spend(run, part.list->n / 8);
     return part;
 }
 
-cake_value cake_v_invoke(cake_run *run, cake_value callee, const cake_args *args)
+cake_value cake_v_invoke(cake_render *run, cake_value callee, const cake_args *args)
 {
-    if (!cake_v_usable(run, callee) || !cake_run_enter(run))
+    if (!cake_v_usable(run, callee) || !cake_render_enter(run))
         return cake_v_none();
     cake_value result = cake_v_none();
     if (callee.kind == CAKE_V_CALL)
         result = callee.call->function(run, callee.call, args);
     else if (callee.kind == CAKE_V_LOOP)
-        result = cake_run_loop_again(run, callee.loop, args->n ? args->value[0] : cake_v_none());
+        result = cake_render_loop_again(run, callee.loop, args->n ? args->value[0] : cake_v_none());
     else
-        cake_run_fail(run, "'%s' object is not callable", cake_v_type(callee));
-    cake_run_leave(run);
+        cake_render_fail(run, "'%s' object is not callable", cake_v_type(callee));
+    cake_render_leave(run);
     return result;
 }
 
-bool cake_args_bind(cake_run *run, const cake_args *args, const char *what, const char *const *names,
+bool cake_args_bind(cake_render *run, const cake_args *args, const char *what, const char *const *names,
                     cake_value *out)
 {
     size_t n = 0;
     while (names[n])
         n++;
     if (args->n > n) {
-        cake_run_fail(run, "%s takes at most %zu arguments, %zu are given", what, n, args->n);
+        cake_render_fail(run, "%s takes at most %zu arguments, %zu are given", what, n, args->n);
         return false;
     }
     for (size_t i = 0; i < args->n; i++)
@@ -173,8 +173,8 @@ bool cake_args_bind(cake_run *run, const cake_args *args, const char *what, cons
             at++;
         if (at == n || at < args->n) {
             cake_value key = cake_v_to_text(run, args->named->key[i]);
-            cake_run_fail(run, "%s has no use for the argument '%.*s'", what,
-                          (int)(key.text.len < 40 ? key.text.len : 40), key.text.data);
+            cake_render_fail(run, "%s has no use for the argument '%.*s'", what,
+                             (int)(key.text.len < 40 ? key.text.len : 40), key.text.data);
             return false;
         }
         out[at] = args->named->value[i];
@@ -182,22 +182,22 @@ bool cake_args_bind(cake_run *run, const cake_args *args, const char *what, cons
     return !run->failed;
 }
 
-bool cake_arg_int(cake_run *run, cake_value v, int64_t *out)
+bool cake_arg_int(cake_render *run, cake_value v, int64_t *out)
 {
     if (v.kind != CAKE_V_INT && v.kind != CAKE_V_BOOL) {
         if (cake_v_usable(run, v))
-            cake_run_fail(run, "expected an integer, found '%s'", cake_v_type(v));
+            cake_render_fail(run, "expected an integer, found '%s'", cake_v_type(v));
         return false;
     }
     *out = v.kind == CAKE_V_INT ? v.integer : v.truth;
     return true;
 }
 
-bool cake_arg_text(cake_run *run, cake_value v, const char *what)
+bool cake_arg_text(cake_render *run, cake_value v, const char *what)
 {
     if (v.kind == CAKE_V_TEXT)
         return !run->failed;
     if (cake_v_usable(run, v))
-        cake_run_fail(run, "%s wants a string, found '%s'", what, cake_v_type(v));
+        cake_render_fail(run, "%s wants a string, found '%s'", what, cake_v_type(v));
     return false;
 }

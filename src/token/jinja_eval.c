@@ -7,7 +7,7 @@
 
 #include "token/jinja_parts.h"
 
-static cake_value eval_name(cake_run *run, const cake_node *node)
+static cake_value eval_name(cake_render *run, const cake_node *node)
 {
     for (const cake_scope *scope = run->scope; scope; scope = scope->parent)
         for (size_t i = scope->n; i-- > 0;)
@@ -16,7 +16,7 @@ static cake_value eval_name(cake_run *run, const cake_node *node)
     return cake_v_undefined(run, NULL, node->value);
 }
 
-static cake_value eval_list(cake_run *run, const cake_node *node)
+static cake_value eval_list(cake_render *run, const cake_node *node)
 {
     cake_value list = cake_v_list(run, node->kind == CAKE_N_TUPLE ? CAKE_TUPLE : CAKE_LIST);
     for (const cake_node *item = node->a; item && !run->failed; item = item->next)
@@ -24,7 +24,7 @@ static cake_value eval_list(cake_run *run, const cake_node *node)
     return list;
 }
 
-static cake_value eval_dict(cake_run *run, const cake_node *node)
+static cake_value eval_dict(cake_render *run, const cake_node *node)
 {
     cake_value dict = cake_v_dict(run);
     for (const cake_node *pair = node->a; pair && !run->failed; pair = pair->next) {
@@ -34,7 +34,7 @@ static cake_value eval_dict(cake_run *run, const cake_node *node)
     return dict;
 }
 
-static cake_value eval_item(cake_run *run, const cake_node *node)
+static cake_value eval_item(cake_render *run, const cake_node *node)
 {
     cake_value of = cake_eval(run, node->a);
     if (node->b->kind != CAKE_N_SLICE)
@@ -46,17 +46,17 @@ static cake_value eval_item(cake_run *run, const cake_node *node)
     return cake_v_slice(run, of, bound);
 }
 
-static void spread_named(cake_run *run, cake_value from, cake_dict *into)
+static void spread_named(cake_render *run, cake_value from, cake_dict *into)
 {
     if (from.kind != CAKE_V_DICT) {
-        cake_run_fail(run, "argument after ** must be a mapping, not %s", cake_v_type(from));
+        cake_render_fail(run, "argument after ** must be a mapping, not %s", cake_v_type(from));
         return;
     }
     for (size_t i = 0; i < from.dict->n && !run->failed; i++)
         cake_dict_set(run, into, from.dict->key[i], from.dict->value[i]);
 }
 
-static cake_args eval_args(cake_run *run, const cake_node *list)
+static cake_args eval_args(cake_render *run, const cake_node *list)
 {
     cake_list *values = NULL;
     cake_args args = {0};
@@ -87,7 +87,7 @@ static cake_args eval_args(cake_run *run, const cake_node *list)
     return args;
 }
 
-static cake_value eval_call(cake_run *run, const cake_node *node)
+static cake_value eval_call(cake_render *run, const cake_node *node)
 {
     cake_value callee = cake_eval(run, node->a);
     if (run->failed)
@@ -97,7 +97,7 @@ static cake_value eval_call(cake_run *run, const cake_node *node)
     return run->failed ? cake_v_none() : cake_v_invoke(run, callee, &args);
 }
 
-static cake_value eval_filter(cake_run *run, const cake_node *node)
+static cake_value eval_filter(cake_render *run, const cake_node *node)
 {
     const cake_filter *filter = node->row;
     cake_value v = cake_eval(run, node->a);
@@ -106,20 +106,20 @@ static cake_value eval_filter(cake_run *run, const cake_node *node)
     return run->failed ? cake_v_none() : filter->run(run, v, &args);
 }
 
-static cake_value eval_sign(cake_run *run, const cake_node *node)
+static cake_value eval_sign(cake_render *run, const cake_node *node)
 {
     cake_value v = cake_eval(run, node->a);
     if (run->failed || !cake_v_usable(run, v))
         return cake_v_none();
     if (!cake_v_is_number(v))
-        return cake_run_fail(run, "bad operand type for unary sign: '%s'", cake_v_type(v));
+        return cake_render_fail(run, "bad operand type for unary sign: '%s'", cake_v_type(v));
     bool minus = node->kind == CAKE_N_NEGATE;
     if (v.kind == CAKE_V_REAL)
         return cake_v_real(minus ? -v.real : v.real);
     return minus ? cake_eval_math(run, '-', cake_v_int(0), v) : cake_eval_math(run, '+', cake_v_int(0), v);
 }
 
-static bool compare(cake_run *run, int op, cake_value a, cake_value b)
+static bool compare(cake_render *run, int op, cake_value a, cake_value b)
 {
     int order;
     switch (op) {
@@ -139,7 +139,7 @@ static bool compare(cake_run *run, int op, cake_value a, cake_value b)
     return op == '<' ? order < 0 : op == 'l' ? order <= 0 : op == '>' ? order > 0 : order >= 0;
 }
 
-static cake_value eval_compare(cake_run *run, const cake_node *node)
+static cake_value eval_compare(cake_render *run, const cake_node *node)
 {
     cake_value left = cake_eval(run, node->a);
     for (const cake_node *operand = node->b; operand && !run->failed; operand = operand->next) {
@@ -151,7 +151,7 @@ static cake_value eval_compare(cake_run *run, const cake_node *node)
     return cake_v_bool(true);
 }
 
-static cake_value eval_concat(cake_run *run, const cake_node *node)
+static cake_value eval_concat(cake_render *run, const cake_node *node)
 {
     cake_writer w = {.run = run};
     for (const cake_node *part = node->a; part && !run->failed; part = part->next)
@@ -160,7 +160,7 @@ static cake_value eval_concat(cake_run *run, const cake_node *node)
 }
 
 /* and, or, not, if: what may stay unevaluated. */
-static cake_value eval_logic(cake_run *run, const cake_node *node)
+static cake_value eval_logic(cake_render *run, const cake_node *node)
 {
     cake_value v = cake_eval(run, node->a);
     bool truth = cake_v_truth(v);
@@ -178,7 +178,7 @@ static cake_value eval_logic(cake_run *run, const cake_node *node)
     }
 }
 
-static cake_value eval_node(cake_run *run, const cake_node *node)
+static cake_value eval_node(cake_render *run, const cake_node *node)
 {
     switch (node->kind) {
     case CAKE_N_CONST:
@@ -213,18 +213,18 @@ static cake_value eval_node(cake_run *run, const cake_node *node)
     case CAKE_N_COMPARE:
         return eval_compare(run, node);
     case CAKE_N_SLICE:
-        return cake_run_fail(run, "a slice stands where a single index is expected");
+        return cake_render_fail(run, "a slice stands where a single index is expected");
     default:
         return eval_logic(run, node);
     }
 }
 
-cake_value cake_eval(cake_run *run, const cake_node *node)
+cake_value cake_eval(cake_render *run, const cake_node *node)
 {
     cake_value v = {.kind = CAKE_V_UNDEFINED};
-    if (!cake_run_spend(run, 1) || !cake_run_enter(run))
+    if (!cake_render_spend(run, 1) || !cake_render_enter(run))
         return v;
     v = eval_node(run, node);
-    cake_run_leave(run);
+    cake_render_leave(run);
     return run->failed ? (cake_value){.kind = CAKE_V_UNDEFINED} : v;
 }

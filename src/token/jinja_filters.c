@@ -13,7 +13,7 @@
 static const char *const no_names[] = {NULL};
 
 /* v.a.b.0 as the filters' attribute arguments mean it; otherwise (NULL: nothing) stands in for what is not there. */
-static cake_value attribute_or(cake_run *run, cake_value v, cake_value path, const cake_value *otherwise)
+static cake_value attribute_or(cake_render *run, cake_value v, cake_value path, const cake_value *otherwise)
 {
     if (path.kind != CAKE_V_TEXT) {
         v = cake_v_item(run, v, path);
@@ -31,24 +31,24 @@ static cake_value attribute_or(cake_run *run, cake_value v, cake_value path, con
     return v;
 }
 
-static cake_value attribute_of(cake_run *run, cake_value v, cake_value path)
+static cake_value attribute_of(cake_render *run, cake_value v, cake_value path)
 {
     return attribute_or(run, v, path, NULL);
 }
 
-static cake_value do_abs(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_abs(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "abs", no_names, NULL) || !cake_v_usable(run, v))
         return v;
     if (!cake_v_is_number(v))
-        return cake_run_fail(run, "bad operand type for abs(): '%s'", cake_v_type(v));
+        return cake_render_fail(run, "bad operand type for abs(): '%s'", cake_v_type(v));
     if (v.kind == CAKE_V_REAL)
         return cake_v_real(fabs(v.real));
     return cake_v_compare(run, v, cake_v_int(0)) < 0 ? cake_eval_math(run, '-', cake_v_int(0), v)
                                                      : cake_eval_math(run, '+', cake_v_int(0), v);
 }
 
-static cake_value do_attr(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_attr(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"name", NULL};
     cake_value name = cake_v_none();
@@ -58,7 +58,7 @@ static cake_value do_attr(cake_run *run, cake_value v, const cake_args *args)
     return found.kind == CAKE_V_UNDEFINED ? cake_v_undefined(run, cake_v_type(v), name) : found;
 }
 
-static cake_value do_length(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_length(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "length", no_names, NULL))
         return v;
@@ -70,10 +70,10 @@ static cake_value do_length(cake_run *run, cake_value v, const cake_args *args)
         return cake_v_int((int64_t)v.dict->n);
     if (v.kind == CAKE_V_UNDEFINED)
         return cake_v_int(0);
-    return cake_run_fail(run, "object of type '%s' has no len()", cake_v_type(v));
+    return cake_render_fail(run, "object of type '%s' has no len()", cake_v_type(v));
 }
 
-static cake_value do_list(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_list(cake_render *run, cake_value v, const cake_args *args)
 {
     cake_value list = cake_v_list(run, CAKE_LIST);
     if (cake_args_bind(run, args, "list", no_names, NULL))
@@ -81,7 +81,7 @@ static cake_value do_list(cake_run *run, cake_value v, const cake_args *args)
     return list;
 }
 
-static cake_value do_first(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_first(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "first", no_names, NULL))
         return v;
@@ -89,7 +89,7 @@ static cake_value do_first(cake_run *run, cake_value v, const cake_args *args)
     return list->n ? list->item[0] : cake_v_undefined(run, NULL, cake_v_name("the first item of nothing"));
 }
 
-static cake_value do_last(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_last(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "last", no_names, NULL))
         return v;
@@ -98,7 +98,7 @@ static cake_value do_last(cake_run *run, cake_value v, const cake_args *args)
                    : cake_v_undefined(run, NULL, cake_v_name("the last item of nothing"));
 }
 
-static cake_value do_default(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_default(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"default_value", "boolean", NULL};
     cake_value out[2] = {cake_v_name(""), cake_v_bool(false)};
@@ -107,7 +107,7 @@ static cake_value do_default(cake_run *run, cake_value v, const cake_args *args)
     return v.kind == CAKE_V_UNDEFINED || (cake_v_truth(out[1]) && !cake_v_truth(v)) ? out[0] : v;
 }
 
-static cake_value pair_of(cake_run *run, cake_value a, cake_value b)
+static cake_value pair_of(cake_render *run, cake_value a, cake_value b)
 {
     cake_value pair = cake_v_list(run, CAKE_TUPLE);
     cake_list_push(run, pair.list, a);
@@ -115,13 +115,13 @@ static cake_value pair_of(cake_run *run, cake_value a, cake_value b)
     return pair;
 }
 
-static cake_value do_items(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_items(cake_render *run, cake_value v, const cake_args *args)
 {
     cake_value list = cake_v_list(run, CAKE_GENERATOR);
     if (!cake_args_bind(run, args, "items", no_names, NULL) || v.kind == CAKE_V_UNDEFINED)
         return list;
     if (v.kind != CAKE_V_DICT)
-        return cake_run_fail(run, "Can only get item pairs from a mapping.");
+        return cake_render_fail(run, "Can only get item pairs from a mapping.");
     for (size_t i = 0; i < v.dict->n && !run->failed; i++)
         cake_list_push(run, list.list, pair_of(run, v.dict->key[i], v.dict->value[i]));
     return list;
@@ -135,7 +135,7 @@ typedef struct sorting {
     bool sensitive, descending;
 } sorting;
 
-static cake_value sort_key(cake_run *run, cake_value item, const sorting *by)
+static cake_value sort_key(cake_render *run, cake_value item, const sorting *by)
 {
     if (by->attribute.kind != CAKE_V_NONE)
         item = attribute_of(run, item, by->attribute);
@@ -143,13 +143,13 @@ static cake_value sort_key(cake_run *run, cake_value item, const sorting *by)
 }
 
 /* A stable merge sort of n items by their keys. */
-static void merge_sort(cake_run *run, cake_value *key, cake_value *item, size_t n, bool descending)
+static void merge_sort(cake_render *run, cake_value *key, cake_value *item, size_t n, bool descending)
 {
-    if (!cake_run_room(run, 2 * n * sizeof *key))
+    if (!cake_render_room(run, 2 * n * sizeof *key))
         return;
     cake_value *keys = cake_region_take(&run->region, (n + 1) * sizeof *keys);
     cake_value *items = cake_region_take(&run->region, (n + 1) * sizeof *items);
-    for (size_t width = 1; width < n && cake_run_spend(run, n); width *= 2) {
+    for (size_t width = 1; width < n && cake_render_spend(run, n); width *= 2) {
         for (size_t from = 0; from < n; from += 2 * width) {
             size_t a = from, mid = from + width < n ? from + width : n, b = mid;
             size_t end = from + 2 * width < n ? from + 2 * width : n;
@@ -169,7 +169,7 @@ static void merge_sort(cake_run *run, cake_value *key, cake_value *item, size_t 
     }
 }
 
-static cake_value sorted(cake_run *run, const cake_list *from, const sorting *by)
+static cake_value sorted(cake_render *run, const cake_list *from, const sorting *by)
 {
     cake_list *keys = cake_v_list(run, CAKE_LIST).list;
     cake_value list = cake_v_list(run, CAKE_LIST);
@@ -182,7 +182,7 @@ static cake_value sorted(cake_run *run, const cake_list *from, const sorting *by
     return list;
 }
 
-static cake_value do_sort(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_sort(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"reverse", "case_sensitive", "attribute", NULL};
     cake_value out[3] = {cake_v_bool(false), cake_v_bool(false), cake_v_none()};
@@ -202,7 +202,7 @@ static cake_value do_sort(cake_run *run, cake_value v, const cake_args *args)
     return list;
 }
 
-static cake_value do_dictsort(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_dictsort(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"case_sensitive", "by", "reverse", NULL};
     cake_value out[3] = {cake_v_bool(false), cake_v_name("key"), cake_v_bool(false)};
@@ -210,7 +210,7 @@ static cake_value do_dictsort(cake_run *run, cake_value v, const cake_args *args
     if (!cake_args_bind(run, args, "dictsort", names, out))
         return v;
     if (v.kind != CAKE_V_DICT || (!cake_v_is_text(out[1], "key") && !cake_v_is_text(out[1], "value")))
-        return cake_run_fail(run, "dictsort sorts a dict by 'key' or by 'value'");
+        return cake_render_fail(run, "dictsort sorts a dict by 'key' or by 'value'");
     for (size_t i = 0; i < v.dict->n && !run->failed; i++)
         cake_list_push(run, pairs, pair_of(run, v.dict->key[i], v.dict->value[i]));
     sorting by = {.attribute = cake_v_int(cake_v_is_text(out[1], "value")),
@@ -219,7 +219,7 @@ static cake_value do_dictsort(cake_run *run, cake_value v, const cake_args *args
     return sorted(run, pairs, &by);
 }
 
-static cake_value extreme(cake_run *run, cake_value v, const cake_args *args, int sign, const char *what)
+static cake_value extreme(cake_render *run, cake_value v, const cake_args *args, int sign, const char *what)
 {
     static const char *const names[] = {"case_sensitive", "attribute", NULL};
     cake_value out[2] = {cake_v_bool(false), cake_v_none()}, best = cake_v_none(), best_key = cake_v_none();
@@ -237,17 +237,17 @@ static cake_value extreme(cake_run *run, cake_value v, const cake_args *args, in
     return list->n ? best : cake_v_undefined(run, NULL, cake_v_name("the extreme of nothing"));
 }
 
-static cake_value do_min(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_min(cake_render *run, cake_value v, const cake_args *args)
 {
     return extreme(run, v, args, -1, "min");
 }
 
-static cake_value do_max(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_max(cake_render *run, cake_value v, const cake_args *args)
 {
     return extreme(run, v, args, 1, "max");
 }
 
-static cake_value do_unique(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_unique(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"case_sensitive", "attribute", NULL};
     cake_value out[2] = {cake_v_bool(false), cake_v_none()}, list = cake_v_list(run, CAKE_GENERATOR);
@@ -266,7 +266,7 @@ static cake_value do_unique(cake_run *run, cake_value v, const cake_args *args)
     return list;
 }
 
-static cake_value do_reverse(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_reverse(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "reverse", no_names, NULL))
         return v;
@@ -289,7 +289,7 @@ static cake_args shift(const cake_args *args, size_t n)
     return (cake_args){.value = n ? args->value + n : args->value, .n = args->n - n, .named = args->named};
 }
 
-static cake_value do_map(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
 {
     cake_value list = cake_v_list(run, CAKE_GENERATOR);
     const cake_value *attribute = cake_dict_name(args->named, "attribute");
@@ -298,10 +298,10 @@ static cake_value do_map(cake_run *run, cake_value v, const cake_args *args)
     if (!attribute && args->n && args->value[0].kind == CAKE_V_TEXT)
         filter = cake_filter_find(args->value[0]);
     if (!attribute && !filter)
-        return cake_run_fail(run, "map wants the name of a filter that is known, or attribute=");
+        return cake_render_fail(run, "map wants the name of a filter that is known, or attribute=");
     cake_args rest = filter ? shift(args, 1) : *args;
     const cake_list *items = cake_v_items(run, v);
-    for (size_t i = 0; i < items->n && cake_run_spend(run, 1); i++) {
+    for (size_t i = 0; i < items->n && cake_render_spend(run, 1); i++) {
         cake_value item = filter ? filter->run(run, items->item[i], &rest)
                                  : attribute_or(run, items->item[i], *attribute, otherwise);
         cake_list_push(run, list.list, item);
@@ -311,22 +311,22 @@ static cake_value do_map(cake_run *run, cake_value v, const cake_args *args)
 
 /* Keeps items whose test (the next argument, else truth) comes out as wanted; with `attribute` an attribute of
  * the item is tested. */
-static cake_value choose(cake_run *run, cake_value v, const cake_args *args, bool attribute, bool wanted)
+static cake_value choose(cake_render *run, cake_value v, const cake_args *args, bool attribute, bool wanted)
 {
     cake_value list = cake_v_list(run, CAKE_GENERATOR);
     size_t used = attribute;
     const cake_filter *test = NULL;
     if (args->n < used)
-        return cake_run_fail(run, "the name of an attribute is missing");
+        return cake_render_fail(run, "the name of an attribute is missing");
     if (args->n > used) {
         test = args->value[used].kind == CAKE_V_TEXT ? cake_test_find(args->value[used]) : NULL;
         if (!test)
-            return cake_run_fail(run, "select and reject want the name of a test that is known");
+            return cake_render_fail(run, "select and reject want the name of a test that is known");
         used++;
     }
     cake_args rest = shift(args, used);
     const cake_list *items = cake_v_items(run, v);
-    for (size_t i = 0; i < items->n && cake_run_spend(run, 1); i++) {
+    for (size_t i = 0; i < items->n && cake_render_spend(run, 1); i++) {
         cake_value item = attribute ? attribute_of(run, items->item[i], args->value[0]) : items->item[i];
         if (cake_v_truth(test ? test->run(run, item, &rest) : item) == wanted)
             cake_list_push(run, list.list, items->item[i]);
@@ -334,27 +334,27 @@ static cake_value choose(cake_run *run, cake_value v, const cake_args *args, boo
     return list;
 }
 
-static cake_value do_select(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_select(cake_render *run, cake_value v, const cake_args *args)
 {
     return choose(run, v, args, false, true);
 }
 
-static cake_value do_reject(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_reject(cake_render *run, cake_value v, const cake_args *args)
 {
     return choose(run, v, args, false, false);
 }
 
-static cake_value do_selectattr(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_selectattr(cake_render *run, cake_value v, const cake_args *args)
 {
     return choose(run, v, args, true, true);
 }
 
-static cake_value do_rejectattr(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_rejectattr(cake_render *run, cake_value v, const cake_args *args)
 {
     return choose(run, v, args, true, false);
 }
 
-static cake_value do_groupby(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_groupby(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"attribute", "default", "case_sensitive", NULL};
     cake_value out[3] = {cake_v_none(), cake_v_none(), cake_v_bool(false)},
@@ -380,7 +380,7 @@ static cake_value do_groupby(cake_run *run, cake_value v, const cake_args *args)
 
 /* --- pieces --- */
 
-static cake_value do_batch(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_batch(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"linecount", "fill_with", NULL};
     cake_value out[2] = {cake_v_none(), cake_v_none()}, list = cake_v_list(run, CAKE_GENERATOR);
@@ -396,12 +396,12 @@ static cake_value do_batch(cake_run *run, cake_value v, const cake_args *args)
         }
         cake_list_push(run, row.list, items->item[i]);
     }
-    while (items->n && out[1].kind != CAKE_V_NONE && (int64_t)row.list->n < n && cake_run_spend(run, 1))
+    while (items->n && out[1].kind != CAKE_V_NONE && (int64_t)row.list->n < n && cake_render_spend(run, 1))
         cake_list_push(run, row.list, out[1]);
     return list;
 }
 
-static cake_value do_slice(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_slice(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"slices", "fill_with", NULL};
     cake_value out[2] = {cake_v_none(), cake_v_none()}, list = cake_v_list(run, CAKE_GENERATOR);
@@ -409,10 +409,10 @@ static cake_value do_slice(cake_run *run, cake_value v, const cake_args *args)
     if (!cake_args_bind(run, args, "slice", names, out) || !cake_arg_int(run, out[0], &n))
         return v;
     if (n < 1)
-        return cake_run_fail(run, "slice wants a positive number of slices");
+        return cake_render_fail(run, "slice wants a positive number of slices");
     const cake_list *items = cake_v_items(run, v);
     int64_t each = (int64_t)items->n / n, more = (int64_t)items->n % n, at = 0;
-    for (int64_t i = 0; i < n && cake_run_spend(run, 1); i++) {
+    for (int64_t i = 0; i < n && cake_render_spend(run, 1); i++) {
         cake_value row = cake_v_list(run, CAKE_LIST);
         for (int64_t k = 0; k < each + (i < more) && !run->failed; k++)
             cake_list_push(run, row.list, items->item[at++]);
@@ -423,7 +423,7 @@ static cake_value do_slice(cake_run *run, cake_value v, const cake_args *args)
     return list;
 }
 
-static cake_value do_sum(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_sum(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"attribute", "start", NULL};
     cake_value out[2] = {cake_v_none(), cake_v_int(0)};
@@ -438,7 +438,7 @@ static cake_value do_sum(cake_run *run, cake_value v, const cake_args *args)
     return out[1];
 }
 
-static cake_value do_round(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_round(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"precision", "method", NULL};
     cake_value out[2] = {cake_v_int(0), cake_v_name("common")};
@@ -446,7 +446,7 @@ static cake_value do_round(cake_run *run, cake_value v, const cake_args *args)
     if (!cake_args_bind(run, args, "round", names, out) || !cake_arg_int(run, out[0], &digits))
         return v;
     if (!cake_v_is_number(v))
-        return cake_run_fail(run, "type %s doesn't define a rounding", cake_v_type(v));
+        return cake_render_fail(run, "type %s doesn't define a rounding", cake_v_type(v));
     double scale = pow(10, (double)digits), x = cake_v_number(v);
     if (cake_v_is_text(out[1], "ceil") || cake_v_is_text(out[1], "floor"))
         return cake_v_real((cake_v_is_text(out[1], "ceil") ? ceil(x * scale) : floor(x * scale)) / scale);

@@ -15,35 +15,35 @@
 
 static const char *const no_names[] = {NULL};
 
-static cake_value do_string(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_string(cake_render *run, cake_value v, const cake_args *args)
 {
     return cake_args_bind(run, args, "string", no_names, NULL) ? cake_v_to_text(run, v) : v;
 }
 
-static cake_value case_with(cake_run *run, cake_value v, const cake_args *args, cake_case how)
+static cake_value case_with(cake_render *run, cake_value v, const cake_args *args, cake_case how)
 {
     if (!cake_args_bind(run, args, "a filter of cases", no_names, NULL))
         return v;
     return cake_text_case(run, cake_v_to_text(run, v), how);
 }
 
-static cake_value do_upper(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_upper(cake_render *run, cake_value v, const cake_args *args)
 {
     return case_with(run, v, args, CAKE_UPPER);
 }
 
-static cake_value do_lower(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_lower(cake_render *run, cake_value v, const cake_args *args)
 {
     return case_with(run, v, args, CAKE_LOWER);
 }
 
-static cake_value do_capitalize(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_capitalize(cake_render *run, cake_value v, const cake_args *args)
 {
     return case_with(run, v, args, CAKE_CAPITAL);
 }
 
 /* Unlike str.title a word begins behind white space, hyphens and opening brackets only. */
-static cake_value do_title(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_title(cake_render *run, cake_value v, const cake_args *args)
 {
     cake_value text = cake_v_to_text(run, v);
     cake_writer w = {.run = run};
@@ -59,18 +59,18 @@ static cake_value do_title(cake_run *run, cake_value v, const cake_args *args)
     return cake_write_done(&w);
 }
 
-static cake_value do_trim(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_trim(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"chars", NULL};
     cake_value set = cake_v_none();
     if (!cake_args_bind(run, args, "trim", names, &set))
         return v;
     cake_value text = cake_v_to_text(run, v);
-    cake_run_spend(run, text.text.len / 64);
+    cake_render_spend(run, text.text.len / 64);
     return cake_text_strip(text, set, true, true);
 }
 
-static cake_value do_replace(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_replace(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"old", "new", "count", NULL};
     cake_value out[3] = {cake_v_none(), cake_v_none(), cake_v_none()};
@@ -85,7 +85,7 @@ static cake_value do_replace(cake_run *run, cake_value v, const cake_args *args)
                           most < 0 ? -1 : most);
 }
 
-static cake_value do_join(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_join(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"d", "attribute", NULL};
     cake_value out[2] = {cake_v_name(""), cake_v_none()};
@@ -106,7 +106,7 @@ static cake_value do_join(cake_run *run, cake_value v, const cake_args *args)
     return cake_write_done(&w);
 }
 
-static cake_value do_tojson(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"ensure_ascii", "indent", "separators", "sort_keys", NULL};
     cake_value out[4] = {cake_v_bool(false), cake_v_none(), cake_v_none(), cake_v_bool(false)};
@@ -131,7 +131,7 @@ static cake_value do_tojson(cake_run *run, cake_value v, const cake_args *args)
     if (out[2].kind != CAKE_V_NONE) {
         const cake_list *pair = cake_v_items(run, out[2]);
         if (pair->n != 2)
-            return cake_run_fail(run, "tojson wants two separators");
+            return cake_render_fail(run, "tojson wants two separators");
         style.comma = pair->item[0];
         style.colon = pair->item[1];
     }
@@ -140,7 +140,7 @@ static cake_value do_tojson(cake_run *run, cake_value v, const cake_args *args)
     return cake_write_done(&w);
 }
 
-static cake_value do_indent(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_indent(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"width", "first", "blank", NULL};
     cake_value out[3] = {cake_v_int(4), cake_v_bool(false), cake_v_bool(false)};
@@ -169,7 +169,7 @@ static cake_value do_indent(cake_run *run, cake_value v, const cake_args *args)
     return cake_write_done(&w);
 }
 
-static cake_value do_center(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_center(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"width", NULL};
     cake_value out = cake_v_int(80);
@@ -190,7 +190,7 @@ static cake_value do_center(cake_run *run, cake_value v, const cake_args *args)
     return cake_write_done(&w);
 }
 
-static cake_value do_truncate(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_truncate(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"length", "killwords", "end", "leeway", NULL};
     cake_value out[4] = {cake_v_int(255), cake_v_bool(false), cake_v_name("..."), cake_v_int(5)};
@@ -201,7 +201,7 @@ static cake_value do_truncate(cake_run *run, cake_value v, const cake_args *args
     cake_value text = cake_v_to_text(run, v);
     int64_t end = (int64_t)cake_text_count(run, out[2]);
     if (length < end || leeway < 0)
-        return cake_run_fail(run, "truncate wants a length of at least %lld", (long long)end);
+        return cake_render_fail(run, "truncate wants a length of at least %lld", (long long)end);
     if ((int64_t)cake_text_count(run, text) <= length + leeway)
         return text;
     text.text.len = cake_text_offset(text, (size_t)(length - end));
@@ -214,14 +214,14 @@ static cake_value do_truncate(cake_run *run, cake_value v, const cake_args *args
     return cake_eval_math(run, '+', text, out[2]);
 }
 
-static cake_value do_escape(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_escape(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "escape", no_names, NULL) || (v.kind == CAKE_V_TEXT && v.shade))
         return v;
     return cake_text_escape(run, cake_v_to_text(run, v));
 }
 
-static cake_value do_safe(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_safe(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "safe", no_names, NULL))
         return v;
@@ -230,7 +230,7 @@ static cake_value do_safe(cake_run *run, cake_value v, const cake_args *args)
     return v;
 }
 
-static cake_value do_format(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_format(cake_render *run, cake_value v, const cake_args *args)
 {
     cake_value values = cake_v_list(run, CAKE_TUPLE);
     for (size_t i = 0; i < args->n; i++)
@@ -242,7 +242,7 @@ static cake_value do_format(cake_run *run, cake_value v, const cake_args *args)
     return cake_text_format(run, cake_v_to_text(run, v), values);
 }
 
-static cake_value do_urlencode(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_urlencode(cake_render *run, cake_value v, const cake_args *args)
 {
     cake_writer w = {.run = run};
     if (!cake_args_bind(run, args, "urlencode", no_names, NULL))
@@ -259,7 +259,7 @@ static cake_value do_urlencode(cake_run *run, cake_value v, const cake_args *arg
     return cake_write_done(&w);
 }
 
-static cake_value do_wordcount(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_wordcount(cake_render *run, cake_value v, const cake_args *args)
 {
     int64_t n = 0;
     bool inside = false;
@@ -296,7 +296,7 @@ static bool plain_number(cake_value text, char *out, size_t size, bool real)
     return true;
 }
 
-static cake_value do_int(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"default", "base", NULL};
     cake_value out[2] = {cake_v_int(0), cake_v_int(10)};
@@ -329,7 +329,7 @@ static cake_value do_int(cake_run *run, cake_value v, const cake_args *args)
     return real > -9.2e18 && real < 9.2e18 ? cake_v_int((int64_t)real) : out[0];
 }
 
-static cake_value do_float(cake_run *run, cake_value v, const cake_args *args)
+static cake_value do_float(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"default", NULL};
     cake_value otherwise = cake_v_real(0);

@@ -75,7 +75,7 @@ static void convert_number(cake_writer *w, const spec *s, char type, cake_value 
     bool minus, real = strchr("eEfFgG", type) != NULL;
     int n;
     if (!cake_v_is_number(v)) {
-        cake_run_fail(w->run, "%%%c format: a number is required, not %s", type, cake_v_type(v));
+        cake_render_fail(w->run, "%%%c format: a number is required, not %s", type, cake_v_type(v));
         return;
     }
     double number = cake_v_number(v);
@@ -88,7 +88,7 @@ static void convert_number(cake_writer *w, const spec *s, char type, cake_value 
                        minus ? -number : number);
     } else {
         if (v.kind == CAKE_V_REAL && !(number > -9e18 && number < 9e18)) {
-            cake_run_fail(w->run, "%%%c format: the number is too large", type);
+            cake_render_fail(w->run, "%%%c format: the number is too large", type);
             return;
         }
         int64_t integer = v.kind == CAKE_V_REAL  ? (int64_t)number
@@ -115,7 +115,7 @@ static void convert(cake_writer *w, const spec *s, char type, cake_value v)
         return;
     }
     if (type != 's' && type != 'r') {
-        cake_run_fail(w->run, "unsupported format character in a %% format");
+        cake_render_fail(w->run, "unsupported format character in a %% format");
         return;
     }
     (type == 's' ? cake_v_str : cake_v_repr)(&own, v);
@@ -125,7 +125,7 @@ static void convert(cake_writer *w, const spec *s, char type, cake_value v)
     write_padded(w, s, "", body, false);
 }
 
-cake_value cake_text_format(cake_run *run, cake_value format, cake_value args)
+cake_value cake_text_format(cake_render *run, cake_value format, cake_value args)
 {
     cake_writer w = {.run = run};
     bool many = args.kind == CAKE_V_LIST && args.shade == CAKE_TUPLE, named = false;
@@ -146,11 +146,11 @@ cake_value cake_text_format(cake_run *run, cake_value format, cake_value args)
         i++;
         spec s = read_spec(p, len, &i);
         if (i >= len) {
-            cake_run_fail(run, "incomplete format");
+            cake_render_fail(run, "incomplete format");
         } else if (p[i] == '%') {
             cake_writes(&w, "%");
         } else if (!close && used == n) {
-            cake_run_fail(run, "not enough arguments for format string");
+            cake_render_fail(run, "not enough arguments for format string");
         } else {
             if (!close)
                 v = many ? args.list->item[used++] : (used++, args);
@@ -158,26 +158,26 @@ cake_value cake_text_format(cake_run *run, cake_value format, cake_value args)
         }
     }
     if (!run->failed && used < n && !named && args.kind != CAKE_V_DICT)
-        cake_run_fail(run, "not all arguments converted during string formatting");
+        cake_render_fail(run, "not all arguments converted during string formatting");
     return cake_write_done(&w);
 }
 
 /* The value that {field} names: a number, a name, or nothing for the next one. */
-static cake_value field_value(cake_run *run, const cake_args *args, cake_value field, size_t *next)
+static cake_value field_value(cake_render *run, const cake_args *args, cake_value field, size_t *next)
 {
     size_t at = 0;
     size_t index = field.text.len ? (size_t)read_number(field.text.data, field.text.len, &at) : (*next)++;
     if (at == field.text.len) {
         if (index < args->n)
             return args->value[index];
-        return cake_run_fail(run, "there is no argument %zu for the format", index);
+        return cake_render_fail(run, "there is no argument %zu for the format", index);
     }
     const cake_value *named = args->named ? cake_dict_find(run, args->named, field) : NULL;
     return named ? *named
-                 : cake_run_fail(run, "the format names an argument that is not given, or a conversion");
+                 : cake_render_fail(run, "the format names an argument that is not given, or a conversion");
 }
 
-cake_value cake_text_format_method(cake_run *run, const cake_call *call, const cake_args *args)
+cake_value cake_text_format_method(cake_render *run, const cake_call *call, const cake_args *args)
 {
     cake_writer w = {.run = run};
     cake_value text = call->self;
@@ -192,7 +192,7 @@ cake_value cake_text_format_method(cake_run *run, const cake_call *call, const c
         }
         const char *close = p[i] == '{' ? memchr(p + i, '}', len - i) : NULL;
         if (!close)
-            return cake_run_fail(run, "a single brace in a format string");
+            return cake_render_fail(run, "a single brace in a format string");
         cake_value field = cake_v_text(p + i + 1, (size_t)(close - p) - i - 1);
         cake_v_str(&w, field_value(run, args, field, &next));
         i = (size_t)(close - p);

@@ -9,22 +9,23 @@
 
 #define RANGE_MOST 100000 /* as Jinja's sandbox has it */
 
-static cake_value do_range(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_range(cake_render *run, const cake_call *call, const cake_args *args)
 {
     int64_t bound[3] = {0, 0, 1};
     if (args->n < 1 || args->n > 3 || args->named)
-        return cake_run_fail(run, "range takes one to three integers");
+        return cake_render_fail(run, "range takes one to three integers");
     for (size_t i = 0; i < args->n; i++)
         if (!cake_arg_int(run, args->value[i], &bound[args->n == 1 ? 1 : i]))
             return cake_v_none();
     int64_t step = bound[2];
     if (!step)
-        return cake_run_fail(run, "range() arg 3 must not be zero");
+        return cake_render_fail(run, "range() arg 3 must not be zero");
     (void)call;
     cake_value list = cake_v_list(run, CAKE_LIST);
     for (int64_t i = bound[0]; !run->failed && (step > 0 ? i < bound[1] : i > bound[1]);) {
         if (list.list->n == RANGE_MOST)
-            return cake_run_fail(run, "Range too big. The sandbox blocks ranges larger than %d", RANGE_MOST);
+            return cake_render_fail(run, "Range too big. The sandbox blocks ranges larger than %d",
+                                    RANGE_MOST);
         cake_list_push(run, list.list, cake_v_int(i));
         if (__builtin_add_overflow(i, step, &i))
             break;
@@ -33,12 +34,12 @@ static cake_value do_range(cake_run *run, const cake_call *call, const cake_args
 }
 
 /* dict(), dict(mapping), dict(pairs), dict(name=value); namespace() is the same, but can be written to. */
-static cake_value do_dict(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_dict(cake_render *run, const cake_call *call, const cake_args *args)
 {
     cake_value dict = cake_v_dict(run);
     bool space = !strcmp(call->name, "namespace");
     if (args->n > 1)
-        return cake_run_fail(run, "%s takes one mapping and named values", call->name);
+        return cake_render_fail(run, "%s takes one mapping and named values", call->name);
     cake_value from = args->n ? args->value[0] : dict;
     if (from.kind == CAKE_V_DICT) {
         for (size_t i = 0; i < from.dict->n && !run->failed; i++)
@@ -48,7 +49,7 @@ static cake_value do_dict(cake_run *run, const cake_call *call, const cake_args 
         for (size_t i = 0; i < pairs->n && !run->failed; i++) {
             const cake_list *pair = cake_v_items(run, pairs->item[i]);
             if (pair->n != 2)
-                return cake_run_fail(run, "%s wants pairs, found %zu values", call->name, pair->n);
+                return cake_render_fail(run, "%s wants pairs, found %zu values", call->name, pair->n);
             cake_dict_set(run, dict.dict, pair->item[0], pair->item[1]);
         }
     }
@@ -59,19 +60,19 @@ static cake_value do_dict(cake_run *run, const cake_call *call, const cake_args 
     return dict;
 }
 
-static cake_value do_raise(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_raise(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"message", NULL};
     cake_value message = cake_v_name("");
     if (!cake_args_bind(run, args, call->name, names, &message))
         return message;
     message = cake_v_to_text(run, message);
-    return cake_run_fail(run, "%.*s", (int)(message.text.len < 320 ? message.text.len : 320),
-                         message.text.data);
+    return cake_render_fail(run, "%.*s", (int)(message.text.len < 320 ? message.text.len : 320),
+                            message.text.data);
 }
 
 /* One letter at a time, so that an empty result is not mistaken for a full buffer. */
-static cake_value do_strftime(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_strftime(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"format", NULL};
     cake_value format = cake_v_none();
@@ -112,7 +113,7 @@ static const struct {
     {"strftime_now", do_strftime},
 };
 
-cake_value cake_global_find(cake_run *run, cake_value name)
+cake_value cake_global_find(cake_render *run, cake_value name)
 {
     for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)
         if (cake_v_is_text(name, globals[i].name))
@@ -122,14 +123,14 @@ cake_value cake_global_find(cake_run *run, cake_value name)
 
 /* --- loop --- */
 
-static cake_value do_cycle(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_cycle(cake_render *run, const cake_call *call, const cake_args *args)
 {
     if (!args->n)
-        return cake_run_fail(run, "no items for cycling given");
+        return cake_render_fail(run, "no items for cycling given");
     return args->value[call->self.loop->index % args->n];
 }
 
-static cake_value do_changed(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_changed(cake_render *run, const cake_call *call, const cake_args *args)
 {
     cake_loop *loop = call->self.loop;
     cake_list *now = cake_v_list(run, CAKE_LIST).list;
@@ -142,7 +143,7 @@ static cake_value do_changed(cake_run *run, const cake_call *call, const cake_ar
     return cake_v_bool(!same);
 }
 
-cake_value cake_loop_attr(cake_run *run, cake_value v, cake_value name)
+cake_value cake_loop_attr(cake_render *run, cake_value v, cake_value name)
 {
     const cake_loop *loop = v.loop;
     const cake_list *items = loop->items;

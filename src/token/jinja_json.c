@@ -73,19 +73,19 @@ static void json_key(cake_writer *w, cake_value key, const cake_json_style *styl
         write_value(w, key, style, 0);
         cake_writes(w, "\"");
     } else {
-        cake_run_fail(w->run, "keys must be str, int, float, bool or None, not %s", cake_v_type(key));
+        cake_render_fail(w->run, "keys must be str, int, float, bool or None, not %s", cake_v_type(key));
     }
 }
 
 /* The order of the keys: as they are, or sorted. */
-static size_t *order_of(cake_run *run, const cake_dict *dict, bool sort)
+static size_t *order_of(cake_render *run, const cake_dict *dict, bool sort)
 {
-    if (!cake_run_room(run, dict->n * sizeof(size_t)))
+    if (!cake_render_room(run, dict->n * sizeof(size_t)))
         return NULL;
     size_t *order = cake_region_take(&run->region, (dict->n + 1) * sizeof *order);
     for (size_t i = 0; i < dict->n && !run->failed; i++) {
         size_t at = i;
-        cake_run_spend(run, sort ? i / 4 : 0);
+        cake_render_spend(run, sort ? i / 4 : 0);
         for (; sort && at && cake_v_compare(run, dict->key[order[at - 1]], dict->key[i]) > 0; at--)
             order[at] = order[at - 1];
         order[at] = i;
@@ -112,7 +112,7 @@ static void json_dict(cake_writer *w, const cake_dict *dict, const cake_json_sty
 
 static void write_value(cake_writer *w, cake_value v, const cake_json_style *style, int level)
 {
-    if (!cake_run_enter(w->run))
+    if (!cake_render_enter(w->run))
         return;
     switch (v.kind) {
     case CAKE_V_NONE:
@@ -141,12 +141,12 @@ static void write_value(cake_writer *w, cake_value v, const cake_json_style *sty
             json_list(w, v.list, style, level);
             break;
         }
-        cake_run_fail(w->run, "Object of type %s is not JSON serializable", cake_v_type(v));
+        cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_v_type(v));
         break;
     default:
-        cake_run_fail(w->run, "Object of type %s is not JSON serializable", cake_v_type(v));
+        cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_v_type(v));
     }
-    cake_run_leave(w->run);
+    cake_render_leave(w->run);
 }
 
 void cake_write_json(cake_writer *w, cake_value v, const cake_json_style *style)

@@ -7,17 +7,17 @@
 
 #include "token/jinja_parts.h"
 
-static cake_value too_large(cake_run *run)
+static cake_value too_large(cake_render *run)
 {
-    return cake_run_fail(run, "a number leaves the range of 64-bit integers");
+    return cake_render_fail(run, "a number leaves the range of 64-bit integers");
 }
 
-static cake_value by_zero(cake_run *run)
+static cake_value by_zero(cake_render *run)
 {
-    return cake_run_fail(run, "division by zero");
+    return cake_render_fail(run, "division by zero");
 }
 
-static cake_value power(cake_run *run, int64_t base, int64_t exponent)
+static cake_value power(cake_render *run, int64_t base, int64_t exponent)
 {
     int64_t result = 1;
     if (exponent < 0)
@@ -31,7 +31,7 @@ static cake_value power(cake_run *run, int64_t base, int64_t exponent)
     return cake_v_int(result);
 }
 
-static cake_value math_int(cake_run *run, int op, int64_t a, int64_t b)
+static cake_value math_int(cake_render *run, int op, int64_t a, int64_t b)
 {
     int64_t r;
     switch (op) {
@@ -60,7 +60,7 @@ static cake_value math_int(cake_run *run, int op, int64_t a, int64_t b)
     return cake_v_int(op == '%' ? rest : quotient);
 }
 
-static cake_value math_real(cake_run *run, int op, double a, double b)
+static cake_value math_real(cake_render *run, int op, double a, double b)
 {
     if ((op == '/' || op == 'f' || op == '%') && b == 0)
         return by_zero(run);
@@ -84,25 +84,25 @@ static cake_value math_real(cake_run *run, int op, double a, double b)
     }
 }
 
-static cake_value repeat(cake_run *run, cake_value v, int64_t times)
+static cake_value repeat(cake_render *run, cake_value v, int64_t times)
 {
     if (v.kind == CAKE_V_TEXT) {
         cake_writer w = {.run = run};
-        for (int64_t i = 0; v.text.len && i < times && cake_run_spend(run, 1); i++)
+        for (int64_t i = 0; v.text.len && i < times && cake_render_spend(run, 1); i++)
             cake_write(&w, v.text.data, v.text.len);
         cake_value text = cake_write_done(&w);
         text.shade = v.shade;
         return text;
     }
     cake_value list = cake_v_list(run, (cake_list_kind)v.shade);
-    for (int64_t i = 0; v.list->n && i < times && cake_run_spend(run, 1); i++)
+    for (int64_t i = 0; v.list->n && i < times && cake_render_spend(run, 1); i++)
         for (size_t k = 0; k < v.list->n && !run->failed; k++)
             cake_list_push(run, list.list, v.list->item[k]);
     return list;
 }
 
 /* Text marked safe makes the sum safe, and the other side is escaped for that. */
-static cake_value join_texts(cake_run *run, cake_value a, cake_value b)
+static cake_value join_texts(cake_render *run, cake_value a, cake_value b)
 {
     bool safe = a.shade || b.shade;
     if (safe && !a.shade)
@@ -110,7 +110,7 @@ static cake_value join_texts(cake_run *run, cake_value a, cake_value b)
     if (safe && !b.shade)
         b = cake_text_escape(run, b);
     cake_writer w = {.run = run};
-    if (cake_run_room(run, a.text.len + b.text.len)) {
+    if (cake_render_room(run, a.text.len + b.text.len)) {
         w.room = a.text.len + b.text.len;
         w.data = cake_region_take(&run->region, w.room);
     }
@@ -121,14 +121,14 @@ static cake_value join_texts(cake_run *run, cake_value a, cake_value b)
     return sum;
 }
 
-static cake_value join_lists(cake_run *run, cake_value a, cake_value b)
+static cake_value join_lists(cake_render *run, cake_value a, cake_value b)
 {
     cake_value sum = cake_v_list(run, (cake_list_kind)a.shade);
     for (size_t i = 0; i < a.list->n && !run->failed; i++)
         cake_list_push(run, sum.list, a.list->item[i]);
     for (size_t i = 0; i < b.list->n && !run->failed; i++)
         cake_list_push(run, sum.list, b.list->item[i]);
-    cake_run_spend(run, sum.list->n / 8);
+    cake_render_spend(run, sum.list->n / 8);
     return sum;
 }
 
@@ -142,7 +142,7 @@ static bool is_whole(cake_value v)
     return v.kind == CAKE_V_INT || v.kind == CAKE_V_BOOL;
 }
 
-cake_value cake_eval_math(cake_run *run, int op, cake_value a, cake_value b)
+cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b)
 {
     static const char *const signs[] = {
         ['+'] = "+", ['-'] = "-", ['*'] = "*", ['/'] = "/", ['f'] = "//", ['%'] = "%", ['^'] = "**"};
@@ -167,23 +167,23 @@ cake_value cake_eval_math(cake_run *run, int op, cake_value a, cake_value b)
     if (op == '*' && is_sequence(b) && is_whole(a))
         return repeat(run, b, a.kind == CAKE_V_INT ? a.integer : a.truth);
     if (op == '+' && a.kind == CAKE_V_TEXT)
-        return cake_run_fail(run, "can only concatenate str (not \"%s\") to str", cake_v_type(b));
-    return cake_run_fail(run, "unsupported operand type(s) for %s: '%s' and '%s'", signs[op], cake_v_type(a),
-                         cake_v_type(b));
+        return cake_render_fail(run, "can only concatenate str (not \"%s\") to str", cake_v_type(b));
+    return cake_render_fail(run, "unsupported operand type(s) for %s: '%s' and '%s'", signs[op],
+                            cake_v_type(a), cake_v_type(b));
 }
 
-bool cake_v_contains(cake_run *run, cake_value item, cake_value in)
+bool cake_v_contains(cake_render *run, cake_value item, cake_value in)
 {
     if (in.kind == CAKE_V_TEXT) {
         if (!cake_arg_text(run, item, "'in <string>'"))
             return false;
-        cake_run_spend(run, in.text.len / 64);
+        cake_render_spend(run, in.text.len / 64);
         return !item.text.len || memmem(in.text.data, in.text.len, item.text.data, item.text.len);
     }
     if (in.kind == CAKE_V_DICT)
         return cake_dict_find(run, in.dict, item) != NULL;
     if (!cake_v_is_iterable(in)) {
-        cake_run_fail(run, "argument of type '%s' is not iterable", cake_v_type(in));
+        cake_render_fail(run, "argument of type '%s' is not iterable", cake_v_type(in));
         return false;
     }
     const cake_list *items = cake_v_items(run, in);

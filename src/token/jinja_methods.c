@@ -16,7 +16,7 @@ typedef struct method {
 
 /* --- str --- */
 
-static cake_value strip_with(cake_run *run, const cake_call *call, const cake_args *args, bool left,
+static cake_value strip_with(cake_render *run, const cake_call *call, const cake_args *args, bool left,
                              bool right)
 {
     static const char *const names[] = {"chars", NULL};
@@ -25,26 +25,26 @@ static cake_value strip_with(cake_run *run, const cake_call *call, const cake_ar
         return set;
     if (set.kind != CAKE_V_NONE && !cake_arg_text(run, set, call->name))
         return set;
-    cake_run_spend(run, call->self.text.len / 64);
+    cake_render_spend(run, call->self.text.len / 64);
     return cake_text_strip(call->self, set, left, right);
 }
 
-static cake_value do_strip(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_strip(cake_render *run, const cake_call *call, const cake_args *args)
 {
     return strip_with(run, call, args, true, true);
 }
 
-static cake_value do_lstrip(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_lstrip(cake_render *run, const cake_call *call, const cake_args *args)
 {
     return strip_with(run, call, args, true, false);
 }
 
-static cake_value do_rstrip(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_rstrip(cake_render *run, const cake_call *call, const cake_args *args)
 {
     return strip_with(run, call, args, false, true);
 }
 
-static cake_value split_with(cake_run *run, const cake_call *call, const cake_args *args, bool right)
+static cake_value split_with(cake_render *run, const cake_call *call, const cake_args *args, bool right)
 {
     static const char *const names[] = {"sep", "maxsplit", NULL};
     cake_value v[2] = {cake_v_none(), cake_v_int(-1)};
@@ -54,17 +54,17 @@ static cake_value split_with(cake_run *run, const cake_call *call, const cake_ar
     return cake_text_split(run, call->self, v[0], most < 0 ? -1 : most, right);
 }
 
-static cake_value do_split(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_split(cake_render *run, const cake_call *call, const cake_args *args)
 {
     return split_with(run, call, args, false);
 }
 
-static cake_value do_rsplit(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_rsplit(cake_render *run, const cake_call *call, const cake_args *args)
 {
     return split_with(run, call, args, true);
 }
 
-static cake_value do_splitlines(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_splitlines(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"keepends", NULL};
     cake_value keep = cake_v_bool(false);
@@ -73,7 +73,7 @@ static cake_value do_splitlines(cake_run *run, const cake_call *call, const cake
     return cake_text_lines(run, call->self, cake_v_truth(keep));
 }
 
-static cake_value do_replace(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_replace(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"old", "new", "count", NULL};
     cake_value v[3] = {cake_v_none(), cake_v_none(), cake_v_int(-1)};
@@ -85,7 +85,7 @@ static cake_value do_replace(cake_run *run, const cake_call *call, const cake_ar
 }
 
 /* Whether the text has one of the affixes at its beginning or end. */
-static cake_value affix(cake_run *run, const cake_call *call, const cake_args *args, bool at_end)
+static cake_value affix(cake_render *run, const cake_call *call, const cake_args *args, bool at_end)
 {
     static const char *const names[] = {"affix", NULL};
     cake_value v = cake_v_none(), text = call->self;
@@ -104,17 +104,17 @@ static cake_value affix(cake_run *run, const cake_call *call, const cake_args *a
     return cake_v_bool(false);
 }
 
-static cake_value do_startswith(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_startswith(cake_render *run, const cake_call *call, const cake_args *args)
 {
     return affix(run, call, args, false);
 }
 
-static cake_value do_endswith(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_endswith(cake_render *run, const cake_call *call, const cake_args *args)
 {
     return affix(run, call, args, true);
 }
 
-static cake_value remove_affix(cake_run *run, const cake_call *call, const cake_args *args, bool at_end)
+static cake_value remove_affix(cake_render *run, const cake_call *call, const cake_args *args, bool at_end)
 {
     cake_value has = affix(run, call, args, at_end), v = call->self;
     if (run->failed || !cake_v_truth(has))
@@ -125,17 +125,17 @@ static cake_value remove_affix(cake_run *run, const cake_call *call, const cake_
     return v;
 }
 
-static cake_value do_removeprefix(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_removeprefix(cake_render *run, const cake_call *call, const cake_args *args)
 {
     return remove_affix(run, call, args, false);
 }
 
-static cake_value do_removesuffix(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_removesuffix(cake_render *run, const cake_call *call, const cake_args *args)
 {
     return remove_affix(run, call, args, true);
 }
 
-static cake_value do_case(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_case(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const none[] = {NULL};
     cake_case how = call->name[0] == 'u'   ? CAKE_UPPER
@@ -148,13 +148,13 @@ static cake_value do_case(cake_run *run, const cake_call *call, const cake_args 
 }
 
 /* Where a text stands in another, in characters; -1: nowhere. */
-static int64_t find(cake_run *run, const cake_call *call, const cake_args *args, bool last)
+static int64_t find(cake_render *run, const cake_call *call, const cake_args *args, bool last)
 {
     static const char *const names[] = {"sub", NULL};
     cake_value sub = cake_v_none(), text = call->self;
     if (!cake_args_bind(run, args, call->name, names, &sub) || !cake_arg_text(run, sub, call->name))
         return -1;
-    cake_run_spend(run, text.text.len / 16);
+    cake_render_spend(run, text.text.len / 16);
     for (size_t i = 0; i + sub.text.len <= text.text.len; i++) {
         size_t at = last ? text.text.len - sub.text.len - i : i;
         if (!sub.text.len || !memcmp(text.text.data + at, sub.text.data, sub.text.len))
@@ -163,14 +163,14 @@ static int64_t find(cake_run *run, const cake_call *call, const cake_args *args,
     return -1;
 }
 
-static cake_value do_find(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_find(cake_render *run, const cake_call *call, const cake_args *args)
 {
     int64_t at = find(run, call, args, call->name[0] == 'r');
     bool wanted = strstr(call->name, "index") != NULL;
-    return at < 0 && wanted ? cake_run_fail(run, "substring not found") : cake_v_int(at);
+    return at < 0 && wanted ? cake_render_fail(run, "substring not found") : cake_v_int(at);
 }
 
-static cake_value do_count(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_count(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"sub", NULL};
     cake_value sub = cake_v_none(), text = call->self;
@@ -187,14 +187,14 @@ static cake_value do_count(cake_run *run, const cake_call *call, const cake_args
     if (!sub.text.len)
         return cake_v_int((int64_t)cake_text_count(run, text) + 1);
     const char *p = text.text.data, *end = p + text.text.len;
-    cake_run_spend(run, text.text.len / 16);
+    cake_render_spend(run, text.text.len / 16);
     while ((p = memmem(p, (size_t)(end - p), sub.text.data, sub.text.len)))
         p += sub.text.len, n++;
     return cake_v_int(n);
 }
 
 /* Whether all characters are of a kind; upper and lower want one letter of that case and none of the other. */
-static cake_value do_is(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_is(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const none[] = {NULL};
     if (!cake_args_bind(run, args, call->name, none, NULL))
@@ -217,7 +217,7 @@ static cake_value do_is(cake_run *run, const cake_call *call, const cake_args *a
     return cake_v_bool(what[0] == 'u' || what[0] == 'l' ? cased : list->n > 0);
 }
 
-static cake_value do_join(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_join(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"iterable", NULL};
     cake_value v = cake_v_none();
@@ -236,7 +236,7 @@ static cake_value do_join(cake_run *run, const cake_call *call, const cake_args 
 
 /* --- dict --- */
 
-static cake_value do_get(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_get(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"key", "default", NULL};
     cake_value v[2] = {cake_v_none(), cake_v_none()};
@@ -247,7 +247,7 @@ static cake_value do_get(cake_run *run, const cake_call *call, const cake_args *
 }
 
 /* keys, values and items: views that can be walked and counted. */
-static cake_value do_view(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_view(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const none[] = {NULL};
     const cake_dict *dict = call->self.dict;
@@ -267,7 +267,7 @@ static cake_value do_view(cake_run *run, const cake_call *call, const cake_args 
     return view;
 }
 
-static cake_value do_copy(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_copy(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const none[] = {NULL};
     cake_args_bind(run, args, call->name, none, NULL);
@@ -276,7 +276,7 @@ static cake_value do_copy(cake_run *run, const cake_call *call, const cake_args 
 
 /* --- list --- */
 
-static cake_value do_index(cake_run *run, const cake_call *call, const cake_args *args)
+static cake_value do_index(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"value", NULL};
     cake_value v = cake_v_none();
@@ -285,7 +285,7 @@ static cake_value do_index(cake_run *run, const cake_call *call, const cake_args
     for (size_t i = 0; i < call->self.list->n && !run->failed; i++)
         if (cake_v_equal(run, call->self.list->item[i], v))
             return cake_v_int((int64_t)i);
-    return cake_run_fail(run, "the list has no such value");
+    return cake_render_fail(run, "the list has no such value");
 }
 
 static const method text_methods[] = {
@@ -332,7 +332,7 @@ static const method list_methods[] = {
     {"reverse", NULL},   {"sort", NULL},      {"clear", NULL},   {NULL, NULL},
 };
 
-cake_value cake_method_find(cake_run *run, cake_value v, cake_value name)
+cake_value cake_method_find(cake_render *run, cake_value v, cake_value name)
 {
     const method *m = v.kind == CAKE_V_TEXT                            ? text_methods
                       : v.kind == CAKE_V_DICT                          ? dict_methods

@@ -85,11 +85,12 @@ typedef struct cake_undefined {
     bool unsafe; /* the sandbox hides it */
 } cake_undefined;
 
-typedef struct cake_run cake_run;
+typedef struct cake_render cake_render;
 typedef struct cake_node cake_node;
 typedef struct cake_args cake_args;
 
-typedef cake_value (*cake_call_function)(cake_run *run, const struct cake_call *call, const cake_args *args);
+typedef cake_value (*cake_call_function)(cake_render *run, const struct cake_call *call,
+                                         const cake_args *args);
 
 typedef struct cake_call {
     cake_call_function function;
@@ -117,7 +118,7 @@ struct cake_args {
 
 /* Text that grows in the run's region. Past the limit it fails the run and grows no more. */
 typedef struct cake_writer {
-    cake_run *run;
+    cake_render *run;
     char *data;
     size_t len, room;
 } cake_writer;
@@ -133,34 +134,34 @@ cake_value cake_v_int(int64_t integer);
 cake_value cake_v_real(double real);
 cake_value cake_v_text(const char *data, size_t len);
 cake_value cake_v_name(const char *text); /* a NUL-terminated text that outlives the run */
-cake_value cake_v_list(cake_run *run, cake_list_kind kind);
-cake_value cake_v_dict(cake_run *run);
-cake_value cake_v_call(cake_run *run, cake_call_function function, const char *name, cake_value self);
-cake_value cake_v_undefined(cake_run *run, const char *of, cake_value name);
-cake_value cake_v_json(cake_run *run, const cake_json *json);
+cake_value cake_v_list(cake_render *run, cake_list_kind kind);
+cake_value cake_v_dict(cake_render *run);
+cake_value cake_v_call(cake_render *run, cake_call_function function, const char *name, cake_value self);
+cake_value cake_v_undefined(cake_render *run, const char *of, cake_value name);
+cake_value cake_v_json(cake_render *run, const cake_json *json);
 
-void cake_list_push(cake_run *run, cake_list *list, cake_value item);
+void cake_list_push(cake_render *run, cake_list *list, cake_value item);
 /* NULL: not there. */
-cake_value *cake_dict_find(cake_run *run, const cake_dict *dict, cake_value key);
+cake_value *cake_dict_find(cake_render *run, const cake_dict *dict, cake_value key);
 const cake_value *cake_dict_name(const cake_dict *dict, const char *name);
-void cake_dict_set(cake_run *run, cake_dict *dict, cake_value key, cake_value value);
+void cake_dict_set(cake_render *run, cake_dict *dict, cake_value key, cake_value value);
 
 bool cake_v_truth(cake_value v);
 bool cake_v_is_text(cake_value v, const char *text);
 bool cake_v_is_number(cake_value v); /* booleans too */
 double cake_v_number(cake_value v);
-bool cake_v_equal(cake_run *run, cake_value a, cake_value b);
+bool cake_v_equal(cake_render *run, cake_value a, cake_value b);
 /* Negative, 0, positive; fails the run where Python has no order. */
-int cake_v_compare(cake_run *run, cake_value a, cake_value b);
+int cake_v_compare(cake_render *run, cake_value a, cake_value b);
 const char *cake_v_type(cake_value v); /* Python's name of its type */
 /* The items of anything that can be walked; empties a generator. Never NULL; fails the run. */
-cake_list *cake_v_items(cake_run *run, cake_value v);
+cake_list *cake_v_items(cake_render *run, cake_value v);
 bool cake_v_is_iterable(cake_value v);
-bool cake_v_usable(cake_run *run, cake_value v); /* fails the run if undefined */
+bool cake_v_usable(cake_render *run, cake_value v); /* fails the run if undefined */
 
 void cake_v_str(cake_writer *w, cake_value v);
 void cake_v_repr(cake_writer *w, cake_value v);
-cake_value cake_v_to_text(cake_run *run, cake_value v); /* str(v) */
+cake_value cake_v_to_text(cake_render *run, cake_value v); /* str(v) */
 void cake_write_real(cake_writer *w, double real);
 typedef struct cake_json_style {
     int indent;                 /* -1: one line */
@@ -172,18 +173,18 @@ void cake_write_json(cake_writer *w, cake_value v, const cake_json_style *style)
 
 /* --- texts (jinja_text.c): positions are characters --- */
 
-size_t cake_text_count(cake_run *run, cake_value text);
+size_t cake_text_count(cake_render *run, cake_value text);
 size_t cake_text_offset(cake_value text, size_t character); /* in bytes */
 cake_value cake_text_strip(cake_value text, cake_value set, bool left,
                            bool right); /* set none: white space */
-cake_value cake_text_split(cake_run *run, cake_value text, cake_value by, int64_t most, bool from_right);
-cake_value cake_text_lines(cake_run *run, cake_value text, bool keep_ends);
-cake_value cake_text_swap(cake_run *run, cake_value text, cake_value from, cake_value to, int64_t most);
+cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int64_t most, bool from_right);
+cake_value cake_text_lines(cake_render *run, cake_value text, bool keep_ends);
+cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, cake_value to, int64_t most);
 typedef enum cake_case { CAKE_UPPER, CAKE_LOWER, CAKE_TITLE, CAKE_CAPITAL } cake_case;
-cake_value cake_text_case(cake_run *run, cake_value text, cake_case how);
-cake_value cake_text_escape(cake_run *run, cake_value text);                    /* HTML; the result is safe */
-cake_value cake_text_format(cake_run *run, cake_value format, cake_value args); /* % */
-cake_value cake_text_format_method(cake_run *run, const cake_call *call, const cake_args *args);
+cake_value cake_text_case(cake_render *run, cake_value text, cake_case how);
+cake_value cake_text_escape(cake_render *run, cake_value text); /* HTML; the result is safe */
+cake_value cake_text_format(cake_render *run, cake_value format, cake_value args); /* % */
+cake_value cake_text_format_method(cake_render *run, const cake_call *call, const cake_args *args);
 bool cake_text_space(uint32_t code); /* what Python strips */
 
 /* --- templates (jinja_lex.c, jinja_parse.c, jinja_expr.c) --- */
@@ -318,7 +319,7 @@ typedef struct cake_scope {
 
 typedef enum cake_flow { CAKE_GO, CAKE_BREAK, CAKE_CONTINUE } cake_flow;
 
-struct cake_run {
+struct cake_render {
     const cake_jinja *jinja;
     cake_region region;
     cake_fault *fault;
@@ -334,30 +335,31 @@ struct cake_run {
 };
 
 /* Fails the run (once) with the line and a message; returns undefined. */
-cake_value cake_run_fail(cake_run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+cake_value cake_render_fail(cake_render *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Takes work off the run's account; false and failed if there is none left. */
-bool cake_run_spend(cake_run *run, size_t work);
-bool cake_run_room(cake_run *run, size_t bytes); /* fails the run if the region may not grow by that much */
-bool cake_run_enter(cake_run *run);              /* one level deeper; false: too deep. Then cake_run_leave */
-void cake_run_leave(cake_run *run);
+bool cake_render_spend(cake_render *run, size_t work);
+bool cake_render_room(cake_render *run,
+                      size_t bytes);      /* fails the run if the region may not grow by that much */
+bool cake_render_enter(cake_render *run); /* one level deeper; false: too deep. Then cake_render_leave */
+void cake_render_leave(cake_render *run);
 
-void cake_run_body(cake_run *run, const cake_node *body);
-cake_value cake_run_macro(cake_run *run, const cake_call *call, const cake_args *args);
-cake_value cake_run_loop_again(cake_run *run, cake_loop *loop, cake_value items);
-cake_scope *cake_scope_open(cake_run *run, cake_scope *parent);
-void cake_scope_set(cake_run *run, cake_scope *scope, int symbol, cake_value value);
+void cake_render_body(cake_render *run, const cake_node *body);
+cake_value cake_render_macro(cake_render *run, const cake_call *call, const cake_args *args);
+cake_value cake_render_loop_again(cake_render *run, cake_loop *loop, cake_value items);
+cake_scope *cake_scope_open(cake_render *run, cake_scope *parent);
+void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value value);
 
-cake_value cake_eval(cake_run *run, const cake_node *node);
-cake_value cake_eval_math(cake_run *run, int op, cake_value a, cake_value b);
-bool cake_v_contains(cake_run *run, cake_value item, cake_value in);
-cake_value cake_v_attr(cake_run *run, cake_value v, cake_value name);
-cake_value cake_v_item(cake_run *run, cake_value v, cake_value key);
-cake_value cake_v_slice(cake_run *run, cake_value v, const cake_value bound[3]);
-cake_value cake_v_invoke(cake_run *run, cake_value callee, const cake_args *args);
+cake_value cake_eval(cake_render *run, const cake_node *node);
+cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b);
+bool cake_v_contains(cake_render *run, cake_value item, cake_value in);
+cake_value cake_v_attr(cake_render *run, cake_value v, cake_value name);
+cake_value cake_v_item(cake_render *run, cake_value v, cake_value key);
+cake_value cake_v_slice(cake_render *run, cake_value v, const cake_value bound[3]);
+cake_value cake_v_invoke(cake_render *run, cake_value callee, const cake_args *args);
 
 /* --- tables --- */
 
-typedef cake_value (*cake_filter_function)(cake_run *run, cake_value v, const cake_args *args);
+typedef cake_value (*cake_filter_function)(cake_render *run, cake_value v, const cake_args *args);
 
 typedef struct cake_filter {
     const char *name;
@@ -370,16 +372,16 @@ const cake_filter *cake_test_find(cake_value name);
 extern const cake_filter cake_filters_text[], cake_filters_list[]; /* end with a NULL name */
 
 /* A bound method, or undefined with kind CAKE_V_UNDEFINED if there is none. */
-cake_value cake_method_find(cake_run *run, cake_value v, cake_value name);
+cake_value cake_method_find(cake_render *run, cake_value v, cake_value name);
 /* A global, or undefined. */
-cake_value cake_global_find(cake_run *run, cake_value name);
-cake_value cake_loop_attr(cake_run *run, cake_value loop, cake_value name);
+cake_value cake_global_find(cake_render *run, cake_value name);
+cake_value cake_loop_attr(cake_render *run, cake_value loop, cake_value name);
 
 /* Puts arguments into their places: out[i] is that of names[i] or stays as it is. Fails the run over too many
  * and unknown ones. names ends with NULL. */
-bool cake_args_bind(cake_run *run, const cake_args *args, const char *what, const char *const *names,
+bool cake_args_bind(cake_render *run, const cake_args *args, const char *what, const char *const *names,
                     cake_value *out);
-bool cake_arg_int(cake_run *run, cake_value v, int64_t *out);      /* fails the run unless an integer */
-bool cake_arg_text(cake_run *run, cake_value v, const char *what); /* fails the run unless a text */
+bool cake_arg_int(cake_render *run, cake_value v, int64_t *out);      /* fails the run unless an integer */
+bool cake_arg_text(cake_render *run, cake_value v, const char *what); /* fails the run unless a text */
 
 #endif

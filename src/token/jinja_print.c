@@ -14,13 +14,13 @@
 
 void cake_write(cake_writer *w, const char *text, size_t len)
 {
-    if (w->run->failed || !cake_run_spend(w->run, 1 + len / 64))
+    if (w->run->failed || !cake_render_spend(w->run, 1 + len / 64))
         return;
     if (w->room - w->len < len) {
         size_t room = w->room ? 2 * w->room : 64;
         while (room - w->len < len)
             room *= 2;
-        if (!cake_run_room(w->run, room))
+        if (!cake_render_room(w->run, room))
             return;
         char *grown = cake_region_take(&w->run->region, room);
         if (w->len)
@@ -151,7 +151,7 @@ static void repr_dict(cake_writer *w, const cake_dict *dict)
 
 void cake_v_repr(cake_writer *w, cake_value v)
 {
-    if (!cake_run_enter(w->run))
+    if (!cake_render_enter(w->run))
         return;
     switch (v.kind) {
     case CAKE_V_UNDEFINED:
@@ -176,7 +176,7 @@ void cake_v_repr(cake_writer *w, cake_value v)
     default:
         cake_v_str(w, v);
     }
-    cake_run_leave(w->run);
+    cake_render_leave(w->run);
 }
 
 void cake_v_str(cake_writer *w, cake_value v)
@@ -230,7 +230,7 @@ void cake_v_str(cake_writer *w, cake_value v)
     }
 }
 
-cake_value cake_v_to_text(cake_run *run, cake_value v)
+cake_value cake_v_to_text(cake_render *run, cake_value v)
 {
     if (v.kind == CAKE_V_TEXT)
         return v;

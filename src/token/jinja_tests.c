@@ -11,7 +11,7 @@ static const char *const other_name[] = {"other", NULL};
 
 /* Tests of a value alone share this frame. */
 #define PLAIN(name, condition)                                                                               \
-    static cake_value is_##name(cake_run *run, cake_value v, const cake_args *args)                          \
+    static cake_value is_##name(cake_render *run, cake_value v, const cake_args *args)                       \
     {                                                                                                        \
         cake_args_bind(run, args, #name, no_names, NULL);                                                    \
         return cake_v_bool(condition);                                                                       \
@@ -37,7 +37,7 @@ PLAIN(filter, v.kind == CAKE_V_TEXT && cake_filter_find(v))
 PLAIN(test, v.kind == CAKE_V_TEXT && cake_test_find(v))
 
 /* The rest of a division by `by`, as it is or by 2. */
-static bool divides(cake_run *run, cake_value v, cake_value by, int64_t rest)
+static bool divides(cake_render *run, cake_value v, cake_value by, int64_t rest)
 {
     return cake_v_equal(run, cake_eval_math(run, '%', v, by), cake_v_int(rest));
 }
@@ -45,14 +45,14 @@ static bool divides(cake_run *run, cake_value v, cake_value by, int64_t rest)
 PLAIN(even, divides(run, v, cake_v_int(2), 0))
 PLAIN(odd, divides(run, v, cake_v_int(2), 1))
 
-static cake_value is_divisibleby(cake_run *run, cake_value v, const cake_args *args)
+static cake_value is_divisibleby(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"num", NULL};
     cake_value by = cake_v_none();
     return cake_v_bool(cake_args_bind(run, args, "divisibleby", names, &by) && divides(run, v, by, 0));
 }
 
-static bool is_case(cake_run *run, cake_value v, const char *method)
+static bool is_case(cake_render *run, cake_value v, const char *method)
 {
     cake_value found = cake_method_find(run, cake_v_to_text(run, v), cake_v_name(method));
     return cake_v_truth(cake_v_invoke(run, found, &(cake_args){0}));
@@ -62,23 +62,23 @@ PLAIN(lower, is_case(run, v, "islower"))
 PLAIN(upper, is_case(run, v, "isupper"))
 
 #define COMPARISON(name, condition)                                                                          \
-    static cake_value is_##name(cake_run *run, cake_value v, const cake_args *args)                          \
+    static cake_value is_##name(cake_render *run, cake_value v, const cake_args *args)                       \
     {                                                                                                        \
         cake_value other = cake_v_none();                                                                    \
         if (!args->n && !args->named)                                                                        \
-            return cake_run_fail(run, "the test %s wants a value to compare with", #name);                   \
+            return cake_render_fail(run, "the test %s wants a value to compare with", #name);                \
         return cake_v_bool(cake_args_bind(run, args, #name, other_name, &other) && (condition));             \
     }
 
 /* The order of two values, 2 where they have none. */
-static int order(cake_run *run, cake_value a, cake_value b)
+static int order(cake_render *run, cake_value a, cake_value b)
 {
     int o = cake_v_compare(run, a, b);
     return run->failed || (o == 2 && cake_v_is_number(a)) ? 2 : (o > 0) - (o < 0);
 }
 
 /* The same object: for what Python keeps once, the same value. */
-static bool same(cake_run *run, cake_value a, cake_value b)
+static bool same(cake_render *run, cake_value a, cake_value b)
 {
     if (a.kind != b.kind)
         return false;

@@ -12,12 +12,12 @@
 #include "token/jinja_parts.h"
 #include "token/unicode.h"
 
-size_t cake_text_count(cake_run *run, cake_value text)
+size_t cake_text_count(cake_render *run, cake_value text)
 {
     size_t n = 0;
     for (size_t i = 0; i < text.text.len; i++)
         n += ((unsigned char)text.text.data[i] & 0xC0) != 0x80;
-    cake_run_spend(run, text.text.len / 8);
+    cake_render_spend(run, text.text.len / 8);
     return n;
 }
 
@@ -78,7 +78,7 @@ cake_value cake_text_strip(cake_value text, cake_value set, bool left, bool righ
 }
 
 /* At white space, runs of it count once and none at the ends. */
-static void split_space(cake_run *run, cake_value text, int64_t most, cake_list *out)
+static void split_space(cake_render *run, cake_value text, int64_t most, cake_list *out)
 {
     size_t at = 0;
     uint32_t code;
@@ -108,7 +108,7 @@ static void reverse(cake_list *list)
     }
 }
 
-static void split_space_right(cake_run *run, cake_value text, int64_t most, cake_list *out)
+static void split_space_right(cake_render *run, cake_value text, int64_t most, cake_list *out)
 {
     size_t to = text.text.len;
     while (!run->failed) {
@@ -129,7 +129,7 @@ static void split_space_right(cake_run *run, cake_value text, int64_t most, cake
     reverse(out);
 }
 
-static void split_at(cake_run *run, cake_value text, cake_value by, int64_t most, cake_list *out)
+static void split_at(cake_render *run, cake_value text, cake_value by, int64_t most, cake_list *out)
 {
     size_t at = 0;
     const char *hit;
@@ -141,7 +141,7 @@ static void split_at(cake_run *run, cake_value text, cake_value by, int64_t most
     cake_list_push(run, out, part(text, at, text.text.len));
 }
 
-static void split_at_right(cake_run *run, cake_value text, cake_value by, int64_t most, cake_list *out)
+static void split_at_right(cake_render *run, cake_value text, cake_value by, int64_t most, cake_list *out)
 {
     size_t to = text.text.len, n = by.text.len;
     for (size_t at = to; !run->failed && most && at >= n; at--) {
@@ -156,22 +156,22 @@ static void split_at_right(cake_run *run, cake_value text, cake_value by, int64_
     reverse(out);
 }
 
-cake_value cake_text_split(cake_run *run, cake_value text, cake_value by, int64_t most, bool from_right)
+cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int64_t most, bool from_right)
 {
     cake_value list = cake_v_list(run, CAKE_LIST);
-    cake_run_spend(run, text.text.len / 16);
+    cake_render_spend(run, text.text.len / 16);
     if (by.kind == CAKE_V_NONE)
         (from_right ? split_space_right : split_space)(run, text, most, list.list);
     else if (!cake_arg_text(run, by, "split"))
         return list;
     else if (!by.text.len)
-        cake_run_fail(run, "empty separator");
+        cake_render_fail(run, "empty separator");
     else
         (from_right ? split_at_right : split_at)(run, text, by, most, list.list);
     return list;
 }
 
-cake_value cake_text_lines(cake_run *run, cake_value text, bool keep_ends)
+cake_value cake_text_lines(cake_render *run, cake_value text, bool keep_ends)
 {
     cake_value list = cake_v_list(run, CAKE_LIST);
     size_t from = 0, n;
@@ -189,11 +189,11 @@ cake_value cake_text_lines(cake_run *run, cake_value text, bool keep_ends)
     }
     if (from < text.text.len)
         cake_list_push(run, list.list, part(text, from, text.text.len));
-    cake_run_spend(run, text.text.len / 16);
+    cake_render_spend(run, text.text.len / 16);
     return list;
 }
 
-cake_value cake_text_swap(cake_run *run, cake_value text, cake_value from, cake_value to, int64_t most)
+cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, cake_value to, int64_t most)
 {
     cake_writer w = {.run = run};
     size_t at = 0;
@@ -221,7 +221,7 @@ cake_value cake_text_swap(cake_run *run, cake_value text, cake_value from, cake_
     return swapped;
 }
 
-cake_value cake_text_case(cake_run *run, cake_value text, cake_case how)
+cake_value cake_text_case(cake_render *run, cake_value text, cake_case how)
 {
     cake_writer w = {.run = run};
     bool inside = false; /* a word; or, of a capital, the text */
@@ -244,7 +244,7 @@ cake_value cake_text_case(cake_run *run, cake_value text, cake_case how)
     return changed;
 }
 
-cake_value cake_text_escape(cake_run *run, cake_value text)
+cake_value cake_text_escape(cake_render *run, cake_value text)
 {
     static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
     static const char special[] = "&<>\"'";

@@ -39,18 +39,18 @@ cake_value cake_v_name(const char *text)
     return cake_v_text(text, strlen(text));
 }
 
-cake_value cake_v_list(cake_run *run, cake_list_kind kind)
+cake_value cake_v_list(cake_render *run, cake_list_kind kind)
 {
     return (cake_value){
         .kind = CAKE_V_LIST, .shade = (int)kind, .list = cake_region_take(&run->region, sizeof(cake_list))};
 }
 
-cake_value cake_v_dict(cake_run *run)
+cake_value cake_v_dict(cake_render *run)
 {
     return (cake_value){.kind = CAKE_V_DICT, .dict = cake_region_take(&run->region, sizeof(cake_dict))};
 }
 
-cake_value cake_v_call(cake_run *run, cake_call_function function, const char *name, cake_value self)
+cake_value cake_v_call(cake_render *run, cake_call_function function, const char *name, cake_value self)
 {
     cake_call *call = cake_region_take(&run->region, sizeof *call);
     call->function = function;
@@ -59,7 +59,7 @@ cake_value cake_v_call(cake_run *run, cake_call_function function, const char *n
     return (cake_value){.kind = CAKE_V_CALL, .call = call};
 }
 
-cake_value cake_v_undefined(cake_run *run, const char *of, cake_value name)
+cake_value cake_v_undefined(cake_render *run, const char *of, cake_value name)
 {
     cake_undefined *u = cake_region_take(&run->region, sizeof *u);
     u->of = of;
@@ -67,11 +67,11 @@ cake_value cake_v_undefined(cake_run *run, const char *of, cake_value name)
     return (cake_value){.kind = CAKE_V_UNDEFINED, .undefined = u};
 }
 
-cake_value cake_v_json(cake_run *run, const cake_json *json)
+cake_value cake_v_json(cake_render *run, const cake_json *json)
 {
     size_t len = 0;
     cake_value v = cake_v_none();
-    if (!cake_run_enter(run))
+    if (!cake_render_enter(run))
         return v;
     switch (cake_json_kind(json)) {
     case CAKE_JSON_BOOL:
@@ -103,17 +103,17 @@ cake_value cake_v_json(cake_run *run, const cake_json *json)
     case CAKE_JSON_NULL:
         break;
     }
-    cake_run_leave(run);
+    cake_render_leave(run);
     return v;
 }
 
 /* Room for one more of `size` bytes behind n, in a list that doubles. */
-static void *grow(cake_run *run, void *old, size_t n, size_t *room, size_t size)
+static void *grow(cake_render *run, void *old, size_t n, size_t *room, size_t size)
 {
     if (n < *room)
         return old;
     size_t more = *room ? 2 * *room : 4;
-    if (!cake_run_room(run, more * size))
+    if (!cake_render_room(run, more * size))
         return NULL;
     void *grown = cake_region_take(&run->region, more * size);
     if (n)
@@ -122,7 +122,7 @@ static void *grow(cake_run *run, void *old, size_t n, size_t *room, size_t size)
     return grown;
 }
 
-void cake_list_push(cake_run *run, cake_list *list, cake_value item)
+void cake_list_push(cake_render *run, cake_list *list, cake_value item)
 {
     cake_value *grown = grow(run, list->item, list->n, &list->room, sizeof item);
     if (!grown)
@@ -131,9 +131,9 @@ void cake_list_push(cake_run *run, cake_list *list, cake_value item)
     list->item[list->n++] = item;
 }
 
-cake_value *cake_dict_find(cake_run *run, const cake_dict *dict, cake_value key)
+cake_value *cake_dict_find(cake_render *run, const cake_dict *dict, cake_value key)
 {
-    cake_run_spend(run, dict->n / 8);
+    cake_render_spend(run, dict->n / 8);
     for (size_t i = 0; i < dict->n; i++)
         if (dict->key[i].kind == CAKE_V_TEXT && key.kind == CAKE_V_TEXT
                 ? dict->key[i].text.len == key.text.len &&
@@ -151,11 +151,11 @@ const cake_value *cake_dict_name(const cake_dict *dict, const char *name)
     return NULL;
 }
 
-void cake_dict_set(cake_run *run, cake_dict *dict, cake_value key, cake_value value)
+void cake_dict_set(cake_render *run, cake_dict *dict, cake_value key, cake_value value)
 {
     if (key.kind == CAKE_V_DICT || key.kind == CAKE_V_SPACE ||
         (key.kind == CAKE_V_LIST && key.shade == CAKE_LIST)) {
-        cake_run_fail(run, "unhashable type: '%s'", cake_v_type(key));
+        cake_render_fail(run, "unhashable type: '%s'", cake_v_type(key));
         return;
     }
     cake_value *known = cake_dict_find(run, dict, key);
@@ -233,7 +233,7 @@ static int compare_texts(cake_value a, cake_value b)
     return order ? order : (a.text.len > b.text.len) - (a.text.len < b.text.len);
 }
 
-static bool equal_dicts(cake_run *run, const cake_dict *a, const cake_dict *b)
+static bool equal_dicts(cake_render *run, const cake_dict *a, const cake_dict *b)
 {
     if (a->n != b->n)
         return false;
@@ -245,7 +245,7 @@ static bool equal_dicts(cake_run *run, const cake_dict *a, const cake_dict *b)
     return true;
 }
 
-static bool equal_lists(cake_run *run, const cake_list *a, const cake_list *b)
+static bool equal_lists(cake_render *run, const cake_list *a, const cake_list *b)
 {
     if (a->n != b->n)
         return false;
@@ -255,11 +255,11 @@ static bool equal_lists(cake_run *run, const cake_list *a, const cake_list *b)
     return true;
 }
 
-bool cake_v_equal(cake_run *run, cake_value a, cake_value b)
+bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
 {
     if (cake_v_is_number(a) && cake_v_is_number(b))
         return compare_numbers(a, b) == 0;
-    if (a.kind != b.kind || !cake_run_enter(run))
+    if (a.kind != b.kind || !cake_render_enter(run))
         return false;
     bool equal = false;
     switch (a.kind) {
@@ -268,7 +268,7 @@ bool cake_v_equal(cake_run *run, cake_value a, cake_value b)
         equal = true;
         break;
     case CAKE_V_TEXT:
-        cake_run_spend(run, a.text.len / 64);
+        cake_render_spend(run, a.text.len / 64);
         equal = compare_texts(a, b) == 0;
         break;
     case CAKE_V_LIST:
@@ -281,19 +281,19 @@ bool cake_v_equal(cake_run *run, cake_value a, cake_value b)
     default:
         equal = a.dict == b.dict;
     }
-    cake_run_leave(run);
+    cake_render_leave(run);
     return equal;
 }
 
-int cake_v_compare(cake_run *run, cake_value a, cake_value b)
+int cake_v_compare(cake_render *run, cake_value a, cake_value b)
 {
     if (cake_v_is_number(a) && cake_v_is_number(b))
         return compare_numbers(a, b);
     if (a.kind == CAKE_V_TEXT && b.kind == CAKE_V_TEXT) {
-        cake_run_spend(run, a.text.len / 64);
+        cake_render_spend(run, a.text.len / 64);
         return compare_texts(a, b);
     }
-    if (a.kind == CAKE_V_LIST && b.kind == CAKE_V_LIST && a.shade == b.shade && cake_run_enter(run)) {
+    if (a.kind == CAKE_V_LIST && b.kind == CAKE_V_LIST && a.shade == b.shade && cake_render_enter(run)) {
         size_t n = a.list->n < b.list->n ? a.list->n : b.list->n;
         int order = (a.list->n > b.list->n) - (a.list->n < b.list->n);
         for (size_t i = 0; i < n && !run->failed; i++) {
@@ -302,11 +302,11 @@ int cake_v_compare(cake_run *run, cake_value a, cake_value b)
                 break;
             }
         }
-        cake_run_leave(run);
+        cake_render_leave(run);
         return order;
     }
     if (cake_v_usable(run, a) && cake_v_usable(run, b))
-        cake_run_fail(run, "'%s' and '%s' have no order", cake_v_type(a), cake_v_type(b));
+        cake_render_fail(run, "'%s' and '%s' have no order", cake_v_type(a), cake_v_type(b));
     return 2;
 }
 
@@ -324,7 +324,7 @@ bool cake_v_is_iterable(cake_value v)
            v.kind == CAKE_V_DICT;
 }
 
-static void push_characters(cake_run *run, cake_list *list, cake_value text)
+static void push_characters(cake_render *run, cake_list *list, cake_value text)
 {
     size_t n;
     for (size_t at = 0; at < text.text.len && !run->failed; at += n) {
@@ -334,7 +334,7 @@ static void push_characters(cake_run *run, cake_list *list, cake_value text)
     }
 }
 
-cake_list *cake_v_items(cake_run *run, cake_value v)
+cake_list *cake_v_items(cake_render *run, cake_value v)
 {
     cake_list *list = v.kind == CAKE_V_LIST && v.shade != CAKE_GENERATOR ? v.list : cake_v_list(run, 0).list;
     if (v.kind == CAKE_V_LIST && v.shade == CAKE_GENERATOR) {
@@ -348,13 +348,13 @@ cake_list *cake_v_items(cake_run *run, cake_value v)
     } else if (v.kind == CAKE_V_UNDEFINED && v.undefined && v.undefined->unsafe) {
         cake_v_usable(run, v);
     } else if (!cake_v_is_iterable(v)) {
-        cake_run_fail(run, "'%s' object is not iterable", cake_v_type(v));
+        cake_render_fail(run, "'%s' object is not iterable", cake_v_type(v));
     }
-    cake_run_spend(run, list->n / 8);
+    cake_render_spend(run, list->n / 8);
     return list;
 }
 
-bool cake_v_usable(cake_run *run, cake_value v)
+bool cake_v_usable(cake_render *run, cake_value v)
 {
     if (v.kind != CAKE_V_UNDEFINED)
         return !run->failed;
@@ -364,12 +364,13 @@ bool cake_v_usable(cake_run *run, cake_value v)
     cake_value name = u ? cake_v_to_text(run, u->name) : cake_v_name("value");
     int len = name.text.len < 80 ? (int)name.text.len : 80;
     if (u && u->unsafe)
-        cake_run_fail(run, "access to attribute '%.*s' of '%s' object is unsafe", len, name.text.data, u->of);
+        cake_render_fail(run, "access to attribute '%.*s' of '%s' object is unsafe", len, name.text.data,
+                         u->of);
     else if (!u || !u->of)
-        cake_run_fail(run, "'%.*s' is undefined", len, name.text.data);
+        cake_render_fail(run, "'%.*s' is undefined", len, name.text.data);
     else if (u->name.kind != CAKE_V_TEXT)
-        cake_run_fail(run, "'%s object' has no element %.*s", u->of, len, name.text.data);
+        cake_render_fail(run, "'%s object' has no element %.*s", u->of, len, name.text.data);
     else
-        cake_run_fail(run, "'%s object' has no attribute '%.*s'", u->of, len, name.text.data);
+        cake_render_fail(run, "'%s object' has no attribute '%.*s'", u->of, len, name.text.data);
     return false;
 }

@@ -82,9 +82,9 @@ cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, s
                             cake_scratch *scratch, cake_fault *fault);
 void cake_splitters_scratch_free(cake_scratch *scratch);
 /* The byte-level alphabet: every byte is written as one printable character. */
-void cake_bytes_spell(const char *bytes, size_t len, cake_buf *out);
+void cake_alphabet_spell(const char *bytes, size_t len, cake_buf *out);
 /* The bytes that text spells, or -1 if it has a character outside of the alphabet (out is as before). */
-int cake_bytes_read(const char *text, size_t len, cake_buf *out);
+int cake_alphabet_read(const char *text, size_t len, cake_buf *out);
 
 /* --- models: a piece to ids (bpe.c) --- */
 

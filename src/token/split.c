@@ -158,7 +158,7 @@ static void cut_part(cutter *c, size_t start, size_t end, bool match)
     if (!joins)
         end_piece(c->out);
     if (c->step->bytes)
-        cake_bytes_spell(c->text + start, end - start, &c->out->text);
+        cake_alphabet_spell(c->text + start, end - start, &c->out->text);
     else
         cake_buf_add(&c->out->text, c->text + start, end - start);
     c->was_match = match;

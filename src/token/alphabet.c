@@ -39,7 +39,7 @@ static int byte_of(uint32_t code)
     return code == 67 ? 0xAD : -1;
 }
 
-void cake_bytes_spell(const char *bytes, size_t len, cake_buf *out)
+void cake_alphabet_spell(const char *bytes, size_t len, cake_buf *out)
 {
     for (size_t i = 0; i < len;) {
         char chunk[256];
@@ -50,7 +50,7 @@ void cake_bytes_spell(const char *bytes, size_t len, cake_buf *out)
     }
 }
 
-int cake_bytes_read(const char *text, size_t len, cake_buf *out)
+int cake_alphabet_read(const char *text, size_t len, cake_buf *out)
 {
     size_t before = out->len;
     for (size_t i = 0; i < len;) {

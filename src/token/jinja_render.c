@@ -18,7 +18,7 @@
 
 /* --- limits and failure --- */
 
-cake_value cake_run_fail(cake_run *run, const char *fmt, ...)
+cake_value cake_render_fail(cake_render *run, const char *fmt, ...)
 {
     if (!run->failed) {
         char text[400];
@@ -32,51 +32,51 @@ cake_value cake_run_fail(cake_run *run, const char *fmt, ...)
     return (cake_value){.kind = CAKE_V_UNDEFINED};
 }
 
-bool cake_run_spend(cake_run *run, size_t work)
+bool cake_render_spend(cake_render *run, size_t work)
 {
     run->steps -= (int64_t)(work < (size_t)STEPS ? work : (size_t)STEPS);
     if (run->steps < 0)
-        cake_run_fail(run, "it does more than %lld steps and is stopped", (long long)STEPS);
+        cake_render_fail(run, "it does more than %lld steps and is stopped", (long long)STEPS);
     return !run->failed;
 }
 
-bool cake_run_room(cake_run *run, size_t bytes)
+bool cake_render_room(cake_render *run, size_t bytes)
 {
     if (run->failed)
         return false;
     if (bytes > MEMORY || run->region.used > MEMORY - bytes)
-        cake_run_fail(run, "it needs more than %zu bytes and is stopped", MEMORY);
+        cake_render_fail(run, "it needs more than %zu bytes and is stopped", MEMORY);
     return !run->failed;
 }
 
-bool cake_run_enter(cake_run *run)
+bool cake_render_enter(cake_render *run)
 {
     if (run->failed)
         return false;
     if (run->depth >= DEEPEST) {
-        cake_run_fail(run, "it nests more than %d levels deep", DEEPEST);
+        cake_render_fail(run, "it nests more than %d levels deep", DEEPEST);
         return false;
     }
     run->depth++;
     return true;
 }
 
-void cake_run_leave(cake_run *run)
+void cake_render_leave(cake_render *run)
 {
     run->depth--;
 }
 
 /* --- scopes --- */
 
-cake_scope *cake_scope_open(cake_run *run, cake_scope *parent)
+cake_scope *cake_scope_open(cake_render *run, cake_scope *parent)
 {
     cake_scope *scope = cake_region_take(&run->region, sizeof *scope);
     scope->parent = parent;
-    cake_run_room(run, 0);
+    cake_render_room(run, 0);
     return scope;
 }
 
-void cake_scope_set(cake_run *run, cake_scope *scope, int symbol, cake_value value)
+void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value value)
 {
     for (size_t i = 0; i < scope->n; i++) {
         if (scope->binding[i].symbol == symbol) {
@@ -95,7 +95,7 @@ void cake_scope_set(cake_run *run, cake_scope *scope, int symbol, cake_value val
     scope->binding[scope->n++] = (cake_binding){symbol, value};
 }
 
-static cake_value find_symbol(cake_run *run, int symbol)
+static cake_value find_symbol(cake_render *run, int symbol)
 {
     for (const cake_scope *scope = run->scope; scope; scope = scope->parent)
         for (size_t i = scope->n; i-- > 0;)
@@ -104,7 +104,7 @@ static cake_value find_symbol(cake_run *run, int symbol)
     return (cake_value){.kind = CAKE_V_UNDEFINED};
 }
 
-static void assign(cake_run *run, const cake_node *target, cake_value value)
+static void assign(cake_render *run, const cake_node *target, cake_value value)
 {
     if (target->kind == CAKE_N_NAME) {
         cake_scope_set(run, run->scope, target->symbol, value);
@@ -113,7 +113,7 @@ static void assign(cake_run *run, const cake_node *target, cake_value value)
     if (target->kind == CAKE_N_SPACEREF) {
         cake_value space = find_symbol(run, target->symbol);
         if (space.kind != CAKE_V_SPACE)
-            cake_run_fail(run, "cannot assign attribute on non-namespace object");
+            cake_render_fail(run, "cannot assign attribute on non-namespace object");
         else
             cake_dict_set(run, space.dict, target->value, value);
         return;
@@ -122,39 +122,39 @@ static void assign(cake_run *run, const cake_node *target, cake_value value)
     size_t i = 0;
     for (const cake_node *t = target->a; t && !run->failed; t = t->next, i++) {
         if (i >= items->n)
-            cake_run_fail(run, "not enough values to unpack (got %zu)", items->n);
+            cake_render_fail(run, "not enough values to unpack (got %zu)", items->n);
         else
             assign(run, t, items->item[i]);
     }
     if (!run->failed && i < items->n)
-        cake_run_fail(run, "too many values to unpack (expected %zu)", i);
+        cake_render_fail(run, "too many values to unpack (expected %zu)", i);
 }
 
 /* --- statements --- */
 
 /* Runs a body with what it prints going into a text of its own. */
-static cake_value capture(cake_run *run, const cake_node *body, cake_scope *scope)
+static cake_value capture(cake_render *run, const cake_node *body, cake_scope *scope)
 {
     cake_writer text = {.run = run}, *out = run->out;
     cake_scope *outer = run->scope;
     run->out = &text;
     run->scope = scope;
-    cake_run_body(run, body);
+    cake_render_body(run, body);
     run->scope = outer;
     run->out = out;
     return cake_write_done(&text);
 }
 
-static void run_in_scope(cake_run *run, const cake_node *body)
+static void run_in_scope(cake_render *run, const cake_node *body)
 {
     cake_scope *outer = run->scope;
     run->scope = cake_scope_open(run, outer);
-    cake_run_body(run, body);
+    cake_render_body(run, body);
     run->scope = outer;
 }
 
 /* The items that pass the loop's own test, which sees the target but not `loop`. */
-static cake_list *select_items(cake_run *run, const cake_node *node, cake_list *items)
+static cake_list *select_items(cake_render *run, const cake_node *node, cake_list *items)
 {
     if (!node->e)
         return items;
@@ -170,7 +170,7 @@ static cake_list *select_items(cake_run *run, const cake_node *node, cake_list *
     return passed;
 }
 
-static int loop_symbol(const cake_run *run)
+static int loop_symbol(const cake_render *run)
 {
     for (size_t i = 0; i < run->jinja->n_symbols; i++)
         if (cake_v_is_text(run->jinja->symbols[i], "loop"))
@@ -178,7 +178,7 @@ static int loop_symbol(const cake_run *run)
     return -1;
 }
 
-static void run_loop(cake_run *run, const cake_node *node, cake_value over, int depth)
+static void run_loop(cake_render *run, const cake_node *node, cake_value over, int depth)
 {
     cake_scope *outer = run->scope;
     cake_loop *loop = cake_region_take(&run->region, sizeof *loop);
@@ -187,12 +187,12 @@ static void run_loop(cake_run *run, const cake_node *node, cake_value over, int 
     loop->depth = depth;
     loop->node = node->op == 'r' ? node : NULL;
     loop->scope = outer;
-    for (; loop->index < loop->items->n && cake_run_spend(run, 1); loop->index++) {
+    for (; loop->index < loop->items->n && cake_render_spend(run, 1); loop->index++) {
         run->scope = cake_scope_open(run, outer);
         if (symbol >= 0)
             cake_scope_set(run, run->scope, symbol, (cake_value){.kind = CAKE_V_LOOP, .loop = loop});
         assign(run, node->a, loop->items->item[loop->index]);
-        cake_run_body(run, node->c);
+        cake_render_body(run, node->c);
         cake_flow flow = run->flow;
         run->flow = CAKE_GO;
         if (flow == CAKE_BREAK)
@@ -203,34 +203,34 @@ static void run_loop(cake_run *run, const cake_node *node, cake_value over, int 
         run_in_scope(run, node->d);
 }
 
-cake_value cake_run_loop_again(cake_run *run, cake_loop *loop, cake_value items)
+cake_value cake_render_loop_again(cake_render *run, cake_loop *loop, cake_value items)
 {
     if (!loop->node)
-        return cake_run_fail(run, "only a loop marked recursive can be called");
+        return cake_render_fail(run, "only a loop marked recursive can be called");
     cake_writer text = {.run = run}, *out = run->out;
     cake_scope *outer = run->scope;
-    if (!cake_run_enter(run))
+    if (!cake_render_enter(run))
         return cake_v_none();
     run->out = &text;
     run->scope = loop->scope;
     run_loop(run, loop->node, items, loop->depth + 1);
     run->scope = outer;
     run->out = out;
-    cake_run_leave(run);
+    cake_render_leave(run);
     return cake_write_done(&text);
 }
 
-static void run_if(cake_run *run, const cake_node *node)
+static void run_if(cake_render *run, const cake_node *node)
 {
     for (const cake_node *clause = node->a; clause && !run->failed; clause = clause->next) {
         if (!clause->a || cake_v_truth(cake_eval(run, clause->a))) {
-            cake_run_body(run, clause->b);
+            cake_render_body(run, clause->b);
             return;
         }
     }
 }
 
-static void run_set_block(cake_run *run, const cake_node *node)
+static void run_set_block(cake_render *run, const cake_node *node)
 {
     cake_value text = capture(run, node->b, cake_scope_open(run, run->scope)), piped = run->piped;
     if (node->c) {
@@ -241,7 +241,7 @@ static void run_set_block(cake_run *run, const cake_node *node)
     assign(run, node->a, text);
 }
 
-static void run_filter_block(cake_run *run, const cake_node *node)
+static void run_filter_block(cake_render *run, const cake_node *node)
 {
     cake_value piped = run->piped;
     run->piped = capture(run, node->b, cake_scope_open(run, run->scope));
@@ -249,18 +249,18 @@ static void run_filter_block(cake_run *run, const cake_node *node)
     run->piped = piped;
 }
 
-static cake_value macro_of(cake_run *run, const cake_node *node)
+static cake_value macro_of(cake_render *run, const cake_node *node)
 {
     char *name = cake_region_take(&run->region, node->value.text.len + 1);
     memcpy(name, node->value.text.data, node->value.text.len);
-    cake_value macro = cake_v_call(run, cake_run_macro, name, cake_v_none());
+    cake_value macro = cake_v_call(run, cake_render_macro, name, cake_v_none());
     macro.call->node = node;
     macro.call->scope = run->scope;
     return macro;
 }
 
 /* A call block hands its body to the macro as the function caller. */
-static void run_call_block(cake_run *run, const cake_node *node)
+static void run_call_block(cake_render *run, const cake_node *node)
 {
     cake_node call = *node->a;
     cake_node caller = {.kind = CAKE_N_CONST, .line = node->line, .value = macro_of(run, node->c)};
@@ -270,7 +270,7 @@ static void run_call_block(cake_run *run, const cake_node *node)
     cake_v_str(run->out, cake_eval(run, &call));
 }
 
-static void run_with(cake_run *run, const cake_node *node)
+static void run_with(cake_render *run, const cake_node *node)
 {
     cake_scope *outer = run->scope, *inner = cake_scope_open(run, outer);
     for (const cake_node *set = node->a; set && !run->failed; set = set->next) {
@@ -280,11 +280,11 @@ static void run_with(cake_run *run, const cake_node *node)
         run->scope = outer;
     }
     run->scope = inner;
-    cake_run_body(run, node->b);
+    cake_render_body(run, node->b);
     run->scope = outer;
 }
 
-static void run_statement(cake_run *run, const cake_node *node)
+static void run_statement(cake_render *run, const cake_node *node)
 {
     run->line = node->line;
     switch (node->kind) {
@@ -326,25 +326,25 @@ static void run_statement(cake_run *run, const cake_node *node)
     }
 }
 
-void cake_run_body(cake_run *run, const cake_node *body)
+void cake_render_body(cake_render *run, const cake_node *body)
 {
-    if (!cake_run_enter(run))
+    if (!cake_render_enter(run))
         return;
-    for (; body && run->flow == CAKE_GO && cake_run_spend(run, 1); body = body->next)
+    for (; body && run->flow == CAKE_GO && cake_render_spend(run, 1); body = body->next)
         run_statement(run, body);
-    cake_run_leave(run);
+    cake_render_leave(run);
 }
 
 /* --- macros --- */
 
-static bool bind_parameters(cake_run *run, const cake_call *call, const cake_args *args, cake_scope *scope)
+static bool bind_parameters(cake_render *run, const cake_call *call, const cake_args *args, cake_scope *scope)
 {
     size_t i = 0, named = args->named ? args->named->n : 0;
     for (const cake_node *param = call->node->a; param && !run->failed; param = param->next, i++) {
         cake_value *given = args->named ? cake_dict_find(run, args->named, param->value) : NULL;
         if (given && i < args->n)
-            cake_run_fail(run, "macro '%s' got two values for '%.*s'", call->name, (int)param->value.text.len,
-                          param->value.text.data);
+            cake_render_fail(run, "macro '%s' got two values for '%.*s'", call->name,
+                             (int)param->value.text.len, param->value.text.data);
         cake_value value = cake_v_undefined(run, NULL, param->value);
         if (i < args->n)
             value = args->value[i];
@@ -363,13 +363,13 @@ static bool bind_parameters(cake_run *run, const cake_call *call, const cake_arg
         named -= named > 0;
     }
     if (!run->failed && args->n > i)
-        cake_run_fail(run, "macro '%s' takes not more than %zu argument(s)", call->name, i);
+        cake_render_fail(run, "macro '%s' takes not more than %zu argument(s)", call->name, i);
     if (!run->failed && named)
-        cake_run_fail(run, "macro '%s' got an argument that it has no parameter for", call->name);
+        cake_render_fail(run, "macro '%s' got an argument that it has no parameter for", call->name);
     return !run->failed;
 }
 
-cake_value cake_run_macro(cake_run *run, const cake_call *call, const cake_args *args)
+cake_value cake_render_macro(cake_render *run, const cake_call *call, const cake_args *args)
 {
     cake_scope *outer = run->scope, *scope = cake_scope_open(run, call->scope);
     cake_value text = cake_v_name("");
@@ -415,7 +415,7 @@ void cake_jinja_close(cake_jinja *jinja)
 }
 
 /* Names that the template never mentions are not looked at. */
-static void set_variable(cake_run *run, const cake_jinja_variable *variable)
+static void set_variable(cake_render *run, const cake_jinja_variable *variable)
 {
     for (size_t i = 0; i < run->jinja->n_symbols; i++) {
         if (!cake_v_is_text(run->jinja->symbols[i], variable->name))
@@ -434,7 +434,8 @@ static void set_variable(cake_run *run, const cake_jinja_variable *variable)
 cake_err cake_jinja_render(const cake_jinja *jinja, const cake_jinja_variable *variables, size_t n,
                            time_t now, cake_buf *out, cake_fault *fault)
 {
-    cake_run run = {.jinja = jinja, .fault = fault, .steps = STEPS, .now = now ? now : time(NULL), .line = 1};
+    cake_render run = {
+        .jinja = jinja, .fault = fault, .steps = STEPS, .now = now ? now : time(NULL), .line = 1};
     cake_writer text = {.run = &run};
     run.out = &text;
     cake_scope *globals = cake_scope_open(&run, NULL);
@@ -447,7 +448,7 @@ cake_err cake_jinja_render(const cake_jinja *jinja, const cake_jinja_variable *v
     for (size_t i = 0; i < n; i++)
         set_variable(&run, &variables[i]);
     run.scope = cake_scope_open(&run, globals);
-    cake_run_body(&run, jinja->body);
+    cake_render_body(&run, jinja->body);
     if (!run.failed)
         cake_buf_add(out, text.data, text.len);
     cake_region_free(&run.region);
