@@ -304,7 +304,7 @@ cake_node *cake_parse_target(cake_parser *p, const char *end);
 cake_node *cake_parse_primary(cake_parser *p);
 cake_node *cake_parse_filters(cake_parser *p, cake_node *node, bool bare);
 
-/* --- rendering (jinja_run.c, jinja_eval.c, jinja_access.c, jinja_math.c) --- */
+/* --- rendering (jinja_render.c, jinja_eval.c, jinja_access.c, jinja_math.c) --- */
 
 typedef struct cake_binding {
     int symbol;
