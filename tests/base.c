@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/params.h"
@@ -68,6 +71,50 @@ static void test_json_faults(void)
     CU_ASSERT_PTR_NULL(root);
 }
 
+/* What Python writes into configurations, and integers that no int64 holds. */
+static void test_json_numbers(void)
+{
+    static const char text[] =
+        "{\"a\": 1000000000000000019884624838656, \"b\": -9223372036854775808, \"c\": [0.0, "
+        "Infinity, -Infinity, NaN], \"d\": \"NaN 99999999999999999999 \\\" Infinity\"}";
+    cake_json *root = NULL;
+    cake_fault fault;
+    char path[128];
+    CU_ASSERT_EQUAL(cake_json_parse(text, strlen(text), &root, &fault),
+                    CAKE_ERR_REQUEST); /* NaN is no JSON */
+    snprintf(path, sizeof path, "%s/numbers.json", suite_tmp());
+    FILE *f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+    CU_ASSERT_EQUAL_FATAL(cake_json_load("base", path, false, &root), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_json_real(cake_json_get(root, "a"), 0), 1000000000000000019884624838656.0);
+    CU_ASSERT_EQUAL(cake_json_int(cake_json_get(root, "b"), 0), INT64_MIN);
+    CU_ASSERT_STRING_EQUAL(cake_json_text(cake_json_at(cake_json_get(root, "c"), 2), NULL), "-Infinity");
+    CU_ASSERT_STRING_EQUAL(cake_json_text(cake_json_get(root, "d"), NULL),
+                           "NaN 99999999999999999999 \" Infinity");
+    cake_json_free(root);
+}
+
+/* What would hang or never end is refused before it is opened. */
+static void test_file_kinds(void)
+{
+    cake_buf said = {0}, out = {0};
+    char path[128];
+    snprintf(path, sizeof path, "%s/fifo", suite_tmp());
+    CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_file_read("base", path, false, 100, &out), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_file_read("base", "/dev/zero", false, 100, &out), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_file_read("base", suite_path("base.c"), false, 100, &out), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_file_read("base", "/no/such/file", true, 100, &out), CAKE_END);
+    cake_log_capture(NULL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "fifo: is a FIFO; expected a regular file"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "/dev/zero: is a device; expected a regular file"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "base.c: has more than 100 bytes"));
+    cake_buf_free(&said);
+    cake_buf_free(&out);
+}
+
 static void test_json_real(void)
 {
     static const struct {
@@ -112,6 +159,8 @@ int main(void)
         {"UTF-8: the beginning of a character waits", test_utf8_pending},
         {"JSON: strings are escaped", test_json_text},
         {"JSON: faults name the byte", test_json_faults},
+        {"JSON: large integers, and Python's words for numbers", test_json_numbers},
+        {"files: only regular ones of a decent size are read", test_file_kinds},
         {"JSON: reals are short and exact", test_json_real},
         {"log: control characters of foreign text are shown, not sent", test_log_escapes},
         {"params: the first who says something wins", test_params_merge},

@@ -39,6 +39,9 @@ printf 'What is 37 + 45?\n\nSpell the word garden.\n' >"$dir/in.txt"
 expect "text in, text out" 0 . run -i "$dir/in.txt" -o "$dir/out.txt"
 printf '37 + 45 = 82.\ng-a-r-d-e-n.\n' | cmp - "$dir/out.txt"
 ok "... one answer a line" $?
+run -i "$dir/in.txt" -o "$dir/out3.jsonl" -q
+grep -q '"index": 2, ' "$dir/out3.jsonl" && test "$(wc -l <"$dir/out3.jsonl")" -eq 2
+ok "... the index is the number of the line, blank ones counted" $?
 run -i - --input-format txt -o "$dir/out2.txt" <"$dir/in.txt" 2>/dev/null
 cmp "$dir/out.txt" "$dir/out2.txt"
 ok "... from standard input" $?

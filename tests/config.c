@@ -189,7 +189,7 @@ static void test_files(void)
     CU_ASSERT_EQUAL(cake_config_load(suite_tmp(), &config), CAKE_ERR_FATAL);
     CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "/config.json: cannot be opened: No such file"));
     cake_buf_cut(&said, 0);
-    write_file("config.json", "{\"rms_norm_eps\": NaN}");
+    write_file("config.json", "{\"rms_norm_eps\": nan}");
     CU_ASSERT_EQUAL(cake_config_load(suite_tmp(), &config), CAKE_ERR_FATAL);
     CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "/config.json: invalid JSON at byte"));
     cake_buf_cut(&said, 0);

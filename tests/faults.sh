@@ -19,6 +19,29 @@ ok "... once" $?
 expect "no such model" 1 'nowhere: cannot be opened' "$cake" run -m "$dir/nowhere" -i "$dir/in.jsonl"
 expect "no such input" 1 'nowhere.jsonl' "$cake" run -m "$model" -i "$dir/nowhere.jsonl"
 expect "no such output directory" 1 "$dir/no/such" run -o "$dir/no/such/out.jsonl"
+expect "a context beyond the model's" 2 "this model's context is 1024" run --context 2000
+cp "$dir/in.jsonl" "$dir/same.jsonl"
+for files in "-i $dir/same.jsonl -o $dir/same.jsonl" "-i $dir/same.jsonl.partial -o $dir/same.jsonl" \
+    "-i $dir/in.jsonl -o $dir/r.jsonl --report $dir/r.jsonl" "-i $dir/in.jsonl -o $dir/r.jsonl --report $dir/in.jsonl"; do
+    # shellcheck disable=SC2086
+    expect "two files in one: $files" 2 'are the same file' "$cake" run -m "$model" $files --force
+done
+cmp -s "$dir/in.jsonl" "$dir/same.jsonl"
+ok "... nothing was touched" $?
+expect "a report on a full device" 1 'the report cannot be written' run -o "$dir/r.jsonl" --report /dev/full
+run -o "$dir/r.jsonl" --force -q --report /dev/stdout | grep -q '"ranks": 1'
+ok "a report into a pipe" $?
+expect "a report that cannot be written is told first" 1 "no/such/report" run -o "$dir/r2.jsonl" --report "$dir/no/such/report"
+test ! -e "$dir/r2.jsonl"
+ok "... before the work" $?
+expect "help into a full device" 1 "cannot be written" sh -c "'$cake' --help >/dev/full"
+expect "tokenize onto its input" 2 "are the same file" "$cake" tokenize -m "$model" -i "$dir/in.jsonl" -o "$dir/in.jsonl"
+ln -s "$dir/same.jsonl" "$dir/link.jsonl.partial"
+expect "a symbolic link for .partial" 1 'symbolic link' run -o "$dir/link.jsonl" --force
+closed() { "$cake" run -m "$model" -p "What is 37 + 45?" >&-; }
+expect "a closed standard output" 1 'standard output cannot be written' closed
+test "$(grep -c error "$dir/err")" -eq 1
+ok "... is said once" $?
 expect "an instruction set that does not exist" 2 'is not one of auto\|ref' run --isa frob
 expect "a KV cache smaller than a page" 1 'does not hold one page' run --kv-memory 1K
 

@@ -479,7 +479,7 @@ static void test_broken_files(void)
     }
     unlink(path_in(dir, "model.safetensors"));
     CU_ASSERT_EQUAL(mkdir(path_in(dir, "model.safetensors"), 0700), 0);
-    refuse(dir, "model.safetensors: is not a regular file");
+    refuse(dir, "model.safetensors: is a directory; expected a regular file");
     unlink(path_in(dir, "config.json"));
     refuse(dir, "/config.json: cannot be opened: No such file");
     refuse("/nonexistent", "/nonexistent: cannot be opened: No such file");

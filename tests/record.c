@@ -44,6 +44,7 @@ static cake_record answer_of(int64_t index, const char *text)
 {
     static const int32_t prompt_ids[] = {5, 6, 7}, ids[] = {1, 2, 0};
     return (cake_record){.index = index,
+                         .order = index,
                          .prompt_ids = prompt_ids,
                          .n_prompt = 3,
                          .text = text,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -8,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/utf8.h"
+
+#define LARGEST_FILE ((size_t)512 << 20)
 
 /* A cake_json is jansson's own node under another name. */
 static const json_t *node_of(const cake_json *node)
@@ -16,14 +20,80 @@ static const json_t *node_of(const cake_json *node)
     return (const json_t *)node;
 }
 
-cake_err cake_json_parse(const char *text, size_t len, cake_json **out, cake_fault *fault)
+/* Words that Python writes where JSON has no number. */
+static const char *const python_word[] = {"NaN", "Infinity", "-Infinity"};
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '+' || c == '-' || c == '.';
+}
+
+/* One literal outside of strings, [n] bytes: an integer beyond 64 bits becomes a real; with `python`, NaN and
+ * infinities become strings, so that who reads the field says what was found, and nobody else minds. */
+static void add_literal(cake_buf *out, const char *literal, size_t n, bool python)
+{
+    size_t digits = strspn(literal + (*literal == '-'), "0123456789");
+    cake_buf_add(out, literal, n);
+    if (digits >= 19 && digits + (*literal == '-') == n) {
+        errno = 0;
+        strtoll(out->data + out->len - n, NULL, 10);
+        if (errno == ERANGE)
+            cake_buf_adds(out, "e0");
+    }
+    for (size_t i = 0; python && i < sizeof python_word / sizeof *python_word; i++)
+        if (strlen(python_word[i]) == n && !memcmp(literal, python_word[i], n)) {
+            cake_buf_cut(out, out->len - n);
+            cake_buf_addf(out, "\"%s\"", python_word[i]);
+        }
+}
+
+/* Whether text holds a literal that add_literal would change: mostly not, and then nothing is copied. */
+static bool needs_care(const char *text, size_t len, bool python)
+{
+    size_t run = 0;
+    for (size_t i = 0; i < len; i++) {
+        run = isdigit((unsigned char)text[i]) ? run + 1 : 0;
+        if (run >= 19 || (python && (text[i] == 'N' || text[i] == 'I')))
+            return true;
+    }
+    return false;
+}
+
+static void rewrite(const char *text, size_t len, bool python, cake_buf *out)
+{
+    bool in_string = false;
+    for (size_t i = 0, n; i < len; i += n) {
+        n = 1;
+        if (in_string) {
+            n = text[i] == '\\' && i + 1 < len ? 2 : 1;
+            in_string = text[i] != '"';
+        } else if (text[i] == '"') {
+            in_string = true;
+        } else if (is_word(text[i])) {
+            while (i + n < len && is_word(text[i + n]))
+                n++;
+            add_literal(out, text + i, n, python);
+            continue;
+        }
+        cake_buf_add(out, text + i, n);
+    }
+}
+
+static cake_err parse(const char *text, size_t len, bool python, cake_json **out, cake_fault *fault)
 {
     size_t bad = cake_utf8_check(text, len);
     if (bad < len)
         return cake_fault_set(fault, NULL, "invalid UTF-8 at byte %zu: 0x%02X", bad,
                               (unsigned char)text[bad]);
+    cake_buf care = {0};
+    if (needs_care(text, len, python)) {
+        rewrite(text, len, python, &care);
+        text = care.data;
+        len = care.len;
+    }
     json_error_t error;
     json_t *root = json_loadb(text, len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+    cake_buf_free(&care);
     if (!root)
         return cake_fault_set(fault, NULL, "invalid JSON at byte %d: %s",
                               error.position < 0 ? 0 : error.position, error.text);
@@ -31,30 +101,17 @@ cake_err cake_json_parse(const char *text, size_t len, cake_json **out, cake_fau
     return CAKE_OK;
 }
 
-/* Reads all of f into text. */
-static cake_err slurp(const char *topic, const char *path, FILE *f, cake_buf *text)
+cake_err cake_json_parse(const char *text, size_t len, cake_json **out, cake_fault *fault)
 {
-    char chunk[1 << 16];
-    size_t n;
-    while ((n = fread(chunk, 1, sizeof chunk, f)) > 0)
-        cake_buf_add(text, chunk, n);
-    if (ferror(f))
-        return cake_fail(topic, "%s: cannot be read: %s", path, strerror(errno));
-    return CAKE_OK;
+    return parse(text, len, false, out, fault);
 }
 
 cake_err cake_json_load(const char *topic, const char *path, bool optional, cake_json **out)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f && optional && errno == ENOENT)
-        return CAKE_END;
-    if (!f)
-        return cake_fail(topic, "%s: cannot be opened: %s", path, strerror(errno));
     cake_buf text = {0};
-    cake_err err = slurp(topic, path, f, &text);
-    fclose(f);
     cake_fault fault;
-    if (!err && cake_json_parse(text.data ? text.data : "", text.len, out, &fault))
+    cake_err err = cake_file_read(topic, path, optional, LARGEST_FILE, &text);
+    if (!err && parse(text.data ? text.data : "", text.len, true, out, &fault))
         err = cake_fail(topic, "%s: %s", path, fault.message);
     cake_buf_free(&text);
     return err;

@@ -21,7 +21,7 @@ typedef enum cake_json_type {
     CAKE_JSON_NULL,
     CAKE_JSON_BOOL,
     CAKE_JSON_INT,  /* a number without fraction or exponent that fits int64 */
-    CAKE_JSON_REAL, /* any other number */
+    CAKE_JSON_REAL, /* any other number, integers beyond 64 bits too */
     CAKE_JSON_STRING,
     CAKE_JSON_ARRAY,
     CAKE_JSON_OBJECT
@@ -30,7 +30,8 @@ typedef enum cake_json_type {
 /* Parses len bytes. On failure *out is untouched and fault->message says what and at which byte; the result is
  * CAKE_ERR_REQUEST. Free the root with cake_json_free. */
 cake_err cake_json_parse(const char *text, size_t len, cake_json **out, cake_fault *fault);
-/* Parses a whole file; failures are said with topic and path. An absent file is CAKE_END if optional. */
+/* Parses a whole file as Python's json does: NaN and Infinity, which are no JSON, are read as strings of that
+ * name. Failures are said with topic and path. An absent file is CAKE_END if optional. */
 cake_err cake_json_load(const char *topic, const char *path, bool optional, cake_json **out);
 void cake_json_free(cake_json *root);
 

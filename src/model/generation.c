@@ -51,6 +51,8 @@ static void warn_unused(const cake_fields *fields)
         if (value != unused[i].neutral)
             cake_log(CAKE_WARN, "model", "%s: %s %g is not applied", fields->file, unused[i].name, value);
     }
+    if (cake_field(fields, "stop_strings"))
+        cake_log(CAKE_WARN, "model", "%s: stop_strings are not applied; give them with --stop", fields->file);
 }
 
 static cake_err read_sampling(const cake_fields *fields, cake_params *defaults)
@@ -70,6 +72,12 @@ static cake_err read_sampling(const cake_fields *fields, cake_params *defaults)
             return CAKE_ERR_FATAL;
         defaults->top_k = top_k;
     }
+    int most = 0;
+    if (cake_field(fields, "max_new_tokens") &&
+        cake_field_int(fields, "max_new_tokens", CAKE_REQUIRED, 1, INT32_MAX, &most))
+        return CAKE_ERR_FATAL;
+    if (most)
+        defaults->max_tokens = most;
     if (!do_sample)
         defaults->temperature = 0;
     return CAKE_OK;

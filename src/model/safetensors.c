@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/json.h"
 
 #define MAX_HEADER (100 << 20) /* as the reference implementation has it */
@@ -103,7 +104,8 @@ static cake_err read_tensor(const cake_safetensors *f, const char *name, const c
         return fail_tensor(f->path, name,
                            "its data end at byte %lld, past the end of the file (%lld bytes): "
                            "truncated? download it again",
-                           (long long)(f->data + end), (long long)(f->data + data_size));
+                           (long long)(end > INT64_MAX - f->data ? INT64_MAX : f->data + end),
+                           (long long)(f->data + data_size));
     if (end - begin != bytes)
         return fail_tensor(f->path, name, "shape and dtype %s need %lld bytes, but data_offsets hold %lld",
                            dtype, (long long)bytes, (long long)(end - begin));
@@ -264,6 +266,9 @@ static cake_err read_text(int fd, const char *path, int64_t file_size, char **te
 
 cake_err cake_safetensors_open(const char *path, cake_safetensors **out)
 {
+    cake_err err = cake_file_check("model", path);
+    if (err)
+        return err;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return cake_fail("model", "%s: cannot be opened: %s", path, strerror(errno));
@@ -271,11 +276,8 @@ cake_err cake_safetensors_open(const char *path, cake_safetensors **out)
     char *text = NULL;
     size_t len = 0;
     cake_safetensors *f = NULL;
-    cake_err err;
     if (fstat(fd, &st))
         err = cake_fail("model", "%s: cannot be examined: %s", path, strerror(errno));
-    else if (!S_ISREG(st.st_mode))
-        err = cake_fail("model", "%s: is not a regular file", path);
     else if (!(err = read_text(fd, path, (int64_t)st.st_size, &text, &len)))
         err = cake_safetensors_parse(text, len, (int64_t)st.st_size, path, &f);
     free(text);

@@ -120,10 +120,26 @@ static bool is_batch(const cake_json *line)
            cake_json_get(line, "method");
 }
 
+/* What the parsed line will weigh, in units of some tens of bytes: a line of 64 MiB made of "{}," would become
+ * gigabytes. An overestimate for text that holds these characters, which real lines are far from. */
+static size_t weigh(const char *line, size_t len)
+{
+    size_t weight = 0;
+    for (size_t i = 0; i < len; i++)
+        weight += line[i] == ',' ? 1 : line[i] == '[' ? 4 : line[i] == '{' ? 16 : 0;
+    return weight;
+}
+
 bool cake_jsonl_parse(cake_jsonl *file, const char *line, size_t len, cake_request *request)
 {
+    enum { HEAVIEST = 4 << 20 };
     cake_json *root = NULL;
-    request->err = cake_json_parse(line, len, &root, &request->fault);
+    if (len > HEAVIEST && weigh(line, len) > HEAVIEST)
+        request->err =
+            cake_fault_set(&request->fault, NULL,
+                           "the line holds too many values to be parsed: a request has fewer than a million");
+    else
+        request->err = cake_json_parse(line, len, &root, &request->fault);
     if (request->err)
         return false;
     bool told = cake_json_kind(root) == CAKE_JSON_OBJECT;

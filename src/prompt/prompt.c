@@ -22,7 +22,7 @@ struct cake_prompt {
     bool txt;
     char **texts; /* [n_text] owned; instead of lines */
     int n_text, next_text;
-    int64_t index;
+    int64_t order, line; /* of the next request; of the next line */
 
     /* Lines before the first one that tells its form wait for it, since their error records take its form. */
     bool form_known;
@@ -107,7 +107,8 @@ cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out)
 
 static void begin(cake_prompt *prompt, cake_request *request)
 {
-    *request = (cake_request){.index = prompt->index++, .add_generation_prompt = true};
+    *request =
+        (cake_request){.index = prompt->line++, .order = prompt->order++, .add_generation_prompt = true};
     request->params = cake_params_unset();
 }
 
@@ -135,7 +136,7 @@ static cake_err read_one(cake_prompt *prompt, cake_request *request, bool *told)
         return prompt->failed;
     cake_err err;
     while (!(err = cake_lines_next(&prompt->lines, &line, &len)) && line && is_blank(line, len))
-        ;
+        prompt->line++;
     if (err) {
         prompt->failed = err;
         return err;

@@ -16,7 +16,8 @@
 /* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and ids
  * is the prompt. Everything is owned by the request; cake_request_free. */
 typedef struct cake_request {
-    int64_t index; /* of the line among the requests of the input, from 0 */
+    int64_t index; /* number of its line in the input, from 0; blank lines have numbers too */
+    int64_t order; /* among the requests of the input, from 0, without holes */
     cake_form form;
     char *id;    /* the id (custom_id) as JSON text ("\"a\"", "7"); NULL: none given */
     char *model; /* what the request called the model; NULL */

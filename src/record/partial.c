@@ -66,10 +66,14 @@ static bool is_taken(int fd)
 
 static cake_err take_file(cake_partial *partial)
 {
-    partial->fd = open(partial->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    partial->fd = open(partial->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (partial->fd < 0)
         return cake_fail("record", "%s: cannot be created: %s; name a place that can be written to with -o",
-                         partial->path, strerror(errno));
+                         partial->path, errno == ELOOP ? "a symbolic link is in its place" : strerror(errno));
+    struct stat info;
+    if (fstat(partial->fd, &info) || !S_ISREG(info.st_mode))
+        return cake_fail("record", "%s: is not a regular file; remove it, or name another file with -o",
+                         partial->path);
     if (is_taken(partial->fd))
         return cake_fail("record", "%s: another run is writing it; wait for it, or name another file with -o",
                          partial->path);
@@ -117,7 +121,7 @@ static cake_err broken(cake_partial *partial, int why)
                      partial->path, (long long)partial->size, strerror(why), (long long)partial->places.n);
 }
 
-cake_err cake_partial_append(cake_partial *partial, int64_t index, const char *line, size_t len)
+cake_err cake_partial_append(cake_partial *partial, int64_t order, const char *line, size_t len)
 {
     if (partial->broken)
         return CAKE_ERR_FATAL;
@@ -130,7 +134,7 @@ cake_err cake_partial_append(cake_partial *partial, int64_t index, const char *l
             why = errno; /* what is left of the line stays; readers take whole lines only */
         return broken(partial, why);
     }
-    cake_places_set(&partial->places, index, (cake_place){.offset = partial->size, .len = (int64_t)len});
+    cake_places_set(&partial->places, order, (cake_place){.offset = partial->size, .len = (int64_t)len});
     partial->size += (int64_t)len;
     cake_sync_dirty(partial->sync);
     return CAKE_OK;

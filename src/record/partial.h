@@ -18,8 +18,8 @@ typedef struct cake_partial cake_partial;
  * writes it, the directory cannot be written to. */
 cake_err cake_partial_open(const char *results, bool force, cake_partial **out);
 /* line [len] with its newline. On failure the file ends with the last whole line. */
-cake_err cake_partial_append(cake_partial *partial, int64_t index, const char *line, size_t len);
-/* RESULTS appears: every line in the order of its index, put through convert if that is not NULL (appends to
+cake_err cake_partial_append(cake_partial *partial, int64_t order, const char *line, size_t len);
+/* RESULTS appears: every line by ascending order, put through convert if that is not NULL (appends to
  * out what stands for the line). */
 cake_err cake_partial_finish(cake_partial *partial,
                              void (*convert)(const char *line, size_t len, cake_buf *out));

@@ -50,7 +50,8 @@ static cake_err open_path(cake_recorder *recorder, const char *path, bool force)
     bool there = !stat(path, &info);
     if (there && S_ISDIR(info.st_mode))
         return cake_fail("record", "%s: is a directory; expected the name of a file", path);
-    if (there && !S_ISREG(info.st_mode))
+    /* /dev/stdout may lead to a regular file, and the link is not ours to replace */
+    if (there && (!S_ISREG(info.st_mode) || !strncmp(path, "/dev/", 5)))
         return cake_stream_open(path, &recorder->stream);
     return cake_partial_open(path, force, &recorder->partial);
 }
@@ -102,8 +103,8 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
     }
     cake_buf_addc(line, '\n');
     cake_err err = recorder->stream
-                       ? cake_stream_add(recorder->stream, record->index, line->data, line->len)
-                       : cake_partial_append(recorder->partial, record->index, line->data, line->len);
+                       ? cake_stream_add(recorder->stream, record->order, line->data, line->len)
+                       : cake_partial_append(recorder->partial, record->order, line->data, line->len);
     if (!err && record->fault)
         recorder->failed++;
     return err;

@@ -24,7 +24,8 @@ typedef struct cake_scored {
 
 /* One finished request; everything is borrowed for the time of the call. */
 typedef struct cake_record {
-    int64_t index;
+    int64_t index; /* number of the request's line in the input */
+    int64_t order; /* among the requests of the input, from 0, without holes */
     cake_form form;
     const char *id;          /* JSON text, or NULL */
     const char *model;       /* or NULL */

@@ -58,13 +58,13 @@ static cake_err flush(cake_stream *stream, int64_t upto)
     return CAKE_OK;
 }
 
-static cake_err lay_aside(cake_stream *stream, int64_t index, const char *line, size_t len)
+static cake_err lay_aside(cake_stream *stream, int64_t order, const char *line, size_t len)
 {
     if (!stream->spool && !(stream->spool = tmpfile()))
         return broken(stream, "a temporary file in " P_tmpdir, errno);
     if (!cake_bytes_write_at(fileno(stream->spool), line, len, stream->spool_size))
         return broken(stream, "a temporary file in " P_tmpdir, errno);
-    cake_places_set(&stream->places, index, (cake_place){.offset = stream->spool_size, .len = (int64_t)len});
+    cake_places_set(&stream->places, order, (cake_place){.offset = stream->spool_size, .len = (int64_t)len});
     stream->spool_size += (int64_t)len;
     return CAKE_OK;
 }
@@ -97,15 +97,15 @@ static cake_err catch_up(cake_stream *stream, int64_t from)
     return flush(stream, from);
 }
 
-cake_err cake_stream_add(cake_stream *stream, int64_t index, const char *line, size_t len)
+cake_err cake_stream_add(cake_stream *stream, int64_t order, const char *line, size_t len)
 {
     if (stream->broken)
         return CAKE_ERR_FATAL;
-    CAKE_ASSERT(index >= stream->next);
-    if (index > stream->next)
-        return lay_aside(stream, index, line, len);
+    CAKE_ASSERT(order >= stream->next);
+    if (order > stream->next)
+        return lay_aside(stream, order, line, len);
     cake_buf_add(&stream->block, line, len);
-    return catch_up(stream, index + 1);
+    return catch_up(stream, order + 1);
 }
 
 cake_err cake_stream_finish(cake_stream *stream)

@@ -16,7 +16,7 @@ typedef struct cake_stream cake_stream;
 
 /* path NULL: standard output. */
 cake_err cake_stream_open(const char *path, cake_stream **out);
-cake_err cake_stream_add(cake_stream *stream, int64_t index, const char *line,
+cake_err cake_stream_add(cake_stream *stream, int64_t order, const char *line,
                          size_t len); /* with its newline */
 cake_err cake_stream_finish(cake_stream *stream);
 void cake_stream_close(cake_stream *stream);

@@ -57,13 +57,16 @@ void cake_answers_close(cake_answers *answers)
 /* Writes what of the text is certain; at the end all of it and a newline. */
 static cake_err stream(cake_answers *a, const cake_sequence *s, bool end)
 {
+    if (a->broken) /* said already */
+        return CAKE_ERR_FATAL;
     size_t until = end ? s->text.len : cake_sequence_settled(s);
     if (until > a->streamed)
         fwrite(s->text.data + a->streamed, 1, until - a->streamed, stdout);
     a->streamed = until > a->streamed ? until : a->streamed;
     if (end)
         fputc('\n', stdout);
-    if (fflush(stdout) || ferror(stdout))
+    a->broken = fflush(stdout) || ferror(stdout);
+    if (a->broken)
         return cake_fail("record", "standard output cannot be written: %s", strerror(errno));
     return CAKE_OK;
 }
@@ -72,7 +75,7 @@ static cake_err next(void *self, cake_sequence **out)
 {
     cake_answers *a = self;
     cake_err err = cake_feed_next(&a->feed, out);
-    a->counts.share = cake_prompt_progress(a->feed.prompt);
+    a->taken += !err;
     return err;
 }
 
@@ -94,6 +97,7 @@ static cake_err write_record(cake_answers *a, const cake_sequence *s)
 {
     const cake_request *r = &s->request;
     cake_record record = {.index = r->index,
+                          .order = r->order,
                           .form = r->form,
                           .id = r->id,
                           .model = r->model,
@@ -116,8 +120,11 @@ static cake_err done(void *self, cake_sequence *s)
 {
     cake_answers *a = self;
     bool failed = s->request.err != CAKE_OK;
+    double read = cake_prompt_progress(a->feed.prompt);
     cake_err err = CAKE_OK;
     a->counts.done++;
+    /* what was read and is not answered yet is not done */
+    a->counts.share = read < 0 ? -1 : read * (double)a->counts.done / (double)a->taken;
     a->counts.failed += failed;
     a->counts.prompt += failed ? 0 : s->n_prompt;
     if (a->recorder)

@@ -14,6 +14,8 @@ typedef struct cake_answers {
     cake_feed feed;
     cake_recorder *recorder; /* NULL: streaming */
     size_t streamed;         /* bytes of the answer that are out */
+    bool broken;             /* standard output cannot be written */
+    int64_t taken;           /* requests read so far */
     cake_counts counts;
     cake_times ttft, itl;
 } cake_answers;

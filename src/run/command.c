@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +31,8 @@ cake_err cake_command(const cake_options *options, const cake_world *world, int 
         if (strcmp(alone[i].name, options->command))
             continue;
         cake_err err = world->rank == 0 ? alone[i].run(options) : CAKE_OK;
+        if (world->rank == 0 && (fflush(stdout) || ferror(stdout)) && !err)
+            err = cake_fail("record", "standard output cannot be written: %s", strerror(errno));
         return cake_world_agree(world, err);
     }
     return cake_run(options, world, argc, argv);

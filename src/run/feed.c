@@ -117,9 +117,8 @@ static cake_err check(const cake_feed *feed, const cake_ids *ids, cake_fault *fa
     if (feed->context && ids->len >= (size_t)feed->context)
         return cake_fault_set(
             fault, "prompt",
-            "the prompt has %zu tokens and leaves no room for an answer in a context of %d; shorten it "
-            "or raise --context",
-            ids->len, feed->context);
+            "the prompt has %zu tokens and leaves no room for an answer in a context of %d; shorten it%s",
+            ids->len, feed->context, feed->options->context ? " or raise --context" : "");
     for (size_t i = 0; feed->n_vocab && i < ids->len; i++)
         if (ids->id[i] < 0 || ids->id[i] >= feed->n_vocab)
             return cake_fault_set(fault, "prompt",

@@ -84,8 +84,8 @@ static cake_err set_integer(const char *from, const option_row *row, const char 
     errno = 0;
     long long number = strtoll(value, &end, 10);
     if (end == value || *end || errno || (double)number < row->least || (double)number > row->most)
-        return cake_fail_usage("%s: \"%s\" is not an integer from %.0f to %.0f", from, value, row->least,
-                               row->most);
+        return cake_fail_usage("%s: \"%s\" is not an integer from %.0f to %lld", from, value, row->least,
+                               row->most >= 0x1p63 ? (long long)INT64_MAX : (long long)row->most);
     *into = number;
     return CAKE_OK;
 }
@@ -284,6 +284,8 @@ static cake_err check(const cake_options *o)
                                o->command);
     if (o->input && o->prompts.n)
         return cake_fail_usage("both -i and -p: prompts come from one place");
+    if (run && o->prompts.n == 1 && !o->output && o->params.logprobs != CAKE_UNSET)
+        return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
     if (run && o->quiet && o->verbose)
         return cake_fail_usage("both -q and -v");
     return CAKE_OK;
@@ -356,7 +358,7 @@ void cake_options_help(const char *command)
         print_option(&rows[i]);
     }
     printf("\n  -h, --help                   this text; each command has its own\n"
-           "      --version                version and what it was built with\n\n"
+           "      --version                the version\n\n"
            "CAKE_<OPTION> in the environment (CAKE_MAX_TOKENS=9) gives an option's default.\n"
            "Exit status: 0 all done, 1 fatal, 2 wrong usage, 3 finished but some requests failed.\n");
 }

@@ -10,7 +10,7 @@
 typedef struct cake_counts {
     int64_t done, failed;      /* requests; failed ones are among the done */
     int64_t prompt, generated; /* tokens of requests that are done, and of generated ones so far */
-    double share;              /* of the input that was read; negative: unknown */
+    double share;              /* of the input that is answered; negative: unknown */
 } cake_counts;
 
 /* mode: "auto", "bar", "line", "none". */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -69,9 +70,9 @@ void cake_report_say(const cake_report *r)
     const cake_counts *c = &r->counts;
     cake_log(
         CAKE_INFO, NULL,
-        "%lld requests (%lld failed), %lld prompt and %lld generated tokens in %.2f s: %.1f + %.1f tokens/s",
-        (long long)c->done, (long long)c->failed, (long long)c->prompt, (long long)c->generated, r->run_s,
-        rate(c->prompt, r->run_s), rate(c->generated, r->run_s));
+        "%lld request%s (%lld failed), %lld prompt and %lld generated tokens in %.2f s: %.1f + %.1f tokens/s",
+        (long long)c->done, c->done == 1 ? "" : "s", (long long)c->failed, (long long)c->prompt,
+        (long long)c->generated, r->run_s, rate(c->prompt, r->run_s), rate(c->generated, r->run_s));
     for (int i = 0; i < r->plan->n_hop; i++) {
         const cake_hop *hop = &r->plan->hop[i];
         const cake_report_stage *s = &r->stages[hop->rank];
@@ -163,18 +164,46 @@ static void compose(cake_report *r, cake_buf *out)
     add_again(out, r);
 }
 
-cake_err cake_report_write(cake_report *r, const char *path)
+/* Where the report is written first: beside path, or there itself if that is a pipe, a device or a link. */
+static void first_name(const char *path, cake_buf *name)
 {
-    cake_buf out = {0}, tmp = {0};
-    compose(r, &out);
-    cake_buf_addf(&tmp, "%s.tmp", path);
-    FILE *f = fopen(tmp.data, "w");
+    struct stat info;
+    bool there_itself = !lstat(path, &info) && !S_ISREG(info.st_mode);
+    cake_buf_addf(name, there_itself ? "%s" : "%s.tmp", path);
+}
+
+cake_err cake_report_check(const char *path)
+{
+    cake_buf name = {0};
+    struct stat info;
     cake_err err = CAKE_OK;
-    if (!f || fwrite(out.data, 1, out.len, f) != out.len || fflush(f) || rename(tmp.data, path))
-        err = cake_fail("run", "the report cannot be written to %s: %s", path, strerror(errno));
+    first_name(path, &name);
+    bool there = !lstat(name.data, &info);
+    FILE *f = there && !S_ISREG(info.st_mode) ? NULL : fopen(name.data, "a");
+    if (f && !there)
+        unlink(name.data);
+    if (!f && !(there && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
+        err = cake_fail("run", "the report cannot be written to %s: %s", path,
+                        strerror(there ? EISDIR : errno));
     if (f)
         fclose(f);
+    cake_buf_free(&name);
+    return err;
+}
+
+cake_err cake_report_write(cake_report *r, const char *path)
+{
+    cake_buf out = {0}, name = {0};
+    compose(r, &out);
+    first_name(path, &name);
+    FILE *f = fopen(name.data, "w");
+    bool done = f && fwrite(out.data, 1, out.len, f) == out.len;
+    done = (!f || !fclose(f)) && done;
+    if (done && strcmp(name.data, path))
+        done = !rename(name.data, path);
+    cake_err err =
+        done ? CAKE_OK : cake_fail("run", "the report cannot be written to %s: %s", path, strerror(errno));
     cake_buf_free(&out);
-    cake_buf_free(&tmp);
+    cake_buf_free(&name);
     return err;
 }

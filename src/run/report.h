@@ -47,6 +47,8 @@ typedef struct cake_report {
 
 /* Some lines on standard error. */
 void cake_report_say(const cake_report *report);
+/* Whether the report can be written there, before the work is done. */
+cake_err cake_report_check(const char *path);
 /* JSON into a file, through a temporary one. */
 cake_err cake_report_write(cake_report *report, const char *path);
 

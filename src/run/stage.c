@@ -151,6 +151,12 @@ static cake_err make_room(const cake_options *o, const cake_world *world, cake_s
     int64_t pages =
         cake_world_least(world, cake_plan_pages(&load, stage->context, page_bytes, kv > 0 ? kv : 0));
     stage->shape.n_page = (int)pages;
+    cake_log(
+        CAKE_DEBUG, "place",
+        "%d lanes of %d sequences, waves of %d rows, %lld KV pages of %s; weights %s, %s in all; %d threads",
+        load.n_lane, load.lane_seqs, load.max_tok, (long long)pages, cake_size_text(page_bytes),
+        cake_size_text(stage->report.weights_bytes), cake_size_text(fixed + pages * page_bytes),
+        stage->n_thread);
     cake_err err = CAKE_OK;
     if (free_bytes < 0)
         err = cake_fail("place",
@@ -182,7 +188,11 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
     if (err)
         return err;
     const cake_config *config = cake_model_config(stage->model);
-    stage->context = o->context && o->context < config->context ? (int)o->context : config->context;
+    if (o->context > config->context)
+        return world->rank ? CAKE_ERR_USAGE
+                           : cake_fail_usage("--context %lld: this model's context is %d tokens",
+                                             (long long)o->context, config->context);
+    stage->context = o->context ? (int)o->context : config->context;
     stage->kv_dtype = cake_stage_kv_dtype(o->kv_dtype, cake_model_dtype(stage->model));
     stage->n_thread = choose_threads(o, world, &stage->machine);
     err = choose_kernels(o, world, stage);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "run/feed.h"
 #include "run/run.h"
 
@@ -65,6 +66,8 @@ cake_err cake_tokenize(const cake_options *options)
     const char *name = options->output ? options->output : "standard output";
     FILE *out = stdout;
     cake_err err = cake_feed_open(options, NULL, 0, 0, &feed);
+    if (!err && cake_file_same(options->input, options->output))
+        err = cake_fail_usage("-i and -o are the same file: %s", options->input);
     if (!err && options->output && !(out = fopen(options->output, "w")))
         err = cake_fail("record", "%s cannot be written: %s", name, strerror(errno));
     if (!err)

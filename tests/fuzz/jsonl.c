@@ -27,9 +27,9 @@ static void check_params(const cake_params *params)
         CAKE_ASSERT(params->stop[i] && params->stop[i][0]);
 }
 
-static void check(const cake_request *request, int64_t index)
+static void check(const cake_request *request, int64_t order)
 {
-    CAKE_ASSERT(request->index == index);
+    CAKE_ASSERT(request->order == order && request->index >= order);
     if (request->err) {
         const char *message = request->fault.message;
         CAKE_ASSERT(request->err == CAKE_ERR_REQUEST && request->fault.status == 400 && message[0]);

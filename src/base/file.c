@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "a directory"
+           : S_ISFIFO(mode) ? "a FIFO"
+           : S_ISCHR(mode)  ? "a device"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "something else";
+}
+
+cake_err cake_file_check(const char *topic, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info))
+        return cake_fail(topic, "%s: cannot be opened: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return cake_fail(topic, "%s: is %s; expected a regular file", path, kind_of(info.st_mode));
+    return CAKE_OK;
+}
+
+bool cake_file_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return a && b && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Reads f to its end, at most `most` bytes. */
+static cake_err read_all(const char *topic, const char *path, FILE *f, size_t most, cake_buf *out)
+{
+    char chunk[1 << 16];
+    size_t n, before = out->len;
+    while ((n = fread(chunk, 1, sizeof chunk, f)) > 0) {
+        cake_buf_add(out, chunk, n);
+        if (out->len - before > most)
+            return cake_fail(topic, "%s: has more than %zu bytes, too many for a file of its kind", path,
+                             most);
+    }
+    if (ferror(f))
+        return cake_fail(topic, "%s: cannot be read: %s", path, strerror(errno));
+    return CAKE_OK;
+}
+
+cake_err cake_file_read(const char *topic, const char *path, bool optional, size_t most, cake_buf *out)
+{
+    struct stat info;
+    if (optional && stat(path, &info) && errno == ENOENT)
+        return CAKE_END;
+    cake_err err = cake_file_check(topic, path);
+    if (err)
+        return err;
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return cake_fail(topic, "%s: cannot be opened: %s", path, strerror(errno));
+    err = read_all(topic, path, f, most, out);
+    fclose(f);
+    return err;
+}

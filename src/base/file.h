@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whole small files: configurations, tokenizers, templates. A FIFO or an endless device in the place of one would
+ * hang the run or eat the memory: only regular files up to a size are read.
+ */
+#ifndef CAKE_BASE_FILE_H
+#define CAKE_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Appends the file to *out. Failures are said with topic and path. An absent file is CAKE_END if optional. */
+cake_err cake_file_read(const char *topic, const char *path, bool optional, size_t most, cake_buf *out);
+/* Whether path is a regular file, before it is opened; says what it is otherwise. */
+cake_err cake_file_check(const char *topic, const char *path);
+/* Whether both names lead to the same existing file; NULL leads nowhere. */
+bool cake_file_same(const char *a, const char *b);
+
+#endif
