@@ -14,10 +14,9 @@ cake_parcel *cake_link_arrived(cake_link *link)
     return link->kind->arrived(link);
 }
 
-void cake_link_progress(cake_link *link)
+bool cake_link_progress(cake_link *link)
 {
-    if (link->kind->progress)
-        link->kind->progress(link);
+    return link->kind->progress && link->kind->progress(link);
 }
 
 void cake_parcel_release(cake_parcel *parcel)

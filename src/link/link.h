@@ -28,7 +28,8 @@ typedef struct cake_link_kind {
     const char *name; /* "self", "mpi" */
     void (*send)(cake_link *link, cake_parcel *parcel, size_t bytes);
     cake_parcel *(*arrived)(cake_link *link); /* NULL for a sending end */
-    void (*progress)(cake_link *link);        /* lets messages that leave move on; may be NULL */
+    bool (*progress)(
+        cake_link *link); /* lets messages move; whether one is still leaving; NULL: nothing to do */
     void (*release)(cake_link *link,
                     cake_parcel *parcel); /* of a receiving end; NULL where no parcel has its home */
     void (*close)(cake_link *link);
@@ -49,8 +50,8 @@ cake_err cake_link_open_mpi_in(int from, int edge, int depth, size_t max_bytes, 
 void cake_link_send(cake_link *link, cake_parcel *parcel);
 /* The oldest parcel that has arrived, or NULL. */
 cake_parcel *cake_link_arrived(cake_link *link);
-/* Lets messages that leave by this end move on. */
-void cake_link_progress(cake_link *link);
+/* Lets messages of this end move on; whether one is still leaving. */
+bool cake_link_progress(cake_link *link);
 void cake_parcel_release(cake_parcel *parcel);
 void cake_link_close(cake_link *link); /* NULL is fine; nothing may be under way */
 

@@ -79,8 +79,9 @@ static cake_err make_plan(const cake_world *world, cake_stage *stage)
                                  world->size, c->n_layer, c->n_layer);
     double attention = (double)c->dim * c->head_dim * (2.0 * c->n_head + 2.0 * c->n_kv);
     double mlp = 3.0 * (double)c->dim * c->n_ff;
-    /* prompt tokens need no scores: about every second row does */
-    cake_plan_make(world->size, c->n_layer, attention + mlp, 0.5 * (double)c->dim * c->n_vocab, &stage->plan);
+    /* prompt tokens need no scores: one row in four does, where prompts are three times as long as answers */
+    cake_plan_make(world->size, c->n_layer, attention + mlp, 0.25 * (double)c->dim * c->n_vocab,
+                   &stage->plan);
     return CAKE_OK;
 }
 
