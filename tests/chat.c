@@ -7,8 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "suite.h"
 #include "token/jinja.h"
@@ -166,6 +168,12 @@ static void test_syntax(void)
     cake_json_free(list);
 }
 
+/* Two lists or dicts that are equal, and that take 2^60 comparisons to tell. */
+#define TWINS(empty, a, b)                                                                                   \
+    "{% set ns = namespace(a=" empty ", b=" empty ") %}{% for i in range(60) %}{% set ns.a = " a             \
+    " %}{% set ns.b = " b " %}{% endfor %}"
+#define LONG "{% set n = 'a' * 500000 ~ 'b' %}{% set s = 'a' * 3000000 %}"
+
 /* Templates that try to run for ever, to fill the memory or to exhaust the stack. */
 static void test_hostile(void)
 {
@@ -197,15 +205,42 @@ static void test_hostile(void)
         {"{% for i in [[]] recursive %}{{ loop([[]]) }}{% endfor %}", "levels deep"},
         {"{% set s = 'ab' * 400000 %}{% for i in range(99999) %}{{ s[i] }}{% endfor %}", "steps"},
         {"{% set s = 'ab' * 400000 %}{% for i in range(99999) %}{{ s|length }}{% endfor %}", "steps"},
+        {TWINS("[]", "[ns.a, ns.a]", "[ns.b, ns.b]") "{{ ns.a == ns.b }}", "steps"},
+        {TWINS("[]", "[ns.a, ns.a]", "[ns.b, ns.b]") "{{ ns.a < ns.b }}", "steps"},
+        {TWINS("{}", "{1: ns.a, 2: ns.a}", "{1: ns.b, 2: ns.b}") "{{ ns.a == ns.b }}", "steps"},
+        {TWINS("[]", "[ns.a, ns.a]", "0") "{{ ns.a|tojson }}", "bytes of memory"},
+        {LONG "{% for i in range(99999) %}{{ n in s }}{% endfor %}", "steps"},
+        {LONG "{% for i in range(99999) %}{{ s.rfind(n) }}{{ s.count(n) }}{% endfor %}", "steps"},
+        {LONG "{% for i in range(99999) %}{{ s.rsplit(n)|length }}{{ s.split(n)|length }}{% endfor %}",
+         "steps"},
+        {LONG "{% for i in range(99999) %}{{ s.strip('b' * 999 ~ 'a') }}{% endfor %}", "steps"},
+        {LONG "{% for i in range(99999) %}{{ s[2999999] }}{{ s[2999999:] }}{% endfor %}", "steps"},
+        {LONG "{% set l = [s ~ 1, s ~ 2] %}{% for i in range(99999) %}{{ (s ~ 3) in l }}{% endfor %}",
+         "stopped"},
+        {LONG "{% set d = {n ~ 1: 1, n ~ 2: 1} %}{% set k = n ~ 3 %}{% for i in range(99999) %}{% for j in "
+              "range(9) %}{{ d.get(k) }}{% endfor %}{% endfor %}",
+         "steps"},
+        {"{% set l = range(100000)|list %}{% for i in l %}{{ -1 in l }}{% endfor %}", "steps"},
+        {"{% set l = [1] * 1000000 %}{% for i in range(99999) %}{{ l|sum }}{{ l.count(2) }}{% endfor %}",
+         "steps"},
+        {"{% set s = '%z' * 1000000 %}{% for i in range(99999) %}{{ strftime_now(s) }}{% endfor %}", "steps"},
+        {"{% set s = '1' * 1000000 %}{% for i in range(99999) %}{{ s.isdigit() }}{% endfor %}", "steps"},
+        {"{% set s = 'a' * 1000000 %}{% for i in range(99) %}{{ s }}{% endfor %}",
+         "prints more than 33554432"},
+        {"{% set s = 'a' * 9000000 %}{% for i in range(99) %}{% set t = s ~ i %}{% endfor %}",
+         "more than 67108864 bytes of memory"},
+        {"{{ 'ab'.removeprefix(('a', 'b')) }}", "wants a string"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf out = {0};
         cake_fault fault = {0};
+        double start = cake_clock_now();
         CU_ASSERT_EQUAL(render(cases[i].source, strlen(cases[i].source), NULL, &out, &fault),
                         CAKE_ERR_REQUEST);
-        bool good = strstr(fault.message, cases[i].said) != NULL;
+        double seconds = cake_clock_now() - start; /* about one; more with sanitizers, on busy machines */
+        bool good = strstr(fault.message, cases[i].said) && seconds < 20;
         if (!good)
-            printf("\n  %.80s says %s\n", cases[i].source, fault.message);
+            printf("\n  %.80s says %s after %.1f s\n", cases[i].source, fault.message, seconds);
         CU_ASSERT(good);
         CU_ASSERT_EQUAL(out.len, 0);
         cake_buf_free(&out);
@@ -358,6 +393,10 @@ static void test_source_errors(void)
         {"{\"chat_template\":[5]}", "chat_template[0]: expected an object"},
         {"{\"chat_template\":\"a\\n{{ b|c }}\"}", "tokenizer_config.json: chat_template:2: the filter \"c\""},
         {"{", "tokenizer_config.json: invalid JSON"},
+        {"null", "tokenizer_config.json: found null, expected an object"},
+        {"[]", "tokenizer_config.json: found an array, expected an object"},
+        {"3", "tokenizer_config.json: found an integer, expected an object"},
+        {"\"x\"", "tokenizer_config.json: found a string, expected an object"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf said = {0};
@@ -369,6 +408,39 @@ static void test_source_errors(void)
         CU_ASSERT(said.data && strstr(said.data, cases[i].said));
         cake_buf_free(&said);
     }
+}
+
+/* What opening a folder says that has this in the place of a template; NULL: it opens. */
+static char *complaint(const char *dir)
+{
+    cake_buf said = {0};
+    cake_chat *chat = NULL;
+    cake_log_capture(&said);
+    cake_err err = cake_chat_open(dir, &chat);
+    cake_log_capture(NULL);
+    CU_ASSERT_EQUAL(err, CAKE_ERR_FATAL);
+    cake_chat_close(chat);
+    return said.data;
+}
+
+static void test_file_errors(void)
+{
+    char path[256];
+    char *said = complaint(folder(NULL, "[]", NULL));
+    CU_ASSERT(said && strstr(said, "chat_template.json: found an array, expected an object"));
+    free(said);
+    const char *dir = folder(NULL, NULL, NULL);
+    snprintf(path, sizeof path, "%s/chat_template.jinja", dir);
+    CU_ASSERT_FATAL(!mkfifo(path, 0666));
+    said = complaint(dir); /* and does not wait for a writer */
+    CU_ASSERT(said && strstr(said, "chat_template.jinja: is a FIFO; expected a regular file"));
+    free(said);
+    dir = folder("", NULL, NULL);
+    snprintf(path, sizeof path, "%s/chat_template.jinja", dir);
+    CU_ASSERT_FATAL(!truncate(path, (off_t)1 << 36));
+    said = complaint(dir);
+    CU_ASSERT(said && strstr(said, "chat_template.jinja: has more than 4194304 bytes"));
+    free(said);
 }
 
 static void test_messages(void)
@@ -483,6 +555,7 @@ int main(void)
         {"templates that do not open: file and line", test_open_errors},
         {"where the template comes from, and its variables", test_sources},
         {"broken sources are told where and why", test_source_errors},
+        {"files that are no templates", test_file_errors},
         {"messages: tool calls, reasoning, parts", test_messages},
         {"the last message is continued", test_continue},
         {"the demo's template", test_demo},

@@ -5,14 +5,15 @@
  */
 #include "token/chat.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "token/jinja.h"
 #include "token/messages.h"
+
+#define SOURCE_MOST ((size_t)4 << 20) /* bytes of a template; real ones have some ten thousand */
 
 typedef struct special {
     char *name, *text;
@@ -95,22 +96,21 @@ static cake_err open_member(cake_chat *chat, const char *path, const cake_json *
 /* chat_template.jinja, where there is one. */
 static cake_err open_file(cake_chat *chat, const char *path)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f && errno == ENOENT)
-        return CAKE_OK;
-    if (!f)
-        return cake_fail("token", "%s: cannot be opened: %s", path, strerror(errno));
     cake_buf source = {0};
-    char chunk[1 << 12];
-    size_t n;
-    while ((n = fread(chunk, 1, sizeof chunk, f)) > 0)
-        cake_buf_add(&source, chunk, n);
-    cake_err err = ferror(f) ? cake_fail("token", "%s: cannot be read: %s", path, strerror(errno)) : CAKE_OK;
-    fclose(f);
+    cake_err err = cake_file_read("token", path, true, SOURCE_MOST, &source);
     if (!err)
         err = open_source(chat, path, source.data ? source.data : "", source.len, &chat->plain);
     cake_buf_free(&source);
-    return err;
+    return err == CAKE_END ? CAKE_OK : err;
+}
+
+/* A JSON file that may be absent, and is an object if it is there. */
+static cake_err load_object(const char *path, cake_json **out)
+{
+    cake_err err = cake_json_load("token", path, true, out);
+    if (!err && cake_json_kind(*out) != CAKE_JSON_OBJECT)
+        err = cake_fail("token", "%s: found %s, expected an object", path, cake_json_kind_name(*out));
+    return err == CAKE_END ? CAKE_OK : err;
 }
 
 /* Every "..._token" that is a text, or an object with the text as its content, becomes a variable. */
@@ -135,8 +135,7 @@ static cake_err open_all(cake_chat *chat, const char *dir)
     cake_buf path = {0};
     cake_json *config = NULL, *json = NULL;
     cake_buf_addf(&path, "%s/tokenizer_config.json", dir);
-    cake_err err = cake_json_load("token", path.data, true, &config);
-    err = err == CAKE_END ? CAKE_OK : err;
+    cake_err err = load_object(path.data, &config);
     if (!err)
         read_specials(chat, config);
     if (!err) {
@@ -147,8 +146,7 @@ static cake_err open_all(cake_chat *chat, const char *dir)
     if (!err && !chat->plain) {
         cake_buf_cut(&path, 0);
         cake_buf_addf(&path, "%s/chat_template.json", dir);
-        err = cake_json_load("token", path.data, true, &json);
-        err = err == CAKE_END ? CAKE_OK : err;
+        err = load_object(path.data, &json);
         if (!err)
             err = open_member(chat, path.data, json);
     }
@@ -229,13 +227,12 @@ cake_err cake_chat_render(const cake_chat *chat, const cake_chat_input *input, c
     size_t n = 0;
     cake_jinja_variable *variables = list_variables(chat, input, messages, &n);
     const cake_jinja *jinja = chat->tools && input->tools ? chat->tools : chat->plain;
-    cake_buf text = {0};
-    err = cake_jinja_render(jinja, variables, n, 0, &text, fault);
+    size_t before = out->len;
+    err = cake_jinja_render(jinja, variables, n, 0, out, fault);
     if (!err && input->continue_final_message)
-        err = cake_messages_cut(&text, fault);
-    if (!err)
-        cake_buf_add(out, text.data, text.len);
-    cake_buf_free(&text);
+        err = cake_messages_cut(out, before, fault);
+    if (err)
+        cake_buf_cut(out, before);
     free(variables);
     cake_json_free(messages);
     return err;

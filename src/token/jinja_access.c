@@ -36,8 +36,9 @@ static bool find_item(cake_render *run, cake_value v, cake_value key, cake_value
         *out = v.list->item[at];
         return true;
     }
-    size_t from = cake_text_offset(v, (size_t)at), to = cake_text_offset(v, (size_t)at + 1);
-    *out = cake_v_text(v.text.data + from, to - from);
+    size_t from = cake_text_offset(run, v, (size_t)at);
+    cake_value rest = cake_v_text(v.text.data + from, v.text.len - from);
+    *out = cake_v_text(rest.text.data, cake_text_offset(run, rest, 1));
     out->shade = v.shade;
     return true;
 }
@@ -101,8 +102,8 @@ static bool slice_bounds(cake_render *run, const cake_value bound[3], int64_t n,
 static cake_value slice_text(cake_render *run, cake_value v, const int64_t at[3])
 {
     if (at[2] == 1) {
-        size_t from = cake_text_offset(v, (size_t)at[0]);
-        size_t to = at[1] > at[0] ? cake_text_offset(v, (size_t)at[1]) : from;
+        size_t from = cake_text_offset(run, v, (size_t)at[0]);
+        size_t to = at[1] > at[0] ? cake_text_offset(run, v, (size_t)at[1]) : from;
         cake_value part = cake_v_text(v.text.data + from, to - from);
         part.shade = v.shade;
         return part;

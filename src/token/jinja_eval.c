@@ -9,11 +9,8 @@
 
 static cake_value eval_name(cake_render *run, const cake_node *node)
 {
-    for (const cake_scope *scope = run->scope; scope; scope = scope->parent)
-        for (size_t i = scope->n; i-- > 0;)
-            if (scope->binding[i].symbol == node->symbol)
-                return scope->binding[i].value;
-    return cake_v_undefined(run, NULL, node->value);
+    const cake_value *value = cake_scope_find(run, node->symbol);
+    return value ? *value : cake_v_undefined(run, NULL, node->value);
 }
 
 static cake_value eval_list(cake_render *run, const cake_node *node)

@@ -12,6 +12,17 @@
 
 static const char *const no_names[] = {NULL};
 
+/* The number that a text of up to nine digits is, -1: it is something else. */
+static int64_t index_of(cake_value text)
+{
+    int64_t index = text.text.len && text.text.len < 10 ? 0 : -1;
+    for (size_t i = 0; index >= 0 && i < text.text.len; i++) {
+        char c = text.text.data[i];
+        index = c >= '0' && c <= '9' ? 10 * index + (c - '0') : -1;
+    }
+    return index;
+}
+
 /* v.a.b.0 as the filters' attribute arguments mean it; otherwise (NULL: nothing) stands in for what is not there. */
 static cake_value attribute_or(cake_render *run, cake_value v, cake_value path, const cake_value *otherwise)
 {
@@ -22,8 +33,9 @@ static cake_value attribute_or(cake_render *run, cake_value v, cake_value path, 
     const cake_list *parts = cake_text_split(run, path, cake_v_name("."), -1, false).list;
     for (size_t i = 0; i < parts->n && !run->failed; i++) {
         cake_value part = parts->item[i];
-        if (part.text.len && part.text.len < 10 && strspn(part.text.data, "0123456789") >= part.text.len)
-            part = cake_v_int(strtoll(part.text.data, NULL, 10));
+        int64_t index = index_of(part);
+        if (index >= 0)
+            part = cake_v_int(index);
         v = cake_v_item(run, v, part);
         if (otherwise && v.kind == CAKE_V_UNDEFINED)
             v = *otherwise;
@@ -430,7 +442,7 @@ static cake_value do_sum(cake_render *run, cake_value v, const cake_args *args)
     if (!cake_args_bind(run, args, "sum", names, out))
         return v;
     const cake_list *items = cake_v_items(run, v);
-    for (size_t i = 0; i < items->n && !run->failed; i++) {
+    for (size_t i = 0; i < items->n && cake_render_spend(run, 1); i++) {
         cake_value item = items->item[i];
         out[1] = cake_eval_math(run, '+', out[1],
                                 out[0].kind == CAKE_V_NONE ? item : attribute_of(run, item, out[0]));

@@ -66,8 +66,7 @@ static cake_value do_trim(cake_render *run, cake_value v, const cake_args *args)
     if (!cake_args_bind(run, args, "trim", names, &set))
         return v;
     cake_value text = cake_v_to_text(run, v);
-    cake_render_spend(run, text.text.len / 64);
-    return cake_text_strip(text, set, true, true);
+    return cake_text_strip(run, text, set, true, true);
 }
 
 static cake_value do_replace(cake_render *run, cake_value v, const cake_args *args)
@@ -119,6 +118,8 @@ static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *arg
                              .sort = cake_v_truth(out[3])};
     int64_t indent = 0;
     if (out[1].kind == CAKE_V_TEXT) {
+        if (!cake_render_room(run, out[1].text.len + 1))
+            return v;
         char *text = cake_region_take(&run->region, out[1].text.len + 1);
         memcpy(text, out[1].text.data, out[1].text.len);
         style.newline_indent = text;
@@ -204,7 +205,7 @@ static cake_value do_truncate(cake_render *run, cake_value v, const cake_args *a
         return cake_render_fail(run, "truncate wants a length of at least %lld", (long long)end);
     if ((int64_t)cake_text_count(run, text) <= length + leeway)
         return text;
-    text.text.len = cake_text_offset(text, (size_t)(length - end));
+    text.text.len = cake_text_offset(run, text, (size_t)(length - end));
     if (!cake_v_truth(out[1]))
         for (size_t at = text.text.len; at-- > 0;)
             if (text.text.data[at] == ' ') {
@@ -265,10 +266,12 @@ static cake_value do_wordcount(cake_render *run, cake_value v, const cake_args *
     bool inside = false;
     if (!cake_args_bind(run, args, "wordcount", no_names, NULL))
         return v;
-    const cake_list *characters = cake_v_items(run, cake_v_to_text(run, v));
-    for (size_t i = 0; i < characters->n; i++) {
+    cake_value text = cake_v_to_text(run, v);
+    cake_render_spend(run, text.text.len / 2);
+    for (size_t i = 0, length; i < text.text.len && !run->failed; i += length) {
         uint32_t code = 0;
-        cake_utf8_next(characters->item[i].text.data, characters->item[i].text.len, &code);
+        length = (size_t)cake_utf8_next(text.text.data + i, text.text.len - i, &code);
+        length = length ? length : 1;
         bool word = cake_char_is_word(code);
         n += word && !inside;
         inside = word;
@@ -277,9 +280,9 @@ static cake_value do_wordcount(cake_render *run, cake_value v, const cake_args *
 }
 
 /* Digits as Python reads them: white space around them, single underscores inside. false: no number. */
-static bool plain_number(cake_value text, char *out, size_t size, bool real)
+static bool plain_number(cake_render *run, cake_value text, char *out, size_t size, bool real)
 {
-    text = cake_text_strip(text, cake_v_none(), true, true);
+    text = cake_text_strip(run, text, cake_v_none(), true, true);
     if (!text.text.len || text.text.len >= size)
         return false;
     size_t n = 0;
@@ -311,12 +314,12 @@ static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
         real = v.real;
     } else if (v.kind == CAKE_V_TEXT && base == 10) {
         errno = 0;
-        if (plain_number(v, text, sizeof text, false)) {
+        if (plain_number(run, v, text, sizeof text, false)) {
             int64_t integer = strtoll(text, &end, 10);
             if (!*end && end != text && !errno)
                 return cake_v_int(integer);
         }
-        if (plain_number(v, text, sizeof text, true)) {
+        if (plain_number(run, v, text, sizeof text, true)) {
             real = strtod(text, &end);
             real = *end || end == text ? NAN : real;
         }
@@ -338,7 +341,7 @@ static cake_value do_float(cake_render *run, cake_value v, const cake_args *args
         return v;
     if (cake_v_is_number(v))
         return cake_v_real(cake_v_number(v));
-    if (v.kind != CAKE_V_TEXT || !plain_number(v, text, sizeof text, true))
+    if (v.kind != CAKE_V_TEXT || !plain_number(run, v, text, sizeof text, true))
         return otherwise;
     double real = strtod(text, &end);
     return *end || end == text ? otherwise : cake_v_real(real);

@@ -121,7 +121,7 @@ static void convert(cake_writer *w, const spec *s, char type, cake_value v)
     (type == 's' ? cake_v_str : cake_v_repr)(&own, v);
     cake_value body = cake_write_done(&own);
     if (s->precision >= 0)
-        body.text.len = cake_text_offset(body, (size_t)s->precision);
+        body.text.len = cake_text_offset(w->run, body, (size_t)s->precision);
     write_padded(w, s, "", body, false);
 }
 

@@ -95,7 +95,8 @@ static cake_value do_strftime(cake_render *run, const cake_call *call, const cak
             cake_writes(&w, "000000");
             continue;
         }
-        if (strchr("zZ", spec[n])) /* Python's now() knows no zone */
+        cake_render_spend(run, 32); /* the C library looks for the time zone each time */
+        if (strchr("zZ", spec[n]))  /* Python's now() knows no zone */
             continue;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"

@@ -13,7 +13,9 @@
 static void json_text(cake_writer *w, cake_value v, bool ascii)
 {
     const char *data = v.text.data;
+    size_t plain = 0; /* what stands for itself goes out in one piece */
     cake_writes(w, "\"");
+    cake_render_spend(w->run, v.text.len / 8);
     for (size_t i = 0, n; i < v.text.len && !w->run->failed; i += n) {
         uint32_t code = 0;
         n = (size_t)cake_utf8_next(data + i, v.text.len - i, &code);
@@ -26,11 +28,13 @@ static void json_text(cake_writer *w, cake_value v, bool ascii)
             snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
         else if (code < 0x20 || (ascii && code >= 0x7F))
             snprintf(text, sizeof text, "\\u%04x", code);
-        if (text[0])
-            cake_writes(w, text);
-        else
-            cake_write(w, data + i, n);
+        if (!text[0])
+            continue;
+        cake_write(w, data + plain, i - plain);
+        cake_writes(w, text);
+        plain = i + n;
     }
+    cake_write(w, data + plain, v.text.len - plain);
     cake_writes(w, "\"");
 }
 

@@ -66,8 +66,16 @@ static size_t skip_space(const lexer *x, size_t at)
 
 static size_t trim_end(const lexer *x, size_t from, size_t to)
 {
-    cake_value v = cake_text_strip(cake_v_text(x->text + from, to - from), cake_v_none(), false, true);
-    return from + v.text.len;
+    while (to > from) {
+        uint32_t code = 0;
+        size_t at = to - 1;
+        while (at > from && ((unsigned char)x->text[at] & 0xC0) == 0x80)
+            at--;
+        if (!cake_utf8_next(x->text + at, to - at, &code) || !cake_text_space(code))
+            break;
+        to = at;
+    }
+    return to;
 }
 
 /* Where the data that begins at x->at ends: at the next tag. */

@@ -177,8 +177,7 @@ bool cake_v_contains(cake_render *run, cake_value item, cake_value in)
     if (in.kind == CAKE_V_TEXT) {
         if (!cake_arg_text(run, item, "'in <string>'"))
             return false;
-        cake_render_spend(run, in.text.len / 64);
-        return !item.text.len || memmem(in.text.data, in.text.len, item.text.data, item.text.len);
+        return cake_text_search(run, in.text.data, in.text.len, item) != NULL;
     }
     if (in.kind == CAKE_V_DICT)
         return cake_dict_find(run, in.dict, item) != NULL;

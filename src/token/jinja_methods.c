@@ -25,8 +25,7 @@ static cake_value strip_with(cake_render *run, const cake_call *call, const cake
         return set;
     if (set.kind != CAKE_V_NONE && !cake_arg_text(run, set, call->name))
         return set;
-    cake_render_spend(run, call->self.text.len / 64);
-    return cake_text_strip(call->self, set, left, right);
+    return cake_text_strip(run, call->self, set, left, right);
 }
 
 static cake_value do_strip(cake_render *run, const cake_call *call, const cake_args *args)
@@ -84,6 +83,12 @@ static cake_value do_replace(cake_render *run, const cake_call *call, const cake
     return cake_text_swap(run, call->self, v[0], v[1], most < 0 ? -1 : most);
 }
 
+static bool has_affix(cake_render *run, cake_value text, cake_value affix, bool at_end)
+{
+    size_t n = affix.text.len, len = text.text.len;
+    return n <= len && cake_text_same(run, text.text.data + (at_end ? len - n : 0), affix.text.data, n);
+}
+
 /* Whether the text has one of the affixes at its beginning or end. */
 static cake_value affix(cake_render *run, const cake_call *call, const cake_args *args, bool at_end)
 {
@@ -96,9 +101,7 @@ static cake_value affix(cake_render *run, const cake_call *call, const cake_args
     for (size_t i = 0; i < list->n; i++) {
         if (!cake_arg_text(run, list->item[i], call->name))
             return v;
-        size_t n = list->item[i].text.len;
-        if (n <= text.text.len &&
-            (!n || !memcmp(text.text.data + (at_end ? text.text.len - n : 0), list->item[i].text.data, n)))
+        if (has_affix(run, text, list->item[i], at_end))
             return cake_v_bool(true);
     }
     return cake_v_bool(false);
@@ -116,12 +119,13 @@ static cake_value do_endswith(cake_render *run, const cake_call *call, const cak
 
 static cake_value remove_affix(cake_render *run, const cake_call *call, const cake_args *args, bool at_end)
 {
-    cake_value has = affix(run, call, args, at_end), v = call->self;
-    if (run->failed || !cake_v_truth(has))
+    static const char *const names[] = {"affix", NULL};
+    cake_value gone = cake_v_none(), v = call->self;
+    if (!cake_args_bind(run, args, call->name, names, &gone) || !cake_arg_text(run, gone, call->name) ||
+        !has_affix(run, v, gone, at_end))
         return v;
-    size_t n = args->value[0].text.len;
-    v.text.data += at_end ? 0 : n;
-    v.text.len -= n;
+    v.text.data += at_end ? 0 : gone.text.len;
+    v.text.len -= gone.text.len;
     return v;
 }
 
@@ -154,13 +158,14 @@ static int64_t find(cake_render *run, const cake_call *call, const cake_args *ar
     cake_value sub = cake_v_none(), text = call->self;
     if (!cake_args_bind(run, args, call->name, names, &sub) || !cake_arg_text(run, sub, call->name))
         return -1;
-    cake_render_spend(run, text.text.len / 16);
-    for (size_t i = 0; i + sub.text.len <= text.text.len; i++) {
-        size_t at = last ? text.text.len - sub.text.len - i : i;
-        if (!sub.text.len || !memcmp(text.text.data + at, sub.text.data, sub.text.len))
-            return (int64_t)cake_text_count(run, cake_v_text(text.text.data, at));
+    int64_t at = -1;
+    if (last) {
+        at = cake_text_search_back(run, text.text.data, text.text.len, sub);
+    } else {
+        const char *hit = cake_text_search(run, text.text.data, text.text.len, sub);
+        at = hit ? hit - text.text.data : -1;
     }
-    return -1;
+    return at < 0 ? -1 : (int64_t)cake_text_count(run, cake_v_text(text.text.data, (size_t)at));
 }
 
 static cake_value do_find(cake_render *run, const cake_call *call, const cake_args *args)
@@ -178,7 +183,7 @@ static cake_value do_count(cake_render *run, const cake_call *call, const cake_a
         return sub;
     int64_t n = 0;
     if (text.kind == CAKE_V_LIST) {
-        for (size_t i = 0; i < text.list->n; i++)
+        for (size_t i = 0; i < text.list->n && !run->failed; i++)
             n += cake_v_equal(run, text.list->item[i], sub);
         return cake_v_int(n);
     }
@@ -187,8 +192,7 @@ static cake_value do_count(cake_render *run, const cake_call *call, const cake_a
     if (!sub.text.len)
         return cake_v_int((int64_t)cake_text_count(run, text) + 1);
     const char *p = text.text.data, *end = p + text.text.len;
-    cake_render_spend(run, text.text.len / 16);
-    while ((p = memmem(p, (size_t)(end - p), sub.text.data, sub.text.len)))
+    while ((p = cake_text_search(run, p, (size_t)(end - p), sub)))
         p += sub.text.len, n++;
     return cake_v_int(n);
 }
@@ -200,12 +204,13 @@ static cake_value do_is(cake_render *run, const cake_call *call, const cake_args
     if (!cake_args_bind(run, args, call->name, none, NULL))
         return cake_v_none();
     const char *what = call->name + 2;
-    const cake_list *list = cake_v_items(run, call->self);
+    cake_value text = call->self;
     bool cased = false;
-    for (size_t i = 0; i < list->n; i++) {
+    cake_render_spend(run, text.text.len);
+    for (size_t i = 0, n; i < text.text.len && !run->failed; i += n) {
         uint32_t code = 0;
-        cake_value c = list->item[i];
-        cake_utf8_next(c.text.data, c.text.len, &code);
+        n = (size_t)cake_utf8_next(text.text.data + i, text.text.len - i, &code);
+        n = n ? n : 1;
         bool upper = cake_char_is_upper(code), lower = cake_char_is_lower(code);
         cased |= what[0] == 'u' ? upper : lower;
         if ((what[0] == 'u' && lower) || (what[0] == 'l' && upper) ||
@@ -214,7 +219,7 @@ static cake_value do_is(cake_render *run, const cake_call *call, const cake_args
             (!strcmp(what, "alnum") && !cake_char_is_letter(code) && !cake_char_is_digit(code)))
             return cake_v_bool(false);
     }
-    return cake_v_bool(what[0] == 'u' || what[0] == 'l' ? cased : list->n > 0);
+    return cake_v_bool(what[0] == 'u' || what[0] == 'l' ? cased : text.text.len > 0);
 }
 
 static cake_value do_join(cake_render *run, const cake_call *call, const cake_args *args)

@@ -10,7 +10,8 @@
 #include "base/alloc.h"
 #include "token/jinja_parts.h"
 
-#define DEEPEST 200 /* levels of the parser's own recursion; a tree may have twice as many */
+#define DEEPEST      200  /* levels of the parser's own recursion; a tree may have twice as many */
+#define SYMBOLS_MOST 4096 /* names are looked up one by one */
 
 static cake_node *parse_body(cake_parser *p, const char *const *ends);
 
@@ -122,6 +123,10 @@ int cake_parse_symbol(cake_parser *p, cake_value name)
         if (j->symbols[i].text.len == name.text.len &&
             !memcmp(j->symbols[i].text.data, name.text.data, name.text.len))
             return (int)i;
+    if (j->n_symbols == SYMBOLS_MOST) {
+        cake_parse_fail(p, p->now->line, "more than %d different names", SYMBOLS_MOST);
+        return 0;
+    }
     if (j->n_symbols == j->room_symbols) {
         j->room_symbols = j->room_symbols ? 2 * j->room_symbols : 32;
         j->symbols = cake_grow(j->symbols, j->room_symbols, sizeof *j->symbols);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "token/jinja.h"
@@ -116,9 +117,10 @@ struct cake_args {
     cake_dict *named; /* NULL: none */
 };
 
-/* Text that grows in the run's region. Past the limit it fails the run and grows no more. */
+/* Text that grows in the run's region, or in `out`. Past the limit it fails the run and grows no more. */
 typedef struct cake_writer {
     cake_render *run;
+    cake_buf *out; /* NULL: the region */
     char *data;
     size_t len, room;
 } cake_writer;
@@ -174,9 +176,13 @@ void cake_write_json(cake_writer *w, cake_value v, const cake_json_style *style)
 /* --- texts (jinja_text.c): positions are characters --- */
 
 size_t cake_text_count(cake_render *run, cake_value text);
-size_t cake_text_offset(cake_value text, size_t character); /* in bytes */
-cake_value cake_text_strip(cake_value text, cake_value set, bool left,
-                           bool right); /* set none: white space */
+size_t cake_text_offset(cake_render *run, cake_value text, size_t character); /* in bytes */
+/* memmem, its mirror image and memcmp == 0, all paid for in steps. */
+const char *cake_text_search(cake_render *run, const char *text, size_t len, cake_value what);
+int64_t cake_text_search_back(cake_render *run, const char *text, size_t len, cake_value what); /* -1: none */
+bool cake_text_same(cake_render *run, const char *a, const char *b, size_t len);
+/* set none: white space */
+cake_value cake_text_strip(cake_render *run, cake_value text, cake_value set, bool left, bool right);
 cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int64_t most, bool from_right);
 cake_value cake_text_lines(cake_render *run, cake_value text, bool keep_ends);
 cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, cake_value to, int64_t most);
@@ -327,7 +333,8 @@ struct cake_render {
     cake_writer *out;
     cake_value piped;
     cake_flow flow;
-    int64_t steps; /* left */
+    int64_t steps; /* left; a step is some ten ns of work */
+    size_t printed;
     int depth, loops;
     int line;
     bool failed;
@@ -339,7 +346,9 @@ cake_value cake_render_fail(cake_render *run, const char *fmt, ...) __attribute_
 /* Takes work off the run's account; false and failed if there is none left. */
 bool cake_render_spend(cake_render *run, size_t work);
 bool cake_render_room(cake_render *run,
-                      size_t bytes);      /* fails the run if the region may not grow by that much */
+                      size_t bytes); /* fails the run if the region may not grow by that much */
+/* Adds to what the template prints. */
+bool cake_render_put(cake_render *run, cake_buf *out, const char *text, size_t len);
 bool cake_render_enter(cake_render *run); /* one level deeper; false: too deep. Then cake_render_leave */
 void cake_render_leave(cake_render *run);
 
@@ -348,6 +357,7 @@ cake_value cake_render_macro(cake_render *run, const cake_call *call, const cake
 cake_value cake_render_loop_again(cake_render *run, cake_loop *loop, cake_value items);
 cake_scope *cake_scope_open(cake_render *run, cake_scope *parent);
 void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value value);
+const cake_value *cake_scope_find(cake_render *run, int symbol); /* NULL: no such name */
 
 cake_value cake_eval(cake_render *run, const cake_node *node);
 cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b);

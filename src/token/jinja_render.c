@@ -12,8 +12,9 @@
 #include "base/utf8.h"
 #include "token/jinja_parts.h"
 
-#define STEPS   ((int64_t)50 << 20) /* some seconds */
-#define MEMORY  ((size_t)512 << 20)
+#define STEPS   ((int64_t)20 << 20) /* of some ten ns: about a second */
+#define MEMORY  ((size_t)64 << 20)  /* of values; nothing is given back while a template runs */
+#define OUTPUT  ((size_t)32 << 20)
 #define DEEPEST 1500 /* levels of evaluation; below 1 KB of stack each, sanitizers off */
 
 /* --- limits and failure --- */
@@ -37,7 +38,7 @@ bool cake_render_spend(cake_render *run, size_t work)
     run->steps -= (int64_t)(work < (size_t)STEPS ? work : (size_t)STEPS);
     if (run->steps < 0)
         cake_render_fail(run, "it does more than %lld steps and is stopped", (long long)STEPS);
-    return !run->failed;
+    return cake_render_room(run, 0);
 }
 
 bool cake_render_room(cake_render *run, size_t bytes)
@@ -45,8 +46,19 @@ bool cake_render_room(cake_render *run, size_t bytes)
     if (run->failed)
         return false;
     if (bytes > MEMORY || run->region.used > MEMORY - bytes)
-        cake_render_fail(run, "it needs more than %zu bytes and is stopped", MEMORY);
+        cake_render_fail(run, "it needs more than %zu bytes of memory and is stopped", MEMORY);
     return !run->failed;
+}
+
+bool cake_render_put(cake_render *run, cake_buf *out, const char *text, size_t len)
+{
+    if (len > OUTPUT || run->printed > OUTPUT - len)
+        cake_render_fail(run, "it prints more than %zu bytes and is stopped", OUTPUT);
+    if (run->failed)
+        return false;
+    run->printed += len;
+    cake_buf_add(out, text, len);
+    return true;
 }
 
 bool cake_render_enter(cake_render *run)
@@ -78,6 +90,7 @@ cake_scope *cake_scope_open(cake_render *run, cake_scope *parent)
 
 void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value value)
 {
+    cake_render_spend(run, scope->n / 16);
     for (size_t i = 0; i < scope->n; i++) {
         if (scope->binding[i].symbol == symbol) {
             scope->binding[i].value = value;
@@ -95,13 +108,15 @@ void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value 
     scope->binding[scope->n++] = (cake_binding){symbol, value};
 }
 
-static cake_value find_symbol(cake_render *run, int symbol)
+const cake_value *cake_scope_find(cake_render *run, int symbol)
 {
-    for (const cake_scope *scope = run->scope; scope; scope = scope->parent)
+    for (const cake_scope *scope = run->scope; scope; scope = scope->parent) {
+        cake_render_spend(run, 1 + scope->n / 16);
         for (size_t i = scope->n; i-- > 0;)
             if (scope->binding[i].symbol == symbol)
-                return scope->binding[i].value;
-    return (cake_value){.kind = CAKE_V_UNDEFINED};
+                return &scope->binding[i].value;
+    }
+    return NULL;
 }
 
 static void assign(cake_render *run, const cake_node *target, cake_value value)
@@ -111,11 +126,11 @@ static void assign(cake_render *run, const cake_node *target, cake_value value)
         return;
     }
     if (target->kind == CAKE_N_SPACEREF) {
-        cake_value space = find_symbol(run, target->symbol);
-        if (space.kind != CAKE_V_SPACE)
+        const cake_value *space = cake_scope_find(run, target->symbol);
+        if (!space || space->kind != CAKE_V_SPACE)
             cake_render_fail(run, "cannot assign attribute on non-namespace object");
         else
-            cake_dict_set(run, space.dict, target->value, value);
+            cake_dict_set(run, space->dict, target->value, value);
         return;
     }
     const cake_list *items = cake_v_items(run, value);
@@ -170,10 +185,12 @@ static cake_list *select_items(cake_render *run, const cake_node *node, cake_lis
     return passed;
 }
 
-static int loop_symbol(const cake_render *run)
+/* -1: the template does not know the name. */
+static int symbol_of(cake_render *run, const char *name)
 {
+    cake_render_spend(run, run->jinja->n_symbols / 4);
     for (size_t i = 0; i < run->jinja->n_symbols; i++)
-        if (cake_v_is_text(run->jinja->symbols[i], "loop"))
+        if (cake_v_is_text(run->jinja->symbols[i], name))
             return (int)i;
     return -1;
 }
@@ -182,7 +199,7 @@ static void run_loop(cake_render *run, const cake_node *node, cake_value over, i
 {
     cake_scope *outer = run->scope;
     cake_loop *loop = cake_region_take(&run->region, sizeof *loop);
-    int symbol = loop_symbol(run);
+    int symbol = symbol_of(run, "loop");
     loop->items = select_items(run, node, cake_v_items(run, over));
     loop->depth = depth;
     loop->node = node->op == 'r' ? node : NULL;
@@ -357,9 +374,9 @@ static bool bind_parameters(cake_render *run, const cake_call *call, const cake_
     }
     const cake_value *caller = cake_dict_name(args->named, "caller");
     if (caller) {
-        for (size_t s = 0; s < run->jinja->n_symbols; s++)
-            if (cake_v_is_text(run->jinja->symbols[s], "caller"))
-                cake_scope_set(run, scope, (int)s, *caller);
+        int symbol = symbol_of(run, "caller");
+        if (symbol >= 0)
+            cake_scope_set(run, scope, symbol, *caller);
         named -= named > 0;
     }
     if (!run->failed && args->n > i)
@@ -417,18 +434,17 @@ void cake_jinja_close(cake_jinja *jinja)
 /* Names that the template never mentions are not looked at. */
 static void set_variable(cake_render *run, const cake_jinja_variable *variable)
 {
-    for (size_t i = 0; i < run->jinja->n_symbols; i++) {
-        if (!cake_v_is_text(run->jinja->symbols[i], variable->name))
-            continue;
-        cake_value value = cake_v_none();
-        if (variable->json)
-            value = cake_v_json(run, variable->json);
-        else if (variable->text)
-            value = cake_v_text(variable->text, variable->len);
-        else if (variable->truth >= 0)
-            value = cake_v_bool(variable->truth);
-        cake_scope_set(run, run->scope, (int)i, value);
-    }
+    int symbol = symbol_of(run, variable->name);
+    if (symbol < 0)
+        return;
+    cake_value value = cake_v_none();
+    if (variable->json)
+        value = cake_v_json(run, variable->json);
+    else if (variable->text)
+        value = cake_v_text(variable->text, variable->len);
+    else if (variable->truth >= 0)
+        value = cake_v_bool(variable->truth);
+    cake_scope_set(run, run->scope, symbol, value);
 }
 
 cake_err cake_jinja_render(const cake_jinja *jinja, const cake_jinja_variable *variables, size_t n,
@@ -436,7 +452,8 @@ cake_err cake_jinja_render(const cake_jinja *jinja, const cake_jinja_variable *v
 {
     cake_render run = {
         .jinja = jinja, .fault = fault, .steps = STEPS, .now = now ? now : time(NULL), .line = 1};
-    cake_writer text = {.run = &run};
+    cake_writer text = {.run = &run, .out = out};
+    size_t before = out->len;
     run.out = &text;
     cake_scope *globals = cake_scope_open(&run, NULL);
     run.scope = globals;
@@ -449,8 +466,8 @@ cake_err cake_jinja_render(const cake_jinja *jinja, const cake_jinja_variable *v
         set_variable(&run, &variables[i]);
     run.scope = cake_scope_open(&run, globals);
     cake_render_body(&run, jinja->body);
-    if (!run.failed)
-        cake_buf_add(out, text.data, text.len);
+    if (run.failed)
+        cake_buf_cut(out, before);
     cake_region_free(&run.region);
     return run.failed ? CAKE_ERR_REQUEST : CAKE_OK;
 }

@@ -17,17 +17,48 @@ size_t cake_text_count(cake_render *run, cake_value text)
     size_t n = 0;
     for (size_t i = 0; i < text.text.len; i++)
         n += ((unsigned char)text.text.data[i] & 0xC0) != 0x80;
-    cake_render_spend(run, text.text.len / 8);
+    cake_render_spend(run, text.text.len / 16);
     return n;
 }
 
-size_t cake_text_offset(cake_value text, size_t character)
+size_t cake_text_offset(cake_render *run, cake_value text, size_t character)
 {
     size_t at = 0;
     for (; at < text.text.len; at++)
         if (((unsigned char)text.text.data[at] & 0xC0) != 0x80 && !character--)
             break;
+    cake_render_spend(run, at / 16);
     return at;
+}
+
+bool cake_text_same(cake_render *run, const char *a, const char *b, size_t len)
+{
+    return cake_render_spend(run, 1 + len / 64) && (!len || !memcmp(a, b, len));
+}
+
+/* What the C library's search costs at worst: long needles are prepared anew each time. */
+const char *cake_text_search(cake_render *run, const char *text, size_t len, cake_value what)
+{
+    size_t n = what.text.len;
+    if (!n || n > len)
+        return n ? NULL : text;
+    const char *hit = memmem(text, len, what.text.data, n);
+    size_t seen = hit ? (size_t)(hit - text) + n : len;
+    return cake_render_spend(run, 1 + (n < 4 ? seen / 32 : n < 16 ? seen / 16 : (seen + n) / 8)) ? hit : NULL;
+}
+
+int64_t cake_text_search_back(cake_render *run, const char *text, size_t len, cake_value what)
+{
+    size_t n = what.text.len, passed = 0;
+    if (!n || n > len)
+        return n ? -1 : (int64_t)len;
+    for (size_t at = len - n + 1; at-- > 0 && !run->failed; passed++)
+        if (text[at] == what.text.data[0] && cake_text_same(run, text + at, what.text.data, n)) {
+            cake_render_spend(run, passed / 16);
+            return (int64_t)at;
+        }
+    cake_render_spend(run, passed / 16);
+    return -1;
 }
 
 bool cake_text_space(uint32_t code)
@@ -57,22 +88,24 @@ static size_t before(cake_value text, size_t at)
     return at;
 }
 
-static bool strips(cake_value text, size_t at, cake_value set)
+static bool strips(cake_render *run, cake_value text, size_t at, cake_value set)
 {
     uint32_t code;
+    if (!cake_render_spend(run, 1 + (set.kind == CAKE_V_TEXT ? set.text.len / 16 : 0)))
+        return false;
     size_t n = character(text, at, &code);
     if (set.kind != CAKE_V_TEXT)
         return cake_text_space(code);
     return set.text.len && memmem(set.text.data, set.text.len, text.text.data + at, n);
 }
 
-cake_value cake_text_strip(cake_value text, cake_value set, bool left, bool right)
+cake_value cake_text_strip(cake_render *run, cake_value text, cake_value set, bool left, bool right)
 {
     size_t from = 0, to = text.text.len;
     uint32_t code;
-    while (left && from < to && strips(text, from, set))
+    while (left && from < to && strips(run, text, from, set))
         from += character(text, from, &code);
-    while (right && to > from && strips(text, before(text, to), set))
+    while (right && to > from && strips(run, text, before(text, to), set))
         to = before(text, to);
     return part(text, from, to);
 }
@@ -112,7 +145,7 @@ static void split_space_right(cake_render *run, cake_value text, int64_t most, c
 {
     size_t to = text.text.len;
     while (!run->failed) {
-        while (to && strips(text, before(text, to), cake_v_none()))
+        while (to && strips(run, text, before(text, to), cake_v_none()))
             to = before(text, to);
         if (!to)
             break;
@@ -121,7 +154,7 @@ static void split_space_right(cake_render *run, cake_value text, int64_t most, c
             break;
         }
         size_t from = to;
-        while (from && !strips(text, before(text, from), cake_v_none()))
+        while (from && !strips(run, text, before(text, from), cake_v_none()))
             from = before(text, from);
         cake_list_push(run, out, part(text, from, to));
         to = from;
@@ -134,7 +167,7 @@ static void split_at(cake_render *run, cake_value text, cake_value by, int64_t m
     size_t at = 0;
     const char *hit;
     while (!run->failed && most-- != 0 &&
-           (hit = memmem(text.text.data + at, text.text.len - at, by.text.data, by.text.len))) {
+           (hit = cake_text_search(run, text.text.data + at, text.text.len - at, by))) {
         cake_list_push(run, out, part(text, at, (size_t)(hit - text.text.data)));
         at = (size_t)(hit - text.text.data) + by.text.len;
     }
@@ -143,14 +176,11 @@ static void split_at(cake_render *run, cake_value text, cake_value by, int64_t m
 
 static void split_at_right(cake_render *run, cake_value text, cake_value by, int64_t most, cake_list *out)
 {
-    size_t to = text.text.len, n = by.text.len;
-    for (size_t at = to; !run->failed && most && at >= n; at--) {
-        if (memcmp(text.text.data + at - n, by.text.data, n))
-            continue;
-        cake_list_push(run, out, part(text, at, to));
-        to = at - n;
-        at = to + 1;
-        most--;
+    size_t to = text.text.len;
+    int64_t hit;
+    while (!run->failed && most-- != 0 && (hit = cake_text_search_back(run, text.text.data, to, by)) >= 0) {
+        cake_list_push(run, out, part(text, (size_t)hit + by.text.len, to));
+        to = (size_t)hit;
     }
     cake_list_push(run, out, part(text, 0, to));
     reverse(out);
@@ -159,7 +189,8 @@ static void split_at_right(cake_render *run, cake_value text, cake_value by, int
 cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int64_t most, bool from_right)
 {
     cake_value list = cake_v_list(run, CAKE_LIST);
-    cake_render_spend(run, text.text.len / 16);
+    if (by.kind == CAKE_V_NONE)
+        cake_render_spend(run, from_right ? 0 : text.text.len / 8);
     if (by.kind == CAKE_V_NONE)
         (from_right ? split_space_right : split_space)(run, text, most, list.list);
     else if (!cake_arg_text(run, by, "split"))
@@ -189,7 +220,7 @@ cake_value cake_text_lines(cake_render *run, cake_value text, bool keep_ends)
     }
     if (from < text.text.len)
         cake_list_push(run, list.list, part(text, from, text.text.len));
-    cake_render_spend(run, text.text.len / 16);
+    cake_render_spend(run, text.text.len / 8);
     return list;
 }
 
@@ -201,7 +232,7 @@ cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, ca
     while (!run->failed && most-- != 0) {
         const char *hit = text.text.data + at;
         if (from.text.len)
-            hit = memmem(hit, text.text.len - at, from.text.data, from.text.len);
+            hit = cake_text_search(run, hit, text.text.len - at, from);
         if (!hit)
             break;
         cake_write(&w, text.text.data + at, (size_t)(hit - text.text.data) - at);

@@ -67,6 +67,35 @@ cake_value cake_v_undefined(cake_render *run, const char *of, cake_value name)
     return (cake_value){.kind = CAKE_V_UNDEFINED, .undefined = u};
 }
 
+/* Room for one more of `size` bytes behind n, in a list that doubles. */
+static void *grow(cake_render *run, void *old, size_t n, size_t *room, size_t size)
+{
+    if (n < *room)
+        return old;
+    size_t more = *room ? 2 * *room : 4;
+    if (!cake_render_room(run, more * size))
+        return NULL;
+    void *grown = cake_region_take(&run->region, more * size);
+    if (n)
+        memcpy(grown, old, n * size);
+    *room = more;
+    return grown;
+}
+
+/* For keys that are not there yet. */
+static void dict_push(cake_render *run, cake_dict *dict, cake_value key, cake_value value)
+{
+    size_t room = dict->room;
+    cake_value *keys = grow(run, dict->key, dict->n, &room, sizeof key);
+    cake_value *values = grow(run, dict->value, dict->n, &dict->room, sizeof value);
+    if (!keys || !values)
+        return;
+    dict->key = keys;
+    dict->value = values;
+    dict->key[dict->n] = key;
+    dict->value[dict->n++] = value;
+}
+
 cake_value cake_v_json(cake_render *run, const cake_json *json)
 {
     size_t len = 0;
@@ -96,7 +125,7 @@ cake_value cake_v_json(cake_render *run, const cake_json *json)
         v = cake_v_dict(run);
         for (void *it = cake_json_first(json); it && !run->failed; it = cake_json_next(json, it)) {
             const char *key = cake_json_key(it, &len);
-            cake_dict_set(run, v.dict, cake_v_text(key, len), cake_v_json(run, cake_json_value(it)));
+            dict_push(run, v.dict, cake_v_text(key, len), cake_v_json(run, cake_json_value(it)));
         }
         break;
     case CAKE_JSON_ABSENT:
@@ -105,21 +134,6 @@ cake_value cake_v_json(cake_render *run, const cake_json *json)
     }
     cake_render_leave(run);
     return v;
-}
-
-/* Room for one more of `size` bytes behind n, in a list that doubles. */
-static void *grow(cake_render *run, void *old, size_t n, size_t *room, size_t size)
-{
-    if (n < *room)
-        return old;
-    size_t more = *room ? 2 * *room : 4;
-    if (!cake_render_room(run, more * size))
-        return NULL;
-    void *grown = cake_region_take(&run->region, more * size);
-    if (n)
-        memcpy(grown, old, n * size);
-    *room = more;
-    return grown;
 }
 
 void cake_list_push(cake_render *run, cake_list *list, cake_value item)
@@ -137,7 +151,7 @@ cake_value *cake_dict_find(cake_render *run, const cake_dict *dict, cake_value k
     for (size_t i = 0; i < dict->n; i++)
         if (dict->key[i].kind == CAKE_V_TEXT && key.kind == CAKE_V_TEXT
                 ? dict->key[i].text.len == key.text.len &&
-                      !memcmp(dict->key[i].text.data, key.text.data, key.text.len)
+                      cake_text_same(run, dict->key[i].text.data, key.text.data, key.text.len)
                 : cake_v_equal(run, dict->key[i], key))
             return &dict->value[i];
     return NULL;
@@ -159,19 +173,10 @@ void cake_dict_set(cake_render *run, cake_dict *dict, cake_value key, cake_value
         return;
     }
     cake_value *known = cake_dict_find(run, dict, key);
-    if (known) {
+    if (known)
         *known = value;
-        return;
-    }
-    size_t room = dict->room;
-    cake_value *keys = grow(run, dict->key, dict->n, &room, sizeof key);
-    cake_value *values = grow(run, dict->value, dict->n, &dict->room, sizeof value);
-    if (!keys || !values)
-        return;
-    dict->key = keys;
-    dict->value = values;
-    dict->key[dict->n] = key;
-    dict->value[dict->n++] = value;
+    else
+        dict_push(run, dict, key, value);
 }
 
 bool cake_v_truth(cake_value v)
@@ -257,6 +262,8 @@ static bool equal_lists(cake_render *run, const cake_list *a, const cake_list *b
 
 bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
 {
+    if (!cake_render_spend(run, 1))
+        return false;
     if (cake_v_is_number(a) && cake_v_is_number(b))
         return compare_numbers(a, b) == 0;
     if (a.kind != b.kind || !cake_render_enter(run))
@@ -268,8 +275,7 @@ bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
         equal = true;
         break;
     case CAKE_V_TEXT:
-        cake_render_spend(run, a.text.len / 64);
-        equal = compare_texts(a, b) == 0;
+        equal = a.text.len == b.text.len && cake_text_same(run, a.text.data, b.text.data, a.text.len);
         break;
     case CAKE_V_LIST:
         equal = a.shade == b.shade &&
@@ -287,10 +293,11 @@ bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
 
 int cake_v_compare(cake_render *run, cake_value a, cake_value b)
 {
+    cake_render_spend(run, 1);
     if (cake_v_is_number(a) && cake_v_is_number(b))
         return compare_numbers(a, b);
     if (a.kind == CAKE_V_TEXT && b.kind == CAKE_V_TEXT) {
-        cake_render_spend(run, a.text.len / 64);
+        cake_render_spend(run, (a.text.len < b.text.len ? a.text.len : b.text.len) / 64);
         return compare_texts(a, b);
     }
     if (a.kind == CAKE_V_LIST && b.kind == CAKE_V_LIST && a.shade == b.shade && cake_render_enter(run)) {

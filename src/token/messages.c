@@ -235,19 +235,19 @@ cake_err cake_messages_prepare(const cake_json *messages, bool parts, bool mark,
     return err;
 }
 
-cake_err cake_messages_cut(cake_buf *text, cake_fault *fault)
+cake_err cake_messages_cut(cake_buf *text, size_t from, cake_fault *fault)
 {
     const size_t bare = strlen(MARK) - 1;
     size_t at = text->len;
-    while (at >= bare && memcmp(text->data + at - bare, MARK, bare))
+    while (at >= from + bare && memcmp(text->data + at - bare, MARK, bare))
         at--;
-    if (at < bare)
+    if (at < from + bare)
         return cake_fault_set(
             fault, "continue_final_message",
             "the chat template drops the end of the last message, so it cannot be continued");
     bool whole = at < text->len && text->data[at] == ' ';
     cake_buf_cut(text, at - bare);
-    while (!whole && text->len && strchr(" \t\n\r\v\f", text->data[text->len - 1]))
+    while (!whole && text->len > from && strchr(" \t\n\r\v\f", text->data[text->len - 1]))
         cake_buf_cut(text, text->len - 1); /* the template trims what ends a message */
     return CAKE_OK;
 }

@@ -17,7 +17,7 @@
  * the last message carries a mark if it is to be continued. */
 cake_err cake_messages_prepare(const cake_json *messages, bool parts, bool mark, cake_json **out,
                                cake_fault *fault);
-/* Cuts the rendered text at the mark, so that the model goes on there. */
-cake_err cake_messages_cut(cake_buf *text, cake_fault *fault);
+/* Cuts the text rendered from byte `from` on at the mark, so that the model goes on there. */
+cake_err cake_messages_cut(cake_buf *text, size_t from, cake_fault *fault);
 
 #endif
