@@ -4,7 +4,8 @@
  *
  * A piece begins as its characters; then, as long as there is one, the pair of neighbours with the lowest rank
  * (the leftmost among equals) becomes one symbol. A heap hands out the pairs, so a piece of n characters costs
- * n log n; entries whose pair has changed since are dropped when they come up.
+ * n log n; entries whose pair has changed since are dropped when they come up. Long pieces are parted first where
+ * that changes nothing, and what stays long is merged in rounds.
  * Invariant: a merge's three tokens are in the vocabulary.
  */
 #include <stdio.h>
@@ -15,7 +16,9 @@
 #include "base/utf8.h"
 #include "token/parts.h"
 
-#define FAST 0x800 /* characters below are looked up in a table: all that byte-level spelling uses */
+#define PART       ((size_t)1 << 10) /* bytes of a piece from which on a place to part it is looked for */
+#define LONG_CHAIN (1 << 17)         /* symbols from which on memory counts more than time */
+#define FAST       0x800 /* characters below are looked up in a table: all that byte-level spelling uses */
 
 typedef struct merge {
     uint64_t pair; /* left id << 32 | right id; NO_PAIR: a free slot */
@@ -33,17 +36,12 @@ typedef struct bpe {
     int32_t byte[256];     /* byte tokens, -1: none */
     int32_t fast[FAST];    /* tokens of single characters, -1: none */
     bool affixes, fuse_unknown, byte_fallback, whole_words;
+    bool ordered;      /* what a merge makes only takes part in merges of higher ranks */
+    uint32_t n_merges; /* ranks are below */
+    uint8_t *inside;   /* [NEIGHBOURS / 8] bits by neighbours' hash: some token holds the two side by side */
 } bpe;
 
-typedef struct symbol {
-    int32_t id; /* -1: merged into the one before */
-    int32_t prev, next;
-} symbol;
-
-typedef struct entry {
-    uint64_t key; /* rank << 32 | position */
-    int32_t id;   /* of the merge */
-} entry;
+#define NEIGHBOURS ((uint32_t)1 << 20)
 
 static size_t slot_of(const bpe *b, uint64_t pair)
 {
@@ -126,6 +124,7 @@ static cake_err open_merges(const cake_spot *model, const cake_vocab *vocab, bpe
     size_t n = cake_json_size(list.node);
     if (n >= UINT32_MAX / 4)
         return cake_spot_fail(&list, "%zu merges are more than can be ranked", n);
+    b->n_merges = (uint32_t)n;
     for (b->n_slot = 16; b->n_slot < 2 * n + 2;)
         b->n_slot *= 2;
     b->merges = cake_alloc(b->n_slot, sizeof *b->merges);
@@ -184,6 +183,52 @@ static void open_tables(const cake_vocab *vocab, bpe *b)
     }
 }
 
+static uint32_t neighbours(uint32_t left, uint32_t right)
+{
+    return (uint32_t)((left * 0x9E3779B97F4A7C15u ^ right * 0xD6E8FEB86659FD93u) >> 40) % NEIGHBOURS;
+}
+
+static bool held(const bpe *b, uint32_t left, uint32_t right)
+{
+    uint32_t bit = neighbours(left, right);
+    return b->inside[bit / 8] >> bit % 8 & 1;
+}
+
+static void open_inside(const cake_vocab *vocab, bpe *b)
+{
+    b->inside = cake_alloc(NEIGHBOURS / 8, 1);
+    for (int32_t id = 0; id < vocab->count; id++) {
+        size_t len = 0;
+        const char *text = cake_vocab_text(vocab, id, &len);
+        uint32_t code = 0, last = 0;
+        for (size_t at = 0, n; text && at < len; at += n, last = code) {
+            n = (size_t)cake_utf8_next(text + at, len - at, &code);
+            n = n ? n : 1;
+            uint32_t bit = neighbours(last, code);
+            b->inside[bit / 8] |= (uint8_t)(1u << bit % 8);
+        }
+    }
+}
+
+/* Whether every merge has a higher rank than those that make its halves. */
+static bool is_ordered(const cake_vocab *vocab, const bpe *b)
+{
+    uint32_t *made = cake_alloc((size_t)vocab->count, sizeof *made); /* highest rank that makes it, and 1 */
+    bool ordered = true;
+    for (size_t i = 0; i < b->n_slot; i++) {
+        const merge *m = &b->merges[i];
+        if (m->pair != NO_PAIR && m->rank >= made[m->id])
+            made[m->id] = m->rank + 1;
+    }
+    for (size_t i = 0; i < b->n_slot; i++) {
+        const merge *m = &b->merges[i];
+        if (m->pair != NO_PAIR)
+            ordered = ordered && m->rank >= made[m->pair >> 32] && m->rank >= made[m->pair & UINT32_MAX];
+    }
+    free(made);
+    return ordered;
+}
+
 cake_err cake_bpe_open(const cake_spot *model, cake_words *words)
 {
     bpe *b = words->own = cake_alloc(1, sizeof *b);
@@ -206,7 +251,9 @@ cake_err cake_bpe_open(const cake_spot *model, cake_words *words)
     if (err)
         return err;
     b->affixes = b->prefix[0] || b->suffix[0];
+    b->ordered = is_ordered(&words->vocab, b);
     open_tables(&words->vocab, b);
+    open_inside(&words->vocab, b);
     return CAKE_OK;
 }
 
@@ -214,6 +261,7 @@ void cake_bpe_close(cake_words *words)
 {
     bpe *b = words->own;
     free(b->merges);
+    free(b->inside);
     free(b->prefix);
     free(b->suffix);
     free(b);
@@ -221,16 +269,40 @@ void cake_bpe_close(cake_words *words)
 
 /* --- encoding --- */
 
-/* One piece's symbols while they grow. */
+/* One piece's symbols while they grow, by the character with which they begin. A symbol of k > 1 characters has
+ * -k behind its id and in its last place, so that both neighbours find it. */
 typedef struct chain {
-    symbol *symbols;
+    int32_t *id; /* [n], negative: inside of a symbol */
     int32_t n;
 } chain;
 
 static void add_symbol(chain *c, int32_t id)
 {
-    c->symbols[c->n] = (symbol){.id = id, .prev = c->n - 1, .next = c->n + 1};
-    c->n++;
+    c->id[c->n++] = id;
+}
+
+static int32_t behind(const chain *c, int32_t at)
+{
+    return at + 1 < c->n && c->id[at + 1] < 0 ? at - c->id[at + 1] : at + 1;
+}
+
+static int32_t ahead(const chain *c, int32_t at)
+{
+    return at && c->id[at - 1] < 0 ? at + c->id[at - 1] : at - 1;
+}
+
+/* The merge of the symbol at `at` with the one behind it; NULL: none. */
+static const merge *merge_at(const bpe *b, const chain *c, int32_t at)
+{
+    int32_t right = behind(c, at);
+    return right < c->n ? find_merge(b, c->id[at], c->id[right]) : NULL;
+}
+
+static void join(chain *c, int32_t at, int32_t id)
+{
+    int32_t right = behind(c, at), end = behind(c, right), k = end - at;
+    c->id[right] = c->id[at + 1] = c->id[end - 1] = -k;
+    c->id[at] = id;
 }
 
 static int32_t find_character(const cake_words *words, const char *text, size_t len, bool first, bool last,
@@ -288,80 +360,139 @@ static void spell(const cake_words *words, const char *piece, size_t len, chain 
         add_symbol(c, b->unknown);
 }
 
-static void heap_push(entry *heap, size_t *n, entry e)
+static void heap_push(cake_scratch *scratch, uint64_t key)
 {
-    size_t at = (*n)++;
-    while (at && heap[(at - 1) / 2].key > e.key) {
+    if (scratch->n_heap == scratch->heap_room) {
+        scratch->heap_room = scratch->heap_room ? 2 * scratch->heap_room : 64;
+        scratch->heap = cake_grow(scratch->heap, scratch->heap_room, sizeof *scratch->heap);
+    }
+    uint64_t *heap = scratch->heap;
+    size_t at = scratch->n_heap++;
+    while (at && heap[(at - 1) / 2] > key) {
         heap[at] = heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    heap[at] = e;
+    heap[at] = key;
 }
 
-static entry heap_pop(entry *heap, size_t *n)
+static uint64_t heap_pop(cake_scratch *scratch)
 {
-    entry top = heap[0], e = heap[--*n];
-    size_t at = 0;
+    uint64_t *heap = scratch->heap, top = heap[0], key = heap[--scratch->n_heap];
+    size_t at = 0, n = scratch->n_heap;
     for (;;) {
         size_t child = 2 * at + 1;
-        if (child >= *n)
+        if (child >= n)
             break;
-        if (child + 1 < *n && heap[child + 1].key < heap[child].key)
+        if (child + 1 < n && heap[child + 1] < heap[child])
             child++;
-        if (heap[child].key >= e.key)
+        if (heap[child] >= key)
             break;
         heap[at] = heap[child];
         at = child;
     }
-    heap[at] = e;
+    heap[at] = key;
     return top;
 }
 
-static void offer(const bpe *b, const chain *c, int32_t left, int32_t right, entry *heap, size_t *n)
+static void offer(const bpe *b, const chain *c, int32_t at, uint32_t below, cake_scratch *scratch)
 {
-    const merge *m = find_merge(b, c->symbols[left].id, c->symbols[right].id);
-    if (m)
-        heap_push(heap, n, (entry){.key = (uint64_t)m->rank << 32 | (uint32_t)left, .id = m->id});
+    const merge *m = merge_at(b, c, at);
+    if (m && m->rank < below)
+        heap_push(scratch, (uint64_t)m->rank << 32 | (uint32_t)at);
 }
 
-/* Every merge removes a symbol and offers at most two pairs: 3 n entries are enough. */
-static void merge_all(const bpe *b, chain *c, entry *heap)
+/* All merges of ranks below `below`. An entry is rank and position; a stale one has another rank by now. */
+static void merge_below(const bpe *b, chain *c, uint32_t below, cake_scratch *scratch)
 {
-    size_t n = 0;
-    for (int32_t i = 0; i + 1 < c->n; i++)
-        offer(b, c, i, i + 1, heap, &n);
-    while (n) {
-        entry top = heap_pop(heap, &n);
-        int32_t at = (int32_t)(top.key & UINT32_MAX);
-        symbol *left = &c->symbols[at];
-        if (left->id < 0 || left->next >= c->n)
+    for (int32_t i = 0; i < c->n; i = behind(c, i))
+        offer(b, c, i, below, scratch);
+    while (scratch->n_heap) {
+        uint64_t top = heap_pop(scratch);
+        int32_t at = (int32_t)(top & UINT32_MAX);
+        const merge *m = c->id[at] < 0 ? NULL : merge_at(b, c, at);
+        if (!m || m->rank != top >> 32)
             continue;
-        int32_t next = left->next;
-        const merge *m = find_merge(b, left->id, c->symbols[next].id);
-        if (!m || m->id != top.id)
-            continue;
-        left->id = m->id;
-        left->next = c->symbols[next].next;
-        c->symbols[next].id = -1;
-        if (left->next < c->n)
-            c->symbols[left->next].prev = at;
-        if (left->prev >= 0)
-            offer(b, c, left->prev, at, heap, &n);
-        if (left->next < c->n)
-            offer(b, c, at, left->next, heap, &n);
+        join(c, at, m->id);
+        if (at)
+            offer(b, c, ahead(c, at), below, scratch);
+        offer(b, c, at, below, scratch);
     }
 }
 
-static void make_room(cake_scratch *scratch, size_t n)
+/* All merges of one rank, the lowest that there is, where none of them makes a lower one. */
+static void merge_rank(const bpe *b, chain *c, uint32_t rank)
 {
-    if (n <= scratch->n_symbols)
-        return;
-    size_t room = scratch->n_symbols ? scratch->n_symbols : 64;
-    while (room < n)
-        room *= 2;
-    scratch->symbols = cake_grow(scratch->symbols, room, sizeof(symbol));
-    scratch->heap = cake_grow(scratch->heap, room, 3 * sizeof(entry));
-    scratch->n_symbols = room;
+    for (int32_t i = 0; i < c->n; i = behind(c, i)) {
+        const merge *m = merge_at(b, c, i);
+        if (m && m->rank == rank)
+            join(c, i, m->id);
+    }
+}
+
+/* A long chain is merged in rounds, each of as many ranks as leave the heap small beside the chain. */
+static void merge_long(const bpe *b, chain *c, cake_scratch *scratch)
+{
+    uint32_t *count = cake_alloc(b->n_merges, sizeof *count);
+    uint32_t most = (uint32_t)c->n / 8;
+    for (;;) {
+        memset(count, 0, b->n_merges * sizeof *count);
+        for (int32_t i = 0; i < c->n; i = behind(c, i)) {
+            const merge *m = merge_at(b, c, i);
+            if (m)
+                count[m->rank]++;
+        }
+        uint32_t first = 0, below, sum = 0;
+        while (first < b->n_merges && !count[first])
+            first++;
+        if (first == b->n_merges)
+            break;
+        for (below = first; below < b->n_merges && count[below] <= most - sum; below++)
+            sum += count[below];
+        if (below == first && b->ordered)
+            merge_rank(b, c, first);
+        else
+            merge_below(b, c, below == first ? first + 1 : below, scratch);
+    }
+    free(count);
+}
+
+static void run_part(const cake_words *words, const char *text, size_t len, cake_scratch *scratch,
+                     cake_ids *ids)
+{
+    const bpe *b = words->own;
+    size_t room = len + strlen(b->suffix) + (b->prefix[0] ? len * strlen(b->prefix) : 0);
+    if (room > scratch->n_symbols) {
+        free(scratch->symbols); /* before the new ones are there: they are large */
+        scratch->n_symbols = room < 1024 ? 1024 : room;
+        scratch->symbols = cake_grow(NULL, scratch->n_symbols, sizeof *scratch->symbols);
+    }
+    chain c = {.id = scratch->symbols};
+    spell(words, text, len, &c, &scratch->character);
+    if (c.n < LONG_CHAIN)
+        merge_below(b, &c, UINT32_MAX, scratch);
+    else
+        merge_long(b, &c, scratch);
+    for (int32_t i = 0; i < c.n; i = behind(&c, i))
+        cake_ids_add(ids, c.id[i]);
+}
+
+/* The end of the part of a piece that begins at `from`: a place that no merge can reach across, since both
+ * characters there are tokens and no token holds the two side by side. */
+static size_t part_end(const cake_words *words, const char *piece, size_t len, size_t from)
+{
+    const bpe *b = words->own;
+    uint32_t code, last = 0;
+    bool known = false; /* the character before is a token */
+    for (size_t at = from, n; at < len; at += n) {
+        n = (size_t)cake_utf8_next(piece + at, len - at, &code);
+        n = n ? n : 1;
+        bool is_known = at - from >= PART && find_character(words, piece + at, n, false, false, NULL) >= 0;
+        if (known && is_known && !held(b, last, code))
+            return at;
+        known = is_known;
+        last = code;
+    }
+    return len;
 }
 
 void cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
@@ -375,10 +506,8 @@ void cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_s
             return;
         }
     }
-    make_room(scratch, len + strlen(b->suffix) + (b->prefix[0] ? len * strlen(b->prefix) : 0));
-    chain c = {.symbols = scratch->symbols};
-    spell(words, piece, len, &c, &scratch->character);
-    merge_all(b, &c, scratch->heap);
-    for (int32_t i = 0; i < c.n; i = c.symbols[i].next)
-        cake_ids_add(ids, c.symbols[i].id);
+    for (size_t from = 0, end; from < len; from = end) {
+        end = b->affixes ? len : part_end(words, piece, len, from);
+        run_part(words, piece + from, end - from, scratch, ids);
+    }
 }

@@ -44,13 +44,6 @@ void cake_text_replace(const char *text, size_t len, const char *from, size_t fr
 
 /* --- pre-tokenizers: text to pieces (split.c) --- */
 
-/* Pieces of text, contiguous in one buffer: piece i is text[end[i-1], end[i]). None is empty. */
-typedef struct cake_pieces {
-    cake_buf text;
-    size_t *end;
-    size_t n, room;
-} cake_pieces;
-
 typedef struct cake_splitter {
     const struct cake_splitter_kind *kind;
     struct cake_pattern *pattern; /* owned; NULL: none */
@@ -65,22 +58,24 @@ typedef struct cake_splitters {
 
 /* What one encoding writes to. Zeros are fine. */
 typedef struct cake_scratch {
-    cake_buf spare; /* the normalizers' */
-    cake_pieces pieces, next;
-    void *match;        /* split.c's */
-    void *symbols;      /* bpe.c's */
-    size_t n_symbols;   /* that fit */
-    void *heap;         /* bpe.c's */
-    size_t n_heap;      /* that fit */
+    cake_buf normal, spare; /* the normalizers' */
+    cake_buf *step;         /* [2 n] split.c's: text of each step with its prefix; a piece in its spelling */
+    void *match;            /* split.c's */
+    int32_t *symbols;       /* bpe.c's, [n_symbols] */
+    size_t n_symbols;
+    uint64_t *heap; /* bpe.c's, [heap_room] */
+    size_t n_heap, heap_room;
     cake_buf character; /* bpe.c's */
 } cake_scratch;
 
 cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out); /* null: none */
 void cake_splitters_close(cake_splitters *splitters);
-/* Text (UTF-8, not empty) becomes scratch->pieces. */
+typedef void (*cake_piece_function)(void *own, const char *piece, size_t len);
+
+/* Hands the pieces of text (UTF-8, not empty) on, one at a time; none is empty. */
 cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, size_t len,
-                            cake_scratch *scratch, cake_fault *fault);
-void cake_splitters_scratch_free(cake_scratch *scratch);
+                            cake_scratch *scratch, cake_piece_function each, void *own, cake_fault *fault);
+void cake_splitters_scratch_free(const cake_splitters *splitters, cake_scratch *scratch);
 /* The byte-level alphabet: every byte is written as one printable character. */
 void cake_alphabet_spell(const char *bytes, size_t len, cake_buf *out);
 /* The bytes that text spells, or -1 if it has a character outside of the alphabet (out is as before). */
@@ -187,6 +182,7 @@ struct cake_token {
     cake_stages stages;
     cake_known *known; /* [count], by id */
     int32_t count;
+    size_t longest; /* bytes of text that one token stands for */
 };
 
 #endif

@@ -113,35 +113,54 @@ void cake_splitters_close(cake_splitters *splitters)
     *splitters = (cake_splitters){0};
 }
 
-/* Ends a piece: what was added to the text since the last one. */
-static void end_piece(cake_pieces *pieces)
-{
-    size_t last = pieces->n ? pieces->end[pieces->n - 1] : 0;
-    if (pieces->text.len == last)
-        return;
-    if (pieces->n == pieces->room) {
-        pieces->room = pieces->room ? 2 * pieces->room : 64;
-        pieces->end = cake_grow(pieces->end, pieces->room, sizeof *pieces->end);
-    }
-    pieces->end[pieces->n++] = pieces->text.len;
-}
+/* One run over a text; where the pieces go. */
+typedef struct splitting {
+    const cake_splitters *splitters;
+    cake_scratch *scratch;
+    cake_piece_function each;
+    void *own;
+    cake_fault *fault;
+} splitting;
 
-/* The parts of one piece, matches and what lies between them, put together as the step's behaviour asks. */
+static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len);
+
+/* The parts of one text, matches and what lies between them, put together as the step's behaviour asks: parts
+ * that belong together touch, so a piece is a stretch of the text. */
 typedef struct cutter {
+    const splitting *run;
+    size_t index; /* of the step */
     const cake_splitter *step;
     const char *text;
-    cake_pieces *out;
-    bool was_match; /* the part before */
+    size_t from, to; /* of the piece that may still grow */
+    bool was_match;  /* the part before */
 } cutter;
 
-static void cut_part(cutter *c, size_t start, size_t end, bool match)
+/* Hands the piece to the next step. */
+static cake_err end_piece(cutter *c)
+{
+    const char *piece = c->text + c->from;
+    size_t len = c->to - c->from;
+    if (!len)
+        return CAKE_OK;
+    if (c->step->bytes) {
+        cake_buf *spelled = &c->run->scratch->step[2 * c->index + 1];
+        cake_buf_cut(spelled, 0);
+        cake_alphabet_spell(piece, len, spelled);
+        piece = spelled->data;
+        len = spelled->len;
+    }
+    return split_from(c->run, c->index + 1, piece, len);
+}
+
+static cake_err cut_part(cutter *c, size_t start, size_t end, bool match)
 {
     match = match != c->step->invert;
     bool joins = false; /* to the part before */
+    cake_err err = CAKE_OK;
     switch ((behaviour)c->step->behaviour) {
     case REMOVED:
         if (match)
-            return;
+            return CAKE_OK;
         break;
     case WITH_PREVIOUS:
         joins = match && !c->was_match;
@@ -155,23 +174,24 @@ static void cut_part(cutter *c, size_t start, size_t end, bool match)
     case ISOLATED:
         break;
     }
-    if (!joins)
-        end_piece(c->out);
-    if (c->step->bytes)
-        cake_alphabet_spell(c->text + start, end - start, &c->out->text);
-    else
-        cake_buf_add(&c->out->text, c->text + start, end - start);
+    if (!joins) {
+        err = end_piece(c);
+        c->from = start;
+    }
+    c->to = end;
     c->was_match = match;
+    return err;
 }
 
 /* Cuts text where the pattern matches. An empty match at the end of the match before it is no match. */
-static cake_err cut(cutter *c, size_t len, cake_scratch *scratch, cake_fault *fault)
+static cake_err cut(cutter *c, size_t len)
 {
     size_t done = 0, at = 0, last = SIZE_MAX;
+    cake_err err;
     for (;;) {
         size_t start, end;
-        cake_err err =
-            cake_pattern_next(c->step->pattern, c->text, len, at, &scratch->match, &start, &end, fault);
+        err = cake_pattern_next(c->step->pattern, c->text, len, at, &c->run->scratch->match, &start, &end,
+                                c->run->fault);
         if (err == CAKE_END)
             break;
         if (err)
@@ -184,66 +204,50 @@ static cake_err cut(cutter *c, size_t len, cake_scratch *scratch, cake_fault *fa
             continue;
         }
         if (done != start)
-            cut_part(c, done, start, false);
-        cut_part(c, start, end, true);
+            err = cut_part(c, done, start, false);
+        if (!err)
+            err = cut_part(c, start, end, true);
+        if (err)
+            return err;
         done = at = last = end;
     }
-    if (done != len)
-        cut_part(c, done, len, false);
-    return CAKE_OK;
+    return done != len ? cut_part(c, done, len, false) : CAKE_OK;
 }
 
-static cake_err run_step(const cake_splitter *step, const char *text, size_t len, cake_scratch *scratch,
-                         cake_fault *fault)
+/* The steps from this one on; behind the last, the piece is done. */
+static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len)
 {
-    cake_buf prefixed = {0};
-    if (step->prefix_space && text[0] != ' ') {
-        cake_buf_addc(&prefixed, ' ');
-        cake_buf_add(&prefixed, text, len);
-        text = prefixed.data;
-        len = prefixed.len;
+    if (step == s->splitters->n) {
+        s->each(s->own, text, len);
+        return CAKE_OK;
     }
-    cutter c = {.step = step, .text = text, .out = &scratch->next};
-    cake_err err = CAKE_OK;
-    if (step->pattern)
-        err = cut(&c, len, scratch, fault);
-    else
-        cut_part(&c, 0, len, false);
-    end_piece(&scratch->next);
-    cake_buf_free(&prefixed);
-    return err;
+    cutter c = {.run = s, .index = step, .step = &s->splitters->step[step]};
+    if (c.step->prefix_space && text[0] != ' ') {
+        cake_buf *prefixed = &s->scratch->step[2 * step];
+        cake_buf_cut(prefixed, 0);
+        cake_buf_addc(prefixed, ' ');
+        cake_buf_add(prefixed, text, len);
+        text = prefixed->data;
+        len = prefixed->len;
+    }
+    c.text = text;
+    cake_err err = c.step->pattern ? cut(&c, len) : cut_part(&c, 0, len, false);
+    return err ? err : end_piece(&c);
 }
 
 cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, size_t len,
-                            cake_scratch *scratch, cake_fault *fault)
+                            cake_scratch *scratch, cake_piece_function each, void *own, cake_fault *fault)
 {
-    cake_pieces *now = &scratch->pieces, *next = &scratch->next;
-    cake_buf_cut(&now->text, 0);
-    now->n = 0;
-    cake_buf_add(&now->text, text, len);
-    end_piece(now);
-    for (size_t i = 0; i < splitters->n; i++) {
-        cake_buf_cut(&next->text, 0);
-        next->n = 0;
-        for (size_t p = 0; p < now->n; p++) {
-            size_t start = p ? now->end[p - 1] : 0;
-            cake_err err =
-                run_step(&splitters->step[i], now->text.data + start, now->end[p] - start, scratch, fault);
-            if (err)
-                return err;
-        }
-        cake_pieces swap = *now;
-        *now = *next;
-        *next = swap;
-    }
-    return CAKE_OK;
+    splitting s = {splitters, scratch, each, own, fault};
+    if (!scratch->step)
+        scratch->step = cake_alloc(2 * splitters->n, sizeof *scratch->step);
+    return split_from(&s, 0, text, len);
 }
 
-void cake_splitters_scratch_free(cake_scratch *scratch)
+void cake_splitters_scratch_free(const cake_splitters *splitters, cake_scratch *scratch)
 {
     cake_pattern_match_free(scratch->match);
-    cake_buf_free(&scratch->pieces.text);
-    cake_buf_free(&scratch->next.text);
-    free(scratch->pieces.end);
-    free(scratch->next.end);
+    for (size_t i = 0; scratch->step && i < 2 * splitters->n; i++)
+        cake_buf_free(&scratch->step[i]);
+    free(scratch->step);
 }

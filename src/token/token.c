@@ -13,7 +13,8 @@
 #include "base/utf8.h"
 #include "token/parts.h"
 
-#define TEXT_MOST ((size_t)1 << 30) /* positions inside a piece are 32 bits wide */
+#define TEXT_MOST  ((size_t)1 << 30) /* positions inside a piece are 32 bits wide */
+#define SPARE_MOST ((size_t)1 << 20) /* bytes that are kept for the next normalization */
 
 /* Everything by id, so that decoding is one look: an added token hides a model's token of the same id. */
 static void list_known(cake_token *token)
@@ -158,16 +159,17 @@ typedef struct encoding {
     cake_fault *fault;
 } encoding;
 
+static void encode_piece(void *own, const char *piece, size_t len)
+{
+    encoding *e = own;
+    cake_words_run(&e->token->words, piece, len, &e->scratch, e->ids);
+}
+
 static cake_err encode_plain(encoding *e, const char *text, size_t len)
 {
     if (!len)
         return CAKE_OK;
-    cake_scratch *scratch = &e->scratch;
-    cake_err err = cake_splitters_run(&e->token->splitters, text, len, scratch, e->fault);
-    for (size_t i = 0, at = 0; !err && i < scratch->pieces.n; at = scratch->pieces.end[i++])
-        cake_words_run(&e->token->words, scratch->pieces.text.data + at, scratch->pieces.end[i] - at, scratch,
-                       e->ids);
-    return err;
+    return cake_splitters_run(&e->token->splitters, text, len, &e->scratch, encode_piece, e, e->fault);
 }
 
 typedef cake_err (*encode_rest)(encoding *e, const char *text, size_t len);
@@ -193,13 +195,16 @@ static cake_err encode_added(encoding *e, const cake_trie *trie, const char *tex
 
 static cake_err encode_normalized(encoding *e, const char *text, size_t len)
 {
-    cake_buf normal = {0};
-    cake_buf_add(&normal, text, len);
-    cake_normalizers_run(&e->token->normalizers, &normal, &e->scratch.spare);
-    cake_err err = encode_added(e, &e->token->added.normalized, normal.data ? normal.data : "", normal.len,
-                                encode_plain);
-    cake_buf_free(&normal);
-    return err;
+    const cake_trie *trie = &e->token->added.normalized;
+    cake_buf *normal = &e->scratch.normal;
+    if (!e->token->normalizers.n)
+        return encode_added(e, trie, text, len, encode_plain);
+    cake_buf_cut(normal, 0);
+    cake_buf_add(normal, text, len);
+    cake_normalizers_run(&e->token->normalizers, normal, &e->scratch.spare);
+    if (e->scratch.spare.cap > SPARE_MOST)
+        cake_buf_free(&e->scratch.spare);
+    return encode_added(e, trie, normal->data ? normal->data : "", normal->len, encode_plain);
 }
 
 cake_err cake_token_encode(const cake_token *token, const char *text, size_t len, bool post, cake_ids *ids,
@@ -218,8 +223,9 @@ cake_err cake_token_encode(const cake_token *token, const char *text, size_t len
     cake_err err = encode_added(&e, &token->added.raw, text, len, encode_normalized);
     for (size_t i = 0; post && !err && i < token->post.after.len; i++)
         cake_ids_add(ids, token->post.after.id[i]);
-    cake_splitters_scratch_free(&e.scratch);
+    cake_splitters_scratch_free(&token->splitters, &e.scratch);
     cake_words_scratch_free(&e.scratch);
+    cake_buf_free(&e.scratch.normal);
     cake_buf_free(&e.scratch.spare);
     return err;
 }
