@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
@@ -303,6 +304,79 @@ static void test_long_words(void)
     cake_token_close(token);
 }
 
+static long peak(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss; /* KiB */
+}
+
+/* One long word and many short ones, with every piece of the spelling kept in tokens and in none. */
+static void test_memory(void)
+{
+    static const char runs[] = "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"aa\":1,\"aaaa\":2,\"b\":3},"
+                               "\"merges\":[[\"a\",\"a\"],[\"aa\",\"aa\"]]}}";
+    static const char *const words[] = {"a", "ab "};
+    const size_t most = (size_t)16 << 20;
+    for (int t = 0; t < 2; t++) {
+        cake_token *token = NULL;
+        CU_ASSERT_FATAL(!cake_token_parse(runs, strlen(runs), "runs", &token));
+        char *text = cake_alloc(most, 1);
+        for (size_t i = 0; i < most; i++)
+            text[i] = words[t][i % strlen(words[t])];
+        cake_ids ids = {0};
+        cake_fault fault;
+        long before = peak();
+        CU_ASSERT(!cake_token_encode(token, text, most, true, &ids, &fault));
+        size_t more = (size_t)(peak() - before) << 10;
+        CU_ASSERT_EQUAL(ids.len, t ? (most + 2) / 3 + (most + 1) / 3 : most / 4);
+        if (!getenv("ASAN_OPTIONS"))
+            CU_ASSERT(more < 6 * most + 2 * ids.cap * sizeof *ids.id);
+        cake_ids_free(&ids);
+        free(text);
+        cake_token_close(token);
+    }
+}
+
+static size_t longest_of(const char *rest)
+{
+    cake_buf json = {0};
+    cake_token *token = NULL;
+    cake_buf_addf(&json,
+                  "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"vocab\":{\"u\":0,"
+                  "\"abcdefg\":1,\"\u0120\u0120\u0120\u0120\u0120\":2},\"merges\":[]}%s}",
+                  rest);
+    CU_ASSERT_FATAL(!cake_token_parse(json.data, json.len, "longest", &token));
+    size_t longest = cake_token_longest(token);
+    cake_token_close(token);
+    cake_buf_free(&json);
+    return longest;
+}
+
+static void test_longest(void)
+{
+#define ADDED(more) ",\"added_tokens\":[{\"id\":9,\"content\":\"<|twelve..|>\"" more "}]"
+    CU_ASSERT_EQUAL(longest_of(""), 10);
+    CU_ASSERT_EQUAL(longest_of(",\"pre_tokenizer\":{\"type\":\"ByteLevel\"}"), 7);
+    CU_ASSERT_EQUAL(longest_of(ADDED("")), 12);
+    CU_ASSERT_EQUAL(longest_of(ADDED(",\"rstrip\":true")), SIZE_MAX);
+    CU_ASSERT_EQUAL(longest_of(",\"normalizer\":{\"type\":\"NFC\"}"), 30);
+    CU_ASSERT_EQUAL(longest_of(",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"abc\"},"
+                               "\"content\":\"de\"}"),
+                    20);
+    CU_ASSERT_EQUAL(longest_of(",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},"
+                               "\"behavior\":\"Removed\"}"),
+                    SIZE_MAX);
+    cake_token *token = NULL; /* without a token for unknown characters they vanish */
+    CU_ASSERT_FATAL(!cake_token_parse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]}}", 52,
+                                      "vanish", &token));
+    CU_ASSERT_EQUAL(cake_token_longest(token), SIZE_MAX);
+    cake_token_close(token);
+    token = open_demo();
+    CU_ASSERT_EQUAL(cake_token_longest(token), 39);
+    cake_token_close(token);
+}
+
 static void test_faults(void)
 {
     cake_token *token = open_demo();
@@ -460,6 +534,8 @@ int main(void)
         {"look-ups and single tokens", test_lookup},
         {"half a character waits", test_decoder_waits},
         {"words of 1 MB", test_long_words},
+        {"memory is a small multiple of the text", test_memory},
+        {"the longest token", test_longest},
         {"a text that cannot be tokenized is a fault", test_faults},
         {"broken files are told where and why", test_errors},
         {"threads share a tokenizer", test_threads},

@@ -267,6 +267,25 @@ void cake_bpe_close(cake_words *words)
     free(b);
 }
 
+bool cake_bpe_drop(const cake_words *words, bool spelled)
+{
+    const bpe *b = words->own;
+    bool all_bytes = b->byte_fallback, all_spelled = spelled && !b->affixes;
+    if (b->unknown >= 0 && !b->fuse_unknown)
+        return false;
+    for (int i = 0; i < 256; i++) {
+        char byte = (char)i;
+        cake_buf text = {0};
+        uint32_t code = 0;
+        cake_alphabet_spell(&byte, 1, &text);
+        cake_utf8_next(text.data, text.len, &code);
+        all_spelled = all_spelled && b->fast[code] >= 0;
+        all_bytes = all_bytes && b->byte[i] >= 0;
+        cake_buf_free(&text);
+    }
+    return !all_spelled && !all_bytes;
+}
+
 /* --- encoding --- */
 
 /* One piece's symbols while they grow, by the character with which they begin. A symbol of k > 1 characters has

@@ -113,6 +113,25 @@ cake_err cake_normalizers_open(const cake_spot *spot, cake_normalizers *out)
     return kinds[row].open ? kinds[row].open(spot, &out->step[out->n - 1]) : CAKE_OK;
 }
 
+/* Kelvin's sign, three bytes, becomes K; and, where forms are made compatible, four bytes a digit. */
+size_t cake_normalizers_shrink(const cake_normalizers *normalizers)
+{
+    size_t shrink = 1;
+    for (size_t i = 0; i < normalizers->n; i++) {
+        const cake_normalizer *step = &normalizers->step[i];
+        size_t by = 1;
+        if (step->kind->run == run_form)
+            by = step->kind->form == CAKE_NFKC || step->kind->form == CAKE_NFKD ? 4 : 3;
+        else if (step->kind->run == run_replace && !step->to_len)
+            return 0;
+        else if (step->kind->run == run_replace && step->from_len > step->to_len)
+            by = (step->from_len + step->to_len - 1) / step->to_len;
+        if (__builtin_mul_overflow(shrink, by, &shrink))
+            return 0;
+    }
+    return shrink;
+}
+
 void cake_normalizers_close(cake_normalizers *normalizers)
 {
     for (size_t i = 0; i < normalizers->n; i++) {

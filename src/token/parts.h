@@ -35,6 +35,8 @@ typedef struct cake_normalizers {
 } cake_normalizers;
 
 cake_err cake_normalizers_open(const cake_spot *spot, cake_normalizers *out); /* null: none */
+/* How many times shorter they make a text at most; 0: without limit. */
+size_t cake_normalizers_shrink(const cake_normalizers *normalizers);
 void cake_normalizers_close(cake_normalizers *normalizers);
 /* Changes text in place; spare is scratch. */
 void cake_normalizers_run(const cake_normalizers *normalizers, cake_buf *text, cake_buf *spare);
@@ -69,6 +71,8 @@ typedef struct cake_scratch {
 } cake_scratch;
 
 cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out); /* null: none */
+bool cake_splitters_spell(const cake_splitters *splitters); /* pieces are in the byte-level alphabet */
+bool cake_splitters_drop(const cake_splitters *splitters);  /* parts of the text are removed */
 void cake_splitters_close(cake_splitters *splitters);
 typedef void (*cake_piece_function)(void *own, const char *piece, size_t len);
 
@@ -94,10 +98,13 @@ void cake_words_close(cake_words *words);
 void cake_words_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
                     cake_ids *ids);
 void cake_words_scratch_free(cake_scratch *scratch);
+/* Whether characters can vanish: unknown ones without a token, or runs of them that share one. */
+bool cake_words_drop(const cake_words *words, bool spelled);
 int cake_byte_token(const char *text, size_t len); /* the byte that "<0x0A>" names, -1: another token */
 
 cake_err cake_bpe_open(const cake_spot *spot, cake_words *words);
 void cake_bpe_close(cake_words *words);
+bool cake_bpe_drop(const cake_words *words, bool spelled);
 void cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
                   cake_ids *ids);
 

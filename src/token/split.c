@@ -105,6 +105,22 @@ cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out)
     return kinds[row].open(spot, &out->step[out->n - 1]);
 }
 
+bool cake_splitters_spell(const cake_splitters *splitters)
+{
+    bool spell = false;
+    for (size_t i = 0; i < splitters->n; i++)
+        spell = spell || splitters->step[i].bytes;
+    return spell;
+}
+
+bool cake_splitters_drop(const cake_splitters *splitters)
+{
+    bool drop = false;
+    for (size_t i = 0; i < splitters->n; i++)
+        drop = drop || splitters->step[i].behaviour == REMOVED;
+    return drop;
+}
+
 void cake_splitters_close(cake_splitters *splitters)
 {
     for (size_t i = 0; i < splitters->n; i++)

@@ -46,6 +46,37 @@ static cake_err check_post(const cake_token *token, const cake_spot *spot)
     return CAKE_OK;
 }
 
+/* The bytes of text that a model's token stands for, once it is normalized. */
+static size_t token_bytes(const char *text, size_t len, bool spelled, cake_buf *bytes)
+{
+    cake_buf_cut(bytes, 0);
+    if (spelled && cake_alphabet_read(text, len, bytes) >= 0)
+        return bytes->len;
+    return cake_byte_token(text, len) >= 0 ? 1 : len;
+}
+
+static size_t find_longest(const cake_token *token)
+{
+    bool spelled = cake_splitters_spell(&token->splitters);
+    size_t shrink = cake_normalizers_shrink(&token->normalizers), longest = 4; /* an unknown character */
+    bool endless =
+        !shrink || cake_splitters_drop(&token->splitters) || cake_words_drop(&token->words, spelled);
+    cake_buf bytes = {0};
+    for (int32_t id = 0; id < token->words.vocab.count; id++) {
+        size_t len = 0;
+        const char *text = cake_vocab_text(&token->words.vocab, id, &len);
+        len = text ? token_bytes(text, len, spelled, &bytes) : 0;
+        longest = len > longest ? len : longest;
+    }
+    cake_buf_free(&bytes);
+    for (size_t i = 0; i < token->added.n; i++) {
+        const cake_added_token *t = &token->added.token[i];
+        endless = endless || t->left || t->right; /* they take any amount of white space */
+        longest = t->len > longest ? t->len : longest;
+    }
+    return endless || __builtin_mul_overflow(longest, shrink, &longest) ? SIZE_MAX : longest;
+}
+
 static cake_err open_parts(const cake_spot *root, cake_token *token)
 {
     cake_spot model = cake_spot_key(root, "model"), normalizer = cake_spot_key(root, "normalizer");
@@ -67,6 +98,7 @@ static cake_err open_parts(const cake_spot *root, cake_token *token)
     if (err)
         return err;
     list_known(token);
+    token->longest = find_longest(token);
     return check_post(token, &post);
 }
 
@@ -137,6 +169,11 @@ int32_t cake_token_find(const cake_token *token, const char *text, size_t len)
 bool cake_token_is_special(const cake_token *token, int32_t id)
 {
     return id >= 0 && id < token->count && token->known[id].special;
+}
+
+size_t cake_token_longest(const cake_token *token)
+{
+    return token->longest;
 }
 
 void cake_token_bytes(const cake_token *token, int32_t id, cake_buf *out)

@@ -25,6 +25,9 @@ int cake_token_count(const cake_token *token); /* highest id + 1 */
 int32_t cake_token_find(const cake_token *token, const char *text,
                         size_t len); /* of a whole token; -1: none */
 bool cake_token_is_special(const cake_token *token, int32_t id);
+/* The most bytes of text that one token can stand for: a text of n tokens has at most n times as many. SIZE_MAX
+ * where there is no such number, since parts of a text can vanish. */
+size_t cake_token_longest(const cake_token *token);
 
 /* Appends the ids of text (valid UTF-8, NULs allowed) to *ids. With `post` the post-processor adds what it
  * adds (BOS). Trouble (a pattern that hits PCRE2's match limit) is a fault of the request. */

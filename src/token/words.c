@@ -11,10 +11,11 @@ typedef struct cake_words_kind {
     cake_err (*open)(const cake_spot *model, cake_words *words); /* vocab is there already */
     void (*close)(cake_words *words);
     void (*run)(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch, cake_ids *ids);
+    bool (*drop)(const cake_words *words, bool spelled);
 } words_kind;
 
 static const words_kind kinds[] = {
-    {"BPE", cake_bpe_open, cake_bpe_close, cake_bpe_run},
+    {"BPE", cake_bpe_open, cake_bpe_close, cake_bpe_run, cake_bpe_drop},
 };
 
 static cake_err open_vocab(const cake_spot *model, cake_vocab *vocab)
@@ -65,6 +66,11 @@ void cake_words_close(cake_words *words)
         words->kind->close(words);
     cake_vocab_free(&words->vocab);
     *words = (cake_words){0};
+}
+
+bool cake_words_drop(const cake_words *words, bool spelled)
+{
+    return words->kind->drop(words, spelled);
 }
 
 void cake_words_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
