@@ -10,7 +10,22 @@
 
 #include "base/err.h"
 
-void cake_unicode_normalize(cake_unicode_form form, const char *text, size_t len, cake_buf *out)
+#define PART ((size_t)1 << 16) /* bytes of a text that are normalized at a time, and some more */
+
+/* Where a long text may be cut: before a character that no form puts together with what stands before it. Of
+ * those only the common ones are told, by their first bytes: ASCII, Latin, Greek and Cyrillic letters, Han. */
+static size_t part_end(const char *text, size_t len, size_t from)
+{
+    size_t at = len - from > PART ? from + PART : len;
+    for (; at < len; at++) {
+        unsigned char c = (unsigned char)text[at];
+        if (c < 0x80 || (c >= 0xC3 && c <= 0xCB) || (c >= 0xCE && c <= 0xD1) || (c >= 0xE5 && c <= 0xE8))
+            break;
+    }
+    return at;
+}
+
+static void normalize_part(cake_unicode_form form, const char *text, size_t len, cake_buf *out)
 {
     static const int options[] = {
         [CAKE_NFC] = UTF8PROC_COMPOSE,
@@ -33,6 +48,15 @@ void cake_unicode_normalize(cake_unicode_form form, const char *text, size_t len
     CAKE_ASSERT(n >= 0); /* the text was checked to be UTF-8 */
     cake_buf_add(out, made, (size_t)n);
     free(made);
+}
+
+/* In parts, since the library takes eight bytes for each of the text. */
+void cake_unicode_normalize(cake_unicode_form form, const char *text, size_t len, cake_buf *out)
+{
+    for (size_t at = 0, end; at < len; at = end) {
+        end = part_end(text, len, at);
+        normalize_part(form, text + at, end - at, out);
+    }
 }
 
 static utf8proc_category_t category(uint32_t code)
