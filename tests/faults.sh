@@ -66,6 +66,10 @@ expect "... but with --force" 0 'requests' run -o "$dir/out.jsonl" --force
 cut_line() { printf '{"prompt": "Once", "max_tokens": 2}\n{"prompt": "tw' | "$cake" run -m "$model" -i -; }
 expect "standard input ends in mid-line" 3 'invalid JSON' cut_line
 
+# A text that cannot fit is refused before it is tokenized.
+{ printf '{"prompt": "'; head -c 30000000 /dev/zero | tr '\0' a; printf '"}\n'; } >"$dir/vast.jsonl"
+expect "a prompt of 30 MB" 3 'the prompt has 30000000 bytes, at least [0-9]+ tokens' "$cake" run -m "$model" -i "$dir/vast.jsonl"
+
 # A full disk: a limit on the size of files stands for it.
 for i in $(seq 400); do printf '{"id": %d, "prompt": "Once upon a time", "max_tokens": 30, "ignore_eos": true}\n' "$i"; done >"$dir/many.jsonl"
 full() { (trap '' XFSZ && ulimit -f 16 && "$cake" run -m "$model" -i "$dir/many.jsonl" -o "$dir/full.jsonl"); }

@@ -107,6 +107,14 @@ static cake_err tokens_of(cake_feed *feed, cake_request *r, cake_ids *ids)
     if (err)
         return err;
     const char *text = feed->rendered.data ? feed->rendered.data : "";
+    size_t least = feed->rendered.len / cake_token_longest(feed->token);
+    if (feed->context &&
+        least >= (size_t)feed->context) /* said before the tokenizer works through megabytes */
+        return cake_fault_set(
+            &r->fault, r->messages ? "messages" : "prompt",
+            "the prompt has %zu bytes, at least %zu tokens, and leaves no room for an answer in a "
+            "context of %d; shorten it",
+            feed->rendered.len, least, feed->context);
     return cake_token_encode(feed->token, text, feed->rendered.len, !templated, ids, &r->fault);
 }
 
