@@ -32,9 +32,11 @@ static bool is_word(char c)
  * infinities become strings, so that who reads the field says what was found, and nobody else minds. */
 static void add_literal(cake_buf *out, const char *literal, size_t n, bool python)
 {
-    size_t digits = strspn(literal + (*literal == '-'), "0123456789");
+    size_t digits = 0, sign = *literal == '-';
+    while (sign + digits < n && isdigit((unsigned char)literal[sign + digits]))
+        digits++;
     cake_buf_add(out, literal, n);
-    if (digits >= 19 && digits + (*literal == '-') == n) {
+    if (digits >= 19 && sign + digits == n) {
         errno = 0;
         strtoll(out->data + out->len - n, NULL, 10);
         if (errno == ERANGE)
