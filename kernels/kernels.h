@@ -41,6 +41,39 @@ typedef struct cake_kv {
     int stride;
 } cake_kv;
 
+/* One gated delta-rule layer (Yang, Kautz and Hatamizadeh 2024; Qwen3.5's linear attention) and the states of all
+ * slots. A state is what the layer keeps of a sequence, whatever its length: the rule's [n_value, key_dim,
+ * value_dim], then the convolution's last width - 1 inputs [width - 1, channels], oldest first. */
+typedef struct cake_delta {
+    int n_key, n_value;           /* heads; value head h goes with key head h / (n_value / n_key) */
+    int key_dim, value_dim;       /* of a head, at most CAKE_DELTA_DIM */
+    int width;                    /* of the convolution, at most CAKE_DELTA_WIDTH */
+    const float *conv;            /* [channels, width] */
+    const float *a_log, *dt_bias; /* [n_value] */
+    float *state;                 /* of slot 0 */
+    int64_t step;                 /* elements from one slot's state to the next one's */
+} cake_delta;
+
+#define CAKE_DELTA_DIM   256
+#define CAKE_DELTA_WIDTH 16
+
+/* q and k of all key heads, v of all value heads: what goes through the convolution. */
+static inline int64_t cake_delta_channels(const cake_delta *d)
+{
+    return 2 * (int64_t)d->n_key * d->key_dim + (int64_t)d->n_value * d->value_dim;
+}
+
+/* Elements of the rule's part of a state, and of all of it. */
+static inline int64_t cake_delta_rule_size(const cake_delta *d)
+{
+    return (int64_t)d->n_value * d->key_dim * d->value_dim;
+}
+
+static inline int64_t cake_delta_state_size(const cake_delta *d)
+{
+    return cake_delta_rule_size(d) + (d->width - 1) * cake_delta_channels(d);
+}
+
 #define CAKE_SEGMENT 1024 /* positions that attention sums up before it merges */
 
 typedef struct cake_kernels {
@@ -77,6 +110,29 @@ typedef struct cake_kernels {
                    int n_tok, int n_head, float scale);
     /* out [n] = gate / (1 + exp(-gate)) * up; out may be gate. */
     void (*silu_mul)(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n);
+
+    /* For the next two: rows of one slot follow each other, positions upwards without a gap, and the slot's
+     * state is that after the position before the first of them; position 0 starts from zeros, whatever the
+     * state holds. Afterwards the state is that after the last one. */
+
+    /* x [n_tok, channels] in place: silu(sum over j of conv[c][j] * input[pos - width + 1 + j][c]), j upwards;
+     * inputs before position 0 are zero. */
+    void (*delta_conv)(const cake_exec *exec, float *x, const cake_delta *delta, const cake_row *rows,
+                       int n_tok);
+    /* out [n_tok, n_value, value_dim] from x [n_tok, channels] as delta_conv leaves it, and a, b [n_tok, n_value].
+     * Per value head, with q and k divided by sqrt(sum of squares + 1e-6), q also by sqrt(key_dim), and a state
+     * S [key_dim, value_dim]:
+     *   S *= exp(-exp(a_log) softplus(a + dt_bias));  S += k^T sigmoid(b) (v - k S);  out = q S
+     * Generated and replayed rows go this way, one by one. Prompt rows may be taken together, those of one block
+     * [64 i, 64 i + 64) of positions at a time, so that it does not show where a prompt was cut into waves as
+     * long as cuts are at multiples of 64. */
+    void (*delta_rule)(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
+                       const cake_delta *delta, const cake_row *rows, int n_tok);
+    /* x [n_row, dim] in place: x / sqrt(mean(x^2) + eps) * weight [dim] * silu(gate [n_row, dim]). */
+    void (*rmsnorm_gated)(const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row,
+                          int dim, float eps);
+    /* x [n] in place: x / (1 + exp(-gate)). */
+    void (*sigmoid_mul)(const cake_exec *exec, float *x, const float *gate, int64_t n);
 } cake_kernels;
 
 extern const cake_kernels cake_kernels_ref;

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/attend.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/delta.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/rows.h"
 
@@ -21,4 +22,8 @@ const cake_kernels cake_kernels_avx2 = {
     .kv_store = kv_store,
     .attend = attend,
     .silu_mul = silu_mul,
+    .delta_conv = delta_conv,
+    .delta_rule = delta_rule,
+    .rmsnorm_gated = rmsnorm_gated,
+    .sigmoid_mul = sigmoid_mul,
 };

@@ -30,6 +30,11 @@ INLINE vec vec_exp(vec v)
     return vec_scale(vec_add(p, vec_set(1.0f)), n);
 }
 
+INLINE vec vec_silu(vec v)
+{
+    return vec_div(v, vec_add(vec_set(1), vec_exp(vec_sub(vec_set(0), v))));
+}
+
 /* Partial sums by i modulo LANES, folded at the end: the order depends on dim only. */
 static float sum_of_squares(const float *x, int64_t dim)
 {
@@ -83,9 +88,7 @@ static void silu_mul(const cake_exec *exec, float *out, const float *gate, const
     cake_exec_share(exec, n, LANES, &first, &last);
     for (int64_t i = first; i < last; i += LANES) {
         int m = last - i < LANES ? (int)(last - i) : LANES;
-        vec g = vec_load_n(gate + i, m);
-        vec below = vec_add(vec_set(1), vec_exp(vec_sub(vec_set(0), g)));
-        vec_store_n(out + i, vec_mul(vec_div(g, below), vec_load_n(up + i, m)), m);
+        vec_store_n(out + i, vec_mul(vec_silu(vec_load_n(gate + i, m)), vec_load_n(up + i, m)), m);
     }
 }
 

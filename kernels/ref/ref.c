@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "kernels/kernels.h"
+#include "kernels/ref/delta.h"
 
 #define ROWS  16  /* rows whose sums are open together */
 #define BLOCK 256 /* weights that are converted together */
@@ -225,7 +226,7 @@ static void silu_mul(const cake_exec *exec, float *out, const float *gate, const
     int64_t first, last;
     cake_exec_share(exec, n, 16, &first, &last);
     for (int64_t i = first; i < last; i++)
-        out[i] = gate[i] / (1 + expf(-gate[i])) * up[i];
+        out[i] = silu(gate[i]) * up[i];
 }
 
 const cake_kernels cake_kernels_ref = {
@@ -239,4 +240,8 @@ const cake_kernels cake_kernels_ref = {
     .kv_store = kv_store,
     .attend = attend,
     .silu_mul = silu_mul,
+    .delta_conv = delta_conv,
+    .delta_rule = delta_rule,
+    .rmsnorm_gated = rmsnorm_gated,
+    .sigmoid_mul = sigmoid_mul,
 };

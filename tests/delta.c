@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The gated delta rule, its convolution, norm and gates, of every table: against the recurrence in float64, and
+ * against itself where cuts, company, teams and slots must not show in the bits.
+ */
+#include <math.h>
+
+#include "tables.h"
+
+#define N_SEQ 6
+
+typedef struct shape {
+    int n_key, n_value, key_dim, value_dim, width;
+} shape;
+
+static const shape shapes[] = {{1, 1, 1, 1, 1},   {1, 3, 7, 5, 2},     {2, 6, 13, 33, 3},
+                               {2, 2, 64, 64, 4}, {1, 2, 128, 128, 4}, {1, 1, 256, 256, 16}};
+
+/* Shorter than the convolution, around a block, several blocks and a rest; then what was generated. */
+static const int prompts[N_SEQ] = {1, 2, 63, 64, 65, 200}, generated[N_SEQ] = {3, 70, 2, 1, 5, 9};
+
+/* Sequences, their inputs, and what came out. */
+typedef struct story {
+    shape s;
+    cake_delta d;
+    int64_t channels, wide; /* wide: n_value * value_dim */
+    float *weight, *a_log, *dt_bias;
+    float *x[N_SEQ], *a[N_SEQ], *b[N_SEQ]; /* [n, channels], [n, n_value] x2 */
+    float *conv[N_SEQ], *out[N_SEQ];       /* [n, channels], [n, wide] */
+} story;
+
+static int length(int seq)
+{
+    return prompts[seq] + generated[seq];
+}
+
+static story story_open(shape s)
+{
+    story y = {.s = s};
+    y.d = (cake_delta){s.n_key, s.n_value, s.key_dim, s.value_dim, s.width, NULL, NULL, NULL, NULL, 0};
+    y.channels = cake_delta_channels(&y.d);
+    y.wide = (int64_t)s.n_value * s.value_dim;
+    y.d.conv = y.weight = random_floats((size_t)(y.channels * s.width), 1);
+    y.d.a_log = y.a_log = random_floats((size_t)s.n_value, 2);
+    y.d.dt_bias = y.dt_bias = random_floats((size_t)s.n_value, 3);
+    y.d.step = cake_delta_state_size(&y.d) + 5;
+    for (int h = 0; h < s.n_value; h++) { /* from hardly any decay to some that forgets at once */
+        y.a_log[h] = y.a_log[h] * 3;
+        y.dt_bias[h] = y.dt_bias[h] * 4 - 2;
+    }
+    for (int i = 0; i < N_SEQ; i++) {
+        size_t n = (size_t)length(i);
+        y.x[i] = random_floats(n * (size_t)y.channels, 10 + (uint64_t)i);
+        y.a[i] = random_floats(n * (size_t)s.n_value, 20 + (uint64_t)i);
+        y.b[i] = random_floats(n * (size_t)s.n_value, 30 + (uint64_t)i);
+        y.conv[i] = random_floats(n * (size_t)y.channels, 40);
+        y.out[i] = random_floats(n * (size_t)y.wide, 50);
+        for (size_t j = 0; j < n * (size_t)s.n_value; j++) {
+            y.a[i][j] *= j % 17 ? 3 : 40; /* also where softplus is a line, or next to nothing */
+            y.b[i][j] *= 6;
+        }
+    }
+    return y;
+}
+
+static void story_close(story *y)
+{
+    free(y->weight);
+    free(y->a_log);
+    free(y->dt_bias);
+    for (int i = 0; i < N_SEQ; i++) {
+        free(y->x[i]);
+        free(y->a[i]);
+        free(y->b[i]);
+        free(y->conv[i]);
+        free(y->out[i]);
+    }
+}
+
+typedef struct call {
+    const cake_kernels *op;
+    const cake_delta *d;
+    float *x, *a, *b, *out;
+    const cake_row *rows;
+    int n_tok;
+} call;
+
+static void run_both(const cake_exec *exec, void *arg)
+{
+    call *c = arg;
+    c->op->delta_conv(exec, c->x, c->d, c->rows, c->n_tok);
+    cake_exec_barrier(exec);
+    c->op->delta_rule(exec, c->out, c->x, c->a, c->b, c->d, c->rows, c->n_tok);
+}
+
+/* How the sequences are cut into waves. */
+typedef struct way {
+    int step;       /* prompt rows of a wave, a multiple of 64 */
+    bool together;  /* generated rows: all in the wave of the prompt's end, or one by one */
+    bool alone;     /* each sequence for itself */
+    int team, turn; /* slots are given out from `turn` on */
+} way;
+
+/* The rows of sequence i from `done` on that go into the next wave. */
+static int next_rows(int i, int done, const way *w)
+{
+    int end = done + w->step < prompts[i] ? done + w->step : prompts[i];
+    if (done >= prompts[i])
+        end = done + 1 < length(i) ? done + 1 : length(i);
+    return w->together && end == prompts[i] ? length(i) : end;
+}
+
+static void move(float *wave, float *seq, int64_t row, int64_t first, int64_t n, int64_t dim, bool back)
+{
+    float *in = wave + row * dim, *at = seq + first * dim;
+    memcpy(back ? at : in, back ? in : at, (size_t)(n * dim) * sizeof *wave);
+}
+
+/* Plays sequences [first, last) through one table. */
+static void play_some(const cake_kernels *op, story *y, const way *w, int first, int last, cake_row *rows,
+                      call *c)
+{
+    int done[N_SEQ] = {0};
+    for (;;) {
+        int from[N_SEQ];
+        memcpy(from, done, sizeof from);
+        c->n_tok = 0;
+        for (int i = first; i < last; i++) {
+            int end = next_rows(i, done[i], w), n = end - done[i];
+            move(c->x, y->x[i], c->n_tok, done[i], n, y->channels, false);
+            move(c->a, y->a[i], c->n_tok, done[i], n, y->s.n_value, false);
+            move(c->b, y->b[i], c->n_tok, done[i], n, y->s.n_value, false);
+            for (; done[i] < end; done[i]++)
+                rows[c->n_tok++] = (cake_row){.slot = (i + w->turn) % N_SEQ,
+                                              .pos = done[i],
+                                              .kind = done[i] < prompts[i] ? CAKE_ROW_PROMPT
+                                                      : w->together        ? CAKE_ROW_REPLAYED
+                                                                           : CAKE_ROW_GENERATED};
+        }
+        if (!c->n_tok)
+            return;
+        c->op = op;
+        c->rows = rows;
+        cake_exec_run(w->team, run_both, c);
+        for (int i = first, row = 0; i < last; i++) {
+            int n = done[i] - from[i];
+            move(c->x, y->conv[i], row, from[i], n, y->channels, true);
+            move(c->out, y->out[i], row, from[i], n, y->wide, true);
+            row += n;
+        }
+    }
+}
+
+static void play(const cake_kernels *op, story *y, const way *w)
+{
+    size_t n = 0;
+    for (int i = 0; i < N_SEQ; i++)
+        n += (size_t)length(i);
+    cake_row *rows = cake_alloc(n, sizeof *rows);
+    call c = {.d = &y->d};
+    c.x = random_floats(n * (size_t)y->channels, 60);
+    c.a = random_floats(n * (size_t)y->s.n_value, 61);
+    c.b = random_floats(n * (size_t)y->s.n_value, 62);
+    c.out = random_floats(n * (size_t)y->wide, 63);
+    size_t states = (size_t)(N_SEQ * y->d.step) * sizeof *y->d.state;
+    y->d.state = malloc(states);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(y->d.state);
+    memset(y->d.state, 0xFF, states); /* NaN: a first row must not look */
+    for (int i = 0; i < N_SEQ; i += w->alone ? 1 : N_SEQ)
+        play_some(op, y, w, i, w->alone ? i + 1 : N_SEQ, rows, &c);
+    free(y->d.state);
+    free(c.x);
+    free(c.a);
+    free(c.b);
+    free(c.out);
+    free(rows);
+}
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* Largest difference of the convolution's output from float64; inputs and weights are below 1. */
+static double conv_error(const story *y, int seq)
+{
+    double worst = 0;
+    for (int t = 0; t < length(seq); t++)
+        for (int64_t c = 0; c < y->channels; c++) {
+            double sum = 0;
+            for (int j = 0; j < y->s.width; j++)
+                if (t - y->s.width + 1 + j >= 0)
+                    sum += (double)y->d.conv[c * y->s.width + j] *
+                           (double)y->x[seq][(t - y->s.width + 1 + j) * y->channels + c];
+            worst = fmax(worst, fabs((double)y->conv[seq][t * y->channels + c] - sum * sigmoid(sum)));
+        }
+    return worst;
+}
+
+static double norm_of(const float *x, int dim)
+{
+    double sum = 1e-6;
+    for (int i = 0; i < dim; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+/* Largest difference of one head's output from the recurrence in float64, and its largest value. */
+static double rule_error(const story *y, int seq, int head, double *size)
+{
+    int key = y->s.key_dim, value = y->s.value_dim, keys = y->s.n_key * key;
+    double *state = cake_alloc((size_t)(key * value), sizeof *state), worst = 0;
+    for (int t = 0; t < length(seq); t++) {
+        const float *q = y->conv[seq] + t * y->channels + head / (y->s.n_value / y->s.n_key) * key;
+        const float *k = q + keys, *v = y->conv[seq] + t * y->channels + 2 * keys + head * value;
+        double a = (double)y->a[seq][t * y->s.n_value + head] + (double)y->d.dt_bias[head];
+        double decay = exp(-exp((double)y->d.a_log[head]) * log1p(exp(a)));
+        double beta = sigmoid((double)y->b[seq][t * y->s.n_value + head]);
+        double q_norm = norm_of(q, key) * sqrt(key), k_norm = norm_of(k, key);
+        double seen[CAKE_DELTA_DIM] = {0}, sum[CAKE_DELTA_DIM] = {0};
+        for (int i = 0; i < key; i++)
+            for (int j = 0; j < value; j++)
+                seen[j] += (double)k[i] / k_norm * (state[i * value + j] *= decay);
+        for (int i = 0; i < key; i++)
+            for (int j = 0; j < value; j++) {
+                state[i * value + j] += (double)k[i] / k_norm * beta * ((double)v[j] - seen[j]);
+                sum[j] += (double)q[i] / q_norm * state[i * value + j];
+            }
+        for (int j = 0; j < value; j++) {
+            *size = fmax(*size, fabs(sum[j]));
+            worst = fmax(worst, fabs((double)y->out[seq][t * y->wide + head * value + j] - sum[j]));
+        }
+    }
+    free(state);
+    return worst;
+}
+
+static void against_double(const cake_kernels *op)
+{
+    for (int s = 0; s < COUNT(shapes); s++) {
+        story y = story_open(shapes[s]);
+        way w = {.step = 128, .team = 2};
+        play(op, &y, &w);
+        for (int i = 0; i < N_SEQ; i++) {
+            CU_ASSERT(conv_error(&y, i) <= (shapes[s].width + 4) * 0x1p-24 * shapes[s].width);
+            for (int h = 0; h < shapes[s].n_value; h++) {
+                double size = 0, error = rule_error(&y, i, h, &size);
+                if (!(error <= 64 * 0x1p-24 * size)) {
+                    printf("  %s: shape %d sequence %d head %d: %g of %g\n", op->name, s, i, h, error, size);
+                    CU_FAIL("too far from float64");
+                }
+            }
+        }
+        story_close(&y);
+    }
+}
+
+static void test_double(void)
+{
+    for_tables(against_double);
+}
+
+static void against_itself(const cake_kernels *op)
+{
+    static const way ways[] = {
+        {.step = 64, .team = 1},
+        {.step = 128, .together = true, .alone = true, .team = 2, .turn = 1},
+        {.step = 1024, .together = true, .team = 3, .turn = 4},
+        {.step = 1024, .alone = true, .team = 7},
+    };
+    for (int s = 0; s < COUNT(shapes); s++) {
+        story first = story_open(shapes[s]);
+        play(op, &first, &ways[0]);
+        for (int i = 1; i < COUNT(ways); i++) {
+            story other = story_open(shapes[s]);
+            play(op, &other, &ways[i]);
+            for (int q = 0; q < N_SEQ; q++) {
+                CU_ASSERT(same_bits(first.conv[q], other.conv[q], (size_t)(length(q) * first.channels)));
+                CU_ASSERT(same_bits(first.out[q], other.out[q], (size_t)(length(q) * first.wide)));
+            }
+            story_close(&other);
+        }
+        story_close(&first);
+    }
+}
+
+static void test_itself(void)
+{
+    for_tables(against_itself);
+}
+
+typedef struct gating {
+    const cake_kernels *op;
+    float *x;
+    const float *gate, *weight;
+    int n_row, dim;
+} gating;
+
+static void run_norm(const cake_exec *exec, void *arg)
+{
+    gating *g = arg;
+    g->op->rmsnorm_gated(exec, g->x, g->gate, g->weight, g->n_row, g->dim, 1e-6f);
+}
+
+static void run_sigmoid(const cake_exec *exec, void *arg)
+{
+    gating *g = arg;
+    g->op->sigmoid_mul(exec, g->x, g->gate, (int64_t)g->n_row * g->dim);
+}
+
+/* One row's norm, one element's gate. */
+static int gating_errors(const gating *g, const float *x, bool norm)
+{
+    int wrong = 0;
+    for (int i = 0; i < g->n_row * g->dim; i++) {
+        double sum = 0, gate = (double)g->gate[i], exact = (double)x[i] * sigmoid(gate);
+        for (int j = 0; j < g->dim; j++)
+            sum += (double)x[i / g->dim * g->dim + j] * (double)x[i / g->dim * g->dim + j];
+        if (norm)
+            exact *= gate / sqrt(sum / g->dim + (double)1e-6f) * (double)g->weight[i % g->dim];
+        /* where exp(-gate) overflows, near -88.7, the answer is zero */
+        wrong += !(fabs((double)g->x[i] - exact) <= (g->dim / 2 + 12) * 0x1p-24 * fabs(exact) + 0x1p-110);
+    }
+    return wrong;
+}
+
+static void check_gates(const cake_kernels *op)
+{
+    static const int dims[] = {1, 5, 16, 33, 128};
+    enum { ROWS = 11 };
+    for (int i = 0; i < COUNT(dims); i++)
+        for (int norm = 0; norm < 2; norm++) {
+            size_t n = (size_t)(ROWS * dims[i]);
+            float *x = random_floats(n, 1), *gate = random_floats(n, 2), *weight = random_floats(n, 3);
+            for (size_t j = 0; j < n; j++)
+                gate[j] *= j % 3 ? 8 : 120;
+            float *out = copy_floats(x, n), *again = copy_floats(x, n);
+            gating g = {op, out, gate, weight, ROWS, dims[i]};
+            cake_exec_run(1, norm ? run_norm : run_sigmoid, &g);
+            CU_ASSERT_EQUAL(gating_errors(&g, x, norm), 0);
+            for (int team = 0; team < COUNT(team_sizes); team++) { /* from the second row on */
+                memcpy(again, x, n * sizeof *x);
+                gating part = {op, again + dims[i], gate + dims[i], weight, ROWS - 1, dims[i]};
+                cake_exec_run(team_sizes[team], norm ? run_norm : run_sigmoid, &part);
+                CU_ASSERT(same_bits(again + dims[i], out + dims[i], n - (size_t)dims[i]));
+            }
+            free(x);
+            free(gate);
+            free(weight);
+            free(out);
+            free(again);
+        }
+}
+
+static void test_gates(void)
+{
+    for_tables(check_gates);
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {
+        {"delta_conv, delta_rule: the recurrence in float64", test_double},
+        {"delta_conv, delta_rule: cuts, company, teams and slots do not show", test_itself},
+        {"rmsnorm_gated, sigmoid_mul: float64; teams and places", test_gates},
+    };
+    return SUITE_MAIN("delta", tests);
+}
