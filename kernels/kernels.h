@@ -37,6 +37,7 @@ typedef struct cake_kv {
     int64_t page_step; /* elements from one page to the next */
     cake_dtype dtype;
     int n_kv, head_dim;
+    int window;           /* positions that a row sees, its own among them; 0: all */
     const int32_t *table; /* [n_slot, stride] */
     int stride;
 } cake_kv;
@@ -76,6 +77,22 @@ static inline int64_t cake_delta_state_size(const cake_delta *d)
 
 #define CAKE_SEGMENT 1024 /* positions that attention sums up before it merges */
 
+/* The first position that a row sees, and where the part of a segment that begins at `first` ends: attention
+ * walks [first, next) until next is behind the row. */
+static inline int cake_kv_first(const cake_kv *kv, const cake_row *row)
+{
+    return kv->window && row->pos >= kv->window ? row->pos + 1 - kv->window : 0;
+}
+
+static inline int cake_kv_next(const cake_row *row, int first)
+{
+    int64_t end = ((int64_t)first / CAKE_SEGMENT + 1) * CAKE_SEGMENT;
+    return end <= row->pos ? (int)end : row->pos + 1;
+}
+
+#define CAKE_GELU_SCALE 0.797884561F /* sqrt(2 / pi) */
+#define CAKE_GELU_CUBE  0.044715F
+
 typedef struct cake_kernels {
     const char *name; /* as --isa has it */
 
@@ -89,12 +106,14 @@ typedef struct cake_kernels {
      * bias and residual may be NULL; residual may be out itself. */
     void (*linear)(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok);
-    /* out [n, w->n_in] = rows row[i] of W as float32 (0 <= row[i] < w->n_out): the embedding. */
-    void (*gather)(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n);
+    /* out [n, w->n_in] = factor * rows row[i] of W as float32 (0 <= row[i] < w->n_out): the embedding. */
+    void (*gather)(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,
+                   float factor);
 
-    /* out [n_row, dim] = x / sqrt(mean(x^2) + eps) * weight [dim]; out may be x. (Zhang & Sennrich 2019) */
-    void (*rmsnorm)(const cake_exec *exec, float *out, const float *x, const float *weight, int n_row,
-                    int dim, float eps);
+    /* out [n_row, dim] = x / sqrt(mean(x^2) + eps) * weight [dim] + residual [n_row, dim]; out may be x, and
+     * residual may be NULL or out. (Zhang & Sennrich 2019) */
+    void (*rmsnorm)(const cake_exec *exec, float *out, const float *x, const float *weight,
+                    const float *residual, int n_row, int dim, float eps);
     /* Rotary embedding in place (Su et al. 2021), halves convention of transformers: element i < n_rot / 2 pairs
      * with i + n_rot / 2; elements from n_rot on stay. x [n_tok, n_head, head_dim];
      * cos, sin [n_tok, n_rot / 2]. */
@@ -103,13 +122,19 @@ typedef struct cake_kernels {
     /* Writes k, v [n_tok, n_kv, head_dim] of each row into its page, rounded to the cache's dtype. */
     void (*kv_store)(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
                      const cake_row *rows, int n_tok);
-    /* out [n_tok, n_head, head_dim]: softmax(scale q k^T) v over positions 0 .. rows[i].pos of the row's own
-     * slot, query head h with KV head h / (n_head / n_kv). Segments of CAKE_SEGMENT positions are summed each
-     * for itself, positions ascending, and merged in order (online softmax, Milakov & Gimelshein 2018). */
+    /* out [n_tok, n_head, head_dim]: softmax(scores) v over positions 0 .. rows[i].pos of the row's own slot, or
+     * over the last kv->window of them, query head h with KV head h / (n_head / n_kv). A score is scale q k^T;
+     * with cap > 0 then cap tanh(score / cap). Segments between multiples of CAKE_SEGMENT positions are summed
+     * each for itself, positions ascending, and merged in order (online softmax, Milakov & Gimelshein 2018). */
     void (*attend)(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
-                   int n_tok, int n_head, float scale);
-    /* out [n] = gate / (1 + exp(-gate)) * up; out may be gate. */
+                   int n_tok, int n_head, float scale, float cap);
+    /* out [n] = act(gate) * up; out may be gate. silu(x) = x / (1 + exp(-x)). gelu(x) = x / (1 + exp(-2 u)) with
+     * u = sqrt(2 / pi) (x + 0.044715 x^3), which is 0.5 x (1 + tanh(u)): the approximation of Hendrycks & Gimpel
+     * 2016 that transformers calls gelu_pytorch_tanh. */
     void (*silu_mul)(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n);
+    void (*gelu_mul)(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n);
+    /* x [n] = cap tanh(x / cap), in place; cap > 0. */
+    void (*soft_cap)(const cake_exec *exec, float *x, int64_t n, float cap);
 
     /* For the next two: rows of one slot follow each other, positions upwards without a gap, and the slot's
      * state is that after the position before the first of them; position 0 starts from zeros, whatever the

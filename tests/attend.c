@@ -23,7 +23,7 @@ typedef struct call {
     int n_tok, n_head;
     float *out;
     const float *q, *k, *v;
-    float scale;
+    float scale, cap;
 } call;
 
 static void run_store(const cake_exec *exec, void *arg)
@@ -35,7 +35,7 @@ static void run_store(const cake_exec *exec, void *arg)
 static void run_attend(const cake_exec *exec, void *arg)
 {
     call *c = arg;
-    c->op->attend(exec, c->out, c->q, c->kv, c->rows, c->n_tok, c->n_head, c->scale);
+    c->op->attend(exec, c->out, c->q, c->kv, c->rows, c->n_tok, c->n_head, c->scale, c->cap);
 }
 
 /* Pages are dealt out in an order that `order` decides. Unused lines of pages hold NaN. */
@@ -54,7 +54,7 @@ static cache cache_open(cake_dtype dtype, int n_slot, int length, int n_kv, int 
         c.table[j] = page;
     }
     int64_t step = (int64_t)n_kv * CAKE_PAGE * head_dim;
-    c.kv = (cake_kv){malloc(c.bytes), malloc(c.bytes), step, dtype, n_kv, head_dim, c.table, stride};
+    c.kv = (cake_kv){malloc(c.bytes), malloc(c.bytes), step, dtype, n_kv, head_dim, 0, c.table, stride};
     CU_ASSERT_FATAL(c.kv.k && c.kv.v);
     memset(c.kv.k, 0xFF, c.bytes); /* NaN in every dtype */
     memset(c.kv.v, 0xFF, c.bytes);
@@ -88,25 +88,28 @@ static void cache_fill(const cake_kernels *op, cache *c, int team)
     free(rows);
 }
 
-/* out [head_dim] and the largest |score|, for one query head of one row. */
-static double attend_double(const cache *c, const cake_row *row, const float *q, int head, float scale,
+/* out [head_dim] and the largest |score| before the cap, for one query head of one row. */
+static double attend_double(const cache *c, const cake_row *row, const float *q, int head, const call *how,
                             double *out)
 {
-    int dim = c->kv.head_dim, n = row->pos + 1;
+    int dim = c->kv.head_dim, n = row->pos + 1, window = how->kv->window;
+    int begin = window && n > window ? n - window : 0;
     double *weight = cake_alloc((size_t)n, sizeof *weight), most = -INFINITY, least = INFINITY, total = 0;
-    for (int i = 0; i < n; i++) {
+    for (int i = begin; i < n; i++) {
         const float *k = c->k + (((int64_t)row->slot * c->length + i) * c->kv.n_kv + head) * dim;
         for (int j = 0; j < dim; j++)
             weight[i] += (double)q[j] * (double)k[j];
-        weight[i] *= (double)scale;
+        weight[i] *= (double)how->scale;
         most = weight[i] > most ? weight[i] : most;
         least = weight[i] < least ? weight[i] : least;
+        if (how->cap > 0)
+            weight[i] = (double)how->cap * tanh(weight[i] / (double)how->cap);
     }
     for (int j = 0; j < dim; j++)
         out[j] = 0;
-    for (int i = 0; i < n; i++) {
+    for (int i = begin; i < n; i++) {
         const float *v = c->v + (((int64_t)row->slot * c->length + i) * c->kv.n_kv + head) * dim;
-        double w = exp(weight[i] - most);
+        double w = exp(weight[i] - (how->cap > 0 ? 0 : most));
         total += w;
         for (int j = 0; j < dim; j++)
             out[j] += w * (double)v[j];
@@ -123,8 +126,7 @@ static int attend_errors(const call *c, const cache *from)
     double *exact = cake_alloc((size_t)dim, sizeof *exact);
     for (int i = 0; i < c->n_tok * c->n_head; i++) {
         const cake_row *row = &c->rows[i / c->n_head];
-        double size =
-            attend_double(from, row, c->q + (int64_t)i * dim, i % c->n_head / group, c->scale, exact);
+        double size = attend_double(from, row, c->q + (int64_t)i * dim, i % c->n_head / group, c, exact);
         /* |v| <= 1: what scores lose weighs double, and long chains of sums lose a little each. */
         double bound = 0x1p-24 * (2 * (size + 1) * (dim / 4 + 2) + sqrt(row->pos + 1) + 32);
         for (int j = 0; j < dim; j++)
@@ -154,17 +156,47 @@ static void attend_alone(const call *c, float *out)
     }
 }
 
-static void check_shape(const cake_kernels *op, cake_dtype dtype, int n_head, int n_kv, int head_dim,
-                        float sharp)
+/* How the queries look: what scores are multiplied by, how far they reach, and what caps them; 0: nothing. */
+typedef struct look {
+    float sharp, cap;
+    int window;
+} look;
+
+static bool page_seen(const cache *c, int slot, int page)
+{
+    for (int i = 0; i < N_ROW; i++)
+        if (rows[i].slot == slot && rows[i].pos >= page * CAKE_PAGE &&
+            cake_kv_first(&c->kv, &rows[i]) < (page + 1) * CAKE_PAGE)
+            return true;
+    return false;
+}
+
+/* Pages that no row sees may belong to others: their content must not matter. */
+static void spoil(cache *c)
+{
+    size_t bytes = (size_t)c->kv.page_step * cake_dtype_bytes(c->kv.dtype);
+    for (int slot = 0; slot < c->n_slot; slot++)
+        for (int i = 0; i < c->kv.stride; i++)
+            if (!page_seen(c, slot, i)) {
+                size_t at = (size_t)c->table[slot * c->kv.stride + i] * bytes;
+                memset((char *)c->kv.k + at, 0xFF, bytes);
+                memset((char *)c->kv.v + at, 0xFF, bytes);
+            }
+}
+
+static void check_look(const cake_kernels *op, cake_dtype dtype, int n_head, int n_kv, int head_dim, look how)
 {
     cache c = cache_open(dtype, N_SLOT, LENGTH, n_kv, head_dim, 0);
     cache other = cache_open(dtype, N_SLOT, LENGTH, n_kv, head_dim, 99);
+    c.kv.window = other.kv.window = how.window;
     cache_fill(op, &c, 1);
     cache_fill(op, &other, 3);
+    spoil(&other);
     size_t n = (size_t)(N_ROW * n_head * head_dim);
     float *q = random_floats(n, 3), *out = random_floats(n, 4), *again = random_floats(n, 5);
     call a = {.op = op, .kv = &c.kv, .rows = rows, .n_tok = N_ROW, .n_head = n_head, .out = out, .q = q};
-    a.scale = sharp / sqrtf((float)head_dim);
+    a.scale = how.sharp / sqrtf((float)head_dim);
+    a.cap = how.cap;
     memset(out, 0xFF, n * sizeof *out); /* what is there must not matter */
     cake_exec_run(1, run_attend, &a);
     CU_ASSERT_EQUAL(attend_errors(&a, &c), 0);
@@ -183,6 +215,27 @@ static void check_shape(const cake_kernels *op, cake_dtype dtype, int n_head, in
     free(again);
     cache_close(&c);
     cache_close(&other);
+}
+
+static void check_shape(const cake_kernels *op, cake_dtype dtype, int n_head, int n_kv, int head_dim,
+                        float sharp)
+{
+    check_look(op, dtype, n_head, n_kv, head_dim, (look){.sharp = sharp});
+}
+
+/* Windows of one position, inside a page, of whole pages, across segments, and wider than all there is; caps that
+ * bend the scores. */
+static void check_windows(const cake_kernels *op)
+{
+    static const look looks[] = {{1, 0, 1},    {1, 0, 17},   {30, 0, 64},   {1, 0, 65}, {1, 0, 1000},
+                                 {1, 0, 1024}, {1, 0, 1500}, {30, 0, 3000}, {30, 5, 0}, {30, 2.5F, 700}};
+    for (int i = 0; i < COUNT(looks); i++)
+        check_look(op, (cake_dtype)(i % CAKE_N_DTYPE), 6, 2, 24, looks[i]);
+}
+
+static void test_windows(void)
+{
+    for_tables(check_windows);
 }
 
 static void check_attend(const cake_kernels *op)
@@ -255,7 +308,7 @@ static void check_odd(const cake_kernels *op)
         float *q = random_floats(DIM * HEADS, 3), *out = random_floats(DIM * HEADS, 4);
         q[3] = odd[i];
         cake_row row = {0, 99, CAKE_ROW_PROMPT};
-        call a = {op, &c.kv, &row, 1, HEADS, out, q, NULL, NULL, 1};
+        call a = {op, &c.kv, &row, 1, HEADS, out, q, NULL, NULL, 1, 0};
         cake_exec_run(1, run_attend, &a);
         for (int j = 0; j < DIM; j++)
             CU_ASSERT(isnan(out[j]) && isfinite(out[DIM + j]));
@@ -275,6 +328,7 @@ int main(void)
     static const suite_test tests[] = {
         {"kv_store: the bits of the scalar conversions, in the right lines", test_store},
         {"attend: float64; any company, team and place of pages", test_attend},
+        {"attend: windows and soft caps, whatever lies behind the window", test_windows},
         {"attend: NaN and infinities stay in their head", test_odd},
     };
     return SUITE_MAIN("attend", tests);

@@ -32,7 +32,7 @@ static void run_linear(const cake_exec *exec, void *arg)
 static void run_rmsnorm(const cake_exec *exec, void *arg)
 {
     call *c = arg;
-    c->op->rmsnorm(exec, c->out, c->x, c->bias, c->n_tok, c->dim, 1e-6f);
+    c->op->rmsnorm(exec, c->out, c->x, c->bias, c->residual, c->n_tok, c->dim, 1e-6f);
 }
 
 static void run_rope(const cake_exec *exec, void *arg)
@@ -41,10 +41,48 @@ static void run_rope(const cake_exec *exec, void *arg)
     c->op->rope(exec, c->out, c->x, c->bias, c->n_tok, c->n_head, c->dim, c->n_rot);
 }
 
+/* What is done to each element for itself, and what it does in float64. */
+typedef struct elementwise {
+    void (*run)(const cake_exec *exec, void *arg);
+    double (*exact)(double x, double up);
+} elementwise;
+
 static void run_silu(const cake_exec *exec, void *arg)
 {
     call *c = arg;
     c->op->silu_mul(exec, c->out, c->x, c->bias, c->n);
+}
+
+static double exact_silu(double x, double up)
+{
+    return x / (1 + exp(-x)) * up;
+}
+
+static void run_gelu(const cake_exec *exec, void *arg)
+{
+    call *c = arg;
+    c->op->gelu_mul(exec, c->out, c->x, c->bias, c->n);
+}
+
+static double exact_gelu(double x, double up)
+{
+    return x / (1 + exp(-2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) * up;
+}
+
+#define CAP 30.0F
+
+static void run_cap(const cake_exec *exec, void *arg)
+{
+    call *c = arg;
+    if (c->out != c->x)
+        memcpy(c->out, c->x, (size_t)c->n * sizeof *c->x);
+    c->op->soft_cap(exec, c->out, c->n, CAP);
+}
+
+static double exact_cap(double x, double up)
+{
+    (void)up;
+    return (double)CAP * tanh(x / (double)CAP);
 }
 
 typedef struct matrix {
@@ -230,12 +268,13 @@ typedef struct rows {
     float *out;
     const int32_t *row;
     int n;
+    float factor;
 } rows;
 
 static void run_gather(const cake_exec *exec, void *arg)
 {
     rows *r = arg;
-    r->op->gather(exec, r->out, r->w, r->row, r->n);
+    r->op->gather(exec, r->out, r->w, r->row, r->n, r->factor);
 }
 
 static void pack_and_gather(const cake_kernels *op)
@@ -257,10 +296,14 @@ static void pack_and_gather(const cake_kernels *op)
 
             int32_t ids[] = {0, n_out - 1, n_out / 2, n_out - 1, n_out / 3};
             float *out = random_floats((size_t)(COUNT(ids) * n_in), 12);
-            rows r = {op, &m.w, out, ids, COUNT(ids)};
+            rows r = {op, &m.w, out, ids, COUNT(ids), 1};
             cake_exec_run(3, run_gather, &r);
             for (int i = 0; i < COUNT(ids); i++)
                 CU_ASSERT(same_bits(out + i * n_in, m.value + (int64_t)ids[i] * n_in, (size_t)n_in));
+            r.factor = 55.5F;
+            cake_exec_run(2, run_gather, &r);
+            for (int i = 0; i < n_in; i++)
+                CU_ASSERT(out[i] == 55.5F * m.value[i]);
             free(out);
             free(piece.data);
             matrix_close(&m);
@@ -292,6 +335,14 @@ static void check_rmsnorm(const cake_kernels *op)
             }
         }
         CU_ASSERT_EQUAL(wrong, 0);
+        float *stream = random_floats((size_t)(N * dim), 16), *sum = copy_floats(stream, (size_t)(N * dim));
+        c.out = sum;
+        c.residual = sum;
+        cake_exec_run(2, run_rmsnorm, &c);
+        for (int i = 0; i < N * dim; i++)
+            CU_ASSERT(sum[i] == out[i] + stream[i]);
+        free(stream);
+        free(sum);
         for (int team = 0; team < COUNT(team_sizes); team++) { /* in place, rows from the second on */
             memcpy(again, x, (size_t)(N * dim) * sizeof *x);
             call part = {
@@ -364,18 +415,20 @@ static float *gates(int n)
     return x;
 }
 
-static void check_silu(const cake_kernels *op)
+static void check_elementwise(const cake_kernels *op, const elementwise *e)
 {
     enum { N = 10007 };
     float *gate = gates(N), *up = random_floats(N, 20), *out = random_floats(N, 21);
     float *again = random_floats(N, 22);
     call c = {.op = op, .out = out, .x = gate, .bias = up, .n = N};
-    cake_exec_run(1, run_silu, &c);
+    cake_exec_run(1, e->run, &c);
     int wrong = 0;
     for (int i = 0; i < N; i++) {
-        double exact = (double)gate[i] / (1 + exp(-(double)gate[i])) * (double)up[i];
-        /* Where exp(-gate) overflows, near -88.7, the answer is zero. */
-        wrong += !(fabs((double)out[i] - exact) <= 5 * 0x1p-24 * fabs(exact) + 0x1p-119);
+        double exact = e->exact((double)gate[i], (double)up[i]);
+        /* gelu's e^x is off by |x| units in the last place that x was rounded to; behind its overflow all is 0. */
+        double power = e->run == run_gelu ? fmin(fabs(pow((double)gate[i], 3)) / 10 + 2, 90) : 0;
+        double bound = (5 + 3 * power) * 0x1p-24 * fabs(exact) + 0x1p-119;
+        wrong += !(fabs((double)out[i] - exact) <= bound);
     }
     CU_ASSERT_EQUAL(wrong, 0);
     for (int team = 0; team < COUNT(team_sizes); team++)
@@ -383,7 +436,7 @@ static void check_silu(const cake_kernels *op)
             memcpy(again, gate, N * sizeof *again);
             call part = {
                 .op = op, .out = again + first, .x = again + first, .bias = up + first, .n = N - first};
-            cake_exec_run(team_sizes[team], run_silu, &part);
+            cake_exec_run(team_sizes[team], e->run, &part);
             CU_ASSERT(same_bits(again + first, out + first, (size_t)(N - first)));
         }
     free(gate);
@@ -392,9 +445,16 @@ static void check_silu(const cake_kernels *op)
     free(again);
 }
 
-static void test_silu(void)
+static void check_all_elementwise(const cake_kernels *op)
 {
-    for_tables(check_silu);
+    static const elementwise all[] = {{run_silu, exact_silu}, {run_gelu, exact_gelu}, {run_cap, exact_cap}};
+    for (int i = 0; i < COUNT(all); i++)
+        check_elementwise(op, &all[i]);
+}
+
+static void test_elementwise(void)
+{
+    for_tables(check_all_elementwise);
 }
 
 static void check_odd_values(const cake_kernels *op)
@@ -409,6 +469,10 @@ static void check_odd_values(const cake_kernels *op)
     call c = {.op = op, .out = out, .x = x, .bias = ones, .n = N, .n_tok = 5, .n_head = 1, .dim = 8};
     cake_exec_run(1, run_silu, &c);
     CU_ASSERT(isnan(out[0]) && out[1] == INFINITY && out[3] == 3e38f && fabsf(out[4]) < 1 && out[7] == 0);
+    cake_exec_run(1, run_gelu, &c);
+    CU_ASSERT(isnan(out[0]) && out[1] == INFINITY && out[3] == 3e38f && fabsf(out[4]) < 1 && out[7] == 0);
+    cake_exec_run(1, run_cap, &c);
+    CU_ASSERT(isnan(out[0]) && out[1] == CAP && out[2] == -CAP && out[3] == CAP && out[7] == 0);
     cake_exec_run(1, run_rmsnorm, &c);
     CU_ASSERT(isnan(out[0]));
     for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++) {
@@ -497,7 +561,7 @@ int main(void)
         {"weights: packed in pieces, gathered exactly", test_pack_and_gather},
         {"rmsnorm: float64, any dim, any team", test_rmsnorm},
         {"rope: float64, partial, any team", test_rope},
-        {"silu_mul: float64, any place, any team", test_silu},
+        {"silu_mul, gelu_mul, soft_cap: float64, any place, any team", test_elementwise},
         {"NaN and infinities go through", test_odd_values},
     };
     return SUITE_MAIN("kernels", tests);

@@ -224,7 +224,7 @@ static float *rows_of(const cake_weight *w)
     int32_t *row = cake_alloc((size_t)w->n_out, sizeof *row);
     for (int i = 0; i < w->n_out; i++)
         row[i] = i;
-    cake_kernels_ref.gather(&one, out, w, row, w->n_out);
+    cake_kernels_ref.gather(&one, out, w, row, w->n_out, 1);
     free(row);
     return out;
 }

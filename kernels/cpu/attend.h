@@ -23,16 +23,19 @@
 typedef struct segment {
     const cake_kv *kv;
     const cake_row *row;
+    float scale, cap;
     int kv_head, first, n;                          /* positions [first, first + n) */
+    bool begun;                                     /* an earlier segment has been added */
     _Alignas(64) float score[HEADS * CAKE_SEGMENT]; /* then exp(score - most) */
     float most[HEADS], total[HEADS];                /* of all segments so far */
     float old[HEADS], new[HEADS];                   /* what earlier sums, and this one, are multiplied by */
 } segment;
 
-/* The positions of the segment that stand in one page. */
+/* The positions of the segment, from its i-th on, that stand in one page. */
 INLINE int page_span(const segment *s, int i)
 {
-    return s->n - i < CAKE_PAGE ? s->n - i : CAKE_PAGE;
+    int left = CAKE_PAGE - (s->first + i) % CAKE_PAGE;
+    return s->n - i < left ? s->n - i : left;
 }
 
 /* sum [heads] += q k for n elements from j on; at is where they are in the cache. */
@@ -44,12 +47,12 @@ INLINE void add_products(vec *sum, const float *q, const cake_kv *kv, size_t at,
         vec_fma(vec_load_n(q + h * kv->head_dim + j, n), key, sum[h]);
 }
 
-INLINE void score_as(segment *s, const float *q, float scale, const int heads, const cake_dtype dtype)
+INLINE void score_as(segment *s, const float *q, const int heads, const cake_dtype dtype)
 {
     int64_t dim = s->kv->head_dim;
-    for (int i = 0; i < s->n; i += CAKE_PAGE) {
+    for (int i = 0, span; i < s->n; i += span) {
         size_t at = kv_at(s->kv, s->row->slot, s->first + i, s->kv_head);
-        int span = page_span(s, i);
+        span = page_span(s, i);
         for (int t = 0; t < span; t++, at += (size_t)dim) {
             vec sum[HEADS];
             UNROLL for (int h = 0; h < heads; h++) sum[h] = vec_set(0);
@@ -59,7 +62,7 @@ INLINE void score_as(segment *s, const float *q, float scale, const int heads, c
             if (j < dim)
                 add_products(sum, q, s->kv, at, j, (int)(dim - j), heads, dtype);
             UNROLL for (int h = 0; h < heads; h++) s->score[h * CAKE_SEGMENT + i + t] =
-                vec_sum(sum[h]) * scale;
+                vec_sum(sum[h]) * s->scale;
         }
     }
 }
@@ -71,9 +74,9 @@ INLINE void weigh_strip(const segment *s, float *out, int64_t j, const int heads
     int64_t dim = s->kv->head_dim;
     vec sum[HEADS * STRIP];
     UNROLL for (int v = 0; v < heads * vectors; v++) sum[v] = vec_set(0);
-    for (int i = 0; i < s->n; i += CAKE_PAGE) {
+    for (int i = 0, span; i < s->n; i += span) {
         size_t at = kv_at(s->kv, s->row->slot, s->first + i, s->kv_head) + (size_t)j;
-        int span = page_span(s, i);
+        span = page_span(s, i);
         const float *weight = s->score + i;
         for (int t = 0; t < span; t++, at += (size_t)dim, weight++)
             UNROLL for (int v = 0; v < vectors; v++)
@@ -87,7 +90,7 @@ INLINE void weigh_strip(const segment *s, float *out, int64_t j, const int heads
     {
         float *to = out + h * dim + j + v * LANES;
         vec both = sum[h * vectors + v];
-        if (s->first) /* what out holds before the first segment is nobody's, maybe NaN */
+        if (s->begun) /* what out holds before the first segment is nobody's, maybe NaN */
             both = vec_fma(both, vec_set(s->new[h]), vec_mul(vec_load_n(to, n), vec_set(s->old[h])));
         vec_store_n(to, both, n);
     }
@@ -109,6 +112,9 @@ static void soften(segment *s, int h)
 {
     float *score = s->score + h * CAKE_SEGMENT;
     vec top = vec_set(-INFINITY), sum = vec_set(0);
+    if (s->cap > 0)
+        for (int i = 0; i < s->n; i += LANES) /* what is behind the last score is written next */
+            vec_store(score + i, vec_soft_cap(vec_load(score + i), s->cap));
     for (int i = s->n; i % LANES; i++)
         score[i] = -INFINITY; /* weighs nothing */
     for (int i = 0; i < s->n; i += LANES)
@@ -119,7 +125,7 @@ static void soften(segment *s, int h)
         vec_store(score + i, weight);
         sum = vec_add(sum, weight);
     }
-    if (s->first == 0) {
+    if (!s->begun) {
         s->most[h] = most;
         s->total[h] = vec_sum(sum);
         return;
@@ -133,60 +139,59 @@ static void soften(segment *s, int h)
     s->total[h] = s->total[h] * s->old[h] + vec_sum(sum) * s->new[h];
 }
 
-INLINE void add_as(segment *s, float *out, const float *q, float scale, const int heads,
-                   const cake_dtype dtype)
+INLINE void add_as(segment *s, float *out, const float *q, const int heads, const cake_dtype dtype)
 {
-    score_as(s, q, scale, heads, dtype);
+    score_as(s, q, heads, dtype);
     for (int h = 0; h < heads; h++)
         soften(s, h);
     weigh_as(s, out, heads, dtype);
 }
 
 /* The number of heads and the dtype become constants: one copy of the loops for each. */
-INLINE void add_heads(segment *s, float *out, const float *q, float scale, int heads, const cake_dtype dtype)
+INLINE void add_heads(segment *s, float *out, const float *q, int heads, const cake_dtype dtype)
 {
     switch (heads) {
     case 1:
-        add_as(s, out, q, scale, 1, dtype);
+        add_as(s, out, q, 1, dtype);
         break;
     case 2:
-        add_as(s, out, q, scale, 2, dtype);
+        add_as(s, out, q, 2, dtype);
         break;
     case 3:
-        add_as(s, out, q, scale, 3, dtype);
+        add_as(s, out, q, 3, dtype);
         break;
     default:
-        add_as(s, out, q, scale, HEADS, dtype);
+        add_as(s, out, q, HEADS, dtype);
     }
 }
 
-static void add_f32(segment *s, float *out, const float *q, float scale, int heads)
+static void add_f32(segment *s, float *out, const float *q, int heads)
 {
-    add_heads(s, out, q, scale, heads, CAKE_F32);
+    add_heads(s, out, q, heads, CAKE_F32);
 }
 
-static void add_bf16(segment *s, float *out, const float *q, float scale, int heads)
+static void add_bf16(segment *s, float *out, const float *q, int heads)
 {
-    add_heads(s, out, q, scale, heads, CAKE_BF16);
+    add_heads(s, out, q, heads, CAKE_BF16);
 }
 
-static void add_f16(segment *s, float *out, const float *q, float scale, int heads)
+static void add_f16(segment *s, float *out, const float *q, int heads)
 {
-    add_heads(s, out, q, scale, heads, CAKE_F16);
+    add_heads(s, out, q, heads, CAKE_F16);
 }
 
-static void (*const add_segment[CAKE_N_DTYPE])(segment *s, float *out, const float *q, float scale,
-                                               int heads) = {
+static void (*const add_segment[CAKE_N_DTYPE])(segment *s, float *out, const float *q, int heads) = {
     [CAKE_F32] = add_f32, [CAKE_BF16] = add_bf16, [CAKE_F16] = add_f16};
 
 /* out, q [heads, head_dim]: up to HEADS query heads of one row and KV head. */
-static void attend_heads(segment *s, float *out, const float *q, float scale, int heads)
+static void attend_heads(segment *s, float *out, const float *q, int heads)
 {
     int64_t dim = s->kv->head_dim;
-    for (s->first = 0; s->first <= s->row->pos; s->first += CAKE_SEGMENT) {
-        int left = s->row->pos + 1 - s->first;
-        s->n = left < CAKE_SEGMENT ? left : CAKE_SEGMENT;
-        add_segment[s->kv->dtype](s, out, q, scale, heads);
+    s->begun = false;
+    for (s->first = cake_kv_first(s->kv, s->row); s->first <= s->row->pos; s->first += s->n) {
+        s->n = cake_kv_next(s->row, s->first) - s->first;
+        add_segment[s->kv->dtype](s, out, q, heads);
+        s->begun = true;
     }
     for (int h = 0; h < heads; h++)
         for (int64_t j = 0; j < dim; j += LANES) {
@@ -197,16 +202,16 @@ static void attend_heads(segment *s, float *out, const float *q, float scale, in
 }
 
 static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
-                   int n_tok, int n_head, float scale)
+                   int n_tok, int n_head, float scale, float cap)
 {
     int group = n_head / kv->n_kv;
-    segment s = {.kv = kv};
+    segment s = {.kv = kv, .scale = scale, .cap = cap};
     for (int64_t item = exec->rank; item < (int64_t)n_tok * kv->n_kv; item += exec->size) {
         s.row = &rows[item / kv->n_kv];
         s.kv_head = (int)(item % kv->n_kv);
         for (int h = 0; h < group; h += HEADS) {
             int64_t at = (item * group + h) * kv->head_dim;
-            attend_heads(&s, out + at, q + at, scale, group - h < HEADS ? group - h : HEADS);
+            attend_heads(&s, out + at, q + at, group - h < HEADS ? group - h : HEADS);
         }
     }
 }

@@ -78,7 +78,8 @@ static void weight_pack(const cake_weight *w, const void *src, int first, int n_
     }
 }
 
-static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n)
+static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,
+                   float factor)
 {
     int64_t first, last;
     cake_exec_share(exec, n, 1, &first, &last);
@@ -86,10 +87,12 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
         float *to = out + i * w->n_in;
         const float *f32 = (const float *)w->data + packed_at(w, row[i], 0);
         const uint16_t *half = (const uint16_t *)w->data + packed_at(w, row[i], 0);
-        for (int64_t k = 0; k < w->n_in; k++)
-            to[k] = w->dtype == CAKE_F32    ? f32[k * PANEL]
-                    : w->dtype == CAKE_BF16 ? cake_bf16_to_f32(half[k * PANEL])
-                                            : cake_f16_to_f32(half[k * PANEL]);
+        for (int64_t k = 0; k < w->n_in; k++) {
+            float value = w->dtype == CAKE_F32    ? f32[k * PANEL]
+                          : w->dtype == CAKE_BF16 ? cake_bf16_to_f32(half[k * PANEL])
+                                                  : cake_f16_to_f32(half[k * PANEL]);
+            to[k] = factor * value;
+        }
     }
 }
 

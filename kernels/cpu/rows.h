@@ -13,11 +13,10 @@
 
 #include "kernels/kernels.h"
 
-/* e^v to about 1 ulp: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2], fitted for the least relative error. Zero
- * below the smallest float, infinity above the largest; NaN stays. */
-INLINE vec vec_exp(vec v)
+/* e^x = 2^n (1 + p) for x in [-104.5, 89] to about 1 ulp of p: a polynomial on [-ln 2 / 2, ln 2 / 2], fitted for
+ * the least relative error. */
+INLINE vec vec_exp_parts(vec x, vec *whole)
 {
-    vec x = vec_min(vec_set(89.0f), vec_max(vec_set(-104.5f), v));
     vec n = vec_round(vec_mul(x, vec_set(0x1.715476p+0f)));
     vec r = vec_fma_less(n, vec_set(0x1.62e4p-1f), x); /* ln 2 in two parts; the first times n is exact */
     r = vec_fma_less(n, vec_set(0x1.7f7d1cp-20f), r);
@@ -26,13 +25,30 @@ INLINE vec vec_exp(vec v)
     p = vec_fma(p, r, vec_set(0x1.55548ep-5f));
     p = vec_fma(p, r, vec_set(0x1.555554p-3f));
     p = vec_fma(p, r, vec_set(0.5f));
-    p = vec_fma(vec_mul(r, r), p, r);
+    *whole = n;
+    return vec_fma(vec_mul(r, r), p, r);
+}
+
+/* e^v to about 1 ulp. Zero below the smallest float, infinity above the largest; NaN stays. */
+INLINE vec vec_exp(vec v)
+{
+    vec n, p = vec_exp_parts(vec_min(vec_set(89.0f), vec_max(vec_set(-104.5f), v)), &n);
     return vec_scale(vec_add(p, vec_set(1.0f)), n);
 }
 
 INLINE vec vec_silu(vec v)
 {
     return vec_div(v, vec_add(vec_set(1), vec_exp(vec_sub(vec_set(0), v))));
+}
+
+/* cap tanh(v / cap), by tanh(x) = t / (t + 2) with t = e^2x - 1, which loses nothing near zero. From |x| = 10 on
+ * it is +-1 in float; NaN stays. */
+INLINE vec vec_soft_cap(vec v, float cap)
+{
+    vec x = vec_div(vec_add(v, v), vec_set(cap));
+    vec n, p = vec_exp_parts(vec_min(vec_set(20.0f), vec_max(vec_set(-20.0f), x)), &n);
+    vec t = vec_add(vec_scale(p, n), vec_sub(vec_scale(vec_set(1.0f), n), vec_set(1.0f)));
+    return vec_mul(vec_set(cap), vec_div(t, vec_add(t, vec_set(2.0f))));
 }
 
 /* Partial sums by i modulo LANES, folded at the end: the order depends on dim only. */
@@ -46,8 +62,8 @@ static float sum_of_squares(const float *x, int64_t dim)
     return vec_sum(sum);
 }
 
-static void rmsnorm(const cake_exec *exec, float *out, const float *x, const float *weight, int n_row,
-                    int dim, float eps)
+static void rmsnorm(const cake_exec *exec, float *out, const float *x, const float *weight,
+                    const float *residual, int n_row, int dim, float eps)
 {
     int64_t first, last;
     cake_exec_share(exec, n_row, 1, &first, &last);
@@ -57,8 +73,10 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
         vec scale = vec_set(1 / sqrtf(sum_of_squares(in, dim) / (float)dim + eps));
         for (int64_t i = 0; i < dim; i += LANES) {
             int n = dim - i < LANES ? (int)(dim - i) : LANES;
-            vec v = vec_mul(vec_load_n(in + i, n), scale);
-            vec_store_n(to + i, vec_mul(v, vec_load_n(weight + i, n)), n);
+            vec v = vec_mul(vec_mul(vec_load_n(in + i, n), scale), vec_load_n(weight + i, n));
+            if (residual)
+                v = vec_add(v, vec_load_n(residual + row * dim + i, n));
+            vec_store_n(to + i, v, n);
         }
     }
 }
@@ -89,6 +107,30 @@ static void silu_mul(const cake_exec *exec, float *out, const float *gate, const
     for (int64_t i = first; i < last; i += LANES) {
         int m = last - i < LANES ? (int)(last - i) : LANES;
         vec_store_n(out + i, vec_mul(vec_silu(vec_load_n(gate + i, m)), vec_load_n(up + i, m)), m);
+    }
+}
+
+static void gelu_mul(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n, LANES, &first, &last);
+    for (int64_t i = first; i < last; i += LANES) {
+        int m = last - i < LANES ? (int)(last - i) : LANES;
+        vec g = vec_load_n(gate + i, m);
+        vec square = vec_fma(vec_mul(g, g), vec_set(CAKE_GELU_CUBE), vec_set(1));
+        vec u = vec_mul(vec_mul(vec_set(-2 * CAKE_GELU_SCALE), g), square);
+        vec below = vec_add(vec_set(1), vec_exp(u));
+        vec_store_n(out + i, vec_mul(vec_div(g, below), vec_load_n(up + i, m)), m);
+    }
+}
+
+static void soft_cap(const cake_exec *exec, float *x, int64_t n, float cap)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n, LANES, &first, &last);
+    for (int64_t i = first; i < last; i += LANES) {
+        int m = last - i < LANES ? (int)(last - i) : LANES;
+        vec_store_n(x + i, vec_soft_cap(vec_load_n(x + i, m), cap), m);
     }
 }
 

@@ -96,16 +96,21 @@ static void linear(const cake_exec *exec, float *out, const float *x, const cake
         }
 }
 
-static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n)
+static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,
+                   float factor)
 {
     int64_t first, last;
     cake_exec_share(exec, n, 1, &first, &last);
-    for (int64_t i = first; i < last; i++)
-        to_f32(out + i * w->n_in, w->data, w->dtype, (size_t)row[i] * (size_t)w->n_in, w->n_in);
+    for (int64_t i = first; i < last; i++) {
+        float *to = out + i * w->n_in;
+        to_f32(to, w->data, w->dtype, (size_t)row[i] * (size_t)w->n_in, w->n_in);
+        for (int j = 0; j < w->n_in; j++)
+            to[j] *= factor;
+    }
 }
 
-static void rmsnorm(const cake_exec *exec, float *out, const float *x, const float *weight, int n_row,
-                    int dim, float eps)
+static void rmsnorm(const cake_exec *exec, float *out, const float *x, const float *weight,
+                    const float *residual, int n_row, int dim, float eps)
 {
     int64_t first, last;
     cake_exec_share(exec, n_row, 1, &first, &last);
@@ -115,8 +120,10 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
         for (int i = 0; i < dim; i++)
             sum += in[i] * in[i];
         float scale = 1 / sqrtf(sum / (float)dim + eps);
-        for (int i = 0; i < dim; i++)
-            out[row * dim + i] = in[i] * scale * weight[i];
+        for (int i = 0; i < dim; i++) {
+            float value = in[i] * scale * weight[i];
+            out[row * dim + i] = residual ? value + residual[row * dim + i] : value;
+        }
     }
 }
 
@@ -157,10 +164,17 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
     }
 }
 
+static float capped(float x, float cap)
+{
+    return cap * tanhf(x / cap);
+}
+
 /* One row and query head: its KV head, and how far its sums have come. */
 typedef struct state {
     const cake_kv *kv;
     int slot, head;
+    float scale, cap;
+    bool begun;  /* an earlier segment has been added */
     float most;  /* the largest score so far */
     float total; /* sum of exp(score - most) */
 } state;
@@ -174,7 +188,7 @@ static float kv_element(const cake_kv *kv, const void *data, size_t at)
 }
 
 /* Adds positions [first, first + n) to out [head_dim]. */
-static void attend_segment(state *s, float *out, const float *q, int first, int n, float scale)
+static void attend_segment(state *s, float *out, const float *q, int first, int n)
 {
     const cake_kv *kv = s->kv;
     float score[CAKE_SEGMENT], most = -INFINITY, total = 0;
@@ -184,7 +198,7 @@ static void attend_segment(state *s, float *out, const float *q, int first, int 
         float sum = 0;
         for (int j = 0; j < kv->head_dim; j++)
             sum += q[j] * kv_element(kv, kv->k, at[i] + (size_t)j);
-        score[i] = sum * scale;
+        score[i] = s->cap > 0 ? capped(sum * s->scale, s->cap) : sum * s->scale;
         most = score[i] > most ? score[i] : most;
     }
     for (int i = 0; i < n; i++) {
@@ -192,29 +206,29 @@ static void attend_segment(state *s, float *out, const float *q, int first, int 
         total += score[i];
     }
     float both = most > s->most ? most : s->most;
-    float old = first ? expf(s->most - both) : 0, new = expf(most - both);
+    float old = s->begun ? expf(s->most - both) : 0, new = expf(most - both);
     for (int j = 0; j < kv->head_dim; j++) {
         float sum = 0;
         for (int i = 0; i < n; i++)
             sum += score[i] * kv_element(kv, kv->v, at[i] + (size_t)j);
-        out[j] = first ? out[j] * old + sum * new : sum;
+        out[j] = s->begun ? out[j] * old + sum * new : sum;
     }
-    s->total = first ? s->total * old + total * new : total;
+    s->total = s->begun ? s->total * old + total * new : total;
     s->most = both;
+    s->begun = true;
 }
 
 static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
-                   int n_tok, int n_head, float scale)
+                   int n_tok, int n_head, float scale, float cap)
 {
     int group = n_head / kv->n_kv;
     for (int64_t item = exec->rank; item < (int64_t)n_tok * n_head; item += exec->size) {
         const cake_row *row = &rows[item / n_head];
-        state s = {kv, row->slot, (int)(item % n_head) / group, -INFINITY, 0};
+        state s = {kv, row->slot, (int)(item % n_head) / group, scale, cap, false, -INFINITY, 0};
         float *to = out + item * kv->head_dim;
-        for (int first = 0; first <= row->pos; first += CAKE_SEGMENT) {
-            int left = row->pos + 1 - first;
-            attend_segment(&s, to, q + item * kv->head_dim, first, left < CAKE_SEGMENT ? left : CAKE_SEGMENT,
-                           scale);
+        for (int first = cake_kv_first(kv, row), next; first <= row->pos; first = next) {
+            next = cake_kv_next(row, first);
+            attend_segment(&s, to, q + item * kv->head_dim, first, next - first);
         }
         for (int j = 0; j < kv->head_dim; j++)
             to[j] /= s.total;
@@ -229,6 +243,24 @@ static void silu_mul(const cake_exec *exec, float *out, const float *gate, const
         out[i] = silu(gate[i]) * up[i];
 }
 
+static void gelu_mul(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n, 16, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        float x = gate[i], u = CAKE_GELU_SCALE * (x + CAKE_GELU_CUBE * x * x * x);
+        out[i] = x / (1 + expf(-2 * u)) * up[i];
+    }
+}
+
+static void soft_cap(const cake_exec *exec, float *x, int64_t n, float cap)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n, 16, &first, &last);
+    for (int64_t i = first; i < last; i++)
+        x[i] = capped(x[i], cap);
+}
+
 const cake_kernels cake_kernels_ref = {
     .name = "ref",
     .weight_bytes = weight_bytes,
@@ -240,6 +272,8 @@ const cake_kernels cake_kernels_ref = {
     .kv_store = kv_store,
     .attend = attend,
     .silu_mul = silu_mul,
+    .gelu_mul = gelu_mul,
+    .soft_cap = soft_cap,
     .delta_conv = delta_conv,
     .delta_rule = delta_rule,
     .rmsnorm_gated = rmsnorm_gated,

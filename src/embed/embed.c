@@ -11,7 +11,7 @@ typedef struct work {
 static void gather(const cake_exec *exec, void *arg)
 {
     work *w = arg;
-    w->kernels->gather(exec, cake_wave_body(w->wave), w->embedding, w->ids, w->wave->n_tok);
+    w->kernels->gather(exec, cake_wave_body(w->wave), w->embedding, w->ids, w->wave->n_tok, 1);
 }
 
 void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n_thread, const int32_t *ids,

@@ -67,7 +67,7 @@ static void forward(const cake_exec *exec, void *arg)
 {
     cake_logits *l = arg;
     const cake_config *c = cake_model_config(l->model);
-    l->kernels->rmsnorm(exec, l->x, l->x, cake_model_final_norm(l->model), l->n, c->dim, c->norm_eps);
+    l->kernels->rmsnorm(exec, l->x, l->x, cake_model_final_norm(l->model), NULL, l->n, c->dim, c->norm_eps);
     cake_exec_barrier(exec);
     l->kernels->linear(exec, l->score, l->x, cake_model_head(l->model), NULL, NULL, l->n);
 }

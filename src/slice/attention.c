@@ -12,7 +12,7 @@ static void normalise_heads(const cake_exec *exec, const cake_pass *pass, float 
                             int n_head)
 {
     if (weight)
-        pass->kernels->rmsnorm(exec, x, x, weight, pass->n_tok * n_head, pass->config->head_dim,
+        pass->kernels->rmsnorm(exec, x, x, weight, NULL, pass->n_tok * n_head, pass->config->head_dim,
                                pass->config->norm_eps);
 }
 
@@ -37,7 +37,8 @@ void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const 
     cake_exec_barrier(exec);
     op->kv_store(exec, kv, pass->k, pass->v, pass->rows, n_tok);
     cake_exec_barrier(exec);
-    op->attend(exec, pass->mix, pass->q, kv, pass->rows, n_tok, c->n_head, 1.0f / sqrtf((float)c->head_dim));
+    op->attend(exec, pass->mix, pass->q, kv, pass->rows, n_tok, c->n_head, 1.0f / sqrtf((float)c->head_dim),
+               0);
     cake_exec_barrier(exec);
     op->linear(exec, pass->x, pass->mix, &w->o, w->o_bias, pass->x, n_tok);
     cake_exec_barrier(exec);
