@@ -62,7 +62,7 @@ static void open_rig(rig *r, const char *name, const cake_kernels *kernels, cake
     cake_slice_shape shape = {.count = c->n_layer,
                               .max_tok = MAX_TOK,
                               .n_slot = 1,
-                              .n_page = CONTEXT / CAKE_PAGE,
+                              .n_page = {CONTEXT / CAKE_PAGE, CONTEXT / CAKE_PAGE, CONTEXT / CAKE_PAGE},
                               .context = CONTEXT,
                               .kv_dtype = kv_dtype,
                               .n_thread = 1};
@@ -70,7 +70,8 @@ static void open_rig(rig *r, const char *name, const cake_kernels *kernels, cake
     CU_ASSERT_EQUAL_FATAL(cake_model_load(r->model, &share, kernels), CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(cake_slice_open(r->model, kernels, &shape, &r->slice), CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(cake_logits_open(r->model, kernels, 1, 1, &r->logits), CAKE_OK);
-    r->wave = aligned_alloc(CAKE_ALIGN, cake_arena_round(cake_wave_bytes(MAX_TOK, 2, c->dim)));
+    r->wave =
+        aligned_alloc(CAKE_ALIGN, cake_arena_round(cake_wave_bytes(MAX_TOK, 2 * CAKE_MAX_CLASS, c->dim)));
 }
 
 static void close_rig(rig *r)
@@ -86,19 +87,27 @@ static void no_messages(void *arg)
     (void)arg;
 }
 
-/* Tokens ids [n] at positions pos, pos + 1, ...; the scores behind the last of them. */
-static const float *step(rig *r, const int32_t *ids, int n, int pos, cake_row_kind kind)
+/* Tokens ids [n] of a prompt of n_prompt, or behind it, at positions pos, pos + 1, ...; the scores behind the
+ * last of them. */
+static const float *step(rig *r, const int32_t *ids, int n, int pos, int n_prompt)
 {
     int page = (pos + CAKE_PAGE - 1) / CAKE_PAGE, last = (pos + n - 1) / CAKE_PAGE;
+    const cake_config *c = cake_model_config(r->model);
     *r->wave = (cake_wave){.kind = CAKE_WAVE_ROWS,
                            .n_tok = n,
-                           .n_page = page <= last ? last - page + 1 : 0,
-                           .dim = cake_model_config(r->model)->dim};
+                           .n_change = page <= last ? c->n_class * (last - page + 1) : 0,
+                           .dim = c->dim};
     for (int i = 0; i < n; i++)
-        cake_wave_rows(r->wave)[i] = (cake_row){.slot = 0, .pos = pos + i, .kind = (int32_t)kind};
-    for (int i = 0; i < r->wave->n_page; i++) /* pages in reverse, so that a table that is not used shows */
-        cake_wave_pages(r->wave)[i] =
-            (cake_page){.index = page + i, .page = CONTEXT / CAKE_PAGE - 1 - page - i};
+        cake_wave_rows(r->wave)[i] = (cake_row){.slot = 0,
+                                                .pos = pos + i,
+                                                .kind = pos < n_prompt ? CAKE_ROW_PROMPT : CAKE_ROW_GENERATED,
+                                                .span = pos < n_prompt ? n_prompt : pos + i + 1};
+    for (int i = 0; i < r->wave->n_change; i++) /* pages in reverse, so that a table that is not used shows */
+        cake_wave_changes(r->wave)[i] =
+            (cake_change){.kind = CAKE_CHANGE_MAP,
+                          .class = i % c->n_class,
+                          .index = page + i / c->n_class,
+                          .page = CONTEXT / CAKE_PAGE - 1 - page - i / c->n_class};
     cake_embed_fill(r->model, r->kernels, 1, ids, r->wave);
     CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, no_messages, NULL), CAKE_OK);
     int32_t row = n - 1;
@@ -128,12 +137,12 @@ static double follow(rig *r, const cake_json *sequence, double tolerance)
         n = n_prompt - pos < MAX_TOK ? n_prompt - pos : MAX_TOK;
         for (int i = 0; i < n; i++)
             chunk[i] = (int32_t)cake_json_int(cake_json_at(prompt, (size_t)(pos + i)), -1);
-        score = step(r, chunk, n, pos, CAKE_ROW_PROMPT);
+        score = step(r, chunk, n, pos, n_prompt);
     }
     for (size_t i = 0; i < cake_json_size(ids); i++) {
         int32_t best, id = (int32_t)cake_json_int(cake_json_at(ids, i), -1);
         if (i)
-            score = step(r, chunk, 1, n_prompt + (int)i - 1, CAKE_ROW_GENERATED);
+            score = step(r, chunk, 1, n_prompt + (int)i - 1, n_prompt);
         double off = worst(score, n_vocab, cake_json_at(cake_json_get(sequence, "top"), i));
         CU_ASSERT(off < tolerance);
         most = off > most ? off : most;

@@ -64,10 +64,13 @@ static void test_load(void)
 
 static void test_pages(void)
 {
-    cake_load load = {.n_lane = 2, .lane_seqs = 3};
-    CU_ASSERT_EQUAL(cake_plan_pages(&load, 1000, 100, 850), 8);
-    CU_ASSERT_EQUAL(cake_plan_pages(&load, 1000, 100, 99), 0);
-    CU_ASSERT_EQUAL(cake_plan_pages(&load, 100, 100, INT64_MAX), 2 * 2 * 3); /* more could not be used */
+    int64_t one[] = {100}, two[] = {100, 10};
+    CU_ASSERT_EQUAL(cake_plan_pages(1, one, (int[]){1000}, 850), 8);
+    CU_ASSERT_EQUAL(cake_plan_pages(1, one, (int[]){1000}, 99), 0);
+    CU_ASSERT_EQUAL(cake_plan_pages(1, one, (int[]){12}, INT64_MAX), 12); /* more could not be used */
+    CU_ASSERT_EQUAL(cake_plan_pages(2, two, (int[]){1000, 5}, 1050), 10); /* 10 of one, all 5 of the other */
+    CU_ASSERT_EQUAL(cake_plan_pages(2, two, (int[]){1000, 5}, 1049), 9);
+    CU_ASSERT_EQUAL(cake_plan_pages(1, (int64_t[]){0}, (int[]){7}, 0), 7); /* none of its layers here */
 }
 
 int main(void)

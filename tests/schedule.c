@@ -12,14 +12,16 @@
 
 enum { MAX_SEQS = 400, MAX_TOKENS = 400, MAX_PAGES = 64, MAX_SLOTS = 64, STRIDE = 8 };
 
-/* A job: every sequence has a prompt and a number of tokens to generate. */
+/* A job: every sequence has a prompt and a number of tokens to generate. Those of one group have the same prompt;
+ * where a group's stem has a slot, its other members fork from it. */
 static struct {
-    int prompt[MAX_SEQS], total[MAX_SEQS], known[MAX_SEQS];
-    int kind[MAX_SEQS][MAX_TOKENS]; /* 1 + kind that the row was computed with first */
-    int owner[MAX_SLOTS];           /* slot -> sequence */
-    int table[MAX_SLOTS][STRIDE];
-    int written[MAX_PAGES][CAKE_PAGE]; /* 1 + sequence * MAX_TOKENS + position */
-    int finished, overflowed, wrong;
+    int prompt[MAX_SEQS], total[MAX_SEQS], known[MAX_SEQS], group[MAX_SEQS];
+    int owner[MAX_SLOTS]; /* slot -> sequence, or -1 - group if it is a stem */
+    int table[CAKE_MAX_CLASS][MAX_SLOTS][STRIDE];
+    int written[CAKE_MAX_CLASS][MAX_PAGES][CAKE_PAGE]; /* what_of the row last written there */
+    int scored[MAX_SEQS];                              /* prompt rows whose scores came */
+    int alone;                                         /* first of a group that cannot fork */
+    int finished, overflowed, forks, wrong;
 } job;
 
 static uint32_t state;
@@ -30,72 +32,159 @@ static int dice(int n)
     return (int)((state >> 8) % (uint32_t)n);
 }
 
-static void follow(const cake_batch *b)
+/* The content of a row: rows of the same prompt are the same. */
+static int what_of(int owner, int pos)
 {
-    for (int i = 0; i < b->n_page; i++)
-        job.table[b->pages[i].slot][b->pages[i].index] = b->pages[i].page;
+    int group = owner < 0 ? -1 - owner : job.group[owner];
+    bool prompt = owner < 0 || pos < job.prompt[owner];
+    return prompt ? 1 + group * MAX_TOKENS + pos : 1 + (MAX_SEQS + owner) * MAX_TOKENS + pos;
+}
+
+static void follow_change(const cake_change *c)
+{
+    int *line = job.table[c->class][c->slot];
+    if (c->kind == CAKE_CHANGE_SHARE)
+        memcpy(line, job.table[c->class][c->from], (size_t)c->index * sizeof *line);
+    if (c->kind == CAKE_CHANGE_COPY)
+        memcpy(job.written[c->class][c->page], job.written[c->class][c->from],
+               sizeof job.written[c->class][c->page]);
+    if (c->kind == CAKE_CHANGE_MAP || c->kind == CAKE_CHANGE_COPY)
+        line[c->index] = c->page;
+}
+
+static void follow_rows(const cake_batch *b, int class, int window)
+{
     for (int i = 0; i < b->n_tok; i++) {
         cake_row r = b->rows[i];
-        int id = job.owner[r.slot];
-        job.written[job.table[r.slot][r.pos / CAKE_PAGE]][r.pos % CAKE_PAGE] = 1 + id * MAX_TOKENS + r.pos;
+        job.written[class][job.table[class][r.slot][r.pos / CAKE_PAGE]][r.pos % CAKE_PAGE] =
+            what_of(job.owner[r.slot], r.pos);
     }
     for (int i = 0; i < b->n_tok; i++) {
         cake_row r = b->rows[i];
-        int id = job.owner[r.slot];
-        for (int p = 0; p <= r.pos; p++)
-            job.wrong +=
-                job.written[job.table[r.slot][p / CAKE_PAGE]][p % CAKE_PAGE] != 1 + id * MAX_TOKENS + p;
-        int decode = r.kind != CAKE_ROW_PROMPT; /* a token's path is decided by what it is */
-        job.wrong += decode != (r.pos >= job.prompt[id]);
+        for (int p = window && r.pos >= window ? r.pos - window + 1 : 0; p <= r.pos; p++)
+            job.wrong += job.written[class][job.table[class][r.slot][p / CAKE_PAGE]][p % CAKE_PAGE] !=
+                         what_of(job.owner[r.slot], p);
     }
 }
 
-static void come_back(cake_schedule *s, int lane, const cake_batch *b)
+static void follow(const cake_batch *b, const cake_schedule_shape *shape)
 {
+    for (int i = 0; i < b->n_change; i++)
+        follow_change(&b->changes[i]);
+    for (int class = 0; class < shape->n_class; class ++)
+        follow_rows(b, class, shape->window[class]);
+    for (int i = 0; i < b->n_tok; i++) {
+        cake_row r = b->rows[i];
+        int id = job.owner[r.slot], prompt = id < 0 ? r.pos + 1 : job.prompt[id];
+        job.wrong += (r.kind != CAKE_ROW_PROMPT) != (r.pos >= prompt); /* a token's path is what it is */
+        job.wrong += id >= 0 && r.span != (r.pos < prompt ? prompt : r.pos + 1);
+    }
+}
+
+static void advance(cake_schedule *s, int slot)
+{
+    int id = job.owner[slot];
+    if (++job.known[id] == job.total[id]) {
+        cake_schedule_retire(s, slot);
+        job.finished++;
+    } else {
+        cake_schedule_token(s, slot);
+    }
+}
+
+/* True if the stem's scores came. */
+static bool come_back(cake_schedule *s, int lane, const cake_batch *b)
+{
+    bool stem = false;
     cake_schedule_back(s, lane);
     for (int i = 0; i < b->n_score; i++) {
-        int slot = b->slot[i], id = job.owner[slot];
-        job.wrong += b->rows[b->score[i]].slot != slot || b->rows[b->score[i]].pos != job.known[id] - 1;
-        if (++job.known[id] == job.total[id]) {
-            cake_schedule_retire(s, slot);
-            job.finished++;
+        int slot = b->slot[i], id = job.owner[slot], pos = b->rows[b->score[i]].pos;
+        job.wrong += b->rows[b->score[i]].slot != slot;
+        if (id < 0) {
+            stem = true;
+            continue;
+        }
+        job.scored[id] += pos < job.prompt[id];
+        if (pos == job.known[id] - 1)
+            advance(s, slot);
+        else
+            job.wrong += pos >= job.prompt[id];
+    }
+    return stem;
+}
+
+/* Admits what there is room for, as the root does: a group of more than one through a stem. */
+static void admit(cake_schedule *s, int n, int *next, int *stem, bool *ready, int flags)
+{
+    if (*stem >= 0 && *ready) {
+        int slot = CAKE_FORK_LATER;
+        while (*next < n && job.group[*next] == -1 - job.owner[*stem] &&
+               (slot = cake_schedule_fork(s, *stem)) >= 0) {
+            job.owner[slot] = (*next)++;
+            job.forks++;
+            advance(s, slot);
+        }
+        bool all = *next == n || job.group[*next] != -1 - job.owner[*stem];
+        job.alone = slot == CAKE_FORK_NEVER ? *next : job.alone;
+        if (all || slot == CAKE_FORK_NEVER) { /* alone, and still no room: the others go by themselves */
+            cake_schedule_retire(s, *stem);
+            *stem = -1;
+        }
+    }
+    while (*stem < 0 && *next < n && cake_schedule_room(s)) {
+        int id = *next, group = job.group[id];
+        bool first = id == 0 || job.group[id - 1] != group,
+             several = id + 1 < n && job.group[id + 1] == group;
+        if (first && several && id != job.alone && flags & CAKE_SEQ_STEM) {
+            *stem = cake_schedule_admit(s, job.prompt[id], CAKE_SEQ_STEM);
+            job.owner[*stem] = -1 - group;
+            *ready = false;
         } else {
-            cake_schedule_token(s, slot);
+            job.owner[cake_schedule_admit(s, job.prompt[id], flags & CAKE_SEQ_SCORED)] = (*next)++;
         }
     }
 }
 
-/* Runs n sequences through n_lane lanes whose waves come back in random order; returns rounds that were needed. */
-static int play(int n, const cake_schedule_shape *shape, int longest)
+static void make_job(int n, int longest, int group)
+{
+    memset(&job, 0, sizeof job);
+    job.alone = -1;
+    for (int i = 0; i < n; i++) {
+        bool same = i % group != 0;
+        job.group[i] = i / group;
+        job.known[i] = job.prompt[i] = same ? job.prompt[i - 1] : 1 + dice(longest / 2);
+        job.total[i] = job.prompt[i] + 1 + dice(longest / 2);
+    }
+}
+
+/* Runs n sequences through n_lane lanes whose waves come back in random order; returns how many were evicted.
+ * Those of a group that does not fit all overflow. */
+static int play(int n, const cake_schedule_shape *shape, int longest, int group, int flags)
 {
     cake_schedule *s = cake_schedule_open(shape);
     const cake_batch *under_way[8] = {0};
-    int next = 0, rounds = 0;
-    memset(&job, 0, sizeof job);
-    for (int i = 0; i < n; i++) {
-        job.known[i] = job.prompt[i] = 1 + dice(longest / 2);
-        job.total[i] = job.prompt[i] + 1 + dice(longest / 2);
-    }
+    int next = 0, rounds = 0, stem = -1;
+    bool ready = false;
+    make_job(n, longest, group);
     while (job.finished + job.overflowed < n && rounds++ < 100000) {
-        while (next < n && cake_schedule_room(s)) {
-            job.owner[cake_schedule_admit(s, job.prompt[next])] = next;
-            next++;
-        }
+        admit(s, n, &next, &stem, &ready, flags);
         for (int l = 0; l < shape->n_lane; l++) {
             if (under_way[l])
                 continue;
             const cake_batch *b = cake_schedule_fill(s, l);
             for (int i = 0; i < b->n_overflow; i++, job.overflowed++)
                 cake_schedule_retire(s, b->overflow[i]);
-            job.wrong += b->n_tok > shape->max_tok;
-            if (b->n_tok) {
-                follow(b);
+            job.wrong +=
+                b->n_tok > shape->max_tok || (b->n_tok && b->n_change > cake_schedule_changes(shape));
+            if (b->n_tok && !b->n_overflow) {
+                follow(b, shape);
                 under_way[l] = b;
             }
         }
         int l = dice(shape->n_lane);
         if (under_way[l]) {
-            come_back(s, l, under_way[l]);
+            if (come_back(s, l, under_way[l]))
+                ready = true;
             under_way[l] = NULL;
         }
     }
@@ -105,10 +194,20 @@ static int play(int n, const cake_schedule_shape *shape, int longest)
     return evictions;
 }
 
+static cake_schedule_shape one_class(int lanes, int seqs, int chunk, int max_tok, int pages)
+{
+    return (cake_schedule_shape){.n_lane = lanes,
+                                 .lane_seqs = seqs,
+                                 .chunk = chunk,
+                                 .max_tok = max_tok,
+                                 .n_class = 1,
+                                 .n_page = {pages}};
+}
+
 static void test_plenty(void)
 {
-    cake_schedule_shape shape = {.n_lane = 3, .lane_seqs = 4, .chunk = 128, .max_tok = 128, .n_page = 64};
-    CU_ASSERT_EQUAL(play(100, &shape, 300), 0);
+    cake_schedule_shape shape = one_class(3, 4, 128, 128, 64);
+    CU_ASSERT_EQUAL(play(100, &shape, 300, 1, 0), 0);
     CU_ASSERT_EQUAL(job.finished, 100);
     CU_ASSERT_EQUAL(job.wrong, 0);
 }
@@ -118,18 +217,83 @@ static void test_tight(void)
     int evictions = 0;
     for (int lanes = 1; lanes <= 4; lanes++)
         for (int pages = 6; pages <= 20; pages += 2) {
-            cake_schedule_shape shape = {lanes, 5, 64, 128, pages};
-            evictions += play(60, &shape, 360);
+            cake_schedule_shape shape = one_class(lanes, 5, 64, 128, pages);
+            evictions += play(60, &shape, 360, 1, 0);
             CU_ASSERT_EQUAL(job.finished, 60);
             CU_ASSERT_EQUAL(job.wrong, 0);
         }
     CU_ASSERT(evictions > 100);
 }
 
+/* Full attention and two windows: pages behind a window serve others, and rows still read their own. */
+static void test_windows(void)
+{
+    static const int windows[] = {1, 3, 64, 65, 100, 128, 200};
+    int evictions = 0;
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
+        for (int pages = 6; pages <= 30; pages += 4) {
+            cake_schedule_shape shape = one_class(1 + (int)i % 4, 4, 64, 128, pages);
+            shape.n_class = 3;
+            shape.window[1] = windows[i];
+            shape.window[2] = windows[dice(7)];
+            for (int class = 1; class < 3; class ++)
+                shape.n_page[class] =
+                    1 + cake_pages_held(shape.window[class], 360, CAKE_PAGE) + dice(pages / 2);
+            evictions += play(60, &shape, 360, 1, 0);
+            CU_ASSERT_EQUAL(job.finished, 60);
+            CU_ASSERT_EQUAL(job.wrong, 0);
+        }
+    CU_ASSERT(evictions > 50);
+}
+
+/* A sequence far longer than the pages of its class goes on: it needs its window only. */
+static void test_window_alone(void)
+{
+    cake_schedule_shape shape = one_class(1, 1, 64, 65, 3);
+    shape.window[0] = 64;
+    CU_ASSERT_EQUAL(play(20, &shape, 390, 1, 0), 0);
+    CU_ASSERT_EQUAL(job.finished, 20);
+    CU_ASSERT_EQUAL(job.wrong, 0);
+}
+
+/* Groups of one prompt, through stems, with plenty of everything and with hardly anything. */
+static void test_forks(void)
+{
+    int evictions = 0;
+    for (int lanes = 1; lanes <= 4; lanes++)
+        for (int seqs = 1; seqs <= 4; seqs++)
+            for (int pages = 6; pages <= 60; pages += 6) {
+                cake_schedule_shape shape = one_class(lanes, seqs, 64, 128, pages);
+                shape.states = true;
+                shape.n_class = 2;
+                shape.window[1] = 70;
+                shape.n_page[1] = pages / 2 + 1;
+                if (lanes * seqs < 2)
+                    continue;
+                evictions += play(60, &shape, 360, 1 + dice(7), CAKE_SEQ_STEM);
+                CU_ASSERT_EQUAL(job.finished, 60);
+                CU_ASSERT_EQUAL(job.finished, 60);
+                CU_ASSERT_EQUAL(job.wrong, 0);
+                CU_ASSERT(pages < 60 || job.group[59] == 59 || job.forks > 30);
+            }
+    CU_ASSERT(evictions > 100);
+}
+
+/* Every prompt row is scored once, evicted or not. */
+static void test_scored(void)
+{
+    cake_schedule_shape shape = one_class(2, 5, 64, 128, 12);
+    CU_ASSERT(play(60, &shape, 360, 1, CAKE_SEQ_SCORED) > 0);
+    CU_ASSERT_EQUAL(job.finished, 60);
+    CU_ASSERT_EQUAL(job.wrong, 0);
+    for (int i = 0; i < 60; i++)
+        CU_ASSERT_EQUAL(job.scored[i], job.prompt[i]);
+}
+
 static void test_overflow(void)
 {
-    cake_schedule_shape shape = {.n_lane = 2, .lane_seqs = 3, .chunk = 64, .max_tok = 128, .n_page = 4};
-    play(60, &shape, 390);
+    cake_schedule_shape shape = one_class(2, 3, 64, 128, 4);
+    play(60, &shape, 390, 1, 0);
     CU_ASSERT(job.overflowed > 0);
     CU_ASSERT_EQUAL(job.finished + job.overflowed, 60);
     CU_ASSERT_EQUAL(job.wrong, 0);
@@ -140,9 +304,9 @@ static void test_overflow(void)
 /* Prompts enter in steps that end at multiples of CAKE_PAGE or at the prompt's end. */
 static void test_chunks(void)
 {
-    cake_schedule_shape shape = {.n_lane = 1, .lane_seqs = 2, .chunk = 100, .max_tok = 100, .n_page = 32};
+    cake_schedule_shape shape = one_class(1, 2, 100, 100, 32);
     cake_schedule *s = cake_schedule_open(&shape);
-    int slot = cake_schedule_admit(s, 300), end = 0;
+    int slot = cake_schedule_admit(s, 300, 0), end = 0;
     for (int i = 0; i < 5; i++) {
         const cake_batch *b = cake_schedule_fill(s, 0);
         end += b->n_tok;
@@ -160,10 +324,10 @@ static void test_chunks(void)
 /* Sequences are dealt evenly, so that all lanes are busy. */
 static void test_dealing(void)
 {
-    cake_schedule_shape shape = {.n_lane = 4, .lane_seqs = 8, .chunk = 128, .max_tok = 128, .n_page = 64};
+    cake_schedule_shape shape = one_class(4, 8, 128, 128, 64);
     cake_schedule *s = cake_schedule_open(&shape);
     for (int i = 0; i < 8; i++)
-        cake_schedule_admit(s, 10);
+        cake_schedule_admit(s, 10, 0);
     for (int l = 0; l < 4; l++)
         CU_ASSERT_EQUAL(cake_schedule_fill(s, l)->n_score, 2);
     cake_schedule_close(s);
@@ -174,6 +338,10 @@ int main(void)
     static const suite_test tests[] = {
         {"plenty of pages: every sequence once, nothing evicted", test_plenty},
         {"few pages: evicted, replayed, and every row reads its own", test_tight},
+        {"windows: pages behind them are given away, and every row reads its own", test_windows},
+        {"a sequence longer than all pages of its window", test_window_alone},
+        {"forks of a stem share its pages", test_forks},
+        {"scores of all prompt rows, once each", test_scored},
         {"a sequence that cannot fit overflows, the others go on", test_overflow},
         {"prompts are cut at multiples of a page", test_chunks},
         {"sequences are dealt to all lanes", test_dealing},

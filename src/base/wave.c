@@ -3,15 +3,15 @@
 
 #include "base/arena.h"
 
-static size_t body_offset(int n_tok, int n_page)
+static size_t body_offset(int n_tok, int n_change)
 {
     return cake_arena_round(sizeof(cake_wave) + (size_t)n_tok * sizeof(cake_row) +
-                            (size_t)n_page * sizeof(cake_page));
+                            (size_t)n_change * sizeof(cake_change));
 }
 
-size_t cake_wave_bytes(int n_tok, int n_page, int dim)
+size_t cake_wave_bytes(int n_tok, int n_change, int dim)
 {
-    return body_offset(n_tok, n_page) + (size_t)n_tok * (size_t)dim * sizeof(float);
+    return body_offset(n_tok, n_change) + (size_t)n_tok * (size_t)dim * sizeof(float);
 }
 
 cake_row *cake_wave_rows(cake_wave *wave)
@@ -19,12 +19,22 @@ cake_row *cake_wave_rows(cake_wave *wave)
     return (cake_row *)(wave + 1);
 }
 
-cake_page *cake_wave_pages(cake_wave *wave)
+cake_change *cake_wave_changes(cake_wave *wave)
 {
-    return (cake_page *)(cake_wave_rows(wave) + wave->n_tok);
+    return (cake_change *)(cake_wave_rows(wave) + wave->n_tok);
 }
 
 float *cake_wave_body(cake_wave *wave)
 {
-    return (float *)((char *)wave + body_offset(wave->n_tok, wave->n_page));
+    return (float *)((char *)wave + body_offset(wave->n_tok, wave->n_change));
+}
+
+int cake_pages_held(int window, int length, int step)
+{
+    int64_t all = ((int64_t)length + CAKE_PAGE - 1) / CAKE_PAGE;
+    if (!window)
+        return (int)all;
+    /* the window before the first row and the rows, lying across page bounds as badly as they can */
+    int64_t seen = ((int64_t)window - 1 + step + CAKE_PAGE - 2) / CAKE_PAGE + 1;
+    return (int)(seen < all ? seen : all);
 }

@@ -5,10 +5,10 @@
  *
  *   cake_wave   header
  *   cake_row    rows[n_tok]       which sequence and position each row is
- *   cake_page   pages[n_page]     changes of the page tables, to be applied before the rows
+ *   cake_change changes[n_change] of page tables and recurrent states, to be followed in order before the rows
  *   float       body[n_tok, dim]  the residual stream, 64-byte aligned
  *
- * The root (embed) fills it, slices change the body in place, the root (logits) reads it. n_tok and n_page are
+ * The root (embed) fills it, slices change the body in place, the root (logits) reads it. n_tok and n_change are
  * fixed before the body is written, since its place depends on them.
  */
 #ifndef CAKE_BASE_WAVE_H
@@ -17,7 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CAKE_PAGE 64 /* positions of a KV page, and the grid on which prompts are cut */
+#define CAKE_PAGE      64 /* positions of a KV page, and the grid on which prompts are cut */
+#define CAKE_MAX_CLASS 4  /* KV classes of a model: layers that see equally far share page numbers */
 
 typedef enum cake_row_kind {
     CAKE_ROW_PROMPT,    /* takes the prefill kernels, whenever it is computed */
@@ -29,28 +30,40 @@ typedef struct cake_row {
     int32_t slot; /* sequence slot: the row of the page tables */
     int32_t pos;  /* position in the sequence, from 0 */
     int32_t kind; /* cake_row_kind */
+    int32_t span; /* what rotary embeddings may depend on: the prompt's length, or pos + 1 behind it */
 } cake_row;
 
-typedef struct cake_page {
-    int32_t class; /* KV class: 0 is full attention */
-    int32_t slot;
-    int32_t index; /* positions [index * CAKE_PAGE, +CAKE_PAGE) of the slot ... */
-    int32_t page;  /* ... are kept in this page */
-} cake_page;
+typedef enum cake_change_kind {
+    CAKE_CHANGE_MAP,   /* positions [index * CAKE_PAGE, +CAKE_PAGE) of the slot are kept in page */
+    CAKE_CHANGE_COPY,  /* the same, and page takes the content of page `from` over */
+    CAKE_CHANGE_SHARE, /* positions [0, index * CAKE_PAGE) of the slot are where those of slot `from` are */
+    CAKE_CHANGE_STATE  /* the slot's recurrent states become those of slot `from` */
+} cake_change_kind;
+
+/* A recurrent state needs no clearing: a row at position 0 starts from zeros. */
+typedef struct cake_change {
+    int32_t kind;  /* cake_change_kind */
+    int32_t class; /* KV class */
+    int32_t slot, index, page, from;
+} cake_change;
 
 typedef struct cake_wave {
     int32_t kind; /* cake_wave_kind */
     int32_t lane;
-    int32_t n_tok, n_page;
+    int32_t n_tok, n_change;
     int32_t dim;
     int32_t unused; /* keeps the rows 8-byte aligned */
 } cake_wave;
 
 typedef enum cake_wave_kind { CAKE_WAVE_ROWS, CAKE_WAVE_STOP } cake_wave_kind;
 
-size_t cake_wave_bytes(int n_tok, int n_page, int dim); /* of the whole block */
+size_t cake_wave_bytes(int n_tok, int n_change, int dim); /* of the whole block */
 cake_row *cake_wave_rows(cake_wave *wave);
-cake_page *cake_wave_pages(cake_wave *wave);
+cake_change *cake_wave_changes(cake_wave *wave);
 float *cake_wave_body(cake_wave *wave); /* [n_tok, dim] */
+
+/* Pages of a class that one sequence holds at most while it grows to `length` positions, `step` rows at a time.
+ * window: positions a row sees, its own among them; 0: all. */
+int cake_pages_held(int window, int length, int step);
 
 #endif

@@ -4,7 +4,7 @@
 void cake_link_send(cake_link *link, cake_parcel *parcel)
 {
     const cake_wave *wave = parcel->wave;
-    size_t bytes = cake_wave_bytes(wave->n_tok, wave->n_page, wave->dim);
+    size_t bytes = cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim);
     link->bytes += (int64_t)bytes;
     link->kind->send(link, parcel, bytes);
 }

@@ -91,8 +91,8 @@ static cake_parcel *mpi_arrived(cake_link *link)
     int bytes;
     MPI_Get_count(&status, MPI_BYTE, &bytes);
     const cake_wave *wave = parcel->wave;
-    CAKE_ASSERT((size_t)bytes >= sizeof *wave && wave->n_tok >= 0 && wave->n_page >= 0 &&
-                cake_wave_bytes(wave->n_tok, wave->n_page, wave->dim) == (size_t)bytes);
+    CAKE_ASSERT((size_t)bytes >= sizeof *wave && wave->n_tok >= 0 && wave->n_change >= 0 &&
+                cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim) == (size_t)bytes);
     e->link.bytes += bytes;
     return parcel;
 }

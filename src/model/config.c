@@ -13,9 +13,8 @@
 
 #include "model/config_read.h"
 
-#define MAX_DIM   (1 << 20) /* of the residual stream */
-#define MAX_LAYER 4096
-#define MAX_WIDE  (1 << 24) /* vocabulary, MLP, all heads together: n * MAX_DIM * 4 bytes stay below 2^46 */
+#define MAX_DIM  (1 << 20) /* of the residual stream */
+#define MAX_WIDE (1 << 24) /* vocabulary, MLP, all heads together: n * MAX_DIM * 4 bytes stay below 2^46 */
 
 static cake_err read_sizes(const cake_fields *fields, cake_config *c)
 {
@@ -25,7 +24,7 @@ static cake_err read_sizes(const cake_fields *fields, cake_config *c)
         int64_t most;
     } sizes[] = {
         {"hidden_size", offsetof(cake_config, dim), MAX_DIM},
-        {"num_hidden_layers", offsetof(cake_config, n_layer), MAX_LAYER},
+        {"num_hidden_layers", offsetof(cake_config, n_layer), CAKE_MAX_LAYER},
         {"num_attention_heads", offsetof(cake_config, n_head), 1 << 16},
         {"intermediate_size", offsetof(cake_config, n_ff), MAX_WIDE},
         {"vocab_size", offsetof(cake_config, n_vocab), MAX_WIDE},
@@ -188,6 +187,7 @@ static cake_err read_all(const cake_fields *fields, const cake_fields *generatio
         cake_config_read_rope(fields, c) || cake_config_read_generation(fields, generation, c))
         return CAKE_ERR_FATAL;
     c->norm_eps = (float)eps;
+    c->n_class = 1;
     return CAKE_OK;
 }
 

@@ -11,10 +11,20 @@
 
 #include "base/err.h"
 #include "base/params.h"
+#include "base/wave.h"
 #include "kernels/tensor.h"
 #include "model/arch.h"
 
-#define CAKE_MAX_EOS 16
+#define CAKE_MAX_EOS   16
+#define CAKE_MAX_LAYER 1024
+
+/* What stands between a layer's first norm and its MLP. */
+typedef enum cake_mixer { CAKE_MIX_ATTENTION, CAKE_MIX_DELTA } cake_mixer;
+
+typedef struct cake_layer_kind {
+    uint8_t mixer; /* cake_mixer */
+    uint8_t class; /* KV class, of attention */
+} cake_layer_kind;
 
 typedef enum cake_rope_kind { CAKE_ROPE_DEFAULT, CAKE_ROPE_LINEAR, CAKE_ROPE_LLAMA3 } cake_rope_kind;
 
@@ -34,6 +44,9 @@ typedef struct cake_config {
     bool tied; /* the head is the embedding */
     bool qkv_bias, o_bias, mlp_bias;
     cake_rope rope;
+    int n_class;                /* KV classes; 0 if no layer keeps K and V */
+    int window[CAKE_MAX_CLASS]; /* positions a row sees in layers of the class; 0: all */
+    cake_layer_kind layer[CAKE_MAX_LAYER];
     cake_dtype dtype; /* of the file, where config.json says it; for dummy weights */
 
     int32_t eos[CAKE_MAX_EOS]; /* generation_config.json, else config.json */

@@ -60,9 +60,25 @@ void cake_load_decide(cake_load *load)
     load->max_tok = load->chunk > least ? load->chunk : least;
 }
 
-int cake_plan_pages(const cake_load *load, int context, int64_t page_bytes, int64_t memory)
+static int64_t bytes_of(int n, const int64_t *page_bytes, const int *most, int pages)
 {
-    int64_t longest = ((int64_t)context + CAKE_PAGE - 1) / CAKE_PAGE;
-    int64_t most = longest * load->lane_seqs * load->n_lane;
-    return clamp(memory / page_bytes, 0, most < INT32_MAX ? most : INT32_MAX);
+    int64_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += page_bytes[i] * (pages < most[i] ? pages : most[i]);
+    return bytes;
+}
+
+int cake_plan_pages(int n, const int64_t *page_bytes, const int *most, int64_t memory)
+{
+    int fit = 0, more = 0; /* fit pages do; of more than `more` nobody has any use, or they do not fit */
+    for (int i = 0; i < n; i++)
+        more = most[i] > more ? most[i] : more;
+    while (fit < more) {
+        int middle = fit + (more - fit + 1) / 2;
+        if (bytes_of(n, page_bytes, most, middle) <= memory)
+            fit = middle;
+        else
+            more = middle - 1;
+    }
+    return fit;
 }

@@ -32,8 +32,9 @@ typedef struct cake_load {
 
 void cake_load_decide(cake_load *load);
 
-/* Pages of the KV cache that `memory` bytes of a rank hold, given the bytes of one page there: not more than
- * all sequences at their longest can use. 0: not even one. */
-int cake_plan_pages(const cake_load *load, int context, int64_t page_bytes, int64_t memory);
+/* Pages for each of n KV classes in `memory` bytes of a rank: as many of each, but of none more than `most` [n],
+ * what all sequences at their longest can use. page_bytes [n]: of one page on this rank; 0: it has no layers of
+ * that class. Returns how many that is for a class without bounds; 0: not even one. */
+int cake_plan_pages(int n, const int64_t *page_bytes, const int *most, int64_t memory);
 
 #endif

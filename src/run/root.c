@@ -44,7 +44,7 @@ enum { MAX_TOP = 20 };
 
 static size_t wave_bytes(const cake_config *config, const cake_schedule_shape *shape)
 {
-    return cake_arena_round(cake_wave_bytes(shape->max_tok, shape->max_tok, config->dim));
+    return cake_arena_round(cake_wave_bytes(shape->max_tok, cake_schedule_changes(shape), config->dim));
 }
 
 static size_t own_bytes(const cake_config *config, const cake_schedule_shape *shape)
@@ -153,7 +153,7 @@ static void admit(cake_root *r)
             finish(r, sequence);
         } else {
             sequence->admitted = cake_clock_now();
-            r->seqs[cake_schedule_admit(r->schedule, sequence->n_prompt)] = sequence;
+            r->seqs[cake_schedule_admit(r->schedule, sequence->n_prompt, 0)] = sequence;
         }
     }
 }
@@ -165,7 +165,7 @@ static void overflow(cake_root *r, int slot)
         &s->request.fault, NULL,
         "a sequence of %zu tokens alone is more than the KV memory holds (%d pages of %d tokens); "
         "try again with more --kv-memory or more ranks",
-        s->ids.len, r->shape.n_page, CAKE_PAGE);
+        s->ids.len, r->shape.n_page[0], CAKE_PAGE);
     s->request.fault.status = 500;
     retire(r, slot);
 }
@@ -178,10 +178,10 @@ static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *f
     *wave = (cake_wave){.kind = CAKE_WAVE_ROWS,
                         .lane = lane,
                         .n_tok = batch->n_tok,
-                        .n_page = batch->n_page,
+                        .n_change = batch->n_change,
                         .dim = r->config->dim};
     memcpy(cake_wave_rows(wave), batch->rows, (size_t)batch->n_tok * sizeof *batch->rows);
-    memcpy(cake_wave_pages(wave), batch->pages, (size_t)batch->n_page * sizeof *batch->pages);
+    memcpy(cake_wave_changes(wave), batch->changes, (size_t)batch->n_change * sizeof *batch->changes);
     for (int i = 0; i < batch->n_tok; i++)
         r->ids[i] = r->seqs[batch->rows[i].slot]->ids.id[batch->rows[i].pos];
     double start = cake_clock_now();
@@ -252,21 +252,27 @@ static void continue_sequence(cake_root *r, int slot, const float *score)
         cake_schedule_token(r->schedule, slot);
 }
 
+/* Scores and samples in blocks: a prompt whose rows are all wanted has more of them than a lane has sequences. */
+static void continue_all(cake_root *r, cake_wave *wave, const cake_batch *batch)
+{
+    for (int first = 0, n; first < batch->n_score; first += n) {
+        n = batch->n_score - first < r->shape.lane_seqs ? batch->n_score - first : r->shape.lane_seqs;
+        double start = cake_clock_now();
+        const float *score = cake_logits_forward(r->logits, wave, batch->score + first, n);
+        double scored = cake_clock_now();
+        for (int i = 0; i < n; i++)
+            continue_sequence(r, batch->slot[first + i], score + (size_t)i * (size_t)r->config->n_vocab);
+        r->stats.head_s += scored - start;
+        r->stats.sample_s += cake_clock_now() - scored;
+    }
+}
+
 void cake_root_receive(cake_root *r, cake_parcel *parcel)
 {
     int lane = parcel->wave->lane;
     CAKE_ASSERT(lane >= 0 && lane < r->shape.n_lane && cake_schedule_away(r->schedule, lane));
-    const cake_batch *batch = r->lanes[lane].batch;
-    double start = cake_clock_now();
-    const float *score = NULL;
-    if (batch->n_score)
-        score = cake_logits_forward(r->logits, parcel->wave, batch->score, batch->n_score);
-    cake_parcel_release(parcel);
-    double scored = cake_clock_now();
     cake_schedule_back(r->schedule, lane);
     r->n_away--;
-    for (int i = 0; i < batch->n_score; i++)
-        continue_sequence(r, batch->slot[i], score + (size_t)i * (size_t)r->config->n_vocab);
-    r->stats.head_s += scored - start;
-    r->stats.sample_s += cake_clock_now() - scored;
+    continue_all(r, parcel->wave, r->lanes[lane].batch);
+    cake_parcel_release(parcel);
 }

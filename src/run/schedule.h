@@ -6,6 +6,8 @@
  * A sequence lives in a slot and in a lane. It is waiting (no pages) or active. `known` tokens are prompt and
  * generated ones; `done` of them have been sent through the layers. When known == done + 1 and everything
  * before was sent, the last token's row yields the scores of the next.
+ *
+ * Several answers to one prompt: a stem is a sequence that only holds the prompt; forks share its pages.
  */
 #ifndef CAKE_RUN_SCHEDULE_H
 #define CAKE_RUN_SCHEDULE_H
@@ -22,26 +24,43 @@ typedef struct cake_schedule_shape {
     int lane_seqs; /* sequences a lane holds; slots = n_lane * lane_seqs */
     int chunk;     /* rows a wave should have */
     int max_tok;   /* rows a wave may have: at least lane_seqs + CAKE_PAGE */
-    int n_page;    /* pages that exist */
+    int n_class;   /* KV classes, with ... */
+    int window[CAKE_MAX_CLASS];
+    int n_page[CAKE_MAX_CLASS]; /* ... the pages that exist */
+    bool states;                /* the model has recurrent layers: forks copy their states */
 } cake_schedule_shape;
 
 /* The content of one wave; arrays are the schedule's, valid until the next fill of the same lane. */
 typedef struct cake_batch {
-    int n_tok, n_page, n_score, n_overflow;
-    cake_row *rows;    /* [max_tok] */
-    cake_page *pages;  /* [max_tok] */
-    int32_t *score;    /* [lane_seqs] rows whose scores are wanted ... */
-    int32_t *slot;     /* [lane_seqs] ... and the sequences they continue */
-    int32_t *overflow; /* [lane_seqs] slots that cannot go on: alone they need more pages than there are */
+    int n_tok, n_change, n_score, n_overflow;
+    cake_row *rows;       /* [max_tok] */
+    cake_change *changes; /* [cake_schedule_changes] */
+    int32_t *score;       /* [max_tok] rows whose scores are wanted ... */
+    int32_t *slot;        /* [max_tok] ... and their sequences */
+    int32_t *overflow;    /* [lane_seqs] slots that cannot go on: alone they need more pages than there are */
 } cake_batch;
+
+/* Changes that one wave may carry. */
+int cake_schedule_changes(const cake_schedule_shape *shape);
 
 cake_schedule *cake_schedule_open(const cake_schedule_shape *shape);
 void cake_schedule_close(cake_schedule *schedule);
 
 /* Whether a further sequence may be admitted now. One that waits for pages is enough to say no. */
 bool cake_schedule_room(const cake_schedule *schedule);
+
+enum {
+    CAKE_SEQ_STEM = 1,  /* it only holds its prompt, until it is retired; one at a time */
+    CAKE_SEQ_SCORED = 2 /* the scores of all its prompt rows are wanted, once each */
+};
 /* Gives a sequence of n_prompt tokens a slot in the lane with the fewest. */
-int cake_schedule_admit(cake_schedule *schedule, int n_prompt);
+int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int flags);
+enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
+/* Gives a sequence that begins with the stem's prompt a slot in a lane that is not under way: its prompt counts
+ * as sent, and its next token is to be sampled from the scores of the stem's last row. CAKE_FORK_LATER: the
+ * stem's prompt is not through, or others hold what is needed. CAKE_FORK_NEVER: nobody else does, and there is
+ * no room beside the stem; without it there may be. */
+int cake_schedule_fork(cake_schedule *schedule, int stem);
 int cake_schedule_active(const cake_schedule *schedule); /* admitted and not retired */
 
 /* Decides the next wave of a lane that is not under way. n_tok 0: nothing can be sent now. Otherwise the lane
@@ -52,7 +71,7 @@ void cake_schedule_back(cake_schedule *schedule, int lane);
 bool cake_schedule_away(const cake_schedule *schedule, int lane);
 /* One more token of the sequence is known; its lane is not under way. */
 void cake_schedule_token(cake_schedule *schedule, int slot);
-/* The sequence is finished: slot and pages are free. Its lane is not under way. */
+/* The sequence is finished: slot and pages are free. It has no rows under way. */
 void cake_schedule_retire(cake_schedule *schedule, int slot);
 
 int64_t cake_schedule_evictions(const cake_schedule *schedule);

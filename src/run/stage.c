@@ -87,14 +87,15 @@ static cake_err make_plan(const cake_world *world, cake_stage *stage)
 
 static cake_slice_shape slice_shape(const cake_stage *stage, const cake_hop *hop)
 {
-    return (cake_slice_shape){.first = hop->first,
+    cake_slice_shape shape = {.first = hop->first,
                               .count = hop->count,
                               .max_tok = stage->shape.max_tok,
                               .n_slot = stage->shape.n_lane * stage->shape.lane_seqs,
-                              .n_page = stage->shape.n_page,
                               .context = stage->context,
                               .kv_dtype = stage->kv_dtype,
                               .n_thread = stage->n_thread};
+    memcpy(shape.n_page, stage->shape.n_page, sizeof shape.n_page);
+    return shape;
 }
 
 /* This rank's layers as ranges [n], in the plan's order. */
@@ -107,18 +108,18 @@ static cake_share share_of(const cake_stage *stage, int rank, cake_range *ranges
     return share;
 }
 
-/* Bytes of this rank that do not depend on the number of pages. */
+/* Bytes of this rank that do not depend on the number of pages; and of one page of each KV class. */
 static int64_t fixed_bytes(const cake_world *world, const cake_stage *stage, int64_t *page_bytes)
 {
     const cake_config *config = cake_model_config(stage->model);
     size_t bytes = (size_t)stage->report.weights_bytes;
-    *page_bytes = 0;
     for (int i = 0; i < stage->plan.n_hop; i++) {
         if (stage->plan.hop[i].rank != world->rank)
             continue;
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
         bytes += cake_slice_scratch_bytes(config, &shape) + cake_slice_kv_bytes(config, &shape);
-        *page_bytes += (int64_t)cake_slice_page_bytes(config, &shape);
+        for (int class = 0; class < config->n_class; class ++)
+            page_bytes[class] += (int64_t)cake_slice_page_bytes(config, &shape, class);
     }
     bytes += cake_pipeline_bytes(&stage->plan, world->rank, stage->shape.n_lane, stage->wave_bytes);
     if (world->rank == 0)
@@ -126,8 +127,8 @@ static int64_t fixed_bytes(const cake_world *world, const cake_stage *stage, int
     return (int64_t)bytes;
 }
 
-/* Decides the waves and the KV pages, and says before loading if the model does not fit. */
-static cake_err make_room(const cake_options *o, const cake_world *world, cake_stage *stage)
+/* What the planner lets lanes hold, and of which KV classes there are pages. */
+static void shape_waves(const cake_options *o, cake_stage *stage)
 {
     const cake_config *config = cake_model_config(stage->model);
     cake_load load = {.max_seqs = (int)o->max_seqs,
@@ -135,50 +136,89 @@ static cake_err make_room(const cake_options *o, const cake_world *world, cake_s
                       .n_hop = stage->plan.n_hop,
                       .n_vocab = config->n_vocab};
     cake_load_decide(&load);
-    stage->shape = (cake_schedule_shape){
-        .n_lane = load.n_lane, .lane_seqs = load.lane_seqs, .chunk = load.chunk, .max_tok = load.max_tok};
-    stage->wave_bytes = cake_arena_round(cake_wave_bytes(load.max_tok, load.max_tok, config->dim));
+    stage->shape = (cake_schedule_shape){.n_lane = load.n_lane,
+                                         .lane_seqs = load.lane_seqs,
+                                         .chunk = load.chunk,
+                                         .max_tok = load.max_tok,
+                                         .n_class = config->n_class};
+    memcpy(stage->shape.window, config->window, sizeof stage->shape.window);
+    for (int i = 0; i < config->n_layer; i++)
+        stage->shape.states = stage->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
+    stage->wave_bytes =
+        cake_arena_round(cake_wave_bytes(load.max_tok, cake_schedule_changes(&stage->shape), config->dim));
+}
 
+/* Pages of each class that all ranks have memory for. page_bytes [n_class]; returns their bytes on this rank. */
+static int64_t count_pages(const cake_world *world, cake_stage *stage, const int64_t *page_bytes,
+                           int64_t memory)
+{
+    cake_schedule_shape *shape = &stage->shape;
+    int most[CAKE_MAX_CLASS];
+    for (int class = 0; class < shape->n_class; class ++) {
+        int64_t all = (int64_t)cake_pages_held(shape->window[class], stage->context, shape->max_tok) *
+                      shape->n_lane * shape->lane_seqs;
+        most[class] = all < INT32_MAX ? (int)all : INT32_MAX;
+    }
+    int64_t bytes = 0, pages = cake_world_least(
+                           world, cake_plan_pages(shape->n_class, page_bytes, most, memory > 0 ? memory : 0));
+    for (int class = 0; class < shape->n_class; class ++) {
+        shape->n_page[class] = pages < most[class] ? (int)pages : most[class];
+        bytes += shape->n_page[class] * page_bytes[class];
+    }
+    return bytes;
+}
+
+/* What does not fit is said before anything is loaded. */
+static cake_err judge(const cake_world *world, const cake_stage *stage, int64_t fixed, int64_t host,
+                      int64_t least, int64_t wanted, int64_t kv)
+{
+    int64_t left = stage->machine.memory - host;
+    if (left < 0)
+        return cake_fail("place",
+                         "the model does not fit: this rank needs %s (weights %s), the %d rank%s of %s "
+                         "together %s, and %s "
+                         "of memory are free; use more hosts",
+                         cake_size_text(fixed), cake_size_text(stage->report.weights_bytes),
+                         world->local_size, world->local_size == 1 ? "" : "s", world->host,
+                         cake_size_text(host), cake_size_text(stage->machine.memory));
+    if (least > wanted)
+        return cake_fail("place",
+                         "a KV cache of %s does not hold one page of %d tokens (%s on this rank); use more "
+                         "--kv-memory or more ranks",
+                         cake_size_text(wanted > 0 ? wanted : 0), CAKE_PAGE, cake_size_text(least));
+    if (world->local_size * kv > left && world->local_rank == 0)
+        return cake_fail(
+            "place",
+            "%d ranks with %s of KV cache each do not fit into the %s that are left on %s; use less "
+            "--kv-memory",
+            world->local_size, cake_size_text(kv), cake_size_text(left), world->host);
+    return CAKE_OK;
+}
+
+/* Decides the waves and the KV pages, and says before loading if the model does not fit. */
+static cake_err make_room(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    shape_waves(o, stage);
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
     cake_share share = share_of(stage, world->rank, ranges);
     stage->report.weights_bytes = (int64_t)cake_model_bytes(stage->model, &share, stage->kernels);
     free(ranges);
 
-    int64_t page_bytes, fixed = fixed_bytes(world, stage, &page_bytes);
-    int64_t host = cake_world_sum_local(world, fixed), free_bytes = stage->machine.memory - host;
-    int64_t kv = o->kv_memory > 0   ? o->kv_memory
-                 : o->kv_memory < 0 ? free_bytes / world->local_size * -o->kv_memory / 100
-                                    : free_bytes / world->local_size / 2;
-    int64_t pages =
-        cake_world_least(world, cake_plan_pages(&load, stage->context, page_bytes, kv > 0 ? kv : 0));
-    stage->shape.n_page = (int)pages;
-    cake_log(
-        CAKE_DEBUG, "place",
-        "%d lanes of %d sequences, waves of %d rows, %lld KV pages of %s; weights %s, %s in all; %d threads",
-        load.n_lane, load.lane_seqs, load.max_tok, (long long)pages, cake_size_text(page_bytes),
-        cake_size_text(stage->report.weights_bytes), cake_size_text(fixed + pages * page_bytes),
-        stage->n_thread);
-    cake_err err = CAKE_OK;
-    if (free_bytes < 0)
-        err = cake_fail("place",
-                        "the model does not fit: this rank needs %s (weights %s), the %d rank%s of %s "
-                        "together %s, and %s "
-                        "of memory are free; use more hosts",
-                        cake_size_text(fixed), cake_size_text(stage->report.weights_bytes), world->local_size,
-                        world->local_size == 1 ? "" : "s", world->host, cake_size_text(host),
-                        cake_size_text(stage->machine.memory));
-    else if (pages < 1 && page_bytes > kv)
-        err = cake_fail("place",
-                        "a KV cache of %s does not hold one page of %d tokens (%s on this rank); use more "
-                        "--kv-memory or more ranks",
-                        cake_size_text(kv), CAKE_PAGE, cake_size_text(page_bytes));
-    else if (world->local_size * pages * page_bytes > free_bytes && world->local_rank == 0)
-        err = cake_fail(
-            "place",
-            "%d ranks with %s of KV cache each do not fit into the %s that are left on %s; use less "
-            "--kv-memory",
-            world->local_size, cake_size_text(pages * page_bytes), cake_size_text(free_bytes), world->host);
-    return cake_world_agree(world, err);
+    int64_t page_bytes[CAKE_MAX_CLASS] = {0}, least = 0;
+    int64_t fixed = fixed_bytes(world, stage, page_bytes);
+    int64_t host = cake_world_sum_local(world, fixed), left = stage->machine.memory - host;
+    int64_t wanted = o->kv_memory > 0   ? o->kv_memory
+                     : o->kv_memory < 0 ? left / world->local_size * -o->kv_memory / 100
+                                        : left / world->local_size / 2;
+    int64_t kv = count_pages(world, stage, page_bytes, wanted);
+    for (int class = 0; class < stage->shape.n_class; class ++)
+        least += page_bytes[class];
+    cake_log(CAKE_DEBUG, "place",
+             "%d lanes of %d sequences, waves of %d rows, %d KV pages, %s; weights %s, %s in all; %d threads",
+             stage->shape.n_lane, stage->shape.lane_seqs, stage->shape.max_tok, stage->shape.n_page[0],
+             cake_size_text(kv), cake_size_text(stage->report.weights_bytes), cake_size_text(fixed + kv),
+             stage->n_thread);
+    return cake_world_agree(world, judge(world, stage, fixed, host, least, wanted, kv));
 }
 
 cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_stage *stage)

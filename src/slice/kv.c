@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slice/kv.h"
 
+#include <string.h>
+
 /* K or V of one page in one layer. */
 static size_t half_page_bytes(const cake_kv_shape *shape)
 {
@@ -39,18 +41,36 @@ void cake_kv_close(cake_kv_cache *kv)
     *kv = (cake_kv_cache){0};
 }
 
-cake_err cake_kv_apply(cake_kv_cache *kv, cake_wave *wave)
+static bool in_range(const cake_kv_shape *s, const cake_change *c)
+{
+    if (c->slot < 0 || c->slot >= s->n_slot || c->index < 0)
+        return false;
+    if (c->kind == CAKE_CHANGE_SHARE)
+        return c->index <= s->stride && c->from >= 0 && c->from < s->n_slot;
+    return c->index < s->stride && c->page >= 0 && c->page < s->n_page &&
+           (c->kind == CAKE_CHANGE_MAP || (c->from >= 0 && c->from < s->n_page));
+}
+
+cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *c)
 {
     const cake_kv_shape *s = &kv->shape;
-    const cake_page *pages = cake_wave_pages(wave);
-    for (int i = 0; i < wave->n_page; i++) {
-        const cake_page *p = &pages[i];
-        if (p->class != 0 || p->slot < 0 || p->slot >= s->n_slot || p->index < 0 || p->index >= s->stride ||
-            p->page < 0 || p->page >= s->n_page)
-            return cake_fail("slice",
-                             "page change %d of a wave is out of range: class %d slot %d index %d page %d", i,
-                             p->class, p->slot, p->index, p->page);
-        kv->table[(size_t)p->slot * (size_t)s->stride + (size_t)p->index] = p->page;
+    if (!in_range(s, c))
+        return cake_fail(
+            "slice",
+            "a change in a wave's header is out of range: kind %d class %d slot %d index %d page %d from %d",
+            c->kind, c->class, c->slot, c->index, c->page, c->from);
+    int32_t *line = kv->table + (size_t)c->slot * (size_t)s->stride;
+    size_t page = cake_kv_page_bytes(s);
+    switch (c->kind) {
+    case CAKE_CHANGE_SHARE:
+        memmove(line, kv->table + (size_t)c->from * (size_t)s->stride, (size_t)c->index * sizeof *line);
+        break;
+    case CAKE_CHANGE_COPY:
+        memmove(kv->pages + (size_t)c->page * page, kv->pages + (size_t)c->from * page, page);
+        line[c->index] = c->page;
+        break;
+    default:
+        line[c->index] = c->page;
     }
     return CAKE_OK;
 }
@@ -66,6 +86,7 @@ cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer)
                      .dtype = s->dtype,
                      .n_kv = s->n_kv,
                      .head_dim = s->head_dim,
+                     .window = s->window,
                      .table = kv->table,
                      .stride = s->stride};
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The KV cache of one slice: its own bytes behind page numbers that mean the same on every stage. The root
- * decides which page holds what; here the decisions that travel in wave headers are only followed.
+ * The KV cache of one slice and one KV class: its own bytes behind page numbers that mean the same on every
+ * stage. The root decides which page holds what; here the decisions that travel in wave headers are only
+ * followed.
  */
 #ifndef CAKE_SLICE_KV_H
 #define CAKE_SLICE_KV_H
@@ -14,7 +15,8 @@
 typedef struct cake_kv_shape {
     cake_dtype dtype;
     int n_kv, head_dim;
-    int n_layer; /* of this slice */
+    int n_layer; /* of this slice and class; 0: there are tables and no bytes */
+    int window;  /* positions that a row sees; 0: all */
     int n_slot;  /* sequences at a time */
     int n_page;  /* pages that exist; CAKE_PAGE positions each */
     int stride;  /* pages that the longest sequence needs */
@@ -31,8 +33,8 @@ size_t cake_kv_page_bytes(const cake_kv_shape *shape); /* of one page in all lay
 size_t cake_kv_bytes(const cake_kv_shape *shape);      /* of everything: what open takes */
 cake_err cake_kv_open(const cake_kv_shape *shape, cake_kv_cache *kv);
 void cake_kv_close(cake_kv_cache *kv); /* zeros are fine */
-/* Follows the page changes of a wave's header; CAKE_ERR_FATAL, said, if one is out of range. */
-cake_err cake_kv_apply(cake_kv_cache *kv, cake_wave *wave);
+/* Follows a page change of a wave's header; CAKE_ERR_FATAL, said, if it is out of range. */
+cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *change);
 /* What the kernels need of layer 0 <= layer < n_layer. */
 cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer);
 

@@ -16,7 +16,7 @@
 struct cake_slice {
     cake_slice_shape shape;
     const cake_model *model;
-    cake_kv_cache kv;
+    cake_kv_cache kv[CAKE_MAX_CLASS];
     cake_arena scratch;
     cake_pass pass;
     double *freq;  /* [head_dim / 2] radians a position */
@@ -44,27 +44,39 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
     return cake_arena_round((size_t)max_tok * (size_t)width[buffer] * sizeof(float));
 }
 
-static cake_kv_shape kv_shape(const cake_config *config, const cake_slice_shape *shape)
+static bool is_of(const cake_config *config, int layer, int class)
 {
-    return (cake_kv_shape){.dtype = shape->kv_dtype,
-                           .n_kv = config->n_kv,
-                           .head_dim = config->head_dim,
-                           .n_layer = shape->count,
-                           .n_slot = shape->n_slot,
-                           .n_page = shape->n_page,
-                           .stride = (int)(((int64_t)shape->context + CAKE_PAGE - 1) / CAKE_PAGE)};
+    return config->layer[layer].mixer == CAKE_MIX_ATTENTION && config->layer[layer].class == class;
 }
 
-size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape)
+static cake_kv_shape kv_shape(const cake_config *config, const cake_slice_shape *shape, int class)
 {
-    cake_kv_shape kv = kv_shape(config, shape);
+    cake_kv_shape kv = {.dtype = shape->kv_dtype,
+                        .n_kv = config->n_kv,
+                        .head_dim = config->head_dim,
+                        .window = config->window[class],
+                        .n_slot = shape->n_slot,
+                        .n_page = shape->n_page[class],
+                        .stride = (int)(((int64_t)shape->context + CAKE_PAGE - 1) / CAKE_PAGE)};
+    for (int i = 0; i < shape->count; i++)
+        kv.n_layer += is_of(config, shape->first + i, class);
+    return kv;
+}
+
+size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape, int class)
+{
+    cake_kv_shape kv = kv_shape(config, shape, class);
     return cake_kv_page_bytes(&kv);
 }
 
 size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *shape)
 {
-    cake_kv_shape kv = kv_shape(config, shape);
-    return cake_kv_bytes(&kv);
+    size_t bytes = 0;
+    for (int class = 0; class < config->n_class; class ++) {
+        cake_kv_shape kv = kv_shape(config, shape, class);
+        bytes += cake_kv_bytes(&kv);
+    }
+    return bytes;
 }
 
 size_t cake_slice_scratch_bytes(const cake_config *config, const cake_slice_shape *shape)
@@ -73,6 +85,22 @@ size_t cake_slice_scratch_bytes(const cake_config *config, const cake_slice_shap
     for (int i = 0; i < N_BUFFER; i++)
         bytes += buffer_bytes(config, shape->max_tok, i);
     return bytes;
+}
+
+static cake_err open_kv(cake_slice *s)
+{
+    const cake_config *config = s->pass.config;
+    s->view = cake_alloc((size_t)s->shape.count, sizeof *s->view);
+    for (int class = 0; class < config->n_class; class ++) {
+        cake_kv_shape kv = kv_shape(config, &s->shape, class);
+        cake_err err = cake_kv_open(&kv, &s->kv[class]);
+        if (err)
+            return err;
+        for (int i = 0, n = 0; i < s->shape.count; i++)
+            if (is_of(config, s->shape.first + i, class))
+                s->view[i] = cake_kv_layer(&s->kv[class], n++);
+    }
+    return CAKE_OK;
 }
 
 cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, const cake_slice_shape *shape,
@@ -87,8 +115,7 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     s->freq = cake_alloc((size_t)config->head_dim / 2, sizeof *s->freq);
     cake_config_rope(config, s->freq);
 
-    cake_kv_shape kv = kv_shape(config, shape);
-    cake_err err = cake_kv_open(&kv, &s->kv);
+    cake_err err = open_kv(s);
     if (!err)
         err = cake_arena_open(&s->scratch, "activations", cake_slice_scratch_bytes(config, shape));
     if (err) {
@@ -99,9 +126,6 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
                                       &s->pass.gate, &s->pass.up, &s->pass.cos, &s->pass.sin};
     for (int i = 0; i < N_BUFFER; i++)
         *buffer[i] = cake_arena_take(&s->scratch, buffer_bytes(config, shape->max_tok, i));
-    s->view = cake_alloc((size_t)shape->count, sizeof *s->view);
-    for (int i = 0; i < shape->count; i++)
-        s->view[i] = cake_kv_layer(&s->kv, i);
     *out = s;
     return CAKE_OK;
 }
@@ -110,7 +134,8 @@ void cake_slice_close(cake_slice *slice)
 {
     if (!slice)
         return;
-    cake_kv_close(&slice->kv);
+    for (int class = 0; class < CAKE_MAX_CLASS; class ++)
+        cake_kv_close(&slice->kv[class]);
     cake_arena_close(&slice->scratch);
     free(slice->freq);
     free(slice->view);
@@ -156,6 +181,21 @@ static cake_err check_rows(const cake_slice *s, cake_wave *wave)
     return CAKE_OK;
 }
 
+/* Follows the changes of a wave's header, in order. */
+static cake_err follow(cake_slice *s, cake_wave *wave)
+{
+    const cake_change *change = cake_wave_changes(wave);
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < wave->n_change && !err; i++) {
+        int kind = change[i].kind, class = change[i].class;
+        if (kind < 0 || kind >= CAKE_CHANGE_STATE || class < 0 || class >= s->pass.config->n_class)
+            err = cake_fail("slice", "change %d of a wave is none: kind %d, class %d", i, kind, class);
+        else
+            err = cake_kv_apply(&s->kv[class], &change[i]);
+    }
+    return err;
+}
+
 cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(void *arg), void *arg)
 {
     if (wave->n_tok < 1 || wave->n_tok > slice->shape.max_tok || wave->dim != slice->pass.config->dim)
@@ -163,7 +203,7 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
                          wave->n_tok, wave->dim, slice->shape.max_tok, slice->pass.config->dim);
     cake_err err = check_rows(slice, wave);
     if (!err)
-        err = cake_kv_apply(&slice->kv, wave);
+        err = follow(slice, wave);
     if (err)
         return err;
     slice->pass.rows = cake_wave_rows(wave);

@@ -14,16 +14,17 @@
 typedef struct cake_slice cake_slice;
 
 typedef struct cake_slice_shape {
-    int first, count;   /* layers */
-    int max_tok;        /* rows of the largest wave */
-    int n_slot, n_page; /* of the KV cache, as on every stage */
-    int context;        /* positions of the longest sequence */
+    int first, count;           /* layers */
+    int max_tok;                /* rows of the largest wave */
+    int n_slot;                 /* sequences at a time */
+    int n_page[CAKE_MAX_CLASS]; /* of each KV class, as on every stage */
+    int context;                /* positions of the longest sequence */
     cake_dtype kv_dtype;
     int n_thread;
 } cake_slice_shape;
 
-/* Bytes of one KV page in all layers of the slice; of the cache; of the scratch memory. Pure. */
-size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape);
+/* Bytes of one page of a KV class in all layers of the slice; of the cache; of the scratch memory. Pure. */
+size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape, int class);
 size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *shape);
 size_t cake_slice_scratch_bytes(const cake_config *config, const cake_slice_shape *shape);
 
