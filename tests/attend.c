@@ -307,7 +307,7 @@ static void check_odd(const cake_kernels *op)
         cache_fill(op, &c, 1);
         float *q = random_floats(DIM * HEADS, 3), *out = random_floats(DIM * HEADS, 4);
         q[3] = odd[i];
-cake_row row = {0, 99, CAKE_ROW_PROMPT, 0};
+        cake_row row = {0, 99, CAKE_ROW_PROMPT, 0};
         call a = {op, &c.kv, &row, 1, HEADS, out, q, NULL, NULL, 1, 0};
         cake_exec_run(1, run_attend, &a);
         for (int j = 0; j < DIM; j++)
