@@ -8,30 +8,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
 #include "prompt/fields.h"
 #include "prompt/forms.h"
 
-typedef struct context {
-    cake_jsonl *file;
-    int64_t index;
-} context;
-
-/* Says of each unknown name once that it is ignored; of a file with very many, of the first ones. */
-static void warn(void *arg, const char *name)
+static void keep_unknown(void *arg, const char *name)
 {
-    context *c = arg;
-    uint64_t hash = 0xCBF29CE484222325u;
-    for (const char *at = name; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 0x100000001B3u;
-    for (int i = 0; i < c->file->n_warned; i++)
-        if (c->file->warned[i] == hash)
-            return;
-    if (c->file->n_warned == CAKE_JSONL_WARNED)
-        return;
-    c->file->warned[c->file->n_warned++] = hash;
-    cake_log(CAKE_WARN, "prompt", "%s: request %lld: field \"%.64s\" is unknown and ignored (said once)",
-             c->file->name, (long long)c->index, name);
+    cake_request *request = arg;
+    cake_buf_add(&request->unknown, name, strlen(name) + 1);
 }
 
 static char *json_text(const cake_json *node)
@@ -54,23 +37,7 @@ static cake_err missing(cake_request *request, const char *name, const cake_json
                           expected);
 }
 
-static cake_err read_custom_id(cake_jsonl *file, const cake_json *line, cake_request *request)
-{
-    size_t len;
-    const cake_json *node = cake_json_get(line, "custom_id");
-    const char *id = cake_json_text(node, &len);
-    if (!id)
-        return missing(request, "custom_id", node, "a string");
-    request->id = json_text(node);
-    if (cake_seen_add(&file->seen, id, len))
-        return CAKE_OK;
-    char found[CAKE_FOUND];
-    return cake_fault_set(&request->fault, "custom_id",
-                          "custom_id is %s, as in an earlier line; expected another",
-                          cake_field_found(node, found));
-}
-
-static cake_err read_batch(cake_jsonl *file, const cake_json *line, cake_request *request)
+static cake_err read_batch(const cake_json *line, cake_request *request)
 {
     const cake_json *url = cake_json_get(line, "url"), *method = cake_json_get(line, "method");
     const cake_json *body = cake_json_get(line, "body");
@@ -78,26 +45,26 @@ static cake_err read_batch(cake_jsonl *file, const cake_json *line, cake_request
     bool completion = path && !strcmp(path, "/v1/completions");
     request->form = completion ? CAKE_FORM_BATCH_COMPLETION : CAKE_FORM_BATCH_CHAT;
 
-    cake_err err = read_custom_id(file, line, request);
-    if (err)
-        return err;
+    const cake_json *id = cake_json_get(line, "custom_id");
+    if (cake_json_kind(id) != CAKE_JSON_STRING)
+        return missing(request, "custom_id", id, "a string");
+    request->id = json_text(id);
     if (!verb || strcmp(verb, "POST") != 0)
         return missing(request, "method", method, "\"POST\"");
     if (!path || (!completion && strcmp(path, "/v1/chat/completions") != 0))
         return missing(request, "url", url, "\"/v1/chat/completions\" or \"/v1/completions\"");
     if (cake_json_kind(body) != CAKE_JSON_OBJECT)
         return missing(request, "body", body, "an object");
-    context c = {.file = file, .index = request->index};
     for (void *it = cake_json_first(line); it; it = cake_json_next(line, it)) {
         const char *key = cake_json_key(it, NULL);
         if (strcmp(key, "custom_id") != 0 && strcmp(key, "method") != 0 && strcmp(key, "url") != 0 &&
             strcmp(key, "body") != 0)
-            warn(&c, key);
+            keep_unknown(request, key);
     }
     return cake_fields_read(request, body, !completion, NULL, NULL);
 }
 
-static cake_err read_simple(cake_jsonl *file, const cake_json *line, cake_request *request)
+static cake_err read_simple(const cake_json *line, cake_request *request)
 {
     const cake_json *id = cake_json_get(line, "id");
     cake_json_type kind = cake_json_kind(id);
@@ -106,9 +73,8 @@ static cake_err read_simple(cake_jsonl *file, const cake_json *line, cake_reques
         request->id = json_text(id);
     else if (kind > CAKE_JSON_NULL)
         return missing(request, "id", id, "a string or an integer");
-    context c = {.file = file, .index = request->index};
     bool chat = cake_json_kind(cake_json_get(line, "messages")) > CAKE_JSON_NULL;
-    return cake_fields_read(request, line, chat, warn, &c);
+    return cake_fields_read(request, line, chat, keep_unknown, request);
 }
 
 /* A batch line has the batch's keys; the fields of a simple line outweigh them. */
@@ -130,7 +96,7 @@ static size_t weigh(const char *line, size_t len)
     return weight;
 }
 
-bool cake_jsonl_parse(cake_jsonl *file, const char *line, size_t len, cake_request *request)
+void cake_jsonl_parse(const char *line, size_t len, cake_request *request)
 {
     enum { HEAVIEST = 4 << 20 };
     cake_json *root = NULL;
@@ -141,10 +107,10 @@ bool cake_jsonl_parse(cake_jsonl *file, const char *line, size_t len, cake_reque
     else
         request->err = cake_json_parse(line, len, &root, &request->fault);
     if (request->err)
-        return false;
-    bool told = cake_json_kind(root) == CAKE_JSON_OBJECT;
-    if (told)
-        request->err = (is_batch(root) ? read_batch : read_simple)(file, root, request);
+        return;
+    request->told = cake_json_kind(root) == CAKE_JSON_OBJECT;
+    if (request->told)
+        request->err = (is_batch(root) ? read_batch : read_simple)(root, request);
     else
         request->err = cake_fault_set(&request->fault, NULL, "the line is %s; expected an object",
                                       cake_json_kind_name(root));
@@ -154,10 +120,4 @@ bool cake_jsonl_parse(cake_jsonl *file, const char *line, size_t len, cake_reque
         cake_json_free(root);
     if (request->err)
         request->messages = request->tools = request->kwargs = NULL;
-    return told;
-}
-
-void cake_jsonl_free(cake_jsonl *file)
-{
-    cake_seen_free(&file->seen);
 }

@@ -2,7 +2,7 @@
  *
  * A file, standard input, memory or -p enters; requests leave one by one, numbered from 0 without the blank
  * lines. Called by run and tokenize on rank 0. Invariant: what is held is one line, one request, the faults of
- * up to HELD first lines that do not tell their form, and the hashes of the ids.
+ * up to HELD first lines that do not tell their form, the hashes of the ids, and those of the names warned of.
  */
 #include "prompt/prompt.h"
 
@@ -11,18 +11,24 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
+#include "prompt/fields.h"
 #include "prompt/forms.h"
 #include "prompt/lines.h"
+#include "prompt/seen.h"
 
-#define HELD 1000
+enum { HELD = 1000, WARNED = 32 };
 
 struct cake_prompt {
     cake_lines lines;
-    cake_jsonl jsonl;
     bool txt;
     char **texts; /* [n_text] owned; instead of lines */
     int n_text, next_text;
     int64_t order, line; /* of the next request; of the next line */
+
+    cake_seen seen;   /* every custom_id */
+    cake_seen warned; /* every name that was warned of */
+    int n_warned;
 
     /* Lines before the first one that tells its form wait for it, since their error records take its form. */
     bool form_known;
@@ -39,6 +45,7 @@ void cake_request_free(cake_request *request)
     free(request->text);
     cake_ids_free(&request->ids);
     cake_params_free(&request->params);
+    cake_buf_free(&request->unknown);
     cake_json_free(request->root);
     *request = (cake_request){0};
 }
@@ -77,7 +84,6 @@ cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prom
         return err;
     cake_prompt *prompt = cake_alloc(1, sizeof *prompt);
     prompt->lines = lines;
-    prompt->jsonl.name = lines.name;
     prompt->txt = format == CAKE_PROMPT_TXT;
     *out = prompt;
     return CAKE_OK;
@@ -87,7 +93,6 @@ cake_err cake_prompt_from_bytes(const char *bytes, size_t len, cake_prompt_forma
 {
     cake_prompt *prompt = cake_alloc(1, sizeof *prompt);
     cake_lines_from_bytes(bytes, len, &prompt->lines);
-    prompt->jsonl.name = prompt->lines.name;
     prompt->txt = format == CAKE_PROMPT_TXT;
     *out = prompt;
     return CAKE_OK;
@@ -105,13 +110,6 @@ cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out)
     return CAKE_OK;
 }
 
-static void begin(cake_prompt *prompt, cake_request *request)
-{
-    *request =
-        (cake_request){.index = prompt->line++, .order = prompt->order++, .add_generation_prompt = true};
-    request->params = cake_params_unset();
-}
-
 static bool is_blank(const char *line, size_t len)
 {
     size_t i = 0;
@@ -120,42 +118,87 @@ static bool is_blank(const char *line, size_t len)
     return i == len;
 }
 
-/* The next line that is not blank, as a request; *told: it has said its form. */
-static cake_err read_one(cake_prompt *prompt, cake_request *request, bool *told)
+cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
 {
-    const char *line;
-    size_t len;
-    *told = true;
-    if (prompt->next_text < prompt->n_text) {
-        const char *text = prompt->texts[prompt->next_text++];
-        begin(prompt, request);
-        cake_text_take(text, strlen(text), request);
-        return CAKE_OK;
+    *line = (cake_line){.given = prompt->next_text < prompt->n_text};
+    if (line->given) {
+        line->index = prompt->line++;
+        line->text = prompt->texts[prompt->next_text++];
+        line->len = strlen(line->text);
     }
-    if (prompt->failed)
+    while (!line->given && !prompt->failed) {
+        line->index = prompt->line++;
+        prompt->failed = cake_lines_next(&prompt->lines, &line->text, &line->len);
+        if (!line->text || !is_blank(line->text, line->len))
+            break;
+    }
+    if (!line->given && prompt->failed)
         return prompt->failed;
-    cake_err err;
-    while (!(err = cake_lines_next(&prompt->lines, &line, &len)) && line && is_blank(line, len))
-        prompt->line++;
-    if (err) {
-        prompt->failed = err;
-        return err;
-    }
-    begin(prompt, request);
-    if (!line) {
-        *told = prompt->txt;
+    line->unended = prompt->lines.unended;
+    line->order = prompt->order++;
+    return CAKE_OK;
+}
+
+void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_request *request)
+{
+    *request = (cake_request){
+        .index = line->index, .order = line->order, .add_generation_prompt = true, .told = true};
+    request->params = cake_params_unset();
+    if (line->given) {
+        cake_text_take(line->text, line->len, request);
+    } else if (!line->text) {
+        request->told = prompt->txt;
         request->err =
             cake_fault_set(&request->fault, NULL, "the line has %zu bytes; expected at most %zu (64 MiB)",
-                           len, CAKE_LINE_MAX);
+                           line->len, CAKE_LINE_MAX);
     } else if (prompt->txt) {
-        cake_text_parse(line, len, request);
+        cake_text_parse(line->text, line->len, request);
     } else {
-        *told = cake_jsonl_parse(&prompt->jsonl, line, len, request);
+        request->told = false;
+        cake_jsonl_parse(line->text, line->len, request);
     }
     size_t said = strlen(request->fault.message), room = sizeof request->fault.message - said;
     static const char hint[] = " (the input ends here without a newline: was it cut short?)";
-    if (request->err && !*told && prompt->lines.unended && room > sizeof hint)
+    if (request->err && !request->told && line->unended && room > sizeof hint)
         memcpy(request->fault.message + said, hint, sizeof hint);
+}
+
+/* Says of each unknown name once that it is ignored; of a file with very many, of the first ones. */
+static void warn(cake_prompt *prompt, const cake_request *request)
+{
+    const cake_buf *names = &request->unknown;
+    for (size_t i = 0; i < names->len && prompt->n_warned < WARNED; i += strlen(names->data + i) + 1) {
+        const char *name = names->data + i;
+        if (!cake_seen_add(&prompt->warned, name, strlen(name)))
+            continue;
+        prompt->n_warned++;
+        cake_log(CAKE_WARN, "prompt", "%s: request %lld: field \"%.64s\" is unknown and ignored (said once)",
+                 prompt->lines.name, (long long)request->index, name);
+    }
+}
+
+void cake_prompt_settle(cake_prompt *prompt, cake_request *request)
+{
+    enum { SHOWN = 64 };
+    if (request->form != CAKE_FORM_SIMPLE && request->id &&
+        !cake_seen_add(&prompt->seen, request->id + 1, strlen(request->id) - 2)) {
+        request->fault = (cake_fault){0};
+        request->err = cake_fault_set(&request->fault, "custom_id",
+                                      "custom_id is %.*s%s, as in an earlier line; expected another", SHOWN,
+                                      request->id, strlen(request->id) > SHOWN ? "..." : "");
+    }
+    warn(prompt, request);
+}
+
+/* One request after the other, settled. */
+static cake_err read_one(cake_prompt *prompt, cake_request *request)
+{
+    cake_line line;
+    cake_err err = cake_prompt_read(prompt, &line);
+    if (err)
+        return err;
+    cake_prompt_parse(prompt, &line, request);
+    cake_prompt_settle(prompt, request);
     return CAKE_OK;
 }
 
@@ -165,11 +208,8 @@ static void hold(cake_prompt *prompt, const cake_request *first)
     bool told = false;
     prompt->held = cake_alloc(HELD, sizeof *prompt->held);
     prompt->held[prompt->n_held++] = *first;
-    while (!told && prompt->n_held < HELD) {
-        if (read_one(prompt, &prompt->held[prompt->n_held], &told))
-            break;
-        prompt->n_held++;
-    }
+    while (!told && prompt->n_held < HELD && !read_one(prompt, &prompt->held[prompt->n_held]))
+        told = prompt->held[prompt->n_held++].told;
     prompt->form_known = true;
     prompt->form = told ? prompt->held[prompt->n_held - 1].form : CAKE_FORM_SIMPLE;
     for (int i = 0; i < prompt->n_held - told; i++)
@@ -190,23 +230,21 @@ static cake_request take_held(cake_prompt *prompt)
 cake_err cake_prompt_next(cake_prompt *prompt, cake_request *request)
 {
     cake_request next;
-    bool told;
     if (!prompt->held) {
-        cake_err err = read_one(prompt, &next, &told);
+        cake_err err = read_one(prompt, &next);
         if (err)
             return err;
-        if (told && !prompt->form_known) {
+        if (next.told && !prompt->form_known) {
             prompt->form_known = true;
             prompt->form = next.form;
         }
-        if (!told && !prompt->form_known) {
-            hold(prompt, &next);
-        } else {
-            if (!told)
+        if (next.told || prompt->form_known) {
+            if (!next.told)
                 next.form = prompt->form;
             *request = next;
             return CAKE_OK;
         }
+        hold(prompt, &next);
     }
     *request = take_held(prompt);
     return CAKE_OK;
@@ -233,7 +271,8 @@ void cake_prompt_close(cake_prompt *prompt)
     for (int i = 0; i < prompt->n_text; i++)
         free(prompt->texts[i]);
     free(prompt->texts);
-    cake_jsonl_free(&prompt->jsonl);
+    cake_seen_free(&prompt->seen);
+    cake_seen_free(&prompt->warned);
     cake_lines_close(&prompt->lines);
     free(prompt);
 }

@@ -32,6 +32,8 @@ typedef struct cake_request {
     cake_ids ids;      /* prompt as ids (ids.len > 0) */
 
     cake_params params; /* what the request itself says */
+    bool told;          /* the line has said its form */
+    cake_buf unknown;   /* names of fields that nobody knows, each with its NUL */
     cake_err err;
     cake_fault fault;
 } cake_request;
@@ -49,6 +51,24 @@ cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out);
 cake_err cake_prompt_from_bytes(const char *bytes, size_t len, cake_prompt_format format, cake_prompt **out);
 /* CAKE_OK and *request (also one with a fault), CAKE_END, or CAKE_ERR_FATAL if reading failed. */
 cake_err cake_prompt_next(cake_prompt *prompt, cake_request *request);
+
+/* The same in three steps, for parsing in several threads: lines are read in order, parsed anywhere, and
+ * settled in order. Only records of lines that tell no form come out differently: in that of simple ones. */
+typedef struct cake_line {
+    const char *text; /* [len] without its end; NULL: longer than is let through */
+    size_t len;
+    int64_t index, order; /* as in cake_request */
+    bool given;           /* from the command line: no escapes */
+    bool unended;         /* the input ends behind it, without a newline */
+} cake_line;
+
+/* The next line that is not blank, valid until the next call. CAKE_OK, CAKE_END or CAKE_ERR_FATAL. */
+cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line);
+/* Called from any thread. */
+void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_request *request);
+/* What depends on the lines before: a custom_id must be new; unknown fields are warned about once. */
+void cake_prompt_settle(cake_prompt *prompt, cake_request *request);
+
 /* Share of the file that was read so far, 0 to 1; negative if its size is unknown. */
 double cake_prompt_progress(const cake_prompt *prompt);
 void cake_prompt_close(cake_prompt *prompt);
