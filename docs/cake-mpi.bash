@@ -4,10 +4,10 @@
 _cake_mpi()
 {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=run given
-    local commands="run tokenize info"
-    local both="--model --input --input-format --prompt --output --raw --system --verbose --quiet --help --version"
-    local options="$both --force --deterministic-ids --max-tokens --temperature --top-k --top-p --stop --logprobs
-        --seed --context --max-seqs --chunk --kv-memory --kv-dtype --isa --threads --dummy-weights --progress --report"
+    local commands="run tokenize plan info"
+    local all="--model --input --input-format --prompt --raw --system --threads --verbose --quiet --help --version"
+    local fit="--max-tokens --context --max-seqs --chunk --kv-memory --kv-dtype --isa --dummy-weights"
+    local options="$all $fit --output --force --deterministic-ids --temperature --top-k --top-p --stop --logprobs --seed --progress --report"
 
     for given in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case " $commands " in *" $given "*) command=$given && break ;; esac
@@ -29,7 +29,8 @@ _cake_mpi()
         ;;
     esac
     case $command in
-    tokenize) options=$both ;;
+    tokenize) options="$all --output" ;;
+    plan) options="$all $fit" ;;
     info) options="--model --verbose --quiet --help --version" ;;
     esac
     [ "$COMP_CWORD" -gt 1 ] || options="$commands $options"

@@ -8,7 +8,7 @@ run() { "$cake" run -m "$model" "$@"; }
 expect "--help" 0 'mpirun -np N cake-mpi' "$cake" --help
 test ! -s "$dir/err"
 ok "... on standard output" $?
-for command in run tokenize info; do
+for command in run tokenize plan info; do
     expect "$command --help" 0 "cake-mpi .*$command" "$cake" "$command" --help
 done
 expect "--version" 0 '^cake-mpi [0-9]+\.[0-9]+' "$cake" --version
@@ -79,6 +79,22 @@ cp "$model/tokenizer.json" "$model/tokenizer_config.json" "$model/chat_template.
 expect "tokenize shows prompt and ids" 0 '"prompt": ?"<\|im_start\|>user\\nWhat is 1 \+ 1\?<\|im_end\|>\\n<\|im_start\|>assistant\\n", ?"token_ids": ?\[1, ?' \
     "$cake" tokenize -m "$dir/tok" -p 'What is 1 + 1?'
 expect "tokenize tells of broken lines" 3 'invalid JSON' "$cake" tokenize -m "$dir/tok" -i "$dir/in.jsonl"
+
+cmp <("$cake" tokenize -m "$model" -i "$root/jobs/demo/prompts.jsonl" --threads 1) \
+    <("$cake" tokenize -m "$model" -i "$root/jobs/demo/prompts.jsonl" --threads 4)
+ok "... the same with one thread and with four" $?
+printf '{"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "a"}}\n%.0s' 1 2 >"$dir/twice.jsonl"
+expect "... and of an id that occurs twice" 3 '"index": 1, "error".*as in an earlier line' \
+    "$cake" tokenize -m "$dir/tok" -i "$dir/twice.jsonl"
+
+# plan: no weights
+cp "$model/config.json" "$dir/tok"
+expect "plan shows who owns what" 0 '^1 +.* 4-7 ' mpi 2 plan -m "$model"
+expect "plan counts the tokens of prompts" 0 'min 7, median 22, p99 53, max 53; total 1333' \
+    "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl"
+expect "plan tells of what does not fit" 3 '43 of them since they do not fit the context of 20' \
+    "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --context 20
+expect "plan without weights" 0 'waves' "$cake" plan -m "$dir/tok" --dummy-weights -i "$dir/in.txt"
 
 # the report
 expect "--report" 0 . run -i "$dir/in.txt" -o "$dir/r.txt" --report "$dir/report.json"

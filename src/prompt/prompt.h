@@ -23,6 +23,7 @@ typedef struct cake_request {
     char *model; /* what the request called the model; NULL */
 
     cake_json *root;           /* the parsed line, or NULL */
+    bool chat;                 /* it comes, or came, as messages */
     const cake_json *messages; /* borrowed from root */
     const cake_json *tools, *kwargs;
     bool add_generation_prompt, continue_final_message;

@@ -25,15 +25,26 @@ static const struct {
     cake_err (*run)(const cake_options *options);
 } alone[] = {{"tokenize", cake_tokenize}, {"info", cake_info}, {"help", help}, {"version", version}};
 
+static cake_err run_alone(cake_err (*run)(const cake_options *options), const cake_options *options,
+                          const cake_world *world)
+{
+    return cake_world_agree(world, world->rank == 0 ? run(options) : CAKE_OK);
+}
+
+/* What was printed has to arrive. */
+static cake_err check_output(const cake_world *world, cake_err err)
+{
+    if (world->rank == 0 && (fflush(stdout) || ferror(stdout)) && (!err || err == CAKE_ERR_REQUEST))
+        err = cake_fail("record", "standard output cannot be written: %s", strerror(errno));
+    return cake_world_agree(world, err);
+}
+
 cake_err cake_command(const cake_options *options, const cake_world *world, int argc, char **argv)
 {
-    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) {
-        if (strcmp(alone[i].name, options->command))
-            continue;
-        cake_err err = world->rank == 0 ? alone[i].run(options) : CAKE_OK;
-        if (world->rank == 0 && (fflush(stdout) || ferror(stdout)) && !err)
-            err = cake_fail("record", "standard output cannot be written: %s", strerror(errno));
-        return cake_world_agree(world, err);
-    }
+    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
+        if (!strcmp(alone[i].name, options->command))
+            return check_output(world, run_alone(alone[i].run, options, world));
+    if (!strcmp(options->command, "plan"))
+        return check_output(world, cake_preview(options, world));
     return cake_run(options, world, argc, argv);
 }

@@ -45,12 +45,12 @@ void cake_feed_close(cake_feed *feed)
     cake_chat_close(feed->chat);
     cake_token_close(feed->token);
     cake_params_free(&feed->defaults);
-    cake_buf_free(&feed->rendered);
+    cake_buf_free(&feed->text);
     *feed = (cake_feed){.defaults = cake_params_unset()};
 }
 
 /* Puts messages through the model's template. */
-static cake_err render(cake_feed *feed, const cake_json *messages, cake_request *r)
+static cake_err render(const cake_feed *feed, const cake_json *messages, cake_request *r, cake_buf *text)
 {
     if (!cake_chat_has(feed->chat))
         return cake_fault_set(
@@ -61,11 +61,11 @@ static cake_err render(cake_feed *feed, const cake_json *messages, cake_request 
                              .kwargs = r->kwargs,
                              .add_generation_prompt = r->add_generation_prompt,
                              .continue_final_message = r->continue_final_message};
-    return cake_chat_render(feed->chat, &input, &feed->rendered, &r->fault);
+    return cake_chat_render(feed->chat, &input, text, &r->fault);
 }
 
 /* A line of text as the user's message. */
-static cake_err render_text(cake_feed *feed, cake_request *r)
+static cake_err render_text(const cake_feed *feed, cake_request *r, cake_buf *text)
 {
     cake_buf json = {0};
     cake_json *messages = NULL;
@@ -81,41 +81,41 @@ static cake_err render_text(cake_feed *feed, cake_request *r)
     cake_err err = cake_json_parse(json.data, json.len, &messages, &r->fault);
     r->add_generation_prompt = true;
     if (!err)
-        err = render(feed, messages, r);
+        err = render(feed, messages, r, text);
     cake_json_free(messages);
     cake_buf_free(&json);
     return err;
 }
 
 /* The request's prompt as ids; what the post-processor adds, only where no template wrote it. */
-static cake_err tokens_of(cake_feed *feed, cake_request *r, cake_ids *ids)
+static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text, cake_ids *ids)
 {
     bool templated = r->messages || (r->use_template && !feed->options->raw && cake_chat_has(feed->chat));
     cake_err err = CAKE_OK;
-    cake_buf_cut(&feed->rendered, 0);
+    cake_buf_cut(text, 0);
     if (r->ids.len) {
         *ids = r->ids;
         r->ids = (cake_ids){0};
         return CAKE_OK;
     }
     if (r->messages)
-        err = render(feed, r->messages, r);
+        err = render(feed, r->messages, r, text);
     else if (templated)
-        err = render_text(feed, r);
+        err = render_text(feed, r, text);
     else
-        cake_buf_add(&feed->rendered, r->text, r->text_len);
+        cake_buf_add(text, r->text, r->text_len);
     if (err)
         return err;
-    const char *text = feed->rendered.data ? feed->rendered.data : "";
-    size_t least = feed->rendered.len / cake_token_longest(feed->token);
+    size_t least = text->len / cake_token_longest(feed->token);
     if (feed->context &&
         least >= (size_t)feed->context) /* said before the tokenizer works through megabytes */
         return cake_fault_set(
             &r->fault, r->messages ? "messages" : "prompt",
             "the prompt has %zu bytes, at least %zu tokens, and leaves no room for an answer in a "
             "context of %d; shorten it",
-            feed->rendered.len, least, feed->context);
-    return cake_token_encode(feed->token, text, feed->rendered.len, !templated, ids, &r->fault);
+            text->len, least, feed->context);
+    return cake_token_encode(feed->token, text->data ? text->data : "", text->len, !templated, ids,
+                             &r->fault);
 }
 
 static cake_err check(const cake_feed *feed, const cake_ids *ids, cake_fault *fault)
@@ -135,6 +135,26 @@ static cake_err check(const cake_feed *feed, const cake_ids *ids, cake_fault *fa
     return CAKE_OK;
 }
 
+void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *text, cake_ids *ids)
+{
+    cake_buf_cut(text, 0);
+    if (!request->err) {
+        cake_params_merge(&request->params, &feed->defaults);
+        if (feed->n_vocab && request->params.logprobs > feed->n_vocab)
+            request->params.logprobs = feed->n_vocab;
+        request->err = tokens_of(feed, request, text, ids);
+    }
+    if (!request->err)
+        request->err = check(feed, ids, &request->fault);
+    request->chat = request->messages != NULL;
+    /* the parsed line has served: only its identity stays while the answer is made */
+    cake_json_free(request->root);
+    free(request->text);
+    request->root = NULL;
+    request->messages = request->tools = request->kwargs = NULL;
+    request->text = NULL;
+}
+
 cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)
 {
     cake_request request = {0};
@@ -142,23 +162,9 @@ cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)
     cake_err err = cake_prompt_next(feed->prompt, &request);
     if (err)
         return err;
-    if (!request.err) {
-        cake_params_merge(&request.params, &feed->defaults);
-        if (feed->n_vocab && request.params.logprobs > feed->n_vocab)
-            request.params.logprobs = feed->n_vocab;
-        request.err = tokens_of(feed, &request, &ids);
-    }
-    if (!request.err)
-        request.err = check(feed, &ids, &request.fault);
-    /* the parsed line has served: only its identity stays while the answer is made */
-    cake_json_free(request.root);
-    free(request.text);
-    bool chat = request.messages != NULL;
-    request.root = NULL;
-    request.messages = request.tools = request.kwargs = NULL;
-    request.text = NULL;
+    cake_feed_prepare(feed, &request, &feed->text, &ids);
     int context = feed->context ? feed->context : INT32_MAX;
     *out = cake_sequence_open(&request, &ids, context, (uint64_t)feed->options->seed, feed->token);
-    (*out)->chat = chat;
+    (*out)->chat = (*out)->request.chat;
     return CAKE_OK;
 }

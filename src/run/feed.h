@@ -19,7 +19,7 @@ typedef struct cake_feed {
     const cake_options *options;
     cake_params defaults; /* command line, then generation_config.json, then the interface's */
     int context, n_vocab; /* of the model; 0: unknown (tokenize) */
-    cake_buf rendered;    /* the text of the latest prompt, for tokenize */
+    cake_buf text;        /* of the latest prompt */
 } cake_feed;
 
 /* Opens tokenizer, template and input, says what is wrong. from_model: generation_config.json's defaults or
@@ -27,6 +27,9 @@ typedef struct cake_feed {
 cake_err cake_feed_open(const cake_options *options, const cake_params *from_model, int context, int n_vocab,
                         cake_feed *feed);
 void cake_feed_close(cake_feed *feed); /* zeros are fine */
+/* Completes the parameters of a request and makes ids [owned by the caller] of its prompt, and text the rendered
+ * prompt (empty if it came as ids). Whatever is wrong is the request's fault. Called from any thread. */
+void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *text, cake_ids *ids);
 /* CAKE_OK and an owned sequence, CAKE_END, or CAKE_ERR_FATAL. */
 cake_err cake_feed_next(cake_feed *feed, cake_sequence **out);
 

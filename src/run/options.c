@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 
-enum { RUN = 1, TOKENIZE = 2, INFO = 4 };
+enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8 };
 
 typedef enum kind { FLAG, TEXT, TEXTS, INTEGER, REAL, SIZE, STOP, SEED } kind;
 
@@ -50,6 +50,8 @@ static const struct {
      "answer prompts (the default command)"},
     {"tokenize", TOKENIZE, "tokenize -m MODEL (-i PROMPTS | -p TEXT) [-o FILE] [options]",
      "show what the model would see: rendered prompt and token ids"},
+    {"plan", PLAN, "plan -m MODEL [-i PROMPTS | -p TEXT] [options]",
+     "who would own what, and what the prompts hold; checks all inputs, computes nothing"},
     {"info", INFO, "info [-m MODEL]", "what this build, machine and model can do"},
 };
 
@@ -274,12 +276,13 @@ static cake_err read_arguments(int argc, char **argv, int command, cake_options 
 
 static cake_err check(const cake_options *o)
 {
-    bool run = !strcmp(o->command, "run"), info = !strcmp(o->command, "info");
+    bool run = !strcmp(o->command, "run"), info = !strcmp(o->command, "info"),
+         plan = !strcmp(o->command, "plan");
     if (info)
         return CAKE_OK;
     if (!o->model)
         return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
-    if (!o->input && !o->prompts.n)
+    if (!plan && !o->input && !o->prompts.n)
         return cake_fail_usage("no prompts: give a file with -i or a text with -p; see cake-mpi %s --help",
                                o->command);
     if (o->input && o->prompts.n)
@@ -319,6 +322,17 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
     return check(options);
 }
 
+int cake_options_threads(const cake_options *o, int suggested)
+{
+    enum { MOST = 4096 };
+    const char *omp = getenv("OMP_NUM_THREADS");
+    if (o->threads)
+        return (int)o->threads;
+    if (omp && atoi(omp) > 0)
+        return atoi(omp) < MOST ? atoi(omp) : MOST;
+    return suggested;
+}
+
 void cake_options_free(cake_options *options)
 {
     cake_params_free(&options->params);
@@ -344,7 +358,8 @@ void cake_options_help(const char *command)
     printf("Usage:\n");
     for (int i = 0; i < N_COMMAND; i++)
         if (!command || commands[i].bit == bit)
-            printf("  %scake-mpi %s\n", commands[i].bit == RUN ? "mpirun -np N " : "", commands[i].usage);
+            printf("  %scake-mpi %s\n", commands[i].bit & (RUN | PLAN) ? "mpirun -np N " : "",
+                   commands[i].usage);
     printf("\n");
     for (int i = 0; i < N_COMMAND; i++)
         if (!command || commands[i].bit == bit)

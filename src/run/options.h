@@ -18,7 +18,7 @@ typedef struct cake_texts {
 } cake_texts;
 
 typedef struct cake_options {
-    const char *command; /* "run", "tokenize", "info", "help", "version" */
+    const char *command; /* "run", "tokenize", "plan", "info", "help", "version" */
     const char *help_of; /* the command that help is wanted for; NULL: all */
     const char *model, *input, *input_format, *output, *system;
     cake_texts prompts;
@@ -36,6 +36,8 @@ typedef struct cake_options {
 /* Options not given have their defaults. Help and version are commands too. CAKE_ERR_USAGE is said. */
 cake_err cake_options_parse(int argc, char **argv, cake_options *options);
 void cake_options_free(cake_options *options);
+/* --threads, else OMP_NUM_THREADS, else what the machine suggests. */
+int cake_options_threads(const cake_options *options, int suggested);
 /* --help of a command ("run", ...) on standard output. */
 void cake_options_help(const char *command);
 

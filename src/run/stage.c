@@ -57,15 +57,10 @@ static cake_err choose_kernels(const cake_options *o, const cake_world *world, c
 /* Ranks that share cores share them evenly. */
 static int choose_threads(const cake_options *o, const cake_world *world, const cake_machine *m)
 {
-    const char *omp = getenv("OMP_NUM_THREADS");
     int64_t claimed = cake_world_sum_local(world, m->cores_mine);
-    if (o->threads)
-        return (int)o->threads;
-    if (omp && atoi(omp) > 0)
-        return atoi(omp) < 4096 ? atoi(omp) : 4096;
     int64_t fair =
         claimed > m->cores_allowed ? (int64_t)m->cores_mine * m->cores_allowed / claimed : m->cores_mine;
-    return fair > 0 ? (int)fair : 1;
+    return cake_options_threads(o, fair > 0 ? (int)fair : 1);
 }
 
 static cake_err make_plan(const cake_world *world, cake_stage *stage)
@@ -221,6 +216,20 @@ static cake_err make_room(const cake_options *o, const cake_world *world, cake_s
     return cake_world_agree(world, judge(world, stage, fixed, host, least, wanted, kv));
 }
 
+static void describe(const cake_world *world, cake_stage *stage)
+{
+    cake_report_stage *r = &stage->report;
+    snprintf(r->host, sizeof r->host, "%s", world->host);
+    snprintf(r->cpus, sizeof r->cpus, "%s", stage->machine.mask);
+    snprintf(r->isa, sizeof r->isa, "%s", stage->kernels->name);
+    r->threads = stage->n_thread;
+    for (int i = 0; i < stage->plan.n_hop; i++) {
+        cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
+        if (stage->plan.hop[i].rank == world->rank)
+            r->kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(stage->model), &shape);
+    }
+}
+
 cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     *stage = (cake_stage){0};
@@ -241,22 +250,13 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
         err = cake_world_agree(world, make_plan(world, stage));
     if (!err)
         err = make_room(o, world, stage);
+    if (!err)
+        describe(world, stage);
     return err;
-}
-
-static void describe(const cake_world *world, cake_stage *stage)
-{
-    cake_report_stage *r = &stage->report;
-    snprintf(r->host, sizeof r->host, "%s", world->host);
-    snprintf(r->cpus, sizeof r->cpus, "%s", stage->machine.mask);
-    snprintf(r->isa, sizeof r->isa, "%s", stage->kernels->name);
-    r->threads = stage->n_thread;
-    r->read_bytes = cake_model_bytes_read(stage->model);
 }
 
 cake_err cake_stage_load(const cake_world *world, cake_stage *stage)
 {
-    const cake_config *config = cake_model_config(stage->model);
     double start = cake_clock_now();
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
     cake_share share = share_of(stage, world->rank, ranges);
@@ -269,9 +269,8 @@ cake_err cake_stage_load(const cake_world *world, cake_stage *stage)
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
         err = cake_slice_open(stage->model, stage->kernels, &shape, &stage->slices[stage->n_slice]);
         stage->n_slice += !err;
-        stage->report.kv_bytes += (int64_t)cake_slice_kv_bytes(config, &shape);
     }
-    describe(world, stage);
+    stage->report.read_bytes = cake_model_bytes_read(stage->model);
     stage->report.load_s = cake_clock_now() - start;
     return cake_world_agree(world, err);
 }

@@ -7,73 +7,94 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "run/feed.h"
+#include "place/machine.h"
 #include "run/run.h"
+#include "run/survey.h"
 
-static void compose(const cake_feed *feed, const cake_sequence *s, cake_buf *line)
+typedef struct sheet {
+    FILE *out;
+    const char *name;
+    bool failed; /* some request */
+} sheet;
+
+static void add_fault(const cake_fault *fault, cake_buf *line)
 {
-    const cake_request *r = &s->request;
-    cake_buf_cut(line, 0);
+    cake_buf_adds(line, "\"error\": {\"message\": ");
+    cake_json_add_text(line, fault->message, strlen(fault->message));
+    cake_buf_adds(line, ", \"type\": \"invalid_request_error\", \"param\": ");
+    if (fault->param[0])
+        cake_json_add_text(line, fault->param, strlen(fault->param));
+    else
+        cake_buf_adds(line, "null");
+}
+
+static void add_ids(const cake_ids *ids, cake_buf *line)
+{
+    char digits[12];
+    for (size_t i = 0; i < ids->len; i++) {
+        int n = 0;
+        uint32_t id = (uint32_t)ids->id[i];
+        do
+            digits[n++] = (char)('0' + id % 10);
+        while (id /= 10);
+        if (i)
+            cake_buf_add(line, ", ", 2);
+        while (n)
+            cake_buf_addc(line, digits[--n]);
+    }
+}
+
+static void compose(void *self, const cake_request *r, const cake_buf *text, const cake_ids *ids,
+                    cake_buf *line)
+{
+    (void)self;
     cake_buf_addf(line, "{\"id\": %s, \"index\": %lld, ", r->id ? r->id : "null", (long long)r->index);
     if (r->err) {
-        cake_buf_adds(line, "\"error\": {\"message\": ");
-        cake_json_add_text(line, r->fault.message, strlen(r->fault.message));
-        cake_buf_adds(line, ", \"type\": \"invalid_request_error\", \"param\": ");
-        if (r->fault.param[0])
-            cake_json_add_text(line, r->fault.param, strlen(r->fault.param));
-        else
-            cake_buf_adds(line, "null");
+        add_fault(&r->fault, line);
         cake_buf_adds(line, "}}\n");
         return;
     }
     cake_buf_adds(line, "\"prompt\": ");
-    if (feed->rendered.len)
-        cake_json_add_text(line, feed->rendered.data, feed->rendered.len);
+    if (text->len)
+        cake_json_add_text(line, text->data, text->len);
     else
         cake_buf_adds(line, "null"); /* it came as ids */
     cake_buf_adds(line, ", \"token_ids\": [");
-    for (size_t i = 0; i < s->ids.len; i++)
-        cake_buf_addf(line, i ? ", %d" : "%d", s->ids.id[i]);
+    add_ids(ids, line);
     cake_buf_adds(line, "]}\n");
 }
 
-static cake_err write_all(cake_feed *feed, FILE *out, const char *name)
+static cake_err unwritable(const sheet *s)
 {
-    cake_buf line = {0};
-    cake_sequence *s;
-    bool failed = false;
-    cake_err err;
-    while (!(err = cake_feed_next(feed, &s))) {
-        compose(feed, s, &line);
-        failed |= s->request.err != CAKE_OK;
-        cake_sequence_close(s);
-        if (fwrite(line.data, 1, line.len, out) != line.len) {
-            err = cake_fail("record", "%s cannot be written: %s", name, strerror(errno));
-            break;
-        }
-    }
-    cake_buf_free(&line);
-    if (err != CAKE_END)
-        return err;
-    if (fflush(out))
-        return cake_fail("record", "%s cannot be written: %s", name, strerror(errno));
-    return failed ? CAKE_ERR_REQUEST : CAKE_OK;
+    return cake_fail("record", "%s cannot be written: %s", s->name, strerror(errno));
+}
+
+static cake_err take(void *self, const cake_request *r, int64_t n_tok, const char *composed, size_t len)
+{
+    sheet *s = self;
+    (void)n_tok;
+    s->failed |= r->err != CAKE_OK;
+    return fwrite(composed, 1, len, s->out) == len ? CAKE_OK : unwritable(s);
 }
 
 cake_err cake_tokenize(const cake_options *options)
 {
     cake_feed feed;
-    const char *name = options->output ? options->output : "standard output";
-    FILE *out = stdout;
+    cake_machine machine;
+    sheet s = {.out = stdout, .name = options->output ? options->output : "standard output"};
+    cake_surveyor surveyor = {.self = &s, .compose = compose, .take = take};
+    cake_machine_read(&machine);
     cake_err err = cake_feed_open(options, NULL, 0, 0, &feed);
     if (!err && cake_file_same(options->input, options->output))
         err = cake_fail_usage("-i and -o are the same file: %s", options->input);
-    if (!err && options->output && !(out = fopen(options->output, "w")))
-        err = cake_fail("record", "%s cannot be written: %s", name, strerror(errno));
+    if (!err && options->output && !(s.out = fopen(options->output, "w")))
+        err = unwritable(&s);
     if (!err)
-        err = write_all(&feed, out, name);
-    if (out && out != stdout && fclose(out) && !err)
-        err = cake_fail("record", "%s cannot be written: %s", name, strerror(errno));
+        err = cake_survey_run(&feed, cake_options_threads(options, machine.cores_mine), &surveyor);
+    if (!err && fflush(s.out))
+        err = unwritable(&s);
+    if (s.out && s.out != stdout && fclose(s.out) && !err)
+        err = unwritable(&s);
     cake_feed_close(&feed);
-    return err;
+    return err ? err : s.failed ? CAKE_ERR_REQUEST : CAKE_OK;
 }

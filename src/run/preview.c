@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `plan`: in: what `run` would get. Out, on standard output: who would own what, and what the input holds. Every
+ * check is made that needs no weights; nothing is computed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "run/run.h"
+#include "run/stage.h"
+#include "run/survey.h"
+
+enum { COMPLAINTS = 10 };
+
+/* What the input holds. */
+typedef struct census {
+    const cake_stage *stage;
+    int32_t *length; /* [n] tokens of each prompt that has any */
+    int64_t n, cap, total;
+    int64_t requests, failed, too_long, outgrow;
+} census;
+
+/* The first faults are told one by one: a run would put them into its results. */
+static void complain(census *c, const cake_request *r, const char *message)
+{
+    if (c->failed++ < COMPLAINTS)
+        cake_log(CAKE_WARN, "prompt", "request %lld: %s", (long long)r->index, message);
+}
+
+/* Whether prompt and answer at its longest are more than the pages of some KV class hold. */
+static bool outgrows(const cake_stage *stage, const cake_request *r, int64_t n_tok)
+{
+    int64_t most = r->params.max_tokens == CAKE_UNSET ? stage->context : n_tok + r->params.max_tokens;
+    int length = (int)(most < stage->context ? most : stage->context);
+    for (int class = 0; class < stage->shape.n_class; class ++)
+        if (cake_pages_held(stage->shape.window[class], length, CAKE_PAGE) > stage->shape.n_page[class])
+            return true;
+    return false;
+}
+
+static cake_err take(void *self, const cake_request *r, int64_t n_tok, const char *composed, size_t len)
+{
+    census *c = self;
+    (void)composed;
+    (void)len;
+    c->requests++;
+    if (n_tok) {
+        if (c->n == c->cap) {
+            c->cap = c->cap ? 2 * c->cap : 4096;
+            c->length = cake_grow(c->length, (size_t)c->cap, sizeof *c->length);
+        }
+        c->length[c->n++] = n_tok < INT32_MAX ? (int32_t)n_tok : INT32_MAX;
+        c->total += n_tok;
+    }
+    char message[96];
+    if (r->err) {
+        complain(c, r, r->fault.message);
+    } else if (n_tok >= c->stage->context) {
+        c->too_long++;
+        snprintf(message, sizeof message, "a prompt of %lld tokens does not fit the context of %d",
+                 (long long)n_tok, c->stage->context);
+        complain(c, r, message);
+    } else {
+        c->outgrow += outgrows(c->stage, r, n_tok);
+    }
+    return CAKE_OK;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The smallest length that a share of all prompts does not exceed (nearest rank). */
+static int32_t quantile(const census *c, int percent)
+{
+    int64_t rank = (c->n * percent + 99) / 100;
+    return c->length[rank > 0 ? rank - 1 : 0];
+}
+
+static void print_census(census *c)
+{
+    qsort(c->length, (size_t)c->n, sizeof *c->length, ascending);
+    printf("requests  %lld, of which %lld would fail", (long long)c->requests, (long long)c->failed);
+    if (c->too_long)
+        printf(", %lld of them since they do not fit the context of %d", (long long)c->too_long,
+               c->stage->context);
+    printf("\n");
+    if (c->n)
+        printf("tokens    of a prompt: min %d, median %d, p99 %d, max %d; total %lld\n", c->length[0],
+               quantile(c, 50), quantile(c, 99), c->length[c->n - 1], (long long)c->total);
+    if (c->outgrow)
+        printf(
+            "          %lld may outgrow the KV cache, alone, if their answers are as long as they may be\n",
+            (long long)c->outgrow);
+}
+
+static void print_stages(const cake_world *world, const cake_stage *stage, const cake_report_stage *all)
+{
+    const cake_schedule_shape *s = &stage->shape;
+    printf("%-5s %-20s %-14s %7s  %-10s %10s %10s\n", "rank", "host", "cpus", "threads", "layers", "weights",
+           "KV");
+    for (int i = 0; i < stage->plan.n_hop; i++) {
+        const cake_hop *hop = &stage->plan.hop[i];
+        const cake_report_stage *r = &all[hop->rank];
+        char layers[32];
+        snprintf(layers, sizeof layers, "%d-%d", hop->first, hop->first + hop->count - 1);
+        printf("%-5d %-20s %-14s %7d  %-10s %10s %10s\n", hop->rank, r->host, r->cpus, r->threads, layers,
+               cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes));
+    }
+    printf("\nwaves     %d of up to %d tokens, %d sequences each; instruction set %s, %d rank%s\n", s->n_lane,
+           s->max_tok, s->lane_seqs, stage->kernels->name, world->size, world->size == 1 ? "" : "s");
+    for (int class = 0; class < s->n_class; class ++) {
+        printf("KV        %d pages of %d tokens", s->n_page[class], CAKE_PAGE);
+        if (s->window[class])
+            printf(" for layers that see %d tokens", s->window[class]);
+        printf("\n");
+    }
+}
+
+/* The prompts are tokenized without a limit, so that those that do not fit are counted too. */
+static cake_err count_input(const cake_options *o, const cake_stage *stage)
+{
+    const cake_config *config = cake_model_config(stage->model);
+    census c = {.stage = stage};
+    cake_surveyor surveyor = {.self = &c, .take = take};
+    cake_feed feed;
+    cake_err err = cake_feed_open(o, &config->defaults, 0, config->n_vocab, &feed);
+    if (!err)
+        err = cake_survey_run(&feed, cake_options_threads(o, stage->machine.cores_mine), &surveyor);
+    cake_feed_close(&feed);
+    if (!err)
+        print_census(&c);
+    free(c.length);
+    return err ? err : c.failed ? CAKE_ERR_REQUEST : CAKE_OK;
+}
+
+cake_err cake_preview(const cake_options *options, const cake_world *world)
+{
+    cake_stage stage;
+    cake_report_stage *all = NULL;
+    cake_err err = cake_stage_plan(options, world, &stage);
+    if (!err) {
+        if (world->rank == 0)
+            all = cake_alloc((size_t)world->size, sizeof *all);
+        cake_world_gather(world, &stage.report, all, sizeof *all);
+        if (world->rank == 0)
+            print_stages(world, &stage, all);
+        if (world->rank == 0 && (options->input || options->prompts.n))
+            err = count_input(options, &stage);
+        err = cake_world_agree(world, err);
+        free(all);
+    }
+    cake_stage_close(&stage);
+    return err;
+}
