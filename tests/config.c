@@ -123,14 +123,31 @@ static void test_bad_fields(void)
         {"final_logit_softcapping", "30.0", "final_logit_softcapping is 30.0"},
         {"partial_rotary_factor", "0.5", "partial_rotary_factor is 0.5"},
         {"use_sliding_window", "true", "use_sliding_window is true"},
-        {"layer_types", "[\"full_attention\", \"sliding_attention\"]", "layer_types[1] is sliding_attention"},
-        {"layer_types", "[7]", "layer_types[0] is an integer"},
+        {"layer_types", "[\"full_attention\", \"sliding_attention\", \"full_attention\"]",
+         "layer_types[1] is sliding_attention, but layers of family llama are full_attention"},
+        {"layer_types", "[7, 7, 7]", "layer_types[0] is an integer"},
+        {"layer_types", "[\"full_attention\", \"chunked_attention\", \"full_attention\"]",
+         "layer_types[1] is chunked_attention, but only"},
+        {"layer_types", "[\"full_attention\"]", "but an array of 3 names"},
         {"eos_token_id", "-1", "eos_token_id is -1, but token ids from 0 to 516"},
         {"eos_token_id", "[2, \"x\"]", "eos_token_id is [2,\"x\"]"},
         {"eos_token_id", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "at most 16 end tokens"},
         {"rope_scaling", "3", "rope_scaling is 3"},
-        {"rope_scaling", "{\"type\": \"yarn\", \"factor\": 2.0}",
-         "rope_scaling.type is \"yarn\", but only default"},
+        {"rope_scaling", "{\"type\": \"yarm\", \"factor\": 2.0}",
+         "rope_scaling.type is \"yarm\", but only default"},
+        {"rope_scaling", "{\"type\": \"dynamic\"}", "rope_scaling.factor is missing"},
+        {"rope_scaling", "{\"rope_type\": \"yarn\", \"factor\": 2, \"beta_fast\": \"x\"}",
+         "beta_fast is \"x\""},
+        {"rope_scaling", "{\"type\": \"longrope\", \"short_factor\": [1, 1, 1, 1, 1, 1]}",
+         "long_factor is missing"},
+        {"rope_scaling", "{\"type\": \"su\", \"short_factor\": [1]}",
+         "short_factor is [1], but an array of 6"},
+        {"rope_scaling", "{\"type\": \"yarn\", \"short_factor\": [1, 1, 1, 1, 1, 0]}",
+         "short_factor[5]: a number"},
+        {"rope_scaling", "{\"type\": \"yarn\", \"factor\": 2, \"llama_4_scaling_beta\": 0.1}",
+         "llama_4_scaling_beta is 0.1"},
+        {"use_bidirectional_attention", "true", "only causal attention"},
+        {"clip_qkv", "8.0", "clip_qkv is 8.0"},
         {"rope_scaling", "{\"rope_type\": \"linear\"}", "rope_scaling.factor is missing"},
         {"rope_scaling", "{\"type\": \"linear\", \"factor\": 0.5}", "rope_scaling.factor is 0.5"},
         {"rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2, \"mrope_section\": [2, 2, 2]}",
@@ -217,7 +234,7 @@ static void test_llama(void)
     CU_ASSERT(c.dim == 48 && c.n_layer == 3 && c.n_head == 4 && c.n_kv == 2 && c.head_dim == 12);
     CU_ASSERT(c.n_ff == 100 && c.n_vocab == 517 && c.context == 512 && c.dtype == CAKE_BF16);
     CU_ASSERT(!c.tied && !c.qkv_bias && !c.o_bias && !c.mlp_bias);
-    CU_ASSERT(c.norm_eps == 1e-5F && c.rope.theta == 10000 && c.rope.kind == CAKE_ROPE_DEFAULT);
+    CU_ASSERT(c.norm_eps == 1e-5F && c.rope[0].theta == 10000 && c.rope[0].kind == CAKE_ROPE_DEFAULT);
     CU_ASSERT(c.n_eos == 1 && c.eos[0] == 2 && isnan(c.defaults.temperature));
 
     static const change more[] = {
@@ -251,7 +268,7 @@ static void test_qwen(void)
         {"layer_types", "[\"full_attention\", \"full_attention\", \"full_attention\"]"}};
     CU_ASSERT_EQUAL_FATAL(read_changed(qwen3, 8, &c, &said), CAKE_OK);
     CU_ASSERT(!c.qkv_bias && c.arch->qk_norm && c.head_dim == 128 && c.dtype == CAKE_F32);
-    CU_ASSERT(c.rope.theta == 1e6 && c.rope.kind == CAKE_ROPE_DEFAULT);
+    CU_ASSERT(c.rope[0].theta == 1e6 && c.rope[0].kind == CAKE_ROPE_DEFAULT);
     cake_buf_free(&said);
 }
 
@@ -288,7 +305,7 @@ static void test_rope(void)
         change changes[2] = {cases[i].rope, cases[i].theta};
         double freq[6];
         CU_ASSERT_EQUAL_FATAL(read_changed(changes, 2, &c, &said), CAKE_OK);
-        cake_config_rope(&c, freq);
+        cake_rope_frequencies(&c.rope[0], 1, freq);
         for (int k = 0; k < 6; k++)
             CU_ASSERT(fabs(freq[k] / cases[i].freq[k] - 1) < 1e-6);
     }

@@ -70,6 +70,10 @@ static void forward(const cake_exec *exec, void *arg)
     l->kernels->rmsnorm(exec, l->x, l->x, cake_model_final_norm(l->model), NULL, l->n, c->dim, c->norm_eps);
     cake_exec_barrier(exec);
     l->kernels->linear(exec, l->score, l->x, cake_model_head(l->model), NULL, NULL, l->n);
+    if (c->logit_cap > 0) {
+        cake_exec_barrier(exec);
+        l->kernels->soft_cap(exec, l->score, (int64_t)l->n * c->n_vocab, c->logit_cap);
+    }
 }
 
 const float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n)

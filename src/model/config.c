@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "model/config_read.h"
 
 #define MAX_DIM  (1 << 20) /* of the residual stream */
@@ -88,11 +89,11 @@ static cake_err read_dtype(const cake_fields *fields, cake_dtype *out)
 }
 
 /* Families that are close relatives say with these fields where they differ. */
-static cake_err refuse_numbers(const cake_fields *fields)
+static cake_err refuse_numbers(const cake_fields *fields, const cake_arch *arch)
 {
-    static const struct {
-        const char *name;
-        double neutral; /* NaN: only null */
+    const struct {
+        const char *name; /* "": the family knows it */
+        double neutral;   /* NaN: only null */
     } others[] = {
         {"quantization_config", NAN},
         {"compression_config", NAN},
@@ -101,19 +102,20 @@ static cake_err refuse_numbers(const cake_fields *fields)
         {"n_routed_experts", 0},
         {"moe_intermediate_size", NAN},
         {"attention_multiplier", NAN},
-        {"query_pre_attn_scalar", NAN},
+        {arch->query_scalar ? "" : "query_pre_attn_scalar", NAN},
         {"embedding_multiplier", 1},
         {"residual_multiplier", 1},
         {"logits_scaling", 1},
         {"logit_scale", 1},
         {"scale_emb", 1},
         {"scale_depth", 1},
-        {"attn_logit_softcapping", 0},
-        {"final_logit_softcapping", 0},
+        {arch->logit_cap ? "" : "attn_logit_softcapping", 0},
+        {arch->logit_cap ? "" : "final_logit_softcapping", 0},
         {"attention_chunk_size", NAN},
         {"cross_attention_layers", NAN},
         {"vision_config", NAN},
         {"text_config", NAN},
+        {"clip_qkv", NAN},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         const cake_json *node = cake_field(fields, others[i].name);
@@ -124,27 +126,59 @@ static cake_err refuse_numbers(const cake_fields *fields)
     return CAKE_OK;
 }
 
-static cake_err refuse_layers(const cake_fields *fields)
+static cake_err read_act(const cake_fields *fields, const cake_arch *arch, cake_act *out)
 {
-    bool sliding;
-    if (cake_field_bool(fields, "use_sliding_window", false, &sliding))
+    static const struct {
+        const char *name;
+        cake_act act;
+    } names[] = {{"silu", CAKE_ACT_SILU},
+                 {"swish", CAKE_ACT_SILU}, /* two names of one function, and three */
+                 {"gelu_pytorch_tanh", CAKE_ACT_GELU},
+                 {"gelu_new", CAKE_ACT_GELU},
+                 {"gelu_fast", CAKE_ACT_GELU}};
+    const char *key = arch->act_key ? arch->act_key : "hidden_act";
+    const cake_json *node = cake_field(fields, key);
+    const char *text = cake_json_text(node, NULL);
+    *out = arch->act;
+    for (size_t i = 0; text && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(text, names[i].name)) {
+            *out = names[i].act;
+            return CAKE_OK;
+        }
+    return node ? cake_field_fail(fields, key, "only silu and gelu_pytorch_tanh are supported") : CAKE_OK;
+}
+
+/* *out 0: there is no cap. */
+static cake_err read_cap(const cake_fields *fields, const char *name, bool known, float *out)
+{
+    double cap = 0;
+    *out = 0;
+    if (known && cake_field(fields, name) &&
+        cake_field_real(fields, name, CAKE_REQUIRED_REAL, 1e-3, 1e6, &cap))
         return CAKE_ERR_FATAL;
-    if (sliding)
-        return cake_field_fail(fields, "use_sliding_window", "sliding-window attention is not supported");
-    const cake_json *types = cake_field(fields, "layer_types");
-    if (types && cake_json_kind(types) != CAKE_JSON_ARRAY)
-        return cake_field_fail(fields, "layer_types", "an array or null is expected");
-    for (size_t i = 0; i < cake_json_size(types); i++) {
-        const char *type = cake_json_text(cake_json_at(types, i), NULL);
-        if (!type || strcmp(type, "full_attention"))
-            return cake_fail("model", "%s: layer_types[%zu] is %s, but only full_attention is supported",
-                             fields->file, i, type ? type : cake_json_kind_name(cake_json_at(types, i)));
-    }
-    const cake_json *act = cake_field(fields, "hidden_act");
-    const char *text = cake_json_text(act, NULL);
-    if (act && (!text || (strcmp(text, "silu") && strcmp(text, "swish")))) /* two names of one function */
-        return cake_field_fail(fields, "hidden_act", "only silu is supported");
+    *out = (float)cap;
     return CAKE_OK;
+}
+
+/* What becomes of a score before softmax, and of the logits. */
+static cake_err read_scores(const cake_fields *fields, cake_config *c)
+{
+    double over = c->head_dim;
+    bool both_ways;
+    if (cake_field_bool(fields, "use_bidirectional_attention", false, &both_ways))
+        return CAKE_ERR_FATAL;
+    if (both_ways)
+        return cake_field_fail(fields, "use_bidirectional_attention", "only causal attention is supported");
+    if (c->arch->query_scalar && cake_field_real(fields, "query_pre_attn_scalar", 256, 1e-6, 1e9, &over))
+        return CAKE_ERR_FATAL;
+    c->score_scale = (float)(1 / sqrt(over));
+    if (!c->arch->score_cap && cake_field(fields, "attn_logit_softcapping"))
+        cake_log(CAKE_WARN, "model",
+                 "%s: %sattn_logit_softcapping is not applied, nor does transformers for %s", fields->file,
+                 fields->prefix, c->arch->name);
+    return read_cap(fields, "attn_logit_softcapping", c->arch->score_cap, &c->score_cap)
+               ? CAKE_ERR_FATAL
+               : read_cap(fields, "final_logit_softcapping", c->arch->logit_cap, &c->logit_cap);
 }
 
 static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
@@ -171,24 +205,75 @@ static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
     return CAKE_OK;
 }
 
-static cake_err read_all(const cake_fields *fields, const cake_fields *generation, cake_config *c)
+/* Where a model of several parts has its text part: *fields becomes that, *arch its row. */
+static cake_err enter_text(const cake_arch **arch, cake_fields *fields)
 {
-    if (cake_json_kind(fields->object) != CAKE_JSON_OBJECT)
-        return cake_fail("model", "%s: an object is expected, found %s", fields->file,
-                         cake_json_kind_name(fields->object));
+    const cake_json *inner = cake_field(fields, "text_config");
+    if (cake_json_kind(inner) != CAKE_JSON_OBJECT)
+        return cake_field_fail(fields, "text_config", "an object is expected for model_type %s",
+                               (*arch)->name);
+    *fields = (cake_fields){.object = inner, .file = fields->file, .prefix = "text_config."};
+    const cake_json *type = cake_field(fields, "model_type");
+    const char *text = cake_json_text(type, NULL);
+    if (type && (!text || strcmp(text, (*arch)->inner)))
+        return cake_field_fail(fields, "model_type", "%s is expected inside model_type %s", (*arch)->inner,
+                               (*arch)->name);
+    *arch = cake_arch_find((*arch)->inner);
+    CAKE_ASSERT(*arch);
+    return CAKE_OK;
+}
+
+/* top is the whole file, fields its text part (mostly the same). */
+static cake_err read_text(const cake_fields *top, const cake_fields *fields, const cake_fields *generation,
+                          cake_config *c)
+{
     double eps;
-    if (read_arch(fields, &c->arch) || refuse_numbers(fields) || refuse_layers(fields) ||
-        read_sizes(fields, c) || read_heads(fields, c) ||
+    bool tied_above = cake_field(top, "tie_word_embeddings");
+    bool typed_above = cake_field(top, "dtype") || cake_field(top, "torch_dtype");
+    if (refuse_numbers(fields, c->arch) || read_act(fields, c->arch, &c->act) || read_sizes(fields, c) ||
+        read_heads(fields, c) || read_scores(fields, c) ||
         cake_field_real(fields, "rms_norm_eps", CAKE_REQUIRED_REAL, 0, 1, &eps) ||
-        cake_field_bool(fields, "tie_word_embeddings", false, &c->tied) ||
+        cake_field_bool(tied_above ? top : fields, "tie_word_embeddings", false, &c->tied) ||
         read_bias(fields, "attention_bias", c->arch->qkv_bias, &c->qkv_bias) ||
         read_bias(fields, "attention_bias", c->arch->o_bias, &c->o_bias) ||
-        read_bias(fields, "mlp_bias", c->arch->mlp_bias, &c->mlp_bias) || read_dtype(fields, &c->dtype) ||
-        cake_config_read_rope(fields, c) || cake_config_read_generation(fields, generation, c))
+        read_bias(fields, "mlp_bias", c->arch->mlp_bias, &c->mlp_bias) ||
+        read_dtype(typed_above ? top : fields, &c->dtype) || cake_config_read_rope(fields, c) ||
+        cake_config_read_layers(fields, c) || cake_config_read_generation(top, fields, generation, c))
         return CAKE_ERR_FATAL;
     c->norm_eps = (float)eps;
-    c->n_class = 1;
     return CAKE_OK;
+}
+
+/* The row's defaults are JSON of our own. */
+static cake_json *parse_defaults(const cake_arch *arch)
+{
+    cake_json *defaults = NULL;
+    cake_fault fault;
+    CAKE_ASSERT(!arch->defaults ||
+                !cake_json_parse(arch->defaults, strlen(arch->defaults), &defaults, &fault));
+    return defaults;
+}
+
+static cake_err read_all(cake_fields *top, const cake_fields *generation, cake_config *c)
+{
+    if (cake_json_kind(top->object) != CAKE_JSON_OBJECT)
+        return cake_fail("model", "%s: an object is expected, found %s", top->file,
+                         cake_json_kind_name(top->object));
+    cake_json *defaults = NULL, *inner_defaults = NULL;
+    cake_err err = read_arch(top, &c->arch);
+    if (err)
+        return err;
+    const cake_arch *outer = c->arch;
+    cake_fields fields = *top;
+    if (outer->inner)
+        err = enter_text(&c->arch, &fields);
+    top->defaults = defaults = parse_defaults(outer);
+    fields.defaults = inner_defaults = parse_defaults(c->arch);
+    if (!err)
+        err = read_text(top, &fields, generation, c);
+    cake_json_free(inner_defaults);
+    cake_json_free(defaults);
+    return err;
 }
 
 cake_err cake_config_read(const cake_json *doc, const cake_json *generation, const char *dir,

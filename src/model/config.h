@@ -15,35 +15,57 @@
 #include "kernels/tensor.h"
 #include "model/arch.h"
 
-#define CAKE_MAX_EOS   16
-#define CAKE_MAX_LAYER 1024
+#define CAKE_MAX_EOS     16
+#define CAKE_MAX_LAYER   1024
+#define CAKE_MAX_ROPE    2   /* sets of rotary parameters */
+#define CAKE_MAX_STRETCH 512 /* pairs of a head whose frequencies have factors of their own */
 
 /* What stands between a layer's first norm and its MLP. */
 typedef enum cake_mixer { CAKE_MIX_ATTENTION, CAKE_MIX_DELTA } cake_mixer;
 
+#define CAKE_NO_ROPE UINT8_MAX
+
 typedef struct cake_layer_kind {
     uint8_t mixer; /* cake_mixer */
     uint8_t class; /* KV class, of attention */
+    uint8_t rope;  /* which of the config's, or CAKE_NO_ROPE */
 } cake_layer_kind;
 
-typedef enum cake_rope_kind { CAKE_ROPE_DEFAULT, CAKE_ROPE_LINEAR, CAKE_ROPE_LLAMA3 } cake_rope_kind;
+typedef enum cake_rope_kind {
+    CAKE_ROPE_DEFAULT,
+    CAKE_ROPE_LINEAR,
+    CAKE_ROPE_LLAMA3,
+    CAKE_ROPE_YARN,
+    CAKE_ROPE_DYNAMIC,
+    CAKE_ROPE_LONGROPE
+} cake_rope_kind;
 
 typedef struct cake_rope {
     cake_rope_kind kind;
+    int n_rot; /* elements of a head that turn, from the first on; even */
+    int width; /* what exponents are fractions of: n_rot, or one less */
     double theta;
-    double factor;              /* linear, llama3 */
-    double low_freq, high_freq; /* llama3 */
-    int original_context;       /* llama3 */
+    double factor;                      /* linear, llama3, yarn, dynamic */
+    double attention;                   /* what cos and sin are multiplied by */
+    double low_freq, high_freq;         /* llama3: turns within the original context */
+    double low_pair, high_pair;         /* yarn: between these pairs frequencies go from plain to stretched */
+    int original_context;               /* llama3, yarn, longrope; dynamic: where the base begins to grow */
+    float stretch[2][CAKE_MAX_STRETCH]; /* longrope [n_rot / 2]: up to the original context, and beyond */
 } cake_rope;
 
 typedef struct cake_config {
     const cake_arch *arch;
     int dim, n_layer, n_head, n_kv, head_dim, n_ff, n_vocab;
-    int context; /* max_position_embeddings */
+    int context; /* max_position_embeddings, or what dynamic and yarn rotary embedding make of it */
     float norm_eps;
     bool tied; /* the head is the embedding */
     bool qkv_bias, o_bias, mlp_bias;
-    cake_rope rope;
+    cake_act act;
+    float score_scale; /* q k^T is multiplied by this, and ... */
+    float score_cap;   /* ... then capped; 0: not */
+    float logit_cap;   /* 0: none */
+    int n_rope;
+    cake_rope rope[CAKE_MAX_ROPE];
     int n_class;                /* KV classes; 0 if no layer keeps K and V */
     int window[CAKE_MAX_CLASS]; /* positions a row sees in layers of the class; 0: all */
     cake_layer_kind layer[CAKE_MAX_LAYER];
@@ -61,8 +83,11 @@ struct cake_json;
 cake_err cake_config_read(const struct cake_json *doc, const struct cake_json *generation, const char *dir,
                           cake_config *config);
 
-/* Rotary frequencies: freq [head_dim / 2], radians per position (llama3 as in transformers'
- * modeling_rope_utils.py). */
-void cake_config_rope(const cake_config *config, double *freq);
+/* Rotary frequencies of a row whose span is that (cake_row): freq [n_rot / 2], radians per position. Formulas as
+ * in transformers' modeling_rope_utils.py. */
+void cake_rope_frequencies(const cake_rope *rope, int span, double *freq);
+/* Rows for which this gives the same number have the same frequencies; never negative. */
+int cake_rope_epoch(const cake_rope *rope, int span);
+const char *cake_rope_name(cake_rope_kind kind); /* as config.json has it */
 
 #endif

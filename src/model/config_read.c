@@ -14,6 +14,8 @@
 const cake_json *cake_field(const cake_fields *fields, const char *name)
 {
     const cake_json *node = cake_json_get(fields->object, name);
+    if (!node)
+        node = cake_json_get(fields->defaults, name);
     return cake_json_kind(node) == CAKE_JSON_NULL ? NULL : node;
 }
 

@@ -14,15 +14,16 @@
 
 typedef struct cake_fields {
     const cake_json *object;
-    const char *file;   /* for messages */
-    const char *prefix; /* "rope_parameters." for messages about an inner object, else "" */
+    const cake_json *defaults; /* what holds for fields that are not there (null is there); may be NULL */
+    const char *file;          /* for messages */
+    const char *prefix;        /* "rope_parameters." for messages about an inner object, else "" */
 } cake_fields;
 
 /* For `otherwise`: the field has to be there. */
 #define CAKE_REQUIRED      INT64_MIN
 #define CAKE_REQUIRED_REAL NAN
 
-/* NULL if the field is absent or null. */
+/* NULL if the field is null, or absent without a default. */
 const cake_json *cake_field(const cake_fields *fields, const char *name);
 /* Says "FILE: NAME is VALUE, but EXPECTED" and returns CAKE_ERR_FATAL. */
 cake_err cake_field_fail(const cake_fields *fields, const char *name, const char *expected, ...)
@@ -34,10 +35,12 @@ cake_err cake_field_real(const cake_fields *fields, const char *name, double oth
                          double most, double *out);
 cake_err cake_field_bool(const cake_fields *fields, const char *name, bool otherwise, bool *out);
 
-/* rope.c: config->rope; context and head_dim are there already. */
+/* rope.c: config->rope, and context where scaling extends it; context and head_dim are there already. */
 cake_err cake_config_read_rope(const cake_fields *fields, cake_config *config);
-/* generation.c: eos and defaults; generation may hold a NULL object. */
-cake_err cake_config_read_generation(const cake_fields *fields, const cake_fields *generation,
-                                     cake_config *config);
+/* layers.c: config->layer and the KV classes; n_layer and context are there already. */
+cake_err cake_config_read_layers(const cake_fields *fields, cake_config *config);
+/* generation.c: eos and defaults; top is the whole config.json, generation may hold a NULL object. */
+cake_err cake_config_read_generation(const cake_fields *top, const cake_fields *fields,
+                                     const cake_fields *generation, cake_config *config);
 
 #endif

@@ -83,8 +83,8 @@ static cake_err read_sampling(const cake_fields *fields, cake_params *defaults)
     return CAKE_OK;
 }
 
-cake_err cake_config_read_generation(const cake_fields *fields, const cake_fields *generation,
-                                     cake_config *config)
+cake_err cake_config_read_generation(const cake_fields *top, const cake_fields *fields,
+                                     const cake_fields *generation, cake_config *config)
 {
     config->defaults = cake_params_unset();
     config->n_eos = 0;
@@ -97,5 +97,5 @@ cake_err cake_config_read_generation(const cake_fields *fields, const cake_field
         warn_unused(generation);
     }
     bool said = cake_field(generation, "eos_token_id") != NULL;
-    return said ? CAKE_OK : read_eos(fields, config);
+    return said ? CAKE_OK : read_eos(cake_field(top, "eos_token_id") ? top : fields, config);
 }

@@ -6,6 +6,7 @@
  */
 #include "model/model.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,8 @@ struct cake_model {
     cake_model_options options;
     char *dir;
     cake_store *store; /* NULL: dummy weights */
-    cake_dtype dtype;
+    const cake_naming *naming;
+    cake_dtype dtype, embed_dtype;
     int64_t parameters, bytes_read;
 
     cake_arena arena;          /* what load took */
@@ -39,9 +41,25 @@ typedef struct piece {
     int layer;
     const char *name;
     int n_out, n_in;
+    int all, before;         /* rows of the tensor, and which is the first of these */
     const cake_stored *from; /* NULL: dummy, or not in the files */
     cake_dtype dtype;
 } piece;
+
+/* A tensor by its name behind `prefix`. */
+static const cake_stored *find(const cake_model *model, const char *prefix, const char *name)
+{
+    cake_buf whole = {0};
+    cake_buf_addf(&whole, "%s%s", prefix, name);
+    const cake_stored *found = cake_store_find(model->store, whole.data);
+    cake_buf_free(&whole);
+    return found;
+}
+
+static const cake_stored *find_head(const cake_model *model)
+{
+    return find(model, model->naming->head, "lm_head.weight");
+}
 
 typedef cake_err (*piece_fn)(const cake_model *model, const piece *p, void *arg);
 
@@ -49,16 +67,18 @@ static cake_err visit_one(const cake_model *model, const cake_part *part, int la
 {
     const cake_config *c = &model->config;
     cake_buf name = {0};
-    cake_part_name(part, layer, &name);
+    cake_part_name(part, model->naming, layer, &name);
     piece p = {.part = part,
                .layer = layer,
                .n_out = cake_width_of(part->out, c),
                .n_in = cake_width_of(part->in, c),
+               .all = cake_width_of(part->all ? part->all : part->out, c),
+               .before = cake_width_of(part->before, c),
                .dtype = c->dtype};
     if (model->store) {
         p.from = cake_store_find(model->store, name.data);
         if (!p.from && c->tied && part->owner == CAKE_PART_EMBED) /* one matrix, under its other name */
-            p.from = cake_store_find(model->store, "lm_head.weight");
+            p.from = find_head(model);
         if (p.from)
             p.dtype = p.from->tensor->dtype;
     }
@@ -74,7 +94,7 @@ static cake_err visit(const cake_model *model, const cake_share *share, piece_fn
     const cake_config *c = &model->config;
     for (const cake_part *part = cake_parts; part->name; part++) {
         bool held = part->owner == CAKE_PART_EMBED ? share->embed || (share->head && c->tied) : share->head;
-        if (part->owner == CAKE_PART_LAYER || !held || !cake_part_present(part, c))
+        if (part->owner == CAKE_PART_LAYER || !held || !cake_part_present(part, c, 0))
             continue;
         cake_err err = visit_one(model, part, 0, fn, arg);
         if (err)
@@ -85,7 +105,7 @@ static cake_err visit(const cake_model *model, const cake_share *share, piece_fn
         CAKE_ASSERT(range.first >= 0 && range.count >= 0 && range.count <= c->n_layer - range.first);
         for (int layer = range.first; layer < range.first + range.count; layer++)
             for (const cake_part *part = cake_parts; part->name; part++) {
-                if (part->owner != CAKE_PART_LAYER || !cake_part_present(part, c))
+                if (part->owner != CAKE_PART_LAYER || !cake_part_present(part, c, layer))
                     continue;
                 cake_err err = visit_one(model, part, layer, fn, arg);
                 if (err)
@@ -100,6 +120,7 @@ static cake_err visit(const cake_model *model, const cake_share *share, piece_fn
 typedef struct census {
     int64_t elements[CAKE_N_DTYPE]; /* of matrices */
     int64_t parameters;
+    cake_dtype embed;
     bool *used; /* [cake_store_count] which of the files' tensors the model has */
 } census;
 
@@ -107,12 +128,12 @@ static cake_err check_shape(const piece *p)
 {
     const cake_tensor *t = p->from->tensor;
     int rank = cake_part_matrix(p->part) ? 2 : 1;
-    if (t->rank == rank && t->shape[0] == p->n_out && (rank == 1 || t->shape[1] == p->n_in))
+    if (t->rank == rank && t->shape[0] == p->all && (rank == 1 || t->shape[1] == p->n_in))
         return CAKE_OK;
     cake_buf text = {0};
     for (int i = 0; i < t->rank; i++)
         cake_buf_addf(&text, "%s%lld", i ? ", " : "", (long long)t->shape[i]);
-    cake_buf_addf(&text, "], but config.json makes it [%d", p->n_out);
+    cake_buf_addf(&text, "], but config.json makes it [%d", p->all);
     if (rank == 2)
         cake_buf_addf(&text, ", %d", p->n_in);
     cake_err err = cake_fail("model", "%s: tensor %s has shape [%s]: they are not of one model",
@@ -138,24 +159,51 @@ static cake_err check_piece(const cake_model *model, const piece *p, void *arg)
     int64_t elements = (int64_t)p->n_out * p->n_in;
     if (cake_part_matrix(p->part))
         c->elements[p->dtype] += elements;
+    if (p->part->owner == CAKE_PART_EMBED)
+        c->embed = p->dtype;
     c->parameters += elements;
     return CAKE_OK;
 }
 
-/* Tensors that no piece stands for are a hint that config.json and files do not belong together. Buffers that
- * old files hold, and the second copy of a tied matrix, are not. */
+/* Buffers that old files hold, and the second copy of a tied matrix, are of no use but no surprise. */
+static bool surplus(const cake_model *model, const cake_stored *stored)
+{
+    return strstr(stored->tensor->name, "rotary_emb.inv_freq") ||
+           (model->config.tied && stored == find_head(model));
+}
+
+/* Of the parts of a larger model that are not text. */
+static bool elsewhere(const char *name)
+{
+    static const char *const parts[] = {"vision_tower.", "multi_modal_projector.", "visual.", "mtp."};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *at = strstr(name, parts[i]);
+        if (at && (at == name || (at - name == 6 && !strncmp(name, "model.", 6))))
+            return true;
+    }
+    return false;
+}
+
+/* Tensors that no piece stands for are a hint that config.json and files do not belong together. */
 static void warn_unused(const cake_model *model, const census *c)
 {
     const char *first = NULL;
-    int n = 0;
+    int n = 0, n_else = 0;
     for (int i = 0; i < cake_store_count(model->store); i++) {
-        const char *name = cake_store_at(model->store, i)->tensor->name;
-        if (c->used[i] || strstr(name, "rotary_emb.inv_freq") ||
-            (model->config.tied && !strcmp(name, "lm_head.weight")))
+        const cake_stored *stored = cake_store_at(model->store, i);
+        if (c->used[i] || surplus(model, stored))
             continue;
-        first = first ? first : name;
+        if (elsewhere(stored->tensor->name)) {
+            n_else++;
+            continue;
+        }
+        first = first ? first : stored->tensor->name;
         n++;
     }
+    if (n_else)
+        cake_log(CAKE_WARN, "model",
+                 "%s: %d tensors of vision or multi-token prediction are skipped: only text is computed",
+                 model->dir, n_else);
     if (n)
         cake_log(CAKE_WARN, "model",
                  "%s: %d tensors have no place in this model and are not used, the first is %s", model->dir,
@@ -183,8 +231,8 @@ static cake_err compare(const cake_stored *a, const cake_stored *b, bool *same)
  * them is enough. If they differ the file is believed, as transformers does. */
 static cake_err check_tied(cake_model *model)
 {
-    const cake_stored *embedding = cake_store_find(model->store, "model.embed_tokens.weight");
-    const cake_stored *head = cake_store_find(model->store, "lm_head.weight");
+    const cake_stored *embedding = find(model, model->naming->body, "embed_tokens.weight");
+    const cake_stored *head = find_head(model);
     bool same = true;
     if (!model->config.tied || !embedding || !head)
         return CAKE_OK;
@@ -193,8 +241,8 @@ static cake_err check_tied(cake_model *model)
     if (!same)
         cake_log(CAKE_WARN, "model",
                  "%s: tie_word_embeddings is true, but lm_head.weight differs from "
-                 "model.embed_tokens.weight and is used",
-                 model->dir);
+                 "%sembed_tokens.weight and is used",
+                 model->dir, model->naming->body);
     model->config.tied = same;
     return CAKE_OK;
 }
@@ -213,7 +261,19 @@ static cake_err check_all(cake_model *model)
         if (c.elements[i] > c.elements[model->dtype])
             model->dtype = (cake_dtype)i;
     model->parameters = c.parameters;
+    model->embed_dtype = c.embed;
     return err;
+}
+
+/* The one under which there is an embedding, or a first norm where the head stands for that. */
+static void choose_naming(cake_model *model)
+{
+    const cake_naming *naming;
+    for (int i = 0; (naming = cake_naming_at(i)); i++)
+        if (find(model, naming->body, "embed_tokens.weight") || find(model, naming->body, "norm.weight")) {
+            model->naming = naming;
+            return;
+        }
 }
 
 cake_err cake_model_open(const char *dir, const cake_model_options *options, cake_model **out)
@@ -221,9 +281,12 @@ cake_err cake_model_open(const char *dir, const cake_model_options *options, cak
     cake_model *model = cake_alloc(1, sizeof *model);
     model->options = *options;
     model->dir = cake_copy(dir, strlen(dir));
+    model->naming = cake_naming_at(0);
     cake_err err = cake_config_load(dir, &model->config);
-    if (!err && !options->dummy && !(err = cake_store_open(dir, &model->store)))
+    if (!err && !options->dummy && !(err = cake_store_open(dir, &model->store))) {
+        choose_naming(model);
         err = check_tied(model);
+    }
     if (!err)
         err = check_all(model);
     if (err) {
@@ -286,7 +349,7 @@ typedef struct loading {
 /* Rows [first, first + n) of the piece come into the bounce buffer. */
 static cake_err fetch_rows(const loading *l, const piece *p, int first, int n)
 {
-    int64_t element = (int64_t)first * p->n_in, count = (int64_t)n * p->n_in;
+    int64_t element = (int64_t)(p->before + first) * p->n_in, count = (int64_t)n * p->n_in;
     if (!p->from) {
         cake_dummy_fill(l->model->options.dummy_seed, p->name, p->part->norm, p->dtype, element, count,
                         l->bounce);
@@ -329,6 +392,9 @@ static cake_err load_piece(const cake_model *model, const piece *p, void *arg)
         else
             widen((float *)data + first, l->bounce, p->dtype, n);
     }
+    if (p->part->norm && p->from && model->config.arch->norms_less_one)
+        for (int i = 0; i < p->n_out; i++)
+            ((float *)data)[i] += 1;
     char *owner =
         p->part->owner == CAKE_PART_LAYER ? (char *)&model->layer[p->layer] : (char *)&l->model->ends;
     if (cake_part_matrix(p->part))
@@ -394,4 +460,14 @@ const cake_weight *cake_model_head(const cake_model *model)
 const float *cake_model_final_norm(const cake_model *model)
 {
     return model->ends.final_norm;
+}
+
+float cake_model_embed_scale(const cake_model *model)
+{
+    if (!model->config.arch->scaled_embed)
+        return 1;
+    float scale = (float)sqrt(model->config.dim);
+    if (model->embed_dtype == CAKE_BF16)
+        return cake_bf16_to_f32(cake_bf16_from_f32(scale));
+    return model->embed_dtype == CAKE_F16 ? cake_f16_to_f32(cake_f16_from_f32(scale)) : scale;
 }

@@ -35,10 +35,11 @@ typedef struct cake_share {
 
 /* A weight with data NULL, and a NULL vector, is one that the layer does not have. */
 typedef struct cake_layer_weights {
-    const float *attn_norm, *mlp_norm; /* [dim] */
+    const float *attn_norm, *mlp_norm;   /* [dim] of what goes in ... */
+    const float *attn_after, *mlp_after; /* [dim] ... and of what comes out, before it is added */
     cake_weight q, k, v, o; /* [n_head * head_dim, dim] [n_kv * head_dim, dim] x2 [dim, n_head * head_dim] */
     const float *q_bias, *k_bias, *v_bias, *o_bias;
-    const float *q_norm, *k_norm; /* [head_dim] */
+    const float *q_norm, *k_norm; /* [head_dim], or [n_head * head_dim] and [n_kv * head_dim] */
     cake_weight gate, up, down;   /* [n_ff, dim] x2, [dim, n_ff] */
     const float *gate_bias, *up_bias, *down_bias;
 } cake_layer_weights;
@@ -62,5 +63,7 @@ const cake_layer_weights *cake_model_layer(const cake_model *model, int layer);
 const cake_weight *cake_model_embedding(const cake_model *model); /* [n_vocab, dim] */
 const cake_weight *cake_model_head(const cake_model *model);      /* [n_vocab, dim]; the embedding if tied */
 const float *cake_model_final_norm(const cake_model *model);      /* [dim] */
+/* What embeddings are multiplied by: 1, or sqrt(dim) rounded as transformers does, to the embedding's dtype. */
+float cake_model_embed_scale(const cake_model *model);
 
 #endif

@@ -13,42 +13,79 @@
 #define SHAPE(n_out, n_in) .out = CAKE_WIDTH_##n_out, .in = CAKE_WIDTH_##n_in
 #define WHEN(what)         .when = CAKE_WHEN_##what
 
+#define SLICE(whole, above) .all = CAKE_WIDTH_##whole, .before = CAKE_WIDTH_##above
+
 const cake_part cake_parts[] = {
-    {"model.embed_tokens.weight", SHAPE(VOCAB, DIM), WITH_EMBED(embedding)},
-    {"input_layernorm.weight", SHAPE(DIM, ONE), .norm = true, IN_LAYER(attn_norm)},
-    {"self_attn.q_proj.weight", SHAPE(Q, DIM), IN_LAYER(q)},
-    {"self_attn.k_proj.weight", SHAPE(KV, DIM), IN_LAYER(k)},
-    {"self_attn.v_proj.weight", SHAPE(KV, DIM), IN_LAYER(v)},
-    {"self_attn.o_proj.weight", SHAPE(DIM, Q), IN_LAYER(o)},
+    {"embed_tokens.weight", SHAPE(VOCAB, DIM), WITH_EMBED(embedding)},
+    {"input_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_BEFORE), .norm = true, IN_LAYER(attn_norm)},
+    {"self_attn.q_proj.weight", SHAPE(Q, DIM), WHEN(APART), IN_LAYER(q)},
+    {"self_attn.k_proj.weight", SHAPE(KV, DIM), WHEN(APART), IN_LAYER(k)},
+    {"self_attn.v_proj.weight", SHAPE(KV, DIM), WHEN(APART), IN_LAYER(v)},
+    {"self_attn.qkv_proj.weight", SHAPE(Q, DIM), SLICE(QKV, NONE), WHEN(FUSED), IN_LAYER(q)},
+    {"self_attn.qkv_proj.weight", SHAPE(KV, DIM), SLICE(QKV, Q), WHEN(FUSED), IN_LAYER(k)},
+    {"self_attn.qkv_proj.weight", SHAPE(KV, DIM), SLICE(QKV, QK), WHEN(FUSED), IN_LAYER(v)},
+    {"self_attn.o_proj.weight", SHAPE(DIM, Q), WHEN(ATTENTION), IN_LAYER(o)},
     {"self_attn.q_proj.bias", SHAPE(Q, ONE), WHEN(QKV_BIAS), IN_LAYER(q_bias)},
     {"self_attn.k_proj.bias", SHAPE(KV, ONE), WHEN(QKV_BIAS), IN_LAYER(k_bias)},
     {"self_attn.v_proj.bias", SHAPE(KV, ONE), WHEN(QKV_BIAS), IN_LAYER(v_bias)},
     {"self_attn.o_proj.bias", SHAPE(DIM, ONE), WHEN(O_BIAS), IN_LAYER(o_bias)},
-    {"self_attn.q_norm.weight", SHAPE(HEAD, ONE), WHEN(QK_NORM), .norm = true, IN_LAYER(q_norm)},
-    {"self_attn.k_norm.weight", SHAPE(HEAD, ONE), WHEN(QK_NORM), .norm = true, IN_LAYER(k_norm)},
-    {"post_attention_layernorm.weight", SHAPE(DIM, ONE), .norm = true, IN_LAYER(mlp_norm)},
-    {"mlp.gate_proj.weight", SHAPE(FF, DIM), IN_LAYER(gate)},
-    {"mlp.up_proj.weight", SHAPE(FF, DIM), IN_LAYER(up)},
+    {"self_attn.q_norm.weight", SHAPE(HEAD, ONE), WHEN(HEAD_NORM), .norm = true, IN_LAYER(q_norm)},
+    {"self_attn.k_norm.weight", SHAPE(HEAD, ONE), WHEN(HEAD_NORM), .norm = true, IN_LAYER(k_norm)},
+    {"self_attn.q_norm.weight", SHAPE(Q, ONE), WHEN(QK_NORM), .norm = true, IN_LAYER(q_norm)},
+    {"self_attn.k_norm.weight", SHAPE(KV, ONE), WHEN(QK_NORM), .norm = true, IN_LAYER(k_norm)},
+    {"post_attention_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_AFTER), .norm = true,
+     IN_LAYER(attn_after)},
+    {"post_attention_layernorm.weight", SHAPE(DIM, ONE), WHEN(NO_NORM_AFTER), .norm = true,
+     IN_LAYER(mlp_norm)},
+    {"pre_feedforward_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORMS_BOTH), .norm = true, IN_LAYER(mlp_norm)},
+    {"mlp.gate_proj.weight", SHAPE(FF, DIM), WHEN(MLP_APART), IN_LAYER(gate)},
+    {"mlp.up_proj.weight", SHAPE(FF, DIM), WHEN(MLP_APART), IN_LAYER(up)},
+    {"mlp.gate_up_proj.weight", SHAPE(FF, DIM), SLICE(FF_TWICE, NONE), WHEN(MLP_FUSED), IN_LAYER(gate)},
+    {"mlp.gate_up_proj.weight", SHAPE(FF, DIM), SLICE(FF_TWICE, FF), WHEN(MLP_FUSED), IN_LAYER(up)},
     {"mlp.down_proj.weight", SHAPE(DIM, FF), IN_LAYER(down)},
     {"mlp.gate_proj.bias", SHAPE(FF, ONE), WHEN(MLP_BIAS), IN_LAYER(gate_bias)},
     {"mlp.up_proj.bias", SHAPE(FF, ONE), WHEN(MLP_BIAS), IN_LAYER(up_bias)},
     {"mlp.down_proj.bias", SHAPE(DIM, ONE), WHEN(MLP_BIAS), IN_LAYER(down_bias)},
-    {"model.norm.weight", SHAPE(DIM, ONE), .norm = true, WITH_HEAD(final_norm)},
+    {"post_feedforward_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_AFTER), .norm = true,
+     IN_LAYER(mlp_after)},
+    {"norm.weight", SHAPE(DIM, ONE), .norm = true, WITH_HEAD(final_norm)},
     {"lm_head.weight", SHAPE(VOCAB, DIM), WHEN(UNTIED), WITH_HEAD(head)},
     {0},
 };
 
-bool cake_part_present(const cake_part *part, const cake_config *config)
+bool cake_part_present(const cake_part *part, const cake_config *config, int layer)
 {
+    const cake_arch *arch = config->arch;
+    bool attention = config->layer[layer].mixer == CAKE_MIX_ATTENTION;
     switch (part->when) {
+    case CAKE_WHEN_ATTENTION:
+        return attention;
+    case CAKE_WHEN_APART:
+        return attention && !arch->fused;
+    case CAKE_WHEN_FUSED:
+        return attention && arch->fused;
     case CAKE_WHEN_QKV_BIAS:
-        return config->qkv_bias;
+        return attention && config->qkv_bias;
     case CAKE_WHEN_O_BIAS:
-        return config->o_bias;
+        return attention && config->o_bias;
+    case CAKE_WHEN_HEAD_NORM:
+        return attention && arch->qk_norm == CAKE_QK_NORM_HEAD;
+    case CAKE_WHEN_QK_NORM:
+        return attention && arch->qk_norm == CAKE_QK_NORM_ALL;
+    case CAKE_WHEN_MLP_APART:
+        return !arch->fused;
+    case CAKE_WHEN_MLP_FUSED:
+        return arch->fused;
     case CAKE_WHEN_MLP_BIAS:
         return config->mlp_bias;
-    case CAKE_WHEN_QK_NORM:
-        return config->arch->qk_norm;
+    case CAKE_WHEN_NORM_BEFORE:
+        return arch->norms != CAKE_NORMS_AFTER;
+    case CAKE_WHEN_NORM_AFTER:
+        return arch->norms != CAKE_NORMS_BEFORE;
+    case CAKE_WHEN_NO_NORM_AFTER:
+        return arch->norms == CAKE_NORMS_BEFORE;
+    case CAKE_WHEN_NORMS_BOTH:
+        return arch->norms == CAKE_NORMS_BOTH;
     case CAKE_WHEN_UNTIED:
         return !config->tied;
     default:
@@ -72,19 +109,38 @@ int cake_width_of(cake_width width, const cake_config *config)
         return config->n_head * config->head_dim;
     case CAKE_WIDTH_KV:
         return config->n_kv * config->head_dim;
+    case CAKE_WIDTH_QK:
+        return (config->n_head + config->n_kv) * config->head_dim;
+    case CAKE_WIDTH_QKV:
+        return (config->n_head + 2 * config->n_kv) * config->head_dim;
     case CAKE_WIDTH_FF:
         return config->n_ff;
+    case CAKE_WIDTH_FF_TWICE:
+        return 2 * config->n_ff;
     case CAKE_WIDTH_VOCAB:
         return config->n_vocab;
-    default:
+    case CAKE_WIDTH_ONE:
         return 1;
+    default:
+        return 0;
     }
 }
 
-void cake_part_name(const cake_part *part, int layer, cake_buf *out)
+/* How files begin the names of the text part: as a model of its own, as part of another, and as part of another
+ * in files that are older than transformers 4.52. */
+static const cake_naming namings[] = {
+    {"model.", ""}, {"model.language_model.", ""}, {"language_model.model.", "language_model."}};
+
+const cake_naming *cake_naming_at(int i)
+{
+    return i < (int)(sizeof namings / sizeof *namings) ? &namings[i] : NULL;
+}
+
+void cake_part_name(const cake_part *part, const cake_naming *naming, int layer, cake_buf *out)
 {
     cake_buf_cut(out, 0);
+    cake_buf_adds(out, part->when == CAKE_WHEN_UNTIED ? naming->head : naming->body);
     if (part->owner == CAKE_PART_LAYER)
-        cake_buf_addf(out, "model.layers.%d.", layer);
+        cake_buf_addf(out, "layers.%d.", layer);
     cake_buf_adds(out, part->name);
 }

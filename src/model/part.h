@@ -17,22 +17,36 @@ typedef enum cake_part_owner {
 
 /* Sizes that the config names. */
 typedef enum cake_width {
+    CAKE_WIDTH_NONE, /* 0 */
     CAKE_WIDTH_ONE,
     CAKE_WIDTH_DIM,
     CAKE_WIDTH_HEAD,
-    CAKE_WIDTH_Q,  /* n_head * head_dim */
-    CAKE_WIDTH_KV, /* n_kv * head_dim */
+    CAKE_WIDTH_Q,   /* n_head * head_dim */
+    CAKE_WIDTH_KV,  /* n_kv * head_dim */
+    CAKE_WIDTH_QK,  /* Q + KV */
+    CAKE_WIDTH_QKV, /* Q + 2 KV */
     CAKE_WIDTH_FF,
+    CAKE_WIDTH_FF_TWICE,
     CAKE_WIDTH_VOCAB
 } cake_width;
 
 typedef enum cake_part_when {
     CAKE_WHEN_ALWAYS,
+    CAKE_WHEN_ATTENTION, /* these up to QK_NORM: in layers of attention, ... */
+    CAKE_WHEN_APART,     /* ... with q, k and v in tensors of their own */
+    CAKE_WHEN_FUSED,
     CAKE_WHEN_QKV_BIAS,
     CAKE_WHEN_O_BIAS,
+    CAKE_WHEN_HEAD_NORM, /* over each head */
+    CAKE_WHEN_QK_NORM,   /* over all heads */
+    CAKE_WHEN_MLP_APART,
+    CAKE_WHEN_MLP_FUSED,
     CAKE_WHEN_MLP_BIAS,
-    CAKE_WHEN_QK_NORM,
-    CAKE_WHEN_UNTIED
+    CAKE_WHEN_NORM_BEFORE,
+    CAKE_WHEN_NORM_AFTER,
+    CAKE_WHEN_NO_NORM_AFTER,
+    CAKE_WHEN_NORMS_BOTH,
+    CAKE_WHEN_UNTIED /* the head alone */
 } cake_part_when;
 
 /* What is not in a layer. */
@@ -42,19 +56,28 @@ typedef struct cake_ends {
 } cake_ends;
 
 typedef struct cake_part {
-    const char *name; /* in the file; of a layer's part, what follows "model.layers.N." */
+    const char
+        *name; /* in the file, behind what the naming begins with; of a layer's part, behind "layers.N." */
     cake_part_owner owner;
     cake_part_when when;
-    cake_width out, in; /* in is ONE: a vector, which becomes float32; else a matrix */
-    bool norm;          /* a factor around 1 */
-    size_t offset;      /* in cake_layer_weights or cake_ends, of a cake_weight or a const float * */
+    cake_width out, in;     /* in is ONE: a vector, which becomes float32; else a matrix */
+    cake_width all, before; /* rows of the tensor that it is cut from, and those above it; NONE: it is all */
+    bool norm;              /* a factor around 1 */
+    size_t offset;          /* in cake_layer_weights or cake_ends, of a cake_weight or a const float * */
 } cake_part;
+
+/* What the names of all tensors begin with, and that of the head. */
+typedef struct cake_naming {
+    const char *body, *head;
+} cake_naming;
 
 extern const cake_part cake_parts[]; /* ends with a NULL name */
 
-bool cake_part_present(const cake_part *part, const cake_config *config);
+bool cake_part_present(const cake_part *part, const cake_config *config, int layer);
 bool cake_part_matrix(const cake_part *part);
 int cake_width_of(cake_width width, const cake_config *config);
-void cake_part_name(const cake_part *part, int layer, cake_buf *out); /* replaces what out holds */
+const cake_naming *cake_naming_at(int i); /* the usual one first; NULL past the end */
+void cake_part_name(const cake_part *part, const cake_naming *naming, int layer,
+                    cake_buf *out); /* replaces what out holds */
 
 #endif

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the rotary fields of config.json, in either generation. Out: cake_rope and the frequencies it stands for.
- * config.c reads, slice asks for the frequencies. Invariant: a kind of scaling that is not computed here is
- * refused by name, never taken for another one.
+ * In: the rotary fields of config.json, in either generation. Out: the config's sets of rotary parameters and
+ * the frequencies they stand for. config.c reads, slice asks for frequencies. Invariant: a kind of scaling that
+ * is not computed here is refused by name, never taken for another one.
  */
 #include <string.h>
 
 #include "model/config_read.h"
 
 #define DEFAULT_THETA 10000.0 /* transformers' own, for files older than the field */
+#define N_KIND        6
 
-static const char *const kind_names[] = {
-    [CAKE_ROPE_DEFAULT] = "default", [CAKE_ROPE_LINEAR] = "linear", [CAKE_ROPE_LLAMA3] = "llama3"};
+static const char *const kind_names[N_KIND] = {
+    [CAKE_ROPE_DEFAULT] = "default", [CAKE_ROPE_LINEAR] = "linear",   [CAKE_ROPE_LLAMA3] = "llama3",
+    [CAKE_ROPE_YARN] = "yarn",       [CAKE_ROPE_DYNAMIC] = "dynamic", [CAKE_ROPE_LONGROPE] = "longrope"};
+
+const char *cake_rope_name(cake_rope_kind kind)
+{
+    return kind_names[kind];
+}
 
 static cake_err read_kind(const cake_fields *fields, cake_rope_kind *out)
 {
@@ -22,33 +29,57 @@ static cake_err read_kind(const cake_fields *fields, cake_rope_kind *out)
         return CAKE_OK;
     }
     const char *text = cake_json_text(node, NULL);
-    for (size_t kind = 0; text && kind < sizeof kind_names / sizeof *kind_names; kind++)
+    if (text && !strcmp(text, "su")) /* longrope's first name */
+        text = kind_names[CAKE_ROPE_LONGROPE];
+    for (size_t kind = 0; text && kind < N_KIND; kind++)
         if (!strcmp(text, kind_names[kind])) {
-            *out = (cake_rope_kind)kind;
+            /* phi3 once called it so, too: only longrope has lists */
+            bool lists = kind == CAKE_ROPE_YARN && cake_field(fields, "short_factor");
+            *out = lists ? CAKE_ROPE_LONGROPE : (cake_rope_kind)kind;
             return CAKE_OK;
         }
-    return cake_field_fail(fields, name, "only default, linear and llama3 are supported");
+    return cake_field_fail(fields, name,
+                           "only default, linear, llama3, yarn, dynamic and longrope are supported");
 }
 
-/* What would turn less than all of a head, or pair its elements in another way. */
+/* What would turn heads in another way. */
 static cake_err refuse_others(const cake_fields *fields)
 {
-    double partial;
-    if (cake_field_real(fields, "partial_rotary_factor", 1, 1, 1, &partial))
-        return CAKE_ERR_FATAL;
-    if (cake_field(fields, "mrope_section"))
-        return cake_field_fail(fields, "mrope_section", "multimodal rotary embedding is not supported");
+    static const char *const others[] = {"mrope_section", "llama_4_scaling_beta"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (cake_field(fields, others[i]))
+            return cake_field_fail(fields, others[i], "this kind of rotary embedding is not supported");
     return CAKE_OK;
 }
 
-static cake_err read_llama3(const cake_fields *top, const cake_fields *fields, const cake_config *config,
-                            cake_rope *rope)
+/* How many elements of a head turn. */
+static cake_err read_part(const cake_fields *top, const cake_fields *fields, const cake_config *c,
+                          cake_rope *rope)
 {
-    /* a value outside the object has precedence, and the context is the last resort, as in transformers */
+    double part = 1, least = c->arch->rope_partial ? 1e-6 : 1;
+    if (cake_field_real(top, "partial_rotary_factor", 1, least, 1, &part) ||
+        cake_field_real(fields, "partial_rotary_factor", part, least, 1, &part))
+        return CAKE_ERR_FATAL;
+    rope->width = (int)(c->head_dim * part);
+    if (rope->width < 2)
+        return cake_field_fail(top, "partial_rotary_factor",
+                               "at least 2 of the %d elements of a head have to turn", c->head_dim);
+    rope->n_rot = rope->width + rope->width % 2;
+    return CAKE_OK;
+}
+
+/* A value outside the object has precedence, and the context is the last resort, as in transformers. */
+static cake_err read_original(const cake_fields *top, const cake_fields *fields, const cake_config *c,
+                              cake_rope *rope)
+{
     const cake_fields *owner = cake_field(top, "original_max_position_embeddings") ? top : fields;
-    if (cake_field_int(owner, "original_max_position_embeddings", config->context, 1, INT32_MAX,
-                       &rope->original_context) ||
-        cake_field_real(fields, "low_freq_factor", CAKE_REQUIRED_REAL, 1e-6, 1e6, &rope->low_freq) ||
+    return cake_field_int(owner, "original_max_position_embeddings", c->context, 1, INT32_MAX,
+                          &rope->original_context);
+}
+
+static cake_err read_llama3(const cake_fields *fields, cake_rope *rope)
+{
+    if (cake_field_real(fields, "low_freq_factor", CAKE_REQUIRED_REAL, 1e-6, 1e6, &rope->low_freq) ||
         cake_field_real(fields, "high_freq_factor", CAKE_REQUIRED_REAL, 1e-6, 1e6, &rope->high_freq))
         return CAKE_ERR_FATAL;
     if (rope->high_freq <= rope->low_freq)
@@ -57,36 +88,198 @@ static cake_err read_llama3(const cake_fields *top, const cake_fields *fields, c
     return CAKE_OK;
 }
 
-cake_err cake_config_read_rope(const cake_fields *top, cake_config *config)
+/* A factor that is null is what the context has grown by. */
+static cake_err read_growth(const cake_fields *fields, const cake_config *c, cake_rope *rope)
 {
-    cake_fields fields = {.object = NULL, .file = top->file, .prefix = "rope_scaling."};
-    const char *name = "rope_scaling";
-    const cake_json *scaling = cake_field(top, name);
-    if (!scaling || (cake_json_kind(scaling) == CAKE_JSON_OBJECT && !cake_json_size(scaling))) {
-        name = "rope_parameters";
-        fields.prefix = "rope_parameters.";
+    return cake_field_real(fields, "factor", (double)c->context / rope->original_context, 1e-6, 1e6,
+                           &rope->factor);
+}
+
+static double yarn_magnitude(double factor, double scale)
+{
+    return factor <= 1 ? 1 : 0.1 * scale * log(factor) + 1;
+}
+
+/* The pair (not a whole number) that turns so often within the original context. */
+static double yarn_pair(const cake_rope *rope, double turns)
+{
+    return rope->width * log(rope->original_context / (turns * 2 * M_PI)) / (2 * log(rope->theta));
+}
+
+/* Peng et al. 2023. A value of 0 is one that is not given. */
+static cake_err read_yarn(const cake_fields *fields, const cake_config *c, cake_rope *rope)
+{
+    double fast, slow, mscale, all_dim;
+    bool truncate;
+    if (read_growth(fields, c, rope) || cake_field_real(fields, "beta_fast", 32, 0, 1e6, &fast) ||
+        cake_field_real(fields, "beta_slow", 1, 0, 1e6, &slow) ||
+        cake_field_real(fields, "mscale", 0, 0, 1e6, &mscale) ||
+        cake_field_real(fields, "mscale_all_dim", 0, 0, 1e6, &all_dim) ||
+        cake_field_bool(fields, "truncate", true, &truncate))
+        return CAKE_ERR_FATAL;
+    if (rope->theta <= 1)
+        return cake_field_fail(fields, "rope_theta", "yarn needs more than 1");
+    double usual = mscale && all_dim
+                       ? yarn_magnitude(rope->factor, mscale) / yarn_magnitude(rope->factor, all_dim)
+                       : yarn_magnitude(rope->factor, 1);
+    if (cake_field_real(fields, "attention_factor", usual, 0, 1e6, &rope->attention))
+        return CAKE_ERR_FATAL;
+    double low = yarn_pair(rope, fast ? fast : 32), high = yarn_pair(rope, slow ? slow : 1);
+    low = truncate ? floor(low) : low;
+    high = truncate ? ceil(high) : high;
+    rope->low_pair = low > 0 ? low : 0;
+    rope->high_pair = high < rope->width - 1 ? high : rope->width - 1;
+    if (rope->low_pair == rope->high_pair)
+        rope->high_pair += 0.001;
+    return CAKE_OK;
+}
+
+static cake_err read_stretch(const cake_fields *fields, const char *name, const cake_rope *rope, float *out)
+{
+    const cake_json *list = cake_field(fields, name);
+    size_t n = (size_t)rope->n_rot / 2;
+    if (n > CAKE_MAX_STRETCH)
+        return cake_field_fail(fields, name,
+                               "heads of more than %d turning elements are not supported with it",
+                               2 * CAKE_MAX_STRETCH);
+    if (cake_json_kind(list) != CAKE_JSON_ARRAY || cake_json_size(list) != n)
+        return cake_field_fail(fields, name, "an array of %zu numbers is expected", n);
+    for (size_t i = 0; i < n; i++) {
+        double value = cake_json_real(cake_json_at(list, i), NAN);
+        if (!(value >= 1e-6 && value <= 1e6))
+            return cake_fail("model", "%s: %s%s[%zu]: a number from 1e-6 to 1e6 is expected", fields->file,
+                             fields->prefix, name, i);
+        out[i] = (float)value;
     }
-    fields.object = cake_field(top, name);
-    if (fields.object && cake_json_kind(fields.object) != CAKE_JSON_OBJECT)
-        return cake_field_fail(top, name, "an object or null is expected");
+    return CAKE_OK;
+}
+
+/* Ding et al. 2024. */
+static cake_err read_longrope(const cake_fields *fields, const cake_config *c, cake_rope *rope)
+{
+    if (read_growth(fields, c, rope) || read_stretch(fields, "short_factor", rope, rope->stretch[0]) ||
+        read_stretch(fields, "long_factor", rope, rope->stretch[1]))
+        return CAKE_ERR_FATAL;
+    double usual = 1;
+    if (rope->factor > 1 && rope->original_context > 1)
+        usual = sqrt(1 + log(rope->factor) / log(rope->original_context));
+    return cake_field_real(fields, "attention_factor", usual, 0, 1e6, &rope->attention);
+}
+
+/* bloc97 and emozilla 2023: the base grows with the length. */
+static cake_err read_dynamic(const cake_fields *fields, const cake_config *c, cake_rope *rope)
+{
+    rope->original_context = c->context;
+    if (rope->width <= 2)
+        return cake_field_fail(fields, "rope_type", "heads of at least 4 turning elements are expected");
+    return CAKE_OK;
+}
+
+static cake_err read_scaling(const cake_fields *top, const cake_fields *fields, const cake_config *c,
+                             cake_rope *rope)
+{
+    bool own = rope->kind == CAKE_ROPE_YARN || rope->kind == CAKE_ROPE_LONGROPE;
+    if (rope->kind != CAKE_ROPE_DEFAULT && !own &&
+        cake_field_real(fields, "factor", CAKE_REQUIRED_REAL, 1, 1e6, &rope->factor))
+        return CAKE_ERR_FATAL;
+    if ((own || rope->kind == CAKE_ROPE_LLAMA3) && read_original(top, fields, c, rope))
+        return CAKE_ERR_FATAL;
+    switch (rope->kind) {
+    case CAKE_ROPE_LLAMA3:
+        return read_llama3(fields, rope);
+    case CAKE_ROPE_YARN:
+        return read_yarn(fields, c, rope);
+    case CAKE_ROPE_LONGROPE:
+        return read_longrope(fields, c, rope);
+    case CAKE_ROPE_DYNAMIC:
+        return read_dynamic(fields, c, rope);
+    default:
+        return CAKE_OK;
+    }
+}
+
+/* One set: `fields` is the inner object, top the file (or its text part), whose field `base` is the theta of an
+ * object without one. */
+static cake_err read_set(const cake_fields *top, const cake_fields *fields, const char *base,
+                         const cake_config *c, cake_rope *out)
+{
+    cake_rope rope = {.factor = 1, .attention = 1};
+    double theta;
+    if (refuse_others(top) || refuse_others(fields) || read_kind(fields, &rope.kind) ||
+        cake_field_real(top, base, DEFAULT_THETA, 1, 1e15, &theta) ||
+        cake_field_real(fields, "rope_theta", theta, 1, 1e15, &rope.theta) ||
+        read_part(top, fields, c, &rope) || read_scaling(top, fields, c, &rope))
+        return CAKE_ERR_FATAL;
+    *out = rope;
+    return CAKE_OK;
+}
+
+static bool empty(const cake_json *node)
+{
+    return !node || (cake_json_kind(node) == CAKE_JSON_OBJECT && !cake_json_size(node));
+}
+
+/* fields->object becomes the named object of `from`, or NULL. */
+static cake_err enter(const cake_fields *from, const char *name, const char *prefix, cake_fields *fields)
+{
+    *fields = (cake_fields){.object = cake_field(from, name), .file = from->file, .prefix = prefix};
+    if (fields->object && cake_json_kind(fields->object) != CAKE_JSON_OBJECT)
+        return cake_field_fail(from, name, "an object or null is expected");
+    return CAKE_OK;
+}
+
+/* Sets of their own for full layers, to which an old file's rope_scaling belongs, and for sliding ones. */
+static cake_err read_by_type(const cake_fields *top, cake_config *c)
+{
+    cake_fields all, full, sliding, scaling;
+    if (enter(top, "rope_parameters", "rope_parameters.", &all) ||
+        enter(&all, "full_attention", "rope_parameters.full_attention.", &full) ||
+        enter(&all, "sliding_attention", "rope_parameters.sliding_attention.", &sliding) ||
+        enter(top, "rope_scaling", "rope_scaling.", &scaling))
+        return CAKE_ERR_FATAL;
+    if (!empty(all.object) && !full.object && !sliding.object)
+        return cake_field_fail(top, "rope_parameters",
+                               "an object each for full_attention and sliding_attention is expected");
+    if (!empty(scaling.object) && full.object)
+        return cake_field_fail(top, "rope_scaling", "rope_parameters.full_attention is there, too: which?");
+    c->n_rope = 2;
+    return read_set(top, empty(scaling.object) ? &full : &scaling, "rope_theta", c, &c->rope[0])
+               ? CAKE_ERR_FATAL
+               : read_set(top, &sliding, "rope_local_base_freq", c, &c->rope[1]);
+}
+
+static cake_err read_one(const cake_fields *top, cake_config *c)
+{
+    cake_fields fields;
+    cake_err err = empty(cake_field(top, "rope_scaling"))
+                       ? enter(top, "rope_parameters", "rope_parameters.", &fields)
+                       : enter(top, "rope_scaling", "rope_scaling.", &fields);
+    if (err)
+        return err;
     for (void *it = cake_json_first(fields.object); it; it = cake_json_next(fields.object, it))
         if (cake_json_kind(cake_json_value(it)) == CAKE_JSON_OBJECT)
             return cake_field_fail(&fields, cake_json_key(it, NULL),
                                    "rotary parameters of their own for some layers are not supported");
+    c->n_rope = 1;
+    return read_set(top, &fields, "rope_theta", c, &c->rope[0]);
+}
 
-    cake_rope rope = {.factor = 1};
-    double theta;
-    if (refuse_others(top) || refuse_others(&fields) || read_kind(&fields, &rope.kind) ||
-        cake_field_real(top, "rope_theta", DEFAULT_THETA, 1, 1e15, &theta) ||
-        cake_field_real(&fields, "rope_theta", theta, 1, 1e15, &rope.theta))
-        return CAKE_ERR_FATAL;
-    if (rope.kind != CAKE_ROPE_DEFAULT &&
-        cake_field_real(&fields, "factor", CAKE_REQUIRED_REAL, 1, 1e6, &rope.factor))
-        return CAKE_ERR_FATAL;
-    if (rope.kind == CAKE_ROPE_LLAMA3 && read_llama3(top, &fields, config, &rope))
-        return CAKE_ERR_FATAL;
-    config->rope = rope;
-    return CAKE_OK;
+/* Where scaling is there to go beyond max_position_embeddings. */
+static int extended(const cake_config *c)
+{
+    const cake_rope *rope = &c->rope[0];
+    double reach = 0;
+    if (rope->kind == CAKE_ROPE_DYNAMIC || rope->kind == CAKE_ROPE_YARN)
+        reach = rope->original_context * rope->factor;
+    return reach > c->context ? (int)(reach < INT32_MAX ? reach : INT32_MAX) : c->context;
+}
+
+cake_err cake_config_read_rope(const cake_fields *top, cake_config *config)
+{
+    cake_err err = config->arch->rope_by_type ? read_by_type(top, config) : read_one(top, config);
+    if (!err)
+        config->context = extended(config);
+    return err;
 }
 
 /* Long wavelengths are stretched by factor, short ones stay, those between are blended. */
@@ -101,11 +294,36 @@ static double llama3_frequency(const cake_rope *rope, double freq)
     return (1 - smooth) * freq / rope->factor + smooth * freq;
 }
 
-void cake_config_rope(const cake_config *config, double *freq)
+static double yarn_frequency(const cake_rope *rope, double freq, int pair)
 {
-    const cake_rope *rope = &config->rope;
-    for (int i = 0; i < config->head_dim / 2; i++) {
-        double plain = pow(rope->theta, -2.0 * i / config->head_dim);
-        freq[i] = rope->kind == CAKE_ROPE_LLAMA3 ? llama3_frequency(rope, plain) : plain / rope->factor;
+    double ramp = (pair - rope->low_pair) / (rope->high_pair - rope->low_pair);
+    ramp = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
+    return freq / rope->factor * ramp + freq * (1 - ramp);
+}
+
+int cake_rope_epoch(const cake_rope *rope, int span)
+{
+    bool beyond = span > rope->original_context;
+    if (rope->kind == CAKE_ROPE_DYNAMIC)
+        return beyond ? span : 0;
+    return rope->kind == CAKE_ROPE_LONGROPE && beyond;
+}
+
+void cake_rope_frequencies(const cake_rope *rope, int span, double *freq)
+{
+    double theta = rope->theta, width = rope->width;
+    int epoch = cake_rope_epoch(rope, span);
+    if (rope->kind == CAKE_ROPE_DYNAMIC && epoch)
+        theta *= pow(rope->factor * span / rope->original_context - (rope->factor - 1), width / (width - 2));
+    for (int i = 0; i < rope->n_rot / 2; i++) {
+        freq[i] = pow(theta, -2.0 * i / width);
+        if (rope->kind == CAKE_ROPE_LINEAR)
+            freq[i] /= rope->factor;
+        else if (rope->kind == CAKE_ROPE_LLAMA3)
+            freq[i] = llama3_frequency(rope, freq[i]);
+        else if (rope->kind == CAKE_ROPE_YARN)
+            freq[i] = yarn_frequency(rope, freq[i], i);
+        else if (rope->kind == CAKE_ROPE_LONGROPE)
+            freq[i] /= (double)rope->stretch[epoch][i];
     }
 }

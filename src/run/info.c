@@ -11,11 +11,6 @@
 #include "place/machine.h"
 #include "run/run.h"
 
-static const char *rope_name(cake_rope_kind kind)
-{
-    return kind == CAKE_ROPE_LINEAR ? "linear" : kind == CAKE_ROPE_LLAMA3 ? "llama3" : "default";
-}
-
 static cake_err describe_model(const char *dir, cake_buf *out)
 {
     cake_model *model = NULL;
@@ -33,8 +28,8 @@ static cake_err describe_model(const char *dir, cake_buf *out)
                   c->n_head, c->n_kv, c->head_dim, c->n_ff);
     cake_buf_addf(out, "vocabulary  %d, head %s\n", c->n_vocab,
                   c->tied ? "tied to the embedding" : "of its own");
-    cake_buf_addf(out, "context     %d, rotary %s, base %g\n", c->context, rope_name(c->rope.kind),
-                  c->rope.theta);
+    cake_buf_addf(out, "context     %d, rotary %s, base %g\n", c->context, cake_rope_name(c->rope[0].kind),
+                  c->rope[0].theta);
     cake_buf_addf(out, "weights     %s in memory, ranks at most %d\n",
                   cake_size_text((int64_t)cake_model_bytes(model, &all, kernels)), c->n_layer);
     cake_model_close(model);

@@ -1,45 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Grouped-query attention (Ainslie et al. 2023) over paged K and V: norm [n_tok, dim] in, x [n_tok, dim] plus
- * the attention's output out. Rows see the positions of their own sequence up to themselves; all rows of the
- * wave are stored before any is read, so rows of one prompt see each other.
+ * Grouped-query attention (Ainslie et al. 2023) over paged K and V: in [n_tok, dim], x [n_tok, dim] plus the
+ * attention's output out. Rows see the positions of their own sequence up to themselves, or as many of them as
+ * the layer's window holds; all rows of the wave are stored before any is read, so rows of one prompt see each
+ * other.
  */
-#include <math.h>
-
 #include "slice/layer.h"
 
-static void normalise_heads(const cake_exec *exec, const cake_pass *pass, float *x, const float *weight,
-                            int n_head)
+/* The norms of q and k, which stand for each head or for all of them. */
+static void normalise(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w)
 {
-    if (weight)
-        pass->kernels->rmsnorm(exec, x, x, weight, NULL, pass->n_tok * n_head, pass->config->head_dim,
-                               pass->config->norm_eps);
+    const cake_kernels *op = pass->kernels;
+    const cake_config *c = pass->config;
+    int n_tok = pass->n_tok, q = c->n_head, k = c->n_kv;
+    if (!w->q_norm)
+        return;
+    if (c->arch->qk_norm == CAKE_QK_NORM_ALL) {
+        op->rmsnorm(exec, pass->q, pass->q, w->q_norm, NULL, n_tok, q * c->head_dim, c->norm_eps);
+        op->rmsnorm(exec, pass->k, pass->k, w->k_norm, NULL, n_tok, k * c->head_dim, c->norm_eps);
+    } else {
+        op->rmsnorm(exec, pass->q, pass->q, w->q_norm, NULL, n_tok * q, c->head_dim, c->norm_eps);
+        op->rmsnorm(exec, pass->k, pass->k, w->k_norm, NULL, n_tok * k, c->head_dim, c->norm_eps);
+    }
+    cake_exec_barrier(exec);
 }
 
-void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
-                            const cake_kv *kv)
+static void rotate(const cake_exec *exec, const cake_pass *pass, int rope)
+{
+    const cake_kernels *op = pass->kernels;
+    const cake_config *c = pass->config;
+    if (rope == CAKE_NO_ROPE)
+        return;
+    const float *cos = pass->cos[rope], *sin = pass->sin[rope];
+    int n_rot = c->rope[rope].n_rot;
+    op->rope(exec, pass->q, cos, sin, pass->n_tok, c->n_head, c->head_dim, n_rot);
+    op->rope(exec, pass->k, cos, sin, pass->n_tok, c->n_kv, c->head_dim, n_rot);
+    cake_exec_barrier(exec);
+}
+
+void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const float *in,
+                            const cake_layer_kind *kind, const cake_layer_weights *w, const cake_kv *kv)
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
     int n_tok = pass->n_tok;
 
-    op->linear(exec, pass->q, pass->norm, &w->q, w->q_bias, NULL, n_tok);
-    op->linear(exec, pass->k, pass->norm, &w->k, w->k_bias, NULL, n_tok);
-    op->linear(exec, pass->v, pass->norm, &w->v, w->v_bias, NULL, n_tok);
+    op->linear(exec, pass->q, in, &w->q, w->q_bias, NULL, n_tok);
+    op->linear(exec, pass->k, in, &w->k, w->k_bias, NULL, n_tok);
+    op->linear(exec, pass->v, in, &w->v, w->v_bias, NULL, n_tok);
     cake_exec_barrier(exec);
-    if (w->q_norm || w->k_norm) {
-        normalise_heads(exec, pass, pass->q, w->q_norm, c->n_head);
-        normalise_heads(exec, pass, pass->k, w->k_norm, c->n_kv);
-        cake_exec_barrier(exec);
-    }
-    op->rope(exec, pass->q, pass->cos, pass->sin, n_tok, c->n_head, c->head_dim, c->head_dim);
-    op->rope(exec, pass->k, pass->cos, pass->sin, n_tok, c->n_kv, c->head_dim, c->head_dim);
-    cake_exec_barrier(exec);
+    normalise(exec, pass, w);
+    rotate(exec, pass, kind->rope);
     op->kv_store(exec, kv, pass->k, pass->v, pass->rows, n_tok);
     cake_exec_barrier(exec);
-    op->attend(exec, pass->mix, pass->q, kv, pass->rows, n_tok, c->n_head, 1.0f / sqrtf((float)c->head_dim),
-               0);
+    op->attend(exec, pass->mix, pass->q, kv, pass->rows, n_tok, c->n_head, c->score_scale, c->score_cap);
     cake_exec_barrier(exec);
-    op->linear(exec, pass->x, pass->mix, &w->o, w->o_bias, pass->x, n_tok);
-    cake_exec_barrier(exec);
+    cake_layer_leave(exec, pass, pass->mix, &w->o, w->o_bias, w->attn_after);
 }

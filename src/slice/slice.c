@@ -5,13 +5,13 @@
  */
 #include "slice/slice.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "slice/kv.h"
 #include "slice/layer.h"
+#include "slice/rotate.h"
 
 struct cake_slice {
     cake_slice_shape shape;
@@ -19,18 +19,18 @@ struct cake_slice {
     cake_kv_cache kv[CAKE_MAX_CLASS];
     cake_arena scratch;
     cake_pass pass;
-    double *freq;  /* [head_dim / 2] radians a position */
+    cake_rotation rotation;
     cake_kv *view; /* [count] one a layer */
     void (*between)(void *arg);
     void *arg;
 };
 
 /* The buffers of a pass, in the order open takes them. */
-enum { NORM, Q, MIX, K, V, GATE, UP, COS, SIN, N_BUFFER };
+enum { NORM, Q, MIX, K, V, GATE, UP, COS, SIN, N_BUFFER = SIN + 2 * CAKE_MAX_ROPE - 1 };
 
 static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
 {
-    const int64_t width[N_BUFFER] = {
+    int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
         [Q] = (int64_t)c->n_head * c->head_dim,
         [MIX] = (int64_t)c->n_head * c->head_dim,
@@ -38,9 +38,9 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
         [V] = (int64_t)c->n_kv * c->head_dim,
         [GATE] = c->n_ff,
         [UP] = c->n_ff,
-        [COS] = c->head_dim / 2,
-        [SIN] = c->head_dim / 2,
     };
+    for (int i = 0; i < c->n_rope; i++)
+        width[COS + 2 * i] = width[SIN + 2 * i] = c->rope[i].n_rot / 2;
     return cake_arena_round((size_t)max_tok * (size_t)width[buffer] * sizeof(float));
 }
 
@@ -103,6 +103,19 @@ static cake_err open_kv(cake_slice *s)
     return CAKE_OK;
 }
 
+static void take_buffers(cake_slice *s)
+{
+    cake_pass *p = &s->pass;
+    float **const buffer[COS] = {&p->norm, &p->q, &p->mix, &p->k, &p->v, &p->gate, &p->up};
+    for (int i = 0; i < N_BUFFER; i++) {
+        float *taken = cake_arena_take(&s->scratch, buffer_bytes(p->config, s->shape.max_tok, i));
+        if (i < COS)
+            *buffer[i] = taken;
+        else
+            ((i - COS) % 2 ? p->sin : p->cos)[(i - COS) / 2] = taken;
+    }
+}
+
 cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, const cake_slice_shape *shape,
                          cake_slice **out)
 {
@@ -112,8 +125,7 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     s->model = model;
     s->pass.config = config;
     s->pass.kernels = kernels;
-    s->freq = cake_alloc((size_t)config->head_dim / 2, sizeof *s->freq);
-    cake_config_rope(config, s->freq);
+    cake_rotation_open(config, shape->n_thread, &s->rotation);
 
     cake_err err = open_kv(s);
     if (!err)
@@ -122,10 +134,7 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
         cake_slice_close(s);
         return err;
     }
-    float **const buffer[N_BUFFER] = {&s->pass.norm, &s->pass.q,  &s->pass.mix, &s->pass.k,  &s->pass.v,
-                                      &s->pass.gate, &s->pass.up, &s->pass.cos, &s->pass.sin};
-    for (int i = 0; i < N_BUFFER; i++)
-        *buffer[i] = cake_arena_take(&s->scratch, buffer_bytes(config, shape->max_tok, i));
+    take_buffers(s);
     *out = s;
     return CAKE_OK;
 }
@@ -137,33 +146,20 @@ void cake_slice_close(cake_slice *slice)
     for (int class = 0; class < CAKE_MAX_CLASS; class ++)
         cake_kv_close(&slice->kv[class]);
     cake_arena_close(&slice->scratch);
-    free(slice->freq);
+    cake_rotation_close(&slice->rotation);
     free(slice->view);
     free(slice);
-}
-
-/* cos and sin of this member's rows, in double so that far positions stay exact. */
-static void rotate_rows(const cake_exec *exec, const cake_slice *s)
-{
-    const cake_pass *pass = &s->pass;
-    int half = pass->config->head_dim / 2;
-    int64_t first, last;
-    cake_exec_share(exec, pass->n_tok, 1, &first, &last);
-    for (int64_t i = first; i < last; i++)
-        for (int j = 0; j < half; j++) {
-            double angle = pass->rows[i].pos * s->freq[j];
-            pass->cos[i * half + j] = (float)cos(angle);
-            pass->sin[i * half + j] = (float)sin(angle);
-        }
 }
 
 static void forward(const cake_exec *exec, void *arg)
 {
     cake_slice *s = arg;
-    rotate_rows(exec, s);
+    cake_rotation_fill(exec, &s->rotation, &s->pass);
     cake_exec_barrier(exec);
     for (int i = 0; i < s->shape.count; i++) {
-        cake_layer_forward(exec, &s->pass, cake_model_layer(s->model, s->shape.first + i), &s->view[i]);
+        int layer = s->shape.first + i;
+        cake_layer_forward(exec, &s->pass, &s->pass.config->layer[layer], cake_model_layer(s->model, layer),
+                           &s->view[i]);
         if (exec->rank == 0)
             s->between(s->arg);
     }

@@ -22,10 +22,21 @@ static void check(const cake_config *c)
     CAKE_ASSERT(c->norm_eps >= 0 && c->norm_eps <= 1 && c->n_eos >= 0 && c->n_eos <= CAKE_MAX_EOS);
     for (int i = 0; i < c->n_eos; i++)
         CAKE_ASSERT(c->eos[i] >= 0 && c->eos[i] < c->n_vocab);
+    CAKE_ASSERT(c->n_class >= 0 && c->n_class <= CAKE_MAX_CLASS && c->n_rope > 0 &&
+                c->n_rope <= CAKE_MAX_ROPE);
+    for (int i = 0; i < c->n_layer; i++)
+        CAKE_ASSERT(c->layer[i].class < c->n_class &&
+                    (c->layer[i].rope < c->n_rope || c->layer[i].rope == CAKE_NO_ROPE));
+    CAKE_ASSERT(c->score_scale > 0 && c->score_cap >= 0 && c->logit_cap >= 0);
     double *freq = cake_alloc((size_t)c->head_dim / 2, sizeof *freq);
-    cake_config_rope(c, freq);
-    for (int i = 0; i < c->head_dim / 2; i++)
-        CAKE_ASSERT(freq[i] >= 0 && freq[i] <= 1);
+    for (int r = 0; r < c->n_rope; r++)
+        for (int far = 0; far < 2; far++) {
+            CAKE_ASSERT(c->rope[r].n_rot >= 2 && c->rope[r].n_rot <= c->head_dim);
+            cake_rope_frequencies(&c->rope[r], far ? INT32_MAX : 1, freq);
+            for (int i = 0; i < c->rope[r].n_rot / 2; i++)
+                CAKE_ASSERT(freq[i] >= 0 && freq[i] <= 1e6);
+            CAKE_ASSERT(c->rope[r].attention >= 0 && c->rope[r].attention <= 1e6);
+        }
     free(freq);
 }
 

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: what config.json says of single layers: layer_types, the fields around sliding windows, which layers turn
+ * their heads. Out: the kind of each layer and the KV classes. config.c calls. Invariant: layers that see
+ * equally far are of one class.
+ */
+#include <string.h>
+
+#include "model/config_read.h"
+
+typedef enum layer_type { FULL, SLIDING, N_TYPE } layer_type;
+
+static const char *const type_names[N_TYPE] = {[FULL] = "full_attention", [SLIDING] = "sliding_attention"};
+
+/* *window 0: no layer slides. */
+static cake_err read_window(const cake_fields *fields, const cake_config *c, int *window)
+{
+    cake_sliding sliding = c->arch->sliding;
+    bool may_switch = sliding == CAKE_SLIDING_FROM || sliding == CAKE_SLIDING_NO_ROPE, use;
+    if (cake_field_bool(fields, "use_sliding_window", !may_switch && sliding != CAKE_SLIDING_NONE, &use))
+        return CAKE_ERR_FATAL;
+    if (use && sliding == CAKE_SLIDING_NONE)
+        return cake_field_fail(fields, "use_sliding_window", "layers of family %s have no sliding window",
+                               c->arch->name);
+    *window = 0;
+    if (sliding == CAKE_SLIDING_NONE || (!use && may_switch))
+        return CAKE_OK;
+    if (cake_field(fields, "sliding_window") &&
+        cake_field_int(fields, "sliding_window", CAKE_REQUIRED, 1, INT32_MAX, window))
+        return CAKE_ERR_FATAL;
+    if (!use && *window)
+        return cake_field_fail(fields, "use_sliding_window",
+                               "family %s knows sliding_window only: set that to null", c->arch->name);
+    return CAKE_OK;
+}
+
+/* turns [n_layer]: whether the layer has rotary embedding, as far as a list says so. */
+static cake_err read_turns(const cake_fields *fields, const cake_config *c, bool *turns)
+{
+    const cake_json *list = NULL;
+    int every = 0;
+    if (c->arch->nope == CAKE_NOPE_LISTED) {
+        list = cake_field(fields, "no_rope_layers");
+        if (list && (cake_json_kind(list) != CAKE_JSON_ARRAY || cake_json_size(list) < (size_t)c->n_layer))
+            return cake_field_fail(fields, "no_rope_layers", "an array of %d numbers 0 or 1 is expected",
+                                   c->n_layer);
+        if (!list &&
+            cake_field_int(fields, "no_rope_layer_interval", CAKE_REQUIRED, 1, CAKE_MAX_LAYER, &every))
+            return CAKE_ERR_FATAL;
+    }
+    for (int i = 0; i < c->n_layer; i++) {
+        turns[i] = !every || (i + 1) % every != 0;
+        if (!list)
+            continue;
+        int64_t value = cake_json_int(cake_json_at(list, (size_t)i), -1);
+        if (value < 0 || value > 1)
+            return cake_fail("model", "%s: %sno_rope_layers[%d]: 0 or 1 is expected", fields->file,
+                             fields->prefix, i);
+        turns[i] = value == 1;
+    }
+    return CAKE_OK;
+}
+
+/* Every period-th layer is full: a number, or letters G (full) and L (sliding) that repeat, with a last layer that
+ * is full whatever they say. */
+static cake_err read_period(const cake_fields *fields, const cake_config *c, layer_type *types)
+{
+    const char *letters = NULL;
+    int period = c->arch->period;
+    if (!period && cake_field(fields, "sliding_window_pattern")) {
+        size_t n;
+        letters = cake_json_text(cake_field(fields, "sliding_window_pattern"), &n);
+        if (letters && (n == 0 || n > CAKE_MAX_LAYER || strspn(letters, "GL") != n))
+            return cake_field_fail(fields, "sliding_window_pattern", "letters G and L are expected");
+        if (letters)
+            period = (int)n;
+        else if (cake_field_int(fields, "sliding_window_pattern", CAKE_REQUIRED, 0, CAKE_MAX_LAYER, &period))
+            return CAKE_ERR_FATAL;
+    }
+    for (int i = 0; i < c->n_layer; i++)
+        if (letters)
+            types[i] = letters[i % period] == 'L' && i < c->n_layer - 1 ? SLIDING : FULL;
+        else
+            types[i] = period && (i + 1) % period ? SLIDING : FULL;
+    return CAKE_OK;
+}
+
+/* What the family's rule makes of the layers where layer_types is absent. */
+static cake_err apply_rule(const cake_fields *fields, const cake_config *c, int window, const bool *turns,
+                           layer_type *types)
+{
+    int from = 0;
+    if (!window)
+        return CAKE_OK;
+    if (c->arch->sliding == CAKE_SLIDING_PERIOD)
+        return read_period(fields, c, types);
+    if (c->arch->sliding == CAKE_SLIDING_FROM &&
+        cake_field_int(fields, "max_window_layers", CAKE_REQUIRED, 0, INT32_MAX, &from))
+        return CAKE_ERR_FATAL;
+    for (int i = from; i < c->n_layer; i++)
+        types[i] = c->arch->sliding == CAKE_SLIDING_NO_ROPE && turns[i] ? FULL : SLIDING;
+    return CAKE_OK;
+}
+
+static cake_err read_type(const cake_fields *fields, const cake_json *list, int i, layer_type *out)
+{
+    const cake_json *node = cake_json_at(list, (size_t)i);
+    const char *text = cake_json_text(node, NULL);
+    for (int type = 0; text && type < N_TYPE; type++)
+        if (!strcmp(text, type_names[type])) {
+            *out = (layer_type)type;
+            return CAKE_OK;
+        }
+    return cake_fail("model",
+                     "%s: %slayer_types[%d] is %s, but only full_attention and sliding_attention are "
+                     "supported",
+                     fields->file, fields->prefix, i, text ? text : cake_json_kind_name(node));
+}
+
+/* layer_types rules, where the family has it; where not, it must not say anything else. */
+static cake_err read_types(const cake_fields *fields, const cake_config *c, int window, layer_type *types)
+{
+    const cake_json *list = cake_field(fields, "layer_types");
+    bool ruled = c->arch->sliding == CAKE_SLIDING_NONE || c->arch->sliding == CAKE_SLIDING_UNIFORM;
+    if (!list)
+        return CAKE_OK;
+    if (cake_json_kind(list) != CAKE_JSON_ARRAY || cake_json_size(list) != (size_t)c->n_layer)
+        return cake_field_fail(fields, "layer_types",
+                               "an array of %d names, one a layer, or null is expected", c->n_layer);
+    for (int i = 0; i < c->n_layer; i++) {
+        layer_type type;
+        if (read_type(fields, list, i, &type))
+            return CAKE_ERR_FATAL;
+        if (ruled && type != types[i])
+            return cake_fail("model", "%s: %slayer_types[%d] is %s, but layers of family %s are %s here",
+                             fields->file, fields->prefix, i, type_names[type], c->arch->name,
+                             type_names[types[i]]);
+        if (type == SLIDING && !window)
+            return cake_fail("model",
+                             "%s: %slayer_types[%d] is sliding_attention, but sliding_window is null or "
+                             "switched off",
+                             fields->file, fields->prefix, i);
+        types[i] = type;
+    }
+    return CAKE_OK;
+}
+
+/* The class of layers with that window. */
+static int class_of(cake_config *c, int window)
+{
+    int class = 0;
+    while (class < c->n_class && c->window[class] != window)
+        class ++;
+    if (class == c->n_class)
+        c->window[c->n_class++] = window;
+    return class;
+}
+
+cake_err cake_config_read_layers(const cake_fields *fields, cake_config *c)
+{
+    layer_type types[CAKE_MAX_LAYER] = {FULL};
+    bool turns[CAKE_MAX_LAYER];
+    int window;
+    if (read_window(fields, c, &window) || read_turns(fields, c, turns) ||
+        apply_rule(fields, c, window, turns, types) || read_types(fields, c, window, types))
+        return CAKE_ERR_FATAL;
+    for (int i = 0; i < c->n_layer; i++) {
+        bool sliding = types[i] == SLIDING;
+        /* a window that holds the longest sequence is none */
+        c->layer[i].class = (uint8_t)class_of(c, sliding && window < c->context ? window : 0);
+        c->layer[i].rope = c->arch->rope_by_type && sliding ? 1 : 0;
+        if (!turns[i] || (c->arch->nope == CAKE_NOPE_FULL && window && !sliding))
+            c->layer[i].rope = CAKE_NO_ROPE;
+    }
+    return CAKE_OK;
+}

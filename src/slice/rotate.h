@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The angles by which a wave's rows turn their heads, for each of the model's sets of rotary parameters.
+ */
+#ifndef CAKE_SLICE_ROTATE_H
+#define CAKE_SLICE_ROTATE_H
+
+#include "slice/layer.h"
+
+/* Each member of the team keeps the frequencies of the row that it did last: mostly they are the next one's too. */
+typedef struct cake_rotation {
+    double *freq; /* [n_thread, n_rope, stride] radians per position */
+    int *epoch;   /* [n_thread, n_rope] which ones these are (cake_rope_epoch); -1: none yet */
+    int stride;
+} cake_rotation;
+
+void cake_rotation_open(const cake_config *config, int n_thread, cake_rotation *rotation);
+void cake_rotation_close(cake_rotation *rotation); /* zeros are fine */
+/* Fills pass->cos and pass->sin, in double so that far positions stay exact. No barrier at the end. */
+void cake_rotation_fill(const cake_exec *exec, const cake_rotation *rotation, const cake_pass *pass);
+
+#endif
