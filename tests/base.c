@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -72,6 +73,81 @@ static void test_json_faults(void)
 }
 
 /* What Python writes into configurations, and integers that no int64 holds. */
+/* A string of `lead` plain bytes and then `tail` as it stands in the text, as value and as element; whether it
+ * is taken out before the parser sees it must not show. */
+static void check_string(size_t lead, const char *tail, const char *expected, size_t n)
+{
+    cake_buf text = {0}, wanted = {0};
+    for (size_t i = 0; i < lead; i++)
+        cake_buf_addc(&wanted, (char)('a' + i % 26));
+    cake_buf_addf(&text, "{\"key\" : [ \"%s%s\" ,1], \"%s\\n\":\t\"\", \"x\":\"%s%s\"}",
+                  wanted.data ? wanted.data : "", tail, wanted.data ? wanted.data : "",
+                  wanted.data ? wanted.data : "", tail);
+    cake_buf_add(&wanted, expected, n);
+    cake_json *root = NULL;
+    cake_fault fault;
+    size_t len[2];
+    CU_ASSERT_EQUAL_FATAL(cake_json_parse(text.data, text.len, &root, &fault), CAKE_OK);
+    const char *found[] = {cake_json_text(cake_json_at(cake_json_get(root, "key"), 0), &len[0]),
+                           cake_json_text(cake_json_get(root, "x"), &len[1])};
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT(len[i] == wanted.len && !memcmp(found[i], wanted.data, wanted.len));
+    CU_ASSERT_EQUAL(cake_json_size(root), 3); /* the key between is as it was */
+    cake_json_free(root);
+    cake_buf_free(&text);
+    cake_buf_free(&wanted);
+}
+
+static void test_json_long(void)
+{
+    static const struct {
+        const char *text, *stands_for;
+        size_t n;
+    } tails[] = {{"", "", 0},
+                 {"\\\"", "\"", 1},
+                 {"\\\\", "\\", 1},
+                 {"\\/\\b\\f\\n\\r\\t", "/\b\f\n\r\t", 6},
+                 {"\\u0041\\u00e9\\uD83D\\ude42\xC3\xA9", "A\xC3\xA9\xF0\x9F\x99\x82\xC3\xA9", 9},
+                 {"\\u0000", "\0", 1},
+                 {"\\u00007", "\0007", 2},
+                 {"\\\"}, {\\\"", "\"}, {\"", 6},
+                 {"x\\\\\\\"", "x\\\"", 3}};
+    static const size_t leads[] = {1, 7, 23, 24, 25, 100, 5000};
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
+        for (size_t j = 0; j < sizeof leads / sizeof *leads; j++)
+            check_string(leads[j], tails[i].text, tails[i].stands_for, tails[i].n);
+    cake_json *root = NULL; /* strings that look like marks */
+    cake_fault fault;
+    size_t len;
+    const char *marks = "[\"\\u00000\", \"a long string that is taken out of the text\", \"\\u00001\"]";
+    CU_ASSERT_EQUAL_FATAL(cake_json_parse(marks, strlen(marks), &root, &fault), CAKE_OK);
+    CU_ASSERT(!memcmp(cake_json_text(cake_json_at(root, 0), &len), "\0000", 2) && len == 2);
+    CU_ASSERT(!memcmp(cake_json_text(cake_json_at(root, 2), &len), "\0001", 2) && len == 2);
+    cake_json_free(root);
+}
+
+/* What is wrong with a long string, or behind one, is found where it is. */
+static void test_json_long_faults(void)
+{
+    static const struct {
+        const char *text;
+        int at;
+    } cases[] = {{"[\"abcdefghijklmnopqrstuvwxyz0123456789\\q\"]", 38},
+                 {"[\"abcdefghijklmnopqrstuvwxyz0123456789\\ud800 \"]", 44},
+                 {"[\"abcdefghijklmnopqrstuvwxyz0123456789\n\"]", 38},
+                 {"[\"abcdefghijklmnopqrstuvwxyz0123456789", 38},
+                 {"[\"abcdefghijklmnopqrstuvwxyz0123456789\\", 39},
+                 {"[\"abcdefghijklmnopqrstuvwxyz0123456789\" x]", 41}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cake_json *root = NULL;
+        cake_fault fault;
+        CU_ASSERT_EQUAL(cake_json_parse(cases[i].text, strlen(cases[i].text), &root, &fault),
+                        CAKE_ERR_REQUEST);
+        const char *at = strstr(fault.message, "at byte ");
+        CU_ASSERT(at && abs(atoi(at + 8) - cases[i].at) <= 6);
+    }
+}
+
 static void test_json_numbers(void)
 {
     static const char text[] =
@@ -159,6 +235,8 @@ int main(void)
         {"UTF-8: the beginning of a character waits", test_utf8_pending},
         {"JSON: strings are escaped", test_json_text},
         {"JSON: faults name the byte", test_json_faults},
+        {"JSON: long strings, with every escape", test_json_long},
+        {"JSON: faults in and behind long strings", test_json_long_faults},
         {"JSON: large integers, and Python's words for numbers", test_json_numbers},
         {"files: only regular ones of a decent size are read", test_file_kinds},
         {"JSON: reals are short and exact", test_json_real},

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/lift.h"
 #include "base/utf8.h"
 
 #define LARGEST_FILE ((size_t)512 << 20)
@@ -81,21 +82,58 @@ static void rewrite(const char *text, size_t len, bool python, cake_buf *out)
     }
 }
 
-static cake_err parse(const char *text, size_t len, bool python, cake_json **out, cake_fault *fault)
+/* Puts the long strings back where their marks stand. */
+static void put_back(json_t *node, const cake_lift *lift)
 {
-    size_t bad = cake_utf8_check(text, len);
-    if (bad < len)
-        return cake_fault_set(fault, NULL, "invalid UTF-8 at byte %zu: 0x%02X", bad,
-                              (unsigned char)text[bad]);
+    size_t len, i;
+    const char *key;
+    json_t *value;
+    switch (json_typeof(node)) {
+    case JSON_STRING: {
+        const char *text = cake_lift_find(lift, json_string_value(node), json_string_length(node), &len);
+        if (text && json_string_setn_nocheck(node, text, len))
+            cake_die("out of memory: a JSON string of %zu bytes", len);
+        break;
+    }
+    case JSON_ARRAY:
+        json_array_foreach(node, i, value) put_back(value, lift);
+        break;
+    case JSON_OBJECT:
+        json_object_foreach(node, key, value) put_back(value, lift);
+        break;
+    default:
+        break;
+    }
+}
+
+static json_t *load(const char *text, size_t len, bool python, json_error_t *error)
+{
     cake_buf care = {0};
     if (needs_care(text, len, python)) {
         rewrite(text, len, python, &care);
         text = care.data;
         len = care.len;
     }
-    json_error_t error;
-    json_t *root = json_loadb(text, len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+    json_t *root = json_loadb(text, len, JSON_ALLOW_NUL | JSON_DECODE_ANY, error);
     cake_buf_free(&care);
+    return root;
+}
+
+static cake_err parse(const char *text, size_t len, bool python, cake_json **out, cake_fault *fault)
+{
+    size_t bad = cake_utf8_check(text, len);
+    if (bad < len)
+        return cake_fault_set(fault, NULL, "invalid UTF-8 at byte %zu: 0x%02X", bad,
+                              (unsigned char)text[bad]);
+    json_error_t error;
+    json_t *root = NULL;
+    cake_lift lift = {0};
+    cake_lift_take(&lift, text, len);
+    if (lift.n && (root = load(lift.text.data, lift.text.len, python, &error)))
+        put_back(root, &lift);
+    cake_lift_free(&lift);
+    if (!root) /* nothing was taken out; or something is wrong, and the whole text tells at which byte */
+        root = load(text, len, python, &error);
     if (!root)
         return cake_fault_set(fault, NULL, "invalid JSON at byte %d: %s",
                               error.position < 0 ? 0 : error.position, error.text);
