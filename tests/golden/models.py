@@ -10,6 +10,7 @@ greedy answers in float64 with the weights as they are stored; expected.json kee
 the best two. tests/goldens.c holds `cake-mpi run` against it. Weights are scaled so that logits have a standard
 deviation of about 2 and attention is neither flat nor a single spike.
 """
+import copy
 import hashlib
 import json
 import shutil
@@ -26,11 +27,19 @@ ADDED = ["<|endoftext|>", "<|begin|>", "<|end|>", "<|tool|>", "<|pad|>"]
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 TOLERANCE = {"float32": 0.002, "bfloat16": 0.03, "float16": 0.03}
 PROMPTS = [(1, 24), (5, 16), (70, 32), (200, 24)]  # tokens of the prompt, of the answer
+SHORT = [(1, 8), (50, 24), (70, 12), (150, 12)]  # behind windows and original contexts, and growing over them
 
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 64}
 
-# name: dtype, number of files, config. "old": as transformers 4 wrote it, "new": as transformers 5 does.
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+GEMMA = dict(hidden_act=None, hidden_activation="gelu_pytorch_tanh", tie_word_embeddings=True)
+SIGLIP = dict(model_type="siglip_vision_model", hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+              num_attention_heads=2, image_size=16, patch_size=8)
+
+# name: dtype, number of files, config. "old": as transformers 4 wrote it, "new": as transformers 5 does. "small":
+# few tokens in the vocabulary, short answers. "cache": rotary embedding depends on the length, so that it matters
+# that keys are kept as they were when their token came. "text": the config of the text part. None: no such field.
 MODELS = {
     "llama-plain": dict(dtype="float32", files=1, old=True, model_type="llama", hidden_size=40, num_hidden_layers=3,
                         num_attention_heads=4, num_key_value_heads=2, intermediate_size=56,
@@ -63,8 +72,82 @@ MODELS = {
     "qwen3-bias": dict(dtype="bfloat16", files=2, old=True, model_type="qwen3", hidden_size=88, num_hidden_layers=2,
                        num_attention_heads=9, num_key_value_heads=3, head_dim=24, intermediate_size=60,
                        tie_word_embeddings=False, attention_bias=True, rope_theta=1000000.0, rope_scaling=None),
+    "qwen2-slide": dict(small=True, dtype="float32", files=1, old=True, model_type="qwen2", hidden_size=20,
+                        num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=1, head_dim=12,
+                        intermediate_size=28, tie_word_embeddings=True, rope_theta=100.0,
+                        rope_scaling={**YARN, "truncate": False, "beta_fast": 4, "beta_slow": 2, "mscale": 1.0,
+                                      "mscale_all_dim": 0.5},
+                        use_sliding_window=True, sliding_window=29, max_window_layers=1),
+    "qwen3-dynamic": dict(small=True, cache=True, dtype="float32", files=1, old=False, model_type="qwen3",
+                          hidden_size=20, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
+                          intermediate_size=28, tie_word_embeddings=False, attention_bias=False,
+                          use_sliding_window=True, sliding_window=45, max_position_embeddings=64,
+                          layer_types=["sliding_attention", "full_attention", "full_attention"],
+                          rope_parameters={"rope_type": "dynamic", "factor": 4.0, "rope_theta": 5000.0}),
+    "mistral-window": dict(small=True, dtype="float32", files=2, old=True, model_type="mistral", hidden_size=24,
+                           num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=10,
+                           intermediate_size=30, tie_word_embeddings=False, rope_theta=1000000.0, sliding_window=24),
+    "ministral-mixed": dict(small=True, dtype="bfloat16", files=1, old=False, model_type="ministral", hidden_size=24,
+                            num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+                            intermediate_size=30, tie_word_embeddings=True, sliding_window=64,
+                            layer_types=["full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+                            rope_parameters={**YARN, "attention_factor": 1.05, "rope_theta": 100000.0}),
+    "gemma2-caps": dict(small=True, dtype="float32", files=1, old=True, model_type="gemma2", **GEMMA, hidden_size=20,
+                        num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=12,
+                        intermediate_size=28, rope_theta=10000.0, sliding_window=40, query_pre_attn_scalar=5,
+                        attn_logit_softcapping=2.0, final_logit_softcapping=5.0),
+    "gemma3-new": dict(small=True, dtype="float32", files=2, old=False, model_type="gemma3_text", **GEMMA,
+                       hidden_size=24, num_hidden_layers=4, num_attention_heads=2, num_key_value_heads=1, head_dim=20,
+                       intermediate_size=28, sliding_window=30, query_pre_attn_scalar=7,
+                       final_logit_softcapping=8.0, attention_bias=True,
+                       layer_types=["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+                       rope_parameters={"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                                        "sliding_attention": {"rope_type": "default", "rope_theta": 500.0}}),
+    "gemma3-old": dict(small=True, dtype="bfloat16", files=1, old=True, model_type="gemma3_text",
+                       **{**GEMMA, "tie_word_embeddings": None}, hidden_size=28, num_hidden_layers=4,
+                       num_attention_heads=4, num_key_value_heads=2, head_dim=16, intermediate_size=36, sliding_window=33,
+                       sliding_window_pattern=3, query_pre_attn_scalar=16, rope_theta=1000000.0,
+                       rope_local_base_freq=10000.0, rope_scaling={"rope_type": "linear", "factor": 8.0}),
+    "gemma3-vision": dict(small=True, dtype="float32", files=2, old=True, model_type="gemma3", vision_config=SIGLIP,
+                          mm_tokens_per_image=4, names=("model.language_model.", "language_model.model."),
+                          text=dict(model_type="gemma3_text", hidden_size=16, num_hidden_layers=3, num_attention_heads=4,
+                                    num_key_value_heads=2, head_dim=8, intermediate_size=20, sliding_window=48,
+                                    sliding_window_pattern=2)),
+    "phi3-long": dict(small=True, cache=True, dtype="float32", files=1, old=True, model_type="phi3", hidden_size=32,
+                      num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1, intermediate_size=26,
+                      tie_word_embeddings=False, rope_theta=10000.0, partial_rotary_factor=0.75, sliding_window=None,
+                      original_max_position_embeddings=64,
+                      rope_scaling={"type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.0, 1.3, 1.5],
+                                    "long_factor": [1.0, 1.4, 2.5, 5.5, 17.0, 40.0]}),
+    "phi3-window": dict(small=True, dtype="bfloat16", files=2, old=True, model_type="phi3", hidden_size=36,
+                        num_hidden_layers=3, num_attention_heads=3, num_key_value_heads=3, intermediate_size=30,
+                        tie_word_embeddings=False, rope_theta=10000.0, rope_scaling=None, sliding_window=47),
+    "olmo2-after": dict(small=True, dtype="float32", files=1, old=True, model_type="olmo2", hidden_size=24,
+                        num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, intermediate_size=30,
+                        tie_word_embeddings=False, attention_bias=True, rope_theta=500000.0, rope_scaling=None),
+    "olmo3-yarn": dict(small=True, dtype="float32", files=1, old=True, model_type="olmo3", hidden_size=20,
+                       num_hidden_layers=4, num_attention_heads=5, num_key_value_heads=5, intermediate_size=26,
+                       tie_word_embeddings=False, rope_theta=500000.0, sliding_window=37,
+                       rope_scaling={**YARN, "attention_factor": 1.2}),
+    "exaone4-mixed": dict(small=True, dtype="float32", files=1, old=False, model_type="exaone4", hidden_size=24,
+                          num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
+                          intermediate_size=30, tie_word_embeddings=True, sliding_window=35,
+                          sliding_window_pattern="LLG",
+                          layer_types=["sliding_attention", "sliding_attention", "full_attention", "full_attention"],
+                          rope_parameters={**LLAMA3, "rope_theta": 1000000.0}),
+    "smollm3-nope": dict(small=True, dtype="float32", files=1, old=False, model_type="smollm3", hidden_size=24,
+                         num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, intermediate_size=30,
+                         tie_word_embeddings=True, no_rope_layers=[1, 0, 1, 0], use_sliding_window=True,
+                         sliding_window=41, layer_types=None, mlp_bias=True,
+                         rope_parameters={"rope_type": "default", "rope_theta": 5000000.0}),
 }
-CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
+           "mistral": "MistralForCausalLM", "ministral": "MinistralForCausalLM", "gemma2": "Gemma2ForCausalLM",
+           "gemma3_text": "Gemma3ForCausalLM", "gemma3": "Gemma3ForConditionalGeneration",
+           "phi3": "Phi3ForCausalLM", "olmo2": "Olmo2ForCausalLM", "olmo3": "Olmo3ForCausalLM",
+           "exaone4": "Exaone4ForCausalLM", "smollm3": "SmolLM3ForCausalLM"}
+LESS_ONE = ("gemma2", "gemma3_text", "gemma3")  # norms multiply by 1 + weight
+AFTER = (*LESS_ONE, "olmo2", "olmo3", "exaone4")  # post_attention_layernorm is behind attention
 
 
 def write_json(path, value, indent=None):
@@ -82,15 +165,19 @@ def byte_letters():
     return [letters[byte] for byte in range(256)]
 
 
-def tokenizer():
+def vocab_size(spec):
+    return 256 + len(ADDED) if spec.get("small") else VOCAB
+
+
+def tokenizer(spec):
     vocab = {letter: i for i, letter in enumerate(byte_letters())}
-    merges, letters = [], "etaoinshrdlucmwf"
+    merges, letters = [], "" if spec.get("small") else "etaoinshrdlucmwf"
     for first in letters:
         for second in letters:
             merges.append([first, second])
             vocab[first + second] = len(vocab)
     pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    assert len(vocab) + len(ADDED) == VOCAB
+    assert len(vocab) + len(ADDED) == vocab_size(spec)
     return {
         "version": "1.0", "truncation": None, "padding": None,
         "added_tokens": [{"id": len(vocab) + i, "content": text, "single_word": False, "lstrip": False,
@@ -108,15 +195,33 @@ def tokenizer():
 
 
 def config(spec):
-    doc = {k: v for k, v in spec.items() if k not in ("dtype", "files", "old")}
-    doc.update(architectures=[CLASSES[spec["model_type"]]], hidden_act="silu", vocab_size=VOCAB,
-               max_position_embeddings=512, rms_norm_eps=1e-5 if spec["old"] else 1e-6,
-               initializer_range=0.02, use_cache=True, bos_token_id=None, eos_token_id=VOCAB - 3)
+    own = ("dtype", "files", "old", "small", "cache", "text", "names")
+    doc = {k: v for k, v in spec.items() if k not in own}
+    n = vocab_size(spec)
+    usual = dict(hidden_act="silu", vocab_size=n, max_position_embeddings=512,
+                 rms_norm_eps=1e-5 if spec["old"] else 1e-6, initializer_range=0.02, use_cache=True, bos_token_id=None,
+                 pad_token_id=None if n == VOCAB else 0, eos_token_id=n - 3)
+    if "text" in spec:
+        del usual["hidden_act"]
+        doc["text_config"] = {**usual, **spec["text"]}
+        doc["eos_token_id"] = n - 3
+    else:
+        doc = {**usual, **doc}
+        if n == VOCAB:
+            del doc["pad_token_id"]
+        for name in ("hidden_act", "tie_word_embeddings", "layer_types"):
+            if doc.get(name, "") is None:
+                del doc[name]
+    doc["architectures"] = [CLASSES[spec["model_type"]]]
     doc["torch_dtype" if spec["old"] else "dtype"] = spec["dtype"]
     return dict(sorted(doc.items()))
 
 
-def weights(model, tied, generator):
+def tied(spec):
+    return spec.get("tie_word_embeddings", True) is not False
+
+
+def weights(model, spec, generator):
     """Random values for every parameter: what a norm scales stays around 1, a product keeps its input's scale."""
     out = {}
     for name, parameter in model.state_dict().items():
@@ -124,16 +229,22 @@ def weights(model, tied, generator):
         noise = torch.randn(shape, generator=generator, dtype=torch.float64)
         if name.endswith("norm.weight"):
             value = 0.6 + 0.8 * torch.rand(shape, generator=generator, dtype=torch.float64)
+            if "post_attention" in name and spec["model_type"] in AFTER:
+                value *= 0.05 if spec["model_type"] == "exaone4" else 0.12  # for the same reason as o_proj below
+            if "layers" in name and "post_" in name and spec["model_type"] in LESS_ONE:
+                value *= 2 if "attention" in name else 4  # beside an embedding that is scaled up
+            if spec["model_type"] in LESS_ONE:
+                value -= 1
         elif name.endswith("bias"):
             value = 0.3 * noise
         elif "lm_head" in name:
             value = 2 / shape[1] ** 0.5 * noise
         elif "embed_tokens" in name:
-            value = (2 / shape[1] ** 0.5 if tied else 1) * noise
+            value = (2 / shape[1] ** 0.5 if tied(spec) else 1) * noise
         else:  # the MLP outweighs the token itself, or answers repeat it; attention is small enough that a KV
             # cache in BF16, which the reference does not have, stays inside the tolerance
-            gain = 2 if "down_proj" in name else (0.15 if tied else 0.6) if "o_proj" in name else 1.1
-            value = gain / shape[1] ** 0.5 * noise
+            gain = 2 if "down_proj" in name else (0.15 if tied(spec) else 0.4 if spec.get("small") else 0.6) if "o_proj" in name else 1.1
+            value = gain / shape[-1] ** 0.5 * noise
         out[name] = value
     return out
 
@@ -153,10 +264,17 @@ def save(path, tensors, dtype, files):
 
 
 @torch.no_grad()
-def greedy(model, prompt, n):
+def greedy(model, prompt, n, cached):
     ids, chosen, logprob, top, gap, spread = list(prompt), [], [], [], [], []
+    past, fresh = None, copy.deepcopy(model.model.rotary_emb) if cached else None
     for _ in range(n):
-        scores = model(torch.tensor([ids]), use_cache=False).logits[0, -1]
+        if cached:
+            new = ids if past is None else ids[-1:]
+            out = model(torch.tensor([new]), past_key_values=past, use_cache=True)
+            past = out.past_key_values
+        else:
+            out = model(torch.tensor([ids]), use_cache=False)
+        scores = out.logits[0, -1]
         assert scores.dtype == torch.float64
         values, best = torch.log_softmax(scores, -1).topk(5)
         spread.append(scores.std().item())
@@ -165,7 +283,22 @@ def greedy(model, prompt, n):
         gap.append(round((values[0] - values[1]).item(), 6))
         top.append([[i.item(), round(v.item(), 6)] for i, v in zip(best, values)])
         ids.append(chosen[-1])
+    if cached:
+        model.model.rotary_emb = fresh  # it remembers the longest length that it has seen
     return {"ids": chosen, "logprobs": logprob, "gaps": gap, "top": top}, sum(spread) / n
+
+
+def load(path, spec):
+    """The model in float64, its weights as they are stored."""
+    kind = transformers.AutoModelForImageTextToText if "text" in spec else transformers.AutoModelForCausalLM
+    model, info = kind.from_pretrained(path, dtype=torch.float64, attn_implementation="eager",
+                                       output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"], info
+    for module in model.modules():
+        if hasattr(module, "embed_scale"):  # rounded as it is where the model runs in the dtype of its file
+            scale = torch.tensor(module.scalar_embed_scale).to(DTYPES[spec["dtype"]])
+            module.embed_scale = torch.nn.Buffer(scale.double(), persistent=False)
+    return model
 
 
 def make(name, spec):
@@ -174,28 +307,30 @@ def make(name, spec):
     path.mkdir()
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "big")
     generator = torch.Generator().manual_seed(seed)
+    n = vocab_size(spec)
     write_json(path / "config.json", config(spec), 1)
-    write_json(path / "generation_config.json", {"do_sample": False, "eos_token_id": [VOCAB - 3, VOCAB - 5]}, 1)
-    write_json(path / "tokenizer.json", tokenizer())
+    write_json(path / "generation_config.json", {"do_sample": False, "eos_token_id": [n - 3, n - 5]}, 1)
+    write_json(path / "tokenizer.json", tokenizer(spec))
     write_json(path / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast",
                                                 "eos_token": ADDED[2], "pad_token": ADDED[4]}, 1)
-    skeleton = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.from_pretrained(path))
-    tensors = weights(skeleton, spec["tie_word_embeddings"], generator)
-    if spec["tie_word_embeddings"]:
+    kind = transformers.AutoModelForImageTextToText if "text" in spec else transformers.AutoModelForCausalLM
+    skeleton = kind.from_config(transformers.AutoConfig.from_pretrained(path))
+    tensors = weights(skeleton, spec, generator)
+    if tied(spec):
         del tensors["lm_head.weight"]
-    save(path, tensors, DTYPES[spec["dtype"]], spec["files"])
+    old, new = spec.get("names", ("", ""))
+    save(path, {new + k[len(old):] if k.startswith(old) else k: v for k, v in tensors.items()},
+         DTYPES[spec["dtype"]], spec["files"])
 
-    model, info = transformers.AutoModelForCausalLM.from_pretrained(
-        path, dtype=torch.float64, attn_implementation="eager", output_loading_info=True)
-    assert not info["missing_keys"] and not info["unexpected_keys"], info
+    model = load(path, spec)
     sequences, requests, spreads = [], [], []
-    for length, n in PROMPTS:
-        prompt = torch.randint(VOCAB, (length,), generator=generator).tolist()
-        answer, spread = greedy(model, prompt, n)
+    for length, count in SHORT if spec.get("small") else PROMPTS:
+        prompt = torch.randint(n, (length,), generator=generator).tolist()
+        answer, spread = greedy(model, prompt, count, spec.get("cache"))
         spreads.append(round(spread, 2))
         request = f"{name}-{length}"
         sequences.append({"id": request, "prompt": prompt, **answer})
-        requests.append({"id": request, "prompt": prompt, "max_tokens": n, "temperature": 0, "logprobs": 5,
+        requests.append({"id": request, "prompt": prompt, "max_tokens": count, "temperature": 0, "logprobs": 5,
                          "ignore_eos": True, "return_token_ids": True})
     write_json(path / "expected.json", {"tolerance": TOLERANCE[spec["dtype"]], "sequences": sequences})
     (path / "requests.jsonl").write_text("".join(json.dumps(r, separators=(",", ":")) + "\n" for r in requests))
