@@ -20,10 +20,15 @@ typedef struct special {
     size_t len;
 } special;
 
+/* A template; jinja NULL: there is none. */
+typedef struct chat_source {
+    cake_jinja *jinja;
+    bool parts;   /* it knows contents that are lists of parts */
+    bool content; /* it reads contents */
+} chat_source;
+
 struct cake_chat {
-    cake_jinja *plain,
-        *tools; /* NULL: none; tools: the template for requests with tools, where it is another */
-    bool parts; /* the template knows contents that are lists of parts */
+    chat_source plain, tools; /* tools: for requests with tools, where that is another */
     special *special;
     size_t n_special;
 };
@@ -38,11 +43,12 @@ static bool names_text(const char *source, size_t len)
     return false;
 }
 
-static cake_err open_source(cake_chat *chat, const char *where, const char *source, size_t len,
-                            cake_jinja **out)
+static cake_err open_source(const char *where, const char *source, size_t len, chat_source *out)
 {
-    chat->parts = chat->parts || names_text(source, len);
-    return cake_jinja_open(where, source, len, out);
+    cake_err err = cake_jinja_open(where, source, len, &out->jinja);
+    out->parts = !err && names_text(source, len);
+    out->content = !err && memmem(source, len, "content", 7);
+    return err;
 }
 
 /* A list of {"name", "template"}: of them `default` and `tool_use` are used. */
@@ -60,16 +66,17 @@ static cake_err open_named(cake_chat *chat, const char *path, const cake_json *l
                             path, i);
             break;
         }
-        cake_jinja **out = !strcmp(name, "default")    ? &chat->plain
+        chat_source *out = !strcmp(name, "default")    ? &chat->plain
                            : !strcmp(name, "tool_use") ? &chat->tools
                                                        : NULL;
         cake_buf_cut(&where, 0);
         cake_buf_addf(&where, "%s: chat_template[%zu]", path, i);
-        if (out && !*out)
-            err = open_source(chat, where.data, source, len, out);
+        if (out && !out->jinja)
+            err = open_source(where.data, source, len, out);
     }
-    if (!err && !chat->plain && cake_json_size(list))
-        err = cake_fail("token", "%s: chat_template: none of the templates is named default", path);
+    if (!err && !cake_chat_has(chat) && cake_json_size(list))
+        err =
+            cake_fail("token", "%s: chat_template: none of the templates is named default or tool_use", path);
     cake_buf_free(&where);
     return err;
 }
@@ -88,20 +95,33 @@ static cake_err open_member(cake_chat *chat, const char *path, const cake_json *
                          cake_json_kind_name(member));
     cake_buf where = {0};
     cake_buf_addf(&where, "%s: chat_template", path);
-    cake_err err = open_source(chat, where.data, source, len, &chat->plain);
+    cake_err err = open_source(where.data, source, len, &chat->plain);
     cake_buf_free(&where);
     return err;
 }
 
-/* chat_template.jinja, where there is one. */
-static cake_err open_file(cake_chat *chat, const char *path)
+/* A file that holds a template, where there is one. */
+static cake_err open_file(const char *dir, const char *name, chat_source *out)
 {
-    cake_buf source = {0};
-    cake_err err = cake_file_read("token", path, true, SOURCE_MOST, &source);
+    cake_buf source = {0}, path = {0};
+    cake_buf_addf(&path, "%s/%s", dir, name);
+    cake_err err = cake_file_read("token", path.data, true, SOURCE_MOST, &source);
     if (!err)
-        err = open_source(chat, path, source.data ? source.data : "", source.len, &chat->plain);
+        err = open_source(path.data, source.data ? source.data : "", source.len, out);
     cake_buf_free(&source);
+    cake_buf_free(&path);
     return err == CAKE_END ? CAKE_OK : err;
+}
+
+/* chat_template.jinja, and what additional_chat_templates/ has for the names that are used here. */
+static cake_err open_files(cake_chat *chat, const char *dir)
+{
+    cake_err err = open_file(dir, "additional_chat_templates/tool_use.jinja", &chat->tools);
+    if (!err)
+        err = open_file(dir, "additional_chat_templates/default.jinja", &chat->plain);
+    if (!err && !chat->plain.jinja)
+        err = open_file(dir, "chat_template.jinja", &chat->plain);
+    return err;
 }
 
 /* A JSON file that may be absent, and is an object if it is there. */
@@ -113,49 +133,74 @@ static cake_err load_object(const char *path, cake_json **out)
     return err == CAKE_END ? CAKE_OK : err;
 }
 
-/* Every "..._token" that is a text, or an object with the text as its content, becomes a variable. */
+/* A name with its text, or an object with the text as its content; anything else is no token. */
+static void add_special(cake_chat *chat, const char *name, size_t name_len, const cake_json *value)
+{
+    size_t len;
+    const char *text = cake_json_text(value, &len);
+    if (!text)
+        text = cake_json_text(cake_json_get(value, "content"), &len);
+    if (!text)
+        return;
+    chat->special = cake_grow(chat->special, chat->n_special + 1, sizeof *chat->special);
+    chat->special[chat->n_special++] = (special){cake_copy(name, name_len), cake_copy(text, len), len};
+}
+
+/* Every "..._token" becomes a variable, and so do the members of the two objects that name more of them. */
 static void read_specials(cake_chat *chat, const cake_json *config)
 {
+    static const char *const more[] = {"model_specific_special_tokens", "extra_special_tokens"};
+    size_t len;
     for (void *it = cake_json_first(config); it; it = cake_json_next(config, it)) {
-        size_t key_len, len;
-        const char *key = cake_json_key(it, &key_len);
-        const cake_json *value = cake_json_value(it);
-        const char *text = cake_json_text(value, &len);
-        if (!text)
-            text = cake_json_text(cake_json_get(value, "content"), &len);
-        if (!text || key_len < 6 || strcmp(key + key_len - 6, "_token"))
-            continue;
-        chat->special = cake_grow(chat->special, chat->n_special + 1, sizeof *chat->special);
-        chat->special[chat->n_special++] = (special){cake_copy(key, key_len), cake_copy(text, len), len};
+        const char *key = cake_json_key(it, &len);
+        if (len > 6 && !strcmp(key + len - 6, "_token"))
+            add_special(chat, key, len, cake_json_value(it));
     }
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        const cake_json *named = cake_json_get(config, more[i]);
+        if (cake_json_kind(named) != CAKE_JSON_OBJECT)
+            continue;
+        for (void *it = cake_json_first(named); it; it = cake_json_next(named, it)) {
+            const char *key = cake_json_key(it, &len);
+            add_special(chat, key, len, cake_json_value(it));
+        }
+    }
+}
+
+/* The special tokens of dir/name, an object that may be absent; *out, owned: the object. */
+static cake_err open_specials(cake_chat *chat, const char *dir, const char *name, cake_json **out)
+{
+    cake_buf path = {0};
+    cake_buf_addf(&path, "%s/%s", dir, name);
+    cake_err err = load_object(path.data, out);
+    if (!err)
+        read_specials(chat, *out);
+    cake_buf_free(&path);
+    return err;
 }
 
 static cake_err open_all(cake_chat *chat, const char *dir)
 {
     cake_buf path = {0};
-    cake_json *config = NULL, *json = NULL;
-    cake_buf_addf(&path, "%s/tokenizer_config.json", dir);
-    cake_err err = load_object(path.data, &config);
+    cake_json *config = NULL, *json = NULL, *map = NULL;
+    cake_err err = open_specials(chat, dir, "tokenizer_config.json", &config);
+    if (!err && !cake_json_get(config, "added_tokens_decoder")) /* an older folder */
+        err = open_specials(chat, dir, "special_tokens_map.json", &map);
     if (!err)
-        read_specials(chat, config);
-    if (!err) {
-        cake_buf_cut(&path, 0);
-        cake_buf_addf(&path, "%s/chat_template.jinja", dir);
-        err = open_file(chat, path.data);
-    }
-    if (!err && !chat->plain) {
-        cake_buf_cut(&path, 0);
+        err = open_files(chat, dir);
+    if (!err && !chat->plain.jinja) {
         cake_buf_addf(&path, "%s/chat_template.json", dir);
         err = load_object(path.data, &json);
         if (!err)
             err = open_member(chat, path.data, json);
     }
-    if (!err && !chat->plain) {
+    if (!err && !chat->plain.jinja) {
         cake_buf_cut(&path, 0);
         cake_buf_addf(&path, "%s/tokenizer_config.json", dir);
         err = open_member(chat, path.data, config);
     }
     cake_json_free(json);
+    cake_json_free(map);
     cake_json_free(config);
     cake_buf_free(&path);
     return err;
@@ -176,8 +221,8 @@ void cake_chat_close(cake_chat *chat)
 {
     if (!chat)
         return;
-    cake_jinja_close(chat->plain);
-    cake_jinja_close(chat->tools);
+    cake_jinja_close(chat->plain.jinja);
+    cake_jinja_close(chat->tools.jinja);
     for (size_t i = 0; i < chat->n_special; i++) {
         free(chat->special[i].name);
         free(chat->special[i].text);
@@ -188,19 +233,19 @@ void cake_chat_close(cake_chat *chat)
 
 bool cake_chat_has(const cake_chat *chat)
 {
-    return chat->plain != NULL;
+    return chat->plain.jinja || chat->tools.jinja;
 }
 
 /* The variables of a rendering, in the order in which later ones win; n of them, owned. */
 static cake_jinja_variable *list_variables(const cake_chat *chat, const cake_chat_input *input,
-                                           const cake_json *messages, size_t *n)
+                                           const cake_messages *messages, size_t *n)
 {
     size_t room = chat->n_special + 4 + cake_json_size(input->kwargs), at = 0;
     cake_jinja_variable *v = cake_alloc(room, sizeof *v);
     for (size_t i = 0; i < chat->n_special; i++)
         v[at++] = (cake_jinja_variable){
             .name = chat->special[i].name, .text = chat->special[i].text, .len = chat->special[i].len};
-    v[at++] = (cake_jinja_variable){.name = "messages", .json = messages, .truth = -1};
+    v[at++] = (cake_jinja_variable){.name = "messages", .make = cake_messages_make, .from = messages};
     v[at++] = (cake_jinja_variable){.name = "tools", .json = input->tools, .truth = -1};
     v[at++] = (cake_jinja_variable){.name = "documents", .truth = -1};
     v[at++] = (cake_jinja_variable){.name = "add_generation_prompt", .truth = input->add_generation_prompt};
@@ -211,29 +256,62 @@ static cake_jinja_variable *list_variables(const cake_chat *chat, const cake_cha
     return v;
 }
 
+/* The template of a request, or NULL and the fault. */
+static const chat_source *choose_source(const cake_chat *chat, const cake_chat_input *input,
+                                        cake_fault *fault)
+{
+    const chat_source *source = chat->tools.jinja && input->tools ? &chat->tools : &chat->plain;
+    if (!cake_chat_has(chat))
+        cake_fault_set(fault, "messages", "the model has no chat template; use prompt instead");
+    else if (!source->jinja)
+        cake_fault_set(fault, "messages", "the model's only chat template is for requests with tools");
+    else if (input->continue_final_message && input->add_generation_prompt)
+        cake_fault_set(fault, "continue_final_message",
+                       "continue_final_message and add_generation_prompt exclude each other");
+    else if (input->continue_final_message && !source->content)
+        cake_fault_set(fault, "continue_final_message", "the chat template does not read contents");
+    else
+        return source;
+    return NULL;
+}
+
+/* Documents are a list of objects, as transformers wants them. */
+static cake_err check_documents(const cake_json *documents, cake_fault *fault)
+{
+    if (cake_json_kind(documents) <= CAKE_JSON_NULL)
+        return CAKE_OK;
+    if (cake_json_kind(documents) != CAKE_JSON_ARRAY)
+        return cake_fault_set(fault, "chat_template_kwargs.documents", "found %s, expected an array",
+                              cake_json_kind_name(documents));
+    for (size_t i = 0; i < cake_json_size(documents); i++)
+        if (cake_json_kind(cake_json_at(documents, i)) != CAKE_JSON_OBJECT)
+            return cake_fault_set(fault, "chat_template_kwargs.documents",
+                                  "document %zu: found %s, expected an object", i,
+                                  cake_json_kind_name(cake_json_at(documents, i)));
+    return CAKE_OK;
+}
+
 cake_err cake_chat_render(const cake_chat *chat, const cake_chat_input *input, cake_buf *out,
                           cake_fault *fault)
 {
-    if (!chat->plain)
-        return cake_fault_set(fault, "messages", "the model has no chat template; use prompt instead");
-    if (input->continue_final_message && input->add_generation_prompt)
-        return cake_fault_set(fault, "continue_final_message",
-                              "continue_final_message and add_generation_prompt exclude each other");
-    cake_json *messages = NULL;
-    cake_err err =
-        cake_messages_prepare(input->messages, chat->parts, input->continue_final_message, &messages, fault);
+    const chat_source *source = choose_source(chat, input, fault);
+    if (!source)
+        return CAKE_ERR_REQUEST;
+    cake_messages messages = {
+        .list = input->messages, .parts = source->parts, .mark = input->continue_final_message};
+    cake_err err = cake_messages_usable(&messages, fault);
+    if (!err)
+        err = check_documents(cake_json_get(input->kwargs, "documents"), fault);
     if (err)
         return err;
-    size_t n = 0;
-    cake_jinja_variable *variables = list_variables(chat, input, messages, &n);
-    const cake_jinja *jinja = chat->tools && input->tools ? chat->tools : chat->plain;
-    size_t before = out->len;
-    err = cake_jinja_render(jinja, variables, n, 0, out, fault);
+    size_t n = 0, before = out->len;
+    cake_jinja_variable *variables = list_variables(chat, input, &messages, &n);
+    err = cake_jinja_render(source->jinja, variables, n, 0, out, fault);
     if (!err && input->continue_final_message)
-        err = cake_messages_cut(out, before, fault);
+        err = cake_messages_cut(&messages, out, before, fault);
     if (err)
         cake_buf_cut(out, before);
     free(variables);
-    cake_json_free(messages);
+    cake_messages_close(&messages);
     return err;
 }

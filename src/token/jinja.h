@@ -19,9 +19,14 @@ typedef struct cake_jinja cake_jinja;
 cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake_jinja **out);
 void cake_jinja_close(cake_jinja *jinja);
 
-/* A variable: a JSON node, or a text, or (with neither) none. */
+struct cake_render;
+struct cake_value;
+
+/* A variable: what make makes, a JSON node, a text, or (with none of them) none. */
 typedef struct cake_jinja_variable {
     const char *name;
+    struct cake_value (*make)(struct cake_render *run, const void *from);
+    const void *from;
     const cake_json *json;
     const char *text; /* [len] */
     size_t len;

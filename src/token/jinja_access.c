@@ -40,21 +40,31 @@ static bool find_item(cake_render *run, cake_value v, cake_value key, cake_value
     cake_value rest = cake_v_text(v.text.data + from, v.text.len - from);
     *out = cake_v_text(rest.text.data, cake_text_offset(run, rest, 1));
     out->shade = v.shade;
+    out->kept = v.kept;
     return true;
 }
 
-static bool find_attribute(cake_render *run, cake_value v, cake_value name, cake_value *out)
+#define METHOD 64 /* bits of a hint; below it is what cake_loop_attr_find says */
+
+int cake_attr_hint(cake_value name)
 {
-    *out = v.kind == CAKE_V_LOOP ? cake_loop_attr(run, v, name) : cake_method_find(run, v, name);
+    return cake_loop_attr_find(name) | (cake_method_known(name) ? METHOD : 0);
+}
+
+static bool find_attribute(cake_render *run, cake_value v, cake_value name, int hint, cake_value *out)
+{
+    *out = v.kind == CAKE_V_LOOP ? cake_loop_attr(run, v, hint & (METHOD - 1))
+           : hint & METHOD       ? cake_method_find(run, v, name)
+                                 : (cake_value){.kind = CAKE_V_UNDEFINED};
     return out->kind != CAKE_V_UNDEFINED || out->undefined;
 }
 
-cake_value cake_v_attr(cake_render *run, cake_value v, cake_value name)
+cake_value cake_v_attr(cake_render *run, cake_value v, cake_value name, int hint)
 {
     cake_value found;
     if (run->failed || !cake_v_usable(run, v))
         return v;
-    if (v.kind != CAKE_V_SPACE && find_attribute(run, v, name, &found))
+    if (hint && v.kind != CAKE_V_SPACE && find_attribute(run, v, name, hint, &found))
         return found;
     return find_item(run, v, name, &found) ? found : missing(run, v, name);
 }
@@ -66,7 +76,7 @@ cake_value cake_v_item(cake_render *run, cake_value v, cake_value key)
         return v;
     if (find_item(run, v, key, &found))
         return found;
-    if (key.kind == CAKE_V_TEXT && find_attribute(run, v, key, &found))
+    if (key.kind == CAKE_V_TEXT && find_attribute(run, v, key, cake_attr_hint(key), &found))
         return found;
     return missing(run, v, key);
 }
@@ -106,6 +116,7 @@ static cake_value slice_text(cake_render *run, cake_value v, const int64_t at[3]
         size_t to = at[1] > at[0] ? cake_text_offset(run, v, (size_t)at[1]) : from;
         cake_value part = cake_v_text(v.text.data + from, to - from);
         part.shade = v.shade;
+        part.kept = v.kept;
         return part;
     }
     cake_list *characters = cake_v_items(run, v);

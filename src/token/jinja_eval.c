@@ -116,6 +116,65 @@ static cake_value eval_sign(cake_render *run, const cake_node *node)
     return minus ? cake_eval_math(run, '-', cake_v_int(0), v) : cake_eval_math(run, '+', cake_v_int(0), v);
 }
 
+#define PARTS 16 /* of a sum, that are put together at once */
+
+static bool is_plain(cake_value v)
+{
+    return v.kind == CAKE_V_TEXT && !v.shade;
+}
+
+/* The operands of a + b + c, as they are while all are plain texts: then their number. Otherwise part[0] is the
+ * sum, and 1 is returned. */
+static size_t eval_sum(cake_render *run, const cake_node *node, cake_value *part)
+{
+    const cake_node *right[PARTS];
+    size_t later = 0, n = 1;
+    while (node->kind == CAKE_N_MATH && node->op == '+' && later < PARTS - 1) {
+        right[later++] = node->b;
+        node = node->a;
+    }
+    part[0] = cake_eval(run, node);
+    while (later && !run->failed) {
+        cake_value v = cake_eval(run, right[--later]);
+        if (is_plain(part[0]) && is_plain(v)) {
+            part[n++] = v;
+            continue;
+        }
+        if (n > 1)
+            part[0] = cake_text_append(run, part, n);
+        part[0] = cake_eval_math(run, '+', part[0], v);
+        n = 1;
+    }
+    return n;
+}
+
+static cake_value eval_math(cake_render *run, const cake_node *node)
+{
+    if (node->op == '+') {
+        cake_value part[PARTS];
+        size_t n = eval_sum(run, node, part);
+        return n > 1 && !run->failed ? cake_text_append(run, part, n) : part[0];
+    }
+    cake_value left = cake_eval(run, node->a);
+    return cake_eval_math(run, node->op, left, cake_eval(run, node->b));
+}
+
+/* What is only printed need not be put together first. */
+void cake_eval_print(cake_render *run, const cake_node *node)
+{
+    if (node->kind == CAKE_N_MATH && node->op == '+') {
+        cake_value part[PARTS];
+        size_t n = eval_sum(run, node, part);
+        for (size_t i = 0; i < n && !run->failed; i++)
+            cake_v_str(run->out, part[i]);
+    } else if (node->kind == CAKE_N_CONCAT) {
+        for (const cake_node *part = node->a; part && !run->failed; part = part->next)
+            cake_v_str(run->out, cake_eval(run, part));
+    } else {
+        cake_v_str(run->out, cake_eval(run, node));
+    }
+}
+
 static bool compare(cake_render *run, int op, cake_value a, cake_value b)
 {
     int order;
@@ -178,10 +237,6 @@ static cake_value eval_logic(cake_render *run, const cake_node *node)
 static cake_value eval_node(cake_render *run, const cake_node *node)
 {
     switch (node->kind) {
-    case CAKE_N_CONST:
-        return node->value;
-    case CAKE_N_NAME:
-        return eval_name(run, node);
     case CAKE_N_PIPED:
         return run->piped;
     case CAKE_N_TUPLE:
@@ -190,7 +245,7 @@ static cake_value eval_node(cake_render *run, const cake_node *node)
     case CAKE_N_DICT:
         return eval_dict(run, node);
     case CAKE_N_ATTR:
-        return cake_v_attr(run, cake_eval(run, node->a), node->value);
+        return cake_v_attr(run, cake_eval(run, node->a), node->value, node->op);
     case CAKE_N_ITEM:
         return eval_item(run, node);
     case CAKE_N_CALL:
@@ -201,10 +256,8 @@ static cake_value eval_node(cake_render *run, const cake_node *node)
     case CAKE_N_NEGATE:
     case CAKE_N_PLUS:
         return eval_sign(run, node);
-    case CAKE_N_MATH: {
-        cake_value left = cake_eval(run, node->a);
-        return cake_eval_math(run, node->op, left, cake_eval(run, node->b));
-    }
+    case CAKE_N_MATH:
+        return eval_math(run, node);
     case CAKE_N_CONCAT:
         return eval_concat(run, node);
     case CAKE_N_COMPARE:
@@ -219,7 +272,13 @@ static cake_value eval_node(cake_render *run, const cake_node *node)
 cake_value cake_eval(cake_render *run, const cake_node *node)
 {
     cake_value v = {.kind = CAKE_V_UNDEFINED};
-    if (!cake_render_spend(run, 1) || !cake_render_enter(run))
+    if (!cake_render_spend(run, 1))
+        return v;
+    if (node->kind == CAKE_N_CONST)
+        return node->value;
+    if (node->kind == CAKE_N_NAME)
+        return eval_name(run, node);
+    if (!cake_render_enter(run))
         return v;
     v = eval_node(run, node);
     cake_render_leave(run);

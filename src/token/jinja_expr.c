@@ -65,6 +65,7 @@ static cake_node *parse_constant(cake_parser *p, cake_value value)
 {
     cake_node *node = cake_parse_node(p, CAKE_N_CONST, NULL, NULL, NULL);
     node->value = value;
+    node->value.kept = true;
     return node;
 }
 
@@ -199,6 +200,7 @@ static cake_node *parse_attribute(cake_parser *p, cake_node *of)
     }
     cake_node *node = cake_parse_node(p, CAKE_N_ATTR, of, NULL, NULL);
     node->value = cake_parse_name(p);
+    node->op = cake_attr_hint(node->value);
     return node;
 }
 

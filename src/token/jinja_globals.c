@@ -80,6 +80,8 @@ static cake_value do_strftime(cake_render *run, const cake_call *call, const cak
     struct tm now;
     if (!cake_args_bind(run, args, call->name, names, &format) || !cake_arg_text(run, format, call->name))
         return format;
+    if (!run->now)
+        run->now = time(NULL);
     localtime_r(&run->now, &now);
     for (size_t i = 0; i < format.text.len && !run->failed; i++) {
         char spec[4] = "%", text[64];
@@ -106,19 +108,17 @@ static cake_value do_strftime(cake_render *run, const cake_call *call, const cak
     return cake_write_done(&w);
 }
 
-static const struct {
-    const char *name;
-    cake_call_function run;
-} globals[] = {
-    {"range", do_range},           {"dict", do_dict}, {"namespace", do_dict}, {"raise_exception", do_raise},
-    {"strftime_now", do_strftime},
+static const cake_call globals[] = {
+    {.name = "range", .function = do_range},           {.name = "dict", .function = do_dict},
+    {.name = "namespace", .function = do_dict},        {.name = "raise_exception", .function = do_raise},
+    {.name = "strftime_now", .function = do_strftime},
 };
 
-cake_value cake_global_find(cake_render *run, cake_value name)
+cake_value cake_global_find(cake_value name)
 {
     for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)
         if (cake_v_is_text(name, globals[i].name))
-            return cake_v_call(run, globals[i].run, globals[i].name, cake_v_none());
+            return (cake_value){.kind = CAKE_V_CALL, .call = &globals[i]};
     return (cake_value){.kind = CAKE_V_UNDEFINED};
 }
 
@@ -140,41 +140,80 @@ static cake_value do_changed(cake_render *run, const cake_call *call, const cake
         same = same && cake_v_equal(run, loop->changed->item[i], args->value[i]);
         cake_list_push(run, now, args->value[i]);
     }
-    loop->changed = now;
+    if (!same) { /* the loop is older than this turn */
+        loop->changed = now;
+        run->escapes++;
+    }
     return cake_v_bool(!same);
 }
 
-cake_value cake_loop_attr(cake_render *run, cake_value v, cake_value name)
+typedef enum loop_attr {
+    NOT_THERE,
+    INDEX0,
+    INDEX,
+    REVINDEX0,
+    REVINDEX,
+    FIRST,
+    LAST,
+    LENGTH,
+    DEPTH0,
+    DEPTH,
+    PREVITEM,
+    NEXTITEM,
+    CYCLE,
+    CHANGED
+} loop_attr;
+
+int cake_loop_attr_find(cake_value name)
+{
+    static const char *const names[] = {
+        [INDEX0] = "index0",   [INDEX] = "index",       [REVINDEX0] = "revindex0", [REVINDEX] = "revindex",
+        [FIRST] = "first",     [LAST] = "last",         [LENGTH] = "length",       [DEPTH0] = "depth0",
+        [DEPTH] = "depth",     [PREVITEM] = "previtem", [NEXTITEM] = "nextitem",   [CYCLE] = "cycle",
+        [CHANGED] = "changed",
+    };
+    for (int i = 1; i < (int)(sizeof names / sizeof *names); i++)
+        if (cake_v_is_text(name, names[i]))
+            return i;
+    return NOT_THERE;
+}
+
+cake_value cake_loop_attr(cake_render *run, cake_value v, int attr)
 {
     const cake_loop *loop = v.loop;
     const cake_list *items = loop->items;
     int64_t index = (int64_t)loop->index, n = (int64_t)items->n;
-    const struct {
-        const char *name;
-        cake_value value;
-    } attributes[] = {
-        {"index0", cake_v_int(index)},
-        {"index", cake_v_int(index + 1)},
-        {"revindex0", cake_v_int(n - index - 1)},
-        {"revindex", cake_v_int(n - index)},
-        {"first", cake_v_bool(!index)},
-        {"last", cake_v_bool(index + 1 == n)},
-        {"length", cake_v_int(n)},
-        {"depth0", cake_v_int(loop->depth)},
-        {"depth", cake_v_int(loop->depth + 1)},
-    };
-    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-        if (cake_v_is_text(name, attributes[i].name))
-            return attributes[i].value;
-    if (cake_v_is_text(name, "previtem"))
+    switch ((loop_attr)attr) {
+    case INDEX0:
+        return cake_v_int(index);
+    case INDEX:
+        return cake_v_int(index + 1);
+    case REVINDEX0:
+        return cake_v_int(n - index - 1);
+    case REVINDEX:
+        return cake_v_int(n - index);
+    case FIRST:
+        return cake_v_bool(!index);
+    case LAST:
+        return cake_v_bool(index + 1 == n);
+    case LENGTH:
+        return cake_v_int(n);
+    case DEPTH0:
+        return cake_v_int(loop->depth);
+    case DEPTH:
+        return cake_v_int(loop->depth + 1);
+    case PREVITEM:
         return index ? items->item[index - 1]
                      : cake_v_undefined(run, NULL, cake_v_name("there is no previous item"));
-    if (cake_v_is_text(name, "nextitem"))
+    case NEXTITEM:
         return index + 1 < n ? items->item[index + 1]
                              : cake_v_undefined(run, NULL, cake_v_name("there is no next item"));
-    if (cake_v_is_text(name, "cycle"))
+    case CYCLE:
         return cake_v_call(run, do_cycle, "cycle", v);
-    if (cake_v_is_text(name, "changed"))
+    case CHANGED:
         return cake_v_call(run, do_changed, "changed", v);
+    case NOT_THERE:
+        break;
+    }
     return (cake_value){.kind = CAKE_V_UNDEFINED};
 }

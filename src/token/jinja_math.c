@@ -87,10 +87,17 @@ static cake_value math_real(cake_render *run, int op, double a, double b)
 static cake_value repeat(cake_render *run, cake_value v, int64_t times)
 {
     if (v.kind == CAKE_V_TEXT) {
-        cake_writer w = {.run = run};
-        for (int64_t i = 0; v.text.len && i < times && cake_render_spend(run, 1); i++)
-            cake_write(&w, v.text.data, v.text.len);
-        cake_value text = cake_write_done(&w);
+        size_t len = v.text.len, whole;
+        if (!len || times <= 0)
+            return cake_v_name("");
+        if (__builtin_mul_overflow(len, (size_t)times, &whole))
+            whole = SIZE_MAX;
+        if (!cake_render_spend(run, 1 + whole / 64) || !cake_render_room(run, whole))
+            return v;
+        char *data = memcpy(cake_region_take(&run->region, whole), v.text.data, len);
+        for (size_t n = len; n < whole; n *= 2)
+            memcpy(data + n, data, n < whole - n ? n : whole - n);
+        cake_value text = cake_v_text(data, whole);
         text.shade = v.shade;
         return text;
     }
@@ -101,6 +108,40 @@ static cake_value repeat(cake_render *run, cake_value v, int64_t times)
     return list;
 }
 
+static cake_tail *find_tail(cake_render *run, cake_value text, size_t more)
+{
+    for (size_t i = 0; text.kept && text.text.len && i < sizeof run->tail / sizeof *run->tail; i++)
+        if (text.text.data + text.text.len == run->tail[i].end && more <= run->tail[i].room)
+            return &run->tail[i];
+    return NULL;
+}
+
+cake_value cake_text_append(cake_render *run, const cake_value *part, size_t n)
+{
+    size_t len = 0, more;
+    for (size_t i = 0; i < n; i++)
+        len += part[i].text.len;
+    more = len - part[0].text.len;
+    /* A text that a namespace gathers goes on in place: what is there does not change. */
+    cake_tail *tail = find_tail(run, part[0], more);
+    if (!cake_render_spend(run, 1 + (tail ? more : len) / 64) || !cake_render_room(run, len))
+        return cake_v_name("");
+    char *data = tail ? tail->end - part[0].text.len : cake_region_take(&run->region, len);
+    char *at = tail ? tail->end : data;
+    for (size_t i = tail != NULL; i < n; i++) {
+        if (part[i].text.len)
+            memcpy(at, part[i].text.data, part[i].text.len);
+        at += part[i].text.len;
+    }
+    cake_value sum = cake_v_text(data, len);
+    if (tail) {
+        sum.kept = true;
+        tail->end = at;
+        tail->room -= more;
+    }
+    return sum;
+}
+
 /* Text marked safe makes the sum safe, and the other side is escaped for that. */
 static cake_value join_texts(cake_render *run, cake_value a, cake_value b)
 {
@@ -109,14 +150,8 @@ static cake_value join_texts(cake_render *run, cake_value a, cake_value b)
         a = cake_text_escape(run, a);
     if (safe && !b.shade)
         b = cake_text_escape(run, b);
-    cake_writer w = {.run = run};
-    if (cake_render_room(run, a.text.len + b.text.len)) {
-        w.room = a.text.len + b.text.len;
-        w.data = cake_region_take(&run->region, w.room);
-    }
-    cake_write(&w, a.text.data, a.text.len);
-    cake_write(&w, b.text.data, b.text.len);
-    cake_value sum = cake_write_done(&w);
+    const cake_value parts[] = {a, b};
+    cake_value sum = cake_text_append(run, parts, 2);
     sum.shade = safe;
     return sum;
 }

@@ -337,6 +337,16 @@ static const method list_methods[] = {
     {"reverse", NULL},   {"sort", NULL},      {"clear", NULL},   {NULL, NULL},
 };
 
+bool cake_method_known(cake_value name)
+{
+    static const method *const tables[] = {text_methods, dict_methods, list_methods};
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const method *m = tables[t]; m->name; m++)
+            if (cake_v_is_text(name, m->name))
+                return true;
+    return false;
+}
+
 cake_value cake_method_find(cake_render *run, cake_value v, cake_value name)
 {
     const method *m = v.kind == CAKE_V_TEXT                            ? text_methods

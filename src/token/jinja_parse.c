@@ -386,6 +386,7 @@ static cake_node *parse_body(cake_parser *p, const char *const *ends)
         if (kind == CAKE_LEX_DATA) {
             node = cake_parse_node(p, CAKE_N_DATA, NULL, NULL, NULL);
             node->value = p->now[-1].value;
+            node->value.kept = true;
         } else if (kind == CAKE_LEX_VARIABLE) {
             node = cake_parse_node(p, CAKE_N_PRINT, cake_parse_tuple(p, true, NULL), NULL, NULL);
             expect_close(p);

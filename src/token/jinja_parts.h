@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/buf.h"
@@ -24,12 +25,38 @@
 /* --- memory that is freed as a whole (jinja_region.c) --- */
 
 typedef struct cake_region {
-    struct cake_region_block *blocks;
-    size_t used; /* bytes handed out */
+    struct cake_region_block *top, *spare;
+    char *at, *end; /* what is free of the block on top */
+    size_t used;    /* bytes handed out; who must stay within a limit looks at it first */
 } cake_region;
 
-void *cake_region_take(cake_region *region, size_t bytes); /* zeroed, 16-byte aligned, never NULL */
+/* A place in a region to which it can go back: then all is free that was taken since. */
+typedef struct cake_region_mark {
+    struct cake_region_block *top;
+    char *at;
+    size_t used;
+} cake_region_mark;
+
+void cake_region_more(cake_region *region, size_t bytes); /* a new block with room for that */
+void cake_region_back(cake_region *region, cake_region_mark mark);
 void cake_region_free(cake_region *region);
+
+/* Zeroed, 16-byte aligned, never NULL. */
+static inline void *cake_region_take(cake_region *region, size_t bytes)
+{
+    bytes = (bytes + 15) / 16 * 16;
+    if ((size_t)(region->end - region->at) < bytes)
+        cake_region_more(region, bytes);
+    void *memory = memset(region->at, 0, bytes);
+    region->at += bytes;
+    region->used += bytes;
+    return memory;
+}
+
+static inline cake_region_mark cake_region_now(const cake_region *region)
+{
+    return (cake_region_mark){region->top, region->at, region->used};
+}
 
 /* --- values (jinja_value.c, jinja_print.c) --- */
 
@@ -50,22 +77,29 @@ typedef enum cake_value_kind {
 /* What a list is in Python's eyes. A generator is empty once it was walked; a view has no [index]. */
 typedef enum cake_list_kind { CAKE_LIST, CAKE_TUPLE, CAKE_GENERATOR, CAKE_VIEW } cake_list_kind;
 
+/* Two machine words, so that values travel in registers. */
 typedef struct cake_value {
-    cake_value_kind kind;
-    int shade; /* a list's cake_list_kind; a text's 1: marked safe */
     union {
-        bool truth;
-        int64_t integer;
-        double real;
         struct {
+            cake_value_kind kind : 8;
+            unsigned shade : 8; /* a list's cake_list_kind; a text's 1: marked safe */
+            bool kept : 1;      /* its memory lives as long as the run */
+            union {
+                bool truth;
+                int64_t integer;
+                double real;
+                struct cake_list *list;
+                struct cake_dict *dict;
+                const struct cake_call *call;
+                struct cake_loop *loop;
+                struct cake_undefined *undefined; /* NULL: nothing is known of it */
+            };
+        };
+        struct {
+            uint32_t head;
+            uint32_t len;
             const char *data; /* [len], UTF-8, not NUL-terminated */
-            size_t len;
         } text;
-        struct cake_list *list;
-        struct cake_dict *dict;
-        struct cake_call *call;
-        struct cake_loop *loop;
-        struct cake_undefined *undefined; /* NULL: nothing is known of it */
     };
 } cake_value;
 
@@ -121,6 +155,7 @@ struct cake_args {
 typedef struct cake_writer {
     cake_render *run;
     cake_buf *out; /* NULL: the region */
+    bool inner;    /* out is not the rendering itself, but a part that is captured */
     char *data;
     size_t len, room;
 } cake_writer;
@@ -141,6 +176,11 @@ cake_value cake_v_dict(cake_render *run);
 cake_value cake_v_call(cake_render *run, cake_call_function function, const char *name, cake_value self);
 cake_value cake_v_undefined(cake_render *run, const char *of, cake_value name);
 cake_value cake_v_json(cake_render *run, const cake_json *json);
+/* Empty, with room for n. */
+cake_value cake_v_sized_list(cake_render *run, size_t n);
+cake_value cake_v_sized_dict(cake_render *run, size_t n);
+/* Adds a key that is not there yet, and whose bytes outlive the run. */
+void cake_dict_push(cake_render *run, cake_dict *dict, const char *key, size_t len, cake_value value);
 
 void cake_list_push(cake_render *run, cake_list *list, cake_value item);
 /* NULL: not there. */
@@ -282,6 +322,10 @@ struct cake_jinja {
     cake_node *body;
     cake_value *symbols; /* [n_symbols] names of variables */
     size_t n_symbols, room_symbols;
+    int *hash; /* [n_hash, a power of 2] at a name's hash: 1 + its symbol, or 0 */
+    size_t n_hash;
+    int loop, caller;    /* symbols of these names; -1: the template has them not */
+    cake_value *globals; /* [n_symbols] */
 };
 
 typedef struct cake_parser {
@@ -310,24 +354,44 @@ cake_node *cake_parse_target(cake_parser *p, const char *end);
 cake_node *cake_parse_primary(cake_parser *p);
 cake_node *cake_parse_filters(cake_parser *p, cake_node *node, bool bare);
 
-/* --- rendering (jinja_render.c, jinja_eval.c, jinja_access.c, jinja_math.c) --- */
+/* --- rendering (jinja_render.c, jinja_run.c, jinja_eval.c, jinja_access.c, jinja_math.c) --- */
+
+#define CAKE_STEPS   ((int64_t)64 << 20) /* of some ten ns: about a second */
+#define CAKE_DEEPEST 1500                /* levels of evaluation; below 1 KB of stack each, sanitizers off */
 
 typedef struct cake_binding {
     int symbol;
     cake_value value;
 } cake_binding;
 
+/* Names and their values. The two outermost scopes have a place for every symbol, the others lists. */
 typedef struct cake_scope {
     struct cake_scope *parent;
-    cake_binding *binding;
+    cake_binding *binding; /* [n] */
     size_t n, room;
+    cake_value *place; /* [n_symbols]; NULL: a list */
+    bool *set;         /* [n_symbols] */
+    cake_binding few[4];
 } cake_scope;
 
 typedef enum cake_flow { CAKE_GO, CAKE_BREAK, CAKE_CONTINUE } cake_flow;
 
+/* The end of a text, and what is free behind it. */
+typedef struct cake_tail {
+    char *end;
+    size_t room;
+} cake_tail;
+
 struct cake_render {
     const cake_jinja *jinja;
-    cake_region region;
+    cake_region region; /* goes back behind each printed expression and each turn of a loop */
+    cake_region kept;   /* what namespaces hold on to */
+    size_t escapes;     /* values of the region that something older refers to: then it does not go back */
+    cake_tail tail[4];  /* where texts in kept may grow; the oldest is replaced */
+    int next_tail;
+    cake_buf spare[4]; /* for texts that are captured */
+    int n_spare;
+    size_t captured; /* bytes in such texts now */
     cake_fault *fault;
     cake_scope *scope;
     cake_writer *out;
@@ -343,26 +407,51 @@ struct cake_render {
 
 /* Fails the run (once) with the line and a message; returns undefined. */
 cake_value cake_render_fail(cake_render *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Takes work off the run's account; false and failed if there is none left. */
-bool cake_render_spend(cake_render *run, size_t work);
-bool cake_render_room(cake_render *run,
-                      size_t bytes); /* fails the run if the region may not grow by that much */
-/* Adds to what the template prints. */
-bool cake_render_put(cake_render *run, cake_buf *out, const char *text, size_t len);
-bool cake_render_enter(cake_render *run); /* one level deeper; false: too deep. Then cake_render_leave */
-void cake_render_leave(cake_render *run);
+bool cake_render_broke(cake_render *run); /* no steps are left: false */
+bool cake_render_deep(cake_render *run);  /* too many levels: false */
+/* Fails the run if its memory may not grow by that much. */
+bool cake_render_room(cake_render *run, size_t bytes);
+/* Adds to what the template prints, or to a captured part of it. */
+bool cake_render_put(cake_writer *w, const char *text, size_t len);
+
+/* Takes work off the run's account; false and failed if there is none left. A run that failed has none. */
+static inline bool cake_render_spend(cake_render *run, size_t work)
+{
+    run->steps -= work < CAKE_STEPS ? (int64_t)work : CAKE_STEPS;
+    return run->steps >= 0 || cake_render_broke(run);
+}
+
+/* One level deeper; false: too deep. Then cake_render_leave. */
+static inline bool cake_render_enter(cake_render *run)
+{
+    if (run->failed || run->depth >= CAKE_DEEPEST)
+        return cake_render_deep(run);
+    run->depth++;
+    return true;
+}
+
+static inline void cake_render_leave(cake_render *run)
+{
+    run->depth--;
+}
 
 void cake_render_body(cake_render *run, const cake_node *body);
 cake_value cake_render_macro(cake_render *run, const cake_call *call, const cake_args *args);
 cake_value cake_render_loop_again(cake_render *run, cake_loop *loop, cake_value items);
+/* Changes a member of a namespace, which may be older than the value. */
+void cake_space_set(cake_render *run, cake_dict *space, cake_value name, cake_value value);
 cake_scope *cake_scope_open(cake_render *run, cake_scope *parent);
 void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value value);
 const cake_value *cake_scope_find(cake_render *run, int symbol); /* NULL: no such name */
 
 cake_value cake_eval(cake_render *run, const cake_node *node);
+void cake_eval_print(cake_render *run, const cake_node *node);                   /* evaluates and prints */
+cake_value cake_text_append(cake_render *run, const cake_value *part, size_t n); /* plain texts as one */
 cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b);
 bool cake_v_contains(cake_render *run, cake_value item, cake_value in);
-cake_value cake_v_attr(cake_render *run, cake_value v, cake_value name);
+/* hint: what cake_attr_hint says of the name */
+cake_value cake_v_attr(cake_render *run, cake_value v, cake_value name, int hint);
+int cake_attr_hint(cake_value name); /* 0: neither a method nor an attribute of loop has that name */
 cake_value cake_v_item(cake_render *run, cake_value v, cake_value key);
 cake_value cake_v_slice(cake_render *run, cake_value v, const cake_value bound[3]);
 cake_value cake_v_invoke(cake_render *run, cake_value callee, const cake_args *args);
@@ -383,9 +472,11 @@ extern const cake_filter cake_filters_text[], cake_filters_list[]; /* end with a
 
 /* A bound method, or undefined with kind CAKE_V_UNDEFINED if there is none. */
 cake_value cake_method_find(cake_render *run, cake_value v, cake_value name);
+bool cake_method_known(cake_value name); /* some type has it */
 /* A global, or undefined. */
-cake_value cake_global_find(cake_render *run, cake_value name);
-cake_value cake_loop_attr(cake_render *run, cake_value loop, cake_value name);
+cake_value cake_global_find(cake_value name);
+int cake_loop_attr_find(cake_value name); /* 0: loop has none of that name */
+cake_value cake_loop_attr(cake_render *run, cake_value loop, int attr);
 
 /* Puts arguments into their places: out[i] is that of names[i] or stays as it is. Fails the run over too many
  * and unknown ones. names ends with NULL. */

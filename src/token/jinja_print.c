@@ -17,7 +17,7 @@ void cake_write(cake_writer *w, const char *text, size_t len)
     if (w->run->failed || !cake_render_spend(w->run, 1 + len / 64))
         return;
     if (w->out) {
-        cake_render_put(w->run, w->out, text, len);
+        cake_render_put(w, text, len);
         return;
     }
     if (w->room - w->len < len) {

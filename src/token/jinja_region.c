@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: requests for memory. Out: zeroed bytes that live until the region ends.
- * Invariant: used is what was asked for; who must stay within a limit looks at it first.
+ * In: requests for memory. Out: zeroed bytes that live until the region goes back to a mark before them, or ends.
+ * Called by everything that makes values; jinja_render.c sets the marks.
+ * Invariant: a region is a stack: what was taken last lies in the block on top, and used counts what lies below.
  */
 #include <stdlib.h>
 
@@ -9,45 +10,53 @@
 #include "token/jinja_parts.h"
 
 #define BLOCK ((size_t)32 << 10)
-#define ALIGN ((size_t)16)
+#define SLACK ((size_t)4 << 10) /* behind a large piece, for small ones */
 
 typedef struct cake_region_block {
-    struct cake_region_block *next;
-    size_t used, size;
+    struct cake_region_block *below;
+    char *end;
     _Alignas(16) char bytes[];
 } block;
 
-void *cake_region_take(cake_region *region, size_t bytes)
+void cake_region_more(cake_region *region, size_t bytes)
 {
-    bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    block *b = region->blocks;
-    if (!b || b->size - b->used < bytes) {
-        size_t size = bytes > BLOCK / 4 ? bytes : BLOCK;
-        block *fresh = cake_alloc(1, sizeof *fresh + size);
-        fresh->size = size;
-        if (b &&
-            size !=
-                BLOCK) { /* a large piece of its own goes behind, what is left of the first stays in use */
-            fresh->next = b->next;
-            b->next = fresh;
-        } else {
-            fresh->next = b;
-            region->blocks = fresh;
-        }
-        b = fresh;
+    size_t size = bytes > BLOCK - SLACK ? bytes + SLACK : BLOCK;
+    block *fresh = region->spare;
+    if (size == BLOCK && fresh) {
+        region->spare = NULL;
+    } else {
+        fresh = (block *)cake_grow(NULL, 1, sizeof *fresh + size);
+        fresh->end = fresh->bytes + size;
     }
-    void *memory = b->bytes + b->used;
-    b->used += bytes;
-    region->used += bytes;
-    return memory;
+    fresh->below = region->top;
+    region->top = fresh;
+    region->at = fresh->bytes;
+    region->end = fresh->end;
+}
+
+static void drop(cake_region *region)
+{
+    block *b = region->top;
+    region->top = b->below;
+    if (!region->spare && b->end == b->bytes + BLOCK)
+        region->spare = b;
+    else
+        free(b);
+}
+
+void cake_region_back(cake_region *region, cake_region_mark mark)
+{
+    while (region->top != mark.top)
+        drop(region);
+    region->at = mark.at;
+    region->end = region->top ? region->top->end : mark.at;
+    region->used = mark.used;
 }
 
 void cake_region_free(cake_region *region)
 {
-    while (region->blocks) {
-        block *b = region->blocks;
-        region->blocks = b->next;
-        free(b);
-    }
-    region->used = 0;
+    while (region->top)
+        drop(region);
+    free(region->spare);
+    *region = (cake_region){0};
 }

@@ -12,22 +12,34 @@
 #include "token/jinja_parts.h"
 #include "token/unicode.h"
 
+/* How many characters begin in the 8 bytes at p. */
+static size_t begins(const char *p)
+{
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    return 8 - (size_t)__builtin_popcountll((x >> 7) & ~(x >> 6) & 0x0101010101010101u);
+}
+
 size_t cake_text_count(cake_render *run, cake_value text)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < text.text.len; i++)
+    size_t n = 0, i = 0;
+    for (; i + 8 <= text.text.len; i += 8)
+        n += begins(text.text.data + i);
+    for (; i < text.text.len; i++)
         n += ((unsigned char)text.text.data[i] & 0xC0) != 0x80;
-    cake_render_spend(run, text.text.len / 16);
+    cake_render_spend(run, text.text.len / 64);
     return n;
 }
 
 size_t cake_text_offset(cake_render *run, cake_value text, size_t character)
 {
-    size_t at = 0;
+    size_t at = 0, n;
+    for (; at + 8 <= text.text.len && (n = begins(text.text.data + at)) <= character; at += 8)
+        character -= n;
     for (; at < text.text.len; at++)
         if (((unsigned char)text.text.data[at] & 0xC0) != 0x80 && !character--)
             break;
-    cake_render_spend(run, at / 16);
+    cake_render_spend(run, at / 64);
     return at;
 }
 
@@ -70,6 +82,7 @@ static cake_value part(cake_value of, size_t from, size_t to)
 {
     cake_value v = cake_v_text(of.text.data + from, to - from);
     v.shade = of.shade;
+    v.kept = of.kept;
     return v;
 }
 

@@ -31,12 +31,18 @@ cake_value cake_v_real(double real)
 
 cake_value cake_v_text(const char *data, size_t len)
 {
-    return (cake_value){.kind = CAKE_V_TEXT, .text = {data ? data : "", len}};
+    CAKE_ASSERT(len <= UINT32_MAX); /* memory and lines are bounded far below */
+    cake_value v = {.kind = CAKE_V_TEXT};
+    v.text.data = data ? data : "";
+    v.text.len = (uint32_t)len;
+    return v;
 }
 
 cake_value cake_v_name(const char *text)
 {
-    return cake_v_text(text, strlen(text));
+    cake_value v = cake_v_text(text, strlen(text));
+    v.kept = true;
+    return v;
 }
 
 cake_value cake_v_list(cake_render *run, cake_list_kind kind)
@@ -96,43 +102,74 @@ static void dict_push(cake_render *run, cake_dict *dict, cake_value key, cake_va
     dict->value[dict->n++] = value;
 }
 
+cake_value cake_v_sized_list(cake_render *run, size_t n)
+{
+    cake_value list = cake_v_list(run, CAKE_LIST);
+    if (n && cake_render_room(run, n * sizeof *list.list->item)) {
+        list.list->item = cake_region_take(&run->region, n * sizeof *list.list->item);
+        list.list->room = n;
+    }
+    return list;
+}
+
+cake_value cake_v_sized_dict(cake_render *run, size_t n)
+{
+    cake_value dict = cake_v_dict(run);
+    if (n && cake_render_room(run, 2 * n * sizeof *dict.dict->key)) {
+        dict.dict->key = cake_region_take(&run->region, 2 * n * sizeof *dict.dict->key);
+        dict.dict->value = dict.dict->key + n;
+        dict.dict->room = n;
+    }
+    return dict;
+}
+
+void cake_dict_push(cake_render *run, cake_dict *dict, const char *key, size_t len, cake_value value)
+{
+    cake_value name = cake_v_text(key, len);
+    name.kept = true;
+    dict_push(run, dict, name, value);
+}
+
 cake_value cake_v_json(cake_render *run, const cake_json *json)
 {
-    size_t len = 0;
+    size_t len = 0, n;
+    const char *text;
     cake_value v = cake_v_none();
-    if (!cake_render_enter(run))
-        return v;
     switch (cake_json_kind(json)) {
     case CAKE_JSON_BOOL:
-        v = cake_v_bool(cake_json_bool(json, false));
-        break;
+        return cake_v_bool(cake_json_bool(json, false));
     case CAKE_JSON_INT:
-        v = cake_v_int(cake_json_int(json, 0));
-        break;
+        return cake_v_int(cake_json_int(json, 0));
     case CAKE_JSON_REAL:
-        v = cake_v_real(cake_json_real(json, 0));
-        break;
+        return cake_v_real(cake_json_real(json, 0));
     case CAKE_JSON_STRING:
-        v.text.data = cake_json_text(json, &len);
-        v = cake_v_text(v.text.data, len);
+        text = cake_json_text(json, &len);
+        v = cake_v_text(text, len);
         break;
     case CAKE_JSON_ARRAY:
-        v = cake_v_list(run, CAKE_LIST);
-        for (size_t i = 0; i < cake_json_size(json) && !run->failed; i++)
+        if (!cake_render_enter(run))
+            return v;
+        n = cake_json_size(json);
+        v = cake_v_sized_list(run, n);
+        for (size_t i = 0; i < n && !run->failed; i++)
             cake_list_push(run, v.list, cake_v_json(run, cake_json_at(json, i)));
+        cake_render_leave(run);
         break;
     case CAKE_JSON_OBJECT:
-        v = cake_v_dict(run);
+        if (!cake_render_enter(run))
+            return v;
+        v = cake_v_sized_dict(run, cake_json_size(json));
         for (void *it = cake_json_first(json); it && !run->failed; it = cake_json_next(json, it)) {
             const char *key = cake_json_key(it, &len);
-            dict_push(run, v.dict, cake_v_text(key, len), cake_v_json(run, cake_json_value(it)));
+            cake_dict_push(run, v.dict, key, len, cake_v_json(run, cake_json_value(it)));
         }
+        cake_render_leave(run);
         break;
     case CAKE_JSON_ABSENT:
     case CAKE_JSON_NULL:
         break;
     }
-    cake_render_leave(run);
+    v.kept = true;
     return v;
 }
 
@@ -148,12 +185,14 @@ void cake_list_push(cake_render *run, cake_list *list, cake_value item)
 cake_value *cake_dict_find(cake_render *run, const cake_dict *dict, cake_value key)
 {
     cake_render_spend(run, dict->n / 8);
-    for (size_t i = 0; i < dict->n; i++)
-        if (dict->key[i].kind == CAKE_V_TEXT && key.kind == CAKE_V_TEXT
-                ? dict->key[i].text.len == key.text.len &&
-                      cake_text_same(run, dict->key[i].text.data, key.text.data, key.text.len)
-                : cake_v_equal(run, dict->key[i], key))
+    for (size_t i = 0; i < dict->n; i++) {
+        const cake_value *k = &dict->key[i];
+        if (k->kind == CAKE_V_TEXT && key.kind == CAKE_V_TEXT
+                ? k->text.len == key.text.len &&
+                      cake_text_same(run, k->text.data, key.text.data, key.text.len)
+                : cake_v_equal(run, *k, key))
             return &dict->value[i];
+    }
     return NULL;
 }
 
@@ -266,6 +305,8 @@ bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
         return false;
     if (cake_v_is_number(a) && cake_v_is_number(b))
         return compare_numbers(a, b) == 0;
+    if (a.kind == CAKE_V_TEXT && b.kind == CAKE_V_TEXT)
+        return a.text.len == b.text.len && cake_text_same(run, a.text.data, b.text.data, a.text.len);
     if (a.kind != b.kind || !cake_render_enter(run))
         return false;
     bool equal = false;
@@ -273,9 +314,6 @@ bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
     case CAKE_V_UNDEFINED:
     case CAKE_V_NONE:
         equal = true;
-        break;
-    case CAKE_V_TEXT:
-        equal = a.text.len == b.text.len && cake_text_same(run, a.text.data, b.text.data, a.text.len);
         break;
     case CAKE_V_LIST:
         equal = a.shade == b.shade &&

@@ -1,78 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the messages of a request. Out: the messages as a template expects them, made by writing them anew as JSON
- * and reading that.
- * Invariant: what a template may not see differs from the request only as messages.h says.
+ * In: the messages of a request. Out: the messages as a template expects them.
+ * Called by chat.c. Invariant: what a template sees differs from the request only as messages.h says, and lives
+ * as long as the request and the rendering.
  */
 #include "token/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "token/jinja_parts.h"
+
 /* As transformers does it: a mark that no template looks at, with a space that templates may trim. */
 #define MARK "CONTINUE_FINAL_MESSAGE_TAG "
 
-static void add_key(cake_buf *out, const char *key, size_t len)
+static cake_value text_of(const char *data, size_t len)
 {
-    if (out->data[out->len - 1] != '{')
-        cake_buf_addc(out, ',');
-    cake_json_add_text(out, key, len);
-    cake_buf_addc(out, ':');
+    cake_value v = cake_v_text(data, len);
+    v.kept = true;
+    return v;
 }
 
-static void add_arguments(cake_buf *out, const cake_json *arguments)
+/* A text, with the mark behind it. */
+static cake_value marked(cake_render *run, const char *data, size_t len, bool mark)
+{
+    if (!mark || !cake_render_room(run, len + strlen(MARK)))
+        return text_of(data, len);
+    char *text = cake_region_take(&run->region, len + strlen(MARK));
+    if (len)
+        memcpy(text, data, len);
+    memcpy(text + len, MARK, strlen(MARK));
+    return text_of(text, len + strlen(MARK));
+}
+
+/* --- tool calls --- */
+
+static cake_value make_arguments(cake_render *run, cake_messages *m, const cake_json *arguments)
 {
     size_t len;
     const char *text = cake_json_text(arguments, &len);
     cake_json *parsed = NULL;
     cake_fault ignored;
-    if (text && !cake_json_parse(text, len, &parsed, &ignored) && cake_json_kind(parsed) == CAKE_JSON_OBJECT)
-        cake_json_add_node(out, parsed);
-    else
-        cake_json_add_node(out, arguments);
-    cake_json_free(parsed);
+    if (!text || cake_json_parse(text, len, &parsed, &ignored))
+        return cake_v_json(run, arguments);
+    if (cake_json_kind(parsed) != CAKE_JSON_OBJECT) {
+        cake_json_free(parsed);
+        return cake_v_json(run, arguments);
+    }
+    m->parsed = cake_grow(m->parsed, m->n_parsed + 1, sizeof(cake_json *));
+    m->parsed[m->n_parsed++] = parsed;
+    return cake_v_json(run, parsed);
 }
 
-/* An object with its member `key` written by add, all others as they are. */
-static void add_object(cake_buf *out, const cake_json *object, const char *key,
-                       void (*add)(cake_buf *out, const cake_json *member))
+typedef cake_value (*maker)(cake_render *run, cake_messages *m, const cake_json *member);
+
+/* An object with its member `key` made by make, all others as they are. */
+static cake_value make_object(cake_render *run, cake_messages *m, const cake_json *object, const char *key,
+                              maker make)
 {
-    if (cake_json_kind(object) != CAKE_JSON_OBJECT) {
-        cake_json_add_node(out, object);
-        return;
-    }
-    cake_buf_addc(out, '{');
-    for (void *it = cake_json_first(object); it; it = cake_json_next(object, it)) {
+    if (cake_json_kind(object) != CAKE_JSON_OBJECT)
+        return cake_v_json(run, object);
+    cake_value dict = cake_v_sized_dict(run, cake_json_size(object));
+    for (void *it = cake_json_first(object); it && !run->failed; it = cake_json_next(object, it)) {
         size_t len;
         const char *name = cake_json_key(it, &len);
-        add_key(out, name, len);
-        if (!strcmp(name, key))
-            add(out, cake_json_value(it));
-        else
-            cake_json_add_node(out, cake_json_value(it));
+        cake_value value =
+            strcmp(name, key) ? cake_v_json(run, cake_json_value(it)) : make(run, m, cake_json_value(it));
+        cake_dict_push(run, dict.dict, name, len, value);
     }
-    cake_buf_addc(out, '}');
+    dict.kept = true;
+    return dict;
 }
 
-static void add_function(cake_buf *out, const cake_json *function)
+static cake_value make_function(cake_render *run, cake_messages *m, const cake_json *function)
 {
-    add_object(out, function, "arguments", add_arguments);
+    return make_object(run, m, function, "arguments", make_arguments);
 }
 
-static void add_tool_calls(cake_buf *out, const cake_json *calls)
+static cake_value make_tool_calls(cake_render *run, cake_messages *m, const cake_json *calls)
 {
-    if (cake_json_kind(calls) != CAKE_JSON_ARRAY) {
-        cake_json_add_node(out, calls);
-        return;
-    }
-    cake_buf_addc(out, '[');
-    for (size_t i = 0; i < cake_json_size(calls); i++) {
-        if (i)
-            cake_buf_addc(out, ',');
-        add_object(out, cake_json_at(calls, i), "function", add_function);
-    }
-    cake_buf_addc(out, ']');
+    size_t n = cake_json_size(calls);
+    if (cake_json_kind(calls) != CAKE_JSON_ARRAY)
+        return cake_v_json(run, calls);
+    cake_value list = cake_v_sized_list(run, n);
+    for (size_t i = 0; i < n && !run->failed; i++)
+        cake_list_push(run, list.list,
+                       make_object(run, m, cake_json_at(calls, i), "function", make_function));
+    list.kept = true;
+    return list;
 }
+
+/* --- contents --- */
 
 static const cake_json *part_text(const cake_json *part)
 {
@@ -80,61 +100,52 @@ static const cake_json *part_text(const cake_json *part)
     return cake_json_kind(text) == CAKE_JSON_STRING ? text : NULL;
 }
 
-/* A text, with the mark behind it. */
-static void add_marked(cake_buf *out, const cake_json *text, bool mark)
-{
-    size_t len;
-    const char *data = cake_json_text(text, &len);
-    cake_buf whole = {0};
-    cake_buf_add(&whole, data, len);
-    if (mark)
-        cake_buf_adds(&whole, MARK);
-    cake_json_add_text(out, whole.data, whole.len);
-    cake_buf_free(&whole);
-}
-
 /* Text parts as one text: nothing between them, as templates that know parts print them. */
-static void add_joined(cake_buf *out, const cake_json *parts, bool mark)
+static cake_value make_joined(cake_render *run, const cake_json *parts, bool mark)
 {
-    cake_buf whole = {0};
-    for (size_t i = 0; i < cake_json_size(parts); i++) {
-        size_t len;
-        const char *text = cake_json_text(part_text(cake_json_at(parts, i)), &len);
-        cake_buf_add(&whole, text, len);
+    size_t n = cake_json_size(parts), whole = 0, len;
+    for (size_t i = 0; i < n; i++) {
+        cake_json_text(part_text(cake_json_at(parts, i)), &len);
+        whole += len;
     }
-    cake_buf_adds(&whole, mark ? MARK : "");
-    cake_json_add_text(out, whole.data, whole.len);
-    cake_buf_free(&whole);
+    if (!cake_render_room(run, whole + 1))
+        return cake_v_none();
+    char *text = cake_region_take(&run->region, whole + 1), *at = text;
+    for (size_t i = 0; i < n; i++) {
+        const char *data = cake_json_text(part_text(cake_json_at(parts, i)), &len);
+        if (len)
+            memcpy(at, data, len);
+        at += len;
+    }
+    return marked(run, text, whole, mark);
 }
 
-/* The last part that has a text gets the mark. */
-static void add_parts(cake_buf *out, const cake_json *parts, bool mark)
+/* The last part that has a text: what is continued. The number of parts if none has. */
+static size_t last_text(const cake_json *parts)
 {
-    size_t last = cake_json_size(parts);
-    while (mark && last && !part_text(cake_json_at(parts, last - 1)))
-        last--;
-    cake_buf_addc(out, '[');
-    for (size_t i = 0; i < cake_json_size(parts); i++) {
+    size_t n = cake_json_size(parts);
+    for (size_t i = n; i-- > 0;)
+        if (part_text(cake_json_at(parts, i)))
+            return i;
+    return n;
+}
+
+static cake_value make_parts(cake_render *run, const cake_json *parts, bool mark)
+{
+    size_t n = cake_json_size(parts), last = mark ? last_text(parts) : n;
+    cake_value list = cake_v_sized_list(run, n);
+    for (size_t i = 0; i < n && !run->failed; i++) {
         const cake_json *part = cake_json_at(parts, i);
-        if (i)
-            cake_buf_addc(out, ',');
-        if (!mark || i + 1 != last) {
-            cake_json_add_node(out, part);
-            continue;
-        }
-        cake_buf_addc(out, '{');
-        for (void *it = cake_json_first(part); it; it = cake_json_next(part, it)) {
+        cake_value v = cake_v_json(run, part);
+        if (i == last) {
             size_t len;
-            const char *name = cake_json_key(it, &len);
-            add_key(out, name, len);
-            if (strcmp(name, "text"))
-                cake_json_add_node(out, cake_json_value(it));
-            else
-                add_marked(out, cake_json_value(it), true);
+            const char *text = cake_json_text(part_text(part), &len);
+            cake_dict_set(run, v.dict, cake_v_name("text"), marked(run, text, len, true));
         }
-        cake_buf_addc(out, '}');
+        cake_list_push(run, list.list, v);
     }
-    cake_buf_addc(out, ']');
+    list.kept = true;
+    return list;
 }
 
 static bool all_text(const cake_json *parts)
@@ -145,18 +156,18 @@ static bool all_text(const cake_json *parts)
     return cake_json_size(parts) > 0;
 }
 
-static void add_content(cake_buf *out, const cake_json *content, bool parts, bool mark)
+static cake_value make_content(cake_render *run, const cake_messages *m, const cake_json *content, bool mark)
 {
-    bool list = cake_json_kind(content) == CAKE_JSON_ARRAY;
-    if (list && !parts && all_text(content))
-        add_joined(out, content, mark);
-    else if (list)
-        add_parts(out, content, mark);
-    else if (cake_json_kind(content) == CAKE_JSON_STRING)
-        add_marked(out, content, mark);
-    else
-        cake_json_add_node(out, content);
+    size_t len;
+    const char *text = cake_json_text(content, &len);
+    if (text)
+        return marked(run, text, len, mark);
+    if (cake_json_kind(content) != CAKE_JSON_ARRAY)
+        return cake_v_json(run, content);
+    return !m->parts && all_text(content) ? make_joined(run, content, mark) : make_parts(run, content, mark);
 }
+
+/* --- messages --- */
 
 /* What a message reasons, under the first of its names that is there. */
 static const cake_json *reasoning_of(const cake_json *message)
@@ -170,84 +181,123 @@ static const cake_json *reasoning_of(const cake_json *message)
     return NULL;
 }
 
-static void add_message(cake_buf *out, const cake_json *message, bool parts, bool mark)
+static cake_value make_message(cake_render *run, cake_messages *m, const cake_json *message, bool mark)
 {
-    const cake_json *reasoning = reasoning_of(message);
-    cake_buf_addc(out, '{');
-    if (reasoning) { /* the order in which transformers' dict has them */
-        const cake_json *thinking = cake_json_get(message, "thinking");
-        add_key(out, "thinking", 8);
-        cake_json_add_node(out, thinking ? thinking : reasoning);
-    }
-    for (void *it = cake_json_first(message); it; it = cake_json_next(message, it)) {
+    const cake_json *reasoning = reasoning_of(message), *thinking = cake_json_get(message, "thinking");
+    cake_value dict = cake_v_sized_dict(run, cake_json_size(message) + (reasoning ? 2 : 0));
+    bool own = false;
+    if (reasoning) /* the order in which transformers' dict has them */
+        cake_dict_push(run, dict.dict, "thinking", 8,
+                       cake_v_json(run, cake_json_kind(thinking) > CAKE_JSON_NULL ? thinking : reasoning));
+    for (void *it = cake_json_first(message); it && !run->failed; it = cake_json_next(message, it)) {
         size_t len;
         const char *name = cake_json_key(it, &len);
-        if (reasoning && !strcmp(name, "thinking"))
+        const cake_json *value = cake_json_value(it);
+        if (cake_json_kind(value) == CAKE_JSON_NULL || (reasoning && !strcmp(name, "thinking")))
             continue;
-        add_key(out, name, len);
-        if (reasoning && !strcmp(name, "reasoning_content"))
-            cake_json_add_node(out, reasoning);
-        else if (!strcmp(name, "tool_calls"))
-            add_tool_calls(out, cake_json_value(it));
-        else if (!strcmp(name, "content"))
-            add_content(out, cake_json_value(it), parts, mark);
-        else
-            cake_json_add_node(out, cake_json_value(it));
+        bool reasons = !strcmp(name, "reasoning_content");
+        own |= reasons;
+        cake_dict_push(run, dict.dict, name, len,
+                       reasons                       ? cake_v_json(run, reasoning)
+                       : !strcmp(name, "tool_calls") ? make_tool_calls(run, m, value)
+                       : !strcmp(name, "content")    ? make_content(run, m, value, mark)
+                                                     : cake_v_json(run, value));
     }
-    if (reasoning && !cake_json_get(message, "reasoning_content")) {
-        add_key(out, "reasoning_content", 17);
-        cake_json_add_node(out, reasoning);
-    }
-    cake_buf_addc(out, '}');
+    if (reasoning && !own)
+        cake_dict_push(run, dict.dict, "reasoning_content", 17, cake_v_json(run, reasoning));
+    dict.kept = true;
+    return dict;
 }
 
-cake_err cake_messages_prepare(const cake_json *messages, bool parts, bool mark, cake_json **out,
-                               cake_fault *fault)
+cake_value cake_messages_make(cake_render *run, const void *messages)
 {
-    size_t n = cake_json_size(messages);
-    if (cake_json_kind(messages) != CAKE_JSON_ARRAY)
-        return cake_fault_set(fault, "messages", "found %s, expected an array of messages",
-                              cake_json_kind_name(messages));
-    if (mark && !n)
-        return cake_fault_set(fault, "continue_final_message", "there is no message to continue");
-    cake_buf text = {0};
-    cake_buf_addc(&text, '[');
-    cake_err err = CAKE_OK;
-    for (size_t i = 0; !err && i < n; i++) {
-        const cake_json *message = cake_json_at(messages, i), *content = cake_json_get(message, "content");
-        if (cake_json_kind(message) != CAKE_JSON_OBJECT)
-            err = cake_fault_set(fault, "messages", "message %zu: found %s, expected an object", i,
-                                 cake_json_kind_name(message));
-        else if (mark && i + 1 == n && cake_json_kind(content) != CAKE_JSON_STRING &&
-                 cake_json_kind(content) != CAKE_JSON_ARRAY)
-            err = cake_fault_set(fault, "continue_final_message",
-                                 "the last message has no content to continue");
-        if (err)
-            break;
-        if (i)
-            cake_buf_addc(&text, ',');
-        add_message(&text, message, parts, mark && i + 1 == n);
-    }
-    cake_buf_addc(&text, ']');
-    if (!err)
-        err = cake_json_parse(text.data, text.len, out, fault);
-    cake_buf_free(&text);
-    return err;
+    cake_messages *m = (cake_messages *)(uintptr_t)messages;
+    size_t n = cake_json_size(m->list);
+    cake_value list = cake_v_sized_list(run, n);
+    for (size_t i = 0; i < n && !run->failed; i++)
+        cake_list_push(run, list.list, make_message(run, m, cake_json_at(m->list, i), m->mark && i + 1 == n));
+    list.kept = true;
+    return list;
 }
 
-cake_err cake_messages_cut(cake_buf *text, size_t from, cake_fault *fault)
+void cake_messages_close(cake_messages *messages)
+{
+    while (messages->n_parsed)
+        cake_json_free(messages->parsed[--messages->n_parsed]);
+    free(messages->parsed);
+    messages->parsed = NULL;
+}
+
+/* --- before and behind the template --- */
+
+/* The content that is continued: a text, or NULL. */
+static const char *final_text(const cake_json *list, size_t *len)
+{
+    const cake_json *content = cake_json_get(cake_json_at(list, cake_json_size(list) - 1), "content");
+    if (cake_json_kind(content) == CAKE_JSON_ARRAY)
+        content = part_text(cake_json_at(content, last_text(content)));
+    return cake_json_text(content, len);
+}
+
+cake_err cake_messages_usable(const cake_messages *messages, cake_fault *fault)
+{
+    size_t n = cake_json_size(messages->list), len;
+    if (cake_json_kind(messages->list) != CAKE_JSON_ARRAY)
+        return cake_fault_set(fault, "messages", "found %s, expected an array of messages",
+                              cake_json_kind_name(messages->list));
+    if (!n)
+        return cake_fault_set(fault, "messages", "there are no messages; expected at least one");
+    for (size_t i = 0; i < n; i++)
+        if (cake_json_kind(cake_json_at(messages->list, i)) != CAKE_JSON_OBJECT)
+            return cake_fault_set(fault, "messages", "message %zu: found %s, expected an object", i,
+                                  cake_json_kind_name(cake_json_at(messages->list, i)));
+    if (messages->mark && !final_text(messages->list, &len))
+        return cake_fault_set(fault, "continue_final_message",
+                              "the last message has no text in its content that could be continued");
+    return CAKE_OK;
+}
+
+/* White space at the end of a text, in bytes. */
+static size_t blank_end(const char *text, size_t len)
+{
+    size_t end = len;
+    while (end) {
+        uint32_t code = 0;
+        size_t at = end - 1;
+        while (at && ((unsigned char)text[at] & 0xC0) == 0x80)
+            at--;
+        if (!cake_utf8_next(text + at, end - at, &code) || !cake_text_space(code))
+            break;
+        end = at;
+    }
+    return len - end;
+}
+
+/* Whether the text has the whole message in it, but for white space at its ends. */
+static bool has_message(const cake_messages *messages, const char *text, size_t len)
+{
+    size_t n = 0, step;
+    const char *message = final_text(messages->list, &n);
+    uint32_t code;
+    n -= blank_end(message, n);
+    for (; n && (step = (size_t)cake_utf8_next(message, n, &code)) && cake_text_space(code); n -= step)
+        message += step;
+    return !n || memmem(text, len, message, n);
+}
+
+cake_err cake_messages_cut(const cake_messages *messages, cake_buf *text, size_t from, cake_fault *fault)
 {
     const size_t bare = strlen(MARK) - 1;
     size_t at = text->len;
     while (at >= from + bare && memcmp(text->data + at - bare, MARK, bare))
         at--;
-    if (at < from + bare)
+    if (at < from + bare || !has_message(messages, text->data + from, text->len - from))
         return cake_fault_set(
             fault, "continue_final_message",
-            "the chat template drops the end of the last message, so it cannot be continued");
+            "the chat template drops or changes the end of the last message, so it cannot be continued");
     bool whole = at < text->len && text->data[at] == ' ';
     cake_buf_cut(text, at - bare);
-    while (!whole && text->len > from && strchr(" \t\n\r\v\f", text->data[text->len - 1]))
-        cake_buf_cut(text, text->len - 1); /* the template trims what ends a message */
+    if (!whole) /* the template trims what ends a message */
+        cake_buf_cut(text, text->len - blank_end(text->data + from, text->len - from));
     return CAKE_OK;
 }

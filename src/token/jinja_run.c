@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: trees of statements. Out: what they print, and names that are set.
+ * Called by the door (jinja_render.c) and, for macros and recursive loops, by expressions.
+ * Invariant: memory goes back behind each printed expression and each turn of a loop, unless something older
+ * refers to it (run->escapes).
+ */
+#include <string.h>
+
+#include "token/jinja_parts.h"
+
+static void assign(cake_render *run, const cake_node *target, cake_value value)
+{
+    if (target->kind == CAKE_N_NAME) {
+        cake_scope_set(run, run->scope, target->symbol, value);
+        return;
+    }
+    if (target->kind == CAKE_N_SPACEREF) {
+        const cake_value *space = cake_scope_find(run, target->symbol);
+        if (!space || space->kind != CAKE_V_SPACE)
+            cake_render_fail(run, "cannot assign attribute on non-namespace object");
+        else
+            cake_space_set(run, space->dict, target->value, value);
+        return;
+    }
+    const cake_list *items = cake_v_items(run, value);
+    size_t i = 0;
+    for (const cake_node *t = target->a; t && !run->failed; t = t->next, i++) {
+        if (i >= items->n)
+            cake_render_fail(run, "not enough values to unpack (got %zu)", items->n);
+        else
+            assign(run, t, items->item[i]);
+    }
+    if (!run->failed && i < items->n)
+        cake_render_fail(run, "too many values to unpack (expected %zu)", i);
+}
+
+/* --- statements --- */
+
+/* What is printed until capture_end goes into a text of its own: outside of the region, which goes back. */
+typedef struct capturing {
+    cake_writer text, *out;
+    cake_buf buf;
+} capturing;
+
+static void capture_begin(cake_render *run, capturing *c)
+{
+    *c = (capturing){.text = {.run = run, .inner = true}, .out = run->out};
+    if (run->n_spare)
+        c->buf = run->spare[--run->n_spare];
+    c->text.out = &c->buf;
+    run->out = &c->text;
+}
+
+static cake_value capture_end(cake_render *run, capturing *c)
+{
+    cake_value text = cake_v_name("");
+    run->out = c->out;
+    run->captured -= c->buf.len;
+    if (c->buf.len && cake_render_room(run, c->buf.len)) {
+        char *data = cake_region_take(&run->region, c->buf.len);
+        text = cake_v_text(memcpy(data, c->buf.data, c->buf.len), c->buf.len);
+    }
+    cake_buf_cut(&c->buf, 0);
+    if (run->n_spare < (int)(sizeof run->spare / sizeof *run->spare))
+        run->spare[run->n_spare++] = c->buf;
+    else
+        cake_buf_free(&c->buf);
+    return text;
+}
+
+/* Runs a body with what it prints going into a text of its own. */
+static cake_value capture(cake_render *run, const cake_node *body, cake_scope *scope)
+{
+    capturing c;
+    cake_scope *outer = run->scope;
+    capture_begin(run, &c);
+    run->scope = scope;
+    cake_render_body(run, body);
+    run->scope = outer;
+    return capture_end(run, &c);
+}
+
+static void run_in_scope(cake_render *run, const cake_node *body)
+{
+    cake_scope *outer = run->scope;
+    run->scope = cake_scope_open(run, outer);
+    cake_render_body(run, body);
+    run->scope = outer;
+}
+
+/* The items that pass the loop's own test, which sees the target but not `loop`. */
+static cake_list *select_items(cake_render *run, const cake_node *node, cake_list *items)
+{
+    if (!node->e)
+        return items;
+    cake_list *passed = cake_v_list(run, CAKE_LIST).list;
+    cake_scope *outer = run->scope;
+    for (size_t i = 0; i < items->n && !run->failed; i++) {
+        run->scope = cake_scope_open(run, outer);
+        assign(run, node->a, items->item[i]);
+        if (cake_v_truth(cake_eval(run, node->e)))
+            cake_list_push(run, passed, items->item[i]);
+    }
+    run->scope = outer;
+    return passed;
+}
+
+/* One turn, in a scope of its own. */
+static void run_turn(cake_render *run, const cake_node *node, cake_loop *loop)
+{
+    if (run->jinja->loop >= 0)
+        cake_scope_set(run, run->scope, run->jinja->loop, (cake_value){.kind = CAKE_V_LOOP, .loop = loop});
+    assign(run, node->a, loop->items->item[loop->index]);
+    cake_render_body(run, node->c);
+}
+
+static void run_loop(cake_render *run, const cake_node *node, cake_value over, int depth)
+{
+    cake_scope *outer = run->scope, *inner = NULL;
+    cake_loop *loop = cake_region_take(&run->region, sizeof *loop);
+    cake_region_mark mark = {0};
+    size_t escapes = 0;
+    loop->items = select_items(run, node, cake_v_items(run, over));
+    loop->depth = depth;
+    loop->node = node->op == 'r' ? node : NULL;
+    loop->scope = outer;
+    for (; loop->index < loop->items->n && cake_render_spend(run, 1); loop->index++) {
+        if (inner && escapes == run->escapes) {
+            cake_region_back(&run->region, mark);
+            inner->n = 0;
+            inner->room = sizeof inner->few / sizeof *inner->few;
+            inner->binding = inner->few;
+        } else {
+            inner = cake_scope_open(run, outer);
+            escapes = run->escapes;
+            mark = cake_region_now(&run->region);
+        }
+        run->scope = inner;
+        run_turn(run, node, loop);
+        cake_flow flow = run->flow;
+        run->flow = CAKE_GO;
+        if (flow == CAKE_BREAK)
+            break;
+    }
+    run->scope = outer;
+    if (!loop->items->n && !run->failed && node->d)
+        run_in_scope(run, node->d);
+}
+
+cake_value cake_render_loop_again(cake_render *run, cake_loop *loop, cake_value items)
+{
+    if (!loop->node)
+        return cake_render_fail(run, "only a loop marked recursive can be called");
+    capturing c;
+    cake_scope *outer = run->scope;
+    if (!cake_render_enter(run))
+        return cake_v_none();
+    capture_begin(run, &c);
+    run->scope = loop->scope;
+    run_loop(run, loop->node, items, loop->depth + 1);
+    run->scope = outer;
+    cake_render_leave(run);
+    return capture_end(run, &c);
+}
+
+static void run_if(cake_render *run, const cake_node *node)
+{
+    for (const cake_node *clause = node->a; clause && !run->failed; clause = clause->next) {
+        if (!clause->a || cake_v_truth(cake_eval(run, clause->a))) {
+            cake_render_body(run, clause->b);
+            return;
+        }
+    }
+}
+
+static void run_set_block(cake_render *run, const cake_node *node)
+{
+    cake_value text = capture(run, node->b, cake_scope_open(run, run->scope)), piped = run->piped;
+    if (node->c) {
+        run->piped = text;
+        text = cake_eval(run, node->c);
+        run->piped = piped;
+    }
+    assign(run, node->a, text);
+}
+
+static void run_filter_block(cake_render *run, const cake_node *node)
+{
+    cake_value piped = run->piped;
+    run->piped = capture(run, node->b, cake_scope_open(run, run->scope));
+    cake_v_str(run->out, cake_eval(run, node->a));
+    run->piped = piped;
+}
+
+static cake_value macro_of(cake_render *run, const cake_node *node)
+{
+    char *name = cake_region_take(&run->region, node->value.text.len + 1);
+    memcpy(name, node->value.text.data, node->value.text.len);
+    cake_call *call = cake_region_take(&run->region, sizeof *call);
+    *call = (cake_call){.function = cake_render_macro, .name = name, .node = node, .scope = run->scope};
+    return (cake_value){.kind = CAKE_V_CALL, .call = call};
+}
+
+/* A call block hands its body to the macro as the function caller. */
+static void run_call_block(cake_render *run, const cake_node *node)
+{
+    cake_node call = *node->a;
+    cake_node caller = {.kind = CAKE_N_CONST, .line = node->line, .value = macro_of(run, node->c)};
+    cake_node arg = {.kind = CAKE_N_ARG, .line = node->line, .a = &caller, .value = cake_v_name("caller")};
+    arg.next = call.b;
+    call.b = &arg;
+    cake_v_str(run->out, cake_eval(run, &call));
+}
+
+static void run_with(cake_render *run, const cake_node *node)
+{
+    cake_scope *outer = run->scope, *inner = cake_scope_open(run, outer);
+    for (const cake_node *set = node->a; set && !run->failed; set = set->next) {
+        cake_value value = cake_eval(run, set->b); /* sees the names outside */
+        run->scope = inner;
+        assign(run, set->a, value);
+        run->scope = outer;
+    }
+    run->scope = inner;
+    cake_render_body(run, node->b);
+    run->scope = outer;
+}
+
+static void run_print(cake_render *run, const cake_node *node)
+{
+    cake_region_mark mark = cake_region_now(&run->region);
+    size_t escapes = run->escapes;
+    cake_eval_print(run, node);
+    if (escapes == run->escapes)
+        cake_region_back(&run->region, mark);
+}
+
+static void run_statement(cake_render *run, const cake_node *node)
+{
+    run->line = node->line;
+    switch (node->kind) {
+    case CAKE_N_DATA:
+        cake_v_str(run->out, node->value);
+        break;
+    case CAKE_N_PRINT:
+        run_print(run, node->a);
+        break;
+    case CAKE_N_IF:
+        run_if(run, node);
+        break;
+    case CAKE_N_FOR:
+        run_loop(run, node, cake_eval(run, node->b), 0);
+        break;
+    case CAKE_N_SET:
+        assign(run, node->a, cake_eval(run, node->b));
+        break;
+    case CAKE_N_SETBLOCK:
+        run_set_block(run, node);
+        break;
+    case CAKE_N_MACRO:
+        cake_scope_set(run, run->scope, node->symbol, macro_of(run, node));
+        break;
+    case CAKE_N_CALLBLOCK:
+        run_call_block(run, node);
+        break;
+    case CAKE_N_FILTERBLOCK:
+        run_filter_block(run, node);
+        break;
+    case CAKE_N_WITH:
+        run_with(run, node);
+        break;
+    case CAKE_N_SCOPE:
+        run_in_scope(run, node->b);
+        break;
+    default: /* break and continue: nothing else is a statement */
+        run->flow = node->kind == CAKE_N_BREAK ? CAKE_BREAK : CAKE_CONTINUE;
+    }
+}
+
+void cake_render_body(cake_render *run, const cake_node *body)
+{
+    if (!cake_render_enter(run))
+        return;
+    for (; body && run->flow == CAKE_GO && cake_render_spend(run, 1); body = body->next)
+        run_statement(run, body);
+    cake_render_leave(run);
+}
+
+/* --- macros --- */
+
+static bool bind_parameters(cake_render *run, const cake_call *call, const cake_args *args, cake_scope *scope)
+{
+    size_t i = 0, named = args->named ? args->named->n : 0;
+    for (const cake_node *param = call->node->a; param && !run->failed; param = param->next, i++) {
+        cake_value *given = args->named ? cake_dict_find(run, args->named, param->value) : NULL;
+        if (given && i < args->n)
+            cake_render_fail(run, "macro '%s' got two values for '%.*s'", call->name,
+                             (int)param->value.text.len, param->value.text.data);
+        cake_value value = cake_v_undefined(run, NULL, param->value);
+        if (i < args->n)
+            value = args->value[i];
+        else if (given)
+            value = *given;
+        else if (param->a)
+            value = cake_eval(run, param->a);
+        named -= given != NULL;
+        cake_scope_set(run, scope, param->symbol, value);
+    }
+    const cake_value *caller = cake_dict_name(args->named, "caller");
+    if (caller) {
+        if (run->jinja->caller >= 0)
+            cake_scope_set(run, scope, run->jinja->caller, *caller);
+        named -= named > 0;
+    }
+    if (!run->failed && args->n > i)
+        cake_render_fail(run, "macro '%s' takes not more than %zu argument(s)", call->name, i);
+    if (!run->failed && named)
+        cake_render_fail(run, "macro '%s' got an argument that it has no parameter for", call->name);
+    return !run->failed;
+}
+
+cake_value cake_render_macro(cake_render *run, const cake_call *call, const cake_args *args)
+{
+    cake_scope *outer = run->scope, *scope = cake_scope_open(run, call->scope);
+    cake_value text = cake_v_name("");
+    int line = run->line;
+    run->scope = scope; /* defaults see the parameters before them */
+    if (bind_parameters(run, call, args, scope))
+        text = capture(run, call->node->b, scope);
+    run->scope = outer;
+    run->line = run->failed ? run->line : line;
+    return text;
+}
