@@ -79,7 +79,7 @@ static void cache_fill(const cake_kernels *op, cache *c, int team)
     int n_tok = c->n_slot * c->length;
     cake_row *rows = cake_alloc((size_t)n_tok, sizeof *rows);
     for (int i = 0; i < n_tok; i++)
-        rows[i] = (cake_row){i / c->length, i % c->length, CAKE_ROW_PROMPT, 0};
+        rows[i] = (cake_row){i / c->length, i % c->length, CAKE_ROW_PROMPT, 0, 0};
     call store = {.op = op, .kv = &c->kv, .rows = rows, .n_tok = n_tok, .k = c->k, .v = c->v};
     cake_exec_run(team, run_store, &store);
     size_t n = (size_t)n_tok * (size_t)(c->kv.n_kv * c->kv.head_dim);
@@ -136,10 +136,11 @@ static int attend_errors(const call *c, const cache *from)
     return wrong;
 }
 
-static const cake_row rows[] = {
-    {1, 0, CAKE_ROW_PROMPT, 0},      {0, 1, CAKE_ROW_PROMPT, 0},       {1, 62, CAKE_ROW_PROMPT, 0},
-    {0, 63, CAKE_ROW_GENERATED, 0},  {2, 64, CAKE_ROW_GENERATED, 0},   {1, 1022, CAKE_ROW_PROMPT, 0},
-    {2, 1023, CAKE_ROW_REPLAYED, 0}, {0, 1024, CAKE_ROW_GENERATED, 0}, {2, 2300, CAKE_ROW_GENERATED, 0}};
+static const cake_row rows[] = {{1, 0, CAKE_ROW_PROMPT, 0, 0},      {0, 1, CAKE_ROW_PROMPT, 0, 0},
+                                {1, 62, CAKE_ROW_PROMPT, 0, 0},     {0, 63, CAKE_ROW_GENERATED, 0, 0},
+                                {2, 64, CAKE_ROW_GENERATED, 0, 0},  {1, 1022, CAKE_ROW_PROMPT, 0, 0},
+                                {2, 1023, CAKE_ROW_REPLAYED, 0, 0}, {0, 1024, CAKE_ROW_GENERATED, 0, 0},
+                                {2, 2300, CAKE_ROW_GENERATED, 0, 0}};
 enum { N_ROW = 9, N_SLOT = 3, LENGTH = 2301 };
 
 /* Every row alone, by a team of one. */
@@ -307,7 +308,7 @@ static void check_odd(const cake_kernels *op)
         cache_fill(op, &c, 1);
         float *q = random_floats(DIM * HEADS, 3), *out = random_floats(DIM * HEADS, 4);
         q[3] = odd[i];
-        cake_row row = {0, 99, CAKE_ROW_PROMPT, 0};
+        cake_row row = {0, 99, CAKE_ROW_PROMPT, 0, 0};
         call a = {op, &c.kv, &row, 1, HEADS, out, q, NULL, NULL, 1, 0};
         cake_exec_run(1, run_attend, &a);
         for (int j = 0; j < DIM; j++)

@@ -131,7 +131,6 @@ static void test_bad_fields(void)
         {"layer_types", "[\"full_attention\"]", "but an array of 3 names"},
         {"eos_token_id", "-1", "eos_token_id is -1, but token ids from 0 to 516"},
         {"eos_token_id", "[2, \"x\"]", "eos_token_id is [2,\"x\"]"},
-        {"eos_token_id", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "at most 16 end tokens"},
         {"rope_scaling", "3", "rope_scaling is 3"},
         {"rope_scaling", "{\"type\": \"yarm\", \"factor\": 2.0}",
          "rope_scaling.type is \"yarm\", but only default"},
@@ -339,8 +338,26 @@ static void test_generation(void)
         CU_ASSERT_EQUAL(c.defaults.top_k, good[i].top_k);
         CU_ASSERT(c.n_eos == good[i].n_eos && c.eos[0] == good[i].eos);
     }
-    CU_ASSERT_EQUAL(read_text(text.data, "{\"repetition_penalty\": 1.05}", &c, &said), CAKE_OK);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "repetition_penalty 1.05 is not applied"));
+    CU_ASSERT_EQUAL(read_text(text.data,
+                              "{\"repetition_penalty\": 1.05, \"min_p\": 0.1, \"presence_penalty\": 1.5, "
+                              "\"frequency_penalty\": -1, \"no_repeat_ngram_size\": 3}",
+                              &c, &said),
+                    CAKE_OK);
+    CU_ASSERT(c.defaults.repetition_penalty == 1.05 && c.defaults.min_p == 0.1);
+    CU_ASSERT(c.defaults.presence_penalty == 1.5 && c.defaults.frequency_penalty == -1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "no_repeat_ngram_size 3 is not applied"));
+    for (int n = 40; n <= 300; n += 260) { /* many end tokens, and too many */
+        cake_buf ids = {0};
+        cake_buf_adds(&ids, "{\"eos_token_id\": [5");
+        for (int id = 0; id < n; id++)
+            cake_buf_addf(&ids, ", %d", id);
+        cake_buf_adds(&ids, "]}");
+        cake_err err = read_text(text.data, ids.data, &c, &said);
+        CU_ASSERT_EQUAL(err, n > CAKE_MAX_EOS ? CAKE_ERR_FATAL : CAKE_OK);
+        CU_ASSERT(err || (c.n_eos == n && c.eos[0] == 5 && c.eos[n - 1] == n - 1)); /* 5 only once */
+        cake_buf_free(&ids);
+    }
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "at most 256 end tokens"));
     CU_ASSERT_EQUAL(read_text(text.data, "{\"temperature\": -1}", &c, &said), CAKE_ERR_FATAL);
     CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "DIR/generation_config.json: temperature is -1, but"));
     CU_ASSERT_EQUAL(read_text(text.data, "{\"do_sample\": 0}", &c, &said), CAKE_ERR_FATAL);

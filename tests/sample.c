@@ -1,21 +1,24 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sampler against its definition, transformers' logits processors (golden/sampling.json), and chi-square.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/json.h"
+#include "sample/past.h"
 #include "sample/rng.h"
 #include "sample/sample.h"
 #include "suite.h"
 
 static cake_params params_of(double temperature, int64_t top_k, double top_p)
 {
-    cake_params params = cake_params_unset();
+    cake_params params = cake_params_base();
     params.temperature = temperature;
     params.top_k = top_k;
     params.top_p = top_p;
-    params.ignore_eos = params.return_token_ids = 0;
-    params.n_stop = 0;
     return params;
 }
 
@@ -100,16 +103,17 @@ static int reference_kept(const float *score, int n, const cake_params *params, 
         order[i] = i;
     qsort(order, (size_t)n, sizeof *order, rank);
     int kept = params->top_k > 0 && params->top_k < n ? (int)params->top_k : n;
-    if (params->top_p >= 1)
-        return kept;
     long double sum = 0, reached = 0;
     for (int i = 0; i < kept; i++)
         sum += expl(((long double)score[order[i]] - score[order[0]]) / params->temperature);
-    for (int i = 0; i < kept; i++) {
+    for (int i = 0; i < kept && params->top_p < 1; i++) {
         reached += expl(((long double)score[order[i]] - score[order[0]]) / params->temperature);
         if (reached >= params->top_p * (double)sum)
-            return i + 1;
+            kept = i + 1;
     }
+    while ((double)expl(((long double)score[order[kept - 1]] - score[order[0]]) / params->temperature) <
+           params->min_p)
+        kept--;
     return kept;
 }
 
@@ -117,9 +121,12 @@ static int32_t reference(const float *score, int n, const cake_params *params, d
 {
     int kept = reference_kept(score, n, params, order);
     float top = score[order[0]];
-    if (params->top_p >= 1 && kept == n)
-        for (int32_t i = 0; i < n; i++)
-            order[i] = i;
+    if (params->top_p >= 1 && (params->top_k <= 0 || params->top_k >= n)) { /* what is kept, by id */
+        float worst = score[order[kept - 1]];
+        for (int32_t i = 0, at = 0; i < n; i++)
+            if (score[i] >= worst)
+                order[at++] = i;
+    }
     long double sum = 0, reached = 0;
     for (int i = 0; i < kept; i++)
         sum += expl(((long double)score[order[i]] - top) / params->temperature);
@@ -136,6 +143,7 @@ static void test_reference(void)
     static const int sizes[] = {1, 2, 3, 17, 517, 4500};
     static const int64_t ks[] = {-1, 0, 1, 2, 5, 50, 1000, 100000};
     static const double ps[] = {1, 0.999999, 0.95, 0.5, 0.1, 1e-9}, ts[] = {1, 0.2, 1e-6};
+    static const double mins[] = {0, 1e-4, 0.07, 1};
     int checked = 0, wrong = 0;
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         int n = sizes[s];
@@ -149,6 +157,7 @@ static void test_reference(void)
             }
             for (size_t a = 0; a < sizeof ks / sizeof *ks * 18; a++) {
                 cake_params params = params_of(ts[a % 3], ks[a / 18], ps[a / 3 % 6]);
+                params.min_p = mins[(a + a / 18) % 4];
                 cake_key key = {.seed = 5, .pos = (uint32_t)a};
                 int32_t got = cake_sample(score, n, &params, &key, scratch);
                 wrong += got != reference(score, n, &params, cake_key_uniform(&key), order);
@@ -217,30 +226,17 @@ static void test_ties_at_k(void)
     free(room);
 }
 
-/* Chi-square of draws against the exact distribution; the bound is exceeded once in 10^6 right samplers,
- * and the seeds are fixed, so once never. */
-static void chi_square(int n, int64_t top_k, double top_p, double temperature, uint64_t seed, uint32_t draws)
+/* The share of right samplers whose draws are further from what is expected than these (Wilson and Hilferty's
+ * approximation of the chi-square distribution). expected [n]: probabilities; cells under 10 draws are pooled. */
+static double p_value(const double *expected, const int *count, int n, double draws, int *impossible)
 {
-    float *score = cake_alloc((size_t)n, sizeof *score);
-    int32_t *order = cake_alloc((size_t)n, sizeof *order);
-    double *expected = cake_alloc((size_t)n, sizeof *expected);
-    int *count = cake_alloc((size_t)n, sizeof *count);
-    void *scratch = cake_alloc(cake_sample_scratch(n), 1);
-    for (int i = 0; i < n; i++)
-        score[i] = (float)(3 * sin(i * 1.7) + (i % 5));
-    cake_params params = params_of(temperature, top_k, top_p);
-    int kept = reference_kept(score, n, &params, order);
-    double sum = 0;
-    for (int i = 0; i < kept; i++)
-        sum += expected[order[i]] = exp(score[order[i]] / temperature);
-    for (uint32_t pos = 0; pos < draws; pos++)
-        count[cake_sample(score, n, &params, &(cake_key){.seed = seed, .pos = pos}, scratch)]++;
     double chi = 0, rare = 0, rare_count = 0;
-    int cells = 0, impossible = 0;
+    int cells = 0;
+    *impossible = 0;
     for (int i = 0; i < n; i++) {
-        double want = expected[i] / sum * draws;
-        impossible += want == 0 && count[i] > 0;
-        if (want < 10) { /* pooled */
+        double want = expected[i] * draws;
+        *impossible += want == 0 && count[i] > 0;
+        if (want < 10) {
             rare += want;
             rare_count += count[i];
         } else {
@@ -248,28 +244,256 @@ static void chi_square(int n, int64_t top_k, double top_p, double temperature, u
             cells++;
         }
     }
-    if (rare > 0) {
+    if (rare > 1) {
         chi += (rare_count - rare) * (rare_count - rare) / rare;
         cells++;
     }
-    double freedom = cells - 1, z = 4.75; /* Wilson and Hilferty's approximation of the quantile */
-    double w = 1 - 2 / (9 * freedom) + z * sqrt(2 / (9 * freedom));
+    if (cells < 2)
+        return 0.5;
+    double freedom = cells - 1, spread = 2 / (9 * freedom);
+    return 0.5 * erfc((cbrt(chi / freedom) - (1 - spread)) / sqrt(2 * spread));
+}
+
+/* Draws from scores that a past may change; the p-value has to be one that right samplers have. The bounds are
+ * exceeded once in 10^5, and the seeds are fixed, so once never. */
+static void check_draws(const char *name, float *score, int n, const cake_params *params, cake_past *past,
+                        const double *expected, uint64_t seed, uint32_t draws)
+{
+    int *count = cake_alloc((size_t)n, sizeof *count), impossible;
+    void *scratch = cake_alloc(cake_sample_scratch(n), 1);
+    cake_past_apply(past, score);
+    for (uint32_t pos = 0; pos < draws; pos++)
+        count[cake_sample(score, n, params, &(cake_key){.seed = seed, .pos = pos}, scratch)]++;
+    cake_past_undo(past, score);
+    double p = p_value(expected, count, n, draws, &impossible);
+    if (name)
+        printf("\n    %-34s %u draws, p = %.4f", name, draws, p);
     CU_ASSERT_EQUAL(impossible, 0);
-    CU_ASSERT(cells >= 2 && chi < freedom * w * w * w);
-    free(score);
-    free(order);
-    free(expected);
+    CU_ASSERT(p > 1e-5 && p < 1 - 1e-5);
     free(count);
     free(scratch);
 }
 
+/* The exact distribution, by the definition of the whole: history changes scores, then the filters. */
+static void exact(const float *score, int n, const cake_params *p, const int32_t *past, int n_prompt,
+                  int n_past, double *expected)
+{
+    float *changed = cake_alloc((size_t)n, sizeof *changed);
+    int32_t *order = cake_alloc((size_t)n, sizeof *order);
+    for (int id = 0; id < n; id++) {
+        int seen = 0, generated = 0;
+        double s = score[id];
+        for (int i = 0; i < n_past; i++) {
+            seen += past[i] == id;
+            generated += past[i] == id && i >= n_prompt;
+        }
+        for (size_t i = 0; i < p->n_bias; i++)
+            s += p->bias[i].id == id ? p->bias[i].bias : 0;
+        if (seen)
+            s = s > 0 ? s / p->repetition_penalty : s * p->repetition_penalty;
+        if (generated)
+            s -= p->presence_penalty + generated * p->frequency_penalty;
+        changed[id] = (float)s;
+    }
+    int kept = reference_kept(changed, n, p, order);
+    double sum = 0;
+    memset(expected, 0, (size_t)n * sizeof *expected);
+    for (int i = 0; i < kept; i++)
+        sum += expected[order[i]] = exp((changed[order[i]] - changed[order[0]]) / p->temperature);
+    for (int i = 0; i < n; i++)
+        expected[i] /= sum;
+    free(changed);
+    free(order);
+}
+
+typedef struct draw_case {
+    const char *name;
+    double temperature, top_p, min_p, repetition, presence, frequency;
+    int top_k, n;
+    bool bias;
+} draw_case;
+
+static void check_case(const draw_case *c, uint64_t seed, uint32_t draws)
+{
+    enum { PROMPT = 8, PAST = 24 };
+    cake_params params = params_of(c->temperature, c->top_k, c->top_p);
+    cake_logit_bias bias[] = {{4, 3}, {7, -2}, {11, -100}};
+    params.min_p = c->min_p;
+    params.repetition_penalty = c->repetition;
+    params.presence_penalty = c->presence;
+    params.frequency_penalty = c->frequency;
+    params.bias = bias;
+    params.n_bias = c->bias ? sizeof bias / sizeof *bias : 0;
+    float *score = cake_alloc((size_t)c->n, sizeof *score);
+    double *expected = cake_alloc((size_t)c->n, sizeof *expected);
+    int32_t past[PAST];
+    for (int i = 0; i < c->n; i++)
+        score[i] = (float)(3 * sin(i * 1.7) + (i % 5));
+    for (int i = 0; i < PAST; i++)
+        past[i] = i * i % 17; /* some often, some only in the prompt */
+    cake_past *p = cake_past_open(&params, past, PROMPT, NULL, 0);
+    for (int i = PROMPT; i < PAST; i++)
+        cake_past_add(p, past[i]);
+    exact(score, c->n, &params, past, PROMPT, PAST, expected);
+    check_draws(c->name, score, c->n, &params, p, expected, seed, draws);
+    cake_past_close(p);
+    free(score);
+    free(expected);
+}
+
 static void test_distribution(void)
 {
-    chi_square(50, 0, 1, 1, 1, 100000);
-    chi_square(9000, 0, 1, 0.5, 2, 20000); /* more than two blocks */
-    chi_square(50, 10, 1, 1, 3, 100000);
-    chi_square(50, 0, 0.9, 1, 4, 100000);
-    chi_square(200, 40, 0.8, 1.5, 5, 100000);
+    static const draw_case cases[] = {
+        {"no option", 1, 1, 0, 1, 0, 0, 0, 24, false},
+        {"temperature", 0.6, 1, 0, 1, 0, 0, 0, 24, false},
+        {"top_k", 1, 1, 0, 1, 0, 0, 10, 24, false},
+        {"top_p", 1, 0.9, 0, 1, 0, 0, 0, 24, false},
+        {"min_p", 1, 1, 0.05, 1, 0, 0, 0, 24, false},
+        {"logit_bias", 1, 1, 0, 1, 0, 0, 0, 24, true},
+        {"repetition_penalty", 1, 1, 0, 1.4, 0, 0, 0, 24, false},
+        {"presence_penalty", 1, 1, 0, 1, 1.2, 0, 0, 24, false},
+        {"frequency_penalty", 1, 1, 0, 1, 0, 0.7, 0, 24, false},
+        {"all", 1.2, 0.95, 0.02, 1.1, 0.5, 0.3, 15, 24, true},
+        {"all but top_k", 0.9, 0.97, 0.01, 1.1, 0.5, -0.3, 0, 24, true},
+        {"top_k and top_p of many", 1.5, 0.8, 0, 1, 0, 0, 40, 60, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_case(&cases[i], 1 + i, 1000000);
+    static const draw_case wide[] = {{"three blocks", 0.5, 1, 0, 1, 0, 0, 0, 9000, false},
+                                     {"three blocks, all", 0.5, 0.98, 0.001, 1.2, 0.5, 0.1, 600, 9000, true}};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        check_case(&wide[i], 20 + i, 20000);
+}
+
+static double option(const cake_json *options, const char *name, double otherwise)
+{
+    return cake_json_real(cake_json_get(options, name), otherwise);
+}
+
+static int ids_of(const cake_json *list, int32_t ids[32])
+{
+    int n = (int)cake_json_size(list);
+    for (int i = 0; i < n; i++)
+        ids[i] = (int32_t)cake_json_int(cake_json_at(list, (size_t)i), -1);
+    return n;
+}
+
+/* One case of golden/sampling.json: scores changed as transformers changes them, draws as it would draw. */
+static void check_golden(const cake_json *c, uint64_t seed)
+{
+    enum { N = 40 };
+    const cake_json *options = cake_json_get(c, "options"), *biases = cake_json_get(options, "logit_bias");
+    cake_params params = params_of(option(options, "temperature", 1), (int64_t)option(options, "top_k", 0),
+                                   option(options, "top_p", 1));
+    params.min_p = option(options, "min_p", 0);
+    params.repetition_penalty = option(options, "repetition_penalty", 1);
+    params.presence_penalty = option(options, "presence_penalty", 0);
+    params.frequency_penalty = option(options, "frequency_penalty", 0);
+    cake_logit_bias bias[8];
+    params.bias = bias;
+    for (void *it = cake_json_first(biases); it; it = cake_json_next(biases, it))
+        bias[params.n_bias++] =
+            (cake_logit_bias){atoi(cake_json_key(it, NULL)), (float)cake_json_real(cake_json_value(it), 0)};
+    float score[N], before[N];
+    double expected[N];
+    int32_t prompt[32], generated[32];
+    int n_prompt = ids_of(cake_json_get(c, "prompt"), prompt), wrong = 0;
+    int n_generated = ids_of(cake_json_get(c, "generated"), generated);
+    CU_ASSERT_EQUAL_FATAL(cake_json_size(cake_json_get(c, "logits")), N);
+    for (size_t i = 0; i < N; i++) {
+        before[i] = score[i] = (float)cake_json_real(cake_json_at(cake_json_get(c, "logits"), i), NAN);
+        expected[i] = cake_json_real(cake_json_at(cake_json_get(c, "probability"), i), NAN);
+    }
+    cake_past *past = cake_past_open(&params, prompt, n_prompt, NULL, 0);
+    for (int i = 0; i < n_generated; i++)
+        cake_past_add(past, generated[i]);
+    cake_past_apply(past, score);
+    for (size_t i = 0; i < N; i++) {
+        double want = cake_json_real(cake_json_at(cake_json_get(c, "changed"), i), NAN);
+        wrong += !(fabs(score[i] - want) <= 2e-6 * (1 + fabs(want)));
+    }
+    cake_past_undo(past, score);
+    CU_ASSERT_EQUAL(wrong, 0);
+    CU_ASSERT_EQUAL(memcmp(score, before, sizeof score), 0);
+    check_draws(NULL, score, N, &params, past, expected, seed, 50000);
+    cake_past_close(past);
+}
+
+static void test_golden(void)
+{
+    cake_json *root = NULL;
+    CU_ASSERT_EQUAL_FATAL(cake_json_load("sample", suite_path("golden/sampling.json"), false, &root),
+                          CAKE_OK);
+    CU_ASSERT(cake_json_size(root) >= 24);
+    for (size_t i = 0; i < cake_json_size(root); i++)
+        check_golden(cake_json_at(root, i), 100 + i);
+    cake_json_free(root);
+}
+
+/* Until min_tokens are there, nothing that ends the answer can be drawn, however likely, and nothing else is
+ * changed; the table of the past grows meanwhile. */
+static void test_min_tokens(void)
+{
+    enum { N = 3000 };
+    static const int32_t eos[] = {1, 2}, prompt[] = {7};
+    float *score = cake_alloc(N, sizeof *score), *before = cake_alloc(N, sizeof *before);
+    void *scratch = cake_alloc(cake_sample_scratch(N), 1);
+    for (int i = 0; i < N; i++)
+        score[i] = before[i] = (float)(i % 13);
+    score[1] = before[1] = score[2500] = before[2500] = 50;
+    cake_params params = params_of(0, 0, 1);
+    params.min_tokens = 900;
+    params.presence_penalty = 0.25;
+    cake_ids_add(&params.stop_ids, 2500);
+    cake_past *past = cake_past_open(&params, prompt, 1, eos, 2);
+    int wrong = 0;
+    for (int32_t i = 0; i < 900; i++) {
+        params.temperature = i % 2;
+        cake_past_apply(past, score);
+        int32_t id = cake_sample(score, N, &params, &(cake_key){.pos = (uint32_t)i}, scratch);
+        wrong += score[1] != -INFINITY || score[2] != -INFINITY || score[2500] != -INFINITY;
+        wrong += id == 1 || id == 2 || id == 2500 || (i > 0 && score[3 + i - 1] != before[3 + i - 1] - 0.25f);
+        cake_past_undo(past, score);
+        cake_past_add(past, 3 + i);
+    }
+    CU_ASSERT_EQUAL(wrong, 0);
+    CU_ASSERT_EQUAL(memcmp(score, before, N * sizeof *score), 0);
+    cake_past_apply(past, score);
+    params.temperature = 0;
+    CU_ASSERT_EQUAL(cake_sample(score, N, &params, &(cake_key){0}, scratch), 1);
+    cake_past_close(past);
+    cake_params_free(&params);
+    free(score);
+    free(before);
+    free(scratch);
+}
+
+/* Penalties without end, and a vocabulary of which nothing may be drawn, give an id all the same. */
+static void test_extremes(void)
+{
+    static const int32_t prompt[] = {0, 1, 2, 3};
+    static const double penalties[] = {1e-300, 1e300, 1e-30, 1e30};
+    _Alignas(8) char scratch[4 * 24];
+    for (int way = 0; way < 16; way++) {
+        float score[] = {1e30f, -1e30f, 0, -3};
+        cake_params params = params_of(way % 3, way % 2 ? 2 : 0, way % 5 ? 1 : 0.5);
+        params.repetition_penalty = penalties[way / 4];
+        params.frequency_penalty = 2;
+        params.min_p = way % 4 / 4.0;
+        params.min_tokens = way % 2;
+        cake_past *past = cake_past_open(&params, prompt, 4, prompt, way > 8 ? 4 : 2);
+        cake_past_apply(past, score);
+        int32_t id = cake_sample(score, 4, &params, &(cake_key){.pos = (uint32_t)way}, scratch);
+        CU_ASSERT(id >= 0 && id < 4);
+        CU_ASSERT(!(isnan(score[0]) || isnan(score[1]) || isnan(score[2]) || isnan(score[3])));
+        cake_past_close(past);
+    }
+    cake_params none = params_of(1, 0, 1);
+    CU_ASSERT_PTR_NULL(cake_past_open(&none, prompt, 4, prompt, 4));
+    cake_past_add(NULL, 3);
+    cake_past_apply(NULL, NULL);
+    cake_past_undo(NULL, NULL);
+    cake_past_close(NULL);
 }
 
 int main(void)
@@ -283,6 +507,9 @@ int main(void)
         {"top_k and top_p keep what transformers keeps", test_kept},
         {"top_k: ties go to the lowest id", test_ties_at_k},
         {"draws follow the distribution", test_distribution},
+        {"scores and draws are those of transformers", test_golden},
+        {"min_tokens forbids to end", test_min_tokens},
+        {"extreme options", test_extremes},
     };
     return SUITE_MAIN("sample", tests);
 }

@@ -7,20 +7,31 @@
 
 #include "base/alloc.h"
 
-#define INTEGER(field, least, most)                                                                          \
+#define INTEGER(field, least, most, base)                                                                    \
     {                                                                                                        \
-#field, offsetof(cake_params, field), false, least, most, false                                      \
+#field, offsetof(cake_params, field), false, least, most, false, base                                \
+    }
+#define REAL(field, least, most, above, base)                                                                \
+    {                                                                                                        \
+#field, offsetof(cake_params, field), true, least, most, above, base                                 \
     }
 
 const cake_params_field cake_params_fields[] = {
-    INTEGER(max_tokens, 1, INT32_MAX),
-    INTEGER(top_k, -1, INT32_MAX),
-    INTEGER(seed, -9223372036854775808.0, 9223372036854774784.0),
-    INTEGER(ignore_eos, 0, 1),
-    INTEGER(logprobs, 0, 20),
-    INTEGER(return_token_ids, 0, 1),
-    {"temperature", offsetof(cake_params, temperature), true, 0, 2, false},
-    {"top_p", offsetof(cake_params, top_p), true, 0, 1, true},
+    INTEGER(max_tokens, 1, INT32_MAX, NAN),
+    INTEGER(min_tokens, 0, INT32_MAX, 0),
+    INTEGER(n, 1, CAKE_MAX_CHOICE, 1),
+    INTEGER(top_k, -1, INT32_MAX, 0),
+    INTEGER(seed, -9223372036854775808.0, 9223372036854774784.0, NAN),
+    INTEGER(ignore_eos, 0, 1, 0),
+    INTEGER(echo, 0, 1, 0),
+    INTEGER(logprobs, 0, CAKE_MAX_TOP, NAN),
+    INTEGER(return_token_ids, 0, 1, 0),
+    REAL(temperature, 0, 2, false, 1),
+    REAL(top_p, 0, 1, true, 1),
+    REAL(min_p, 0, 1, false, 0),
+    REAL(repetition_penalty, 0, INFINITY, true, 1),
+    REAL(presence_penalty, -2, 2, false, 0),
+    REAL(frequency_penalty, -2, 2, false, 0),
     {0},
 };
 
@@ -33,6 +44,19 @@ cake_params cake_params_unset(void)
         else
             *(int64_t *)((char *)&params + f->offset) = CAKE_UNSET;
     }
+    return params;
+}
+
+cake_params cake_params_base(void)
+{
+    cake_params params = cake_params_unset();
+    for (const cake_params_field *f = cake_params_fields; f->name; f++) {
+        if (f->real)
+            *(double *)((char *)&params + f->offset) = f->base;
+        else if (!isnan(f->base))
+            *(int64_t *)((char *)&params + f->offset) = (int64_t)f->base;
+    }
+    params.n_stop = 0;
     return params;
 }
 
@@ -58,4 +82,8 @@ void cake_params_free(cake_params *params)
     for (int i = 0; i < params->n_stop; i++)
         free(params->stop[i]);
     params->n_stop = -1;
+    cake_ids_free(&params->stop_ids);
+    free(params->bias);
+    params->bias = NULL;
+    params->n_bias = 0;
 }

@@ -27,11 +27,14 @@ typedef enum cake_row_kind {
 } cake_row_kind;
 
 typedef struct cake_row {
-    int32_t slot; /* sequence slot: the row of the page tables */
-    int32_t pos;  /* position in the sequence, from 0 */
-    int32_t kind; /* cake_row_kind */
-    int32_t span; /* what rotary embeddings may depend on: the prompt's length, or pos + 1 behind it */
+    int32_t slot;   /* sequence slot: the row of the page tables */
+    int32_t pos;    /* position in the sequence, from 0 */
+    int32_t kind;   /* cake_row_kind */
+    int32_t span;   /* what rotary embeddings may depend on: the prompt's length, or pos + 1 behind it */
+    int32_t broken; /* 0: all of the body is finite; else where it first was not, CAKE_ROW_BROKEN(layer) */
 } cake_row;
+
+#define CAKE_ROW_BROKEN(layer) ((layer) + 2) /* of layer 0 and up; -1: the embedding */
 
 typedef enum cake_change_kind {
     CAKE_CHANGE_MAP,   /* positions [index * CAKE_PAGE, +CAKE_PAGE) of the slot are kept in page */

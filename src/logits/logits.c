@@ -76,7 +76,7 @@ static void forward(const cake_exec *exec, void *arg)
     }
 }
 
-const float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n)
+float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n)
 {
     CAKE_ASSERT(n <= logits->max_row);
     const float *body = cake_wave_body(wave);

@@ -21,8 +21,8 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
                           cake_logits **out);
 void cake_logits_close(cake_logits *logits);
 
-/* Scores [n, n_vocab] of the wave's rows row[i], borrowed until the next call. */
-const float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n);
+/* Scores [n, n_vocab] of the wave's rows row[i]: the caller's to change, until the next call. */
+float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n);
 
 /* Whether no score is NaN or infinite: anything else must not be sampled from. */
 bool cake_logits_finite(const float *score, int n_vocab);

@@ -15,7 +15,7 @@
 #include "kernels/tensor.h"
 #include "model/arch.h"
 
-#define CAKE_MAX_EOS     16
+#define CAKE_MAX_EOS     256
 #define CAKE_MAX_LAYER   1024
 #define CAKE_MAX_ROPE    2   /* sets of rotary parameters */
 #define CAKE_MAX_STRETCH 512 /* pairs of a head whose frequencies have factors of their own */

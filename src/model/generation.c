@@ -17,6 +17,9 @@ static cake_err add_eos(const cake_fields *fields, const cake_json *node, cake_c
                  fields->file, (long long)id, config->n_vocab);
         return CAKE_OK;
     }
+    for (int i = 0; i < config->n_eos; i++)
+        if (config->eos[i] == id)
+            return CAKE_OK;
     if (config->n_eos == CAKE_MAX_EOS)
         return cake_field_fail(fields, "eos_token_id", "at most %d end tokens are supported", CAKE_MAX_EOS);
     config->eos[config->n_eos++] = (int32_t)id;
@@ -42,10 +45,15 @@ static void warn_unused(const cake_fields *fields)
     static const struct {
         const char *name;
         double neutral;
-    } unused[] = {{"repetition_penalty", 1}, {"min_p", 0},
-                  {"typical_p", 1},          {"epsilon_cutoff", 0},
-                  {"eta_cutoff", 0},         {"no_repeat_ngram_size", 0},
-                  {"penalty_alpha", 0},      {"encoder_repetition_penalty", 1}};
+    } unused[] = {{"min_new_tokens", 0},
+                  {"num_return_sequences", 1},
+                  {"num_beams", 1},
+                  {"typical_p", 1},
+                  {"epsilon_cutoff", 0},
+                  {"eta_cutoff", 0},
+                  {"no_repeat_ngram_size", 0},
+                  {"penalty_alpha", 0},
+                  {"encoder_repetition_penalty", 1}};
     for (size_t i = 0; i < sizeof unused / sizeof *unused; i++) {
         double value = cake_json_real(cake_field(fields, unused[i].name), unused[i].neutral);
         if (value != unused[i].neutral)
@@ -57,16 +65,25 @@ static void warn_unused(const cake_fields *fields)
 
 static cake_err read_sampling(const cake_fields *fields, cake_params *defaults)
 {
+    static const struct {
+        const char *name;
+        double least, most;
+        size_t offset;
+    } real[] = {{"temperature", 0, 2, offsetof(cake_params, temperature)},
+                {"top_p", 1e-9, 1, offsetof(cake_params, top_p)},
+                {"min_p", 0, 1, offsetof(cake_params, min_p)},
+                {"repetition_penalty", 1e-9, 1e9, offsetof(cake_params, repetition_penalty)},
+                {"presence_penalty", -2, 2, offsetof(cake_params, presence_penalty)},
+                {"frequency_penalty", -2, 2, offsetof(cake_params, frequency_penalty)}};
     bool do_sample;
     int top_k;
     if (cake_field_bool(fields, "do_sample", true, &do_sample))
         return CAKE_ERR_FATAL;
-    if (cake_field(fields, "temperature") &&
-        cake_field_real(fields, "temperature", CAKE_REQUIRED_REAL, 0, 2, &defaults->temperature))
-        return CAKE_ERR_FATAL;
-    if (cake_field(fields, "top_p") &&
-        cake_field_real(fields, "top_p", CAKE_REQUIRED_REAL, 1e-9, 1, &defaults->top_p))
-        return CAKE_ERR_FATAL;
+    for (size_t i = 0; i < sizeof real / sizeof *real; i++)
+        if (cake_field(fields, real[i].name) &&
+            cake_field_real(fields, real[i].name, CAKE_REQUIRED_REAL, real[i].least, real[i].most,
+                            (double *)((char *)defaults + real[i].offset)))
+            return CAKE_ERR_FATAL;
     if (cake_field(fields, "top_k")) {
         if (cake_field_int(fields, "top_k", CAKE_REQUIRED, -1, INT32_MAX, &top_k))
             return CAKE_ERR_FATAL;

@@ -20,7 +20,9 @@ typedef struct pass {
     cake_request *request;
     const cake_json *object;
     bool chat;
-    bool said_add; /* add_generation_prompt was given */
+    bool said_add;            /* add_generation_prompt was given */
+    const cake_json *best_of; /* NULL: not given, or its default */
+    const char *said_max;     /* the name that max_tokens came by */
 } pass;
 
 typedef struct field {
@@ -77,22 +79,30 @@ static cake_err out_of_range(pass *p, const char *name, const cake_params_field 
 {
     char expected[96];
     const char *what = range->real ? "a number" : "an integer";
-    if (range->above_least)
+    if (range->above_least && isinf(range->most))
+        snprintf(expected, sizeof expected, "%s above %.15g", what, range->least);
+    else if (range->above_least)
         snprintf(expected, sizeof expected, "%s above %.15g and at most %.15g", what, range->least,
                  range->most);
-    else if (range->most > 0x1p53)
+    else if (range->most > 0x1p53) /* an integer as wide as its type */
         snprintf(expected, sizeof expected, "%s from -9223372036854775807 to 9223372036854775807", what);
     else
         snprintf(expected, sizeof expected, "%s from %.15g to %.15g", what, range->least, range->most);
     return wrong(p, name, node, expected);
 }
 
+static const cake_params_field *param(const char *name)
+{
+    const cake_params_field *at = cake_params_fields;
+    while (at->name && strcmp(at->name, name) != 0)
+        at++;
+    return at->name ? at : NULL;
+}
+
 /* The params field called `name`, from a node that goes by f->name. */
 static cake_err read_named(pass *p, const field *f, const char *name, const cake_json *node)
 {
-    const cake_params_field *range = cake_params_fields;
-    while (strcmp(range->name, name) != 0)
-        range++;
+    const cake_params_field *range = param(name);
     void *into = (char *)&p->request->params + range->offset;
     if (range->real) {
         double value = cake_json_real(node, NAN);
@@ -118,11 +128,10 @@ static cake_err read_switch(pass *p, const field *f, const cake_json *node)
 {
     if (cake_json_kind(node) != CAKE_JSON_BOOL)
         return wrong(p, f->name, node, "true or false");
-    int64_t on = cake_json_bool(node, false);
-    if (!strcmp(f->name, "ignore_eos"))
-        p->request->params.ignore_eos = on;
-    else if (!strcmp(f->name, "return_token_ids"))
-        p->request->params.return_token_ids = on;
+    bool on = cake_json_bool(node, false);
+    const cake_params_field *range = param(f->name);
+    if (range)
+        *(int64_t *)((char *)&p->request->params + range->offset) = on;
     else if (!strcmp(f->name, "add_generation_prompt"))
         p->request->add_generation_prompt = on, p->said_add = true;
     else
@@ -133,7 +142,12 @@ static cake_err read_switch(pass *p, const field *f, const cake_json *node)
 static cake_err read_max(pass *p, const field *f, const cake_json *node)
 {
     int64_t other = p->request->params.max_tokens;
-    cake_err err = read_named(p, f, "max_tokens", node);
+    cake_err err = CAKE_OK;
+    p->said_max = f->name;
+    if (!p->chat && integer_of(node) == 0) /* no answer, only the echo: see check_whole */
+        p->request->params.max_tokens = 0;
+    else
+        err = read_named(p, f, "max_tokens", node);
     if (!err && other != CAKE_UNSET && other != p->request->params.max_tokens)
         err = cake_fault_set(&p->request->fault, f->name,
                              "max_tokens and max_completion_tokens are two names of one field, and here they "
@@ -171,6 +185,60 @@ static cake_err read_stop(pass *p, const field *f, const cake_json *node)
     return CAKE_OK;
 }
 
+static cake_err read_ids(pass *p, const char *of, const cake_json *node, cake_ids *into)
+{
+    cake_ids_free(into);
+    for (size_t i = 0; i < cake_json_size(node); i++) {
+        int64_t id = cake_json_int(cake_json_at(node, i), -1);
+        char name[40];
+        snprintf(name, sizeof name, "%s[%zu]", of, i);
+        if (id < 0 || id > INT32_MAX)
+            return wrong(p, name, cake_json_at(node, i), "a token id (an integer from 0)");
+        cake_ids_add(into, (int32_t)id);
+    }
+    return CAKE_OK;
+}
+
+static cake_err read_stop_ids(pass *p, const field *f, const cake_json *node)
+{
+    return cake_json_kind(node) == CAKE_JSON_ARRAY ? read_ids(p, f->name, node, &p->request->params.stop_ids)
+                                                   : wrong(p, f->name, node, "an array of token ids");
+}
+
+/* The id that a key of logit_bias spells, or -1; "07" would be a second way to spell 7. */
+static int32_t id_of(const char *key)
+{
+    int64_t id = 0;
+    for (const char *at = key; *at && id >= 0; at++)
+        id = *at >= '0' && *at <= '9' && !(at > key && id == 0) && id <= INT32_MAX ? 10 * id + (*at - '0')
+                                                                                   : -1;
+    return *key && id <= INT32_MAX ? (int32_t)id : -1;
+}
+
+static cake_err read_bias(pass *p, const field *f, const cake_json *node)
+{
+    cake_params *params = &p->request->params;
+    if (cake_json_kind(node) != CAKE_JSON_OBJECT)
+        return wrong(p, f->name, node, "an object that maps token ids to numbers");
+    free(params->bias);
+    params->bias = cake_alloc(cake_json_size(node), sizeof *params->bias);
+    params->n_bias = 0;
+    for (void *it = cake_json_first(node); it; it = cake_json_next(node, it)) {
+        const char *key = cake_json_key(it, NULL);
+        double value = cake_json_real(cake_json_value(it), NAN);
+        int32_t id = id_of(key);
+        char name[64];
+        if (id < 0)
+            return cake_fault_set(&p->request->fault, f->name,
+                                  "logit_bias has the key \"%.40s\"; expected token ids like \"50256\"", key);
+        snprintf(name, sizeof name, "logit_bias[\"%d\"]", id);
+        if (!(value >= -100 && value <= 100))
+            return wrong(p, name, cake_json_value(it), "a number from -100 to 100");
+        params->bias[params->n_bias++] = (cake_logit_bias){id, (float)value};
+    }
+    return CAKE_OK;
+}
+
 /* A boolean with top_logprobs beside it (chat), or a count (completions); simple lines may take either. */
 static cake_err read_logprobs(pass *p, const field *f, const cake_json *node)
 {
@@ -182,6 +250,8 @@ static cake_err read_logprobs(pass *p, const field *f, const cake_json *node)
     }
     if (!simple && p->chat)
         return wrong(p, f->name, node, "true or false; top_logprobs says how many");
+    if (!simple && cake_json_real(node, 0) > 5)
+        return wrong(p, f->name, node, "an integer from 0 to 5");
     return read_named(p, f, "logprobs", node);
 }
 
@@ -226,19 +296,6 @@ static cake_err read_kwargs(pass *p, const field *f, const cake_json *node)
     return cake_json_kind(node) == CAKE_JSON_OBJECT ? CAKE_OK : wrong(p, f->name, node, "an object");
 }
 
-static cake_err read_ids(pass *p, const cake_json *node)
-{
-    for (size_t i = 0; i < cake_json_size(node); i++) {
-        int64_t id = cake_json_int(cake_json_at(node, i), -1);
-        char name[40];
-        snprintf(name, sizeof name, "prompt[%zu]", i);
-        if (id < 0 || id > INT32_MAX)
-            return wrong(p, name, cake_json_at(node, i), "a token id (an integer from 0)");
-        cake_ids_add(&p->request->ids, (int32_t)id);
-    }
-    return CAKE_OK;
-}
-
 /* A string or an array of ids; the API's array of one prompt is that prompt. */
 static cake_err read_prompt(pass *p, const field *f, const cake_json *node)
 {
@@ -261,7 +318,7 @@ static cake_err read_prompt(pass *p, const field *f, const cake_json *node)
     if (!cake_json_size(node))
         return cake_fault_set(&p->request->fault, f->name,
                               "prompt is an empty array; expected one token id or more");
-    return read_ids(p, node);
+    return read_ids(p, f->name, node, &p->request->ids);
 }
 
 static cake_err read_nothing(pass *p, const field *f, const cake_json *node)
@@ -276,6 +333,14 @@ static cake_err refuse(pass *p, const field *f, const cake_json *node)
     return cake_fault_set(
         &p->request->fault, f->name, "%s is %s; this version does not support it: leave it out%s%s", f->name,
         cake_field_found(node, found), f->defaults ? " or give " : "", f->defaults ? f->defaults : "");
+}
+
+/* Of more candidates than choices the API gives the best: all candidates are choices here. */
+static cake_err read_best_of(pass *p, const field *f, const cake_json *node)
+{
+    (void)f;
+    p->best_of = node;
+    return CAKE_OK;
 }
 
 /* Without tools there is nothing to choose, and "none" is the API's default. */
@@ -296,83 +361,87 @@ static const field fields[] = {
     {"prompt", TEXT, NULL, read_prompt},
     {"max_tokens", BOTH, NULL, read_max},
     {"max_completion_tokens", BOTH, NULL, read_max},
+    {"min_tokens", BOTH, NULL, read_param},
+    {"n", BOTH, NULL, read_param},
+    {"best_of", TEXT, "1", read_best_of},
     {"temperature", BOTH, NULL, read_param},
     {"top_p", BOTH, NULL, read_param},
     {"top_k", BOTH, NULL, read_param},
+    {"min_p", BOTH, NULL, read_param},
     {"seed", BOTH, NULL, read_param},
+    {"logit_bias", BOTH, NULL, read_bias},
+    {"repetition_penalty", BOTH, NULL, read_param},
+    {"presence_penalty", BOTH, NULL, read_param},
+    {"frequency_penalty", BOTH, NULL, read_param},
     {"stop", BOTH, NULL, read_stop},
+    {"stop_token_ids", BOTH, NULL, read_stop_ids},
     {"ignore_eos", BOTH, NULL, read_switch},
     {"logprobs", BOTH, NULL, read_logprobs},
     {"top_logprobs", BOTH, "0", read_top_logprobs},
+    {"echo", TEXT, "false", read_switch},
     {"return_token_ids", BOTH, NULL, read_switch},
-    /* about delivery and accounting, which a file has none of */
-    {"stream", BOTH, NULL, read_nothing},
-    {"stream_options", BOTH, NULL, read_nothing},
-    {"user", BOTH, NULL, read_nothing},
-    {"safety_identifier", BOTH, NULL, read_nothing},
-    {"prompt_cache_key", BOTH, NULL, read_nothing},
-    {"metadata", BOTH, NULL, read_nothing},
-    {"store", BOTH, NULL, read_nothing},
-    /* known, but not in this version */
-    {"n", BOTH, "1", refuse},
-    {"best_of", BOTH, "1", refuse},
-    {"min_p", BOTH, "0", refuse},
-    {"stop_token_ids", BOTH, "[]", refuse},
-    {"min_tokens", BOTH, "0", refuse},
-    {"logit_bias", BOTH, "{}", refuse},
-    {"presence_penalty", BOTH, "0", refuse},
-    {"frequency_penalty", BOTH, "0", refuse},
-    {"repetition_penalty", BOTH, "1", refuse},
-    {"echo", BOTH, "false", refuse},
-    {"suffix", BOTH, "\"\"", refuse},
-    {"response_format", BOTH, "{\"type\":\"text\"}", refuse},
     {"tool_choice", BOTH, "\"auto\"", read_tool_choice},
-    {"parallel_tool_calls", BOTH, "true", refuse},
-    {"functions", BOTH, "[]", refuse},
-    {"function_call", BOTH, "\"auto\"|\"none\"", refuse},
-    {"modalities", BOTH, "[\"text\"]", refuse},
-    {"audio", BOTH, NULL, refuse},
-    {"prediction", BOTH, NULL, refuse},
-    {"reasoning_effort", BOTH, "\"medium\"", refuse},
-    {"verbosity", BOTH, "\"medium\"", refuse},
-    {"web_search_options", BOTH, NULL, refuse},
-    {"service_tier", BOTH, "\"auto\"|\"default\"", refuse},
-    {"prompt_cache_retention", BOTH, "\"in_memory\"", refuse},
-    /* extensions of other engines */
+    /* what these mean to a template or a tokenizer depends on the kind of request */
     {"add_special_tokens", CHAT, "false", refuse},
     {"add_special_tokens", TEXT, "true", refuse},
-    {"allowed_token_ids", BOTH, NULL, refuse},
-    {"bad_words", BOTH, "[]", refuse},
-    {"chat_template", BOTH, NULL, refuse},
-    {"documents", BOTH, "[]", refuse},
-    {"guided_choice", BOTH, NULL, refuse},
-    {"guided_grammar", BOTH, NULL, refuse},
-    {"guided_json", BOTH, NULL, refuse},
-    {"guided_regex", BOTH, NULL, refuse},
-    {"include_stop_str_in_output", BOTH, "false", refuse},
-    {"length_penalty", BOTH, "1", refuse},
-    {"logits_processors", BOTH, "[]", refuse},
-    {"prompt_logprobs", BOTH, NULL, refuse},
-    {"skip_special_tokens", BOTH, "true", refuse},
-    {"spaces_between_special_tokens", BOTH, "true", refuse},
-    {"structured_outputs", BOTH, NULL, refuse},
-    {"truncate_prompt_tokens", BOTH, "-1", refuse},
-    {"typical_p", BOTH, "1", refuse},
-    {"use_beam_search", BOTH, "false", refuse},
     {0},
 };
 
-static const field *find(const char *name, int kind)
+/* About delivery and accounting, which a file has none of: they change nothing. */
+static const char *const inert[] = {
+    "stream",           "stream_options",       "user",     "safety_identifier",
+    "prompt_cache_key", "prompt_cache_options", "metadata", "store"};
+
+/* Known, of the API and of other engines, but not supported: the name and the values that pass. */
+static const char *const refused[][2] = {
+    {"suffix", "\"\""},
+    {"response_format", "{\"type\":\"text\"}"},
+    {"parallel_tool_calls", "true"},
+    {"functions", "[]"},
+    {"function_call", "\"auto\"|\"none\""},
+    {"modalities", "[\"text\"]"},
+    {"audio", NULL},
+    {"moderation", NULL},
+    {"prediction", NULL},
+    {"reasoning_effort", "\"medium\""},
+    {"verbosity", "\"medium\""},
+    {"web_search_options", NULL},
+    {"service_tier", "\"auto\"|\"default\""},
+    {"prompt_cache_retention", "\"in_memory\""},
+    {"allowed_token_ids", NULL},
+    {"bad_words", "[]"},
+    {"chat_template", NULL},
+    {"documents", "[]"},
+    {"guided_choice", NULL},
+    {"guided_grammar", NULL},
+    {"guided_json", NULL},
+    {"guided_regex", NULL},
+    {"include_stop_str_in_output", "false"},
+    {"length_penalty", "1"},
+    {"logits_processors", "[]"},
+    {"prompt_logprobs", NULL},
+    {"skip_special_tokens", "true"},
+    {"spaces_between_special_tokens", "true"},
+    {"structured_outputs", NULL},
+    {"truncate_prompt_tokens", "-1"},
+    {"typical_p", "1"},
+    {"use_beam_search", "false"},
+};
+
+/* The row of a name: of its own kind, if it has one there. False: nobody knows the name. */
+static bool find(const char *name, int kind, field *out)
 {
-    const field *other = NULL;
-    for (const field *f = fields; f->name; f++) {
-        if (strcmp(f->name, name) != 0)
-            continue;
-        if (f->kinds & kind)
-            return f;
-        other = f;
-    }
-    return other;
+    bool found = false;
+    for (const field *f = fields; f->name && !(found && out->kinds & kind); f++)
+        if (!strcmp(f->name, name))
+            *out = *f, found = true;
+    for (size_t i = 0; i < sizeof inert / sizeof *inert && !found; i++)
+        if (!strcmp(inert[i], name))
+            *out = (field){inert[i], BOTH, NULL, read_nothing}, found = true;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused && !found; i++)
+        if (!strcmp(refused[i][0], name))
+            *out = (field){refused[i][0], BOTH, refused[i][1], refuse}, found = true;
+    return found;
 }
 
 static bool is_default(const field *f, const cake_json *node)
@@ -421,6 +490,13 @@ static cake_err check_whole(pass *p)
                                     "prompt and messages are missing; expected one")
                    : wrong(p, "prompt", cake_json_get(p->object, "prompt"),
                            "a string or an array of token ids");
+    const cake_params *params = &request->params;
+    if (params->max_tokens == 0 && params->echo != 1)
+        return cake_fault_set(&request->fault, p->said_max,
+                              "%s is 0; expected an integer from 1, or \"echo\": true beside it",
+                              p->said_max);
+    if (p->best_of && integer_of(p->best_of) != (params->n == CAKE_UNSET ? 1 : params->n))
+        return wrong(p, "best_of", p->best_of, "what n is");
     if (request->continue_final_message && p->said_add && request->add_generation_prompt)
         return cake_fault_set(&request->fault, "continue_final_message",
                               "continue_final_message and add_generation_prompt are both true; expected one");
@@ -436,10 +512,10 @@ cake_err cake_fields_read(cake_request *request, const cake_json *object, bool c
     bool simple = request->form == CAKE_FORM_SIMPLE;
     for (void *it = cake_json_first(object); it; it = cake_json_next(object, it)) {
         const char *name = cake_json_key(it, NULL);
-        const field *f = find(name, chat ? CHAT : TEXT);
+        field f;
         cake_err err = CAKE_OK;
-        if (f)
-            err = read_field(&p, f, cake_json_value(it));
+        if (find(name, chat ? CHAT : TEXT, &f))
+            err = read_field(&p, &f, cake_json_value(it));
         else if (!simple)
             err = cake_fault_set(&request->fault, name, "%s is not a field of a request; take it out", name);
         else if (strcmp(name, "id") != 0)

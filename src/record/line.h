@@ -13,11 +13,16 @@ void cake_line_openai(const cake_record_options *options, const cake_record *rec
 /* The text of a JSONL line of either form, escaped as in .txt files; nothing for a failed one. */
 void cake_line_plain(const char *line, size_t len, cake_buf *out);
 
-/* The value of `logprobs`, in the shape of chat.completion or of text_completion. */
-void cake_line_logprobs_chat(const cake_record_options *options, const cake_record *record, cake_buf *out);
-void cake_line_logprobs_text(const cake_record_options *options, const cake_record *record, cake_buf *out);
+/* The value of `logprobs` of a choice, in the shape of chat.completion or of text_completion. */
+void cake_line_logprobs_chat(const cake_record_options *options, const cake_record *record,
+                             const cake_choice *choice, cake_buf *out);
+void cake_line_logprobs_text(const cake_record_options *options, const cake_record *record,
+                             const cake_choice *choice, cake_buf *out);
 
-void cake_line_string(cake_buf *out, const char *text); /* NULL or "": null */
+void cake_line_text(const cake_record *record, const cake_choice *choice,
+                    cake_buf *out);                             /* with echo, quoted */
+int64_t cake_line_completion_tokens(const cake_record *record); /* of all choices */
+void cake_line_string(cake_buf *out, const char *text);         /* NULL or "": null */
 void cake_line_int(cake_buf *out, int64_t value);
 void cake_line_ids(cake_buf *out, const int32_t *ids, int n); /* [1, 2, 3] */
 const char *cake_line_finish(cake_finish finish);

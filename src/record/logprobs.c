@@ -54,12 +54,13 @@ static void add_chat_token(const cake_record_options *options, const cake_scored
     cake_buf_addc(out, ']');
 }
 
-void cake_line_logprobs_chat(const cake_record_options *options, const cake_record *record, cake_buf *out)
+void cake_line_logprobs_chat(const cake_record_options *options, const cake_record *record,
+                             const cake_choice *choice, cake_buf *out)
 {
     cake_buf bytes = {0};
     cake_buf_adds(out, "{\"content\": [");
-    for (int i = 0; i < record->n_id; i++) {
-        const cake_scored *row = record->logprobs + (size_t)i * (size_t)(1 + record->n_top);
+    for (int i = 0; i < choice->n_id; i++) {
+        const cake_scored *row = choice->logprobs + (size_t)i * (size_t)(1 + record->n_top);
         if (i)
             cake_buf_add(out, ", ", 2);
         add_chat_token(options, &row[0], &bytes, out);
@@ -121,54 +122,82 @@ static void add_top(const cake_record_options *options, const cake_scored *row, 
     cake_buf_free(&keys);
 }
 
-/* Where each token begins in the text, in characters. A token that is not there (the end token, what a stop
- * string cut off) is at the place where it would be. */
-static void add_offsets(const cake_record_options *options, const cake_record *record, cake_buf *out)
+/* The tokens that completions tell of: of the prompt, if it is part of the text, then of the answer. */
+typedef struct told {
+    const cake_record *record;
+    const cake_choice *choice;
+    int n_echoed, n;
+} told;
+
+static const cake_scored *row_of(const told *t, int i)
 {
-    cake_buf bytes = {0};
-    size_t at = 0;
-    int64_t characters = 0;
-    for (int i = 0; i < record->n_id; i++) {
-        if (i)
-            cake_buf_add(out, ", ", 2);
-        cake_line_int(out, characters);
-        spell(options, record->ids[i], &bytes);
-        size_t left = record->text_len - at, skip = bytes.len && bytes.data[0] == ' ' && !at;
-        size_t len = bytes.len;
-        if (len > left || memcmp(record->text + at, bytes.data, len) != 0) {
-            /* decoders drop the blank before the first word */
-            if (!skip || len - 1 > left || memcmp(record->text + at, bytes.data + 1, len - 1) != 0)
-                continue;
-            len--;
-        }
-        for (size_t end = at + len; at < end; at++)
-            characters += ((unsigned char)record->text[at] & 0xC0) != 0x80;
-    }
-    cake_buf_free(&bytes);
+    bool echoed = i < t->n_echoed;
+    const cake_scored *rows = echoed ? t->record->prompt_logprobs : t->choice->logprobs;
+    return rows + (size_t)(echoed ? i : i - t->n_echoed) * (size_t)(1 + t->record->n_top);
 }
 
-void cake_line_logprobs_text(const cake_record_options *options, const cake_record *record, cake_buf *out)
+static int64_t characters(const char *text, size_t from, size_t to)
 {
-    size_t width = (size_t)(1 + record->n_top);
+    int64_t n = 0;
+    for (; from < to; from++)
+        n += ((unsigned char)text[from] & 0xC0) != 0x80;
+    return n;
+}
+
+/* In characters of the whole text. A token that is not there (the end token, what a stop string cut off) is at
+ * the place where it would be. */
+static void add_offsets(const told *t, cake_buf *out)
+{
+    const cake_record *r = t->record;
+    size_t at = 0;
+    int64_t n = 0;
+    for (int i = 0; i < t->n; i++) {
+        bool echoed = i < t->n_echoed;
+        const char *text = echoed ? r->echo : t->choice->text;
+        size_t len = echoed ? r->echo_len : t->choice->text_len;
+        size_t begin = echoed ? r->prompt_begin[i] : t->choice->begin[i - t->n_echoed];
+        if (i == t->n_echoed) {
+            n = r->echo ? characters(r->echo, 0, r->echo_len) : 0;
+            at = 0;
+        }
+        begin = begin < len ? begin : len;
+        n += characters(text, at, begin);
+        at = begin;
+        cake_buf_adds(out, i ? ", " : "");
+        cake_line_int(out, n);
+    }
+}
+
+void cake_line_logprobs_text(const cake_record_options *options, const cake_record *record,
+                             const cake_choice *choice, cake_buf *out)
+{
+    told t = {.record = record, .choice = choice, .n_echoed = record->echo ? record->n_prompt : 0};
+    t.n = t.n_echoed + choice->n_id;
     cake_buf bytes = {0};
     cake_buf_adds(out, "{\"tokens\": [");
-    for (int i = 0; i < record->n_id; i++) {
-        spell(options, record->logprobs[(size_t)i * width].id, &bytes);
+    for (int i = 0; i < t.n; i++) {
+        spell(options, row_of(&t, i)->id, &bytes);
         cake_buf_adds(out, i ? ", " : "");
         add_spelled(&bytes, out);
     }
     cake_buf_adds(out, "], \"token_logprobs\": [");
-    for (int i = 0; i < record->n_id; i++) {
+    for (int i = 0; i < t.n; i++) {
         cake_buf_adds(out, i ? ", " : "");
-        add_logprob(record->logprobs[(size_t)i * width].logprob, out);
+        if (i == 0 && t.n_echoed) /* nothing comes before it that could make it likely */
+            cake_buf_adds(out, "null");
+        else
+            add_logprob(row_of(&t, i)->logprob, out);
     }
     cake_buf_adds(out, "], \"top_logprobs\": [");
-    for (int i = 0; i < record->n_id; i++) {
+    for (int i = 0; i < t.n; i++) {
         cake_buf_adds(out, i ? ", " : "");
-        add_top(options, record->logprobs + (size_t)i * width, record->n_top, out);
+        if (i == 0 && t.n_echoed)
+            cake_buf_adds(out, "null");
+        else
+            add_top(options, row_of(&t, i), record->n_top, out);
     }
     cake_buf_adds(out, "], \"text_offset\": [");
-    add_offsets(options, record, out);
+    add_offsets(&t, out);
     cake_buf_adds(out, "]}");
     cake_buf_free(&bytes);
 }

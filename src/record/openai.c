@@ -27,22 +27,23 @@ static void add_error(const cake_fault *fault, cake_buf *out)
     cake_buf_adds(out, ", \"code\": null}}");
 }
 
-static void add_choice(const cake_record_options *options, const cake_record *record, cake_buf *out)
+static void add_choice(const cake_record_options *options, const cake_record *record, int i, cake_buf *out)
 {
-    cake_buf_adds(out, "{\"index\": 0, ");
+    const cake_choice *choice = &record->choices[i];
+    cake_buf_addf(out, "%s{\"index\": %d, ", i ? ", " : "", i);
     cake_buf_adds(out, record->chat ? "\"message\": {\"role\": \"assistant\", \"content\": " : "\"text\": ");
-    cake_json_add_text(out, record->text, record->text_len);
+    cake_line_text(record, choice, out);
     cake_buf_adds(out, record->chat ? ", \"refusal\": null}, \"logprobs\": " : ", \"logprobs\": ");
-    if (!record->logprobs)
+    if (record->n_top < 0)
         cake_buf_adds(out, "null");
     else if (record->chat)
-        cake_line_logprobs_chat(options, record, out);
+        cake_line_logprobs_chat(options, record, choice, out);
     else
-        cake_line_logprobs_text(options, record, out);
-    cake_buf_addf(out, ", \"finish_reason\": \"%s\"", cake_line_finish(record->finish));
+        cake_line_logprobs_text(options, record, choice, out);
+    cake_buf_addf(out, ", \"finish_reason\": \"%s\"", cake_line_finish(choice->finish));
     if (record->return_token_ids) {
         cake_buf_adds(out, ", \"token_ids\": ");
-        cake_line_ids(out, record->ids, record->n_id);
+        cake_line_ids(out, choice->ids, choice->n_id);
     }
     cake_buf_addc(out, '}');
 }
@@ -57,10 +58,12 @@ static void add_body(const cake_record_options *options, const cake_record *reco
     const char *model = record->model ? record->model : options->model ? options->model : "";
     cake_json_add_text(out, model, strlen(model));
     cake_buf_adds(out, ", \"choices\": [");
-    add_choice(options, record, out);
-    cake_buf_addf(out,
-                  "], \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": %d, \"total_tokens\": %lld}",
-                  record->n_prompt, record->n_id, (long long)record->n_prompt + record->n_id);
+    for (int i = 0; i < record->n_choice; i++)
+        add_choice(options, record, i, out);
+    long long generated = (long long)cake_line_completion_tokens(record);
+    cake_buf_addf(
+        out, "], \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": %lld, \"total_tokens\": %lld}",
+        record->n_prompt, generated, record->n_prompt + generated);
     if (record->return_token_ids) {
         cake_buf_adds(out, ", \"prompt_token_ids\": ");
         cake_line_ids(out, record->prompt_ids, record->n_prompt);

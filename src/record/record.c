@@ -110,6 +110,11 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
     return err;
 }
 
+bool cake_record_is_text(const cake_recorder *recorder)
+{
+    return recorder->txt;
+}
+
 int64_t cake_record_failed(const cake_recorder *recorder)
 {
     return recorder->failed;

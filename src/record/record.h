@@ -22,6 +22,18 @@ typedef struct cake_scored {
     float logprob; /* natural logarithm */
 } cake_scored;
 
+/* One answer of a request. */
+typedef struct cake_choice {
+    const char *text; /* [text_len] valid UTF-8, without prompt, end token and stop string */
+    size_t text_len;
+    const int32_t *ids; /* [n_id] with the end token */
+    int n_id;
+    cake_finish finish;
+    const cake_scored
+        *logprobs;       /* [n_id, 1 + n_top]: the chosen token, then the n_top best; with n_top >= 0 */
+    const size_t *begin; /* [n_id] ascending: byte of text at which each token begins; with n_top >= 0 */
+} cake_choice;
+
 /* One finished request; everything is borrowed for the time of the call. */
 typedef struct cake_record {
     int64_t index; /* number of the request's line in the input */
@@ -33,16 +45,17 @@ typedef struct cake_record {
 
     const int32_t *prompt_ids; /* [n_prompt] */
     int n_prompt;
-    const char *text; /* [text_len] valid UTF-8, without end token and stop string */
-    size_t text_len;
-    const int32_t *ids; /* [n_id] with the end token */
-    int n_id;
-    cake_finish finish;
+    const cake_choice *choices; /* [n_choice] at least one */
+    int n_choice;
     bool chat;             /* chat.completion rather than text_completion */
     bool return_token_ids; /* prompt_ids and ids go into the record */
-    const cake_scored
-        *logprobs; /* [n_id, 1 + n_top]: the chosen token, then the n_top best; NULL: not asked */
-    int n_top;
+    int n_top;             /* alternatives of each token; -1: no logprobs */
+
+    const char *echo; /* [echo_len] the prompt, which every text begins with; NULL: none */
+    size_t echo_len;
+    const cake_scored *prompt_logprobs; /* [n_prompt, 1 + n_top], nothing of the first token but its id; with
+                                         * echo and n_top >= 0 */
+    const size_t *prompt_begin;         /* [n_prompt] ascending: bytes of echo; with echo and n_top >= 0 */
 } cake_record;
 
 typedef enum cake_record_format { CAKE_RECORD_AUTO, CAKE_RECORD_JSONL, CAKE_RECORD_TXT } cake_record_format;
@@ -64,6 +77,7 @@ typedef struct cake_recorder cake_recorder;
 
 /* Says why not (directory not writable, RESULTS or RESULTS.partial already there): called before loading. */
 cake_err cake_record_open(const cake_record_options *options, cake_recorder **out);
+bool cake_record_is_text(const cake_recorder *recorder); /* an answer a line: there is room for one */
 cake_err cake_record_add(cake_recorder *recorder, const cake_record *record);
 int64_t cake_record_failed(const cake_recorder *recorder); /* records with a fault so far */
 /* Writes RESULTS (temporary file, fsync, rename), removes .partial. On failure .partial is intact. */

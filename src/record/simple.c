@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The simple form: {"id", "index", "text", "finish_reason", "usage"} or {"id", "index", "error"}, and what the
- * forms share. Invariant: the line is one valid JSON object in UTF-8 without a newline.
+ * The simple form: {"id", "index", "text", "finish_reason", "usage"}, with several answers {"id", "index",
+ * "choices", "usage"}, or {"id", "index", "error"}; and what the forms share. Invariant: the line is one valid JSON object in UTF-8 without a newline.
  */
 #include <string.h>
 
@@ -59,23 +59,86 @@ static void add_error(const cake_fault *fault, cake_buf *out)
     cake_buf_addc(out, '}');
 }
 
+int64_t cake_line_completion_tokens(const cake_record *record)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < record->n_choice; i++)
+        sum += record->choices[i].n_id;
+    return sum;
+}
+
+void cake_line_text(const cake_record *record, const cake_choice *choice, cake_buf *out)
+{
+    if (!record->echo) {
+        cake_json_add_text(out, choice->text, choice->text_len);
+        return;
+    }
+    cake_json_add_text(out, record->echo, record->echo_len);
+    size_t seam = out->len - 1; /* two strings, each in its quotes, become one */
+    cake_json_add_text(out, choice->text, choice->text_len);
+    memmove(out->data + seam, out->data + seam + 2, out->len - seam - 2);
+    cake_buf_cut(out, out->len - 2);
+}
+
+static void add_usage(const cake_record *record, cake_buf *out)
+{
+    cake_buf_addf(out, "\"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": %lld}", record->n_prompt,
+                  (long long)cake_line_completion_tokens(record));
+}
+
+static void add_text(const cake_record *record, const cake_choice *choice, cake_buf *out)
+{
+    cake_buf_adds(out, "\"text\": ");
+    cake_line_text(record, choice, out);
+    cake_buf_addf(out, ", \"finish_reason\": \"%s\"", cake_line_finish(choice->finish));
+}
+
+static void add_logprobs(const cake_record_options *options, const cake_record *record,
+                         const cake_choice *choice, cake_buf *out)
+{
+    if (record->n_top < 0)
+        return;
+    cake_buf_adds(out, ", \"logprobs\": ");
+    cake_line_logprobs_text(options, record, choice, out);
+}
+
+static void add_ids(const char *name, const int32_t *ids, int n, cake_buf *out)
+{
+    cake_buf_addf(out, ", \"%s\": ", name);
+    cake_line_ids(out, ids, n);
+}
+
+/* The one answer of most requests has its fields at the top. */
 static void add_answer(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
-    cake_buf_adds(out, ", \"text\": ");
-    cake_json_add_text(out, record->text, record->text_len);
-    cake_buf_addf(
-        out, ", \"finish_reason\": \"%s\", \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": %d}",
-        cake_line_finish(record->finish), record->n_prompt, record->n_id);
-    if (record->logprobs) {
-        cake_buf_adds(out, ", \"logprobs\": ");
-        cake_line_logprobs_text(options, record, out);
-    }
+    const cake_choice *only = record->choices;
+    cake_buf_adds(out, ", ");
+    add_text(record, only, out);
+    cake_buf_adds(out, ", ");
+    add_usage(record, out);
+    add_logprobs(options, record, only, out);
     if (record->return_token_ids) {
-        cake_buf_adds(out, ", \"prompt_token_ids\": ");
-        cake_line_ids(out, record->prompt_ids, record->n_prompt);
-        cake_buf_adds(out, ", \"token_ids\": ");
-        cake_line_ids(out, record->ids, record->n_id);
+        add_ids("prompt_token_ids", record->prompt_ids, record->n_prompt, out);
+        add_ids("token_ids", only->ids, only->n_id, out);
     }
+}
+
+static void add_choices(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    cake_buf_adds(out, ", \"choices\": [");
+    for (int i = 0; i < record->n_choice; i++) {
+        const cake_choice *choice = &record->choices[i];
+        cake_buf_addf(out, "%s{\"index\": %d, ", i ? ", " : "", i);
+        add_text(record, choice, out);
+        add_logprobs(options, record, choice, out);
+        if (record->return_token_ids)
+            add_ids("token_ids", choice->ids, choice->n_id, out);
+        cake_buf_addc(out, '}');
+    }
+    cake_buf_adds(out, "], ");
+    add_usage(record, out);
+    if (record->return_token_ids)
+        add_ids("prompt_token_ids", record->prompt_ids, record->n_prompt, out);
 }
 
 void cake_line_simple(const cake_record_options *options, const cake_record *record, cake_buf *out)
@@ -85,6 +148,6 @@ void cake_line_simple(const cake_record_options *options, const cake_record *rec
     if (record->fault)
         add_error(record->fault, out);
     else
-        add_answer(options, record, out);
+        (record->n_choice > 1 ? add_choices : add_answer)(options, record, out);
     cake_buf_addc(out, '}');
 }

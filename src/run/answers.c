@@ -31,7 +31,7 @@ static const char *base_name(const char *path, char name[256])
 cake_err cake_answers_open(const cake_options *o, cake_answers *answers)
 {
     *answers = (cake_answers){.feed.defaults = cake_params_unset()};
-    if (o->prompts.n == 1 && !o->output)
+    if (cake_options_stream(o))
         return CAKE_OK;
     char name[256];
     time_t now = time(NULL);
@@ -75,8 +75,15 @@ static cake_err next(void *self, cake_sequence **out)
 {
     cake_answers *a = self;
     cake_err err = cake_feed_next(&a->feed, out);
-    a->taken += !err;
-    return err;
+    if (err)
+        return err;
+    cake_request *r = &(*out)->request;
+    a->taken++;
+    if (!r->err && r->params.n > 1 && a->recorder && cake_record_is_text(a->recorder))
+        r->err = cake_fault_set(&r->fault, "n",
+                                "n is %lld; a .txt file has room for one answer: give -o a .jsonl file",
+                                (long long)r->params.n);
+    return CAKE_OK;
 }
 
 static void token(void *self, cake_sequence *s)
@@ -93,9 +100,24 @@ static void token(void *self, cake_sequence *s)
         stream(a, s, false); /* what fails here fails again at the end, and is then told */
 }
 
+static cake_choice choice_of(const cake_sequence *s)
+{
+    return (cake_choice){.text = s->text.data ? s->text.data : "",
+                         .text_len = s->text.len,
+                         .ids = s->ids.id ? s->ids.id + s->n_prompt : NULL,
+                         .n_id = cake_sequence_generated(s),
+                         .finish = s->finish,
+                         .logprobs = s->scored,
+                         .begin = s->begin};
+}
+
 static cake_err write_record(cake_answers *a, const cake_sequence *s)
 {
     const cake_request *r = &s->request;
+    cake_choice choices[CAKE_MAX_CHOICE];
+    int n_choice = s->n_choice ? s->n_choice : 1;
+    for (int i = 0; i < n_choice; i++)
+        choices[i] = choice_of(s->n_choice ? s->choice[i] : s);
     cake_record record = {.index = r->index,
                           .order = r->order,
                           .form = r->form,
@@ -104,15 +126,15 @@ static cake_err write_record(cake_answers *a, const cake_sequence *s)
                           .fault = r->err ? &r->fault : NULL,
                           .prompt_ids = s->ids.id,
                           .n_prompt = s->n_prompt,
-                          .text = s->text.data ? s->text.data : "",
-                          .text_len = s->text.len,
-                          .ids = s->ids.id ? s->ids.id + s->n_prompt : NULL,
-                          .n_id = cake_sequence_generated(s),
-                          .finish = s->finish,
+                          .choices = choices,
+                          .n_choice = n_choice,
                           .chat = s->chat,
                           .return_token_ids = r->params.return_token_ids == 1,
-                          .logprobs = s->n_top >= 0 ? s->scored : NULL,
-                          .n_top = s->n_top};
+                          .n_top = s->n_top,
+                          .echo = r->params.echo == 1 ? r->text : NULL,
+                          .echo_len = r->text_len,
+                          .prompt_logprobs = s->prompt_scored,
+                          .prompt_begin = s->prompt_begin};
     return cake_record_add(a->recorder, &record);
 }
 

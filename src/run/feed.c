@@ -15,10 +15,7 @@ cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, in
     cake_params_merge(&feed->defaults, &o->params);
     if (from_model)
         cake_params_merge(&feed->defaults, from_model);
-    cake_params base = cake_params_unset();
-    base.temperature = base.top_p = 1;
-    base.top_k = base.ignore_eos = base.return_token_ids = 0;
-    base.n_stop = 0;
+    cake_params base = cake_params_base();
     cake_params_merge(&feed->defaults, &base);
 
     cake_err err = cake_token_open(o->model, &feed->token);
@@ -87,6 +84,12 @@ static cake_err render_text(const cake_feed *feed, cake_request *r, cake_buf *te
     return err;
 }
 
+/* A prompt leaves room for a token, unless none is wanted. */
+static size_t most_tokens(const cake_feed *feed, const cake_request *r)
+{
+    return (size_t)feed->context - (r->params.max_tokens != 0);
+}
+
 /* The request's prompt as ids; what the post-processor adds, only where no template wrote it. */
 static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text, cake_ids *ids)
 {
@@ -107,8 +110,7 @@ static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text
     if (err)
         return err;
     size_t least = text->len / cake_token_longest(feed->token);
-    if (feed->context &&
-        least >= (size_t)feed->context) /* said before the tokenizer works through megabytes */
+    if (feed->context && least > most_tokens(feed, r)) /* before the tokenizer works through megabytes */
         return cake_fault_set(
             &r->fault, r->messages ? "messages" : "prompt",
             "the prompt has %zu bytes, at least %zu tokens, and leaves no room for an answer in a "
@@ -118,11 +120,35 @@ static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text
                              &r->fault);
 }
 
-static cake_err check(const cake_feed *feed, const cake_ids *ids, cake_fault *fault)
+/* Ids that a request names beside its prompt. */
+static cake_err check_named(const cake_feed *feed, cake_request *r)
 {
+    const cake_params *p = &r->params;
+    for (size_t i = 0; i < p->stop_ids.len; i++)
+        if (p->stop_ids.id[i] >= feed->n_vocab)
+            return cake_fault_set(
+                &r->fault, "stop_token_ids",
+                "stop_token_ids[%zu] is %d; expected an id below the model's vocabulary of %d", i,
+                p->stop_ids.id[i], feed->n_vocab);
+    for (size_t i = 0; i < p->n_bias; i++)
+        if (p->bias[i].id >= feed->n_vocab)
+            return cake_fault_set(
+                &r->fault, "logit_bias",
+                "logit_bias has the token id %d; expected ids below the model's vocabulary of %d",
+                p->bias[i].id, feed->n_vocab);
+    return CAKE_OK;
+}
+
+static cake_err check(const cake_feed *feed, const cake_ids *ids, cake_request *r)
+{
+    cake_fault *fault = &r->fault;
+    const cake_params *p = &r->params;
     if (!ids->len)
         return cake_fault_set(fault, "prompt", "the prompt has no tokens");
-    if (feed->context && ids->len >= (size_t)feed->context)
+    if (p->max_tokens != CAKE_UNSET && p->min_tokens > p->max_tokens)
+        return cake_fault_set(fault, "min_tokens", "min_tokens is %lld; expected at most max_tokens, %lld",
+                              (long long)p->min_tokens, (long long)p->max_tokens);
+    if (feed->context && ids->len > most_tokens(feed, r))
         return cake_fault_set(
             fault, "prompt",
             "the prompt has %zu tokens and leaves no room for an answer in a context of %d; shorten it%s",
@@ -132,7 +158,7 @@ static cake_err check(const cake_feed *feed, const cake_ids *ids, cake_fault *fa
             return cake_fault_set(fault, "prompt",
                                   "token id %d at position %zu is not below the model's vocabulary of %d",
                                   ids->id[i], i, feed->n_vocab);
-    return CAKE_OK;
+    return feed->n_vocab ? check_named(feed, r) : CAKE_OK;
 }
 
 void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *text, cake_ids *ids)
@@ -145,14 +171,16 @@ void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *t
         request->err = tokens_of(feed, request, text, ids);
     }
     if (!request->err)
-        request->err = check(feed, ids, &request->fault);
+        request->err = check(feed, ids, request);
     request->chat = request->messages != NULL;
-    /* the parsed line has served: only its identity stays while the answer is made */
+    /* the parsed line has served: only its identity stays while the answer is made, and what is echoed */
     cake_json_free(request->root);
-    free(request->text);
     request->root = NULL;
     request->messages = request->tools = request->kwargs = NULL;
-    request->text = NULL;
+    if (request->params.echo != 1) {
+        free(request->text);
+        request->text = NULL;
+    }
 }
 
 cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)

@@ -96,12 +96,18 @@ static cake_err set_real(const char *from, const option_row *row, const char *va
 {
     char *end;
     double number = strtod(value, &end);
-    /* the least of top-p itself is excluded, as the table of fields says */
-    bool open = !strcmp(row->name, "top-p");
-    if (end == value || *end || !(number >= row->least) || (open && number == row->least) ||
-        number > row->most)
-        return cake_fail_usage("%s: \"%s\" is not a number %s %g, up to %g", from, value,
-                               open ? "above" : "from", row->least, row->most);
+    const cake_params_field *field = cake_params_fields;
+    while (field->offset + offsetof(cake_options, params) != row->offset)
+        field++;
+    bool open = field->above_least;
+    if (end == value || *end || !isfinite(number) || number < row->least || (open && number == row->least) ||
+        number > row->most) {
+        char most[32] = "";
+        if (isfinite(row->most))
+            snprintf(most, sizeof most, ", up to %g", row->most);
+        return cake_fail_usage("%s: \"%s\" is not a number %s %g%s", from, value, open ? "above" : "from",
+                               row->least, most);
+    }
     *into = number;
     return CAKE_OK;
 }
@@ -287,7 +293,7 @@ static cake_err check(const cake_options *o)
                                o->command);
     if (o->input && o->prompts.n)
         return cake_fail_usage("both -i and -p: prompts come from one place");
-    if (run && o->prompts.n == 1 && !o->output && o->params.logprobs != CAKE_UNSET)
+    if (run && cake_options_stream(o) && o->params.logprobs != CAKE_UNSET)
         return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
     if (run && o->quiet && o->verbose)
         return cake_fail_usage("both -q and -v");
@@ -331,6 +337,12 @@ int cake_options_threads(const cake_options *o, int suggested)
     if (omp && atoi(omp) > 0)
         return atoi(omp) < MOST ? atoi(omp) : MOST;
     return suggested;
+}
+
+bool cake_options_stream(const cake_options *options)
+{
+    return options->prompts.n == 1 && !options->output &&
+           (options->params.n == CAKE_UNSET || options->params.n == 1);
 }
 
 void cake_options_free(cake_options *options)

@@ -38,6 +38,8 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options);
 void cake_options_free(cake_options *options);
 /* --threads, else OMP_NUM_THREADS, else what the machine suggests. */
 int cake_options_threads(const cake_options *options, int suggested);
+/* Whether the answer streams: one answer to one -p, and nowhere else to go. */
+bool cake_options_stream(const cake_options *options);
 /* --help of a command ("run", ...) on standard output. */
 void cake_options_help(const char *command);
 

@@ -5,6 +5,7 @@
  */
 #include "run/root.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ struct cake_root {
     const cake_model *model;
     const cake_config *config;
     const cake_kernels *kernels;
+    const cake_plan *plan;
     cake_schedule_shape shape;
     int n_thread;
     cake_conductor conductor;
@@ -30,17 +32,19 @@ struct cake_root {
     cake_sequence **seqs; /* [n_lane * lane_seqs] */
     root_lane *lanes;     /* [n_lane] */
     int n_away;
-    bool exhausted; /* the conductor has no more */
+    bool exhausted;      /* the conductor has no more */
+    cake_sequence *lead; /* of several choices, not all of which are begun; NULL */
+    int stem;            /* slot that holds the lead's prompt; -1: none, choices are admitted alone */
+    bool stem_known;     /* stem_score is */
     cake_err err;
     cake_arena arena;    /* the lanes' waves and what follows */
     int32_t *ids;        /* [max_tok] */
-    cake_scored *scored; /* [1 + 20] */
+    cake_scored *scored; /* [1 + CAKE_MAX_TOP] */
+    float *stem_score;   /* [n_vocab] of the token behind the stem's prompt */
     void *sample_scratch;
     cake_logits *logits;
     cake_root_stats stats;
 };
-
-enum { MAX_TOP = 20 };
 
 static size_t wave_bytes(const cake_config *config, const cake_schedule_shape *shape)
 {
@@ -51,7 +55,8 @@ static size_t own_bytes(const cake_config *config, const cake_schedule_shape *sh
 {
     return (size_t)shape->n_lane * wave_bytes(config, shape) +
            cake_arena_round((size_t)shape->max_tok * sizeof(int32_t)) +
-           cake_arena_round((1 + MAX_TOP) * sizeof(cake_scored)) +
+           cake_arena_round((1 + CAKE_MAX_TOP) * sizeof(cake_scored)) +
+           cake_arena_round((size_t)config->n_vocab * sizeof(float)) +
            cake_arena_round(cake_sample_scratch(config->n_vocab));
 }
 
@@ -60,7 +65,7 @@ size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *sha
     return own_bytes(config, shape) + cake_logits_bytes(config, shape->lane_seqs);
 }
 
-cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels,
+cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, const cake_plan *plan,
                         const cake_schedule_shape *shape, int n_thread, const cake_conductor *conductor,
                         cake_root **out)
 {
@@ -69,6 +74,8 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels,
     *r = (cake_root){.model = model,
                      .config = config,
                      .kernels = kernels,
+                     .plan = plan,
+                     .stem = -1,
                      .shape = *shape,
                      .n_thread = n_thread,
                      .conductor = *conductor};
@@ -85,18 +92,31 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels,
     for (int i = 0; i < shape->n_lane; i++)
         r->lanes[i].parcel.wave = cake_arena_take(&r->arena, wave_bytes(config, shape));
     r->ids = cake_arena_take(&r->arena, (size_t)shape->max_tok * sizeof *r->ids);
-    r->scored = cake_arena_take(&r->arena, (1 + MAX_TOP) * sizeof *r->scored);
+    r->scored = cake_arena_take(&r->arena, (1 + CAKE_MAX_TOP) * sizeof *r->scored);
+    r->stem_score = cake_arena_take(&r->arena, (size_t)config->n_vocab * sizeof *r->stem_score);
     r->sample_scratch = cake_arena_take(&r->arena, cake_sample_scratch(config->n_vocab));
     *out = r;
     return CAKE_OK;
+}
+
+/* With all of its choices that are in slots. */
+static void close_lead(cake_root *r, cake_sequence *lead)
+{
+    for (int i = 0; lead && i < r->shape.n_lane * r->shape.lane_seqs; i++)
+        if (r->seqs[i] && r->seqs[i]->lead == lead)
+            r->seqs[i] = NULL;
+    cake_sequence_close(lead);
 }
 
 void cake_root_close(cake_root *r)
 {
     if (!r)
         return;
-    for (int i = 0; r->seqs && i < r->shape.n_lane * r->shape.lane_seqs; i++)
-        cake_sequence_close(r->seqs[i]);
+    int n_slot = r->seqs ? r->shape.n_lane * r->shape.lane_seqs : 0;
+    close_lead(r, r->lead);
+    for (int i = 0; i < n_slot; i++)
+        if (r->seqs[i])
+            close_lead(r, r->seqs[i]->lead);
     cake_logits_close(r->logits);
     cake_schedule_close(r->schedule);
     cake_arena_close(&r->arena);
@@ -112,7 +132,7 @@ cake_err cake_root_error(const cake_root *r)
 
 bool cake_root_done(const cake_root *r)
 {
-    return !r->n_away && (r->err || (r->exhausted && !cake_schedule_active(r->schedule)));
+    return !r->n_away && (r->err || (r->exhausted && !r->lead && !cake_schedule_active(r->schedule)));
 }
 
 cake_root_stats cake_root_statistics(const cake_root *r)
@@ -122,52 +142,149 @@ cake_root_stats cake_root_statistics(const cake_root *r)
     return stats;
 }
 
-/* Hands a finished sequence back; the first error stops all further work. */
-static void finish(cake_root *r, cake_sequence *sequence)
+/* Hands a finished request back; the first error stops all further work. */
+static void finish(cake_root *r, cake_sequence *lead)
 {
     if (r->err)
-        cake_sequence_close(sequence);
+        cake_sequence_close(lead);
     else
-        r->err = r->conductor.done(r->conductor.self, sequence);
+        r->err = r->conductor.done(r->conductor.self, lead);
 }
 
+/* An answer is over. Its request is, when all of its choices are. */
 static void retire(cake_root *r, int slot)
 {
-    cake_sequence *sequence = r->seqs[slot];
+    cake_sequence *lead = r->seqs[slot]->lead;
+    bool several = r->seqs[slot] != lead;
     cake_schedule_retire(r->schedule, slot);
     r->seqs[slot] = NULL;
-    finish(r, sequence);
+    lead->n_done += several;
+    if (lead != r->lead && lead->n_done == lead->n_choice)
+        finish(r, lead);
 }
 
-/* Requests that failed before they began go straight back. */
+/* Takes the stem out of its slot: all choices are begun, or there is no room for them beside it. */
+static void drop_stem(cake_root *r)
+{
+    if (r->stem < 0)
+        return;
+    cake_schedule_retire(r->schedule, r->stem);
+    r->seqs[r->stem] = NULL;
+    r->stem = -1;
+}
+
+/* No further choice of the lead will begin. */
+static void release_lead(cake_root *r)
+{
+    cake_sequence *lead = r->lead;
+    drop_stem(r);
+    r->lead = NULL;
+    if (lead->n_done == lead->n_choice)
+        finish(r, lead);
+}
+
+static void enter(cake_root *r, int slot, cake_sequence *s)
+{
+    r->seqs[slot] = s;
+    s->past =
+        cake_past_open(&s->lead->request.params, s->ids.id, s->n_prompt, r->config->eos, r->config->n_eos);
+}
+
+static void next_token(cake_root *r, int slot, float *score);
+
+/* Begins one more choice of the lead. False: not now. */
+static bool admit_choice(cake_root *r)
+{
+    cake_sequence *lead = r->lead;
+    if (lead->n_choice == lead->request.params.n || lead->request.err) {
+        if (r->stem >= 0 && cake_schedule_riding(r->schedule, r->stem))
+            return false;
+        release_lead(r);
+        return true;
+    }
+    if (r->stem >= 0) {
+        int slot = r->stem_known ? cake_schedule_fork(r->schedule, r->stem) : CAKE_FORK_LATER;
+        if (slot == CAKE_FORK_NEVER)
+            drop_stem(r);
+        if (slot >= 0) {
+            enter(r, slot, cake_sequence_branch(lead));
+            next_token(r, slot, r->stem_score);
+        }
+        return slot != CAKE_FORK_LATER;
+    }
+    if (!cake_schedule_room(r->schedule))
+        return false;
+    bool scored = cake_sequence_scores_prompt(lead) && !lead->n_prompt_scored;
+    int slot = cake_schedule_admit(r->schedule, lead->n_prompt, scored ? CAKE_SEQ_SCORED : 0);
+    enter(r, slot, cake_sequence_branch(lead));
+    return true;
+}
+
+/* Nothing of the model is asked for: the answers are the prompt. */
+static void give_back_empty(cake_root *r, cake_sequence *lead)
+{
+    while (lead->request.params.n > 1 && lead->n_choice < lead->request.params.n)
+        cake_sequence_branch(lead);
+    finish(r, lead);
+}
+
+static void admit_request(cake_root *r, cake_sequence *s)
+{
+    bool wants_tokens = s->max_len > s->n_prompt, scored = cake_sequence_scores_prompt(s);
+    int flags = scored ? CAKE_SEQ_SCORED : 0;
+    s->admitted = cake_clock_now();
+    if (!wants_tokens && (!scored || s->n_prompt == 1)) {
+        give_back_empty(r, s);
+    } else if (wants_tokens && s->request.params.n > 1) {
+        r->lead = s;
+        r->stem_known = false;
+        if (r->shape.n_lane * r->shape.lane_seqs > 1) {
+            r->stem = cake_schedule_admit(r->schedule, s->n_prompt, flags | CAKE_SEQ_STEM);
+            r->seqs[r->stem] = s;
+        }
+    } else {
+        enter(r, cake_schedule_admit(r->schedule, s->n_prompt, flags), s);
+    }
+}
+
+/* Requests that failed before they began go straight back. One of several choices keeps others from being
+ * admitted until all of its choices are. */
 static void admit(cake_root *r)
 {
-    while (!r->exhausted && !r->err && cake_schedule_room(r->schedule)) {
+    while (!r->err) {
+        if (r->lead) {
+            if (!admit_choice(r))
+                return;
+            continue;
+        }
+        if (r->exhausted || !cake_schedule_room(r->schedule))
+            return;
         cake_sequence *sequence;
         cake_err err = r->conductor.next(r->conductor.self, &sequence);
-        if (err == CAKE_END) {
+        if (err == CAKE_END)
             r->exhausted = true;
-        } else if (err) {
+        else if (err)
             r->err = err;
-        } else if (sequence->request.err) {
+        else if (sequence->request.err)
             finish(r, sequence);
-        } else {
-            sequence->admitted = cake_clock_now();
-            r->seqs[cake_schedule_admit(r->schedule, sequence->n_prompt, 0)] = sequence;
-        }
+        else
+            admit_request(r, sequence);
     }
 }
 
 static void overflow(cake_root *r, int slot)
 {
-    cake_sequence *s = r->seqs[slot];
-    s->request.err = cake_fault_set(
-        &s->request.fault, NULL,
+    cake_request *request = &r->seqs[slot]->lead->request;
+    request->err = cake_fault_set(
+        &request->fault, NULL,
         "a sequence of %zu tokens alone is more than the KV memory holds (%d pages of %d tokens); "
         "try again with more --kv-memory or more ranks",
-        s->ids.len, r->shape.n_page[0], CAKE_PAGE);
-    s->request.fault.status = 500;
-    retire(r, slot);
+        r->seqs[slot]->ids.len, r->shape.n_page[0], CAKE_PAGE);
+    request->fault.status = 500;
+    if (slot == r->stem)
+        release_lead(r);
+    else
+        retire(r, slot);
 }
 
 /* Writes a batch into the lane's wave and starts it on its way. */
@@ -221,7 +338,7 @@ bool cake_root_send(cake_root *r, cake_link *first)
 static void score_token(cake_root *r, const float *score, int32_t id, int n_top)
 {
     int n_vocab = r->config->n_vocab;
-    int32_t best[MAX_TOP];
+    int32_t best[CAKE_MAX_TOP];
     double total = cake_logits_total(score, n_vocab);
     cake_logits_top(score, n_vocab, n_top, best);
     r->scored[0] = (cake_scored){id, (float)((double)score[id] - total)};
@@ -229,19 +346,15 @@ static void score_token(cake_root *r, const float *score, int32_t id, int n_top)
         r->scored[1 + i] = (cake_scored){best[i], (float)((double)score[best[i]] - total)};
 }
 
-/* Samples the next token of a sequence from its scores [n_vocab]. */
-static void continue_sequence(cake_root *r, int slot, const float *score)
+/* Samples the next token of a sequence from its scores [n_vocab], which come out as they were. */
+static void next_token(cake_root *r, int slot, float *score)
 {
     cake_sequence *s = r->seqs[slot];
-    if (!cake_logits_finite(score, r->config->n_vocab)) {
-        s->request.err = cake_fault_set(
-            &s->request.fault, NULL, "the model's scores at position %zu are not finite numbers", s->ids.len);
-        s->request.fault.status = 500;
-        retire(r, slot);
-        return;
-    }
+    const cake_params *params = &s->lead->request.params;
     s->key.pos = (uint32_t)s->ids.len;
-    int32_t id = cake_sample(score, r->config->n_vocab, &s->request.params, &s->key, r->sample_scratch);
+    cake_past_apply(s->past, score);
+    int32_t id = cake_sample(score, r->config->n_vocab, params, &s->key, r->sample_scratch);
+    cake_past_undo(s->past, score);
     if (s->n_top >= 0)
         score_token(r, score, id, s->n_top);
     bool finished = cake_sequence_push(s, id, r->scored, r->config->eos, r->config->n_eos);
@@ -252,16 +365,62 @@ static void continue_sequence(cake_root *r, int slot, const float *score)
         cake_schedule_token(r->schedule, slot);
 }
 
+/* Says which layer of which rank gave the first number that is none. */
+static void break_off(cake_root *r, int slot, const cake_row *row)
+{
+    cake_request *request = &r->seqs[slot]->lead->request;
+    char where[96] = "the final norm or the head, on rank 0, gave the first";
+    int layer = row->broken - CAKE_ROW_BROKEN(0);
+    if (row->broken == CAKE_ROW_BROKEN(-1))
+        snprintf(where, sizeof where, "the embedding, on rank 0, gave the first");
+    for (int i = 0; row->broken && i < r->plan->n_hop; i++) {
+        const cake_hop *hop = &r->plan->hop[i];
+        if (layer >= hop->first && layer < hop->first + hop->count)
+            snprintf(where, sizeof where, "layer %d, on rank %d, gave the first", layer, hop->rank);
+    }
+    request->err =
+        cake_fault_set(&request->fault, NULL,
+                       "the model's scores behind position %d are not finite numbers: %s", row->pos, where);
+    request->fault.status = 500;
+}
+
+/* The scores [n_vocab] of a row: of a prompt's token, of the token behind a stem, or of one to be sampled. */
+static void take_scores(cake_root *r, int slot, const cake_row *row, float *score)
+{
+    cake_sequence *s = r->seqs[slot];
+    if (!s) /* an earlier row of the wave failed it */
+        return;
+    if (!s->lead->request.err && !cake_logits_finite(score, r->config->n_vocab))
+        break_off(r, slot, row);
+    if (s->lead->request.err) { /* of one choice, so all others are of no use */
+        if (slot != r->stem)
+            retire(r, slot);
+    } else if (row->pos + 1 < s->n_prompt) {
+        score_token(r, score, s->ids.id[row->pos + 1], s->n_top);
+        cake_sequence_score_prompt(s, row->pos + 1, r->scored);
+    } else if (slot == r->stem) {
+        memcpy(r->stem_score, score, (size_t)r->config->n_vocab * sizeof *score);
+        r->stem_known = true;
+    } else if (s->max_len == s->n_prompt) {
+        cake_schedule_retire(r->schedule, slot);
+        r->seqs[slot] = NULL;
+        give_back_empty(r, s);
+    } else {
+        next_token(r, slot, score);
+    }
+}
+
 /* Scores and samples in blocks: a prompt whose rows are all wanted has more of them than a lane has sequences. */
 static void continue_all(cake_root *r, cake_wave *wave, const cake_batch *batch)
 {
     for (int first = 0, n; first < batch->n_score; first += n) {
         n = batch->n_score - first < r->shape.lane_seqs ? batch->n_score - first : r->shape.lane_seqs;
         double start = cake_clock_now();
-        const float *score = cake_logits_forward(r->logits, wave, batch->score + first, n);
+        float *score = cake_logits_forward(r->logits, wave, batch->score + first, n);
         double scored = cake_clock_now();
         for (int i = 0; i < n; i++)
-            continue_sequence(r, batch->slot[first + i], score + (size_t)i * (size_t)r->config->n_vocab);
+            take_scores(r, batch->slot[first + i], &cake_wave_rows(wave)[batch->score[first + i]],
+                        score + (size_t)i * (size_t)r->config->n_vocab);
         r->stats.head_s += scored - start;
         r->stats.sample_s += cake_clock_now() - scored;
     }

@@ -11,6 +11,7 @@
 #include "kernels/kernels.h"
 #include "link/link.h"
 #include "model/model.h"
+#include "place/plan.h"
 #include "run/schedule.h"
 #include "run/sequence.h"
 
@@ -32,7 +33,8 @@ typedef struct cake_root_stats {
     int64_t waves, rows, evictions;
 } cake_root_stats;
 
-cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels,
+/* plan tells whose layer it is that gives no finite numbers; it outlives the root, as model and kernels do. */
+cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, const cake_plan *plan,
                         const cake_schedule_shape *shape, int n_thread, const cake_conductor *conductor,
                         cake_root **out);
 size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape);

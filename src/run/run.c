@@ -75,8 +75,8 @@ static cake_err open_pipeline(job *j)
     cake_err err = CAKE_OK;
     if (j->world->rank == 0) {
         cake_conductor conductor = cake_answers_conductor(&j->answers);
-        err = cake_root_open(j->stage.model, j->stage.kernels, &j->stage.shape, j->stage.n_thread, &conductor,
-                             &j->root);
+        err = cake_root_open(j->stage.model, j->stage.kernels, &j->stage.plan, &j->stage.shape,
+                             j->stage.n_thread, &conductor, &j->root);
     }
     if (!err)
         err = cake_pipeline_open(j->world, &j->stage.plan, j->stage.slices, j->root, j->stage.shape.n_lane,

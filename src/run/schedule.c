@@ -320,6 +320,11 @@ void cake_schedule_token(cake_schedule *s, int slot)
     q->known++;
 }
 
+bool cake_schedule_riding(const cake_schedule *s, int slot)
+{
+    return s->seqs[slot].riding;
+}
+
 void cake_schedule_retire(cake_schedule *s, int slot)
 {
     seq *q = &s->seqs[slot];

@@ -71,6 +71,8 @@ void cake_schedule_back(cake_schedule *schedule, int lane);
 bool cake_schedule_away(const cake_schedule *schedule, int lane);
 /* One more token of the sequence is known; its lane is not under way. */
 void cake_schedule_token(cake_schedule *schedule, int slot);
+/* Whether rows of it are under way. */
+bool cake_schedule_riding(const cake_schedule *schedule, int slot);
 /* The sequence is finished: slot and pages are free. It has no rows under way. */
 void cake_schedule_retire(cake_schedule *schedule, int slot);
 

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a request, then its tokens. Out: text, scores, and when the answer is over. Feed opens, root pushes,
+ * answers reads and closes. Invariant: begin ascends, and its last entry that is certain is exact.
+ */
 #include "run/sequence.h"
 
 #include <stdlib.h>
@@ -6,10 +10,91 @@
 
 #include "base/alloc.h"
 
+static const cake_params *params_of(const cake_sequence *s)
+{
+    return &s->lead->request.params;
+}
+
+bool cake_sequence_scores_prompt(const cake_sequence *s)
+{
+    return s->n_top >= 0 && params_of(s)->echo == 1;
+}
+
+/* Where a token begins that was just pushed: text had `before` bytes. What it added ends in its own bytes, unless
+ * the decoder holds them back or has changed them. */
+static size_t begin_of(cake_sequence *s, int32_t id, size_t before, const cake_buf *text)
+{
+    cake_buf own = {0};
+    cake_token_bytes(s->token, id, &own);
+    size_t added = text->len - before, begin = before + s->pending;
+    bool whole = own.len && own.len <= added && !memcmp(text->data + text->len - own.len, own.data, own.len);
+    if (whole)
+        begin = text->len - own.len, s->pending = 0;
+    else if (!cake_token_is_special(s->token, id))
+        s->pending = s->pending + own.len > added ? s->pending + own.len - added : 0;
+    cake_buf_free(&own);
+    return begin;
+}
+
+/* What was guessed of tokens held back gives way to what is certain of a later one. */
+static void set_begin(size_t *begin, size_t i, size_t value)
+{
+    begin[i] = value;
+    for (; i > 0 && begin[i - 1] > value; i--)
+        begin[i - 1] = value;
+}
+
+/* Tokens of a text are found in it one after the other; one that is not there (a special token that was added, a
+ * part that was normalized) is where the next one may be. */
+static void find_begins(cake_sequence *lead, const char *text, size_t len)
+{
+    cake_buf own = {0};
+    size_t at = 0;
+    for (int i = 0; i < lead->n_prompt; i++) {
+        lead->prompt_begin[i] = at;
+        cake_buf_cut(&own, 0);
+        cake_token_bytes(lead->token, lead->ids.id[i], &own);
+        bool blank = own.len && own.data[0] == ' ' && !at; /* added before the first word */
+        if (own.len <= len - at && own.len && !memcmp(text + at, own.data, own.len))
+            at += own.len;
+        else if (blank && own.len - 1 <= len - at && !memcmp(text + at, own.data + 1, own.len - 1))
+            at += own.len - 1;
+    }
+    cake_buf_free(&own);
+}
+
+/* The decoder hears the prompt, so that the answer goes on where it ends. Of a prompt that came as ids this is
+ * how its text is known. */
+static void hear_prompt(cake_sequence *s)
+{
+    cake_request *r = &s->lead->request;
+    cake_buf text = {0};
+    cake_buf_adds(&text, "");
+    bool first = s == s->lead && cake_sequence_scores_prompt(s);
+    if (first)
+        s->prompt_begin = cake_alloc((size_t)s->n_prompt, sizeof *s->prompt_begin);
+    for (int i = 0; i < s->n_prompt; i++) {
+        size_t before = text.len;
+        cake_decoder_push(s->decoder, s->ids.id[i], &text);
+        if (first)
+            set_begin(s->prompt_begin, (size_t)i, begin_of(s, s->ids.id[i], before, &text));
+    }
+    if (first && r->text)
+        find_begins(s, r->text, r->text_len);
+    s->pending = 0;
+    if (!r->text) {
+        r->text = text.data;
+        r->text_len = text.len;
+    } else {
+        cake_buf_free(&text);
+    }
+}
+
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
                                   const cake_token *token)
 {
     cake_sequence *s = cake_alloc(1, sizeof *s);
+    s->lead = s;
     s->request = *request;
     s->ids = *ids;
     *request = (cake_request){0};
@@ -19,12 +104,39 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
     int64_t most = (int64_t)s->n_prompt + (p->max_tokens == CAKE_UNSET ? context : p->max_tokens);
     s->max_len = most < context ? (int)most : context;
     s->n_top = p->logprobs == CAKE_UNSET ? -1 : (int)p->logprobs;
+    s->finish = CAKE_FINISH_LENGTH;
     const char *id = s->request.id;
     s->key.seed = p->seed != CAKE_UNSET ? (uint64_t)p->seed
                   : id                  ? cake_key_of_id(job_seed, id, strlen(id))
                                         : cake_key_of_index(job_seed, s->request.index);
+    s->token = token;
     if (token)
         s->decoder = cake_decoder_open(token);
+    if (token && p->echo == 1 && !s->request.err)
+        hear_prompt(s);
+    return s;
+}
+
+cake_sequence *cake_sequence_branch(cake_sequence *lead)
+{
+    cake_sequence *s = cake_alloc(1, sizeof *s);
+    s->lead = lead;
+    for (int i = 0; i < lead->n_prompt; i++)
+        cake_ids_add(&s->ids, lead->ids.id[i]);
+    s->n_prompt = lead->n_prompt;
+    s->max_len = lead->max_len;
+    s->n_top = lead->n_top;
+    s->finish = lead->finish;
+    s->key = lead->key;
+    s->key.choice = (uint32_t)lead->n_choice;
+    s->admitted = lead->admitted;
+    s->token = lead->token;
+    if (s->token)
+        s->decoder = cake_decoder_open(s->token);
+    if (s->token && params_of(s)->echo == 1)
+        hear_prompt(s);
+    lead->choice = cake_grow(lead->choice, (size_t)lead->n_choice + 1, sizeof *lead->choice);
+    lead->choice[lead->n_choice++] = s;
     return s;
 }
 
@@ -32,11 +144,19 @@ void cake_sequence_close(cake_sequence *s)
 {
     if (!s)
         return;
-    cake_request_free(&s->request);
+    for (int i = 0; i < s->n_choice; i++)
+        cake_sequence_close(s->choice[i]);
+    free(s->choice);
+    if (s == s->lead)
+        cake_request_free(&s->request);
     cake_ids_free(&s->ids);
     cake_decoder_close(s->decoder);
+    cake_past_close(s->past);
     cake_buf_free(&s->text);
     free(s->scored);
+    free(s->begin);
+    free(s->prompt_scored);
+    free(s->prompt_begin);
     free(s);
 }
 
@@ -56,7 +176,7 @@ static size_t longest_stop(const cake_params *p)
 
 size_t cake_sequence_settled(const cake_sequence *s)
 {
-    size_t longest = longest_stop(&s->request.params), hold = longest ? longest - 1 : 0;
+    size_t longest = longest_stop(params_of(s)), hold = longest ? longest - 1 : 0;
     return s->text.len > hold ? s->text.len - hold : 0;
 }
 
@@ -64,7 +184,7 @@ size_t cake_sequence_settled(const cake_sequence *s)
  * starts first. */
 static bool cut_at_stop(cake_sequence *s, size_t before)
 {
-    const cake_params *p = &s->request.params;
+    const cake_params *p = params_of(s);
     size_t found = s->text.len;
     for (int i = 0; i < p->n_stop; i++) {
         size_t len = strlen(p->stop[i]);
@@ -81,39 +201,62 @@ static bool cut_at_stop(cake_sequence *s, size_t before)
     return true;
 }
 
-static bool among(const int32_t *eos, int n_eos, int32_t id)
+static bool among(const int32_t *ids, size_t n, int32_t id)
 {
-    for (int i = 0; i < n_eos; i++)
-        if (eos[i] == id)
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == id)
             return true;
     return false;
 }
 
+/* Of the latest token. */
 static void keep_scores(cake_sequence *s, const cake_scored *scored)
 {
-    size_t n = 1 + (size_t)s->n_top;
-    if (s->n_scored + n > s->cap_scored) {
-        s->cap_scored = 2 * (s->n_scored + n);
-        s->scored = cake_grow(s->scored, s->cap_scored, sizeof *s->scored);
+    size_t n = 1 + (size_t)s->n_top, i = (size_t)cake_sequence_generated(s) - 1;
+    if (i == s->cap_scored) {
+        s->cap_scored = s->cap_scored ? 2 * s->cap_scored : 16;
+        s->scored = cake_grow(s->scored, s->cap_scored * n, sizeof *s->scored);
+        s->begin = cake_grow(s->begin, s->cap_scored, sizeof *s->begin);
     }
-    memcpy(s->scored + s->n_scored, scored, n * sizeof *scored);
-    s->n_scored += n;
+    memcpy(s->scored + i * n, scored, n * sizeof *scored);
+}
+
+void cake_sequence_score_prompt(cake_sequence *s, int pos, const cake_scored *scored)
+{
+    cake_sequence *lead = s->lead;
+    size_t n = 1 + (size_t)lead->n_top;
+    if (!lead->prompt_scored) {
+        lead->prompt_scored = cake_alloc((size_t)lead->n_prompt * n, sizeof *lead->prompt_scored);
+        lead->prompt_scored[0].id = lead->ids.id[0];
+        lead->n_prompt_scored = 1;
+    }
+    if (pos != lead->n_prompt_scored) /* replayed */
+        return;
+    memcpy(lead->prompt_scored + (size_t)pos * n, scored, n * sizeof *scored);
+    lead->n_prompt_scored++;
 }
 
 bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored, const int32_t *eos,
                         int n_eos)
 {
+    const cake_params *p = params_of(s);
     cake_ids_add(&s->ids, id);
-    if (s->n_top >= 0)
-        keep_scores(s, scored);
+    cake_past_add(s->past, id);
+    int generated = cake_sequence_generated(s);
     size_t before = s->text.len;
-    bool ended = s->request.params.ignore_eos != 1 && among(eos, n_eos, id);
+    bool ended =
+        (p->ignore_eos != 1 && among(eos, (size_t)n_eos, id)) || among(p->stop_ids.id, p->stop_ids.len, id);
     bool full = (int)s->ids.len >= s->max_len;
     if (!ended)
         cake_decoder_push(s->decoder, id, &s->text);
+    if (s->n_top >= 0) {
+        keep_scores(s, scored);
+        set_begin(s->begin, (size_t)generated - 1,
+                  ended ? s->text.len + s->pending : begin_of(s, id, before, &s->text));
+    }
     if (ended || full)
         cake_decoder_end(s->decoder, &s->text);
-    bool stopped = !ended && s->text.len > before && cut_at_stop(s, before);
+    bool stopped = !ended && generated > p->min_tokens && s->text.len > before && cut_at_stop(s, before);
     s->finish = ended || stopped ? CAKE_FINISH_STOP : CAKE_FINISH_LENGTH;
     return ended || stopped || full;
 }

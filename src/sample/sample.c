@@ -2,8 +2,10 @@
  *
  * Scores [n_vocab] enter, one token leaves. Defined as: weights exp((score - max) / temperature) in double;
  * tokens ranked by score, the higher first, equal ones by the lower id; top_k keeps the first k; top_p keeps
- * the shortest prefix whose sum reaches top_p of the sum of what top_k kept; the draw walks what is kept in
- * that order, or all tokens by id if neither is on. Invariant: shortcuts below never change that result.
+ * the shortest prefix whose sum reaches top_p of the sum of what top_k kept; min_p keeps of that what weighs
+ * min_p of the first or more; the draw walks what is kept in that order, or by id if neither top_k nor top_p
+ * is on. A score of -infinity is a token that cannot be drawn. Invariant: shortcuts below never change that
+ * result.
  */
 #include "sample/sample.h"
 
@@ -133,9 +135,17 @@ static ranked rank_of(const float *score, int32_t id)
 }
 
 /* Sorts by key, digit by digit from the lowest; equal keys stay in the order of ids in which they come. Three
- * digits: the result is in to, and from is free. */
+ * digits: the result is in to, and from is free. Of few, counting digits would take longer than all else. */
 static void rank_all(ranked *from, ranked *to, int32_t n)
 {
+    if (n <= 64) {
+        for (int32_t i = 0, at; i < n; i++) {
+            for (at = i; at > 0 && to[at - 1].key > from[i].key; at--)
+                to[at] = to[at - 1];
+            to[at] = from[i];
+        }
+        return;
+    }
     for (int shift = 0; shift < 3 * BITS; shift += BITS) {
         int32_t count[1 << BITS] = {0}, place = 0;
         for (int32_t i = 0; i < n; i++)
@@ -188,8 +198,8 @@ static int32_t walk_all(const double *weight, int n_vocab, double target)
     return last + walk(weight + last, n_vocab - last < BLOCK ? n_vocab - last : BLOCK, INFINITY);
 }
 
-/* Weights of all tokens; returns their sum, added in blocks. */
-static double weigh(const float *score, int n_vocab, double temperature, double *weight)
+/* Weights of all tokens, 0 for those below `least`; returns their sum, added in blocks. */
+static double weigh(const float *score, int n_vocab, double temperature, double least, double *weight)
 {
     double top = highest(score, n_vocab), sum = 0;
     int32_t i = 0;
@@ -198,6 +208,8 @@ static double weigh(const float *score, int n_vocab, double temperature, double 
             weight[i + j] = weight_of((score[i + j] - top) / temperature);
     for (; i < n_vocab; i++)
         weight[i] = weight_of((score[i] - top) / temperature);
+    for (i = 0; least > 0 && i < n_vocab; i++)
+        weight[i] = weight[i] < least ? 0 : weight[i];
     for (int32_t from = 0; from < n_vocab; from += BLOCK) {
         int32_t to = n_vocab - from < BLOCK ? n_vocab : from + BLOCK;
         double part = 0;
@@ -247,6 +259,11 @@ static int32_t sample_top_k(const float *score, int n_vocab, int32_t k, const ca
     }
     if (params->top_p < 1)
         k = prefix(room->weight, k, params->top_p * sum, &sum);
+    if (room->weight[k - 1] < params->min_p) {
+        while (room->weight[k - 1] < params->min_p)
+            k--;
+        k = prefix(room->weight, k, INFINITY, &sum);
+    }
     return room->order[walk(room->weight, k, u * sum)];
 }
 
@@ -256,7 +273,7 @@ static int32_t sample_top_p(const float *score, int n_vocab, const cake_params *
                             const workspace *room)
 {
     const double *weight = room->weight;
-    double sum = weigh(score, n_vocab, params->temperature, room->weight), reached = 0;
+    double sum = weigh(score, n_vocab, params->temperature, 0, room->weight), reached = 0;
     double target = params->top_p * sum;
     double least = 0.5 * (1 - params->top_p) * sum / n_vocab;
     const ranked *sorted = room->other;
@@ -268,6 +285,10 @@ static int32_t sample_top_p(const float *score, int n_vocab, const cake_params *
                 room->ranked[n++] = rank_of(score, i);
         rank_all(room->ranked, room->other, n);
         for (kept = 0, reached = 0; kept < n && reached < target; kept++)
+            reached += weight[sorted[kept].id];
+    }
+    if (weight[sorted[kept - 1].id] < params->min_p) {
+        for (kept = 0, reached = 0; weight[sorted[kept].id] >= params->min_p; kept++)
             reached += weight[sorted[kept].id];
     }
     double goal = u * reached, walked = 0;
@@ -287,7 +308,7 @@ size_t cake_sample_scratch(int n_vocab)
 int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
                     void *scratch)
 {
-    if (params->temperature == 0)
+    if (params->temperature == 0 || highest(score, n_vocab) == -INFINITY)
         return best_of(score, n_vocab);
     workspace room = {.weight = scratch};
     room.ranked = (ranked *)(room.weight + n_vocab);
@@ -298,6 +319,6 @@ int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, 
         return sample_top_k(score, n_vocab, (int32_t)params->top_k, params, u, &room);
     if (params->top_p < 1)
         return sample_top_p(score, n_vocab, params, u, &room);
-    double sum = weigh(score, n_vocab, params->temperature, room.weight);
+    double sum = weigh(score, n_vocab, params->temperature, params->min_p, room.weight);
     return walk_all(room.weight, n_vocab, u * sum);
 }

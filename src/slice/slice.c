@@ -5,6 +5,8 @@
  */
 #include "slice/slice.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -20,7 +22,8 @@ struct cake_slice {
     cake_arena scratch;
     cake_pass pass;
     cake_rotation rotation;
-    cake_kv *view; /* [count] one a layer */
+    cake_kv *view;  /* [count] one a layer */
+    cake_row *rows; /* the pass's, to be marked */
     void (*between)(void *arg);
     void *arg;
 };
@@ -151,15 +154,35 @@ void cake_slice_close(cake_slice *slice)
     free(slice);
 }
 
+/* Of this member's rows, those that are no longer finite remember the layer: it fails their requests. */
+static void mark_broken(const cake_exec *exec, const cake_slice *s, int layer)
+{
+    const cake_pass *pass = &s->pass;
+    int dim = pass->config->dim;
+    int64_t first, last;
+    cake_exec_share(exec, pass->n_tok, 1, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        const float *x = pass->x + i * dim;
+        int bad = 0; /* no early exit: a loop that vectorises is faster than one that stops */
+        for (int j = 0; j < dim; j++)
+            bad |= !(fabsf(x[j]) <= FLT_MAX);
+        if (bad && !s->rows[i].broken)
+            s->rows[i].broken = CAKE_ROW_BROKEN(layer);
+    }
+}
+
 static void forward(const cake_exec *exec, void *arg)
 {
     cake_slice *s = arg;
     cake_rotation_fill(exec, &s->rotation, &s->pass);
+    if (s->shape.first == 0)
+        mark_broken(exec, s, -1);
     cake_exec_barrier(exec);
     for (int i = 0; i < s->shape.count; i++) {
         int layer = s->shape.first + i;
         cake_layer_forward(exec, &s->pass, &s->pass.config->layer[layer], cake_model_layer(s->model, layer),
                            &s->view[i]);
+        mark_broken(exec, s, layer);
         if (exec->rank == 0)
             s->between(s->arg);
     }
@@ -202,7 +225,7 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
         err = follow(slice, wave);
     if (err)
         return err;
-    slice->pass.rows = cake_wave_rows(wave);
+    slice->pass.rows = slice->rows = cake_wave_rows(wave);
     slice->pass.n_tok = wave->n_tok;
     slice->pass.x = cake_wave_body(wave);
     slice->between = between;

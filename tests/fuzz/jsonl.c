@@ -19,12 +19,17 @@ static void check_params(const cake_params *params)
         double real = f->real ? *(const double *)at : (double)*(const int64_t *)at;
         if (f->real ? isnan(real) : *(const int64_t *)at == CAKE_UNSET)
             continue;
-        CAKE_ASSERT(real >= f->least && (real <= f->most || f->most > 0x1p53) &&
-                    !(f->above_least && real == f->least));
+        bool inside = real >= f->least && (real <= f->most || f->most > 0x1p53) &&
+                      !(f->above_least && real == f->least);
+        CAKE_ASSERT(inside || (real == 0 && params->echo == 1 && !strcmp(f->name, "max_tokens")));
     }
     CAKE_ASSERT(params->n_stop >= -1 && params->n_stop <= CAKE_MAX_STOP);
     for (int i = 0; i < params->n_stop; i++)
         CAKE_ASSERT(params->stop[i] && params->stop[i][0]);
+    for (size_t i = 0; i < params->stop_ids.len; i++)
+        CAKE_ASSERT(params->stop_ids.id[i] >= 0);
+    for (size_t i = 0; i < params->n_bias; i++)
+        CAKE_ASSERT(params->bias[i].id >= 0 && params->bias[i].bias >= -100 && params->bias[i].bias <= 100);
 }
 
 static void check(const cake_request *request, int64_t order)

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ids enter, changed scores leave. The root of a replica calls, a past for each sequence that needs one.
+ * Invariant: table finds every token of the list, and each is there once.
+ */
+#include "sample/past.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+typedef struct past_token {
+    int32_t id;
+    int32_t count; /* times generated */
+    float bias;
+    float score;      /* what apply found */
+    bool prompt, end; /* occurs in the prompt; ends an answer */
+} past_token;
+
+struct cake_past {
+    int64_t left; /* tokens still to come before the answer may end */
+    float repetition, presence, frequency;
+    past_token *token; /* [n] in the order in which they came up */
+    uint32_t n, cap;
+    uint32_t *table; /* [size] 1 + place in token, by open addressing; 0: free */
+    uint32_t size;   /* a power of two, at least twice n */
+};
+
+static uint32_t *place_of(const cake_past *p, int32_t id)
+{
+    uint32_t at = (uint32_t)id * 0x9E3779B1u;
+    for (at ^= at >> 15;; at++) {
+        uint32_t *place = &p->table[at & (p->size - 1)];
+        if (!*place || p->token[*place - 1].id == id)
+            return place;
+    }
+}
+
+static past_token *token_of(cake_past *p, int32_t id)
+{
+    if (2 * (p->n + 1) > p->size) {
+        free(p->table);
+        p->size = p->size ? 2 * p->size : 64;
+        p->table = cake_alloc(p->size, sizeof *p->table);
+        for (uint32_t i = 0; i < p->n; i++)
+            *place_of(p, p->token[i].id) = i + 1;
+    }
+    uint32_t *place = place_of(p, id);
+    if (!*place) {
+        if (p->n == p->cap) {
+            p->cap = p->cap ? 2 * p->cap : 32;
+            p->token = cake_grow(p->token, p->cap, sizeof *p->token);
+        }
+        p->token[p->n++] = (past_token){.id = id};
+        *place = p->n;
+    }
+    return &p->token[*place - 1];
+}
+
+cake_past *cake_past_open(const cake_params *params, const int32_t *prompt, int n_prompt, const int32_t *eos,
+                          int n_eos)
+{
+    bool counts = params->presence_penalty != 0 || params->frequency_penalty != 0;
+    bool repeats = params->repetition_penalty != 1;
+    if (!params->n_bias && !repeats && !counts && params->min_tokens == 0)
+        return NULL;
+    cake_past *p = cake_alloc(1, sizeof *p);
+    *p = (cake_past){.left = params->min_tokens,
+                     .repetition = (float)fmin(fmax(params->repetition_penalty, FLT_MIN), FLT_MAX),
+                     .presence = (float)params->presence_penalty,
+                     .frequency = (float)params->frequency_penalty};
+    for (size_t i = 0; i < params->n_bias; i++)
+        token_of(p, params->bias[i].id)->bias = params->bias[i].bias;
+    for (int i = 0; repeats && i < n_prompt; i++)
+        token_of(p, prompt[i])->prompt = true;
+    for (int i = 0; p->left && i < n_eos; i++)
+        token_of(p, eos[i])->end = true;
+    for (size_t i = 0; p->left && i < params->stop_ids.len; i++)
+        token_of(p, params->stop_ids.id[i])->end = true;
+    return p;
+}
+
+void cake_past_close(cake_past *past)
+{
+    if (!past)
+        return;
+    free(past->token);
+    free(past->table);
+    free(past);
+}
+
+void cake_past_add(cake_past *past, int32_t id)
+{
+    if (!past)
+        return;
+    past->left -= past->left > 0;
+    if (past->repetition != 1 || past->presence != 0 || past->frequency != 0)
+        token_of(past, id)->count++;
+}
+
+void cake_past_apply(cake_past *past, float *score)
+{
+    for (uint32_t i = 0; past && i < past->n; i++) {
+        past_token *t = &past->token[i];
+        float s = t->score = score[t->id];
+        s += t->bias;
+        if (t->prompt || t->count)
+            s = s > 0 ? s / past->repetition : s * past->repetition;
+        if (t->count)
+            s -= (float)t->count * past->frequency + past->presence;
+        s = fminf(fmaxf(s, -FLT_MAX), FLT_MAX);
+        score[t->id] = t->end && past->left ? -INFINITY : s;
+    }
+}
+
+void cake_past_undo(const cake_past *past, float *score)
+{
+    for (uint32_t i = 0; past && i < past->n; i++)
+        score[past->token[i].id] = past->token[i].score;
+}
