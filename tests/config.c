@@ -2,10 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/log.h"
-#include "model/config.h"
-#include "suite.h"
+#include "configs.h"
 
 /* A config.json as transformers 4 wrote it; a change is "field": value in place of the line of that field, or
  * behind them; an empty value drops the field. */
@@ -48,23 +45,6 @@ static void write_config(cake_buf *out, const change *changes, int n)
         if (!done[c])
             cake_buf_addf(out, ", \"%s\": %s", changes[c].field, changes[c].value);
     cake_buf_adds(out, "}");
-}
-
-/* Reads the changed config and generation (or NULL); what was said comes into *said. */
-static cake_err read_text(const char *text, const char *generation, cake_config *config, cake_buf *said)
-{
-    cake_json *doc = NULL, *more = NULL;
-    cake_fault fault;
-    CU_ASSERT_EQUAL_FATAL(cake_json_parse(text, strlen(text), &doc, &fault), CAKE_OK);
-    if (generation)
-        CU_ASSERT_EQUAL_FATAL(cake_json_parse(generation, strlen(generation), &more, &fault), CAKE_OK);
-    cake_buf_cut(said, 0);
-    cake_log_capture(said);
-    cake_err err = cake_config_read(doc, more, "DIR", config);
-    cake_log_capture(NULL);
-    cake_json_free(doc);
-    cake_json_free(more);
-    return err;
 }
 
 static cake_err read_changed(const change *changes, int n, cake_config *config, cake_buf *said)
@@ -271,46 +251,6 @@ static void test_qwen(void)
     cake_buf_free(&said);
 }
 
-/* inv_freq of transformers 5.23 (float32) for head_dim 12. */
-static void test_rope(void)
-{
-    static const struct {
-        change rope, theta;
-        double freq[6];
-    } cases[] = {
-        {{"rope_scaling", "null"},
-         {"rope_theta", "10000"},
-         {1.0, 0.2154434472322464, 0.04641588404774666, 0.009999999776482582, 0.002154434332624078,
-          0.00046415894757956266}},
-        {{"rope_scaling", "{\"type\": \"linear\", \"factor\": 4.0}"},
-         {"rope_theta", "500000"},
-         {0.25, 0.028061548247933388, 0.0031498020980507135, 0.0003535533614922315, 3.968501550843939e-05,
-          4.454494956007693e-06}},
-        {{"rope_parameters",
-          "{\"rope_type\": \"llama3\", \"factor\": 8, \"rope_theta\": 500000, \"low_freq_factor\": 1,"
-          "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 64}"},
-         {"rope_theta", "3"}, /* the inner one counts */
-         {1.0, 0.01872318983078003, 0.0015749010490253568, 0.00017677668074611574, 1.9842507754219696e-05,
-          2.2272474780038465e-06}},
-        {{"rope_scaling", "{\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1,"
-                          "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 64}"},
-         {"rope_theta", "500000"},
-         {1.0, 0.01872318983078003, 0.0015749010490253568, 0.00017677668074611574, 1.9842507754219696e-05,
-          2.2272474780038465e-06}},
-    };
-    cake_buf said = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cake_config c;
-        change changes[2] = {cases[i].rope, cases[i].theta};
-        double freq[6];
-        CU_ASSERT_EQUAL_FATAL(read_changed(changes, 2, &c, &said), CAKE_OK);
-        cake_rope_frequencies(&c.rope[0], 1, freq);
-        for (int k = 0; k < 6; k++)
-            CU_ASSERT(fabs(freq[k] / cases[i].freq[k] - 1) < 1e-6);
-    }
-    cake_buf_free(&said);
-}
-
 static void test_generation(void)
 {
     cake_buf said = {0}, text = {0};
@@ -375,7 +315,6 @@ int main(void)
         {"missing and broken files", test_files},
         {"llama: sizes, biases, nulls", test_llama},
         {"qwen2 and qwen3: biases, QK norm, both generations of the file", test_qwen},
-        {"rotary frequencies are those of transformers", test_rope},
         {"generation_config.json: end tokens and sampling", test_generation},
     };
     return SUITE_MAIN("config", tests);

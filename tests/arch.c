@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The families' rows: what becomes of their layers, with fields as published files have them, left out or null.
+ * Expected values are those that transformers 5.23 has in its config classes after reading the same text.
+ */
+#include <math.h>
+
+#include "configs.h"
+
+#define SIZES                                                                                                \
+    "\"hidden_size\": 48, \"num_attention_heads\": 8, \"intermediate_size\": 100, \"vocab_size\": 517,"      \
+    "\"max_position_embeddings\": 8192, \"rms_norm_eps\": 1e-6"
+
+/* A letter per layer: S slides, F is full; small ones do not turn their heads. */
+typedef struct family {
+    const char *type, *fields, *layers;
+    int window; /* of S */
+} family;
+
+static const family families[] = {
+    {"llama", "\"num_hidden_layers\": 2, \"sliding_window\": 16", "FF", 0},
+    {"qwen2",
+     "\"num_hidden_layers\": 3, \"use_sliding_window\": true, \"sliding_window\": 64,"
+     "\"max_window_layers\": 1",
+     "FSS", 64},
+    {"qwen2",
+     "\"num_hidden_layers\": 3, \"use_sliding_window\": false, \"sliding_window\": 64,"
+     "\"max_window_layers\": 1",
+     "FFF", 0},
+    {"qwen2", "\"num_hidden_layers\": 3, \"use_sliding_window\": true, \"max_window_layers\": 0", "SSS",
+     4096},
+    {"qwen3", "\"num_hidden_layers\": 3, \"use_sliding_window\": true, \"sliding_window\": null", "FFF", 0},
+    {"qwen3",
+     "\"num_hidden_layers\": 3, \"use_sliding_window\": true, \"sliding_window\": 5,"
+     "\"layer_types\": [\"sliding_attention\", \"full_attention\", \"sliding_attention\"]",
+     "SFS", 5},
+    {"mistral", "\"num_hidden_layers\": 2", "SS", 4096},
+    {"mistral", "\"num_hidden_layers\": 2, \"sliding_window\": null", "FF", 0},
+    {"mistral", "\"num_hidden_layers\": 2, \"sliding_window\": 8192", "FF", 0}, /* holds the context */
+    {"ministral", "\"num_hidden_layers\": 2, \"sliding_window\": 7", "SS", 7},
+    {"ministral",
+     "\"num_hidden_layers\": 3, \"sliding_window\": 7,"
+     "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"full_attention\"]",
+     "FSF", 7},
+    {"gemma2", "\"num_hidden_layers\": 5", "SFSFS", 4096},
+    {"gemma3_text", "\"num_hidden_layers\": 7, \"sliding_window\": 512", "SSSSSFS", 512},
+    {"gemma3_text", "\"num_hidden_layers\": 4, \"sliding_window\": 512, \"sliding_window_pattern\": 2",
+     "SFSF", 512},
+    {"phi3", "\"num_hidden_layers\": 2", "FF", 0},
+    {"phi3", "\"num_hidden_layers\": 2, \"sliding_window\": 2047", "SS", 2047},
+    {"olmo2", "\"num_hidden_layers\": 2", "FF", 0},
+    {"olmo3", "\"num_hidden_layers\": 5", "SSSFS", 4096},
+    {"exaone4", "\"num_hidden_layers\": 5", "SSSfS", 4096},
+    {"exaone4", "\"num_hidden_layers\": 5, \"sliding_window_pattern\": \"LLG\"", "SSfSf", 4096},
+    {"exaone4",
+     "\"num_hidden_layers\": 2, \"sliding_window\": null, \"sliding_window_pattern\": null,"
+     "\"layer_types\": [\"full_attention\", \"full_attention\"]",
+     "FF", 0},
+    {"smollm3", "\"num_hidden_layers\": 5", "FFFfF", 0},
+    {"smollm3", "\"num_hidden_layers\": 4, \"no_rope_layers\": [0, 1, 1, 0]", "fFFf", 0},
+    {"smollm3",
+     "\"num_hidden_layers\": 4, \"no_rope_layer_interval\": 2, \"use_sliding_window\": true,"
+     "\"sliding_window\": 99",
+     "FsFs", 99},
+};
+
+static void describe(const cake_config *c, int window, char *out)
+{
+    for (int i = 0; i < c->n_layer; i++) {
+        int sees = c->window[c->layer[i].class];
+        bool turns = c->layer[i].rope != CAKE_NO_ROPE;
+        out[i] = sees == 0 ? (turns ? 'F' : 'f') : sees != window ? '?' : turns ? 'S' : 's';
+    }
+    out[c->n_layer] = 0;
+}
+
+static cake_err read_family(const family *f, cake_config *c, cake_buf *said)
+{
+    cake_buf text = {0};
+    cake_buf_addf(&text, "{\"model_type\": \"%s\", " SIZES ", %s}", f->type, f->fields);
+    cake_err err = read_text(text.data, NULL, c, said);
+    cake_buf_free(&text);
+    return err;
+}
+
+static void test_layers(void)
+{
+    cake_buf said = {0};
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        cake_config c;
+        char found[16] = "";
+        cake_err err = read_family(&families[i], &c, &said);
+        CU_ASSERT_EQUAL(err, CAKE_OK);
+        if (!err)
+            describe(&c, families[i].window, found);
+        CU_ASSERT_STRING_EQUAL(found, families[i].layers);
+        if (err || strcmp(found, families[i].layers))
+            printf("\n    %s, %s: %s, not %s %s", families[i].type, families[i].fields, found,
+                   families[i].layers, err ? said.data : "");
+    }
+    cake_buf_free(&said);
+}
+
+static void test_refused(void)
+{
+    static const struct {
+        family f;
+        const char *message;
+    } cases[] = {
+        {{"mistral", "\"num_hidden_layers\": 1, \"layer_types\": [\"full_attention\"]", "", 0},
+         "layer_types[0] is full_attention, but layers of family mistral are sliding_attention here"},
+        {{"mistral", "\"num_hidden_layers\": 1, \"use_sliding_window\": false", "", 0},
+         "family mistral knows sliding_window only"},
+        {{"mistral", "\"num_hidden_layers\": 1, \"sliding_window\": 0", "", 0}, "sliding_window is 0"},
+        {{"qwen2", "\"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]", "", 0},
+         "layer_types[0] is sliding_attention, but sliding_window is null or switched off"},
+        {{"qwen3", "\"num_hidden_layers\": 1, \"use_sliding_window\": 1", "", 0}, "use_sliding_window is 1"},
+        {{"exaone4", "\"num_hidden_layers\": 1, \"sliding_window_pattern\": \"LxG\"", "", 0},
+         "sliding_window_pattern is \"LxG\", but letters G and L"},
+        {{"smollm3", "\"num_hidden_layers\": 2, \"no_rope_layers\": [1]", "", 0}, "an array of 2 numbers"},
+        {{"smollm3", "\"num_hidden_layers\": 2, \"no_rope_layers\": [1, 3]", "", 0},
+         "no_rope_layers[1]: 0 or 1"},
+        {{"gemma3_text", "\"num_hidden_layers\": 2, \"rope_parameters\": {\"rope_theta\": 3.0}", "", 0},
+         "an object each for full_attention and sliding_attention"},
+        {{"gemma3_text",
+          "\"num_hidden_layers\": 2, \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}, "
+          "\"rope_parameters\":"
+          "{\"full_attention\": {}}",
+          "", 0},
+         "rope_parameters.full_attention is there, too"},
+        {{"olmo2", "\"num_hidden_layers\": 2, \"partial_rotary_factor\": 0.5", "", 0},
+         "partial_rotary_factor is 0.5"},
+        {{"olmo2", "\"num_hidden_layers\": 2, \"final_logit_softcapping\": 5.0", "", 0},
+         "final_logit_softcapping is 5.0"},
+        {{"phi3", "\"num_hidden_layers\": 2, \"partial_rotary_factor\": 0.1", "", 0}, "at least 2 of the 6"},
+        {{"gemma2", "\"num_hidden_layers\": 2, \"hidden_activation\": \"gelu\"", "", 0},
+         "hidden_activation is \"gelu\", but only silu and gelu_pytorch_tanh"},
+        {{"gemma2", "\"num_hidden_layers\": 2, \"use_bidirectional_attention\": true", "", 0}, "only causal"},
+        {{"gemma3", "\"text_config\": 3", "", 0}, "text_config is 3, but an object"},
+        {{"gemma3", "\"text_config\": {\"model_type\": \"llama\"}", "", 0},
+         "text_config.model_type is \"llama\", but gemma3_text is expected"},
+        {{"gemma3", "\"text_config\": {\"model_type\": \"gemma3_text\", \"num_attention_heads\": -1}", "", 0},
+         "text_config.num_attention_heads is -1"},
+        {{"llama", "\"num_hidden_layers\": 2, \"text_config\": {}", "", 0}, "text_config is {}"},
+    };
+    cake_buf said = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cake_config c;
+        cake_err err = read_family(&cases[i].f, &c, &said);
+        bool good = err == CAKE_ERR_FATAL && said.data && strstr(said.data, cases[i].message);
+        CU_ASSERT(good);
+        if (!good)
+            printf("\n    %s: %s: %s", cases[i].f.type, cases[i].f.fields, said.data ? said.data : "silence");
+    }
+    cake_buf_free(&said);
+}
+
+/* The numbers that gemma's rows change, and the two bases. */
+static void test_gemma(void)
+{
+    cake_buf said = {0};
+    cake_config c;
+    family gemma2 = {"gemma2", "\"num_hidden_layers\": 2, \"head_dim\": 24, \"query_pre_attn_scalar\": 144",
+                     "", 0};
+    CU_ASSERT_EQUAL_FATAL(read_family(&gemma2, &c, &said), CAKE_OK);
+    CU_ASSERT(c.score_scale == (float)(1 / 12.0) && c.score_cap == 50 && c.logit_cap == 30);
+    CU_ASSERT(c.tied && c.act == CAKE_ACT_GELU && c.head_dim == 24 && c.n_kv == 4 && c.n_rope == 1);
+
+    family old = {
+        "gemma3_text",
+        "\"num_hidden_layers\": 6, \"head_dim\": 32, \"rope_theta\": 1000000.0,"
+        "\"rope_local_base_freq\": 10000.0, \"rope_scaling\": {\"factor\": 8.0, \"rope_type\": \"linear\"},"
+        "\"attn_logit_softcapping\": null, \"final_logit_softcapping\": null",
+        "", 0};
+    CU_ASSERT_EQUAL_FATAL(read_family(&old, &c, &said), CAKE_OK);
+    CU_ASSERT(c.n_rope == 2 && c.rope[0].theta == 1e6 && c.rope[1].theta == 1e4);
+    CU_ASSERT(c.rope[0].kind == CAKE_ROPE_LINEAR && c.rope[0].factor == 8 &&
+              c.rope[1].kind == CAKE_ROPE_DEFAULT);
+    CU_ASSERT(c.layer[0].rope == 1 && c.layer[5].rope == 0 && c.score_scale == 1 / 16.0F && c.logit_cap == 0);
+
+    /* as transformers 5 writes it; bases that are not said are the family's */
+    family new = {
+        "gemma3_text",
+        "\"num_hidden_layers\": 6, \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\"},"
+        "\"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 7000.0}},"
+        "\"attn_logit_softcapping\": 50.0",
+        "", 0};
+    CU_ASSERT_EQUAL_FATAL(read_family(&new, &c, &said), CAKE_OK);
+    CU_ASSERT(c.rope[0].theta == 1e6 && c.rope[1].theta == 7000 && c.head_dim == 256 && c.score_cap == 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "attn_logit_softcapping is not applied"));
+    cake_buf_free(&said);
+}
+
+/* A file of several parts says little about the text and leaves the rest to the family. */
+static void test_parts(void)
+{
+    static const char *const text =
+        "{\"architectures\": [\"Gemma3ForConditionalGeneration\"], \"model_type\": \"gemma3\","
+        "\"eos_token_id\": [1, 106], \"torch_dtype\": \"bfloat16\", \"vision_config\": {\"hidden_size\": "
+        "1152},"
+        "\"text_config\": {\"hidden_size\": 2560, \"intermediate_size\": 10240, \"model_type\": "
+        "\"gemma3_text\","
+        "\"num_hidden_layers\": 34, \"rope_scaling\": {\"factor\": 8.0, \"rope_type\": \"linear\"},"
+        "\"sliding_window\": 1024}}";
+    cake_buf said = {0};
+    cake_config c;
+    CU_ASSERT_EQUAL_FATAL(read_text(text, NULL, &c, &said), CAKE_OK);
+    CU_ASSERT_STRING_EQUAL(c.arch->name, "gemma3_text");
+    CU_ASSERT(c.dim == 2560 && c.n_head == 8 && c.n_kv == 4 && c.head_dim == 256 && c.n_vocab == 262208);
+    CU_ASSERT(c.context == 131072 && c.norm_eps == 1e-6F && c.tied && c.dtype == CAKE_BF16);
+    CU_ASSERT(c.n_eos == 2 && c.eos[1] == 106 && c.n_class == 2 && c.rope[0].kind == CAKE_ROPE_LINEAR);
+    cake_buf_free(&said);
+}
+
+/* The original context stands outside and counts before the one inside; three quarters of a head turn. */
+static void test_phi3(void)
+{
+    cake_buf said = {0};
+    cake_config c;
+    family phi3 = {"phi3",
+                   "\"num_hidden_layers\": 2, \"head_dim\": 16, \"partial_rotary_factor\": 0.75,"
+                   "\"original_max_position_embeddings\": 2048, \"rope_scaling\": {\"type\": \"su\","
+                   "\"original_max_position_embeddings\": 1024, \"short_factor\": [1, 1, 1, 1, 1, 1.5],"
+                   "\"long_factor\": [1, 2, 3, 4, 5, 6]}",
+                   "", 0};
+    CU_ASSERT_EQUAL_FATAL(read_family(&phi3, &c, &said), CAKE_OK);
+    CU_ASSERT(c.rope[0].kind == CAKE_ROPE_LONGROPE && c.rope[0].n_rot == 12 &&
+              c.rope[0].original_context == 2048);
+    CU_ASSERT(fabs(c.rope[0].attention - sqrt(1 + log(4) / log(2048))) < 1e-12);
+    cake_buf_free(&said);
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {
+        {"which layers slide, and which turn", test_layers},
+        {"what a family does not have is refused", test_refused},
+        {"gemma: scales, caps, two bases, both generations of the file", test_gemma},
+        {"gemma3 with vision: the text part", test_parts},
+        {"phi3: longrope by its first name", test_phi3},
+    };
+    return SUITE_MAIN("arch", tests);
+}
