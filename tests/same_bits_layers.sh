@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Promise 1 for each kind of layer: windows beside full attention, and rotary embedding that goes by the length. The
+# same bits for every number of ranks, every size of waves, every company, every amount of KV memory.
+. "$(dirname "$0")/shell.sh"
+
+# Some begin inside windows and original contexts and grow out of them, some are longer from the start.
+text="the rain in the hills turns the small river into a lake and the road to the house is lost in it "
+for i in $(seq 1 9); do
+    long=
+    for _ in $(seq 1 $((i % 4))); do long="$long$text"; done
+    how='"temperature": 0'
+    test $((i % 2)) -eq 0 && how='"temperature": 0.9, "seed": '$i
+    printf '{"id": "w%d", "prompt": "%sand %d", "max_tokens": %d, "ignore_eos": true, "logprobs": 2, %s}\n' \
+        "$i" "$long" "$i" $((20 + 17 * (i % 5))) "$how"
+done >"$dir/in.jsonl"
+# Short ones that grow long together: with little KV memory some have to give way.
+for i in $(seq 1 4); do
+    printf '{"id": "g%d", "prompt": "A house and %d", "max_tokens": 200, "ignore_eos": true, "temperature": 0.%d}\n' \
+        "$i" "$i" "$i"
+done >>"$dir/in.jsonl"
+
+answer() { # NP OUT ARGUMENT...
+    local np=$1 out=$2
+    shift 2
+    mpi "$np" run -m "$model" -i "$dir/in.jsonl" -o "$dir/$out.jsonl" --force --deterministic-ids -q "$@" \
+        2>"$dir/$out.err" || cat "$dir/$out.err"
+}
+
+same() { # NAME ARGUMENT... : as answer
+    local name=$1
+    shift
+    answer "$1" two "${@:2}"
+    cmp "$dir/one.jsonl" "$dir/two.jsonl"
+    ok "$(basename "$model"): $name" $?
+}
+
+# name, KV memory of one rank that is not enough for all at a time
+while read -r name memory <&3; do
+    model=$root/tests/golden/$name
+    answer 1 one
+    test "$(grep -c '"finish_reason": *"length"' "$dir/one.jsonl")" -eq 13
+    ok "$name: one rank answers all" $?
+    for np in 2 3 4; do
+        test "$np" -eq 4 && test "$name" = phi3-long && continue # it has three layers
+        same "$np ranks" "$np" --threads $((np % 2 + 1))
+    done
+    same "--chunk 64" 2 --chunk 64
+    same "--max-seqs 1" 1 --max-seqs 1
+    same "little KV memory" 1 --kv-memory "$memory" --report "$dir/report.json"
+    grep -Eq '"evictions": [1-9]' "$dir/report.json"
+    ok "$name: ... sequences were evicted" $?
+done 3<<MODELS
+gemma3-new 280K
+phi3-long 350K
+MODELS
+
+# Pages behind the window are free again: three of them (31 KB each) do for sequences of six.
+model=$root/tests/golden/mistral-window
+answer 1 one
+same "sequences longer than the KV memory" 1 --chunk 64 --kv-memory 100K
+test "$(grep -c '"finish_reason": *"length"' "$dir/two.jsonl")" -eq 13
+ok "mistral-window: ... all are answered" $?
+finish
