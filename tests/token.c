@@ -67,25 +67,34 @@ static bool check_row(const cake_token *token, const char *name, const cake_json
     return good;
 }
 
+/* The file has each model once: a tokenizer is the rest of it with one of them. */
 static void test_components(void)
 {
     cake_json *golden = load(suite_path("golden/tokenizer.json"));
+    const cake_json *list = cake_json_get(golden, "tokenizers"), *models = cake_json_get(golden, "models");
     size_t rows = 0;
-    for (size_t i = 0; i < cake_json_size(golden); i++) {
-        const cake_json *entry = cake_json_at(golden, i), *cases = cake_json_get(entry, "cases");
+    for (size_t i = 0; i < cake_json_size(list); i++) {
+        const cake_json *entry = cake_json_at(list, i), *cases = cake_json_get(entry, "cases");
         const char *name = cake_json_text(cake_json_get(entry, "name"), NULL);
+        const char *model = cake_json_text(cake_json_get(entry, "model"), NULL);
         cake_token *token = NULL;
         cake_buf text = {0};
-        cake_json_add_node(&text, cake_json_get(entry, "tokenizer"));
-        cake_err err = strcmp(name, "demo") ? cake_token_parse(text.data, text.len, name, &token)
-                                            : cake_token_open(suite_path("jobs/demo/model"), &token);
+        if (model) {
+            cake_json_add_node(&text, cake_json_get(entry, "rest"));
+            cake_buf_cut(&text, text.len - 1);
+            cake_buf_adds(&text, ",\"model\":");
+            cake_json_add_node(&text, cake_json_get(models, model));
+            cake_buf_adds(&text, "}");
+        }
+        cake_err err = model ? cake_token_parse(text.data, text.len, name, &token)
+                             : cake_token_open(suite_path("jobs/demo/model"), &token);
         cake_buf_free(&text);
         CU_ASSERT_FATAL(!err);
         for (size_t k = 0; k < cake_json_size(cases); k++, rows++)
             CU_ASSERT(check_row(token, name, cake_json_at(cases, k)));
         cake_token_close(token);
     }
-    CU_ASSERT(rows > 500);
+    CU_ASSERT(rows > 2500);
     cake_json_free(golden);
 }
 
@@ -400,88 +409,109 @@ static void test_faults(void)
 }
 
 /* What a broken or unknown tokenizer.json is told. */
-static void test_errors(void)
-{
 #define MODEL     "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[[\"a\",\"b\"]]}"
 #define BPE(rest) "{\"model\":{\"type\":\"BPE\"," rest "}}"
-    static const struct {
-        const char *json, *said;
-    } cases[] = {
-        {"{", "t.json: invalid JSON at byte"},
-        {"[]", "t.json: found an array, expected an object"},
-        {"{}", "t.json: model: found nothing, expected an object"},
-        {"{\"model\":{\"type\":\"Unigram\"}}", "model.type: \"Unigram\" is not supported; known are BPE"},
-        {BPE("\"merges\":[]"), "model.vocab: found nothing, expected an object"},
-        {BPE("\"vocab\":{\"a\":-1},\"merges\":[]"), "model.vocab.a: id -1 is out of range"},
-        {BPE("\"vocab\":{\"a\":16777216},\"merges\":[]"), "model.vocab.a: id 16777216 is out of range"},
-        {BPE("\"vocab\":{\"a\":1.5},\"merges\":[]"), "model.vocab.a: found a number, expected an id"},
-        {BPE("\"vocab\":{\"a\":3,\"b\":3},\"merges\":[]"), "id 3 is that of \"a\" already"},
-        {BPE("\"vocab\":{\"a\":0},\"merges\":{}"), "model.merges: found an object, expected an array"},
-        {BPE("\"vocab\":{\"a\":0},\"merges\":[\"ab\"]"), "model.merges[0]: \"ab\" is not two tokens"},
-        {BPE("\"vocab\":{\"a\":0},\"merges\":[\"a b c\"]"), "model.merges[0]: \"a b c\" is not two tokens"},
-        {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\",\"b\"]]"),
-         "merges[0]: the token \"b\" is not in model.vocab"},
-        {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\",\"a\"]]"), "their union, the token \"aa\", is not in"},
-        {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\"]]"), "model.merges[0]: found 1 elements, expected 2"},
-        {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\",1]]"),
-         "merges[0][1]: found an integer, expected a string"},
-        {BPE("\"vocab\":{\"a\":0},\"merges\":[],\"unk_token\":\"u\""),
-         "model.unk_token: the token \"u\" is not in"},
-        {BPE("\"vocab\":{\"a\":0},\"merges\":[],\"dropout\":0.1"), "model.dropout: only null is supported"},
-        {BPE("\"vocab\":{\"a\":0},\"merges\":[],\"fuse_unk\":1"), "model.fuse_unk: found an integer"},
-        {"{" MODEL ",\"normalizer\":{\"type\":\"Lowercase\"}}",
-         "normalizer.type: \"Lowercase\" is not supported"},
-        {"{" MODEL ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a\"},\"content\":\"\"}}",
-         "normalizer.pattern: a Regex is not supported"},
-        {"{" MODEL ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"\"}}",
-         "normalizer.pattern: the String is empty"},
-        {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},"
-         "{\"type\":\"Metaspace\"}]}}",
-         "t.json: pre_tokenizer.pretokenizers[1].type: \"Metaspace\" is not supported; known are Sequence, "
-         "Split"},
-        {"{" MODEL
-         ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Isolated\"}}",
-         "pre_tokenizer.pattern: the pattern cannot be used: missing closing parenthesis"},
-        {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a&&b]\"},\"behavior\":"
-         "\"Isolated\"}}",
-         "at byte 2 of the pattern: the intersection of character classes"},
-        {"{" MODEL
-         ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Odd\"}}",
-         "pre_tokenizer.behavior: \"Odd\" is not supported; known are Isolated"},
-        {"{" MODEL
-         ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
-         "\"x\"}}],\"special_tokens\":{}}}",
-         "post_processor.single[0].SpecialToken: \"x\" is not in special_tokens"},
-        {"{" MODEL
-         ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
-         "\"x\"}},{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"x\":{\"ids\":[77]}}}}",
-         "post_processor: it adds the id 77, which no token has"},
-        {"{" MODEL ",\"decoder\":{\"type\":\"WordPiece\"}}", "decoder.type: \"WordPiece\" is not supported"},
-        {"{" MODEL ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":"
-         "\"ByteFallback\"}]}}",
-         "decoder.decoders[1]: ByteFallback behind a stage that joins all tokens"},
-        {"{" MODEL ",\"added_tokens\":[{\"id\":1,\"content\":\"x\"}]}",
-         "added_tokens[0]: id 1 is that of \"b\" in model.vocab"},
-        {"{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"a\"}]}",
-         "added_tokens[0]: \"a\" has the id 7 here and 0 in model.vocab"},
-        {"{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"x\"},{\"id\":7,\"content\":\"y\"}]}",
-         "added_tokens[1]: id 7 belongs to another added token"},
-        {"{" MODEL ",\"added_tokens\":[{\"id\":-7,\"content\":\"x\"}]}",
-         "added_tokens[0].id: -7 is out of range"},
-        {"{" MODEL ",\"added_tokens\":[{\"id\":9}]}",
-         "added_tokens[0].content: found nothing, expected a string"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+static const struct {
+    const char *json, *said;
+} wrong[] = {
+    {"{", "t.json: invalid JSON at byte"},
+    {"[]", "t.json: found an array, expected an object"},
+    {"{}", "t.json: model: found nothing, expected an object"},
+    {"{\"model\":{\"type\":\"WordPiece\"}}",
+     "model.type: \"WordPiece\" is not supported; known are BPE, Unigram"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":{}}}", "model.vocab: found an object, expected an array"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",\"b\"]]}}",
+     "model.vocab[0][1]: found a string, expected a score"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[1,2]]}}",
+     "model.vocab[0][0]: found an integer, expected a string"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",-1.5]],\"unk_id\":1}}",
+     "model.unk_id: 1 is out of range; it must lie between 0 and 0"},
+    {BPE("\"merges\":[]"), "model.vocab: found nothing, expected an object"},
+    {BPE("\"vocab\":{\"a\":-1},\"merges\":[]"), "model.vocab.a: id -1 is out of range"},
+    {BPE("\"vocab\":{\"a\":16777216},\"merges\":[]"), "model.vocab.a: id 16777216 is out of range"},
+    {BPE("\"vocab\":{\"a\":1.5},\"merges\":[]"), "model.vocab.a: found a number, expected an id"},
+    {BPE("\"vocab\":{\"a\":3,\"b\":3},\"merges\":[]"), "id 3 is that of \"a\" already"},
+    {BPE("\"vocab\":{\"a\":0},\"merges\":{}"), "model.merges: found an object, expected an array"},
+    {BPE("\"vocab\":{\"a\":0},\"merges\":[\"ab\"]"), "model.merges[0]: \"ab\" is not two tokens"},
+    {BPE("\"vocab\":{\"a\":0},\"merges\":[\"a b c\"]"), "model.merges[0]: \"a b c\" is not two tokens"},
+    {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\",\"b\"]]"),
+     "merges[0]: the token \"b\" is not in model.vocab"},
+    {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\",\"a\"]]"), "their union, the token \"aa\", is not in"},
+    {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\"]]"), "model.merges[0]: found 1 elements, expected 2"},
+    {BPE("\"vocab\":{\"a\":0},\"merges\":[[\"a\",1]]"), "merges[0][1]: found an integer, expected a string"},
+    {BPE("\"vocab\":{\"a\":0},\"merges\":[],\"dropout\":0.1"), "model.dropout: only null is supported"},
+    {BPE("\"vocab\":{\"a\":0},\"merges\":[],\"fuse_unk\":1"), "model.fuse_unk: found an integer"},
+    {"{" MODEL ",\"normalizer\":{\"type\":\"Uppercase\"}}",
+     "normalizer.type: \"Uppercase\" is not supported; known are Sequence, NFC"},
+    {"{" MODEL ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a\\\\y\"},\"content\":\"\"}}",
+     "normalizer.pattern: at byte 1 of the pattern: text segment boundaries are not supported"},
+    {"{" MODEL ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAA*\"}}",
+     "normalizer.precompiled_charsmap: byte 3 is 0x2A, which is no base64"},
+    {"{" MODEL ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"CAAAAAA=\"}}",
+     "normalizer.precompiled_charsmap: the map has 5 bytes"},
+    {"{" MODEL ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAAAAP8=\"}}",
+     "the replacements are not UTF-8: byte 4 of the map is 0xFF"},
+    {"{" MODEL ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"\"}}",
+     "normalizer.pattern: the String is empty"},
+    {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},"
+     "{\"type\":\"Metapace\"}]}}",
+     "t.json: pre_tokenizer.pretokenizers[1].type: \"Metapace\" is not supported; known are Sequence, "
+     "Split"},
+    {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"__\"}}",
+     "pre_tokenizer.replacement: \"__\" is not one character"},
+    {"{" MODEL
+     ",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"last\"}}",
+     "pre_tokenizer.prepend_scheme: \"last\" is not supported; known are always, first, never"},
+    {"{" MODEL
+     ",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"first\","
+     "\"add_prefix_space\":false}}",
+     "pre_tokenizer.prepend_scheme: \"first\" contradicts add_prefix_space, which is false"},
+    {"{" MODEL
+     ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Isolated\"}}",
+     "pre_tokenizer.pattern: at byte 0 of the pattern: a group has no end"},
+    {"{" MODEL
+     ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"*\"},\"behavior\":\"Isolated\"}}",
+     "pre_tokenizer.pattern: the pattern cannot be used: quantifier does not follow a repeatable item"},
+    {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a(?~b)\"},\"behavior\":"
+     "\"Isolated\"}}",
+     "at byte 3 of the pattern: this option or kind of group is not supported"},
+    {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Odd\"}}",
+     "pre_tokenizer.behavior: \"Odd\" is not supported; known are Isolated"},
+    {"{" MODEL ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
+     "\"x\"}}],\"special_tokens\":{}}}",
+     "post_processor.single[0].SpecialToken: \"x\" is not in special_tokens"},
+    {"{" MODEL ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
+     "\"x\"}},{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"x\":{\"ids\":[77]}}}}",
+     "post_processor: it adds the id 77, which no token has"},
+    {"{" MODEL ",\"decoder\":{\"type\":\"WordPiece\"}}", "decoder.type: \"WordPiece\" is not supported"},
+    {"{" MODEL ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":"
+     "\"ByteFallback\"}]}}",
+     "decoder.decoders[1]: ByteFallback behind a stage that joins all tokens"},
+    {"{" MODEL ",\"added_tokens\":[{\"id\":1,\"content\":\"x\"}]}",
+     "added_tokens[0]: id 1 is that of \"b\" in model.vocab"},
+    {"{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"a\"}]}",
+     "added_tokens[0]: \"a\" has the id 7 here and 0 in model.vocab"},
+    {"{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"x\"},{\"id\":7,\"content\":\"y\"}]}",
+     "added_tokens[1]: id 7 belongs to another added token"},
+    {"{" MODEL ",\"added_tokens\":[{\"id\":-7,\"content\":\"x\"}]}",
+     "added_tokens[0].id: -7 is out of range"},
+    {"{" MODEL ",\"added_tokens\":[{\"id\":9}]}",
+     "added_tokens[0].content: found nothing, expected a string"},
+};
+
+static void test_errors(void)
+{
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         cake_buf said = {0};
         cake_token *token = NULL;
         cake_log_capture(&said);
-        cake_err err = cake_token_parse(cases[i].json, strlen(cases[i].json), "t.json", &token);
+        cake_err err = cake_token_parse(wrong[i].json, strlen(wrong[i].json), "t.json", &token);
         cake_log_capture(NULL);
         CU_ASSERT_EQUAL(err, CAKE_ERR_FATAL);
         CU_ASSERT_PTR_NULL(token);
-        bool good = said.data && strstr(said.data, cases[i].said);
+        bool good = said.data && strstr(said.data, wrong[i].said);
         if (!good)
-            printf("\n  expected: %s\n  found: %s\n", cases[i].said, said.data ? said.data : "nothing");
+            printf("\n  expected: %s\n  found: %s\n", wrong[i].said, said.data ? said.data : "nothing");
         CU_ASSERT(good);
         cake_buf_free(&said);
         cake_token_close(token);

@@ -4,7 +4,7 @@
  *
  * Like the original: at the leftmost place where any token begins the longest one wins, and the search goes on
  * behind it; a token that wants to be a single word and is not is passed over.
- * Invariant: node 0 of a trie is its root; a match never ends before it starts.
+ * Invariant: a match never ends before it starts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,60 +14,14 @@
 #include "token/parts.h"
 #include "token/unicode.h"
 
-typedef struct cake_trie_node {
-    uint32_t child, sibling; /* 0: none */
-    int32_t token;           /* index of the token that ends here, -1: none */
-    unsigned char byte;
-} trie_node;
-
-static uint32_t trie_child(const cake_trie *trie, uint32_t node, unsigned char byte)
-{
-    uint32_t child = trie->node[node].child;
-    while (child && trie->node[child].byte != byte)
-        child = trie->node[child].sibling;
-    return child;
-}
-
-static uint32_t trie_new(cake_trie *trie, unsigned char byte)
-{
-    if (trie->n == trie->room) {
-        trie->room = trie->room ? 2 * trie->room : 64;
-        trie->node = cake_grow(trie->node, trie->room, sizeof *trie->node);
-    }
-    trie->node[trie->n] = (trie_node){.token = -1, .byte = byte};
-    return (uint32_t)trie->n++;
-}
-
-/* Of tokens with the same text the first one stays. */
-static void trie_add(cake_trie *trie, const char *text, size_t len, int32_t token)
-{
-    if (!trie->n)
-        trie_new(trie, 0);
-    uint32_t at = 0;
-    for (size_t i = 0; i < len; i++) {
-        uint32_t child = trie_child(trie, at, (unsigned char)text[i]);
-        if (!child) {
-            child = trie_new(trie, (unsigned char)text[i]);
-            trie->node[child].sibling = trie->node[at].child;
-            trie->node[at].child = child;
-        }
-        at = child;
-    }
-    if (at && trie->node[at].token < 0)
-        trie->node[at].token = token;
-}
-
 /* The longest token that text begins with: its index and length, or -1. */
 static int32_t trie_longest(const cake_trie *trie, const char *text, size_t len, size_t *length)
 {
-    int32_t found = -1;
+    int32_t found = -1, value;
     uint32_t at = 0;
-    for (size_t i = 0; i < len; i++) {
-        at = trie_child(trie, at, (unsigned char)text[i]);
-        if (!at)
-            break;
-        if (trie->node[at].token >= 0) {
-            found = trie->node[at].token;
+    for (size_t i = 0; i < len && cake_trie_step(trie, &at, (unsigned char)text[i], &value); i++) {
+        if (value >= 0) {
+            found = value;
             *length = i + 1;
         }
     }
@@ -122,25 +76,26 @@ static cake_err check_twice(const cake_spot *spot, const cake_added *added, cake
 }
 
 /* Special tokens first: they win where two have the same text behind the normalizers. */
-static void fill_tries(const cake_normalizers *normalizers, cake_added *out)
+static cake_err fill_tries(const cake_spot *spot, const cake_normalizers *normalizers, cake_added *out)
 {
-    cake_buf text = {0}, spare = {0};
-    for (int special = 1; special >= 0; special--) {
-        for (size_t i = 0; i < out->n; i++) {
-            cake_added_token *token = &out->token[i];
-            if (token->special != special || !token->len)
-                continue;
-            cake_buf_cut(&text, 0);
-            cake_buf_add(&text, token->text, token->len);
-            if (token->normalized)
-                cake_normalizers_run(normalizers, &text, &spare);
-            token->shown = cake_copy(text.data, text.len);
-            token->shown_len = text.len;
-            trie_add(token->normalized ? &out->normalized : &out->raw, text.data, text.len, (int32_t)i);
-        }
+    cake_scratch scratch = {0};
+    cake_err err = CAKE_OK;
+    for (size_t k = 0; !err && k < 2 * out->n; k++) {
+        cake_added_token *token = &out->token[k % out->n];
+        cake_fault fault;
+        if (token->special != (k < out->n) || !token->len)
+            continue;
+        cake_buf_cut(&scratch.normal, 0);
+        cake_buf_add(&scratch.normal, token->text, token->len);
+        if (token->normalized && cake_normalizers_run(normalizers, &scratch, &fault))
+            err = cake_spot_fail(spot, "\"%.80s\" cannot be normalized: %s", token->text, fault.message);
+        token->shown = cake_copy(scratch.normal.data, scratch.normal.len);
+        token->shown_len = scratch.normal.len;
+        cake_trie_add(token->normalized ? &out->normalized : &out->raw, token->shown, token->shown_len,
+                      (int32_t)(k % out->n), true);
     }
-    cake_buf_free(&text);
-    cake_buf_free(&spare);
+    cake_scratch_free(&scratch);
+    return err;
 }
 
 cake_err cake_added_open(const cake_spot *spot, const cake_vocab *vocab, const cake_normalizers *normalizers,
@@ -161,7 +116,7 @@ cake_err cake_added_open(const cake_spot *spot, const cake_vocab *vocab, const c
     }
     cake_vocab_free(&seen);
     if (!err)
-        fill_tries(normalizers, out);
+        err = fill_tries(spot, normalizers, out);
     return err;
 }
 
@@ -172,8 +127,8 @@ void cake_added_close(cake_added *added)
         free(added->token[i].shown);
     }
     free(added->token);
-    free(added->raw.node);
-    free(added->normalized.node);
+    cake_trie_free(&added->raw);
+    cake_trie_free(&added->normalized);
     *added = (cake_added){0};
 }
 
@@ -186,22 +141,11 @@ const cake_added_token *cake_added_find(const cake_added *added, const char *tex
     return NULL;
 }
 
-/* The character that ends text, and where it begins. */
-static uint32_t last_character(const char *text, size_t len, size_t *at)
-{
-    uint32_t code = 0;
-    *at = len - 1;
-    while (*at > 0 && ((unsigned char)text[*at] & 0xC0) == 0x80)
-        (*at)--;
-    cake_utf8_next(text + *at, len - *at, &code);
-    return code;
-}
-
 static bool is_single_word(const char *text, size_t len, size_t start, size_t end)
 {
     uint32_t code;
     size_t at;
-    if (start && cake_char_is_word(last_character(text, start, &at)))
+    if (start && cake_char_is_word(cake_text_last(text, start, &at)))
         return false;
     return end == len || !cake_utf8_next(text + end, len - end, &code) || !cake_char_is_word(code);
 }
@@ -212,7 +156,7 @@ static cake_added_match widen(const cake_added_token *token, const char *text, s
 {
     size_t at;
     uint32_t code;
-    while (token->left && start > from && cake_char_is_space(last_character(text, start, &at)))
+    while (token->left && start > from && cake_char_is_space(cake_text_last(text, start, &at)))
         start = at;
     while (token->right && end < len) {
         int n = cake_utf8_next(text + end, len - end, &code);
@@ -227,6 +171,8 @@ cake_added_match cake_added_next(const cake_added *added, const cake_trie *trie,
                                  size_t from, size_t *at)
 {
     while (trie->n && *at < len) {
+        while (*at < len && !trie->first[(unsigned char)text[*at]])
+            (*at)++;
         size_t length = 0, start = *at;
         int32_t i = trie_longest(trie, text + start, len - start, &length);
         *at += i < 0 ? 1 : length;

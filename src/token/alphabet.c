@@ -81,3 +81,13 @@ int cake_byte_token(const char *text, size_t len)
     int high = hex(text[3]), low = hex(text[4]);
     return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
+
+uint32_t cake_text_last(const char *text, size_t len, size_t *at)
+{
+    uint32_t code = 0;
+    *at = len - 1;
+    while (*at > 0 && ((unsigned char)text[*at] & 0xC0) == 0x80)
+        (*at)--;
+    cake_utf8_next(text + *at, len - *at, &code);
+    return code;
+}

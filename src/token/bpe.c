@@ -8,7 +8,6 @@
  * that changes nothing, and what stays long is merged in rounds.
  * Invariant: a merge's three tokens are in the vocabulary.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,11 +27,13 @@ typedef struct merge {
 
 #define NO_PAIR UINT64_MAX
 
+enum { NONE = -1, ABSENT = -2 };
+
 typedef struct bpe {
     merge *merges; /* [n_slot], open addressing */
     size_t n_slot;
     char *prefix, *suffix; /* of characters inside a word and at its end; "" mostly */
-    int32_t unknown;       /* -1: characters outside of the vocabulary vanish */
+    int32_t unknown;       /* NONE: characters outside of the vocabulary vanish; ABSENT: a fault */
     int32_t byte[256];     /* byte tokens, -1: none */
     int32_t fast[FAST];    /* tokens of single characters, -1: none */
     bool affixes, fuse_unknown, byte_fallback, whole_words;
@@ -153,30 +154,26 @@ static cake_err open_affix(const cake_spot *model, const char *key, char **out)
     return CAKE_OK;
 }
 
+/* An unknown token that is no token matters only once there is an unknown character. */
 static cake_err open_unknown(const cake_spot *model, const cake_vocab *vocab, bpe *b)
 {
-    b->unknown = -1;
-    cake_spot spot = cake_spot_key(model, "unk_token");
-    if (cake_json_kind(spot.node) <= CAKE_JSON_NULL)
+    b->unknown = NONE;
+    if (cake_json_kind(cake_json_get(model->node, "unk_token")) <= CAKE_JSON_NULL)
         return CAKE_OK;
-    const char *text;
-    size_t len;
+    const char *text = NULL;
+    size_t len = 0;
     cake_err err = cake_spot_text(model, "unk_token", &text, &len);
-    if (err)
-        return err;
-    b->unknown = cake_vocab_find(vocab, text, len);
-    if (b->unknown < 0)
-        return cake_spot_fail(&spot, "the token \"%.80s\" is not in model.vocab", text);
-    return CAKE_OK;
+    b->unknown = err ? NONE : cake_vocab_find(vocab, text, len);
+    b->unknown = b->unknown < 0 ? ABSENT : b->unknown;
+    return err;
 }
 
 static void open_tables(const cake_vocab *vocab, bpe *b)
 {
-    for (int i = 0; i < 256; i++) {
-        char name[8];
-        snprintf(name, sizeof name, "<0x%02X>", i);
-        b->byte[i] = b->byte_fallback ? cake_vocab_find(vocab, name, 6) : -1;
-    }
+    if (b->byte_fallback)
+        cake_words_bytes(vocab, b->byte);
+    else
+        memset(b->byte, -1, sizeof b->byte);
     for (uint32_t code = 0; code < FAST; code++) {
         char text[4];
         b->fast[code] = cake_vocab_find(vocab, text, (size_t)cake_utf8_put(text, code));
@@ -353,7 +350,8 @@ static bool add_bytes(const bpe *b, chain *c, const char *text, size_t len)
 
 /* The piece's characters. An unknown one waits until a known one follows, so that a run of them can be fused;
  * byte tokens do not count as known: they overtake it, as in the original. */
-static void spell(const cake_words *words, const char *piece, size_t len, chain *c, cake_buf *spelled)
+static cake_err spell(const cake_words *words, const char *piece, size_t len, chain *c, cake_buf *spelled,
+                      cake_fault *fault)
 {
     const bpe *b = words->own;
     bool waiting = false;
@@ -369,6 +367,8 @@ static void spell(const cake_words *words, const char *piece, size_t len, chain 
         } else if (b->byte_fallback && (b->affixes ? add_bytes(b, c, spelled->data, spelled->len)
                                                    : add_bytes(b, c, piece + i, n))) {
             continue;
+        } else if (b->unknown == ABSENT) {
+            return cake_words_unknown(piece + i, n, fault);
         } else if (b->unknown >= 0) {
             if (waiting && !b->fuse_unknown)
                 add_symbol(c, b->unknown);
@@ -377,6 +377,7 @@ static void spell(const cake_words *words, const char *piece, size_t len, chain 
     }
     if (waiting)
         add_symbol(c, b->unknown);
+    return CAKE_OK;
 }
 
 static void heap_push(cake_scratch *scratch, uint64_t key)
@@ -475,8 +476,8 @@ static void merge_long(const bpe *b, chain *c, cake_scratch *scratch)
     free(count);
 }
 
-static void run_part(const cake_words *words, const char *text, size_t len, cake_scratch *scratch,
-                     cake_ids *ids)
+static cake_err run_part(const cake_words *words, const char *text, size_t len, cake_scratch *scratch,
+                         cake_ids *ids, cake_fault *fault)
 {
     const bpe *b = words->own;
     size_t room = len + strlen(b->suffix) + (b->prefix[0] ? len * strlen(b->prefix) : 0);
@@ -486,13 +487,16 @@ static void run_part(const cake_words *words, const char *text, size_t len, cake
         scratch->symbols = cake_grow(NULL, scratch->n_symbols, sizeof *scratch->symbols);
     }
     chain c = {.id = scratch->symbols};
-    spell(words, text, len, &c, &scratch->character);
+    cake_err err = spell(words, text, len, &c, &scratch->character, fault);
+    if (err)
+        return err;
     if (c.n < LONG_CHAIN)
         merge_below(b, &c, UINT32_MAX, scratch);
     else
         merge_long(b, &c, scratch);
     for (int32_t i = 0; i < c.n; i = behind(&c, i))
         cake_ids_add(ids, c.id[i]);
+    return CAKE_OK;
 }
 
 /* The end of the part of a piece that begins at `from`: a place that no merge can reach across, since both
@@ -514,19 +518,21 @@ static size_t part_end(const cake_words *words, const char *piece, size_t len, s
     return len;
 }
 
-void cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
-                  cake_ids *ids)
+cake_err cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+                      cake_ids *ids, cake_fault *fault)
 {
     const bpe *b = words->own;
     if (b->whole_words) {
         int32_t id = cake_vocab_find(&words->vocab, piece, len);
         if (id >= 0) {
             cake_ids_add(ids, id);
-            return;
+            return CAKE_OK;
         }
     }
-    for (size_t from = 0, end; from < len; from = end) {
+    cake_err err = CAKE_OK;
+    for (size_t from = 0, end; !err && from < len; from = end) {
         end = b->affixes ? len : part_end(words, piece, len, from);
-        run_part(words, piece + from, end - from, scratch, ids);
+        err = run_part(words, piece + from, end - from, scratch, ids, fault);
     }
+    return err;
 }

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "token/parts.h"
+#include "token/pattern.h"
 
 /* What a stage remembers between two tokens. */
 typedef struct state {
@@ -145,31 +146,24 @@ static void own_fallback(const cake_stage *s, cake_buf *text, cake_buf *spare)
 
 static cake_err open_replace(const cake_spot *spot, cake_stage *out)
 {
-    cake_spot pattern = cake_spot_key(spot, "pattern");
-    const char *from = NULL, *to = NULL;
-    cake_err err = cake_spot_need(&pattern, CAKE_JSON_OBJECT, "an object");
-    if (!err && cake_json_get(pattern.node, "Regex"))
-        return cake_spot_fail(&pattern, "a Regex is not supported here; known is String");
-    if (!err)
-        err = cake_spot_text(&pattern, "String", &from, &out->from_len);
-    if (!err && !out->from_len)
-        err = cake_spot_fail(&pattern, "the String is empty; what shall be replaced?");
-    if (!err)
-        err = cake_spot_text(spot, "content", &to, &out->to_len);
-    if (err)
-        return err;
-    out->from = cake_copy(from, out->from_len);
-    out->to = cake_copy(to, out->to_len);
-    return CAKE_OK;
+    return cake_replace_open(spot, &out->replace);
 }
 
+/* A pattern that gives up leaves the text as it is: it would take a token longer than any model has. */
 static void replace_into(const cake_stage *s, const char *text, size_t len, cake_buf *out)
 {
+    void *match = NULL;
+    cake_fault fault;
     cake_buf_cut(out, 0);
-    cake_text_replace(text, len, s->from, s->from_len, s->to, s->to_len, out);
+    if (cake_replace_run(&s->replace, text, len, out, NULL, &match, &fault)) {
+        cake_buf_cut(out, 0);
+        cake_buf_add(out, text, len);
+    }
+    cake_pattern_match_free(match);
 }
 
-/* In one long string the end may be the beginning of a `from`: that much is held. */
+/* In one long string the end may be the beginning of a `from`: that much is held; all of it, if a pattern is to be
+ * found. */
 static void push_replace(cake_decoder *d, size_t i, const char *text, size_t len)
 {
     const cake_stage *stage = &d->token->stages.step[i];
@@ -180,12 +174,14 @@ static void push_replace(cake_decoder *d, size_t i, const char *text, size_t len
         return;
     }
     cake_buf_add(&s->held, text, len);
-    size_t at = 0; /* everything before is settled */
-    const char *hit;
-    while ((hit = memmem(s->held.data + at, s->held.len - at, stage->from, stage->from_len)))
-        at = (size_t)(hit - s->held.data) + stage->from_len;
-    size_t keep = s->held.len - at < stage->from_len - 1 ? s->held.len - at : stage->from_len - 1;
-    while (keep && memcmp(s->held.data + s->held.len - keep, stage->from, keep))
+    const char *from = stage->replace.from, *hit;
+    size_t at = 0, n = stage->replace.from_len; /* everything before `at` is settled */
+    if (!from || !s->held.len)
+        return;
+    while ((hit = memmem(s->held.data + at, s->held.len - at, from, n)))
+        at = (size_t)(hit - s->held.data) + n;
+    size_t keep = s->held.len - at < n - 1 ? s->held.len - at : n - 1;
+    while (keep && memcmp(s->held.data + s->held.len - keep, from, keep))
         keep--;
     size_t settled = s->held.len - keep;
     replace_into(stage, s->held.data, settled, &s->out);
@@ -195,11 +191,16 @@ static void push_replace(cake_decoder *d, size_t i, const char *text, size_t len
         next(d, i, s->out.data, s->out.len);
 }
 
-static void end_held(cake_decoder *d, size_t i)
+static void end_replace(cake_decoder *d, size_t i)
 {
+    const cake_stage *stage = &d->token->stages.step[i];
     state *s = &d->state[i];
-    if (s->held.len)
+    if (s->held.len && !stage->replace.from) {
+        replace_into(stage, s->held.data, s->held.len, &s->out);
+        next(d, i, s->out.data ? s->out.data : "", s->out.len);
+    } else if (s->held.len) {
         next(d, i, s->held.data, s->held.len);
+    }
     cake_buf_cut(&s->held, 0);
 }
 
@@ -225,31 +226,109 @@ static void push_join(cake_decoder *d, size_t i, const char *text, size_t len)
     next(d, i, text, len);
 }
 
+/* --- Metaspace: its character stands for a space, but not in the first token --- */
+
+static cake_err open_meta(const cake_spot *spot, cake_stage *out)
+{
+    cake_splitters list = {0}; /* it has the members of its namesake among the pre-tokenizers */
+    cake_err err = cake_splitters_open(spot, &list);
+    if (!err) {
+        char text[4];
+        out->replace.from_len = (size_t)cake_utf8_put(text, list.step[0].character);
+        out->replace.from = cake_copy(text, out->replace.from_len);
+        out->replace.to = cake_copy(" ", 1);
+        out->replace.to_len = 1;
+        out->keeps = list.step[0].scheme == CAKE_META_NEVER;
+    }
+    cake_splitters_close(&list);
+    return err;
+}
+
+static void push_meta(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    const cake_stage *stage = &d->token->stages.step[i];
+    const cake_replace *r = &stage->replace;
+    state *s = &d->state[i];
+    bool drops = !stage->keeps && (stage->fused || !s->any);
+    s->any = true;
+    cake_buf_cut(&s->out, 0);
+    cake_text_replace(text, len, r->from, r->from_len, r->to, drops ? 0 : r->to_len, &s->out);
+    next(d, i, s->out.data ? s->out.data : "", s->out.len);
+}
+
+/* --- BPEDecoder: a suffix ends each word but the last --- */
+
+static cake_err open_suffix(const cake_spot *spot, cake_stage *out)
+{
+    const char *text = NULL;
+    cake_err err = cake_spot_text(spot, "suffix", &text, &out->replace.from_len);
+    if (!err && !out->replace.from_len)
+        return cake_spot_fail(spot, "the suffix is empty; what ends a word?");
+    if (!err)
+        out->replace.from = cake_copy(text, out->replace.from_len);
+    return err;
+}
+
+/* The token held, with its suffixes as spaces, or without them if it is the last. */
+static void pass_suffix(cake_decoder *d, size_t i, bool last)
+{
+    const cake_replace *r = &d->token->stages.step[i].replace;
+    state *s = &d->state[i];
+    cake_buf_cut(&s->out, 0);
+    cake_text_replace(s->held.data ? s->held.data : "", s->held.len, r->from, r->from_len, " ", !last,
+                      &s->out);
+    cake_buf_cut(&s->held, 0);
+    next(d, i, s->out.data ? s->out.data : "", s->out.len);
+}
+
+static void push_suffix(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    if (d->state[i].any && !d->token->stages.step[i].fused)
+        pass_suffix(d, i, false);
+    d->state[i].any = true;
+    cake_buf_add(&d->state[i].held, text, len);
+}
+
+static void own_suffix(const cake_stage *s, cake_buf *text, cake_buf *spare)
+{
+    cake_buf_cut(spare, 0);
+    cake_text_replace(text->data, text->len, s->replace.from, s->replace.from_len, " ", 1, spare);
+    cake_buf_cut(text, 0);
+    cake_buf_add(text, spare->data, spare->len);
+}
+
+static void end_suffix(cake_decoder *d, size_t i)
+{
+    if (d->state[i].any)
+        pass_suffix(d, i, true);
+}
+
 /* --- Strip --- */
 
 static cake_err open_strip(const cake_spot *spot, cake_stage *out)
 {
     const char *text = NULL;
-    cake_err err = cake_spot_text(spot, "content", &text, &out->from_len);
+    size_t *n = &out->replace.from_len;
+    cake_err err = cake_spot_text(spot, "content", &text, n);
     if (!err)
         err = cake_spot_int(spot, "start", 0, INT32_MAX, &out->start);
     if (!err)
         err = cake_spot_int(spot, "stop", 0, INT32_MAX, &out->stop);
-    if (!err && (!out->from_len || (size_t)cake_utf8_next(text, out->from_len, NULL) != out->from_len)) {
+    if (!err && (!*n || (size_t)cake_utf8_next(text, *n, NULL) != *n)) {
         cake_spot member = cake_spot_key(spot, "content");
         err = cake_spot_fail(&member, "\"%.40s\" is not one character", text);
     }
     if (!err)
-        out->from = cake_copy(text, out->from_len);
+        out->replace.from = cake_copy(text, *n);
     return err;
 }
 
 /* How many bytes of `content` repeated, at most `most` times, stand at text's beginning or end. */
 static size_t run_at(const cake_stage *stage, const char *text, size_t len, int64_t most, bool at_end)
 {
-    size_t run = 0, n = stage->from_len;
+    size_t run = 0, n = stage->replace.from_len;
     while (most-- > 0 && len - run >= n &&
-           !memcmp(at_end ? text + len - run - n : text + run, stage->from, n))
+           !memcmp(at_end ? text + len - run - n : text + run, stage->replace.from, n))
         run += n;
     return run;
 }
@@ -265,7 +344,7 @@ static void push_strip(cake_decoder *d, size_t i, const char *text, size_t len)
         return;
     }
     if (s->taken >= 0)
-        s->taken = cut < len ? -1 : s->taken + (int64_t)(cut / stage->from_len);
+        s->taken = cut < len ? -1 : s->taken + (int64_t)(cut / stage->replace.from_len);
     cake_buf_add(&s->held, text + cut, len - cut);
     size_t tail = run_at(stage, s->held.data, s->held.len, stage->stop, true);
     cake_buf_cut(&s->out, 0);
@@ -284,10 +363,12 @@ static void end_strip(cake_decoder *d, size_t i)
 static const stage_kind kinds[] = {
     {"Sequence", NULL, NULL, NULL, NULL, false, false},
     {"ByteLevel", NULL, push_bytes, end_bytes, own_bytes, true, true},
-    {"Replace", open_replace, push_replace, end_held, own_replace, false, false},
+    {"Replace", open_replace, push_replace, end_replace, own_replace, false, false},
     {"ByteFallback", NULL, push_fallback, end_fallback, own_fallback, false, true},
     {"Fuse", NULL, push_fuse, NULL, NULL, true, false},
     {"Strip", open_strip, push_strip, end_strip, NULL, false, false},
+    {"Metaspace", open_meta, push_meta, NULL, own_replace, false, false},
+    {"BPEDecoder", open_suffix, push_suffix, end_suffix, own_suffix, false, false},
 };
 
 static const stage_kind join = {"null", NULL, push_join, NULL, NULL, true, false};
@@ -300,46 +381,28 @@ static cake_stage *add_stage(cake_stages *out, const stage_kind *kind)
     return &out->step[out->n++];
 }
 
-static cake_err open_stage(const cake_spot *spot, cake_stages *out)
+static cake_err open_stage(const cake_spot *spot, size_t row, void *out)
 {
-    size_t row = 0;
-    cake_err err = cake_spot_choose(spot, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
-    if (err)
-        return err;
-    if (row) {
-        cake_stage *stage = add_stage(out, &kinds[row]);
-        if (stage->fused && kinds[row].wants_apart)
-            return cake_spot_fail(spot, "%s behind a stage that joins all tokens is not supported",
-                                  kinds[row].type);
-        return kinds[row].open ? kinds[row].open(spot, stage) : CAKE_OK;
-    }
-    cake_spot list = cake_spot_key(spot, "decoders");
-    err = cake_spot_need(&list, CAKE_JSON_ARRAY, "an array");
-    for (size_t i = 0; !err && i < cake_json_size(list.node); i++) {
-        cake_spot member = cake_spot_at(&list, i);
-        err = open_stage(&member, out);
-    }
-    return err;
+    cake_stage *stage = add_stage(out, &kinds[row]);
+    if (stage->fused && kinds[row].wants_apart)
+        return cake_spot_fail(spot, "%s behind a stage that joins all tokens is not supported",
+                              kinds[row].type);
+    return kinds[row].open ? kinds[row].open(spot, stage) : CAKE_OK;
 }
 
 cake_err cake_stages_open(const cake_spot *spot, cake_stages *out)
 {
-    if (cake_json_kind(spot->node) <= CAKE_JSON_NULL) {
-        add_stage(out, &join);
-        return CAKE_OK;
-    }
-    cake_err err = open_stage(spot, out);
-    if (!err && !out->n)
-        add_stage(out, &kinds[4]); /* an empty Sequence joins tokens with nothing between them */
+    static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, "decoders"};
+    cake_err err = cake_spot_walk(spot, &table, open_stage, out);
+    if (!err && !out->n) /* an empty Sequence joins tokens with nothing between them */
+        add_stage(out, cake_json_kind(spot->node) <= CAKE_JSON_NULL ? &join : &kinds[4]);
     return err;
 }
 
 void cake_stages_close(cake_stages *stages)
 {
-    for (size_t i = 0; i < stages->n; i++) {
-        free(stages->step[i].from);
-        free(stages->step[i].to);
-    }
+    for (size_t i = 0; i < stages->n; i++)
+        cake_replace_close(&stages->step[i].replace);
     free(stages->step);
     *stages = (cake_stages){0};
 }

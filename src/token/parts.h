@@ -19,14 +19,64 @@
 #include "base/err.h"
 #include "token/spot.h"
 #include "token/token.h"
+#include "token/trie.h"
 #include "token/vocab.h"
+
+/* What one encoding writes to. Zeros are fine. */
+typedef struct cake_scratch {
+    cake_buf normal, spare; /* the normalizers' */
+    bool moved;             /* the normalizers took the beginning of the text away */
+    void *match;            /* the patterns' */
+    cake_buf *step; /* [n_step] split.c's, two a step: its text with a prefix, a piece in its spelling */
+    size_t n_step;
+    int32_t *symbols; /* bpe.c's, [n_symbols] */
+    size_t n_symbols;
+    uint64_t *heap; /* bpe.c's, [heap_room] */
+    size_t n_heap, heap_room;
+    cake_buf character;             /* bpe.c's */
+    cake_buf spelled;               /* words.c's: a piece in the byte-level alphabet */
+    struct cake_unigram_path *path; /* unigram.c's, [n_path] */
+    size_t n_path;
+} cake_scratch;
+
+/* The character that ends text (UTF-8, not empty), and where it begins (alphabet.c). */
+uint32_t cake_text_last(const char *text, size_t len, size_t *at);
+
+/* --- Replace, which is a normalizer and a decoder (replace.c) --- */
+
+typedef struct cake_replace {
+    char *from, *to; /* owned; from NULL: the pattern is looked for */
+    size_t from_len, to_len;
+    struct cake_pattern *pattern; /* owned */
+} cake_replace;
+
+cake_err cake_replace_open(const cake_spot *spot, cake_replace *out);
+void cake_replace_close(cake_replace *replace);
+/* Appends text to *out with every match replaced. *first, if not NULL: bytes of a match at the beginning, or 0. */
+cake_err cake_replace_run(const cake_replace *replace, const char *text, size_t len, cake_buf *out,
+                          size_t *first, void **match, cake_fault *fault);
+
+/* Appends text with `to` for every `from` (not empty). */
+void cake_text_replace(const char *text, size_t len, const char *from, size_t from_len, const char *to,
+                       size_t to_len, cake_buf *out);
+
+/* --- Precompiled: SentencePiece's own normal forms (charsmap.c) --- */
+
+typedef struct cake_charsmap cake_charsmap;
+
+cake_err cake_charsmap_open(const cake_spot *spot, cake_charsmap **out); /* of the string in base64 */
+void cake_charsmap_close(cake_charsmap *map);
+void cake_charsmap_run(const cake_charsmap *map, const char *text, size_t len, cake_buf *out);
+
+void cake_scratch_free(cake_scratch *scratch); /* back to zeros (token.c) */
 
 /* --- normalizers: text to text (normalize.c) --- */
 
 typedef struct cake_normalizer {
     const struct cake_normalizer_kind *kind;
-    char *from, *to; /* owned */
-    size_t from_len, to_len;
+    cake_replace replace;    /* Replace; Prepend: `to` */
+    cake_charsmap *charsmap; /* Precompiled: owned */
+    bool left, right;        /* Strip */
 } cake_normalizer;
 
 typedef struct cake_normalizers {
@@ -37,49 +87,49 @@ typedef struct cake_normalizers {
 cake_err cake_normalizers_open(const cake_spot *spot, cake_normalizers *out); /* null: none */
 /* How many times shorter they make a text at most; 0: without limit. */
 size_t cake_normalizers_shrink(const cake_normalizers *normalizers);
+bool cake_normalizers_spell(const cake_normalizers *normalizers); /* they write the byte-level alphabet */
 void cake_normalizers_close(cake_normalizers *normalizers);
-/* Changes text in place; spare is scratch. */
-void cake_normalizers_run(const cake_normalizers *normalizers, cake_buf *text, cake_buf *spare);
-/* Replaces every `from` (not empty) in text, into out. */
-void cake_text_replace(const char *text, size_t len, const char *from, size_t from_len, const char *to,
-                       size_t to_len, cake_buf *out);
-
+/* Changes scratch->normal in place, and says in scratch->moved whether its beginning is gone. Fails as patterns do. */
+cake_err cake_normalizers_run(const cake_normalizers *normalizers, cake_scratch *scratch, cake_fault *fault);
 /* --- pre-tokenizers: text to pieces (split.c) --- */
+
+typedef enum cake_meta { CAKE_META_ALWAYS, CAKE_META_FIRST, CAKE_META_NEVER } cake_meta;
 
 typedef struct cake_splitter {
     const struct cake_splitter_kind *kind;
     struct cake_pattern *pattern; /* owned; NULL: none */
     int behaviour;
-    bool invert, prefix_space, bytes;
+    bool invert;        /* what does not match is the match */
+    bool prefix_space;  /* ByteLevel: every piece begins with a space */
+    bool bytes;         /* ByteLevel: pieces are spelled in the byte-level alphabet */
+    uint8_t *script;    /* UnicodeScripts: owned */
+    uint32_t character; /* Metaspace, CharDelimiterSplit */
+    bool meta;          /* Metaspace: spaces become `character` */
+    cake_meta scheme;   /* Metaspace: where one stands before the text */
+    int64_t length;     /* FixedLength: characters */
 } cake_splitter;
 
 typedef struct cake_splitters {
     cake_splitter *step;
     size_t n;
+    bool raw; /* the last step spells: it is left to who receives the pieces */
 } cake_splitters;
 
-/* What one encoding writes to. Zeros are fine. */
-typedef struct cake_scratch {
-    cake_buf normal, spare; /* the normalizers' */
-    cake_buf *step;         /* [2 n] split.c's: text of each step with its prefix; a piece in its spelling */
-    void *match;            /* split.c's */
-    int32_t *symbols;       /* bpe.c's, [n_symbols] */
-    size_t n_symbols;
-    uint64_t *heap; /* bpe.c's, [heap_room] */
-    size_t n_heap, heap_room;
-    cake_buf character; /* bpe.c's */
-} cake_scratch;
-
 cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out); /* null: none */
-bool cake_splitters_spell(const cake_splitters *splitters); /* pieces are in the byte-level alphabet */
+bool cake_splitters_spell(const cake_splitters *splitters); /* the model wants the byte-level alphabet */
 bool cake_splitters_drop(const cake_splitters *splitters);  /* parts of the text are removed */
 void cake_splitters_close(cake_splitters *splitters);
-typedef void (*cake_piece_function)(void *own, const char *piece, size_t len);
+typedef cake_err (*cake_piece_function)(void *own, const char *piece, size_t len);
 
-/* Hands the pieces of text (UTF-8, not empty) on, one at a time; none is empty. */
-cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, size_t len,
+/* Hands the pieces of text (UTF-8, not empty) on, one at a time; none is empty. With splitters->raw they are still
+ * to be spelled. first: the text is the beginning of all. Fails as patterns and `each` do. */
+cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, size_t len, bool first,
                             cake_scratch *scratch, cake_piece_function each, void *own, cake_fault *fault);
-void cake_splitters_scratch_free(const cake_splitters *splitters, cake_scratch *scratch);
+/* The script of each of CAKE_CODES characters as a number, 0: that of what stands before; owned (scripts.c). */
+#define CAKE_CODES 0x110000
+cake_err cake_scripts_open(const cake_spot *spot, uint8_t **out);
+/* How far text (not empty) stays with one script; 0: it begins without one. */
+size_t cake_scripts_match(const uint8_t *script, const char *text, size_t len);
 /* The byte-level alphabet: every byte is written as one printable character. */
 void cake_alphabet_spell(const char *bytes, size_t len, cake_buf *out);
 /* The bytes that text spells, or -1 if it has a character outside of the alphabet (out is as before). */
@@ -95,18 +145,29 @@ typedef struct cake_words {
 
 cake_err cake_words_open(const cake_spot *spot, cake_words *out);
 void cake_words_close(cake_words *words);
-void cake_words_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
-                    cake_ids *ids);
-void cake_words_scratch_free(cake_scratch *scratch);
+/* Appends a piece's ids. raw: its bytes are still to be spelled. Fails where a character has no token and there is
+ * none for unknown ones. */
+cake_err cake_words_run(const cake_words *words, const char *piece, size_t len, bool raw,
+                        cake_scratch *scratch, cake_ids *ids, cake_fault *fault);
 /* Whether characters can vanish: unknown ones without a token, or runs of them that share one. */
 bool cake_words_drop(const cake_words *words, bool spelled);
 int cake_byte_token(const char *text, size_t len); /* the byte that "<0x0A>" names, -1: another token */
+/* The ids of the byte tokens, -1 where there is none. */
+void cake_words_bytes(const cake_vocab *vocab, int32_t byte[256]);
+cake_err cake_words_unknown(const char *text, size_t len, cake_fault *fault); /* "no token for U+..." */
 
+/* Each model: reads spot into words->own, words->vocab being there. */
 cake_err cake_bpe_open(const cake_spot *spot, cake_words *words);
 void cake_bpe_close(cake_words *words);
 bool cake_bpe_drop(const cake_words *words, bool spelled);
-void cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
-                  cake_ids *ids);
+cake_err cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+                      cake_ids *ids, cake_fault *fault);
+cake_err cake_unigram_vocab(const cake_spot *spot, cake_words *words); /* [["token", score], ...] */
+cake_err cake_unigram_open(const cake_spot *spot, cake_words *words);
+void cake_unigram_close(cake_words *words);
+bool cake_unigram_drop(const cake_words *words, bool spelled);
+cake_err cake_unigram_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+                          cake_ids *ids, cake_fault *fault);
 
 /* --- added tokens: found in the text before anything else looks at it (added.c) --- */
 
@@ -116,11 +177,6 @@ typedef struct cake_added_token {
     int32_t id;
     bool special, left, right, word, normalized;
 } cake_added_token;
-
-typedef struct cake_trie {
-    struct cake_trie_node *node;
-    size_t n, room;
-} cake_trie;
 
 typedef struct cake_added {
     cake_added_token *token;
@@ -155,10 +211,10 @@ void cake_post_close(cake_post *post);
 
 typedef struct cake_stage {
     const struct cake_stage_kind *kind;
-    char *from, *to; /* owned */
-    size_t from_len, to_len;
-    int64_t start, stop;
-    bool fused; /* an earlier stage made one long string of the tokens */
+    cake_replace replace; /* Strip, Metaspace, BPEDecoder: what they look for is `from` */
+    int64_t start, stop;  /* Strip */
+    bool keeps;           /* Metaspace: the first token too may begin with a space */
+    bool fused;           /* an earlier stage made one long string of the tokens */
 } cake_stage;
 
 typedef struct cake_stages {

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: patterns in Oniguruma's syntax. Out: matches. The only file that includes PCRE2.
- *
- * What differs, and is rewritten: \s is Unicode's White_Space (PCRE2 adds U+180E), \w has marks and connectors
- * (PCRE2 has not), \h is a hexadecimal digit, \uHHHH is a character, ^ and $ match at every line.
- * What is refused: classes inside classes, their intersection, and the option m, which means something else.
  * Invariant: a pattern is read-only once compiled; a match is bounded by MATCH_LIMIT.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -15,6 +11,8 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/utf8.h"
+#include "token/regex.h"
 
 /* Steps of one match. Long runs of spaces need about one a character; a pattern that backtracks without end is
  * stopped within a second. */
@@ -23,75 +21,8 @@
 struct cake_pattern {
     pcre2_code *code;
     pcre2_match_context *limits;
+    bool fast; /* compiled to machine code */
 };
-
-#define SPACE "\\x{9}-\\x{D}\\x{85}\\p{Z}"
-#define WORD  "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}"
-#define HEX   "0-9a-fA-F"
-
-/* The escape at p (behind the backslash) as PCRE2 spells it; returns how many bytes of the pattern it was. */
-static size_t add_escape(cake_buf *out, const char *p, size_t len, bool in_class)
-{
-    static const struct {
-        char letter;
-        const char *in_class, *alone;
-    } escapes[] = {
-        {'s', SPACE, "[" SPACE "]"}, {'S', "\\S", "[^" SPACE "]"}, {'w', WORD, "[" WORD "]"},
-        {'W', "\\W", "[^" WORD "]"}, {'h', HEX, "[" HEX "]"},
-    };
-    for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
-        if (p[0] == escapes[i].letter) {
-            cake_buf_adds(out, in_class ? escapes[i].in_class : escapes[i].alone);
-            return 1;
-        }
-    }
-    if (p[0] == 'u' && len >= 5 && strspn(p + 1, "0123456789abcdefABCDEF") >= 4) {
-        cake_buf_addf(out, "\\x{%.4s}", p + 1);
-        return 5;
-    }
-    cake_buf_addc(out, '\\');
-    cake_buf_addc(out, p[0]);
-    return 1;
-}
-
-/* What of Oniguruma's syntax begins at p and cannot be said in PCRE2's; NULL: nothing. */
-static const char *refused(const char *p, bool in_class)
-{
-    if (in_class && p[0] == '[' && p[1] != ':')
-        return "a character class inside another";
-    if (in_class && p[0] == '&' && p[1] == '&')
-        return "the intersection of character classes";
-    if (!in_class && p[0] == '(' && p[1] == '?' && p[2 + strspn(p + 2, "ix-")] == 'm')
-        return "the option m";
-    return NULL;
-}
-
-static cake_err rewrite(const cake_spot *spot, const char *text, size_t len, cake_buf *out)
-{
-    bool in_class = false;
-    for (size_t i = 0; i < len; i++) {
-        const char *why = refused(text + i, in_class);
-        if (why)
-            return cake_spot_fail(spot, "at byte %zu of the pattern: %s is not supported", i, why);
-        if (text[i] == '\\' && i + 1 < len) {
-            i += add_escape(out, text + i + 1, len - i - 1, in_class);
-            continue;
-        }
-        cake_buf_addc(out, text[i]);
-        if (in_class && text[i] == '[') { /* [:alpha:] */
-            size_t end = strcspn(text + i, "]");
-            cake_buf_add(out, text + i + 1, end - (i + end < len ? 0 : 1));
-            i += end;
-        } else if (!in_class && text[i] == '[') {
-            in_class = true;
-            if (text[i + 1] == '^')
-                cake_buf_addc(out, text[++i]);
-        } else if (text[i] == ']') {
-            in_class = false;
-        }
-    }
-    return CAKE_OK;
-}
 
 cake_err cake_pattern_open(const cake_spot *spot, const char *text, size_t len, bool literal,
                            cake_pattern **out)
@@ -103,7 +34,7 @@ cake_err cake_pattern_open(const cake_spot *spot, const char *text, size_t len, 
     else if (strlen(text) != len)
         err = cake_spot_fail(spot, "the pattern holds a NUL at byte %zu; write \\x00", strlen(text));
     else
-        err = rewrite(spot, text, len, &source);
+        err = cake_regex_translate(spot, text, len, &source);
     if (!err)
         cake_buf_addc(&source, 0); /* so that data is never NULL */
     int code = 0;
@@ -122,8 +53,8 @@ cake_err cake_pattern_open(const cake_spot *spot, const char *text, size_t len, 
     cake_buf_free(&source);
     if (err)
         return err;
-    pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE); /* where there is no JIT, the interpreter does it */
     cake_pattern *pattern = cake_alloc(1, sizeof *pattern);
+    pattern->fast = !pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);
     pattern->code = compiled;
     pattern->limits = pcre2_match_context_create(NULL);
     if (!pattern->limits)
@@ -142,15 +73,17 @@ void cake_pattern_close(cake_pattern *pattern)
     free(pattern);
 }
 
-cake_err cake_pattern_next(const cake_pattern *pattern, const char *text, size_t len, size_t from,
-                           void **match, size_t *start, size_t *end, cake_fault *fault)
+/* The first match at or behind `from`; CAKE_END: none. */
+static cake_err find(const cake_pattern *pattern, const char *text, size_t len, size_t from, void **match,
+                     size_t *start, size_t *end, cake_fault *fault)
 {
     if (!*match)
         *match = pcre2_match_data_create(1, NULL);
     if (!*match)
         cake_die("out of memory: a match");
-    int rc =
-        pcre2_match(pattern->code, (PCRE2_SPTR)text, len, from, PCRE2_NO_UTF_CHECK, *match, pattern->limits);
+    int rc = PCRE2_ERROR_JIT_STACKLIMIT;
+    if (pattern->fast)
+        rc = pcre2_jit_match(pattern->code, (PCRE2_SPTR)text, len, from, 0, *match, pattern->limits);
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter keeps its frames on the heap */
         rc = pcre2_match(pattern->code, (PCRE2_SPTR)text, len, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
                          *match, pattern->limits);
@@ -166,6 +99,60 @@ cake_err cake_pattern_next(const cake_pattern *pattern, const char *text, size_t
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(*match);
     *start = ends[0];
     *end = ends[1] < ends[0] ? ends[0] : ends[1]; /* \K can turn them round */
+    return CAKE_OK;
+}
+
+cake_err cake_pattern_next(const cake_pattern *pattern, const char *text, size_t len, cake_search *search,
+                           void **match, size_t *start, size_t *end, cake_fault *fault)
+{
+    while (search->at <= len) {
+        cake_err err = find(pattern, text, len, search->at, match, start, end, fault);
+        if (err)
+            return err;
+        if (*start != *end || search->last != *end) {
+            search->at = search->last = *end;
+            return CAKE_OK;
+        }
+        search->at +=
+            search->at < len ? (size_t)cake_utf8_next(text + search->at, len - search->at, NULL) : 1;
+    }
+    return CAKE_END;
+}
+
+cake_err cake_pattern_scripts(const cake_spot *spot, const char *const *names, size_t n, uint8_t *script)
+{
+    cake_buf source = {0}, text = {0};
+    int code = 0;
+    PCRE2_SIZE at = 0;
+    cake_buf_adds(&source, "[\\p{Cn}\\p{Co}]++"); /* most code points, and quickly passed */
+    for (size_t i = 0; i < n; i++)
+        cake_buf_addf(&source, "|(\\p{sc:%s}++)", names[i]);
+    pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)source.data, source.len, PCRE2_UTF, &code, &at, NULL);
+    cake_buf_free(&source);
+    if (!compiled)
+        return cake_spot_fail(spot, "this build's PCRE2 does not know scripts: 10.40 does");
+    pcre2_match_data *match = pcre2_match_data_create((uint32_t)n + 1, NULL);
+    if (!match)
+        cake_die("out of memory: a match");
+    for (uint32_t c = 0; c < 0x110000; c++) {
+        char bytes[4];
+        if (c < 0xD800 || c > 0xDFFF)
+            cake_buf_add(&text, bytes, (size_t)cake_utf8_put(bytes, c));
+    }
+    int rc;
+    for (size_t from = 0; (rc = pcre2_match(compiled, (PCRE2_SPTR)text.data, text.len, from,
+                                            PCRE2_NO_UTF_CHECK, match, NULL)) > 0;) {
+        const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(match);
+        for (size_t i = ends[0], k; i < ends[1]; i += k) {
+            uint32_t c = 0;
+            k = (size_t)cake_utf8_next(text.data + i, ends[1] - i, &c);
+            script[c] = (uint8_t)(rc - 1); /* 0: the first alternative, which has no number */
+        }
+        from = ends[1];
+    }
+    pcre2_match_data_free(match);
+    pcre2_code_free(compiled);
+    cake_buf_free(&text);
     return CAKE_OK;
 }
 

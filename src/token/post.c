@@ -81,29 +81,52 @@ static cake_err open_template(const cake_spot *spot, cake_post *out)
     return err;
 }
 
+/* ["text", id] */
+static cake_err read_pair(const cake_spot *spot, const char *key, int32_t *out)
+{
+    cake_spot pair = cake_spot_key(spot, key), second = cake_spot_at(&pair, 1);
+    cake_err err = cake_spot_need(&pair, CAKE_JSON_ARRAY, "[\"token\", id]");
+    int64_t id = cake_json_int(second.node, -1);
+    if (!err && (id < 0 || id >= CAKE_VOCAB_MOST))
+        err = cake_spot_fail(&second, "found %s, expected an id from 0 to %d",
+                             cake_json_kind_name(second.node), CAKE_VOCAB_MOST - 1);
+    *out = (int32_t)id;
+    return err;
+}
+
+/* BERT and RoBERTa: a token before the text, one behind. */
+static cake_err open_around(const cake_spot *spot, cake_post *out)
+{
+    int32_t before, after;
+    cake_err err = read_pair(spot, "cls", &before);
+    if (!err)
+        err = read_pair(spot, "sep", &after);
+    if (err)
+        return err;
+    cake_ids_add(&out->before, before);
+    memmove(out->before.id + 1, out->before.id, (out->before.len - 1) * sizeof *out->before.id);
+    out->before.id[0] = before;
+    cake_ids_add(&out->after, after);
+    return CAKE_OK;
+}
+
 static const post_kind kinds[] = {
     {"Sequence", NULL},
     {"ByteLevel", open_offsets},
     {"TemplateProcessing", open_template},
+    {"BertProcessing", open_around},
+    {"RobertaProcessing", open_around},
 };
+
+static cake_err open_step(const cake_spot *spot, size_t row, void *out)
+{
+    return kinds[row].open(spot, out);
+}
 
 cake_err cake_post_open(const cake_spot *spot, cake_post *out)
 {
-    if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
-        return CAKE_OK;
-    size_t row = 0;
-    cake_err err = cake_spot_choose(spot, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
-    if (err || row)
-        return err ? err : kinds[row].open(spot, out);
-    cake_spot list = cake_spot_key(spot, "processors");
-    err = cake_spot_need(&list, CAKE_JSON_ARRAY, "an array");
-    for (size_t i = 0; !err && i < cake_json_size(list.node); i++) {
-        cake_spot member = cake_spot_at(&list, i);
-        err = cake_spot_need(&member, CAKE_JSON_OBJECT, "an object");
-        if (!err)
-            err = cake_post_open(&member, out);
-    }
-    return err;
+    static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, "processors"};
+    return cake_spot_walk(spot, &table, open_step, out);
 }
 
 void cake_post_close(cake_post *post)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a tokenizer's `pre_tokenizer`, then text. Out: the pieces that the model sees one at a time.
+ * Each step cuts its text where something matches: a pattern, a character, or what its kind looks for.
  * Invariant: pieces keep the text's order, and none is empty.
  */
 #include <stdlib.h>
@@ -10,10 +11,13 @@
 #include "base/utf8.h"
 #include "token/parts.h"
 #include "token/pattern.h"
+#include "token/unicode.h"
 
 typedef struct cake_splitter_kind {
     const char *type;
-    cake_err (*open)(const cake_spot *spot, cake_splitter *out);
+    cake_err (*open)(const cake_spot *spot, cake_splitters *out);
+    /* The end of the match at the beginning of text (not empty), or 0: none begins here. NULL: the pattern tells. */
+    size_t (*match)(const cake_splitter *step, const char *text, size_t len);
 } splitter_kind;
 
 typedef enum behaviour { ISOLATED, REMOVED, WITH_PREVIOUS, WITH_NEXT, CONTIGUOUS } behaviour;
@@ -21,6 +25,79 @@ typedef enum behaviour { ISOLATED, REMOVED, WITH_PREVIOUS, WITH_NEXT, CONTIGUOUS
 /* The pattern of GPT-2, which ByteLevel brings along. */
 static const char gpt2[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+
+static cake_splitter *add_step(cake_splitters *out, const splitter_kind *kind)
+{
+    out->step = cake_grow(out->step, out->n + 1, sizeof *out->step);
+    out->step[out->n] = (cake_splitter){.kind = kind};
+    return &out->step[out->n++];
+}
+
+/* --- what matches --- */
+
+static size_t match_one(const char *text, size_t len, bool (*is)(uint32_t))
+{
+    uint32_t code = 0;
+    size_t n = (size_t)cake_utf8_next(text, len, &code);
+    return is(code) ? n : 0;
+}
+
+static size_t match_space(const cake_splitter *step, const char *text, size_t len)
+{
+    (void)step;
+    return match_one(text, len, cake_char_is_space);
+}
+
+static size_t match_number(const cake_splitter *step, const char *text, size_t len)
+{
+    (void)step;
+    return match_one(text, len, cake_char_is_number);
+}
+
+static size_t match_punctuation(const cake_splitter *step, const char *text, size_t len)
+{
+    (void)step;
+    return match_one(text, len, cake_char_is_punctuation);
+}
+
+static size_t match_character(const cake_splitter *step, const char *text, size_t len)
+{
+    uint32_t code = 0;
+    size_t n = (size_t)cake_utf8_next(text, len, &code);
+    return code == step->character ? n : 0;
+}
+
+/* A run of word characters, or one of characters that are neither those nor white space. */
+static size_t match_word(const cake_splitter *step, const char *text, size_t len)
+{
+    (void)step;
+    int kind = -1;
+    size_t at = 0;
+    for (size_t n; at < len; at += n) {
+        uint32_t code = 0;
+        n = (size_t)cake_utf8_next(text + at, len - at, &code);
+        int is = cake_char_is_space(code) ? 0 : cake_char_is_word(code) ? 1 : 2;
+        if (!is || (kind >= 0 && is != kind))
+            break;
+        kind = is;
+    }
+    return at;
+}
+
+static size_t match_length(const cake_splitter *step, const char *text, size_t len)
+{
+    size_t at = 0;
+    for (int64_t i = 0; i < step->length && at < len; i++)
+        at += (size_t)cake_utf8_next(text + at, len - at, NULL);
+    return at;
+}
+
+static size_t match_script(const cake_splitter *step, const char *text, size_t len)
+{
+    return cake_scripts_match(step->script, text, len);
+}
+
+/* --- opening --- */
 
 static cake_err open_behaviour(const cake_spot *spot, cake_splitter *out)
 {
@@ -43,8 +120,31 @@ static cake_err open_behaviour(const cake_spot *spot, cake_splitter *out)
                           text);
 }
 
-static cake_err open_split(const cake_spot *spot, cake_splitter *out)
+/* A member that is one character. */
+static cake_err open_character(const cake_spot *spot, const char *key, uint32_t *out)
 {
+    const char *text = NULL;
+    size_t len = 0;
+    cake_err err = cake_spot_text(spot, key, &text, &len);
+    cake_spot member = cake_spot_key(spot, key);
+    if (!err && (!len || (size_t)cake_utf8_next(text, len, out) != len))
+        err = cake_spot_fail(&member, "\"%.40s\" is not one character", text);
+    return err;
+}
+
+static const splitter_kind split = {"Split", NULL, NULL};
+static const splitter_kind bytes = {"ByteLevel", NULL, NULL};
+static const splitter_kind spaces = {"WhitespaceSplit", NULL, match_space};
+static const splitter_kind words = {"Whitespace", NULL, match_word};
+static const splitter_kind punctuation = {"Punctuation", NULL, match_punctuation};
+static const splitter_kind numbers = {"Digits", NULL, match_number};
+static const splitter_kind character = {"Metaspace", NULL, match_character};
+static const splitter_kind scripts = {"UnicodeScripts", NULL, match_script};
+static const splitter_kind lengths = {"FixedLength", NULL, match_length};
+
+static cake_err open_split(const cake_spot *spot, cake_splitters *list)
+{
+    cake_splitter *out = add_step(list, &split);
     cake_spot pattern = cake_spot_key(spot, "pattern");
     bool literal = cake_json_get(pattern.node, "String") != NULL;
     const char *text = NULL;
@@ -61,48 +161,146 @@ static cake_err open_split(const cake_spot *spot, cake_splitter *out)
     return err;
 }
 
-static cake_err open_bytes(const cake_spot *spot, cake_splitter *out)
+static cake_err open_bytes(const cake_spot *spot, cake_splitters *list)
 {
+    cake_splitter *out = add_step(list, &bytes);
     bool pattern = true;
     cake_err err = cake_spot_flag(spot, "add_prefix_space", true, &out->prefix_space);
     if (!err)
         err = cake_spot_flag(spot, "use_regex", true, &pattern);
     if (!err && pattern)
         err = cake_pattern_open(spot, gpt2, strlen(gpt2), false, &out->pattern);
-    out->behaviour = ISOLATED;
     out->bytes = true;
     return err;
 }
 
+static cake_err open_scheme(const cake_spot *spot, cake_splitter *out)
+{
+    static const char *const names[] = {"always", "first", "never"};
+    bool prefix = true;
+    cake_spot scheme = cake_spot_key(spot, "prepend_scheme");
+    cake_err err = cake_spot_flag(spot, "add_prefix_space", true, &prefix);
+    out->scheme = prefix ? CAKE_META_ALWAYS : CAKE_META_NEVER; /* as files of old say it */
+    if (err || !scheme.node)
+        return err;
+    const char *text = NULL;
+    err = cake_spot_text(spot, "prepend_scheme", &text, NULL);
+    for (int i = 0; !err && i < 3; i++) {
+        if (strcmp(text, names[i]))
+            continue;
+        out->scheme = (cake_meta)i;
+        if (!prefix && i != CAKE_META_NEVER)
+            return cake_spot_fail(&scheme, "\"%s\" contradicts add_prefix_space, which is false", text);
+        return CAKE_OK;
+    }
+    return err ? err
+               : cake_spot_fail(&scheme, "\"%.40s\" is not supported; known are always, first, never", text);
+}
+
+static cake_err open_meta(const cake_spot *spot, cake_splitters *list)
+{
+    cake_splitter *out = add_step(list, &character);
+    bool cuts = true;
+    cake_err err = open_character(spot, "replacement", &out->character);
+    if (!err)
+        err = open_scheme(spot, out);
+    if (!err)
+        err = cake_spot_flag(spot, "split", true, &cuts);
+    out->meta = true;
+    out->behaviour = WITH_NEXT;
+    if (!cuts)
+        out->kind = &split; /* without a pattern: one piece */
+    return err;
+}
+
+static cake_err open_delimiter(const cake_spot *spot, cake_splitters *list)
+{
+    cake_splitter *out = add_step(list, &character);
+    out->behaviour = REMOVED;
+    return open_character(spot, "delimiter", &out->character);
+}
+
+static cake_err open_digits(const cake_spot *spot, cake_splitters *list)
+{
+    bool each = false;
+    cake_err err = cake_spot_flag(spot, "individual_digits", false, &each);
+    add_step(list, &numbers)->behaviour = each ? ISOLATED : CONTIGUOUS;
+    return err;
+}
+
+static cake_err open_punctuation(const cake_spot *spot, cake_splitters *list)
+{
+    cake_splitter *out = add_step(list, &punctuation);
+    return cake_json_get(spot->node, "behavior") ? open_behaviour(spot, out) : CAKE_OK;
+}
+
+/* Of these only what matches is kept. */
+static cake_err open_words(const cake_spot *spot, cake_splitters *list)
+{
+    (void)spot;
+    cake_splitter *out = add_step(list, &words);
+    out->behaviour = REMOVED;
+    out->invert = true;
+    return CAKE_OK;
+}
+
+static cake_err open_scripts(const cake_spot *spot, cake_splitters *list)
+{
+    cake_splitter *out = add_step(list, &scripts);
+    out->behaviour = REMOVED;
+    out->invert = true;
+    return cake_scripts_open(spot, &out->script);
+}
+
+static cake_err open_spaces(const cake_spot *spot, cake_splitters *list)
+{
+    (void)spot;
+    add_step(list, &spaces)->behaviour = REMOVED;
+    return CAKE_OK;
+}
+
+static cake_err open_bert(const cake_spot *spot, cake_splitters *list)
+{
+    cake_err err = open_spaces(spot, list);
+    add_step(list, &punctuation);
+    return err;
+}
+
+static cake_err open_length(const cake_spot *spot, cake_splitters *list)
+{
+    cake_splitter *out = add_step(list, &lengths);
+    out->length = 5;
+    return cake_json_get(spot->node, "length") ? cake_spot_int(spot, "length", 1, INT32_MAX, &out->length)
+                                               : CAKE_OK;
+}
+
 static const splitter_kind kinds[] = {
-    {"Sequence", NULL},
-    {"Split", open_split},
-    {"ByteLevel", open_bytes},
+    {"Sequence", NULL, NULL},
+    {"Split", open_split, NULL},
+    {"ByteLevel", open_bytes, NULL},
+    {"Metaspace", open_meta, NULL},
+    {"Digits", open_digits, NULL},
+    {"Punctuation", open_punctuation, NULL},
+    {"Whitespace", open_words, NULL},
+    {"WhitespaceSplit", open_spaces, NULL},
+    {"UnicodeScripts", open_scripts, NULL},
+    {"BertPreTokenizer", open_bert, NULL},
+    {"CharDelimiterSplit", open_delimiter, NULL},
+    {"FixedLength", open_length, NULL},
 };
+
+static cake_err open_step(const cake_spot *spot, size_t row, void *out)
+{
+    return kinds[row].open(spot, out);
+}
 
 cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out)
 {
-    if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
-        return CAKE_OK;
-    size_t row = 0;
-    cake_err err = cake_spot_choose(spot, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
-    if (err)
-        return err;
-    if (!row) {
-        cake_spot list = cake_spot_key(spot, "pretokenizers");
-        err = cake_spot_need(&list, CAKE_JSON_ARRAY, "an array");
-        for (size_t i = 0; !err && i < cake_json_size(list.node); i++) {
-            cake_spot member = cake_spot_at(&list, i);
-            err = cake_spot_need(&member, CAKE_JSON_OBJECT, "an object");
-            if (!err)
-                err = cake_splitters_open(&member, out);
-        }
-        return err;
-    }
-    out->step = cake_grow(out->step, out->n + 1, sizeof *out->step);
-    out->step[out->n] = (cake_splitter){.kind = &kinds[row]};
-    out->n++;
-    return kinds[row].open(spot, &out->step[out->n - 1]);
+    static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
+                                          "pretokenizers"};
+    cake_err err = cake_spot_walk(spot, &table, open_step, out);
+    out->raw = out->n && out->step[out->n - 1].bytes;
+    return err;
 }
 
 bool cake_splitters_spell(const cake_splitters *splitters)
@@ -123,8 +321,10 @@ bool cake_splitters_drop(const cake_splitters *splitters)
 
 void cake_splitters_close(cake_splitters *splitters)
 {
-    for (size_t i = 0; i < splitters->n; i++)
+    for (size_t i = 0; i < splitters->n; i++) {
         cake_pattern_close(splitters->step[i].pattern);
+        free(splitters->step[i].script);
+    }
     free(splitters->step);
     *splitters = (cake_splitters){0};
 }
@@ -138,7 +338,7 @@ typedef struct splitting {
     cake_fault *fault;
 } splitting;
 
-static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len);
+static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len, bool first);
 
 /* The parts of one text, matches and what lies between them, put together as the step's behaviour asks: parts
  * that belong together touch, so a piece is a stretch of the text. */
@@ -149,6 +349,7 @@ typedef struct cutter {
     const char *text;
     size_t from, to; /* of the piece that may still grow */
     bool was_match;  /* the part before */
+    bool first;      /* the text is the beginning of all */
 } cutter;
 
 /* Hands the piece to the next step. */
@@ -158,14 +359,14 @@ static cake_err end_piece(cutter *c)
     size_t len = c->to - c->from;
     if (!len)
         return CAKE_OK;
-    if (c->step->bytes) {
+    if (c->step->bytes && (!c->run->splitters->raw || c->index + 1 < c->run->splitters->n)) {
         cake_buf *spelled = &c->run->scratch->step[2 * c->index + 1];
         cake_buf_cut(spelled, 0);
         cake_alphabet_spell(piece, len, spelled);
         piece = spelled->data;
         len = spelled->len;
     }
-    return split_from(c->run, c->index + 1, piece, len);
+    return split_from(c->run, c->index + 1, piece, len, c->first && !c->from);
 }
 
 static cake_err cut_part(cutter *c, size_t start, size_t end, bool match)
@@ -199,71 +400,90 @@ static cake_err cut_part(cutter *c, size_t start, size_t end, bool match)
     return err;
 }
 
-/* Cuts text where the pattern matches. An empty match at the end of the match before it is no match. */
-static cake_err cut(cutter *c, size_t len)
+/* Cuts text where the pattern matches. */
+static cake_err cut_pattern(cutter *c, size_t len)
 {
-    size_t done = 0, at = 0, last = SIZE_MAX;
+    cake_search search = {0, SIZE_MAX};
+    size_t done = 0, start, end;
     cake_err err;
-    for (;;) {
-        size_t start, end;
-        err = cake_pattern_next(c->step->pattern, c->text, len, at, &c->run->scratch->match, &start, &end,
-                                c->run->fault);
-        if (err == CAKE_END)
-            break;
-        if (err)
-            return err;
-        if (start == end && last == end) {
-            int n = at < len ? cake_utf8_next(c->text + at, len - at, NULL) : 1;
-            at += (size_t)(n ? n : 1);
-            if (at > len)
-                break;
-            continue;
-        }
+    while (!(err = cake_pattern_next(c->step->pattern, c->text, len, &search, &c->run->scratch->match, &start,
+                                     &end, c->run->fault))) {
         if (done != start)
             err = cut_part(c, done, start, false);
         if (!err)
             err = cut_part(c, start, end, true);
         if (err)
             return err;
-        done = at = last = end;
+        done = end;
     }
+    if (err != CAKE_END)
+        return err;
     return done != len ? cut_part(c, done, len, false) : CAKE_OK;
 }
 
-/* The steps from this one on; behind the last, the piece is done. */
-static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len)
+/* Cuts text where the kind finds a match. */
+static cake_err cut_kind(cutter *c, size_t len)
 {
-    if (step == s->splitters->n) {
-        s->each(s->own, text, len);
-        return CAKE_OK;
+    size_t done = 0;
+    cake_err err = CAKE_OK;
+    for (size_t at = 0; !err && at < len;) {
+        size_t n = c->step->kind->match(c->step, c->text + at, len - at);
+        if (!n) {
+            at += (size_t)cake_utf8_next(c->text + at, len - at, NULL);
+            continue;
+        }
+        if (done != at)
+            err = cut_part(c, done, at, false);
+        if (!err)
+            err = cut_part(c, at, at + n, true);
+        done = at += n;
     }
-    cutter c = {.run = s, .index = step, .step = &s->splitters->step[step]};
-    if (c.step->prefix_space && text[0] != ' ') {
-        cake_buf *prefixed = &s->scratch->step[2 * step];
-        cake_buf_cut(prefixed, 0);
-        cake_buf_addc(prefixed, ' ');
-        cake_buf_add(prefixed, text, len);
-        text = prefixed->data;
-        len = prefixed->len;
-    }
+    return err || done == len ? err : cut_part(c, done, len, false);
+}
+
+/* The text that a step cuts: ByteLevel may put a space before it, Metaspace writes its character for each. */
+static void prepare(const splitting *s, size_t index, const char **text, size_t *len, bool first)
+{
+    const cake_splitter *step = &s->splitters->step[index];
+    cake_buf *made = &s->scratch->step[2 * index];
+    char mark[4] = {' '};
+    size_t n = step->meta ? (size_t)cake_utf8_put(mark, step->character) : 1;
+    if (!step->meta && !(step->prefix_space && **text != ' '))
+        return;
+    bool begins = **text == ' ' || (*len >= n && !memcmp(*text, mark, n));
+    cake_buf_cut(made, 0);
+    if (!begins &&
+        (!step->meta || step->scheme == CAKE_META_ALWAYS || (step->scheme == CAKE_META_FIRST && first)))
+        cake_buf_add(made, mark, n);
+    if (step->meta)
+        cake_text_replace(*text, *len, " ", 1, mark, n, made);
+    else
+        cake_buf_add(made, *text, *len);
+    *text = made->data;
+    *len = made->len;
+}
+
+/* The steps from this one on; behind the last, the piece is done. */
+static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len, bool first)
+{
+    if (step == s->splitters->n)
+        return s->each(s->own, text, len);
+    cutter c = {.run = s, .index = step, .step = &s->splitters->step[step], .first = first};
+    prepare(s, step, &text, &len, first);
     c.text = text;
-    cake_err err = c.step->pattern ? cut(&c, len) : cut_part(&c, 0, len, false);
+    cake_err err = c.step->pattern       ? cut_pattern(&c, len)
+                   : c.step->kind->match ? cut_kind(&c, len)
+                                         : cut_part(&c, 0, len, false);
     return err ? err : end_piece(&c);
 }
 
-cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, size_t len,
+cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, size_t len, bool first,
                             cake_scratch *scratch, cake_piece_function each, void *own, cake_fault *fault)
 {
     splitting s = {splitters, scratch, each, own, fault};
-    if (!scratch->step)
-        scratch->step = cake_alloc(2 * splitters->n, sizeof *scratch->step);
-    return split_from(&s, 0, text, len);
-}
-
-void cake_splitters_scratch_free(const cake_splitters *splitters, cake_scratch *scratch)
-{
-    cake_pattern_match_free(scratch->match);
-    for (size_t i = 0; scratch->step && i < 2 * splitters->n; i++)
-        cake_buf_free(&scratch->step[i]);
-    free(scratch->step);
+    if (!scratch->step) {
+        scratch->n_step = 2 * splitters->n;
+        scratch->step = cake_alloc(scratch->n_step, sizeof *scratch->step);
+    }
+    return split_from(&s, 0, text, len, first);
 }

@@ -130,3 +130,23 @@ cake_err cake_spot_choose(const cake_spot *spot, const void *table, size_t strid
     cake_buf_free(&known);
     return err;
 }
+
+cake_err cake_spot_walk(const cake_spot *spot, const cake_spot_table *table, cake_spot_function each,
+                        void *own)
+{
+    if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
+        return CAKE_OK;
+    size_t row = 0;
+    cake_err err = cake_spot_choose(spot, table->rows, table->stride, table->n, &row);
+    if (err || row)
+        return err ? err : each(spot, row, own);
+    cake_spot list = cake_spot_key(spot, table->list);
+    err = cake_spot_need(&list, CAKE_JSON_ARRAY, "an array");
+    for (size_t i = 0; !err && i < cake_json_size(list.node); i++) {
+        cake_spot member = cake_spot_at(&list, i);
+        err = cake_spot_need(&member, CAKE_JSON_OBJECT, "an object");
+        if (!err)
+            err = cake_spot_walk(&member, table, each, own);
+    }
+    return err;
+}

@@ -38,4 +38,17 @@ cake_err cake_spot_int(const cake_spot *spot, const char *key, int64_t least, in
  * name, a const char *. */
 cake_err cake_spot_choose(const cake_spot *spot, const void *table, size_t stride, size_t rows, size_t *row);
 
+/* A table of components whose row 0 is the Sequence, with its members in the array `list`. */
+typedef struct cake_spot_table {
+    const void *rows;
+    size_t stride, n;
+    const char *list;
+} cake_spot_table;
+
+typedef cake_err (*cake_spot_function)(const cake_spot *spot, size_t row, void *own);
+
+/* Hands each component at spot to `each`, in order: Sequences dissolve into their members; null is none. */
+cake_err cake_spot_walk(const cake_spot *spot, const cake_spot_table *table, cake_spot_function each,
+                        void *own);
+
 #endif

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "token/parts.h"
+#include "token/pattern.h"
 
 #define TEXT_MOST  ((size_t)1 << 30) /* positions inside a piece are 32 bits wide */
 #define SPARE_MOST ((size_t)1 << 20) /* bytes that are kept for the next normalization */
@@ -57,7 +58,7 @@ static size_t token_bytes(const char *text, size_t len, bool spelled, cake_buf *
 
 static size_t find_longest(const cake_token *token)
 {
-    bool spelled = cake_splitters_spell(&token->splitters);
+    bool spelled = cake_splitters_spell(&token->splitters) || cake_normalizers_spell(&token->normalizers);
     size_t shrink = cake_normalizers_shrink(&token->normalizers), longest = 4; /* an unknown character */
     bool endless =
         !shrink || cake_splitters_drop(&token->splitters) || cake_words_drop(&token->words, spelled);
@@ -196,23 +197,25 @@ typedef struct encoding {
     cake_fault *fault;
 } encoding;
 
-static void encode_piece(void *own, const char *piece, size_t len)
+static cake_err encode_piece(void *own, const char *piece, size_t len)
 {
     encoding *e = own;
-    cake_words_run(&e->token->words, piece, len, &e->scratch, e->ids);
+    return cake_words_run(&e->token->words, piece, len, e->token->splitters.raw, &e->scratch, e->ids,
+                          e->fault);
 }
 
-static cake_err encode_plain(encoding *e, const char *text, size_t len)
+/* Text behind the normalizers; first: the beginning of all. */
+static cake_err encode_plain(encoding *e, const char *text, size_t len, bool first)
 {
     if (!len)
         return CAKE_OK;
-    return cake_splitters_run(&e->token->splitters, text, len, &e->scratch, encode_piece, e, e->fault);
+    return cake_splitters_run(&e->token->splitters, text, len, first, &e->scratch, encode_piece, e, e->fault);
 }
 
-typedef cake_err (*encode_rest)(encoding *e, const char *text, size_t len);
+typedef cake_err (*encode_rest)(encoding *e, const char *text, size_t len, bool first);
 
 /* Added tokens of one trie become ids; what lies between them goes to `rest`. */
-static cake_err encode_added(encoding *e, const cake_trie *trie, const char *text, size_t len,
+static cake_err encode_added(encoding *e, const cake_trie *trie, const char *text, size_t len, bool first,
                              encode_rest rest)
 {
     cake_err err = CAKE_OK;
@@ -220,7 +223,7 @@ static cake_err encode_added(encoding *e, const cake_trie *trie, const char *tex
     while (!err) {
         cake_added_match match = cake_added_next(&e->token->added, trie, text, len, from, &at);
         if (match.start > from)
-            err = rest(e, text + from, match.start - from);
+            err = rest(e, text + from, match.start - from, first && !from);
         if (!match.token)
             break;
         if (!err)
@@ -230,18 +233,36 @@ static cake_err encode_added(encoding *e, const cake_trie *trie, const char *tex
     return err;
 }
 
-static cake_err encode_normalized(encoding *e, const char *text, size_t len)
+static cake_err encode_normalized(encoding *e, const char *text, size_t len, bool first)
 {
     const cake_trie *trie = &e->token->added.normalized;
     cake_buf *normal = &e->scratch.normal;
     if (!e->token->normalizers.n)
-        return encode_added(e, trie, text, len, encode_plain);
+        return encode_added(e, trie, text, len, first, encode_plain);
     cake_buf_cut(normal, 0);
     cake_buf_add(normal, text, len);
-    cake_normalizers_run(&e->token->normalizers, normal, &e->scratch.spare);
+    cake_err err = cake_normalizers_run(&e->token->normalizers, &e->scratch, e->fault);
     if (e->scratch.spare.cap > SPARE_MOST)
         cake_buf_free(&e->scratch.spare);
-    return encode_added(e, trie, normal->data ? normal->data : "", normal->len, encode_plain);
+    return err || !normal->len
+               ? err
+               : encode_added(e, trie, normal->data, normal->len, first && !e->scratch.moved, encode_plain);
+}
+
+void cake_scratch_free(cake_scratch *scratch)
+{
+    cake_pattern_match_free(scratch->match);
+    for (size_t i = 0; i < scratch->n_step; i++)
+        cake_buf_free(&scratch->step[i]);
+    free(scratch->step);
+    free(scratch->symbols);
+    free(scratch->heap);
+    free(scratch->path);
+    cake_buf_free(&scratch->character);
+    cake_buf_free(&scratch->spelled);
+    cake_buf_free(&scratch->normal);
+    cake_buf_free(&scratch->spare);
+    *scratch = (cake_scratch){0};
 }
 
 cake_err cake_token_encode(const cake_token *token, const char *text, size_t len, bool post, cake_ids *ids,
@@ -257,12 +278,9 @@ cake_err cake_token_encode(const cake_token *token, const char *text, size_t len
     encoding e = {.token = token, .ids = ids, .fault = fault};
     for (size_t i = 0; post && i < token->post.before.len; i++)
         cake_ids_add(ids, token->post.before.id[i]);
-    cake_err err = encode_added(&e, &token->added.raw, text, len, encode_normalized);
+    cake_err err = encode_added(&e, &token->added.raw, text, len, true, encode_normalized);
     for (size_t i = 0; post && !err && i < token->post.after.len; i++)
         cake_ids_add(ids, token->post.after.id[i]);
-    cake_splitters_scratch_free(&token->splitters, &e.scratch);
-    cake_words_scratch_free(&e.scratch);
-    cake_buf_free(&e.scratch.normal);
-    cake_buf_free(&e.scratch.spare);
+    cake_scratch_free(&e.scratch);
     return err;
 }

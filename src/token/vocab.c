@@ -65,6 +65,16 @@ static void grow_entries(cake_vocab *vocab, int32_t id)
         vocab->count = id + 1;
 }
 
+/* The text goes to the id, and the id to the slot. */
+static void put(cake_vocab *vocab, const char *text, size_t len, int32_t id, size_t slot)
+{
+    grow_entries(vocab, id);
+    vocab->entry[id] = (cake_vocab_entry){.at = vocab->text.len, .len = len, .used = 1};
+    cake_buf_add(&vocab->text, text, len);
+    vocab->n_used += vocab->slot[slot] < 0;
+    vocab->slot[slot] = id;
+}
+
 int32_t cake_vocab_add(cake_vocab *vocab, const char *text, size_t len, int32_t id)
 {
     if (2 * (vocab->n_used + 1) >= vocab->n_slot)
@@ -74,12 +84,15 @@ int32_t cake_vocab_add(cake_vocab *vocab, const char *text, size_t len, int32_t 
         return vocab->slot[at];
     if (id < vocab->count && vocab->entry[id].used)
         return -1;
-    grow_entries(vocab, id);
-    vocab->entry[id] = (cake_vocab_entry){.at = vocab->text.len, .len = len, .used = 1};
-    cake_buf_add(&vocab->text, text, len);
-    vocab->slot[at] = id;
-    vocab->n_used++;
+    put(vocab, text, len, id, at);
     return id;
+}
+
+void cake_vocab_put(cake_vocab *vocab, const char *text, size_t len, int32_t id)
+{
+    if (2 * (vocab->n_used + 1) >= vocab->n_slot)
+        rehash(vocab);
+    put(vocab, text, len, id, probe(vocab, text, len));
 }
 
 int32_t cake_vocab_find(const cake_vocab *vocab, const char *text, size_t len)

@@ -31,6 +31,8 @@ typedef struct cake_vocab {
 /* Adds a token; 0 <= id < CAKE_VOCAB_MOST. Returns the id that already has this text, or id itself, or -1 if
  * another text has the id. */
 int32_t cake_vocab_add(cake_vocab *vocab, const char *text, size_t len, int32_t id);
+/* Adds the token with the next id, vocab->count; of equal texts the last one is found. */
+void cake_vocab_put(cake_vocab *vocab, const char *text, size_t len, int32_t id);
 int32_t cake_vocab_find(const cake_vocab *vocab, const char *text, size_t len); /* -1: none */
 /* NULL for an id that no token has. Not NUL-terminated. */
 const char *cake_vocab_text(const cake_vocab *vocab, int32_t id, size_t *len);

@@ -2,32 +2,33 @@
  *
  * In: a tokenizer's `model`. Out: its vocabulary and the algorithm that makes tokens of a piece of text.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/utf8.h"
 #include "token/parts.h"
 
 typedef struct cake_words_kind {
     const char *type;
+    cake_err (*vocab)(const cake_spot *vocab, cake_words *words);
     cake_err (*open)(const cake_spot *model, cake_words *words); /* vocab is there already */
     void (*close)(cake_words *words);
-    void (*run)(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch, cake_ids *ids);
+    cake_err (*run)(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+                    cake_ids *ids, cake_fault *fault);
     bool (*drop)(const cake_words *words, bool spelled);
 } words_kind;
 
-static const words_kind kinds[] = {
-    {"BPE", cake_bpe_open, cake_bpe_close, cake_bpe_run, cake_bpe_drop},
-};
-
-static cake_err open_vocab(const cake_spot *model, cake_vocab *vocab)
+/* {"token": id, ...} */
+static cake_err open_vocab(const cake_spot *spot, cake_words *words)
 {
-    cake_spot spot = cake_spot_key(model, "vocab");
-    cake_err err = cake_spot_need(&spot, CAKE_JSON_OBJECT, "an object");
+    cake_vocab *vocab = &words->vocab;
+    cake_err err = cake_spot_need(spot, CAKE_JSON_OBJECT, "an object");
     if (err)
         return err;
-    for (void *it = cake_json_first(spot.node); it; it = cake_json_next(spot.node, it)) {
+    for (void *it = cake_json_first(spot->node); it; it = cake_json_next(spot->node, it)) {
         size_t len;
         const char *text = cake_json_key(it, &len);
-        cake_spot member = {.parent = &spot, .key = text, .node = cake_json_value(it)};
+        cake_spot member = {.parent = spot, .key = text, .node = cake_json_value(it)};
         int64_t id = cake_json_int(member.node, -1);
         err = cake_spot_need(&member, CAKE_JSON_INT, "an id");
         if (err)
@@ -45,24 +46,32 @@ static cake_err open_vocab(const cake_spot *model, cake_vocab *vocab)
     return CAKE_OK;
 }
 
+static const words_kind kinds[] = {
+    {"BPE", open_vocab, cake_bpe_open, cake_bpe_close, cake_bpe_run, cake_bpe_drop},
+    {"Unigram", cake_unigram_vocab, cake_unigram_open, cake_unigram_close, cake_unigram_run,
+     cake_unigram_drop},
+};
+
 cake_err cake_words_open(const cake_spot *spot, cake_words *out)
 {
     size_t row = 0;
+    cake_spot vocab = cake_spot_key(spot, "vocab");
     cake_err err = cake_spot_need(spot, CAKE_JSON_OBJECT, "an object");
-    /* Files of old have no type; only BPE has merges. */
-    if (!err && (cake_json_get(spot->node, "type") || !cake_json_get(spot->node, "merges")))
+    /* Files of old have no type; only BPE has merges, only Unigram scores. */
+    if (!err && !cake_json_get(spot->node, "type") && cake_json_kind(vocab.node) == CAKE_JSON_ARRAY)
+        row = 1;
+    else if (!err && (cake_json_get(spot->node, "type") || !cake_json_get(spot->node, "merges")))
         err = cake_spot_choose(spot, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
-    if (!err)
-        err = open_vocab(spot, &out->vocab);
     if (err)
         return err;
     out->kind = &kinds[row];
-    return kinds[row].open(spot, out);
+    err = kinds[row].vocab(&vocab, out);
+    return err ? err : kinds[row].open(spot, out);
 }
 
 void cake_words_close(cake_words *words)
 {
-    if (words->kind)
+    if (words->kind && words->own)
         words->kind->close(words);
     cake_vocab_free(&words->vocab);
     *words = (cake_words){0};
@@ -73,15 +82,31 @@ bool cake_words_drop(const cake_words *words, bool spelled)
     return words->kind->drop(words, spelled);
 }
 
-void cake_words_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
-                    cake_ids *ids)
+void cake_words_bytes(const cake_vocab *vocab, int32_t byte[256])
 {
-    words->kind->run(words, piece, len, scratch, ids);
+    for (int i = 0; i < 256; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", i);
+        byte[i] = cake_vocab_find(vocab, name, 6);
+    }
 }
 
-void cake_words_scratch_free(cake_scratch *scratch)
+cake_err cake_words_unknown(const char *text, size_t len, cake_fault *fault)
 {
-    free(scratch->symbols);
-    free(scratch->heap);
-    cake_buf_free(&scratch->character);
+    uint32_t code = 0;
+    cake_utf8_next(text, len, &code);
+    return cake_fault_set(fault, NULL,
+                          "the tokenizer has no token for U+%04X, and none for unknown characters", code);
+}
+
+cake_err cake_words_run(const cake_words *words, const char *piece, size_t len, bool raw,
+                        cake_scratch *scratch, cake_ids *ids, cake_fault *fault)
+{
+    if (raw) {
+        cake_buf_cut(&scratch->spelled, 0);
+        cake_alphabet_spell(piece, len, &scratch->spelled);
+        piece = scratch->spelled.data;
+        len = scratch->spelled.len;
+    }
+    return words->kind->run(words, piece, len, scratch, ids, fault);
 }
