@@ -24,7 +24,7 @@ static bool find_item(cake_render *run, cake_value v, cake_value key, cake_value
             *out = *item;
         return item != NULL;
     }
-    bool indexed = v.kind == CAKE_V_TEXT || (v.kind == CAKE_V_LIST && v.shade <= CAKE_TUPLE);
+    bool indexed = v.kind == CAKE_V_TEXT || (v.kind == CAKE_V_LIST && cake_list_indexed(v.shade));
     if (!indexed || (key.kind != CAKE_V_INT && key.kind != CAKE_V_BOOL))
         return false;
     int64_t n = v.kind == CAKE_V_TEXT ? (int64_t)cake_text_count(run, v) : (int64_t)v.list->n;
@@ -44,15 +44,23 @@ static bool find_item(cake_render *run, cake_value v, cake_value key, cake_value
     return true;
 }
 
-#define METHOD 64 /* bits of a hint; below it is what cake_loop_attr_find says */
+enum { METHOD = 64, GROUP = 128, MACRO = 256 }; /* bits of a hint, above what cake_loop_attr_find says */
 
 int cake_attr_hint(cake_value name)
 {
-    return cake_loop_attr_find(name) | (cake_method_known(name) ? METHOD : 0);
+    bool group = cake_v_is_text(name, "grouper") || cake_v_is_text(name, "list");
+    return cake_loop_attr_find(name) | (cake_method_known(name) ? METHOD : 0) | (group ? GROUP : 0) |
+           (cake_macro_knows(name) ? MACRO : 0);
 }
 
 static bool find_attribute(cake_render *run, cake_value v, cake_value name, int hint, cake_value *out)
 {
+    if (v.kind == CAKE_V_LIST && v.shade == CAKE_GROUP && (hint & GROUP)) {
+        *out = v.list->item[cake_v_is_text(name, "list")];
+        return true;
+    }
+    if (v.kind == CAKE_V_CALL && v.call->node && (hint & MACRO))
+        return cake_macro_attr(run, v, name, out);
     *out = v.kind == CAKE_V_LOOP ? cake_loop_attr(run, v, hint & (METHOD - 1))
            : hint & METHOD       ? cake_method_find(run, v, name)
                                  : (cake_value){.kind = CAKE_V_UNDEFINED};
@@ -134,7 +142,7 @@ cake_value cake_v_slice(cake_render *run, cake_value v, const cake_value bound[3
     int64_t at[3];
     if (run->failed || !cake_v_usable(run, v))
         return v;
-    bool list = v.kind == CAKE_V_LIST && v.shade <= CAKE_TUPLE;
+    bool list = v.kind == CAKE_V_LIST && cake_list_indexed(v.shade);
     if (!list && v.kind != CAKE_V_TEXT)
         return cake_render_fail(run, "'%s' object is not subscriptable by a slice", cake_v_type(v));
     int64_t n = list ? (int64_t)v.list->n : (int64_t)cake_text_count(run, v);

@@ -102,6 +102,8 @@ static cake_node *parse_name(cake_parser *p)
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (cake_parse_skip(p, constants[i].name))
             return parse_constant(p, constants[i].value);
+    for (int i = 0; i < CAKE_SPECIALS; i++)
+        p->special |= cake_parse_is(p, cake_special_names[i]) << i;
     cake_node *node = cake_parse_node(p, CAKE_N_NAME, NULL, NULL, NULL);
     node->value = cake_parse_name(p);
     node->symbol = cake_parse_symbol(p, node->value);

@@ -144,14 +144,15 @@ static cake_value do_items(cake_render *run, cake_value v, const cake_args *args
 
 /* What an item is sorted by: an attribute of it, or itself; letters without case unless asked otherwise. */
 typedef struct sorting {
-    cake_value attribute; /* none: the item itself */
+    cake_value attribute;        /* none: the item itself */
+    const cake_value *otherwise; /* for items that have it not; NULL: undefined */
     bool sensitive, descending;
 } sorting;
 
 static cake_value sort_key(cake_render *run, cake_value item, const sorting *by)
 {
     if (by->attribute.kind != CAKE_V_NONE)
-        item = attribute_of(run, item, by->attribute);
+        item = attribute_or(run, item, by->attribute, by->otherwise);
     return !by->sensitive && item.kind == CAKE_V_TEXT ? cake_text_case(run, item, CAKE_LOWER) : item;
 }
 
@@ -374,7 +375,8 @@ static cake_value do_groupby(cake_render *run, cake_value v, const cake_args *ar
                groups = cake_v_list(run, CAKE_LIST);
     if (!cake_args_bind(run, args, "groupby", names, out))
         return v;
-    sorting by = {.attribute = out[0], .sensitive = cake_v_truth(out[2])};
+    const cake_value *otherwise = out[1].kind == CAKE_V_NONE ? NULL : &out[1];
+    sorting by = {.attribute = out[0], .otherwise = otherwise, .sensitive = cake_v_truth(out[2])};
     const cake_list *items = sorted(run, cake_v_items(run, v), &by).list;
     cake_value last = cake_v_none();
     cake_list *group = NULL;
@@ -383,7 +385,9 @@ static cake_value do_groupby(cake_render *run, cake_value v, const cake_args *ar
         if (!group || !cake_v_equal(run, key, last)) {
             cake_value list = cake_v_list(run, CAKE_LIST);
             group = list.list;
-            cake_list_push(run, groups.list, pair_of(run, attribute_of(run, items->item[i], out[0]), list));
+            cake_value pair = pair_of(run, attribute_or(run, items->item[i], out[0], otherwise), list);
+            pair.shade = CAKE_GROUP;
+            cake_list_push(run, groups.list, pair);
         }
         last = key;
         cake_list_push(run, group, items->item[i]);
@@ -458,6 +462,9 @@ static cake_value do_round(cake_render *run, cake_value v, const cake_args *args
     int64_t digits = 0;
     if (!cake_args_bind(run, args, "round", names, out) || !cake_arg_int(run, out[0], &digits))
         return v;
+    if (!cake_v_is_text(out[1], "common") && !cake_v_is_text(out[1], "ceil") &&
+        !cake_v_is_text(out[1], "floor"))
+        return cake_render_fail(run, "method must be common, ceil or floor");
     if (!cake_v_is_number(v))
         return cake_render_fail(run, "type %s doesn't define a rounding", cake_v_type(v));
     double scale = pow(10, (double)digits), x = cake_v_number(v);

@@ -72,10 +72,13 @@ static cake_value do_trim(cake_render *run, cake_value v, const cake_args *args)
 static cake_value do_replace(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"old", "new", "count", NULL};
-    cake_value out[3] = {cake_v_none(), cake_v_none(), cake_v_none()};
+    const cake_value absent = {.kind = CAKE_V_UNDEFINED};
+    cake_value out[3] = {absent, absent, cake_v_none()};
     int64_t most = -1;
     if (!cake_args_bind(run, args, "replace", names, out))
         return v;
+    if (args->n + (args->named ? args->named->n : 0) < 2)
+        return cake_render_fail(run, "replace wants what to look for and what to put there");
     if (out[2].kind != CAKE_V_NONE && !cake_arg_int(run, out[2], &most))
         return v;
     cake_value text = cake_v_to_text(run, v);
@@ -147,7 +150,7 @@ static cake_value do_indent(cake_render *run, cake_value v, const cake_args *arg
     cake_value out[3] = {cake_v_int(4), cake_v_bool(false), cake_v_bool(false)};
     cake_writer w = {.run = run}, pad = {.run = run};
     int64_t width = 0;
-    if (!cake_args_bind(run, args, "indent", names, out))
+    if (!cake_args_bind(run, args, "indent", names, out) || !cake_arg_text(run, v, "indent"))
         return v;
     if (out[0].kind == CAKE_V_TEXT)
         cake_v_str(&pad, out[0]);
@@ -307,6 +310,8 @@ static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
     char text[400], *end;
     if (!cake_args_bind(run, args, "int", names, out) || !cake_arg_int(run, out[1], &base))
         return v;
+    if (!cake_v_usable(run, v))
+        return v;
     if (v.kind == CAKE_V_INT || v.kind == CAKE_V_BOOL)
         return cake_v_int(v.kind == CAKE_V_INT ? v.integer : v.truth);
     double real = NAN;
@@ -338,6 +343,8 @@ static cake_value do_float(cake_render *run, cake_value v, const cake_args *args
     cake_value otherwise = cake_v_real(0);
     char text[400], *end;
     if (!cake_args_bind(run, args, "float", names, &otherwise))
+        return v;
+    if (!cake_v_usable(run, v))
         return v;
     if (cake_v_is_number(v))
         return cake_v_real(cake_v_number(v));

@@ -84,13 +84,15 @@ static cake_value do_strftime(cake_render *run, const cake_call *call, const cak
         run->now = time(NULL);
     localtime_r(&run->now, &now);
     for (size_t i = 0; i < format.text.len && !run->failed; i++) {
-        char spec[4] = "%", text[64];
+        char spec[6] = "%", text[64]; /* two digits of width at most */
         size_t n = 1;
         if (format.text.data[i] != '%' || i + 1 == format.text.len) {
             cake_write(&w, format.text.data + i, 1);
             continue;
         }
-        if (strchr("-_0^#", format.text.data[i + 1]) && i + 2 < format.text.len)
+        while (n < sizeof spec - 2 && i + 2 < format.text.len && format.text.data[i + 1] &&
+               (strchr("-_^#EO", format.text.data[i + 1]) ||
+                (format.text.data[i + 1] >= '0' && format.text.data[i + 1] <= '9')))
             spec[n++] = format.text.data[++i];
         spec[n] = format.text.data[++i];
         if (spec[n] == 'f') { /* microseconds: the clock that templates see has none */
@@ -114,8 +116,10 @@ static const cake_call globals[] = {
     {.name = "strftime_now", .function = do_strftime},
 };
 
-cake_value cake_global_find(cake_value name)
+cake_value cake_global_find(const cake_habits *habits, cake_value name)
 {
+    if (habits->null && cake_v_is_text(name, "null"))
+        return cake_v_none();
     for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)
         if (cake_v_is_text(name, globals[i].name))
             return (cake_value){.kind = CAKE_V_CALL, .call = &globals[i]};

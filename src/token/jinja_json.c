@@ -141,11 +141,18 @@ static void write_value(cake_writer *w, cake_value v, const cake_json_style *sty
         json_dict(w, v.dict, style, level);
         break;
     case CAKE_V_LIST:
-        if (v.shade == CAKE_LIST || v.shade == CAKE_TUPLE) {
+        if (cake_list_indexed(v.shade)) {
             json_list(w, v.list, style, level);
             break;
         }
         cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_v_type(v));
+        break;
+    case CAKE_V_UNDEFINED:
+        if (style->undefined) {
+            cake_writes(w, "undefined");
+            break;
+        }
+        cake_render_fail(w->run, "Object of type Undefined is not JSON serializable");
         break;
     default:
         cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_v_type(v));

@@ -75,6 +75,10 @@ static cake_value math_real(cake_render *run, int op, double a, double b)
     case '/':
         return cake_v_real(a / b);
     case '^':
+        if (a == 0 && b < 0)
+            return by_zero(run);
+        if (a < 0 && b != floor(b))
+            return cake_render_fail(run, "a root of a negative number is complex");
         return cake_v_real(pow(a, b));
     case 'f':
         return cake_v_real(floor(a / b));
@@ -169,7 +173,7 @@ static cake_value join_lists(cake_render *run, cake_value a, cake_value b)
 
 static bool is_sequence(cake_value v)
 {
-    return v.kind == CAKE_V_TEXT || (v.kind == CAKE_V_LIST && v.shade <= CAKE_TUPLE);
+    return v.kind == CAKE_V_TEXT || (v.kind == CAKE_V_LIST && cake_list_indexed(v.shade));
 }
 
 static bool is_whole(cake_value v)
@@ -192,6 +196,10 @@ cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b)
                         b.kind == CAKE_V_INT ? b.integer : b.truth);
     if (cake_v_is_number(a) && cake_v_is_number(b))
         return math_real(run, op, cake_v_number(a), cake_v_number(b));
+    if (op == '+' && run->jinja->habits->sum && (a.kind == CAKE_V_TEXT || b.kind == CAKE_V_TEXT)) {
+        a = cake_v_to_text(run, a);
+        b = cake_v_to_text(run, b);
+    }
     if (op == '+' && a.kind == CAKE_V_TEXT && b.kind == CAKE_V_TEXT)
         return join_texts(run, a, b);
     if (op == '+' && a.kind == CAKE_V_LIST && is_sequence(a) && is_sequence(b) && a.shade == b.shade &&

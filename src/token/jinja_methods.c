@@ -83,6 +83,45 @@ static cake_value do_replace(cake_render *run, const cake_call *call, const cake
     return cake_text_swap(run, call->self, v[0], v[1], most < 0 ? -1 : most);
 }
 
+/* The part of a text that the arguments start and end leave, as slices count them; *from: its first character. */
+static cake_value bounded(cake_render *run, cake_value text, const cake_value bound[2], int64_t *from)
+{
+    int64_t at[2] = {0, 0};
+    *from = 0;
+    if (bound[0].kind == CAKE_V_NONE && bound[1].kind == CAKE_V_NONE)
+        return text;
+    int64_t n = (int64_t)cake_text_count(run, text);
+    at[1] = n;
+    for (int i = 0; i < 2; i++) {
+        if (bound[i].kind == CAKE_V_NONE)
+            continue;
+        if (!cake_arg_int(run, bound[i], &at[i]))
+            return text;
+        at[i] = at[i] >= 0 ? at[i] : at[i] < -n ? 0 : at[i] + n;
+    }
+    *from = at[0];
+    if (at[0] > n || at[0] > at[1]) { /* nothing is found there, not even the empty text */
+        *from = -1;
+        return cake_v_name("");
+    }
+    size_t begin = cake_text_offset(run, text, (size_t)at[0]);
+    size_t end = cake_text_offset(run, text, (size_t)at[1]);
+    return cake_v_text(text.text.data + begin, end - begin);
+}
+
+/* The arguments sub, start and end: sub has to be a text; *part is where it is looked for, from character *from. */
+static bool find_args(cake_render *run, const cake_call *call, const cake_args *args, cake_value *sub,
+                      cake_value *part, int64_t *from)
+{
+    static const char *const names[] = {"sub", "start", "end", NULL};
+    cake_value v[3] = {cake_v_none(), cake_v_none(), cake_v_none()};
+    if (!cake_args_bind(run, args, call->name, names, v))
+        return false;
+    *sub = v[0];
+    *part = bounded(run, call->self, v + 1, from);
+    return !run->failed;
+}
+
 static bool has_affix(cake_render *run, cake_value text, cake_value affix, bool at_end)
 {
     size_t n = affix.text.len, len = text.text.len;
@@ -92,16 +131,16 @@ static bool has_affix(cake_render *run, cake_value text, cake_value affix, bool 
 /* Whether the text has one of the affixes at its beginning or end. */
 static cake_value affix(cake_render *run, const cake_call *call, const cake_args *args, bool at_end)
 {
-    static const char *const names[] = {"affix", NULL};
-    cake_value v = cake_v_none(), text = call->self;
-    if (!cake_args_bind(run, args, call->name, names, &v))
-        return v;
+    cake_value v, text;
+    int64_t from;
+    if (!find_args(run, call, args, &v, &text, &from))
+        return cake_v_none();
     cake_list one = {.item = &v, .n = 1};
     const cake_list *list = v.kind == CAKE_V_LIST && v.shade == CAKE_TUPLE ? v.list : &one;
     for (size_t i = 0; i < list->n; i++) {
         if (!cake_arg_text(run, list->item[i], call->name))
             return v;
-        if (has_affix(run, text, list->item[i], at_end))
+        if (from >= 0 && has_affix(run, text, list->item[i], at_end))
             return cake_v_bool(true);
     }
     return cake_v_bool(false);
@@ -154,18 +193,17 @@ static cake_value do_case(cake_render *run, const cake_call *call, const cake_ar
 /* Where a text stands in another, in characters; -1: nowhere. */
 static int64_t find(cake_render *run, const cake_call *call, const cake_args *args, bool last)
 {
-    static const char *const names[] = {"sub", NULL};
-    cake_value sub = cake_v_none(), text = call->self;
-    if (!cake_args_bind(run, args, call->name, names, &sub) || !cake_arg_text(run, sub, call->name))
+    cake_value sub, text;
+    int64_t at = -1, from;
+    if (!find_args(run, call, args, &sub, &text, &from) || !cake_arg_text(run, sub, call->name) || from < 0)
         return -1;
-    int64_t at = -1;
     if (last) {
         at = cake_text_search_back(run, text.text.data, text.text.len, sub);
     } else {
         const char *hit = cake_text_search(run, text.text.data, text.text.len, sub);
         at = hit ? hit - text.text.data : -1;
     }
-    return at < 0 ? -1 : (int64_t)cake_text_count(run, cake_v_text(text.text.data, (size_t)at));
+    return at < 0 ? -1 : from + (int64_t)cake_text_count(run, cake_v_text(text.text.data, (size_t)at));
 }
 
 static cake_value do_find(cake_render *run, const cake_call *call, const cake_args *args)
@@ -177,20 +215,12 @@ static cake_value do_find(cake_render *run, const cake_call *call, const cake_ar
 
 static cake_value do_count(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    static const char *const names[] = {"sub", NULL};
-    cake_value sub = cake_v_none(), text = call->self;
-    if (!cake_args_bind(run, args, call->name, names, &sub))
-        return sub;
-    int64_t n = 0;
-    if (text.kind == CAKE_V_LIST) {
-        for (size_t i = 0; i < text.list->n && !run->failed; i++)
-            n += cake_v_equal(run, text.list->item[i], sub);
-        return cake_v_int(n);
-    }
-    if (!cake_arg_text(run, sub, call->name))
-        return sub;
-    if (!sub.text.len)
-        return cake_v_int((int64_t)cake_text_count(run, text) + 1);
+    cake_value sub, text;
+    int64_t n = 0, from;
+    if (!find_args(run, call, args, &sub, &text, &from) || !cake_arg_text(run, sub, call->name))
+        return cake_v_none();
+    if (!sub.text.len || from < 0)
+        return cake_v_int(from < 0 ? 0 : (int64_t)cake_text_count(run, text) + 1);
     const char *p = text.text.data, *end = p + text.text.len;
     while ((p = cake_text_search(run, p, (size_t)(end - p), sub)))
         p += sub.text.len, n++;
@@ -256,7 +286,9 @@ static cake_value do_view(cake_render *run, const cake_call *call, const cake_ar
 {
     static const char *const none[] = {NULL};
     const cake_dict *dict = call->self.dict;
-    cake_value view = cake_v_list(run, CAKE_VIEW);
+    cake_value view = cake_v_list(run, call->name[0] == 'k'   ? CAKE_KEYS
+                                       : call->name[0] == 'v' ? CAKE_VALUES
+                                                              : CAKE_ITEMS);
     if (!cake_args_bind(run, args, call->name, none, NULL))
         return view;
     for (size_t i = 0; i < dict->n && !run->failed; i++) {
@@ -280,6 +312,18 @@ static cake_value do_copy(cake_render *run, const cake_call *call, const cake_ar
 }
 
 /* --- list --- */
+
+static cake_value do_list_count(cake_render *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"value", NULL};
+    cake_value v = cake_v_none();
+    int64_t n = 0;
+    if (!cake_args_bind(run, args, call->name, names, &v))
+        return v;
+    for (size_t i = 0; i < call->self.list->n && !run->failed; i++)
+        n += cake_v_equal(run, call->self.list->item[i], v);
+    return cake_v_int(n);
+}
 
 static cake_value do_index(cake_render *run, const cake_call *call, const cake_args *args)
 {
@@ -332,9 +376,9 @@ static const method dict_methods[] = {
 };
 
 static const method list_methods[] = {
-    {"index", do_index}, {"count", do_count}, {"copy", do_copy}, {"append", NULL},
-    {"extend", NULL},    {"insert", NULL},    {"pop", NULL},     {"remove", NULL},
-    {"reverse", NULL},   {"sort", NULL},      {"clear", NULL},   {NULL, NULL},
+    {"index", do_index}, {"count", do_list_count}, {"copy", do_copy}, {"append", NULL},
+    {"extend", NULL},    {"insert", NULL},         {"pop", NULL},     {"remove", NULL},
+    {"reverse", NULL},   {"sort", NULL},           {"clear", NULL},   {NULL, NULL},
 };
 
 bool cake_method_known(cake_value name)
@@ -349,10 +393,10 @@ bool cake_method_known(cake_value name)
 
 cake_value cake_method_find(cake_render *run, cake_value v, cake_value name)
 {
-    const method *m = v.kind == CAKE_V_TEXT                            ? text_methods
-                      : v.kind == CAKE_V_DICT                          ? dict_methods
-                      : v.kind == CAKE_V_LIST && v.shade <= CAKE_TUPLE ? list_methods
-                                                                       : NULL;
+    const method *m = v.kind == CAKE_V_TEXT                                 ? text_methods
+                      : v.kind == CAKE_V_DICT                               ? dict_methods
+                      : v.kind == CAKE_V_LIST && cake_list_indexed(v.shade) ? list_methods
+                                                                            : NULL;
     for (; m && m->name; m++) {
         if (!cake_v_is_text(name, m->name))
             continue;

@@ -260,10 +260,12 @@ static cake_node *parse_parameters(cake_parser *p)
 
 static cake_node *parse_macro_body(cake_parser *p, cake_node *macro, const char *end)
 {
-    int in_loop = p->in_loop;
-    p->in_loop = 0;
+    int in_loop = p->in_loop, special = p->special;
+    p->in_loop = p->special = 0;
     macro->b = body_until(p, end);
+    macro->op = p->special;
     p->in_loop = in_loop;
+    p->special |= special;
     cake_parse_deepen(p, macro);
     return macro;
 }
@@ -318,6 +320,19 @@ static cake_node *parse_generation(cake_parser *p)
     return cake_parse_node(p, CAKE_N_SCOPE, NULL, body_until(p, "endgeneration"), NULL);
 }
 
+/* Blocks are for templates that extend others, which chat templates do not: they stand where they are. */
+static cake_node *parse_block(cake_parser *p)
+{
+    cake_value name = cake_parse_name(p);
+    bool scoped = cake_parse_skip(p, "scoped");
+    cake_node *node = cake_parse_node(p, CAKE_N_SCOPE, NULL, body_until(p, "endblock"), NULL);
+    node->op = scoped ? 0 : 'b';
+    if (p->now->kind == CAKE_LEX_NAME && p->now->len == name.text.len &&
+        !memcmp(p->now->at, name.text.data, name.text.len))
+        p->now++;
+    return node;
+}
+
 static cake_node *parse_print(cake_parser *p)
 {
     cake_node *list = NULL, **end = &list;
@@ -347,8 +362,8 @@ static const struct {
     {"set", parse_set},         {"macro", parse_macro},
     {"call", parse_call_block}, {"filter", parse_filter_block},
     {"with", parse_with},       {"generation", parse_generation},
-    {"print", parse_print},     {"break", parse_jump},
-    {"continue", parse_jump},
+    {"block", parse_block},     {"print", parse_print},
+    {"break", parse_jump},      {"continue", parse_jump},
 };
 
 static cake_node *parse_statement(cake_parser *p)

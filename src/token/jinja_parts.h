@@ -74,8 +74,22 @@ typedef enum cake_value_kind {
     CAKE_V_LOOP   /* the variable loop */
 } cake_value_kind;
 
-/* What a list is in Python's eyes. A generator is empty once it was walked; a view has no [index]. */
-typedef enum cake_list_kind { CAKE_LIST, CAKE_TUPLE, CAKE_GENERATOR, CAKE_VIEW } cake_list_kind;
+/* What a list is in Python's eyes. A group is a tuple (grouper, list); a generator is empty once it was walked;
+ * the views of a dict have no [index]. */
+typedef enum cake_list_kind {
+    CAKE_LIST,
+    CAKE_TUPLE,
+    CAKE_GROUP,
+    CAKE_GENERATOR,
+    CAKE_KEYS,
+    CAKE_VALUES,
+    CAKE_ITEMS
+} cake_list_kind;
+
+static inline bool cake_list_indexed(unsigned shade)
+{
+    return shade <= CAKE_GROUP;
+}
 
 /* Two machine words, so that values travel in registers. */
 typedef struct cake_value {
@@ -210,6 +224,7 @@ typedef struct cake_json_style {
     const char *newline_indent; /* NULL: indent spaces */
     cake_value comma, colon;
     bool ascii, sort;
+    bool undefined; /* write that, where there is no value */
 } cake_json_style;
 void cake_write_json(cake_writer *w, cake_value v, const cake_json_style *style);
 
@@ -294,12 +309,13 @@ typedef enum cake_node_kind {
     CAKE_N_SET,      /* a: target, b: value */
     CAKE_N_SETBLOCK, /* a: target, b: body, c: filters or NULL */
     CAKE_N_SPACEREF, /* symbol . value, as a target */
-    CAKE_N_MACRO,    /* symbol, value: name, a: parameters (symbol, value, a: default or NULL), b: body */
+    CAKE_N_MACRO, /* symbol, value: name, a: parameters (symbol, value, a: default or NULL), b: body, op: the
+                        bits of the cake_special that it reads */
     CAKE_N_PARAM,
     CAKE_N_CALLBLOCK,   /* a: call, c: macro of the body */
     CAKE_N_FILTERBLOCK, /* a: filters, b: body */
     CAKE_N_WITH,        /* a: list of sets, b: body */
-    CAKE_N_SCOPE,       /* b: body with names of its own */
+    CAKE_N_SCOPE,       /* b: body with names of its own; op 'b': which sees those of the template only */
     CAKE_N_BREAK,
     CAKE_N_CONTINUE
 } cake_node_kind;
@@ -316,7 +332,21 @@ struct cake_node {
     const void *row; /* of a filter or test */
 };
 
+/* What a macro has besides its parameters, if its body reads it. */
+typedef enum cake_special { CAKE_VARARGS, CAKE_KWARGS, CAKE_CALLER, CAKE_SPECIALS } cake_special;
+extern const char *const cake_special_names[CAKE_SPECIALS];
+
+/* What a dialect does differently from Python. */
+typedef struct cake_habits {
+    bool json;   /* booleans, lists and dicts print as JSON */
+    bool sum;    /* a text and anything else add up to a text */
+    bool strict; /* true does not equal 1 */
+    bool lists;  /* filters give lists, not generators */
+    bool null;   /* null is another name of none */
+} cake_habits;
+
 struct cake_jinja {
+    const cake_habits *habits;
     char *where;
     cake_region region;
     cake_node *body;
@@ -324,8 +354,8 @@ struct cake_jinja {
     size_t n_symbols, room_symbols;
     int *hash; /* [n_hash, a power of 2] at a name's hash: 1 + its symbol, or 0 */
     size_t n_hash;
-    int loop, caller;    /* symbols of these names; -1: the template has them not */
-    cake_value *globals; /* [n_symbols] */
+    int loop, special[CAKE_SPECIALS]; /* symbols of these names; -1: the template has them not */
+    cake_value *globals;              /* [n_symbols] */
 };
 
 typedef struct cake_parser {
@@ -333,6 +363,7 @@ typedef struct cake_parser {
     const cake_lex *now;
     int nesting; /* of the recursion */
     int in_loop;
+    int special; /* which of the names that a macro binds by itself were read, see cake_special */
     bool in_for_target;
     cake_err err; /* sticky */
 } cake_parser;
@@ -474,9 +505,11 @@ extern const cake_filter cake_filters_text[], cake_filters_list[]; /* end with a
 cake_value cake_method_find(cake_render *run, cake_value v, cake_value name);
 bool cake_method_known(cake_value name); /* some type has it */
 /* A global, or undefined. */
-cake_value cake_global_find(cake_value name);
+cake_value cake_global_find(const cake_habits *habits, cake_value name);
 int cake_loop_attr_find(cake_value name); /* 0: loop has none of that name */
 cake_value cake_loop_attr(cake_render *run, cake_value loop, int attr);
+bool cake_macro_knows(cake_value name); /* macros have an attribute of that name */
+bool cake_macro_attr(cake_render *run, cake_value macro, cake_value name, cake_value *out);
 
 /* Puts arguments into their places: out[i] is that of names[i] or stays as it is. Fails the run over too many
  * and unknown ones. names ends with NULL. */

@@ -130,15 +130,17 @@ static void repr_text(cake_writer *w, cake_value v)
 
 static void repr_list(cake_writer *w, cake_value v)
 {
-    cake_writes(w, v.shade == CAKE_TUPLE ? "(" : v.shade == CAKE_VIEW ? "dict_view([" : "[");
+    bool tuple = v.shade == CAKE_TUPLE || v.shade == CAKE_GROUP, view = v.shade > CAKE_GENERATOR;
+    if (view) {
+        cake_writes(w, cake_v_type(v));
+        cake_writes(w, "(");
+    }
+    cake_writes(w, tuple ? "(" : "[");
     for (size_t i = 0; i < v.list->n && !w->run->failed; i++) {
         cake_writes(w, i ? ", " : "");
         cake_v_repr(w, v.list->item[i]);
     }
-    if (v.shade == CAKE_TUPLE)
-        cake_writes(w, v.list->n == 1 ? ",)" : ")");
-    else
-        cake_writes(w, v.shade == CAKE_VIEW ? "])" : "]");
+    cake_writes(w, tuple ? v.list->n == 1 ? ",)" : ")" : view ? "])" : "]");
 }
 
 static void repr_dict(cake_writer *w, const cake_dict *dict)
@@ -183,8 +185,23 @@ void cake_v_repr(cake_writer *w, cake_value v)
     cake_render_leave(w->run);
 }
 
+/* As JSON, in the dialect that prints so. */
+static bool wrote_json(cake_writer *w, cake_value v)
+{
+    bool prints = v.kind == CAKE_V_BOOL || v.kind == CAKE_V_LIST || v.kind == CAKE_V_DICT;
+    if (!prints || !w->run->jinja->habits->json)
+        return false;
+    cake_write_json(
+        w, v,
+        &(cake_json_style){
+            .indent = -1, .comma = cake_v_name(", "), .colon = cake_v_name(": "), .undefined = true});
+    return true;
+}
+
 void cake_v_str(cake_writer *w, cake_value v)
 {
+    if (v.kind != CAKE_V_TEXT && wrote_json(w, v))
+        return;
     switch (v.kind) {
     case CAKE_V_UNDEFINED:
         if (v.undefined && v.undefined->unsafe)

@@ -164,6 +164,10 @@ static cake_value keep(cake_render *run, cake_value v, const cake_value *before)
 
 void cake_space_set(cake_render *run, cake_dict *space, cake_value name, cake_value value)
 {
+    if (name.kind == CAKE_V_TEXT && name.text.len && name.text.data[0] == '_') {
+        cake_render_fail(run, "a namespace has no attributes that begin with _");
+        return;
+    }
     cake_value *known = cake_dict_find(run, space, name);
     value = keep(run, value, known);
     if (known) {
@@ -207,16 +211,24 @@ static void settle_names(cake_jinja *jinja)
         jinja->hash[h & (jinja->n_hash - 1)] = (int)i + 1;
     }
     jinja->loop = symbol_of(jinja, "loop");
-    jinja->caller = symbol_of(jinja, "caller");
+    for (int i = 0; i < CAKE_SPECIALS; i++)
+        jinja->special[i] = symbol_of(jinja, cake_special_names[i]);
     jinja->globals = cake_alloc(jinja->n_symbols + 1, sizeof *jinja->globals);
     for (size_t i = 0; i < jinja->n_symbols; i++)
-        jinja->globals[i] = cake_global_find(jinja->symbols[i]);
+        jinja->globals[i] = cake_global_find(jinja->habits, jinja->symbols[i]);
 }
 
-cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake_jinja **out)
+static const cake_habits habits[] = {
+    [CAKE_JINJA_PYTHON] = {0},
+    [CAKE_JINJA_JAVASCRIPT] = {.json = true, .sum = true, .strict = true, .lists = true, .null = true},
+};
+
+cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake_jinja_dialect dialect,
+                         cake_jinja **out)
 {
     cake_jinja *jinja = cake_alloc(1, sizeof *jinja);
     cake_lex *tokens = NULL;
+    jinja->habits = &habits[dialect];
     jinja->where = cake_copy(where, strlen(where));
     cake_err err = CAKE_OK;
     if (cake_utf8_check(source, len) < len)

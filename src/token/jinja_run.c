@@ -227,6 +227,16 @@ static void run_with(cake_render *run, const cake_node *node)
     run->scope = outer;
 }
 
+/* A block sees the names of the template, not those of loops around it, unless it is scoped. */
+static void run_block(cake_render *run, const cake_node *node)
+{
+    cake_scope *outer = run->scope;
+    while (node->op == 'b' && !run->scope->place)
+        run->scope = run->scope->parent;
+    run_in_scope(run, node->b);
+    run->scope = outer;
+}
+
 static void run_print(cake_render *run, const cake_node *node)
 {
     cake_region_mark mark = cake_region_now(&run->region);
@@ -271,7 +281,7 @@ static void run_statement(cake_render *run, const cake_node *node)
         run_with(run, node);
         break;
     case CAKE_N_SCOPE:
-        run_in_scope(run, node->b);
+        run_block(run, node);
         break;
     default: /* break and continue: nothing else is a statement */
         run->flow = node->kind == CAKE_N_BREAK ? CAKE_BREAK : CAKE_CONTINUE;
@@ -289,9 +299,59 @@ void cake_render_body(cake_render *run, const cake_node *body)
 
 /* --- macros --- */
 
+const char *const cake_special_names[CAKE_SPECIALS] = {"varargs", "kwargs", "caller"};
+
+static void set_special(cake_render *run, cake_scope *scope, cake_special which, cake_value value)
+{
+    if (run->jinja->special[which] >= 0)
+        cake_scope_set(run, scope, run->jinja->special[which], value);
+}
+
+static bool has_parameter(const cake_node *macro, cake_value name)
+{
+    for (const cake_node *param = macro->a; param; param = param->next)
+        if (param->value.text.len == name.text.len &&
+            !memcmp(param->value.text.data, name.text.data, name.text.len))
+            return true;
+    return false;
+}
+
+/* What is left of the arguments: for a macro that reads varargs, kwargs or caller; otherwise it is too much. */
+static void bind_rest(cake_render *run, const cake_call *call, const cake_args *args, cake_scope *scope,
+                      size_t n)
+{
+    const cake_node *macro = call->node;
+    cake_value rest = cake_v_list(run, CAKE_TUPLE), named = cake_v_dict(run);
+    const cake_value caller = cake_v_name(cake_special_names[CAKE_CALLER]);
+    for (size_t i = n; i < args->n; i++)
+        cake_list_push(run, rest.list, args->value[i]);
+    for (size_t i = 0; args->named && i < args->named->n && !run->failed; i++) {
+        cake_value key = args->named->key[i];
+        if (key.kind != CAKE_V_TEXT || has_parameter(macro, key))
+            continue;
+        if (cake_v_is_text(key, caller.text.data) && macro->op & 1 << CAKE_CALLER)
+            set_special(run, scope, CAKE_CALLER, args->named->value[i]);
+        else
+            cake_dict_set(run, named.dict, key, args->named->value[i]);
+    }
+    if (macro->op & 1 << CAKE_CALLER && !cake_dict_name(args->named, caller.text.data) &&
+        !has_parameter(macro, caller))
+        set_special(run, scope, CAKE_CALLER, cake_v_undefined(run, NULL, caller));
+    if (macro->op & 1 << CAKE_VARARGS)
+        set_special(run, scope, CAKE_VARARGS, rest);
+    else if (rest.list->n)
+        cake_render_fail(run, "macro '%s' takes not more than %zu argument(s)", call->name, n);
+    if (macro->op & 1 << CAKE_KWARGS)
+        set_special(run, scope, CAKE_KWARGS, named);
+    else if (named.dict->n)
+        cake_render_fail(run, "macro '%s' takes no keyword argument '%.*s'", call->name,
+                         (int)(named.dict->key[0].text.len < 40 ? named.dict->key[0].text.len : 40),
+                         named.dict->key[0].text.data);
+}
+
 static bool bind_parameters(cake_render *run, const cake_call *call, const cake_args *args, cake_scope *scope)
 {
-    size_t i = 0, named = args->named ? args->named->n : 0;
+    size_t i = 0;
     for (const cake_node *param = call->node->a; param && !run->failed; param = param->next, i++) {
         cake_value *given = args->named ? cake_dict_find(run, args->named, param->value) : NULL;
         if (given && i < args->n)
@@ -304,20 +364,37 @@ static bool bind_parameters(cake_render *run, const cake_call *call, const cake_
             value = *given;
         else if (param->a)
             value = cake_eval(run, param->a);
-        named -= given != NULL;
         cake_scope_set(run, scope, param->symbol, value);
     }
-    const cake_value *caller = cake_dict_name(args->named, "caller");
-    if (caller) {
-        if (run->jinja->caller >= 0)
-            cake_scope_set(run, scope, run->jinja->caller, *caller);
-        named -= named > 0;
-    }
-    if (!run->failed && args->n > i)
-        cake_render_fail(run, "macro '%s' takes not more than %zu argument(s)", call->name, i);
-    if (!run->failed && named)
-        cake_render_fail(run, "macro '%s' got an argument that it has no parameter for", call->name);
+    if (!run->failed && (args->n > i || args->named || call->node->op))
+        bind_rest(run, call, args, scope, i);
     return !run->failed;
+}
+
+bool cake_macro_knows(cake_value name)
+{
+    return cake_v_is_text(name, "name") || cake_v_is_text(name, "arguments") ||
+           cake_v_is_text(name, "catch_varargs") || cake_v_is_text(name, "catch_kwargs") ||
+           cake_v_is_text(name, "caller");
+}
+
+bool cake_macro_attr(cake_render *run, cake_value macro, cake_value name, cake_value *out)
+{
+    const cake_node *node = macro.call->node;
+    if (cake_v_is_text(name, "name")) {
+        *out = node->value;
+        return true;
+    }
+    if (cake_v_is_text(name, "arguments")) {
+        *out = cake_v_list(run, CAKE_TUPLE);
+        for (const cake_node *param = node->a; param; param = param->next)
+            cake_list_push(run, out->list, param->value);
+        return true;
+    }
+    *out = cake_v_bool(node->op & 1 << (cake_v_is_text(name, "caller")         ? CAKE_CALLER
+                                        : cake_v_is_text(name, "catch_kwargs") ? CAKE_KWARGS
+                                                                               : CAKE_VARARGS));
+    return true;
 }
 
 cake_value cake_render_macro(cake_render *run, const cake_call *call, const cake_args *args)

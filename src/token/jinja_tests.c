@@ -18,7 +18,7 @@ static const char *const other_name[] = {"other", NULL};
     }
 
 PLAIN(boolean, v.kind == CAKE_V_BOOL)
-PLAIN(callable, v.kind == CAKE_V_CALL || v.kind == CAKE_V_LOOP)
+PLAIN(callable, v.kind == CAKE_V_CALL || v.kind == CAKE_V_LOOP || v.kind == CAKE_V_UNDEFINED)
 PLAIN(defined, v.kind != CAKE_V_UNDEFINED)
 PLAIN(escaped, v.kind == CAKE_V_TEXT && v.shade)
 PLAIN(false, v.kind == CAKE_V_BOOL && !v.truth)
@@ -29,7 +29,7 @@ PLAIN(mapping, v.kind == CAKE_V_DICT)
 PLAIN(none, v.kind == CAKE_V_NONE)
 PLAIN(number, cake_v_is_number(v))
 PLAIN(sequence, v.kind == CAKE_V_TEXT || v.kind == CAKE_V_DICT || v.kind == CAKE_V_UNDEFINED ||
-                    (v.kind == CAKE_V_LIST && v.shade <= CAKE_TUPLE))
+                    (v.kind == CAKE_V_LIST && cake_list_indexed(v.shade)))
 PLAIN(string, v.kind == CAKE_V_TEXT)
 PLAIN(true, v.kind == CAKE_V_BOOL && v.truth)
 PLAIN(undefined, v.kind == CAKE_V_UNDEFINED)

@@ -265,6 +265,17 @@ cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, ca
     return swapped;
 }
 
+/* Whether a capital sigma at `at` ends a word, and becomes another small letter than inside of one. */
+static bool ends_word(cake_value text, size_t at, size_t n)
+{
+    uint32_t last = 0, next = 0;
+    if (at)
+        character(text, before(text, at), &last);
+    if (at + n < text.text.len)
+        character(text, at + n, &next);
+    return cake_char_is_letter(last) && !cake_char_is_letter(next);
+}
+
 cake_value cake_text_case(cake_render *run, cake_value text, cake_case how)
 {
     cake_writer w = {.run = run};
@@ -276,7 +287,7 @@ cake_value cake_text_case(cake_render *run, cake_value text, cake_case how)
         if (how == CAKE_UPPER)
             m = cake_char_upper(code, changed);
         else if (how == CAKE_LOWER || inside)
-            m = cake_char_lower(code, changed);
+            m = cake_char_lower(code == 0x3A3 && ends_word(text, i, n) ? 0x3C2 : code, changed);
         else
             m = cake_char_title(code, changed);
         for (int k = 0; k < m; k++)

@@ -47,6 +47,8 @@ cake_value cake_v_name(const char *text)
 
 cake_value cake_v_list(cake_render *run, cake_list_kind kind)
 {
+    if (kind == CAKE_GENERATOR && run->jinja->habits->lists)
+        kind = CAKE_LIST;
     return (cake_value){
         .kind = CAKE_V_LIST, .shade = (int)kind, .list = cake_region_take(&run->region, sizeof(cake_list))};
 }
@@ -304,7 +306,8 @@ bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
     if (!cake_render_spend(run, 1))
         return false;
     if (cake_v_is_number(a) && cake_v_is_number(b))
-        return compare_numbers(a, b) == 0;
+        return compare_numbers(a, b) == 0 &&
+               (!run->jinja->habits->strict || (a.kind == CAKE_V_BOOL) == (b.kind == CAKE_V_BOOL));
     if (a.kind == CAKE_V_TEXT && b.kind == CAKE_V_TEXT)
         return a.text.len == b.text.len && cake_text_same(run, a.text.data, b.text.data, a.text.len);
     if (a.kind != b.kind || !cake_render_enter(run))
@@ -359,7 +362,8 @@ const char *cake_v_type(cake_value v)
 {
     static const char *const names[] = {"Undefined", "NoneType", "bool",      "int",      "float",      "str",
                                         "list",      "dict",     "Namespace", "function", "LoopContext"};
-    static const char *const lists[] = {"list", "tuple", "generator", "dict_view"};
+    static const char *const lists[] = {"list",      "tuple",       "tuple",     "generator",
+                                        "dict_keys", "dict_values", "dict_items"};
     return v.kind == CAKE_V_LIST ? lists[v.shade] : names[v.kind];
 }
 
