@@ -32,6 +32,9 @@ expect "a stop text" 0 '^37 \+ $' run -p 'What is 37 + 45?' --stop 45
 expect "defaults from the environment" 0 '^37$' env CAKE_MAX_TOKENS=2 "$cake" -m "$model" -p 'What is 37 + 45?'
 expect "the command line wins" 0 '^37 $' env CAKE_MAX_TOKENS=1 "$cake" -m "$model" -p 'What is 37 + 45?' --max-tokens 3
 expect "-p twice gives JSONL" 0 '"index": ?1,.*"text": ?"g-a' run -p 'What is 1 + 1?' -p 'Spell the word garden.'
+expect "-p with --n gives JSONL" 0 '"choices": \[\{"index": 0, "text": "g-a.*"index": 1, "text": "g-a' run --n 2 -p 'Spell the word garden.'
+expect "penalties and filters from the command line" 0 '^[0-9]' run --repetition-penalty 1.1 --presence-penalty 0.1 \
+    --frequency-penalty -0.1 --min-p 0.1 --temperature 0.1 -p 'What is 37 + 45?'
 expect "--raw leaves the template out" 0 '"prompt_tokens": ?2' run --raw --max-tokens 2 -p 'What is' -p 1+1
 
 # .txt in and out, with its escapes; a line that fails is empty, and its message goes to standard error
@@ -58,6 +61,16 @@ not JSON
 {"id": "far", "prompt": [1, 99999], "max_tokens": 1}
 {"custom_id": "d", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [{"role": "user", "content": "x"}], "frob": 1}}
 EOF
+printf '{"prompt": "a", "n": 2}\n{"prompt": "a", "max_tokens": 2}\n' >"$dir/n.jsonl"
+expect "two answers have no room in a line of text" 3 'n is 2; a .txt file has room for one answer' run -i "$dir/n.jsonl" -o "$dir/n.txt"
+cat >"$dir/wrong.jsonl" <<'EOF'
+{"prompt": "a", "logit_bias": {"99999": 1}}
+{"prompt": "a", "stop_token_ids": [99999]}
+{"prompt": "a", "min_tokens": 3, "max_tokens": 2}
+EOF
+expect "ids that the model has not" 3 'logit_bias has the token id 99999' run -i "$dir/wrong.jsonl"
+grep -q 'stop_token_ids\[0\] is 99999' "$dir/out" && grep -q 'min_tokens is 3; expected at most max_tokens, 2' "$dir/out"
+ok "... and more than is wanted" $?
 expect "mixed forms, some broken" 3 '9 requests \(4 failed\)' mpi 2 run -m "$model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --deterministic-ids
 line() { sed -n "$1p" "$dir/out.jsonl" | grep -Eq -- "$3"; ok "$2" $?; }
 line 1 "simple line" '"id": ?"a", ?"index": ?0, ?"text": '

@@ -10,6 +10,9 @@ expect "no command line" 2 'no model: give its directory with -m' "$cake"
 expect "an unknown option" 2 '\-\-frob is not an option' run --frob
 expect "an option without its argument" 2 '\-\-output needs an argument' run --output
 expect "a value out of range" 2 '\-\-temperature: "3" is not a number from 0, up to 2' run --temperature 3
+expect "a penalty of nothing" 2 '\-\-repetition-penalty: "0" is not a number above 0$' run --repetition-penalty 0
+expect "a number that is none" 2 '\-\-repetition-penalty: "inf" is not' run --repetition-penalty inf
+expect "too many answers" 2 '\-\-n: "129" is not an integer from 1 to 128' run --n 129
 expect "a bad default in the environment" 2 'CAKE_TOP_P: "0" is not a number above 0' env CAKE_TOP_P=0 "$cake" run -m "$model" -p x
 expect "an unknown command" 2 '"frob" is not a command' "$cake" frob
 expect "more ranks than layers" 2 'start it with -np 8 or fewer' mpi 9 run -m "$model" -i "$dir/in.jsonl"
@@ -56,6 +59,32 @@ expect "a model that does not fit" 1 'the model does not fit: this rank needs .*
 cp -r "$model" "$dir/short"
 truncate -s 5000000 "$dir/short/model.safetensors"
 expect "truncated weights" 1 'short/model.safetensors' "$cake" run -m "$dir/short" -p x
+
+# Numbers that are none: the request fails, with the layer and its rank named, and no other one does.
+poison() { # MODEL TENSOR BYTE: NaN in place of a float32
+    local file=$1/model.safetensors n at
+    n=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
+    at=$(tail -c +9 "$file" | head -c "$n" | grep -o "\"$2\":{[^}]*" | sed 's/.*data_offsets":\[\([0-9]*\),.*/\1/')
+    printf '\0\0\300\177' | dd of="$file" bs=1 seek=$((8 + n + at + $3)) conv=notrunc 2>/dev/null
+}
+cp -r "$root/tests/golden/qwen3-dynamic" "$dir/layer"
+poison "$dir/layer" model.layers.1.mlp.down_proj.weight 0
+for np in 1 3; do
+    expect "a broken layer, $np ranks" 3 "not finite numbers: layer 1, on rank $((np / 2))," mpi $np run -m "$dir/layer" -p x -p y --max-tokens 2
+done
+cp -r "$root/tests/golden/qwen3-dynamic" "$dir/token"
+dim=$(sed -n 's/.*"hidden_size": \([0-9]*\).*/\1/p' "$dir/token/config.json")
+poison "$dir/token" model.embed_tokens.weight $((9 * 4 * dim))
+for i in 0 1 2 3 4 5; do
+    printf '{"prompt": [%d, %d, 30, 31, 32], "max_tokens": 12, "logit_bias": {"9": -100}, "ignore_eos": true, "logprobs": 1, "n": %d}\n' \
+        $((20 + i)) $((i % 3 == 1 ? 9 : 10)) $((1 + i % 2))
+done >"$dir/odd.jsonl"
+"$cake" run -m "$root/tests/golden/qwen3-dynamic" -i "$dir/odd.jsonl" -q >"$dir/whole.jsonl"
+for seqs in 1 8; do
+    expect "a broken token" 3 "not finite numbers: the embedding, on rank 0," "$cake" run -m "$dir/token" -i "$dir/odd.jsonl" --max-seqs $seqs -q
+    test "$(grep -c error "$dir/out")" -eq 2 && cmp <(sed '2d;5d' "$dir/out") <(sed '2d;5d' "$dir/whole.jsonl")
+    ok "... fails the two requests that have it, $seqs at a time" $?
+done
 
 # Results that are there already.
 run -o "$dir/out.jsonl" -q || echo "the run that the following checks need failed"

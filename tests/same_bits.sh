@@ -22,6 +22,13 @@ for i in $(seq 1 6); do
     printf '{"id": "g%d", "prompt": "There was once a king who had %d", "max_tokens": 170, "ignore_eos": true, "temperature": %s}\n' \
         "$i" "$i" "0.$i"
 done >>"$dir/in.jsonl"
+# Several answers to one prompt, which share its pages, and prompts whose own tokens are scored.
+for i in 1 2 3; do
+    printf '{"id": "n%d", "prompt": "%s%s", "n": %d, "max_tokens": %d, "ignore_eos": true, "temperature": 0.9, "min_p": 0.01, "logprobs": 1}\n' \
+        "$i" "$story" "$([ "$i" -eq 2 ] && echo " $story $story")" $((i + 2)) $((90 - 20 * i))
+    printf '{"id": "e%d", "prompt": "%s and %s", "n": %d, "max_tokens": %d, "echo": true, "logprobs": 2, "repetition_penalty": 1.2}\n' \
+        "$i" "$story" "$story" "$i" $((12 * (i - 1)))
+done >>"$dir/in.jsonl"
 tac "$dir/in.jsonl" >"$dir/reverse.jsonl"
 
 answer() { # NP OUT ARGUMENT...
@@ -37,8 +44,15 @@ same() { # NAME OUT
 }
 
 answer 1 one
-test "$(wc -l <"$dir/one.jsonl")" -eq 24
+test "$(wc -l <"$dir/one.jsonl")" -eq 30
 ok "one rank answers all" $?
+sed -n '/"id": "n/s/"n": [0-9]/"n": 1/p' "$dir/in.jsonl" >"$dir/alone.jsonl"
+mpi 1 run -m "$model" -i "$dir/alone.jsonl" -o "$dir/alone.out.jsonl" -q
+test "$(grep '"id": "n' "$dir/one.jsonl" | grep -o '"choices": \[{"index": 0, "text": "[^"]*"' | sed 's/.*"text"/"text"/')" = \
+    "$(grep -o '"text": "[^"]*"' "$dir/alone.out.jsonl")"
+ok "the first of several answers is the one without n" $?
+test "$(grep '"id": "n3"' "$dir/one.jsonl" | grep -o '"text": "[^"]*"' | sort -u | wc -l)" -eq 5
+ok "... and the others differ" $?
 echo "    sha256 $(sha256sum <"$dir/one.jsonl")"
 for np in 2 3 4; do
     answer "$np" "np$np"
@@ -52,7 +66,7 @@ for chunk in 64 100 1000; do
     answer 2 "chunk$chunk" --chunk "$chunk"
     same "--chunk $chunk" "chunk$chunk"
 done
-for seqs in 1 5; do
+for seqs in 1 2 5; do
     answer 2 "seqs$seqs" --max-seqs "$seqs"
     same "--max-seqs $seqs" "seqs$seqs"
 done

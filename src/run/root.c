@@ -370,10 +370,10 @@ static void break_off(cake_root *r, int slot, const cake_row *row)
 {
     cake_request *request = &r->seqs[slot]->lead->request;
     char where[96] = "the final norm or the head, on rank 0, gave the first";
-    int layer = row->broken - CAKE_ROW_BROKEN(0);
-    if (row->broken == CAKE_ROW_BROKEN(-1))
+    int broken = r->seqs[slot]->lead->broken, layer = broken - CAKE_ROW_BROKEN(0);
+    if (broken == CAKE_ROW_BROKEN(-1))
         snprintf(where, sizeof where, "the embedding, on rank 0, gave the first");
-    for (int i = 0; row->broken && i < r->plan->n_hop; i++) {
+    for (int i = 0; broken && i < r->plan->n_hop; i++) {
         const cake_hop *hop = &r->plan->hop[i];
         if (layer >= hop->first && layer < hop->first + hop->count)
             snprintf(where, sizeof where, "layer %d, on rank %d, gave the first", layer, hop->rank);
@@ -410,6 +410,17 @@ static void take_scores(cake_root *r, int slot, const cake_row *row, float *scor
     }
 }
 
+/* A row that is not finite breaks those behind it in its sequence: the first one tells where it began. */
+static void note_broken(cake_root *r, cake_wave *wave)
+{
+    const cake_row *rows = cake_wave_rows(wave);
+    for (int i = 0; i < wave->n_tok; i++) {
+        cake_sequence *s = r->seqs[rows[i].slot];
+        if (rows[i].broken && !s->lead->broken)
+            s->lead->broken = rows[i].broken;
+    }
+}
+
 /* Scores and samples in blocks: a prompt whose rows are all wanted has more of them than a lane has sequences. */
 static void continue_all(cake_root *r, cake_wave *wave, const cake_batch *batch)
 {
@@ -432,6 +443,7 @@ void cake_root_receive(cake_root *r, cake_parcel *parcel)
     CAKE_ASSERT(lane >= 0 && lane < r->shape.n_lane && cake_schedule_away(r->schedule, lane));
     cake_schedule_back(r->schedule, lane);
     r->n_away--;
+    note_broken(r, parcel->wave);
     continue_all(r, parcel->wave, r->lanes[lane].batch);
     cake_parcel_release(parcel);
 }
