@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Promise 1 for each kind of layer: windows beside full attention, and rotary embedding that goes by the length. The
+# Promise 1 for each kind of layer: windows beside full attention, recurrent states, and rotary embedding that goes by the length. The
 # same bits for every number of ranks, every size of waves, every company, every amount of KV memory.
 . "$(dirname "$0")/shell.sh"
 
@@ -35,11 +35,17 @@ same() { # NAME ARGUMENT... : as answer
     ok "$(basename "$model"): $name" $?
 }
 
-# name, KV memory of one rank that is not enough for all at a time
-while read -r name memory <&3; do
+# Choices that begin with one prompt's pages and states.
+for i in 0 3; do
+    printf '{"id": "n%d", "prompt": "%sand %d", "n": 3, "max_tokens": 30, "ignore_eos": true, "seed": 9, "logprobs": 1}\n' \
+        "$i" "${text:$((5 * i))}" "$i"
+done >>"$dir/in.jsonl"
+
+# name, KV memory of one rank that is not enough for all at a time, what else decides that
+while read -r name memory more <&3; do
     model=$root/tests/golden/$name
     answer 1 one
-    test "$(grep -c '"finish_reason": *"length"' "$dir/one.jsonl")" -eq 13
+    test "$(grep -c '"finish_reason": *"length"' "$dir/one.jsonl")" -eq 15
     ok "$name: one rank answers all" $?
     for np in 2 3 4; do
         test "$np" -eq 4 && test "$name" = phi3-long && continue # it has three layers
@@ -47,11 +53,13 @@ while read -r name memory <&3; do
     done
     same "--chunk 64" 2 --chunk 64
     same "--max-seqs 1" 1 --max-seqs 1
-    same "little KV memory" 1 --kv-memory "$memory" --report "$dir/report.json"
+    # shellcheck disable=SC2086
+    same "little KV memory" 1 --kv-memory "$memory" $more --report "$dir/report.json"
     grep -Eq '"evictions": [1-9]' "$dir/report.json"
     ok "$name: ... sequences were evicted" $?
 done 3<<MODELS
 gemma3-new 280K
+qwen3.5-hub 270K --max-seqs 6
 phi3-long 350K
 MODELS
 
@@ -59,6 +67,6 @@ MODELS
 model=$root/tests/golden/mistral-window
 answer 1 one
 same "sequences longer than the KV memory" 1 --chunk 64 --kv-memory 100K
-test "$(grep -c '"finish_reason": *"length"' "$dir/two.jsonl")" -eq 13
+test "$(grep -c '"finish_reason": *"length"' "$dir/two.jsonl")" -eq 15
 ok "mistral-window: ... all are answered" $?
 finish

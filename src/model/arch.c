@@ -26,6 +26,25 @@ const cake_arch cake_archs[] = {
      .sliding = CAKE_SLIDING_FROM,
      .head_dim = 128,
      .defaults = "{\"sliding_window\": 4096, \"max_window_layers\": 28}"},
+    {.name = "qwen3_5_text",
+     .architecture = "Qwen3_5ForCausalLM",
+     .qkv_bias = CAKE_BIAS_AS_CONFIG,
+     .o_bias = CAKE_BIAS_AS_CONFIG,
+     .norms_less_one = true,
+     .qk_norm = CAKE_QK_NORM_HEAD,
+     .out_gate = true,
+     .delta = true,
+     .head_dim = 256,
+     .rope_partial = true,
+     .rope_sections = true,
+     .defaults = "{\"vocab_size\": 248320, \"hidden_size\": 4096, \"intermediate_size\": 12288,"
+                 " \"num_hidden_layers\": 32, \"num_attention_heads\": 16, \"num_key_value_heads\": 4,"
+                 " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-6,"
+                 " \"partial_rotary_factor\": 0.25, \"full_attention_interval\": 4,"
+                 " \"linear_num_key_heads\": 16, \"linear_num_value_heads\": 32,"
+                 " \"linear_key_head_dim\": 128, \"linear_value_head_dim\": 128,"
+                 " \"linear_conv_kernel_dim\": 4}"},
+    {.name = "qwen3_5", .architecture = "Qwen3_5ForConditionalGeneration", .inner = "qwen3_5_text"},
     {.name = "mistral",
      .architecture = "MistralForCausalLM",
      .sliding = CAKE_SLIDING_UNIFORM,

@@ -48,12 +48,16 @@ typedef struct cake_arch {
     cake_norms norms;
     bool norms_less_one; /* files hold what is to be added to 1 */
     cake_qk_norm qk_norm;
-    bool fused; /* q, k, v in one tensor, gate and up in one */
+    bool fused;    /* q, k, v in one tensor, gate and up in one */
+    bool out_gate; /* attention's output is gated, by what stands in q's tensor beside each head */
+    bool delta; /* layers of linear_attention are gated delta nets; where config.json has no layer_types, all
+                    * but every full_attention_interval-th */
     cake_sliding sliding;
     int period;   /* of SLIDING_PERIOD; 0: sliding_window_pattern */
     int head_dim; /* where config.json has none; 0: dim / n_head */
     cake_nope nope;
     bool rope_by_type;   /* rotary parameters of their own for sliding and for full layers */
+    bool rope_sections;  /* mrope_section shares pairs out among three positions, which are one in a text */
     bool rope_partial;   /* partial_rotary_factor may be less than 1 */
     bool scaled_embed;   /* embeddings times sqrt(dim) */
     bool query_scalar;   /* scores over sqrt(query_pre_attn_scalar), not sqrt(head_dim) */

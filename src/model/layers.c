@@ -8,9 +8,12 @@
 
 #include "model/config_read.h"
 
-typedef enum layer_type { FULL, SLIDING, N_TYPE } layer_type;
+#define MAX_DELTA_HEADS (1 << 14) /* so that all heads together fit an int */
 
-static const char *const type_names[N_TYPE] = {[FULL] = "full_attention", [SLIDING] = "sliding_attention"};
+typedef enum layer_type { FULL, SLIDING, LINEAR, N_TYPE } layer_type;
+
+static const char *const type_names[N_TYPE] = {
+    [FULL] = "full_attention", [SLIDING] = "sliding_attention", [LINEAR] = "linear_attention"};
 
 /* *window 0: no layer slides. */
 static cake_err read_window(const cake_fields *fields, const cake_config *c, int *window)
@@ -89,7 +92,13 @@ static cake_err read_period(const cake_fields *fields, const cake_config *c, lay
 static cake_err apply_rule(const cake_fields *fields, const cake_config *c, int window, const bool *turns,
                            layer_type *types)
 {
-    int from = 0;
+    int from = 0, every;
+    if (c->arch->delta) {
+        if (cake_field_int(fields, "full_attention_interval", CAKE_REQUIRED, 1, CAKE_MAX_LAYER, &every))
+            return CAKE_ERR_FATAL;
+        for (int i = 0; i < c->n_layer; i++)
+            types[i] = (i + 1) % every ? LINEAR : FULL;
+    }
     if (!window)
         return CAKE_OK;
     if (c->arch->sliding == CAKE_SLIDING_PERIOD)
@@ -102,34 +111,37 @@ static cake_err apply_rule(const cake_fields *fields, const cake_config *c, int 
     return CAKE_OK;
 }
 
-static cake_err read_type(const cake_fields *fields, const cake_json *list, int i, layer_type *out)
+static cake_err read_type(const cake_fields *fields, const cake_config *c, const cake_json *list, int i,
+                          layer_type *out)
 {
+    layer_type other = c->arch->delta ? LINEAR : SLIDING;
     const cake_json *node = cake_json_at(list, (size_t)i);
     const char *text = cake_json_text(node, NULL);
     for (int type = 0; text && type < N_TYPE; type++)
-        if (!strcmp(text, type_names[type])) {
+        if ((type == FULL || type == (int)other) && !strcmp(text, type_names[type])) {
             *out = (layer_type)type;
             return CAKE_OK;
         }
     return cake_fail("model",
-                     "%s: %slayer_types[%d] is %s, but only full_attention and sliding_attention are "
-                     "supported",
-                     fields->file, fields->prefix, i, text ? text : cake_json_kind_name(node));
+                     "%s: %slayer_types[%d] is %s, but only full_attention and %s are supported in family %s",
+                     fields->file, fields->prefix, i, text ? text : cake_json_kind_name(node),
+                     type_names[other], c->arch->name);
 }
 
 /* layer_types rules, where the family has it; where not, it must not say anything else. */
 static cake_err read_types(const cake_fields *fields, const cake_config *c, int window, layer_type *types)
 {
     const cake_json *list = cake_field(fields, "layer_types");
-    bool ruled = c->arch->sliding == CAKE_SLIDING_NONE || c->arch->sliding == CAKE_SLIDING_UNIFORM;
+    cake_sliding sliding = c->arch->sliding;
+    bool ruled = !c->arch->delta && (sliding == CAKE_SLIDING_NONE || sliding == CAKE_SLIDING_UNIFORM);
     if (!list)
         return CAKE_OK;
     if (cake_json_kind(list) != CAKE_JSON_ARRAY || cake_json_size(list) != (size_t)c->n_layer)
         return cake_field_fail(fields, "layer_types",
                                "an array of %d names, one a layer, or null is expected", c->n_layer);
     for (int i = 0; i < c->n_layer; i++) {
-        layer_type type;
-        if (read_type(fields, list, i, &type))
+        layer_type type = FULL;
+        if (read_type(fields, c, list, i, &type))
             return CAKE_ERR_FATAL;
         if (ruled && type != types[i])
             return cake_fail("model", "%s: %slayer_types[%d] is %s, but layers of family %s are %s here",
@@ -142,6 +154,30 @@ static cake_err read_types(const cake_fields *fields, const cake_config *c, int 
                              fields->file, fields->prefix, i);
         types[i] = type;
     }
+    return CAKE_OK;
+}
+
+/* The sizes of delta nets. */
+static cake_err read_delta(const cake_fields *fields, cake_config *c)
+{
+    cake_delta *d = &c->delta;
+    bool gate;
+    if (!c->arch->delta)
+        return CAKE_OK;
+    if (cake_field_int(fields, "linear_num_key_heads", CAKE_REQUIRED, 1, MAX_DELTA_HEADS, &d->n_key) ||
+        cake_field_int(fields, "linear_num_value_heads", CAKE_REQUIRED, 1, MAX_DELTA_HEADS, &d->n_value) ||
+        cake_field_int(fields, "linear_key_head_dim", CAKE_REQUIRED, 1, CAKE_DELTA_DIM, &d->key_dim) ||
+        cake_field_int(fields, "linear_value_head_dim", CAKE_REQUIRED, 1, CAKE_DELTA_DIM, &d->value_dim) ||
+        cake_field_int(fields, "linear_conv_kernel_dim", CAKE_REQUIRED, 1, CAKE_DELTA_WIDTH, &d->width) ||
+        cake_field_bool(fields, "attn_output_gate", true, &gate))
+        return CAKE_ERR_FATAL;
+    if (d->n_value % d->n_key)
+        return cake_field_fail(fields, "linear_num_value_heads",
+                               "a multiple of linear_num_key_heads (%d) is expected", d->n_key);
+    if (!gate)
+        return cake_field_fail(fields, "attn_output_gate", "family %s always has this gate", c->arch->name);
+    if (c->act != CAKE_ACT_SILU)
+        return cake_field_fail(fields, "hidden_act", "family %s is supported with silu only", c->arch->name);
     return CAKE_OK;
 }
 
@@ -162,10 +198,12 @@ cake_err cake_config_read_layers(const cake_fields *fields, cake_config *c)
     bool turns[CAKE_MAX_LAYER];
     int window;
     if (read_window(fields, c, &window) || read_turns(fields, c, turns) ||
-        apply_rule(fields, c, window, turns, types) || read_types(fields, c, window, types))
+        apply_rule(fields, c, window, turns, types) || read_types(fields, c, window, types) ||
+        read_delta(fields, c))
         return CAKE_ERR_FATAL;
     for (int i = 0; i < c->n_layer; i++) {
         bool sliding = types[i] == SLIDING;
+        c->layer[i].mixer = types[i] == LINEAR ? CAKE_MIX_DELTA : CAKE_MIX_ATTENTION;
         /* a window that holds the longest sequence is none */
         c->layer[i].class = (uint8_t)class_of(c, sliding && window < c->context ? window : 0);
         c->layer[i].rope = c->arch->rope_by_type && sliding ? 1 : 0;

@@ -42,6 +42,7 @@ typedef struct piece {
     const char *name;
     int n_out, n_in;
     int all, before;         /* rows of the tensor, and which is the first of these */
+    int run;                 /* rows that stand together; others of equal number follow */
     const cake_stored *from; /* NULL: dummy, or not in the files */
     cake_dtype dtype;
 } piece;
@@ -74,6 +75,7 @@ static cake_err visit_one(const cake_model *model, const cake_part *part, int la
                .n_in = cake_width_of(part->in, c),
                .all = cake_width_of(part->all ? part->all : part->out, c),
                .before = cake_width_of(part->before, c),
+               .run = cake_width_of(part->run ? part->run : part->out, c),
                .dtype = c->dtype};
     if (model->store) {
         p.from = cake_store_find(model->store, name.data);
@@ -127,15 +129,16 @@ typedef struct census {
 static cake_err check_shape(const piece *p)
 {
     const cake_tensor *t = p->from->tensor;
-    int rank = cake_part_matrix(p->part) ? 2 : 1;
-    if (t->rank == rank && t->shape[0] == p->all && (rank == 1 || t->shape[1] == p->n_in))
+    int rank = p->part->flat ? 3 : cake_part_matrix(p->part) ? 2 : 1;
+    if (t->rank == rank && t->shape[0] == p->all && (rank == 1 || t->shape[rank - 1] == p->n_in) &&
+        (rank < 3 || t->shape[1] == 1))
         return CAKE_OK;
     cake_buf text = {0};
     for (int i = 0; i < t->rank; i++)
         cake_buf_addf(&text, "%s%lld", i ? ", " : "", (long long)t->shape[i]);
     cake_buf_addf(&text, "], but config.json makes it [%d", p->all);
-    if (rank == 2)
-        cake_buf_addf(&text, ", %d", p->n_in);
+    if (rank > 1)
+        cake_buf_addf(&text, "%s, %d", rank == 3 ? ", 1" : "", p->n_in);
     cake_err err = cake_fail("model", "%s: tensor %s has shape [%s]: they are not of one model",
                              cake_safetensors_path(p->from->file), p->name, text.data);
     cake_buf_free(&text);
@@ -320,7 +323,7 @@ typedef struct tally {
 static size_t piece_bytes(const piece *p, const cake_kernels *kernels)
 {
     size_t bytes = cake_part_matrix(p->part) ? kernels->weight_bytes(p->dtype, p->n_out, p->n_in)
-                                             : (size_t)p->n_out * sizeof(float);
+                                             : (size_t)p->n_out * (size_t)p->n_in * sizeof(float);
     return cake_arena_round(bytes);
 }
 
@@ -346,10 +349,11 @@ typedef struct loading {
     size_t size;
 } loading;
 
-/* Rows [first, first + n) of the piece come into the bounce buffer. */
+/* Rows [first, first + n) of the piece, which stand together, come into the bounce buffer. */
 static cake_err fetch_rows(const loading *l, const piece *p, int first, int n)
 {
-    int64_t element = (int64_t)(p->before + first) * p->n_in, count = (int64_t)n * p->n_in;
+    int64_t row = (int64_t)first / p->run * 2 * p->run + p->before + first % p->run;
+    int64_t element = row * p->n_in, count = (int64_t)n * p->n_in;
     if (!p->from) {
         cake_dummy_fill(l->model->options.dummy_seed, p->name, p->part->norm, p->dtype, element, count,
                         l->bounce);
@@ -383,16 +387,17 @@ static cake_err load_piece(const cake_model *model, const piece *p, void *arg)
     }
     int step = (int)(l->size / row_bytes < (size_t)p->n_out ? l->size / row_bytes : (size_t)p->n_out);
     for (int first = 0, n; first < p->n_out; first += n) {
-        n = p->n_out - first < step ? p->n_out - first : step;
+        int left = p->run - first % p->run; /* of its run; run divides n_out */
+        n = left < step ? left : step;
         cake_err err = fetch_rows(l, p, first, n);
         if (err)
             return err;
         if (cake_part_matrix(p->part))
             l->kernels->weight_pack(&weight, l->bounce, first, n);
         else
-            widen((float *)data + first, l->bounce, p->dtype, n);
+            widen((float *)data + (int64_t)first * p->n_in, l->bounce, p->dtype, n * p->n_in);
     }
-    if (p->part->norm && p->from && model->config.arch->norms_less_one)
+    if (p->part->norm && !p->part->whole && p->from && model->config.arch->norms_less_one)
         for (int i = 0; i < p->n_out; i++)
             ((float *)data)[i] += 1;
     char *owner =

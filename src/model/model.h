@@ -42,6 +42,15 @@ typedef struct cake_layer_weights {
     const float *q_norm, *k_norm; /* [head_dim], or [n_head * head_dim] and [n_kv * head_dim] */
     cake_weight gate, up, down;   /* [n_ff, dim] x2, [dim, n_ff] */
     const float *gate_bias, *up_bias, *down_bias;
+
+    cake_weight q_gate; /* [n_head * head_dim, dim] what attention's output is gated by */
+    const float *q_gate_bias;
+    cake_weight delta_qkv, delta_z;           /* [channels, dim], [n_value * value_dim, dim] */
+    cake_weight delta_a, delta_b;             /* [n_value, dim] x2 */
+    cake_weight delta_out;                    /* [dim, n_value * value_dim] */
+    const float *delta_conv;                  /* [channels, width] */
+    const float *delta_a_log, *delta_dt_bias; /* [n_value] */
+    const float *delta_norm;                  /* [value_dim] */
 } cake_layer_weights;
 
 /* Owned by the caller: cake_model_close. Says what is wrong with file, tensor, byte offset. */

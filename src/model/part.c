@@ -14,18 +14,23 @@
 #define WHEN(what)         .when = CAKE_WHEN_##what
 
 #define SLICE(whole, above) .all = CAKE_WIDTH_##whole, .before = CAKE_WIDTH_##above
+#define IN_TURN(above)      SLICE(Q_TWICE, above), .run = CAKE_WIDTH_HEAD
 
 const cake_part cake_parts[] = {
     {"embed_tokens.weight", SHAPE(VOCAB, DIM), WITH_EMBED(embedding)},
     {"input_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_BEFORE), .norm = true, IN_LAYER(attn_norm)},
-    {"self_attn.q_proj.weight", SHAPE(Q, DIM), WHEN(APART), IN_LAYER(q)},
+    {"self_attn.q_proj.weight", SHAPE(Q, DIM), WHEN(Q_APART), IN_LAYER(q)},
+    {"self_attn.q_proj.weight", SHAPE(Q, DIM), IN_TURN(NONE), WHEN(GATED), IN_LAYER(q)},
+    {"self_attn.q_proj.weight", SHAPE(Q, DIM), IN_TURN(HEAD), WHEN(GATED), IN_LAYER(q_gate)},
     {"self_attn.k_proj.weight", SHAPE(KV, DIM), WHEN(APART), IN_LAYER(k)},
     {"self_attn.v_proj.weight", SHAPE(KV, DIM), WHEN(APART), IN_LAYER(v)},
     {"self_attn.qkv_proj.weight", SHAPE(Q, DIM), SLICE(QKV, NONE), WHEN(FUSED), IN_LAYER(q)},
     {"self_attn.qkv_proj.weight", SHAPE(KV, DIM), SLICE(QKV, Q), WHEN(FUSED), IN_LAYER(k)},
     {"self_attn.qkv_proj.weight", SHAPE(KV, DIM), SLICE(QKV, QK), WHEN(FUSED), IN_LAYER(v)},
     {"self_attn.o_proj.weight", SHAPE(DIM, Q), WHEN(ATTENTION), IN_LAYER(o)},
-    {"self_attn.q_proj.bias", SHAPE(Q, ONE), WHEN(QKV_BIAS), IN_LAYER(q_bias)},
+    {"self_attn.q_proj.bias", SHAPE(Q, ONE), WHEN(Q_BIAS), IN_LAYER(q_bias)},
+    {"self_attn.q_proj.bias", SHAPE(Q, ONE), IN_TURN(NONE), WHEN(GATED_BIAS), IN_LAYER(q_bias)},
+    {"self_attn.q_proj.bias", SHAPE(Q, ONE), IN_TURN(HEAD), WHEN(GATED_BIAS), IN_LAYER(q_gate_bias)},
     {"self_attn.k_proj.bias", SHAPE(KV, ONE), WHEN(QKV_BIAS), IN_LAYER(k_bias)},
     {"self_attn.v_proj.bias", SHAPE(KV, ONE), WHEN(QKV_BIAS), IN_LAYER(v_bias)},
     {"self_attn.o_proj.bias", SHAPE(DIM, ONE), WHEN(O_BIAS), IN_LAYER(o_bias)},
@@ -33,6 +38,16 @@ const cake_part cake_parts[] = {
     {"self_attn.k_norm.weight", SHAPE(HEAD, ONE), WHEN(HEAD_NORM), .norm = true, IN_LAYER(k_norm)},
     {"self_attn.q_norm.weight", SHAPE(Q, ONE), WHEN(QK_NORM), .norm = true, IN_LAYER(q_norm)},
     {"self_attn.k_norm.weight", SHAPE(KV, ONE), WHEN(QK_NORM), .norm = true, IN_LAYER(k_norm)},
+    {"linear_attn.in_proj_qkv.weight", SHAPE(CHANNELS, DIM), WHEN(DELTA), IN_LAYER(delta_qkv)},
+    {"linear_attn.in_proj_z.weight", SHAPE(VALUES, DIM), WHEN(DELTA), IN_LAYER(delta_z)},
+    {"linear_attn.in_proj_a.weight", SHAPE(VALUE_HEADS, DIM), WHEN(DELTA), IN_LAYER(delta_a)},
+    {"linear_attn.in_proj_b.weight", SHAPE(VALUE_HEADS, DIM), WHEN(DELTA), IN_LAYER(delta_b)},
+    {"linear_attn.conv1d.weight", SHAPE(CHANNELS, CONV), .flat = true, WHEN(DELTA), IN_LAYER(delta_conv)},
+    {"linear_attn.A_log", SHAPE(VALUE_HEADS, ONE), WHEN(DELTA), IN_LAYER(delta_a_log)},
+    {"linear_attn.dt_bias", SHAPE(VALUE_HEADS, ONE), WHEN(DELTA), IN_LAYER(delta_dt_bias)},
+    {"linear_attn.norm.weight", SHAPE(VALUE_HEAD, ONE), WHEN(DELTA), .norm = true, .whole = true,
+     IN_LAYER(delta_norm)},
+    {"linear_attn.out_proj.weight", SHAPE(DIM, VALUES), WHEN(DELTA), IN_LAYER(delta_out)},
     {"post_attention_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_AFTER), .norm = true,
      IN_LAYER(attn_after)},
     {"post_attention_layernorm.weight", SHAPE(DIM, ONE), WHEN(NO_NORM_AFTER), .norm = true,
@@ -62,8 +77,18 @@ bool cake_part_present(const cake_part *part, const cake_config *config, int lay
         return attention;
     case CAKE_WHEN_APART:
         return attention && !arch->fused;
+    case CAKE_WHEN_Q_APART:
+        return attention && !arch->fused && !arch->out_gate;
+    case CAKE_WHEN_GATED:
+        return attention && arch->out_gate;
     case CAKE_WHEN_FUSED:
         return attention && arch->fused;
+    case CAKE_WHEN_Q_BIAS:
+        return attention && config->qkv_bias && !arch->out_gate;
+    case CAKE_WHEN_GATED_BIAS:
+        return attention && config->qkv_bias && arch->out_gate;
+    case CAKE_WHEN_DELTA:
+        return config->layer[layer].mixer == CAKE_MIX_DELTA;
     case CAKE_WHEN_QKV_BIAS:
         return attention && config->qkv_bias;
     case CAKE_WHEN_O_BIAS:
@@ -95,7 +120,7 @@ bool cake_part_present(const cake_part *part, const cake_config *config, int lay
 
 bool cake_part_matrix(const cake_part *part)
 {
-    return part->in != CAKE_WIDTH_ONE;
+    return part->in != CAKE_WIDTH_ONE && !part->flat;
 }
 
 int cake_width_of(cake_width width, const cake_config *config)
@@ -117,6 +142,18 @@ int cake_width_of(cake_width width, const cake_config *config)
         return config->n_ff;
     case CAKE_WIDTH_FF_TWICE:
         return 2 * config->n_ff;
+    case CAKE_WIDTH_Q_TWICE:
+        return 2 * config->n_head * config->head_dim;
+    case CAKE_WIDTH_CHANNELS:
+        return (int)cake_delta_channels(&config->delta);
+    case CAKE_WIDTH_CONV:
+        return config->delta.width;
+    case CAKE_WIDTH_VALUE_HEADS:
+        return config->delta.n_value;
+    case CAKE_WIDTH_VALUE_HEAD:
+        return config->delta.value_dim;
+    case CAKE_WIDTH_VALUES:
+        return config->delta.n_value * config->delta.value_dim;
     case CAKE_WIDTH_VOCAB:
         return config->n_vocab;
     case CAKE_WIDTH_ONE:

@@ -27,18 +27,29 @@ typedef enum cake_width {
     CAKE_WIDTH_QKV, /* Q + 2 KV */
     CAKE_WIDTH_FF,
     CAKE_WIDTH_FF_TWICE,
+    CAKE_WIDTH_Q_TWICE,
+    CAKE_WIDTH_CHANNELS,    /* of a delta net's convolution */
+    CAKE_WIDTH_CONV,        /* positions that it sees */
+    CAKE_WIDTH_VALUE_HEADS, /* n_value */
+    CAKE_WIDTH_VALUE_HEAD,  /* value_dim */
+    CAKE_WIDTH_VALUES,      /* n_value * value_dim */
     CAKE_WIDTH_VOCAB
 } cake_width;
 
 typedef enum cake_part_when {
     CAKE_WHEN_ALWAYS,
     CAKE_WHEN_ATTENTION, /* these up to QK_NORM: in layers of attention, ... */
-    CAKE_WHEN_APART,     /* ... with q, k and v in tensors of their own */
+    CAKE_WHEN_APART,     /* ... with k and v in tensors of their own, ... */
+    CAKE_WHEN_Q_APART,   /* ... and q too, ... */
+    CAKE_WHEN_GATED,     /* ... or q in one with what gates the output */
     CAKE_WHEN_FUSED,
     CAKE_WHEN_QKV_BIAS,
+    CAKE_WHEN_Q_BIAS,
+    CAKE_WHEN_GATED_BIAS,
     CAKE_WHEN_O_BIAS,
     CAKE_WHEN_HEAD_NORM, /* over each head */
     CAKE_WHEN_QK_NORM,   /* over all heads */
+    CAKE_WHEN_DELTA,     /* in layers that are delta nets */
     CAKE_WHEN_MLP_APART,
     CAKE_WHEN_MLP_FUSED,
     CAKE_WHEN_MLP_BIAS,
@@ -62,8 +73,11 @@ typedef struct cake_part {
     cake_part_when when;
     cake_width out, in;     /* in is ONE: a vector, which becomes float32; else a matrix */
     cake_width all, before; /* rows of the tensor that it is cut from, and those above it; NONE: it is all */
-    bool norm;              /* a factor around 1 */
-    size_t offset;          /* in cake_layer_weights or cake_ends, of a cake_weight or a const float * */
+    cake_width run; /* so many rows are of this part, as many of the other, in turn; NONE: all in one */
+    bool flat;      /* [out, 1, in] in the file, and float32 like a vector */
+    bool norm;      /* a factor around 1 */
+    bool whole;     /* ... also where norms are held as what is to be added to 1 */
+    size_t offset;  /* in cake_layer_weights or cake_ends, of a cake_weight or a const float * */
 } cake_part;
 
 /* What the names of all tensors begin with, and that of the head. */

@@ -43,10 +43,11 @@ static cake_err read_kind(const cake_fields *fields, cake_rope_kind *out)
 }
 
 /* What would turn heads in another way. */
-static cake_err refuse_others(const cake_fields *fields)
+static cake_err refuse_others(const cake_fields *fields, const cake_arch *arch)
 {
-    static const char *const others[] = {"mrope_section", "llama_4_scaling_beta"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    static const char *const others[] = {"llama_4_scaling_beta", "mrope_section"};
+    size_t n = sizeof others / sizeof *others - arch->rope_sections;
+    for (size_t i = 0; i < n; i++)
         if (cake_field(fields, others[i]))
             return cake_field_fail(fields, others[i], "this kind of rotary embedding is not supported");
     return CAKE_OK;
@@ -205,7 +206,7 @@ static cake_err read_set(const cake_fields *top, const cake_fields *fields, cons
 {
     cake_rope rope = {.factor = 1, .attention = 1};
     double theta;
-    if (refuse_others(top) || refuse_others(fields) || read_kind(fields, &rope.kind) ||
+    if (refuse_others(top, c->arch) || refuse_others(fields, c->arch) || read_kind(fields, &rope.kind) ||
         cake_field_real(top, base, DEFAULT_THETA, 1, 1e15, &theta) ||
         cake_field_real(fields, "rope_theta", theta, 1, 1e15, &rope.theta) ||
         read_part(top, fields, c, &rope) || read_scaling(top, fields, c, &rope))

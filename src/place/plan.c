@@ -50,10 +50,11 @@ void cake_load_decide(cake_load *load)
     /* The scores of a lane's sequences are held at once: with a large vocabulary fewer sequences. */
     int64_t rows = SCORE_BYTES / ((int64_t)load->n_vocab * (int64_t)sizeof(float));
     int64_t asked = ((int64_t)load->max_seqs + load->n_hop - 1) / load->n_hop;
+    int most = load->most_seqs && load->most_seqs < SEQS ? load->most_seqs : SEQS;
     load->n_lane = load->n_hop;
     if (load->max_seqs && load->max_seqs < load->n_lane)
         load->n_lane = load->max_seqs; /* fewer sequences than stages: the user wants it so */
-    load->lane_seqs = load->max_seqs ? clamp(asked, 1, MAX_SEQS) : clamp(rows, 1, SEQS);
+    load->lane_seqs = load->max_seqs ? clamp(asked, 1, MAX_SEQS) : clamp(rows, 1, most);
     load->chunk = load->chunk ? load->chunk : CHUNK;
     /* Every sequence of the lane may add a row, and a prompt must still be able to take a whole step. */
     int least = load->lane_seqs + CAKE_PAGE;

@@ -25,6 +25,7 @@ void cake_plan_free(cake_plan *plan);
 /* How many sequences and rows the waves of a replica hold. What was not asked for is 0 before the call. */
 typedef struct cake_load {
     int max_seqs, chunk; /* asked for, or 0 */
+    int most_seqs;       /* of a lane, where nothing was asked for: what memory allows, or 0 */
     int n_hop, n_vocab;
     int n_lane, lane_seqs; /* out: waves under way, sequences of each */
     int max_tok;           /* out: rows of the largest wave */

@@ -103,33 +103,49 @@ static cake_share share_of(const cake_stage *stage, int rank, cake_range *ranges
     return share;
 }
 
-/* Bytes of this rank that do not depend on the number of pages; and of one page of each KV class. */
-static int64_t fixed_bytes(const cake_world *world, const cake_stage *stage, int64_t *page_bytes)
+/* The memory of this rank, in bytes. */
+typedef struct room {
+    int64_t fixed;                /* whatever the number of pages and sequences in flight */
+    int64_t host;                 /* the same of all ranks of this host */
+    int64_t cache;                /* what pages and recurrent states may have together */
+    int64_t page[CAKE_MAX_CLASS]; /* one page of each KV class */
+    int64_t states;               /* recurrent states of all slots */
+} room;
+
+static room measure(const cake_options *o, const cake_world *world, const cake_stage *stage)
 {
     const cake_config *config = cake_model_config(stage->model);
-    size_t bytes = (size_t)stage->report.weights_bytes;
+    room r = {.fixed = stage->report.weights_bytes};
     for (int i = 0; i < stage->plan.n_hop; i++) {
         if (stage->plan.hop[i].rank != world->rank)
             continue;
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
-        bytes += cake_slice_scratch_bytes(config, &shape) + cake_slice_kv_bytes(config, &shape);
+        int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * shape.n_slot;
+        r.fixed += (int64_t)(cake_slice_scratch_bytes(config, &shape) + cake_slice_kv_bytes(config, &shape));
+        r.fixed -= states;
+        r.states += states;
         for (int class = 0; class < config->n_class; class ++)
-            page_bytes[class] += (int64_t)cake_slice_page_bytes(config, &shape, class);
+            r.page[class] += (int64_t)cake_slice_page_bytes(config, &shape, class);
     }
-    bytes += cake_pipeline_bytes(&stage->plan, world->rank, stage->shape.n_lane, stage->wave_bytes);
+    r.fixed +=
+        (int64_t)cake_pipeline_bytes(&stage->plan, world->rank, stage->shape.n_lane, stage->wave_bytes);
     if (world->rank == 0)
-        bytes += cake_root_bytes(config, &stage->shape);
-    return (int64_t)bytes;
+        r.fixed += (int64_t)cake_root_bytes(config, &stage->shape);
+    r.host = cake_world_sum_local(world, r.fixed);
+    int64_t left = (stage->machine.memory - r.host) / world->local_size;
+    r.cache = o->kv_memory > 0 ? o->kv_memory : o->kv_memory < 0 ? left * -o->kv_memory / 100 : left / 2;
+    return r;
 }
 
-/* What the planner lets lanes hold, and of which KV classes there are pages. */
-static void shape_waves(const cake_options *o, cake_stage *stage)
+/* What lanes hold, `most` sequences each at most if that is not 0, and of which KV classes there are pages. */
+static void shape_waves(const cake_options *o, cake_stage *stage, int most)
 {
     const cake_config *config = cake_model_config(stage->model);
     cake_load load = {.max_seqs = (int)o->max_seqs,
                       .chunk = (int)o->chunk,
                       .n_hop = stage->plan.n_hop,
-                      .n_vocab = config->n_vocab};
+                      .n_vocab = config->n_vocab,
+                      .most_seqs = most};
     cake_load_decide(&load);
     stage->shape = (cake_schedule_shape){.n_lane = load.n_lane,
                                          .lane_seqs = load.lane_seqs,
@@ -163,24 +179,32 @@ static int64_t count_pages(const cake_world *world, cake_stage *stage, const int
     return bytes;
 }
 
-/* What does not fit is said before anything is loaded. */
-static cake_err judge(const cake_world *world, const cake_stage *stage, int64_t fixed, int64_t host,
-                      int64_t least, int64_t wanted, int64_t kv)
+/* What does not fit is said before anything is loaded. kv: bytes of pages and states. */
+static cake_err judge(const cake_world *world, const cake_stage *stage, const room *r, int64_t kv)
 {
-    int64_t left = stage->machine.memory - host;
+    int64_t left = stage->machine.memory - r->host, least = 0;
+    for (int class = 0; class < stage->shape.n_class; class ++)
+        least += r->page[class];
     if (left < 0)
         return cake_fail("place",
                          "the model does not fit: this rank needs %s (weights %s), the %d rank%s of %s "
                          "together %s, and %s "
                          "of memory are free; use more hosts",
-                         cake_size_text(fixed), cake_size_text(stage->report.weights_bytes),
+                         cake_size_text(r->fixed), cake_size_text(stage->report.weights_bytes),
                          world->local_size, world->local_size == 1 ? "" : "s", world->host,
-                         cake_size_text(host), cake_size_text(stage->machine.memory));
-    if (least > wanted)
+                         cake_size_text(r->host), cake_size_text(stage->machine.memory));
+    if (r->states > r->cache)
         return cake_fail("place",
-                         "a KV cache of %s does not hold one page of %d tokens (%s on this rank); use more "
+                         "a KV cache of %s does not hold the recurrent states of %d sequences (%s on this "
+                         "rank); use more --kv-memory, fewer --max-seqs or more ranks",
+                         cake_size_text(r->cache > 0 ? r->cache : 0),
+                         stage->shape.n_lane * stage->shape.lane_seqs, cake_size_text(r->states));
+    if (r->states + least > r->cache)
+        return cake_fail("place",
+                         "a KV cache of %s does not hold one page of %d tokens (%s on this rank%s); use more "
                          "--kv-memory or more ranks",
-                         cake_size_text(wanted > 0 ? wanted : 0), CAKE_PAGE, cake_size_text(least));
+                         cake_size_text(r->cache > 0 ? r->cache : 0), CAKE_PAGE, cake_size_text(least),
+                         r->states ? ", beside the recurrent states" : "");
     if (world->local_size * kv > left && world->local_rank == 0)
         return cake_fail(
             "place",
@@ -193,27 +217,27 @@ static cake_err judge(const cake_world *world, const cake_stage *stage, int64_t 
 /* Decides the waves and the KV pages, and says before loading if the model does not fit. */
 static cake_err make_room(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
-    shape_waves(o, stage);
+    shape_waves(o, stage, 0);
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
     cake_share share = share_of(stage, world->rank, ranges);
     stage->report.weights_bytes = (int64_t)cake_model_bytes(stage->model, &share, stage->kernels);
     free(ranges);
 
-    int64_t page_bytes[CAKE_MAX_CLASS] = {0}, least = 0;
-    int64_t fixed = fixed_bytes(world, stage, page_bytes);
-    int64_t host = cake_world_sum_local(world, fixed), left = stage->machine.memory - host;
-    int64_t wanted = o->kv_memory > 0   ? o->kv_memory
-                     : o->kv_memory < 0 ? left / world->local_size * -o->kv_memory / 100
-                                        : left / world->local_size / 2;
-    int64_t kv = count_pages(world, stage, page_bytes, wanted);
-    for (int class = 0; class < stage->shape.n_class; class ++)
-        least += page_bytes[class];
+    room r = measure(o, world, stage);
+    /* States are there for every slot, pages for what is in them: not more than half of it for states. */
+    int64_t half = r.cache > 0 ? r.cache / 2 : 0, most = stage->shape.lane_seqs;
+    most = cake_world_least(world, r.states > half ? half / (r.states / most) : most);
+    if (!o->max_seqs && most < stage->shape.lane_seqs) {
+        shape_waves(o, stage, most > 0 ? (int)most : 1);
+        r = measure(o, world, stage);
+    }
+    int64_t kv = r.states + count_pages(world, stage, r.page, r.cache - r.states);
     cake_log(CAKE_DEBUG, "place",
              "%d lanes of %d sequences, waves of %d rows, %d KV pages, %s; weights %s, %s in all; %d threads",
              stage->shape.n_lane, stage->shape.lane_seqs, stage->shape.max_tok, stage->shape.n_page[0],
-             cake_size_text(kv), cake_size_text(stage->report.weights_bytes), cake_size_text(fixed + kv),
+             cake_size_text(kv), cake_size_text(stage->report.weights_bytes), cake_size_text(r.fixed + kv),
              stage->n_thread);
-    return cake_world_agree(world, judge(world, stage, fixed, host, least, wanted, kv));
+    return cake_world_agree(world, judge(world, stage, &r, kv));
 }
 
 static void describe(const cake_world *world, cake_stage *stage)

@@ -48,6 +48,8 @@ void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const 
     op->linear(exec, pass->q, in, &w->q, w->q_bias, NULL, n_tok);
     op->linear(exec, pass->k, in, &w->k, w->k_bias, NULL, n_tok);
     op->linear(exec, pass->v, in, &w->v, w->v_bias, NULL, n_tok);
+    if (w->q_gate.data)
+        op->linear(exec, pass->z, in, &w->q_gate, w->q_gate_bias, NULL, n_tok);
     cake_exec_barrier(exec);
     normalise(exec, pass, w);
     rotate(exec, pass, kind->rope);
@@ -55,5 +57,9 @@ void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const 
     cake_exec_barrier(exec);
     op->attend(exec, pass->mix, pass->q, kv, pass->rows, n_tok, c->n_head, c->score_scale, c->score_cap);
     cake_exec_barrier(exec);
+    if (w->q_gate.data) {
+        op->sigmoid_mul(exec, pass->mix, pass->z, (int64_t)n_tok * c->n_head * c->head_dim);
+        cake_exec_barrier(exec);
+    }
     cake_layer_leave(exec, pass, pass->mix, &w->o, w->o_bias, w->attn_after);
 }

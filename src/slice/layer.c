@@ -28,8 +28,12 @@ void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float 
 }
 
 void cake_layer_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
-                        const cake_layer_weights *w, const cake_kv *kv)
+                        const cake_layer_weights *w, const cake_layer_view *view)
 {
-    cake_attention_forward(exec, pass, enter(exec, pass, w->attn_norm), kind, w, kv);
+    const float *in = enter(exec, pass, w->attn_norm);
+    if (kind->mixer == CAKE_MIX_DELTA)
+        cake_deltanet_forward(exec, pass, in, w, &view->delta);
+    else
+        cake_attention_forward(exec, pass, in, kind, w, &view->kv);
     cake_mlp_forward(exec, pass, enter(exec, pass, w->mlp_norm), w);
 }

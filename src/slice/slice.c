@@ -14,16 +14,18 @@
 #include "slice/kv.h"
 #include "slice/layer.h"
 #include "slice/rotate.h"
+#include "slice/state.h"
 
 struct cake_slice {
     cake_slice_shape shape;
     const cake_model *model;
     cake_kv_cache kv[CAKE_MAX_CLASS];
+    cake_states states;
     cake_arena scratch;
     cake_pass pass;
     cake_rotation rotation;
-    cake_kv *view;  /* [count] one a layer */
-    cake_row *rows; /* the pass's, to be marked */
+    cake_layer_view *view; /* [count] */
+    cake_row *rows;        /* the pass's, to be marked */
     void (*between)(void *arg);
     void *arg;
 };
@@ -31,16 +33,25 @@ struct cake_slice {
 /* The buffers of a pass, in the order open takes them. */
 enum { NORM, Q, MIX, K, V, GATE, UP, COS, SIN, N_BUFFER = SIN + 2 * CAKE_MAX_ROPE - 1 };
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
 {
+    const cake_delta *d = &c->delta;
+    int64_t heads = (int64_t)c->n_head * c->head_dim, values = (int64_t)d->n_value * d->value_dim;
+    int64_t mix = larger(heads, values), kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value);
+    /* a mixer's z is where the MLP's up will be; a delta net has its own things in the place of q, k and v */
     int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
-        [Q] = (int64_t)c->n_head * c->head_dim,
-        [MIX] = (int64_t)c->n_head * c->head_dim,
-        [K] = (int64_t)c->n_kv * c->head_dim,
-        [V] = (int64_t)c->n_kv * c->head_dim,
+        [Q] = larger(heads, cake_delta_channels(d)),
+        [MIX] = mix,
+        [K] = kv,
+        [V] = kv,
         [GATE] = c->n_ff,
-        [UP] = c->n_ff,
+        [UP] = larger(c->n_ff, mix),
     };
     for (int i = 0; i < c->n_rope; i++)
         width[COS + 2 * i] = width[SIN + 2 * i] = c->rope[i].n_rot / 2;
@@ -72,9 +83,24 @@ size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *
     return cake_kv_page_bytes(&kv);
 }
 
+static cake_state_shape state_shape(const cake_config *config, const cake_slice_shape *shape)
+{
+    cake_state_shape states = {.layer = config->delta, .n_slot = shape->n_slot};
+    for (int i = 0; i < shape->count; i++)
+        states.n_layer += config->layer[shape->first + i].mixer == CAKE_MIX_DELTA;
+    return states;
+}
+
+size_t cake_slice_state_bytes(const cake_config *config, const cake_slice_shape *shape)
+{
+    cake_state_shape states = state_shape(config, shape);
+    return cake_states_slot_bytes(&states);
+}
+
 size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *shape)
 {
-    size_t bytes = 0;
+    cake_state_shape states = state_shape(config, shape);
+    size_t bytes = cake_states_bytes(&states);
     for (int class = 0; class < config->n_class; class ++) {
         cake_kv_shape kv = kv_shape(config, shape, class);
         bytes += cake_kv_bytes(&kv);
@@ -101,9 +127,26 @@ static cake_err open_kv(cake_slice *s)
             return err;
         for (int i = 0, n = 0; i < s->shape.count; i++)
             if (is_of(config, s->shape.first + i, class))
-                s->view[i] = cake_kv_layer(&s->kv[class], n++);
+                s->view[i].kv = cake_kv_layer(&s->kv[class], n++);
     }
     return CAKE_OK;
+}
+
+static cake_err open_states(cake_slice *s)
+{
+    const cake_config *config = s->pass.config;
+    cake_state_shape shape = state_shape(config, &s->shape);
+    cake_err err = cake_states_open(&shape, &s->states);
+    for (int i = 0, n = 0; i < s->shape.count && !err; i++)
+        if (config->layer[s->shape.first + i].mixer == CAKE_MIX_DELTA) {
+            const cake_layer_weights *w = cake_model_layer(s->model, s->shape.first + i);
+            cake_delta *view = &s->view[i].delta;
+            *view = cake_states_layer(&s->states, n++);
+            view->conv = w->delta_conv;
+            view->a_log = w->delta_a_log;
+            view->dt_bias = w->delta_dt_bias;
+        }
+    return err;
 }
 
 static void take_buffers(cake_slice *s)
@@ -117,6 +160,10 @@ static void take_buffers(cake_slice *s)
         else
             ((i - COS) % 2 ? p->sin : p->cos)[(i - COS) / 2] = taken;
     }
+    p->z = p->up;
+    p->qkv = p->q;
+    p->decay = p->k;
+    p->beta = p->v;
 }
 
 cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, const cake_slice_shape *shape,
@@ -131,6 +178,8 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     cake_rotation_open(config, shape->n_thread, &s->rotation);
 
     cake_err err = open_kv(s);
+    if (!err)
+        err = open_states(s);
     if (!err)
         err = cake_arena_open(&s->scratch, "activations", cake_slice_scratch_bytes(config, shape));
     if (err) {
@@ -148,6 +197,7 @@ void cake_slice_close(cake_slice *slice)
         return;
     for (int class = 0; class < CAKE_MAX_CLASS; class ++)
         cake_kv_close(&slice->kv[class]);
+    cake_states_close(&slice->states);
     cake_arena_close(&slice->scratch);
     cake_rotation_close(&slice->rotation);
     free(slice->view);
@@ -207,7 +257,9 @@ static cake_err follow(cake_slice *s, cake_wave *wave)
     cake_err err = CAKE_OK;
     for (int i = 0; i < wave->n_change && !err; i++) {
         int kind = change[i].kind, class = change[i].class;
-        if (kind < 0 || kind >= CAKE_CHANGE_STATE || class < 0 || class >= s->pass.config->n_class)
+        if (kind == CAKE_CHANGE_STATE)
+            err = cake_states_copy(&s->states, &change[i]);
+        else if (kind < 0 || kind > CAKE_CHANGE_STATE || class < 0 || class >= s->pass.config->n_class)
             err = cake_fail("slice", "change %d of a wave is none: kind %d, class %d", i, kind, class);
         else
             err = cake_kv_apply(&s->kv[class], &change[i]);
@@ -223,6 +275,8 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
     cake_err err = check_rows(slice, wave);
     if (!err)
         err = follow(slice, wave);
+    if (!err)
+        err = cake_states_follow(&slice->states, cake_wave_rows(wave), wave->n_tok);
     if (err)
         return err;
     slice->pass.rows = slice->rows = cake_wave_rows(wave);

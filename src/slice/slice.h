@@ -23,8 +23,10 @@ typedef struct cake_slice_shape {
     int n_thread;
 } cake_slice_shape;
 
-/* Bytes of one page of a KV class in all layers of the slice; of the cache; of the scratch memory. Pure. */
+/* Bytes of one page of a KV class in all layers of the slice; of one sequence's recurrent states; of the cache: all
+ * pages, tables and states; of the scratch memory. Pure. */
 size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape, int class);
+size_t cake_slice_state_bytes(const cake_config *config, const cake_slice_shape *shape);
 size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *shape);
 size_t cake_slice_scratch_bytes(const cake_config *config, const cake_slice_shape *shape);
 

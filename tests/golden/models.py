@@ -10,6 +10,7 @@ greedy answers in float64 with the weights as they are stored; expected.json kee
 the best two. tests/goldens.c holds `cake-mpi run` against it. Weights are scaled so that logits have a standard
 deviation of about 2 and attention is neither flat nor a single spike.
 """
+import contextlib
 import copy
 import hashlib
 import json
@@ -36,6 +37,19 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 
 GEMMA = dict(hidden_act=None, hidden_activation="gelu_pytorch_tanh", tie_word_embeddings=True)
 SIGLIP = dict(model_type="siglip_vision_model", hidden_size=8, intermediate_size=8, num_hidden_layers=1,
               num_attention_heads=2, image_size=16, patch_size=8)
+
+MROPE = {"rope_type": "default", "rope_theta": 10000000.0, "mrope_section": [1, 1, 1], "mrope_interleaved": True}
+QWEN_VISION = dict(model_type="qwen3_5_vision", depth=1, hidden_size=8, intermediate_size=8, num_heads=2, in_channels=3,
+                   patch_size=2, temporal_patch_size=1, spatial_merge_size=1, out_hidden_size=8,
+                   num_position_embeddings=4)
+QWEN_IDS = dict(image_token_id=7, video_token_id=8, vision_start_token_id=9, vision_end_token_id=10)
+
+
+def linear(n_key, n_value, key_dim, value_dim, width):
+    """Sizes of delta nets."""
+    return dict(linear_num_key_heads=n_key, linear_num_value_heads=n_value, linear_key_head_dim=key_dim,
+                linear_value_head_dim=value_dim, linear_conv_kernel_dim=width)
+
 
 # name: dtype, number of files, config. "old": as transformers 4 wrote it, "new": as transformers 5 does. "small":
 # few tokens in the vocabulary, short answers. "cache": rotary embedding depends on the length, so that it matters
@@ -140,14 +154,33 @@ MODELS = {
                          tie_word_embeddings=True, no_rope_layers=[1, 0, 1, 0], use_sliding_window=True,
                          sliding_window=41, layer_types=None, mlp_bias=True,
                          rope_parameters={"rope_type": "default", "rope_theta": 5000000.0}),
+    "qwen3.5-text": dict(dtype="bfloat16", files=2, old=False, model_type="qwen3_5_text", hidden_size=44,
+                         num_hidden_layers=5, num_attention_heads=3, num_key_value_heads=1, head_dim=24,
+                         intermediate_size=50, tie_word_embeddings=True, **linear(2, 6, 12, 20, 4),
+                         rope_parameters={**MROPE, "partial_rotary_factor": 0.25}),
+    "qwen3.5-wrap": dict(small=True, dtype="float32", files=3, old=False, model_type="qwen3_5",
+                         tie_word_embeddings=False, **QWEN_IDS, vision_config=QWEN_VISION,
+                         text=dict(model_type="qwen3_5_text", hidden_size=30, num_hidden_layers=4,
+                                   num_attention_heads=4, num_key_value_heads=2, head_dim=12, intermediate_size=37,
+                                   attention_bias=True, **linear(3, 3, 16, 9, 3),
+                                   layer_types=["linear_attention", "full_attention"] * 2,
+                                   rope_parameters={**MROPE, "partial_rotary_factor": 0.5})),
+    "qwen3.5-hub": dict(small=True, dtype="bfloat16", files=1, old=False, model_type="qwen3_5",
+                        tie_word_embeddings=True, **QWEN_IDS, vision_config=QWEN_VISION,
+                        text=dict(model_type="qwen3_5_text", hidden_size=40, num_hidden_layers=4,
+                                  num_attention_heads=2, num_key_value_heads=1, head_dim=32, intermediate_size=56,
+                                  tie_word_embeddings=True, attn_output_gate=True, full_attention_interval=4,
+                                  mamba_ssm_dtype="float32", mtp_num_hidden_layers=1, **linear(1, 4, 33, 17, 4),
+                                  rope_parameters={**MROPE, "partial_rotary_factor": 0.25})),
 }
 CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
            "mistral": "MistralForCausalLM", "ministral": "MinistralForCausalLM", "gemma2": "Gemma2ForCausalLM",
            "gemma3_text": "Gemma3ForCausalLM", "gemma3": "Gemma3ForConditionalGeneration",
            "phi3": "Phi3ForCausalLM", "olmo2": "Olmo2ForCausalLM", "olmo3": "Olmo3ForCausalLM",
-           "exaone4": "Exaone4ForCausalLM", "smollm3": "SmolLM3ForCausalLM"}
-LESS_ONE = ("gemma2", "gemma3_text", "gemma3")  # norms multiply by 1 + weight
-AFTER = (*LESS_ONE, "olmo2", "olmo3", "exaone4")  # post_attention_layernorm is behind attention
+           "exaone4": "Exaone4ForCausalLM", "smollm3": "SmolLM3ForCausalLM",
+           "qwen3_5_text": "Qwen3_5ForCausalLM", "qwen3_5": "Qwen3_5ForConditionalGeneration"}
+LESS_ONE = ("gemma2", "gemma3_text", "gemma3", "qwen3_5_text", "qwen3_5")  # norms multiply by 1 + weight
+AFTER = ("gemma2", "gemma3_text", "gemma3", "olmo2", "olmo3", "exaone4")  # post_attention_layernorm is behind attention
 
 
 def write_json(path, value, indent=None):
@@ -227,13 +260,15 @@ def weights(model, spec, generator):
     for name, parameter in model.state_dict().items():
         shape = parameter.shape
         noise = torch.randn(shape, generator=generator, dtype=torch.float64)
-        if name.endswith("norm.weight"):
+        if name.endswith("A_log"):
+            value = torch.log(0.02 + 2 * torch.rand(shape, generator=generator, dtype=torch.float64))
+        elif name.endswith("norm.weight"):
             value = 0.6 + 0.8 * torch.rand(shape, generator=generator, dtype=torch.float64)
             if "post_attention" in name and spec["model_type"] in AFTER:
                 value *= 0.05 if spec["model_type"] == "exaone4" else 0.12  # for the same reason as o_proj below
-            if "layers" in name and "post_" in name and spec["model_type"] in LESS_ONE:
+            if "layers" in name and "post_" in name and spec["model_type"].startswith("gemma"):
                 value *= 2 if "attention" in name else 4  # beside an embedding that is scaled up
-            if spec["model_type"] in LESS_ONE:
+            if spec["model_type"] in LESS_ONE and "linear_attn" not in name:
                 value -= 1
         elif name.endswith("bias"):
             value = 0.3 * noise
@@ -251,7 +286,9 @@ def weights(model, spec, generator):
 
 def save(path, tensors, dtype, files):
     """One file, or shards with an index, names dealt out in turn."""
-    tensors = {name: value.to(dtype).contiguous() for name, value in tensors.items()}
+    full = ("A_log", "linear_attn.norm.weight")  # F32 whatever the rest is
+    tensors = {name: value.to(torch.float32 if name.endswith(full) else dtype).contiguous()
+               for name, value in tensors.items()}
     if files == 1:
         save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
         return
@@ -261,6 +298,16 @@ def save(path, tensors, dtype, files):
         save_file({n: t for n, t in tensors.items() if where[n] == file}, path / file, metadata={"format": "pt"})
     size = sum(t.numel() * t.element_size() for t in tensors.values())
     write_json(path / "model.safetensors.index.json", {"metadata": {"total_size": size}, "weight_map": where}, 1)
+
+
+@contextlib.contextmanager
+def throughout_double(wanted):
+    """What the model's code casts to float32, whatever the dtype of its weights, stays float64."""
+    kept = torch.float32, torch.Tensor.float
+    if wanted:
+        torch.float32, torch.Tensor.float = torch.float64, torch.Tensor.double
+    yield
+    torch.float32, torch.Tensor.float = kept
 
 
 @torch.no_grad()
@@ -318,6 +365,8 @@ def make(name, spec):
     tensors = weights(skeleton, spec, generator)
     if tied(spec):
         del tensors["lm_head.weight"]
+    if spec["model_type"] == "qwen3_5":
+        tensors["mtp.fc.weight"] = torch.ones(3, 2, dtype=torch.float64)
     old, new = spec.get("names", ("", ""))
     save(path, {new + k[len(old):] if k.startswith(old) else k: v for k, v in tensors.items()},
          DTYPES[spec["dtype"]], spec["files"])
@@ -326,7 +375,8 @@ def make(name, spec):
     sequences, requests, spreads = [], [], []
     for length, count in SHORT if spec.get("small") else PROMPTS:
         prompt = torch.randint(n, (length,), generator=generator).tolist()
-        answer, spread = greedy(model, prompt, count, spec.get("cache"))
+        with throughout_double(spec["model_type"].startswith("qwen3_5")):  # the delta rule loses digits
+            answer, spread = greedy(model, prompt, count, spec.get("cache"))
         spreads.append(round(spread, 2))
         request = f"{name}-{length}"
         sequences.append({"id": request, "prompt": prompt, **answer})

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slice/state.h"
+
+#include <string.h>
+
+/* Floats of one layer and slot, so many that the next one begins on a line of its own. */
+static int64_t layer_size(const cake_state_shape *shape)
+{
+    return (int64_t)(cake_arena_round((size_t)cake_delta_state_size(&shape->layer) * sizeof(float)) /
+                     sizeof(float));
+}
+
+size_t cake_states_slot_bytes(const cake_state_shape *shape)
+{
+    return (size_t)shape->n_layer * (size_t)layer_size(shape) * sizeof(float);
+}
+
+static size_t next_bytes(const cake_state_shape *shape)
+{
+    return cake_arena_round((size_t)shape->n_slot * sizeof(int32_t));
+}
+
+static size_t waves_bytes(const cake_state_shape *shape)
+{
+    return cake_arena_round((size_t)shape->n_slot * sizeof(int64_t));
+}
+
+size_t cake_states_bytes(const cake_state_shape *shape)
+{
+    if (!shape->n_layer)
+        return 0;
+    return (size_t)shape->n_slot * cake_states_slot_bytes(shape) + next_bytes(shape) + waves_bytes(shape);
+}
+
+cake_err cake_states_open(const cake_state_shape *shape, cake_states *states)
+{
+    *states = (cake_states){.shape = *shape};
+    if (!shape->n_layer)
+        return CAKE_OK;
+    cake_err err = cake_arena_open(&states->arena, "recurrent states", cake_states_bytes(shape));
+    if (err)
+        return err;
+    states->data = cake_arena_take(&states->arena, (size_t)shape->n_slot * cake_states_slot_bytes(shape));
+    states->next = cake_arena_take(&states->arena, next_bytes(shape));
+    states->waves = cake_arena_take(&states->arena, waves_bytes(shape));
+    return CAKE_OK;
+}
+
+void cake_states_close(cake_states *states)
+{
+    cake_arena_close(&states->arena);
+    *states = (cake_states){0};
+}
+
+cake_err cake_states_copy(cake_states *states, const cake_change *c)
+{
+    const cake_state_shape *s = &states->shape;
+    size_t bytes = cake_states_slot_bytes(s);
+    if (c->slot < 0 || c->slot >= s->n_slot || c->from < 0 || c->from >= s->n_slot)
+        return cake_fail("slice", "a state in a wave's header is out of range: slot %d from slot %d", c->slot,
+                         c->from);
+    if (!s->n_layer)
+        return CAKE_OK;
+    memmove((char *)states->data + (size_t)c->slot * bytes, (char *)states->data + (size_t)c->from * bytes,
+            bytes);
+    states->next[c->slot] = states->next[c->from];
+    return CAKE_OK;
+}
+
+cake_err cake_states_follow(cake_states *states, const cake_row *rows, int n_tok)
+{
+    if (!states->shape.n_layer)
+        return CAKE_OK;
+    states->wave++;
+    for (int i = 0; i < n_tok; i++) {
+        int slot = rows[i].slot;
+        bool first = i == 0 || rows[i - 1].slot != slot;
+        if ((first && states->waves[slot] == states->wave) ||
+            (rows[i].pos != states->next[slot] && !(first && rows[i].pos == 0)))
+            return cake_fail("slice", "row %d of a wave, position %d, does not continue the state of slot %d",
+                             i, rows[i].pos, slot);
+        states->waves[slot] = states->wave;
+        states->next[slot] = rows[i].pos + 1;
+    }
+    return CAKE_OK;
+}
+
+cake_delta cake_states_layer(const cake_states *states, int layer)
+{
+    const cake_state_shape *s = &states->shape;
+    cake_delta view = s->layer;
+    view.state = states->data + layer * layer_size(s);
+    view.step = s->n_layer * layer_size(s);
+    return view;
+}
