@@ -10,67 +10,13 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "rows.h"
 #include "suite.h"
-
-static cake_json *load(const char *path)
-{
-    cake_json *root = NULL;
-    if (cake_json_load("test", path, false, &root))
-        CU_FAIL_FATAL("a file of the test cannot be read");
-    return root;
-}
-
-static bool same_ids(const cake_ids *ids, const cake_json *expected)
-{
-    bool same = ids->len == cake_json_size(expected);
-    for (size_t i = 0; same && i < ids->len; i++)
-        same = ids->id[i] == cake_json_int(cake_json_at(expected, i), -1);
-    return same;
-}
-
-static void decode(const cake_token *token, const cake_ids *ids, cake_buf *out)
-{
-    cake_decoder *decoder = cake_decoder_open(token);
-    bool whole = true; /* no piece has half a character */
-    for (size_t i = 0; i < ids->len; i++) {
-        size_t before = out->len;
-        cake_decoder_push(decoder, ids->id[i], out);
-        whole = whole && (out->len == before ||
-                          cake_utf8_check(out->data + before, out->len - before) == out->len - before);
-    }
-    CU_ASSERT(whole);
-    cake_decoder_end(decoder, out);
-    cake_decoder_close(decoder);
-}
-
-/* Holds one row against the library; says which, where they differ. */
-static bool check_row(const cake_token *token, const char *name, const cake_json *row)
-{
-    size_t len, decoded_len;
-    const char *text = cake_json_text(cake_json_get(row, "text"), &len);
-    const char *decoded = cake_json_text(cake_json_get(row, "decoded"), &decoded_len);
-    const cake_json *ids = cake_json_get(row, "ids"), *full = cake_json_get(row, "full");
-    cake_ids plain = {0}, with_post = {0};
-    cake_buf back = {0};
-    cake_fault fault;
-    bool good = !cake_token_encode(token, text, len, false, &plain, &fault) && same_ids(&plain, ids) &&
-                !cake_token_encode(token, text, len, true, &with_post, &fault) &&
-                same_ids(&with_post, full ? full : ids);
-    decode(token, &plain, &back);
-    good = good && (!decoded ||
-                    (back.len == decoded_len && (!decoded_len || !memcmp(back.data, decoded, decoded_len))));
-    if (!good)
-        printf("\n  %s: \"%s\" differs: decoded \"%s\"\n", name, text, back.data ? back.data : "");
-    cake_ids_free(&plain);
-    cake_ids_free(&with_post);
-    cake_buf_free(&back);
-    return good;
-}
 
 /* The file has each model once: a tokenizer is the rest of it with one of them. */
 static void test_components(void)
 {
-    cake_json *golden = load(suite_path("golden/tokenizer.json"));
+    cake_json *golden = rows_load(suite_path("golden/tokenizer.json"));
     const cake_json *list = cake_json_get(golden, "tokenizers"), *models = cake_json_get(golden, "models");
     size_t rows = 0;
     for (size_t i = 0; i < cake_json_size(list); i++) {
@@ -91,7 +37,7 @@ static void test_components(void)
         cake_buf_free(&text);
         CU_ASSERT_FATAL(!err);
         for (size_t k = 0; k < cake_json_size(cases); k++, rows++)
-            CU_ASSERT(check_row(token, name, cake_json_at(cases, k)));
+            CU_ASSERT(rows_check(token, name, cake_json_at(cases, k)));
         cake_token_close(token);
     }
     CU_ASSERT(rows > 2500);
@@ -153,7 +99,7 @@ static void check_js(const char *tokenizer, const char *file, const char *model,
     cake_token *token = open_asset(tokenizer);
     if (!token)
         return;
-    cake_json *root = load(suite_asset(file));
+    cake_json *root = rows_load(suite_asset(file));
     const cake_json *cases = cake_json_get(cake_json_get(root, "models"), model);
     CU_ASSERT(cake_json_size(cases) > 20);
     for (void *it = cake_json_first(cases); it; it = cake_json_next(cases, it)) {
@@ -162,7 +108,7 @@ static void check_js(const char *tokenizer, const char *file, const char *model,
         cake_ids ids = {0};
         cake_fault fault;
         CU_ASSERT(!cake_token_encode(token, text, len, post, &ids, &fault));
-        bool same = same_ids(&ids, cake_json_get(cake_json_value(it), "ids"));
+        bool same = rows_same(&ids, cake_json_get(cake_json_value(it), "ids"));
         if (!same)
             printf("\n  %s: %s differs\n", model, cake_json_key(it, NULL));
         CU_ASSERT(same);
@@ -184,7 +130,7 @@ static void test_swift(void)
     cake_token *token = open_asset("tokenizers/llama-3.2");
     if (!token)
         return;
-    cake_json *root = load(suite_asset("expected/swift-transformers/llama_3.2_encoded.json"));
+    cake_json *root = rows_load(suite_asset("expected/swift-transformers/llama_3.2_encoded.json"));
     size_t len, decoded_len;
     const char *text = cake_json_text(cake_json_get(root, "text"), &len);
     const char *decoded = cake_json_text(cake_json_get(root, "decoded_text"), &decoded_len);
@@ -194,8 +140,8 @@ static void test_swift(void)
     cake_fault fault;
     bool post = cake_json_int(cake_json_at(expected, 0), -1) == 128000;
     CU_ASSERT(!cake_token_encode(token, text, len, post, &ids, &fault));
-    CU_ASSERT(same_ids(&ids, expected));
-    decode(token, &ids, &back);
+    CU_ASSERT(rows_same(&ids, expected));
+    rows_decode(token, &ids, &back);
     CU_ASSERT(strstr(decoded, back.data) != NULL); /* theirs has <|begin_of_text|> before it */
     cake_ids_free(&ids);
     cake_buf_free(&back);
@@ -208,7 +154,7 @@ static void test_stories(void)
     cake_token *token = open_asset("models/stories260K-hf");
     if (!token)
         return;
-    cake_json *root = load(suite_asset("models/stories260K-hf/expected_tokenize.json"));
+    cake_json *root = rows_load(suite_asset("models/stories260K-hf/expected_tokenize.json"));
     const cake_json *cases = cake_json_get(root, "cases");
     CU_ASSERT_EQUAL(cake_json_size(cases), 9);
     for (size_t i = 0; i < cake_json_size(cases); i++) {
@@ -218,8 +164,8 @@ static void test_stories(void)
         cake_buf back = {0};
         cake_fault fault;
         CU_ASSERT(!cake_token_encode(token, text, len, true, &ids, &fault));
-        CU_ASSERT(same_ids(&ids, cake_json_get(cake_json_at(cases, i), "ids")));
-        decode(token, &ids, &back);
+        CU_ASSERT(rows_same(&ids, cake_json_get(cake_json_at(cases, i), "ids")));
+        rows_decode(token, &ids, &back);
         CU_ASSERT(back.len == len && (!len || !memcmp(back.data, text, len)));
         cake_ids_free(&ids);
         cake_buf_free(&back);
@@ -304,7 +250,7 @@ static void test_long_words(void)
         while (text.len < 1 << 20)
             cake_buf_adds(&text, words[w]);
         CU_ASSERT(!cake_token_encode(token, text.data, text.len, true, &ids, &fault));
-        decode(token, &ids, &back);
+        rows_decode(token, &ids, &back);
         CU_ASSERT(back.len == text.len && !memcmp(back.data, text.data, text.len));
         cake_buf_free(&text);
         cake_buf_free(&back);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The byte-level alphabet of GPT-2: the 188 bytes that print in Latin-1 stand for themselves, the other 68 are
- * written as U+0100 and up, in their order. And the byte tokens of SentencePiece, "<0x0A>".
+ * written as U+0100 and up, in their order. The byte tokens of SentencePiece, "<0x0A>". And
+ * base64, in which files carry bytes.
  */
+#include <string.h>
+
 #include "base/utf8.h"
 #include "token/parts.h"
 
@@ -90,4 +93,30 @@ uint32_t cake_text_last(const char *text, size_t len, size_t *at)
         (*at)--;
     cake_utf8_next(text + *at, len - *at, &code);
     return code;
+}
+
+static int base64_digit(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+size_t cake_base64_read(const char *text, size_t len, cake_buf *out)
+{
+    uint32_t bits = 0;
+    size_t i;
+    int n = 0;
+    for (i = 0; i < len; i++) {
+        int digit = base64_digit(text[i]);
+        if (digit < 0)
+            break;
+        bits = bits << 6 | (uint32_t)digit;
+        n += 6;
+        if (n >= 8)
+            cake_buf_addc(out, (char)(bits >> (n -= 8) & 0xFF));
+    }
+    while (i < len && text[i] == '=')
+        i++;
+    return i;
 }

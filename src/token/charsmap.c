@@ -27,31 +27,6 @@ struct cake_charsmap {
     bool ascii[0x80]; /* whether anything is found for the character */
 };
 
-static int base64_digit(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-static cake_err read_base64(const cake_spot *spot, const char *text, size_t len, cake_buf *out)
-{
-    uint32_t bits = 0;
-    int n = 0;
-    while (len && text[len - 1] == '=')
-        len--;
-    for (size_t i = 0; i < len; i++) {
-        int digit = base64_digit(text[i]);
-        if (digit < 0)
-            return cake_spot_fail(spot, "byte %zu is 0x%02X, which is no base64", i, (unsigned char)text[i]);
-        bits = bits << 6 | (uint32_t)digit;
-        n += 6;
-        if (n >= 8)
-            cake_buf_addc(out, (char)(bits >> (n -= 8) & 0xFF));
-    }
-    return CAKE_OK;
-}
-
 /* A node of the double array: its label or value, and how far away its children are. */
 static uint32_t offset_of(uint32_t unit)
 {
@@ -108,8 +83,9 @@ cake_err cake_charsmap_open(const cake_spot *spot, cake_charsmap **out)
     size_t len = 0;
     cake_err err = cake_spot_need(spot, CAKE_JSON_STRING, "a string in base64");
     const char *text = err ? NULL : cake_json_text(spot->node, &len);
-    if (!err)
-        err = read_base64(spot, text, len, &bytes);
+    size_t good = err ? 0 : cake_base64_read(text, len, &bytes);
+    if (!err && good < len)
+        err = cake_spot_fail(spot, "byte %zu is 0x%02X, which is no base64", good, (unsigned char)text[good]);
     if (!err) {
         *out = cake_alloc(1, sizeof **out);
         err = read_map(spot, &bytes, *out);

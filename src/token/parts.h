@@ -42,6 +42,9 @@ typedef struct cake_scratch {
 /* The character that ends text (UTF-8, not empty), and where it begins (alphabet.c). */
 uint32_t cake_text_last(const char *text, size_t len, size_t *at);
 
+/* Appends the bytes that text spells in base64; returns how far it is base64 (alphabet.c). */
+size_t cake_base64_read(const char *text, size_t len, cake_buf *out);
+
 /* --- Replace, which is a normalizer and a decoder (replace.c) --- */
 
 typedef struct cake_replace {

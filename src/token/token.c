@@ -6,16 +6,20 @@
  */
 #include "token/token.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/utf8.h"
+#include "token/files.h"
 #include "token/parts.h"
 #include "token/pattern.h"
 
-#define TEXT_MOST  ((size_t)1 << 30) /* positions inside a piece are 32 bits wide */
-#define SPARE_MOST ((size_t)1 << 20) /* bytes that are kept for the next normalization */
+#define TEXT_MOST    ((size_t)1 << 30) /* positions inside a piece are 32 bits wide */
+#define LARGEST_FILE ((size_t)512 << 20)
+#define SPARE_MOST   ((size_t)1 << 20) /* bytes that are kept for the next normalization */
 
 /* Everything by id, so that decoding is one look: an added token hides a model's token of the same id. */
 static void list_known(cake_token *token)
@@ -127,16 +131,91 @@ cake_err cake_token_parse(const char *json, size_t len, const char *where, cake_
     return err;
 }
 
+/* Another format's bytes, said as JSON. */
+static cake_err import(const char *bytes, size_t len, const char *where, const cake_files_hints *hints,
+                       cake_token **out)
+{
+    cake_buf json = {0};
+    cake_err err = cake_files_convert(bytes, len, where, hints, &json);
+    if (!err)
+        err = cake_token_parse(json.data, json.len, where, out);
+    cake_buf_free(&json);
+    return err;
+}
+
+cake_err cake_token_import(const char *bytes, size_t len, const char *where, cake_token **out)
+{
+    return import(bytes, len, where, &(cake_files_hints){NULL, NULL}, out);
+}
+
+/* The name of the one file in dir that ends in .tiktoken; CAKE_END: there is none. */
+static cake_err find_tiktoken(const char *dir, cake_buf *name)
+{
+    static const char ending[] = ".tiktoken";
+    DIR *list = opendir(dir);
+    cake_err err = CAKE_OK;
+    for (struct dirent *entry; list && !err && (entry = readdir(list));) {
+        size_t n = strlen(entry->d_name);
+        if (n < sizeof ending || strcmp(entry->d_name + n - (sizeof ending - 1), ending) != 0)
+            continue;
+        if (name->len)
+            err = cake_fail("token", "%s: both %s and %s could be the tokenizer; leave one", dir, name->data,
+                            entry->d_name);
+        cake_buf_adds(name, entry->d_name);
+    }
+    if (list)
+        closedir(list);
+    return err || name->len ? err : CAKE_END;
+}
+
+/* tokenizer.model or what ends in .tiktoken; CAKE_END: neither is there. */
+static cake_err open_other(const char *dir, cake_token **out)
+{
+    cake_buf path = {0}, name = {0}, bytes = {0};
+    cake_json *config = NULL, *model = NULL;
+    cake_buf_addf(&path, "%s/tokenizer.model", dir);
+    cake_err err = cake_file_read("token", path.data, true, LARGEST_FILE, &bytes);
+    if (err == CAKE_END && !(err = find_tiktoken(dir, &name))) {
+        cake_buf_cut(&path, 0);
+        cake_buf_addf(&path, "%s/%s", dir, name.data);
+        err = cake_file_read("token", path.data, false, LARGEST_FILE, &bytes);
+    }
+    cake_buf_cut(&name, 0);
+    cake_buf_addf(&name, "%s/tokenizer_config.json", dir);
+    if (!err && cake_json_load("token", name.data, true, &config) == CAKE_ERR_FATAL)
+        err = CAKE_ERR_FATAL;
+    cake_buf_cut(&name, 0);
+    cake_buf_addf(&name, "%s/config.json", dir);
+    if (!err && cake_json_load("token", name.data, true, &model) == CAKE_ERR_FATAL)
+        err = CAKE_ERR_FATAL;
+    if (!err)
+        err = import(bytes.data ? bytes.data : "", bytes.len, path.data, &(cake_files_hints){config, model},
+                     out);
+    cake_json_free(config);
+    cake_json_free(model);
+    cake_buf_free(&bytes);
+    cake_buf_free(&path);
+    cake_buf_free(&name);
+    return err;
+}
+
 cake_err cake_token_open(const char *dir, cake_token **out)
 {
     cake_buf path = {0};
     cake_json *root = NULL;
     cake_buf_addf(&path, "%s/tokenizer.json", dir);
-    cake_err err = cake_json_load("token", path.data, false, &root);
-    if (!err) {
+    cake_err err = cake_json_load("token", path.data, true, &root);
+    if (err == CAKE_END)
+        err = open_other(dir, out);
+    else if (!err)
         err = open_json(root, path.data, out);
-        cake_json_free(root);
-    }
+    if (err == CAKE_END)
+        err =
+            cake_fail("token",
+                      "%s: cannot be opened: No such file or directory; nor is there a tokenizer.model or a "
+                      ".tiktoken file",
+                      path.data);
+    cake_json_free(root);
     cake_buf_free(&path);
     return err;
 }

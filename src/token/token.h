@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Text to ids and back, exactly as the `tokenizers` library does it with the same tokenizer.json.
- * Opened once, then read-only: encoding may run in several threads, each with its own scratch.
+ * Opened once, then shared: cake_token_encode and the look-ups may be called from several threads at once on one
+ * cake_token. What an encoding writes is its own; the words that it remembers for the next one lie in a table that
+ * threads share without a lock and that changes no result. A decoder belongs to one thread at a time.
  */
 #ifndef CAKE_TOKEN_TOKEN_H
 #define CAKE_TOKEN_TOKEN_H
@@ -15,10 +17,13 @@
 
 typedef struct cake_token cake_token;
 
-/* Reads dir/tokenizer.json. Failures are said with file and the path inside the JSON. */
+/* Reads dir/tokenizer.json; without one dir/tokenizer.model (SentencePiece's, or tiktoken's ranks) or the one file
+ * in dir whose name ends in .tiktoken, which tokenizer_config.json complements. Failures are said with file and the
+ * path inside the JSON. */
 cake_err cake_token_open(const char *dir, cake_token **out);
-/* From bytes in memory (fuzzing); where names them in messages. */
+/* From bytes in memory (fuzzing); where names them in messages. json: tokenizer.json; else one of the others. */
 cake_err cake_token_parse(const char *json, size_t len, const char *where, cake_token **out);
+cake_err cake_token_import(const char *bytes, size_t len, const char *where, cake_token **out);
 void cake_token_close(cake_token *token);
 
 int cake_token_count(const cake_token *token); /* highest id + 1 */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "token/files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "rows.h"
+#include "suite.h"
+#include "token/token.h"
+
+static void write_file(const char *name, const char *bytes, size_t len)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", suite_tmp(), name);
+    FILE *f = fopen(path, "wb");
+    CU_ASSERT_FATAL(f && fwrite(bytes, 1, len, f) == len && !fclose(f));
+}
+
+/* SentencePiece's and tiktoken's files, as transformers has them. */
+static void test_files(void)
+{
+    cake_json *golden = rows_load(suite_path("golden/files.json"));
+    size_t rows = 0;
+    for (size_t i = 0; i < cake_json_size(golden); i++) {
+        const cake_json *entry = cake_json_at(golden, i), *cases = cake_json_get(entry, "cases");
+        const char *name = cake_json_text(cake_json_get(entry, "name"), NULL);
+        const char *file = cake_json_text(cake_json_get(entry, "file"), NULL);
+        const char *hex = cake_json_text(cake_json_get(entry, "bytes"), NULL);
+        cake_buf bytes = {0}, config = {0};
+        unsigned byte;
+        for (; sscanf(hex, "%2x", &byte) == 1; hex += 2)
+            cake_buf_addc(&bytes, (char)byte);
+        cake_json_add_node(&config, cake_json_get(entry, "config"));
+        write_file(file, bytes.data, bytes.len);
+        write_file("tokenizer_config.json", config.data, config.len);
+        cake_token *token = NULL;
+        CU_ASSERT_FATAL(!cake_token_open(suite_tmp(), &token));
+        for (size_t k = 0; k < cake_json_size(cases); k++, rows++)
+            CU_ASSERT(rows_check(token, name, cake_json_at(cases, k)));
+        cake_token_close(token);
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", suite_tmp(), file);
+        CU_ASSERT(!remove(path));
+        cake_buf_free(&bytes);
+        cake_buf_free(&config);
+    }
+    CU_ASSERT(rows > 200);
+    cake_json_free(golden);
+}
+
+/* What is no file of either kind, or a broken one, is told. */
+static void test_broken_files(void)
+{
+#define SPM(bytes) bytes, sizeof bytes - 1
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *said;
+    } cases[] = {
+        {SPM("\x0A\x05\x0A\x01"), "FILE: this is no SentencePiece model: it is cut short at byte 2"},
+        {SPM("\x0A\x02\x0A\x07"), "a piece is cut short"},
+        {SPM("\x0A\x03\x0A\x01\xFF"), "FILE: piece 0 is not UTF-8"},
+        {SPM("\x0A\x03\x0A\x01"
+             "a\x0A\x03\x0A\x01"
+             "a"),
+         "FILE: piece 1, \"a\", is there twice"},
+        {SPM("\x0A\x03\x0A\x01"
+             "a\x12\x02\x18\x04"),
+         "model_type 4 is not supported"},
+        {SPM("\x0A\x03\x0A\x01"
+             "a\x12\x03\xC0\x02\x05"),
+         "FILE: model.unk_id: 5 is out of range"},
+        {SPM(""), "FILE: the file holds no token"},
+        {SPM("YQ== 0\nYg==\n"), "FILE: line 2 is not a token in base64, a space and its rank"},
+        {SPM("YQ== 0\nYQ== 1\n"), "FILE: line 2: the token or its rank 1 was there already"},
+        {SPM("YQ== 99999999\n"), "FILE: line 1: rank 99999999 is out of range"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cake_buf said = {0};
+        cake_token *token = NULL;
+        cake_log_capture(&said);
+        CU_ASSERT_EQUAL(cake_token_import(cases[i].bytes, cases[i].len, "FILE", &token), CAKE_ERR_FATAL);
+        cake_log_capture(NULL);
+        bool good = said.data && strstr(said.data, cases[i].said);
+        if (!good)
+            printf("\n  expected: %s\n  found: %s\n", cases[i].said, said.data ? said.data : "nothing");
+        CU_ASSERT(good);
+        cake_buf_free(&said);
+        cake_token_close(token);
+    }
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {
+        {"tokenizer.model and .tiktoken as transformers has them", test_files},
+        {"broken ones are told what is wrong", test_broken_files},
+    };
+    return SUITE_MAIN("files", tests);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows of golden files about tokenizers: {"text", "ids", "full" (with what the post-processor adds), "decoded"}.
+ */
+#ifndef CAKE_TESTS_ROWS_H
+#define CAKE_TESTS_ROWS_H
+
+#include "base/json.h"
+#include "token/token.h"
+
+cake_json *rows_load(const char *path); /* owned; fails the test if the file cannot be read */
+bool rows_same(const cake_ids *ids, const cake_json *expected);
+void rows_decode(const cake_token *token, const cake_ids *ids, cake_buf *out); /* a token at a time */
+/* Holds one row against the library; says which, where they differ. */
+bool rows_check(const cake_token *token, const char *name, const cake_json *row);
+
+#endif
