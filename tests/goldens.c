@@ -17,11 +17,11 @@
 #include "suite.h"
 
 static const char *const models[] = {
-    "qwen3.5-text", "qwen3.5-wrap", "qwen3.5-hub",   "llama-plain",    "llama-linear",
-    "llama-llama3", "llama-old3",   "qwen2-wide",    "qwen2-split",    "qwen3-nine",
-    "qwen3-bias",   "qwen2-slide",  "qwen3-dynamic", "mistral-window", "ministral-mixed",
-    "gemma2-caps",  "gemma3-new",   "gemma3-old",    "gemma3-vision",  "phi3-long",
-    "phi3-window",  "olmo2-after",  "olmo3-yarn",    "exaone4-mixed",  "smollm3-nope"};
+    "qwen3.5-text",  "qwen3.5-wrap",    "qwen3.5-hub",     "llama-plain", "llama-linear", "llama-llama3",
+    "llama-old3",    "qwen2-wide",      "qwen2-split",     "qwen3-nine",  "qwen3-bias",   "qwen2-slide",
+    "qwen3-dynamic", "mistral-window",  "ministral-mixed", "gemma2-caps", "gemma3-new",   "gemma3-old",
+    "gemma3-vision", "mistral3-vision", "phi3-long",       "phi3-window", "olmo2-after",  "olmo3-yarn",
+    "exaone4-mixed", "smollm3-nope"};
 enum { N_MODEL = sizeof models / sizeof *models, MAX_TOK = 64, CONTEXT = 512, N_TOP = 5 };
 
 /* "golden/MODEL/file" in the source tree; in a static buffer. */

@@ -37,6 +37,9 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 
 GEMMA = dict(hidden_act=None, hidden_activation="gelu_pytorch_tanh", tie_word_embeddings=True)
 SIGLIP = dict(model_type="siglip_vision_model", hidden_size=8, intermediate_size=8, num_hidden_layers=1,
               num_attention_heads=2, image_size=16, patch_size=8)
+PIXTRAL = {**SIGLIP, "model_type": "pixtral"}
+OLDER = {"model.language_model.": "language_model.model.", "lm_head.": "language_model.lm_head.",
+         "model.vision_tower.": "vision_tower.", "model.multi_modal_projector.": "multi_modal_projector."}
 
 MROPE = {"rope_type": "default", "rope_theta": 10000000.0, "mrope_section": [1, 1, 1], "mrope_interleaved": True}
 QWEN_VISION = dict(model_type="qwen3_5_vision", depth=1, hidden_size=8, intermediate_size=8, num_heads=2, in_channels=3,
@@ -52,8 +55,9 @@ def linear(n_key, n_value, key_dim, value_dim, width):
 
 
 # name: dtype, number of files, config. "old": as transformers 4 wrote it, "new": as transformers 5 does. "small":
-# few tokens in the vocabulary, short answers. "cache": rotary embedding depends on the length, so that it matters
-# that keys are kept as they were when their token came. "text": the config of the text part. None: no such field.
+# few tokens in the vocabulary, short answers. "names": what names of tensors begin with. "cache": rotary embedding
+# depends on the length, so that it matters that keys are kept as they were when their token came. "text": the config
+# of the text part. None: no such field.
 MODELS = {
     "llama-plain": dict(dtype="float32", files=1, old=True, model_type="llama", hidden_size=40, num_hidden_layers=3,
                         num_attention_heads=4, num_key_value_heads=2, intermediate_size=56,
@@ -123,10 +127,15 @@ MODELS = {
                        sliding_window_pattern=3, query_pre_attn_scalar=16, rope_theta=1000000.0,
                        rope_local_base_freq=10000.0, rope_scaling={"rope_type": "linear", "factor": 8.0}),
     "gemma3-vision": dict(small=True, dtype="float32", files=2, old=True, model_type="gemma3", vision_config=SIGLIP,
-                          mm_tokens_per_image=4, names=("model.language_model.", "language_model.model."),
+                          mm_tokens_per_image=4, names=OLDER,
                           text=dict(model_type="gemma3_text", hidden_size=16, num_hidden_layers=3, num_attention_heads=4,
                                     num_key_value_heads=2, head_dim=8, intermediate_size=20, sliding_window=48,
                                     sliding_window_pattern=2)),
+    "mistral3-vision": dict(small=True, dtype="bfloat16", files=1, old=False, model_type="mistral3", vision_config=PIXTRAL,
+                            names=OLDER, tie_word_embeddings=False,
+                            text=dict(model_type="mistral", hidden_size=24, num_hidden_layers=3, num_attention_heads=4,
+                                      num_key_value_heads=2, head_dim=12, intermediate_size=30, sliding_window=None,
+                                      rope_parameters={"rope_type": "default", "rope_theta": 1000000.0})),
     "phi3-long": dict(small=True, cache=True, dtype="float32", files=1, old=True, model_type="phi3", hidden_size=32,
                       num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1, intermediate_size=26,
                       tie_word_embeddings=False, rope_theta=10000.0, partial_rotary_factor=0.75, sliding_window=None,
@@ -174,7 +183,8 @@ MODELS = {
                                   rope_parameters={**MROPE, "partial_rotary_factor": 0.25})),
 }
 CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
-           "mistral": "MistralForCausalLM", "ministral": "MinistralForCausalLM", "gemma2": "Gemma2ForCausalLM",
+           "mistral": "MistralForCausalLM", "ministral": "MinistralForCausalLM",
+           "mistral3": "Mistral3ForConditionalGeneration", "gemma2": "Gemma2ForCausalLM",
            "gemma3_text": "Gemma3ForCausalLM", "gemma3": "Gemma3ForConditionalGeneration",
            "phi3": "Phi3ForCausalLM", "olmo2": "Olmo2ForCausalLM", "olmo3": "Olmo3ForCausalLM",
            "exaone4": "Exaone4ForCausalLM", "smollm3": "SmolLM3ForCausalLM",
@@ -367,9 +377,9 @@ def make(name, spec):
         del tensors["lm_head.weight"]
     if spec["model_type"] == "qwen3_5":
         tensors["mtp.fc.weight"] = torch.ones(3, 2, dtype=torch.float64)
-    old, new = spec.get("names", ("", ""))
-    save(path, {new + k[len(old):] if k.startswith(old) else k: v for k, v in tensors.items()},
-         DTYPES[spec["dtype"]], spec["files"])
+    for old, new in spec.get("names", {}).items():
+        tensors = {new + k[len(old):] if k.startswith(old) else k: v for k, v in tensors.items()}
+    save(path, tensors, DTYPES[spec["dtype"]], spec["files"])
 
     model = load(path, spec)
     sequences, requests, spreads = [], [], []
