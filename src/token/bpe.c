@@ -35,6 +35,7 @@ typedef struct bpe {
     char *prefix, *suffix; /* of characters inside a word and at its end; "" mostly */
     int32_t unknown;       /* NONE: characters outside of the vocabulary vanish; ABSENT: a fault */
     int32_t byte[256];     /* byte tokens, -1: none */
+    int32_t mark;          /* of U+2581, -1: none */
     int32_t fast[FAST];    /* tokens of single characters, -1: none */
     bool affixes, fuse_unknown, byte_fallback, whole_words;
     bool ordered;      /* what a merge makes only takes part in merges of higher ranks */
@@ -174,6 +175,7 @@ static void open_tables(const cake_vocab *vocab, bpe *b)
         cake_words_bytes(vocab, b->byte);
     else
         memset(b->byte, -1, sizeof b->byte);
+    b->mark = cake_vocab_find(vocab, "\xE2\x96\x81", 3);
     for (uint32_t code = 0; code < FAST; code++) {
         char text[4];
         b->fast[code] = cake_vocab_find(vocab, text, (size_t)cake_utf8_put(text, code));
@@ -514,6 +516,24 @@ static size_t part_end(const cake_words *words, const char *piece, size_t len, s
             return at;
         known = is_known;
         last = code;
+    }
+    return len;
+}
+
+/* Words end before a space or what stands for one, where no merge reaches across. */
+size_t cake_bpe_cut(const cake_words *words, const char *piece, size_t len, size_t from)
+{
+    static const uint32_t mark = 0x2581;
+    const bpe *b = words->own;
+    for (size_t at = from + 1, last; at < len && !b->affixes && !b->whole_words; at++) {
+        bool space = piece[at] == ' ';
+        if (!space && memcmp(piece + at, "\xE2\x96\x81", len - at < 3 ? len - at : 3) != 0)
+            continue;
+        uint32_t before = cake_text_last(piece, at, &last);
+        if (last < from || held(b, before, space ? ' ' : mark) || (space ? b->fast[' '] : b->mark) < 0)
+            continue;
+        if (find_character(words, piece + last, at - last, false, false, NULL) >= 0)
+            return at;
     }
     return len;
 }

@@ -17,6 +17,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "token/cache.h"
+#include "token/known.h"
 #include "token/spot.h"
 #include "token/token.h"
 #include "token/trie.h"
@@ -101,6 +103,7 @@ typedef enum cake_meta { CAKE_META_ALWAYS, CAKE_META_FIRST, CAKE_META_NEVER } ca
 typedef struct cake_splitter {
     const struct cake_splitter_kind *kind;
     struct cake_pattern *pattern; /* owned; NULL: none */
+    cake_known_function known;    /* the same, matched by hand */
     int behaviour;
     bool invert;        /* what does not match is the match */
     bool prefix_space;  /* ByteLevel: every piece begins with a space */
@@ -144,6 +147,7 @@ typedef struct cake_words {
     const struct cake_words_kind *kind;
     cake_vocab vocab;
     void *own; /* the kind's */
+    cake_cache *cache;
 } cake_words;
 
 cake_err cake_words_open(const cake_spot *spot, cake_words *out);
@@ -165,6 +169,8 @@ void cake_bpe_close(cake_words *words);
 bool cake_bpe_drop(const cake_words *words, bool spelled);
 cake_err cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
                       cake_ids *ids, cake_fault *fault);
+/* The end of the part of a piece from `from` on that can be encoded for itself. */
+size_t cake_bpe_cut(const cake_words *words, const char *piece, size_t len, size_t from);
 cake_err cake_unigram_vocab(const cake_spot *spot, cake_words *words); /* [["token", score], ...] */
 cake_err cake_unigram_open(const cake_spot *spot, cake_words *words);
 void cake_unigram_close(cake_words *words);

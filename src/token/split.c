@@ -22,10 +22,6 @@ typedef struct cake_splitter_kind {
 
 typedef enum behaviour { ISOLATED, REMOVED, WITH_PREVIOUS, WITH_NEXT, CONTIGUOUS } behaviour;
 
-/* The pattern of GPT-2, which ByteLevel brings along. */
-static const char gpt2[] =
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-
 static cake_splitter *add_step(cake_splitters *out, const splitter_kind *kind)
 {
     out->step = cake_grow(out->step, out->n + 1, sizeof *out->step);
@@ -92,6 +88,11 @@ static size_t match_length(const cake_splitter *step, const char *text, size_t l
     return at;
 }
 
+static size_t match_known(const cake_splitter *step, const char *text, size_t len)
+{
+    return step->known(text, len);
+}
+
 static size_t match_script(const cake_splitter *step, const char *text, size_t len)
 {
     return cake_scripts_match(step->script, text, len);
@@ -133,6 +134,7 @@ static cake_err open_character(const cake_spot *spot, const char *key, uint32_t 
 }
 
 static const splitter_kind split = {"Split", NULL, NULL};
+static const splitter_kind known = {"Split", NULL, match_known};
 static const splitter_kind bytes = {"ByteLevel", NULL, NULL};
 static const splitter_kind spaces = {"WhitespaceSplit", NULL, match_space};
 static const splitter_kind words = {"Whitespace", NULL, match_word};
@@ -156,7 +158,10 @@ static cake_err open_split(const cake_spot *spot, cake_splitters *list)
         err = open_behaviour(spot, out);
     if (!err)
         err = cake_spot_flag(spot, "invert", false, &out->invert);
-    if (!err)
+    out->known = err || literal ? NULL : cake_known_find(text, len);
+    if (out->known)
+        out->kind = &known;
+    else if (!err)
         err = cake_pattern_open(&pattern, text, len, literal, &out->pattern);
     return err;
 }
@@ -168,8 +173,10 @@ static cake_err open_bytes(const cake_spot *spot, cake_splitters *list)
     cake_err err = cake_spot_flag(spot, "add_prefix_space", true, &out->prefix_space);
     if (!err)
         err = cake_spot_flag(spot, "use_regex", true, &pattern);
-    if (!err && pattern)
-        err = cake_pattern_open(spot, gpt2, strlen(gpt2), false, &out->pattern);
+    if (pattern) {
+        out->kind = &known;
+        out->known = cake_known_find(cake_known_gpt2, strlen(cake_known_gpt2));
+    }
     out->bytes = true;
     return err;
 }

@@ -145,6 +145,25 @@ bool cake_char_is_word(uint32_t code)
            (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
 }
 
+cake_class cake_char_class(uint32_t code)
+{
+    if (code < 0x80) {
+        if ((code | 0x20) >= 'a' && (code | 0x20) <= 'z')
+            return CAKE_CLASS_LETTER;
+        if (code == ' ' || (code >= '\t' && code <= '\r'))
+            return CAKE_CLASS_SPACE;
+        return code >= '0' && code <= '9' ? CAKE_CLASS_NUMBER : CAKE_CLASS_OTHER;
+    }
+    utf8proc_category_t c = category_in(code, CAKE_AGE_PATTERN);
+    if (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO)
+        return CAKE_CLASS_LETTER;
+    if (c >= UTF8PROC_CATEGORY_MN && c <= UTF8PROC_CATEGORY_ME)
+        return CAKE_CLASS_MARK;
+    if (c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO)
+        return CAKE_CLASS_NUMBER;
+    return cake_char_is_space(code) ? CAKE_CLASS_SPACE : CAKE_CLASS_OTHER;
+}
+
 bool cake_char_is_number(uint32_t code)
 {
     utf8proc_category_t c = category_in(code, CAKE_AGE_LATEST);

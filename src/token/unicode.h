@@ -13,6 +13,15 @@
 typedef enum cake_unicode_form { CAKE_NFC, CAKE_NFD, CAKE_NFKC, CAKE_NFKD } cake_unicode_form;
 
 void cake_unicode_normalize(cake_unicode_form form, const char *text, size_t len, cake_buf *out);
+/* What patterns ask most, as they know it: \s, \p{L}, \p{M}, \p{N}. */
+typedef enum cake_class {
+    CAKE_CLASS_OTHER,
+    CAKE_CLASS_LETTER,
+    CAKE_CLASS_MARK,
+    CAKE_CLASS_NUMBER,
+    CAKE_CLASS_SPACE
+} cake_class;
+cake_class cake_char_class(uint32_t code);
 bool cake_char_is_space(uint32_t code);     /* White_Space */
 bool cake_char_is_word(uint32_t code);      /* what \w matches */
 bool cake_char_is_number(uint32_t code);    /* of any kind: digits, letters, fractions */

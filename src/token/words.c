@@ -16,6 +16,8 @@ typedef struct cake_words_kind {
     cake_err (*run)(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
                     cake_ids *ids, cake_fault *fault);
     bool (*drop)(const cake_words *words, bool spelled);
+    size_t (*cut)(const cake_words *words, const char *piece, size_t len,
+                  size_t from); /* NULL: pieces are whole */
 } words_kind;
 
 /* {"token": id, ...} */
@@ -47,9 +49,9 @@ static cake_err open_vocab(const cake_spot *spot, cake_words *words)
 }
 
 static const words_kind kinds[] = {
-    {"BPE", open_vocab, cake_bpe_open, cake_bpe_close, cake_bpe_run, cake_bpe_drop},
+    {"BPE", open_vocab, cake_bpe_open, cake_bpe_close, cake_bpe_run, cake_bpe_drop, cake_bpe_cut},
     {"Unigram", cake_unigram_vocab, cake_unigram_open, cake_unigram_close, cake_unigram_run,
-     cake_unigram_drop},
+     cake_unigram_drop, NULL},
 };
 
 cake_err cake_words_open(const cake_spot *spot, cake_words *out)
@@ -65,6 +67,7 @@ cake_err cake_words_open(const cake_spot *spot, cake_words *out)
     if (err)
         return err;
     out->kind = &kinds[row];
+    out->cache = cake_cache_open();
     err = kinds[row].vocab(&vocab, out);
     return err ? err : kinds[row].open(spot, out);
 }
@@ -74,6 +77,7 @@ void cake_words_close(cake_words *words)
     if (words->kind && words->own)
         words->kind->close(words);
     cake_vocab_free(&words->vocab);
+    cake_cache_close(words->cache);
     *words = (cake_words){0};
 }
 
@@ -99,14 +103,36 @@ cake_err cake_words_unknown(const char *text, size_t len, cake_fault *fault)
                           "the tokenizer has no token for U+%04X, and none for unknown characters", code);
 }
 
-cake_err cake_words_run(const cake_words *words, const char *piece, size_t len, bool raw,
-                        cake_scratch *scratch, cake_ids *ids, cake_fault *fault)
+/* A part that can be encoded for itself, from memory if it came before. */
+static cake_err run_part(const cake_words *words, const char *piece, size_t len, bool raw,
+                         cake_scratch *scratch, cake_ids *ids, cake_fault *fault)
 {
+    size_t before = ids->len;
+    if (len <= CAKE_CACHE_KEY && cake_cache_get(words->cache, piece, len, ids))
+        return CAKE_OK;
+    const char *text = piece;
+    size_t n = len;
     if (raw) {
         cake_buf_cut(&scratch->spelled, 0);
         cake_alphabet_spell(piece, len, &scratch->spelled);
-        piece = scratch->spelled.data;
-        len = scratch->spelled.len;
+        text = scratch->spelled.data;
+        n = scratch->spelled.len;
     }
-    return words->kind->run(words, piece, len, scratch, ids, fault);
+    cake_err err = words->kind->run(words, text, n, scratch, ids, fault);
+    if (!err && len <= CAKE_CACHE_KEY)
+        cake_cache_put(words->cache, piece, len, ids->id + before, ids->len - before);
+    return err;
+}
+
+cake_err cake_words_run(const cake_words *words, const char *piece, size_t len, bool raw,
+                        cake_scratch *scratch, cake_ids *ids, cake_fault *fault)
+{
+    if (raw || !words->kind->cut)
+        return run_part(words, piece, len, raw, scratch, ids, fault);
+    cake_err err = CAKE_OK;
+    for (size_t from = 0, end; !err && from < len; from = end) {
+        end = words->kind->cut(words, piece, len, from);
+        err = run_part(words, piece + from, end - from, raw, scratch, ids, fault);
+    }
+    return err;
 }

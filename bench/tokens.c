@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How fast a tokenizer opens and encodes, on one core: `tokens DIR FILE`. The file goes in pieces of about 20,000
+ * bytes, cut at lines, as requests would come. Prints CSV: tokenizer, seconds to open, MB/s, tokens. The best of
+ * three passes counts. bench/tokens.py puts the `tokenizers` library beside it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "token/token.h"
+
+#define PIECE 20000
+
+/* Tokens of the whole text, or -1. */
+static long long pass(const cake_token *token, const cake_buf *text)
+{
+    cake_ids ids = {0};
+    cake_fault fault;
+    long long n = 0;
+    for (size_t at = 0, end; at < text->len && n >= 0; at = end) {
+        end = text->len - at > PIECE ? at + PIECE : text->len;
+        while (end < text->len && text->data[end - 1] != '\n')
+            end++;
+        ids.len = 0;
+        n = cake_token_encode(token, text->data + at, end - at, false, &ids, &fault) ? -1
+                                                                                     : n + (long long)ids.len;
+    }
+    cake_ids_free(&ids);
+    return n;
+}
+
+int main(int argc, char **argv)
+{
+    cake_buf text = {0};
+    cake_token *token = NULL;
+    if (argc != 3 || cake_file_read("bench", argv[2], false, (size_t)1 << 30, &text))
+        return 2;
+    double begin = cake_clock_now();
+    if (cake_token_open(argv[1], &token))
+        return 1;
+    double opened = cake_clock_now() - begin, best = 1e9;
+    long long n = 0;
+    for (int i = 0; i < 3 && n >= 0; i++) {
+        begin = cake_clock_now();
+        n = pass(token, &text);
+        double took = cake_clock_now() - begin;
+        best = took < best ? took : best;
+    }
+    const char *name = strrchr(argv[1], '/');
+    printf("%s,cake-mpi,%.3f,%.2f,%lld\n", name ? name + 1 : argv[1], opened, (double)text.len / 1e6 / best,
+           n);
+    cake_token_close(token);
+    cake_buf_free(&text);
+    return n < 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: pieces and their ids. Out: the ids, when the piece comes again. Called by words.c for every piece.
+ * Invariant: an entry never changes once its slot points at it, and lives as long as the cache.
+ */
+#include "token/cache.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+#define SLOTS  ((size_t)1 << 16)
+#define PROBES 4 /* slots that a piece may lie in */
+
+typedef struct entry {
+    uint64_t hash;
+    uint16_t len, n;
+    int32_t id[]; /* [n], and behind them the piece, [len] */
+} entry;
+
+struct cake_cache {
+    _Atomic(entry *) slot[SLOTS];
+};
+
+cake_cache *cake_cache_open(void)
+{
+    return cake_alloc(1, sizeof(cake_cache));
+}
+
+void cake_cache_close(cake_cache *cache)
+{
+    for (size_t i = 0; cache && i < SLOTS; i++)
+        free(atomic_load_explicit(&cache->slot[i], memory_order_relaxed));
+    free(cache);
+}
+
+static uint64_t hash_of(const char *piece, size_t len)
+{
+    uint64_t h = len * 0x9E3779B97F4A7C15u;
+    while (len) {
+        uint64_t word = 0;
+        size_t n = len < sizeof word ? len : sizeof word;
+        memcpy(&word, piece, n);
+        h = (h ^ word) * 0xD6E8FEB86659FD93u;
+        h ^= h >> 32;
+        piece += n;
+        len -= n;
+    }
+    return h;
+}
+
+bool cake_cache_get(const cake_cache *cache, const char *piece, size_t len, cake_ids *ids)
+{
+    uint64_t hash = hash_of(piece, len);
+    for (size_t i = 0; i < PROBES; i++) {
+        const entry *e = atomic_load_explicit(&cache->slot[(hash + i) % SLOTS], memory_order_acquire);
+        if (!e)
+            return false;
+        if (e->hash != hash || e->len != len || memcmp(e->id + e->n, piece, len) != 0)
+            continue;
+        for (size_t k = 0; k < e->n; k++)
+            cake_ids_add(ids, e->id[k]);
+        return true;
+    }
+    return false;
+}
+
+void cake_cache_put(cake_cache *cache, const char *piece, size_t len, const int32_t *ids, size_t n)
+{
+    uint64_t hash = hash_of(piece, len);
+    size_t at = 0;
+    if (n > CAKE_CACHE_KEY)
+        return;
+    while (at < PROBES && atomic_load_explicit(&cache->slot[(hash + at) % SLOTS], memory_order_relaxed))
+        at++;
+    if (at == PROBES)
+        return;
+    entry *e = cake_alloc(1, sizeof *e + n * sizeof *ids + len), *expected = NULL;
+    e->hash = hash;
+    e->len = (uint16_t)len;
+    e->n = (uint16_t)n;
+    if (n)
+        memcpy(e->id, ids, n * sizeof *ids);
+    memcpy(e->id + n, piece, len);
+    if (!atomic_compare_exchange_strong_explicit(&cache->slot[(hash + at) % SLOTS], &expected, e,
+                                                 memory_order_release, memory_order_relaxed))
+        free(e); /* another thread was faster */
+}
