@@ -332,6 +332,33 @@ static void test_longest(void)
     cake_token_close(token);
 }
 
+/* Ways to write the large lists that a quick reader could miss. */
+static void test_spellings(void)
+{
+    static const char *const spellings[] = {
+        "{\"model\":{\"vocab\":{\"a\":0,\"\\u0120\":1,\"\\u0120a\":2},\"merges\":[\"\\u0120 "
+        "a\"],\"type\":\"BPE\"},"
+        "\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}",
+        " { \"pre_tokenizer\" : { \"type\" : \"ByteLevel\" , \"vocab\" : [ \"}\" ] } , \"model\" : { "
+        "\"merges\" : [ [ \"\xC4\xA0\" , "
+        "\"a\" ] ] , \"type\" : \"BPE\" , \"vocab\" : { \"\xC4\xA0\" : 1 , \"\\u0061\" : 0 , \"\\u0120a\" : "
+        "2 } } } ",
+        "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{}},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,"
+        "\"\\u0120\":1,"
+        "\"\\u0120a\":2},\"merges\":[[\"\\u0120\",\"a\"]]},\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}",
+    };
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        cake_token *token = NULL;
+        cake_ids ids = {0};
+        cake_fault fault;
+        CU_ASSERT_FATAL(!cake_token_parse(spellings[i], strlen(spellings[i]), "spelling", &token));
+        CU_ASSERT(!cake_token_encode(token, "a a", 3, false, &ids, &fault));
+        CU_ASSERT(ids.len == 2 && ids.id[0] == 2 && ids.id[1] == 2);
+        cake_ids_free(&ids);
+        cake_token_close(token);
+    }
+}
+
 static void test_faults(void)
 {
     cake_token *token = open_demo();
@@ -350,8 +377,19 @@ static void test_faults(void)
     cake_err err = cake_token_encode(token, text, sizeof text, false, &ids, &fault);
     CU_ASSERT_EQUAL(err, CAKE_ERR_REQUEST);
     CU_ASSERT_PTR_NOT_NULL(strstr(fault.message, "match limit"));
-    cake_ids_free(&ids);
     cake_token_close(token);
+    static const char *const none[] = {
+        "{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",0]]}}",
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"unk_token\":\"u\"}}",
+    };
+    for (size_t i = 0; i < 2; i++) { /* only a text with an unknown character needs a token for it */
+        CU_ASSERT_FATAL(!cake_token_parse(none[i], strlen(none[i]), "none", &token));
+        CU_ASSERT(!cake_token_encode(token, "aa", 2, false, &ids, &fault));
+        CU_ASSERT_EQUAL(cake_token_encode(token, "ab", 2, false, &ids, &fault), CAKE_ERR_REQUEST);
+        CU_ASSERT_PTR_NOT_NULL(strstr(fault.message, "no token for U+0062"));
+        cake_token_close(token);
+    }
+    cake_ids_free(&ids);
 }
 
 /* What a broken or unknown tokenizer.json is told. */
@@ -512,6 +550,7 @@ int main(void)
         {"words of 1 MB", test_long_words},
         {"memory is a small multiple of the text", test_memory},
         {"the longest token", test_longest},
+        {"a file may be written in many ways", test_spellings},
         {"a text that cannot be tokenized is a fault", test_faults},
         {"broken files are told where and why", test_errors},
         {"threads share a tokenizer", test_threads},

@@ -90,40 +90,47 @@ static cake_err read_pair(const cake_spot *spot, const char *half[2], size_t len
     return CAKE_OK;
 }
 
-static cake_err add_merge(const cake_spot *spot, const cake_vocab *vocab, bpe *b, uint32_t rank,
-                          cake_buf *both)
+static cake_err find_pair(const cake_spot *spot, const cake_vocab *vocab, cake_pair *pair)
 {
     const char *half[2];
     size_t len[2];
-    int32_t id[2];
     cake_err err = read_pair(spot, half, len);
-    if (err)
-        return err;
-    for (int i = 0; i < 2; i++) {
-        id[i] = cake_vocab_find(vocab, half[i], len[i]);
-        if (id[i] < 0)
+    for (int i = 0; !err && i < 2; i++) {
+        int32_t id = cake_vocab_find(vocab, half[i], len[i]);
+        if (id < 0)
             return cake_spot_fail(spot, "the token \"%.*s\" is not in model.vocab",
                                   (int)(len[i] < 80 ? len[i] : 80), half[i]);
+        *(i ? &pair->right : &pair->left) = id;
     }
-    size_t skip = strlen(b->prefix) < len[1] ? strlen(b->prefix) : len[1];
+    return err;
+}
+
+/* The union of a pair, less the second's prefix, has to be a token. */
+static cake_err add_merge(const cake_spot *spot, const cake_vocab *vocab, bpe *b, uint32_t rank,
+                          cake_pair ids, cake_buf *both)
+{
+    size_t left_len = 0, right_len = 0;
+    const char *left = cake_vocab_text(vocab, ids.left, &left_len);
+    const char *right = cake_vocab_text(vocab, ids.right, &right_len);
+    size_t skip = strlen(b->prefix) < right_len ? strlen(b->prefix) : right_len;
     cake_buf_cut(both, 0);
-    cake_buf_add(both, half[0], len[0]);
-    cake_buf_add(both, half[1] + skip, len[1] - skip);
+    cake_buf_add(both, left, left_len);
+    cake_buf_add(both, right + skip, right_len - skip);
     int32_t merged = cake_vocab_find(vocab, both->data, both->len);
     if (merged < 0)
         return cake_spot_fail(spot, "their union, the token \"%.80s\", is not in model.vocab", both->data);
-    uint64_t pair = (uint64_t)id[0] << 32 | (uint32_t)id[1];
+    uint64_t pair = (uint64_t)(uint32_t)ids.left << 32 | (uint32_t)ids.right;
     b->merges[slot_of(b, pair)] = (merge){.pair = pair, .rank = rank, .id = merged};
     return CAKE_OK;
 }
 
-static cake_err open_merges(const cake_spot *model, const cake_vocab *vocab, bpe *b)
+static cake_err open_merges(const cake_spot *model, const cake_words *words, bpe *b)
 {
     cake_spot list = cake_spot_key(model, "merges");
     cake_err err = cake_spot_need(&list, CAKE_JSON_ARRAY, "an array");
     if (err)
         return err;
-    size_t n = cake_json_size(list.node);
+    size_t n = words->lists ? words->lists->n : cake_json_size(list.node);
     if (n >= UINT32_MAX / 4)
         return cake_spot_fail(&list, "%zu merges are more than can be ranked", n);
     b->n_merges = (uint32_t)n;
@@ -134,8 +141,14 @@ static cake_err open_merges(const cake_spot *model, const cake_vocab *vocab, bpe
         b->merges[i].pair = NO_PAIR;
     cake_buf both = {0};
     for (size_t i = 0; !err && i < n; i++) {
-        cake_spot pair = cake_spot_at(&list, i);
-        err = add_merge(&pair, vocab, b, (uint32_t)i, &both);
+        cake_spot spot = cake_spot_at(&list, i); /* without a node where the list was read already */
+        cake_pair pair = {0, 0};
+        if (words->lists)
+            pair = words->lists->pair[i];
+        else
+            err = find_pair(&spot, &words->vocab, &pair);
+        if (!err)
+            err = add_merge(&spot, &words->vocab, b, (uint32_t)i, pair, &both);
     }
     cake_buf_free(&both);
     return err;
@@ -246,7 +259,7 @@ cake_err cake_bpe_open(const cake_spot *model, cake_words *words)
     if (!err)
         err = open_unknown(model, &words->vocab, b);
     if (!err)
-        err = open_merges(model, &words->vocab, b);
+        err = open_merges(model, words, b);
     if (err)
         return err;
     b->affixes = b->prefix[0] || b->suffix[0];

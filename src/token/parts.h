@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "token/cache.h"
 #include "token/known.h"
+#include "token/lists.h"
 #include "token/spot.h"
 #include "token/token.h"
 #include "token/trie.h"
@@ -148,9 +149,11 @@ typedef struct cake_words {
     cake_vocab vocab;
     void *own; /* the kind's */
     cake_cache *cache;
+    cake_lists *lists; /* borrowed while it is opened; NULL: none */
 } cake_words;
 
-cake_err cake_words_open(const cake_spot *spot, cake_words *out);
+/* lists: a BPE model's vocab and merges, read already and taken over; NULL: they are in spot. */
+cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *out);
 void cake_words_close(cake_words *words);
 /* Appends a piece's ids. raw: its bytes are still to be spelled. Fails where a character has no token and there is
  * none for unknown ones. */

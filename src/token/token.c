@@ -82,7 +82,7 @@ static size_t find_longest(const cake_token *token)
     return endless || __builtin_mul_overflow(longest, shrink, &longest) ? SIZE_MAX : longest;
 }
 
-static cake_err open_parts(const cake_spot *root, cake_token *token)
+static cake_err open_parts(const cake_spot *root, cake_lists *lists, cake_token *token)
 {
     cake_spot model = cake_spot_key(root, "model"), normalizer = cake_spot_key(root, "normalizer");
     cake_spot splitter = cake_spot_key(root, "pre_tokenizer"), added = cake_spot_key(root, "added_tokens");
@@ -97,7 +97,7 @@ static cake_err open_parts(const cake_spot *root, cake_token *token)
     if (!err)
         err = cake_stages_open(&decoder, &token->stages);
     if (!err)
-        err = cake_words_open(&model, &token->words);
+        err = cake_words_open(&model, lists, &token->words);
     if (!err)
         err = cake_added_open(&added, &token->words.vocab, &token->normalizers, &token->added);
     if (err)
@@ -107,12 +107,12 @@ static cake_err open_parts(const cake_spot *root, cake_token *token)
     return check_post(token, &post);
 }
 
-static cake_err open_json(const cake_json *json, const char *where, cake_token **out)
+static cake_err open_json(const cake_json *json, cake_lists *lists, const char *where, cake_token **out)
 {
     cake_token *token = cake_alloc(1, sizeof *token);
     token->where = cake_copy(where, strlen(where));
     cake_spot root = cake_spot_root(token->where, json);
-    cake_err err = open_parts(&root, token);
+    cake_err err = open_parts(&root, lists, token);
     if (err)
         cake_token_close(token);
     else
@@ -123,10 +123,20 @@ static cake_err open_json(const cake_json *json, const char *where, cake_token *
 cake_err cake_token_parse(const char *json, size_t len, const char *where, cake_token **out)
 {
     cake_json *root = NULL;
+    cake_lists lists;
+    cake_buf rest = {0};
     cake_fault fault;
-    if (cake_json_parse(json, len, &root, &fault))
-        return cake_fail("token", "%s: %s", where, fault.message);
-    cake_err err = open_json(root, where, out);
+    cake_err err;
+    bool listed =
+        cake_lists_read(json, len, &lists, &rest) && !cake_json_parse(rest.data, rest.len, &root, &fault);
+    if (listed)
+        err = open_json(root, &lists, where, out);
+    else if (cake_json_parse(json, len, &root, &fault))
+        err = cake_fail("token", "%s: %s", where, fault.message);
+    else
+        err = open_json(root, NULL, where, out);
+    cake_lists_free(&lists);
+    cake_buf_free(&rest);
     cake_json_free(root);
     return err;
 }
@@ -201,21 +211,20 @@ static cake_err open_other(const char *dir, cake_token **out)
 
 cake_err cake_token_open(const char *dir, cake_token **out)
 {
-    cake_buf path = {0};
-    cake_json *root = NULL;
+    cake_buf path = {0}, text = {0};
     cake_buf_addf(&path, "%s/tokenizer.json", dir);
-    cake_err err = cake_json_load("token", path.data, true, &root);
+    cake_err err = cake_file_read("token", path.data, true, LARGEST_FILE, &text);
     if (err == CAKE_END)
         err = open_other(dir, out);
     else if (!err)
-        err = open_json(root, path.data, out);
+        err = cake_token_parse(text.data ? text.data : "", text.len, path.data, out);
     if (err == CAKE_END)
         err =
             cake_fail("token",
                       "%s: cannot be opened: No such file or directory; nor is there a tokenizer.model or a "
                       ".tiktoken file",
                       path.data);
-    cake_json_free(root);
+    cake_buf_free(&text);
     cake_buf_free(&path);
     return err;
 }

@@ -25,30 +25,51 @@ static uint64_t hash(const char *text, size_t len)
     return h;
 }
 
+/* A slot's upper half, and where its search begins. */
+static uint64_t tag_of(uint64_t h)
+{
+    return h & 0xFFFFFFFF00000000u;
+}
+
 /* The slot that holds text, or the free one where it belongs. */
-static size_t probe(const cake_vocab *vocab, const char *text, size_t len)
+static size_t probe(const cake_vocab *vocab, const char *text, size_t len, uint64_t h)
 {
     size_t mask = vocab->n_slot - 1;
-    size_t at = hash(text, len) & mask;
-    for (; vocab->slot[at] >= 0; at = (at + 1) & mask) {
-        const cake_vocab_entry *e = &vocab->entry[vocab->slot[at]];
+    size_t at = (h >> 32) & mask;
+    for (; vocab->slot[at] != CAKE_VOCAB_FREE; at = (at + 1) & mask) {
+        if (tag_of(vocab->slot[at]) != tag_of(h))
+            continue;
+        const cake_vocab_entry *e = &vocab->entry[(uint32_t)vocab->slot[at]];
         if (e->len == len && !memcmp(vocab->text.data + e->at, text, len))
             break;
     }
     return at;
 }
 
-static void rehash(cake_vocab *vocab)
+static void rehash(cake_vocab *vocab, size_t n_slot)
 {
-    free(vocab->slot);
-    vocab->n_slot = vocab->n_slot ? 2 * vocab->n_slot : 1024;
-    vocab->slot = cake_alloc(vocab->n_slot, sizeof *vocab->slot);
-    memset(vocab->slot, -1, vocab->n_slot * sizeof *vocab->slot);
-    for (int32_t id = 0; id < vocab->count; id++) {
-        const cake_vocab_entry *e = &vocab->entry[id];
-        if (e->used)
-            vocab->slot[probe(vocab, vocab->text.data + e->at, e->len)] = id;
+    uint64_t *old = vocab->slot;
+    size_t n_old = vocab->n_slot, mask = n_slot - 1;
+    vocab->n_slot = n_slot;
+    vocab->slot = cake_alloc(n_slot, sizeof *vocab->slot);
+    memset(vocab->slot, -1, n_slot * sizeof *vocab->slot);
+    for (size_t i = 0; i < n_old; i++) {
+        size_t at = (old[i] >> 32) & mask;
+        while (old[i] != CAKE_VOCAB_FREE && vocab->slot[at] != CAKE_VOCAB_FREE)
+            at = (at + 1) & mask;
+        if (old[i] != CAKE_VOCAB_FREE)
+            vocab->slot[at] = old[i];
     }
+    free(old);
+}
+
+void cake_vocab_expect(cake_vocab *vocab, size_t n)
+{
+    size_t n_slot = 1024;
+    while (n_slot < 2 * (n + 1))
+        n_slot *= 2;
+    if (n_slot > vocab->n_slot)
+        rehash(vocab, n_slot);
 }
 
 static void grow_entries(cake_vocab *vocab, int32_t id)
@@ -65,39 +86,48 @@ static void grow_entries(cake_vocab *vocab, int32_t id)
         vocab->count = id + 1;
 }
 
+/* Another token needs room; the slot where it belongs. */
+static size_t place(cake_vocab *vocab, const char *text, size_t len, uint64_t h)
+{
+    if (2 * (vocab->n_used + 1) >= vocab->n_slot)
+        rehash(vocab, vocab->n_slot ? 2 * vocab->n_slot : 1024);
+    return probe(vocab, text, len, h);
+}
+
 /* The text goes to the id, and the id to the slot. */
-static void put(cake_vocab *vocab, const char *text, size_t len, int32_t id, size_t slot)
+static void put(cake_vocab *vocab, const char *text, size_t len, int32_t id, uint64_t h, size_t slot)
 {
     grow_entries(vocab, id);
     vocab->entry[id] = (cake_vocab_entry){.at = vocab->text.len, .len = len, .used = 1};
     cake_buf_add(&vocab->text, text, len);
-    vocab->n_used += vocab->slot[slot] < 0;
-    vocab->slot[slot] = id;
+    vocab->n_used += vocab->slot[slot] == CAKE_VOCAB_FREE;
+    vocab->slot[slot] = tag_of(h) | (uint32_t)id;
 }
 
 int32_t cake_vocab_add(cake_vocab *vocab, const char *text, size_t len, int32_t id)
 {
-    if (2 * (vocab->n_used + 1) >= vocab->n_slot)
-        rehash(vocab);
-    size_t at = probe(vocab, text, len);
-    if (vocab->slot[at] >= 0)
-        return vocab->slot[at];
+    uint64_t h = hash(text, len);
+    size_t at = place(vocab, text, len, h);
+    if (vocab->slot[at] != CAKE_VOCAB_FREE)
+        return (int32_t)(uint32_t)vocab->slot[at];
     if (id < vocab->count && vocab->entry[id].used)
         return -1;
-    put(vocab, text, len, id, at);
+    put(vocab, text, len, id, h, at);
     return id;
 }
 
 void cake_vocab_put(cake_vocab *vocab, const char *text, size_t len, int32_t id)
 {
-    if (2 * (vocab->n_used + 1) >= vocab->n_slot)
-        rehash(vocab);
-    put(vocab, text, len, id, probe(vocab, text, len));
+    uint64_t h = hash(text, len);
+    put(vocab, text, len, id, h, place(vocab, text, len, h));
 }
 
 int32_t cake_vocab_find(const cake_vocab *vocab, const char *text, size_t len)
 {
-    return vocab->n_slot ? vocab->slot[probe(vocab, text, len)] : -1;
+    if (!vocab->n_slot)
+        return -1;
+    uint64_t slot = vocab->slot[probe(vocab, text, len, hash(text, len))];
+    return slot == CAKE_VOCAB_FREE ? -1 : (int32_t)(uint32_t)slot;
 }
 
 const char *cake_vocab_text(const cake_vocab *vocab, int32_t id, size_t *len)

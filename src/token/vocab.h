@@ -23,11 +23,15 @@ typedef struct cake_vocab {
     cake_vocab_entry *entry; /* [count], by id */
     int32_t count;           /* highest id + 1 */
     size_t n_room;           /* entries that fit */
-    int32_t *slot;           /* [n_slot] ids, -1: free; open addressing */
+    uint64_t *slot;          /* [n_slot] hash << 32 | id, CAKE_VOCAB_FREE; open addressing */
     size_t n_slot;           /* a power of two, more than twice n_used */
     size_t n_used;
 } cake_vocab;
 
+#define CAKE_VOCAB_FREE UINT64_MAX
+
+/* Makes room for about n tokens. */
+void cake_vocab_expect(cake_vocab *vocab, size_t n);
 /* Adds a token; 0 <= id < CAKE_VOCAB_MOST. Returns the id that already has this text, or id itself, or -1 if
  * another text has the id. */
 int32_t cake_vocab_add(cake_vocab *vocab, const char *text, size_t len, int32_t id);

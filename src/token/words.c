@@ -54,7 +54,7 @@ static const words_kind kinds[] = {
      cake_unigram_drop, NULL},
 };
 
-cake_err cake_words_open(const cake_spot *spot, cake_words *out)
+cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *out)
 {
     size_t row = 0;
     cake_spot vocab = cake_spot_key(spot, "vocab");
@@ -68,8 +68,17 @@ cake_err cake_words_open(const cake_spot *spot, cake_words *out)
         return err;
     out->kind = &kinds[row];
     out->cache = cake_cache_open();
-    err = kinds[row].vocab(&vocab, out);
-    return err ? err : kinds[row].open(spot, out);
+    if (lists && kinds[row].open == cake_bpe_open) {
+        out->vocab = lists->vocab;
+        lists->vocab = (cake_vocab){0};
+        out->lists = lists;
+    } else {
+        err = kinds[row].vocab(&vocab, out);
+    }
+    if (!err)
+        err = kinds[row].open(spot, out);
+    out->lists = NULL;
+    return err;
 }
 
 void cake_words_close(cake_words *words)
