@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "prompt/prompt.h"
 #include "suite.h"
 
@@ -104,6 +105,51 @@ static void test_sampling_fields(void)
     r = only(COMPLETION("{\"prompt\":\"x\",\"best_of\":1,\"stop_token_ids\":[],\"logit_bias\":{}}"));
     CU_ASSERT(r.err == CAKE_OK && !r.params.stop_ids.len && !r.params.n_bias && r.params.n == CAKE_UNSET);
     cake_request_free(&r);
+}
+
+/* Fields of other people's files under their own names. */
+static cake_request named(const char *line, const char *prompt_name, const char *id_name)
+{
+    cake_prompt *prompt = NULL;
+    cake_request request;
+    CU_ASSERT_EQUAL_FATAL(cake_prompt_from_bytes(line, strlen(line), CAKE_PROMPT_JSONL, &prompt), CAKE_OK);
+    cake_prompt_name(prompt, &(cake_names){prompt_name, id_name});
+    CU_ASSERT_EQUAL(cake_prompt_next(prompt, &request), CAKE_OK);
+    cake_prompt_close(prompt);
+    return request;
+}
+
+static void test_names(void)
+{
+    static const char line[] = "{\"id\": 1, \"prompt\": \"no\", \"question\": \"why\", \"key\": \"k\","
+                               " \"turns\": [\"first\", \"second\"], \"chat\": [{\"role\": \"user\", "
+                               "\"content\": \"hi\"}], \"top_k\": 3}";
+    static const struct {
+        const char *name, *text; /* NULL: messages */
+    } good[] = {{"question", "why"}, {"turns.0", "first"}, {"turns.1", "second"}, {"chat", NULL}};
+    static const struct {
+        const char *name, *message;
+    } bad[] = {{"missing", "missing is missing; expected a string"},
+               {"turns.2", "turns.2 is missing"},
+               {"turns.x", "turns.x is missing"},
+               {"top_k", "top_k is 3; expected a string"},
+               {"turns", "array of 2 prompts"}};
+    cake_buf said = {0};
+    cake_log_capture(&said);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        cake_request r = named(line, good[i].name, "key");
+        CU_ASSERT(r.err == CAKE_OK && r.params.top_k == 3);
+        CU_ASSERT_STRING_EQUAL(r.id, "\"k\"");
+        CU_ASSERT(good[i].text ? r.text && !strcmp(r.text, good[i].text) : cake_json_size(r.messages) == 1);
+        cake_request_free(&r);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cake_request r = named(line, bad[i].name, NULL);
+        CU_ASSERT(r.err == CAKE_ERR_REQUEST && strstr(r.fault.message, bad[i].message));
+        cake_request_free(&r);
+    }
+    cake_log_capture(NULL);
+    cake_buf_free(&said);
 }
 
 /* Defaults of the API, and null, are as good as absent. */
@@ -324,6 +370,7 @@ int main(void)
         {"batch lines", test_batch},
         {"fields that shape the answer", test_sampling_fields},
         {"defaults and null pass", test_defaults},
+        {"fields under other names", test_names},
         {"bad lines name what is wrong", test_bad_lines},
         {"bad values name the field, what was found and what is expected", test_bad_values},
         {"bad batch lines", test_bad_batch},

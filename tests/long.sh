@@ -6,7 +6,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="warnings minimal install mpich openai valgrind asan fuzz distcheck"
+stages="warnings minimal install mpich openai prompts valgrind asan fuzz distcheck"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
@@ -94,6 +94,25 @@ stage_openai() {
     "$python" "$root/tests/golden/openai_parse.py" --batch >batch.jsonl &&
         "$root/tests/mpirun.sh" 2 ./cake-mpi run -m "$root/jobs/demo/model" -i batch.jsonl -o results.jsonl &&
         "$python" "$root/tests/golden/openai_parse.py" --of batch.jsonl results.jsonl
+}
+
+# Files of prompts as people have them, whole, under the names of their fields.
+stage_prompts() {
+    local file options
+    [ -d "$CAKE_ASSETS/prompts" ] || { echo "no $CAKE_ASSETS/prompts: set CAKE_ASSETS"; return 77; }
+    configure_in "$work/prompts" CFLAGS="-O2 -g" && make -j"$jobs" || return 1
+    while read -r file options; do
+        rm -f results.jsonl*
+        # shellcheck disable=SC2086
+        "$root/tests/mpirun.sh" 2 ./cake-mpi run -m "$root/jobs/demo/model" -i "$CAKE_ASSETS/prompts/$file" $options \
+            -o results.jsonl --max-tokens 4 </dev/null &&
+            [ "$(wc -l <results.jsonl)" = "$(wc -l <"$CAKE_ASSETS/prompts/$file")" ] || return 1
+    done <<END
+vllm_openai_example_batch.jsonl
+HumanEval.jsonl --id-field task_id
+mt_bench_question.jsonl --prompt-field turns.0 --id-field question_id
+gsm8k_test.jsonl --prompt-field question
+END
 }
 
 # One MPI job under valgrind: errors and lost memory in our own code.

@@ -486,8 +486,10 @@ static cake_err check_whole(pass *p)
         return wrong(p, "messages", cake_json_get(p->object, "messages"), "an array of messages");
     if (!p->chat && !request->text && !request->ids.len)
         return request->form == CAKE_FORM_SIMPLE
-                   ? cake_fault_set(&request->fault, "prompt",
-                                    "prompt and messages are missing; expected one")
+                   ? cake_fault_set(
+                         &request->fault, "prompt",
+                         "prompt and messages are missing; expected one, or --prompt-field that says "
+                         "which field is the prompt")
                    : wrong(p, "prompt", cake_json_get(p->object, "prompt"),
                            "a string or an array of token ids");
     const cake_params *params = &request->params;
@@ -505,16 +507,54 @@ static cake_err check_whole(pass *p)
     return CAKE_OK;
 }
 
-cake_err cake_fields_read(cake_request *request, const cake_json *object, bool chat,
+const cake_json *cake_field_at(const cake_json *object, const char *name)
+{
+    const cake_json *node = cake_json_get(object, name);
+    if (node)
+        return node;
+    char key[64];
+    for (node = object; node && *name; name += *name == '.') {
+        size_t len = strcspn(name, ".");
+        snprintf(key, sizeof key, "%.*s", len < sizeof key ? (int)len : 0, name);
+        char *end = key;
+        size_t i = cake_json_kind(node) == CAKE_JSON_ARRAY ? strtoul(key, &end, 10) : 0;
+        node = end > key && !*end ? cake_json_at(node, i) : cake_json_get(node, key);
+        name += len;
+    }
+    return node;
+}
+
+/* Whether key is where the name's path begins. */
+static bool leads(const char *key, const char *name)
+{
+    size_t len = strlen(key);
+    return !strncmp(key, name, len) && (!name[len] || name[len] == '.');
+}
+
+/* The prompt from where the caller says that it is. */
+static cake_err read_renamed(pass *p, const char *name)
+{
+    const cake_json *node = cake_field_at(p->object, name);
+    field f = {name, BOTH, NULL, p->chat ? read_messages : read_prompt};
+    return node ? f.read(p, &f, node) : wrong(p, name, node, "a string or an array of token ids");
+}
+
+cake_err cake_fields_read(cake_request *request, const cake_json *object, bool chat, const cake_names *names,
                           void (*unknown)(void *arg, const char *name), void *arg)
 {
     pass p = {.request = request, .object = object, .chat = chat};
-    bool simple = request->form == CAKE_FORM_SIMPLE;
+    bool simple = request->form == CAKE_FORM_SIMPLE, renamed = names && names->prompt;
+    cake_err err = renamed ? read_renamed(&p, names->prompt) : CAKE_OK;
+    if (err)
+        return err;
     for (void *it = cake_json_first(object); it; it = cake_json_next(object, it)) {
         const char *name = cake_json_key(it, NULL);
         field f;
-        cake_err err = CAKE_OK;
-        if (find(name, chat ? CHAT : TEXT, &f))
+        if ((renamed && leads(name, names->prompt)) || (names && names->id && leads(name, names->id)))
+            continue;
+        if (renamed && (!strcmp(name, "prompt") || !strcmp(name, "messages")))
+            unknown(arg, name);
+        else if (find(name, chat ? CHAT : TEXT, &f))
             err = read_field(&p, &f, cake_json_value(it));
         else if (!simple)
             err = cake_fault_set(&request->fault, name, "%s is not a field of a request; take it out", name);

@@ -8,7 +8,7 @@
 #include "prompt/prompt.h"
 
 /* request comes with index and defaults set. */
-void cake_jsonl_parse(const char *line, size_t len, cake_request *request);
+void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cake_request *request);
 
 /* A line of a .txt file: \n, \t and \\ are escapes, other backslashes stay. */
 void cake_text_parse(const char *line, size_t len, cake_request *request);

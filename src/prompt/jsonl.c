@@ -61,25 +61,30 @@ static cake_err read_batch(const cake_json *line, cake_request *request)
             strcmp(key, "body") != 0)
             keep_unknown(request, key);
     }
-    return cake_fields_read(request, body, !completion, NULL, NULL);
+    return cake_fields_read(request, body, !completion, NULL, NULL, NULL);
 }
 
-static cake_err read_simple(const cake_json *line, cake_request *request)
+static cake_err read_simple(const cake_names *names, const cake_json *line, cake_request *request)
 {
-    const cake_json *id = cake_json_get(line, "id");
+    const char *id_name = names->id ? names->id : "id";
+    const cake_json *id = cake_field_at(line, id_name);
     cake_json_type kind = cake_json_kind(id);
     request->form = CAKE_FORM_SIMPLE;
     if (kind == CAKE_JSON_STRING || kind == CAKE_JSON_INT)
         request->id = json_text(id);
     else if (kind > CAKE_JSON_NULL)
-        return missing(request, "id", id, "a string or an integer");
-    bool chat = cake_json_kind(cake_json_get(line, "messages")) > CAKE_JSON_NULL;
-    return cake_fields_read(request, line, chat, keep_unknown, request);
+        return missing(request, id_name, id, "a string or an integer");
+    const cake_json *messages = cake_field_at(line, names->prompt ? names->prompt : "messages");
+    bool chat = names->prompt ? cake_json_kind(cake_json_at(messages, 0)) == CAKE_JSON_OBJECT
+                              : cake_json_kind(messages) > CAKE_JSON_NULL;
+    return cake_fields_read(request, line, chat, names, keep_unknown, request);
 }
 
 /* A batch line has the batch's keys; the fields of a simple line outweigh them. */
-static bool is_batch(const cake_json *line)
+static bool is_batch(const cake_names *names, const cake_json *line)
 {
+    if (names->prompt && cake_field_at(line, names->prompt))
+        return false;
     if (cake_json_get(line, "prompt") || cake_json_get(line, "messages"))
         return false;
     return cake_json_get(line, "custom_id") || cake_json_get(line, "body") || cake_json_get(line, "url") ||
@@ -96,7 +101,7 @@ static size_t weigh(const char *line, size_t len)
     return weight;
 }
 
-void cake_jsonl_parse(const char *line, size_t len, cake_request *request)
+void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cake_request *request)
 {
     enum { HEAVIEST = 4 << 20 };
     cake_json *root = NULL;
@@ -110,7 +115,7 @@ void cake_jsonl_parse(const char *line, size_t len, cake_request *request)
         return;
     request->told = cake_json_kind(root) == CAKE_JSON_OBJECT;
     if (request->told)
-        request->err = (is_batch(root) ? read_batch : read_simple)(root, request);
+        request->err = is_batch(names, root) ? read_batch(root, request) : read_simple(names, root, request);
     else
         request->err = cake_fault_set(&request->fault, NULL, "the line is %s; expected an object",
                                       cake_json_kind_name(root));

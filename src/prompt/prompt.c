@@ -20,6 +20,7 @@
 enum { HELD = 1000, WARNED = 32 };
 
 struct cake_prompt {
+    cake_names names;
     cake_lines lines;
     bool txt;
     char **texts; /* [n_text] owned; instead of lines */
@@ -98,6 +99,11 @@ cake_err cake_prompt_from_bytes(const char *bytes, size_t len, cake_prompt_forma
     return CAKE_OK;
 }
 
+void cake_prompt_name(cake_prompt *prompt, const cake_names *names)
+{
+    prompt->names = *names;
+}
+
 cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out)
 {
     cake_prompt *prompt = cake_alloc(1, sizeof *prompt);
@@ -155,7 +161,7 @@ void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_re
         cake_text_parse(line->text, line->len, request);
     } else {
         request->told = false;
-        cake_jsonl_parse(line->text, line->len, request);
+        cake_jsonl_parse(&prompt->names, line->text, line->len, request);
     }
     size_t said = strlen(request->fault.message), room = sizeof request->fault.message - said;
     static const char hint[] = " (the input ends here without a newline: was it cut short?)";

@@ -28,6 +28,8 @@ cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, in
     if (!err)
         err = o->input ? cake_prompt_open(o->input, format, &feed->prompt)
                        : cake_prompt_from_texts(o->prompts.text, o->prompts.n, &feed->prompt);
+    if (!err)
+        cake_prompt_name(feed->prompt, &o->names);
     if (!err && n_vocab && cake_token_count(feed->token) > n_vocab)
         cake_log(
             CAKE_WARN, "token",

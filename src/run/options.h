@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/params.h"
+#include "prompt/prompt.h"
 
 typedef struct cake_texts {
     char **text; /* borrowed from argv and the environment */
@@ -22,6 +23,7 @@ typedef struct cake_options {
     const char *help_of; /* the command that help is wanted for; NULL: all */
     const char *model, *input, *input_format, *output, *system;
     cake_texts prompts;
+    cake_names names; /* of fields in other people's lines */
     bool raw, force, deterministic_ids;
     cake_params params; /* stop strings are owned */
     int64_t seed;
