@@ -156,8 +156,7 @@ static cake_value do_indent(cake_render *run, cake_value v, const cake_args *arg
         cake_v_str(&pad, out[0]);
     else if (!cake_arg_int(run, out[0], &width))
         return v;
-    for (int64_t i = 0; i < width && !run->failed; i++)
-        cake_writes(&pad, " ");
+    cake_write_spaces(&pad, width);
     cake_value text = cake_v_to_text(run, v);
     /* A newline is added so that one at the end is not lost. */
     cake_writer with_end = {.run = run};
@@ -185,12 +184,9 @@ static cake_value do_center(cake_render *run, cake_value v, const cake_args *arg
     int64_t pad = width - (int64_t)cake_text_count(run, text);
     pad = pad < 0 ? 0 : pad;
     int64_t left = pad / 2 + (pad & width & 1);
-    for (int64_t i = 0; i < pad + 1 && !run->failed; i++) {
-        if (i == left)
-            cake_v_str(&w, text);
-        if (i < pad)
-            cake_writes(&w, " ");
-    }
+    cake_write_spaces(&w, left);
+    cake_v_str(&w, text);
+    cake_write_spaces(&w, pad - left);
     return cake_write_done(&w);
 }
 

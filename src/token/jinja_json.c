@@ -17,7 +17,10 @@ static void json_text(cake_writer *w, cake_value v, bool ascii)
     cake_writes(w, "\"");
     cake_render_spend(w->run, v.text.len / 8);
     for (size_t i = 0, n; i < v.text.len && !w->run->failed; i += n) {
-        uint32_t code = 0;
+        uint32_t code = (unsigned char)data[i];
+        n = 1;
+        if (code >= ' ' && code != '"' && code != '\\' && (!ascii || code < 0x7F))
+            continue; /* also the bytes of longer characters */
         n = (size_t)cake_utf8_next(data + i, v.text.len - i, &code);
         n = n ? n : 1;
         char text[24] = "";
@@ -43,12 +46,10 @@ static void new_line(cake_writer *w, const cake_json_style *style, int level)
     if (style->indent < 0)
         return;
     cake_writes(w, "\n");
-    for (int i = 0; i < level && !w->run->failed; i++) {
-        if (style->newline_indent)
-            cake_writes(w, style->newline_indent);
-        for (int s = 0; !style->newline_indent && s < style->indent; s++)
-            cake_writes(w, " ");
-    }
+    for (int i = 0; style->newline_indent && i < level && !w->run->failed; i++)
+        cake_writes(w, style->newline_indent);
+    if (!style->newline_indent)
+        cake_write_spaces(w, (int64_t)level * style->indent);
 }
 
 static void write_value(cake_writer *w, cake_value v, const cake_json_style *style, int level);

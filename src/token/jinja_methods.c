@@ -269,6 +269,80 @@ static cake_value do_join(cake_render *run, const cake_call *call, const cake_ar
     return cake_write_done(&w);
 }
 
+/* ljust, rjust, center and zfill: as wide as asked for, in characters. */
+static cake_value do_pad(cake_render *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"width", "fillchar", NULL};
+    cake_value v[2] = {cake_v_none(), cake_v_name(" ")}, text = call->self;
+    int64_t width = 0;
+    char how = call->name[0];
+    if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_int(run, v[0], &width) ||
+        !cake_arg_text(run, v[1], call->name))
+        return text;
+    if (cake_text_count(run, v[1]) != 1)
+        return cake_render_fail(run, "The fill character must be exactly one character long");
+    int64_t pad = width - (int64_t)cake_text_count(run, text);
+    pad = pad < 0 ? 0 : pad;
+    int64_t left = how == 'l' ? 0 : how == 'c' ? pad / 2 + (pad & width & 1) : pad;
+    cake_value sign = cake_v_text(text.text.data, 0);
+    if (how == 'z') {
+        v[1] = cake_v_name("0");
+        sign.text.len = text.text.len && strchr("+-", text.text.data[0]) && text.text.data[0];
+        text = cake_v_text(text.text.data + sign.text.len, text.text.len - sign.text.len);
+    }
+    const cake_value parts[] = {sign, cake_eval_math(run, '*', v[1], cake_v_int(left)), text,
+                                cake_eval_math(run, '*', v[1], cake_v_int(pad - left))};
+    return run->failed ? text : cake_text_append(run, parts, 4);
+}
+
+/* What stands before, in and behind the first or last hit. */
+static cake_value do_partition(cake_render *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"sep", NULL};
+    cake_value by = cake_v_none(), text = call->self, three = cake_v_list(run, CAKE_TUPLE);
+    bool last = call->name[0] == 'r';
+    if (!cake_args_bind(run, args, call->name, names, &by) || !cake_arg_text(run, by, call->name))
+        return three;
+    if (!by.text.len)
+        return cake_render_fail(run, "empty separator");
+    int64_t at = -1;
+    if (last) {
+        at = cake_text_search_back(run, text.text.data, text.text.len, by);
+    } else {
+        const char *hit = cake_text_search(run, text.text.data, text.text.len, by);
+        at = hit ? hit - text.text.data : -1;
+    }
+    size_t from = at >= 0 ? (size_t)at : last ? 0 : text.text.len, to = at >= 0 ? from + by.text.len : from;
+    cake_list_push(run, three.list, cake_v_text(text.text.data, from));
+    cake_list_push(run, three.list, cake_v_text(text.text.data + from, to - from));
+    cake_list_push(run, three.list, cake_v_text(text.text.data + to, text.text.len - to));
+    return three;
+}
+
+static cake_value do_swapcase(cake_render *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const none[] = {NULL};
+    cake_writer w = {.run = run};
+    if (!cake_args_bind(run, args, call->name, none, NULL))
+        return cake_v_none();
+    const cake_list *characters = cake_v_items(run, call->self);
+    for (size_t i = 0; i < characters->n && !run->failed; i++) {
+        uint32_t code = 0;
+        cake_utf8_next(characters->item[i].text.data, characters->item[i].text.len, &code);
+        cake_v_str(
+            &w, cake_text_case(run, characters->item[i], cake_char_is_upper(code) ? CAKE_LOWER : CAKE_UPPER));
+    }
+    return cake_write_done(&w);
+}
+
+static cake_value do_isascii(cake_render *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const none[] = {NULL};
+    cake_value text = call->self;
+    cake_args_bind(run, args, call->name, none, NULL);
+    return cake_v_bool(cake_text_count(run, text) == text.text.len); /* a byte a character */
+}
+
 /* --- dict --- */
 
 static cake_value do_get(cake_render *run, const cake_call *call, const cake_args *args)
@@ -338,35 +412,25 @@ static cake_value do_index(cake_render *run, const cake_call *call, const cake_a
 }
 
 static const method text_methods[] = {
-    {"strip", do_strip},
-    {"lstrip", do_lstrip},
-    {"rstrip", do_rstrip},
-    {"split", do_split},
-    {"rsplit", do_rsplit},
-    {"splitlines", do_splitlines},
-    {"replace", do_replace},
-    {"startswith", do_startswith},
-    {"endswith", do_endswith},
-    {"removeprefix", do_removeprefix},
-    {"upper", do_case},
-    {"removesuffix", do_removesuffix},
-    {"lower", do_case},
-    {"title", do_case},
-    {"capitalize", do_case},
-    {"find", do_find},
-    {"rfind", do_find},
-    {"index", do_find},
-    {"rindex", do_find},
-    {"count", do_count},
-    {"join", do_join},
-    {"format", cake_text_format_method},
-    {"isdigit", do_is},
-    {"isalpha", do_is},
-    {"isalnum", do_is},
-    {"isspace", do_is},
-    {"isupper", do_is},
-    {"islower", do_is},
-    {NULL, NULL},
+    {"strip", do_strip},         {"lstrip", do_lstrip},
+    {"rstrip", do_rstrip},       {"split", do_split},
+    {"rsplit", do_rsplit},       {"splitlines", do_splitlines},
+    {"replace", do_replace},     {"startswith", do_startswith},
+    {"endswith", do_endswith},   {"removeprefix", do_removeprefix},
+    {"upper", do_case},          {"removesuffix", do_removesuffix},
+    {"lower", do_case},          {"title", do_case},
+    {"capitalize", do_case},     {"find", do_find},
+    {"rfind", do_find},          {"index", do_find},
+    {"rindex", do_find},         {"count", do_count},
+    {"join", do_join},           {"format", cake_text_format_method},
+    {"ljust", do_pad},           {"rjust", do_pad},
+    {"center", do_pad},          {"zfill", do_pad},
+    {"partition", do_partition}, {"rpartition", do_partition},
+    {"swapcase", do_swapcase},   {"isascii", do_isascii},
+    {"isdecimal", do_is},        {"isdigit", do_is},
+    {"isalpha", do_is},          {"isalnum", do_is},
+    {"isspace", do_is},          {"isupper", do_is},
+    {"islower", do_is},          {NULL, NULL},
 };
 
 static const method dict_methods[] = {

@@ -177,6 +177,7 @@ typedef struct cake_writer {
 void cake_write(cake_writer *w, const char *text, size_t len);
 void cake_writes(cake_writer *w, const char *text);
 void cake_write_char(cake_writer *w, uint32_t code);
+void cake_write_spaces(cake_writer *w, int64_t n); /* none if n is negative */
 cake_value cake_write_done(const cake_writer *w);
 
 cake_value cake_v_none(void);

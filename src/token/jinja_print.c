@@ -42,6 +42,15 @@ void cake_writes(cake_writer *w, const char *text)
     cake_write(w, text, strlen(text));
 }
 
+void cake_write_spaces(cake_writer *w, int64_t n)
+{
+    static const char blank[] = "                                                                ";
+    for (int64_t step; n > 0 && !w->run->failed; n -= step) {
+        step = n < (int64_t)sizeof blank - 1 ? n : (int64_t)sizeof blank - 1;
+        cake_write(w, blank, (size_t)step);
+    }
+}
+
 void cake_write_char(cake_writer *w, uint32_t code)
 {
     char text[4];

@@ -18,6 +18,7 @@ CONTEXT = {
     "dict": {"b": 1, "a": [1, 2.0, None, True, "q'\"\\"], "items": "own"}, "empty": [],
     "people": [{"name": "Ann", "age": 31, "tags": ["x"]}, {"name": "bob", "age": 7}, {"name": "Cy", "age": 31}],
     "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "<b>&'\"</b>"}],
+    "b": True, "obj": {"x": {"y": [1, 2, {"z": 3}]}},
     "tree": [{"v": 1, "c": [{"v": 2, "c": []}, {"v": 3, "c": [{"v": 4, "c": []}]}]}],
 }
 
@@ -117,6 +118,230 @@ TEMPLATES = [
 ]
 
 
+# Every filter, test, method and statement, with what is unusual about each.
+MORE_EXPRESSIONS = r"""
+'abc'.zfill(5)  '-5'.zfill(4)  'ab'.ljust(5)|e  'ab'.rjust(5,'*')  'ab'.center(7,'-')  'a\tb'.expandtabs(4)  'AbC'.swapcase()  'ß'.casefold()  'a,b,c'.partition(',')  'a,b,c'.rpartition(',')  'abc'.partition('x')  'abc'.rpartition('x')
+'abc'.isidentifier()  'abc'.isascii()  'é'.isascii()  '12'.isdecimal()  '²'.isdigit()  '½'.isnumeric()  'Ab Cd'.istitle()  'abc'.isprintable()  'abc'.encode()  'abc'.translate({97:'x'})  'abc'.find('c',1)  'abcabc'.find('a',1)  'abcabc'.find('a',1,3)  'abcabc'.rfind('a',0,3)  'abcabc'.index('b',2)  'abcabc'.count('a',1)  'abcabc'.count('a',-3)  'abc'.startswith('b',1)  'abc'.endswith('b',0,2)  'abc'.startswith('')  'abc'.endswith(())
+'a b c'.split(maxsplit=1)  'a,b,c'.split(sep=',')  'a b'.rsplit(maxsplit=1)  'x'.join('abc')  ','.join({'a':1,'b':2})  'abc'.replace('b','')  'aXbX'.replace('X','-',-1)  'a\nb'.splitlines(keepends=True)  'abc'.removeprefix('x')  '{:>5}'.format('a')  '{:05d}'.format(42)  '{:.2f}'.format(3.14159)  '{!r}'.format('a')  '{0[a]}'.format({'a':1})  '{a.b}'.format(a={'b':1})  '{:,}'.format(1234567)  '{:x}'.format(255)  '{:%}'.format(0.5)  '{:^9}|'.format('ab')  '{:<9}|'.format('ab')  '{:+d}'.format(5)  '{:e}'.format(12345.678)  '{:g}'.format(0.0001)  '{:b}'.format(5)  '{:>{w}}'.format('a',w=4)  '{} {1}'.format(1,2)  '{'.format()  '}'.format()  '{:s}'.format('x')  '{:d}'.format('x')  '{:10.3}|'.format('abcdef')  '{:n}'.format(5)  '{:c}'.format(65)  '{:#x}'.format(255)  '{:*^10}'.format('hi')  '{:_}'.format(1234567)  '{:,.2f}'.format(1234567.891)
+'%5d|%-5d|%+d|% d' % (1,2,3,4)  '%#x' % 255  '%#o' % 8  '%c' % 65  '%c' % 'a'  '%a' % 'é'  '%e' % 12345.678  '%g' % 1e10  '%i' % 3.9  '%*d' % (5, 1)  '%.3s' % 'abcdef'  '%(a)d %(b)s' % {'a':1,'b':2}  '%s' % none  '%s' % ([1],)  '%d' % true  '%x' % -255  '%f' % 1  '%5.1f%%' % 99.55  '%s' % nope  '%d' % 1.5  '%u' % 3  '%05s' % 'a'  '%hd' % 3  '%ld' % 3
+[1,2,3].index(2,1)  [1,2].copy()  [1,2].count(1)  [].append(1)  {'a':1}.get('a')  {'a':1}.items()  {'a':1}.keys()  {'a':1}.values()  {'a':1}.items()|list  {'a':1}.copy()  {'a':1,'b':2}.popitem()  {}.fromkeys([1,2])  dict.fromkeys([1,2])  dict.fromkeys(['a','b'], 0)  {'a':1}.keys()|sort  {'a':1,'b':2}.values()|sum  'a' in {'a':1}.keys()  1 in {'a':1}.values()  ('a',1) in {'a':1}.items()  {'a':1}.items()|length  {'a':1}.keys()|first  {'a':1,'b':2}.keys()|join(',')  (1,2).index(2)  (1,2,1).count(1)  {'a':1}.items()|tojson  {'b':1,'a':2}.keys()|list|sort  {'a': 1}['a']  {'a': 1}.a  {1:2}[1]  {'items': 5}.items  {'items': 5}['items']  {'a':1} == {'a':1}  {'a':1} != {'b':1}  {'a':1} < {'a':2}
+(5).bit_length()  5.0.is_integer()  (5.5).is_integer()  (7).real  1.5.hex()  (1).__class__  ''.__class__  ''.__len__()  [].__class__.__mro__  ''['__class__']  'a'|attr('__class__')  range.__name__  x.__dict__  loop  self  self.x  messages.__class__  cycler(1,2)  joiner(',')  lipsum(1)|length > 0  cycler('a','b').next()  joiner('-')()  cycler is callable
+1__0  1.5e3  0xFF  0XfF  0b11  0o17  1e3  1E-2  1.e3  007  1_000.5  .5  5.  1..real  1if yes else 2  'a'if yes else'b'  "a" "b" 'c'  'a\x41\u00e9\n'  '\N{BULLET}'  'a\
+b'  '\0'  '\8'  '\xZZ'  '\u12'  "'" '"'  'a' ~ 'b' * 2  -'a'  +'a'  - - 5  +-5  not not yes  not 1 == 2  not (1)  2**-1  -2**2  2**3**2  10//3*3  10%3*2  1 + 2 ~ 3  1 ~ 2 + 3  1 < 2 == true  1 == 1 == 1  1 in [1] in [[1]]  1 in [1] == true  'a' not in 'b' in 'b'  1 is number is number  1 is number and 2 is number  not 1 is string  1 is not string  none is none  [] is iterable  5 is sameas 5  1 is sameas true  yes is sameas true  1 is in([1,2])  1 is in [1,2]  'x' is in 'xyz'  7 is divisibleby 3 or yes  (1 is eq(1)) and yes  1 is eq 1 and yes  2 is gt 1  2 is greaterthan 1  'a' is == 'a'
+[1,2,3][-1]  [1,2,3][5]  [1,2,3][1:]  [1,2,3][:-1]  [1,2,3][::2]  'abc'[-5]  (1,2,3)[1:]  [1,2,3][none:2]  [1,2,3]['1']  [1,2][1.0]  {'a':1}[none]  'abc'[1,2]  [1,2][1:2,3]  list[-1:]  list[10:]  text[::-2]  text[-1:-5:-1]  [1,2,3].0  list.0  messages[0]['role'][0]  messages[0].content[::-1]  messages[0]['nope'].x  messages[0].nope|default('z')  none.x  none['x']  none[0]  true.x  nope is none  nope == none  nope == nope2  nope != 1  nope in [1]  1 in nope  nope ~ 'a'  'a' ~ nope  nope * 2  -nope  nope < 1  nope|int  nope|float  nope|list  nope|tojson  nope|string  nope|trim  nope|first  nope|last  nope|join  nope|sum  nope|sort  nope|unique|list  nope|map('upper')|list  nope|select|list  nope|items|list  nope|replace('a','b')  nope|e  nope|abs  nope|round  nope|reverse|list  nope|dictsort  nope|batch(2)|list  nope|title  nope|wordcount  nope|indent  nope|length  nope|count  nope|max  nope|min  nope|random  nope|pprint  nope|urlize  nope|filesizeformat  nope|xmlattr  nope|format  nope|striptags  nope|groupby('a')|list  nope|attr('x')  nope is iterable  nope is sequence  nope is mapping  nope is string  nope is number  nope is callable  nope is sameas nope  nope is eq none  nope is in [1]  nope and 1  nope or 1  not nope  nope if nope else 2  [nope]  [nope]|length  {'a': nope}  (nope,)  nope()  nope.a.b  nope[0]  nope[1:]
+text|pprint  dict|pprint  [1,'a',none]|pprint  1024|filesizeformat  1000000|filesizeformat  1048576|filesizeformat(true)  1|filesizeformat  0|filesizeformat  1500|filesizeformat  '<b>x</b> y'|striptags  '<a href="x">l</a>  b<!-- c -->'|striptags  {'a':1,'b':none}|xmlattr  {'class':'x y','id':'<'}|xmlattr  {}|xmlattr  {'a':1}|xmlattr(false)  'http://x.com foo'|urlize  'a b c'|wordwrap(3)  'hello world foo bar'|wordwrap(10)  'aaaaaaaaaaaa b'|wordwrap(5)  'aaaaaaaaaaaa'|wordwrap(5, false)  'a b'|wordwrap(1, wrapstring='|')  [1,2]|random in [1,2]  '<x>'|forceescape  '<x>'|safe|forceescape  {'a':'b c','d':1}|urlencode  [('a','1'),('b','2')]|urlencode  'a/b'|urlencode  'ü&'|urlencode  1|urlencode
+[3,1]|sort|first  'cab'|sort  {'b':1,'a':2}|sort  [[2,1],[1,2]]|sort  [(2,'a'),(1,'b')]|sort  ['b','A','c']|sort  ['b','A','c']|sort(true)  ['B','a']|sort(case_sensitive=true)  [1,2.5,true]|sort  [{'a':2},{'a':1}]|sort(attribute='a')  [{'a':{'b':2}},{'a':{'b':1}}]|sort(attribute='a.b')  [{'a':2,'b':1},{'a':1,'b':2}]|sort(attribute='b,a')  [{'a':1},{}]|sort(attribute='a')  [[1,2],[0,3]]|sort(attribute=1)  [[1,2],[0,3]]|sort(attribute='1')  [none,1]|sort  ['a',1]|sort  [{'a':1}]|sort
+[1,1,2]|unique|list  ['a','A','b']|unique|list  ['a','A']|unique(true)|list  [{'a':1},{'a':1}]|unique(attribute='a')|list  [[1],[1]]|unique|list  [1,true,1.0]|unique|list  'aAbB'|unique|join
+[1,2,3]|batch(2)|list  [1,2,3]|batch(2,'x')|list  []|batch(2)|list  [1,2,3]|slice(2)|list  [1,2,3]|slice(2,'x')|list  [1]|slice(3)|list  [1,2,3]|batch(0)|list  'abc'|batch(2)|list  [1,2,3,4,5]|slice(3, none)|list
+[{'a':1,'b':2},{'a':1,'b':3},{'a':2,'b':4}]|groupby('a')  [{'a':1,'b':2},{'a':1,'b':3}]|groupby('a')|map('last')|list  [{'a':'x'},{'a':'X'},{}]|groupby('a', default='n')|list  [{'a':1}]|groupby('a')|first  ([{'a':1}]|groupby('a')|first).grouper  ([{'a':1}]|groupby('a')|first).list  [{'a':'x'},{'a':'X'}]|groupby('a', case_sensitive=true)|length  [[1,2],[1,3]]|groupby(0)|list
+{'b':1,'a':2}|dictsort  {'B':1,'a':2}|dictsort(true)  {'b':1,'a':2}|dictsort(by='value')  {'b':1,'a':2}|dictsort(false,'value',true)  {'b':1}|dictsort(by='x')  {1:2,'a':3}|dictsort  [1]|dictsort
+[1,2,3]|sum  [1.5,2]|sum  ['a']|sum  [[1],[2]]|sum(start=[])  [{'a':1},{'a':2}]|sum('a')  [{'a':1},{'a':2}]|sum(attribute='a',start=10)  []|sum  [{'a':{'b':1}}]|sum('a.b')
+[1,2,3]|min  ['b','A']|min  ['b','A']|min(true)  [{'a':3},{'a':1}]|min(attribute='a')  []|min  [1,'a']|max  'abc'|max  {'a':1,'b':2}|max
+[1,2]|first  ''|first  'ab'|first  {'a':1}|first  []|last  'ab'|last  {'a':1}|last  5|first  none|first  [1,2]|last  range(3)|last  (range(3)|list)[1]  range(5)[1:3]  range(3)  range(3)|length  range(3)|reverse|list  range(5)[2]  2 in range(3)  range(3) == range(3)  range(10)[::2]|list  range(3)|string  range(0,10,3)|list  range(3) is sequence  range(3) is iterable  range(1,2)|tojson  range('a')  range()  range(3)[-1]  range(3).start  range(3).count(1)  range(3).index(2)
+[1,2]|join  [1,2]|join(',')  ['a','b']|join(d='-')  [{'a':1},{'a':2}]|join(',','a')  [{'a':1},{'a':2}]|join(attribute='a')  [none,true,1.5]|join(',')  'abc'|join('-')  {'a':1}|join  ['<',('<'|safe)]|join('&')  ['a']|join(1)  []|join(',')  5|join
+'abc'|reverse  [1,2]|reverse  (1,2)|reverse|list  {'a':1,'b':2}|reverse|list  5|reverse
+3.7|int  '3.7'|int  'abc'|int  'abc'|int(5)  '0x1A'|int(0,16)  '0b11'|int(0,2)  '0o17'|int(0,8)  '1A'|int(0,16)  'z'|int(0,36)  '12'|int(base=8)  ''|int  ' 5 '|int  '-5'|int  '+5'|int  '5_0'|int  '1e3'|int  'inf'|int  'nan'|int  []|int  {}|int  true|int  none|int(7)  '１２'|int  '9'*25|int  3.9999999|int  -3.7|int  '0x1A'|int(0,0)  '99999999999999999999'|int
+'3.5'|float  'abc'|float  'abc'|float(1.5)  ''|float  '1e400'|float  'nan'|float  'inf'|float  '-inf'|float  '1_0.5'|float  5|float  none|float  true|float  ' 2.5 '|float  '0x1'|float  '１.５'|float  '1e5'|float  []|float('d')
+3.14159|round(2)  2.5|round  3.5|round  -2.5|round  2.675|round(2)  1234.5|round(-2)  5|round  5|round(1)  5|round(-1)  15|round(-1)  2.1|round(0,'ceil')  2.9|round(0,'floor')  2.123|round(2,'ceil')  2.129|round(2,'floor')  -2.1|round(0,'floor')  'a'|round  2.5|round(0,'x')  true|round  1e300|round(2)  0.5|round  1.5|round  5|round(0,'ceil')  1234567|round(-3)  5|round(0,'common')  25|round(-1)  5.55|round(1)  1e16|round  10|round(method='floor')
+-5|abs  -5.5|abs  true|abs  '5'|abs  none|abs  [1]|abs
+'hello world'|capitalize  'HELLO'|capitalize  'ǆ'|capitalize  'ß'|capitalize  'hello-world foo_bar'|title  "it's"|title  'a1b'|title  'ŉ'|title  'hello(world)[x]{y}<z>'|title  'ÀÉ'|lower  'ß'|upper  'ŉ'|upper  'İ'|lower  'ΑΣ'|lower  'ΑΣ Β'|lower  'ΣΑΣ'.lower()  "they're bill's".title()  'x1y'.title()  'HeLLo wOrld'.title()  'ǆ'.title()  'ﬁ'.upper()  'ﬁ'.title()  'ﬁ'.capitalize()  'Ab'.swapcase()  'ΑΣ'.capitalize()  5|upper  none|lower  true|title
+'  a '|trim  'xxaxx'|trim('x')  'xyaxy'|trim('yx')  5|trim  none|trim  '\u00a0a\u2003'|trim  '\x1ca\x1f'|trim  'a\u200b'|trim  ''|trim  'a'|trim('')  'abc'|trim(none)
+'abc'|replace('b','x')  'aaa'|replace('a','b',2)  'abc'|replace('','-')  'abc'|replace('','-',2)  123|replace(2,'x')  'abc'|replace('b',5)  '<'|replace('<','>')  ('<'|safe)|replace('<','>')  ('a'|safe)|replace('a','<')  none|replace('N','x')  'a'|replace('a')  'abc'|replace(old='b',new='c')
+'abc'|length  [1]|length  {'a':1}|length  5|length  none|length  (1,2)|length  'é🙂'|length  range(4)|length  ([1]|select)|length  ([1]|map('abs'))|length  {}|count  true|length
+'abc'|list  {'a':1}|list  5|list  none|list  (1,2)|list  'a🙂'|list  [1]|list is sameas list
+5|string  none|string  [1]|string  'a'|string  ('<'|safe)|string is escaped  1.0|string  true|string
+'a\nb\nc'|indent  'a\nb'|indent(2)  'a\nb'|indent(2,true)  'a\n\nb'|indent(2)  'a\n\nb'|indent(2,false,true)  'a\nb'|indent('>>')  'a\r\nb'|indent  'a\n'|indent  'a\n\n'|indent(2, blank=true)  ''|indent(2,true)  'a\nb'|indent(width=1, first=true)  'a\u2028b'|indent(2)  'a\x0bb'|indent(1)  5|indent  ('<\n'|safe)|indent is escaped  'a\nb'|indent(-1)  'a\nb'|indent(0)  '\na'|indent(2)  '\na'|indent(2,true)
+'abcdef'|truncate(3)  'abc def ghi'|truncate(7)  'abc def ghi'|truncate(7,true)  'abc def ghi'|truncate(7,false,'..')  'abc def ghi'|truncate(7,leeway=0)  'abc def ghi jkl mno'|truncate(9,leeway=0)  'abcdefghijkl'|truncate(5,leeway=0)  'x'|truncate(-1)  5|truncate(3)  'abc def'|truncate(4, end='', leeway=0)  'abc def'|truncate(2)
+'ab'|center(6)  'ab'|center(7)  'abc'|center(6)  'ab'|center(1)  5|center(5)  'ab'|center  'ab'|center(-1)
+'a b c'|wordcount  'a-b c_d 5'|wordcount  ''|wordcount  "it's"|wordcount  'é ü'|wordcount
+'<&>"\''|e  5|e  none|e  ('<'|safe)|e  ['<']|e  ('<'|e)|e  '<'|e ~ '<'  ('<'|safe) + '<'  '<' + ('<'|safe)  ('<'|safe) ~ '<'  ('%s'|safe) % '<'  ('{}'|safe).format('<')  ('a'|safe).join(['<','>'])  ('<a>'|safe).upper()  ('<a>'|safe).split('a')  ('<'|safe)*2  ('<a'|safe)[0]  ('<'|safe)|tojson  [('<'|safe)]  ('a'|safe) == 'a'  ('a'|safe)|upper is escaped  '<'|safe|trim is escaped  ('a'|safe)|lower is escaped  ('a,b'|safe).split(',')[0] is escaped  ('a'|safe).strip() is escaped  ('a'|safe).replace('a','<')  ('a<'|safe).replace('a','<')  ('a'|safe) in 'abc'  ('x'|safe)|replace('x','<y>') is escaped  ('x'|safe)|title is escaped  ('x'|safe)|string is escaped  ('x'|safe)|capitalize is escaped  ('xy'|safe)|first is escaped  ('xy'|safe)|reverse is escaped  ('xy'|safe)|list  ('x'|safe)|center(3) is escaped
+dict|tojson(indent=0)  dict|tojson(indent=none)  dict|tojson(indent=2, separators=(',',':'))  [1.0,1e100,1e-7,-0.0,123456789012345680.0,0.1,1e22,1e16,123e20]|tojson  '\u007f\u0080\u2028é🙂'|tojson  '\u007f\u0080\u2028é🙂'|tojson(true)  '\b\f\n\r\t\x01"\\/'|tojson  {'b':1,'a':{'d':1,'c':2}}|tojson(sort_keys=true)  {2:1,10:2}|tojson(sort_keys=true)  {1:1,'a':2}|tojson(sort_keys=true)  {none:1}|tojson  {1.5:1,true:2}|tojson  {(1,2):1}|tojson  [nope]|tojson  (1,2)|tojson  range(2)|tojson  {'a':1}.items()|list|tojson  {'a':1}.keys()|tojson  [1,2]|map('string')|list|tojson  namespace(a=1)|tojson  ''|tojson  []|tojson(indent=2)  {}|tojson(indent=2)  [[]]|tojson(indent=2)  [{}]|tojson(indent=2)  {'a':[]}|tojson(indent=2)  {'a':[1,{'b':2}]}|tojson(indent=4)  'x'|tojson(indent=2)  5|tojson(2)  dict|tojson(false, 2)  dict|tojson(separators=[',',':'])  dict|tojson(separators=',')  dict|tojson(indent='ab')  dict|tojson(indent=true)  dict|tojson(nope=1)  true|tojson  none|tojson  1.5|tojson  dict|tojson(ensure_ascii=False, sort_keys=False, indent=None)
+messages|map(attribute='role')|list  messages|map('attr','role')|list  messages|map('upper')|list|length  messages|map(attribute='content')|map('length')|list  ['a','b']|map('upper')|join  [1,2]|map('string')|join('-')  [[1,2],[3]]|map('length')|list  [[1,2],[3]]|map('first')|list  [[1,2],[3]]|map('join','-')|list  ['a']|map('replace','a','b')|list  [1,2]|map('multiply')|list  [1]|map|list  messages|map(attribute='nope')|list  messages|map(attribute='nope',default=5)|list  messages|map(attribute='nope', x=1)|list  [1.5,2.5]|map('round')|list  [{'a':[5]}]|map(attribute='a.0')|list  [{'a':1}]|map('tojson')|join  ['a']|map('default','x')|list  [none]|map('default','x',true)|list  ['1']|map('int')|list  ['x']|map('indent',2,true)|list
+[1,2,3]|select('odd')|list  [1,2,3]|select('gt',1)|list  [1,2,3]|select('>',1)|list  [0,1,none]|select|list  [1,2,3]|reject('in',[1,2])|list  [1,'a']|select('string')|list  messages|selectattr('role','equalto','user')|list|length  messages|selectattr('role','==','user')|list|length  messages|selectattr('role','in',['user'])|list|length  messages|rejectattr('role','eq','user')|list|length  messages|selectattr('tool_calls','defined')|list  messages|selectattr('tool_calls')|list  messages|rejectattr('tool_calls')|list|length  messages|selectattr('tool_calls','undefined')|list|length  people|selectattr('tags.0','equalto','x')|list|length  [1]|select('nope')|list  messages|selectattr('role','match','u')|list  messages|selectattr|list  [1,2]|select('divisibleby',2)|list  [[1,2],[3]]|selectattr(0)|list  [1,2,3]|select('ne',2)|list  messages|selectattr('role','sameas','user')|list|length
+namespace().x  namespace(x=1).x  namespace({'a':1}).a  namespace(a=1,b=2)  namespace(a=1)['a']  namespace(a=1).items()  namespace is callable  namespace(_x=1)  namespace(a=1) == namespace(a=1)  namespace([('a',1)]).a  namespace(a=1).b is defined  'a' in namespace(a=1)  namespace(a=1)|list  namespace(self=1).self  namespace(a=1) is mapping
+dict(a=1)  dict()  dict({'a':1},b=2)  dict([['a',1]])  dict('a')  dict(a=1).a  dict is callable  dict({'a':1}|items)  dict([('a',1),('a',2)])  dict(**{'x':1})  dict(a=1)|length
+raise_exception()  raise_exception('a','b')  raise_exception(message='m')  strftime_now('%d %B %Y, %A %a %j %p %I:%M:%S %y %U %w %x %X %c')  strftime_now()  strftime_now('')  strftime_now('%')  strftime_now('%Q')  strftime_now('%e|%k|%l|%s|%G|%V|%u|%h|%n|%t|%D|%F|%R|%T|%r|%C|%g')  strftime_now(format='%Y')  strftime_now('é %Y')  strftime_now('%-d %-m %-H %-I')  strftime_now('%f')  strftime_now('%Z%z')  strftime_now('%%')  strftime_now('%E')  strftime_now('%Ey')  strftime_now('%_d')  strftime_now('%^a')  strftime_now('%10Y')
+1|default(2)  none|default(2)  none|default(2,true)  ''|default('x',boolean=true)  nope|default  nope|default(default_value='q')  messages[0].x|default('y')  nope.x|default('y')  nope|d(nope2)|d('z')
+[1,2]+[3]  [1]*3  (1,)+(2,)  [1]+(2,)  'a'*3  3*'a'  'a'*true  [1]*0  'a'+none  1+none  1+'a'  [1]+1  {}+{}  {'a':1}|{'b':2}  1|2  5 % 0  5.0 // 0  5 // 0  0 ** -1  0.0 ** -1  (-8) ** 0.5  2 ** 0.5  2 ** 100  9223372036854775807 + 1  -9223372036854775808  9223372036854775808  123456789 * 987654321 * 1000  1e308 * 10  1e308 * 10 - 1e308 * 10  5 / 2  6 / 2  7 // 2.0  -7 % 3  7 % -3  -7.5 % 2  5 % 3.5  1 - true  true + true  0.1 * 3  1 / 3  100 / 3.0  1e5  1e16 + 1  123456.789e3  2.0 ** 3  10 ** -2  1 - -1  3 - 1 - 1  2 * 3 + 4 * 5  7 - 2 * 3  (1 + 2) * 3
+1 < 'a'  [1] < [2]  (1,2) < (1,3)  'a' < 'B'  none < none  none == false  0 == false  '' == false  [] == false  1 == '1'  1.0 == 1  [1,2] == (1,2)  'a' == ('a'|safe)  {} == []  1 != 2 != 3  1 < 2 < 3 > 2  1 > 2 < 3  true > false  'é' > 'z'  '🙂' > '\uffff'  [1] == [true]  [] < [1]  [1,'a'] < [1,2]  [[]] == [[]]  nope == ''  0.0 == -0.0
+messages[0] is mapping  messages is mapping  messages is sequence  'a' is sequence  5 is sequence  none is sequence  (1,) is sequence  {} is iterable  5 is iterable  range is iterable  loop is defined  'abc' is string  ('a'|safe) is string  b is boolean  1 is boolean  1.0 is float  1 is float  true is integer  true is number  1 is integer  'a' is number  none is none  none is defined  'A' is upper  'a1' is lower  '1' is lower  '' is lower  5 is lower  4 is even  -1 is odd  1.5 is odd  'a' is odd  true is odd  10 is divisibleby(5)  10 is divisibleby 0  'x' is escaped  ('x'|safe) is escaped  'trim' is filter  'nope' is filter  'defined' is test  5 is filter  dict is callable  'a'.upper is callable  [] is sameas []  none is sameas none  'a' is sameas 'a'  1.0 is sameas 1.0
+"""
+
+MORE_TEMPLATES = [
+"{% for i in [1,2] %}{{ loop.index }}{% else %}x{% endfor %}",
+"{% for i in list recursive %}{{ i }}{% endfor %}",
+"{% for i in [[1,[2]],[3]] recursive %}{% if i is iterable %}({{ loop(i) }}){% else %}{{ i }}{{ loop.depth }}{{ loop.depth0 }}{% endif %}{% endfor %}",
+"{% for i in [1,2,3] %}{% for j in [1] %}{{ loop.index }}{{ i }}{% endfor %}{{ loop.index }}{% endfor %}",
+"{% for i in [1,2,3] %}{% set outer = loop %}{% for j in [1,2] %}{{ outer.index }}.{{ loop.index }} {% endfor %}{% endfor %}",
+"{% for i in [1,1,2,2] %}{{ loop.changed(i) }}{{ loop.changed(i, 1) }}{% endfor %}",
+"{% for i in range(5) %}{{ loop.cycle('a','b','c') }}{% endfor %}", "{% for i in [1] %}{{ loop.cycle() }}{% endfor %}",
+"{% for i in [1,2] %}{{ loop }}{% endfor %}", "{{ loop.index }}", "{% for i in [1] %}{{ loop.nope }}|{{ loop['index'] }}|{{ loop['nope'] }}{% endfor %}",
+"{% for i in [1,2] %}{{ loop.length }}{{ loop.revindex }}{% endfor %}", "{% for i in [1,2,3] if i != 2 %}{{ loop.index }}{{ loop.last }}{{ loop.length }}{{ loop.previtem }}{{ loop.nextitem is defined }}{% endfor %}",
+"{% for i in [1,2,3] if loop.index > 1 %}{{ i }}{% endfor %}", "{% for a, b in {'x': 1}.items() %}{{ a }}{{ b }}{% endfor %}", "{% for (a, b) in [(1, 2)] %}{{ a }}{{ b }}{% endfor %}", "{% for a, in [(1,)] %}{{ a }}{% endfor %}", "{% for a, *b in [(1,2,3)] %}{{ a }}{% endfor %}",
+"{% for i in 1, 2, 3 %}{{ i }}{% endfor %}", "{% for i in (1,2) + (3,) %}{{ i }}{% endfor %}", "{% for i in [1,2] if yes else [3] %}{{ i }}{% endfor %}", "{% for i in ([1,2] if yes else [3]) %}{{ i }}{% endfor %}", "{% for i in none %}{% endfor %}", "{% for i in nope %}a{% else %}b{% endfor %}", "{% for i in nope.x %}{% endfor %}", "{% for i in 'abc' %}{{ i }}{% if not loop.last %},{% endif %}{% endfor %}",
+"{% for i in [1,2,3] %}{% if i == 2 %}{% continue %}{% endif %}{{ i }}{% else %}e{% endfor %}", "{% for i in [1,2,3] %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% else %}e{% endfor %}", "{% for i in [] %}{% else %}{% break %}{% endfor %}", "{% for i in [1] %}{% for j in [] %}{% else %}{% break %}{% endfor %}x{% endfor %}", "{% for i in [1,2] %}{% macro m() %}{% break %}{% endmacro %}{% endfor %}", "{% for i in [1,2] %}{% set x %}{% break %}{% endset %}{% endfor %}", "{% for i in [1,2] %}{% filter upper %}a{% if i == 1 %}{% break %}{% endif %}{% endfilter %}b{% endfor %}", "{% for i in [1,2,3] %}{% set x %}a{% if i == 2 %}{% continue %}{% endif %}{{ i }}{% endset %}{{ x }}{% endfor %}", "{% for i in [1,2] %}{% with a = i %}{{ a }}{% if a == 1 %}{% continue %}{% endif %}z{% endwith %}{% endfor %}", "{% for i in [1,2] %}{% generation %}g{% if i == 1 %}{% continue %}{% endif %}h{% endgeneration %}{% endfor %}", "{% for i in [1,2] %}{% call range() %}{% break %}{% endcall %}{% endfor %}",
+"{% for i in [3,1,2]|sort %}{{ i }}{% endfor %}", "{% for i in [1,2] %}{% set i = 5 %}{{ i }}{% endfor %}{{ i }}", "{% set i = 9 %}{% for i in [1] %}{{ i }}{% endfor %}{{ i }}", "{% for loop in [1] %}{{ loop }}{% endfor %}", "{% for i in [1,2] %}{{ i }}{% endfor %}{{ loop is defined }}", "{% for k in dict %}{{ k }}{% endfor %}", "{% for i in list %}{{ loop.index0 is even }}{% endfor %}", "{% for x in [1,2,3] %}{{ x }}{{ ', ' if not loop.last else '.' }}{% endfor %}",
+"{% macro m(a, b='x') %}{{ a }}{{ b }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1) }}{{ m(1,2,3,4) }}{{ m(1, z=5) }}{{ m(b=2) }}", "{% macro m() %}{{ varargs|join(',') }}{% endmacro %}{{ m(1,2,3) }}", "{% macro m() %}{{ kwargs.a }}{{ kwargs|length }}{% endmacro %}{{ m(a=1,b=2) }}", "{% macro m(a) %}{% if varargs %}v{% endif %}{{ a }}{% endmacro %}{{ m(1,2) }}", "{% macro m(a) %}{{ kwargs }}{% endmacro %}{{ m(1, **{'b': 2}) }}", "{% macro m() %}{% endmacro %}{{ m.name }}{{ m.arguments }}{{ m.catch_kwargs }}{{ m.catch_varargs }}{{ m.caller }}", "{% macro m(a,b=1) %}{{ caller }}{% endmacro %}{{ m.name }}{{ m.arguments }}{{ m.caller }}", "{% macro m(caller) %}{{ caller }}{% endmacro %}{{ m(5) }}", "{% macro m(caller=none) %}{{ caller }}{% endmacro %}{{ m() }}{{ m(4) }}", "{% macro m() %}{{ caller('x') }}{% endmacro %}{% call(a, b='d') m() %}{{ a }}{{ b }}{% endcall %}", "{% macro m() %}{{ caller() }}{{ caller() }}{% endmacro %}{% call m() %}{{ loop is defined }}z{% endcall %}", "{% macro m() %}x{% endmacro %}{% call m() %}y{% endcall %}", "{% macro m() %}{{ caller is defined }}{% endmacro %}{{ m() }}{% call m() %}{% endcall %}", "{% call(x) [1,2].index(1) %}a{% endcall %}", "{% macro o(x) %}[{{ caller(x) }}]{% endmacro %}{% for i in [1,2] %}{% call(v) o(i) %}{{ v }}{{ i }}{% endcall %}{% endfor %}", "{% macro a() %}A{{ b() }}{% endmacro %}{% macro b() %}B{% endmacro %}{{ a() }}", "{% if no %}{% macro z() %}Z{% endmacro %}{% endif %}{{ z is defined }}", "{% macro m(x) %}{% set y = x %}{{ y }}{% endmacro %}{{ m(1) }}{{ y is defined }}", "{% set y = 1 %}{% macro m() %}{{ y }}{% endmacro %}{% set y = 2 %}{{ m() }}", "{% macro m() %}{{ messages|length }}{% endmacro %}{{ m() }}", "{% for i in [1] %}{% macro m() %}{{ i }}{% endmacro %}{{ m() }}{% endfor %}{{ m is defined }}", "{% macro m(a=[]) %}{{ a }}{% endmacro %}{{ m() }}{{ m([1]) }}", "{% macro m(a, b=a) %}{{ b }}{% endmacro %}{{ m(3) }}", "{% set a = 1 %}{% macro m(b=a) %}{{ b }}{% endmacro %}{% set a = 2 %}{{ m() }}", "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(a=1, a=2) }}", "{% macro m(a,a) %}{% endmacro %}", "{% macro m(a) -%}  x  {%- endmacro %}{{ m(1)|length }}", "{% macro m() %} a {% endmacro %}{{ m()|trim }}|{{ m() ~ 'b' }}|{{ m() + 'c' }}|{{ m() is string }}|{{ m() is escaped }}", "{{ m() }}{% macro m() %}{% endmacro %}", "{% macro m(a) %}{{ a is defined }}{{ a }}{% endmacro %}{{ m() }}{{ m(none) }}", "{% macro endif() %}{% endmacro %}", "{% macro m %}{% endmacro %}", "{% macro m() %}{% endmacro m %}", "{% macro f(n) %}{% if n %}{{ n }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(30) }}", "{% macro m(x) %}{% for i in x %}{{ m(i) if i is iterable else i }}{% endfor %}{% endmacro %}{{ m([1,[2,[3]]]) }}",
+"{% set x = 1, 2 %}{{ x }}", "{% set x, y = [1, 2] %}{{ x }}{{ y }}", "{% set x, y = 'ab' %}{{ x }}{{ y }}", "{% set x, y = 1 %}", "{% set (x, y) = 1, 2 %}{{ x }}", "{% set x = y = 1 %}", "{% set x.y = 1 %}", "{% set ns = namespace() %}{% set ns.x, y = 1, 2 %}{{ ns.x }}{{ y }}", "{% set ns = namespace() %}{% set ns.x %}abc{% endset %}{{ ns.x }}", "{% set ns = namespace(a={}) %}{% set ns.a.b = 1 %}", "{% set ns = namespace() %}{% set ns['a'] = 1 %}", "{% set ns = namespace() %}{% set ns._x = 1 %}", "{% set ns = namespace(x=0) %}{% for i in [1,2,3] %}{% set ns.x = ns.x + i %}{% endfor %}{{ ns.x }}", "{% set x %}  a  {% endset %}[{{ x }}]{{ x is escaped }}", "{% set x | trim | upper %} a {% endset %}[{{ x }}]", "{% set x | replace('a', 'b') %}aaa{% endset %}{{ x }}", "{% set x = [] %}{% set _ = x.append(1) %}{{ x }}", "{% do list.append(1) %}", "{% set x = {'a': 1} %}{% set x = dict(x, b=2) %}{{ x }}", "{% set true = 5 %}", "{% set none = 1 %}", "{% set x = 5 if no %}{{ x is defined }}[{{ x }}]", "{% set x = nope %}{{ x is defined }}", "{% set messages = messages[1:] %}{{ messages|length }}", "{% set loop_messages = messages if yes else [] %}{{ loop_messages|length }}", "{% set x = 1 %}{% if yes %}{% set x = 2 %}{% endif %}{{ x }}", "{% set x = 1 %}{% with %}{% set x = 2 %}{{ x }}{% endwith %}{{ x }}", "{% if no %}{% set q = 1 %}{% endif %}{{ q is defined }}{{ q }}", "{% for i in [1,2] %}{% if i == 1 %}{% set v = 'a' %}{% endif %}{{ v }}{% endfor %}", "{% set v = 'o' %}{% for i in [1,2] %}{{ v }}{% set v = 'i' %}{{ v }}{% endfor %}{{ v }}", "{% set raise_exception = 5 %}{{ raise_exception }}", "{% set range = 5 %}{{ range }}", "{% set x = 'a' 'b' %}{{ x }}", "{% set a = 1 %}{% set b = a + 1 %}{% set a = b %}{{ a }}{{ b }}",
+"{% with a=1, b=a %}{{ b }}{% endwith %}", "{% with %}{% endwith %}", "{% with a, b = 1, 2 %}{{ a }}{{ b }}{% endwith %}", "{% with a = 1 %}{% set a = 2 %}{{ a }}{% endwith %}{{ a }}", "{% with x = nope %}{{ x is defined }}{% endwith %}", "{% with (a, b) = (1, 2) %}{{ a }}{% endwith %}", "{% with a = 1, %}{{ a }}{% endwith %}",
+"{% filter upper %}a{{ text }}{% endfilter %}", "{% filter upper|replace('A','b') %}a{% endfilter %}", "{% filter nope %}{% endfilter %}", "{% filter trim %}  x {% endfilter %}", "{% filter indent(2) %}a\nb\n{% endfilter %}|", "{% filter upper %}{% set x = 1 %}{% endfilter %}{{ x }}", "{% filter tojson %}a\"{% endfilter %}", "{% filter e %}<{% endfilter %}",
+"{% if yes %}a{% elif no %}b{% else %}c{% endif %}", "{% if no %}a{% elif no %}b{% elif yes %}c{% endif %}", "{% if not no and (yes or no) %}x{% endif %}", "{% if nope is defined and nope.x %}a{% else %}b{% endif %}", "{% if nope %}a{% endif %}", "{% if '' %}a{% elif [] %}b{% elif {} %}c{% elif 0 %}d{% elif 0.0 %}e{% elif none %}f{% elif () %}g{% else %}h{% endif %}", "{% if [0] %}a{% endif %}", "{% if namespace() %}a{% endif %}", "{% if list|select %}a{% endif %}", "{% if x = 1 %}{% endif %}", "{% if %}{% endif %}", "{% if 1, 2 %}a{% endif %}", "{% else %}", "{% if yes %}{% else %}{% else %}{% endif %}", "{% if yes %}{% elif %}{% endif %}", "{% if yes -%} a {%- endif %}", "{%if yes%}a{%endif%}", "{% if yes %}\n\na{% endif %}\n\nb", "{% if(yes) %}a{% endif %}", "{% if not(no) %}a{% endif %}", "{%- if yes %}a{%- endif %}", "{%+ if yes %}a{%+ endif %}",
+"  {%+ if yes %}a{% endif %}", "a\n  {% if yes %}  \n  b{% endif %}  \n", "a\n  {%- if yes -%}\n  b\n  {%- endif -%}\n c", "{% raw %}{{ x }}{% endraw %}", "{%- raw -%} {{ x }} {%- endraw -%} y", "  {% raw %}\n x {% endraw %}\n y", "{% raw %}{% raw %}{% endraw %}", "{% raw %}\n{% endraw %}\nx", "{%raw%}a{%endraw%}", "a {% raw -%} b {%- endraw %} c", "  {%+ raw %}a{% endraw +%}\n b", "{# a #}\nb", "a {#- b -#} c", "  {# a #}\n b", "a {# x #} b", "{# {{ x }} {% y %} #}z", "{#+ x +#}\nz", "{# a\nb #}c", "{##}x", "{#-#}x", "{#--#} x", "{# a #}{# b #}\n\nc", "a\n{# c #}\nb", "a\n\t{#- c #}\nb", "{{ 1 -}} \n x", "x \n {{- 1 }}", "x \n {{+ 1 }}", "{{ 1 +}}\n x", "{{-1}}", "{{- 1 -}}", "{{ -1 }}", "{{ - 1 }}", "{{--1}}", "{{ 1 - -}}", "{%-set x = 1-%} {{x}}", "{%- set x = -1 -%}{{ x }}", "\r\n{% if yes %}\r\na\r\n{% endif %}\r\nb\r\n", "a\rb\r{% if yes %}\rc{% endif %}", "\n\n{% if yes %}a{% endif %}\n\n\n", "a\n\n", "a\n", "\n", "", " ", "  {{ 1 }}  ", "\t{% set x = 1 %}\t\n\tb", "a{% set x = 1 %}\nb", "a{% set x = 1 %} \nb", "\u00a0{% set x = 1 %}\nb", "\x0b{% if yes %}\x0b\na{% endif %}", "a\u2028  {% if yes %}b{% endif %}", "a\x0c {% if yes %}b{% endif %}", "{% if yes %}\x85x{% endif %}", "{{ '\r\n' }}|{{ 'a\rb' }}",
+"{{", "}}", "{{ }}", "{% %}", "{{ 1 }", "{ { 1 } }", "{{ 1 }}}", "{{{ 1 }}}", "{{ {} }}", "{{ {'a': {'b': 1}} }}", "{{ {'a':{'b':1}}}}", "{%", "{#", "{# #", "#}", "%}", "{{ '}}' }}", "{% if '%}' %}x{% endif %}", "{{ \"{{\" }}", "{{ a.b.c.d }}", "{{ messages[0] . role }}", "{{ messages [0] }}", "{{ ( ( 1 ) ) }}", "{{ [1,\n2] }}", "{{\n1\n}}", "{{ 1 2 }}", "{{ a b }}", "{{ (1, }}", "{{ (1,) }}", "{{ () }}", "{{ , }}", "{{ 1, }}", "{{ 1, 2 }}", "{{ [1, , 2] }}", "{{ [,] }}", "{{ {,} }}", "{{ {'a'} }}", "{{ {'a':} }}", "{{ {**dict} }}", "{{ [*list] }}", "{{ f(*) }}", "{{ f(**) }}", "{{ f(a=1, 2) }}", "{{ range(*[1,5]) }}", "{{ dict(**{'a':1}) }}", "{{ dict(a=1, **{'b':1}) }}", "{{ dict(**{'b':1}, a=1) }}", "{{ range(*[1], 5)|list }}", "{{ range(1, *[5])|list }}", "{{ 1 if }}", "{{ if }}", "{{ 1 if yes else }}", "{{ 1 if yes else 2 if no else 3 }}", "{{ (1 if no) }}", "{{ 1 if no else 2 if no }}", "{{ not }}", "{{ 1 + }}", "{{ * 1 }}", "{{ 1 ** }}", "{{ a.1 }}", "{{ a. }}", "{{ .a }}", "{{ a..b }}", "{{ a[] }}", "{{ a[1 }}", "{{ a[:] }}", "{{ list[:] }}", "{{ list[1:2:1] }}", "{{ list[::] }}", "{{ list[1:2:3:4] }}", "{{ @ }}", "{{ $x }}", "{{ x! }}", "{{ x ? 1 }}", "{{ `x` }}", "{{ x & y }}", "{{ x ^ y }}", "{{ ~x }}", "{{ x = 1 }}", "{{ x == }}", "{{ x is }}", "{{ x is not }}", "{{ x | }}", "{{ x |upper| lower }}", "{{ 'a'|upper() }}", "{{ 'a'|upper.x }}", "{{ ('a'|upper).lower() }}", "{{ 'a'|upper|length }}", "{{ 'a' | upper ~ 'b' | upper }}", "{{ 'a' + 'b' | upper }}", "{{ ('a' + 'b') | upper }}", "{{ 'a'.upper() | lower }}", "{{ 'a'|d.x }}", "{{ x is defined | upper }}", "{{ (x is defined) | string | upper }}", "{{ 'a'|lower() == 'a' }}", "{{ 1 is eq(1) }}", "{{ 5 is divisibleby(5) and yes }}", "{{ 1 is number or nope }}", "{{ 'a' in 'abc' and 'b' in 'abc' }}", "{{ not 'a' in 'abc' }}", "{{ 1 in [1] and 2 not in [1] }}", "{{ lambda x: x }}", "{{ [x for x in list] }}", "{{ 'a'if 1else'b' }}", "{{ true and false or true }}", "{{ yes and 'a' or 'b' }}", "{{ (yes and 'a') or 'b' }}", "{{ none or 0 or '' or [] }}", "{{ 1 and 2 and 3 }}", "{{ True }}{{ TRUE }}{{ true }}", "{{ None }}{{ NONE }}{{ null }}", "{{ 'a'.b.c }}", "{{ messages[0].role.upper() }}", "{{ messages[-1].role }}", "{{ messages[-1:][0].role }}", "{{ messages|last|attr('role') }}", "{{ (messages|last).role }}", "{{ messages|map(attribute='role')|join(',')|upper }}",
+"{% include 'x' %}", "{% import 'x' as y %}", "{% from 'x' import y %}", "{% extends 'x' %}", "{% block a %}x{% endblock %}", "{% autoescape true %}{{ '<' }}{% endautoescape %}", "{% trans %}a{% endtrans %}", "{% do 1 %}", "{% debug %}", "{% continue %}", "{% generation %}a{% endgeneration %}", "{%- generation -%} a {%- endgeneration -%} b", "{% generation %}{% for i in [1] %}{{ i }}{% endfor %}{% endgeneration %}", "{% generation %}{% set z = 1 %}{% endgeneration %}{{ z }}", "{% generation x %}{% endgeneration %}", "{% for m in messages %}{% generation %}{{ m.content }}{{ loop.index }}{% endgeneration %}{% endfor %}", "{% endfor %}", "{% endset %}", "{% for i in [1] %}", "{% for i in [1] %}{% endif %}", "{% if 1 %}{% endfor %}", "{% set x %}", "{% call m() %}", "{% unknown %}", "{% block a %}{{ self.a is defined }}{% endblock %}",
+"{% block title %}T{{ n }}{% endblock %}", "{% block a %}{% for i in [1,2] %}{{ i }}{% endfor %}{% endblock %}", "{% set x = 5 %}{% block a %}{{ x }}{% endblock %}", "{% block a scoped %}x{% endblock a %}", "{% block a %}{% endblock b %}", "{% block a %}1{% endblock %}{{ self.a() }}", "{% for i in [1,2] %}{% block b scoped %}{{ i }}{% endblock %}{% endfor %}", "{% for i in [1,2] %}{% block b %}{{ i }}{% endblock %}{% endfor %}", "{% block a required %}{% endblock %}",
+"{% autoescape false %}{{ '<' }}{% endautoescape %}", "{% autoescape true %}{{ '<' }}{{ '<'|safe }}{{ '<' ~ '>' }}{% endautoescape %}{{ '<' }}",
+"{{ messages|tojson }}", "{{ messages|tojson(indent=4) }}", "{% for m in messages %}{{ m|tojson }}\n{% endfor %}", "{% for m in messages -%}\n<{{ m['role'] }}>\n{{ m.content|trim }}\n{%- endfor %}", "{% if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}{% set sys = messages[0]['content'] %}{% else %}{% set loop_messages = messages %}{% endif %}{{ loop_messages|length }}{{ sys is defined }}", "{{ raise_exception('Conversation roles must alternate') if n == 7 else '' }}", "{{- '<|im_start|>' + messages[0].role + '\\n' }}", "{{ 'a' ~ messages[0]['nope'] ~ 'b' }}", "{{ 'a' + messages[0]['nope'] }}", "{{ messages[0]['nope'] + 'a' }}", "{{ messages[0].content + 5 }}", "{%- for i in range(messages|length) -%}{{ messages[i].role }}{%- endfor -%}", "{{ messages|length > 1 and messages[1].role == 'assistant' }}", "{%- set m = messages|selectattr('role', 'equalto', 'user')|list -%}{{ m|length }}{{ m[-1].content }}", "{% set last = messages | map(attribute='role') | list | last %}{{ last }}", "{%- for tool in tools %}{{ tool }}{% endfor %}", "{% if tools is defined and tools %}{% endif %}ok", "{% if tools is not none %}a{% endif %}", "{%- if 'x' in messages[0] %}a{% endif %}{% if messages[0].x is defined %}b{% endif %}c",
+]
+
+# What we refuse, or print otherwise, on purpose: integers beyond 64 bits and complex numbers, addresses of objects,
+# ranges that are printed, filters for web pages, what Python finds wrong only when it compiles, and the like.
+APART = [
+    "{#",
+    "{% autoescape false %}{{ '<' }}{% endautoescape %}",
+    "{% autoescape true %}{{ '<' }}{% endautoescape %}",
+    "{% autoescape true %}{{ '<' }}{{ '<'|safe }}{{ '<' ~ '>' }}{% endautoescape %}{{ '<' }}",
+    "{% block a %}1{% endblock %}{{ self.a() }}",
+    "{% block a %}{{ self.a is defined }}{% endblock %}",
+    "{% for a, in [(1,)] %}{{ a }}{% endfor %}",
+    "{% for i in [1,2] %}{% filter upper %}a{% if i == 1 %}{% break %}{% endif %}{% endfilter %}b{% endfor %}",
+    "{% for i in [1,2] %}{% generation %}g{% if i == 1 %}{% continue %}{% endif %}h{% endgeneration %}{% endfor %}",
+    "{% for loop in [1] %}{{ loop }}{% endfor %}",
+    "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(a=1, a=2) }}",
+    "{% macro m(a,a) %}{% endmacro %}",
+    "{% macro m(caller) %}{{ caller }}{% endmacro %}{{ m(5) }}",
+    "{% set ns = namespace() %}{% set ns.x, y = 1, 2 %}{{ ns.x }}{{ y }}",
+    "{{ '%#o' % 8 }}",
+    "{{ '%#x' % 255 }}",
+    "{{ '%*d' % (5, 1) }}",
+    "{{ '%a' % 'é' }}",
+    "{{ '%c' % 'a' }}",
+    "{{ '%c' % 65 }}",
+    "{{ '%hd' % 3 }}",
+    "{{ '%ld' % 3 }}",
+    "{{ '0b11'|int(0,2) }}",
+    "{{ '0o17'|int(0,8) }}",
+    "{{ '0x1A'|int(0,0) }}",
+    "{{ '99999999999999999999'|int }}",
+    "{{ '<b>x</b> y'|striptags }}",
+    "{{ '<x>'|forceescape }}",
+    "{{ '<x>'|safe|forceescape }}",
+    "{{ 'Ab Cd'.istitle() }}",
+    "{{ '\\N{BULLET}' }}",
+    "{{ '\\u12' }}",
+    "{{ '\\xZZ' }}",
+    "{{ 'a b c'|wordwrap(3) }}",
+    "{{ 'a b'|wordwrap(1, wrapstring='|') }}",
+    "{{ 'a\\tb'.expandtabs(4) }}",
+    "{{ 'aaaaaaaaaaaa b'|wordwrap(5) }}",
+    "{{ 'aaaaaaaaaaaa'|wordwrap(5, false) }}",
+    "{{ 'abc'.encode() }}",
+    "{{ 'abc'.isidentifier() }}",
+    "{{ 'abc'.isprintable() }}",
+    "{{ 'abc'.translate({97:'x'}) }}",
+    "{{ 'hello world foo bar'|wordwrap(10) }}",
+    "{{ 'http://x.com foo'|urlize }}",
+    "{{ '{!r}'.format('a') }}",
+    "{{ '{0[a]}'.format({'a':1}) }}",
+    "{{ '{:#x}'.format(255) }}",
+    "{{ '{:%}'.format(0.5) }}",
+    "{{ '{:*^10}'.format('hi') }}",
+    "{{ '{:+d}'.format(5) }}",
+    "{{ '{:,.2f}'.format(1234567.891) }}",
+    "{{ '{:,}'.format(1234567) }}",
+    "{{ '{:.2f}'.format(3.14159) }}",
+    "{{ '{:05d}'.format(42) }}",
+    "{{ '{:10.3}|'.format('abcdef') }}",
+    "{{ '{:<9}|'.format('ab') }}",
+    "{{ '{:>5}'.format('a') }}",
+    "{{ '{:>{w}}'.format('a',w=4) }}",
+    "{{ '{:^9}|'.format('ab') }}",
+    "{{ '{:_}'.format(1234567) }}",
+    "{{ '{:b}'.format(5) }}",
+    "{{ '{:c}'.format(65) }}",
+    "{{ '{:e}'.format(12345.678) }}",
+    "{{ '{:g}'.format(0.0001) }}",
+    "{{ '{:n}'.format(5) }}",
+    "{{ '{:s}'.format('x') }}",
+    "{{ '{:x}'.format(255) }}",
+    "{{ '{a.b}'.format(a={'b':1}) }}",
+    "{{ '{} {1}'.format(1,2) }}",
+    "{{ '²'.isdigit() }}",
+    "{{ '½'.isnumeric() }}",
+    "{{ 'ß'.casefold() }}",
+    "{{ '１.５'|float }}",
+    "{{ '１２'|int }}",
+    "{{ ('%s'|safe) % '<' }}",
+    "{{ ('<\\n'|safe)|indent is escaped }}",
+    "{{ ('a'|safe).join(['<','>']) }}",
+    "{{ ('a'|safe).replace('a','<') }}",
+    "{{ ('a<'|safe).replace('a','<') }}",
+    "{{ ('x'|safe)|center(3) is escaped }}",
+    "{{ ('xy'|safe)|reverse is escaped }}",
+    "{{ ('{}'|safe).format('<') }}",
+    "{{ (-8) ** 0.5 }}",
+    "{{ (5).bit_length() }}",
+    "{{ (5.5).is_integer() }}",
+    "{{ (7).real }}",
+    "{{ -9223372036854775808 }}",
+    "{{ 007 }}",
+    "{{ 0|filesizeformat }}",
+    "{{ 1.0 is sameas 1.0 }}",
+    "{{ 1.5.hex() }}",
+    "{{ 1000000|filesizeformat }}",
+    "{{ 1024|filesizeformat }}",
+    "{{ 1048576|filesizeformat(true) }}",
+    "{{ 123456789 * 987654321 * 1000 }}",
+    "{{ 1500|filesizeformat }}",
+    "{{ 1|filesizeformat }}",
+    "{{ 2 ** 100 }}",
+    "{{ 5.0.is_integer() }}",
+    "{{ 5|truncate(3) }}",
+    "{{ 9223372036854775807 + 1 }}",
+    "{{ 9223372036854775808 }}",
+    "{{ [('a','1'),('b','2')]|urlencode }}",
+    "{{ [1,'a',none]|pprint }}",
+    "{{ [1,2,3].index(2,1) }}",
+    "{{ [1,2,3]|batch(0)|list }}",
+    "{{ [1,2][1:2,3] }}",
+    "{{ [1,2]|random in [1,2] }}",
+    "{{ [1,2]|reverse }}",
+    "{{ cycler('a','b').next() }}",
+    "{{ cycler(1,2) }}",
+    "{{ dict.fromkeys(['a','b'], 0) }}",
+    "{{ dict.fromkeys([1,2]) }}",
+    "{{ dict|pprint }}",
+    "{{ joiner(',') }}",
+    "{{ joiner('-')() }}",
+    "{{ lipsum(1)|length > 0 }}",
+    "{{ messages|map(attribute='nope', x=1)|list }}",
+    "{{ namespace(_x=1) }}",
+    "{{ nope is sameas nope }}",
+    "{{ nope|attr('x') }}",
+    "{{ nope|pprint }}",
+    "{{ nope|random }}",
+    "{{ nope|striptags }}",
+    "{{ nope|urlize }}",
+    "{{ range(*[1,5]) }}",
+    "{{ range(1,2)|tojson }}",
+    "{{ range(2)|tojson }}",
+    "{{ range(3) }}",
+    "{{ range(3).start }}",
+    "{{ range(3)|string }}",
+    "{{ range(5)[1:3] }}",
+    "{{ self }}",
+    "{{ self.x }}",
+    "{{ text|pprint }}",
+    "{{ {'a':'b c','d':1}|urlencode }}",
+    "{{ {'a':1,'b':none}|xmlattr }}",
+    "{{ {'a':1}|xmlattr(false) }}",
+    "{{ {'class':'x y','id':'<'}|xmlattr }}",
+    "{{ {'items': 5}.items }}",
+    "{{ {}.fromkeys([1,2]) }}",
+    "{{ {}|xmlattr }}"
+]
+
+
 class Clock(datetime.datetime):
     @classmethod
     def now(cls, tz=None):
@@ -132,7 +357,9 @@ def render(template):
 
 if __name__ == "__main__":
     chat.datetime = Clock
-    templates = ["{{ %s }}" % e.strip() for line in EXPRESSIONS.split("\n") for e in line.split("  ") if e.strip()] + TEMPLATES
+    lines = (EXPRESSIONS + MORE_EXPRESSIONS).split("\n")
+    templates = ["{{ %s }}" % e.strip() for line in lines for e in line.split("  ") if e.strip()] + TEMPLATES + MORE_TEMPLATES
+    templates = [t for t in dict.fromkeys(templates) if t not in APART]
     rows = [json.dumps({"template": t} | render(t)) for t in templates]
     text = f'{{"context": {json.dumps(CONTEXT)},\n"cases": [\n' + ",\n".join(rows) + "\n]}\n"
     (HERE / "template.json").write_text(text)
