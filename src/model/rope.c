@@ -62,9 +62,9 @@ static cake_err read_part(const cake_fields *top, const cake_fields *fields, con
         cake_field_real(fields, "partial_rotary_factor", part, least, 1, &part))
         return CAKE_ERR_FATAL;
     rope->width = (int)(c->head_dim * part);
-    if (rope->width < 2)
+    if (rope->width < 1)
         return cake_field_fail(top, "partial_rotary_factor",
-                               "at least 2 of the %d elements of a head have to turn", c->head_dim);
+                               "something of the %d elements of a head has to turn", c->head_dim);
     rope->n_rot = rope->width + rope->width % 2;
     return CAKE_OK;
 }
@@ -171,8 +171,8 @@ static cake_err read_longrope(const cake_fields *fields, const cake_config *c, c
 static cake_err read_dynamic(const cake_fields *fields, const cake_config *c, cake_rope *rope)
 {
     rope->original_context = c->context;
-    if (rope->width <= 2)
-        return cake_field_fail(fields, "rope_type", "heads of at least 4 turning elements are expected");
+    if (rope->width == 2)
+        return cake_field_fail(fields, "rope_type", "more than 2 turning elements of a head are expected");
     return CAKE_OK;
 }
 

@@ -44,7 +44,8 @@ def old(rng, spec):
     spec["rope_theta"] = parameters.pop("rope_theta")
     if "partial_rotary_factor" in parameters:
         spec["partial_rotary_factor"] = parameters.pop("partial_rotary_factor")
-    if parameters["rope_type"] != "default" and rng.random() < 0.5:
+    layered = "rope_local_base_freq" in spec  # there transformers 5 overlooks "type"; here it is read
+    if parameters["rope_type"] != "default" and not layered and rng.random() < 0.5:
         parameters["type"] = parameters.pop("rope_type")
     spec["rope_scaling"] = parameters if len(parameters) > 1 else None
 
@@ -101,6 +102,11 @@ def draw(rng, family):
         parameters = rng.choice([{"rope_type": "default"}, longrope(rng, half)])
         parameters = {**parameters, "rope_theta": 10000.0, "partial_rotary_factor": part}
         spec.update(original_max_position_embeddings=64)
+    if family == "qwen3_5_text":
+        key = rng.choice([1, 2, 3])
+        spec.update(models.linear(key, key * rng.choice([1, 2]), rng.choice([4, 10, 16]), rng.choice([5, 8, 16]),
+                                  rng.choice([2, 4])), full_attention_interval=rng.choice([2, 3]))
+        parameters = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": rng.choice([0.25, 0.5, 1.0])}
     if family == "smollm3":
         spec.update(no_rope_layers=[rng.choice([0, 1]) for _ in range(layers)] if rng.random() < 0.5 else None,
                     no_rope_layer_interval=rng.choice([2, 3]), use_sliding_window=rng.random() < 0.5, sliding_window=window)
@@ -138,7 +144,7 @@ def differ(cake, path):
 def main(cake, family=None, count=10, seed=1):
     models.SHORT = LENGTHS
     bad = 0
-    for name in [family] if family else [f for f in models.CLASSES if f not in ("gemma3", "mistral3")]:
+    for name in [family] if family else [f for f in models.CLASSES if f not in ("gemma3", "mistral3", "qwen3_5")]:
         for i in range(int(count)):
             spec = draw(random.Random(f"{seed}-{name}-{i}"), name)
             with tempfile.TemporaryDirectory() as folder:
