@@ -129,7 +129,7 @@ static cake_err run_part(const cake_words *words, const char *piece, size_t len,
     }
     cake_err err = words->kind->run(words, text, n, scratch, ids, fault);
     if (!err && len <= CAKE_CACHE_KEY)
-        cake_cache_put(words->cache, piece, len, ids->id + before, ids->len - before);
+        cake_cache_put(words->cache, piece, len, ids->len ? ids->id + before : NULL, ids->len - before);
     return err;
 }
 
