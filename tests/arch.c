@@ -11,7 +11,7 @@
     "\"hidden_size\": 48, \"num_attention_heads\": 8, \"intermediate_size\": 100, \"vocab_size\": 517,"      \
     "\"max_position_embeddings\": 8192, \"rms_norm_eps\": 1e-6"
 
-/* A letter per layer: S slides, F is full; small ones do not turn their heads. */
+/* A letter per layer: S slides, F is full, D is a delta net; small ones do not turn their heads. */
 typedef struct family {
     const char *type, *fields, *layers;
     int window; /* of S */
@@ -34,6 +34,11 @@ static const family families[] = {
      "\"num_hidden_layers\": 3, \"use_sliding_window\": true, \"sliding_window\": 5,"
      "\"layer_types\": [\"sliding_attention\", \"full_attention\", \"sliding_attention\"]",
      "SFS", 5},
+    {"qwen3_5_text", "\"num_hidden_layers\": 6", "DDDFDD", 0},
+    {"qwen3_5_text", "\"num_hidden_layers\": 3, \"full_attention_interval\": 2", "DFD", 0},
+    {"qwen3_5_text", "\"num_hidden_layers\": 2, \"full_attention_interval\": 1", "FF", 0},
+    {"qwen3_5_text", "\"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\", \"linear_attention\"]",
+     "FD", 0},
     {"mistral", "\"num_hidden_layers\": 2", "SS", 4096},
     {"mistral", "\"num_hidden_layers\": 2, \"sliding_window\": null", "FF", 0},
     {"mistral", "\"num_hidden_layers\": 2, \"sliding_window\": 8192", "FF", 0}, /* holds the context */
@@ -69,7 +74,8 @@ static void describe(const cake_config *c, int window, char *out)
     for (int i = 0; i < c->n_layer; i++) {
         int sees = c->window[c->layer[i].class];
         bool turns = c->layer[i].rope != CAKE_NO_ROPE;
-        out[i] = sees == 0 ? (turns ? 'F' : 'f') : sees != window ? '?' : turns ? 'S' : 's';
+        bool delta = c->layer[i].mixer == CAKE_MIX_DELTA;
+        out[i] = delta ? 'D' : sees == 0 ? (turns ? 'F' : 'f') : sees != window ? '?' : turns ? 'S' : 's';
     }
     out[c->n_layer] = 0;
 }
@@ -136,6 +142,20 @@ static void test_refused(void)
         {{"gemma2", "\"num_hidden_layers\": 2, \"hidden_activation\": \"gelu\"", "", 0},
          "hidden_activation is \"gelu\", but only silu and gelu_pytorch_tanh"},
         {{"gemma2", "\"num_hidden_layers\": 2, \"use_bidirectional_attention\": true", "", 0}, "only causal"},
+        {{"qwen3_5_text", "\"linear_num_value_heads\": 24", "", 0},
+         "linear_num_value_heads is 24, but a multiple of linear_num_key_heads (16)"},
+        {{"qwen3_5_text", "\"linear_key_head_dim\": 512", "", 0}, "an integer from 1 to 256"},
+        {{"qwen3_5_text", "\"linear_conv_kernel_dim\": 0", "", 0}, "an integer from 1 to 16"},
+        {{"qwen3_5_text", "\"linear_num_key_heads\": null", "", 0}, "linear_num_key_heads is null"},
+        {{"qwen3_5_text", "\"attn_output_gate\": false", "", 0}, "always has this gate"},
+        {{"qwen3_5_text", "\"hidden_act\": \"gelu_pytorch_tanh\"", "", 0}, "with silu only"},
+        {{"qwen3_5_text", "\"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]", "", 0},
+         "only full_attention and linear_attention are supported in family qwen3_5_text"},
+        {{"qwen3_5_text", "\"num_experts\": 64", "", 0}, "num_experts is 64"},
+        {{"llama", "\"num_hidden_layers\": 1, \"layer_types\": [\"linear_attention\"]", "", 0},
+         "layer_types[0] is linear_attention"},
+        {{"qwen3", "\"num_hidden_layers\": 1, \"rope_scaling\": {\"mrope_section\": [1, 1, 2]}", "", 0},
+         "mrope_section is [1"},
         {{"gemma3", "\"text_config\": 3", "", 0}, "text_config is 3, but an object"},
         {{"gemma3", "\"text_config\": {\"model_type\": \"llama\"}", "", 0},
          "text_config.model_type is \"llama\", but gemma3_text is expected"},
@@ -212,6 +232,37 @@ static void test_parts(void)
     cake_buf_free(&said);
 }
 
+/* Qwen3.5's config.json as the hub has it, and the sizes that transformers takes where it says nothing. */
+static void test_qwen3_5(void)
+{
+    static const char *const hub =
+        "{\"architectures\": [\"Qwen3_5ForConditionalGeneration\"], \"image_token_id\": 248056,"
+        "\"model_type\": \"qwen3_5\", \"text_config\": {\"attn_output_gate\": true, \"dtype\": \"bfloat16\","
+        "\"eos_token_id\": 248044, \"full_attention_interval\": 4, \"hidden_size\": 1024,"
+        "\"num_hidden_layers\": 24, \"num_attention_heads\": 8, \"num_key_value_heads\": 2,"
+        "\"linear_num_value_heads\": 48, \"mamba_ssm_dtype\": \"float32\", \"mlp_only_layers\": [],"
+        "\"model_type\": \"qwen3_5_text\", \"mtp_num_hidden_layers\": 1, \"max_position_embeddings\": 262144,"
+        "\"rope_parameters\": {\"mrope_interleaved\": true, \"mrope_section\": [11, 11, 10],"
+        "\"rope_type\": \"default\", \"rope_theta\": 10000000, \"partial_rotary_factor\": 0.25}},"
+        "\"tie_word_embeddings\": true, \"vision_config\": {\"depth\": 12}, \"vision_end_token_id\": 248054}";
+    cake_buf said = {0};
+    cake_config c;
+    CU_ASSERT_EQUAL_FATAL(read_text(hub, NULL, &c, &said), CAKE_OK);
+    CU_ASSERT_STRING_EQUAL(c.arch->name, "qwen3_5_text");
+    CU_ASSERT(c.tied && c.dtype == CAKE_BF16 && c.context == 262144 && c.n_eos == 1 && c.eos[0] == 248044);
+    CU_ASSERT(c.head_dim == 256 && c.rope[0].n_rot == 64 && c.rope[0].theta == 1e7 && c.n_class == 1);
+    CU_ASSERT(c.delta.n_key == 16 && c.delta.n_value == 48 && c.delta.key_dim == 128 &&
+              c.delta.value_dim == 128 && c.delta.width == 4);
+    CU_ASSERT(c.layer[0].mixer == CAKE_MIX_DELTA && c.layer[23].mixer == CAKE_MIX_ATTENTION);
+
+    CU_ASSERT_EQUAL_FATAL(read_text("{\"model_type\": \"qwen3_5\", \"text_config\": {}}", NULL, &c, &said),
+                          CAKE_OK);
+    CU_ASSERT(c.dim == 4096 && c.n_ff == 12288 && c.n_layer == 32 && c.n_head == 16 && c.n_kv == 4);
+    CU_ASSERT(c.n_vocab == 248320 && c.context == 32768 && !c.tied && c.norm_eps == 1e-6F);
+    CU_ASSERT(c.rope[0].n_rot == 64 && c.rope[0].theta == 1e4 && c.delta.n_value == 32);
+    cake_buf_free(&said);
+}
+
 /* The original context stands outside and counts before the one inside; three quarters of a head turn. */
 static void test_phi3(void)
 {
@@ -237,6 +288,7 @@ int main(void)
         {"what a family does not have is refused", test_refused},
         {"gemma: scales, caps, two bases, both generations of the file", test_gemma},
         {"gemma3 with vision: the text part", test_parts},
+        {"qwen3.5: as the hub has it, and as a family's row has it", test_qwen3_5},
         {"phi3: longrope by its first name", test_phi3},
     };
     return SUITE_MAIN("arch", tests);

@@ -109,6 +109,9 @@ expect "plan tells of what does not fit" 3 '43 of them since they do not fit the
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --context 20
 expect "plan without weights" 0 'waves' "$cake" plan -m "$dir/tok" --dummy-weights -i "$dir/in.txt"
 
+expect "plan counts recurrent states" 0 'states +64, one a sequence, each of 31.1 KiB' \
+    "$cake" plan -m "$root/tests/golden/qwen3.5-hub"
+
 # the report
 expect "--report" 0 . run -i "$dir/in.txt" -o "$dir/r.txt" --report "$dir/report.json"
 grep -q '"requests": {"done": 2, "failed": 0' "$dir/report.json" && grep -q '"idle_share"' "$dir/report.json" &&

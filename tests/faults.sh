@@ -48,6 +48,9 @@ ok "... is said once" $?
 expect "an instruction set that does not exist" 2 'is not one of auto\|ref' run --isa frob
 expect "a KV cache smaller than a page" 1 'does not hold one page' run --kv-memory 1K
 
+expect "a KV cache smaller than recurrent states" 1 'the recurrent states of 64 sequences \(1.9 MiB' "$cake" run \
+    -m "$root/tests/golden/qwen3.5-hub" --max-seqs 64 --kv-memory 1M -p x
+
 # Memory: a model of a thousand layers, made up; said before anything is loaded.
 mkdir "$dir/huge"
 cp "$model/tokenizer.json" "$dir/huge"

@@ -10,6 +10,7 @@
 #include "model/model.h"
 #include "place/machine.h"
 #include "run/run.h"
+#include "slice/slice.h"
 
 static cake_err describe_model(const char *dir, cake_buf *out)
 {
@@ -26,6 +27,12 @@ static cake_err describe_model(const char *dir, cake_buf *out)
                   (long long)cake_model_parameters(model), cake_dtype_name(cake_model_dtype(model)));
     cake_buf_addf(out, "layers      %d of %d, %d query and %d KV heads of %d, MLP %d\n", c->n_layer, c->dim,
                   c->n_head, c->n_kv, c->head_dim, c->n_ff);
+    cake_slice_shape whole = {.count = c->n_layer};
+    const cake_delta *d = &c->delta;
+    if (d->n_value)
+        cake_buf_addf(out, "states      %s a sequence: delta nets of %d key and %d value heads of %d by %d\n",
+                      cake_size_text((int64_t)cake_slice_state_bytes(c, &whole)), d->n_key, d->n_value,
+                      d->key_dim, d->value_dim);
     cake_buf_addf(out, "vocabulary  %d, head %s\n", c->n_vocab,
                   c->tied ? "tied to the embedding" : "of its own");
     cake_buf_addf(out, "context     %d, rotary %s, base %g\n", c->context, cake_rope_name(c->rope[0].kind),

@@ -120,6 +120,11 @@ static void print_stages(const cake_world *world, const cake_stage *stage, const
             printf(" for layers that see %d tokens", s->window[class]);
         printf("\n");
     }
+    const cake_config *config = cake_model_config(stage->model);
+    cake_slice_shape whole = {.count = config->n_layer};
+    if (s->states)
+        printf("states    %d, one a sequence, each of %s in all layers together\n", s->n_lane * s->lane_seqs,
+               cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)));
 }
 
 /* The prompts are tokenized without a limit, so that those that do not fit are counted too. */

@@ -24,6 +24,13 @@ static void check(const cake_config *c)
         CAKE_ASSERT(c->eos[i] >= 0 && c->eos[i] < c->n_vocab);
     CAKE_ASSERT(c->n_class >= 0 && c->n_class <= CAKE_MAX_CLASS && c->n_rope > 0 &&
                 c->n_rope <= CAKE_MAX_ROPE);
+    const cake_delta *d = &c->delta;
+    for (int i = 0; i < c->n_layer; i++)
+        if (c->layer[i].mixer == CAKE_MIX_DELTA)
+            CAKE_ASSERT(d->n_key > 0 && d->n_value % d->n_key == 0 && d->key_dim > 0 &&
+                        d->key_dim <= CAKE_DELTA_DIM && d->value_dim > 0 && d->value_dim <= CAKE_DELTA_DIM &&
+                        d->width > 0 && d->width <= CAKE_DELTA_WIDTH && d->n_value > 0 &&
+                        cake_delta_channels(d) <= 1 << 24);
     for (int i = 0; i < c->n_layer; i++)
         CAKE_ASSERT(c->layer[i].class < c->n_class &&
                     (c->layer[i].rope < c->n_rope || c->layer[i].rope == CAKE_NO_ROPE));
