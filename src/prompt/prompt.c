@@ -212,10 +212,16 @@ static cake_err read_one(cake_prompt *prompt, cake_request *request)
 static void hold(cake_prompt *prompt, const cake_request *first)
 {
     bool told = false;
-    prompt->held = cake_alloc(HELD, sizeof *prompt->held);
+    int room = 8;
+    prompt->held = cake_alloc((size_t)room, sizeof *prompt->held);
     prompt->held[prompt->n_held++] = *first;
-    while (!told && prompt->n_held < HELD && !read_one(prompt, &prompt->held[prompt->n_held]))
+    while (!told && prompt->n_held < HELD) {
+        if (prompt->n_held == room)
+            prompt->held = cake_grow(prompt->held, (size_t)(room *= 2), sizeof *prompt->held);
+        if (read_one(prompt, &prompt->held[prompt->n_held]))
+            break;
         told = prompt->held[prompt->n_held++].told;
+    }
     prompt->form_known = true;
     prompt->form = told ? prompt->held[prompt->n_held - 1].form : CAKE_FORM_SIMPLE;
     for (int i = 0; i < prompt->n_held - told; i++)
