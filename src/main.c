@@ -2,6 +2,7 @@
  *
  * Options, run, the one exit code that all ranks agreed on.
  */
+#include "base/file.h"
 #include "base/log.h"
 #include "run/run.h"
 
@@ -9,6 +10,7 @@ int main(int argc, char **argv)
 {
     cake_world world;
     cake_options options;
+    cake_file_guard();
     cake_err err = cake_world_open(&argc, &argv, &world);
     if (err)
         return err;

@@ -86,6 +86,11 @@ line 9 "an unknown field in a batch body" '"custom_id": ?"d".*"status_code": ?40
 cmp "$dir/out.jsonl" "$dir/stdout.jsonl"
 ok "standard output has the same lines in the same order" $?
 
+expect "the echo of a single token, with its logprobs" 0 '"token_logprobs": \[null, -' \
+    run -i <(echo '{"prompt": [42], "echo": true, "logprobs": 0, "max_tokens": 1}') --input-format jsonl
+expect "a closed standard input is no other file" 1 'standard input: cannot be read' \
+    bash -c '"$0" run -m "$1" -i - <&-' "$cake" "$model"
+
 # tokenize: no config, no weights
 mkdir "$dir/tok"
 cp "$model/tokenizer.json" "$model/tokenizer_config.json" "$model/chat_template.jinja" "$dir/tok"

@@ -115,6 +115,7 @@ static void test_bad_fields(void)
         {"rope_scaling", "{\"type\": \"yarm\", \"factor\": 2.0}",
          "rope_scaling.type is \"yarm\", but only default"},
         {"rope_scaling", "{\"type\": \"dynamic\"}", "rope_scaling.factor is missing"},
+        {"rope_scaling", "{\"rope_type\": \"yarn\"}", "rope_scaling.factor"},
         {"rope_scaling", "{\"rope_type\": \"yarn\", \"factor\": 2, \"beta_fast\": \"x\"}",
          "beta_fast is \"x\""},
         {"rope_scaling", "{\"type\": \"longrope\", \"short_factor\": [1, 1, 1, 1, 1, 1]}",

@@ -471,12 +471,9 @@ static const struct {
     {"{" MODEL ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":"
      "\"ByteFallback\"}]}}",
      "decoder.decoders[1]: ByteFallback behind a stage that joins all tokens"},
-    {"{" MODEL ",\"added_tokens\":[{\"id\":1,\"content\":\"x\"}]}",
-     "added_tokens[0]: id 1 is that of \"b\" in model.vocab"},
-    {"{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"a\"}]}",
-     "added_tokens[0]: \"a\" has the id 7 here and 0 in model.vocab"},
-    {"{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"x\"},{\"id\":7,\"content\":\"y\"}]}",
-     "added_tokens[1]: id 7 belongs to another added token"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":2},\"merges\":[]},"
+     "\"added_tokens\":[{\"id\":7,\"content\":\"x\"}]}",
+     "added_tokens[0]: \"x\" would get the id 2, which is that of \"b\" in model.vocab"},
     {"{" MODEL ",\"added_tokens\":[{\"id\":-7,\"content\":\"x\"}]}",
      "added_tokens[0].id: -7 is out of range"},
     {"{" MODEL ",\"added_tokens\":[{\"id\":9}]}",

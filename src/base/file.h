@@ -18,5 +18,8 @@ cake_err cake_file_read(const char *topic, const char *path, bool optional, size
 cake_err cake_file_check(const char *topic, const char *path);
 /* Whether both names lead to the same existing file; NULL leads nowhere. */
 bool cake_file_same(const char *a, const char *b);
+/* Makes sure that descriptors 0, 1 and 2 are taken, so that no file opened later stands where the user closed
+ * one of them: reading and writing such a one fails as it should. Called first of all. */
+void cake_file_guard(void);
 
 #endif

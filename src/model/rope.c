@@ -112,6 +112,9 @@ static cake_err read_yarn(const cake_fields *fields, const cake_config *c, cake_
 {
     double fast, slow, mscale, all_dim;
     bool truncate;
+    if (!cake_json_get(fields->object, "factor"))
+        return cake_field_fail(fields, "factor",
+                               "a number, or null for what the context has grown by, is expected");
     if (read_growth(fields, c, rope) || cake_field_real(fields, "beta_fast", 32, 0, 1e6, &fast) ||
         cake_field_real(fields, "beta_slow", 1, 0, 1e6, &slow) ||
         cake_field_real(fields, "mscale", 0, 0, 1e6, &mscale) ||
@@ -120,6 +123,8 @@ static cake_err read_yarn(const cake_fields *fields, const cake_config *c, cake_
         return CAKE_ERR_FATAL;
     if (rope->theta <= 1)
         return cake_field_fail(fields, "rope_theta", "yarn needs more than 1");
+    if (c->arch->rope_by_type) /* transformers looks for it beside the sets, where none is */
+        truncate = true;
     double usual = mscale && all_dim
                        ? yarn_magnitude(rope->factor, mscale) / yarn_magnitude(rope->factor, all_dim)
                        : yarn_magnitude(rope->factor, 1);

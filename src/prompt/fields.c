@@ -292,7 +292,13 @@ static cake_err read_tools(pass *p, const field *f, const cake_json *node)
 
 static cake_err read_kwargs(pass *p, const field *f, const cake_json *node)
 {
+    static const char *const own[] = {"messages", "tools", "add_generation_prompt", "continue_final_message"};
     p->request->kwargs = node;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (cake_json_get(node, own[i]))
+            return cake_fault_set(
+                &p->request->fault, f->name,
+                "chat_template_kwargs has a member %s, which is a field of the request itself", own[i]);
     return cake_json_kind(node) == CAKE_JSON_OBJECT ? CAKE_OK : wrong(p, f->name, node, "an object");
 }
 

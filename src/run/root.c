@@ -214,7 +214,7 @@ static bool admit_choice(cake_root *r)
     }
     if (!cake_schedule_room(r->schedule))
         return false;
-    bool scored = cake_sequence_scores_prompt(lead) && !lead->n_prompt_scored;
+    bool scored = cake_sequence_scores_prompt(lead) && lead->n_prompt_scored < lead->n_prompt;
     int slot = cake_schedule_admit(r->schedule, lead->n_prompt, scored ? CAKE_SEQ_SCORED : 0);
     enter(r, slot, cake_sequence_branch(lead));
     return true;

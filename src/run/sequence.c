@@ -114,6 +114,11 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
         s->decoder = cake_decoder_open(token);
     if (token && p->echo == 1 && !s->request.err)
         hear_prompt(s);
+    if (!s->request.err && cake_sequence_scores_prompt(s)) {
+        s->prompt_scored = cake_alloc((size_t)s->n_prompt * (1 + (size_t)s->n_top), sizeof *s->prompt_scored);
+        s->prompt_scored[0].id = s->ids.id[0]; /* nothing comes before it: it has no score */
+        s->n_prompt_scored = 1;
+    }
     return s;
 }
 
@@ -225,11 +230,6 @@ void cake_sequence_score_prompt(cake_sequence *s, int pos, const cake_scored *sc
 {
     cake_sequence *lead = s->lead;
     size_t n = 1 + (size_t)lead->n_top;
-    if (!lead->prompt_scored) {
-        lead->prompt_scored = cake_alloc((size_t)lead->n_prompt * n, sizeof *lead->prompt_scored);
-        lead->prompt_scored[0].id = lead->ids.id[0];
-        lead->n_prompt_scored = 1;
-    }
     if (pos != lead->n_prompt_scored) /* replayed */
         return;
     memcpy(lead->prompt_scored + (size_t)pos * n, scored, n * sizeof *scored);

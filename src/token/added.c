@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/utf8.h"
 #include "token/parts.h"
 #include "token/unicode.h"
@@ -28,7 +29,24 @@ static int32_t trie_longest(const cake_trie *trie, const char *text, size_t len,
     return found;
 }
 
-static cake_err read_token(const cake_spot *spot, const cake_vocab *vocab, cake_added_token *token)
+/* Tokens so far: their texts, and the id behind the highest. */
+typedef struct earlier {
+    cake_vocab texts;
+    int32_t next;
+} earlier;
+
+/* The id that the original gives a token, whatever the file says: that of the model's own vocabulary, else of an
+ * earlier one of the same text, else the next that is free. */
+static int32_t id_of(const cake_vocab *vocab, const earlier *before, const char *text, size_t len)
+{
+    int32_t known = cake_vocab_find(vocab, text, len);
+    if (known < 0)
+        known = cake_vocab_find(&before->texts, text, len);
+    return known >= 0 ? known : before->next;
+}
+
+static cake_err read_token(const cake_spot *spot, const cake_vocab *vocab, earlier *before,
+                           cake_added_token *token)
 {
     const char *text = NULL;
     int64_t id = 0;
@@ -49,30 +67,24 @@ static cake_err read_token(const cake_spot *spot, const cake_vocab *vocab, cake_
         err = cake_spot_flag(spot, "normalized", !token->special, &token->normalized);
     if (err)
         return err;
-    token->id = (int32_t)id;
+    token->id = id_of(vocab, before, text, token->len);
     token->text = cake_copy(text, token->len);
-    int32_t known = cake_vocab_find(vocab, text, token->len);
     size_t len;
     const char *other = cake_vocab_text(vocab, token->id, &len);
-    if (known >= 0 && known != token->id)
-        return cake_spot_fail(spot, "\"%.80s\" has the id %lld here and %d in model.vocab", text,
-                              (long long)id, known);
-    if (known < 0 && other)
-        return cake_spot_fail(spot, "id %lld is that of \"%.*s\" in model.vocab", (long long)id,
-                              (int)(len < 80 ? len : 80), other);
-    return CAKE_OK;
-}
-
-/* Two tokens with one id or one text contradict each other, unless they are the same. */
-static cake_err check_twice(const cake_spot *spot, const cake_added *added, cake_vocab *seen)
-{
-    const cake_added_token *token = &added->token[added->n - 1];
-    int32_t id = cake_vocab_add(seen, token->text, token->len, token->id);
-    if (id == token->id)
-        return CAKE_OK;
-    if (id >= 0)
-        return cake_spot_fail(spot, "\"%.80s\" has two ids, %d and %d", token->text, id, token->id);
-    return cake_spot_fail(spot, "id %d belongs to another added token already", token->id);
+    if (other && (len != token->len || memcmp(other, text, len) != 0))
+        return cake_spot_fail(spot, "\"%.80s\" would get the id %d, which is that of \"%.*s\" in model.vocab",
+                              text, token->id, (int)(len < 80 ? len : 80), other);
+    if (token->id != id)
+        cake_log(
+            CAKE_WARN, "token",
+            "added token \"%.80s\": the id %lld of the file is not the next free one; it gets %d, as in the "
+            "tokenizers library",
+            text, (long long)id, token->id);
+    cake_vocab_add(&before->texts, text, token->len, token->id);
+    before->next = token->id >= before->next ? token->id + 1 : before->next;
+    return before->next < CAKE_VOCAB_MOST
+               ? CAKE_OK
+               : cake_spot_fail(spot, "ids are used up; there are at most %d tokens", CAKE_VOCAB_MOST);
 }
 
 /* Special tokens first: they win where two have the same text behind the normalizers. */
@@ -104,17 +116,16 @@ cake_err cake_added_open(const cake_spot *spot, const cake_vocab *vocab, const c
     if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
         return CAKE_OK;
     cake_err err = cake_spot_need(spot, CAKE_JSON_ARRAY, "an array");
-    cake_vocab seen = {0};
+    earlier before = {.next = (int32_t)vocab->n_used};
     size_t n = err ? 0 : cake_json_size(spot->node);
     out->token = cake_alloc(n, sizeof *out->token);
     for (size_t i = 0; !err && i < n; i++) {
         cake_spot member = cake_spot_at(spot, i);
-        out->n++;
-        err = read_token(&member, vocab, &out->token[i]);
-        if (!err)
-            err = check_twice(&member, out, &seen);
+        cake_added_token token = {0};
+        err = read_token(&member, vocab, &before, &token);
+        out->token[out->n++] = token;
     }
-    cake_vocab_free(&seen);
+    cake_vocab_free(&before.texts);
     if (!err)
         err = fill_tries(spot, normalizers, out);
     return err;

@@ -78,6 +78,9 @@ void cake_scratch_free(cake_scratch *scratch); /* back to zeros (token.c) */
 
 /* --- normalizers: text to text (normalize.c) --- */
 
+/* Bytes that a text may have behind a step: a Replace may make thousands of one. */
+#define CAKE_NORMAL_MOST ((size_t)256 << 20)
+
 typedef struct cake_normalizer {
     const struct cake_normalizer_kind *kind;
     cake_replace replace;    /* Replace; Prepend: `to` */

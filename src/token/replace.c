@@ -81,6 +81,10 @@ cake_err cake_replace_run(const cake_replace *replace, const char *text, size_t 
         cake_buf_add(out, text + done, start - done);
         cake_buf_add(out, replace->to, replace->to_len);
         done = end;
+        if (out->len > CAKE_NORMAL_MOST)
+            return cake_fault_set(fault, NULL,
+                                  "the tokenizer's Replace makes more than %zu bytes of the text",
+                                  CAKE_NORMAL_MOST);
     }
     cake_buf_add(out, text + done, len - done);
     return err == CAKE_END ? CAKE_OK : err;
