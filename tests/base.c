@@ -171,6 +171,34 @@ static void test_json_numbers(void)
     cake_json_free(root);
 }
 
+/* Integers beyond 64 bits keep their digits, beside strings that look like what stands for them inside. */
+static void test_json_digits(void)
+{
+    static const char text[] = "{\"a\":[-18446744073709551616,{\"b\":99999999999999999999}],\"c\":"
+                               "\"\\u0000#99999999999999999999\",\"d\":1}";
+    static const char *const wrong[] = {"[99999999999999999999,]", "[099999999999999999999]",
+                                        "[\"\\u0000#1\", 99999999999999999999", "-00000000000000000000000"};
+    cake_json *root = NULL;
+    cake_fault fault;
+    cake_buf out = {0};
+    size_t len;
+    CU_ASSERT_EQUAL_FATAL(cake_json_parse(text, strlen(text), &root, &fault), CAKE_OK);
+    const cake_json *first = cake_json_at(cake_json_get(root, "a"), 0);
+    const char *digits = cake_json_digits(first, &len);
+    CU_ASSERT(digits && len == 21 && !memcmp(digits, "-18446744073709551616", len));
+    CU_ASSERT_EQUAL(cake_json_kind(first), CAKE_JSON_REAL);
+    CU_ASSERT_EQUAL(cake_json_real(first, 0), -18446744073709551616.0);
+    CU_ASSERT(cake_json_is_number(first) && !cake_json_text(first, NULL));
+    CU_ASSERT(!cake_json_digits(cake_json_get(root, "c"), &len) && !cake_json_digits(NULL, &len));
+    CU_ASSERT(cake_json_text(cake_json_get(root, "c"), &len) && len == 22);
+    cake_json_add_node(&out, root);
+    CU_ASSERT_STRING_EQUAL(out.data, text);
+    cake_buf_free(&out);
+    cake_json_free(root);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CU_ASSERT_EQUAL(cake_json_parse(wrong[i], strlen(wrong[i]), &root, &fault), CAKE_ERR_REQUEST);
+}
+
 /* What would hang or never end is refused before it is opened. */
 static void test_file_kinds(void)
 {
@@ -238,6 +266,7 @@ int main(void)
         {"JSON: long strings, with every escape", test_json_long},
         {"JSON: faults in and behind long strings", test_json_long_faults},
         {"JSON: large integers, and Python's words for numbers", test_json_numbers},
+        {"JSON: integers beyond 64 bits keep their digits", test_json_digits},
         {"files: only regular ones of a decent size are read", test_file_kinds},
         {"JSON: reals are short and exact", test_json_real},
         {"log: control characters of foreign text are shown, not sent", test_log_escapes},

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/lift.h"
 #include "base/utf8.h"
@@ -29,7 +30,32 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '+' || c == '-' || c == '.';
 }
 
-/* One literal outside of strings, [n] bytes: an integer beyond 64 bits becomes a real; with `python`, NaN and
+/* An integer beyond 64 bits goes through jansson as a string that begins with U+0000, as no string does after
+ * cake_lift_take, and is kept as one that begins with a byte that UTF-8 has not. */
+static const char big_mark[] = "\"\\u0000#";
+#define BIG '\xFF'
+
+static bool is_big(const json_t *node)
+{
+    return json_is_string(node) && json_string_value(node)[0] == BIG;
+}
+
+/* Whether it was one. */
+static bool settle_big(json_t *node)
+{
+    const char *text = json_string_value(node);
+    size_t len = json_string_length(node);
+    if (len < 2 || text[0] || text[1] != big_mark[7])
+        return false;
+    char *digits = cake_copy(text + 1, len - 1);
+    digits[0] = BIG;
+    if (json_string_setn_nocheck(node, digits, len - 1))
+        cake_die("out of memory: a JSON number of %zu digits", len - 2);
+    free(digits);
+    return true;
+}
+
+/* One literal outside of strings, [n] bytes: integers beyond 64 bits get their mark; with `python`, NaN and
  * infinities become strings, so that who reads the field says what was found, and nobody else minds. */
 static void add_literal(cake_buf *out, const char *literal, size_t n, bool python)
 {
@@ -40,8 +66,11 @@ static void add_literal(cake_buf *out, const char *literal, size_t n, bool pytho
     if (digits >= 19 && sign + digits == n) {
         errno = 0;
         strtoll(out->data + out->len - n, NULL, 10);
-        if (errno == ERANGE)
-            cake_buf_adds(out, "e0");
+        bool good = literal[sign] != '0'; /* else it is an error, which the parser says */
+        if (errno == ERANGE && good) {
+            cake_buf_cut(out, out->len - n);
+            cake_buf_addf(out, "%s%.*s\"", big_mark, (int)n, literal);
+        }
     }
     for (size_t i = 0; python && i < sizeof python_word / sizeof *python_word; i++)
         if (strlen(python_word[i]) == n && !memcmp(literal, python_word[i], n)) {
@@ -82,7 +111,7 @@ static void rewrite(const char *text, size_t len, bool python, cake_buf *out)
     }
 }
 
-/* Puts the long strings back where their marks stand. */
+/* Puts the long strings back where their marks stand, and large integers too. */
 static void put_back(json_t *node, const cake_lift *lift)
 {
     size_t len, i;
@@ -90,6 +119,8 @@ static void put_back(json_t *node, const cake_lift *lift)
     json_t *value;
     switch (json_typeof(node)) {
     case JSON_STRING: {
+        if (settle_big(node))
+            break;
         const char *text = cake_lift_find(lift, json_string_value(node), json_string_length(node), &len);
         if (text && json_string_setn_nocheck(node, text, len))
             cake_die("out of memory: a JSON string of %zu bytes", len);
@@ -106,16 +137,20 @@ static void put_back(json_t *node, const cake_lift *lift)
     }
 }
 
-static json_t *load(const char *text, size_t len, bool python, json_error_t *error)
+/* lift: what was taken out; NULL: what comes out is not used. */
+static json_t *load(const char *text, size_t len, bool python, const cake_lift *lift, json_error_t *error)
 {
     cake_buf care = {0};
-    if (needs_care(text, len, python)) {
+    bool careful = needs_care(text, len, python);
+    if (careful) {
         rewrite(text, len, python, &care);
         text = care.data;
         len = care.len;
     }
     json_t *root = json_loadb(text, len, JSON_ALLOW_NUL | JSON_DECODE_ANY, error);
     cake_buf_free(&care);
+    if (root && lift && (lift->n || careful))
+        put_back(root, lift);
     return root;
 }
 
@@ -129,11 +164,14 @@ static cake_err parse(const char *text, size_t len, bool python, cake_json **out
     json_t *root = NULL;
     cake_lift lift = {0};
     cake_lift_take(&lift, text, len);
-    if (lift.n && (root = load(lift.text.data, lift.text.len, python, &error)))
-        put_back(root, &lift);
+    if (lift.n)
+        root = load(lift.text.data, lift.text.len, python, &lift, &error);
+    bool taken = lift.n > 0;
     cake_lift_free(&lift);
-    if (!root) /* nothing was taken out; or something is wrong, and the whole text tells at which byte */
-        root = load(text, len, python, &error);
+    if (!root && !taken)
+        root = load(text, len, python, &lift, &error);
+    else if (!root) /* something is wrong, and the whole text tells at which byte */
+        json_decref(load(text, len, python, NULL, &error));
     if (!root)
         return cake_fault_set(fault, NULL, "invalid JSON at byte %d: %s",
                               error.position < 0 ? 0 : error.position, error.text);
@@ -172,7 +210,7 @@ cake_json_type cake_json_kind(const cake_json *node)
     case JSON_ARRAY:
         return CAKE_JSON_ARRAY;
     case JSON_STRING:
-        return CAKE_JSON_STRING;
+        return is_big(node_of(node)) ? CAKE_JSON_REAL : CAKE_JSON_STRING;
     case JSON_INTEGER:
         return CAKE_JSON_INT;
     case JSON_REAL:
@@ -194,7 +232,7 @@ const char *cake_json_kind_name(const cake_json *node)
 
 bool cake_json_is_number(const cake_json *node)
 {
-    return node && json_is_number(node_of(node));
+    return node && (json_is_number(node_of(node)) || is_big(node_of(node)));
 }
 
 const cake_json *cake_json_get(const cake_json *object, const char *key)
@@ -214,9 +252,10 @@ size_t cake_json_size(const cake_json *node)
 
 const char *cake_json_text(const cake_json *string, size_t *len)
 {
+    bool is_text = string && !is_big(node_of(string));
     if (len)
-        *len = json_string_length(node_of(string));
-    return json_string_value(node_of(string));
+        *len = is_text ? json_string_length(node_of(string)) : 0;
+    return is_text ? json_string_value(node_of(string)) : NULL;
 }
 
 int64_t cake_json_int(const cake_json *node, int64_t otherwise)
@@ -224,8 +263,17 @@ int64_t cake_json_int(const cake_json *node, int64_t otherwise)
     return json_is_integer(node_of(node)) ? json_integer_value(node_of(node)) : otherwise;
 }
 
+const char *cake_json_digits(const cake_json *node, size_t *len)
+{
+    bool big = node && is_big(node_of(node));
+    *len = big ? json_string_length(node_of(node)) - 1 : 0;
+    return big ? json_string_value(node_of(node)) + 1 : NULL;
+}
+
 double cake_json_real(const cake_json *node, double otherwise)
 {
+    if (node && is_big(node_of(node)))
+        return strtod(json_string_value(node_of(node)) + 1, NULL);
     return json_is_number(node_of(node)) ? json_number_value(node_of(node)) : otherwise;
 }
 
@@ -308,5 +356,29 @@ static int add_chunk(const char *chunk, size_t size, void *buf)
 
 void cake_json_add_node(cake_buf *buf, const cake_json *node)
 {
-    json_dump_callback(node_of(node), add_chunk, buf, JSON_COMPACT | JSON_ENCODE_ANY);
+    cake_json_type kind = cake_json_kind(node);
+    size_t len;
+    const char *digits = cake_json_digits(node, &len);
+    if (kind == CAKE_JSON_ARRAY) {
+        cake_buf_addc(buf, '[');
+        for (size_t i = 0; i < cake_json_size(node); i++) {
+            cake_buf_adds(buf, i ? "," : "");
+            cake_json_add_node(buf, cake_json_at(node, i));
+        }
+        cake_buf_addc(buf, ']');
+    } else if (kind == CAKE_JSON_OBJECT) {
+        char before = '{';
+        for (void *it = cake_json_first(node); it; it = cake_json_next(node, it), before = ',') {
+            const char *key = cake_json_key(it, &len);
+            cake_buf_addc(buf, before);
+            cake_json_add_text(buf, key, len);
+            cake_buf_addc(buf, ':');
+            cake_json_add_node(buf, cake_json_value(it));
+        }
+        cake_buf_adds(buf, before == '{' ? "{}" : "}");
+    } else if (digits) {
+        cake_buf_add(buf, digits, len);
+    } else {
+        json_dump_callback(node_of(node), add_chunk, buf, JSON_COMPACT | JSON_ENCODE_ANY);
+    }
 }

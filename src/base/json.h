@@ -21,7 +21,7 @@ typedef enum cake_json_type {
     CAKE_JSON_NULL,
     CAKE_JSON_BOOL,
     CAKE_JSON_INT,  /* a number without fraction or exponent that fits int64 */
-    CAKE_JSON_REAL, /* any other number, integers beyond 64 bits too */
+    CAKE_JSON_REAL, /* any other number, integers beyond 64 bits too: see cake_json_digits */
     CAKE_JSON_STRING,
     CAKE_JSON_ARRAY,
     CAKE_JSON_OBJECT
@@ -45,6 +45,8 @@ size_t cake_json_size(const cake_json *node);                             /* of 
 const char *cake_json_text(const cake_json *string, size_t *len); /* NULL if not a string; len may be NULL */
 int64_t cake_json_int(const cake_json *node, int64_t otherwise);  /* integers only */
 double cake_json_real(const cake_json *node, double otherwise);   /* integers and reals */
+/* The sign and digits [*len] of an integer beyond 64 bits; NULL: it is something else. */
+const char *cake_json_digits(const cake_json *node, size_t *len);
 bool cake_json_bool(const cake_json *node, bool otherwise);
 
 /* for (void *it = cake_json_first(o); it; it = cake_json_next(o, it)) ... */

@@ -113,7 +113,9 @@ static cake_value eval_sign(cake_render *run, const cake_node *node)
     bool minus = node->kind == CAKE_N_NEGATE;
     if (v.kind == CAKE_V_REAL)
         return cake_v_real(minus ? -v.real : v.real);
-    return minus ? cake_eval_math(run, '-', cake_v_int(0), v) : cake_eval_math(run, '+', cake_v_int(0), v);
+    if (v.kind == CAKE_V_BOOL)
+        v = cake_v_int(v.truth);
+    return minus ? cake_v_negative(run, v) : v;
 }
 
 #define PARTS 16 /* of a sum, that are put together at once */

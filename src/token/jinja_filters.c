@@ -56,8 +56,9 @@ static cake_value do_abs(cake_render *run, cake_value v, const cake_args *args)
         return cake_render_fail(run, "bad operand type for abs(): '%s'", cake_v_type(v));
     if (v.kind == CAKE_V_REAL)
         return cake_v_real(fabs(v.real));
-    return cake_v_compare(run, v, cake_v_int(0)) < 0 ? cake_eval_math(run, '-', cake_v_int(0), v)
-                                                     : cake_eval_math(run, '+', cake_v_int(0), v);
+    if (v.kind == CAKE_V_BOOL)
+        v = cake_v_int(v.truth);
+    return cake_v_compare(run, v, cake_v_int(0)) < 0 ? cake_v_negative(run, v) : v;
 }
 
 static cake_value do_attr(cake_render *run, cake_value v, const cake_args *args)
@@ -470,6 +471,8 @@ static cake_value do_round(cake_render *run, cake_value v, const cake_args *args
     double scale = pow(10, (double)digits), x = cake_v_number(v);
     if (cake_v_is_text(out[1], "ceil") || cake_v_is_text(out[1], "floor"))
         return cake_v_real((cake_v_is_text(out[1], "ceil") ? ceil(x * scale) : floor(x * scale)) / scale);
+    if (v.kind == CAKE_V_BIG && digits >= 0)
+        return v;
     if (v.kind != CAKE_V_REAL && digits >= 0)
         return cake_eval_math(run, '+', v, cake_v_int(0));
     if (digits < 0) {

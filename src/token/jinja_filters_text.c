@@ -233,6 +233,8 @@ static cake_value do_safe(cake_render *run, cake_value v, const cake_args *args)
 static cake_value do_format(cake_render *run, cake_value v, const cake_args *args)
 {
     cake_value values = cake_v_list(run, CAKE_TUPLE);
+    if (args->n && args->named)
+        return cake_render_fail(run, "can't handle positional and keyword arguments at the same time");
     for (size_t i = 0; i < args->n; i++)
         cake_list_push(run, values.list, args->value[i]);
     if (args->named) {
@@ -308,8 +310,10 @@ static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
         return v;
     if (!cake_v_usable(run, v))
         return v;
-    if (v.kind == CAKE_V_INT || v.kind == CAKE_V_BOOL)
-        return cake_v_int(v.kind == CAKE_V_INT ? v.integer : v.truth);
+    if (v.kind == CAKE_V_BOOL)
+        return cake_v_int(v.truth);
+    if (v.kind == CAKE_V_INT || v.kind == CAKE_V_BIG)
+        return v;
     double real = NAN;
     if (v.kind == CAKE_V_REAL) {
         real = v.real;

@@ -133,6 +133,7 @@ static void write_value(cake_writer *w, cake_value v, const cake_json_style *sty
             cake_writes(w, isnan(v.real) ? "NaN" : v.real < 0 ? "-Infinity" : "Infinity");
         break;
     case CAKE_V_INT:
+    case CAKE_V_BIG:
         cake_v_str(w, v);
         break;
     case CAKE_V_TEXT:

@@ -155,6 +155,11 @@ static cake_err number(lexer *x)
     plain[n] = 0;
     errno = 0;
     cake_value v = real ? cake_v_real(strtod(plain, NULL)) : cake_v_int(strtoll(plain, NULL, base));
+    if (!real && errno && base == 10 && n + 1 < sizeof plain) {
+        char *kept = cake_region_take(&x->jinja->region, n);
+        v = cake_v_digits(memcpy(kept, plain, n), n);
+        errno = 0;
+    }
     if (n + 1 == sizeof plain || (!real && errno))
         return fail_at(x, "a number that is too large");
     push(x, real ? CAKE_LEX_REAL : CAKE_LEX_INT, start, end - start)->value = v;

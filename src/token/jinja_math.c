@@ -9,7 +9,7 @@
 
 static cake_value too_large(cake_render *run)
 {
-    return cake_render_fail(run, "a number leaves the range of 64-bit integers");
+    return cake_render_fail(run, "integers beyond 64 bits can be printed and compared, not computed with");
 }
 
 static cake_value by_zero(cake_render *run)
@@ -194,6 +194,8 @@ cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b)
     if (is_whole(a) && is_whole(b))
         return math_int(run, op, a.kind == CAKE_V_INT ? a.integer : a.truth,
                         b.kind == CAKE_V_INT ? b.integer : b.truth);
+    if ((is_whole(a) || a.kind == CAKE_V_BIG) && (is_whole(b) || b.kind == CAKE_V_BIG))
+        return too_large(run);
     if (cake_v_is_number(a) && cake_v_is_number(b))
         return math_real(run, op, cake_v_number(a), cake_v_number(b));
     if (op == '+' && run->jinja->habits->sum && (a.kind == CAKE_V_TEXT || b.kind == CAKE_V_TEXT)) {

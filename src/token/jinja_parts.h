@@ -67,6 +67,7 @@ typedef enum cake_value_kind {
     CAKE_V_INT,
     CAKE_V_REAL,
     CAKE_V_TEXT,
+    CAKE_V_BIG, /* an integer beyond 64 bits: its digits, in the place of a text's */
     CAKE_V_LIST,
     CAKE_V_DICT,
     CAKE_V_SPACE, /* a namespace: a dict that templates may write to */
@@ -184,6 +185,10 @@ cake_value cake_v_none(void);
 cake_value cake_v_bool(bool truth);
 cake_value cake_v_int(int64_t integer);
 cake_value cake_v_real(double real);
+/* The integer that a sign and decimal digits are; they outlive the value. */
+cake_value cake_v_digits(const char *digits, size_t len);
+cake_value cake_v_whole(cake_render *run, double real); /* rounded towards zero; fails the run if infinite */
+cake_value cake_v_negative(cake_render *run, cake_value integer);
 cake_value cake_v_text(const char *data, size_t len);
 cake_value cake_v_name(const char *text); /* a NUL-terminated text that outlives the run */
 cake_value cake_v_list(cake_render *run, cake_list_kind kind);
@@ -247,6 +252,7 @@ cake_value cake_text_case(cake_render *run, cake_value text, cake_case how);
 cake_value cake_text_escape(cake_render *run, cake_value text); /* HTML; the result is safe */
 cake_value cake_text_format(cake_render *run, cake_value format, cake_value args); /* % */
 cake_value cake_text_format_method(cake_render *run, const cake_call *call, const cake_args *args);
+cake_value cake_text_format_map(cake_render *run, const cake_call *call, const cake_args *args);
 bool cake_text_space(uint32_t code); /* what Python strips */
 
 /* --- templates (jinja_lex.c, jinja_parse.c, jinja_expr.c) --- */

@@ -213,8 +213,6 @@ void cake_v_str(cake_writer *w, cake_value v)
         return;
     switch (v.kind) {
     case CAKE_V_UNDEFINED:
-        if (v.undefined && v.undefined->unsafe)
-            cake_v_usable(w->run, v);
         break;
     case CAKE_V_NONE:
         cake_writes(w, "None");
@@ -228,6 +226,7 @@ void cake_v_str(cake_writer *w, cake_value v)
     case CAKE_V_REAL:
         cake_write_real(w, v.real);
         break;
+    case CAKE_V_BIG:
     case CAKE_V_TEXT:
         cake_write(w, v.text.data, v.text.len);
         break;

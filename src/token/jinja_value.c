@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "token/jinja_parts.h"
@@ -27,6 +28,46 @@ cake_value cake_v_int(int64_t integer)
 cake_value cake_v_real(double real)
 {
     return (cake_value){.kind = CAKE_V_REAL, .real = real};
+}
+
+cake_value cake_v_digits(const char *digits, size_t len)
+{
+    bool minus = len && digits[0] == '-';
+    int64_t integer = 0;
+    bool fits = true;
+    for (size_t i = minus; i < len && fits; i++)
+        fits = !__builtin_mul_overflow(integer, (int64_t)10, &integer) &&
+               !__builtin_sub_overflow(integer, (int64_t)(digits[i] - '0'), &integer);
+    fits =
+        fits && (minus || integer != INT64_MIN); /* summed up below zero, where there is room for one more */
+    if (fits)
+        return cake_v_int(minus ? integer : -integer);
+    cake_value v = cake_v_text(digits, len);
+    v.kind = CAKE_V_BIG;
+    return v;
+}
+
+cake_value cake_v_whole(cake_render *run, double real)
+{
+    char text[400];
+    if (real > -9.2e18 && real < 9.2e18)
+        return cake_v_int((int64_t)real);
+    if (!isfinite(real))
+        return cake_render_fail(run, "cannot convert float %s to integer", isnan(real) ? "NaN" : "infinity");
+    snprintf(text, sizeof text, "%.0f", real);
+    cake_writer w = {.run = run};
+    cake_writes(&w, text);
+    return cake_v_digits(w.data, w.len);
+}
+
+cake_value cake_v_negative(cake_render *run, cake_value integer)
+{
+    cake_writer w = {.run = run};
+    bool minus = integer.kind == CAKE_V_BIG ? integer.text.data[0] == '-' : integer.integer < 0;
+    cake_writes(&w, minus ? "" : "-");
+    integer.kind == CAKE_V_BIG ? cake_write(&w, integer.text.data, integer.text.len)
+                               : cake_v_str(&w, integer);
+    return cake_v_digits(w.data + minus, w.len - minus);
 }
 
 cake_value cake_v_text(const char *data, size_t len)
@@ -143,7 +184,9 @@ cake_value cake_v_json(cake_render *run, const cake_json *json)
     case CAKE_JSON_INT:
         return cake_v_int(cake_json_int(json, 0));
     case CAKE_JSON_REAL:
-        return cake_v_real(cake_json_real(json, 0));
+        text = cake_json_digits(json, &len);
+        v = text ? cake_v_digits(text, len) : cake_v_real(cake_json_real(json, 0));
+        break;
     case CAKE_JSON_STRING:
         text = cake_json_text(json, &len);
         v = cake_v_text(text, len);
@@ -250,11 +293,19 @@ bool cake_v_is_text(cake_value v, const char *text)
 
 bool cake_v_is_number(cake_value v)
 {
-    return v.kind == CAKE_V_BOOL || v.kind == CAKE_V_INT || v.kind == CAKE_V_REAL;
+    return v.kind == CAKE_V_BOOL || v.kind == CAKE_V_INT || v.kind == CAKE_V_REAL || v.kind == CAKE_V_BIG;
 }
 
 double cake_v_number(cake_value v)
 {
+    if (v.kind == CAKE_V_BIG) {
+        char text[400]; /* more digits than any double has */
+        if (v.text.len >= sizeof text)
+            return v.text.data[0] == '-' ? -INFINITY : INFINITY;
+        memcpy(text, v.text.data, v.text.len);
+        text[v.text.len] = 0;
+        return strtod(text, NULL);
+    }
     return v.kind == CAKE_V_REAL ? v.real : v.kind == CAKE_V_INT ? (double)v.integer : v.truth;
 }
 
@@ -263,9 +314,25 @@ static int64_t whole(cake_value v)
     return v.kind == CAKE_V_INT ? v.integer : v.truth;
 }
 
+/* One of them is beyond 64 bits: then the other is less far from zero, or has digits too. */
+static int compare_big(cake_value a, cake_value b)
+{
+    if (a.kind != CAKE_V_BIG)
+        return -compare_big(b, a);
+    int sign = a.text.data[0] == '-' ? -1 : 1;
+    if (b.kind != CAKE_V_BIG || (b.text.data[0] == '-') != (sign < 0))
+        return sign;
+    if (a.text.len != b.text.len)
+        return a.text.len > b.text.len ? sign : -sign;
+    int order = memcmp(a.text.data, b.text.data, a.text.len);
+    return sign * ((order > 0) - (order < 0));
+}
+
 /* -1, 0, 1, or 2 where one of them is no number. */
 static int compare_numbers(cake_value a, cake_value b)
 {
+    if (a.kind != CAKE_V_REAL && b.kind != CAKE_V_REAL && (a.kind == CAKE_V_BIG || b.kind == CAKE_V_BIG))
+        return compare_big(a, b);
     if (a.kind != CAKE_V_REAL && b.kind != CAKE_V_REAL)
         return (whole(a) > whole(b)) - (whole(a) < whole(b));
     double x = cake_v_number(a), y = cake_v_number(b);
@@ -303,7 +370,7 @@ static bool equal_lists(cake_render *run, const cake_list *a, const cake_list *b
 
 bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
 {
-    if (!cake_render_spend(run, 1))
+    if (!cake_render_spend(run, 1 + (a.kind == CAKE_V_BIG ? a.text.len / 64 : 0)))
         return false;
     if (cake_v_is_number(a) && cake_v_is_number(b))
         return compare_numbers(a, b) == 0 &&
@@ -334,7 +401,7 @@ bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
 
 int cake_v_compare(cake_render *run, cake_value a, cake_value b)
 {
-    cake_render_spend(run, 1);
+    cake_render_spend(run, 1 + (a.kind == CAKE_V_BIG ? a.text.len / 64 : 0));
     if (cake_v_is_number(a) && cake_v_is_number(b))
         return compare_numbers(a, b);
     if (a.kind == CAKE_V_TEXT && b.kind == CAKE_V_TEXT) {
@@ -360,8 +427,9 @@ int cake_v_compare(cake_render *run, cake_value a, cake_value b)
 
 const char *cake_v_type(cake_value v)
 {
-    static const char *const names[] = {"Undefined", "NoneType", "bool",      "int",      "float",      "str",
-                                        "list",      "dict",     "Namespace", "function", "LoopContext"};
+    static const char *const names[] = {"Undefined", "NoneType",  "bool",     "int",
+                                        "float",     "str",       "int",      "list",
+                                        "dict",      "Namespace", "function", "LoopContext"};
     static const char *const lists[] = {"list",      "tuple",       "tuple",     "generator",
                                         "dict_keys", "dict_values", "dict_items"};
     return v.kind == CAKE_V_LIST ? lists[v.shade] : names[v.kind];
@@ -394,8 +462,6 @@ cake_list *cake_v_items(cake_render *run, cake_value v)
     } else if (v.kind == CAKE_V_DICT) {
         for (size_t i = 0; i < v.dict->n && !run->failed; i++)
             cake_list_push(run, list, v.dict->key[i]);
-    } else if (v.kind == CAKE_V_UNDEFINED && v.undefined && v.undefined->unsafe) {
-        cake_v_usable(run, v);
     } else if (!cake_v_is_iterable(v)) {
         cake_render_fail(run, "'%s' object is not iterable", cake_v_type(v));
     }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chat templates against transformers and its jinja2: python3 tests/golden/template.py
 
-Writes tests/golden/template.json: small templates and what they render to, or that they fail and with what words.
+Writes tests/golden/template.json: small templates, many of them random (template_random.py), and what they render to, or that they fail and with what words.
 tests/chat.c holds our own interpreter against it. Needs transformers >= 5 and jinja2 >= 3.1.6.
 """
 import datetime
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import transformers.utils.chat_template_utils as chat
 
+import template_random
+
 HERE = Path(__file__).resolve().parent
 CONTEXT = {
     "text": "Hello, W\xf6rld \U0001f642!", "spaces": "  \t a b\u3000\n", "lines": "one\ntwo\r\n\nfour\n", "n": 7, "x": -2.5,
@@ -18,6 +20,8 @@ CONTEXT = {
     "dict": {"b": 1, "a": [1, 2.0, None, True, "q'\"\\"], "items": "own"}, "empty": [],
     "people": [{"name": "Ann", "age": 31, "tags": ["x"]}, {"name": "bob", "age": 7}, {"name": "Cy", "age": 31}],
     "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "<b>&'\"</b>"}],
+    "big": 123456789012345678901234567890, "small": -9223372036854775809,
+    "large": {"x": [18446744073709551616, {"y": -18446744073709551616}], "s": "\0x", "t": "a" * 100},
     "b": True, "obj": {"x": {"y": [1, 2, {"z": 3}]}},
     "tree": [{"v": 1, "c": [{"v": 2, "c": []}, {"v": 3, "c": [{"v": 4, "c": []}]}]}],
 }
@@ -69,6 +73,29 @@ list.index(2)  list.index(9)  list.count(1)  strftime_now('%Y-%m-%d %H:%M %b %-d
 'a' 'b'  "a\\"b"  'a\\'b'  '\\u00e9\\q'  1.  .5  1..a  list | sort | first  -n|abs  -2 ** 2  2 ** 3 ** 2  not n in list  n not in list and yes
 (n, x)  n, x  [1, 2,]  {'a': 1,}  f(  )  a.b.c.  text|nope  n is nope  n is not odd  n is not defined  text if yes else  1 +  'abc
 {'a'}  {1: }  a b  text|truncate  list|attr('count') is callable  text|attr('nope')  [[1, 2], [3]]|sum(start=[])  [1.5, true]|sum  text is eq
+"""
+
+FORMATS = r"""
+'{a.b[c]}'.format(a={'b':{'c':7}})  '{0}{}'.format(1)  '{0[1]}{0[0]}'.format([1,2])  '{}{}'.format(1)
+'{a}{b}'.format(**{'a':1,'b':2})  '{0:{1}{2}}|'.format(3,'>',5)  '{:{}}|'.format(3,5)  '{0:{1:{2}}}'.format(1,2,3)
+'{a'.format(a=1)  'a}'.format(1)  '{!x}'.format(1)  '{!}'.format(1)  '{!r:>5}|'.format('a')  '{a}'.format_map({'a':1})
+'{0.upper}'.format('a')|length > 5  '{0.append}'.format([1])  '{0.__class__}'.format('a')  '{:{{}'.format(1)
+('{}<'|safe).format('<','x')  ('{:>5}'|safe).format('<')  ('{}'|safe).format('<'|safe)  ('%s<'|safe) % '<'
+('%s %r'|safe) % ('<','"')  ('%(a)s'|safe) % {'a':'<'}  ('%s'|safe) % ('<'|safe)  '%s' % {'a':1}
+'%(a)d %(b)s' % {'a':1,'b':2,'c':3}  '%(a)s' % 5  '%(a)s' % {}  '%s' % [1,2]  'a' % []  'a' % {}  'a' % ()  'a' % 1
+'%s %s' % [1,2]  '%' % 1  '%5' % 1  '%(a' % {'a':1}  '%%%s' % 1  '{:>{w}}|'.format('a',w=4)  '{0!r:>{1}}|'.format('a',6)
+'%s'|format('<'|safe)  '%(x)s'|format(x=3)  '%s'|format(1, x=3)  '%s'|format  '{}'.format(none)  '{:5}'.format(none)
+'{}'.format(nope)  '{:5}'.format(nope)  '{}'.format([1,'a'])  '{[}'.format(1)  '{0[}'.format(1)  '{0.}'.format(1)
+'{0[]}'.format(1)  '{0[a}'.format({'a':1})  '{0]}'.format(1)  '{ }'.format(1)  '{ a}'.format(**{' a':4})
+'{00}'.format(3)  '{-1}'.format(3)  '{1a}'.format(**{'1a':4})  '{:,}'.format(12345678901234567890)
+'%d' % 12345678901234567890  '{:d}'.format(-12345678901234567890)  12345678901234567890  -12345678901234567890
+12345678901234567890|tojson  12345678901234567890 == 12345678901234567890  12345678901234567890 > 1
+1 < 12345678901234567890  -12345678901234567890 < 1  12345678901234567890 > 12345678901234567891  [12345678901234567890]
+12345678901234567890 is integer  12345678901234567890|abs  -12345678901234567890|abs  12345678901234567890|float
+12345678901234567890|int  9223372036854775808  -9223372036854775808  -9223372036854775809
+12345678901234567890 in [12345678901234567890]
+12345678901234567890|string|length  {12345678901234567890: 1}  {12345678901234567890: 1}|tojson  big  big|tojson
+[big]|tojson(indent=2)  small  large|tojson  big ~ 'a'  big * 2.0
 """
 
 TEMPLATES = [
@@ -211,14 +238,6 @@ APART = [
     "{% macro m(a,a) %}{% endmacro %}",
     "{% macro m(caller) %}{{ caller }}{% endmacro %}{{ m(5) }}",
     "{% set ns = namespace() %}{% set ns.x, y = 1, 2 %}{{ ns.x }}{{ y }}",
-    "{{ '%#o' % 8 }}",
-    "{{ '%#x' % 255 }}",
-    "{{ '%*d' % (5, 1) }}",
-    "{{ '%a' % 'é' }}",
-    "{{ '%c' % 'a' }}",
-    "{{ '%c' % 65 }}",
-    "{{ '%hd' % 3 }}",
-    "{{ '%ld' % 3 }}",
     "{{ '0b11'|int(0,2) }}",
     "{{ '0o17'|int(0,8) }}",
     "{{ '0x1A'|int(0,0) }}",
@@ -241,49 +260,21 @@ APART = [
     "{{ 'abc'.translate({97:'x'}) }}",
     "{{ 'hello world foo bar'|wordwrap(10) }}",
     "{{ 'http://x.com foo'|urlize }}",
-    "{{ '{!r}'.format('a') }}",
-    "{{ '{0[a]}'.format({'a':1}) }}",
-    "{{ '{:#x}'.format(255) }}",
-    "{{ '{:%}'.format(0.5) }}",
-    "{{ '{:*^10}'.format('hi') }}",
-    "{{ '{:+d}'.format(5) }}",
-    "{{ '{:,.2f}'.format(1234567.891) }}",
-    "{{ '{:,}'.format(1234567) }}",
-    "{{ '{:.2f}'.format(3.14159) }}",
-    "{{ '{:05d}'.format(42) }}",
-    "{{ '{:10.3}|'.format('abcdef') }}",
-    "{{ '{:<9}|'.format('ab') }}",
-    "{{ '{:>5}'.format('a') }}",
-    "{{ '{:>{w}}'.format('a',w=4) }}",
-    "{{ '{:^9}|'.format('ab') }}",
-    "{{ '{:_}'.format(1234567) }}",
-    "{{ '{:b}'.format(5) }}",
-    "{{ '{:c}'.format(65) }}",
-    "{{ '{:e}'.format(12345.678) }}",
-    "{{ '{:g}'.format(0.0001) }}",
-    "{{ '{:n}'.format(5) }}",
-    "{{ '{:s}'.format('x') }}",
-    "{{ '{:x}'.format(255) }}",
-    "{{ '{a.b}'.format(a={'b':1}) }}",
-    "{{ '{} {1}'.format(1,2) }}",
     "{{ '²'.isdigit() }}",
     "{{ '½'.isnumeric() }}",
     "{{ 'ß'.casefold() }}",
     "{{ '１.５'|float }}",
     "{{ '１２'|int }}",
-    "{{ ('%s'|safe) % '<' }}",
     "{{ ('<\\n'|safe)|indent is escaped }}",
     "{{ ('a'|safe).join(['<','>']) }}",
     "{{ ('a'|safe).replace('a','<') }}",
     "{{ ('a<'|safe).replace('a','<') }}",
     "{{ ('x'|safe)|center(3) is escaped }}",
     "{{ ('xy'|safe)|reverse is escaped }}",
-    "{{ ('{}'|safe).format('<') }}",
     "{{ (-8) ** 0.5 }}",
     "{{ (5).bit_length() }}",
     "{{ (5.5).is_integer() }}",
     "{{ (7).real }}",
-    "{{ -9223372036854775808 }}",
     "{{ 007 }}",
     "{{ 0|filesizeformat }}",
     "{{ 1.0 is sameas 1.0 }}",
@@ -298,7 +289,6 @@ APART = [
     "{{ 5.0.is_integer() }}",
     "{{ 5|truncate(3) }}",
     "{{ 9223372036854775807 + 1 }}",
-    "{{ 9223372036854775808 }}",
     "{{ [('a','1'),('b','2')]|urlencode }}",
     "{{ [1,'a',none]|pprint }}",
     "{{ [1,2,3].index(2,1) }}",
@@ -338,7 +328,7 @@ APART = [
     "{{ {'class':'x y','id':'<'}|xmlattr }}",
     "{{ {'items': 5}.items }}",
     "{{ {}.fromkeys([1,2]) }}",
-    "{{ {}|xmlattr }}"
+    "{{ {}|xmlattr }}",
 ]
 
 
@@ -357,8 +347,8 @@ def render(template):
 
 if __name__ == "__main__":
     chat.datetime = Clock
-    lines = (EXPRESSIONS + MORE_EXPRESSIONS).split("\n")
-    templates = ["{{ %s }}" % e.strip() for line in lines for e in line.split("  ") if e.strip()] + TEMPLATES + MORE_TEMPLATES
+    lines = (EXPRESSIONS + MORE_EXPRESSIONS + FORMATS).split("\n")
+    templates = ["{{ %s }}" % e.strip() for line in lines for e in line.split("  ") if e.strip()] + TEMPLATES + MORE_TEMPLATES + list(template_random.formats(1, 700))
     templates = [t for t in dict.fromkeys(templates) if t not in APART]
     rows = [json.dumps({"template": t} | render(t)) for t in templates]
     text = f'{{"context": {json.dumps(CONTEXT)},\n"cases": [\n' + ",\n".join(rows) + "\n]}\n"
