@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "rows.h"
 #include "suite.h"
+#include "token/score.h"
 
 /* The file has each model once: a tokenizer is the rest of it with one of them. */
 static void test_components(void)
@@ -359,6 +360,44 @@ static void test_spellings(void)
     }
 }
 
+/* As tokenizers 0.23 reads them, and writes them again. */
+static void test_scores(void)
+{
+    static const struct {
+        const char *text;
+        double value; /* 1: none */
+    } scores[] = {
+        {"-3.8541142857496506", -3.85411428574965},
+        {"18446744073709551610.59", 1.8446744073709552e+19},
+        {"1844674407370955161.59", 1.8446744073709553e+18},
+        {"-14.67211716250899930108186101", -14.672117162508998},
+        {"-7.4e164", -7.399999999999999e+164},
+        {"85.035979359975655e-250", 8.503597935997564e-249},
+        {"58690755195232033063.32112", 5.869075519523203e+19},
+        {"-1e-400", 0},
+        {"1e-99999999999", 0},
+        {"99999999999999999999e-330", 1e-310},
+        {"1E+2", 100},
+        {"1e309", 1},
+        {"01", 1},
+        {"1.", 1},
+        {"1e", 1},
+    };
+    for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) {
+        double value = 1;
+        size_t len = strlen(scores[i].text), n = cake_score_read(scores[i].text, len, &value);
+        CU_ASSERT(scores[i].value == 1 ? !n : n == len && value == scores[i].value);
+    }
+    static const char tie[] = "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"u\",-9],"
+                              "[\"a\",-3.85411428574965],[\"b\",0],[\"ab\",-3.8541142857496506]]}}";
+    cake_token *token = NULL;
+    cake_ids ids = {0};
+    CU_ASSERT_FATAL(!cake_token_parse(tie, strlen(tie), "tie", &token));
+    CU_ASSERT(!cake_token_encode(token, "ab", 2, false, &ids, NULL) && ids.len == 1 && ids.id[0] == 3);
+    cake_ids_free(&ids);
+    cake_token_close(token);
+}
+
 static void test_faults(void)
 {
     cake_token *token = open_demo();
@@ -548,6 +587,7 @@ int main(void)
         {"memory is a small multiple of the text", test_memory},
         {"the longest token", test_longest},
         {"a file may be written in many ways", test_spellings},
+        {"scores are the library's to the bit", test_scores},
         {"a text that cannot be tokenized is a fault", test_faults},
         {"broken files are told where and why", test_errors},
         {"threads share a tokenizer", test_threads},

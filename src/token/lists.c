@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the text of a tokenizer.json. Out: its vocabulary and merges. Called by token.c.
+ * In: the text of a tokenizer.json. Out: its vocabulary and merges, or its scores. Called by token.c.
  * Invariant: whatever is not exactly as expected ends the reading, silently.
  */
 #include "token/lists.h"
@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
+#include "token/score.h"
 
 typedef struct cursor {
     const char *at, *end;
@@ -236,9 +237,45 @@ bool cake_lists_read(const char *json, size_t len, cake_lists *out, cake_buf *re
     return good;
 }
 
+/* [["a", -1.5], ...] */
+static bool read_scores(span text, cake_buf *spare, cake_lists *out)
+{
+    cursor c = {text.text, text.text + text.len, spare};
+    size_t room = 0;
+    if (!take(&c, '[') || look(&c) == ']')
+        return false;
+    do {
+        span token;
+        size_t n;
+        if (out->n_scores == room)
+            out->score = cake_grow(out->score, room = room ? 2 * room : 64, sizeof *out->score);
+        if (!take(&c, '[') || !read_string(&c, &token) || !take(&c, ',') || !look(&c) ||
+            !(n = cake_score_read(c.at, (size_t)(c.end - c.at), &out->score[out->n_scores++])))
+            return false;
+        c.at += n;
+    } while (take(&c, ']') && take(&c, ','));
+    return c.at[-1] == ']' && take(&c, ']') && c.at == c.end;
+}
+
+bool cake_lists_scores(const char *json, size_t len, cake_lists *out)
+{
+    cake_buf spare = {0};
+    span model, vocab;
+    *out = (cake_lists){0};
+    bool good = cake_utf8_check(json, len) == len &&
+                find_member((cursor){json, json + len, &spare}, "model", &model) &&
+                find_member((cursor){model.text, model.text + model.len, &spare}, "vocab", &vocab) &&
+                read_scores(vocab, &spare, out);
+    cake_buf_free(&spare);
+    if (!good)
+        cake_lists_free(out);
+    return good;
+}
+
 void cake_lists_free(cake_lists *lists)
 {
     cake_vocab_free(&lists->vocab);
     free(lists->pair);
+    free(lists->score);
     *lists = (cake_lists){0};
 }

@@ -155,7 +155,8 @@ typedef struct cake_words {
     cake_lists *lists; /* borrowed while it is opened; NULL: none */
 } cake_words;
 
-/* lists: a BPE model's vocab and merges, read already and taken over; NULL: they are in spot. */
+/* lists: a BPE model's vocab and merges, or a Unigram model's scores, read already and taken over; NULL: they are in
+ * spot. */
 cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *out);
 void cake_words_close(cake_words *words);
 /* Appends a piece's ids. raw: its bytes are still to be spelled. Fails where a character has no token and there is

@@ -120,7 +120,9 @@ static cake_err open_json(const cake_json *json, cake_lists *lists, const char *
     return err;
 }
 
-cake_err cake_token_parse(const char *json, size_t len, const char *where, cake_token **out)
+/* own: the file is in the library's own format, whose scores are read as it reads them; those that were written here
+ * are meant to the bit. */
+static cake_err parse(const char *json, size_t len, bool own, const char *where, cake_token **out)
 {
     cake_json *root = NULL;
     cake_lists lists;
@@ -134,11 +136,16 @@ cake_err cake_token_parse(const char *json, size_t len, const char *where, cake_
     else if (cake_json_parse(json, len, &root, &fault))
         err = cake_fail("token", "%s: %s", where, fault.message);
     else
-        err = open_json(root, NULL, where, out);
+        err = open_json(root, own && cake_lists_scores(json, len, &lists) ? &lists : NULL, where, out);
     cake_lists_free(&lists);
     cake_buf_free(&rest);
     cake_json_free(root);
     return err;
+}
+
+cake_err cake_token_parse(const char *json, size_t len, const char *where, cake_token **out)
+{
+    return parse(json, len, true, where, out);
 }
 
 /* Another format's bytes, said as JSON. */
@@ -148,7 +155,7 @@ static cake_err import(const char *bytes, size_t len, const char *where, const c
     cake_buf json = {0};
     cake_err err = cake_files_convert(bytes, len, where, hints, &json);
     if (!err)
-        err = cake_token_parse(json.data, json.len, where, out);
+        err = parse(json.data, json.len, false, where, out);
     cake_buf_free(&json);
     return err;
 }

@@ -40,6 +40,7 @@ cake_err cake_unigram_vocab(const cake_spot *spot, cake_words *words)
     unigram *u = words->own = cake_alloc(1, sizeof *u);
     cake_err err = cake_spot_need(spot, CAKE_JSON_ARRAY, "an array");
     size_t n = err ? 0 : cake_json_size(spot->node);
+    size_t scores = words->lists ? words->lists->n_scores : 0;
     u->least = INFINITY;
     if (n > CAKE_VOCAB_MOST)
         return cake_spot_fail(spot, "%zu tokens are too many; at most %d can be read", n, CAKE_VOCAB_MOST);
@@ -53,7 +54,7 @@ cake_err cake_unigram_vocab(const cake_spot *spot, cake_words *words)
         if (err)
             break;
         const char *token = cake_json_text(text.node, &len);
-        u->score[i] = cake_json_real(score.node, 0);
+        u->score[i] = i < scores ? words->lists->score[i] : cake_json_real(score.node, 0);
         u->least = u->score[i] < u->least ? u->score[i] : u->least;
         cake_vocab_put(&words->vocab, token, len, (int32_t)i);
         cake_trie_add(&u->trie, token, len, (int32_t)i, false);

@@ -68,10 +68,10 @@ cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *o
         return err;
     out->kind = &kinds[row];
     out->cache = cake_cache_open();
-    if (lists && kinds[row].open == cake_bpe_open) {
+    out->lists = lists;
+    if (lists && lists->n && kinds[row].open == cake_bpe_open) {
         out->vocab = lists->vocab;
         lists->vocab = (cake_vocab){0};
-        out->lists = lists;
     } else {
         err = kinds[row].vocab(&vocab, out);
     }
