@@ -345,7 +345,7 @@ typedef struct splitting {
     cake_fault *fault;
 } splitting;
 
-static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len, bool first);
+static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len, size_t head);
 
 /* The parts of one text, matches and what lies between them, put together as the step's behaviour asks: parts
  * that belong together touch, so a piece is a stretch of the text. */
@@ -356,24 +356,28 @@ typedef struct cutter {
     const char *text;
     size_t from, to; /* of the piece that may still grow */
     bool was_match;  /* the part before */
-    bool first;      /* the text is the beginning of all */
+    size_t head;     /* bytes of the text that stand for the first character of all */
 } cutter;
 
 /* Hands the piece to the next step. */
 static cake_err end_piece(cutter *c)
 {
     const char *piece = c->text + c->from;
-    size_t len = c->to - c->from;
+    size_t len = c->to - c->from, head = c->head > c->from ? c->head - c->from : 0;
+    head = head < len ? head : len;
     if (!len)
         return CAKE_OK;
     if (c->step->bytes && (!c->run->splitters->raw || c->index + 1 < c->run->splitters->n)) {
         cake_buf *spelled = &c->run->scratch->step[2 * c->index + 1];
         cake_buf_cut(spelled, 0);
-        cake_alphabet_spell(piece, len, spelled);
+        cake_alphabet_spell(piece, head, spelled);
+        size_t spelled_head = spelled->len;
+        cake_alphabet_spell(piece + head, len - head, spelled);
         piece = spelled->data;
         len = spelled->len;
+        head = spelled_head;
     }
-    return split_from(c->run, c->index + 1, piece, len, c->first && !c->from);
+    return split_from(c->run, c->index + 1, piece, len, head);
 }
 
 static cake_err cut_part(cutter *c, size_t start, size_t end, bool match)
@@ -448,8 +452,9 @@ static cake_err cut_kind(cutter *c, size_t len)
     return err || done == len ? err : cut_part(c, done, len, false);
 }
 
-/* The text that a step cuts: ByteLevel may put a space before it, Metaspace writes its character for each. */
-static void prepare(const splitting *s, size_t index, const char **text, size_t *len, bool first)
+/* The text that a step cuts: ByteLevel may put a space before it, Metaspace writes its character for each. What is
+ * put before the first character of all belongs to it: the library gives both its place in the original. */
+static void prepare(const splitting *s, size_t index, const char **text, size_t *len, size_t *head)
 {
     const cake_splitter *step = &s->splitters->step[index];
     cake_buf *made = &s->scratch->step[2 * index];
@@ -460,24 +465,31 @@ static void prepare(const splitting *s, size_t index, const char **text, size_t 
     bool begins = **text == ' ' || (*len >= n && !memcmp(*text, mark, n));
     cake_buf_cut(made, 0);
     if (!begins &&
-        (!step->meta || step->scheme == CAKE_META_ALWAYS || (step->scheme == CAKE_META_FIRST && first)))
+        (!step->meta || step->scheme == CAKE_META_ALWAYS || (step->scheme == CAKE_META_FIRST && *head)))
         cake_buf_add(made, mark, n);
-    if (step->meta)
-        cake_text_replace(*text, *len, " ", 1, mark, n, made);
-    else
+    size_t made_head = 0;
+    if (step->meta) {
+        cake_text_replace(*text, *head, " ", 1, mark, n, made);
+        made_head = made->len;
+        cake_text_replace(*text + *head, *len - *head, " ", 1, mark, n, made);
+    } else {
+        made_head = n + *head;
         cake_buf_add(made, *text, *len);
+    }
+    *head = *head ? made_head : 0;
     *text = made->data;
     *len = made->len;
 }
 
 /* The steps from this one on; behind the last, the piece is done. */
-static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len, bool first)
+static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len, size_t head)
 {
     if (step == s->splitters->n)
         return s->each(s->own, text, len);
-    cutter c = {.run = s, .index = step, .step = &s->splitters->step[step], .first = first};
-    prepare(s, step, &text, &len, first);
+    cutter c = {.run = s, .index = step, .step = &s->splitters->step[step]};
+    prepare(s, step, &text, &len, &head);
     c.text = text;
+    c.head = head;
     cake_err err = c.step->pattern       ? cut_pattern(&c, len)
                    : c.step->kind->match ? cut_kind(&c, len)
                                          : cut_part(&c, 0, len, false);
@@ -492,5 +504,5 @@ cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, s
         scratch->n_step = 2 * splitters->n;
         scratch->step = cake_alloc(scratch->n_step, sizeof *scratch->step);
     }
-    return split_from(&s, 0, text, len, first);
+    return split_from(&s, 0, text, len, first ? (size_t)cake_utf8_next(text, len, NULL) : 0);
 }

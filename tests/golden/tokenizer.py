@@ -296,6 +296,11 @@ def more(plain, spelled, top):
         yield "precompiled", plain | {"normalizer": charsmap}
         yield "t5", plain | {"normalizer": sequence("normalizers", charsmap, {"type": "Strip", "strip_left": False, "strip_right": True}, {
             "type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "\u2581"}), "pre_tokenizer": meta(), "decoder": meta(), "model": unigram()}
+    for prefix in (False, True):
+        yield f"first twice {prefix}", plain | {"pre_tokenizer": sequence(
+            "pretokenizers", level(add_prefix_space=prefix),
+            {"type": "Metaspace", "replacement": "_", "prepend_scheme": "first", "split": False},
+            split({"Regex": "[^a-z_]"}))}
 
 
 def make():
@@ -308,6 +313,8 @@ def make():
         cases = ["", "the lower world", "  Hello\n\n the lowlow 1234567!"]
         if name in ("byte fallback", "NFC", "added", "demo"):
             cases += pool[:60]
+        if name.startswith("first twice"):
+            cases += ["\tlow", "\n\u00e9", "\u65e5a", "1low", " \tlow", "\u00e9", "\u0301low", "<", "  low", "_low", "\t_low"]
         cases += [pool[(23 * i + k) % len(pool)] for k in range(12)]
         rows = []
         for case in cases:
