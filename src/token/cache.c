@@ -11,8 +11,10 @@
 
 #include "base/alloc.h"
 
-#define SLOTS  ((size_t)1 << 16)
-#define PROBES 4 /* slots that a piece may lie in */
+#define LEAST           ((size_t)1 << 10) /* slots */
+#define MOST            ((size_t)1 << 16)
+#define PROBES          4 /* slots that a piece may lie in */
+#define SLOTS_PER_TOKEN 16
 
 typedef struct entry {
     uint64_t hash;
@@ -21,17 +23,23 @@ typedef struct entry {
 } entry;
 
 struct cake_cache {
-    _Atomic(entry *) slot[SLOTS];
+    size_t mask; /* slots less one: a power of two less one */
+    _Atomic(entry *) slot[];
 };
 
-cake_cache *cake_cache_open(void)
+cake_cache *cake_cache_open(size_t tokens)
 {
-    return cake_alloc(1, sizeof(cake_cache));
+    size_t slots = LEAST;
+    while (slots < MOST && slots / SLOTS_PER_TOKEN < tokens)
+        slots *= 2;
+    cake_cache *cache = cake_alloc(1, sizeof *cache + slots * sizeof *cache->slot);
+    cache->mask = slots - 1;
+    return cache;
 }
 
 void cake_cache_close(cake_cache *cache)
 {
-    for (size_t i = 0; cache && i < SLOTS; i++)
+    for (size_t i = 0; cache && i <= cache->mask; i++)
         free(atomic_load_explicit(&cache->slot[i], memory_order_relaxed));
     free(cache);
 }
@@ -55,7 +63,7 @@ bool cake_cache_get(const cake_cache *cache, const char *piece, size_t len, cake
 {
     uint64_t hash = hash_of(piece, len);
     for (size_t i = 0; i < PROBES; i++) {
-        const entry *e = atomic_load_explicit(&cache->slot[(hash + i) % SLOTS], memory_order_acquire);
+        const entry *e = atomic_load_explicit(&cache->slot[(hash + i) & cache->mask], memory_order_acquire);
         if (!e)
             return false;
         if (e->hash != hash || e->len != len || memcmp(e->id + e->n, piece, len) != 0)
@@ -73,7 +81,7 @@ void cake_cache_put(cake_cache *cache, const char *piece, size_t len, const int3
     size_t at = 0;
     if (n > CAKE_CACHE_KEY)
         return;
-    while (at < PROBES && atomic_load_explicit(&cache->slot[(hash + at) % SLOTS], memory_order_relaxed))
+    while (at < PROBES && atomic_load_explicit(&cache->slot[(hash + at) & cache->mask], memory_order_relaxed))
         at++;
     if (at == PROBES)
         return;
@@ -84,7 +92,7 @@ void cake_cache_put(cake_cache *cache, const char *piece, size_t len, const int3
     if (n)
         memcpy(e->id, ids, n * sizeof *ids);
     memcpy(e->id + n, piece, len);
-    if (!atomic_compare_exchange_strong_explicit(&cache->slot[(hash + at) % SLOTS], &expected, e,
+    if (!atomic_compare_exchange_strong_explicit(&cache->slot[(hash + at) & cache->mask], &expected, e,
                                                  memory_order_release, memory_order_relaxed))
         free(e); /* another thread was faster */
 }

@@ -15,7 +15,8 @@ typedef struct cake_cache cake_cache;
 
 #define CAKE_CACHE_KEY 64 /* bytes of the longest piece that is remembered */
 
-cake_cache *cake_cache_open(void); /* owned */
+/* Owned. Room as the model's number of tokens suggests: few have few words to remember, and open at once. */
+cake_cache *cake_cache_open(size_t tokens);
 void cake_cache_close(cake_cache *cache);
 /* Appends the piece's ids; false: it is not known. len <= CAKE_CACHE_KEY. */
 bool cake_cache_get(const cake_cache *cache, const char *piece, size_t len, cake_ids *ids);

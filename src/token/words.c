@@ -67,7 +67,6 @@ cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *o
     if (err)
         return err;
     out->kind = &kinds[row];
-    out->cache = cake_cache_open();
     out->lists = lists;
     if (lists && lists->n && kinds[row].open == cake_bpe_open) {
         out->vocab = lists->vocab;
@@ -78,6 +77,8 @@ cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *o
     if (!err)
         err = kinds[row].open(spot, out);
     out->lists = NULL;
+    if (!err)
+        out->cache = cake_cache_open((size_t)out->vocab.count);
     return err;
 }
 
