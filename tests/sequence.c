@@ -158,7 +158,10 @@ static void test_begins(void)
         size_t at = 0;
         CU_ASSERT(s->request.text_len == strlen(texts[t]) && s->n_prompt > 2);
         for (int i = 0; i < s->n_prompt; i++) { /* spelled one after the other, tokens are the text */
-            CU_ASSERT_EQUAL(s->prompt_begin[i], at);
+            size_t begin = at;                  /* what completes a character begins behind it */
+            while ((texts[t][begin] & 0xC0) == 0x80)
+                begin++;
+            CU_ASSERT_EQUAL(s->prompt_begin[i], begin);
             cake_buf_cut(&own, 0);
             cake_token_bytes(tokenizer, s->ids.id[i], &own);
             at += own.len;
@@ -176,7 +179,7 @@ static void test_begins(void)
     int32_t broken[] = {2, ids.id[0], ids.id[1], ids.id[2], ids.id[5], ids.id[6], ids.id[3]};
     cake_sequence *s = echo(NULL, broken, 7, 1);
     CU_ASSERT_STRING_EQUAL(s->request.text, "x\xEF\xBF\xBDyz\xEF\xBF\xBD"); /* the last byte begins nothing */
-    static const size_t begins[] = {0, 0, 1, 2, 4, 5, 6};
+    static const size_t begins[] = {0, 0, 1, 4, 4, 5, 6}; /* the second half of a character: behind it */
     for (int i = 0; i < 7; i++)
         CU_ASSERT_EQUAL(s->prompt_begin[i], begins[i]);
     cake_sequence_close(s);
@@ -188,6 +191,33 @@ static void test_begins(void)
         CU_ASSERT_EQUAL(s->begin[i - 1], begins[i]);
     cake_sequence_close(s);
     cake_ids_free(&ids);
+    CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, "x\xF0\x9F\x98\x80y", 6, false, &ids, &fault),
+                          CAKE_OK);
+    s = echo(NULL, ids.id, 3, 1); /* a character of which prompt and answer have a half each */
+    CU_ASSERT_STRING_EQUAL(s->request.text, "x");
+    CU_ASSERT(s->prompt_begin[0] == 0 && s->prompt_begin[1] == 1 && s->prompt_begin[2] == 1);
+    for (int i = 3; i < 6; i++)
+        CU_ASSERT_FALSE(cake_sequence_push(s, ids.id[i], &scored, NULL, 0));
+    CU_ASSERT(s->begin[0] == 4 && s->begin[1] == 4 && s->begin[2] == 4);
+    expect(s, "\xF0\x9F\x98\x80y", CAKE_FINISH_LENGTH);
+    cake_ids_free(&ids);
+}
+
+/* A prompt that nothing follows is echoed to its end: a character cut short, or what waited for an answer. */
+static void test_echo_alone(void)
+{
+    cake_request request = {.params = cake_params_base()};
+    cake_ids ids = {0};
+    cake_fault fault;
+    CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, "x\xF0\x9F\x98\x80", 5, false, &ids, &fault), CAKE_OK);
+    ids.len = 3;
+    request.params.echo = 1;
+    request.params.logprobs = 0;
+    request.params.max_tokens = 0;
+    cake_sequence *s = cake_sequence_open(&request, &ids, 1000, 0, tokenizer);
+    CU_ASSERT_STRING_EQUAL(s->request.text, "x\xEF\xBF\xBD");
+    CU_ASSERT(s->prompt_begin[0] == 0 && s->prompt_begin[1] == 1 && s->prompt_begin[2] == 4);
+    cake_sequence_close(s);
 }
 
 /* Choices have the prompt, numbers of their own to draw by, and go with their lead; prompt scores come once. */
@@ -234,6 +264,7 @@ int main(void)
         {"stop_token_ids", test_stop_ids},
         {"min_tokens and stop strings", test_min_tokens},
         {"where tokens begin", test_begins},
+        {"a prompt echoed without an answer", test_echo_alone},
         {"several choices", test_choices},
     };
     if (cake_token_open(suite_path("jobs/demo/model"), &tokenizer))

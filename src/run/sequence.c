@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a request, then its tokens. Out: text, scores, and when the answer is over. Feed opens, root pushes,
- * answers reads and closes. Invariant: begin ascends, and its last entry that is certain is exact.
+ * answers reads and closes. Invariant: begin ascends, and is exact when the answer is over.
  */
 #include "run/sequence.h"
 
@@ -20,31 +20,7 @@ bool cake_sequence_scores_prompt(const cake_sequence *s)
     return s->n_top >= 0 && params_of(s)->echo == 1;
 }
 
-/* Where a token begins that was just pushed: text had `before` bytes. What it added ends in its own bytes, unless
- * the decoder holds them back or has changed them. */
-static size_t begin_of(cake_sequence *s, int32_t id, size_t before, const cake_buf *text)
-{
-    cake_buf own = {0};
-    cake_token_bytes(s->token, id, &own);
-    size_t added = text->len - before, begin = before + s->pending;
-    bool whole = own.len && own.len <= added && !memcmp(text->data + text->len - own.len, own.data, own.len);
-    if (whole)
-        begin = text->len - own.len, s->pending = 0;
-    else if (!cake_token_is_special(s->token, id))
-        s->pending = s->pending + own.len > added ? s->pending + own.len - added : 0;
-    cake_buf_free(&own);
-    return begin;
-}
-
-/* What was guessed of tokens held back gives way to what is certain of a later one. */
-static void set_begin(size_t *begin, size_t i, size_t value)
-{
-    begin[i] = value;
-    for (; i > 0 && begin[i - 1] > value; i--)
-        begin[i - 1] = value;
-}
-
-/* Tokens of a text are found in it one after the other; one that is not there (a special token that was added, a
+/* Where tokens do not decode to the text they came from they are found in it one after the other; one that is not there (a special token that was added, a
  * part that was normalized) is where the next one may be. */
 static void find_begins(cake_sequence *lead, const char *text, size_t len)
 {
@@ -73,15 +49,15 @@ static void hear_prompt(cake_sequence *s)
     bool first = s == s->lead && cake_sequence_scores_prompt(s);
     if (first)
         s->prompt_begin = cake_alloc((size_t)s->n_prompt, sizeof *s->prompt_begin);
-    for (int i = 0; i < s->n_prompt; i++) {
-        size_t before = text.len;
+    cake_decoder_trace(s->decoder, first ? s->prompt_begin : NULL);
+    for (int i = 0; i < s->n_prompt; i++)
         cake_decoder_push(s->decoder, s->ids.id[i], &text);
-        if (first)
-            set_begin(s->prompt_begin, (size_t)i, begin_of(s, s->ids.id[i], before, &text));
-    }
-    if (first && r->text)
+    if (s->max_len > s->n_prompt)
+        cake_decoder_settle(s->decoder, &text);
+    else /* nothing follows */
+        cake_decoder_end(s->decoder, &text);
+    if (first && r->text && (r->text_len != text.len || memcmp(r->text, text.data, text.len) != 0))
         find_begins(s, r->text, r->text_len);
-    s->pending = 0;
     if (!r->text) {
         r->text = text.data;
         r->text_len = text.len;
@@ -224,6 +200,7 @@ static void keep_scores(cake_sequence *s, const cake_scored *scored)
         s->begin = cake_grow(s->begin, s->cap_scored, sizeof *s->begin);
     }
     memcpy(s->scored + i * n, scored, n * sizeof *scored);
+    cake_decoder_trace(s->decoder, s->begin);
 }
 
 void cake_sequence_score_prompt(cake_sequence *s, int pos, const cake_scored *scored)
@@ -247,13 +224,9 @@ bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored,
     bool ended =
         (p->ignore_eos != 1 && among(eos, (size_t)n_eos, id)) || among(p->stop_ids.id, p->stop_ids.len, id);
     bool full = (int)s->ids.len >= s->max_len;
-    if (!ended)
-        cake_decoder_push(s->decoder, id, &s->text);
-    if (s->n_top >= 0) {
+    if (s->n_top >= 0)
         keep_scores(s, scored);
-        set_begin(s->begin, (size_t)generated - 1,
-                  ended ? s->text.len + s->pending : begin_of(s, id, before, &s->text));
-    }
+    cake_decoder_push(s->decoder, ended ? -1 : id, &s->text); /* the end token is no text, but is somewhere */
     if (ended || full)
         cake_decoder_end(s->decoder, &s->text);
     bool stopped = !ended && generated > p->min_tokens && s->text.len > before && cut_at_stop(s, before);

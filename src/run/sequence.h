@@ -35,7 +35,6 @@ struct cake_sequence {
     cake_scored *scored;            /* [generated, 1 + n_top] */
     size_t *begin;                  /* [generated] byte of text at which each token begins; with n_top >= 0 */
     size_t cap_scored;              /* tokens for which the two have room */
-    size_t pending;                 /* bytes of tokens that the decoder holds back */
     double admitted, first, latest; /* seconds; of admission and of its first and latest token */
 
     /* of a lead */

@@ -45,6 +45,12 @@ typedef struct cake_decoder cake_decoder;
 cake_decoder *cake_decoder_open(const cake_token *token); /* owned; the token outlives it */
 void cake_decoder_push(cake_decoder *decoder, int32_t id, cake_buf *text);
 void cake_decoder_end(cake_decoder *decoder, cake_buf *text); /* what still waits, as U+FFFD; starts afresh */
+/* What waits though it is whole, at the end of a prompt; half a character goes on waiting for the next token. */
+void cake_decoder_settle(cake_decoder *decoder, cake_buf *text);
+/* From now on tokens pushed since the last end or settle (or open) leave the byte of text at which theirs begins in
+ * begin [n of them], which ascends: of a token that adds nothing, or only completes a character, the byte behind.
+ * All are certain after the next end or settle, which ends it; begin may move in between, by another call. */
+void cake_decoder_trace(cake_decoder *decoder, size_t *begin);
 void cake_decoder_close(cake_decoder *decoder);
 
 /* The id's own text for `logprobs` (special tokens as they are spelled); incomplete characters stay bytes. */
