@@ -156,7 +156,6 @@ cake_value cake_v_slice(cake_render *run, cake_value v, const cake_value bound[3
         if (llabs(at[2]) > n)
             break;
     }
-    cake_render_spend(run, part.list->n / 8);
     return part;
 }
 

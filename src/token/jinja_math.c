@@ -167,7 +167,6 @@ static cake_value join_lists(cake_render *run, cake_value a, cake_value b)
         cake_list_push(run, sum.list, a.list->item[i]);
     for (size_t i = 0; i < b.list->n && !run->failed; i++)
         cake_list_push(run, sum.list, b.list->item[i]);
-    cake_render_spend(run, sum.list->n / 8);
     return sum;
 }
 

@@ -221,7 +221,7 @@ cake_value cake_v_json(cake_render *run, const cake_json *json)
 void cake_list_push(cake_render *run, cake_list *list, cake_value item)
 {
     cake_value *grown = grow(run, list->item, list->n, &list->room, sizeof item);
-    if (!grown)
+    if (!grown || !cake_render_spend(run, 1)) /* whoever copies lists pays for each item */
         return;
     list->item = grown;
     list->item[list->n++] = item;
@@ -465,7 +465,7 @@ cake_list *cake_v_items(cake_render *run, cake_value v)
     } else if (!cake_v_is_iterable(v)) {
         cake_render_fail(run, "'%s' object is not iterable", cake_v_type(v));
     }
-    cake_render_spend(run, list->n / 8);
+    cake_render_spend(run, list->n);
     return list;
 }
 
