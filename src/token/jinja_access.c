@@ -137,6 +137,15 @@ static cake_value slice_text(cake_render *run, cake_value v, const int64_t at[3]
     return cake_write_done(&w);
 }
 
+/* from + n steps, or the end of what 64 bits hold. */
+static int64_t along(int64_t from, int64_t step, int64_t n)
+{
+    int64_t at;
+    if (__builtin_mul_overflow(step, n, &at) || __builtin_add_overflow(from, at, &at))
+        return (step < 0) == (n < 0) ? INT64_MAX : INT64_MIN;
+    return at;
+}
+
 cake_value cake_v_slice(cake_render *run, cake_value v, const cake_value bound[3])
 {
     int64_t at[3];
@@ -150,6 +159,11 @@ cake_value cake_v_slice(cake_render *run, cake_value v, const cake_value bound[3
         return cake_v_none();
     if (!list)
         return slice_text(run, v, at);
+    if (v.shade == CAKE_RANGE) {
+        const cake_range *of = (const cake_range *)v.list;
+        return cake_v_range(run, along(of->from, of->step, at[0]), along(of->from, of->step, at[1]),
+                            along(0, of->step, at[2]));
+    }
     cake_value part = cake_v_list(run, (cake_list_kind)v.shade);
     for (int64_t i = at[0]; !run->failed && (at[2] > 0 ? i < at[1] : i > at[1]); i += at[2]) {
         cake_list_push(run, part.list, v.list->item[i]);

@@ -107,6 +107,8 @@ static cake_value do_last(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "last", no_names, NULL))
         return v;
+    if (v.kind == CAKE_V_LIST && v.shade == CAKE_GENERATOR)
+        return cake_render_fail(run, "'generator' object is not reversible");
     const cake_list *list = cake_v_items(run, v);
     return list->n ? list->item[list->n - 1]
                    : cake_v_undefined(run, NULL, cake_v_name("the last item of nothing"));
@@ -148,6 +150,7 @@ typedef struct sorting {
     cake_value attribute;        /* none: the item itself */
     const cake_value *otherwise; /* for items that have it not; NULL: undefined */
     bool sensitive, descending;
+    bool strict; /* keys that are equal need an order, too */
 } sorting;
 
 static cake_value sort_key(cake_render *run, cake_value item, const sorting *by)
@@ -158,7 +161,7 @@ static cake_value sort_key(cake_render *run, cake_value item, const sorting *by)
 }
 
 /* A stable merge sort of n items by their keys. */
-static void merge_sort(cake_render *run, cake_value *key, cake_value *item, size_t n, bool descending)
+static void merge_sort(cake_render *run, cake_value *key, cake_value *item, size_t n, const sorting *by)
 {
     if (!cake_render_room(run, 2 * n * sizeof *key))
         return;
@@ -171,8 +174,9 @@ static void merge_sort(cake_render *run, cake_value *key, cake_value *item, size
             for (size_t to = from; to < end; to++) {
                 bool second = a == mid;
                 if (a < mid && b < end && !run->failed) {
-                    int order = cake_v_equal(run, key[b], key[a]) ? 0 : cake_v_compare(run, key[b], key[a]);
-                    second = descending ? order > 0 && order != 2 : order < 0;
+                    bool same = !by->strict && cake_v_equal(run, key[b], key[a]);
+                    int order = same ? 0 : cake_v_compare(run, key[b], key[a]);
+                    second = by->descending ? order > 0 && order != 2 : order < 0;
                 }
                 size_t take = second ? b++ : a++;
                 keys[to] = key[take];
@@ -193,7 +197,7 @@ static cake_value sorted(cake_render *run, const cake_list *from, const sorting 
         cake_list_push(run, list.list, from->item[i]);
     }
     if (!run->failed)
-        merge_sort(run, keys->item, list.list->item, from->n, by->descending);
+        merge_sort(run, keys->item, list.list->item, from->n, by);
     return list;
 }
 
@@ -230,7 +234,8 @@ static cake_value do_dictsort(cake_render *run, cake_value v, const cake_args *a
         cake_list_push(run, pairs, pair_of(run, v.dict->key[i], v.dict->value[i]));
     sorting by = {.attribute = cake_v_int(cake_v_is_text(out[1], "value")),
                   .sensitive = cake_v_truth(out[0]),
-                  .descending = cake_v_truth(out[2])};
+                  .descending = cake_v_truth(out[2]),
+                  .strict = true};
     return sorted(run, pairs, &by);
 }
 
@@ -310,6 +315,8 @@ static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
     const cake_value *attribute = cake_dict_name(args->named, "attribute");
     const cake_value *otherwise = cake_dict_name(args->named, "default");
     const cake_filter *filter = NULL;
+    if (!cake_v_truth(v)) /* of nothing at all Jinja makes nothing, whatever it is */
+        return list;
     if (!attribute && args->n && args->value[0].kind == CAKE_V_TEXT)
         filter = cake_filter_find(args->value[0]);
     if (!attribute && !filter)
@@ -331,6 +338,8 @@ static cake_value choose(cake_render *run, cake_value v, const cake_args *args, 
     cake_value list = cake_v_list(run, CAKE_GENERATOR);
     size_t used = attribute;
     const cake_filter *test = NULL;
+    if (!cake_v_truth(v))
+        return list;
     if (args->n < used)
         return cake_render_fail(run, "the name of an attribute is missing");
     if (args->n > used) {
@@ -377,7 +386,8 @@ static cake_value do_groupby(cake_render *run, cake_value v, const cake_args *ar
     if (!cake_args_bind(run, args, "groupby", names, out))
         return v;
     const cake_value *otherwise = out[1].kind == CAKE_V_NONE ? NULL : &out[1];
-    sorting by = {.attribute = out[0], .otherwise = otherwise, .sensitive = cake_v_truth(out[2])};
+    sorting by = {
+        .attribute = out[0], .otherwise = otherwise, .sensitive = cake_v_truth(out[2]), .strict = true};
     const cake_list *items = sorted(run, cake_v_items(run, v), &by).list;
     cake_value last = cake_v_none();
     cake_list *group = NULL;
@@ -408,12 +418,14 @@ static cake_value do_batch(cake_render *run, cake_value v, const cake_args *args
     const cake_list *items = cake_v_items(run, v);
     cake_value row = cake_v_list(run, CAKE_LIST);
     for (size_t i = 0; i < items->n && !run->failed; i++) {
-        if (!i || (int64_t)row.list->n == n) {
-            row = cake_v_list(run, CAKE_LIST);
+        if ((int64_t)row.list->n == n) {
             cake_list_push(run, list.list, row);
+            row = cake_v_list(run, CAKE_LIST);
         }
         cake_list_push(run, row.list, items->item[i]);
     }
+    if (items->n)
+        cake_list_push(run, list.list, row);
     while (items->n && out[1].kind != CAKE_V_NONE && (int64_t)row.list->n < n && cake_render_spend(run, 1))
         cake_list_push(run, row.list, out[1]);
     return list;
@@ -518,7 +530,7 @@ const cake_filter cake_filters_list[] = {
 
 const cake_filter *cake_filter_find(cake_value name)
 {
-    const cake_filter *const tables[] = {cake_filters_list, cake_filters_text};
+    const cake_filter *const tables[] = {cake_filters_list, cake_filters_text, cake_filters_web};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const cake_filter *f = tables[t]; f->name; f++)
             if (cake_v_is_text(name, f->name))

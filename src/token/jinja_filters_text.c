@@ -169,7 +169,9 @@ static cake_value do_indent(cake_render *run, cake_value v, const cake_args *arg
             cake_write(&w, pad.data, pad.len);
         cake_v_str(&w, lines->item[i]);
     }
-    return cake_write_done(&w);
+    cake_value indented = cake_write_done(&w);
+    indented.shade = text.shade;
+    return indented;
 }
 
 static cake_value do_center(cake_render *run, cake_value v, const cake_args *args)
@@ -187,7 +189,9 @@ static cake_value do_center(cake_render *run, cake_value v, const cake_args *arg
     cake_write_spaces(&w, left);
     cake_v_str(&w, text);
     cake_write_spaces(&w, pad - left);
-    return cake_write_done(&w);
+    cake_value centered = cake_write_done(&w);
+    centered.shade = text.shade;
+    return centered;
 }
 
 static cake_value do_truncate(cake_render *run, cake_value v, const cake_args *args)
@@ -198,10 +202,15 @@ static cake_value do_truncate(cake_render *run, cake_value v, const cake_args *a
     if (!cake_args_bind(run, args, "truncate", names, out) || !cake_arg_int(run, out[0], &length) ||
         !cake_arg_int(run, out[3], &leeway) || !cake_arg_text(run, out[2], "truncate"))
         return v;
-    cake_value text = cake_v_to_text(run, v);
+    cake_value text = v.kind == CAKE_V_UNDEFINED ? cake_v_to_text(run, v) : v;
     int64_t end = (int64_t)cake_text_count(run, out[2]);
     if (length < end || leeway < 0)
         return cake_render_fail(run, "truncate wants a length of at least %lld", (long long)end);
+    size_t n = text.kind == CAKE_V_DICT                                   ? text.dict->n
+               : text.kind == CAKE_V_LIST && text.shade != CAKE_GENERATOR ? text.list->n
+                                                                          : SIZE_MAX;
+    if ((n < INT64_MAX && (int64_t)n <= length + leeway) || !cake_arg_text(run, text, "truncate"))
+        return v;
     if ((int64_t)cake_text_count(run, text) <= length + leeway)
         return text;
     text.text.len = cake_text_offset(run, text, (size_t)(length - end));
@@ -242,23 +251,6 @@ static cake_value do_format(cake_render *run, cake_value v, const cake_args *arg
         values.dict = args->named;
     }
     return cake_text_format(run, cake_v_to_text(run, v), values);
-}
-
-static cake_value do_urlencode(cake_render *run, cake_value v, const cake_args *args)
-{
-    cake_writer w = {.run = run};
-    if (!cake_args_bind(run, args, "urlencode", no_names, NULL))
-        return v;
-    cake_value text = cake_v_to_text(run, v);
-    for (size_t i = 0; i < text.text.len && !run->failed; i++) {
-        unsigned char c = (unsigned char)text.text.data[i];
-        char hex[8];
-        bool plain =
-            (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c && strchr("_.-~/", c));
-        snprintf(hex, sizeof hex, plain ? "%c" : "%%%02X", c);
-        cake_writes(&w, hex);
-    }
-    return cake_write_done(&w);
 }
 
 static cake_value do_wordcount(cake_render *run, cake_value v, const cake_args *args)
@@ -373,7 +365,6 @@ const cake_filter cake_filters_text[] = {
     {"trim", do_trim},
     {"truncate", do_truncate},
     {"upper", do_upper},
-    {"urlencode", do_urlencode},
     {"wordcount", do_wordcount},
     {NULL, NULL},
 };

@@ -143,7 +143,7 @@ static void write_value(cake_writer *w, cake_value v, const cake_json_style *sty
         json_dict(w, v.dict, style, level);
         break;
     case CAKE_V_LIST:
-        if (cake_list_indexed(v.shade)) {
+        if (v.shade < CAKE_RANGE) {
             json_list(w, v.list, style, level);
             break;
         }

@@ -163,16 +163,34 @@ static cake_value join_texts(cake_render *run, cake_value a, cake_value b)
 static cake_value join_lists(cake_render *run, cake_value a, cake_value b)
 {
     cake_value sum = cake_v_list(run, (cake_list_kind)a.shade);
-    for (size_t i = 0; i < a.list->n && !run->failed; i++)
-        cake_list_push(run, sum.list, a.list->item[i]);
-    for (size_t i = 0; i < b.list->n && !run->failed; i++)
-        cake_list_push(run, sum.list, b.list->item[i]);
+    size_t n = a.list->n + b.list->n;
+    cake_shared *shared = a.list->shared;
+    *sum.list = (cake_list){.item = a.list->item, .n = n, .room = n, .shared = shared};
+    /* A list that grows in a loop goes on in place, where nothing else went on with it before. */
+    bool copies = !shared || shared->used != a.list->n || shared->room < n;
+    if (!cake_render_spend(run, copies ? n : b.list->n))
+        return (cake_value){.kind = CAKE_V_UNDEFINED};
+    if (copies) {
+        size_t room = shared ? 2 * n : n;
+        if (!cake_render_room(run, room * sizeof *sum.list->item))
+            return (cake_value){.kind = CAKE_V_UNDEFINED};
+        shared = cake_region_take(&run->region, sizeof *shared);
+        shared->room = room;
+        sum.list->shared = shared;
+        sum.list->item = cake_region_take(&run->region, room * sizeof *sum.list->item);
+        if (a.list->n)
+            memcpy(sum.list->item, a.list->item, a.list->n * sizeof *sum.list->item);
+    }
+    if (b.list->n)
+        memmove(sum.list->item + a.list->n, b.list->item, b.list->n * sizeof *sum.list->item);
+    shared->used = n;
     return sum;
 }
 
 static bool is_sequence(cake_value v)
 {
-    return v.kind == CAKE_V_TEXT || (v.kind == CAKE_V_LIST && cake_list_indexed(v.shade));
+    return v.kind == CAKE_V_TEXT ||
+           (v.kind == CAKE_V_LIST && cake_list_indexed(v.shade) && v.shade != CAKE_RANGE);
 }
 
 static bool is_whole(cake_value v)
@@ -224,14 +242,18 @@ bool cake_v_contains(cake_render *run, cake_value item, cake_value in)
         return cake_text_search(run, in.text.data, in.text.len, item) != NULL;
     }
     if (in.kind == CAKE_V_DICT)
-        return cake_dict_find(run, in.dict, item) != NULL;
+        return cake_v_hashable(run, item) && cake_dict_find(run, in.dict, item);
     if (!cake_v_is_iterable(in)) {
         cake_render_fail(run, "argument of type '%s' is not iterable", cake_v_type(in));
         return false;
     }
     const cake_list *items = cake_v_items(run, in);
     for (size_t i = 0; i < items->n && !run->failed; i++)
-        if (cake_v_equal(run, items->item[i], item))
+        if (cake_v_equal(run, items->item[i], item)) {
+            size_t left = items->n - i - 1; /* a generator goes on behind it */
+            if (in.kind == CAKE_V_LIST && in.shade == CAKE_GENERATOR && left)
+                *in.list = (cake_list){.item = items->item + i + 1, .n = left, .room = left};
             return true;
+        }
     return false;
 }

@@ -80,6 +80,8 @@ static cake_value do_replace(cake_render *run, const cake_call *call, const cake
     if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_text(run, v[0], call->name) ||
         !cake_arg_text(run, v[1], call->name) || !cake_arg_int(run, v[2], &most))
         return cake_v_none();
+    if (call->self.shade && !v[1].shade)
+        v[1] = cake_text_escape(run, v[1]);
     return cake_text_swap(run, call->self, v[0], v[1], most < 0 ? -1 : most);
 }
 
@@ -246,7 +248,7 @@ static cake_value do_is(cake_render *run, const cake_call *call, const cake_args
         if ((what[0] == 'u' && lower) || (what[0] == 'l' && upper) ||
             (what[0] == 'd' && !cake_char_is_digit(code)) || (what[0] == 's' && !cake_text_space(code)) ||
             (!strcmp(what, "alpha") && !cake_char_is_letter(code)) ||
-            (!strcmp(what, "alnum") && !cake_char_is_letter(code) && !cake_char_is_digit(code)))
+            (!strcmp(what, "alnum") && !cake_char_is_letter(code) && !cake_char_is_number(code)))
             return cake_v_bool(false);
     }
     return cake_v_bool(what[0] == 'u' || what[0] == 'l' ? cased : text.text.len > 0);
@@ -261,12 +263,18 @@ static cake_value do_join(cake_render *run, const cake_call *call, const cake_ar
         return v;
     const cake_list *list = cake_v_items(run, v);
     for (size_t i = 0; i < list->n && !run->failed; i++) {
+        cake_value item = list->item[i];
         if (i)
             cake_v_str(&w, call->self);
-        if (cake_arg_text(run, list->item[i], "join"))
-            cake_v_str(&w, list->item[i]);
+        if (call->self.shade) /* a safe text escapes what is not, and makes texts of what are none */
+            item = item.kind == CAKE_V_TEXT && item.shade ? item
+                                                          : cake_text_escape(run, cake_v_to_text(run, item));
+        if (cake_arg_text(run, item, "join"))
+            cake_v_str(&w, item);
     }
-    return cake_write_done(&w);
+    cake_value joined = cake_write_done(&w);
+    joined.shade = call->self.shade;
+    return joined;
 }
 
 /* ljust, rjust, center and zfill: as wide as asked for, in characters. */
@@ -349,7 +357,7 @@ static cake_value do_get(cake_render *run, const cake_call *call, const cake_arg
 {
     static const char *const names[] = {"key", "default", NULL};
     cake_value v[2] = {cake_v_none(), cake_v_none()};
-    if (!cake_args_bind(run, args, call->name, names, v))
+    if (!cake_args_bind(run, args, call->name, names, v) || !cake_v_hashable(run, v[0]))
         return v[0];
     const cake_value *found = cake_dict_find(run, call->self.dict, v[0]);
     return found ? *found : v[1];
@@ -454,9 +462,10 @@ static const method text_methods[] = {
 };
 
 static const method dict_methods[] = {
-    {"get", do_get},   {"keys", do_view},    {"values", do_view}, {"items", do_view},
-    {"copy", do_copy}, {"clear", NULL},      {"pop", NULL},       {"popitem", NULL},
-    {"update", NULL},  {"setdefault", NULL}, {NULL, NULL},
+    {"get", do_get},    {"keys", do_view},    {"values", do_view},
+    {"items", do_view}, {"copy", do_copy},    {"fromkeys", cake_dict_from_keys},
+    {"clear", NULL},    {"pop", NULL},        {"popitem", NULL},
+    {"update", NULL},   {"setdefault", NULL}, {NULL, NULL},
 };
 
 static const method list_methods[] = {
@@ -464,6 +473,12 @@ static const method list_methods[] = {
     {"extend", NULL},    {"insert", NULL},         {"pop", NULL},     {"remove", NULL},
     {"reverse", NULL},   {"sort", NULL},           {"clear", NULL},   {NULL, NULL},
 };
+
+/* What ranges have of it. */
+static const method range_methods[] = {{"index", do_index}, {"count", do_list_count}, {NULL, NULL}};
+
+/* Of the function dict. */
+static const method type_methods[] = {{"fromkeys", cake_dict_from_keys}, {NULL, NULL}};
 
 bool cake_method_known(cake_value name)
 {
@@ -477,10 +492,14 @@ bool cake_method_known(cake_value name)
 
 cake_value cake_method_find(cake_render *run, cake_value v, cake_value name)
 {
-    const method *m = v.kind == CAKE_V_TEXT                                 ? text_methods
-                      : v.kind == CAKE_V_DICT                               ? dict_methods
-                      : v.kind == CAKE_V_LIST && cake_list_indexed(v.shade) ? list_methods
-                                                                            : NULL;
+    const method *m =
+        v.kind == CAKE_V_TEXT   ? text_methods
+        : v.kind == CAKE_V_DICT ? dict_methods
+        : v.kind == CAKE_V_CALL && v.call->name && !v.call->node && !strcmp(v.call->name, "dict")
+            ? type_methods
+        : v.kind == CAKE_V_LIST && v.shade == CAKE_RANGE      ? range_methods
+        : v.kind == CAKE_V_LIST && cake_list_indexed(v.shade) ? list_methods
+                                                              : NULL;
     for (; m && m->name; m++) {
         if (!cake_v_is_text(name, m->name))
             continue;

@@ -317,7 +317,11 @@ static cake_node *parse_with(cake_parser *p)
 /* Only the training of models looks at what is between generation and endgeneration. */
 static cake_node *parse_generation(cake_parser *p)
 {
-    return cake_parse_node(p, CAKE_N_SCOPE, NULL, body_until(p, "endgeneration"), NULL);
+    int in_loop = p->in_loop;
+    p->in_loop = 0; /* as in transformers, where the body is a function of its own */
+    cake_node *body = body_until(p, "endgeneration");
+    p->in_loop = in_loop;
+    return cake_parse_node(p, CAKE_N_SCOPE, NULL, body, NULL);
 }
 
 /* Blocks are for templates that extend others, which chat templates do not: they stand where they are. */

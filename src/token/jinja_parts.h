@@ -81,6 +81,7 @@ typedef enum cake_list_kind {
     CAKE_LIST,
     CAKE_TUPLE,
     CAKE_GROUP,
+    CAKE_RANGE,
     CAKE_GENERATOR,
     CAKE_KEYS,
     CAKE_VALUES,
@@ -89,7 +90,7 @@ typedef enum cake_list_kind {
 
 static inline bool cake_list_indexed(unsigned shade)
 {
-    return shade <= CAKE_GROUP;
+    return shade <= CAKE_RANGE;
 }
 
 /* Two machine words, so that values travel in registers. */
@@ -97,8 +98,9 @@ typedef struct cake_value {
     union {
         struct {
             cake_value_kind kind : 8;
-            unsigned shade : 8; /* a list's cake_list_kind; a text's 1: marked safe */
-            bool kept : 1;      /* its memory lives as long as the run */
+            unsigned
+                shade : 8; /* a list's cake_list_kind; a text's 1: marked safe; a namespace's 1: not to be written to */
+            bool kept : 1; /* its memory lives as long as the run */
             union {
                 bool truth;
                 int64_t integer;
@@ -118,10 +120,22 @@ typedef struct cake_value {
     };
 } cake_value;
 
+/* Sums of lists share their items where they can: behind the items of the longest of them is room for more. */
+typedef struct cake_shared {
+    size_t used, room;
+} cake_shared;
+
 typedef struct cake_list {
     cake_value *item;
     size_t n, room;
+    cake_shared *shared; /* of a sum's items; NULL: they are this list's own */
 } cake_list;
+
+/* What range() makes. */
+typedef struct cake_range {
+    cake_list list; /* the first member: a range is a list, too */
+    int64_t from, to, step;
+} cake_range;
 
 typedef struct cake_dict {
     cake_value *key, *value;
@@ -193,6 +207,7 @@ cake_value cake_v_text(const char *data, size_t len);
 cake_value cake_v_name(const char *text); /* a NUL-terminated text that outlives the run */
 cake_value cake_v_list(cake_render *run, cake_list_kind kind);
 cake_value cake_v_dict(cake_render *run);
+cake_value cake_v_range(cake_render *run, int64_t from, int64_t to, int64_t step); /* step is not 0 */
 cake_value cake_v_call(cake_render *run, cake_call_function function, const char *name, cake_value self);
 cake_value cake_v_undefined(cake_render *run, const char *of, cake_value name);
 cake_value cake_v_json(cake_render *run, const cake_json *json);
@@ -219,7 +234,8 @@ const char *cake_v_type(cake_value v); /* Python's name of its type */
 /* The items of anything that can be walked; empties a generator. Never NULL; fails the run. */
 cake_list *cake_v_items(cake_render *run, cake_value v);
 bool cake_v_is_iterable(cake_value v);
-bool cake_v_usable(cake_render *run, cake_value v); /* fails the run if undefined */
+bool cake_v_hashable(cake_render *run, cake_value key); /* a dict can have it as a key; else fails the run */
+bool cake_v_usable(cake_render *run, cake_value v);     /* fails the run if undefined */
 
 void cake_v_str(cake_writer *w, cake_value v);
 void cake_v_repr(cake_writer *w, cake_value v);
@@ -506,11 +522,13 @@ typedef struct cake_filter {
 /* Filters and tests by name; NULL: unknown. A test's function returns a boolean. */
 const cake_filter *cake_filter_find(cake_value name);
 const cake_filter *cake_test_find(cake_value name);
-extern const cake_filter cake_filters_text[], cake_filters_list[]; /* end with a NULL name */
+extern const cake_filter cake_filters_text[], cake_filters_list[],
+    cake_filters_web[]; /* end with a NULL name */
 
 /* A bound method, or undefined with kind CAKE_V_UNDEFINED if there is none. */
 cake_value cake_method_find(cake_render *run, cake_value v, cake_value name);
 bool cake_method_known(cake_value name); /* some type has it */
+cake_value cake_dict_from_keys(cake_render *run, const cake_call *call, const cake_args *args);
 /* A global, or undefined. */
 cake_value cake_global_find(const cake_habits *habits, cake_value name);
 int cake_loop_attr_find(cake_value name); /* 0: loop has none of that name */

@@ -152,6 +152,19 @@ static void repr_list(cake_writer *w, cake_value v)
     cake_writes(w, tuple ? v.list->n == 1 ? ",)" : ")" : view ? "])" : "]");
 }
 
+static void repr_range(cake_writer *w, const cake_range *range)
+{
+    cake_writes(w, "range(");
+    write_int(w, range->from);
+    cake_writes(w, ", ");
+    write_int(w, range->to);
+    if (range->step != 1) {
+        cake_writes(w, ", ");
+        write_int(w, range->step);
+    }
+    cake_writes(w, ")");
+}
+
 static void repr_dict(cake_writer *w, const cake_dict *dict)
 {
     cake_writes(w, "{");
@@ -182,6 +195,8 @@ void cake_v_repr(cake_writer *w, cake_value v)
     case CAKE_V_LIST:
         if (v.shade == CAKE_GENERATOR)
             cake_v_str(w, v);
+        else if (v.shade == CAKE_RANGE)
+            repr_range(w, (const cake_range *)v.list);
         else
             repr_list(w, v);
         break;

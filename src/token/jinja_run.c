@@ -17,7 +17,7 @@ static void assign(cake_render *run, const cake_node *target, cake_value value)
     }
     if (target->kind == CAKE_N_SPACEREF) {
         const cake_value *space = cake_scope_find(run, target->symbol);
-        if (!space || space->kind != CAKE_V_SPACE)
+        if (!space || space->kind != CAKE_V_SPACE || space->shade)
             cake_render_fail(run, "cannot assign attribute on non-namespace object");
         else
             cake_space_set(run, space->dict, target->value, value);
@@ -121,6 +121,7 @@ static void run_loop(cake_render *run, const cake_node *node, cake_value over, i
     cake_loop *loop = cake_region_take(&run->region, sizeof *loop);
     cake_region_mark mark = {0};
     size_t escapes = 0;
+    bool whole = false; /* a turn came to its end: else follows where none did, as Jinja has it */
     loop->items = select_items(run, node, cake_v_items(run, over));
     loop->depth = depth;
     loop->node = node->op == 'r' ? node : NULL;
@@ -140,11 +141,12 @@ static void run_loop(cake_render *run, const cake_node *node, cake_value over, i
         run_turn(run, node, loop);
         cake_flow flow = run->flow;
         run->flow = CAKE_GO;
+        whole = whole || flow == CAKE_GO;
         if (flow == CAKE_BREAK)
             break;
     }
     run->scope = outer;
-    if (!loop->items->n && !run->failed && node->d)
+    if (!whole && !run->failed && node->d)
         run_in_scope(run, node->d);
 }
 
@@ -177,6 +179,8 @@ static void run_if(cake_render *run, const cake_node *node)
 static void run_set_block(cake_render *run, const cake_node *node)
 {
     cake_value text = capture(run, node->b, cake_scope_open(run, run->scope)), piped = run->piped;
+    if (run->flow != CAKE_GO) /* break and continue leave the block, and what it printed is lost */
+        return;
     if (node->c) {
         run->piped = text;
         text = cake_eval(run, node->c);
@@ -189,7 +193,8 @@ static void run_filter_block(cake_render *run, const cake_node *node)
 {
     cake_value piped = run->piped;
     run->piped = capture(run, node->b, cake_scope_open(run, run->scope));
-    cake_v_str(run->out, cake_eval(run, node->a));
+    if (run->flow == CAKE_GO)
+        cake_v_str(run->out, cake_eval(run, node->a));
     run->piped = piped;
 }
 

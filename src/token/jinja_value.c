@@ -67,7 +67,7 @@ cake_value cake_v_negative(cake_render *run, cake_value integer)
     cake_writes(&w, minus ? "" : "-");
     integer.kind == CAKE_V_BIG ? cake_write(&w, integer.text.data, integer.text.len)
                                : cake_v_str(&w, integer);
-    return cake_v_digits(w.data + minus, w.len - minus);
+    return run->failed ? integer : cake_v_digits(w.data + minus, w.len - minus);
 }
 
 cake_value cake_v_text(const char *data, size_t len)
@@ -223,6 +223,7 @@ void cake_list_push(cake_render *run, cake_list *list, cake_value item)
     cake_value *grown = grow(run, list->item, list->n, &list->room, sizeof item);
     if (!grown || !cake_render_spend(run, 1)) /* whoever copies lists pays for each item */
         return;
+    list->shared = grown == list->item ? list->shared : NULL;
     list->item = grown;
     list->item[list->n++] = item;
 }
@@ -249,13 +250,27 @@ const cake_value *cake_dict_name(const cake_dict *dict, const char *name)
     return NULL;
 }
 
-void cake_dict_set(cake_render *run, cake_dict *dict, cake_value key, cake_value value)
+bool cake_v_hashable(cake_render *run, cake_value key)
 {
     if (key.kind == CAKE_V_DICT || key.kind == CAKE_V_SPACE ||
-        (key.kind == CAKE_V_LIST && key.shade == CAKE_LIST)) {
+        (key.kind == CAKE_V_LIST && (key.shade == CAKE_LIST || key.shade > CAKE_GENERATOR))) {
         cake_render_fail(run, "unhashable type: '%s'", cake_v_type(key));
-        return;
+        return false;
     }
+    bool tuple = key.kind == CAKE_V_LIST && key.shade < CAKE_RANGE;
+    if (!tuple || !cake_render_enter(run))
+        return !tuple;
+    bool good = cake_render_spend(run, key.list->n);
+    for (size_t i = 0; i < key.list->n && good; i++)
+        good = cake_v_hashable(run, key.list->item[i]);
+    cake_render_leave(run);
+    return good;
+}
+
+void cake_dict_set(cake_render *run, cake_dict *dict, cake_value key, cake_value value)
+{
+    if (!cake_v_hashable(run, key))
+        return;
     cake_value *known = cake_dict_find(run, dict, key);
     if (known)
         *known = value;
@@ -343,7 +358,7 @@ static int compare_texts(cake_value a, cake_value b)
 {
     size_t n = a.text.len < b.text.len ? a.text.len : b.text.len;
     int order = n ? memcmp(a.text.data, b.text.data, n) : 0;
-    return order ? order : (a.text.len > b.text.len) - (a.text.len < b.text.len);
+    return order ? (order > 0) - (order < 0) : (a.text.len > b.text.len) - (a.text.len < b.text.len);
 }
 
 static bool equal_dicts(cake_render *run, const cake_dict *a, const cake_dict *b)
@@ -356,6 +371,11 @@ static bool equal_dicts(cake_render *run, const cake_dict *a, const cake_dict *b
             return false;
     }
     return true;
+}
+
+static bool is_tuple(cake_value v)
+{
+    return v.shade == CAKE_TUPLE || v.shade == CAKE_GROUP;
 }
 
 static bool equal_lists(cake_render *run, const cake_list *a, const cake_list *b)
@@ -386,7 +406,7 @@ bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
         equal = true;
         break;
     case CAKE_V_LIST:
-        equal = a.shade == b.shade &&
+        equal = (a.shade == b.shade || (is_tuple(a) && is_tuple(b))) &&
                 (a.shade == CAKE_GENERATOR ? a.list == b.list : equal_lists(run, a.list, b.list));
         break;
     case CAKE_V_DICT:
@@ -408,7 +428,8 @@ int cake_v_compare(cake_render *run, cake_value a, cake_value b)
         cake_render_spend(run, (a.text.len < b.text.len ? a.text.len : b.text.len) / 64);
         return compare_texts(a, b);
     }
-    if (a.kind == CAKE_V_LIST && b.kind == CAKE_V_LIST && a.shade == b.shade && cake_render_enter(run)) {
+    if (a.kind == CAKE_V_LIST && b.kind == CAKE_V_LIST && a.shade == b.shade && a.shade < CAKE_RANGE &&
+        cake_render_enter(run)) {
         size_t n = a.list->n < b.list->n ? a.list->n : b.list->n;
         int order = (a.list->n > b.list->n) - (a.list->n < b.list->n);
         for (size_t i = 0; i < n && !run->failed; i++) {
@@ -430,8 +451,8 @@ const char *cake_v_type(cake_value v)
     static const char *const names[] = {"Undefined", "NoneType",  "bool",     "int",
                                         "float",     "str",       "int",      "list",
                                         "dict",      "Namespace", "function", "LoopContext"};
-    static const char *const lists[] = {"list",      "tuple",       "tuple",     "generator",
-                                        "dict_keys", "dict_values", "dict_items"};
+    static const char *const lists[] = {"list",      "tuple",     "tuple",       "range",
+                                        "generator", "dict_keys", "dict_values", "dict_items"};
     return v.kind == CAKE_V_LIST ? lists[v.shade] : names[v.kind];
 }
 
