@@ -44,7 +44,7 @@ void cake_region_free(cake_region *region);
 /* Zeroed, 16-byte aligned, never NULL. */
 static inline void *cake_region_take(cake_region *region, size_t bytes)
 {
-    bytes = (bytes + 15) / 16 * 16;
+    bytes = (bytes + 15 + !bytes) / 16 * 16;
     if ((size_t)(region->end - region->at) < bytes)
         cake_region_more(region, bytes);
     void *memory = memset(region->at, 0, bytes);
