@@ -105,6 +105,12 @@ printf '{"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {
 expect "... and of an id that occurs twice" 3 '"index": 1, "error".*as in an earlier line' \
     "$cake" tokenize -m "$dir/tok" -i "$dir/twice.jsonl"
 
+expect "tokenize leaves no half of a file" 1 'cannot be written: File too large' bash -c \
+    'trap "" XFSZ; ulimit -f 4; exec "$0" tokenize -m "$1" -i "$2" -o "$3"' "$cake" "$model" \
+    "$root/jobs/demo/prompts.jsonl" "$dir/half.jsonl"
+test ! -e "$dir/half.jsonl"
+ok "... it is removed" $?
+
 # plan: no weights
 cp "$model/config.json" "$dir/tok"
 expect "plan shows who owns what" 0 '^1 +.* 4-7 ' mpi 2 plan -m "$model"

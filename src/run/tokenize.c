@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "place/machine.h"
@@ -77,6 +78,14 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
     return fwrite(composed, 1, len, s->out) == len ? CAKE_OK : unwritable(s);
 }
 
+/* Half a file would be taken for a whole one. */
+static void drop(const sheet *s)
+{
+    struct stat st;
+    if (!fstat(fileno(s->out), &st) && S_ISREG(st.st_mode))
+        remove(s->name);
+}
+
 cake_err cake_tokenize(const cake_options *options)
 {
     cake_feed feed;
@@ -93,6 +102,8 @@ cake_err cake_tokenize(const cake_options *options)
         err = cake_survey_run(&feed, cake_options_threads(options, machine.cores_mine), &surveyor);
     if (!err && fflush(s.out))
         err = unwritable(&s);
+    if (err && s.out && s.out != stdout)
+        drop(&s);
     if (s.out && s.out != stdout && fclose(s.out) && !err)
         err = unwritable(&s);
     cake_feed_close(&feed);
