@@ -95,12 +95,6 @@ void cake_world_gather(const cake_world *world, const void *mine, void *all, siz
         MPI_Gather(mine, (int)each, MPI_BYTE, all, (int)each, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
-void cake_world_bcast(const cake_world *world, void *bytes, size_t len)
-{
-    if (world->size > 1)
-        MPI_Bcast(bytes, (int)len, MPI_BYTE, 0, MPI_COMM_WORLD);
-}
-
 void cake_world_abort(void)
 {
     if (open_now())

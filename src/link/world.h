@@ -29,7 +29,6 @@ int64_t cake_world_least(const cake_world *world, int64_t value);
 int64_t cake_world_sum_local(const cake_world *world, int64_t value); /* over the ranks of this host */
 /* all [size, each] on rank 0 (may be NULL elsewhere) receives every rank's `each` bytes. */
 void cake_world_gather(const cake_world *world, const void *mine, void *all, size_t each);
-void cake_world_bcast(const cake_world *world, void *bytes, size_t len); /* from rank 0 */
 
 /* Ends all ranks with exit status 1. The message has been said. */
 void cake_world_abort(void) __attribute__((noreturn));

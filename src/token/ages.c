@@ -11,36 +11,7 @@
 
 #include <stdio.h>
 
-enum {
-    CN,
-    LU,
-    LL,
-    LT,
-    LM,
-    LO,
-    MN,
-    MC,
-    ME,
-    ND,
-    NL,
-    NO,
-    PC,
-    PD,
-    PS,
-    PE,
-    PI,
-    PF,
-    PO,
-    SM,
-    SC,
-    SK,
-    SO,
-    ZS,
-    ZL,
-    ZP,
-    CC,
-    CF
-};
+#include "token/categories.h"
 
 static const struct age {
     uint32_t first, last;

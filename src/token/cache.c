@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "token/vocab.h"
 
 #define LEAST           ((size_t)1 << 10) /* slots */
 #define MOST            ((size_t)1 << 16)
@@ -44,24 +45,9 @@ void cake_cache_close(cake_cache *cache)
     free(cache);
 }
 
-static uint64_t hash_of(const char *piece, size_t len)
-{
-    uint64_t h = len * 0x9E3779B97F4A7C15u;
-    while (len) {
-        uint64_t word = 0;
-        size_t n = len < sizeof word ? len : sizeof word;
-        memcpy(&word, piece, n);
-        h = (h ^ word) * 0xD6E8FEB86659FD93u;
-        h ^= h >> 32;
-        piece += n;
-        len -= n;
-    }
-    return h;
-}
-
 bool cake_cache_get(const cake_cache *cache, const char *piece, size_t len, cake_ids *ids)
 {
-    uint64_t hash = hash_of(piece, len);
+    uint64_t hash = cake_vocab_hash(piece, len);
     for (size_t i = 0; i < PROBES; i++) {
         const entry *e = atomic_load_explicit(&cache->slot[(hash + i) & cache->mask], memory_order_acquire);
         if (!e)
@@ -77,7 +63,7 @@ bool cake_cache_get(const cake_cache *cache, const char *piece, size_t len, cake
 
 void cake_cache_put(cake_cache *cache, const char *piece, size_t len, const int32_t *ids, size_t n)
 {
-    uint64_t hash = hash_of(piece, len);
+    uint64_t hash = cake_vocab_hash(piece, len);
     size_t at = 0;
     if (n > CAKE_CACHE_KEY)
         return;

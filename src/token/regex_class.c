@@ -9,36 +9,11 @@
 
 #include "base/utf8.h"
 #include "token/ages.h"
+#include "token/categories.h"
 #include "token/regex_parts.h"
 
 /* --- sets of characters that have a name --- */
 
-enum {
-    LU = 1,
-    LL,
-    LT,
-    LM,
-    LO,
-    MN,
-    MC,
-    ME,
-    ND,
-    NL,
-    NO,
-    PC,
-    PD,
-    PS,
-    PE,
-    PI,
-    PF,
-    PO,
-    SM,
-    SC,
-    SK,
-    SO,
-    CC = 26,
-    CF
-};
 #define BIT(c)     (1u << (c))
 #define SPAN(a, b) ((2u << (b)) - (1u << (a)))
 #define LETTERS    SPAN(LU, LO)

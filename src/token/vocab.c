@@ -10,21 +10,6 @@
 
 #include "base/alloc.h"
 
-static uint64_t hash(const char *text, size_t len)
-{
-    uint64_t h = len * 0x9E3779B97F4A7C15u;
-    while (len) {
-        uint64_t word = 0;
-        size_t n = len < sizeof word ? len : sizeof word;
-        memcpy(&word, text, n);
-        h = (h ^ word) * 0xD6E8FEB86659FD93u;
-        h ^= h >> 32;
-        text += n;
-        len -= n;
-    }
-    return h;
-}
-
 /* A slot's upper half, and where its search begins. */
 static uint64_t tag_of(uint64_t h)
 {
@@ -106,7 +91,7 @@ static void put(cake_vocab *vocab, const char *text, size_t len, int32_t id, uin
 
 int32_t cake_vocab_add(cake_vocab *vocab, const char *text, size_t len, int32_t id)
 {
-    uint64_t h = hash(text, len);
+    uint64_t h = cake_vocab_hash(text, len);
     size_t at = place(vocab, text, len, h);
     if (vocab->slot[at] != CAKE_VOCAB_FREE)
         return (int32_t)(uint32_t)vocab->slot[at];
@@ -118,7 +103,7 @@ int32_t cake_vocab_add(cake_vocab *vocab, const char *text, size_t len, int32_t 
 
 void cake_vocab_put(cake_vocab *vocab, const char *text, size_t len, int32_t id)
 {
-    uint64_t h = hash(text, len);
+    uint64_t h = cake_vocab_hash(text, len);
     put(vocab, text, len, id, h, place(vocab, text, len, h));
 }
 
@@ -126,7 +111,7 @@ int32_t cake_vocab_find(const cake_vocab *vocab, const char *text, size_t len)
 {
     if (!vocab->n_slot)
         return -1;
-    uint64_t slot = vocab->slot[probe(vocab, text, len, hash(text, len))];
+    uint64_t slot = vocab->slot[probe(vocab, text, len, cake_vocab_hash(text, len))];
     return slot == CAKE_VOCAB_FREE ? -1 : (int32_t)(uint32_t)slot;
 }
 

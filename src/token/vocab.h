@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buf.h"
 
@@ -29,6 +30,22 @@ typedef struct cake_vocab {
 } cake_vocab;
 
 #define CAKE_VOCAB_FREE UINT64_MAX
+
+/* Of the spelling of a token or piece, eight bytes a step. */
+static inline uint64_t cake_vocab_hash(const char *text, size_t len)
+{
+    uint64_t h = len * 0x9E3779B97F4A7C15u;
+    while (len) {
+        uint64_t word = 0;
+        size_t n = len < sizeof word ? len : sizeof word;
+        memcpy(&word, text, n);
+        h = (h ^ word) * 0xD6E8FEB86659FD93u;
+        h ^= h >> 32;
+        text += n;
+        len -= n;
+    }
+    return h;
+}
 
 /* Makes room for about n tokens. */
 void cake_vocab_expect(cake_vocab *vocab, size_t n);
