@@ -272,78 +272,38 @@ static cake_value do_wordcount(cake_render *run, cake_value v, const cake_args *
     return cake_v_int(n);
 }
 
-/* Digits as Python reads them: white space around them, single underscores inside. false: no number. */
-static bool plain_number(cake_render *run, cake_value text, char *out, size_t size, bool real)
-{
-    text = cake_text_strip(run, text, cake_v_none(), true, true);
-    if (!text.text.len || text.text.len >= size)
-        return false;
-    size_t n = 0;
-    for (size_t i = 0; i < text.text.len; i++) {
-        char c = text.text.data[i];
-        bool digit = c >= '0' && c <= '9';
-        if (c == '_' && i && i + 1 < text.text.len && text.text.data[i - 1] != '_')
-            continue;
-        if (!digit && !(c && strchr(real ? "+-.eEinfatyINFATY" : "+-", c)))
-            return false;
-        out[n++] = c;
-    }
-    out[n] = 0;
-    return true;
-}
-
 static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"default", "base", NULL};
-    cake_value out[2] = {cake_v_int(0), cake_v_int(10)};
+    cake_value out[2] = {cake_v_int(0), cake_v_int(10)}, found;
     int64_t base = 10;
-    char text[400], *end;
-    if (!cake_args_bind(run, args, "int", names, out) || !cake_arg_int(run, out[1], &base))
-        return v;
-    if (!cake_v_usable(run, v))
+    if (!cake_args_bind(run, args, "int", names, out) || !cake_arg_int(run, out[1], &base) ||
+        !cake_v_usable(run, v))
         return v;
     if (v.kind == CAKE_V_BOOL)
         return cake_v_int(v.truth);
     if (v.kind == CAKE_V_INT || v.kind == CAKE_V_BIG)
         return v;
     double real = NAN;
-    if (v.kind == CAKE_V_REAL) {
+    if (v.kind == CAKE_V_REAL)
         real = v.real;
-    } else if (v.kind == CAKE_V_TEXT && base == 10) {
-        errno = 0;
-        if (plain_number(run, v, text, sizeof text, false)) {
-            int64_t integer = strtoll(text, &end, 10);
-            if (!*end && end != text && !errno)
-                return cake_v_int(integer);
-        }
-        if (plain_number(run, v, text, sizeof text, true)) {
-            real = strtod(text, &end);
-            real = *end || end == text ? NAN : real;
-        }
-    } else if (v.kind == CAKE_V_TEXT && base >= 2 && base <= 36 && v.text.len && v.text.len < sizeof text) {
-        memcpy(text, v.text.data, v.text.len);
-        text[v.text.len] = 0;
-        int64_t integer = strtoll(text, &end, (int)base);
-        return *end || end == text ? out[0] : cake_v_int(integer);
-    }
-    return real > -9.2e18 && real < 9.2e18 ? cake_v_int((int64_t)real) : out[0];
+    else if (v.kind == CAKE_V_TEXT && cake_text_to_int(run, v, base, &found))
+        return found;
+    else if (v.kind == CAKE_V_TEXT)
+        cake_text_to_real(run, v, &real); /* so that '42.23' gives 42 */
+    return isfinite(real) ? cake_v_whole(run, real) : out[0];
 }
 
 static cake_value do_float(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"default", NULL};
     cake_value otherwise = cake_v_real(0);
-    char text[400], *end;
-    if (!cake_args_bind(run, args, "float", names, &otherwise))
-        return v;
-    if (!cake_v_usable(run, v))
+    double real;
+    if (!cake_args_bind(run, args, "float", names, &otherwise) || !cake_v_usable(run, v))
         return v;
     if (cake_v_is_number(v))
         return cake_v_real(cake_v_number(v));
-    if (v.kind != CAKE_V_TEXT || !plain_number(run, v, text, sizeof text, true))
-        return otherwise;
-    double real = strtod(text, &end);
-    return *end || end == text ? otherwise : cake_v_real(real);
+    return v.kind == CAKE_V_TEXT && cake_text_to_real(run, v, &real) ? cake_v_real(real) : otherwise;
 }
 
 const cake_filter cake_filters_text[] = {

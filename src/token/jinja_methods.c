@@ -186,6 +186,7 @@ static cake_value do_case(cake_render *run, const cake_call *call, const cake_ar
     cake_case how = call->name[0] == 'u'   ? CAKE_UPPER
                     : call->name[0] == 'l' ? CAKE_LOWER
                     : call->name[0] == 't' ? CAKE_TITLE
+                    : call->name[2] == 's' ? CAKE_FOLD
                                            : CAKE_CAPITAL;
     if (!cake_args_bind(run, args, call->name, none, NULL))
         return cake_v_none();
@@ -343,6 +344,65 @@ static cake_value do_swapcase(cake_render *run, const cake_call *call, const cak
     return cake_write_done(&w);
 }
 
+/* A capital after what has no case, small letters after letters; at least one of them. */
+static cake_value do_istitle(cake_render *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const none[] = {NULL};
+    cake_value text = call->self;
+    bool inside = false, cased = false;
+    cake_args_bind(run, args, call->name, none, NULL);
+    cake_render_spend(run, text.text.len);
+    for (size_t i = 0, n; i < text.text.len && !run->failed; i += n) {
+        uint32_t code = 0;
+        n = (size_t)cake_utf8_next(text.text.data + i, text.text.len - i, &code);
+        n = n ? n : 1;
+        bool upper = cake_char_is_upper(code), lower = cake_char_is_lower(code);
+        if (upper ? inside : lower && !inside)
+            return cake_v_bool(false);
+        inside = upper || lower;
+        cased |= inside;
+    }
+    return cake_v_bool(cased);
+}
+
+static cake_value do_isprintable(cake_render *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const none[] = {NULL};
+    cake_value text = call->self;
+    cake_args_bind(run, args, call->name, none, NULL);
+    cake_render_spend(run, text.text.len);
+    for (size_t i = 0, n; i < text.text.len && !run->failed; i += n) {
+        uint32_t code = 0;
+        n = (size_t)cake_utf8_next(text.text.data + i, text.text.len - i, &code);
+        n = n ? n : 1;
+        if (!cake_char_is_printable(code))
+            return cake_v_bool(false);
+    }
+    return cake_v_bool(true);
+}
+
+/* Tabs become blanks up to the next multiple of tabsize, counted from the last line end. */
+static cake_value do_expandtabs(cake_render *run, const cake_call *call, const cake_args *args)
+{
+    static const char *const names[] = {"tabsize", NULL};
+    cake_value size = cake_v_int(8), text = call->self;
+    int64_t tab = 8, column = 0;
+    cake_writer w = {.run = run};
+    if (!cake_args_bind(run, args, call->name, names, &size) || !cake_arg_int(run, size, &tab))
+        return text;
+    cake_render_spend(run, text.text.len);
+    for (size_t i = 0; i < text.text.len && !run->failed; i++) {
+        char c = text.text.data[i];
+        int64_t blanks = c == '\t' && tab > 0 ? tab - column % tab : 0;
+        cake_write_spaces(&w, blanks);
+        if (c != '\t')
+            cake_write(&w, &c, 1);
+        bool begins = (c & 0xC0) != 0x80; /* a character */
+        column = c == '\n' || c == '\r' ? 0 : column + (c == '\t' ? blanks : begins);
+    }
+    return cake_write_done(&w);
+}
+
 static cake_value do_isascii(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const none[] = {NULL};
@@ -450,6 +510,10 @@ static const method text_methods[] = {
     {"partition", do_partition},
     {"rpartition", do_partition},
     {"swapcase", do_swapcase},
+    {"istitle", do_istitle},
+    {"isprintable", do_isprintable},
+    {"expandtabs", do_expandtabs},
+    {"casefold", do_case},
     {"isascii", do_isascii},
     {"isdecimal", do_is},
     {"isdigit", do_is},

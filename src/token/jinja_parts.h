@@ -263,13 +263,16 @@ cake_value cake_text_strip(cake_render *run, cake_value text, cake_value set, bo
 cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int64_t most, bool from_right);
 cake_value cake_text_lines(cake_render *run, cake_value text, bool keep_ends);
 cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, cake_value to, int64_t most);
-typedef enum cake_case { CAKE_UPPER, CAKE_LOWER, CAKE_TITLE, CAKE_CAPITAL } cake_case;
+typedef enum cake_case { CAKE_UPPER, CAKE_LOWER, CAKE_TITLE, CAKE_CAPITAL, CAKE_FOLD } cake_case;
 cake_value cake_text_case(cake_render *run, cake_value text, cake_case how);
 cake_value cake_text_escape(cake_render *run, cake_value text); /* HTML; the result is safe */
 cake_value cake_text_format(cake_render *run, cake_value format, cake_value args); /* % */
 cake_value cake_text_format_method(cake_render *run, const cake_call *call, const cake_args *args);
 cake_value cake_text_format_map(cake_render *run, const cake_call *call, const cake_args *args);
 bool cake_text_space(uint32_t code); /* what Python strips */
+/* As int(text, base) and float(text) (jinja_number.c); false: it is no such number. */
+bool cake_text_to_int(cake_render *run, cake_value text, int64_t base, cake_value *out);
+bool cake_text_to_real(cake_render *run, cake_value text, double *out);
 
 /* --- templates (jinja_lex.c, jinja_parse.c, jinja_expr.c) --- */
 
