@@ -12,34 +12,68 @@
 #include "token/jinja_parts.h"
 #include "token/unicode.h"
 
-void cake_write(cake_writer *w, const char *text, size_t len)
+/* Where the next byte goes, and how many more may. */
+static void settle(cake_writer *w)
 {
-    if (w->run->failed || !cake_render_spend(w->run, 1 + len / 64))
-        return;
-    if (w->out) {
-        cake_render_put(w, text, len);
-        return;
-    }
-    if (w->room - w->len < len) {
-        size_t room = w->room ? 2 * w->room : 64;
-        while (room - w->len < len)
-            room *= 2;
-        if (!cake_render_room(w->run, room))
-            return;
-        char *grown = cake_region_take(&w->run->region, room);
-        if (w->len)
-            memcpy(grown, w->data, w->len);
-        w->data = grown;
-        w->room = room;
-    }
-    if (len)
-        memcpy(w->data + w->len, text, len);
-    w->len += len;
+    w->data = w->out->data;
+    w->len = w->out->len;
+    w->room = w->out->cap ? w->out->cap - 1 : 0; /* a NUL follows */
+    if (!w->inner && w->room > w->base + CAKE_OUTPUT)
+        w->room = w->base + CAKE_OUTPUT;
 }
 
-void cake_writes(cake_writer *w, const char *text)
+cake_writer cake_write_open(cake_render *run, cake_buf *out, bool inner)
 {
-    cake_write(w, text, strlen(text));
+    cake_writer w = {.run = run, .out = out, .inner = inner, .base = inner ? 0 : out->len};
+    settle(&w);
+    return w;
+}
+
+void cake_write_close(const cake_writer *w)
+{
+    w->out->len = w->len;
+    if (w->out->data)
+        w->out->data[w->len] = 0;
+}
+
+/* The part that has no room: into a larger buffer, if that may be. */
+static bool may_print(cake_writer *w, size_t len)
+{
+    cake_render *run = w->run;
+    size_t all = w->len - w->base + len;
+    if (w->inner) {
+        if (!cake_render_room(run, all))
+            return false;
+        run->captured += all;
+        w->base += all;
+    } else if (len > CAKE_OUTPUT || all > CAKE_OUTPUT) {
+        cake_render_fail(run, "it prints more than %zu bytes and is stopped", CAKE_OUTPUT);
+    }
+    return !run->failed;
+}
+
+void cake_write_more(cake_writer *w, const char *text, size_t len)
+{
+    if (w->out) {
+        if (!may_print(w, len))
+            return;
+        cake_write_close(w);
+        cake_buf_add(w->out, text, len);
+        settle(w);
+        return;
+    }
+    size_t room = w->room ? 2 * w->room : 64;
+    while (room - w->len < len)
+        room *= 2;
+    if (!cake_render_room(w->run, room))
+        return;
+    char *grown = cake_region_raw(&w->run->region, room);
+    if (w->len)
+        memcpy(grown, w->data, w->len);
+    memcpy(grown + w->len, text, len);
+    w->data = grown;
+    w->room = room;
+    w->len += len;
 }
 
 void cake_write_spaces(cake_writer *w, int64_t n)
@@ -55,11 +89,6 @@ void cake_write_char(cake_writer *w, uint32_t code)
 {
     char text[4];
     cake_write(w, text, (size_t)cake_utf8_put(text, code));
-}
-
-cake_value cake_write_done(const cake_writer *w)
-{
-    return cake_v_text(w->data, w->len);
 }
 
 /* The shortest digits that read back as the same number, placed as Python's repr places them. */
@@ -222,9 +251,9 @@ static bool wrote_json(cake_writer *w, cake_value v)
     return true;
 }
 
-void cake_v_str(cake_writer *w, cake_value v)
+void cake_v_str_of(cake_writer *w, cake_value v)
 {
-    if (v.kind != CAKE_V_TEXT && wrote_json(w, v))
+    if (wrote_json(w, v))
         return;
     switch (v.kind) {
     case CAKE_V_UNDEFINED:

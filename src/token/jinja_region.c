@@ -11,6 +11,7 @@
 
 #define BLOCK ((size_t)32 << 10)
 #define SLACK ((size_t)4 << 10) /* behind a large piece, for small ones */
+#define SPARE 16                /* blocks that wait for the next use */
 
 typedef struct cake_region_block {
     struct cake_region_block *below;
@@ -23,7 +24,8 @@ void cake_region_more(cake_region *region, size_t bytes)
     size_t size = bytes > BLOCK - SLACK ? bytes + SLACK : BLOCK;
     block *fresh = region->spare;
     if (size == BLOCK && fresh) {
-        region->spare = NULL;
+        region->spare = fresh->below;
+        region->n_spare--;
     } else {
         fresh = (block *)cake_grow(NULL, 1, sizeof *fresh + size);
         fresh->end = fresh->bytes + size;
@@ -38,25 +40,28 @@ static void drop(cake_region *region)
 {
     block *b = region->top;
     region->top = b->below;
-    if (!region->spare && b->end == b->bytes + BLOCK)
-        region->spare = b;
-    else
+    if (region->n_spare == SPARE || b->end != b->bytes + BLOCK) {
         free(b);
+        return;
+    }
+    b->below = region->spare;
+    region->spare = b;
+    region->n_spare++;
 }
 
-void cake_region_back(cake_region *region, cake_region_mark mark)
+void cake_region_drop(cake_region *region, const block *top)
 {
-    while (region->top != mark.top)
+    while (region->top != top)
         drop(region);
-    region->at = mark.at;
-    region->end = region->top ? region->top->end : mark.at;
-    region->used = mark.used;
+    region->end = top ? region->top->end : NULL;
 }
 
 void cake_region_free(cake_region *region)
 {
-    while (region->top)
-        drop(region);
-    free(region->spare);
+    cake_region_drop(region, NULL);
+    for (block *b = region->spare, *below; b; b = below) {
+        below = b->below;
+        free(b);
+    }
     *region = (cake_region){0};
 }

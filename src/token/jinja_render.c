@@ -4,6 +4,7 @@
  * Invariant: a rendering ends: every step is counted, every level, every byte of memory.
  */
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 #include "base/utf8.h"
 #include "token/jinja_parts.h"
 
-#define MEMORY ((size_t)256 << 20) /* of values that live at the same time */
-#define OUTPUT ((size_t)64 << 20)
+#define IDLE    8                  /* renderings whose memory waits for the next */
+#define LARGEST ((size_t)64 << 10) /* bytes of a captured text whose memory is worth keeping */
 
 /* --- limits and failure --- */
 
@@ -46,52 +47,35 @@ bool cake_render_deep(cake_render *run)
     return false;
 }
 
-bool cake_render_room(cake_render *run, size_t bytes)
+bool cake_render_full(cake_render *run)
 {
-    if (run->failed)
-        return false;
-    size_t used = run->region.used + run->kept.used + run->captured;
-    if (bytes > MEMORY || used > MEMORY - bytes)
-        cake_render_fail(run, "it needs more than %zu bytes of memory and is stopped", MEMORY);
-    return !run->failed;
-}
-
-bool cake_render_put(cake_writer *w, const char *text, size_t len)
-{
-    cake_render *run = w->run;
-    if (w->inner) {
-        if (!cake_render_room(run, len))
-            return false;
-        run->captured += len;
-    } else {
-        if (len > OUTPUT || run->printed > OUTPUT - len)
-            cake_render_fail(run, "it prints more than %zu bytes and is stopped", OUTPUT);
-        if (run->failed)
-            return false;
-        run->printed += len;
-    }
-    cake_buf_add(w->out, text, len);
-    return true;
+    if (!run->failed)
+        cake_render_fail(run, "it needs more than %zu bytes of memory and is stopped", CAKE_MEMORY);
+    return false;
 }
 
 /* --- scopes --- */
 
 cake_scope *cake_scope_open(cake_render *run, cake_scope *parent)
 {
-    cake_scope *scope = cake_region_take(&run->region, sizeof *scope);
+    cake_scope *scope = cake_region_raw(&run->region, sizeof *scope);
     scope->parent = parent;
+    scope->place = NULL;
     scope->binding = scope->few;
+    scope->n = 0;
     scope->room = sizeof scope->few / sizeof *scope->few;
     cake_render_room(run, 0);
     return scope;
 }
 
-/* One with a place for every symbol. */
-static cake_scope *open_places(cake_render *run, cake_scope *parent)
+/* The outermost one, with a place for every symbol and what is global in its place. */
+static cake_scope *open_places(cake_render *run)
 {
-    cake_scope *scope = cake_scope_open(run, parent);
-    scope->place = cake_region_take(&run->region, (run->jinja->n_symbols + 1) * sizeof *scope->place);
-    scope->set = cake_region_take(&run->region, run->jinja->n_symbols + 1);
+    size_t bytes = run->jinja->n_symbols * sizeof(cake_value);
+    cake_scope *scope = cake_scope_open(run, NULL);
+    scope->place = cake_region_raw(&run->region, bytes);
+    if (bytes)
+        memcpy(scope->place, run->jinja->globals, bytes);
     return scope;
 }
 
@@ -99,7 +83,6 @@ void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value 
 {
     if (scope->place) {
         scope->place[symbol] = value;
-        scope->set[symbol] = true;
         return;
     }
     cake_render_spend(run, scope->n / 16);
@@ -117,22 +100,6 @@ void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value 
         scope->room = room;
     }
     scope->binding[scope->n++] = (cake_binding){symbol, value};
-}
-
-const cake_value *cake_scope_find(cake_render *run, int symbol)
-{
-    for (const cake_scope *scope = run->scope; scope; scope = scope->parent) {
-        if (scope->place) {
-            if (scope->set[symbol])
-                return &scope->place[symbol];
-            continue;
-        }
-        cake_render_spend(run, 1 + scope->n / 16);
-        for (size_t i = scope->n; i-- > 0;)
-            if (scope->binding[i].symbol == symbol)
-                return &scope->binding[i].value;
-    }
-    return NULL;
 }
 
 /* A value that lives as long as the run: texts are copied, with room to grow where one did before. What else lies
@@ -180,6 +147,53 @@ void cake_space_set(cake_render *run, cake_dict *space, cake_value name, cake_va
 
 /* --- the door --- */
 
+/* A rendering's memory is kept for the next one: taking it anew from the system costs more than a short message's
+ * whole text. Each thread that renders takes one out, so nothing is shared. */
+typedef struct cake_idle {
+    _Atomic(cake_render *) slot[IDLE];
+} cake_idle;
+
+static void free_run(cake_render *run)
+{
+    if (!run)
+        return;
+    cake_region_free(&run->region);
+    cake_region_free(&run->kept);
+    while (run->spare.n)
+        cake_buf_free(&run->spare.buf[--run->spare.n]);
+    free(run);
+}
+
+static cake_render *take_run(const cake_jinja *jinja)
+{
+    for (int i = 0; i < IDLE; i++)
+        if (atomic_load_explicit(&jinja->idle->slot[i], memory_order_relaxed)) {
+            cake_render *run = atomic_exchange_explicit(&jinja->idle->slot[i], NULL, memory_order_acquire);
+            if (run)
+                return run;
+        }
+    return cake_alloc(1, sizeof(cake_render));
+}
+
+static void give_run(cake_render *run)
+{
+    cake_idle *idle = run->jinja->idle;
+    cake_region_back(&run->region, (cake_region_mark){0});
+    cake_region_back(&run->kept, (cake_region_mark){0});
+    for (int i = run->spare.n; i-- > 0;)
+        if (run->spare.buf[i].cap > LARGEST) {
+            cake_buf_free(&run->spare.buf[i]);
+            run->spare.buf[i] = run->spare.buf[--run->spare.n];
+        }
+    for (int i = 0; i < IDLE; i++) {
+        cake_render *none = NULL;
+        if (atomic_compare_exchange_strong_explicit(&idle->slot[i], &none, run, memory_order_release,
+                                                    memory_order_relaxed))
+            return;
+    }
+    free_run(run);
+}
+
 static size_t hash_of(const char *name, size_t len)
 {
     uint32_t h = 2166136261u; /* FNV-1a */
@@ -214,8 +228,11 @@ static void settle_names(cake_jinja *jinja)
     for (int i = 0; i < CAKE_SPECIALS; i++)
         jinja->special[i] = symbol_of(jinja, cake_special_names[i]);
     jinja->globals = cake_alloc(jinja->n_symbols + 1, sizeof *jinja->globals);
-    for (size_t i = 0; i < jinja->n_symbols; i++)
+    for (size_t i = 0; i < jinja->n_symbols; i++) {
         jinja->globals[i] = cake_global_find(jinja->habits, jinja->symbols[i]);
+        if (jinja->globals[i].kind == CAKE_V_UNDEFINED)
+            jinja->globals[i].shade = CAKE_UNSET;
+    }
 }
 
 static const cake_habits habits[] = {
@@ -230,6 +247,7 @@ cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake
     cake_lex *tokens = NULL;
     jinja->habits = &habits[dialect];
     jinja->where = cake_copy(where, strlen(where));
+    jinja->idle = cake_alloc(1, sizeof *jinja->idle);
     cake_err err = CAKE_OK;
     if (cake_utf8_check(source, len) < len)
         err = cake_fail("token", "%s: byte %zu is not UTF-8", where, cake_utf8_check(source, len));
@@ -251,6 +269,9 @@ void cake_jinja_close(cake_jinja *jinja)
 {
     if (!jinja)
         return;
+    for (int i = 0; i < IDLE; i++)
+        free_run(atomic_load(&jinja->idle->slot[i]));
+    free(jinja->idle);
     cake_region_free(&jinja->region);
     free(jinja->symbols);
     free(jinja->hash);
@@ -282,23 +303,25 @@ static void set_variable(cake_render *run, const cake_jinja_variable *variable)
 cake_err cake_jinja_render(const cake_jinja *jinja, const cake_jinja_variable *variables, size_t n,
                            time_t now, cake_buf *out, cake_fault *fault)
 {
-    cake_render run = {.jinja = jinja, .fault = fault, .steps = CAKE_STEPS, .now = now, .line = 1};
-    cake_writer text = {.run = &run, .out = out};
-    size_t before = out->len;
-    run.out = &text;
-    run.scope = open_places(&run, NULL);
-    for (size_t i = 0; i < jinja->n_symbols; i++)
-        if (jinja->globals[i].kind != CAKE_V_UNDEFINED)
-            cake_scope_set(&run, run.scope, (int)i, jinja->globals[i]);
+    cake_render *run = take_run(jinja);
+    *run = (cake_render){.jinja = jinja,
+                         .region = run->region,
+                         .kept = run->kept,
+                         .spare = run->spare,
+                         .fault = fault,
+                         .steps = CAKE_STEPS,
+                         .now = now,
+                         .line = 1};
+    cake_writer text = cake_write_open(run, out, false);
+    run->out = &text;
+    run->scope = open_places(run);
     for (size_t i = 0; i < n; i++)
-        set_variable(&run, &variables[i]);
-    run.scope = open_places(&run, run.scope);
-    cake_render_body(&run, jinja->body);
-    if (run.failed)
-        cake_buf_cut(out, before);
-    cake_region_free(&run.region);
-    cake_region_free(&run.kept);
-    while (run.n_spare)
-        cake_buf_free(&run.spare[--run.n_spare]);
-    return run.failed ? CAKE_ERR_REQUEST : CAKE_OK;
+        set_variable(run, &variables[i]);
+    cake_render_body(run, jinja->body);
+    cake_write_close(&text);
+    bool failed = run->failed;
+    if (failed)
+        cake_buf_cut(out, text.base);
+    give_run(run);
+    return failed ? CAKE_ERR_REQUEST : CAKE_OK;
 }

@@ -45,25 +45,25 @@ typedef struct capturing {
 
 static void capture_begin(cake_render *run, capturing *c)
 {
-    *c = (capturing){.text = {.run = run, .inner = true}, .out = run->out};
-    if (run->n_spare)
-        c->buf = run->spare[--run->n_spare];
-    c->text.out = &c->buf;
+    c->buf = run->spare.n ? run->spare.buf[--run->spare.n] : (cake_buf){0};
+    c->text = cake_write_open(run, &c->buf, true);
+    c->out = run->out;
     run->out = &c->text;
 }
 
 static cake_value capture_end(cake_render *run, capturing *c)
 {
     cake_value text = cake_v_name("");
+    size_t len = c->text.len;
     run->out = c->out;
-    run->captured -= c->buf.len;
-    if (c->buf.len && cake_render_room(run, c->buf.len)) {
-        char *data = cake_region_take(&run->region, c->buf.len);
-        text = cake_v_text(memcpy(data, c->buf.data, c->buf.len), c->buf.len);
+    run->captured -= c->text.base;
+    if (len && cake_render_room(run, len)) {
+        char *data = cake_region_raw(&run->region, len);
+        text = cake_v_text(memcpy(data, c->text.data, len), len);
     }
-    cake_buf_cut(&c->buf, 0);
-    if (run->n_spare < (int)(sizeof run->spare / sizeof *run->spare))
-        run->spare[run->n_spare++] = c->buf;
+    c->buf.len = 0;
+    if (run->spare.n < (int)(sizeof run->spare.buf / sizeof *run->spare.buf))
+        run->spare.buf[run->spare.n++] = c->buf;
     else
         cake_buf_free(&c->buf);
     return text;

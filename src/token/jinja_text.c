@@ -43,11 +43,6 @@ size_t cake_text_offset(cake_render *run, cake_value text, size_t character)
     return at;
 }
 
-bool cake_text_same(cake_render *run, const char *a, const char *b, size_t len)
-{
-    return cake_render_spend(run, 1 + len / 64) && (!len || !memcmp(a, b, len));
-}
-
 /* What the C library's search costs at worst: long needles are prepared anew each time. */
 const char *cake_text_search(cake_render *run, const char *text, size_t len, cake_value what)
 {

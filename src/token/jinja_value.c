@@ -10,26 +10,6 @@
 
 #include "token/jinja_parts.h"
 
-cake_value cake_v_none(void)
-{
-    return (cake_value){.kind = CAKE_V_NONE};
-}
-
-cake_value cake_v_bool(bool truth)
-{
-    return (cake_value){.kind = CAKE_V_BOOL, .truth = truth};
-}
-
-cake_value cake_v_int(int64_t integer)
-{
-    return (cake_value){.kind = CAKE_V_INT, .integer = integer};
-}
-
-cake_value cake_v_real(double real)
-{
-    return (cake_value){.kind = CAKE_V_REAL, .real = real};
-}
-
 cake_value cake_v_digits(const char *digits, size_t len)
 {
     bool minus = len && digits[0] == '-';
@@ -70,22 +50,6 @@ cake_value cake_v_negative(cake_render *run, cake_value integer)
     return run->failed ? integer : cake_v_digits(w.data + minus, w.len - minus);
 }
 
-cake_value cake_v_text(const char *data, size_t len)
-{
-    CAKE_ASSERT(len <= UINT32_MAX); /* memory and lines are bounded far below */
-    cake_value v = {.kind = CAKE_V_TEXT};
-    v.text.data = data ? data : "";
-    v.text.len = (uint32_t)len;
-    return v;
-}
-
-cake_value cake_v_name(const char *text)
-{
-    cake_value v = cake_v_text(text, strlen(text));
-    v.kept = true;
-    return v;
-}
-
 cake_value cake_v_list(cake_render *run, cake_list_kind kind)
 {
     if (kind == CAKE_GENERATOR && run->jinja->habits->lists)
@@ -124,7 +88,7 @@ static void *grow(cake_render *run, void *old, size_t n, size_t *room, size_t si
     size_t more = *room ? 2 * *room : 4;
     if (!cake_render_room(run, more * size))
         return NULL;
-    void *grown = cake_region_take(&run->region, more * size);
+    void *grown = cake_region_raw(&run->region, more * size);
     if (n)
         memcpy(grown, old, n * size);
     *room = more;
@@ -149,7 +113,7 @@ cake_value cake_v_sized_list(cake_render *run, size_t n)
 {
     cake_value list = cake_v_list(run, CAKE_LIST);
     if (n && cake_render_room(run, n * sizeof *list.list->item)) {
-        list.list->item = cake_region_take(&run->region, n * sizeof *list.list->item);
+        list.list->item = cake_region_raw(&run->region, n * sizeof *list.list->item);
         list.list->room = n;
     }
     return list;
@@ -159,7 +123,7 @@ cake_value cake_v_sized_dict(cake_render *run, size_t n)
 {
     cake_value dict = cake_v_dict(run);
     if (n && cake_render_room(run, 2 * n * sizeof *dict.dict->key)) {
-        dict.dict->key = cake_region_take(&run->region, 2 * n * sizeof *dict.dict->key);
+        dict.dict->key = cake_region_raw(&run->region, 2 * n * sizeof *dict.dict->key);
         dict.dict->value = dict.dict->key + n;
         dict.dict->room = n;
     }
@@ -230,15 +194,12 @@ void cake_list_push(cake_render *run, cake_list *list, cake_value item)
 
 cake_value *cake_dict_find(cake_render *run, const cake_dict *dict, cake_value key)
 {
+    if (key.kind == CAKE_V_TEXT)
+        return cake_dict_named(run, dict, key);
     cake_render_spend(run, dict->n / 8);
-    for (size_t i = 0; i < dict->n; i++) {
-        const cake_value *k = &dict->key[i];
-        if (k->kind == CAKE_V_TEXT && key.kind == CAKE_V_TEXT
-                ? k->text.len == key.text.len &&
-                      cake_text_same(run, k->text.data, key.text.data, key.text.len)
-                : cake_v_equal(run, *k, key))
+    for (size_t i = 0; i < dict->n; i++)
+        if (cake_v_equal(run, dict->key[i], key))
             return &dict->value[i];
-    }
     return NULL;
 }
 
@@ -278,7 +239,7 @@ void cake_dict_set(cake_render *run, cake_dict *dict, cake_value key, cake_value
         dict_push(run, dict, key, value);
 }
 
-bool cake_v_truth(cake_value v)
+bool cake_v_holds(cake_value v)
 {
     switch (v.kind) {
     case CAKE_V_UNDEFINED:
@@ -299,11 +260,6 @@ bool cake_v_truth(cake_value v)
     default:
         return true;
     }
-}
-
-bool cake_v_is_text(cake_value v, const char *text)
-{
-    return v.kind == CAKE_V_TEXT && v.text.len == strlen(text) && !memcmp(v.text.data, text, v.text.len);
 }
 
 bool cake_v_is_number(cake_value v)
@@ -396,7 +352,7 @@ bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
         return compare_numbers(a, b) == 0 &&
                (!run->jinja->habits->strict || (a.kind == CAKE_V_BOOL) == (b.kind == CAKE_V_BOOL));
     if (a.kind == CAKE_V_TEXT && b.kind == CAKE_V_TEXT)
-        return a.text.len == b.text.len && cake_text_same(run, a.text.data, b.text.data, a.text.len);
+        return cake_text_equal(run, a, b);
     if (a.kind != b.kind || !cake_render_enter(run))
         return false;
     bool equal = false;
