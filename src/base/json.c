@@ -258,6 +258,19 @@ const char *cake_json_text(const cake_json *string, size_t *len)
     return is_text ? json_string_value(node_of(string)) : NULL;
 }
 
+cake_json_type cake_json_look(const cake_json *node, const char **text, size_t *len)
+{
+    *text = NULL;
+    if (!node || !json_is_string(node_of(node)))
+        return cake_json_kind(node);
+    const char *value = json_string_value(node_of(node));
+    if (*value == BIG)
+        return CAKE_JSON_REAL;
+    *text = value;
+    *len = json_string_length(node_of(node));
+    return CAKE_JSON_STRING;
+}
+
 int64_t cake_json_int(const cake_json *node, int64_t otherwise)
 {
     return json_is_integer(node_of(node)) ? json_integer_value(node_of(node)) : otherwise;

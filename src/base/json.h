@@ -43,8 +43,10 @@ const cake_json *cake_json_get(const cake_json *object, const char *key); /* NUL
 const cake_json *cake_json_at(const cake_json *array, size_t i);          /* NULL past the end */
 size_t cake_json_size(const cake_json *node);                             /* of an array or object, else 0 */
 const char *cake_json_text(const cake_json *string, size_t *len); /* NULL if not a string; len may be NULL */
-int64_t cake_json_int(const cake_json *node, int64_t otherwise);  /* integers only */
-double cake_json_real(const cake_json *node, double otherwise);   /* integers and reals */
+/* The kind of a node and, of a string, its text in the same look; else NULL. */
+cake_json_type cake_json_look(const cake_json *node, const char **text, size_t *len);
+int64_t cake_json_int(const cake_json *node, int64_t otherwise); /* integers only */
+double cake_json_real(const cake_json *node, double otherwise);  /* integers and reals */
 /* The sign and digits [*len] of an integer beyond 64 bits; NULL: it is something else. */
 const char *cake_json_digits(const cake_json *node, size_t *len);
 bool cake_json_bool(const cake_json *node, bool otherwise);

@@ -184,6 +184,31 @@ static inline const cake_value *cake_scope_find(cake_render *run, int symbol)
     return cake_v_unset(scope->place[symbol]) ? NULL : &scope->place[symbol];
 }
 
+/* Whoever copies lists pays for each item. */
+static inline void cake_list_push(cake_render *run, cake_list *list, cake_value item)
+{
+    if ((list->n < list->room || cake_list_grow(run, list)) && cake_render_spend(run, 1))
+        list->item[list->n++] = item;
+}
+
+/* For keys that are not there yet. */
+static inline void cake_dict_add(cake_render *run, cake_dict *dict, cake_value key, cake_value value)
+{
+    if (dict->n < dict->room || cake_dict_grow(run, dict)) {
+        dict->key[dict->n] = key;
+        dict->value[dict->n++] = value;
+    }
+}
+
+/* The same with a key whose bytes outlive the run. */
+static inline void cake_dict_push(cake_render *run, cake_dict *dict, const char *key, size_t len,
+                                  cake_value value)
+{
+    cake_value name = cake_v_text(key, len);
+    name.kept = true;
+    cake_dict_add(run, dict, name, value);
+}
+
 /* memcmp == 0, paid for in steps. */
 static inline bool cake_text_same(cake_render *run, const char *a, const char *b, size_t len)
 {

@@ -80,33 +80,32 @@ cake_value cake_v_undefined(cake_render *run, const char *of, cake_value name)
     return (cake_value){.kind = CAKE_V_UNDEFINED, .undefined = u};
 }
 
-/* Room for one more of `size` bytes behind n, in a list that doubles. */
-static void *grow(cake_render *run, void *old, size_t n, size_t *room, size_t size)
+/* n items of `size` bytes, in memory with room for more; NULL: there is none. */
+static void *move(cake_render *run, const void *old, size_t n, size_t room, size_t size)
 {
-    if (n < *room)
-        return old;
-    size_t more = *room ? 2 * *room : 4;
-    if (!cake_render_room(run, more * size))
+    if (!cake_render_room(run, room * size))
         return NULL;
-    void *grown = cake_region_raw(&run->region, more * size);
-    if (n)
-        memcpy(grown, old, n * size);
-    *room = more;
-    return grown;
+    void *grown = cake_region_raw(&run->region, room * size);
+    return n ? memcpy(grown, old, n * size) : grown;
 }
 
-/* For keys that are not there yet. */
-static void dict_push(cake_render *run, cake_dict *dict, cake_value key, cake_value value)
+bool cake_list_grow(cake_render *run, cake_list *list)
 {
-    size_t room = dict->room;
-    cake_value *keys = grow(run, dict->key, dict->n, &room, sizeof key);
-    cake_value *values = grow(run, dict->value, dict->n, &dict->room, sizeof value);
-    if (!keys || !values)
-        return;
-    dict->key = keys;
-    dict->value = values;
-    dict->key[dict->n] = key;
-    dict->value[dict->n++] = value;
+    size_t room = list->room ? 2 * list->room : 4;
+    cake_value *item = move(run, list->item, list->n, room, sizeof *item);
+    if (item)
+        *list = (cake_list){.item = item, .n = list->n, .room = room};
+    return item;
+}
+
+bool cake_dict_grow(cake_render *run, cake_dict *dict)
+{
+    size_t room = dict->room ? 2 * dict->room : 4;
+    cake_value *key = move(run, dict->key, dict->n, room, sizeof *key);
+    cake_value *value = move(run, dict->value, dict->n, room, sizeof *value);
+    if (key && value)
+        *dict = (cake_dict){.key = key, .value = value, .n = dict->n, .room = room};
+    return key && value;
 }
 
 cake_value cake_v_sized_list(cake_render *run, size_t n)
@@ -130,19 +129,33 @@ cake_value cake_v_sized_dict(cake_render *run, size_t n)
     return dict;
 }
 
-void cake_dict_push(cake_render *run, cake_dict *dict, const char *key, size_t len, cake_value value)
+static cake_value json_list(cake_render *run, const cake_json *json)
 {
-    cake_value name = cake_v_text(key, len);
-    name.kept = true;
-    dict_push(run, dict, name, value);
+    size_t n = cake_json_size(json);
+    cake_value v = cake_v_sized_list(run, n);
+    for (size_t i = 0; i < n && !run->failed; i++)
+        cake_list_push(run, v.list, cake_v_json(run, cake_json_at(json, i)));
+    return v;
+}
+
+static cake_value json_dict(cake_render *run, const cake_json *json)
+{
+    cake_value v = cake_v_sized_dict(run, cake_json_size(json));
+    for (void *it = cake_json_first(json); it && !run->failed; it = cake_json_next(json, it)) {
+        size_t len;
+        const char *key = cake_json_key(it, &len);
+        cake_dict_push(run, v.dict, key, len, cake_v_json(run, cake_json_value(it)));
+    }
+    return v;
 }
 
 cake_value cake_v_json(cake_render *run, const cake_json *json)
 {
-    size_t len = 0, n;
     const char *text;
+    size_t len = 0;
     cake_value v = cake_v_none();
-    switch (cake_json_kind(json)) {
+    cake_json_type kind = cake_json_look(json, &text, &len);
+    switch (kind) {
     case CAKE_JSON_BOOL:
         return cake_v_bool(cake_json_bool(json, false));
     case CAKE_JSON_INT:
@@ -152,26 +165,13 @@ cake_value cake_v_json(cake_render *run, const cake_json *json)
         v = text ? cake_v_digits(text, len) : cake_v_real(cake_json_real(json, 0));
         break;
     case CAKE_JSON_STRING:
-        text = cake_json_text(json, &len);
         v = cake_v_text(text, len);
         break;
     case CAKE_JSON_ARRAY:
-        if (!cake_render_enter(run))
-            return v;
-        n = cake_json_size(json);
-        v = cake_v_sized_list(run, n);
-        for (size_t i = 0; i < n && !run->failed; i++)
-            cake_list_push(run, v.list, cake_v_json(run, cake_json_at(json, i)));
-        cake_render_leave(run);
-        break;
     case CAKE_JSON_OBJECT:
         if (!cake_render_enter(run))
             return v;
-        v = cake_v_sized_dict(run, cake_json_size(json));
-        for (void *it = cake_json_first(json); it && !run->failed; it = cake_json_next(json, it)) {
-            const char *key = cake_json_key(it, &len);
-            cake_dict_push(run, v.dict, key, len, cake_v_json(run, cake_json_value(it)));
-        }
+        v = kind == CAKE_JSON_ARRAY ? json_list(run, json) : json_dict(run, json);
         cake_render_leave(run);
         break;
     case CAKE_JSON_ABSENT:
@@ -180,16 +180,6 @@ cake_value cake_v_json(cake_render *run, const cake_json *json)
     }
     v.kept = true;
     return v;
-}
-
-void cake_list_push(cake_render *run, cake_list *list, cake_value item)
-{
-    cake_value *grown = grow(run, list->item, list->n, &list->room, sizeof item);
-    if (!grown || !cake_render_spend(run, 1)) /* whoever copies lists pays for each item */
-        return;
-    list->shared = grown == list->item ? list->shared : NULL;
-    list->item = grown;
-    list->item[list->n++] = item;
 }
 
 cake_value *cake_dict_find(cake_render *run, const cake_dict *dict, cake_value key)
@@ -236,7 +226,7 @@ void cake_dict_set(cake_render *run, cake_dict *dict, cake_value key, cake_value
     if (known)
         *known = value;
     else
-        dict_push(run, dict, key, value);
+        cake_dict_add(run, dict, key, value);
 }
 
 bool cake_v_holds(cake_value v)

@@ -287,10 +287,8 @@ cake_value cake_v_json(cake_render *run, const cake_json *json);
 /* Empty, with room for n. */
 cake_value cake_v_sized_list(cake_render *run, size_t n);
 cake_value cake_v_sized_dict(cake_render *run, size_t n);
-/* Adds a key that is not there yet, and whose bytes outlive the run. */
-void cake_dict_push(cake_render *run, cake_dict *dict, const char *key, size_t len, cake_value value);
-
-void cake_list_push(cake_render *run, cake_list *list, cake_value item);
+bool cake_list_grow(cake_render *run, cake_list *list); /* room for at least one more; false: there is none */
+bool cake_dict_grow(cake_render *run, cake_dict *dict);
 /* NULL: not there. */
 cake_value *cake_dict_find(cake_render *run, const cake_dict *dict, cake_value key);
 const cake_value *cake_dict_name(const cake_dict *dict, const char *name);

@@ -28,7 +28,7 @@ static cake_value marked(cake_render *run, const char *data, size_t len, bool ma
 {
     if (!mark || !cake_render_room(run, len + strlen(MARK)))
         return text_of(data, len);
-    char *text = cake_region_take(&run->region, len + strlen(MARK));
+    char *text = cake_region_raw(&run->region, len + strlen(MARK));
     if (len)
         memcpy(text, data, len);
     memcpy(text + len, MARK, strlen(MARK));
@@ -110,7 +110,7 @@ static cake_value make_joined(cake_render *run, const cake_json *parts, bool mar
     }
     if (!cake_render_room(run, whole + 1))
         return cake_v_none();
-    char *text = cake_region_take(&run->region, whole + 1), *at = text;
+    char *text = cake_region_raw(&run->region, whole + 1), *at = text;
     for (size_t i = 0; i < n; i++) {
         const char *data = cake_json_text(part_text(cake_json_at(parts, i)), &len);
         if (len)
@@ -159,10 +159,11 @@ static bool all_text(const cake_json *parts)
 static cake_value make_content(cake_render *run, const cake_messages *m, const cake_json *content, bool mark)
 {
     size_t len;
-    const char *text = cake_json_text(content, &len);
+    const char *text;
+    cake_json_type kind = cake_json_look(content, &text, &len);
     if (text)
         return marked(run, text, len, mark);
-    if (cake_json_kind(content) != CAKE_JSON_ARRAY)
+    if (kind != CAKE_JSON_ARRAY)
         return cake_v_json(run, content);
     return !m->parts && all_text(content) ? make_joined(run, content, mark) : make_parts(run, content, mark);
 }
@@ -181,31 +182,74 @@ static const cake_json *reasoning_of(const cake_json *message)
     return NULL;
 }
 
-static cake_value make_message(cake_render *run, cake_messages *m, const cake_json *message, bool mark)
+/* The members that mean something here; those of reasoning come last. */
+typedef enum member { OTHER, CONTENT, CALLS, THINKING, REASONING, REASONING_CONTENT } member;
+
+static member member_of(const char *name, size_t len)
+{
+    static const struct {
+        const char *name;
+        size_t len;
+    } members[] = {[CONTENT] = {"content", 7},
+                   [CALLS] = {"tool_calls", 10},
+                   [THINKING] = {"thinking", 8},
+                   [REASONING] = {"reasoning", 9},
+                   [REASONING_CONTENT] = {"reasoning_content", 17}};
+    for (int i = CONTENT; i <= REASONING_CONTENT; i++)
+        if (len == members[i].len && cake_bytes_same(name, members[i].name, len))
+            return (member)i;
+    return OTHER;
+}
+
+static cake_value make_member(cake_render *run, cake_messages *m, member which, const cake_json *value,
+                              bool mark)
+{
+    return which == CONTENT ? make_content(run, m, value, mark)
+           : which == CALLS ? make_tool_calls(run, m, value)
+                            : cake_v_json(run, value);
+}
+
+/* A message that reasons: under all names, in the order in which transformers' dict has them. */
+static void add_reasoning(cake_render *run, cake_messages *m, const cake_json *message, bool mark,
+                          cake_dict *dict)
 {
     const cake_json *reasoning = reasoning_of(message), *thinking = cake_json_get(message, "thinking");
-    cake_value dict = cake_v_sized_dict(run, cake_json_size(message) + (reasoning ? 2 : 0));
     bool own = false;
-    if (reasoning) /* the order in which transformers' dict has them */
-        cake_dict_push(run, dict.dict, "thinking", 8,
-                       cake_v_json(run, cake_json_kind(thinking) > CAKE_JSON_NULL ? thinking : reasoning));
+    cake_dict_push(run, dict, "thinking", 8,
+                   cake_v_json(run, cake_json_kind(thinking) > CAKE_JSON_NULL ? thinking : reasoning));
     for (void *it = cake_json_first(message); it && !run->failed; it = cake_json_next(message, it)) {
         size_t len;
         const char *name = cake_json_key(it, &len);
         const cake_json *value = cake_json_value(it);
-        if (cake_json_kind(value) == CAKE_JSON_NULL || (reasoning && !strcmp(name, "thinking")))
+        member which = member_of(name, len);
+        if (cake_json_kind(value) == CAKE_JSON_NULL || which == THINKING)
             continue;
-        bool reasons = !strcmp(name, "reasoning_content");
-        own |= reasons;
-        cake_dict_push(run, dict.dict, name, len,
-                       reasons                       ? cake_v_json(run, reasoning)
-                       : !strcmp(name, "tool_calls") ? make_tool_calls(run, m, value)
-                       : !strcmp(name, "content")    ? make_content(run, m, value, mark)
-                                                     : cake_v_json(run, value));
+        own |= which == REASONING_CONTENT;
+        cake_dict_push(run, dict, name, len,
+                       make_member(run, m, which, which == REASONING_CONTENT ? reasoning : value, mark));
     }
-    if (reasoning && !own)
-        cake_dict_push(run, dict.dict, "reasoning_content", 17, cake_v_json(run, reasoning));
+    if (!own)
+        cake_dict_push(run, dict, "reasoning_content", 17, cake_v_json(run, reasoning));
+}
+
+static cake_value make_message(cake_render *run, cake_messages *m, const cake_json *message, bool mark)
+{
+    cake_value dict = cake_v_sized_dict(run, cake_json_size(message) + 2);
     dict.kept = true;
+    for (void *it = cake_json_first(message); it && !run->failed; it = cake_json_next(message, it)) {
+        size_t len;
+        const char *name = cake_json_key(it, &len);
+        const cake_json *value = cake_json_value(it);
+        member which = member_of(name, len);
+        if (cake_json_kind(value) == CAKE_JSON_NULL)
+            continue;
+        if (which >= THINKING) {
+            dict.dict->n = 0;
+            add_reasoning(run, m, message, mark, dict.dict);
+            break;
+        }
+        cake_dict_push(run, dict.dict, name, len, make_member(run, m, which, value, mark));
+    }
     return dict;
 }
 
