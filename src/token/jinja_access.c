@@ -44,13 +44,14 @@ static bool find_item(cake_render *run, cake_value v, cake_value key, cake_value
     return true;
 }
 
-enum { METHOD = 64, GROUP = 128, MACRO = 256 }; /* bits of a hint, above what cake_loop_attr_find says */
+/* A hint: bits of what cake_loop_attr_find says, of two kinds, and of what cake_method_hint says. */
+enum { LOOP = 63, GROUP = 64, MACRO = 128, METHOD = 8 };
 
 int cake_attr_hint(cake_value name)
 {
     bool group = cake_v_is_text(name, "grouper") || cake_v_is_text(name, "list");
-    return cake_loop_attr_find(name) | (cake_method_known(name) ? METHOD : 0) | (group ? GROUP : 0) |
-           (cake_macro_knows(name) ? MACRO : 0);
+    return cake_loop_attr_find(name) | (group ? GROUP : 0) | (cake_macro_knows(name) ? MACRO : 0) |
+           cake_method_hint(name) << METHOD;
 }
 
 static bool find_attribute(cake_render *run, cake_value v, cake_value name, int hint, cake_value *out)
@@ -61,9 +62,8 @@ static bool find_attribute(cake_render *run, cake_value v, cake_value name, int 
     }
     if (v.kind == CAKE_V_CALL && v.call->node && (hint & MACRO))
         return cake_macro_attr(run, v, name, out);
-    *out = v.kind == CAKE_V_LOOP ? cake_loop_attr(run, v, hint & (METHOD - 1))
-           : hint & METHOD       ? cake_method_find(run, v, name)
-                                 : (cake_value){.kind = CAKE_V_UNDEFINED};
+    *out = v.kind == CAKE_V_LOOP ? cake_loop_attr(run, v, hint & LOOP)
+                                 : cake_method_find(run, v, name, hint >> METHOD);
     return out->kind != CAKE_V_UNDEFINED || out->undefined;
 }
 
@@ -77,16 +77,24 @@ cake_value cake_v_attr(cake_render *run, cake_value v, cake_value name, int hint
     return find_item(run, v, name, &found) ? found : missing(run, v, name);
 }
 
-cake_value cake_v_item(cake_render *run, cake_value v, cake_value key)
+cake_value cake_v_member(cake_render *run, cake_value v, cake_value key, int hint)
 {
     cake_value found;
     if (run->failed || !cake_v_usable(run, v))
         return v;
-    if (find_item(run, v, key, &found))
-        return found;
-    if (key.kind == CAKE_V_TEXT && find_attribute(run, v, key, cake_attr_hint(key), &found))
+    if (find_item(run, v, key, &found) || (hint && find_attribute(run, v, key, hint, &found)))
         return found;
     return missing(run, v, key);
+}
+
+cake_value cake_v_item(cake_render *run, cake_value v, cake_value key)
+{
+    cake_value found;
+    if (key.kind == CAKE_V_TEXT)
+        return cake_v_member(run, v, key, cake_attr_hint(key));
+    if (run->failed || !cake_v_usable(run, v))
+        return v;
+    return find_item(run, v, key, &found) ? found : missing(run, v, key);
 }
 
 /* Python's slice.indices: from, to and step inside a sequence of n. */

@@ -13,11 +13,19 @@ static cake_value eval_name(cake_render *run, const cake_node *node)
     return value ? *value : cake_v_undefined(run, NULL, node->value);
 }
 
+/* What cake_eval does, without a call for constants. */
+static inline cake_value eval(cake_render *run, const cake_node *node)
+{
+    if (node->kind == CAKE_N_CONST && cake_render_spend(run, 1))
+        return node->value;
+    return cake_eval(run, node);
+}
+
 static cake_value eval_list(cake_render *run, const cake_node *node)
 {
     cake_value list = cake_v_list(run, node->kind == CAKE_N_TUPLE ? CAKE_TUPLE : CAKE_LIST);
     for (const cake_node *item = node->a; item && !run->failed; item = item->next)
-        cake_list_push(run, list.list, cake_eval(run, item));
+        cake_list_push(run, list.list, eval(run, item));
     return list;
 }
 
@@ -25,21 +33,34 @@ static cake_value eval_dict(cake_render *run, const cake_node *node)
 {
     cake_value dict = cake_v_dict(run);
     for (const cake_node *pair = node->a; pair && !run->failed; pair = pair->next) {
-        cake_value key = cake_eval(run, pair->a);
-        cake_dict_set(run, dict.dict, key, cake_eval(run, pair->b));
+        cake_value key = eval(run, pair->a);
+        cake_dict_set(run, dict.dict, key, eval(run, pair->b));
     }
     return dict;
 }
 
+/* a.name and a['name']: mostly of a dict. */
+static cake_value eval_member(cake_render *run, const cake_node *node)
+{
+    cake_value of = eval(run, node->a);
+    bool attribute = node->kind == CAKE_N_ATTR;
+    if (of.kind == CAKE_V_DICT && !(attribute && node->op)) {
+        const cake_value *found = cake_dict_named(run, of.dict, node->value);
+        if (found)
+            return *found;
+    }
+    return (attribute ? cake_v_attr : cake_v_member)(run, of, node->value, node->op);
+}
+
 static cake_value eval_item(cake_render *run, const cake_node *node)
 {
-    cake_value of = cake_eval(run, node->a);
+    cake_value of = eval(run, node->a);
     if (node->b->kind != CAKE_N_SLICE)
-        return cake_v_item(run, of, cake_eval(run, node->b));
+        return cake_v_item(run, of, eval(run, node->b));
     const cake_node *part[3] = {node->b->a, node->b->b, node->b->c};
     cake_value bound[3];
     for (int i = 0; i < 3; i++)
-        bound[i] = part[i] ? cake_eval(run, part[i]) : cake_v_none();
+        bound[i] = part[i] ? eval(run, part[i]) : cake_v_none();
     return cake_v_slice(run, of, bound);
 }
 
@@ -55,11 +76,11 @@ static void spread_named(cake_render *run, cake_value from, cake_dict *into)
 
 static cake_args eval_args(cake_render *run, const cake_node *list)
 {
-    cake_list *values = NULL;
+    cake_list values = {0};
     cake_args args = {0};
     for (const cake_node *arg = list; arg && !run->failed; arg = arg->next) {
         bool named = arg->value.kind == CAKE_V_TEXT;
-        cake_value value = cake_eval(run, arg->a);
+        cake_value value = eval(run, arg->a);
         if (named || arg->op == 'k') {
             if (!args.named)
                 args.named = cake_v_dict(run).dict;
@@ -69,43 +90,45 @@ static cake_args eval_args(cake_render *run, const cake_node *list)
                 spread_named(run, value, args.named);
             continue;
         }
-        if (!values)
-            values = cake_v_list(run, CAKE_LIST).list;
         const cake_list *items = arg->op == '*' ? cake_v_items(run, value) : NULL;
         if (!items)
-            cake_list_push(run, values, value);
+            cake_list_push(run, &values, value);
         for (size_t i = 0; items && i < items->n && !run->failed; i++)
-            cake_list_push(run, values, items->item[i]);
+            cake_list_push(run, &values, items->item[i]);
     }
-    if (values) {
-        args.value = values->item;
-        args.n = values->n;
-    }
+    args.value = values.item;
+    args.n = values.n;
     return args;
 }
 
 static cake_value eval_call(cake_render *run, const cake_node *node)
 {
-    cake_value callee = cake_eval(run, node->a);
+    cake_value callee = eval(run, node->a);
     if (run->failed)
         return cake_v_none();
     cake_args args = eval_args(run, node->b);
-    run->line = run->failed ? run->line : node->line;
-    return run->failed ? cake_v_none() : cake_v_invoke(run, callee, &args);
+    if (run->failed)
+        return cake_v_none();
+    run->line = node->line;
+    return cake_v_invoke(run, callee, &args);
 }
 
 static cake_value eval_filter(cake_render *run, const cake_node *node)
 {
     const cake_filter *filter = node->row;
-    cake_value v = cake_eval(run, node->a);
-    cake_args args = eval_args(run, node->b);
-    run->line = run->failed ? run->line : node->line;
-    return run->failed ? cake_v_none() : filter->run(run, v, &args);
+    cake_value v = eval(run, node->a);
+    cake_args args = {0};
+    if (node->b)
+        args = eval_args(run, node->b);
+    if (run->failed)
+        return v;
+    run->line = node->line;
+    return filter->run(run, v, &args);
 }
 
 static cake_value eval_sign(cake_render *run, const cake_node *node)
 {
-    cake_value v = cake_eval(run, node->a);
+    cake_value v = eval(run, node->a);
     if (run->failed || !cake_v_usable(run, v))
         return cake_v_none();
     if (!cake_v_is_number(v))
@@ -135,9 +158,9 @@ static size_t eval_sum(cake_render *run, const cake_node *node, cake_value *part
         right[later++] = node->b;
         node = node->a;
     }
-    part[0] = cake_eval(run, node);
+    part[0] = eval(run, node);
     while (later && !run->failed) {
-        cake_value v = cake_eval(run, right[--later]);
+        cake_value v = eval(run, right[--later]);
         if (is_plain(part[0]) && is_plain(v)) {
             part[n++] = v;
             continue;
@@ -157,8 +180,8 @@ static cake_value eval_math(cake_render *run, const cake_node *node)
         size_t n = eval_sum(run, node, part);
         return n > 1 && !run->failed ? cake_text_append(run, part, n) : part[0];
     }
-    cake_value left = cake_eval(run, node->a);
-    return cake_eval_math(run, node->op, left, cake_eval(run, node->b));
+    cake_value left = eval(run, node->a);
+    return cake_eval_math(run, node->op, left, eval(run, node->b));
 }
 
 /* What is only printed need not be put together first. */
@@ -171,10 +194,17 @@ void cake_eval_print(cake_render *run, const cake_node *node)
             cake_v_str(run->out, part[i]);
     } else if (node->kind == CAKE_N_CONCAT) {
         for (const cake_node *part = node->a; part && !run->failed; part = part->next)
-            cake_v_str(run->out, cake_eval(run, part));
+            cake_v_str(run->out, eval(run, part));
     } else {
-        cake_v_str(run->out, cake_eval(run, node));
+        cake_v_str(run->out, eval(run, node));
     }
+}
+
+static inline bool equal(cake_render *run, cake_value a, cake_value b)
+{
+    if (a.kind == CAKE_V_TEXT && b.kind == CAKE_V_TEXT)
+        return cake_text_equal(run, a, b);
+    return cake_v_equal(run, a, b);
 }
 
 static bool compare(cake_render *run, int op, cake_value a, cake_value b)
@@ -182,9 +212,9 @@ static bool compare(cake_render *run, int op, cake_value a, cake_value b)
     int order;
     switch (op) {
     case '=':
-        return cake_v_equal(run, a, b);
+        return equal(run, a, b);
     case '!':
-        return !cake_v_equal(run, a, b);
+        return !equal(run, a, b);
     case 'i':
         return cake_v_contains(run, a, b);
     case 'n':
@@ -199,9 +229,11 @@ static bool compare(cake_render *run, int op, cake_value a, cake_value b)
 
 static cake_value eval_compare(cake_render *run, const cake_node *node)
 {
-    cake_value left = cake_eval(run, node->a);
+    cake_value left = eval(run, node->a);
     for (const cake_node *operand = node->b; operand && !run->failed; operand = operand->next) {
-        cake_value right = cake_eval(run, operand->a);
+        const cake_node *of = operand->a;
+        bool constant = of->value.kind == CAKE_V_LIST && (operand->op == 'i' || operand->op == 'n');
+        cake_value right = constant ? of->value : eval(run, of);
         if (run->failed || !compare(run, operand->op, left, right))
             return cake_v_bool(false);
         left = right;
@@ -213,63 +245,50 @@ static cake_value eval_concat(cake_render *run, const cake_node *node)
 {
     cake_writer w = {.run = run};
     for (const cake_node *part = node->a; part && !run->failed; part = part->next)
-        cake_v_str(&w, cake_eval(run, part));
+        cake_v_str(&w, eval(run, part));
     return cake_write_done(&w);
 }
 
 /* and, or, not, if: what may stay unevaluated. */
 static cake_value eval_logic(cake_render *run, const cake_node *node)
 {
-    cake_value v = cake_eval(run, node->a);
+    cake_value v = eval(run, node->a);
     bool truth = cake_v_truth(v);
     switch (node->kind) {
     case CAKE_N_AND:
-        return truth ? cake_eval(run, node->b) : v;
+        return truth ? eval(run, node->b) : v;
     case CAKE_N_OR:
-        return truth ? v : cake_eval(run, node->b);
+        return truth ? v : eval(run, node->b);
     case CAKE_N_NOT:
         return cake_v_bool(!truth);
     default:
         if (truth || node->c)
-            return cake_eval(run, truth ? node->b : node->c);
+            return eval(run, truth ? node->b : node->c);
         return (cake_value){.kind = CAKE_V_UNDEFINED};
     }
 }
 
-static cake_value eval_node(cake_render *run, const cake_node *node)
+static cake_value eval_piped(cake_render *run, const cake_node *node)
 {
-    switch (node->kind) {
-    case CAKE_N_PIPED:
-        return run->piped;
-    case CAKE_N_TUPLE:
-    case CAKE_N_LIST:
-        return eval_list(run, node);
-    case CAKE_N_DICT:
-        return eval_dict(run, node);
-    case CAKE_N_ATTR:
-        return cake_v_attr(run, cake_eval(run, node->a), node->value, node->op);
-    case CAKE_N_ITEM:
-        return eval_item(run, node);
-    case CAKE_N_CALL:
-        return eval_call(run, node);
-    case CAKE_N_FILTER:
-    case CAKE_N_TEST:
-        return eval_filter(run, node);
-    case CAKE_N_NEGATE:
-    case CAKE_N_PLUS:
-        return eval_sign(run, node);
-    case CAKE_N_MATH:
-        return eval_math(run, node);
-    case CAKE_N_CONCAT:
-        return eval_concat(run, node);
-    case CAKE_N_COMPARE:
-        return eval_compare(run, node);
-    case CAKE_N_SLICE:
-        return cake_render_fail(run, "a slice stands where a single index is expected");
-    default:
-        return eval_logic(run, node);
-    }
+    (void)node;
+    return run->piped;
 }
+
+static cake_value eval_slice(cake_render *run, const cake_node *node)
+{
+    (void)node;
+    return cake_render_fail(run, "a slice stands where a single index is expected");
+}
+
+static cake_value (*const ways[])(cake_render *run, const cake_node *node) = {
+    [CAKE_N_PIPED] = eval_piped,   [CAKE_N_TUPLE] = eval_list,      [CAKE_N_LIST] = eval_list,
+    [CAKE_N_DICT] = eval_dict,     [CAKE_N_ATTR] = eval_member,     [CAKE_N_MEMBER] = eval_member,
+    [CAKE_N_ITEM] = eval_item,     [CAKE_N_SLICE] = eval_slice,     [CAKE_N_CALL] = eval_call,
+    [CAKE_N_FILTER] = eval_filter, [CAKE_N_TEST] = eval_filter,     [CAKE_N_NOT] = eval_logic,
+    [CAKE_N_NEGATE] = eval_sign,   [CAKE_N_PLUS] = eval_sign,       [CAKE_N_AND] = eval_logic,
+    [CAKE_N_OR] = eval_logic,      [CAKE_N_CHOICE] = eval_logic,    [CAKE_N_MATH] = eval_math,
+    [CAKE_N_CONCAT] = eval_concat, [CAKE_N_COMPARE] = eval_compare,
+};
 
 cake_value cake_eval(cake_render *run, const cake_node *node)
 {
@@ -282,7 +301,7 @@ cake_value cake_eval(cake_render *run, const cake_node *node)
         return eval_name(run, node);
     if (!cake_render_enter(run))
         return v;
-    v = eval_node(run, node);
+    v = ways[node->kind](run, node);
     cake_render_leave(run);
     return run->failed ? (cake_value){.kind = CAKE_V_UNDEFINED} : v;
 }

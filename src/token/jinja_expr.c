@@ -26,6 +26,23 @@ static bool is_name(const cake_lex *token, const char *text)
     return token->kind == CAKE_LEX_NAME && token->len == strlen(text) && !memcmp(token->at, text, token->len);
 }
 
+/* A list or tuple; of constants it has its value, too. */
+static cake_node *make_list(cake_parser *p, cake_node_kind kind, cake_node *list)
+{
+    cake_node *node = cake_parse_node(p, kind, list, NULL, NULL);
+    size_t n = 0;
+    for (const cake_node *item = list; item; item = item->next, n++)
+        if (item->kind != CAKE_N_CONST)
+            return node;
+    cake_list *all = cake_region_take(&p->jinja->region, sizeof *all);
+    all->item = cake_region_take(&p->jinja->region, n * sizeof *all->item);
+    for (const cake_node *item = list; item; item = item->next)
+        all->item[all->n++] = item->value;
+    all->room = n;
+    node->value = (cake_value){.kind = CAKE_V_LIST, .list = all};
+    return node;
+}
+
 static cake_node *parse_list(cake_parser *p)
 {
     cake_node *list = NULL, **end = &list;
@@ -39,7 +56,7 @@ static cake_node *parse_list(cake_parser *p)
         append(&end, cake_parse_expression(p, true));
     }
     cake_parse_expect(p, "]");
-    cake_node *node = cake_parse_node(p, CAKE_N_LIST, list, NULL, NULL);
+    cake_node *node = make_list(p, CAKE_N_LIST, list);
     node->line = line;
     return node;
 }
@@ -159,7 +176,7 @@ cake_node *cake_parse_tuple(cake_parser *p, bool choice, const char *end)
         return list;
     if (!list && !is_sign(p, ")"))
         cake_parse_fail(p, p->now->line, "an expression is missing");
-    return cake_parse_node(p, CAKE_N_TUPLE, list, NULL, NULL);
+    return make_list(p, CAKE_N_TUPLE, list);
 }
 
 /* One part of what stands between [ ]: an expression or a slice. */
@@ -190,6 +207,12 @@ static cake_node *parse_item(cake_parser *p, cake_node *of)
         cake_parse_fail(p, p->now->line, "nothing stands between [ and ]");
     else if (list->next)
         list = cake_parse_node(p, CAKE_N_TUPLE, list, NULL, NULL);
+    if (list && list->kind == CAKE_N_CONST && list->value.kind == CAKE_V_TEXT) {
+        cake_node *node = cake_parse_node(p, CAKE_N_MEMBER, of, NULL, NULL);
+        node->value = list->value;
+        node->op = cake_attr_hint(node->value);
+        return node;
+    }
     return cake_parse_node(p, CAKE_N_ITEM, of, list, NULL);
 }
 

@@ -68,7 +68,7 @@ static cake_value do_attr(cake_render *run, cake_value v, const cake_args *args)
     if (!cake_args_bind(run, args, "attr", names, &name) || !cake_arg_text(run, name, "attr"))
         return v;
     cake_value found = v.kind == CAKE_V_LOOP ? cake_loop_attr(run, v, cake_loop_attr_find(name))
-                                             : cake_method_find(run, v, name);
+                                             : cake_method_find(run, v, name, cake_method_hint(name));
     return found.kind == CAKE_V_UNDEFINED ? cake_v_undefined(run, cake_v_type(v), name) : found;
 }
 

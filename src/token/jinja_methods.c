@@ -538,40 +538,45 @@ static const method list_methods[] = {
     {"reverse", NULL},   {"sort", NULL},           {"clear", NULL},   {NULL, NULL},
 };
 
-/* What ranges have of it. */
-static const method range_methods[] = {{"index", do_index}, {"count", do_list_count}, {NULL, NULL}};
+#define RANGE_METHODS 2 /* so many of them have ranges, too */
 
-/* Of the function dict. */
-static const method type_methods[] = {{"fromkeys", cake_dict_from_keys}, {NULL, NULL}};
-
-bool cake_method_known(cake_value name)
+static int place_of(const method *table, cake_value name)
 {
-    static const method *const tables[] = {text_methods, dict_methods, list_methods};
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const method *m = tables[t]; m->name; m++)
-            if (cake_v_is_text(name, m->name))
-                return true;
-    return false;
+    for (int i = 0; table[i].name; i++)
+        if (cake_v_is_text(name, table[i].name))
+            return i + 1;
+    return 0;
 }
 
-cake_value cake_method_find(cake_render *run, cake_value v, cake_value name)
+/* Six bits of each for the places in text_methods, dict_methods and list_methods, of which 0 is none. */
+int cake_method_hint(cake_value name)
 {
-    const method *m =
-        v.kind == CAKE_V_TEXT   ? text_methods
-        : v.kind == CAKE_V_DICT ? dict_methods
-        : v.kind == CAKE_V_CALL && v.call->name && !v.call->node && !strcmp(v.call->name, "dict")
-            ? type_methods
-        : v.kind == CAKE_V_LIST && v.shade == CAKE_RANGE      ? range_methods
-        : v.kind == CAKE_V_LIST && cake_list_indexed(v.shade) ? list_methods
-                                                              : NULL;
-    for (; m && m->name; m++) {
-        if (!cake_v_is_text(name, m->name))
-            continue;
-        if (m->run)
-            return cake_v_call(run, m->run, m->name, v);
-        cake_value hidden = cake_v_undefined(run, cake_v_type(v), name);
-        hidden.undefined->unsafe = true;
-        return hidden;
-    }
-    return (cake_value){.kind = CAKE_V_UNDEFINED};
+    return place_of(text_methods, name) | place_of(dict_methods, name) << 6 |
+           place_of(list_methods, name) << 12;
+}
+
+/* Ranges have the first of the methods of lists; of the functions, dict has one. */
+static const method *method_at(cake_value v, int hint)
+{
+    int text = hint & 63, dict = hint >> 6 & 63, list = hint >> 12 & 63;
+    if (v.kind == CAKE_V_TEXT)
+        return text ? &text_methods[text - 1] : NULL;
+    if (v.kind == CAKE_V_DICT)
+        return dict ? &dict_methods[dict - 1] : NULL;
+    if (v.kind == CAKE_V_LIST && cake_list_indexed(v.shade))
+        return list && (v.shade != CAKE_RANGE || list <= RANGE_METHODS) ? &list_methods[list - 1] : NULL;
+    bool type = v.kind == CAKE_V_CALL && v.call->name && !v.call->node && !strcmp(v.call->name, "dict");
+    return type && dict && dict_methods[dict - 1].run == cake_dict_from_keys ? &dict_methods[dict - 1] : NULL;
+}
+
+cake_value cake_method_find(cake_render *run, cake_value v, cake_value name, int hint)
+{
+    const method *m = method_at(v, hint);
+    if (!m)
+        return (cake_value){.kind = CAKE_V_UNDEFINED};
+    if (m->run)
+        return cake_v_call(run, m->run, m->name, v);
+    cake_value hidden = cake_v_undefined(run, cake_v_type(v), name);
+    hidden.undefined->unsafe = true;
+    return hidden;
 }

@@ -74,11 +74,12 @@ typedef enum cake_node_kind {
     CAKE_N_CONST, /* value */
     CAKE_N_NAME,  /* symbol */
     CAKE_N_PIPED, /* what a filter block filters */
-    CAKE_N_TUPLE, /* a: list */
-    CAKE_N_LIST,  /* a: list */
+    CAKE_N_TUPLE, /* a: list; value: if all of it is constant, what `in` may look into */
+    CAKE_N_LIST,  /* the same */
     CAKE_N_DICT,  /* a: list of pairs (a: key, b: value) */
     CAKE_N_PAIR,
     CAKE_N_ATTR,   /* a . value */
+    CAKE_N_MEMBER, /* a [ value ], a text; op: what cake_attr_hint says of it, as with a . value */
     CAKE_N_ITEM,   /* a [ b ] */
     CAKE_N_SLICE,  /* a : b : c, each may be NULL */
     CAKE_N_CALL,   /* a ( b: arguments ) */
@@ -196,9 +197,10 @@ const cake_filter *cake_test_find(cake_value name);
 extern const cake_filter cake_filters_text[], cake_filters_list[],
     cake_filters_web[]; /* end with a NULL name */
 
-/* A bound method, or undefined with kind CAKE_V_UNDEFINED if there is none. */
-cake_value cake_method_find(cake_render *run, cake_value v, cake_value name);
-bool cake_method_known(cake_value name); /* some type has it */
+/* A bound method, or undefined with kind CAKE_V_UNDEFINED if there is none. hint: where the tables of methods have
+ * the name; 0: nowhere. */
+cake_value cake_method_find(cake_render *run, cake_value v, cake_value name, int hint);
+int cake_method_hint(cake_value name);
 cake_value cake_dict_from_keys(cake_render *run, const cake_call *call, const cake_args *args);
 /* A global, or undefined. */
 cake_value cake_global_find(const cake_habits *habits, cake_value name);

@@ -241,6 +241,7 @@ bool cake_v_contains(cake_render *run, cake_value item, cake_value in);
 cake_value cake_v_attr(cake_render *run, cake_value v, cake_value name, int hint);
 int cake_attr_hint(cake_value name); /* 0: neither a method nor an attribute of loop has that name */
 cake_value cake_v_item(cake_render *run, cake_value v, cake_value key);
+cake_value cake_v_member(cake_render *run, cake_value v, cake_value key, int hint); /* v[key], a text */
 cake_value cake_v_slice(cake_render *run, cake_value v, const cake_value bound[3]);
 cake_value cake_v_invoke(cake_render *run, cake_value callee, const cake_args *args);
 

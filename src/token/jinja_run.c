@@ -362,13 +362,10 @@ static bool bind_parameters(cake_render *run, const cake_call *call, const cake_
         if (given && i < args->n)
             cake_render_fail(run, "macro '%s' got two values for '%.*s'", call->name,
                              (int)param->value.text.len, param->value.text.data);
-        cake_value value = cake_v_undefined(run, NULL, param->value);
-        if (i < args->n)
-            value = args->value[i];
-        else if (given)
-            value = *given;
-        else if (param->a)
-            value = cake_eval(run, param->a);
+        cake_value value = i < args->n ? args->value[i]
+                           : given     ? *given
+                           : param->a  ? cake_eval(run, param->a)
+                                       : cake_v_undefined(run, NULL, param->value);
         cake_scope_set(run, scope, param->symbol, value);
     }
     if (!run->failed && (args->n > i || args->named || call->node->op))

@@ -54,7 +54,8 @@ static cake_value is_divisibleby(cake_render *run, cake_value v, const cake_args
 
 static bool is_case(cake_render *run, cake_value v, const char *method)
 {
-    cake_value found = cake_method_find(run, cake_v_to_text(run, v), cake_v_name(method));
+    cake_value name = cake_v_name(method);
+    cake_value found = cake_method_find(run, cake_v_to_text(run, v), name, cake_method_hint(name));
     return cake_v_truth(cake_v_invoke(run, found, &(cake_args){0}));
 }
 
