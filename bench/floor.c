@@ -107,7 +107,7 @@ static int lanes_of(const char *isa)
 #if defined(__x86_64__)
     if (!strcmp(isa, "avx2"))
         return 8;
-    if (!strcmp(isa, "avx512"))
+    if (!strncmp(isa, "avx512", 6))
         return 16;
 #endif
     (void)isa;

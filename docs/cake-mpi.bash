@@ -22,7 +22,7 @@ _cake_mpi()
         ;;
     --input-format) mapfile -t COMPREPLY < <(compgen -W "jsonl txt" -- "$word") && return ;;
     --kv-dtype) mapfile -t COMPREPLY < <(compgen -W "auto f32 bf16 f16" -- "$word") && return ;;
-    --isa) mapfile -t COMPREPLY < <(compgen -W "auto ref avx2 avx512" -- "$word") && return ;;
+    --isa) mapfile -t COMPREPLY < <(compgen -W "auto ref avx2 avx512 avx512bf16" -- "$word") && return ;;
     --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
     -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | \
         --min-p | --n | --repetition-penalty | --presence-penalty | --frequency-penalty | --stop | --logprobs | --seed | \

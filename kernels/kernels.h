@@ -3,7 +3,8 @@
  * The table of operations, and the promise every table keeps: an output element depends on its own row and on
  * the weights only, and its sum is taken in one order, whatever the number of rows, the size of the team and
  * the place of the row in the wave. For linear that order is k ascending in one chain of float32 fused
- * multiply-adds per element; bias and residual are added after the sum, in this order.
+ * multiply-adds per element, or what `oracle` does in plain C; bias and residual are added after the sum, in this
+ * order.
  *
  * An operation is called by all members of a team at the same time. It splits its work over them by its output,
  * never by its sums, and does not wait at the end: whoever needs the whole output calls
@@ -94,7 +95,8 @@ static inline int cake_kv_next(const cake_row *row, int first)
 #define CAKE_GELU_CUBE  0.044715F
 
 typedef struct cake_kernels {
-    const char *name; /* as --isa has it */
+    const char *name;                  /* as --isa has it */
+    const struct cake_kernels *oracle; /* a table in plain C whose linear gives the same bits */
 
     /* Bytes of a packed matrix, a multiple of CAKE_ALIGN. */
     size_t (*weight_bytes)(cake_dtype dtype, int n_out, int n_in);
@@ -161,10 +163,14 @@ typedef struct cake_kernels {
 } cake_kernels;
 
 extern const cake_kernels cake_kernels_ref;
+/* ref, but for products with BF16 weights: x is rounded to BF16 too, and of two values of k the odd one is added
+ * first; numbers below the smallest normal float are zero. The oracle of avx512bf16. */
+extern const cake_kernels cake_kernels_ref_bf16;
 
-/* What cpuid allows, worst first ("ref", "avx2", "avx512"); a rank's level is an index into this list, so that
+/* What cpuid allows, worst first ("ref", "avx2", "avx512", "avx512bf16"); a rank's level is an index into this list, so that
  * all ranks agree on the smallest. */
 int cake_kernels_best(void);
+int cake_kernels_exact(void); /* the best of those that round no activations: ref is their oracle */
 int cake_kernels_level(const char *name);       /* -1: no such table in this build */
 const cake_kernels *cake_kernels_at(int level); /* NULL above cake_kernels_best() */
 

@@ -178,9 +178,10 @@ static void check_arithmetic(const cake_kernels *kernels, cake_dtype kv_dtype, d
     }
 }
 
+/* Tables that round activations too are held against plain C and float64 product by product (kernels.c). */
 static void test_arithmetic(void)
 {
-    for (int level = 0; level <= cake_kernels_best(); level++) {
+    for (int level = 0; level <= cake_kernels_exact(); level++) {
         check_arithmetic(cake_kernels_at(level), CAKE_F32, 0.0005);
         check_arithmetic(cake_kernels_at(level), CAKE_BF16, 0.03);
     }

@@ -69,4 +69,14 @@ answer 1 one
 same "sequences longer than the KV memory" 1 --chunk 64 --kv-memory 100K
 test "$(grep -c '"finish_reason": *"length"' "$dir/two.jsonl")" -eq 15
 ok "mistral-window: ... all are answered" $?
+
+# Products that round activations, where this CPU has them.
+model=$root/tests/golden/qwen3-bias
+if "$cake" info | grep -q '^isa .*avx512bf16'; then
+    answer 1 one --isa avx512bf16
+    same "avx512bf16: 2 ranks, --chunk 64" 2 --isa avx512bf16 --chunk 64
+    same "avx512bf16: --max-seqs 1" 1 --isa avx512bf16 --max-seqs 1
+else
+    echo "SKIPPED: this build or CPU does not have avx512bf16"
+fi
 finish

@@ -21,7 +21,7 @@ static const int team_sizes[] = {1, 2, 3, 7};
 /* Calls test with each table; one that the CPU cannot run is skipped visibly. */
 static inline void for_tables(void (*test)(const cake_kernels *op))
 {
-    static const char *const names[] = {"ref", "avx2", "avx512"};
+    static const char *const names[] = {"ref", "avx2", "avx512", "avx512bf16"};
     for (int i = 0; i < COUNT(names); i++) {
         const cake_kernels *op = cake_kernels_at(cake_kernels_level(names[i]));
         if (op)

@@ -33,6 +33,11 @@ static bool has_avx512(void)
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
+
+static bool has_avx512bf16(void)
+{
+    return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
 #endif
 
 /* Each level's CPUs can run all levels below. */
@@ -44,6 +49,7 @@ static const struct {
 #ifdef HAVE_X86_KERNELS
     {&cake_kernels_avx2, has_avx2},
     {&cake_kernels_avx512, has_avx512},
+    {&cake_kernels_avx512bf16, has_avx512bf16},
 #endif
 };
 
@@ -53,6 +59,14 @@ int cake_kernels_best(void)
 {
     int level = N_LEVEL - 1;
     while (!levels[level].allowed())
+        level--;
+    return level;
+}
+
+int cake_kernels_exact(void)
+{
+    int level = cake_kernels_best();
+    while (levels[level].table->oracle != &cake_kernels_ref)
         level--;
     return level;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The matrix product, in the words of vec_*.h; included once by each instruction set's file.
+ * The matrix product, in the words of vec_*.h and step_*.h; included once by each instruction set's file.
  *
  * In: rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix is panels of PANEL columns;
- * in a panel the columns' weights of k = 0 stand together, then those of k = 1, and so on (vec_load_pair says
- * how the columns of one k take turns). Columns behind n_out are zero.
+ * in a panel the columns' weights of step 0 stand together, then those of step 1, and so on (step_load says
+ * how the columns of one step take turns). A step is as many values of k as an instruction adds up at once,
+ * STEP_OF(dtype): one, or two. Columns and values of k behind the matrix are zero.
  *
- * Invariant: an output is one chain of fused multiply-adds, k ascending from 0; where the chain pauses between
+ * Invariant: an output is one chain of fused multiply-adds, steps ascending from 0; where the chain pauses between
  * blocks of k its float32 waits in memory unchanged. So neither the blocks below nor the width of a vector shows
  * in the bits. Weights are read from memory once: a block of them (GROUP panels, DEPTH values of k) stays in
  * cache while all rows pass.
@@ -20,9 +21,11 @@
 #include "kernels/kernels.h"
 
 #define PANEL (2 * LANES)
-#define GROUP 4    /* panels that share a copy of x */
-#define DEPTH 512  /* values of k of a block */
-#define ROWS  240  /* rows whose chains may wait at the same time */
+#define GROUP 4   /* panels that share a copy of x */
+#define DEPTH 512 /* values of k of a block, whole steps */
+#define PITCH                                                                                                \
+    (DEPTH + 16)  /* of a copy of x: rows whose distance is a multiple of 4 KB displace each other in cache */
+#define ROWS  240 /* rows whose chains may wait at the same time */
 #define AHEAD 1536 /* bytes that weights are fetched before their use */
 
 /* Sums that fit the registers beside one pair of weights and one value of x: 24 of 32, 12 of 16. */
@@ -31,9 +34,19 @@
 /* Panels at a time: few rows have too few chains in one panel to hide the latency of a multiply-add. */
 #define WIDTH(rows) ((rows)*8 <= N_SUM ? 4 : (rows)*4 <= N_SUM ? 2 : 1)
 
+static int64_t steps_of(cake_dtype dtype, int64_t n)
+{
+    return (n + STEP_OF(dtype) - 1) / STEP_OF(dtype);
+}
+
+static size_t step_bytes(cake_dtype dtype)
+{
+    return STEP_OF(dtype) * PANEL * cake_dtype_bytes(dtype);
+}
+
 static size_t panel_bytes(cake_dtype dtype, int n_in)
 {
-    return (size_t)n_in * PANEL * cake_dtype_bytes(dtype);
+    return (size_t)steps_of(dtype, n_in) * step_bytes(dtype);
 }
 
 static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
@@ -41,40 +54,44 @@ static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
     return cake_arena_round(((size_t)n_out + PANEL - 1) / PANEL * panel_bytes(dtype, n_in));
 }
 
-/* The element of packed data that holds W[row][k]; k's neighbour is PANEL elements on. */
+/* The element of packed data that holds W[row][k]. */
 static size_t packed_at(const cake_weight *w, int64_t row, int64_t k)
 {
-    int64_t column = row % PANEL;
-    if (w->dtype == CAKE_BF16)
+    int64_t column = row % PANEL, step = STEP_OF(w->dtype);
+    if (w->dtype == CAKE_BF16 && step == 1)
         column = column < LANES ? 2 * column : 2 * (column - LANES) + 1;
-    return (size_t)((row / PANEL * w->n_in + k) * PANEL + column);
+    return (size_t)(((row / PANEL * steps_of(w->dtype, w->n_in) + k / step) * PANEL + column) * step +
+                    k % step);
 }
 
 /* Packs k in [first_k, last_k) of one row; src is that row. The two sizes have a loop each, for speed. */
 static void pack_row(const cake_weight *w, const char *src, int64_t row, int first_k, int last_k)
 {
-    size_t at = packed_at(w, row, first_k);
-    if (w->dtype == CAKE_F32)
-        for (int k = first_k; k < last_k; k++, at += PANEL)
-            memcpy((char *)w->data + at * 4, src + (size_t)k * 4, 4);
-    else
-        for (int k = first_k; k < last_k; k++, at += PANEL)
-            memcpy((char *)w->data + at * 2, src + (size_t)k * 2, 2);
+    int step = STEP_OF(w->dtype);
+    for (int part = 0; part < step; part++) {
+        size_t at = packed_at(w, row, first_k + part);
+        if (w->dtype == CAKE_F32)
+            for (int k = first_k + part; k < last_k; k += step, at += (size_t)(PANEL * step))
+                memcpy((char *)w->data + at * 4, src + (size_t)k * 4, 4);
+        else
+            for (int k = first_k + part; k < last_k; k += step, at += (size_t)(PANEL * step))
+                memcpy((char *)w->data + at * 2, src + (size_t)k * 2, 2);
+    }
 }
 
 static void weight_pack(const cake_weight *w, const void *src, int first, int n_row)
 {
     enum {
-        STEP = 64
+        NEAR = 64
     }; /* a panel's lines for that many k stay in the first cache until all rows wrote theirs */
     size_t row_bytes = (size_t)w->n_in * cake_dtype_bytes(w->dtype);
     for (int64_t row = first, end; row < (int64_t)first + n_row; row = end) {
         end = (row / PANEL + 1) * PANEL;
         end = end < (int64_t)first + n_row ? end : (int64_t)first + n_row;
-        for (int k = 0; k < w->n_in; k += STEP)
+        for (int k = 0; k < w->n_in; k += NEAR)
             for (int64_t r = row; r < end; r++)
                 pack_row(w, (const char *)src + (size_t)(r - first) * row_bytes, r, k,
-                         w->n_in - k < STEP ? w->n_in : k + STEP);
+                         w->n_in - k < NEAR ? w->n_in : k + NEAR);
     }
 }
 
@@ -87,18 +104,20 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
         float *to = out + i * w->n_in;
         const float *f32 = (const float *)w->data + packed_at(w, row[i], 0);
         const uint16_t *half = (const uint16_t *)w->data + packed_at(w, row[i], 0);
+        int64_t step = STEP_OF(w->dtype);
         for (int64_t k = 0; k < w->n_in; k++) {
-            float value = w->dtype == CAKE_F32    ? f32[k * PANEL]
-                          : w->dtype == CAKE_BF16 ? cake_bf16_to_f32(half[k * PANEL])
-                                                  : cake_f16_to_f32(half[k * PANEL]);
+            int64_t at = k / step * step * PANEL + k % step;
+            float value = w->dtype == CAKE_F32    ? f32[at]
+                          : w->dtype == CAKE_BF16 ? cake_bf16_to_f32(half[at])
+                                                  : cake_f16_to_f32(half[at]);
             to[k] = factor * value;
         }
     }
 }
 
-/* A block: n values of k, panels of weights that are `stride` bytes apart, and the sums of the rows. */
+/* A block: n steps, panels of weights that are `stride` bytes apart, and the sums of the rows. */
 typedef struct block {
-    const float *x; /* [rows, pitch], from the block's first k on */
+    const float *x; /* [rows, pitch], from the block's first step on; a float's place holds the x of a step */
     int64_t pitch;
     const char *w;
     size_t stride;
@@ -110,7 +129,7 @@ typedef struct block {
 INLINE void multiply(const block *b, const int rows, const int panels, const cake_dtype dtype)
 {
     const int width = 2 * panels;
-    const size_t step = PANEL * (dtype == CAKE_F32 ? 4 : 2);
+    const size_t step = PANEL * STEP_OF(dtype) * (dtype == CAKE_F32 ? 4 : 2);
     const float *x = b->x;
     const char *w = b->w;
     vec sum[N_SUM];
@@ -121,15 +140,15 @@ INLINE void multiply(const block *b, const int rows, const int panels, const cak
         {
             vec low, high;
             const char *at = w + (size_t)p * b->stride;
-            vec_load_pair(at, dtype, &low, &high);
+            step_load(at, dtype, &low, &high);
             _mm_prefetch(at + AHEAD, _MM_HINT_T0);
             if (step > 64)
                 _mm_prefetch(at + AHEAD + 64, _MM_HINT_T0);
             UNROLL for (int r = 0; r < rows; r++)
             {
                 vec value = vec_set(x[r * b->pitch + k]);
-                sum[r * width + 2 * p] = vec_fma(value, low, sum[r * width + 2 * p]);
-                sum[r * width + 2 * p + 1] = vec_fma(value, high, sum[r * width + 2 * p + 1]);
+                sum[r * width + 2 * p] = step_add(value, low, sum[r * width + 2 * p], dtype);
+                sum[r * width + 2 * p + 1] = step_add(value, high, sum[r * width + 2 * p + 1], dtype);
             }
         }
     }
@@ -194,36 +213,37 @@ typedef struct product {
     const float *bias, *residual;
 } product;
 
-/* to [rows, DEPTH + 16] = x [rows, n_in] from k on. Rows whose distance is a multiple of 4 KB would displace each
- * other in the first cache. */
-static void copy_rows(float *to, const float *x, int64_t n_in, int rows, int n)
+/* to [rows, PITCH] = x [rows, n_in], n values of k from the given one on, as step_add wants them. */
+static void copy_rows(float *to, const float *x, int64_t n_in, int rows, int n, cake_dtype dtype)
 {
     for (int r = 0; r < rows; r++)
-        memcpy(to + r * (DEPTH + 16), x + r * n_in, (size_t)n * sizeof *to);
+        step_copy(to + r * PITCH, x + r * n_in, n, dtype);
 }
 
 /* sum [rows, GROUP * PANEL] = rows x [n_in] times `panels` panels from the given one on. */
 static void multiply_group(float *sum, const product *p, int64_t panel, int panels, int64_t row, int rows)
 {
-    _Alignas(64) float copy[MAX_ROWS * (DEPTH + 16)];
+    _Alignas(64) float copy[MAX_ROWS * PITCH];
     int64_t n_in = p->w->n_in, blocks = (rows + MAX_ROWS - 1) / MAX_ROWS;
-    size_t stride = panel_bytes(p->w->dtype, p->w->n_in), step = PANEL * cake_dtype_bytes(p->w->dtype);
+    cake_dtype dtype = p->w->dtype;
+    size_t stride = panel_bytes(dtype, p->w->n_in);
     const char *w = (const char *)p->w->data + (size_t)panel * stride;
     memset(sum, 0, (size_t)rows * GROUP * PANEL * sizeof *sum);
     for (int64_t k = 0; k < n_in; k += DEPTH)
         for (int64_t i = 0; i < blocks; i++) {
             int64_t first = rows * i / blocks, last = rows * (i + 1) / blocks;
             block b = {.x = p->x + (row + first) * n_in + k, .pitch = n_in, .stride = stride};
-            b.n = n_in - k < DEPTH ? (int)(n_in - k) : DEPTH;
-            if (last - first > 4) {
-                copy_rows(copy, b.x, n_in, (int)(last - first), b.n);
+            int n = n_in - k < DEPTH ? (int)(n_in - k) : DEPTH;
+            b.n = (int)steps_of(dtype, n);
+            if (last - first > 4 || STEP_OF(dtype) > 1) {
+                copy_rows(copy, b.x, n_in, (int)(last - first), n, dtype);
                 b.x = copy;
-                b.pitch = DEPTH + 16;
+                b.pitch = PITCH;
             }
             for (int done = 0; done < panels;) {
-                b.w = w + (size_t)done * stride + (size_t)k * step;
+                b.w = w + (size_t)done * stride + (size_t)steps_of(dtype, k) * step_bytes(dtype);
                 b.sum = sum + first * GROUP * PANEL + done * PANEL;
-                done += multiply_as[p->w->dtype](&b, (int)(last - first), panels - done);
+                done += multiply_as[dtype](&b, (int)(last - first), panels - done);
             }
         }
 }

@@ -3,6 +3,7 @@
  * In: what kernels.h says. Out: the same, by the plainest C: the oracle that every other table is held against.
  * A packed matrix is the row-major one. Invariant: sums are float32 and run upwards in one chain.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -77,8 +78,31 @@ static void sum_column(float *sum, const float *x, const cake_weight *w, int64_t
     }
 }
 
-static void linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
-                   const float *residual, int n_tok)
+static float flush(float v)
+{
+    return fabsf(v) < FLT_MIN ? copysignf(0, v) : v;
+}
+
+/* sum_column, as cake_kernels_ref_bf16 does it. */
+static void sum_pairs(float *sum, const float *x, const cake_weight *w, int64_t column, int n_row)
+{
+    const uint16_t *weight = (const uint16_t *)w->data + column * w->n_in;
+    for (int i = 0; i < n_row; i++) {
+        sum[i] = 0;
+        for (int k = 0; k < w->n_in; k += 2)
+            for (int j = k + 1; j >= k; j--) {
+                bool there = j < w->n_in;
+                float a = there ? flush(x[(int64_t)i * w->n_in + j]) : 0,
+                      b = there ? cake_bf16_to_f32(weight[j]) : 0;
+                sum[i] = flush(fmaf(cake_bf16_to_f32(cake_bf16_from_f32(a)), flush(b), sum[i]));
+            }
+    }
+}
+
+typedef void sum_function(float *sum, const float *x, const cake_weight *w, int64_t column, int n_row);
+
+static void multiply(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
+                     const float *bias, const float *residual, int n_tok, sum_function *add)
 {
     int64_t first, last, n_out = w->n_out;
     cake_exec_share(exec, n_out, 1, &first, &last);
@@ -86,7 +110,7 @@ static void linear(const cake_exec *exec, float *out, const float *x, const cake
         for (int64_t row = 0; row < n_tok; row += ROWS) {
             float sum[ROWS];
             int n = n_tok - row < ROWS ? (int)(n_tok - row) : ROWS;
-            sum_column(sum, x + row * w->n_in, w, column, n);
+            add(sum, x + row * w->n_in, w, column, n);
             for (int i = 0; i < n; i++) {
                 int64_t at = (row + i) * n_out + column;
                 if (bias)
@@ -94,6 +118,18 @@ static void linear(const cake_exec *exec, float *out, const float *x, const cake
                 out[at] = residual ? sum[i] + residual[at] : sum[i];
             }
         }
+}
+
+static void linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
+                   const float *residual, int n_tok)
+{
+    multiply(exec, out, x, w, bias, residual, n_tok, sum_column);
+}
+
+static void linear_bf16(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
+                        const float *bias, const float *residual, int n_tok)
+{
+    multiply(exec, out, x, w, bias, residual, n_tok, w->dtype == CAKE_BF16 ? sum_pairs : sum_column);
 }
 
 static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,
@@ -261,21 +297,14 @@ static void soft_cap(const cake_exec *exec, float *x, int64_t n, float cap)
         x[i] = capped(x[i], cap);
 }
 
-const cake_kernels cake_kernels_ref = {
-    .name = "ref",
-    .weight_bytes = weight_bytes,
-    .weight_pack = weight_pack,
-    .linear = linear,
-    .gather = gather,
-    .rmsnorm = rmsnorm,
-    .rope = rope,
-    .kv_store = kv_store,
-    .attend = attend,
-    .silu_mul = silu_mul,
-    .gelu_mul = gelu_mul,
-    .soft_cap = soft_cap,
-    .delta_conv = delta_conv,
-    .delta_rule = delta_rule,
-    .rmsnorm_gated = rmsnorm_gated,
-    .sigmoid_mul = sigmoid_mul,
-};
+#define TABLE(product, plain)                                                                                \
+    {                                                                                                        \
+        .name = "ref", .oracle = plain, .weight_bytes = weight_bytes, .weight_pack = weight_pack,            \
+        .linear = product, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,         \
+        .attend = attend, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .soft_cap = soft_cap,                  \
+        .delta_conv = delta_conv, .delta_rule = delta_rule, .rmsnorm_gated = rmsnorm_gated,                  \
+        .sigmoid_mul = sigmoid_mul,                                                                          \
+    }
+
+const cake_kernels cake_kernels_ref = TABLE(linear, &cake_kernels_ref);
+const cake_kernels cake_kernels_ref_bf16 = TABLE(linear_bf16, &cake_kernels_ref_bf16);

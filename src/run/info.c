@@ -21,7 +21,7 @@ static cake_err describe_model(const char *dir, cake_buf *out)
         return err;
     const cake_config *c = cake_model_config(model);
     cake_share all = {.range = &(cake_range){0, c->n_layer}, .n_range = 1, .embed = true, .head = true};
-    const cake_kernels *kernels = cake_kernels_at(cake_kernels_best());
+    const cake_kernels *kernels = cake_kernels_at(cake_kernels_exact());
     cake_buf_addf(out, "model       %s\n", dir);
     cake_buf_addf(out, "family      %s, %lld parameters, %s\n", c->arch->name,
                   (long long)cake_model_parameters(model), cake_dtype_name(cake_model_dtype(model)));
@@ -51,7 +51,11 @@ cake_err cake_info(const cake_options *options)
     cake_build_describe(&out);
     cake_buf_adds(&out, "MPI         ");
     cake_world_describe(&out);
-    cake_buf_addf(&out, "\nisa         %s\n", cake_kernels_at(cake_kernels_best())->name);
+    cake_buf_adds(&out, "\nisa        ");
+    for (int level = cake_kernels_best(); level >= 0; level--)
+        cake_buf_addf(&out, " %s%s", cake_kernels_at(level)->name,
+                      level == cake_kernels_exact() ? " (auto)" : "");
+    cake_buf_adds(&out, "\n");
     cake_machine_read(&machine);
     cake_machine_describe(&machine, &out);
     cake_buf_adds(&out, "GPU         ");

@@ -36,10 +36,10 @@ cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model)
     return model == CAKE_F32 ? CAKE_F32 : CAKE_BF16;
 }
 
-/* The best table that every rank can run, or the one that was asked for. */
+/* The best exact table that every rank can run, or the one that was asked for. */
 static cake_err choose_kernels(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
-    int best = cake_kernels_best(), level = best;
+    int best = cake_kernels_best(), level = cake_kernels_exact();
     cake_err err = CAKE_OK;
     if (strcmp(o->isa, "auto")) {
         level = cake_kernels_level(o->isa);

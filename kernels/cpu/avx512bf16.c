@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table for CPUs with AVX-512 F, BW, VL, DQ and BF16. Invariant: nothing in this file but the table is visible outside,
+ * and none of its code runs before cpu.c has asked the CPU.
+ */
+#include "kernels/cpu/vec_avx512.h" /* first: the headers below are written in its words */
+
+#include "kernels/cpu/step_bf16.h"
+
+#include "kernels/cpu/attend.h"
+#include "kernels/cpu/delta.h"
+#include "kernels/cpu/linear.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/cpu/table.h"
+
+const cake_kernels cake_kernels_avx512bf16 = TABLE("avx512bf16", &cake_kernels_ref_bf16);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How linear.h takes weights where the CPU has AVX512-BF16: those of BF16 two values of k a step (VDPBF16PS), the
+ * others as step_one.h does it.
+ *
+ * Invariant: x is rounded to BF16 (to nearest, ties to even) before it meets such weights; a step is two fused
+ * multiply-adds, the odd k first, in which numbers below the smallest normal float are zero (Intel SDM,
+ * VDPBF16PS). kernels/ref/ref.c does the same in plain C.
+ */
+#ifndef CAKE_KERNELS_CPU_STEP_H
+#define CAKE_KERNELS_CPU_STEP_H
+
+#include <string.h>
+
+#include "kernels/tensor.h"
+
+#define STEP_OF(dtype) ((dtype) == CAKE_BF16 ? 2 : 1)
+
+INLINE void step_load(const char *p, cake_dtype dtype, vec *low, vec *high)
+{
+    vec_load_pair(p, dtype == CAKE_BF16 ? CAKE_F32 : dtype, low, high); /* a pair has the bits of a float */
+}
+
+INLINE vec step_add(vec x, vec w, vec sum, cake_dtype dtype)
+{
+    if (dtype != CAKE_BF16)
+        return vec_fma(x, w, sum);
+    return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(x), (__m512bh)_mm512_castps_si512(w));
+}
+
+INLINE void step_copy(float *to, const float *x, int n, cake_dtype dtype)
+{
+    if (dtype != CAKE_BF16) {
+        memcpy(to, x, (size_t)n * sizeof *to);
+        return;
+    }
+    uint16_t *pair = (uint16_t *)to;
+    for (int k = 0; k < n; k += 2 * LANES) {
+        vec low = vec_load_n(x + k, n - k),
+            high = n - k > LANES ? vec_load_n(x + k + LANES, n - k - LANES) : vec_set(0);
+        _mm512_storeu_si512(pair + k, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    }
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How linear.h takes weights: one value of k a step, in float32. Invariant: a step is one fused multiply-add.
+ */
+#ifndef CAKE_KERNELS_CPU_STEP_H
+#define CAKE_KERNELS_CPU_STEP_H
+
+#include <string.h>
+
+#include "kernels/tensor.h"
+
+#define STEP_OF(dtype) ((void)(dtype), 1)
+
+/* 2 * LANES weights of one step: columns 0 to LANES - 1 in *low, the others in *high. */
+INLINE void step_load(const char *p, cake_dtype dtype, vec *low, vec *high)
+{
+    vec_load_pair(p, dtype, low, high);
+}
+
+/* sum + x w */
+INLINE vec step_add(vec x, vec w, vec sum, cake_dtype dtype)
+{
+    (void)dtype;
+    return vec_fma(x, w, sum);
+}
+
+/* to = n values of x as step_add wants them: a float's place a step. */
+INLINE void step_copy(float *to, const float *x, int n, cake_dtype dtype)
+{
+    (void)dtype;
+    memcpy(to, x, (size_t)n * sizeof *to);
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of an instruction set, of the operations that the headers before this one define.
+ */
+#ifndef CAKE_KERNELS_CPU_TABLE_H
+#define CAKE_KERNELS_CPU_TABLE_H
+
+#include "kernels/cpu/cpu.h"
+
+#define TABLE(isa, plain)                                                                                    \
+    {                                                                                                        \
+        .name = isa, .oracle = plain, .weight_bytes = weight_bytes, .weight_pack = weight_pack,              \
+        .linear = linear, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,          \
+        .attend = attend, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .soft_cap = soft_cap,                  \
+        .delta_conv = delta_conv, .delta_rule = delta_rule, .rmsnorm_gated = rmsnorm_gated,                  \
+        .sigmoid_mul = sigmoid_mul,                                                                          \
+    }
+
+#endif
