@@ -13,12 +13,44 @@ static cake_value eval_name(cake_render *run, const cake_node *node)
     return value ? *value : cake_v_undefined(run, NULL, node->value);
 }
 
-/* What cake_eval does, without a call for constants. */
+static const cake_value *refer_member(cake_render *run, const cake_node *node, cake_value *own);
+
+/* The value of an expression, where it lies or in *own. It is looked at before anything else is evaluated. */
+static inline const cake_value *refer(cake_render *run, const cake_node *node, cake_value *own)
+{
+    const cake_value *known = NULL;
+    if (node->kind <= CAKE_N_MEMBER && cake_render_spend(run, 1))
+        known = node->kind == CAKE_N_CONST  ? &node->value
+                : node->kind == CAKE_N_NAME ? cake_scope_find(run, node->symbol)
+                                            : refer_member(run, node, own);
+    if (known)
+        return known;
+    *own = cake_eval(run, node);
+    return own;
+}
+
+/* a.name and a['name']: mostly of a dict. */
+static const cake_value *refer_member(cake_render *run, const cake_node *node, cake_value *own)
+{
+    bool attribute = node->kind == CAKE_N_ATTR;
+    if (!cake_render_enter(run))
+        return NULL;
+    const cake_value *of = refer(run, node->a, own), *found = NULL;
+    if (of->kind == CAKE_V_DICT && !(attribute && node->op))
+        found = cake_dict_named(run, of->dict, node->value);
+    if (!found) {
+        *own = (attribute ? cake_v_attr : cake_v_member)(run, *of, node->value, node->op);
+        found = own;
+    }
+    cake_render_leave(run);
+    return run->failed ? NULL : found;
+}
+
+/* What cake_eval does, without a call for what is at hand. */
 static inline cake_value eval(cake_render *run, const cake_node *node)
 {
-    if (node->kind == CAKE_N_CONST && cake_render_spend(run, 1))
-        return node->value;
-    return cake_eval(run, node);
+    cake_value own;
+    return *refer(run, node, &own);
 }
 
 static cake_value eval_list(cake_render *run, const cake_node *node)
@@ -37,19 +69,6 @@ static cake_value eval_dict(cake_render *run, const cake_node *node)
         cake_dict_set(run, dict.dict, key, eval(run, pair->b));
     }
     return dict;
-}
-
-/* a.name and a['name']: mostly of a dict. */
-static cake_value eval_member(cake_render *run, const cake_node *node)
-{
-    cake_value of = eval(run, node->a);
-    bool attribute = node->kind == CAKE_N_ATTR;
-    if (of.kind == CAKE_V_DICT && !(attribute && node->op)) {
-        const cake_value *found = cake_dict_named(run, of.dict, node->value);
-        if (found)
-            return *found;
-    }
-    return (attribute ? cake_v_attr : cake_v_member)(run, of, node->value, node->op);
 }
 
 static cake_value eval_item(cake_render *run, const cake_node *node)
@@ -143,9 +162,9 @@ static cake_value eval_sign(cake_render *run, const cake_node *node)
 
 #define PARTS 16 /* of a sum, that are put together at once */
 
-static bool is_plain(cake_value v)
+static bool is_plain(const cake_value *v)
 {
-    return v.kind == CAKE_V_TEXT && !v.shade;
+    return v->kind == CAKE_V_TEXT && !v->shade;
 }
 
 /* The operands of a + b + c, as they are while all are plain texts: then their number. Otherwise part[0] is the
@@ -153,21 +172,22 @@ static bool is_plain(cake_value v)
 static size_t eval_sum(cake_render *run, const cake_node *node, cake_value *part)
 {
     const cake_node *right[PARTS];
+    cake_value own;
     size_t later = 0, n = 1;
     while (node->kind == CAKE_N_MATH && node->op == '+' && later < PARTS - 1) {
         right[later++] = node->b;
         node = node->a;
     }
-    part[0] = eval(run, node);
+    part[0] = *refer(run, node, &own);
     while (later && !run->failed) {
-        cake_value v = eval(run, right[--later]);
-        if (is_plain(part[0]) && is_plain(v)) {
-            part[n++] = v;
+        const cake_value *v = refer(run, right[--later], &own);
+        if (is_plain(&part[0]) && is_plain(v)) {
+            part[n++] = *v;
             continue;
         }
         if (n > 1)
             part[0] = cake_text_append(run, part, n);
-        part[0] = cake_eval_math(run, '+', part[0], v);
+        part[0] = cake_eval_math(run, '+', part[0], *v);
         n = 1;
     }
     return n;
@@ -187,6 +207,7 @@ static cake_value eval_math(cake_render *run, const cake_node *node)
 /* What is only printed need not be put together first. */
 void cake_eval_print(cake_render *run, const cake_node *node)
 {
+    cake_value own;
     if (node->kind == CAKE_N_MATH && node->op == '+') {
         cake_value part[PARTS];
         size_t n = eval_sum(run, node, part);
@@ -194,17 +215,10 @@ void cake_eval_print(cake_render *run, const cake_node *node)
             cake_v_str(run->out, part[i]);
     } else if (node->kind == CAKE_N_CONCAT) {
         for (const cake_node *part = node->a; part && !run->failed; part = part->next)
-            cake_v_str(run->out, eval(run, part));
+            cake_v_str(run->out, *refer(run, part, &own));
     } else {
-        cake_v_str(run->out, eval(run, node));
+        cake_v_str(run->out, *refer(run, node, &own));
     }
-}
-
-static inline bool equal(cake_render *run, cake_value a, cake_value b)
-{
-    if (a.kind == CAKE_V_TEXT && b.kind == CAKE_V_TEXT)
-        return cake_text_equal(run, a, b);
-    return cake_v_equal(run, a, b);
 }
 
 static bool compare(cake_render *run, int op, cake_value a, cake_value b)
@@ -212,9 +226,9 @@ static bool compare(cake_render *run, int op, cake_value a, cake_value b)
     int order;
     switch (op) {
     case '=':
-        return equal(run, a, b);
+        return cake_v_equal(run, a, b);
     case '!':
-        return !equal(run, a, b);
+        return !cake_v_equal(run, a, b);
     case 'i':
         return cake_v_contains(run, a, b);
     case 'n':
@@ -227,18 +241,55 @@ static bool compare(cake_render *run, int op, cake_value a, cake_value b)
     return op == '<' ? order < 0 : op == 'l' ? order <= 0 : op == '>' ? order > 0 : order >= 0;
 }
 
-static cake_value eval_compare(cake_render *run, const cake_node *node)
+/* Mostly one operand, and that a constant text. */
+static bool compares(cake_render *run, const cake_node *node)
 {
-    cake_value left = eval(run, node->a);
-    for (const cake_node *operand = node->b; operand && !run->failed; operand = operand->next) {
+    cake_value own[2], left;
+    const cake_node *operand = node->b;
+    const cake_value *a = refer(run, node->a, &own[0]), *b = &operand->a->value;
+    if (operand->a->kind == CAKE_N_CONST && a->kind == CAKE_V_TEXT && b->kind == CAKE_V_TEXT &&
+        !operand->next && (operand->op == '=' || operand->op == '!'))
+        return cake_render_spend(run, 1) && cake_text_equal(run, *a, *b) == (operand->op == '=');
+    for (left = *a; operand && !run->failed; operand = operand->next) {
         const cake_node *of = operand->a;
         bool constant = of->value.kind == CAKE_V_LIST && (operand->op == 'i' || operand->op == 'n');
-        cake_value right = constant ? of->value : eval(run, of);
-        if (run->failed || !compare(run, operand->op, left, right))
-            return cake_v_bool(false);
-        left = right;
+        b = constant ? &of->value : refer(run, of, &own[1]);
+        if (run->failed || !compare(run, operand->op, left, *b))
+            return false;
+        left = *b;
     }
-    return cake_v_bool(true);
+    return !run->failed;
+}
+
+bool cake_eval_holds(cake_render *run, const cake_node *node)
+{
+    cake_value own;
+    bool truth;
+    if (node->kind < CAKE_N_COMPARE || !cake_render_spend(run, 1))
+        return cake_v_truth(*refer(run, node, &own));
+    if (!cake_render_enter(run))
+        return false;
+    switch (node->kind) {
+    case CAKE_N_COMPARE:
+        truth = compares(run, node);
+        break;
+    case CAKE_N_NOT:
+        truth = !cake_eval_holds(run, node->a);
+        break;
+    case CAKE_N_AND:
+        truth = cake_eval_holds(run, node->a) && cake_eval_holds(run, node->b);
+        break;
+    default:
+        truth = cake_eval_holds(run, node->a) || cake_eval_holds(run, node->b);
+        break;
+    }
+    cake_render_leave(run);
+    return truth;
+}
+
+static cake_value eval_condition(cake_render *run, const cake_node *node)
+{
+    return cake_v_bool(cake_eval_holds(run, node));
 }
 
 static cake_value eval_concat(cake_render *run, const cake_node *node)
@@ -249,23 +300,17 @@ static cake_value eval_concat(cake_render *run, const cake_node *node)
     return cake_write_done(&w);
 }
 
-/* and, or, not, if: what may stay unevaluated. */
-static cake_value eval_logic(cake_render *run, const cake_node *node)
+/* and, or: one of the operands. */
+static cake_value eval_either(cake_render *run, const cake_node *node)
 {
     cake_value v = eval(run, node->a);
-    bool truth = cake_v_truth(v);
-    switch (node->kind) {
-    case CAKE_N_AND:
-        return truth ? eval(run, node->b) : v;
-    case CAKE_N_OR:
-        return truth ? v : eval(run, node->b);
-    case CAKE_N_NOT:
-        return cake_v_bool(!truth);
-    default:
-        if (truth || node->c)
-            return eval(run, truth ? node->b : node->c);
-        return (cake_value){.kind = CAKE_V_UNDEFINED};
-    }
+    return cake_v_truth(v) == (node->kind == CAKE_N_AND) ? eval(run, node->b) : v;
+}
+
+static cake_value eval_choice(cake_render *run, const cake_node *node)
+{
+    const cake_node *chosen = cake_eval_holds(run, node->a) ? node->b : node->c;
+    return chosen ? eval(run, chosen) : (cake_value){.kind = CAKE_V_UNDEFINED};
 }
 
 static cake_value eval_piped(cake_render *run, const cake_node *node)
@@ -281,13 +326,12 @@ static cake_value eval_slice(cake_render *run, const cake_node *node)
 }
 
 static cake_value (*const ways[])(cake_render *run, const cake_node *node) = {
-    [CAKE_N_PIPED] = eval_piped,   [CAKE_N_TUPLE] = eval_list,      [CAKE_N_LIST] = eval_list,
-    [CAKE_N_DICT] = eval_dict,     [CAKE_N_ATTR] = eval_member,     [CAKE_N_MEMBER] = eval_member,
-    [CAKE_N_ITEM] = eval_item,     [CAKE_N_SLICE] = eval_slice,     [CAKE_N_CALL] = eval_call,
-    [CAKE_N_FILTER] = eval_filter, [CAKE_N_TEST] = eval_filter,     [CAKE_N_NOT] = eval_logic,
-    [CAKE_N_NEGATE] = eval_sign,   [CAKE_N_PLUS] = eval_sign,       [CAKE_N_AND] = eval_logic,
-    [CAKE_N_OR] = eval_logic,      [CAKE_N_CHOICE] = eval_logic,    [CAKE_N_MATH] = eval_math,
-    [CAKE_N_CONCAT] = eval_concat, [CAKE_N_COMPARE] = eval_compare,
+    [CAKE_N_PIPED] = eval_piped,   [CAKE_N_TUPLE] = eval_list,    [CAKE_N_LIST] = eval_list,
+    [CAKE_N_DICT] = eval_dict,     [CAKE_N_ITEM] = eval_item,     [CAKE_N_SLICE] = eval_slice,
+    [CAKE_N_CALL] = eval_call,     [CAKE_N_FILTER] = eval_filter, [CAKE_N_TEST] = eval_filter,
+    [CAKE_N_NEGATE] = eval_sign,   [CAKE_N_PLUS] = eval_sign,     [CAKE_N_CHOICE] = eval_choice,
+    [CAKE_N_MATH] = eval_math,     [CAKE_N_CONCAT] = eval_concat, [CAKE_N_COMPARE] = eval_condition,
+    [CAKE_N_NOT] = eval_condition, [CAKE_N_AND] = eval_either,    [CAKE_N_OR] = eval_either,
 };
 
 cake_value cake_eval(cake_render *run, const cake_node *node)
@@ -295,10 +339,10 @@ cake_value cake_eval(cake_render *run, const cake_node *node)
     cake_value v = {.kind = CAKE_V_UNDEFINED};
     if (!cake_render_spend(run, 1))
         return v;
-    if (node->kind == CAKE_N_CONST)
-        return node->value;
     if (node->kind == CAKE_N_NAME)
         return eval_name(run, node);
+    if (node->kind <= CAKE_N_MEMBER)
+        return *refer(run, node, &v);
     if (!cake_render_enter(run))
         return v;
     v = ways[node->kind](run, node);

@@ -71,31 +71,31 @@ cake_err cake_lex_all(cake_jinja *jinja, const char *source, size_t len, cake_le
 
 typedef enum cake_node_kind {
     /* expressions */
-    CAKE_N_CONST, /* value */
-    CAKE_N_NAME,  /* symbol */
-    CAKE_N_PIPED, /* what a filter block filters */
-    CAKE_N_TUPLE, /* a: list; value: if all of it is constant, what `in` may look into */
-    CAKE_N_LIST,  /* the same */
-    CAKE_N_DICT,  /* a: list of pairs (a: key, b: value) */
+    CAKE_N_CONST,  /* value */
+    CAKE_N_NAME,   /* symbol */
+    CAKE_N_ATTR,   /* a . value; op: what cake_attr_hint says of it */
+    CAKE_N_MEMBER, /* a [ value ], a text; op as before. So far all may lie where they are: see refer */
+    CAKE_N_PIPED,  /* what a filter block filters */
+    CAKE_N_TUPLE,  /* a: list; value: if all of it is constant, what `in` may look into */
+    CAKE_N_LIST,   /* the same */
+    CAKE_N_DICT,   /* a: list of pairs (a: key, b: value) */
     CAKE_N_PAIR,
-    CAKE_N_ATTR,   /* a . value */
-    CAKE_N_MEMBER, /* a [ value ], a text; op: what cake_attr_hint says of it, as with a . value */
     CAKE_N_ITEM,   /* a [ b ] */
     CAKE_N_SLICE,  /* a : b : c, each may be NULL */
     CAKE_N_CALL,   /* a ( b: arguments ) */
     CAKE_N_ARG,    /* a; with value a text: named; op '*' or 'k': spread */
     CAKE_N_FILTER, /* a | row ( b ) */
     CAKE_N_TEST,   /* a is row ( b ) */
-    CAKE_N_NOT,
     CAKE_N_NEGATE,
     CAKE_N_PLUS,
+    CAKE_N_CHOICE, /* b if a else c */
+    CAKE_N_MATH,   /* a op b */
+    CAKE_N_CONCAT, /* a: list */
+    CAKE_N_OPERAND,
+    CAKE_N_COMPARE, /* a, then b: list of operands (op, a). From here on: see cake_eval_holds */
+    CAKE_N_NOT,
     CAKE_N_AND,
     CAKE_N_OR,
-    CAKE_N_CHOICE,  /* b if a else c */
-    CAKE_N_MATH,    /* a op b */
-    CAKE_N_CONCAT,  /* a: list */
-    CAKE_N_COMPARE, /* a, then b: list of operands (op, a) */
-    CAKE_N_OPERAND,
     /* statements */
     CAKE_N_DATA,  /* value */
     CAKE_N_PRINT, /* a */

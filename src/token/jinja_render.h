@@ -233,7 +233,8 @@ static inline cake_value *cake_dict_named(cake_render *run, const cake_dict *dic
 }
 
 cake_value cake_eval(cake_render *run, const cake_node *node);
-void cake_eval_print(cake_render *run, const cake_node *node);                   /* evaluates and prints */
+bool cake_eval_holds(cake_render *run, const cake_node *node); /* its truth; no more is evaluated for it */
+void cake_eval_print(cake_render *run, const cake_node *node); /* evaluates and prints */
 cake_value cake_text_append(cake_render *run, const cake_value *part, size_t n); /* plain texts as one */
 cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b);
 bool cake_v_contains(cake_render *run, cake_value item, cake_value in);

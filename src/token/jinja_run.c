@@ -99,7 +99,7 @@ static cake_list *select_items(cake_render *run, const cake_node *node, cake_lis
     for (size_t i = 0; i < items->n && !run->failed; i++) {
         run->scope = cake_scope_open(run, outer);
         assign(run, node->a, items->item[i]);
-        if (cake_v_truth(cake_eval(run, node->e)))
+        if (cake_eval_holds(run, node->e))
             cake_list_push(run, passed, items->item[i]);
     }
     run->scope = outer;
@@ -169,7 +169,7 @@ cake_value cake_render_loop_again(cake_render *run, cake_loop *loop, cake_value 
 static void run_if(cake_render *run, const cake_node *node)
 {
     for (const cake_node *clause = node->a; clause && !run->failed; clause = clause->next) {
-        if (!clause->a || cake_v_truth(cake_eval(run, clause->a))) {
+        if (!clause->a || cake_eval_holds(run, clause->a)) {
             cake_render_body(run, clause->b);
             return;
         }

@@ -187,18 +187,20 @@ typedef enum member { OTHER, CONTENT, CALLS, THINKING, REASONING, REASONING_CONT
 
 static member member_of(const char *name, size_t len)
 {
-    static const struct {
-        const char *name;
-        size_t len;
-    } members[] = {[CONTENT] = {"content", 7},
-                   [CALLS] = {"tool_calls", 10},
-                   [THINKING] = {"thinking", 8},
-                   [REASONING] = {"reasoning", 9},
-                   [REASONING_CONTENT] = {"reasoning_content", 17}};
-    for (int i = CONTENT; i <= REASONING_CONTENT; i++)
-        if (len == members[i].len && cake_bytes_same(name, members[i].name, len))
-            return (member)i;
-    return OTHER;
+    switch (len) {
+    case 7:
+        return cake_bytes_same(name, "content", 7) ? CONTENT : OTHER;
+    case 8:
+        return cake_bytes_same(name, "thinking", 8) ? THINKING : OTHER;
+    case 9:
+        return cake_bytes_same(name, "reasoning", 9) ? REASONING : OTHER;
+    case 10:
+        return cake_bytes_same(name, "tool_calls", 10) ? CALLS : OTHER;
+    case 17:
+        return cake_bytes_same(name, "reasoning_content", 17) ? REASONING_CONTENT : OTHER;
+    default:
+        return OTHER;
+    }
 }
 
 static cake_value make_member(cake_render *run, cake_messages *m, member which, const cake_json *value,
@@ -237,18 +239,20 @@ static cake_value make_message(cake_render *run, cake_messages *m, const cake_js
     cake_value dict = cake_v_sized_dict(run, cake_json_size(message) + 2);
     dict.kept = true;
     for (void *it = cake_json_first(message); it && !run->failed; it = cake_json_next(message, it)) {
-        size_t len;
-        const char *name = cake_json_key(it, &len);
+        size_t len, text_len;
+        const char *text, *name = cake_json_key(it, &len);
         const cake_json *value = cake_json_value(it);
         member which = member_of(name, len);
-        if (cake_json_kind(value) == CAKE_JSON_NULL)
+        cake_json_type kind = cake_json_look(value, &text, &text_len);
+        if (kind == CAKE_JSON_NULL)
             continue;
         if (which >= THINKING) {
             dict.dict->n = 0;
             add_reasoning(run, m, message, mark, dict.dict);
             break;
         }
-        cake_dict_push(run, dict.dict, name, len, make_member(run, m, which, value, mark));
+        cake_dict_push(run, dict.dict, name, len,
+                       text && !mark ? text_of(text, text_len) : make_member(run, m, which, value, mark));
     }
     return dict;
 }
