@@ -236,12 +236,13 @@ bool cake_chat_has(const cake_chat *chat)
     return chat->plain.jinja || chat->tools.jinja;
 }
 
-/* The variables of a rendering, in the order in which later ones win; n of them, owned. */
-static cake_jinja_variable *list_variables(const cake_chat *chat, const cake_chat_input *input,
-                                           const cake_messages *messages, size_t *n)
+#define FIXED 4 /* variables that every rendering has */
+
+/* The variables of a rendering, in the order in which later ones win: how many. v has room for them. */
+static size_t list_variables(const cake_chat *chat, const cake_chat_input *input,
+                             const cake_messages *messages, cake_jinja_variable *v)
 {
-    size_t room = chat->n_special + 4 + cake_json_size(input->kwargs), at = 0;
-    cake_jinja_variable *v = cake_alloc(room, sizeof *v);
+    size_t at = 0;
     for (size_t i = 0; i < chat->n_special; i++)
         v[at++] = (cake_jinja_variable){
             .name = chat->special[i].name, .text = chat->special[i].text, .len = chat->special[i].len};
@@ -252,8 +253,7 @@ static cake_jinja_variable *list_variables(const cake_chat *chat, const cake_cha
     for (void *it = cake_json_first(input->kwargs); it; it = cake_json_next(input->kwargs, it))
         v[at++] =
             (cake_jinja_variable){.name = cake_json_key(it, NULL), .json = cake_json_value(it), .truth = -1};
-    *n = at;
-    return v;
+    return at;
 }
 
 /* The template of a request, or NULL and the fault. */
@@ -304,14 +304,18 @@ cake_err cake_chat_render(const cake_chat *chat, const cake_chat_input *input, c
         err = check_documents(cake_json_get(input->kwargs, "documents"), fault);
     if (err)
         return err;
-    size_t n = 0, before = out->len;
-    cake_jinja_variable *variables = list_variables(chat, input, &messages, &n);
+    size_t before = out->len, room = chat->n_special + FIXED + cake_json_size(input->kwargs);
+    cake_jinja_variable few[16], *variables = few;
+    if (room > sizeof few / sizeof *few)
+        variables = cake_alloc(room, sizeof *variables);
+    size_t n = list_variables(chat, input, &messages, variables);
     err = cake_jinja_render(source->jinja, variables, n, 0, out, fault);
     if (!err && input->continue_final_message)
         err = cake_messages_cut(&messages, out, before, fault);
     if (err)
         cake_buf_cut(out, before);
-    free(variables);
+    if (variables != few)
+        free(variables);
     cake_messages_close(&messages);
     return err;
 }

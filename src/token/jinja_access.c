@@ -196,8 +196,8 @@ cake_value cake_v_invoke(cake_render *run, cake_value callee, const cake_args *a
     return result;
 }
 
-bool cake_args_bind(cake_render *run, const cake_args *args, const char *what, const char *const *names,
-                    cake_value *out)
+bool cake_args_place(cake_render *run, const cake_args *args, const char *what, const char *const *names,
+                     cake_value *out)
 {
     size_t n = 0;
     while (names[n])

@@ -10,34 +10,57 @@
 #include "base/utf8.h"
 #include "token/jinja_parts.h"
 
+/* How many bytes at the beginning stand for themselves: eight at a time, until one of them may not. */
+static size_t plain_bytes(const char *data, size_t len, bool ascii)
+{
+    const uint64_t ones = 0x0101010101010101u, tops = 0x80 * ones;
+    size_t n = 0;
+    for (uint64_t x; n + sizeof x <= len; n += sizeof x) {
+        memcpy(&x, data + n, sizeof x);
+        uint64_t quote = x ^ '"' * ones, slash = x ^ '\\' * ones, last = x ^ 0x7F * ones;
+        uint64_t special = ((x - ' ' * ones) & ~x) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash);
+        if (ascii)
+            special |= x | ((last - ones) & ~last);
+        if (special & tops)
+            break;
+    }
+    for (; n < len; n++) {
+        unsigned char c = (unsigned char)data[n];
+        if (c < ' ' || c == '"' || c == '\\' || (ascii && c >= 0x7F))
+            break;
+    }
+    return n;
+}
+
+/* One character that has another form; returns its bytes. */
+static size_t write_escape(cake_writer *w, const char *data, size_t len)
+{
+    uint32_t code = (unsigned char)*data;
+    char text[24];
+    size_t n = (size_t)cake_utf8_next(data, len, &code);
+    const char *escape = code && code < 0x80 ? strchr("\"\\\b\f\n\r\t", (int)code) : NULL;
+    if (escape)
+        snprintf(text, sizeof text, "\\%c", "\"\\bfnrt"[escape - "\"\\\b\f\n\r\t"]);
+    else if (code >= 0x10000)
+        snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
+    else
+        snprintf(text, sizeof text, "\\u%04x", code);
+    cake_writes(w, text);
+    return n ? n : 1;
+}
+
 static void json_text(cake_writer *w, cake_value v, bool ascii)
 {
-    const char *data = v.text.data;
-    size_t plain = 0; /* what stands for itself goes out in one piece */
     cake_writes(w, "\"");
     cake_render_spend(w->run, v.text.len / 8);
-    for (size_t i = 0, n; i < v.text.len && !w->run->failed; i += n) {
-        uint32_t code = (unsigned char)data[i];
-        n = 1;
-        if (code >= ' ' && code != '"' && code != '\\' && (!ascii || code < 0x7F))
-            continue; /* also the bytes of longer characters */
-        n = (size_t)cake_utf8_next(data + i, v.text.len - i, &code);
-        n = n ? n : 1;
-        char text[24] = "";
-        const char *escape = code && code < 0x80 ? strchr("\"\\\b\f\n\r\t", (int)code) : NULL;
-        if (escape)
-            snprintf(text, sizeof text, "\\%c", "\"\\bfnrt"[escape - "\"\\\b\f\n\r\t"]);
-        else if (ascii && code >= 0x10000)
-            snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
-        else if (code < 0x20 || (ascii && code >= 0x7F))
-            snprintf(text, sizeof text, "\\u%04x", code);
-        if (!text[0])
-            continue;
-        cake_write(w, data + plain, i - plain);
-        cake_writes(w, text);
-        plain = i + n;
+    for (size_t i = 0; i < v.text.len && !w->run->failed;) {
+        size_t n = plain_bytes(v.text.data + i, v.text.len - i, ascii);
+        if (n)
+            cake_write(w, v.text.data + i, n);
+        i += n;
+        if (i < v.text.len)
+            i += write_escape(w, v.text.data + i, v.text.len - i);
     }
-    cake_write(w, data + plain, v.text.len - plain);
     cake_writes(w, "\"");
 }
 
@@ -82,16 +105,16 @@ static void json_key(cake_writer *w, cake_value key, const cake_json_style *styl
     }
 }
 
-/* The order of the keys: as they are, or sorted. */
-static size_t *order_of(cake_render *run, const cake_dict *dict, bool sort)
+/* The order of the keys when they are sorted. */
+static size_t *order_of(cake_render *run, const cake_dict *dict)
 {
     if (!cake_render_room(run, dict->n * sizeof(size_t)))
         return NULL;
     size_t *order = cake_region_take(&run->region, (dict->n + 1) * sizeof *order);
     for (size_t i = 0; i < dict->n && !run->failed; i++) {
         size_t at = i;
-        cake_render_spend(run, sort ? i / 4 : 0);
-        for (; sort && at && cake_v_compare(run, dict->key[order[at - 1]], dict->key[i]) > 0; at--)
+        cake_render_spend(run, i / 4);
+        for (; at && cake_v_compare(run, dict->key[order[at - 1]], dict->key[i]) > 0; at--)
             order[at] = order[at - 1];
         order[at] = i;
     }
@@ -100,15 +123,16 @@ static size_t *order_of(cake_render *run, const cake_dict *dict, bool sort)
 
 static void json_dict(cake_writer *w, const cake_dict *dict, const cake_json_style *style, int level)
 {
-    const size_t *order = order_of(w->run, dict, style->sort);
+    const size_t *order = style->sort ? order_of(w->run, dict) : NULL;
     cake_writes(w, "{");
-    for (size_t i = 0; order && i < dict->n && !w->run->failed; i++) {
+    for (size_t i = 0; i < dict->n && !w->run->failed; i++) {
+        size_t at = order ? order[i] : i;
         if (i)
             cake_v_str(w, style->comma);
         new_line(w, style, level + 1);
-        json_key(w, dict->key[order[i]], style);
+        json_key(w, dict->key[at], style);
         cake_v_str(w, style->colon);
-        write_value(w, dict->value[order[i]], style, level + 1);
+        write_value(w, dict->value[at], style, level + 1);
     }
     if (dict->n)
         new_line(w, style, level);

@@ -211,8 +211,14 @@ bool cake_macro_attr(cake_render *run, cake_value macro, cake_value name, cake_v
 
 /* Puts arguments into their places: out[i] is that of names[i] or stays as it is. Fails the run over too many
  * and unknown ones. names ends with NULL. */
-bool cake_args_bind(cake_render *run, const cake_args *args, const char *what, const char *const *names,
-                    cake_value *out);
+bool cake_args_place(cake_render *run, const cake_args *args, const char *what, const char *const *names,
+                     cake_value *out);
+static inline bool cake_args_bind(cake_render *run, const cake_args *args, const char *what,
+                                  const char *const *names, cake_value *out)
+{
+    return args->n || args->named ? cake_args_place(run, args, what, names, out) : !run->failed;
+}
+
 bool cake_arg_int(cake_render *run, cake_value v, int64_t *out);      /* fails the run unless an integer */
 bool cake_arg_text(cake_render *run, cake_value v, const char *what); /* fails the run unless a text */
 

@@ -130,9 +130,14 @@ void cake_write_real(cake_writer *w, double real)
 
 static void write_int(cake_writer *w, int64_t integer)
 {
-    char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)integer);
-    cake_writes(w, text);
+    char text[20], *at = text + sizeof text;
+    uint64_t rest = integer < 0 ? -(uint64_t)integer : (uint64_t)integer;
+    do
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (integer < 0)
+        *--at = '-';
+    cake_write(w, at, (size_t)(text + sizeof text - at));
 }
 
 static void write_code(cake_writer *w, uint32_t code)

@@ -79,12 +79,8 @@ static cake_scope *open_places(cake_render *run)
     return scope;
 }
 
-void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value value)
+void cake_scope_bind(cake_render *run, cake_scope *scope, int symbol, cake_value value)
 {
-    if (scope->place) {
-        scope->place[symbol] = value;
-        return;
-    }
     cake_render_spend(run, scope->n / 16);
     for (size_t i = 0; i < scope->n; i++) {
         if (scope->binding[i].symbol == symbol) {
@@ -194,20 +190,27 @@ static void give_run(cake_render *run)
     free_run(run);
 }
 
+/* Eight bytes at a time. */
 static size_t hash_of(const char *name, size_t len)
 {
-    uint32_t h = 2166136261u; /* FNV-1a */
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)name[i]) * 16777619u;
+    uint64_t h = len;
+    for (size_t i = 0; i < len; i += 8) {
+        uint64_t x = 0;
+        memcpy(&x, name + i, len - i < 8 ? len - i : 8);
+        h = (h ^ x) * 0x9E3779B97F4A7C15u;
+        h ^= h >> 32;
+    }
     return h;
 }
 
 /* -1: the template does not know it. */
 static int symbol_of(const cake_jinja *jinja, const char *name)
 {
-    for (size_t h = hash_of(name, strlen(name));; h++) {
+    size_t len = strlen(name);
+    for (size_t h = hash_of(name, len);; h++) {
         int symbol = jinja->hash[h & (jinja->n_hash - 1)] - 1;
-        if (symbol < 0 || cake_v_is_text(jinja->symbols[symbol], name))
+        if (symbol < 0 || (jinja->symbols[symbol].text.len == len &&
+                           cake_bytes_same(jinja->symbols[symbol].text.data, name, len)))
             return symbol;
     }
 }

@@ -169,7 +169,15 @@ cake_value cake_render_loop_again(cake_render *run, cake_loop *loop, cake_value 
 /* Changes a member of a namespace, which may be older than the value. */
 void cake_space_set(cake_render *run, cake_dict *space, cake_value name, cake_value value);
 cake_scope *cake_scope_open(cake_render *run, cake_scope *parent);
-void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value value);
+void cake_scope_bind(cake_render *run, cake_scope *scope, int symbol, cake_value value); /* in a list */
+
+static inline void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value value)
+{
+    if (scope->place)
+        scope->place[symbol] = value;
+    else
+        cake_scope_bind(run, scope, symbol, value);
+}
 
 /* NULL: no such name. */
 static inline const cake_value *cake_scope_find(cake_render *run, int symbol)

@@ -106,12 +106,17 @@ static cake_list *select_items(cake_render *run, const cake_node *node, cake_lis
     return passed;
 }
 
-/* One turn, in a scope of its own. */
+/* One turn, in a scope of its own, which is empty. */
 static void run_turn(cake_render *run, const cake_node *node, cake_loop *loop)
 {
-    if (run->jinja->loop >= 0)
-        cake_scope_set(run, run->scope, run->jinja->loop, (cake_value){.kind = CAKE_V_LOOP, .loop = loop});
-    assign(run, node->a, loop->items->item[loop->index]);
+    cake_scope *scope = run->scope;
+    int symbol = run->jinja->loop;
+    if (symbol >= 0)
+        scope->binding[scope->n++] = (cake_binding){symbol, (cake_value){.kind = CAKE_V_LOOP, .loop = loop}};
+    if (node->a->kind == CAKE_N_NAME && node->a->symbol != symbol)
+        scope->binding[scope->n++] = (cake_binding){node->a->symbol, loop->items->item[loop->index]};
+    else
+        assign(run, node->a, loop->items->item[loop->index]);
     cake_render_body(run, node->c);
 }
 

@@ -107,10 +107,20 @@ static bool strips(cake_render *run, cake_value text, size_t at, cake_value set)
     return set.text.len && memmem(set.text.data, set.text.len, text.text.data + at, n);
 }
 
+/* Not white space, and a whole character. */
+static bool is_solid(char c)
+{
+    return c > ' ' && c < 0x7F;
+}
+
 cake_value cake_text_strip(cake_render *run, cake_value text, cake_value set, bool left, bool right)
 {
     size_t from = 0, to = text.text.len;
     uint32_t code;
+    if (set.kind != CAKE_V_TEXT) { /* mostly there is nothing to strip */
+        left = left && to && !is_solid(text.text.data[0]);
+        right = right && to && !is_solid(text.text.data[to - 1]);
+    }
     while (left && from < to && strips(run, text, from, set))
         from += character(text, from, &code);
     while (right && to > from && strips(run, text, before(text, to), set))
