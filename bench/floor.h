@@ -5,9 +5,22 @@
 #ifndef CAKE_BENCH_FLOOR_H
 #define CAKE_BENCH_FLOOR_H
 
-/* Both run on `threads` threads for about as long as it takes to be sure. isa is a kernel table's name: the widest
- * vectors that it may use. */
-double floor_flops(const char *isa, int threads); /* float32 operations a second; a multiply-add is two */
-double floor_read(const char *isa, int threads);  /* bytes a second, from memory */
+#include "bench/bench.h"
+
+typedef enum floor_kind {
+    FLOOR_F32,  /* operations a second: float32 multiply-adds, two each */
+    FLOOR_BF16, /* the same in pairs of BF16 */
+    FLOOR_INT8, /* the same in fours of bytes with int32 sums */
+    FLOOR_READ, /* bytes a second, from memory */
+    FLOOR_COPY, /* bytes a second, read and written, each counted */
+    FLOOR_KINDS
+} floor_kind;
+
+/* On so many threads, by the widest vectors that the kernel table may use; 0: its instructions have no such thing
+ * (or there is no memory, which is said). Measured once, then remembered. */
+double floor_of(const cake_bench *bench, floor_kind kind, int threads);
+
+/* Seconds from one load to the next that depends on it, far from any cache; 0: no memory, which is said. */
+double floor_latency(const cake_bench *bench);
 
 #endif

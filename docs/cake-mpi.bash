@@ -4,7 +4,7 @@
 _cake_mpi()
 {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=run given
-    local commands="run tokenize plan info"
+    local commands="run tokenize plan info bench"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
     local fit="--max-tokens --context --max-seqs --chunk --kv-memory --kv-dtype --isa --dummy-weights"
     local options="$all $fit --output --force --deterministic-ids --temperature --top-k --top-p --min-p --n
@@ -34,6 +34,7 @@ _cake_mpi()
     tokenize) options="$all --output" ;;
     plan) options="$all $fit" ;;
     info) options="--model --verbose --quiet --help --version" ;;
+    bench) options="--output --isa --threads --smoke --verbose --quiet --help --version" ;;
     esac
     [ "$COMP_CWORD" -gt 1 ] || options="$commands $options"
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")

@@ -2,8 +2,11 @@
  *
  * Options, run, the one exit code that all ranks agreed on.
  */
+#include <string.h>
+
 #include "base/file.h"
 #include "base/log.h"
+#include "bench/bench.h"
 #include "run/run.h"
 
 int main(int argc, char **argv)
@@ -22,7 +25,8 @@ int main(int argc, char **argv)
     cake_buf_free(&unsaid);
     if (!err) {
         cake_log_level(options.verbose ? CAKE_DEBUG : options.quiet ? CAKE_WARN : CAKE_INFO);
-        err = cake_command(&options, &world, argc, argv);
+        err = strcmp(options.command, "bench") ? cake_command(&options, &world, argc, argv)
+                                               : cake_bench_run(&options, &world);
     }
     cake_options_free(&options);
     cake_world_close(&world);

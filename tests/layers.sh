@@ -6,7 +6,7 @@
 set -u
 root=${1:-${top_srcdir:-.}}
 cd "$root" || exit 2
-files=$(find src kernels -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' | LC_ALL=C sort)
+files=$(find src kernels bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' | LC_ALL=C sort)
 [ -n "$files" ] || { echo "layers: no source files below $root" >&2; exit 2; }
 
 # shellcheck disable=SC2086
@@ -21,7 +21,8 @@ BEGIN {
     row("model link", "base kernels")
     row("embed slice logits", "base kernels model")
     row("run", "base kernels prompt token sample record place model link embed slice logits")
-    row("main", "run base")
+    row("bench", "run base kernels prompt token sample record place model link embed slice logits")
+    row("main", "run bench base")
     # Foreign headers: a regular expression of the files that may include them.
     door("jansson.h", "^src/base/json\\.c$")
     door("hdf5.h", "^src/base/h5\\.c$")
@@ -35,7 +36,7 @@ BEGIN {
     door("cuda_runtime.h", "^kernels/cuda/")
     door("cublas_v2.h", "^kernels/cuda/")
     door("omp.h", "^kernels/")
-    door("immintrin.h", "^kernels/cpu/")
+    door("immintrin.h", "^(kernels/cpu/|bench/floor\\.c$)")
     door("cpuid.h", "^kernels/cpu/")
     # The C library and POSIX: anybody.
     n = split("assert ctype dirent errno fcntl fenv float getopt inttypes limits malloc locale math pthread sched setjmp signal " \
@@ -46,7 +47,7 @@ BEGIN {
 }
 FNR == 1 {
     n_part = split(FILENAME, part, "/")
-    folder = part[1] == "kernels" ? "kernels" : n_part == 2 ? "main" : part[2]
+    folder = part[1] != "src" ? part[1] : n_part == 2 ? "main" : part[2]
     if (!(folder in allowed)) wrong("folder " folder " is in no row of the table")
     in_comment = 0
 }

@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 
-enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8 };
+enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16 };
 
 typedef enum kind { FLAG, TEXT, TEXTS, INTEGER, REAL, SIZE, STOP, SEED } kind;
 
@@ -53,6 +53,8 @@ static const struct {
     {"plan", PLAN, "plan -m MODEL [-i PROMPTS | -p TEXT] [options]",
      "who would own what, and what the prompts hold; checks all inputs, computes nothing"},
     {"info", INFO, "info [-m MODEL]", "what this build, machine and model can do"},
+    {"bench", BENCH, "bench [NAME...] [-o FILE] [options]",
+     "what the machine can do and how near the program comes; without a name: the list of names"},
 };
 
 enum { N_COMMAND = sizeof commands / sizeof *commands };
@@ -274,7 +276,8 @@ static cake_err read_arguments(int argc, char **argv, int command, cake_options 
         if (err)
             return err;
     }
-    if (optind < argc)
+    o->operands = (cake_texts){argv + optind, argc - optind};
+    if (optind < argc && command != BENCH)
         return cake_fail_usage("\"%s\" is neither a command nor an option; see cake-mpi --help",
                                argv[optind]);
     return CAKE_OK;
@@ -282,9 +285,8 @@ static cake_err read_arguments(int argc, char **argv, int command, cake_options 
 
 static cake_err check(const cake_options *o)
 {
-    bool run = !strcmp(o->command, "run"), info = !strcmp(o->command, "info"),
-         plan = !strcmp(o->command, "plan");
-    if (info)
+    bool run = !strcmp(o->command, "run"), plan = !strcmp(o->command, "plan");
+    if (command_bit(o->command) & (INFO | BENCH))
         return CAKE_OK;
     if (!o->model)
         return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
@@ -370,7 +372,7 @@ void cake_options_help(const char *command)
     printf("Usage:\n");
     for (int i = 0; i < N_COMMAND; i++)
         if (!command || commands[i].bit == bit)
-            printf("  %scake-mpi %s\n", commands[i].bit & (RUN | PLAN) ? "mpirun -np N " : "",
+            printf("  %scake-mpi %s\n", commands[i].bit & (RUN | PLAN | BENCH) ? "mpirun -np N " : "",
                    commands[i].usage);
     printf("\n");
     for (int i = 0; i < N_COMMAND; i++)

@@ -19,12 +19,13 @@ typedef struct cake_texts {
 } cake_texts;
 
 typedef struct cake_options {
-    const char *command; /* "run", "tokenize", "plan", "info", "help", "version" */
+    const char *command; /* "run", "tokenize", "plan", "info", "bench", "help", "version" */
     const char *help_of; /* the command that help is wanted for; NULL: all */
     const char *model, *input, *input_format, *output, *system;
     cake_texts prompts;
-    cake_names names; /* of fields in other people's lines */
-    bool raw, force, deterministic_ids;
+    cake_texts operands; /* of bench: names */
+    cake_names names;    /* of fields in other people's lines */
+    bool raw, force, deterministic_ids, smoke;
     cake_params params; /* stop strings are owned */
     int64_t seed;
     int64_t context, max_seqs, chunk, threads; /* 0: planned */

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: names of measurements. Out: what they found, as text, CSV or JSON. main calls.
+ */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "place/machine.h"
+
+#define SECONDS 0.05 /* at least, of a try */
+#define TRIES   5    /* the least one counts: noise only slows down */
+#define MOST    64   /* results of a measurement, besides those for each other rank */
+
+typedef struct cake_result {
+    char name[32], unit[12], bound[16], host[64];
+    int rank, peer, threads;
+    double value, share;
+} cake_result;
+
+static const cake_case *const groups[] = {cake_cases_peak, cake_cases_linear};
+
+enum { N_GROUP = sizeof groups / sizeof *groups };
+
+void cake_bench_say(cake_bench *bench, const char *name, int threads, int peer, double value,
+                    const char *unit, double share, const char *bound)
+{
+    CAKE_ASSERT(bench->n < MOST + bench->world->size);
+    cake_result *r = &bench->result[bench->n++];
+    *r = (cake_result){
+        .rank = bench->world->rank, .peer = peer, .threads = threads, .value = value, .share = share};
+    snprintf(r->name, sizeof r->name, "%s", name);
+    snprintf(r->unit, sizeof r->unit, "%s", unit);
+    snprintf(r->bound, sizeof r->bound, "%s", bound ? bound : "");
+    snprintf(r->host, sizeof r->host, "%s", bench->world->host);
+}
+
+typedef struct repeated {
+    void (*work)(const cake_exec *exec, void *arg);
+    void *arg;
+    int times;
+} repeated;
+
+static void repeat(const cake_exec *exec, void *arg)
+{
+    const repeated *r = arg;
+    for (int i = 0; i < r->times; i++)
+        r->work(exec, r->arg);
+}
+
+double cake_bench_time(const cake_bench *bench, int threads, void (*work)(const cake_exec *exec, void *arg),
+                       void *arg)
+{
+    repeated r = {work, arg, 1};
+    double best = 1e30;
+    for (int tries = 0; tries < TRIES;) {
+        double start = cake_clock_now();
+        cake_exec_run(threads, repeat, &r);
+        double seconds = cake_clock_now() - start;
+        if (bench->smoke)
+            return seconds;
+        if (seconds < SECONDS && r.times < 1 << 24) {
+            r.times *= 2;
+            continue;
+        }
+        best = seconds / r.times < best ? seconds / r.times : best;
+        tries++;
+    }
+    return best;
+}
+
+int cake_bench_more(const cake_bench *bench, int threads)
+{
+    int more = 2 * threads < bench->threads ? 2 * threads : bench->threads;
+    return threads < bench->threads && !bench->smoke ? more : 0;
+}
+
+/* A name means itself, or all that begin with it and a dot. */
+static bool means(const char *word, const char *name)
+{
+    size_t len = strlen(word);
+    return !strncmp(word, name, len) && (!name[len] || name[len] == '.');
+}
+
+static bool chosen(const cake_options *o, const char *name)
+{
+    for (int i = 0; i < o->operands.n; i++)
+        if (means(o->operands.text[i], name))
+            return true;
+    return false;
+}
+
+static cake_err check_names(const cake_options *o)
+{
+    for (int i = 0; i < o->operands.n; i++) {
+        bool known = false;
+        for (int g = 0; g < N_GROUP; g++)
+            for (const cake_case *c = groups[g]; c->name; c++)
+                known = known || means(o->operands.text[i], c->name);
+        if (!known)
+            return cake_fail_usage("\"%s\" is no measurement; `cake-mpi bench` lists them",
+                                   o->operands.text[i]);
+    }
+    return CAKE_OK;
+}
+
+static void list_names(void)
+{
+    printf("cake-mpi bench NAME...: a name, or the part of it before a dot.\n\n");
+    for (int g = 0; g < N_GROUP; g++)
+        for (const cake_case *c = groups[g]; c->name; c++)
+            printf("  %-20s %s\n", c->name, c->what);
+}
+
+static void print_text(const cake_result *r, const cake_bench *b)
+{
+    printf("%-20s %-10s %3d thread%c %10.4g %-8s", r->name, b->kernels->name, r->threads,
+           r->threads == 1 ? ' ' : 's', r->value, r->unit);
+    if (r->share > 0)
+        printf("%6.1f %% of %s", 100 * r->share, r->bound);
+    if (b->world->size > 1)
+        printf("  rank %d", r->rank);
+    if (r->peer >= 0)
+        printf(" and %d", r->peer);
+    if (b->world->size > 1)
+        printf(" on %s", r->host);
+    printf("\n");
+}
+
+static void add_csv(cake_buf *out, const cake_result *r, const cake_bench *b)
+{
+    cake_buf_addf(out, "%s,%s,%s,%d,%d,", r->name, b->kernels->name, r->host, b->world->size, r->rank);
+    if (r->peer >= 0)
+        cake_buf_addf(out, "%d", r->peer);
+    cake_buf_addf(out, ",%d,%.9g,%s,", r->threads, r->value, r->unit);
+    if (r->share > 0)
+        cake_buf_addf(out, "%.4f", r->share);
+    cake_buf_addf(out, ",%s\n", r->bound);
+}
+
+static void add_json(cake_buf *out, const cake_result *r, const cake_bench *b)
+{
+    cake_buf_addf(out, "{\"name\": \"%s\", \"isa\": \"%s\", \"host\": ", r->name, b->kernels->name);
+    cake_json_add_text(out, r->host, strlen(r->host));
+    cake_buf_addf(out, ", \"ranks\": %d, \"rank\": %d, ", b->world->size, r->rank);
+    if (r->peer >= 0)
+        cake_buf_addf(out, "\"peer\": %d, ", r->peer);
+    cake_buf_addf(out, "\"threads\": %d, \"value\": %.9g, \"unit\": \"%s\"", r->threads, r->value, r->unit);
+    if (r->share > 0)
+        cake_buf_addf(out, ", \"share\": %.4f, \"bound\": \"%s\"", r->share, r->bound);
+    cake_buf_adds(out, "}\n");
+}
+
+static cake_err write_file(const char *name, const cake_result *all, int n, const cake_bench *b)
+{
+    size_t len = strlen(name);
+    bool csv = len > 4 && !strcmp(name + len - 4, ".csv");
+    cake_buf out = {0};
+    if (csv)
+        cake_buf_adds(&out, "name,isa,host,ranks,rank,peer,threads,value,unit,share,bound\n");
+    for (int i = 0; i < n; i++)
+        (csv ? add_csv : add_json)(&out, &all[i], b);
+    FILE *file = fopen(name, "w");
+    bool fine = file && fwrite(out.data ? out.data : "", 1, out.len, file) == out.len;
+    fine = file && !fclose(file) && fine;
+    cake_err err = fine ? CAKE_OK : cake_fail("bench", "%s cannot be written: %s", name, strerror(errno));
+    cake_buf_free(&out);
+    return err;
+}
+
+/* What all ranks found so far; on rank 0. */
+typedef struct found {
+    cake_result *result;
+    int n;
+} found;
+
+/* Adds every rank's results of one measurement, rank after rank. */
+static void gather(const cake_bench *b, found *f)
+{
+    const cake_world *world = b->world;
+    size_t room = (size_t)(MOST + world->size), each = sizeof(int64_t) + room * sizeof *f->result;
+    char *mine = cake_alloc(1, each), *every = world->rank ? NULL : cake_alloc((size_t)world->size, each);
+    int64_t count = b->n;
+    memcpy(mine, &count, sizeof count);
+    memcpy(mine + sizeof count, b->result, (size_t)b->n * sizeof *f->result);
+    cake_world_gather(world, mine, every, each);
+    for (int r = 0; every && r < world->size; r++) {
+        const char *from = every + (size_t)r * each;
+        memcpy(&count, from, sizeof count);
+        f->result = cake_grow(f->result, (size_t)f->n + (size_t)count + 1, sizeof *f->result);
+        memcpy(f->result + f->n, from + sizeof count, (size_t)count * sizeof *f->result);
+        f->n += (int)count;
+    }
+    free(every);
+    free(mine);
+}
+
+static cake_err run_cases(const cake_options *o, cake_bench *b, found *f)
+{
+    cake_err err = CAKE_OK;
+    for (int g = 0; g < N_GROUP; g++)
+        for (const cake_case *c = groups[g]; c->name && !err; c++) {
+            if (!chosen(o, c->name))
+                continue;
+            int before = f->n;
+            b->n = 0;
+            err = cake_world_agree(b->world, c->run(b, c));
+            gather(b, f);
+            for (int i = before; i < f->n; i++)
+                print_text(&f->result[i], b);
+            fflush(stdout);
+        }
+    return err;
+}
+
+/* What can be wrong with the command line, and the table of kernels that all ranks have. */
+static cake_err prepare(const cake_options *o, const cake_world *world, cake_bench *b)
+{
+    int level = strcmp(o->isa, "auto") ? cake_kernels_level(o->isa) : cake_kernels_exact();
+    cake_err err = world->rank ? CAKE_OK : check_names(o);
+    if (!err && !cake_kernels_at(level))
+        err = cake_fail("kernels", "--isa %s: not in this build or processor; the best here is %s", o->isa,
+                        cake_kernels_at(cake_kernels_best())->name);
+    err = cake_world_agree(world, err);
+    if (!err)
+        b->kernels = cake_kernels_at((int)cake_world_least(world, level));
+    return err;
+}
+
+cake_err cake_bench_run(const cake_options *options, const cake_world *world)
+{
+    cake_machine machine;
+    cake_bench b = {.world = world, .smoke = options->smoke};
+    found f = {NULL, 0};
+    cake_err err = prepare(options, world, &b);
+    if (err)
+        return err;
+    if (!options->operands.n) {
+        if (world->rank == 0)
+            list_names();
+        return CAKE_OK;
+    }
+    cake_machine_read(&machine);
+    b.threads = cake_options_threads(options, machine.cores_mine);
+    b.result = cake_alloc((size_t)(MOST + world->size), sizeof *b.result);
+    err = run_cases(options, &b, &f);
+    if (!err && options->output && world->rank == 0)
+        err = write_file(options->output, f.result, f.n, &b);
+    free(f.result);
+    free(b.result);
+    return cake_world_agree(world, err);
+}

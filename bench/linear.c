@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How near linear is to what the machine can do, on the shapes of Qwen3-0.6B in BF16. Out: each shape and number of
+ * rows with its share of the floor that binds it.
+ *
+ * Invariant: a product that does not have the bits of the table's oracle is not timed. Weights are read from
+ * memory: so many copies of small matrices take turns that no cache holds them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "bench/floor.h"
+
+#define BYTES  ((size_t)256 << 20) /* of all copies of a matrix */
+#define SAMPLE 64                  /* columns that the oracle computes too */
+#define STRIP  32                  /* rows of the matrix that are packed together */
+
+static const struct {
+    int n_out, n_in;
+} shapes[] = {{2048, 1024}, {1024, 1024}, {1024, 2048}, {3072, 1024}, {1024, 3072}, {151936, 1024}};
+
+typedef struct job {
+    const cake_kernels *op;
+    cake_weight w;
+    size_t bytes; /* of one copy; copies follow one another */
+    int n_copy, copy, n_tok;
+    float *x, *out; /* [n_tok, n_in] [n_tok, n_out] */
+} job;
+
+static uint16_t weight_at(int64_t row, int64_t k)
+{
+    uint64_t h = ((uint64_t)row << 20 ^ (uint64_t)k) * 0x9E3779B97F4A7C15;
+    return cake_bf16_from_f32((float)(int32_t)(h >> 32) * 0x1p-36f);
+}
+
+static void fill_row(uint16_t *row, int64_t index, int n_in)
+{
+    for (int k = 0; k < n_in; k++)
+        row[k] = weight_at(index, k);
+}
+
+static void pack_all(const job *j)
+{
+    uint16_t *rows = cake_alloc(STRIP * (size_t)j->w.n_in, sizeof *rows);
+    for (int first = 0; first < j->w.n_out; first += STRIP) {
+        int n = j->w.n_out - first < STRIP ? j->w.n_out - first : STRIP;
+        for (int i = 0; i < n; i++)
+            fill_row(rows + (size_t)i * (size_t)j->w.n_in, first + i, j->w.n_in);
+        j->op->weight_pack(&j->w, rows, first, n);
+    }
+    free(rows);
+    for (int i = 1; i < j->n_copy; i++)
+        memcpy((char *)j->w.data + (size_t)i * j->bytes, j->w.data, j->bytes);
+}
+
+static void multiply(const cake_exec *exec, void *arg)
+{
+    job *j = arg;
+    cake_weight w = j->w;
+    w.data = (char *)w.data + (size_t)j->copy * j->bytes;
+    j->op->linear(exec, j->out, j->x, &w, NULL, NULL, j->n_tok);
+    cake_exec_barrier(exec);
+    if (exec->rank == 0)
+        j->copy = (j->copy + 1) % j->n_copy;
+}
+
+/* Whether SAMPLE columns, spread over the matrix, are those of the oracle, bit for bit. */
+static bool same_as_oracle(job *j, int threads)
+{
+    const cake_kernels *oracle = j->op->oracle;
+    int n_in = j->w.n_in;
+    bool same = true;
+    size_t row_bytes = (size_t)n_in * 2;
+    cake_weight w = {cake_alloc(SAMPLE, row_bytes + 64), SAMPLE, n_in, CAKE_BF16};
+    uint16_t *row = cake_alloc(1, row_bytes);
+    float *out = cake_alloc((size_t)j->n_tok * SAMPLE, sizeof *out);
+    int64_t far = (j->w.n_out - 1) / (SAMPLE - 1);
+    for (int i = 0; i < SAMPLE; i++) {
+        fill_row(row, i * far, n_in);
+        oracle->weight_pack(&w, row, i, 1);
+    }
+    oracle->linear(&(cake_exec){0, 1, NULL}, out, j->x, &w, NULL, NULL, j->n_tok);
+    cake_exec_run(threads, multiply, j);
+    for (int64_t t = 0; t < j->n_tok; t++)
+        for (int i = 0; i < SAMPLE; i++)
+            same = same && !memcmp(&out[t * SAMPLE + i], &j->out[t * j->w.n_out + i * far], sizeof *out);
+    free(w.data);
+    free(row);
+    free(out);
+    return same;
+}
+
+static void report(cake_bench *bench, const char *name, const job *j, int threads)
+{
+    floor_kind kind = j->op->oracle == &cake_kernels_ref_bf16 ? FLOOR_BF16 : FLOOR_F32;
+    double flops = 2.0 * j->w.n_out * j->w.n_in * j->n_tok, bytes = 2.0 * j->w.n_out * j->w.n_in;
+    double by_flops = flops / floor_of(bench, kind, threads),
+           by_read = bytes / floor_of(bench, FLOOR_READ, threads);
+    double seconds = cake_bench_time(bench, threads, multiply, (void *)j);
+    if (by_flops > by_read)
+        cake_bench_say(bench, name, threads, -1, flops / seconds * 1e-9, "GFLOP/s", by_flops / seconds,
+                       kind == FLOOR_BF16 ? "peak.bf16" : "peak.f32");
+    else
+        cake_bench_say(bench, name, threads, -1, bytes / seconds * 1e-9, "GB/s", by_read / seconds,
+                       "peak.read");
+}
+
+static cake_err run_linear(cake_bench *bench, const cake_case *self)
+{
+    const cake_kernels *op = bench->kernels;
+    int shape = self->kind / 1000, n_out = shapes[shape].n_out, n_in = shapes[shape].n_in;
+    n_out = bench->smoke && n_out > 4096 ? 4096 : n_out;
+    job j = {.op = op, .w = {.n_out = n_out, .n_in = n_in, .dtype = CAKE_BF16}, .n_tok = self->kind % 1000};
+    cake_arena arena;
+    j.bytes = op->weight_bytes(CAKE_BF16, n_out, n_in);
+    j.n_copy = bench->smoke ? 1 : (int)((BYTES + j.bytes - 1) / j.bytes);
+    size_t x = cake_arena_round((size_t)j.n_tok * (size_t)n_in * sizeof(float));
+    size_t out = cake_arena_round((size_t)j.n_tok * (size_t)n_out * sizeof(float));
+    cake_err err = cake_arena_open(&arena, "bench", j.bytes * (size_t)j.n_copy + x + out);
+    if (err)
+        return err;
+    j.w.data = cake_arena_take(&arena, j.bytes * (size_t)j.n_copy);
+    j.x = cake_arena_take(&arena, x);
+    j.out = cake_arena_take(&arena, out);
+    for (int64_t i = 0; i < (int64_t)j.n_tok * n_in; i++)
+        j.x[i] = (float)((i * 7919 + i / 1024) % 2003 - 1001) * 0x1p-10f;
+    pack_all(&j);
+    for (int threads = 1; threads && !err; threads = cake_bench_more(bench, threads))
+        if (same_as_oracle(&j, threads))
+            report(bench, self->name, &j, threads);
+        else
+            err = cake_fail("bench", "%s: %s does not have the bits of plain C; it is not timed", self->name,
+                            op->name);
+    cake_arena_close(&arena);
+    return err;
+}
+
+/* The numbers of rows of one shape. */
+#define SHAPE(name, index, what)                                                                             \
+    {"linear." name ".1", what ", 1 row", run_linear, (index)*1000 + 1},                                     \
+        {"linear." name ".8", what ", 8 rows", run_linear, (index)*1000 + 8},                                \
+        {"linear." name ".32", what ", 32 rows", run_linear, (index)*1000 + 32},                             \
+        {"linear." name ".128", what ", 128 rows", run_linear, (index)*1000 + 128},                          \
+    {                                                                                                        \
+        "linear." name ".512", what ", 512 rows", run_linear, (index)*1000 + 512                             \
+    }
+
+const cake_case cake_cases_linear[] = {
+    SHAPE("q", 0, "product with 2048 x 1024"),
+    SHAPE("k", 1, "product with 1024 x 1024"),
+    SHAPE("o", 2, "product with 1024 x 2048"),
+    SHAPE("gate", 3, "product with 3072 x 1024"),
+    SHAPE("down", 4, "product with 1024 x 3072"),
+    SHAPE("head", 5, "product with 151936 x 1024"),
+    {NULL, NULL, NULL, 0},
+};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The floors themselves, as measurements: arithmetic, memory, messages. In: the machine. Out: what every other
+ * figure is a share of.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "bench/floor.h"
+
+static cake_err run_floor(cake_bench *bench, const cake_case *self)
+{
+    for (int threads = 1; threads; threads = cake_bench_more(bench, threads)) {
+        double value = floor_of(bench, (floor_kind)self->kind, threads);
+        if (value > 0)
+            cake_bench_say(bench, self->name, threads, -1, value * 1e-9,
+                           self->kind < FLOOR_INT8    ? "GFLOP/s"
+                           : self->kind == FLOOR_INT8 ? "GOP/s"
+                                                      : "GB/s",
+                           0, NULL);
+    }
+    return CAKE_OK;
+}
+
+static cake_err run_latency(cake_bench *bench, const cake_case *self)
+{
+    double seconds = floor_latency(bench);
+    if (seconds > 0)
+        cake_bench_say(bench, self->name, 1, -1, seconds * 1e9, "ns", 0, NULL);
+    return CAKE_OK;
+}
+
+enum { SMALL = 8, LARGE = 4 << 20 }; /* bytes of a message */
+
+/* Rank 0 with each other rank, one after the other. */
+static cake_err run_messages(cake_bench *bench, const cake_case *self)
+{
+    const cake_world *world = bench->world;
+    size_t bytes = (size_t)self->kind;
+    void *buffer = cake_alloc(1, bytes);
+    int times = bench->smoke ? 4 : self->kind == SMALL ? 10000 : 200;
+    for (int other = 1; other < world->size; other++) {
+        cake_world_echo(world, other, buffer, bytes, times / 4); /* connections are made */
+        double seconds = cake_world_echo(world, other, buffer, bytes, times);
+        if (world->rank == 0 && self->kind == SMALL)
+            cake_bench_say(bench, self->name, 1, other, seconds * 1e6, "us", 0, NULL);
+        else if (world->rank == 0)
+            cake_bench_say(bench, self->name, 1, other, (double)bytes / seconds * 1e-9, "GB/s", 0, NULL);
+    }
+    free(buffer);
+    return CAKE_OK;
+}
+
+const cake_case cake_cases_peak[] = {
+    {"peak.f32", "float32 multiply-adds", run_floor, FLOOR_F32},
+    {"peak.bf16", "BF16 products in pairs, float32 sums", run_floor, FLOOR_BF16},
+    {"peak.int8", "byte products in fours, int32 sums", run_floor, FLOOR_INT8},
+    {"peak.read", "memory read", run_floor, FLOOR_READ},
+    {"peak.copy", "memory copied, reads and writes counted", run_floor, FLOOR_COPY},
+    {"peak.latency", "from one load to the next that depends on it", run_latency, 0},
+    {"peak.mpi-latency", "a message of 8 bytes, one way, rank 0 with each other rank", run_messages, SMALL},
+    {"peak.mpi-bandwidth", "a message of 4 MiB, one way, rank 0 with each other rank", run_messages, LARGE},
+    {NULL, NULL, NULL, 0},
+};
