@@ -90,11 +90,12 @@ cake_value cake_v_member(cake_render *run, cake_value v, cake_value key, int hin
 cake_value cake_v_item(cake_render *run, cake_value v, cake_value key)
 {
     cake_value found;
-    if (key.kind == CAKE_V_TEXT)
-        return cake_v_member(run, v, key, cake_attr_hint(key));
     if (run->failed || !cake_v_usable(run, v))
         return v;
-    return find_item(run, v, key, &found) ? found : missing(run, v, key);
+    if (find_item(run, v, key, &found) ||
+        (key.kind == CAKE_V_TEXT && find_attribute(run, v, key, cake_attr_hint(key), &found)))
+        return found;
+    return missing(run, v, key);
 }
 
 /* Python's slice.indices: from, to and step inside a sequence of n. */

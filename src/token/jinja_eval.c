@@ -36,7 +36,7 @@ static const cake_value *refer_member(cake_render *run, const cake_node *node, c
     if (!cake_render_enter(run))
         return NULL;
     const cake_value *of = refer(run, node->a, own), *found = NULL;
-    if (of->kind == CAKE_V_DICT && !(attribute && node->op))
+    if (of->kind == CAKE_V_SPACE || (of->kind == CAKE_V_DICT && !(attribute && node->op)))
         found = cake_dict_named(run, of->dict, node->value);
     if (!found) {
         *own = (attribute ? cake_v_attr : cake_v_member)(run, *of, node->value, node->op);

@@ -204,6 +204,8 @@ cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b)
         ['+'] = "+", ['-'] = "-", ['*'] = "*", ['/'] = "/", ['f'] = "//", ['%'] = "%", ['^'] = "**"};
     if (run->failed || !cake_v_usable(run, a))
         return cake_v_none();
+    if (a.kind == CAKE_V_INT && b.kind == CAKE_V_INT)
+        return math_int(run, op, a.integer, b.integer);
     if (op == '%' && a.kind == CAKE_V_TEXT)
         return cake_text_format(run, a, b);
     if (!cake_v_usable(run, b))

@@ -66,10 +66,12 @@ struct cake_render {
 };
 
 /* Fails the run (once) with the line and a message; returns undefined. */
-cake_value cake_render_fail(cake_render *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-bool cake_render_broke(cake_render *run); /* no steps are left: false */
-bool cake_render_deep(cake_render *run);  /* too many levels: false */
-bool cake_render_full(cake_render *run);  /* its memory may not grow by what was asked for: false */
+#define CAKE_COLD __attribute__((cold, noinline)) /* kept out of the way of what does not fail */
+CAKE_COLD cake_value cake_render_fail(cake_render *run, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+CAKE_COLD bool cake_render_broke(cake_render *run); /* no steps are left: false */
+CAKE_COLD bool cake_render_deep(cake_render *run);  /* too many levels: false */
+CAKE_COLD bool cake_render_full(cake_render *run);  /* its memory may not grow by what was asked for: false */
 
 /* Takes work off the run's account; false and failed if there is none left. A run that failed has none. */
 static inline bool cake_render_spend(cake_render *run, size_t work)
@@ -113,7 +115,7 @@ struct cake_writer {
 
 cake_writer cake_write_open(cake_render *run, cake_buf *out, bool inner);
 void cake_write_close(const cake_writer *w);
-void cake_write_more(cake_writer *w, const char *text, size_t len); /* what there is no room for */
+CAKE_COLD void cake_write_more(cake_writer *w, const char *text, size_t len); /* what there is no room for */
 void cake_write_char(cake_writer *w, uint32_t code);
 void cake_write_spaces(cake_writer *w, int64_t n); /* none if n is negative */
 
@@ -184,7 +186,7 @@ static inline const cake_value *cake_scope_find(cake_render *run, int symbol)
 {
     const cake_scope *scope = run->scope;
     for (; !scope->place; scope = scope->parent) {
-        cake_render_spend(run, 1 + scope->n / 16);
+        run->steps -= 1 + (int64_t)scope->n / 16; /* the next step sees what is left */
         for (size_t i = scope->n; i-- > 0;)
             if (scope->binding[i].symbol == symbol)
                 return &scope->binding[i].value;
@@ -231,10 +233,13 @@ static inline bool cake_text_equal(cake_render *run, cake_value a, cake_value b)
 /* What a dict has under a name, NULL: nothing. */
 static inline cake_value *cake_dict_named(cake_render *run, const cake_dict *dict, cake_value name)
 {
-    cake_render_spend(run, dict->n / 8);
+    run->steps -= (int64_t)dict->n / 8;
     for (size_t i = 0; i < dict->n; i++) {
         const cake_value *key = &dict->key[i];
-        if (key->kind == CAKE_V_TEXT && cake_text_equal(run, *key, name))
+        if (key->kind != CAKE_V_TEXT || key->text.len != name.text.len)
+            continue;
+        if (name.text.len <= 16 ? cake_bytes_same(key->text.data, name.text.data, name.text.len)
+                                : cake_text_same(run, key->text.data, name.text.data, name.text.len))
             return &dict->value[i];
     }
     return NULL;

@@ -338,6 +338,8 @@ bool cake_v_equal(cake_render *run, cake_value a, cake_value b)
 {
     if (!cake_render_spend(run, 1 + (a.kind == CAKE_V_BIG ? a.text.len / 64 : 0)))
         return false;
+    if (a.kind == CAKE_V_INT && b.kind == CAKE_V_INT)
+        return a.integer == b.integer;
     if (cake_v_is_number(a) && cake_v_is_number(b))
         return compare_numbers(a, b) == 0 &&
                (!run->jinja->habits->strict || (a.kind == CAKE_V_BOOL) == (b.kind == CAKE_V_BOOL));
