@@ -161,6 +161,11 @@ static void test_refused(void)
          "text_config.model_type is \"llama\", but gemma3_text is expected"},
         {{"gemma3", "\"text_config\": {\"model_type\": \"gemma3_text\", \"num_attention_heads\": -1}", "", 0},
          "text_config.num_attention_heads is -1"},
+        {{"gemma3",
+          "\"text_config\": {\"model_type\": \"gemma3_text\", \"rope_parameters\": {\"full_attention\": "
+          "{\"rope_type\": \"frob\"}}}",
+          "", 0},
+         "text_config.rope_parameters.full_attention.rope_type is \"frob\""},
         {{"llama", "\"num_hidden_layers\": 2, \"text_config\": {}", "", 0}, "text_config is {}"},
     };
     cake_buf said = {0};

@@ -35,7 +35,7 @@ cake_err cake_field_fail(const cake_fields *fields, const char *name, const char
 {
     cake_buf text = {0};
     const cake_json *node = cake_json_get(fields->object, name);
-    cake_buf_addf(&text, "%s%s is ", fields->prefix, name);
+    cake_buf_addf(&text, "%s%s%s is ", fields->outer ? fields->outer : "", fields->prefix, name);
     if (node)
         show(&text, node);
     else

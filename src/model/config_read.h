@@ -16,7 +16,8 @@ typedef struct cake_fields {
     const cake_json *object;
     const cake_json *defaults; /* what holds for fields that are not there (null is there); may be NULL */
     const char *file;          /* for messages */
-    const char *prefix;        /* "rope_parameters." for messages about an inner object, else "" */
+    const char *outer;  /* "text_config." where the object below that has an object of its own, else NULL */
+    const char *prefix; /* "rope_parameters." for messages about an inner object, else "" */
 } cake_fields;
 
 /* For `otherwise`: the field has to be there. */

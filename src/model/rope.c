@@ -153,8 +153,8 @@ static cake_err read_stretch(const cake_fields *fields, const char *name, const 
     for (size_t i = 0; i < n; i++) {
         double value = cake_json_real(cake_json_at(list, i), NAN);
         if (!(value >= 1e-6 && value <= 1e6))
-            return cake_fail("model", "%s: %s%s[%zu]: a number from 1e-6 to 1e6 is expected", fields->file,
-                             fields->prefix, name, i);
+            return cake_fail("model", "%s: %s%s%s[%zu]: a number from 1e-6 to 1e6 is expected", fields->file,
+                             fields->outer, fields->prefix, name, i);
         out[i] = (float)value;
     }
     return CAKE_OK;
@@ -228,7 +228,10 @@ static bool empty(const cake_json *node)
 /* fields->object becomes the named object of `from`, or NULL. */
 static cake_err enter(const cake_fields *from, const char *name, const char *prefix, cake_fields *fields)
 {
-    *fields = (cake_fields){.object = cake_field(from, name), .file = from->file, .prefix = prefix};
+    *fields = (cake_fields){.object = cake_field(from, name),
+                            .file = from->file,
+                            .outer = from->outer ? from->outer : from->prefix,
+                            .prefix = prefix};
     if (fields->object && cake_json_kind(fields->object) != CAKE_JSON_OBJECT)
         return cake_field_fail(from, name, "an object or null is expected");
     return CAKE_OK;

@@ -25,8 +25,8 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     cake_buf_addf(out, "model       %s\n", dir);
     cake_buf_addf(out, "family      %s, %lld parameters, %s\n", c->arch->name,
                   (long long)cake_model_parameters(model), cake_dtype_name(cake_model_dtype(model)));
-    cake_buf_addf(out, "layers      %d of %d, %d query and %d KV heads of %d, MLP %d\n", c->n_layer, c->dim,
-                  c->n_head, c->n_kv, c->head_dim, c->n_ff);
+    cake_buf_addf(out, "layers      %d, width %d, %d query and %d KV heads of %d, MLP %d\n", c->n_layer,
+                  c->dim, c->n_head, c->n_kv, c->head_dim, c->n_ff);
     cake_slice_shape whole = {.count = c->n_layer};
     const cake_delta *d = &c->delta;
     if (d->n_value)
