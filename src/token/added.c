@@ -190,8 +190,11 @@ cake_added_match cake_added_next(const cake_added *added, const cake_trie *trie,
         if (i < 0)
             continue;
         const cake_added_token *token = &added->token[i];
-        if (!token->word || is_single_word(text, len, start, *at))
-            return widen(token, text, len, from, start, *at);
+        if (token->word && !is_single_word(text, len, start, *at))
+            continue;
+        cake_added_match match = widen(token, text, len, from, start, *at);
+        if (!token->left || match.start < match.end) /* else an earlier token took all of it as white space */
+            return match;
     }
     return (cake_added_match){NULL, len, len};
 }

@@ -301,6 +301,8 @@ def more(plain, spelled, top):
             "pretokenizers", level(add_prefix_space=prefix),
             {"type": "Metaspace", "replacement": "_", "prepend_scheme": "first", "split": False},
             split({"Regex": "[^a-z_]"}))}
+    yield "white space", plain | {"added_tokens": added(
+        top, ("<T>", {"rstrip": True}), ("\n", {"lstrip": True, "rstrip": True}), (" x", {"lstrip": True, "normalized": True}))}
 
 
 def make():
@@ -313,6 +315,8 @@ def make():
         cases = ["", "the lower world", "  Hello\n\n the lowlow 1234567!"]
         if name in ("byte fallback", "NFC", "added", "demo"):
             cases += pool[:60]
+        if name == "white space":
+            cases += ["a\n\nb", "<T>\nb", "a<T> \n\nb", "a \n \n b", "<T> x", "<T>  x x\n x", "\n<T>\n<T>", "\n x"]
         if name.startswith("first twice"):
             cases += ["\tlow", "\n\u00e9", "\u65e5a", "1low", " \tlow", "\u00e9", "\u0301low", "<", "  low", "_low", "\t_low"]
         cases += [pool[(23 * i + k) % len(pool)] for k in range(12)]
