@@ -26,7 +26,7 @@ typedef struct cake_result {
     double value, share;
 } cake_result;
 
-static const cake_case *const groups[] = {cake_cases_peak, cake_cases_linear};
+static const cake_case *const groups[] = {cake_cases_peak, cake_cases_linear, cake_cases_attend};
 
 enum { N_GROUP = sizeof groups / sizeof *groups };
 
@@ -117,12 +117,12 @@ static void list_names(void)
     printf("cake-mpi bench NAME...: a name, or the part of it before a dot.\n\n");
     for (int g = 0; g < N_GROUP; g++)
         for (const cake_case *c = groups[g]; c->name; c++)
-            printf("  %-20s %s\n", c->name, c->what);
+            printf("  %-24s %s\n", c->name, c->what);
 }
 
 static void print_text(const cake_result *r, const cake_bench *b)
 {
-    printf("%-20s %-10s %3d thread%c %10.4g %-8s", r->name, b->kernels->name, r->threads,
+    printf("%-24s %-10s %3d thread%c %10.4g %-8s", r->name, b->kernels->name, r->threads,
            r->threads == 1 ? ' ' : 's', r->value, r->unit);
     if (r->share > 0)
         printf("%6.1f %% of %s", 100 * r->share, r->bound);

@@ -27,6 +27,7 @@ typedef struct cake_case {
 /* One table per file, ended by a row without a name. */
 extern const cake_case cake_cases_peak[]; /* the floors */
 extern const cake_case cake_cases_linear[];
+extern const cake_case cake_cases_attend[];
 
 struct cake_bench {
     const cake_world *world;

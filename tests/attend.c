@@ -256,6 +256,74 @@ static void test_attend(void)
     for_tables(check_attend);
 }
 
+/* The prompt rows [first, first + n) of a slot, in calls of at most `step` rows, by a team. */
+static void attend_chunks(call *c, cake_row *row, int first, int n, int step, int team, float *out,
+                          const float *q)
+{
+    int64_t size = (int64_t)c->n_head * c->kv->head_dim;
+    for (int i = 0; i < n; i++)
+        row[i] = (cake_row){1, first + i, CAKE_ROW_PROMPT, 0, 0};
+    for (int at = 0; at < n; at += step) {
+        c->rows = row + at;
+        c->n_tok = n - at < step ? n - at : step;
+        c->out = out + at * size;
+        c->q = q + at * size;
+        cake_exec_run(team, run_attend, c);
+    }
+    c->rows = row;
+    c->n_tok = n;
+    c->out = out;
+    c->q = q;
+}
+
+/* A prompt is cut into waves anyhow, and rows stand beside others: float64, and the same bits. */
+static void check_prompt(const cake_kernels *op)
+{
+    static const struct {
+        int n_head, n_kv, head_dim, first, n;
+        look how;
+        cake_dtype dtype;
+    } cases[] = {
+        {4, 2, 24, 0, 200, {1, 0, 0}, CAKE_F32},   {6, 2, 64, 960, 150, {30, 0, 0}, CAKE_BF16},
+        {2, 2, 128, 63, 67, {5, 0, 40}, CAKE_F16}, {5, 1, 136, 1000, 60, {30, 5, 65}, CAKE_BF16},
+        {140, 1, 8, 100, 5, {1, 0, 0}, CAKE_F32},  {2, 1, 300, 20, 30, {1, 0, 0}, CAKE_F32},
+        {3, 3, 5, 0, 3, {1, 0, 1}, CAKE_F32},
+    };
+    static const int steps[] = {1, 64, 7, 33};
+    for (int i = 0; i < COUNT(cases); i++) {
+        int n = cases[i].n, dim = cases[i].head_dim;
+        cache c = cache_open(cases[i].dtype, 2, cases[i].first + n, cases[i].n_kv, dim, 3);
+        c.kv.window = cases[i].how.window;
+        cache_fill(op, &c, 1);
+        size_t all = (size_t)(n * cases[i].n_head * dim);
+        float *q = random_floats(all, 3), *out = random_floats(all, 4), *again = random_floats(all, 5);
+        cake_row *row = cake_alloc((size_t)n, sizeof *row);
+        call a = {.op = op, .kv = &c.kv, .n_head = cases[i].n_head};
+        a.scale = cases[i].how.sharp / sqrtf((float)dim);
+        a.cap = cases[i].how.cap;
+        attend_chunks(&a, row, cases[i].first, n, n, 1, out, q);
+        CU_ASSERT_EQUAL(attend_errors(&a, &c), 0);
+        for (int s = 0; s < COUNT(steps); s++) {
+            memset(again, 0, all * sizeof *again);
+            attend_chunks(&a, row, cases[i].first, n, steps[s], s + 1, again, q);
+            if (!same_bits(out, again, all)) {
+                printf("  %s: case %d, %d rows at a time\n", op->name, i, steps[s]);
+                CU_FAIL("a row's bits depend on its company");
+            }
+        }
+        free(row);
+        free(q);
+        free(out);
+        free(again);
+        cache_close(&c);
+    }
+}
+
+static void test_prompt(void)
+{
+    for_tables(check_prompt);
+}
+
 /* What kv_store writes is what the scalar conversions say, and nothing else changes. */
 static void check_store(const cake_kernels *op)
 {
@@ -330,6 +398,7 @@ int main(void)
         {"kv_store: the bits of the scalar conversions, in the right lines", test_store},
         {"attend: float64; any company, team and place of pages", test_attend},
         {"attend: windows and soft caps, whatever lies behind the window", test_windows},
+        {"attend: prompt rows, however they are cut into waves", test_prompt},
         {"attend: NaN and infinities stay in their head", test_odd},
     };
     return SUITE_MAIN("attend", tests);

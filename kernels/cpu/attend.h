@@ -2,8 +2,9 @@
  *
  * Attention over paged K and V, in the words of vec_*.h; included once by each instruction set's file.
  *
- * In: queries of each row, the cache. Out: the weighted sums of V. A piece of work is one row and one KV head,
- * whose query heads are taken up to HEADS at a time, so that they share what is read of K and V.
+ * In: queries of each row, the cache. Out: the weighted sums of V. Prompt rows go the way of prefill.h; here a
+ * piece of work is one row and one KV head, whose query heads are taken up to HEADS at a time, so that they share
+ * what is read of K and V.
  *
  * Invariant: a query head's result depends on the row's positions only. A score folds its products by lane; a
  * segment's total by position modulo LANES; its sums over V run upwards in position; segments are merged in
@@ -14,6 +15,7 @@
 
 #include <math.h>
 
+#include "kernels/cpu/prefill.h"
 #include "kernels/cpu/rows.h"
 
 #define HEADS 4
@@ -201,18 +203,51 @@ static void attend_heads(segment *s, float *out, const float *q, int heads)
         }
 }
 
+static void attend_row(segment *s, float *out, const float *q, int group)
+{
+    int64_t dim = s->kv->head_dim;
+    for (int h = 0; h < group; h += HEADS)
+        attend_heads(s, out + h * dim, q + h * dim, group - h < HEADS ? group - h : HEADS);
+}
+
+/* The end of the prompt rows that continue row `first` in its slot; first itself if it is none of them. */
+static int prompt_end(const cake_row *rows, int first, int n_tok)
+{
+    int end = first;
+    while (end < n_tok && rows[end].kind == CAKE_ROW_PROMPT && rows[end].slot == rows[first].slot &&
+           rows[end].pos == rows[first].pos + end - first)
+        end++;
+    return end;
+}
+
 static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
                    int n_tok, int n_head, float scale, float cap)
 {
     int group = n_head / kv->n_kv;
+    int64_t item = 0, dim = kv->head_dim;
     segment s = {.kv = kv, .scale = scale, .cap = cap};
-    for (int64_t item = exec->rank; item < (int64_t)n_tok * kv->n_kv; item += exec->size) {
-        s.row = &rows[item / kv->n_kv];
-        s.kv_head = (int)(item % kv->n_kv);
-        for (int h = 0; h < group; h += HEADS) {
-            int64_t at = (item * group + h) * kv->head_dim;
-            attend_heads(&s, out + at, q + at, group - h < HEADS ? group - h : HEADS);
-        }
+    prefill p;
+    p.kv = kv;
+    p.scale = scale;
+    p.cap = cap;
+    for (int t = 0, end; t < n_tok; t = end) {
+        float *to = out + t * n_head * dim;
+        const float *from = q + t * n_head * dim;
+        end = dim > PREFILL_DIM ? t : prompt_end(rows, t, n_tok);
+        int64_t pairs = (int64_t)(end - t) * group;
+        for (int64_t pair = 0; pair < pairs; pair += STAND)
+            for (p.kv_head = 0; p.kv_head < kv->n_kv; p.kv_head++) {
+                p.n = pairs - pair < STAND ? (int)(pairs - pair) : STAND;
+                if (item++ % exec->size == exec->rank)
+                    attend_pairs(&p, to, from, rows + t, pair, group);
+            }
+        if (end > t)
+            continue;
+        end = t + 1;
+        s.row = &rows[t];
+        for (s.kv_head = 0; s.kv_head < kv->n_kv; s.kv_head++)
+            if (item++ % exec->size == exec->rank)
+                attend_row(&s, to + s.kv_head * group * dim, from + s.kv_head * group * dim, group);
     }
 }
 

@@ -155,8 +155,8 @@ static void compare_rows(delta_head *h)
     memset(h->see, 0, sizeof h->see);
     for (int i = 0; i < h->n; i += TILE_ROWS) {
         int m = h->n - i < TILE_ROWS ? h->n - i : TILE_ROWS;
-        matrix_add(h->own + i * BLOCK, BLOCK, h->unit_k + i * dim, dim, h->turned, BLOCK, m, i + m, dim);
-        matrix_add(h->see + i * BLOCK, BLOCK, h->unit_q + i * dim, dim, h->turned, BLOCK, m, i + m, dim);
+        matrix_add(h->own + i * BLOCK, BLOCK, h->unit_k + i * dim, dim, 1, h->turned, BLOCK, m, i + m, dim);
+        matrix_add(h->see + i * BLOCK, BLOCK, h->unit_q + i * dim, dim, 1, h->turned, BLOCK, m, i + m, dim);
     }
 }
 
@@ -196,15 +196,15 @@ static void solve_rows(delta_head *h)
         memcpy(h->change + i * value, h->v + i * channels, (size_t)value * sizeof *h->v);
         scale_row(h->unit_k + i * key, h->unit_k + i * key, (int)key, -h->since[i]);
     }
-    matrix_add(h->change, value, h->unit_k, key, h->state, value, h->n, dim, (int)key);
+    matrix_add(h->change, value, h->unit_k, key, 1, h->state, value, h->n, dim, (int)key);
     for (int i = 0; i < h->n; i++)
         scale_row(h->change + i * value, h->change + i * value, dim, h->beta[i]);
     for (int i = 0; i < h->n; i += TILE_ROWS) {
         int m = h->n - i < TILE_ROWS ? h->n - i : TILE_ROWS;
         float *to = h->change + i * value;
-        matrix_add(to, value, h->own + i * BLOCK, BLOCK, h->change, value, m, dim, i);
+        matrix_add(to, value, h->own + i * BLOCK, BLOCK, 1, h->change, value, m, dim, i);
         for (int r = 1; r < m; r++)
-            matrix_add(to + r * value, value, h->own + (i + r) * BLOCK + i, BLOCK, to, value, 1, dim, r);
+            matrix_add(to + r * value, value, h->own + (i + r) * BLOCK + i, BLOCK, 1, to, value, 1, dim, r);
     }
 }
 
@@ -218,16 +218,16 @@ static void finish_rows(delta_head *h)
         scale_row(h->unit_q + i * key, h->unit_q + i * key, d->key_dim, h->since[i]);
         memset(h->out + i * pitch, 0, (size_t)value * sizeof *h->out);
     }
-    matrix_add(h->out, pitch, h->unit_q, key, h->state, value, n, dim, d->key_dim);
+    matrix_add(h->out, pitch, h->unit_q, key, 1, h->state, value, n, dim, d->key_dim);
     for (int i = 0; i < n; i += TILE_ROWS) {
         int m = n - i < TILE_ROWS ? n - i : TILE_ROWS;
-        matrix_add(h->out + i * pitch, pitch, h->see + i * BLOCK, BLOCK, h->change, value, m, dim, i + m);
+        matrix_add(h->out + i * pitch, pitch, h->see + i * BLOCK, BLOCK, 1, h->change, value, m, dim, i + m);
     }
     scale_row(h->state, h->state, (int)(key * value), h->since[n - 1]);
     for (int i = 0; i < d->key_dim; i++)
         for (int t = 0; t < n; t++)
             h->turned[i * BLOCK + t] *= h->until[t];
-    matrix_add(h->state, value, h->turned, BLOCK, h->change, value, d->key_dim, dim, n);
+    matrix_add(h->state, value, h->turned, BLOCK, 1, h->change, value, d->key_dim, dim, n);
 }
 
 /* One row: columns [j, j + vectors * LANES) of state and output, of which the last vector has n. */

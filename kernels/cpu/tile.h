@@ -11,20 +11,21 @@
 
 #define TILE_ROWS    4
 #define TILE_VECTORS (N_REGISTERS / 8)
+#define TILE_DEPTH   64
 
 /* c [rows, vectors * LANES] += a [rows, depth] b [depth, vectors * LANES]; the last vector has n lanes. */
-INLINE void tile_add(float *c, int64_t c_row, const float *a, int64_t a_row, const float *b, int64_t b_row,
-                     int depth, const int rows, const int vectors, int n)
+INLINE void tile_add(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
+                     int64_t b_row, int depth, const int rows, const int vectors, int n)
 {
     vec sum[TILE_ROWS * TILE_VECTORS];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r * vectors + v] =
         vec_load_n(c + r * c_row + v * LANES, n);
-    for (int k = 0; k < depth; k++, b += b_row) {
+    for (int k = 0; k < depth; k++, a += a_col, b += b_row) {
         vec line[TILE_VECTORS];
         UNROLL for (int v = 0; v < vectors; v++) line[v] = vec_load_n(b + v * LANES, n);
         UNROLL for (int r = 0; r < rows; r++)
         {
-            vec value = vec_set(a[r * a_row + k]);
+            vec value = vec_set(a[r * a_row]);
             UNROLL for (int v = 0; v < vectors; v++) sum[r * vectors + v] =
                 vec_fma(value, line[v], sum[r * vectors + v]);
         }
@@ -33,25 +34,29 @@ INLINE void tile_add(float *c, int64_t c_row, const float *a, int64_t a_row, con
         vec_store_n(c + r * c_row + v * LANES, sum[r * vectors + v], n);
 }
 
-INLINE void tile_rows(float *c, int64_t c_row, const float *a, int64_t a_row, const float *b, int64_t b_row,
-                      int m, int depth, const int vectors, int n)
+INLINE void tile_rows(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
+                      int64_t b_row, int m, int depth, const int vectors, int n)
 {
     int i = 0;
     for (; i + TILE_ROWS <= m; i += TILE_ROWS)
-        tile_add(c + i * c_row, c_row, a + i * a_row, a_row, b, b_row, depth, TILE_ROWS, vectors, n);
+        tile_add(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, depth, TILE_ROWS, vectors, n);
     for (; i < m; i++)
-        tile_add(c + i * c_row, c_row, a + i * a_row, a_row, b, b_row, depth, 1, vectors, n);
+        tile_add(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, depth, 1, vectors, n);
 }
 
-/* c [m, n] += a [m, depth] b [depth, n]; each matrix has a distance from row to row of its own. */
-static void matrix_add(float *c, int64_t c_row, const float *a, int64_t a_row, const float *b, int64_t b_row,
-                       int m, int n, int depth)
+/* c [m, n] += a [m, depth] b [depth, n]; each matrix has a distance from row to row of its own, and a one from
+ * column to column, too. The lines of b that all rows of c meet in turn stay in the first cache. */
+static void matrix_add(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
+                       int64_t b_row, int m, int n, int depth)
 {
-    int j = 0;
-    for (; j + TILE_VECTORS * LANES <= n; j += TILE_VECTORS * LANES)
-        tile_rows(c + j, c_row, a, a_row, b + j, b_row, m, depth, TILE_VECTORS, LANES);
-    for (; j < n; j += LANES)
-        tile_rows(c + j, c_row, a, a_row, b + j, b_row, m, depth, 1, n - j < LANES ? n - j : LANES);
+    for (int k = 0, part; k < depth; k += part, a += part * a_col, b += part * b_row) {
+        part = depth - k < TILE_DEPTH ? depth - k : TILE_DEPTH;
+        int j = 0;
+        for (; j + TILE_VECTORS * LANES <= n; j += TILE_VECTORS * LANES)
+            tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, TILE_VECTORS, LANES);
+        for (; j < n; j += LANES)
+            tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, 1, n - j < LANES ? n - j : LANES);
+    }
 }
 
 #endif

@@ -98,6 +98,12 @@ INLINE vec vec_min(vec a, vec b)
     return _mm256_min_ps(a, b);
 }
 
+INLINE vec vec_between(vec v, vec low, vec at, vec high)
+{
+    vec in = _mm256_and_ps(_mm256_cmp_ps(low, at, _CMP_LE_OQ), _mm256_cmp_ps(at, high, _CMP_LE_OQ));
+    return _mm256_blendv_ps(vec_set(-__builtin_inff()), v, in);
+}
+
 INLINE vec vec_round(vec v)
 {
     return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -96,6 +96,13 @@ INLINE vec vec_min(vec a, vec b)
     return _mm512_min_ps(a, b);
 }
 
+/* v where low <= at <= high, else -infinity. */
+INLINE vec vec_between(vec v, vec low, vec at, vec high)
+{
+    __mmask16 in = _mm512_cmp_ps_mask(low, at, _CMP_LE_OQ) & _mm512_cmp_ps_mask(at, high, _CMP_LE_OQ);
+    return _mm512_mask_mov_ps(vec_set(-__builtin_inff()), in, v);
+}
+
 INLINE vec vec_round(vec v)
 {
     return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

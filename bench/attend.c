@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128, a cache in BF16): a wave of a prompt against
+ * what it is counted in operations, generated rows of many sequences against what they read.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "bench/floor.h"
+
+enum { HEADS = 16, KV_HEADS = 8, DIM = 128, CHUNK = 512 };
+
+typedef struct job {
+    const cake_kernels *op;
+    cake_kv kv;
+    cake_row *rows;
+    float *q, *out; /* [n_tok, HEADS, DIM] */
+    int n_tok;
+    double seen; /* positions of all rows */
+} job;
+
+static void attend(const cake_exec *exec, void *arg)
+{
+    job *j = arg;
+    j->op->attend(exec, j->out, j->q, &j->kv, j->rows, j->n_tok, HEADS, 1 / sqrtf(DIM), 0);
+    cake_exec_barrier(exec);
+}
+
+/* Sequences of so many positions: of one the last CHUNK rows, as prompt; of several the last row of each. */
+static void fill_rows(job *j, int n_seq, int length)
+{
+    j->n_tok = n_seq > 1 ? n_seq : length < CHUNK ? length : CHUNK;
+    for (int i = 0; i < j->n_tok; i++) {
+        bool prompt = n_seq == 1;
+        int pos = prompt ? length - j->n_tok + i : length - 1;
+        j->rows[i] = (cake_row){prompt ? 0 : i, pos, prompt ? CAKE_ROW_PROMPT : CAKE_ROW_GENERATED, 0, 0};
+        j->seen += pos + 1;
+    }
+}
+
+static void report(cake_bench *bench, const char *name, job *j, int threads, bool prompt)
+{
+    double flops = 4.0 * HEADS * DIM * j->seen, bytes = 2.0 * 2 * KV_HEADS * DIM * j->seen;
+    double seconds = cake_bench_time(bench, threads, attend, j);
+    if (prompt)
+        cake_bench_say(bench, name, threads, -1, flops / seconds * 1e-9, "GFLOP/s",
+                       flops / seconds / floor_of(bench, FLOOR_F32, threads), "peak.f32");
+    else
+        cake_bench_say(bench, name, threads, -1, bytes / seconds * 1e-9, "GB/s",
+                       bytes / seconds / floor_of(bench, FLOOR_READ, threads), "peak.read");
+}
+
+/* self->kind: positions, times 100, plus sequences; one sequence is a prompt. */
+static cake_err run_attend(cake_bench *bench, const cake_case *self)
+{
+    int n_seq = self->kind % 100, length = self->kind / 100;
+    length = bench->smoke && length > 600 ? 600 : length;
+    int stride = (length + CAKE_PAGE - 1) / CAKE_PAGE, n_page = n_seq * stride,
+        n_row = n_seq > 1 ? n_seq : CHUNK;
+    int64_t page = (int64_t)KV_HEADS * CAKE_PAGE * DIM;
+    size_t cache = (size_t)(n_page * page) * sizeof(uint16_t),
+           act = (size_t)n_row * HEADS * DIM * sizeof(float);
+    cake_arena arena;
+    cake_err err = cake_arena_open(&arena, "bench", 2 * cache + 2 * act);
+    if (err)
+        return err;
+    int32_t *table = cake_alloc((size_t)n_page, sizeof *table);
+    for (int i = 0; i < n_page; i++)
+        table[i] = i;
+    job j = {.op = bench->kernels, .rows = cake_alloc((size_t)n_row, sizeof *j.rows)};
+    j.kv = (cake_kv){cake_arena_take(&arena, cache),
+                     cake_arena_take(&arena, cache),
+                     page,
+                     CAKE_BF16,
+                     KV_HEADS,
+                     DIM,
+                     0,
+                     table,
+                     stride};
+    j.q = cake_arena_take(&arena, act);
+    j.out = cake_arena_take(&arena, act);
+    uint16_t *k = j.kv.k, *v = j.kv.v;
+    for (int64_t i = 0; i < n_page * page; i++) {
+        k[i] = cake_bf16_from_f32((float)(i * 7919 % 2003 - 1001) * 0x1p-10f);
+        v[i] = cake_bf16_from_f32((float)(i * 104729 % 2003 - 1001) * 0x1p-10f);
+    }
+    for (int64_t i = 0; i < (int64_t)n_row * HEADS * DIM; i++)
+        j.q[i] = (float)(i * 7907 % 2003 - 1001) * 0x1p-10f;
+    fill_rows(&j, n_seq, length);
+    for (int threads = 1; threads; threads = cake_bench_more(bench, threads))
+        report(bench, self->name, &j, threads, n_seq == 1);
+    free(j.rows);
+    free(table);
+    cake_arena_close(&arena);
+    return CAKE_OK;
+}
+
+const cake_case cake_cases_attend[] = {
+    {"attend.prompt-512", "512 rows of a prompt, from its beginning", run_attend, 51201},
+    {"attend.prompt-2048", "the last 512 rows of a prompt of 2,048", run_attend, 204801},
+    {"attend.prompt-8192", "the last 512 rows of a prompt of 8,192", run_attend, 819201},
+    {"attend.generated-8x512", "a row of 8 sequences of 512 positions", run_attend, 51208},
+    {"attend.generated-64x160", "a row of 64 sequences of 160 positions", run_attend, 16064},
+    {"attend.generated-16x4096", "a row of 16 sequences of 4,096 positions", run_attend, 409616},
+    {NULL, NULL, NULL, 0},
+};
