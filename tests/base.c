@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -243,6 +248,62 @@ static void test_log_escapes(void)
     cake_buf_free(&said);
 }
 
+static void last_words(void)
+{
+    if (write(STDERR_FILENO, "last words\n", 11) < 0)
+        _exit(99);
+}
+
+static void run_out(void)
+{
+    cake_alloc(SIZE_MAX / 4, 1);
+}
+
+static void break_invariant(void)
+{
+    CAKE_ASSERT(!"this holds");
+}
+
+/* What a child that does this says; returns its wait status. */
+static int child_of(void (*work)(void), int rank, char *said, size_t room)
+{
+    int ends[2], status = -1;
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    pid_t child = fork();
+    if (!child) {
+        dup2(ends[1], STDERR_FILENO);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        cake_log_rank(rank, "node7");
+        cake_die_with(last_words);
+        work();
+        _exit(98);
+    }
+    close(ends[1]);
+    size_t len = 0;
+    for (ssize_t n; len + 1 < room && (n = read(ends[0], said + len, room - 1 - len)) > 0;)
+        len += (size_t)n;
+    said[len] = 0;
+    close(ends[0]);
+    CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+    return status;
+}
+
+/* The contract knows status 1, not SIGABRT; only a program that is wrong leaves a core. */
+static void test_die(void)
+{
+    char said[8192];
+    int status = child_of(run_out, 0, said, sizeof said);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == CAKE_ERR_FATAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "cake-mpi: error: out of memory: 4611686018427387903 x 1 bytes\n"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "last words\n"));
+    status = child_of(run_out, 3, said, sizeof said);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == CAKE_ERR_FATAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "cake-mpi: rank 3 on node7: error: out of memory: "));
+    status = child_of(break_invariant, 0, said, sizeof said);
+    CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "broken invariant: !\"this holds\"\nlast words\n"));
+}
+
 static void test_params_merge(void)
 {
     cake_params request = cake_params_unset(), line = cake_params_unset();
@@ -270,6 +331,7 @@ int main(void)
         {"files: only regular ones of a decent size are read", test_file_kinds},
         {"JSON: reals are short and exact", test_json_real},
         {"log: control characters of foreign text are shown, not sent", test_log_escapes},
+        {"err: memory that runs out ends all ranks with status 1", test_die},
         {"params: the first who says something wins", test_params_merge},
     };
     return SUITE_MAIN("base", tests);

@@ -102,6 +102,15 @@ expect "standard input ends in mid-line" 3 'invalid JSON' cut_line
 { printf '{"prompt": "'; head -c 30000000 /dev/zero | tr '\0' a; printf '"}\n'; } >"$dir/vast.jsonl"
 expect "a prompt of 30 MB" 3 'the prompt has 30000000 bytes, at least [0-9]+ tokens' "$cake" run -m "$model" -i "$dir/vast.jsonl"
 
+# Memory that runs out: a message and status 1. Sanitizers need more of it than any limit leaves.
+limited() { (ulimit -v "$1" && shift && exec "$@"); }
+if limited 250000 "$cake" --version >"$dir/out" 2>&1; then
+    expect "memory runs out" 1 '^cake-mpi: error: out of memory: [0-9]+ x [0-9]+ bytes$' limited 250000 \
+        "$cake" tokenize -m "$model" -i "$dir/vast.jsonl"
+else
+    echo "  memory that runs out: skipped, this program does not start with 250 MB"
+fi
+
 # A full disk: a limit on the size of files stands for it.
 for i in $(seq 400); do printf '{"id": %d, "prompt": "Once upon a time", "max_tokens": 30, "ignore_eos": true}\n' "$i"; done >"$dir/many.jsonl"
 full() { (trap '' XFSZ && ulimit -f 16 && "$cake" run -m "$model" -i "$dir/many.jsonl" -o "$dir/full.jsonl"); }

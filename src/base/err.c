@@ -2,9 +2,11 @@
 #include "base/err.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/utf8.h"
@@ -50,16 +52,33 @@ cake_err cake_fail_usage(const char *fmt, ...)
     return CAKE_ERR_USAGE;
 }
 
+/* Says why without asking for memory, which may be what ran out, and ends the other ranks. */
+static void end_all(const char *text)
+{
+    static atomic_flag ending = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&ending)) /* another thread is at it */
+        pause();
+    cake_log_last(text);
+    if (last_words)
+        last_words();
+}
+
 void cake_die(const char *fmt, ...)
 {
-    char text[512]; /* memory may be what ran out */
+    char text[512];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    fprintf(stderr, "cake-mpi: error: %s\n", text);
-    if (last_words)
-        last_words();
+    end_all(text);
+    _exit(CAKE_ERR_FATAL);
+}
+
+void cake_die_broken(const char *file, int line, const char *condition)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%s:%d: broken invariant: %s", file, line, condition);
+    end_all(text);
     abort();
 }
 

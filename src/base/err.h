@@ -35,11 +35,12 @@ cake_err cake_fault_set(cake_fault *fault, const char *param, const char *fmt, .
 cake_err cake_fail(const char *topic, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 cake_err cake_fail_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Ends the process with a message; world.c registers what ends the other ranks too. */
+/* Ends all ranks with a message and status 1: small memory ran out. */
 void cake_die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-void cake_die_with(void (*last_words)(void));
+/* The same where the program is wrong, with SIGABRT, so that a debugger or a core shows where. */
+void cake_die_broken(const char *file, int line, const char *condition) __attribute__((noreturn));
+void cake_die_with(void (*last_words)(void)); /* world.c registers what ends the other ranks */
 
-#define CAKE_ASSERT(condition)                                                                               \
-    ((condition) ? (void)0 : cake_die("%s:%d: broken invariant: %s", __FILE__, __LINE__, #condition))
+#define CAKE_ASSERT(condition) ((condition) ? (void)0 : cake_die_broken(__FILE__, __LINE__, #condition))
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,11 +138,24 @@ static void put_back(json_t *node, const cake_lift *lift)
     }
 }
 
+/* jansson says of memory that ran out that the text is wrong. */
+static void *take(size_t bytes)
+{
+    return cake_grow(NULL, bytes, 1);
+}
+
+static void use_take(void)
+{
+    json_set_alloc_funcs(take, free);
+}
+
 /* lift: what was taken out; NULL: what comes out is not used. */
 static json_t *load(const char *text, size_t len, bool python, const cake_lift *lift, json_error_t *error)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     cake_buf care = {0};
     bool careful = needs_care(text, len, python);
+    pthread_once(&once, use_take);
     if (careful) {
         rewrite(text, len, python, &care);
         text = care.data;

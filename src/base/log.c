@@ -62,6 +62,19 @@ void cake_log(cake_level level, const char *topic, const char *fmt, ...)
     cake_buf_free(&line);
 }
 
+void cake_log_last(const char *text)
+{
+    char line[768], from[128] = "";
+    if (state.rank > 0)
+        snprintf(from, sizeof from, "rank %d on %s: ", state.rank, state.host);
+    int n = snprintf(line, sizeof line, "cake-mpi: %serror: %s\n", from, text);
+    if (state.clear)
+        state.clear();
+    fflush(stderr);
+    if (write(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1) < 0)
+        state.level = CAKE_ERROR;
+}
+
 cake_level cake_log_level(cake_level level)
 {
     cake_level before = state.level;

@@ -13,6 +13,8 @@ typedef enum cake_level { CAKE_ERROR, CAKE_WARN, CAKE_INFO, CAKE_DEBUG } cake_le
 
 void cake_log(cake_level level, const char *topic, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* An error said on the way out: at once, whatever the level, and without asking for memory. */
+void cake_log_last(const char *text);
 cake_level cake_log_level(cake_level level);    /* default CAKE_INFO; returns what it was */
 void cake_log_rank(int rank, const char *host); /* default rank 0 */
 void cake_log_line(void (*clear)(void));        /* called before a message: wipes a progress bar */
