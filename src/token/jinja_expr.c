@@ -167,7 +167,7 @@ cake_node *cake_parse_tuple(cake_parser *p, bool choice, const char *end)
     cake_node *list = NULL, **last = &list;
     bool comma = false;
     while (!p->err && !tuple_ends(p, end)) {
-        append(&last, p->in_for_target ? cake_parse_primary(p) : cake_parse_expression(p, choice));
+        append(&last, p->in_target ? cake_parse_target_part(p) : cake_parse_expression(p, choice));
         if (!cake_parse_skip(p, ","))
             break;
         comma = true;
@@ -296,8 +296,6 @@ cake_node *cake_parse_filters(cake_parser *p, cake_node *node, bool bare)
         node = cake_parse_node(p, CAKE_N_FILTER, node, NULL, NULL);
         node->value = name;
         node->row = cake_filter_find(name);
-        if (!node->row)
-            cake_parse_fail(p, line, "the filter \"%.*s\" is not known", (int)name.text.len, name.text.data);
         if (is_sign(p, "("))
             node->b = parse_arguments(p);
         cake_parse_deepen(p, node);
@@ -327,8 +325,6 @@ static cake_node *parse_test(cake_parser *p, cake_node *node)
     node->value = name;
     node->line = line;
     node->row = cake_test_find(name);
-    if (!node->row)
-        cake_parse_fail(p, line, "the test \"%.*s\" is not known", (int)name.text.len, name.text.data);
     return negated ? cake_parse_node(p, CAKE_N_NOT, node, NULL, NULL) : node;
 }
 

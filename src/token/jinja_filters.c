@@ -488,7 +488,7 @@ static cake_value do_round(cake_render *run, cake_value v, const cake_args *args
     if (v.kind != CAKE_V_REAL && digits >= 0)
         return cake_eval_math(run, '+', v, cake_v_int(0));
     if (digits < 0) {
-        x = nearbyint(x * scale) / scale;
+        x = scale > 0 ? nearbyint(x * scale) / scale : copysign(0, x);
         return v.kind == CAKE_V_REAL || fabs(x) > 9e15 ? cake_v_real(x) : cake_v_int((int64_t)x);
     }
     char text[512]; /* the decimal places of x itself, not of a product */

@@ -54,7 +54,9 @@ static cake_value do_title(cake_render *run, cake_value v, const cake_args *args
     for (size_t i = 0; i < characters->n && !run->failed; i++) {
         cake_value c = characters->item[i];
         cake_v_str(&w, cake_text_case(run, c, begins ? CAKE_UPPER : CAKE_LOWER));
-        begins = c.text.len == 1 && strchr("-([{< \t\n\r\v\f", c.text.data[0]) && c.text.data[0];
+        uint32_t code = 0;
+        cake_utf8_next(c.text.data, c.text.len, &code);
+        begins = (code && code < 0x80 && strchr("-([{<", (int)code)) || cake_text_space(code);
     }
     return cake_write_done(&w);
 }
@@ -130,7 +132,7 @@ static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *arg
     } else if (out[1].kind != CAKE_V_NONE) {
         if (!cake_arg_int(run, out[1], &indent))
             return v;
-        style.indent = indent < 0 ? 0 : indent > 1000 ? 1000 : (int)indent;
+        style.indent = indent < 0 ? 0 : indent > INT32_MAX ? INT32_MAX : (int)indent;
     }
     if (out[2].kind != CAKE_V_NONE) {
         const cake_list *pair = cake_v_items(run, out[2]);

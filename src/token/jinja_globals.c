@@ -263,9 +263,12 @@ int cake_loop_attr_find(cake_value name)
 
 cake_value cake_loop_attr(cake_render *run, cake_value v, int attr)
 {
-    const cake_loop *loop = v.loop;
+    cake_loop *loop = v.loop;
     const cake_list *items = loop->items;
-    int64_t index = (int64_t)loop->index, n = (int64_t)items->n;
+    bool all = attr == REVINDEX0 || attr == REVINDEX || attr == LENGTH,
+         next = attr == LAST || attr == NEXTITEM;
+    size_t wanted = all ? SIZE_MAX - 1 : next ? loop->index + 1 : 0;
+    int64_t index = (int64_t)loop->index, n = (int64_t)cake_loop_more(run, loop, wanted);
     switch ((loop_attr)attr) {
     case INDEX0:
         return cake_v_int(index);

@@ -247,7 +247,9 @@ static cake_value do_is(cake_render *run, const cake_call *call, const cake_args
         bool upper = cake_char_is_upper(code), lower = cake_char_is_lower(code);
         cased |= what[0] == 'u' ? upper : lower;
         if ((what[0] == 'u' && lower) || (what[0] == 'l' && upper) ||
-            (what[0] == 'd' && !cake_char_is_digit(code)) || (what[0] == 's' && !cake_text_space(code)) ||
+            (!strcmp(what, "decimal") && !cake_char_is_digit(code)) ||
+            (!strcmp(what, "digit") && !cake_char_is_figure(code)) ||
+            (what[0] == 's' && !cake_text_space(code)) ||
             (!strcmp(what, "alpha") && !cake_char_is_letter(code)) ||
             (!strcmp(what, "alnum") && !cake_char_is_letter(code) && !cake_char_is_number(code)))
             return cake_v_bool(false);

@@ -142,28 +142,34 @@ static void check_target(cake_parser *p, const cake_node *node)
     if (node->kind == CAKE_N_TUPLE)
         for (const cake_node *t = node->a; t; t = t->next)
             check_target(p, t);
-    else if (node->kind != CAKE_N_NAME)
+    else if (node->kind != CAKE_N_NAME && node->kind != CAKE_N_SPACEREF)
         cake_parse_fail(p, node->line, "nothing can be assigned to this; expected a name");
 }
 
-cake_node *cake_parse_target(cake_parser *p, const char *end)
+/* A name, or tuples of them in brackets; of `set` also a member of a namespace, but for those in brackets. */
+cake_node *cake_parse_target_part(cake_parser *p)
 {
-    p->in_for_target = true; /* names only: `in` and `=` end them */
-    cake_node *node = cake_parse_tuple(p, false, end);
-    p->in_for_target = false;
-    check_target(p, node);
-    return node;
-}
-
-/* What `set` assigns to: also an attribute of a namespace. */
-static cake_node *parse_set_target(cake_parser *p)
-{
-    if (p->now->kind != CAKE_LEX_NAME || p->now[1].kind != CAKE_LEX_SIGN || p->now[1].at[0] != '.')
-        return cake_parse_target(p, NULL);
+    bool set = p->in_set,
+         member = p->now->kind == CAKE_LEX_NAME && p->now[1].kind == CAKE_LEX_SIGN && p->now[1].at[0] == '.';
+    if (!set || !member) {
+        p->in_set = false;
+        cake_node *name = cake_parse_primary(p);
+        p->in_set = set;
+        return name;
+    }
     cake_node *node = cake_parse_node(p, CAKE_N_SPACEREF, NULL, NULL, NULL);
     node->symbol = cake_parse_symbol(p, cake_parse_name(p));
     cake_parse_expect(p, ".");
     node->value = cake_parse_name(p);
+    return node;
+}
+
+cake_node *cake_parse_target(cake_parser *p, const char *end)
+{
+    p->in_target = true; /* names only: `in` and `=` end them */
+    cake_node *node = cake_parse_tuple(p, false, end);
+    p->in_target = false;
+    check_target(p, node);
     return node;
 }
 
@@ -224,7 +230,9 @@ static cake_node *parse_if(cake_parser *p)
 
 static cake_node *parse_set(cake_parser *p)
 {
-    cake_node *target = parse_set_target(p);
+    p->in_set = true;
+    cake_node *target = cake_parse_target(p, NULL);
+    p->in_set = false;
     if (cake_parse_skip(p, "="))
         return cake_parse_node(p, CAKE_N_SET, target, cake_parse_tuple(p, true, NULL), NULL);
     cake_node *piped = cake_parse_node(p, CAKE_N_PIPED, NULL, NULL, NULL);
@@ -424,9 +432,26 @@ static cake_node *parse_body(cake_parser *p, const char *const *ends)
     return list;
 }
 
+/* A filter or test that nobody knows ends the parse, but inside of an if, which may ask for it: there it ends the
+ * rendering that comes by, as in Jinja. */
+static void check_known(cake_parser *p, const cake_node *node, bool asked)
+{
+    for (; node && !p->err; node = node->next) {
+        bool filter = node->kind == CAKE_N_FILTER,
+             here = asked || node->kind == CAKE_N_IF || node->kind == CAKE_N_CHOICE;
+        if ((filter || node->kind == CAKE_N_TEST) && !node->row && !asked)
+            cake_parse_fail(p, node->line, "the %s \"%.*s\" is not known", filter ? "filter" : "test",
+                            (int)node->value.text.len, node->value.text.data);
+        const cake_node *const parts[] = {node->a, node->b, node->c, node->d, node->e};
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+            check_known(p, parts[i], here);
+    }
+}
+
 cake_err cake_parse_all(cake_jinja *jinja, const cake_lex *tokens)
 {
     cake_parser p = {.jinja = jinja, .now = tokens};
     jinja->body = parse_body(&p, NULL);
+    check_known(&p, jinja->body, false);
     return p.err;
 }

@@ -160,9 +160,9 @@ typedef struct cake_parser {
     const cake_lex *now;
     int nesting; /* of the recursion */
     int in_loop;
-    int special; /* which of the names that a macro binds by itself were read, see cake_special */
-    bool in_for_target;
-    cake_err err; /* sticky */
+    int special;            /* which of the names that a macro binds by itself were read, see cake_special */
+    bool in_target, in_set; /* names only; those of set may have a member of a namespace */
+    cake_err err;           /* sticky */
 } cake_parser;
 
 cake_err cake_parse_all(cake_jinja *jinja, const cake_lex *tokens);
@@ -179,6 +179,7 @@ bool cake_parse_enter(cake_parser *p); /* one level deeper; false: too deep */
 cake_node *cake_parse_expression(cake_parser *p, bool choice);
 cake_node *cake_parse_tuple(cake_parser *p, bool choice, const char *end);
 cake_node *cake_parse_target(cake_parser *p, const char *end);
+cake_node *cake_parse_target_part(cake_parser *p);
 cake_node *cake_parse_primary(cake_parser *p);
 cake_node *cake_parse_filters(cake_parser *p, cake_node *node, bool bare);
 
@@ -206,6 +207,8 @@ cake_value cake_dict_from_keys(cake_render *run, const cake_call *call, const ca
 cake_value cake_global_find(const cake_habits *habits, cake_value name);
 int cake_loop_attr_find(cake_value name); /* 0: loop has none of that name */
 cake_value cake_loop_attr(cake_render *run, cake_value loop, int attr);
+/* Tests items until more than n have passed, or all are tested; returns how many have passed. */
+size_t cake_loop_more(cake_render *run, cake_loop *loop, size_t n);
 bool cake_macro_knows(cake_value name); /* macros have an attribute of that name */
 bool cake_macro_attr(cake_render *run, cake_value macro, cake_value name, cake_value *out);
 

@@ -302,7 +302,7 @@ void cake_v_str_of(cake_writer *w, cake_value v)
         cake_writes(w, "<LoopContext ");
         write_int(w, (int64_t)v.loop->index + 1);
         cake_writes(w, "/");
-        write_int(w, (int64_t)v.loop->items->n);
+        write_int(w, (int64_t)cake_loop_more(w->run, v.loop, SIZE_MAX - 1));
         cake_writes(w, ">");
         break;
     }

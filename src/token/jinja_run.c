@@ -89,21 +89,20 @@ static void run_in_scope(cake_render *run, const cake_node *body)
     run->scope = outer;
 }
 
-/* The items that pass the loop's own test, which sees the target but not `loop`. */
-static cake_list *select_items(cake_render *run, const cake_node *node, cake_list *items)
+/* A loop's own test sees the target, not `loop`, and what earlier turns have changed: it runs when an item is wanted,
+ * as Jinja's generators do. */
+size_t cake_loop_more(cake_render *run, cake_loop *loop, size_t n)
 {
-    if (!node->e)
-        return items;
-    cake_list *passed = cake_v_list(run, CAKE_LIST).list;
-    cake_scope *outer = run->scope;
-    for (size_t i = 0; i < items->n && !run->failed; i++) {
-        run->scope = cake_scope_open(run, outer);
-        assign(run, node->a, items->item[i]);
-        if (cake_eval_holds(run, node->e))
-            cake_list_push(run, passed, items->item[i]);
+    cake_scope *scope = run->scope;
+    while (loop->from && loop->items->n <= n && loop->tested < loop->from->n && !run->failed) {
+        cake_value item = loop->from->item[loop->tested++];
+        run->scope = cake_scope_open(run, loop->scope);
+        assign(run, loop->node->a, item);
+        if (cake_eval_holds(run, loop->node->e))
+            loop->items->item[loop->items->n++] = item; /* there is room for all */
     }
-    run->scope = outer;
-    return passed;
+    run->scope = scope;
+    return loop->items->n;
 }
 
 /* One turn, in a scope of its own, which is empty. */
@@ -127,11 +126,15 @@ static void run_loop(cake_render *run, const cake_node *node, cake_value over, i
     cake_region_mark mark = {0};
     size_t escapes = 0;
     bool whole = false; /* a turn came to its end: else follows where none did, as Jinja has it */
-    loop->items = select_items(run, node, cake_v_items(run, over));
+    loop->items = cake_v_items(run, over);
+    if (node->e) {
+        loop->from = loop->items;
+        loop->items = cake_v_sized_list(run, loop->from->n).list;
+    }
     loop->depth = depth;
-    loop->node = node->op == 'r' ? node : NULL;
+    loop->node = node;
     loop->scope = outer;
-    for (; loop->index < loop->items->n && cake_render_spend(run, 1); loop->index++) {
+    for (; cake_loop_more(run, loop, loop->index) > loop->index && cake_render_spend(run, 1); loop->index++) {
         if (inner && escapes == run->escapes) {
             cake_region_back(&run->region, mark);
             inner->n = 0;
@@ -157,7 +160,7 @@ static void run_loop(cake_render *run, const cake_node *node, cake_value over, i
 
 cake_value cake_render_loop_again(cake_render *run, cake_loop *loop, cake_value items)
 {
-    if (!loop->node)
+    if (loop->node->op != 'r')
         return cake_render_fail(run, "only a loop marked recursive can be called");
     capturing c;
     cake_scope *outer = run->scope;

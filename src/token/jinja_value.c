@@ -289,6 +289,21 @@ static int compare_big(cake_value a, cake_value b)
     return sign * ((order > 0) - (order < 0));
 }
 
+/* The same of an integer and a real, whatever their size: as the integers that both are, then by what is behind
+ * the point. */
+static int compare_real(cake_value integer, double real)
+{
+    if (!isfinite(real))
+        return isnan(real) ? 2 : real > 0 ? -1 : 1;
+    char digits[400];
+    double whole_part = trunc(real);
+    cake_value other = cake_v_digits(digits, (size_t)snprintf(digits, sizeof digits, "%.0f", whole_part));
+    int order = integer.kind == CAKE_V_BIG || other.kind == CAKE_V_BIG
+                    ? compare_big(integer, other)
+                    : (whole(integer) > whole(other)) - (whole(integer) < whole(other));
+    return order ? order : (whole_part > real) - (whole_part < real);
+}
+
 /* -1, 0, 1, or 2 where one of them is no number. */
 static int compare_numbers(cake_value a, cake_value b)
 {
@@ -297,6 +312,10 @@ static int compare_numbers(cake_value a, cake_value b)
     if (a.kind != CAKE_V_REAL && b.kind != CAKE_V_REAL)
         return (whole(a) > whole(b)) - (whole(a) < whole(b));
     double x = cake_v_number(a), y = cake_v_number(b);
+    if (a.kind != b.kind && fmax(fabs(x), fabs(y)) >= 0x1p53) {
+        int order = a.kind == CAKE_V_REAL ? compare_real(b, x) : compare_real(a, y);
+        return order == 2 || b.kind == CAKE_V_REAL ? order : -order;
+    }
     return isnan(x) || isnan(y) ? 2 : (x > y) - (x < y);
 }
 

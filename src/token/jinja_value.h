@@ -176,10 +176,12 @@ typedef struct cake_call {
 } cake_call;
 
 typedef struct cake_loop {
-    cake_list *items;
+    cake_list *items; /* walked, or looked at already: those that pass the loop's own test */
+    cake_list *from;  /* what is tested for them; NULL: there is no test, and items are all */
+    size_t tested;    /* items of from */
     size_t index;
     int depth;
-    const cake_node *node; /* of a recursive loop, else NULL */
+    const cake_node *node;
     struct cake_scope *scope;
     cake_list *changed; /* arguments of the last loop.changed() */
 } cake_loop;

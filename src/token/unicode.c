@@ -239,6 +239,20 @@ bool cake_char_is_digit(uint32_t code)
     return category(code) == UTF8PROC_CATEGORY_ND;
 }
 
+bool cake_char_is_figure(uint32_t code)
+{
+    static const uint32_t ranges[][2] = {
+        {0xB2, 0xB3},     {0xB9, 0xB9},       {0x1369, 0x1371},   {0x19DA, 0x19DA},   {0x2070, 0x2070},
+        {0x2074, 0x2079}, {0x2080, 0x2089},   {0x2460, 0x2468},   {0x2474, 0x247C},   {0x2488, 0x2490},
+        {0x24EA, 0x24EA}, {0x24F5, 0x24FD},   {0x24FF, 0x24FF},   {0x2776, 0x277E},   {0x2780, 0x2788},
+        {0x278A, 0x2792}, {0x10A40, 0x10A43}, {0x10E60, 0x10E68}, {0x11052, 0x1105A}, {0x1F100, 0x1F10A},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1])
+            return true;
+    return cake_char_is_digit(code);
+}
+
 /* The cases that make several characters of one and occur in texts. */
 static int expand(uint32_t code, uint32_t out[3], bool title)
 {

@@ -29,7 +29,8 @@ bool cake_char_is_printable(uint32_t code); /* as Python's str.isprintable has i
 bool cake_char_is_upper(uint32_t code);     /* also title case letters */
 bool cake_char_is_lower(uint32_t code);
 bool cake_char_is_letter(uint32_t code);
-bool cake_char_is_digit(uint32_t code); /* decimal digits of any script */
+bool cake_char_is_digit(uint32_t code);  /* decimal digits of any script */
+bool cake_char_is_figure(uint32_t code); /* also those in circles, raised, lowered (Numeric_Type Digit) */
 /* As the parts of the original have it that know Unicode 8 or 9 only. */
 bool cake_char_is_punctuation(uint32_t code); /* and what ASCII counts as such */
 bool cake_char_is_control(uint32_t code);     /* also formats and private use */

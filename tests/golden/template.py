@@ -188,6 +188,7 @@ text|pprint  dict|pprint  [1,'a',none]|pprint  1024|filesizeformat  1000000|file
 'abc'|reverse  [1,2]|reverse  (1,2)|reverse|list  {'a':1,'b':2}|reverse|list  5|reverse
 3.7|int  '3.7'|int  'abc'|int  'abc'|int(5)  '0x1A'|int(0,16)  '0b11'|int(0,2)  '0o17'|int(0,8)  '1A'|int(0,16)  'z'|int(0,36)  '12'|int(base=8)  ''|int  ' 5 '|int  '-5'|int  '+5'|int  '5_0'|int  '1e3'|int  'inf'|int  'nan'|int  []|int  {}|int  true|int  none|int(7)  '１２'|int  '9'*25|int  3.9999999|int  -3.7|int  '0x1A'|int(0,0)  '99999999999999999999'|int
 '-0B1_01'|int(0,0)  '010'|int(0,0)  '0_0'|int(0,0)  '12.7'|int(0,16)  '5'|int(0,1)  '5'|int(0,-2)  'zz'|int(0,37)  '_5'|int  '5_'|int  '5__0'|int  '0x_1f'|int(0,16)  '0x'|int(7,16)  '-'|int  '- 5'|int  ('9'*25)|int  'ffffffffffffffffffff'|int(0,16)  '-zzzzzzzzzzzzzzzzz'|int(0,36)  '1e30'|int  '-1e300'|int  '9223372036854775808'|int  '-9223372036854775808'|int  '٣٤'|int  '٣٤'|float  '\u00a05\u3000'|int  '1\x00'|int  '1e5'|int(0,16)  '0b12'|int(9,2)  '0o17'|int(9,10)  '1 2'|int  '1__0.5'|float  '_1.5'|float  '1_.5'|float  '1._5'|float  'infinity'|float  '-Inf'|float  '+nan'|float  'nan(1)'|float  '1e-5'|float  '.5'|float  '5.'|float  '.'|float  '1e'|float  '1e_5'|float  '1_0e1_0'|float  '0x1p3'|float
+9007199254740993 == 9007199254740992.0  9007199254740992 == 9007199254740992.0  9007199254740993 > 9007199254740992.0  9007199254740992.0 < 9007199254740993  1e300 > 10  big > 1e29  big == 1.2345678901234568e+29  big < 1e400  1e400 > big  -1e400 < small  small == -9223372036854775808.0  9223372036854775807 < 9223372036854775808.0  [9007199254740993] == [9007199254740992.0]  1.5|round(-400)  -1.5|round(-400)  155|round(-400)  1e19|int  -1e19|int  ('9'*400)|float  'x\u00a0y\u2003z'|title  'a\x1cb'|title  [1]|tojson(indent=5000)|length  '²'.isdigit()  '²'.isdecimal()  '①Ⅳ'.isdigit()  '①'.isdigit()  '½'.isdigit()  '𐩀'.isdigit()  '²'.isalnum()
 'Ab cD'.istitle()  'Ab1Cd'.istitle()  'ǅa'.istitle()  ''.istitle()  '1'.istitle()  "It'S".istitle()  'a\nb'.isprintable()  ''.isprintable()  'é\u3000'.isprintable()  'a\tb\tc'.expandtabs()  '\ta\n\tb\r\tc'.expandtabs(3)  'é\tü'.expandtabs(4)  'a\tb'.expandtabs(0)  'a\tb'.expandtabs(-3)  'a\tb'.expandtabs(tabsize=2)  'a\tb'.expandtabs(none)  'GROẞ ŉ ﬁ İ ǰ Σς Ꭰ'.casefold()  'aB'.casefold(1)
 '3.5'|float  'abc'|float  'abc'|float(1.5)  ''|float  '1e400'|float  'nan'|float  'inf'|float  '-inf'|float  '1_0.5'|float  5|float  none|float  true|float  ' 2.5 '|float  '0x1'|float  '１.５'|float  '1e5'|float  []|float('d')
 3.14159|round(2)  2.5|round  3.5|round  -2.5|round  2.675|round(2)  1234.5|round(-2)  5|round  5|round(1)  5|round(-1)  15|round(-1)  2.1|round(0,'ceil')  2.9|round(0,'floor')  2.123|round(2,'ceil')  2.129|round(2,'floor')  -2.1|round(0,'floor')  'a'|round  2.5|round(0,'x')  true|round  1e300|round(2)  0.5|round  1.5|round  5|round(0,'ceil')  1234567|round(-3)  5|round(0,'common')  25|round(-1)  5.55|round(1)  1e16|round  10|round(method='floor')
@@ -225,7 +226,18 @@ MORE_TEMPLATES = [
 "{% for i in range(5) %}{{ loop.cycle('a','b','c') }}{% endfor %}", "{% for i in [1] %}{{ loop.cycle() }}{% endfor %}",
 "{% for i in [1,2] %}{{ loop }}{% endfor %}", "{{ loop.index }}", "{% for i in [1] %}{{ loop.nope }}|{{ loop['index'] }}|{{ loop['nope'] }}{% endfor %}",
 "{% for i in [1,2] %}{{ loop.length }}{{ loop.revindex }}{% endfor %}", "{% for i in [1,2,3] if i != 2 %}{{ loop.index }}{{ loop.last }}{{ loop.length }}{{ loop.previtem }}{{ loop.nextitem is defined }}{% endfor %}",
-"{% for i in [1,2,3] if loop.index > 1 %}{{ i }}{% endfor %}", "{% for a, b in {'x': 1}.items() %}{{ a }}{{ b }}{% endfor %}", "{% for (a, b) in [(1, 2)] %}{{ a }}{{ b }}{% endfor %}", "{% for a, in [(1,)] %}{{ a }}{% endfor %}", "{% for a, *b in [(1,2,3)] %}{{ a }}{% endfor %}",
+"{% for i in [1,2,3] if loop.index > 1 %}{{ i }}{% endfor %}",
+"{% set ns = namespace(i=0) %}{% for m in words if ns.i < 2 %}{% set ns.i = ns.i + 1 %}{{ m }}{% else %}none{% endfor %}{{ ns.i }}",
+"{% set ns = namespace(i=0) %}{% for m in words if ns.i < 2 %}{% set ns.i = ns.i + 1 %}{{ m }}{{ loop.last }}{% endfor %}",
+"{% set ns = namespace(i=0) %}{% for m in words if ns.i < 2 %}{% set ns.i = ns.i + 1 %}{{ m }}{{ loop.nextitem }}{% endfor %}",
+"{% set ns = namespace(i=0) %}{% for m in words if ns.i < 2 %}{% set ns.i = ns.i + 1 %}{{ m }}{{ loop.index }}{{ loop.length }}{% endfor %}",
+"{% set ns = namespace(i=0) %}{% for m in words if ns.i < 2 %}{% set ns.i = ns.i + 1 %}{{ m }}{{ loop.first }}{{ loop.revindex }}{% if loop.last %}L{% endif %}{% endfor %}",
+"{% set ns = namespace(i=0) %}{% for m in tree[0].c if ns.i < 5 recursive %}{% set ns.i = ns.i + 3 %}{{ m.v }}{{ loop(m.c) }}{% endfor %}",
+"{% set ns = namespace(stop=false) %}{% for m in messages if not ns.stop %}{% if m.role == 'user' %}{% set ns.stop = true %}{% endif %}{{ m.role }}{{ loop.previtem }}{% endfor %}",
+"{% for i in list if i > 1 %}{{ i }}{{ loop }}{% endfor %}", "{% for a, b in dict.items() if loop %}{% endfor %}",
+"{% if no %}{{ x|nosuch }}{% endif %}ok", "{% if yes %}{{ x|nosuch }}{% endif %}ok", "{{ x|nosuch if no else 'ok' }}", "{{ (1|nosuch) if yes }}", "{% if no %}{{ 1 is nosuch(2) }}{% else %}{{ 1 is nosuch }}{% endif %}",
+"{% if no %}a{% elif x|nosuch %}b{% endif %}", "{{ 1|nosuch }}", "{{ 1 is nosuch }}", "{% if 1 is nosuch %}{% endif %}",
+"{% set ns = namespace() %}{% set ns.a, ns.b = 1, 2 %}{{ ns.a }}{{ ns.b }}", "{% set ns = namespace() %}{% set (ns.a, (y, ns.b)) = (1, (2, 3)) %}{{ ns.a }}{{ y }}{{ ns.b }}", "{% set ns.a, y = 1, 2 %}", "{% set ns = namespace() %}{% for ns.a in [1] %}{% endfor %}", "{% with ns.a = 1 %}{% endwith %}", "{% for a, b in {'x': 1}.items() %}{{ a }}{{ b }}{% endfor %}", "{% for (a, b) in [(1, 2)] %}{{ a }}{{ b }}{% endfor %}", "{% for a, in [(1,)] %}{{ a }}{% endfor %}", "{% for a, *b in [(1,2,3)] %}{{ a }}{% endfor %}",
 "{% for i in 1, 2, 3 %}{{ i }}{% endfor %}", "{% for i in (1,2) + (3,) %}{{ i }}{% endfor %}", "{% for i in [1,2] if yes else [3] %}{{ i }}{% endfor %}", "{% for i in ([1,2] if yes else [3]) %}{{ i }}{% endfor %}", "{% for i in none %}{% endfor %}", "{% for i in nope %}a{% else %}b{% endfor %}", "{% for i in nope.x %}{% endfor %}", "{% for i in 'abc' %}{{ i }}{% if not loop.last %},{% endif %}{% endfor %}",
 "{% for i in [1,2,3] %}{% if i == 2 %}{% continue %}{% endif %}{{ i }}{% else %}e{% endfor %}", "{% for i in [1,2,3] %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% else %}e{% endfor %}", "{% for i in [] %}{% else %}{% break %}{% endfor %}", "{% for i in [1] %}{% for j in [] %}{% else %}{% break %}{% endfor %}x{% endfor %}", "{% for i in [1,2] %}{% macro m() %}{% break %}{% endmacro %}{% endfor %}", "{% for i in [1,2] %}{% set x %}{% break %}{% endset %}{% endfor %}", "{% for i in [1,2] %}{% filter upper %}a{% if i == 1 %}{% break %}{% endif %}{% endfilter %}b{% endfor %}", "{% for i in [1,2,3] %}{% set x %}a{% if i == 2 %}{% continue %}{% endif %}{{ i }}{% endset %}{{ x }}{% endfor %}", "{% for i in [1,2] %}{% with a = i %}{{ a }}{% if a == 1 %}{% continue %}{% endif %}z{% endwith %}{% endfor %}", "{% for i in [1,2] %}{% generation %}g{% if i == 1 %}{% continue %}{% endif %}h{% endgeneration %}{% endfor %}", "{% for i in [1,2] %}{% call range() %}{% break %}{% endcall %}{% endfor %}",
 "{% for i in [3,1,2]|sort %}{{ i }}{% endfor %}", "{% for i in [1,2] %}{% set i = 5 %}{{ i }}{% endfor %}{{ i }}", "{% set i = 9 %}{% for i in [1] %}{{ i }}{% endfor %}{{ i }}", "{% for loop in [1] %}{{ loop }}{% endfor %}", "{% for i in [1,2] %}{{ i }}{% endfor %}{{ loop is defined }}", "{% for k in dict %}{{ k }}{% endfor %}", "{% for i in list %}{{ loop.index0 is even }}{% endfor %}", "{% for x in [1,2,3] %}{{ x }}{{ ', ' if not loop.last else '.' }}{% endfor %}",
@@ -256,7 +268,6 @@ APART = [
     "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(a=1, a=2) }}",
     "{% macro m(a,a) %}{% endmacro %}",
     "{% macro m(caller) %}{{ caller }}{% endmacro %}{{ m(5) }}",
-    "{% set ns = namespace() %}{% set ns.x, y = 1, 2 %}{{ ns.x }}{{ y }}",
     "{{ '<b>x</b> y'|striptags }}",
     "{{ '\\N{BULLET}' }}",
     "{{ '\\u12' }}",
@@ -270,7 +281,6 @@ APART = [
     "{{ 'abc'.translate({97:'x'}) }}",
     "{{ 'hello world foo bar'|wordwrap(10) }}",
     "{{ 'http://x.com foo'|urlize }}",
-    "{{ '²'.isdigit() }}",
     "{{ '½'.isnumeric() }}",
     "{{ ('xy'|safe)|reverse is escaped }}",
     "{{ (-8) ** 0.5 }}",
