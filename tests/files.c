@@ -19,33 +19,46 @@ static void write_file(const char *name, const char *bytes, size_t len)
     CU_ASSERT_FATAL(f && fwrite(bytes, 1, len, f) == len && !fclose(f));
 }
 
+static void remove_file(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", suite_tmp(), name);
+    CU_ASSERT(!remove(path));
+}
+
 /* SentencePiece's and tiktoken's files, as transformers has them. */
 static void test_files(void)
 {
     cake_json *golden = rows_load(suite_path("golden/files.json"));
+    const cake_json *list = cake_json_get(golden, "tokenizers"), *shared = cake_json_get(golden, "bytes");
     size_t rows = 0;
-    for (size_t i = 0; i < cake_json_size(golden); i++) {
-        const cake_json *entry = cake_json_at(golden, i), *cases = cake_json_get(entry, "cases");
+    for (size_t i = 0; i < cake_json_size(list); i++) {
+        const cake_json *entry = cake_json_at(list, i), *cases = cake_json_get(entry, "cases");
         const char *name = cake_json_text(cake_json_get(entry, "name"), NULL);
         const char *file = cake_json_text(cake_json_get(entry, "file"), NULL);
-        const char *hex = cake_json_text(cake_json_get(entry, "bytes"), NULL);
-        cake_buf bytes = {0}, config = {0};
+        const char *which = cake_json_text(cake_json_get(entry, "bytes"), NULL);
+        const char *hex = cake_json_text(cake_json_get(shared, which), NULL);
+        const cake_json *beside = cake_json_get(entry, "files");
+        cake_buf bytes = {0};
         unsigned byte;
         for (; sscanf(hex, "%2x", &byte) == 1; hex += 2)
             cake_buf_addc(&bytes, (char)byte);
-        cake_json_add_node(&config, cake_json_get(entry, "config"));
         write_file(file, bytes.data, bytes.len);
-        write_file("tokenizer_config.json", config.data, config.len);
+        for (void *it = cake_json_first(beside); it; it = cake_json_next(beside, it)) {
+            cake_buf text = {0};
+            cake_json_add_node(&text, cake_json_value(it));
+            write_file(cake_json_key(it, NULL), text.data, text.len);
+            cake_buf_free(&text);
+        }
         cake_token *token = NULL;
         CU_ASSERT_FATAL(!cake_token_open(suite_tmp(), &token));
         for (size_t k = 0; k < cake_json_size(cases); k++, rows++)
             CU_ASSERT(rows_check(token, name, cake_json_at(cases, k)));
         cake_token_close(token);
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s", suite_tmp(), file);
-        CU_ASSERT(!remove(path));
+        remove_file(file);
+        for (void *it = cake_json_first(beside); it; it = cake_json_next(beside, it))
+            remove_file(cake_json_key(it, NULL));
         cake_buf_free(&bytes);
-        cake_buf_free(&config);
     }
     CU_ASSERT(rows > 200);
     cake_json_free(golden);
@@ -93,10 +106,40 @@ static void test_broken_files(void)
     }
 }
 
+/* A class that reads a model in a way that is not known here is named; tiktoken's ids stay where they are listed. */
+static void test_hints(void)
+{
+    static const char model[] = "\x0A\x05\x0A\x03<u>\x0A\x03\x0A\x01"
+                                "a\x12\x02\x18\x02";
+    static const char config[] = "{\"tokenizer_class\":\"T5TokenizerFast\"}";
+    static const char listed[] =
+        "{\"added_tokens_decoder\":{\"5\":{\"content\":\"<|end|>\",\"special\":true}}}";
+    cake_buf said = {0};
+    cake_token *token = NULL;
+    write_file("tokenizer.model", model, sizeof model - 1);
+    write_file("tokenizer_config.json", config, sizeof config - 1);
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_token_open(suite_tmp(), &token), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    CU_ASSERT(said.data && strstr(said.data, "a SentencePiece model of T5TokenizerFast"));
+    cake_buf_free(&said);
+    remove_file("tokenizer.model");
+    write_file("x.tiktoken", "YQ== 0\nYg== 1\n", 14);
+    write_file("tokenizer_config.json", listed, sizeof listed - 1);
+    CU_ASSERT_FATAL(!cake_token_open(suite_tmp(), &token));
+    CU_ASSERT_EQUAL(cake_token_find(token, "<|end|>", 7), 5);
+    CU_ASSERT_EQUAL(cake_token_find(token, "<|reserved_token_2|>", 20), 2);
+    CU_ASSERT_EQUAL(cake_token_count(token), 6);
+    cake_token_close(token);
+    remove_file("x.tiktoken");
+    remove_file("tokenizer_config.json");
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
         {"tokenizer.model and .tiktoken as transformers has them", test_files},
+        {"what the files beside them say", test_hints},
         {"broken ones are told what is wrong", test_broken_files},
     };
     return SUITE_MAIN("files", tests);

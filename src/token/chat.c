@@ -12,13 +12,9 @@
 #include "base/file.h"
 #include "token/jinja.h"
 #include "token/messages.h"
+#include "token/specials.h"
 
 #define SOURCE_MOST ((size_t)4 << 20) /* bytes of a template; real ones have some ten thousand */
-
-typedef struct special {
-    char *name, *text;
-    size_t len;
-} special;
 
 /* A template; jinja NULL: there is none. */
 typedef struct chat_source {
@@ -29,8 +25,7 @@ typedef struct chat_source {
 
 struct cake_chat {
     chat_source plain, tools; /* tools: for requests with tools, where that is another */
-    special *special;
-    size_t n_special;
+    cake_specials specials;   /* those that are named are variables */
 };
 
 /* Whether a template reads the text of content parts: it has to name that key. */
@@ -133,59 +128,11 @@ static cake_err load_object(const char *path, cake_json **out)
     return err == CAKE_END ? CAKE_OK : err;
 }
 
-/* A name with its text, or an object with the text as its content; anything else is no token. */
-static void add_special(cake_chat *chat, const char *name, size_t name_len, const cake_json *value)
-{
-    size_t len;
-    const char *text = cake_json_text(value, &len);
-    if (!text)
-        text = cake_json_text(cake_json_get(value, "content"), &len);
-    if (!text)
-        return;
-    chat->special = cake_grow(chat->special, chat->n_special + 1, sizeof *chat->special);
-    chat->special[chat->n_special++] = (special){cake_copy(name, name_len), cake_copy(text, len), len};
-}
-
-/* Every "..._token" becomes a variable, and so do the members of the two objects that name more of them. */
-static void read_specials(cake_chat *chat, const cake_json *config)
-{
-    static const char *const more[] = {"model_specific_special_tokens", "extra_special_tokens"};
-    size_t len;
-    for (void *it = cake_json_first(config); it; it = cake_json_next(config, it)) {
-        const char *key = cake_json_key(it, &len);
-        if (len > 6 && !strcmp(key + len - 6, "_token"))
-            add_special(chat, key, len, cake_json_value(it));
-    }
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-        const cake_json *named = cake_json_get(config, more[i]);
-        if (cake_json_kind(named) != CAKE_JSON_OBJECT)
-            continue;
-        for (void *it = cake_json_first(named); it; it = cake_json_next(named, it)) {
-            const char *key = cake_json_key(it, &len);
-            add_special(chat, key, len, cake_json_value(it));
-        }
-    }
-}
-
-/* The special tokens of dir/name, an object that may be absent; *out, owned: the object. */
-static cake_err open_specials(cake_chat *chat, const char *dir, const char *name, cake_json **out)
-{
-    cake_buf path = {0};
-    cake_buf_addf(&path, "%s/%s", dir, name);
-    cake_err err = load_object(path.data, out);
-    if (!err)
-        read_specials(chat, *out);
-    cake_buf_free(&path);
-    return err;
-}
-
 static cake_err open_all(cake_chat *chat, const char *dir)
 {
     cake_buf path = {0};
-    cake_json *config = NULL, *json = NULL, *map = NULL;
-    cake_err err = open_specials(chat, dir, "tokenizer_config.json", &config);
-    if (!err && !cake_json_get(config, "added_tokens_decoder")) /* an older folder */
-        err = open_specials(chat, dir, "special_tokens_map.json", &map);
+    cake_json *json = NULL;
+    cake_err err = cake_specials_open(dir, NULL, 0, &chat->specials);
     if (!err)
         err = open_files(chat, dir);
     if (!err && !chat->plain.jinja) {
@@ -197,11 +144,9 @@ static cake_err open_all(cake_chat *chat, const char *dir)
     if (!err && !chat->plain.jinja) {
         cake_buf_cut(&path, 0);
         cake_buf_addf(&path, "%s/tokenizer_config.json", dir);
-        err = open_member(chat, path.data, config);
+        err = open_member(chat, path.data, chat->specials.config);
     }
     cake_json_free(json);
-    cake_json_free(map);
-    cake_json_free(config);
     cake_buf_free(&path);
     return err;
 }
@@ -223,11 +168,7 @@ void cake_chat_close(cake_chat *chat)
         return;
     cake_jinja_close(chat->plain.jinja);
     cake_jinja_close(chat->tools.jinja);
-    for (size_t i = 0; i < chat->n_special; i++) {
-        free(chat->special[i].name);
-        free(chat->special[i].text);
-    }
-    free(chat->special);
+    cake_specials_close(&chat->specials);
     free(chat);
 }
 
@@ -243,9 +184,11 @@ static size_t list_variables(const cake_chat *chat, const cake_chat_input *input
                              const cake_messages *messages, cake_jinja_variable *v)
 {
     size_t at = 0;
-    for (size_t i = 0; i < chat->n_special; i++)
-        v[at++] = (cake_jinja_variable){
-            .name = chat->special[i].name, .text = chat->special[i].text, .len = chat->special[i].len};
+    for (size_t i = 0; i < chat->specials.named.n; i++) {
+        const cake_special *s = &chat->specials.named.at[i];
+        if (s->text)
+            v[at++] = (cake_jinja_variable){.name = s->name, .text = s->text, .len = s->len};
+    }
     v[at++] = (cake_jinja_variable){.name = "messages", .make = cake_messages_make, .from = messages};
     v[at++] = (cake_jinja_variable){.name = "tools", .json = input->tools, .truth = -1};
     v[at++] = (cake_jinja_variable){.name = "documents", .truth = -1};
@@ -304,7 +247,7 @@ cake_err cake_chat_render(const cake_chat *chat, const cake_chat_input *input, c
         err = check_documents(cake_json_get(input->kwargs, "documents"), fault);
     if (err)
         return err;
-    size_t before = out->len, room = chat->n_special + FIXED + cake_json_size(input->kwargs);
+    size_t before = out->len, room = chat->specials.named.n + FIXED + cake_json_size(input->kwargs);
     cake_jinja_variable few[16], *variables = few;
     if (room > sizeof few / sizeof *few)
         variables = cake_alloc(room, sizeof *variables);

@@ -15,8 +15,7 @@
 typedef struct cake_chat cake_chat;
 
 /* Template from dir's chat_template.jinja (and additional_chat_templates/tool_use.jinja), chat_template.json or
- * tokenizer_config.json, and the special tokens that tokenizer_config.json or, in older folders,
- * special_tokens_map.json names. A model without a template is fine: *out opens, cake_chat_has says no. */
+ * tokenizer_config.json, and the special tokens that the files or the tokenizer's class name (specials.h). A model without a template is fine: *out opens, cake_chat_has says no. */
 cake_err cake_chat_open(const char *dir, cake_chat **out);
 void cake_chat_close(cake_chat *chat);
 bool cake_chat_has(const cake_chat *chat);

@@ -20,6 +20,7 @@
 #include "token/cache.h"
 #include "token/known.h"
 #include "token/lists.h"
+#include "token/specials.h"
 #include "token/spot.h"
 #include "token/token.h"
 #include "token/trie.h"
@@ -188,15 +189,21 @@ cake_err cake_unigram_run(const cake_words *words, const char *piece, size_t len
 /* --- added tokens: found in the text before anything else looks at it (added.c) --- */
 
 typedef struct cake_added_token {
-    char *text, *shown; /* owned; shown: as it decodes, which is as the normalizers leave it */
+    char *text, *shown; /* owned; shown: as it decodes */
     size_t len, shown_len;
     int32_t id;
+    int32_t said; /* the id that the file has for it; given to cake_added_put: -1 says nothing */
     bool special, left, right, word, normalized;
+    bool skipped; /* it was special once: decoding leaves out what is spelled so */
+    bool normal;  /* it was normalized once: it decodes as the normalizers leave it */
 } cake_added_token;
 
 typedef struct cake_added {
-    cake_added_token *token;
-    size_t n;
+    cake_added_token *token; /* [n], each with a text of its own */
+    size_t n, room;
+    cake_vocab texts;     /* to indexes into token */
+    int32_t top, next;    /* the highest id; the next new one */
+    bool split;           /* skipped tokens are not looked for */
     cake_trie raw;        /* looked for in the text as it comes */
     cake_trie normalized; /* looked for behind the normalizers */
 } cake_added;
@@ -206,8 +213,16 @@ typedef struct cake_added_match {
     size_t start, end;             /* of the token, with the white space that it takes */
 } cake_added_match;
 
-cake_err cake_added_open(const cake_spot *spot, const cake_vocab *vocab, const cake_normalizers *normalizers,
-                         cake_added *out);
+/* The tokens of a tokenizer.json, those of other files, then finish: the tokens are as the normalizers leave them. */
+cake_err cake_added_read(const cake_spot *spot, const cake_vocab *vocab, cake_added *out);
+cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const cake_specials *specials,
+                             const char *where);
+cake_err cake_added_finish(cake_added *added, const cake_spot *spot, const cake_normalizers *normalizers);
+/* As one call of the original's add_tokens: begin, then each. A token that is there already changes what it is, not
+ * its id. text is borrowed; spot is where it is said. */
+void cake_added_begin(cake_added *added, const cake_vocab *vocab);
+cake_err cake_added_put(cake_added *added, const cake_vocab *vocab, const cake_spot *spot,
+                        const cake_added_token *token);
 void cake_added_close(cake_added *added);
 const cake_added_token *cake_added_find(const cake_added *added, const char *text, size_t len);
 /* The first token of the trie at or behind *at; plain text reaches from `from` to match.start. Advances *at. */

@@ -2,9 +2,9 @@
  *
  * SentencePiece's tokenizer.model. In: its protocol buffer (sentencepiece_model.proto). Out: a tokenizer.json.
  *
- * What the model leaves open follows transformers 5 and the class that tokenizer_config.json names, else the
- * model_type of config.json: Llama's tokenizers prepend a space and take every model as BPE, Gemma's prepend none,
- * any other is built from the model's own fields.
+ * What the model leaves open follows transformers 5 and the class that it takes (builder.c): Llama's prepend a space
+ * and take every model as BPE, Gemma's prepend none, TokenizersBackend goes by the model's own fields. None of them
+ * looks at add_dummy_prefix, remove_extra_whitespaces or treat_whitespace_as_suffix.
  * Invariant: no length is believed before it is checked against what is left.
  */
 #include <stdbool.h>
@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "token/files.h"
+#include "token/vocab.h"
 
 enum { CONTROL = 3, USER_DEFINED = 4 };
 enum { UNIGRAM = 1, BPE = 2 };
@@ -30,8 +31,9 @@ typedef struct spm {
     const char *where;
     piece *piece; /* [n] */
     size_t n, room;
-    int64_t model_type, unk_id, byte_fallback;
-    cake_buf unk;
+    int64_t model_type, byte_fallback;
+    int64_t id[3];        /* of unk, bos, eos; negative: there is none */
+    cake_buf own[3];      /* their texts */
     const char *charsmap; /* [charsmap_len] */
     size_t charsmap_len;
 } spm;
@@ -127,11 +129,11 @@ static cake_err read_spec(spm *m, const field *outer)
             m->model_type = (int64_t)f.value;
         else if (trainer && f.number == 35 && f.wire == VARINT)
             m->byte_fallback = f.value != 0;
-        else if (trainer && f.number == 40 && f.wire == VARINT)
-            m->unk_id = (int64_t)f.value;
-        else if (trainer && f.number == 45 && f.wire == BYTES) {
-            cake_buf_cut(&m->unk, 0);
-            cake_buf_add(&m->unk, f.data, f.len);
+        else if (trainer && f.number >= 40 && f.number <= 42 && f.wire == VARINT)
+            m->id[f.number - 40] = (int32_t)f.value;
+        else if (trainer && f.number >= 45 && f.number <= 47 && f.wire == BYTES) {
+            cake_buf_cut(&m->own[f.number - 45], 0);
+            cake_buf_add(&m->own[f.number - 45], f.data, f.len);
         } else if (!trainer && f.number == 2 && f.wire == BYTES) {
             m->charsmap = f.data;
             m->charsmap_len = f.len;
@@ -157,8 +159,9 @@ static cake_err read_model(spm *m, const char *bytes, size_t len)
     if (!err && m->model_type != UNIGRAM && m->model_type != BPE)
         err = cake_fail("token", "%s: model_type %lld is not supported; known are 1 (unigram) and 2 (BPE)",
                         m->where, (long long)m->model_type);
-    if (!err && m->unk.len && cake_utf8_check(m->unk.data, m->unk.len) < m->unk.len)
-        err = broken(m, "unk_piece is not UTF-8");
+    for (int i = 0; !err && i < 3; i++)
+        if (cake_utf8_check(m->own[i].data, m->own[i].len) < m->own[i].len)
+            err = broken(m, "the name of its unknown, first or last token is not UTF-8");
     return err;
 }
 
@@ -185,12 +188,14 @@ static void add_merges(const spm *m, const cake_vocab *ids, cake_buf *out)
     }
 }
 
-static void add_bpe(const spm *m, const cake_vocab *ids, bool bytes, bool unknown, cake_buf *out)
+/* unknown [len]: the token for what has none; NULL: there is none. */
+static void add_bpe(const spm *m, const char *merges, bool bytes, const char *unknown, size_t len,
+                    cake_buf *out)
 {
     cake_buf_adds(out, "{\"type\": \"BPE\", \"fuse_unk\": true, ");
     cake_buf_addf(out, "\"byte_fallback\": %s, \"unk_token\": ", bytes ? "true" : "false");
     if (unknown)
-        cake_json_add_text(out, m->unk.data, m->unk.len);
+        cake_json_add_text(out, unknown, len);
     else
         cake_buf_adds(out, "null");
     cake_buf_adds(out, ", \"vocab\": {");
@@ -199,15 +204,13 @@ static void add_bpe(const spm *m, const cake_vocab *ids, bool bytes, bool unknow
         cake_json_add_text(out, m->piece[i].text, m->piece[i].len);
         cake_buf_addf(out, ":%zu", i);
     }
-    cake_buf_adds(out, "}, \"merges\": [");
-    add_merges(m, ids, out);
-    cake_buf_adds(out, "]}");
+    cake_buf_addf(out, "}, \"merges\": [%s]}", merges);
 }
 
 static void add_unigram(const spm *m, cake_buf *out)
 {
     cake_buf_addf(out, "{\"type\": \"Unigram\", \"byte_fallback\": %s, \"unk_id\": %lld, \"vocab\": [",
-                  m->byte_fallback ? "true" : "false", (long long)m->unk_id);
+                  m->byte_fallback ? "true" : "false", (long long)m->id[0]);
     for (size_t i = 0; i < m->n; i++) {
         cake_buf_adds(out, i ? ",[" : "[");
         cake_json_add_text(out, m->piece[i].text, m->piece[i].len);
@@ -234,41 +237,20 @@ static void add_charsmap(const spm *m, cake_buf *out)
     cake_buf_adds(out, "\"}, ");
 }
 
-typedef enum family { OTHER, LLAMA, GEMMA } family;
-
-static family family_of(const cake_files_hints *hints)
-{
-    static const char *const llama[] = {"LlamaTokenizer",
-                                        "LlamaTokenizerFast",
-                                        "CodeLlamaTokenizer",
-                                        "CodeLlamaTokenizerFast",
-                                        "llama",
-                                        "mistral",
-                                        "mixtral",
-                                        "phi3"};
-    const char *name = cake_json_text(cake_json_get(hints->config, "tokenizer_class"), NULL);
-    if (!name)
-        name = cake_json_text(cake_json_get(hints->model, "model_type"), NULL);
-    if (!name)
-        return OTHER;
-    for (size_t i = 0; i < sizeof llama / sizeof *llama; i++)
-        if (!strcmp(name, llama[i]))
-            return LLAMA;
-    return !strncmp(name, "Gemma", 5) || !strncmp(name, "gemma", 5) ? GEMMA : OTHER;
-}
-
 /* Everything but the model and the added tokens. */
-static void add_stages(const spm *m, family kind, const cake_files_hints *hints, cake_buf *out)
+static void add_stages(const spm *m, const cake_specials *specials, cake_buf *out)
 {
 #define MARK "\"\xE2\x96\x81\""
     static const char back[] =
         "{\"type\": \"Replace\", \"pattern\": {\"String\": " MARK "}, \"content\": \" \"}";
     static const char spaces[] =
         "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": " MARK "}";
-    bool prefix = cake_json_bool(cake_json_get(hints->config, "add_prefix_space"), true);
-    bool legacy = cake_json_bool(cake_json_get(hints->config, "legacy"), false);
+    cake_builder_spm kind = specials->class->spm;
+    bool llama = kind == CAKE_SPM_LLAMA || kind == CAKE_SPM_CODE_LLAMA;
+    bool prefix = cake_json_bool(cake_json_get(specials->config, "add_prefix_space"), true);
+    bool legacy = kind == CAKE_SPM_LLAMA && cake_json_bool(cake_json_get(specials->config, "legacy"), false);
     cake_buf_adds(out, "\"normalizer\": ");
-    if (kind == LLAMA) {
+    if (llama) {
         cake_buf_addf(out,
                       "null, \"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": " MARK
                       ", \"prepend_scheme\": \"%s\", \"split\": false}, ",
@@ -277,80 +259,109 @@ static void add_stages(const spm *m, family kind, const cake_files_hints *hints,
                                : "first");
     } else {
         cake_buf_adds(out, "{\"type\": \"Sequence\", \"normalizers\": [");
-        if (kind == OTHER && m->charsmap_len)
+        if (kind == CAKE_SPM_OWN && m->charsmap_len)
             add_charsmap(m, out);
         cake_buf_addf(out, "%s]}, \"pre_tokenizer\": ", spaces);
-        cake_buf_adds(out, kind == GEMMA
+        cake_buf_adds(out, kind == CAKE_SPM_GEMMA
                                ? "{\"type\": \"Split\", \"pattern\": {\"String\": \" \"}, \"behavior\": "
                                  "\"MergedWithPrevious\", \"invert\": false}, "
                                : "null, ");
     }
     cake_buf_addf(out, "\"decoder\": {\"type\": \"Sequence\", \"decoders\": [%s", back);
-    if (kind != OTHER || m->byte_fallback)
+    if (kind != CAKE_SPM_OWN || m->byte_fallback)
         cake_buf_adds(out, ", {\"type\": \"ByteFallback\"}, {\"type\": \"Fuse\"}");
-    if (kind == LLAMA && prefix)
+    if (kind == CAKE_SPM_CODE_LLAMA || (llama && prefix))
         cake_buf_adds(out, ", {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}");
-    cake_buf_adds(out, "]}, ");
+    cake_buf_adds(out, "]}}");
 }
 
-/* Control pieces are special, those of the user are not; then the class's own special tokens. */
-static cake_err add_tokens(const spm *m, family kind, const cake_files_hints *hints,
-                           cake_files_tokens *tokens)
+/* Pieces whose ids are listed for other tokens become those, unless they are pieces of their own. */
+static void rename_pieces(spm *m, cake_vocab *ids, const cake_special_list *listed)
 {
-    static const char *const named[][3] = {
-        {"unk_token", "<unk>", "<unk>"}, {"bos_token", "<s>", "<bos>"},  {"eos_token", "</s>", "<eos>"},
-        {"pad_token", NULL, "<pad>"},    {"mask_token", NULL, "<mask>"},
-    };
-    for (size_t i = 0; i < m->n; i++)
-        if (m->piece[i].type == CONTROL || m->piece[i].type == USER_DEFINED) {
-            char *text = cake_copy(m->piece[i].text, m->piece[i].len);
-            cake_files_add(tokens, hints, text, m->piece[i].len, m->piece[i].type == CONTROL);
-            free(text);
-        }
-    cake_err err = cake_files_add_listed(tokens, hints, m->where);
-    tokens->bos = named[1][kind == GEMMA ? 2 : 1];
-    tokens->eos = named[2][kind == GEMMA ? 2 : 1];
-    for (size_t i = 0; !err && i < sizeof named / sizeof *named; i++) {
-        const char *text = cake_files_text(hints, named[i][0]);
-        text = text ? text : named[i][kind == GEMMA ? 2 : 1];
-        bool control = false;
-        for (size_t k = 0; text && k < m->n && !control; k++)
-            control = (m->piece[k].type == CONTROL || m->piece[k].type == USER_DEFINED) &&
-                      m->piece[k].len == strlen(text) && !memcmp(m->piece[k].text, text, m->piece[k].len);
-        if (text && *text && !control)
-            cake_files_add(tokens, hints, text, strlen(text), true);
+    for (size_t i = 0; i < listed->n; i++) {
+        const cake_special *s = &listed->at[i];
+        if ((uint64_t)s->id >= m->n || !s->len || cake_vocab_find(ids, s->text, s->len) >= 0)
+            continue;
+        m->piece[s->id].text = s->text;
+        m->piece[s->id].len = s->len;
+        cake_vocab_put(ids, s->text, s->len, ids->count);
     }
-    return err;
 }
 
-cake_err cake_spm_convert(const char *bytes, size_t len, const char *where, const cake_files_hints *hints,
+static void add_model(spm *m, cake_vocab *ids, const cake_specials *specials, cake_buf *json)
+{
+    cake_builder_spm kind = specials->class->spm;
+    const cake_special *unk = specials->named.n ? &specials->named.at[CAKE_UNK] : NULL;
+    const cake_buf *own = &m->own[0];
+    cake_buf merges = {0};
+    if (kind == CAKE_SPM_OWN && m->model_type != BPE) {
+        add_unigram(m, json);
+        return;
+    }
+    add_merges(m, ids, &merges);
+    cake_buf_adds(&merges, "");
+    if (kind == CAKE_SPM_OWN) {
+        if (specials->all)
+            rename_pieces(m, ids, &specials->listed);
+        add_bpe(m, merges.data, m->byte_fallback, own->data, own->len, json);
+    } else if (kind == CAKE_SPM_LLAMA) {
+        add_bpe(m, merges.data, true, NULL, 0, json);
+    } else { /* None, as Python spells it, is what these two make of a token that there is none of */
+        bool none = !unk || !unk->text;
+        add_bpe(m, merges.data, true, none ? "None" : unk->text, none ? 4 : unk->len, json);
+    }
+    cake_buf_free(&merges);
+}
+
+/* Control pieces are special, those of the user are not; then what the model calls its own. */
+static void add_specials(const spm *m, cake_specials *specials)
+{
+    static const int index[] = {CAKE_UNK, CAKE_BOS, CAKE_EOS};
+    static const char *const infill[] = {"\xE2\x96\x81<PRE>", "\xE2\x96\x81<MID>", "\xE2\x96\x81<SUF>",
+                                         "\xE2\x96\x81<EOT>", "<FILL_ME>"};
+    if (!specials->extra_given)
+        cake_specials_drop(specials);
+    for (size_t i = 0; i < m->n && !specials->extra_given; i++)
+        if (m->piece[i].type == CONTROL || m->piece[i].type == USER_DEFINED)
+            cake_specials_extra(specials, m->piece[i].text, m->piece[i].len, m->piece[i].type == CONTROL);
+    for (size_t i = 0; i < sizeof infill / sizeof *infill; i++)
+        if (specials->class->spm == CAKE_SPM_CODE_LLAMA && !specials->extra_given)
+            cake_specials_extra(specials, infill[i], strlen(infill[i]), true);
+    for (int i = 0; i < 3; i++)
+        if (specials->class->spm == CAKE_SPM_OWN && !specials->given[index[i]] && m->id[i] >= 0)
+            cake_specials_name(specials, index[i], m->own[i].data, m->own[i].len);
+}
+
+cake_err cake_spm_convert(const char *bytes, size_t len, const char *where, cake_specials *specials,
                           cake_buf *json)
 {
-    spm m = {.where = where, .model_type = UNIGRAM};
-    cake_files_tokens tokens = {.in_line = true};
-    cake_buf_adds(&m.unk, "<unk>");
-    family kind = family_of(hints);
+    spm m = {.where = where, .model_type = UNIGRAM, .id = {0, 1, 2}};
+    static const char *const names[] = {"<unk>", "<s>", "</s>"};
+    cake_vocab ids = {0};
+    for (int i = 0; i < 3; i++)
+        cake_buf_adds(&m.own[i], names[i]);
     cake_err err = read_model(&m, bytes, len);
+    if (!err && specials->class->spm == CAKE_SPM_NONE)
+        err = cake_fail(
+            "token",
+            "%s: a SentencePiece model of %.80s (the tokenizer_class of tokenizer_config.json, else the "
+            "model_type of config.json) is not supported; known are LlamaTokenizer, CodeLlamaTokenizer, "
+            "GemmaTokenizer, TokenizersBackend",
+            where, specials->reader);
     for (size_t i = 0; !err && i < m.n; i++)
-        if (cake_vocab_add(&tokens.ids, m.piece[i].text, m.piece[i].len, (int32_t)i) != (int32_t)i)
+        if (cake_vocab_add(&ids, m.piece[i].text, m.piece[i].len, (int32_t)i) != (int32_t)i)
             err = cake_fail("token", "%s: piece %zu, \"%.*s\", is there twice", where, i,
                             (int)(m.piece[i].len < 80 ? m.piece[i].len : 80), m.piece[i].text);
     if (!err) {
+        add_specials(&m, specials);
         cake_buf_adds(json, "{\"model\": ");
-        if (kind != OTHER || m.model_type == BPE)
-            add_bpe(&m, &tokens.ids, kind != OTHER || m.byte_fallback, kind != LLAMA, json);
-        else
-            add_unigram(&m, json);
+        add_model(&m, &ids, specials, json);
         cake_buf_adds(json, ", ");
-        add_stages(&m, kind, hints, json);
-        err = add_tokens(&m, kind, hints, &tokens);
+        add_stages(&m, specials, json);
     }
-    if (!err) {
-        cake_files_finish(&tokens, hints, json);
-        cake_buf_addc(json, '}');
-    }
-    cake_files_free(&tokens);
-    cake_buf_free(&m.unk);
+    cake_vocab_free(&ids);
+    for (int i = 0; i < 3; i++)
+        cake_buf_free(&m.own[i]);
     free(m.piece);
     return err;
 }

@@ -4,16 +4,19 @@
  *
  * As transformers has it, each way to put a token together of two others is a merge, tokens are taken whole where a
  * piece is one, and pieces are those of the pattern of cl100k. What tiktoken knows better for the files of its own
- * models, told by their number of ranks, is in the table `known`. Special tokens are those of tokenizer_config.json,
- * else those of the table.
+ * models, told by their number of ranks, is in the table `known`. Special tokens are those that are listed in
+ * tokenizer_config.json, else those of the table; their ids stay, as tokens that no text holds take the ids between.
  * Invariant: ids are ranks.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "token/files.h"
 #include "token/parts.h"
+
+#define MOST_BETWEEN 100000 /* ids that may lie between ranks and special tokens */
 
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 #define WORDS(digits)                                                                                        \
@@ -181,35 +184,55 @@ static void add_model(const cake_vocab *ranks, cake_buf *json)
     cake_buf_free(&spare);
 }
 
-/* Texts of special tokens stand for themselves, so they get a list of ids of their own. */
-static cake_err add_tokens(const cake_vocab *ranks, const special *own, const char *where,
-                           const cake_files_hints *hints, cake_files_tokens *tokens)
+static void add_token(int32_t id, const char *text, size_t len, cake_buf *json)
 {
-    cake_buf spelled = {0};
-    for (int32_t id = 0; id < ranks->count; id++) {
-        size_t len = 0;
-        const char *text = cake_vocab_text(ranks, id, &len);
-        cake_buf_cut(&spelled, 0);
-        if (text)
-            cake_alphabet_spell(text, len, &spelled);
-        if (text)
-            cake_vocab_add(&tokens->ids, spelled.data, spelled.len, id);
-    }
-    cake_buf_free(&spelled);
-    if (cake_json_size(cake_json_get(hints->config, "added_tokens_decoder")))
-        return cake_files_add_listed(tokens, hints, where);
-    for (; own->text; own++) {
-        cake_vocab_add(&tokens->ids, own->text, strlen(own->text), own->id);
-        cake_files_add(tokens, hints, own->text, strlen(own->text), true);
+    cake_buf_addf(json, "%s{\"id\": %d, \"content\": ", json->data[json->len - 1] == '[' ? "" : ", ", id);
+    cake_json_add_text(json, text, len);
+    cake_buf_adds(json, ", \"special\": true}");
+}
+
+/* Ids that are listed are meant as they are, so what stands between them is taken by tokens that no text holds. */
+static cake_err add_listed(const cake_vocab *ranks, const cake_special_list *listed, const char *where,
+                           cake_buf *json)
+{
+    int64_t next = ranks->count;
+    for (size_t i = 0; i < listed->n; i++) {
+        const cake_special *s = &listed->at[i];
+        if (s->id < next)
+            continue;
+        if (s->id - next > MOST_BETWEEN)
+            return cake_fail("token",
+                             "%s: tokenizer_config.json has the id %lld for \"%.80s\", but ids end at %lld",
+                             where, (long long)s->id, s->text, (long long)next - 1);
+        for (; next < s->id; next++) {
+            char name[64];
+            int n = snprintf(name, sizeof name, "<|reserved_token_%lld|>", (long long)next);
+            add_token((int32_t)next, name, (size_t)n, json);
+        }
+        add_token((int32_t)next++, s->text, s->len, json);
     }
     return CAKE_OK;
 }
 
+/* The special tokens: those that are listed, else those that are known for the number of ranks. */
+static cake_err add_tokens(const cake_vocab *ranks, const special *own, const char *where,
+                           const cake_special_list *listed, cake_buf *json)
+{
+    cake_special known_ones[sizeof known[0].special / sizeof known[0].special[0]];
+    cake_special_list list = {known_ones, 0, 0};
+    for (; own->text; own++)
+        known_ones[list.n++] =
+            (cake_special){.text = (char *)own->text, .len = strlen(own->text), .id = own->id};
+    cake_buf_adds(json, "\"added_tokens\": [");
+    cake_err err = add_listed(ranks, listed->n ? listed : &list, where, json);
+    cake_buf_adds(json, "]}");
+    return err;
+}
+
 cake_err cake_tiktoken_convert(const char *bytes, size_t len, const char *where,
-                               const cake_files_hints *hints, cake_buf *json)
+                               const cake_specials *specials, cake_buf *json)
 {
     cake_vocab ranks = {0};
-    cake_files_tokens tokens = {0};
     size_t row = 0;
     cake_err err = read_ranks(where, bytes, len, &ranks);
     for (size_t i = 1; !err && i < sizeof known / sizeof *known; i++)
@@ -224,13 +247,8 @@ cake_err cake_tiktoken_convert(const char *bytes, size_t len, const char *where,
         cake_buf_adds(json, "}, \"behavior\": \"Isolated\", \"invert\": false}, {\"type\": \"ByteLevel\", "
                             "\"add_prefix_space\": false, \"use_regex\": false}]}, "
                             "\"decoder\": {\"type\": \"ByteLevel\"}, ");
-        err = add_tokens(&ranks, known[row].special, where, hints, &tokens);
-    }
-    if (!err) {
-        cake_files_finish(&tokens, hints, json);
-        cake_buf_addc(json, '}');
+        err = add_tokens(&ranks, known[row].special, where, &specials->listed, json);
     }
     cake_vocab_free(&ranks);
-    cake_files_free(&tokens);
     return err;
 }

@@ -34,9 +34,10 @@ static void list_known(cake_token *token)
         token->known[id].text = cake_vocab_text(vocab, id, &token->known[id].len);
     for (size_t i = 0; i < token->added.n; i++) {
         const cake_added_token *t = &token->added.token[i];
-        bool special = t->special || token->known[t->id].special;
+        /* The original asks whether the token is special by the text that it decodes to. */
+        const cake_added_token *same = cake_added_find(&token->added, t->shown, t->shown_len);
         token->known[t->id] =
-            (cake_known){t->shown ? t->shown : "", t->shown_len, .added = true, .special = special};
+            (cake_known){t->shown, t->shown_len, .added = true, .special = same && same->skipped};
     }
 }
 
@@ -82,7 +83,18 @@ static size_t find_longest(const cake_token *token)
     return endless || __builtin_mul_overflow(longest, shrink, &longest) ? SIZE_MAX : longest;
 }
 
-static cake_err open_parts(const cake_spot *root, cake_lists *lists, cake_token *token)
+/* The id of a token by name, for the post-processor. */
+static void add_named(const cake_token *token, const cake_specials *specials, int index, cake_ids *ids)
+{
+    const cake_special *s = specials->named.n ? &specials->named.at[index] : NULL;
+    int32_t id = s && s->text ? cake_token_find(token, s->text, s->len) : -1;
+    if (id >= 0)
+        cake_ids_add(ids, id);
+}
+
+/* specials: what the files beside it say. */
+static cake_err open_parts(const cake_spot *root, cake_lists *lists, const cake_specials *specials,
+                           cake_token *token)
 {
     cake_spot model = cake_spot_key(root, "model"), normalizer = cake_spot_key(root, "normalizer");
     cake_spot splitter = cake_spot_key(root, "pre_tokenizer"), added = cake_spot_key(root, "added_tokens");
@@ -99,20 +111,29 @@ static cake_err open_parts(const cake_spot *root, cake_lists *lists, cake_token 
     if (!err)
         err = cake_words_open(&model, lists, &token->words);
     if (!err)
-        err = cake_added_open(&added, &token->words.vocab, &token->normalizers, &token->added);
+        err = cake_added_read(&added, &token->words.vocab, &token->added);
+    if (!err)
+        err = cake_added_specials(&token->added, &token->words.vocab, specials, token->where);
+    if (!err)
+        err = cake_added_finish(&token->added, &added, &token->normalizers);
     if (err)
         return err;
+    if (specials->bos)
+        add_named(token, specials, CAKE_BOS, &token->post.before);
+    if (specials->eos)
+        add_named(token, specials, CAKE_EOS, &token->post.after);
     list_known(token);
     token->longest = find_longest(token);
     return check_post(token, &post);
 }
 
-static cake_err open_json(const cake_json *json, cake_lists *lists, const char *where, cake_token **out)
+static cake_err open_json(const cake_json *json, cake_lists *lists, const cake_specials *specials,
+                          const char *where, cake_token **out)
 {
     cake_token *token = cake_alloc(1, sizeof *token);
     token->where = cake_copy(where, strlen(where));
     cake_spot root = cake_spot_root(token->where, json);
-    cake_err err = open_parts(&root, lists, token);
+    cake_err err = open_parts(&root, lists, specials, token);
     if (err)
         cake_token_close(token);
     else
@@ -122,7 +143,8 @@ static cake_err open_json(const cake_json *json, cake_lists *lists, const char *
 
 /* own: the file is in the library's own format, whose scores are read as it reads them; those that were written here
  * are meant to the bit. */
-static cake_err parse(const char *json, size_t len, bool own, const char *where, cake_token **out)
+static cake_err parse(const char *json, size_t len, bool own, const cake_specials *specials,
+                      const char *where, cake_token **out)
 {
     cake_json *root = NULL;
     cake_lists lists;
@@ -132,11 +154,12 @@ static cake_err parse(const char *json, size_t len, bool own, const char *where,
     bool listed =
         cake_lists_read(json, len, &lists, &rest) && !cake_json_parse(rest.data, rest.len, &root, &fault);
     if (listed)
-        err = open_json(root, &lists, where, out);
+        err = open_json(root, &lists, specials, where, out);
     else if (cake_json_parse(json, len, &root, &fault))
         err = cake_fail("token", "%s: %s", where, fault.message);
     else
-        err = open_json(root, own && cake_lists_scores(json, len, &lists) ? &lists : NULL, where, out);
+        err = open_json(root, own && cake_lists_scores(json, len, &lists) ? &lists : NULL, specials, where,
+                        out);
     cake_lists_free(&lists);
     cake_buf_free(&rest);
     cake_json_free(root);
@@ -145,24 +168,27 @@ static cake_err parse(const char *json, size_t len, bool own, const char *where,
 
 cake_err cake_token_parse(const char *json, size_t len, const char *where, cake_token **out)
 {
-    return parse(json, len, true, where, out);
+    return parse(json, len, true, &CAKE_SPECIALS_NONE, where, out);
 }
 
 /* Another format's bytes, said as JSON. */
-static cake_err import(const char *bytes, size_t len, const char *where, const cake_files_hints *hints,
+static cake_err import(const char *bytes, size_t len, const char *where, cake_specials *specials,
                        cake_token **out)
 {
     cake_buf json = {0};
-    cake_err err = cake_files_convert(bytes, len, where, hints, &json);
+    cake_err err = cake_files_convert(bytes, len, where, specials, &json);
     if (!err)
-        err = parse(json.data, json.len, false, where, out);
+        err = parse(json.data, json.len, false, specials, where, out);
     cake_buf_free(&json);
     return err;
 }
 
 cake_err cake_token_import(const char *bytes, size_t len, const char *where, cake_token **out)
 {
-    return import(bytes, len, where, &(cake_files_hints){NULL, NULL}, out);
+    cake_specials specials = CAKE_SPECIALS_NONE;
+    cake_err err = import(bytes, len, where, &specials, out);
+    cake_specials_close(&specials);
+    return err;
 }
 
 /* The name of the one file in dir that ends in .tiktoken; CAKE_END: there is none. */
@@ -189,7 +215,7 @@ static cake_err find_tiktoken(const char *dir, cake_buf *name)
 static cake_err open_other(const char *dir, cake_token **out)
 {
     cake_buf path = {0}, name = {0}, bytes = {0};
-    cake_json *config = NULL, *model = NULL;
+    cake_specials specials = CAKE_SPECIALS_NONE;
     cake_buf_addf(&path, "%s/tokenizer.model", dir);
     cake_err err = cake_file_read("token", path.data, true, LARGEST_FILE, &bytes);
     if (err == CAKE_END && !(err = find_tiktoken(dir, &name))) {
@@ -197,22 +223,27 @@ static cake_err open_other(const char *dir, cake_token **out)
         cake_buf_addf(&path, "%s/%s", dir, name.data);
         err = cake_file_read("token", path.data, false, LARGEST_FILE, &bytes);
     }
-    cake_buf_cut(&name, 0);
-    cake_buf_addf(&name, "%s/tokenizer_config.json", dir);
-    if (!err && cake_json_load("token", name.data, true, &config) == CAKE_ERR_FATAL)
-        err = CAKE_ERR_FATAL;
-    cake_buf_cut(&name, 0);
-    cake_buf_addf(&name, "%s/config.json", dir);
-    if (!err && cake_json_load("token", name.data, true, &model) == CAKE_ERR_FATAL)
-        err = CAKE_ERR_FATAL;
     if (!err)
-        err = import(bytes.data ? bytes.data : "", bytes.len, path.data, &(cake_files_hints){config, model},
-                     out);
-    cake_json_free(config);
-    cake_json_free(model);
+        err = cake_specials_open(dir, "", 0, &specials);
+    if (!err)
+        err = import(bytes.data ? bytes.data : "", bytes.len, path.data, &specials, out);
+    cake_specials_close(&specials);
     cake_buf_free(&bytes);
     cake_buf_free(&path);
     cake_buf_free(&name);
+    return err;
+}
+
+/* tokenizer.json, with what the files beside it say; what is put around a text is its own matter. */
+static cake_err open_own(const char *dir, const char *path, const cake_buf *text, cake_token **out)
+{
+    const char *json = text->data ? text->data : "";
+    cake_specials specials;
+    cake_err err = cake_specials_open(dir, json, text->len, &specials);
+    specials.bos = specials.eos = false;
+    if (!err)
+        err = parse(json, text->len, true, &specials, path, out);
+    cake_specials_close(&specials);
     return err;
 }
 
@@ -224,7 +255,7 @@ cake_err cake_token_open(const char *dir, cake_token **out)
     if (err == CAKE_END)
         err = open_other(dir, out);
     else if (!err)
-        err = cake_token_parse(text.data ? text.data : "", text.len, path.data, out);
+        err = open_own(dir, path.data, &text, out);
     if (err == CAKE_END)
         err =
             cake_fail("token",

@@ -18,8 +18,8 @@
 typedef struct cake_token cake_token;
 
 /* Reads dir/tokenizer.json; without one dir/tokenizer.model (SentencePiece's, or tiktoken's ranks) or the one file
- * in dir whose name ends in .tiktoken, which tokenizer_config.json complements. Failures are said with file and the
- * path inside the JSON. */
+ * in dir whose name ends in .tiktoken; and what the files beside it say about its tokens (specials.h). Failures are
+ * said with file and the path inside the JSON. */
 cake_err cake_token_open(const char *dir, cake_token **out);
 /* From bytes in memory (fuzzing); where names them in messages. json: tokenizer.json; else one of the others. */
 cake_err cake_token_parse(const char *json, size_t len, const char *where, cake_token **out);
