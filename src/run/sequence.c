@@ -10,6 +10,15 @@
 
 #include "base/alloc.h"
 
+/* What cannot be decoded fails the request. */
+static bool check_text(cake_sequence *s)
+{
+    cake_request *r = &s->lead->request;
+    if (s->decoder && !r->err)
+        r->err = cake_decoder_check(s->decoder, &r->fault);
+    return r->err;
+}
+
 static const cake_params *params_of(const cake_sequence *s)
 {
     return &s->lead->request.params;
@@ -64,6 +73,7 @@ static void hear_prompt(cake_sequence *s)
     } else {
         cake_buf_free(&text);
     }
+    check_text(s);
 }
 
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
@@ -229,6 +239,8 @@ bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored,
     cake_decoder_push(s->decoder, ended ? -1 : id, &s->text); /* the end token is no text, but is somewhere */
     if (ended || full)
         cake_decoder_end(s->decoder, &s->text);
+    if (check_text(s))
+        return true;
     bool stopped = !ended && generated > p->min_tokens && s->text.len > before && cut_at_stop(s, before);
     s->finish = ended || stopped ? CAKE_FINISH_STOP : CAKE_FINISH_LENGTH;
     return ended || stopped || full;

@@ -496,13 +496,16 @@ static cake_err run_part(const cake_words *words, const char *text, size_t len, 
 {
     const bpe *b = words->own;
     size_t room = len + strlen(b->suffix) + (b->prefix[0] ? len * strlen(b->prefix) : 0);
+    cake_err err = b->affixes ? cake_text_grown(room, "continuing_subword_prefix", fault) : CAKE_OK;
+    if (err)
+        return err;
     if (room > scratch->n_symbols) {
         free(scratch->symbols); /* before the new ones are there: they are large */
         scratch->n_symbols = room < 1024 ? 1024 : room;
         scratch->symbols = cake_grow(NULL, scratch->n_symbols, sizeof *scratch->symbols);
     }
     chain c = {.id = scratch->symbols};
-    cake_err err = spell(words, text, len, &c, &scratch->character, fault);
+    err = spell(words, text, len, &c, &scratch->character, fault);
     if (err)
         return err;
     if (c.n < LONG_CHAIN)

@@ -111,7 +111,7 @@ static bool is_plain(const cake_charsmap *map, const char *text, size_t len, siz
 
 void cake_charsmap_run(const cake_charsmap *map, const char *text, size_t len, cake_buf *out)
 {
-    for (size_t at = 0, n; at < len; at += n) {
+    for (size_t at = 0, n; at < len && out->len <= CAKE_GROWN_MOST; at += n) {
         for (n = 0; at + n < len && is_plain(map, text, len, at + n);)
             n++;
         if (n) {

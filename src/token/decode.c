@@ -38,7 +38,10 @@ struct cake_decoder {
     int64_t begun;  /* tokens whose begin is certain */
     int64_t base;   /* number of the token that begin[0] is of */
     size_t *begin;  /* NULL: nobody asks */
-    state state[];  /* [stages.n + 1] */
+    size_t made;    /* bytes that stages handed on since the last end */
+    cake_err err;   /* the text outgrew what it may have, or a pattern gave up: fault says so */
+    cake_fault fault;
+    state state[]; /* [stages.n + 1] */
 };
 
 typedef struct cake_stage_kind {
@@ -60,9 +63,19 @@ static void begin_until(cake_decoder *d, int64_t count)
             d->begin[d->begun - d->base] = d->text->len;
 }
 
+/* Whether len bytes are too many; then nothing more is decoded. */
+static bool outgrown(cake_decoder *d, size_t len)
+{
+    if (!d->err)
+        d->err = cake_text_grown(len, "decoder", &d->fault);
+    return d->err;
+}
+
 static void next(cake_decoder *d, size_t i, const char *text, size_t len)
 {
     const cake_stages *stages = &d->token->stages;
+    if (outgrown(d, d->made += len))
+        return;
     if (i + 1 < stages->n) {
         stages->step[i + 1].kind->push(d, i + 1, text, len);
     } else if (len) {
@@ -83,8 +96,10 @@ static void mark_held(const cake_decoder *d, state *s, size_t at)
     s->mark[s->n_mark++] = (mark){at, d->owner};
 }
 
-static void hold(const cake_decoder *d, state *s, const char *text, size_t len)
+static void hold(cake_decoder *d, state *s, const char *text, size_t len)
 {
+    if (outgrown(d, s->held.len + len))
+        return;
     cake_buf_add(&s->held, text, len);
     mark_held(d, s, s->held.len - len);
 }
@@ -120,6 +135,8 @@ static void gather(cake_decoder *d, size_t i, size_t at, size_t *m, const char *
     bool splits = i + 1 == stages->n || stages->step[i + 1].fused || stages->step[i + 1].kind->fuses;
     while (*m + 1 < s->n_mark && s->mark[*m + 1].at <= at)
         (*m)++;
+    if (outgrown(d, s->out.len + len))
+        return;
     int64_t owner = s->mark[*m].owner;
     if (owner != d->owner && (splits || !s->out.len)) {
         flush(d, i);
@@ -250,17 +267,14 @@ static cake_err open_replace(const cake_spot *spot, cake_stage *out)
     return cake_replace_open(spot, &out->replace);
 }
 
-/* A pattern that gives up leaves the text as it is: it would take a token longer than any model has. */
-static void replace_into(const cake_stage *s, const char *text, size_t len, cake_buf *out)
+static cake_err replace_into(const cake_stage *s, const char *text, size_t len, cake_buf *out,
+                             cake_fault *fault)
 {
     void *match = NULL;
-    cake_fault fault;
     cake_buf_cut(out, 0);
-    if (cake_replace_run(&s->replace, text, len, out, NULL, &match, &fault)) {
-        cake_buf_cut(out, 0);
-        cake_buf_add(out, text, len);
-    }
+    cake_err err = cake_replace_run(&s->replace, text, len, out, NULL, &match, fault);
     cake_pattern_match_free(match);
+    return err;
 }
 
 /* Gathers held bytes [at, end), token by token. */
@@ -283,7 +297,7 @@ static void push_replace(cake_decoder *d, size_t i, const char *text, size_t len
     const cake_stage *stage = &d->token->stages.step[i];
     state *s = &d->state[i];
     if (!stage->fused) {
-        replace_into(stage, text, len, &s->out);
+        d->err = replace_into(stage, text, len, &s->out, &d->fault);
         next(d, i, s->out.data ? s->out.data : "", s->out.len);
         return;
     }
@@ -315,13 +329,16 @@ static void end_replace(cake_decoder *d, size_t i)
         return;
     d->owner = s->mark[0].owner;
     if (rest == &s->out)
-        replace_into(stage, s->held.data, s->held.len, &s->out);
+        d->err = replace_into(stage, s->held.data, s->held.len, &s->out, &d->fault);
     next(d, i, rest->data ? rest->data : "", rest->len);
 }
 
+/* What cannot be replaced stays as it is: the answer's text tells what is wrong. */
 static void own_replace(const cake_stage *s, cake_buf *text, cake_buf *spare)
 {
-    replace_into(s, text->data, text->len, spare);
+    cake_fault fault;
+    if (replace_into(s, text->data, text->len, spare, &fault))
+        return;
     cake_buf_cut(text, 0);
     cake_buf_add(text, spare->data, spare->len);
 }
@@ -506,6 +523,9 @@ cake_err cake_stages_open(const cake_spot *spot, cake_stages *out)
 {
     static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, "decoders"};
     cake_err err = cake_spot_walk(spot, &table, open_stage, out);
+    if (!err && out->n > CAKE_STEPS_MOST)
+        return cake_spot_fail(spot, "%zu decoders are too many; at most %d can be run", out->n,
+                              CAKE_STEPS_MOST);
     if (!err && !out->n) /* an empty Sequence joins tokens with nothing between them */
         add_stage(out, cake_json_kind(spot->node) <= CAKE_JSON_NULL ? &join : &kinds[4]);
     return err;
@@ -549,11 +569,18 @@ void cake_decoder_push(cake_decoder *decoder, int32_t id, cake_buf *text)
     int64_t number = decoder->count++;
     if (decoder->begin) /* until it is certain */
         decoder->begin[number - decoder->base] = text->len;
-    if (id < 0 || id >= token->count || !token->known[id].text || token->known[id].special)
+    if (decoder->err || id < 0 || id >= token->count || !token->known[id].text || token->known[id].special)
         return;
     decoder->text = text;
     decoder->owner = number;
     token->stages.step[0].kind->push(decoder, 0, token->known[id].text, token->known[id].len);
+}
+
+cake_err cake_decoder_check(const cake_decoder *decoder, cake_fault *fault)
+{
+    if (decoder->err)
+        *fault = decoder->fault;
+    return decoder->err;
 }
 
 static void end_trace(cake_decoder *decoder)
@@ -578,12 +605,13 @@ void cake_decoder_end(cake_decoder *decoder, cake_buf *text)
     const cake_stages *stages = &decoder->token->stages;
     decoder->text = text;
     for (size_t i = 0; i < stages->n; i++) {
-        if (stages->step[i].kind->end)
+        if (stages->step[i].kind->end && !decoder->err)
             stages->step[i].kind->end(decoder, i);
         drop(&decoder->state[i], decoder->state[i].held.len);
         decoder->state[i].taken = 0;
         decoder->state[i].any = false;
     }
+    decoder->made = 0;
     end_trace(decoder);
 }
 

@@ -40,11 +40,9 @@ static cake_err run_form(const cake_normalizer *step, cake_scratch *scratch, cak
 
 static cake_err run_prepend(const cake_normalizer *step, cake_scratch *scratch, cake_fault *fault)
 {
+    (void)fault;
     cake_buf_add(&scratch->spare, step->replace.to, step->replace.to_len);
     cake_buf_add(&scratch->spare, scratch->normal.data, scratch->normal.len);
-    if (scratch->spare.len > CAKE_NORMAL_MOST)
-        return cake_fault_set(fault, NULL, "the tokenizer's Prepend makes more than %zu bytes of the text",
-                              CAKE_NORMAL_MOST);
     return CAKE_OK;
 }
 
@@ -302,6 +300,8 @@ cake_err cake_normalizers_run(const cake_normalizers *normalizers, cake_scratch 
             map_text(step, scratch);
         else
             err = step->kind->run(step, scratch, fault);
+        if (!err)
+            err = cake_text_grown(scratch->spare.len, step->kind->type, fault);
         cake_buf swap = scratch->normal;
         scratch->normal = scratch->spare;
         scratch->spare = swap;

@@ -30,6 +30,7 @@
 typedef struct cake_scratch {
     cake_buf normal, spare; /* the normalizers' */
     bool moved;             /* the normalizers took the beginning of the text away */
+    size_t made;            /* bytes that the pre-tokenizers wrote */
     void *match;            /* the patterns' */
     cake_buf *step; /* [n_step] split.c's, two a step: its text with a prefix, a piece in its spelling */
     size_t n_step;
@@ -48,6 +49,14 @@ uint32_t cake_text_last(const char *text, size_t len, size_t *at);
 
 /* Appends the bytes that text spells in base64; returns how far it is base64 (alphabet.c). */
 size_t cake_base64_read(const char *text, size_t len, cake_buf *out);
+
+/* Bytes that a text may have behind a step of any list: a Replace may make thousands of one, and the next step
+ * thousands of each of those. More is a fault of `what` (replace.c). */
+#define CAKE_GROWN_MOST ((size_t)256 << 20)
+cake_err cake_text_grown(size_t len, const char *what, cake_fault *fault);
+
+/* Steps of a list that runs as deep as it is long. */
+#define CAKE_STEPS_MOST 1000
 
 /* --- Replace, which is a normalizer and a decoder (replace.c) --- */
 
@@ -78,9 +87,6 @@ void cake_charsmap_run(const cake_charsmap *map, const char *text, size_t len, c
 void cake_scratch_free(cake_scratch *scratch); /* back to zeros (token.c) */
 
 /* --- normalizers: text to text (normalize.c) --- */
-
-/* Bytes that a text may have behind a step: a Replace may make thousands of one. */
-#define CAKE_NORMAL_MOST ((size_t)256 << 20)
 
 typedef struct cake_normalizer {
     const struct cake_normalizer_kind *kind;

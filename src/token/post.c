@@ -19,6 +19,14 @@ static cake_err open_offsets(const cake_spot *spot, cake_post *out)
     return CAKE_OK;
 }
 
+/* A name may stand for thousands of ids, and stand there thousands of times. */
+static cake_err check_count(const cake_spot *spot, const cake_ids *ids)
+{
+    enum { MOST = 1 << 20 };
+    return ids->len <= MOST ? CAKE_OK
+                            : cake_spot_fail(spot, "more than %d ids stand before or behind the text", MOST);
+}
+
 /* Appends the ids that special_tokens has for a name. */
 static cake_err add_special(const cake_spot *spot, const cake_spot *specials, const char *name, cake_ids *ids)
 {
@@ -34,6 +42,7 @@ static cake_err add_special(const cake_spot *spot, const cake_spot *specials, co
             return cake_spot_fail(&member, "found %s, expected an id from 0 to %d",
                                   cake_json_kind_name(member.node), CAKE_VOCAB_MOST - 1);
         cake_ids_add(ids, (int32_t)id);
+        err = check_count(spot, ids);
     }
     return err;
 }
@@ -120,7 +129,11 @@ static const post_kind kinds[] = {
 
 static cake_err open_step(const cake_spot *spot, size_t row, void *out)
 {
-    return kinds[row].open(spot, out);
+    cake_post *post = out;
+    cake_err err = kinds[row].open(spot, post);
+    if (!err)
+        err = check_count(spot, &post->before);
+    return err ? err : check_count(spot, &post->after);
 }
 
 cake_err cake_post_open(const cake_spot *spot, cake_post *out)

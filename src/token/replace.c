@@ -39,6 +39,14 @@ void cake_replace_close(cake_replace *replace)
     *replace = (cake_replace){0};
 }
 
+cake_err cake_text_grown(size_t len, const char *what, cake_fault *fault)
+{
+    if (len <= CAKE_GROWN_MOST)
+        return CAKE_OK;
+    return cake_fault_set(fault, NULL, "the tokenizer's %s makes more than %zu bytes of the text", what,
+                          CAKE_GROWN_MOST);
+}
+
 void cake_text_replace(const char *text, size_t len, const char *from, size_t from_len, const char *to,
                        size_t to_len, cake_buf *out)
 {
@@ -78,13 +86,12 @@ cake_err cake_replace_run(const cake_replace *replace, const char *text, size_t 
                                                             &start, &end, fault))) {
         if (first && !start && end)
             *first = end;
+        cake_err over = cake_text_grown(out->len + (start - done) + replace->to_len, "Replace", fault);
+        if (over)
+            return over;
         cake_buf_add(out, text + done, start - done);
         cake_buf_add(out, replace->to, replace->to_len);
         done = end;
-        if (out->len > CAKE_NORMAL_MOST)
-            return cake_fault_set(fault, NULL,
-                                  "the tokenizer's Replace makes more than %zu bytes of the text",
-                                  CAKE_NORMAL_MOST);
     }
     cake_buf_add(out, text + done, len - done);
     return err == CAKE_END ? CAKE_OK : err;

@@ -306,6 +306,9 @@ cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out)
     static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
                                           "pretokenizers"};
     cake_err err = cake_spot_walk(spot, &table, open_step, out);
+    if (!err && out->n > CAKE_STEPS_MOST)
+        err = cake_spot_fail(spot, "%zu pre-tokenizers are too many; at most %d can be run", out->n,
+                             CAKE_STEPS_MOST);
     out->raw = out->n && out->step[out->n - 1].bytes;
     return err;
 }
@@ -359,6 +362,13 @@ typedef struct cutter {
     size_t head;     /* bytes of the text that stand for the first character of all */
 } cutter;
 
+/* A step wrote so many bytes. */
+static cake_err note_made(const splitting *s, const cake_splitter *step, size_t len)
+{
+    s->scratch->made += len;
+    return cake_text_grown(s->scratch->made, step->meta ? "Metaspace" : "ByteLevel", s->fault);
+}
+
 /* Hands the piece to the next step. */
 static cake_err end_piece(cutter *c)
 {
@@ -376,6 +386,9 @@ static cake_err end_piece(cutter *c)
         piece = spelled->data;
         len = spelled->len;
         head = spelled_head;
+        cake_err err = note_made(c->run, c->step, len);
+        if (err)
+            return err;
     }
     return split_from(c->run, c->index + 1, piece, len, head);
 }
@@ -454,14 +467,14 @@ static cake_err cut_kind(cutter *c, size_t len)
 
 /* The text that a step cuts: ByteLevel may put a space before it, Metaspace writes its character for each. What is
  * put before the first character of all belongs to it: the library gives both its place in the original. */
-static void prepare(const splitting *s, size_t index, const char **text, size_t *len, size_t *head)
+static cake_err prepare(const splitting *s, size_t index, const char **text, size_t *len, size_t *head)
 {
     const cake_splitter *step = &s->splitters->step[index];
     cake_buf *made = &s->scratch->step[2 * index];
     char mark[4] = {' '};
     size_t n = step->meta ? (size_t)cake_utf8_put(mark, step->character) : 1;
     if (!step->meta && !(step->prefix_space && **text != ' '))
-        return;
+        return CAKE_OK;
     bool begins = **text == ' ' || (*len >= n && !memcmp(*text, mark, n));
     cake_buf_cut(made, 0);
     if (!begins &&
@@ -479,6 +492,7 @@ static void prepare(const splitting *s, size_t index, const char **text, size_t 
     *head = *head ? made_head : 0;
     *text = made->data;
     *len = made->len;
+    return note_made(s, step, made->len);
 }
 
 /* The steps from this one on; behind the last, the piece is done. */
@@ -487,12 +501,14 @@ static cake_err split_from(const splitting *s, size_t step, const char *text, si
     if (step == s->splitters->n)
         return s->each(s->own, text, len);
     cutter c = {.run = s, .index = step, .step = &s->splitters->step[step]};
-    prepare(s, step, &text, &len, &head);
+    cake_err err = prepare(s, step, &text, &len, &head);
+    if (err)
+        return err;
     c.text = text;
     c.head = head;
-    cake_err err = c.step->pattern       ? cut_pattern(&c, len)
-                   : c.step->kind->match ? cut_kind(&c, len)
-                                         : cut_part(&c, 0, len, false);
+    err = c.step->pattern       ? cut_pattern(&c, len)
+          : c.step->kind->match ? cut_kind(&c, len)
+                                : cut_part(&c, 0, len, false);
     return err ? err : end_piece(&c);
 }
 

@@ -45,6 +45,8 @@ typedef struct cake_decoder cake_decoder;
 cake_decoder *cake_decoder_open(const cake_token *token); /* owned; the token outlives it */
 void cake_decoder_push(cake_decoder *decoder, int32_t id, cake_buf *text);
 void cake_decoder_end(cake_decoder *decoder, cake_buf *text); /* what still waits, as U+FFFD; starts afresh */
+/* Whether the text outgrew what one may have, or a pattern gave up: the fault then, and nothing is decoded any more. */
+cake_err cake_decoder_check(const cake_decoder *decoder, cake_fault *fault);
 /* What waits though it is whole, at the end of a prompt; half a character goes on waiting for the next token. */
 void cake_decoder_settle(cake_decoder *decoder, cake_buf *text);
 /* From now on tokens pushed since the last end or settle (or open) leave the byte of text at which theirs begins in
