@@ -96,6 +96,12 @@ mkdir "$dir/tok"
 cp "$model/tokenizer.json" "$model/tokenizer_config.json" "$model/chat_template.jinja" "$dir/tok"
 expect "tokenize shows prompt and ids" 0 '"prompt": ?"<\|im_start\|>user\\nWhat is 1 \+ 1\?<\|im_end\|>\\n<\|im_start\|>assistant\\n", ?"token_ids": ?\[1, ?' \
     "$cake" tokenize -m "$dir/tok" -p 'What is 1 + 1?'
+echo '{"text_config": {"vocab_size": 2000}}' >"$dir/tok/config.json"
+expect "tokenize tells of ids that the model does not have" 0 'ids up to 2047, the model.s embedding 2000 rows' \
+    "$cake" tokenize -m "$dir/tok" -p 'x'
+echo '{"vocab_size": ' >"$dir/tok/config.json"
+expect "... and needs no config.json" 0 '^\{"id": null' "$cake" tokenize -m "$dir/tok" -p 'x'
+rm "$dir/tok/config.json"
 expect "tokenize tells of broken lines" 3 'invalid JSON' "$cake" tokenize -m "$dir/tok" -i "$dir/in.jsonl"
 
 cmp <("$cake" tokenize -m "$model" -i "$root/jobs/demo/prompts.jsonl" --threads 1) \

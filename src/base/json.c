@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -207,6 +209,21 @@ cake_err cake_json_load(const char *topic, const char *path, bool optional, cake
         err = cake_fail(topic, "%s: %s", path, fault.message);
     cake_buf_free(&text);
     return err;
+}
+
+cake_json *cake_json_peek(const char *path)
+{
+    cake_json *root = NULL;
+    cake_buf text = {0};
+    cake_fault fault;
+    struct stat info;
+    bool usable = !stat(path, &info) && S_ISREG(info.st_mode) && (uintmax_t)info.st_size <= LARGEST_FILE &&
+                  !access(path, R_OK);
+    if (usable && !cake_file_read("json", path, true, LARGEST_FILE, &text) &&
+        parse(text.data ? text.data : "", text.len, true, &root, &fault))
+        root = NULL;
+    cake_buf_free(&text);
+    return root;
 }
 
 void cake_json_free(cake_json *root)

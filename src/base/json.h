@@ -33,6 +33,8 @@ cake_err cake_json_parse(const char *text, size_t len, cake_json **out, cake_fau
 /* Parses a whole file as Python's json does: NaN and Infinity, which are no JSON, are read as strings of that
  * name. Failures are said with topic and path. An absent file is CAKE_END if optional. */
 cake_err cake_json_load(const char *topic, const char *path, bool optional, cake_json **out);
+/* The same of a file whose absence or brokenness is nothing to speak of here: NULL, and nothing is said. */
+cake_json *cake_json_peek(const char *path);
 void cake_json_free(cake_json *root);
 
 cake_json_type cake_json_kind(const cake_json *node);

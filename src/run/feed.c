@@ -30,12 +30,17 @@ cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, in
                        : cake_prompt_from_texts(o->prompts.text, o->prompts.n, &feed->prompt);
     if (!err)
         cake_prompt_name(feed->prompt, &o->names);
-    if (!err && n_vocab && cake_token_count(feed->token) > n_vocab)
-        cake_log(
-            CAKE_WARN, "token",
-            "%s/tokenizer.json has ids up to %d, the model's embedding %d rows: prompts with ids beyond fail",
-            o->model, cake_token_count(feed->token) - 1, n_vocab);
+    if (!err && n_vocab)
+        cake_feed_compare(feed, n_vocab, "prompts with ids beyond fail");
     return err;
+}
+
+void cake_feed_compare(const cake_feed *feed, int64_t n_vocab, const char *what)
+{
+    if (cake_token_count(feed->token) > n_vocab)
+        cake_log(CAKE_WARN, "token",
+                 "%s: the tokenizer has ids up to %d, the model's embedding %lld rows: %s",
+                 feed->options->model, cake_token_count(feed->token) - 1, (long long)n_vocab, what);
 }
 
 void cake_feed_close(cake_feed *feed)

@@ -26,6 +26,8 @@ typedef struct cake_feed {
  * NULL. */
 cake_err cake_feed_open(const cake_options *options, const cake_params *from_model, int context, int n_vocab,
                         cake_feed *feed);
+/* Says so if the tokenizer has ids beyond the n_vocab rows of the model's embedding; what: what happens to them. */
+void cake_feed_compare(const cake_feed *feed, int64_t n_vocab, const char *what);
 void cake_feed_close(cake_feed *feed); /* zeros are fine */
 /* Completes the parameters of a request and makes ids [owned by the caller] of its prompt, and text the rendered
  * prompt (empty if it came as ids). Whatever is wrong is the request's fault. Called from any thread. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "place/machine.h"
 #include "run/run.h"
 #include "run/survey.h"
@@ -86,6 +87,21 @@ static void drop(const sheet *s)
         remove(s->name);
 }
 
+/* tokenize needs no config.json, but one that is there may disagree. */
+static void compare(const cake_feed *feed)
+{
+    cake_buf path = {0};
+    cake_buf_addf(&path, "%s/config.json", feed->options->model);
+    cake_json *config = cake_json_peek(path.data);
+    const cake_json *rows = cake_json_get(config, "vocab_size");
+    rows = rows ? rows : cake_json_get(cake_json_get(config, "text_config"), "vocab_size");
+    int64_t n_vocab = cake_json_int(rows, 0);
+    if (n_vocab > 0)
+        cake_feed_compare(feed, n_vocab, "a run would fail prompts with ids beyond");
+    cake_json_free(config);
+    cake_buf_free(&path);
+}
+
 cake_err cake_tokenize(const cake_options *options)
 {
     cake_feed feed;
@@ -94,6 +110,8 @@ cake_err cake_tokenize(const cake_options *options)
     cake_surveyor surveyor = {.self = &s, .compose = compose, .take = take};
     cake_machine_read(&machine);
     cake_err err = cake_feed_open(options, NULL, 0, 0, &feed);
+    if (!err)
+        compare(&feed);
     if (!err && cake_file_same(options->input, options->output))
         err = cake_fail_usage("-i and -o are the same file: %s", options->input);
     if (!err && options->output && !(s.out = fopen(options->output, "w")))

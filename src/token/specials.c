@@ -12,15 +12,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "token/spot.h"
 
-#define LARGEST_FILE   ((size_t)512 << 20)
-#define LARGEST_CONFIG (16 << 20)
+#define LARGEST_FILE ((size_t)512 << 20)
 
 static cake_special *append(cake_special_list *list, const char *name, const char *text, size_t len)
 {
@@ -356,23 +353,6 @@ static cake_err load(const char *dir, const char *name, cake_buf *path, cake_jso
     return err == CAKE_END ? CAKE_OK : err;
 }
 
-/* config.json says no more than the model type here, and whoever computes with it checks it: a broken one is none. */
-static cake_json *load_model(const char *dir, cake_buf *path)
-{
-    cake_json *model = NULL;
-    cake_buf text = {0};
-    struct stat status;
-    cake_fault fault;
-    set_path(path, dir, "config.json");
-    bool there = !stat(path->data, &status) && S_ISREG(status.st_mode) && status.st_size <= LARGEST_CONFIG &&
-                 !access(path->data, R_OK);
-    if (there && !cake_file_read("token", path->data, true, LARGEST_CONFIG, &text) && text.data &&
-        cake_json_parse(text.data, text.len, &model, &fault))
-        model = NULL;
-    cake_buf_free(&text);
-    return model;
-}
-
 static bool has_bytes(const char *dir, const char *tokenizer, size_t len, cake_buf *path)
 {
     static const char word[] = "\"ByteLevel\"";
@@ -411,7 +391,8 @@ cake_err cake_specials_open(const char *dir, const char *tokenizer, size_t len, 
 {
     cake_buf path = {0};
     *out = CAKE_SPECIALS_NONE;
-    cake_json *model = load_model(dir, &path);
+    set_path(&path, dir, "config.json"); /* whoever computes with it checks it */
+    cake_json *model = cake_json_peek(path.data);
     cake_err err = load(dir, "tokenizer_config.json", &path, &out->config);
     if (!err) {
         bool bytes = cake_builder_asks(out->config, model) && has_bytes(dir, tokenizer, len, &path);
