@@ -49,7 +49,7 @@ static void test_simple(void)
     CU_ASSERT_STRING_EQUAL(r.params.stop[1], "yz");
     cake_request_free(&r);
 
-    r = only("{\"id\": \"a\\\"\\u00e9\", \"prompt\": [1, 2, 3]}");
+    r = only("{\"id\": \"a\\\"\\u00e9\", \"prompt\": [1, 2.0, 3e0]}");
     CU_ASSERT_STRING_EQUAL(r.id, "\"a\\\"\xC3\xA9\"");
     CU_ASSERT(!r.text && r.ids.len == 3 && r.ids.id[2] == 3);
     CU_ASSERT(isnan(r.params.temperature) && r.params.max_tokens == CAKE_UNSET && r.params.n_stop == -1);
@@ -91,7 +91,7 @@ static void test_sampling_fields(void)
     cake_request r = only(
         COMPLETION("{\"prompt\":\"x\",\"n\":3,\"best_of\":3,\"min_p\":0.05,\"min_tokens\":2,\"echo\":true,"
                    "\"max_tokens\":0,\"repetition_penalty\":1.2,\"presence_penalty\":-2,"
-                   "\"frequency_penalty\":0.5,\"stop_token_ids\":[7,0],\"logprobs\":5,"
+                   "\"frequency_penalty\":0.5,\"stop_token_ids\":[7,0.0],\"logprobs\":5,"
                    "\"logit_bias\":{\"0\":-100,\"2147483647\":1.5},\"prompt_cache_options\":{}}"));
     const cake_params *p = &r.params;
     CU_ASSERT_EQUAL(r.err, CAKE_OK);
@@ -255,6 +255,8 @@ static void test_bad_values(void)
         {P("\"stop_token_ids\": 3"), "stop_token_ids", "expected an array of token ids"},
         {P("\"stop_token_ids\": [1, -1]"), "stop_token_ids[1]",
          "stop_token_ids[1] is -1; expected a token id"},
+        {P("\"stop_token_ids\": [1.5]"), "stop_token_ids[0]", "is 1.5; expected a token id"},
+        {P("\"stop_token_ids\": [2147483648.0]"), "stop_token_ids[0]", "expected a token id"},
         {P("\"stop_token_ids\": [\"a\"]"), "stop_token_ids[0]", "is \"a\""},
         {P("\"logit_bias\": [1]"), "logit_bias", "logit_bias is an array; expected an object"},
         {P("\"logit_bias\": {\"1\": 100.5}"), "logit_bias[\"1\"]",

@@ -189,7 +189,7 @@ static cake_err read_ids(pass *p, const char *of, const cake_json *node, cake_id
 {
     cake_ids_free(into);
     for (size_t i = 0; i < cake_json_size(node); i++) {
-        int64_t id = cake_json_int(cake_json_at(node, i), -1);
+        int64_t id = integer_of(cake_json_at(node, i));
         char name[40];
         snprintf(name, sizeof name, "%s[%zu]", of, i);
         if (id < 0 || id > INT32_MAX)

@@ -5,8 +5,9 @@
  * Each token has a score, its log probability; of all ways to write a piece as tokens the one with the highest sum
  * is taken. It is found from left to right: for each place the best way there and the last token of it. A character
  * that is no token itself may always be written as the unknown one, ten below the lowest score; neighbouring unknown
- * ones become one, or their bytes where the model has tokens for those. Sums are made in float64 and in the order of
- * the text, ties go to the earlier beginning, as in the original.
+ * ones become one, or their bytes where the model has tokens for those. If there is no unknown token, only a best way
+ * that needs it is a fault (the original fails where one comes into sight). Sums are made in float64 and in the order
+ * of the text, ties go to the earlier beginning, as in the original.
  * Invariant: every place that is reached has a way to it from place 0.
  */
 #include <math.h>
@@ -97,7 +98,7 @@ static void offer(place *at, double score, size_t from, int32_t id)
 }
 
 /* Fills best[1..len]. */
-static cake_err walk(const unigram *u, const char *piece, size_t len, place *best, cake_fault *fault)
+static void walk(const unigram *u, const char *piece, size_t len, place *best)
 {
     for (size_t from = 0, n; from < len; from += n) {
         n = (size_t)cake_utf8_next(piece + from, len - from, NULL);
@@ -112,13 +113,9 @@ static cake_err walk(const unigram *u, const char *piece, size_t len, place *bes
             offer(&best[at], best[from].score + u->score[id], from, id);
             single = single || at - from == n;
         }
-        if (single)
-            continue;
-        if (u->unknown < 0)
-            return cake_words_unknown(piece + from, n, fault);
-        offer(&best[from + n], best[from].score + (u->least - PENALTY), from, u->unknown);
+        if (!single)
+            offer(&best[from + n], best[from].score + (u->least - PENALTY), from, u->unknown);
     }
-    return CAKE_OK;
 }
 
 /* A run of unknown characters: a token if it happens to be one, else its bytes, else the unknown token. */
@@ -148,9 +145,7 @@ cake_err cake_unigram_run(const cake_words *words, const char *piece, size_t len
     for (size_t i = 0; i <= len; i++)
         best[i].from = -1;
     best[0].score = 0;
-    cake_err err = walk(u, piece, len, best, fault);
-    if (err)
-        return err;
+    walk(u, piece, len, best);
     size_t next = len; /* turns the way round: from[] of a beginning becomes its end */
     int32_t id = -1;
     for (size_t end = len; end > 0;) {
@@ -167,6 +162,8 @@ cake_err cake_unigram_run(const cake_words *words, const char *piece, size_t len
             cake_ids_add(ids, best[from].id);
             continue;
         }
+        if (u->unknown < 0)
+            return cake_words_unknown(piece + from, end - from, fault);
         while (end < len && best[end].id == u->unknown)
             end = (size_t)best[end].from;
         add_unknown(words, piece + from, end - from, ids);
