@@ -58,6 +58,21 @@ sed -E 's/"num_hidden_layers": [0-9]+/"num_hidden_layers": 1000/; s/"hidden_size
     "$model/config.json" >"$dir/huge/config.json"
 expect "a model that does not fit" 1 'the model does not fit: this rank needs .* \(weights .*TiB' "$cake" run -m "$dir/huge" --dummy-weights -p x
 
+# A context of two billion tokens is what memory has room for: tables are no longer than that.
+cp -r "$model" "$dir/vast"
+sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 2147483647/' "$dir/vast/config.json"
+expect "a context of 2147483647 tokens, planned" 0 'KV +[0-9]+ pages of 64 tokens' timeout 60 "$cake" plan -m "$dir/vast"
+for np in 1 2; do
+    expect "... and run on $np" 0 '1 request \(0 failed\), .* 2 generated' timeout 60 "$root/tests/mpirun.sh" $np "$cake" run -m "$dir/vast" -p x --n 1 --max-tokens 2 -o "$dir/vast$np.jsonl"
+done
+cp -r "$root/tests/golden/mistral-window" "$dir/window" # no layer sees everything: memory does not say how far
+sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 2147483647/' "$dir/window/config.json"
+if [ "$(awk '/^MemTotal:/ { print $2 }' /proc/meminfo)" -lt 400000000 ]; then
+    expect "page tables that do not fit" 1 'tables of 4096 sequences .* take 512.0 GiB .* use --context [0-9]+ or less' "$cake" run -m "$dir/window" -p x --raw --max-seqs 4096
+    expect "... fit with the context that was told" 0 '' "$cake" run -m "$dir/window" -p x --raw --max-seqs 4096 --max-tokens 1 \
+        --context "$(sed 's/.*--context \([0-9]*\).*/\1/' "$dir/err")"
+fi
+
 # Truncated weights.
 cp -r "$model" "$dir/short"
 truncate -s 5000000 "$dir/short/model.safetensors"

@@ -70,6 +70,10 @@ static void test_pages(void)
     CU_ASSERT_EQUAL(cake_plan_pages(1, one, (int[]){12}, INT64_MAX), 12); /* more could not be used */
     CU_ASSERT_EQUAL(cake_plan_pages(2, two, (int[]){1000, 5}, 1050), 10); /* 10 of one, all 5 of the other */
     CU_ASSERT_EQUAL(cake_plan_pages(2, two, (int[]){1000, 5}, 1049), 9);
+    int vast[] = {INT32_MAX, INT32_MAX};
+    CU_ASSERT_EQUAL(cake_plan_pages(1, one, vast, 850), 8);
+    CU_ASSERT_EQUAL(cake_plan_pages(1, one, vast, INT64_MAX), INT32_MAX);
+    CU_ASSERT_EQUAL(cake_plan_pages(2, (int64_t[]){INT64_MAX / 8, 1}, vast, INT64_MAX - 1), 7);
     CU_ASSERT_EQUAL(cake_plan_pages(1, (int64_t[]){0}, (int[]){7}, 0), 7); /* none of its layers here */
 }
 

@@ -61,25 +61,27 @@ void cake_load_decide(cake_load *load)
     load->max_tok = load->chunk > least ? load->chunk : least;
 }
 
-static int64_t bytes_of(int n, const int64_t *page_bytes, const int *most, int pages)
+static int64_t bytes_of(int n, const int64_t *page_bytes, const int *most, int64_t pages)
 {
-    int64_t bytes = 0;
+    int64_t bytes = 0, add;
     for (int i = 0; i < n; i++)
-        bytes += page_bytes[i] * (pages < most[i] ? pages : most[i]);
+        if (__builtin_mul_overflow(page_bytes[i], pages < most[i] ? pages : most[i], &add) ||
+            __builtin_add_overflow(bytes, add, &bytes))
+            return INT64_MAX;
     return bytes;
 }
 
 int cake_plan_pages(int n, const int64_t *page_bytes, const int *most, int64_t memory)
 {
-    int fit = 0, more = 0; /* fit pages do; of more than `more` nobody has any use, or they do not fit */
+    int64_t fit = 0, more = 0; /* fit pages do; of more than `more` nobody has any use, or they do not fit */
     for (int i = 0; i < n; i++)
         more = most[i] > more ? most[i] : more;
     while (fit < more) {
-        int middle = fit + (more - fit + 1) / 2;
+        int64_t middle = fit + (more - fit + 1) / 2;
         if (bytes_of(n, page_bytes, most, middle) <= memory)
             fit = middle;
         else
             more = middle - 1;
     }
-    return fit;
+    return (int)fit;
 }

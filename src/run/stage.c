@@ -86,7 +86,7 @@ static cake_slice_shape slice_shape(const cake_stage *stage, const cake_hop *hop
                               .count = hop->count,
                               .max_tok = stage->shape.max_tok,
                               .n_slot = stage->shape.n_lane * stage->shape.lane_seqs,
-                              .context = stage->context,
+                              .context = stage->reach,
                               .kv_dtype = stage->kv_dtype,
                               .n_thread = stage->n_thread};
     memcpy(shape.n_page, stage->shape.n_page, sizeof shape.n_page);
@@ -107,10 +107,29 @@ static cake_share share_of(const cake_stage *stage, int rank, cake_range *ranges
 typedef struct room {
     int64_t fixed;                /* whatever the number of pages and sequences in flight */
     int64_t host;                 /* the same of all ranks of this host */
+    int64_t tables;               /* page tables of all ranks of this host, which are part of it */
     int64_t cache;                /* what pages and recurrent states may have together */
     int64_t page[CAKE_MAX_CLASS]; /* one page of each KV class */
     int64_t states;               /* recurrent states of all slots */
 } room;
+
+/* Page tables are as long as a sequence can become. A model may promise a context of billions of tokens: no sequence
+ * grows beyond what all memory holds of the layers that see everything. */
+static int find_reach(const cake_options *o, const cake_world *world, const cake_stage *stage)
+{
+    const cake_config *config = cake_model_config(stage->model);
+    int64_t memory = o->kv_memory > 0 ? o->kv_memory : stage->machine.memory, bytes = 0, pages = INT32_MAX;
+    for (int i = 0; i < stage->plan.n_hop; i++) {
+        cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
+        for (int class = 0; class < config->n_class && stage->plan.hop[i].rank == world->rank; class ++)
+            if (!config->window[class])
+                bytes += (int64_t)cake_slice_page_bytes(config, &shape, class);
+    }
+    if (bytes && memory / bytes < pages)
+        pages = memory / bytes > 1 ? memory / bytes : 1;
+    pages = cake_world_least(world, pages);
+    return pages < stage->context / CAKE_PAGE ? (int)pages * CAKE_PAGE : stage->context;
+}
 
 static room measure(const cake_options *o, const cake_world *world, const cake_stage *stage)
 {
@@ -121,14 +140,16 @@ static room measure(const cake_options *o, const cake_world *world, const cake_s
             continue;
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
         int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * shape.n_slot;
-        r.fixed += (int64_t)(cake_slice_scratch_bytes(config, &shape) + cake_slice_kv_bytes(config, &shape));
-        r.fixed -= states;
+        r.tables += (int64_t)cake_slice_kv_bytes(config, &shape) - states; /* there are no pages yet */
+        r.fixed += (int64_t)cake_slice_scratch_bytes(config, &shape);
         r.states += states;
         for (int class = 0; class < config->n_class; class ++)
             r.page[class] += (int64_t)cake_slice_page_bytes(config, &shape, class);
     }
     r.fixed +=
         (int64_t)cake_pipeline_bytes(&stage->plan, world->rank, stage->shape.n_lane, stage->wave_bytes);
+    r.fixed += r.tables;
+    r.tables = cake_world_sum_local(world, r.tables);
     if (world->rank == 0)
         r.fixed += (int64_t)cake_root_bytes(config, &stage->shape);
     r.host = cake_world_sum_local(world, r.fixed);
@@ -185,6 +206,16 @@ static cake_err judge(const cake_world *world, const cake_stage *stage, const ro
     int64_t left = stage->machine.memory - r->host, least = 0;
     for (int class = 0; class < stage->shape.n_class; class ++)
         least += r->page[class];
+    if (left < 0 && left + r->tables > 0 && r->tables > stage->machine.memory / 4)
+        return world->local_rank
+                   ? CAKE_ERR_FATAL
+                   : cake_fail(
+                         "place",
+                         "the page tables of %d sequences of up to %d tokens take %s on %s, where %s are "
+                         "left for them; use --context %d or less, or fewer --max-seqs",
+                         stage->shape.n_lane * stage->shape.lane_seqs, stage->reach,
+                         cake_size_text(r->tables), world->host, cake_size_text(left + r->tables),
+                         (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
     if (left < 0)
         return cake_fail("place",
                          "the model does not fit: this rank needs %s (weights %s), the %d rank%s of %s "
@@ -217,6 +248,7 @@ static cake_err judge(const cake_world *world, const cake_stage *stage, const ro
 /* Decides the waves and the KV pages, and says before loading if the model does not fit. */
 static cake_err make_room(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
+    stage->reach = find_reach(o, world, stage);
     shape_waves(o, stage, 0);
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
     cake_share share = share_of(stage, world->rank, ranges);

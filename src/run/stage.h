@@ -23,6 +23,7 @@ typedef struct cake_stage {
     cake_plan plan;
     cake_schedule_shape shape; /* of lanes and pages, the same on all ranks */
     int context, n_thread;
+    int reach; /* positions of a sequence for which there may be pages: the context, or what memory has room for */
     cake_dtype kv_dtype;
     cake_slice **slices; /* [n_slice] one a hop of this rank, in the plan's order */
     int n_slice;
