@@ -21,12 +21,11 @@
 #include "kernels/kernels.h"
 
 #define PANEL (2 * LANES)
-#define GROUP 4   /* panels that share a copy of x */
-#define DEPTH 512 /* values of k of a block, whole steps */
-#define PITCH                                                                                                \
-    (DEPTH + 16)  /* of a copy of x: rows whose distance is a multiple of 4 KB displace each other in cache */
-#define ROWS  240 /* rows whose chains may wait at the same time */
-#define AHEAD 1536 /* bytes that weights are fetched before their use */
+#define GROUP 8            /* panels that share a copy of x */
+#define DEPTH 512          /* values of k of a block, whole steps */
+#define PITCH (DEPTH + 16) /* of a copy of x: rows a multiple of 4 KB apart displace each other in cache */
+#define ROWS  240          /* rows whose chains may wait at the same time */
+#define AHEAD 1536         /* bytes that weights are fetched before their use */
 
 /* Sums that fit the registers beside one pair of weights and one value of x: 24 of 32, 12 of 16. */
 #define N_SUM    (N_REGISTERS * 3 / 4)
