@@ -32,9 +32,11 @@ void cake_exec_barrier(const cake_exec *exec);
 /* The half-open range of [0, n) that is this member's, in units of `grain`. */
 void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last);
 
-/* One layer's KV cache. Position p of slot s is in page table[s * stride + p / CAKE_PAGE], line p % CAKE_PAGE. */
+/* One layer's KV cache. Position p of slot s is in page table[s * stride + p / CAKE_PAGE], line p % CAKE_PAGE. In a
+ * page of K the lines stand side by side, so that one element of q meets the keys of many positions in a vector. */
 typedef struct cake_kv {
-    void *k, *v;       /* page 0; each page is [n_kv, CAKE_PAGE, head_dim] of dtype */
+    void *k,
+        *v; /* page 0; each page of k is [n_kv, head_dim, CAKE_PAGE] of dtype, of v [n_kv, CAKE_PAGE, head_dim] */
     int64_t page_step; /* elements from one page to the next */
     cake_dtype dtype;
     int n_kv, head_dim;

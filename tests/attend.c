@@ -348,9 +348,11 @@ static void check_store(const cake_kernels *op)
             char *bits = as_dtype(given, (size_t)n, (cake_dtype)dtype);
             for (int i = 0; i < LEN * N_KV; i++) {
                 int pos = i / N_KV, page = c.table[pos / CAKE_PAGE];
-                size_t at = (size_t)((page * N_KV + i % N_KV) * CAKE_PAGE + pos % CAKE_PAGE);
-                memcpy(expected + at * (size_t)dims[d] * size, bits + (size_t)(i * dims[d]) * size,
-                       (size_t)dims[d] * size);
+                size_t begin = (size_t)((page * N_KV + i % N_KV) * CAKE_PAGE * dims[d]),
+                       line = (size_t)(pos % CAKE_PAGE);
+                for (size_t j = 0; j < (size_t)dims[d]; j++)
+                    memcpy(expected + (begin + j * CAKE_PAGE + line) * size,
+                           bits + ((size_t)(i * dims[d]) + j) * size, size);
             }
             wrong = memcmp(expected, c.kv.k, c.bytes);
             CU_ASSERT_EQUAL(wrong, 0);

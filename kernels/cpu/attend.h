@@ -18,19 +18,22 @@
 #include "kernels/cpu/prefill.h"
 #include "kernels/cpu/rows.h"
 
-#define HEADS 4
-#define STRIP (N_REGISTERS / 8) /* vectors of V whose sums are open for all HEADS at the same time */
+#define HEADS  4
+#define SCORES (CAKE_SEGMENT + 2 * CAKE_PAGE) /* with the rest of the first page and of the last one */
+#define NEXT   16                /* elements of K, or positions of V, that are fetched before their use */
+#define STRIP  (N_REGISTERS / 8) /* vectors of V whose sums are open for all HEADS at the same time */
 
 /* What HEADS query heads know about one segment, and of what came before it. */
 typedef struct segment {
     const cake_kv *kv;
     const cake_row *row;
     float scale, cap;
-    int kv_head, first, n;                          /* positions [first, first + n) */
-    bool begun;                                     /* an earlier segment has been added */
-    _Alignas(64) float score[HEADS * CAKE_SEGMENT]; /* then exp(score - most) */
-    float most[HEADS], total[HEADS];                /* of all segments so far */
-    float old[HEADS], new[HEADS];                   /* what earlier sums, and this one, are multiplied by */
+    int kv_head, first, n;                    /* positions [first, first + n) */
+    int lead;                                 /* lines of the first page before them */
+    bool begun;                               /* an earlier segment has been added */
+    _Alignas(64) float score[HEADS * SCORES]; /* of pages; then exp(score - most) */
+    float most[HEADS], total[HEADS];          /* of all segments so far */
+    float old[HEADS], new[HEADS];             /* what earlier sums, and this one, are multiplied by */
 } segment;
 
 /* The positions of the segment, from its i-th on, that stand in one page. */
@@ -40,32 +43,43 @@ INLINE int page_span(const segment *s, int i)
     return s->n - i < left ? s->n - i : left;
 }
 
-/* sum [heads] += q k for n elements from j on; at is where they are in the cache. */
-INLINE void add_products(vec *sum, const float *q, const cake_kv *kv, size_t at, int64_t j, int n,
-                         const int heads, const cake_dtype dtype)
+/* n elements will be read soon; they need not be there. */
+INLINE void fetch(const void *data, cake_dtype dtype, size_t at, const int n)
 {
-    vec key = vec_load_as(kv->k, dtype, at + (size_t)j, n);
-    UNROLL for (int h = 0; h < heads; h++) sum[h] =
-        vec_fma(vec_load_n(q + h * kv->head_dim + j, n), key, sum[h]);
+    const int size = dtype == CAKE_F32 ? 4 : 2, lines = (n * size + 63) / 64;
+    const char *p = (const char *)data + at * (size_t)size;
+    for (int i = 0; i < lines; i++)
+        _mm_prefetch(p + 64 * i, _MM_HINT_T0);
 }
 
-INLINE void score_as(segment *s, const float *q, const int heads, const cake_dtype dtype)
+/* Scores of `vectors` vectors of a page's positions, from line `line` on; at is where the page begins. */
+INLINE void score_lines(segment *s, float *score, const float *q, size_t at, int line, const int heads,
+                        const int vectors, const cake_dtype dtype)
 {
     int64_t dim = s->kv->head_dim;
-    for (int i = 0, span; i < s->n; i += span) {
-        size_t at = kv_at(s->kv, s->row->slot, s->first + i, s->kv_head);
-        span = page_span(s, i);
-        for (int t = 0; t < span; t++, at += (size_t)dim) {
-            vec sum[HEADS];
-            UNROLL for (int h = 0; h < heads; h++) sum[h] = vec_set(0);
-            int64_t j = 0;
-            for (; j + LANES <= dim; j += LANES) /* no masks where none are needed */
-                add_products(sum, q, s->kv, at, j, LANES, heads, dtype);
-            if (j < dim)
-                add_products(sum, q, s->kv, at, j, (int)(dim - j), heads, dtype);
-            UNROLL for (int h = 0; h < heads; h++) s->score[h * CAKE_SEGMENT + i + t] =
-                vec_sum(sum[h]) * s->scale;
+    vec sum[HEADS * STRIP];
+    UNROLL for (int v = 0; v < heads * vectors; v++) sum[v] = vec_set(0);
+    at += (size_t)line;
+    for (int64_t j = 0; j < dim; j++, at += CAKE_PAGE) {
+        fetch(s->kv->k, dtype, at + NEXT * CAKE_PAGE, vectors * LANES);
+        UNROLL for (int v = 0; v < vectors; v++)
+        {
+            vec key = vec_load_as(s->kv->k, dtype, at + (size_t)(v * LANES), LANES);
+            UNROLL for (int h = 0; h < heads; h++) sum[h * vectors + v] =
+                vec_fma(vec_set(q[h * dim + j]), key, sum[h * vectors + v]);
         }
+    }
+    UNROLL for (int h = 0; h < heads; h++) UNROLL for (int v = 0; v < vectors; v++)
+        vec_store(score + h * SCORES + line + v * LANES, vec_mul(sum[h * vectors + v], vec_set(s->scale)));
+}
+
+/* Whole pages: what stands before the segment or behind it is nobody's, maybe NaN, and stays in its lane. */
+INLINE void score_as(segment *s, const float *q, const int heads, const cake_dtype dtype)
+{
+    for (int i = -s->lead; i < s->n; i += CAKE_PAGE) {
+        size_t at = kv_page(s->kv, s->row->slot, s->first + i, s->kv_head);
+        for (int line = 0; line < CAKE_PAGE && i + line < s->n; line += STRIP * LANES)
+            score_lines(s, s->score + s->lead + i, q, at, line, heads, STRIP, dtype);
     }
 }
 
@@ -77,16 +91,19 @@ INLINE void weigh_strip(const segment *s, float *out, int64_t j, const int heads
     vec sum[HEADS * STRIP];
     UNROLL for (int v = 0; v < heads * vectors; v++) sum[v] = vec_set(0);
     for (int i = 0, span; i < s->n; i += span) {
-        size_t at = kv_at(s->kv, s->row->slot, s->first + i, s->kv_head) + (size_t)j;
+        size_t line = (size_t)((s->first + i) % CAKE_PAGE);
+        size_t at = kv_page(s->kv, s->row->slot, s->first + i, s->kv_head) + line * (size_t)dim + (size_t)j;
         span = page_span(s, i);
-        const float *weight = s->score + i;
-        for (int t = 0; t < span; t++, at += (size_t)dim, weight++)
+        const float *weight = s->score + s->lead + i;
+        for (int t = 0; t < span; t++, at += (size_t)dim, weight++) {
+            fetch(s->kv->v, dtype, at + NEXT * (size_t)dim, vectors * LANES);
             UNROLL for (int v = 0; v < vectors; v++)
             {
                 vec value = vec_load_as(s->kv->v, dtype, at + (size_t)(v * LANES), n);
                 UNROLL for (int h = 0; h < heads; h++) sum[h * vectors + v] =
-                    vec_fma(vec_set(weight[h * CAKE_SEGMENT]), value, sum[h * vectors + v]);
+                    vec_fma(vec_set(weight[h * SCORES]), value, sum[h * vectors + v]);
             }
+        }
     }
     UNROLL for (int h = 0; h < heads; h++) UNROLL for (int v = 0; v < vectors; v++)
     {
@@ -101,6 +118,10 @@ INLINE void weigh_strip(const segment *s, float *out, int64_t j, const int heads
 INLINE void weigh_as(const segment *s, float *out, const int heads, const cake_dtype dtype)
 {
     int64_t j = 0, dim = s->kv->head_dim;
+    const int wide =
+        heads <= HEADS / 2 ? 2 * STRIP : STRIP; /* whole rows, where the registers hold their sums */
+    for (; j + wide * LANES <= dim; j += wide * LANES)
+        weigh_strip(s, out, j, heads, wide, LANES, dtype);
     for (; j + STRIP * LANES <= dim; j += STRIP * LANES)
         weigh_strip(s, out, j, heads, STRIP, LANES, dtype);
     for (; j + LANES <= dim; j += LANES)
@@ -112,7 +133,7 @@ INLINE void weigh_as(const segment *s, float *out, const int heads, const cake_d
 /* Scores become weights, and sums so far learn by how much the largest score has grown. */
 static void soften(segment *s, int h)
 {
-    float *score = s->score + h * CAKE_SEGMENT;
+    float *score = s->score + h * SCORES + s->lead;
     vec top = vec_set(-INFINITY), sum = vec_set(0);
     if (s->cap > 0)
         for (int i = 0; i < s->n; i += LANES) /* what is behind the last score is written next */
@@ -192,6 +213,7 @@ static void attend_heads(segment *s, float *out, const float *q, int heads)
     s->begun = false;
     for (s->first = cake_kv_first(s->kv, s->row); s->first <= s->row->pos; s->first += s->n) {
         s->n = cake_kv_next(s->row, s->first) - s->first;
+        s->lead = s->first % CAKE_PAGE;
         add_segment[s->kv->dtype](s, out, q, heads);
         s->begun = true;
     }

@@ -36,20 +36,16 @@ typedef struct prefill {
     float most[STAND], total[STAND], change[STAND];
     float q[PREFILL_DIM * STAND], out[PREFILL_DIM * STAND]; /* [head_dim, width] */
     float score[CAKE_PAGE * STAND];                         /* [position, width], then weights */
-    float line[CAKE_PAGE * PREFILL_DIM];                    /* [position, head_dim] of K, then of V */
+    float
+        page[CAKE_PAGE * PREFILL_DIM + LANES]; /* [head_dim, position] of K, then [position, head_dim] of V */
 } prefill;
 
-/* Lines [0, n) of the page that holds position pos, from pos on. */
-static void read_lines(prefill *p, const void *data, int pos, int n)
+/* n elements of K or V from number `at` on. */
+static void read_elements(prefill *p, const void *data, size_t at, int n)
 {
-    int dim = p->kv->head_dim;
-    size_t at = kv_at(p->kv, p->slot, pos, p->kv_head);
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < dim; j += LANES) {
-            int m = dim - j < LANES ? dim - j : LANES;
-            vec_store_n(p->line + i * dim + j, vec_load_as(data, p->kv->dtype, at + (size_t)(i * dim + j), m),
-                        m);
-        }
+    for (int i = 0; i < n; i += LANES)
+        vec_store(p->page + i,
+                  vec_load_as(data, p->kv->dtype, at + (size_t)i, n - i < LANES ? n - i : LANES));
 }
 
 /* Scores become weights, and what was summed up before learns by how much the largest score has grown. Returns
@@ -86,21 +82,22 @@ static bool weigh_lines(prefill *p, int n)
 /* Positions [pos, pos + n), which stand in one page, join the sums. */
 static void add_lines(prefill *p, int pos, int n)
 {
-    int dim = p->kv->head_dim, width = p->width;
+    int dim = p->kv->head_dim, width = p->width, line = pos % CAKE_PAGE;
+    size_t at = kv_page(p->kv, p->slot, pos, p->kv_head);
     for (int i = 0; i < width; i++) {
         p->near[i] = (float)(p->from[i] - pos);
         p->far[i] = (float)(p->to[i] - pos);
     }
-    read_lines(p, p->kv->k, pos, n);
+    read_elements(p, p->kv->k, at, CAKE_PAGE * dim);
     memset(p->score, 0, (size_t)(n * width) * sizeof *p->score);
-    matrix_add(p->score, width, p->line, dim, 1, p->q, width, n, width, dim);
+    matrix_add(p->score, width, p->page + line, 1, CAKE_PAGE, p->q, width, n, width, dim);
     if (weigh_lines(p, n))
         for (int j = 0; j < dim; j++)
             for (int i = 0; i < width; i += LANES)
                 vec_store(p->out + j * width + i,
                           vec_mul(vec_load(p->out + j * width + i), vec_load(p->change + i)));
-    read_lines(p, p->kv->v, pos, n);
-    matrix_add(p->out, width, p->line, 1, dim, p->score, width, dim, width, n);
+    read_elements(p, p->kv->v, at + (size_t)(line * dim), n * dim);
+    matrix_add(p->out, width, p->page, 1, dim, p->score, width, dim, width, n);
 }
 
 /* Takes p->n pairs from number `pair` on: row pair / group of rows, query head pair % group of the KV head. */

@@ -10,6 +10,7 @@
 #define CAKE_KERNELS_CPU_ROWS_H
 
 #include <math.h>
+#include <string.h>
 
 #include "kernels/kernels.h"
 
@@ -134,18 +135,31 @@ static void soft_cap(const cake_exec *exec, float *x, int64_t n, float cap)
     }
 }
 
-/* The element at which position pos of a slot begins, for one KV head; the positions of a page follow. */
-static size_t kv_at(const cake_kv *kv, int slot, int pos, int head)
+/* The element at which the page of a slot's position begins, for one KV head. */
+static size_t kv_page(const cake_kv *kv, int slot, int pos, int head)
 {
     int64_t page = kv->table[(int64_t)slot * kv->stride + pos / CAKE_PAGE];
-    return (size_t)(page * kv->page_step + ((int64_t)head * CAKE_PAGE + pos % CAKE_PAGE) * kv->head_dim);
+    return (size_t)(page * kv->page_step + (int64_t)head * CAKE_PAGE * kv->head_dim);
 }
 
-static void store_head(void *data, cake_dtype dtype, size_t at, const float *in, int head_dim)
+static void store_value(const cake_kv *kv, size_t at, const float *in)
 {
-    for (int i = 0; i < head_dim; i += LANES) {
-        int n = head_dim - i < LANES ? head_dim - i : LANES;
-        vec_store_as(data, dtype, at + (size_t)i, vec_load_n(in + i, n), n);
+    for (int i = 0; i < kv->head_dim; i += LANES) {
+        int n = kv->head_dim - i < LANES ? kv->head_dim - i : LANES;
+        vec_store_as(kv->v, kv->dtype, at + (size_t)i, vec_load_n(in + i, n), n);
+    }
+}
+
+/* at: of the first element; the others are a page's lines apart. */
+static void store_key(const cake_kv *kv, size_t at, const float *in)
+{
+    size_t size = cake_dtype_bytes(kv->dtype);
+    char *to = (char *)kv->k + at * size, rounded[LANES * sizeof(float)];
+    for (int i = 0; i < kv->head_dim; i += LANES) {
+        int n = kv->head_dim - i < LANES ? kv->head_dim - i : LANES;
+        vec_store_as(rounded, kv->dtype, 0, vec_load_n(in + i, n), n);
+        for (int j = 0; j < n; j++, to += CAKE_PAGE * size)
+            memcpy(to, rounded + (size_t)j * size, size);
     }
 }
 
@@ -156,9 +170,10 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
     cake_exec_share(exec, (int64_t)n_tok * kv->n_kv, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
         const cake_row *row = &rows[item / kv->n_kv];
-        size_t at = kv_at(kv, row->slot, row->pos, (int)(item % kv->n_kv));
-        store_head(kv->k, kv->dtype, at, k + item * kv->head_dim, kv->head_dim);
-        store_head(kv->v, kv->dtype, at, v + item * kv->head_dim, kv->head_dim);
+        size_t at = kv_page(kv, row->slot, row->pos, (int)(item % kv->n_kv));
+        int line = row->pos % CAKE_PAGE;
+        store_key(kv, at + (size_t)line, k + item * kv->head_dim);
+        store_value(kv, at + (size_t)line * (size_t)kv->head_dim, v + item * kv->head_dim);
     }
 }
 
