@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "place/machine.h"
+#include "run/stage.h"
 
 #define SECONDS 0.05 /* at least, of a try */
 #define TRIES   5    /* the least one counts: noise only slows down */
@@ -251,7 +252,9 @@ cake_err cake_bench_run(const cake_options *options, const cake_world *world)
     cake_machine_read(&machine);
     b.threads = cake_options_threads(options, machine.cores_mine);
     b.result = cake_alloc((size_t)(MOST + world->size), sizeof *b.result);
-    err = run_cases(options, &b, &f);
+    err = cake_stage_threads(world, b.threads);
+    if (!err)
+        err = run_cases(options, &b, &f);
     if (!err && options->output && world->rank == 0)
         err = write_file(options->output, f.result, f.n, &b);
     free(f.result);

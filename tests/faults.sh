@@ -39,6 +39,23 @@ test ! -e "$dir/r2.jsonl"
 ok "... before the work" $?
 expect "help into a full device" 1 "cannot be written" sh -c "'$cake' --help >/dev/full"
 expect "tokenize onto its input" 2 "are the same file" "$cake" tokenize -m "$model" -i "$dir/in.jsonl" -o "$dir/in.jsonl"
+cp -r "$root/tests/golden/llama-plain" "$dir/own"
+mkdir "$dir/own/additional_chat_templates"
+cp "$model/chat_template.jinja" "$dir/own/additional_chat_templates/tool_use.jinja"
+ln -s "$dir/own" "$dir/alias"
+ln "$dir/own/config.json" "$dir/hard.jsonl"
+(cd "$dir/own" && find . -type f -exec md5sum {} +) >"$dir/sums"
+for files in "-o $dir/own/config.json" "-o $dir/alias/model.safetensors" "-o $dir/hard.jsonl" "-o $dir/own/additional_chat_templates/tool_use.jinja" \
+    "-o $dir/r.jsonl --report $dir/own/tokenizer.json"; do
+    # shellcheck disable=SC2086
+    expect "a file of the model: $files" 2 'is a file of the model' "$cake" run -m "$dir/own" -i "$dir/in.jsonl" $files --force
+done
+expect "a file of the model, tokenize" 2 'is a file of the model' "$cake" tokenize -m "$dir/own" -i "$dir/in.jsonl" -o "$dir/alias/tokenizer.json"
+(cd "$dir/own" && md5sum --quiet -c "$dir/sums") && test "$(find "$dir/own" -type f | wc -l)" -eq "$(wc -l <"$dir/sums")"
+ok "... nothing was touched" $?
+for i in 1 2; do
+    expect "results among the model's files, written $i times" 0 '1 request ' "$cake" run -m "$dir/own" -p x --raw --n 1 --max-tokens 1 -o "$dir/own/results.jsonl" --report "$dir/own/report.json" --force
+done
 ln -s "$dir/same.jsonl" "$dir/link.jsonl.partial"
 expect "a symbolic link for .partial" 1 'symbolic link' run -o "$dir/link.jsonl" --force
 closed() { "$cake" run -m "$model" -p "What is 37 + 45?" >&-; }
@@ -137,6 +154,14 @@ if limited 250000 "$cake" --version >"$dir/out" 2>&1; then
         "$cake" tokenize -m "$model" -i "$dir/vast.jsonl"
 else
     echo "  memory that runs out: skipped, this program does not start with 250 MB"
+fi
+
+if limited 6000000 "$cake" --version >"$dir/out" 2>&1; then
+    for command in "run -m $model -p x --max-tokens 1" "plan -m $model" "bench peak"; do
+        # shellcheck disable=SC2086
+        expect "more threads than can be had: ${command%% *}" 1 '^cake-mpi: error: place: 4096 threads cannot be started, only [0-9]+: .*; use --threads [0-9]+ or fewer$' \
+            limited 6000000 "$cake" $command --threads 4096
+    done
 fi
 
 # A full disk: a limit on the size of files stands for it.

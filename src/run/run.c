@@ -6,13 +6,12 @@
 #include "run/run.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "run/answers.h"
+#include "run/outputs.h"
 #include "run/pipeline.h"
 #include "run/progress.h"
 #include "run/report.h"
@@ -30,35 +29,13 @@ typedef struct job {
     cake_pipeline *pipeline;
 } job;
 
-/* Two of the files would be one: what is written would destroy what is read, or one result the other. */
-static cake_err check_files(const cake_options *o)
-{
-    cake_buf partial = {0};
-    cake_buf_addf(&partial, "%s.partial", o->output ? o->output : "");
-    const struct {
-        const char *name, *path;
-    } file[] = {{"-i", o->input},
-                {"-o", o->output},
-                {"the .partial of -o", o->output ? partial.data : NULL},
-                {"--report", o->report}};
-    cake_err err = CAKE_OK;
-    for (int i = 0; i < 4 && !err; i++)
-        for (int j = i + 1; j < 4 && !err; j++) {
-            const char *a = file[i].path, *b = file[j].path;
-            if (a && b && (!strcmp(a, b) || cake_file_same(a, b)) && strcmp(a, "-") && strncmp(a, "/dev/", 5))
-                err = cake_fail_usage("%s and %s are the same file: %s", file[i].name, file[j].name, a);
-        }
-    cake_buf_free(&partial);
-    return err;
-}
-
 /* Where results go and where prompts come from, before the weights are read. */
 static cake_err open_files(job *j)
 {
     cake_err err = CAKE_OK;
     if (j->world->rank == 0) {
         const cake_config *config = cake_model_config(j->stage.model);
-        err = check_files(j->options);
+        err = cake_outputs_check(j->options);
         if (!err && j->options->report)
             err = cake_report_check(j->options->report);
         if (!err)

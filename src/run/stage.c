@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "place/threads.h"
 #include "run/pipeline.h"
 
 /* Rank 0 first, so that a file that is missing for all is complained of once. */
@@ -61,6 +62,30 @@ static int choose_threads(const cake_options *o, const cake_world *world, const 
     int64_t fair =
         claimed > m->cores_allowed ? (int64_t)m->cores_mine * m->cores_allowed / claimed : m->cores_mine;
     return cake_options_threads(o, fair > 0 ? (int)fair : 1);
+}
+
+static void do_nothing(const cake_exec *exec, void *arg)
+{
+    (void)exec, (void)arg;
+}
+
+cake_err cake_stage_threads(const cake_world *world, int n)
+{
+    cake_threads *tried;
+    int started = 1 + cake_threads_open(n - 1, &tried);
+    cake_err err = started < n
+                       ? cake_fail("place",
+                                   "%d threads cannot be started, only %d: the system's limits (ulimit -u, "
+                                   "ulimit -v, pids.max of the cgroup) do not allow more; use --threads %d "
+                                   "or fewer",
+                                   n, started, started > 2 ? started / 2 : 1)
+                       : CAKE_OK;
+    err =
+        cake_world_agree(world, err); /* ranks may share a limit: nobody's threads go before all have tried */
+    cake_threads_close(tried);
+    if (!err)
+        cake_exec_run(n, do_nothing, NULL); /* before memory is taken that their stacks need */
+    return err;
 }
 
 static cake_err make_plan(const cake_world *world, cake_stage *stage)
@@ -301,7 +326,9 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
     stage->context = o->context ? (int)o->context : config->context;
     stage->kv_dtype = cake_stage_kv_dtype(o->kv_dtype, cake_model_dtype(stage->model));
     stage->n_thread = choose_threads(o, world, &stage->machine);
-    err = choose_kernels(o, world, stage);
+    err = cake_stage_threads(world, stage->n_thread);
+    if (!err)
+        err = choose_kernels(o, world, stage);
     if (!err)
         err = cake_world_agree(world, make_plan(world, stage));
     if (!err)

@@ -37,6 +37,9 @@ cake_err cake_stage_plan(const cake_options *options, const cake_world *world, c
 cake_err cake_stage_load(const cake_world *world, cake_stage *stage);
 void cake_stage_close(cake_stage *stage); /* zeros are fine */
 
+/* Starts the threads that all later work is done by, or says how many there can be. n: of this rank. */
+cake_err cake_stage_threads(const cake_world *world, int n);
+
 /* The cache's precision for --kv-dtype and the model's own. */
 cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model);
 

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "place/machine.h"
 #include "run/run.h"
+#include "run/outputs.h"
 #include "run/survey.h"
 
 typedef struct sheet {
@@ -112,8 +113,8 @@ cake_err cake_tokenize(const cake_options *options)
     cake_err err = cake_feed_open(options, NULL, 0, 0, &feed);
     if (!err)
         compare(&feed);
-    if (!err && cake_file_same(options->input, options->output))
-        err = cake_fail_usage("-i and -o are the same file: %s", options->input);
+    if (!err)
+        err = cake_outputs_check(options);
     if (!err && options->output && !(s.out = fopen(options->output, "w")))
         err = unwritable(&s);
     if (!err)

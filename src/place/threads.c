@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a number. Out: so many threads that do nothing, or fewer. run calls before the first parallel region.
+ * Invariant: every thread that was started is waited for.
+ */
+#include "place/threads.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+struct cake_threads {
+    pthread_mutex_t door; /* closed until all may go */
+    pthread_t *thread;    /* [n] */
+    int n;
+};
+
+static void *wait_there(void *arg)
+{
+    cake_threads *t = arg;
+    pthread_mutex_lock(&t->door);
+    pthread_mutex_unlock(&t->door);
+    return NULL;
+}
+
+int cake_threads_open(int n, cake_threads **out)
+{
+    cake_threads *t = *out = cake_alloc(1, sizeof *t);
+    t->thread = cake_alloc((size_t)n, sizeof *t->thread);
+    pthread_mutex_init(&t->door, NULL);
+    pthread_mutex_lock(&t->door);
+    while (t->n < n && !pthread_create(&t->thread[t->n], NULL, wait_there, t))
+        t->n++;
+    return t->n;
+}
+
+void cake_threads_close(cake_threads *t)
+{
+    if (!t)
+        return;
+    pthread_mutex_unlock(&t->door);
+    for (int i = 0; i < t->n; i++)
+        pthread_join(t->thread[i], NULL);
+    pthread_mutex_destroy(&t->door);
+    free(t->thread);
+    free(t);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the options. Out: whether their files can be written. run and tokenize call, before anything is opened.
+ */
+#include "run/outputs.h"
+
+#include <dirent.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+
+typedef struct place {
+    const char *name, *path; /* as it is called in messages; NULL: it is not used */
+    bool written;
+} place;
+
+/* Streams and devices hold nothing that could be destroyed. */
+static bool is_stream(const char *path)
+{
+    return !strcmp(path, "-") || !strncmp(path, "/dev/", 5);
+}
+
+/* Whether a file of this name in the model's directory is the model's own: others may be results of old. */
+static bool is_own(const char *name)
+{
+    static const char *const names[] = {"config.json",
+                                        "generation_config.json",
+                                        "tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "added_tokens.json",
+                                        "chat_template.json",
+                                        "vocab.json",
+                                        "merges.txt"};
+    static const char *const endings[] = {".safetensors", ".safetensors.index.json", ".model", ".tiktoken",
+                                          ".jinja"};
+    size_t len = strlen(name);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (len >= strlen(endings[i]) && !strcmp(name + len - strlen(endings[i]), endings[i]))
+            return true;
+    return false;
+}
+
+/* What is written against the model's own files in a directory; none, if it cannot be read. */
+static cake_err check_model(const char *dir, const place *places, size_t n)
+{
+    cake_buf path = {0};
+    cake_err err = CAKE_OK;
+    DIR *list = opendir(dir);
+    for (struct dirent *entry; list && !err && (entry = readdir(list));) {
+        if (!is_own(entry->d_name))
+            continue;
+        cake_buf_cut(&path, 0);
+        cake_buf_addf(&path, "%s/%s", dir, entry->d_name);
+        for (size_t i = 0; i < n && !err; i++)
+            if (places[i].written && cake_file_same(places[i].path, path.data))
+                err = cake_fail_usage(
+                    "%s is a file of the model, %s: it would be overwritten; choose another name",
+                    places[i].name, path.data);
+    }
+    if (list)
+        closedir(list);
+    cake_buf_free(&path);
+    return err;
+}
+
+static cake_err check_pairs(const place *places, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n; j++) {
+            const char *a = places[i].path, *b = places[j].path;
+            if (a && b && (!strcmp(a, b) || cake_file_same(a, b)) && !is_stream(a))
+                return cake_fail_usage("%s and %s are the same file: %s", places[i].name, places[j].name, a);
+        }
+    return CAKE_OK;
+}
+
+cake_err cake_outputs_check(const cake_options *o)
+{
+    cake_buf partial = {0}, templates = {0};
+    bool keeps = o->output && !strcmp(o->command, "run");
+    cake_buf_addf(&partial, "%s.partial", o->output ? o->output : "");
+    cake_buf_addf(&templates, "%s/additional_chat_templates", o->model);
+    const place places[] = {{"-i", o->input, false},
+                            {"-o", o->output, true},
+                            {"the .partial of -o", keeps ? partial.data : NULL, true},
+                            {"--report", o->report, true}};
+    cake_err err = check_pairs(places, sizeof places / sizeof *places);
+    if (!err)
+        err = check_model(o->model, places, sizeof places / sizeof *places);
+    if (!err)
+        err = check_model(templates.data, places, sizeof places / sizeof *places);
+    cake_buf_free(&partial);
+    cake_buf_free(&templates);
+    return err;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is written must not destroy what is read.
+ */
+#ifndef CAKE_RUN_OUTPUTS_H
+#define CAKE_RUN_OUTPUTS_H
+
+#include "base/err.h"
+#include "run/options.h"
+
+/* Says so if two of the files that the options name are one, or one that is written is a file of the model. Nothing is
+ * opened or changed. */
+cake_err cake_outputs_check(const cake_options *options);
+
+#endif
