@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "place/machine.h"
-#include "run/run.h"
 #include "run/outputs.h"
+#include "run/run.h"
 #include "run/survey.h"
 
 typedef struct sheet {
