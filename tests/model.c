@@ -61,6 +61,7 @@ typedef struct form {
     const char *twice;   /* this one goes into every shard */
     const char *odd;     /* this one has the odd entry in place of dtype and shape */
     const char *odd_entry;
+    const char *huge; /* the last element of this one is 1e5 */
 } form;
 
 /* Exact in all three types. */
@@ -79,7 +80,8 @@ static void add_tensor(writer *w, const form *f, const char *name, int out, int 
     const char *like =
         !strcmp(name, "lm_head.weight") && f->both && !f->head_differs ? "model.embed_tokens.weight" : name;
     for (int64_t i = 0; i < (int64_t)out * (in ? in : 1); i++) {
-        float value = value_of(like, i);
+        float value =
+            f->huge && !strcmp(f->huge, name) && i == (int64_t)out * in - 1 ? 1e5F : value_of(like, i);
         uint16_t half = f->dtype == CAKE_BF16 ? cake_bf16_from_f32(value) : cake_f16_from_f32(value);
         if (f->dtype == CAKE_F32)
             cake_buf_add(&w->data, &value, sizeof value);
@@ -179,10 +181,12 @@ static const char *write_model(const form *f)
 /* ---- reading them back */
 
 static cake_buf said;
+static int kept = -1; /* the dtype that is asked for; -1: none */
 
 static cake_err open_quietly(const char *dir, bool dummy, cake_model **out)
 {
-    cake_model_options options = {.dummy = dummy, .dummy_seed = 42};
+    cake_model_options options = {.dummy = dummy, .dummy_seed = 42, .convert = kept >= 0};
+    options.dtype = kept < 0 ? CAKE_F32 : (cake_dtype)kept;
     cake_buf_cut(&said, 0);
     cake_log_capture(&said);
     cake_err err = cake_model_open(dir, &options, out);
@@ -309,6 +313,36 @@ static void test_values(void)
                             parameters * (int64_t)cake_dtype_bytes((cake_dtype)dtype));
             cake_model_close(m);
         }
+}
+
+/* Whatever the file has, matrices are kept as asked; what they cannot hold is said. */
+static void test_kept(void)
+{
+    for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++)
+        for (kept = 0; kept < CAKE_N_DTYPE; kept++) {
+            form f = {.dtype = (cake_dtype)dtype, .shards = 1};
+            const char *dir = write_model(&f);
+            for (int dummy = 0; dummy < 2; dummy++) {
+                cake_model *m = load(dir, dummy, &everything);
+                CU_ASSERT_EQUAL(cake_model_dtype(m), (cake_dtype)kept);
+                CU_ASSERT_EQUAL(cake_model_head(m)->dtype, (cake_dtype)kept);
+                CU_ASSERT_EQUAL(cake_model_layer(m, 1)->down.dtype, (cake_dtype)kept);
+                for (int layer = 0; layer < LAYERS && !dummy; layer++)
+                    check_layer(m, layer);
+                cake_model_close(m);
+            }
+        }
+    form f = {.dtype = CAKE_BF16, .shards = 1, .huge = "model.layers.1.mlp.down_proj.weight"};
+    const char *dir = write_model(&f);
+    cake_model *m = NULL;
+    kept = CAKE_F16;
+    CU_ASSERT_EQUAL_FATAL(open_quietly(dir, false, &m), CAKE_OK);
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_model_load(m, &everything, &cake_kernels_ref), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    CU_ASSERT(was_said("model.layers.1.mlp.down_proj.weight holds 99840, which is more than f16 can hold"));
+    cake_model_close(m);
+    kept = -1;
 }
 
 /* A rank holds and reads its own share; shares add up to the whole. */
@@ -581,6 +615,7 @@ int main(void)
 {
     static const suite_test tests[] = {
         {"every tensor in its place: F32, BF16, F16, single and sharded", test_values},
+        {"matrices kept in another precision than the file's", test_kept},
         {"shares hold and read their own, and add up", test_shares},
         {"tied embeddings are held once", test_tied},
         {"missing, misshapen, repeated tensors", test_wrong_tensors},

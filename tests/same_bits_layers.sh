@@ -70,8 +70,14 @@ same "sequences longer than the KV memory" 1 --chunk 64 --kv-memory 100K
 test "$(grep -c '"finish_reason": *"length"' "$dir/two.jsonl")" -eq 15
 ok "mistral-window: ... all are answered" $?
 
-# Products that round activations, where this CPU has them.
+# BF16 weights are the same numbers in float32.
 model=$root/tests/golden/qwen3-bias
+answer 1 one
+same "--dtype f32 of a BF16 file" 2 --dtype f32 --kv-dtype bf16
+answer 1 one --dtype bf16 --kv-dtype f32
+same "--dtype bf16, 2 ranks, --chunk 64" 2 --dtype bf16 --kv-dtype f32 --chunk 64
+
+# Products that round activations, where this CPU has them.
 if "$cake" info | grep -q '^isa .*avx512bf16'; then
     answer 1 one --isa avx512bf16
     same "avx512bf16: 2 ranks, --chunk 64" 2 --isa avx512bf16 --chunk 64

@@ -44,7 +44,8 @@ typedef struct piece {
     int all, before;         /* rows of the tensor, and which is the first of these */
     int run;                 /* rows that stand together; others of equal number follow */
     const cake_stored *from; /* NULL: dummy, or not in the files */
-    cake_dtype dtype;
+    cake_dtype dtype;        /* there */
+    cake_dtype kept;         /* of a matrix: in memory */
 } piece;
 
 /* A tensor by its name behind `prefix`. */
@@ -84,6 +85,7 @@ static cake_err visit_one(const cake_model *model, const cake_part *part, int la
         if (p.from)
             p.dtype = p.from->tensor->dtype;
     }
+    p.kept = model->options.convert ? model->options.dtype : p.dtype;
     p.name = name.data;
     cake_err err = fn(model, &p, arg);
     cake_buf_free(&name);
@@ -161,9 +163,9 @@ static cake_err check_piece(const cake_model *model, const piece *p, void *arg)
         c->used[p->from - cake_store_at(model->store, 0)] = true;
     int64_t elements = (int64_t)p->n_out * p->n_in;
     if (cake_part_matrix(p->part))
-        c->elements[p->dtype] += elements;
+        c->elements[p->kept] += elements;
     if (p->part->owner == CAKE_PART_EMBED)
-        c->embed = p->dtype;
+        c->embed = p->kept;
     c->parameters += elements;
     return CAKE_OK;
 }
@@ -322,7 +324,7 @@ typedef struct tally {
 
 static size_t piece_bytes(const piece *p, const cake_kernels *kernels)
 {
-    size_t bytes = cake_part_matrix(p->part) ? kernels->weight_bytes(p->dtype, p->n_out, p->n_in)
+    size_t bytes = cake_part_matrix(p->part) ? kernels->weight_bytes(p->kept, p->n_out, p->n_in)
                                              : (size_t)p->n_out * (size_t)p->n_in * sizeof(float);
     return cake_arena_round(bytes);
 }
@@ -347,6 +349,7 @@ typedef struct loading {
     const cake_kernels *kernels;
     void *bounce; /* [size] bytes as the file has them */
     size_t size;
+    void *kept; /* the same elements as a matrix keeps them, where that is something else */
 } loading;
 
 /* Rows [first, first + n) of the piece, which stand together, come into the bounce buffer. */
@@ -375,11 +378,45 @@ static void widen(float *out, const void *in, cake_dtype dtype, int n)
                                       : cake_f16_to_f32(((const uint16_t *)in)[i]);
 }
 
+/* Rounds n elements to what the matrix keeps: `to` may be wider or narrower than `in`. */
+static cake_err convert(const cake_model *model, const piece *p, void *to, const void *in, int64_t n)
+{
+    uint16_t *half = to;
+    for (int64_t i = 0; i < n; i++) {
+        float value;
+        widen(&value, (const char *)in + i * (int64_t)cake_dtype_bytes(p->dtype), p->dtype, 1);
+        if (p->kept == CAKE_F32)
+            ((float *)to)[i] = value;
+        else
+            half[i] = p->kept == CAKE_BF16 ? cake_bf16_from_f32(value) : cake_f16_from_f32(value);
+        if (p->kept == CAKE_F16 && isfinite(value) && !isfinite(cake_f16_to_f32(half[i])))
+            return cake_fail("model",
+                             "%s: tensor %s holds %g, which is more than f16 can hold; keep it in bf16",
+                             model->dir, p->name, (double)value);
+    }
+    return CAKE_OK;
+}
+
+/* Packs rows [first, first + n), which are in the bounce buffer. */
+static cake_err pack_rows(loading *l, const piece *p, const cake_weight *weight, int first, int n)
+{
+    const void *rows = l->bounce;
+    cake_err err = CAKE_OK;
+    if (p->kept != p->dtype) {
+        int64_t elements = (int64_t)n * p->n_in;
+        rows = l->kept = cake_grow(l->kept, (size_t)elements, cake_dtype_bytes(p->kept));
+        err = convert(l->model, p, l->kept, l->bounce, elements);
+    }
+    if (!err)
+        l->kernels->weight_pack(weight, rows, first, n);
+    return err;
+}
+
 static cake_err load_piece(const cake_model *model, const piece *p, void *arg)
 {
     loading *l = arg;
     void *data = cake_arena_take(&l->model->arena, piece_bytes(p, l->kernels));
-    cake_weight weight = {.data = data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->dtype};
+    cake_weight weight = {.data = data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->kept};
     size_t row_bytes = (size_t)p->n_in * cake_dtype_bytes(p->dtype);
     if (row_bytes > l->size) {
         l->size = row_bytes;
@@ -390,12 +427,12 @@ static cake_err load_piece(const cake_model *model, const piece *p, void *arg)
         int left = p->run - first % p->run; /* of its run; run divides n_out */
         n = left < step ? left : step;
         cake_err err = fetch_rows(l, p, first, n);
+        if (!err && cake_part_matrix(p->part))
+            err = pack_rows(l, p, &weight, first, n);
+        else if (!err)
+            widen((float *)data + (int64_t)first * p->n_in, l->bounce, p->dtype, n * p->n_in);
         if (err)
             return err;
-        if (cake_part_matrix(p->part))
-            l->kernels->weight_pack(&weight, l->bounce, first, n);
-        else
-            widen((float *)data + (int64_t)first * p->n_in, l->bounce, p->dtype, n * p->n_in);
     }
     if (p->part->norm && !p->part->whole && p->from && model->config.arch->norms_less_one)
         for (int i = 0; i < p->n_out; i++)
@@ -418,6 +455,7 @@ cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_
     loading l = {.model = model, .kernels = kernels, .bounce = cake_alloc(READ_BYTES, 1), .size = READ_BYTES};
     err = visit(model, share, load_piece, &l);
     free(l.bounce);
+    free(l.kept);
     CAKE_ASSERT(err || model->arena.used == model->arena.size);
     if (!err && model->config.tied)
         model->ends.head = model->ends.embedding;

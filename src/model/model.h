@@ -19,6 +19,8 @@ typedef struct cake_model cake_model;
 typedef struct cake_model_options {
     bool dummy; /* seeded weights in place of files */
     uint64_t dummy_seed;
+    bool convert; /* matrices are kept in dtype, whatever the file has */
+    cake_dtype dtype;
 } cake_model_options;
 
 /* What a rank holds: layers [first, first + count) in each of n ranges, embedding, head. */
@@ -58,7 +60,7 @@ cake_err cake_model_open(const char *dir, const cake_model_options *options, cak
 void cake_model_close(cake_model *model);
 
 const cake_config *cake_model_config(const cake_model *model);
-/* Most common dtype of the matrices: decides the cache's precision. */
+/* Most common dtype of the matrices as they are kept: decides the cache's precision. */
 cake_dtype cake_model_dtype(const cake_model *model);
 int64_t cake_model_parameters(const cake_model *model);
 /* Bytes of memory that the share takes when packed by these kernels: what load will take, to the byte. */

@@ -306,6 +306,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
 {
     *options = (cake_options){.command = "run",
                               .params = cake_params_unset(),
+                              .dtype = "auto",
                               .kv_dtype = "auto",
                               .isa = "auto",
                               .dummy = -1,

@@ -12,11 +12,21 @@
 #include "place/threads.h"
 #include "run/pipeline.h"
 
+static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
+{
+    for (int i = 0; i < CAKE_N_DTYPE; i++)
+        if (!strcmp(name, cake_dtype_name((cake_dtype)i)))
+            return (cake_dtype)i;
+    return otherwise;
+}
+
 /* Rank 0 first, so that a file that is missing for all is complained of once. */
 static cake_err open_model(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     cake_model_options options = {.dummy = o->dummy >= 0,
-                                  .dummy_seed = o->dummy >= 0 ? (uint64_t)o->dummy : 0};
+                                  .dummy_seed = o->dummy >= 0 ? (uint64_t)o->dummy : 0,
+                                  .convert = strcmp(o->dtype, "auto")};
+    options.dtype = dtype_named(o->dtype, CAKE_F32);
     cake_err err = CAKE_OK;
     if (world->rank == 0)
         err = cake_model_open(o->model, &options, &stage->model);
@@ -31,10 +41,7 @@ static cake_err open_model(const cake_options *o, const cake_world *world, cake_
 
 cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model)
 {
-    for (int i = 0; i < CAKE_N_DTYPE; i++)
-        if (!strcmp(option, cake_dtype_name((cake_dtype)i)))
-            return (cake_dtype)i;
-    return model == CAKE_F32 ? CAKE_F32 : CAKE_BF16;
+    return dtype_named(option, model == CAKE_F32 ? CAKE_F32 : CAKE_BF16);
 }
 
 /* The best exact table that every rank can run, or the one that was asked for. */
