@@ -410,13 +410,14 @@ static void take_scores(cake_root *r, int slot, const cake_row *row, float *scor
     }
 }
 
-/* A row that is not finite breaks those behind it in its sequence: the first one tells where it began. */
+/* A row that is not finite breaks others of its sequence, from the next attention on: the earliest layer tells where
+ * it began. */
 static void note_broken(cake_root *r, cake_wave *wave)
 {
     const cake_row *rows = cake_wave_rows(wave);
     for (int i = 0; i < wave->n_tok; i++) {
         cake_sequence *s = r->seqs[rows[i].slot];
-        if (rows[i].broken && !s->lead->broken)
+        if (rows[i].broken && (!s->lead->broken || rows[i].broken < s->lead->broken))
             s->lead->broken = rows[i].broken;
     }
 }

@@ -43,7 +43,7 @@ struct cake_sequence {
     cake_scored *prompt_scored; /* [n_prompt, 1 + n_top] with echo and logprobs: rows [0, n_prompt_scored) */
     size_t *prompt_begin;       /* [n_prompt] byte of request.text at which each token begins */
     int n_prompt_scored;
-    int broken; /* of the first of its rows that was not finite: see cake_row */
+    int broken; /* where the first of its rows was not finite: see cake_row */
 };
 
 /* A lead; owned. Takes *request over. Its prompt is in ids already; token outlives it. With echo, request.text
