@@ -181,7 +181,8 @@ static const char *write_model(const form *f)
 /* ---- reading them back */
 
 static cake_buf said;
-static int kept = -1; /* the dtype that is asked for; -1: none */
+static int kept = -1;   /* the dtype that is asked for; -1: none */
+static int threads = 1; /* that pack */
 
 static cake_err open_quietly(const char *dir, bool dummy, cake_model **out)
 {
@@ -216,7 +217,7 @@ static cake_model *load(const char *dir, bool dummy, const cake_share *share)
 {
     cake_model *model = NULL;
     CU_ASSERT_EQUAL_FATAL(open_quietly(dir, dummy, &model), CAKE_OK);
-    CU_ASSERT_EQUAL_FATAL(cake_model_load(model, share, &cake_kernels_ref), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_model_load(model, share, &cake_kernels_ref, threads), CAKE_OK);
     return model;
 }
 
@@ -296,6 +297,7 @@ static void test_values(void)
 {
     for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++)
         for (int shards = 1; shards <= 4; shards += 3) {
+            threads = shards;
             form f = {.dtype = (cake_dtype)dtype, .shards = shards};
             cake_model *m = load(write_model(&f), false, &everything);
             CU_ASSERT_EQUAL(said.len, 0);
@@ -320,6 +322,7 @@ static void test_kept(void)
 {
     for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++)
         for (kept = 0; kept < CAKE_N_DTYPE; kept++) {
+            threads = 1 + kept;
             form f = {.dtype = (cake_dtype)dtype, .shards = 1};
             const char *dir = write_model(&f);
             for (int dummy = 0; dummy < 2; dummy++) {
@@ -338,11 +341,12 @@ static void test_kept(void)
     kept = CAKE_F16;
     CU_ASSERT_EQUAL_FATAL(open_quietly(dir, false, &m), CAKE_OK);
     cake_log_capture(&said);
-    CU_ASSERT_EQUAL(cake_model_load(m, &everything, &cake_kernels_ref), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_model_load(m, &everything, &cake_kernels_ref, 2), CAKE_ERR_FATAL);
     cake_log_capture(NULL);
     CU_ASSERT(was_said("model.layers.1.mlp.down_proj.weight holds 99840, which is more than f16 can hold"));
     cake_model_close(m);
     kept = -1;
+    threads = 1;
 }
 
 /* A rank holds and reads its own share; shares add up to the whole. */
@@ -531,7 +535,7 @@ static void test_truncated(void)
     CU_ASSERT_EQUAL(stat(path_in(dir, "model.safetensors"), &st), 0);
     CU_ASSERT_EQUAL(truncate(path_in(dir, "model.safetensors"), st.st_size - 10), 0);
     cake_log_capture(&said);
-    CU_ASSERT_EQUAL(cake_model_load(m, &everything, &cake_kernels_ref), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_model_load(m, &everything, &cake_kernels_ref, 2), CAKE_ERR_FATAL);
     cake_log_capture(NULL);
     char expected[96];
     snprintf(expected, sizeof expected,

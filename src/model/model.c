@@ -17,6 +17,7 @@
 #include "model/part.h"
 #include "model/store.h"
 
+#define PACKERS    64        /* that pack: more wait for memory */
 #define READ_BYTES (8 << 20) /* of one read: large enough for parallel file systems */
 #define PROBES     16        /* places at which a tied head is compared with the embedding */
 #define PROBE_SIZE 4096
@@ -349,7 +350,14 @@ typedef struct loading {
     const cake_kernels *kernels;
     void *bounce; /* [size] bytes as the file has them */
     size_t size;
-    void *kept; /* the same elements as a matrix keeps them, where that is something else */
+    void *kept;            /* the same elements as a matrix keeps them, where that is something else */
+    const cake_exec *exec; /* member 0 of the team that packs */
+    const piece *piece;    /* whose rows [first, first + n) are in the bounce buffer; NULL: no more */
+    const cake_weight *weight;
+    int first, n;
+    float bad[PACKERS]; /* what could not be held, by member; 0: nothing */
+    const cake_share *share;
+    cake_err err;
 } loading;
 
 /* Rows [first, first + n) of the piece, which stand together, come into the bounce buffer. */
@@ -378,38 +386,72 @@ static void widen(float *out, const void *in, cake_dtype dtype, int n)
                                       : cake_f16_to_f32(((const uint16_t *)in)[i]);
 }
 
-/* Rounds n elements to what the matrix keeps: `to` may be wider or narrower than `in`. */
-static cake_err convert(const cake_model *model, const piece *p, void *to, const void *in, int64_t n)
+/* Rounds n elements to what the matrix keeps; false: f16 cannot hold one of them, *bad. */
+static bool convert(const piece *p, void *to, const void *in, int64_t n, float *bad)
 {
+    const char *from = in;
     uint16_t *half = to;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++, from += cake_dtype_bytes(p->dtype)) {
         float value;
-        widen(&value, (const char *)in + i * (int64_t)cake_dtype_bytes(p->dtype), p->dtype, 1);
+        widen(&value, from, p->dtype, 1);
         if (p->kept == CAKE_F32)
             ((float *)to)[i] = value;
         else
             half[i] = p->kept == CAKE_BF16 ? cake_bf16_from_f32(value) : cake_f16_from_f32(value);
-        if (p->kept == CAKE_F16 && isfinite(value) && !isfinite(cake_f16_to_f32(half[i])))
-            return cake_fail("model",
-                             "%s: tensor %s holds %g, which is more than f16 can hold; keep it in bf16",
-                             model->dir, p->name, (double)value);
+        if (p->kept == CAKE_F16 && isfinite(value) && !isfinite(cake_f16_to_f32(half[i]))) {
+            *bad = value;
+            return false;
+        }
     }
-    return CAKE_OK;
+    return true;
 }
 
-/* Packs rows [first, first + n), which are in the bounce buffer. */
+/* This member's part of the rows in the bounce buffer. */
+static void pack_share(const cake_exec *exec, loading *l)
+{
+    const piece *p = l->piece;
+    int64_t from, to, grain = 64; /* rows of whole panels, whose lines no two members write */
+    cake_exec_share(exec, l->n, grain, &from, &to);
+    const char *rows = (const char *)l->bounce + (size_t)(from * p->n_in) * cake_dtype_bytes(p->dtype);
+    if (p->kept != p->dtype) {
+        char *kept = (char *)l->kept + (size_t)(from * p->n_in) * cake_dtype_bytes(p->kept);
+        if (!convert(p, kept, rows, (to - from) * p->n_in, &l->bad[exec->rank]))
+            return;
+        rows = kept;
+    }
+    if (to > from)
+        l->kernels->weight_pack(l->weight, rows, l->first + (int)from, (int)(to - from));
+}
+
+/* Member 0 walks the pieces and reads; the others wait here for rows to pack. */
+static void help(const cake_exec *exec, loading *l)
+{
+    for (;;) {
+        cake_exec_barrier(exec);
+        if (!l->piece)
+            return;
+        pack_share(exec, l);
+        cake_exec_barrier(exec);
+    }
+}
+
 static cake_err pack_rows(loading *l, const piece *p, const cake_weight *weight, int first, int n)
 {
-    const void *rows = l->bounce;
-    cake_err err = CAKE_OK;
-    if (p->kept != p->dtype) {
-        int64_t elements = (int64_t)n * p->n_in;
-        rows = l->kept = cake_grow(l->kept, (size_t)elements, cake_dtype_bytes(p->kept));
-        err = convert(l->model, p, l->kept, l->bounce, elements);
-    }
-    if (!err)
-        l->kernels->weight_pack(weight, rows, first, n);
-    return err;
+    if (p->kept != p->dtype)
+        l->kept = cake_grow(l->kept, (size_t)n * (size_t)p->n_in, cake_dtype_bytes(p->kept));
+    l->piece = p;
+    l->weight = weight;
+    l->first = first;
+    l->n = n;
+    cake_exec_barrier(l->exec);
+    pack_share(l->exec, l);
+    cake_exec_barrier(l->exec);
+    for (int i = 0; i < l->exec->size; i++)
+        if (l->bad[i] != 0)
+            return cake_fail("model",
+                             "%s: tensor %s holds %g, which is more than f16 can hold; keep it in bf16",
+                             l->model->dir, p->name, (double)l->bad[i]);
+    return CAKE_OK;
 }
 
 static cake_err load_piece(const cake_model *model, const piece *p, void *arg)
@@ -446,20 +488,37 @@ static cake_err load_piece(const cake_model *model, const piece *p, void *arg)
     return CAKE_OK;
 }
 
-cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels)
+static void load_team(const cake_exec *exec, void *arg)
+{
+    loading *l = arg;
+    if (exec->rank) {
+        help(exec, l);
+        return;
+    }
+    l->exec = exec;
+    l->err = visit(l->model, l->share, load_piece, l);
+    l->piece = NULL;
+    cake_exec_barrier(exec);
+}
+
+cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels, int threads)
 {
     CAKE_ASSERT(!model->arena.base);
     cake_err err = cake_arena_open(&model->arena, "weights", cake_model_bytes(model, share, kernels));
     if (err)
         return err;
-    loading l = {.model = model, .kernels = kernels, .bounce = cake_alloc(READ_BYTES, 1), .size = READ_BYTES};
-    err = visit(model, share, load_piece, &l);
+    loading l = {.model = model,
+                 .kernels = kernels,
+                 .share = share,
+                 .bounce = cake_alloc(READ_BYTES, 1),
+                 .size = READ_BYTES};
+    cake_exec_run(threads < PACKERS ? threads : PACKERS, load_team, &l);
     free(l.bounce);
     free(l.kept);
-    CAKE_ASSERT(err || model->arena.used == model->arena.size);
-    if (!err && model->config.tied)
+    CAKE_ASSERT(l.err || model->arena.used == model->arena.size);
+    if (!l.err && model->config.tied)
         model->ends.head = model->ends.embedding;
-    return err;
+    return l.err;
 }
 
 /* ---- what there is */

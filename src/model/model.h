@@ -66,7 +66,9 @@ int64_t cake_model_parameters(const cake_model *model);
 /* Bytes of memory that the share takes when packed by these kernels: what load will take, to the byte. */
 size_t cake_model_bytes(const cake_model *model, const cake_share *share, const cake_kernels *kernels);
 
-cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels);
+/* Reads what the share names; a team of so many threads packs it. */
+cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels,
+                         int threads);
 int64_t cake_model_bytes_read(const cake_model *model); /* from files, by load */
 
 /* Borrowed; only what the share named is there. */

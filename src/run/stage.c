@@ -350,7 +350,7 @@ cake_err cake_stage_load(const cake_world *world, cake_stage *stage)
     double start = cake_clock_now();
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
     cake_share share = share_of(stage, world->rank, ranges);
-    cake_err err = cake_model_load(stage->model, &share, stage->kernels);
+    cake_err err = cake_model_load(stage->model, &share, stage->kernels, stage->n_thread);
     free(ranges);
     stage->slices = cake_alloc((size_t)stage->plan.n_hop, sizeof(cake_slice *));
     for (int i = 0; i < stage->plan.n_hop && !err; i++) {
