@@ -512,7 +512,10 @@ static cake_stage *add_stage(cake_stages *out, const stage_kind *kind)
 
 static cake_err open_stage(const cake_spot *spot, size_t row, void *out)
 {
-    cake_stage *stage = add_stage(out, &kinds[row]);
+    cake_stages *list = out;
+    if (list->n >= CAKE_STEPS_MOST)
+        return cake_spot_fail(spot, "more than %d decoders cannot be run", CAKE_STEPS_MOST);
+    cake_stage *stage = add_stage(list, &kinds[row]);
     if (stage->fused && kinds[row].wants_apart)
         return cake_spot_fail(spot, "%s behind a stage that joins all tokens is not supported",
                               kinds[row].type);
@@ -523,9 +526,6 @@ cake_err cake_stages_open(const cake_spot *spot, cake_stages *out)
 {
     static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, "decoders"};
     cake_err err = cake_spot_walk(spot, &table, open_stage, out);
-    if (!err && out->n > CAKE_STEPS_MOST)
-        return cake_spot_fail(spot, "%zu decoders are too many; at most %d can be run", out->n,
-                              CAKE_STEPS_MOST);
     if (!err && !out->n) /* an empty Sequence joins tokens with nothing between them */
         add_stage(out, cake_json_kind(spot->node) <= CAKE_JSON_NULL ? &join : &kinds[4]);
     return err;

@@ -298,7 +298,10 @@ static const splitter_kind kinds[] = {
 
 static cake_err open_step(const cake_spot *spot, size_t row, void *out)
 {
-    return kinds[row].open(spot, out);
+    cake_splitters *list = out;
+    if (list->n >= CAKE_STEPS_MOST)
+        return cake_spot_fail(spot, "more than %d pre-tokenizers cannot be run", CAKE_STEPS_MOST);
+    return kinds[row].open(spot, list);
 }
 
 cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out)
@@ -306,9 +309,6 @@ cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out)
     static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
                                           "pretokenizers"};
     cake_err err = cake_spot_walk(spot, &table, open_step, out);
-    if (!err && out->n > CAKE_STEPS_MOST)
-        err = cake_spot_fail(spot, "%zu pre-tokenizers are too many; at most %d can be run", out->n,
-                             CAKE_STEPS_MOST);
     out->raw = out->n && out->step[out->n - 1].bytes;
     return err;
 }
