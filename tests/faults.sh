@@ -134,21 +134,27 @@ expect "standard input ends in mid-line" 3 'invalid JSON' cut_line
 { printf '{"prompt": "'; head -c 30000000 /dev/zero | tr '\0' a; printf '"}\n'; } >"$dir/vast.jsonl"
 expect "a prompt of 30 MB" 3 'the prompt has 30000000 bytes, at least [0-9]+ tokens' "$cake" run -m "$model" -i "$dir/vast.jsonl"
 
-# Twelve stages that make ten letters of one: the requests that have the letter fail, in every way to get there.
-cp -r "$model" "$dir/grows"
-ten='{"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"}'
-tr -d '\n' <"$model/tokenizer.json" | sed "s/\"decoder\": {[^}]*}/\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"ByteLevel\"}$(for _ in $(seq 12); do printf ', %s' "$ten"; done)]}/" \
-    >"$dir/grows/tokenizer.json"
-id() { sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}$/\1/p" "$model/tokenizer.json"; }
-for fields in "$(id a),\"id\": 0" "$(id b),\"id\": 1" "$(id a),\"id\": 2, \"n\": 3" "$(id b),\"id\": 3, \"echo\": true"; do
-    printf '{"prompt": "a", "max_tokens": 3, "ignore_eos": true, "logit_bias": {"%s": 100}, %s}\n' "${fields%%,*}" "${fields#*,}"
-done >"$dir/grows.jsonl"
-expect "decoders that make gigabytes of a letter" 3 '4 requests \(3 failed\)' "$cake" run -m "$dir/grows" -i "$dir/grows.jsonl" -o "$dir/grown.jsonl"
-test "$(grep -c 'makes more than 268435456 bytes of the text' "$dir/grown.jsonl")" -eq 3 && grep -q '"id": 1,.*"text": "bbb"' "$dir/grown.jsonl"
-ok "... fail the requests that have it" $?
+limited() { (ulimit -v "$1" && shift && exec "$@"); }
+
+# Twelve stages that make ten letters of one: the requests that have the letter fail, in every way to get there. Sanitizers would
+# walk the gigabytes for minutes; they need more memory than this limit leaves.
+if limited 6000000 "$cake" --version >"$dir/out" 2>&1; then
+    cp -r "$model" "$dir/grows"
+    ten='{"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"}'
+    tr -d '\n' <"$model/tokenizer.json" | sed "s/\"decoder\": {[^}]*}/\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"ByteLevel\"}$(for _ in $(seq 12); do printf ', %s' "$ten"; done)]}/" \
+        >"$dir/grows/tokenizer.json"
+    id() { sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}$/\1/p" "$model/tokenizer.json"; }
+    for fields in "$(id a),\"id\": 0" "$(id b),\"id\": 1" "$(id a),\"id\": 2, \"n\": 3" "$(id b),\"id\": 3, \"echo\": true"; do
+        printf '{"prompt": "a", "max_tokens": 3, "ignore_eos": true, "logit_bias": {"%s": 100}, %s}\n' "${fields%%,*}" "${fields#*,}"
+    done >"$dir/grows.jsonl"
+    expect "decoders that make gigabytes of a letter" 3 '4 requests \(3 failed\)' "$cake" run -m "$dir/grows" -i "$dir/grows.jsonl" -o "$dir/grown.jsonl"
+    test "$(grep -c 'makes more than 268435456 bytes of the text' "$dir/grown.jsonl")" -eq 3 && grep -q '"id": 1,.*"text": "bbb"' "$dir/grown.jsonl"
+    ok "... fail the requests that have it" $?
+else
+    echo "  decoders that make gigabytes: skipped, this program does not start with 6 GB"
+fi
 
 # Memory that runs out: a message and status 1. Sanitizers need more of it than any limit leaves.
-limited() { (ulimit -v "$1" && shift && exec "$@"); }
 if limited 250000 "$cake" --version >"$dir/out" 2>&1; then
     expect "memory runs out" 1 '^cake-mpi: error: out of memory: [0-9]+ x [0-9]+ bytes$' limited 250000 \
         "$cake" tokenize -m "$model" -i "$dir/vast.jsonl"
