@@ -47,7 +47,8 @@ static int ascending(const void *a, const void *b)
 
 static void add_times(cake_buf *out, const char *name, cake_times *t)
 {
-    qsort(t->value, (size_t)t->n, sizeof *t->value, ascending);
+    if (t->n) /* no memory otherwise, which qsort may not be given */
+        qsort(t->value, (size_t)t->n, sizeof *t->value, ascending);
     cake_buf_addf(out, "  \"%s\": {", name);
     if (t->n)
         cake_buf_addf(out, "\"p50\": %.3f, \"p99\": %.3f", (double)t->value[t->n / 2],
