@@ -124,6 +124,8 @@ expect "plan counts the tokens of prompts" 0 'min 7, median 22, p99 53, max 53; 
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl"
 expect "plan tells of what does not fit" 3 '43 of them since they do not fit the context of 20' \
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --context 20
+echo '{"id": 1}' >"$dir/none.jsonl"
+expect "plan of a file of which nothing can be used" 3 'requests  1, of which 1 would fail' "$cake" plan -m "$model" -i "$dir/none.jsonl"
 expect "plan without weights" 0 'waves' "$cake" plan -m "$dir/tok" --dummy-weights -i "$dir/in.txt"
 
 expect "plan counts recurrent states" 0 'states +64, one a sequence, each of 31.1 KiB' \

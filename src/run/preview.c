@@ -84,7 +84,8 @@ static int32_t quantile(const census *c, int percent)
 
 static void print_census(census *c)
 {
-    qsort(c->length, (size_t)c->n, sizeof *c->length, ascending);
+    if (c->n) /* no memory otherwise, which qsort may not be given */
+        qsort(c->length, (size_t)c->n, sizeof *c->length, ascending);
     printf("requests  %lld, of which %lld would fail", (long long)c->requests, (long long)c->failed);
     if (c->too_long)
         printf(", %lld of them since they do not fit the context of %d", (long long)c->too_long,
