@@ -101,15 +101,8 @@ static cake_err read_token(const cake_spot *spot, cake_added_token *token)
     if (!err)
         err = cake_spot_text(spot, "content", &text, &token->len);
     if (!err)
-        err = cake_spot_flag(spot, "special", false, &token->special);
-    if (!err)
-        err = cake_spot_flag(spot, "lstrip", false, &token->left);
-    if (!err)
-        err = cake_spot_flag(spot, "rstrip", false, &token->right);
-    if (!err)
-        err = cake_spot_flag(spot, "single_word", false, &token->word);
-    if (!err)
-        err = cake_spot_flag(spot, "normalized", !token->special, &token->normalized);
+        err = cake_spot_added(spot, false, &token->special, &token->left, &token->right, &token->word,
+                              &token->normalized);
     token->text = (char *)text;
     token->said = (int32_t)id;
     return err;

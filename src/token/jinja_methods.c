@@ -249,12 +249,13 @@ static cake_value do_is(cake_render *run, const cake_call *call, const cake_args
         if ((what[0] == 'u' && lower) || (what[0] == 'l' && upper) ||
             (!strcmp(what, "decimal") && !cake_char_is_digit(code)) ||
             (!strcmp(what, "digit") && !cake_char_is_figure(code)) ||
+            (!strcmp(what, "printable") && !cake_char_is_printable(code)) ||
             (what[0] == 's' && !cake_text_space(code)) ||
             (!strcmp(what, "alpha") && !cake_char_is_letter(code)) ||
             (!strcmp(what, "alnum") && !cake_char_is_letter(code) && !cake_char_is_number(code)))
             return cake_v_bool(false);
     }
-    return cake_v_bool(what[0] == 'u' || what[0] == 'l' ? cased : text.text.len > 0);
+    return cake_v_bool(what[0] == 'u' || what[0] == 'l' ? cased : what[0] == 'p' || text.text.len > 0);
 }
 
 static cake_value do_join(cake_render *run, const cake_call *call, const cake_args *args)
@@ -365,22 +366,6 @@ static cake_value do_istitle(cake_render *run, const cake_call *call, const cake
         cased |= inside;
     }
     return cake_v_bool(cased);
-}
-
-static cake_value do_isprintable(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const none[] = {NULL};
-    cake_value text = call->self;
-    cake_args_bind(run, args, call->name, none, NULL);
-    cake_render_spend(run, text.text.len);
-    for (size_t i = 0, n; i < text.text.len && !run->failed; i += n) {
-        uint32_t code = 0;
-        n = (size_t)cake_utf8_next(text.text.data + i, text.text.len - i, &code);
-        n = n ? n : 1;
-        if (!cake_char_is_printable(code))
-            return cake_v_bool(false);
-    }
-    return cake_v_bool(true);
 }
 
 /* Tabs become blanks up to the next multiple of tabsize, counted from the last line end. */
@@ -513,7 +498,7 @@ static const method text_methods[] = {
     {"rpartition", do_partition},
     {"swapcase", do_swapcase},
     {"istitle", do_istitle},
-    {"isprintable", do_isprintable},
+    {"isprintable", do_is},
     {"expandtabs", do_expandtabs},
     {"casefold", do_case},
     {"isascii", do_isascii},

@@ -68,16 +68,8 @@ void cake_specials_name(cake_specials *specials, int index, const char *text, si
 /* The flags of an added token that is an object. special: what it is where the object does not say. */
 static cake_err read_flags(const cake_spot *spot, bool special, cake_special *token)
 {
-    cake_err err = cake_spot_flag(spot, "special", special, &token->special);
-    if (!err)
-        err = cake_spot_flag(spot, "lstrip", false, &token->left);
-    if (!err)
-        err = cake_spot_flag(spot, "rstrip", false, &token->right);
-    if (!err)
-        err = cake_spot_flag(spot, "single_word", false, &token->word);
-    if (!err)
-        err = cake_spot_flag(spot, "normalized", !token->special, &token->normalized);
-    return err;
+    return cake_spot_added(spot, special, &token->special, &token->left, &token->right, &token->word,
+                           &token->normalized);
 }
 
 /* A text, or an object with the text as its content; appended to list. */

@@ -86,6 +86,19 @@ cake_err cake_spot_flag(const cake_spot *spot, const char *key, bool otherwise, 
     return CAKE_OK;
 }
 
+cake_err cake_spot_added(const cake_spot *spot, bool otherwise, bool *special, bool *left, bool *right,
+                         bool *word, bool *normalized)
+{
+    cake_err err = cake_spot_flag(spot, "special", otherwise, special);
+    if (!err)
+        err = cake_spot_flag(spot, "lstrip", false, left);
+    if (!err)
+        err = cake_spot_flag(spot, "rstrip", false, right);
+    if (!err)
+        err = cake_spot_flag(spot, "single_word", false, word);
+    return err ? err : cake_spot_flag(spot, "normalized", !*special, normalized);
+}
+
 cake_err cake_spot_int(const cake_spot *spot, const char *key, int64_t least, int64_t most, int64_t *out)
 {
     cake_spot member = cake_spot_key(spot, key);

@@ -32,6 +32,9 @@ cake_err cake_spot_need(const cake_spot *spot, cake_json_type kind, const char *
 /* Members of the object at spot; text must be there, the others may be absent or null. */
 cake_err cake_spot_text(const cake_spot *spot, const char *key, const char **text, size_t *len);
 cake_err cake_spot_flag(const cake_spot *spot, const char *key, bool otherwise, bool *out);
+/* The flags of an added token; otherwise: whether it is special where the object does not say. */
+cake_err cake_spot_added(const cake_spot *spot, bool otherwise, bool *special, bool *left, bool *right,
+                         bool *word, bool *normalized);
 cake_err cake_spot_int(const cake_spot *spot, const char *key, int64_t least, int64_t most, int64_t *out);
 
 /* The row of a table of components that the object's `type` names. Each row of `stride` bytes begins with its
