@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: an instruction set, a number of threads. Out: operations and bytes a second that nothing can exceed.
+ * Invariant: no operation of a kernel table is used, so that a mistake of theirs does not move the floor.
+ */
+#include "kernels/floor.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "kernels/kernels.h"
+
+#define CHAINS 12 /* enough for two units with a latency of 4 to 6, few enough for 16 registers */
+
+/* A loop that keeps the units busy, and one that does so with the memory; both return what may not be left out. */
+typedef float chain_function(long steps);
+typedef float stream_function(char *to, const char *from, size_t bytes);
+
+typedef struct loops {
+    const char *isa;
+    double lanes;                               /* of float32 */
+    chain_function *chain[CAKE_FLOOR_INT8 + 1]; /* NULL: no such instruction */
+    stream_function *stream[2];                 /* read, copy */
+} loops;
+
+static float f32_plain(long steps)
+{
+    float sum[CHAINS] = {0};
+    for (long i = 0; i < steps; i++)
+        for (int c = 0; c < CHAINS; c++)
+            sum[c] = sum[c] * 0.999f + 1.0f;
+    float all = 0;
+    for (int c = 0; c < CHAINS; c++)
+        all += sum[c];
+    return all;
+}
+
+static float read_plain(char *to, const char *from, size_t bytes)
+{
+    uint64_t all = 0, word;
+    (void)to;
+    for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
+        memcpy(&word, from + i, sizeof word);
+        all ^= word;
+    }
+    return (float)all;
+}
+
+static float copy_plain(char *to, const char *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+    return to[bytes / 2];
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define EACH(c, n) _Pragma("GCC unroll 12") for (int c = 0; c < (n); c++)
+
+/* One body for all vector types: step(sum) is a multiply-add of constants. */
+#define CHAIN(name, isa, type, begin, step)                                                                  \
+    __attribute__((target(isa))) static float name(long steps)                                               \
+    {                                                                                                        \
+        type sum[CHAINS];                                                                                    \
+        EACH(c, CHAINS) sum[c] = begin;                                                                      \
+        for (long i = 0; i < steps; i++) {                                                                   \
+            EACH(c, CHAINS)                                                                                  \
+            {                                                                                                \
+                sum[c] = step;                                                                               \
+                __asm__ volatile("" : "+v"(sum[c]));                                                         \
+            }                                                                                                \
+        }                                                                                                    \
+        float all = 0;                                                                                       \
+        EACH(c, CHAINS) all += (float)sum[c][0];                                                             \
+        return all;                                                                                          \
+    }
+
+/* Four streams with prefetch, since one that the hardware finds by itself is not the fastest everywhere. */
+#define STREAMS(read, copy, isa, type, load, store, add, zero)                                               \
+    __attribute__((target(isa))) static float read(char *to, const char *from, size_t bytes)                 \
+    {                                                                                                        \
+        type sum[4];                                                                                         \
+        size_t part = bytes / 4 / sizeof(type) * sizeof(type);                                               \
+        (void)to;                                                                                            \
+        EACH(c, 4) sum[c] = zero();                                                                          \
+        for (size_t i = 0; i < part; i += sizeof(type))                                                      \
+            EACH(c, 4)                                                                                       \
+            {                                                                                                \
+                const char *at = from + (size_t)c * part + i;                                                \
+                _mm_prefetch(at + 1536, _MM_HINT_T0);                                                        \
+                sum[c] = add(sum[c], load((const void *)at));                                                \
+            }                                                                                                \
+        float all = 0;                                                                                       \
+        EACH(c, 4) all += (float)sum[c][0];                                                                  \
+        return all;                                                                                          \
+    }                                                                                                        \
+    __attribute__((target(isa))) static float copy(char *to, const char *from, size_t bytes)                 \
+    {                                                                                                        \
+        for (size_t i = 0; i < bytes / sizeof(type) * sizeof(type); i += sizeof(type))                       \
+            store((void *)(to + i), load((const void *)(from + i)));                                         \
+        return to[bytes / 2];                                                                                \
+    }
+
+CHAIN(f32_avx2, "avx2,fma", __m256, _mm256_set1_ps((float)c),
+      _mm256_fmadd_ps(sum[c], _mm256_set1_ps(0.999f), _mm256_set1_ps(1)))
+/* Bytes without VNNI: products in pairs, pairs of pairs, sums. */
+CHAIN(int8_avx2, "avx2", __m256i, _mm256_set1_epi32(c),
+      _mm256_add_epi32(sum[c], _mm256_madd_epi16(_mm256_maddubs_epi16(sum[c], _mm256_set1_epi8(1)),
+                                                 _mm256_set1_epi16(1))))
+STREAMS(read_avx2, copy_avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_xor_si256,
+        _mm256_setzero_si256)
+
+CHAIN(f32_avx512, "avx512f", __m512, _mm512_set1_ps((float)c),
+      _mm512_fmadd_ps(sum[c], _mm512_set1_ps(0.999f), _mm512_set1_ps(1)))
+CHAIN(bf16_avx512, "avx512f,avx512bw,avx512bf16", __m512, _mm512_set1_ps((float)c),
+      _mm512_dpbf16_ps(sum[c], (__m512bh)_mm512_set1_epi32(0x3C003C00),
+                       (__m512bh)_mm512_set1_epi32(0x3C003C00)))
+CHAIN(int8_vnni, "avx512f,avx512vnni", __m512i, _mm512_set1_epi32(c),
+      _mm512_dpbusd_epi32(sum[c], _mm512_set1_epi32(0x01010101), _mm512_set1_epi32(0x01010101)))
+STREAMS(read_avx512, copy_avx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512_storeu_si512,
+        _mm512_xor_si512, _mm512_setzero_si512)
+#endif
+
+/* The table's row; where int8 needs more than the table asks of the CPU, without it. */
+static loops loops_of(const char *isa)
+{
+    static const loops rows[] = {
+        {"ref", 1, {f32_plain, NULL, NULL}, {read_plain, copy_plain}},
+#if defined(__x86_64__)
+        {"avx2", 8, {f32_avx2, NULL, int8_avx2}, {read_avx2, copy_avx2}},
+        {"avx512", 16, {f32_avx512, NULL, int8_vnni}, {read_avx512, copy_avx512}},
+        {"avx512bf16", 16, {f32_avx512, bf16_avx512, int8_vnni}, {read_avx512, copy_avx512}},
+#endif
+    };
+    size_t i = sizeof rows / sizeof *rows - 1;
+    while (i && strcmp(rows[i].isa, isa))
+        i--;
+    loops row = rows[i];
+#if defined(__x86_64__)
+    if (row.chain[CAKE_FLOOR_INT8] == int8_vnni && !__builtin_cpu_supports("avx512vnni"))
+        row.chain[CAKE_FLOOR_INT8] = NULL;
+#endif
+    return row;
+}
+
+struct cake_floor {
+    loops with;
+    cake_floor_kind kind;
+    int64_t size; /* steps, or bytes */
+    cake_arena arena;
+    char *memory; /* [2 size] of the streams: to, from */
+    float sink;   /* a result that the compiler may not leave out */
+};
+
+static bool is_stream(cake_floor_kind kind)
+{
+    return kind >= CAKE_FLOOR_READ;
+}
+
+/* The part of a stream that is this member's. */
+static char *share_of(const cake_exec *exec, const cake_floor *f, size_t *bytes)
+{
+    int64_t first, last;
+    cake_exec_share(exec, f->size, 4096, &first, &last);
+    *bytes = (size_t)(last - first);
+    return f->memory + first;
+}
+
+/* Whose memory it is to be also touches it first: pages are then near. */
+static void touch(const cake_exec *exec, void *arg)
+{
+    const cake_floor *f = arg;
+    size_t bytes;
+    char *to = share_of(exec, f, &bytes);
+    if (f->kind == CAKE_FLOOR_COPY)
+        memset(to, 1, bytes);
+    memset(to + f->size, 1, bytes);
+}
+
+cake_err cake_floor_open(const char *isa, cake_floor_kind kind, int64_t size, int threads, cake_floor **out)
+{
+    cake_floor *f = cake_alloc(1, sizeof *f);
+    *f = (cake_floor){.with = loops_of(isa), .kind = kind, .size = size};
+    cake_err err = CAKE_OK;
+    if (is_stream(kind)) {
+        err = cake_arena_open(&f->arena, "measuring", 2 * cake_arena_round((size_t)size));
+        if (!err) {
+            f->memory = cake_arena_take(&f->arena, 2 * (size_t)size);
+            cake_exec_run(threads, touch, f);
+        }
+    } else if (!f->with.chain[kind]) {
+        err = CAKE_END;
+    }
+    if (err)
+        cake_floor_close(f);
+    else
+        *out = f;
+    return err;
+}
+
+void cake_floor_close(cake_floor *f)
+{
+    if (f)
+        cake_arena_close(&f->arena);
+    free(f);
+}
+
+void cake_floor_work(const cake_exec *exec, void *floor)
+{
+    cake_floor *f = floor;
+    float result;
+    if (is_stream(f->kind)) {
+        size_t bytes;
+        char *to = share_of(exec, f, &bytes);
+        result = f->with.stream[f->kind - CAKE_FLOOR_READ](to, to + f->size, bytes);
+    } else {
+        result = f->with.chain[f->kind]((long)f->size);
+    }
+    if (exec->rank == 0)
+        f->sink += result;
+}
+
+double cake_floor_amount(const cake_floor *f, int threads)
+{
+    static const double each[] = {[CAKE_FLOOR_F32] = 2,
+                                  [CAKE_FLOOR_BF16] = 4,
+                                  [CAKE_FLOOR_INT8] = 8, /* operations of a lane */
+                                  [CAKE_FLOOR_READ] = 1,
+                                  [CAKE_FLOOR_COPY] = 2};
+    return each[f->kind] * (double)f->size * (is_stream(f->kind) ? 1 : f->with.lanes * CHAINS * threads);
+}
+
+double cake_floor_quick(const char *isa, cake_floor_kind kind, int64_t bytes, int threads)
+{
+    enum { STEPS = 200000, TRIES = 3 };
+    const double enough = 0.02, least = 1e-3; /* seconds: of all tries, of one */
+    cake_floor *f;
+    if (cake_floor_open(isa, kind, is_stream(kind) ? bytes : STEPS, threads, &f))
+        return 0;
+    double best = 0, start = cake_clock_now(), now = start, begin;
+    for (int tries = 0; tries < TRIES || now - start < enough; tries++) {
+        int64_t calls = 0;
+        begin = now;
+        do { /* what is quick is repeated, so that starting the team does not count */
+            cake_exec_run(threads, cake_floor_work, f);
+            calls++;
+            now = cake_clock_now();
+        } while (now - begin < least);
+        double rate = cake_floor_amount(f, threads) * (double)calls / (now - begin);
+        best = rate > best ? rate : best;
+    }
+    cake_floor_close(f);
+    return best;
+}
