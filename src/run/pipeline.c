@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, this rank's slices, the root's lanes. Out: waves that went round. run.c calls.
+ * In: a plan, this rank's works (slices), the root's lanes. Out: waves that went round. run.c calls.
  * Invariant: an edge never holds more parcels than there are lanes, so no send can block for ever.
  */
 #include "run/pipeline.h"
@@ -13,7 +13,7 @@
 #include "base/clock.h"
 
 typedef struct station {
-    cake_slice *slice;
+    cake_work work;
     cake_link *in, *out; /* self links are shared with the neighbouring station */
     bool done;
 } station;
@@ -73,7 +73,7 @@ static cake_err open_edge(cake_pipeline *p, const cake_plan *plan, int rank, int
     return err;
 }
 
-cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cake_slice **slices,
+cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, const cake_work *works,
                             cake_root *root, int n_lane, size_t wave_bytes, cake_pipeline **out)
 {
     cake_pipeline *p = cake_alloc(1, sizeof *p);
@@ -96,7 +96,7 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cake
             p->last = in_end;
         } else if (plan->hop[e].rank == rank) {
             before = &p->stations[p->n_station];
-            *before = (station){.slice = slices[p->n_station], .in = in_end};
+            *before = (station){.work = works[p->n_station], .in = in_end};
             p->n_station++;
         } else {
             before = NULL;
@@ -154,7 +154,7 @@ static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
         p->n_done++;
     } else {
         double start = cake_clock_now();
-        if (cake_slice_forward(at->slice, parcel->wave, progress, p))
+        if (at->work.forward(at->work.self, parcel->wave, progress, p))
             cake_world_abort();
         p->stats.compute_s += cake_clock_now() - start;
     }

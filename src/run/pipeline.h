@@ -9,9 +9,15 @@
 #include "link/world.h"
 #include "place/plan.h"
 #include "run/root.h"
-#include "slice/slice.h"
 
 typedef struct cake_pipeline cake_pipeline;
+
+/* What a hop does with a wave before it goes on: the layers of a slice, or (bench) as much time as they would take.
+ * between(arg) is called by the calling thread now and then: messages under way make progress there. */
+typedef struct cake_work {
+    void *self;
+    cake_err (*forward)(void *self, cake_wave *wave, void (*between)(void *arg), void *arg);
+} cake_work;
 
 typedef struct cake_stage_stats {
     double compute_s; /* in slices */
@@ -22,8 +28,8 @@ typedef struct cake_stage_stats {
 
 /* Bytes of link buffers on a rank. */
 size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t wave_bytes);
-/* slices: one for each hop of this rank, in the plan's order; root: NULL on other ranks than 0. All borrowed. */
-cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cake_slice **slices,
+/* works: one for each hop of this rank, in the plan's order, copied; root: NULL on other ranks than 0, borrowed. */
+cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, const cake_work *works,
                             cake_root *root, int n_lane, size_t wave_bytes, cake_pipeline **out);
 /* Until the root is done. An error on another rank than the root's ends the world. tick is called now and then. */
 cake_err cake_pipeline_run(cake_pipeline *pipeline, void (*tick)(void *arg), void *arg);

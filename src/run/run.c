@@ -56,7 +56,7 @@ static cake_err open_pipeline(job *j)
                              j->stage.n_thread, &conductor, &j->root);
     }
     if (!err)
-        err = cake_pipeline_open(j->world, &j->stage.plan, j->stage.slices, j->root, j->stage.shape.n_lane,
+        err = cake_pipeline_open(j->world, &j->stage.plan, j->stage.works, j->root, j->stage.shape.n_lane,
                                  j->stage.wave_bytes, &j->pipeline);
     return cake_world_agree(j->world, err);
 }

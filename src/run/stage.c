@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "place/threads.h"
-#include "run/pipeline.h"
 
 static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
 {
@@ -345,6 +344,11 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
     return err;
 }
 
+static cake_err slice_forward(void *self, cake_wave *wave, void (*between)(void *arg), void *arg)
+{
+    return cake_slice_forward(self, wave, between, arg);
+}
+
 cake_err cake_stage_load(const cake_world *world, cake_stage *stage)
 {
     double start = cake_clock_now();
@@ -352,13 +356,15 @@ cake_err cake_stage_load(const cake_world *world, cake_stage *stage)
     cake_share share = share_of(stage, world->rank, ranges);
     cake_err err = cake_model_load(stage->model, &share, stage->kernels, stage->n_thread);
     free(ranges);
-    stage->slices = cake_alloc((size_t)stage->plan.n_hop, sizeof(cake_slice *));
+    stage->works = cake_alloc((size_t)stage->plan.n_hop, sizeof *stage->works);
     for (int i = 0; i < stage->plan.n_hop && !err; i++) {
         if (stage->plan.hop[i].rank != world->rank)
             continue;
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
-        err = cake_slice_open(stage->model, stage->kernels, &shape, &stage->slices[stage->n_slice]);
-        stage->n_slice += !err;
+        cake_slice *slice;
+        err = cake_slice_open(stage->model, stage->kernels, &shape, &slice);
+        if (!err)
+            stage->works[stage->n_slice++] = (cake_work){slice, slice_forward};
     }
     stage->report.read_bytes = cake_model_bytes_read(stage->model);
     stage->report.load_s = cake_clock_now() - start;
@@ -368,8 +374,8 @@ cake_err cake_stage_load(const cake_world *world, cake_stage *stage)
 void cake_stage_close(cake_stage *stage)
 {
     for (int i = 0; i < stage->n_slice; i++)
-        cake_slice_close(stage->slices[i]);
-    free(stage->slices);
+        cake_slice_close(stage->works[i].self);
+    free(stage->works);
     cake_model_close(stage->model);
     cake_plan_free(&stage->plan);
     *stage = (cake_stage){0};

@@ -12,6 +12,7 @@
 #include "place/machine.h"
 #include "place/plan.h"
 #include "run/options.h"
+#include "run/pipeline.h"
 #include "run/report.h"
 #include "run/schedule.h"
 #include "slice/slice.h"
@@ -25,7 +26,7 @@ typedef struct cake_stage {
     int context, n_thread;
     int reach; /* positions of a sequence for which there may be pages: the context, or what memory has room for */
     cake_dtype kv_dtype;
-    cake_slice **slices; /* [n_slice] one a hop of this rank, in the plan's order */
+    cake_work *works; /* [n_slice] the slices: one a hop of this rank, in the plan's order */
     int n_slice;
     size_t wave_bytes; /* of the largest wave */
     cake_report_stage report;
