@@ -128,6 +128,12 @@ echo '{"id": 1}' >"$dir/none.jsonl"
 expect "plan of a file of which nothing can be used" 3 'requests  1, of which 1 would fail' "$cake" plan -m "$model" -i "$dir/none.jsonl"
 expect "plan without weights" 0 'waves' "$cake" plan -m "$dir/tok" --dummy-weights -i "$dir/in.txt"
 
+best=$("$cake" info | sed -nE 's/^isa +([a-z0-9]+).*/\1/p')
+expect "a small model's activations are not rounded" 0 'instruction set (ref|avx2|avx512),' "$cake" plan -m "$model"
+mkdir "$dir/large" && cp "$dir/tok/tokenizer.json" "$dir/large" &&
+    sed 's/"intermediate_size": 512/"intermediate_size": 65536/' "$model/config.json" >"$dir/large/config.json"
+expect "a large model is computed with the best there is" 0 "instruction set $best," "$cake" plan -m "$dir/large" --dummy-weights
+
 expect "plan counts recurrent states" 0 'states +64, one a sequence, each of 31.1 KiB' \
     "$cake" plan -m "$root/tests/golden/qwen3.5-hub"
 

@@ -54,7 +54,9 @@ cake_err cake_info(const cake_options *options)
     cake_buf_adds(&out, "\nisa        ");
     for (int level = cake_kernels_best(); level >= 0; level--)
         cake_buf_addf(&out, " %s%s", cake_kernels_at(level)->name,
-                      level == cake_kernels_exact() ? " (auto)" : "");
+                      level == cake_kernels_exact()  ? " (auto)"
+                      : level == cake_kernels_best() ? " (auto, 100M parameters or more)"
+                                                     : "");
     cake_buf_adds(&out, "\n");
     cake_machine_read(&machine);
     cake_machine_describe(&machine, &out);

@@ -43,10 +43,15 @@ cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model)
     return dtype_named(option, model == CAKE_F32 ? CAKE_F32 : CAKE_BF16);
 }
 
-/* The best exact table that every rank can run, or the one that was asked for. */
+/* Below so many parameters rounded activations cost accuracy and save no time worth having. */
+#define LARGE 100000000
+
+/* The best table that every rank can run (for small models: that rounds no activations), or the one that was asked
+ * for. */
 static cake_err choose_kernels(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
-    int best = cake_kernels_best(), level = cake_kernels_exact();
+    int best = cake_kernels_best();
+    int level = cake_model_parameters(stage->model) < LARGE ? cake_kernels_exact() : best;
     cake_err err = CAKE_OK;
     if (strcmp(o->isa, "auto")) {
         level = cake_kernels_level(o->isa);
