@@ -77,3 +77,29 @@ uint16_t cake_f16_from_f32(float value)
         return (uint16_t)(sign | (bits_of(float_of(size) + 0.5f) - 0x3F000000));
     return (uint16_t)(sign | (size - (112u << 23) + 0xFFF + (size >> 13 & 1)) >> 13);
 }
+
+void cake_to_f32(float *out, const void *in, cake_dtype dtype, int64_t n)
+{
+    const uint16_t *half = in;
+    if (dtype == CAKE_F32)
+        memcpy(out, in, (size_t)n * sizeof *out);
+    else if (dtype == CAKE_BF16)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = cake_bf16_to_f32(half[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = cake_f16_to_f32(half[i]);
+}
+
+void cake_from_f32(void *out, const float *in, cake_dtype dtype, int64_t n)
+{
+    uint16_t *half = out;
+    if (dtype == CAKE_F32)
+        memcpy(out, in, (size_t)n * sizeof *in);
+    else if (dtype == CAKE_BF16)
+        for (int64_t i = 0; i < n; i++)
+            half[i] = cake_bf16_from_f32(in[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            half[i] = cake_f16_from_f32(in[i]);
+}

@@ -18,6 +18,10 @@ uint16_t cake_bf16_from_f32(float value); /* round to nearest even; NaN stays Na
 float cake_f16_to_f32(uint16_t bits);
 uint16_t cake_f16_from_f32(float value);
 
+/* n elements of dtype to float32 and back, as above. */
+void cake_to_f32(float *out, const void *in, cake_dtype dtype, int64_t n);
+void cake_from_f32(void *out, const float *in, cake_dtype dtype, int64_t n);
+
 /* y = x W^T with W [n_out, n_in], as transformers stores the weight of a Linear. */
 typedef struct cake_weight {
     void *data; /* packed; borrowed from the arena that the model opened for it */

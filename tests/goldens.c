@@ -71,7 +71,7 @@ static void open_rig(rig *r, const char *name, const cake_kernels *kernels, cake
                               .kv_dtype = kv_dtype,
                               .n_thread = 1};
     r->kernels = kernels;
-    CU_ASSERT_EQUAL_FATAL(cake_model_load(r->model, &share, kernels, 2), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_model_load(r->model, &share, kernels, &(cake_loading){.threads = 2}), CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(cake_slice_open(r->model, kernels, &shape, &r->slice), CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(cake_logits_open(r->model, kernels, 1, 1, &r->logits), CAKE_OK);
     r->wave =

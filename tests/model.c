@@ -217,7 +217,8 @@ static cake_model *load(const char *dir, bool dummy, const cake_share *share)
 {
     cake_model *model = NULL;
     CU_ASSERT_EQUAL_FATAL(open_quietly(dir, dummy, &model), CAKE_OK);
-    CU_ASSERT_EQUAL_FATAL(cake_model_load(model, share, &cake_kernels_ref, threads), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(
+        cake_model_load(model, share, &cake_kernels_ref, &(cake_loading){.threads = threads}), CAKE_OK);
     return model;
 }
 
@@ -341,7 +342,8 @@ static void test_kept(void)
     kept = CAKE_F16;
     CU_ASSERT_EQUAL_FATAL(open_quietly(dir, false, &m), CAKE_OK);
     cake_log_capture(&said);
-    CU_ASSERT_EQUAL(cake_model_load(m, &everything, &cake_kernels_ref, 2), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_model_load(m, &everything, &cake_kernels_ref, &(cake_loading){.threads = 2}),
+                    CAKE_ERR_FATAL);
     cake_log_capture(NULL);
     CU_ASSERT(was_said("model.layers.1.mlp.down_proj.weight holds 99840, which is more than f16 can hold"));
     cake_model_close(m);
@@ -535,7 +537,8 @@ static void test_truncated(void)
     CU_ASSERT_EQUAL(stat(path_in(dir, "model.safetensors"), &st), 0);
     CU_ASSERT_EQUAL(truncate(path_in(dir, "model.safetensors"), st.st_size - 10), 0);
     cake_log_capture(&said);
-    CU_ASSERT_EQUAL(cake_model_load(m, &everything, &cake_kernels_ref, 2), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_model_load(m, &everything, &cake_kernels_ref, &(cake_loading){.threads = 2}),
+                    CAKE_ERR_FATAL);
     cake_log_capture(NULL);
     char expected[96];
     snprintf(expected, sizeof expected,

@@ -104,7 +104,7 @@ static void test_good(void)
     CU_ASSERT_STRING_EQUAL(last->name, "n\"{:");
     CU_ASSERT(!last->readable && last->rank == 2 && last->shape[0] == 4);
     char byte = 1;
-    CU_ASSERT_EQUAL(cake_safetensors_read(file, last, 3, &byte, 1), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_safetensors_read(file, last, 3, &byte, 1, NULL), CAKE_OK);
     CU_ASSERT_EQUAL(byte, 0);
     cake_safetensors_close(file);
     cake_safetensors_close(NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A model directory becomes weights that kernels can read. Opening reads config and tensor headers and checks
- * every shape, so that all trouble comes before the first large read; loading reads this rank's tensors only,
- * by large positioned reads, and packs them on the way.
+ * every shape, so that all trouble comes before the first large read; loading reads this rank's tensors only, in
+ * all threads, and packs them on the way.
  */
 #ifndef CAKE_MODEL_MODEL_H
 #define CAKE_MODEL_MODEL_H
@@ -65,10 +65,17 @@ cake_dtype cake_model_dtype(const cake_model *model);
 int64_t cake_model_parameters(const cake_model *model);
 /* Bytes of memory that the share takes when packed by these kernels: what load will take, to the byte. */
 size_t cake_model_bytes(const cake_model *model, const cake_share *share, const cake_kernels *kernels);
+/* Bytes that load will read from the files for it. */
+int64_t cake_model_bytes_in_files(const cake_model *model, const cake_share *share);
 
-/* Reads what the share names; a team of so many threads packs it. */
+typedef struct cake_loading {
+    int threads; /* of the team that reads and packs */
+    bool drop;   /* the files do not stay in the page cache */
+} cake_loading;
+
+/* Reads what the share names. */
 cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels,
-                         int threads);
+                         const cake_loading *how);
 int64_t cake_model_bytes_read(const cake_model *model); /* from files, by load */
 
 /* Borrowed; only what the share named is there. */

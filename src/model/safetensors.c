@@ -214,24 +214,37 @@ cake_err cake_safetensors_parse(const char *header, size_t len, int64_t file_siz
     return err;
 }
 
-/* Exactly len bytes from offset on. */
-static cake_err read_bytes(int fd, const char *path, int64_t offset, void *into, size_t len)
+/* Exactly len bytes from offset on; or why not. */
+static cake_err read_bytes(int fd, const char *path, int64_t offset, void *into, size_t len, cake_buf *why)
 {
     for (size_t got = 0; got < len;) {
-        ssize_t n = pread(fd, (char *)into + got, len - got, (off_t)(offset + (int64_t)got));
+        int64_t at = offset + (int64_t)got;
+        ssize_t n = pread(fd, (char *)into + got, len - got, (off_t)at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return cake_fail("model", "%s: byte %lld cannot be read: %s", path,
-                             (long long)offset + (long long)got, strerror(errno));
+            cake_buf_addf(why, "%s: byte %lld cannot be read: %s", path, (long long)at, strerror(errno));
         if (n == 0)
-            return cake_fail("model",
-                             "%s: ends at byte %lld, but data are expected up to %lld: truncated? download "
-                             "it again",
-                             path, (long long)offset + (long long)got, (long long)offset + (long long)len);
+            cake_buf_addf(why,
+                          "%s: ends at byte %lld, but data are expected up to %lld: truncated? download "
+                          "it again",
+                          path, (long long)at, (long long)offset + (long long)len);
+        if (n <= 0)
+            return CAKE_ERR_FATAL;
         got += (size_t)n;
     }
     return CAKE_OK;
+}
+
+/* The same, and it is said. */
+static cake_err read_or_say(int fd, const char *path, int64_t offset, void *into, size_t len)
+{
+    cake_buf why = {0};
+    cake_err err = read_bytes(fd, path, offset, into, len, &why);
+    if (err)
+        cake_fail("model", "%s", why.data);
+    cake_buf_free(&why);
+    return err;
 }
 
 /* The header's text, owned. */
@@ -241,7 +254,7 @@ static cake_err read_text(int fd, const char *path, int64_t file_size, char **te
     if (file_size < PREFIX)
         return cake_fail("model", "%s: has %lld bytes, too short for a safetensors file: download it again",
                          path, (long long)file_size);
-    if (read_bytes(fd, path, 0, prefix, PREFIX))
+    if (read_or_say(fd, path, 0, prefix, PREFIX))
         return CAKE_ERR_FATAL;
     uint64_t said = 0;
     for (int i = PREFIX - 1; i >= 0; i--)
@@ -255,7 +268,7 @@ static cake_err read_text(int fd, const char *path, int64_t file_size, char **te
         return cake_fail("model", "%s: the header is said to have %llu bytes, at most %d are allowed", path,
                          (unsigned long long)said, MAX_HEADER);
     char *read = cake_alloc((size_t)said + 1, 1);
-    if (read_bytes(fd, path, PREFIX, read, (size_t)said)) {
+    if (read_or_say(fd, path, PREFIX, read, (size_t)said)) {
         free(read);
         return CAKE_ERR_FATAL;
     }
@@ -319,12 +332,21 @@ const cake_tensor *cake_safetensors_at(const cake_safetensors *file, int i)
 }
 
 cake_err cake_safetensors_read(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset,
-                               void *into, size_t len)
+                               void *into, size_t len, cake_buf *why)
 {
     CAKE_ASSERT(file->fd >= 0 && offset >= 0 && (int64_t)len <= tensor->end - tensor->begin - offset);
     int64_t at = tensor->begin + offset;
-    cake_err err = read_bytes(file->fd, file->path, at, into, len);
-    /* packed memory holds them now: the page cache need not hold them too */
-    posix_fadvise(file->fd, (off_t)at, (off_t)len, POSIX_FADV_DONTNEED);
-    return err;
+    return why ? read_bytes(file->fd, file->path, at, into, len, why)
+               : read_or_say(file->fd, file->path, at, into, len);
+}
+
+void cake_safetensors_ahead(const cake_safetensors *file, int64_t begin, int64_t len)
+{
+    posix_fadvise(file->fd, (off_t)begin, (off_t)len, POSIX_FADV_WILLNEED);
+}
+
+void cake_safetensors_drop(const cake_safetensors *file, int64_t begin, int64_t end)
+{
+    int64_t page = begin % sysconf(_SC_PAGESIZE); /* the page that the tensor before ended in */
+    posix_fadvise(file->fd, (off_t)(begin - page), (off_t)(end - begin + page), POSIX_FADV_DONTNEED);
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "kernels/tensor.h"
 
@@ -39,8 +40,12 @@ const char *cake_safetensors_path(const cake_safetensors *file);
 int cake_safetensors_count(const cake_safetensors *file);
 const cake_tensor *cake_safetensors_at(const cake_safetensors *file, int i);
 
-/* Reads bytes [offset, offset + len) of the tensor. */
+/* Reads bytes [offset, offset + len) of the tensor. A failure is said, or appended to *why if that is not NULL. */
 cake_err cake_safetensors_read(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset,
-                               void *into, size_t len);
+                               void *into, size_t len, cake_buf *why);
+/* Bytes [begin, begin + len) of the file will be read soon: a hint. */
+void cake_safetensors_ahead(const cake_safetensors *file, int64_t begin, int64_t len);
+/* Bytes [begin, end) have been read and need not stay in the page cache: a hint. */
+void cake_safetensors_drop(const cake_safetensors *file, int64_t begin, int64_t end);
 
 #endif

@@ -289,6 +289,7 @@ static cake_err make_room(const cake_options *o, const cake_world *world, cake_s
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
     cake_share share = share_of(stage, world->rank, ranges);
     stage->report.weights_bytes = (int64_t)cake_model_bytes(stage->model, &share, stage->kernels);
+    int64_t files = cake_world_sum_local(world, cake_model_bytes_in_files(stage->model, &share));
     free(ranges);
 
     room r = measure(o, world, stage);
@@ -300,6 +301,7 @@ static cake_err make_room(const cake_options *o, const cake_world *world, cake_s
         r = measure(o, world, stage);
     }
     int64_t kv = r.states + count_pages(world, stage, r.page, r.cache - r.states);
+    stage->drop = stage->machine.memory - r.host - world->local_size * kv < files;
     cake_log(CAKE_DEBUG, "place",
              "%d lanes of %d sequences, waves of %d rows, %d KV pages, %s; weights %s, %s in all; %d threads",
              stage->shape.n_lane, stage->shape.lane_seqs, stage->shape.max_tok, stage->shape.n_page[0],
@@ -359,7 +361,8 @@ cake_err cake_stage_load(const cake_world *world, cake_stage *stage)
     double start = cake_clock_now();
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
     cake_share share = share_of(stage, world->rank, ranges);
-    cake_err err = cake_model_load(stage->model, &share, stage->kernels, stage->n_thread);
+    cake_loading how = {.threads = stage->n_thread, .drop = stage->drop};
+    cake_err err = cake_model_load(stage->model, &share, stage->kernels, &how);
     free(ranges);
     stage->works = cake_alloc((size_t)stage->plan.n_hop, sizeof *stage->works);
     for (int i = 0; i < stage->plan.n_hop && !err; i++) {

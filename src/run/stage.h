@@ -26,6 +26,7 @@ typedef struct cake_stage {
     int context, n_thread;
     int reach; /* positions of a sequence for which there may be pages: the context, or what memory has room for */
     cake_dtype kv_dtype;
+    bool drop;        /* the model's files do not stay in the page cache: there is no room for them */
     cake_work *works; /* [n_slice] the slices: one a hop of this rank, in the plan's order */
     int n_slice;
     size_t wave_bytes; /* of the largest wave */

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the pieces of a share. Out: their tensors in the arena, matrices packed. model.h declares it, run calls.
+ *
+ * The members of a team share the rows of every matrix as they will share them in its products, and each goes
+ * through all matrices by itself: it asks the system for the rows that come next, reads some, converts and packs
+ * them while they are in its cache, and goes on. So reading and packing overlap, nobody waits for another, and
+ * memory is first touched by the thread that will read it.
+ *
+ * Invariant: a row is written by one member only, and no two members write into one panel.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "model/dummy.h"
+#include "model/piece.h"
+
+#define PACKERS    64          /* that pack: more wait for memory */
+#define GRAIN      64          /* rows of whole panels */
+#define STEP_ROWS  32          /* of one panel: fewer would write parts of lines */
+#define STEP_BYTES (512 << 10) /* of a step, as the file has them: they stay in the second cache */
+#define MOST_BYTES (2 << 20)   /* of a step whose rows are long */
+#define AHEAD      (64 << 20)  /* bytes that are asked for before they are read, by all members together */
+#define LEAST_HALF 65520       /* the smallest number that is too large for f16 */
+
+/* A tensor and its place. */
+typedef struct item {
+    cake_piece piece;
+    char *name;
+    void *data;
+    int64_t begin, end; /* bytes of the file, from the first of its rows to the last */
+    atomic_int left;    /* members that have not gone past it */
+} item;
+
+typedef struct loading {
+    cake_model *model;
+    const cake_kernels *kernels;
+    const cake_loading *how;
+    item *items; /* [n] in the files' order */
+    int n;
+    atomic_bool failed;
+    pthread_mutex_t lock; /* of what follows */
+    int behind;           /* items that all members have gone past */
+    int64_t read;
+} loading;
+
+/* Rows [first, first + n) of an item, which stand together. */
+typedef struct step {
+    int item, first, n;
+} step;
+
+/* Where a member is: the rows [next, to) of an item are left. */
+typedef struct walker {
+    int item, next, to;
+    int64_t bytes; /* of the files, so far */
+} walker;
+
+typedef struct member {
+    loading *l;
+    const cake_exec *exec;
+    walker now, ahead;
+    char *bounce, *kept; /* rows as the file has them, rows as weight_pack takes them */
+    size_t bounce_size, kept_size;
+    float *row; /* [row_size] */
+    int row_size;
+    int64_t read;
+} member;
+
+/* ---- what there is to do */
+
+static size_t row_bytes(cake_dtype dtype, int n_in)
+{
+    return (size_t)n_in * cake_dtype_bytes(dtype);
+}
+
+/* Which row of the tensor is row i of the piece. */
+static int64_t row_in_file(const cake_piece *p, int i)
+{
+    return (int64_t)i / p->run * 2 * p->run + p->before + i % p->run;
+}
+
+static void set_place(const cake_model *model, const cake_piece *p, void *data)
+{
+    char *owner = p->part->owner == CAKE_PART_LAYER ? (char *)&model->layer[p->layer] : (char *)&model->ends;
+    if (cake_part_matrix(p->part))
+        *(cake_weight *)(owner + p->part->offset) =
+            (cake_weight){.data = data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->kept};
+    else
+        *(const float **)(owner + p->part->offset) = data;
+}
+
+static cake_err list_piece(const cake_model *model, const cake_piece *p, void *arg)
+{
+    loading *l = arg;
+    l->items = cake_grow(l->items, (size_t)l->n + 1, sizeof *l->items);
+    item *it = &l->items[l->n++];
+    *it = (item){.piece = *p, .name = cake_copy(p->name, strlen(p->name))};
+    it->piece.name = it->name;
+    it->data = cake_arena_take(&l->model->arena, cake_piece_bytes(p, l->kernels));
+    if (p->from) {
+        int64_t bytes = (int64_t)row_bytes(p->dtype, p->n_in);
+        it->begin = p->from->tensor->begin + row_in_file(p, 0) * bytes;
+        it->end = p->from->tensor->begin + (row_in_file(p, p->n_out - 1) + 1) * bytes;
+    }
+    set_place(model, p, it->data);
+    return CAKE_OK;
+}
+
+static int in_file_order(const void *a, const void *b)
+{
+    const item *x = a, *y = b;
+    const char *p = x->piece.from ? cake_safetensors_path(x->piece.from->file) : "";
+    const char *q = y->piece.from ? cake_safetensors_path(y->piece.from->file) : "";
+    int order = strcmp(p, q);
+    return order ? order : (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* ---- one member's way */
+
+/* Rows that a step may have: whole panels, unless rows are very long. */
+static int step_rows(const cake_piece *p)
+{
+    size_t row = row_bytes(p->dtype, p->n_in), rows = STEP_BYTES / row / STEP_ROWS * STEP_ROWS;
+    if (!rows)
+        rows = MOST_BYTES / row < STEP_ROWS ? MOST_BYTES / row : STEP_ROWS;
+    return rows ? (int)rows : 1;
+}
+
+static bool next_step(const loading *l, const cake_exec *exec, walker *w, step *s)
+{
+    while (w->next == w->to) {
+        if (++w->item == l->n)
+            return false;
+        const cake_piece *p = &l->items[w->item].piece;
+        int64_t from = 0, to = w->item % exec->size == exec->rank ? p->n_out : 0;
+        if (cake_part_matrix(p->part))
+            cake_exec_share(exec, p->n_out, GRAIN, &from, &to);
+        w->next = (int)from;
+        w->to = (int)to;
+    }
+    const cake_piece *p = &l->items[w->item].piece;
+    int n = step_rows(p), run = p->run - w->next % p->run;
+    n = n < run ? n : run;
+    n = n < w->to - w->next ? n : w->to - w->next;
+    *s = (step){w->item, w->next, n};
+    w->next += n;
+    w->bytes += n * (int64_t)row_bytes(p->dtype, p->n_in);
+    return true;
+}
+
+/* Where the rows of a step lie in their tensor. */
+static int64_t step_offset(const cake_piece *p, const step *s)
+{
+    return row_in_file(p, s->first) * (int64_t)row_bytes(p->dtype, p->n_in);
+}
+
+/* Asks the system for what this member reads next, so that disks and servers work while it packs. */
+static void ask_ahead(member *m)
+{
+    const int64_t most = AHEAD / m->exec->size > 4 * STEP_BYTES ? AHEAD / m->exec->size : 4 * STEP_BYTES;
+    step s;
+    while (m->ahead.item < m->l->n && m->ahead.bytes - m->now.bytes < most &&
+           next_step(m->l, m->exec, &m->ahead, &s)) {
+        const cake_piece *p = &m->l->items[s.item].piece;
+        if (p->from)
+            cake_safetensors_ahead(p->from->file, p->from->tensor->begin + step_offset(p, &s),
+                                   s.n * (int64_t)row_bytes(p->dtype, p->n_in));
+    }
+}
+
+static void *room(char **memory, size_t *size, size_t need)
+{
+    if (need > *size)
+        *memory = cake_grow(*memory, *size = need, 1);
+    return *memory;
+}
+
+/* The rows of a step as the file has them, or NULL and why. */
+static const void *fetch(member *m, const cake_piece *p, const step *s, cake_buf *why)
+{
+    size_t bytes = (size_t)s->n * row_bytes(p->dtype, p->n_in);
+    void *into = room(&m->bounce, &m->bounce_size, bytes);
+    if (!p->from) {
+        cake_dummy_fill(m->l->model->options.dummy_seed, p->name, p->part->norm, p->dtype,
+                        row_in_file(p, s->first) * p->n_in, (int64_t)s->n * p->n_in, into);
+        return into;
+    }
+    m->read += (int64_t)bytes;
+    return cake_safetensors_read(p->from->file, p->from->tensor, step_offset(p, s), into, bytes, why) ? NULL
+                                                                                                      : into;
+}
+
+/* Rows [n] as the file has them become rows as weight_pack takes them. */
+static bool convert(member *m, const cake_piece *p, void *to, const void *from, int n, cake_buf *why)
+{
+    if (p->n_in > m->row_size)
+        m->row = cake_grow(m->row, (size_t)(m->row_size = p->n_in), sizeof *m->row);
+    for (int r = 0; r < n; r++) {
+        cake_to_f32(m->row, (const char *)from + (size_t)r * row_bytes(p->dtype, p->n_in), p->dtype, p->n_in);
+        for (int i = 0; i < p->n_in && p->kept == CAKE_F16; i++)
+            if (fabsf(m->row[i]) >= LEAST_HALF && isfinite(m->row[i])) {
+                cake_buf_addf(why, "%s: tensor %s holds %g, which is more than f16 can hold; keep it in bf16",
+                              m->l->model->dir, p->name, (double)m->row[i]);
+                return false;
+            }
+        cake_from_f32((char *)to + (size_t)r * row_bytes(p->kept, p->n_in), m->row, p->kept, p->n_in);
+    }
+    return true;
+}
+
+/* Norms that are held as what is to be added to 1 are read as what they are. */
+static void fill_vector(const cake_model *model, const cake_piece *p, float *to, const void *from, int64_t n)
+{
+    cake_to_f32(to, from, p->dtype, n);
+    if (p->part->norm && !p->part->whole && p->from && model->config.arch->norms_less_one)
+        for (int64_t i = 0; i < n; i++)
+            to[i] += 1;
+}
+
+static bool do_step(member *m, const step *s, cake_buf *why)
+{
+    const item *it = &m->l->items[s->item];
+    const cake_piece *p = &it->piece;
+    const void *rows = fetch(m, p, s, why);
+    if (!rows)
+        return false;
+    if (!cake_part_matrix(p->part)) {
+        fill_vector(m->l->model, p, (float *)it->data + (int64_t)s->first * p->n_in, rows,
+                    (int64_t)s->n * p->n_in);
+        return true;
+    }
+    if (p->kept != p->dtype) {
+        void *kept = room(&m->kept, &m->kept_size, (size_t)s->n * row_bytes(p->kept, p->n_in));
+        if (!convert(m, p, kept, rows, s->n, why))
+            return false;
+        rows = kept;
+    }
+    cake_weight weight = {.data = it->data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->kept};
+    m->l->kernels->weight_pack(&weight, rows, s->first, s->n);
+    return true;
+}
+
+/* ---- together */
+
+/* The first trouble is said, the others end for it. */
+static void give_up(loading *l, const cake_buf *why)
+{
+    pthread_mutex_lock(&l->lock);
+    if (!atomic_exchange(&l->failed, true))
+        cake_fail("model", "%s", why->data);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* A member has gone past the items [from, to). What all have gone past need not stay in the page cache, if memory
+ * is short: rows of the next item may stand among those of this one. */
+static void go_past(loading *l, int from, int to)
+{
+    bool last = false;
+    for (int i = from; i < to; i++)
+        last |= atomic_fetch_sub(&l->items[i].left, 1) == 1;
+    if (!last || !l->how->drop)
+        return;
+    pthread_mutex_lock(&l->lock);
+    for (; l->behind < l->n && !atomic_load(&l->items[l->behind].left); l->behind++) {
+        const item *it = &l->items[l->behind], *next = it + 1;
+        int64_t end = it->end;
+        if (l->behind + 1 < l->n && next->piece.from && it->piece.from &&
+            next->piece.from->file == it->piece.from->file && next->begin < end)
+            end = next->begin;
+        if (it->piece.from)
+            cake_safetensors_drop(it->piece.from->file, it->begin, end);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void load_share(const cake_exec *exec, void *arg)
+{
+    loading *l = arg;
+    member m = {.l = l, .exec = exec, .now = {.item = -1}, .ahead = {.item = -1}};
+    cake_buf why = {0};
+    step s;
+    int past = 0;
+    while (!atomic_load_explicit(&l->failed, memory_order_relaxed)) {
+        bool more = next_step(l, exec, &m.now, &s);
+        go_past(l, past, m.now.item);
+        past = m.now.item;
+        if (!more)
+            break;
+        ask_ahead(&m);
+        if (!do_step(&m, &s, &why))
+            give_up(l, &why);
+    }
+    pthread_mutex_lock(&l->lock);
+    l->read += m.read;
+    pthread_mutex_unlock(&l->lock);
+    cake_buf_free(&why);
+    free(m.bounce);
+    free(m.kept);
+    free(m.row);
+}
+
+/* As many members as there are: OpenMP may grant fewer than were asked for. */
+static void load_all(const cake_exec *exec, void *arg)
+{
+    loading *l = arg;
+    if (exec->rank == 0)
+        for (int i = 0; i < l->n; i++)
+            atomic_init(&l->items[i].left, exec->size);
+    cake_exec_barrier(exec);
+    load_share(exec, arg);
+}
+
+cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels,
+                         const cake_loading *how)
+{
+    CAKE_ASSERT(!model->arena.base);
+    cake_err err = cake_arena_open(&model->arena, "weights", cake_model_bytes(model, share, kernels));
+    if (err)
+        return err;
+    loading l = {.model = model, .kernels = kernels, .how = how, .lock = PTHREAD_MUTEX_INITIALIZER};
+    cake_piece_visit(model, share, list_piece, &l);
+    CAKE_ASSERT(model->arena.used == model->arena.size);
+    if (l.n)
+        qsort(l.items, (size_t)l.n, sizeof *l.items, in_file_order);
+    cake_exec_run(how->threads < PACKERS ? how->threads : PACKERS, load_all, &l);
+    model->bytes_read += l.read;
+    for (int i = 0; i < l.n; i++)
+        free(l.items[i].name);
+    free(l.items);
+    if (model->config.tied)
+        model->ends.head = model->ends.embedding;
+    return atomic_load(&l.failed) ? CAKE_ERR_FATAL : CAKE_OK;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/piece.h"
+
+const cake_stored *cake_piece_find(const cake_model *model, const char *prefix, const char *name)
+{
+    cake_buf whole = {0};
+    cake_buf_addf(&whole, "%s%s", prefix, name);
+    const cake_stored *found = cake_store_find(model->store, whole.data);
+    cake_buf_free(&whole);
+    return found;
+}
+
+const cake_stored *cake_piece_find_head(const cake_model *model)
+{
+    return cake_piece_find(model, model->naming->head, "lm_head.weight");
+}
+
+size_t cake_piece_bytes(const cake_piece *p, const cake_kernels *kernels)
+{
+    size_t bytes = cake_part_matrix(p->part) ? kernels->weight_bytes(p->kept, p->n_out, p->n_in)
+                                             : (size_t)p->n_out * (size_t)p->n_in * sizeof(float);
+    return cake_arena_round(bytes);
+}
+
+static cake_err visit_one(const cake_model *model, const cake_part *part, int layer, cake_piece_fn fn,
+                          void *arg)
+{
+    const cake_config *c = &model->config;
+    cake_buf name = {0};
+    cake_part_name(part, model->naming, layer, &name);
+    cake_piece p = {.part = part,
+                    .layer = layer,
+                    .n_out = cake_width_of(part->out, c),
+                    .n_in = cake_width_of(part->in, c),
+                    .all = cake_width_of(part->all ? part->all : part->out, c),
+                    .before = cake_width_of(part->before, c),
+                    .run = cake_width_of(part->run ? part->run : part->out, c),
+                    .dtype = c->dtype};
+    if (model->store) {
+        p.from = cake_store_find(model->store, name.data);
+        if (!p.from && c->tied && part->owner == CAKE_PART_EMBED) /* one matrix, under its other name */
+            p.from = cake_piece_find_head(model);
+        if (p.from)
+            p.dtype = p.from->tensor->dtype;
+    }
+    p.kept = model->options.convert ? model->options.dtype : p.dtype;
+    p.name = name.data;
+    cake_err err = fn(model, &p, arg);
+    cake_buf_free(&name);
+    return err;
+}
+
+cake_err cake_piece_visit(const cake_model *model, const cake_share *share, cake_piece_fn fn, void *arg)
+{
+    const cake_config *c = &model->config;
+    for (const cake_part *part = cake_parts; part->name; part++) {
+        bool held = part->owner == CAKE_PART_EMBED ? share->embed || (share->head && c->tied) : share->head;
+        if (part->owner == CAKE_PART_LAYER || !held || !cake_part_present(part, c, 0))
+            continue;
+        cake_err err = visit_one(model, part, 0, fn, arg);
+        if (err)
+            return err;
+    }
+    for (int r = 0; r < share->n_range; r++) {
+        cake_range range = share->range[r];
+        CAKE_ASSERT(range.first >= 0 && range.count >= 0 && range.count <= c->n_layer - range.first);
+        for (int layer = range.first; layer < range.first + range.count; layer++)
+            for (const cake_part *part = cake_parts; part->name; part++) {
+                if (part->owner != CAKE_PART_LAYER || !cake_part_present(part, c, layer))
+                    continue;
+                cake_err err = visit_one(model, part, layer, fn, arg);
+                if (err)
+                    return err;
+            }
+    }
+    return CAKE_OK;
+}
