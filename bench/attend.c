@@ -47,11 +47,9 @@ static void report(cake_bench *bench, const char *name, job *j, int threads, boo
     double flops = 4.0 * HEADS * DIM * j->seen, bytes = 2.0 * 2 * KV_HEADS * DIM * j->seen;
     double seconds = cake_bench_time(bench, threads, attend, j);
     if (prompt)
-        cake_bench_say(bench, name, threads, -1, flops / seconds * 1e-9, "GFLOP/s",
-                       flops / seconds / floor_of(bench, FLOOR_F32, threads), "peak.f32");
+        floor_say_flops(bench, name, threads, FLOOR_F32, flops, seconds);
     else
-        cake_bench_say(bench, name, threads, -1, bytes / seconds * 1e-9, "GB/s",
-                       bytes / seconds / floor_of(bench, FLOOR_READ, threads), "peak.read");
+        floor_say_bytes(bench, name, threads, FLOOR_READ, bytes, seconds);
 }
 
 /* self->kind: positions, times 100, plus sequences; one sequence is a prompt. */

@@ -22,12 +22,14 @@
 #define MOST    64   /* results of a measurement, besides those for each other rank */
 
 typedef struct cake_result {
-    char name[32], unit[12], bound[16], host[64];
+    char name[32], unit[12], bound[24], host[64];
     int rank, peer, threads;
     double value, share;
 } cake_result;
 
-static const cake_case *const groups[] = {cake_cases_peak, cake_cases_linear, cake_cases_attend};
+static const cake_case *const groups[] = {cake_cases_peak,  cake_cases_linear, cake_cases_attend,
+                                          cake_cases_delta, cake_cases_rows,   cake_cases_scores,
+                                          cake_cases_links};
 
 enum { N_GROUP = sizeof groups / sizeof *groups };
 
@@ -84,11 +86,11 @@ int cake_bench_more(const cake_bench *bench, int threads)
     return threads < bench->threads && !bench->smoke ? more : 0;
 }
 
-/* A name means itself, or all that begin with it and a dot. */
+/* A name means itself, or all that begin with it and a dot; "all" means every one. */
 static bool means(const char *word, const char *name)
 {
     size_t len = strlen(word);
-    return !strncmp(word, name, len) && (!name[len] || name[len] == '.');
+    return !strcmp(word, "all") || (!strncmp(word, name, len) && (!name[len] || name[len] == '.'));
 }
 
 static bool chosen(const cake_options *o, const char *name)
@@ -115,7 +117,7 @@ static cake_err check_names(const cake_options *o)
 
 static void list_names(void)
 {
-    printf("cake-mpi bench NAME...: a name, or the part of it before a dot.\n\n");
+    printf("cake-mpi bench NAME...: a name, or the part of it before a dot; all: every one.\n\n");
     for (int g = 0; g < N_GROUP; g++)
         for (const cake_case *c = groups[g]; c->name; c++)
             printf("  %-24s %s\n", c->name, c->what);

@@ -28,6 +28,10 @@ typedef struct cake_case {
 extern const cake_case cake_cases_peak[]; /* the floors */
 extern const cake_case cake_cases_linear[];
 extern const cake_case cake_cases_attend[];
+extern const cake_case cake_cases_delta[];
+extern const cake_case cake_cases_rows[];
+extern const cake_case cake_cases_scores[];
+extern const cake_case cake_cases_links[];
 
 struct cake_bench {
     const cake_world *world;

@@ -49,6 +49,36 @@ double floor_of(const cake_bench *bench, floor_kind kind, int threads)
     return known[kind][i].value;
 }
 
+const char *floor_name(floor_kind kind)
+{
+    static const char *const names[FLOOR_KINDS] = {[FLOOR_F32] = "peak.f32",
+                                                   [FLOOR_BF16] = "peak.bf16",
+                                                   [FLOOR_INT8] = "peak.int8",
+                                                   [FLOOR_READ] = "peak.read",
+                                                   [FLOOR_COPY] = "peak.copy"};
+    return names[kind];
+}
+
+static void say(cake_bench *bench, const char *name, int threads, floor_kind kind, double rate,
+                const char *unit)
+{
+    double floor = floor_of(bench, kind, threads);
+    cake_bench_say(bench, name, threads, -1, rate * 1e-9, unit, floor > 0 ? rate / floor : 0,
+                   floor_name(kind));
+}
+
+void floor_say_bytes(cake_bench *bench, const char *name, int threads, floor_kind kind, double bytes,
+                     double seconds)
+{
+    say(bench, name, threads, kind, bytes / seconds, "GB/s");
+}
+
+void floor_say_flops(cake_bench *bench, const char *name, int threads, floor_kind kind, double flops,
+                     double seconds)
+{
+    say(bench, name, threads, kind, flops / seconds, kind == FLOOR_INT8 ? "GOP/s" : "GFLOP/s");
+}
+
 /* One walk over all lines in an order that no prefetcher guesses (Sattolo 1986: one cycle). */
 typedef struct walk {
     char *memory; /* lines that begin with the index of the next one */

@@ -21,6 +21,13 @@ typedef enum floor_kind {
  * (or there is no memory, which is said). Measured once, then remembered. */
 double floor_of(const cake_bench *bench, floor_kind kind, int threads);
 
+/* Says bytes or operations a second, and their share of that floor. */
+void floor_say_bytes(cake_bench *bench, const char *name, int threads, floor_kind kind, double bytes,
+                     double seconds);
+void floor_say_flops(cake_bench *bench, const char *name, int threads, floor_kind kind, double flops,
+                     double seconds);
+const char *floor_name(floor_kind kind); /* the measurement's: "peak.read" */
+
 /* Seconds from one load to the next that depends on it, far from any cache; 0: no memory, which is said. */
 double floor_latency(const cake_bench *bench);
 

@@ -41,8 +41,8 @@ static cake_err run_messages(cake_bench *bench, const cake_case *self)
     void *buffer = cake_alloc(1, bytes);
     int times = bench->smoke ? 4 : self->kind == SMALL ? 10000 : 200;
     for (int other = 1; other < world->size; other++) {
-        cake_world_echo(world, other, buffer, bytes, times / 4); /* connections are made */
-        double seconds = cake_world_echo(world, other, buffer, bytes, times);
+        cake_world_echo(world, 0, other, buffer, bytes, times / 4); /* connections are made */
+        double seconds = cake_world_echo(world, 0, other, buffer, bytes, times);
         if (world->rank == 0 && self->kind == SMALL)
             cake_bench_say(bench, self->name, 1, other, seconds * 1e6, "us", 0, NULL);
         else if (world->rank == 0)

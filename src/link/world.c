@@ -95,17 +95,18 @@ void cake_world_gather(const cake_world *world, const void *mine, void *all, siz
         MPI_Gather(mine, (int)each, MPI_BYTE, all, (int)each, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
-double cake_world_echo(const cake_world *world, int other, void *buffer, size_t bytes, int times)
+double cake_world_echo(const cake_world *world, int one, int other, void *buffer, size_t bytes, int times)
 {
-    if (world->rank && world->rank != other)
+    if (world->rank != one && world->rank != other)
         return 0;
-    int peer = world->rank ? 0 : other, n = (int)bytes;
+    bool leads = world->rank == one;
+    int peer = leads ? other : one, n = (int)bytes;
     double start = MPI_Wtime();
     for (int i = 0; i < times; i++) {
-        if (world->rank == 0)
+        if (leads)
             MPI_Send(buffer, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
         MPI_Recv(buffer, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        if (world->rank)
+        if (!leads)
             MPI_Send(buffer, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
     }
     return (MPI_Wtime() - start) / (2.0 * times);

@@ -30,9 +30,9 @@ int64_t cake_world_sum_local(const cake_world *world, int64_t value); /* over th
 /* all [size, each] on rank 0 (may be NULL elsewhere) receives every rank's `each` bytes. */
 void cake_world_gather(const cake_world *world, const void *mine, void *all, size_t each);
 
-/* Seconds that a message of so many bytes takes from rank 0 to another one, one way: the mean of `times` times there
- * and back. Rank 0 and that one measure, on others it does nothing. buffer [bytes] is overwritten. */
-double cake_world_echo(const cake_world *world, int other, void *buffer, size_t bytes, int times);
+/* Seconds that a message of so many bytes takes from rank `one` to rank `other`, one way: the mean of `times` times
+ * there and back. These two measure, on others it does nothing. buffer [bytes] is overwritten. */
+double cake_world_echo(const cake_world *world, int one, int other, void *buffer, size_t bytes, int times);
 
 /* Ends all ranks with exit status 1. The message has been said. */
 void cake_world_abort(void) __attribute__((noreturn));
