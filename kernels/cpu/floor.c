@@ -152,7 +152,7 @@ struct cake_floor {
     cake_floor_kind kind;
     int64_t size; /* steps, or bytes */
     cake_arena arena;
-    char *memory; /* [2 size] of the streams: to, from */
+    char *memory; /* of the streams: [size] to read, or [2 size] to copy into and from */
     float sink;   /* a result that the compiler may not leave out */
 };
 
@@ -170,15 +170,21 @@ static char *share_of(const cake_exec *exec, const cake_floor *f, size_t *bytes)
     return f->memory + first;
 }
 
+/* Where a stream's source begins. */
+static int64_t source(const cake_floor *f)
+{
+    return f->kind == CAKE_FLOOR_COPY ? f->size : 0;
+}
+
 /* Whose memory it is to be also touches it first: pages are then near. */
 static void touch(const cake_exec *exec, void *arg)
 {
     const cake_floor *f = arg;
     size_t bytes;
     char *to = share_of(exec, f, &bytes);
-    if (f->kind == CAKE_FLOOR_COPY)
-        memset(to, 1, bytes);
-    memset(to + f->size, 1, bytes);
+    memset(to, 1, bytes);
+    if (source(f))
+        memset(to + source(f), 1, bytes);
 }
 
 cake_err cake_floor_open(const char *isa, cake_floor_kind kind, int64_t size, int threads, cake_floor **out)
@@ -187,9 +193,10 @@ cake_err cake_floor_open(const char *isa, cake_floor_kind kind, int64_t size, in
     *f = (cake_floor){.with = loops_of(isa), .kind = kind, .size = size};
     cake_err err = CAKE_OK;
     if (is_stream(kind)) {
-        err = cake_arena_open(&f->arena, "measuring", 2 * cake_arena_round((size_t)size));
+        size_t bytes = (size_t)(size + source(f));
+        err = cake_arena_open(&f->arena, "measuring", cake_arena_round(bytes));
         if (!err) {
-            f->memory = cake_arena_take(&f->arena, 2 * (size_t)size);
+            f->memory = cake_arena_take(&f->arena, bytes);
             cake_exec_run(threads, touch, f);
         }
     } else if (!f->with.chain[kind]) {
@@ -216,7 +223,7 @@ void cake_floor_work(const cake_exec *exec, void *floor)
     if (is_stream(f->kind)) {
         size_t bytes;
         char *to = share_of(exec, f, &bytes);
-        result = f->with.stream[f->kind - CAKE_FLOOR_READ](to, to + f->size, bytes);
+        result = f->with.stream[f->kind - CAKE_FLOOR_READ](to, to + source(f), bytes);
     } else {
         result = f->with.chain[f->kind]((long)f->size);
     }

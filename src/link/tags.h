@@ -6,6 +6,7 @@
 #define CAKE_LINK_TAGS_H
 
 enum {
+    CAKE_TAG_PING = 1,
     CAKE_TAG_EDGE = 100 /* + the number of the edge: one tag an edge, messages of an edge stay in order */
 };
 

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "link/tags.h"
 
 static MPI_Comm local = MPI_COMM_NULL;
 
@@ -110,6 +112,30 @@ double cake_world_echo(const cake_world *world, int one, int other, void *buffer
             MPI_Send(buffer, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
     }
     return (MPI_Wtime() - start) / (2.0 * times);
+}
+
+double cake_world_ping(const cake_world *world, int one, int other, double *ahead)
+{
+    enum { TIMES = 10 };
+    double least = 0, theirs = 0;
+    *ahead = 0;
+    if (one == other || (world->rank != one && world->rank != other))
+        return 0;
+    for (int i = 0; i < TIMES; i++) {
+        double start = cake_clock_now();
+        if (world->rank == one)
+            MPI_Send(&start, 1, MPI_DOUBLE, other, CAKE_TAG_PING, MPI_COMM_WORLD);
+        MPI_Recv(&theirs, 1, MPI_DOUBLE, world->rank == one ? other : one, CAKE_TAG_PING, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        double end = cake_clock_now();
+        if (world->rank == other)
+            MPI_Send(&end, 1, MPI_DOUBLE, one, CAKE_TAG_PING, MPI_COMM_WORLD);
+        else if (i == 0 || end - start < least) {
+            least = end - start;
+            *ahead = theirs - (start + end) / 2;
+        }
+    }
+    return world->rank == one ? least : 0;
 }
 
 void cake_world_abort(void)

@@ -34,6 +34,11 @@ void cake_world_gather(const cake_world *world, const void *mine, void *all, siz
  * there and back. These two measure, on others it does nothing. buffer [bytes] is overwritten. */
 double cake_world_echo(const cake_world *world, int one, int other, void *buffer, size_t bytes, int times);
 
+/* Seconds that a small message takes from rank `one` to rank `other` and back: the least of some. Both of them call it
+ * and `one` learns it, others may call it; 0 if they are the same. *ahead: on `one` how far the other's clock
+ * (cake_clock_now) is ahead of its own, by Cristian's method (1989): half the round trip is the doubt. */
+double cake_world_ping(const cake_world *world, int one, int other, double *ahead);
+
 /* Ends all ranks with exit status 1. The message has been said. */
 void cake_world_abort(void) __attribute__((noreturn));
 

@@ -88,6 +88,13 @@ float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *
     return logits->score;
 }
 
+cake_effort cake_logits_work(const cake_logits *logits, int n)
+{
+    const cake_weight *head = cake_model_head(logits->model);
+    return (cake_effort){2.0 * n * head->n_out * head->n_in,
+                         (double)logits->kernels->weight_bytes(head->dtype, head->n_out, head->n_in)};
+}
+
 bool cake_logits_finite(const float *score, int n_vocab)
 {
     int bad = 0; /* no early exit: a loop that vectorises is faster than one that stops */

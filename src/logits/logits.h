@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/wave.h"
 #include "kernels/kernels.h"
+#include "kernels/roof.h"
 #include "model/model.h"
 
 typedef struct cake_logits cake_logits;
@@ -23,6 +24,9 @@ void cake_logits_close(cake_logits *logits);
 
 /* Scores [n, n_vocab] of the wave's rows row[i]: the caller's to change, until the next call. */
 float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n);
+
+/* What the scores of n rows cost at least: two operations a weight and row, the head read once. */
+cake_effort cake_logits_work(const cake_logits *logits, int n);
 
 /* Whether no score is NaN or infinite: anything else must not be sampled from. */
 bool cake_logits_finite(const float *score, int n_vocab);

@@ -15,6 +15,8 @@
 typedef struct station {
     cake_work work;
     cake_link *in, *out; /* self links are shared with the neighbouring station */
+    cake_hop hop;
+    double *layer_s; /* [hop.count] owned; the time spent in each */
     bool done;
 } station;
 
@@ -30,8 +32,11 @@ struct cake_pipeline {
     cake_parcel stop_parcel;
     cake_link **links; /* [n_link] every link once */
     int n_link;
-    int n_lane, world_size;
+    int n_lane, n_hop, world_size;
     double progressed; /* when messages were last given time */
+    station *at;       /* that computes ... */
+    int layer;         /* ... this layer of its hop; -1: none has begun */
+    double missing;    /* root: share of the stages for which there was no wave at the last look */
     cake_stage_stats stats;
 };
 
@@ -79,6 +84,7 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
     cake_pipeline *p = cake_alloc(1, sizeof *p);
     p->root = root;
     p->n_lane = n_lane;
+    p->n_hop = plan->n_hop;
     p->world_size = world->size;
     p->links = cake_alloc((size_t)plan->n_hop + 1, sizeof *p->links);
     p->stations = cake_alloc((size_t)plan->n_hop, sizeof *p->stations);
@@ -96,7 +102,8 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
             p->last = in_end;
         } else if (plan->hop[e].rank == rank) {
             before = &p->stations[p->n_station];
-            *before = (station){.work = works[p->n_station], .in = in_end};
+            *before = (station){.work = works[p->n_station], .in = in_end, .hop = plan->hop[e]};
+            before->layer_s = cake_alloc((size_t)plan->hop[e].count, sizeof(double));
             p->n_station++;
         } else {
             before = NULL;
@@ -116,6 +123,8 @@ void cake_pipeline_close(cake_pipeline *p)
         return;
     for (int i = 0; i < p->n_link; i++)
         cake_link_close(p->links[i]);
+    for (int i = 0; i < p->n_station; i++)
+        free(p->stations[i].layer_s);
     free(p->links);
     free(p->stations);
     free(p);
@@ -130,13 +139,21 @@ cake_stage_stats cake_pipeline_statistics(const cake_pipeline *p)
     return stats;
 }
 
-/* Between layers: MPI moves large messages only when it is called, and some libraries only a piece a call. A
- * share of the time that passed since the last time is spent on it, so that waves of any size get through. */
-static void progress(void *arg)
+void cake_pipeline_layers(const cake_pipeline *p, double *seconds)
 {
-    cake_pipeline *p = arg;
+    for (int i = 0; i < p->n_station; i++) {
+        const station *at = &p->stations[i];
+        for (int j = 0; j < at->hop.count; j++)
+            seconds[at->hop.first + j] += at->layer_s[j];
+    }
+}
+
+/* Since `start`: MPI moves large messages only when it is called, and some libraries only a piece a call. A
+ * share of the time that passed since the last time is spent on it, so that waves of any size get through. */
+static void progress(cake_pipeline *p, double start)
+{
     const double leaving = 0.05, listening = 0.01;
-    double start = cake_clock_now(), passed = start - p->progressed;
+    double passed = start - p->progressed;
     bool more;
     do {
         more = false;
@@ -144,6 +161,18 @@ static void progress(void *arg)
             more |= cake_link_progress(p->links[i]);
         p->progressed = cake_clock_now();
     } while (p->world_size > 1 && p->progressed - start < passed * (more ? leaving : listening));
+}
+
+/* Between layers: the one that ended has its time, messages move. */
+static void between(void *arg)
+{
+    cake_pipeline *p = arg;
+    double now = cake_clock_now();
+    if (p->layer >= 0 && p->layer < p->at->hop.count)
+        p->at->layer_s[p->layer] += now - p->progressed;
+    p->layer++;
+    progress(p, now);
+    p->stats.move_s += p->progressed - now;
 }
 
 /* A wave has come to a station: compute, send on. */
@@ -154,9 +183,12 @@ static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
         p->n_done++;
     } else {
         double start = cake_clock_now();
-        if (at->work.forward(at->work.self, parcel->wave, progress, p))
+        p->at = at;
+        p->layer = -1;
+        if (at->work.forward(at->work.self, parcel->wave, between, p))
             cake_world_abort();
         p->stats.compute_s += cake_clock_now() - start;
+        p->stats.waves++;
     }
     cake_link_send(at->out, parcel);
 }
@@ -173,7 +205,7 @@ static bool serve_stations(cake_pipeline *p)
             worked = true;
         }
     }
-    progress(p);
+    progress(p, cake_clock_now());
     return worked;
 }
 
@@ -220,16 +252,26 @@ static void wait_a_little(int idle_rounds)
     nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
+/* Share of the stages for which there is no wave: nobody but more requests could keep them busy. */
+static double missing(const cake_pipeline *p)
+{
+    int away = p->root ? cake_root_away(p->root) : p->n_hop;
+    return away < p->n_hop ? (double)(p->n_hop - away) / p->n_hop : 0;
+}
+
 cake_err cake_pipeline_run(cake_pipeline *p, void (*tick)(void *arg), void *arg)
 {
     bool stopping = false, stopped = !p->root;
     int idle_rounds = 0;
-    double start = p->progressed = cake_clock_now();
+    double start = p->progressed = cake_clock_now(), looked = start;
     while (!stopped || p->n_done < p->n_station) {
         double begin = cake_clock_now();
+        p->stats.starved_s += (begin - looked) * p->missing;
+        looked = begin;
         bool worked = serve_stations(p);
         if (p->root && !stopped)
             worked |= serve_root(p, &stopping, &stopped);
+        p->missing = missing(p);
         if (worked)
             p->stats.busy_s += cake_clock_now() - begin;
         idle_rounds = worked ? 0 : idle_rounds + 1;

@@ -13,17 +13,21 @@
 typedef struct cake_pipeline cake_pipeline;
 
 /* What a hop does with a wave before it goes on: the layers of a slice, or (bench) as much time as they would take.
- * between(arg) is called by the calling thread now and then: messages under way make progress there. */
+ * between(arg) is called by the calling thread before the first layer and after each: layers are timed there, and
+ * messages under way make progress. */
 typedef struct cake_work {
     void *self;
     cake_err (*forward)(void *self, cake_wave *wave, void (*between)(void *arg), void *arg);
 } cake_work;
 
 typedef struct cake_stage_stats {
-    double compute_s; /* in slices */
+    double compute_s; /* in slices, moving messages between layers included */
     double run_s;     /* from the first wave to the last */
     double busy_s;    /* in slices and, on the root, in everything else it does */
+    double move_s;    /* of compute_s, in moving messages */
+    double starved_s; /* root: stage-seconds for which there was no wave, over the number of stages */
     int64_t link_bytes;
+    int64_t waves; /* that came to this rank's hops */
 } cake_stage_stats;
 
 /* Bytes of link buffers on a rank. */
@@ -35,5 +39,7 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
 cake_err cake_pipeline_run(cake_pipeline *pipeline, void (*tick)(void *arg), void *arg);
 void cake_pipeline_close(cake_pipeline *pipeline);
 cake_stage_stats cake_pipeline_statistics(const cake_pipeline *pipeline);
+/* Adds this rank's seconds in each layer to seconds [n_layer], which counts the model's layers. */
+void cake_pipeline_layers(const cake_pipeline *pipeline, double *seconds);
 
 #endif

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/report.h"
 
-#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "run/advice.h"
+#include "run/whole.h"
 
 extern char **environ;
 
@@ -49,16 +50,44 @@ static void add_times(cake_buf *out, const char *name, cake_times *t)
 {
     if (t->n) /* no memory otherwise, which qsort may not be given */
         qsort(t->value, (size_t)t->n, sizeof *t->value, ascending);
-    cake_buf_addf(out, "  \"%s\": {", name);
-    if (t->n)
-        cake_buf_addf(out, "\"p50\": %.3f, \"p99\": %.3f", (double)t->value[t->n / 2],
-                      (double)t->value[t->n * 99 / 100]);
+    cake_buf_addf(out, "  \"%s\": {\"p50\": ", name);
+    cake_json_add_real(out, t->n ? (double)t->value[t->n / 2] : NAN);
+    cake_buf_adds(out, ", \"p99\": ");
+    cake_json_add_real(out, t->n ? (double)t->value[t->n * 99 / 100] : NAN);
     cake_buf_adds(out, "},\n");
 }
 
-static double share_idle(const cake_report_stage *s)
+/* What was computed at all ranks, and what their peaks would have taken for it. */
+typedef struct roofline {
+    cake_effort work;
+    double peak_flops, peak_bandwidth; /* of all ranks together; 0: of one they are not known */
+    double seconds, reading;           /* of all ranks, one after the other; in which memory binds */
+    double share;                      /* of the run; NaN: unknown */
+} roofline;
+
+static roofline roofline_of_ranks(const cake_report *r, int first, int count)
 {
-    return s->run_s > 0 && s->busy_s < s->run_s ? 1 - s->busy_s / s->run_s : 0;
+    roofline all = {.share = NAN};
+    bool known = count > 0;
+    for (int i = first; i < first + count; i++) {
+        const cake_report_stage *s = &r->stages[i];
+        cake_effort work = cake_roof_sum(&s->roof);
+        all.work.flops += work.flops;
+        all.work.bytes += work.bytes;
+        known = known && s->peak_flops > 0 && s->peak_bandwidth > 0;
+        if (!known)
+            continue;
+        double reading;
+        all.seconds += cake_roof_seconds(&s->roof, s->peak_flops, s->peak_bandwidth, &reading);
+        all.reading += reading;
+        all.peak_flops += s->peak_flops;
+        all.peak_bandwidth += s->peak_bandwidth;
+    }
+    if (!known)
+        return (roofline){.work = all.work, .share = NAN};
+    if (r->run_s > 0)
+        all.share = all.seconds / count / r->run_s;
+    return all;
 }
 
 static double rate(int64_t n, double seconds)
@@ -66,61 +95,216 @@ static double rate(int64_t n, double seconds)
     return seconds > 0 ? (double)n / seconds : 0;
 }
 
+/* Milliseconds a wave. */
+static double ms(const cake_report *r, double seconds)
+{
+    return r->root.waves ? 1e3 * seconds / (double)r->root.waves : 0;
+}
+
+/* The rank that the waves of a rank's first hop come from; rank 0's without a layer come from the last hop. */
+static int upstream(const cake_plan *plan, int rank)
+{
+    for (int i = 0; i < plan->n_hop; i++)
+        if (plan->hop[i].rank == rank)
+            return plan->hop[i ? i - 1 : plan->n_hop - 1].rank;
+    return plan->hop[plan->n_hop - 1].rank;
+}
+
+/* What the advice is drawn from; ranks [world->size] are filled and pointed to. */
+static cake_figures figures_of(const cake_report *r, cake_figure *ranks)
+{
+    cake_figures f = {.rank = ranks,
+                      .n_rank = r->world->size,
+                      .seconds = r->run_s,
+                      .starved = r->run_s > 0 ? r->starved_s / r->run_s : 0,
+                      .reading = -1,
+                      .waves = r->root.waves,
+                      .rows = r->root.rows,
+                      .embed = r->root.embed_s,
+                      .head = r->root.head_s,
+                      .sample = r->root.sample_s,
+                      .read = r->root.read_s};
+    int64_t once = r->counts.prompt + r->counts.generated;
+    if (r->root.evictions && r->root.rows > once)
+        f.again = (double)(r->root.rows - once) / (double)r->root.rows;
+    for (int i = 0; i < f.n_rank; i++)
+        ranks[i] = (cake_figure){.upstream = upstream(r->plan, i),
+                                 .busy = r->stages[i].busy_s,
+                                 .layer = r->stages[i].compute_s,
+                                 .move = r->stages[i].move_s};
+    for (int i = 0; i < r->plan->n_hop; i++)
+        ranks[r->plan->hop[i].rank].n_layer += r->plan->hop[i].count;
+    roofline all = roofline_of_ranks(r, 0, r->world->size);
+    if (all.seconds > 0)
+        f.reading = all.reading / all.seconds;
+    return f;
+}
+
+/* Layers of a rank as "0-3,8-11"; "-" if it has none. */
+static void add_layers(cake_buf *out, const cake_plan *plan, int rank)
+{
+    size_t before = out->len;
+    for (int i = 0; i < plan->n_hop; i++)
+        if (plan->hop[i].rank == rank)
+            cake_buf_addf(out, "%s%d-%d", out->len > before ? "," : "", plan->hop[i].first,
+                          plan->hop[i].first + plan->hop[i].count - 1);
+    if (out->len == before)
+        cake_buf_addc(out, '-');
+}
+
+enum { N_COLUMN = 8 };
+
+/* The table of stages, a line each; columns are as wide as what stands in them. */
+static void say_table(const cake_report *r, const cake_figures *f)
+{
+    static const char *const head[N_COLUMN] = {"rank", "host", "layers",    "threads",
+                                               "busy", "idle", "waits for", "ms a wave"};
+    int n = f->n_rank, width[N_COLUMN];
+    cake_buf *cell = cake_alloc((size_t)n * N_COLUMN, sizeof *cell), line = {0};
+    for (int i = 0; i < n; i++) {
+        cake_buf *c = &cell[i * N_COLUMN];
+        double idle = cake_figure_idle(f, i);
+        cake_buf_addf(&c[0], "%d", i);
+        cake_buf_adds(&c[1], r->stages[i].host);
+        add_layers(&c[2], r->plan, i);
+        cake_buf_addf(&c[3], "%d", r->stages[i].threads);
+        cake_buf_addf(&c[4], "%.0f %%", 100 - 100 * idle);
+        cake_buf_addf(&c[5], "%.0f %%", 100 * idle);
+        cake_advice_waits(f, i, &c[6]);
+        cake_buf_addf(&c[7], "%.2f", ms(r, r->stages[i].busy_s));
+    }
+    for (int row = -1; row < n; row++) {
+        cake_buf_cut(&line, 0);
+        for (int j = 0; j < N_COLUMN; j++) {
+            width[j] = row < 0 ? (int)strlen(head[j]) : width[j];
+            for (int i = 0; i < n && row < 0; i++)
+                width[j] =
+                    (int)cell[i * N_COLUMN + j].len > width[j] ? (int)cell[i * N_COLUMN + j].len : width[j];
+            const char *text = row < 0 ? head[j] : cell[row * N_COLUMN + j].data;
+            bool left = j == 1 || j == 2 || j == 6; /* words; numbers stand on the right */
+            cake_buf_addf(&line, "%s%*s", j ? "  " : "", left ? -width[j] : width[j], text);
+        }
+        cake_log(CAKE_INFO, NULL, "%s", line.data);
+    }
+    for (int i = 0; i < n * N_COLUMN; i++)
+        cake_buf_free(&cell[i]);
+    cake_buf_free(&line);
+    free(cell);
+}
+
 void cake_report_say(const cake_report *r)
 {
     const cake_counts *c = &r->counts;
+    cake_figure *ranks = cake_alloc((size_t)r->world->size, sizeof *ranks);
+    cake_figures f = figures_of(r, ranks);
+    cake_buf advice = {0};
     cake_log(
         CAKE_INFO, NULL,
         "%lld request%s (%lld failed), %lld prompt and %lld generated tokens in %.2f s: %.1f + %.1f tokens/s",
         (long long)c->done, c->done == 1 ? "" : "s", (long long)c->failed, (long long)c->prompt,
         (long long)c->generated, r->run_s, rate(c->prompt, r->run_s), rate(c->generated, r->run_s));
+    say_table(r, &f);
+    cake_advice_give(&f, &advice);
+    cake_log(CAKE_INFO, NULL, "advice: %s", advice.data);
+    cake_buf_free(&advice);
+    free(ranks);
+}
+
+/* "key": value, as JSON has it; what is not known is null. */
+static void add_real(cake_buf *out, const char *before, double value)
+{
+    cake_buf_adds(out, before);
+    cake_json_add_real(out, value);
+}
+
+static void add_text(cake_buf *out, const char *before, const char *text)
+{
+    cake_buf_adds(out, before);
+    cake_json_add_text(out, text, strlen(text));
+}
+
+static void add_roofline(cake_buf *out, const roofline *all)
+{
+    add_real(out, "\"roofline\": {\"flops\": ", all->work.flops);
+    add_real(out, ", \"bytes\": ", all->work.bytes);
+    add_real(out, ", \"peak_flops\": ", all->peak_flops > 0 ? all->peak_flops : NAN);
+    add_real(out, ", \"peak_bandwidth\": ", all->peak_bandwidth > 0 ? all->peak_bandwidth : NAN);
+    add_real(out, ", \"share\": ", all->share);
+    cake_buf_adds(out, "}");
+}
+
+/* Both lists have the layers in the order in which waves visit them. */
+static void add_own_layers(cake_buf *out, const cake_report *r, int rank)
+{
+    const char *comma = "";
+    cake_buf_adds(out, ", \"layers\": [");
     for (int i = 0; i < r->plan->n_hop; i++) {
         const cake_hop *hop = &r->plan->hop[i];
-        const cake_report_stage *s = &r->stages[hop->rank];
-        cake_log(CAKE_INFO, NULL,
-                 "rank %d on %s: layers %d-%d, %s, %d thread%s, %.1f MB read, compute %.2f s, idle %.0f %%",
-                 hop->rank, s->host, hop->first, hop->first + hop->count - 1, s->isa, s->threads,
-                 s->threads == 1 ? "" : "s", 1e-6 * (double)s->read_bytes, s->compute_s, 100 * share_idle(s));
+        if (hop->rank != rank)
+            continue;
+        cake_buf_addf(out, "%s[%d, %d]", comma, hop->first, hop->first + hop->count - 1);
+        comma = ", ";
     }
+    comma = "";
+    cake_buf_adds(out, "],\n     \"layer_ms\": [");
+    for (int i = 0; i < r->plan->n_hop; i++)
+        for (int j = 0; j < r->plan->hop[i].count && r->plan->hop[i].rank == rank; j++) {
+            cake_buf_addf(out, "%s%.5f", comma, ms(r, r->layer_s[r->plan->hop[i].first + j]));
+            comma = ", ";
+        }
+    cake_buf_adds(out, "],\n     ");
 }
 
-static void add_stage(cake_buf *out, const cake_report *r, int i)
+static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *f, int rank)
 {
-    const cake_hop *hop = &r->plan->hop[i];
-    const cake_report_stage *s = &r->stages[hop->rank];
-    cake_buf_addf(out, "    {\"rank\": %d, \"host\": ", hop->rank);
-    cake_json_add_text(out, s->host, strlen(s->host));
-    cake_buf_adds(out, ", \"device\": \"cpu\", \"isa\": ");
-    cake_json_add_text(out, s->isa, strlen(s->isa));
-    cake_buf_adds(out, ", \"cpus\": ");
-    cake_json_add_text(out, s->cpus, strlen(s->cpus));
-    cake_buf_addf(out, ", \"threads\": %d, \"layers\": [[%d, %d]],\n", s->threads, hop->first,
-                  hop->first + hop->count - 1);
+    const cake_report_stage *s = &r->stages[rank];
+    bool root = rank == 0;
+    cake_buf waits = {0};
+    roofline own = roofline_of_ranks(r, rank, 1);
+    cake_buf_addf(out, "    {\"rank\": %d", rank);
+    add_text(out, ", \"host\": ", s->host);
+    add_text(out, ", \"device\": \"cpu\", \"isa\": ", s->isa);
+    add_text(out, ", \"cpus\": ", s->cpus);
+    cake_buf_addf(out, ", \"threads\": %d", s->threads);
+    add_own_layers(out, r, rank);
+    cake_buf_addf(
+        out,
+        "\"weights_bytes\": %lld, \"read_bytes\": %lld, \"kv_bytes\": %lld, \"peak_bytes\": %lld,\n     ",
+        (long long)s->weights_bytes, (long long)s->read_bytes, (long long)s->kv_bytes,
+        (long long)s->peak_bytes);
+    cake_buf_addf(out, "\"load_s\": %.3f, \"compute_s\": %.6f, \"busy_s\": %.6f, \"idle_share\": %.4f, ",
+                  s->load_s, s->compute_s, s->busy_s, cake_figure_idle(f, rank));
+    cake_advice_waits(f, rank, &waits);
+    add_text(out, "\"waits_for\": ", waits.data);
+    cake_buf_addf(
+        out, ",\n     \"embed_ms\": %.5f, \"head_ms\": %.5f, \"sample_ms\": %.5f, \"read_ms\": %.5f,\n     ",
+        root ? ms(r, r->root.embed_s) : 0, root ? ms(r, r->root.head_s) : 0,
+        root ? ms(r, r->root.sample_s) : 0, root ? ms(r, r->root.read_s) : 0);
     cake_buf_addf(out,
-                  "     \"weights_bytes\": %lld, \"read_bytes\": %lld, \"kv_bytes\": %lld, \"peak_bytes\": "
-                  "%lld, \"load_s\": %.3f,\n",
-                  (long long)s->weights_bytes, (long long)s->read_bytes, (long long)s->kv_bytes,
-                  (long long)s->peak_bytes, s->load_s);
-    cake_buf_addf(out, "     \"compute_s\": %.3f, \"idle_share\": %.4f, \"layer_ms\": %.4f, ", s->compute_s,
-                  share_idle(s), r->waves ? 1e3 * s->compute_s / (double)r->waves / hop->count : 0.0);
-    if (hop->rank == 0)
-        cake_buf_addf(out, "\"embed_ms\": %.4f, \"head_ms\": %.4f, \"sample_ms\": %.4f, ",
-                      r->waves ? 1e3 * s->embed_s / (double)r->waves : 0.0,
-                      r->waves ? 1e3 * s->head_s / (double)r->waves : 0.0,
-                      r->waves ? 1e3 * s->sample_s / (double)r->waves : 0.0);
-    cake_buf_addf(out, "\"link\": {\"kind\": \"%s\", \"bytes\": %lld}}%s\n",
-                  r->world->size > 1 ? "mpi" : "self", (long long)s->link_bytes,
-                  i + 1 < r->plan->n_hop ? "," : "");
+                  "\"link\": {\"kind\": \"%s\", \"rtt_us\": %.2f, \"bytes\": %lld, \"wait_s\": %.6f, "
+                  "\"move_s\": %.6f},\n     ",
+                  f->rank[rank].upstream == rank ? "self" : "mpi", 1e6 * s->rtt_s, (long long)s->link_bytes,
+                  s->run_s > s->busy_s ? s->run_s - s->busy_s : 0, s->move_s);
+    add_roofline(out, &own);
+    cake_buf_addf(out, "}%s\n", rank + 1 < r->world->size ? "," : "");
+    cake_buf_free(&waits);
 }
 
+/* What is needed to run it again. */
 static void add_again(cake_buf *out, const cake_report *r)
 {
     static const char *const prefix[] = {"OMPI_", "UCX_", "NCCL_", "OMP_", "SLURM_", "CAKE_"};
-    cake_buf_addf(out, "  \"version\": \"%s\",\n  \"command\": [", cake_version());
-    for (int i = 0; i < r->argc; i++) {
-        cake_buf_adds(out, i ? ", " : "");
-        cake_json_add_text(out, r->argv[i], strlen(r->argv[i]));
-    }
+    cake_buf mpi = {0};
+    cake_world_describe(&mpi);
+    add_text(out, "  \"version\": ", cake_version());
+    add_text(out, ",\n  \"mpi\": ", mpi.data);
+    cake_buf_free(&mpi);
+    cake_buf_adds(out, ",\n  \"hosts\": [");
+    for (int i = 0; i < r->world->size; i++)
+        add_text(out, i ? ", " : "", r->stages[i].host);
+    cake_buf_adds(out, "],\n  \"command\": [");
+    for (int i = 0; i < r->argc; i++)
+        add_text(out, i ? ", " : "", r->argv[i]);
     cake_buf_adds(out, "],\n  \"environment\": {");
     const char *comma = "";
     for (char **e = environ; *e; e++)
@@ -130,8 +314,7 @@ static void add_again(cake_buf *out, const cake_report *r)
                 continue;
             cake_buf_adds(out, comma);
             cake_json_add_text(out, *e, (size_t)(equals - *e));
-            cake_buf_adds(out, ": ");
-            cake_json_add_text(out, equals + 1, strlen(equals + 1));
+            add_text(out, ": ", equals + 1);
             comma = ", ";
         }
     cake_buf_adds(out, "}\n}\n");
@@ -140,71 +323,50 @@ static void add_again(cake_buf *out, const cake_report *r)
 static void compose(cake_report *r, cake_buf *out)
 {
     const cake_counts *c = &r->counts;
-    cake_buf_adds(out, "{\n  \"model\": ");
-    cake_json_add_text(out, r->model, strlen(r->model));
+    cake_figure *ranks = cake_alloc((size_t)r->world->size, sizeof *ranks);
+    cake_figures f = figures_of(r, ranks);
+    cake_buf advice = {0};
+    roofline all = roofline_of_ranks(r, 0, r->world->size);
+    add_text(out, "{\n  \"model\": ", r->model);
     cake_buf_addf(out, ",\n  \"ranks\": %d,\n", r->world->size);
-    cake_buf_addf(out, "  \"seconds\": {\"load\": %.3f, \"run\": %.3f, \"total\": %.3f},\n", r->load_s,
+    cake_buf_addf(out, "  \"seconds\": {\"load\": %.6f, \"run\": %.6f, \"total\": %.6f},\n", r->load_s,
                   r->run_s, r->total_s);
     cake_buf_addf(out, "  \"requests\": {\"done\": %lld, \"failed\": %lld, \"resumed\": 0},\n",
                   (long long)(c->done - c->failed), (long long)c->failed);
     cake_buf_addf(
         out,
         "  \"tokens\": {\"prompt\": %lld, \"prompt_shared\": 0, \"generated\": %lld, \"computed\": %lld},\n",
-        (long long)c->prompt, (long long)c->generated, (long long)r->rows);
+        (long long)c->prompt, (long long)c->generated, (long long)r->root.rows);
     cake_buf_addf(
         out, "  \"rate\": {\"prompt_per_s\": %.2f, \"generated_per_s\": %.2f, \"total_per_s\": %.2f},\n",
         rate(c->prompt, r->run_s), rate(c->generated, r->run_s), rate(c->prompt + c->generated, r->run_s));
-    cake_buf_addf(out, "  \"waves\": %lld,\n  \"evictions\": %lld,\n", (long long)r->waves,
-                  (long long)r->evictions);
+    cake_buf_addf(out, "  \"waves\": %lld,\n  \"evictions\": %lld,\n", (long long)r->root.waves,
+                  (long long)r->root.evictions);
     add_times(out, "ttft_ms", &r->ttft);
     add_times(out, "itl_ms", &r->itl);
-    cake_buf_adds(out, "  \"stages\": [\n");
-    for (int i = 0; i < r->plan->n_hop; i++)
-        add_stage(out, r, i);
-    cake_buf_adds(out, "  ],\n");
+    cake_buf_addf(out, "  \"starved_share\": %.4f,\n", f.starved);
+    cake_advice_give(&f, &advice);
+    add_text(out, "  \"advice\": ", advice.data);
+    cake_buf_adds(out, ",\n  \"stages\": [\n");
+    for (int i = 0; i < r->world->size; i++)
+        add_stage(out, r, &f, i);
+    cake_buf_adds(out, "  ],\n  ");
+    add_roofline(out, &all);
+    cake_buf_adds(out, ",\n");
     add_again(out, r);
-}
-
-/* Where the report is written first: beside path, or there itself if that is a pipe, a device or a link. */
-static void first_name(const char *path, cake_buf *name)
-{
-    struct stat info;
-    bool there_itself = !lstat(path, &info) && !S_ISREG(info.st_mode);
-    cake_buf_addf(name, there_itself ? "%s" : "%s.tmp", path);
-}
-
-cake_err cake_report_check(const char *path)
-{
-    cake_buf name = {0};
-    struct stat info;
-    cake_err err = CAKE_OK;
-    first_name(path, &name);
-    bool there = !lstat(name.data, &info);
-    FILE *f = there && !S_ISREG(info.st_mode) ? NULL : fopen(name.data, "a");
-    if (f && !there)
-        unlink(name.data);
-    if (!f && !(there && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
-        err = cake_fail("run", "the report cannot be written to %s: %s", path,
-                        strerror(there ? EISDIR : errno));
-    if (f)
-        fclose(f);
-    cake_buf_free(&name);
-    return err;
+    cake_buf_free(&advice);
+    free(ranks);
 }
 
 cake_err cake_report_write(cake_report *r, const char *path)
 {
-    cake_buf out = {0}, name = {0};
+    cake_whole whole;
+    cake_buf out = {0};
+    cake_err err = cake_whole_open("report", path, &whole);
+    if (err)
+        return err;
     compose(r, &out);
-    first_name(path, &name);
-    FILE *f = fopen(name.data, "w");
-    bool done = f && fwrite(out.data, 1, out.len, f) == out.len;
-    done = (!f || !fclose(f)) && done;
-    if (done && strcmp(name.data, path))
-        done = !rename(name.data, path);
-    cake_err err =
-        done ? CAKE_OK : cake_fail("run", "the report cannot be written to %s: %s", path, strerror(errno));
+    fwrite(out.data, 1, out.len, whole.file); /* what fails is told by the close */
     cake_buf_free(&out);
-    cake_buf_free(&name);
-    return err;
+    return cake_whole_close(&whole);
 }

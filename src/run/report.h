@@ -7,10 +7,13 @@
 
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "kernels/roof.h"
 #include "link/world.h"
 #include "place/plan.h"
 #include "run/progress.h"
+#include "run/root.h"
 
 enum { CAKE_REPORT_CPUS = 128 };
 
@@ -19,8 +22,10 @@ typedef struct cake_report_stage {
     char host[64], cpus[CAKE_REPORT_CPUS], isa[16];
     int threads;
     int64_t weights_bytes, read_bytes, kv_bytes, link_bytes, peak_bytes;
-    double load_s, compute_s, busy_s, run_s;
-    double embed_s, head_s, sample_s; /* rank 0 */
+    double load_s, compute_s, busy_s, move_s, run_s;
+    double rtt_s; /* to the rank that its waves come from, and back; 0: it is the same, or was not measured */
+    cake_roof roof;
+    double peak_flops, peak_bandwidth; /* 0: not measured */
 } cake_report_stage;
 
 typedef struct cake_times {
@@ -39,17 +44,16 @@ typedef struct cake_report {
     const cake_plan *plan;
     const cake_world *world;
     const cake_report_stage *stages; /* [world->size] */
+    const double *layer_s;           /* [n_layer of the model] seconds in each */
     cake_counts counts;
-    int64_t evictions, waves, rows;
-    double load_s, run_s, total_s;
+    cake_root_stats root;
+    double load_s, run_s, total_s, starved_s;
     cake_times ttft, itl;
 } cake_report;
 
-/* Some lines on standard error. */
+/* Some lines on standard error: counts, a table of stages, advice. */
 void cake_report_say(const cake_report *report);
-/* Whether the report can be written there, before the work is done. */
-cake_err cake_report_check(const char *path);
-/* JSON into a file, through a temporary one. */
+/* JSON into a file that cake_whole_check has found good. */
 cake_err cake_report_write(cake_report *report, const char *path);
 
 #endif

@@ -130,6 +130,11 @@ cake_err cake_root_error(const cake_root *r)
     return r->err;
 }
 
+int cake_root_away(const cake_root *r)
+{
+    return r->n_away;
+}
+
 bool cake_root_done(const cake_root *r)
 {
     return !r->n_away && (r->err || (r->exhausted && !r->lead && !cake_schedule_active(r->schedule)));
@@ -145,10 +150,12 @@ cake_root_stats cake_root_statistics(const cake_root *r)
 /* Hands a finished request back; the first error stops all further work. */
 static void finish(cake_root *r, cake_sequence *lead)
 {
+    double start = cake_clock_now();
     if (r->err)
         cake_sequence_close(lead);
     else
         r->err = r->conductor.done(r->conductor.self, lead);
+    r->stats.write_s += cake_clock_now() - start;
 }
 
 /* An answer is over. Its request is, when all of its choices are. */
@@ -260,7 +267,9 @@ static void admit(cake_root *r)
         if (r->exhausted || !cake_schedule_room(r->schedule))
             return;
         cake_sequence *sequence;
+        double start = cake_clock_now();
         cake_err err = r->conductor.next(r->conductor.self, &sequence);
+        r->stats.read_s += cake_clock_now() - start;
         if (err == CAKE_END)
             r->exhausted = true;
         else if (err)
@@ -430,6 +439,7 @@ static void continue_all(cake_root *r, cake_wave *wave, const cake_batch *batch)
         double start = cake_clock_now();
         float *score = cake_logits_forward(r->logits, wave, batch->score + first, n);
         double scored = cake_clock_now();
+        cake_roof_add(&r->stats.roof, cake_logits_work(r->logits, n));
         for (int i = 0; i < n; i++)
             take_scores(r, batch->slot[first + i], &cake_wave_rows(wave)[batch->score[first + i]],
                         score + (size_t)i * (size_t)r->config->n_vocab);

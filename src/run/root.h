@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "kernels/kernels.h"
+#include "kernels/roof.h"
 #include "link/link.h"
 #include "model/model.h"
 #include "place/plan.h"
@@ -30,7 +31,9 @@ typedef struct cake_conductor {
 
 typedef struct cake_root_stats {
     double embed_s, head_s, sample_s;
+    double read_s, write_s; /* in the conductor: reading and tokenizing requests, making records */
     int64_t waves, rows, evictions;
+    cake_roof roof; /* what the head had to do */
 } cake_root_stats;
 
 /* plan tells whose layer it is that gives no finite numbers; it outlives the root, as model and kernels do. */
@@ -47,6 +50,7 @@ bool cake_root_send(cake_root *root, cake_link *first);
 void cake_root_receive(cake_root *root, cake_parcel *parcel);
 /* No lane is under way and nothing is left to do, or an error stops it. */
 bool cake_root_done(const cake_root *root);
+int cake_root_away(const cake_root *root); /* waves under way */
 cake_err cake_root_error(const cake_root *root);
 cake_root_stats cake_root_statistics(const cake_root *root);
 

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "run/answers.h"
@@ -16,6 +15,8 @@
 #include "run/progress.h"
 #include "run/report.h"
 #include "run/stage.h"
+#include "run/tally.h"
+#include "run/whole.h"
 
 typedef struct job {
     const cake_options *options;
@@ -37,7 +38,7 @@ static cake_err open_files(job *j)
         const cake_config *config = cake_model_config(j->stage.model);
         err = cake_outputs_check(j->options);
         if (!err && j->options->report)
-            err = cake_report_check(j->options->report);
+            err = cake_whole_check("report", j->options->report);
         if (!err)
             err = cake_answers_open(j->options, &j->answers);
         if (!err)
@@ -58,7 +59,10 @@ static cake_err open_pipeline(job *j)
     if (!err)
         err = cake_pipeline_open(j->world, &j->stage.plan, j->stage.works, j->root, j->stage.shape.n_lane,
                                  j->stage.wave_bytes, &j->pipeline);
-    return cake_world_agree(j->world, err);
+    err = cake_world_agree(j->world, err);
+    if (!err && j->options->report)
+        cake_tally_links(j->world, &j->stage);
+    return err;
 }
 
 static void tick(void *arg)
@@ -69,41 +73,34 @@ static void tick(void *arg)
 /* Each rank's part is gathered; rank 0 says and writes the whole. */
 static cake_err report(job *j)
 {
-    cake_report_stage *mine = &j->stage.report, *all = NULL;
-    cake_stage_stats stats = cake_pipeline_statistics(j->pipeline);
-    mine->compute_s = stats.compute_s;
-    mine->busy_s = stats.busy_s;
-    mine->run_s = stats.run_s;
-    mine->link_bytes = stats.link_bytes;
-    mine->peak_bytes = cake_machine_peak();
-    if (j->world->rank > 0) {
-        cake_world_gather(j->world, mine, NULL, sizeof *mine);
-        return CAKE_OK;
+    double total_s = cake_clock_now() - j->start;
+    j->stage.report.peak_bytes = cake_machine_peak();
+    if (j->options->report)
+        cake_tally_peaks(j->world, &j->stage);
+    cake_tally all;
+    cake_tally_gather(j->world, &j->stage, j->pipeline, j->root, &all);
+    cake_err err = CAKE_OK;
+    if (j->root) {
+        cake_stage_stats stats = cake_pipeline_statistics(j->pipeline);
+        cake_report r = {.model = j->options->model,
+                         .argc = j->argc,
+                         .argv = j->argv,
+                         .plan = &j->stage.plan,
+                         .world = j->world,
+                         .stages = all.stages,
+                         .layer_s = all.layer_s,
+                         .counts = j->answers.counts,
+                         .root = cake_root_statistics(j->root),
+                         .load_s = j->loaded - j->start,
+                         .run_s = stats.run_s,
+                         .total_s = total_s,
+                         .starved_s = stats.starved_s,
+                         .ttft = j->answers.ttft,
+                         .itl = j->answers.itl};
+        cake_report_say(&r);
+        err = j->options->report ? cake_report_write(&r, j->options->report) : CAKE_OK;
     }
-    cake_root_stats root = cake_root_statistics(j->root);
-    mine->embed_s = root.embed_s;
-    mine->head_s = root.head_s;
-    mine->sample_s = root.sample_s;
-    all = cake_alloc((size_t)j->world->size, sizeof *all);
-    cake_world_gather(j->world, mine, all, sizeof *mine);
-    cake_report r = {.model = j->options->model,
-                     .argc = j->argc,
-                     .argv = j->argv,
-                     .plan = &j->stage.plan,
-                     .world = j->world,
-                     .stages = all,
-                     .counts = j->answers.counts,
-                     .evictions = root.evictions,
-                     .waves = root.waves,
-                     .rows = root.rows,
-                     .load_s = j->loaded - j->start,
-                     .run_s = stats.run_s,
-                     .total_s = cake_clock_now() - j->start,
-                     .ttft = j->answers.ttft,
-                     .itl = j->answers.itl};
-    cake_report_say(&r);
-    cake_err err = j->options->report ? cake_report_write(&r, j->options->report) : CAKE_OK;
-    free(all);
+    cake_tally_free(&all);
     return err;
 }
 

@@ -15,6 +15,7 @@
 #include "slice/layer.h"
 #include "slice/rotate.h"
 #include "slice/state.h"
+#include "slice/work.h"
 
 struct cake_slice {
     cake_slice_shape shape;
@@ -24,6 +25,8 @@ struct cake_slice {
     cake_arena scratch;
     cake_pass pass;
     cake_rotation rotation;
+    cake_cost cost;        /* of a wave ... */
+    cake_roof roof;        /* ... and of all so far */
     cake_layer_view *view; /* [count] */
     cake_row *rows;        /* the pass's, to be marked */
     void (*between)(void *arg);
@@ -187,6 +190,7 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
         return err;
     }
     take_buffers(s);
+    s->cost = cake_cost_of_layers(model, kernels, shape->first, shape->count, shape->kv_dtype);
     *out = s;
     return CAKE_OK;
 }
@@ -202,6 +206,11 @@ void cake_slice_close(cake_slice *slice)
     cake_rotation_close(&slice->rotation);
     free(slice->view);
     free(slice);
+}
+
+const cake_roof *cake_slice_roof(const cake_slice *slice)
+{
+    return &slice->roof;
 }
 
 /* Of this member's rows, those that are no longer finite remember the layer: it fails their requests. */
@@ -228,6 +237,8 @@ static void forward(const cake_exec *exec, void *arg)
     if (s->shape.first == 0)
         mark_broken(exec, s, -1);
     cake_exec_barrier(exec);
+    if (exec->rank == 0)
+        s->between(s->arg);
     for (int i = 0; i < s->shape.count; i++) {
         int layer = s->shape.first + i;
         cake_layer_forward(exec, &s->pass, &s->pass.config->layer[layer], cake_model_layer(s->model, layer),
@@ -285,5 +296,6 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
     slice->between = between;
     slice->arg = arg;
     cake_exec_run(slice->shape.n_thread, forward, slice);
+    cake_roof_add(&slice->roof, cake_cost_of_wave(&slice->cost, slice->rows, wave->n_tok));
     return CAKE_OK;
 }

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/wave.h"
 #include "kernels/kernels.h"
+#include "kernels/roof.h"
 #include "model/model.h"
 
 typedef struct cake_slice cake_slice;
@@ -34,9 +35,11 @@ size_t cake_slice_scratch_bytes(const cake_config *config, const cake_slice_shap
 cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, const cake_slice_shape *shape,
                          cake_slice **out);
 void cake_slice_close(cake_slice *slice);
+/* What its waves had to cost at least so far. */
+const cake_roof *cake_slice_roof(const cake_slice *slice);
 
-/* All layers over all rows. between(arg) is called by the calling thread after each layer: messages under way
- * make progress there. */
+/* All layers over all rows. between(arg) is called by the calling thread before the first and after each layer:
+ * messages under way make progress there, and layers are timed. */
 cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(void *arg), void *arg);
 
 #endif

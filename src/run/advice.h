@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the figures of a run mean: whom a rank waited for, and one line of advice. Pure: numbers in, text out.
+ */
+#ifndef CAKE_RUN_ADVICE_H
+#define CAKE_RUN_ADVICE_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* Of one rank, in seconds of the run. */
+typedef struct cake_figure {
+    int upstream; /* the rank that its waves come from */
+    int n_layer;
+    double busy;  /* layers and, on rank 0, the root's work */
+    double layer; /* in its layers */
+    double move;  /* in moving messages between them */
+} cake_figure;
+
+typedef struct cake_figures {
+    const cake_figure *rank; /* [n_rank] */
+    int n_rank;
+    double seconds; /* of the run */
+    double starved; /* share of the stages' time for which there was no wave */
+    double reading; /* share of the floors' time in which memory binds; -1: no peak was measured */
+    double again;   /* rows computed again after an eviction, over all rows */
+    int64_t waves, rows;
+    double embed, head, sample, read; /* of the root's work; read: reading and tokenizing requests */
+} cake_figures;
+
+double cake_figure_idle(const cake_figures *figures, int rank); /* share of the run */
+/* Appends what the rank was idle for: "rank 2", "root", "nothing to do"; "-" if it hardly was. */
+void cake_advice_waits(const cake_figures *figures, int rank, cake_buf *out);
+/* Appends one sentence: the first row of a table of conditions that holds. */
+void cake_advice_give(const cake_figures *figures, cake_buf *out);
+
+#endif

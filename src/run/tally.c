@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/tally.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "kernels/floor.h"
+#include "place/machine.h"
+
+void cake_tally_links(const cake_world *world, cake_stage *stage)
+{
+    const cake_plan *plan = &stage->plan;
+    double ahead;
+    for (int e = plan->n_hop; e >= 0; e--) { /* so that of a rank's edges the first one stays */
+        int from = e == 0 ? 0 : plan->hop[e - 1].rank, to = e == plan->n_hop ? 0 : plan->hop[e].rank;
+        double seconds = cake_world_ping(world, to, from, &ahead);
+        if (world->rank == to && seconds > 0)
+            stage->report.rtt_s = seconds;
+    }
+}
+
+/* Bytes to read for the peak of memory: as many as the run streams, so that what lay in caches is held against
+ * caches, and no more than it takes to be sure of memory. */
+static int64_t streamed(int64_t weights)
+{
+    int64_t most = 128 << 20, least = 64 << 10;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    most = 4 * cache > most ? 4 * cache : most;
+#endif
+    return weights > most ? most : weights < least ? least : weights;
+}
+
+/* Most operations are products with weights. */
+static cake_floor_kind arithmetic(const cake_stage *stage)
+{
+    bool bf16 = !strcmp(stage->kernels->name, "avx512bf16") && cake_model_dtype(stage->model) == CAKE_BF16;
+    return bf16 ? CAKE_FLOOR_BF16 : CAKE_FLOOR_F32;
+}
+
+void cake_tally_peaks(const cake_world *world, cake_stage *stage)
+{
+    cake_report_stage *r = &stage->report;
+    cake_buf unsaid = {0}; /* that there is no memory to measure with is no error of the run */
+    cake_log_capture(&unsaid);
+    cake_world_agree(world, CAKE_OK);
+    r->peak_flops = cake_floor_quick(stage->kernels->name, arithmetic(stage), 0, stage->n_thread);
+    cake_world_agree(world, CAKE_OK);
+    r->peak_bandwidth =
+        cake_floor_quick(stage->kernels->name, CAKE_FLOOR_READ, streamed(r->weights_bytes), stage->n_thread);
+    cake_log_capture(NULL);
+    cake_buf_free(&unsaid);
+}
+
+/* The layers of all ranks in one list: each is one rank's. */
+static void gather_layers(const cake_world *world, const cake_pipeline *pipeline, int n_layer, cake_tally *t)
+{
+    size_t size = (size_t)world->size, n = (size_t)n_layer;
+    double *mine = cake_alloc(n, sizeof *mine);
+    double *all = world->rank ? NULL : cake_alloc(size * n, sizeof *all);
+    cake_pipeline_layers(pipeline, mine);
+    cake_world_gather(world, mine, all, n * sizeof *mine);
+    t->layer_s = mine;
+    for (size_t i = 0; all && i < n; i++) {
+        t->layer_s[i] = 0;
+        for (size_t rank = 0; rank < size; rank++)
+            t->layer_s[i] += all[rank * n + i];
+    }
+    free(all);
+}
+
+void cake_tally_gather(const cake_world *world, cake_stage *stage, const cake_pipeline *pipeline,
+                       const cake_root *root, cake_tally *out)
+{
+    cake_report_stage *mine = &stage->report;
+    cake_stage_stats stats = cake_pipeline_statistics(pipeline);
+    mine->compute_s = stats.compute_s;
+    mine->busy_s = stats.busy_s;
+    mine->move_s = stats.move_s;
+    mine->run_s = stats.run_s;
+    mine->link_bytes = stats.link_bytes;
+    for (int i = 0; i < stage->n_slice; i++)
+        cake_roof_merge(&mine->roof, cake_slice_roof(stage->works[i].self));
+    if (root) {
+        cake_root_stats own = cake_root_statistics(root);
+        cake_roof_merge(&mine->roof, &own.roof);
+    }
+    *out = (cake_tally){0};
+    if (world->rank == 0)
+        out->stages = cake_alloc((size_t)world->size, sizeof *out->stages);
+    cake_world_gather(world, mine, out->stages, sizeof *mine);
+    gather_layers(world, pipeline, cake_model_config(stage->model)->n_layer, out);
+}
+
+void cake_tally_free(cake_tally *tally)
+{
+    free(tally->stages);
+    free(tally->layer_s);
+    *tally = (cake_tally){0};
+}

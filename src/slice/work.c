@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slice/work.h"
+
+static void add_weight(cake_cost *cost, const cake_kernels *kernels, const cake_weight *w)
+{
+    if (!w->data)
+        return;
+    cost->row_flops += 2.0 * w->n_out * w->n_in;
+    cost->wave_bytes += (double)kernels->weight_bytes(w->dtype, w->n_out, w->n_in);
+}
+
+static void add_layer(cake_cost *cost, const cake_config *c, const cake_layer_kind *kind, cake_dtype kv_dtype)
+{
+    if (kind->mixer == CAKE_MIX_DELTA) {
+        const cake_delta *d = &c->delta;
+        cost->row_flops +=
+            6.0 * (double)cake_delta_rule_size(d) + 2.0 * d->width * (double)cake_delta_channels(d);
+        cost->sequence_bytes += 2.0 * (double)cake_delta_state_size(d) * sizeof(float);
+    } else {
+        cost->kv[kind->class].position_flops += 4.0 * c->n_head * c->head_dim;
+        cost->kv[kind->class].position_bytes +=
+            2.0 * c->n_kv * c->head_dim * (double)cake_dtype_bytes(kv_dtype);
+    }
+}
+
+cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kernels, int first, int count,
+                              cake_dtype kv_dtype)
+{
+    const cake_config *c = cake_model_config(model);
+    cake_cost cost = {.n_class = c->n_class};
+    for (int class = 0; class < c->n_class; class ++)
+        cost.kv[class].window = c->window[class];
+    for (int i = first; i < first + count; i++) {
+        const cake_layer_weights *w = cake_model_layer(model, i);
+        const cake_weight *const each[] = {&w->q,       &w->k,       &w->v,        &w->o,         &w->gate,
+                                           &w->up,      &w->down,    &w->q_gate,   &w->delta_qkv, &w->delta_z,
+                                           &w->delta_a, &w->delta_b, &w->delta_out};
+        for (size_t j = 0; j < sizeof each / sizeof *each; j++)
+            add_weight(&cost, kernels, each[j]);
+        add_layer(&cost, c, &c->layer[i], kv_dtype);
+    }
+    return cost;
+}
+
+/* The first position that a row sees. */
+static int first_seen(int window, int pos)
+{
+    return window && pos >= window ? pos + 1 - window : 0;
+}
+
+cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_row *rows, int n_tok)
+{
+    cake_effort work = {n_tok * cost->row_flops, cost->wave_bytes};
+    for (int first = 0, next; first < n_tok; first = next) {
+        next = first + 1;
+        while (next < n_tok && rows[next].slot == rows[first].slot)
+            next++;
+        work.bytes += cost->sequence_bytes;
+        for (int class = 0; class < cost->n_class; class ++) {
+            int window = cost->kv[class].window;
+            double seen = 0,
+                   moved = rows[next - 1].pos + 1 - first_seen(window, rows[first].pos) + (next - first);
+            for (int i = first; i < next; i++)
+                seen += rows[i].pos + 1 - first_seen(window, rows[i].pos);
+            work.flops += seen * cost->kv[class].position_flops;
+            work.bytes += moved * cost->kv[class].position_bytes;
+        }
+    }
+    return work;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a slice has to do for a wave, in operations and bytes, whatever the kernels make of it: products (two
+ * operations a weight and row), attention (q k^T and p v over the positions that a row sees), the delta rule
+ * (k S, k^T v and q S); weights read once a wave, K and V of a sequence read once and those of its rows written,
+ * states read and written. Norms, activations and what a wave carries are left out: they stay in caches.
+ */
+#ifndef CAKE_SLICE_WORK_H
+#define CAKE_SLICE_WORK_H
+
+#include "base/wave.h"
+#include "kernels/kernels.h"
+#include "kernels/roof.h"
+#include "model/model.h"
+
+typedef struct cake_cost {
+    double row_flops;      /* products and states, a row */
+    double wave_bytes;     /* weights, a wave */
+    double sequence_bytes; /* states, a sequence */
+    int n_class;
+    struct {
+        int window;                            /* positions that a row sees; 0: all */
+        double position_flops, position_bytes; /* all layers of the class, a position */
+    } kv[CAKE_MAX_CLASS];
+} cake_cost;
+
+/* Of layers [first, first + count), which are loaded. */
+cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kernels, int first, int count,
+                              cake_dtype kv_dtype);
+/* Rows of one sequence stand together, positions upwards. */
+cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_row *rows, int n_tok);
+
+#endif
