@@ -134,7 +134,7 @@ mkdir "$dir/large" && cp "$dir/tok/tokenizer.json" "$dir/large" &&
     sed 's/"intermediate_size": 512/"intermediate_size": 65536/' "$model/config.json" >"$dir/large/config.json"
 expect "a large model is computed with the best there is" 0 "instruction set $best," "$cake" plan -m "$dir/large" --dummy-weights
 
-expect "plan counts recurrent states" 0 'states +64, one a sequence, each of 31.1 KiB' \
+expect "plan counts recurrent states" 0 'states +64, one a sequence, and 8 for beginnings of prompts, each of 31.1 KiB' \
     "$cake" plan -m "$root/tests/golden/qwen3.5-hub"
 
 # the report

@@ -10,18 +10,29 @@
 
 #include "suite.h"
 
-enum { MAX_SEQS = 400, MAX_TOKENS = 400, MAX_PAGES = 64, MAX_SLOTS = 64, STRIDE = 8 };
+enum { MAX_SEQS = 400, MAX_TOKENS = 1000, MAX_PAGES = 256, MAX_SLOTS = 64, MAX_SAVED = 4, STRIDE = 16 };
+enum { AHEAD = MAX_SLOTS }; /* groups whose prompts are known before it is their turn */
 
 /* A job: every sequence has a prompt and a number of tokens to generate. Those of one group have the same prompt;
  * where a group's stem has a slot, its other members fork from it. */
 static struct {
     int prompt[MAX_SEQS], total[MAX_SEQS], known[MAX_SEQS], group[MAX_SEQS];
-    int owner[MAX_SLOTS]; /* slot -> sequence, or -1 - group if it is a stem */
+    int32_t id[MAX_SEQS][MAX_TOKENS / 2]; /* of the prompt */
+    uint64_t past[MAX_SEQS]
+                 [MAX_TOKENS / 2];   /* of [group]: what a row of the prompt stands for, with all before it */
+    int32_t chain[MAX_SEQS][STRIDE]; /* of [group] */
+    int left[MAX_SEQS];              /* of [group]: sequences that are not finished */
+    int entered;                     /* groups whose chains are known */
+    int owner[MAX_SLOTS];            /* slot -> sequence, or -1 - group if it is a stem */
     int table[CAKE_MAX_CLASS][MAX_SLOTS][STRIDE];
-    int written[CAKE_MAX_CLASS][MAX_PAGES][CAKE_PAGE]; /* what_of the row last written there */
-    int scored[MAX_SEQS];                              /* prompt rows whose scores came */
-    int alone;                                         /* first of a group that cannot fork */
+    uint64_t written[CAKE_MAX_CLASS][MAX_PAGES][CAKE_PAGE]; /* what_of the row last written there */
+    uint64_t state[MAX_SLOTS + MAX_SAVED];                  /* what_of the row that it is behind */
+    int scored[MAX_SEQS];                                   /* prompt rows whose scores came */
+    int alone;                                              /* first of a group that cannot fork */
     int finished, overflowed, forks, wrong;
+    int64_t prompt_rows; /* that were computed */
+    cake_schedule_stats stats;
+    cake_prefixes *prefixes;
 } job;
 
 static uint32_t state;
@@ -32,17 +43,25 @@ static int dice(int n)
     return (int)((state >> 8) % (uint32_t)n);
 }
 
-/* The content of a row: rows of the same prompt are the same. */
-static int what_of(int owner, int pos)
+static uint64_t mix(uint64_t h, uint64_t with)
+{
+    h = (h ^ with) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 29;
+}
+
+/* The content of a row: rows of prompts are the same if all tokens up to them are. */
+static uint64_t what_of(int owner, int pos)
 {
     int group = owner < 0 ? -1 - owner : job.group[owner];
     bool prompt = owner < 0 || pos < job.prompt[owner];
-    return prompt ? 1 + group * MAX_TOKENS + pos : 1 + (MAX_SEQS + owner) * MAX_TOKENS + pos;
+    return prompt ? job.past[group][pos] : mix(mix(1, (uint64_t)owner), (uint64_t)pos);
 }
 
 static void follow_change(const cake_change *c)
 {
     int *line = job.table[c->class][c->slot];
+    if (c->kind == CAKE_CHANGE_STATE)
+        job.state[c->slot] = job.state[c->from];
     if (c->kind == CAKE_CHANGE_SHARE)
         memcpy(line, job.table[c->class][c->from], (size_t)c->index * sizeof *line);
     if (c->kind == CAKE_CHANGE_COPY)
@@ -52,18 +71,38 @@ static void follow_change(const cake_change *c)
         line[c->index] = c->page;
 }
 
+/* A page may be read by sequences of the same wave: then it is not written. */
 static void follow_rows(const cake_batch *b, int class, int window)
 {
     for (int i = 0; i < b->n_tok; i++) {
         cake_row r = b->rows[i];
-        job.written[class][job.table[class][r.slot][r.pos / CAKE_PAGE]][r.pos % CAKE_PAGE] =
-            what_of(job.owner[r.slot], r.pos);
+        job.written[class][job.table[class][r.slot][r.pos / CAKE_PAGE]][r.pos % CAKE_PAGE] = 0;
     }
     for (int i = 0; i < b->n_tok; i++) {
         cake_row r = b->rows[i];
-        for (int p = window && r.pos >= window ? r.pos - window + 1 : 0; p <= r.pos; p++)
+        int begin = r.pos; /* its first row in the wave */
+        while (i && b->rows[i - 1].slot == r.slot && begin > b->rows[i - 1].pos)
+            begin = b->rows[--i].pos;
+        for (int p = window && begin >= window ? begin - window + 1 : 0; p < begin; p++)
             job.wrong += job.written[class][job.table[class][r.slot][p / CAKE_PAGE]][p % CAKE_PAGE] !=
                          what_of(job.owner[r.slot], p);
+        for (; i < b->n_tok && b->rows[i].slot == r.slot; i++) {
+            int pos = b->rows[i].pos;
+            uint64_t *at = &job.written[class][job.table[class][r.slot][pos / CAKE_PAGE]][pos % CAKE_PAGE];
+            job.wrong += *at != 0; /* another sequence wrote it */
+            *at = what_of(job.owner[r.slot], pos);
+        }
+        i--;
+    }
+}
+
+static void follow_states(const cake_batch *b)
+{
+    for (int i = 0; i < b->n_tok; i++) {
+        cake_row r = b->rows[i];
+        int owner = job.owner[r.slot];
+        job.wrong += r.pos && job.state[r.slot] != what_of(owner, r.pos - 1);
+        job.state[r.slot] = what_of(owner, r.pos);
     }
 }
 
@@ -73,12 +112,23 @@ static void follow(const cake_batch *b, const cake_schedule_shape *shape)
         follow_change(&b->changes[i]);
     for (int class = 0; class < shape->n_class; class ++)
         follow_rows(b, class, shape->window[class]);
+    if (shape->states)
+        follow_states(b);
     for (int i = 0; i < b->n_tok; i++) {
         cake_row r = b->rows[i];
         int id = job.owner[r.slot], prompt = id < 0 ? r.pos + 1 : job.prompt[id];
         job.wrong += (r.kind != CAKE_ROW_PROMPT) != (r.pos >= prompt); /* a token's path is what it is */
         job.wrong += id >= 0 && r.span != (r.pos < prompt ? prompt : r.pos + 1);
+        job.prompt_rows += r.kind == CAKE_ROW_PROMPT;
     }
+}
+
+/* The sequence is no more. */
+static void leave(int id)
+{
+    int group = job.group[id];
+    if (--job.left[group] == 0)
+        cake_prefixes_leave(job.prefixes, job.chain[group], cake_schedule_chain(job.prompt[id]));
 }
 
 static void advance(cake_schedule *s, int slot)
@@ -87,6 +137,7 @@ static void advance(cake_schedule *s, int slot)
     if (++job.known[id] == job.total[id]) {
         cake_schedule_retire(s, slot);
         job.finished++;
+        leave(id);
     } else {
         cake_schedule_token(s, slot);
     }
@@ -113,6 +164,18 @@ static bool come_back(cake_schedule *s, int lane, const cake_batch *b)
     return stem;
 }
 
+/* What is known of the prompts ahead of sequence `next`. */
+static void look_ahead(int n, int next)
+{
+    int last = next < n ? job.group[next] + AHEAD : job.entered - 1;
+    for (int i = 0; i < n; i++)
+        if (job.group[i] == job.entered && job.entered <= last) {
+            cake_prefixes_enter(job.prefixes, 0, job.id[job.entered], cake_schedule_chain(job.prompt[i]),
+                                job.chain[job.entered]);
+            job.entered++;
+        }
+}
+
 /* Admits what there is room for, as the root does: a group of more than one through a stem. */
 static void admit(cake_schedule *s, int n, int *next, int *stem, bool *ready, int flags)
 {
@@ -136,24 +199,39 @@ static void admit(cake_schedule *s, int n, int *next, int *stem, bool *ready, in
         bool first = id == 0 || job.group[id - 1] != group,
              several = id + 1 < n && job.group[id + 1] == group;
         if (first && several && id != job.alone && flags & CAKE_SEQ_STEM) {
-            *stem = cake_schedule_admit(s, job.prompt[id], CAKE_SEQ_STEM);
+            *stem = cake_schedule_admit(s, job.prompt[id], job.chain[group], CAKE_SEQ_STEM);
             job.owner[*stem] = -1 - group;
             *ready = false;
         } else {
-            job.owner[cake_schedule_admit(s, job.prompt[id], flags & CAKE_SEQ_SCORED)] = (*next)++;
+            job.owner[cake_schedule_admit(s, job.prompt[id], job.chain[group], flags & CAKE_SEQ_SCORED)] =
+                (*next)++;
         }
     }
 }
 
-static void make_job(int n, int longest, int group)
+/* The tokens of a group's prompt: the first ones those of an earlier prompt, mostly. */
+static void write_prompt(int group, int n_prompt, bool share)
+{
+    int32_t *id = job.id[group];
+    int of = group ? dice(group) : 0, same = share && group && dice(4) ? dice(n_prompt) : 0;
+    for (int i = 0; i < n_prompt; i++)
+        id[i] = i < same ? job.id[of][i] : dice(1000);
+    for (int i = 0; i < n_prompt; i++)
+        job.past[group][i] = mix(i ? job.past[group][i - 1] : 2, (uint64_t)id[i]);
+}
+
+static void make_job(int n, int longest, int group, bool share)
 {
     memset(&job, 0, sizeof job);
     job.alone = -1;
     for (int i = 0; i < n; i++) {
         bool same = i % group != 0;
         job.group[i] = i / group;
+        job.left[i / group]++;
         job.known[i] = job.prompt[i] = same ? job.prompt[i - 1] : 1 + dice(longest / 2);
         job.total[i] = job.prompt[i] + 1 + dice(longest / 2);
+        if (!same)
+            write_prompt(i / group, job.prompt[i], share);
     }
 }
 
@@ -161,19 +239,24 @@ static void make_job(int n, int longest, int group)
  * Those of a group that does not fit all overflow. */
 static int play(int n, const cake_schedule_shape *shape, int longest, int group, int flags)
 {
-    cake_schedule *s = cake_schedule_open(shape);
+    cake_prefixes *prefixes = cake_prefixes_open();
+    cake_schedule *s = cake_schedule_open(shape, prefixes);
     const cake_batch *under_way[8] = {0};
     int next = 0, rounds = 0, stem = -1;
     bool ready = false;
-    make_job(n, longest, group);
+    make_job(n, longest, group, shape->share);
+    job.prefixes = prefixes;
     while (job.finished + job.overflowed < n && rounds++ < 100000) {
+        look_ahead(n, next);
         admit(s, n, &next, &stem, &ready, flags);
         for (int l = 0; l < shape->n_lane; l++) {
             if (under_way[l])
                 continue;
             const cake_batch *b = cake_schedule_fill(s, l);
-            for (int i = 0; i < b->n_overflow; i++, job.overflowed++)
+            for (int i = 0; i < b->n_overflow; i++, job.overflowed++) {
                 cake_schedule_retire(s, b->overflow[i]);
+                leave(job.owner[b->overflow[i]]);
+            }
             job.wrong +=
                 b->n_tok > shape->max_tok || (b->n_tok && b->n_change > cake_schedule_changes(shape));
             if (b->n_tok && !b->n_overflow) {
@@ -189,9 +272,10 @@ static int play(int n, const cake_schedule_shape *shape, int longest, int group,
         }
     }
     job.wrong += cake_schedule_active(s) != 0;
-    int evictions = (int)cake_schedule_evictions(s);
+    job.stats = cake_schedule_statistics(s);
     cake_schedule_close(s);
-    return evictions;
+    cake_prefixes_close(prefixes);
+    return (int)job.stats.evictions;
 }
 
 static cake_schedule_shape one_class(int lanes, int seqs, int chunk, int max_tok, int pages)
@@ -279,6 +363,71 @@ static void test_forks(void)
     CU_ASSERT(evictions > 100);
 }
 
+/* What prompts begin with is computed once, and what is not computed is counted. */
+static void test_share(void)
+{
+    for (int lanes = 1; lanes <= 4; lanes++) {
+        cake_schedule_shape shape = one_class(lanes, 8, 256, 256, 256);
+        int64_t all = 0;
+        shape.share = true;
+        CU_ASSERT_EQUAL(play(200, &shape, 900, 1, 0), 0);
+        CU_ASSERT_EQUAL(job.finished, 200);
+        CU_ASSERT_EQUAL(job.wrong, 0);
+        for (int i = 0; i < 200; i++)
+            all += job.prompt[i];
+        CU_ASSERT_EQUAL(job.prompt_rows + job.stats.shared, all);
+        CU_ASSERT(job.stats.shared > all / 10);
+    }
+}
+
+/* The same with windows, with hardly any pages, with stems, and with scores that are wanted. */
+static void test_share_tight(void)
+{
+    static const int windows[] = {0, 1, 64, 65, 100, 128, 300};
+    int evictions = 0, forks = 0;
+    int64_t shared = 0;
+    for (int round = 0; round < 60; round++) {
+        int seqs = 1 + dice(6), pages = 16 + dice(40);
+        cake_schedule_shape shape = one_class(1 + dice(4), seqs, 64 + dice(200), 264, pages);
+        shape.share = true;
+        shape.n_class = 1 + dice(3);
+        for (int class = 0; class < shape.n_class; class ++) {
+            shape.window[class] = windows[dice(7)];
+            shape.n_page[class] = 1 + cake_pages_held(shape.window[class], 900, CAKE_PAGE) + dice(pages);
+        }
+        int flags = dice(2) ? CAKE_SEQ_STEM : dice(4) ? 0 : CAKE_SEQ_SCORED;
+        if (shape.n_lane * seqs < 2)
+            flags &= ~CAKE_SEQ_STEM;
+        evictions += play(80, &shape, 900, flags & CAKE_SEQ_STEM ? 1 + dice(4) : 1, flags);
+        CU_ASSERT_EQUAL(job.finished, 80);
+        CU_ASSERT_EQUAL(job.wrong, 0);
+        CU_ASSERT(!(flags & CAKE_SEQ_SCORED) || job.stats.shared == 0);
+        forks += job.forks;
+        shared += job.stats.shared;
+    }
+    CU_ASSERT(evictions > 100 && forks > 100 && shared > 10000);
+}
+
+/* Recurrent layers: nothing is shared but where a state was saved. */
+static void test_share_states(void)
+{
+    int evictions = 0;
+    int64_t shared = 0;
+    for (int round = 0; round < 60; round++) {
+        int seqs = 1 + dice(6), pages = 16 + dice(40);
+        cake_schedule_shape shape = one_class(1 + dice(4), seqs, 64 + dice(200), 264, pages);
+        shape.share = shape.states = true;
+        shape.n_saved = dice(MAX_SAVED + 1);
+        int stems = shape.n_lane * seqs < 2 || dice(2) ? 0 : CAKE_SEQ_STEM;
+        evictions += play(80, &shape, 900, stems ? 1 + dice(4) : 1, stems);
+        CU_ASSERT_EQUAL(job.finished, 80);
+        CU_ASSERT_EQUAL(job.wrong, 0);
+        CU_ASSERT(shape.n_saved || !job.stats.shared);
+        shared += job.stats.shared;
+    }
+    CU_ASSERT(evictions > 50 && shared > 10000);
+}
+
 /* Every prompt row is scored once, evicted or not. */
 static void test_scored(void)
 {
@@ -305,8 +454,8 @@ static void test_overflow(void)
 static void test_chunks(void)
 {
     cake_schedule_shape shape = one_class(1, 2, 100, 100, 32);
-    cake_schedule *s = cake_schedule_open(&shape);
-    int slot = cake_schedule_admit(s, 300, 0), end = 0;
+    cake_schedule *s = cake_schedule_open(&shape, NULL);
+    int slot = cake_schedule_admit(s, 300, NULL, 0), end = 0;
     for (int i = 0; i < 5; i++) {
         const cake_batch *b = cake_schedule_fill(s, 0);
         end += b->n_tok;
@@ -325,9 +474,9 @@ static void test_chunks(void)
 static void test_dealing(void)
 {
     cake_schedule_shape shape = one_class(4, 8, 128, 128, 64);
-    cake_schedule *s = cake_schedule_open(&shape);
+    cake_schedule *s = cake_schedule_open(&shape, NULL);
     for (int i = 0; i < 8; i++)
-        cake_schedule_admit(s, 10, 0);
+        cake_schedule_admit(s, 10, NULL, 0);
     for (int l = 0; l < 4; l++)
         CU_ASSERT_EQUAL(cake_schedule_fill(s, l)->n_score, 2);
     cake_schedule_close(s);
@@ -341,6 +490,9 @@ int main(void)
         {"windows: pages behind them are given away, and every row reads its own", test_windows},
         {"a sequence longer than all pages of its window", test_window_alone},
         {"forks of a stem share its pages", test_forks},
+        {"what prompts begin with is computed once", test_share},
+        {"... with windows, few pages, stems, scores of prompts", test_share_tight},
+        {"... with recurrent states", test_share_states},
         {"scores of all prompt rows, once each", test_scored},
         {"a sequence that cannot fit overflows, the others go on", test_overflow},
         {"prompts are cut at multiples of a page", test_chunks},

@@ -124,7 +124,9 @@ static void print_stages(const cake_world *world, const cake_stage *stage, const
     const cake_config *config = cake_model_config(stage->model);
     cake_slice_shape whole = {.count = config->n_layer};
     if (s->states)
-        printf("states    %d, one a sequence, each of %s in all layers together\n", s->n_lane * s->lane_seqs,
+        printf("states    %d, one a sequence, and %d for beginnings of prompts, each of %s in all layers "
+               "together\n",
+               s->n_lane * s->lane_seqs, s->n_saved,
                cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)));
 }
 

@@ -124,8 +124,8 @@ static cake_figures figures_of(const cake_report *r, cake_figure *ranks)
                       .head = r->root.head_s,
                       .sample = r->root.sample_s,
                       .read = r->root.read_s};
-    int64_t once = r->counts.prompt + r->counts.generated;
-    if (r->root.evictions && r->root.rows > once)
+    int64_t once = r->counts.prompt - r->root.schedule.shared + r->counts.generated;
+    if (r->root.schedule.evictions && r->root.rows > once)
         f.again = (double)(r->root.rows - once) / (double)r->root.rows;
     for (int i = 0; i < f.n_rank; i++)
         ranks[i] = (cake_figure){.upstream = upstream(r->plan, i),
@@ -333,15 +333,17 @@ static void compose(cake_report *r, cake_buf *out)
                   r->run_s, r->total_s);
     cake_buf_addf(out, "  \"requests\": {\"done\": %lld, \"failed\": %lld, \"resumed\": 0},\n",
                   (long long)(c->done - c->failed), (long long)c->failed);
-    cake_buf_addf(
-        out,
-        "  \"tokens\": {\"prompt\": %lld, \"prompt_shared\": 0, \"generated\": %lld, \"computed\": %lld},\n",
-        (long long)c->prompt, (long long)c->generated, (long long)r->root.rows);
+    cake_buf_addf(out,
+                  "  \"tokens\": {\"prompt\": %lld, \"prompt_shared\": %lld, \"generated\": %lld, "
+                  "\"computed\": %lld},\n",
+                  (long long)c->prompt, (long long)r->root.schedule.shared, (long long)c->generated,
+                  (long long)r->root.rows);
     cake_buf_addf(
         out, "  \"rate\": {\"prompt_per_s\": %.2f, \"generated_per_s\": %.2f, \"total_per_s\": %.2f},\n",
         rate(c->prompt, r->run_s), rate(c->generated, r->run_s), rate(c->prompt + c->generated, r->run_s));
-    cake_buf_addf(out, "  \"waves\": %lld,\n  \"evictions\": %lld,\n", (long long)r->root.waves,
-                  (long long)r->root.evictions);
+    cake_buf_addf(out, "  \"waves\": %lld,\n  \"evictions\": %lld,\n  \"states_copied\": %lld,\n",
+                  (long long)r->root.waves, (long long)r->root.schedule.evictions,
+                  (long long)r->root.schedule.states);
     add_times(out, "ttft_ms", &r->ttft);
     add_times(out, "itl_ms", &r->itl);
     cake_buf_addf(out, "  \"starved_share\": %.4f,\n", f.starved);

@@ -28,11 +28,12 @@ struct cake_root {
     cake_schedule_shape shape;
     int n_thread;
     cake_conductor conductor;
+    cake_prefixes *prefixes; /* NULL: nothing is shared */
+    cake_window window;
     cake_schedule *schedule;
     cake_sequence **seqs; /* [n_lane * lane_seqs] */
     root_lane *lanes;     /* [n_lane] */
     int n_away;
-    bool exhausted;      /* the conductor has no more */
     cake_sequence *lead; /* of several choices, not all of which are begun; NULL */
     int stem;            /* slot that holds the lead's prompt; -1: none, choices are admitted alone */
     bool stem_known;     /* stem_score is */
@@ -86,7 +87,9 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, co
         cake_root_close(r);
         return err;
     }
-    r->schedule = cake_schedule_open(shape);
+    r->prefixes = shape->share ? cake_prefixes_open() : NULL;
+    r->schedule = cake_schedule_open(shape, r->prefixes);
+    cake_window_open(&r->conductor, config, r->prefixes, &r->window);
     r->seqs = cake_alloc((size_t)shape->n_lane * (size_t)shape->lane_seqs, sizeof *r->seqs);
     r->lanes = cake_alloc((size_t)shape->n_lane, sizeof *r->lanes);
     for (int i = 0; i < shape->n_lane; i++)
@@ -118,7 +121,9 @@ void cake_root_close(cake_root *r)
         if (r->seqs[i])
             close_lead(r, r->seqs[i]->lead);
     cake_logits_close(r->logits);
+    cake_window_close(&r->window);
     cake_schedule_close(r->schedule);
+    cake_prefixes_close(r->prefixes);
     cake_arena_close(&r->arena);
     free(r->seqs);
     free(r->lanes);
@@ -137,13 +142,14 @@ int cake_root_away(const cake_root *r)
 
 bool cake_root_done(const cake_root *r)
 {
-    return !r->n_away && (r->err || (r->exhausted && !r->lead && !cake_schedule_active(r->schedule)));
+    return !r->n_away && (r->err || (r->window.exhausted && !r->window.n && !r->lead &&
+                                     !cake_schedule_active(r->schedule)));
 }
 
 cake_root_stats cake_root_statistics(const cake_root *r)
 {
     cake_root_stats stats = r->stats;
-    stats.evictions = cake_schedule_evictions(r->schedule);
+    stats.schedule = cake_schedule_statistics(r->schedule);
     return stats;
 }
 
@@ -151,6 +157,7 @@ cake_root_stats cake_root_statistics(const cake_root *r)
 static void finish(cake_root *r, cake_sequence *lead)
 {
     double start = cake_clock_now();
+    cake_window_leave(&r->window, lead);
     if (r->err)
         cake_sequence_close(lead);
     else
@@ -222,7 +229,9 @@ static bool admit_choice(cake_root *r)
     if (!cake_schedule_room(r->schedule))
         return false;
     bool scored = cake_sequence_scores_prompt(lead) && lead->n_prompt_scored < lead->n_prompt;
-    int slot = cake_schedule_admit(r->schedule, lead->n_prompt, scored ? CAKE_SEQ_SCORED : 0);
+    bool again = lead->n_choice > 0 || r->shape.n_lane * r->shape.lane_seqs > 1; /* there was a stem */
+    int flags = (scored ? CAKE_SEQ_SCORED : 0) | (again ? CAKE_SEQ_AGAIN : 0);
+    int slot = cake_schedule_admit(r->schedule, lead->n_prompt, lead->chain, flags);
     enter(r, slot, cake_sequence_branch(lead));
     return true;
 }
@@ -246,16 +255,23 @@ static void admit_request(cake_root *r, cake_sequence *s)
         r->lead = s;
         r->stem_known = false;
         if (r->shape.n_lane * r->shape.lane_seqs > 1) {
-            r->stem = cake_schedule_admit(r->schedule, s->n_prompt, flags | CAKE_SEQ_STEM);
+            r->stem = cake_schedule_admit(r->schedule, s->n_prompt, s->chain, flags | CAKE_SEQ_STEM);
             r->seqs[r->stem] = s;
         }
     } else {
-        enter(r, cake_schedule_admit(r->schedule, s->n_prompt, flags), s);
+        enter(r, cake_schedule_admit(r->schedule, s->n_prompt, s->chain, flags), s);
     }
 }
 
-/* Requests that failed before they began go straight back. One of several choices keeps others from being
- * admitted until all of its choices are. */
+/* Up to n requests more. */
+static void read_ahead(cake_root *r, int n)
+{
+    double start = cake_clock_now();
+    r->err = cake_window_read(&r->window, n);
+    r->stats.read_s += cake_clock_now() - start;
+}
+
+/* One of several choices keeps others from being admitted until all of its choices are. */
 static void admit(cake_root *r)
 {
     while (!r->err) {
@@ -264,20 +280,15 @@ static void admit(cake_root *r)
                 return;
             continue;
         }
-        if (r->exhausted || !cake_schedule_room(r->schedule))
+        if (!cake_schedule_room(r->schedule))
             return;
-        cake_sequence *sequence;
-        double start = cake_clock_now();
-        cake_err err = r->conductor.next(r->conductor.self, &sequence);
-        r->stats.read_s += cake_clock_now() - start;
-        if (err == CAKE_END)
-            r->exhausted = true;
-        else if (err)
-            r->err = err;
-        else if (sequence->request.err)
-            finish(r, sequence);
-        else
+        if (!r->window.n)
+            read_ahead(r, 1);
+        cake_sequence *sequence = cake_window_take(&r->window);
+        if (sequence)
             admit_request(r, sequence);
+        else if (r->window.exhausted)
+            return;
     }
 }
 
@@ -323,7 +334,10 @@ static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *f
 
 bool cake_root_send(cake_root *r, cake_link *first)
 {
+    enum { FIRST = 16, STEP = 4 }; /* requests ahead before the first wave, and a further time */
     bool sent = false;
+    if (!r->stats.waves && !r->err)
+        read_ahead(r, FIRST - r->window.n);
     admit(r);
     for (int lane = 0; lane < r->shape.n_lane && !r->err; lane++) {
         /* a lane that came round by other buffers may still be leaving its own */
@@ -340,6 +354,8 @@ bool cake_root_send(cake_root *r, cake_link *first)
             sent = true;
         }
     }
+    if (sent && !r->err) /* while the others compute */
+        read_ahead(r, STEP);
     return sent;
 }
 

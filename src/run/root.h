@@ -14,25 +14,15 @@
 #include "model/model.h"
 #include "place/plan.h"
 #include "run/schedule.h"
-#include "run/sequence.h"
+#include "run/window.h"
 
 typedef struct cake_root cake_root;
-
-/* Where sequences come from and go to. */
-typedef struct cake_conductor {
-    void *self;
-    /* CAKE_OK and an owned sequence, CAKE_END, or CAKE_ERR_FATAL. */
-    cake_err (*next)(void *self, cake_sequence **out);
-    /* A token came (streams, times). The sequence stays the root's. */
-    void (*token)(void *self, cake_sequence *sequence);
-    /* Finished or failed; the conductor owns it from here on. */
-    cake_err (*done)(void *self, cake_sequence *sequence);
-} cake_conductor;
 
 typedef struct cake_root_stats {
     double embed_s, head_s, sample_s;
     double read_s, write_s; /* in the conductor: reading and tokenizing requests, making records */
-    int64_t waves, rows, evictions;
+    int64_t waves, rows;
+    cake_schedule_stats schedule;
     cake_roof roof; /* what the head had to do */
 } cake_root_stats;
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which rows travel in which wave, and which page keeps what. Pure: it knows lengths, never tokens, text or
- * time. The root of a replica asks; its answers go into wave headers, where every stage follows them.
+ * Which rows travel in which wave, and which page keeps what. Pure: it knows lengths and which prompts begin alike,
+ * never tokens, text or time. The root of a replica asks; its answers go into wave headers, where every stage follows
+ * them.
  *
  * A sequence lives in a slot and in a lane. It is waiting (no pages) or active. `known` tokens are prompt and
  * generated ones; `done` of them have been sent through the layers. When known == done + 1 and everything
  * before was sent, the last token's row yields the scores of the next.
  *
- * Several answers to one prompt: a stem is a sequence that only holds the prompt; forks share its pages.
+ * Several answers to one prompt: a stem is a sequence that only holds the prompt; forks share its pages. Prompts that
+ * begin alike share what of it was sent through the layers: pages, and recurrent states where such were saved.
  */
 #ifndef CAKE_RUN_SCHEDULE_H
 #define CAKE_RUN_SCHEDULE_H
@@ -16,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/wave.h"
+#include "run/prefixes.h"
 
 typedef struct cake_schedule cake_schedule;
 
@@ -28,6 +31,8 @@ typedef struct cake_schedule_shape {
     int window[CAKE_MAX_CLASS];
     int n_page[CAKE_MAX_CLASS]; /* ... the pages that exist */
     bool states;                /* the model has recurrent layers: forks copy their states */
+    int n_saved; /* states that can be kept for others, in slots behind those of the sequences */
+    bool share;  /* prompts share what they begin with */
 } cake_schedule_shape;
 
 /* The content of one wave; arrays are the schedule's, valid until the next fill of the same lane. */
@@ -43,18 +48,23 @@ typedef struct cake_batch {
 /* Changes that one wave may carry. */
 int cake_schedule_changes(const cake_schedule_shape *shape);
 
-cake_schedule *cake_schedule_open(const cake_schedule_shape *shape);
+/* prefixes: where the nodes of prompts are known; it outlives the schedule. */
+cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefixes *prefixes);
 void cake_schedule_close(cake_schedule *schedule);
 
 /* Whether a further sequence may be admitted now. One that waits for pages is enough to say no. */
 bool cake_schedule_room(const cake_schedule *schedule);
 
 enum {
-    CAKE_SEQ_STEM = 1,  /* it only holds its prompt, until it is retired; one at a time */
-    CAKE_SEQ_SCORED = 2 /* the scores of all its prompt rows are wanted, once each */
+    CAKE_SEQ_STEM = 1,   /* it only holds its prompt, until it is retired; one at a time */
+    CAKE_SEQ_SCORED = 2, /* the scores of all its prompt rows are wanted, once each */
+    CAKE_SEQ_AGAIN = 4   /* its prompt was counted before: what it shares is not */
 };
-/* Gives a sequence of n_prompt tokens a slot in the lane with the fewest. */
-int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int flags);
+/* Pages of a prompt that others may share: its last token is always computed. */
+int cake_schedule_chain(int n_prompt);
+/* Gives a sequence of n_prompt tokens a slot in the lane with the fewest. chain: the nodes of its prompt,
+ * [cake_schedule_chain(n_prompt)], which stay until it is retired. */
+int cake_schedule_admit(cake_schedule *schedule, int n_prompt, const int32_t *chain, int flags);
 enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
 /* Gives a sequence that begins with the stem's prompt a slot in a lane that is not under way: its prompt counts
  * as sent, and its next token is to be sampled from the scores of the stem's last row. CAKE_FORK_LATER: the
@@ -76,6 +86,11 @@ bool cake_schedule_riding(const cake_schedule *schedule, int slot);
 /* The sequence is finished: slot and pages are free. It has no rows under way. */
 void cake_schedule_retire(cake_schedule *schedule, int slot);
 
-int64_t cake_schedule_evictions(const cake_schedule *schedule);
+typedef struct cake_schedule_stats {
+    int64_t evictions;
+    int64_t shared; /* rows of prompts that were not computed */
+    int64_t states; /* recurrent states that were copied, of all layers of a sequence each */
+} cake_schedule_stats;
+cake_schedule_stats cake_schedule_statistics(const cake_schedule *schedule);
 
 #endif

@@ -138,6 +138,7 @@ void cake_sequence_close(cake_sequence *s)
     for (int i = 0; i < s->n_choice; i++)
         cake_sequence_close(s->choice[i]);
     free(s->choice);
+    free(s->chain);
     if (s == s->lead)
         cake_request_free(&s->request);
     cake_ids_free(&s->ids);

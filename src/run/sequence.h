@@ -38,6 +38,7 @@ struct cake_sequence {
     double admitted, first, latest; /* seconds; of admission and of its first and latest token */
 
     /* of a lead */
+    int32_t *chain; /* the nodes of its prompt (cake_schedule_chain), while the root has it; or NULL */
     cake_sequence **choice; /* [n_choice] owned: those that were begun, of params.n > 1 */
     int n_choice, n_done;
     cake_scored *prompt_scored; /* [n_prompt, 1 + n_top] with echo and logprobs: rows [0, n_prompt_scored) */

@@ -122,6 +122,7 @@ static cake_slice_shape slice_shape(const cake_stage *stage, const cake_hop *hop
                               .count = hop->count,
                               .max_tok = stage->shape.max_tok,
                               .n_slot = stage->shape.n_lane * stage->shape.lane_seqs,
+                              .n_saved = stage->shape.n_saved,
                               .context = stage->reach,
                               .kv_dtype = stage->kv_dtype,
                               .n_thread = stage->n_thread};
@@ -175,7 +176,7 @@ static room measure(const cake_options *o, const cake_world *world, const cake_s
         if (stage->plan.hop[i].rank != world->rank)
             continue;
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
-        int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * shape.n_slot;
+        int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * (shape.n_slot + shape.n_saved);
         r.tables += (int64_t)cake_slice_kv_bytes(config, &shape) - states; /* there are no pages yet */
         r.fixed += (int64_t)cake_slice_scratch_bytes(config, &shape);
         r.states += states;
@@ -194,6 +195,13 @@ static room measure(const cake_options *o, const cake_world *world, const cake_s
     return r;
 }
 
+/* States to be kept for prompts that begin alike: for a few beginnings at a time. */
+static int saved_states(int n_slot)
+{
+    enum { MOST = 8 };
+    return n_slot < 8 * MOST ? (n_slot + 7) / 8 : MOST;
+}
+
 /* What lanes hold, `most` sequences each at most if that is not 0, and of which KV classes there are pages. */
 static void shape_waves(const cake_options *o, cake_stage *stage, int most)
 {
@@ -208,10 +216,12 @@ static void shape_waves(const cake_options *o, cake_stage *stage, int most)
                                          .lane_seqs = load.lane_seqs,
                                          .chunk = load.chunk,
                                          .max_tok = load.max_tok,
-                                         .n_class = config->n_class};
+                                         .n_class = config->n_class,
+                                         .share = true};
     memcpy(stage->shape.window, config->window, sizeof stage->shape.window);
     for (int i = 0; i < config->n_layer; i++)
         stage->shape.states = stage->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
+    stage->shape.n_saved = stage->shape.states ? saved_states(load.n_lane * load.lane_seqs) : 0;
     stage->wave_bytes =
         cake_arena_round(cake_wave_bytes(load.max_tok, cake_schedule_changes(&stage->shape), config->dim));
 }
@@ -298,6 +308,10 @@ static cake_err make_room(const cake_options *o, const cake_world *world, cake_s
     most = cake_world_least(world, r.states > half ? half / (r.states / most) : most);
     if (!o->max_seqs && most < stage->shape.lane_seqs) {
         shape_waves(o, stage, most > 0 ? (int)most : 1);
+        r = measure(o, world, stage);
+    }
+    if (cake_world_least(world, r.states <= half) == 0) { /* all that there are must fit, others need not */
+        stage->shape.n_saved = 0;
         r = measure(o, world, stage);
     }
     int64_t kv = r.states + count_pages(world, stage, r.page, r.cache - r.states);

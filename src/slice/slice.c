@@ -88,7 +88,7 @@ size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *
 
 static cake_state_shape state_shape(const cake_config *config, const cake_slice_shape *shape)
 {
-    cake_state_shape states = {.layer = config->delta, .n_slot = shape->n_slot};
+    cake_state_shape states = {.layer = config->delta, .n_slot = shape->n_slot + shape->n_saved};
     for (int i = 0; i < shape->count; i++)
         states.n_layer += config->layer[shape->first + i].mixer == CAKE_MIX_DELTA;
     return states;
@@ -261,19 +261,21 @@ static cake_err check_rows(const cake_slice *s, cake_wave *wave)
     return CAKE_OK;
 }
 
-/* Follows the changes of a wave's header, in order. */
-static cake_err follow(cake_slice *s, cake_wave *wave)
+/* Follows the changes of a wave's header, in order. *copied: bytes of states that were read and written. */
+static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
 {
     const cake_change *change = cake_wave_changes(wave);
     cake_err err = CAKE_OK;
     for (int i = 0; i < wave->n_change && !err; i++) {
         int kind = change[i].kind, class = change[i].class;
-        if (kind == CAKE_CHANGE_STATE)
+        if (kind == CAKE_CHANGE_STATE) {
             err = cake_states_copy(&s->states, &change[i]);
-        else if (kind < 0 || kind > CAKE_CHANGE_STATE || class < 0 || class >= s->pass.config->n_class)
+            *copied += 2 * (double)cake_states_slot_bytes(&s->states.shape);
+        } else if (kind < 0 || kind > CAKE_CHANGE_STATE || class < 0 || class >= s->pass.config->n_class) {
             err = cake_fail("slice", "change %d of a wave is none: kind %d, class %d", i, kind, class);
-        else
+        } else {
             err = cake_kv_apply(&s->kv[class], &change[i]);
+        }
     }
     return err;
 }
@@ -283,9 +285,10 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
     if (wave->n_tok < 1 || wave->n_tok > slice->shape.max_tok || wave->dim != slice->pass.config->dim)
         return cake_fail("slice", "a wave of %d rows of %d does not fit a slice of %d rows of %d",
                          wave->n_tok, wave->dim, slice->shape.max_tok, slice->pass.config->dim);
+    double copied = 0;
     cake_err err = check_rows(slice, wave);
     if (!err)
-        err = follow(slice, wave);
+        err = follow(slice, wave, &copied);
     if (!err)
         err = cake_states_follow(&slice->states, cake_wave_rows(wave), wave->n_tok);
     if (err)
@@ -296,6 +299,8 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
     slice->between = between;
     slice->arg = arg;
     cake_exec_run(slice->shape.n_thread, forward, slice);
-    cake_roof_add(&slice->roof, cake_cost_of_wave(&slice->cost, slice->rows, wave->n_tok));
+    cake_effort work = cake_cost_of_wave(&slice->cost, slice->rows, wave->n_tok);
+    work.bytes += copied;
+    cake_roof_add(&slice->roof, work);
     return CAKE_OK;
 }

@@ -18,6 +18,7 @@ typedef struct cake_slice_shape {
     int first, count;           /* layers */
     int max_tok;                /* rows of the largest wave */
     int n_slot;                 /* sequences at a time */
+    int n_saved;                /* recurrent states that are kept beside theirs, in slots behind them */
     int n_page[CAKE_MAX_CLASS]; /* of each KV class, as on every stage */
     int context;                /* positions of the longest sequence */
     cake_dtype kv_dtype;

@@ -14,7 +14,7 @@
 typedef struct cake_state_shape {
     cake_delta layer; /* the sizes of one layer; weights and states are of no interest here */
     int n_layer;      /* recurrent layers of this slice; 0: there are no bytes */
-    int n_slot;       /* sequences at a time */
+    int n_slot;       /* sequences at a time, and states that are kept beside theirs */
 } cake_state_shape;
 
 typedef struct cake_states {
