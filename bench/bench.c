@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "bench/cost.h"
+#include "bench/shapes.h"
 #include "place/machine.h"
 #include "run/stage.h"
 
@@ -22,14 +24,14 @@
 #define MOST    64   /* results of a measurement, besides those for each other rank */
 
 typedef struct cake_result {
-    char name[32], unit[12], bound[24], host[64];
+    char name[40], isa[16], unit[12], bound[24], host[64];
     int rank, peer, threads;
     double value, share;
 } cake_result;
 
-static const cake_case *const groups[] = {cake_cases_peak,  cake_cases_linear, cake_cases_attend,
-                                          cake_cases_delta, cake_cases_rows,   cake_cases_scores,
-                                          cake_cases_links};
+static const cake_case *const groups[] = {cake_cases_peak,  cake_cases_linear,     cake_cases_attend,
+                                          cake_cases_delta, cake_cases_rows,       cake_cases_scores,
+                                          cake_cases_links, cake_cases_throughput, cake_cases_pipeline};
 
 enum { N_GROUP = sizeof groups / sizeof *groups };
 
@@ -41,6 +43,7 @@ void cake_bench_say(cake_bench *bench, const char *name, int threads, int peer, 
     *r = (cake_result){
         .rank = bench->world->rank, .peer = peer, .threads = threads, .value = value, .share = share};
     snprintf(r->name, sizeof r->name, "%s", name);
+    snprintf(r->isa, sizeof r->isa, "%s", bench->kernels->name);
     snprintf(r->unit, sizeof r->unit, "%s", unit);
     snprintf(r->bound, sizeof r->bound, "%s", bound ? bound : "");
     snprintf(r->host, sizeof r->host, "%s", bench->world->host);
@@ -115,6 +118,22 @@ static cake_err check_names(const cake_options *o)
     return CAKE_OK;
 }
 
+static cake_err check_options(const cake_options *o, const cake_world *world)
+{
+    cost_load load;
+    if (o->model && o->shape)
+        return cake_fail_usage("both -m and --shape: a benchmark runs one model");
+    if (o->shape && !shape_config(o->shape))
+        return CAKE_ERR_USAGE;
+    if (o->load && !cost_load_read(o->load, &load))
+        return cake_fail_usage("--load: \"%s\" is not prompts x tokens + generated, like 32x128+32", o->load);
+    if (o->stages && o->stages != world->size)
+        return cake_fail_usage(
+            "--stages %lld: a stage is a rank, and there %s %d; start it with mpirun -np %lld",
+            (long long)o->stages, world->size == 1 ? "is" : "are", world->size, (long long)o->stages);
+    return check_names(o);
+}
+
 static void list_names(void)
 {
     printf("cake-mpi bench NAME...: a name, or the part of it before a dot; all: every one.\n\n");
@@ -125,8 +144,8 @@ static void list_names(void)
 
 static void print_text(const cake_result *r, const cake_bench *b)
 {
-    printf("%-24s %-10s %3d thread%c %10.4g %-8s", r->name, b->kernels->name, r->threads,
-           r->threads == 1 ? ' ' : 's', r->value, r->unit);
+    printf("%-33s %-10s %3d thread%c %10.4g %-8s", r->name, r->isa, r->threads, r->threads == 1 ? ' ' : 's',
+           r->value, r->unit);
     if (r->share > 0)
         printf("%6.1f %% of %s", 100 * r->share, r->bound);
     if (b->world->size > 1)
@@ -140,7 +159,7 @@ static void print_text(const cake_result *r, const cake_bench *b)
 
 static void add_csv(cake_buf *out, const cake_result *r, const cake_bench *b)
 {
-    cake_buf_addf(out, "%s,%s,%s,%d,%d,", r->name, b->kernels->name, r->host, b->world->size, r->rank);
+    cake_buf_addf(out, "%s,%s,%s,%d,%d,", r->name, r->isa, r->host, b->world->size, r->rank);
     if (r->peer >= 0)
         cake_buf_addf(out, "%d", r->peer);
     cake_buf_addf(out, ",%d,%.9g,%s,", r->threads, r->value, r->unit);
@@ -228,7 +247,7 @@ static cake_err run_cases(const cake_options *o, cake_bench *b, found *f)
 static cake_err prepare(const cake_options *o, const cake_world *world, cake_bench *b)
 {
     int level = strcmp(o->isa, "auto") ? cake_kernels_level(o->isa) : cake_kernels_exact();
-    cake_err err = world->rank ? CAKE_OK : check_names(o);
+    cake_err err = world->rank ? CAKE_OK : check_options(o, world);
     if (!err && !cake_kernels_at(level))
         err = cake_fail("kernels", "--isa %s: not in this build or processor; the best here is %s", o->isa,
                         cake_kernels_at(cake_kernels_best())->name);
@@ -241,7 +260,7 @@ static cake_err prepare(const cake_options *o, const cake_world *world, cake_ben
 cake_err cake_bench_run(const cake_options *options, const cake_world *world)
 {
     cake_machine machine;
-    cake_bench b = {.world = world, .smoke = options->smoke};
+    cake_bench b = {.world = world, .options = options, .smoke = options->smoke};
     found f = {NULL, 0};
     cake_err err = prepare(options, world, &b);
     if (err)

@@ -32,10 +32,13 @@ extern const cake_case cake_cases_delta[];
 extern const cake_case cake_cases_rows[];
 extern const cake_case cake_cases_scores[];
 extern const cake_case cake_cases_links[];
+extern const cake_case cake_cases_throughput[];
+extern const cake_case cake_cases_pipeline[];
 
 struct cake_bench {
     const cake_world *world;
-    const cake_kernels *kernels; /* what --isa says */
+    const cake_options *options;
+    const cake_kernels *kernels; /* what --isa says; results name it */
     int threads;                 /* the most that are tried */
     bool smoke;                  /* once, small: whether it works, not how fast it is */
     struct cake_result *result;  /* of this rank and the measurement under way */

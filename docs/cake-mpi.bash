@@ -23,10 +23,11 @@ _cake_mpi()
     --input-format) mapfile -t COMPREPLY < <(compgen -W "jsonl txt" -- "$word") && return ;;
     --dtype | --kv-dtype) mapfile -t COMPREPLY < <(compgen -W "auto f32 bf16 f16" -- "$word") && return ;;
     --isa) mapfile -t COMPREPLY < <(compgen -W "auto ref avx2 avx512 avx512bf16" -- "$word") && return ;;
+    --shape) mapfile -t COMPREPLY < <(compgen -W "qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-405b tiny" -- "$word") && return ;;
     --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
     -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | \
         --min-p | --n | --repetition-penalty | --presence-penalty | --frequency-penalty | --stop | --logprobs | --seed | \
-        --context | --max-seqs | --chunk | --kv-memory | --threads)
+        --context | --max-seqs | --chunk | --kv-memory | --threads | --load | --stages | --flops | --bandwidth)
         return
         ;;
     esac
@@ -34,7 +35,10 @@ _cake_mpi()
     tokenize) options="$all --output" ;;
     plan) options="$all $fit" ;;
     info) options="--model --verbose --quiet --help --version" ;;
-    bench) options="--output --isa --threads --smoke --verbose --quiet --help --version" ;;
+    bench)
+        options="--model --output --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --threads --dummy-weights
+            --shape --load --stages --flops --bandwidth --smoke --verbose --quiet --help --version"
+        ;;
     esac
     [ "$COMP_CWORD" -gt 1 ] || options="$commands $options"
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")

@@ -293,6 +293,17 @@ cake_err cake_config_read(const cake_json *doc, const cake_json *generation, con
     return err;
 }
 
+cake_err cake_config_parse(const char *text, const char *name, cake_config *config)
+{
+    cake_json *doc = NULL;
+    cake_fault fault;
+    if (cake_json_parse(text, strlen(text), &doc, &fault))
+        return cake_fail("model", "%s: %s", name, fault.message);
+    cake_err err = cake_config_read(doc, NULL, name, config);
+    cake_json_free(doc);
+    return err;
+}
+
 cake_err cake_config_load(const char *dir, cake_config *config)
 {
     cake_json *doc = NULL, *generation = NULL;

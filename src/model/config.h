@@ -79,6 +79,8 @@ typedef struct cake_config {
 
 /* Reads dir/config.json and, if present, dir/generation_config.json. Failures are said with file and field. */
 cake_err cake_config_load(const char *dir, cake_config *config);
+/* The same from the text of a config.json that is in no file; name stands for the directory in messages. */
+cake_err cake_config_parse(const char *text, const char *name, cake_config *config);
 /* The same from parsed documents (fuzzing); generation may be NULL. path names the directory in messages. */
 struct cake_json;
 cake_err cake_config_read(const struct cake_json *doc, const struct cake_json *generation, const char *dir,

@@ -186,7 +186,8 @@ cake_err cake_model_open(const char *dir, const cake_model_options *options, cak
     model->options = *options;
     model->dir = cake_copy(dir, strlen(dir));
     model->naming = cake_naming_at(0);
-    cake_err err = cake_config_load(dir, &model->config);
+    cake_err err = options->config ? cake_config_parse(options->config, dir, &model->config)
+                                   : cake_config_load(dir, &model->config);
     if (!err && !options->dummy && !(err = cake_store_open(dir, &model->store))) {
         choose_naming(model);
         err = check_tied(model);

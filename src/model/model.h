@@ -17,7 +17,9 @@
 typedef struct cake_model cake_model;
 
 typedef struct cake_model_options {
-    bool dummy; /* seeded weights in place of files */
+    const char
+        *config; /* the text of a config.json, with dummy weights: then there is no directory; or NULL */
+    bool dummy;  /* seeded weights in place of files */
     uint64_t dummy_seed;
     bool convert; /* matrices are kept in dtype, whatever the file has */
     cake_dtype dtype;

@@ -25,6 +25,10 @@ typedef struct cake_options {
     cake_texts prompts;
     cake_texts operands; /* of bench: names */
     cake_names names;    /* of fields in other people's lines */
+    const char
+        *config; /* the text of a made-up model's config.json, with dummy weights; model is its name then */
+    const char *shape, *load; /* of bench */
+    int64_t stages, flops, bandwidth;
     bool raw, force, deterministic_ids, smoke;
     cake_params params; /* stop strings are owned */
     int64_t seed;

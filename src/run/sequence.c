@@ -237,8 +237,10 @@ bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored,
     bool full = (int)s->ids.len >= s->max_len;
     if (s->n_top >= 0)
         keep_scores(s, scored);
-    cake_decoder_push(s->decoder, ended ? -1 : id, &s->text); /* the end token is no text, but is somewhere */
-    if (ended || full)
+    if (s->decoder)
+        cake_decoder_push(s->decoder, ended ? -1 : id,
+                          &s->text); /* the end token is no text, but is somewhere */
+    if (s->decoder && (ended || full))
         cake_decoder_end(s->decoder, &s->text);
     if (check_text(s))
         return true;

@@ -22,7 +22,8 @@ static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
 /* Rank 0 first, so that a file that is missing for all is complained of once. */
 static cake_err open_model(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
-    cake_model_options options = {.dummy = o->dummy >= 0,
+    cake_model_options options = {.config = o->config,
+                                  .dummy = o->dummy >= 0,
                                   .dummy_seed = o->dummy >= 0 ? (uint64_t)o->dummy : 0,
                                   .convert = strcmp(o->dtype, "auto")};
     options.dtype = dtype_named(o->dtype, CAKE_F32);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a config, rates, rows. Out: seconds that nothing can be faster than. Activations are taken to stay in caches.
+ */
+#include "bench/cost.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "model/part.h"
+
+void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, cake_dtype cache,
+               cost_model *model)
+{
+    *model = (cost_model){.config = config,
+                          .rates = rates,
+                          .weight = (double)cake_dtype_bytes(weights),
+                          .cache = (double)cake_dtype_bytes(cache),
+                          .elements = cake_alloc((size_t)config->n_layer, sizeof *model->elements)};
+    for (int layer = 0; layer < config->n_layer; layer++)
+        for (const cake_part *part = cake_parts; part->name; part++)
+            if (part->owner == CAKE_PART_LAYER && cake_part_matrix(part) &&
+                cake_part_present(part, config, layer))
+                model->elements[layer] +=
+                    (double)cake_width_of(part->out, config) * cake_width_of(part->in, config);
+}
+
+void cost_close(cost_model *model)
+{
+    free(model->elements);
+    *model = (cost_model){0};
+}
+
+static int seen_from(const cake_config *config, int class, int pos)
+{
+    int window = config->window[class];
+    return window && pos + 1 > window ? window : pos + 1;
+}
+
+void cost_add_prompt(const cake_config *config, int first, int last, cost_wave *wave)
+{
+    for (int class = 0; class < config->n_class; class ++) {
+        for (int pos = first; pos < last; pos++)
+            wave->prompt_seen[class] += seen_from(config, class, pos);
+        int least = first + 1 - seen_from(config, class, first); /* the first position that is read */
+        wave->prompt_read[class] += last - least;
+    }
+    wave->n_prompt += last - first;
+    wave->n_run++;
+}
+
+void cost_add_generated(const cake_config *config, int pos, cost_wave *wave)
+{
+    for (int class = 0; class < config->n_class; class ++)
+        wave->generated_seen[class] += seen_from(config, class, pos);
+    wave->n_generated++;
+}
+
+cost_wave cost_count(const cake_config *config, const cake_row *rows, int n_tok)
+{
+    cost_wave wave = {0};
+    for (int i = 0, next; i < n_tok; i = next) {
+        next = i + 1;
+        while (rows[i].kind == CAKE_ROW_PROMPT && next < n_tok && rows[next].kind == CAKE_ROW_PROMPT &&
+               rows[next].slot == rows[i].slot)
+            next++;
+        if (rows[i].kind == CAKE_ROW_PROMPT)
+            cost_add_prompt(config, rows[i].pos, rows[next - 1].pos + 1, &wave);
+        else
+            cost_add_generated(config, rows[i].pos, &wave);
+    }
+    return wave;
+}
+
+static double slower(const cost_model *model, double flops, double bytes)
+{
+    double a = flops / model->rates.flops, b = bytes / model->rates.bytes;
+    return a > b ? a : b;
+}
+
+static double attention(const cost_model *model, int class, const cost_wave *wave)
+{
+    const cake_config *c = model->config;
+    double flops = 4.0 * c->n_head * c->head_dim, line = 2.0 * c->n_kv * c->head_dim * model->cache;
+    return slower(model, flops * wave->prompt_seen[class], line * wave->prompt_read[class]) +
+           slower(model, flops * wave->generated_seen[class], line * wave->generated_seen[class]);
+}
+
+/* Three multiply-adds an element of the state and row; it is read and written in float32, of a prompt once. */
+static double recurrence(const cost_model *model, const cost_wave *wave)
+{
+    double state = (double)cake_delta_rule_size(&model->config->delta);
+    return slower(model, 6 * state * wave->n_prompt, 8 * state * wave->n_run) +
+           slower(model, 6 * state * wave->n_generated, 8 * state * wave->n_generated);
+}
+
+double cost_layer(const cost_model *model, int layer, const cost_wave *wave)
+{
+    const cake_layer_kind *kind = &model->config->layer[layer];
+    double elements = model->elements[layer], n = wave->n_prompt + wave->n_generated;
+    double products = slower(model, 2 * elements * n, elements * model->weight);
+    return products +
+           (kind->mixer == CAKE_MIX_DELTA ? recurrence(model, wave) : attention(model, kind->class, wave));
+}
+
+double cost_layers(const cost_model *model, int first, int count, const cost_wave *wave)
+{
+    double seconds = 0;
+    for (int layer = first; layer < first + count; layer++)
+        seconds += cost_layer(model, layer, wave);
+    return seconds;
+}
+
+double cost_head(const cost_model *model, int n)
+{
+    double elements = (double)model->config->n_vocab * model->config->dim;
+    return n ? slower(model, 2 * elements * n, elements * model->weight) : 0;
+}
+
+double cost_floor(const cost_model *model, const cost_load *load)
+{
+    const cake_config *c = model->config;
+    cost_wave prompts = {0};
+    for (int i = 0; i < load->seqs; i++)
+        cost_add_prompt(c, 0, load->prompt, &prompts);
+    double seconds = cost_layers(model, 0, c->n_layer, &prompts) + cost_head(model, load->seqs);
+    for (int step = 0; step < load->generated - 1; step++) { /* the first token comes from the prompt's row */
+        cost_wave rows = {0};
+        for (int i = 0; i < load->seqs; i++)
+            cost_add_generated(c, load->prompt + step, &rows);
+        seconds += cost_layers(model, 0, c->n_layer, &rows) + cost_head(model, load->seqs);
+    }
+    return seconds;
+}
+
+bool cost_load_read(const char *text, cost_load *load)
+{
+    enum { MOST = 1 << 20 };
+    cost_load read;
+    char rest;
+    if (sscanf(text, "%7dx%7d+%7d%c", &read.seqs, &read.prompt, &read.generated, &rest) != 3 ||
+        read.seqs < 1 || read.prompt < 1 || read.generated < 1 || read.seqs > MOST || read.prompt > MOST ||
+        read.generated > MOST)
+        return false;
+    *load = read;
+    return true;
+}

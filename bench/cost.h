@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a wave must cost at least on a machine of given rates: for each part of a layer the operations or the bytes,
+ * whichever takes longer. Floors of whole runs and the modelled stages of `bench pipeline` are made of it. Pure.
+ */
+#ifndef CAKE_BENCH_COST_H
+#define CAKE_BENCH_COST_H
+
+#include "base/wave.h"
+#include "model/config.h"
+
+typedef struct cost_rates {
+    double flops, bytes; /* operations and bytes a second */
+} cost_rates;
+
+typedef struct cost_model {
+    const cake_config *config; /* borrowed */
+    cost_rates rates;
+    double weight, cache; /* bytes of an element of a matrix and of the KV cache */
+    double *elements;     /* [n_layer] of a layer's matrices */
+} cost_model;
+
+/* So many sequences with prompts of so many tokens, and so many tokens generated for each. */
+typedef struct cost_load {
+    int seqs, prompt, generated;
+} cost_load;
+
+/* What the rows of a wave ask of attention and of recurrent layers; positions by KV class. */
+typedef struct cost_wave {
+    int n_prompt, n_generated;             /* rows */
+    int n_run;                             /* sequences that the prompt rows are of */
+    double prompt_seen[CAKE_MAX_CLASS];    /* positions seen by prompt rows, each for itself ... */
+    double prompt_read[CAKE_MAX_CLASS];    /* ... and once for each sequence */
+    double generated_seen[CAKE_MAX_CLASS]; /* by other rows: read by each */
+} cost_wave;
+
+void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, cake_dtype cache,
+               cost_model *model);
+void cost_close(cost_model *model);
+
+/* Adds the rows [first, last) of a prompt, or one generated row at position `first`. */
+void cost_add_prompt(const cake_config *config, int first, int last, cost_wave *wave);
+void cost_add_generated(const cake_config *config, int pos, cost_wave *wave);
+/* The same of a wave's rows. */
+cost_wave cost_count(const cake_config *config, const cake_row *rows, int n_tok);
+
+/* Seconds of a layer, and of the head over n rows. */
+double cost_layer(const cost_model *model, int layer, const cost_wave *wave);
+double cost_layers(const cost_model *model, int first, int count, const cost_wave *wave);
+double cost_head(const cost_model *model, int n);
+
+/* The floor of a load: all prompts side by side, then step after step with a row of every sequence. */
+double cost_floor(const cost_model *model, const cost_load *load);
+
+/* "32x128+32": 32 sequences, 128 tokens each, 32 generated. False: it is none. */
+bool cost_load_read(const char *text, cost_load *load);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: waves. Out: the same waves, later. Invariant: the time a wave takes is the cost model's; what else the cpu does
+ * meanwhile (messages between layers, other ranks) comes on top only where it lasts longer than the next wait.
+ */
+#include "bench/modelled.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+
+static double until; /* the moment at which the work that was modelled so far is done */
+
+static void start_work(void)
+{
+    until = cake_clock_now();
+}
+
+static void work_for(double seconds)
+{
+    until += seconds;
+    for (double left; (left = until - cake_clock_now()) > 0;) {
+        struct timespec nap = {.tv_sec = (time_t)left};
+        nap.tv_nsec = (long)((left - (double)nap.tv_sec) * 1e9);
+        nanosleep(&nap, NULL);
+    }
+}
+
+static cake_err forward(void *self, cake_wave *wave, void (*between)(void *arg), void *arg)
+{
+    modelled_hop *hop = self;
+    cost_wave rows = cost_count(hop->cost->config, cake_wave_rows(wave), wave->n_tok);
+    start_work();
+    for (int layer = hop->first; layer < hop->first + hop->count; layer++) {
+        double seconds = cost_layer(hop->cost, layer, &rows);
+        hop->spent[layer] += seconds;
+        work_for(seconds);
+        between(arg);
+    }
+    return CAKE_OK;
+}
+
+cake_work modelled_work(modelled_hop *hop)
+{
+    return (cake_work){.self = hop, .forward = forward};
+}
+
+/* The root computes with a table of operations; these do nothing but the head's product, which waits. Scores stay
+ * zeros, so that every token is the first. */
+static const cost_model *head;
+static double *head_spent;
+
+static void linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
+                   const float *residual, int n_tok)
+{
+    (void)exec, (void)out, (void)x, (void)w, (void)bias, (void)residual;
+    double seconds = cost_head(head, n_tok);
+    *head_spent += seconds;
+    start_work();
+    work_for(seconds);
+}
+
+/* As a file has it: what the head reads. */
+static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
+{
+    return (size_t)n_out * (size_t)n_in * cake_dtype_bytes(dtype);
+}
+
+static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,
+                   float factor)
+{
+    (void)exec, (void)out, (void)w, (void)row, (void)n, (void)factor;
+}
+
+static void rmsnorm(const cake_exec *exec, float *out, const float *x, const float *weight,
+                    const float *residual, int n_row, int dim, float eps)
+{
+    (void)exec, (void)out, (void)x, (void)weight, (void)residual, (void)n_row, (void)dim, (void)eps;
+}
+
+static void soft_cap(const cake_exec *exec, float *x, int64_t n, float cap)
+{
+    (void)exec, (void)x, (void)n, (void)cap;
+}
+
+const cake_kernels *modelled_kernels(const cost_model *cost, double *spent)
+{
+    static const cake_kernels table = {.name = "modelled",
+                                       .weight_bytes = weight_bytes,
+                                       .linear = linear,
+                                       .gather = gather,
+                                       .rmsnorm = rmsnorm,
+                                       .soft_cap = soft_cap};
+    head = cost;
+    head_spent = spent;
+    return &table;
+}

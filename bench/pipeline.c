@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pipelines wider than the machine: the real conductor, schedule and links over as many ranks as mpirun starts, with
+ * stages that wait as long as their layers would take. Beside it what a model of the pipeline predicts, and, for
+ * models that can be run here, a real run.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "bench/modelled.h"
+#include "bench/predict.h"
+#include "bench/shapes.h"
+#include "bench/source.h"
+#include "bench/throughput.h"
+#include "run/root.h"
+
+#define TAKES   45 /* seconds of a stage's work, where no rates are given */
+#define BALANCE 20 /* operations to a byte, where the bandwidth is not given */
+
+typedef struct rig {
+    cake_bench *bench;
+    cake_model *model;
+    const cake_config *config;
+    cost_load load;
+    cost_model cost;
+    cake_plan plan;
+    cake_schedule_shape shape;
+    size_t wave_bytes;
+    prediction predicted;
+    double *spent; /* [n_layer] of all ranks, on rank 0 */
+    double head;   /* seconds of the modelled head */
+    cake_stage_stats stats;
+} rig;
+
+/* Pages are there for all: what is modelled keeps nothing in them. */
+static void shape_waves(rig *r)
+{
+    const cake_options *o = r->bench->options;
+    const cake_config *c = r->config;
+    cake_load load = {.max_seqs = o->max_seqs ? (int)o->max_seqs : r->load.seqs,
+                      .chunk = (int)o->chunk,
+                      .n_hop = r->plan.n_hop,
+                      .n_vocab = c->n_vocab};
+    cake_load_decide(&load);
+    r->shape = (cake_schedule_shape){.n_lane = load.n_lane,
+                                     .lane_seqs = load.lane_seqs,
+                                     .chunk = load.chunk,
+                                     .max_tok = load.max_tok,
+                                     .n_class = c->n_class};
+    for (int class = 0; class < c->n_class; class ++) {
+        r->shape.window[class] = c->window[class];
+        r->shape.n_page[class] =
+            load.n_lane * load.lane_seqs *
+            (cake_pages_held(c->window[class], r->load.prompt + r->load.generated, load.max_tok) + 1);
+    }
+    for (int i = 0; i < c->n_layer; i++)
+        r->shape.states = r->shape.states || c->layer[i].mixer == CAKE_MIX_DELTA;
+    r->wave_bytes = cake_arena_round(cake_wave_bytes(load.max_tok, cake_schedule_changes(&r->shape), c->dim));
+}
+
+/* The plan for costs as they would be with all layers in one place. */
+static void make_plan(rig *r)
+{
+    cake_hop whole = {0, 0, r->config->n_layer};
+    cake_plan one = {&whole, 1};
+    double layers = 0;
+    int size = r->bench->world->size;
+    r->plan = (cake_plan){.n_hop = size}; /* what the shape depends on */
+    shape_waves(r);
+    prediction p = predict(&r->cost, &one, &r->shape, &r->load);
+    for (int i = 0; i < r->config->n_layer; i++)
+        layers += p.layer[i];
+    cake_plan_make(size, r->config->n_layer, layers / r->config->n_layer, p.head, &r->plan);
+    predict_free(&p);
+    r->predicted = predict(&r->cost, &r->plan, &r->shape, &r->load);
+}
+
+static double ideal(const rig *r, const double *layer, double head)
+{
+    return predict_ideal(layer, r->config->n_layer, head, r->bench->world->size);
+}
+
+/* Rates at which the slowest stage works for TAKES seconds; plan and prediction with them. */
+static void choose_rates(rig *r, cost_rates rates)
+{
+    const cake_options *o = r->bench->options;
+    if (o->flops)
+        rates.flops = 1e9 * (double)o->flops;
+    if (o->bandwidth)
+        rates.bytes = 1e9 * (double)o->bandwidth;
+    if (rates.flops <= 0 && rates.bytes <= 0) {
+        r->cost.rates = (cost_rates){BALANCE, 1};
+        make_plan(r);
+        double scale = ideal(r, r->predicted.layer, r->predicted.head) / (r->bench->smoke ? 0.3 : TAKES);
+        rates = (cost_rates){BALANCE * scale, scale};
+        predict_free(&r->predicted);
+        cake_plan_free(&r->plan);
+    }
+    r->cost.rates.flops = rates.flops > 0 ? rates.flops : BALANCE * rates.bytes;
+    r->cost.rates.bytes = rates.bytes > 0 ? rates.bytes : rates.flops / BALANCE;
+    make_plan(r);
+}
+
+/* Waves are real, and each rank has room for one of every lane. */
+static cake_err check_memory(const rig *r)
+{
+    const cake_world *world = r->bench->world;
+    cake_machine machine;
+    cake_machine_read(&machine);
+    int64_t bytes = (int64_t)cake_pipeline_bytes(&r->plan, world->rank, r->shape.n_lane, r->wave_bytes);
+    if (world->rank == 0)
+        bytes += (int64_t)cake_root_bytes(r->config, &r->shape);
+    bytes = cake_world_sum_local(world, bytes);
+    if (bytes > machine.memory && world->local_rank == 0)
+        return cake_fail("bench",
+                         "the waves of %d ranks take %s, and %s of memory are free; use a smaller --chunk",
+                         world->local_size, cake_size_text(bytes), cake_size_text(machine.memory));
+    return CAKE_OK;
+}
+
+/* All layers' seconds come to rank 0. */
+static void gather(rig *r, const double *mine)
+{
+    const cake_world *world = r->bench->world;
+    size_t n = (size_t)r->config->n_layer;
+    double *all = cake_alloc((size_t)world->size * n, sizeof *all);
+    cake_world_gather(world, mine, all, n * sizeof *all);
+    for (size_t i = 0; i < n * (size_t)world->size && !world->rank; i++)
+        r->spent[i % n] += all[i];
+    free(all);
+}
+
+static cake_err conduct(rig *r)
+{
+    const cake_world *world = r->bench->world;
+    double *mine = cake_alloc((size_t)r->config->n_layer, sizeof *mine);
+    cake_hop hop = r->plan.hop[world->rank];
+    modelled_hop modelled = {&r->cost, hop.first, hop.count, mine};
+    cake_work work = modelled_work(&modelled);
+    source from = {.load = r->load, .n_vocab = r->config->n_vocab};
+    cake_conductor conductor = source_conductor(&from);
+    cake_root *root = NULL;
+    cake_pipeline *pipeline = NULL;
+    cake_err err = check_memory(r);
+    if (!err && world->rank == 0)
+        err = cake_root_open(r->model, modelled_kernels(&r->cost, &r->head), &r->plan, &r->shape, 1,
+                             &conductor, &root);
+    if (!err)
+        err = cake_pipeline_open(world, &r->plan, &work, root, r->shape.n_lane, r->wave_bytes, &pipeline);
+    err = cake_world_agree(world, err);
+    if (!err)
+        err = cake_world_agree(world, cake_pipeline_run(pipeline, NULL, NULL));
+    if (!err)
+        r->stats = cake_pipeline_statistics(pipeline);
+    if (!err)
+        gather(r, mine);
+    cake_pipeline_close(pipeline);
+    cake_root_close(root);
+    free(mine);
+    return err;
+}
+
+static double tokens(const cost_load *load)
+{
+    return (double)load->seqs * (load->prompt + load->generated);
+}
+
+static void report(rig *r)
+{
+    cake_bench *bench = r->bench;
+    double busy = r->stats.compute_s + r->head, run = r->stats.run_s;
+    if (bench->world->rank == 0) {
+        cake_bench_say(bench, "pipeline.modelled", 1, -1, tokens(&r->load) / run, "tokens/s",
+                       ideal(r, r->spent, r->head) / run, "ideal");
+        cake_bench_say(bench, "pipeline.predicted", 1, -1, tokens(&r->load) / r->predicted.seconds,
+                       "tokens/s", ideal(r, r->predicted.layer, r->predicted.head) / r->predicted.seconds,
+                       "ideal");
+        cake_bench_say(bench, "pipeline.flops", 1, -1, r->cost.rates.flops * 1e-9, "GFLOP/s", 0, NULL);
+        cake_bench_say(bench, "pipeline.bandwidth", 1, -1, r->cost.rates.bytes * 1e-9, "GB/s", 0, NULL);
+    }
+    cake_bench_say(bench, "pipeline.stage", 1, -1, busy, "s busy", busy / run, "run");
+}
+
+/* The modelled pipeline with a model that is opened, at these rates or such that it takes a while. */
+static cake_err run_model(rig *r, cost_rates rates, cake_dtype cache)
+{
+    const cake_world *world = r->bench->world;
+    r->config = cake_model_config(r->model);
+    if (world->size > r->config->n_layer)
+        return cake_fail_usage("%d ranks for %d layers: each needs at least one", world->size,
+                               r->config->n_layer);
+    cost_open(r->config, rates, cake_model_dtype(r->model), cache, &r->cost);
+    r->spent = cake_alloc((size_t)r->config->n_layer, sizeof *r->spent);
+    choose_rates(r, rates);
+    cake_err err = conduct(r);
+    if (!err)
+        report(r);
+    predict_free(&r->predicted);
+    cake_plan_free(&r->plan);
+    cost_close(&r->cost);
+    free(r->spent);
+    return err;
+}
+
+static cost_load choose_load(const cake_bench *bench, cost_load usual)
+{
+    cost_load load = bench->smoke ? (cost_load){4 * bench->world->size, 64, 4} : usual;
+    if (bench->options->load)
+        cost_load_read(bench->options->load, &load);
+    return load;
+}
+
+static cake_err run_modelled(cake_bench *bench, const cake_case *self)
+{
+    rig r = {.bench = bench, .load = choose_load(bench, (cost_load){256, 128, 32})};
+    const cake_options *o = bench->options;
+    const char *shape = o->shape ? o->shape : bench->smoke ? "tiny" : "llama-3.1-405b";
+    cake_model_options options = {.dummy = true, .config = o->model ? NULL : shape_config(shape)};
+    (void)self;
+    cake_err err = cake_model_open(o->model ? o->model : shape, &options, &r.model);
+    err = cake_world_agree(bench->world, err);
+    if (!err)
+        err = run_model(&r, (cost_rates){0, 0}, CAKE_BF16);
+    cake_model_close(r.model);
+    return err;
+}
+
+/* A run that computes, then one that waits as long as that should take at the measured peaks. */
+static cake_err run_real(cake_bench *bench, const cake_case *self)
+{
+    rig r = {.bench = bench, .load = choose_load(bench, (cost_load){64, 128, 32})};
+    cake_stage stage = {0};
+    double seconds = 0;
+    cake_err err = throughput_open(bench, "qwen3-0.6b", &r.load, &stage);
+    if (!err)
+        err = throughput_run(bench, &stage, &r.load, &seconds);
+    if (!err) {
+        cost_rates rates = throughput_rates(bench, &stage);
+        r.model = stage.model;
+        err = run_model(&r, rates, stage.kv_dtype);
+    }
+    if (!err && bench->world->rank == 0)
+        cake_bench_say(bench, self->name, stage.n_thread, -1, tokens(&r.load) / seconds, "tokens/s",
+                       r.stats.run_s / seconds, "pipeline.modelled");
+    cake_stage_close(&stage);
+    return err;
+}
+
+const cake_case cake_cases_pipeline[] = {
+    {"pipeline.modelled", "stages that wait as long as their layers would take", run_modelled, 0},
+    {"pipeline.real", "a run that computes, beside one that waits as long as it should take", run_real, 0},
+    {NULL, NULL, NULL, 0},
+};

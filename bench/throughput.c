@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a model, how many prompts of which length. Out: tokens a second of whole runs and their share of the floor: the
+ * cost of the same rows at the rates of all ranks together, as `peak` measures them.
+ */
+#include "bench/throughput.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "bench/floor.h"
+#include "bench/shapes.h"
+#include "bench/source.h"
+#include "run/root.h"
+
+static const cost_load loads[] = {{8, 512, 1},   {1, 16, 48},    {8, 128, 32}, {32, 128, 32},
+                                  {64, 128, 32}, {16, 4096, 32}, {1, 8192, 1}, {16, 256, 64}};
+
+enum { GIVEN = sizeof loads / sizeof *loads - 1 };
+
+cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *load, cake_stage *stage)
+{
+    cake_options o = *bench->options;
+    *stage = (cake_stage){0};
+    if (!o.model) {
+        o.model = o.shape ? o.shape : bench->smoke ? "tiny" : shape;
+        o.config = shape_config(o.model);
+        o.dummy = o.dummy < 0 ? 0 : o.dummy;
+    }
+    o.context = load->prompt + load->generated;
+    cake_err err = cake_stage_plan(&o, bench->world, stage);
+    return err ? err : cake_stage_load(bench->world, stage);
+}
+
+cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const cost_load *load,
+                        double *seconds)
+{
+    source from = {.load = *load, .n_vocab = cake_model_config(stage->model)->n_vocab};
+    cake_conductor conductor = source_conductor(&from);
+    cake_root *root = NULL;
+    cake_pipeline *pipeline = NULL;
+    cake_err err = CAKE_OK;
+    if (bench->world->rank == 0)
+        err = cake_root_open(stage->model, stage->kernels, &stage->plan, &stage->shape, stage->n_thread,
+                             &conductor, &root);
+    if (!err)
+        err = cake_pipeline_open(bench->world, &stage->plan, stage->works, root, stage->shape.n_lane,
+                                 stage->wave_bytes, &pipeline);
+    err = cake_world_agree(bench->world, err);
+    if (!err)
+        err = cake_world_agree(bench->world, cake_pipeline_run(pipeline, NULL, NULL));
+    if (!err)
+        *seconds = cake_pipeline_statistics(pipeline).run_s;
+    CAKE_ASSERT(err || bench->world->rank || from.generated == (int64_t)load->seqs * load->generated);
+    cake_pipeline_close(pipeline);
+    cake_root_close(root);
+    return err;
+}
+
+cost_rates throughput_rates(cake_bench *bench, const cake_stage *stage)
+{
+    const cake_kernels *named = bench->kernels;
+    bool pairs =
+        stage->kernels->oracle == &cake_kernels_ref_bf16 && cake_model_dtype(stage->model) == CAKE_BF16;
+    bench->kernels = stage->kernels;
+    cost_rates rates = {floor_of(bench, pairs ? FLOOR_BF16 : FLOOR_F32, stage->n_thread),
+                        floor_of(bench, FLOOR_READ, stage->n_thread)};
+    bench->kernels = named;
+    return rates;
+}
+
+/* Of all ranks together; on rank 0. */
+static cost_rates sum_rates(const cake_world *world, cost_rates mine)
+{
+    cost_rates *all = cake_alloc((size_t)world->size, sizeof *all), sum = {0, 0};
+    cake_world_gather(world, &mine, all, sizeof mine);
+    for (int i = 0; i < world->size; i++) {
+        sum.flops += all[i].flops;
+        sum.bytes += all[i].bytes;
+    }
+    free(all);
+    return sum;
+}
+
+static void report(cake_bench *bench, const cake_case *self, const cake_stage *stage, const cost_load *load,
+                   double seconds, cost_rates rates)
+{
+    cost_model floor;
+    cost_open(cake_model_config(stage->model), rates, cake_model_dtype(stage->model), stage->kv_dtype,
+              &floor);
+    double share = cost_floor(&floor, load) / seconds, seqs = load->seqs / seconds;
+    const cake_kernels *named = bench->kernels;
+    bench->kernels = stage->kernels;
+    char name[40];
+    cake_bench_say(bench, self->name, stage->n_thread, -1, seqs * (load->prompt + load->generated),
+                   "tokens/s", share, "floor");
+    snprintf(name, sizeof name, "%s.prompt", self->name);
+    cake_bench_say(bench, name, stage->n_thread, -1, seqs * load->prompt, "tokens/s", 0, NULL);
+    snprintf(name, sizeof name, "%s.generated", self->name);
+    cake_bench_say(bench, name, stage->n_thread, -1, seqs * load->generated, "tokens/s", 0, NULL);
+    bench->kernels = named;
+    cost_close(&floor);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static cake_err run_throughput(cake_bench *bench, const cake_case *self)
+{
+    enum { TRIES = 3 };
+    cost_load load = loads[self->kind];
+    cake_stage stage = {0};
+    double seconds[TRIES] = {0};
+    int tries = bench->smoke ? 1 : TRIES;
+    if (self->kind == GIVEN && bench->options->load)
+        cost_load_read(bench->options->load, &load);
+    else if (bench->smoke)
+        load = (cost_load){load.seqs < 4 ? load.seqs : 4, load.prompt < 70 ? load.prompt : 70,
+                           load.generated < 3 ? load.generated : 3};
+    cake_err err = throughput_open(bench, "qwen3-0.6b", &load, &stage);
+    for (int i = 0; i < tries && !err; i++)
+        err = throughput_run(bench, &stage, &load, &seconds[i]);
+    if (!err) {
+        cost_rates rates = sum_rates(bench->world, throughput_rates(bench, &stage));
+        qsort(seconds, (size_t)tries, sizeof *seconds, ascending);
+        if (bench->world->rank == 0)
+            report(bench, self, &stage, &load, seconds[tries / 2], rates);
+    }
+    cake_stage_close(&stage);
+    return err;
+}
+
+const cake_case cake_cases_throughput[] = {
+    {"throughput.prefill-512", "8 prompts of 512 tokens, 1 generated for each", run_throughput, 0},
+    {"throughput.decode-1", "1 prompt of 16 tokens, 48 generated", run_throughput, 1},
+    {"throughput.batch-8", "8 prompts of 128 tokens, 32 generated for each", run_throughput, 2},
+    {"throughput.batch-32", "32 prompts of 128 tokens, 32 generated for each", run_throughput, 3},
+    {"throughput.batch-64", "64 prompts of 128 tokens, 32 generated for each", run_throughput, 4},
+    {"throughput.context-4096", "16 prompts of 4,096 tokens, 32 generated for each", run_throughput, 5},
+    {"throughput.prefill-8192", "1 prompt of 8,192 tokens, 1 generated", run_throughput, 6},
+    {"throughput.load", "what --load says", run_throughput, GIVEN},
+    {NULL, NULL, NULL, 0},
+};
