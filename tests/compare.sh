@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# bench/compare reads what the engines print: here they are scripts that print what real ones did, so every figure is
+# known. Medians, ratios, floors, engines that fail, a CSV that is continued, a plot.
+. "$(dirname "$0")/shell.sh"
+
+mkdir "$dir/bin" "$dir/model"
+compare=$root/bench/compare
+fake() { # NAME : standard input becomes a program
+    { echo '#!/bin/sh' && cat; } >"$dir/bin/$1"
+    chmod +x "$dir/bin/$1"
+}
+
+cat >"$dir/model/config.json" <<'EOF'
+{"vocab_size": 1000, "hidden_size": 100,
+ "intermediate_size": 400, "num_hidden_layers": 2, "num_attention_heads": 10, "num_key_value_heads": 5, "head_dim": 10}
+EOF
+# Rounds of 2.0, 1.0 and 4.0 s; the first token takes 0.5 s. Peaks: 1 GFLOP/s of f32, 2 of bf16, 4 of int8, 1 GB/s.
+fake cake-mpi <<'EOF'
+case "$*" in
+--version) echo "cake-mpi 9.8 (abc)" ;;
+*"--isa avx2"*"bench"* | "bench "*"--isa avx2"*) exit 2 ;;
+"bench peak.f32"*) echo "peak.f32 avx512 1 thread 1 GFLOP/s" ;;
+"bench peak "*)
+    while [ "$1" != -o ]; do shift; done
+    echo "name,isa,host,ranks,rank,peer,threads,value,unit,share,bound" >"$2"
+    for t in 1 2; do
+        for row in f32,1 bf16,2 int8,4 read,1; do echo "peak.${row%,*},x,vm,1,0,,$t,$((t * ${row#*,} / 2)),G,,"; done
+    done >>"$2"
+    ;;
+run*)
+    case "$*" in *int8*) exit 1 ;; esac
+    while [ "$1" != --report ]; do shift; done
+    echo x >>"$0.runs"
+    case $(($(wc -l <"$0.runs") % 3)) in 1) run=2.000 ;; 2) run=1.000 ;; 0) run=4.000 ;; esac
+    cat >"$2" <<END
+{
+  "seconds": {"load": 2.546, "run": $run, "total": 9.673},
+  "rate": {"prompt_per_s": $run, "generated_per_s": 7.94, "total_per_s": $run},
+  "ttft_ms": {"p50": 500.000, "p99": 125.611},
+  "roofline": {"run": 3.3, "total_per_s": 77}
+}
+END
+    ;;
+esac
+EOF
+fake llama-bench <<'EOF'
+case "$*" in
+--version) echo "version: 0.5.0-dev (build 1, commit 0c1e570)" >&2 ;;
+*"-p 512 -n 0"*) echo '{"build_commit": "0c1e570", "n_prompt": 512, "avg_ns": 1908548804, "avg_ts": 268.266653, "samples_ts": [ 268.267 ]}' ;;
+*"-p 0 -n 64"*) echo '{"build_commit": "0c1e570", "n_gen": 64, "avg_ts": 23.7, "stddev_ts": 0.000000}' ;;
+esac
+EOF
+fake llama-batched-bench <<'EOF'
+cat <<'END'
+
+llama_batched_bench: n_kv_max = 1280, n_batch = 2048, n_ubatch = 512, flash_attn = 1, n_threads = 2, n_threads_batch = 2
+
+|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |      T s |    S t/s |
+|-------|--------|------|--------|----------|----------|----------|----------|----------|----------|
+|   128 |     32 |    8 |   1280 |    1.703 |   300.59 |    2.463 |    51.97 |    4.166 |   153.61 |
+
+END
+EOF
+fake python <<'EOF'
+[ "$2" != vllm ] || { echo "No module named 'llguidance'" >&2; exit 1; }
+echo "version 2026.4.1.0"
+shift 5
+for shape; do echo "$shape 100.5"; done
+EOF
+export PATH=$dir/bin:$PATH
+run() {
+    "$compare" --cake "$dir/bin/cake-mpi" --model "$dir/model" --threads 2 --machine m --date 2026-01-02 "$@"
+}
+
+rm -f "$dir/bin/cake-mpi.runs"
+run --runs 3 --tests "prefill-512" -o "$dir/one.csv" >"$dir/table" 2>"$dir/err"
+ok "one engine" $?
+grep -Eq '^m,2026-01-02,cake-mpi,9.8,bf16,avx512bf16,prefill-512,[0-9.]*,[0-9.]+,1.00$' "$dir/one.csv"
+ok "both instruction sets" $?
+
+rm -f "$dir/bin/cake-mpi.runs"
+run --runs 3 --tests "decode-1 batch-8 int8-decode-1" -o "$dir/one.csv" --llama "$dir/bin" --gguf x --gguf-int8 y \
+    --openvino "$dir/bin/python" --ov-model z --vllm "$dir/bin/python" >"$dir/table" 2>"$dir/err"
+ok "engines" $?
+has() { # NAME LINE (of the CSV, grep -E)
+    grep -Eq "^m,2026-01-02,$2\$" "$dir/one.csv" || { cat "$dir/one.csv" && false; }
+    ok "$1" $?
+}
+grep -q '^m,.*,prefill-512,' "$dir/one.csv"
+ok "tests of the earlier run stay" $?
+has "llama.cpp, one stream" 'llama.cpp,0c1e570,bf16,bf16,decode-1,23.70,[0-9.]*,[0-9.]*'
+has "llama.cpp, a batch" 'llama.cpp,0c1e570,bf16,bf16,batch-8,153.61,[0-9.]*,[0-9.]*'
+has "llama.cpp, int8, nothing of ours beside it" 'llama.cpp,0c1e570,int8,int8,decode-1,23.70,[0-9.]*,'
+has "OpenVINO as it comes" 'OpenVINO,2026.4.1.0,f16,bf16,decode-1,100.50,[0-9.]*,[0-9.]*'
+has "OpenVINO in f32" 'OpenVINO,2026.4.1.0,f16,f32,batch-8,100.50,[0-9.]*,[0-9.]*'
+! grep -q vLLM "$dir/one.csv" && grep -q 'vLLM (bf16, bf16) failed' "$dir/err" && grep -q llguidance "$dir/err"
+ok "an engine that fails is said and left out" $?
+grep -q 'cake-mpi (int8, avx512) failed' "$dir/err"
+ok "so is ours" $?
+[ "$(grep -c 'failed and is left out' "$dir/err")" = 3 ]
+ok "and is not tried again" $?
+
+# Runs of ours, in order: avx512 2 and 1 s (decode, batch), avx512bf16 4 and 2 s, then 1 and 4, 2 and 1, 4 and 2, 1 and 4.
+# Decode is 64 tokens in run - 0.5 s; the batch's rate is what the report has.
+has "median, one stream, avx512" 'cake-mpi,9.8,bf16,avx512,decode-1,42.67,[0-9.]*,1.00'
+has "median, one stream, avx512bf16" 'cake-mpi,9.8,bf16,avx512bf16,decode-1,42.67,[0-9.]*,1.00'
+has "median, a batch, avx512" 'cake-mpi,9.8,bf16,avx512,batch-8,2.00,[0-9.]*,1.00'
+has "ratio" 'llama.cpp,0c1e570,bf16,bf16,decode-1,23.70,[0-9.]*,1.80'
+
+run --runs 1 --engines OpenVINO --tests decode-1 --openvino "$dir/bin/python" --ov-model z -o "$dir/one.csv" >"$dir/table" 2>"$dir/err"
+ok "again, less" $?
+[ "$(grep -c ',decode-1,' "$dir/one.csv")" = 3 ] && [ "$(grep -c ',batch-8,' "$dir/one.csv")" -ge 4 ]
+ok "a test measured again is replaced, of those weights" $?
+# one stream: matrices of 2 layers (100 x (2 x 100 + 2 x 50 + 3 x 400), each and the head (1000 x 100) of two bytes, and 48
+# positions of K and V, at 1 GB/s: 800 kB + 19.2 kB; operations are 2 x 400,000 and 38,400 of attention, at 2 GFLOP/s
+awk -F, '$3 == "OpenVINO" && $6 == "bf16" && $7 == "decode-1" { exit $9 == sprintf("%.3f", 100.5 * 819.2e3 / 1e9) ? 0 : 1 }' "$dir/one.csv"
+ok "the floor of one stream" $?
+awk -F, '$6 == "avx512" && $7 == "prefill-512" { exit $9 == sprintf("%.3f", $8 / 512 * (512 * (2 * 3e5 + 4 * 2 * 100 * 256) + 2e5) / 1e9) ? 0 : 1 }' "$dir/one.csv"
+ok "the floor of a prompt" $?
+
+expect "an engine that is none" 2 'is no option' "$compare" --frob x
+expect "no program" 2 'cannot be run' "$compare" --cake "$dir/none" --model "$dir/model"
+expect "no model" 2 'no config.json' "$compare" --cake "$dir/bin/cake-mpi" --model "$dir/none"
+expect "no figure at all" 2 'no engine gave a figure' run --engines vLLM --vllm "$dir/bin/python" --tests decode-1 --runs 1
+expect "a test that is none" 2 'is no test' run --tests frob
+if command -v gnuplot >/dev/null; then
+    run --runs 1 --engines cake-mpi --tests decode-1 -o "$dir/one.csv" --plot "$dir/plot" >"$dir/table" 2>"$dir/err"
+    ok "plot" $?
+    grep -q 'OpenVINO, f16 weights, f32' "$dir/plot.svg" && [ "$(head -c 4 "$dir/plot.png" | tail -c 3)" = PNG ]
+    ok "its files" $?
+fi
+finish
