@@ -209,11 +209,15 @@ static void admit(cake_schedule *s, int n, int *next, int *stem, bool *ready, in
     }
 }
 
+/* Prompts of one beginning: its length; 0: of many. */
+static int common;
+
 /* The tokens of a group's prompt: the first ones those of an earlier prompt, mostly. */
 static void write_prompt(int group, int n_prompt, bool share)
 {
     int32_t *id = job.id[group];
-    int of = group ? dice(group) : 0, same = share && group && dice(4) ? dice(n_prompt) : 0;
+    int of = group && !common ? dice(group) : 0, same = share && group && dice(4) ? dice(n_prompt) : 0;
+    same = common ? common : same;
     for (int i = 0; i < n_prompt; i++)
         id[i] = i < same ? job.id[of][i] : dice(1000);
     for (int i = 0; i < n_prompt; i++)
@@ -223,12 +227,13 @@ static void write_prompt(int group, int n_prompt, bool share)
 static void make_job(int n, int longest, int group, bool share)
 {
     memset(&job, 0, sizeof job);
+    memset(job.chain, 0x7f, sizeof job.chain); /* of nodes beyond a prompt there is nothing to be known */
     job.alone = -1;
     for (int i = 0; i < n; i++) {
         bool same = i % group != 0;
         job.group[i] = i / group;
         job.left[i / group]++;
-        job.known[i] = job.prompt[i] = same ? job.prompt[i - 1] : 1 + dice(longest / 2);
+        job.known[i] = job.prompt[i] = same ? job.prompt[i - 1] : 1 + common + dice(longest / 2 - common);
         job.total[i] = job.prompt[i] + 1 + dice(longest / 2);
         if (!same)
             write_prompt(i / group, job.prompt[i], share);
@@ -428,6 +433,25 @@ static void test_share_states(void)
     CU_ASSERT(evictions > 50 && shared > 10000);
 }
 
+/* Hundreds of prompts with one beginning: nobody computes it twice, even with few pages, and while others compute it. */
+static void test_share_one(void)
+{
+    enum { N = MAX_SEQS };
+    common = 256;
+    for (int round = 0; round < 12; round++) {
+        cake_schedule_shape shape = one_class(1 + round % 4, 16, 128, 128, 40 + 100 * dice(2));
+        shape.share = true;
+        shape.states = round % 3 == 1;
+        shape.n_saved = shape.states;
+        shape.window[0] = round % 3 == 2 ? 100 : 0;
+        play(N, &shape, 700, 1, 0);
+        CU_ASSERT_EQUAL(job.finished, N);
+        CU_ASSERT_EQUAL(job.wrong, 0);
+        CU_ASSERT(job.stats.shared >= (int64_t)(N - 1) * common);
+    }
+    common = 0;
+}
+
 /* Every prompt row is scored once, evicted or not. */
 static void test_scored(void)
 {
@@ -491,6 +515,7 @@ int main(void)
         {"a sequence longer than all pages of its window", test_window_alone},
         {"forks of a stem share its pages", test_forks},
         {"what prompts begin with is computed once", test_share},
+        {"... whatever the company", test_share_one},
         {"... with windows, few pages, stems, scores of prompts", test_share_tight},
         {"... with recurrent states", test_share_states},
         {"scores of all prompt rows, once each", test_scored},

@@ -128,7 +128,7 @@ void cake_share_adopt(cake_schedule *s, cake_seq *q)
     }
 }
 
-/* The nearest of its pages behind which another prompt parts from it, or n_chain. */
+/* The nearest of its pages behind which another prompt parts from it; n_chain or more: there is none. */
 static int parting(const cake_schedule *s, const cake_seq *q)
 {
     int i = q->done / CAKE_PAGE;
@@ -164,7 +164,7 @@ bool cake_share_wait(cake_schedule *s, const cake_seq *q)
 int cake_share_cut(cake_schedule *s, const cake_seq *q, int end)
 {
     int at = s->shape.n_saved && q->done % CAKE_PAGE == 0 ? parting(s, q) : q->n_chain;
-    if (at == q->n_chain)
+    if (at >= q->n_chain)
         return end;
     know(s, q->chain[at]);
     if (!is_made(s, q, at))
