@@ -33,6 +33,21 @@ expect "defaults from the environment" 0 '^37$' env CAKE_MAX_TOKENS=2 "$cake" -m
 expect "the command line wins" 0 '^37 $' env CAKE_MAX_TOKENS=1 "$cake" -m "$model" -p 'What is 37 + 45?' --max-tokens 3
 expect "-p twice gives JSONL" 0 '"index": ?1,.*"text": ?"g-a' run -p 'What is 1 + 1?' -p 'Spell the word garden.'
 expect "-p with --n gives JSONL" 0 '"choices": \[\{"index": 0, "text": "g-a.*"index": 1, "text": "g-a' run --n 2 -p 'Spell the word garden.'
+expect "weights from mapped files" 0 '^37 \+ 45 = 82' run -p 'What is 37 + 45?' --load mmap
+expect "another way to load" 2 'is not one of read\|mmap' run -p 'What is 37 + 45?' --load copy
+# What is locked has to be allowed: without the capability to lock anything the limit holds.
+most=$(ulimit -H -l)
+limited() { # KILOBYTES COMMAND...
+    (ulimit -l "$1" && shift && if [ "$(id -u)" -eq 0 ]; then setpriv --bounding-set=-ipc_lock "$@"; else "$@"; fi)
+}
+if [ "$most" != unlimited ] && [ "$most" -lt 8192 ] || ! limited 64 true 2>/dev/null; then
+    echo "  locked memory: skipped, the limit is $most and cannot be set"
+else
+    expect "locked memory" 0 '^37 \+ 45 = 82' limited 8192 "$cake" -m "$model" -p 'What is 37 + 45?' --mlock --kv-memory 1M
+    expect "more than may be locked" 1 'mlock: [0-9.]+ MiB of memory would be locked.*KV cache.*allows this process 64.0 KiB' \
+        limited 64 "$cake" -m "$model" -p 'What is 37 + 45?' --mlock --kv-memory 1M
+    expect "... as plan knows too" 1 'mlock: ' limited 64 "$cake" plan -m "$model" --mlock --kv-memory 1M
+fi
 expect "penalties and filters from the command line" 0 '^[0-9]' run --repetition-penalty 1.1 --presence-penalty 0.1 \
     --frequency-penalty -0.1 --min-p 0.1 --temperature 0.1 -p 'What is 37 + 45?'
 expect "--raw leaves the template out" 0 '"prompt_tokens": ?2' run --raw --max-tokens 2 -p 'What is' -p 1+1

@@ -41,7 +41,7 @@ BEGIN {
     # The C library and POSIX: anybody.
     n = split("assert ctype dirent errno fcntl fenv float getopt inttypes limits malloc locale math pthread sched setjmp signal " \
               "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings sys/ioctl sys/mman " \
-              "sys/resource sys/stat sys/statvfs sys/sysinfo sys/time sys/types sys/utsname sys/wait " \
+              "sys/resource sys/stat sys/statvfs sys/syscall sys/sysinfo sys/time sys/types sys/utsname sys/wait " \
               "termios time unistd", libc, " ")
     for (i = 1; i <= n; i++) anybody[libc[i] ".h"] = 1
 }

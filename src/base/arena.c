@@ -31,6 +31,13 @@ void *cake_arena_take(cake_arena *arena, size_t bytes)
     return piece;
 }
 
+cake_err cake_arena_lock(cake_arena *arena, const char *what)
+{
+    if (arena->size && mlock(arena->base, arena->size))
+        return cake_fail("memory", "%s: %zu bytes cannot be locked: %s", what, arena->size, strerror(errno));
+    return CAKE_OK;
+}
+
 void cake_arena_close(cake_arena *arena)
 {
     if (arena->base)

@@ -22,6 +22,8 @@ size_t cake_arena_round(size_t bytes);
 /* what says in a message whose memory it is ("weights", "KV cache"). */
 cake_err cake_arena_open(cake_arena *arena, const char *what, size_t size);
 void *cake_arena_take(cake_arena *arena, size_t bytes); /* zeroed; asserts that the plan was right */
-void cake_arena_close(cake_arena *arena);               /* zeros are fine */
+/* Keeps all of it in physical memory, whether it was touched or not. What says whose memory it is. */
+cake_err cake_arena_lock(cake_arena *arena, const char *what);
+void cake_arena_close(cake_arena *arena); /* zeros are fine */
 
 #endif

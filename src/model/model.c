@@ -261,6 +261,11 @@ int64_t cake_model_parameters(const cake_model *model)
     return model->parameters;
 }
 
+cake_err cake_model_lock(cake_model *model)
+{
+    return cake_arena_lock(&model->arena, "weights");
+}
+
 int64_t cake_model_bytes_read(const cake_model *model)
 {
     return model->bytes_read;

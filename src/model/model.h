@@ -72,12 +72,14 @@ int64_t cake_model_bytes_in_files(const cake_model *model, const cake_share *sha
 
 typedef struct cake_loading {
     int threads; /* of the team that reads and packs */
+    bool mapped; /* packed from pages of the files, without a copy in between */
     bool drop;   /* the files do not stay in the page cache */
 } cake_loading;
 
 /* Reads what the share names. */
 cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels,
                          const cake_loading *how);
+cake_err cake_model_lock(cake_model *model);            /* what was loaded, in memory */
 int64_t cake_model_bytes_read(const cake_model *model); /* from files, by load */
 
 /* Borrowed; only what the share named is there. */

@@ -16,15 +16,17 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "model/mapping.h"
 
 #define MAX_HEADER (100 << 20) /* as the reference implementation has it */
 #define PREFIX     8           /* bytes of the header's length */
 
 struct cake_safetensors {
     char *path;
-    int fd;              /* -1: parsed from memory */
-    int64_t data;        /* byte offset of the data */
-    cake_tensor *tensor; /* [n], by begin */
+    int fd;                /* -1: parsed from memory */
+    int64_t data, size;    /* byte offset of the data; bytes of the whole */
+    cake_mapping *mapping; /* NULL: not mapped */
+    cake_tensor *tensor;   /* [n], by begin */
     int n;
 };
 
@@ -224,11 +226,14 @@ static cake_err read_bytes(int fd, const char *path, int64_t offset, void *into,
             continue;
         if (n < 0)
             cake_buf_addf(why, "%s: byte %lld cannot be read: %s", path, (long long)at, strerror(errno));
-        if (n == 0)
+        if (n == 0) {
+            struct stat st = {.st_size = (off_t)at};
+            fstat(fd, &st); /* it may end before this */
             cake_buf_addf(why,
                           "%s: ends at byte %lld, but data are expected up to %lld: truncated? download "
                           "it again",
-                          path, (long long)at, (long long)offset + (long long)len);
+                          path, (long long)st.st_size, (long long)offset + (long long)len);
+        }
         if (n <= 0)
             return CAKE_ERR_FATAL;
         got += (size_t)n;
@@ -299,6 +304,7 @@ cake_err cake_safetensors_open(const char *path, cake_safetensors **out)
         return err;
     }
     f->fd = fd;
+    f->size = (int64_t)st.st_size;
     *out = f;
     return CAKE_OK;
 }
@@ -307,6 +313,7 @@ void cake_safetensors_close(cake_safetensors *file)
 {
     if (!file)
         return;
+    cake_safetensors_unmap(file);
     if (file->fd >= 0)
         close(file->fd);
     for (int i = 0; i < file->n; i++)
@@ -345,8 +352,38 @@ void cake_safetensors_ahead(const cake_safetensors *file, int64_t begin, int64_t
     posix_fadvise(file->fd, (off_t)begin, (off_t)len, POSIX_FADV_WILLNEED);
 }
 
-void cake_safetensors_drop(const cake_safetensors *file, int64_t begin, int64_t end)
+cake_err cake_safetensors_map(cake_safetensors *file)
 {
-    int64_t page = begin % sysconf(_SC_PAGESIZE); /* the page that the tensor before ended in */
-    posix_fadvise(file->fd, (off_t)(begin - page), (off_t)(end - begin + page), POSIX_FADV_DONTNEED);
+    CAKE_ASSERT(!file->mapping);
+    file->mapping = cake_mapping_open(file->fd, file->size);
+    return file->mapping
+               ? CAKE_OK
+               : cake_fail("model", "%s: cannot be mapped: %s; use --load read", file->path, strerror(errno));
+}
+
+void cake_safetensors_unmap(cake_safetensors *file)
+{
+    cake_mapping_close(file->mapping);
+    file->mapping = NULL;
+}
+
+const void *cake_safetensors_view(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset)
+{
+    return file->mapping ? cake_mapping_at(file->mapping, tensor->begin + offset) : NULL;
+}
+
+/* Beyond its end the last page of a file that became shorter reads as zeros, without a signal. */
+bool cake_safetensors_torn(const cake_safetensors *file)
+{
+    struct stat st;
+    return cake_mapping_torn(file->mapping) || fstat(file->fd, &st) || (int64_t)st.st_size < file->size;
+}
+
+void cake_safetensors_leave(const cake_safetensors *file, int64_t begin, int64_t end, bool drop)
+{
+    int64_t first = begin - begin % sysconf(_SC_PAGESIZE); /* the page that the tensor before ended in */
+    if (file->mapping)
+        cake_mapping_leave(file->mapping, first, end);
+    if (drop)
+        posix_fadvise(file->fd, (off_t)first, (off_t)(end - first), POSIX_FADV_DONTNEED);
 }

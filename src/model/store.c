@@ -176,6 +176,20 @@ const cake_stored *cake_store_find(const cake_store *store, const char *name)
     return bsearch(&key, store->entry, (size_t)store->n_entry, sizeof *store->entry, by_name);
 }
 
+cake_err cake_store_map(cake_store *store)
+{
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < store->n_file && !err; i++)
+        err = cake_safetensors_map(store->file[i]);
+    return err;
+}
+
+void cake_store_unmap(cake_store *store)
+{
+    for (int i = 0; i < store->n_file; i++)
+        cake_safetensors_unmap(store->file[i]);
+}
+
 int cake_store_count(const cake_store *store)
 {
     return store->n_entry;

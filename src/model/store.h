@@ -18,6 +18,9 @@ typedef struct cake_stored {
 cake_err cake_store_open(const char *dir, cake_store **out);
 void cake_store_close(cake_store *store);
 const cake_stored *cake_store_find(const cake_store *store, const char *name); /* NULL: there is none */
+/* Maps every file, or says why not; unmaps those that are. */
+cake_err cake_store_map(cake_store *store);
+void cake_store_unmap(cake_store *store);
 int cake_store_count(const cake_store *store);
 const cake_stored *cake_store_at(const cake_store *store, int i); /* by name */
 

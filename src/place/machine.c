@@ -6,6 +6,7 @@
 #include "place/machine.h"
 
 #include <hwloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,33 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
     add_limit(out, "mapped memory (ulimit -v)", RLIMIT_AS);
     add_limit(out, ", locked memory (ulimit -l)", RLIMIT_MEMLOCK);
     cake_buf_addf(out, "\nhwloc       %u.%u.%u\n", version >> 16, version >> 8 & 255, version & 255);
+}
+
+/* Whether limits on locked memory do not hold for this process. */
+static bool may_lock_all(void)
+{
+    enum { IPC_LOCK = 14 }; /* the number of the capability */
+    FILE *f = fopen("/proc/self/status", "r");
+    unsigned long long effective = 0;
+    char line[256];
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, "CapEff:", 7))
+            effective = strtoull(line + 7, NULL, 16);
+    if (f)
+        fclose(f);
+    return effective >> IPC_LOCK & 1;
+}
+
+int64_t cake_machine_lockable(void)
+{
+    struct rlimit limit;
+    if (may_lock_all() || getrlimit(RLIMIT_MEMLOCK, &limit))
+        return INT64_MAX;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_MEMLOCK, &limit);
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur > INT64_MAX) /* RLIM_INFINITY among them */
+        return INT64_MAX;
+    return (int64_t)limit.rlim_cur;
 }
 
 int64_t cake_machine_peak(void)

@@ -26,6 +26,9 @@ void cake_machine_read(cake_machine *machine);
 /* hwloc's version, limits on locked and mapped memory: lines for info. */
 void cake_machine_describe(const cake_machine *machine, cake_buf *out);
 
+/* How many bytes this process may lock in memory, its limit raised as far as it may be; INT64_MAX: any number. */
+int64_t cake_machine_lockable(void);
+
 /* The most memory this process has held so far, in bytes. */
 int64_t cake_machine_peak(void);
 

@@ -130,7 +130,7 @@ cake_err cake_run(const cake_options *options, const cake_world *world, int argc
     if (!err)
         err = open_files(&j);
     if (!err)
-        err = cake_stage_load(world, &j.stage);
+        err = cake_stage_load(options, world, &j.stage);
     if (!err)
         err = open_pipeline(&j);
     j.loaded = cake_clock_now();

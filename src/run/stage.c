@@ -292,6 +292,24 @@ static cake_err judge(const cake_world *world, const cake_stage *stage, const ro
     return CAKE_OK;
 }
 
+/* What --mlock will lock has to be allowed, and ranks say so before they load. */
+static cake_err check_lock(const cake_options *o, const cake_world *world, const cake_stage *stage)
+{
+    int64_t weights = stage->report.weights_bytes, kv = stage->report.kv_bytes;
+    int64_t allowed = o->mlock ? cake_machine_lockable() : INT64_MAX;
+    cake_err err = CAKE_OK;
+    if (weights + kv > allowed)
+        err = cake_fail(
+            "place",
+            "--mlock: %s of memory would be locked (weights %s, KV cache %s), but ulimit -l allows this "
+            "process %s; raise it (ulimit -l unlimited; under Slurm the node's own limit counts: "
+            "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf or srun --propagate=NONE), or use less "
+            "--kv-memory or no --mlock",
+            cake_size_text(weights + kv), cake_size_text(weights), cake_size_text(kv),
+            cake_size_text(allowed));
+    return cake_world_agree(world, err);
+}
+
 /* Decides the waves and the KV pages, and says before loading if the model does not fit. */
 static cake_err make_room(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
@@ -361,9 +379,10 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
         err = cake_world_agree(world, make_plan(world, stage));
     if (!err)
         err = make_room(o, world, stage);
-    if (!err)
-        describe(world, stage);
-    return err;
+    if (err)
+        return err;
+    describe(world, stage);
+    return check_lock(o, world, stage);
 }
 
 static cake_err slice_forward(void *self, cake_wave *wave, void (*between)(void *arg), void *arg)
@@ -371,14 +390,16 @@ static cake_err slice_forward(void *self, cake_wave *wave, void (*between)(void 
     return cake_slice_forward(self, wave, between, arg);
 }
 
-cake_err cake_stage_load(const cake_world *world, cake_stage *stage)
+cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     double start = cake_clock_now();
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
     cake_share share = share_of(stage, world->rank, ranges);
-    cake_loading how = {.threads = stage->n_thread, .drop = stage->drop};
+    cake_loading how = {.threads = stage->n_thread, .mapped = !strcmp(o->load, "mmap"), .drop = stage->drop};
     cake_err err = cake_model_load(stage->model, &share, stage->kernels, &how);
     free(ranges);
+    if (!err && o->mlock)
+        err = cake_model_lock(stage->model);
     stage->works = cake_alloc((size_t)stage->plan.n_hop, sizeof *stage->works);
     for (int i = 0; i < stage->plan.n_hop && !err; i++) {
         if (stage->plan.hop[i].rank != world->rank)
@@ -388,6 +409,8 @@ cake_err cake_stage_load(const cake_world *world, cake_stage *stage)
         err = cake_slice_open(stage->model, stage->kernels, &shape, &slice);
         if (!err)
             stage->works[stage->n_slice++] = (cake_work){slice, slice_forward};
+        if (!err && o->mlock)
+            err = cake_slice_lock(slice);
     }
     stage->report.read_bytes = cake_model_bytes_read(stage->model);
     stage->report.load_s = cake_clock_now() - start;

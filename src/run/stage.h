@@ -36,7 +36,7 @@ typedef struct cake_stage {
 /* Reads config and tensor headers, chooses kernels and threads, makes the plan, sees that it fits. No weights. */
 cake_err cake_stage_plan(const cake_options *options, const cake_world *world, cake_stage *stage);
 /* Loads the weights and opens the slices. */
-cake_err cake_stage_load(const cake_world *world, cake_stage *stage);
+cake_err cake_stage_load(const cake_options *options, const cake_world *world, cake_stage *stage);
 void cake_stage_close(cake_stage *stage); /* zeros are fine */
 
 /* Starts the threads that all later work is done by, or says how many there can be. n: of this rank. */

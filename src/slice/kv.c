@@ -35,6 +35,11 @@ cake_err cake_kv_open(const cake_kv_shape *shape, cake_kv_cache *kv)
     return CAKE_OK;
 }
 
+cake_err cake_kv_lock(cake_kv_cache *kv)
+{
+    return cake_arena_lock(&kv->arena, "KV cache");
+}
+
 void cake_kv_close(cake_kv_cache *kv)
 {
     cake_arena_close(&kv->arena);

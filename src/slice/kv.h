@@ -32,7 +32,8 @@ typedef struct cake_kv_cache {
 size_t cake_kv_page_bytes(const cake_kv_shape *shape); /* of one page in all layers of the slice */
 size_t cake_kv_bytes(const cake_kv_shape *shape);      /* of everything: what open takes */
 cake_err cake_kv_open(const cake_kv_shape *shape, cake_kv_cache *kv);
-void cake_kv_close(cake_kv_cache *kv); /* zeros are fine */
+cake_err cake_kv_lock(cake_kv_cache *kv); /* in memory, whether used or not */
+void cake_kv_close(cake_kv_cache *kv);    /* zeros are fine */
 /* Follows a page change of a wave's header; CAKE_ERR_FATAL, said, if it is out of range. */
 cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *change);
 /* What the kernels need of layer 0 <= layer < n_layer. */

@@ -195,6 +195,14 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     return CAKE_OK;
 }
 
+cake_err cake_slice_lock(cake_slice *slice)
+{
+    cake_err err = cake_states_lock(&slice->states);
+    for (int class = 0; class < CAKE_MAX_CLASS && !err; class ++)
+        err = cake_kv_lock(&slice->kv[class]);
+    return err;
+}
+
 void cake_slice_close(cake_slice *slice)
 {
     if (!slice)

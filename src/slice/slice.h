@@ -35,6 +35,8 @@ size_t cake_slice_scratch_bytes(const cake_config *config, const cake_slice_shap
 /* The model must have the layers loaded and outlive the slice. */
 cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, const cake_slice_shape *shape,
                          cake_slice **out);
+/* Locks what cake_slice_kv_bytes counts in memory. */
+cake_err cake_slice_lock(cake_slice *slice);
 void cake_slice_close(cake_slice *slice);
 /* What its waves had to cost at least so far. */
 const cake_roof *cake_slice_roof(const cake_slice *slice);

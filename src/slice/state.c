@@ -46,6 +46,11 @@ cake_err cake_states_open(const cake_state_shape *shape, cake_states *states)
     return CAKE_OK;
 }
 
+cake_err cake_states_lock(cake_states *states)
+{
+    return cake_arena_lock(&states->arena, "recurrent states");
+}
+
 void cake_states_close(cake_states *states)
 {
     cake_arena_close(&states->arena);

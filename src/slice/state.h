@@ -29,7 +29,8 @@ typedef struct cake_states {
 size_t cake_states_slot_bytes(const cake_state_shape *shape); /* of one sequence in all layers of the slice */
 size_t cake_states_bytes(const cake_state_shape *shape);      /* of everything: what open takes */
 cake_err cake_states_open(const cake_state_shape *shape, cake_states *states);
-void cake_states_close(cake_states *states); /* zeros are fine */
+cake_err cake_states_lock(cake_states *states); /* in memory, whether used or not */
+void cake_states_close(cake_states *states);    /* zeros are fine */
 /* Follows a CAKE_CHANGE_STATE of a wave's header; CAKE_ERR_FATAL, said, if it is out of range. */
 cake_err cake_states_copy(cake_states *states, const cake_change *change);
 /* Whether the rows of a wave, whose slots are in range, go on where the states are: each slot's together and

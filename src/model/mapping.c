@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a file. Out: its bytes. safetensors.c calls. Invariant: the handler of SIGBUS is ours exactly while the list of
+ * mappings is not empty, and it touches nothing but pages of these.
+ */
+#include "model/mapping.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+struct cake_mapping {
+    char *base;
+    size_t size;
+    atomic_bool torn;
+    cake_mapping *next;
+};
+
+static struct {
+    cake_mapping *first;
+    struct sigaction before; /* what SIGBUS did */
+    uintptr_t page;          /* bytes of a page */
+} state;
+
+/* Zeros in place of the page that is not there; what is none of ours gets the handler that was there before. */
+static void mend(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    char *at = info->si_addr;
+    for (cake_mapping *m = state.first; m && info->si_code > 0; m = m->next) { /* not sent by a process */
+        if (at < m->base || at >= m->base + m->size)
+            continue;
+        char *page = at - (uintptr_t)at % state.page;
+        /* the system call itself: MPI libraries put locks around the function of this name */
+        if (syscall(SYS_mmap, page, state.page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0L) ==
+            -1)
+            break;
+        atomic_store(&m->torn, true);
+        return;
+    }
+    sigaction(number, &state.before, NULL);
+    raise(number); /* waits until this handler has returned */
+}
+
+cake_mapping *cake_mapping_open(int fd, int64_t size)
+{
+    void *base = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    cake_mapping *m = cake_alloc(1, sizeof *m);
+    m->base = base;
+    m->size = (size_t)size;
+    m->next = state.first;
+    if (!state.first) {
+        state.page = (uintptr_t)sysconf(_SC_PAGESIZE);
+        struct sigaction ours = {.sa_sigaction = mend, .sa_flags = SA_SIGINFO};
+        sigemptyset(&ours.sa_mask);
+        sigaction(SIGBUS, &ours, &state.before);
+    }
+    state.first = m;
+    return m;
+}
+
+void cake_mapping_close(cake_mapping *mapping)
+{
+    if (!mapping)
+        return;
+    cake_mapping **at = &state.first;
+    while (*at != mapping)
+        at = &(*at)->next;
+    *at = mapping->next;
+    if (!state.first)
+        sigaction(SIGBUS, &state.before, NULL);
+    munmap(mapping->base, mapping->size);
+    free(mapping);
+}
+
+const char *cake_mapping_at(const cake_mapping *mapping, int64_t offset)
+{
+    return mapping->base + offset;
+}
+
+bool cake_mapping_torn(const cake_mapping *mapping)
+{
+    return atomic_load(&mapping->torn);
+}
+
+void cake_mapping_leave(cake_mapping *mapping, int64_t begin, int64_t end)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)begin / page * page,
+              last = (uintptr_t)end / page * page;
+    if (last > first)
+        madvise(mapping->base + first, last - first, MADV_DONTNEED);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory that is locked: arenas, and what a process is allowed. Mapped files: what is not there reads as zeros.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "model/mapping.h"
+#include "model/model.h"
+#include "models.h"
+#include "place/machine.h"
+#include "suite.h"
+
+/* Of this process, in bytes. */
+static long locked(void)
+{
+    FILE *f = fopen("/proc/self/status", "r");
+    long kilobytes = -1;
+    char line[256];
+    while (f && fgets(line, sizeof line, f))
+        sscanf(line, "VmLck: %ld kB", &kilobytes);
+    if (f)
+        fclose(f);
+    return 1024 * kilobytes;
+}
+
+static void test_lock(void)
+{
+    enum { SIZE = 40 << 10 };
+    cake_arena arena;
+    long before = locked();
+#ifdef __SANITIZE_ADDRESS__
+    before = -1; /* with it mlock does nothing */
+#endif
+    if (before < 0 || cake_machine_lockable() < SIZE) {
+        printf("SKIPPED: no memory may be locked here\n");
+        return;
+    }
+    CU_ASSERT_EQUAL_FATAL(cake_arena_open(&arena, "test", SIZE), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_arena_lock(&arena, "test"), CAKE_OK);
+    CU_ASSERT(locked() >= before + SIZE);
+    cake_arena_close(&arena);
+    CU_ASSERT_EQUAL(locked(), before);
+    arena = (cake_arena){0};
+    CU_ASSERT_EQUAL(cake_arena_lock(&arena, "nothing"), CAKE_OK);
+}
+
+/* A process without the capability to lock what it likes, and with a limit: 64 KB at once, 128 KB if it asks. */
+static int limited(void)
+{
+    struct {
+        uint32_t version, pid;
+    } header = {0x20080522, 0}; /* _LINUX_CAPABILITY_VERSION_3 */
+    struct {
+        uint32_t effective, permitted, inheritable;
+    } none[2] = {{0, 0, 0}, {0, 0, 0}};
+    struct rlimit limit = {64 << 10, 128 << 10};
+    cake_arena arena;
+    cake_buf said = {0};
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) || syscall(SYS_capset, &header, none))
+        return 77;
+    if (cake_machine_lockable() != 128 << 10)
+        return 1;
+#ifdef __SANITIZE_ADDRESS__
+    return 0;
+#endif
+    if (cake_arena_open(&arena, "test", 1 << 20))
+        return 2;
+    cake_log_capture(&said);
+    if (cake_arena_lock(&arena, "weights") != CAKE_ERR_FATAL ||
+        !strstr(said.data, "weights: 1048576 bytes cannot be locked: "))
+        return 3;
+    cake_log_capture(NULL);
+    cake_buf_free(&said);
+    cake_arena_close(&arena);
+    return 0;
+}
+
+static void test_limit(void)
+{
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(limited());
+    CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+    CU_ASSERT(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        printf("SKIPPED: limits cannot be set here\n");
+    else
+        CU_ASSERT_EQUAL(WEXITSTATUS(status), 0);
+}
+
+static void test_mapping(void)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/file", suite_tmp());
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    int64_t page = sysconf(_SC_PAGESIZE), size = 4 * page;
+    CU_ASSERT_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL(ftruncate(fd, size), 0);
+    CU_ASSERT_EQUAL(pwrite(fd, "here", 4, page), 4);
+    CU_ASSERT_EQUAL(pwrite(fd, "gone", 4, 3 * page), 4);
+    cake_mapping *one = cake_mapping_open(fd, size), *two = cake_mapping_open(fd, size);
+    CU_ASSERT_FATAL(one && two);
+    CU_ASSERT(!memcmp(cake_mapping_at(one, page), "here", 4));
+    CU_ASSERT(!memcmp(cake_mapping_at(one, 3 * page), "gone", 4));
+    cake_mapping_leave(one, 0, size);
+    CU_ASSERT(!memcmp(cake_mapping_at(one, page), "here", 4));
+    CU_ASSERT(!cake_mapping_torn(one));
+    CU_ASSERT_EQUAL(ftruncate(fd, 2 * page), 0);
+    CU_ASSERT(!memcmp(cake_mapping_at(one, page), "here", 4));
+    CU_ASSERT(!memcmp(cake_mapping_at(one, 3 * page), "\0\0\0\0", 4));
+    CU_ASSERT(cake_mapping_torn(one) && !cake_mapping_torn(two));
+    cake_mapping_close(two);
+    cake_mapping_close(one);
+    cake_mapping_close(NULL);
+    close(fd);
+    CU_ASSERT_PTR_NULL(cake_mapping_open(-1, page));
+}
+
+/* A bus error that has nothing to do with mappings ends the process as ever. */
+static void test_other_bus_error(void)
+{
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGBUS, SIG_DFL);
+        char path[512];
+        snprintf(path, sizeof path, "%s/other", suite_tmp());
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (ftruncate(fd, 4096) || !cake_mapping_open(fd, 4096))
+            _exit(1);
+        kill(getpid(), SIGBUS);
+        _exit(0);
+    }
+    CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+    CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
+}
+
+static const cake_range both_layers = {0, LAYERS};
+static const cake_share everything = {.range = &both_layers, .n_range = 1, .embed = true, .head = true};
+
+/* The file has only `left` bytes when it is read. */
+static void load_torn(bool mapped, off_t left)
+{
+    form f = {.shards = 1};
+    const char *dir = write_model(&f);
+    const cake_model_options options = {0};
+    cake_model *m = NULL;
+    cake_buf said = {0};
+    CU_ASSERT_EQUAL_FATAL(cake_model_open(dir, &options, &m), CAKE_OK);
+    CU_ASSERT_EQUAL(truncate(path_in(dir, "model.safetensors"), left), 0);
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(
+        cake_model_load(m, &everything, &cake_kernels_ref, &(cake_loading){.threads = 2, .mapped = mapped}),
+        CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_model_open(dir, &options, &m), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    char expected[96];
+    snprintf(expected, sizeof expected, "model.safetensors: ends at byte %lld, but data are expected up to ",
+             (long long)left);
+    CU_ASSERT(said.data && strstr(said.data, expected));
+    CU_ASSERT(said.data && strstr(said.data, "truncated"));
+    int lines = 0;
+    for (size_t i = 0; i < said.len; i++)
+        lines += said.data[i] == '\n';
+    CU_ASSERT_EQUAL(lines, 2); /* of all threads that met it one speaks */
+    cake_buf_free(&said);
+    cake_model_close(m);
+}
+
+/* A file that shrinks between open and load: by a few bytes, whose place in a mapped page is zeros, and by whole pages,
+ * which raise SIGBUS. */
+static void test_truncated(void)
+{
+    struct sigaction before, after;
+    struct stat st;
+    form f = {.shards = 1};
+    CU_ASSERT_EQUAL_FATAL(stat(path_in(write_model(&f), "model.safetensors"), &st), 0);
+    CU_ASSERT(st.st_size > 5000);
+    sigaction(SIGBUS, NULL, &before);
+    for (int mapped = 0; mapped < 2; mapped++) {
+        load_torn(mapped, st.st_size - 10);
+        load_torn(mapped, 10);
+    }
+    sigaction(SIGBUS, NULL, &after);
+    CU_ASSERT(after.sa_handler == before.sa_handler && after.sa_flags == before.sa_flags);
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {{"an arena is locked", test_lock},
+                                       {"limits on locked memory", test_limit},
+                                       {"a mapped file that becomes shorter", test_mapping},
+                                       {"a bus error of others", test_other_bus_error},
+                                       {"a model that becomes shorter", test_truncated}};
+    return SUITE_MAIN("memory", tests);
+}
