@@ -119,6 +119,16 @@ ok "the floor of one stream" $?
 awk -F, '$6 == "avx512" && $7 == "prefill-512" { exit $9 == sprintf("%.3f", $8 / 512 * (512 * (2 * 3e5 + 4 * 2 * 100 * 256) + 2e5) / 1e9) ? 0 : 1 }' "$dir/one.csv"
 ok "the floor of a prompt" $?
 
+
+rm -f "$dir/bin/cake-mpi.runs"
+for i in 1 2 3; do
+    run --runs 1 --engines cake-mpi --arithmetic f32 --tests batch-32 --rounds "$dir/rounds" -o "$dir/one.csv" >"$dir/table" 2>"$dir/err"
+    ok "round $i of a run in pieces" $?
+done
+has "its median" 'cake-mpi,9.8,bf16,avx512,batch-32,2.00,[0-9.]*,1.00'
+[ "$(grep -c ',batch-32,' "$dir/one.csv")" = 1 ]
+ok "of one arithmetic" $?
+
 expect "an engine that is none" 2 'is no option' "$compare" --frob x
 expect "no program" 2 'cannot be run' "$compare" --cake "$dir/none" --model "$dir/model"
 expect "no model" 2 'no config.json' "$compare" --cake "$dir/bin/cake-mpi" --model "$dir/none"
