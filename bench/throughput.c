@@ -30,7 +30,7 @@ cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *
     }
     o.context = load->prompt + load->generated;
     cake_err err = cake_stage_plan(&o, bench->world, stage);
-    return err ? err : cake_stage_load(bench->world, stage);
+    return err ? err : cake_stage_load(&o, bench->world, stage);
 }
 
 cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const cost_load *load,
@@ -142,6 +142,6 @@ const cake_case cake_cases_throughput[] = {
     {"throughput.batch-64", "64 prompts of 128 tokens, 32 generated for each", run_throughput, 4},
     {"throughput.context-4096", "16 prompts of 4,096 tokens, 32 generated for each", run_throughput, 5},
     {"throughput.prefill-8192", "1 prompt of 8,192 tokens, 1 generated", run_throughput, 6},
-    {"throughput.load", "what --load says", run_throughput, GIVEN},
+    {"throughput.load", "what --batch says", run_throughput, GIVEN},
     {NULL, NULL, NULL, 0},
 };

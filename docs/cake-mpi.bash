@@ -28,7 +28,7 @@ _cake_mpi()
     --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
     -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | \
         --min-p | --n | --repetition-penalty | --presence-penalty | --frequency-penalty | --stop | --logprobs | --seed | \
-        --context | --max-seqs | --chunk | --kv-memory | --threads | --load | --stages | --flops | --bandwidth)
+        --context | --max-seqs | --chunk | --kv-memory | --threads | --batch | --stages | --flops | --bandwidth)
         return
         ;;
     esac
@@ -38,7 +38,7 @@ _cake_mpi()
     info) options="--model --verbose --quiet --help --version" ;;
     bench)
         options="--model --output --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --threads --dummy-weights
-            --shape --load --stages --flops --bandwidth --smoke --verbose --quiet --help --version"
+            --shape --batch --stages --flops --bandwidth --smoke --verbose --quiet --help --version"
         ;;
     esac
     [ "$COMP_CWORD" -gt 1 ] || options="$commands $options"

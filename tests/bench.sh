@@ -27,21 +27,21 @@ ok "two.csv: every line has every column, and a value" $?
 "$cake" bench --smoke linear.q.8 -o "$dir/one.json" >/dev/null
 grep -Eq '^\{"name": "linear.q.8", "isa": "[a-z0-9]*", .*"value": [0-9.e+]*, "unit": "G[A-Z]*[B/]*[A-Za-z/]*", "share": [0-9.]*, "bound": "peak\.[a-z0-9]*"\}$' "$dir/one.json"
 ok "one.json" $?
-mpi 3 bench --smoke pipeline.modelled --stages 3 --load 9x70+3 -o "$dir/three.csv" >"$dir/out" 2>"$dir/err"
+mpi 3 bench --smoke pipeline.modelled --stages 3 --batch 9x70+3 -o "$dir/three.csv" >"$dir/out" 2>"$dir/err"
 ok "a modelled pipeline of three stages" $?
 # what the model predicts is no less than what came of it, and stages are no busier than the run is long
 awk -F, '$1 == "pipeline.modelled" { modelled = $8 } $1 == "pipeline.predicted" { predicted = $8 }
     $1 == "pipeline.stage" { n++; over += $10 > 1.01 } END { exit !(n == 3 && !over && modelled > 0 && modelled < 1.05 * predicted) }' "$dir/three.csv"
 ok "it has three stages and a prediction" $?
-"$cake" bench throughput.load --load 3x70+2 -m "$model" --dummy-weights >"$dir/out" 2>"$dir/err" && grep -q '^throughput.load .* of floor' "$dir/out"
+"$cake" bench throughput.load --batch 3x70+2 -m "$model" --dummy-weights >"$dir/out" 2>"$dir/err" && grep -q '^throughput.load .* of floor' "$dir/out"
 ok "throughput of a model" $?
 for shape in qwen3.5-0.8b llama-3.2-1b llama-3.1-405b; do
-    "$cake" bench pipeline.modelled --shape $shape --load 1x64+1 --flops 1000000000 --bandwidth 1000000000 >"$dir/out" 2>"$dir/err"
+    "$cake" bench pipeline.modelled --shape $shape --batch 1x64+1 --flops 1000000000 --bandwidth 1000000000 >"$dir/out" 2>"$dir/err"
     ok "shape $shape" $?
 done
 
 expect "stages that are no ranks" 2 'mpirun -np 8' "$cake" bench pipeline --stages 8
-expect "a load that is none" 2 '"32x128" is not prompts' "$cake" bench throughput --load 32x128
+expect "a load that is none" 2 '"32x128" is not prompts' "$cake" bench throughput --batch 32x128
 expect "a shape that is none" 2 'there are qwen3-0.6b, ' "$cake" bench throughput --shape gpt-9
 expect "a model and a shape" 2 'both -m and --shape' "$cake" bench throughput --shape tiny -m "$model"
 expect "a name that is none" 2 '"frob" is no measurement' "$cake" bench frob

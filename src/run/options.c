@@ -309,7 +309,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .dtype = "auto",
                               .kv_dtype = "auto",
                               .isa = "auto",
-                              .load = "read",
+                              .loading = "read",
                               .dummy = -1,
                               .progress = "auto"};
     int skip = 0;
