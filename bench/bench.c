@@ -126,7 +126,8 @@ static cake_err check_options(const cake_options *o, const cake_world *world)
     if (o->shape && !shape_config(o->shape))
         return CAKE_ERR_USAGE;
     if (o->load && !cost_load_read(o->load, &load))
-        return cake_fail_usage("--batch: \"%s\" is not prompts x tokens + generated, like 32x128+32", o->load);
+        return cake_fail_usage("--batch: \"%s\" is not prompts x tokens + generated, like 32x128+32",
+                               o->load);
     if (o->stages && o->stages != world->size)
         return cake_fail_usage(
             "--stages %lld: a stage is a rank, and there %s %d; start it with mpirun -np %lld",

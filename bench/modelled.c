@@ -31,6 +31,7 @@ static cake_err forward(void *self, cake_wave *wave, void (*between)(void *arg),
     modelled_hop *hop = self;
     cost_wave rows = cost_count(hop->cost->config, cake_wave_rows(wave), wave->n_tok);
     start_work();
+    between(arg);
     for (int layer = hop->first; layer < hop->first + hop->count; layer++) {
         double seconds = cost_layer(hop->cost, layer, &rows);
         hop->spent[layer] += seconds;

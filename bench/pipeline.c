@@ -17,7 +17,7 @@
 #include "bench/throughput.h"
 #include "run/root.h"
 
-#define TAKES   45 /* seconds of a stage's work, where no rates are given */
+#define TAKES   60 /* seconds of a stage's work, where no rates are given */
 #define BALANCE 20 /* operations to a byte, where the bandwidth is not given */
 
 typedef struct rig {

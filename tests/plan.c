@@ -53,7 +53,14 @@ static void test_load(void)
 {
     cake_load load = {.n_hop = 4, .n_vocab = 2048};
     cake_load_decide(&load);
-    CU_ASSERT(load.n_lane == 4 && load.lane_seqs == 64 && load.chunk == 512 && load.max_tok == 512);
+    CU_ASSERT(load.n_lane == 4 && load.lane_seqs == 64 && load.chunk == 128 && load.max_tok == 128);
+    for (int n_hop = 1, before = 512; n_hop <= 64; n_hop++) { /* the more stages, the smaller the waves */
+        load = (cake_load){.n_hop = n_hop, .n_vocab = 2048};
+        cake_load_decide(&load);
+        CU_ASSERT(load.chunk <= before && load.chunk >= CAKE_PAGE && load.chunk % CAKE_PAGE == 0);
+        CU_ASSERT(n_hop > 1 || load.chunk == 512);
+        before = load.chunk;
+    }
     load = (cake_load){.n_hop = 2, .n_vocab = 1 << 24};
     cake_load_decide(&load); /* scores of one sequence fill 64 MiB */
     CU_ASSERT(load.lane_seqs == 1);

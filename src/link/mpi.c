@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -150,6 +151,7 @@ cake_err cake_link_open_mpi_in(int from, int edge, int depth, size_t max_bytes, 
     e->parcels = cake_alloc((size_t)depth, sizeof *e->parcels);
     for (int i = 0; i < depth; i++) {
         e->parcels[i] = (cake_parcel){.wave = cake_arena_take(&e->arena, each), .home = &e->link};
+        memset(e->parcels[i].wave, 0, each); /* pages are there before the first wave, not while it comes */
         mpi_post(&e->link, &e->parcels[i]);
     }
     *out = &e->link;

@@ -43,9 +43,20 @@ static int clamp(int64_t value, int64_t least, int64_t most)
     return (int)(value < least ? least : value > most ? most : value);
 }
 
+/* Rows of a wave. The last stage of many has nothing to do until the first wave was through all others, and the first
+ * one nothing when the last wave has left: the more stages, the smaller the waves. From 64 rows on products lose
+ * little by it. */
+static int chunk_for(int n_hop)
+{
+    enum { MOST = 512, FEW = 128 };
+    if (n_hop > 8)
+        return CAKE_PAGE;
+    return MOST / n_hop > FEW ? MOST / n_hop / CAKE_PAGE * CAKE_PAGE : FEW;
+}
+
 void cake_load_decide(cake_load *load)
 {
-    enum { SEQS = 64, MAX_SEQS = 4096, CHUNK = 512, SCORE_BYTES = 64 << 20 };
+    enum { SEQS = 64, MAX_SEQS = 4096, SCORE_BYTES = 64 << 20 };
 
     /* The scores of a lane's sequences are held at once: with a large vocabulary fewer sequences. */
     int64_t rows = SCORE_BYTES / ((int64_t)load->n_vocab * (int64_t)sizeof(float));
@@ -55,7 +66,8 @@ void cake_load_decide(cake_load *load)
     if (load->max_seqs && load->max_seqs < load->n_lane)
         load->n_lane = load->max_seqs; /* fewer sequences than stages: the user wants it so */
     load->lane_seqs = load->max_seqs ? clamp(asked, 1, MAX_SEQS) : clamp(rows, 1, most);
-    load->chunk = load->chunk ? load->chunk : CHUNK;
+    if (!load->chunk)
+        load->chunk = chunk_for(load->n_hop);
     /* Every sequence of the lane may add a row, and a prompt must still be able to take a whole step. */
     int least = load->lane_seqs + CAKE_PAGE;
     load->max_tok = load->chunk > least ? load->chunk : least;

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "place/machine.h"
 
 typedef struct station {
     cake_work work;
@@ -32,6 +33,7 @@ struct cake_pipeline {
     cake_parcel stop_parcel;
     cake_link **links; /* [n_link] every link once */
     int n_link;
+    bool crowded; /* ranks of this host are more than its cpus */
     int n_lane, n_hop, world_size;
     double progressed; /* when messages were last given time */
     station *at;       /* that computes ... */
@@ -86,6 +88,9 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
     p->n_lane = n_lane;
     p->n_hop = plan->n_hop;
     p->world_size = world->size;
+    cake_machine machine;
+    cake_machine_read(&machine);
+    p->crowded = world->local_size > machine.cores_allowed;
     p->links = cake_alloc((size_t)plan->n_hop + 1, sizeof *p->links);
     p->stations = cake_alloc((size_t)plan->n_hop, sizeof *p->stations);
     cake_err err = CAKE_OK;
@@ -239,17 +244,18 @@ static bool serve_root(cake_pipeline *p, bool *stopping, bool *stopped)
     return worked;
 }
 
-/* Polls, then yields, then sleeps: a rank that waits must not take the cpu from one that computes. */
-static void wait_a_little(int idle_rounds)
+/* Polls, then yields, then sleeps: a rank that waits must not take the cpu from one that computes. Where ranks are
+ * more than cpus somebody always wants it. */
+static void wait_a_little(const cake_pipeline *p, int idle_rounds)
 {
-    enum { POLL = 200, YIELD = 2000 };
-    if (idle_rounds < POLL)
+    enum { POLL = 200, YIELD = 2000, CROWDED = 20 };
+    if (idle_rounds < (p->crowded ? CROWDED : POLL))
         return;
-    if (idle_rounds < YIELD) {
+    if (!p->crowded && idle_rounds < YIELD) {
         sched_yield();
         return;
     }
-    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
 /* Share of the stages for which there is no wave: nobody but more requests could keep them busy. */
@@ -275,7 +281,7 @@ cake_err cake_pipeline_run(cake_pipeline *p, void (*tick)(void *arg), void *arg)
         if (worked)
             p->stats.busy_s += cake_clock_now() - begin;
         idle_rounds = worked ? 0 : idle_rounds + 1;
-        wait_a_little(idle_rounds);
+        wait_a_little(p, idle_rounds);
         if (tick)
             tick(arg);
     }

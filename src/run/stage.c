@@ -395,7 +395,8 @@ cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_st
     double start = cake_clock_now();
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
     cake_share share = share_of(stage, world->rank, ranges);
-    cake_loading how = {.threads = stage->n_thread, .mapped = !strcmp(o->loading, "mmap"), .drop = stage->drop};
+    cake_loading how = {
+        .threads = stage->n_thread, .mapped = !strcmp(o->loading, "mmap"), .drop = stage->drop};
     cake_err err = cake_model_load(stage->model, &share, stage->kernels, &how);
     free(ranges);
     if (!err && o->mlock)
