@@ -8,14 +8,14 @@ _cake_mpi()
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
     local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --mlock --dummy-weights"
     local options="$all $fit --output --force --deterministic-ids --temperature --top-k --top-p --min-p --n
-        --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --report"
+        --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --report --trace"
 
     for given in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case " $commands " in *" $given "*) command=$given && break ;; esac
     done
     COMPREPLY=()
     case $before in
-    -m | --model | -i | --input | -o | --output | --report)
+    -m | --model | -i | --input | -o | --output | --report | --trace)
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "suite.h"
 
@@ -12,17 +13,6 @@ static void without_nuls(char *text)
 {
     for (char *nul = text; (nul = strstr(nul, "\\u0000"));)
         nul[5] = '1';
-}
-
-static void say_why(const char *log, int np, int status)
-{
-    char line[1024];
-    FILE *f = fopen(log, "rb");
-    printf("\n    %d ranks: status %d\n", np, status);
-    while (f && fgets(line, sizeof line, f))
-        printf("    %s", line);
-    if (f)
-        fclose(f);
 }
 
 static cake_json *read_lines(const char *path)
@@ -47,23 +37,40 @@ static cake_json *read_lines(const char *path)
     return results;
 }
 
+int launch_command(int np, const char *arguments, cake_buf *said)
+{
+    static char chunk[1 << 12];
+    const char *build = getenv("top_builddir");
+    cake_buf command = {0};
+    char log[256];
+    snprintf(log, sizeof log, "%s/log", suite_tmp());
+    cake_buf_addf(&command, "'%s' %d '%s/cake-mpi' %s >'%s' 2>&1 </dev/null", suite_path("mpirun.sh"), np,
+                  build ? build : ".", arguments, log);
+    int status = system(command.data);
+    cake_buf_free(&command);
+    cake_buf_cut(said, 0);
+    FILE *f = fopen(log, "rb");
+    for (size_t n; f && (n = fread(chunk, 1, sizeof chunk, f)) > 0;)
+        cake_buf_add(said, chunk, n);
+    if (f)
+        fclose(f);
+    cake_buf_adds(said, "");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 cake_json *launch_run(const char *model, const char *requests, int np)
 {
-    const char *build = getenv("top_builddir");
-    cake_buf command = {0}, arguments = {0}; /* requests may live in the buffer of suite_path */
-    char out[256], log[256];
+    cake_buf arguments = {0}, said = {0}; /* requests may live in the buffer of suite_path */
+    char out[256];
     static int n_run;
     snprintf(out, sizeof out, "%s/run-%d.jsonl", suite_tmp(), n_run++);
-    snprintf(log, sizeof log, "%s/log", suite_tmp());
-    cake_buf_addf(&arguments, "'%s/cake-mpi' run -m '%s' -i '%s' -o '%s' --progress none >'%s' 2>&1",
-                  build ? build : ".", model, requests, out, log);
-    cake_buf_addf(&command, "'%s' %d %s", suite_path("mpirun.sh"), np, arguments.data);
-    cake_buf_free(&arguments);
-    int status = system(command.data);
+    cake_buf_addf(&arguments, "run -m '%s' -i '%s' -o '%s' --progress none", model, requests, out);
+    int status = launch_command(np, arguments.data, &said);
     CU_ASSERT_EQUAL(status, 0);
     if (status)
-        say_why(log, np, status);
-    cake_buf_free(&command);
+        printf("\n    %d ranks: status %d\n%s", np, status, said.data);
+    cake_buf_free(&arguments);
+    cake_buf_free(&said);
     return read_lines(out);
 }
 

@@ -37,7 +37,7 @@ typedef struct cake_options {
     const char *dtype, *kv_dtype, *isa, *loading;
     bool mlock;
     int64_t dummy; /* seed of dummy weights, -1: real ones */
-    const char *progress, *report;
+    const char *progress, *report, *trace;
     bool quiet, verbose;
 } cake_options;
 

@@ -88,7 +88,8 @@ cake_err cake_outputs_check(const cake_options *o)
     const place places[] = {{"-i", o->input, false},
                             {"-o", o->output, true},
                             {"the .partial of -o", keeps ? partial.data : NULL, true},
-                            {"--report", o->report, true}};
+                            {"--report", o->report, true},
+                            {"--trace", o->trace, true}};
     cake_err err = check_pairs(places, sizeof places / sizeof *places);
     if (!err)
         err = check_model(o->model, places, sizeof places / sizeof *places);

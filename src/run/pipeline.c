@@ -16,7 +16,9 @@
 typedef struct station {
     cake_work work;
     cake_link *in, *out; /* self links are shared with the neighbouring station */
+    int at;              /* which hop of the plan ... */
     cake_hop hop;
+    int n_wave;      /* ... and how many waves came to it */
     double *layer_s; /* [hop.count] owned; the time spent in each */
     bool done;
 } station;
@@ -38,6 +40,8 @@ struct cake_pipeline {
     double progressed; /* when messages were last given time */
     station *at;       /* that computes ... */
     int layer;         /* ... this layer of its hop; -1: none has begun */
+    int n_back;        /* root: waves that came back */
+    cake_trace *trace; /* or NULL */
     double missing;    /* root: share of the stages for which there was no wave at the last look */
     cake_stage_stats stats;
 };
@@ -107,7 +111,7 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
             p->last = in_end;
         } else if (plan->hop[e].rank == rank) {
             before = &p->stations[p->n_station];
-            *before = (station){.work = works[p->n_station], .in = in_end, .hop = plan->hop[e]};
+            *before = (station){.work = works[p->n_station], .in = in_end, .at = e, .hop = plan->hop[e]};
             before->layer_s = cake_alloc((size_t)plan->hop[e].count, sizeof(double));
             p->n_station++;
         } else {
@@ -133,6 +137,13 @@ void cake_pipeline_close(cake_pipeline *p)
     free(p->links);
     free(p->stations);
     free(p);
+}
+
+void cake_pipeline_watch(cake_pipeline *p, cake_trace *trace)
+{
+    p->trace = trace;
+    if (p->root)
+        cake_root_watch(p->root, trace);
 }
 
 cake_stage_stats cake_pipeline_statistics(const cake_pipeline *p)
@@ -173,11 +184,29 @@ static void between(void *arg)
 {
     cake_pipeline *p = arg;
     double now = cake_clock_now();
-    if (p->layer >= 0 && p->layer < p->at->hop.count)
+    if (p->layer >= 0 && p->layer < p->at->hop.count) {
+        cake_span span = {.begin = p->progressed, .kind = CAKE_SPAN_LAYER, .at = p->at->hop.first + p->layer};
         p->at->layer_s[p->layer] += now - p->progressed;
+        cake_trace_add(p->trace, span, now);
+    }
     p->layer++;
     progress(p, now);
     p->stats.move_s += p->progressed - now;
+}
+
+/* A wave in a hop's layers, as the trace has it. */
+static cake_span span_of(const station *at, cake_wave *wave, double begin)
+{
+    const cake_row *rows = cake_wave_rows(wave);
+    cake_span span = {.begin = begin,
+                      .kind = CAKE_SPAN_WAVE,
+                      .at = at->at,
+                      .number = at->n_wave,
+                      .lane = wave->lane,
+                      .rows = wave->n_tok};
+    for (int i = 0; i < wave->n_tok; i++)
+        span.prompt += rows[i].kind == CAKE_ROW_PROMPT;
+    return span;
 }
 
 /* A wave has come to a station: compute, send on. */
@@ -192,10 +221,20 @@ static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
         p->layer = -1;
         if (at->work.forward(at->work.self, parcel->wave, between, p))
             cake_world_abort();
-        p->stats.compute_s += cake_clock_now() - start;
+        double end = cake_clock_now();
+        p->stats.compute_s += end - start;
         p->stats.waves++;
+        if (p->trace)
+            cake_trace_add(p->trace, span_of(at, parcel->wave, start), end);
     }
+    cake_span sent = {.begin = cake_clock_now(),
+                      .kind = CAKE_SPAN_SEND,
+                      .at = at->at + 1,
+                      .number = at->n_wave++,
+                      .lane = parcel->wave->lane};
+    bool stop = parcel->wave->kind == CAKE_WAVE_STOP;
     cake_link_send(at->out, parcel);
+    cake_trace_add(stop ? NULL : p->trace, sent, cake_clock_now());
 }
 
 /* One round over this rank's stations. True if there was work. */
@@ -232,7 +271,12 @@ static bool serve_root(cake_pipeline *p, bool *stopping, bool *stopped)
         return true;
     }
     if (parcel) {
+        cake_span span = {.begin = cake_clock_now(),
+                          .kind = CAKE_SPAN_FINISH,
+                          .number = p->n_back++,
+                          .lane = parcel->wave->lane};
         cake_root_receive(p->root, parcel);
+        cake_trace_add(p->trace, span, cake_clock_now());
         worked = true;
     }
     if (!*stopping)
@@ -269,7 +313,7 @@ cake_err cake_pipeline_run(cake_pipeline *p, void (*tick)(void *arg), void *arg)
 {
     bool stopping = false, stopped = !p->root;
     int idle_rounds = 0;
-    double start = p->progressed = cake_clock_now(), looked = start;
+    double start = p->progressed = cake_clock_now(), looked = start, waiting = 0; /* since then; 0: not */
     while (!stopped || p->n_done < p->n_station) {
         double begin = cake_clock_now();
         p->stats.starved_s += (begin - looked) * p->missing;
@@ -280,6 +324,9 @@ cake_err cake_pipeline_run(cake_pipeline *p, void (*tick)(void *arg), void *arg)
         p->missing = missing(p);
         if (worked)
             p->stats.busy_s += cake_clock_now() - begin;
+        if (worked && waiting > 0)
+            cake_trace_add(p->trace, (cake_span){.begin = waiting, .kind = CAKE_SPAN_WAIT}, begin);
+        waiting = worked ? 0 : waiting > 0 ? waiting : begin;
         idle_rounds = worked ? 0 : idle_rounds + 1;
         wait_a_little(p, idle_rounds);
         if (tick)

@@ -9,6 +9,7 @@
 #include "link/world.h"
 #include "place/plan.h"
 #include "run/root.h"
+#include "run/trace.h"
 
 typedef struct cake_pipeline cake_pipeline;
 
@@ -35,6 +36,8 @@ size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t w
 /* works: one for each hop of this rank, in the plan's order, copied; root: NULL on other ranks than 0, borrowed. */
 cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, const cake_work *works,
                             cake_root *root, int n_lane, size_t wave_bytes, cake_pipeline **out);
+/* What it and the root do goes into a trace, which outlives them; NULL: nowhere. */
+void cake_pipeline_watch(cake_pipeline *pipeline, cake_trace *trace);
 /* Until the root is done. An error on another rank than the root's ends the world. tick is called now and then. */
 cake_err cake_pipeline_run(cake_pipeline *pipeline, void (*tick)(void *arg), void *arg);
 void cake_pipeline_close(cake_pipeline *pipeline);

@@ -45,6 +45,7 @@ struct cake_root {
     void *sample_scratch;
     cake_logits *logits;
     cake_root_stats stats;
+    cake_trace *trace; /* or NULL */
 };
 
 static size_t wave_bytes(const cake_config *config, const cake_schedule_shape *shape)
@@ -135,6 +136,19 @@ cake_err cake_root_error(const cake_root *r)
     return r->err;
 }
 
+void cake_root_watch(cake_root *r, cake_trace *trace)
+{
+    r->trace = trace;
+}
+
+/* What ended just now; its seconds. */
+static double trace(cake_root *r, cake_span_kind kind, double begin, int rows)
+{
+    double now = cake_clock_now();
+    cake_trace_add(r->trace, (cake_span){.begin = begin, .kind = (int32_t)kind, .rows = rows}, now);
+    return now - begin;
+}
+
 int cake_root_away(const cake_root *r)
 {
     return r->n_away;
@@ -162,7 +176,7 @@ static void finish(cake_root *r, cake_sequence *lead)
         cake_sequence_close(lead);
     else
         r->err = r->conductor.done(r->conductor.self, lead);
-    r->stats.write_s += cake_clock_now() - start;
+    r->stats.write_s += trace(r, CAKE_SPAN_RECORD, start, 0);
 }
 
 /* An answer is over. Its request is, when all of its choices are. */
@@ -268,7 +282,7 @@ static void read_ahead(cake_root *r, int n)
 {
     double start = cake_clock_now();
     r->err = cake_window_read(&r->window, n);
-    r->stats.read_s += cake_clock_now() - start;
+    r->stats.read_s += trace(r, CAKE_SPAN_READ, start, 0);
 }
 
 /* One of several choices keeps others from being admitted until all of its choices are. */
@@ -323,13 +337,16 @@ static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *f
         r->ids[i] = r->seqs[batch->rows[i].slot]->ids.id[batch->rows[i].pos];
     double start = cake_clock_now();
     cake_embed_fill(r->model, r->kernels, r->n_thread, r->ids, wave);
-    r->stats.embed_s += cake_clock_now() - start;
-    r->stats.waves++;
+    r->stats.embed_s += trace(r, CAKE_SPAN_EMBED, start, batch->n_tok);
     r->stats.rows += batch->n_tok;
     l->batch = batch;
     l->parcel.busy = true;
     r->n_away++;
+    start = cake_clock_now();
     cake_link_send(first, &l->parcel);
+    cake_span sent = {
+        .begin = start, .kind = CAKE_SPAN_SEND, .number = (int32_t)r->stats.waves++, .lane = lane};
+    cake_trace_add(r->trace, sent, cake_clock_now());
 }
 
 bool cake_root_send(cake_root *r, cake_link *first)
@@ -454,13 +471,13 @@ static void continue_all(cake_root *r, cake_wave *wave, const cake_batch *batch)
         n = batch->n_score - first < r->shape.lane_seqs ? batch->n_score - first : r->shape.lane_seqs;
         double start = cake_clock_now();
         float *score = cake_logits_forward(r->logits, wave, batch->score + first, n);
+        r->stats.head_s += trace(r, CAKE_SPAN_HEAD, start, n);
         double scored = cake_clock_now();
         cake_roof_add(&r->stats.roof, cake_logits_work(r->logits, n));
         for (int i = 0; i < n; i++)
             take_scores(r, batch->slot[first + i], &cake_wave_rows(wave)[batch->score[first + i]],
                         score + (size_t)i * (size_t)r->config->n_vocab);
-        r->stats.head_s += scored - start;
-        r->stats.sample_s += cake_clock_now() - scored;
+        r->stats.sample_s += trace(r, CAKE_SPAN_SAMPLE, scored, n);
     }
 }
 

@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "place/plan.h"
 #include "run/schedule.h"
+#include "run/trace.h"
 #include "run/window.h"
 
 typedef struct cake_root cake_root;
@@ -40,7 +41,8 @@ bool cake_root_send(cake_root *root, cake_link *first);
 void cake_root_receive(cake_root *root, cake_parcel *parcel);
 /* No lane is under way and nothing is left to do, or an error stops it. */
 bool cake_root_done(const cake_root *root);
-int cake_root_away(const cake_root *root); /* waves under way */
+void cake_root_watch(cake_root *root, cake_trace *trace); /* borrowed; NULL: nothing is traced */
+int cake_root_away(const cake_root *root);                /* waves under way */
 cake_err cake_root_error(const cake_root *root);
 cake_root_stats cake_root_statistics(const cake_root *root);
 

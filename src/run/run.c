@@ -16,6 +16,7 @@
 #include "run/report.h"
 #include "run/stage.h"
 #include "run/tally.h"
+#include "run/trace.h"
 #include "run/whole.h"
 
 typedef struct job {
@@ -27,6 +28,7 @@ typedef struct job {
     cake_stage stage;
     cake_answers answers; /* rank 0 */
     cake_root *root;      /* rank 0 */
+    cake_trace *trace;    /* NULL: none is wanted */
     cake_pipeline *pipeline;
 } job;
 
@@ -39,6 +41,8 @@ static cake_err open_files(job *j)
         err = cake_outputs_check(j->options);
         if (!err && j->options->report)
             err = cake_whole_check("report", j->options->report);
+        if (!err && j->options->trace)
+            err = cake_whole_check("trace", j->options->trace);
         if (!err)
             err = cake_answers_open(j->options, &j->answers);
         if (!err)
@@ -62,6 +66,8 @@ static cake_err open_pipeline(job *j)
     err = cake_world_agree(j->world, err);
     if (!err && j->options->report)
         cake_tally_links(j->world, &j->stage);
+    if (!err && j->trace)
+        cake_trace_align(j->trace, j->world);
     return err;
 }
 
@@ -109,6 +115,7 @@ static cake_err work(job *j)
     bool root = j->world->rank == 0;
     if (root)
         cake_progress_open(j->options->progress);
+    cake_pipeline_watch(j->pipeline, j->trace);
     cake_err err = cake_pipeline_run(j->pipeline, root ? tick : NULL, j);
     cake_progress_close();
     /* what went wrong in the loop went wrong on the root; the other ranks learn of it here */
@@ -118,6 +125,11 @@ static cake_err work(job *j)
     err = cake_world_agree(j->world, err);
     if (!err)
         err = cake_world_agree(j->world, report(j));
+    if (j->trace) { /* also of a run that failed */
+        cake_trace_align(j->trace, j->world);
+        cake_err traced = cake_trace_write(j->trace, j->world, &j->stage.plan, j->options->trace, j->start);
+        err = cake_world_agree(j->world, err ? err : traced);
+    }
     if (!err && root && j->answers.counts.failed)
         err = CAKE_ERR_REQUEST;
     return cake_world_agree(j->world, err);
@@ -129,8 +141,11 @@ cake_err cake_run(const cake_options *options, const cake_world *world, int argc
     cake_err err = cake_stage_plan(options, world, &j.stage);
     if (!err)
         err = open_files(&j);
+    j.trace = options->trace && !err ? cake_trace_open() : NULL;
+    double begin = cake_clock_now();
     if (!err)
         err = cake_stage_load(options, world, &j.stage);
+    cake_trace_add(j.trace, (cake_span){.begin = begin, .kind = CAKE_SPAN_LOAD}, cake_clock_now());
     if (!err)
         err = open_pipeline(&j);
     j.loaded = cake_clock_now();
@@ -141,5 +156,6 @@ cake_err cake_run(const cake_options *options, const cake_world *world, int argc
     if (world->rank == 0)
         cake_answers_close(&j.answers);
     cake_stage_close(&j.stage);
+    cake_trace_close(j.trace);
     return err;
 }

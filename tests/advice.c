@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Figures of runs as they can be, and what has to be said of them.
+ */
+#include "run/advice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "suite.h"
+
+/* A run of ten seconds and a thousand waves of a hundred rows, in which three ranks of ten layers are busy and even. */
+static cake_figure ranks[3];
+static cake_figures even(void)
+{
+    for (int i = 0; i < 3; i++)
+        ranks[i] =
+            (cake_figure){.upstream = (i + 2) % 3, .n_layer = 10, .busy = 9.9, .layer = 9.5, .move = 0.1};
+    return (cake_figures){.rank = ranks,
+                          .n_rank = 3,
+                          .seconds = 10,
+                          .reading = -1,
+                          .waves = 1000,
+                          .rows = 100000,
+                          .embed = 0.01,
+                          .head = 0.2,
+                          .sample = 0.1,
+                          .read = 0.05};
+}
+
+static void says(const cake_figures *f, const char *text)
+{
+    cake_buf out = {0};
+    cake_advice_give(f, &out);
+    if (!out.len || !strstr(out.data, text)) {
+        printf("\n    \"%s\" has no \"%s\"\n", out.len ? out.data : "", text);
+        CU_FAIL("the advice is another one");
+    }
+    CU_ASSERT(!memchr(out.data, '\n', out.len));
+    cake_buf_free(&out);
+}
+
+static void waits(const cake_figures *f, int rank, const char *text)
+{
+    cake_buf out = {0};
+    cake_advice_waits(f, rank, &out);
+    CU_ASSERT_STRING_EQUAL(out.data, text);
+    cake_buf_free(&out);
+}
+
+static void test_even(void)
+{
+    cake_figures f = even();
+    says(&f, "every rank was busy for 99 %");
+    for (int i = 0; i < 3; i++)
+        waits(&f, i, "-");
+    CU_ASSERT_DOUBLE_EQUAL(cake_figure_idle(&f, 1), 0.01, 1e-12);
+}
+
+static void test_short(void)
+{
+    cake_figures f = even();
+    f.seconds = 0.2;
+    says(&f, "too short to judge by: 0.20 s, 1000 waves");
+    f = even();
+    f.waves = 20;
+    says(&f, "20 waves");
+    f = (cake_figures){.rank = ranks, .n_rank = 1, .reading = -1}; /* nothing ran at all */
+    says(&f, "too short");
+    waits(&f, 0, "-");
+}
+
+static void test_slowest(void)
+{
+    cake_figures f = even();
+    ranks[0].busy = ranks[2].busy = 6; /* of 21.9 seconds the second one has 9.9: 1.36 times the mean */
+    ranks[0].layer = ranks[2].layer = 5.5;
+    ranks[1].n_layer = 17;
+    says(&f, "rank 1 is the slowest: 1.4 times the mean; give it fewer layers");
+    waits(&f, 0, "rank 1");
+    waits(&f, 2, "rank 1");
+    waits(&f, 1, "-");
+    ranks[1].n_layer = 10; /* as many as the others, in nearly twice the time */
+    says(&f, "a layer takes it 1.7 times as long as the others");
+}
+
+static void test_root(void)
+{
+    cake_figures f = even();
+    ranks[0].layer = 2;
+    ranks[1].busy = ranks[2].busy = 5;
+    ranks[1].layer = ranks[2].layer = 4.8;
+    f.head = 5;
+    f.sample = 2.5;
+    says(&f, "stages wait for the root: of 9.9 ms a wave embedding takes 0.0, the head 5.0, sampling 2.5");
+    says(&f, "give rank 0 fewer layers");
+    waits(&f, 1, "root");
+    waits(&f, 2, "root");
+    ranks[0].n_layer = 1;
+    says(&f, "give rank 0 more threads");
+    ranks[0].layer = 6; /* its layers weigh more than that */
+    ranks[0].n_layer = 12;
+    says(&f, "rank 0 is the slowest");
+    waits(&f, 1, "rank 0");
+}
+
+static void test_few(void)
+{
+    cake_figures f = even();
+    for (int i = 0; i < 3; i++)
+        ranks[i].busy = ranks[i].layer = 3.3;
+    f.starved = 0.66;
+    f.rows = 1000;
+    says(&f, "few sequences: for 66 % of the stages' time there was no wave, and waves had 1 rows");
+    waits(&f, 1, "nothing to do");
+    f.starved = 0.1; /* waves there were, but on their way or waiting for a cpu */
+    says(&f, "even the busiest rank is idle for 67 %");
+    waits(&f, 0, "rank 2");
+    f.again = 0.3;
+    says(&f, "30 % of all rows were computed again");
+}
+
+static void test_reading(void)
+{
+    cake_figures f = even();
+    f.rows = 2000;
+    says(&f, "memory bandwidth bound: waves of 2 rows");
+    f.rows = 100000;
+    f.reading = 0.8;
+    says(&f, "memory bandwidth bound: waves of 100 rows");
+    f.reading = 0.1;
+    says(&f, "every rank was busy");
+}
+
+static void test_messages(void)
+{
+    cake_figures f = even();
+    ranks[2].busy = 9.95;
+    ranks[2].move = 2;
+    says(&f, "messages take 20 % of rank 2's time");
+    f = even();
+    f.n_rank = 1;
+    f.sample = 3;
+    f.read = 1;
+    says(&f, "of rank 0's time sampling takes 30 % and reading prompts 10 %");
+}
+
+int main(void)
+{
+    const suite_test tests[] = {
+        {"busy and even", test_even},         {"too short", test_short},
+        {"one rank is slower", test_slowest}, {"the root is slower", test_root},
+        {"too few sequences", test_few},      {"bound by memory", test_reading},
+        {"messages and text", test_messages},
+    };
+    return SUITE_MAIN("advice", tests);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a run had to do: counted row by row here, in another way in slice/work.c; and the time that peaks allow for it.
+ */
+#include "kernels/roof.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "kernels/floor.h"
+#include "slice/work.h"
+#include "suite.h"
+
+static void test_seconds(void)
+{
+    cake_roof roof = {0}, other = {0};
+    double reading, expected = 0, bound = 0;
+    /* far from the ridge of 100 operations a byte (1e12 and 1e10 a second) every wave has its own maximum */
+    static const double intensity[] = {1e-3, 0.5, 2, 17, 50, 250, 900, 1e5, 1e9};
+    for (int i = 0; i < 9; i++) {
+        cake_effort e = {1e9 * intensity[i], 1e9};
+        cake_roof_add(i % 2 ? &roof : &other, e);
+        expected += fmax(e.flops / 1e12, e.bytes / 1e10);
+        bound += e.bytes / 1e10 > e.flops / 1e12 ? e.bytes / 1e10 : 0;
+    }
+    cake_roof_add(&roof, (cake_effort){0, 5e9});
+    cake_roof_add(&roof, (cake_effort){7e12, 0});
+    cake_roof_add(&roof, (cake_effort){0, 0});
+    cake_roof_merge(&roof, &other);
+    CU_ASSERT_DOUBLE_EQUAL(cake_roof_seconds(&roof, 1e12, 1e10, &reading), expected + 0.5 + 7, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(reading, bound + 0.5, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(cake_roof_sum(&roof).bytes, 14e9, 1);
+}
+
+/* Near the ridge two waves of one bin share its maximum: the error is small, and never above what both need. */
+static void test_ridge(void)
+{
+    double reading;
+    for (double from = 60; from < 160; from += 7) {
+        cake_roof roof = {0};
+        double expected = 0;
+        for (int i = 0; i < 8; i++) {
+            cake_effort e = {1e9 * (from + i), 1e9};
+            cake_roof_add(&roof, e);
+            expected += fmax(e.flops / 1e12, e.bytes / 1e10);
+        }
+        double seconds = cake_roof_seconds(&roof, 1e12, 1e10, &reading);
+        CU_ASSERT(seconds <= expected * (1 + 1e-12) && seconds > 0.9 * expected);
+    }
+}
+
+/* Two classes, one with a window, and states; positions counted one by one. */
+static void test_wave(void)
+{
+    const int window = 5;
+    cake_cost cost = {.row_flops = 1000, .wave_bytes = 1e6, .sequence_bytes = 300, .n_class = 2};
+    cost.kv[0].position_flops = 10;
+    cost.kv[0].position_bytes = 2;
+    cost.kv[1].window = window;
+    cost.kv[1].position_flops = 100;
+    cost.kv[1].position_bytes = 7;
+    cake_row rows[24] = {{0}};
+    static const int begin[] = {0, 3, 20}, count[] = {9, 1, 14};
+    int n = 0;
+    double flops = 0, bytes = 1e6;
+    for (int s = 0; s < 3; s++) {
+        bool seen[2][64] = {{false}};
+        bytes += 300;
+        for (int i = 0; i < count[s]; i++) {
+            int pos = begin[s] + i;
+            rows[n++] = (cake_row){.slot = 7 - s, .pos = pos};
+            flops += 1000;
+            for (int p = 0; p <= pos; p++) {
+                flops += 10 + (pos - p < window ? 100 : 0);
+                seen[0][p] = true;
+                seen[1][p] = seen[1][p] || pos - p < window;
+            }
+            bytes += 2 + 7; /* written */
+        }
+        for (int p = 0; p < 64; p++)
+            bytes += (seen[0][p] ? 2 : 0) + (seen[1][p] ? 7 : 0);
+    }
+    cake_effort effort = cake_cost_of_wave(&cost, rows, n);
+    CU_ASSERT_DOUBLE_EQUAL(effort.flops, flops, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(effort.bytes, bytes, 1e-6);
+}
+
+/* The layers of real little models: every matrix of the file counts once, whatever the layer is. */
+static void test_layers(void)
+{
+    static const char *const models[] = {"golden/qwen3.5-hub", "golden/gemma3-vision", "jobs/demo/model"};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        cake_model *model;
+        cake_model_options options = {0};
+        cake_level level = cake_log_level(CAKE_ERROR);
+        CU_ASSERT_EQUAL_FATAL(cake_model_open(suite_path(models[m]), &options, &model), CAKE_OK);
+        cake_log_level(level);
+        const cake_config *c = cake_model_config(model);
+        cake_range all = {0, c->n_layer};
+        cake_share share = {.range = &all, .n_range = 1};
+        CU_ASSERT_EQUAL_FATAL(
+            cake_model_load(model, &share, &cake_kernels_ref, &(cake_loading){.threads = 1}), CAKE_OK);
+        cake_cost cost = cake_cost_of_layers(model, &cake_kernels_ref, 0, c->n_layer, CAKE_BF16);
+        double weights = 0, positions = 0, states = 0;
+        for (int i = 0; i < c->n_layer; i++) {
+            weights += 3.0 * c->dim * c->n_ff;
+            if (c->layer[i].mixer == CAKE_MIX_DELTA) {
+                double channels = (double)cake_delta_channels(&c->delta),
+                       values = c->delta.n_value * c->delta.value_dim;
+                weights += c->dim * (channels + 2 * values + 2.0 * c->delta.n_value);
+                states += 6.0 * c->delta.n_value * c->delta.key_dim * c->delta.value_dim +
+                          2 * channels * c->delta.width;
+            } else {
+                int heads = (c->arch->out_gate ? 3 : 2) * c->n_head + 2 * c->n_kv;
+                weights += (double)c->dim * c->head_dim * heads;
+                positions += 4.0 * c->n_head * c->head_dim;
+            }
+        }
+        double flops = 0;
+        for (int class = 0; class < cost.n_class; class ++)
+            flops += cost.kv[class].position_flops;
+        CU_ASSERT_DOUBLE_EQUAL(cost.row_flops, 2 * weights + states, 1);
+        CU_ASSERT_DOUBLE_EQUAL(flops, positions, 1);
+        CU_ASSERT(cost.wave_bytes >= 2 * weights &&
+                  cost.wave_bytes < 4.5 * weights); /* BF16 or F32, and padding */
+        CU_ASSERT((cost.sequence_bytes > 0) == (states > 0));
+        cake_model_close(model);
+    }
+}
+
+static void test_floor(void)
+{
+    int best = cake_kernels_best();
+    for (int i = 0; i <= best; i++) {
+        const char *isa = cake_kernels_at(i)->name;
+        CU_ASSERT(cake_floor_quick(isa, CAKE_FLOOR_F32, 0, 1) > 1e7);
+        CU_ASSERT(cake_floor_quick(isa, CAKE_FLOOR_READ, 1 << 16, 2) > 1e7);
+        CU_ASSERT((cake_floor_quick(isa, CAKE_FLOOR_BF16, 0, 1) > 0) == !strcmp(isa, "avx512bf16"));
+    }
+}
+
+int main(void)
+{
+    const suite_test tests[] = {
+        {"the time that peaks allow", test_seconds}, {"... near the ridge", test_ridge},
+        {"rows and positions of a wave", test_wave}, {"weights of layers", test_layers},
+        {"quick looks at the peaks", test_floor},
+    };
+    return SUITE_MAIN("roof", tests);
+}
