@@ -241,25 +241,37 @@ double cake_floor_amount(const cake_floor *f, int threads)
     return each[f->kind] * (double)f->size * (is_stream(f->kind) ? 1 : f->with.lanes * CHAINS * threads);
 }
 
+typedef struct repeated {
+    cake_floor *floor;
+    int64_t times;
+} repeated;
+
+static void repeat(const cake_exec *exec, void *arg)
+{
+    const repeated *r = arg;
+    for (int64_t i = 0; i < r->times; i++)
+        cake_floor_work(exec, r->floor);
+}
+
 double cake_floor_quick(const char *isa, cake_floor_kind kind, int64_t bytes, int threads)
 {
-    enum { STEPS = 200000, TRIES = 3 };
-    const double enough = 0.02, least = 1e-3; /* seconds: of all tries, of one */
-    cake_floor *f;
-    if (cake_floor_open(isa, kind, is_stream(kind) ? bytes : STEPS, threads, &f))
+    enum { STEPS = 50000, TRIES = 3 };
+    const double enough = 0.02, least = 2e-3; /* seconds: of all tries, of one */
+    repeated r = {.times = 1};
+    if (cake_floor_open(isa, kind, is_stream(kind) ? bytes : STEPS, threads, &r.floor))
         return 0;
-    double best = 0, start = cake_clock_now(), now = start, begin;
-    for (int tries = 0; tries < TRIES || now - start < enough; tries++) {
-        int64_t calls = 0;
-        begin = now;
-        do { /* what is quick is repeated, so that starting the team does not count */
-            cake_exec_run(threads, cake_floor_work, f);
-            calls++;
-            now = cake_clock_now();
-        } while (now - begin < least);
-        double rate = cake_floor_amount(f, threads) * (double)calls / (now - begin);
+    double best = 0, start = cake_clock_now(), now = start;
+    for (int tries = 0; tries < TRIES || now - start < enough;) {
+        double begin = now;
+        cake_exec_run(threads, repeat, &r);
+        now = cake_clock_now();
+        double rate = cake_floor_amount(r.floor, threads) * (double)r.times / (now - begin);
         best = rate > best ? rate : best;
+        if (now - begin < least) /* so that starting the team does not count */
+            r.times *= 2;
+        else
+            tries++;
     }
-    cake_floor_close(f);
+    cake_floor_close(r.floor);
     return best;
 }
