@@ -255,9 +255,9 @@ static void repeat(const cake_exec *exec, void *arg)
 
 double cake_floor_quick(const char *isa, cake_floor_kind kind, int64_t bytes, int threads)
 {
-    enum { STEPS = 50000, TRIES = 3 };
+    enum { STEPS = 200000, TRIES = 3, AT_ONCE = 32 << 20 };
     const double enough = 0.02, least = 2e-3; /* seconds: of all tries, of one */
-    repeated r = {.times = 1};
+    repeated r = {.times = is_stream(kind) && bytes < AT_ONCE ? AT_ONCE / bytes : 1};
     if (cake_floor_open(isa, kind, is_stream(kind) ? bytes : STEPS, threads, &r.floor))
         return 0;
     double best = 0, start = cake_clock_now(), now = start;
