@@ -3,6 +3,7 @@
 # bench/memory.sh CAKE_MPI [REQUESTS...]
 # What a rank holds besides its weights and KV pages, as the number of requests grows, on the demo model. It has to
 # stay below 200 MB + 48 bytes a request. Most requests are out of range, so that a large file is read quickly.
+# MODEL=DIR: the same of each rank with 64 prompts of 512 + 32 tokens on that model, at np 1 and 2, read and mapped.
 set -eu
 cake=$(realpath "$1")
 shift
@@ -17,4 +18,19 @@ for n in "$@"; do
     value() { sed -nE "s/.*\"$1\": ([0-9]+).*/\1/p" "$dir/report.json" | head -1; }
     awk -v n="$n" -v peak="$(value peak_bytes)" -v weights="$(value weights_bytes)" -v size="$(stat -c %s "$dir/in.jsonl")" \
         'BEGIN { printf "%10d %12.1f %14.1f %16.1f\n", n, size / 1e6, (peak - weights) / 1e6, 200 + 48e-6 * n }'
+done
+
+[ -n "${MODEL:-}" ] || exit 0
+awk 'BEGIN { srand(1); for (i = 0; i < 64; i++) { printf "{\"prompt\": [%d", i; for (j = 1; j < 512; j++) printf ", %d", int(rand() * 1000)
+    print "], \"max_tokens\": 32, \"ignore_eos\": true}" } }' >"$dir/in.jsonl"
+printf '\n%4s %6s %12s %12s %12s %14s\n' np load 'weights MB' 'KV MB' 'peak MB' 'beside MB'
+for np in 1 2; do
+    for how in read mmap; do
+        "$root/tests/mpirun.sh" "$np" "$cake" run -m "$MODEL" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --force -q --progress none \
+            --kv-memory 1G --threads $(($(nproc) > np ? $(nproc) / np : 1)) --load $how --report "$dir/report.json"
+        tr ',' '\n' <"$dir/report.json" | awk -F': ' -v np=$np -v how=$how '
+            /"weights_bytes"/ { weights = $NF / 1e6 } /"kv_bytes"/ { kv = $NF / 1e6 }
+            /"peak_bytes"/ { peak = $NF / 1e6
+                printf "%4d %6s %12.1f %12.1f %12.1f %14.1f\n", np, how, weights, kv, peak, peak - weights - kv }'
+    done
 done
