@@ -32,6 +32,7 @@ extern const cake_case cake_cases_delta[];
 extern const cake_case cake_cases_rows[];
 extern const cake_case cake_cases_scores[];
 extern const cake_case cake_cases_links[];
+extern const cake_case cake_cases_text[];
 extern const cake_case cake_cases_throughput[];
 extern const cake_case cake_cases_pipeline[];
 

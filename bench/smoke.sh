@@ -14,7 +14,7 @@ wrong() { echo "bench-smoke: $1"; status=1; }
 "$cake" bench | sed -n 's/^  \([a-z][^ ]*\) .*/\1/p' >"$dir/names"
 [ "$(wc -l <"$dir/names")" -ge 60 ] || wrong "only $(wc -l <"$dir/names") names"
 for np in 1 2; do
-    "$root/tests/mpirun.sh" "$np" "$cake" bench --smoke all -o "$dir/$np.csv" >"$dir/out" 2>&1 ||
+    "$root/tests/mpirun.sh" "$np" "$cake" bench --smoke all -m "$root/jobs/demo/model" -o "$dir/$np.csv" >"$dir/out" 2>&1 ||
         { wrong "status $? on $np"; tail -n 5 "$dir/out"; continue; }
     awk -F, 'NR == 1 { n = NF } NF != n || (NR > 1 && !($8 > 0 && $8 < 1e15)) { print; bad = 1 } END { exit bad }' "$dir/$np.csv" ||
         wrong "lines above, on $np"

@@ -40,6 +40,10 @@ for shape in qwen3.5-0.8b llama-3.2-1b llama-3.1-405b; do
     ok "shape $shape" $?
 done
 
+"$cake" bench text --smoke -m "$model" >"$dir/out" 2>"$dir/err" && [ "$(grep -c '^text\..* MB/s' "$dir/out")" -eq 5 ]
+ok "text of a model" $?
+expect "a tokenizer without a model" 2 'text.encode needs a model' "$cake" bench text.encode --smoke
+
 expect "stages that are no ranks" 2 'mpirun -np 8' "$cake" bench pipeline --stages 8
 expect "a load that is none" 2 '"32x128" is not prompts' "$cake" bench throughput --batch 32x128
 expect "a shape that is none" 2 'there are qwen3-0.6b, ' "$cake" bench throughput --shape gpt-9
