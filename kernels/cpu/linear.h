@@ -21,9 +21,10 @@
 #include "kernels/kernels.h"
 
 #define PANEL (2 * LANES)
-#define GROUP 8            /* panels that share a copy of x */
-#define DEPTH 512          /* values of k of a block, whole steps */
-#define PITCH (DEPTH + 16) /* of a copy of x: rows a multiple of 4 KB apart displace each other in cache */
+#define GROUP 8    /* panels that share a copy of x */
+#define DEPTH 512  /* values of k of a block, whole steps */
+#define WHOLE 3072 /* of one where all rows pass at once, and nothing has to wait in cache for others */
+#define PITCH (WHOLE + 16) /* of a copy of x: rows a multiple of 4 KB apart displace each other in cache */
 #define ROWS  240          /* rows whose chains may wait at the same time */
 #define AHEAD 1536         /* bytes that weights are fetched before their use */
 
@@ -223,16 +224,16 @@ static void copy_rows(float *to, const float *x, int64_t n_in, int rows, int n, 
 static void multiply_group(float *sum, const product *p, int64_t panel, int panels, int64_t row, int rows)
 {
     _Alignas(64) float copy[MAX_ROWS * PITCH];
-    int64_t n_in = p->w->n_in, blocks = (rows + MAX_ROWS - 1) / MAX_ROWS;
+    int64_t n_in = p->w->n_in, blocks = (rows + MAX_ROWS - 1) / MAX_ROWS, depth = blocks > 1 ? DEPTH : WHOLE;
     cake_dtype dtype = p->w->dtype;
     size_t stride = panel_bytes(dtype, p->w->n_in);
     const char *w = (const char *)p->w->data + (size_t)panel * stride;
     memset(sum, 0, (size_t)rows * GROUP * PANEL * sizeof *sum);
-    for (int64_t k = 0; k < n_in; k += DEPTH)
+    for (int64_t k = 0; k < n_in; k += depth)
         for (int64_t i = 0; i < blocks; i++) {
             int64_t first = rows * i / blocks, last = rows * (i + 1) / blocks;
             block b = {.x = p->x + (row + first) * n_in + k, .pitch = n_in, .stride = stride};
-            int n = n_in - k < DEPTH ? (int)(n_in - k) : DEPTH;
+            int n = n_in - k < depth ? (int)(n_in - k) : (int)depth;
             b.n = (int)steps_of(dtype, n);
             if (last - first > 4 || STEP_OF(dtype) > 1) {
                 copy_rows(copy, b.x, n_in, (int)(last - first), n, dtype);

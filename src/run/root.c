@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "embed/embed.h"
 #include "logits/logits.h"
+#include "run/choose.h"
 
 typedef struct root_lane {
     cake_parcel parcel;      /* what the lane's waves leave in */
@@ -38,11 +39,10 @@ struct cake_root {
     int stem;            /* slot that holds the lead's prompt; -1: none, choices are admitted alone */
     bool stem_known;     /* stem_score is */
     cake_err err;
-    cake_arena arena;    /* the lanes' waves and what follows */
-    int32_t *ids;        /* [max_tok] */
-    cake_scored *scored; /* [1 + CAKE_MAX_TOP] */
-    float *stem_score;   /* [n_vocab] of the token behind the stem's prompt */
-    void *sample_scratch;
+    cake_arena arena;  /* the lanes' waves and what follows */
+    int32_t *ids;      /* [max_tok] */
+    float *stem_score; /* [n_vocab] of the token behind the stem's prompt */
+    cake_chooser *chooser;
     cake_logits *logits;
     cake_root_stats stats;
     cake_trace *trace; /* or NULL */
@@ -57,14 +57,13 @@ static size_t own_bytes(const cake_config *config, const cake_schedule_shape *sh
 {
     return (size_t)shape->n_lane * wave_bytes(config, shape) +
            cake_arena_round((size_t)shape->max_tok * sizeof(int32_t)) +
-           cake_arena_round((1 + CAKE_MAX_TOP) * sizeof(cake_scored)) +
-           cake_arena_round((size_t)config->n_vocab * sizeof(float)) +
-           cake_arena_round(cake_sample_scratch(config->n_vocab));
+           cake_arena_round((size_t)config->n_vocab * sizeof(float));
 }
 
-size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape)
+size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread)
 {
-    return own_bytes(config, shape) + cake_logits_bytes(config, shape->lane_seqs);
+    return own_bytes(config, shape) + cake_logits_bytes(config, shape->lane_seqs) +
+           cake_chooser_bytes(config->n_vocab, shape->lane_seqs, n_thread);
 }
 
 cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, const cake_plan *plan,
@@ -84,6 +83,8 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, co
     cake_err err = cake_arena_open(&r->arena, "waves", own_bytes(config, shape));
     if (!err)
         err = cake_logits_open(model, kernels, shape->lane_seqs, n_thread, &r->logits);
+    if (!err)
+        err = cake_chooser_open(config->n_vocab, shape->lane_seqs, n_thread, &r->chooser);
     if (err) {
         cake_root_close(r);
         return err;
@@ -96,9 +97,7 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, co
     for (int i = 0; i < shape->n_lane; i++)
         r->lanes[i].parcel.wave = cake_arena_take(&r->arena, wave_bytes(config, shape));
     r->ids = cake_arena_take(&r->arena, (size_t)shape->max_tok * sizeof *r->ids);
-    r->scored = cake_arena_take(&r->arena, (1 + CAKE_MAX_TOP) * sizeof *r->scored);
     r->stem_score = cake_arena_take(&r->arena, (size_t)config->n_vocab * sizeof *r->stem_score);
-    r->sample_scratch = cake_arena_take(&r->arena, cake_sample_scratch(config->n_vocab));
     *out = r;
     return CAKE_OK;
 }
@@ -121,6 +120,7 @@ void cake_root_close(cake_root *r)
     for (int i = 0; i < n_slot; i++)
         if (r->seqs[i])
             close_lead(r, r->seqs[i]->lead);
+    cake_chooser_close(r->chooser);
     cake_logits_close(r->logits);
     cake_window_close(&r->window);
     cake_schedule_close(r->schedule);
@@ -218,7 +218,7 @@ static void enter(cake_root *r, int slot, cake_sequence *s)
         cake_past_open(&s->lead->request.params, s->ids.id, s->n_prompt, r->config->eos, r->config->n_eos);
 }
 
-static void next_token(cake_root *r, int slot, float *score);
+static void next_token(cake_root *r, int slot, const cake_draw *draw);
 
 /* Begins one more choice of the lead. False: not now. */
 static bool admit_choice(cake_root *r)
@@ -236,7 +236,11 @@ static bool admit_choice(cake_root *r)
             drop_stem(r);
         if (slot >= 0) {
             enter(r, slot, cake_sequence_branch(lead));
-            next_token(r, slot, r->stem_score);
+            cake_draw *draw = cake_chooser_rows(r->chooser);
+            *draw =
+                (cake_draw){.sequence = r->seqs[slot], .score = r->stem_score, .what = CAKE_CHOOSE_SAMPLE};
+            cake_chooser_run(r->chooser, 1);
+            next_token(r, slot, draw);
         }
         return slot != CAKE_FORK_LATER;
     }
@@ -376,30 +380,11 @@ bool cake_root_send(cake_root *r, cake_link *first)
     return sent;
 }
 
-/* The chosen token's logprob and the best alternatives', of the model's own distribution. */
-static void score_token(cake_root *r, const float *score, int32_t id, int n_top)
-{
-    int n_vocab = r->config->n_vocab;
-    int32_t best[CAKE_MAX_TOP];
-    double total = cake_logits_total(score, n_vocab);
-    cake_logits_top(score, n_vocab, n_top, best);
-    r->scored[0] = (cake_scored){id, (float)((double)score[id] - total)};
-    for (int i = 0; i < n_top; i++)
-        r->scored[1 + i] = (cake_scored){best[i], (float)((double)score[best[i]] - total)};
-}
-
-/* Samples the next token of a sequence from its scores [n_vocab], which come out as they were. */
-static void next_token(cake_root *r, int slot, float *score)
+/* A sequence goes on with the token that was drawn, or ends. */
+static void next_token(cake_root *r, int slot, const cake_draw *draw)
 {
     cake_sequence *s = r->seqs[slot];
-    const cake_params *params = &s->lead->request.params;
-    s->key.pos = (uint32_t)s->ids.len;
-    cake_past_apply(s->past, score);
-    int32_t id = cake_sample(score, r->config->n_vocab, params, &s->key, r->sample_scratch);
-    cake_past_undo(s->past, score);
-    if (s->n_top >= 0)
-        score_token(r, score, id, s->n_top);
-    bool finished = cake_sequence_push(s, id, r->scored, r->config->eos, r->config->n_eos);
+    bool finished = cake_sequence_push(s, draw->id, draw->scored, r->config->eos, r->config->n_eos);
     r->conductor.token(r->conductor.self, s);
     if (finished)
         retire(r, slot);
@@ -426,29 +411,44 @@ static void break_off(cake_root *r, int slot, const cake_row *row)
     request->fault.status = 500;
 }
 
-/* The scores [n_vocab] of a row: of a prompt's token, of the token behind a stem, or of one to be sampled. */
-static void take_scores(cake_root *r, int slot, const cake_row *row, float *score)
+/* What a row's scores are for: a prompt's token, the token behind a stem, the next one, or nothing but to be
+ * finite. */
+static cake_draw draw_of(const cake_root *r, int slot, const cake_row *row, float *score)
+{
+    cake_sequence *s = r->seqs[slot];
+    cake_draw draw = {.sequence = s, .score = score, .what = CAKE_CHOOSE_CHECK};
+    if (!s || s->lead->request.err)
+        return draw; /* an earlier block of rows failed it */
+    if (row->pos + 1 < s->n_prompt) {
+        draw.what = CAKE_CHOOSE_SCORE;
+        draw.id = s->ids.id[row->pos + 1];
+    } else if (slot != r->stem && s->max_len > s->n_prompt) {
+        draw.what = CAKE_CHOOSE_SAMPLE;
+    }
+    return draw;
+}
+
+static void take(cake_root *r, int slot, const cake_row *row, const cake_draw *draw)
 {
     cake_sequence *s = r->seqs[slot];
     if (!s) /* an earlier row of the wave failed it */
         return;
-    if (!s->lead->request.err && !cake_logits_finite(score, r->config->n_vocab))
+    if (!s->lead->request.err && !draw->finite)
         break_off(r, slot, row);
     if (s->lead->request.err) { /* of one choice, so all others are of no use */
         if (slot != r->stem)
             retire(r, slot);
-    } else if (row->pos + 1 < s->n_prompt) {
-        score_token(r, score, s->ids.id[row->pos + 1], s->n_top);
-        cake_sequence_score_prompt(s, row->pos + 1, r->scored);
+    } else if (draw->what == CAKE_CHOOSE_SCORE) {
+        cake_sequence_score_prompt(s, row->pos + 1, draw->scored);
     } else if (slot == r->stem) {
-        memcpy(r->stem_score, score, (size_t)r->config->n_vocab * sizeof *score);
+        memcpy(r->stem_score, draw->score, (size_t)r->config->n_vocab * sizeof *draw->score);
         r->stem_known = true;
-    } else if (s->max_len == s->n_prompt) {
+    } else if (draw->what == CAKE_CHOOSE_CHECK) {
         cake_schedule_retire(r->schedule, slot);
         r->seqs[slot] = NULL;
         give_back_empty(r, s);
     } else {
-        next_token(r, slot, score);
+        next_token(r, slot, draw);
     }
 }
 
@@ -474,9 +474,14 @@ static void continue_all(cake_root *r, cake_wave *wave, const cake_batch *batch)
         r->stats.head_s += trace(r, CAKE_SPAN_HEAD, start, n);
         double scored = cake_clock_now();
         cake_roof_add(&r->stats.roof, cake_logits_work(r->logits, n));
+        const cake_row *rows = cake_wave_rows(wave);
+        cake_draw *draw = cake_chooser_rows(r->chooser);
         for (int i = 0; i < n; i++)
-            take_scores(r, batch->slot[first + i], &cake_wave_rows(wave)[batch->score[first + i]],
-                        score + (size_t)i * (size_t)r->config->n_vocab);
+            draw[i] = draw_of(r, batch->slot[first + i], &rows[batch->score[first + i]],
+                              score + (size_t)i * (size_t)r->config->n_vocab);
+        cake_chooser_run(r->chooser, n);
+        for (int i = 0; i < n; i++)
+            take(r, batch->slot[first + i], &rows[batch->score[first + i]], &draw[i]);
         r->stats.sample_s += trace(r, CAKE_SPAN_SAMPLE, scored, n);
     }
 }

@@ -189,7 +189,7 @@ static room measure(const cake_options *o, const cake_world *world, const cake_s
     r.fixed += r.tables;
     r.tables = cake_world_sum_local(world, r.tables);
     if (world->rank == 0)
-        r.fixed += (int64_t)cake_root_bytes(config, &stage->shape);
+        r.fixed += (int64_t)cake_root_bytes(config, &stage->shape, stage->n_thread);
     r.host = cake_world_sum_local(world, r.fixed);
     int64_t left = (stage->machine.memory - r.host) / world->local_size;
     r.cache = o->kv_memory > 0 ? o->kv_memory : o->kv_memory < 0 ? left * -o->kv_memory / 100 : left / 2;

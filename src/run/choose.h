@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scores become tokens and log probabilities, the rows of a wave side by side: of what the root does, this alone
+ * grows with the vocabulary.
+ */
+#ifndef CAKE_RUN_CHOOSE_H
+#define CAKE_RUN_CHOOSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "run/sequence.h"
+
+/* What the scores of one row come to. */
+typedef struct cake_draw {
+    cake_sequence
+        *sequence; /* whose past and parameters they meet; one that samples is in one row of them only;
+                              * NULL: nothing is done */
+    float *score;  /* [n_vocab]; changed on the way, the same afterwards */
+    enum {
+        CAKE_CHOOSE_CHECK,
+        CAKE_CHOOSE_SCORE,
+        CAKE_CHOOSE_SAMPLE
+    } what;      /* each includes the ones before */
+    int32_t id;  /* the token that is scored; sampled: out */
+    bool finite; /* out: all scores are numbers. If not, nothing else is out */
+    cake_scored
+        scored[1 + CAKE_MAX_TOP]; /* out, if the sequence wants log probabilities: of id, of the best */
+} cake_draw;
+
+typedef struct cake_chooser cake_chooser;
+
+/* For up to max_row rows of [n_vocab] scores on n_thread threads. */
+cake_err cake_chooser_open(int n_vocab, int max_row, int n_thread, cake_chooser **out);
+void cake_chooser_close(cake_chooser *chooser);
+size_t cake_chooser_bytes(int n_vocab, int max_row, int n_thread);
+
+/* Room for what comes next: [max_row]. */
+cake_draw *cake_chooser_rows(cake_chooser *chooser);
+/* Fills in the first n of them. The same, whatever the number of rows and threads. */
+void cake_chooser_run(cake_chooser *chooser, int n);
+
+#endif
