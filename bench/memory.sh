@@ -3,7 +3,7 @@
 # bench/memory.sh CAKE_MPI [REQUESTS...]
 # What a rank holds besides its weights and KV pages, as the number of requests grows, on the demo model. It has to
 # stay below 200 MB + 48 bytes a request. Most requests are out of range, so that a large file is read quickly.
-# MODEL=DIR: the same of each rank with 64 prompts of 512 + 32 tokens on that model, at np 1 and 2, read and mapped.
+# MODEL=DIR: the same of each rank with 64 prompts of 128 + 16 tokens on that model, at np 1 and 2, read and mapped.
 set -eu
 cake=$(realpath "$1")
 shift
@@ -21,8 +21,8 @@ for n in "$@"; do
 done
 
 [ -n "${MODEL:-}" ] || exit 0
-awk 'BEGIN { srand(1); for (i = 0; i < 64; i++) { printf "{\"prompt\": [%d", i; for (j = 1; j < 512; j++) printf ", %d", int(rand() * 1000)
-    print "], \"max_tokens\": 32, \"ignore_eos\": true}" } }' >"$dir/in.jsonl"
+awk 'BEGIN { srand(1); for (i = 0; i < 64; i++) { printf "{\"prompt\": [%d", i; for (j = 1; j < 128; j++) printf ", %d", int(rand() * 1000)
+    print "], \"max_tokens\": 16, \"ignore_eos\": true}" } }' >"$dir/in.jsonl"
 printf '\n%4s %6s %12s %12s %12s %14s\n' np load 'weights MB' 'KV MB' 'peak MB' 'beside MB'
 for np in 1 2; do
     for how in read mmap; do

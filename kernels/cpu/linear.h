@@ -18,9 +18,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "kernels/cpu/pack.h"
 #include "kernels/kernels.h"
 
-#define PANEL (2 * LANES)
 #define GROUP 8    /* panels that share a copy of x */
 #define DEPTH 512  /* values of k of a block, whole steps */
 #define WHOLE 3072 /* of one where all rows pass at once, and nothing has to wait in cache for others */
@@ -84,13 +84,17 @@ static void weight_pack(const cake_weight *w, const void *src, int first, int n_
     enum {
         NEAR = 64
     }; /* a panel's lines for that many k stay in the first cache until all rows wrote theirs */
-    size_t row_bytes = (size_t)w->n_in * cake_dtype_bytes(w->dtype);
+    size_t element = cake_dtype_bytes(w->dtype), row_bytes = (size_t)w->n_in * element;
     for (int64_t row = first, end; row < (int64_t)first + n_row; row = end) {
         end = (row / PANEL + 1) * PANEL;
         end = end < (int64_t)first + n_row ? end : (int64_t)first + n_row;
-        for (int k = 0; k < w->n_in; k += NEAR)
+        const char *rows = (const char *)src + (size_t)(row - first) * row_bytes;
+        int done = end - row == PANEL
+                       ? pack_panel(rows, w->n_in, w->dtype, (char *)w->data + packed_at(w, row, 0) * element)
+                       : 0;
+        for (int k = done; k < w->n_in; k += NEAR)
             for (int64_t r = row; r < end; r++)
-                pack_row(w, (const char *)src + (size_t)(r - first) * row_bytes, r, k,
+                pack_row(w, rows + (size_t)(r - row) * row_bytes, r, k,
                          w->n_in - k < NEAR ? w->n_in : k + NEAR);
     }
 }

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows into panels, for linear.h, which says what a panel is: a matrix is turned in squares of 8 x 8 words of 32 bits
+ * (a float, or the halves of two values of k). In: rows as weight_pack has them. Out: the words of each k side by
+ * side. Invariant: bits are moved, never changed.
+ */
+#ifndef CAKE_KERNELS_CPU_PACK_H
+#define CAKE_KERNELS_CPU_PACK_H
+
+#include <immintrin.h>
+#include <stdbool.h>
+
+#include "kernels/tensor.h"
+
+#define PANEL (2 * LANES) /* columns of a panel */
+#define TURN  8           /* rows and words of a square */
+#define LINE  (2 * TURN)  /* words that are turned at a time: a line of each row, which is fetched once */
+
+/* word[j] = word j of 8 rows that are `pitch` bytes apart. */
+INLINE void turn(const char *src, size_t pitch, __m256i *word)
+{
+    __m256i a[TURN], b[TURN];
+    UNROLL for (int i = 0; i < TURN; i += 2)
+    {
+        __m256i x = _mm256_loadu_si256((const __m256i *)(src + (size_t)i * pitch));
+        __m256i y = _mm256_loadu_si256((const __m256i *)(src + (size_t)(i + 1) * pitch));
+        a[i] = _mm256_unpacklo_epi32(x, y);
+        a[i + 1] = _mm256_unpackhi_epi32(x, y);
+    }
+    UNROLL for (int i = 0; i < TURN; i += 4) UNROLL for (int h = 0; h < 2; h++)
+    {
+        b[i + 2 * h] = _mm256_unpacklo_epi64(a[i + h], a[i + h + 2]);
+        b[i + 2 * h + 1] = _mm256_unpackhi_epi64(a[i + h], a[i + h + 2]);
+    }
+    UNROLL for (int i = 0; i < TURN / 2; i++)
+    {
+        word[i] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x20);
+        word[i + 4] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x31);
+    }
+}
+
+/* Two halves of 8 columns each, low ones of x and y or high ones, in turn as vec_load_pair wants those of BF16. */
+INLINE __m256i in_turn(__m256i x, __m256i y, bool high)
+{
+    return high ? _mm256_blend_epi16(_mm256_srli_epi32(x, 16), y, 0xAA)
+                : _mm256_blend_epi16(x, _mm256_slli_epi32(y, 16), 0xAA);
+}
+
+/* The same, x before y. */
+INLINE __m256i in_row(__m256i x, __m256i y, bool high)
+{
+    const __m256i low = _mm256_set1_epi32(0xFFFF);
+    __m256i a = high ? _mm256_srli_epi32(x, 16) : _mm256_and_si256(x, low);
+    __m256i b = high ? _mm256_srli_epi32(y, 16) : _mm256_and_si256(y, low);
+    return _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xD8);
+}
+
+/* A line of all PANEL rows: words that stay whole, to [LINE, PANEL] of them. */
+static void pack_words(const char *src, size_t pitch, char *to)
+{
+    __m256i word[LINE];
+    for (int row = 0; row < PANEL; row += TURN) {
+        turn(src + (size_t)row * pitch, pitch, word);
+        turn(src + (size_t)row * pitch + TURN * 4, pitch, word + TURN);
+        UNROLL for (int j = 0; j < LINE; j++)
+            _mm256_storeu_si256((__m256i *)(to + (size_t)(j * PANEL + row) * 4), word[j]);
+    }
+}
+
+/* The same of words that are two values of k, to [2 * LINE, PANEL] halves. */
+static void pack_halves(const char *src, size_t pitch, char *to, bool bf16)
+{
+    __m256i x[LINE], y[LINE];
+    for (int i = 0; i < PANEL / 2; i += TURN) {
+        int first = bf16 ? i : 2 * i, second = bf16 ? i + LANES : first + TURN;
+        for (int h = 0; h < 2; h++) {
+            turn(src + (size_t)first * pitch + h * TURN * 4, pitch, x + h * TURN);
+            turn(src + (size_t)second * pitch + h * TURN * 4, pitch, y + h * TURN);
+        }
+        UNROLL for (int j = 0; j < LINE; j++) UNROLL for (int high = 0; high < 2; high++)
+            _mm256_storeu_si256((__m256i *)(to + (size_t)((2 * j + high) * PANEL + 2 * i) * 2),
+                                bf16 ? in_turn(x[j], y[j], high) : in_row(x[j], y[j], high));
+    }
+}
+
+/* Packs a whole panel of rows as far as there are whole lines; returns how many values of k that were. */
+static int pack_panel(const char *src, int n_in, cake_dtype dtype, char *to)
+{
+    int per_word = dtype == CAKE_F32 ? 1 : 2, lines = n_in / (LINE * per_word);
+    size_t pitch = (size_t)n_in * cake_dtype_bytes(dtype);
+    for (int line = 0; line < lines; line++, src += LINE * 4, to += LINE * 4 * PANEL)
+        if (STEP_OF(dtype) == per_word)
+            pack_words(src, pitch, to);
+        else
+            pack_halves(src, pitch, to, dtype == CAKE_BF16);
+    return lines * LINE * per_word;
+}
+
+#endif
