@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "kernels/int8.h"
 #include "model/part.h"
 
 void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, cake_dtype cache,
@@ -15,7 +16,7 @@ void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, 
 {
     *model = (cost_model){.config = config,
                           .rates = rates,
-                          .weight = (double)cake_dtype_bytes(weights),
+                          .weight = (double)cake_row_bytes(weights, CAKE_I8_GROUP) / CAKE_I8_GROUP,
                           .cache = (double)cake_dtype_bytes(cache),
                           .elements = cake_alloc((size_t)config->n_layer, sizeof *model->elements)};
     for (int layer = 0; layer < config->n_layer; layer++)

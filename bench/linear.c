@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How near linear is to what the machine can do, on the shapes of Qwen3-0.6B in BF16. Out: each shape and number of
+ * How near linear is to what the machine can do, on the shapes of Qwen3-0.6B in BF16 and in int8. Out: each shape and number of
  * rows with its share of the floor that binds it.
  *
  * Invariant: a product that does not have the bits of the table's oracle is not timed. Weights are read from
@@ -13,10 +13,12 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "bench/floor.h"
+#include "kernels/int8.h"
 
 #define BYTES  ((size_t)256 << 20) /* of all copies of a matrix */
 #define SAMPLE 64                  /* columns that the oracle computes too */
 #define STRIP  32                  /* rows of the matrix that are packed together */
+#define INT8   1000000             /* added to the kind of a measurement in int8 */
 
 static const struct {
     int n_out, n_in;
@@ -30,25 +32,33 @@ typedef struct job {
     float *x, *out; /* [n_tok, n_in] [n_tok, n_out] */
 } job;
 
-static uint16_t weight_at(int64_t row, int64_t k)
+static float weight_at(int64_t row, int64_t k)
 {
     uint64_t h = ((uint64_t)row << 20 ^ (uint64_t)k) * 0x9E3779B97F4A7C15;
-    return cake_bf16_from_f32((float)(int32_t)(h >> 32) * 0x1p-36f);
+    return (float)(int32_t)(h >> 32) * 0x1p-36f;
 }
 
-static void fill_row(uint16_t *row, int64_t index, int n_in)
+/* Row `index` of a matrix, as weight_pack takes it. */
+static void fill_row(void *row, int64_t index, const cake_weight *w)
 {
-    for (int k = 0; k < n_in; k++)
-        row[k] = weight_at(index, k);
+    float *value = cake_alloc((size_t)w->n_in, sizeof *value);
+    for (int k = 0; k < w->n_in; k++)
+        value[k] = weight_at(index, k);
+    if (w->dtype == CAKE_I8)
+        cake_i8_from_f32(row, value, w->n_in);
+    else
+        cake_from_f32(row, value, w->dtype, w->n_in);
+    free(value);
 }
 
 static void pack_all(const job *j)
 {
-    uint16_t *rows = cake_alloc(STRIP * (size_t)j->w.n_in, sizeof *rows);
+    size_t row_bytes = cake_row_bytes(j->w.dtype, j->w.n_in);
+    char *rows = cake_alloc(STRIP, row_bytes);
     for (int first = 0; first < j->w.n_out; first += STRIP) {
         int n = j->w.n_out - first < STRIP ? j->w.n_out - first : STRIP;
         for (int i = 0; i < n; i++)
-            fill_row(rows + (size_t)i * (size_t)j->w.n_in, first + i, j->w.n_in);
+            fill_row(rows + (size_t)i * row_bytes, first + i, &j->w);
         j->op->weight_pack(&j->w, rows, first, n);
     }
     free(rows);
@@ -73,13 +83,13 @@ static bool same_as_oracle(job *j, int threads)
     const cake_kernels *oracle = j->op->oracle;
     int n_in = j->w.n_in;
     bool same = true;
-    size_t row_bytes = (size_t)n_in * 2;
-    cake_weight w = {cake_alloc(SAMPLE, row_bytes + 64), SAMPLE, n_in, CAKE_BF16};
-    uint16_t *row = cake_alloc(1, row_bytes);
+    size_t row_bytes = cake_row_bytes(j->w.dtype, n_in);
+    cake_weight w = {cake_alloc(SAMPLE, row_bytes + 64), SAMPLE, n_in, j->w.dtype};
+    void *row = cake_alloc(1, row_bytes);
     float *out = cake_alloc((size_t)j->n_tok * SAMPLE, sizeof *out);
     int64_t far = (j->w.n_out - 1) / (SAMPLE - 1);
     for (int i = 0; i < SAMPLE; i++) {
-        fill_row(row, i * far, n_in);
+        fill_row(row, i * far, &w);
         oracle->weight_pack(&w, row, i, 1);
     }
     oracle->linear(&(cake_exec){0, 1, NULL}, out, j->x, &w, NULL, NULL, j->n_tok);
@@ -95,14 +105,17 @@ static bool same_as_oracle(job *j, int threads)
 
 static void report(cake_bench *bench, const char *name, const job *j, int threads)
 {
-    floor_kind kind = j->op->oracle == &cake_kernels_ref_bf16 ? FLOOR_BF16 : FLOOR_F32;
-    double flops = 2.0 * j->w.n_out * j->w.n_in * j->n_tok, bytes = 2.0 * j->w.n_out * j->w.n_in;
+    static const char *const bounds[] = {
+        [FLOOR_F32] = "peak.f32", [FLOOR_BF16] = "peak.bf16", [FLOOR_INT8] = "peak.int8"};
+    floor_kind kind = (floor_kind)cake_floor_of_products(j->op, j->w.dtype);
+    double flops = 2.0 * j->w.n_out * j->w.n_in * j->n_tok;
+    double bytes = (double)j->w.n_out * (double)cake_row_bytes(j->w.dtype, j->w.n_in);
     double by_flops = flops / floor_of(bench, kind, threads),
            by_read = bytes / floor_of(bench, FLOOR_READ, threads);
     double seconds = cake_bench_time(bench, threads, multiply, (void *)j);
     if (by_flops > by_read)
-        cake_bench_say(bench, name, threads, -1, flops / seconds * 1e-9, "GFLOP/s", by_flops / seconds,
-                       kind == FLOOR_BF16 ? "peak.bf16" : "peak.f32");
+        cake_bench_say(bench, name, threads, -1, flops / seconds * 1e-9,
+                       kind == FLOOR_INT8 ? "GOP/s" : "GFLOP/s", by_flops / seconds, bounds[kind]);
     else
         cake_bench_say(bench, name, threads, -1, bytes / seconds * 1e-9, "GB/s", by_read / seconds,
                        "peak.read");
@@ -111,11 +124,12 @@ static void report(cake_bench *bench, const char *name, const job *j, int thread
 static cake_err run_linear(cake_bench *bench, const cake_case *self)
 {
     const cake_kernels *op = bench->kernels;
-    int shape = self->kind / 1000, n_out = shapes[shape].n_out, n_in = shapes[shape].n_in;
+    cake_dtype dtype = self->kind >= INT8 ? CAKE_I8 : CAKE_BF16;
+    int shape = self->kind % INT8 / 1000, n_out = shapes[shape].n_out, n_in = shapes[shape].n_in;
     n_out = bench->smoke && n_out > 4096 ? 4096 : n_out;
-    job j = {.op = op, .w = {.n_out = n_out, .n_in = n_in, .dtype = CAKE_BF16}, .n_tok = self->kind % 1000};
+    job j = {.op = op, .w = {.n_out = n_out, .n_in = n_in, .dtype = dtype}, .n_tok = self->kind % 1000};
     cake_arena arena;
-    j.bytes = op->weight_bytes(CAKE_BF16, n_out, n_in);
+    j.bytes = op->weight_bytes(dtype, n_out, n_in);
     j.n_copy = bench->smoke ? 1 : (int)((BYTES + j.bytes - 1) / j.bytes);
     size_t x = cake_arena_round((size_t)j.n_tok * (size_t)n_in * sizeof(float));
     size_t out = cake_arena_round((size_t)j.n_tok * (size_t)n_out * sizeof(float));
@@ -138,7 +152,7 @@ static cake_err run_linear(cake_bench *bench, const cake_case *self)
     return err;
 }
 
-/* The numbers of rows of one shape. */
+/* The numbers of rows of one shape: the thousands of a kind, and so much more in int8. */
 #define SHAPE(name, index, what)                                                                             \
     {"linear." name ".1", what ", 1 row", run_linear, (index)*1000 + 1},                                     \
         {"linear." name ".8", what ", 8 rows", run_linear, (index)*1000 + 8},                                \
@@ -155,5 +169,11 @@ const cake_case cake_cases_linear[] = {
     SHAPE("gate", 3, "product with 3072 x 1024"),
     SHAPE("down", 4, "product with 1024 x 3072"),
     SHAPE("head", 5, "product with 151936 x 1024"),
+    SHAPE("i8.q", INT8 / 1000 + 0, "int8 product with 2048 x 1024"),
+    SHAPE("i8.k", INT8 / 1000 + 1, "int8 product with 1024 x 1024"),
+    SHAPE("i8.o", INT8 / 1000 + 2, "int8 product with 1024 x 2048"),
+    SHAPE("i8.gate", INT8 / 1000 + 3, "int8 product with 3072 x 1024"),
+    SHAPE("i8.down", INT8 / 1000 + 4, "int8 product with 1024 x 3072"),
+    SHAPE("i8.head", INT8 / 1000 + 5, "int8 product with 151936 x 1024"),
     {NULL, NULL, NULL, 0},
 };

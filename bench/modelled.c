@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "kernels/int8.h"
 
 static double until; /* the moment at which the work that was modelled so far is done */
 
@@ -64,7 +65,7 @@ static void linear(const cake_exec *exec, float *out, const float *x, const cake
 /* As a file has it: what the head reads. */
 static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
 {
-    return (size_t)n_out * (size_t)n_in * cake_dtype_bytes(dtype);
+    return (size_t)n_out * cake_row_bytes(dtype, n_in);
 }
 
 static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,

@@ -61,10 +61,9 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
 cost_rates throughput_rates(cake_bench *bench, const cake_stage *stage)
 {
     const cake_kernels *named = bench->kernels;
-    bool pairs =
-        stage->kernels->oracle == &cake_kernels_ref_bf16 && cake_model_dtype(stage->model) == CAKE_BF16;
+    cake_floor_kind kind = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
     bench->kernels = stage->kernels;
-    cost_rates rates = {floor_of(bench, pairs ? FLOOR_BF16 : FLOOR_F32, stage->n_thread),
+    cost_rates rates = {floor_of(bench, (floor_kind)kind, stage->n_thread),
                         floor_of(bench, FLOOR_READ, stage->n_thread)};
     bench->kernels = named;
     return rates;

@@ -20,6 +20,10 @@ typedef enum cake_floor_kind {
     CAKE_FLOOR_KINDS
 } cake_floor_kind;
 
+/* The arithmetic that bounds a table's products with matrices that are kept so: of its instructions the fastest that
+ * multiply such weights. */
+cake_floor_kind cake_floor_of_products(const cake_kernels *kernels, cake_dtype dtype);
+
 typedef struct cake_floor cake_floor;
 
 /* One measure by the widest vectors that the kernel table `isa` may use. size: steps of arithmetic, or the bytes of

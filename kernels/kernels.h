@@ -3,8 +3,8 @@
  * The table of operations, and the promise every table keeps: an output element depends on its own row and on
  * the weights only, and its sum is taken in one order, whatever the number of rows, the size of the team and
  * the place of the row in the wave. For linear that order is k ascending in one chain of float32 fused
- * multiply-adds per element, or what `oracle` does in plain C; bias and residual are added after the sum, in this
- * order.
+ * multiply-adds per element (for matrices in int8 what int8.h says), or what `oracle` does in plain C; bias and
+ * residual are added after the sum, in this order.
  *
  * An operation is called by all members of a team at the same time. It splits its work over them by its output,
  * never by its sums, and does not wait at the end: whoever needs the whole output calls
@@ -103,7 +103,8 @@ typedef struct cake_kernels {
     /* Bytes of a packed matrix, a multiple of CAKE_ALIGN. */
     size_t (*weight_bytes)(cake_dtype dtype, int n_out, int n_in);
     /* Packs rows [first, first + n_row) of the row-major matrix that src holds from row `first` on, in
-     * w->dtype, into w->data. Padding that the layout needs has to be zero already (arenas are). */
+     * w->dtype (cake_row_bytes of int8.h each), into w->data. Padding that the layout needs has to be zero
+     * already (arenas are). */
     void (*weight_pack)(const cake_weight *w, const void *src, int first, int n_row);
 
     /* out [n_tok, w->n_out] = x [n_tok, w->n_in] W^T + bias [w->n_out] + residual [n_tok, w->n_out].
@@ -175,5 +176,8 @@ int cake_kernels_best(void);
 int cake_kernels_exact(void); /* the best of those that round no activations: ref is their oracle */
 int cake_kernels_level(const char *name);       /* -1: no such table in this build */
 const cake_kernels *cake_kernels_at(int level); /* NULL above cake_kernels_best() */
+/* Tables that this CPU can run and that no level has here, since there is a faster one with the same bits; NULL
+ * past the last. For tests. */
+const cake_kernels *cake_kernels_spare(int i);
 
 #endif

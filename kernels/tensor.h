@@ -8,10 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum cake_dtype { CAKE_F32, CAKE_BF16, CAKE_F16, CAKE_N_DTYPE } cake_dtype;
+typedef enum cake_dtype {
+    CAKE_F32,
+    CAKE_BF16,
+    CAKE_F16,
+    CAKE_N_DTYPE,           /* of single elements, as files and caches have them */
+    CAKE_I8 = CAKE_N_DTYPE, /* of matrices in memory only: rows as int8.h has them */
+    CAKE_N_KEPT             /* what a matrix may be kept in */
+} cake_dtype;
 
-size_t cake_dtype_bytes(cake_dtype dtype);
-const char *cake_dtype_name(cake_dtype dtype); /* "f32", "bf16", "f16" */
+size_t cake_dtype_bytes(cake_dtype dtype);     /* of an element; not of CAKE_I8 */
+const char *cake_dtype_name(cake_dtype dtype); /* "f32", "bf16", "f16", "int8" */
 
 float cake_bf16_to_f32(uint16_t bits);
 uint16_t cake_bf16_from_f32(float value); /* round to nearest even; NaN stays NaN */

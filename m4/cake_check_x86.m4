@@ -7,7 +7,7 @@ AC_DEFUN([CAKE_CHECK_X86],
   [], [enable_x86_kernels=yes])
 AC_MSG_CHECKING([for AVX2 and AVX-512 in the compiler])
 cake_save_CFLAGS=$CFLAGS
-CFLAGS="$CFLAGS -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16"
+CFLAGS="$CFLAGS -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx512bf16"
 AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include <immintrin.h>
 __m512 f(__m512 a, __m512bh b) { return _mm512_dpbf16_ps(_mm512_fmadd_ps(a, a, a), b, b); }]], [])],
   [cake_have_x86=yes], [cake_have_x86=no])

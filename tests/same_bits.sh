@@ -82,4 +82,24 @@ mpi 2 run -m "$model" -i "$dir/reverse.jsonl" -o "$dir/reverse.out.jsonl" --dete
 strip() { sed -E 's/"index": ?[0-9]+, ?//' "$1" | sort; }
 cmp <(strip "$dir/one.jsonl") <(strip "$dir/reverse.out.jsonl")
 ok "the input in reverse" $?
+
+# Weights in int8: other numbers, the same promise.
+cp "$dir/one.jsonl" "$dir/whole.jsonl"
+answer 1 one --dtype int8
+cmp -s "$dir/one.jsonl" "$dir/whole.jsonl"
+ok "int8 is another model" $((1 - $?))
+for np in 2 3 4; do
+    answer "$np" "int8np$np" --dtype int8 --threads $((1 + np % 2))
+    same "int8, $np ranks" "int8np$np"
+done
+answer 2 int8chunk --dtype int8 --chunk 64
+same "int8, --chunk 64" int8chunk
+answer 1 int8seqs --dtype int8 --max-seqs 1
+same "int8, --max-seqs 1" int8seqs
+for isa in avx2 avx512bf16; do
+    "$cake" info | grep -q "^isa .*$isa " || continue
+    answer 1 one --dtype int8 --isa "$isa"
+    answer 2 "int8$isa" --dtype int8 --isa "$isa" --threads 2 --chunk 100
+    same "int8, $isa, 2 ranks, --chunk 100" "int8$isa"
+done
 finish

@@ -77,6 +77,15 @@ same "--dtype f32 of a BF16 file" 2 --dtype f32 --kv-dtype bf16
 answer 1 one --dtype bf16 --kv-dtype f32
 same "--dtype bf16, 2 ranks, --chunk 64" 2 --dtype bf16 --kv-dtype f32 --chunk 64
 
+# Weights in int8, those of narrow matrices too.
+for name in qwen3.5-hub gemma3-new; do
+    model=$root/tests/golden/$name
+    answer 1 one --dtype int8
+    same "int8, 2 ranks, --chunk 64" 2 --dtype int8 --chunk 64
+    same "int8, --max-seqs 1" 1 --dtype int8 --max-seqs 1
+done
+model=$root/tests/golden/qwen3-bias
+
 # Products that round activations, where this CPU has them.
 if "$cake" info | grep -q '^isa .*avx512bf16'; then
     answer 1 one --isa avx512bf16

@@ -29,6 +29,9 @@ static inline void for_tables(void (*test)(const cake_kernels *op))
         else
             printf("  SKIPPED: this build or CPU does not have %s\n", names[i]);
     }
+    const cake_kernels *op;
+    for (int i = 0; (op = cake_kernels_spare(i)); i++)
+        test(op);
 }
 
 /* splitmix64 */

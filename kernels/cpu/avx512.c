@@ -5,6 +5,7 @@
  */
 #include "kernels/cpu/vec_avx512.h" /* first: the headers below are written in its words */
 
+#include "kernels/cpu/dot_pairs.h"
 #include "kernels/cpu/step_one.h"
 
 #include "kernels/cpu/attend.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table for CPUs with AVX-512 F, BW, VL, DQ and BF16. Invariant: nothing in this file but the table is visible outside,
+ * The table for CPUs with AVX-512 F, BW, VL, DQ, BF16 and VNNI. Invariant: nothing in this file but the table is visible outside,
  * and none of its code runs before cpu.c has asked the CPU.
  */
 #include "kernels/cpu/vec_avx512.h" /* first: the headers below are written in its words */
 
+#include "kernels/cpu/dot_vnni.h"
 #include "kernels/cpu/step_bf16.h"
 
 #include "kernels/cpu/attend.h"

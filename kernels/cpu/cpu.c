@@ -34,22 +34,30 @@ static bool has_avx512(void)
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
+static bool has_avx512vnni(void)
+{
+    return has_avx512() && __builtin_cpu_supports("avx512vnni");
+}
+
 static bool has_avx512bf16(void)
 {
-    return has_avx512() && __builtin_cpu_supports("avx512bf16");
+    return has_avx512vnni() && __builtin_cpu_supports("avx512bf16"); /* none has it without VNNI */
 }
 #endif
 
-/* Each level's CPUs can run all levels below. */
+/* Each level's CPUs can run all levels below. Where a CPU can do more, a level has a faster table with the same
+ * bits. */
 static const struct {
     const cake_kernels *table;
     bool (*allowed)(void);
+    const cake_kernels *faster;
+    bool (*faster_allowed)(void);
 } levels[] = {
-    {&cake_kernels_ref, always},
+    {&cake_kernels_ref, always, NULL, NULL},
 #ifdef HAVE_X86_KERNELS
-    {&cake_kernels_avx2, has_avx2},
-    {&cake_kernels_avx512, has_avx512},
-    {&cake_kernels_avx512bf16, has_avx512bf16},
+    {&cake_kernels_avx2, has_avx2, NULL, NULL},
+    {&cake_kernels_avx512, has_avx512, &cake_kernels_avx512vnni, has_avx512vnni},
+    {&cake_kernels_avx512bf16, has_avx512bf16, NULL, NULL},
 #endif
 };
 
@@ -81,5 +89,16 @@ int cake_kernels_level(const char *name)
 
 const cake_kernels *cake_kernels_at(int level)
 {
-    return level >= 0 && level <= cake_kernels_best() ? levels[level].table : NULL;
+    if (level < 0 || level > cake_kernels_best())
+        return NULL;
+    return levels[level].faster && levels[level].faster_allowed() ? levels[level].faster
+                                                                  : levels[level].table;
+}
+
+const cake_kernels *cake_kernels_spare(int i)
+{
+    for (int level = 0; level <= cake_kernels_best(); level++)
+        if (cake_kernels_at(level) != levels[level].table && i-- == 0)
+            return levels[level].table;
+    return NULL;
 }

@@ -10,6 +10,7 @@
 
 extern const cake_kernels cake_kernels_avx2;       /* AVX2, FMA, F16C */
 extern const cake_kernels cake_kernels_avx512;     /* AVX-512 F, BW, VL, DQ */
+extern const cake_kernels cake_kernels_avx512vnni; /* and VNNI; under the same name */
 extern const cake_kernels cake_kernels_avx512bf16; /* and BF16 */
 
 #endif

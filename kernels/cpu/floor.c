@@ -147,6 +147,14 @@ static loops loops_of(const char *isa)
     return row;
 }
 
+cake_floor_kind cake_floor_of_products(const cake_kernels *kernels, cake_dtype dtype)
+{
+    if (dtype == CAKE_I8 && loops_of(kernels->name).chain[CAKE_FLOOR_INT8])
+        return CAKE_FLOOR_INT8;
+    bool pairs = dtype == CAKE_BF16 && kernels->oracle == &cake_kernels_ref_bf16;
+    return pairs ? CAKE_FLOOR_BF16 : CAKE_FLOOR_F32;
+}
+
 struct cake_floor {
     loops with;
     cake_floor_kind kind;

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "kernels/cpu/int8.h"
 #include "kernels/cpu/pack.h"
 #include "kernels/kernels.h"
 
@@ -51,6 +52,8 @@ static size_t panel_bytes(cake_dtype dtype, int n_in)
 
 static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
 {
+    if (dtype == CAKE_I8)
+        return cake_arena_round(i8_weight_bytes(n_out, n_in));
     return cake_arena_round(((size_t)n_out + PANEL - 1) / PANEL * panel_bytes(dtype, n_in));
 }
 
@@ -84,6 +87,10 @@ static void weight_pack(const cake_weight *w, const void *src, int first, int n_
     enum {
         NEAR = 64
     }; /* a panel's lines for that many k stay in the first cache until all rows wrote theirs */
+    if (w->dtype == CAKE_I8) {
+        i8_weight_pack(w, src, first, n_row);
+        return;
+    }
     size_t element = cake_dtype_bytes(w->dtype), row_bytes = (size_t)w->n_in * element;
     for (int64_t row = first, end; row < (int64_t)first + n_row; row = end) {
         end = (row / PANEL + 1) * PANEL;
@@ -106,6 +113,10 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
     cake_exec_share(exec, n, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         float *to = out + i * w->n_in;
+        if (w->dtype == CAKE_I8) {
+            i8_gather_row(to, w, row[i], factor);
+            continue;
+        }
         const float *f32 = (const float *)w->data + packed_at(w, row[i], 0);
         const uint16_t *half = (const uint16_t *)w->data + packed_at(w, row[i], 0);
         int64_t step = STEP_OF(w->dtype);
@@ -273,6 +284,10 @@ static void finish_group(const product *p, const float *sum, int64_t first, int6
 static void linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok)
 {
+    if (w->dtype == CAKE_I8) {
+        i8_linear(exec, out, x, w, bias, residual, n_tok);
+        return;
+    }
     _Alignas(64) float sum[ROWS * GROUP * PANEL];
     product p = {out, x, w, bias, residual};
     int64_t first, last, n_panel = ((int64_t)w->n_out + PANEL - 1) / PANEL;

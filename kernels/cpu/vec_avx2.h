@@ -187,4 +187,79 @@ INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
     }
 }
 
+/* ---- whole numbers, for int8.h */
+
+typedef __m256i wholes;
+
+INLINE wholes whole_set(int32_t value)
+{
+    return _mm256_set1_epi32(value);
+}
+
+INLINE wholes whole_add(wholes a, wholes b)
+{
+    return _mm256_add_epi32(a, b);
+}
+
+INLINE wholes whole_max(wholes a, wholes b)
+{
+    return _mm256_max_epi32(a, b);
+}
+
+INLINE int32_t whole_sum(wholes v)
+{
+    __m128i b = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    b = _mm_add_epi32(b, _mm_shuffle_epi32(b, 0x4E));
+    return _mm_cvtsi128_si32(_mm_add_epi32(b, _mm_shuffle_epi32(b, 0xB1)));
+}
+
+INLINE int32_t whole_most(wholes v)
+{
+    __m128i b = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    b = _mm_max_epi32(b, _mm_shuffle_epi32(b, 0x4E));
+    return _mm_cvtsi128_si32(_mm_max_epi32(b, _mm_shuffle_epi32(b, 0xB1)));
+}
+
+INLINE wholes whole_size(vec v)
+{
+    return _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7FFFFFFF));
+}
+
+INLINE wholes whole_round(vec v)
+{
+    return _mm256_cvtps_epi32(v);
+}
+
+INLINE vec whole_float(wholes v)
+{
+    return _mm256_cvtepi32_ps(v);
+}
+
+INLINE wholes whole_load(const char *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+
+INLINE wholes whole_low_bytes(wholes v)
+{
+    return _mm256_and_si256(v, _mm256_set1_epi16(0xFF));
+}
+
+INLINE wholes whole_high_bytes(wholes v)
+{
+    return _mm256_srli_epi16(v, 8);
+}
+
+INLINE wholes whole_pairs(wholes a, wholes b)
+{
+    return _mm256_madd_epi16(a, b);
+}
+
+INLINE void whole_store_turned(char *to, wholes v)
+{
+    const __m128i turn = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+    __m128i narrow = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    _mm_storeu_si128((__m128i *)to, _mm_shuffle_epi8(narrow, turn));
+}
+
 #endif

@@ -185,4 +185,80 @@ INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
     }
 }
 
+/* ---- whole numbers, for int8.h */
+
+typedef __m512i wholes; /* int32 [LANES] */
+
+INLINE wholes whole_set(int32_t value)
+{
+    return _mm512_set1_epi32(value);
+}
+
+INLINE wholes whole_add(wholes a, wholes b)
+{
+    return _mm512_add_epi32(a, b);
+}
+
+INLINE wholes whole_max(wholes a, wholes b)
+{
+    return _mm512_max_epi32(a, b);
+}
+
+INLINE int32_t whole_sum(wholes v)
+{
+    return _mm512_reduce_add_epi32(v);
+}
+
+INLINE int32_t whole_most(wholes v)
+{
+    return _mm512_reduce_max_epi32(v);
+}
+
+/* The bits of |v|, which are in the order of the values; those of NaN are above all others. */
+INLINE wholes whole_size(vec v)
+{
+    return _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7FFFFFFF));
+}
+
+/* The nearest whole numbers, ties to even. */
+INLINE wholes whole_round(vec v)
+{
+    return _mm512_cvtps_epi32(v);
+}
+
+INLINE vec whole_float(wholes v)
+{
+    return _mm512_cvtepi32_ps(v);
+}
+
+INLINE wholes whole_load(const char *p)
+{
+    return _mm512_loadu_si512(p);
+}
+
+/* Of each 16 bits the low byte, or the high one, without sign. */
+INLINE wholes whole_low_bytes(wholes v)
+{
+    return _mm512_and_si512(v, _mm512_set1_epi16(0xFF));
+}
+
+INLINE wholes whole_high_bytes(wholes v)
+{
+    return _mm512_srli_epi16(v, 8);
+}
+
+/* Products of 16 bits, two added. */
+INLINE wholes whole_pairs(wholes a, wholes b)
+{
+    return _mm512_madd_epi16(a, b);
+}
+
+/* LANES numbers in 16 bits each; of four the second and the third change places. */
+INLINE void whole_store_turned(char *to, wholes v)
+{
+    const __m128i turn = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+    __m256i narrow = _mm512_cvtepi32_epi16(v);
+    _mm256_storeu_si256((__m256i *)to, _mm256_shuffle_epi8(narrow, _mm256_broadcastsi128_si256(turn)));
+}
+
 #endif

@@ -10,19 +10,19 @@
 #include "base/arena.h"
 #include "kernels/kernels.h"
 #include "kernels/ref/delta.h"
+#include "kernels/ref/int8.h"
 
 #define ROWS  16  /* rows whose sums are open together */
 #define BLOCK 256 /* weights that are converted together */
 
 static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
 {
-    size_t bytes = (size_t)n_out * (size_t)n_in * cake_dtype_bytes(dtype);
-    return cake_arena_round(bytes);
+    return cake_arena_round((size_t)n_out * cake_row_bytes(dtype, n_in));
 }
 
 static void weight_pack(const cake_weight *w, const void *src, int first, int n_row)
 {
-    size_t row = (size_t)w->n_in * cake_dtype_bytes(w->dtype);
+    size_t row = cake_row_bytes(w->dtype, w->n_in);
     memcpy((char *)w->data + (size_t)first * row, src, (size_t)n_row * row);
 }
 
@@ -123,13 +123,19 @@ static void multiply(const cake_exec *exec, float *out, const float *x, const ca
 static void linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok)
 {
-    multiply(exec, out, x, w, bias, residual, n_tok, sum_column);
+    if (w->dtype == CAKE_I8)
+        linear_int8(exec, out, x, w, bias, residual, n_tok);
+    else
+        multiply(exec, out, x, w, bias, residual, n_tok, sum_column);
 }
 
 static void linear_bf16(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
                         const float *bias, const float *residual, int n_tok)
 {
-    multiply(exec, out, x, w, bias, residual, n_tok, w->dtype == CAKE_BF16 ? sum_pairs : sum_column);
+    if (w->dtype == CAKE_BF16)
+        multiply(exec, out, x, w, bias, residual, n_tok, sum_pairs);
+    else
+        linear(exec, out, x, w, bias, residual, n_tok);
 }
 
 static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,
@@ -139,7 +145,11 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
     cake_exec_share(exec, n, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         float *to = out + i * w->n_in;
-        to_f32(to, w->data, w->dtype, (size_t)row[i] * (size_t)w->n_in, w->n_in);
+        const char *from = (const char *)w->data + (size_t)row[i] * cake_row_bytes(w->dtype, w->n_in);
+        if (w->dtype == CAKE_I8)
+            cake_i8_to_f32(to, from, w->n_in);
+        else
+            to_f32(to, from, w->dtype, 0, w->n_in);
         for (int j = 0; j < w->n_in; j++)
             to[j] *= factor;
     }

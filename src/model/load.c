@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "kernels/int8.h"
 #include "model/dummy.h"
 #include "model/piece.h"
 
@@ -76,11 +77,6 @@ typedef struct member {
 
 /* ---- what there is to do */
 
-static size_t row_bytes(cake_dtype dtype, int n_in)
-{
-    return (size_t)n_in * cake_dtype_bytes(dtype);
-}
-
 /* Which row of the tensor is row i of the piece. */
 static int64_t row_in_file(const cake_piece *p, int i)
 {
@@ -106,7 +102,7 @@ static cake_err list_piece(const cake_model *model, const cake_piece *p, void *a
     it->piece.name = it->name;
     it->data = cake_arena_take(&l->model->arena, cake_piece_bytes(p, l->kernels));
     if (p->from) {
-        int64_t bytes = (int64_t)row_bytes(p->dtype, p->n_in);
+        int64_t bytes = (int64_t)cake_row_bytes(p->dtype, p->n_in);
         it->begin = p->from->tensor->begin + row_in_file(p, 0) * bytes;
         it->end = p->from->tensor->begin + (row_in_file(p, p->n_out - 1) + 1) * bytes;
     }
@@ -128,7 +124,7 @@ static int in_file_order(const void *a, const void *b)
 /* Rows that a step may have: whole panels, unless rows are very long. */
 static int step_rows(const cake_piece *p)
 {
-    size_t row = row_bytes(p->dtype, p->n_in), rows = STEP_BYTES / row / STEP_ROWS * STEP_ROWS;
+    size_t row = cake_row_bytes(p->dtype, p->n_in), rows = STEP_BYTES / row / STEP_ROWS * STEP_ROWS;
     if (!rows)
         rows = MOST_BYTES / row < STEP_ROWS ? MOST_BYTES / row : STEP_ROWS;
     return rows ? (int)rows : 1;
@@ -152,14 +148,14 @@ static bool next_step(const loading *l, const cake_exec *exec, walker *w, step *
     n = n < w->to - w->next ? n : w->to - w->next;
     *s = (step){w->item, w->next, n};
     w->next += n;
-    w->bytes += n * (int64_t)row_bytes(p->dtype, p->n_in);
+    w->bytes += n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
     return true;
 }
 
 /* Where the rows of a step lie in their tensor. */
 static int64_t step_offset(const cake_piece *p, const step *s)
 {
-    return row_in_file(p, s->first) * (int64_t)row_bytes(p->dtype, p->n_in);
+    return row_in_file(p, s->first) * (int64_t)cake_row_bytes(p->dtype, p->n_in);
 }
 
 /* Asks the system for what this member reads next, so that disks and servers work while it packs. */
@@ -172,7 +168,7 @@ static void ask_ahead(member *m)
         const cake_piece *p = &m->l->items[s.item].piece;
         if (p->from)
             cake_safetensors_ahead(p->from->file, p->from->tensor->begin + step_offset(p, &s),
-                                   s.n * (int64_t)row_bytes(p->dtype, p->n_in));
+                                   s.n * (int64_t)cake_row_bytes(p->dtype, p->n_in));
     }
 }
 
@@ -186,7 +182,7 @@ static void *room(char **memory, size_t *size, size_t need)
 /* The rows of a step as the file has them, or NULL and why. */
 static const void *fetch(member *m, const cake_piece *p, const step *s, cake_buf *why)
 {
-    size_t bytes = (size_t)s->n * row_bytes(p->dtype, p->n_in);
+    size_t bytes = (size_t)s->n * cake_row_bytes(p->dtype, p->n_in);
     void *into = room(&m->bounce, &m->bounce_size, bytes);
     if (!p->from) {
         cake_dummy_fill(m->l->model->options.dummy_seed, p->name, p->part->norm, p->dtype,
@@ -204,14 +200,19 @@ static bool convert(member *m, const cake_piece *p, void *to, const void *from, 
     if (p->n_in > m->row_size)
         m->row = cake_grow(m->row, (size_t)(m->row_size = p->n_in), sizeof *m->row);
     for (int r = 0; r < n; r++) {
-        cake_to_f32(m->row, (const char *)from + (size_t)r * row_bytes(p->dtype, p->n_in), p->dtype, p->n_in);
+        cake_to_f32(m->row, (const char *)from + (size_t)r * cake_row_bytes(p->dtype, p->n_in), p->dtype,
+                    p->n_in);
         for (int i = 0; i < p->n_in && p->kept == CAKE_F16; i++)
             if (fabsf(m->row[i]) >= LEAST_HALF && isfinite(m->row[i])) {
                 cake_buf_addf(why, "%s: tensor %s holds %g, which is more than f16 can hold; keep it in bf16",
                               m->l->model->dir, p->name, (double)m->row[i]);
                 return false;
             }
-        cake_from_f32((char *)to + (size_t)r * row_bytes(p->kept, p->n_in), m->row, p->kept, p->n_in);
+        char *kept = (char *)to + (size_t)r * cake_row_bytes(p->kept, p->n_in);
+        if (p->kept == CAKE_I8)
+            cake_i8_from_f32(kept, m->row, p->n_in);
+        else
+            cake_from_f32(kept, m->row, p->kept, p->n_in);
     }
     return true;
 }
@@ -236,7 +237,7 @@ static bool take(member *m, const step *s, const void *rows, cake_buf *why)
         return true;
     }
     if (p->kept != p->dtype) {
-        void *kept = room(&m->kept, &m->kept_size, (size_t)s->n * row_bytes(p->kept, p->n_in));
+        void *kept = room(&m->kept, &m->kept_size, (size_t)s->n * cake_row_bytes(p->kept, p->n_in));
         if (!convert(m, p, kept, rows, s->n, why))
             return false;
         rows = kept;
@@ -262,7 +263,7 @@ static bool do_step(member *m, const step *s, cake_buf *why)
     double begin = cake_clock_now(), fetched = begin;
     bool done = rows && take(m, s, rows, why) && !cake_safetensors_torn(p->from->file);
     if (done) {
-        m->read += s->n * (int64_t)row_bytes(p->dtype, p->n_in);
+        m->read += s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
     } else {
         cake_buf_cut(why, 0); /* of a torn file it may be wrong */
         rows = fetch(m, p, s, why);

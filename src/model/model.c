@@ -20,7 +20,7 @@
 /* ---- open */
 
 typedef struct census {
-    int64_t elements[CAKE_N_DTYPE]; /* of matrices */
+    int64_t elements[CAKE_N_KEPT]; /* of matrices */
     int64_t parameters;
     cake_dtype embed;
     bool *used; /* [cake_store_count] which of the files' tensors the model has */
@@ -63,7 +63,7 @@ static cake_err check_piece(const cake_model *model, const cake_piece *p, void *
     if (cake_part_matrix(p->part))
         c->elements[p->kept] += elements;
     if (p->part->owner == CAKE_PART_EMBED)
-        c->embed = p->kept;
+        c->embed = p->kept == CAKE_I8 ? p->dtype : p->kept;
     c->parameters += elements;
     return CAKE_OK;
 }
@@ -160,7 +160,7 @@ static cake_err check_all(cake_model *model)
     if (!err && model->store)
         warn_unused(model, &c);
     free(c.used);
-    for (int i = 0; i < CAKE_N_DTYPE; i++)
+    for (int i = 0; i < CAKE_N_KEPT; i++)
         if (c.elements[i] > c.elements[model->dtype])
             model->dtype = (cake_dtype)i;
     model->parameters = c.parameters;

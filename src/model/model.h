@@ -87,7 +87,8 @@ const cake_layer_weights *cake_model_layer(const cake_model *model, int layer);
 const cake_weight *cake_model_embedding(const cake_model *model); /* [n_vocab, dim] */
 const cake_weight *cake_model_head(const cake_model *model);      /* [n_vocab, dim]; the embedding if tied */
 const float *cake_model_final_norm(const cake_model *model);      /* [dim] */
-/* What embeddings are multiplied by: 1, or sqrt(dim) rounded as transformers does, to the embedding's dtype. */
+/* What embeddings are multiplied by: 1, or sqrt(dim) rounded as transformers does, to the embedding's dtype
+ * (of int8: to that which the file has). */
 float cake_model_embed_scale(const cake_model *model);
 
 #endif

@@ -13,7 +13,7 @@
 
 static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
 {
-    for (int i = 0; i < CAKE_N_DTYPE; i++)
+    for (int i = 0; i < CAKE_N_KEPT; i++)
         if (!strcmp(name, cake_dtype_name((cake_dtype)i)))
             return (cake_dtype)i;
     return otherwise;

@@ -34,20 +34,14 @@ static int64_t streamed(int64_t weights)
     return weights > most ? most : weights < least ? least : weights;
 }
 
-/* Most operations are products with weights. */
-static cake_floor_kind arithmetic(const cake_stage *stage)
-{
-    bool bf16 = !strcmp(stage->kernels->name, "avx512bf16") && cake_model_dtype(stage->model) == CAKE_BF16;
-    return bf16 ? CAKE_FLOOR_BF16 : CAKE_FLOOR_F32;
-}
-
 void cake_tally_peaks(const cake_world *world, cake_stage *stage)
 {
     cake_report_stage *r = &stage->report;
     cake_buf unsaid = {0}; /* that there is no memory to measure with is no error of the run */
     cake_log_capture(&unsaid);
     cake_world_agree(world, CAKE_OK);
-    r->peak_flops = cake_floor_quick(stage->kernels->name, arithmetic(stage), 0, stage->n_thread);
+    cake_floor_kind most = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
+    r->peak_flops = cake_floor_quick(stage->kernels->name, most, 0, stage->n_thread);
     cake_world_agree(world, CAKE_OK);
     r->peak_bandwidth =
         cake_floor_quick(stage->kernels->name, CAKE_FLOOR_READ, streamed(r->weights_bytes), stage->n_thread);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How int8.h multiplies bytes where the CPU has no instruction for that: in 16 bits, pairs added to 32 (VPMADDWD).
+ * Products of bytes in 16 bits (VPMADDUBSW) would saturate, or need signs moved from x to each weight, which costs
+ * as much. Invariant: nothing saturates; dot_vnni.h has the same sums.
+ */
+#ifndef CAKE_KERNELS_CPU_DOT_H
+#define CAKE_KERNELS_CPU_DOT_H
+
+#include <string.h>
+
+#define DOT_SIZE 2                            /* bytes that hold a value of x */
+#define DOT_ROWS (N_REGISTERS == 32 ? 12 : 4) /* rows whose sums fit the registers, two vectors each */
+
+#define DOT_PARTS 2 /* of a step, one after the other: their operands together would not fit the registers */
+
+/* LANES times a part of four weights of a column, from 0 to 255: the first and the third, or the second and the
+ * fourth. */
+INLINE wholes dot_load(const char *w, const int part)
+{
+    return part ? whole_high_bytes(whole_load(w)) : whole_low_bytes(whole_load(w));
+}
+
+INLINE wholes dot_set(const char *x, const int part)
+{
+    int32_t two;
+    memcpy(&two, x + 4 * part, sizeof two);
+    return whole_set(two);
+}
+
+INLINE wholes dot_add(wholes sum, wholes w, wholes x)
+{
+    return whole_add(sum, whole_pairs(w, x));
+}
+
+/* LANES values of x as dot_set reads them. */
+INLINE void dot_store(char *to, wholes v)
+{
+    whole_store_turned(to, v);
+}
+
+#endif

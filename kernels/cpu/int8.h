@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products with matrices in int8, in the words of vec_*.h and dot_*.h; linear.h calls, included once by each
+ * instruction set's file.
+ *
+ * In: rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix is panels of I8_PANEL columns; a
+ * panel is groups of CAKE_I8_GROUP values of k (the last one may be shorter); a group is the columns' scales, which
+ * take turns as vec_load_pair has it, then for every four values of k the columns' weights, plus 128, so that they
+ * have no sign. What that adds to a sum, 128 times the sum of the group's x, is taken off where the sum begins.
+ *
+ * Invariant: the sums of a group are exact, so neither tiles nor instructions show in the bits; what is added in
+ * float32 is added in the order of kernels/int8.h.
+ */
+#ifndef CAKE_KERNELS_CPU_INT8_H
+#define CAKE_KERNELS_CPU_INT8_H
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/int8.h"
+#include "kernels/kernels.h"
+
+#define I8_PANEL (2 * LANES)
+#define I8_STEP  4                /* values of k side by side */
+#define I8_ZERO  0x80             /* the byte that stands for zero */
+#define I8_DEPTH 1024             /* values of k of a block, whole groups */
+#define I8_COPY  (448 / DOT_SIZE) /* rows of a block that are quantised together: half of the second cache */
+#define I8_SOME  (192 << 10)      /* bytes of panels that all rows meet before the next ones */
+#define I8_AHEAD 4096             /* bytes that weights are fetched before their use */
+
+static int64_t i8_steps(int n)
+{
+    return ((int64_t)n + I8_STEP - 1) / I8_STEP;
+}
+
+/* Bytes of whole groups of n values of k of a panel. */
+static size_t i8_bytes(int n)
+{
+    return (size_t)cake_i8_groups(n) * I8_PANEL * 2 + (size_t)i8_steps(n) * I8_STEP * I8_PANEL;
+}
+
+static size_t i8_weight_bytes(int n_out, int n_in)
+{
+    return ((size_t)n_out + I8_PANEL - 1) / I8_PANEL * i8_bytes(n_in);
+}
+
+/* Where the group of k begins that holds W[row][k]. */
+static char *i8_group(const cake_weight *w, int64_t row, int k)
+{
+    return (char *)w->data + (size_t)(row / I8_PANEL) * i8_bytes(w->n_in) +
+           i8_bytes(k / CAKE_I8_GROUP * CAKE_I8_GROUP);
+}
+
+/* Which of a group's scales is that of a row. */
+static int64_t i8_turn(int64_t row)
+{
+    int64_t column = row % I8_PANEL;
+    return column < LANES ? 2 * column : 2 * (column - LANES) + 1;
+}
+
+/* One group of one row: n weights. */
+static void i8_pack_group(char *to, int64_t row, const uint16_t *scale, const int8_t *value, int n)
+{
+    memcpy(to + 2 * i8_turn(row), scale, sizeof *scale);
+    to += I8_PANEL * 2 + row % I8_PANEL * I8_STEP;
+    for (int k = 0; k < n; k += I8_STEP, to += I8_PANEL * I8_STEP) {
+        uint8_t four[I8_STEP] = {I8_ZERO, I8_ZERO, I8_ZERO, I8_ZERO};
+        for (int i = 0; i < I8_STEP && k + i < n; i++)
+            four[i] = (uint8_t)value[k + i] ^ I8_ZERO;
+        memcpy(to, four, sizeof four);
+    }
+}
+
+static void i8_weight_pack(const cake_weight *w, const void *src, int first, int n_row)
+{
+    size_t row_bytes = cake_row_bytes(CAKE_I8, w->n_in);
+    int groups = cake_i8_groups(w->n_in);
+    for (int64_t row = first, end; row < (int64_t)first + n_row; row = end) {
+        end = (row / I8_PANEL + 1) * I8_PANEL;
+        end = end < (int64_t)first + n_row ? end : (int64_t)first + n_row;
+        for (int g = 0; g < groups;
+             g++) /* a group's lines stay in the first cache until all rows wrote theirs */
+            for (int64_t r = row; r < end; r++) {
+                const uint16_t *scale =
+                    (const uint16_t *)((const char *)src + (size_t)(r - first) * row_bytes);
+                int k = g * CAKE_I8_GROUP, n = w->n_in - k < CAKE_I8_GROUP ? w->n_in - k : CAKE_I8_GROUP;
+                i8_pack_group(i8_group(w, r, k), r, scale + g, (const int8_t *)(scale + groups) + k, n);
+            }
+    }
+}
+
+/* to [w->n_in] = factor * W[row] */
+static void i8_gather_row(float *to, const cake_weight *w, int64_t row, float factor)
+{
+    for (int k = 0; k < w->n_in; k++) {
+        const char *group = i8_group(w, row, k);
+        uint16_t scale;
+        memcpy(&scale, group + 2 * i8_turn(row), sizeof scale);
+        int64_t at =
+            k % CAKE_I8_GROUP / I8_STEP * I8_PANEL * I8_STEP + row % I8_PANEL * I8_STEP + k % I8_STEP;
+        int value = (uint8_t)group[I8_PANEL * 2 + at] - I8_ZERO;
+        to[k] = factor * ((float)value * cake_bf16_to_f32(scale));
+    }
+}
+
+/* What a group of a quantised row is multiplied by, and where its sums begin. */
+typedef struct i8_part {
+    float scale;
+    int32_t begin;
+} i8_part;
+
+/* A block's values of a row, quantised. Rows a multiple of 4 KB apart would displace each other in cache. */
+typedef struct i8_row {
+    _Alignas(64) i8_part part[I8_DEPTH / CAKE_I8_GROUP];
+    char value[I8_DEPTH * DOT_SIZE]; /* as dot_*.h wants them */
+    char space[64];
+} i8_row;
+
+/* As quantise of kernels/ref/int8.h. to has room for whole vectors. */
+static i8_part i8_quantise_group(char *to, const float *x, int n)
+{
+    wholes sizes = whole_set(0), sum = whole_set(0);
+    for (int i = 0; i < n; i += LANES)
+        sizes = whole_max(sizes, whole_size(vec_load_n(x + i, n - i)));
+    int32_t bits = whole_most(sizes);
+    float most;
+    memcpy(&most, &bits, sizeof most);
+    bool finite = most <= FLT_MAX;
+    vec factor = vec_set(finite && most >= CAKE_I8_LEAST ? 127 / most : 0);
+    if (!finite || most < CAKE_I8_LEAST) {
+        for (int i = 0; i < n; i += LANES)
+            dot_store(to + i * DOT_SIZE, whole_set(0));
+        return (i8_part){finite ? 0 : NAN, 0};
+    }
+    for (int i = 0; i < n; i += LANES) {
+        wholes v = whole_round(vec_mul(vec_load_n(x + i, n - i), factor));
+        sum = whole_add(sum, v);
+        dot_store(to + i * DOT_SIZE, v);
+    }
+    return (i8_part){most / 127, -I8_ZERO * whole_sum(sum)};
+}
+
+/* to [rows] = n values of each of rows x [n_in]. */
+static void i8_quantise(i8_row *to, const float *x, int64_t n_in, int64_t rows, int n)
+{
+    for (int64_t r = 0; r < rows; r++, to++, x += n_in)
+        for (int k = 0; k < n; k += CAKE_I8_GROUP)
+            to->part[k / CAKE_I8_GROUP] = i8_quantise_group(to->value + k * DOT_SIZE, x + k,
+                                                            n - k < CAKE_I8_GROUP ? n - k : CAKE_I8_GROUP);
+}
+
+/* sum [rows, I8_PANEL] += so many rows x, a constant wherever this is used, times n values of k of a panel. */
+INLINE void i8_multiply(float *sum, const i8_row *x, const char *w, int n, const int rows)
+{
+    for (int g = 0; g * CAKE_I8_GROUP < n; g++) {
+        int left = n - g * CAKE_I8_GROUP;
+        const char *value = x->value + g * CAKE_I8_GROUP * DOT_SIZE, *scales = w;
+        const char *end = value + i8_steps(left < CAKE_I8_GROUP ? left : CAKE_I8_GROUP) * I8_STEP * DOT_SIZE;
+        wholes low[DOT_ROWS], high[DOT_ROWS];
+        UNROLL for (int r = 0; r < rows; r++) low[r] = high[r] = whole_set(x[r].part[g].begin);
+        w += I8_PANEL * 2;
+        for (; value < end; value += I8_STEP * DOT_SIZE, w += I8_PANEL * I8_STEP) {
+            _mm_prefetch(w + I8_AHEAD, _MM_HINT_T0);
+            if (LANES * I8_STEP == 64)
+                _mm_prefetch(w + I8_AHEAD + 64, _MM_HINT_T0);
+            UNROLL for (int part = 0; part < DOT_PARTS; part++)
+            {
+                wholes w_low = dot_load(w, part), w_high = dot_load(w + LANES * I8_STEP, part);
+                UNROLL for (int r = 0; r < rows; r++)
+                {
+                    wholes v = dot_set(value + (size_t)r * sizeof *x, part);
+                    low[r] = dot_add(low[r], w_low, v);
+                    high[r] = dot_add(high[r], w_high, v);
+                }
+            }
+        }
+        vec scale_low, scale_high;
+        vec_load_pair(scales, CAKE_BF16, &scale_low, &scale_high);
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            vec scale = vec_set(x[r].part[g].scale);
+            float *to = sum + r * I8_PANEL;
+            vec_store(to, vec_fma(whole_float(low[r]), vec_mul(scale, scale_low), vec_load(to)));
+            vec_store(to + LANES,
+                      vec_fma(whole_float(high[r]), vec_mul(scale, scale_high), vec_load(to + LANES)));
+        }
+        __asm__ volatile("" ::: "memory"); /* or gcc 12 moves all of these between registers that it lacks */
+    }
+}
+
+#define I8_CASE(R)                                                                                           \
+    case R:                                                                                                  \
+        i8_multiply(sum, x, w, n, R <= DOT_ROWS ? R : 1);                                                    \
+        break;
+
+static void i8_multiply_rows(float *sum, const i8_row *x, const char *w, int n, int rows)
+{
+    switch (rows) {
+        I8_CASE(1)
+        I8_CASE(2)
+        I8_CASE(3)
+        I8_CASE(4)
+        I8_CASE(5)
+        I8_CASE(6)
+        I8_CASE(7)
+        I8_CASE(8)
+        I8_CASE(9)
+        I8_CASE(10)
+        I8_CASE(11)
+        I8_CASE(12)
+    }
+}
+
+/* What linear was asked. */
+typedef struct i8_product {
+    float *out;
+    const float *x;
+    const cake_weight *w;
+    const float *bias, *residual;
+} i8_product;
+
+/* out = sum [rows, I8_PANEL] + bias + residual for so many rows from the given one on. */
+static void i8_finish(const i8_product *p, const float *sum, int64_t panel, int64_t row, int64_t rows)
+{
+    int64_t n_out = p->w->n_out, first = panel * I8_PANEL;
+    int64_t last = first + I8_PANEL < n_out ? first + I8_PANEL : n_out;
+    for (int64_t at = row * n_out; at < (row + rows) * n_out; at += n_out, sum += I8_PANEL)
+        for (int64_t c = first; c < last; c += LANES) {
+            int n = last - c < LANES ? (int)(last - c) : LANES;
+            vec v = vec_load(sum + (c - first));
+            if (p->bias)
+                v = vec_add(v, vec_load_n(p->bias + c, n));
+            if (p->residual)
+                v = vec_add(v, vec_load_n(p->residual + at + c, n));
+            vec_store_n(p->out + at + c, v, n);
+        }
+}
+
+/* The product of so many rows, a tile, from the given one on with one panel; copy [blocks, pitch] holds them
+ * quantised, if all blocks are there. */
+static void i8_multiply_tile(const i8_product *p, i8_row *copy, int64_t pitch, int64_t panel, int64_t row,
+                             int rows)
+{
+    _Alignas(64) float sum[DOT_ROWS * I8_PANEL];
+    int n_in = p->w->n_in;
+    for (int i = 0; i < rows * I8_PANEL; i += LANES)
+        vec_store(sum + i, vec_set(0));
+    for (int k = 0; k < n_in; k += I8_DEPTH, copy += pitch) {
+        int n = n_in - k < I8_DEPTH ? n_in - k : I8_DEPTH;
+        if (!pitch)
+            i8_quantise(copy, p->x + row * n_in + k, n_in, rows, n);
+        i8_multiply_rows(sum, copy, i8_group(p->w, panel * I8_PANEL, k), n, rows);
+    }
+    i8_finish(p, sum, panel, row, rows);
+}
+
+/* Rows [row, row + rows) with panels [first, last). A tile stays in the first cache while some panels pass, these in
+ * the second one until all tiles had them. */
+static void i8_multiply_all(const i8_product *p, i8_row *copy, int64_t pitch, int64_t first, int64_t last,
+                            int64_t row, int64_t rows)
+{
+    int64_t tiles = (rows + DOT_ROWS - 1) / DOT_ROWS, some = (int64_t)(I8_SOME / i8_bytes(p->w->n_in)) + 1;
+    for (int64_t panel = first; panel < last; panel += some)
+        for (int64_t i = 0; i < tiles; i++) {
+            int64_t from = rows * i / tiles, to = rows * (i + 1) / tiles;
+            for (int64_t j = panel; j < panel + some && j < last; j++)
+                i8_multiply_tile(p, pitch ? copy + from : copy, pitch, j, row + from, (int)(to - from));
+        }
+}
+
+/* linear of kernels.h. Each member quantises all rows for itself: that takes a few hundredths of the time of its
+ * columns' products, and nobody waits. Rows of so many k that not one fits are quantised again for every panel. */
+static void i8_linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
+                      const float *bias, const float *residual, int n_tok)
+{
+    i8_row copy[I8_COPY];
+    i8_product p = {out, x, w, bias, residual};
+    int64_t first, last, depth = ((int64_t)w->n_in + I8_DEPTH - 1) / I8_DEPTH;
+    int64_t most = I8_COPY / depth, parts = most ? (n_tok + most - 1) / most : 1;
+    cake_exec_share(exec, ((int64_t)w->n_out + I8_PANEL - 1) / I8_PANEL, 1, &first, &last);
+    for (int64_t i = 0; i < parts && first < last; i++) {
+        int64_t row = n_tok * i / parts, rows = n_tok * (i + 1) / parts - row;
+        for (int k = 0; k < w->n_in && most; k += I8_DEPTH)
+            i8_quantise(copy + k / I8_DEPTH * rows, x + row * w->n_in + k, w->n_in, rows,
+                        w->n_in - k < I8_DEPTH ? w->n_in - k : I8_DEPTH);
+        i8_multiply_all(&p, copy, most ? rows : 0, first, last, row, rows);
+    }
+}
+
+#endif

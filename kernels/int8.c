@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: rows of a matrix in float32. Out: the same in int8, and back. model converts by it while loading.
+ * Invariant: what comes out depends on the row only, and every float has an answer.
+ */
+#include "kernels/int8.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#define ROUND 0x1.8p23F /* added to a small float it leaves the whole number nearest to it, ties to even */
+
+size_t cake_row_bytes(cake_dtype dtype, int n)
+{
+    if (dtype != CAKE_I8)
+        return (size_t)n * cake_dtype_bytes(dtype);
+    size_t bytes = (size_t)cake_i8_groups(n) * 2 + (size_t)n;
+    return bytes + bytes % 2;
+}
+
+/* The largest absolute value, as bits, which are in the order of the values; NaN is above all. */
+static uint32_t largest(const float *in, int n)
+{
+    uint32_t most = 0;
+    for (int i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &in[i], sizeof bits);
+        bits &= 0x7FFFFFFF;
+        most = bits > most ? bits : most;
+    }
+    return most;
+}
+
+static uint16_t convert_group(int8_t *to, const float *in, int n)
+{
+    uint32_t bits = largest(in, n);
+    float most;
+    memcpy(&most, &bits, sizeof most);
+    memset(to, 0, (size_t)n);
+    if (!(most <= FLT_MAX))
+        return cake_bf16_from_f32(NAN);
+    if (most < CAKE_I8_LEAST)
+        return 0;
+    uint16_t scale = cake_bf16_from_f32(most / 127);
+    float factor = 1 / cake_bf16_to_f32(scale);
+    for (int i = 0; i < n; i++) { /* +-127.5 is possible, since the scale is rounded */
+        int value = (int)(in[i] * factor + ROUND - ROUND);
+        to[i] = (int8_t)(value > 127 ? 127 : value < -127 ? -127 : value);
+    }
+    return scale;
+}
+
+void cake_i8_from_f32(void *row, const float *in, int n)
+{
+    uint16_t *scale = row;
+    int8_t *value = (int8_t *)(scale + cake_i8_groups(n));
+    for (int k = 0; k < n; k += CAKE_I8_GROUP)
+        scale[k / CAKE_I8_GROUP] =
+            convert_group(value + k, in + k, n - k < CAKE_I8_GROUP ? n - k : CAKE_I8_GROUP);
+    if (n % 2)
+        value[n] = 0;
+}
+
+void cake_i8_to_f32(float *out, const void *row, int n)
+{
+    const uint16_t *scale = row;
+    const int8_t *value = (const int8_t *)(scale + cake_i8_groups(n));
+    for (int k = 0; k < n; k++)
+        out[k] = (float)value[k] * cake_bf16_to_f32(scale[k / CAKE_I8_GROUP]);
+}
