@@ -206,10 +206,10 @@ static bool is_idle(const cake_figures *f)
 
 static void say_idle(const cake_figures *f, cake_buf *out)
 {
-    cake_buf_addf(
-        out,
-        "even the busiest rank is idle for %.0f %%: waves are on their way, or its cpus are taken by others",
-        100 * cake_figure_idle(f, busiest(f)));
+    cake_buf_addf(out,
+                  "even the busiest rank is idle for %.0f %%: waves differ in length, are on their way, or "
+                  "others take its cpus",
+                  100 * cake_figure_idle(f, busiest(f)));
 }
 
 static bool is_anything(const cake_figures *f)
@@ -225,7 +225,7 @@ static void say_busy(const cake_figures *f, cake_buf *out)
         least = busy < least ? busy : least;
     }
     cake_buf_addf(
-        out, "every rank was busy for %.0f %% of the time or more: faster with more cores or machines only",
+        out, "every rank was busy for at least %.0f %% of the time: faster with more cores or machines only",
         100 * least);
 }
 
