@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128, a cache in BF16): a wave of a prompt against
- * what it is counted in operations, generated rows of many sequences against what they read.
+ * what it is counted in operations (of pairs of BF16, where the table has them), generated rows of many sequences against what they read.
  */
 #include <math.h>
 #include <stdio.h>
@@ -47,7 +47,8 @@ static void report(cake_bench *bench, const char *name, job *j, int threads, boo
     double flops = 4.0 * HEADS * DIM * j->seen, bytes = 2.0 * 2 * KV_HEADS * DIM * j->seen;
     double seconds = cake_bench_time(bench, threads, attend, j);
     if (prompt)
-        floor_say_flops(bench, name, threads, FLOOR_F32, flops, seconds);
+        floor_say_flops(bench, name, threads,
+                        floor_of(bench, FLOOR_BF16, threads) > 0 ? FLOOR_BF16 : FLOOR_F32, flops, seconds);
     else
         floor_say_bytes(bench, name, threads, FLOOR_READ, bytes, seconds);
 }

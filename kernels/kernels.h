@@ -33,10 +33,13 @@ void cake_exec_barrier(const cake_exec *exec);
 void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last);
 
 /* One layer's KV cache. Position p of slot s is in page table[s * stride + p / CAKE_PAGE], line p % CAKE_PAGE. In a
- * page of K the lines stand side by side, so that one element of q meets the keys of many positions in a vector. */
+ * page of K the lines stand side by side, so that one element of q meets the keys of many positions in a vector.
+ *   K: [n_kv, head_dim, CAKE_PAGE] of dtype; V: [n_kv, CAKE_PAGE, head_dim].
+ * BF16 with an even head_dim stands in pairs, so that one instruction adds both products of a pair:
+ *   K: [n_kv, head_dim / 2, CAKE_PAGE, 2], two neighbouring elements of one line side by side;
+ *   V: [n_kv, CAKE_PAGE / 2, head_dim, 2], two neighbouring lines' same element side by side. */
 typedef struct cake_kv {
-    void *k,
-        *v; /* page 0; each page of k is [n_kv, head_dim, CAKE_PAGE] of dtype, of v [n_kv, CAKE_PAGE, head_dim] */
+    void *k, *v;       /* page 0 */
     int64_t page_step; /* elements from one page to the next */
     cake_dtype dtype;
     int n_kv, head_dim;
@@ -44,6 +47,32 @@ typedef struct cake_kv {
     const int32_t *table; /* [n_slot, stride] */
     int stride;
 } cake_kv;
+
+/* How many elements of a key, and lines of values, stand side by side. */
+static inline int cake_kv_pair(const cake_kv *kv)
+{
+    return kv->dtype == CAKE_BF16 && kv->head_dim % 2 == 0 ? 2 : 1;
+}
+
+/* The element of k, and of v, at which one head's part of the page of a slot's position begins. */
+static inline size_t cake_kv_page(const cake_kv *kv, int slot, int pos, int head)
+{
+    int64_t page = kv->table[(int64_t)slot * kv->stride + pos / CAKE_PAGE];
+    return (size_t)(page * kv->page_step + (int64_t)head * CAKE_PAGE * kv->head_dim);
+}
+
+/* How many elements from there on element j of a line's key stands, and of its value. */
+static inline size_t cake_kv_key(const cake_kv *kv, int line, int j)
+{
+    int pair = cake_kv_pair(kv);
+    return ((size_t)(j / pair) * CAKE_PAGE + (size_t)line) * (size_t)pair + (size_t)(j % pair);
+}
+
+static inline size_t cake_kv_value(const cake_kv *kv, int line, int j)
+{
+    int pair = cake_kv_pair(kv);
+    return ((size_t)(line / pair) * (size_t)kv->head_dim + (size_t)j) * (size_t)pair + (size_t)(line % pair);
+}
 
 /* One gated delta-rule layer (Yang, Kautz and Hatamizadeh 2024; Qwen3.5's linear attention) and the states of all
  * slots. A state is what the layer keeps of a sequence, whatever its length: the rule's [n_value, key_dim,
@@ -130,7 +159,9 @@ typedef struct cake_kernels {
     /* out [n_tok, n_head, head_dim]: softmax(scores) v over positions 0 .. rows[i].pos of the row's own slot, or
      * over the last kv->window of them, query head h with KV head h / (n_head / n_kv). A score is scale q k^T;
      * with cap > 0 then cap tanh(score / cap). Segments between multiples of CAKE_SEGMENT positions are summed
-     * each for itself, positions ascending, and merged in order (online softmax, Milakov & Gimelshein 2018). */
+     * each for itself, positions ascending, and merged in order (online softmax, Milakov & Gimelshein 2018).
+     * avx512bf16 rounds q, and the weights before they are summed up in any way, to BF16 where the cache stands in
+     * pairs and head_dim <= 256. */
     void (*attend)(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
                    int n_tok, int n_head, float scale, float cap);
     /* out [n] = act(gate) * up; out may be gate. silu(x) = x / (1 + exp(-x)). gelu(x) = x / (1 + exp(-2 u)) with

@@ -88,6 +88,29 @@ static void cache_fill(const cake_kernels *op, cache *c, int team)
     free(rows);
 }
 
+/* Where element j of a position's key and value stands, in elements from kv.k and kv.v: plain lines, and pairs. */
+typedef struct place {
+    size_t key, value;
+} place;
+
+static place place_of(const cache *c, int slot, int pos, int head, int j)
+{
+    const cake_kv *kv = &c->kv;
+    size_t dim = (size_t)kv->head_dim, line = (size_t)(pos % CAKE_PAGE), i = (size_t)j;
+    size_t page = (size_t)c->table[slot * kv->stride + pos / CAKE_PAGE] * (size_t)kv->page_step +
+                  (size_t)head * CAKE_PAGE * dim;
+    if (kv->dtype != CAKE_BF16 || dim % 2)
+        return (place){page + i * CAKE_PAGE + line, page + line * dim + i};
+    return (place){page + (i / 2 * CAKE_PAGE + line) * 2 + i % 2, page + (line / 2 * dim + i) * 2 + line % 2};
+}
+
+/* Whether the table rounds q and weights to BF16 when it meets this cache. */
+static bool rounds(const cake_kernels *op, const cake_kv *kv)
+{
+    return !strcmp(op->name, "avx512bf16") && kv->dtype == CAKE_BF16 && kv->head_dim % 2 == 0 &&
+           kv->head_dim <= 256;
+}
+
 /* out [head_dim] and the largest |score| before the cap, for one query head of one row. */
 static double attend_double(const cache *c, const cake_row *row, const float *q, int head, const call *how,
                             double *out)
@@ -124,15 +147,24 @@ static int attend_errors(const call *c, const cache *from)
 {
     int dim = from->kv.head_dim, group = c->n_head / from->kv.n_kv, wrong = 0;
     double *exact = cake_alloc((size_t)dim, sizeof *exact);
+    bool rounded = rounds(c->op, c->kv);
+    size_t n = (size_t)(c->n_tok * c->n_head * dim);
+    float *q = copy_floats(c->q, n);
+    if (rounded)
+        free(as_dtype(q, n, CAKE_BF16));
     for (int i = 0; i < c->n_tok * c->n_head; i++) {
         const cake_row *row = &c->rows[i / c->n_head];
-        double size = attend_double(from, row, c->q + (int64_t)i * dim, i % c->n_head / group, c, exact);
+        double size = attend_double(from, row, q + (int64_t)i * dim, i % c->n_head / group, c, exact);
         /* |v| <= 1: what scores lose weighs double, and long chains of sums lose a little each. */
         double bound = 0x1p-24 * (2 * (size + 1) * (dim / 4 + 2) + sqrt(row->pos + 1) + 32);
+        /* Weights w that are rounded are off by w 2^-9 at most. The mean of v moves by the mean of these errors
+         * times v - mean: |v - mean| is at most 1 on average, since the mean of v^2 is. */
+        bound += rounded ? 0x1.02p-9 : 0;
         for (int j = 0; j < dim; j++)
             wrong += !(fabs((double)c->out[(int64_t)i * dim + j] - exact[j]) <= bound);
     }
     free(exact);
+    free(q);
     return wrong;
 }
 
@@ -163,26 +195,28 @@ typedef struct look {
     int window;
 } look;
 
-static bool page_seen(const cache *c, int slot, int page)
+static bool line_seen(const cache *c, const cake_row *row, int n_row, int slot, int pos)
 {
-    for (int i = 0; i < N_ROW; i++)
-        if (rows[i].slot == slot && rows[i].pos >= page * CAKE_PAGE &&
-            cake_kv_first(&c->kv, &rows[i]) < (page + 1) * CAKE_PAGE)
+    for (int i = 0; i < n_row; i++)
+        if (row[i].slot == slot && pos <= row[i].pos && cake_kv_first(&c->kv, &row[i]) <= pos)
             return true;
     return false;
 }
 
-/* Pages that no row sees may belong to others: their content must not matter. */
-static void spoil(cache *c)
+/* Lines that no row sees may belong to others, beside ones that are seen, too: they become NaN. */
+static void spoil(cache *c, const cake_row *row, int n_row)
 {
-    size_t bytes = (size_t)c->kv.page_step * cake_dtype_bytes(c->kv.dtype);
+    size_t size = cake_dtype_bytes(c->kv.dtype);
     for (int slot = 0; slot < c->n_slot; slot++)
-        for (int i = 0; i < c->kv.stride; i++)
-            if (!page_seen(c, slot, i)) {
-                size_t at = (size_t)c->table[slot * c->kv.stride + i] * bytes;
-                memset((char *)c->kv.k + at, 0xFF, bytes);
-                memset((char *)c->kv.v + at, 0xFF, bytes);
+        for (int pos = 0; pos < c->kv.stride * CAKE_PAGE; pos++) {
+            if (line_seen(c, row, n_row, slot, pos))
+                continue;
+            for (int i = 0; i < c->kv.n_kv * c->kv.head_dim; i++) {
+                place at = place_of(c, slot, pos, i / c->kv.head_dim, i % c->kv.head_dim);
+                memset((char *)c->kv.k + at.key * size, 0xFF, size);
+                memset((char *)c->kv.v + at.value * size, 0xFF, size);
             }
+        }
 }
 
 static void check_look(const cake_kernels *op, cake_dtype dtype, int n_head, int n_kv, int head_dim, look how)
@@ -192,7 +226,7 @@ static void check_look(const cake_kernels *op, cake_dtype dtype, int n_head, int
     c.kv.window = other.kv.window = how.window;
     cache_fill(op, &c, 1);
     cache_fill(op, &other, 3);
-    spoil(&other);
+    spoil(&other, rows, N_ROW);
     size_t n = (size_t)(N_ROW * n_head * head_dim);
     float *q = random_floats(n, 3), *out = random_floats(n, 4), *again = random_floats(n, 5);
     call a = {.op = op, .kv = &c.kv, .rows = rows, .n_tok = N_ROW, .n_head = n_head, .out = out, .q = q};
@@ -251,6 +285,20 @@ static void check_attend(const cake_kernels *op)
     check_shape(op, CAKE_BF16, 2, 2, 136, 1);
 }
 
+/* Pairs of BF16: every size of a group, heads with tails of vectors, one that is too large to be rounded. */
+static void check_pairs(const cake_kernels *op)
+{
+    static const int dims[] = {64, 80, 96, 128, 256, 2, 38, 300};
+    for (int i = 0; i < COUNT(dims); i++)
+        check_look(op, CAKE_BF16, i + 1, 1, dims[i],
+                   (look){i % 2 ? 10 : 1, i == 3 ? 5 : 0, i % 3 ? 0 : 333 + i});
+}
+
+static void test_pairs(void)
+{
+    for_tables(check_pairs);
+}
+
 static void test_attend(void)
 {
     for_tables(check_attend);
@@ -284,10 +332,20 @@ static void check_prompt(const cake_kernels *op)
         look how;
         cake_dtype dtype;
     } cases[] = {
-        {4, 2, 24, 0, 200, {1, 0, 0}, CAKE_F32},   {6, 2, 64, 960, 150, {30, 0, 0}, CAKE_BF16},
-        {2, 2, 128, 63, 67, {5, 0, 40}, CAKE_F16}, {5, 1, 136, 1000, 60, {30, 5, 65}, CAKE_BF16},
-        {140, 1, 8, 100, 5, {1, 0, 0}, CAKE_F32},  {2, 1, 300, 20, 30, {1, 0, 0}, CAKE_F32},
+        {4, 2, 24, 0, 200, {1, 0, 0}, CAKE_F32},
+        {6, 2, 64, 960, 150, {30, 0, 0}, CAKE_BF16},
+        {2, 2, 128, 63, 67, {5, 0, 40}, CAKE_F16},
+        {5, 1, 136, 1000, 60, {30, 5, 65}, CAKE_BF16},
+        {140, 1, 8, 100, 5, {1, 0, 0}, CAKE_F32},
+        {2, 1, 300, 20, 30, {1, 0, 0}, CAKE_F32},
         {3, 3, 5, 0, 3, {1, 0, 1}, CAKE_F32},
+        /* a last position whose partner is nobody's, a first one whose partner is not seen */
+        {2, 1, 128, 0, 131, {1, 0, 0}, CAKE_BF16},
+        {7, 1, 80, 62, 67, {10, 0, 39}, CAKE_BF16},
+        {3, 1, 96, 5, 68, {1, 4, 5}, CAKE_BF16},
+        {8, 1, 256, 1020, 7, {20, 0, 1}, CAKE_BF16},
+        {4, 2, 300, 0, 33, {1, 0, 2}, CAKE_BF16},
+        {5, 1, 7, 60, 9, {1, 0, 6}, CAKE_BF16},
     };
     static const int steps[] = {1, 64, 7, 33};
     for (int i = 0; i < COUNT(cases); i++) {
@@ -303,6 +361,7 @@ static void check_prompt(const cake_kernels *op)
         a.cap = cases[i].how.cap;
         attend_chunks(&a, row, cases[i].first, n, n, 1, out, q);
         CU_ASSERT_EQUAL(attend_errors(&a, &c), 0);
+        spoil(&c, row, n);
         for (int s = 0; s < COUNT(steps); s++) {
             memset(again, 0, all * sizeof *again);
             attend_chunks(&a, row, cases[i].first, n, steps[s], s + 1, again, q);
@@ -332,7 +391,7 @@ static void check_store(const cake_kernels *op)
         for (int d = 0; d < COUNT(dims); d++) {
             enum { N_KV = 2, LEN = 70 };
             cache c = cache_open((cake_dtype)dtype, 1, LEN, N_KV, dims[d], 7);
-            int n = LEN * N_KV * dims[d], wrong = 0;
+            int n = LEN * N_KV * dims[d];
             for (int i = 0; i < n; i++) /* any bit pattern, NaN and all */
                 if (i % 3 == 0) {
                     uint64_t seed = (uint64_t)i;
@@ -342,22 +401,24 @@ static void check_store(const cake_kernels *op)
             float *given = copy_floats(c.k, (size_t)n);
             cache_fill(op, &c, 2);
             size_t size = cake_dtype_bytes((cake_dtype)dtype);
-            char *expected = malloc(c.bytes);
-            CU_ASSERT_PTR_NOT_NULL_FATAL(expected);
-            memset(expected, 0xFF, c.bytes);
+            char *key = malloc(c.bytes), *value = malloc(c.bytes);
+            CU_ASSERT_FATAL(key && value);
+            memset(key, 0xFF, c.bytes);
+            memset(value, 0xFF, c.bytes);
             char *bits = as_dtype(given, (size_t)n, (cake_dtype)dtype);
-            for (int i = 0; i < LEN * N_KV; i++) {
-                int pos = i / N_KV, page = c.table[pos / CAKE_PAGE];
-                size_t begin = (size_t)((page * N_KV + i % N_KV) * CAKE_PAGE * dims[d]),
-                       line = (size_t)(pos % CAKE_PAGE);
-                for (size_t j = 0; j < (size_t)dims[d]; j++)
-                    memcpy(expected + (begin + j * CAKE_PAGE + line) * size,
-                           bits + ((size_t)(i * dims[d]) + j) * size, size);
+            char *v_bits = as_dtype(c.v, (size_t)n, (cake_dtype)dtype);
+            for (int i = 0; i < n; i++) {
+                int row = i / dims[d];
+                place at = place_of(&c, 0, row / N_KV, row % N_KV, i % dims[d]);
+                memcpy(key + at.key * size, bits + (size_t)i * size, size);
+                memcpy(value + at.value * size, v_bits + (size_t)i * size, size);
             }
-            wrong = memcmp(expected, c.kv.k, c.bytes);
-            CU_ASSERT_EQUAL(wrong, 0);
+            CU_ASSERT(!memcmp(key, c.kv.k, c.bytes));
+            CU_ASSERT(!memcmp(value, c.kv.v, c.bytes));
+            free(v_bits);
+            free(key);
+            free(value);
             free(bits);
-            free(expected);
             free(given);
             cache_close(&c);
         }
@@ -399,6 +460,7 @@ int main(void)
     static const suite_test tests[] = {
         {"kv_store: the bits of the scalar conversions, in the right lines", test_store},
         {"attend: float64; any company, team and place of pages", test_attend},
+        {"attend: pairs of BF16, groups of 1 to 8 heads, NaN in every line that is not seen", test_pairs},
         {"attend: windows and soft caps, whatever lies behind the window", test_windows},
         {"attend: prompt rows, however they are cut into waves", test_prompt},
         {"attend: NaN and infinities stay in their head", test_odd},

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of prompt rows, in the words of vec_*.h; included by attend.h.
+ * Attention of prompt rows, in the words of vec_*.h and step_*.h; included by attend.h.
  *
- * In: queries of consecutive prompt rows of one slot, the cache. Out: the weighted sums of V. A piece of work is
- * up to STAND pairs of a row and a query head of one KV head. They stand side by side in vectors, so that each
- * element of K and V that is read meets all of them: scores = K Q^T and out^T = V^T weights, a page at a time,
- * the maximum so far going along (online softmax, Milakov & Gimelshein 2018).
+ * In: rows of q of consecutive prompt rows of one slot, the cache. Out: the weighted sums of V. A piece of work is
+ * up to STAND queries, each a row's and a query head's, of one KV head. They stand side by side in vectors, so
+ * that each element of K and V that is read meets all of them: scores = K Q^T and out^T = V^T weights, a page at a
+ * time, the maximum so far going along (online softmax, Milakov & Gimelshein 2018). Where a step of BF16 takes two
+ * products, pairs of K and V meet pairs of q and of weights as they stand in the cache; else they become floats.
  *
  * Invariant: a lane depends on its own row and head only. Scores run upwards in the element, sums over positions
  * upwards in the position, page by page; a position that a row does not see weighs nothing, which changes no bit
- * of its sums. So neither the chunks of a prompt nor the pairs beside show.
+ * of its sums. So neither the chunks of a prompt nor the queries beside show.
  */
 #ifndef CAKE_KERNELS_CPU_PREFILL_H
 #define CAKE_KERNELS_CPU_PREFILL_H
@@ -22,36 +23,87 @@
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/tile.h"
 
-#define STAND       128 /* pairs side by side */
+#define STAND       128 /* queries side by side */
 #define PREFILL_DIM 256 /* elements of a head at most; rows of larger ones go alone */
 
 typedef struct prefill {
     const cake_kv *kv;
     float scale, cap;
-    int kv_head, slot, n;                       /* pairs */
+    int kv_head, slot, n;                       /* queries */
     int width;                                  /* n in whole vectors */
     int first, last;                            /* positions that any of them sees */
     int from[STAND], to[STAND];                 /* positions that each sees, both included */
     _Alignas(64) float near[STAND], far[STAND]; /* the same, from the page's first line on */
     float most[STAND], total[STAND], change[STAND];
-    float q[PREFILL_DIM * STAND], out[PREFILL_DIM * STAND]; /* [head_dim, width] */
-    float score[CAKE_PAGE * STAND];                         /* [position, width], then weights */
+    float q[PREFILL_DIM * STAND];   /* [steps of head_dim, width] */
+    float out[PREFILL_DIM * STAND]; /* [head_dim, width] */
+    float score[CAKE_PAGE * STAND]; /* [position, width], then weights [steps of positions, width] */
     float
         page[CAKE_PAGE * PREFILL_DIM + LANES]; /* [head_dim, position] of K, then [position, head_dim] of V */
 } prefill;
 
-/* n elements of K or V from number `at` on. */
-static void read_elements(prefill *p, const void *data, size_t at, int n)
+/* Whether products take K and V in pairs, as they stand. */
+static bool takes_pairs(const cake_kv *kv)
 {
-    for (int i = 0; i < n; i += LANES)
-        vec_store(p->page + i,
-                  vec_load_as(data, p->kv->dtype, at + (size_t)i, n - i < LANES ? n - i : LANES));
+    return STEP_OF(CAKE_BF16) == 2 && cake_kv_pair(kv) == 2 && kv->head_dim <= PREFILL_DIM;
+}
+
+/* to [n, length] = elements of K or V from number `at` on, as floats; of rows in pairs n / 2 are read. */
+static void read_rows_as_floats(float *to, const cake_kv *kv, const void *data, size_t at, int n, int length)
+{
+    if (cake_kv_pair(kv) == 1) {
+        for (int i = 0, all = n * length; i < all; i += LANES)
+            vec_store(to + i,
+                      vec_load_as(data, kv->dtype, at + (size_t)i, all - i < LANES ? all - i : LANES));
+        return;
+    }
+    const float *pairs = (const float *)data + at / 2;
+    for (; n > 0; n -= 2, to += 2 * length, pairs += length)
+        for (int i = 0; i < length; i += LANES) {
+            int m = length - i < LANES ? length - i : LANES;
+            vec even, odd;
+            vec_split(vec_load_n(pairs + i, m), &even, &odd);
+            vec_store_n(to + i, even, m);
+            vec_store_n(to + length + i, odd, m);
+        }
+}
+
+/* The page's keys from line `line` on: a position's a_row is 1, a step's a_col CAKE_PAGE. */
+INLINE const float *keys_of(prefill *p, size_t page, int line, const cake_dtype dtype)
+{
+    if (STEP_OF(dtype) == 2)
+        return (const float *)p->kv->k + page / 2 + line;
+    read_rows_as_floats(p->page, p->kv, p->kv->k, page, p->kv->head_dim, CAKE_PAGE);
+    return p->page + line;
+}
+
+/* The values of positions [pos, pos + n): an element's a_row is 1, a step's a_col head_dim. Halves of pairs that no
+ * query sees may be nobody's, maybe NaN, and become zeros. */
+INLINE const float *values_of(prefill *p, size_t page, int pos, int n, const cake_dtype dtype)
+{
+    int dim = p->kv->head_dim, step = cake_kv_pair(p->kv), line = pos % CAKE_PAGE, over = line % step;
+    size_t at = page + cake_kv_value(p->kv, line - over, 0);
+    if (STEP_OF(dtype) == 1) {
+        read_rows_as_floats(p->page, p->kv, p->kv->v, at, (over + n + step - 1) / step * step, dim);
+        return p->page + over * dim;
+    }
+    const float *pairs = (const float *)p->kv->v + at / 2;
+    float *end = p->page + (n / 2 - 1) * dim;
+    if (pos >= p->first && pos + n - 1 <= p->last)
+        return pairs;
+    memcpy(p->page, pairs, (size_t)(n / 2 * dim) * sizeof *pairs);
+    for (int j = 0; pos < p->first && j < dim; j += LANES)
+        vec_store_n(p->page + j, vec_half(vec_load_n(p->page + j, dim - j), true), dim - j);
+    for (int j = 0; pos + n - 1 > p->last && j < dim; j += LANES)
+        vec_store_n(end + j, vec_half(vec_load_n(end + j, dim - j), false), dim - j);
+    return p->page;
 }
 
 /* Scores become weights, and what was summed up before learns by how much the largest score has grown. Returns
- * whether there is something to learn. */
-static bool weigh_lines(prefill *p, int n)
+ * whether there is something to learn. n: whole steps. */
+INLINE bool weigh_lines(prefill *p, int n, const cake_dtype dtype)
 {
+    const int step = STEP_OF(dtype);
     bool grown = false;
     for (int i = 0; i < p->width; i += LANES) {
         vec near = vec_load(p->near + i), far = vec_load(p->far + i);
@@ -65,10 +117,12 @@ static bool weigh_lines(prefill *p, int n)
             most = vec_max(most, score);
         }
         vec base = vec_max(vec_set(-FLT_MAX), most); /* who has seen nothing has no maximum to compare with */
-        for (int t = 0; t < n; t++) {
-            vec weight = vec_exp(vec_sub(vec_load(p->score + t * p->width + i), base));
-            vec_store(p->score + t * p->width + i, weight);
-            sum = vec_add(sum, weight);
+        for (int t = 0; t < n; t += step) {
+            vec weight[2];
+            UNROLL for (int s = 0; s < step; s++) weight[s] =
+                vec_exp(vec_sub(vec_load(p->score + (t + s) * p->width + i), base));
+            step_store(p->score + t / step * p->width + i, weight, dtype);
+            UNROLL for (int s = 0; s < step; s++) sum = vec_add(sum, weight[s]);
         }
         vec change = vec_exp(vec_sub(before, base));
         vec_store(p->most + i, most);
@@ -79,37 +133,62 @@ static bool weigh_lines(prefill *p, int n)
     return grown;
 }
 
-/* Positions [pos, pos + n), which stand in one page, join the sums. */
-static void add_lines(prefill *p, int pos, int n)
+/* Positions [pos, pos + n), which stand in one page and are whole steps, join the sums. */
+INLINE void add_lines(prefill *p, int pos, int n, const cake_dtype dtype)
 {
-    int dim = p->kv->head_dim, width = p->width, line = pos % CAKE_PAGE;
-    size_t at = kv_page(p->kv, p->slot, pos, p->kv_head);
+    int dim = p->kv->head_dim, width = p->width;
+    size_t page = cake_kv_page(p->kv, p->slot, pos, p->kv_head);
     for (int i = 0; i < width; i++) {
         p->near[i] = (float)(p->from[i] - pos);
         p->far[i] = (float)(p->to[i] - pos);
     }
-    read_elements(p, p->kv->k, at, CAKE_PAGE * dim);
     memset(p->score, 0, (size_t)(n * width) * sizeof *p->score);
-    matrix_add(p->score, width, p->page + line, 1, CAKE_PAGE, p->q, width, n, width, dim);
-    if (weigh_lines(p, n))
+    matrix_add_as(p->score, width, keys_of(p, page, pos % CAKE_PAGE, dtype), 1, CAKE_PAGE, p->q, width, n,
+                  width, dim / STEP_OF(dtype), dtype);
+    if (weigh_lines(p, n, dtype))
         for (int j = 0; j < dim; j++)
             for (int i = 0; i < width; i += LANES)
                 vec_store(p->out + j * width + i,
                           vec_mul(vec_load(p->out + j * width + i), vec_load(p->change + i)));
-    read_elements(p, p->kv->v, at + (size_t)(line * dim), n * dim);
-    matrix_add(p->out, width, p->page, 1, dim, p->score, width, dim, width, n);
+    matrix_add_as(p->out, width, values_of(p, page, pos, n, dtype), 1, dim, p->score, width, dim, width,
+                  n / STEP_OF(dtype), dtype);
 }
 
-/* Takes p->n pairs from number `pair` on: row pair / group of rows, query head pair % group of the KV head. */
-static void take_pairs(prefill *p, const float *q, const cake_row *rows, int64_t pair, int group)
+/* All positions that any query sees, page by page. */
+INLINE void add_pages(prefill *p, const cake_dtype dtype)
 {
-    int dim = p->kv->head_dim;
+    int first = p->first / STEP_OF(dtype) * STEP_OF(dtype),
+        end = (p->last / STEP_OF(dtype) + 1) * STEP_OF(dtype);
+    for (int pos = first, n; pos < end; pos += n) {
+        n = CAKE_PAGE - pos % CAKE_PAGE;
+        n = end - pos < n ? end - pos : n;
+        add_lines(p, pos, n, dtype);
+    }
+}
+
+static void add_pages_of_floats(prefill *p)
+{
+    add_pages(p, CAKE_F32);
+}
+
+static void add_pages_of_pairs(prefill *p)
+{
+    add_pages(p, CAKE_BF16);
+}
+
+/* Takes p->n queries from number `query` on: row query / group of rows, query head query % group of the KV head. */
+static void take_queries(prefill *p, const float *q, const cake_row *rows, int64_t query, int group)
+{
+    float copy[PREFILL_DIM + 2 * LANES];
+    cake_dtype dtype = takes_pairs(p->kv) ? CAKE_BF16 : CAKE_F32;
+    int dim = p->kv->head_dim, steps = dim / STEP_OF(dtype);
     p->width = (p->n + LANES - 1) / LANES * LANES;
     p->slot = rows->slot;
     p->first = INT_MAX;
     p->last = 0;
+    memset(copy, 0, sizeof copy);
     for (int i = 0; i < p->width; i++) {
-        const cake_row *row = rows + (pair + i) / group;
+        const cake_row *row = rows + (query + i) / group;
         bool there = i < p->n;
         p->from[i] = there ? cake_kv_first(p->kv, row) : 1;
         p->to[i] = there ? row->pos : 0;
@@ -117,28 +196,30 @@ static void take_pairs(prefill *p, const float *q, const cake_row *rows, int64_t
         p->last = p->to[i] > p->last ? p->to[i] : p->last;
         p->most[i] = -INFINITY;
         p->total[i] = 0;
-        const float *from =
-            q + (((pair + i) / group * p->kv->n_kv + p->kv_head) * group + (pair + i) % group) * dim;
-        for (int j = 0; j < dim; j++)
-            p->q[j * p->width + i] = there ? from[j] : 0;
+        if (there)
+            step_copy(copy,
+                      q + (((query + i) / group * p->kv->n_kv + p->kv_head) * group + (query + i) % group) *
+                              dim,
+                      dim, dtype);
+        for (int j = 0; j < steps; j++)
+            p->q[j * p->width + i] = there ? copy[j] : 0;
     }
     memset(p->out, 0, (size_t)(dim * p->width) * sizeof *p->out);
 }
 
 /* out, q: of rows[0], [n_head, head_dim] a row. */
-static void attend_pairs(prefill *p, float *out, const float *q, const cake_row *rows, int64_t pair,
-                         int group)
+static void attend_queries(prefill *p, float *out, const float *q, const cake_row *rows, int64_t query,
+                           int group)
 {
     int dim = p->kv->head_dim;
-    take_pairs(p, q, rows, pair, group);
-    for (int pos = p->first, n; pos <= p->last; pos += n) {
-        n = CAKE_PAGE - pos % CAKE_PAGE;
-        n = p->last - pos + 1 < n ? p->last - pos + 1 : n;
-        add_lines(p, pos, n);
-    }
+    take_queries(p, q, rows, query, group);
+    if (takes_pairs(p->kv))
+        add_pages_of_pairs(p);
+    else
+        add_pages_of_floats(p);
     for (int i = 0; i < p->n; i++) {
         float *to =
-            out + (((pair + i) / group * p->kv->n_kv + p->kv_head) * group + (pair + i) % group) * dim;
+            out + (((query + i) / group * p->kv->n_kv + p->kv_head) * group + (query + i) % group) * dim;
         for (int j = 0; j < dim; j++)
             to[j] = p->out[j * p->width + i] / p->total[i];
     }

@@ -135,31 +135,36 @@ static void soft_cap(const cake_exec *exec, float *x, int64_t n, float cap)
     }
 }
 
-/* The element at which the page of a slot's position begins, for one KV head. */
-static size_t kv_page(const cake_kv *kv, int slot, int pos, int head)
+/* The values of one line: each `pair` elements behind the one before. */
+static void store_value(const cake_kv *kv, size_t at, const float *in, size_t pair)
 {
-    int64_t page = kv->table[(int64_t)slot * kv->stride + pos / CAKE_PAGE];
-    return (size_t)(page * kv->page_step + (int64_t)head * CAKE_PAGE * kv->head_dim);
-}
-
-static void store_value(const cake_kv *kv, size_t at, const float *in)
-{
+    uint16_t *to = (uint16_t *)kv->v + at, rounded[LANES];
     for (int i = 0; i < kv->head_dim; i += LANES) {
         int n = kv->head_dim - i < LANES ? kv->head_dim - i : LANES;
-        vec_store_as(kv->v, kv->dtype, at + (size_t)i, vec_load_n(in + i, n), n);
+        vec value = vec_load_n(in + i, n);
+        if (pair == 1) {
+            vec_store_as(kv->v, kv->dtype, at + (size_t)i, value, n);
+            continue;
+        }
+        vec_store_as(rounded, CAKE_BF16, 0, value, n);
+        for (int j = 0; j < n; j++, to += pair) /* the line beside may be another thread's */
+            *to = rounded[j];
     }
 }
 
-/* at: of the first element; the others are a page's lines apart. */
-static void store_key(const cake_kv *kv, size_t at, const float *in)
+/* The key of one line: `pair` elements side by side, the next ones a page's lines on. */
+static void store_key(const cake_kv *kv, size_t at, const float *in, size_t pair)
 {
-    size_t size = cake_dtype_bytes(kv->dtype);
+    size_t size = cake_dtype_bytes(kv->dtype), unit = pair * size;
     char *to = (char *)kv->k + at * size, rounded[LANES * sizeof(float)];
     for (int i = 0; i < kv->head_dim; i += LANES) {
         int n = kv->head_dim - i < LANES ? kv->head_dim - i : LANES;
         vec_store_as(rounded, kv->dtype, 0, vec_load_n(in + i, n), n);
-        for (int j = 0; j < n; j++, to += CAKE_PAGE * size)
-            memcpy(to, rounded + (size_t)j * size, size);
+        for (size_t j = 0; j < (size_t)n * size; j += unit, to += CAKE_PAGE * unit)
+            if (unit == 4)
+                memcpy(to, rounded + j, 4);
+            else
+                memcpy(to, rounded + j, 2);
     }
 }
 
@@ -170,10 +175,11 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
     cake_exec_share(exec, (int64_t)n_tok * kv->n_kv, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
         const cake_row *row = &rows[item / kv->n_kv];
-        size_t at = kv_page(kv, row->slot, row->pos, (int)(item % kv->n_kv));
+        size_t at = cake_kv_page(kv, row->slot, row->pos, (int)(item % kv->n_kv));
+        size_t pair = (size_t)cake_kv_pair(kv);
         int line = row->pos % CAKE_PAGE;
-        store_key(kv, at + (size_t)line, k + item * kv->head_dim);
-        store_value(kv, at + (size_t)line * (size_t)kv->head_dim, v + item * kv->head_dim);
+        store_key(kv, at + cake_kv_key(kv, line, 0), k + item * kv->head_dim, pair);
+        store_value(kv, at + cake_kv_value(kv, line, 0), v + item * kv->head_dim, pair);
     }
 }
 

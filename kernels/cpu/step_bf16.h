@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How linear.h takes weights where the CPU has AVX512-BF16: those of BF16 two values of k a step (VDPBF16PS), the
- * others as step_one.h does it.
+ * How products take weights (linear.h), keys and values (attend.h, prefill.h) where the CPU has AVX512-BF16: those of
+ * BF16 two values of k a step (VDPBF16PS), the others as step_one.h does it.
  *
  * Invariant: x is rounded to BF16 (to nearest, ties to even) before it meets such weights; a step is two fused
  * multiply-adds, the odd k first, in which numbers below the smallest normal float are zero (Intel SDM,
@@ -40,6 +40,22 @@ INLINE void step_copy(float *to, const float *x, int n, cake_dtype dtype)
             high = n - k > LANES ? vec_load_n(x + k + LANES, n - k - LANES) : vec_set(0);
         _mm512_storeu_si512(pair + k, (__m512i)_mm512_cvtne2ps_pbh(high, low));
     }
+}
+
+INLINE void step_store(float *to, vec *x, cake_dtype dtype)
+{
+    if (dtype != CAKE_BF16) {
+        vec_store(to, x[0]);
+        return;
+    }
+    const __m512i turns = _mm512_add_epi16(
+        _mm512_set1_epi32(16 << 16), /* 0, 16, 1, 17, ... */
+        _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                           _mm512_set1_epi32(0x10001)));
+    __m512i rounded = (__m512i)_mm512_cvtne2ps_pbh(x[1], x[0]);
+    vec pairs = _mm512_castsi512_ps(_mm512_permutexvar_epi16(turns, rounded));
+    vec_store(to, pairs);
+    vec_split(pairs, &x[0], &x[1]);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How linear.h takes weights: one value of k a step, in float32. Invariant: a step is one fused multiply-add.
+ * How products take weights (linear.h), keys and values (attend.h, prefill.h): one value of k a step, in float32. Invariant: a step is one fused multiply-add.
  */
 #ifndef CAKE_KERNELS_CPU_STEP_H
 #define CAKE_KERNELS_CPU_STEP_H
@@ -29,6 +29,13 @@ INLINE void step_copy(float *to, const float *x, int n, cake_dtype dtype)
 {
     (void)dtype;
     memcpy(to, x, (size_t)n * sizeof *to);
+}
+
+/* The same of STEP_OF(dtype) vectors, whose lanes stand side by side; they become what step_add sees of them. */
+INLINE void step_store(float *to, vec *x, cake_dtype dtype)
+{
+    (void)dtype;
+    vec_store(to, x[0]);
 }
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A product of small row-major matrices that stay in cache, in the words of vec_*.h; included once by each
- * instruction set's file.
+ * A product of small row-major matrices that stay in cache, in the words of vec_*.h and step_*.h; included once by
+ * each instruction set's file.
  *
- * Invariant: an element is one chain of fused multiply-adds, k ascending, that begins at what it holds. How rows
+ * Invariant: an element is one chain of steps of fused multiply-adds, ascending, that begins at what it holds. How rows
  * and columns are taken together does not show in the bits.
  */
 #ifndef CAKE_KERNELS_CPU_TILE_H
@@ -15,7 +15,8 @@
 
 /* c [rows, vectors * LANES] += a [rows, depth] b [depth, vectors * LANES]; the last vector has n lanes. */
 INLINE void tile_add(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
-                     int64_t b_row, int depth, const int rows, const int vectors, int n)
+                     int64_t b_row, int depth, const int rows, const int vectors, int n,
+                     const cake_dtype dtype)
 {
     vec sum[TILE_ROWS * TILE_VECTORS];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r * vectors + v] =
@@ -27,7 +28,7 @@ INLINE void tile_add(float *c, int64_t c_row, const float *a, int64_t a_row, int
         {
             vec value = vec_set(a[r * a_row]);
             UNROLL for (int v = 0; v < vectors; v++) sum[r * vectors + v] =
-                vec_fma(value, line[v], sum[r * vectors + v]);
+                step_add(value, line[v], sum[r * vectors + v], dtype);
         }
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
@@ -35,28 +36,37 @@ INLINE void tile_add(float *c, int64_t c_row, const float *a, int64_t a_row, int
 }
 
 INLINE void tile_rows(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
-                      int64_t b_row, int m, int depth, const int vectors, int n)
+                      int64_t b_row, int m, int depth, const int vectors, int n, const cake_dtype dtype)
 {
     int i = 0;
     for (; i + TILE_ROWS <= m; i += TILE_ROWS)
-        tile_add(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, depth, TILE_ROWS, vectors, n);
+        tile_add(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, depth, TILE_ROWS, vectors, n,
+                 dtype);
     for (; i < m; i++)
-        tile_add(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, depth, 1, vectors, n);
+        tile_add(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, depth, 1, vectors, n, dtype);
 }
 
 /* c [m, n] += a [m, depth] b [depth, n]; each matrix has a distance from row to row of its own, and a one from
- * column to column, too. The lines of b that all rows of c meet in turn stay in the first cache. */
-static void matrix_add(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
-                       int64_t b_row, int m, int n, int depth)
+ * column to column, too. The lines of b that all rows of c meet in turn stay in the first cache. An element of a
+ * and of b is a step of dtype, in a float's place. */
+INLINE void matrix_add_as(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col,
+                          const float *b, int64_t b_row, int m, int n, int depth, const cake_dtype dtype)
 {
     for (int k = 0, part; k < depth; k += part, a += part * a_col, b += part * b_row) {
         part = depth - k < TILE_DEPTH ? depth - k : TILE_DEPTH;
         int j = 0;
         for (; j + TILE_VECTORS * LANES <= n; j += TILE_VECTORS * LANES)
-            tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, TILE_VECTORS, LANES);
+            tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, TILE_VECTORS, LANES, dtype);
         for (; j < n; j += LANES)
-            tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, 1, n - j < LANES ? n - j : LANES);
+            tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, 1, n - j < LANES ? n - j : LANES,
+                      dtype);
     }
+}
+
+static void matrix_add(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
+                       int64_t b_row, int m, int n, int depth)
+{
+    matrix_add_as(c, c_row, a, a_row, a_col, b, b_row, m, n, depth, CAKE_F32);
 }
 
 #endif

@@ -8,6 +8,7 @@
 #define CAKE_KERNELS_CPU_VEC_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -172,15 +173,26 @@ INLINE void vec_store_as(void *data, cake_dtype dtype, size_t at, vec v, int n)
         memcpy(half, &bits, (size_t)n * sizeof *half);
 }
 
+INLINE void vec_split(vec pairs, vec *even, vec *odd)
+{
+    __m256i bits = _mm256_castps_si256(pairs);
+    *even = _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+    *odd = _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32((int)0xFFFF0000)));
+}
+
+INLINE vec vec_half(vec pairs, bool odd)
+{
+    __m256i mask = _mm256_set1_epi32(odd ? (int)0xFFFF0000 : 0xFFFF);
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(pairs), mask));
+}
+
 INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
 {
     if (dtype == CAKE_F32) {
         *low = _mm256_loadu_ps((const float *)p);
         *high = _mm256_loadu_ps((const float *)(p + 32));
     } else if (dtype == CAKE_BF16) {
-        __m256i bits = _mm256_loadu_si256((const __m256i *)p);
-        *low = _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
-        *high = _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32((int)0xFFFF0000)));
+        vec_split(_mm256_loadu_ps((const float *)p), low, high);
     } else {
         *low = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
         *high = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 16)));

@@ -8,6 +8,7 @@
 #define CAKE_KERNELS_CPU_VEC_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/tensor.h"
@@ -168,6 +169,21 @@ INLINE void vec_store_as(void *data, cake_dtype dtype, size_t at, vec v, int n)
     _mm256_mask_storeu_epi16((uint16_t *)data + at, vec_mask(n), bits);
 }
 
+/* A vector of pairs of BF16 as two of floats. half: only the even elements of the pairs, or only the odd ones; the
+ * others become zeros. */
+INLINE void vec_split(vec pairs, vec *even, vec *odd)
+{
+    __m512i bits = _mm512_castps_si512(pairs);
+    *even = _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+    *odd = _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32((int)0xFFFF0000)));
+}
+
+INLINE vec vec_half(vec pairs, bool odd)
+{
+    __m512i mask = _mm512_set1_epi32(odd ? (int)0xFFFF0000 : 0xFFFF);
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(pairs), mask));
+}
+
 /* 2 * LANES packed weights of one k: columns 0 to LANES - 1 in *low, the others in *high. Those of BF16 take
  * turns in memory, so that a shift and a mask make floats of them. */
 INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
@@ -176,9 +192,7 @@ INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
         *low = _mm512_loadu_ps(p);
         *high = _mm512_loadu_ps(p + 64);
     } else if (dtype == CAKE_BF16) {
-        __m512i bits = _mm512_loadu_si512(p);
-        *low = _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
-        *high = _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32((int)0xFFFF0000)));
+        vec_split(_mm512_loadu_ps(p), low, high);
     } else {
         *low = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
         *high = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p + 32)));

@@ -190,13 +190,6 @@ static void rope(const cake_exec *exec, float *x, const float *cos, const float 
     }
 }
 
-/* The element at which the page of a slot's position begins, for one KV head. */
-static size_t kv_page(const cake_kv *kv, int slot, int pos, int head)
-{
-    int64_t page = kv->table[(int64_t)slot * kv->stride + pos / CAKE_PAGE];
-    return (size_t)(page * kv->page_step + (int64_t)head * CAKE_PAGE * kv->head_dim);
-}
-
 static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
                      const cake_row *rows, int n_tok)
 {
@@ -204,11 +197,12 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
     cake_exec_share(exec, (int64_t)n_tok * kv->n_kv, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
         const cake_row *row = &rows[item / kv->n_kv];
-        size_t at = kv_page(kv, row->slot, row->pos, (int)(item % kv->n_kv)), dim = (size_t)kv->head_dim;
-        size_t line = (size_t)(row->pos % CAKE_PAGE);
-        for (size_t i = 0; i < dim; i++)
-            from_f32(kv->k, kv->dtype, at + i * CAKE_PAGE + line, k + item * kv->head_dim + i, 1);
-        from_f32(kv->v, kv->dtype, at + line * dim, v + item * kv->head_dim, kv->head_dim);
+        size_t at = cake_kv_page(kv, row->slot, row->pos, (int)(item % kv->n_kv));
+        int line = row->pos % CAKE_PAGE;
+        for (int j = 0; j < kv->head_dim; j++) {
+            from_f32(kv->k, kv->dtype, at + cake_kv_key(kv, line, j), k + item * kv->head_dim + j, 1);
+            from_f32(kv->v, kv->dtype, at + cake_kv_value(kv, line, j), v + item * kv->head_dim + j, 1);
+        }
     }
 }
 
@@ -240,13 +234,12 @@ static void attend_segment(state *s, float *out, const float *q, int first, int 
 {
     const cake_kv *kv = s->kv;
     float score[CAKE_SEGMENT], most = -INFINITY, total = 0;
-    size_t at[CAKE_SEGMENT]; /* of a position's V */
+    size_t page[CAKE_SEGMENT]; /* of each position */
     for (int i = 0; i < n; i++) {
-        size_t page = kv_page(kv, s->slot, first + i, s->head), line = (size_t)((first + i) % CAKE_PAGE);
-        at[i] = page + line * (size_t)kv->head_dim;
+        page[i] = cake_kv_page(kv, s->slot, first + i, s->head);
         float sum = 0;
         for (int j = 0; j < kv->head_dim; j++)
-            sum += q[j] * kv_element(kv, kv->k, page + (size_t)j * CAKE_PAGE + line);
+            sum += q[j] * kv_element(kv, kv->k, page[i] + cake_kv_key(kv, (first + i) % CAKE_PAGE, j));
         score[i] = s->cap > 0 ? capped(sum * s->scale, s->cap) : sum * s->scale;
         most = score[i] > most ? score[i] : most;
     }
@@ -259,7 +252,7 @@ static void attend_segment(state *s, float *out, const float *q, int first, int 
     for (int j = 0; j < kv->head_dim; j++) {
         float sum = 0;
         for (int i = 0; i < n; i++)
-            sum += score[i] * kv_element(kv, kv->v, at[i] + (size_t)j);
+            sum += score[i] * kv_element(kv, kv->v, page[i] + cake_kv_value(kv, (first + i) % CAKE_PAGE, j));
         out[j] = s->begun ? out[j] * old + sum * new : sum;
     }
     s->total = s->begun ? s->total * old + total * new : total;

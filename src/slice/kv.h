@@ -26,7 +26,8 @@ typedef struct cake_kv_cache {
     cake_kv_shape shape;
     cake_arena arena;
     int32_t *table; /* [n_slot, stride] */
-    char *pages;    /* [n_page, n_layer, 2, n_kv, CAKE_PAGE, head_dim]: what a sequence uses lies together */
+    char *pages;    /* [n_page, n_layer, 2, n_kv, CAKE_PAGE * head_dim] (cake_kv says in which order): what a
+                     * sequence uses lies together */
 } cake_kv_cache;
 
 size_t cake_kv_page_bytes(const cake_kv_shape *shape); /* of one page in all layers of the slice */
