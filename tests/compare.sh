@@ -76,7 +76,7 @@ run() {
 rm -f "$dir/bin/cake-mpi.runs"
 run --runs 3 --tests "prefill-512" -o "$dir/one.csv" >"$dir/table" 2>"$dir/err"
 ok "one engine" $?
-grep -Eq '^m,2026-01-02,cake-mpi,9.8,bf16,avx512bf16,prefill-512,[0-9.]*,[0-9.]+,1.00$' "$dir/one.csv"
+grep -Eq '^m,2026-01-02,cake-mpi,9.8,bf16,avx512bf16,prefill-512,[0-9.]*,[0-9.]+,1.00,3$' "$dir/one.csv"
 ok "both instruction sets" $?
 
 rm -f "$dir/bin/cake-mpi.runs"
@@ -84,7 +84,7 @@ run --runs 3 --tests "decode-1 batch-8 int8-decode-1" -o "$dir/one.csv" --llama 
     --openvino "$dir/bin/python" --ov-model z --vllm "$dir/bin/python" >"$dir/table" 2>"$dir/err"
 ok "engines" $?
 has() { # NAME LINE (of the CSV, grep -E)
-    grep -Eq "^m,2026-01-02,$2\$" "$dir/one.csv" || { cat "$dir/one.csv" && false; }
+    grep -Eq "^m,2026-01-02,$2,[0-9]+\$" "$dir/one.csv" || { cat "$dir/one.csv" && false; }
     ok "$1" $?
 }
 grep -q '^m,.*,prefill-512,' "$dir/one.csv"
@@ -125,6 +125,8 @@ for i in 1 2 3; do
     run --runs 1 --engines cake-mpi --arithmetic f32 --tests batch-32 --rounds "$dir/rounds" -o "$dir/one.csv" >"$dir/table" 2>"$dir/err"
     ok "round $i of a run in pieces" $?
 done
+run --runs 0 --rounds "$dir/rounds" -o "$dir/one.csv" >"$dir/table" 2>"$dir/err"
+ok "what there is, and nothing more" $?
 has "its median" 'cake-mpi,9.8,bf16,avx512,batch-32,2.00,[0-9.]*,1.00'
 [ "$(grep -c ',batch-32,' "$dir/one.csv")" = 1 ]
 ok "of one arithmetic" $?
