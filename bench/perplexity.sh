@@ -30,11 +30,11 @@ FNR == 1 { flush() }
 }
 END { flush() }' "${texts[@]}" >"$dir/all.jsonl"
 awk -v n="$(wc -l <"$dir/all.jsonl")" -v most="${PIECES:-400}" \
-    'BEGIN { step = n > most ? n / most : 1 } NR > next_one { print; next_one += step }' "$dir/all.jsonl" >"$dir/in.jsonl"
+    'BEGIN { step = n > most ? n / most : 1 } NR > next_one && n_out++ < most { print; next_one += step }' "$dir/all.jsonl" >"$dir/in.jsonl"
 
 echo "$(wc -l <"$dir/in.jsonl") pieces, $model"
 for dtype in ${DTYPES:-f32 bf16 int8}; do
-    "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --force -q --progress none --dtype "$dtype" "$@"
+    "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --force -q --progress none --dtype "$dtype" "$@" || [ $? -eq 3 ]
     awk -v dtype="$dtype" '
     match($0, /"token_logprobs": *\[[^]]*\]/) {
         n = split(substr($0, RSTART, RLENGTH), value, /[],[]/)
