@@ -77,7 +77,24 @@ cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *c)
     default:
         line[c->index] = c->page;
     }
+    if (c->kind != CAKE_CHANGE_SHARE && c->page >= kv->used)
+        kv->used = c->page + 1;
     return CAKE_OK;
+}
+
+void cake_kv_touch(const cake_exec *exec, const cake_kv_cache *kv)
+{
+    const int64_t huge = 2 << 20, small = 4096;
+    int64_t page = (int64_t)cake_kv_page_bytes(&kv->shape), first, last;
+    cake_exec_share(exec, (kv->used - kv->touched) * page, huge, &first, &last);
+    volatile char *at = kv->pages + kv->touched * page;
+    for (int64_t i = first; i < last; i += small)
+        at[i] = at[i]; /* a copied page has its bytes already */
+}
+
+void cake_kv_touched(cake_kv_cache *kv)
+{
+    kv->touched = kv->used;
 }
 
 cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer)

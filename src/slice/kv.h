@@ -28,6 +28,7 @@ typedef struct cake_kv_cache {
     int32_t *table; /* [n_slot, stride] */
     char *pages;    /* [n_page, n_layer, 2, n_kv, CAKE_PAGE * head_dim] (cake_kv says in which order): what a
                      * sequence uses lies together */
+    int used, touched; /* pages below were given out; have memory */
 } cake_kv_cache;
 
 size_t cake_kv_page_bytes(const cake_kv_shape *shape); /* of one page in all layers of the slice */
@@ -37,6 +38,10 @@ cake_err cake_kv_lock(cake_kv_cache *kv); /* in memory, whether used or not */
 void cake_kv_close(cake_kv_cache *kv);    /* zeros are fine */
 /* Follows a page change of a wave's header; CAKE_ERR_FATAL, said, if it is out of range. */
 cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *change);
+/* The system gives memory when it is first touched, and clears it: the team does so for pages that were never used,
+ * each member for a share, before one of them would for all. Then, by one of them: it is done. */
+void cake_kv_touch(const cake_exec *exec, const cake_kv_cache *kv);
+void cake_kv_touched(cake_kv_cache *kv);
 /* What the kernels need of layer 0 <= layer < n_layer. */
 cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer);
 

@@ -241,6 +241,8 @@ static void mark_broken(const cake_exec *exec, const cake_slice *s, int layer)
 static void forward(const cake_exec *exec, void *arg)
 {
     cake_slice *s = arg;
+    for (int class = 0; class < s->pass.config->n_class; class ++)
+        cake_kv_touch(exec, &s->kv[class]);
     cake_rotation_fill(exec, &s->rotation, &s->pass);
     if (s->shape.first == 0)
         mark_broken(exec, s, -1);
@@ -307,6 +309,8 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
     slice->between = between;
     slice->arg = arg;
     cake_exec_run(slice->shape.n_thread, forward, slice);
+    for (int class = 0; class < slice->pass.config->n_class; class ++)
+        cake_kv_touched(&slice->kv[class]);
     cake_effort work = cake_cost_of_wave(&slice->cost, slice->rows, wave->n_tok);
     work.bytes += copied;
     cake_roof_add(&slice->roof, work);
