@@ -37,7 +37,8 @@ static uint16_t convert_group(int8_t *to, const float *in, int n)
     uint32_t bits = largest(in, n);
     float most;
     memcpy(&most, &bits, sizeof most);
-    memset(to, 0, (size_t)n);
+    for (int i = 0; i < n; i++)
+        to[i] = 0;
     if (!(most <= FLT_MAX))
         return cake_bf16_from_f32(NAN);
     if (most < CAKE_I8_LEAST)
