@@ -76,7 +76,8 @@ static void come_back(sim *s)
 static void send_all(sim *s)
 {
     while (s->given < s->load.seqs && cake_schedule_room(s->schedule)) {
-        s->told[cake_schedule_admit(s->schedule, s->load.prompt, NULL, 0)] = 0;
+        int most = s->load.prompt + s->load.generated;
+        s->told[cake_schedule_admit(s->schedule, s->load.prompt, most, NULL, CAKE_SEQ_SURE)] = 0;
         s->given++;
     }
     for (int lane = 0; lane < s->shape.n_lane; lane++) {

@@ -220,6 +220,14 @@ static void enter(cake_root *r, int slot, cake_sequence *s)
 
 static void next_token(cake_root *r, int slot, const cake_draw *draw);
 
+/* What the schedule has to know of a request. */
+static int flags_of(const cake_sequence *lead, bool scored)
+{
+    const cake_params *p = &lead->request.params;
+    bool sure = p->ignore_eos == 1 && !p->n_stop && !p->stop_ids.len;
+    return (scored ? CAKE_SEQ_SCORED : 0) | (sure ? CAKE_SEQ_SURE : 0);
+}
+
 /* Begins one more choice of the lead. False: not now. */
 static bool admit_choice(cake_root *r)
 {
@@ -248,8 +256,8 @@ static bool admit_choice(cake_root *r)
         return false;
     bool scored = cake_sequence_scores_prompt(lead) && lead->n_prompt_scored < lead->n_prompt;
     bool again = lead->n_choice > 0 || r->shape.n_lane * r->shape.lane_seqs > 1; /* there was a stem */
-    int flags = (scored ? CAKE_SEQ_SCORED : 0) | (again ? CAKE_SEQ_AGAIN : 0);
-    int slot = cake_schedule_admit(r->schedule, lead->n_prompt, lead->chain, flags);
+    int flags = flags_of(lead, scored) | (again ? CAKE_SEQ_AGAIN : 0);
+    int slot = cake_schedule_admit(r->schedule, lead->n_prompt, lead->max_len, lead->chain, flags);
     enter(r, slot, cake_sequence_branch(lead));
     return true;
 }
@@ -265,7 +273,7 @@ static void give_back_empty(cake_root *r, cake_sequence *lead)
 static void admit_request(cake_root *r, cake_sequence *s)
 {
     bool wants_tokens = s->max_len > s->n_prompt, scored = cake_sequence_scores_prompt(s);
-    int flags = scored ? CAKE_SEQ_SCORED : 0;
+    int flags = flags_of(s, scored);
     s->admitted = cake_clock_now();
     if (!wants_tokens && (!scored || s->n_prompt == 1)) {
         give_back_empty(r, s);
@@ -273,11 +281,12 @@ static void admit_request(cake_root *r, cake_sequence *s)
         r->lead = s;
         r->stem_known = false;
         if (r->shape.n_lane * r->shape.lane_seqs > 1) {
-            r->stem = cake_schedule_admit(r->schedule, s->n_prompt, s->chain, flags | CAKE_SEQ_STEM);
+            r->stem =
+                cake_schedule_admit(r->schedule, s->n_prompt, s->max_len, s->chain, flags | CAKE_SEQ_STEM);
             r->seqs[r->stem] = s;
         }
     } else {
-        enter(r, cake_schedule_admit(r->schedule, s->n_prompt, s->chain, flags), s);
+        enter(r, cake_schedule_admit(r->schedule, s->n_prompt, s->max_len, s->chain, flags), s);
     }
 }
 

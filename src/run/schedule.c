@@ -38,7 +38,9 @@ cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefixe
     s->n_slot = shape->n_lane * shape->lane_seqs;
     s->seqs = cake_alloc((size_t)s->n_slot, sizeof *s->seqs);
     s->lanes = cake_alloc((size_t)shape->n_lane, sizeof *s->lanes);
+    s->futures = cake_alloc((size_t)s->n_slot, sizeof *s->futures);
     s->prefixes = prefixes;
+    s->typical = CAKE_PAGE; /* before any has ended */
     s->pending = cake_alloc((size_t)cake_schedule_changes(shape), sizeof *s->pending);
     s->saved = cake_alloc((size_t)shape->n_saved, sizeof *s->saved);
     for (int i = 0; i < shape->n_saved; i++)
@@ -78,6 +80,7 @@ void cake_schedule_close(cake_schedule *s)
         cake_pages_close(&s->pages[class]);
     free(s->pending);
     free(s->saved);
+    free(s->futures);
     free(s->sent);
     free(s->maker);
     free(s->seqs);
@@ -185,6 +188,12 @@ static bool is_idle(const cake_seq *q)
     return q->active && !q->riding && q->done == q->known;
 }
 
+/* Others, beside a stem, have pages: one that they leave no room for can wait until they end. */
+static bool has_company(const cake_schedule *s)
+{
+    return s->n_active - s->n_waiting > (s->stem && s->stem->active);
+}
+
 /* An idle stem makes way: it may be the only one that holds any pages. */
 void cake_schedule_activate(cake_schedule *s, cake_seq *q)
 {
@@ -192,7 +201,7 @@ void cake_schedule_activate(cake_schedule *s, cake_seq *q)
         return;
     if (!fits(s, q, cake_share_reach(s, q)) && s->stem && is_idle(s->stem))
         cake_schedule_evict(s, s->stem);
-    if (!fits(s, q, cake_share_reach(s, q)))
+    if (!fits(s, q, cake_share_reach(s, q)) || (has_company(s) && !cake_forecast_fits(s, q)))
         return;
     int spare[CAKE_MAX_CLASS];
     for (int class = 0; class < s->shape.n_class; class ++)
@@ -216,7 +225,7 @@ static bool shares(const cake_schedule *s)
 }
 
 /* Takes a free slot and a place in the lane; pages are another matter. */
-static int enter(cake_schedule *s, int l, int n_prompt, const int32_t *chain, int flags)
+static int enter(cake_schedule *s, int l, int n_prompt, int most, const int32_t *chain, int flags)
 {
     int slot = 0;
     while (s->seqs[slot].used)
@@ -227,6 +236,7 @@ static int enter(cake_schedule *s, int l, int n_prompt, const int32_t *chain, in
                                            .age = flags & CAKE_SEQ_STEM ? INT64_MAX : s->admitted++,
                                            .n_prompt = n_prompt,
                                            .known = n_prompt,
+                                           .most = most,
                                            .chain = chain,
                                            .n_chain = shares(s) ? cake_schedule_chain(n_prompt) : 0};
     memcpy(fresh.held, q->held, sizeof fresh.held); /* empty, with room for page numbers */
@@ -236,14 +246,14 @@ static int enter(cake_schedule *s, int l, int n_prompt, const int32_t *chain, in
     return slot;
 }
 
-int cake_schedule_admit(cake_schedule *s, int n_prompt, const int32_t *chain, int flags)
+int cake_schedule_admit(cake_schedule *s, int n_prompt, int most, const int32_t *chain, int flags)
 {
     CAKE_ASSERT(s->n_active < s->n_slot && n_prompt > 0);
     int best = 0;
     for (int i = 1; i < s->shape.n_lane; i++)
         if (s->lanes[i].n < s->lanes[best].n)
             best = i;
-    int slot = enter(s, best, n_prompt, chain, flags);
+    int slot = enter(s, best, n_prompt, most, chain, flags);
     if (flags & CAKE_SEQ_STEM) {
         CAKE_ASSERT(!s->stem);
         s->stem = &s->seqs[slot];
@@ -293,7 +303,7 @@ int cake_schedule_fork(cake_schedule *s, int stem)
         room = room && cake_pages_spare(&s->pages[class]) >= own;
     if (!room)
         return is_idle(of) && s->n_active == 1 ? CAKE_FORK_NEVER : CAKE_FORK_LATER;
-    int slot = enter(s, l, of->n_prompt, of->chain, CAKE_SEQ_AGAIN);
+    int slot = enter(s, l, of->n_prompt, of->most, of->chain, CAKE_SEQ_AGAIN | (of->flags & CAKE_SEQ_SURE));
     cake_seq *q = &s->seqs[slot];
     q->active = true;
     q->done = q->covered = q->n_prompt;
@@ -338,6 +348,7 @@ void cake_schedule_retire(cake_schedule *s, int slot)
     cake_seq *q = &s->seqs[slot];
     cake_lane *l = &s->lanes[q->lane];
     CAKE_ASSERT(q->used && !q->riding);
+    cake_forecast_learn(s, q);
     if (q->active)
         deactivate(s, q);
     else

@@ -58,13 +58,14 @@ bool cake_schedule_room(const cake_schedule *schedule);
 enum {
     CAKE_SEQ_STEM = 1,   /* it only holds its prompt, until it is retired; one at a time */
     CAKE_SEQ_SCORED = 2, /* the scores of all its prompt rows are wanted, once each */
-    CAKE_SEQ_AGAIN = 4   /* its prompt was counted before: what it shares is not */
+    CAKE_SEQ_AGAIN = 4,  /* its prompt was counted before: what it shares is not */
+    CAKE_SEQ_SURE = 8    /* nothing ends its answer early */
 };
 /* Pages of a prompt that others may share: its last token is always computed. */
 int cake_schedule_chain(int n_prompt);
-/* Gives a sequence of n_prompt tokens a slot in the lane with the fewest. chain: the nodes of its prompt,
+/* Gives a sequence of n_prompt tokens, which becomes `most` tokens at most, a slot in the lane with the fewest. chain: the nodes of its prompt,
  * [cake_schedule_chain(n_prompt)], which stay until it is retired. */
-int cake_schedule_admit(cake_schedule *schedule, int n_prompt, const int32_t *chain, int flags);
+int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int most, const int32_t *chain, int flags);
 enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
 /* Gives a sequence that begins with the stem's prompt a slot in a lane that is not under way: its prompt counts
  * as sent, and its next token is to be sampled from the scores of the stem's last row. CAKE_FORK_LATER: the

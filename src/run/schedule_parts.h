@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the schedule's files share: schedule.c (who has a slot and pages), share.c (who begins with what others have
- * made), fill.c (which rows go). Nobody else includes this.
+ * made), forecast.c (who can have
+ * them to the end), fill.c (which rows go). Nobody else includes this.
  */
 #ifndef CAKE_RUN_SCHEDULE_PARTS_H
 #define CAKE_RUN_SCHEDULE_PARTS_H
@@ -19,6 +20,7 @@ typedef struct cake_seq {
     int lane;
     int64_t age; /* order of admission; a stem counts as the youngest */
     int n_prompt, known, done;
+    int most;             /* tokens that it can have in all */
     int scored;           /* prompt rows whose scores were asked for, if all are wanted */
     int covered;          /* prompt rows that were ever sent or shared */
     int told;             /* pages of each class that the stages know of */
@@ -32,6 +34,7 @@ typedef struct cake_lane {
     bool away;
     int n;          /* sequences */
     int32_t *slots; /* [n] oldest first */
+    int behind;     /* the forecast's: rows to be sent before all generate */
     cake_batch batch;
 } cake_lane;
 
@@ -40,6 +43,12 @@ typedef struct cake_saved {
     int32_t node; /* -1: none */
     int64_t used; /* the latest fill that had to do with it */
 } cake_saved;
+
+/* What a sequence is expected to become: tokens now and at its end, waves until it has ended, pages that it has or was
+ * promised, those of them that others hold too. */
+typedef struct cake_future {
+    int known, end, last, has, shared;
+} cake_future;
 
 struct cake_schedule {
     cake_schedule_shape shape;
@@ -50,6 +59,7 @@ struct cake_schedule {
     int n_slot, n_active, n_waiting, n_starved;
     cake_seq *stem; /* NULL: there is none */
     int64_t admitted, fills;
+    double typical; /* tokens of an answer that could have ended any time */
     cake_schedule_stats stats;
     cake_change *pending;     /* [n_pending] leave with the next wave, whichever it is */
     int n_pending, n_adopted; /* ... n_adopted of which map pages of others */
@@ -57,6 +67,7 @@ struct cake_schedule {
     int64_t *sent;            /* [n_node] by node: the fill in which rows of it went last */
     int32_t *maker;           /* [n_node] by node: the slot that is to make the state at its end */
     int n_node;
+    cake_future *futures; /* [n_slot] the forecast's */
 };
 
 void cake_schedule_push(cake_schedule *schedule, cake_change change);
@@ -84,5 +95,10 @@ int cake_share_cut(cake_schedule *schedule, const cake_seq *seq, int end);
 void cake_share_sent(cake_schedule *schedule, const cake_seq *seq, int from);
 /* The wave is complete: what its rows make can be shared from the next one on. */
 void cake_share_keep(cake_schedule *schedule, cake_seq *seq);
+
+/* Whether those that are active and a sequence can go on to their ends, as far as that can be foreseen. */
+bool cake_forecast_fits(cake_schedule *schedule, const cake_seq *seq);
+/* A sequence has ended. */
+void cake_forecast_learn(cake_schedule *schedule, const cake_seq *seq);
 
 #endif
