@@ -30,34 +30,12 @@ typedef struct job {
 
 static void make_text(size_t bytes, cake_buf *out)
 {
-    static const char *const words[] = {"the",
-                                        "of",
-                                        "and",
-                                        "a",
-                                        "to",
-                                        "in",
-                                        "is",
-                                        "you",
-                                        "that",
-                                        "stage",
-                                        "wave",
-                                        "prompt",
-                                        "answer",
-                                        "weights",
-                                        "memory",
-                                        "rank",
-                                        "which",
-                                        "between",
-                                        "layers",
-                                        "quickly",
-                                        "bandwidth",
-                                        "can't",
-                                        "Stra\xC3\x9F"
-                                        "e",
-                                        "\xE6\x97\xA5\xE6\x9C\xAC",
-                                        "it's",
-                                        "because",
-                                        "however"};
+    static const char *const words[] = {
+        "the",    "of",      "and",       "a",     "to",          "in",
+        "is",     "you",     "that",      "stage", "wave",        "prompt",
+        "answer", "weights", "memory",    "rank",  "which",       "between",
+        "layers", "quickly", "bandwidth", "can't", "Gru\xC3\x9F", "\xE6\x97\xA5\xE6\x9C\xAC",
+        "it's",   "because", "however"};
     uint64_t random = 1;
     while (out->len < bytes) {
         random = random * 6364136223846793005 + 1442695040888963407; /* Knuth, MMIX */
