@@ -42,7 +42,7 @@ static void shape_waves(rig *r)
     const cake_config *c = r->config;
     cake_load load = {.max_seqs = o->max_seqs ? (int)o->max_seqs : r->load.seqs,
                       .chunk = (int)o->chunk,
-                      .n_hop = r->plan.n_hop,
+                      .n_stage = r->plan.n_rank,
                       .n_vocab = c->n_vocab};
     cake_load_decide(&load);
     r->shape = (cake_schedule_shape){.n_lane = load.n_lane,
@@ -65,15 +65,12 @@ static void shape_waves(rig *r)
 static void make_plan(rig *r)
 {
     cake_hop whole = {0, 0, r->config->n_layer};
-    cake_plan one = {&whole, 1};
-    double layers = 0;
+    cake_plan one = {&whole, 1, 1};
     int size = r->bench->world->size;
-    r->plan = (cake_plan){.n_hop = size}; /* what the shape depends on */
+    r->plan = (cake_plan){.n_rank = size}; /* what the shape depends on */
     shape_waves(r);
     prediction p = predict(&r->cost, &one, &r->shape, &r->load);
-    for (int i = 0; i < r->config->n_layer; i++)
-        layers += p.layer[i];
-    cake_plan_make(size, r->config->n_layer, layers / r->config->n_layer, p.head, &r->plan);
+    cake_plan_make(size, r->config->n_layer, p.layer, p.head, &r->plan);
     predict_free(&p);
     r->predicted = predict(&r->cost, &r->plan, &r->shape, &r->load);
 }
@@ -137,8 +134,12 @@ static cake_err conduct(rig *r)
 {
     const cake_world *world = r->bench->world;
     double *mine = cake_alloc((size_t)r->config->n_layer, sizeof *mine);
-    cake_hop hop = r->plan.hop[world->rank];
-    modelled_hop modelled = {&r->cost, hop.first, hop.count, mine};
+    modelled_hop modelled = {.cost = &r->cost, .spent = mine};
+    for (int i = 0; i < r->plan.n_hop; i++)
+        if (r->plan.hop[i].rank == world->rank) {
+            modelled.first = r->plan.hop[i].first;
+            modelled.count = r->plan.hop[i].count;
+        }
     cake_work work = modelled_work(&modelled);
     source from = {.load = r->load, .n_vocab = r->config->n_vocab};
     cake_conductor conductor = source_conductor(&from);

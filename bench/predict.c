@@ -125,34 +125,11 @@ void predict_free(prediction *p)
     free(p->layer);
 }
 
-/* Whether n_rank runs of layers do, none of which takes longer than `most`. */
-static bool enough(const double *layer, int n_layer, double head, int n_rank, double most)
-{
-    double run = head;
-    int ranks = 1;
-    for (int i = 0; i < n_layer; i++) {
-        if (run + layer[i] > most) {
-            ranks++;
-            run = 0;
-        }
-        run += layer[i];
-        if (run > most)
-            return false;
-    }
-    return ranks <= n_rank && head <= most;
-}
-
 double predict_ideal(const double *layer, int n_layer, double head, int n_rank)
 {
-    double low = 0, high = head;
-    for (int i = 0; i < n_layer; i++)
-        high += layer[i];
-    for (int i = 0; i < 60; i++) {
-        double middle = (low + high) / 2;
-        if (enough(layer, n_layer, head, n_rank, middle))
-            high = middle;
-        else
-            low = middle;
-    }
-    return high;
+    cake_plan best;
+    cake_plan_make(n_rank, n_layer, layer, head, &best);
+    double seconds = cake_plan_cost(&best, layer, head);
+    cake_plan_free(&best);
+    return seconds;
 }

@@ -1,70 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "place/plan.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
+
 #include "base/wave.h"
 #include "suite.h"
 
-/* Cost of the slowest stage of a plan. */
-static double slowest(const cake_plan *plan, double layer, double root)
+/* The least that the slowest stage can do, by trying every end of every slice: layers from `first` on for n_rank ranks,
+ * each but rank 0 with one at least. */
+static double best(int n_rank, int first, int n_layer, const double *layer, double root, bool begins)
 {
-    double most = 0;
-    for (int i = 0; i < plan->n_hop; i++) {
-        double cost = plan->hop[i].count * layer + (plan->hop[i].rank == 0 ? root : 0);
-        most = cost > most ? cost : most;
-    }
-    return most;
-}
-
-/* The best there is, by trying every number of layers for rank 0 and spreading the rest. */
-static double best(int n_rank, int n_layer, double layer, double root)
-{
-    double least = 1e300;
-    for (int own = 1; own <= n_layer - (n_rank - 1); own++) {
-        if (n_rank == 1 && own < n_layer)
+    double least = 1e300, run = root;
+    for (int end = first; end <= n_layer - (n_rank - 1); end++) {
+        if (end > first)
+            run += layer[end - 1];
+        if ((end == first && !(begins && root > 0)) || (n_rank == 1 && end < n_layer))
             continue;
-        int others = n_rank > 1 ? (n_layer - own + n_rank - 2) / (n_rank - 1) : 0;
-        double cost = own * layer + root;
-        cost = others * layer > cost ? others * layer : cost;
+        double rest = n_rank > 1 ? best(n_rank - 1, end, n_layer, layer, 0, false) : 0;
+        double cost = run > rest ? run : rest;
         least = cost < least ? cost : least;
     }
     return least;
 }
 
-static void test_every_layer_once(void)
+/* Layers in order, one at least for each rank but rank 0, whatever they cost; and what the slowest stage does. */
+static double check_plan(int n_rank, int n_layer, const double *layer, double root)
 {
-    for (int n_layer = 1; n_layer <= 40; n_layer++)
+    cake_plan plan;
+    cake_plan_make(n_rank, n_layer, layer, root, &plan);
+    int next = 0, rank = plan.hop[0].rank;
+    double most = root;
+    CU_ASSERT(plan.n_rank == n_rank && plan.n_hop == n_rank - rank && rank <= (root > 0 && n_rank > 1));
+    for (int i = 0; i < plan.n_hop; i++) {
+        const cake_hop *hop = &plan.hop[i];
+        double run = hop->rank ? 0 : root;
+        CU_ASSERT(hop->first == next && hop->count >= 1 && hop->rank == rank + i);
+        for (; next < hop->first + hop->count; next++)
+            run += layer[next];
+        most = run > most ? run : most;
+    }
+    CU_ASSERT_EQUAL(next, n_layer);
+    CU_ASSERT_EQUAL(cake_plan_cost(&plan, layer, root), most);
+    cake_plan_free(&plan);
+    return most;
+}
+
+/* Layers of two kinds, as those of attention and of delta nets; costs are whole numbers, so that sums are exact. */
+static void test_best(void)
+{
+    for (int n_layer = 1; n_layer <= 12; n_layer++)
         for (int n_rank = 1; n_rank <= n_layer; n_rank++)
-            for (double root = 0; root <= 12; root += 1.5) {
-                cake_plan plan;
-                cake_plan_make(n_rank, n_layer, 1, root, &plan);
-                int next = 0;
-                CU_ASSERT_EQUAL(plan.n_hop, n_rank);
-                for (int i = 0; i < plan.n_hop; i++) {
-                    CU_ASSERT(plan.hop[i].first == next && plan.hop[i].count >= 1 && plan.hop[i].rank == i);
-                    next += plan.hop[i].count;
-                }
-                CU_ASSERT_EQUAL(next, n_layer);
-                CU_ASSERT(slowest(&plan, 1, root) <= best(n_rank, n_layer, 1, root));
-                cake_plan_free(&plan);
+            for (int round = 0; round < 18; round++) {
+                double layer[12], root = round % 6 * 3;
+                for (int i = 0; i < n_layer; i++)
+                    layer[i] = round < 6 ? 2 : i % (round / 6 + 1) ? 3 : 5;
+                double least = best(n_rank, 0, n_layer, layer, root, true);
+                CU_ASSERT_EQUAL(check_plan(n_rank, n_layer, layer, root), least > root ? least : root);
             }
+}
+
+/* Stages that could do less than the slowest are even, too: what they hold and compute is. */
+static void test_even(void)
+{
+    double layer[126];
+    for (int i = 0; i < 126; i++)
+        layer[i] = 1;
+    for (int n_rank = 1; n_rank <= 126; n_rank++) {
+        cake_plan plan;
+        cake_plan_make(n_rank, 126, layer, 0.5, &plan);
+        for (int i = 1; i < plan.n_hop; i++)
+            CU_ASSERT(plan.hop[i].rank == 0 || abs(plan.hop[i].count - 126 / n_rank) <= 1);
+        cake_plan_free(&plan);
+    }
+}
+
+/* A head of ten layers, of which a quarter of the rows is scored. */
+static void test_root(void)
+{
+    double layer[28];
+    cake_plan plan;
+    for (int i = 0; i < 28; i++)
+        layer[i] = 1;
+    cake_plan_make(2, 28, layer, 2.5, &plan);
+    CU_ASSERT(plan.hop[0].count == 13 && plan.hop[1].count == 15);
+    cake_plan_free(&plan);
+    cake_plan_make(16, 28, layer, 2.5, &plan);
+    CU_ASSERT(plan.n_hop == 15 && plan.hop[0].rank == 1 && cake_plan_cost(&plan, layer, 2.5) == 2.5);
+    cake_plan_free(&plan);
 }
 
 static void test_load(void)
 {
-    cake_load load = {.n_hop = 4, .n_vocab = 2048};
+    cake_load load = {.n_stage = 4, .n_vocab = 2048};
     cake_load_decide(&load);
     CU_ASSERT(load.n_lane == 4 && load.lane_seqs == 64 && load.chunk == 128 && load.max_tok == 128);
-    for (int n_hop = 1, before = 512; n_hop <= 64; n_hop++) { /* the more stages, the smaller the waves */
-        load = (cake_load){.n_hop = n_hop, .n_vocab = 2048};
+    for (int n_stage = 1, before = 512; n_stage <= 64;
+         n_stage++) { /* the more stages, the smaller the waves */
+        load = (cake_load){.n_stage = n_stage, .n_vocab = 2048};
         cake_load_decide(&load);
         CU_ASSERT(load.chunk <= before && load.chunk >= CAKE_PAGE && load.chunk % CAKE_PAGE == 0);
-        CU_ASSERT(n_hop > 1 || load.chunk == 512);
+        CU_ASSERT(n_stage > 1 || load.chunk == 512);
         before = load.chunk;
     }
-    load = (cake_load){.n_hop = 2, .n_vocab = 1 << 24};
+    load = (cake_load){.n_stage = 2, .n_vocab = 1 << 24};
     cake_load_decide(&load); /* scores of one sequence fill 64 MiB */
     CU_ASSERT(load.lane_seqs == 1);
-    load = (cake_load){.n_hop = 3, .n_vocab = 100, .max_seqs = 1, .chunk = 1};
+    load = (cake_load){.n_stage = 3, .n_vocab = 100, .max_seqs = 1, .chunk = 1};
     cake_load_decide(&load);
     CU_ASSERT(load.n_lane == 1 && load.lane_seqs == 1 && load.max_tok == 1 + CAKE_PAGE);
 }
@@ -87,7 +129,9 @@ static void test_pages(void)
 int main(void)
 {
     static const suite_test tests[] = {
-        {"every layer once, in order, the slowest stage as fast as can be", test_every_layer_once},
+        {"every layer once, in order, the slowest stage as fast as can be", test_best},
+        {"stages are even", test_even},
+        {"rank 0 has fewer layers, or none", test_root},
         {"the size of waves", test_load},
         {"the number of pages", test_pages},
     };

@@ -86,6 +86,23 @@ static void test_wave(void)
     CU_ASSERT_DOUBLE_EQUAL(effort.bytes, bytes, 1e-6);
 }
 
+/* What a row costs, by the same numbers. */
+static void test_row(void)
+{
+    cake_cost cost = {.row_flops = 1000, .sequence_bytes = 300, .n_class = 2};
+    cost.kv[0].position_flops = 10;
+    cost.kv[0].position_bytes = 0.5;
+    cost.kv[1].window = 5;
+    cost.kv[1].position_flops = 100;
+    cost.kv[1].position_bytes = 7;
+    for (int pos = 0; pos < 20; pos++) {
+        int near = pos < 5 ? pos + 1 : 5;
+        CU_ASSERT_DOUBLE_EQUAL(cake_cost_row(&cost, pos, true), 1000 + 10 * (pos + 1) + 100 * near, 1e-9);
+        CU_ASSERT_DOUBLE_EQUAL(cake_cost_row(&cost, pos, false),
+                               1000 + 10 * (pos + 1) + (7 * near + 300) * CAKE_COST_BALANCE, 1e-9);
+    }
+}
+
 /* The layers of real little models: every matrix of the file counts once, whatever the layer is. */
 static void test_layers(void)
 {
@@ -97,10 +114,6 @@ static void test_layers(void)
         CU_ASSERT_EQUAL_FATAL(cake_model_open(suite_path(models[m]), &options, &model), CAKE_OK);
         cake_log_level(level);
         const cake_config *c = cake_model_config(model);
-        cake_range all = {0, c->n_layer};
-        cake_share share = {.range = &all, .n_range = 1};
-        CU_ASSERT_EQUAL_FATAL(
-            cake_model_load(model, &share, &cake_kernels_ref, &(cake_loading){.threads = 1}), CAKE_OK);
         cake_cost cost = cake_cost_of_layers(model, &cake_kernels_ref, 0, c->n_layer, CAKE_BF16);
         double weights = 0, positions = 0, states = 0;
         for (int i = 0; i < c->n_layer; i++) {
@@ -144,8 +157,8 @@ int main(void)
 {
     const suite_test tests[] = {
         {"the time that peaks allow", test_seconds}, {"... near the ridge", test_ridge},
-        {"rows and positions of a wave", test_wave}, {"weights of layers", test_layers},
-        {"quick looks at the peaks", test_floor},
+        {"rows and positions of a wave", test_wave}, {"the cost of a row", test_row},
+        {"weights of layers", test_layers},          {"quick looks at the peaks", test_floor},
     };
     return SUITE_MAIN("roof", tests);
 }

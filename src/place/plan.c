@@ -1,35 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "place/plan.h"
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/wave.h"
 
-/* Cost of the slowest stage if rank 0 takes `own` layers and the others share the rest evenly. */
-static double slowest(int n_rank, int n_layer, int own, double layer_cost, double root_cost)
+/* Ranks that layers from `first` on need, the first of which has done `run` before, if none may do more than `most`. */
+static int ranks_for(const double *layer, int first, int n_layer, double run, double most)
 {
-    double first = own * layer_cost + root_cost;
-    if (n_rank == 1)
-        return first;
-    int most = (n_layer - own + n_rank - 2) / (n_rank - 1);
-    return most * layer_cost > first ? most * layer_cost : first;
+    int ranks = 1;
+    for (int i = first; i < n_layer; i++) {
+        if (layer[i] > most)
+            return INT_MAX;
+        if (run + layer[i] > most) {
+            ranks++;
+            run = 0;
+        }
+        run += layer[i];
+    }
+    return run > most ? INT_MAX : ranks;
 }
 
-void cake_plan_make(int n_rank, int n_layer, double layer_cost, double root_cost, cake_plan *plan)
+/* What the slowest rank does under the best plan. */
+static double slowest(int n_rank, int n_layer, const double *layer, double root)
 {
-    int own = n_rank == 1 ? n_layer : 1;
-    for (int i = own + 1; n_rank > 1 && i <= n_layer - (n_rank - 1); i++)
-        if (slowest(n_rank, n_layer, i, layer_cost, root_cost) <
-            slowest(n_rank, n_layer, own, layer_cost, root_cost))
-            own = i;
-    *plan = (cake_plan){.hop = cake_alloc((size_t)n_rank, sizeof *plan->hop), .n_hop = n_rank};
-    for (int rank = 0, first = 0; rank < n_rank; rank++) {
-        int left = n_layer - first, ranks = n_rank - rank;
-        int count = rank == 0 ? own : (left + ranks - 1) / ranks;
-        plan->hop[rank] = (cake_hop){rank, first, count};
-        first += count;
+    double low = 0, high = root;
+    for (int i = 0; i < n_layer; i++)
+        high += layer[i];
+    for (int i = 0; i < 60; i++) {
+        double middle = (low + high) / 2;
+        if (middle >= root && ranks_for(layer, 0, n_layer, root, middle) <= n_rank)
+            high = middle;
+        else
+            low = middle;
     }
+    return high;
+}
+
+/* Where a rank's layers end: those that come nearest to an even share of what is left, unless then this rank or those
+ * behind it would do more than `most`. */
+static int end_of(int first, int ranks, int n_layer, const double *layer, double run, double most)
+{
+    double share = run;
+    int end = first, last = n_layer - (ranks - 1);
+    for (int i = first; i < n_layer; i++)
+        share += layer[i];
+    share /= ranks;
+    for (; end < last && run + layer[end] <= most; end++) {
+        bool even = run + layer[end] / 2 >= share, must = end == first && run <= 0;
+        if (ranks > 1 && even && !must && ranks_for(layer, end, n_layer, 0, most) <= ranks - 1)
+            break;
+        run += layer[end];
+    }
+    return end;
+}
+
+void cake_plan_make(int n_rank, int n_layer, const double *layer, double root, cake_plan *plan)
+{
+    double most = slowest(n_rank, n_layer, layer, root);
+    *plan = (cake_plan){.hop = cake_alloc((size_t)n_rank, sizeof *plan->hop), .n_rank = n_rank};
+    for (int rank = 0, first = 0, end; rank < n_rank; rank++, first = end) {
+        end = end_of(first, n_rank - rank, n_layer, layer, rank ? 0 : root, most);
+        if (end > first)
+            plan->hop[plan->n_hop++] = (cake_hop){rank, first, end - first};
+    }
+}
+
+double cake_plan_cost(const cake_plan *plan, const double *layer, double root)
+{
+    double most = root;
+    for (int i = 0; i < plan->n_hop; i++) {
+        const cake_hop *hop = &plan->hop[i];
+        double run = hop->rank ? 0 : root;
+        for (int j = hop->first; j < hop->first + hop->count; j++)
+            run += layer[j];
+        most = run > most ? run : most;
+    }
+    return most;
 }
 
 void cake_plan_free(cake_plan *plan)
@@ -43,15 +93,17 @@ static int clamp(int64_t value, int64_t least, int64_t most)
     return (int)(value < least ? least : value > most ? most : value);
 }
 
+enum { MOST_ROWS = 512 }; /* of a wave, where nothing else was asked for */
+
 /* Rows of a wave. The last stage of many has nothing to do until the first wave was through all others, and the first
  * one nothing when the last wave has left: the more stages, the smaller the waves. From 64 rows on products lose
  * little by it. */
-static int chunk_for(int n_hop)
+static int chunk_for(int n_stage)
 {
-    enum { MOST = 512, FEW = 128 };
-    if (n_hop > 8)
+    enum { FEW = 128 };
+    if (n_stage > 8)
         return CAKE_PAGE;
-    return MOST / n_hop > FEW ? MOST / n_hop / CAKE_PAGE * CAKE_PAGE : FEW;
+    return MOST_ROWS / n_stage > FEW ? MOST_ROWS / n_stage / CAKE_PAGE * CAKE_PAGE : FEW;
 }
 
 void cake_load_decide(cake_load *load)
@@ -60,14 +112,14 @@ void cake_load_decide(cake_load *load)
 
     /* The scores of a lane's sequences are held at once: with a large vocabulary fewer sequences. */
     int64_t rows = SCORE_BYTES / ((int64_t)load->n_vocab * (int64_t)sizeof(float));
-    int64_t asked = ((int64_t)load->max_seqs + load->n_hop - 1) / load->n_hop;
+    int64_t asked = ((int64_t)load->max_seqs + load->n_stage - 1) / load->n_stage;
     int most = load->most_seqs && load->most_seqs < SEQS ? load->most_seqs : SEQS;
-    load->n_lane = load->n_hop;
+    load->n_lane = load->n_stage;
     if (load->max_seqs && load->max_seqs < load->n_lane)
         load->n_lane = load->max_seqs; /* fewer sequences than stages: the user wants it so */
     load->lane_seqs = load->max_seqs ? clamp(asked, 1, MAX_SEQS) : clamp(rows, 1, most);
     if (!load->chunk)
-        load->chunk = chunk_for(load->n_hop);
+        load->chunk = chunk_for(load->n_stage);
     /* Every sequence of the lane may add a row, and a prompt must still be able to take a whole step. */
     int least = load->lane_seqs + CAKE_PAGE;
     load->max_tok = load->chunk > least ? load->chunk : least;

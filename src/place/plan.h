@@ -14,19 +14,22 @@ typedef struct cake_hop {
 
 typedef struct cake_plan {
     cake_hop *hop; /* owned */
-    int n_hop;
+    int n_hop, n_rank;
 } cake_plan;
 
-/* Cuts n_layer layers into n_rank slices (1 <= n_rank <= n_layer) so that the slowest stage is as fast as can
- * be: a layer costs layer_cost everywhere, rank 0 (the first stage) has root_cost (LM head, sampling) on top. */
-void cake_plan_make(int n_rank, int n_layer, double layer_cost, double root_cost, cake_plan *plan);
+/* Cuts n_layer layers into slices for n_rank ranks (1 <= n_rank <= n_layer) so that the slowest stage is as fast as can
+ * be: layer [n_layer] is what each costs, root what rank 0 (the first stage) does beside its layers: embedding, LM head,
+ * sampling. Where that is more than a fair share, rank 0 has no layer. All costs are in one unit, and above 0 but root. */
+void cake_plan_make(int n_rank, int n_layer, const double *layer, double root, cake_plan *plan);
 void cake_plan_free(cake_plan *plan);
+/* What the slowest stage does. */
+double cake_plan_cost(const cake_plan *plan, const double *layer, double root);
 
 /* How many sequences and rows the waves of a replica hold. What was not asked for is 0 before the call. */
 typedef struct cake_load {
-    int max_seqs, chunk; /* asked for, or 0 */
-    int most_seqs;       /* of a lane, where nothing was asked for: what memory allows, or 0 */
-    int n_hop, n_vocab;
+    int max_seqs, chunk;   /* asked for, or 0 */
+    int most_seqs;         /* of a lane, where nothing was asked for: what memory allows, or 0 */
+    int n_stage, n_vocab;  /* ranks: those with layers, and rank 0 */
     int n_lane, lane_seqs; /* out: waves under way, sequences of each */
     int max_tok;           /* out: rows of the largest wave */
 } cake_load;

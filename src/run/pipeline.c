@@ -36,7 +36,7 @@ struct cake_pipeline {
     cake_link **links; /* [n_link] every link once */
     int n_link;
     bool crowded; /* ranks of this host are more than its cpus */
-    int n_lane, n_hop, world_size;
+    int n_lane, n_stage, world_size;
     double progressed; /* when messages were last given time */
     station *at;       /* that computes ... */
     int layer;         /* ... this layer of its hop; -1: none has begun */
@@ -90,7 +90,7 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
     cake_pipeline *p = cake_alloc(1, sizeof *p);
     p->root = root;
     p->n_lane = n_lane;
-    p->n_hop = plan->n_hop;
+    p->n_stage = plan->n_rank;
     p->world_size = world->size;
     cake_machine machine;
     cake_machine_read(&machine);
@@ -305,8 +305,8 @@ static void wait_a_little(const cake_pipeline *p, int idle_rounds)
 /* Share of the stages for which there is no wave: nobody but more requests could keep them busy. */
 static double missing(const cake_pipeline *p)
 {
-    int away = p->root ? cake_root_away(p->root) : p->n_hop;
-    return away < p->n_hop ? (double)(p->n_hop - away) / p->n_hop : 0;
+    int away = p->root ? cake_root_away(p->root) : p->n_stage;
+    return away < p->n_stage ? (double)(p->n_stage - away) / p->n_stage : 0;
 }
 
 cake_err cake_pipeline_run(cake_pipeline *p, void (*tick)(void *arg), void *arg)

@@ -100,18 +100,24 @@ static void print_census(census *c)
             (long long)c->outgrow);
 }
 
+static void print_stage(const cake_report_stage *r, int rank, const char *layers)
+{
+    printf("%-5d %-20s %-14s %7d  %-10s %10s %10s\n", rank, r->host, r->cpus, r->threads, layers,
+           cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes));
+}
+
 static void print_stages(const cake_world *world, const cake_stage *stage, const cake_report_stage *all)
 {
     const cake_schedule_shape *s = &stage->shape;
     printf("%-5s %-20s %-14s %7s  %-10s %10s %10s\n", "rank", "host", "cpus", "threads", "layers", "weights",
            "KV");
+    if (stage->plan.hop[0].rank)
+        print_stage(&all[0], 0, "-");
     for (int i = 0; i < stage->plan.n_hop; i++) {
         const cake_hop *hop = &stage->plan.hop[i];
-        const cake_report_stage *r = &all[hop->rank];
         char layers[32];
         snprintf(layers, sizeof layers, "%d-%d", hop->first, hop->first + hop->count - 1);
-        printf("%-5d %-20s %-14s %7d  %-10s %10s %10s\n", hop->rank, r->host, r->cpus, r->threads, layers,
-               cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes));
+        print_stage(&all[hop->rank], hop->rank, layers);
     }
     printf("\nwaves     %d of up to %d tokens, %d sequences each; instruction set %s, %d rank%s\n", s->n_lane,
            s->max_tok, s->lane_seqs, stage->kernels->name, world->size, world->size == 1 ? "" : "s");

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "place/threads.h"
+#include "slice/work.h"
 
 static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
 {
@@ -100,6 +101,14 @@ cake_err cake_stage_threads(const cake_world *world, int n)
     return err;
 }
 
+/* Operations for the scores of a row: the head, and looking at each of them when the token is drawn. */
+static double score_cost(const cake_config *c)
+{
+    const double draw = 16;
+    return (2.0 * c->dim + draw) * c->n_vocab;
+}
+
+/* Every rank receives and sends each row once, so links weigh alike on all. */
 static cake_err make_plan(const cake_world *world, cake_stage *stage)
 {
     const cake_config *c = cake_model_config(stage->model);
@@ -109,11 +118,17 @@ static cake_err make_plan(const cake_world *world, cake_stage *stage)
                                  "%d ranks for a model of %d layers: each rank needs at least one; start it "
                                  "with -np %d or fewer",
                                  world->size, c->n_layer, c->n_layer);
-    double attention = (double)c->dim * c->head_dim * (2.0 * c->n_head + 2.0 * c->n_kv);
-    double mlp = 3.0 * (double)c->dim * c->n_ff;
-    /* prompt tokens need no scores: one row in four does, where prompts are three times as long as answers */
-    cake_plan_make(world->size, c->n_layer, attention + mlp, 0.25 * (double)c->dim * c->n_vocab,
-                   &stage->plan);
+    /* Prompts that are three times as long as their answers, and no further than this on average. */
+    const double scored = 0.25;
+    const int pos = 512;
+    double *layer = cake_alloc((size_t)c->n_layer, sizeof *layer);
+    for (int i = 0; i < c->n_layer; i++) {
+        cake_cost cost = cake_cost_of_layers(stage->model, stage->kernels, i, 1, stage->kv_dtype);
+        layer[i] = (1 - scored) * cake_cost_row(&cost, pos, true) + scored * cake_cost_row(&cost, pos, false);
+    }
+    double embed = (double)c->dim * 2 * sizeof(float) * CAKE_COST_BALANCE;
+    cake_plan_make(world->size, c->n_layer, layer, embed + scored * score_cost(c), &stage->plan);
+    free(layer);
     return CAKE_OK;
 }
 
@@ -209,7 +224,7 @@ static void shape_waves(const cake_options *o, cake_stage *stage, int most)
     const cake_config *config = cake_model_config(stage->model);
     cake_load load = {.max_seqs = (int)o->max_seqs,
                       .chunk = (int)o->chunk,
-                      .n_hop = stage->plan.n_hop,
+                      .n_stage = stage->plan.n_rank,
                       .n_vocab = config->n_vocab,
                       .most_seqs = most};
     cake_load_decide(&load);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slice/work.h"
 
-static void add_weight(cake_cost *cost, const cake_kernels *kernels, const cake_weight *w)
+#include "model/part.h"
+
+/* Operations of a layer's matrices, a row. */
+static double flops_of(const cake_config *c, int layer)
 {
-    if (!w->data)
-        return;
-    cost->row_flops += 2.0 * w->n_out * w->n_in;
-    cost->wave_bytes += (double)kernels->weight_bytes(w->dtype, w->n_out, w->n_in);
+    double flops = 0;
+    for (const cake_part *part = cake_parts; part->name; part++)
+        if (part->owner == CAKE_PART_LAYER && cake_part_matrix(part) && cake_part_present(part, c, layer))
+            flops += 2.0 * cake_width_of(part->out, c) * cake_width_of(part->in, c);
+    return flops;
 }
 
 static void add_layer(cake_cost *cost, const cake_config *c, const cake_layer_kind *kind, cake_dtype kv_dtype)
@@ -30,13 +34,10 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
     cake_cost cost = {.n_class = c->n_class};
     for (int class = 0; class < c->n_class; class ++)
         cost.kv[class].window = c->window[class];
+    cake_range range = {first, count};
+    cost.wave_bytes = (double)cake_model_bytes(model, &(cake_share){.range = &range, .n_range = 1}, kernels);
     for (int i = first; i < first + count; i++) {
-        const cake_layer_weights *w = cake_model_layer(model, i);
-        const cake_weight *const each[] = {&w->q,       &w->k,       &w->v,        &w->o,         &w->gate,
-                                           &w->up,      &w->down,    &w->q_gate,   &w->delta_qkv, &w->delta_z,
-                                           &w->delta_a, &w->delta_b, &w->delta_out};
-        for (size_t j = 0; j < sizeof each / sizeof *each; j++)
-            add_weight(&cost, kernels, each[j]);
+        cost.row_flops += flops_of(c, i);
         add_layer(&cost, c, &c->layer[i], kv_dtype);
     }
     return cost;
@@ -67,4 +68,22 @@ cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_row *rows, int n
         }
     }
     return work;
+}
+
+static double longer(double flops, double bytes)
+{
+    return flops > bytes * CAKE_COST_BALANCE ? flops : bytes * CAKE_COST_BALANCE;
+}
+
+double cake_cost_seen(const cake_cost *cost, int class, bool prompt)
+{
+    return longer(cost->kv[class].position_flops, prompt ? 0 : cost->kv[class].position_bytes);
+}
+
+double cake_cost_row(const cake_cost *cost, int pos, bool prompt)
+{
+    double flops = cost->row_flops + longer(0, prompt ? 0 : cost->sequence_bytes);
+    for (int class = 0; class < cost->n_class; class ++)
+        flops += (pos + 1 - first_seen(cost->kv[class].window, pos)) * cake_cost_seen(cost, class, prompt);
+    return flops;
 }

@@ -8,6 +8,8 @@
 #ifndef CAKE_SLICE_WORK_H
 #define CAKE_SLICE_WORK_H
 
+#include <stdbool.h>
+
 #include "base/wave.h"
 #include "kernels/kernels.h"
 #include "kernels/roof.h"
@@ -24,10 +26,19 @@ typedef struct cake_cost {
     } kv[CAKE_MAX_CLASS];
 } cake_cost;
 
-/* Of layers [first, first + count), which are loaded. */
+/* Operations that a processor does in the time in which it reads a byte, about: what memory binds is compared with what
+ * arithmetic binds by it. A constant, so that whatever is decided by costs is decided alike everywhere. */
+#define CAKE_COST_BALANCE 16.0
+
+/* Of layers [first, first + count), loaded or not. */
 cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kernels, int first, int count,
                               cake_dtype kv_dtype);
 /* Rows of one sequence stand together, positions upwards. */
 cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_row *rows, int n_tok);
+
+/* What a row at a position costs as one of many in a wave, in operations: rows of a prompt share the K, V and state that
+ * they read, others read their own. And what each position of a class that it sees adds to that. */
+double cake_cost_row(const cake_cost *cost, int pos, bool prompt);
+double cake_cost_seen(const cake_cost *cost, int class, bool prompt);
 
 #endif
