@@ -29,6 +29,10 @@ typedef struct cake_exec {
  * done. */
 void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), void *arg);
 void cake_exec_barrier(const cake_exec *exec);
+/* CAKE_SHARED bytes, aligned to CAKE_ALIGN, for what members make for each other inside an operation: what is written
+ * there before a barrier may be read by all until the next one. NULL in a team of one. */
+#define CAKE_SHARED (512 << 10)
+void *cake_exec_shared(const cake_exec *exec);
 /* The half-open range of [0, n) that is this member's, in units of `grain`. */
 void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last);
 

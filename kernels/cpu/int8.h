@@ -21,13 +21,15 @@
 #include "kernels/int8.h"
 #include "kernels/kernels.h"
 
-#define I8_PANEL (2 * LANES)
-#define I8_STEP  4                /* values of k side by side */
-#define I8_ZERO  0x80             /* the byte that stands for zero */
-#define I8_DEPTH 1024             /* values of k of a block, whole groups */
-#define I8_COPY  (448 / DOT_SIZE) /* rows of a block that are quantised together: half of the second cache */
-#define I8_SOME  (192 << 10)      /* bytes of panels that all rows meet before the next ones */
-#define I8_AHEAD 4096             /* bytes that weights are fetched before their use */
+#define I8_PANEL      (2 * LANES)
+#define I8_STEP       4                /* values of k side by side */
+#define I8_ZERO       0x80             /* the byte that stands for zero */
+#define I8_DEPTH      1024             /* values of k of a block, whole groups */
+#define I8_COPY       (448 / DOT_SIZE) /* rows of a block that are quantised together: half of the second cache */
+#define I8_SOME       (192 << 10)      /* bytes of panels that all rows meet before the next ones */
+#define I8_AHEAD      4096             /* bytes that weights are fetched before their use */
+#define I8_ROWS_AHEAD 2                /* rows that x is */
+#define I8_TOGETHER   16384            /* values of x from which on a team quantises them together */
 
 static int64_t i8_steps(int n)
 {
@@ -117,24 +119,29 @@ typedef struct i8_row {
     char space[64];
 } i8_row;
 
-/* As quantise of kernels/ref/int8.h. to has room for whole vectors. */
-static i8_part i8_quantise_group(char *to, const float *x, int n)
+INLINE vec i8_load(const float *x, int n)
+{
+    return n >= LANES ? vec_load(x) : vec_load_n(x, n);
+}
+
+/* As quantise of kernels/ref/int8.h; n is a constant where groups are whole. to has room for whole vectors. */
+INLINE i8_part i8_quantise_group(char *to, const float *x, int n)
 {
     wholes sizes = whole_set(0), sum = whole_set(0);
     for (int i = 0; i < n; i += LANES)
-        sizes = whole_max(sizes, whole_size(vec_load_n(x + i, n - i)));
+        sizes = whole_max(sizes, whole_size(i8_load(x + i, n - i)));
     int32_t bits = whole_most(sizes);
     float most;
     memcpy(&most, &bits, sizeof most);
     bool finite = most <= FLT_MAX;
-    vec factor = vec_set(finite && most >= CAKE_I8_LEAST ? 127 / most : 0);
     if (!finite || most < CAKE_I8_LEAST) {
         for (int i = 0; i < n; i += LANES)
             dot_store(to + i * DOT_SIZE, whole_set(0));
         return (i8_part){finite ? 0 : NAN, 0};
     }
+    vec factor = vec_set(127 / most);
     for (int i = 0; i < n; i += LANES) {
-        wholes v = whole_round(vec_mul(vec_load_n(x + i, n - i), factor));
+        wholes v = whole_round(vec_mul(i8_load(x + i, n - i), factor));
         sum = whole_add(sum, v);
         dot_store(to + i * DOT_SIZE, v);
     }
@@ -145,9 +152,15 @@ static i8_part i8_quantise_group(char *to, const float *x, int n)
 static void i8_quantise(i8_row *to, const float *x, int64_t n_in, int64_t rows, int n)
 {
     for (int64_t r = 0; r < rows; r++, to++, x += n_in)
-        for (int k = 0; k < n; k += CAKE_I8_GROUP)
-            to->part[k / CAKE_I8_GROUP] = i8_quantise_group(to->value + k * DOT_SIZE, x + k,
-                                                            n - k < CAKE_I8_GROUP ? n - k : CAKE_I8_GROUP);
+        for (int k = 0; k < n; k += CAKE_I8_GROUP) {
+            i8_part *part = &to->part[k / CAKE_I8_GROUP];
+            for (int i = 0; i < CAKE_I8_GROUP; i += 16) /* rows are apart: no hardware sees what is next */
+                _mm_prefetch((const char *)(x + k + i) + I8_ROWS_AHEAD * 4 * n_in, _MM_HINT_T0);
+            if (n - k >= CAKE_I8_GROUP)
+                *part = i8_quantise_group(to->value + k * DOT_SIZE, x + k, CAKE_I8_GROUP);
+            else
+                *part = i8_quantise_group(to->value + k * DOT_SIZE, x + k, n - k);
+        }
 }
 
 /* sum [rows, I8_PANEL] += so many rows x, a constant wherever this is used, times n values of k of a panel. */
@@ -246,6 +259,10 @@ static void i8_multiply_tile(const i8_product *p, i8_row *copy, int64_t pitch, i
     int n_in = p->w->n_in;
     for (int i = 0; i < rows * I8_PANEL; i += LANES)
         vec_store(sum + i, vec_set(0));
+    for (int r = 0; r < rows; r++) /* to be there when the sums are */
+        for (int c = 0; c < I8_PANEL; c += 16)
+            _mm_prefetch((const char *)(p->out + (row + r) * p->w->n_out + panel * I8_PANEL + c),
+                         _MM_HINT_T0);
     for (int k = 0; k < n_in; k += I8_DEPTH, copy += pitch) {
         int n = n_in - k < I8_DEPTH ? n_in - k : I8_DEPTH;
         if (!pitch)
@@ -269,21 +286,36 @@ static void i8_multiply_all(const i8_product *p, i8_row *copy, int64_t pitch, in
         }
 }
 
-/* linear of kernels.h. Each member quantises all rows for itself: that takes a few hundredths of the time of its
- * columns' products, and nobody waits. Rows of so many k that not one fits are quantised again for every panel. */
+/* All k of the given rows of x quantised; copy [blocks, pitch]. */
+static void i8_copy(i8_row *copy, int64_t pitch, const i8_product *p, int64_t row, int64_t rows)
+{
+    int n_in = p->w->n_in;
+    for (int k = 0; k < n_in; k += I8_DEPTH, copy += pitch)
+        i8_quantise(copy, p->x + row * n_in + k, n_in, rows, n_in - k < I8_DEPTH ? n_in - k : I8_DEPTH);
+}
+
+/* linear of kernels.h. A few rows are quantised by each member for itself, which takes less time than to wait for
+ * others. Rows of so many k that not one fits are quantised again for every panel. */
 static void i8_linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
                       const float *bias, const float *residual, int n_tok)
 {
-    i8_row copy[I8_COPY];
+    i8_row own[I8_COPY];
     i8_product p = {out, x, w, bias, residual};
     int64_t first, last, depth = ((int64_t)w->n_in + I8_DEPTH - 1) / I8_DEPTH;
     int64_t most = I8_COPY / depth, parts = most ? (n_tok + most - 1) / most : 1;
+    _Static_assert(sizeof own <= CAKE_SHARED, "all fit what a team shares");
     cake_exec_share(exec, ((int64_t)w->n_out + I8_PANEL - 1) / I8_PANEL, 1, &first, &last);
-    for (int64_t i = 0; i < parts && first < last; i++) {
-        int64_t row = n_tok * i / parts, rows = n_tok * (i + 1) / parts - row;
-        for (int k = 0; k < w->n_in && most; k += I8_DEPTH)
-            i8_quantise(copy + k / I8_DEPTH * rows, x + row * w->n_in + k, w->n_in, rows,
-                        w->n_in - k < I8_DEPTH ? w->n_in - k : I8_DEPTH);
+    for (int64_t i = 0; i < parts; i++) {
+        int64_t row = n_tok * i / parts, rows = n_tok * (i + 1) / parts - row, from = 0, to = rows;
+        i8_row *copy = own, *shared = most && rows * w->n_in >= I8_TOGETHER ? cake_exec_shared(exec) : NULL;
+        if (shared) {
+            copy = shared;
+            cake_exec_share(exec, rows, 1, &from, &to);
+        }
+        if (most && (shared || first < last))
+            i8_copy(copy + from, rows, &p, row + from, to - from);
+        if (shared)
+            cake_exec_barrier(exec);
         i8_multiply_all(&p, copy, most ? rows : 0, first, last, row, rows);
     }
 }
