@@ -20,11 +20,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/pack.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/tile.h"
 
-#define STAND       128 /* queries side by side */
-#define PREFILL_DIM 256 /* elements of a head at most; rows of larger ones go alone */
+#define STAND       128                    /* queries side by side */
+#define BLOCK_WIDTH (TILE_VECTORS * LANES) /* queries of them that a tile takes */
+#define PREFILL_DIM 256                    /* elements of a head at most; rows of larger ones go alone */
+
+/* Positions that queries of a block see, both included: from the first that any sees to the last, and those that
+ * all see. */
+typedef struct sight {
+    int first, last;
+    int all_first, all_last;
+} sight;
 
 typedef struct prefill {
     const cake_kv *kv;
@@ -32,6 +41,7 @@ typedef struct prefill {
     int kv_head, slot, n;                       /* queries */
     int width;                                  /* n in whole vectors */
     int first, last;                            /* positions that any of them sees */
+    sight block[STAND / LANES];                 /* of BLOCK_WIDTH queries each */
     int from[STAND], to[STAND];                 /* positions that each sees, both included */
     _Alignas(64) float near[STAND], far[STAND]; /* the same, from the page's first line on */
     float most[STAND], total[STAND], change[STAND];
@@ -99,59 +109,82 @@ INLINE const float *values_of(prefill *p, size_t page, int pos, int n, const cak
     return p->page;
 }
 
-/* Scores become weights, and what was summed up before learns by how much the largest score has grown. Returns
- * whether there is something to learn. n: whole steps. */
-INLINE bool weigh_lines(prefill *p, int n, const cake_dtype dtype)
+/* How many of the positions [pos, pos + n) a block computes: all up to the last one that any of its queries sees, in
+ * whole steps. */
+INLINE int lines_of(const sight *s, int pos, int n, const cake_dtype dtype)
+{
+    int step = STEP_OF(dtype), seen = s->last - pos + 1;
+    if (seen <= 0 || s->first >= pos + n)
+        return 0;
+    return seen < n ? (seen + step - 1) / step * step : n;
+}
+
+/* Scores of LANES queries from number i on become weights, and what was summed up before learns by how much the
+ * largest score has grown. n: whole steps; masked: there are positions that some query does not see. */
+INLINE void weigh_lines(prefill *p, int i, int n, const bool masked, const cake_dtype dtype)
 {
     const int step = STEP_OF(dtype);
-    bool grown = false;
-    for (int i = 0; i < p->width; i += LANES) {
-        vec near = vec_load(p->near + i), far = vec_load(p->far + i);
-        vec before = vec_load(p->most + i), most = before, sum = vec_set(0);
-        for (int t = 0; t < n; t++) {
-            vec score = vec_mul(vec_load(p->score + t * p->width + i), vec_set(p->scale));
-            if (p->cap > 0)
-                score = vec_soft_cap(score, p->cap);
+    vec near = vec_load(p->near + i), far = vec_load(p->far + i);
+    vec before = vec_load(p->most + i), most = before, sum = vec_set(0);
+    for (int t = 0; t < n; t++) {
+        vec score = vec_mul(vec_load(p->score + t * p->width + i), vec_set(p->scale));
+        if (p->cap > 0)
+            score = vec_soft_cap(score, p->cap);
+        if (masked)
             score = vec_between(score, near, vec_set((float)t), far);
-            vec_store(p->score + t * p->width + i, score);
-            most = vec_max(most, score);
-        }
-        vec base = vec_max(vec_set(-FLT_MAX), most); /* who has seen nothing has no maximum to compare with */
-        for (int t = 0; t < n; t += step) {
-            vec weight[2];
-            UNROLL for (int s = 0; s < step; s++) weight[s] =
-                vec_exp(vec_sub(vec_load(p->score + (t + s) * p->width + i), base));
-            step_store(p->score + t / step * p->width + i, weight, dtype);
-            UNROLL for (int s = 0; s < step; s++) sum = vec_add(sum, weight[s]);
-        }
-        vec change = vec_exp(vec_sub(before, base));
-        vec_store(p->most + i, most);
-        vec_store(p->change + i, change);
-        vec_store(p->total + i, vec_fma(vec_load(p->total + i), change, sum));
-        grown |= vec_sum(vec_sub(vec_set(1), change)) != 0;
+        vec_store(p->score + t * p->width + i, score);
+        most = vec_max(most, score);
     }
-    return grown;
+    vec base = vec_max(vec_set(-FLT_MAX), most); /* who has seen nothing has no maximum to compare with */
+    for (int t = 0; t < n; t += step) {
+        vec weight[2];
+        UNROLL for (int s = 0; s < step; s++) weight[s] =
+            vec_exp(vec_sub(vec_load(p->score + (t + s) * p->width + i), base));
+        step_store(p->score + t / step * p->width + i, weight, dtype);
+        UNROLL for (int s = 0; s < step; s++) sum = vec_add(sum, weight[s]);
+    }
+    vec change = vec_exp(vec_sub(before, base));
+    vec_store(p->most + i, most);
+    vec_store(p->change + i, change);
+    vec_store(p->total + i, vec_fma(vec_load(p->total + i), change, sum));
+}
+
+INLINE void weigh_block(prefill *p, int j, int width, int pos, int n, const cake_dtype dtype)
+{
+    const sight *s = &p->block[j / BLOCK_WIDTH];
+    bool masked = s->all_first > pos || s->all_last < pos + n - 1;
+    for (int i = j; i < j + width; i++) {
+        p->near[i] = (float)(p->from[i] - pos);
+        p->far[i] = (float)(p->to[i] - pos);
+    }
+    for (int i = j; i < j + width; i += LANES)
+        if (masked)
+            weigh_lines(p, i, n, true, dtype);
+        else
+            weigh_lines(p, i, n, false, dtype);
 }
 
 /* Positions [pos, pos + n), which stand in one page and are whole steps, join the sums. */
 INLINE void add_lines(prefill *p, int pos, int n, const cake_dtype dtype)
 {
+    const int step = STEP_OF(dtype);
     int dim = p->kv->head_dim, width = p->width;
     size_t page = cake_kv_page(p->kv, p->slot, pos, p->kv_head);
-    for (int i = 0; i < width; i++) {
-        p->near[i] = (float)(p->from[i] - pos);
-        p->far[i] = (float)(p->to[i] - pos);
+    const float *key = keys_of(p, page, pos % CAKE_PAGE, dtype);
+    for (int j = 0; j < width; j += BLOCK_WIDTH) {
+        int wide = width - j < BLOCK_WIDTH ? width - j : BLOCK_WIDTH;
+        int lines = lines_of(&p->block[j / BLOCK_WIDTH], pos, n, dtype);
+        matrix_add_as(p->score + j, width, key, 1, CAKE_PAGE, p->q + j, width, lines, wide, dim / step, dtype,
+                      (tile_start){.zero = true});
+        weigh_block(p, j, wide, pos, lines, dtype);
     }
-    memset(p->score, 0, (size_t)(n * width) * sizeof *p->score);
-    matrix_add_as(p->score, width, keys_of(p, page, pos % CAKE_PAGE, dtype), 1, CAKE_PAGE, p->q, width, n,
-                  width, dim / STEP_OF(dtype), dtype);
-    if (weigh_lines(p, n, dtype))
-        for (int j = 0; j < dim; j++)
-            for (int i = 0; i < width; i += LANES)
-                vec_store(p->out + j * width + i,
-                          vec_mul(vec_load(p->out + j * width + i), vec_load(p->change + i)));
-    matrix_add_as(p->out, width, values_of(p, page, pos, n, dtype), 1, dim, p->score, width, dim, width,
-                  n / STEP_OF(dtype), dtype);
+    const float *value = values_of(p, page, pos, n, dtype);
+    for (int j = 0; j < width; j += BLOCK_WIDTH) {
+        int wide = width - j < BLOCK_WIDTH ? width - j : BLOCK_WIDTH;
+        int lines = lines_of(&p->block[j / BLOCK_WIDTH], pos, n, dtype);
+        matrix_add_as(p->out + j, width, value, 1, dim, p->score + j, width, dim, wide, lines / step, dtype,
+                      (tile_start){.factor = p->change + j});
+    }
 }
 
 /* All positions that any query sees, page by page. */
@@ -176,53 +209,95 @@ static void add_pages_of_pairs(prefill *p)
     add_pages(p, CAKE_BF16);
 }
 
-/* Takes p->n queries from number `query` on: row query / group of rows, query head query % group of the KV head. */
+/* Where a query's elements begin in q, and in out: row query / group of rows, query head query % group of the KV
+ * head. */
+static int64_t place_of_query(const prefill *p, int64_t query, int group)
+{
+    return ((query / group * p->kv->n_kv + p->kv_head) * group + query % group) * p->kv->head_dim;
+}
+
+/* The next query of a block sees [from, to]. */
+static void widen(sight *s, int from, int to, bool begin)
+{
+    if (begin)
+        *s = (sight){from, to, from, to};
+    s->first = from < s->first ? from : s->first;
+    s->last = to > s->last ? to : s->last;
+    s->all_first = from > s->all_first ? from : s->all_first;
+    s->all_last = to < s->all_last ? to : s->all_last;
+}
+
+/* What the queries see. Those that only fill a vector see what the last one does. */
+static void look_around(prefill *p, const cake_row *rows, int64_t query, int group)
+{
+    p->first = INT_MAX;
+    p->last = 0;
+    for (int i = 0; i < p->width; i++) {
+        const cake_row *row = rows + (query + (i < p->n ? i : p->n - 1)) / group;
+        p->from[i] = cake_kv_first(p->kv, row);
+        p->to[i] = row->pos;
+        widen(&p->block[i / BLOCK_WIDTH], p->from[i], p->to[i], i % BLOCK_WIDTH == 0);
+        p->first = p->from[i] < p->first ? p->from[i] : p->first;
+        p->last = p->to[i] > p->last ? p->to[i] : p->last;
+        p->most[i] = -INFINITY;
+        p->total[i] = 0;
+    }
+}
+
+/* Takes p->n queries from number `query` on. */
 static void take_queries(prefill *p, const float *q, const cake_row *rows, int64_t query, int group)
 {
-    float copy[PREFILL_DIM + 2 * LANES];
+    enum { PITCH = PREFILL_DIM + 2 * LANES };
+    float copy[TURN * PITCH] = {0};
     cake_dtype dtype = takes_pairs(p->kv) ? CAKE_BF16 : CAKE_F32;
     int dim = p->kv->head_dim, steps = dim / STEP_OF(dtype);
     p->width = (p->n + LANES - 1) / LANES * LANES;
     p->slot = rows->slot;
-    p->first = INT_MAX;
-    p->last = 0;
-    memset(copy, 0, sizeof copy);
-    for (int i = 0; i < p->width; i++) {
-        const cake_row *row = rows + (query + i) / group;
-        bool there = i < p->n;
-        p->from[i] = there ? cake_kv_first(p->kv, row) : 1;
-        p->to[i] = there ? row->pos : 0;
-        p->first = there && p->from[i] < p->first ? p->from[i] : p->first;
-        p->last = p->to[i] > p->last ? p->to[i] : p->last;
-        p->most[i] = -INFINITY;
-        p->total[i] = 0;
-        if (there)
-            step_copy(copy,
-                      q + (((query + i) / group * p->kv->n_kv + p->kv_head) * group + (query + i) % group) *
-                              dim,
-                      dim, dtype);
-        for (int j = 0; j < steps; j++)
-            p->q[j * p->width + i] = there ? copy[j] : 0;
+    look_around(p, rows, query, group);
+    for (int i = 0; i < p->width; i += TURN) {
+        for (int r = 0; r < TURN; r++)
+            if (i + r < p->n)
+                step_copy(copy + r * PITCH, q + place_of_query(p, query + i + r, group), dim, dtype);
+        for (int j = 0; j < steps; j += TURN) {
+            __m256i word[TURN];
+            turn((const char *)(copy + j), PITCH * sizeof *copy, word);
+            for (int r = 0; r < TURN; r++)
+                memcpy(p->q + (j + r) * p->width + i, &word[r], sizeof word[r]);
+        }
     }
     memset(p->out, 0, (size_t)(dim * p->width) * sizeof *p->out);
+}
+
+/* The means, each in its query's place. */
+static void give_means(prefill *p, float *out, int64_t query, int group)
+{
+    int dim = p->kv->head_dim;
+    for (int i = 0; i < p->width; i += LANES)
+        vec_store(p->total + i, vec_div(vec_set(1), vec_load(p->total + i)));
+    for (int j = 0; j < dim; j++)
+        for (int i = 0; i < p->width; i += LANES)
+            vec_store(p->out + j * p->width + i,
+                      vec_mul(vec_load(p->out + j * p->width + i), vec_load(p->total + i)));
+    for (int i = 0; i < p->n; i += TURN)
+        for (int j = 0; j < dim; j += TURN) {
+            __m256i word[TURN];
+            size_t bytes = (size_t)(dim - j < TURN ? dim - j : TURN) * sizeof *out;
+            turn((const char *)(p->out + j * p->width + i), (size_t)p->width * sizeof *p->out, word);
+            for (int r = 0; r < TURN && i + r < p->n; r++)
+                memcpy(out + place_of_query(p, query + i + r, group) + j, &word[r], bytes);
+        }
 }
 
 /* out, q: of rows[0], [n_head, head_dim] a row. */
 static void attend_queries(prefill *p, float *out, const float *q, const cake_row *rows, int64_t query,
                            int group)
 {
-    int dim = p->kv->head_dim;
     take_queries(p, q, rows, query, group);
     if (takes_pairs(p->kv))
         add_pages_of_pairs(p);
     else
         add_pages_of_floats(p);
-    for (int i = 0; i < p->n; i++) {
-        float *to =
-            out + (((query + i) / group * p->kv->n_kv + p->kv_head) * group + (query + i) % group) * dim;
-        for (int j = 0; j < dim; j++)
-            to[j] = p->out[j * p->width + i] / p->total[i];
-    }
+    give_means(p, out, query, group);
 }
 
 #endif

@@ -13,14 +13,27 @@
 #define TILE_VECTORS (N_REGISTERS / 8)
 #define TILE_DEPTH   64
 
+/* What an element holds before its first step: what is there, that times its column's factor, or zero. */
+typedef struct tile_start {
+    bool zero;
+    const float *factor; /* [n] of c, or NULL */
+} tile_start;
+
 /* c [rows, vectors * LANES] += a [rows, depth] b [depth, vectors * LANES]; the last vector has n lanes. */
 INLINE void tile_add(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
                      int64_t b_row, int depth, const int rows, const int vectors, int n,
-                     const cake_dtype dtype)
+                     const cake_dtype dtype, const tile_start start)
 {
     vec sum[TILE_ROWS * TILE_VECTORS];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r * vectors + v] =
-        vec_load_n(c + r * c_row + v * LANES, n);
+        start.zero ? vec_set(0) : vec_load_n(c + r * c_row + v * LANES, n);
+    if (start.factor)
+        UNROLL for (int v = 0; v < vectors; v++)
+        {
+            vec factor = vec_load_n(start.factor + v * LANES, n);
+            UNROLL for (int r = 0; r < rows; r++) sum[r * vectors + v] =
+                vec_mul(sum[r * vectors + v], factor);
+        }
     for (int k = 0; k < depth; k++, a += a_col, b += b_row) {
         vec line[TILE_VECTORS];
         UNROLL for (int v = 0; v < vectors; v++) line[v] = vec_load_n(b + v * LANES, n);
@@ -36,37 +49,44 @@ INLINE void tile_add(float *c, int64_t c_row, const float *a, int64_t a_row, int
 }
 
 INLINE void tile_rows(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
-                      int64_t b_row, int m, int depth, const int vectors, int n, const cake_dtype dtype)
+                      int64_t b_row, int m, int depth, const int vectors, int n, const cake_dtype dtype,
+                      const tile_start start)
 {
     int i = 0;
     for (; i + TILE_ROWS <= m; i += TILE_ROWS)
         tile_add(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, depth, TILE_ROWS, vectors, n,
-                 dtype);
+                 dtype, start);
     for (; i < m; i++)
-        tile_add(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, depth, 1, vectors, n, dtype);
+        tile_add(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, depth, 1, vectors, n, dtype,
+                 start);
 }
 
 /* c [m, n] += a [m, depth] b [depth, n]; each matrix has a distance from row to row of its own, and a one from
  * column to column, too. The lines of b that all rows of c meet in turn stay in the first cache. An element of a
  * and of b is a step of dtype, in a float's place. */
 INLINE void matrix_add_as(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col,
-                          const float *b, int64_t b_row, int m, int n, int depth, const cake_dtype dtype)
+                          const float *b, int64_t b_row, int m, int n, int depth, const cake_dtype dtype,
+                          tile_start start)
 {
     for (int k = 0, part; k < depth; k += part, a += part * a_col, b += part * b_row) {
         part = depth - k < TILE_DEPTH ? depth - k : TILE_DEPTH;
-        int j = 0;
-        for (; j + TILE_VECTORS * LANES <= n; j += TILE_VECTORS * LANES)
-            tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, TILE_VECTORS, LANES, dtype);
-        for (; j < n; j += LANES)
-            tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, 1, n - j < LANES ? n - j : LANES,
-                      dtype);
+        for (int j = 0, wide; j < n; j += wide) {
+            tile_start at = {start.zero && !k, start.factor && !k ? start.factor + j : NULL};
+            wide = n - j < TILE_VECTORS * LANES ? LANES : TILE_VECTORS * LANES;
+            if (wide > LANES)
+                tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, TILE_VECTORS, LANES, dtype,
+                          at);
+            else
+                tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, 1,
+                          n - j < LANES ? n - j : LANES, dtype, at);
+        }
     }
 }
 
 static void matrix_add(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
                        int64_t b_row, int m, int n, int depth)
 {
-    matrix_add_as(c, c_row, a, a_row, a_col, b, b_row, m, n, depth, CAKE_F32);
+    matrix_add_as(c, c_row, a, a_row, a_col, b, b_row, m, n, depth, CAKE_F32, (tile_start){0});
 }
 
 #endif
