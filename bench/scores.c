@@ -136,7 +136,7 @@ static bool right_total(job *j)
     double sum = 0;
     for (int i = 0; i < VOCAB; i++)
         sum += exp((double)j->score[i]);
-    return fabs(j->total[0] - log(sum)) < 1e-9;
+    return fabs(j->total[0] - log(sum)) < 1e-6;
 }
 
 static bool right_top(job *j)
@@ -164,10 +164,11 @@ static const struct {
     double temperature, top_p, repetition_penalty;
     int top_k;
 } kinds[] = {
-    {run_finite, right_finite, 0, 1, 1, 0},    {run_total, right_total, 0, 1, 1, 0},
-    {run_top, right_top, 0, 1, 1, 0},          {run_sample, right_sample, 0, 1, 1, 0},
-    {run_sample, right_sample, 0, 1, 1.25, 0}, {run_sample, right_sample, 1, 1, 1, 0},
-    {run_sample, right_sample, 0.7, 1, 1, 20}, {run_sample, right_sample, 0.7, 0.9, 1, 0},
+    {run_finite, right_finite, 0, 1, 1, 0},     {run_total, right_total, 0, 1, 1, 0},
+    {run_top, right_top, 0, 1, 1, 0},           {run_sample, right_sample, 0, 1, 1, 0},
+    {run_sample, right_sample, 0, 1, 1.25, 0},  {run_sample, right_sample, 1, 1, 1, 0},
+    {run_sample, right_sample, 0.7, 1, 1, 20},  {run_sample, right_sample, 0.7, 1, 1, 1000},
+    {run_sample, right_sample, 0.7, 0.9, 1, 0},
 };
 
 static void set_params(const cake_case *self, job *j)
@@ -223,6 +224,7 @@ const cake_case cake_cases_scores[] = {
     {"scores.penalty", "the same with a repetition penalty over 512 tokens", run_scores, 4},
     {"scores.temperature", "a token drawn from all", run_scores, 5},
     {"scores.top-k", "a token drawn from the 20 best", run_scores, 6},
-    {"scores.top-p", "a token drawn from the best that reach 0.9", run_scores, 7},
+    {"scores.top-k-1000", "a token drawn from the 1,000 best", run_scores, 7},
+    {"scores.top-p", "a token drawn from the best that reach 0.9", run_scores, 8},
     {NULL, NULL, NULL, 0},
 };

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/scores.h"
 #include "sample/past.h"
 #include "sample/rng.h"
 #include "sample/sample.h"
@@ -170,6 +171,83 @@ static void test_reference(void)
     }
     CU_ASSERT_EQUAL(checked, 6 * 3 * 8 * 18);
     CU_ASSERT_EQUAL(wrong, 0);
+}
+
+/* Vocabularies of which only a part is listed: by a guess, by what is sure, or all of it; and many equal scores, which
+ * no digit tells apart. */
+static void test_large(void)
+{
+    enum { N = 40003 };
+    static const struct {
+        double temperature, top_p, min_p;
+        int64_t top_k;
+    } cases[] = {{1, 0.9, 0, 0},    {0.7, 0.5, 0, 0},      {3, 0.99, 0, 0},    {0.3, 0.95, 0.01, 0},
+                 {1, 1, 0, 257},    {1.5, 0.8, 0, 5000},   {1, 1, 0, 39999},   {2, 0.999999999, 0, 0},
+                 {1, 1, 0.001, 0},  {0.01, 0.999, 0, 300}, {1e6, 0.37, 0, 0},  {1, 0.9, 0.5, 1000},
+                 {1, 1, 0, 100000}, {1e300, 1, 0, 1000},   {1e-300, 0.9, 0, 0}};
+    float *score = cake_alloc(N, sizeof *score);
+    int32_t *order = cake_alloc(N, sizeof *order);
+    void *scratch = cake_alloc(cake_sample_scratch(N), 1);
+    for (uint32_t kind = 0; kind < 4;
+         kind++) { /* flat, with a few far above, of few values, mostly forbidden */
+        for (int i = 0; i < N; i++) {
+            double u = cake_key_uniform(&(cake_key){.seed = kind, .pos = (uint32_t)i}),
+                   z = 2 * log(u / (1 - u));
+            score[i] = kind == 2 ? (float)(int)z : kind == 3 && i % 7 ? -INFINITY : (float)z;
+        }
+        for (int i = 0; i < 20 && kind == 1; i++)
+            score[i * 1999 + 63] = (float)(40 - i * 0.7);
+        for (size_t a = 0; a < sizeof cases / sizeof *cases; a++) {
+            cake_params params = params_of(cases[a].temperature, cases[a].top_k, cases[a].top_p);
+            params.min_p = cases[a].min_p;
+            cake_key key = {.seed = 5, .pos = (uint32_t)a};
+            int32_t got = cake_sample(score, N, &params, &key, scratch);
+            CU_ASSERT_EQUAL(got, reference(score, N, &params, cake_key_uniform(&key), order));
+        }
+    }
+    free(score);
+    free(order);
+    free(scratch);
+}
+
+/* Weights against expl: what a vocabulary's size leaves over for the last group, scores that weigh nothing. */
+static void test_weights(void)
+{
+    enum { N = 4096 + 64 + 7 };
+    float *score = cake_alloc(N, sizeof *score);
+    double *weight = cake_alloc(N, sizeof *weight), part[2];
+    for (int n = 1; n <= N; n = n < 70 ? n + 1 : n < 4000 ? 4095 : n < 4100 ? n + 1 : n + 67) {
+        for (int i = 0; i < n; i++)
+            score[i] = 17.25f - (float)((i + 1) * 7919 % n) * (i % 3 ? 0.003f : 0.03f);
+        score[n / 3] = -INFINITY;
+        score[n / 2] = 17.5f;
+        double temperature = 0.3 + n % 4 * 0.4, all = 0, worst = 0;
+        cake_law law = cake_law_of(cake_scores_top(score, n), temperature);
+        cake_law_weigh(&law, score, n, weight);
+        for (int i = 0; i < n; i++) {
+            long double x = ((long double)score[i] - 17.5L) / temperature, exact = expl(x);
+            double off = fabs((double)(weight[i] / exact - 1)) / (1 + 1.4427 * fabs((double)x));
+            if (exact < 0x1p-117L) /* may be nothing */
+                off = weight[i] < 0x1p-116 ? 0 : 1;
+            worst = off > worst ? off : worst;
+            all += (double)exact;
+        }
+        double sum = cake_scores_sum(&law, score, n, part);
+        CU_ASSERT(worst < 2e-7);
+        CU_ASSERT(fabs(sum / all - 1) < 2e-7);
+        CU_ASSERT_EQUAL(n > 4096 ? part[0] + part[1] : part[0], sum);
+        CU_ASSERT_EQUAL(cake_scores_best(score, n), n / 2);
+        CU_ASSERT_EQUAL(weight[n / 2], 1);
+    }
+    score[7] = score[3000] = 18;
+    CU_ASSERT_EQUAL(cake_scores_best(score, N), 7);
+    cake_law law = cake_law_of(18, 1);
+    cake_law_cut(&law, 0.55);
+    cake_law_weigh(&law, score, N, weight);
+    for (int i = 0; i < N; i++)
+        CU_ASSERT(weight[i] == 0 ? score[i] < 17.41f : weight[i] >= 0.55);
+    free(score);
+    free(weight);
 }
 
 /* What transformers 5's TemperatureLogitsWarper, TopKLogitsWarper and TopPLogitsWarper keep of these scores, in
@@ -503,7 +581,9 @@ int main(void)
         {"uniform numbers are keyed and uniform", test_uniform},
         {"seeds of ids and indices differ", test_keys},
         {"temperature 0: the lowest of the best", test_greedy},
+        {"weights of scores", test_weights},
         {"shortcuts change nothing", test_reference},
+        {"nor of large vocabularies", test_large},
         {"top_k and top_p keep what transformers keeps", test_kept},
         {"top_k: ties go to the lowest id", test_ties_at_k},
         {"draws follow the distribution", test_distribution},

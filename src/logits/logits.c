@@ -11,8 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-
-#define BLOCK 4096 /* columns of a partial sum, so that the head can be cut over ranks at these borders */
+#include "base/scores.h"
 
 struct cake_logits {
     const cake_model *model;
@@ -97,37 +96,40 @@ cake_effort cake_logits_work(const cake_logits *logits, int n)
 
 bool cake_logits_finite(const float *score, int n_vocab)
 {
-    int bad = 0; /* no early exit: a loop that vectorises is faster than one that stops */
-    for (int i = 0; i < n_vocab; i++)
+    enum { GROUP = 64 };
+    int bad = 0, i = 0; /* no early exit, and groups of one size: what vectors can do */
+    for (; i + GROUP <= n_vocab; i += GROUP) {
+        int here = 0;
+        for (int j = 0; j < GROUP; j++)
+            here |= !(fabsf(score[i + j]) <= FLT_MAX);
+        bad |= here;
+    }
+    for (; i < n_vocab; i++)
         bad |= !(fabsf(score[i]) <= FLT_MAX);
     return !bad;
 }
 
 double cake_logits_total(const float *score, int n_vocab)
 {
-    float most = score[0];
-    for (int i = 1; i < n_vocab; i++)
-        most = score[i] > most ? score[i] : most;
-    double total = 0;
-    for (int first = 0; first < n_vocab; first += BLOCK) {
-        int last = n_vocab - first < BLOCK ? n_vocab : first + BLOCK;
-        double block = 0;
-        for (int i = first; i < last; i++)
-            block += exp((double)score[i] - (double)most);
-        total += block;
-    }
-    return (double)most + log(total);
+    cake_law law = cake_law_of(cake_scores_top(score, n_vocab), 1);
+    return law.top + log(cake_scores_sum(&law, score, n_vocab, NULL));
 }
 
 void cake_logits_top(const float *score, int n_vocab, int n, int32_t *ids)
 {
+    enum { GROUP = 64 };
     int held = 0;
-    for (int i = 0; i < n_vocab; i++) {
-        if (held == n && (n == 0 || score[i] <= score[ids[n - 1]]))
+    for (int from = 0; from < n_vocab; from += GROUP) {
+        int to = n_vocab - from < GROUP ? n_vocab : from + GROUP;
+        if (held == n && (n == 0 || cake_scores_top(score + from, to - from) <= score[ids[n - 1]]))
             continue;
-        int at = held < n ? held++ : n - 1;
-        for (; at > 0 && score[i] > score[ids[at - 1]]; at--)
-            ids[at] = ids[at - 1];
-        ids[at] = i;
+        for (int i = from; i < to; i++) {
+            if (held == n && score[i] <= score[ids[n - 1]])
+                continue;
+            int at = held < n ? held++ : n - 1;
+            for (; at > 0 && score[i] > score[ids[at - 1]]; at--)
+                ids[at] = ids[at - 1];
+            ids[at] = i;
+        }
     }
 }

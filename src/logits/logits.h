@@ -30,8 +30,8 @@ cake_effort cake_logits_work(const cake_logits *logits, int n);
 
 /* Whether no score is NaN or infinite: anything else must not be sampled from. */
 bool cake_logits_finite(const float *score, int n_vocab);
-/* log(sum(exp(score))) over n_vocab, summed in blocks of 4,096 columns in double, of
- * finite scores. The logprob of a token is its score less this. */
+/* log(sum(exp(score))) of finite scores, within 1e-6 (base/scores.h says in which order they are summed). The logprob of
+ * a token is its score less this. */
 double cake_logits_total(const float *score, int n_vocab);
 /* The n best ids by descending score, ties by id. */
 void cake_logits_top(const float *score, int n_vocab, int n, int32_t *ids);

@@ -1,130 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scores [n_vocab] enter, one token leaves. Defined as: weights exp((score - max) / temperature) in double;
+ * Scores [n_vocab] enter, one token leaves. Defined as: weights exp((score - max) / temperature);
  * tokens ranked by score, the higher first, equal ones by the lower id; top_k keeps the first k; top_p keeps
  * the shortest prefix whose sum reaches top_p of the sum of what top_k kept; min_p keeps of that what weighs
  * min_p of the first or more; the draw walks what is kept in that order, or by id if neither top_k nor top_p
  * is on. A score of -infinity is a token that cannot be drawn. Invariant: shortcuts below never change that
- * result.
+ * result, and nothing in it depends on the machine (base/scores.h).
+ *
+ * A vocabulary is never sorted: what is looked for in the ranking is at a place where running sums pass something.
+ * Sums over tokens whose keys begin alike say between which keys that is, and only few tokens have those.
  */
 #include "sample/sample.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-#define BLOCK  4096 /* columns: sums over the vocabulary add blocks, as logits does */
-#define LANES  8
-#define HEAP_K 256 /* up to this top_k a heap is faster than sorting */
-#define BITS   11  /* of a digit; three make a key */
+#include "base/scores.h"
 
-/* What is sorted: the higher the score, the lower the key. */
+enum {
+    GROUP = 64,   /* scores that are looked at together */
+    HEAP_K = 256, /* up to this top_k a heap is faster than looking for the place */
+    FEW = 64,     /* tokens that are sorted at once */
+    BITS = 11,    /* of a digit; three make a key */
+    DIGITS = 1 << BITS
+};
+
+/* A token in the ranking: the higher the score, the lower the key. */
 typedef struct ranked {
     uint32_t key;
     int32_t id;
 } ranked;
 
-/* exp(x) for x <= 0 from basic operations alone, so that its last bit is the same on every machine; libm's is
- * not. Within an ulp or two of exact; under exp(-700) nothing can be drawn, so it is 0. No branches: compilers
- * turn the loops around it into vectors. */
-static inline double weight_of(double x)
-{
-    double y = x > -700 ? x : -700;
-    double shifted = y * 0x1.71547652b82fep+0 + 0x1.8p52; /* log2(e); rounds to an integer, in the low bits */
-    double n = shifted - 0x1.8p52;
-    double r = y - n * 0x1.62e42fefa3800p-1; /* ln 2 in two parts: the first times n is exact */
-    r -= n * 0x1.ef35793c76730p-45;
-    double sum = 1.0 / 6227020800;
-    sum = sum * r + 1.0 / 479001600;
-    sum = sum * r + 1.0 / 39916800;
-    sum = sum * r + 1.0 / 3628800;
-    sum = sum * r + 1.0 / 362880;
-    sum = sum * r + 1.0 / 40320;
-    sum = sum * r + 1.0 / 5040;
-    sum = sum * r + 1.0 / 720;
-    sum = sum * r + 1.0 / 120;
-    sum = sum * r + 1.0 / 24;
-    sum = sum * r + 1.0 / 6;
-    sum = sum * r + 0.5;
-    sum = sum * r + 1;
-    sum = sum * r + 1;
-    uint64_t bits, exponent;
-    memcpy(&bits, &sum, sizeof bits);
-    memcpy(&exponent, &shifted, sizeof exponent);
-    bits += exponent << 52;
-    memcpy(&sum, &bits, sizeof sum);
-    return x > -700 ? sum : 0;
-}
-
-/* The highest score; LANES chains, since one would wait for each comparison. */
-static float highest(const float *score, int n_vocab)
-{
-    float lane[LANES];
-    int i = 0;
-    for (int j = 0; j < LANES; j++)
-        lane[j] = score[0];
-    for (; i + LANES <= n_vocab; i += LANES)
-        for (int j = 0; j < LANES; j++)
-            lane[j] = score[i + j] > lane[j] ? score[i + j] : lane[j];
-    for (; i < n_vocab; i++)
-        lane[0] = score[i] > lane[0] ? score[i] : lane[0];
-    for (int j = 1; j < LANES; j++)
-        lane[0] = lane[j] > lane[0] ? lane[j] : lane[0];
-    return lane[0];
-}
-
-static int32_t best_of(const float *score, int n_vocab)
-{
-    float top = highest(score, n_vocab);
-    int32_t best = 0;
-    while (best < n_vocab - 1 && score[best] != top)
-        best++;
-    return best;
-}
-
-/* Whether token a is ranked before token b. */
-static bool before(const float *score, int32_t a, int32_t b)
-{
-    return score[a] > score[b] || (score[a] == score[b] && a < b);
-}
-
-/* Restores the heap below place at: its top is the token ranked last. */
-static void sift(const float *score, int32_t *heap, int32_t n, int32_t at)
-{
-    int32_t token = heap[at];
-    for (int32_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && before(score, heap[child], heap[child + 1]))
-            child++;
-        if (before(score, heap[child], token))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = token;
-}
-
-/* The k tokens ranked first, in their order: a heap whose top is the worst of those kept so far. Nearly all
- * tokens cost one comparison. */
-static void rank_few(const float *score, int n_vocab, int32_t k, int32_t *order)
-{
-    for (int32_t i = 0; i < k; i++)
-        order[i] = i;
-    for (int32_t at = k / 2; at-- > 0;)
-        sift(score, order, k, at);
-    float worst = score[order[0]];
-    for (int32_t i = k; i < n_vocab; i++) {
-        if (score[i] > worst) { /* an equal one has the higher id */
-            order[0] = i;
-            sift(score, order, k, 0);
-            worst = score[order[0]];
-        }
-    }
-    for (int32_t left = k - 1; left > 0; left--) {
-        int32_t last = order[0];
-        order[0] = order[left];
-        order[left] = last;
-        sift(score, order, left, 0);
-    }
-}
+/* Room for one request: see cake_sample_scratch. */
+typedef struct workspace {
+    ranked *list, *rest, *sorted; /* [n_vocab] */
+} workspace;
 
 static ranked rank_of(const float *score, int32_t id)
 {
@@ -134,191 +46,316 @@ static ranked rank_of(const float *score, int32_t id)
     return (ranked){.key = bits >> 31 ? bits : ~(bits | 0x80000000u), .id = id};
 }
 
-/* Sorts by key, digit by digit from the lowest; equal keys stay in the order of ids in which they come. Three
- * digits: the result is in to, and from is free. Of few, counting digits would take longer than all else. */
-static void rank_all(ranked *from, ranked *to, int32_t n)
+static float score_of(ranked token)
 {
-    if (n <= 64) {
+    uint32_t bits = token.key >> 31 ? token.key : ~token.key & 0x7FFFFFFF;
+    float score;
+    memcpy(&score, &bits, sizeof score);
+    return score;
+}
+
+static bool before(ranked a, ranked b)
+{
+    return a.key < b.key || (a.key == b.key && a.id < b.id);
+}
+
+/* The part at which the running sum of parts, on from *sum, passes target, or reaches it; *sum becomes the sum
+ * before that part. Rounding may leave the target at the very end: then it is the last part that weighs anything. */
+static int32_t find(const double *part, int32_t n, double target, bool reach, double *sum)
+{
+    double running = *sum;
+    int32_t found = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (!(part[i] > 0))
+            continue;
+        found = i;
+        *sum = running;
+        running += part[i];
+        if (running > target || (reach && running == target))
+            break;
+    }
+    return found;
+}
+
+/* ---- the first k */
+
+/* Restores the heap below place at: its top is the token ranked last. */
+static void sift(ranked *heap, int32_t n, int32_t at)
+{
+    ranked token = heap[at];
+    for (int32_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && before(heap[child], heap[child + 1]))
+            child++;
+        if (before(heap[child], token))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = token;
+}
+
+/* The k tokens ranked first, in their order: a heap whose top is the worst of those kept so far. Nearly all groups
+ * cost a look at their best. */
+static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
+{
+    for (int32_t i = 0; i < k; i++)
+        list[i] = rank_of(score, i);
+    for (int32_t at = k / 2; at-- > 0;)
+        sift(list, k, at);
+    float worst = score_of(list[0]);
+    for (int32_t from = k; from < n_vocab; from += GROUP) {
+        int32_t n = n_vocab - from < GROUP ? n_vocab - from : GROUP;
+        if (!(cake_scores_top(score + from, n) > worst))
+            continue;
+        for (int32_t i = from; i < from + n; i++) {
+            if (score[i] > worst) { /* an equal one has the higher id */
+                list[0] = rank_of(score, i);
+                sift(list, k, 0);
+                worst = score_of(list[0]);
+            }
+        }
+    }
+    for (int32_t left = k - 1; left > 0; left--) {
+        ranked last = list[0];
+        list[0] = list[left];
+        list[left] = last;
+        sift(list, left, 0);
+    }
+}
+
+/* A score below which tokens weigh less than that: of the next lower power of two, which takes no logarithm. */
+static float score_for(const cake_law *law, double weight)
+{
+    int exponent;
+    if (!(weight > 0x1p-100 && law->scale > 0))
+        return -FLT_MAX;
+    frexp(weight, &exponent);
+    double score = law->top + (exponent - 1) / law->scale;
+    if (!(score > -FLT_MAX))
+        return -FLT_MAX;
+    return (float)score > score ? nextafterf((float)score, -FLT_MAX) : (float)score;
+}
+
+/* Tokens of this score or more, which is finite, by id into room->list; how many. */
+static int32_t list_above(const float *score, int n_vocab, float least, const workspace *room)
+{
+    int32_t *id = (void *)room->rest, n = 0;
+    for (int32_t from = 0; from < n_vocab; from += GROUP) {
+        int32_t to = n_vocab - from < GROUP ? n_vocab : from + GROUP;
+        if (!(cake_scores_top(score + from, to - from) >= least))
+            continue;
+        for (int32_t i = from; i < to; i++) { /* no branch that could not be foreseen */
+            id[n] = i;
+            n += score[i] >= least;
+        }
+    }
+    for (int32_t i = 0; i < n; i++)
+        room->list[i] = rank_of(score, id[i]);
+    return n;
+}
+
+/* ---- places in the ranking */
+
+/* weight [n] of the tokens of a list, n <= GROUP. */
+static void weigh(const cake_law *law, const ranked *list, int32_t n, double *weight)
+{
+    float score[GROUP];
+    for (int32_t i = 0; i < n; i++)
+        score[i] = score_of(list[i]);
+    cake_law_weigh(law, score, n, weight);
+}
+
+/* Adds the weights of the tokens of a list to the sums of their digits at `shift`. */
+static void add_up(const cake_law *law, const ranked *list, int32_t n, int shift, double *sum)
+{
+    double weight[GROUP];
+    for (int32_t from = 0; from < n; from += GROUP) {
+        int32_t here = n - from < GROUP ? n - from : GROUP;
+        weigh(law, list + from, here, weight);
+        for (int32_t i = 0; i < here; i++)
+            sum[list[from + i].key >> shift & (DIGITS - 1)] += weight[i];
+    }
+}
+
+static double total(const cake_law *law, const ranked *list, int32_t n)
+{
+    double weight[GROUP], sum = 0;
+    for (int32_t from = 0; from < n; from += GROUP) {
+        int32_t here = n - from < GROUP ? n - from : GROUP;
+        weigh(law, list + from, here, weight);
+        for (int32_t i = 0; i < here; i++)
+            sum += weight[i];
+    }
+    return sum;
+}
+
+/* Sorts by key, digit by digit from the lowest; equal keys stay in the order in which they come. Three digits: the
+ * result is in to, and from is free. Of few, counting digits would take longer than all else. */
+static void sort(ranked *from, ranked *to, int32_t n)
+{
+    if (n <= FEW) {
         for (int32_t i = 0, at; i < n; i++) {
-            for (at = i; at > 0 && to[at - 1].key > from[i].key; at--)
+            for (at = i; at > 0 && before(from[i], to[at - 1]); at--)
                 to[at] = to[at - 1];
             to[at] = from[i];
         }
         return;
     }
     for (int shift = 0; shift < 3 * BITS; shift += BITS) {
-        int32_t count[1 << BITS] = {0}, place = 0;
+        int32_t count[DIGITS] = {0}, place = 0;
         for (int32_t i = 0; i < n; i++)
-            count[from[i].key >> shift & ((1 << BITS) - 1)]++;
-        for (int32_t digit = 0; digit < 1 << BITS; digit++) {
+            count[from[i].key >> shift & (DIGITS - 1)]++;
+        for (int32_t digit = 0; digit < DIGITS; digit++) {
             int32_t here = count[digit];
             count[digit] = place;
             place += here;
         }
         for (int32_t i = 0; i < n; i++)
-            to[count[from[i].key >> shift & ((1 << BITS) - 1)]++] = from[i];
+            to[count[from[i].key >> shift & (DIGITS - 1)]++] = from[i];
         ranked *swap = from;
         from = to;
         to = swap;
     }
 }
 
-/* The token at which the running sum of weights passes target. Rounding may leave the target at the very end:
- * then it is the last token that has any weight. */
-static int32_t walk(const double *weight, int32_t n, double target)
+/* The token of list [n], by id or by rank, at which the running sum of weights in the order of ranks passes target
+ * (find says how), and the sum before it. List stays as it is. */
+static ranked search(const cake_law *law, const workspace *room, int32_t n, double target, bool reach,
+                     double *sum)
 {
-    double reached = 0;
-    int32_t last = 0;
-    for (int32_t i = 0; i < n; i++) {
-        reached += weight[i];
-        if (reached > target)
-            return i;
-        if (weight[i] > 0)
-            last = i;
+    const ranked *list = room->list;
+    *sum = 0;
+    for (int shift = 32 - BITS; shift > 0 && n > FEW; shift -= BITS) {
+        double part[DIGITS] = {0};
+        add_up(law, list, n, shift, part);
+        uint32_t digit = (uint32_t)find(part, DIGITS, target, reach, sum);
+        int32_t kept = 0;
+        for (int32_t i = 0; i < n; i++) {
+            ranked token = list[i];
+            room->rest[kept] = token;
+            kept += (token.key >> shift & (DIGITS - 1)) == digit;
+        }
+        list = room->rest;
+        n = kept;
     }
-    return last;
+    memmove(room->rest, list, (size_t)n * sizeof *list);
+    sort(room->rest, room->sorted, n);
+    double *weight = (void *)room->rest; /* free by now */
+    for (int32_t i = 0; i < n; i += GROUP)
+        weigh(law, room->sorted + i, n - i < GROUP ? n - i : GROUP, weight + i);
+    return room->sorted[find(weight, n, target, reach, sum)];
 }
 
-/* Like walk, block by block. */
-static int32_t walk_all(const double *weight, int n_vocab, double target)
-{
-    double reached = 0;
-    int32_t last = 0;
-    for (int32_t from = 0; from < n_vocab; from += BLOCK) {
-        int32_t n = n_vocab - from < BLOCK ? n_vocab - from : BLOCK;
-        double part = 0;
-        for (int32_t i = 0; i < n; i++)
-            part += weight[from + i];
-        if (reached + part > target)
-            return from + walk(weight + from, n, target - reached);
-        if (part > 0)
-            last = from;
-        reached += part;
-    }
-    return last + walk(weight + last, n_vocab - last < BLOCK ? n_vocab - last : BLOCK, INFINITY);
-}
-
-/* Weights of all tokens, 0 for those below `least`; returns their sum, added in blocks. */
-static double weigh(const float *score, int n_vocab, double temperature, double least, double *weight)
-{
-    double top = highest(score, n_vocab), sum = 0;
-    int32_t i = 0;
-    for (; i + LANES <= n_vocab; i += LANES)
-        for (int j = 0; j < LANES; j++)
-            weight[i + j] = weight_of((score[i + j] - top) / temperature);
-    for (; i < n_vocab; i++)
-        weight[i] = weight_of((score[i] - top) / temperature);
-    for (i = 0; least > 0 && i < n_vocab; i++)
-        weight[i] = weight[i] < least ? 0 : weight[i];
-    for (int32_t from = 0; from < n_vocab; from += BLOCK) {
-        int32_t to = n_vocab - from < BLOCK ? n_vocab : from + BLOCK;
-        double part = 0;
-        for (i = from; i < to; i++)
-            part += weight[i];
-        sum += part;
-    }
-    return sum;
-}
-
-/* How many of the n ranked weights top_p keeps (at least one), and their sum. */
-static int32_t prefix(const double *weight, int32_t n, double target, double *sum)
+/* What of the list is ranked before a token, and the token itself; how many. */
+static int32_t keep_until(ranked *list, int32_t n, ranked last)
 {
     int32_t kept = 0;
-    double reached = 0;
-    do
-        reached += weight[kept++];
-    while (kept < n && reached < target);
-    *sum = reached;
+    for (int32_t i = 0; i < n; i++) {
+        ranked token = list[i];
+        list[kept] = token;
+        kept += !before(last, token);
+    }
     return kept;
 }
 
-/* Room for one request: see cake_sample_scratch. */
-typedef struct workspace {
-    double *weight;         /* [n_vocab] */
-    ranked *ranked, *other; /* [n_vocab] */
-    int32_t *order;         /* [n_vocab] in ranked's place, which is free when it is written */
-} workspace;
+/* ---- the draw */
 
-static int32_t sample_top_k(const float *score, int n_vocab, int32_t k, const cake_params *params, double u,
-                            const workspace *room)
+/* The first top_k tokens into the list; how many. */
+static int32_t list_top_k(const float *score, int n_vocab, int32_t k, float top, const workspace *room)
 {
     if (k <= HEAP_K) {
-        rank_few(score, n_vocab, k, room->order);
-    } else {
-        for (int32_t i = 0; i < n_vocab; i++)
-            room->ranked[i] = rank_of(score, i);
-        rank_all(room->ranked, room->other, n_vocab);
-        for (int32_t i = 0; i < k; i++)
-            room->order[i] = room->other[i].id;
+        list_first(score, n_vocab, k, room->list);
+        return k;
     }
-    double sum = 0;
-    for (int32_t i = 0; i < k; i++) {
-        room->weight[i] =
-            weight_of(((double)score[room->order[i]] - score[room->order[0]]) / params->temperature);
-        sum += room->weight[i];
-    }
-    if (params->top_p < 1)
-        k = prefix(room->weight, k, params->top_p * sum, &sum);
-    if (room->weight[k - 1] < params->min_p) {
-        while (room->weight[k - 1] < params->min_p)
-            k--;
-        k = prefix(room->weight, k, INFINITY, &sum);
-    }
-    return room->order[walk(room->weight, k, u * sum)];
+    const cake_law one_each = cake_law_of(top, INFINITY);
+    double sum;
+    int32_t n = list_above(score, n_vocab, -FLT_MAX, room);
+    return keep_until(room->list, n, search(&one_each, room, n, k, true, &sum));
 }
 
-/* Tokens of less than `least` weight are half of what top_p cuts off, all together: they need no ranking. Only
- * where rounding is coarser than that (top_p within 1e-10 of 1) the second pass takes all. */
-static int32_t sample_top_p(const float *score, int n_vocab, const cake_params *params, double u,
-                            const workspace *room)
+/* A power of two: tokens that weigh less do so, all together, by about `most` only. A guess by some of the groups. */
+static double guess_least(const cake_law *law, const float *score, int n_vocab, double most)
 {
-    const double *weight = room->weight;
-    double sum = weigh(score, n_vocab, params->temperature, 0, room->weight), reached = 0;
-    double target = params->top_p * sum;
-    double least = 0.5 * (1 - params->top_p) * sum / n_vocab;
-    const ranked *sorted = room->other;
-    int32_t kept = 0;
-    for (int pass = 0; pass < 2 && reached < target; pass++, least = 0) {
-        int32_t n = 0;
-        for (int32_t i = 0; i < n_vocab; i++)
-            if (weight[i] >= least)
-                room->ranked[n++] = rank_of(score, i);
-        rank_all(room->ranked, room->other, n);
-        for (kept = 0, reached = 0; kept < n && reached < target; kept++)
-            reached += weight[sorted[kept].id];
+    enum { EVERY = 16, OCTAVES = 128 };
+    double octave[OCTAVES] = {0}, weight[GROUP], below = 0;
+    for (int32_t from = 0; from + GROUP <= n_vocab; from += EVERY * GROUP) {
+        cake_law_weigh(law, score + from, GROUP, weight);
+        for (int i = 0, exponent; i < GROUP; i++) {
+            frexp(weight[i], &exponent);
+            octave[weight[i] > 0 ? 1 - exponent : OCTAVES - 1] += EVERY * weight[i];
+        }
     }
-    if (weight[sorted[kept - 1].id] < params->min_p) {
-        for (kept = 0, reached = 0; weight[sorted[kept].id] >= params->min_p; kept++)
-            reached += weight[sorted[kept].id];
+    int least = OCTAVES - 1;
+    while (least > 0 && below + octave[least] <= most)
+        below += octave[least--];
+    return ldexp(1, -least);
+}
+
+/* Lists the tokens among which top_p will cut, `target` being what they weigh that it keeps. Those that weigh less
+ * than half of what it cuts off, all together, are not among them; a guess says of more that they are not, and the
+ * weight of the others, whether it was right. Where rounding may be coarser than all that, all are listed. */
+static int32_t list_top_p(const cake_law *law, const float *score, int n_vocab, double sum, double target,
+                          const workspace *room)
+{
+    double cut = sum - target, sure = cut > 1e-5 * sum ? 0.5 * cut / n_vocab : 0;
+    if (sure > 0) {
+        double least = guess_least(law, score, n_vocab, 0.8 * cut);
+        int32_t n = list_above(score, n_vocab, score_for(law, least), room);
+        if (total(law, room->list, n) >= target)
+            return n;
     }
-    double goal = u * reached, walked = 0;
-    for (int32_t i = 0; i < kept - 1; i++) {
-        walked += weight[sorted[i].id];
-        if (walked > goal)
-            return sorted[i].id;
+    return list_above(score, n_vocab, score_for(law, sure), room);
+}
+
+static int32_t sample_ranked(const float *score, int n_vocab, cake_law law, const cake_params *params,
+                             double u, const workspace *room)
+{
+    double sum, before_last;
+    int32_t n;
+    if (params->top_k > 0 && params->top_k < n_vocab) {
+        n = list_top_k(score, n_vocab, (int32_t)params->top_k, law.top, room);
+        sum = total(&law, room->list, n);
+    } else {
+        sum = cake_scores_sum(&law, score, n_vocab, NULL);
+        n = list_top_p(&law, score, n_vocab, sum, params->top_p * sum, room);
     }
-    return sorted[kept - 1].id;
+    if (params->top_p < 1)
+        n = keep_until(room->list, n, search(&law, room, n, params->top_p * sum, true, &before_last));
+    cake_law_cut(&law, params->min_p);
+    sum = total(&law, room->list, n);
+    return search(&law, room, n, u * sum, false, &before_last).id;
+}
+
+/* By id: the block in which the sum passes, then the token in the block. */
+static int32_t sample_all(const float *score, int n_vocab, const cake_law *law, double u, double *part)
+{
+    int32_t n_block = (n_vocab + CAKE_SCORES_BLOCK - 1) / CAKE_SCORES_BLOCK;
+    double *weight = part + n_block, sum = 0;
+    double target = u * cake_scores_sum(law, score, n_vocab, part);
+    int32_t first = find(part, n_block, target, false, &sum) * CAKE_SCORES_BLOCK;
+    int32_t n = n_vocab - first < CAKE_SCORES_BLOCK ? n_vocab - first : CAKE_SCORES_BLOCK;
+    cake_law_weigh(law, score + first, n, weight);
+    return first + find(weight, n, target, false, &sum);
 }
 
 size_t cake_sample_scratch(int n_vocab)
 {
-    return (size_t)n_vocab * (sizeof(double) + 2 * sizeof(ranked));
+    return (size_t)n_vocab * 3 * sizeof(ranked);
 }
 
 int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
                     void *scratch)
 {
-    if (params->temperature == 0 || highest(score, n_vocab) == -INFINITY)
-        return best_of(score, n_vocab);
-    workspace room = {.weight = scratch};
-    room.ranked = (ranked *)(room.weight + n_vocab);
-    room.other = room.ranked + n_vocab;
-    room.order = (int32_t *)room.ranked;
+    int32_t best = cake_scores_best(score, n_vocab);
+    if (params->temperature == 0 || score[best] == -INFINITY)
+        return best;
+    cake_law law = cake_law_of(score[best], params->temperature);
     double u = cake_key_uniform(key);
-    if (params->top_k > 0 && params->top_k < n_vocab)
-        return sample_top_k(score, n_vocab, (int32_t)params->top_k, params, u, &room);
-    if (params->top_p < 1)
-        return sample_top_p(score, n_vocab, params, u, &room);
-    double sum = weigh(score, n_vocab, params->temperature, params->min_p, room.weight);
-    return walk_all(room.weight, n_vocab, u * sum);
+    if (params->top_p < 1 || (params->top_k > 0 && params->top_k < n_vocab)) {
+        workspace room = {.list = scratch};
+        room.rest = room.list + n_vocab;
+        room.sorted = room.rest + n_vocab;
+        return sample_ranked(score, n_vocab, law, params, u, &room);
+    }
+    cake_law_cut(&law, params->min_p);
+    return sample_all(score, n_vocab, &law, u, scratch);
 }
