@@ -4,6 +4,7 @@
  */
 #include "bench/cost.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -124,24 +125,53 @@ double cost_floor(const cost_model *model, const cost_load *load)
     const cake_config *c = model->config;
     cost_wave prompts = {0};
     for (int i = 0; i < load->seqs; i++)
-        cost_add_prompt(c, 0, load->prompt, &prompts);
+        cost_add_prompt(c, 0, cost_load_prompt(load, i), &prompts);
     double seconds = cost_layers(model, 0, c->n_layer, &prompts) + cost_head(model, load->seqs);
     for (int step = 0; step < load->generated - 1; step++) { /* the first token comes from the prompt's row */
         cost_wave rows = {0};
         for (int i = 0; i < load->seqs; i++)
-            cost_add_generated(c, load->prompt + step, &rows);
+            cost_add_generated(c, cost_load_prompt(load, i) + step, &rows);
         seconds += cost_layers(model, 0, c->n_layer, &rows) + cost_head(model, load->seqs);
     }
     return seconds;
 }
 
+int cost_load_prompt(const cost_load *load, int i)
+{
+    const double golden = 0.6180339887498949;
+    double at = i * golden;
+    if (!load->longest)
+        return load->prompt;
+    return (int)lround(load->prompt * pow((double)load->longest / load->prompt, at - floor(at)));
+}
+
+int cost_load_longest(const cost_load *load)
+{
+    return (load->longest ? load->longest : load->prompt) + load->generated;
+}
+
+double cost_load_prompts(const cost_load *load)
+{
+    double tokens = 0;
+    for (int i = 0; i < load->seqs; i++)
+        tokens += cost_load_prompt(load, i);
+    return tokens;
+}
+
 bool cost_load_read(const char *text, cost_load *load)
 {
     enum { MOST = 1 << 20 };
-    cost_load read;
+    cost_load read = {0};
     char rest;
-    if (sscanf(text, "%7dx%7d+%7d%c", &read.seqs, &read.prompt, &read.generated, &rest) != 3 ||
-        read.seqs < 1 || read.prompt < 1 || read.generated < 1 || read.seqs > MOST || read.prompt > MOST ||
+    if (sscanf(text, "%7dx%7d..%7d+%7d%c", &read.seqs, &read.prompt, &read.longest, &read.generated, &rest) !=
+        4) {
+        read.longest = 0;
+        if (sscanf(text, "%7dx%7d+%7d%c", &read.seqs, &read.prompt, &read.generated, &rest) != 3)
+            return false;
+    } else if (read.longest < read.prompt || read.longest > MOST) {
+        return false;
+    }
+    if (read.seqs < 1 || read.prompt < 1 || read.generated < 1 || read.seqs > MOST || read.prompt > MOST ||
         read.generated > MOST)
         return false;
     *load = read;

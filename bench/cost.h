@@ -20,10 +20,16 @@ typedef struct cost_model {
     double *elements;     /* [n_layer] of a layer's matrices */
 } cost_model;
 
-/* So many sequences with prompts of so many tokens, and so many tokens generated for each. */
+/* So many sequences with prompts of so many tokens, or of many lengths from that to the longest, and so many tokens
+ * generated for each. */
 typedef struct cost_load {
-    int seqs, prompt, generated;
+    int seqs, prompt, generated, longest; /* longest 0: all have `prompt` tokens */
 } cost_load;
+
+/* Tokens of prompt i: as many prompts between 32 and 64 as between 4,096 and 8,192, in no order. */
+int cost_load_prompt(const cost_load *load, int i);
+int cost_load_longest(const cost_load *load);    /* of a prompt and its answer */
+double cost_load_prompts(const cost_load *load); /* tokens of all */
 
 /* What the rows of a wave ask of attention and of recurrent layers; positions by KV class. */
 typedef struct cost_wave {
@@ -52,7 +58,7 @@ double cost_head(const cost_model *model, int n);
 /* The floor of a load: all prompts side by side, then step after step with a row of every sequence. */
 double cost_floor(const cost_model *model, const cost_load *load);
 
-/* "32x128+32": 32 sequences, 128 tokens each, 32 generated. False: it is none. */
+/* "32x128+32": 32 sequences, 128 tokens each, 32 generated; "32x16..128+32": 16 to 128 tokens. False: it is none. */
 bool cost_load_read(const char *text, cost_load *load);
 
 #endif

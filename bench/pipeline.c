@@ -26,6 +26,7 @@ typedef struct rig {
     const cake_config *config;
     cost_load load;
     cost_model cost;
+    cake_dtype cache;
     cake_plan plan;
     cake_schedule_shape shape;
     size_t wave_bytes;
@@ -44,17 +45,22 @@ static void shape_waves(rig *r)
                       .chunk = (int)o->chunk,
                       .n_stage = r->plan.n_rank,
                       .n_vocab = c->n_vocab};
+    cake_cost all = cake_cost_of_layers(r->model, &cake_kernels_ref, 0, c->n_layer, r->cache);
+    if (load.n_stage > 1)
+        load.dearest = cake_cost_row(&all, cost_load_longest(&r->load) - 1, false) / all.row_flops;
     cake_load_decide(&load);
     r->shape = (cake_schedule_shape){.n_lane = load.n_lane,
                                      .lane_seqs = load.lane_seqs,
                                      .chunk = load.chunk,
                                      .max_tok = load.max_tok,
                                      .n_class = c->n_class};
+    if (load.n_stage > 1)
+        cake_schedule_weigh(&r->shape, &all, cake_cost_scores(c));
     for (int class = 0; class < c->n_class; class ++) {
         r->shape.window[class] = c->window[class];
         r->shape.n_page[class] =
             load.n_lane * load.lane_seqs *
-            (cake_pages_held(c->window[class], r->load.prompt + r->load.generated, load.max_tok) + 1);
+            (cake_pages_held(c->window[class], cost_load_longest(&r->load), load.max_tok) + 1);
     }
     for (int i = 0; i < c->n_layer; i++)
         r->shape.states = r->shape.states || c->layer[i].mixer == CAKE_MIX_DELTA;
@@ -166,7 +172,7 @@ static cake_err conduct(rig *r)
 
 static double tokens(const cost_load *load)
 {
-    return (double)load->seqs * (load->prompt + load->generated);
+    return cost_load_prompts(load) + (double)load->seqs * load->generated;
 }
 
 static void report(rig *r)
@@ -190,6 +196,7 @@ static cake_err run_model(rig *r, cost_rates rates, cake_dtype cache)
 {
     const cake_world *world = r->bench->world;
     r->config = cake_model_config(r->model);
+    r->cache = cache;
     if (world->size > r->config->n_layer)
         return cake_fail_usage("%d ranks for %d layers: each needs at least one", world->size,
                                r->config->n_layer);
@@ -208,7 +215,7 @@ static cake_err run_model(rig *r, cost_rates rates, cake_dtype cache)
 
 static cost_load choose_load(const cake_bench *bench, cost_load usual)
 {
-    cost_load load = bench->smoke ? (cost_load){4 * bench->world->size, 64, 4} : usual;
+    cost_load load = bench->smoke ? (cost_load){4 * bench->world->size, 64, 4, 0} : usual;
     if (bench->options->load)
         cost_load_read(bench->options->load, &load);
     return load;
@@ -216,7 +223,7 @@ static cost_load choose_load(const cake_bench *bench, cost_load usual)
 
 static cake_err run_modelled(cake_bench *bench, const cake_case *self)
 {
-    rig r = {.bench = bench, .load = choose_load(bench, (cost_load){256, 128, 32})};
+    rig r = {.bench = bench, .load = choose_load(bench, (cost_load){256, 128, 32, 0})};
     const cake_options *o = bench->options;
     const char *shape = o->shape ? o->shape : bench->smoke ? "tiny" : "llama-3.1-405b";
     cake_model_options options = {.dummy = true, .config = o->model ? NULL : shape_config(shape)};
@@ -232,7 +239,7 @@ static cake_err run_modelled(cake_bench *bench, const cake_case *self)
 /* A run that computes, then one that waits as long as that should take at the measured peaks. */
 static cake_err run_real(cake_bench *bench, const cake_case *self)
 {
-    rig r = {.bench = bench, .load = choose_load(bench, (cost_load){64, 128, 32})};
+    rig r = {.bench = bench, .load = choose_load(bench, (cost_load){64, 128, 32, 0})};
     cake_stage stage = {0};
     double seconds = 0;
     cake_err err = throughput_open(bench, "qwen3-0.6b", &r.load, &stage);

@@ -76,9 +76,8 @@ static void come_back(sim *s)
 static void send_all(sim *s)
 {
     while (s->given < s->load.seqs && cake_schedule_room(s->schedule)) {
-        int most = s->load.prompt + s->load.generated;
-        s->told[cake_schedule_admit(s->schedule, s->load.prompt, most, NULL, CAKE_SEQ_SURE)] = 0;
-        s->given++;
+        int n_prompt = cost_load_prompt(&s->load, s->given++), most = n_prompt + s->load.generated;
+        s->told[cake_schedule_admit(s->schedule, n_prompt, most, NULL, CAKE_SEQ_SURE)] = 0;
     }
     for (int lane = 0; lane < s->shape.n_lane; lane++) {
         if (cake_schedule_away(s->schedule, lane))

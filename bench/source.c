@@ -12,11 +12,12 @@ static cake_err next(void *self, cake_sequence **out)
     request.params.ignore_eos = 1;
     cake_ids ids = {0};
     uint64_t random = (uint64_t)s->given + 1;
-    for (int i = 0; i < s->load.prompt; i++) {
+    int n_prompt = cost_load_prompt(&s->load, s->given);
+    for (int i = 0; i < n_prompt; i++) {
         random = random * 6364136223846793005 + 1442695040888963407; /* Knuth, MMIX */
         cake_ids_add(&ids, (int32_t)((random >> 33) % (uint64_t)s->n_vocab));
     }
-    *out = cake_sequence_open(&request, &ids, s->load.prompt + s->load.generated, 0, NULL);
+    *out = cake_sequence_open(&request, &ids, n_prompt + s->load.generated, 0, NULL);
     s->given++;
     return CAKE_OK;
 }

@@ -14,8 +14,8 @@
 #include "bench/source.h"
 #include "run/root.h"
 
-static const cost_load loads[] = {{8, 512, 1},   {1, 16, 48},    {8, 128, 32}, {32, 128, 32},
-                                  {64, 128, 32}, {16, 4096, 32}, {1, 8192, 1}, {16, 256, 64}};
+static const cost_load loads[] = {{8, 512, 1, 0},   {1, 16, 48, 0},    {8, 128, 32, 0}, {32, 128, 32, 0},
+                                  {64, 128, 32, 0}, {16, 4096, 32, 0}, {1, 8192, 1, 0}, {16, 256, 64, 0}};
 
 enum { GIVEN = sizeof loads / sizeof *loads - 1 };
 
@@ -28,7 +28,7 @@ cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *
         o.config = shape_config(o.model);
         o.dummy = o.dummy < 0 ? 0 : o.dummy;
     }
-    o.context = load->prompt + load->generated;
+    o.context = cost_load_longest(load);
     cake_err err = cake_stage_plan(&o, bench->world, stage);
     return err ? err : cake_stage_load(&o, bench->world, stage);
 }
@@ -88,16 +88,16 @@ static void report(cake_bench *bench, const cake_case *self, const cake_stage *s
     cost_model floor;
     cost_open(cake_model_config(stage->model), rates, cake_model_dtype(stage->model), stage->kv_dtype,
               &floor);
-    double share = cost_floor(&floor, load) / seconds, seqs = load->seqs / seconds;
+    double share = cost_floor(&floor, load) / seconds, prompts = cost_load_prompts(load) / seconds,
+           answers = (double)load->seqs * load->generated / seconds;
     const cake_kernels *named = bench->kernels;
     bench->kernels = stage->kernels;
     char name[40];
-    cake_bench_say(bench, self->name, stage->n_thread, -1, seqs * (load->prompt + load->generated),
-                   "tokens/s", share, "floor");
+    cake_bench_say(bench, self->name, stage->n_thread, -1, prompts + answers, "tokens/s", share, "floor");
     snprintf(name, sizeof name, "%s.prompt", self->name);
-    cake_bench_say(bench, name, stage->n_thread, -1, seqs * load->prompt, "tokens/s", 0, NULL);
+    cake_bench_say(bench, name, stage->n_thread, -1, prompts, "tokens/s", 0, NULL);
     snprintf(name, sizeof name, "%s.generated", self->name);
-    cake_bench_say(bench, name, stage->n_thread, -1, seqs * load->generated, "tokens/s", 0, NULL);
+    cake_bench_say(bench, name, stage->n_thread, -1, answers, "tokens/s", 0, NULL);
     bench->kernels = named;
     cost_close(&floor);
 }
@@ -119,7 +119,7 @@ static cake_err run_throughput(cake_bench *bench, const cake_case *self)
         cost_load_read(bench->options->load, &load);
     else if (bench->smoke)
         load = (cost_load){load.seqs < 4 ? load.seqs : 4, load.prompt < 70 ? load.prompt : 70,
-                           load.generated < 3 ? load.generated : 3};
+                           load.generated < 3 ? load.generated : 3, 0};
     cake_err err = throughput_open(bench, "qwen3-0.6b", &load, &stage);
     for (int i = 0; i < tries && !err; i++)
         err = throughput_run(bench, &stage, &load, &seconds[i]);

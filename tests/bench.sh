@@ -33,6 +33,10 @@ ok "a modelled pipeline of three stages" $?
 awk -F, '$1 == "pipeline.modelled" { modelled = $8 } $1 == "pipeline.predicted" { predicted = $8 }
     $1 == "pipeline.stage" { n++; over += $10 > 1.01 } END { exit !(n == 3 && !over && modelled > 0 && modelled < 1.05 * predicted) }' "$dir/three.csv"
 ok "it has three stages and a prediction" $?
+# prompts of 32 to 4,096 tokens through four stages: waves cost the same, or the stages would wait for the dearest
+mpi 4 bench --smoke pipeline.modelled --shape qwen3-0.6b --batch 48x32..4096+8 -o "$dir/mixed.csv" >"$dir/out" 2>"$dir/err"
+awk -F, '$1 == "pipeline.predicted" { share = $10 } END { exit !(share > 0.9 && share <= 1) }' "$dir/mixed.csv"
+ok "prompts of many lengths keep four stages busy" $?
 "$cake" bench throughput.load --batch 3x70+2 -m "$model" --dummy-weights >"$dir/out" 2>"$dir/err" && grep -q '^throughput.load .* of floor' "$dir/out"
 ok "throughput of a model" $?
 for shape in qwen3.5-0.8b llama-3.2-1b llama-3.1-405b; do
@@ -46,6 +50,7 @@ expect "a tokenizer without a model" 2 'text.encode needs a model' "$cake" bench
 
 expect "stages that are no ranks" 2 'mpirun -np 8' "$cake" bench pipeline --stages 8
 expect "a load that is none" 2 '"32x128" is not prompts' "$cake" bench throughput --batch 32x128
+expect "a range of lengths that is none" 2 '"32x128..16.1" is not prompts' "$cake" bench throughput --batch 32x128..16+1
 expect "a shape that is none" 2 'there are qwen3-0.6b, ' "$cake" bench throughput --shape gpt-9
 expect "a model and a shape" 2 'both -m and --shape' "$cake" bench throughput --shape tiny -m "$model"
 expect "a name that is none" 2 '"frob" is no measurement' "$cake" bench frob

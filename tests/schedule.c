@@ -517,6 +517,55 @@ static void test_chunks(void)
     cake_schedule_close(s);
 }
 
+/* One long prompt alone: its rows follow those that are under way, wave after wave, and none before another. */
+static void test_ahead(void)
+{
+    enum { LANES = 4, PROMPT = 1000 };
+    cake_schedule_shape shape = one_class(LANES, 2, 128, 128, 32);
+    cake_schedule *s = cake_schedule_open(&shape, NULL);
+    int slot = cake_schedule_admit(s, PROMPT, PROMPT + 2, NULL, 0), next = 0, lane = 0, scores = 0;
+    for (; next < PROMPT; lane = (lane + 1) % LANES) {
+        const cake_batch *b = cake_schedule_fill(s, lane);
+        for (int i = 0; i < b->n_tok; i++)
+            CU_ASSERT(b->rows[i].slot == slot && b->rows[i].pos == next + i);
+        CU_ASSERT(b->n_tok == 128 || next + b->n_tok == PROMPT);
+        next += b->n_tok;
+        scores += b->n_score;
+        if (cake_schedule_away(s, (lane + 1) % LANES))
+            cake_schedule_back(s, (lane + 1) % LANES);
+        CU_ASSERT(cake_schedule_riding(s, slot));
+    }
+    CU_ASSERT(next == PROMPT && scores == 1);
+    for (int i = 0; i < LANES; i++)
+        if (cake_schedule_away(s, (lane + i) % LANES))
+            cake_schedule_back(s, (lane + i) % LANES);
+    CU_ASSERT(!cake_schedule_riding(s, slot));
+    cake_schedule_close(s);
+
+    s = cake_schedule_open(&shape, NULL); /* a prompt that may fail at any of its rows waits for them */
+    cake_schedule_admit(s, PROMPT, PROMPT, NULL, CAKE_SEQ_SCORED);
+    CU_ASSERT(cake_schedule_fill(s, 0)->n_tok == 128 && cake_schedule_fill(s, 1)->n_tok == 0);
+    cake_schedule_close(s);
+}
+
+/* Whatever rows cost, each is sent once and reads its own. */
+static void test_any_cost(void)
+{
+    int evictions = 0;
+    for (int round = 0; round < 40; round++) {
+        cake_schedule_shape shape = one_class(1 + dice(4), 1 + dice(6), 64 + dice(100), 264, 16 + dice(40));
+        shape.share = dice(2);
+        shape.states = dice(2);
+        shape.n_saved = shape.states ? dice(MAX_SAVED + 1) : 0;
+        shape.cost = (cake_row_cost){{0.1 * dice(3)}, {0.1 * dice(3)}, dice(3), dice(3)};
+        int stems = shape.n_lane * shape.lane_seqs < 2 || dice(2) ? 0 : CAKE_SEQ_STEM;
+        evictions += play(80, &shape, 900, stems ? 1 + dice(4) : 1, stems);
+        CU_ASSERT_EQUAL(job.finished, 80);
+        CU_ASSERT_EQUAL(job.wrong, 0);
+    }
+    CU_ASSERT(evictions > 50);
+}
+
 /* Sequences are dealt evenly, so that all lanes are busy. */
 static void test_dealing(void)
 {
@@ -545,6 +594,8 @@ int main(void)
         {"scores of all prompt rows, once each", test_scored},
         {"a sequence that cannot fit overflows, the others go on", test_overflow},
         {"prompts are cut at multiples of a page", test_chunks},
+        {"a prompt's rows follow those that are under way", test_ahead},
+        {"rows may cost anything", test_any_cost},
         {"sequences are dealt to all lanes", test_dealing},
     };
     return SUITE_MAIN("schedule", tests);

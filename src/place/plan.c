@@ -2,6 +2,7 @@
 #include "place/plan.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -93,17 +94,15 @@ static int clamp(int64_t value, int64_t least, int64_t most)
     return (int)(value < least ? least : value > most ? most : value);
 }
 
-enum { MOST_ROWS = 512 }; /* of a wave, where nothing else was asked for */
-
 /* Rows of a wave. The last stage of many has nothing to do until the first wave was through all others, and the first
  * one nothing when the last wave has left: the more stages, the smaller the waves. From 64 rows on products lose
  * little by it. */
 static int chunk_for(int n_stage)
 {
-    enum { FEW = 128 };
+    enum { MOST = 512, FEW = 128 };
     if (n_stage > 8)
         return CAKE_PAGE;
-    return MOST_ROWS / n_stage > FEW ? MOST_ROWS / n_stage / CAKE_PAGE * CAKE_PAGE : FEW;
+    return MOST / n_stage > FEW ? MOST / n_stage / CAKE_PAGE * CAKE_PAGE : FEW;
 }
 
 void cake_load_decide(cake_load *load)
@@ -118,11 +117,13 @@ void cake_load_decide(cake_load *load)
     if (load->max_seqs && load->max_seqs < load->n_lane)
         load->n_lane = load->max_seqs; /* fewer sequences than stages: the user wants it so */
     load->lane_seqs = load->max_seqs ? clamp(asked, 1, MAX_SEQS) : clamp(rows, 1, most);
+    /* Waves of cheap rows have more of them, where they were not asked for: all are to cost the same. */
+    double more = load->chunk || load->dearest < 1 ? 1 : load->dearest < 2 ? load->dearest : 2;
     if (!load->chunk)
         load->chunk = chunk_for(load->n_stage);
     /* Every sequence of the lane may add a row, and a prompt must still be able to take a whole step. */
-    int least = load->lane_seqs + CAKE_PAGE;
-    load->max_tok = load->chunk > least ? load->chunk : least;
+    int least = load->lane_seqs + CAKE_PAGE, wide = (int)ceil(load->chunk * more);
+    load->max_tok = wide > least ? wide : least;
 }
 
 static int64_t bytes_of(int n, const int64_t *page_bytes, const int *most, int64_t pages)

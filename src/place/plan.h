@@ -27,9 +27,10 @@ double cake_plan_cost(const cake_plan *plan, const double *layer, double root);
 
 /* How many sequences and rows the waves of a replica hold. What was not asked for is 0 before the call. */
 typedef struct cake_load {
-    int max_seqs, chunk;   /* asked for, or 0 */
-    int most_seqs;         /* of a lane, where nothing was asked for: what memory allows, or 0 */
-    int n_stage, n_vocab;  /* ranks: those with layers, and rank 0 */
+    int max_seqs, chunk;  /* asked for, or 0 */
+    int most_seqs;        /* of a lane, where nothing was asked for: what memory allows, or 0 */
+    int n_stage, n_vocab; /* ranks: those with layers, and rank 0 */
+    double dearest;       /* row at the end of the context, over one at its beginning; 0: all cost the same */
     int n_lane, lane_seqs; /* out: waves under way, sequences of each */
     int max_tok;           /* out: rows of the largest wave */
 } cake_load;

@@ -2,7 +2,8 @@
  *
  * In: what sequences know and what was sent of it. Out: the rows of a lane's next wave. The root calls.
  *
- * Invariant: rows of a sequence are in one wave at a time, and the pages that they are written to are its own.
+ * Invariant: a row leaves when all rows of its sequence before it have left, in its own wave or an earlier one, and the
+ * pages that rows are written to are their sequence's own.
  */
 #include <string.h>
 
@@ -57,11 +58,13 @@ static void ask_score(int32_t slot, cake_batch *batch)
 }
 
 /* Adds the rows [done, end) of a sequence, as far as pages can be had. */
-static void add_rows(cake_schedule *s, int32_t slot, int end, cake_batch *batch)
+static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_batch *batch)
 {
     cake_seq *q = &s->seqs[slot];
     bool fresh = q->done >= q->known - 1;
     int from = q->done;
+    if (q->evict || (q->riding && reach(s, q, end) <= q->done))
+        return; /* nothing can be done for it before its rows are back */
     if (s->n_adopted + untold(s, q) > s->shape.n_class * s->shape.max_tok)
         return; /* the next wave will tell */
     for (int class = 0; class < s->shape.n_class; class ++)
@@ -74,6 +77,7 @@ static void add_rows(cake_schedule *s, int32_t slot, int end, cake_batch *batch)
     s->n_adopted += untold(s, q);
     take_pages(s, q, end);
     q->riding = true;
+    q->carrier = lane;
     for (; q->done < end; q->done++) {
         bool prompt = q->done < q->n_prompt;
         batch->rows[batch->n_tok++] = (cake_row){.slot = slot,
@@ -92,16 +96,6 @@ static void add_rows(cake_schedule *s, int32_t slot, int end, cake_batch *batch)
     cake_share_sent(s, q, from);
 }
 
-/* Where this wave's part of a longer run of rows ends: all of it, or a multiple of CAKE_PAGE; done if the
- * budget holds neither. */
-static int cut(const cake_seq *q, int budget)
-{
-    if (q->known - q->done <= budget)
-        return q->known;
-    int end = (q->done + budget) / CAKE_PAGE * CAKE_PAGE;
-    return end > q->done ? end : q->done;
-}
-
 /* Even alone, and in the smallest steps, it would need more pages than there are. */
 static bool too_long(const cake_schedule *s, const cake_seq *q)
 {
@@ -111,41 +105,46 @@ static bool too_long(const cake_schedule *s, const cake_seq *q)
     return false;
 }
 
-/* It has one row to send, that of its latest token. */
-static bool generates(const cake_seq *q)
+/* Rows of a prompt or a replay for lane l's wave, as many as the budget holds; what is left of that. */
+static double add_some(cake_schedule *s, int l, int32_t slot, double budget, cake_batch *batch)
 {
-    return q->done == q->known - 1 && q->done >= q->n_prompt;
+    cake_seq *q = &s->seqs[slot];
+    double cost;
+    if (!q->active)
+        cake_schedule_activate(s, q);
+    /* One whose prompt is scored may fail at any of its rows: it has no others under way then. */
+    if (!q->active || cake_budget_generates(q) || (q->riding && q->flags & CAKE_SEQ_SCORED))
+        return budget;
+    cake_share_adopt(s, q);
+    int before = batch->n_tok;
+    int end = cake_budget_reach(s, q, budget, s->shape.max_tok - batch->n_tok, &cost);
+    if (end == q->done || cake_share_wait(s, q))
+        return budget;
+    add_rows(s, l, slot, cake_share_cut(s, q, end), batch);
+    return batch->n_tok > before ? budget - cost : budget;
 }
 
-/* Prompts and replays, up to the budget but at least one step. */
-static void add_prompts(cake_schedule *s, const cake_lane *at, cake_batch *batch)
+/* The lane's own sequences first, the oldest of them before the others. Then those of lanes that are under way, the one
+ * that left last first: a prompt's rows may follow those that are still under way, since waves keep their order at every
+ * stage. So one long prompt alone keeps all stages busy. */
+static void add_prompts(cake_schedule *s, int l, double budget, cake_batch *batch)
 {
-    int budget = s->shape.chunk - batch->n_tok;
-    if (budget < CAKE_PAGE)
-        budget = CAKE_PAGE;
-    for (int i = 0; i < at->n && budget > 0; i++) {
-        cake_seq *q = &s->seqs[at->slots[i]];
-        if (!q->active)
-            cake_schedule_activate(s, q);
-        if (!q->active || generates(q))
-            continue;
-        cake_share_adopt(s, q);
-        int before = batch->n_tok, end = cut(q, budget);
-        if (end > q->done && !cake_share_wait(s, q))
-            add_rows(s, at->slots[i], cake_share_cut(s, q, end), batch);
-        budget -= batch->n_tok - before;
+    for (int k = 0; k < s->shape.n_lane; k++) {
+        const cake_lane *of = &s->lanes[(l + s->shape.n_lane - k) % s->shape.n_lane];
+        for (int i = 0; i < of->n && budget > 0 && (k == 0 || of->away); i++)
+            budget = add_some(s, l, of->slots[i], budget, batch);
     }
 }
 
 /* All changes that have come up go with this wave; those of what it makes, with the next one. */
-static void complete(cake_schedule *s, const cake_lane *at, cake_batch *batch)
+static void complete(cake_schedule *s, cake_batch *batch)
 {
     memcpy(batch->changes, s->pending, (size_t)s->n_pending * sizeof *s->pending);
     batch->n_change = s->n_pending;
     s->n_pending = 0;
-    for (int i = 0; i < at->n; i++)
-        if (s->seqs[at->slots[i]].riding)
-            cake_share_keep(s, &s->seqs[at->slots[i]]);
+    for (int i = 0; i < batch->n_tok; i++)
+        if (i == 0 || batch->rows[i].slot != batch->rows[i - 1].slot)
+            cake_share_keep(s, &s->seqs[batch->rows[i].slot]);
 }
 
 const cake_batch *cake_schedule_fill(cake_schedule *s, int l)
@@ -155,21 +154,25 @@ const cake_batch *cake_schedule_fill(cake_schedule *s, int l)
     CAKE_ASSERT(!at->away);
     batch->n_tok = batch->n_score = batch->n_overflow = 0;
     for (int i = 0; i < at->n; i++)
-        if (too_long(s, &s->seqs[at->slots[i]]))
+        if (!s->seqs[at->slots[i]].riding && too_long(s, &s->seqs[at->slots[i]]))
             batch->overflow[batch->n_overflow++] = at->slots[i];
     if (batch->n_overflow)
         return batch;
     s->fills++;
     s->n_adopted = 0;
+    double budget = cake_budget_wave(s);
     /* One row for each sequence that generates, the oldest first: what it evicts has no row yet. */
     for (int i = 0; i < at->n; i++) {
         cake_seq *q = &s->seqs[at->slots[i]];
-        if (q->active && generates(q))
-            add_rows(s, at->slots[i], q->known, batch);
+        int before = batch->n_tok;
+        if (q->active && cake_budget_generates(q))
+            add_rows(s, l, at->slots[i], q->known, batch);
+        if (batch->n_tok > before)
+            budget -= cake_budget_generated(s, q->known - 1);
     }
-    add_prompts(s, at, batch);
+    add_prompts(s, l, budget, batch);
     at->away = batch->n_tok > 0;
     if (at->away)
-        complete(s, at, batch);
+        complete(s, batch);
     return batch;
 }

@@ -47,14 +47,14 @@ static bool counts(const cake_schedule *s, const cake_seq *at, const cake_seq *q
     return at == q || (at->used && at->active && at != s->stem);
 }
 
-/* Rows that lanes have to send before all of their sequences generate. */
-static void count_behind(cake_schedule *s, const cake_seq *q)
+/* Waves of each lane before all generate: lanes help each other. */
+static int count_behind(const cake_schedule *s, const cake_seq *q)
 {
-    for (int i = 0; i < s->shape.n_lane; i++)
-        s->lanes[i].behind = 0;
+    int64_t rows = 0;
     for (int i = 0; i < s->n_slot; i++)
         if (counts(s, &s->seqs[i], q))
-            s->lanes[s->seqs[i].lane].behind += s->seqs[i].known - s->seqs[i].done;
+            rows += s->seqs[i].known - s->seqs[i].done;
+    return (int)(rows / s->shape.chunk / s->shape.n_lane);
 }
 
 /* What each of them will have of a class: n of s->futures. *common: pages that are taken whoever ends. */
@@ -69,12 +69,12 @@ static int look(cake_schedule *s, const cake_seq *q, int class, int *common)
         const cake_held *has = &at->held[class];
         int shared = p->window ? 0 : in_common(s, at), own = has->hi - has->lo - shared;
         held -= own > 0 ? own : 0;
-        s->futures[n++] = (cake_future){
-            .known = at->known,
-            .end = expected(s, at),
-            .last = expected(s, at) - at->known + s->lanes[at->lane].behind / s->shape.chunk + SLACK,
-            .has = at->active ? has->hi - has->lo + has->reserved : cake_schedule_need(s, at, class),
-            .shared = shared};
+        s->futures[n++] = (cake_future){.known = at->known,
+                                        .end = expected(s, at),
+                                        .last = expected(s, at) - at->known + s->behind + SLACK,
+                                        .has = at->active ? has->hi - has->lo + has->reserved
+                                                          : cake_schedule_need(s, at, class),
+                                        .shared = shared};
     }
     *common = !p->window && held > 0 ? held : 0;
     return n;
@@ -111,7 +111,7 @@ static bool class_fits(cake_schedule *s, const cake_seq *q, int class)
 bool cake_forecast_fits(cake_schedule *s, const cake_seq *q)
 {
     bool fits = true;
-    count_behind(s, q);
+    s->behind = count_behind(s, q);
     for (int class = 0; class < s->shape.n_class && fits; class ++)
         fits = s->shape.n_page[class] < 2 * s->n_slot || class_fits(s, q, class);
     return fits;

@@ -4,7 +4,7 @@
  *
  * Invariants: a page that a row may read is never given away before the wave with that row has left (all waves
  * take the same way, so what is changed later arrives later); the oldest sequence can always go on, because
- * only younger ones are evicted; a sequence under way is never evicted before its lane is back; prompts and
+ * only younger ones are evicted; a sequence under way is never evicted before its rows are back; prompts and
  * replays hold reserved pages, so hardly any but generated rows evict others (a page that falls behind a window and is
  * still held by another sequence is not given back for the next).
  */
@@ -246,14 +246,37 @@ static int enter(cake_schedule *s, int l, int n_prompt, int most, const int32_t 
     return slot;
 }
 
+/* What a wave of a lane costs when all of its sequences generate. */
+static double burden(const cake_schedule *s, const cake_lane *l)
+{
+    double cost = 0;
+    for (int i = 0; i < l->n; i++)
+        cost += cake_budget_generated(s, s->seqs[l->slots[i]].known - 1);
+    return cost;
+}
+
+/* The lane with the least to do that has a place, and is here, unless any will do; -1: none. */
+static int lane_for_one(const cake_schedule *s, bool any)
+{
+    int best = -1;
+    double least = 0;
+    for (int i = 0; i < s->shape.n_lane; i++) {
+        const cake_lane *l = &s->lanes[i];
+        if ((l->away && !any) || l->n == s->shape.lane_seqs)
+            continue;
+        double cost = burden(s, l);
+        if (best < 0 || cost < least) {
+            best = i;
+            least = cost;
+        }
+    }
+    return best;
+}
+
 int cake_schedule_admit(cake_schedule *s, int n_prompt, int most, const int32_t *chain, int flags)
 {
     CAKE_ASSERT(s->n_active < s->n_slot && n_prompt > 0);
-    int best = 0;
-    for (int i = 1; i < s->shape.n_lane; i++)
-        if (s->lanes[i].n < s->lanes[best].n)
-            best = i;
-    int slot = enter(s, best, n_prompt, most, chain, flags);
+    int slot = enter(s, lane_for_one(s, true), n_prompt, most, chain, flags);
     if (flags & CAKE_SEQ_STEM) {
         CAKE_ASSERT(!s->stem);
         s->stem = &s->seqs[slot];
@@ -261,18 +284,6 @@ int cake_schedule_admit(cake_schedule *s, int n_prompt, int most, const int32_t 
     s->n_waiting++;
     cake_schedule_activate(s, &s->seqs[slot]);
     return slot;
-}
-
-/* The lane with the fewest sequences that is here and has a place; -1: none. */
-static int lane_at_hand(const cake_schedule *s)
-{
-    int best = -1;
-    for (int i = 0; i < s->shape.n_lane; i++) {
-        const cake_lane *l = &s->lanes[i];
-        if (!l->away && l->n < s->shape.lane_seqs && (best < 0 || l->n < s->lanes[best].n))
-            best = i;
-    }
-    return best;
 }
 
 static void share(cake_schedule *s, int slot, int stem, int class)
@@ -297,7 +308,7 @@ int cake_schedule_fork(cake_schedule *s, int stem)
 {
     cake_seq *of = &s->seqs[stem];
     CAKE_ASSERT(of == s->stem);
-    int l = lane_at_hand(s), own = 1 + (of->n_prompt % CAKE_PAGE != 0);
+    int l = lane_for_one(s, false), own = 1 + (of->n_prompt % CAKE_PAGE != 0);
     bool room = l >= 0 && is_idle(of) && !of->evict && !s->n_waiting && !s->n_starved;
     for (int class = 0; class < s->shape.n_class; class ++)
         room = room && cake_pages_spare(&s->pages[class]) >= own;
@@ -323,8 +334,10 @@ void cake_schedule_back(cake_schedule *s, int l)
     cake_lane *back = &s->lanes[l];
     CAKE_ASSERT(back->away);
     back->away = false;
-    for (int i = 0; i < back->n; i++) {
-        cake_seq *q = &s->seqs[back->slots[i]];
+    for (int i = 0; i < back->batch.n_tok; i++) {
+        cake_seq *q = &s->seqs[back->batch.rows[i].slot];
+        if (!q->riding || q->carrier != l)
+            continue;
         q->riding = false;
         if (q->evict)
             cake_schedule_evict(s, q);
@@ -334,7 +347,7 @@ void cake_schedule_back(cake_schedule *s, int l)
 void cake_schedule_token(cake_schedule *s, int slot)
 {
     cake_seq *q = &s->seqs[slot];
-    CAKE_ASSERT(q->used && !s->lanes[q->lane].away);
+    CAKE_ASSERT(q->used && !q->riding);
     q->known++;
 }
 

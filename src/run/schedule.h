@@ -19,13 +19,21 @@
 
 #include "base/wave.h"
 #include "run/prefixes.h"
+#include "slice/work.h"
 
 typedef struct cake_schedule cake_schedule;
+
+/* What rows cost beside their products, in rows: each position of a class that is seen, by prompts and by rows behind
+ * them; what the latter read for themselves; scores. Zeros: every row costs the same. */
+typedef struct cake_row_cost {
+    double prompt_seen[CAKE_MAX_CLASS], generated_seen[CAKE_MAX_CLASS];
+    double generated, score;
+} cake_row_cost;
 
 typedef struct cake_schedule_shape {
     int n_lane;
     int lane_seqs; /* sequences a lane holds; slots = n_lane * lane_seqs */
-    int chunk;     /* rows a wave should have */
+    int chunk;     /* rows a wave should have, or what costs as much */
     int max_tok;   /* rows a wave may have: at least lane_seqs + CAKE_PAGE */
     int n_class;   /* KV classes, with ... */
     int window[CAKE_MAX_CLASS];
@@ -33,7 +41,11 @@ typedef struct cake_schedule_shape {
     bool states;                /* the model has recurrent layers: forks copy their states */
     int n_saved; /* states that can be kept for others, in slots behind those of the sequences */
     bool share;  /* prompts share what they begin with */
+    cake_row_cost cost;
 } cake_schedule_shape;
+
+/* The costs of a shape, from those of all layers and of the scores of a row. */
+void cake_schedule_weigh(cake_schedule_shape *shape, const cake_cost *all, double score);
 
 /* The content of one wave; arrays are the schedule's, valid until the next fill of the same lane. */
 typedef struct cake_batch {

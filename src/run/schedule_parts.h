@@ -2,7 +2,7 @@
  *
  * What the schedule's files share: schedule.c (who has a slot and pages), share.c (who begins with what others have
  * made), forecast.c (who can have
- * them to the end), fill.c (which rows go). Nobody else includes this.
+ * them to the end), budget.c (what a wave may cost), fill.c (which rows go). Nobody else includes this.
  */
 #ifndef CAKE_RUN_SCHEDULE_PARTS_H
 #define CAKE_RUN_SCHEDULE_PARTS_H
@@ -13,11 +13,12 @@
 
 typedef struct cake_seq {
     bool used, active;
-    bool riding;  /* rows of it are in a wave */
-    bool evict;   /* as soon as its lane is back */
+    bool riding;  /* rows of it are in waves ... */
+    bool evict;   /* it is evicted as soon as they are back */
     bool starved; /* waits for a page that an eviction under way will free */
     int flags;
     int lane;
+    int carrier; /* ... the latest of which is this lane's */
     int64_t age; /* order of admission; a stem counts as the youngest */
     int n_prompt, known, done;
     int most;             /* tokens that it can have in all */
@@ -34,7 +35,6 @@ typedef struct cake_lane {
     bool away;
     int n;          /* sequences */
     int32_t *slots; /* [n] oldest first */
-    int behind;     /* the forecast's: rows to be sent before all generate */
     cake_batch batch;
 } cake_lane;
 
@@ -67,7 +67,8 @@ struct cake_schedule {
     int64_t *sent;            /* [n_node] by node: the fill in which rows of it went last */
     int32_t *maker;           /* [n_node] by node: the slot that is to make the state at its end */
     int n_node;
-    cake_future *futures; /* [n_slot] the forecast's */
+    cake_future *futures; /* [n_slot] the forecast's, */
+    int behind;           /* ... and waves of each lane before all generate */
 };
 
 void cake_schedule_push(cake_schedule *schedule, cake_change change);
@@ -95,6 +96,16 @@ int cake_share_cut(cake_schedule *schedule, const cake_seq *seq, int end);
 void cake_share_sent(cake_schedule *schedule, const cake_seq *seq, int from);
 /* The wave is complete: what its rows make can be shared from the next one on. */
 void cake_share_keep(cake_schedule *schedule, cake_seq *seq);
+
+/* What a wave should cost now: what the chunk costs, or, of all that has to be sent, the dearest. */
+double cake_budget_wave(const cake_schedule *schedule);
+/* The cost of a row behind a prompt. */
+double cake_budget_generated(const cake_schedule *schedule, int pos);
+/* Where the rows of a wave end that such a budget and so many rows have room for, and what they cost. */
+int cake_budget_reach(const cake_schedule *schedule, const cake_seq *seq, double budget, int rows,
+                      double *cost);
+/* Whether it has one row to send, that of its latest token. */
+bool cake_budget_generates(const cake_seq *seq);
 
 /* Whether those that are active and a sequence can go on to their ends, as far as that can be foreseen. */
 bool cake_forecast_fits(cake_schedule *schedule, const cake_seq *seq);

@@ -101,13 +101,6 @@ cake_err cake_stage_threads(const cake_world *world, int n)
     return err;
 }
 
-/* Operations for the scores of a row: the head, and looking at each of them when the token is drawn. */
-static double score_cost(const cake_config *c)
-{
-    const double draw = 16;
-    return (2.0 * c->dim + draw) * c->n_vocab;
-}
-
 /* Every rank receives and sends each row once, so links weigh alike on all. */
 static cake_err make_plan(const cake_world *world, cake_stage *stage)
 {
@@ -127,7 +120,7 @@ static cake_err make_plan(const cake_world *world, cake_stage *stage)
         layer[i] = (1 - scored) * cake_cost_row(&cost, pos, true) + scored * cake_cost_row(&cost, pos, false);
     }
     double embed = (double)c->dim * 2 * sizeof(float) * CAKE_COST_BALANCE;
-    cake_plan_make(world->size, c->n_layer, layer, embed + scored * score_cost(c), &stage->plan);
+    cake_plan_make(world->size, c->n_layer, layer, embed + scored * cake_cost_scores(c), &stage->plan);
     free(layer);
     return CAKE_OK;
 }
@@ -227,6 +220,9 @@ static void shape_waves(const cake_options *o, cake_stage *stage, int most)
                       .n_stage = stage->plan.n_rank,
                       .n_vocab = config->n_vocab,
                       .most_seqs = most};
+    cake_cost all = cake_cost_of_layers(stage->model, stage->kernels, 0, config->n_layer, stage->kv_dtype);
+    if (load.n_stage > 1)
+        load.dearest = cake_cost_row(&all, stage->context - 1, false) / all.row_flops;
     cake_load_decide(&load);
     stage->shape = (cake_schedule_shape){.n_lane = load.n_lane,
                                          .lane_seqs = load.lane_seqs,
@@ -235,6 +231,8 @@ static void shape_waves(const cake_options *o, cake_stage *stage, int most)
                                          .n_class = config->n_class,
                                          .share = true};
     memcpy(stage->shape.window, config->window, sizeof stage->shape.window);
+    if (load.n_stage > 1) /* one stage alone has nobody to wait for */
+        cake_schedule_weigh(&stage->shape, &all, cake_cost_scores(config));
     for (int i = 0; i < config->n_layer; i++)
         stage->shape.states = stage->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
     stage->shape.n_saved = stage->shape.states ? saved_states(load.n_lane * load.lane_seqs) : 0;

@@ -87,3 +87,9 @@ double cake_cost_row(const cake_cost *cost, int pos, bool prompt)
         flops += (pos + 1 - first_seen(cost->kv[class].window, pos)) * cake_cost_seen(cost, class, prompt);
     return flops;
 }
+
+double cake_cost_scores(const cake_config *config)
+{
+    const double draw = 16;
+    return (2.0 * config->dim + draw) * config->n_vocab;
+}

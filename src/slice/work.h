@@ -40,5 +40,7 @@ cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_row *rows, int n
  * they read, others read their own. And what each position of a class that it sees adds to that. */
 double cake_cost_row(const cake_cost *cost, int pos, bool prompt);
 double cake_cost_seen(const cake_cost *cost, int class, bool prompt);
+/* The scores of a row: the head, and looking at each of them when the token is drawn. */
+double cake_cost_scores(const cake_config *config);
 
 #endif
