@@ -30,6 +30,7 @@ typedef struct job {
     size_t bytes; /* of one copy; copies follow one another */
     int n_copy, copy, n_tok;
     float *x, *out; /* [n_tok, n_in] [n_tok, n_out] */
+    void *input;    /* x, packed */
 } job;
 
 static float weight_at(int64_t row, int64_t k)
@@ -71,7 +72,9 @@ static void multiply(const cake_exec *exec, void *arg)
     job *j = arg;
     cake_weight w = j->w;
     w.data = (char *)w.data + (size_t)j->copy * j->bytes;
-    j->op->linear(exec, j->out, j->x, &w, NULL, NULL, j->n_tok);
+    j->op->input_pack(exec, j->input, j->x, w.dtype, w.n_in, j->n_tok);
+    cake_exec_barrier(exec);
+    j->op->linear(exec, j->out, j->input, &w, NULL, NULL, j->n_tok);
     cake_exec_barrier(exec);
     if (exec->rank == 0)
         j->copy = (j->copy + 1) % j->n_copy;
@@ -92,7 +95,11 @@ static bool same_as_oracle(job *j, int threads)
         fill_row(row, i * far, &w);
         oracle->weight_pack(&w, row, i, 1);
     }
-    oracle->linear(&(cake_exec){0, 1, NULL}, out, j->x, &w, NULL, NULL, j->n_tok);
+    cake_exec alone = {0, 1, NULL};
+    void *input = cake_alloc(1, oracle->input_bytes(w.dtype, n_in, j->n_tok));
+    oracle->input_pack(&alone, input, j->x, w.dtype, n_in, j->n_tok);
+    oracle->linear(&alone, out, input, &w, NULL, NULL, j->n_tok);
+    free(input);
     cake_exec_run(threads, multiply, j);
     for (int64_t t = 0; t < j->n_tok; t++)
         for (int i = 0; i < SAMPLE; i++)
@@ -133,11 +140,13 @@ static cake_err run_linear(cake_bench *bench, const cake_case *self)
     j.n_copy = bench->smoke ? 1 : (int)((BYTES + j.bytes - 1) / j.bytes);
     size_t x = cake_arena_round((size_t)j.n_tok * (size_t)n_in * sizeof(float));
     size_t out = cake_arena_round((size_t)j.n_tok * (size_t)n_out * sizeof(float));
-    cake_err err = cake_arena_open(&arena, "bench", j.bytes * (size_t)j.n_copy + x + out);
+    size_t input = op->input_bytes(dtype, n_in, j.n_tok);
+    cake_err err = cake_arena_open(&arena, "bench", j.bytes * (size_t)j.n_copy + x + input + out);
     if (err)
         return err;
     j.w.data = cake_arena_take(&arena, j.bytes * (size_t)j.n_copy);
     j.x = cake_arena_take(&arena, x);
+    j.input = cake_arena_take(&arena, input);
     j.out = cake_arena_take(&arena, out);
     for (int64_t i = 0; i < (int64_t)j.n_tok * n_in; i++)
         j.x[i] = (float)((i * 7919 + i / 1024) % 2003 - 1001) * 0x1p-10f;

@@ -7,6 +7,7 @@
 
 #include <time.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "kernels/int8.h"
 
@@ -52,7 +53,18 @@ cake_work modelled_work(modelled_hop *hop)
 static const cost_model *head;
 static double *head_spent;
 
-static void linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
+static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
+{
+    (void)dtype, (void)n_in, (void)n_tok;
+    return CAKE_ALIGN;
+}
+
+static void input_pack(const cake_exec *exec, void *to, const float *x, cake_dtype dtype, int n_in, int n_tok)
+{
+    (void)exec, (void)to, (void)x, (void)dtype, (void)n_in, (void)n_tok;
+}
+
+static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok)
 {
     (void)exec, (void)out, (void)x, (void)w, (void)bias, (void)residual;
@@ -89,6 +101,8 @@ const cake_kernels *modelled_kernels(const cost_model *cost, double *spent)
 {
     static const cake_kernels table = {.name = "modelled",
                                        .weight_bytes = weight_bytes,
+                                       .input_bytes = input_bytes,
+                                       .input_pack = input_pack,
                                        .linear = linear,
                                        .gather = gather,
                                        .rmsnorm = rmsnorm,

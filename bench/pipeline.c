@@ -115,7 +115,7 @@ static cake_err check_memory(const rig *r)
     cake_machine_read(&machine);
     int64_t bytes = (int64_t)cake_pipeline_bytes(&r->plan, world->rank, r->shape.n_lane, r->wave_bytes);
     if (world->rank == 0)
-        bytes += (int64_t)cake_root_bytes(r->config, &r->shape, 1);
+        bytes += (int64_t)cake_root_bytes(r->config, modelled_kernels(&r->cost, NULL), &r->shape, 1);
     bytes = cake_world_sum_local(world, bytes);
     if (bytes > machine.memory && world->local_rank == 0)
         return cake_fail("bench",

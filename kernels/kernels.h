@@ -29,10 +29,6 @@ typedef struct cake_exec {
  * done. */
 void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), void *arg);
 void cake_exec_barrier(const cake_exec *exec);
-/* CAKE_SHARED bytes, aligned to CAKE_ALIGN, for what members make for each other inside an operation: what is written
- * there before a barrier may be read by all until the next one. NULL in a team of one. */
-#define CAKE_SHARED (512 << 10)
-void *cake_exec_shared(const cake_exec *exec);
 /* The half-open range of [0, n) that is this member's, in units of `grain`. */
 void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last);
 
@@ -140,9 +136,15 @@ typedef struct cake_kernels {
      * already (arenas are). */
     void (*weight_pack)(const cake_weight *w, const void *src, int first, int n_row);
 
+    /* Rows of floats become what products with matrices of dtype take (rounded, quantised, padded), once for all of
+     * these: x [n_tok, n_in] is packed into `to`, input_bytes of memory aligned to CAKE_ALIGN. Rows are divided as
+     * rmsnorm divides its own, so that a team packs what it has normalised without waiting. */
+    size_t (*input_bytes)(cake_dtype dtype, int n_in, int n_tok);
+    void (*input_pack)(const cake_exec *exec, void *to, const float *x, cake_dtype dtype, int n_in,
+                       int n_tok);
     /* out [n_tok, w->n_out] = x [n_tok, w->n_in] W^T + bias [w->n_out] + residual [n_tok, w->n_out].
-     * bias and residual may be NULL; residual may be out itself. */
-    void (*linear)(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
+     * x is packed for w->dtype; bias and residual may be NULL; residual may be out itself. */
+    void (*linear)(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok);
     /* out [n, w->n_in] = factor * rows row[i] of W as float32 (0 <= row[i] < w->n_out): the embedding. */
     void (*gather)(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,

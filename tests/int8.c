@@ -23,8 +23,8 @@ static void linear_int8_odd(const cake_kernels *op)
             x[t * N_IN + k] = odd[t % COUNT(odd)] * (k % 3 || t % 2 ? 1 : 0.3f);
     float *a = random_floats(N_TOK * N_OUT, 32), *b = copy_floats(a, N_TOK * N_OUT);
     call mine = product(op, a, x, &m.w, N_TOK), ref = product(op->oracle, b, x, &w, N_TOK);
-    cake_exec_run(1, run_linear, &mine);
-    cake_exec_run(1, run_linear, &ref);
+    run_linear(1, &mine);
+    run_linear(1, &ref);
     int wrong = 0;
     for (int i = 0; i < N_TOK * N_OUT; i++) {
         int t = i / N_OUT;
@@ -78,8 +78,8 @@ static void linear_int8_deep(const cake_kernels *op)
     call mine = product(op, a, x, &m.w, N_TOK), ref = product(op->oracle, b, x, &w, N_TOK);
     mine.residual = a;
     ref.residual = b;
-    cake_exec_run(2, run_linear, &mine);
-    cake_exec_run(2, run_linear, &ref);
+    run_linear(2, &mine);
+    run_linear(2, &ref);
     CU_ASSERT(same_bits(a, b, N_TOK * N_OUT));
     free(a);
     free(b);

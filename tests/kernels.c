@@ -118,7 +118,7 @@ static void linear_against_double(const cake_kernels *op)
                 call c = product(op, out, x, &m.w, n_tok);
                 c.bias = with & 1 ? bias : NULL;
                 c.residual = with & 2 ? residual : NULL;
-                cake_exec_run(2, run_linear, &c);
+                run_linear(2, &c);
                 CU_ASSERT_EQUAL(linear_errors(&c, &m), 0);
 
                 /* In place on the residual stream. */
@@ -126,7 +126,7 @@ static void linear_against_double(const cake_kernels *op)
                 call in_place = c;
                 in_place.out = stream;
                 in_place.residual = with & 2 ? stream : NULL;
-                cake_exec_run(2, run_linear, &in_place);
+                run_linear(2, &in_place);
                 CU_ASSERT(same_bits(stream, out, (size_t)(n_tok * n_out)));
                 free(stream);
                 free(out);
@@ -157,8 +157,8 @@ static void linear_against_ref(const cake_kernels *op)
             mine.bias = ref.bias = bias;
             mine.residual = a;
             ref.residual = b;
-            cake_exec_run(1, run_linear, &mine);
-            cake_exec_run(1, run_linear, &ref);
+            run_linear(1, &mine);
+            run_linear(1, &ref);
             CU_ASSERT(same_bits(a, b, (size_t)(n_tok * n_out)));
             free(a);
             free(b);
@@ -185,7 +185,7 @@ static void linear_rows(const cake_kernels *op)
         for (int t = 0; t < MOST; t++) {
             call c = product(op, alone + t * N_OUT, x + t * N_IN, &m.w, 1);
             c.bias = bias;
-            cake_exec_run(1, run_linear, &c);
+            run_linear(1, &c);
         }
         int few = op == &cake_kernels_ref ? 3 : 40; /* ref does one row at a time anyway, and slowly */
         for (int n_tok = 1; n_tok <= MOST; n_tok = n_tok < few ? n_tok + 1 : n_tok < 100 ? 100 : n_tok + 412)
@@ -195,7 +195,7 @@ static void linear_rows(const cake_kernels *op)
                 call c = product(op, out, x + first * N_IN, &m.w, n_tok);
                 c.bias = bias;
                 memset(out, 0xFF, (size_t)(n_tok * N_OUT) * sizeof *out);
-                cake_exec_run(team_sizes[team], run_linear, &c);
+                run_linear(team_sizes[team], &c);
                 if (!same_bits(out, alone + first * N_OUT, (size_t)(n_tok * N_OUT))) {
                     printf("  %s %s: %d rows, team of %d\n", op->name, cake_dtype_name((cake_dtype)dtype),
                            n_tok, team_sizes[team]);
@@ -431,7 +431,7 @@ static void check_odd_values(const cake_kernels *op)
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
         matrix m = matrix_open(op, (cake_dtype)dtype, 3, N);
         call row = product(op, out, x, &m.w, 1);
-        cake_exec_run(1, run_linear, &row);
+        run_linear(1, &row);
         CU_ASSERT(isnan(out[0]) && isnan(out[1]) && isnan(out[2]));
         matrix_close(&m);
     }

@@ -15,6 +15,7 @@ typedef struct call {
     float *out;
     const float *x, *bias, *residual;
     const cake_weight *w;
+    void *input; /* x, packed */
     int n_tok, n_head, dim, n_rot;
     int64_t n;
 } call;
@@ -25,10 +26,23 @@ static inline call product(const cake_kernels *op, float *out, const float *x, c
     return (call){.op = op, .out = out, .x = x, .w = w, .n_tok = n_tok};
 }
 
-static inline void run_linear(const cake_exec *exec, void *arg)
+static inline void pack_and_multiply(const cake_exec *exec, void *arg)
 {
     call *c = arg;
-    c->op->linear(exec, c->out, c->x, c->w, c->bias, c->residual, c->n_tok);
+    c->op->input_pack(exec, c->input, c->x, c->w->dtype, c->w->n_in, c->n_tok);
+    cake_exec_barrier(exec);
+    c->op->linear(exec, c->out, c->input, c->w, c->bias, c->residual, c->n_tok);
+}
+
+/* c->out, by a team of that size. */
+static inline void run_linear(int team, call *c)
+{
+    size_t bytes = c->op->input_bytes(c->w->dtype, c->w->n_in, c->n_tok);
+    CU_ASSERT_EQUAL(bytes % 64, 0);
+    c->input = aligned_alloc(64, bytes);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c->input);
+    cake_exec_run(team, pack_and_multiply, c);
+    free(c->input);
 }
 
 typedef struct matrix {

@@ -9,7 +9,6 @@
 #include <omp.h>
 #endif
 
-#include "base/arena.h"
 #include "kernels/kernels.h"
 
 #define SPINS 2000 /* some microseconds: longer than a barrier between equal shares takes */
@@ -19,8 +18,6 @@
 struct cake_team {
     _Alignas(64) atomic_int arrived;
     _Alignas(64) atomic_uint round;
-    _Alignas(
-        CAKE_ALIGN) char shared[2][CAKE_SHARED]; /* in turn: one is written while the other is still read */
 };
 
 static void pause_briefly(void)
@@ -46,13 +43,6 @@ void cake_exec_barrier(const cake_exec *exec)
             pause_briefly();
         else
             sched_yield();
-}
-
-/* The round is the same for all until the last of them arrives at the next barrier. */
-void *cake_exec_shared(const cake_exec *exec)
-{
-    struct cake_team *team = exec->team;
-    return team ? team->shared[atomic_load_explicit(&team->round, memory_order_relaxed) % 2] : NULL;
 }
 
 void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), void *arg)

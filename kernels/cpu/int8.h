@@ -3,7 +3,7 @@
  * Products with matrices in int8, in the words of vec_*.h and dot_*.h; linear.h calls, included once by each
  * instruction set's file.
  *
- * In: rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix is panels of I8_PANEL columns; a
+ * In: packed rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix is panels of I8_PANEL columns; a
  * panel is groups of CAKE_I8_GROUP values of k (the last one may be shorter); a group is the columns' scales, which
  * take turns as vec_load_pair has it, then for every four values of k the columns' weights, plus 128, so that they
  * have no sign. What that adds to a sum, 128 times the sum of the group's x, is taken off where the sum begins.
@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/ending.h"
 #include "kernels/int8.h"
 #include "kernels/kernels.h"
 
@@ -25,11 +26,10 @@
 #define I8_STEP       4                /* values of k side by side */
 #define I8_ZERO       0x80             /* the byte that stands for zero */
 #define I8_DEPTH      1024             /* values of k of a block, whole groups */
-#define I8_COPY       (448 / DOT_SIZE) /* rows of a block that are quantised together: half of the second cache */
-#define I8_SOME       (192 << 10)      /* bytes of panels that all rows meet before the next ones */
-#define I8_AHEAD      4096             /* bytes that weights are fetched before their use */
-#define I8_ROWS_AHEAD 2                /* rows that x is */
-#define I8_TOGETHER   16384            /* values of x from which on a team quantises them together */
+#define I8_COPY       (448 / DOT_SIZE) /* rows of a block that meet all panels together: half of the second cache */
+#define I8_SOME       (192 << 10) /* bytes of panels that all rows meet before the next ones */
+#define I8_AHEAD      4096        /* bytes that weights are fetched before their use */
+#define I8_ROWS_AHEAD 2           /* rows that x is */
 
 static int64_t i8_steps(int n)
 {
@@ -225,99 +225,70 @@ static void i8_multiply_rows(float *sum, const i8_row *x, const char *w, int n, 
     }
 }
 
-/* What linear was asked. */
-typedef struct i8_product {
-    float *out;
-    const float *x;
-    const cake_weight *w;
-    const float *bias, *residual;
-} i8_product;
-
-/* out = sum [rows, I8_PANEL] + bias + residual for so many rows from the given one on. */
-static void i8_finish(const i8_product *p, const float *sum, int64_t panel, int64_t row, int64_t rows)
+/* Packed x: for each I8_DEPTH values of k a row's place for each of n_tok rows. */
+static size_t i8_input_bytes(int n_in)
 {
-    int64_t n_out = p->w->n_out, first = panel * I8_PANEL;
-    int64_t last = first + I8_PANEL < n_out ? first + I8_PANEL : n_out;
-    for (int64_t at = row * n_out; at < (row + rows) * n_out; at += n_out, sum += I8_PANEL)
-        for (int64_t c = first; c < last; c += LANES) {
-            int n = last - c < LANES ? (int)(last - c) : LANES;
-            vec v = vec_load(sum + (c - first));
-            if (p->bias)
-                v = vec_add(v, vec_load_n(p->bias + c, n));
-            if (p->residual)
-                v = vec_add(v, vec_load_n(p->residual + at + c, n));
-            vec_store_n(p->out + at + c, v, n);
-        }
+    return ((size_t)n_in + I8_DEPTH - 1) / I8_DEPTH * sizeof(i8_row);
 }
 
-/* The product of so many rows, a tile, from the given one on with one panel; copy [blocks, pitch] holds them
- * quantised, if all blocks are there. */
-static void i8_multiply_tile(const i8_product *p, i8_row *copy, int64_t pitch, int64_t panel, int64_t row,
-                             int rows)
+static void i8_input_pack(const cake_exec *exec, i8_row *to, const float *x, int n_in, int n_tok)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n_tok, 1, &first, &last);
+    for (int k = 0; k < n_in; k += I8_DEPTH, to += n_tok)
+        i8_quantise(to + first, x + first * n_in + k, n_in, last - first,
+                    n_in - k < I8_DEPTH ? n_in - k : I8_DEPTH);
+}
+
+/* What linear was asked. */
+typedef struct i8_product {
+    ending end;
+    const i8_row *x; /* [n_in in blocks, n_tok] */
+    const cake_weight *w;
+    int n_tok;
+} i8_product;
+
+/* The product of so many rows, a tile, from the given one on with one panel. */
+static void i8_multiply_tile(const i8_product *p, int64_t panel, int64_t row, int rows)
 {
     _Alignas(64) float sum[DOT_ROWS * I8_PANEL];
+    const i8_row *x = p->x + row;
     int n_in = p->w->n_in;
     for (int i = 0; i < rows * I8_PANEL; i += LANES)
         vec_store(sum + i, vec_set(0));
     for (int r = 0; r < rows; r++) /* to be there when the sums are */
         for (int c = 0; c < I8_PANEL; c += 16)
-            _mm_prefetch((const char *)(p->out + (row + r) * p->w->n_out + panel * I8_PANEL + c),
+            _mm_prefetch((const char *)(p->end.out + (row + r) * p->end.n_out + panel * I8_PANEL + c),
                          _MM_HINT_T0);
-    for (int k = 0; k < n_in; k += I8_DEPTH, copy += pitch) {
-        int n = n_in - k < I8_DEPTH ? n_in - k : I8_DEPTH;
-        if (!pitch)
-            i8_quantise(copy, p->x + row * n_in + k, n_in, rows, n);
-        i8_multiply_rows(sum, copy, i8_group(p->w, panel * I8_PANEL, k), n, rows);
-    }
-    i8_finish(p, sum, panel, row, rows);
+    for (int k = 0; k < n_in; k += I8_DEPTH, x += p->n_tok)
+        i8_multiply_rows(sum, x, i8_group(p->w, panel * I8_PANEL, k),
+                         n_in - k < I8_DEPTH ? n_in - k : I8_DEPTH, rows);
+    finish(&p->end, sum, I8_PANEL, row, rows, panel * I8_PANEL, I8_PANEL);
 }
 
 /* Rows [row, row + rows) with panels [first, last). A tile stays in the first cache while some panels pass, these in
  * the second one until all tiles had them. */
-static void i8_multiply_all(const i8_product *p, i8_row *copy, int64_t pitch, int64_t first, int64_t last,
-                            int64_t row, int64_t rows)
+static void i8_multiply_all(const i8_product *p, int64_t first, int64_t last, int64_t row, int64_t rows)
 {
     int64_t tiles = (rows + DOT_ROWS - 1) / DOT_ROWS, some = (int64_t)(I8_SOME / i8_bytes(p->w->n_in)) + 1;
     for (int64_t panel = first; panel < last; panel += some)
         for (int64_t i = 0; i < tiles; i++) {
             int64_t from = rows * i / tiles, to = rows * (i + 1) / tiles;
             for (int64_t j = panel; j < panel + some && j < last; j++)
-                i8_multiply_tile(p, pitch ? copy + from : copy, pitch, j, row + from, (int)(to - from));
+                i8_multiply_tile(p, j, row + from, (int)(to - from));
         }
 }
 
-/* All k of the given rows of x quantised; copy [blocks, pitch]. */
-static void i8_copy(i8_row *copy, int64_t pitch, const i8_product *p, int64_t row, int64_t rows)
+/* linear of kernels.h, for as many rows at a time as stay in cache. */
+static void i8_linear(const cake_exec *exec, const ending *end, const void *x, const cake_weight *w,
+                      int n_tok)
 {
-    int n_in = p->w->n_in;
-    for (int k = 0; k < n_in; k += I8_DEPTH, copy += pitch)
-        i8_quantise(copy, p->x + row * n_in + k, n_in, rows, n_in - k < I8_DEPTH ? n_in - k : I8_DEPTH);
-}
-
-/* linear of kernels.h. A few rows are quantised by each member for itself, which takes less time than to wait for
- * others. Rows of so many k that not one fits are quantised again for every panel. */
-static void i8_linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
-                      const float *bias, const float *residual, int n_tok)
-{
-    i8_row own[I8_COPY];
-    i8_product p = {out, x, w, bias, residual};
+    i8_product p = {*end, x, w, n_tok};
     int64_t first, last, depth = ((int64_t)w->n_in + I8_DEPTH - 1) / I8_DEPTH;
-    int64_t most = I8_COPY / depth, parts = most ? (n_tok + most - 1) / most : 1;
-    _Static_assert(sizeof own <= CAKE_SHARED, "all fit what a team shares");
+    int64_t most = I8_COPY / depth > DOT_ROWS ? I8_COPY / depth : DOT_ROWS, parts = (n_tok + most - 1) / most;
     cake_exec_share(exec, ((int64_t)w->n_out + I8_PANEL - 1) / I8_PANEL, 1, &first, &last);
-    for (int64_t i = 0; i < parts; i++) {
-        int64_t row = n_tok * i / parts, rows = n_tok * (i + 1) / parts - row, from = 0, to = rows;
-        i8_row *copy = own, *shared = most && rows * w->n_in >= I8_TOGETHER ? cake_exec_shared(exec) : NULL;
-        if (shared) {
-            copy = shared;
-            cake_exec_share(exec, rows, 1, &from, &to);
-        }
-        if (most && (shared || first < last))
-            i8_copy(copy + from, rows, &p, row + from, to - from);
-        if (shared)
-            cake_exec_barrier(exec);
-        i8_multiply_all(&p, copy, most ? rows : 0, first, last, row, rows);
-    }
+    for (int64_t i = 0; i < parts; i++)
+        i8_multiply_all(&p, first, last, n_tok * i / parts, n_tok * (i + 1) / parts - n_tok * i / parts);
 }
 
 #endif

@@ -2,15 +2,16 @@
  *
  * The matrix product, in the words of vec_*.h and step_*.h; included once by each instruction set's file.
  *
- * In: rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix is panels of PANEL columns;
- * in a panel the columns' weights of step 0 stand together, then those of step 1, and so on (step_load says
- * how the columns of one step take turns). A step is as many values of k as an instruction adds up at once,
- * STEP_OF(dtype): one, or two. Columns and values of k behind the matrix are zero.
+ * In: packed rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix is panels of PANEL
+ * columns; in a panel the columns' weights of step 0 stand together, then those of step 1, and so on (step_load
+ * says how the columns of one step take turns). A step is as many values of k as an instruction adds up at once,
+ * STEP_OF(dtype): one, or two. Columns and values of k behind the matrix are zero. A step of x has the place of a
+ * float.
  *
  * Invariant: an output is one chain of fused multiply-adds, steps ascending from 0; where the chain pauses between
  * blocks of k its float32 waits in memory unchanged. So neither the blocks below nor the width of a vector shows
- * in the bits. Weights are read from memory once: a block of them (GROUP panels, DEPTH values of k) stays in
- * cache while all rows pass.
+ * in the bits. Weights are read from memory once: a block of them (some panels, DEPTH bytes deep at most) stays in
+ * the second cache while all rows pass, tile by tile; while these compute, the next block's weights are fetched.
  */
 #ifndef CAKE_KERNELS_CPU_LINEAR_H
 #define CAKE_KERNELS_CPU_LINEAR_H
@@ -18,16 +19,17 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "kernels/cpu/ending.h"
 #include "kernels/cpu/int8.h"
 #include "kernels/cpu/pack.h"
 #include "kernels/kernels.h"
 
-#define GROUP 8    /* panels that share a copy of x */
-#define DEPTH 512  /* values of k of a block, whole steps */
-#define WHOLE 3072 /* of one where all rows pass at once, and nothing has to wait in cache for others */
-#define PITCH (WHOLE + 16) /* of a copy of x: rows a multiple of 4 KB apart displace each other in cache */
-#define ROWS  240          /* rows whose chains may wait at the same time */
-#define AHEAD 1536         /* bytes that weights are fetched before their use */
+#define PASSES  (256 << 10) /* bytes of panels that all rows meet before the next ones */
+#define GROUP   8           /* panels of a block at most */
+#define DEPTH   4096        /* steps of a block at most */
+#define WAITING 20          /* tiles whose chains may wait at the same time */
+#define AHEAD   1024        /* bytes that weights are fetched into the first cache before their use ... */
+#define EARLY   4096        /* ... and into the second one, where no earlier tile does it */
 
 /* Sums that fit the registers beside one pair of weights and one value of x: 24 of 32, 12 of 16. */
 #define N_SUM    (N_REGISTERS * 3 / 4)
@@ -130,45 +132,124 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
     }
 }
 
-/* A block: n steps, panels of weights that are `stride` bytes apart, and the sums of the rows. */
-typedef struct block {
-    const float *x; /* [rows, pitch], from the block's first step on; a float's place holds the x of a step */
-    int64_t pitch;
-    const char *w;
-    size_t stride;
-    float *sum; /* [rows, GROUP * PANEL] */
-    int n;
-} block;
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
-/* sum += x w for so many rows and panels; the two and dtype are constants wherever this is used. */
-INLINE void multiply(const block *b, const int rows, const int panels, const cake_dtype dtype)
+/* Packed x is tiles of rows that are multiplied together: the rows' values of step 0 side by side, then those of step
+ * 1, and so on, so that one pointer walks through all of them. There are as few tiles as can be, about equal. */
+typedef struct tile {
+    int64_t first;
+    int rows;
+} tile;
+
+static int64_t tiles_of(int64_t n_tok)
+{
+    return (n_tok + MAX_ROWS - 1) / MAX_ROWS;
+}
+
+static tile tile_at(int64_t n_tok, int64_t i)
+{
+    int64_t n = tiles_of(n_tok), first = n_tok * i / n;
+    return (tile){first, (int)(n_tok * (i + 1) / n - first)};
+}
+
+static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
+{
+    size_t row = dtype == CAKE_I8 ? i8_input_bytes(n_in) : (size_t)steps_of(dtype, n_in) * sizeof(float);
+    return cake_arena_round((size_t)n_tok * row);
+}
+
+/* Up to TURN_ROWS rows of x [rows, n_in] into a tile of `pitch` rows, of which to is the first one's place. */
+static void pack_rows(float *to, int64_t pitch, const float *x, int n_in, int rows, cake_dtype dtype)
+{
+    enum { STEPS = 256 };
+    _Alignas(64) float line[TURN_ROWS][STEPS];
+    int64_t steps = steps_of(dtype, n_in), step = STEP_OF(dtype);
+    for (int64_t k = 0; k < steps; k += STEPS, to += STEPS * pitch) {
+        int n = (int)least(steps - k, STEPS), j = 0;
+        for (int r = 0; r < rows; r++)
+            step_copy(line[r], x + r * (int64_t)n_in + k * step, (int)least(n_in - k * step, STEPS * step),
+                      dtype);
+        for (; rows == TURN_ROWS && j + TURN_ROWS <= n; j += TURN_ROWS)
+            turn_rows(to + j * pitch, pitch, line[0] + j, STEPS);
+        for (; j < n; j++)
+            for (int r = 0; r < rows; r++)
+                to[j * pitch + r] = line[r][j];
+    }
+}
+
+static void input_pack(const cake_exec *exec, void *to, const float *x, cake_dtype dtype, int n_in, int n_tok)
+{
+    int64_t first, last, i = 0;
+    if (dtype == CAKE_I8) {
+        i8_input_pack(exec, to, x, n_in, n_tok);
+        return;
+    }
+    cake_exec_share(exec, n_tok, 1, &first, &last);
+    for (int64_t row = first, n; row < last; row += n) {
+        tile t = tile_at(n_tok, i);
+        for (; row >= t.first + t.rows; t = tile_at(n_tok, i))
+            i++;
+        n = least(least(last, t.first + t.rows) - row, TURN_ROWS);
+        pack_rows((float *)to + t.first * steps_of(dtype, n_in) + (row - t.first), t.rows, x + row * n_in,
+                  n_in, (int)n, dtype);
+    }
+}
+
+/* What linear was asked, for the functions below. */
+typedef struct product {
+    ending end;
+    const float *x; /* packed */
+    const cake_weight *w;
+    size_t panel; /* bytes from panel to panel */
+    int n_tok;
+} product;
+
+/* A tile and panels that meet over n steps. */
+typedef struct meeting {
+    const float *x;   /* the tile's, from the first step on */
+    const char *w;    /* of the first panel and step */
+    const char *next; /* what is fetched into the second cache, a line a step */
+    int64_t ahead;    /* bytes that weights are fetched into the first one before their use */
+    float *sum;       /* [rows, GROUP * PANEL]; they wait there between blocks of k */
+    int n;
+    bool begins; /* the chains */
+} meeting;
+
+/* The sums of so many rows and panels, which are constants wherever this is used, like dtype. */
+INLINE void multiply(const meeting *m, size_t stride, const int rows, const int panels,
+                     const cake_dtype dtype)
 {
     const int width = 2 * panels;
     const size_t step = PANEL * STEP_OF(dtype) * (dtype == CAKE_F32 ? 4 : 2);
-    const float *x = b->x;
-    const char *w = b->w;
+    const float *x = m->x;
+    const char *w = m->w, *next = m->next;
+    const int64_t ahead = m->ahead;
     vec sum[N_SUM];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) sum[r * width + v] =
-        vec_load(b->sum + r * GROUP * PANEL + v * LANES);
-    for (int k = 0; k < b->n; k++, w += step) {
+        m->begins ? vec_set(0) : vec_load(m->sum + r * GROUP * PANEL + v * LANES);
+    for (int k = 0; k < m->n; k++, x += rows, w += step, next += 64) {
+        _mm_prefetch(next, _MM_HINT_T1);
         UNROLL for (int p = 0; p < panels; p++)
         {
             vec low, high;
-            const char *at = w + (size_t)p * b->stride;
+            const char *at = w + (size_t)p * stride;
             step_load(at, dtype, &low, &high);
-            _mm_prefetch(at + AHEAD, _MM_HINT_T0);
+            _mm_prefetch(at + ahead, _MM_HINT_T0);
             if (step > 64)
-                _mm_prefetch(at + AHEAD + 64, _MM_HINT_T0);
+                _mm_prefetch(at + ahead + 64, _MM_HINT_T0);
             UNROLL for (int r = 0; r < rows; r++)
             {
-                vec value = vec_set(x[r * b->pitch + k]);
+                vec value = vec_set(x[r]);
                 sum[r * width + 2 * p] = step_add(value, low, sum[r * width + 2 * p], dtype);
                 sum[r * width + 2 * p + 1] = step_add(value, high, sum[r * width + 2 * p + 1], dtype);
             }
         }
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++)
-        vec_store(b->sum + r * GROUP * PANEL + v * LANES, sum[r * width + v]);
+        vec_store(m->sum + r * GROUP * PANEL + v * LANES, sum[r * width + v]);
 }
 
 /* WIDTH(rows) panels if there are so many left, else one; returns how many. */
@@ -177,13 +258,13 @@ INLINE void multiply(const block *b, const int rows, const int panels, const cak
         if (R > MAX_ROWS)                                                                                    \
             break;                                                                                           \
         if (WIDTH(R) > 1 && left >= WIDTH(R)) {                                                              \
-            multiply(b, R <= MAX_ROWS ? R : 1, WIDTH(R), dtype);                                             \
+            multiply(m, stride, R <= MAX_ROWS ? R : 1, WIDTH(R), dtype);                                     \
             return WIDTH(R);                                                                                 \
         }                                                                                                    \
-        multiply(b, R <= MAX_ROWS ? R : 1, 1, dtype);                                                        \
+        multiply(m, stride, R <= MAX_ROWS ? R : 1, 1, dtype);                                                \
         return 1;
 
-INLINE int multiply_rows(const block *b, int rows, int left, const cake_dtype dtype)
+INLINE int multiply_rows(const meeting *m, size_t stride, int rows, int left, const cake_dtype dtype)
 {
     switch (rows) {
         CASE(1)
@@ -202,104 +283,100 @@ INLINE int multiply_rows(const block *b, int rows, int left, const cake_dtype dt
     return 0;
 }
 
-static int multiply_f32(const block *b, int rows, int left)
+static int multiply_f32(const meeting *m, size_t stride, int rows, int left)
 {
-    return multiply_rows(b, rows, left, CAKE_F32);
+    return multiply_rows(m, stride, rows, left, CAKE_F32);
 }
 
-static int multiply_bf16(const block *b, int rows, int left)
+static int multiply_bf16(const meeting *m, size_t stride, int rows, int left)
 {
-    return multiply_rows(b, rows, left, CAKE_BF16);
+    return multiply_rows(m, stride, rows, left, CAKE_BF16);
 }
 
-static int multiply_f16(const block *b, int rows, int left)
+static int multiply_f16(const meeting *m, size_t stride, int rows, int left)
 {
-    return multiply_rows(b, rows, left, CAKE_F16);
+    return multiply_rows(m, stride, rows, left, CAKE_F16);
 }
 
-static int (*const multiply_as[CAKE_N_DTYPE])(const block *b, int rows, int left) = {
+static int (*const multiply_as[CAKE_N_DTYPE])(const meeting *m, size_t stride, int rows, int left) = {
     [CAKE_F32] = multiply_f32, [CAKE_BF16] = multiply_bf16, [CAKE_F16] = multiply_f16};
 
-/* What linear was asked, for the functions below. */
-typedef struct product {
-    float *out;
-    const float *x;
-    const cake_weight *w;
-    const float *bias, *residual;
-} product;
+/* Tiles, panels and steps that meet before the next ones. */
+typedef struct block {
+    int64_t tile, tiles, panel, panels, k;
+    int n;
+} block;
 
-/* to [rows, PITCH] = x [rows, n_in], n values of k from the given one on, as step_add wants them. */
-static void copy_rows(float *to, const float *x, int64_t n_in, int rows, int n, cake_dtype dtype)
+/* The i-th of the blocks that a product with panels [first, last) is cut into: first deeper, then further tiles, then
+ * further panels. Behind the last one there is one without panels. */
+static block block_at(const product *p, int64_t first, int64_t last, int64_t i)
 {
-    for (int r = 0; r < rows; r++)
-        step_copy(to + r * PITCH, x + r * n_in, n, dtype);
+    int64_t steps = steps_of(p->w->dtype, p->w->n_in), depth = least(steps, DEPTH),
+            tiles = tiles_of(p->n_tok);
+    int64_t n_deep = (steps + DEPTH - 1) / DEPTH, most = n_deep > 1 ? least(tiles, WAITING) : tiles;
+    int64_t n_part = (tiles + most - 1) / most;
+    int64_t group = tiles == 1 ? GROUP : PASSES / (depth * (int64_t)step_bytes(p->w->dtype));
+    group = group < 1 ? 1 : least(group, GROUP);
+    block b = {.k = i % n_deep * DEPTH,
+               .tile = i / n_deep % n_part * most,
+               .panel = first + i / n_deep / n_part * group};
+    b.n = (int)least(steps - b.k, DEPTH);
+    b.tiles = least(tiles - b.tile, most);
+    b.panels = b.panel < last ? least(last - b.panel, group) : 0;
+    return b;
 }
 
-/* sum [rows, GROUP * PANEL] = rows x [n_in] times `panels` panels from the given one on. */
-static void multiply_group(float *sum, const product *p, int64_t panel, int panels, int64_t row, int rows)
+static const char *weights_at(const product *p, int64_t panel, int64_t k)
 {
-    _Alignas(64) float copy[MAX_ROWS * PITCH];
-    int64_t n_in = p->w->n_in, blocks = (rows + MAX_ROWS - 1) / MAX_ROWS, depth = blocks > 1 ? DEPTH : WHOLE;
+    return (const char *)p->w->data + (size_t)panel * p->panel + (size_t)k * step_bytes(p->w->dtype);
+}
+
+/* Where line `line` of a block's weights stands; of those behind its end, any that is near anyway. */
+static const char *line_of(const product *p, const block *b, int64_t line, const char *near)
+{
+    int64_t lines = (b->n * (int64_t)step_bytes(p->w->dtype) + 63) / 64;
+    return line / lines < b->panels ? weights_at(p, b->panel + line / lines, b->k) + line % lines * 64 : near;
+}
+
+/* The block's tiles; meanwhile they fetch the next one's weights. */
+static void multiply_block(const product *p, const block *b, const block *next, float *sum)
+{
     cake_dtype dtype = p->w->dtype;
-    size_t stride = panel_bytes(dtype, p->w->n_in);
-    const char *w = (const char *)p->w->data + (size_t)panel * stride;
-    memset(sum, 0, (size_t)rows * GROUP * PANEL * sizeof *sum);
-    for (int64_t k = 0; k < n_in; k += depth)
-        for (int64_t i = 0; i < blocks; i++) {
-            int64_t first = rows * i / blocks, last = rows * (i + 1) / blocks;
-            block b = {.x = p->x + (row + first) * n_in + k, .pitch = n_in, .stride = stride};
-            int n = n_in - k < depth ? (int)(n_in - k) : (int)depth;
-            b.n = (int)steps_of(dtype, n);
-            if (last - first > 4 || STEP_OF(dtype) > 1) {
-                copy_rows(copy, b.x, n_in, (int)(last - first), n, dtype);
-                b.x = copy;
-                b.pitch = PITCH;
-            }
-            for (int done = 0; done < panels;) {
-                b.w = w + (size_t)done * stride + (size_t)steps_of(dtype, k) * step_bytes(dtype);
-                b.sum = sum + first * GROUP * PANEL + done * PANEL;
-                done += multiply_as[dtype](&b, (int)(last - first), panels - done);
-            }
-        }
-}
-
-/* out = sum + bias + residual for columns [first, last). */
-static void finish_group(const product *p, const float *sum, int64_t first, int64_t last, int64_t row,
-                         int rows)
-{
-    for (int r = 0; r < rows; r++, sum += GROUP * PANEL) {
-        int64_t at = (row + r) * p->w->n_out;
-        for (int64_t c = first; c < last; c += LANES) {
-            int n = last - c < LANES ? (int)(last - c) : LANES;
-            vec v = vec_load(sum + (c - first));
-            if (p->bias)
-                v = vec_add(v, vec_load_n(p->bias + c, n));
-            if (p->residual)
-                v = vec_add(v, vec_load_n(p->residual + at + c, n));
-            vec_store_n(p->out + at + c, v, n);
+    int64_t steps = steps_of(dtype, p->w->n_in), line = 0;
+    bool ends = b->k + b->n == steps, waits = b->k > 0 || !ends, several = b->tiles > 1;
+    for (int64_t i = 0; i < b->tiles; i++) {
+        tile t = tile_at(p->n_tok, b->tile + i);
+        meeting m = {.x = p->x + t.first * steps + b->k * t.rows,
+                     .ahead = several ? AHEAD : EARLY,
+                     .n = b->n,
+                     .begins = b->k == 0};
+        for (int done = 0, panels; done < b->panels; done += panels, line += b->n) {
+            m.w = weights_at(p, b->panel + done, b->k);
+            m.next = several ? line_of(p, next, line, m.w) : m.w;
+            m.sum = waits ? sum + (i * MAX_ROWS * GROUP + done) * PANEL : sum;
+            panels = multiply_as[dtype](&m, p->panel, t.rows, (int)b->panels - done);
+            if (ends)
+                finish(&p->end, m.sum, GROUP * PANEL, t.first, t.rows, (b->panel + done) * PANEL,
+                       panels * PANEL);
         }
     }
 }
 
-static void linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
+static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok)
 {
+    ending end = {out, bias, residual, w->n_out};
     if (w->dtype == CAKE_I8) {
-        i8_linear(exec, out, x, w, bias, residual, n_tok);
+        i8_linear(exec, &end, x, w, n_tok);
         return;
     }
-    _Alignas(64) float sum[ROWS * GROUP * PANEL];
-    product p = {out, x, w, bias, residual};
-    int64_t first, last, n_panel = ((int64_t)w->n_out + PANEL - 1) / PANEL;
-    cake_exec_share(exec, n_panel, 1, &first, &last);
-    for (int64_t panel = first; panel < last; panel += GROUP) {
-        int panels = last - panel < GROUP ? (int)(last - panel) : GROUP;
-        int64_t column = panel * PANEL, end = column + panels * PANEL;
-        for (int64_t row = 0; row < n_tok; row += ROWS) {
-            int rows = n_tok - row < ROWS ? (int)(n_tok - row) : ROWS;
-            multiply_group(sum, &p, panel, panels, row, rows);
-            finish_group(&p, sum, column, end < w->n_out ? end : w->n_out, row, rows);
-        }
+    _Alignas(64) float sum[WAITING * MAX_ROWS * GROUP * PANEL];
+    product p = {end, x, w, panel_bytes(w->dtype, w->n_in), n_tok};
+    int64_t first, last, i = 0;
+    cake_exec_share(exec, ((int64_t)w->n_out + PANEL - 1) / PANEL, 1, &first, &last);
+    for (block b = block_at(&p, first, last, 0), next; b.panels > 0; b = next) {
+        next = block_at(&p, first, last, ++i);
+        multiply_block(&p, &b, &next, sum);
     }
 }
 

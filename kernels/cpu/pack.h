@@ -96,4 +96,18 @@ static int pack_panel(const char *src, int n_in, cake_dtype dtype, char *to)
     return lines * LINE * per_word;
 }
 
+#define TURN_ROWS 4
+
+/* to [TURN_ROWS steps, pitch] = the words of TURN_ROWS rows that are `row` words apart. */
+INLINE void turn_rows(float *to, int64_t pitch, const float *from, int64_t row)
+{
+    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + row), c = _mm_loadu_ps(from + 2 * row),
+           d = _mm_loadu_ps(from + 3 * row);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(to, a);
+    _mm_storeu_ps(to + pitch, b);
+    _mm_storeu_ps(to + 2 * pitch, c);
+    _mm_storeu_ps(to + 3 * pitch, d);
+}
+
 #endif

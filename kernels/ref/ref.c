@@ -120,7 +120,22 @@ static void multiply(const cake_exec *exec, float *out, const float *x, const ca
         }
 }
 
-static void linear(const cake_exec *exec, float *out, const float *x, const cake_weight *w, const float *bias,
+static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
+{
+    (void)dtype;
+    return cake_arena_round((size_t)n_tok * (size_t)n_in * sizeof(float));
+}
+
+/* Each product makes of x what it needs. */
+static void input_pack(const cake_exec *exec, void *to, const float *x, cake_dtype dtype, int n_in, int n_tok)
+{
+    int64_t first, last;
+    (void)dtype;
+    cake_exec_share(exec, n_tok, 1, &first, &last);
+    memcpy((float *)to + first * n_in, x + first * n_in, (size_t)((last - first) * n_in) * sizeof *x);
+}
+
+static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok)
 {
     if (w->dtype == CAKE_I8)
@@ -129,7 +144,7 @@ static void linear(const cake_exec *exec, float *out, const float *x, const cake
         multiply(exec, out, x, w, bias, residual, n_tok, sum_column);
 }
 
-static void linear_bf16(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
+static void linear_bf16(const cake_exec *exec, float *out, const void *x, const cake_weight *w,
                         const float *bias, const float *residual, int n_tok)
 {
     if (w->dtype == CAKE_BF16)
@@ -306,10 +321,10 @@ static void soft_cap(const cake_exec *exec, float *x, int64_t n, float cap)
 #define TABLE(product, plain)                                                                                \
     {                                                                                                        \
         .name = "ref", .oracle = plain, .weight_bytes = weight_bytes, .weight_pack = weight_pack,            \
-        .linear = product, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,         \
-        .attend = attend, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .soft_cap = soft_cap,                  \
-        .delta_conv = delta_conv, .delta_rule = delta_rule, .rmsnorm_gated = rmsnorm_gated,                  \
-        .sigmoid_mul = sigmoid_mul,                                                                          \
+        .input_bytes = input_bytes, .input_pack = input_pack, .linear = product, .gather = gather,           \
+        .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store, .attend = attend, .silu_mul = silu_mul,      \
+        .gelu_mul = gelu_mul, .soft_cap = soft_cap, .delta_conv = delta_conv, .delta_rule = delta_rule,      \
+        .rmsnorm_gated = rmsnorm_gated, .sigmoid_mul = sigmoid_mul,                                          \
     }
 
 const cake_kernels cake_kernels_ref = TABLE(linear, &cake_kernels_ref);

@@ -19,6 +19,7 @@ struct cake_logits {
     int max_row, n_thread, n;
     cake_arena arena;
     float *x;     /* [max_row, dim] */
+    void *input;  /* the same, packed for the head */
     float *score; /* [max_row, n_vocab] */
 };
 
@@ -32,9 +33,20 @@ static size_t score_bytes(const cake_config *c, int max_row)
     return cake_arena_round((size_t)max_row * (size_t)c->n_vocab * sizeof(float));
 }
 
-size_t cake_logits_bytes(const cake_config *config, int max_row)
+/* Whatever dtype the head is of: that is known when it is loaded. */
+static size_t input_bytes(const cake_config *c, const cake_kernels *kernels, int max_row)
 {
-    return x_bytes(config, max_row) + score_bytes(config, max_row);
+    size_t most = 0;
+    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
+        size_t bytes = kernels->input_bytes((cake_dtype)dtype, c->dim, max_row);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels, int max_row)
+{
+    return x_bytes(config, max_row) + input_bytes(config, kernels, max_row) + score_bytes(config, max_row);
 }
 
 cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
@@ -42,13 +54,14 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
 {
     const cake_config *c = cake_model_config(model);
     cake_arena arena;
-    cake_err err = cake_arena_open(&arena, "scores", cake_logits_bytes(c, max_row));
+    cake_err err = cake_arena_open(&arena, "scores", cake_logits_bytes(c, kernels, max_row));
     if (err)
         return err;
     cake_logits *l = cake_alloc(1, sizeof *l);
     *l = (cake_logits){
         .model = model, .kernels = kernels, .max_row = max_row, .n_thread = n_thread, .arena = arena};
     l->x = cake_arena_take(&l->arena, x_bytes(c, max_row));
+    l->input = cake_arena_take(&l->arena, input_bytes(c, kernels, max_row));
     l->score = cake_arena_take(&l->arena, score_bytes(c, max_row));
     *out = l;
     return CAKE_OK;
@@ -66,9 +79,11 @@ static void forward(const cake_exec *exec, void *arg)
 {
     cake_logits *l = arg;
     const cake_config *c = cake_model_config(l->model);
+    const cake_weight *head = cake_model_head(l->model);
     l->kernels->rmsnorm(exec, l->x, l->x, cake_model_final_norm(l->model), NULL, l->n, c->dim, c->norm_eps);
+    l->kernels->input_pack(exec, l->input, l->x, head->dtype, c->dim, l->n);
     cake_exec_barrier(exec);
-    l->kernels->linear(exec, l->score, l->x, cake_model_head(l->model), NULL, NULL, l->n);
+    l->kernels->linear(exec, l->score, l->input, head, NULL, NULL, l->n);
     if (c->logit_cap > 0) {
         cake_exec_barrier(exec);
         l->kernels->soft_cap(exec, l->score, (int64_t)l->n * c->n_vocab, c->logit_cap);

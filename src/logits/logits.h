@@ -16,7 +16,8 @@
 
 typedef struct cake_logits cake_logits;
 
-size_t cake_logits_bytes(const cake_config *config, int max_row); /* what open takes */
+size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels,
+                         int max_row); /* what open takes */
 /* The model must have the head loaded and outlive it. max_row: rows that one call may score. */
 cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
                           cake_logits **out);

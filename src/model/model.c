@@ -23,6 +23,7 @@ typedef struct census {
     int64_t elements[CAKE_N_KEPT]; /* of matrices */
     int64_t parameters;
     cake_dtype embed;
+    bool keeps[CAKE_N_KEPT];
     bool *used; /* [cake_store_count] which of the files' tensors the model has */
 } census;
 
@@ -60,8 +61,10 @@ static cake_err check_piece(const cake_model *model, const cake_piece *p, void *
     if (p->from)
         c->used[p->from - cake_store_at(model->store, 0)] = true;
     int64_t elements = (int64_t)p->n_out * p->n_in;
-    if (cake_part_matrix(p->part))
+    if (cake_part_matrix(p->part)) {
         c->elements[p->kept] += elements;
+        c->keeps[p->kept] |= p->part->owner == CAKE_PART_LAYER;
+    }
     if (p->part->owner == CAKE_PART_EMBED)
         c->embed = p->kept == CAKE_I8 ? p->dtype : p->kept;
     c->parameters += elements;
@@ -165,6 +168,7 @@ static cake_err check_all(cake_model *model)
             model->dtype = (cake_dtype)i;
     model->parameters = c.parameters;
     model->embed_dtype = c.embed;
+    memcpy(model->keeps, c.keeps, sizeof c.keeps);
     return err;
 }
 
@@ -254,6 +258,11 @@ const cake_config *cake_model_config(const cake_model *model)
 cake_dtype cake_model_dtype(const cake_model *model)
 {
     return model->dtype;
+}
+
+bool cake_model_keeps(const cake_model *model, cake_dtype dtype)
+{
+    return model->keeps[dtype];
 }
 
 int64_t cake_model_parameters(const cake_model *model)

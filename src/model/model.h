@@ -64,6 +64,8 @@ void cake_model_close(cake_model *model);
 const cake_config *cake_model_config(const cake_model *model);
 /* Most common dtype of the matrices as they are kept: decides the cache's precision. */
 cake_dtype cake_model_dtype(const cake_model *model);
+/* Whether any layer has a matrix that is kept in dtype. */
+bool cake_model_keeps(const cake_model *model, cake_dtype dtype);
 int64_t cake_model_parameters(const cake_model *model);
 /* Bytes of memory that the share takes when packed by these kernels: what load will take, to the byte. */
 size_t cake_model_bytes(const cake_model *model, const cake_share *share, const cake_kernels *kernels);

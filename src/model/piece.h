@@ -18,6 +18,7 @@ struct cake_model {
     cake_store *store; /* NULL: dummy weights */
     const cake_naming *naming;
     cake_dtype dtype, embed_dtype;
+    bool keeps[CAKE_N_KEPT];
     int64_t parameters, bytes_read;
 
     cake_arena arena;          /* what load took */

@@ -60,9 +60,10 @@ static size_t own_bytes(const cake_config *config, const cake_schedule_shape *sh
            cake_arena_round((size_t)config->n_vocab * sizeof(float));
 }
 
-size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread)
+size_t cake_root_bytes(const cake_config *config, const cake_kernels *kernels,
+                       const cake_schedule_shape *shape, int n_thread)
 {
-    return own_bytes(config, shape) + cake_logits_bytes(config, shape->lane_seqs) +
+    return own_bytes(config, shape) + cake_logits_bytes(config, kernels, shape->lane_seqs) +
            cake_chooser_bytes(config->n_vocab, shape->lane_seqs, n_thread);
 }
 

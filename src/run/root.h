@@ -31,7 +31,8 @@ typedef struct cake_root_stats {
 cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, const cake_plan *plan,
                         const cake_schedule_shape *shape, int n_thread, const cake_conductor *conductor,
                         cake_root **out);
-size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread);
+size_t cake_root_bytes(const cake_config *config, const cake_kernels *kernels,
+                       const cake_schedule_shape *shape, int n_thread);
 void cake_root_close(cake_root *root);
 
 /* Admits sequences and sends every lane that is not under way and has something to do. Once an error came up,

@@ -187,7 +187,7 @@ static room measure(const cake_options *o, const cake_world *world, const cake_s
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
         int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * (shape.n_slot + shape.n_saved);
         r.tables += (int64_t)cake_slice_kv_bytes(config, &shape) - states; /* there are no pages yet */
-        r.fixed += (int64_t)cake_slice_scratch_bytes(config, &shape);
+        r.fixed += (int64_t)cake_slice_scratch_bytes(stage->model, stage->kernels, &shape);
         r.states += states;
         for (int class = 0; class < config->n_class; class ++)
             r.page[class] += (int64_t)cake_slice_page_bytes(config, &shape, class);
@@ -197,7 +197,7 @@ static room measure(const cake_options *o, const cake_world *world, const cake_s
     r.fixed += r.tables;
     r.tables = cake_world_sum_local(world, r.tables);
     if (world->rank == 0)
-        r.fixed += (int64_t)cake_root_bytes(config, &stage->shape, stage->n_thread);
+        r.fixed += (int64_t)cake_root_bytes(config, stage->kernels, &stage->shape, stage->n_thread);
     r.host = cake_world_sum_local(world, r.fixed);
     int64_t left = (stage->machine.memory - r.host) / world->local_size;
     r.cache = o->kv_memory > 0 ? o->kv_memory : o->kv_memory < 0 ? left * -o->kv_memory / 100 : left / 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Grouped-query attention (Ainslie et al. 2023) over paged K and V: in [n_tok, dim], x [n_tok, dim] plus the
+ * Grouped-query attention (Ainslie et al. 2023) over paged K and V: [n_tok, dim] taken, x [n_tok, dim] plus the
  * attention's output out. Rows see the positions of their own sequence up to themselves, or as many of them as
  * the layer's window holds; all rows of the wave are stored before any is read, so rows of one prompt see each
  * other.
@@ -38,18 +38,18 @@ static void rotate(const cake_exec *exec, const cake_pass *pass, int rope)
     cake_exec_barrier(exec);
 }
 
-void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const float *in,
-                            const cake_layer_kind *kind, const cake_layer_weights *w, const cake_kv *kv)
+void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+                            const cake_layer_weights *w, const cake_kv *kv)
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
     int n_tok = pass->n_tok;
 
-    op->linear(exec, pass->q, in, &w->q, w->q_bias, NULL, n_tok);
-    op->linear(exec, pass->k, in, &w->k, w->k_bias, NULL, n_tok);
-    op->linear(exec, pass->v, in, &w->v, w->v_bias, NULL, n_tok);
+    cake_layer_multiply(exec, pass, pass->q, &w->q, w->q_bias);
+    cake_layer_multiply(exec, pass, pass->k, &w->k, w->k_bias);
+    cake_layer_multiply(exec, pass, pass->v, &w->v, w->v_bias);
     if (w->q_gate.data)
-        op->linear(exec, pass->z, in, &w->q_gate, w->q_gate_bias, NULL, n_tok);
+        cake_layer_multiply(exec, pass, pass->z, &w->q_gate, w->q_gate_bias);
     cake_exec_barrier(exec);
     normalise(exec, pass, w);
     rotate(exec, pass, kind->rope);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated delta net (Yang, Kautz and Hatamizadeh 2024), as Qwen3.5 has it: in [n_tok, dim], x [n_tok, dim] plus
+ * The gated delta net (Yang, Kautz and Hatamizadeh 2024), as Qwen3.5 has it: [n_tok, dim] taken, x [n_tok, dim] plus
  * its output out; the states of the rows' slots go on by these rows. What is here called q, k and v
  * comes out of one product and one causal convolution.
  */
 #include "slice/layer.h"
 
-void cake_deltanet_forward(const cake_exec *exec, const cake_pass *pass, const float *in,
-                           const cake_layer_weights *w, const cake_delta *delta)
+void cake_deltanet_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
+                           const cake_delta *delta)
 {
     const cake_kernels *op = pass->kernels;
     int n_tok = pass->n_tok;
 
-    op->linear(exec, pass->qkv, in, &w->delta_qkv, NULL, NULL, n_tok);
-    op->linear(exec, pass->z, in, &w->delta_z, NULL, NULL, n_tok);
-    op->linear(exec, pass->decay, in, &w->delta_a, NULL, NULL, n_tok);
-    op->linear(exec, pass->beta, in, &w->delta_b, NULL, NULL, n_tok);
+    cake_layer_multiply(exec, pass, pass->qkv, &w->delta_qkv, NULL);
+    cake_layer_multiply(exec, pass, pass->z, &w->delta_z, NULL);
+    cake_layer_multiply(exec, pass, pass->decay, &w->delta_a, NULL);
+    cake_layer_multiply(exec, pass, pass->beta, &w->delta_b, NULL);
     cake_exec_barrier(exec);
     op->delta_conv(exec, pass->qkv, delta, pass->rows, n_tok);
     cake_exec_barrier(exec);

@@ -20,10 +20,11 @@ typedef struct cake_pass {
     float *q, *mix; /* [n_tok, n_head * head_dim] */
     float *z;       /* [n_tok, n_head * head_dim] what the mixer's output is gated by */
     /* of a delta net, where mix and z are [n_tok, n_value * value_dim] */
-    float *qkv;                                     /* [n_tok, channels] */
-    float *decay, *beta;                            /* [n_tok, n_value] */
-    float *k, *v;                                   /* [n_tok, n_kv * head_dim] */
-    float *gate, *up;                               /* [n_tok, n_ff] */
+    float *qkv;               /* [n_tok, channels] */
+    float *decay, *beta;      /* [n_tok, n_value] */
+    float *k, *v;             /* [n_tok, n_kv * head_dim] */
+    float *gate, *up;         /* [n_tok, n_ff] */
+    void *input[CAKE_N_KEPT]; /* what products take, for each dtype of their matrices; or NULL */
     float *cos[CAKE_MAX_ROPE], *sin[CAKE_MAX_ROPE]; /* [n_tok, n_rot / 2] of each set of rotary parameters */
 } cake_pass;
 
@@ -33,14 +34,20 @@ typedef struct cake_layer_view {
     cake_delta delta; /* of a delta net */
 } cake_layer_view;
 
-/* in [n_tok, dim] is the residual stream or what a norm has made of it. */
-void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const float *in,
-                            const cake_layer_kind *kind, const cake_layer_weights *w, const cake_kv *kv);
-void cake_deltanet_forward(const cake_exec *exec, const cake_pass *pass, const float *in,
-                           const cake_layer_weights *w, const cake_delta *delta);
-void cake_mlp_forward(const cake_exec *exec, const cake_pass *pass, const float *in,
-                      const cake_layer_weights *w);
-/* How a part ends: x += w y + bias, or x += norm(w y + bias). y [n_tok, w->n_in] is not pass->norm. */
+/* x [n_tok, n_in] is what the products to come multiply. This member's rows of it are complete; all are packed when
+ * it returns. */
+void cake_layer_take(const cake_exec *exec, const cake_pass *pass, const float *x, int n_in);
+/* out = w (what was taken) + bias; bias may be NULL. */
+void cake_layer_multiply(const cake_exec *exec, const cake_pass *pass, float *out, const cake_weight *w,
+                         const float *bias);
+
+/* What was taken is [n_tok, dim], the residual stream or what a norm has made of it. */
+void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+                            const cake_layer_weights *w, const cake_kv *kv);
+void cake_deltanet_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
+                           const cake_delta *delta);
+void cake_mlp_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w);
+/* How a part ends: x += w y + bias, or x += norm(w y + bias). y [n_tok, w->n_in] is complete. */
 void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float *y, const cake_weight *w,
                       const float *bias, const float *norm);
 /* x += mixer(x); x += mlp(x), with the norms that the layer has before and after them. */

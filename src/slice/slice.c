@@ -41,11 +41,17 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Elements of what a mixer puts out before its last product. */
+static int64_t mix_of(const cake_config *c)
+{
+    return larger((int64_t)c->n_head * c->head_dim, (int64_t)c->delta.n_value * c->delta.value_dim);
+}
+
 static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
 {
     const cake_delta *d = &c->delta;
-    int64_t heads = (int64_t)c->n_head * c->head_dim, values = (int64_t)d->n_value * d->value_dim;
-    int64_t mix = larger(heads, values), kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value);
+    int64_t heads = (int64_t)c->n_head * c->head_dim, mix = mix_of(c);
+    int64_t kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value);
     /* a mixer's z is where the MLP's up will be; a delta net has its own things in the place of q, k and v */
     int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
@@ -111,11 +117,23 @@ size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *sh
     return bytes;
 }
 
-size_t cake_slice_scratch_bytes(const cake_config *config, const cake_slice_shape *shape)
+/* What products take: one place for all of them, 0 for a dtype that no layer has. */
+static size_t input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok, int dtype)
+{
+    const cake_config *c = cake_model_config(model);
+    if (!cake_model_keeps(model, (cake_dtype)dtype))
+        return 0;
+    return kernels->input_bytes((cake_dtype)dtype, (int)larger(larger(c->dim, c->n_ff), mix_of(c)), max_tok);
+}
+
+size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *kernels,
+                                const cake_slice_shape *shape)
 {
     size_t bytes = 0;
     for (int i = 0; i < N_BUFFER; i++)
-        bytes += buffer_bytes(config, shape->max_tok, i);
+        bytes += buffer_bytes(cake_model_config(model), shape->max_tok, i);
+    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
+        bytes += input_bytes(model, kernels, shape->max_tok, dtype);
     return bytes;
 }
 
@@ -163,6 +181,10 @@ static void take_buffers(cake_slice *s)
         else
             ((i - COS) % 2 ? p->sin : p->cos)[(i - COS) / 2] = taken;
     }
+    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
+        size_t bytes = input_bytes(s->model, p->kernels, s->shape.max_tok, dtype);
+        p->input[dtype] = bytes ? cake_arena_take(&s->scratch, bytes) : NULL;
+    }
     p->z = p->up;
     p->qkv = p->q;
     p->decay = p->k;
@@ -184,7 +206,7 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     if (!err)
         err = open_states(s);
     if (!err)
-        err = cake_arena_open(&s->scratch, "activations", cake_slice_scratch_bytes(config, shape));
+        err = cake_arena_open(&s->scratch, "activations", cake_slice_scratch_bytes(model, kernels, shape));
     if (err) {
         cake_slice_close(s);
         return err;

@@ -26,11 +26,13 @@ typedef struct cake_slice_shape {
 } cake_slice_shape;
 
 /* Bytes of one page of a KV class in all layers of the slice; of one sequence's recurrent states; of the cache: all
- * pages, tables and states; of the scratch memory. Pure. */
+ * pages, tables and states. Pure. */
 size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape, int class);
 size_t cake_slice_state_bytes(const cake_config *config, const cake_slice_shape *shape);
 size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *shape);
-size_t cake_slice_scratch_bytes(const cake_config *config, const cake_slice_shape *shape);
+/* Bytes of the scratch memory. */
+size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *kernels,
+                                const cake_slice_shape *shape);
 
 /* The model must have the layers loaded and outlive the slice. */
 cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, const cake_slice_shape *shape,
