@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How near linear is to what the machine can do, on the shapes of Qwen3-0.6B in BF16 and in int8. Out: each shape and number of
+ * How near linear is to what the machine can do, on the shapes of Qwen3-0.6B in BF16, float32, F16 and int8. Out: each shape and number of
  * rows with its share of the floor that binds it.
  *
  * Invariant: a product that does not have the bits of the table's oracle is not timed. Weights are read from
@@ -18,7 +18,12 @@
 #define BYTES  ((size_t)256 << 20) /* of all copies of a matrix */
 #define SAMPLE 64                  /* columns that the oracle computes too */
 #define STRIP  32                  /* rows of the matrix that are packed together */
-#define INT8   1000000             /* added to the kind of a measurement in int8 */
+#define DTYPE  1000000             /* times a place in dtypes: part of the kind of a measurement */
+#define INT8   (1 * DTYPE)
+#define F32    (2 * DTYPE)
+#define F16    (3 * DTYPE)
+
+static const cake_dtype dtypes[] = {CAKE_BF16, CAKE_I8, CAKE_F32, CAKE_F16};
 
 static const struct {
     int n_out, n_in;
@@ -131,8 +136,8 @@ static void report(cake_bench *bench, const char *name, const job *j, int thread
 static cake_err run_linear(cake_bench *bench, const cake_case *self)
 {
     const cake_kernels *op = bench->kernels;
-    cake_dtype dtype = self->kind >= INT8 ? CAKE_I8 : CAKE_BF16;
-    int shape = self->kind % INT8 / 1000, n_out = shapes[shape].n_out, n_in = shapes[shape].n_in;
+    cake_dtype dtype = dtypes[self->kind / DTYPE];
+    int shape = self->kind % DTYPE / 1000, n_out = shapes[shape].n_out, n_in = shapes[shape].n_in;
     n_out = bench->smoke && n_out > 4096 ? 4096 : n_out;
     job j = {.op = op, .w = {.n_out = n_out, .n_in = n_in, .dtype = dtype}, .n_tok = self->kind % 1000};
     cake_arena arena;
@@ -161,7 +166,7 @@ static cake_err run_linear(cake_bench *bench, const cake_case *self)
     return err;
 }
 
-/* The numbers of rows of one shape: the thousands of a kind, and so much more in int8. */
+/* The numbers of rows of one shape: the thousands of a kind. */
 #define SHAPE(name, index, what)                                                                             \
     {"linear." name ".1", what ", 1 row", run_linear, (index)*1000 + 1},                                     \
         {"linear." name ".8", what ", 8 rows", run_linear, (index)*1000 + 8},                                \
@@ -184,5 +189,9 @@ const cake_case cake_cases_linear[] = {
     SHAPE("i8.gate", INT8 / 1000 + 3, "int8 product with 3072 x 1024"),
     SHAPE("i8.down", INT8 / 1000 + 4, "int8 product with 1024 x 3072"),
     SHAPE("i8.head", INT8 / 1000 + 5, "int8 product with 151936 x 1024"),
+    SHAPE("f32.gate", F32 / 1000 + 3, "float32 product with 3072 x 1024"),
+    SHAPE("f32.down", F32 / 1000 + 4, "float32 product with 1024 x 3072"),
+    SHAPE("f16.gate", F16 / 1000 + 3, "F16 product with 3072 x 1024"),
+    SHAPE("f16.down", F16 / 1000 + 4, "F16 product with 1024 x 3072"),
     {NULL, NULL, NULL, 0},
 };
