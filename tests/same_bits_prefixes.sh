@@ -55,6 +55,14 @@ enough() { # LEAST : tokens of prompts that were shared
     ok "$(basename "$model"): ... $n tokens of prompts were shared" $?
 }
 
+planned() { # a run's number is that of plan
+    local plan n
+    plan=$("$cake" plan -m "$model" -i "$dir/in.jsonl" | sed -nE 's/^ +([0-9]+) of them .* computed once$/\1/p')
+    n=$(grep -o '"prompt_shared": *[0-9]*' "$dir/report.json" | grep -o '[0-9]*$')
+    test "$plan" = "$n"
+    ok "$(basename "$model"): ... as plan says: $plan and $n" $?
+}
+
 # Each request in a run of its own, put together in order. The index is the line's number.
 alone() {
     local n=0
@@ -77,6 +85,7 @@ while read -r name memory least evicted <&3; do
         test "$np" -eq 4 && test "$name" = mistral-window && continue # it has three layers
         same "$np ranks" "$np"
         enough "$least"
+        test "$np" -gt 1 || test "$name" = qwen3.5-hub || planned # states are kept at few places only
     done
     same "waves of one step, few sequences" 2 --chunk 64 --max-seqs 3
     same "one sequence after the other" 1 --max-seqs 1

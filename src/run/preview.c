@@ -9,11 +9,23 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "run/prefixes.h"
 #include "run/run.h"
+#include "run/schedule.h"
 #include "run/stage.h"
 #include "run/survey.h"
+#include "run/window.h"
 
-enum { COMPLAINTS = 10 };
+enum { COMPLAINTS = 10, PAGE_BYTES = CAKE_PAGE * sizeof(int32_t) };
+
+/* Prompts whose pages the KV cache would still have, the latest ones. */
+typedef struct remembered {
+    cake_prefixes *prefixes;
+    int32_t **chain; /* ring [cap]: n of them from `first` on, [length] each */
+    int *length;
+    int cap, first, n;
+    int32_t most; /* pages, of all together */
+} remembered;
 
 /* What the input holds. */
 typedef struct census {
@@ -21,6 +33,8 @@ typedef struct census {
     int32_t *length; /* [n] tokens of each prompt that has any */
     int64_t n, cap, total;
     int64_t requests, failed, too_long, outgrow;
+    remembered past;
+    int64_t shared; /* tokens that other prompts begin with, too */
 } census;
 
 /* The first faults are told one by one: a run would put them into its results. */
@@ -41,11 +55,63 @@ static bool outgrows(const cake_stage *stage, const cake_request *r, int64_t n_t
     return false;
 }
 
+static void forget(remembered *p)
+{
+    cake_prefixes_leave(p->prefixes, p->chain[p->first], p->length[p->first]);
+    free(p->chain[p->first]);
+    p->first = (p->first + 1) % p->cap;
+    p->n--;
+}
+
+static void remember(remembered *p, int32_t *chain, int n)
+{
+    if (p->n == p->cap) {
+        int cap = p->cap ? 2 * p->cap : 256;
+        p->chain = cake_grow(p->chain, (size_t)cap, sizeof *p->chain);
+        p->length = cake_grow(p->length, (size_t)cap, sizeof *p->length);
+        for (int i = 0; i < p->first; i++) { /* those at the ring's beginning come behind its end */
+            p->chain[p->cap + i] = p->chain[i];
+            p->length[p->cap + i] = p->length[i];
+        }
+        p->cap = cap;
+    }
+    int at = (p->first + p->n++) % p->cap;
+    p->chain[at] = chain;
+    p->length[at] = n;
+    while (p->n > 1 && cake_prefixes_count(p->prefixes) > p->most)
+        forget(p);
+}
+
+/* The tokens of whole pages, which others may share. In any thread. */
+static void compose(void *self, const cake_request *r, const cake_buf *text, const cake_ids *ids,
+                    cake_buf *out)
+{
+    const census *c = self;
+    (void)text;
+    if (!r->err && ids->len && ids->len < (size_t)c->stage->context)
+        cake_buf_add(out, (const char *)ids->id, (size_t)cake_schedule_chain((int)ids->len) * PAGE_BYTES);
+}
+
+/* Pages that an earlier prompt begins with are not computed again, but for those whose scores are wanted. */
+static void share(census *c, const cake_request *r, int n_tok, const char *tokens, int n)
+{
+    const cake_params *params = &r->params;
+    bool scored = params->echo == 1 && params->logprobs != CAKE_UNSET;
+    if (!n || (params->max_tokens == 0 && !scored))
+        return;
+    int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES), *chain = cake_alloc((size_t)n, sizeof *chain);
+    memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
+    cake_prefixes_enter(c->past.prefixes, cake_window_salt(cake_model_config(c->stage->model), n_tok), ids, n,
+                        chain);
+    free(ids);
+    for (int i = 0; i < n && !scored && cake_prefixes_users(c->past.prefixes, chain[i]) > 1; i++)
+        c->shared += CAKE_PAGE;
+    remember(&c->past, chain, n);
+}
+
 static cake_err take(void *self, const cake_request *r, int64_t n_tok, const char *composed, size_t len)
 {
     census *c = self;
-    (void)composed;
-    (void)len;
     c->requests++;
     if (n_tok) {
         if (c->n == c->cap) {
@@ -65,6 +131,7 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
         complain(c, r, message);
     } else {
         c->outgrow += outgrows(c->stage, r, n_tok);
+        share(c, r, (int)n_tok, composed, (int)(len / PAGE_BYTES));
     }
     return CAKE_OK;
 }
@@ -94,6 +161,10 @@ static void print_census(census *c)
     if (c->n)
         printf("tokens    of a prompt: min %d, median %d, p99 %d, max %d; total %lld\n", c->length[0],
                quantile(c, 50), quantile(c, 99), c->length[c->n - 1], (long long)c->total);
+    if (c->shared)
+        printf(
+            "          %lld of them (%.1f %%) begin a prompt as they begin another, and are computed once\n",
+            (long long)c->shared, 100.0 * (double)c->shared / (double)c->total);
     if (c->outgrow)
         printf(
             "          %lld may outgrow the KV cache, alone, if their answers are as long as they may be\n",
@@ -140,8 +211,11 @@ static void print_stages(const cake_world *world, const cake_stage *stage, const
 static cake_err count_input(const cake_options *o, const cake_stage *stage)
 {
     const cake_config *config = cake_model_config(stage->model);
-    census c = {.stage = stage};
-    cake_surveyor surveyor = {.self = &c, .take = take};
+    census c = {.stage = stage, .past = {.prefixes = cake_prefixes_open()}};
+    for (int class = 0; class < stage->shape.n_class; class ++)
+        if (stage->shape.n_page[class] > c.past.most)
+            c.past.most = stage->shape.n_page[class];
+    cake_surveyor surveyor = {.self = &c, .compose = compose, .take = take};
     cake_feed feed;
     cake_err err = cake_feed_open(o, &config->defaults, 0, config->n_vocab, &feed);
     if (!err)
@@ -149,6 +223,11 @@ static cake_err count_input(const cake_options *o, const cake_stage *stage)
     cake_feed_close(&feed);
     if (!err)
         print_census(&c);
+    while (c.past.n)
+        forget(&c.past);
+    free(c.past.chain);
+    free(c.past.length);
+    cake_prefixes_close(c.past.prefixes);
     free(c.length);
     return err ? err : c.failed ? CAKE_ERR_REQUEST : CAKE_OK;
 }

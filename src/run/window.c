@@ -12,6 +12,14 @@
 
 enum { MOST = 256, MOST_TOKENS = 1 << 20 };
 
+int64_t cake_window_salt(const cake_config *config, int n_prompt)
+{
+    int64_t salt = 0;
+    for (int i = 0; i < config->n_rope; i++)
+        salt = (int64_t)((uint64_t)salt << 32) | cake_rope_epoch(&config->rope[i], n_prompt);
+    return salt;
+}
+
 void cake_window_open(const cake_conductor *conductor, const cake_config *config, cake_prefixes *prefixes,
                       cake_window *w)
 {
@@ -30,15 +38,6 @@ void cake_window_close(cake_window *w)
     *w = (cake_window){0};
 }
 
-/* K and V of equal tokens are equal if they are turned alike, which may depend on the prompt's length. */
-static int64_t salt_of(const cake_config *config, int n_prompt)
-{
-    int64_t salt = 0;
-    for (int i = 0; i < config->n_rope; i++)
-        salt = (int64_t)((uint64_t)salt << 32) | cake_rope_epoch(&config->rope[i], n_prompt);
-    return salt;
-}
-
 static void enter(cake_window *w, cake_sequence *s)
 {
     int n = cake_schedule_chain(s->n_prompt);
@@ -46,7 +45,7 @@ static void enter(cake_window *w, cake_sequence *s)
     if (!w->prefixes || !n)
         return;
     s->chain = cake_alloc((size_t)n, sizeof *s->chain);
-    cake_prefixes_enter(w->prefixes, salt_of(w->config, s->n_prompt), s->ids.id, n, s->chain);
+    cake_prefixes_enter(w->prefixes, cake_window_salt(w->config, s->n_prompt), s->ids.id, n, s->chain);
 }
 
 void cake_window_leave(const cake_window *w, cake_sequence *s)

@@ -31,6 +31,10 @@ typedef struct cake_window {
     bool exhausted; /* the conductor has no more */
 } cake_window;
 
+/* What prompts of so many tokens have in common with those of equal salt only: K and V of equal tokens are equal if
+ * they are turned alike, which may depend on the prompt's length. */
+int64_t cake_window_salt(const cake_config *config, int n_prompt);
+
 /* All that is given outlives the window. */
 void cake_window_open(const cake_conductor *conductor, const cake_config *config, cake_prefixes *prefixes,
                       cake_window *window);
