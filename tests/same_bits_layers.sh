@@ -23,7 +23,7 @@ done >>"$dir/in.jsonl"
 answer() { # NP OUT ARGUMENT...
     local np=$1 out=$2
     shift 2
-    mpi "$np" run -m "$model" -i "$dir/in.jsonl" -o "$dir/$out.jsonl" --force --deterministic-ids -q "$@" \
+    mpi "$np" run -m "$model" -i "$dir/${in:-in}.jsonl" -o "$dir/$out.jsonl" --force --deterministic-ids -q "$@" \
         2>"$dir/$out.err" || cat "$dir/$out.err"
 }
 
@@ -41,6 +41,11 @@ for i in 0 3; do
         "$i" "${text:$((5 * i))}" "$i"
 done >>"$dir/in.jsonl"
 
+# One alone, whose rows follow each other through the stages in wave after wave.
+long=
+for _ in 1 2 3 4; do long="$long$text"; done
+printf '{"id": "long", "prompt": "%s", "max_tokens": 12, "ignore_eos": true, "logprobs": 2}\n' "$long" >"$dir/long.jsonl"
+
 # name, KV memory of one rank that is not enough for all at a time, what else decides that
 while read -r name memory more <&3; do
     model=$root/tests/golden/$name
@@ -57,6 +62,8 @@ while read -r name memory more <&3; do
     same "little KV memory" 1 --kv-memory "$memory" $more --report "$dir/report.json"
     grep -Eq '"evictions": [1-9]' "$dir/report.json"
     ok "$name: ... sequences were evicted" $?
+    in=long answer 1 one --chunk 1000
+    in=long same "a long prompt alone, 3 ranks, --chunk 64" 3 --chunk 64
 done 3<<MODELS
 gemma3-new 280K
 qwen3.5-hub 270K --max-seqs 6
