@@ -164,8 +164,8 @@ typedef struct cake_kernels {
                      const cake_row *rows, int n_tok);
     /* out [n_tok, n_head, head_dim]: softmax(scores) v over positions 0 .. rows[i].pos of the row's own slot, or
      * over the last kv->window of them, query head h with KV head h / (n_head / n_kv). A score is scale q k^T;
-     * with cap > 0 then cap tanh(score / cap). Segments between multiples of CAKE_SEGMENT positions are summed
-     * each for itself, positions ascending, and merged in order (online softmax, Milakov & Gimelshein 2018).
+     * with cap > 0 then cap tanh(score / cap). Segments between multiples of CAKE_SEGMENT positions join the
+     * sums in order, positions ascending (online softmax, Milakov & Gimelshein 2018).
      * avx512bf16 rounds q, and the weights before they are summed up in any way, to BF16 where the cache stands in
      * pairs and head_dim <= 256. */
     void (*attend)(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,

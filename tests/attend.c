@@ -283,6 +283,8 @@ static void check_attend(const cake_kernels *op)
     check_shape(op, CAKE_BF16, 5, 1, 3, 1);
     check_shape(op, CAKE_F16, 4, 1, 88, 5);
     check_shape(op, CAKE_BF16, 2, 2, 136, 1);
+    check_shape(op, CAKE_BF16, 24, 12, 32, 1); /* more KV heads, and groups, than are taken together */
+    check_shape(op, CAKE_F16, 50, 10, 16, 5);
 }
 
 /* Pairs of BF16: every size of a group, heads with tails of vectors, one that is too large to be rounded. */

@@ -3,12 +3,13 @@
  * Attention over paged K and V, in the words of vec_*.h and step_*.h; included once by each instruction set's file.
  *
  * In: queries of each row, the cache. Out: the weighted sums of V. Prompt rows go the way of prefill.h; here a
- * piece of work is one row and one KV head, whose query heads are taken up to HEADS at a time, so that they share
- * what is read of K and V.
+ * piece of work is one row and neighbouring KV heads, a part each, whose query heads are taken up to HEADS at a time,
+ * so that they share what is read of K and V. The parts of a page follow each other in memory, and are read so: the
+ * longer memory is read in its order, the nearer its bandwidth.
  *
  * Invariant: a query head's result depends on the row's positions only. A score folds its products by lane; a
- * segment's total by position modulo LANES; its sums over V run upwards in position; segments are merged in
- * order.
+ * segment's total by position modulo LANES; sums over V run upwards in position, and are scaled when a segment has
+ * a larger score than those before it.
  */
 #ifndef CAKE_KERNELS_CPU_ATTEND_H
 #define CAKE_KERNELS_CPU_ATTEND_H
@@ -18,11 +19,12 @@
 #include "kernels/cpu/prefill.h"
 #include "kernels/cpu/rows.h"
 
-#define HEADS  4
+#define HEADS  4                              /* 2 at a time meet V */
+#define PARTS  8                              /* of a row that are taken together, at most */
 #define SCORES (CAKE_SEGMENT + 2 * CAKE_PAGE) /* with the rest of the first page and of the last one */
-#define NEXT   16                /* lines of memory, at least, that are fetched before their use */
-#define STRIP  (N_REGISTERS / 8) /* vectors of V whose sums are open for all HEADS at the same time */
+#define STRIP  (N_REGISTERS / 8) /* vectors of lines whose sums are open for all HEADS at the same time */
 #define QUERY  (PREFILL_DIM / 2) /* pairs of a query */
+#define EVERY  256               /* bytes: one line in as many is fetched, and brings those behind it along */
 
 /* How K and V are taken. */
 typedef enum form {
@@ -33,18 +35,35 @@ typedef enum form {
 
 #define UNIT(form) ((form) == ONE ? 1 : 2) /* elements that are taken at a time */
 
-/* What HEADS query heads know about one segment, and of what came before it. */
+/* Memory that is read next: n rows of so many bytes, `pitch` bytes apart. A line in EVERY bytes is fetched into the
+ * second cache while what comes before it is read; more than that only keeps other loads waiting. */
+typedef struct ahead {
+    const char *row;
+    int64_t pitch;
+    int n, wide;
+} ahead;
+
+/* Up to HEADS query heads of one KV head: what they know about a segment, and of those before it. */
+typedef struct bunch {
+    int kv_head, heads;
+    float *out;                               /* [heads, head_dim] sums so far */
+    const float *q;                           /* [heads, head_dim] */
+    float most[HEADS], total[HEADS];          /* so far */
+    float change[HEADS];                      /* what earlier sums are multiplied by */
+    float pairs[HEADS * QUERY];               /* of queries */
+    _Alignas(64) float score[HEADS * SCORES]; /* of pages; then exp(score - most); then pairs of that */
+} bunch;
+
 typedef struct segment {
     const cake_kv *kv;
     const cake_row *row;
     float scale, cap;
-    int kv_head, first, n;                    /* positions [first, first + n) */
-    int lead;                                 /* lines of the first page before them */
-    bool begun;                               /* an earlier segment has been added */
-    _Alignas(64) float score[HEADS * SCORES]; /* of pages; then exp(score - most); then pairs of that */
-    float pairs[HEADS * QUERY];               /* of queries */
-    float most[HEADS], total[HEADS];          /* of all segments so far */
-    float old[HEADS], new[HEADS];             /* what earlier sums, and this one, are multiplied by */
+    int first, n; /* positions [first, first + n) */
+    int lead;     /* lines of the first page before them */
+    bool begun;   /* an earlier segment has been added */
+    ahead next;   /* keys that are read after it */
+    int parts;
+    bunch part[PARTS];
 } segment;
 
 /* The positions of the segment, from its i-th on, that stand in one page. */
@@ -54,23 +73,53 @@ INLINE int page_span(const segment *s, int i)
     return s->n - i < left ? s->n - i : left;
 }
 
-/* Where the element of K or V stands. */
-INLINE const char *place_of(const void *data, cake_dtype dtype, size_t at)
+/* K or V of the page in which the position stands. */
+INLINE const char *page_of(const cake_kv *kv, const void *data, const cake_row *row, int pos, int kv_head)
 {
-    return (const char *)data + at * (size_t)(dtype == CAKE_F32 ? 4 : 2);
+    return (const char *)data + cake_kv_page(kv, row->slot, pos, kv_head) * cake_dtype_bytes(kv->dtype);
 }
 
-/* K or V of the page in which the segment's i-th position stands. */
-INLINE const char *page_of(const segment *s, const void *data, int i, cake_dtype dtype)
+/* Keys from a position to the end of its page, or to the row's. */
+static ahead ahead_of_keys(const cake_kv *kv, const cake_row *row, int pos, int kv_head)
 {
-    return place_of(data, dtype, cake_kv_page(s->kv, s->row->slot, s->first + i, s->kv_head));
+    int unit = cake_kv_pair(kv), size = unit * (int)cake_dtype_bytes(kv->dtype), line = pos % CAKE_PAGE;
+    int end = row->pos - pos < CAKE_PAGE - line ? line + row->pos - pos + 1 : CAKE_PAGE;
+    return (ahead){page_of(kv, kv->k, row, pos, kv_head) + line * size, CAKE_PAGE * size, kv->head_dim / unit,
+                   (end - line) * size};
 }
 
-/* So many bytes will be read soon; they need not be there. */
-INLINE void fetch(const char *p, const int bytes)
+/* Values of the page in which the segment's i-th position stands. */
+static ahead ahead_of_values(const segment *s, int i, int kv_head)
 {
-    for (int i = 0; i < bytes; i += 64)
-        _mm_prefetch(p + i, _MM_HINT_T0);
+    int unit = cake_kv_pair(s->kv), line = (s->first + i) % CAKE_PAGE;
+    int64_t row = s->kv->head_dim * unit * (int64_t)cake_dtype_bytes(s->kv->dtype);
+    return (ahead){page_of(s->kv, s->kv->v, s->row, s->first + i, kv_head) + line / unit * row, row,
+                   (line + page_span(s, i) + unit - 1) / unit - line / unit, (int)row};
+}
+
+/* What is read after a part's keys, or values, of the page in which the segment's i-th position stands. */
+static ahead ahead_of(const segment *s, int i, const bunch *p, bool values)
+{
+    bool same = p + 1 < s->part + s->parts;
+    int at = same ? i : i + page_span(s, i), kv_head = same ? p[1].kv_head : s->part->kv_head;
+    if (same && kv_head == p->kv_head)
+        return (ahead){0}; /* is at hand */
+    if (values)
+        return at < s->n ? ahead_of_values(s, at, kv_head) : s->next;
+    return at < s->n ? ahead_of_keys(s->kv, s->row, s->first + at, kv_head) : ahead_of_values(s, 0, kv_head);
+}
+
+/* How many rows are fetched in each of so many steps. */
+INLINE int rows_a_step(const ahead *a, int steps)
+{
+    return (a->n + steps - 1) / steps;
+}
+
+INLINE void fetch(ahead *a, int rows, const int every)
+{
+    for (; rows > 0 && a->n > 0; rows--, a->n--, a->row += a->pitch)
+        for (int i = 0; i < a->wide; i += every)
+            _mm_prefetch(a->row + i, _MM_HINT_T1);
 }
 
 INLINE vec load_units(const char *p, const cake_dtype dtype, int n, const form how)
@@ -90,19 +139,18 @@ INLINE vec add_units(const float *x, vec unit, vec sum, const form how)
     return vec_fma(vec_set(x[1]), odd, vec_fma(vec_set(x[0]), even, sum));
 }
 
-/* Scores of `vectors` vectors of lines; page is where the first of them stands in K, next what is read next. */
-INLINE void score_lines(const segment *s, float *score, const float *q, const char *page, const char *next,
-                        const int heads, const int vectors, const cake_dtype dtype, const form how)
+/* Scores of `vectors` vectors of lines; page is where the first of them stands in K. */
+INLINE void score_lines(const segment *s, float *score, const float *q, const char *page, ahead *next,
+                        int rows, const int heads, const int vectors, const cake_dtype dtype, const form how)
 {
-    const int size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2), line = LANES * size, ahead = NEXT;
+    const int size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2), line = LANES * size;
     const int64_t pitch = how == PAIR ? QUERY : s->kv->head_dim;
     int units = s->kv->head_dim / UNIT(how);
-    const char *soon = page + ahead * CAKE_PAGE * size;
+    ahead soon = *next;
     vec sum[HEADS * STRIP];
     UNROLL for (int v = 0; v < heads * vectors; v++) sum[v] = vec_set(0);
-    for (int u = 0; u < units; u++, page += CAKE_PAGE * size, soon += CAKE_PAGE * size) {
-        soon = u == units - ahead ? next : soon;
-        fetch(soon, vectors * line);
+    for (int u = 0; u < units; u++, page += CAKE_PAGE * size) {
+        fetch(&soon, rows, EVERY);
         UNROLL for (int v = 0; v < vectors; v++)
         {
             vec unit = load_units(page + v * line, dtype, LANES, how);
@@ -111,48 +159,69 @@ INLINE void score_lines(const segment *s, float *score, const float *q, const ch
         }
         q += how == SPLIT ? 2 : 1;
     }
+    *next = soon;
     UNROLL for (int h = 0; h < heads; h++) UNROLL for (int v = 0; v < vectors; v++)
         vec_store(score + h * SCORES + v * LANES, vec_mul(sum[h * vectors + v], vec_set(s->scale)));
 }
 
-/* All that stands in a vector with a line of the segment: what else that is may be nobody's, maybe NaN, and stays in
- * its lane. */
-INLINE void score_as(segment *s, const float *q, const int heads, const cake_dtype dtype, const form how)
+/* The lines of the page in which the segment's i-th position stands, in whole vectors: what else stands in one, or
+ * beside it, may be nobody's, maybe NaN, and stays in its lane. */
+INLINE void score_page(const segment *s, bunch *p, int i, const int heads, const cake_dtype dtype,
+                       const form how)
 {
     const int size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2);
-    for (int i = 0, span; i < s->n; i += span) {
-        int line = (s->first + i) % CAKE_PAGE, begin = line / LANES * LANES, end;
-        float *score = s->score + s->lead + i - line;
-        const char *page = page_of(s, s->kv->k, i, dtype);
-        span = page_span(s, i);
-        end = line + span;
-        const char *next =
-            i + span < s->n ? page_of(s, s->kv->k, i + span, dtype) : page_of(s, s->kv->v, 0, dtype);
-        for (int wide; begin < end; begin += wide) {
-            wide = (end - begin > (STRIP - 1) * LANES ? STRIP : 1) * LANES;
-            const char *at = page + begin * size, *then = begin + wide < end ? at + wide * size : next;
-            if (wide > LANES)
-                score_lines(s, score + begin, q, at, then, heads, STRIP, dtype, how);
-            else
-                score_lines(s, score + begin, q, at, then, heads, 1, dtype, how);
-        }
+    int line = (s->first + i) % CAKE_PAGE, begin = line / LANES * LANES, end = line + page_span(s, i);
+    int strips = (end - begin + STRIP * LANES - 1) / (STRIP * LANES);
+    const float *q = how == PAIR ? p->pairs : p->q;
+    float *score = p->score + s->lead + i - line;
+    const char *page = page_of(s->kv, s->kv->k, s->row, s->first + i, p->kv_head);
+    ahead next = ahead_of(s, i, p, false);
+    int rows = rows_a_step(&next, strips * s->kv->head_dim / UNIT(how));
+    for (int wide; begin < end; begin += wide) {
+        int left = end - begin;
+        const char *at = page + begin * size;
+        wide = (left > STRIP / 2 * LANES ? STRIP : left > LANES ? STRIP / 2 : 1) * LANES;
+        if (left > STRIP / 2 * LANES)
+            score_lines(s, score + begin, q, at, &next, rows, heads, STRIP, dtype, how);
+        else if (left > LANES)
+            score_lines(s, score + begin, q, at, &next, rows, heads, STRIP / 2, dtype, how);
+        else
+            score_lines(s, score + begin, q, at, &next, rows, heads, 1, dtype, how);
     }
 }
 
-/* Sums of `vectors` vectors of elements, of which the last has n, over a page's lines [line, end): sum[heads *
- * vectors] += weight V. value, next: where these elements of the page's first line stand, and of the next page's. */
-INLINE void weigh_page(const segment *s, vec *sum, const float *weight, const char *value, const char *next,
-                       int line, int end, const int heads, const int vectors, int n, const cake_dtype dtype,
-                       const form how)
+/* What sums hold before a page: nothing at first, and what was scaled with the largest score so far. */
+INLINE void open_sums(const segment *s, const float *out, const float *change, vec *sum, bool first,
+                      int heads, const int vectors, int n)
 {
-    const int size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2), ahead = NEXT / UNIT(how);
+    UNROLL for (int h = 0; h < heads; h++) UNROLL for (int v = 0; v < vectors; v++)
+    {
+        if (first && !s->begun) { /* what out holds then is nobody's, maybe NaN */
+            sum[h * vectors + v] = vec_set(0);
+            continue;
+        }
+        sum[h * vectors + v] = vec_load_n(out + h * s->kv->head_dim + v * LANES, n);
+        if (first)
+            sum[h * vectors + v] = vec_mul(sum[h * vectors + v], vec_set(change[h]));
+    }
+}
+
+/* Columns of out [heads, head_dim], `vectors` vectors of which the last has n, += weight V over the lines of the page
+ * in which the segment's i-th position stands. value: where these columns of the page's first line stand. */
+INLINE void weigh_strip(const segment *s, float *out, const float *change, const float *weight,
+                        const char *value, ahead next, int i, const int heads, const int vectors, int n,
+                        const cake_dtype dtype, const form how)
+{
+    const int size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2);
     const int64_t row = (int64_t)s->kv->head_dim * size;
-    int units = (end + UNIT(how) - 1) / UNIT(how);
+    int line = (s->first + i) % CAKE_PAGE, end = line + page_span(s, i);
+    int units = (end + UNIT(how) - 1) / UNIT(how), rows = rows_a_step(&next, units - line / UNIT(how));
+    vec sum[HEADS * STRIP];
+    open_sums(s, out, change, sum, i == 0, heads, vectors, n);
     weight += how == SPLIT ? line / 2 * 2 : line / UNIT(how);
     for (int u = line / UNIT(how); u < units; u++) {
         const char *at = value + u * row;
-        fetch(u + ahead < units ? at + ahead * row : next + (u + ahead - units) * row,
-              vectors * LANES * size);
+        fetch(&next, rows, EVERY);
         UNROLL for (int v = 0; v < vectors; v++)
         {
             vec unit = load_units(at + v * LANES * size, dtype, n, how);
@@ -165,48 +234,39 @@ INLINE void weigh_page(const segment *s, vec *sum, const float *weight, const ch
         }
         weight += how == SPLIT ? 2 : 1;
     }
-}
-
-/* out [heads, head_dim], columns [j, j + vectors * LANES), of which the last vector has n: old * out + new * sum. */
-INLINE void weigh_strip(const segment *s, float *out, int64_t j, const int heads, const int vectors, int n,
-                        const cake_dtype dtype, const form how)
-{
-    const int64_t size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2);
-    int64_t dim = s->kv->head_dim;
-    vec sum[HEADS * 2 * STRIP];
-    UNROLL for (int v = 0; v < heads * vectors; v++) sum[v] = vec_set(0);
-    for (int i = 0, span; i < s->n; i += span) {
-        int line = (s->first + i) % CAKE_PAGE;
-        span = page_span(s, i);
-        const float *weight = s->score + (s->lead + i - line) / (how == PAIR ? 2 : 1);
-        const char *page = page_of(s, s->kv->v, i, dtype);
-        const char *next = i + span < s->n ? page_of(s, s->kv->v, i + span, dtype) : page;
-        weigh_page(s, sum, weight, page + j * size, next + j * size, line, line + span, heads, vectors, n,
-                   dtype, how);
-    }
     UNROLL for (int h = 0; h < heads; h++) UNROLL for (int v = 0; v < vectors; v++)
-    {
-        float *to = out + h * dim + j + v * LANES;
-        vec both = sum[h * vectors + v];
-        if (s->begun) /* what out holds before the first segment is nobody's, maybe NaN */
-            both = vec_fma(both, vec_set(s->new[h]), vec_mul(vec_load_n(to, n), vec_set(s->old[h])));
-        vec_store_n(to, both, n);
-    }
+        vec_store_n(out + h * s->kv->head_dim + v * LANES, sum[h * vectors + v], n);
 }
 
-INLINE void weigh_as(const segment *s, float *out, const int heads, const cake_dtype dtype, const form how)
+/* One or two query heads from number h on. Whole rows are read, if they are not too long: the sums of so many vectors
+ * fit the registers. */
+INLINE void weigh_rows(const segment *s, bunch *p, int i, int h, ahead next, const int heads,
+                       const cake_dtype dtype, const form how)
 {
-    int64_t j = 0, dim = s->kv->head_dim;
-    const int wide =
-        heads <= HEADS / 2 ? 2 * STRIP : STRIP; /* whole rows, where the registers hold their sums */
-    for (; j + wide * LANES <= dim; j += wide * LANES)
-        weigh_strip(s, out, j, heads, wide, LANES, dtype, how);
-    for (; j + STRIP * LANES <= dim; j += STRIP * LANES)
-        weigh_strip(s, out, j, heads, STRIP, LANES, dtype, how);
-    for (; j + LANES <= dim; j += LANES)
-        weigh_strip(s, out, j, heads, 1, LANES, dtype, how);
-    if (j < dim)
-        weigh_strip(s, out, j, heads, 1, (int)(dim - j), dtype, how);
+    const int wide = 2 * STRIP, size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2);
+    int dim = s->kv->head_dim, line = (s->first + i) % CAKE_PAGE;
+    const float *weight = p->score + h * SCORES + (s->lead + i - line) / (how == PAIR ? 2 : 1);
+    const char *page = page_of(s->kv, s->kv->v, s->row, s->first + i, p->kv_head);
+    float *out = p->out + h * dim;
+    int j = 0;
+    for (; j + wide * LANES <= dim; j += wide * LANES, next.n = 0)
+        weigh_strip(s, out + j, p->change + h, weight, page + j * size, next, i, heads, wide, LANES, dtype,
+                    how);
+    for (; j + STRIP * LANES <= dim; j += STRIP * LANES, next.n = 0)
+        weigh_strip(s, out + j, p->change + h, weight, page + j * size, next, i, heads, STRIP, LANES, dtype,
+                    how);
+    for (; j < dim; j += LANES, next.n = 0)
+        weigh_strip(s, out + j, p->change + h, weight, page + j * size, next, i, heads, 1,
+                    dim - j < LANES ? dim - j : LANES, dtype, how);
+}
+
+INLINE void weigh_page(const segment *s, bunch *p, int i, const int heads, const cake_dtype dtype,
+                       const form how)
+{
+    ahead next = ahead_of(s, i, p, true);
+    weigh_rows(s, p, i, 0, next, heads < 2 ? 1 : 2, dtype, how);
+    if (heads > 2)
+        weigh_rows(s, p, i, 2, (ahead){0}, heads - 2, dtype, how);
 }
 
 /* Weights from the page's first line on become pairs, beginning at the place of line 0. Returns their sum as they
@@ -224,11 +284,13 @@ static float pair_weights(float *weight, int first, int n)
     return vec_sum(sum);
 }
 
-/* Scores become weights, and sums so far learn by how much the largest score has grown. */
-static void soften(segment *s, int h, form how)
+/* Scores of a head become weights, and what was summed up so far learns by how much the largest score has grown. */
+static void soften(const segment *s, bunch *p, int h, ahead *next)
 {
-    float *score = s->score + h * SCORES + s->lead;
+    bool pairs = takes_pairs(s->kv);
+    float *score = p->score + h * SCORES + s->lead;
     vec top = vec_set(-INFINITY), sum = vec_set(0);
+    int unit = cake_kv_pair(s->kv), rows = rows_a_step(next, (s->n + LANES - 1) / LANES * p->heads);
     if (s->cap > 0)
         for (int i = 0; i < s->n; i += LANES) /* what is behind the last score is written next */
             vec_store(score + i, vec_soft_cap(vec_load(score + i), s->cap));
@@ -236,124 +298,174 @@ static void soften(segment *s, int h, form how)
         score[i] = -INFINITY; /* weighs nothing */
     for (int i = 0; i < s->n; i += LANES)
         top = vec_max(top, vec_load(score + i));
-    float most = vec_most(top);
+    float before = s->begun ? p->most[h] : -INFINITY, most = vec_most(top);
+    most = most > before ? most : before;
     for (int i = 0; i < s->n; i += LANES) {
         vec weight = vec_exp(vec_sub(vec_load(score + i), vec_set(most)));
         vec_store(score + i, weight);
         sum = vec_add(sum, weight);
+        fetch(next, rows, 64);
     }
-    if (s->lead % UNIT(how)) /* so do the others of pairs */
+    if (s->lead % unit) /* so do the others of pairs */
         score[-1] = 0;
-    if ((s->lead + s->n) % UNIT(how))
+    if ((s->lead + s->n) % unit)
         score[s->n] = 0;
-    float total = how == PAIR ? pair_weights(s->score + h * SCORES, s->lead, s->n) : vec_sum(sum);
-    if (!s->begun) {
-        s->most[h] = most;
-        s->total[h] = total;
-        return;
-    }
-    float both = most > s->most[h] ? most : s->most[h];
-    float change[LANES] = {s->most[h] - both, most - both};
+    float total = pairs ? pair_weights(p->score + h * SCORES, s->lead, s->n) : vec_sum(sum);
+    float change[LANES] = {before - most};
     vec_store(change, vec_exp(vec_load(change)));
-    s->old[h] = change[0];
-    s->new[h] = change[1];
-    s->most[h] = both;
-    s->total[h] = s->total[h] * s->old[h] + total * s->new[h];
+    p->change[h] = s->begun ? change[0] : 0;
+    p->total[h] = s->begun ? p->total[h] * change[0] + total : total;
+    p->most[h] = most;
 }
 
-INLINE void add_as(segment *s, float *out, const float *q, const int heads, const cake_dtype dtype,
-                   const form how)
-{
-    score_as(s, how == PAIR ? s->pairs : q, heads, dtype, how);
-    for (int h = 0; h < heads; h++)
-        soften(s, h, how);
-    weigh_as(s, out, heads, dtype, how);
-}
-
-/* The number of heads, the dtype and the form become constants: one copy of the loops for each. */
-INLINE void add_heads(segment *s, float *out, const float *q, int heads, const cake_dtype dtype,
+/* A part's keys, or values, of the page in which the segment's i-th position stands. The number of heads, the dtype
+ * and the form become constants: one copy of the loops for each. */
+INLINE void take_page(const segment *s, bunch *p, int i, bool values, const int heads, const cake_dtype dtype,
                       const form how)
 {
-    switch (heads) {
+    if (values)
+        weigh_page(s, p, i, heads, dtype, how);
+    else
+        score_page(s, p, i, heads, dtype, how);
+}
+
+INLINE void take_heads(const segment *s, bunch *p, int i, bool values, const cake_dtype dtype, const form how)
+{
+    switch (p->heads) {
     case 1:
-        add_as(s, out, q, 1, dtype, how);
+        take_page(s, p, i, values, 1, dtype, how);
         break;
     case 2:
-        add_as(s, out, q, 2, dtype, how);
+        take_page(s, p, i, values, 2, dtype, how);
         break;
     case 3:
-        add_as(s, out, q, 3, dtype, how);
+        take_page(s, p, i, values, 3, dtype, how);
         break;
     default:
-        add_as(s, out, q, HEADS, dtype, how);
+        take_page(s, p, i, values, HEADS, dtype, how);
     }
 }
 
-static void add_f32(segment *s, float *out, const float *q, int heads)
+static void take_f32(const segment *s, bunch *p, int i, bool values)
 {
-    add_heads(s, out, q, heads, CAKE_F32, ONE);
+    take_heads(s, p, i, values, CAKE_F32, ONE);
 }
 
-static void add_bf16(segment *s, float *out, const float *q, int heads)
+static void take_bf16(const segment *s, bunch *p, int i, bool values)
 {
-    add_heads(s, out, q, heads, CAKE_BF16, ONE);
+    take_heads(s, p, i, values, CAKE_BF16, ONE);
 }
 
-static void add_f16(segment *s, float *out, const float *q, int heads)
+static void take_f16(const segment *s, bunch *p, int i, bool values)
 {
-    add_heads(s, out, q, heads, CAKE_F16, ONE);
+    take_heads(s, p, i, values, CAKE_F16, ONE);
 }
 
-static void add_split(segment *s, float *out, const float *q, int heads)
+static void take_split(const segment *s, bunch *p, int i, bool values)
 {
-    add_heads(s, out, q, heads, CAKE_BF16, SPLIT);
+    take_heads(s, p, i, values, CAKE_BF16, SPLIT);
 }
 
-static void add_pair(segment *s, float *out, const float *q, int heads)
+static void take_pair(const segment *s, bunch *p, int i, bool values)
 {
-    add_heads(s, out, q, heads, CAKE_BF16, PAIR);
+    take_heads(s, p, i, values, CAKE_BF16, PAIR);
 }
 
-static void add_segment(segment *s, float *out, const float *q, int heads)
+static void add_segment(segment *s, void (*take)(const segment *s, bunch *p, int i, bool values))
 {
-    if (takes_pairs(s->kv))
-        add_pair(s, out, q, heads);
-    else if (cake_kv_pair(s->kv) == 2)
-        add_split(s, out, q, heads);
-    else if (s->kv->dtype == CAKE_BF16)
-        add_bf16(s, out, q, heads);
-    else if (s->kv->dtype == CAKE_F16)
-        add_f16(s, out, q, heads);
-    else
-        add_f32(s, out, q, heads);
-}
-
-/* out, q [heads, head_dim]: up to HEADS query heads of one row and KV head. */
-static void attend_heads(segment *s, float *out, const float *q, int heads)
-{
-    int64_t dim = s->kv->head_dim;
-    s->begun = false;
-    for (int h = 0; h < heads && takes_pairs(s->kv); h++)
-        step_copy(s->pairs + h * QUERY, q + h * dim, (int)dim, CAKE_BF16);
-    for (s->first = cake_kv_first(s->kv, s->row); s->first <= s->row->pos; s->first += s->n) {
-        s->n = cake_kv_next(s->row, s->first) - s->first;
-        s->lead = s->first % CAKE_PAGE;
-        add_segment(s, out, q, heads);
-        s->begun = true;
-    }
-    for (int h = 0; h < heads; h++)
-        for (int64_t j = 0; j < dim; j += LANES) {
-            int n = dim - j < LANES ? (int)(dim - j) : LANES;
-            float *to = out + h * dim + j;
-            vec_store_n(to, vec_div(vec_load_n(to, n), vec_set(s->total[h])), n);
+    bunch *end = s->part + s->parts;
+    for (int i = 0; i < s->n; i += page_span(s, i))
+        for (bunch *p = s->part; p < end; p++)
+            take(s, p, i, false);
+    for (int i = 0; i < s->n; i += page_span(s, i))
+        for (bunch *p = s->part; p < end; p++) {
+            ahead own = i ? (ahead){0} : ahead_of_values(s, 0, p->kv_head);
+            for (int h = 0; i == 0 && h < p->heads; h++)
+                soften(s, p, h, &own);
+            take(s, p, i, true);
         }
 }
 
-static void attend_row(segment *s, float *out, const float *q, int group)
+static void add_segments(segment *s, ahead next)
+{
+    const cake_kv *kv = s->kv;
+    void (*take)(const segment *, bunch *, int, bool) = takes_pairs(kv)          ? take_pair
+                                                        : cake_kv_pair(kv) == 2  ? take_split
+                                                        : kv->dtype == CAKE_BF16 ? take_bf16
+                                                        : kv->dtype == CAKE_F16  ? take_f16
+                                                                                 : take_f32;
+    s->begun = false;
+    for (s->first = cake_kv_first(kv, s->row); s->first <= s->row->pos; s->first += s->n) {
+        int end = cake_kv_next(s->row, s->first);
+        s->n = end - s->first;
+        s->lead = s->first % CAKE_PAGE;
+        s->next = end <= s->row->pos ? ahead_of_keys(kv, s->row, end, s->part->kv_head) : next;
+        add_segment(s, take);
+        s->begun = true;
+    }
+}
+
+/* Neighbouring parts of a row that goes alone. out, q [n_head, head_dim]. */
+typedef struct piece {
+    const cake_row *row;
+    int first, n;
+    float *out;
+    const float *q;
+} piece;
+
+/* The parts of a KV head; a row has those of each, one after another. */
+INLINE int parts_of(int group)
+{
+    return (group + HEADS - 1) / HEADS;
+}
+
+static void take_part(const segment *s, bunch *p, const piece *w, int number, int group)
 {
     int64_t dim = s->kv->head_dim;
-    for (int h = 0; h < group; h += HEADS)
-        attend_heads(s, out + h * dim, q + h * dim, group - h < HEADS ? group - h : HEADS);
+    int each = parts_of(group), h = number % each * HEADS;
+    int64_t at = ((int64_t)(number / each) * group + h) * dim;
+    p->kv_head = number / each;
+    p->heads = group - h < HEADS ? group - h : HEADS;
+    p->out = w->out + at;
+    p->q = w->q + at;
+    for (int i = 0; i < p->heads && takes_pairs(s->kv); i++)
+        step_copy(p->pairs + i * QUERY, p->q + i * dim, (int)dim, CAKE_BF16);
+}
+
+static void give_part(const segment *s, const bunch *p)
+{
+    int64_t dim = s->kv->head_dim;
+    for (int h = 0; h < p->heads; h++)
+        for (int64_t j = 0; j < dim; j += LANES) {
+            int n = dim - j < LANES ? (int)(dim - j) : LANES;
+            float *to = p->out + h * dim + j;
+            vec_store_n(to, vec_div(vec_load_n(to, n), vec_set(p->total[h])), n);
+        }
+}
+
+/* next: what is taken afterwards, or nothing. */
+static void attend_piece(segment *s, const piece *w, const piece *next, int group)
+{
+    if (!w->row)
+        return;
+    s->row = w->row;
+    s->parts = w->n;
+    for (int i = 0; i < w->n; i++)
+        take_part(s, &s->part[i], w, w->first + i, group);
+    add_segments(s, next->row ? ahead_of_keys(s->kv, next->row, cake_kv_first(s->kv, next->row),
+                                              next->first / parts_of(group))
+                              : (ahead){0});
+    for (int i = 0; i < w->n; i++)
+        give_part(s, &s->part[i]);
+}
+
+/* How many parts of a row are taken together: as many as leave each member of the team the same number, else one. */
+static int parts_together(int parts, int team)
+{
+    int n = parts % team ? 1 : parts / team;
+    while (n > PARTS || parts / team % n)
+        n--;
+    return n;
 }
 
 /* The end of the prompt rows that continue row `first` in its slot; first itself if it is none of them. */
@@ -371,7 +483,12 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
 {
     int group = n_head / kv->n_kv;
     int64_t item = 0, dim = kv->head_dim;
-    segment s = {.kv = kv, .scale = scale, .cap = cap};
+    segment s;
+    s.kv = kv;
+    s.scale = scale;
+    s.cap = cap;
+    int parts = kv->n_kv * parts_of(group), together = parts_together(parts, exec->size);
+    piece now = {0}, next;
     prefill p;
     p.kv = kv;
     p.scale = scale;
@@ -390,11 +507,14 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
         if (end > t)
             continue;
         end = t + 1;
-        s.row = &rows[t];
-        for (s.kv_head = 0; s.kv_head < kv->n_kv; s.kv_head++)
-            if (item++ % exec->size == exec->rank)
-                attend_row(&s, to + s.kv_head * group * dim, from + s.kv_head * group * dim, group);
+        for (int first = 0; first < parts; first += together)
+            if (item++ % exec->size == exec->rank) {
+                next = (piece){rows + t, first, together, to, from};
+                attend_piece(&s, &now, &next, group);
+                now = next;
+            }
     }
+    attend_piece(&s, &now, &(piece){0}, group);
 }
 
 #endif
