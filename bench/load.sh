@@ -34,4 +34,5 @@ row "1 rank, 2 threads, mmap" 1 2 --load mmap
 row "2 ranks, 1 thread each" 2 1
 row "1 rank, 2 threads, --dtype f16" 1 2 --dtype f16
 row "1 rank, 2 threads, --dtype f32" 1 2 --dtype f32
+row "1 rank, 2 threads, --dtype int8" 1 2 --dtype int8
 row "1 rank, 1 thread" 1 1

@@ -19,20 +19,22 @@ size_t cake_row_bytes(cake_dtype dtype, int n)
     return bytes + bytes % 2;
 }
 
-/* The largest absolute value, as bits, which are in the order of the values; NaN is above all. */
-static uint32_t largest(const float *in, int n)
+/* The largest absolute value, as bits, which are in the order of the values; NaN is above all. As signed numbers, which
+ * older vectors can compare. */
+static inline uint32_t largest(const float *in, int n)
 {
-    uint32_t most = 0;
+    int32_t most = 0;
     for (int i = 0; i < n; i++) {
-        uint32_t bits;
+        int32_t bits;
         memcpy(&bits, &in[i], sizeof bits);
         bits &= 0x7FFFFFFF;
         most = bits > most ? bits : most;
     }
-    return most;
+    return (uint32_t)most;
 }
 
-static uint16_t convert_group(int8_t *to, const float *in, int n)
+/* Whole groups have a copy of their own, in which n is a constant: a loop that becomes vectors. */
+static inline __attribute__((always_inline)) uint16_t convert_group(int8_t *to, const float *in, int n)
 {
     uint32_t bits = largest(in, n);
     float most;
@@ -56,9 +58,11 @@ void cake_i8_from_f32(void *row, const float *in, int n)
 {
     uint16_t *scale = row;
     int8_t *value = (int8_t *)(scale + cake_i8_groups(n));
-    for (int k = 0; k < n; k += CAKE_I8_GROUP)
-        scale[k / CAKE_I8_GROUP] =
-            convert_group(value + k, in + k, n - k < CAKE_I8_GROUP ? n - k : CAKE_I8_GROUP);
+    int k = 0;
+    for (; k + CAKE_I8_GROUP <= n; k += CAKE_I8_GROUP)
+        scale[k / CAKE_I8_GROUP] = convert_group(value + k, in + k, CAKE_I8_GROUP);
+    if (k < n)
+        scale[k / CAKE_I8_GROUP] = convert_group(value + k, in + k, n - k);
     if (n % 2)
         value[n] = 0;
 }

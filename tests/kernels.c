@@ -503,6 +503,45 @@ static void test_levels(void)
     CU_ASSERT_PTR_EQUAL(cake_kernels_at(cake_kernels_exact())->oracle, &cake_kernels_ref);
 }
 
+/* Every half of both kinds, floats of all sizes and kinds, any number of them at any place, as plain C converts them. */
+static void check_convert(const cake_kernels *op)
+{
+    enum { N = 70000 };
+    float *in = cake_alloc(N, sizeof *in), *floats = cake_alloc(N, sizeof *floats);
+    char *want = cake_alloc(N, sizeof(float)), *got = cake_alloc(N, sizeof(float));
+    int bad = 0;
+    for (int from = 0; from < CAKE_N_DTYPE; from++)
+        for (int to = 0; to < CAKE_N_DTYPE; to++)
+            for (int n = N; n > 0; n = n > 40 ? 40 : n - 1) {
+                uint64_t random = (uint64_t)n;
+                for (int i = 0; i < n; i++) {
+                    uint32_t bits = (uint32_t)next_random(&random);
+                    uint16_t half = (uint16_t)i;
+                    if (from == CAKE_F32)
+                        memcpy(&in[i], &bits, sizeof bits);
+                    else
+                        memcpy((char *)in + 2 * i, &half, sizeof half);
+                }
+                cake_to_f32(floats, in, (cake_dtype)from, n);
+                cake_from_f32(want, floats, (cake_dtype)to, n);
+                size_t bytes = (size_t)n * cake_dtype_bytes((cake_dtype)to);
+                memset(got, 0x55, N * sizeof(float));
+                op->convert(got, (cake_dtype)to, in, (cake_dtype)from, n);
+                bad += memcmp(got, want, bytes) != 0;
+                bad += bytes < N * sizeof(float) && got[bytes] != 0x55;
+            }
+    CU_ASSERT_EQUAL(bad, 0);
+    free(in);
+    free(floats);
+    free(want);
+    free(got);
+}
+
+static void test_convert(void)
+{
+    for_tables(check_convert);
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
@@ -513,6 +552,7 @@ int main(void)
         {"linear: the bits of ref in every table", test_linear_ref},
         {"linear: a row's bits do not depend on its company", test_linear_rows},
         {"weights: packed in pieces, gathered exactly", test_pack_and_gather},
+        {"weights: converted to the bit", test_convert},
         {"rmsnorm: float64, any dim, any team", test_rmsnorm},
         {"rope: float64, partial, any team", test_rope},
         {"silu_mul, gelu_mul, soft_cap: float64, any place, any team", test_elementwise},

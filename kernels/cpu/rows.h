@@ -183,4 +183,12 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
     }
 }
 
+static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += LANES) {
+        int here = n - i < LANES ? (int)(n - i) : LANES;
+        vec_store_as(out, to, (size_t)i, vec_load_as(in, from, (size_t)i, here), here);
+    }
+}
+
 #endif

@@ -318,13 +318,24 @@ static void soft_cap(const cake_exec *exec, float *x, int64_t n, float cap)
         x[i] = capped(x[i], cap);
 }
 
+static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n)
+{
+    float some[256];
+    int64_t most = sizeof some / sizeof *some;
+    for (int64_t i = 0; i < n; i += most) {
+        int64_t here = n - i < most ? n - i : most;
+        cake_to_f32(some, (const char *)in + (size_t)i * cake_dtype_bytes(from), from, here);
+        cake_from_f32((char *)out + (size_t)i * cake_dtype_bytes(to), some, to, here);
+    }
+}
+
 #define TABLE(product, plain)                                                                                \
     {                                                                                                        \
-        .name = "ref", .oracle = plain, .weight_bytes = weight_bytes, .weight_pack = weight_pack,            \
-        .input_bytes = input_bytes, .input_pack = input_pack, .linear = product, .gather = gather,           \
-        .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store, .attend = attend, .silu_mul = silu_mul,      \
-        .gelu_mul = gelu_mul, .soft_cap = soft_cap, .delta_conv = delta_conv, .delta_rule = delta_rule,      \
-        .rmsnorm_gated = rmsnorm_gated, .sigmoid_mul = sigmoid_mul,                                          \
+        .name = "ref", .oracle = plain, .convert = convert, .weight_bytes = weight_bytes,                    \
+        .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = product, \
+        .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store, .attend = attend,          \
+        .silu_mul = silu_mul, .gelu_mul = gelu_mul, .soft_cap = soft_cap, .delta_conv = delta_conv,          \
+        .delta_rule = delta_rule, .rmsnorm_gated = rmsnorm_gated, .sigmoid_mul = sigmoid_mul,                \
     }
 
 const cake_kernels cake_kernels_ref = TABLE(linear, &cake_kernels_ref);

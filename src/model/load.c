@@ -194,25 +194,51 @@ static const void *fetch(member *m, const cake_piece *p, const step *s, cake_buf
                                                                                                       : into;
 }
 
+/* Whether one of n halves is an infinity: where a number may have been too large. */
+static bool any_infinite(const uint16_t *half, int64_t n)
+{
+    enum { GROUP = 64 };
+    int64_t i = 0;
+    uint16_t bad = 0;
+    for (; i + GROUP <= n; i += GROUP)
+        for (int j = 0; j < GROUP; j++)
+            bad |= (half[i + j] & 0x7FFF) == 0x7C00;
+    for (; i < n; i++)
+        bad |= (half[i] & 0x7FFF) == 0x7C00;
+    return bad;
+}
+
+/* Complains of the first of n elements that is too large for f16, if there is one. */
+static bool fits_half(const member *m, const cake_piece *p, const void *from, int64_t n, cake_buf *why)
+{
+    const size_t size = cake_dtype_bytes(p->dtype);
+    for (int64_t i = 0; i < n; i++) {
+        float value;
+        cake_to_f32(&value, (const char *)from + (size_t)i * size, p->dtype, 1);
+        if (fabsf(value) >= LEAST_HALF && isfinite(value)) {
+            cake_buf_addf(why, "%s: tensor %s holds %g, which is more than f16 can hold; keep it in bf16",
+                          m->l->model->dir, p->name, (double)value);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Rows [n] as the file has them become rows as weight_pack takes them. */
 static bool convert(member *m, const cake_piece *p, void *to, const void *from, int n, cake_buf *why)
 {
+    const cake_kernels *op = m->l->kernels;
+    int64_t all = (int64_t)n * p->n_in;
+    if (p->kept != CAKE_I8) {
+        op->convert(to, p->kept, from, p->dtype, all);
+        return p->kept != CAKE_F16 || !any_infinite(to, all) || fits_half(m, p, from, all, why);
+    }
     if (p->n_in > m->row_size)
         m->row = cake_grow(m->row, (size_t)(m->row_size = p->n_in), sizeof *m->row);
     for (int r = 0; r < n; r++) {
-        cake_to_f32(m->row, (const char *)from + (size_t)r * cake_row_bytes(p->dtype, p->n_in), p->dtype,
-                    p->n_in);
-        for (int i = 0; i < p->n_in && p->kept == CAKE_F16; i++)
-            if (fabsf(m->row[i]) >= LEAST_HALF && isfinite(m->row[i])) {
-                cake_buf_addf(why, "%s: tensor %s holds %g, which is more than f16 can hold; keep it in bf16",
-                              m->l->model->dir, p->name, (double)m->row[i]);
-                return false;
-            }
-        char *kept = (char *)to + (size_t)r * cake_row_bytes(p->kept, p->n_in);
-        if (p->kept == CAKE_I8)
-            cake_i8_from_f32(kept, m->row, p->n_in);
-        else
-            cake_from_f32(kept, m->row, p->kept, p->n_in);
+        op->convert(m->row, CAKE_F32, (const char *)from + (size_t)r * cake_row_bytes(p->dtype, p->n_in),
+                    p->dtype, p->n_in);
+        cake_i8_from_f32((char *)to + (size_t)r * cake_row_bytes(CAKE_I8, p->n_in), m->row, p->n_in);
     }
     return true;
 }
