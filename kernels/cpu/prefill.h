@@ -272,20 +272,27 @@ static void take_queries(prefill *p, const float *q, const cake_row *rows, int64
 static void give_means(prefill *p, float *out, int64_t query, int group)
 {
     int dim = p->kv->head_dim;
-    for (int i = 0; i < p->width; i += LANES)
-        vec_store(p->total + i, vec_div(vec_set(1), vec_load(p->total + i)));
-    for (int j = 0; j < dim; j++)
-        for (int i = 0; i < p->width; i += LANES)
-            vec_store(p->out + j * p->width + i,
-                      vec_mul(vec_load(p->out + j * p->width + i), vec_load(p->total + i)));
-    for (int i = 0; i < p->n; i += TURN)
+    for (int i = 0; i < p->n; i += TURN) {
+        int n = p->n - i < TURN ? p->n - i : TURN;
+        float *to[TURN], factor[TURN];
+        for (int r = 0; r < n; r++) {
+            to[r] = out + place_of_query(p, query + i + r, group);
+            factor[r] = 1 / p->total[i + r];
+            for (int j = 0; j < dim; j += 16) /* to be there when its turn comes */
+                _mm_prefetch((const char *)(to[r] + j), _MM_HINT_T0);
+        }
         for (int j = 0; j < dim; j += TURN) {
             __m256i word[TURN];
-            size_t bytes = (size_t)(dim - j < TURN ? dim - j : TURN) * sizeof *out;
             turn((const char *)(p->out + j * p->width + i), (size_t)p->width * sizeof *p->out, word);
-            for (int r = 0; r < TURN && i + r < p->n; r++)
-                memcpy(out + place_of_query(p, query + i + r, group) + j, &word[r], bytes);
+            for (int r = 0; r < n; r++) {
+                __m256 mean = _mm256_mul_ps(_mm256_castsi256_ps(word[r]), _mm256_set1_ps(factor[r]));
+                if (dim - j >= TURN)
+                    _mm256_storeu_ps(to[r] + j, mean);
+                else
+                    memcpy(to[r] + j, &mean, (size_t)(dim - j) * sizeof *out);
+            }
         }
+    }
 }
 
 /* out, q: of rows[0], [n_head, head_dim] a row. */
