@@ -64,10 +64,12 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, cake_dty
     (void)exec, (void)to, (void)x, (void)dtype, (void)n_in, (void)n_tok;
 }
 
-static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
-                   const float *residual, int n_tok)
+static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
+                   const bool *wanted, float cap, int n_tok)
 {
-    (void)exec, (void)out, (void)x, (void)w, (void)bias, (void)residual;
+    (void)exec, (void)out, (void)x, (void)w, (void)wanted, (void)cap;
+    for (int row = 0; row < n_tok; row++)
+        best[row] = (cake_best){0};
     double seconds = cost_head(head, n_tok);
     *head_spent += seconds;
     start_work();
@@ -92,21 +94,15 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
     (void)exec, (void)out, (void)x, (void)weight, (void)residual, (void)n_row, (void)dim, (void)eps;
 }
 
-static void soft_cap(const cake_exec *exec, float *x, int64_t n, float cap)
-{
-    (void)exec, (void)x, (void)n, (void)cap;
-}
-
 const cake_kernels *modelled_kernels(const cost_model *cost, double *spent)
 {
     static const cake_kernels table = {.name = "modelled",
                                        .weight_bytes = weight_bytes,
                                        .input_bytes = input_bytes,
                                        .input_pack = input_pack,
-                                       .linear = linear,
+                                       .scores = scores,
                                        .gather = gather,
-                                       .rmsnorm = rmsnorm,
-                                       .soft_cap = soft_cap};
+                                       .rmsnorm = rmsnorm};
     head = cost;
     head_spent = spent;
     return &table;

@@ -69,13 +69,6 @@ static void sigmoid_mul(const cake_exec *exec, void *arg)
     cake_exec_barrier(exec);
 }
 
-static void soft_cap(const cake_exec *exec, void *arg)
-{
-    job *j = arg;
-    j->op->soft_cap(exec, j->x, (int64_t)j->n * DIM, 30);
-    cake_exec_barrier(exec);
-}
-
 static void kv_store(const cake_exec *exec, void *arg)
 {
     job *j = arg;
@@ -90,7 +83,7 @@ static void gather(const cake_exec *exec, void *arg)
     cake_exec_barrier(exec);
 }
 
-typedef enum kind { RMSNORM, GATED, ROPE, SILU, GELU, SIGMOID, CAP, STORE, GATHER } kind;
+typedef enum kind { RMSNORM, GATED, ROPE, SILU, GELU, SIGMOID, STORE, GATHER } kind;
 
 /* Floats of a row that are read from x, read from y, and written; in place where the last is 0. */
 static const struct {
@@ -103,7 +96,6 @@ static const struct {
     [SILU] = {silu_mul, FF, FF, FF},
     [GELU] = {gelu_mul, FF, FF, FF},
     [SIGMOID] = {sigmoid_mul, DIM, DIM, 0},
-    [CAP] = {soft_cap, DIM, 0, 0},
     [STORE] = {kv_store, KV_HEADS *HEAD_DIM, KV_HEADS *HEAD_DIM,
                KV_HEADS *HEAD_DIM}, /* two of half the size */
     [GATHER] = {gather, DIM / 2, 0, DIM},
@@ -250,7 +242,6 @@ const cake_case cake_cases_rows[] = {
     {"rows.silu-mul", "silu(gate) up, rows of 3,072", run_rows, SILU},
     {"rows.gelu-mul", "gelu(gate) up, rows of 3,072", run_rows, GELU},
     {"rows.sigmoid-mul", "x sigmoid(gate), rows of 1,024, in place", run_rows, SIGMOID},
-    {"rows.soft-cap", "30 tanh(x / 30), rows of 1,024, in place", run_rows, CAP},
     {"rows.kv-store", "K and V of 8 heads of 128 into pages of BF16", run_rows, STORE},
     {"rows.gather", "rows of an embedding of 65,536 x 1,024 in BF16", run_rows, GATHER},
     {NULL, NULL, NULL, 0},

@@ -25,20 +25,11 @@ typedef struct job {
     void *scratch;
     int32_t id[ROWS * TOP];
     double total[ROWS];
-    bool finite;
 } job;
 
 static float *row(const job *j, int i)
 {
     return j->score + (size_t)i * VOCAB;
-}
-
-static void run_finite(const cake_exec *exec, void *arg)
-{
-    job *j = arg;
-    (void)exec;
-    for (int i = 0; i < j->n; i++)
-        j->finite = cake_logits_finite(row(j, i), VOCAB) && j->finite;
 }
 
 static void run_total(const cake_exec *exec, void *arg)
@@ -149,26 +140,16 @@ static bool right_top(job *j)
     return same;
 }
 
-static bool right_finite(job *j)
-{
-    float kept = j->score[VOCAB - 1];
-    j->score[VOCAB - 1] = NAN;
-    bool seen = !cake_logits_finite(j->score, VOCAB);
-    j->score[VOCAB - 1] = kept;
-    return seen && j->finite;
-}
-
 static const struct {
     void (*run)(const cake_exec *exec, void *arg);
     bool (*right)(job *j);
     double temperature, top_p, repetition_penalty;
     int top_k;
 } kinds[] = {
-    {run_finite, right_finite, 0, 1, 1, 0},     {run_total, right_total, 0, 1, 1, 0},
-    {run_top, right_top, 0, 1, 1, 0},           {run_sample, right_sample, 0, 1, 1, 0},
-    {run_sample, right_sample, 0, 1, 1.25, 0},  {run_sample, right_sample, 1, 1, 1, 0},
-    {run_sample, right_sample, 0.7, 1, 1, 20},  {run_sample, right_sample, 0.7, 1, 1, 1000},
-    {run_sample, right_sample, 0.7, 0.9, 1, 0},
+    {run_total, right_total, 0, 1, 1, 0},        {run_top, right_top, 0, 1, 1, 0},
+    {run_sample, right_sample, 0, 1, 1, 0},      {run_sample, right_sample, 0, 1, 1.25, 0},
+    {run_sample, right_sample, 1, 1, 1, 0},      {run_sample, right_sample, 0.7, 1, 1, 20},
+    {run_sample, right_sample, 0.7, 1, 1, 1000}, {run_sample, right_sample, 0.7, 0.9, 1, 0},
 };
 
 static void set_params(const cake_case *self, job *j)
@@ -186,7 +167,7 @@ static void set_params(const cake_case *self, job *j)
 
 static cake_err run_scores(cake_bench *bench, const cake_case *self)
 {
-    job j = {.n = bench->smoke ? 1 : ROWS, .finite = true};
+    job j = {.n = bench->smoke ? 1 : ROWS};
     cake_arena arena;
     size_t bytes = cake_arena_round((size_t)j.n * VOCAB * sizeof(float));
     cake_err err = cake_arena_open(&arena, "bench", bytes + cake_arena_round(cake_sample_scratch(VOCAB)));
@@ -217,14 +198,13 @@ static cake_err run_scores(cake_bench *bench, const cake_case *self)
 }
 
 const cake_case cake_cases_scores[] = {
-    {"scores.finite", "whether all 151,936 scores are numbers", run_scores, 0},
-    {"scores.total", "log of the sum of their exponentials", run_scores, 1},
-    {"scores.top-20", "the 20 best, for logprobs", run_scores, 2},
-    {"scores.arg-max", "a token at temperature 0", run_scores, 3},
-    {"scores.penalty", "the same with a repetition penalty over 512 tokens", run_scores, 4},
-    {"scores.temperature", "a token drawn from all", run_scores, 5},
-    {"scores.top-k", "a token drawn from the 20 best", run_scores, 6},
-    {"scores.top-k-1000", "a token drawn from the 1,000 best", run_scores, 7},
-    {"scores.top-p", "a token drawn from the best that reach 0.9", run_scores, 8},
+    {"scores.total", "log of the sum of their exponentials", run_scores, 0},
+    {"scores.top-20", "the 20 best, for logprobs", run_scores, 1},
+    {"scores.arg-max", "a token at temperature 0", run_scores, 2},
+    {"scores.penalty", "the same with a repetition penalty over 512 tokens", run_scores, 3},
+    {"scores.temperature", "a token drawn from all", run_scores, 4},
+    {"scores.top-k", "a token drawn from the 20 best", run_scores, 5},
+    {"scores.top-k-1000", "a token drawn from the 1,000 best", run_scores, 6},
+    {"scores.top-p", "a token drawn from the best that reach 0.9", run_scores, 7},
     {NULL, NULL, NULL, 0},
 };

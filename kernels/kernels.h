@@ -13,6 +13,7 @@
 #ifndef CAKE_KERNELS_KERNELS_H
 #define CAKE_KERNELS_KERNELS_H
 
+#include <math.h>
 #include <stdbool.h>
 
 #include "base/err.h"
@@ -125,6 +126,24 @@ static inline int cake_kv_next(const cake_row *row, int first)
 #define CAKE_GELU_SCALE 0.797884561F /* sqrt(2 / pi) */
 #define CAKE_GELU_CUBE  0.044715F
 
+/* The largest of a row's scores, of equal ones the first; -1: there is none. */
+typedef struct cake_best {
+    float score;
+    int32_t column;
+    bool broken; /* there is a score that is NaN or infinite */
+} cake_best;
+
+#define CAKE_NO_BEST ((cake_best){.score = -INFINITY, .column = -1})
+
+/* What holds for some columns and for others behind them. */
+static inline cake_best cake_best_join(cake_best first, cake_best then)
+{
+    bool broken = first.broken || then.broken;
+    cake_best both = then.score > first.score ? then : first;
+    both.broken = broken;
+    return both;
+}
+
 typedef struct cake_kernels {
     const char *name;                  /* as --isa has it */
     const struct cake_kernels *oracle; /* a table in plain C whose linear gives the same bits */
@@ -149,6 +168,11 @@ typedef struct cake_kernels {
      * x is packed for w->dtype; bias and residual may be NULL; residual may be out itself. */
     void (*linear)(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok);
+    /* The product with a head: out [n_tok, w->n_out] as of linear, each element x then cap tanh(x / cap) where cap > 0,
+     * and what is best in each row. Rows that are not wanted may stay unwritten. best [n_tok] is a member's own, and
+     * says what its columns hold: cake_best_join joins those of all. */
+    void (*scores)(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
+                   const bool *wanted, float cap, int n_tok);
     /* out [n, w->n_in] = factor * rows row[i] of W as float32 (0 <= row[i] < w->n_out): the embedding. */
     void (*gather)(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,
                    float factor);
@@ -178,8 +202,6 @@ typedef struct cake_kernels {
      * 2016 that transformers calls gelu_pytorch_tanh. */
     void (*silu_mul)(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n);
     void (*gelu_mul)(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n);
-    /* x [n] = cap tanh(x / cap), in place; cap > 0. */
-    void (*soft_cap)(const cake_exec *exec, float *x, int64_t n, float cap);
 
     /* For the next two: rows of one slot follow each other, positions upwards without a gap, and the slot's
      * state is that after the position before the first of them; position 0 starts from zeros, whatever the

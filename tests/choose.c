@@ -71,6 +71,7 @@ static void test_threads(void)
         memcpy(score, before, sizeof(float) * N_ROW * N_VOCAB);
         for (int row = 0; row < N_ROW; row++)
             draw[row] = (cake_draw){.sequence = begin(row),
+                                    .finite = true,
                                     .score = score + row * N_VOCAB,
                                     .what = row == 5 ? CAKE_CHOOSE_SCORE : CAKE_CHOOSE_SAMPLE,
                                     .id = 17};
@@ -85,19 +86,27 @@ static void test_threads(void)
     free(score);
 }
 
-static void test_not_finite(void)
+/* Arg-max alone needs no scores, and rows that are broken have none. */
+static void test_without_scores(void)
 {
-    float score[3][N_VOCAB] = {{0}};
     cake_chooser *chooser;
     CU_ASSERT_EQUAL_FATAL(cake_chooser_open(N_VOCAB, 3, 2, &chooser), CAKE_OK);
     cake_draw *draw = cake_chooser_rows(chooser);
-    score[1][N_VOCAB - 1] = NAN;
     for (int row = 0; row < 3; row++)
-        draw[row] = (cake_draw){
-            .sequence = row < 2 ? begin(row) : NULL, .score = score[row], .what = CAKE_CHOOSE_SAMPLE};
+        draw[row] = (cake_draw){.sequence = row < 2 ? begin(row) : NULL,
+                                .finite = row == 0,
+                                .what = CAKE_CHOOSE_SAMPLE,
+                                .id = 40 + row};
+    CU_ASSERT(!cake_draw_wants(&draw[0])); /* temperature 0 */
+    CU_ASSERT(cake_draw_wants(&draw[1]));
+    CU_ASSERT(!cake_draw_wants(&draw[2]));
     cake_chooser_run(chooser, 3);
-    CU_ASSERT(draw[0].finite);
-    CU_ASSERT(!draw[1].finite);
+    for (int row = 0; row < 3; row++)
+        CU_ASSERT_EQUAL(draw[row].id, 40 + row);
+    draw[0].what = CAKE_CHOOSE_SCORE;
+    CU_ASSERT(cake_draw_wants(&draw[0]));
+    draw[0].what = draw[1].what = CAKE_CHOOSE_CHECK;
+    CU_ASSERT(!cake_draw_wants(&draw[0]) && !cake_draw_wants(&draw[1]));
     cake_sequence_close(draw[0].sequence);
     cake_sequence_close(draw[1].sequence);
     cake_chooser_close(chooser);
@@ -107,7 +116,7 @@ int main(void)
 {
     static const suite_test tests[] = {
         {"many rows on several threads", test_threads},
-        {"scores that are no numbers", test_not_finite},
+        {"rows without scores", test_without_scores},
     };
     return SUITE_MAIN("choose", tests);
 }

@@ -125,7 +125,13 @@ static const float *step(rig *r, const int32_t *ids, int n, int pos, int n_promp
     cake_embed_fill(r->model, r->kernels, 1, ids, r->wave);
     CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, no_messages, NULL), CAKE_OK);
     int32_t row = n - 1;
-    return cake_logits_forward(r->logits, r->wave, &row, 1);
+    bool wanted = true;
+    cake_best best;
+    const float *score = cake_logits_forward(r->logits, r->wave, &row, 1, &wanted, &best);
+    CU_ASSERT(!best.broken && best.score == score[best.column]);
+    for (int i = 0; i < cake_model_config(r->model)->n_vocab; i++)
+        CU_ASSERT(score[i] < best.score || (score[i] == best.score && i >= best.column));
+    return score;
 }
 
 /* The largest difference of a logprob among the reference's best five. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What becomes of the sums of a product, in the words of vec_*.h; linear.h and int8.h call. In: a tile of finished
- * sums. Out: their place in [n_tok, n_out]. Invariant: bias, then residual, each added in float32.
+ * sums. Out: their place in [n_tok, n_out], or what is best in them. Invariant: bias, then residual, each added in
+ * float32.
  */
 #ifndef CAKE_KERNELS_CPU_ENDING_H
 #define CAKE_KERNELS_CPU_ENDING_H
@@ -11,14 +12,50 @@ typedef struct ending {
     const float *bias;     /* [n_out], or NULL */
     const float *residual; /* [n_tok, n_out], or NULL */
     int64_t n_out;
+    /* of scores, which have neither bias nor residual */
+    cake_best *best;    /* [n_tok], or NULL */
+    const bool *wanted; /* [n_tok] */
+    float cap;
 } ending;
+
+/* One row's scores of columns [column, last): sum, which has room for whole vectors. */
+static void find_best(const ending *e, float *sum, int64_t row, int64_t column, int64_t last)
+{
+    cake_best *best = &e->best[row];
+    vec most = vec_set(-INFINITY);
+    wholes size = whole_set(0);
+    int64_t n = last - column;
+    for (int64_t i = n; i % LANES; i++) /* changes nothing */
+        sum[i] = sum[0];
+    for (int64_t i = 0; i < n; i += LANES) {
+        vec v = vec_load(sum + i);
+        if (e->cap > 0)
+            v = vec_soft_cap(v, e->cap);
+        vec_store(sum + i, v);
+        most = vec_max(most, v);
+        size = whole_max(size, whole_size(v));
+    }
+    best->broken |= whole_most(size) >= 0x7F800000;
+    float score = vec_most(most);
+    if (score > best->score)
+        for (int64_t i = 0; i < n && best->score < score; i++)
+            if (sum[i] >= score)
+                *best = (cake_best){score, (int32_t)(column + i), best->broken};
+    for (int64_t i = 0; e->wanted[row] && i < n; i += LANES)
+        vec_store_n(e->out + row * e->n_out + column + i, vec_load(sum + i),
+                    n - i < LANES ? (int)(n - i) : LANES);
+}
 
 /* Sums of rows [row, row + rows) and columns [column, column + columns), as many of these as there are; a row's are
  * `pitch` floats behind those of the row before. */
-static void finish(const ending *e, const float *sum, int64_t pitch, int64_t row, int rows, int64_t column,
+static void finish(const ending *e, float *sum, int64_t pitch, int64_t row, int rows, int64_t column,
                    int columns)
 {
     int64_t last = column + columns < e->n_out ? column + columns : e->n_out;
+    for (int r = 0; e->best && r < rows; r++)
+        find_best(e, sum + r * pitch, row + r, column, last);
+    if (e->best)
+        return;
     for (int64_t at = row * e->n_out; at < (row + rows) * e->n_out; at += e->n_out, sum += pitch)
         for (int64_t c = column; c < last; c += LANES) {
             int n = last - c < LANES ? (int)(last - c) : LANES;

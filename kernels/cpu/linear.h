@@ -29,13 +29,14 @@
 #define DEPTH   4096        /* steps of a block at most */
 #define WAITING 20          /* tiles whose chains may wait at the same time */
 #define AHEAD   1024        /* bytes that weights are fetched into the first cache before their use ... */
-#define EARLY   4096        /* ... and into the second one, where no earlier tile does it */
+#define EARLY   8192        /* ... and into the second one, where no earlier tile does it */
 
 /* Sums that fit the registers beside one pair of weights and one value of x: 24 of 32, 12 of 16. */
 #define N_SUM    (N_REGISTERS * 3 / 4)
 #define MAX_ROWS (N_SUM / 2)
-/* Panels at a time: few rows have too few chains in one panel to hide the latency of a multiply-add. */
-#define WIDTH(rows) ((rows)*8 <= N_SUM ? 4 : (rows)*4 <= N_SUM ? 2 : 1)
+/* Panels at a time: one is one stream of memory, which the hardware follows best, and two chains of 16 lanes take a
+ * step in the time of a multiply-add, which is more than memory gives; of 8 lanes that is less. */
+#define WIDTH(rows) (LANES == 8 && (rows) <= 2 ? 2 : 1)
 
 static int64_t steps_of(cake_dtype dtype, int64_t n)
 {
@@ -212,7 +213,7 @@ typedef struct meeting {
     const float *x;   /* the tile's, from the first step on */
     const char *w;    /* of the first panel and step */
     const char *next; /* what is fetched into the second cache, a line a step */
-    int64_t ahead;    /* bytes that weights are fetched into the first one before their use */
+    int64_t soon;     /* bytes that weights are fetched into the first one before their use */
     float *sum;       /* [rows, GROUP * PANEL]; they wait there between blocks of k */
     int n;
     bool begins; /* the chains */
@@ -226,7 +227,7 @@ INLINE void multiply(const meeting *m, size_t stride, const int rows, const int 
     const size_t step = PANEL * STEP_OF(dtype) * (dtype == CAKE_F32 ? 4 : 2);
     const float *x = m->x;
     const char *w = m->w, *next = m->next;
-    const int64_t ahead = m->ahead;
+    const int64_t soon = m->soon;
     vec sum[N_SUM];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) sum[r * width + v] =
         m->begins ? vec_set(0) : vec_load(m->sum + r * GROUP * PANEL + v * LANES);
@@ -237,9 +238,9 @@ INLINE void multiply(const meeting *m, size_t stride, const int rows, const int 
             vec low, high;
             const char *at = w + (size_t)p * stride;
             step_load(at, dtype, &low, &high);
-            _mm_prefetch(at + ahead, _MM_HINT_T0);
+            _mm_prefetch(at + soon, _MM_HINT_T0);
             if (step > 64)
-                _mm_prefetch(at + ahead + 64, _MM_HINT_T0);
+                _mm_prefetch(at + soon + 64, _MM_HINT_T0);
             UNROLL for (int r = 0; r < rows; r++)
             {
                 vec value = vec_set(x[r]);
@@ -347,7 +348,7 @@ static void multiply_block(const product *p, const block *b, const block *next, 
     for (int64_t i = 0; i < b->tiles; i++) {
         tile t = tile_at(p->n_tok, b->tile + i);
         meeting m = {.x = p->x + t.first * steps + b->k * t.rows,
-                     .ahead = several ? AHEAD : EARLY,
+                     .soon = several ? AHEAD : EARLY,
                      .n = b->n,
                      .begins = b->k == 0};
         for (int done = 0, panels; done < b->panels; done += panels, line += b->n) {
@@ -362,22 +363,37 @@ static void multiply_block(const product *p, const block *b, const block *next, 
     }
 }
 
-static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
-                   const float *residual, int n_tok)
+static void multiply_all(const cake_exec *exec, const ending *end, const void *x, const cake_weight *w,
+                         int n_tok)
 {
-    ending end = {out, bias, residual, w->n_out};
     if (w->dtype == CAKE_I8) {
-        i8_linear(exec, &end, x, w, n_tok);
+        i8_linear(exec, end, x, w, n_tok);
         return;
     }
     _Alignas(64) float sum[WAITING * MAX_ROWS * GROUP * PANEL];
-    product p = {end, x, w, panel_bytes(w->dtype, w->n_in), n_tok};
+    product p = {*end, x, w, panel_bytes(w->dtype, w->n_in), n_tok};
     int64_t first, last, i = 0;
     cake_exec_share(exec, ((int64_t)w->n_out + PANEL - 1) / PANEL, 1, &first, &last);
     for (block b = block_at(&p, first, last, 0), next; b.panels > 0; b = next) {
         next = block_at(&p, first, last, ++i);
         multiply_block(&p, &b, &next, sum);
     }
+}
+
+static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
+                   const float *residual, int n_tok)
+{
+    ending end = {.out = out, .bias = bias, .residual = residual, .n_out = w->n_out};
+    multiply_all(exec, &end, x, w, n_tok);
+}
+
+static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
+                   const bool *wanted, float cap, int n_tok)
+{
+    ending end = {.out = out, .n_out = w->n_out, .best = best, .wanted = wanted, .cap = cap};
+    for (int row = 0; row < n_tok; row++)
+        best[row] = CAKE_NO_BEST;
+    multiply_all(exec, &end, x, w, n_tok);
 }
 
 #endif

@@ -125,16 +125,6 @@ static void gelu_mul(const cake_exec *exec, float *out, const float *gate, const
     }
 }
 
-static void soft_cap(const cake_exec *exec, float *x, int64_t n, float cap)
-{
-    int64_t first, last;
-    cake_exec_share(exec, n, LANES, &first, &last);
-    for (int64_t i = first; i < last; i += LANES) {
-        int m = last - i < LANES ? (int)(last - i) : LANES;
-        vec_store_n(x + i, vec_soft_cap(vec_load_n(x + i, m), cap), m);
-    }
-}
-
 /* The values of one line: each `pair` elements behind the one before. */
 static void store_value(const cake_kv *kv, size_t at, const float *in, size_t pair)
 {

@@ -310,12 +310,20 @@ static void gelu_mul(const cake_exec *exec, float *out, const float *gate, const
     }
 }
 
-static void soft_cap(const cake_exec *exec, float *x, int64_t n, float cap)
+/* What is best in this member's columns of out, once they are capped. */
+static void find_best(const cake_exec *exec, float *out, cake_best *best, int64_t n_out, float cap, int n_tok)
 {
     int64_t first, last;
-    cake_exec_share(exec, n, 16, &first, &last);
-    for (int64_t i = first; i < last; i++)
-        x[i] = capped(x[i], cap);
+    cake_exec_share(exec, n_out, 1, &first, &last);
+    for (int row = 0; row < n_tok; row++) {
+        best[row] = CAKE_NO_BEST;
+        for (int64_t c = first; c < last; c++) {
+            float *score = &out[row * n_out + c];
+            *score = cap > 0 ? capped(*score, cap) : *score;
+            best[row] =
+                cake_best_join(best[row], (cake_best){*score, (int32_t)c, !(fabsf(*score) <= FLT_MAX)});
+        }
+    }
 }
 
 static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n)
@@ -329,14 +337,30 @@ static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, i
     }
 }
 
-#define TABLE(product, plain)                                                                                \
+static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
+                   const bool *wanted, float cap, int n_tok)
+{
+    (void)wanted;
+    linear(exec, out, x, w, NULL, NULL, n_tok);
+    find_best(exec, out, best, w->n_out, cap, n_tok);
+}
+
+static void scores_bf16(const cake_exec *exec, float *out, cake_best *best, const void *x,
+                        const cake_weight *w, const bool *wanted, float cap, int n_tok)
+{
+    (void)wanted;
+    linear_bf16(exec, out, x, w, NULL, NULL, n_tok);
+    find_best(exec, out, best, w->n_out, cap, n_tok);
+}
+
+#define TABLE(product, head, plain)                                                                          \
     {                                                                                                        \
         .name = "ref", .oracle = plain, .convert = convert, .weight_bytes = weight_bytes,                    \
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = product, \
-        .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store, .attend = attend,          \
-        .silu_mul = silu_mul, .gelu_mul = gelu_mul, .soft_cap = soft_cap, .delta_conv = delta_conv,          \
+        .scores = head, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,            \
+        .attend = attend, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .delta_conv = delta_conv,              \
         .delta_rule = delta_rule, .rmsnorm_gated = rmsnorm_gated, .sigmoid_mul = sigmoid_mul,                \
     }
 
-const cake_kernels cake_kernels_ref = TABLE(linear, &cake_kernels_ref);
-const cake_kernels cake_kernels_ref_bf16 = TABLE(linear_bf16, &cake_kernels_ref_bf16);
+const cake_kernels cake_kernels_ref = TABLE(linear, scores, &cake_kernels_ref);
+const cake_kernels cake_kernels_ref_bf16 = TABLE(linear_bf16, scores_bf16, &cake_kernels_ref_bf16);

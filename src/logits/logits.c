@@ -18,9 +18,11 @@ struct cake_logits {
     const cake_kernels *kernels;
     int max_row, n_thread, n;
     cake_arena arena;
-    float *x;     /* [max_row, dim] */
-    void *input;  /* the same, packed for the head */
-    float *score; /* [max_row, n_vocab] */
+    float *x;        /* [max_row, dim] */
+    void *input;     /* the same, packed for the head */
+    float *score;    /* [max_row, n_vocab] */
+    cake_best *best; /* [n_thread, max_row] */
+    const bool *wanted;
 };
 
 static size_t x_bytes(const cake_config *c, int max_row)
@@ -44,9 +46,15 @@ static size_t input_bytes(const cake_config *c, const cake_kernels *kernels, int
     return most;
 }
 
-size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels, int max_row)
+static size_t best_bytes(int max_row, int n_thread)
 {
-    return x_bytes(config, max_row) + input_bytes(config, kernels, max_row) + score_bytes(config, max_row);
+    return cake_arena_round((size_t)max_row * (size_t)n_thread * sizeof(cake_best));
+}
+
+size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels, int max_row, int n_thread)
+{
+    return x_bytes(config, max_row) + input_bytes(config, kernels, max_row) + score_bytes(config, max_row) +
+           best_bytes(max_row, n_thread);
 }
 
 cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
@@ -54,7 +62,7 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
 {
     const cake_config *c = cake_model_config(model);
     cake_arena arena;
-    cake_err err = cake_arena_open(&arena, "scores", cake_logits_bytes(c, kernels, max_row));
+    cake_err err = cake_arena_open(&arena, "scores", cake_logits_bytes(c, kernels, max_row, n_thread));
     if (err)
         return err;
     cake_logits *l = cake_alloc(1, sizeof *l);
@@ -63,6 +71,7 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
     l->x = cake_arena_take(&l->arena, x_bytes(c, max_row));
     l->input = cake_arena_take(&l->arena, input_bytes(c, kernels, max_row));
     l->score = cake_arena_take(&l->arena, score_bytes(c, max_row));
+    l->best = cake_arena_take(&l->arena, best_bytes(max_row, n_thread));
     *out = l;
     return CAKE_OK;
 }
@@ -83,22 +92,34 @@ static void forward(const cake_exec *exec, void *arg)
     l->kernels->rmsnorm(exec, l->x, l->x, cake_model_final_norm(l->model), NULL, l->n, c->dim, c->norm_eps);
     l->kernels->input_pack(exec, l->input, l->x, head->dtype, c->dim, l->n);
     cake_exec_barrier(exec);
-    l->kernels->linear(exec, l->score, l->input, head, NULL, NULL, l->n);
-    if (c->logit_cap > 0) {
-        cake_exec_barrier(exec);
-        l->kernels->soft_cap(exec, l->score, (int64_t)l->n * c->n_vocab, c->logit_cap);
-    }
+    l->kernels->scores(exec, l->score, l->best + (size_t)exec->rank * (size_t)l->max_row, l->input, head,
+                       l->wanted, c->logit_cap, l->n);
 }
 
-float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n)
+/* What all members found in a row, whose columns follow each other as their ranks do. */
+static cake_best best_of_team(const cake_logits *l, int row)
+{
+    cake_best best = CAKE_NO_BEST;
+    for (int member = 0; member < l->n_thread; member++)
+        best = cake_best_join(best, l->best[(size_t)member * (size_t)l->max_row + (size_t)row]);
+    return best;
+}
+
+float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n,
+                           const bool *wanted, cake_best *best)
 {
     CAKE_ASSERT(n <= logits->max_row);
     const float *body = cake_wave_body(wave);
     size_t dim = (size_t)wave->dim;
     for (int i = 0; i < n; i++)
         memcpy(logits->x + (size_t)i * dim, body + (size_t)row[i] * dim, dim * sizeof(float));
+    for (int i = 0; i < logits->n_thread * logits->max_row; i++)
+        logits->best[i] = CAKE_NO_BEST; /* the team may be smaller */
     logits->n = n;
+    logits->wanted = wanted;
     cake_exec_run(logits->n_thread, forward, logits);
+    for (int i = 0; i < n; i++)
+        best[i] = best_of_team(logits, i);
     return logits->score;
 }
 
@@ -107,21 +128,6 @@ cake_effort cake_logits_work(const cake_logits *logits, int n)
     const cake_weight *head = cake_model_head(logits->model);
     return (cake_effort){2.0 * n * head->n_out * head->n_in,
                          (double)logits->kernels->weight_bytes(head->dtype, head->n_out, head->n_in)};
-}
-
-bool cake_logits_finite(const float *score, int n_vocab)
-{
-    enum { GROUP = 64 };
-    int bad = 0, i = 0; /* no early exit, and groups of one size: what vectors can do */
-    for (; i + GROUP <= n_vocab; i += GROUP) {
-        int here = 0;
-        for (int j = 0; j < GROUP; j++)
-            here |= !(fabsf(score[i + j]) <= FLT_MAX);
-        bad |= here;
-    }
-    for (; i < n_vocab; i++)
-        bad |= !(fabsf(score[i]) <= FLT_MAX);
-    return !bad;
 }
 
 double cake_logits_total(const float *score, int n_vocab)

@@ -16,21 +16,21 @@
 
 typedef struct cake_logits cake_logits;
 
-size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels,
-                         int max_row); /* what open takes */
+/* What open takes. */
+size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels, int max_row, int n_thread);
 /* The model must have the head loaded and outlive it. max_row: rows that one call may score. */
 cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
                           cake_logits **out);
 void cake_logits_close(cake_logits *logits);
 
-/* Scores [n, n_vocab] of the wave's rows row[i]: the caller's to change, until the next call. */
-float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n);
+/* Scores [n, n_vocab] of the wave's rows row[i], of those that are wanted [n]: the caller's to change, until the next
+ * call. best [n]: of each row. Scores of broken rows must not be sampled from. */
+float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n,
+                           const bool *wanted, cake_best *best);
 
 /* What the scores of n rows cost at least: two operations a weight and row, the head read once. */
 cake_effort cake_logits_work(const cake_logits *logits, int n);
 
-/* Whether no score is NaN or infinite: anything else must not be sampled from. */
-bool cake_logits_finite(const float *score, int n_vocab);
 /* log(sum(exp(score))) of finite scores, within 1e-6 (base/scores.h says in which order they are summed). The logprob of
  * a token is its score less this. */
 double cake_logits_total(const float *score, int n_vocab);

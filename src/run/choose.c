@@ -79,11 +79,19 @@ static void score_token(cake_draw *c, int n_vocab, int n_top)
         c->scored[1 + i] = (cake_scored){best[i], (float)((double)c->score[best[i]] - total)};
 }
 
+bool cake_draw_wants(const cake_draw *draw)
+{
+    const cake_sequence *s = draw->sequence;
+    if (!s || draw->what == CAKE_CHOOSE_CHECK)
+        return false;
+    return draw->what == CAKE_CHOOSE_SCORE || s->n_top >= 0 || s->past ||
+           s->lead->request.params.temperature != 0;
+}
+
 static void choose(cake_draw *c, int n_vocab, void *scratch)
 {
     cake_sequence *s = c->sequence;
-    c->finite = s && cake_logits_finite(c->score, n_vocab);
-    if (!c->finite || c->what == CAKE_CHOOSE_CHECK)
+    if (!s || !c->finite || c->what == CAKE_CHOOSE_CHECK || !c->score)
         return;
     if (c->what == CAKE_CHOOSE_SAMPLE) {
         s->key.pos = (uint32_t)s->ids.len;

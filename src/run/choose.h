@@ -18,17 +18,22 @@ typedef struct cake_draw {
     cake_sequence
         *sequence; /* whose past and parameters they meet; one that samples is in one row of them only;
                               * NULL: nothing is done */
-    float *score;  /* [n_vocab]; changed on the way, the same afterwards */
+    bool finite;   /* all scores are numbers. If not, nothing is out */
+    float
+        *score; /* [n_vocab]; changed on the way, the same afterwards. NULL, where cake_draw_wants says so */
     enum {
         CAKE_CHOOSE_CHECK,
         CAKE_CHOOSE_SCORE,
         CAKE_CHOOSE_SAMPLE
-    } what;      /* each includes the ones before */
-    int32_t id;  /* the token that is scored; sampled: out */
-    bool finite; /* out: all scores are numbers. If not, nothing else is out */
+    } what;     /* each includes the ones before */
+    int32_t id; /* the token that is scored; sampled: out. Without scores: the best one */
     cake_scored
         scored[1 + CAKE_MAX_TOP]; /* out, if the sequence wants log probabilities: of id, of the best */
 } cake_draw;
+
+/* Whether more has to be known than which score is the best, and that all are numbers: they are drawn from, changed,
+ * or become log probabilities. */
+bool cake_draw_wants(const cake_draw *draw);
 
 typedef struct cake_chooser cake_chooser;
 

@@ -44,6 +44,8 @@ struct cake_root {
     float *stem_score; /* [n_vocab] of the token behind the stem's prompt */
     cake_chooser *chooser;
     cake_logits *logits;
+    bool *wanted;    /* [lane_seqs] of the rows that are scored: all of their scores are */
+    cake_best *best; /* [lane_seqs] of their scores */
     cake_root_stats stats;
     cake_trace *trace; /* or NULL */
 };
@@ -63,7 +65,7 @@ static size_t own_bytes(const cake_config *config, const cake_schedule_shape *sh
 size_t cake_root_bytes(const cake_config *config, const cake_kernels *kernels,
                        const cake_schedule_shape *shape, int n_thread)
 {
-    return own_bytes(config, shape) + cake_logits_bytes(config, kernels, shape->lane_seqs) +
+    return own_bytes(config, shape) + cake_logits_bytes(config, kernels, shape->lane_seqs, n_thread) +
            cake_chooser_bytes(config->n_vocab, shape->lane_seqs, n_thread);
 }
 
@@ -95,6 +97,8 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, co
     cake_window_open(&r->conductor, config, r->prefixes, &r->window);
     r->seqs = cake_alloc((size_t)shape->n_lane * (size_t)shape->lane_seqs, sizeof *r->seqs);
     r->lanes = cake_alloc((size_t)shape->n_lane, sizeof *r->lanes);
+    r->wanted = cake_alloc((size_t)shape->lane_seqs, sizeof *r->wanted);
+    r->best = cake_alloc((size_t)shape->lane_seqs, sizeof *r->best);
     for (int i = 0; i < shape->n_lane; i++)
         r->lanes[i].parcel.wave = cake_arena_take(&r->arena, wave_bytes(config, shape));
     r->ids = cake_arena_take(&r->arena, (size_t)shape->max_tok * sizeof *r->ids);
@@ -129,6 +133,8 @@ void cake_root_close(cake_root *r)
     cake_arena_close(&r->arena);
     free(r->seqs);
     free(r->lanes);
+    free(r->wanted);
+    free(r->best);
     free(r);
 }
 
@@ -246,8 +252,10 @@ static bool admit_choice(cake_root *r)
         if (slot >= 0) {
             enter(r, slot, cake_sequence_branch(lead));
             cake_draw *draw = cake_chooser_rows(r->chooser);
-            *draw =
-                (cake_draw){.sequence = r->seqs[slot], .score = r->stem_score, .what = CAKE_CHOOSE_SAMPLE};
+            *draw = (cake_draw){.sequence = r->seqs[slot],
+                                .finite = true,
+                                .score = r->stem_score,
+                                .what = CAKE_CHOOSE_SAMPLE};
             cake_chooser_run(r->chooser, 1);
             next_token(r, slot, draw);
         }
@@ -421,12 +429,12 @@ static void break_off(cake_root *r, int slot, const cake_row *row)
     request->fault.status = 500;
 }
 
-/* What a row's scores are for: a prompt's token, the token behind a stem, the next one, or nothing but to be
+/* What a row's scores will be for: a prompt's token, the token behind a stem, the next one, or nothing but to be
  * finite. */
-static cake_draw draw_of(const cake_root *r, int slot, const cake_row *row, float *score)
+static cake_draw draw_of(const cake_root *r, int slot, const cake_row *row)
 {
     cake_sequence *s = r->seqs[slot];
-    cake_draw draw = {.sequence = s, .score = score, .what = CAKE_CHOOSE_CHECK};
+    cake_draw draw = {.sequence = s, .what = CAKE_CHOOSE_CHECK};
     if (!s || s->lead->request.err)
         return draw; /* an earlier block of rows failed it */
     if (row->pos + 1 < s->n_prompt) {
@@ -474,24 +482,37 @@ static void note_broken(cake_root *r, cake_wave *wave)
     }
 }
 
+/* Rows [first, first + n) of those that are scored: what for, then their scores, if these are wanted. */
+static void score(cake_root *r, cake_wave *wave, const cake_batch *batch, int first, int n)
+{
+    const int32_t *row = batch->score + first;
+    cake_draw *draw = cake_chooser_rows(r->chooser);
+    for (int i = 0; i < n; i++) {
+        draw[i] = draw_of(r, batch->slot[first + i], &cake_wave_rows(wave)[row[i]]);
+        r->wanted[i] = cake_draw_wants(&draw[i]) || batch->slot[first + i] == r->stem;
+    }
+    double start = cake_clock_now();
+    float *scores = cake_logits_forward(r->logits, wave, row, n, r->wanted, r->best);
+    for (int i = 0; i < n; i++) {
+        draw[i].finite = draw[i].sequence && !r->best[i].broken;
+        draw[i].score = r->wanted[i] ? scores + (size_t)i * (size_t)r->config->n_vocab : NULL;
+        draw[i].id = draw[i].what == CAKE_CHOOSE_SAMPLE ? r->best[i].column : draw[i].id;
+    }
+    r->stats.head_s += trace(r, CAKE_SPAN_HEAD, start, n);
+    cake_roof_add(&r->stats.roof, cake_logits_work(r->logits, n));
+}
+
 /* Scores and samples in blocks: a prompt whose rows are all wanted has more of them than a lane has sequences. */
 static void continue_all(cake_root *r, cake_wave *wave, const cake_batch *batch)
 {
     for (int first = 0, n; first < batch->n_score; first += n) {
         n = batch->n_score - first < r->shape.lane_seqs ? batch->n_score - first : r->shape.lane_seqs;
-        double start = cake_clock_now();
-        float *score = cake_logits_forward(r->logits, wave, batch->score + first, n);
-        r->stats.head_s += trace(r, CAKE_SPAN_HEAD, start, n);
+        score(r, wave, batch, first, n);
         double scored = cake_clock_now();
-        cake_roof_add(&r->stats.roof, cake_logits_work(r->logits, n));
-        const cake_row *rows = cake_wave_rows(wave);
-        cake_draw *draw = cake_chooser_rows(r->chooser);
-        for (int i = 0; i < n; i++)
-            draw[i] = draw_of(r, batch->slot[first + i], &rows[batch->score[first + i]],
-                              score + (size_t)i * (size_t)r->config->n_vocab);
         cake_chooser_run(r->chooser, n);
         for (int i = 0; i < n; i++)
-            take(r, batch->slot[first + i], &rows[batch->score[first + i]], &draw[i]);
+            take(r, batch->slot[first + i], &cake_wave_rows(wave)[batch->score[first + i]],
+                 &cake_chooser_rows(r->chooser)[i]);
         r->stats.sample_s += trace(r, CAKE_SPAN_SAMPLE, scored, n);
     }
 }
