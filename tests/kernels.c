@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every table against float64 and against itself: rows, teams and places must not show in the bits. Attention has
- * a program of its own (attend.c).
+ * Every table against float64 and against itself: rows, teams and places must not show in the bits. Attention and
+ * the product with a head have programs of their own (attend.c, head.c).
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -156,111 +156,6 @@ static void linear_against_ref(const cake_kernels *op)
 static void test_linear_ref(void)
 {
     for_tables(linear_against_ref);
-}
-
-typedef struct scoring {
-    call *c;
-    float cap;
-    const bool *wanted;
-    cake_best *best; /* [team, n_tok] */
-} scoring;
-
-static void pack_and_score(const cake_exec *exec, void *arg)
-{
-    scoring *s = arg;
-    call *c = s->c;
-    c->op->input_pack(exec, c->input, c->x, c->w->dtype, c->w->n_in, c->n_tok);
-    cake_exec_barrier(exec);
-    c->op->scores(exec, c->out, s->best + exec->rank * c->n_tok, c->input, c->w, s->wanted, s->cap, c->n_tok);
-}
-
-/* What scores finds, in the scores of linear, capped or not. */
-static void check_scores(const call *c, const float *plain, float cap, const bool *wanted,
-                         const cake_best *best)
-{
-    for (int t = 0; t < c->n_tok; t++) {
-        const float *row = plain + (int64_t)t * c->w->n_out, *out = c->out + (int64_t)t * c->w->n_out;
-        float most = -INFINITY;
-        int at = -1;
-        for (int o = 0; o < c->w->n_out; o++) {
-            float score = wanted[t] ? out[o] : row[o];
-            double exact = cap > 0 ? (double)cap * tanh((double)row[o] / (double)cap) : (double)row[o];
-            if (wanted[t])
-                CU_ASSERT(cap > 0 ? fabs((double)score - exact) <= 4 * 0x1p-24 * fabs(exact)
-                                  : same_bits(&score, &row[o], 1));
-            if (score > most) {
-                most = score;
-                at = o;
-            }
-        }
-        if (wanted[t] || cap <= 0) {
-            CU_ASSERT_EQUAL(best[t].column, at);
-            CU_ASSERT(same_bits(&best[t].score, &most, 1));
-        }
-        CU_ASSERT(!best[t].broken);
-    }
-}
-
-/* A team's scores: best [n_tok]. */
-static void run_scores(int team, call *c, float cap, const bool *wanted, cake_best *best)
-{
-    scoring s = {.c = c, .cap = cap, .wanted = wanted};
-    s.best = malloc((size_t)(team * c->n_tok) * sizeof *s.best);
-    c->input = aligned_alloc(64, c->op->input_bytes(c->w->dtype, c->w->n_in, c->n_tok));
-    CU_ASSERT_FATAL(s.best && c->input);
-    cake_exec_run(team, pack_and_score, &s);
-    for (int t = 0; t < c->n_tok; t++) {
-        best[t] = CAKE_NO_BEST;
-        for (int member = 0; member < team; member++)
-            best[t] = cake_best_join(best[t], s.best[member * c->n_tok + t]);
-    }
-    free(s.best);
-    free(c->input);
-}
-
-/* Equal columns among them, so that the first of the best has to be told from others. */
-static void scores_of_rows(const cake_kernels *op)
-{
-    enum { N_OUT = 331, N_IN = 70, MOST = 40 };
-    static const int n_toks[] = {1, 2, 7, 13, MOST};
-    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
-        float *value = random_floats((size_t)N_OUT * N_IN, 31), *x = random_floats((size_t)MOST * N_IN, 32);
-        for (int o = N_OUT / 2; o < N_OUT; o++)
-            memcpy(value + o * N_IN, value + (N_OUT - 1 - o) * N_IN, N_IN * sizeof *value);
-        void *raw = as_rows(value, N_OUT, N_IN, (cake_dtype)dtype);
-        cake_weight w = pack(op, raw, (cake_dtype)dtype, N_OUT, N_IN);
-        float *plain = malloc((size_t)MOST * N_OUT * sizeof *plain),
-              *out = malloc((size_t)MOST * N_OUT * sizeof *out);
-        bool wanted[MOST];
-        cake_best best[MOST];
-        for (int i = 0; i < COUNT(n_toks); i++)
-            for (int team = 1; team <= 3; team++)
-                for (int capped = 0; capped < 2; capped++) {
-                    call c = product(op, plain, x, &w, n_toks[i]);
-                    run_linear(1, &c);
-                    for (int t = 0; t < c.n_tok; t++)
-                        wanted[t] = t % 3 != 1;
-                    c.out = out;
-                    run_scores(team, &c, capped ? 3.0F : 0, wanted, best);
-                    check_scores(&c, plain, capped ? 3.0F : 0, wanted, best);
-                }
-        x[3] = NAN; /* of the first row */
-        call c = product(op, out, x, &w, 2);
-        memset(wanted, 0, sizeof wanted);
-        run_scores(2, &c, 0, wanted, best);
-        CU_ASSERT(best[0].broken && !best[1].broken);
-        free(value);
-        free(x);
-        free(raw);
-        free(w.data);
-        free(plain);
-        free(out);
-    }
-}
-
-static void test_scores(void)
-{
-    for_tables(scores_of_rows);
 }
 
 /* Row t of a product of n_tok rows has the bits of the product of row t alone, whoever computes it. */
@@ -637,7 +532,6 @@ int main(void)
         {"levels: names and what this CPU can run", test_levels},
         {"linear: float64, all dtypes, bias, residual, in place", test_linear_double},
         {"linear: the bits of ref in every table", test_linear_ref},
-        {"scores: the best of a row, capped or not, written or not", test_scores},
         {"linear: a row's bits do not depend on its company", test_linear_rows},
         {"weights: packed in pieces, gathered exactly", test_pack_and_gather},
         {"weights: converted to the bit", test_convert},

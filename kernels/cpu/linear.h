@@ -10,7 +10,7 @@
  *
  * Invariant: an output is one chain of fused multiply-adds, steps ascending from 0; where the chain pauses between
  * blocks of k its float32 waits in memory unchanged. So neither the blocks below nor the width of a vector shows
- * in the bits. Weights are read from memory once: a block of them (some panels, DEPTH bytes deep at most) stays in
+ * in the bits. Weights are read from memory once: a block of them (some panels, DEPTH steps deep at most) stays in
  * the second cache while all rows pass, tile by tile; while these compute, the next block's weights are fetched.
  */
 #ifndef CAKE_KERNELS_CPU_LINEAR_H
@@ -28,8 +28,8 @@
 #define GROUP   8           /* panels of a block at most */
 #define DEPTH   4096        /* steps of a block at most */
 #define WAITING 20          /* tiles whose chains may wait at the same time */
-#define AHEAD   1024        /* bytes that weights are fetched into the first cache before their use ... */
-#define EARLY   8192        /* ... and into the second one, where no earlier tile does it */
+#define AHEAD   1024        /* bytes that weights are fetched before their use, if they are near ... */
+#define EARLY   8192        /* ... and if they come from memory */
 
 /* Sums that fit the registers beside one pair of weights and one value of x: 24 of 32, 12 of 16. */
 #define N_SUM    (N_REGISTERS * 3 / 4)
