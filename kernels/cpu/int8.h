@@ -163,51 +163,92 @@ static void i8_quantise(i8_row *to, const float *x, int64_t n_in, int64_t rows, 
         }
 }
 
-/* sum [rows, I8_PANEL] += so many rows x, a constant wherever this is used, times n values of k of a panel. */
-INLINE void i8_multiply(float *sum, const i8_row *x, const char *w, int n, const int rows)
+/* Rows x meet n values of k of a panel. */
+typedef struct i8_meeting {
+    const i8_row *x;
+    const char *w;
+    int n;
+    bool begins;   /* nothing was summed up before */
+    float *sum;    /* [rows, I8_PANEL]: what was, and what is now ... */
+    float *out;    /* ... unless it goes to its place already, if not NULL */
+    int64_t pitch; /* from row to row there */
+} i8_meeting;
+
+INLINE void i8_fetch_ahead(const char *w)
 {
-    for (int g = 0; g * CAKE_I8_GROUP < n; g++) {
-        int left = n - g * CAKE_I8_GROUP;
-        const char *value = x->value + g * CAKE_I8_GROUP * DOT_SIZE, *scales = w;
-        const char *end = value + i8_steps(left < CAKE_I8_GROUP ? left : CAKE_I8_GROUP) * I8_STEP * DOT_SIZE;
+    _mm_prefetch(w + I8_AHEAD, _MM_HINT_T0);
+    if (LANES * I8_STEP == 64)
+        _mm_prefetch(w + I8_AHEAD + 64, _MM_HINT_T0);
+}
+
+/* low, high [rows] += one part of a step. */
+INLINE void i8_add_part(wholes *low, wholes *high, const char *value, const char *w, const int part,
+                        const int rows)
+{
+    wholes w_low = dot_load(w, part), w_high = dot_load(w + LANES * I8_STEP, part);
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        wholes v = dot_set(value + (size_t)r * sizeof(i8_row), part);
+        low[r] = dot_add(low[r], w_low, v);
+        high[r] = dot_add(high[r], w_high, v);
+    }
+}
+
+/* The last part of a group's last step: a row's sums are scaled while the next row's are multiplied. */
+INLINE void i8_end_group(const i8_meeting *m, int g, wholes *low, wholes *high, const char *value,
+                         const char *w, const char *scales, const int rows)
+{
+    static const float zeros[I8_PANEL] = {0};
+    bool first = m->begins && g == 0, last = m->out && (g + 1) * CAKE_I8_GROUP >= m->n;
+    const float *from = first ? zeros : m->sum;
+    float *to = last ? m->out : m->sum;
+    int64_t from_pitch = first ? 0 : I8_PANEL, to_pitch = last ? m->pitch : I8_PANEL;
+    vec scale_low, scale_high;
+    vec_load_pair(scales, CAKE_BF16, &scale_low, &scale_high);
+    wholes w_low = dot_load(w, DOT_PARTS - 1), w_high = dot_load(w + LANES * I8_STEP, DOT_PARTS - 1);
+    UNROLL for (int r = 0; r < rows; r++, from += from_pitch, to += to_pitch)
+    {
+        wholes v = dot_set(value + (size_t)r * sizeof(i8_row), DOT_PARTS - 1);
+        vec sum_low = whole_float(dot_add(low[r], w_low, v));
+        vec sum_high = whole_float(dot_add(high[r], w_high, v));
+        vec scale = vec_set(m->x[r].part[g].scale);
+        vec_store(to, vec_fma(sum_low, vec_mul(scale, scale_low), vec_load(from)));
+        vec_store(to + LANES, vec_fma(sum_high, vec_mul(scale, scale_high), vec_load(from + LANES)));
+        __asm__ volatile(
+            "" ::
+                : "memory"); /* or gcc 12 moves these apart, and sums between registers that it lacks */
+    }
+}
+
+/* So many rows, a constant wherever this is used. */
+INLINE void i8_multiply(const i8_meeting *m, const int rows)
+{
+    const char *w = m->w;
+    for (int g = 0; g * CAKE_I8_GROUP < m->n; g++) {
+        int left = m->n - g * CAKE_I8_GROUP;
+        int64_t steps = i8_steps(left < CAKE_I8_GROUP ? left : CAKE_I8_GROUP);
+        const char *value = m->x->value + g * CAKE_I8_GROUP * DOT_SIZE, *scales = w;
+        const char *last = value + (steps - 1) * I8_STEP * DOT_SIZE;
         wholes low[DOT_ROWS], high[DOT_ROWS];
-        UNROLL for (int r = 0; r < rows; r++) low[r] = high[r] = whole_set(x[r].part[g].begin);
+        UNROLL for (int r = 0; r < rows; r++) low[r] = high[r] = whole_set(m->x[r].part[g].begin);
         w += I8_PANEL * 2;
-        for (; value < end; value += I8_STEP * DOT_SIZE, w += I8_PANEL * I8_STEP) {
-            _mm_prefetch(w + I8_AHEAD, _MM_HINT_T0);
-            if (LANES * I8_STEP == 64)
-                _mm_prefetch(w + I8_AHEAD + 64, _MM_HINT_T0);
-            UNROLL for (int part = 0; part < DOT_PARTS; part++)
-            {
-                wholes w_low = dot_load(w, part), w_high = dot_load(w + LANES * I8_STEP, part);
-                UNROLL for (int r = 0; r < rows; r++)
-                {
-                    wholes v = dot_set(value + (size_t)r * sizeof *x, part);
-                    low[r] = dot_add(low[r], w_low, v);
-                    high[r] = dot_add(high[r], w_high, v);
-                }
-            }
+        for (; value < last; value += I8_STEP * DOT_SIZE, w += I8_PANEL * I8_STEP) {
+            i8_fetch_ahead(w);
+            UNROLL for (int part = 0; part < DOT_PARTS; part++) i8_add_part(low, high, value, w, part, rows);
         }
-        vec scale_low, scale_high;
-        vec_load_pair(scales, CAKE_BF16, &scale_low, &scale_high);
-        UNROLL for (int r = 0; r < rows; r++)
-        {
-            vec scale = vec_set(x[r].part[g].scale);
-            float *to = sum + r * I8_PANEL;
-            vec_store(to, vec_fma(whole_float(low[r]), vec_mul(scale, scale_low), vec_load(to)));
-            vec_store(to + LANES,
-                      vec_fma(whole_float(high[r]), vec_mul(scale, scale_high), vec_load(to + LANES)));
-        }
-        __asm__ volatile("" ::: "memory"); /* or gcc 12 moves all of these between registers that it lacks */
+        i8_fetch_ahead(w);
+        UNROLL for (int part = 0; part < DOT_PARTS - 1; part++) i8_add_part(low, high, value, w, part, rows);
+        i8_end_group(m, g, low, high, value, w, scales, rows);
+        w += I8_PANEL * I8_STEP;
     }
 }
 
 #define I8_CASE(R)                                                                                           \
     case R:                                                                                                  \
-        i8_multiply(sum, x, w, n, R <= DOT_ROWS ? R : 1);                                                    \
+        i8_multiply(m, R <= DOT_ROWS ? R : 1);                                                               \
         break;
 
-static void i8_multiply_rows(float *sum, const i8_row *x, const char *w, int n, int rows)
+static void i8_multiply_rows(const i8_meeting *m, int rows)
 {
     switch (rows) {
         I8_CASE(1)
@@ -248,22 +289,32 @@ typedef struct i8_product {
     int n_tok;
 } i8_product;
 
-/* The product of so many rows, a tile, from the given one on with one panel. */
+/* The product of so many rows, a tile, from the given one on with one panel. Whole panels to which nothing is added go
+ * to their place without waiting. */
 static void i8_multiply_tile(const i8_product *p, int64_t panel, int64_t row, int rows)
 {
     _Alignas(64) float sum[DOT_ROWS * I8_PANEL];
-    const i8_row *x = p->x + row;
     int n_in = p->w->n_in;
-    for (int i = 0; i < rows * I8_PANEL; i += LANES)
-        vec_store(sum + i, vec_set(0));
+    const ending *e = &p->end;
+    int64_t column = panel * I8_PANEL, n_out = e->n_out;
+    float *out = e->out + row * n_out + column;
+    bool waits = e->best || e->bias || e->residual || column + I8_PANEL > n_out;
     for (int r = 0; r < rows; r++) /* to be there when the sums are */
         for (int c = 0; c < I8_PANEL; c += 16)
-            _mm_prefetch((const char *)(p->end.out + (row + r) * p->end.n_out + panel * I8_PANEL + c),
-                         _MM_HINT_T0);
-    for (int k = 0; k < n_in; k += I8_DEPTH, x += p->n_tok)
-        i8_multiply_rows(sum, x, i8_group(p->w, panel * I8_PANEL, k),
-                         n_in - k < I8_DEPTH ? n_in - k : I8_DEPTH, rows);
-    finish(&p->end, sum, I8_PANEL, row, rows, panel * I8_PANEL, I8_PANEL);
+            _mm_prefetch((const char *)(out + r * n_out + c), _MM_HINT_T0);
+    for (int k = 0; k < n_in; k += I8_DEPTH) {
+        int n = n_in - k < I8_DEPTH ? n_in - k : I8_DEPTH;
+        i8_meeting m = {.x = p->x + row + k / I8_DEPTH * (int64_t)p->n_tok,
+                        .w = i8_group(p->w, column, k),
+                        .n = n,
+                        .begins = k == 0,
+                        .sum = sum,
+                        .out = waits || k + n < n_in ? NULL : out,
+                        .pitch = n_out};
+        i8_multiply_rows(&m, rows);
+    }
+    if (waits)
+        finish(e, sum, I8_PANEL, row, rows, column, I8_PANEL);
 }
 
 /* Rows [row, row + rows) with panels [first, last). A tile stays in the first cache while some panels pass, these in
