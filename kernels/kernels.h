@@ -33,6 +33,19 @@ void cake_exec_barrier(const cake_exec *exec);
 /* The half-open range of [0, n) that is this member's, in units of `grain`. */
 void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last);
 
+/* n < 2^26 units of work that members take as they come to them: their own share in order, then from the end of
+ * what others have left, so that none waits for a slower one. All members deal the same works in the same order;
+ * there need be no barrier between two of them, but there is one in any thousand. */
+typedef struct cake_deal {
+    const cake_exec *exec;
+    int64_t n, first, last; /* of all units; what is left of this member's, where nobody else takes of it */
+    unsigned number;
+} cake_deal;
+
+cake_deal cake_exec_deal(const cake_exec *exec, int64_t n);
+/* The next units for this member, [*first, *last): `most`, or fewer when few are left. False: all are taken. */
+bool cake_exec_take(cake_deal *deal, int64_t most, int64_t *first, int64_t *last);
+
 /* One layer's KV cache. Position p of slot s is in page table[s * stride + p / CAKE_PAGE], line p % CAKE_PAGE. In a
  * page of K the lines stand side by side, so that one element of q meets the keys of many positions in a vector.
  *   K: [n_kv, head_dim, CAKE_PAGE] of dtype; V: [n_kv, CAKE_PAGE, head_dim].
@@ -135,12 +148,11 @@ typedef struct cake_best {
 
 #define CAKE_NO_BEST ((cake_best){.score = -INFINITY, .column = -1})
 
-/* What holds for some columns and for others behind them. */
-static inline cake_best cake_best_join(cake_best first, cake_best then)
+/* What holds for some columns and for others. */
+static inline cake_best cake_best_join(cake_best a, cake_best b)
 {
-    bool broken = first.broken || then.broken;
-    cake_best both = then.score > first.score ? then : first;
-    both.broken = broken;
+    cake_best both = b.score > a.score || (b.score == a.score && b.column < a.column) ? b : a;
+    both.broken = a.broken || b.broken;
     return both;
 }
 

@@ -4,7 +4,6 @@
  * the product with a head have programs of their own (attend.c, head.c).
  */
 #include <math.h>
-#include <stdatomic.h>
 
 #include "matrices.h"
 
@@ -424,54 +423,6 @@ static void test_odd_values(void)
     for_tables(check_odd_values);
 }
 
-typedef struct meeting {
-    atomic_int here;
-    atomic_int wrong;
-} meeting;
-
-static void meet(const cake_exec *exec, void *arg)
-{
-    meeting *m = arg;
-    for (int round = 1; round <= 200; round++) {
-        atomic_fetch_add(&m->here, 1);
-        cake_exec_barrier(exec);
-        if (atomic_load(&m->here) != round * exec->size)
-            atomic_fetch_add(&m->wrong, 1);
-        cake_exec_barrier(exec);
-    }
-}
-
-static void test_team(void)
-{
-    for (int team = 0; team < COUNT(team_sizes); team++) {
-        meeting m;
-        atomic_init(&m.here, 0);
-        atomic_init(&m.wrong, 0);
-        cake_exec_run(team_sizes[team], meet, &m);
-        CU_ASSERT_EQUAL(atomic_load(&m.wrong), 0);
-        CU_ASSERT_EQUAL(atomic_load(&m.here) % 200, 0);
-    }
-}
-
-static void test_share(void)
-{
-    static const int64_t sizes[] = {0, 1, 2, 31, 32, 33, 1000, (int64_t)1 << 40};
-    for (int s = 0; s < COUNT(sizes); s++)
-        for (int size = 1; size <= 9; size++)
-            for (int64_t grain = 1; grain <= 32; grain += 31) {
-                int64_t at = 0;
-                for (int rank = 0; rank < size; rank++) {
-                    int64_t first, last;
-                    cake_exec exec = {rank, size, NULL};
-                    cake_exec_share(&exec, sizes[s], grain, &first, &last);
-                    CU_ASSERT(first == at && last >= first);
-                    CU_ASSERT(first % grain == 0 || first == sizes[s]);
-                    at = last;
-                }
-                CU_ASSERT_EQUAL(at, sizes[s]);
-            }
-}
-
 static void test_levels(void)
 {
     CU_ASSERT_EQUAL(cake_kernels_level("ref"), 0);
@@ -527,8 +478,6 @@ static void test_convert(void)
 int main(void)
 {
     static const suite_test tests[] = {
-        {"team: all meet at a barrier", test_team},
-        {"team: shares cover everything once", test_share},
         {"levels: names and what this CPU can run", test_levels},
         {"linear: float64, all dtypes, bias, residual, in place", test_linear_double},
         {"linear: the bits of ref in every table", test_linear_ref},

@@ -37,10 +37,13 @@ static void find_best(const ending *e, float *sum, int64_t row, int64_t column, 
     }
     best->broken |= whole_most(size) >= 0x7F800000;
     float score = vec_most(most);
-    if (score > best->score)
-        for (int64_t i = 0; i < n && best->score < score; i++)
-            if (sum[i] >= score)
-                *best = (cake_best){score, (int32_t)(column + i), best->broken};
+    if (score > best->score || (score == best->score && column < best->column)) {
+        int64_t i = 0;
+        while (i < n && !(sum[i] >= score))
+            i++;
+        if (i < n)
+            *best = (cake_best){score, (int32_t)(column + i), best->broken};
+    }
     for (int64_t i = 0; e->wanted[row] && i < n; i += LANES)
         vec_store_n(e->out + row * e->n_out + column + i, vec_load(sum + i),
                     n - i < LANES ? (int)(n - i) : LANES);

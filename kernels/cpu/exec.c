@@ -2,6 +2,7 @@
  *
  * In: a piece of work. Out: it, done by a team of threads; the one place that opens a parallel region. The pool
  * is OpenMP's; the barrier is our own, since OpenMP's spins for milliseconds where more threads than cores wait.
+ * Invariant: a unit of a deal is taken once.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -11,13 +12,26 @@
 
 #include "kernels/kernels.h"
 
-#define SPINS 2000 /* some microseconds: longer than a barrier between equal shares takes */
+#define SPINS  2000 /* some microseconds: longer than a barrier between equal shares takes */
+#define N_SEAT 256  /* in larger teams members keep to their shares */
+
+/* A member's share of a deal: one word, [deal, begin, end) of what nobody has taken, so that a unit goes to one taker
+ * whoever asks at the same time. */
+typedef struct seat {
+    _Alignas(64) _Atomic uint64_t left;
+    unsigned deals; /* so far; the member's own */
+} seat;
+
+#define UNIT_BITS 26
+#define UNITS     (((uint64_t)1 << UNIT_BITS) - 1)
+#define DEALS     (((unsigned)1 << (64 - 2 * UNIT_BITS)) - 1)
 
 /* Members count in; the last one opens the next round. Counter and round are apart, since waiters read one
  * while arrivals write the other. */
 struct cake_team {
     _Alignas(64) atomic_int arrived;
     _Alignas(64) atomic_uint round;
+    seat seats[N_SEAT];
 };
 
 static void pause_briefly(void)
@@ -52,6 +66,10 @@ void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), voi
         struct cake_team team;
         atomic_init(&team.arrived, 0);
         atomic_init(&team.round, 0);
+        for (int i = 0; i < N_SEAT && i < size; i++) {
+            atomic_init(&team.seats[i].left, 0);
+            team.seats[i].deals = 0;
+        }
 #pragma omp parallel num_threads(size)
         {
             cake_exec exec = {omp_get_thread_num(), omp_get_num_threads(), &team};
@@ -66,11 +84,96 @@ void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), voi
     work(&alone, arg);
 }
 
+/* A member's half-open range of n units. */
+static void share(int64_t n, int rank, int size, int64_t *first, int64_t *last)
+{
+    *first = n * rank / size;
+    *last = n * (rank + 1) / size;
+}
+
 void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last)
 {
-    int64_t units = (n + grain - 1) / grain;
-    int64_t from = units * exec->rank / exec->size * grain;
-    int64_t to = units * (exec->rank + 1) / exec->size * grain;
-    *first = from < n ? from : n;
-    *last = to < n ? to : n;
+    share((n + grain - 1) / grain, exec->rank, exec->size, first, last);
+    *first = *first * grain < n ? *first * grain : n;
+    *last = *last * grain < n ? *last * grain : n;
+}
+
+static uint64_t word_of(unsigned deal, int64_t begin, int64_t end)
+{
+    return (uint64_t)deal << 2 * UNIT_BITS | (uint64_t)begin << UNIT_BITS | (uint64_t)end;
+}
+
+static unsigned deal_of(uint64_t word)
+{
+    return (unsigned)(word >> 2 * UNIT_BITS);
+}
+
+static bool change(seat *of, uint64_t *from, uint64_t to)
+{
+    return atomic_compare_exchange_strong_explicit(&of->left, from, to, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
+static bool alone(const cake_exec *exec)
+{
+    return exec->size == 1 || exec->size > N_SEAT;
+}
+
+/* Somebody who came first may have opened this member's share, taken all of it, and gone on to deals behind. */
+cake_deal cake_exec_deal(const cake_exec *exec, int64_t n)
+{
+    cake_deal deal = {.exec = exec, .n = n};
+    share(n, exec->rank, exec->size, &deal.first, &deal.last);
+    if (alone(exec))
+        return deal;
+    seat *mine = &exec->team->seats[exec->rank];
+    deal.number = ++mine->deals & DEALS;
+    uint64_t word = atomic_load_explicit(&mine->left, memory_order_relaxed);
+    if (deal_of(word) == ((deal.number - 1) & DEALS))
+        change(mine, &word, word_of(deal.number, deal.first, deal.last));
+    return deal;
+}
+
+/* How many of those left: not so many that another member who comes now finds nothing. */
+static int64_t portion(int64_t left, int64_t most)
+{
+    int64_t half = (left + 1) / 2;
+    return half < most ? half : most;
+}
+
+/* From the beginning of one's own share, from the end of another's. A member that has finished the deal before this
+ * one and has not come to this one yet has all of its share left; one that is further behind is let be. */
+static bool take_of(const cake_deal *deal, int rank, int64_t most, int64_t *first, int64_t *last)
+{
+    seat *from = &deal->exec->team->seats[rank];
+    uint64_t word = atomic_load_explicit(&from->left, memory_order_relaxed), rest;
+    do {
+        int64_t begin = (int64_t)(word >> UNIT_BITS & UNITS), end = (int64_t)(word & UNITS);
+        if (begin == end && deal_of(word) == ((deal->number - 1) & DEALS))
+            share(deal->n, rank, deal->exec->size, &begin, &end);
+        else if (deal_of(word) != deal->number)
+            return false;
+        if (begin == end)
+            return false;
+        int64_t n = portion(end - begin, most);
+        bool own = rank == deal->exec->rank;
+        *first = own ? begin : end - n;
+        *last = *first + n;
+        rest = own ? word_of(deal->number, *last, end) : word_of(deal->number, begin, *first);
+    } while (!change(from, &word, rest));
+    return true;
+}
+
+bool cake_exec_take(cake_deal *deal, int64_t most, int64_t *first, int64_t *last)
+{
+    const cake_exec *exec = deal->exec;
+    if (alone(exec)) {
+        *first = deal->first;
+        *last = deal->first = deal->last - deal->first < most ? deal->last : deal->first + most;
+        return *first < *last;
+    }
+    for (int i = 0; i < exec->size; i++)
+        if (take_of(deal, (exec->rank + i) % exec->size, most, first, last))
+            return true;
+    return false;
 }

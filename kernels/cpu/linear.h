@@ -25,6 +25,7 @@
 #include "kernels/kernels.h"
 
 #define PASSES  (256 << 10) /* bytes of panels that all rows meet before the next ones */
+#define ALONE   (64 << 10)  /* bytes of panels that a member takes at a time for rows of one tile */
 #define GROUP   8           /* panels of a block at most */
 #define DEPTH   4096        /* steps of a block at most */
 #define WAITING 20          /* tiles whose chains may wait at the same time */
@@ -308,22 +309,44 @@ typedef struct block {
     int n;
 } block;
 
-/* The i-th of the blocks that a product with panels [first, last) is cut into: first deeper, then further tiles, then
- * further panels. Behind the last one there is one without panels. */
-static block block_at(const product *p, int64_t first, int64_t last, int64_t i)
+/* How a member goes through the blocks of a product: some panels that it takes of all, then deeper, then further tiles,
+ * then the next panels. */
+typedef struct walk {
+    cake_deal deal;
+    int64_t most;        /* panels at a time */
+    int64_t first, last; /* those it is at */
+    int64_t n_deep, most_tiles, n_block, i;
+} walk;
+
+static walk walk_of(const cake_exec *exec, const product *p)
 {
-    int64_t steps = steps_of(p->w->dtype, p->w->n_in), depth = least(steps, DEPTH),
-            tiles = tiles_of(p->n_tok);
-    int64_t n_deep = (steps + DEPTH - 1) / DEPTH, most = n_deep > 1 ? least(tiles, WAITING) : tiles;
-    int64_t n_part = (tiles + most - 1) / most;
-    int64_t group = tiles == 1 ? GROUP : PASSES / (depth * (int64_t)step_bytes(p->w->dtype));
-    group = group < 1 ? 1 : least(group, GROUP);
-    block b = {.k = i % n_deep * DEPTH,
-               .tile = i / n_deep % n_part * most,
-               .panel = first + i / n_deep / n_part * group};
-    b.n = (int)least(steps - b.k, DEPTH);
-    b.tiles = least(tiles - b.tile, most);
-    b.panels = b.panel < last ? least(last - b.panel, group) : 0;
+    const cake_weight *w = p->w;
+    int64_t steps = steps_of(w->dtype, w->n_in), tiles = tiles_of(p->n_tok);
+    int64_t meet = tiles > 1 ? PASSES : ALONE;
+    walk at = {.deal = cake_exec_deal(exec, ((int64_t)w->n_out + PANEL - 1) / PANEL),
+               .most = meet / (least(steps, DEPTH) * (int64_t)step_bytes(w->dtype)),
+               .n_deep = (steps + DEPTH - 1) / DEPTH};
+    at.most = at.most < 1 ? 1 : least(at.most, GROUP);
+    at.most_tiles = at.n_deep > 1 ? least(tiles, WAITING) : tiles;
+    at.n_block = at.i = (tiles + at.most_tiles - 1) / at.most_tiles * at.n_deep;
+    return at;
+}
+
+/* Behind the last block there is one without panels. */
+static block next_block(const product *p, walk *at)
+{
+    if (at->i == at->n_block) {
+        at->i = 0;
+        if (!cake_exec_take(&at->deal, at->most, &at->first, &at->last))
+            at->first = at->last;
+    }
+    block b = {.k = at->i % at->n_deep * DEPTH,
+               .tile = at->i / at->n_deep * at->most_tiles,
+               .panel = at->first,
+               .panels = at->last - at->first};
+    b.n = (int)least(steps_of(p->w->dtype, p->w->n_in) - b.k, DEPTH);
+    b.tiles = least(tiles_of(p->n_tok) - b.tile, at->most_tiles);
+    at->i++;
     return b;
 }
 
@@ -372,10 +395,9 @@ static void multiply_all(const cake_exec *exec, const ending *end, const void *x
     }
     _Alignas(64) float sum[WAITING * MAX_ROWS * GROUP * PANEL];
     product p = {*end, x, w, panel_bytes(w->dtype, w->n_in), n_tok};
-    int64_t first, last, i = 0;
-    cake_exec_share(exec, ((int64_t)w->n_out + PANEL - 1) / PANEL, 1, &first, &last);
-    for (block b = block_at(&p, first, last, 0), next; b.panels > 0; b = next) {
-        next = block_at(&p, first, last, ++i);
+    walk at = walk_of(exec, &p);
+    for (block b = next_block(&p, &at), next; b.panels > 0; b = next) {
+        next = next_block(&p, &at);
         multiply_block(&p, &b, &next, sum);
     }
 }

@@ -96,7 +96,7 @@ static void forward(const cake_exec *exec, void *arg)
                        l->wanted, c->logit_cap, l->n);
 }
 
-/* What all members found in a row, whose columns follow each other as their ranks do. */
+/* What all members found in a row. */
 static cake_best best_of_team(const cake_logits *l, int row)
 {
     cake_best best = CAKE_NO_BEST;
