@@ -17,6 +17,7 @@
 #include "bench/cost.h"
 #include "bench/shapes.h"
 #include "place/machine.h"
+#include "run/outputs.h"
 #include "run/stage.h"
 
 #define SECONDS 0.05 /* at least, of a try */
@@ -132,7 +133,8 @@ static cake_err check_options(const cake_options *o, const cake_world *world)
         return cake_fail_usage(
             "--stages %lld: a stage is a rank, and there %s %d; start it with mpirun -np %lld",
             (long long)o->stages, world->size == 1 ? "is" : "are", world->size, (long long)o->stages);
-    return check_names(o);
+    cake_err err = check_names(o);
+    return err ? err : cake_outputs_check(o);
 }
 
 static void list_names(void)
@@ -269,7 +271,7 @@ cake_err cake_bench_run(const cake_options *options, const cake_world *world)
     if (!options->operands.n) {
         if (world->rank == 0)
             list_names();
-        return CAKE_OK;
+        return cake_outputs_flush(world, CAKE_OK);
     }
     cake_machine_read(&machine);
     b.threads = cake_options_threads(options, machine.cores_mine);
@@ -281,5 +283,5 @@ cake_err cake_bench_run(const cake_options *options, const cake_world *world)
         err = write_file(options->output, f.result, f.n, &b);
     free(f.result);
     free(b.result);
-    return cake_world_agree(world, err);
+    return cake_outputs_flush(world, err);
 }

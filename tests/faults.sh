@@ -170,6 +170,14 @@ if limited 6000000 "$cake" --version >"$dir/out" 2>&1; then
     done
 fi
 
+# What a limit leaves is what a cache may have.
+if limited 700000 "$cake" --version >"$dir/out" 2>&1; then
+    limited 700000 "$cake" run -m "$model" -p Once --max-tokens 2 --ignore-eos >"$dir/out" 2>&1
+    ok "a limit on memory" $?
+else
+    echo "  a limit on memory: skipped, this program does not start with 700 MB"
+fi
+
 # A full disk: a limit on the size of files stands for it.
 for i in $(seq 400); do printf '{"id": %d, "prompt": "Once upon a time", "max_tokens": 30, "ignore_eos": true}\n' "$i"; done >"$dir/many.jsonl"
 full() { (trap '' XFSZ && ulimit -f 16 && "$cake" run -m "$model" -i "$dir/many.jsonl" -o "$dir/full.jsonl"); }

@@ -62,6 +62,17 @@ static int64_t cgroup_left(void)
     return -1;
 }
 
+static int64_t mapping_left(void)
+{
+    struct rlimit limit;
+    int64_t mapped = number_in("/proc/self/status", "VmSize:");
+    if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur > INT64_MAX ||
+        mapped < 0) /* RLIM_INFINITY among them */
+        return INT64_MAX;
+    int64_t most = (int64_t)limit.rlim_cur;
+    return most / 1024 > mapped ? most - mapped * 1024 : 0;
+}
+
 static void read_memory(cake_machine *m)
 {
     int64_t all = number_in("/proc/meminfo", "MemTotal:"),
@@ -71,6 +82,7 @@ static void read_memory(cake_machine *m)
     m->memory = free_now > 0 ? free_now * 1024 : m->memory_all;
     if (left >= 0 && left < m->memory)
         m->memory = left;
+    m->mapping = mapping_left();
 }
 
 static void read_topology(cake_machine *m, hwloc_topology_t topology)
@@ -95,7 +107,7 @@ static void read_topology(cake_machine *m, hwloc_topology_t topology)
 
 void cake_machine_read(cake_machine *machine)
 {
-    *machine = (cake_machine){.cpus = 1, .cores = 1, .numa = 1, .packages = 1};
+    *machine = (cake_machine){.cpus = 1, .cores = 1, .numa = 1, .packages = 1, .mapping = INT64_MAX};
     hwloc_topology_t topology;
     if (!hwloc_topology_init(&topology)) {
         if (!hwloc_topology_load(topology))

@@ -20,6 +20,7 @@ typedef struct cake_machine {
     char model[96]; /* the processor's name */
     int64_t memory; /* bytes free to this process: the kernel's estimate, not above what the cgroup leaves */
     int64_t memory_all; /* bytes of the machine */
+    int64_t mapping;    /* bytes that this process may still map (ulimit -v); INT64_MAX: any number */
 } cake_machine;
 
 void cake_machine_read(cake_machine *machine);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/version.h"
+#include "run/outputs.h"
 #include "run/run.h"
 
 static cake_err help(const cake_options *options)
@@ -31,20 +31,12 @@ static cake_err run_alone(cake_err (*run)(const cake_options *options), const ca
     return cake_world_agree(world, world->rank == 0 ? run(options) : CAKE_OK);
 }
 
-/* What was printed has to arrive. */
-static cake_err check_output(const cake_world *world, cake_err err)
-{
-    if (world->rank == 0 && (fflush(stdout) || ferror(stdout)) && (!err || err == CAKE_ERR_REQUEST))
-        err = cake_fail("record", "standard output cannot be written: %s", strerror(errno));
-    return cake_world_agree(world, err);
-}
-
 cake_err cake_command(const cake_options *options, const cake_world *world, int argc, char **argv)
 {
     for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
         if (!strcmp(alone[i].name, options->command))
-            return check_output(world, run_alone(alone[i].run, options, world));
+            return cake_outputs_flush(world, run_alone(alone[i].run, options, world));
     if (!strcmp(options->command, "plan"))
-        return check_output(world, cake_preview(options, world));
+        return cake_outputs_flush(world, cake_preview(options, world));
     return cake_run(options, world, argc, argv);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the options. Out: whether their files can be written. run and tokenize call, before anything is opened.
+ * In: the options. Out: whether their files can be written. run, tokenize and bench call, before anything is opened.
  */
 #include "run/outputs.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -84,18 +86,25 @@ cake_err cake_outputs_check(const cake_options *o)
     cake_buf partial = {0}, templates = {0};
     bool keeps = o->output && !strcmp(o->command, "run");
     cake_buf_addf(&partial, "%s.partial", o->output ? o->output : "");
-    cake_buf_addf(&templates, "%s/additional_chat_templates", o->model);
+    cake_buf_addf(&templates, "%s/additional_chat_templates", o->model ? o->model : "");
     const place places[] = {{"-i", o->input, false},
                             {"-o", o->output, true},
                             {"the .partial of -o", keeps ? partial.data : NULL, true},
                             {"--report", o->report, true},
                             {"--trace", o->trace, true}};
     cake_err err = check_pairs(places, sizeof places / sizeof *places);
-    if (!err)
+    if (!err && o->model)
         err = check_model(o->model, places, sizeof places / sizeof *places);
-    if (!err)
+    if (!err && o->model)
         err = check_model(templates.data, places, sizeof places / sizeof *places);
     cake_buf_free(&partial);
     cake_buf_free(&templates);
     return err;
+}
+
+cake_err cake_outputs_flush(const cake_world *world, cake_err err)
+{
+    if (world->rank == 0 && (fflush(stdout) || ferror(stdout)) && (!err || err == CAKE_ERR_REQUEST))
+        err = cake_fail("record", "standard output cannot be written: %s", strerror(errno));
+    return cake_world_agree(world, err);
 }

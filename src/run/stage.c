@@ -200,6 +200,8 @@ static room measure(const cake_options *o, const cake_world *world, const cake_s
         r.fixed += (int64_t)cake_root_bytes(config, stage->kernels, &stage->shape, stage->n_thread);
     r.host = cake_world_sum_local(world, r.fixed);
     int64_t left = (stage->machine.memory - r.host) / world->local_size;
+    if (left > stage->machine.mapping - r.fixed)
+        left = stage->machine.mapping - r.fixed;
     r.cache = o->kv_memory > 0 ? o->kv_memory : o->kv_memory < 0 ? left * -o->kv_memory / 100 : left / 2;
     return r;
 }
