@@ -172,7 +172,7 @@ fi
 
 # What a limit leaves is what a cache may have.
 if limited 700000 "$cake" --version >"$dir/out" 2>&1; then
-    limited 700000 "$cake" run -m "$model" -p Once --max-tokens 2 --ignore-eos >"$dir/out" 2>&1
+    limited 700000 "$cake" run -m "$model" -p Once --max-tokens 2 >"$dir/out" 2>&1
     ok "a limit on memory" $?
 else
     echo "  a limit on memory: skipped, this program does not start with 700 MB"
