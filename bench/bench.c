@@ -105,6 +105,14 @@ static bool chosen(const cake_options *o, const char *name)
     return false;
 }
 
+static cake_err write_text(const char *name, const char *mode, const char *text, size_t len)
+{
+    FILE *file = fopen(name, mode);
+    bool fine = file && (!len || fwrite(text, 1, len, file) == len);
+    fine = file && !fclose(file) && fine;
+    return fine ? CAKE_OK : cake_fail("bench", "%s cannot be written: %s", name, strerror(errno));
+}
+
 static cake_err check_names(const cake_options *o)
 {
     for (int i = 0; i < o->operands.n; i++) {
@@ -134,7 +142,11 @@ static cake_err check_options(const cake_options *o, const cake_world *world)
             "--stages %lld: a stage is a rank, and there %s %d; start it with mpirun -np %lld",
             (long long)o->stages, world->size == 1 ? "is" : "are", world->size, (long long)o->stages);
     cake_err err = check_names(o);
-    return err ? err : cake_outputs_check(o);
+    if (!err)
+        err = cake_outputs_check(o);
+    if (!err && o->output && o->operands.n) /* before hours are measured */
+        err = write_text(o->output, "a", "", 0);
+    return err;
 }
 
 static void list_names(void)
@@ -193,10 +205,7 @@ static cake_err write_file(const char *name, const cake_result *all, int n, cons
         cake_buf_adds(&out, "name,isa,host,ranks,rank,peer,threads,value,unit,share,bound\n");
     for (int i = 0; i < n; i++)
         (csv ? add_csv : add_json)(&out, &all[i], b);
-    FILE *file = fopen(name, "w");
-    bool fine = file && fwrite(out.data ? out.data : "", 1, out.len, file) == out.len;
-    fine = file && !fclose(file) && fine;
-    cake_err err = fine ? CAKE_OK : cake_fail("bench", "%s cannot be written: %s", name, strerror(errno));
+    cake_err err = write_text(name, "w", out.data, out.len);
     cake_buf_free(&out);
     return err;
 }

@@ -53,24 +53,25 @@ def vllm(model, threads, precision):
     return vllm.__version__, generate
 
 
-def seconds(generate, n, length, generated):
-    prompts = [[random.randrange(150000) for _ in range(length)] for _ in range(n)]
+def seconds(generate, ids, n, length, generated):
+    prompts = [[random.randrange(ids) for _ in range(length)] for _ in range(n)]
     start = time.perf_counter()
     generate(prompts, generated)
     return time.perf_counter() - start
 
 
 def main():
-    engine, model, threads, precision, *shapes = sys.argv[1:]
+    engine, model, threads, precision, ids, *shapes = sys.argv[1:]
+    ids = int(ids)
     version, generate = {"openvino": openvino, "vllm": vllm}[engine](model, int(threads), precision)
     print("version", version, flush=True)
-    seconds(generate, 2, 64, 4)
+    seconds(generate, ids, 2, 64, 4)
     for shape in shapes:
         what, *sizes = shape.split(",")
         n, length, generated = map(int, sizes)
-        before = seconds(generate, n, length, 1) if what == "decode" else 0
+        before = seconds(generate, ids, n, length, 1) if what == "decode" else 0
         tokens = {"prefill": n * length, "decode": n * (generated - 1)}.get(what, n * (length + generated))
-        print(shape, round(tokens / (seconds(generate, n, length, generated) - before), 2), flush=True)
+        print(shape, round(tokens / (seconds(generate, ids, n, length, generated) - before), 2), flush=True)
 
 
 if __name__ == "__main__":  # vllm starts processes that import this file

@@ -16,6 +16,7 @@
 #include "bench/source.h"
 #include "bench/throughput.h"
 #include "run/root.h"
+#include "run/stage.h"
 
 #define TAKES   60 /* seconds of a stage's work, where no rates are given */
 #define BALANCE 20 /* operations to a byte, where the bandwidth is not given */
@@ -197,13 +198,13 @@ static cake_err run_model(rig *r, cost_rates rates, cake_dtype cache)
     const cake_world *world = r->bench->world;
     r->config = cake_model_config(r->model);
     r->cache = cache;
-    if (world->size > r->config->n_layer)
-        return cake_fail_usage("%d ranks for %d layers: each needs at least one", world->size,
-                               r->config->n_layer);
+    cake_err err = cake_stage_check(world, r->config);
+    if (err)
+        return err;
     cost_open(r->config, rates, cake_model_dtype(r->model), cache, &r->cost);
     r->spent = cake_alloc((size_t)r->config->n_layer, sizeof *r->spent);
     choose_rates(r, rates);
-    cake_err err = conduct(r);
+    err = conduct(r);
     if (!err)
         report(r);
     predict_free(&r->predicted);

@@ -56,6 +56,7 @@ expect "a model and a shape" 2 'both -m and --shape' "$cake" bench throughput --
 expect "a name that is none" 2 '"frob" is no measurement' "$cake" bench frob
 expect "a name needs its dot" 2 '"pea" is no measurement' "$cake" bench pea
 expect "a file that cannot be written" 1 'cannot be written' "$cake" bench --smoke peak.f32 -o "$dir/no/file.csv"
+expect "more ranks than layers" 2 '^cake-mpi: error: usage: 9 ranks for a model of 8 layers.* -np 8 or fewer$' mpi 9 bench pipeline.modelled --smoke
 cp "$model/config.json" "$dir/config.json"
 expect "a file of the model" 2 'is a file of the model' "$cake" bench --smoke throughput.load --batch 1x3+1 -m "$dir" -o "$dir/config.json"
 expect "results into a full device" 1 'standard output cannot be written' sh -c "'$cake' bench --smoke scores.total >/dev/full"

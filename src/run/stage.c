@@ -101,16 +101,24 @@ cake_err cake_stage_threads(const cake_world *world, int n)
     return err;
 }
 
+cake_err cake_stage_check(const cake_world *world, const cake_config *config)
+{
+    if (world->size <= config->n_layer)
+        return CAKE_OK;
+    return world->rank
+               ? CAKE_ERR_USAGE
+               : cake_fail_usage("%d ranks for a model of %d layers: each rank needs at least one; start "
+                                 "it with -np %d or fewer",
+                                 world->size, config->n_layer, config->n_layer);
+}
+
 /* Every rank receives and sends each row once, so links weigh alike on all. */
 static cake_err make_plan(const cake_world *world, cake_stage *stage)
 {
     const cake_config *c = cake_model_config(stage->model);
-    if (world->size > c->n_layer)
-        return world->rank ? CAKE_ERR_USAGE
-                           : cake_fail_usage(
-                                 "%d ranks for a model of %d layers: each rank needs at least one; start it "
-                                 "with -np %d or fewer",
-                                 world->size, c->n_layer, c->n_layer);
+    cake_err err = cake_stage_check(world, c);
+    if (err)
+        return err;
     /* Prompts that are three times as long as their answers, and no further than this on average. */
     const double scored = 0.25;
     const int pos = 512;

@@ -41,6 +41,8 @@ void cake_stage_close(cake_stage *stage); /* zeros are fine */
 
 /* Starts the threads that all later work is done by, or says how many there can be. n: of this rank. */
 cake_err cake_stage_threads(const cake_world *world, int n);
+/* Whether there is a layer for every rank; rank 0 says so if not. */
+cake_err cake_stage_check(const cake_world *world, const cake_config *config);
 
 /* The cache's precision for --kv-dtype and the model's own. */
 cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model);
