@@ -168,10 +168,12 @@ typedef struct i8_meeting {
     const i8_row *x;
     const char *w;
     int n;
-    bool begins;   /* nothing was summed up before */
-    float *sum;    /* [rows, I8_PANEL]: what was, and what is now ... */
-    float *out;    /* ... unless it goes to its place already, if not NULL */
-    int64_t pitch; /* from row to row there */
+    const char *soon; /* weights that are wanted next, fetched to the second cache ... */
+    int64_t stride;   /* ... at so many bytes a step */
+    bool begins;      /* nothing was summed up before */
+    float *sum;       /* [rows, I8_PANEL]: what was, and what is now ... */
+    float *out;       /* ... unless it goes to its place already, if not NULL */
+    int64_t pitch;    /* from row to row there */
 } i8_meeting;
 
 INLINE void i8_fetch_ahead(const char *w)
@@ -224,6 +226,7 @@ INLINE void i8_end_group(const i8_meeting *m, int g, wholes *low, wholes *high, 
 INLINE void i8_multiply(const i8_meeting *m, const int rows)
 {
     const char *w = m->w;
+    const char *soon = m->soon;
     for (int g = 0; g * CAKE_I8_GROUP < m->n; g++) {
         int left = m->n - g * CAKE_I8_GROUP;
         int64_t steps = i8_steps(left < CAKE_I8_GROUP ? left : CAKE_I8_GROUP);
@@ -232,8 +235,9 @@ INLINE void i8_multiply(const i8_meeting *m, const int rows)
         wholes low[DOT_ROWS], high[DOT_ROWS];
         UNROLL for (int r = 0; r < rows; r++) low[r] = high[r] = whole_set(m->x[r].part[g].begin);
         w += I8_PANEL * 2;
-        for (; value < last; value += I8_STEP * DOT_SIZE, w += I8_PANEL * I8_STEP) {
+        for (; value < last; value += I8_STEP * DOT_SIZE, w += I8_PANEL * I8_STEP, soon += m->stride) {
             i8_fetch_ahead(w);
+            _mm_prefetch(soon, _MM_HINT_T1);
             UNROLL for (int part = 0; part < DOT_PARTS; part++) i8_add_part(low, high, value, w, part, rows);
         }
         i8_fetch_ahead(w);
@@ -289,44 +293,64 @@ typedef struct i8_product {
     int n_tok;
 } i8_product;
 
-/* The product of so many rows, a tile, from the given one on with one panel. Whole panels to which nothing is added go
- * to their place without waiting. */
-static void i8_multiply_tile(const i8_product *p, int64_t panel, int64_t row, int rows)
+/* Rows whose sums fit the registers, and which of several tiles that share panels they are. */
+typedef struct i8_tile {
+    int64_t row;
+    int rows;
+    int64_t number, of;
+} i8_tile;
+
+static i8_tile i8_tile_at(int64_t row, int64_t rows, int64_t number, int64_t of)
+{
+    int64_t from = rows * number / of, to = rows * (number + 1) / of;
+    return (i8_tile){row + from, (int)(to - from), number, of};
+}
+
+/* Values k to k + n of a panel for a tile; next: the panel that is wanted when all tiles have had this one, of which
+ * each fetches its part. */
+static i8_meeting i8_meeting_of(const i8_product *p, const i8_tile *t, int64_t panel, int64_t next, int k)
+{
+    int n = p->w->n_in - k < I8_DEPTH ? p->w->n_in - k : I8_DEPTH;
+    return (i8_meeting){.x = p->x + t->row + k / I8_DEPTH * (int64_t)p->n_tok,
+                        .w = i8_group(p->w, panel * I8_PANEL, k),
+                        .n = n,
+                        .soon = i8_group(p->w, next * I8_PANEL, k) + (int64_t)i8_bytes(n) * t->number / t->of,
+                        .stride = I8_PANEL * I8_STEP / t->of + 1,
+                        .begins = k == 0};
+}
+
+/* The product of a tile with one panel. Whole panels to which nothing is added go to their place without waiting. */
+static void i8_multiply_tile(const i8_product *p, const i8_tile *t, int64_t panel, int64_t next)
 {
     _Alignas(64) float sum[DOT_ROWS * I8_PANEL];
-    int n_in = p->w->n_in;
     const ending *e = &p->end;
     int64_t column = panel * I8_PANEL, n_out = e->n_out;
-    float *out = e->out + row * n_out + column;
+    float *out = e->out + t->row * n_out + column;
     bool waits = e->best || e->bias || e->residual || column + I8_PANEL > n_out;
-    for (int r = 0; r < rows; r++) /* to be there when the sums are */
+    for (int r = 0; r < t->rows; r++) /* to be there when the sums are */
         for (int c = 0; c < I8_PANEL; c += 16)
             _mm_prefetch((const char *)(out + r * n_out + c), _MM_HINT_T0);
-    for (int k = 0; k < n_in; k += I8_DEPTH) {
-        int n = n_in - k < I8_DEPTH ? n_in - k : I8_DEPTH;
-        i8_meeting m = {.x = p->x + row + k / I8_DEPTH * (int64_t)p->n_tok,
-                        .w = i8_group(p->w, column, k),
-                        .n = n,
-                        .begins = k == 0,
-                        .sum = sum,
-                        .out = waits || k + n < n_in ? NULL : out,
-                        .pitch = n_out};
-        i8_multiply_rows(&m, rows);
+    for (int k = 0; k < p->w->n_in; k += I8_DEPTH) {
+        i8_meeting m = i8_meeting_of(p, t, panel, next, k);
+        m.sum = sum;
+        m.out = waits || k + m.n < p->w->n_in ? NULL : out;
+        m.pitch = n_out;
+        i8_multiply_rows(&m, t->rows);
     }
     if (waits)
-        finish(e, sum, I8_PANEL, row, rows, column, I8_PANEL);
+        finish(e, sum, I8_PANEL, t->row, t->rows, column, I8_PANEL);
 }
 
 /* Rows [row, row + rows) with panels [first, last). A tile stays in the first cache while some panels pass, these in
- * the second one until all tiles had them. */
+ * the second one until all tiles had them; meanwhile the next ones arrive there. */
 static void i8_multiply_all(const i8_product *p, int64_t first, int64_t last, int64_t row, int64_t rows)
 {
     int64_t tiles = (rows + DOT_ROWS - 1) / DOT_ROWS, some = (int64_t)(I8_SOME / i8_bytes(p->w->n_in)) + 1;
     for (int64_t panel = first; panel < last; panel += some)
         for (int64_t i = 0; i < tiles; i++) {
-            int64_t from = rows * i / tiles, to = rows * (i + 1) / tiles;
+            i8_tile t = i8_tile_at(row, rows, i, tiles);
             for (int64_t j = panel; j < panel + some && j < last; j++)
-                i8_multiply_tile(p, j, row + from, (int)(to - from));
+                i8_multiply_tile(p, &t, j, tiles > 1 ? j + some : j + 1);
         }
 }
 
