@@ -258,7 +258,7 @@ static cake_err run_cases(const cake_options *o, cake_bench *b, found *f)
 /* What can be wrong with the command line, and the table of kernels that all ranks have. */
 static cake_err prepare(const cake_options *o, const cake_world *world, cake_bench *b)
 {
-    int level = strcmp(o->isa, "auto") ? cake_kernels_level(o->isa) : cake_kernels_exact();
+    int level = strcmp(o->isa, "auto") ? cake_kernels_level(o->isa) : cake_kernels_best();
     cake_err err = world->rank ? CAKE_OK : check_options(o, world);
     if (!err && !cake_kernels_at(level))
         err = cake_fail("kernels", "--isa %s: not in this build or processor; the best here is %s", o->isa,

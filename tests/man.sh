@@ -22,6 +22,8 @@ same() { # WHAT FILE FILE
 }
 
 "$program" --help >"$tmp/main.help" || { echo "$program --help: status $?"; exit 1; }
+grep -q "^\.TH .* \"$("$program" --version | sed -n '1s/^\(cake-mpi [0-9.]*\).*/\1/p')\"" "$root/docs/cake-mpi.1" ||
+    { echo "the man page and --version name different versions"; status=1; }
 commands=$(sed -n '/^Usage:/,/^Input/s/^\([a-z][a-z]*\)  .*/\1/p' "$tmp/main.help")
 [ -n "$commands" ] || { echo "no commands in --help"; exit 1; }
 for command in $commands; do
