@@ -350,7 +350,8 @@ static void i8_multiply_all(const i8_product *p, int64_t first, int64_t last, in
         for (int64_t i = 0; i < tiles; i++) {
             i8_tile t = i8_tile_at(row, rows, i, tiles);
             for (int64_t j = panel; j < panel + some && j < last; j++)
-                i8_multiply_tile(p, &t, j, tiles > 1 ? j + some : j + 1);
+                i8_multiply_tile(p, &t, j,
+                                 j + (tiles > 1 ? some : rows > 1)); /* one row: one stream of memory */
         }
 }
 
