@@ -78,12 +78,17 @@ static void unlink_idle(cake_pages *p, int32_t page)
     p->n_idle--;
 }
 
-/* A page that nobody holds, to be written anew. */
+/* A page that nobody holds, to be written anew. Memory that was never used costs time, since the system clears it, and
+ * room: an idle page that no known prompt wants comes first. */
 static int32_t find_free(cake_pages *p)
 {
-    if (p->n_free)
-        return p->free[--p->n_free];
-    int32_t page = p->newer[p->n_page], node = p->node[page];
+    int32_t page = p->newer[p->n_page], node = p->n_idle ? p->node[page] : -1;
+    int32_t top = p->n_free ? p->free[p->n_free - 1] : -1;
+    if (top >= 0 && (top < p->n_used || node < 0 || cake_prefixes_wanted(p->prefixes, node))) {
+        p->n_free--;
+        p->n_used = top < p->n_used ? p->n_used : top + 1;
+        return top;
+    }
     unlink_idle(p, page);
     p->node[page] = p->kept[node] = -1;
     cake_prefixes_drop(p->prefixes, node);

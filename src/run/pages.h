@@ -18,6 +18,7 @@
 typedef struct cake_pages {
     int window; /* positions that a row sees; 0: all */
     int n_page, n_free, n_idle, reserved;
+    int n_used;             /* pages from here on were never taken */
     int32_t *free;          /* stack [n_free] */
     int32_t *holders;       /* [n_page] */
     int32_t *node;          /* [n_page] what the page keeps; -1: nothing that others could use */

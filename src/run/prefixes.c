@@ -27,6 +27,7 @@ struct cake_prefixes {
     node *nodes;      /* [cap] */
     int32_t *buckets; /* [n_bucket] the first node, or -1; n_bucket is a power of two, at least cap */
     int32_t cap, n, free, n_bucket;
+    bool blind;    /* prompts that come soon may not have been entered */
     uint64_t seed; /* of the hash: which tokens share a bucket cannot be told in advance */
 };
 
@@ -37,6 +38,7 @@ cake_prefixes *cake_prefixes_open(void)
     memcpy(&p->seed, &now, sizeof now);
     p->seed ^= (uint64_t)(uintptr_t)p << 20;
     p->free = -1;
+    p->blind = true;
     return p;
 }
 
@@ -142,6 +144,16 @@ void cake_prefixes_leave(cake_prefixes *p, const int32_t *chain, int n)
         p->nodes[chain[i]].users--;
         let_go(p, chain[i]);
     }
+}
+
+void cake_prefixes_see(cake_prefixes *p, bool far)
+{
+    p->blind = !far;
+}
+
+bool cake_prefixes_wanted(const cake_prefixes *p, int32_t i)
+{
+    return p->blind || p->nodes[i].users > 0;
 }
 
 int cake_prefixes_users(const cake_prefixes *p, int32_t i)

@@ -7,6 +7,7 @@
 #ifndef CAKE_RUN_PREFIXES_H
 #define CAKE_RUN_PREFIXES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct cake_prefixes cake_prefixes;
@@ -18,6 +19,10 @@ void cake_prefixes_close(cake_prefixes *prefixes); /* NULL is fine */
 void cake_prefixes_enter(cake_prefixes *prefixes, int64_t salt, const int32_t *ids, int n, int32_t *chain);
 void cake_prefixes_leave(cake_prefixes *prefixes, const int32_t *chain, int n);
 int cake_prefixes_users(const cake_prefixes *prefixes, int32_t node);
+/* Whether all prompts that come soon have been entered; at first that is not so. */
+void cake_prefixes_see(cake_prefixes *prefixes, bool far);
+/* Whether a prompt has the node, or one that comes soon and is not known might have it. */
+bool cake_prefixes_wanted(const cake_prefixes *prefixes, int32_t node);
 /* Something is kept for the node, and no longer. Numbers of nodes that are gone are used again. */
 void cake_prefixes_keep(cake_prefixes *prefixes, int32_t node);
 void cake_prefixes_drop(cake_prefixes *prefixes, int32_t node);

@@ -56,23 +56,30 @@ void cake_window_leave(const cake_window *w, cake_sequence *s)
     s->chain = NULL;
 }
 
+/* Whether nothing more can be known now. */
+static bool is_full(const cake_window *w)
+{
+    return w->exhausted || w->n == w->cap || w->n_tok >= MOST_TOKENS;
+}
+
 cake_err cake_window_read(cake_window *w, int n)
 {
     cake_err err = CAKE_OK;
-    for (; n > 0 && !err && !w->exhausted && w->n < w->cap && w->n_tok < MOST_TOKENS; n--) {
+    for (; n > 0 && !err && !is_full(w); n--) {
         cake_sequence *s;
         err = w->conductor->next(w->conductor->self, &s);
         if (err == CAKE_END) {
             w->exhausted = true;
-            return CAKE_OK;
-        }
-        if (!err && s->request.err) {
+            err = CAKE_OK;
+        } else if (!err && s->request.err) {
             err = w->conductor->done(w->conductor->self, s);
         } else if (!err) {
             enter(w, s);
             w->waiting[(w->first + w->n++) % w->cap] = s;
         }
     }
+    if (w->prefixes)
+        cake_prefixes_see(w->prefixes, is_full(w));
     return err;
 }
 
