@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128, a cache in BF16): a wave of a prompt against
- * what it is counted in operations (of pairs of BF16, where the table has them), generated rows of many sequences against what they read.
+ * what it is counted in operations (of pairs of BF16, where the table has them), generated rows of many sequences
+ * against what they read, from memory: so many copies of small caches take turns that no cache of the processor holds
+ * them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,11 +14,15 @@
 #include "base/arena.h"
 #include "bench/floor.h"
 
+#define BYTES ((size_t)256 << 20) /* of all copies of what generated rows read */
+
 enum { HEADS = 16, KV_HEADS = 8, DIM = 128, CHUNK = 512 };
 
 typedef struct job {
     const cake_kernels *op;
-    cake_kv kv;
+    cake_kv kv;   /* of the first copy */
+    size_t cache; /* bytes of K, and of V, in a copy; all K stand before all V */
+    int n_copy, copy;
     cake_row *rows;
     float *q, *out; /* [n_tok, HEADS, DIM] */
     int n_tok;
@@ -26,8 +32,13 @@ typedef struct job {
 static void attend(const cake_exec *exec, void *arg)
 {
     job *j = arg;
-    j->op->attend(exec, j->out, j->q, &j->kv, j->rows, j->n_tok, HEADS, 1 / sqrtf(DIM), 0);
+    cake_kv kv = j->kv;
+    kv.k = (char *)kv.k + (size_t)j->copy * j->cache;
+    kv.v = (char *)kv.v + (size_t)j->copy * j->cache;
+    j->op->attend(exec, j->out, j->q, &kv, j->rows, j->n_tok, HEADS, 1 / sqrtf(DIM), 0);
     cake_exec_barrier(exec);
+    if (exec->rank == 0)
+        j->copy = (j->copy + 1) % j->n_copy;
 }
 
 /* Sequences of so many positions: of one the last CHUNK rows, as prompt; of several the last row of each. */
@@ -63,16 +74,20 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
     int64_t page = (int64_t)KV_HEADS * CAKE_PAGE * DIM;
     size_t cache = (size_t)(n_page * page) * sizeof(uint16_t),
            act = (size_t)n_row * HEADS * DIM * sizeof(float);
+    int n_copy = n_seq == 1 || bench->smoke ? 1 : (int)(BYTES / (2 * cache)) + 1;
     cake_arena arena;
-    cake_err err = cake_arena_open(&arena, "bench", 2 * cache + 2 * act);
+    cake_err err = cake_arena_open(&arena, "bench", (size_t)n_copy * 2 * cache + 2 * act);
     if (err)
         return err;
     int32_t *table = cake_alloc((size_t)n_page, sizeof *table);
     for (int i = 0; i < n_page; i++)
         table[i] = (int32_t)((int64_t)i * 7919 % n_page); /* as in a cache of many layers: nowhere near */
-    job j = {.op = bench->kernels, .rows = cake_alloc((size_t)n_row, sizeof *j.rows)};
-    j.kv = (cake_kv){cake_arena_take(&arena, cache),
-                     cake_arena_take(&arena, cache),
+    job j = {.op = bench->kernels,
+             .cache = cache,
+             .n_copy = n_copy,
+             .rows = cake_alloc((size_t)n_row, sizeof *j.rows)};
+    j.kv = (cake_kv){cake_arena_take(&arena, (size_t)n_copy * cache),
+                     cake_arena_take(&arena, (size_t)n_copy * cache),
                      page,
                      CAKE_BF16,
                      KV_HEADS,
@@ -86,6 +101,10 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
     for (int64_t i = 0; i < n_page * page; i++) {
         k[i] = cake_bf16_from_f32((float)(i * 7919 % 2003 - 1001) * 0x1p-10f);
         v[i] = cake_bf16_from_f32((float)(i * 104729 % 2003 - 1001) * 0x1p-10f);
+    }
+    for (int i = 1; i < n_copy; i++) {
+        memcpy((char *)k + (size_t)i * cache, k, cache);
+        memcpy((char *)v + (size_t)i * cache, v, cache);
     }
     for (int64_t i = 0; i < (int64_t)n_row * HEADS * DIM; i++)
         j.q[i] = (float)(i * 7907 % 2003 - 1001) * 0x1p-10f;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: an instruction set, a number of threads. Out: the machine's floors, measured once and remembered.
+ * In: an instruction set, a number of threads. Out: the machine's floors, measured anew when a while has passed:
+ * bandwidth on shared machines changes.
  * Invariant: none of the project's kernels is used, so that a mistake of theirs does not move the floor.
  */
 #include "bench/floor.h"
@@ -11,10 +12,12 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/clock.h"
 
 #define STEPS 10000000            /* of arithmetic */
 #define BYTES ((size_t)512 << 20) /* larger than any cache */
 #define LINE  64
+#define FRESH 2.0 /* seconds that a figure is good for */
 
 static double measure(const cake_bench *bench, floor_kind kind, int threads)
 {
@@ -35,18 +38,21 @@ double floor_of(const cake_bench *bench, floor_kind kind, int threads)
     static struct {
         const char *isa;
         int threads;
-        double value;
-    } known[FLOOR_KINDS][COUNTS];
+        double value, when;
+    } known[FLOOR_KINDS][COUNTS], *at;
     int i = 0;
     while (i < COUNTS - 1 && known[kind][i].isa &&
            (known[kind][i].isa != bench->kernels->name || known[kind][i].threads != threads))
         i++;
-    if (known[kind][i].isa != bench->kernels->name || known[kind][i].threads != threads) {
-        known[kind][i].value = measure(bench, kind, threads);
-        known[kind][i].isa = bench->kernels->name;
-        known[kind][i].threads = threads;
+    at = &known[kind][i];
+    bool fresh = bench->smoke || cake_clock_now() - at->when < FRESH;
+    if (!fresh || at->isa != bench->kernels->name || at->threads != threads) {
+        at->value = measure(bench, kind, threads);
+        at->isa = bench->kernels->name;
+        at->threads = threads;
+        at->when = cake_clock_now();
     }
-    return known[kind][i].value;
+    return at->value;
 }
 
 const char *floor_name(floor_kind kind)

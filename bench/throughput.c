@@ -98,14 +98,36 @@ static void report(cake_bench *bench, const cake_case *self, const cake_stage *s
     cake_bench_say(bench, name, stage->n_thread, -1, prompts, "tokens/s", 0, NULL);
     snprintf(name, sizeof name, "%s.generated", self->name);
     cake_bench_say(bench, name, stage->n_thread, -1, answers, "tokens/s", 0, NULL);
+    snprintf(name, sizeof name, "%s.flops", self->name);
+    cake_bench_say(bench, name, stage->n_thread, -1, rates.flops * 1e-9, "GFLOP/s", 0, NULL);
+    snprintf(name, sizeof name, "%s.bandwidth", self->name);
+    cake_bench_say(bench, name, stage->n_thread, -1, rates.bytes * 1e-9, "GB/s", 0, NULL);
     bench->kernels = named;
     cost_close(&floor);
 }
 
+/* A run, and the rates that were measured before and after it: their mean. */
+typedef struct take {
+    double seconds;
+    cost_rates rates;
+} take;
+
 static int ascending(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    double x = ((const take *)a)->seconds, y = ((const take *)b)->seconds;
     return x < y ? -1 : x > y;
+}
+
+static cake_err run_take(cake_bench *bench, const cake_stage *stage, const cost_load *load, take *out)
+{
+    cost_rates before = throughput_rates(bench, stage);
+    cake_err err = throughput_run(bench, stage, load, &out->seconds);
+    if (err)
+        return err;
+    cost_rates after = throughput_rates(bench, stage);
+    out->rates = sum_rates(bench->world,
+                           (cost_rates){(before.flops + after.flops) / 2, (before.bytes + after.bytes) / 2});
+    return CAKE_OK;
 }
 
 static cake_err run_throughput(cake_bench *bench, const cake_case *self)
@@ -113,7 +135,7 @@ static cake_err run_throughput(cake_bench *bench, const cake_case *self)
     enum { TRIES = 3 };
     cost_load load = loads[self->kind];
     cake_stage stage = {0};
-    double seconds[TRIES] = {0};
+    take takes[TRIES] = {{0}};
     int tries = bench->smoke ? 1 : TRIES;
     if (self->kind == GIVEN && bench->options->load)
         cost_load_read(bench->options->load, &load);
@@ -122,12 +144,10 @@ static cake_err run_throughput(cake_bench *bench, const cake_case *self)
                            load.generated < 3 ? load.generated : 3, 0};
     cake_err err = throughput_open(bench, "qwen3-0.6b", &load, &stage);
     for (int i = 0; i < tries && !err; i++)
-        err = throughput_run(bench, &stage, &load, &seconds[i]);
-    if (!err) {
-        cost_rates rates = sum_rates(bench->world, throughput_rates(bench, &stage));
-        qsort(seconds, (size_t)tries, sizeof *seconds, ascending);
-        if (bench->world->rank == 0)
-            report(bench, self, &stage, &load, seconds[tries / 2], rates);
+        err = run_take(bench, &stage, &load, &takes[i]);
+    if (!err && bench->world->rank == 0) {
+        qsort(takes, (size_t)tries, sizeof *takes, ascending);
+        report(bench, self, &stage, &load, takes[tries / 2].seconds, takes[tries / 2].rates);
     }
     cake_stage_close(&stage);
     return err;

@@ -303,8 +303,10 @@ static void admit_request(cake_root *r, cake_sequence *s)
 static void read_ahead(cake_root *r, int n)
 {
     double start = cake_clock_now();
+    int before = r->window.n;
     r->err = cake_window_read(&r->window, n);
-    r->stats.read_s += trace(r, CAKE_SPAN_READ, start, 0);
+    if (r->window.n > before || r->err) /* it is asked for at every turn */
+        r->stats.read_s += trace(r, CAKE_SPAN_READ, start, 0);
 }
 
 /* One of several choices keeps others from being admitted until all of its choices are. */
