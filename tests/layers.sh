@@ -39,7 +39,7 @@ BEGIN {
     door("immintrin.h", "^kernels/cpu/")
     door("cpuid.h", "^kernels/cpu/")
     # The C library and POSIX: anybody.
-    n = split("assert ctype dirent errno fcntl fenv float getopt inttypes limits malloc locale math pthread sched setjmp signal " \
+    n = split("arpa/inet assert ctype dirent errno fcntl fenv float getopt ifaddrs inttypes limits malloc locale math net/if netinet/in pthread sched setjmp signal " \
               "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings sys/ioctl sys/mman " \
               "sys/resource sys/stat sys/statvfs sys/syscall sys/sysinfo sys/time sys/types sys/utsname sys/wait " \
               "termios time unistd", libc, " ")

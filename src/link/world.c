@@ -106,6 +106,12 @@ void cake_world_gather(const cake_world *world, const void *mine, void *all, siz
         MPI_Gather(mine, (int)each, MPI_BYTE, all, (int)each, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
+void cake_world_share(const cake_world *world, void *data, size_t bytes)
+{
+    if (world->size > 1)
+        MPI_Bcast(data, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
 double cake_world_echo(const cake_world *world, int one, int other, void *buffer, size_t bytes, int times)
 {
     if (world->rank != one && world->rank != other)

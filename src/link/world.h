@@ -29,6 +29,8 @@ int64_t cake_world_least(const cake_world *world, int64_t value);
 int64_t cake_world_sum_local(const cake_world *world, int64_t value); /* over the ranks of this host */
 /* all [size, each] on rank 0 (may be NULL elsewhere) receives every rank's `each` bytes. */
 void cake_world_gather(const cake_world *world, const void *mine, void *all, size_t each);
+/* data [bytes], less than 2 GiB, becomes rank 0's on every rank. */
+void cake_world_share(const cake_world *world, void *data, size_t bytes);
 
 /* Seconds that a message of so many bytes takes from rank `one` to rank `other`, one way: the mean of `times` times
  * there and back. These two measure, on others it does nothing. buffer [bytes] is overwritten. */

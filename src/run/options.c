@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/size.h"
 
 enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16 };
 
@@ -114,27 +115,9 @@ static cake_err set_real(const char *from, const option_row *row, const char *va
     return CAKE_OK;
 }
 
-/* 512M, 16G in powers of 1024; 80% as -80. */
 static cake_err set_size(const char *from, const char *value, int64_t *into)
 {
-    static const char units[] = "KMGT";
-    char *end;
-    errno = 0;
-    double number = strtod(value, &end);
-    bool fine = end > value && isfinite(number) && number > 0;
-    if (fine && !strcmp(end, "%") && number <= 100) {
-        *into = -(int64_t)ceil(number);
-        return CAKE_OK;
-    }
-    const char *unit = fine && *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-    if (unit) {
-        number = ldexp(number, 10 * (int)(unit - units + 1));
-        end++;
-    }
-    if (!fine || *end || number >= 9e18 || number < 1)
-        return bad_value(from, value, "a size like 512M, 16G or 80%");
-    *into = (int64_t)number;
-    return CAKE_OK;
+    return cake_size_read(value, into) ? CAKE_OK : bad_value(from, value, "a size like 512M, 16G or 80%");
 }
 
 static cake_err add_stop(const char *from, const char *value, cake_params *params)

@@ -37,6 +37,7 @@ typedef struct cake_options {
     const char *dtype, *kv_dtype, *isa, *loading;
     bool mlock;
     int64_t dummy; /* seed of dummy weights, -1: real ones */
+    const char *topology, *write_topology;
     const char *progress, *report, *trace;
     bool quiet, verbose;
 } cake_options;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the options. Out: whether their files can be written. run, tokenize and bench call, before anything is opened.
+ * In: the options. Out: whether their files can be written. run, tokenize, plan and bench call, before anything is opened.
  */
 #include "run/outputs.h"
 
@@ -90,6 +90,8 @@ cake_err cake_outputs_check(const cake_options *o)
     const place places[] = {{"-i", o->input, false},
                             {"-o", o->output, true},
                             {"the .partial of -o", keeps ? partial.data : NULL, true},
+                            {"--topology", o->topology, false},
+                            {"--write-topology", o->write_topology, true},
                             {"--report", o->report, true},
                             {"--trace", o->trace, true}};
     cake_err err = check_pairs(places, sizeof places / sizeof *places);

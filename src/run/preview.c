@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "run/layout.h"
 #include "run/prefixes.h"
 #include "run/run.h"
 #include "run/schedule.h"
@@ -171,10 +172,13 @@ static void print_census(census *c)
             (long long)c->outgrow);
 }
 
-static void print_stage(const cake_report_stage *r, int rank, const char *layers)
+static void print_stage(const cake_report_stage *r, int rank, const cake_plan *plan)
 {
-    printf("%-5d %-20s %-14s %7d  %-10s %10s %10s\n", rank, r->host, r->cpus, r->threads, layers,
+    cake_buf layers = {0};
+    cake_report_layers(plan, rank, &layers);
+    printf("%-5d %-20s %-14s %7d  %-10s %10s %10s\n", rank, r->host, r->cpus, r->threads, layers.data,
            cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes));
+    cake_buf_free(&layers);
 }
 
 static void print_stages(const cake_world *world, const cake_stage *stage, const cake_report_stage *all)
@@ -182,14 +186,8 @@ static void print_stages(const cake_world *world, const cake_stage *stage, const
     const cake_schedule_shape *s = &stage->shape;
     printf("%-5s %-20s %-14s %7s  %-10s %10s %10s\n", "rank", "host", "cpus", "threads", "layers", "weights",
            "KV");
-    if (stage->plan.hop[0].rank)
-        print_stage(&all[0], 0, "-");
-    for (int i = 0; i < stage->plan.n_hop; i++) {
-        const cake_hop *hop = &stage->plan.hop[i];
-        char layers[32];
-        snprintf(layers, sizeof layers, "%d-%d", hop->first, hop->first + hop->count - 1);
-        print_stage(&all[hop->rank], hop->rank, layers);
-    }
+    for (int rank = 0; rank < world->size; rank++)
+        print_stage(&all[rank], rank, &stage->plan);
     printf("\nwaves     %d of up to %d tokens, %d sequences each; instruction set %s, %d rank%s\n", s->n_lane,
            s->max_tok, s->lane_seqs, stage->kernels->name, world->size, world->size == 1 ? "" : "s");
     for (int class = 0; class < s->n_class; class ++) {
@@ -232,21 +230,30 @@ static cake_err count_input(const cake_options *o, const cake_stage *stage)
     return err ? err : c.failed ? CAKE_ERR_REQUEST : CAKE_OK;
 }
 
+/* On rank 0. all, said [world->size]: of each rank. */
+static cake_err tell(const cake_options *o, const cake_world *world, const cake_stage *stage,
+                     const cake_report_stage *all, const cake_topology_rank *said)
+{
+    print_stages(world, stage, all);
+    cake_err err = o->write_topology ? cake_layout_write(o, &stage->plan, said, all) : CAKE_OK;
+    return !err && (o->input || o->prompts.n) ? count_input(o, stage) : err;
+}
+
 cake_err cake_preview(const cake_options *options, const cake_world *world)
 {
-    cake_stage stage;
-    cake_report_stage *all = NULL;
-    cake_err err = cake_stage_plan(options, world, &stage);
+    cake_stage stage = {0};
+    cake_err err = cake_world_agree(world, world->rank ? CAKE_OK : cake_layout_check(options));
+    if (!err)
+        err = cake_stage_plan(options, world, &stage);
     if (!err) {
-        if (world->rank == 0)
-            all = cake_alloc((size_t)world->size, sizeof *all);
+        size_t n = world->rank ? 0 : (size_t)world->size;
+        cake_report_stage *all = n ? cake_alloc(n, sizeof *all) : NULL;
+        cake_topology_rank *said = n ? cake_alloc(n, sizeof *said) : NULL;
         cake_world_gather(world, &stage.report, all, sizeof *all);
-        if (world->rank == 0)
-            print_stages(world, &stage, all);
-        if (world->rank == 0 && (options->input || options->prompts.n))
-            err = count_input(options, &stage);
-        err = cake_world_agree(world, err);
+        cake_world_gather(world, &stage.said, said, sizeof *said);
+        err = cake_world_agree(world, n ? tell(options, world, &stage, all, said) : CAKE_OK);
         free(all);
+        free(said);
     }
     cake_stage_close(&stage);
     return err;

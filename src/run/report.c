@@ -101,11 +101,12 @@ static double ms(const cake_report *r, double seconds)
     return r->root.waves ? 1e3 * seconds / (double)r->root.waves : 0;
 }
 
-/* The rank that the waves of a rank's first hop come from; rank 0's without a layer come from the last hop. */
+/* The other rank that the waves of a rank's first hop come from, if there is one; rank 0's without a layer come from
+ * the last hop. */
 static int upstream(const cake_plan *plan, int rank)
 {
     for (int i = 0; i < plan->n_hop; i++)
-        if (plan->hop[i].rank == rank)
+        if (plan->hop[i].rank == rank && plan->hop[i ? i - 1 : plan->n_hop - 1].rank != rank)
             return plan->hop[i ? i - 1 : plan->n_hop - 1].rank;
     return plan->hop[plan->n_hop - 1].rank;
 }
@@ -140,8 +141,7 @@ static cake_figures figures_of(const cake_report *r, cake_figure *ranks)
     return f;
 }
 
-/* Layers of a rank as "0-3,8-11"; "-" if it has none. */
-static void add_layers(cake_buf *out, const cake_plan *plan, int rank)
+void cake_report_layers(const cake_plan *plan, int rank, cake_buf *out)
 {
     size_t before = out->len;
     for (int i = 0; i < plan->n_hop; i++)
@@ -166,7 +166,7 @@ static void say_table(const cake_report *r, const cake_figures *f)
         double idle = cake_figure_idle(f, i);
         cake_buf_addf(&c[0], "%d", i);
         cake_buf_adds(&c[1], r->stages[i].host);
-        add_layers(&c[2], r->plan, i);
+        cake_report_layers(r->plan, i, &c[2]);
         cake_buf_addf(&c[3], "%d", r->stages[i].threads);
         cake_buf_addf(&c[4], "%.0f %%", 100 - 100 * idle);
         cake_buf_addf(&c[5], "%.0f %%", 100 * idle);

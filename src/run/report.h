@@ -51,6 +51,8 @@ typedef struct cake_report {
     cake_times ttft, itl;
 } cake_report;
 
+/* Layers of a rank as "0-3,8-11"; "-" if it has none. Appended. */
+void cake_report_layers(const cake_plan *plan, int rank, cake_buf *out);
 /* Some lines on standard error: counts, a table of stages, advice. */
 void cake_report_say(const cake_report *report);
 /* JSON into a file that cake_whole_check has found good. */

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "place/threads.h"
+#include "run/layout.h"
 #include "slice/work.h"
 
 static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
@@ -69,12 +70,13 @@ static cake_err choose_kernels(const cake_options *o, const cake_world *world, c
 }
 
 /* Ranks that share cores share them evenly. */
-static int choose_threads(const cake_options *o, const cake_world *world, const cake_machine *m)
+static int choose_threads(const cake_options *o, const cake_world *world, const cake_stage *stage)
 {
+    const cake_machine *m = &stage->machine;
     int64_t claimed = cake_world_sum_local(world, m->cores_mine);
     int64_t fair =
         claimed > m->cores_allowed ? (int64_t)m->cores_mine * m->cores_allowed / claimed : m->cores_mine;
-    return cake_options_threads(o, fair > 0 ? (int)fair : 1);
+    return stage->said.threads ? stage->said.threads : cake_options_threads(o, fair > 0 ? (int)fair : 1);
 }
 
 static void do_nothing(const cake_exec *exec, void *arg)
@@ -113,12 +115,9 @@ cake_err cake_stage_check(const cake_world *world, const cake_config *config)
 }
 
 /* Every rank receives and sends each row once, so links weigh alike on all. */
-static cake_err make_plan(const cake_world *world, cake_stage *stage)
+static void make_plan(const cake_world *world, cake_stage *stage)
 {
     const cake_config *c = cake_model_config(stage->model);
-    cake_err err = cake_stage_check(world, c);
-    if (err)
-        return err;
     /* Prompts that are three times as long as their answers, and no further than this on average. */
     const double scored = 0.25;
     const int pos = 512;
@@ -130,7 +129,6 @@ static cake_err make_plan(const cake_world *world, cake_stage *stage)
     double embed = (double)c->dim * 2 * sizeof(float) * CAKE_COST_BALANCE;
     cake_plan_make(world->size, c->n_layer, layer, embed + scored * cake_cost_scores(c), &stage->plan);
     free(layer);
-    return CAKE_OK;
 }
 
 static cake_slice_shape slice_shape(const cake_stage *stage, const cake_hop *hop)
@@ -169,10 +167,11 @@ typedef struct room {
 
 /* Page tables are as long as a sequence can become. A model may promise a context of billions of tokens: no sequence
  * grows beyond what all memory holds of the layers that see everything. */
-static int find_reach(const cake_options *o, const cake_world *world, const cake_stage *stage)
+static int find_reach(const cake_world *world, const cake_stage *stage)
 {
     const cake_config *config = cake_model_config(stage->model);
-    int64_t memory = o->kv_memory > 0 ? o->kv_memory : stage->machine.memory, bytes = 0, pages = INT32_MAX;
+    int64_t memory = stage->kv_memory > 0 ? stage->kv_memory : stage->machine.memory, bytes = 0,
+            pages = INT32_MAX;
     for (int i = 0; i < stage->plan.n_hop; i++) {
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
         for (int class = 0; class < config->n_class && stage->plan.hop[i].rank == world->rank; class ++)
@@ -185,7 +184,7 @@ static int find_reach(const cake_options *o, const cake_world *world, const cake
     return pages < stage->context / CAKE_PAGE ? (int)pages * CAKE_PAGE : stage->context;
 }
 
-static room measure(const cake_options *o, const cake_world *world, const cake_stage *stage)
+static room measure(const cake_world *world, const cake_stage *stage)
 {
     const cake_config *config = cake_model_config(stage->model);
     room r = {.fixed = stage->report.weights_bytes};
@@ -210,7 +209,8 @@ static room measure(const cake_options *o, const cake_world *world, const cake_s
     int64_t left = (stage->machine.memory - r.host) / world->local_size;
     if (left > stage->machine.mapping - r.fixed)
         left = stage->machine.mapping - r.fixed;
-    r.cache = o->kv_memory > 0 ? o->kv_memory : o->kv_memory < 0 ? left * -o->kv_memory / 100 : left / 2;
+    int64_t asked = stage->kv_memory;
+    r.cache = asked > 0 ? asked : asked < 0 ? left * -asked / 100 : left / 2;
     return r;
 }
 
@@ -221,13 +221,21 @@ static int saved_states(int n_slot)
     return n_slot < 8 * MOST ? (n_slot + 7) / 8 : MOST;
 }
 
+/* A wave that comes to a rank several times finds others before it: more of them have to be under way. Not without
+ * bounds, since every hop has room for all waves. */
+static int stages_of(const cake_plan *plan)
+{
+    int most = 2 * plan->n_rank;
+    return plan->n_hop <= plan->n_rank ? plan->n_rank : plan->n_hop < most ? plan->n_hop : most;
+}
+
 /* What lanes hold, `most` sequences each at most if that is not 0, and of which KV classes there are pages. */
 static void shape_waves(const cake_options *o, cake_stage *stage, int most)
 {
     const cake_config *config = cake_model_config(stage->model);
     cake_load load = {.max_seqs = (int)o->max_seqs,
                       .chunk = (int)o->chunk,
-                      .n_stage = stage->plan.n_rank,
+                      .n_stage = stages_of(&stage->plan),
                       .n_vocab = config->n_vocab,
                       .most_seqs = most};
     cake_cost all = cake_cost_of_layers(stage->model, stage->kernels, 0, config->n_layer, stage->kv_dtype);
@@ -270,9 +278,11 @@ static int64_t count_pages(const cake_world *world, cake_stage *stage, const int
     return bytes;
 }
 
-/* What does not fit is said before anything is loaded. kv: bytes of pages and states. */
-static cake_err judge(const cake_world *world, const cake_stage *stage, const room *r, int64_t kv)
+/* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks of this host. */
+static cake_err judge(const cake_options *o, const cake_world *world, const cake_stage *stage, const room *r,
+                      int64_t all_kv)
 {
+    const char *where = cake_layout_where(o, &stage->said);
     int64_t left = stage->machine.memory - r->host, least = 0;
     for (int class = 0; class < stage->shape.n_class; class ++)
         least += r->page[class];
@@ -290,28 +300,28 @@ static cake_err judge(const cake_world *world, const cake_stage *stage, const ro
         return cake_fail("place",
                          "the model does not fit: this rank needs %s (weights %s), the %d rank%s of %s "
                          "together %s, and %s "
-                         "of memory are free; use more hosts",
+                         "of memory are free; use more hosts%s",
                          cake_size_text(r->fixed), cake_size_text(stage->report.weights_bytes),
                          world->local_size, world->local_size == 1 ? "" : "s", world->host,
-                         cake_size_text(r->host), cake_size_text(stage->machine.memory));
+                         cake_size_text(r->host), cake_size_text(stage->machine.memory), where);
     if (r->states > r->cache)
         return cake_fail("place",
                          "a KV cache of %s does not hold the recurrent states of %d sequences (%s on this "
-                         "rank); use more --kv-memory, fewer --max-seqs or more ranks",
+                         "rank); use more --kv-memory, fewer --max-seqs or more ranks%s",
                          cake_size_text(r->cache > 0 ? r->cache : 0),
-                         stage->shape.n_lane * stage->shape.lane_seqs, cake_size_text(r->states));
+                         stage->shape.n_lane * stage->shape.lane_seqs, cake_size_text(r->states), where);
     if (r->states + least > r->cache)
         return cake_fail("place",
                          "a KV cache of %s does not hold one page of %d tokens (%s on this rank%s); use more "
-                         "--kv-memory or more ranks",
+                         "--kv-memory or more ranks%s",
                          cake_size_text(r->cache > 0 ? r->cache : 0), CAKE_PAGE, cake_size_text(least),
-                         r->states ? ", beside the recurrent states" : "");
-    if (world->local_size * kv > left && world->local_rank == 0)
+                         r->states ? ", beside the recurrent states" : "", where);
+    if (all_kv > left && world->local_rank == 0)
         return cake_fail(
             "place",
-            "%d ranks with %s of KV cache each do not fit into the %s that are left on %s; use less "
-            "--kv-memory",
-            world->local_size, cake_size_text(kv), cake_size_text(left), world->host);
+            "%s of KV cache of %d rank%s do not fit into the %s that are left on %s; use less --kv-memory",
+            cake_size_text(all_kv), world->local_size, world->local_size == 1 ? "" : "s",
+            cake_size_text(left), world->host);
     return CAKE_OK;
 }
 
@@ -336,7 +346,7 @@ static cake_err check_lock(const cake_options *o, const cake_world *world, const
 /* Decides the waves and the KV pages, and says before loading if the model does not fit. */
 static cake_err make_room(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
-    stage->reach = find_reach(o, world, stage);
+    stage->reach = find_reach(world, stage);
     shape_waves(o, stage, 0);
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
     cake_share share = share_of(stage, world->rank, ranges);
@@ -344,26 +354,27 @@ static cake_err make_room(const cake_options *o, const cake_world *world, cake_s
     int64_t files = cake_world_sum_local(world, cake_model_bytes_in_files(stage->model, &share));
     free(ranges);
 
-    room r = measure(o, world, stage);
+    room r = measure(world, stage);
     /* States are there for every slot, pages for what is in them: not more than half of it for states. */
     int64_t half = r.cache > 0 ? r.cache / 2 : 0, most = stage->shape.lane_seqs;
     most = cake_world_least(world, r.states > half ? half / (r.states / most) : most);
     if (!o->max_seqs && most < stage->shape.lane_seqs) {
         shape_waves(o, stage, most > 0 ? (int)most : 1);
-        r = measure(o, world, stage);
+        r = measure(world, stage);
     }
     if (cake_world_least(world, r.states <= half) == 0) { /* all that there are must fit, others need not */
         stage->shape.n_saved = 0;
-        r = measure(o, world, stage);
+        r = measure(world, stage);
     }
     int64_t kv = r.states + count_pages(world, stage, r.page, r.cache - r.states);
-    stage->drop = stage->machine.memory - r.host - world->local_size * kv < files;
+    int64_t all_kv = cake_world_sum_local(world, kv);
+    stage->drop = stage->machine.memory - r.host - all_kv < files;
     cake_log(CAKE_DEBUG, "place",
              "%d lanes of %d sequences, waves of %d rows, %d KV pages, %s; weights %s, %s in all; %d threads",
              stage->shape.n_lane, stage->shape.lane_seqs, stage->shape.max_tok, stage->shape.n_page[0],
              cake_size_text(kv), cake_size_text(stage->report.weights_bytes), cake_size_text(r.fixed + kv),
              stage->n_thread);
-    return cake_world_agree(world, judge(world, stage, &r, kv));
+    return cake_world_agree(world, judge(o, world, stage, &r, all_kv));
 }
 
 static void describe(const cake_world *world, cake_stage *stage)
@@ -392,14 +403,20 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
         return world->rank ? CAKE_ERR_USAGE
                            : cake_fail_usage("--context %lld: this model's context is %d tokens",
                                              (long long)o->context, config->context);
+    err = cake_world_agree(world, cake_stage_check(world, config));
+    if (!err && o->topology)
+        err = cake_layout_read(o, world, config->n_layer, &stage->plan, &stage->said);
+    if (err)
+        return err;
     stage->context = o->context ? (int)o->context : config->context;
     stage->kv_dtype = cake_stage_kv_dtype(o->kv_dtype, cake_model_dtype(stage->model));
-    stage->n_thread = choose_threads(o, world, &stage->machine);
+    stage->kv_memory = stage->said.kv_memory ? stage->said.kv_memory : o->kv_memory;
+    stage->n_thread = choose_threads(o, world, stage);
     err = cake_stage_threads(world, stage->n_thread);
     if (!err)
         err = choose_kernels(o, world, stage);
-    if (!err)
-        err = cake_world_agree(world, make_plan(world, stage));
+    if (!err && !o->topology)
+        make_plan(world, stage);
     if (!err)
         err = make_room(o, world, stage);
     if (err)

@@ -10,7 +10,7 @@
 #include "link/world.h"
 #include "model/model.h"
 #include "place/machine.h"
-#include "place/plan.h"
+#include "place/topology.h"
 #include "run/options.h"
 #include "run/pipeline.h"
 #include "run/report.h"
@@ -22,6 +22,8 @@ typedef struct cake_stage {
     cake_model *model;
     const cake_kernels *kernels;
     cake_plan plan;
+    cake_topology_rank said;   /* what --topology says of this rank; zeros without it */
+    int64_t kv_memory;         /* as cake_options has it, of this rank */
     cake_schedule_shape shape; /* of lanes and pages, the same on all ranks */
     int context, n_thread;
     int reach; /* positions of a sequence for which there may be pages: the context, or what memory has room for */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a text. Out: bytes or a percentage. Options and topology files call.
+ */
+#include "base/size.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool cake_size_read(const char *text, int64_t *into)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || !isfinite(number) || number <= 0)
+        return false;
+    if (!strcmp(end, "%") && number <= 100) {
+        *into = -(int64_t)ceil(number);
+        return true;
+    }
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    if (unit) {
+        number = ldexp(number, 10 * (int)(unit - units + 1));
+        end++;
+    }
+    if (*end || number >= 9e18 || number < 1)
+        return false;
+    *into = (int64_t)number;
+    return true;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Topology files: YAML that says which worker has which layers, as cake (github.com/evilsocket/cake) has it, and some keys
+ * of our own; docs/formats.md has the format. Pure: a text and the names of the ranks' hosts in, hops out.
+ */
+#ifndef CAKE_PLACE_TOPOLOGY_H
+#define CAKE_PLACE_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "place/plan.h"
+
+enum { CAKE_TOPOLOGY_BYTES = 1 << 20, CAKE_TOPOLOGY_THREADS = 4096 }; /* of a file; of a rank, at most */
+
+/* Lines and columns (of characters) count from 1. */
+typedef struct cake_spot {
+    int line, column;
+} cake_spot;
+
+typedef struct cake_topology_fault {
+    cake_spot at;
+    char message[600]; /* printable, one line */
+} cake_topology_fault;
+
+/* What a file says of a rank beside its layers. */
+typedef struct cake_topology_rank {
+    int64_t kv_memory; /* as cake_options has it; 0: nothing */
+    int threads;       /* 0: nothing */
+    char worker[64];   /* the name of its worker, printable; "": none, rank 0 only */
+    cake_spot at;      /* where that stands */
+} cake_topology_rank;
+
+typedef struct cake_topology {
+    cake_plan plan;           /* in the order of layers; those that nobody lists are rank 0's */
+    cake_topology_rank *rank; /* [plan.n_rank] owned */
+    bool ports;               /* hosts have ports, which mean nothing here */
+} cake_topology;
+
+/* text [len]; hosts [n_rank]: the names of each rank's host, the one it calls itself by first, with spaces between them;
+ * n_layer of the model. *out (owned, cake_topology_free) is set on success; else the error is CAKE_ERR_FATAL, nobody has
+ * said it yet, and *fault tells what is wrong and where. */
+cake_err cake_topology_parse(const char *text, size_t len, const char *const *hosts, int n_rank, int n_layer,
+                             cake_topology *out, cake_topology_fault *fault);
+void cake_topology_free(cake_topology *topology);
+
+/* A plan as a file that cake_topology_parse makes the same of, for as many ranks. rank [plan->n_rank]: what was said of
+ * them; about [plan->n_rank]: their descriptions. Workers are named by rank, not by host: the next job has other hosts. */
+void cake_topology_write(const cake_plan *plan, const cake_topology_rank *rank, const char *const *about,
+                         cake_buf *out);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libFuzzer: a topology file for four ranks and twelve layers. What is accepted has to be a plan, what is not has to have
+ * a place, and a plan that is written has to be read as the same again.
+ */
+#include <string.h>
+
+#include "place/topology.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { N_RANK = 4, N_LAYER = 12 };
+
+static const char *const hosts[N_RANK] = {"here 10.0.0.1", "n1.cluster 10.0.0.2", "n1.cluster 10.0.0.2",
+                                          "n2.cluster 10.0.0.3 fe80::3"};
+
+static void check(const cake_topology *t)
+{
+    int next = 0;
+    CAKE_ASSERT(t->plan.n_rank == N_RANK && t->plan.n_hop >= N_RANK - 1);
+    for (int i = 0; i < t->plan.n_hop; i++) {
+        const cake_hop *hop = &t->plan.hop[i];
+        CAKE_ASSERT(hop->rank >= 0 && hop->rank < N_RANK && hop->first == next && hop->count > 0);
+        CAKE_ASSERT(i == 0 || hop[-1].rank != hop->rank);
+        next += hop->count;
+    }
+    CAKE_ASSERT(next == N_LAYER);
+    for (int r = 0; r < N_RANK; r++)
+        CAKE_ASSERT(t->rank[r].threads >= 0 && t->rank[r].threads <= CAKE_TOPOLOGY_THREADS &&
+                    t->rank[r].kv_memory >= -100 && (r == 0 || t->rank[r].at.line > 0));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    cake_topology one, two;
+    cake_topology_fault fault = {{0, 0}, ""};
+    if (cake_topology_parse((const char *)data, size, hosts, N_RANK, N_LAYER, &one, &fault)) {
+        CAKE_ASSERT(fault.at.line > 0 && fault.at.column > 0 && fault.message[0]);
+        return 0;
+    }
+    check(&one);
+    cake_buf text = {0};
+    cake_topology_write(&one.plan, one.rank, hosts, &text);
+    CAKE_ASSERT(!cake_topology_parse(text.data, text.len, hosts, N_RANK, N_LAYER, &two, &fault));
+    CAKE_ASSERT(one.plan.n_hop == two.plan.n_hop &&
+                !memcmp(one.plan.hop, two.plan.hop, (size_t)one.plan.n_hop * sizeof(cake_hop)));
+    cake_topology_free(&one);
+    cake_topology_free(&two);
+    cake_buf_free(&text);
+    return 0;
+}
