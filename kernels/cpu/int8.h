@@ -341,18 +341,24 @@ static void i8_multiply_tile(const i8_product *p, const i8_tile *t, int64_t pane
         finish(e, sum, I8_PANEL, t->row, t->rows, column, I8_PANEL);
 }
 
-/* Rows [row, row + rows) with panels [first, last). A tile stays in the first cache while some panels pass, these in
- * the second one until all tiles had them; meanwhile the next ones arrive there. */
-static void i8_multiply_all(const i8_product *p, int64_t first, int64_t last, int64_t row, int64_t rows)
+/* Neighbouring panels. */
+typedef struct i8_some {
+    int64_t first, last;
+} i8_some;
+
+/* Rows [row, row + rows) with some panels. A tile stays in the first cache while these pass, they in the second one
+ * until all tiles had them; meanwhile the next ones arrive there. */
+static void i8_multiply_some(const i8_product *p, i8_some now, i8_some next, int64_t row, int64_t rows)
 {
-    int64_t tiles = (rows + DOT_ROWS - 1) / DOT_ROWS, some = (int64_t)(I8_SOME / i8_bytes(p->w->n_in)) + 1;
-    for (int64_t panel = first; panel < last; panel += some)
-        for (int64_t i = 0; i < tiles; i++) {
-            i8_tile t = i8_tile_at(row, rows, i, tiles);
-            for (int64_t j = panel; j < panel + some && j < last; j++)
-                i8_multiply_tile(p, &t, j,
-                                 j + (tiles > 1 ? some : rows > 1)); /* one row: one stream of memory */
+    int64_t tiles = (rows + DOT_ROWS - 1) / DOT_ROWS;
+    for (int64_t i = 0; i < tiles; i++) {
+        i8_tile t = i8_tile_at(row, rows, i, tiles);
+        for (int64_t j = now.first; j < now.last; j++) {
+            int64_t then = next.first + (j - now.first),
+                    near = j + (rows > 1); /* one row: one stream of memory */
+            i8_multiply_tile(p, &t, j, tiles == 1 ? near : then < next.last ? then : j);
         }
+    }
 }
 
 /* linear of kernels.h, for as many rows at a time as stay in cache. */
@@ -360,11 +366,20 @@ static void i8_linear(const cake_exec *exec, const ending *end, const void *x, c
                       int n_tok)
 {
     i8_product p = {*end, x, w, n_tok};
-    int64_t first, last, depth = ((int64_t)w->n_in + I8_DEPTH - 1) / I8_DEPTH;
+    int64_t depth = ((int64_t)w->n_in + I8_DEPTH - 1) / I8_DEPTH;
     int64_t most = I8_COPY / depth > DOT_ROWS ? I8_COPY / depth : DOT_ROWS, parts = (n_tok + most - 1) / most;
-    cake_exec_share(exec, ((int64_t)w->n_out + I8_PANEL - 1) / I8_PANEL, 1, &first, &last);
-    for (int64_t i = 0; i < parts; i++)
-        i8_multiply_all(&p, first, last, n_tok * i / parts, n_tok * (i + 1) / parts - n_tok * i / parts);
+    int64_t panels = ((int64_t)w->n_out + I8_PANEL - 1) / I8_PANEL,
+            some = (int64_t)(I8_SOME / i8_bytes(w->n_in)) + 1;
+    for (int64_t i = 0; i < parts; i++) {
+        int64_t row = n_tok * i / parts, rows = n_tok * (i + 1) / parts - row;
+        cake_deal deal = cake_exec_deal(exec, panels);
+        i8_some now, next;
+        bool more = cake_exec_take(&deal, some, &now.first, &now.last);
+        for (; more; now = next) {
+            more = cake_exec_take(&deal, some, &next.first, &next.last);
+            i8_multiply_some(&p, now, more ? next : now, row, rows);
+        }
+    }
 }
 
 #endif
