@@ -6,7 +6,7 @@ _cake_mpi()
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=run given
     local commands="run tokenize plan info bench"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
-    local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --mlock --dummy-weights"
+    local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --mlock --dummy-weights"
     local options="$all $fit --topology --output --force --deterministic-ids --temperature --top-k --top-p --min-p --n
         --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --report --trace"
 
@@ -23,6 +23,7 @@ _cake_mpi()
     --input-format) mapfile -t COMPREPLY < <(compgen -W "jsonl txt" -- "$word") && return ;;
     --dtype) mapfile -t COMPREPLY < <(compgen -W "auto f32 bf16 f16 int8" -- "$word") && return ;;
     --kv-dtype) mapfile -t COMPREPLY < <(compgen -W "auto f32 bf16 f16" -- "$word") && return ;;
+    --bind) mapfile -t COMPREPLY < <(compgen -W "auto none hwloc" -- "$word") && return ;;
     --load) mapfile -t COMPREPLY < <(compgen -W "read mmap" -- "$word") && return ;;
     --isa) mapfile -t COMPREPLY < <(compgen -W "auto ref avx2 avx512 avx512bf16" -- "$word") && return ;;
     --shape) mapfile -t COMPREPLY < <(compgen -W "qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-405b tiny" -- "$word") && return ;;

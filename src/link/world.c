@@ -112,6 +112,14 @@ void cake_world_share(const cake_world *world, void *data, size_t bytes)
         MPI_Bcast(data, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
+void cake_world_gather_local(const cake_world *world, const void *mine, void *all, size_t each)
+{
+    if (world->local_size == 1)
+        memcpy(all, mine, each);
+    else
+        MPI_Allgather(mine, (int)each, MPI_BYTE, all, (int)each, MPI_BYTE, local);
+}
+
 double cake_world_echo(const cake_world *world, int one, int other, void *buffer, size_t bytes, int times)
 {
     if (world->rank != one && world->rank != other)

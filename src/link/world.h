@@ -27,6 +27,8 @@ void cake_world_close(cake_world *world);
 cake_err cake_world_agree(const cake_world *world, cake_err err);
 int64_t cake_world_least(const cake_world *world, int64_t value);
 int64_t cake_world_sum_local(const cake_world *world, int64_t value); /* over the ranks of this host */
+/* all [local_size, each] receives the bytes of every rank of this host, in their order. */
+void cake_world_gather_local(const cake_world *world, const void *mine, void *all, size_t each);
 /* all [size, each] on rank 0 (may be NULL elsewhere) receives every rank's `each` bytes. */
 void cake_world_gather(const cake_world *world, const void *mine, void *all, size_t each);
 /* data [bytes], less than 2 GiB, becomes rank 0's on every rank. */

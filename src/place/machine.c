@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "place/pin.h"
+
 const char *cake_size_text(int64_t bytes)
 {
     static char text[4][24];
@@ -98,7 +100,7 @@ static void read_topology(cake_machine *m, hwloc_topology_t topology)
     m->cores_allowed = hwloc_get_nbobjs_inside_cpuset_by_type(
         topology, hwloc_topology_get_allowed_cpuset(topology), HWLOC_OBJ_CORE);
     m->cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
-    m->numa = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+    m->numa = cake_pin_domains(topology);
     m->packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
     hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
     const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
@@ -120,6 +122,56 @@ void cake_machine_read(cake_machine *machine)
     read_memory(machine);
 }
 
+/* Sizes of the caches, from the nearest one: "L1d 32.0 KiB, L2 1.0 MiB, L3 32.0 MiB for 8 cores". */
+static void draw_caches(hwloc_topology_t topology, cake_buf *out)
+{
+    static const hwloc_obj_type_t types[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE,
+                                             HWLOC_OBJ_L4CACHE};
+    static const char *const names[] = {"L1d", "L2", "L3", "L4"};
+    const char *before = "caches      ";
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        hwloc_obj_t cache = hwloc_get_obj_by_type(topology, types[i], 0);
+        if (!cache || !cache->attr)
+            continue;
+        int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, cache->cpuset, HWLOC_OBJ_CORE);
+        cake_buf_addf(out, "%s%s %s", before, names[i], cake_size_text((int64_t)cache->attr->cache.size));
+        if (cores > 1)
+            cake_buf_addf(out, " for %d cores", cores);
+        before = ", ";
+    }
+    cake_buf_adds(out, *before == ',' ? "\n" : "");
+}
+
+/* One line for each piece of memory; those without cpus of their own (a GPU's) are shown as what they are. */
+static void draw_domain(hwloc_topology_t topology, hwloc_obj_t node, cake_buf *out)
+{
+    char cpus[256];
+    hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, node);
+    int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, node->cpuset, HWLOC_OBJ_CORE);
+    int threads = hwloc_bitmap_weight(node->cpuset);
+    cake_buf_addf(out, "  domain %-3u", node->os_index);
+    if (package)
+        cake_buf_addf(out, "package %u, ", package->os_index);
+    if (node->subtype)
+        cake_buf_addf(out, "%s, ", node->subtype);
+    cake_buf_addf(out, "%s", cake_size_text((int64_t)node->attr->numanode.local_memory));
+    if (threads > 0 && !(node->subtype && !strcmp(node->subtype, "GPUMemory"))) {
+        hwloc_bitmap_list_snprintf(cpus, sizeof cpus, node->cpuset);
+        cake_buf_addf(out, ", %d core%s", cores, cores == 1 ? "" : "s");
+        if (cores > 0 && threads > cores)
+            cake_buf_addf(out, " with %d threads", threads);
+        cake_buf_addf(out, ", cpus %s", cpus);
+    }
+    cake_buf_adds(out, "\n");
+}
+
+void cake_machine_draw(struct hwloc_topology *topology, cake_buf *out)
+{
+    draw_caches(topology, out);
+    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));)
+        draw_domain(topology, node, out);
+}
+
 static void add_limit(cake_buf *out, const char *what, int resource)
 {
     struct rlimit limit;
@@ -136,6 +188,12 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
     unsigned version = hwloc_get_api_version();
     cake_buf_addf(out, "processor   %s, %d package%s, %d NUMA domain%s, %d cores\n", m->model, m->packages,
                   m->packages == 1 ? "" : "s", m->numa, m->numa == 1 ? "" : "s", m->cores);
+    hwloc_topology_t topology;
+    if (!hwloc_topology_init(&topology)) {
+        if (!hwloc_topology_load(topology))
+            cake_machine_draw(topology, out);
+        hwloc_topology_destroy(topology);
+    }
     cake_buf_addf(out, "cpus        %d for this process: %s\n", m->cpus, m->mask);
     cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_size_text(m->memory_all),
                   cake_size_text(m->memory));

@@ -9,6 +9,8 @@
 
 #include "base/buf.h"
 
+struct hwloc_topology;
+
 typedef struct cake_machine {
     int cpus;          /* that this process may run on: its affinity mask within its cgroup */
     int cores_mine;    /* whole cores within these cpus, at least 1: how many threads make sense */
@@ -24,7 +26,9 @@ typedef struct cake_machine {
 } cake_machine;
 
 void cake_machine_read(cake_machine *machine);
-/* hwloc's version, limits on locked and mapped memory: lines for info. */
+/* Caches and NUMA domains of any machine that hwloc knows: memory, package, cores, hardware threads, cpus. */
+void cake_machine_draw(struct hwloc_topology *topology, cake_buf *out);
+/* The machine as info shows it: processor, caches, domains, hwloc's version, limits on locked and mapped memory: lines for info. */
 void cake_machine_describe(const cake_machine *machine, cake_buf *out);
 
 /* How many bytes this process may lock in memory, its limit raised as far as it may be; INT64_MAX: any number. */

@@ -292,6 +292,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .dtype = "auto",
                               .kv_dtype = "auto",
                               .isa = "auto",
+                              .bind = "auto",
                               .loading = "read",
                               .dummy = -1,
                               .progress = "auto"};

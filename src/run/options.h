@@ -34,7 +34,7 @@ typedef struct cake_options {
     int64_t seed;
     int64_t context, max_seqs, chunk, threads; /* 0: planned */
     int64_t kv_memory;                         /* bytes; negative: percent of the free memory; 0: planned */
-    const char *dtype, *kv_dtype, *isa, *loading;
+    const char *dtype, *kv_dtype, *isa, *loading, *bind;
     bool mlock;
     int64_t dummy; /* seed of dummy weights, -1: real ones */
     const char *topology, *write_topology;

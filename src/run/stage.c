@@ -69,16 +69,6 @@ static cake_err choose_kernels(const cake_options *o, const cake_world *world, c
     return err;
 }
 
-/* Ranks that share cores share them evenly. */
-static int choose_threads(const cake_options *o, const cake_world *world, const cake_stage *stage)
-{
-    const cake_machine *m = &stage->machine;
-    int64_t claimed = cake_world_sum_local(world, m->cores_mine);
-    int64_t fair =
-        claimed > m->cores_allowed ? (int64_t)m->cores_mine * m->cores_allowed / claimed : m->cores_mine;
-    return stage->said.threads ? stage->said.threads : cake_options_threads(o, fair > 0 ? (int)fair : 1);
-}
-
 static void do_nothing(const cake_exec *exec, void *arg)
 {
     (void)exec, (void)arg;
@@ -411,7 +401,8 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
     stage->context = o->context ? (int)o->context : config->context;
     stage->kv_dtype = cake_stage_kv_dtype(o->kv_dtype, cake_model_dtype(stage->model));
     stage->kv_memory = stage->said.kv_memory ? stage->said.kv_memory : o->kv_memory;
-    stage->n_thread = choose_threads(o, world, stage);
+    cake_placement_open(o, stage->said.threads, world, &stage->machine, &stage->placement);
+    stage->n_thread = stage->placement.n_thread;
     err = cake_stage_threads(world, stage->n_thread);
     if (!err)
         err = choose_kernels(o, world, stage);
@@ -437,7 +428,9 @@ cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_st
     cake_share share = share_of(stage, world->rank, ranges);
     cake_loading how = {
         .threads = stage->n_thread, .mapped = !strcmp(o->loading, "mmap"), .drop = stage->drop};
+    cake_placement_pin(&stage->placement);
     cake_err err = cake_model_load(stage->model, &share, stage->kernels, &how);
+    cake_placement_pin(&stage->placement); /* not all threads load where there are very many */
     free(ranges);
     if (!err && o->mlock)
         err = cake_model_lock(stage->model);
@@ -465,5 +458,6 @@ void cake_stage_close(cake_stage *stage)
     free(stage->works);
     cake_model_close(stage->model);
     cake_plan_free(&stage->plan);
+    cake_placement_close(&stage->placement);
     *stage = (cake_stage){0};
 }

@@ -13,12 +13,14 @@
 #include "place/topology.h"
 #include "run/options.h"
 #include "run/pipeline.h"
+#include "run/placement.h"
 #include "run/report.h"
 #include "run/schedule.h"
 #include "slice/slice.h"
 
 typedef struct cake_stage {
     cake_machine machine;
+    cake_placement placement;
     cake_model *model;
     const cake_kernels *kernels;
     cake_plan plan;

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: pins. Out: masks and memory policies of this process and its threads, through hwloc. run/placement.c calls.
+ * Invariant: a call that fails leaves things as they were; the close leaves the process with its first mask.
+ */
+#include "place/bind.h"
+
+#include <hwloc.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+struct cake_binding {
+    hwloc_topology_t topology;
+    hwloc_bitmap_t first; /* the mask at the beginning */
+    bool changed;
+};
+
+static bool bind_to(cake_binding *b, hwloc_const_bitmap_t set, int flags)
+{
+    return !hwloc_bitmap_iszero(set) && !hwloc_set_cpubind(b->topology, set, flags);
+}
+
+/* What the kernel grants if everything is asked for: the cgroup's cpus, also where hwloc cannot see the cgroup. The
+ * thread's mask is as before when it returns. */
+static void cut_to_granted(cake_binding *b, hwloc_bitmap_t set)
+{
+    hwloc_bitmap_t granted = hwloc_bitmap_dup(set);
+    if (bind_to(b, set, HWLOC_CPUBIND_THREAD)) {
+        if (!hwloc_get_cpubind(b->topology, granted, HWLOC_CPUBIND_THREAD))
+            hwloc_bitmap_and(set, set, granted);
+        bind_to(b, b->first, HWLOC_CPUBIND_THREAD);
+    } else {
+        hwloc_bitmap_copy(set, b->first);
+    }
+    hwloc_bitmap_free(granted);
+}
+
+/* In the cgroup: everything if that was asked for, else what the process that bound this one has itself. */
+static bool find_pool(cake_binding *b, cake_bind bind, hwloc_bitmap_t pool)
+{
+    hwloc_bitmap_copy(pool, hwloc_topology_get_allowed_cpuset(b->topology));
+    if (bind != CAKE_BIND_HWLOC) {
+        hwloc_bitmap_t launcher = hwloc_bitmap_alloc();
+        pid_t pid = cake_launcher_process();
+        bool found = pid > 0 && !hwloc_get_proc_cpubind(b->topology, pid, launcher, HWLOC_CPUBIND_THREAD);
+        hwloc_bitmap_and(pool, pool, launcher);
+        hwloc_bitmap_free(launcher);
+        if (!found)
+            return false;
+    }
+    cut_to_granted(b, pool);
+    return !hwloc_bitmap_iszero(pool);
+}
+
+cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, cake_claim *claim)
+{
+    cake_binding *b = cake_alloc(1, sizeof *b);
+    *claim = (cake_claim){0};
+    if (hwloc_topology_init(&b->topology)) {
+        free(b);
+        return NULL;
+    }
+    b->first = hwloc_bitmap_alloc();
+    if (hwloc_topology_load(b->topology) || hwloc_get_cpubind(b->topology, b->first, HWLOC_CPUBIND_THREAD)) {
+        cake_binding_close(b);
+        return NULL;
+    }
+    cake_cpus_of(b->first, &claim->mask);
+    claim->pool = claim->mask;
+    if (bind == CAKE_BIND_HWLOC || (bind == CAKE_BIND_AUTO && launcher->unasked)) {
+        hwloc_bitmap_t pool = hwloc_bitmap_alloc();
+        if (find_pool(b, bind, pool)) {
+            cake_cpus_of(pool, &claim->pool);
+            claim->unasked = launcher->unasked;
+        }
+        hwloc_bitmap_free(pool);
+    }
+    return b;
+}
+
+void cake_binding_close(cake_binding *b)
+{
+    if (!b)
+        return;
+    if (b->changed) {
+        bind_to(b, b->first, HWLOC_CPUBIND_PROCESS);
+        hwloc_set_membind(b->topology, hwloc_topology_get_topology_nodeset(b->topology),
+                          HWLOC_MEMBIND_DEFAULT, HWLOC_MEMBIND_THREAD | HWLOC_MEMBIND_BYNODESET);
+    }
+    hwloc_bitmap_free(b->first);
+    hwloc_topology_destroy(b->topology);
+    free(b);
+}
+
+struct hwloc_topology *cake_binding_topology(const cake_binding *b)
+{
+    return b->topology;
+}
+
+bool cake_binding_process(cake_binding *b, const cake_cpus *cpus)
+{
+    hwloc_bitmap_t set = cake_cpus_set(cpus);
+    bool bound = bind_to(b, set, HWLOC_CPUBIND_PROCESS);
+    b->changed |= bound;
+    hwloc_bitmap_free(set);
+    return bound;
+}
+
+/* Memory is preferred where it is near, not refused where it is not: a full domain must not end the run. */
+bool cake_binding_thread(cake_binding *b, const cake_cpus *cpus, int domain)
+{
+    hwloc_bitmap_t set = cake_cpus_set(cpus);
+    bool bound = bind_to(b, set, HWLOC_CPUBIND_THREAD);
+    if (bound && domain >= 0) {
+        hwloc_bitmap_only(set, (unsigned)domain);
+        bound = !hwloc_set_membind(b->topology, set, HWLOC_MEMBIND_BIND,
+                                   HWLOC_MEMBIND_THREAD | HWLOC_MEMBIND_BYNODESET);
+    }
+    hwloc_bitmap_free(set);
+    return bound;
+}

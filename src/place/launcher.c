@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the environment, the processes above this one. Out: the launcher, and words for its users.
+ * run/placement.c calls. Invariant: where it is not certain that a mask is a default, it was asked for.
+ */
+#include "place/launcher.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The value of a variable, NULL if it is not there or empty. */
+static const char *value_of(char *const *env, const char *name)
+{
+    size_t len = strlen(name);
+    for (; *env; env++)
+        if (!strncmp(*env, name, len) && (*env)[len] == '=')
+            return (*env)[len + 1] ? *env + len + 1 : NULL;
+    return NULL;
+}
+
+static bool any_of(char *const *env, const char *const *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (value_of(env, names[i]))
+            return true;
+    return false;
+}
+
+#define HAS(names) any_of(env, names, (int)(sizeof(names) / sizeof *(names)))
+
+/* A mapping that deals ranks to slots or hosts says nothing about cpus; every other one does. */
+static bool mapping_places(const char *policy)
+{
+    static const char *const harmless[] = {"slot", "node", "byslot", "bynode"};
+    if (!policy)
+        return false;
+    if (strchr(policy, ':') && !strncmp(policy, "ppr:", 4)) {
+        const char *last = strrchr(policy, ':') + 1;
+        return strcmp(last, "node") != 0;
+    }
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (!strcmp(policy, harmless[i]))
+            return false;
+    return true;
+}
+
+/* --bind-to, --cpu-set, --cpu-list, slot lists, rank files, cpus per rank: mpirun hands them on as parameters. */
+static bool openmpi_was_told(char *const *env)
+{
+    static const char *const names[] = {
+        "OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_hwloc_base_cpu_set",  "OMPI_MCA_hwloc_base_cpu_list",
+        "OMPI_MCA_hwloc_base_slot_list",      "OMPI_MCA_orte_rankfile",       "OMPI_MCA_rmaps_rank_file_path",
+        "OMPI_MCA_rmaps_base_cpus_per_rank",  "OMPI_MCA_rmaps_base_slot_list"};
+    return HAS(names) || mapping_places(value_of(env, "OMPI_MCA_rmaps_base_mapping_policy"));
+}
+
+void cake_launcher_find(char *const *env, cake_launcher *out)
+{
+    static const char *const openmp[] = {"OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"};
+    static const char *const openmpi[] = {"OMPI_COMM_WORLD_SIZE"};
+    static const char *const slurm[] = {"SLURM_STEP_ID", "SLURM_STEPID"};
+    static const char *const hydra[] = {"PMI_RANK", "PMI_FD", "PMI_SIZE", "MPI_LOCALNRANKS"};
+    const char *proc_bind = value_of(env, "OMP_PROC_BIND");
+    *out = (cake_launcher){.kind = HAS(openmpi)                                  ? CAKE_LAUNCH_OPENMPI
+                                   : HAS(slurm) && value_of(env, "SLURM_PROCID") ? CAKE_LAUNCH_SLURM
+                                   : HAS(hydra)                                  ? CAKE_LAUNCH_HYDRA
+                                                                                 : CAKE_LAUNCH_NONE};
+    out->unasked = out->kind == CAKE_LAUNCH_OPENMPI && value_of(env, "OMPI_MCA_orte_bound_at_launch") &&
+                   !openmpi_was_told(env);
+    out->openmp = HAS(openmp) || (proc_bind && strcasecmp(proc_bind, "false"));
+}
+
+/* The name of a process and the one above it. */
+static bool look_up(pid_t pid, char name[static 32], pid_t *above)
+{
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    FILE *f = fopen(path, "r");
+    bool read = f && fgets(line, sizeof line, f);
+    if (f)
+        fclose(f);
+    char *begin = read ? strchr(line, '(') : NULL, *end = read ? strrchr(line, ')') : NULL;
+    long long parent;
+    if (!begin || !end || end < begin || sscanf(end, ") %*c %lld", &parent) != 1)
+        return false;
+    snprintf(name, 32, "%.*s", (int)(end - begin - 1), begin + 1);
+    *above = (pid_t)parent;
+    return true;
+}
+
+pid_t cake_launcher_process(void)
+{
+    static const char *const names[] = {"mpirun", "mpiexec", "orterun", "orted"};
+    enum { FAR = 8 };
+    char name[32];
+    pid_t pid = getppid(), above;
+    for (int i = 0; i < FAR && pid > 1 && look_up(pid, name, &above); i++, pid = above)
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (!strncmp(name, names[k], strlen(names[k])))
+                return pid;
+    return -1;
+}
+
+void cake_launcher_line(cake_launch kind, int n_rank, int cores, cake_buf *out)
+{
+    static const struct {
+        const char *each, *ranks, *domains;
+    } words[] = {
+        [CAKE_LAUNCH_NONE] = {"mpirun --map-by slot:PE=", " --bind-to core -np ",
+                              "mpirun --map-by numa --bind-to numa -np "},
+        [CAKE_LAUNCH_OPENMPI] = {"mpirun --map-by slot:PE=", " --bind-to core -np ",
+                                 "mpirun --map-by numa --bind-to numa -np "},
+        [CAKE_LAUNCH_SLURM] = {"srun --hint=nomultithread --cpu-bind=cores --cpus-per-task=", " -n ",
+                               "srun --distribution=block:cyclic --cpu-bind=ldoms -n "},
+        [CAKE_LAUNCH_HYDRA] = {"mpirun -bind-to core:", " -np ", "mpirun -bind-to numa -map-by numa -np "}};
+    if (cores && kind == CAKE_LAUNCH_NONE)
+        cake_buf_addf(out, "`cake-mpi --bind hwloc --threads %d ...`", cores);
+    else if (cores)
+        cake_buf_addf(out, "`%s%d%s%d cake-mpi ...`", words[kind].each, cores, words[kind].ranks, n_rank);
+    else
+        cake_buf_addf(out, "`%s%d cake-mpi ...`", words[kind].domains, n_rank);
+}

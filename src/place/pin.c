@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: hwloc's topology of any machine, the claims of a host's ranks. Out: the pins of one of them, traps.
+ * run/placement.c calls, and tests/pin.c with machines that are files. No look at the machine it runs on.
+ * Invariant: pinned cpus are a subset of what the claim and the topology allow; threads of one rank share no core.
+ *
+ * Sets are hwloc's here; "base" is what a rank may take: its mask, or what stands in for it.
+ */
+#include "place/pin.h"
+
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+void cake_cpus_of(const struct hwloc_bitmap_s *set, cake_cpus *cpus)
+{
+    *cpus = (cake_cpus){{0}};
+    for (int i = hwloc_bitmap_first(set); i >= 0 && i < CAKE_CPUS_MOST; i = hwloc_bitmap_next(set, i))
+        cpus->bit[i / 64] |= (uint64_t)1 << i % 64;
+}
+
+struct hwloc_bitmap_s *cake_cpus_set(const cake_cpus *cpus)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    for (int i = 0; i < CAKE_CPUS_MOST; i++)
+        if (cpus->bit[i / 64] >> i % 64 & 1)
+            hwloc_bitmap_set(set, (unsigned)i);
+    return set;
+}
+
+void cake_cpus_text(const cake_cpus *cpus, char *text, int size)
+{
+    hwloc_bitmap_t set = cake_cpus_set(cpus);
+    hwloc_bitmap_list_snprintf(text, (size_t)size, set);
+    hwloc_bitmap_free(set);
+}
+
+int cake_cpus_count(const cake_cpus *cpus)
+{
+    int n = 0;
+    for (int i = 0; i < CAKE_CPUS_MOST / 64; i++)
+        n += __builtin_popcountll(cpus->bit[i]);
+    return n;
+}
+
+/* Where hwloc knows no cores, each cpu is one. */
+static hwloc_obj_type_t core_type(hwloc_topology_t topology)
+{
+    return hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+}
+
+/* Cores of which the set has a cpu, in hwloc's order, which keeps neighbours together. list: room for all; may be
+ * NULL. */
+static int cores_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_obj_t *list)
+{
+    int n = 0;
+    for (hwloc_obj_t core = NULL; (core = hwloc_get_next_obj_by_type(topology, core_type(topology), core));)
+        if (hwloc_bitmap_intersects(core->cpuset, set)) {
+            if (list)
+                list[n] = core;
+            n++;
+        }
+    return n;
+}
+
+/* NUMA domains with cpus in the set, in order. Memory that has no cpus of its own (of a GPU, high-bandwidth memory
+ * beside the ordinary) is none. list: room for all. */
+static int domains_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_obj_t *list)
+{
+    int n = 0;
+    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));) {
+        bool counts = hwloc_bitmap_intersects(node->cpuset, set) &&
+                      !(node->subtype && !strcmp(node->subtype, "GPUMemory"));
+        for (int i = 0; i < n && counts; i++)
+            counts = !hwloc_bitmap_intersects(node->cpuset, list[i]->cpuset);
+        if (counts)
+            list[n++] = node;
+    }
+    return n;
+}
+
+static hwloc_obj_t *room_for(hwloc_topology_t topology, hwloc_obj_type_t type)
+{
+    return cake_alloc((size_t)hwloc_get_nbobjs_by_type(topology, type) + 1, sizeof(hwloc_obj_t));
+}
+
+int cake_pin_domains(struct hwloc_topology *topology)
+{
+    hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
+    int n = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain);
+    free(domain);
+    return n;
+}
+
+/* Open MPI's own choice: one core each for up to two ranks, else a NUMA domain or package each. Any other mask was made
+ * by somebody, in a file of parameters for instance. */
+static bool looks_default(hwloc_topology_t topology, hwloc_const_bitmap_t mask, int world)
+{
+    static const hwloc_obj_type_t types[] = {HWLOC_OBJ_NUMANODE, HWLOC_OBJ_PACKAGE};
+    if (world <= 2)
+        return cores_in(topology, mask, NULL) == 1;
+    hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
+    bool found = false;
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++)
+        for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(topology, types[k], o));) {
+            hwloc_bitmap_and(allowed, o->cpuset, hwloc_topology_get_allowed_cpuset(topology));
+            found = found || hwloc_bitmap_isequal(allowed, mask);
+        }
+    hwloc_bitmap_free(allowed);
+    return found;
+}
+
+/* What a rank may take; owned. */
+static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_claim *claim, int world, cake_bind bind)
+{
+    hwloc_const_bitmap_t allowed = hwloc_topology_get_allowed_cpuset(topology);
+    hwloc_bitmap_t base = cake_cpus_set(&claim->mask);
+    bool left = bind != CAKE_BIND_NONE && claim->unasked && looks_default(topology, base, world);
+    if (left || bind == CAKE_BIND_HWLOC) {
+        hwloc_bitmap_free(base);
+        base = cake_cpus_set(&claim->pool);
+    }
+    hwloc_bitmap_t mine = hwloc_bitmap_dup(base);
+    hwloc_bitmap_and(mine, mine, allowed);
+    if (!hwloc_bitmap_iszero(mine))
+        hwloc_bitmap_copy(base, mine);
+    hwloc_bitmap_free(mine);
+    return base;
+}
+
+/* Cores of a base that several ranks have, domain by domain. */
+typedef struct ground {
+    hwloc_obj_t *core; /* [n] owned */
+    int n, n_domain;
+    int *first; /* [n_domain + 1] owned: where each domain begins in core */
+} ground;
+
+static ground survey(hwloc_topology_t topology, hwloc_const_bitmap_t base)
+{
+    hwloc_obj_t *all = room_for(topology, core_type(topology)),
+                *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
+    ground g = {.core = room_for(topology, core_type(topology))};
+    int n = cores_in(topology, base, all);
+    g.n_domain = domains_in(topology, base, domain);
+    g.first = cake_alloc((size_t)g.n_domain + 1, sizeof *g.first);
+    for (int d = 0; d < g.n_domain; d++) {
+        g.first[d] = g.n;
+        for (int i = 0; i < n; i++)
+            if (hwloc_bitmap_intersects(all[i]->cpuset, domain[d]->cpuset))
+                g.core[g.n++] = all[i];
+    }
+    g.first[g.n_domain] = g.n;
+    if (g.n != n) { /* cores outside of all domains: no domains then */
+        memcpy(g.core, all, (size_t)n * sizeof *all);
+        g.n = n;
+        g.n_domain = 0;
+    }
+    free(all);
+    free(domain);
+    return g;
+}
+
+/* The cores of rank i of k where ranks fit domains: so many domains each, or so many ranks in a domain. */
+static void fit(const ground *g, int k, int i, int *first, int *last)
+{
+    int each = k / g->n_domain, wide = g->n_domain / k;
+    if (each) {
+        int begin = g->first[i / each], n = g->first[i / each + 1] - begin;
+        *first = begin + n * (i % each) / each;
+        *last = begin + n * (i % each + 1) / each;
+    } else {
+        *first = g->first[i * wide];
+        *last = g->first[i * wide + wide];
+    }
+}
+
+/* The cores of rank i of k: whole domains or even parts of one, unless some would get less than half of what others
+ * get; else even parts of all. */
+static void part(const ground *g, int k, int i, int *first, int *last)
+{
+    if (g->n_domain && (k % g->n_domain == 0 || g->n_domain % k == 0)) {
+        int least = g->n, most = 0;
+        for (int j = 0; j < k; j++) {
+            fit(g, k, j, first, last);
+            least = *last - *first < least ? *last - *first : least;
+            most = *last - *first > most ? *last - *first : most;
+        }
+        if (2 * least >= most) {
+            fit(g, k, i, first, last);
+            return;
+        }
+    }
+    *first = (int)((int64_t)g->n * i / k);
+    *last = (int)((int64_t)g->n * (i + 1) / k);
+}
+
+/* cpus of cores [first, last) within the base. */
+static void gather(hwloc_obj_t *core, int first, int last, hwloc_const_bitmap_t base, hwloc_bitmap_t into)
+{
+    hwloc_bitmap_zero(into);
+    for (int i = first; i < last; i++)
+        hwloc_bitmap_or(into, into, core[i]->cpuset);
+    hwloc_bitmap_and(into, into, base);
+}
+
+/* Cores that ranks with overlapping masks have together are shared evenly. */
+static int fair_share(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank)
+{
+    hwloc_bitmap_t all = hwloc_bitmap_alloc();
+    int64_t claimed = 0, mine = cores_in(topology, bases[rank], NULL);
+    for (int i = 0; i < n; i++) {
+        hwloc_bitmap_or(all, all, bases[i]);
+        claimed += cores_in(topology, bases[i], NULL);
+    }
+    int64_t there = cores_in(topology, all, NULL), fair = claimed > there ? mine * there / claimed : mine;
+    hwloc_bitmap_free(all);
+    return fair > 0 ? (int)fair : 1;
+}
+
+/* Ranks with the same base deal it out among themselves, if nobody else has part of it and there are cores for all.
+ * Returns whether the rank has cores of its own; *first to *last of the ground. */
+static bool deal(const ground *g, hwloc_bitmap_t *bases, int n, int rank, int *first, int *last)
+{
+    int same = 0, before = 0;
+    for (int i = 0; i < n; i++) {
+        bool equal = hwloc_bitmap_isequal(bases[i], bases[rank]);
+        if (!equal && hwloc_bitmap_intersects(bases[i], bases[rank]))
+            return false;
+        same += equal;
+        before += equal && i < rank;
+    }
+    if (same > g->n)
+        return false;
+    part(g, same, before, first, last);
+    return true;
+}
+
+static bool crowded_domain(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n)
+{
+    hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
+    int there = domains_in(topology, hwloc_topology_get_allowed_cpuset(topology), domain), most = 0,
+        least = n;
+    for (int d = 0; d < there; d++) {
+        int within = 0, touching = 0;
+        for (int i = 0; i < n; i++) {
+            within += hwloc_bitmap_isincluded(bases[i], domain[d]->cpuset);
+            touching += hwloc_bitmap_intersects(bases[i], domain[d]->cpuset);
+        }
+        most = within > most ? within : most;
+        least = touching < least ? touching : least;
+    }
+    free(domain);
+    return most > 1 && least == 0;
+}
+
+static int domain_of(hwloc_topology_t topology, hwloc_const_bitmap_t set)
+{
+    hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
+    int there = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain);
+    int mine = there > 1 ? domains_in(topology, set, domain) : 0;
+    int os = mine == 1 ? (int)domain[0]->os_index : -1;
+    free(domain);
+    return os;
+}
+
+/* Threads get cores of their own; with fewer threads than cores each has some to choose from. */
+static void pin_threads(const ground *g, int first, int last, hwloc_const_bitmap_t base, cake_pin *pin)
+{
+    int64_t cores = last - first;
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    pin->thread = cake_alloc((size_t)pin->n_thread, sizeof *pin->thread);
+    for (int t = 0; t < pin->n_thread; t++) {
+        gather(g->core, first + (int)(cores * t / pin->n_thread),
+               first + (int)(cores * (t + 1) / pin->n_thread), base, set);
+        cake_cpus_of(set, &pin->thread[t]);
+    }
+    hwloc_bitmap_free(set);
+}
+
+static bool room_for_all(hwloc_topology_t topology, const cake_claim *claims, int n)
+{
+    int64_t asked = 0;
+    for (int i = 0; i < n; i++)
+        asked += claims[i].threads > 0 ? claims[i].threads : 1;
+    return asked <= cores_in(topology, hwloc_topology_get_allowed_cpuset(topology), NULL);
+}
+
+/* The part of a base that is this rank's own, in *mine, if its threads find room there. */
+static bool take_part(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank, cake_pin *pin,
+                      hwloc_bitmap_t mine)
+{
+    ground g = survey(topology, bases[rank]);
+    int first, last;
+    bool own = deal(&g, bases, n, rank, &first, &last);
+    if (own) {
+        gather(g.core, first, last, bases[rank], mine);
+        pin->n_core = last - first;
+        pin->n_thread = pin->n_thread ? pin->n_thread : pin->n_core;
+        own = pin->n_thread <= hwloc_bitmap_weight(mine);
+        if (pin->n_thread <= pin->n_core)
+            pin_threads(&g, first, last, bases[rank], pin);
+    }
+    free(g.core);
+    free(g.first);
+    return own;
+}
+
+void cake_pin_make(struct hwloc_topology *topology, const cake_claim *claims, int n, int rank, int world,
+                   cake_bind bind, cake_pin *pin)
+{
+    hwloc_bitmap_t *bases = cake_alloc((size_t)n, sizeof(hwloc_bitmap_t)), mine = hwloc_bitmap_alloc();
+    for (int i = 0; i < n; i++)
+        bases[i] = base_of(topology, &claims[i], world, bind);
+    *pin = (cake_pin){.domain = -1,
+                      .n_thread = claims[rank].threads,
+                      .n_core = fair_share(topology, bases, n, rank),
+                      .room = room_for_all(topology, claims, n)};
+    if (bind == CAKE_BIND_NONE || !take_part(topology, bases, n, rank, pin, mine))
+        hwloc_bitmap_copy(mine, bases[rank]);
+    cake_cpus_of(mine, &pin->cpus);
+    pin->n_thread = pin->n_thread ? pin->n_thread : pin->n_core;
+    pin->replaced = bind == CAKE_BIND_AUTO && claims[rank].unasked &&
+                    memcmp(&pin->cpus, &claims[rank].mask, sizeof pin->cpus) != 0;
+    pin->domain = bind == CAKE_BIND_NONE ? -1 : domain_of(topology, mine);
+    if (pin->n_thread > pin->n_core)
+        pin->trap =
+            pin->n_thread <= cake_cpus_count(&pin->cpus) && cores_in(topology, mine, NULL) == pin->n_core
+                ? CAKE_TRAP_SMT
+                : CAKE_TRAP_NARROW;
+    else if (crowded_domain(topology, bases, n))
+        pin->trap = CAKE_TRAP_DOMAIN;
+    hwloc_bitmap_free(mine);
+    for (int i = 0; i < n; i++)
+        hwloc_bitmap_free(bases[i]);
+    free(bases);
+}
+
+void cake_pin_free(cake_pin *pin)
+{
+    free(pin->thread);
+    *pin = (cake_pin){.domain = -1};
+}
+
+void cake_pin_advise(const cake_pin *pin, cake_launch launcher, int world, cake_buf *out)
+{
+    char list[256];
+    cake_cpus_text(&pin->cpus, list, sizeof list);
+    if (pin->trap == CAKE_TRAP_DOMAIN) {
+        cake_buf_adds(out, "two ranks run in one NUMA domain while another one is empty; start it with ");
+        cake_launcher_line(launcher, world, 0, out);
+    } else if (pin->trap != CAKE_TRAP_NONE) {
+        cake_buf_addf(out, "%d threads a rank for %d core%s of cpus %s", pin->n_thread, pin->n_core,
+                      pin->n_core == 1 ? "" : "s", list);
+        cake_buf_addf(out, "%s; give it --threads %d",
+                      pin->trap == CAKE_TRAP_SMT ? ": hardware threads of one core share its arithmetic"
+                                                 : " take turns",
+                      pin->n_core);
+        if (pin->room) {
+            cake_buf_adds(out, ", or start it with ");
+            cake_launcher_line(launcher, world, pin->n_thread, out);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: options, the claims of all ranks of this host. Out: a process on its cpus. run/stage.c calls, before files are
+ * opened (helpers that start later may run anywhere in the rank's cpus) and around the loading of weights (pages lie
+ * where they are first touched).
+ */
+#include "run/placement.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "kernels/kernels.h"
+
+extern char **environ;
+
+/* `bench` compares whole runs with what it measures on the mask that it has, and keeps to that. */
+static cake_bind wanted(const cake_options *o, const cake_launcher *launcher)
+{
+    if (!strcmp(o->command, "bench") || !strcmp(o->bind, "none"))
+        return CAKE_BIND_NONE;
+    if (!strcmp(o->bind, "hwloc"))
+        return CAKE_BIND_HWLOC;
+    return launcher->openmp ? CAKE_BIND_NONE : CAKE_BIND_AUTO;
+}
+
+/* One rank speaks for all that are in the same place. */
+static bool speaks(const cake_world *world, bool has)
+{
+    return cake_world_least(world, has ? world->rank : INT64_MAX) == world->rank && has;
+}
+
+static void say(const cake_world *world, const cake_launcher *launcher, const cake_pin *pin,
+                const cake_machine *machine)
+{
+    cake_buf text = {0};
+    if (speaks(world, pin->replaced))
+        cake_log(CAKE_INFO, "place",
+                 "cpus %s instead of those of Open MPI's default binding; --bind none keeps those, "
+                 "mpirun --bind-to says which",
+                 machine->mask);
+    /* OpenMP has bound the first thread, so its mask is not that of the others */
+    if (speaks(world, pin->trap != CAKE_TRAP_NONE && !launcher->openmp)) {
+        cake_pin_advise(pin, launcher->kind, world->size, &text);
+        cake_log(CAKE_WARN, "place", "%s", text.data);
+    }
+    cake_buf_free(&text);
+}
+
+static void choose(const cake_options *o, int threads, const cake_world *world, cake_machine *machine,
+                   cake_placement *p)
+{
+    cake_launcher launcher;
+    cake_claim mine, *all = cake_alloc((size_t)world->local_size, sizeof *all);
+    cake_launcher_find(environ, &launcher);
+    cake_bind bind = wanted(o, &launcher);
+    p->binding = cake_binding_open(&launcher, bind, &mine);
+    mine.threads = threads ? threads : cake_options_threads(o, 0);
+    cake_world_gather_local(world, &mine, all, sizeof mine);
+    if (p->binding) {
+        cake_pin_make(cake_binding_topology(p->binding), all, world->local_size, world->local_rank,
+                      world->size, bind, &p->pin);
+        p->n_thread = p->pin.n_thread;
+        if (bind != CAKE_BIND_NONE && cake_binding_process(p->binding, &p->pin.cpus)) {
+            machine->cpus = cake_cpus_count(&p->pin.cpus);
+            machine->cores_mine = p->pin.n_core;
+            cake_cpus_text(&p->pin.cpus, machine->mask, sizeof machine->mask);
+        }
+    }
+    say(world, &launcher, &p->pin, machine);
+    free(all);
+}
+
+void cake_placement_open(const cake_options *o, int threads, const cake_world *world, cake_machine *machine,
+                         cake_placement *p)
+{
+    *p = (cake_placement){.n_thread = threads ? threads : cake_options_threads(o, machine->cores_mine),
+                          .pin.domain = -1};
+    choose(o, threads, world, machine, p);
+}
+
+static void pin_one(const cake_exec *exec, void *arg)
+{
+    const cake_placement *p = arg;
+    bool own = p->pin.thread && exec->rank < p->pin.n_thread;
+    if (!cake_binding_thread(p->binding, own ? &p->pin.thread[exec->rank] : &p->pin.cpus, p->pin.domain) &&
+        exec->rank == 0)
+        cake_log(CAKE_DEBUG, "place", "the system does not let threads or memory be bound");
+}
+
+void cake_placement_pin(cake_placement *placement)
+{
+    if (placement->binding && (placement->pin.thread || placement->pin.domain >= 0))
+        cake_exec_run(placement->n_thread, pin_one, placement);
+}
+
+void cake_placement_close(cake_placement *placement)
+{
+    cake_binding_close(placement->binding);
+    cake_pin_free(&placement->pin);
+    *placement = (cake_placement){0};
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * --bind and --threads: which cpus this rank computes on, with how many threads. All ranks call together.
+ */
+#ifndef CAKE_RUN_PLACEMENT_H
+#define CAKE_RUN_PLACEMENT_H
+
+#include "link/world.h"
+#include "place/bind.h"
+#include "place/machine.h"
+#include "run/options.h"
+
+typedef struct cake_placement {
+    cake_binding *binding; /* owned; NULL: nothing is bound */
+    cake_pin pin;
+    int n_thread;
+} cake_placement;
+
+/* Decides, and moves this process to its cpus, which *machine then says too. What was replaced and what is wrong with
+ * the launch line is said once. threads: that a topology file gives this rank; 0: the options say. */
+void cake_placement_open(const cake_options *options, int threads, const cake_world *world,
+                         cake_machine *machine, cake_placement *placement);
+/* Each thread of the team to its cpus. Again after work by fewer threads: OpenMP ends those that are left over, and
+ * those that it starts later are where the first one is. */
+void cake_placement_pin(cake_placement *placement);
+/* The process has its first mask again; zeros are fine. */
+void cake_placement_close(cake_placement *placement);
+
+#endif
