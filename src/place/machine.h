@@ -28,7 +28,7 @@ typedef struct cake_machine {
 void cake_machine_read(cake_machine *machine);
 /* Caches and NUMA domains of any machine that hwloc knows: memory, package, cores, hardware threads, cpus. */
 void cake_machine_draw(struct hwloc_topology *topology, cake_buf *out);
-/* The machine as info shows it: processor, caches, domains, hwloc's version, limits on locked and mapped memory: lines for info. */
+/* The machine as info shows it: processor, caches, domains, memory, limits, hwloc's version. */
 void cake_machine_describe(const cake_machine *machine, cake_buf *out);
 
 /* How many bytes this process may lock in memory, its limit raised as far as it may be; INT64_MAX: any number. */

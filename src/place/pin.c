@@ -66,14 +66,13 @@ static int cores_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_o
     return n;
 }
 
-/* NUMA domains with cpus in the set, in order. Memory that has no cpus of its own (of a GPU, high-bandwidth memory
- * beside the ordinary) is none. list: room for all. */
+/* NUMA domains with cpus in the set, in order. Memory that shares its cpus with one before (of a GPU, high-bandwidth
+ * memory) is none: hwloc lists the nearest and oldest first. list: room for all. */
 static int domains_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_obj_t *list)
 {
     int n = 0;
     for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));) {
-        bool counts = hwloc_bitmap_intersects(node->cpuset, set) &&
-                      !(node->subtype && !strcmp(node->subtype, "GPUMemory"));
+        bool counts = hwloc_bitmap_intersects(node->cpuset, set);
         for (int i = 0; i < n && counts; i++)
             counts = !hwloc_bitmap_intersects(node->cpuset, list[i]->cpuset);
         if (counts)
@@ -148,7 +147,7 @@ static ground survey(hwloc_topology_t topology, hwloc_const_bitmap_t base)
     g.first = cake_alloc((size_t)g.n_domain + 1, sizeof *g.first);
     for (int d = 0; d < g.n_domain; d++) {
         g.first[d] = g.n;
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n && g.n < n; i++) /* not more, should a core be in two domains */
             if (hwloc_bitmap_intersects(all[i]->cpuset, domain[d]->cpuset))
                 g.core[g.n++] = all[i];
     }
