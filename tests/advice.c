@@ -51,7 +51,7 @@ static void waits(const cake_figures *f, int rank, const char *text)
 static void test_even(void)
 {
     cake_figures f = even();
-    says(&f, "every rank was busy for at least 99 %");
+    says(&f, "every rank was busy 99 % of the time");
     for (int i = 0; i < 3; i++)
         waits(&f, i, "-");
     CU_ASSERT_DOUBLE_EQUAL(cake_figure_idle(&f, 1), 0.01, 1e-12);

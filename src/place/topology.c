@@ -30,7 +30,7 @@ typedef struct reader {
     size_t len;
     cake_worker *worker; /* [n_worker] owned */
     int n_worker, n_rank, n_layer;
-    cake_claim *claimed; /* [n_layer] */
+    cake_layer_claim *claimed; /* [n_layer] */
     bool ports;
     cake_spot end; /* where one more worker would stand */
     cake_topology_fault *fault;
@@ -277,13 +277,13 @@ static cake_err claim(reader *r, int worker)
         return cake_workers_fault(r->fault, here(r), "'%s': the model has %d layers, from 0 to %d", shown(r),
                                   r->n_layer, r->n_layer - 1);
     for (int i = first; i <= last; i++) {
-        const cake_claim *other = &r->claimed[i];
+        const cake_layer_claim *other = &r->claimed[i];
         if (other->worker >= 0)
             return cake_workers_fault(
                 r->fault, here(r), "'%s': layer %d is worker '%s's already (line %d, column %d)", shown(r), i,
                 cake_workers_show(r->worker[other->worker].name, strlen(r->worker[other->worker].name)),
                 other->at.line, other->at.column);
-        r->claimed[i] = (cake_claim){worker, here(r)};
+        r->claimed[i] = (cake_layer_claim){worker, here(r)};
     }
     return CAKE_OK;
 }

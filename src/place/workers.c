@@ -253,7 +253,7 @@ cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts
     return err;
 }
 
-int cake_workers_hops(const cake_worker *worker, const cake_claim *claimed, int n_layer, cake_hop *hop)
+int cake_workers_hops(const cake_worker *worker, const cake_layer_claim *claimed, int n_layer, cake_hop *hop)
 {
     int n = 0;
     for (int i = 0; i < n_layer; i++) {

@@ -17,10 +17,10 @@ typedef struct cake_worker {
 } cake_worker;
 
 /* Which worker said where that a layer is its; worker -1: nobody did. */
-typedef struct cake_claim {
+typedef struct cake_layer_claim {
     int worker;
     cake_spot at;
-} cake_claim;
+} cake_layer_claim;
 
 /* Whether a host of these names (with spaces between them) is meant: the name itself, without regard to case and to
  * the domain if one of both has none, or a pattern with * and ?. */
@@ -33,7 +33,7 @@ cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts
                             cake_topology_fault *fault);
 
 /* The hops of layers claimed [n_layer] by workers that have ranks; hop [n_layer] is filled. Returns how many. */
-int cake_workers_hops(const cake_worker *worker, const cake_claim *claimed, int n_layer, cake_hop *hop);
+int cake_workers_hops(const cake_worker *worker, const cake_layer_claim *claimed, int n_layer, cake_hop *hop);
 
 /* A text from a file as a message may show it: printable, and cut if it is long. One of four static buffers. */
 const char *cake_workers_show(const char *text, size_t len);

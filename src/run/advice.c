@@ -224,9 +224,8 @@ static void say_busy(const cake_figures *f, cake_buf *out)
         double busy = 1 - cake_figure_idle(f, i);
         least = busy < least ? busy : least;
     }
-    cake_buf_addf(
-        out, "every rank was busy for at least %.0f %% of the time: faster with more cores or machines only",
-        100 * least);
+    cake_buf_addf(out, "every rank was busy %.0f %% of the time%s: faster with more cores or machines only",
+                  100 * least, f->n_rank > 1 && least < 1 ? " or more" : "");
 }
 
 void cake_advice_give(const cake_figures *f, cake_buf *out)
