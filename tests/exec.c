@@ -77,7 +77,7 @@ static void take_all(const cake_exec *exec, void *arg)
     dealt *d = arg;
     for (int n = 0; n < N_DEAL; n++) {
         int64_t units = (n * 31) % (N_UNITS + 1), first, last;
-        if (n % 7 == 0)
+        if (n % 100 == 0)
             cake_exec_barrier(exec);
         if (exec->rank < d->n_late)
             sched_yield();
