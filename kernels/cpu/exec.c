@@ -122,6 +122,7 @@ static bool alone(const cake_exec *exec)
 /* Somebody who came first may have opened this member's share, taken all of it, and gone on to deals behind. */
 cake_deal cake_exec_deal(const cake_exec *exec, int64_t n)
 {
+    CAKE_ASSERT(n >= 0 && n <= (int64_t)UNITS);
     cake_deal deal = {.exec = exec, .n = n};
     share(n, exec->rank, exec->size, &deal.first, &deal.last);
     if (alone(exec))
