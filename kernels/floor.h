@@ -35,8 +35,11 @@ void cake_floor_close(cake_floor *floor); /* NULL is fine */
 void cake_floor_work(const cake_exec *exec, void *floor);
 double cake_floor_amount(const cake_floor *floor, int threads);
 
-/* Operations or bytes a second, the best of some tries in about 20 ms, and what touching the memory takes. 0: no such
- * thing, or no memory. bytes: of what is streamed; what fits a cache is as fast as that. */
-double cake_floor_quick(const char *isa, cake_floor_kind kind, int64_t bytes, int threads);
+/* Operations or bytes a second of a team whose members work for so many seconds, each for itself, and what touching the
+ * memory takes. 0: no such thing, or no memory. bytes: of what is streamed; what fits a cache is as fast as that. *share:
+ * of this time the part in which the least favoured member had a cpu: with less than 1 somebody else wants it, too, and
+ * longer looks are better. */
+double cake_floor_quick(const char *isa, cake_floor_kind kind, int64_t bytes, int threads, double seconds,
+                        double *share);
 
 #endif

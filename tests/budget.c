@@ -113,7 +113,7 @@ static void test_dealing(void)
 /* The costs of a shape are those of layers, over the operations of a row. */
 static void test_weigh(void)
 {
-    cake_cost all = {.row_flops = 1000, .sequence_bytes = 10, .n_class = 2};
+    cake_cost all = {.balance = 10, .row_flops = 1000, .sequence_bytes = 10, .n_class = 2};
     all.kv[0].position_flops = 10;
     all.kv[0].position_bytes = 0.5;
     all.kv[1].position_flops = 10;
@@ -123,8 +123,8 @@ static void test_weigh(void)
     CU_ASSERT_DOUBLE_EQUAL(shape.cost.prompt_seen[0], 0.01, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(shape.cost.prompt_seen[1], 0.01, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(shape.cost.generated_seen[0], 0.01, 1e-12);
-    CU_ASSERT_DOUBLE_EQUAL(shape.cost.generated_seen[1], 5 * CAKE_COST_BALANCE / 1000, 1e-12);
-    CU_ASSERT_DOUBLE_EQUAL(shape.cost.generated, 10 * CAKE_COST_BALANCE / 1000, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(shape.cost.generated_seen[1], 5 * 10 / 1000.0, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(shape.cost.generated, 10 * 10 / 1000.0, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(shape.cost.score, 0.5, 1e-12);
 }
 

@@ -4,33 +4,34 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/wave.h"
 #include "suite.h"
 
-/* The least that the slowest stage can do, by trying every end of every slice: layers from `first` on for n_rank ranks,
- * each but rank 0 with one at least. */
-static double best(int n_rank, int first, int n_layer, const double *layer, double root, bool begins)
+/* The least that the slowest stage can take, by trying every end of every slice: layers from `first` on for n_rank
+ * ranks, each but rank 0 with one at least. */
+static double best(int n_rank, int first, int n_layer, const double *layer, double root, const double *speed)
 {
     double least = 1e300, run = root;
     for (int end = first; end <= n_layer - (n_rank - 1); end++) {
         if (end > first)
             run += layer[end - 1];
-        if ((end == first && !(begins && root > 0)) || (n_rank == 1 && end < n_layer))
+        if (run <= 0 || (n_rank == 1 && end < n_layer))
             continue;
-        double rest = n_rank > 1 ? best(n_rank - 1, end, n_layer, layer, 0, false) : 0;
-        double cost = run > rest ? run : rest;
+        double rest = n_rank > 1 ? best(n_rank - 1, end, n_layer, layer, 0, speed + 1) : 0;
+        double cost = run / *speed > rest ? run / *speed : rest;
         least = cost < least ? cost : least;
     }
     return least;
 }
 
-/* Layers in order, one at least for each rank but rank 0, whatever they cost; and what the slowest stage does. */
-static double check_plan(int n_rank, int n_layer, const double *layer, double root)
+/* Layers in order, one at least for each rank but rank 0, whatever they cost; and what the slowest stage takes. */
+static double check_plan(int n_rank, int n_layer, const double *layer, double root, const double *speed)
 {
     cake_plan plan;
-    cake_plan_make(n_rank, n_layer, layer, root, &plan);
+    cake_plan_make(n_rank, n_layer, layer, root, speed, &plan);
     int next = 0, rank = plan.hop[0].rank;
-    double most = root;
+    double most = speed ? root / speed[0] : root;
     CU_ASSERT(plan.n_rank == n_rank && plan.n_hop == n_rank - rank && rank <= (root > 0 && n_rank > 1));
     for (int i = 0; i < plan.n_hop; i++) {
         const cake_hop *hop = &plan.hop[i];
@@ -38,13 +39,16 @@ static double check_plan(int n_rank, int n_layer, const double *layer, double ro
         CU_ASSERT(hop->first == next && hop->count >= 1 && hop->rank == rank + i);
         for (; next < hop->first + hop->count; next++)
             run += layer[next];
+        run = speed ? run / speed[hop->rank] : run;
         most = run > most ? run : most;
     }
     CU_ASSERT_EQUAL(next, n_layer);
-    CU_ASSERT_EQUAL(cake_plan_cost(&plan, layer, root), most);
+    CU_ASSERT_EQUAL(cake_plan_cost(&plan, layer, root, speed), most);
     cake_plan_free(&plan);
     return most;
 }
+
+static const double ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 /* Layers of two kinds, as those of attention and of delta nets; costs are whole numbers, so that sums are exact. */
 static void test_best(void)
@@ -55,9 +59,28 @@ static void test_best(void)
                 double layer[12], root = round % 6 * 3;
                 for (int i = 0; i < n_layer; i++)
                     layer[i] = round < 6 ? 2 : i % (round / 6 + 1) ? 3 : 5;
-                double least = best(n_rank, 0, n_layer, layer, root, true);
-                CU_ASSERT_EQUAL(check_plan(n_rank, n_layer, layer, root), least > root ? least : root);
+                CU_ASSERT_EQUAL(check_plan(n_rank, n_layer, layer, root, NULL),
+                                best(n_rank, 0, n_layer, layer, root, ones));
             }
+}
+
+/* Layers of any cost, ranks of any speed, powers of two: exact, too. */
+static void test_speeds(void)
+{
+    uint32_t dice = 1;
+    for (int round = 0; round < 5000; round++) {
+        double layer[10], speed[6], root;
+        int n_layer = 1 + (int)((dice = dice * 1664525u + 1013904223u) >> 16) % 10;
+        int n_rank = 1 + (int)((dice = dice * 1664525u + 1013904223u) >> 16) % (n_layer < 6 ? n_layer : 6);
+        int kinds = 1 + round % 4;
+        for (int i = 0; i < n_layer; i++)
+            layer[i] = 1 + ((dice = dice * 1664525u + 1013904223u) >> 16) % (round % 3 ? 40 : 2);
+        for (int i = 0; i < n_rank; i++)
+            speed[i] = 1.0 / (1 << ((dice = dice * 1664525u + 1013904223u) >> 16) % (uint32_t)kinds);
+        root = ((dice = dice * 1664525u + 1013904223u) >> 16) % (round % 2 ? 100 : 5);
+        CU_ASSERT_EQUAL(check_plan(n_rank, n_layer, layer, root, speed),
+                        best(n_rank, 0, n_layer, layer, root, speed));
+    }
 }
 
 /* Stages that could do less than the slowest are even, too: what they hold and compute is. */
@@ -68,7 +91,7 @@ static void test_even(void)
         layer[i] = 1;
     for (int n_rank = 1; n_rank <= 126; n_rank++) {
         cake_plan plan;
-        cake_plan_make(n_rank, 126, layer, 0.5, &plan);
+        cake_plan_make(n_rank, 126, layer, 0.5, NULL, &plan);
         for (int i = 1; i < plan.n_hop; i++)
             CU_ASSERT(plan.hop[i].rank == 0 || abs(plan.hop[i].count - 126 / n_rank) <= 1);
         cake_plan_free(&plan);
@@ -82,12 +105,31 @@ static void test_root(void)
     cake_plan plan;
     for (int i = 0; i < 28; i++)
         layer[i] = 1;
-    cake_plan_make(2, 28, layer, 2.5, &plan);
+    cake_plan_make(2, 28, layer, 2.5, NULL, &plan);
     CU_ASSERT(plan.hop[0].count == 13 && plan.hop[1].count == 15);
     cake_plan_free(&plan);
-    cake_plan_make(16, 28, layer, 2.5, &plan);
-    CU_ASSERT(plan.n_hop == 15 && plan.hop[0].rank == 1 && cake_plan_cost(&plan, layer, 2.5) == 2.5);
+    cake_plan_make(2, 28, layer, 2.5, (double[]){0.5, 1}, &plan); /* half as fast, less than half of it */
+    CU_ASSERT(plan.hop[0].count == 8 && plan.hop[1].count == 20);
     cake_plan_free(&plan);
+    cake_plan_make(16, 28, layer, 2.5, NULL, &plan);
+    CU_ASSERT(plan.n_hop == 15 && plan.hop[0].rank == 1 && cake_plan_cost(&plan, layer, 2.5, NULL) == 2.5);
+    cake_plan_free(&plan);
+}
+
+/* As large as they get: every rank one of a thousand layers, or so. */
+static void test_large(void)
+{
+    enum { MOST = 1024 };
+    static double layer[MOST], speed[MOST];
+    for (int i = 0; i < MOST; i++) {
+        layer[i] = 1 + i % 3;
+        speed[i] = 1.0 / (1 + i % 2);
+    }
+    double start = cake_clock_now();
+    check_plan(126, 126, layer, 10, speed);
+    check_plan(64, 126, layer, 10, speed);
+    check_plan(512, MOST, layer, 10, speed);
+    CU_ASSERT(cake_clock_now() - start < 1);
 }
 
 static void test_load(void)
@@ -141,6 +183,8 @@ int main(void)
         {"every layer once, in order, the slowest stage as fast as can be", test_best},
         {"stages are even", test_even},
         {"rank 0 has fewer layers, or none", test_root},
+        {"ranks of any speed", test_speeds},
+        {"many ranks and layers", test_large},
         {"the size of waves", test_load},
         {"the number of pages", test_pages},
     };

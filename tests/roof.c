@@ -89,7 +89,7 @@ static void test_wave(void)
 /* What a row costs, by the same numbers. */
 static void test_row(void)
 {
-    cake_cost cost = {.row_flops = 1000, .sequence_bytes = 300, .n_class = 2};
+    cake_cost cost = {.balance = 17, .row_flops = 1000, .sequence_bytes = 300, .n_class = 2};
     cost.kv[0].position_flops = 10;
     cost.kv[0].position_bytes = 0.5;
     cost.kv[1].window = 5;
@@ -99,7 +99,7 @@ static void test_row(void)
         int near = pos < 5 ? pos + 1 : 5;
         CU_ASSERT_DOUBLE_EQUAL(cake_cost_row(&cost, pos, true), 1000 + 10 * (pos + 1) + 100 * near, 1e-9);
         CU_ASSERT_DOUBLE_EQUAL(cake_cost_row(&cost, pos, false),
-                               1000 + 10 * (pos + 1) + (7 * near + 300) * CAKE_COST_BALANCE, 1e-9);
+                               1000 + 10 * (pos + 1) + (7 * near + 300) * 17, 1e-9);
     }
 }
 
@@ -147,9 +147,13 @@ static void test_floor(void)
     int best = cake_kernels_best();
     for (int i = 0; i <= best; i++) {
         const char *isa = cake_kernels_at(i)->name;
-        CU_ASSERT(cake_floor_quick(isa, CAKE_FLOOR_F32, 0, 1) > 1e7);
-        CU_ASSERT(cake_floor_quick(isa, CAKE_FLOOR_READ, 1 << 16, 2) > 1e7);
-        CU_ASSERT((cake_floor_quick(isa, CAKE_FLOOR_BF16, 0, 1) > 0) == !strcmp(isa, "avx512bf16"));
+        double share;
+        CU_ASSERT(cake_floor_quick(isa, CAKE_FLOOR_F32, 0, 1, 0.01, &share) > 1e7);
+        CU_ASSERT(share > 0 && share <= 1);
+        CU_ASSERT(cake_floor_quick(isa, CAKE_FLOOR_READ, 1 << 16, 2, 0.01, &share) > 1e7);
+        CU_ASSERT(cake_floor_quick(isa, CAKE_FLOOR_READ, 100, 3, 0.01, &share) > 1e6);
+        CU_ASSERT((cake_floor_quick(isa, CAKE_FLOOR_BF16, 0, 1, 0.01, &share) > 0) ==
+                  !strcmp(isa, "avx512bf16"));
     }
 }
 

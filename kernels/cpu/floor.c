@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -239,47 +240,73 @@ void cake_floor_work(const cake_exec *exec, void *floor)
         f->sink += result;
 }
 
+/* Operations of a lane, or bytes that count for one of memory. */
+static const double each[] = {[CAKE_FLOOR_F32] = 2,
+                              [CAKE_FLOOR_BF16] = 4,
+                              [CAKE_FLOOR_INT8] = 8,
+                              [CAKE_FLOOR_READ] = 1,
+                              [CAKE_FLOOR_COPY] = 2};
+
 double cake_floor_amount(const cake_floor *f, int threads)
 {
-    static const double each[] = {[CAKE_FLOOR_F32] = 2,
-                                  [CAKE_FLOOR_BF16] = 4,
-                                  [CAKE_FLOOR_INT8] = 8, /* operations of a lane */
-                                  [CAKE_FLOOR_READ] = 1,
-                                  [CAKE_FLOOR_COPY] = 2};
     return each[f->kind] * (double)f->size * (is_stream(f->kind) ? 1 : f->with.lanes * CHAINS * threads);
 }
 
-typedef struct repeated {
-    cake_floor *floor;
-    int64_t times;
-} repeated;
+/* What each member of a team does in a time of its own, and how much of it its thread had a cpu. */
+typedef struct steady {
+    const cake_floor *floor;
+    double seconds;
+    double *rate, *share; /* [threads] */
+} steady;
 
-static void repeat(const cake_exec *exec, void *arg)
+static double thread_seconds(void)
 {
-    const repeated *r = arg;
-    for (int64_t i = 0; i < r->times; i++)
-        cake_floor_work(exec, r->floor);
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double cake_floor_quick(const char *isa, cake_floor_kind kind, int64_t bytes, int threads)
+static void keep_on(const cake_exec *exec, void *arg)
 {
-    enum { STEPS = 200000, TRIES = 3, AT_ONCE = 32 << 20 };
-    const double enough = 0.02, least = 2e-3; /* seconds: of all tries, of one */
-    repeated r = {.times = is_stream(kind) && bytes < AT_ONCE ? AT_ONCE / bytes : 1};
-    if (cake_floor_open(isa, kind, is_stream(kind) ? bytes : STEPS, threads, &r.floor))
-        return 0;
-    double best = 0, start = cake_clock_now(), now = start;
-    for (int tries = 0; tries < TRIES || now - start < enough;) {
-        double begin = now;
-        cake_exec_run(threads, repeat, &r);
-        now = cake_clock_now();
-        double rate = cake_floor_amount(r.floor, threads) * (double)r.times / (now - begin);
-        best = rate > best ? rate : best;
-        if (now - begin < least) /* so that starting the team does not count */
-            r.times *= 2;
+    enum { PIECE = 1 << 20 };
+    const steady *s = arg;
+    const cake_floor *f = s->floor;
+    bool stream = is_stream(f->kind);
+    size_t bytes = 0, at = 0;
+    char *to = stream ? share_of(exec, f, &bytes) : NULL;
+    double amount = 0, start = cake_clock_now(), had = thread_seconds(), now;
+    do {
+        size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+        if (stream)
+            f->with.stream[f->kind - CAKE_FLOOR_READ](to + at, to + at + source(f), n);
         else
-            tries++;
+            f->with.chain[f->kind]((long)f->size);
+        amount += each[f->kind] * (stream ? (double)n : f->with.lanes * CHAINS * (double)f->size);
+        at = at + n < bytes ? at + n : 0;
+        now = cake_clock_now();
+    } while (now - start < s->seconds);
+    s->rate[exec->rank] = amount / (now - start);
+    s->share[exec->rank] = (thread_seconds() - had) / (now - start);
+}
+
+double cake_floor_quick(const char *isa, cake_floor_kind kind, int64_t bytes, int threads, double seconds,
+                        double *share)
+{
+    enum { STEPS = 5000 }; /* some 10 us */
+    cake_floor *f;
+    double rate = 0;
+    *share = 1;
+    if (cake_floor_open(isa, kind, is_stream(kind) ? bytes : STEPS, threads, &f))
+        return 0;
+    size_t n = (size_t)threads;
+    steady s = {f, seconds, cake_alloc(n, sizeof *s.rate), cake_alloc(n, sizeof *s.share)};
+    cake_exec_run(threads, keep_on, &s);
+    for (size_t i = 0; i < n; i++) {
+        rate += s.rate[i];
+        *share = s.share[i] < *share ? s.share[i] : *share;
     }
-    cake_floor_close(r.floor);
-    return best;
+    free(s.rate);
+    free(s.share);
+    cake_floor_close(f);
+    return rate;
 }

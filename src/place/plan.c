@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "place/plan.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -9,75 +8,99 @@
 #include "base/alloc.h"
 #include "base/wave.h"
 
-/* Ranks that layers from `first` on need, the first of which has done `run` before, if none may do more than `most`. */
-static int ranks_for(const double *layer, int first, int n_layer, double run, double most)
+/* What is to be cut, and the best that can be made of its ends: rest [n_rank + 1, n_layer + 1] is the time of the
+ * slowest of ranks r.. if they get layers i.., or INFINITY if these are too few for them. */
+typedef struct cut {
+    int n_rank, n_layer;
+    const double *layer, *speed;
+    double root;
+    double *rest;
+} cut;
+
+static double speed_of(const cut *c, int rank)
 {
-    int ranks = 1;
-    for (int i = first; i < n_layer; i++) {
-        if (layer[i] > most)
-            return INT_MAX;
-        if (run + layer[i] > most) {
-            ranks++;
-            run = 0;
-        }
-        run += layer[i];
-    }
-    return run > most ? INT_MAX : ranks;
+    return c->speed ? c->speed[rank] : 1;
 }
 
-/* What the slowest rank does under the best plan. */
-static double slowest(int n_rank, int n_layer, const double *layer, double root)
+static double *rest_at(const cut *c, int rank, int first)
 {
-    double low = 0, high = root;
-    for (int i = 0; i < n_layer; i++)
-        high += layer[i];
-    for (int i = 0; i < 60; i++) {
-        double middle = (low + high) / 2;
-        if (middle >= root && ranks_for(layer, 0, n_layer, root, middle) <= n_rank)
-            high = middle;
-        else
-            low = middle;
-    }
-    return high;
+    return &c->rest[(size_t)rank * ((size_t)c->n_layer + 1) + (size_t)first];
 }
 
-/* Where a rank's layers end: those that come nearest to an even share of what is left, unless then this rank or those
- * behind it would do more than `most`. */
-static int end_of(int first, int ranks, int n_layer, const double *layer, double run, double most)
+/* The best end for layers from `first` on at a rank: more of them take the rank longer, until that alone is longer than
+ * what is best so far. */
+static double best_from(const cut *c, int rank, int first)
 {
-    double share = run;
-    int end = first, last = n_layer - (ranks - 1);
-    for (int i = first; i < n_layer; i++)
-        share += layer[i];
-    share /= ranks;
-    for (; end < last && run + layer[end] <= most; end++) {
-        bool even = run + layer[end] / 2 >= share, must = end == first && run <= 0;
-        if (ranks > 1 && even && !must && ranks_for(layer, end, n_layer, 0, most) <= ranks - 1)
+    double run = rank ? 0 : c->root, best = INFINITY;
+    for (int end = first;; end++) {
+        double own = run / speed_of(c, rank), rest = *rest_at(c, rank + 1, end);
+        bool enough = end > first || run > 0; /* rank 0 has something to do without a layer */
+        if (own >= best)
+            return best;
+        if (enough && rest < best)
+            best = own > rest ? own : rest;
+        if (end == c->n_layer)
+            return best;
+        run += c->layer[end];
+    }
+}
+
+/* From the last rank to the first: dynamic programming over where a rank's layers begin. */
+static void solve(const cut *c)
+{
+    for (int i = 0; i <= c->n_layer; i++)
+        *rest_at(c, c->n_rank, i) = i == c->n_layer ? 0 : INFINITY;
+    for (int rank = c->n_rank - 1; rank >= 0; rank--)
+        for (int i = 0; i <= (rank ? c->n_layer : 0); i++)
+            *rest_at(c, rank, i) = best_from(c, rank, i);
+}
+
+/* Where a rank's layers end: of the ends with which nobody takes longer than `most` the one that comes nearest to its
+ * share of what is left. */
+static int end_of(const cut *c, int rank, int first, double most)
+{
+    double run = rank ? 0 : c->root, share = run, speeds = 0;
+    int good = c->n_layer;
+    for (int i = first; i < c->n_layer; i++)
+        share += c->layer[i];
+    for (int i = rank; i < c->n_rank; i++)
+        speeds += speed_of(c, i);
+    share = share * speed_of(c, rank) / speeds;
+    for (int end = first; end <= c->n_layer && run / speed_of(c, rank) <= most; end++) {
+        bool enough = end > first || run > 0;
+        good = enough && *rest_at(c, rank + 1, end) <= most ? end : good;
+        if (end == c->n_layer || (good == end && run + c->layer[end] / 2 >= share))
             break;
-        run += layer[end];
+        run += c->layer[end];
     }
-    return end;
+    return good;
 }
 
-void cake_plan_make(int n_rank, int n_layer, const double *layer, double root, cake_plan *plan)
+void cake_plan_make(int n_rank, int n_layer, const double *layer, double root, const double *speed,
+                    cake_plan *plan)
 {
-    double most = slowest(n_rank, n_layer, layer, root);
+    cut c = {.n_rank = n_rank, .n_layer = n_layer, .layer = layer, .speed = speed, .root = root};
+    c.rest = cake_alloc(((size_t)n_rank + 1) * ((size_t)n_layer + 1), sizeof *c.rest);
+    solve(&c);
+    double most = *rest_at(&c, 0, 0);
     *plan = (cake_plan){.hop = cake_alloc((size_t)n_rank, sizeof *plan->hop), .n_rank = n_rank};
     for (int rank = 0, first = 0, end; rank < n_rank; rank++, first = end) {
-        end = end_of(first, n_rank - rank, n_layer, layer, rank ? 0 : root, most);
+        end = end_of(&c, rank, first, most);
         if (end > first)
             plan->hop[plan->n_hop++] = (cake_hop){rank, first, end - first};
     }
+    free(c.rest);
 }
 
-double cake_plan_cost(const cake_plan *plan, const double *layer, double root)
+double cake_plan_cost(const cake_plan *plan, const double *layer, double root, const double *speed)
 {
-    double most = root;
+    double most = speed ? root / speed[0] : root;
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];
         double run = hop->rank ? 0 : root;
         for (int j = hop->first; j < hop->first + hop->count; j++)
             run += layer[j];
+        run = speed ? run / speed[hop->rank] : run;
         most = run > most ? run : most;
     }
     return most;

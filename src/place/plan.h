@@ -17,13 +17,16 @@ typedef struct cake_plan {
     int n_hop, n_rank;
 } cake_plan;
 
-/* Cuts n_layer layers into slices for n_rank ranks (1 <= n_rank <= n_layer) so that the slowest stage is as fast as can
- * be: layer [n_layer] is what each costs, root what rank 0 (the first stage) does beside its layers: embedding, LM head,
- * sampling. Where that is more than a fair share, rank 0 has no layer. All costs are in one unit, and above 0 but root. */
-void cake_plan_make(int n_rank, int n_layer, const double *layer, double root, cake_plan *plan);
+/* Cuts n_layer layers into slices for n_rank ranks (1 <= n_rank <= n_layer) so that the slowest stage takes the least
+ * time that is possible: layer [n_layer] is what each costs, root what rank 0 (the first stage) does beside its layers:
+ * embedding, LM head, sampling; speed [n_rank] what each rank does in a unit of time, NULL: all the same. Every rank has
+ * a layer at least, but rank 0 none where it has more than its share without. All costs are in one unit, and they and
+ * speeds are above 0, but root. By dynamic programming: at most n_rank * n_layer^2 steps. */
+void cake_plan_make(int n_rank, int n_layer, const double *layer, double root, const double *speed,
+                    cake_plan *plan);
 void cake_plan_free(cake_plan *plan);
-/* What the slowest stage does. */
-double cake_plan_cost(const cake_plan *plan, const double *layer, double root);
+/* What the slowest stage takes. */
+double cake_plan_cost(const cake_plan *plan, const double *layer, double root, const double *speed);
 
 /* How many sequences and rows the waves of a replica hold. What was not asked for is 0 before the call. */
 typedef struct cake_load {

@@ -81,8 +81,6 @@ static cake_err report(job *j)
 {
     double total_s = cake_clock_now() - j->start;
     j->stage.report.peak_bytes = cake_machine_peak();
-    if (j->options->report)
-        cake_tally_peaks(j->world, &j->stage);
     cake_tally all;
     cake_tally_gather(j->world, &j->stage, j->pipeline, j->root, &all);
     cake_err err = CAKE_OK;

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "place/threads.h"
 #include "run/layout.h"
-#include "slice/work.h"
+#include "run/pace.h"
 
 static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
 {
@@ -46,15 +46,12 @@ cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model)
     return dtype_named(option, model == CAKE_F32 ? CAKE_F32 : CAKE_BF16);
 }
 
-/* Below so many parameters rounded activations cost accuracy and save no time worth having. */
-#define LARGE 100000000
-
 /* The best table that every rank can run (for small models: that rounds no activations), or the one that was asked
  * for. */
 static cake_err choose_kernels(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     int best = cake_kernels_best();
-    int level = cake_model_parameters(stage->model) < LARGE ? cake_kernels_exact() : best;
+    int level = cake_model_parameters(stage->model) < CAKE_STAGE_LARGE ? cake_kernels_exact() : best;
     cake_err err = CAKE_OK;
     if (strcmp(o->isa, "auto")) {
         level = cake_kernels_level(o->isa);
@@ -102,23 +99,6 @@ cake_err cake_stage_check(const cake_world *world, const cake_config *config)
                : cake_fail_usage("%d ranks for a model of %d layers: each rank needs at least one; start "
                                  "it with -np %d or fewer",
                                  world->size, config->n_layer, config->n_layer);
-}
-
-/* Every rank receives and sends each row once, so links weigh alike on all. */
-static void make_plan(const cake_world *world, cake_stage *stage)
-{
-    const cake_config *c = cake_model_config(stage->model);
-    /* Prompts that are three times as long as their answers, and no further than this on average. */
-    const double scored = 0.25;
-    const int pos = 512;
-    double *layer = cake_alloc((size_t)c->n_layer, sizeof *layer);
-    for (int i = 0; i < c->n_layer; i++) {
-        cake_cost cost = cake_cost_of_layers(stage->model, stage->kernels, i, 1, stage->kv_dtype);
-        layer[i] = (1 - scored) * cake_cost_row(&cost, pos, true) + scored * cake_cost_row(&cost, pos, false);
-    }
-    double embed = (double)c->dim * 2 * sizeof(float) * CAKE_COST_BALANCE;
-    cake_plan_make(world->size, c->n_layer, layer, embed + scored * cake_cost_scores(c), &stage->plan);
-    free(layer);
 }
 
 static cake_slice_shape slice_shape(const cake_stage *stage, const cake_hop *hop)
@@ -228,7 +208,7 @@ static void shape_waves(const cake_options *o, cake_stage *stage, int most)
                       .n_stage = stages_of(&stage->plan),
                       .n_vocab = config->n_vocab,
                       .most_seqs = most};
-    cake_cost all = cake_cost_of_layers(stage->model, stage->kernels, 0, config->n_layer, stage->kv_dtype);
+    cake_cost all = cake_pace_layers(stage);
     if (load.n_stage > 1)
         load.dearest = cake_cost_row(&all, stage->context - 1, false) / all.row_flops;
     cake_load_decide(&load);
@@ -240,7 +220,7 @@ static void shape_waves(const cake_options *o, cake_stage *stage, int most)
                                          .share = true};
     memcpy(stage->shape.window, config->window, sizeof stage->shape.window);
     if (load.n_stage > 1) /* one stage alone has nobody to wait for */
-        cake_schedule_weigh(&stage->shape, &all, cake_cost_scores(config));
+        cake_schedule_weigh(&stage->shape, &all, cake_pace_scores(stage));
     for (int i = 0; i < config->n_layer; i++)
         stage->shape.states = stage->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
     stage->shape.n_saved = stage->shape.states ? saved_states(load.n_lane * load.lane_seqs) : 0;
@@ -406,10 +386,12 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
     err = cake_stage_threads(world, stage->n_thread);
     if (!err)
         err = choose_kernels(o, world, stage);
-    if (!err && !o->topology)
-        make_plan(world, stage);
-    if (!err)
-        err = make_room(o, world, stage);
+    if (err)
+        return err;
+    cake_pace_open(o, world, stage);
+    if (!o->topology)
+        cake_pace_cut(world, stage);
+    err = make_room(o, world, stage);
     if (err)
         return err;
     describe(world, stage);
@@ -459,5 +441,6 @@ void cake_stage_close(cake_stage *stage)
     cake_model_close(stage->model);
     cake_plan_free(&stage->plan);
     cake_placement_close(&stage->placement);
+    cake_pace_close(stage);
     *stage = (cake_stage){0};
 }

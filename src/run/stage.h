@@ -10,6 +10,7 @@
 #include "link/world.h"
 #include "model/model.h"
 #include "place/machine.h"
+#include "place/rates.h"
 #include "place/topology.h"
 #include "run/options.h"
 #include "run/pipeline.h"
@@ -18,6 +19,10 @@
 #include "run/schedule.h"
 #include "slice/slice.h"
 
+/* Below so many parameters a model is small: rounded activations cost accuracy and save no time worth having, caches
+ * hold most of it. */
+#define CAKE_STAGE_LARGE 100000000
+
 typedef struct cake_stage {
     cake_machine machine;
     cake_placement placement;
@@ -25,6 +30,9 @@ typedef struct cake_stage {
     const cake_kernels *kernels;
     cake_plan plan;
     cake_topology_rank said;   /* what --topology says of this rank; zeros without it */
+    cake_rate *rate;           /* [ranks] settled; owned, as is ... */
+    double *speed;             /* [ranks] ... of each over that of the fastest: what plans and waves go by */
+    double balance;            /* operations that take as long as a byte */
     int64_t kv_memory;         /* as cake_options has it, of this rank */
     cake_schedule_shape shape; /* of lanes and pages, the same on all ranks */
     int context, n_thread;

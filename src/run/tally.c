@@ -2,13 +2,8 @@
 #include "run/tally.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
-#include "kernels/floor.h"
-#include "place/machine.h"
 
 void cake_tally_links(const cake_world *world, cake_stage *stage)
 {
@@ -20,33 +15,6 @@ void cake_tally_links(const cake_world *world, cake_stage *stage)
         if (world->rank == to && seconds > 0)
             stage->report.rtt_s = seconds;
     }
-}
-
-/* Bytes to read for the peak of memory: as many as the run streams, so that what lay in caches is held against
- * caches, and no more than it takes to be sure of memory. */
-static int64_t streamed(int64_t weights)
-{
-    int64_t most = 128 << 20, least = 64 << 10;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    most = 4 * cache > most ? 4 * cache : most;
-#endif
-    return weights > most ? most : weights < least ? least : weights;
-}
-
-void cake_tally_peaks(const cake_world *world, cake_stage *stage)
-{
-    cake_report_stage *r = &stage->report;
-    cake_buf unsaid = {0}; /* that there is no memory to measure with is no error of the run */
-    cake_log_capture(&unsaid);
-    cake_world_agree(world, CAKE_OK);
-    cake_floor_kind most = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
-    r->peak_flops = cake_floor_quick(stage->kernels->name, most, 0, stage->n_thread);
-    cake_world_agree(world, CAKE_OK);
-    r->peak_bandwidth =
-        cake_floor_quick(stage->kernels->name, CAKE_FLOOR_READ, streamed(r->weights_bytes), stage->n_thread);
-    cake_log_capture(NULL);
-    cake_buf_free(&unsaid);
 }
 
 /* The layers of all ranks in one list: each is one rank's. */

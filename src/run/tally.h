@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All ranks bring their figures together on rank 0: what each did, how far it is from the next, and, where a report
- * wants it, what its machine can do at most. Every function is called by all ranks together.
+ * All ranks bring their figures together on rank 0: what each did and how far it is from the next. Every function is called by all ranks together.
  */
 #ifndef CAKE_RUN_TALLY_H
 #define CAKE_RUN_TALLY_H
@@ -13,9 +12,6 @@
 
 /* How long a message takes along each edge of the ring. Before the run, when messages meet nobody else's. */
 void cake_tally_links(const cake_world *world, cake_stage *stage);
-/* Peaks of arithmetic and memory, all ranks at the same time, as they compute: some 20 ms for each, after the run. */
-void cake_tally_peaks(const cake_world *world, cake_stage *stage);
-
 typedef struct cake_tally {
     cake_report_stage *stages; /* [size] owned; on rank 0 */
     double *layer_s;           /* [n_layer] owned; on rank 0 of all ranks */

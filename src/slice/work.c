@@ -31,7 +31,7 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
                               cake_dtype kv_dtype)
 {
     const cake_config *c = cake_model_config(model);
-    cake_cost cost = {.n_class = c->n_class};
+    cake_cost cost = {.balance = CAKE_COST_BALANCE, .n_class = c->n_class};
     for (int class = 0; class < c->n_class; class ++)
         cost.kv[class].window = c->window[class];
     cake_range range = {first, count};
@@ -70,19 +70,19 @@ cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_row *rows, int n
     return work;
 }
 
-static double longer(double flops, double bytes)
+static double longer(double balance, double flops, double bytes)
 {
-    return flops > bytes * CAKE_COST_BALANCE ? flops : bytes * CAKE_COST_BALANCE;
+    return flops > bytes * balance ? flops : bytes * balance;
 }
 
 double cake_cost_seen(const cake_cost *cost, int class, bool prompt)
 {
-    return longer(cost->kv[class].position_flops, prompt ? 0 : cost->kv[class].position_bytes);
+    return longer(cost->balance, cost->kv[class].position_flops, prompt ? 0 : cost->kv[class].position_bytes);
 }
 
 double cake_cost_row(const cake_cost *cost, int pos, bool prompt)
 {
-    double flops = cost->row_flops + longer(0, prompt ? 0 : cost->sequence_bytes);
+    double flops = cost->row_flops + longer(cost->balance, 0, prompt ? 0 : cost->sequence_bytes);
     for (int class = 0; class < cost->n_class; class ++)
         flops += (pos + 1 - first_seen(cost->kv[class].window, pos)) * cake_cost_seen(cost, class, prompt);
     return flops;

@@ -16,6 +16,8 @@
 #include "model/model.h"
 
 typedef struct cake_cost {
+    double
+        balance; /* operations that take as long as a byte: what memory binds is held against what arithmetic binds */
     double row_flops;      /* products and states, a row */
     double wave_bytes;     /* weights, a wave */
     double sequence_bytes; /* states, a sequence */
@@ -26,11 +28,10 @@ typedef struct cake_cost {
     } kv[CAKE_MAX_CLASS];
 } cake_cost;
 
-/* Operations that a processor does in the time in which it reads a byte, about: what memory binds is compared with what
- * arithmetic binds by it. A constant, so that whatever is decided by costs is decided alike everywhere. */
+/* Of a processor of which nothing is known. */
 #define CAKE_COST_BALANCE 16.0
 
-/* Of layers [first, first + count), loaded or not. */
+/* Of layers [first, first + count), loaded or not, at CAKE_COST_BALANCE. */
 cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kernels, int first, int count,
                               cake_dtype kv_dtype);
 /* Rows of one sequence stand together, positions upwards. */

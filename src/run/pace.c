@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the machines of all ranks. Out: operations and bytes a second of each, a plan. run/stage.c calls.
+ * Invariant: all ranks decide by the same numbers, which rank 0 has settled.
+ *
+ * What a layer or a row costs is operations by the model's shape; measured are how many operations take as long as a
+ * byte, and how many of them each rank does in a second.
+ */
+#include "run/pace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "kernels/floor.h"
+
+/* Of prompts and answers nothing is known yet: prompts are three times as long as answers, and positions no further than
+ * this on average. */
+#define SCORED   0.25 /* of all rows */
+#define POSITION 512
+
+static double row_of_many(const cake_cost *cost)
+{
+    return (1 - SCORED) * cake_cost_row(cost, POSITION, true) + SCORED * cake_cost_row(cost, POSITION, false);
+}
+
+/* Bytes to read for the rate of memory: as many as a rank streams, so that what lies in caches is held against caches,
+ * no more than it takes to be sure of memory, and by far not all that is free: whether the model fits is not known. */
+static int64_t streamed(const cake_world *world, const cake_stage *stage)
+{
+    int64_t most = 128 << 20, least = 64 << 10;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    most = 4 * cache > most ? 4 * cache : most;
+#endif
+    cake_range all = {0, cake_model_config(stage->model)->n_layer};
+    cake_share whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
+    int64_t weights = (int64_t)cake_model_bytes(stage->model, &whole, stage->kernels) / world->size;
+    int64_t free_here = stage->machine.memory / world->local_size / 4;
+    most = free_here < most ? free_here : most;
+    return weights < least || most < least ? least : weights > most ? most : weights;
+}
+
+/* All ranks at the same time, as they compute: those of one host share its memory. Where some share their cpus with
+ * others, all look longer: turns at a cpu take milliseconds. */
+static double look(const cake_world *world, const cake_stage *stage, cake_floor_kind kind)
+{
+    const double glance = 0.02, turns = 0.2; /* seconds */
+    int64_t bytes = kind == CAKE_FLOOR_READ ? streamed(world, stage) : 0;
+    double share, rate;
+    cake_world_agree(world, CAKE_OK);
+    rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, glance, &share);
+    if (cake_world_least(world, share > 0.8))
+        return rate;
+    return cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, turns, &share);
+}
+
+static void measure(const cake_world *world, cake_stage *stage)
+{
+    cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
+    cake_buf unsaid = {0}; /* that there is no memory to measure with is no error of the run */
+    cake_log_capture(&unsaid);
+    stage->report.peak_flops = look(world, stage, products);
+    stage->report.peak_bandwidth = look(world, stage, CAKE_FLOOR_READ);
+    cake_log_capture(NULL);
+    cake_buf_free(&unsaid);
+}
+
+/* Every rank's own becomes known to all. */
+static void exchange(const cake_world *world, cake_stage *stage)
+{
+    int cpus = stage->machine.cpus < stage->n_thread ? stage->machine.cpus : stage->n_thread;
+    cake_rate mine = {.cpus = cpus, .flops = stage->report.peak_flops, .bytes = stage->report.peak_bandwidth};
+    snprintf(mine.host, sizeof mine.host, "%s", world->host);
+    cake_world_gather(world, &mine, stage->rate, sizeof mine);
+    cake_rates_settle(world->size, stage->rate); /* of use on rank 0 only */
+    cake_world_share(world, stage->rate, (size_t)world->size * sizeof mine);
+}
+
+/* Speeds of ranks over that of the fastest, doing what a row asks of all layers. Of a small model caches hold most. */
+static void compare(const cake_world *world, cake_stage *stage, bool large)
+{
+    cake_cost all = cake_pace_layers(stage);
+    double fastest = 0, slowest = 1;
+    for (int i = 0; i < world->size; i++) {
+        const cake_rate *rate = &stage->rate[i];
+        all.balance = large && rate->flops > 0 ? cake_rates_balance(1, rate) : stage->balance;
+        stage->speed[i] = rate->flops > 0 ? rate->flops / row_of_many(&all) : 1;
+        fastest = stage->speed[i] > fastest ? stage->speed[i] : fastest;
+    }
+    for (int i = 0; i < world->size; i++) {
+        stage->speed[i] /= fastest;
+        slowest = stage->speed[i] < slowest ? stage->speed[i] : slowest;
+        if (!world->rank)
+            cake_log(CAKE_DEBUG, "place", "rank %d on %s: %.4g GFLOP/s, %.4g GB/s, speed %.2f", i,
+                     stage->rate[i].host, 1e-9 * stage->rate[i].flops, 1e-9 * stage->rate[i].bytes,
+                     stage->speed[i]);
+    }
+    if (!world->rank && slowest < 1)
+        cake_log(CAKE_INFO, "place",
+                 "ranks are not equally fast, as measured: the slowest has %.2f of the fastest's speed",
+                 slowest);
+}
+
+void cake_pace_open(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    size_t n = (size_t)world->size;
+    bool large = cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE;
+    stage->rate = cake_alloc(n, sizeof *stage->rate);
+    stage->speed = cake_alloc(n, sizeof *stage->speed);
+    exchange(world, stage);
+    if (o->report || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)))) {
+        measure(world, stage);
+        exchange(world, stage);
+    }
+    double measured = large ? cake_rates_balance(world->size, stage->rate) : 0;
+    stage->balance = measured > 0 ? measured : CAKE_COST_BALANCE;
+    compare(world, stage, large);
+}
+
+void cake_pace_close(cake_stage *stage)
+{
+    free(stage->rate);
+    free(stage->speed);
+}
+
+/* Every rank receives and sends each row once, so links weigh alike on all. */
+void cake_pace_cut(const cake_world *world, cake_stage *stage)
+{
+    const cake_config *c = cake_model_config(stage->model);
+    double *layer = cake_alloc((size_t)c->n_layer, sizeof *layer);
+    for (int i = 0; i < c->n_layer; i++) {
+        cake_cost cost = cake_cost_of_layers(stage->model, stage->kernels, i, 1, stage->kv_dtype);
+        cost.balance = stage->balance;
+        layer[i] = row_of_many(&cost);
+    }
+    double embed = (double)c->dim * 2 * sizeof(float) * stage->balance;
+    cake_plan_make(world->size, c->n_layer, layer, embed + SCORED * cake_cost_scores(c), stage->speed,
+                   &stage->plan);
+    free(layer);
+}
+
+cake_cost cake_pace_layers(const cake_stage *stage)
+{
+    int n_layer = cake_model_config(stage->model)->n_layer;
+    cake_cost all = cake_cost_of_layers(stage->model, stage->kernels, 0, n_layer, stage->kv_dtype);
+    all.balance = stage->balance;
+    return all;
+}
+
+double cake_pace_scores(const cake_stage *stage)
+{
+    double layers = 0, seconds = 0;
+    for (int i = 0; i < stage->plan.n_hop; i++) {
+        layers += stage->plan.hop[i].count;
+        seconds += stage->plan.hop[i].count / stage->speed[stage->plan.hop[i].rank];
+    }
+    return cake_cost_scores(cake_model_config(stage->model)) * layers / seconds / stage->speed[0];
+}
