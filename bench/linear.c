@@ -51,7 +51,7 @@ static void fill_row(void *row, int64_t index, const cake_weight *w)
     for (int k = 0; k < w->n_in; k++)
         value[k] = weight_at(index, k);
     if (w->dtype == CAKE_I8)
-        cake_i8_from_f32(row, value, w->n_in);
+        cake_i8_from(row, value, CAKE_F32, w->n_in);
     else
         cake_from_f32(row, value, w->dtype, w->n_in);
     free(value);

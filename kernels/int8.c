@@ -54,15 +54,17 @@ static inline __attribute__((always_inline)) uint16_t convert_group(int8_t *to, 
     return scale;
 }
 
-void cake_i8_from_f32(void *row, const float *in, int n)
+void cake_i8_from(void *row, const void *in, cake_dtype from, int n)
 {
     uint16_t *scale = row;
     int8_t *value = (int8_t *)(scale + cake_i8_groups(n));
-    int k = 0;
-    for (; k + CAKE_I8_GROUP <= n; k += CAKE_I8_GROUP)
-        scale[k / CAKE_I8_GROUP] = convert_group(value + k, in + k, CAKE_I8_GROUP);
-    if (k < n)
-        scale[k / CAKE_I8_GROUP] = convert_group(value + k, in + k, n - k);
+    for (int k = 0; k < n; k += CAKE_I8_GROUP, scale++) {
+        float group[CAKE_I8_GROUP];
+        int left = n - k < CAKE_I8_GROUP ? n - k : CAKE_I8_GROUP;
+        cake_to_f32(group, (const char *)in + (size_t)k * cake_dtype_bytes(from), from, left);
+        *scale = left == CAKE_I8_GROUP ? convert_group(value + k, group, CAKE_I8_GROUP)
+                                       : convert_group(value + k, group, left);
+    }
     if (n % 2)
         value[n] = 0;
 }

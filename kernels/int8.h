@@ -28,8 +28,8 @@ size_t cake_row_bytes(cake_dtype dtype, int n);
 /* The scale of a group is the BF16 nearest to its largest absolute value over 127 (measured: an error of 0.65 % of
  * the values' root mean square where they are normally distributed, as with a float32 scale; the best of 22 scales
  * for each group makes that 0.64 %, which is not worth the time). A group with a value that is not finite has the
- * scale NaN, so that it shows in every product. row is aligned to 2 bytes. */
-void cake_i8_from_f32(void *row, const float *in, int n);
+ * scale NaN, so that it shows in every product. row is aligned to 2 bytes; in [n] is of dtype `from`. */
+void cake_i8_from(void *row, const void *in, cake_dtype from, int n);
 void cake_i8_to_f32(float *out, const void *row, int n);
 
 #endif

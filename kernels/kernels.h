@@ -173,7 +173,8 @@ typedef struct cake_kernels {
     size_t (*input_bytes)(cake_dtype dtype, int n_in, int n_tok);
     void (*input_pack)(const cake_exec *exec, void *to, const float *x, cake_dtype dtype, int n_in,
                        int n_tok);
-    /* out [n] of dtype `to` = in [n] of dtype `from`, bit for bit as cake_to_f32 and cake_from_f32 do it. */
+    /* out [n] of dtype `to` = in [n] of dtype `from`, bit for bit as cake_to_f32 and cake_from_f32 do it; to CAKE_I8,
+     * which takes one row at a time, as cake_i8_from does it. */
     void (*convert)(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n);
 
     /* out [n_tok, w->n_out] = x [n_tok, w->n_in] W^T + bias [w->n_out] + residual [n_tok, w->n_out].

@@ -47,24 +47,61 @@ static void test_int8_rows(void)
     float in[N] = {0}, out[N];
     uint16_t row[N];
     CU_ASSERT_EQUAL(cake_row_bytes(CAKE_I8, N), 2 * 2 + N + N % 2);
-    cake_i8_from_f32(row, in, N);
+    cake_i8_from(row, in, CAKE_F32, N);
     cake_i8_to_f32(out, row, N);
     CU_ASSERT(same_bits(in, out, N));
     in[3] = -1.27f;
     in[4] = 0.635f;
     in[N - 1] = 1e-40f;
-    cake_i8_from_f32(row, in, N);
+    cake_i8_from(row, in, CAKE_F32, N);
     cake_i8_to_f32(out, row, N);
     CU_ASSERT(fabsf(out[3] + 1.27f) < 0.005f && fabsf(out[4] - 0.635f) < 0.005f && out[N - 1] == 0);
     in[N - 1] = FLT_MAX;
     in[3] = INFINITY;
-    cake_i8_from_f32(row, in, N);
+    cake_i8_from(row, in, CAKE_F32, N);
     cake_i8_to_f32(out, row, N);
     CU_ASSERT(isnan(out[3]) && isnan(out[0]) && fabsf(out[N - 1] / FLT_MAX - 1) < 0.005f);
     in[3] = NAN;
-    cake_i8_from_f32(row, in, N);
+    cake_i8_from(row, in, CAKE_F32, N);
     cake_i8_to_f32(out, row, N);
     CU_ASSERT(isnan(out[0]));
+}
+
+/* Rows of floats of every kind, and of one size whose scale is rounded in every way there is, as plain C makes them. */
+static void check_convert(const cake_kernels *op)
+{
+    enum { N = 5 * CAKE_I8_GROUP + 7, SCALES = 1 << 14 };
+    uint16_t want[N], got[N];
+    float in[N], group[CAKE_I8_GROUP] = {0};
+    uint64_t random = 7;
+    int bad = 0;
+    for (int n = N; n > 0; n -= n > 300 ? 31 : 1)
+        for (int from = 0; from < CAKE_N_DTYPE; from++) {
+            for (int i = 0; i < N; i++) { /* bits of every kind, in groups that are finite but for one */
+                uint32_t bits =
+                    (uint32_t)next_random(&random) & (i / CAKE_I8_GROUP == 2 ? 0xFFFFFFFF : 0xBBFFBBFF);
+                memcpy(&in[i], &bits, sizeof bits);
+            }
+            memset(got, 0x55, sizeof got);
+            cake_i8_from(want, in, (cake_dtype)from, n);
+            op->convert(got, CAKE_I8, in, (cake_dtype)from, n);
+            size_t bytes = cake_row_bytes(CAKE_I8, n);
+            bad += memcmp(got, want, bytes) != 0 || ((char *)got)[bytes] != 0x55;
+        }
+    for (int i = 0; i < SCALES; i++) {
+        uint32_t bits = 0x3F800000 + ((uint32_t)i << 9);
+        memcpy(&group[0], &bits, sizeof bits);
+        group[1] = -group[0];
+        cake_i8_from(want, group, CAKE_F32, CAKE_I8_GROUP);
+        op->convert(got, CAKE_I8, group, CAKE_F32, CAKE_I8_GROUP);
+        bad += memcmp(got, want, cake_row_bytes(CAKE_I8, CAKE_I8_GROUP)) != 0;
+    }
+    CU_ASSERT_EQUAL(bad, 0);
+}
+
+static void test_convert(void)
+{
+    for_tables(check_convert);
 }
 
 /* So many values of k that not one row of them is quantised at a time; more rows than a tile has. */
@@ -98,6 +135,7 @@ int main(void)
 {
     static const suite_test tests[] = {
         {"rows of matrices: zeros, values that are too small or not finite", test_int8_rows},
+        {"rows of matrices: the same from every instruction set", test_convert},
         {"products: the bits of ref where x is too small, too large, not finite, very long", test_int8},
     };
     return SUITE_MAIN("int8", tests);

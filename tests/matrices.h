@@ -71,7 +71,7 @@ static inline void *as_rows(float *value, int n_out, int n_in, cake_dtype dtype)
     char *rows = malloc((size_t)n_out * bytes);
     CU_ASSERT_PTR_NOT_NULL_FATAL(rows);
     for (int64_t i = 0; i < n_out; i++) {
-        cake_i8_from_f32(rows + (size_t)i * bytes, value + i * n_in, n_in);
+        cake_i8_from(rows + (size_t)i * bytes, value + i * n_in, CAKE_F32, n_in);
         cake_i8_to_f32(value + i * n_in, rows + (size_t)i * bytes, n_in);
     }
     return rows;

@@ -84,7 +84,7 @@ static bool is_matrix(const cake_weight *w, int out, int in, const char *name)
         for (int i = 0; i < in; i++)
             expected[i] = value_of(name, (int64_t)row * in + i);
         if (w->dtype == CAKE_I8) {
-            cake_i8_from_f32(quantised, expected, in);
+            cake_i8_from(quantised, expected, CAKE_F32, in);
             cake_i8_to_f32(expected, quantised, in);
         }
         same = same && !memcmp(values + row * in, expected, (size_t)in * sizeof *expected);

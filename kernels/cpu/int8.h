@@ -3,10 +3,8 @@
  * Products with matrices in int8, in the words of vec_*.h and dot_*.h; linear.h calls, included once by each
  * instruction set's file.
  *
- * In: packed rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix is panels of I8_PANEL columns; a
- * panel is groups of CAKE_I8_GROUP values of k (the last one may be shorter); a group is the columns' scales, which
- * take turns as vec_load_pair has it, then for every four values of k the columns' weights, plus 128, so that they
- * have no sign. What that adds to a sum, 128 times the sum of the group's x, is taken off where the sum begins.
+ * In: packed rows x [n_tok, n_in], a matrix as int8_pack.h has packed it. Out: [n_tok, n_out]. What the 128 that is added
+ * to weights adds to a sum, 128 times the sum of the group's x, is taken off where the sum begins.
  *
  * Invariant: the sums of a group are exact, so neither tiles nor instructions show in the bits; what is added in
  * float32 is added in the order of kernels/int8.h.
@@ -19,92 +17,15 @@
 #include <string.h>
 
 #include "kernels/cpu/ending.h"
+#include "kernels/cpu/int8_pack.h"
 #include "kernels/int8.h"
 #include "kernels/kernels.h"
 
-#define I8_PANEL      (2 * LANES)
-#define I8_STEP       4                /* values of k side by side */
-#define I8_ZERO       0x80             /* the byte that stands for zero */
 #define I8_DEPTH      1024             /* values of k of a block, whole groups */
 #define I8_COPY       (448 / DOT_SIZE) /* rows of a block that meet all panels together: half of the second cache */
 #define I8_SOME       (192 << 10) /* bytes of panels that all rows meet before the next ones */
 #define I8_AHEAD      4096        /* bytes that weights are fetched before their use */
 #define I8_ROWS_AHEAD 2           /* rows that x is */
-
-static int64_t i8_steps(int n)
-{
-    return ((int64_t)n + I8_STEP - 1) / I8_STEP;
-}
-
-/* Bytes of whole groups of n values of k of a panel. */
-static size_t i8_bytes(int n)
-{
-    return (size_t)cake_i8_groups(n) * I8_PANEL * 2 + (size_t)i8_steps(n) * I8_STEP * I8_PANEL;
-}
-
-static size_t i8_weight_bytes(int n_out, int n_in)
-{
-    return ((size_t)n_out + I8_PANEL - 1) / I8_PANEL * i8_bytes(n_in);
-}
-
-/* Where the group of k begins that holds W[row][k]. */
-static char *i8_group(const cake_weight *w, int64_t row, int k)
-{
-    return (char *)w->data + (size_t)(row / I8_PANEL) * i8_bytes(w->n_in) +
-           i8_bytes(k / CAKE_I8_GROUP * CAKE_I8_GROUP);
-}
-
-/* Which of a group's scales is that of a row. */
-static int64_t i8_turn(int64_t row)
-{
-    int64_t column = row % I8_PANEL;
-    return column < LANES ? 2 * column : 2 * (column - LANES) + 1;
-}
-
-/* One group of one row: n weights. */
-static void i8_pack_group(char *to, int64_t row, const uint16_t *scale, const int8_t *value, int n)
-{
-    memcpy(to + 2 * i8_turn(row), scale, sizeof *scale);
-    to += I8_PANEL * 2 + row % I8_PANEL * I8_STEP;
-    for (int k = 0; k < n; k += I8_STEP, to += I8_PANEL * I8_STEP) {
-        uint8_t four[I8_STEP] = {I8_ZERO, I8_ZERO, I8_ZERO, I8_ZERO};
-        for (int i = 0; i < I8_STEP && k + i < n; i++)
-            four[i] = (uint8_t)value[k + i] ^ I8_ZERO;
-        memcpy(to, four, sizeof four);
-    }
-}
-
-static void i8_weight_pack(const cake_weight *w, const void *src, int first, int n_row)
-{
-    size_t row_bytes = cake_row_bytes(CAKE_I8, w->n_in);
-    int groups = cake_i8_groups(w->n_in);
-    for (int64_t row = first, end; row < (int64_t)first + n_row; row = end) {
-        end = (row / I8_PANEL + 1) * I8_PANEL;
-        end = end < (int64_t)first + n_row ? end : (int64_t)first + n_row;
-        for (int g = 0; g < groups;
-             g++) /* a group's lines stay in the first cache until all rows wrote theirs */
-            for (int64_t r = row; r < end; r++) {
-                const uint16_t *scale =
-                    (const uint16_t *)((const char *)src + (size_t)(r - first) * row_bytes);
-                int k = g * CAKE_I8_GROUP, n = w->n_in - k < CAKE_I8_GROUP ? w->n_in - k : CAKE_I8_GROUP;
-                i8_pack_group(i8_group(w, r, k), r, scale + g, (const int8_t *)(scale + groups) + k, n);
-            }
-    }
-}
-
-/* to [w->n_in] = factor * W[row] */
-static void i8_gather_row(float *to, const cake_weight *w, int64_t row, float factor)
-{
-    for (int k = 0; k < w->n_in; k++) {
-        const char *group = i8_group(w, row, k);
-        uint16_t scale;
-        memcpy(&scale, group + 2 * i8_turn(row), sizeof scale);
-        int64_t at =
-            k % CAKE_I8_GROUP / I8_STEP * I8_PANEL * I8_STEP + row % I8_PANEL * I8_STEP + k % I8_STEP;
-        int value = (uint8_t)group[I8_PANEL * 2 + at] - I8_ZERO;
-        to[k] = factor * ((float)value * cake_bf16_to_f32(scale));
-    }
-}
 
 /* What a group of a quantised row is multiplied by, and where its sums begin. */
 typedef struct i8_part {

@@ -2,7 +2,7 @@
  *
  * Rows into panels, for linear.h, which says what a panel is: a matrix is turned in squares of 8 x 8 words of 32 bits
  * (a float, or the halves of two values of k). In: rows as weight_pack has them. Out: the words of each k side by
- * side. Invariant: bits are moved, never changed.
+ * side. Invariant: bits are moved, never changed but for the sign of bytes.
  */
 #ifndef CAKE_KERNELS_CPU_PACK_H
 #define CAKE_KERNELS_CPU_PACK_H
@@ -55,15 +55,16 @@ INLINE __m256i in_row(__m256i x, __m256i y, bool high)
     return _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xD8);
 }
 
-/* A line of all PANEL rows: words that stay whole, to [LINE, PANEL] of them. */
-static void pack_words(const char *src, size_t pitch, char *to)
+/* A line of all PANEL rows: words that stay whole, to [LINE, PANEL] of them. Bits of `flip` change in each byte. */
+INLINE void pack_words(const char *src, size_t pitch, char *to, const char flip)
 {
     __m256i word[LINE];
     for (int row = 0; row < PANEL; row += TURN) {
         turn(src + (size_t)row * pitch, pitch, word);
         turn(src + (size_t)row * pitch + TURN * 4, pitch, word + TURN);
         UNROLL for (int j = 0; j < LINE; j++)
-            _mm256_storeu_si256((__m256i *)(to + (size_t)(j * PANEL + row) * 4), word[j]);
+            _mm256_storeu_si256((__m256i *)(to + (size_t)(j * PANEL + row) * 4),
+                                _mm256_xor_si256(word[j], _mm256_set1_epi8(flip)));
     }
 }
 
@@ -90,7 +91,7 @@ static int pack_panel(const char *src, int n_in, cake_dtype dtype, char *to)
     size_t pitch = (size_t)n_in * cake_dtype_bytes(dtype);
     for (int line = 0; line < lines; line++, src += LINE * 4, to += LINE * 4 * PANEL)
         if (STEP_OF(dtype) == per_word)
-            pack_words(src, pitch, to);
+            pack_words(src, pitch, to, 0);
         else
             pack_halves(src, pitch, to, dtype == CAKE_BF16);
     return lines * LINE * per_word;

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/int8_pack.h"
 #include "kernels/kernels.h"
 
 /* e^x = 2^n (1 + p) for x in [-104.5, 89] to about 1 ulp of p: a polynomial on [-ln 2 / 2, ln 2 / 2], fitted for
@@ -175,6 +176,10 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
 
 static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n)
 {
+    if (to == CAKE_I8) {
+        i8_convert(out, in, from, (int)n);
+        return;
+    }
     for (int64_t i = 0; i < n; i += LANES) {
         int here = n - i < LANES ? (int)(n - i) : LANES;
         vec_store_as(out, to, (size_t)i, vec_load_as(in, from, (size_t)i, here), here);

@@ -330,6 +330,10 @@ static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, i
 {
     float some[256];
     int64_t most = sizeof some / sizeof *some;
+    if (to == CAKE_I8) {
+        cake_i8_from(out, in, from, (int)n);
+        return;
+    }
     for (int64_t i = 0; i < n; i += most) {
         int64_t here = n - i < most ? n - i : most;
         cake_to_f32(some, (const char *)in + (size_t)i * cake_dtype_bytes(from), from, here);

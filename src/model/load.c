@@ -69,8 +69,6 @@ typedef struct member {
     walker now, ahead;
     char *bounce, *kept; /* rows as the file has them, rows as weight_pack takes them */
     size_t bounce_size, kept_size;
-    float *row; /* [row_size] */
-    int row_size;
     int64_t read;
     double read_s, pack_s;
 } member;
@@ -233,13 +231,9 @@ static bool convert(member *m, const cake_piece *p, void *to, const void *from, 
         op->convert(to, p->kept, from, p->dtype, all);
         return p->kept != CAKE_F16 || !any_infinite(to, all) || fits_half(m, p, from, all, why);
     }
-    if (p->n_in > m->row_size)
-        m->row = cake_grow(m->row, (size_t)(m->row_size = p->n_in), sizeof *m->row);
-    for (int r = 0; r < n; r++) {
-        op->convert(m->row, CAKE_F32, (const char *)from + (size_t)r * cake_row_bytes(p->dtype, p->n_in),
-                    p->dtype, p->n_in);
-        cake_i8_from_f32((char *)to + (size_t)r * cake_row_bytes(CAKE_I8, p->n_in), m->row, p->n_in);
-    }
+    for (int r = 0; r < n; r++)
+        op->convert((char *)to + (size_t)r * cake_row_bytes(CAKE_I8, p->n_in), CAKE_I8,
+                    (const char *)from + (size_t)r * cake_row_bytes(p->dtype, p->n_in), p->dtype, p->n_in);
     return true;
 }
 
@@ -359,7 +353,6 @@ static void load_share(const cake_exec *exec, void *arg)
     cake_buf_free(&why);
     free(m.bounce);
     free(m.kept);
-    free(m.row);
 }
 
 /* As many members as there are: OpenMP may grant fewer than were asked for. */
