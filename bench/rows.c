@@ -40,12 +40,23 @@ static void rmsnorm_gated(const cake_exec *exec, void *arg)
     cake_exec_barrier(exec);
 }
 
+/* Rows of all heads, with the norm of each or without. */
+static void turn(const cake_exec *exec, job *j, const float *norm)
+{
+    const float *sin = j->y + (size_t)j->n * (HEAD_DIM / 2);
+    j->op->rope(exec, j->x, norm, 1e-6f, j->y, sin, j->n, HEADS, HEAD_DIM, HEAD_DIM);
+    cake_exec_barrier(exec);
+}
+
 static void rope(const cake_exec *exec, void *arg)
 {
-    job *j = arg;
-    const float *sin = j->y + (size_t)j->n * (HEAD_DIM / 2);
-    j->op->rope(exec, j->x, j->y, sin, j->n, HEADS, HEAD_DIM, HEAD_DIM);
-    cake_exec_barrier(exec);
+    turn(exec, arg, NULL);
+}
+
+static void norm_rope(const cake_exec *exec, void *arg)
+{
+    static const float norm[HEAD_DIM] = {[0 ... HEAD_DIM - 1] = 1};
+    turn(exec, arg, norm);
 }
 
 static void silu_mul(const cake_exec *exec, void *arg)
@@ -83,7 +94,7 @@ static void gather(const cake_exec *exec, void *arg)
     cake_exec_barrier(exec);
 }
 
-typedef enum kind { RMSNORM, GATED, ROPE, SILU, GELU, SIGMOID, STORE, GATHER } kind;
+typedef enum kind { RMSNORM, GATED, ROPE, NORM_ROPE, SILU, GELU, SIGMOID, STORE, GATHER } kind;
 
 /* Floats of a row that are read from x, read from y, and written; in place where the last is 0. */
 static const struct {
@@ -93,6 +104,7 @@ static const struct {
     [RMSNORM] = {rmsnorm, DIM, 0, DIM},
     [GATED] = {rmsnorm_gated, DIM, DIM, 0},
     [ROPE] = {rope, HEADS *HEAD_DIM, HEAD_DIM, 0},
+    [NORM_ROPE] = {norm_rope, HEADS *HEAD_DIM, HEAD_DIM, 0},
     [SILU] = {silu_mul, FF, FF, FF},
     [GELU] = {gelu_mul, FF, FF, FF},
     [SIGMOID] = {sigmoid_mul, DIM, DIM, 0},
@@ -168,7 +180,7 @@ static cake_err open_job(const cake_kernels *op, kind k, int n, int n_row, job *
     for (size_t i = 0; i < more; i++)
         j->y[i] =
             k == SIGMOID ? 12 + (float)(i % 17) * 0.25f : (float)((int)(i * 7907 % 2003) - 1001) * 0x1p-8f;
-    for (int i = 0; k == ROPE && i < n * (HEAD_DIM / 2); i++) {
+    for (int i = 0; (k == ROPE || k == NORM_ROPE) && i < n * (HEAD_DIM / 2); i++) {
         j->y[i] = cosf((float)(i % 997));
         j->y[i + n * (HEAD_DIM / 2)] = sinf((float)(i % 997));
     }
@@ -239,6 +251,7 @@ const cake_case cake_cases_rows[] = {
     {"rows.rmsnorm", "norm of rows of 1,024", run_rows, RMSNORM},
     {"rows.rmsnorm-gated", "norm of heads of 128, gated, in place", run_rows, GATED},
     {"rows.rope", "rotary embedding of 16 heads of 128, in place", run_rows, ROPE},
+    {"rows.norm-rope", "norm and rotary embedding of 16 heads of 128, in place", run_rows, NORM_ROPE},
     {"rows.silu-mul", "silu(gate) up, rows of 3,072", run_rows, SILU},
     {"rows.gelu-mul", "gelu(gate) up, rows of 3,072", run_rows, GELU},
     {"rows.sigmoid-mul", "x sigmoid(gate), rows of 1,024, in place", run_rows, SIGMOID},

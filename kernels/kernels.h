@@ -194,11 +194,12 @@ typedef struct cake_kernels {
      * residual may be NULL or out. (Zhang & Sennrich 2019) */
     void (*rmsnorm)(const cake_exec *exec, float *out, const float *x, const float *weight,
                     const float *residual, int n_row, int dim, float eps);
-    /* Rotary embedding in place (Su et al. 2021), halves convention of transformers: element i < n_rot / 2 pairs
-     * with i + n_rot / 2; elements from n_rot on stay. x [n_tok, n_head, head_dim];
-     * cos, sin [n_tok, n_rot / 2]. */
-    void (*rope)(const cake_exec *exec, float *x, const float *cos, const float *sin, int n_tok, int n_head,
-                 int head_dim, int n_rot);
+    /* Heads x [n_tok, n_head, head_dim] in place: what rmsnorm makes of each with norm [head_dim], if that is not
+     * NULL, then rotary embedding (Su et al. 2021), halves convention of transformers: element i < n_rot / 2 pairs
+     * with i + n_rot / 2; elements from n_rot on stay. cos, sin [n_tok, n_rot / 2]. Heads are divided as kv_store
+     * divides its own, so that a team stores the keys that it has turned without waiting. */
+    void (*rope)(const cake_exec *exec, float *x, const float *norm, float eps, const float *cos,
+                 const float *sin, int n_tok, int n_head, int head_dim, int n_rot);
     /* Writes k, v [n_tok, n_kv, head_dim] of each row into its page, rounded to the cache's dtype. */
     void (*kv_store)(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
                      const cake_row *rows, int n_tok);

@@ -16,7 +16,7 @@ static void run_rmsnorm(const cake_exec *exec, void *arg)
 static void run_rope(const cake_exec *exec, void *arg)
 {
     call *c = arg;
-    c->op->rope(exec, c->out, c->x, c->bias, c->n_tok, c->n_head, c->dim, c->n_rot);
+    c->op->rope(exec, c->out, c->residual, 1e-6f, c->x, c->bias, c->n_tok, c->n_head, c->dim, c->n_rot);
 }
 
 /* What is done to each element for itself, and what it does in float64. */
@@ -298,43 +298,69 @@ static void test_rmsnorm(void)
     for_tables(check_rmsnorm);
 }
 
+/* Elements of heads that are not x, turned by c's angles, in float64. x: of the same place in c->out. */
+static int rope_errors(const call *c, const float *x)
+{
+    int wrong = 0, half = c->n_rot / 2;
+    for (int t = 0; t < c->n_tok * c->n_head; t++)
+        for (int j = 0; j < c->dim; j++) {
+            const float *in = x + t * c->dim;
+            double exact = (double)in[j];
+            if (j < 2 * half) {
+                int k = t / c->n_head * half + j % half;
+                double other = j < half ? -(double)in[j + half] : (double)in[j - half];
+                exact = exact * (double)c->x[k] + other * (double)c->bias[k];
+            }
+            wrong += !(fabs((double)c->out[t * c->dim + j] - exact) <= 4 * 0x1p-24);
+        }
+    return wrong;
+}
+
 static void check_rope(const cake_kernels *op)
 {
-    static const int cases[][2] = {{2, 2},   {8, 8},     {34, 34},  {64, 64},
-                                   {88, 88}, {128, 128}, {128, 32}, {7, 6}};
+    static const int cases[][2] = {{2, 2},     {8, 8},    {34, 34}, {64, 64}, {88, 88},
+                                   {128, 128}, {128, 32}, {7, 6},   {96, 72}, {40, 0}};
     enum { N = 3, HEADS = 5 };
-    for (int i = 0; i < COUNT(cases); i++) {
-        int dim = cases[i][0], half = cases[i][1] / 2, wrong = 0;
-        size_t n = (size_t)(N * HEADS * dim);
-        float *x = random_floats(n, 16), *out = copy_floats(x, n), *again = copy_floats(x, n);
-        float *cosine = random_floats((size_t)(N * half), 17), *sine = random_floats((size_t)(N * half), 18);
-        call c = {.op = op, .out = out, .x = cosine, .bias = sine, .n_tok = N, .n_head = HEADS, .dim = dim};
-        c.n_rot = 2 * half;
-        cake_exec_run(1, run_rope, &c);
-        for (int t = 0; t < N * HEADS; t++)
-            for (int j = 0; j < dim; j++) {
-                const float *in = x + t * dim;
-                double exact = (double)in[j];
-                if (j < 2 * half) {
-                    int k = t / HEADS * half + j % half;
-                    double other = j < half ? -(double)in[j + half] : (double)in[j - half];
-                    exact = exact * (double)cosine[k] + other * (double)sine[k];
-                }
-                wrong += !(fabs((double)out[t * dim + j] - exact) <= 4 * 0x1p-24);
+    for (int i = 0; i < COUNT(cases); i++)
+        for (int normed = 0; normed < 2; normed++) {
+            int dim = cases[i][0], half = cases[i][1] / 2;
+            size_t n = (size_t)(N * HEADS * dim);
+            float *x = random_floats(n, 16), *out = copy_floats(x, n), *again = copy_floats(x, n);
+            float *cosine = random_floats((size_t)(N * half), 17),
+                  *sine = random_floats((size_t)(N * half), 18);
+            float *norm = random_floats((size_t)dim, 19);
+            call c = {
+                .op = op, .out = out, .x = cosine, .bias = sine, .n_tok = N, .n_head = HEADS, .dim = dim};
+            c.n_rot = 2 * half;
+            c.residual = normed ? norm : NULL;
+            cake_exec_run(1, run_rope, &c);
+            if (normed) { /* the same as a norm, then a turn */
+                call apart = {.op = op, .out = again, .x = x, .bias = norm, .n_tok = N * HEADS, .dim = dim};
+                cake_exec_run(1, run_rmsnorm, &apart);
+                float *plain = copy_floats(again, n);
+                apart = c;
+                apart.out = again;
+                apart.residual = NULL;
+                cake_exec_run(1, run_rope, &apart);
+                CU_ASSERT(same_bits(again, out, n));
+                CU_ASSERT_EQUAL(rope_errors(&c, plain), 0);
+                free(plain);
+            } else {
+                CU_ASSERT_EQUAL(rope_errors(&c, x), 0);
             }
-        CU_ASSERT_EQUAL(wrong, 0);
-        for (int team = 0; team < COUNT(team_sizes); team++) {
-            memcpy(again, x, n * sizeof *x);
-            c.out = again;
-            cake_exec_run(team_sizes[team], run_rope, &c);
-            CU_ASSERT(same_bits(again, out, n));
+            for (int team = 0; team < COUNT(team_sizes); team++) {
+                memcpy(again, x, n * sizeof *x);
+                c.out = again;
+                cake_exec_run(team_sizes[team], run_rope, &c);
+                CU_ASSERT(same_bits(again, out, n));
+            }
+            free(x);
+            free(out);
+            free(again);
+            free(cosine);
+            free(sine);
+            free(norm);
         }
-        free(x);
-        free(out);
-        free(again);
-        free(cosine);
-        free(sine);
-    }
 }
 
 static void test_rope(void)
@@ -485,7 +511,7 @@ int main(void)
         {"weights: packed in pieces, gathered exactly", test_pack_and_gather},
         {"weights: converted to the bit", test_convert},
         {"rmsnorm: float64, any dim, any team", test_rmsnorm},
-        {"rope: float64, partial, any team", test_rope},
+        {"rope: float64, partial, with and without norm, any team", test_rope},
         {"silu_mul, gelu_mul: float64, any place, any team", test_elementwise},
         {"NaN and infinities go through", test_odd_values},
     };

@@ -83,22 +83,41 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
     }
 }
 
-static void rope(const cake_exec *exec, float *x, const float *cos, const float *sin, int n_tok, int n_head,
-                 int head_dim, int n_rot)
+/* n elements of a head from `at` on, normalised as rmsnorm does it where there is a norm. */
+INLINE vec head_load(const float *x, const float *norm, vec scale, int at, int n)
+{
+    vec v = vec_load_n(x + at, n);
+    return norm ? vec_mul(vec_mul(v, scale), vec_load_n(norm + at, n)) : v;
+}
+
+/* One head of rope. */
+static void rope_head(float *x, const float *norm, float eps, const float *c, const float *s, int dim,
+                      int n_rot)
+{
+    int half = n_rot / 2;
+    vec scale = vec_set(norm ? 1 / sqrtf(sum_of_squares(x, dim) / (float)dim + eps) : 1);
+    for (int i = 0; i < half; i += LANES) {
+        int n = half - i < LANES ? half - i : LANES;
+        vec a = head_load(x, norm, scale, i, n), b = head_load(x, norm, scale, half + i, n);
+        vec vc = vec_load_n(c + i, n), vs = vec_load_n(s + i, n);
+        vec_store_n(x + i, vec_fma_sub(a, vc, vec_mul(b, vs)), n);
+        vec_store_n(x + half + i, vec_fma(b, vc, vec_mul(a, vs)), n);
+    }
+    for (int i = n_rot; norm && i < dim; i += LANES) {
+        int n = dim - i < LANES ? dim - i : LANES;
+        vec_store_n(x + i, head_load(x, norm, scale, i, n), n);
+    }
+}
+
+static void rope(const cake_exec *exec, float *x, const float *norm, float eps, const float *cos,
+                 const float *sin, int n_tok, int n_head, int head_dim, int n_rot)
 {
     int64_t first, last;
     int half = n_rot / 2;
     cake_exec_share(exec, (int64_t)n_tok * n_head, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
-        const float *c = cos + item / n_head * half, *s = sin + item / n_head * half;
-        float *low = x + item * head_dim, *high = low + half;
-        for (int i = 0; i < half; i += LANES) {
-            int n = half - i < LANES ? half - i : LANES;
-            vec a = vec_load_n(low + i, n), b = vec_load_n(high + i, n);
-            vec vc = vec_load_n(c + i, n), vs = vec_load_n(s + i, n);
-            vec_store_n(low + i, vec_fma_sub(a, vc, vec_mul(b, vs)), n);
-            vec_store_n(high + i, vec_fma(b, vc, vec_mul(a, vs)), n);
-        }
+        int64_t row = item / n_head * half;
+        rope_head(x + item * head_dim, norm, eps, cos + row, sin + row, head_dim, n_rot);
     }
 }
 

@@ -188,11 +188,13 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
     }
 }
 
-static void rope(const cake_exec *exec, float *x, const float *cos, const float *sin, int n_tok, int n_head,
-                 int head_dim, int n_rot)
+static void rope(const cake_exec *exec, float *x, const float *norm, float eps, const float *cos,
+                 const float *sin, int n_tok, int n_head, int head_dim, int n_rot)
 {
     int64_t first, last;
     int half = n_rot / 2;
+    if (norm)
+        rmsnorm(exec, x, x, norm, NULL, n_tok * n_head, head_dim, eps);
     cake_exec_share(exec, (int64_t)n_tok * n_head, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
         const float *c = cos + item / n_head * half, *s = sin + item / n_head * half;

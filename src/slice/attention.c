@@ -7,35 +7,29 @@
  */
 #include "slice/layer.h"
 
-/* The norms of q and k, which stand for each head or for all of them. */
-static void normalise(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w)
+/* q and k as scores want them: norms, which stand for each head or for all of them, then rotary embedding. This
+ * member's keys are complete when it returns. */
+static void turn(const cake_exec *exec, const cake_pass *pass, int rope, const cake_layer_weights *w)
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
-    int n_tok = pass->n_tok, q = c->n_head, k = c->n_kv;
-    if (!w->q_norm)
-        return;
-    if (c->arch->qk_norm == CAKE_QK_NORM_ALL) {
-        op->rmsnorm(exec, pass->q, pass->q, w->q_norm, NULL, n_tok, q * c->head_dim, c->norm_eps);
-        op->rmsnorm(exec, pass->k, pass->k, w->k_norm, NULL, n_tok, k * c->head_dim, c->norm_eps);
-    } else {
-        op->rmsnorm(exec, pass->q, pass->q, w->q_norm, NULL, n_tok * q, c->head_dim, c->norm_eps);
-        op->rmsnorm(exec, pass->k, pass->k, w->k_norm, NULL, n_tok * k, c->head_dim, c->norm_eps);
+    const float *cos = NULL, *sin = NULL, *q_norm = w->q_norm, *k_norm = w->k_norm;
+    int n_tok = pass->n_tok, n_rot = 0;
+    if (q_norm && c->arch->qk_norm == CAKE_QK_NORM_ALL) {
+        op->rmsnorm(exec, pass->q, pass->q, q_norm, NULL, n_tok, c->n_head * c->head_dim, c->norm_eps);
+        op->rmsnorm(exec, pass->k, pass->k, k_norm, NULL, n_tok, c->n_kv * c->head_dim, c->norm_eps);
+        cake_exec_barrier(exec);
+        q_norm = k_norm = NULL;
     }
-    cake_exec_barrier(exec);
-}
-
-static void rotate(const cake_exec *exec, const cake_pass *pass, int rope)
-{
-    const cake_kernels *op = pass->kernels;
-    const cake_config *c = pass->config;
-    if (rope == CAKE_NO_ROPE)
-        return;
-    const float *cos = pass->cos[rope], *sin = pass->sin[rope];
-    int n_rot = c->rope[rope].n_rot;
-    op->rope(exec, pass->q, cos, sin, pass->n_tok, c->n_head, c->head_dim, n_rot);
-    op->rope(exec, pass->k, cos, sin, pass->n_tok, c->n_kv, c->head_dim, n_rot);
-    cake_exec_barrier(exec);
+    if (rope != CAKE_NO_ROPE) {
+        cos = pass->cos[rope];
+        sin = pass->sin[rope];
+        n_rot = c->rope[rope].n_rot;
+    }
+    if (n_rot || q_norm) {
+        op->rope(exec, pass->q, q_norm, c->norm_eps, cos, sin, n_tok, c->n_head, c->head_dim, n_rot);
+        op->rope(exec, pass->k, k_norm, c->norm_eps, cos, sin, n_tok, c->n_kv, c->head_dim, n_rot);
+    }
 }
 
 void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
@@ -51,8 +45,7 @@ void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const 
     if (w->q_gate.data)
         cake_layer_multiply(exec, pass, pass->z, &w->q_gate, w->q_gate_bias);
     cake_exec_barrier(exec);
-    normalise(exec, pass, w);
-    rotate(exec, pass, kind->rope);
+    turn(exec, pass, kind->rope, w);
     op->kv_store(exec, kv, pass->k, pass->v, pass->rows, n_tok);
     cake_exec_barrier(exec);
     op->attend(exec, pass->mix, pass->q, kv, pass->rows, n_tok, c->n_head, c->score_scale, c->score_cap);
