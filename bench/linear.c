@@ -77,7 +77,7 @@ static void multiply(const cake_exec *exec, void *arg)
     job *j = arg;
     cake_weight w = j->w;
     w.data = (char *)w.data + (size_t)j->copy * j->bytes;
-    j->op->input_pack(exec, j->input, j->x, w.dtype, w.n_in, j->n_tok);
+    j->op->input_pack(exec, j->input, j->x, NULL, w.dtype, w.n_in, j->n_tok);
     cake_exec_barrier(exec);
     j->op->linear(exec, j->out, j->input, &w, NULL, NULL, j->n_tok);
     cake_exec_barrier(exec);
@@ -102,7 +102,7 @@ static bool same_as_oracle(job *j, int threads)
     }
     cake_exec alone = {0, 1, NULL};
     void *input = cake_alloc(1, oracle->input_bytes(w.dtype, n_in, j->n_tok));
-    oracle->input_pack(&alone, input, j->x, w.dtype, n_in, j->n_tok);
+    oracle->input_pack(&alone, input, j->x, NULL, w.dtype, n_in, j->n_tok);
     oracle->linear(&alone, out, input, &w, NULL, NULL, j->n_tok);
     free(input);
     cake_exec_run(threads, multiply, j);

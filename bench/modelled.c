@@ -59,9 +59,10 @@ static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
     return CAKE_ALIGN;
 }
 
-static void input_pack(const cake_exec *exec, void *to, const float *x, cake_dtype dtype, int n_in, int n_tok)
+static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
+                       cake_dtype dtype, int n_in, int n_tok)
 {
-    (void)exec, (void)to, (void)x, (void)dtype, (void)n_in, (void)n_tok;
+    (void)exec, (void)to, (void)x, (void)gate, (void)dtype, (void)n_in, (void)n_tok;
 }
 
 static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,

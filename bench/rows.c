@@ -14,7 +14,16 @@
 
 #define BYTES ((size_t)384 << 20) /* of all rows, read and written */
 
-enum { DIM = 1024, HEADS = 16, KV_HEADS = 8, HEAD_DIM = 128, FF = 3072, CHECKED = 192, TABLE = 65536 };
+enum {
+    DIM = 1024,
+    HEADS = 16,
+    KV_HEADS = 8,
+    HEAD_DIM = 128,
+    FF = 3072,
+    CHECKED = 192,
+    TABLE = 65536,
+    SAMPLE = 64
+};
 
 typedef struct job {
     const cake_kernels *op;
@@ -59,25 +68,27 @@ static void norm_rope(const cake_exec *exec, void *arg)
     turn(exec, arg, norm);
 }
 
-static void silu_mul(const cake_exec *exec, void *arg)
+/* Packed as products with float32 take it, so that as much is written as is read of each. */
+static void pack(const cake_exec *exec, job *j, cake_act act)
 {
-    job *j = arg;
-    j->op->silu_mul(exec, j->out, j->x, j->y, (int64_t)j->n * FF);
+    cake_gate gate = {j->y, act};
+    j->op->input_pack(exec, j->out, j->x, &gate, CAKE_F32, FF, j->n);
     cake_exec_barrier(exec);
 }
 
-static void gelu_mul(const cake_exec *exec, void *arg)
+static void silu(const cake_exec *exec, void *arg)
 {
-    job *j = arg;
-    j->op->gelu_mul(exec, j->out, j->x, j->y, (int64_t)j->n * FF);
-    cake_exec_barrier(exec);
+    pack(exec, arg, CAKE_ACT_SILU);
 }
 
-static void sigmoid_mul(const cake_exec *exec, void *arg)
+static void gelu(const cake_exec *exec, void *arg)
 {
-    job *j = arg;
-    j->op->sigmoid_mul(exec, j->x, j->y, (int64_t)j->n * DIM);
-    cake_exec_barrier(exec);
+    pack(exec, arg, CAKE_ACT_GELU);
+}
+
+static void sigmoid(const cake_exec *exec, void *arg)
+{
+    pack(exec, arg, CAKE_ACT_SIGMOID);
 }
 
 static void kv_store(const cake_exec *exec, void *arg)
@@ -105,9 +116,9 @@ static const struct {
     [GATED] = {rmsnorm_gated, DIM, DIM, 0},
     [ROPE] = {rope, HEADS *HEAD_DIM, HEAD_DIM, 0},
     [NORM_ROPE] = {norm_rope, HEADS *HEAD_DIM, HEAD_DIM, 0},
-    [SILU] = {silu_mul, FF, FF, FF},
-    [GELU] = {gelu_mul, FF, FF, FF},
-    [SIGMOID] = {sigmoid_mul, DIM, DIM, 0},
+    [SILU] = {silu, FF, FF, FF},
+    [GELU] = {gelu, FF, FF, FF},
+    [SIGMOID] = {sigmoid, FF, FF, FF},
     [STORE] = {kv_store, KV_HEADS *HEAD_DIM, KV_HEADS *HEAD_DIM,
                KV_HEADS *HEAD_DIM}, /* two of half the size */
     [GATHER] = {gather, DIM / 2, 0, DIM},
@@ -176,10 +187,9 @@ static cake_err open_job(const cake_kernels *op, kind k, int n, int n_row, job *
                  : j->x;
     for (size_t i = 0; i < in; i++)
         j->x[i] = (float)((int)(i * 7919 % 2003) - 1001) * 0x1p-8f;
-    /* what is done in place and over and over must not lose its size: gates near 1, turns of length 1 */
+    /* what is done in place and over and over must not lose its size: turns of length 1 */
     for (size_t i = 0; i < more; i++)
-        j->y[i] =
-            k == SIGMOID ? 12 + (float)(i % 17) * 0.25f : (float)((int)(i * 7907 % 2003) - 1001) * 0x1p-8f;
+        j->y[i] = (float)((int)(i * 7907 % 2003) - 1001) * 0x1p-8f;
     for (int i = 0; (k == ROPE || k == NORM_ROPE) && i < n * (HEAD_DIM / 2); i++) {
         j->y[i] = cosf((float)(i % 997));
         j->y[i + n * (HEAD_DIM / 2)] = sinf((float)(i % 997));
@@ -196,6 +206,29 @@ static void close_job(job *j, place *at)
     free(j->ids);
     cake_arena_close(&at->arena);
     cake_arena_close(&at->table);
+}
+
+static void multiply(const cake_exec *exec, void *arg)
+{
+    job *j = arg;
+    j->op->linear(exec, j->x, j->out, &j->table, NULL, NULL, j->n);
+}
+
+/* Out of what is packed, SAMPLE elements of each row take x's place: a product with rows of the unit matrix. */
+static cake_err unpack(job *j, cake_arena *arena)
+{
+    size_t bytes = j->op->weight_bytes(CAKE_F32, SAMPLE, FF);
+    cake_err err = cake_arena_open(arena, "bench", bytes);
+    if (err)
+        return err;
+    j->table = (cake_weight){cake_arena_take(arena, bytes), SAMPLE, FF, CAKE_F32};
+    float *unit = cake_alloc((size_t)SAMPLE * FF, sizeof *unit);
+    for (int i = 0; i < SAMPLE; i++)
+        unit[i * FF + i * ((FF - 1) / (SAMPLE - 1))] = 1;
+    j->op->weight_pack(&j->table, unit, 0, SAMPLE);
+    free(unit);
+    cake_exec_run(1, multiply, j);
+    return CAKE_OK;
 }
 
 static bool close_to(const float *a, const float *b, size_t n)
@@ -215,12 +248,19 @@ static cake_err check(cake_bench *bench, const cake_case *self, int threads)
     cake_err err = open_job(bench->kernels, k, CHECKED, CHECKED, &mine, &at[0]);
     cake_err other = open_job(&cake_kernels_ref, k, CHECKED, CHECKED, &oracle, &at[1]);
     err = err ? err : other;
+    bool packed = k == SILU || k == GELU || k == SIGMOID;
     if (!err) {
-        size_t n = (size_t)CHECKED * (size_t)(operations[k].out ? operations[k].out : operations[k].in);
         cake_exec_run(threads, operations[k].run, &mine);
         cake_exec_run(1, operations[k].run, &oracle);
-        bool same = k == STORE || k == GATHER ? !memcmp(mine.out, oracle.out, n * sizeof(float))
-                                              : close_to(mine.out, oracle.out, n);
+        err = packed ? unpack(&mine, &at[0].table) : CAKE_OK;
+        err = packed && !err ? unpack(&oracle, &at[1].table) : err;
+    }
+    if (!err) {
+        size_t n = (size_t)CHECKED * (size_t)(packed              ? SAMPLE
+                                              : operations[k].out ? operations[k].out
+                                                                  : operations[k].in);
+        const float *a = packed ? mine.x : mine.out, *b = packed ? oracle.x : oracle.out;
+        bool same = k == STORE || k == GATHER ? !memcmp(a, b, n * sizeof(float)) : close_to(a, b, n);
         if (!same)
             err = cake_fail("bench", "%s: %s does not agree with plain C; it is not timed", self->name,
                             bench->kernels->name);
@@ -252,9 +292,9 @@ const cake_case cake_cases_rows[] = {
     {"rows.rmsnorm-gated", "norm of heads of 128, gated, in place", run_rows, GATED},
     {"rows.rope", "rotary embedding of 16 heads of 128, in place", run_rows, ROPE},
     {"rows.norm-rope", "norm and rotary embedding of 16 heads of 128, in place", run_rows, NORM_ROPE},
-    {"rows.silu-mul", "silu(gate) up, rows of 3,072", run_rows, SILU},
-    {"rows.gelu-mul", "gelu(gate) up, rows of 3,072", run_rows, GELU},
-    {"rows.sigmoid-mul", "x sigmoid(gate), rows of 1,024, in place", run_rows, SIGMOID},
+    {"rows.silu-mul", "silu(gate) up, packed for a product, rows of 3,072", run_rows, SILU},
+    {"rows.gelu-mul", "gelu(gate) up, packed for a product, rows of 3,072", run_rows, GELU},
+    {"rows.sigmoid-mul", "x sigmoid(gate), packed for a product, rows of 3,072", run_rows, SIGMOID},
     {"rows.kv-store", "K and V of 8 heads of 128 into pages of BF16", run_rows, STORE},
     {"rows.gather", "rows of an embedding of 65,536 x 1,024 in BF16", run_rows, GATHER},
     {NULL, NULL, NULL, 0},

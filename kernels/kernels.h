@@ -139,6 +139,19 @@ static inline int cake_kv_next(const cake_row *row, int first)
 #define CAKE_GELU_SCALE 0.797884561F /* sqrt(2 / pi) */
 #define CAKE_GELU_CUBE  0.044715F
 
+/* What a gate g lets pass of a value x. */
+typedef enum cake_act {
+    CAKE_ACT_SILU, /* x g / (1 + exp(-g)) */
+    CAKE_ACT_GELU, /* x g / (1 + exp(-2 u)) with u = sqrt(2 / pi) (g + 0.044715 g^3), which is x 0.5 g (1 + tanh(u)):
+                      * the approximation of Hendrycks & Gimpel 2016 that transformers calls gelu_pytorch_tanh */
+    CAKE_ACT_SIGMOID /* x / (1 + exp(-g)) */
+} cake_act;
+
+typedef struct cake_gate {
+    const float *g; /* one for each element */
+    cake_act act;
+} cake_gate;
+
 /* The largest of a row's scores, of equal ones the first; -1: there is none. */
 typedef struct cake_best {
     float score;
@@ -168,11 +181,12 @@ typedef struct cake_kernels {
     void (*weight_pack)(const cake_weight *w, const void *src, int first, int n_row);
 
     /* Rows of floats become what products with matrices of dtype take (rounded, quantised, padded), once for all of
-     * these: x [n_tok, n_in] is packed into `to`, input_bytes of memory aligned to CAKE_ALIGN. Rows are divided as
-     * rmsnorm divides its own, so that a team packs what it has normalised without waiting. */
+     * these: x [n_tok, n_in] is packed into `to`, input_bytes of memory aligned to CAKE_ALIGN; with a gate [n_tok, n_in],
+     * which may be NULL, what that lets pass of x. Without one rows are divided as rmsnorm divides its own, so that a
+     * team packs what it has normalised without waiting. */
     size_t (*input_bytes)(cake_dtype dtype, int n_in, int n_tok);
-    void (*input_pack)(const cake_exec *exec, void *to, const float *x, cake_dtype dtype, int n_in,
-                       int n_tok);
+    void (*input_pack)(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
+                       cake_dtype dtype, int n_in, int n_tok);
     /* out [n] of dtype `to` = in [n] of dtype `from`, bit for bit as cake_to_f32 and cake_from_f32 do it; to CAKE_I8,
      * which takes one row at a time, as cake_i8_from does it. */
     void (*convert)(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n);
@@ -211,11 +225,6 @@ typedef struct cake_kernels {
      * pairs and head_dim <= 256. */
     void (*attend)(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
                    int n_tok, int n_head, float scale, float cap);
-    /* out [n] = act(gate) * up; out may be gate. silu(x) = x / (1 + exp(-x)). gelu(x) = x / (1 + exp(-2 u)) with
-     * u = sqrt(2 / pi) (x + 0.044715 x^3), which is 0.5 x (1 + tanh(u)): the approximation of Hendrycks & Gimpel
-     * 2016 that transformers calls gelu_pytorch_tanh. */
-    void (*silu_mul)(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n);
-    void (*gelu_mul)(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n);
 
     /* For the next two: rows of one slot follow each other, positions upwards without a gap, and the slot's
      * state is that after the position before the first of them; position 0 starts from zeros, whatever the
@@ -237,8 +246,6 @@ typedef struct cake_kernels {
     /* x [n_row, dim] in place: x / sqrt(mean(x^2) + eps) * weight [dim] * silu(gate [n_row, dim]). */
     void (*rmsnorm_gated)(const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row,
                           int dim, float eps);
-    /* x [n] in place: x / (1 + exp(-gate)). */
-    void (*sigmoid_mul)(const cake_exec *exec, float *x, const float *gate, int64_t n);
 } cake_kernels;
 
 extern const cake_kernels cake_kernels_ref;

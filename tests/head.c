@@ -19,7 +19,7 @@ static void pack_and_score(const cake_exec *exec, void *arg)
 {
     scoring *s = arg;
     call *c = s->c;
-    c->op->input_pack(exec, c->input, c->x, c->w->dtype, c->w->n_in, c->n_tok);
+    c->op->input_pack(exec, c->input, c->x, NULL, c->w->dtype, c->w->n_in, c->n_tok);
     cake_exec_barrier(exec);
     c->op->scores(exec, c->out, s->best + exec->rank * c->n_tok, c->input, c->w, s->wanted, s->cap, c->n_tok);
 }

@@ -19,34 +19,6 @@ static void run_rope(const cake_exec *exec, void *arg)
     c->op->rope(exec, c->out, c->residual, 1e-6f, c->x, c->bias, c->n_tok, c->n_head, c->dim, c->n_rot);
 }
 
-/* What is done to each element for itself, and what it does in float64. */
-typedef struct elementwise {
-    void (*run)(const cake_exec *exec, void *arg);
-    double (*exact)(double x, double up);
-} elementwise;
-
-static void run_silu(const cake_exec *exec, void *arg)
-{
-    call *c = arg;
-    c->op->silu_mul(exec, c->out, c->x, c->bias, c->n);
-}
-
-static double exact_silu(double x, double up)
-{
-    return x / (1 + exp(-x)) * up;
-}
-
-static void run_gelu(const cake_exec *exec, void *arg)
-{
-    call *c = arg;
-    c->op->gelu_mul(exec, c->out, c->x, c->bias, c->n);
-}
-
-static double exact_gelu(double x, double up)
-{
-    return x / (1 + exp(-2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) * up;
-}
-
 static const int shapes[][2] = {/* n_out, n_in */
                                 {1, 1},   {1, 88},   {88, 1},   {136, 88},  {88, 136},
                                 {517, 9}, {31, 300}, {33, 513}, {130, 1030}};
@@ -371,52 +343,90 @@ static void test_rope(void)
 /* Gates over the whole range, first smooth, then in steps that hit every exponent. */
 static float *gates(int n)
 {
-    float *x = random_floats((size_t)n, 19);
+    float *g = random_floats((size_t)n, 19);
     for (int i = 0; i < n; i++)
-        x[i] = i % 2 ? x[i] * 110 : ldexpf(x[i], i % 160 - 140);
-    return x;
+        g[i] = i % 2 ? g[i] * 110 : ldexpf(g[i], i % 160 - 140);
+    return g;
 }
 
-static void check_elementwise(const cake_kernels *op, const elementwise *e)
+/* What a gate lets pass, in float64; *units: how many units in the last place the result may be off. */
+static double passed(double x, double g, cake_act act, double *units)
 {
-    enum { N = 10007 };
-    float *gate = gates(N), *up = random_floats(N, 20), *out = random_floats(N, 21);
-    float *again = random_floats(N, 22);
-    call c = {.op = op, .out = out, .x = gate, .bias = up, .n = N};
-    cake_exec_run(1, e->run, &c);
-    int wrong = 0;
-    for (int i = 0; i < N; i++) {
-        double exact = e->exact((double)gate[i], (double)up[i]);
-        /* gelu's e^x is off by |x| units in the last place that x was rounded to; behind its overflow all is 0. */
-        double power = e->run == run_gelu ? fmin(fabs(pow((double)gate[i], 3)) / 10 + 2, 90) : 0;
-        double bound = (5 + 3 * power) * 0x1p-24 * fabs(exact) + 0x1p-119;
-        wrong += !(fabs((double)out[i] - exact) <= bound);
-    }
-    CU_ASSERT_EQUAL(wrong, 0);
-    for (int team = 0; team < COUNT(team_sizes); team++)
-        for (int first = 0; first < 40; first++) { /* another place in the vector, the gate's own memory */
-            memcpy(again, gate, N * sizeof *again);
-            call part = {
-                .op = op, .out = again + first, .x = again + first, .bias = up + first, .n = N - first};
-            cake_exec_run(team_sizes[team], e->run, &part);
-            CU_ASSERT(same_bits(again + first, out + first, (size_t)(N - first)));
+    *units = 5;
+    if (act == CAKE_ACT_SILU)
+        return x * g / (1 + exp(-g));
+    if (act == CAKE_ACT_SIGMOID)
+        return x / (1 + exp(-g));
+    /* e^x is off by |x| units in the last place that x was rounded to; behind its overflow all is 0. */
+    *units += 3 * fmin(fabs(pow(g, 3)) / 10 + 2, 90);
+    return x * g / (1 + exp(-2 * sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
+}
+
+/* Owned: what a table packs of x [n_tok, n_in], as a product with the unit matrix gives it back. */
+static float *unpacked(const cake_kernels *op, const float *x, const cake_gate *gate, int n_in, int n_tok,
+                       int team)
+{
+    float *unit = cake_alloc((size_t)n_in * (size_t)n_in, sizeof *unit);
+    for (int64_t i = 0; i < n_in; i++)
+        unit[i * n_in + i] = 1;
+    cake_weight w = pack(op, unit, CAKE_F32, n_in, n_in);
+    float *out = random_floats((size_t)n_in * (size_t)n_tok, 23);
+    call c = product(op, out, x, &w, n_tok);
+    c.gate = gate;
+    run_linear(team, &c);
+    free(unit);
+    free(w.data);
+    return out;
+}
+
+/* Products of rows behind a gate have the bits of those of what it lets pass, y. */
+static void check_behind_gate(const cake_kernels *op, const float *x, const cake_gate *gate, const float *y,
+                              int n_in, int n_tok)
+{
+    enum { N_OUT = 5 };
+    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
+        matrix m = matrix_open(op, (cake_dtype)dtype, N_OUT, n_in);
+        float *a = random_floats((size_t)(n_tok * N_OUT), 24),
+              *b = random_floats((size_t)(n_tok * N_OUT), 25);
+        call gated = product(op, a, x, &m.w, n_tok), plain = product(op, b, y, &m.w, n_tok);
+        gated.gate = gate;
+        run_linear(1, &plain);
+        for (int team = 0; team < COUNT(team_sizes); team++) {
+            memset(a, 0xFF, (size_t)(n_tok * N_OUT) * sizeof *a);
+            run_linear(team_sizes[team], &gated);
+            CU_ASSERT(same_bits(a, b, (size_t)(n_tok * N_OUT)));
         }
-    free(gate);
-    free(up);
-    free(out);
-    free(again);
+        free(a);
+        free(b);
+        matrix_close(&m);
+    }
 }
 
-static void check_all_elementwise(const cake_kernels *op)
+static void check_gates(const cake_kernels *op)
 {
-    static const elementwise all[] = {{run_silu, exact_silu}, {run_gelu, exact_gelu}};
-    for (int i = 0; i < COUNT(all); i++)
-        check_elementwise(op, &all[i]);
+    static const int sizes[][2] = {
+        /* n_in, n_tok */ {1, 40}, {7, 1}, {40, 3}, {257, 14}, {1100, 2}, {520, 5}};
+    for (int i = 0; i < COUNT(sizes); i++)
+        for (int act = CAKE_ACT_SILU; act <= CAKE_ACT_SIGMOID; act++) {
+            int n_in = sizes[i][0], n_tok = sizes[i][1], n = n_in * n_tok, wrong = 0;
+            float *x = random_floats((size_t)n, 20), *g = gates(n);
+            cake_gate gate = {g, (cake_act)act};
+            float *y = unpacked(op, x, &gate, n_in, n_tok, 1);
+            for (int j = 0; j < n; j++) {
+                double units, exact = passed((double)x[j], (double)g[j], (cake_act)act, &units);
+                wrong += !(fabs((double)y[j] - exact) <= units * 0x1p-24 * fabs(exact) + 0x1p-110);
+            }
+            CU_ASSERT_EQUAL(wrong, 0);
+            check_behind_gate(op, x, &gate, y, n_in, n_tok);
+            free(x);
+            free(g);
+            free(y);
+        }
 }
 
-static void test_elementwise(void)
+static void test_gates(void)
 {
-    for_tables(check_all_elementwise);
+    for_tables(check_gates);
 }
 
 static void check_odd_values(const cake_kernels *op)
@@ -428,11 +438,15 @@ static void check_odd_values(const cake_kernels *op)
         x[i] = odd[i % COUNT(odd)];
         ones[i] = 1;
     }
-    call c = {.op = op, .out = out, .x = x, .bias = ones, .n = N, .n_tok = 5, .n_head = 1, .dim = 8};
-    cake_exec_run(1, run_silu, &c);
-    CU_ASSERT(isnan(out[0]) && out[1] == INFINITY && out[3] == 3e38f && fabsf(out[4]) < 1 && out[7] == 0);
-    cake_exec_run(1, run_gelu, &c);
-    CU_ASSERT(isnan(out[0]) && out[1] == INFINITY && out[3] == 3e38f && fabsf(out[4]) < 1 && out[7] == 0);
+    for (int act = CAKE_ACT_SILU; act <= CAKE_ACT_SIGMOID; act++) {
+        bool open = act != CAKE_ACT_SIGMOID;
+        float *passing = unpacked(op, ones, &(cake_gate){x, (cake_act)act}, 1, COUNT(odd), 1);
+        CU_ASSERT(isnan(passing[0]) && passing[1] == (open ? INFINITY : 1));
+        CU_ASSERT(passing[3] == (open ? 3e38f : 1) && fabsf(passing[4]) < 1 &&
+                  passing[7] == (open ? 0 : 0.5f));
+        free(passing);
+    }
+    call c = {.op = op, .out = out, .x = x, .bias = ones, .n_tok = 5, .n_head = 1, .dim = 8};
     cake_exec_run(1, run_rmsnorm, &c);
     CU_ASSERT(isnan(out[0]));
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
@@ -512,7 +526,7 @@ int main(void)
         {"weights: converted to the bit", test_convert},
         {"rmsnorm: float64, any dim, any team", test_rmsnorm},
         {"rope: float64, partial, with and without norm, any team", test_rope},
-        {"silu_mul, gelu_mul: float64, any place, any team", test_elementwise},
+        {"gates of what is packed: float64, the bits of what passed them, any team", test_gates},
         {"NaN and infinities go through", test_odd_values},
     };
     return SUITE_MAIN("kernels", tests);

@@ -14,10 +14,10 @@ typedef struct call {
     const cake_kernels *op;
     float *out;
     const float *x, *bias, *residual;
+    const cake_gate *gate;
     const cake_weight *w;
     void *input; /* x, packed */
     int n_tok, n_head, dim, n_rot;
-    int64_t n;
 } call;
 
 static inline call product(const cake_kernels *op, float *out, const float *x, const cake_weight *w,
@@ -29,7 +29,7 @@ static inline call product(const cake_kernels *op, float *out, const float *x, c
 static inline void pack_and_multiply(const cake_exec *exec, void *arg)
 {
     call *c = arg;
-    c->op->input_pack(exec, c->input, c->x, c->w->dtype, c->w->n_in, c->n_tok);
+    c->op->input_pack(exec, c->input, c->x, c->gate, c->w->dtype, c->w->n_in, c->n_tok);
     cake_exec_barrier(exec);
     c->op->linear(exec, c->out, c->input, c->w, c->bias, c->residual, c->n_tok);
 }

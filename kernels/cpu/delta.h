@@ -329,15 +329,4 @@ static void rmsnorm_gated(const cake_exec *exec, float *x, const float *gate, co
     }
 }
 
-static void sigmoid_mul(const cake_exec *exec, float *x, const float *gate, int64_t n)
-{
-    int64_t first, last;
-    cake_exec_share(exec, n, LANES, &first, &last);
-    for (int64_t i = first; i < last; i += LANES) {
-        int m = last - i < LANES ? (int)(last - i) : LANES;
-        vec below = vec_add(vec_set(1), vec_exp(vec_sub(vec_set(0), vec_load_n(gate + i, m))));
-        vec_store_n(x + i, vec_div(vec_load_n(x + i, m), below), m);
-    }
-}
-
 #endif

@@ -18,6 +18,7 @@
 
 #include "kernels/cpu/ending.h"
 #include "kernels/cpu/int8_pack.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/int8.h"
 #include "kernels/kernels.h"
 
@@ -69,19 +70,21 @@ INLINE i8_part i8_quantise_group(char *to, const float *x, int n)
     return (i8_part){most / 127, -I8_ZERO * whole_sum(sum)};
 }
 
-/* to [rows] = n values of each of rows x [n_in]. */
-static void i8_quantise(i8_row *to, const float *x, int64_t n_in, int64_t rows, int n)
+/* to = n values of k of a row, at most I8_DEPTH. */
+static void i8_quantise(i8_row *to, const entering *in, int64_t row, int64_t at, int n)
 {
-    for (int64_t r = 0; r < rows; r++, to++, x += n_in)
-        for (int k = 0; k < n; k += CAKE_I8_GROUP) {
-            i8_part *part = &to->part[k / CAKE_I8_GROUP];
-            for (int i = 0; i < CAKE_I8_GROUP; i += 16) /* rows are apart: no hardware sees what is next */
-                _mm_prefetch((const char *)(x + k + i) + I8_ROWS_AHEAD * 4 * n_in, _MM_HINT_T0);
-            if (n - k >= CAKE_I8_GROUP)
-                *part = i8_quantise_group(to->value + k * DOT_SIZE, x + k, CAKE_I8_GROUP);
-            else
-                *part = i8_quantise_group(to->value + k * DOT_SIZE, x + k, n - k);
-        }
+    float room[I8_DEPTH];
+    const float *x = enter(in, row, at, n, room);
+    const char *soon = (const char *)(in->x + (row + I8_ROWS_AHEAD) * in->n_in + at);
+    for (int k = 0; k < n; k += CAKE_I8_GROUP) {
+        i8_part *part = &to->part[k / CAKE_I8_GROUP];
+        for (int i = 0; i < CAKE_I8_GROUP; i += 16) /* rows are apart: no hardware sees what is next */
+            _mm_prefetch(soon + (k + i) * 4, _MM_HINT_T0);
+        if (n - k >= CAKE_I8_GROUP)
+            *part = i8_quantise_group(to->value + k * DOT_SIZE, x + k, CAKE_I8_GROUP);
+        else
+            *part = i8_quantise_group(to->value + k * DOT_SIZE, x + k, n - k);
+    }
 }
 
 /* Rows x meet n values of k of a panel. */
@@ -197,13 +200,13 @@ static size_t i8_input_bytes(int n_in)
     return ((size_t)n_in + I8_DEPTH - 1) / I8_DEPTH * sizeof(i8_row);
 }
 
-static void i8_input_pack(const cake_exec *exec, i8_row *to, const float *x, int n_in, int n_tok)
+/* Rows [first, last), n values of each from k on, which a block begins with; n_tok rows are packed in all. */
+static void i8_pack_part(i8_row *to, const entering *in, int64_t first, int64_t last, int64_t k, int n,
+                         int n_tok)
 {
-    int64_t first, last;
-    cake_exec_share(exec, n_tok, 1, &first, &last);
-    for (int k = 0; k < n_in; k += I8_DEPTH, to += n_tok)
-        i8_quantise(to + first, x + first * n_in + k, n_in, last - first,
-                    n_in - k < I8_DEPTH ? n_in - k : I8_DEPTH);
+    for (to += k / I8_DEPTH * n_tok; n > 0; n -= I8_DEPTH, k += I8_DEPTH, to += n_tok)
+        for (int64_t row = first; row < last; row++)
+            i8_quantise(to + row, in, row, k, n < I8_DEPTH ? n : I8_DEPTH);
 }
 
 /* What linear was asked. */

@@ -22,6 +22,7 @@
 #include "kernels/cpu/ending.h"
 #include "kernels/cpu/int8.h"
 #include "kernels/cpu/pack.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/kernels.h"
 
 #define PASSES  (256 << 10) /* bytes of panels that all rows meet before the next ones */
@@ -163,40 +164,55 @@ static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
     return cake_arena_round((size_t)n_tok * row);
 }
 
-/* Up to TURN_ROWS rows of x [rows, n_in] into a tile of `pitch` rows, of which to is the first one's place. */
-static void pack_rows(float *to, int64_t pitch, const float *x, int n_in, int rows, cake_dtype dtype)
+/* Up to TURN_ROWS rows, n values of k of each, into a tile of `pitch` rows, of which to is the first one's place. */
+static void pack_rows(float *to, int64_t pitch, const entering *in, int64_t row, int rows, int64_t k, int n,
+                      cake_dtype dtype)
 {
     enum { STEPS = 256 };
-    _Alignas(64) float line[TURN_ROWS][STEPS];
-    int64_t steps = steps_of(dtype, n_in), step = STEP_OF(dtype);
-    for (int64_t k = 0; k < steps; k += STEPS, to += STEPS * pitch) {
-        int n = (int)least(steps - k, STEPS), j = 0;
+    _Alignas(64) float line[TURN_ROWS][STEPS], room[2 * STEPS];
+    for (int values, step = STEP_OF(dtype); n > 0; n -= values, k += values, to += STEPS * pitch) {
+        int steps = (int)least(steps_of(dtype, n), STEPS), j = 0;
+        values = (int)least(n, STEPS * step);
         for (int r = 0; r < rows; r++)
-            step_copy(line[r], x + r * (int64_t)n_in + k * step, (int)least(n_in - k * step, STEPS * step),
-                      dtype);
-        for (; rows == TURN_ROWS && j + TURN_ROWS <= n; j += TURN_ROWS)
+            step_copy(line[r], enter(in, row + r, k, values, room), values, dtype);
+        for (; rows == TURN_ROWS && j + TURN_ROWS <= steps; j += TURN_ROWS)
             turn_rows(to + j * pitch, pitch, line[0] + j, STEPS);
-        for (; j < n; j++)
+        for (; j < steps; j++)
             for (int r = 0; r < rows; r++)
                 to[j * pitch + r] = line[r][j];
     }
 }
 
-static void input_pack(const cake_exec *exec, void *to, const float *x, cake_dtype dtype, int n_in, int n_tok)
+/* Rows [row, last), n values of k of each; n_tok rows are packed in all. */
+static void pack_part(float *to, const entering *in, int64_t row, int64_t last, int64_t k, int n,
+                      cake_dtype dtype, int n_tok)
 {
-    int64_t first, last, i = 0;
-    if (dtype == CAKE_I8) {
-        i8_input_pack(exec, to, x, n_in, n_tok);
-        return;
-    }
-    cake_exec_share(exec, n_tok, 1, &first, &last);
-    for (int64_t row = first, n; row < last; row += n) {
+    int64_t i = 0;
+    for (int64_t rows; row < last; row += rows) {
         tile t = tile_at(n_tok, i);
         for (; row >= t.first + t.rows; t = tile_at(n_tok, i))
             i++;
-        n = least(least(last, t.first + t.rows) - row, TURN_ROWS);
-        pack_rows((float *)to + t.first * steps_of(dtype, n_in) + (row - t.first), t.rows, x + row * n_in,
-                  n_in, (int)n, dtype);
+        rows = least(least(last, t.first + t.rows) - row, TURN_ROWS);
+        pack_rows(to + t.first * steps_of(dtype, in->n_in) + k / STEP_OF(dtype) * t.rows + (row - t.first),
+                  t.rows, in, row, (int)rows, k, n, dtype);
+    }
+}
+
+/* Rows behind gates cost enough to be shared in parts, even if there are fewer rows than members. */
+static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
+                       cake_dtype dtype, int n_in, int n_tok)
+{
+    entering in = {x, gate, n_in};
+    int64_t first, last, deep = gate ? least(n_in, I8_DEPTH) : n_in;
+    cake_exec_share(exec, (n_in + deep - 1) / deep * n_tok, 1, &first, &last);
+    for (int64_t row, end, k; first < last; first += end - row) {
+        row = first % n_tok;
+        end = least(row + last - first, n_tok);
+        k = first / n_tok * deep;
+        if (dtype == CAKE_I8)
+            i8_pack_part(to, &in, row, end, k, (int)least(n_in - k, deep), n_tok);
+        else
+            pack_part(to, &in, row, end, k, (int)least(n_in - k, deep), dtype, n_tok);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to each row for itself: norm, rotary embedding, the MLP's gate, the way into the cache; in the
+ * What is done to each row for itself: norm, rotary embedding, gates, the way into the cache; in the
  * words of vec_*.h, included once by each instruction set's file.
  *
  * Invariant: an element's result depends on its row only. Tails are whole vectors with a mask, so that they
@@ -121,28 +121,52 @@ static void rope(const cake_exec *exec, float *x, const float *norm, float eps, 
     }
 }
 
-static void silu_mul(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n)
+INLINE vec vec_gelu(vec v)
 {
-    int64_t first, last;
-    cake_exec_share(exec, n, LANES, &first, &last);
-    for (int64_t i = first; i < last; i += LANES) {
-        int m = last - i < LANES ? (int)(last - i) : LANES;
-        vec_store_n(out + i, vec_mul(vec_silu(vec_load_n(gate + i, m)), vec_load_n(up + i, m)), m);
-    }
+    vec square = vec_fma(vec_mul(v, v), vec_set(CAKE_GELU_CUBE), vec_set(1));
+    vec u = vec_mul(vec_mul(vec_set(-2 * CAKE_GELU_SCALE), v), square);
+    return vec_div(v, vec_add(vec_set(1), vec_exp(u)));
 }
 
-static void gelu_mul(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n)
+/* x / (1 + e^-g) */
+INLINE vec vec_sigmoid_mul(vec x, vec g)
 {
-    int64_t first, last;
-    cake_exec_share(exec, n, LANES, &first, &last);
-    for (int64_t i = first; i < last; i += LANES) {
-        int m = last - i < LANES ? (int)(last - i) : LANES;
-        vec g = vec_load_n(gate + i, m);
-        vec square = vec_fma(vec_mul(g, g), vec_set(CAKE_GELU_CUBE), vec_set(1));
-        vec u = vec_mul(vec_mul(vec_set(-2 * CAKE_GELU_SCALE), g), square);
-        vec below = vec_add(vec_set(1), vec_exp(u));
-        vec_store_n(out + i, vec_mul(vec_div(g, below), vec_load_n(up + i, m)), m);
+    return vec_div(x, vec_add(vec_set(1), vec_exp(vec_sub(vec_set(0), g))));
+}
+
+/* Rows before products take them. */
+typedef struct entering {
+    const float *x;        /* [n_tok, n_in] */
+    const cake_gate *gate; /* or NULL */
+    int64_t n_in;
+} entering;
+
+#define PASS(formula)                                                                                        \
+    for (int i = 0; i < n; i += LANES) {                                                                     \
+        int m = n - i < LANES ? n - i : LANES;                                                               \
+        vec v = vec_load_n(x + i, m), g = vec_load_n(gate + i, m);                                           \
+        vec_store_n(room + i, formula, m);                                                                   \
     }
+
+/* Values [k, k + n) of a row: where they are, or behind their gate in room [n]. */
+static const float *enter(const entering *in, int64_t row, int64_t k, int n, float *room)
+{
+    int64_t at = row * in->n_in + k;
+    const float *x = in->x + at;
+    if (!in->gate)
+        return x;
+    const float *gate = in->gate->g + at;
+    switch (in->gate->act) {
+    case CAKE_ACT_SILU:
+        PASS(vec_mul(vec_silu(g), v))
+        break;
+    case CAKE_ACT_GELU:
+        PASS(vec_mul(vec_gelu(g), v))
+        break;
+    case CAKE_ACT_SIGMOID:
+        PASS(vec_sigmoid_mul(v, g))
+    }
+    return room;
 }
 
 /* The values of one line: each `pair` elements behind the one before. */

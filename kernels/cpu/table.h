@@ -12,8 +12,8 @@
         .name = isa, .oracle = plain, .convert = convert, .weight_bytes = weight_bytes,                      \
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = linear,  \
         .scores = scores, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,          \
-        .attend = attend, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .delta_conv = delta_conv,              \
-        .delta_rule = delta_rule, .rmsnorm_gated = rmsnorm_gated, .sigmoid_mul = sigmoid_mul,                \
+        .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
+        .rmsnorm_gated = rmsnorm_gated,                                                                      \
     }
 
 #endif

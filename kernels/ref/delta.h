@@ -111,12 +111,4 @@ static void rmsnorm_gated(const cake_exec *exec, float *x, const float *gate, co
     }
 }
 
-static void sigmoid_mul(const cake_exec *exec, float *x, const float *gate, int64_t n)
-{
-    int64_t first, last;
-    cake_exec_share(exec, n, 16, &first, &last);
-    for (int64_t i = first; i < last; i++)
-        x[i] /= 1 + expf(-gate[i]);
-}
-
 #endif

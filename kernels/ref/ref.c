@@ -126,13 +126,24 @@ static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
     return cake_arena_round((size_t)n_tok * (size_t)n_in * sizeof(float));
 }
 
-/* Each product makes of x what it needs. */
-static void input_pack(const cake_exec *exec, void *to, const float *x, cake_dtype dtype, int n_in, int n_tok)
+static float passed(float x, float g, cake_act act)
 {
+    float u = CAKE_GELU_SCALE * (g + CAKE_GELU_CUBE * g * g * g);
+    return act == CAKE_ACT_SILU   ? silu(g) * x
+           : act == CAKE_ACT_GELU ? g / (1 + expf(-2 * u)) * x
+                                  : x / (1 + expf(-g));
+}
+
+/* Each product makes of x what it needs. */
+static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
+                       cake_dtype dtype, int n_in, int n_tok)
+{
+    float *out = to;
     int64_t first, last;
     (void)dtype;
     cake_exec_share(exec, n_tok, 1, &first, &last);
-    memcpy((float *)to + first * n_in, x + first * n_in, (size_t)((last - first) * n_in) * sizeof *x);
+    for (int64_t i = first * n_in; i < last * n_in; i++)
+        out[i] = gate ? passed(x[i], gate->g[i], gate->act) : x[i];
 }
 
 static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
@@ -294,24 +305,6 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
     }
 }
 
-static void silu_mul(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n)
-{
-    int64_t first, last;
-    cake_exec_share(exec, n, 16, &first, &last);
-    for (int64_t i = first; i < last; i++)
-        out[i] = silu(gate[i]) * up[i];
-}
-
-static void gelu_mul(const cake_exec *exec, float *out, const float *gate, const float *up, int64_t n)
-{
-    int64_t first, last;
-    cake_exec_share(exec, n, 16, &first, &last);
-    for (int64_t i = first; i < last; i++) {
-        float x = gate[i], u = CAKE_GELU_SCALE * (x + CAKE_GELU_CUBE * x * x * x);
-        out[i] = x / (1 + expf(-2 * u)) * up[i];
-    }
-}
-
 /* What is best in this member's columns of out, once they are capped. */
 static void find_best(const cake_exec *exec, float *out, cake_best *best, int64_t n_out, float cap, int n_tok)
 {
@@ -364,8 +357,8 @@ static void scores_bf16(const cake_exec *exec, float *out, cake_best *best, cons
         .name = "ref", .oracle = plain, .convert = convert, .weight_bytes = weight_bytes,                    \
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = product, \
         .scores = head, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,            \
-        .attend = attend, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .delta_conv = delta_conv,              \
-        .delta_rule = delta_rule, .rmsnorm_gated = rmsnorm_gated, .sigmoid_mul = sigmoid_mul,                \
+        .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
+        .rmsnorm_gated = rmsnorm_gated,                                                                      \
     }
 
 const cake_kernels cake_kernels_ref = TABLE(linear, scores, &cake_kernels_ref);

@@ -90,7 +90,7 @@ static void forward(const cake_exec *exec, void *arg)
     const cake_config *c = cake_model_config(l->model);
     const cake_weight *head = cake_model_head(l->model);
     l->kernels->rmsnorm(exec, l->x, l->x, cake_model_final_norm(l->model), NULL, l->n, c->dim, c->norm_eps);
-    l->kernels->input_pack(exec, l->input, l->x, head->dtype, c->dim, l->n);
+    l->kernels->input_pack(exec, l->input, l->x, NULL, head->dtype, c->dim, l->n);
     cake_exec_barrier(exec);
     l->kernels->scores(exec, l->score, l->best + (size_t)exec->rank * (size_t)l->max_row, l->input, head,
                        l->wanted, c->logit_cap, l->n);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "kernels/kernels.h"
 
 typedef enum cake_bias { CAKE_BIAS_NEVER, CAKE_BIAS_ALWAYS, CAKE_BIAS_AS_CONFIG } cake_bias;
 
@@ -36,8 +37,6 @@ typedef enum cake_nope {
     CAKE_NOPE_LISTED, /* no_rope_layers or no_rope_layer_interval */
     CAKE_NOPE_FULL    /* those of full attention, if any layer slides */
 } cake_nope;
-
-typedef enum cake_act { CAKE_ACT_SILU, CAKE_ACT_GELU } cake_act; /* gelu: its tanh form */
 
 typedef struct cake_arch {
     const char *name;           /* model_type in config.json */

@@ -50,9 +50,6 @@ void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const 
     cake_exec_barrier(exec);
     op->attend(exec, pass->mix, pass->q, kv, pass->rows, n_tok, c->n_head, c->score_scale, c->score_cap);
     cake_exec_barrier(exec);
-    if (w->q_gate.data) {
-        op->sigmoid_mul(exec, pass->mix, pass->z, (int64_t)n_tok * c->n_head * c->head_dim);
-        cake_exec_barrier(exec);
-    }
-    cake_layer_leave(exec, pass, pass->mix, &w->o, w->o_bias, w->attn_after);
+    cake_gate gate = {pass->z, CAKE_ACT_SIGMOID};
+    cake_layer_leave(exec, pass, pass->mix, w->q_gate.data ? &gate : NULL, &w->o, w->o_bias, w->attn_after);
 }

@@ -5,7 +5,8 @@ void cake_layer_take(const cake_exec *exec, const cake_pass *pass, const float *
 {
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
         if (pass->input[dtype])
-            pass->kernels->input_pack(exec, pass->input[dtype], x, (cake_dtype)dtype, n_in, pass->n_tok);
+            pass->kernels->input_pack(exec, pass->input[dtype], x, NULL, (cake_dtype)dtype, n_in,
+                                      pass->n_tok);
     cake_exec_barrier(exec);
 }
 
@@ -24,11 +25,12 @@ static void enter(const cake_exec *exec, const cake_pass *pass, const float *nor
     cake_layer_take(exec, pass, norm ? pass->norm : pass->x, pass->config->dim);
 }
 
-void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float *y, const cake_weight *w,
-                      const float *bias, const float *norm)
+void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float *y, const cake_gate *gate,
+                      const cake_weight *w, const float *bias, const float *norm)
 {
     const cake_kernels *op = pass->kernels;
-    cake_layer_take(exec, pass, y, w->n_in);
+    op->input_pack(exec, pass->input[w->dtype], y, gate, w->dtype, w->n_in, pass->n_tok);
+    cake_exec_barrier(exec);
     if (norm) {
         cake_layer_multiply(exec, pass, pass->norm, w, bias);
         cake_exec_barrier(exec);

@@ -47,9 +47,10 @@ void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const 
 void cake_deltanet_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
                            const cake_delta *delta);
 void cake_mlp_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w);
-/* How a part ends: x += w y + bias, or x += norm(w y + bias). y [n_tok, w->n_in] is complete. */
-void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float *y, const cake_weight *w,
-                      const float *bias, const float *norm);
+/* How a part ends: x += w y + bias, or x += norm(w y + bias), where y is what the gate lets pass, if there is one. y
+ * [n_tok, w->n_in] and the gate are complete. */
+void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float *y, const cake_gate *gate,
+                      const cake_weight *w, const float *bias, const float *norm);
 /* x += mixer(x); x += mlp(x), with the norms that the layer has before and after them. */
 void cake_layer_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                         const cake_layer_weights *w, const cake_layer_view *view);
