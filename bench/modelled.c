@@ -70,7 +70,7 @@ static void scores(const cake_exec *exec, float *out, cake_best *best, const voi
 {
     (void)exec, (void)out, (void)x, (void)w, (void)wanted, (void)cap;
     for (int row = 0; row < n_tok; row++)
-        best[row] = (cake_best){0};
+        cake_best_add(&best[row], (cake_ranked){0});
     double seconds = cost_head(head, n_tok);
     *head_spent += seconds;
     start_work();

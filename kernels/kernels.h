@@ -13,9 +13,9 @@
 #ifndef CAKE_KERNELS_KERNELS_H
 #define CAKE_KERNELS_KERNELS_H
 
-#include <math.h>
 #include <stdbool.h>
 
+#include "base/best.h"
 #include "base/err.h"
 #include "base/wave.h"
 #include "kernels/tensor.h"
@@ -152,23 +152,6 @@ typedef struct cake_gate {
     cake_act act;
 } cake_gate;
 
-/* The largest of a row's scores, of equal ones the first; -1: there is none. */
-typedef struct cake_best {
-    float score;
-    int32_t column;
-    bool broken; /* there is a score that is NaN or infinite */
-} cake_best;
-
-#define CAKE_NO_BEST ((cake_best){.score = -INFINITY, .column = -1})
-
-/* What holds for some columns and for others. */
-static inline cake_best cake_best_join(cake_best a, cake_best b)
-{
-    cake_best both = b.score > a.score || (b.score == a.score && b.column < a.column) ? b : a;
-    both.broken = a.broken || b.broken;
-    return both;
-}
-
 typedef struct cake_kernels {
     const char *name;                  /* as --isa has it */
     const struct cake_kernels *oracle; /* a table in plain C whose linear gives the same bits */
@@ -196,8 +179,8 @@ typedef struct cake_kernels {
     void (*linear)(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok);
     /* The product with a head: out [n_tok, w->n_out] as of linear, each element x then cap tanh(x / cap) where cap > 0,
-     * and what is best in each row. Rows that are not wanted may stay unwritten. best [n_tok] is a member's own, and
-     * says what its columns hold: cake_best_join joins those of all. */
+     * and what is best in each row. Rows that are not wanted may stay unwritten. best [n_tok] is a member's own, clear
+     * when it comes, and gets what the member's columns hold: cake_best_join joins those of all. */
     void (*scores)(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
                    const bool *wanted, float cap, int n_tok);
     /* out [n, w->n_in] = factor * rows row[i] of W as float32 (0 <= row[i] < w->n_out): the embedding. */

@@ -86,36 +86,72 @@ static void test_threads(void)
     free(score);
 }
 
-/* Arg-max alone needs no scores, and rows that are broken have none. */
+/* What a draw needs of the head, and no more: the same token as from all scores. */
+static void check_needs(const cake_sequence *sequence, int needs)
+{
+    cake_draw draw = {.sequence = (cake_sequence *)sequence, .what = CAKE_CHOOSE_SAMPLE};
+    CU_ASSERT_EQUAL(cake_draw_needs(&draw, N_VOCAB), needs);
+    draw.what = CAKE_CHOOSE_SCORE;
+    CU_ASSERT_EQUAL(cake_draw_needs(&draw, N_VOCAB), 0);
+    draw.what = CAKE_CHOOSE_CHECK;
+    CU_ASSERT_EQUAL(cake_draw_needs(&draw, N_VOCAB), 1);
+}
+
+static void test_needs(void)
+{
+    static const int rows[][2] = {
+        /* as begin has them, and what they need */ {0, 1}, {1, 0}, {2, 0}, {4, 20}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cake_sequence *s = begin(rows[i][0]);
+        check_needs(s, rows[i][1]);
+        s->n_top = 0; /* log probabilities */
+        check_needs(s, 0);
+        s->n_top = -1;
+        s->past = cake_past_open(&(cake_params){.repetition_penalty = 1.1}, NULL, 0, NULL, 0);
+        check_needs(s, 0);
+        cake_past_close(s->past);
+        s->past = NULL;
+        cake_sequence_close(s);
+    }
+    CU_ASSERT_EQUAL(cake_draw_needs(&(cake_draw){.what = CAKE_CHOOSE_SAMPLE}, N_VOCAB), 1);
+}
+
+/* Some of the best are enough where not all scores are needed; rows that are broken have no token. */
 static void test_without_scores(void)
 {
     cake_chooser *chooser;
+    float *score = malloc(sizeof(float) * N_VOCAB);
+    void *scratch = malloc(cake_sample_scratch(N_VOCAB));
+    cake_best best;
     CU_ASSERT_EQUAL_FATAL(cake_chooser_open(N_VOCAB, 3, 2, &chooser), CAKE_OK);
     cake_draw *draw = cake_chooser_rows(chooser);
-    for (int row = 0; row < 3; row++)
-        draw[row] = (cake_draw){.sequence = row < 2 ? begin(row) : NULL,
-                                .finite = row == 0,
-                                .what = CAKE_CHOOSE_SAMPLE,
-                                .id = 40 + row};
-    CU_ASSERT(!cake_draw_wants(&draw[0])); /* temperature 0 */
-    CU_ASSERT(cake_draw_wants(&draw[1]));
-    CU_ASSERT(!cake_draw_wants(&draw[2]));
-    cake_chooser_run(chooser, 3);
-    for (int row = 0; row < 3; row++)
-        CU_ASSERT_EQUAL(draw[row].id, 40 + row);
-    draw[0].what = CAKE_CHOOSE_SCORE;
-    CU_ASSERT(cake_draw_wants(&draw[0]));
-    draw[0].what = draw[1].what = CAKE_CHOOSE_CHECK;
-    CU_ASSERT(!cake_draw_wants(&draw[0]) && !cake_draw_wants(&draw[1]));
-    cake_sequence_close(draw[0].sequence);
-    cake_sequence_close(draw[1].sequence);
+    for (int row = 0; row <= 4; row += 4) {
+        cake_sequence *s = begin(row);
+        fill(score, row);
+        cake_best_clear(&best, row ? 20 : 1);
+        for (int i = N_VOCAB; i-- > 0;)
+            cake_best_add(&best, (cake_ranked){score[i], i});
+        for (int i = 0; i < 3; i++)
+            draw[i] = (cake_draw){.sequence = i < 2 ? s : NULL,
+                                  .finite = i == 0,
+                                  .best = &best,
+                                  .what = CAKE_CHOOSE_SAMPLE,
+                                  .id = -7};
+        cake_chooser_run(chooser, 3);
+        CU_ASSERT_EQUAL(draw[0].id, cake_sample(score, N_VOCAB, &s->request.params, &s->key, scratch));
+        CU_ASSERT(s->key.pos == (uint32_t)row + 1 && draw[1].id == -7 && draw[2].id == -7);
+        cake_sequence_close(s);
+    }
     cake_chooser_close(chooser);
+    free(score);
+    free(scratch);
 }
 
 int main(void)
 {
     static const suite_test tests[] = {
         {"many rows on several threads", test_threads},
+        {"what a row needs", test_needs},
         {"rows without scores", test_without_scores},
     };
     return SUITE_MAIN("choose", tests);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The product with a head, in every table: its scores beside those of linear, and the best of each row.
+ * The product with a head, in every table: its scores beside those of linear, and the best ones of each row.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,55 +24,63 @@ static void pack_and_score(const cake_exec *exec, void *arg)
     c->op->scores(exec, c->out, s->best + exec->rank * c->n_tok, c->input, c->w, s->wanted, s->cap, c->n_tok);
 }
 
+/* Whether best holds what is best of score [n]: for each score as many stand before it as its place says. */
+static bool holds(const cake_best *best, const float *score, int n)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        int before = 0;
+        for (int j = 0; j < n; j++)
+            before += score[j] > score[i] || (score[j] == score[i] && j < i);
+        if (before >= best->most)
+            continue;
+        found++;
+        if (before >= best->n || best->held[before].id != i ||
+            !same_bits(&best->held[before].score, &score[i], 1))
+            return false;
+    }
+    return found == best->n;
+}
+
 /* What scores finds, in the scores of linear, capped or not. */
 static void check_scores(const call *c, const float *plain, float cap, const bool *wanted,
                          const cake_best *best)
 {
+    int n = c->w->n_out;
     for (int t = 0; t < c->n_tok; t++) {
-        const float *row = plain + (int64_t)t * c->w->n_out, *out = c->out + (int64_t)t * c->w->n_out;
-        float most = -INFINITY;
-        int at = -1;
-        for (int o = 0; o < c->w->n_out; o++) {
-            float score = wanted[t] ? out[o] : row[o];
+        const float *row = plain + (int64_t)t * n, *out = c->out + (int64_t)t * n;
+        for (int o = 0; wanted[t] && o < n; o++) {
             double exact = cap > 0 ? (double)cap * tanh((double)row[o] / (double)cap) : (double)row[o];
-            if (wanted[t])
-                CU_ASSERT(cap > 0 ? fabs((double)score - exact) <= 4 * 0x1p-24 * fabs(exact)
-                                  : same_bits(&score, &row[o], 1));
-            if (score > most) {
-                most = score;
-                at = o;
-            }
+            CU_ASSERT(cap > 0 ? fabs((double)out[o] - exact) <= 4 * 0x1p-24 * fabs(exact)
+                              : same_bits(&out[o], &row[o], 1));
         }
-        if (wanted[t] || cap <= 0) {
-            CU_ASSERT_EQUAL(best[t].column, at);
-            CU_ASSERT(same_bits(&best[t].score, &most, 1));
-        }
+        if (wanted[t] || cap <= 0)
+            CU_ASSERT(holds(&best[t], wanted[t] ? out : row, n));
         CU_ASSERT(!best[t].broken);
     }
 }
 
-/* A team's scores: best [n_tok]. */
+/* A team's scores: best [n_tok] is clear. */
 static void run_scores(int team, call *c, float cap, const bool *wanted, cake_best *best)
 {
     scoring s = {.c = c, .cap = cap, .wanted = wanted};
     s.best = malloc((size_t)(team * c->n_tok) * sizeof *s.best);
     c->input = aligned_alloc(64, c->op->input_bytes(c->w->dtype, c->w->n_in, c->n_tok));
     CU_ASSERT_FATAL(s.best && c->input);
+    for (int i = 0; i < team * c->n_tok; i++)
+        cake_best_clear(&s.best[i], best[i % c->n_tok].most);
     cake_exec_run(team, pack_and_score, &s);
-    for (int t = 0; t < c->n_tok; t++) {
-        best[t] = CAKE_NO_BEST;
-        for (int member = 0; member < team; member++)
-            best[t] = cake_best_join(best[t], s.best[member * c->n_tok + t]);
-    }
+    for (int i = team * c->n_tok; i-- > 0;)
+        cake_best_join(&best[i % c->n_tok], &s.best[i]);
     free(s.best);
     free(c->input);
 }
 
-/* Equal columns among them, so that the first of the best has to be told from others. */
+/* Equal columns among them, so that the first of the best have to be told from others. */
 static void scores_of_rows(const cake_kernels *op)
 {
     enum { N_OUT = 331, N_IN = 70, MOST = 40 };
-    static const int n_toks[] = {1, 2, 7, 13, MOST};
+    static const int n_toks[] = {1, 2, 7, 13, MOST}, most[] = {1, 20, CAKE_MAX_BEST, 2, 63};
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
         float *value = random_floats((size_t)N_OUT * N_IN, 31), *x = random_floats((size_t)MOST * N_IN, 32);
         for (int o = N_OUT / 2; o < N_OUT; o++)
@@ -88,8 +96,10 @@ static void scores_of_rows(const cake_kernels *op)
                 for (int capped = 0; capped < 2; capped++) {
                     call c = product(op, plain, x, &w, n_toks[i]);
                     run_linear(1, &c);
-                    for (int t = 0; t < c.n_tok; t++)
+                    for (int t = 0; t < c.n_tok; t++) {
                         wanted[t] = t % 3 != 1;
+                        cake_best_clear(&best[t], most[(t + team) % COUNT(most)]);
+                    }
                     c.out = out;
                     run_scores(team, &c, capped ? 3.0F : 0, wanted, best);
                     check_scores(&c, plain, capped ? 3.0F : 0, wanted, best);
@@ -97,8 +107,16 @@ static void scores_of_rows(const cake_kernels *op)
         x[3] = NAN; /* of the first row */
         call c = product(op, out, x, &w, 2);
         memset(wanted, 0, sizeof wanted);
+        cake_best_clear(&best[0], 20);
+        cake_best_clear(&best[1], 20);
         run_scores(2, &c, 0, wanted, best);
-        CU_ASSERT(best[0].broken && !best[1].broken);
+        CU_ASSERT(best[0].broken && !best[1].broken && holds(&best[1], plain + N_OUT, N_OUT));
+        w.n_out = 40; /* fewer than are asked for */
+        c.n_tok = 1;
+        c.x = x + N_IN;
+        cake_best_clear(&best[0], CAKE_MAX_BEST);
+        run_scores(2, &c, 0, wanted, best);
+        CU_ASSERT(!best[0].broken && best[0].n == 40 && holds(&best[0], plain + N_OUT, 40));
         free(value);
         free(x);
         free(raw);
@@ -116,7 +134,7 @@ static void test_scores(void)
 int main(void)
 {
     static const suite_test tests[] = {
-        {"the best of a row, capped or not, written or not", test_scores},
+        {"the best of a row, one or many, capped or not, written or not", test_scores},
     };
     return SUITE_MAIN("head", tests);
 }

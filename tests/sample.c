@@ -77,6 +77,18 @@ static void test_keys(void)
     CU_ASSERT_EQUAL(cake_key_of_id(3, "\"a\"", 3), cake_key_of_id(3, "\"a\"", 3));
 }
 
+/* From as many of the best as are needed, in whatever order they come. */
+static int32_t from_best(const float *score, int n, const cake_params *params, const cake_key *key)
+{
+    cake_best best;
+    cake_best_clear(&best, cake_sample_needs(params, n));
+    for (int64_t i = 0; i < n; i++) { /* times a prime that divides no n of the tests */
+        int32_t id = (int32_t)(i * 7919 % n);
+        cake_best_add(&best, (cake_ranked){score[id], id});
+    }
+    return cake_sample_best(&best, params, key);
+}
+
 static void test_greedy(void)
 {
     float score[] = {-3, 2.5f, 1, 2.5f, -1e30f};
@@ -84,6 +96,7 @@ static void test_greedy(void)
     _Alignas(8) char scratch[5 * 24];
     for (uint32_t pos = 0; pos < 100; pos++)
         CU_ASSERT_EQUAL(cake_sample(score, 5, &params, &(cake_key){.pos = pos}, scratch), 1);
+    CU_ASSERT_EQUAL(from_best(score, 5, &params, &(cake_key){0}), 1);
 }
 
 /* The definition, word for word: everything weighed with libm, everything sorted, nothing skipped. */
@@ -142,7 +155,7 @@ static int32_t reference(const float *score, int n, const cake_params *params, d
 static void test_reference(void)
 {
     static const int sizes[] = {1, 2, 3, 17, 517, 4500};
-    static const int64_t ks[] = {-1, 0, 1, 2, 5, 50, 1000, 100000};
+    static const int64_t ks[] = {-1, 0, 1, 2, 5, 50, 64, 65, 1000, 100000};
     static const double ps[] = {1, 0.999999, 0.95, 0.5, 0.1, 1e-9}, ts[] = {1, 0.2, 1e-6};
     static const double mins[] = {0, 1e-4, 0.07, 1};
     int checked = 0, wrong = 0;
@@ -162,6 +175,9 @@ static void test_reference(void)
                 cake_key key = {.seed = 5, .pos = (uint32_t)a};
                 int32_t got = cake_sample(score, n, &params, &key, scratch);
                 wrong += got != reference(score, n, &params, cake_key_uniform(&key), order);
+                bool few = params.top_k > 0 && params.top_k <= CAKE_MAX_BEST && params.top_k < n;
+                wrong += cake_sample_needs(&params, n) != (few ? params.top_k : 0);
+                wrong += few && from_best(score, n, &params, &key) != got;
                 checked++;
             }
         }
@@ -169,7 +185,7 @@ static void test_reference(void)
         free(order);
         free(scratch);
     }
-    CU_ASSERT_EQUAL(checked, 6 * 3 * 8 * 18);
+    CU_ASSERT_EQUAL(checked, 6 * 3 * 10 * 18);
     CU_ASSERT_EQUAL(wrong, 0);
 }
 

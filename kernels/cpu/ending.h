@@ -36,14 +36,11 @@ static void find_best(const ending *e, float *sum, int64_t row, int64_t column, 
         size = whole_max(size, whole_size(v));
     }
     best->broken |= whole_most(size) >= 0x7F800000;
-    float score = vec_most(most);
-    if (score > best->score || (score == best->score && column < best->column)) {
-        int64_t i = 0;
-        while (i < n && !(sum[i] >= score))
-            i++;
-        if (i < n)
-            *best = (cake_best){score, (int32_t)(column + i), best->broken};
-    }
+    float least = cake_best_least(best);
+    bool enters = vec_most(most) >= least;
+    for (int64_t i = 0; enters && i < n; i++)
+        if (sum[i] >= least)
+            cake_best_add(best, (cake_ranked){sum[i], (int32_t)(column + i)});
     for (int64_t i = 0; e->wanted[row] && i < n; i += LANES)
         vec_store_n(e->out + row * e->n_out + column + i, vec_load(sum + i),
                     n - i < LANES ? (int)(n - i) : LANES);

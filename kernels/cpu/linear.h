@@ -429,8 +429,6 @@ static void scores(const cake_exec *exec, float *out, cake_best *best, const voi
                    const bool *wanted, float cap, int n_tok)
 {
     ending end = {.out = out, .n_out = w->n_out, .best = best, .wanted = wanted, .cap = cap};
-    for (int row = 0; row < n_tok; row++)
-        best[row] = CAKE_NO_BEST;
     multiply_all(exec, &end, x, w, n_tok);
 }
 

@@ -310,15 +310,13 @@ static void find_best(const cake_exec *exec, float *out, cake_best *best, int64_
 {
     int64_t first, last;
     cake_exec_share(exec, n_out, 1, &first, &last);
-    for (int row = 0; row < n_tok; row++) {
-        best[row] = CAKE_NO_BEST;
+    for (int row = 0; row < n_tok; row++)
         for (int64_t c = first; c < last; c++) {
             float *score = &out[row * n_out + c];
             *score = cap > 0 ? capped(*score, cap) : *score;
-            best[row] =
-                cake_best_join(best[row], (cake_best){*score, (int32_t)c, !(fabsf(*score) <= FLT_MAX)});
+            best[row].broken |= !(fabsf(*score) <= FLT_MAX);
+            cake_best_add(&best[row], (cake_ranked){*score, (int32_t)c});
         }
-    }
 }
 
 static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n)

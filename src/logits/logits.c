@@ -96,15 +96,6 @@ static void forward(const cake_exec *exec, void *arg)
                        l->wanted, c->logit_cap, l->n);
 }
 
-/* What all members found in a row. */
-static cake_best best_of_team(const cake_logits *l, int row)
-{
-    cake_best best = CAKE_NO_BEST;
-    for (int member = 0; member < l->n_thread; member++)
-        best = cake_best_join(best, l->best[(size_t)member * (size_t)l->max_row + (size_t)row]);
-    return best;
-}
-
 float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n,
                            const bool *wanted, cake_best *best)
 {
@@ -113,13 +104,16 @@ float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *
     size_t dim = (size_t)wave->dim;
     for (int i = 0; i < n; i++)
         memcpy(logits->x + (size_t)i * dim, body + (size_t)row[i] * dim, dim * sizeof(float));
-    for (int i = 0; i < logits->n_thread * logits->max_row; i++)
-        logits->best[i] = CAKE_NO_BEST; /* the team may be smaller */
+    for (int member = 0; member < logits->n_thread; member++) /* the team may be smaller */
+        for (int i = 0; i < n; i++)
+            cake_best_clear(&logits->best[(size_t)member * (size_t)logits->max_row + (size_t)i],
+                            best[i].most);
     logits->n = n;
     logits->wanted = wanted;
     cake_exec_run(logits->n_thread, forward, logits);
-    for (int i = 0; i < n; i++)
-        best[i] = best_of_team(logits, i);
+    for (int member = 0; member < logits->n_thread; member++)
+        for (int i = 0; i < n; i++)
+            cake_best_join(&best[i], &logits->best[(size_t)member * (size_t)logits->max_row + (size_t)i]);
     return logits->score;
 }
 

@@ -24,7 +24,7 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
 void cake_logits_close(cake_logits *logits);
 
 /* Scores [n, n_vocab] of the wave's rows row[i], of those that are wanted [n]: the caller's to change, until the next
- * call. best [n]: of each row. Scores of broken rows must not be sampled from. */
+ * call. best [n]: of each row, clear when it comes. Scores of broken rows must not be sampled from. */
 float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n,
                            const bool *wanted, cake_best *best);
 

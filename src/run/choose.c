@@ -79,24 +79,27 @@ static void score_token(cake_draw *c, int n_vocab, int n_top)
         c->scored[1 + i] = (cake_scored){best[i], (float)((double)c->score[best[i]] - total)};
 }
 
-bool cake_draw_wants(const cake_draw *draw)
+int cake_draw_needs(const cake_draw *draw, int n_vocab)
 {
     const cake_sequence *s = draw->sequence;
     if (!s || draw->what == CAKE_CHOOSE_CHECK)
-        return false;
-    return draw->what == CAKE_CHOOSE_SCORE || s->n_top >= 0 || s->past ||
-           s->lead->request.params.temperature != 0;
+        return 1;
+    if (draw->what == CAKE_CHOOSE_SCORE || s->n_top >= 0 || s->past)
+        return 0;
+    return cake_sample_needs(&s->lead->request.params, n_vocab);
 }
 
 static void choose(cake_draw *c, int n_vocab, void *scratch)
 {
     cake_sequence *s = c->sequence;
-    if (!s || !c->finite || c->what == CAKE_CHOOSE_CHECK || !c->score)
+    if (!s || !c->finite || c->what == CAKE_CHOOSE_CHECK)
         return;
     if (c->what == CAKE_CHOOSE_SAMPLE) {
+        const cake_params *params = &s->lead->request.params;
         s->key.pos = (uint32_t)s->ids.len;
         cake_past_apply(s->past, c->score);
-        c->id = cake_sample(c->score, n_vocab, &s->lead->request.params, &s->key, scratch);
+        c->id = c->score ? cake_sample(c->score, n_vocab, params, &s->key, scratch)
+                         : cake_sample_best(c->best, params, &s->key);
         cake_past_undo(s->past, c->score);
     }
     if (s->n_top >= 0)

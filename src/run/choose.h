@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/best.h"
 #include "base/err.h"
 #include "run/sequence.h"
 
@@ -19,21 +20,22 @@ typedef struct cake_draw {
         *sequence; /* whose past and parameters they meet; one that samples is in one row of them only;
                               * NULL: nothing is done */
     bool finite;   /* all scores are numbers. If not, nothing is out */
-    float
-        *score; /* [n_vocab]; changed on the way, the same afterwards. NULL, where cake_draw_wants says so */
+    float *
+        score; /* [n_vocab]; changed on the way, the same afterwards. NULL, where a few of the best will do */
+    const cake_best *best; /* as many as cake_draw_needs says; read where there is no score */
     enum {
         CAKE_CHOOSE_CHECK,
         CAKE_CHOOSE_SCORE,
         CAKE_CHOOSE_SAMPLE
     } what;     /* each includes the ones before */
-    int32_t id; /* the token that is scored; sampled: out. Without scores: the best one */
+    int32_t id; /* the token that is scored; sampled: out */
     cake_scored
         scored[1 + CAKE_MAX_TOP]; /* out, if the sequence wants log probabilities: of id, of the best */
 } cake_draw;
 
-/* Whether more has to be known than which score is the best, and that all are numbers: they are drawn from, changed,
- * or become log probabilities. */
-bool cake_draw_wants(const cake_draw *draw);
+/* How many of the best scores have to be known; 0: all scores, since they are changed, become log probabilities, or
+ * many are drawn from. */
+int cake_draw_needs(const cake_draw *draw, int n_vocab);
 
 typedef struct cake_chooser cake_chooser;
 

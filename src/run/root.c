@@ -269,14 +269,16 @@ static void score(cake_root *r, cake_wave *wave, const cake_batch *batch, int fi
     cake_draw *draw = cake_chooser_rows(r->chooser);
     for (int i = 0; i < n; i++) {
         draw[i] = draw_of(r, batch->slot[first + i], &cake_wave_rows(wave)[row[i]]);
-        r->wanted[i] = cake_draw_wants(&draw[i]) || batch->slot[first + i] == r->stem;
+        int needs = cake_draw_needs(&draw[i], r->config->n_vocab);
+        r->wanted[i] = !needs || batch->slot[first + i] == r->stem;
+        cake_best_clear(&r->best[i], needs ? needs : 1);
     }
     double start = cake_clock_now();
     float *scores = cake_logits_forward(r->logits, wave, row, n, r->wanted, r->best);
     for (int i = 0; i < n; i++) {
         draw[i].finite = draw[i].sequence && !r->best[i].broken;
         draw[i].score = r->wanted[i] ? scores + (size_t)i * (size_t)r->config->n_vocab : NULL;
-        draw[i].id = draw[i].what == CAKE_CHOOSE_SAMPLE ? r->best[i].column : draw[i].id;
+        draw[i].best = &r->best[i];
     }
     r->stats.head_s += cake_root_trace(r, CAKE_SPAN_HEAD, start, n);
     cake_roof_add(&r->stats.roof, cake_logits_work(r->logits, n));

@@ -20,10 +20,11 @@
 #include "base/scores.h"
 
 enum {
-    GROUP = 64,   /* scores that are looked at together */
-    HEAP_K = 256, /* up to this top_k a heap is faster than looking for the place */
-    FEW = 64,     /* tokens that are sorted at once */
-    BITS = 11,    /* of a digit; three make a key */
+    GROUP = 64, /* scores that are looked at together */
+    HEAP_K =
+        256,   /* up to this top_k a heap is faster than looking for the place; no less than CAKE_MAX_BEST */
+    FEW = 64,  /* tokens that are sorted at once */
+    BITS = 11, /* of a digit; three make a key */
     DIGITS = 1 << BITS
 };
 
@@ -38,9 +39,9 @@ typedef struct workspace {
     ranked *list, *rest, *sorted; /* [n_vocab] */
 } workspace;
 
-static ranked rank_of(const float *score, int32_t id)
+static ranked rank_of(float score, int32_t id)
 {
-    float value = score[id] + 0.0f; /* -0 and 0 are one score */
+    float value = score + 0.0f; /* -0 and 0 are one score */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return (ranked){.key = bits >> 31 ? bits : ~(bits | 0x80000000u), .id = id};
@@ -98,7 +99,7 @@ static void sift(ranked *heap, int32_t n, int32_t at)
 static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
 {
     for (int32_t i = 0; i < k; i++)
-        list[i] = rank_of(score, i);
+        list[i] = rank_of(score[i], i);
     for (int32_t at = k / 2; at-- > 0;)
         sift(list, k, at);
     float worst = score_of(list[0]);
@@ -108,7 +109,7 @@ static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
             continue;
         for (int32_t i = from; i < from + n; i++) {
             if (score[i] > worst) { /* an equal one has the higher id */
-                list[0] = rank_of(score, i);
+                list[0] = rank_of(score[i], i);
                 sift(list, k, 0);
                 worst = score_of(list[0]);
             }
@@ -149,7 +150,7 @@ static int32_t list_above(const float *score, int n_vocab, float least, const wo
         }
     }
     for (int32_t i = 0; i < n; i++)
-        room->list[i] = rank_of(score, id[i]);
+        room->list[i] = rank_of(score[id[i]], id[i]);
     return n;
 }
 
@@ -306,23 +307,30 @@ static int32_t list_top_p(const cake_law *law, const float *score, int n_vocab, 
     return list_above(score, n_vocab, score_for(law, sure), room);
 }
 
-static int32_t sample_ranked(const float *score, int n_vocab, cake_law law, const cake_params *params,
-                             double u, const workspace *room)
+/* Of a list that weighs `sum`: what top_p and min_p keep of it, and of that one token. */
+static int32_t draw(cake_law law, const cake_params *params, double u, const workspace *room, int32_t n,
+                    double sum)
 {
-    double sum, before_last;
-    int32_t n;
-    if (params->top_k > 0 && params->top_k < n_vocab) {
-        n = list_top_k(score, n_vocab, (int32_t)params->top_k, law.top, room);
-        sum = total(&law, room->list, n);
-    } else {
-        sum = cake_scores_sum(&law, score, n_vocab, NULL);
-        n = list_top_p(&law, score, n_vocab, sum, params->top_p * sum, room);
-    }
+    double before_last;
     if (params->top_p < 1)
         n = keep_until(room->list, n, search(&law, room, n, params->top_p * sum, true, &before_last));
     cake_law_cut(&law, params->min_p);
     sum = total(&law, room->list, n);
     return search(&law, room, n, u * sum, false, &before_last).id;
+}
+
+/* By rank, of all or of those that top_k leaves. */
+static int32_t sample_ranked(const float *score, int n_vocab, cake_law law, const cake_params *params,
+                             double u, const workspace *room)
+{
+    int32_t n;
+    if (params->top_k > 0 && params->top_k < n_vocab) {
+        n = list_top_k(score, n_vocab, (int32_t)params->top_k, law.top, room);
+        return draw(law, params, u, room, n, total(&law, room->list, n));
+    }
+    double sum = cake_scores_sum(&law, score, n_vocab, NULL);
+    n = list_top_p(&law, score, n_vocab, sum, params->top_p * sum, room);
+    return draw(law, params, u, room, n, sum);
 }
 
 /* By id: the block in which the sum passes, then the token in the block. */
@@ -358,4 +366,24 @@ int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, 
     }
     cake_law_cut(&law, params->min_p);
     return sample_all(score, n_vocab, &law, u, scratch);
+}
+
+int cake_sample_needs(const cake_params *params, int n_vocab)
+{
+    if (params->temperature == 0)
+        return 1;
+    return params->top_k > 0 && params->top_k < n_vocab && params->top_k <= CAKE_MAX_BEST ? (int)params->top_k
+                                                                                          : 0;
+}
+
+int32_t cake_sample_best(const cake_best *best, const cake_params *params, const cake_key *key)
+{
+    if (params->temperature == 0)
+        return best->held[0].id;
+    ranked list[3][CAKE_MAX_BEST];
+    workspace room = {list[0], list[1], list[2]};
+    for (int i = 0; i < best->n; i++)
+        room.list[i] = rank_of(best->held[i].score, best->held[i].id);
+    cake_law law = cake_law_of(best->held[0].score, params->temperature);
+    return draw(law, params, cake_key_uniform(key), &room, best->n, total(&law, room.list, best->n));
 }
