@@ -133,20 +133,24 @@ static void test_linear_ref(void)
 static void linear_rows(const cake_kernels *op)
 {
     enum { N_OUT = 137, N_IN = 1061, MOST = 512 };
+    int few = 40, most = MOST;
+    if (op == &cake_kernels_ref) { /* does one row at a time anyway, and slowly */
+        few = 3;
+        most = 100;
+    }
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
         matrix m = matrix_open(op, (cake_dtype)dtype, N_OUT, N_IN);
         float *x = random_floats((size_t)MOST * N_IN, 8), *out = random_floats((size_t)MOST * N_OUT, 9);
         float *alone = random_floats((size_t)MOST * N_OUT, 10), *bias = random_floats(N_OUT, 11);
-        for (int t = 0; t < MOST; t++) {
+        for (int t = 0; t < most; t++) {
             call c = product(op, alone + t * N_OUT, x + t * N_IN, &m.w, 1);
             c.bias = bias;
             run_linear(1, &c);
         }
-        int few = op == &cake_kernels_ref ? 3 : 40; /* ref does one row at a time anyway, and slowly */
-        for (int n_tok = 1; n_tok <= MOST; n_tok = n_tok < few ? n_tok + 1 : n_tok < 100 ? 100 : n_tok + 412)
+        for (int n_tok = 1; n_tok <= most; n_tok = n_tok < few ? n_tok + 1 : n_tok < 100 ? 100 : n_tok + 412)
             for (int team = 0; team < (n_tok > 40 ? 2 : COUNT(team_sizes)); team++) {
                 /* The last rows of x, so that a row also stands in different places of a call. */
-                const int64_t first = MOST - n_tok;
+                const int64_t first = most - n_tok;
                 call c = product(op, out, x + first * N_IN, &m.w, n_tok);
                 c.bias = bias;
                 memset(out, 0xFF, (size_t)(n_tok * N_OUT) * sizeof *out);

@@ -54,6 +54,13 @@ ok "the first of several answers is the one without n" $?
 test "$(grep '"id": "n3"' "$dir/one.jsonl" | grep -o '"text": "[^"]*"' | sort -u | wc -l)" -eq 5
 ok "... and the others differ" $?
 echo "    sha256 $(sha256sum <"$dir/one.jsonl")"
+# Without logprobs a token is drawn from the head's best scores alone where those are enough.
+sed 's/"logprobs": 2, //' "$dir/in.jsonl" >"$dir/bare.jsonl"
+mpi 1 run -m "$model" -i "$dir/bare.jsonl" -o "$dir/bare.out.jsonl" -q
+tokens() { grep -o '"id": "r[0-9]*"\|"token_ids": \[[^]]*\]' "$1"; }
+test "$(tokens "$dir/one.jsonl" | wc -l)" -ge 36 &&
+    cmp <(tokens "$dir/one.jsonl") <(tokens "$dir/bare.out.jsonl")
+ok "logprobs do not change tokens" $?
 for np in 2 3 4; do
     answer "$np" "np$np"
     same "$np ranks" "np$np"
