@@ -2,8 +2,8 @@
  *
  * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128, a cache in BF16): a wave of a prompt against
  * what it is counted in operations (of pairs of BF16, where the table has them), generated rows of many sequences
- * against what they read, from memory: so many copies of small caches take turns that no cache of the processor holds
- * them.
+ * against what they read, from memory, pages that they share once; or against their operations, if these take longer. So
+ * many copies of small caches take turns that no cache of the processor holds them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +27,16 @@ typedef struct job {
     float *q, *out; /* [n_tok, HEADS, DIM] */
     int n_tok;
     double seen; /* positions of all rows */
+    double read; /* of them those that stand in different places */
 } job;
+
+/* Sequences that have `shared` positions in common and `own` behind them; one is a prompt. */
+typedef struct shape {
+    int n_seq, shared, own;
+} shape;
+
+static const shape shapes[] = {{1, 0, 512},   {1, 0, 2048},  {1, 0, 8192},   {8, 0, 512},    {64, 0, 160},
+                               {16, 0, 4096}, {8, 2048, 32}, {32, 2048, 32}, {32, 4096, 32}, {64, 128, 32}};
 
 static void attend(const cake_exec *exec, void *arg)
 {
@@ -41,88 +50,108 @@ static void attend(const cake_exec *exec, void *arg)
         j->copy = (j->copy + 1) % j->n_copy;
 }
 
-/* Sequences of so many positions: of one the last CHUNK rows, as prompt; of several the last row of each. */
-static void fill_rows(job *j, int n_seq, int length)
+/* Of one sequence the last CHUNK rows, as prompt; of several the last row of each. */
+static void fill_rows(job *j, shape of)
 {
-    j->n_tok = n_seq > 1 ? n_seq : length < CHUNK ? length : CHUNK;
+    bool prompt = of.n_seq == 1;
+    int length = of.shared + of.own;
+    j->n_tok = !prompt ? of.n_seq : length < CHUNK ? length : CHUNK;
     for (int i = 0; i < j->n_tok; i++) {
-        bool prompt = n_seq == 1;
         int pos = prompt ? length - j->n_tok + i : length - 1;
         j->rows[i] = (cake_row){prompt ? 0 : i, pos, prompt ? CAKE_ROW_PROMPT : CAKE_ROW_GENERATED, 0, 0};
         j->seen += pos + 1;
     }
+    j->read = of.shared + (double)of.n_seq * of.own;
 }
 
-static void report(cake_bench *bench, const char *name, job *j, int threads, bool prompt)
+static void report(cake_bench *bench, const char *name, job *j, int threads)
 {
-    double flops = 4.0 * HEADS * DIM * j->seen, bytes = 2.0 * 2 * KV_HEADS * DIM * j->seen;
+    floor_kind kind = floor_of(bench, FLOOR_BF16, threads) > 0 ? FLOOR_BF16 : FLOOR_F32;
+    double flops = 4.0 * HEADS * DIM * j->seen, bytes = 2.0 * 2 * KV_HEADS * DIM * j->read;
+    double by_flops = flops / floor_of(bench, kind, threads),
+           by_read = bytes / floor_of(bench, FLOOR_READ, threads);
     double seconds = cake_bench_time(bench, threads, attend, j);
-    if (prompt)
-        floor_say_flops(bench, name, threads,
-                        floor_of(bench, FLOOR_BF16, threads) > 0 ? FLOOR_BF16 : FLOOR_F32, flops, seconds);
+    if (by_flops > by_read)
+        floor_say_flops(bench, name, threads, kind, flops, seconds);
     else
         floor_say_bytes(bench, name, threads, FLOOR_READ, bytes, seconds);
 }
 
-/* self->kind: positions, times 100, plus sequences; one sequence is a prompt. */
-static cake_err run_attend(cake_bench *bench, const cake_case *self)
+/* Pages stand as in a cache of many layers, where neighbours of a table are nowhere near. Returns how many there are. */
+static int deal_pages(int32_t *table, shape of, int stride)
 {
-    int n_seq = self->kind % 100, length = self->kind / 100;
-    length = bench->smoke && length > 600 ? 600 : length;
-    int stride = (length + CAKE_PAGE - 1) / CAKE_PAGE, n_page = n_seq * stride,
-        n_row = n_seq > 1 ? n_seq : CHUNK;
-    int64_t page = (int64_t)KV_HEADS * CAKE_PAGE * DIM;
-    size_t cache = (size_t)(n_page * page) * sizeof(uint16_t),
-           act = (size_t)n_row * HEADS * DIM * sizeof(float);
-    int n_copy = n_seq == 1 || bench->smoke ? 1 : (int)(BYTES / (2 * cache)) + 1;
-    cake_arena arena;
-    cake_err err = cake_arena_open(&arena, "bench", (size_t)n_copy * 2 * cache + 2 * act);
-    if (err)
-        return err;
-    int32_t *table = cake_alloc((size_t)n_page, sizeof *table);
-    for (int i = 0; i < n_page; i++)
-        table[i] = (int32_t)((int64_t)i * 7919 % n_page); /* as in a cache of many layers: nowhere near */
-    job j = {.op = bench->kernels,
-             .cache = cache,
-             .n_copy = n_copy,
-             .rows = cake_alloc((size_t)n_row, sizeof *j.rows)};
-    j.kv = (cake_kv){cake_arena_take(&arena, (size_t)n_copy * cache),
-                     cake_arena_take(&arena, (size_t)n_copy * cache),
-                     page,
-                     CAKE_BF16,
-                     KV_HEADS,
-                     DIM,
-                     0,
-                     table,
-                     stride};
-    j.q = cake_arena_take(&arena, act);
-    j.out = cake_arena_take(&arena, act);
-    uint16_t *k = j.kv.k, *v = j.kv.v;
-    for (int64_t i = 0; i < n_page * page; i++) {
+    int common = of.shared / CAKE_PAGE, own = stride - common, n_page = common + of.n_seq * own;
+    for (int s = 0; s < of.n_seq; s++)
+        for (int i = 0; i < stride; i++)
+            table[s * stride + i] = (int32_t)((int64_t)(i < common ? i : i + s * own) * 7919 % n_page);
+    return n_page;
+}
+
+static void fill_cache(job *j, int64_t n)
+{
+    uint16_t *k = j->kv.k, *v = j->kv.v;
+    for (int64_t i = 0; i < n; i++) {
         k[i] = cake_bf16_from_f32((float)(i * 7919 % 2003 - 1001) * 0x1p-10f);
         v[i] = cake_bf16_from_f32((float)(i * 104729 % 2003 - 1001) * 0x1p-10f);
     }
-    for (int i = 1; i < n_copy; i++) {
-        memcpy((char *)k + (size_t)i * cache, k, cache);
-        memcpy((char *)v + (size_t)i * cache, v, cache);
+    for (int i = 1; i < j->n_copy; i++) {
+        memcpy((char *)k + (size_t)i * j->cache, k, j->cache);
+        memcpy((char *)v + (size_t)i * j->cache, v, j->cache);
     }
-    for (int64_t i = 0; i < (int64_t)n_row * HEADS * DIM; i++)
-        j.q[i] = (float)(i * 7907 % 2003 - 1001) * 0x1p-10f;
-    fill_rows(&j, n_seq, length);
-    for (int threads = 1; threads; threads = cake_bench_more(bench, threads))
-        report(bench, self->name, &j, threads, n_seq == 1);
-    free(j.rows);
+}
+
+/* self->kind: of the shapes. */
+static cake_err run_attend(cake_bench *bench, const cake_case *self)
+{
+    shape of = shapes[self->kind];
+    of.own = bench->smoke && of.own > 600 ? 600 : of.own;
+    of.shared = bench->smoke && of.shared > 512 ? 512 : of.shared;
+    int stride = (of.shared + of.own + CAKE_PAGE - 1) / CAKE_PAGE, n_row = of.n_seq > 1 ? of.n_seq : CHUNK;
+    int32_t *table = cake_alloc((size_t)(of.n_seq * stride), sizeof *table);
+    int n_page = deal_pages(table, of, stride);
+    int64_t page = (int64_t)KV_HEADS * CAKE_PAGE * DIM;
+    job j = {.op = bench->kernels, .cache = (size_t)(n_page * page) * sizeof(uint16_t)};
+    size_t act = (size_t)n_row * HEADS * DIM * sizeof(float);
+    j.n_copy = of.n_seq == 1 || bench->smoke ? 1 : (int)(BYTES / (2 * j.cache)) + 1;
+    size_t half = (size_t)j.n_copy * j.cache;
+    cake_arena arena;
+    cake_err err = cake_arena_open(&arena, "bench", 2 * half + 2 * act);
+    if (!err) {
+        j.kv = (cake_kv){cake_arena_take(&arena, half),
+                         cake_arena_take(&arena, half),
+                         page,
+                         CAKE_BF16,
+                         KV_HEADS,
+                         DIM,
+                         0,
+                         table,
+                         stride};
+        j.q = cake_arena_take(&arena, act);
+        j.out = cake_arena_take(&arena, act);
+        fill_cache(&j, n_page * page);
+        for (int64_t i = 0; i < (int64_t)n_row * HEADS * DIM; i++)
+            j.q[i] = (float)(i * 7907 % 2003 - 1001) * 0x1p-10f;
+        j.rows = cake_alloc((size_t)n_row, sizeof *j.rows);
+        fill_rows(&j, of);
+        for (int threads = 1; threads; threads = cake_bench_more(bench, threads))
+            report(bench, self->name, &j, threads);
+        free(j.rows);
+        cake_arena_close(&arena);
+    }
     free(table);
-    cake_arena_close(&arena);
-    return CAKE_OK;
+    return err;
 }
 
 const cake_case cake_cases_attend[] = {
-    {"attend.prompt-512", "512 rows of a prompt, from its beginning", run_attend, 51201},
-    {"attend.prompt-2048", "the last 512 rows of a prompt of 2,048", run_attend, 204801},
-    {"attend.prompt-8192", "the last 512 rows of a prompt of 8,192", run_attend, 819201},
-    {"attend.generated-8x512", "a row of 8 sequences of 512 positions", run_attend, 51208},
-    {"attend.generated-64x160", "a row of 64 sequences of 160 positions", run_attend, 16064},
-    {"attend.generated-16x4096", "a row of 16 sequences of 4,096 positions", run_attend, 409616},
+    {"attend.prompt-512", "512 rows of a prompt, from its beginning", run_attend, 0},
+    {"attend.prompt-2048", "the last 512 rows of a prompt of 2,048", run_attend, 1},
+    {"attend.prompt-8192", "the last 512 rows of a prompt of 8,192", run_attend, 2},
+    {"attend.generated-8x512", "a row of 8 sequences of 512 positions", run_attend, 3},
+    {"attend.generated-64x160", "a row of 64 sequences of 160 positions", run_attend, 4},
+    {"attend.generated-16x4096", "a row of 16 sequences of 4,096 positions", run_attend, 5},
+    {"attend.choices-8x2048", "a row of 8 choices of a prompt of 2,048", run_attend, 6},
+    {"attend.choices-32x2048", "a row of 32 choices of a prompt of 2,048", run_attend, 7},
+    {"attend.choices-32x4096", "a row of 32 choices of a prompt of 4,096", run_attend, 8},
+    {"attend.choices-64x128", "a row of 64 choices of a prompt of 128", run_attend, 9},
     {NULL, NULL, NULL, 0},
 };

@@ -136,6 +136,22 @@ static inline int cake_kv_next(const cake_row *row, int first)
     return end <= row->pos ? (int)end : row->pos + 1;
 }
 
+/* How many positions stand in the same memory for both rows: of those that both see, from the first one, *first, to where
+ * their tables part. */
+static inline int cake_kv_shared(const cake_kv *kv, const cake_row *a, const cake_row *b, int *first)
+{
+    const int32_t *x = kv->table + (int64_t)a->slot * kv->stride,
+                  *y = kv->table + (int64_t)b->slot * kv->stride;
+    int from_a = cake_kv_first(kv, a), from = cake_kv_first(kv, b), last = a->pos < b->pos ? a->pos : b->pos;
+    from = from > from_a ? from : from_a;
+    int page = from / CAKE_PAGE;
+    while (page <= last / CAKE_PAGE && x[page] == y[page])
+        page++;
+    *first = from;
+    int64_t end = (int64_t)page * CAKE_PAGE <= last ? (int64_t)page * CAKE_PAGE : (int64_t)last + 1;
+    return end > from ? (int)(end - from) : 0;
+}
+
 #define CAKE_GELU_SCALE 0.797884561F /* sqrt(2 / pi) */
 #define CAKE_GELU_CUBE  0.044715F
 

@@ -81,9 +81,34 @@ static void test_wave(void)
         for (int p = 0; p < 64; p++)
             bytes += (seen[0][p] ? 2 : 0) + (seen[1][p] ? 7 : 0);
     }
-    cake_effort effort = cake_cost_of_wave(&cost, rows, n);
+    cake_effort effort = cake_cost_of_wave(&cost, NULL, rows, n);
     CU_ASSERT_DOUBLE_EQUAL(effort.flops, flops, 1e-6);
     CU_ASSERT_DOUBLE_EQUAL(effort.bytes, bytes, 1e-6);
+}
+
+/* The same wave's sequences in shared pages: what stands where it did for the sequence before is read once. */
+static void test_shared(void)
+{
+    const int window = 70;
+    cake_cost cost = {.n_class = 2};
+    cost.kv[0].position_bytes = 2;
+    cost.kv[1].window = window;
+    cost.kv[1].position_bytes = 7;
+    static const int32_t all[] = {1, 2, 3, 1, 2, 4, 1, 5, 6, 1, 5, 7},
+                         near[] = {1, 2, 3, 1, 2, 4, 1, 5, 6, 1, 5, 7};
+    cake_kv kv[] = {{.table = all, .stride = 3}, {.table = near, .stride = 3, .window = window}};
+    cake_row rows[] = {
+        {.slot = 0, .pos = 130}, {.slot = 1, .pos = 140}, {.slot = 2, .pos = 90}, {.slot = 3, .pos = 127}};
+    double bytes = 0;
+    for (int r = 0; r < 4; r++)
+        for (int pos = 0; pos <= rows[r].pos; pos++) {
+            bool before = r > 0 && pos <= rows[r - 1].pos &&
+                          all[3 * r + pos / CAKE_PAGE] == all[3 * (r - 1) + pos / CAKE_PAGE];
+            bool far = rows[r].pos - pos >= window, far_before = r > 0 && rows[r - 1].pos - pos >= window;
+            bytes += (before ? 0 : 2) + (far || (before && !far_before) ? 0 : 7);
+        }
+    bytes += 4 * (2 + 7); /* written */
+    CU_ASSERT_DOUBLE_EQUAL(cake_cost_of_wave(&cost, kv, rows, 4).bytes, bytes, 1e-9);
 }
 
 /* What a row costs, by the same numbers. */
@@ -160,9 +185,13 @@ static void test_floor(void)
 int main(void)
 {
     const suite_test tests[] = {
-        {"the time that peaks allow", test_seconds}, {"... near the ridge", test_ridge},
-        {"rows and positions of a wave", test_wave}, {"the cost of a row", test_row},
-        {"weights of layers", test_layers},          {"quick looks at the peaks", test_floor},
+        {"the time that peaks allow", test_seconds},
+        {"... near the ridge", test_ridge},
+        {"rows and positions of a wave", test_wave},
+        {"... whose sequences share pages", test_shared},
+        {"the cost of a row", test_row},
+        {"weights of layers", test_layers},
+        {"quick looks at the peaks", test_floor},
     };
     return SUITE_MAIN("roof", tests);
 }

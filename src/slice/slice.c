@@ -331,9 +331,13 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
     slice->between = between;
     slice->arg = arg;
     cake_exec_run(slice->shape.n_thread, forward, slice);
-    for (int class = 0; class < slice->pass.config->n_class; class ++)
+    cake_kv tables[CAKE_MAX_CLASS];
+    for (int class = 0; class < slice->pass.config->n_class; class ++) {
+        const cake_kv_cache *kv = &slice->kv[class];
         cake_kv_touched(&slice->kv[class]);
-    cake_effort work = cake_cost_of_wave(&slice->cost, slice->rows, wave->n_tok);
+        tables[class] = (cake_kv){.table = kv->table, .stride = kv->shape.stride, .window = kv->shape.window};
+    }
+    cake_effort work = cake_cost_of_wave(&slice->cost, tables, slice->rows, wave->n_tok);
     work.bytes += copied;
     cake_roof_add(&slice->roof, work);
     return CAKE_OK;

@@ -49,7 +49,7 @@ static int first_seen(int window, int pos)
     return window && pos >= window ? pos + 1 - window : 0;
 }
 
-cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_row *rows, int n_tok)
+cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok)
 {
     cake_effort work = {n_tok * cost->row_flops, cost->wave_bytes};
     for (int first = 0, next; first < n_tok; first = next) {
@@ -61,6 +61,9 @@ cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_row *rows, int n
             int window = cost->kv[class].window;
             double seen = 0,
                    moved = rows[next - 1].pos + 1 - first_seen(window, rows[first].pos) + (next - first);
+            int from;
+            if (kv && first > 0)
+                moved -= cake_kv_shared(&kv[class], &rows[first - 1], &rows[next - 1], &from);
             for (int i = first; i < next; i++)
                 seen += rows[i].pos + 1 - first_seen(window, rows[i].pos);
             work.flops += seen * cost->kv[class].position_flops;

@@ -2,8 +2,8 @@
  *
  * What a slice has to do for a wave, in operations and bytes, whatever the kernels make of it: products (two
  * operations a weight and row), attention (q k^T and p v over the positions that a row sees), the delta rule
- * (k S, k^T v and q S); weights read once a wave, K and V of a sequence read once and those of its rows written,
- * states read and written. Norms, activations and what a wave carries are left out: they stay in caches.
+ * (k S, k^T v and q S); weights read once a wave, K and V of a sequence read once (but what stands in the same pages as
+ * for the sequence before it in the wave) and those of its rows written, states read and written. Norms, activations and what a wave carries are left out: they stay in caches.
  */
 #ifndef CAKE_SLICE_WORK_H
 #define CAKE_SLICE_WORK_H
@@ -34,8 +34,9 @@ typedef struct cake_cost {
 /* Of layers [first, first + count), loaded or not, at CAKE_COST_BALANCE. */
 cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kernels, int first, int count,
                               cake_dtype kv_dtype);
-/* Rows of one sequence stand together, positions upwards. */
-cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_row *rows, int n_tok);
+/* Rows of one sequence stand together, positions upwards. kv [n_class]: tables and windows, for what sequences share;
+ * NULL: nothing. */
+cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok);
 
 /* What a row at a position costs as one of many in a wave, in operations: rows of a prompt share the K, V and state that
  * they read, others read their own. And what each position of a class that it sees adds to that. */
