@@ -46,6 +46,15 @@ static void find_best(const ending *e, float *sum, int64_t row, int64_t column, 
                     n - i < LANES ? (int)(n - i) : LANES);
 }
 
+/* Fetches the places of sums that are about to be computed, so that finish need not wait for them. */
+INLINE void fetch_places(const ending *e, int64_t row, int rows, int64_t column, int columns)
+{
+    const int line = 64 / sizeof *e->out;
+    for (int r = 0; !e->best && r < rows; r++)
+        for (int c = 0; c < columns; c += line)
+            _mm_prefetch((const char *)(e->out + (row + r) * e->n_out + column + c), _MM_HINT_T0);
+}
+
 /* Sums of rows [row, row + rows) and columns [column, column + columns), as many of these as there are; a row's are
  * `pitch` floats behind those of the row before. */
 static void finish(const ending *e, float *sum, int64_t pitch, int64_t row, int rows, int64_t column,

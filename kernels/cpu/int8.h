@@ -251,9 +251,7 @@ static void i8_multiply_tile(const i8_product *p, const i8_tile *t, int64_t pane
     int64_t column = panel * I8_PANEL, n_out = e->n_out;
     float *out = e->out + t->row * n_out + column;
     bool waits = e->best || e->bias || e->residual || column + I8_PANEL > n_out;
-    for (int r = 0; r < t->rows; r++) /* to be there when the sums are */
-        for (int c = 0; c < I8_PANEL; c += 16)
-            _mm_prefetch((const char *)(out + r * n_out + c), _MM_HINT_T0);
+    fetch_places(e, t->row, t->rows, column, I8_PANEL);
     for (int k = 0; k < p->w->n_in; k += I8_DEPTH) {
         i8_meeting m = i8_meeting_of(p, t, panel, next, k);
         m.sum = sum;

@@ -391,13 +391,15 @@ static void multiply_block(const product *p, const block *b, const block *next, 
                      .n = b->n,
                      .begins = b->k == 0};
         for (int done = 0, panels; done < b->panels; done += panels, line += b->n) {
+            int64_t column = (b->panel + done) * PANEL;
             m.w = weights_at(p, b->panel + done, b->k);
             m.next = several ? line_of(p, next, line, m.w) : m.w;
             m.sum = waits ? sum + (i * MAX_ROWS * GROUP + done) * PANEL : sum;
+            if (ends)
+                fetch_places(&p->end, t.first, t.rows, column, PANEL);
             panels = multiply_as[dtype](&m, p->panel, t.rows, (int)b->panels - done);
             if (ends)
-                finish(&p->end, m.sum, GROUP * PANEL, t.first, t.rows, (b->panel + done) * PANEL,
-                       panels * PANEL);
+                finish(&p->end, m.sum, GROUP * PANEL, t.first, t.rows, column, panels * PANEL);
         }
     }
 }
