@@ -57,12 +57,7 @@ double floor_of(const cake_bench *bench, floor_kind kind, int threads)
 
 const char *floor_name(floor_kind kind)
 {
-    static const char *const names[FLOOR_KINDS] = {[FLOOR_F32] = "peak.f32",
-                                                   [FLOOR_BF16] = "peak.bf16",
-                                                   [FLOOR_INT8] = "peak.int8",
-                                                   [FLOOR_READ] = "peak.read",
-                                                   [FLOOR_COPY] = "peak.copy"};
-    return names[kind];
+    return cake_floor_name((cake_floor_kind)kind);
 }
 
 static void say(cake_bench *bench, const char *name, int threads, floor_kind kind, double rate,

@@ -7,7 +7,7 @@ _cake_mpi()
     local commands="run tokenize plan info bench"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
     local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --mlock --dummy-weights"
-    local options="$all $fit --topology --output --force --deterministic-ids --temperature --top-k --top-p --min-p --n
+    local options="$all $fit --topology --rates --output --force --deterministic-ids --temperature --top-k --top-p --min-p --n
         --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --report --trace"
 
     for given in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
@@ -15,7 +15,7 @@ _cake_mpi()
     done
     COMPREPLY=()
     case $before in
-    -m | --model | -i | --input | -o | --output | --report | --trace | --topology | --write-topology)
+    -m | --model | -i | --input | -o | --output | --report | --trace | --topology | --write-topology | --rates)
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
@@ -36,7 +36,7 @@ _cake_mpi()
     esac
     case $command in
     tokenize) options="$all --output" ;;
-    plan) options="$all $fit --topology --write-topology" ;;
+    plan) options="$all $fit --topology --write-topology --rates --json" ;;
     info) options="--model --verbose --quiet --help --version" ;;
     bench)
         options="--model --output --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --threads --dummy-weights

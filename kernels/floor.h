@@ -24,6 +24,9 @@ typedef enum cake_floor_kind {
  * multiply such weights. */
 cake_floor_kind cake_floor_of_products(const cake_kernels *kernels, cake_dtype dtype);
 
+/* "peak.read" and so on: what bench calls it. */
+const char *cake_floor_name(cake_floor_kind kind);
+
 typedef struct cake_floor cake_floor;
 
 /* One measure by the widest vectors that the kernel table `isa` may use. size: steps of arithmetic, or the bytes of

@@ -142,6 +142,28 @@ expect "plan tells of what does not fit" 3 '43 of them since they do not fit the
 echo '{"id": 1}' >"$dir/none.jsonl"
 expect "plan of a file of which nothing can be used" 3 'requests  1, of which 1 would fail' "$cake" plan -m "$model" -i "$dir/none.jsonl"
 expect "plan without weights" 0 'waves' "$cake" plan -m "$dir/tok" --dummy-weights -i "$dir/in.txt"
+expect "plan as one object" 0 '^  "prediction": ."least": ."generated": 60, ' \
+    "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --json
+expect "plan says how long it would take" 0 '^time      .* to .* predicted.*\(7844 tokens' \
+    "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl"
+expect "... or about, where it knows nothing" 0 '^0 .* 0-7 .* 0 %' "$cake" plan -m "$model"
+rate() { # NAME HOST VALUE
+    echo "{\"name\": \"$1\", \"isa\": \"ref\", \"host\": \"$2\", \"threads\": 1, \"value\": $3}"
+}
+rates() { "$cake" plan -m "$model" --isa ref --threads 1 --rates "$dir/rates" "$@"; }
+{ rate peak.f32 a 3 && rate peak.f32 a 7 && rate peak.copy b 5 && rate peak.read a 9; } >"$dir/rates"
+expect "rates of another time" 0 'rates +7 GFLOP/s of products and 9 GB/s' rates
+expect "... as bench writes them" 0 '^peak.read' "$cake" bench peak --smoke --threads 1 --isa ref -o "$dir/rates"
+expect "... are those of a run, too" 0 '.' "$cake" run -m "$model" -p x --max-tokens 1 --isa ref --threads 1 --rates "$dir/rates"
+expect "... and serve this host" 0 'rates ' rates
+{ rate peak.f32 a 3 && rate peak.f32 b 3 && rate peak.read b 9; } >"$dir/rates"
+expect "rates of other hosts" 1 'has no peak.f32 of ref with 1 thread on ' rates
+{ rate peak.f32 a 3 && rate peak.read a -9; } >"$dir/rates"
+expect "a rate below 0" 1 'rates:2: value: expected a number above 0' rates
+echo 'name,isa,host' >"$dir/rates"
+expect "rates that are no JSON" 1 'rates:1: .*; expected JSON lines' rates
+rm "$dir/rates"
+expect "no rates" 1 'rates' rates
 
 best=$("$cake" info | sed -nE 's/^isa +([a-z0-9]+).*/\1/p')
 expect "a small model's activations are not rounded" 0 'instruction set (ref|avx2|avx512),' "$cake" plan -m "$model"

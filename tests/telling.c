@@ -315,6 +315,97 @@ static void test_table(void)
     CU_ASSERT_EQUAL(said.len, 0);
 }
 
+/* A file of rates of this host, whatever its name, for 1 and 2 threads. */
+static const char *write_rates(const char *name, double flops)
+{
+    const char *path = in_tmp(name);
+    FILE *f = fopen(path, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    for (int threads = 1; threads <= 2; threads++) {
+        fprintf(f,
+                "{\"name\": \"peak.f32\", \"isa\": \"ref\", \"host\": \"elsewhere\", \"threads\": %d, "
+                "\"value\": %g, \"unit\": \"GFLOP/s\"}\n",
+                threads, flops);
+        fprintf(f,
+                "{\"name\": \"peak.read\", \"isa\": \"ref\", \"host\": \"elsewhere\", \"threads\": %d, "
+                "\"value\": %g, \"unit\": \"GB/s\"}\n",
+                threads, flops);
+    }
+    fclose(f);
+    return path;
+}
+
+/* n prompts of 100 tokens, 20 generated for each; or up to 20. */
+static const char *write_prompts(const char *name, int n, bool sure)
+{
+    const char *path = in_tmp(name);
+    FILE *f = fopen(path, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    for (int i = 0; i < n; i++) {
+        fprintf(f, "{\"prompt\": [%d", 300 + i % 1500);
+        for (int j = 1; j < 100; j++)
+            fprintf(f, ", %d", 300 + (i * 31 + j * j) % 1500);
+        fprintf(f, "], \"max_tokens\": 20, \"ignore_eos\": %s}\n", sure ? "true" : "false");
+    }
+    fclose(f);
+    return path;
+}
+
+static cake_json *plan(int np, const char *prompts, const char *rates)
+{
+    char arguments[2048], model[512];
+    snprintf(model, sizeof model, "%s", suite_path("jobs/demo/model"));
+    snprintf(arguments, sizeof arguments,
+             "plan -m '%s' --isa ref --threads 1 --json --quiet -i '%s' --rates '%s'", model, prompts, rates);
+    CU_ASSERT_EQUAL_FATAL(launch_command(np, arguments, &said), 0);
+    cake_json *doc = NULL;
+    cake_fault fault;
+    CU_ASSERT_EQUAL_FATAL(cake_json_parse(said.data, said.len, &doc, &fault), CAKE_OK);
+    return doc;
+}
+
+static double foretold(const cake_json *doc, const char *which)
+{
+    return real(cake_json_get(cake_json_get(doc, "prediction"), which), "seconds");
+}
+
+/* The prediction, at rates that are given: twice the rate, half the time, less what does not depend on it. */
+static void test_plan(void)
+{
+    char slow[512], fast[512], some[512], many[512], open[512];
+    snprintf(slow, sizeof slow, "%s", write_rates("slow.json", 0.5));
+    snprintf(fast, sizeof fast, "%s", write_rates("fast.json", 1));
+    snprintf(some, sizeof some, "%s", write_prompts("some.jsonl", 300, true));
+    snprintf(many, sizeof many, "%s", write_prompts("many.jsonl", 6000, true));
+    snprintf(open, sizeof open, "%s", write_prompts("open.jsonl", 300, false));
+    for (int np = 1; np <= 3; np++) {
+        cake_json *a = plan(np, some, slow), *b = plan(np, some, fast), *c = plan(np, open, fast);
+        has_keys(a, (const char *const[]){"l ranks", "n nodes", "t isa", "n context", "o waves", "l kv",
+                                          "o requests", "o tokens", "o prediction", NULL});
+        CU_ASSERT((int)cake_json_size(cake_json_get(a, "ranks")) == np);
+        for (int i = 0; i < np; i++) {
+            const cake_json *rank = cake_json_at(cake_json_get(a, "ranks"), (size_t)i);
+            has_keys(rank, (const char *const[]){"n rank", "t host", "t cpus", "n threads", "l layers",
+                                                 "n weights_bytes", "n kv_bytes", "n flops", "n bandwidth",
+                                                 "n wave_s", "n idle_share", NULL});
+            CU_ASSERT(real(rank, "flops") == 0.5e9 && real(rank, "idle_share") < 0.5);
+        }
+        CU_ASSERT(real(cake_json_get(a, "tokens"), "total") == 30000);
+        CU_ASSERT(foretold(a, "least") == foretold(a, "most") && foretold(b, "most") > 1);
+        CU_ASSERT(fabs(foretold(a, "most") / foretold(b, "most") - 2) < 0.1);
+        CU_ASSERT(foretold(c, "least") < 0.95 * foretold(c, "most") &&
+                  foretold(c, "most") == foretold(b, "most"));
+        cake_json_free(a);
+        cake_json_free(b);
+        cake_json_free(c);
+    }
+    cake_json *a = plan(1, some, fast),
+              *b = plan(1, many, fast); /* of which the first are looked at one by one */
+    CU_ASSERT(fabs(foretold(b, "most") / foretold(a, "most") / 20 - 1) < 0.05);
+    cake_json_free(a);
+    cake_json_free(b);
+}
+
 int main(void)
 {
     const suite_test tests[] = {
@@ -324,6 +415,7 @@ int main(void)
         {"... also of a run that fails", test_trace_of_failure},
         {"a trace that cannot be written", test_paths},
         {"the table of stages, and --quiet", test_table},
+        {"what plan foretells", test_plan},
     };
     int failed = SUITE_MAIN("telling", tests);
     cake_buf_free(&said);

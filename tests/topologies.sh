@@ -65,8 +65,8 @@ one layer each, the root has most|4|6;3;1|0-0,2-2,4-5,7-7 6-6 3-3 1-1
 DEALS
 test "$(layers_of 4 --write-topology "$dir/again.yml")" = "$expected" && cmp "$dir/written.yml" "$dir/again.yml"
 ok "what plan writes is read as the same plan" $?
-mpi 3 plan -m "$model" --write-topology "$dir/t.yml" 2>&1 </dev/null | grep '^[0-9]' >"$dir/planned"
-mpi 3 plan -m "$model" --topology "$dir/t.yml" 2>&1 </dev/null | grep '^[0-9]' | cmp - "$dir/planned"
+mpi 3 plan -m "$model" --write-topology "$dir/t.yml" 2>&1 </dev/null | awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' >"$dir/planned"
+mpi 3 plan -m "$model" --topology "$dir/t.yml" 2>&1 </dev/null | awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' | cmp - "$dir/planned"
 ok "... also where no file said it before" $?
 deal '1 3 5 7'
 same "small waves" 2 --topology "$dir/t.yml" --chunk 64

@@ -156,6 +156,16 @@ cake_floor_kind cake_floor_of_products(const cake_kernels *kernels, cake_dtype d
     return pairs ? CAKE_FLOOR_BF16 : CAKE_FLOOR_F32;
 }
 
+const char *cake_floor_name(cake_floor_kind kind)
+{
+    static const char *const names[CAKE_FLOOR_KINDS] = {[CAKE_FLOOR_F32] = "peak.f32",
+                                                        [CAKE_FLOOR_BF16] = "peak.bf16",
+                                                        [CAKE_FLOOR_INT8] = "peak.int8",
+                                                        [CAKE_FLOOR_READ] = "peak.read",
+                                                        [CAKE_FLOOR_COPY] = "peak.copy"};
+    return names[kind];
+}
+
 struct cake_floor {
     loops with;
     cake_floor_kind kind;

@@ -38,6 +38,8 @@ typedef struct cake_options {
     bool mlock;
     int64_t dummy; /* seed of dummy weights, -1: real ones */
     const char *topology, *write_topology;
+    const char *rates;
+    bool json;
     const char *progress, *report, *trace;
     bool quiet, verbose;
 } cake_options;

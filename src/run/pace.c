@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "kernels/floor.h"
+#include "run/peaks.h"
 
 /* Of prompts and answers nothing is known yet: prompts are three times as long as answers, and positions no further than
  * this on average. */
@@ -45,8 +46,8 @@ static int64_t streamed(const cake_world *world, const cake_stage *stage)
 }
 
 /* All ranks at the same time, as they compute: those of one host share its memory. Where some share their cpus with
- * others, all look longer: turns at a cpu take milliseconds. */
-static double look(const cake_world *world, const cake_stage *stage, cake_floor_kind kind)
+ * others, all look longer: turns at a cpu take milliseconds. *had becomes their share of them, if it is less. */
+static double look(const cake_world *world, const cake_stage *stage, cake_floor_kind kind, double *had)
 {
     const double glance = 0.02, turns = 0.2; /* seconds */
     int64_t bytes = kind == CAKE_FLOOR_READ ? streamed(world, stage) : 0;
@@ -55,18 +56,26 @@ static double look(const cake_world *world, const cake_stage *stage, cake_floor_
     rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, glance, &share);
     if (cake_world_least(world, share > 0.8))
         return rate;
-    return cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, turns, &share);
+    rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, turns, &share);
+    *had = share < *had ? share : *had;
+    return rate;
 }
 
-static void measure(const cake_world *world, cake_stage *stage)
+static void measure(const cake_world *world, cake_stage *stage, bool plan)
 {
     cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
     cake_buf unsaid = {0}; /* that there is no memory to measure with is no error of the run */
     cake_log_capture(&unsaid);
-    stage->report.peak_flops = look(world, stage, products);
-    stage->report.peak_bandwidth = look(world, stage, CAKE_FLOOR_READ);
+    double had = 1;
+    stage->report.peak_flops = look(world, stage, products, &had);
+    stage->report.peak_bandwidth = look(world, stage, CAKE_FLOOR_READ, &had);
     cake_log_capture(NULL);
     cake_buf_free(&unsaid);
+    if (plan && had < 0.8)
+        cake_log(CAKE_WARN, "place",
+                 "others use these cpus: while rates were measured %.0f %% of one were left; "
+                 "--rates FILE takes those of a better time",
+                 100 * had);
 }
 
 /* Every rank's own becomes known to all. */
@@ -78,6 +87,16 @@ static void exchange(const cake_world *world, cake_stage *stage)
     cake_world_gather(world, &mine, stage->rate, sizeof mine);
     cake_rates_settle(world->size, stage->rate); /* of use on rank 0 only */
     cake_world_share(world, stage->rate, (size_t)world->size * sizeof mine);
+}
+
+/* What was measured another time. On rank 0. */
+static cake_err recall(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
+    cake_err err = cake_peaks_read(o->rates, stage->kernels->name, products, world->size, stage->rate);
+    if (!err)
+        cake_rates_settle(world->size, stage->rate);
+    return err;
 }
 
 /* Speeds of ranks over that of the fastest, doing what a row asks of all layers. Of a small model caches hold most. */
@@ -105,20 +124,30 @@ static void compare(const cake_world *world, cake_stage *stage, bool large)
                  slowest);
 }
 
-void cake_pace_open(const cake_options *o, const cake_world *world, cake_stage *stage)
+cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     size_t n = (size_t)world->size;
     bool large = cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE;
+    bool plan = !strcmp(o->command, "plan");
     stage->rate = cake_alloc(n, sizeof *stage->rate);
     stage->speed = cake_alloc(n, sizeof *stage->speed);
     exchange(world, stage);
-    if (o->report || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)))) {
-        measure(world, stage);
+    bool matters = plan || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)));
+    if (o->report || (matters && !o->rates)) {
+        measure(world, stage, plan);
         exchange(world, stage);
+    }
+    if (o->rates) {
+        cake_err err = world->rank ? CAKE_OK : recall(o, world, stage);
+        err = cake_world_agree(world, err);
+        if (err)
+            return err;
+        cake_world_share(world, stage->rate, n * sizeof *stage->rate);
     }
     double measured = large ? cake_rates_balance(world->size, stage->rate) : 0;
     stage->balance = measured > 0 ? measured : CAKE_COST_BALANCE;
     compare(world, stage, large);
+    return CAKE_OK;
 }
 
 void cake_pace_close(cake_stage *stage)

@@ -9,9 +9,9 @@
 #include "run/options.h"
 #include "run/stage.h"
 
-/* All ranks together, when threads and kernels are chosen and nothing else of theirs runs: the rates of all, unless
- * nothing would follow from them. Fills the stage's rate, speed and balance, and the peaks of its report. */
-void cake_pace_open(const cake_options *options, const cake_world *world, cake_stage *stage);
+/* All ranks together, when threads and kernels are chosen and nothing else of theirs runs: the rates of all, from
+ * --rates or measured, unless nothing would follow from them. Fills the stage's rate, speed and balance, and the peaks of its report. */
+cake_err cake_pace_open(const cake_options *options, const cake_world *world, cake_stage *stage);
 void cake_pace_close(cake_stage *stage);
 
 /* Cuts the layers by what they cost and by how fast ranks are. The same on every rank. */

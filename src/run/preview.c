@@ -14,6 +14,7 @@
 #include "run/run.h"
 #include "run/schedule.h"
 #include "run/stage.h"
+#include "run/summary.h"
 #include "run/survey.h"
 #include "run/window.h"
 
@@ -36,6 +37,7 @@ typedef struct census {
     int64_t requests, failed, too_long, outgrow;
     remembered past;
     int64_t shared; /* tokens that other prompts begin with, too */
+    cake_demand demand;
 } census;
 
 /* The first faults are told one by one: a run would put them into its results. */
@@ -93,21 +95,58 @@ static void compose(void *self, const cake_request *r, const cake_buf *text, con
         cake_buf_add(out, (const char *)ids->id, (size_t)cake_schedule_chain((int)ids->len) * PAGE_BYTES);
 }
 
-/* Pages that an earlier prompt begins with are not computed again, but for those whose scores are wanted. */
-static void share(census *c, const cake_request *r, int n_tok, const char *tokens, int n)
+static bool is_scored(const cake_request *r)
 {
-    const cake_params *params = &r->params;
-    bool scored = params->echo == 1 && params->logprobs != CAKE_UNSET;
-    if (!n || (params->max_tokens == 0 && !scored))
-        return;
+    return r->params.echo == 1 && r->params.logprobs != CAKE_UNSET;
+}
+
+/* The answers of a request as they may become. tokens [n pages]; computed: of the prompt. */
+static void demand(census *c, const cake_request *r, int n_tok, const char *tokens, int n, int computed)
+{
+    const cake_params *p = &r->params;
+    int room = c->stage->context - n_tok;
+    int most = p->max_tokens == CAKE_UNSET || p->max_tokens > room ? room : (int)p->max_tokens;
+    bool sure = p->ignore_eos == 1 && p->n_stop <= 0 && !p->stop_ids.len;
+    int least = sure ? most : p->min_tokens < most ? (int)p->min_tokens : most;
+    cake_answer answer = {.n_prompt = n_tok,
+                          .computed = computed,
+                          .least = least > 0 ? least : 1,
+                          .most = most > 0 ? most : 1,
+                          .flags = is_scored(r) ? CAKE_SEQ_SCORED : 0};
+    for (int64_t i = 0; i < (p->n > 1 ? p->n : 1); i++) {
+        if (cake_demand_near(&c->demand) && n) {
+            int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES);
+            memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
+            answer.chain = cake_alloc((size_t)n, sizeof *answer.chain);
+            cake_prefixes_enter(c->demand.prefixes,
+                                cake_window_salt(cake_model_config(c->stage->model), n_tok), ids, n,
+                                answer.chain);
+            free(ids);
+        }
+        cake_demand_add(&c->demand, &answer);
+        answer.computed = n_tok - n * CAKE_PAGE; /* choices share the pages of their prompt */
+        answer.flags = 0;
+        answer.chain = NULL;
+    }
+}
+
+/* Pages that an earlier prompt begins with are not computed again, but for those whose scores are wanted. Returns what
+ * is computed of the prompt. */
+static int share(census *c, const cake_request *r, int n_tok, const char *tokens, int n)
+{
+    int shared = 0;
+    if (!n)
+        return n_tok;
     int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES), *chain = cake_alloc((size_t)n, sizeof *chain);
     memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
     cake_prefixes_enter(c->past.prefixes, cake_window_salt(cake_model_config(c->stage->model), n_tok), ids, n,
                         chain);
     free(ids);
-    for (int i = 0; i < n && !scored && cake_prefixes_users(c->past.prefixes, chain[i]) > 1; i++)
-        c->shared += CAKE_PAGE;
+    for (int i = 0; i < n && !is_scored(r) && cake_prefixes_users(c->past.prefixes, chain[i]) > 1; i++)
+        shared += CAKE_PAGE;
     remember(&c->past, chain, n);
+    c->shared += shared;
+    return n_tok - shared;
 }
 
 static cake_err take(void *self, const cake_request *r, int64_t n_tok, const char *composed, size_t len)
@@ -132,7 +171,10 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
         complain(c, r, message);
     } else {
         c->outgrow += outgrows(c->stage, r, n_tok);
-        share(c, r, (int)n_tok, composed, (int)(len / PAGE_BYTES));
+        if (r->params.max_tokens != 0 || is_scored(r)) {
+            int n = (int)(len / PAGE_BYTES), computed = share(c, r, (int)n_tok, composed, n);
+            demand(c, r, (int)n_tok, composed, n, computed);
+        }
     }
     return CAKE_OK;
 }
@@ -150,93 +192,91 @@ static int32_t quantile(const census *c, int percent)
     return c->length[rank > 0 ? rank - 1 : 0];
 }
 
-static void print_census(census *c)
+static cake_counted sum_up(census *c)
 {
     if (c->n) /* no memory otherwise, which qsort may not be given */
         qsort(c->length, (size_t)c->n, sizeof *c->length, ascending);
-    printf("requests  %lld, of which %lld would fail", (long long)c->requests, (long long)c->failed);
-    if (c->too_long)
-        printf(", %lld of them since they do not fit the context of %d", (long long)c->too_long,
-               c->stage->context);
-    printf("\n");
-    if (c->n)
-        printf("tokens    of a prompt: min %d, median %d, p99 %d, max %d; total %lld\n", c->length[0],
-               quantile(c, 50), quantile(c, 99), c->length[c->n - 1], (long long)c->total);
-    if (c->shared)
-        printf(
-            "          %lld of them (%.1f %%) begin a prompt as they begin another, and are computed once\n",
-            (long long)c->shared, 100.0 * (double)c->shared / (double)c->total);
-    if (c->outgrow)
-        printf(
-            "          %lld may outgrow the KV cache, alone, if their answers are as long as they may be\n",
-            (long long)c->outgrow);
-}
-
-static void print_stage(const cake_report_stage *r, int rank, const cake_plan *plan)
-{
-    cake_buf layers = {0};
-    cake_report_layers(plan, rank, &layers);
-    printf("%-5d %-20s %-14s %7d  %-10s %10s %10s\n", rank, r->host, r->cpus, r->threads, layers.data,
-           cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes));
-    cake_buf_free(&layers);
-}
-
-static void print_stages(const cake_world *world, const cake_stage *stage, const cake_report_stage *all)
-{
-    const cake_schedule_shape *s = &stage->shape;
-    printf("%-5s %-20s %-14s %7s  %-10s %10s %10s\n", "rank", "host", "cpus", "threads", "layers", "weights",
-           "KV");
-    for (int rank = 0; rank < world->size; rank++)
-        print_stage(&all[rank], rank, &stage->plan);
-    printf("\nwaves     %d of up to %d tokens, %d sequences each; instruction set %s, %d rank%s\n", s->n_lane,
-           s->max_tok, s->lane_seqs, stage->kernels->name, world->size, world->size == 1 ? "" : "s");
-    for (int class = 0; class < s->n_class; class ++) {
-        printf("KV        %d pages of %d tokens", s->n_page[class], CAKE_PAGE);
-        if (s->window[class])
-            printf(" for layers that see %d tokens", s->window[class]);
-        printf("\n");
+    cake_counted counted = {.requests = c->requests,
+                            .failed = c->failed,
+                            .too_long = c->too_long,
+                            .outgrow = c->outgrow,
+                            .n = c->n,
+                            .total = c->total,
+                            .shared = c->shared};
+    if (c->n) {
+        counted.least = c->length[0];
+        counted.median = quantile(c, 50);
+        counted.p99 = quantile(c, 99);
+        counted.most = c->length[c->n - 1];
     }
-    const cake_config *config = cake_model_config(stage->model);
-    cake_slice_shape whole = {.count = config->n_layer};
-    if (s->states)
-        printf("states    %d, one a sequence, and %d for beginnings of prompts, each of %s in all layers "
-               "together\n",
-               s->n_lane * s->lane_seqs, s->n_saved,
-               cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)));
+    return counted;
 }
 
 /* The prompts are tokenized without a limit, so that those that do not fit are counted too. */
-static cake_err count_input(const cake_options *o, const cake_stage *stage)
+static cake_err count_input(const cake_options *o, census *c)
 {
-    const cake_config *config = cake_model_config(stage->model);
-    census c = {.stage = stage, .past = {.prefixes = cake_prefixes_open()}};
-    for (int class = 0; class < stage->shape.n_class; class ++)
-        if (stage->shape.n_page[class] > c.past.most)
-            c.past.most = stage->shape.n_page[class];
-    cake_surveyor surveyor = {.self = &c, .compose = compose, .take = take};
+    const cake_config *config = cake_model_config(c->stage->model);
+    for (int class = 0; class < c->stage->shape.n_class; class ++)
+        if (c->stage->shape.n_page[class] > c->past.most)
+            c->past.most = c->stage->shape.n_page[class];
+    c->past.prefixes = cake_prefixes_open();
+    c->demand.prefixes = cake_prefixes_open();
+    cake_surveyor surveyor = {.self = c, .compose = compose, .take = take};
     cake_feed feed;
     cake_err err = cake_feed_open(o, &config->defaults, 0, config->n_vocab, &feed);
     if (!err)
-        err = cake_survey_run(&feed, cake_options_threads(o, stage->machine.cores_mine), &surveyor);
+        err = cake_survey_run(&feed, cake_options_threads(o, c->stage->machine.cores_mine), &surveyor);
     cake_feed_close(&feed);
-    if (!err)
-        print_census(&c);
-    while (c.past.n)
-        forget(&c.past);
-    free(c.past.chain);
-    free(c.past.length);
-    cake_prefixes_close(c.past.prefixes);
-    free(c.length);
-    return err ? err : c.failed ? CAKE_ERR_REQUEST : CAKE_OK;
+    return err;
+}
+
+static void close_census(census *c)
+{
+    while (c->past.n)
+        forget(&c->past);
+    free(c->past.chain);
+    free(c->past.length);
+    cake_prefixes_close(c->past.prefixes);
+    cake_demand_free(&c->demand);
+    free(c->length);
+}
+
+static void print(const cake_options *o, const cake_summary *summary)
+{
+    cake_buf out = {0};
+    (o->json ? cake_summary_json : cake_summary_text)(summary, &out);
+    fwrite(out.data, 1, out.len, stdout);
+    cake_buf_free(&out);
 }
 
 /* On rank 0. all, said [world->size]: of each rank. */
 static cake_err tell(const cake_options *o, const cake_world *world, const cake_stage *stage,
                      const cake_report_stage *all, const cake_topology_rank *said)
 {
-    print_stages(world, stage, all);
+    census c = {.stage = stage};
+    bool input = o->input || o->prompts.n;
     cake_err err = o->write_topology ? cake_layout_write(o, &stage->plan, said, all) : CAKE_OK;
-    return !err && (o->input || o->prompts.n) ? count_input(o, stage) : err;
+    if (!err && input)
+        err = count_input(o, &c);
+    if (!err) {
+        cake_counted counted = sum_up(&c);
+        double *busy = cake_alloc((size_t)world->size, sizeof *busy);
+        if (!input)
+            cake_demand_guess(stage, &c.demand);
+        cake_summary summary = {.world = world,
+                                .stage = stage,
+                                .ranks = all,
+                                .counted = input ? &counted : NULL,
+                                .demand = &c.demand,
+                                .busy = busy};
+        summary.least = cake_estimate_make(stage, &c.demand, false, NULL);
+        summary.most = cake_estimate_make(stage, &c.demand, true, busy);
+        print(o, &summary);
+        free(busy);
+        err = c.failed ? CAKE_ERR_REQUEST : CAKE_OK;
+    }
+    close_census(&c);
+    return err;
 }
 
 cake_err cake_preview(const cake_options *options, const cake_world *world)

@@ -388,7 +388,9 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
         err = choose_kernels(o, world, stage);
     if (err)
         return err;
-    cake_pace_open(o, world, stage);
+    err = cake_pace_open(o, world, stage);
+    if (err)
+        return err;
     if (!o->topology)
         cake_pace_cut(world, stage);
     err = make_room(o, world, stage);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How long a run will take: the schedule's waves over the planned slices, at what kernels reach of each rank's rates.
+ */
+#ifndef CAKE_RUN_ESTIMATE_H
+#define CAKE_RUN_ESTIMATE_H
+
+#include "run/predict.h"
+#include "run/stage.h"
+
+/* One answer to a prompt, in tokens. */
+typedef struct cake_answer {
+    int n_prompt, computed; /* of the prompt; of these not shared with prompts before */
+    int least, most;        /* generated */
+    int flags;              /* CAKE_SEQ_SCORED */
+    int32_t *chain;         /* [cake_schedule_chain(n_prompt)] owned, or NULL where nothing is shared */
+} cake_answer;
+
+/* What a file asks for. Of large files the first answers are looked at one by one, of all others the sums. */
+typedef struct cake_demand {
+    cake_prefixes *prefixes; /* of the first ones; or NULL */
+    cake_answer *first;      /* [n_first] owned */
+    int n_first, cap;
+    int64_t n; /* answers, and tokens of all: */
+    double computed, fewest, most;
+} cake_demand;
+
+/* Whether the next answer will be among the first: it needs a chain if there are prefixes. */
+bool cake_demand_near(const cake_demand *demand);
+void cake_demand_add(cake_demand *demand, const cake_answer *answer);
+/* What may be asked where nothing is known: prompts three times as long as answers. */
+void cake_demand_guess(const cake_stage *stage, cake_demand *demand);
+void cake_demand_free(cake_demand *demand);
+
+typedef struct cake_estimate {
+    double seconds, generated; /* of the whole file */
+    double looked;             /* seconds of the first ones, in which there were ... */
+    int64_t waves;
+} cake_estimate;
+
+/* On rank 0, with rates measured. most: answers are as long as they may be, else as short. busy [ranks]: seconds of work
+ * of each in `looked`, or NULL. */
+cake_estimate cake_estimate_make(const cake_stage *stage, const cake_demand *demand, bool most, double *busy);
+
+#endif

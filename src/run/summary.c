@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/summary.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "place/machine.h"
+#include "slice/slice.h"
+
+static double idle_share(const cake_summary *s, int rank)
+{
+    return s->most.looked > 0 ? 1 - s->busy[rank] / s->most.looked : 0;
+}
+
+static double wave_seconds(const cake_summary *s, int rank)
+{
+    return s->most.waves ? s->busy[rank] / (double)s->most.waves : 0;
+}
+
+static int count_nodes(const cake_summary *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->world->size; i++) {
+        int before = 0;
+        while (before < i && strcmp(s->ranks[before].host, s->ranks[i].host))
+            before++;
+        n += before == i;
+    }
+    return n;
+}
+
+/* "1.5 s", "12 min", "3.4 h", into one of four static buffers. */
+static const char *time_text(double seconds)
+{
+    static char text[4][32];
+    static int turn;
+    char *out = text[turn = (turn + 1) % 4];
+    if (seconds < 100)
+        snprintf(out, sizeof *text, "%.3g s", seconds);
+    else if (seconds < 100 * 60)
+        snprintf(out, sizeof *text, "%.3g min", seconds / 60);
+    else
+        snprintf(out, sizeof *text, "%.4g h", seconds / 3600);
+    return out;
+}
+
+static size_t longest_host(const cake_summary *s)
+{
+    size_t longest = 4;
+    for (int i = 0; i < s->world->size; i++)
+        longest = strlen(s->ranks[i].host) > longest ? strlen(s->ranks[i].host) : longest;
+    return longest;
+}
+
+static void add_table(const cake_summary *s, cake_buf *out)
+{
+    int wide = (int)longest_host(s);
+    cake_buf_addf(out, "%-5s %-*s %-14s %7s  %-10s %10s %10s %10s %6s\n", "rank", wide, "host", "cpus",
+                  "threads", "layers", "weights", "KV", "ms a wave", "idle");
+    for (int i = 0; i < s->world->size; i++) {
+        const cake_report_stage *r = &s->ranks[i];
+        cake_buf layers = {0};
+        cake_report_layers(&s->stage->plan, i, &layers);
+        cake_buf_addf(out, "%-5d %-*s %-14s %7d  %-10s %10s %10s %10.3g %4.0f %%\n", i, wide, r->host,
+                      r->cpus, r->threads, layers.data, cake_size_text(r->weights_bytes),
+                      cake_size_text(r->kv_bytes), 1e3 * wave_seconds(s, i), 100 * idle_share(s, i));
+        cake_buf_free(&layers);
+    }
+}
+
+static void add_waves(const cake_summary *s, cake_buf *out)
+{
+    const cake_stage *stage = s->stage;
+    const cake_schedule_shape *shape = &stage->shape;
+    double least = INFINITY, most = 0;
+    cake_buf_addf(out,
+                  "\nwaves     %d of up to %d tokens, %d sequences each; instruction set %s, %d rank%s\n",
+                  shape->n_lane, shape->max_tok, shape->lane_seqs, stage->kernels->name, s->world->size,
+                  s->world->size == 1 ? "" : "s");
+    for (int class = 0; class < shape->n_class; class ++) {
+        cake_buf_addf(out, "KV        %d pages of %d tokens", shape->n_page[class], CAKE_PAGE);
+        if (shape->window[class])
+            cake_buf_addf(out, " for layers that see %d tokens", shape->window[class]);
+        cake_buf_addc(out, '\n');
+    }
+    const cake_config *config = cake_model_config(stage->model);
+    cake_slice_shape whole = {.count = config->n_layer};
+    if (shape->states)
+        cake_buf_addf(out,
+                      "states    %d, one a sequence, and %d for beginnings of prompts, each of %s in all "
+                      "layers together\n",
+                      shape->n_lane * shape->lane_seqs, shape->n_saved,
+                      cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)));
+    for (int i = 0; i < s->world->size; i++) {
+        least = fmin(least, stage->rate[i].flops);
+        most = fmax(most, stage->rate[i].flops);
+    }
+    cake_buf_addf(out, "rates     %.4g", 1e-9 * least);
+    if (most > least)
+        cake_buf_addf(out, " to %.4g", 1e-9 * most);
+    cake_buf_addf(out, " GFLOP/s of products and %.3g GB/s of reading a rank\n", 1e-9 * stage->rate[0].bytes);
+}
+
+static void add_counted(const cake_summary *s, cake_buf *out)
+{
+    const cake_counted *c = s->counted;
+    cake_buf_addf(out, "requests  %lld, of which %lld would fail", (long long)c->requests,
+                  (long long)c->failed);
+    if (c->too_long)
+        cake_buf_addf(out, ", %lld of them since they do not fit the context of %d", (long long)c->too_long,
+                      s->stage->context);
+    cake_buf_addc(out, '\n');
+    if (c->n)
+        cake_buf_addf(out, "tokens    of a prompt: min %lld, median %lld, p99 %lld, max %lld; total %lld\n",
+                      (long long)c->least, (long long)c->median, (long long)c->p99, (long long)c->most,
+                      (long long)c->total);
+    if (c->shared)
+        cake_buf_addf(
+            out,
+            "          %lld of them (%.1f %%) begin a prompt as they begin another, and are computed "
+            "once\n",
+            (long long)c->shared, 100.0 * (double)c->shared / (double)c->total);
+    if (c->outgrow)
+        cake_buf_addf(
+            out,
+            "          %lld may outgrow the KV cache, alone, if their answers are as long as they may "
+            "be\n",
+            (long long)c->outgrow);
+}
+
+static void add_time(const cake_summary *s, cake_buf *out)
+{
+    const cake_estimate *a = &s->least, *b = &s->most;
+    double hours = count_nodes(s) / 3600.0;
+    if (a->generated >= b->generated) {
+        cake_buf_addf(out,
+                      "time      %s predicted, loading apart, for %.0f generated tokens: %.3g node-hours\n",
+                      time_text(b->seconds), b->generated, b->seconds * hours);
+        return;
+    }
+    double answers = (double)s->demand->n, each = 100 * answers / (b->generated - a->generated);
+    cake_buf_addf(
+        out,
+        "time      %s to %s predicted, loading apart: the former with answers as short as they may be "
+        "(%.0f tokens, %.3g node-hours), the latter with answers as long as they may be (%.0f tokens, "
+        "%.3g node-hours); 100 tokens more in each answer take some %s\n",
+        time_text(a->seconds), time_text(b->seconds), a->generated, a->seconds * hours, b->generated,
+        b->seconds * hours, time_text((b->seconds - a->seconds) * each));
+}
+
+void cake_summary_text(const cake_summary *s, cake_buf *out)
+{
+    add_table(s, out);
+    add_waves(s, out);
+    if (!s->counted)
+        return;
+    add_counted(s, out);
+    if (s->demand->n)
+        add_time(s, out);
+}
+
+static void add_real(cake_buf *out, const char *before, double value)
+{
+    cake_buf_adds(out, before);
+    cake_json_add_real(out, value);
+}
+
+static void add_text(cake_buf *out, const char *before, const char *text)
+{
+    cake_buf_adds(out, before);
+    cake_json_add_text(out, text, strlen(text));
+}
+
+static void add_rank(const cake_summary *s, int rank, cake_buf *out)
+{
+    const cake_report_stage *r = &s->ranks[rank];
+    const cake_plan *plan = &s->stage->plan;
+    const char *comma = "";
+    cake_buf_addf(out, "    {\"rank\": %d", rank);
+    add_text(out, ", \"host\": ", r->host);
+    add_text(out, ", \"cpus\": ", r->cpus);
+    cake_buf_addf(out, ", \"threads\": %d, \"layers\": [", r->threads);
+    for (int i = 0; i < plan->n_hop; i++) {
+        const cake_hop *hop = &plan->hop[i];
+        if (hop->rank != rank)
+            continue;
+        cake_buf_addf(out, "%s[%d, %d]", comma, hop->first, hop->first + hop->count - 1);
+        comma = ", ";
+    }
+    cake_buf_addf(out, "],\n     \"weights_bytes\": %lld, \"kv_bytes\": %lld", (long long)r->weights_bytes,
+                  (long long)r->kv_bytes);
+    add_real(out, ", \"flops\": ", s->stage->rate[rank].flops);
+    add_real(out, ", \"bandwidth\": ", s->stage->rate[rank].bytes);
+    add_real(out, ",\n     \"wave_s\": ", wave_seconds(s, rank));
+    add_real(out, ", \"idle_share\": ", idle_share(s, rank));
+    cake_buf_addf(out, "}%s\n", rank + 1 < s->world->size ? "," : "");
+}
+
+static void add_estimate(const cake_summary *s, const char *name, const cake_estimate *e, cake_buf *out)
+{
+    cake_buf_addf(out, "\"%s\": {\"generated\": %.0f", name, e->generated);
+    add_real(out, ", \"seconds\": ", e->seconds);
+    add_real(out, ", \"node_hours\": ", e->seconds * count_nodes(s) / 3600);
+    cake_buf_adds(out, "}");
+}
+
+static void add_input(const cake_summary *s, cake_buf *out)
+{
+    const cake_counted *c = s->counted;
+    cake_buf_addf(out,
+                  ",\n  \"requests\": {\"total\": %lld, \"failing\": %lld, \"beyond_context\": %lld, "
+                  "\"beyond_kv\": %lld}",
+                  (long long)c->requests, (long long)c->failed, (long long)c->too_long,
+                  (long long)c->outgrow);
+    cake_buf_addf(
+        out,
+        ",\n  \"tokens\": {\"min\": %lld, \"median\": %lld, \"p99\": %lld, \"max\": %lld, \"total\": "
+        "%lld, \"shared\": %lld}",
+        (long long)c->least, (long long)c->median, (long long)c->p99, (long long)c->most, (long long)c->total,
+        (long long)c->shared);
+    cake_buf_adds(out, ",\n  \"prediction\": {");
+    add_estimate(s, "least", &s->least, out);
+    cake_buf_adds(out, ", ");
+    add_estimate(s, "most", &s->most, out);
+    cake_buf_adds(out, "}");
+}
+
+void cake_summary_json(const cake_summary *s, cake_buf *out)
+{
+    const cake_schedule_shape *shape = &s->stage->shape;
+    cake_buf_addf(out, "{\n  \"ranks\": [\n");
+    for (int i = 0; i < s->world->size; i++)
+        add_rank(s, i, out);
+    cake_buf_addf(out, "  ],\n  \"nodes\": %d", count_nodes(s));
+    add_text(out, ", \"isa\": ", s->stage->kernels->name);
+    cake_buf_addf(out, ", \"context\": %d,\n", s->stage->context);
+    cake_buf_addf(out, "  \"waves\": {\"lanes\": %d, \"tokens\": %d, \"sequences\": %d},\n  \"kv\": [",
+                  shape->n_lane, shape->max_tok, shape->lane_seqs);
+    for (int class = 0; class < shape->n_class; class ++)
+        cake_buf_addf(out, "%s{\"window\": %d, \"pages\": %d, \"page_tokens\": %d}", class ? ", " : "",
+                      shape->window[class], shape->n_page[class], CAKE_PAGE);
+    cake_buf_adds(out, "]");
+    if (s->counted)
+        add_input(s, out);
+    cake_buf_adds(out, "\n}\n");
+}

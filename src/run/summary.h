@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `plan` says, as text or as JSON.
+ */
+#ifndef CAKE_RUN_SUMMARY_H
+#define CAKE_RUN_SUMMARY_H
+
+#include "link/world.h"
+#include "run/estimate.h"
+#include "run/stage.h"
+
+/* What the input holds. */
+typedef struct cake_counted {
+    int64_t requests, failed, too_long, outgrow;
+    int64_t n; /* prompts with tokens; of these: */
+    int64_t least, median, p99, most, total;
+    int64_t shared; /* tokens that other prompts begin with, too */
+} cake_counted;
+
+typedef struct cake_summary {
+    const cake_world *world;
+    const cake_stage *stage;
+    const cake_report_stage *ranks; /* [world->size] */
+    const cake_counted *counted;    /* NULL: there is no input, and the estimates are of usual lengths */
+    const cake_demand *demand;
+    const double *busy; /* [world->size] seconds of work in most.looked */
+    cake_estimate least, most;
+} cake_summary;
+
+/* Appended. */
+void cake_summary_text(const cake_summary *summary, cake_buf *out);
+void cake_summary_json(const cake_summary *summary, cake_buf *out);
+
+#endif
