@@ -74,6 +74,9 @@ cp "$model/tokenizer.json" "$dir/huge"
 sed -E 's/"num_hidden_layers": [0-9]+/"num_hidden_layers": 1000/; s/"hidden_size": [0-9]+/"hidden_size": 65536/; s/"intermediate_size": [0-9]+/"intermediate_size": 262144/; s/"full_attention",?//g; s/"layer_types": \[/"_": [/' \
     "$model/config.json" >"$dir/huge/config.json"
 expect "a model that does not fit" 1 'the model does not fit: this rank needs .* \(weights .*TiB' "$cake" run -m "$dir/huge" --dummy-weights -p x
+expect "... nor on any number of ranks" 1 'TiB too little; hosts with more memory a rank are needed' "$cake" plan -m "$dir/huge" --dummy-weights
+sed -i 's/"hidden_size": 65536/"hidden_size": 8192/; s/"intermediate_size": 262144/"intermediate_size": 32768/' "$dir/huge/config.json"
+expect "... how many would do" 1 ' too little; ([0-9]+) such hosts with 1 rank each would do \(-np \1\)' "$cake" plan -m "$dir/huge" --dummy-weights
 
 # A context of two billion tokens is what memory has room for: tables are no longer than that.
 cp -r "$model" "$dir/vast"

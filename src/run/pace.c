@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -32,11 +31,8 @@ static double row_of_many(const cake_cost *cost)
  * no more than it takes to be sure of memory, and by far not all that is free: whether the model fits is not known. */
 static int64_t streamed(const cake_world *world, const cake_stage *stage)
 {
-    int64_t most = 128 << 20, least = 64 << 10;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    most = 4 * cache > most ? 4 * cache : most;
-#endif
+    /* what one core's neighbours have of caches, and what each core has */
+    int64_t most = (128LL << 20) + stage->n_thread * (16LL << 20), least = 64 << 10;
     cake_range all = {0, cake_model_config(stage->model)->n_layer};
     cake_share whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
     int64_t weights = (int64_t)cake_model_bytes(stage->model, &whole, stage->kernels) / world->size;
@@ -49,7 +45,7 @@ static int64_t streamed(const cake_world *world, const cake_stage *stage)
  * others, all look longer: turns at a cpu take milliseconds. *had becomes their share of them, if it is less. */
 static double look(const cake_world *world, const cake_stage *stage, cake_floor_kind kind, double *had)
 {
-    const double glance = 0.02, turns = 0.2; /* seconds */
+    const double glance = 0.02, turns = 0.1; /* seconds */
     int64_t bytes = kind == CAKE_FLOOR_READ ? streamed(world, stage) : 0;
     double share, rate;
     cake_world_agree(world, CAKE_OK);
@@ -156,20 +152,70 @@ void cake_pace_close(cake_stage *stage)
     free(stage->speed);
 }
 
-/* Every rank receives and sends each row once, so links weigh alike on all. */
-void cake_pace_cut(const cake_world *world, cake_stage *stage)
+/* What each layer costs [n_layer], owned. */
+static double *layer_costs(const cake_stage *stage)
 {
-    const cake_config *c = cake_model_config(stage->model);
-    double *layer = cake_alloc((size_t)c->n_layer, sizeof *layer);
-    for (int i = 0; i < c->n_layer; i++) {
+    int n_layer = cake_model_config(stage->model)->n_layer;
+    double *layer = cake_alloc((size_t)n_layer, sizeof *layer);
+    for (int i = 0; i < n_layer; i++) {
         cake_cost cost = cake_cost_of_layers(stage->model, stage->kernels, i, 1, stage->kv_dtype);
         cost.balance = stage->balance;
         layer[i] = row_of_many(&cost);
     }
+    return layer;
+}
+
+/* Every rank receives and sends each row once, so links weigh alike on all. */
+static void cut(const cake_stage *stage, int n_rank, const double *layer, const double *speed,
+                cake_plan *plan)
+{
+    const cake_config *c = cake_model_config(stage->model);
     double embed = (double)c->dim * 2 * sizeof(float) * stage->balance;
-    cake_plan_make(world->size, c->n_layer, layer, embed + SCORED * cake_cost_scores(c), stage->speed,
-                   &stage->plan);
+    cake_plan_make(n_rank, c->n_layer, layer, embed + SCORED * cake_cost_scores(c), speed, plan);
+}
+
+void cake_pace_cut(const cake_world *world, cake_stage *stage)
+{
+    double *layer = layer_costs(stage);
+    cut(stage, world->size, layer, stage->speed, &stage->plan);
     free(layer);
+}
+
+/* Of the rank that has the most. */
+static int64_t largest_share(const cake_stage *stage, const cake_plan *plan)
+{
+    int64_t most = 0;
+    for (int i = -1; i < plan->n_hop; i++) { /* rank 0 may have no layers */
+        bool root = i < 0 || plan->hop[i].rank == 0;
+        cake_range range = {i < 0 ? 0 : plan->hop[i].first, i < 0 ? 0 : plan->hop[i].count};
+        cake_share share = {.range = &range, .n_range = i >= 0, .embed = root, .head = root};
+        int64_t bytes = (int64_t)cake_model_bytes(stage->model, &share, stage->kernels);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static bool shares_fit(const cake_stage *stage, int n_rank, const double *layer, int64_t bytes)
+{
+    cake_plan plan;
+    cut(stage, n_rank, layer, NULL, &plan);
+    bool fit = largest_share(stage, &plan) <= bytes;
+    cake_plan_free(&plan);
+    return fit;
+}
+
+int cake_pace_least(const cake_stage *stage, int64_t bytes)
+{
+    int few = 0, enough = cake_model_config(stage->model)->n_layer;
+    double *layer = layer_costs(stage);
+    if (!shares_fit(stage, enough, layer, bytes))
+        few = enough = 0;
+    while (enough - few > 1) {
+        int middle = few + (enough - few) / 2;
+        *(shares_fit(stage, middle, layer, bytes) ? &enough : &few) = middle;
+    }
+    free(layer);
+    return enough;
 }
 
 cake_cost cake_pace_layers(const cake_stage *stage)

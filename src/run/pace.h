@@ -17,6 +17,9 @@ void cake_pace_close(cake_stage *stage);
 /* Cuts the layers by what they cost and by how fast ranks are. The same on every rank. */
 void cake_pace_cut(const cake_world *world, cake_stage *stage);
 
+/* The least number of equal ranks of which none has more weights than so many bytes; 0: not even one a layer is enough. */
+int cake_pace_least(const cake_stage *stage, int64_t bytes);
+
 /* What rows cost: of all layers together, and the scores of one, at the speeds of the ranks that compute them. */
 cake_cost cake_pace_layers(const cake_stage *stage);
 double cake_pace_scores(const cake_stage *stage);

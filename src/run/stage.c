@@ -248,6 +248,30 @@ static int64_t count_pages(const cake_world *world, cake_stage *stage, const int
     return bytes;
 }
 
+/* By how much, and what would do: as many ranks as here on hosts with as much memory as this one has now. */
+static cake_err too_large(const cake_world *world, const cake_stage *stage, const room *r, const char *where)
+{
+    int64_t each = stage->machine.memory / world->local_size, beside = r->fixed - stage->report.weights_bytes;
+    int least = *where ? 0 : cake_pace_least(stage, each - beside);
+    char would[128] = "use more hosts", lack[32];
+    snprintf(lack, sizeof lack, "%s", cake_size_text(r->host - stage->machine.memory));
+    if (least > world->size) {
+        int hosts = (least + world->local_size - 1) / world->local_size;
+        snprintf(would, sizeof would, "%d such hosts with %d rank%s each would do (-np %d)", hosts,
+                 world->local_size, world->local_size == 1 ? "" : "s", least);
+    } else if (!least && !*where) {
+        snprintf(would, sizeof would,
+                 "hosts with more memory a rank are needed, since one of its parts is "
+                 "larger than this");
+    }
+    return cake_fail("place",
+                     "the model does not fit: this rank needs %s (weights %s), the %d rank%s of %s together "
+                     "%s, and %s of memory are free, %s too little; %s%s",
+                     cake_size_text(r->fixed), cake_size_text(stage->report.weights_bytes), world->local_size,
+                     world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host),
+                     cake_size_text(stage->machine.memory), lack, would, where);
+}
+
 /* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks of this host. */
 static cake_err judge(const cake_options *o, const cake_world *world, const cake_stage *stage, const room *r,
                       int64_t all_kv)
@@ -267,13 +291,7 @@ static cake_err judge(const cake_options *o, const cake_world *world, const cake
                          cake_size_text(r->tables), world->host, cake_size_text(left + r->tables),
                          (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
     if (left < 0)
-        return cake_fail("place",
-                         "the model does not fit: this rank needs %s (weights %s), the %d rank%s of %s "
-                         "together %s, and %s "
-                         "of memory are free; use more hosts%s",
-                         cake_size_text(r->fixed), cake_size_text(stage->report.weights_bytes),
-                         world->local_size, world->local_size == 1 ? "" : "s", world->host,
-                         cake_size_text(r->host), cake_size_text(stage->machine.memory), where);
+        return too_large(world, stage, r, where);
     if (r->states > r->cache)
         return cake_fail("place",
                          "a KV cache of %s does not hold the recurrent states of %d sequences (%s on this "
