@@ -108,9 +108,9 @@ static cake_err open_pair(const cake_bench *bench, int first, int second, int n_
     if (first == second)
         p->out = p->in = cake_link_open_self(DEPTH);
     else
-        err = cake_link_open_mpi_in(peer, leads ? back : there, DEPTH, p->bytes, &p->in);
+        err = cake_link_open_mpi_in(bench->world, peer, leads ? back : there, DEPTH, p->bytes, &p->in);
     if (!err && first != second)
-        err = cake_link_open_mpi_out(peer, leads ? there : back, DEPTH, &p->out);
+        err = cake_link_open_mpi_out(bench->world, peer, leads ? there : back, DEPTH, &p->out);
     return err;
 }
 

@@ -15,6 +15,7 @@
 #include "bench/shapes.h"
 #include "bench/source.h"
 #include "bench/throughput.h"
+#include "run/replicas.h"
 #include "run/root.h"
 #include "run/stage.h"
 
@@ -72,7 +73,7 @@ static void shape_waves(rig *r)
 static void make_plan(rig *r)
 {
     cake_hop whole = {0, 0, r->config->n_layer};
-    cake_plan one = {&whole, 1, 1};
+    cake_plan one = {.hop = &whole, .n_hop = 1, .n_rank = 1};
     int size = r->bench->world->size;
     r->plan = (cake_plan){.n_rank = size}; /* what the shape depends on */
     shape_waves(r);
@@ -160,7 +161,7 @@ static cake_err conduct(rig *r)
         err = cake_pipeline_open(world, &r->plan, &work, root, r->shape.n_lane, r->wave_bytes, &pipeline);
     err = cake_world_agree(world, err);
     if (!err)
-        err = cake_world_agree(world, cake_pipeline_run(pipeline, NULL, NULL));
+        err = cake_world_agree(world, cake_pipeline_run(pipeline, NULL));
     if (!err)
         r->stats = cake_pipeline_statistics(pipeline);
     if (!err)
@@ -198,7 +199,7 @@ static cake_err run_model(rig *r, cost_rates rates, cake_dtype cache)
     const cake_world *world = r->bench->world;
     r->config = cake_model_config(r->model);
     r->cache = cache;
-    cake_err err = cake_stage_check(world, r->config);
+    cake_err err = cake_replicas_check(r->bench->options, world, r->config->n_layer);
     if (err)
         return err;
     cost_open(r->config, rates, cake_model_dtype(r->model), cache, &r->cost);

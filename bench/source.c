@@ -22,9 +22,9 @@ static cake_err next(void *self, cake_sequence **out)
     return CAKE_OK;
 }
 
-static void token(void *self, cake_sequence *sequence)
+static void token(void *self, cake_sequence *sequence, double waited)
 {
-    (void)sequence;
+    (void)sequence, (void)waited;
     ((source *)self)->generated++;
 }
 

@@ -49,7 +49,7 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
                                  stage->wave_bytes, &pipeline);
     err = cake_world_agree(bench->world, err);
     if (!err)
-        err = cake_world_agree(bench->world, cake_pipeline_run(pipeline, NULL, NULL));
+        err = cake_world_agree(bench->world, cake_pipeline_run(pipeline, NULL));
     if (!err)
         *seconds = cake_pipeline_statistics(pipeline).run_s;
     CAKE_ASSERT(err || bench->world->rank || from.generated == (int64_t)load->seqs * load->generated);

@@ -6,7 +6,7 @@ _cake_mpi()
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=run given
     local commands="run tokenize plan info bench"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
-    local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --mlock --dummy-weights"
+    local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --replicas --mlock --dummy-weights"
     local options="$all $fit --topology --rates --output --force --deterministic-ids --temperature --top-k --top-p --min-p --n
         --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --report --trace"
 
@@ -30,7 +30,7 @@ _cake_mpi()
     --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
     -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | \
         --min-p | --n | --repetition-penalty | --presence-penalty | --frequency-penalty | --stop | --logprobs | --seed | \
-        --context | --max-seqs | --chunk | --kv-memory | --threads | --batch | --stages | --flops | --bandwidth)
+        --context | --max-seqs | --chunk | --kv-memory | --threads | --replicas | --batch | --stages | --flops | --bandwidth)
         return
         ;;
     esac

@@ -66,7 +66,7 @@ static double run(fixed *f, const cake_plan *plan, const cake_schedule_shape *sh
 static void test_one(void)
 {
     cake_hop hops[] = {{1, 0, 2}, {0, 2, 1}, {2, 3, 3}};
-    cake_plan plan = {hops, 3, 3};
+    cake_plan plan = {.hop = hops, .n_hop = 3, .n_rank = 3};
     cake_schedule_shape shape = shape_of(3, 4, 100);
     cake_foreseen one = {.n_prompt = 30, .n_generated = 7};
     fixed f = {.hop = {2, 3, 5}, .root = 1};
@@ -84,7 +84,7 @@ static void test_many(void)
     enum { N = 200 };
     static cake_foreseen requests[N];
     cake_hop hops[] = {{0, 0, 1}, {1, 1, 1}, {2, 2, 1}};
-    cake_plan plan = {hops, 3, 3};
+    cake_plan plan = {.hop = hops, .n_hop = 3, .n_rank = 3};
     int64_t rows = 0, generated = 0;
     for (int i = 0; i < N; i++) {
         requests[i] = (cake_foreseen){.n_prompt = 1 + i * 37 % 300, .n_generated = 1 + i * 11 % 40};
@@ -109,7 +109,7 @@ static void test_many(void)
 static void test_odd(void)
 {
     cake_hop hops[] = {{0, 0, 1}};
-    cake_plan plan = {hops, 1, 1};
+    cake_plan plan = {.hop = hops, .n_hop = 1, .n_rank = 1};
     cake_schedule_shape shape = shape_of(1, 4, 3);
     cake_foreseen requests[] = {{.n_prompt = 70, .n_generated = 2, .flags = CAKE_SEQ_SCORED},
                                 {.n_prompt = 10, .n_generated = 1000},

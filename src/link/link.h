@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/wave.h"
+#include "link/world.h"
 
 typedef struct cake_link cake_link;
 
@@ -43,9 +44,10 @@ struct cake_link {
 
 /* Both ends in one rank: what is sent has arrived; nothing is copied. depth: parcels under way at most. */
 cake_link *cake_link_open_self(int depth);
-/* One end of edge number `edge`. Receiving posts depth receives of up to max_bytes at once. */
-cake_err cake_link_open_mpi_out(int to, int edge, int depth, cake_link **out);
-cake_err cake_link_open_mpi_in(int from, int edge, int depth, size_t max_bytes, cake_link **out);
+/* One end of edge number `edge` between ranks of a world. Receiving posts depth receives of up to max_bytes at once. */
+cake_err cake_link_open_mpi_out(const cake_world *world, int to, int edge, int depth, cake_link **out);
+cake_err cake_link_open_mpi_in(const cake_world *world, int from, int edge, int depth, size_t max_bytes,
+                               cake_link **out);
 
 void cake_link_send(cake_link *link, cake_parcel *parcel);
 /* The oldest parcel that has arrived, or NULL. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The link between ranks over MPI point-to-point. Receives are posted ahead, one a parcel; messages of an edge
- * arrive in the order they were sent (MPI's non-overtaking rule), so only the oldest request needs a test.
+ * What goes between ranks over MPI point-to-point: waves and pieces of letters. Receives are posted ahead, one a parcel;
+ * messages of an edge arrive in the order they were sent (MPI's non-overtaking rule), so only the oldest request needs a
+ * test.
  * MPI's default error handler ends the job: a broken link cannot be lived with.
  */
 #include <limits.h>
@@ -12,10 +13,12 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "link/link.h"
+#include "link/mail.h"
 #include "link/tags.h"
 
 typedef struct end {
     cake_link link;
+    MPI_Comm comm;
     int peer, tag, depth;
     int head, n;          /* the ring's oldest entry and how many there are */
     cake_parcel **ring;   /* [depth] in the order of posting */
@@ -72,14 +75,14 @@ static void mpi_send(cake_link *link, cake_parcel *parcel, size_t bytes)
     while (e->n == e->depth)
         mpi_progress(link);
     int at = push(e, parcel);
-    MPI_Isend(parcel->wave, (int)bytes, MPI_BYTE, e->peer, e->tag, MPI_COMM_WORLD, &e->request[at]);
+    MPI_Isend(parcel->wave, (int)bytes, MPI_BYTE, e->peer, e->tag, e->comm, &e->request[at]);
 }
 
 static void mpi_post(cake_link *link, cake_parcel *parcel)
 {
     end *e = (end *)link;
     int at = push(e, parcel);
-    MPI_Irecv(parcel->wave, (int)e->max_bytes, MPI_BYTE, e->peer, e->tag, MPI_COMM_WORLD, &e->request[at]);
+    MPI_Irecv(parcel->wave, (int)e->max_bytes, MPI_BYTE, e->peer, e->tag, e->comm, &e->request[at]);
 }
 
 static cake_parcel *mpi_arrived(cake_link *link)
@@ -119,22 +122,27 @@ static const cake_link_kind out_kind = {
 static const cake_link_kind in_kind = {
     .progress = mpi_listen, .name = "mpi", .arrived = mpi_arrived, .release = mpi_post, .close = mpi_close};
 
-static end *open_end(const cake_link_kind *kind, int peer, int edge, int depth)
+static end *open_end(const cake_link_kind *kind, const cake_world *world, int peer, int edge, int depth)
 {
     end *e = cake_alloc(1, sizeof *e);
-    *e = (end){.link = {.kind = kind}, .peer = peer, .tag = CAKE_TAG_EDGE + edge, .depth = depth};
+    *e = (end){.link = {.kind = kind},
+               .comm = MPI_Comm_f2c(world->comm),
+               .peer = peer,
+               .tag = CAKE_TAG_EDGE + edge,
+               .depth = depth};
     e->ring = cake_alloc((size_t)depth, sizeof *e->ring);
     e->request = cake_alloc((size_t)depth, sizeof *e->request);
     return e;
 }
 
-cake_err cake_link_open_mpi_out(int to, int edge, int depth, cake_link **out)
+cake_err cake_link_open_mpi_out(const cake_world *world, int to, int edge, int depth, cake_link **out)
 {
-    *out = &open_end(&out_kind, to, edge, depth)->link;
+    *out = &open_end(&out_kind, world, to, edge, depth)->link;
     return CAKE_OK;
 }
 
-cake_err cake_link_open_mpi_in(int from, int edge, int depth, size_t max_bytes, cake_link **out)
+cake_err cake_link_open_mpi_in(const cake_world *world, int from, int edge, int depth, size_t max_bytes,
+                               cake_link **out)
 {
     size_t each = cake_arena_round(max_bytes);
     cake_arena arena;
@@ -145,7 +153,7 @@ cake_err cake_link_open_mpi_in(int from, int edge, int depth, size_t max_bytes, 
     cake_err err = cake_arena_open(&arena, "link buffers", each * (size_t)depth);
     if (err)
         return err;
-    end *e = open_end(&in_kind, from, edge, depth);
+    end *e = open_end(&in_kind, world, from, edge, depth);
     e->arena = arena;
     e->max_bytes = max_bytes;
     e->parcels = cake_alloc((size_t)depth, sizeof *e->parcels);
@@ -155,5 +163,107 @@ cake_err cake_link_open_mpi_in(int from, int edge, int depth, size_t max_bytes, 
         mpi_post(&e->link, &e->parcels[i]);
     }
     *out = &e->link;
+    return CAKE_OK;
+}
+
+/* A pipe of letters' pieces: a ring of buffers each way. Sends are synchronous: one is complete when its receiver has
+ * taken it, so that no more than CAKE_PIECES lie anywhere in between. */
+typedef struct pipe_mpi {
+    cake_pipe pipe;
+    MPI_Comm comm;
+    int peer;
+    int out_head, n_out,
+        in_head; /* of the rings: the oldest send and how many there are; the oldest receive */
+    MPI_Request out[CAKE_PIECES], in[CAKE_PIECES];
+    cake_arena arena;
+    char *out_piece[CAKE_PIECES], *in_piece[CAKE_PIECES]; /* [CAKE_PIECE] each */
+} pipe_mpi;
+
+static void post_piece(pipe_mpi *p, int at)
+{
+    MPI_Irecv(p->in_piece[at], CAKE_PIECE, MPI_BYTE, p->peer, CAKE_TAG_MAIL, p->comm, &p->in[at]);
+}
+
+static bool pipe_leaving(cake_pipe *pipe)
+{
+    pipe_mpi *p = (pipe_mpi *)pipe;
+    for (int done; p->n_out; p->n_out--, p->out_head = (p->out_head + 1) % CAKE_PIECES) {
+        MPI_Test(&p->out[p->out_head], &done, MPI_STATUS_IGNORE);
+        if (!done)
+            return true;
+    }
+    return false;
+}
+
+static char *pipe_room(cake_pipe *pipe)
+{
+    pipe_mpi *p = (pipe_mpi *)pipe;
+    pipe_leaving(pipe);
+    return p->n_out < CAKE_PIECES ? p->out_piece[(p->out_head + p->n_out) % CAKE_PIECES] : NULL;
+}
+
+static void pipe_send(cake_pipe *pipe, size_t bytes)
+{
+    pipe_mpi *p = (pipe_mpi *)pipe;
+    int at = (p->out_head + p->n_out++) % CAKE_PIECES;
+    MPI_Issend(p->out_piece[at], (int)bytes, MPI_BYTE, p->peer, CAKE_TAG_MAIL, p->comm, &p->out[at]);
+}
+
+static const char *pipe_arrived(cake_pipe *pipe, size_t *bytes)
+{
+    pipe_mpi *p = (pipe_mpi *)pipe;
+    MPI_Status status;
+    int done, n;
+    MPI_Test(&p->in[p->in_head], &done, &status);
+    if (!done)
+        return NULL;
+    MPI_Get_count(&status, MPI_BYTE, &n);
+    *bytes = (size_t)n;
+    return p->in_piece[p->in_head];
+}
+
+static void pipe_release(cake_pipe *pipe)
+{
+    pipe_mpi *p = (pipe_mpi *)pipe;
+    post_piece(p, p->in_head);
+    p->in_head = (p->in_head + 1) % CAKE_PIECES;
+}
+
+static void pipe_close(cake_pipe *pipe)
+{
+    pipe_mpi *p = (pipe_mpi *)pipe;
+    for (int i = 0; i < CAKE_PIECES; i++) {
+        MPI_Cancel(&p->in[i]);
+        MPI_Wait(&p->in[i], MPI_STATUS_IGNORE);
+    }
+    cake_arena_close(&p->arena);
+    free(p);
+}
+
+size_t cake_pipe_bytes(void)
+{
+    return 2 * CAKE_PIECES * cake_arena_round(CAKE_PIECE);
+}
+
+cake_err cake_pipe_open_mpi(const cake_world *world, int peer, cake_pipe **out)
+{
+    static const cake_pipe_kind kind = {.room = pipe_room,
+                                        .send = pipe_send,
+                                        .arrived = pipe_arrived,
+                                        .release = pipe_release,
+                                        .leaving = pipe_leaving,
+                                        .close = pipe_close};
+    cake_arena arena;
+    cake_err err = cake_arena_open(&arena, "letters", cake_pipe_bytes());
+    if (err)
+        return err;
+    pipe_mpi *p = cake_alloc(1, sizeof *p);
+    *p = (pipe_mpi){.pipe = {.kind = &kind}, .comm = MPI_Comm_f2c(world->comm), .peer = peer, .arena = arena};
+    for (int i = 0; i < CAKE_PIECES; i++) {
+        p->out_piece[i] = cake_arena_take(&p->arena, CAKE_PIECE);
+        p->in_piece[i] = cake_arena_take(&p->arena, CAKE_PIECE);
+        post_piece(p, i);
+    }
+    *out = &p->pipe;
     return CAKE_OK;
 }

@@ -51,6 +51,7 @@ cake_err cake_world_open(int *argc, char ***argv, cake_world *world)
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
         return cake_fail("link", "MPI cannot be started; was the program built with the MPI of this mpirun?");
     cake_die_with(cake_world_abort);
+    world->comm = MPI_Comm_c2f(MPI_COMM_WORLD);
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->size);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
@@ -71,7 +72,35 @@ void cake_world_close(cake_world *world)
     MPI_Finalize();
 }
 
-/* One reduction over comm, which a world of one does without. */
+/* Meaningless where MPI is not open. */
+static MPI_Comm comm_of(const cake_world *world)
+{
+    return open_now() ? MPI_Comm_f2c(world->comm) : MPI_COMM_NULL;
+}
+
+void cake_world_part(const cake_world *world, int n_part, cake_world *part)
+{
+    int size = world->size / n_part, rank = world->rank;
+    *part = *world;
+    CAKE_ASSERT(size * n_part == world->size);
+    if (n_part == 1)
+        return;
+    MPI_Comm comm;
+    MPI_Comm_split(comm_of(world), rank / size, rank, &comm);
+    part->comm = MPI_Comm_c2f(comm);
+    part->rank = rank % size;
+    part->size = size;
+}
+
+void cake_world_leave(cake_world *part)
+{
+    MPI_Comm comm = part->size ? comm_of(part) : MPI_COMM_NULL;
+    if (comm != MPI_COMM_NULL && comm != MPI_COMM_WORLD)
+        MPI_Comm_free(&comm);
+    *part = (cake_world){0};
+}
+
+/* One reduction, which a world that no launcher started does without. */
 static int64_t reduce(MPI_Comm comm, int64_t value, MPI_Op op)
 {
     if (open_now())
@@ -81,15 +110,13 @@ static int64_t reduce(MPI_Comm comm, int64_t value, MPI_Op op)
 
 cake_err cake_world_agree(const cake_world *world, cake_err err)
 {
-    (void)world;
     /* usage before fatal: of two complaints the one about the command line is the one to act on */
-    return (cake_err)reduce(MPI_COMM_WORLD, err, MPI_MAX);
+    return (cake_err)reduce(comm_of(world), err, MPI_MAX);
 }
 
 int64_t cake_world_least(const cake_world *world, int64_t value)
 {
-    (void)world;
-    return reduce(MPI_COMM_WORLD, value, MPI_MIN);
+    return reduce(comm_of(world), value, MPI_MIN);
 }
 
 int64_t cake_world_sum_local(const cake_world *world, int64_t value)
@@ -103,13 +130,13 @@ void cake_world_gather(const cake_world *world, const void *mine, void *all, siz
     if (world->size == 1)
         memcpy(all, mine, each);
     else
-        MPI_Gather(mine, (int)each, MPI_BYTE, all, (int)each, MPI_BYTE, 0, MPI_COMM_WORLD);
+        MPI_Gather(mine, (int)each, MPI_BYTE, all, (int)each, MPI_BYTE, 0, comm_of(world));
 }
 
 void cake_world_share(const cake_world *world, void *data, size_t bytes)
 {
     if (world->size > 1)
-        MPI_Bcast(data, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+        MPI_Bcast(data, (int)bytes, MPI_BYTE, 0, comm_of(world));
 }
 
 void cake_world_gather_local(const cake_world *world, const void *mine, void *all, size_t each)
@@ -126,13 +153,14 @@ double cake_world_echo(const cake_world *world, int one, int other, void *buffer
         return 0;
     bool leads = world->rank == one;
     int peer = leads ? other : one, n = (int)bytes;
+    MPI_Comm comm = comm_of(world);
     double start = MPI_Wtime();
     for (int i = 0; i < times; i++) {
         if (leads)
-            MPI_Send(buffer, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
-        MPI_Recv(buffer, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(buffer, n, MPI_BYTE, peer, 0, comm);
+        MPI_Recv(buffer, n, MPI_BYTE, peer, 0, comm, MPI_STATUS_IGNORE);
         if (!leads)
-            MPI_Send(buffer, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
+            MPI_Send(buffer, n, MPI_BYTE, peer, 0, comm);
     }
     return (MPI_Wtime() - start) / (2.0 * times);
 }
@@ -144,15 +172,16 @@ double cake_world_ping(const cake_world *world, int one, int other, double *ahea
     *ahead = 0;
     if (one == other || (world->rank != one && world->rank != other))
         return 0;
+    MPI_Comm comm = comm_of(world);
     for (int i = 0; i < TIMES; i++) {
         double start = cake_clock_now();
         if (world->rank == one)
-            MPI_Send(&start, 1, MPI_DOUBLE, other, CAKE_TAG_PING, MPI_COMM_WORLD);
-        MPI_Recv(&theirs, 1, MPI_DOUBLE, world->rank == one ? other : one, CAKE_TAG_PING, MPI_COMM_WORLD,
+            MPI_Send(&start, 1, MPI_DOUBLE, other, CAKE_TAG_PING, comm);
+        MPI_Recv(&theirs, 1, MPI_DOUBLE, world->rank == one ? other : one, CAKE_TAG_PING, comm,
                  MPI_STATUS_IGNORE);
         double end = cake_clock_now();
         if (world->rank == other)
-            MPI_Send(&end, 1, MPI_DOUBLE, one, CAKE_TAG_PING, MPI_COMM_WORLD);
+            MPI_Send(&end, 1, MPI_DOUBLE, one, CAKE_TAG_PING, comm);
         else if (i == 0 || end - start < least) {
             least = end - start;
             *ahead = theirs - (start + end) / 2;

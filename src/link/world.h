@@ -16,6 +16,7 @@ typedef struct cake_world {
     int rank, size;
     int local_rank, local_size; /* among the ranks of this host */
     char host[64];
+    int comm; /* MPI's handle of its communicator */
 } cake_world;
 
 /* Call once, from the main thread, before threads exist. */
@@ -23,10 +24,17 @@ cake_err cake_world_open(int *argc, char ***argv, cake_world *world);
 /* Waits for all ranks. */
 void cake_world_close(cake_world *world);
 
-/* The worst answer of any rank; every rank gets it. Ends each phase of the start. */
+/* This rank's part of n_part equal ones, which divide the world's size: ranks in their order, counted from 0 in each; of
+ * this host's ranks it tells what the world does. All ranks call both. */
+void cake_world_part(const cake_world *world, int n_part, cake_world *part);
+void cake_world_leave(cake_world *part); /* zeros are fine */
+
+/* What follows is done by all ranks of the world, or part of it, that is given.
+ *
+ * The worst answer of any rank; every rank gets it. Ends each phase of the start. */
 cake_err cake_world_agree(const cake_world *world, cake_err err);
 int64_t cake_world_least(const cake_world *world, int64_t value);
-int64_t cake_world_sum_local(const cake_world *world, int64_t value); /* over the ranks of this host */
+int64_t cake_world_sum_local(const cake_world *world, int64_t value); /* over all ranks of this host */
 /* all [local_size, each] receives the bytes of every rank of this host, in their order. */
 void cake_world_gather_local(const cake_world *world, const void *mine, void *all, size_t each);
 /* all [size, each] on rank 0 (may be NULL elsewhere) receives every rank's `each` bytes. */

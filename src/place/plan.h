@@ -15,6 +15,7 @@ typedef struct cake_hop {
 typedef struct cake_plan {
     cake_hop *hop; /* owned */
     int n_hop, n_rank;
+    int first; /* rank 0 of the plan as the world counts: of several replicas each has its own */
 } cake_plan;
 
 /* Cuts n_layer layers into slices for n_rank ranks (1 <= n_rank <= n_layer) so that the slowest stage takes the least

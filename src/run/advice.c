@@ -64,7 +64,7 @@ void cake_advice_waits(const cake_figures *f, int rank, cake_buf *out)
     else if (whom == 0 && root_work(f) > f->rank[0].layer)
         cake_buf_adds(out, "root");
     else
-        cake_buf_addf(out, "rank %d", whom);
+        cake_buf_addf(out, "rank %d", f->first + whom);
 }
 
 static bool is_short(const cake_figures *f)
@@ -117,7 +117,7 @@ static void say_moving(const cake_figures *f, cake_buf *out)
         out,
         "messages take %.0f %% of rank %d's time: a faster network, or an MPI with single-copy shared "
         "memory, would give it back",
-        percent(f->rank[slowest].move, f->seconds), slowest);
+        percent(f->rank[slowest].move, f->seconds), f->first + slowest);
 }
 
 /* Rank 0 holds all others up, and with its own work rather than with its layers. */
@@ -132,10 +132,9 @@ static void say_root(const cake_figures *f, cake_buf *out)
     cake_buf_addf(
         out,
         "stages wait for the root: of %.1f ms a wave embedding takes %.1f, the head %.1f, sampling %.1f, "
-        "reading %.1f; %s",
+        "reading %.1f; give rank %d %s",
         ms_a_wave(f, f->rank[0].busy), ms_a_wave(f, f->embed), ms_a_wave(f, f->head), ms_a_wave(f, f->sample),
-        ms_a_wave(f, f->read),
-        f->rank[0].n_layer > 1 ? "give rank 0 fewer layers" : "give rank 0 more threads");
+        ms_a_wave(f, f->read), f->first, f->rank[0].n_layer > 1 ? "fewer layers" : "more threads");
 }
 
 static bool is_uneven(const cake_figures *f)
@@ -160,7 +159,7 @@ static void say_uneven(const cake_figures *f, cake_buf *out)
 {
     int slowest = busiest(f);
     double own = layer_ms(f, slowest, -1), others = layer_ms(f, -1, slowest);
-    cake_buf_addf(out, "rank %d is the slowest: %.1f times the mean; ", slowest,
+    cake_buf_addf(out, "rank %d is the slowest: %.1f times the mean; ", f->first + slowest,
                   f->rank[slowest].busy / mean_busy(f));
     if (others > 0 && own > 1.3 * others)
         cake_buf_addf(
@@ -194,9 +193,9 @@ static bool is_text(const cake_figures *f)
 static void say_text(const cake_figures *f, cake_buf *out)
 {
     cake_buf_addf(out,
-                  "of rank 0's time sampling takes %.0f %% and reading prompts %.0f %%: larger models would "
+                  "of rank %d's time sampling takes %.0f %% and reading prompts %.0f %%: larger models would "
                   "not feel it",
-                  percent(f->sample, f->seconds), percent(f->read, f->seconds));
+                  f->first, percent(f->sample, f->seconds), percent(f->read, f->seconds));
 }
 
 static bool is_idle(const cake_figures *f)

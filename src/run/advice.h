@@ -21,6 +21,7 @@ typedef struct cake_figure {
 typedef struct cake_figures {
     const cake_figure *rank; /* [n_rank] */
     int n_rank;
+    int first;      /* rank 0 of these as the world counts: they are one replica's */
     double seconds; /* of the run */
     double starved; /* share of the stages' time for which there was no wave */
     double reading; /* share of the floors' time in which memory binds; -1: no peak was measured */

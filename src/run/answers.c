@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 
 static void spell(const void *answers, int32_t id, cake_buf *out)
@@ -86,16 +85,11 @@ static cake_err next(void *self, cake_sequence **out)
     return CAKE_OK;
 }
 
-static void token(void *self, cake_sequence *s)
+static void token(void *self, cake_sequence *s, double waited)
 {
     cake_answers *a = self;
-    double now = cake_clock_now();
     a->counts.generated++;
-    if (cake_sequence_generated(s) == 1)
-        cake_times_add(&a->ttft, now - s->admitted);
-    else
-        cake_times_add(&a->itl, now - s->latest);
-    s->latest = now;
+    cake_times_add(cake_sequence_generated(s) == 1 ? &a->ttft : &a->itl, waited);
     if (!a->recorder)
         stream(a, s, false); /* what fails here fails again at the end, and is then told */
 }

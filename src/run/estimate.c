@@ -167,18 +167,38 @@ static double rows_of(const costs *c, const cake_demand *d, int n, bool most)
     return in_rows(c, computed, generated);
 }
 
-cake_estimate cake_estimate_make(const cake_stage *stage, const cake_demand *d, bool most, double *busy)
+/* What replica 0 is given of all that is asked for: requests are handed out by demand. */
+static cake_demand own_part(const cake_stage *stage, const cake_demand *all)
+{
+    cake_demand own = *all;
+    double mine = 0, total = 0;
+    for (int i = 0; i < stage->replica.size * stage->n_replica; i++) {
+        total += stage->rate[i].flops;
+        mine += i < stage->replica.size ? stage->rate[i].flops : 0;
+    }
+    double part = stage->n_replica == 1 ? 1 : total > 0 ? mine / total : 1.0 / stage->n_replica;
+    own.n = (int64_t)ceil((double)all->n * part);
+    own.n_first = own.n < all->n_first ? (int)own.n : all->n_first;
+    own.computed *= part;
+    own.fewest *= part;
+    own.most *= part;
+    return own;
+}
+
+cake_estimate cake_estimate_make(const cake_stage *stage, const cake_demand *all, bool most, double *busy)
 {
     costs c;
     int64_t waves;
-    cake_estimate e = {.generated = most ? d->most : d->fewest};
+    cake_estimate e = {.generated = most ? all->most : all->fewest};
+    cake_demand own = own_part(stage, all);
+    const cake_demand *d = &own;
     open_costs(stage, &c);
     int n = enough(d, most);
     e.looked = e.seconds = n ? look(&c, d, n, most, busy, &e.waves) : 0;
     if (n > 1 &&
         n < d->n) { /* the others take as long as the second half of these, beginning and end apart */
         double half = look(&c, d, n / 2, most, NULL, &waves), rows = rows_of(&c, d, n, most);
-        double more = in_rows(&c, d->computed, e.generated) - rows;
+        double more = in_rows(&c, d->computed, most ? d->most : d->fewest) - rows;
         e.seconds += (e.looked - half) / (rows - rows_of(&c, d, n / 2, most)) * more;
     }
     free(c.hop);

@@ -38,8 +38,8 @@ typedef struct cake_estimate {
     int64_t waves;
 } cake_estimate;
 
-/* On rank 0, with rates measured. most: answers are as long as they may be, else as short. busy [ranks]: seconds of work
- * of each in `looked`, or NULL. */
+/* On rank 0, with rates measured. most: answers are as long as they may be, else as short. busy [ranks of replica 0]:
+ * seconds of work of each in `looked`, or NULL. Of several replicas it is replica 0's share that is looked at. */
 cake_estimate cake_estimate_make(const cake_stage *stage, const cake_demand *demand, bool most, double *busy);
 
 #endif

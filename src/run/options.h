@@ -33,6 +33,7 @@ typedef struct cake_options {
     cake_params params; /* stop strings are owned */
     int64_t seed;
     int64_t context, max_seqs, chunk, threads; /* 0: planned */
+    int64_t replicas;                          /* 0: not said */
     int64_t kv_memory;                         /* bytes; negative: percent of the free memory; 0: planned */
     const char *dtype, *kv_dtype, *isa, *loading, *bind;
     bool mlock;

@@ -35,7 +35,7 @@ static int64_t streamed(const cake_world *world, const cake_stage *stage)
     int64_t most = (128LL << 20) + stage->n_thread * (16LL << 20), least = 64 << 10;
     cake_range all = {0, cake_model_config(stage->model)->n_layer};
     cake_share whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
-    int64_t weights = (int64_t)cake_model_bytes(stage->model, &whole, stage->kernels) / world->size;
+    int64_t weights = (int64_t)cake_model_bytes(stage->model, &whole, stage->kernels) / stage->replica.size;
     int64_t free_here = stage->machine.memory / world->local_size / 4;
     most = free_here < most ? free_here : most;
     return weights < least || most < least ? least : weights > most ? most : weights;
@@ -177,7 +177,7 @@ static void cut(const cake_stage *stage, int n_rank, const double *layer, const 
 void cake_pace_cut(const cake_world *world, cake_stage *stage)
 {
     double *layer = layer_costs(stage);
-    cut(stage, world->size, layer, stage->speed, &stage->plan);
+    cut(stage, stage->replica.size, layer, stage->speed + (world->rank - stage->replica.rank), &stage->plan);
     free(layer);
 }
 
@@ -228,10 +228,11 @@ cake_cost cake_pace_layers(const cake_stage *stage)
 
 double cake_pace_scores(const cake_stage *stage)
 {
+    const double *speed = stage->speed + stage->plan.first;
     double layers = 0, seconds = 0;
     for (int i = 0; i < stage->plan.n_hop; i++) {
         layers += stage->plan.hop[i].count;
-        seconds += stage->plan.hop[i].count / stage->speed[stage->plan.hop[i].rank];
+        seconds += stage->plan.hop[i].count / speed[stage->plan.hop[i].rank];
     }
-    return cake_cost_scores(cake_model_config(stage->model)) * layers / seconds / stage->speed[0];
+    return cake_cost_scores(cake_model_config(stage->model)) * layers / seconds / speed[0];
 }

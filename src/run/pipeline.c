@@ -38,6 +38,9 @@ struct cake_pipeline {
     bool crowded; /* ranks of this host are more than its cpus */
     int n_lane, n_stage, world_size;
     double progressed; /* when messages were last given time */
+    cake_aside aside;  /* what else this rank does ... */
+    double attended;   /* ... and when it last was, ... */
+    double aside_s;    /* ... and what of the wave under way it took */
     station *at;       /* that computes ... */
     int layer;         /* ... this layer of its hop; -1: none has begun */
     int n_back;        /* root: waves that came back */
@@ -67,18 +70,19 @@ size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t w
 }
 
 /* Edge e as this rank sees it: *in and *out are its ends here, NULL where it has none. */
-static cake_err open_edge(cake_pipeline *p, const cake_plan *plan, int rank, int e, size_t wave_bytes,
-                          cake_link **in, cake_link **out)
+static cake_err open_edge(cake_pipeline *p, const cake_world *world, const cake_plan *plan, int e,
+                          size_t wave_bytes, cake_link **in, cake_link **out)
 {
+    int rank = world->rank;
     int from = edge_from(plan, e), to = edge_to(plan, e), depth = p->n_lane + 1; /* + the stop wave */
     cake_err err = CAKE_OK;
     *in = *out = NULL;
     if (from == rank && to == rank)
         *in = *out = cake_link_open_self(depth);
     else if (from == rank)
-        err = cake_link_open_mpi_out(to, e, depth, out);
+        err = cake_link_open_mpi_out(world, to, e, depth, out);
     else if (to == rank)
-        err = cake_link_open_mpi_in(from, e, depth, wave_bytes, in);
+        err = cake_link_open_mpi_in(world, from, e, depth, wave_bytes, in);
     if (*in || *out)
         p->links[p->n_link++] = *in ? *in : *out;
     return err;
@@ -102,7 +106,7 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
     station *before = NULL; /* of hop e - 1, if it is here */
     for (int e = 0; e <= plan->n_hop && !err; e++) {
         cake_link *in_end, *out_end;
-        err = open_edge(p, plan, rank, e, wave_bytes, &in_end, &out_end);
+        err = open_edge(p, world, plan, e, wave_bytes, &in_end, &out_end);
         if (before)
             before->out = out_end;
         else if (e == 0 && rank == 0)
@@ -179,6 +183,25 @@ static void progress(cake_pipeline *p, double start)
     } while (p->world_size > 1 && p->progressed - start < passed * (more ? leaving : listening));
 }
 
+/* True if there was something to do. */
+static bool attend(cake_pipeline *p)
+{
+    bool worked = p->aside.attend && p->aside.attend(p->aside.self);
+    p->attended = cake_clock_now();
+    return worked;
+}
+
+/* Layers of small models take less time than to see whether somebody wants something. */
+static void attend_between(cake_pipeline *p)
+{
+    const double often = 5e-4;
+    if (!p->aside.attend || p->progressed - p->attended < often)
+        return;
+    attend(p);
+    p->aside_s += p->attended - p->progressed;
+    p->progressed = p->attended;
+}
+
 /* Between layers: the one that ended has its time, messages move. */
 static void between(void *arg)
 {
@@ -192,6 +215,7 @@ static void between(void *arg)
     p->layer++;
     progress(p, now);
     p->stats.move_s += p->progressed - now;
+    attend_between(p);
 }
 
 /* A wave in a hop's layers, as the trace has it. */
@@ -219,10 +243,11 @@ static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
         double start = cake_clock_now();
         p->at = at;
         p->layer = -1;
+        p->aside_s = 0;
         if (at->work.forward(at->work.self, parcel->wave, between, p))
             cake_world_abort();
         double end = cake_clock_now();
-        p->stats.compute_s += end - start;
+        p->stats.compute_s += end - start - p->aside_s;
         p->stats.waves++;
         if (p->trace)
             cake_trace_add(p->trace, span_of(at, parcel->wave, start), end);
@@ -309,11 +334,13 @@ static double missing(const cake_pipeline *p)
     return away < p->n_stage ? (double)(p->n_stage - away) / p->n_stage : 0;
 }
 
-cake_err cake_pipeline_run(cake_pipeline *p, void (*tick)(void *arg), void *arg)
+cake_err cake_pipeline_run(cake_pipeline *p, const cake_aside *aside)
 {
     bool stopping = false, stopped = !p->root;
     int idle_rounds = 0;
     double start = p->progressed = cake_clock_now(), looked = start, waiting = 0; /* since then; 0: not */
+    if (aside)
+        p->aside = *aside;
     while (!stopped || p->n_done < p->n_station) {
         double begin = cake_clock_now();
         p->stats.starved_s += (begin - looked) * p->missing;
@@ -321,6 +348,7 @@ cake_err cake_pipeline_run(cake_pipeline *p, void (*tick)(void *arg), void *arg)
         bool worked = serve_stations(p);
         if (p->root && !stopped)
             worked |= serve_root(p, &stopping, &stopped);
+        worked |= attend(p);
         p->missing = missing(p);
         if (worked)
             p->stats.busy_s += cake_clock_now() - begin;
@@ -329,8 +357,6 @@ cake_err cake_pipeline_run(cake_pipeline *p, void (*tick)(void *arg), void *arg)
         waiting = worked ? 0 : waiting > 0 ? waiting : begin;
         idle_rounds = worked ? 0 : idle_rounds + 1;
         wait_a_little(p, idle_rounds);
-        if (tick)
-            tick(arg);
     }
     p->stats.run_s = cake_clock_now() - start;
     return p->root ? cake_root_error(p->root) : CAKE_OK;

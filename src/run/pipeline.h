@@ -22,7 +22,7 @@ typedef struct cake_work {
 } cake_work;
 
 typedef struct cake_stage_stats {
-    double compute_s; /* in slices, moving messages between layers included */
+    double compute_s; /* in slices, moving messages between layers included; not what is done aside */
     double run_s;     /* from the first wave to the last */
     double busy_s;    /* in slices and, on the root, in everything else it does */
     double move_s;    /* of compute_s, in moving messages */
@@ -33,13 +33,19 @@ typedef struct cake_stage_stats {
 
 /* Bytes of link buffers on a rank. */
 size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t wave_bytes);
-/* works: one for each hop of this rank, in the plan's order, copied; root: NULL on other ranks than 0, borrowed. */
+/* world: of the replica. works: one for each hop of this rank, in the plan's order, copied; root: NULL on other ranks than
+ * its 0, borrowed. */
 cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, const cake_work *works,
                             cake_root *root, int n_lane, size_t wave_bytes, cake_pipeline **out);
 /* What it and the root do goes into a trace, which outlives them; NULL: nowhere. */
 void cake_pipeline_watch(cake_pipeline *pipeline, cake_trace *trace);
-/* Until the root is done. An error on another rank than the root's ends the world. tick is called now and then. */
-cake_err cake_pipeline_run(cake_pipeline *pipeline, void (*tick)(void *arg), void *arg);
+/* What else a rank does meanwhile: it is asked at every turn, and between layers, and says whether there was something. */
+typedef struct cake_aside {
+    void *self;
+    bool (*attend)(void *self);
+} cake_aside;
+/* Until the root is done. An error on another rank than the root's ends the world. aside: NULL: nothing. */
+cake_err cake_pipeline_run(cake_pipeline *pipeline, const cake_aside *aside);
 void cake_pipeline_close(cake_pipeline *pipeline);
 cake_stage_stats cake_pipeline_statistics(const cake_pipeline *pipeline);
 /* Adds this rank's seconds in each layer to seconds [n_layer], which counts the model's layers. */

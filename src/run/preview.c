@@ -16,6 +16,7 @@
 #include "run/stage.h"
 #include "run/summary.h"
 #include "run/survey.h"
+#include "run/tally.h"
 #include "run/window.h"
 
 enum { COMPLAINTS = 10, PAGE_BYTES = CAKE_PAGE * sizeof(int32_t) };
@@ -251,7 +252,7 @@ static void print(const cake_options *o, const cake_summary *summary)
 
 /* On rank 0. all, said [world->size]: of each rank. */
 static cake_err tell(const cake_options *o, const cake_world *world, const cake_stage *stage,
-                     const cake_report_stage *all, const cake_topology_rank *said)
+                     const cake_report_stage *all, const cake_plan *plans, const cake_topology_rank *said)
 {
     census c = {.stage = stage};
     bool input = o->input || o->prompts.n;
@@ -265,12 +266,16 @@ static cake_err tell(const cake_options *o, const cake_world *world, const cake_
             cake_demand_guess(stage, &c.demand);
         cake_summary summary = {.world = world,
                                 .stage = stage,
+                                .plans = plans,
                                 .ranks = all,
                                 .counted = input ? &counted : NULL,
                                 .demand = &c.demand,
                                 .busy = busy};
         summary.least = cake_estimate_make(stage, &c.demand, false, NULL);
         summary.most = cake_estimate_make(stage, &c.demand, true, busy);
+        for (int i = stage->replica.size; i < world->size;
+             i++) /* the others are expected to work as replica 0 does */
+            busy[i] = busy[i % stage->replica.size];
         print(o, &summary);
         free(busy);
         err = c.failed ? CAKE_ERR_REQUEST : CAKE_OK;
@@ -291,7 +296,9 @@ cake_err cake_preview(const cake_options *options, const cake_world *world)
         cake_topology_rank *said = n ? cake_alloc(n, sizeof *said) : NULL;
         cake_world_gather(world, &stage.report, all, sizeof *all);
         cake_world_gather(world, &stage.said, said, sizeof *said);
-        err = cake_world_agree(world, n ? tell(options, world, &stage, all, said) : CAKE_OK);
+        cake_plan *plans = cake_tally_plans(world, &stage);
+        err = cake_world_agree(world, n ? tell(options, world, &stage, all, plans, said) : CAKE_OK);
+        cake_tally_free_plans(plans, stage.n_replica);
         free(all);
         free(said);
     }

@@ -95,10 +95,42 @@ static double rate(int64_t n, double seconds)
     return seconds > 0 ? (double)n / seconds : 0;
 }
 
-/* Milliseconds a wave. */
-static double ms(const cake_report *r, double seconds)
+static int replica_of(const cake_report *r, int rank)
 {
-    return r->root.waves ? 1e3 * seconds / (double)r->root.waves : 0;
+    return rank / (r->world->size / r->n_replica);
+}
+
+static const cake_plan *plan_of(const cake_report *r, int rank)
+{
+    return &r->plans[replica_of(r, rank)];
+}
+
+/* Of the rank's replica. */
+static const cake_root_stats *root_of(const cake_report *r, int rank)
+{
+    return &r->stages[plan_of(r, rank)->first].root;
+}
+
+/* What all roots have counted together. */
+static cake_root_stats sum_roots(const cake_report *r)
+{
+    cake_root_stats sum = {0};
+    for (int i = 0; i < r->n_replica; i++) {
+        const cake_root_stats *one = &r->stages[r->plans[i].first].root;
+        sum.waves += one->waves;
+        sum.rows += one->rows;
+        sum.schedule.evictions += one->schedule.evictions;
+        sum.schedule.shared += one->schedule.shared;
+        sum.schedule.states += one->schedule.states;
+    }
+    return sum;
+}
+
+/* Milliseconds a wave of the rank's replica. */
+static double ms(const cake_report *r, int rank, double seconds)
+{
+    int64_t waves = root_of(r, rank)->waves;
+    return waves ? 1e3 * seconds / (double)waves : 0;
 }
 
 /* The other rank that the waves of a rank's first hop come from, if there is one; rank 0's without a layer come from
@@ -111,34 +143,83 @@ static int upstream(const cake_plan *plan, int rank)
     return plan->hop[plan->n_hop - 1].rank;
 }
 
-/* What the advice is drawn from; ranks [world->size] are filled and pointed to. */
-static cake_figures figures_of(const cake_report *r, cake_figure *ranks)
+/* What the advice for a replica is drawn from; ranks [of it] are filled and pointed to. */
+static cake_figures figures_of(const cake_report *r, int replica, cake_figure *ranks)
 {
+    const cake_plan *plan = &r->plans[replica];
+    const cake_report_stage *stages = &r->stages[plan->first];
+    const cake_root_stats *root = &stages->root;
+    cake_root_stats all = sum_roots(r);
     cake_figures f = {.rank = ranks,
-                      .n_rank = r->world->size,
+                      .n_rank = plan->n_rank,
+                      .first = plan->first,
                       .seconds = r->run_s,
-                      .starved = r->run_s > 0 ? r->starved_s / r->run_s : 0,
+                      .starved = r->run_s > 0 ? stages->starved_s / r->run_s : 0,
                       .reading = -1,
-                      .waves = r->root.waves,
-                      .rows = r->root.rows,
-                      .embed = r->root.embed_s,
-                      .head = r->root.head_s,
-                      .sample = r->root.sample_s,
-                      .read = r->root.read_s};
-    int64_t once = r->counts.prompt - r->root.schedule.shared + r->counts.generated;
-    if (r->root.schedule.evictions && r->root.rows > once)
-        f.again = (double)(r->root.rows - once) / (double)r->root.rows;
+                      .waves = root->waves,
+                      .rows = root->rows,
+                      .embed = root->embed_s,
+                      .head = root->head_s,
+                      .sample = root->sample_s,
+                      .read = root->read_s};
+    int64_t once = r->counts.prompt - all.schedule.shared + r->counts.generated;
+    if (all.schedule.evictions && all.rows > once)
+        f.again = (double)(all.rows - once) / (double)all.rows;
     for (int i = 0; i < f.n_rank; i++)
-        ranks[i] = (cake_figure){.upstream = upstream(r->plan, i),
-                                 .busy = r->stages[i].busy_s,
-                                 .layer = r->stages[i].compute_s,
-                                 .move = r->stages[i].move_s};
-    for (int i = 0; i < r->plan->n_hop; i++)
-        ranks[r->plan->hop[i].rank].n_layer += r->plan->hop[i].count;
-    roofline all = roofline_of_ranks(r, 0, r->world->size);
-    if (all.seconds > 0)
-        f.reading = all.reading / all.seconds;
+        ranks[i] = (cake_figure){.upstream = upstream(plan, i),
+                                 .busy = stages[i].busy_s,
+                                 .layer = stages[i].compute_s,
+                                 .move = stages[i].move_s};
+    for (int i = 0; i < plan->n_hop; i++)
+        ranks[plan->hop[i].rank].n_layer += plan->hop[i].count;
+    roofline peaks = roofline_of_ranks(r, plan->first, plan->n_rank);
+    if (peaks.seconds > 0)
+        f.reading = peaks.reading / peaks.seconds;
     return f;
+}
+
+/* Of all replicas [n_replica], owned, with their ranks' behind them. */
+static cake_figures *figures_of_all(const cake_report *r)
+{
+    size_t n = (size_t)r->n_replica;
+    cake_figures *all = cake_alloc(n, sizeof *all);
+    cake_figure *ranks = cake_alloc((size_t)r->world->size, sizeof *ranks);
+    for (int i = 0; i < r->n_replica; i++)
+        all[i] = figures_of(r, i, ranks + r->plans[i].first);
+    return all;
+}
+
+static void free_figures(cake_figures *all)
+{
+    free((void *)all[0].rank);
+    free(all);
+}
+
+static double idle_of(const cake_figures *all, const cake_report *r, int rank)
+{
+    const cake_figures *f = &all[replica_of(r, rank)];
+    return cake_figure_idle(f, rank - f->first);
+}
+
+static void add_waits(const cake_figures *all, const cake_report *r, int rank, cake_buf *out)
+{
+    const cake_figures *f = &all[replica_of(r, rank)];
+    cake_advice_waits(f, rank - f->first, out);
+}
+
+/* For the replica that was idle most: there is most to be gained. */
+static void give_advice(const cake_figures *all, const cake_report *r, cake_buf *out)
+{
+    int worst = 0;
+    double most = -1;
+    for (int i = 0; i < r->n_replica; i++) {
+        double idle = 0;
+        for (int rank = 0; rank < all[i].n_rank; rank++)
+            idle += cake_figure_idle(&all[i], rank);
+        worst = idle > most ? i : worst;
+        most = idle > most ? idle : most;
+    }
+    cake_advice_give(&all[worst], out);
 }
 
 void cake_report_layers(const cake_plan *plan, int rank, cake_buf *out)
@@ -155,23 +236,23 @@ void cake_report_layers(const cake_plan *plan, int rank, cake_buf *out)
 enum { N_COLUMN = 8 };
 
 /* The table of stages, a line each; columns are as wide as what stands in them. */
-static void say_table(const cake_report *r, const cake_figures *f)
+static void say_table(const cake_report *r, const cake_figures *all)
 {
     static const char *const head[N_COLUMN] = {"rank", "host", "layers",    "threads",
                                                "busy", "idle", "waits for", "ms a wave"};
-    int n = f->n_rank, width[N_COLUMN];
+    int n = r->world->size, width[N_COLUMN];
     cake_buf *cell = cake_alloc((size_t)n * N_COLUMN, sizeof *cell), line = {0};
     for (int i = 0; i < n; i++) {
         cake_buf *c = &cell[i * N_COLUMN];
-        double idle = cake_figure_idle(f, i);
+        double idle = idle_of(all, r, i);
         cake_buf_addf(&c[0], "%d", i);
         cake_buf_adds(&c[1], r->stages[i].host);
-        cake_report_layers(r->plan, i, &c[2]);
+        cake_report_layers(plan_of(r, i), i - plan_of(r, i)->first, &c[2]);
         cake_buf_addf(&c[3], "%d", r->stages[i].threads);
         cake_buf_addf(&c[4], "%.0f %%", 100 - 100 * idle);
         cake_buf_addf(&c[5], "%.0f %%", 100 * idle);
-        cake_advice_waits(f, i, &c[6]);
-        cake_buf_addf(&c[7], "%.2f", ms(r, r->stages[i].busy_s));
+        add_waits(all, r, i, &c[6]);
+        cake_buf_addf(&c[7], "%.2f", ms(r, i, r->stages[i].busy_s));
     }
     for (int row = -1; row < n; row++) {
         cake_buf_cut(&line, 0);
@@ -192,22 +273,33 @@ static void say_table(const cake_report *r, const cake_figures *f)
     free(cell);
 }
 
+/* Who answered how many. */
+static void say_replicas(const cake_report *r)
+{
+    cake_buf line = {0};
+    for (int i = 0; i < r->n_replica; i++)
+        cake_buf_addf(&line, "%s%lld", i ? ", " : "", (long long)r->stages[r->plans[i].first].requests);
+    if (r->n_replica > 1)
+        cake_log(CAKE_INFO, NULL, "requests of the %d replicas: %s", r->n_replica, line.data);
+    cake_buf_free(&line);
+}
+
 void cake_report_say(const cake_report *r)
 {
     const cake_counts *c = &r->counts;
-    cake_figure *ranks = cake_alloc((size_t)r->world->size, sizeof *ranks);
-    cake_figures f = figures_of(r, ranks);
+    cake_figures *all = figures_of_all(r);
     cake_buf advice = {0};
     cake_log(
         CAKE_INFO, NULL,
         "%lld request%s (%lld failed), %lld prompt and %lld generated tokens in %.2f s: %.1f + %.1f tokens/s",
         (long long)c->done, c->done == 1 ? "" : "s", (long long)c->failed, (long long)c->prompt,
         (long long)c->generated, r->run_s, rate(c->prompt, r->run_s), rate(c->generated, r->run_s));
-    say_table(r, &f);
-    cake_advice_give(&f, &advice);
+    say_table(r, all);
+    say_replicas(r);
+    give_advice(all, r, &advice);
     cake_log(CAKE_INFO, NULL, "advice: %s", advice.data);
     cake_buf_free(&advice);
-    free(ranks);
+    free_figures(all);
 }
 
 /* "key": value, as JSON has it; what is not known is null. */
@@ -238,30 +330,36 @@ static void add_own_layers(cake_buf *out, const cake_report *r, int rank)
 {
     const char *comma = "";
     cake_buf_adds(out, ", \"layers\": [");
-    for (int i = 0; i < r->plan->n_hop; i++) {
-        const cake_hop *hop = &r->plan->hop[i];
-        if (hop->rank != rank)
+    const cake_plan *plan = plan_of(r, rank);
+    const double *layer_s = r->layer_s + (size_t)rank * (size_t)r->n_layer;
+    for (int i = 0; i < plan->n_hop; i++) {
+        const cake_hop *hop = &plan->hop[i];
+        if (hop->rank != rank - plan->first)
             continue;
         cake_buf_addf(out, "%s[%d, %d]", comma, hop->first, hop->first + hop->count - 1);
         comma = ", ";
     }
     comma = "";
     cake_buf_adds(out, "],\n     \"layer_ms\": [");
-    for (int i = 0; i < r->plan->n_hop; i++)
-        for (int j = 0; j < r->plan->hop[i].count && r->plan->hop[i].rank == rank; j++) {
-            cake_buf_addf(out, "%s%.5f", comma, ms(r, r->layer_s[r->plan->hop[i].first + j]));
+    for (int i = 0; i < plan->n_hop; i++)
+        for (int j = 0; j < plan->hop[i].count && plan->hop[i].rank == rank - plan->first; j++) {
+            cake_buf_addf(out, "%s%.5f", comma, ms(r, rank, layer_s[plan->hop[i].first + j]));
             comma = ", ";
         }
     cake_buf_adds(out, "],\n     ");
 }
 
-static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *f, int rank)
+static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *all, int rank)
 {
     const cake_report_stage *s = &r->stages[rank];
-    bool root = rank == 0;
+    const cake_figures *f = &all[replica_of(r, rank)];
     cake_buf waits = {0};
     roofline own = roofline_of_ranks(r, rank, 1);
     cake_buf_addf(out, "    {\"rank\": %d", rank);
+    if (r->n_replica > 1)
+        cake_buf_addf(out, ", \"replica\": %d", replica_of(r, rank));
+    if (r->n_replica > 1 && rank == f->first)
+        cake_buf_addf(out, ", \"requests\": %lld", (long long)s->requests);
     add_text(out, ", \"host\": ", s->host);
     add_text(out, ", \"device\": \"cpu\", \"isa\": ", s->isa);
     add_text(out, ", \"cpus\": ", s->cpus);
@@ -273,18 +371,18 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *f
         (long long)s->weights_bytes, (long long)s->read_bytes, (long long)s->kv_bytes,
         (long long)s->peak_bytes);
     cake_buf_addf(out, "\"load_s\": %.3f, \"compute_s\": %.6f, \"busy_s\": %.6f, \"idle_share\": %.4f, ",
-                  s->load_s, s->compute_s, s->busy_s, cake_figure_idle(f, rank));
-    cake_advice_waits(f, rank, &waits);
+                  s->load_s, s->compute_s, s->busy_s, idle_of(all, r, rank));
+    add_waits(all, r, rank, &waits);
     add_text(out, "\"waits_for\": ", waits.data);
     cake_buf_addf(
         out, ",\n     \"embed_ms\": %.5f, \"head_ms\": %.5f, \"sample_ms\": %.5f, \"read_ms\": %.5f,\n     ",
-        root ? ms(r, r->root.embed_s) : 0, root ? ms(r, r->root.head_s) : 0,
-        root ? ms(r, r->root.sample_s) : 0, root ? ms(r, r->root.read_s) : 0);
+        ms(r, rank, s->root.embed_s), ms(r, rank, s->root.head_s), ms(r, rank, s->root.sample_s),
+        ms(r, rank, s->root.read_s));
     cake_buf_addf(out,
                   "\"link\": {\"kind\": \"%s\", \"rtt_us\": %.2f, \"bytes\": %lld, \"wait_s\": %.6f, "
                   "\"move_s\": %.6f},\n     ",
-                  f->rank[rank].upstream == rank ? "self" : "mpi", 1e6 * s->rtt_s, (long long)s->link_bytes,
-                  s->run_s > s->busy_s ? s->run_s - s->busy_s : 0, s->move_s);
+                  f->rank[rank - f->first].upstream == rank - f->first ? "self" : "mpi", 1e6 * s->rtt_s,
+                  (long long)s->link_bytes, s->run_s > s->busy_s ? s->run_s - s->busy_s : 0, s->move_s);
     add_roofline(out, &own);
     cake_buf_addf(out, "}%s\n", rank + 1 < r->world->size ? "," : "");
     cake_buf_free(&waits);
@@ -323,12 +421,15 @@ static void add_again(cake_buf *out, const cake_report *r)
 static void compose(cake_report *r, cake_buf *out)
 {
     const cake_counts *c = &r->counts;
-    cake_figure *ranks = cake_alloc((size_t)r->world->size, sizeof *ranks);
-    cake_figures f = figures_of(r, ranks);
+    cake_figures *all = figures_of_all(r);
     cake_buf advice = {0};
-    roofline all = roofline_of_ranks(r, 0, r->world->size);
+    roofline peaks = roofline_of_ranks(r, 0, r->world->size);
+    cake_root_stats roots = sum_roots(r);
+    double starved = 0;
+    for (int i = 0; i < r->n_replica; i++)
+        starved += all[i].starved / r->n_replica;
     add_text(out, "{\n  \"model\": ", r->model);
-    cake_buf_addf(out, ",\n  \"ranks\": %d,\n", r->world->size);
+    cake_buf_addf(out, ",\n  \"ranks\": %d,\n  \"replicas\": %d,\n", r->world->size, r->n_replica);
     cake_buf_addf(out, "  \"seconds\": {\"load\": %.6f, \"run\": %.6f, \"total\": %.6f},\n", r->load_s,
                   r->run_s, r->total_s);
     cake_buf_addf(out, "  \"requests\": {\"done\": %lld, \"failed\": %lld, \"resumed\": 0},\n",
@@ -336,28 +437,28 @@ static void compose(cake_report *r, cake_buf *out)
     cake_buf_addf(out,
                   "  \"tokens\": {\"prompt\": %lld, \"prompt_shared\": %lld, \"generated\": %lld, "
                   "\"computed\": %lld},\n",
-                  (long long)c->prompt, (long long)r->root.schedule.shared, (long long)c->generated,
-                  (long long)r->root.rows);
+                  (long long)c->prompt, (long long)roots.schedule.shared, (long long)c->generated,
+                  (long long)roots.rows);
     cake_buf_addf(
         out, "  \"rate\": {\"prompt_per_s\": %.2f, \"generated_per_s\": %.2f, \"total_per_s\": %.2f},\n",
         rate(c->prompt, r->run_s), rate(c->generated, r->run_s), rate(c->prompt + c->generated, r->run_s));
     cake_buf_addf(out, "  \"waves\": %lld,\n  \"evictions\": %lld,\n  \"states_copied\": %lld,\n",
-                  (long long)r->root.waves, (long long)r->root.schedule.evictions,
-                  (long long)r->root.schedule.states);
+                  (long long)roots.waves, (long long)roots.schedule.evictions,
+                  (long long)roots.schedule.states);
     add_times(out, "ttft_ms", &r->ttft);
     add_times(out, "itl_ms", &r->itl);
-    cake_buf_addf(out, "  \"starved_share\": %.4f,\n", f.starved);
-    cake_advice_give(&f, &advice);
+    cake_buf_addf(out, "  \"starved_share\": %.4f,\n", starved);
+    give_advice(all, r, &advice);
     add_text(out, "  \"advice\": ", advice.data);
     cake_buf_adds(out, ",\n  \"stages\": [\n");
     for (int i = 0; i < r->world->size; i++)
-        add_stage(out, r, &f, i);
+        add_stage(out, r, all, i);
     cake_buf_adds(out, "  ],\n  ");
-    add_roofline(out, &all);
+    add_roofline(out, &peaks);
     cake_buf_adds(out, ",\n");
     add_again(out, r);
     cake_buf_free(&advice);
-    free(ranks);
+    free_figures(all);
 }
 
 cake_err cake_report_write(cake_report *r, const char *path)

@@ -24,6 +24,10 @@ typedef struct cake_report_stage {
     int64_t weights_bytes, read_bytes, kv_bytes, link_bytes, peak_bytes;
     double load_s, compute_s, busy_s, move_s, run_s;
     double rtt_s; /* to the rank that its waves come from, and back; 0: it is the same, or was not measured */
+    double
+        starved_s; /* of a root: stage-seconds of its replica for which there was no wave, over its stages */
+    cake_root_stats root; /* zeros where there is none */
+    int64_t requests;     /* that a root has answered */
     cake_roof roof;
     double peak_flops, peak_bandwidth; /* 0: not measured */
 } cake_report_stage;
@@ -41,17 +45,17 @@ typedef struct cake_report {
     const char *model;
     int argc;
     char **argv;
-    const cake_plan *plan;
+    const cake_plan *plans; /* [n_replica] */
+    int n_replica, n_layer;
     const cake_world *world;
     const cake_report_stage *stages; /* [world->size] */
-    const double *layer_s;           /* [n_layer of the model] seconds in each */
+    const double *layer_s;           /* [world->size, n_layer] seconds of each rank in each layer */
     cake_counts counts;
-    cake_root_stats root;
-    double load_s, run_s, total_s, starved_s;
+    double load_s, run_s, total_s;
     cake_times ttft, itl;
 } cake_report;
 
-/* Layers of a rank as "0-3,8-11"; "-" if it has none. Appended. */
+/* Layers of a rank, as the plan counts it, as "0-3,8-11"; "-" if it has none. Appended. */
 void cake_report_layers(const cake_plan *plan, int rank, cake_buf *out);
 /* Some lines on standard error: counts, a table of stages, advice. */
 void cake_report_say(const cake_report *report);

@@ -112,6 +112,16 @@ void cake_root_watch(cake_root *r, cake_trace *trace)
     r->trace = trace;
 }
 
+void cake_root_stop(cake_root *r, cake_err err)
+{
+    r->err = r->err ? r->err : err;
+}
+
+cake_headway cake_root_headway(const cake_root *r)
+{
+    return (cake_headway){.begun = r->stats.begun, .begun_tok = r->stats.begun_tok, .rows = r->stats.rows};
+}
+
 double cake_root_trace(cake_root *r, cake_span_kind kind, double begin, int rows)
 {
     double now = cake_clock_now();
@@ -149,8 +159,11 @@ static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *f
                         .dim = r->config->dim};
     memcpy(cake_wave_rows(wave), batch->rows, (size_t)batch->n_tok * sizeof *batch->rows);
     memcpy(cake_wave_changes(wave), batch->changes, (size_t)batch->n_change * sizeof *batch->changes);
-    for (int i = 0; i < batch->n_tok; i++)
-        r->ids[i] = r->seqs[batch->rows[i].slot]->ids.id[batch->rows[i].pos];
+    for (int i = 0; i < batch->n_tok; i++) {
+        cake_sequence *s = r->seqs[batch->rows[i].slot];
+        r->ids[i] = s->ids.id[batch->rows[i].pos];
+        cake_root_begin(r, s->lead);
+    }
     double start = cake_clock_now();
     cake_embed_fill(r->model, r->kernels, r->n_thread, r->ids, wave);
     r->stats.embed_s += cake_root_trace(r, CAKE_SPAN_EMBED, start, batch->n_tok);
@@ -196,14 +209,15 @@ bool cake_root_send(cake_root *r, cake_link *first)
 static void break_off(cake_root *r, int slot, const cake_row *row)
 {
     cake_request *request = &r->seqs[slot]->lead->request;
-    char where[96] = "the final norm or the head, on rank 0, gave the first";
+    char where[96];
     int broken = r->seqs[slot]->lead->broken, layer = broken - CAKE_ROW_BROKEN(0);
-    if (broken == CAKE_ROW_BROKEN(-1))
-        snprintf(where, sizeof where, "the embedding, on rank 0, gave the first");
+    snprintf(where, sizeof where, "%s, on rank %d, gave the first",
+             broken == CAKE_ROW_BROKEN(-1) ? "the embedding" : "the final norm or the head", r->plan->first);
     for (int i = 0; broken && i < r->plan->n_hop; i++) {
         const cake_hop *hop = &r->plan->hop[i];
         if (layer >= hop->first && layer < hop->first + hop->count)
-            snprintf(where, sizeof where, "layer %d, on rank %d, gave the first", layer, hop->rank);
+            snprintf(where, sizeof where, "layer %d, on rank %d, gave the first", layer,
+                     r->plan->first + hop->rank);
     }
     request->err =
         cake_fault_set(&request->fault, NULL,

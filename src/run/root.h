@@ -13,6 +13,7 @@
 #include "link/link.h"
 #include "model/model.h"
 #include "place/plan.h"
+#include "run/handout.h"
 #include "run/schedule.h"
 #include "run/trace.h"
 #include "run/window.h"
@@ -23,6 +24,7 @@ typedef struct cake_root_stats {
     double embed_s, head_s, sample_s;
     double read_s, write_s; /* in the conductor: reading and tokenizing requests, making records */
     int64_t waves, rows;
+    int64_t begun, begun_tok; /* requests whose prompts are under way or through; the tokens of these */
     cake_schedule_stats schedule;
     cake_roof roof; /* what the head had to do */
 } cake_root_stats;
@@ -44,6 +46,9 @@ void cake_root_receive(cake_root *root, cake_parcel *parcel);
 bool cake_root_done(const cake_root *root);
 void cake_root_watch(cake_root *root, cake_trace *trace); /* borrowed; NULL: nothing is traced */
 int cake_root_away(const cake_root *root);                /* waves under way */
+/* Somebody else has met an error, and has said it: as if it were the root's own. */
+void cake_root_stop(cake_root *root, cake_err err);
+cake_headway cake_root_headway(const cake_root *root);
 cake_err cake_root_error(const cake_root *root);
 cake_root_stats cake_root_statistics(const cake_root *root);
 

@@ -50,6 +50,8 @@ double cake_root_trace(cake_root *root, cake_span_kind kind, double begin, int r
 
 /* Up to n requests more. */
 void cake_root_read(cake_root *root, int n);
+/* Rows of a request's prompt leave, or it is over before any did. */
+void cake_root_begin(cake_root *root, cake_sequence *lead);
 /* Sequences into slots that are free. One of several choices keeps others from being admitted until all of its choices
  * are. */
 void cake_root_admit(cake_root *root);

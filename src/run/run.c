@@ -7,9 +7,12 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "run/answers.h"
+#include "run/desk.h"
+#include "run/outpost.h"
 #include "run/outputs.h"
 #include "run/pipeline.h"
 #include "run/progress.h"
@@ -26,9 +29,11 @@ typedef struct job {
     char **argv;
     double start, loaded;
     cake_stage stage;
-    cake_answers answers; /* rank 0 */
-    cake_root *root;      /* rank 0 */
-    cake_trace *trace;    /* NULL: none is wanted */
+    cake_answers answers;  /* rank 0 */
+    cake_desk *desk;       /* rank 0 of a run with several replicas */
+    cake_outpost *outpost; /* the other roots' */
+    cake_root *root;       /* rank 0 of a replica */
+    cake_trace *trace;     /* NULL: none is wanted */
     cake_pipeline *pipeline;
 } job;
 
@@ -49,31 +54,78 @@ static cake_err open_files(job *j)
             err = cake_feed_open(j->options, &config->defaults, j->stage.context, config->n_vocab,
                                  &j->answers.feed);
     }
+    err = cake_world_agree(j->world, err);
+    if (!err && j->world->rank && j->stage.replica.rank == 0) /* what is wrong for all was said once */
+        err = cake_outpost_open(j->options, j->stage.context, &j->outpost);
     return cake_world_agree(j->world, err);
+}
+
+/* Where replica 0's sequences come from: the file, or, with others to be served, the desk. All ranks call. */
+static cake_conductor open_desk(job *j)
+{
+    const cake_schedule_shape *shape = &j->stage.shape;
+    cake_appetite own = {.n_slot = shape->n_lane * shape->lane_seqs,
+                         .rows = (int64_t)shape->n_lane * shape->chunk};
+    cake_conductor conductor = cake_answers_conductor(&j->answers);
+    int n = j->stage.n_replica, each = j->world->size / n;
+    cake_appetite *all = cake_alloc((size_t)j->world->size, sizeof *all);
+    cake_world_gather(j->world, &own, all, sizeof own);
+    if (n > 1 && !j->world->rank) {
+        for (int r = 0; r < n; r++)
+            all[r] = all[r * each];
+        j->desk = cake_desk_open(&conductor, cake_model_config(j->stage.model), n, all);
+        conductor = cake_desk_conductor(j->desk);
+    }
+    free(all);
+    return conductor;
+}
+
+static cake_err open_root(job *j)
+{
+    cake_conductor conductor = open_desk(j);
+    if (j->stage.replica.rank)
+        return CAKE_OK;
+    if (j->outpost)
+        conductor = cake_outpost_conductor(j->outpost);
+    cake_err err = cake_root_open(j->stage.model, j->stage.kernels, &j->stage.plan, &j->stage.shape,
+                                  j->stage.n_thread, &conductor, &j->root);
+    if (!err && j->outpost)
+        err = cake_outpost_connect(j->outpost, j->world, j->root);
+    if (!err && j->desk)
+        err = cake_desk_connect(j->desk, j->world, j->root);
+    return err;
 }
 
 static cake_err open_pipeline(job *j)
 {
-    cake_err err = CAKE_OK;
-    if (j->world->rank == 0) {
-        cake_conductor conductor = cake_answers_conductor(&j->answers);
-        err = cake_root_open(j->stage.model, j->stage.kernels, &j->stage.plan, &j->stage.shape,
-                             j->stage.n_thread, &conductor, &j->root);
-    }
+    cake_err err = open_root(j);
     if (!err)
-        err = cake_pipeline_open(j->world, &j->stage.plan, j->stage.works, j->root, j->stage.shape.n_lane,
-                                 j->stage.wave_bytes, &j->pipeline);
+        err = cake_pipeline_open(&j->stage.replica, &j->stage.plan, j->stage.works, j->root,
+                                 j->stage.shape.n_lane, j->stage.wave_bytes, &j->pipeline);
     err = cake_world_agree(j->world, err);
     if (!err && j->options->report)
-        cake_tally_links(j->world, &j->stage);
+        cake_tally_links(&j->stage);
     if (!err && j->trace)
         cake_trace_align(j->trace, j->world);
     return err;
 }
 
-static void tick(void *arg)
+static bool attend(void *self)
 {
-    cake_progress_tick(&((job *)arg)->answers.counts);
+    job *j = self;
+    if (j->world->rank == 0)
+        cake_progress_tick(&j->answers.counts);
+    return j->desk ? cake_desk_attend(j->desk) : j->outpost && cake_outpost_attend(j->outpost);
+}
+
+/* The loop is over here; what serves other replicas, or is served, goes on until all are. */
+static cake_err part(job *j, cake_err err)
+{
+    if (j->desk)
+        err = cake_desk_finish(j->desk, err);
+    if (j->outpost)
+        cake_outpost_finish(j->outpost);
+    return err;
 }
 
 /* Each rank's part is gathered; rank 0 says and writes the whole. */
@@ -84,21 +136,24 @@ static cake_err report(job *j)
     cake_tally all;
     cake_tally_gather(j->world, &j->stage, j->pipeline, j->root, &all);
     cake_err err = CAKE_OK;
-    if (j->root) {
+    if (j->world->rank == 0) {
         cake_stage_stats stats = cake_pipeline_statistics(j->pipeline);
+        for (int r = 0; j->desk && r < all.n_replica; r++)
+            all.stages[all.plans[r].first].requests = cake_desk_given(j->desk, r);
+        all.stages[0].root.read_s += j->desk ? cake_desk_read_s(j->desk) : 0;
         cake_report r = {.model = j->options->model,
                          .argc = j->argc,
                          .argv = j->argv,
-                         .plan = &j->stage.plan,
+                         .plans = all.plans,
+                         .n_replica = all.n_replica,
+                         .n_layer = cake_model_config(j->stage.model)->n_layer,
                          .world = j->world,
                          .stages = all.stages,
                          .layer_s = all.layer_s,
                          .counts = j->answers.counts,
-                         .root = cake_root_statistics(j->root),
                          .load_s = j->loaded - j->start,
                          .run_s = stats.run_s,
                          .total_s = total_s,
-                         .starved_s = stats.starved_s,
                          .ttft = j->answers.ttft,
                          .itl = j->answers.itl};
         cake_report_say(&r);
@@ -114,7 +169,9 @@ static cake_err work(job *j)
     if (root)
         cake_progress_open(j->options->progress);
     cake_pipeline_watch(j->pipeline, j->trace);
-    cake_err err = cake_pipeline_run(j->pipeline, root ? tick : NULL, j);
+    if (j->desk)
+        cake_desk_watch(j->desk, j->trace);
+    cake_err err = part(j, cake_pipeline_run(j->pipeline, &(cake_aside){j, attend}));
     cake_progress_close();
     /* what went wrong in the loop went wrong on the root; the other ranks learn of it here */
     err = cake_world_agree(j->world, err);
@@ -125,7 +182,10 @@ static cake_err work(job *j)
         err = cake_world_agree(j->world, report(j));
     if (j->trace) { /* also of a run that failed */
         cake_trace_align(j->trace, j->world);
-        cake_err traced = cake_trace_write(j->trace, j->world, &j->stage.plan, j->options->trace, j->start);
+        cake_plan *plans = cake_tally_plans(j->world, &j->stage);
+        cake_err traced =
+            cake_trace_write(j->trace, j->world, plans, j->stage.n_replica, j->options->trace, j->start);
+        cake_tally_free_plans(plans, j->stage.n_replica);
         err = cake_world_agree(j->world, err ? err : traced);
     }
     if (!err && root && j->answers.counts.failed)
@@ -151,6 +211,8 @@ cake_err cake_run(const cake_options *options, const cake_world *world, int argc
         err = work(&j);
     cake_pipeline_close(j.pipeline);
     cake_root_close(j.root);
+    cake_outpost_close(j.outpost);
+    cake_desk_close(j.desk);
     if (world->rank == 0)
         cake_answers_close(&j.answers);
     cake_stage_close(&j.stage);

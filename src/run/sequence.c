@@ -211,7 +211,8 @@ static void keep_scores(cake_sequence *s, const cake_scored *scored)
         s->begin = cake_grow(s->begin, s->cap_scored, sizeof *s->begin);
     }
     memcpy(s->scored + i * n, scored, n * sizeof *scored);
-    cake_decoder_trace(s->decoder, s->begin);
+    if (s->decoder)
+        cake_decoder_trace(s->decoder, s->begin);
 }
 
 void cake_sequence_score_prompt(cake_sequence *s, int pos, const cake_scored *scored)

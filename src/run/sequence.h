@@ -31,13 +31,15 @@ struct cake_sequence {
     cake_past *past; /* the root's: changes of the next scores, or NULL */
     cake_buf text;   /* of what was generated; cut before a stop string */
     cake_finish finish;
-    int n_top;                      /* alternatives of each token; -1: no logprobs wanted */
-    cake_scored *scored;            /* [generated, 1 + n_top] */
-    size_t *begin;                  /* [generated] byte of text at which each token begins; with n_top >= 0 */
+    int n_top;           /* alternatives of each token; -1: no logprobs wanted */
+    cake_scored *scored; /* [generated, 1 + n_top] */
+    size_t
+        *begin; /* [generated] byte of text at which each token begins; with n_top >= 0, if it is decoded */
     size_t cap_scored;              /* tokens for which the two have room */
     double admitted, first, latest; /* seconds; of admission and of its first and latest token */
 
     /* of a lead */
+    bool begun;     /* rows of its prompt have left */
     int32_t *chain; /* the nodes of its prompt (cake_schedule_chain), while the root has it; or NULL */
     cake_sequence **choice; /* [n_choice] owned: those that were begun, of params.n > 1 */
     int n_choice, n_done;

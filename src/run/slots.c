@@ -7,10 +7,18 @@
 #include "base/clock.h"
 #include "run/root_parts.h"
 
+void cake_root_begin(cake_root *r, cake_sequence *lead)
+{
+    r->stats.begun += !lead->begun;
+    r->stats.begun_tok += lead->begun ? 0 : lead->n_prompt;
+    lead->begun = true;
+}
+
 /* Hands a finished request back; the first error stops all further work. */
 static void finish(cake_root *r, cake_sequence *lead)
 {
     double start = cake_clock_now();
+    cake_root_begin(r, lead);
     cake_window_leave(&r->window, lead);
     if (r->err)
         cake_sequence_close(lead);
@@ -60,8 +68,11 @@ static void enter(cake_root *r, int slot, cake_sequence *s)
 void cake_root_token(cake_root *r, int slot, const cake_draw *draw)
 {
     cake_sequence *s = r->seqs[slot];
+    double now = cake_clock_now(),
+           waited = now - (s->ids.len == (size_t)s->n_prompt ? s->admitted : s->latest);
     bool finished = cake_sequence_push(s, draw->id, draw->scored, r->config->eos, r->config->n_eos);
-    r->conductor.token(r->conductor.self, s);
+    s->latest = now;
+    r->conductor.token(r->conductor.self, s, waited);
     if (finished)
         cake_root_retire(r, slot);
     else
@@ -172,7 +183,7 @@ void cake_root_admit(cake_root *r)
         cake_sequence *sequence = cake_window_take(&r->window);
         if (sequence)
             admit_request(r, sequence);
-        else if (r->window.exhausted)
+        else if (r->window.dry)
             return;
     }
 }

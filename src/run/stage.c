@@ -10,8 +10,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "place/threads.h"
+#include "run/desk.h"
 #include "run/layout.h"
+#include "run/outpost.h"
 #include "run/pace.h"
+#include "run/replicas.h"
 
 static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
 {
@@ -90,17 +93,6 @@ cake_err cake_stage_threads(const cake_world *world, int n)
     return err;
 }
 
-cake_err cake_stage_check(const cake_world *world, const cake_config *config)
-{
-    if (world->size <= config->n_layer)
-        return CAKE_OK;
-    return world->rank
-               ? CAKE_ERR_USAGE
-               : cake_fail_usage("%d ranks for a model of %d layers: each rank needs at least one; start "
-                                 "it with -np %d or fewer",
-                                 world->size, config->n_layer, config->n_layer);
-}
-
 static cake_slice_shape slice_shape(const cake_stage *stage, const cake_hop *hop)
 {
     cake_slice_shape shape = {.first = hop->first,
@@ -144,7 +136,8 @@ static int find_reach(const cake_world *world, const cake_stage *stage)
             pages = INT32_MAX;
     for (int i = 0; i < stage->plan.n_hop; i++) {
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
-        for (int class = 0; class < config->n_class && stage->plan.hop[i].rank == world->rank; class ++)
+        for (int class = 0; class < config->n_class && stage->plan.hop[i].rank == stage->replica.rank;
+             class ++)
             if (!config->window[class])
                 bytes += (int64_t)cake_slice_page_bytes(config, &shape, class);
     }
@@ -159,7 +152,7 @@ static room measure(const cake_world *world, const cake_stage *stage)
     const cake_config *config = cake_model_config(stage->model);
     room r = {.fixed = stage->report.weights_bytes};
     for (int i = 0; i < stage->plan.n_hop; i++) {
-        if (stage->plan.hop[i].rank != world->rank)
+        if (stage->plan.hop[i].rank != stage->replica.rank)
             continue;
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
         int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * (shape.n_slot + shape.n_saved);
@@ -169,12 +162,14 @@ static room measure(const cake_world *world, const cake_stage *stage)
         for (int class = 0; class < config->n_class; class ++)
             r.page[class] += (int64_t)cake_slice_page_bytes(config, &shape, class);
     }
-    r.fixed +=
-        (int64_t)cake_pipeline_bytes(&stage->plan, world->rank, stage->shape.n_lane, stage->wave_bytes);
+    r.fixed += (int64_t)cake_pipeline_bytes(&stage->plan, stage->replica.rank, stage->shape.n_lane,
+                                            stage->wave_bytes);
     r.fixed += r.tables;
     r.tables = cake_world_sum_local(world, r.tables);
-    if (world->rank == 0)
+    if (stage->replica.rank == 0)
         r.fixed += (int64_t)cake_root_bytes(config, stage->kernels, &stage->shape, stage->n_thread);
+    if (stage->replica.rank == 0)
+        r.fixed += (int64_t)(world->rank ? cake_outpost_bytes() : cake_desk_bytes(stage->n_replica));
     r.host = cake_world_sum_local(world, r.fixed);
     int64_t left = (stage->machine.memory - r.host) / world->local_size;
     if (left > stage->machine.mapping - r.fixed)
@@ -252,7 +247,7 @@ static int64_t count_pages(const cake_world *world, cake_stage *stage, const int
 static cake_err too_large(const cake_world *world, const cake_stage *stage, const room *r, const char *where)
 {
     int64_t each = stage->machine.memory / world->local_size, beside = r->fixed - stage->report.weights_bytes;
-    int least = *where ? 0 : cake_pace_least(stage, each - beside);
+    int least = *where ? 0 : cake_pace_least(stage, each - beside) * stage->n_replica;
     char would[128] = "use more hosts", lack[32];
     snprintf(lack, sizeof lack, "%s", cake_size_text(r->host - stage->machine.memory));
     if (least > world->size) {
@@ -331,15 +326,25 @@ static cake_err check_lock(const cake_options *o, const cake_world *world, const
     return cake_world_agree(world, err);
 }
 
+/* That the ranks of this host read, once: replicas read the same. */
+static int64_t bytes_of_files(const cake_world *world, const cake_stage *stage, const cake_share *share)
+{
+    cake_range range = {0, cake_model_config(stage->model)->n_layer};
+    cake_share whole = {.range = &range, .n_range = 1, .embed = true, .head = true};
+    int64_t all = cake_world_sum_local(world, cake_model_bytes_in_files(stage->model, share));
+    int64_t most = cake_model_bytes_in_files(stage->model, &whole);
+    return all < most ? all : most;
+}
+
 /* Decides the waves and the KV pages, and says before loading if the model does not fit. */
 static cake_err make_room(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     stage->reach = find_reach(world, stage);
     shape_waves(o, stage, 0);
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
-    cake_share share = share_of(stage, world->rank, ranges);
+    cake_share share = share_of(stage, stage->replica.rank, ranges);
     stage->report.weights_bytes = (int64_t)cake_model_bytes(stage->model, &share, stage->kernels);
-    int64_t files = cake_world_sum_local(world, cake_model_bytes_in_files(stage->model, &share));
+    int64_t files = bytes_of_files(world, stage, &share);
     free(ranges);
 
     room r = measure(world, stage);
@@ -374,7 +379,7 @@ static void describe(const cake_world *world, cake_stage *stage)
     r->threads = stage->n_thread;
     for (int i = 0; i < stage->plan.n_hop; i++) {
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
-        if (stage->plan.hop[i].rank == world->rank)
+        if (stage->plan.hop[i].rank == stage->replica.rank)
             r->kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(stage->model), &shape);
     }
 }
@@ -391,8 +396,12 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
         return world->rank ? CAKE_ERR_USAGE
                            : cake_fail_usage("--context %lld: this model's context is %d tokens",
                                              (long long)o->context, config->context);
-    err = cake_world_agree(world, cake_stage_check(world, config));
-    if (!err && o->topology)
+    stage->n_replica = cake_replicas_asked(o);
+    err = cake_replicas_check(o, world, config->n_layer);
+    if (err)
+        return err;
+    cake_world_part(world, stage->n_replica, &stage->replica);
+    if (o->topology)
         err = cake_layout_read(o, world, config->n_layer, &stage->plan, &stage->said);
     if (err)
         return err;
@@ -411,6 +420,7 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
         return err;
     if (!o->topology)
         cake_pace_cut(world, stage);
+    stage->plan.first = world->rank - stage->replica.rank;
     err = make_room(o, world, stage);
     if (err)
         return err;
@@ -427,7 +437,7 @@ cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_st
 {
     double start = cake_clock_now();
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
-    cake_share share = share_of(stage, world->rank, ranges);
+    cake_share share = share_of(stage, stage->replica.rank, ranges);
     cake_loading how = {
         .threads = stage->n_thread, .mapped = !strcmp(o->loading, "mmap"), .drop = stage->drop};
     cake_placement_pin(&stage->placement);
@@ -438,7 +448,7 @@ cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_st
         err = cake_model_lock(stage->model);
     stage->works = cake_alloc((size_t)stage->plan.n_hop, sizeof *stage->works);
     for (int i = 0; i < stage->plan.n_hop && !err; i++) {
-        if (stage->plan.hop[i].rank != world->rank)
+        if (stage->plan.hop[i].rank != stage->replica.rank)
             continue;
         cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
         cake_slice *slice;
@@ -462,5 +472,6 @@ void cake_stage_close(cake_stage *stage)
     cake_plan_free(&stage->plan);
     cake_placement_close(&stage->placement);
     cake_pace_close(stage);
+    cake_world_leave(&stage->replica);
     *stage = (cake_stage){0};
 }

@@ -24,6 +24,8 @@
 #define CAKE_STAGE_LARGE 100000000
 
 typedef struct cake_stage {
+    int n_replica;
+    cake_world replica; /* this rank among those of its replica: what plan and hops count */
     cake_machine machine;
     cake_placement placement;
     cake_model *model;
@@ -53,8 +55,6 @@ void cake_stage_close(cake_stage *stage); /* zeros are fine */
 
 /* Starts the threads that all later work is done by, or says how many there can be. n: of this rank. */
 cake_err cake_stage_threads(const cake_world *world, int n);
-/* Whether there is a layer for every rank; rank 0 says so if not. */
-cake_err cake_stage_check(const cake_world *world, const cake_config *config);
 
 /* The cache's precision for --kv-dtype and the model's own. */
 cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model);

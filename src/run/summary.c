@@ -9,6 +9,11 @@
 #include "place/machine.h"
 #include "slice/slice.h"
 
+static int replica_of(const cake_summary *s, int rank)
+{
+    return rank / s->stage->replica.size;
+}
+
 static double idle_share(const cake_summary *s, int rank)
 {
     return s->most.looked > 0 ? 1 - s->busy[rank] / s->most.looked : 0;
@@ -62,7 +67,8 @@ static void add_table(const cake_summary *s, cake_buf *out)
     for (int i = 0; i < s->world->size; i++) {
         const cake_report_stage *r = &s->ranks[i];
         cake_buf layers = {0};
-        cake_report_layers(&s->stage->plan, i, &layers);
+        const cake_plan *plan = &s->plans[replica_of(s, i)];
+        cake_report_layers(plan, i - plan->first, &layers);
         cake_buf_addf(out, "%-5d %-*s %-14s %7d  %-10s %10s %10s %10.3g %4.0f %%\n", i, wide, r->host,
                       r->cpus, r->threads, layers.data, cake_size_text(r->weights_bytes),
                       cake_size_text(r->kv_bytes), 1e3 * wave_seconds(s, i), 100 * idle_share(s, i));
@@ -79,6 +85,9 @@ static void add_waves(const cake_summary *s, cake_buf *out)
                   "\nwaves     %d of up to %d tokens, %d sequences each; instruction set %s, %d rank%s\n",
                   shape->n_lane, shape->max_tok, shape->lane_seqs, stage->kernels->name, s->world->size,
                   s->world->size == 1 ? "" : "s");
+    if (stage->n_replica > 1)
+        cake_buf_addf(out, "replicas  %d, of %d rank%s each; waves, pages and states are those of one\n",
+                      stage->n_replica, stage->replica.size, stage->replica.size == 1 ? "" : "s");
     for (int class = 0; class < shape->n_class; class ++) {
         cake_buf_addf(out, "KV        %d pages of %d tokens", shape->n_page[class], CAKE_PAGE);
         if (shape->window[class])
@@ -176,15 +185,17 @@ static void add_text(cake_buf *out, const char *before, const char *text)
 static void add_rank(const cake_summary *s, int rank, cake_buf *out)
 {
     const cake_report_stage *r = &s->ranks[rank];
-    const cake_plan *plan = &s->stage->plan;
+    const cake_plan *plan = &s->plans[replica_of(s, rank)];
     const char *comma = "";
     cake_buf_addf(out, "    {\"rank\": %d", rank);
+    if (s->stage->n_replica > 1)
+        cake_buf_addf(out, ", \"replica\": %d", replica_of(s, rank));
     add_text(out, ", \"host\": ", r->host);
     add_text(out, ", \"cpus\": ", r->cpus);
     cake_buf_addf(out, ", \"threads\": %d, \"layers\": [", r->threads);
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];
-        if (hop->rank != rank)
+        if (plan->first + hop->rank != rank)
             continue;
         cake_buf_addf(out, "%s[%d, %d]", comma, hop->first, hop->first + hop->count - 1);
         comma = ", ";
@@ -233,7 +244,7 @@ void cake_summary_json(const cake_summary *s, cake_buf *out)
     cake_buf_addf(out, "{\n  \"ranks\": [\n");
     for (int i = 0; i < s->world->size; i++)
         add_rank(s, i, out);
-    cake_buf_addf(out, "  ],\n  \"nodes\": %d", count_nodes(s));
+    cake_buf_addf(out, "  ],\n  \"replicas\": %d, \"nodes\": %d", s->stage->n_replica, count_nodes(s));
     add_text(out, ", \"isa\": ", s->stage->kernels->name);
     cake_buf_addf(out, ", \"context\": %d,\n", s->stage->context);
     cake_buf_addf(out, "  \"waves\": {\"lanes\": %d, \"tokens\": %d, \"sequences\": %d},\n  \"kv\": [",

@@ -20,6 +20,7 @@ typedef struct cake_counted {
 typedef struct cake_summary {
     const cake_world *world;
     const cake_stage *stage;
+    const cake_plan *plans;         /* [stage->n_replica] */
     const cake_report_stage *ranks; /* [world->size] */
     const cake_counted *counted;    /* NULL: there is no input, and the estimates are of usual lengths */
     const cake_demand *demand;

@@ -2,11 +2,13 @@
 #include "run/tally.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 
-void cake_tally_links(const cake_world *world, cake_stage *stage)
+void cake_tally_links(cake_stage *stage)
 {
+    const cake_world *world = &stage->replica;
     const cake_plan *plan = &stage->plan;
     double ahead;
     for (int e = plan->n_hop; e >= 0; e--) { /* so that of a rank's edges the first one stays */
@@ -17,21 +19,32 @@ void cake_tally_links(const cake_world *world, cake_stage *stage)
     }
 }
 
-/* The layers of all ranks in one list: each is one rank's. */
-static void gather_layers(const cake_world *world, const cake_pipeline *pipeline, int n_layer, cake_tally *t)
+cake_plan *cake_tally_plans(const cake_world *world, const cake_stage *stage)
 {
-    size_t size = (size_t)world->size, n = (size_t)n_layer;
-    double *mine = cake_alloc(n, sizeof *mine);
-    double *all = world->rank ? NULL : cake_alloc(size * n, sizeof *all);
-    cake_pipeline_layers(pipeline, mine);
-    cake_world_gather(world, mine, all, n * sizeof *mine);
-    t->layer_s = mine;
-    for (size_t i = 0; all && i < n; i++) {
-        t->layer_s[i] = 0;
-        for (size_t rank = 0; rank < size; rank++)
-            t->layer_s[i] += all[rank * n + i];
+    size_t n = (size_t)cake_model_config(stage->model)->n_layer + 1, each = n * sizeof(cake_hop);
+    int ranks = world->size / stage->n_replica;
+    cake_hop *mine = cake_alloc(n, sizeof *mine);
+    cake_hop *all = world->rank ? NULL : cake_alloc((size_t)world->size, each);
+    memcpy(mine, stage->plan.hop, (size_t)stage->plan.n_hop * sizeof *mine);
+    mine[n - 1].count = stage->plan.n_hop;
+    cake_world_gather(world, mine, all, each);
+    cake_plan *plans = all ? cake_alloc((size_t)stage->n_replica, sizeof *plans) : NULL;
+    for (int r = 0; all && r < stage->n_replica; r++) {
+        const cake_hop *hops = all + (size_t)(r * ranks) * n;
+        plans[r] = (cake_plan){.n_hop = hops[n - 1].count, .n_rank = ranks, .first = r * ranks};
+        plans[r].hop = cake_alloc(n, sizeof(cake_hop));
+        memcpy(plans[r].hop, hops, each);
     }
+    free(mine);
     free(all);
+    return plans;
+}
+
+void cake_tally_free_plans(cake_plan *plans, int n)
+{
+    for (int r = 0; plans && r < n; r++)
+        cake_plan_free(&plans[r]);
+    free(plans);
 }
 
 void cake_tally_gather(const cake_world *world, cake_stage *stage, const cake_pipeline *pipeline,
@@ -46,20 +59,29 @@ void cake_tally_gather(const cake_world *world, cake_stage *stage, const cake_pi
     mine->link_bytes = stats.link_bytes;
     for (int i = 0; i < stage->n_slice; i++)
         cake_roof_merge(&mine->roof, cake_slice_roof(stage->works[i].self));
+    mine->starved_s = stats.starved_s;
     if (root) {
-        cake_root_stats own = cake_root_statistics(root);
-        cake_roof_merge(&mine->roof, &own.roof);
+        mine->root = cake_root_statistics(root);
+        cake_roof_merge(&mine->roof, &mine->root.roof);
     }
-    *out = (cake_tally){0};
-    if (world->rank == 0)
+    *out = (cake_tally){.n_replica = stage->n_replica};
+    size_t n = (size_t)cake_model_config(stage->model)->n_layer;
+    if (world->rank == 0) {
         out->stages = cake_alloc((size_t)world->size, sizeof *out->stages);
+        out->layer_s = cake_alloc((size_t)world->size, n * sizeof *out->layer_s);
+    }
     cake_world_gather(world, mine, out->stages, sizeof *mine);
-    gather_layers(world, pipeline, cake_model_config(stage->model)->n_layer, out);
+    double *layer_s = cake_alloc(n, sizeof *layer_s);
+    cake_pipeline_layers(pipeline, layer_s);
+    cake_world_gather(world, layer_s, out->layer_s, n * sizeof *layer_s);
+    free(layer_s);
+    out->plans = cake_tally_plans(world, stage);
 }
 
 void cake_tally_free(cake_tally *tally)
 {
     free(tally->stages);
     free(tally->layer_s);
+    cake_tally_free_plans(tally->plans, tally->n_replica);
     *tally = (cake_tally){0};
 }

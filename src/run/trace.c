@@ -96,11 +96,16 @@ static const char *const span_name[CAKE_SPAN_KINDS] = {
 
 typedef struct writer {
     const cake_trace *trace;
-    const cake_plan *plan;
+    const cake_plan *plans; /* [n_replica] */
     FILE *out;
-    int size;
+    int size, n_replica;
     double start;
 } writer;
+
+static const cake_plan *plan_of(const writer *w, int rank)
+{
+    return &w->plans[rank / (w->size / w->n_replica)];
+}
 
 /* Whether an edge leads from one rank to another. */
 static bool is_far(const cake_plan *plan, int edge)
@@ -112,17 +117,19 @@ static bool is_far(const cake_plan *plan, int edge)
 /* One end of the arrow that a wave's way from one rank to the next is: 's' or 'f'. */
 static void write_flow(writer *w, char end, int rank, double time, int edge, int number)
 {
-    if (is_far(w->plan, edge))
+    const cake_plan *plan = plan_of(w, rank);
+    if (is_far(plan, edge))
         fprintf(w->out,
                 ",\n{\"ph\": \"%c\", \"pid\": %d, \"tid\": 0, \"ts\": %.3f, \"name\": \"link\", \"cat\": "
                 "\"link\", "
-                "\"id\": \"%d.%d\"%s}",
-                end, rank, time, edge, number, end == 'f' ? ", \"bp\": \"e\"" : "");
+                "\"id\": \"%d.%d.%d\"%s}",
+                end, rank, time, plan->first, edge, number, end == 'f' ? ", \"bp\": \"e\"" : "");
 }
 
 static void write_span(writer *w, int rank, const cake_span *s)
 {
     double time = aligned(w->trace, w->size, rank, s->begin, w->start);
+    const cake_plan *plan = plan_of(w, rank);
     fprintf(w->out,
             ",\n{\"ph\": \"X\", \"pid\": %d, \"tid\": 0, \"ts\": %.3f, \"dur\": %.3f, \"cat\": \"%s\", "
             "\"name\": \"%s",
@@ -134,8 +141,8 @@ static void write_span(writer *w, int rank, const cake_span *s)
         fprintf(w->out,
                 "\", \"args\": {\"lane\": %d, \"rows\": %d, \"prompt\": %d, \"generated\": %d, \"layers\": "
                 "\"%d-%d\"}}",
-                s->lane, s->rows, s->prompt, s->rows - s->prompt, w->plan->hop[s->at].first,
-                w->plan->hop[s->at].first + w->plan->hop[s->at].count - 1);
+                s->lane, s->rows, s->prompt, s->rows - s->prompt, plan->hop[s->at].first,
+                plan->hop[s->at].first + plan->hop[s->at].count - 1);
     else if (s->kind == CAKE_SPAN_FINISH || s->kind == CAKE_SPAN_SEND)
         fprintf(w->out, "\", \"args\": {\"lane\": %d}}", s->lane);
     else if (s->kind == CAKE_SPAN_HEAD || s->kind == CAKE_SPAN_EMBED)
@@ -147,7 +154,7 @@ static void write_span(writer *w, int rank, const cake_span *s)
     if (s->kind == CAKE_SPAN_WAVE)
         write_flow(w, 'f', rank, time, s->at, s->number);
     if (s->kind == CAKE_SPAN_FINISH)
-        write_flow(w, 'f', rank, time, w->plan->n_hop, s->number);
+        write_flow(w, 'f', rank, time, plan->n_hop, s->number);
 }
 
 /* Names of the ranks, which Perfetto shows beside their spans, and what was dropped. */
@@ -162,12 +169,13 @@ static void write_head(writer *w, const origin *origins)
     cake_buf_addf(&text, ", \"dropped\": %lld}, \"traceEvents\": [", (long long)dropped);
     for (int rank = 0; rank < w->size; rank++) {
         cake_buf name = {0};
+        const cake_plan *plan = plan_of(w, rank);
         const char *separator = ", layers ";
         cake_buf_addf(&name, "rank %d on %s", rank, origins[rank].host);
-        for (int i = 0; i < w->plan->n_hop; i++)
-            if (w->plan->hop[i].rank == rank) {
-                cake_buf_addf(&name, "%s%d-%d", separator, w->plan->hop[i].first,
-                              w->plan->hop[i].first + w->plan->hop[i].count - 1);
+        for (int i = 0; i < plan->n_hop; i++)
+            if (plan->first + plan->hop[i].rank == rank) {
+                cake_buf_addf(&name, "%s%d-%d", separator, plan->hop[i].first,
+                              plan->hop[i].first + plan->hop[i].count - 1);
                 separator = ", ";
             }
         cake_buf_addf(&text,
@@ -212,8 +220,8 @@ static void gather(const cake_trace *t, const cake_world *world, writer *w)
     free(mine);
 }
 
-cake_err cake_trace_write(cake_trace *t, const cake_world *world, const cake_plan *plan, const char *path,
-                          double start)
+cake_err cake_trace_write(cake_trace *t, const cake_world *world, const cake_plan *plans, int n_replica,
+                          const char *path, double start)
 {
     origin own = {.n = t->n}, *origins = NULL;
     cake_whole whole = {0};
@@ -226,7 +234,12 @@ cake_err cake_trace_write(cake_trace *t, const cake_world *world, const cake_pla
     if (!err && world->rank) {
         gather(t, world, NULL);
     } else if (!err) {
-        writer w = {.trace = t, .plan = plan, .out = whole.file, .size = world->size, .start = start};
+        writer w = {.trace = t,
+                    .plans = plans,
+                    .n_replica = n_replica,
+                    .out = whole.file,
+                    .size = world->size,
+                    .start = start};
         write_head(&w, origins);
         gather(t, world, &w);
         fputs("\n]}\n", whole.file);

@@ -65,12 +65,14 @@ static bool is_full(const cake_window *w)
 cake_err cake_window_read(cake_window *w, int n)
 {
     cake_err err = CAKE_OK;
-    for (; n > 0 && !err && !is_full(w); n--) {
-        cake_sequence *s;
+    w->dry = w->exhausted;
+    for (; n > 0 && !err && !w->dry && !is_full(w); n--) {
+        cake_sequence *s = NULL;
         err = w->conductor->next(w->conductor->self, &s);
-        if (err == CAKE_END) {
-            w->exhausted = true;
-            err = CAKE_OK;
+        w->exhausted = err == CAKE_END;
+        w->dry = !s;
+        if (!s) {
+            err = w->exhausted ? CAKE_OK : err;
         } else if (!err && s->request.err) {
             err = w->conductor->done(w->conductor->self, s);
         } else if (!err) {

@@ -13,10 +13,11 @@
 /* Where sequences come from and go to. */
 typedef struct cake_conductor {
     void *self;
-    /* CAKE_OK and an owned sequence, CAKE_END, or CAKE_ERR_FATAL. */
+    /* CAKE_OK and an owned sequence, or NULL: nothing now; CAKE_END, or CAKE_ERR_FATAL. */
     cake_err (*next)(void *self, cake_sequence **out);
-    /* A token came (streams, times). The sequence stays the root's. */
-    void (*token)(void *self, cake_sequence *sequence);
+    /* A token came, so many seconds after the one before, or the first after the sequence was admitted. The sequence
+     * stays the root's. */
+    void (*token)(void *self, cake_sequence *sequence, double waited);
     /* Finished or failed; the conductor owns it from here on. */
     cake_err (*done)(void *self, cake_sequence *sequence);
 } cake_conductor;
@@ -28,7 +29,8 @@ typedef struct cake_window {
     cake_sequence **waiting; /* ring [cap]: n of them from `first` on */
     int cap, first, n;
     int64_t n_tok;  /* of their prompts */
-    bool exhausted; /* the conductor has no more */
+    bool dry;       /* the conductor had nothing the last time */
+    bool exhausted; /* ... and never will */
 } cake_window;
 
 /* What prompts of so many tokens have in common with those of equal salt only: K and V of equal tokens are equal if

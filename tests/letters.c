@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A request goes to another rank by letter, and what happens to it there happens to the original. Uses the demo model's
+ * tokenizer.
+ */
+#include "run/letters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "suite.h"
+
+enum { CONTEXT = 1000 };
+
+static cake_token *tokenizer;
+static const int32_t eos[] = {2};
+
+static cake_sequence *request(const char *text, const cake_params *params)
+{
+    cake_request r = {.index = 3, .order = 2, .params = cake_params_base()};
+    cake_ids ids = {0};
+    cake_fault fault;
+    cake_params_free(&r.params);
+    r.params = *params;
+    r.id = cake_copy("\"name\"", 6);
+    r.text = params->echo == 1 ? cake_copy(text, strlen(text)) : NULL;
+    r.text_len = strlen(text);
+    CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, text, strlen(text), false, &ids, &fault), CAKE_OK);
+    return cake_sequence_open(&r, &ids, CONTEXT, 77, tokenizer);
+}
+
+static cake_params all_set(void)
+{
+    cake_params p = cake_params_base();
+    p.max_tokens = 12;
+    p.min_tokens = 1;
+    p.top_k = 4;
+    p.logprobs = 2;
+    p.echo = 1;
+    p.temperature = 0.7;
+    p.repetition_penalty = 1.5;
+    p.stop[p.n_stop++] = cake_copy("zzz", 3);
+    p.stop[p.n_stop++] = cake_copy("5 = 9", 5);
+    cake_ids_add(&p.stop_ids, 9);
+    cake_ids_add(&p.stop_ids, 11);
+    p.n_bias = 3;
+    p.bias = cake_alloc(3, sizeof *p.bias);
+    p.bias[2] = (cake_logit_bias){5, -1.5f};
+    return p;
+}
+
+/* What the other rank makes of a request. */
+static cake_sequence *sent(const cake_sequence *lead, int64_t ticket)
+{
+    cake_buf letter = {0};
+    cake_letter_add_request(&letter, ticket, lead);
+    cake_letter read = {letter.data, letter.data + letter.len};
+    cake_sequence *there = cake_letter_take_request(&read, CONTEXT, tokenizer);
+    CU_ASSERT_PTR_EQUAL(read.at, read.end);
+    cake_buf_free(&letter);
+    return there;
+}
+
+static void test_request(void)
+{
+    cake_params p = all_set();
+    cake_sequence *here = request("3 + 4 = ", &p), *there = sent(here, 41);
+    const cake_params *q = &there->request.params;
+    for (const cake_params_field *f = cake_params_fields; f->name; f++)
+        CU_ASSERT(!memcmp((char *)&here->request.params + f->offset, (const char *)q + f->offset, 8));
+    CU_ASSERT(q->n_stop == 2 && !strcmp(q->stop[0], "zzz") && !strcmp(q->stop[1], "5 = 9"));
+    CU_ASSERT(q->stop_ids.len == 2 && q->stop_ids.id[0] == 9 && q->stop_ids.id[1] == 11);
+    CU_ASSERT(q->n_bias == 3 && q->bias[2].id == 5 && q->bias[2].bias == -1.5f && q->bias[0].id == 0);
+    CU_ASSERT(there->request.order == 41 && there->n_top == 2);
+    CU_ASSERT(there->n_prompt == here->n_prompt && there->max_len == here->max_len);
+    CU_ASSERT(!memcmp(there->ids.id, here->ids.id, (size_t)here->n_prompt * sizeof(int32_t)));
+    CU_ASSERT(there->key.seed == here->key.seed && there->key.choice == here->key.choice);
+    cake_sequence_close(here);
+    cake_sequence_close(there);
+}
+
+/* Seeds of a request, of its id, of its index: the key is the same. Nothing is decoded where no text ends an answer. */
+static void test_keys(void)
+{
+    for (int i = 0; i < 3; i++) {
+        cake_params p = cake_params_base();
+        p.max_tokens = 3;
+        p.seed = i == 0 ? 5 : i == 1 ? -1 : CAKE_UNSET;
+        cake_sequence *here = request("abc", &p), *there = sent(here, 0);
+        CU_ASSERT(there->key.seed == here->key.seed);
+        CU_ASSERT(there->token == NULL && here->token != NULL);
+        cake_sequence_close(here);
+        cake_sequence_close(there);
+    }
+}
+
+/* The root pushes a token and writes it down. True if the answer is over. */
+static bool generate(cake_buf *letter, cake_sequence *s, int32_t id)
+{
+    cake_scored scored[1 + CAKE_MAX_TOP];
+    for (int i = 0; i <= CAKE_MAX_TOP; i++)
+        scored[i] = (cake_scored){id + i, -0.5f * (float)i - (float)s->ids.len};
+    bool over = cake_sequence_push(s, id, scored, eos, 1);
+    cake_letter_add_token(letter, s, 0.25 * (double)s->ids.len);
+    return over;
+}
+
+/* Follows all news of a letter; tokens that came, or -1 where the request is over. */
+static int follow(const cake_buf *letter, cake_sequence *here, int64_t ticket)
+{
+    cake_letter read = {letter->data, letter->data + letter->len};
+    int n = 0;
+    bool over = false;
+    while (read.at < read.end) {
+        cake_news news;
+        cake_sequence *s;
+        cake_letter_take(&read, &news, sizeof news);
+        CU_ASSERT(!over && news.ticket == ticket);
+        over = cake_letter_follow(&read, &news, eos, 1, here, &s);
+        n += s != NULL;
+        if (s)
+            CU_ASSERT(news.waited == 0.25f * (float)s->ids.len);
+    }
+    return over ? -1 : n;
+}
+
+static void same_answer(const cake_sequence *here, const cake_sequence *there)
+{
+    size_t n = (size_t)cake_sequence_generated(here), each = 1 + (size_t)here->n_top;
+    CU_ASSERT_FATAL(here->ids.len == there->ids.len);
+    CU_ASSERT(!memcmp(here->ids.id, there->ids.id, here->ids.len * sizeof(int32_t)));
+    CU_ASSERT(here->finish == there->finish && here->key.choice == there->key.choice);
+    CU_ASSERT(!n || here->n_top < 0 || !memcmp(here->scored, there->scored, n * each * sizeof(cake_scored)));
+    if (!there->token)
+        return;
+    CU_ASSERT(here->text.len == there->text.len &&
+              !memcmp(here->text.data, there->text.data, here->text.len));
+    CU_ASSERT(!memcmp(here->begin, there->begin, n * sizeof *here->begin));
+}
+
+static void test_answer(void)
+{
+    cake_params p = all_set();
+    cake_sequence *here = request("3 + 4 = 7. 4 +", &p), *there = sent(here, 6);
+    cake_ids ids = {0};
+    cake_fault fault;
+    cake_buf letter = {0};
+    CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, " 5 = 9, and on", 14, false, &ids, &fault), CAKE_OK);
+    bool over = false;
+    for (size_t i = 0; i < ids.len && !over; i++)
+        over = generate(&letter, there, ids.id[i]);
+    CU_ASSERT(over && there->finish == CAKE_FINISH_STOP);
+    int tokens = cake_sequence_generated(there);
+    CU_ASSERT_EQUAL(follow(&letter, here, 6), tokens);
+    cake_buf_cut(&letter, 0);
+    for (int i = 1; i < there->n_prompt; i++) {
+        cake_scored scored[3] = {{i, -1}, {i + 1, -2}, {i + 2, -3}};
+        cake_sequence_score_prompt(there, i, scored);
+    }
+    cake_letter_add_over(&letter, there);
+    CU_ASSERT_EQUAL(follow(&letter, here, 6), -1);
+    same_answer(here, there);
+    CU_ASSERT(!here->request.err && here->n_prompt_scored == here->n_prompt);
+    CU_ASSERT(
+        !memcmp(here->prompt_scored, there->prompt_scored, (size_t)here->n_prompt * 3 * sizeof(cake_scored)));
+    cake_buf_free(&letter);
+    cake_ids_free(&ids);
+    cake_sequence_close(here);
+    cake_sequence_close(there);
+}
+
+/* Choices begin and end in any order. */
+static void test_choices(void)
+{
+    cake_params p = cake_params_base();
+    p.max_tokens = 3;
+    p.n = 3;
+    p.logprobs = 0;
+    cake_sequence *here = request("abc", &p), *there = sent(here, 0);
+    cake_buf letter = {0};
+    for (int i = 0; i < 3; i++)
+        cake_sequence_branch(there);
+    static const int turns[] = {1, 0, 1, 2, 1, 0, 0, 2, 2};
+    for (int i = 0; i < 9; i++)
+        CU_ASSERT_EQUAL(generate(&letter, there->choice[turns[i]], 30 + i), i == 4 || i == 6 || i == 8);
+    cake_letter_add_over(&letter, there);
+    CU_ASSERT_EQUAL(follow(&letter, here, 0), -1);
+    CU_ASSERT_FATAL(here->n_choice == 3);
+    for (int i = 0; i < 3; i++)
+        same_answer(here->choice[i], there->choice[i]);
+    cake_buf_free(&letter);
+    cake_sequence_close(here);
+    cake_sequence_close(there);
+}
+
+/* Of several choices nothing is wanted but the prompt; a request that failed after some tokens. */
+static void test_no_tokens(void)
+{
+    cake_params p = cake_params_base();
+    p.max_tokens = 0;
+    p.echo = 1;
+    p.n = 2;
+    cake_sequence *here = request("abc", &p), *there = sent(here, 1);
+    cake_buf letter = {0};
+    cake_sequence_branch(there);
+    cake_sequence_branch(there);
+    cake_letter_add_over(&letter, there);
+    CU_ASSERT(follow(&letter, here, 1) == -1 && here->n_choice == 2 && !here->request.err);
+    cake_sequence_close(here);
+    cake_sequence_close(there);
+
+    p = cake_params_base();
+    p.max_tokens = 9;
+    here = request("abc", &p);
+    there = sent(here, 2);
+    cake_buf_cut(&letter, 0);
+    generate(&letter, there, 40);
+    there->request.err = cake_fault_set(&there->request.fault, "prompt", "no more memory");
+    there->request.fault.status = 500;
+    cake_letter_add_over(&letter, there);
+    CU_ASSERT_EQUAL(follow(&letter, here, 2), -1);
+    CU_ASSERT(here->request.err == CAKE_ERR_REQUEST && here->request.fault.status == 500);
+    CU_ASSERT_STRING_EQUAL(here->request.fault.message, "no more memory");
+    CU_ASSERT_STRING_EQUAL(here->request.fault.param, "prompt");
+    cake_buf_free(&letter);
+    cake_sequence_close(here);
+    cake_sequence_close(there);
+}
+
+int main(void)
+{
+    const suite_test tests[] = {
+        {"a request arrives as it was", test_request},
+        {"... with the key of its draws", test_keys},
+        {"tokens, scores and text of an answer", test_answer},
+        {"several choices", test_choices},
+        {"no tokens, and a fault", test_no_tokens},
+    };
+    char dir[512];
+    strncpy(dir, suite_path("jobs/demo/model"), sizeof dir - 1);
+    dir[sizeof dir - 1] = 0;
+    if (cake_token_open(dir, &tokenizer))
+        return 1;
+    int failed = SUITE_MAIN("letters", tests);
+    cake_token_close(tokenizer);
+    return failed;
+}
