@@ -32,7 +32,7 @@ same() { # NAME ARGUMENT... : as answer
     shift
     answer "$1" two "${@:2}"
     cmp "$dir/one.jsonl" "$dir/two.jsonl"
-    ok "$(basename "$model"): $name" $?
+    ok "${model##*/}: $name" $?
 }
 
 # Choices that begin with one prompt's pages and states.

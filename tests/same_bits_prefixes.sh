@@ -4,7 +4,7 @@
 # its request gets alone, for every number of ranks, amount of KV memory and kind of layer.
 . "$(dirname "$0")/shell.sh"
 
-head="the rain in the hills turns the small river into a lake and the road to the house is lost in it " # 96 tokens
+head="the rain in the hills turns the small river into a lake and the road to the house is lost in it " # 96 tokens; 28 of the demo's
 few="and then the water came over the wall of the mill so that all who were there had to go up the hill " # 99
 
 # Three beginnings, one within the other, that part in the middle of a page and at its end; several answers, scores of prompts,
@@ -45,14 +45,14 @@ same() { # NAME ARGUMENT... : as answer; all is as each request alone has it, an
     shift
     answer "$1" two "${@:2}"
     cmp "$dir/one.jsonl" "$dir/two.jsonl"
-    ok "$(basename "$model"): $name" $?
+    ok "${model##*/}: $name" $?
 }
 
 enough() { # LEAST : tokens of prompts that were shared
     local n
     n=$(grep -o '"prompt_shared": *[0-9]*' "$dir/report.json" | grep -o '[0-9]*$')
     test "$n" -ge "$1"
-    ok "$(basename "$model"): ... $n tokens of prompts were shared" $?
+    ok "${model##*/}: ... $n tokens of prompts were shared" $?
 }
 
 planned() { # a run's number is that of plan
@@ -60,7 +60,7 @@ planned() { # a run's number is that of plan
     plan=$("$cake" plan -m "$model" -i "$dir/in.jsonl" | sed -nE 's/^ +([0-9]+) of them .* computed once$/\1/p')
     n=$(grep -o '"prompt_shared": *[0-9]*' "$dir/report.json" | grep -o '[0-9]*$')
     test "$plan" = "$n"
-    ok "$(basename "$model"): ... as plan says: $plan and $n" $?
+    ok "${model##*/}: ... as plan says: $plan and $n" $?
 }
 
 # Each request in a run of its own, put together in order. The index is the line's number.
@@ -94,7 +94,7 @@ while read -r name memory least evicted <&3; do
     test "$(grep -o '"evictions": [0-9]*' "$dir/report.json" | grep -o '[0-9]*$')" -ge "$evicted"
     ok "$name: ... at least $evicted of them evicted" $?
 done 3<<MODELS
-demo 1050K 1000 1
+demo 1050K 200 1
 gemma3-new 240K 1000 0
 mistral-window 90K 1000 0
 qwen3-dynamic 130K 500 0

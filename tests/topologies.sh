@@ -25,7 +25,7 @@ same() { # NAME NP ARGUMENT...
     rm -f "$dir/two.jsonl"
     answer "$np" two "$@"
     cmp "$dir/one.jsonl" "$dir/two.jsonl"
-    ok "$(basename "$model"): $name" $?
+    ok "${model##*/}: $name" $?
 }
 
 # deal LIST... : a worker for each LIST of single layers, on any rank; what is left is rank 0's
