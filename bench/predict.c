@@ -16,9 +16,10 @@ typedef struct rates {
     prediction *out;
 } rates;
 
-static void depart(void *self, const cake_batch *batch)
+static void depart(void *self, const cake_batch *batch, const int *request)
 {
     rates *r = self;
+    (void)request;
     r->rows = cost_count(r->cost->config, batch->rows, batch->n_tok);
 }
 

@@ -13,11 +13,14 @@
 typedef struct fixed {
     double hop[4], root;
     int64_t rows, scores, waves;
+    int n; /* requests */
 } fixed;
 
-static void wave(void *self, const cake_batch *batch)
+static void wave(void *self, const cake_batch *batch, const int *request)
 {
     fixed *f = self;
+    for (int i = 0; i < batch->n_tok; i++)
+        CU_ASSERT(request[batch->rows[i].slot] >= 0 && request[batch->rows[i].slot] < f->n);
     f->rows += batch->n_tok;
     f->scores += batch->n_score;
     f->waves++;
@@ -56,6 +59,7 @@ static double run(fixed *f, const cake_plan *plan, const cake_schedule_shape *sh
                             .wave = wave,
                             .hop = hop,
                             .root = root};
+    f->n = n;
     f->rows = f->scores = f->waves = 0;
     double seconds = cake_predict(&outlook, busy, &waves);
     CU_ASSERT_EQUAL(waves, f->waves);

@@ -335,16 +335,16 @@ static const char *write_rates(const char *name, double flops)
     return path;
 }
 
-/* n prompts of 100 tokens, 20 generated for each; or up to 20. */
-static const char *write_prompts(const char *name, int n, bool sure)
+/* n prompts of 100 tokens, alike up to the last or all different, 20 generated for each; or up to 20. */
+static const char *write_prompts(const char *name, int n, bool sure, bool alike)
 {
     const char *path = in_tmp(name);
     FILE *f = fopen(path, "w");
     CU_ASSERT_PTR_NOT_NULL_FATAL(f);
     for (int i = 0; i < n; i++) {
-        fprintf(f, "{\"prompt\": [%d", 300 + i % 1500);
+        fprintf(f, "{\"prompt\": [%d", 300 + (alike ? 0 : i % 1500));
         for (int j = 1; j < 100; j++)
-            fprintf(f, ", %d", 300 + (i * 31 + j * j) % 1500);
+            fprintf(f, ", %d", 300 + ((alike && j < 99 ? 0 : i * 31) + j * j) % 1500);
         fprintf(f, "], \"max_tokens\": 20, \"ignore_eos\": %s}\n", sure ? "true" : "false");
     }
     fclose(f);
@@ -375,9 +375,9 @@ static void test_plan(void)
     char slow[512], fast[512], some[512], many[512], open[512];
     snprintf(slow, sizeof slow, "%s", write_rates("slow.json", 0.5));
     snprintf(fast, sizeof fast, "%s", write_rates("fast.json", 1));
-    snprintf(some, sizeof some, "%s", write_prompts("some.jsonl", 300, true));
-    snprintf(many, sizeof many, "%s", write_prompts("many.jsonl", 6000, true));
-    snprintf(open, sizeof open, "%s", write_prompts("open.jsonl", 300, false));
+    snprintf(some, sizeof some, "%s", write_prompts("some.jsonl", 300, true, false));
+    snprintf(many, sizeof many, "%s", write_prompts("many.jsonl", 6000, true, false));
+    snprintf(open, sizeof open, "%s", write_prompts("open.jsonl", 300, false, false));
     for (int np = 1; np <= 3; np++) {
         cake_json *a = plan(np, some, slow), *b = plan(np, some, fast), *c = plan(np, open, fast);
         has_keys(a, (const char *const[]){"l ranks", "n nodes", "t isa", "n context", "o waves", "l kv",
@@ -402,6 +402,11 @@ static void test_plan(void)
     cake_json *a = plan(1, some, fast),
               *b = plan(1, many, fast); /* of which the first are looked at one by one */
     CU_ASSERT(fabs(foretold(b, "most") / foretold(a, "most") / 20 - 1) < 0.05);
+    cake_json_free(b);
+    b = plan(1, write_prompts("alike.jsonl", 300, true, true), fast); /* 64 of 100 tokens are computed once */
+    CU_ASSERT(real(cake_json_get(b, "tokens"), "shared") == 299 * 64);
+    CU_ASSERT(foretold(b, "most") < 0.75 * foretold(a, "most") &&
+              foretold(b, "most") > 0.3 * foretold(a, "most"));
     cake_json_free(a);
     cake_json_free(b);
 }

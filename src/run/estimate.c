@@ -14,8 +14,8 @@
 #include "slice/work.h"
 
 /* What kernels reach of the peaks, about, whatever the instruction set (docs/benchmarks.md, `bench linear attend`). */
-#define PRODUCTS 0.88  /* of arithmetic, many rows */
-#define WEIGHTS  0.90  /* of reading, one row */
+#define PRODUCTS 0.84  /* of arithmetic, many rows */
+#define WEIGHTS  0.85  /* of reading, one row */
 #define PROMPTS  0.62  /* of arithmetic: attention of prompts */
 #define CACHES   0.60  /* of reading: attention of generated rows */
 #define LAYER    40e-6 /* seconds: what a layer takes beside, a wave: barriers and what is not worth sharing */
@@ -31,14 +31,16 @@ typedef struct hop_cost {
 typedef struct wave_rows {
     int n_tok, n_run;
     double prompt_seen[CAKE_MAX_CLASS], generated_seen[CAKE_MAX_CLASS];
+    double read[CAKE_MAX_CLASS]; /* by generated rows: what some share is read once */
 } wave_rows;
 
 typedef struct costs {
     const cake_stage *stage;
-    hop_cost *hop;     /* [n_hop] */
-    double head_flops; /* operations a second of rank 0 on the head */
-    double head_bytes; /* of the head */
-    wave_rows rows;    /* of the wave that left */
+    hop_cost *hop;                /* [n_hop] */
+    double head_flops;            /* operations a second of rank 0 on the head */
+    double head_bytes;            /* of the head */
+    const cake_foreseen *request; /* that are looked at */
+    wave_rows rows;               /* of the wave that left */
 } costs;
 
 /* How much faster arithmetic of a kind is than that of float32, as vectors have it. */
@@ -70,9 +72,10 @@ static void open_costs(const cake_stage *stage, costs *c)
     c->head_bytes = (double)cake_model_bytes(stage->model, &share, stage->kernels);
 }
 
-static void see(void *self, const cake_batch *batch)
+static void see(void *self, const cake_batch *batch, const int *request)
 {
     costs *c = self;
+    int32_t common = -1; /* the node that the rows before share */
     const cake_schedule_shape *shape = &c->stage->shape;
     wave_rows *w = &c->rows;
     *w = (wave_rows){.n_tok = batch->n_tok};
@@ -80,10 +83,15 @@ static void see(void *self, const cake_batch *batch)
         const cake_row *row = &batch->rows[i];
         double *seen = row->kind == CAKE_ROW_PROMPT ? w->prompt_seen : w->generated_seen;
         w->n_run += !i || row->slot != batch->rows[i - 1].slot;
+        const cake_foreseen *r = &c->request[request[row->slot]];
+        int32_t node = r->shared ? r->chain[r->shared / CAKE_PAGE - 1] : -1;
         for (int class = 0; class < shape->n_class; class ++) {
-            int window = shape->window[class];
-            seen[class] += window && row->pos >= window ? window : row->pos + 1;
+            int window = shape->window[class], sees = window && row->pos >= window ? window : row->pos + 1;
+            seen[class] += sees;
+            if (row->kind != CAKE_ROW_PROMPT)
+                w->read[class] += !window && node >= 0 && node == common ? sees - r->shared : sees;
         }
+        common = row->kind == CAKE_ROW_PROMPT ? common : node;
     }
 }
 
@@ -102,7 +110,8 @@ static double visit(void *self, int i)
     for (int class = 0; class < h->cost.n_class; class ++) {
         double flops = h->cost.kv[class].position_flops, bytes = h->cost.kv[class].position_bytes;
         seconds += w->prompt_seen[class] * flops / h->attention +
-                   w->generated_seen[class] * fmax(flops / h->attention, bytes / (CACHES * h->bytes));
+                   fmax(w->generated_seen[class] * flops / h->attention,
+                        w->read[class] * bytes / (CACHES * h->bytes));
     }
     return seconds + w->n_run * h->cost.sequence_bytes / h->bytes + h->count * LAYER;
 }
@@ -121,8 +130,14 @@ static double look(costs *c, const cake_demand *d, int n, bool most, double *bus
     cake_foreseen *request = cake_alloc((size_t)n, sizeof *request);
     for (int i = 0; i < n; i++) {
         const cake_answer *a = &d->first[i];
-        request[i] = (cake_foreseen){a->n_prompt, most ? a->most : a->least, a->flags, a->chain};
+        request[i] =
+            (cake_foreseen){.n_prompt = a->n_prompt,
+                            .n_generated = most ? a->most : a->least,
+                            .flags = a->flags,
+                            .shared = a->chain ? (a->n_prompt - a->computed) / CAKE_PAGE * CAKE_PAGE : 0,
+                            .chain = a->chain};
     }
+    c->request = request;
     cake_schedule_shape shape = c->stage->shape;
     shape.share = d->prefixes != NULL;
     cake_outlook outlook = {.plan = &c->stage->plan,

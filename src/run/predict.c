@@ -44,7 +44,7 @@ static double work(sim *s, int rank, double at, double seconds)
 static void travel(sim *s)
 {
     trip t = pop(s->leaving, &s->n_leaving);
-    s->of->wave(s->of->self, s->batch[t.lane]);
+    s->of->wave(s->of->self, s->batch[t.lane], s->request);
     for (int i = 0; i < s->of->plan->n_hop; i++)
         t.at = work(s, s->of->plan->hop[i].rank, t.at, s->of->hop(s->of->self, i));
     s->coming[s->n_coming++] = t;

@@ -11,6 +11,7 @@
 typedef struct cake_foreseen {
     int n_prompt, n_generated; /* tokens; at least 1 each */
     int flags;                 /* CAKE_SEQ_SCORED */
+    int shared;                /* of the prompt, in whole pages, what others before begin with */
     const int32_t *chain; /* [cake_schedule_chain(n_prompt)] nodes of its prompt, or NULL without prefixes */
 } cake_foreseen;
 
@@ -21,8 +22,9 @@ typedef struct cake_outlook {
     int n;                   /* requests, in their order */
     const cake_foreseen *request;
     void *self;
-    /* A wave leaves; then seconds of it in the plan's hop i, and at the root when it is back. */
-    void (*wave)(void *self, const cake_batch *batch);
+    /* A wave leaves, request [slots] says which one a sequence is; then seconds of it in the plan's hop i, and at the
+     * root when it is back. */
+    void (*wave)(void *self, const cake_batch *batch, const int *request);
     double (*hop)(void *self, int i);
     double (*root)(void *self, const cake_batch *batch);
 } cake_outlook;
