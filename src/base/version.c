@@ -11,7 +11,7 @@
 #endif
 
 #ifdef HAVE_X86_KERNELS
-#define KERNELS "ref, AVX2, AVX-512"
+#define KERNELS "ref, AVX2, AVX-512, AVX512-BF16; int8 with and without VNNI"
 #else
 #define KERNELS "ref"
 #endif

@@ -287,7 +287,7 @@ static cake_err judge(const cake_options *o, const cake_world *world, const cake
                          (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
     if (left < 0)
         return too_large(world, stage, r, where);
-    if (r->states > r->cache)
+    if (r->states > 0 && r->states > r->cache)
         return cake_fail("place",
                          "a KV cache of %s does not hold the recurrent states of %d sequences (%s on this "
                          "rank); use more --kv-memory, fewer --max-seqs or more ranks%s",
