@@ -331,7 +331,8 @@ bool cake_desk_attend(cake_desk *d)
     cake_headway own = cake_root_headway(d->root);
     cake_handout_told(d->handout, 0, &own);
     if (!d->err)
-        worked |= read_ahead(d) | hand_out(d);
+        worked |= read_ahead(d);
+    worked |= hand_out(d); /* nothing, after an error */
     for (int r = 1; r <= others; r++)
         cake_mail_move(d->mail[r]);
     return worked;
