@@ -58,7 +58,7 @@ static void fill_rows(job *j, shape of)
     j->n_tok = !prompt ? of.n_seq : length < CHUNK ? length : CHUNK;
     for (int i = 0; i < j->n_tok; i++) {
         int pos = prompt ? length - j->n_tok + i : length - 1;
-        j->rows[i] = (cake_row){prompt ? 0 : i, pos, prompt ? CAKE_ROW_PROMPT : CAKE_ROW_GENERATED, 0, 0};
+        j->rows[i] = (cake_row){prompt ? 0 : i, pos, prompt ? CAKE_ROW_PROMPT : CAKE_ROW_GENERATED, 0, 0, 0};
         j->seen += pos + 1;
     }
     j->read = of.shared + (double)of.n_seq * of.own;

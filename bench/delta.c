@@ -70,8 +70,8 @@ static cake_err open_job(const cake_kernels *op, bool generated, int n, job *j, 
     j->out = take(arena, rows * HEADS * DIM, 8, 0);
     j->rows = cake_alloc(rows, sizeof *j->rows);
     for (int i = 0; i < n; i++)
-        j->rows[i] = generated ? (cake_row){i, 200, CAKE_ROW_GENERATED, 201, 0}
-                               : (cake_row){0, i, CAKE_ROW_PROMPT, n, 0};
+        j->rows[i] = generated ? (cake_row){i, 200, CAKE_ROW_GENERATED, 201, 0, 0}
+                               : (cake_row){0, i, CAKE_ROW_PROMPT, n, 0, 0};
     return CAKE_OK;
 }
 

@@ -79,7 +79,7 @@ static void cache_fill(const cake_kernels *op, cache *c, int team)
     int n_tok = c->n_slot * c->length;
     cake_row *rows = cake_alloc((size_t)n_tok, sizeof *rows);
     for (int i = 0; i < n_tok; i++)
-        rows[i] = (cake_row){i / c->length, i % c->length, CAKE_ROW_PROMPT, 0, 0};
+        rows[i] = (cake_row){i / c->length, i % c->length, CAKE_ROW_PROMPT, 0, 0, 0};
     call store = {.op = op, .kv = &c->kv, .rows = rows, .n_tok = n_tok, .k = c->k, .v = c->v};
     cake_exec_run(team, run_store, &store);
     size_t n = (size_t)n_tok * (size_t)(c->kv.n_kv * c->kv.head_dim);
@@ -169,11 +169,11 @@ static int attend_errors(const call *c, const cache *from)
     return wrong;
 }
 
-static const cake_row rows[] = {{1, 0, CAKE_ROW_PROMPT, 0, 0},      {0, 1, CAKE_ROW_PROMPT, 0, 0},
-                                {1, 62, CAKE_ROW_PROMPT, 0, 0},     {0, 63, CAKE_ROW_GENERATED, 0, 0},
-                                {2, 64, CAKE_ROW_GENERATED, 0, 0},  {1, 1022, CAKE_ROW_PROMPT, 0, 0},
-                                {2, 1023, CAKE_ROW_REPLAYED, 0, 0}, {0, 1024, CAKE_ROW_GENERATED, 0, 0},
-                                {2, 2055, CAKE_ROW_GENERATED, 0, 0}};
+static const cake_row rows[] = {{1, 0, CAKE_ROW_PROMPT, 0, 0, 0},      {0, 1, CAKE_ROW_PROMPT, 0, 0, 0},
+                                {1, 62, CAKE_ROW_PROMPT, 0, 0, 0},     {0, 63, CAKE_ROW_GENERATED, 0, 0, 0},
+                                {2, 64, CAKE_ROW_GENERATED, 0, 0, 0},  {1, 1022, CAKE_ROW_PROMPT, 0, 0, 0},
+                                {2, 1023, CAKE_ROW_REPLAYED, 0, 0, 0}, {0, 1024, CAKE_ROW_GENERATED, 0, 0, 0},
+                                {2, 2055, CAKE_ROW_GENERATED, 0, 0, 0}};
 enum { N_ROW = 9, N_SLOT = 3, LENGTH = 2056 };
 
 /* Every row alone, by a team of one. */
@@ -325,7 +325,7 @@ static void attend_chunks(call *c, cake_row *row, int first, int n, int step, in
 {
     int64_t size = (int64_t)c->n_head * c->kv->head_dim;
     for (int i = 0; i < n; i++)
-        row[i] = (cake_row){1, first + i, CAKE_ROW_PROMPT, 0, 0};
+        row[i] = (cake_row){1, first + i, CAKE_ROW_PROMPT, 0, 0, 0};
     for (int at = 0; at < n; at += step) {
         c->rows = row + at;
         c->n_tok = n - at < step ? n - at : step;
@@ -337,6 +337,28 @@ static void attend_chunks(call *c, cake_row *row, int first, int n, int step, in
     c->n_tok = n;
     c->out = out;
     c->q = q;
+}
+
+/* A value that is not finite is in the sums of those rows alone that see it, and others' are as they were: out. */
+static void check_poison(call *a, cache *c, const cake_row *row, int n, const float *out, float *again)
+{
+    size_t line = (size_t)(c->kv.n_kv * c->kv.head_dim), size = (size_t)(a->n_head * c->kv.head_dim);
+    int bad = row[n / 2].pos;
+    for (size_t j = 0; j < line; j++)
+        c->v[(size_t)(c->length + bad) * line + j] = j % 2 ? NAN : INFINITY;
+    cache_fill(a->op, c, 1);
+    a->rows = row;
+    a->n_tok = n;
+    a->out = again;
+    cake_exec_run(2, run_attend, a);
+    for (int i = 0; i < n; i++) {
+        bool sees = row[i].pos >= bad && (!c->kv.window || row[i].pos - bad < c->kv.window), finite = true;
+        for (size_t j = 0; j < size; j++)
+            finite = finite && isfinite(again[(size_t)i * size + j]);
+        CU_ASSERT_EQUAL(finite, !sees);
+        if (!sees)
+            CU_ASSERT(same_bits(out + (size_t)i * size, again + (size_t)i * size, size));
+    }
 }
 
 /* A prompt is cut into waves anyhow, and rows stand beside others: float64, and the same bits. */
@@ -385,6 +407,7 @@ static void check_prompt(const cake_kernels *op)
                 CU_FAIL("a row's bits depend on its company");
             }
         }
+        check_poison(&a, &c, row, n, out, again);
         free(row);
         free(q);
         free(out);
@@ -426,11 +449,13 @@ static int deal_rows(cake_row *row, const cache *c, uint64_t *seed)
         int pos = pick(seed, 3) ? near - pick(seed, 20) : pick(seed, c->length);
         pos = pos < 0 ? 0 : pos + many > c->length ? c->length - many : pos;
         for (int i = 0; i < many; i++)
-            row[n++] = (cake_row){slot, pos + i,
-                                  kind == 0   ? CAKE_ROW_PROMPT
-                                  : kind == 1 ? CAKE_ROW_REPLAYED
-                                              : CAKE_ROW_GENERATED,
-                                  0, 0};
+            row[n++] =
+                (cake_row){slot,
+                           pos + i,
+                           kind == 0 ? CAKE_ROW_PROMPT : kind == 1 ? CAKE_ROW_REPLAYED : CAKE_ROW_GENERATED,
+                           0,
+                           0,
+                           0};
     }
     return n;
 }
@@ -566,7 +591,7 @@ static void check_odd(const cake_kernels *op)
         cache_fill(op, &c, 1);
         float *q = random_floats(DIM * HEADS, 3), *out = random_floats(DIM * HEADS, 4);
         q[3] = odd[i];
-        cake_row row = {0, 99, CAKE_ROW_PROMPT, 0, 0};
+        cake_row row = {0, 99, CAKE_ROW_PROMPT, 0, 0, 0};
         call a = {op, &c.kv, &row, 1, HEADS, out, q, NULL, NULL, 1, 0};
         cake_exec_run(1, run_attend, &a);
         for (int j = 0; j < DIM; j++)

@@ -100,7 +100,8 @@ expect "truncated weights" 1 'short/model.safetensors' "$cake" run -m "$dir/shor
 
 # Numbers that are none: the request fails, with the layer and its rank named, and no other one does.
 poison() { # MODEL TENSOR BYTE: NaN in place of a float32
-    local file=$1/model.safetensors n at
+    local file n at
+    file=$(grep -la "\"$2\":" "$1"/*.safetensors)
     n=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
     at=$(tail -c +9 "$file" | head -c "$n" | grep -o "\"$2\":{[^}]*" | sed 's/.*data_offsets":\[\([0-9]*\),.*/\1/')
     printf '\0\0\300\177' | dd of="$file" bs=1 seek=$((8 + n + at + $3)) conv=notrunc 2>/dev/null
@@ -122,6 +123,25 @@ for seqs in 1 8; do
     expect "a broken token" 3 "not finite numbers: the embedding, on rank 0," "$cake" run -m "$dir/token" -i "$dir/odd.jsonl" --max-seqs $seqs -q
     test "$(grep -c error "$dir/out")" -eq 2 && cmp <(sed '2d;5d' "$dir/out") <(sed '2d;5d' "$dir/whole.jsonl")
     ok "... fails the two requests that have it, $seqs at a time" $?
+done
+
+# ... whatever waves its rows go in: a window passes the broken token by, others stand beside it.
+cp -r "$root/tests/golden/mistral-window" "$dir/passing"
+dim=$(sed -n 's/.*"hidden_size": \([0-9]*\).*/\1/p' "$dir/passing/config.json")
+poison "$dir/passing" model.embed_tokens.weight $((9 * 4 * dim))
+for at in 0 40 64 100; do
+    for echo in true false; do
+        printf '{"prompt": [%s], "max_tokens": 2, "echo": %s, "logprobs": 1, "ignore_eos": true}\n' \
+            "$(seq 20 149 | sed "$((at + 1))s/.*/9/" | paste -sd,)" "$echo"
+    done
+done >"$dir/far.jsonl"
+"$cake" run -m "$dir/passing" -i "$dir/far.jsonl" -q --deterministic-ids >"$dir/far.out"
+test "$(grep -c '"error"' "$dir/far.out")" -eq 6 && test "$(grep -c '"text"' "$dir/far.out")" -eq 2
+ok "a broken token breaks those that see it" $?
+for how in "--chunk 64" "--chunk 128 --max-seqs 1"; do
+    # shellcheck disable=SC2086
+    "$cake" run -m "$dir/passing" -i "$dir/far.jsonl" -q --deterministic-ids $how | cmp - "$dir/far.out"
+    ok "... the same, with $how" $?
 done
 
 # Results that are there already.

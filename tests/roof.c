@@ -86,6 +86,21 @@ static void test_wave(void)
     CU_ASSERT_DOUBLE_EQUAL(effort.bytes, bytes, 1e-6);
 }
 
+/* The last layer, of the class with a window, has nothing but K and V of rows that nobody reads. */
+static void test_unread(void)
+{
+    cake_cost cost = {.row_flops = 1000, .n_class = 2};
+    cost.kv[0].position_flops = 10;
+    cost.kv[1].window = 5;
+    cost.kv[1].position_flops = 200;
+    cost.unread.class = 1;
+    cost.unread.row_flops = 300;
+    cost.unread.position_flops = 100;
+    cake_row rows[] = {{.pos = 7, .unread = 1}, {.pos = 8, .unread = 1}, {.pos = 9}};
+    CU_ASSERT_DOUBLE_EQUAL(cake_cost_of_wave(&cost, NULL, rows, 3).flops,
+                           2 * (1000 - 300) + 1000 + 10 * (8 + 9 + 10) + 2 * 5 * (200 - 100) + 5 * 200, 1e-9);
+}
+
 /* The same wave's sequences in shared pages: what stands where it did for the sequence before is read once. */
 static void test_shared(void)
 {
@@ -188,6 +203,7 @@ int main(void)
         {"the time that peaks allow", test_seconds},
         {"... near the ridge", test_ridge},
         {"rows and positions of a wave", test_wave},
+        {"... of which rows are not read", test_unread},
         {"... whose sequences share pages", test_shared},
         {"the cost of a row", test_row},
         {"weights of layers", test_layers},

@@ -10,7 +10,8 @@
  *
  * Invariant: a lane depends on its own row and head only. Scores run upwards in the element, sums over positions
  * upwards in the position, page by page; a position that a row does not see weighs nothing, which changes no bit
- * of its sums. So neither the chunks of a prompt nor the queries beside show.
+ * of its sums where V is finite; where it is not, the row is summed up once more, alone. So neither the chunks of a
+ * prompt nor the queries beside show.
  */
 #ifndef CAKE_KERNELS_CPU_PREFILL_H
 #define CAKE_KERNELS_CPU_PREFILL_H
@@ -295,9 +296,8 @@ static void give_means(prefill *p, float *out, int64_t query, int group)
     }
 }
 
-/* out, q: of rows[0], [n_head, head_dim] a row. */
-static void attend_queries(prefill *p, float *out, const float *q, const cake_row *rows, int64_t query,
-                           int group)
+static void sum_queries(prefill *p, float *out, const float *q, const cake_row *rows, int64_t query,
+                        int group)
 {
     take_queries(p, q, rows, query, group);
     if (takes_pairs(p->kv))
@@ -305,6 +305,40 @@ static void attend_queries(prefill *p, float *out, const float *q, const cake_ro
     else
         add_pages_of_floats(p);
     give_means(p, out, query, group);
+}
+
+/* Queries i to i + LANES whose sums are not finite, though their weights are, a bit each. */
+static uint32_t lost(const prefill *p, int i)
+{
+    uint32_t which = 0;
+    wholes sizes = whole_set(0);
+    for (int j = 0; j < p->kv->head_dim; j++)
+        sizes = whole_max(sizes, whole_size(vec_load(p->out + j * p->width + i)));
+    const int32_t infinite = 0x7F800000; /* the bits of an infinity */
+    if (whole_most(sizes) < infinite)
+        return 0;
+    int32_t size[LANES];
+    memcpy(size, &sizes, sizeof size);
+    for (int k = 0; k < LANES; k++)
+        which |= (uint32_t)(size[k] >= infinite && p->total[i + k] <= FLT_MAX) << k;
+    return which;
+}
+
+/* out, q: of rows[0], [n_head, head_dim] a row. A query beside others may have met a V that it does not see and that is
+ * not finite: 0 * NaN. Alone it meets what it sees. */
+static void attend_queries(prefill *p, float *out, const float *q, const cake_row *rows, int64_t query,
+                           int group)
+{
+    uint32_t again[STAND / LANES];
+    int n = p->n;
+    sum_queries(p, out, q, rows, query, group);
+    for (int i = 0; i < p->width; i += LANES)
+        again[i / LANES] = lost(p, i);
+    for (int i = 0; n > 1 && i < n; i++)
+        if (again[i / LANES] >> i % LANES & 1) {
+            p->n = 1;
+            sum_queries(p, out, q, rows, query + i, group);
+        }
 }
 
 #endif

@@ -32,6 +32,7 @@ typedef struct cake_row {
     int32_t kind;   /* cake_row_kind */
     int32_t span;   /* what rotary embeddings may depend on: the prompt's length, or pos + 1 behind it */
     int32_t broken; /* 0: all of the body is finite; else where it first was not, CAKE_ROW_BROKEN(layer) */
+    int32_t unread; /* nobody reads its body behind the last layer: of that only K and V are made */
 } cake_row;
 
 #define CAKE_ROW_BROKEN(layer) ((layer) + 2) /* of layer 0 and up; -1: the embedding */

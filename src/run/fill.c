@@ -53,6 +53,7 @@ static void take_pages(cake_schedule *s, cake_seq *q, int end)
 
 static void ask_score(int32_t slot, cake_batch *batch)
 {
+    batch->rows[batch->n_tok - 1].unread = false;
     batch->score[batch->n_score] = batch->n_tok - 1;
     batch->slot[batch->n_score++] = slot;
 }
@@ -85,7 +86,8 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
                                                  .kind = prompt  ? CAKE_ROW_PROMPT
                                                          : fresh ? CAKE_ROW_GENERATED
                                                                  : CAKE_ROW_REPLAYED,
-                                                 .span = prompt ? q->n_prompt : q->done + 1};
+                                                 .span = prompt ? q->n_prompt : q->done + 1,
+                                                 .unread = true};
         bool first_time = q->flags & CAKE_SEQ_SCORED && prompt && q->done >= q->scored;
         if (first_time)
             q->scored = q->done + 1;

@@ -205,12 +205,15 @@ bool cake_root_send(cake_root *r, cake_link *first)
     return sent;
 }
 
-/* Says which layer of which rank gave the first number that is none. */
+/* Says which layer of which rank gave the first number that is none. Of a prompt whose scores are wanted all rows before
+ * this one were finite, and those behind it, which may be in the same wave, are not to be blamed. */
 static void break_off(cake_root *r, int slot, const cake_row *row)
 {
-    cake_request *request = &r->seqs[slot]->lead->request;
+    const cake_sequence *s = r->seqs[slot];
+    cake_request *request = &s->lead->request;
     char where[96];
-    int broken = r->seqs[slot]->lead->broken, layer = broken - CAKE_ROW_BROKEN(0);
+    int broken = row->pos + 1 < s->n_prompt ? row->broken : s->lead->broken;
+    int layer = broken - CAKE_ROW_BROKEN(0);
     snprintf(where, sizeof where, "%s, on rank %d, gave the first",
              broken == CAKE_ROW_BROKEN(-1) ? "the embedding" : "the final norm or the head", r->plan->first);
     for (int i = 0; broken && i < r->plan->n_hop; i++) {

@@ -53,3 +53,10 @@ void cake_layer_forward(const cake_exec *exec, const cake_pass *pass, const cake
     enter(exec, pass, w->mlp_norm);
     cake_mlp_forward(exec, pass, w);
 }
+
+void cake_layer_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+                      const cake_layer_weights *w, const cake_layer_view *view)
+{
+    enter(exec, pass, w->attn_norm);
+    cake_attention_store(exec, pass, kind, w, &view->kv);
+}

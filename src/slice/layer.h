@@ -44,6 +44,9 @@ void cake_layer_multiply(const cake_exec *exec, const cake_pass *pass, float *ou
 /* What was taken is [n_tok, dim], the residual stream or what a norm has made of it. */
 void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                             const cake_layer_weights *w, const cake_kv *kv);
+/* K and V of all rows, stored; not yet for others when it returns. */
+void cake_attention_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+                          const cake_layer_weights *w, const cake_kv *kv);
 void cake_deltanet_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
                            const cake_delta *delta);
 void cake_mlp_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w);
@@ -54,5 +57,8 @@ void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float 
 /* x += mixer(x); x += mlp(x), with the norms that the layer has before and after them. */
 void cake_layer_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                         const cake_layer_weights *w, const cake_layer_view *view);
+/* Only K and V of a layer of attention: what later rows see of these. Not yet for others when it returns. */
+void cake_layer_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+                      const cake_layer_weights *w, const cake_layer_view *view);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "slice/kv.h"
+#include "slice/last.h"
 #include "slice/layer.h"
 #include "slice/rotate.h"
 #include "slice/state.h"
@@ -25,6 +26,8 @@ struct cake_slice {
     cake_arena scratch;
     cake_pass pass;
     cake_rotation rotation;
+    cake_last last;        /* layer of the model, if it is here ... */
+    bool spares;           /* ... and rows of this wave that nobody reads are left out of it */
     cake_cost cost;        /* of a wave ... */
     cake_roof roof;        /* ... and of all so far */
     cake_layer_view *view; /* [count] */
@@ -201,6 +204,7 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     s->pass.config = config;
     s->pass.kernels = kernels;
     cake_rotation_open(config, shape->n_thread, &s->rotation);
+    cake_last_open(shape->max_tok, &s->last);
 
     cake_err err = open_kv(s);
     if (!err)
@@ -234,6 +238,7 @@ void cake_slice_close(cake_slice *slice)
     cake_states_close(&slice->states);
     cake_arena_close(&slice->scratch);
     cake_rotation_close(&slice->rotation);
+    cake_last_close(&slice->last);
     free(slice->view);
     free(slice);
 }
@@ -243,11 +248,13 @@ const cake_roof *cake_slice_roof(const cake_slice *slice)
     return &slice->roof;
 }
 
-/* Of this member's rows, those that are no longer finite remember the layer: it fails their requests. */
+/* Of this member's rows, those that are no longer finite remember the layer: it fails their requests. What the model's
+ * last layer makes of a row that nobody reads is nobody's business. */
 static void mark_broken(const cake_exec *exec, const cake_slice *s, int layer)
 {
     const cake_pass *pass = &s->pass;
     int dim = pass->config->dim;
+    bool ends = layer == pass->config->n_layer - 1;
     int64_t first, last;
     cake_exec_share(exec, pass->n_tok, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
@@ -255,7 +262,7 @@ static void mark_broken(const cake_exec *exec, const cake_slice *s, int layer)
         int bad = 0; /* no early exit: a loop that vectorises is faster than one that stops */
         for (int j = 0; j < dim; j++)
             bad |= !(fabsf(x[j]) <= FLT_MAX);
-        if (bad && !s->rows[i].broken)
+        if (bad && !s->rows[i].broken && !(ends && s->rows[i].unread))
             s->rows[i].broken = CAKE_ROW_BROKEN(layer);
     }
 }
@@ -273,8 +280,12 @@ static void forward(const cake_exec *exec, void *arg)
         s->between(s->arg);
     for (int i = 0; i < s->shape.count; i++) {
         int layer = s->shape.first + i;
-        cake_layer_forward(exec, &s->pass, &s->pass.config->layer[layer], cake_model_layer(s->model, layer),
-                           &s->view[i]);
+        const cake_layer_kind *kind = &s->pass.config->layer[layer];
+        const cake_layer_weights *weights = cake_model_layer(s->model, layer);
+        if (s->spares && layer == s->pass.config->n_layer - 1)
+            cake_last_forward(exec, &s->last, &s->pass, &s->rotation, kind, weights, &s->view[i]);
+        else
+            cake_layer_forward(exec, &s->pass, kind, weights, &s->view[i]);
         mark_broken(exec, s, layer);
         if (exec->rank == 0)
             s->between(s->arg);
@@ -312,6 +323,14 @@ static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
     return err;
 }
 
+/* Recurrent states need all of a row's way to them. */
+static bool may_spare(const cake_slice *s)
+{
+    const cake_config *c = s->pass.config;
+    return s->shape.first + s->shape.count == c->n_layer &&
+           c->layer[c->n_layer - 1].mixer == CAKE_MIX_ATTENTION;
+}
+
 cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(void *arg), void *arg)
 {
     if (wave->n_tok < 1 || wave->n_tok > slice->shape.max_tok || wave->dim != slice->pass.config->dim)
@@ -328,6 +347,7 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
     slice->pass.rows = slice->rows = cake_wave_rows(wave);
     slice->pass.n_tok = wave->n_tok;
     slice->pass.x = cake_wave_body(wave);
+    slice->spares = may_spare(slice) && cake_last_choose(&slice->last, &slice->pass);
     slice->between = between;
     slice->arg = arg;
     cake_exec_run(slice->shape.n_thread, forward, slice);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slice/work.h"
 
+#include <stddef.h>
+
 #include "model/part.h"
 
-/* Operations of a layer's matrices, a row. */
-static double flops_of(const cake_config *c, int layer)
+/* Operations of a layer's matrices, a row; of those for K and V alone. */
+static double flops_of(const cake_config *c, int layer, bool kv)
 {
     double flops = 0;
     for (const cake_part *part = cake_parts; part->name; part++)
-        if (part->owner == CAKE_PART_LAYER && cake_part_matrix(part) && cake_part_present(part, c, layer))
+        if (part->owner == CAKE_PART_LAYER && cake_part_matrix(part) && cake_part_present(part, c, layer) &&
+            (!kv || part->offset == offsetof(cake_layer_weights, k) ||
+             part->offset == offsetof(cake_layer_weights, v)))
             flops += 2.0 * cake_width_of(part->out, c) * cake_width_of(part->in, c);
     return flops;
 }
@@ -37,8 +41,14 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
     cake_range range = {first, count};
     cost.wave_bytes = (double)cake_model_bytes(model, &(cake_share){.range = &range, .n_range = 1}, kernels);
     for (int i = first; i < first + count; i++) {
-        cost.row_flops += flops_of(c, i);
+        cost.row_flops += flops_of(c, i, false);
         add_layer(&cost, c, &c->layer[i], kv_dtype);
+    }
+    const cake_layer_kind *last = &c->layer[c->n_layer - 1];
+    if (first + count == c->n_layer && last->mixer == CAKE_MIX_ATTENTION) {
+        cost.unread.class = last->class;
+        cost.unread.row_flops = flops_of(c, c->n_layer - 1, false) - flops_of(c, c->n_layer - 1, true);
+        cost.unread.position_flops = 4.0 * c->n_head * c->head_dim;
     }
     return cost;
 }
@@ -47,6 +57,11 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
 static int first_seen(int window, int pos)
 {
     return window && pos >= window ? pos + 1 - window : 0;
+}
+
+static double seen_by(const cake_cost *cost, int class, const cake_row *row)
+{
+    return row->pos + 1 - first_seen(cost->kv[class].window, row->pos);
 }
 
 cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok)
@@ -65,11 +80,15 @@ cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const ca
             if (kv && first > 0)
                 moved -= cake_kv_shared(&kv[class], &rows[first - 1], &rows[next - 1], &from);
             for (int i = first; i < next; i++)
-                seen += rows[i].pos + 1 - first_seen(window, rows[i].pos);
+                seen += seen_by(cost, class, &rows[i]);
             work.flops += seen * cost->kv[class].position_flops;
             work.bytes += moved * cost->kv[class].position_bytes;
         }
     }
+    for (int i = 0; i < n_tok; i++)
+        if (rows[i].unread)
+            work.flops -= cost->unread.row_flops +
+                          cost->unread.position_flops * seen_by(cost, cost->unread.class, &rows[i]);
     return work;
 }
 

@@ -3,7 +3,9 @@
  * What a slice has to do for a wave, in operations and bytes, whatever the kernels make of it: products (two
  * operations a weight and row), attention (q k^T and p v over the positions that a row sees), the delta rule
  * (k S, k^T v and q S); weights read once a wave, K and V of a sequence read once (but what stands in the same pages as
- * for the sequence before it in the wave) and those of its rows written, states read and written. Norms, activations and what a wave carries are left out: they stay in caches.
+ * for the sequence before it in the wave) and those of its rows written, states read and written. Of rows that nobody
+ * reads the model's last layer has K and V only. Norms, activations and what a wave carries are left out: they stay in
+ * caches.
  */
 #ifndef CAKE_SLICE_WORK_H
 #define CAKE_SLICE_WORK_H
@@ -26,6 +28,10 @@ typedef struct cake_cost {
         int window;                            /* positions that a row sees; 0: all */
         double position_flops, position_bytes; /* all layers of the class, a position */
     } kv[CAKE_MAX_CLASS];
+    struct {
+        int class;
+        double row_flops, position_flops;
+    } unread; /* what the model's last layer spares for a row that nobody reads behind it; zeros: nothing */
 } cake_cost;
 
 /* Of a processor of which nothing is known. */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The model's last layer: of rows whose body nobody reads behind it only K and V are wanted, which is a seventh of its
+ * work or less. Of a prompt all rows but the last one are such, mostly.
+ *
+ * Invariant: the bits of rows that are read, and of all K and V, are those of cake_layer_forward over all rows.
+ */
+#ifndef CAKE_SLICE_LAST_H
+#define CAKE_SLICE_LAST_H
+
+#include "slice/layer.h"
+#include "slice/rotate.h"
+
+typedef struct cake_last {
+    cake_pass pass; /* of the rows that are read */
+    cake_row *rows; /* [max_tok] owned: theirs */
+    int32_t *from;  /* [max_tok] owned: their places in the wave */
+} cake_last;
+
+void cake_last_open(int max_tok, cake_last *last);
+void cake_last_close(cake_last *last); /* zeros are fine */
+/* Before the team begins: which rows of a wave are read. False: so many of them that they had better stay together. */
+bool cake_last_choose(cake_last *last, const cake_pass *pass);
+/* As cake_layer_forward for a layer of attention, but x of rows that are not read stays as it was. */
+void cake_last_forward(const cake_exec *exec, const cake_last *last, const cake_pass *pass,
+                       const cake_rotation *rotation, const cake_layer_kind *kind,
+                       const cake_layer_weights *w, const cake_layer_view *view);
+
+#endif
