@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "bench/cost.h"
 #include "bench/shapes.h"
 #include "place/machine.h"
@@ -127,6 +128,23 @@ static cake_err check_names(const cake_options *o)
     return CAKE_OK;
 }
 
+/* Options that only some measurements have a use for. */
+static cake_err check_uses(const cake_options *o)
+{
+    const struct {
+        const char *option, *of[2];
+        bool given;
+    } uses[] = {{"--batch", {"throughput.load", "pipeline.modelled"}, o->load},
+                {"--flops", {"pipeline.modelled", NULL}, o->flops},
+                {"--bandwidth", {"pipeline.modelled", NULL}, o->bandwidth}};
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
+        if (uses[i].given && !chosen(o, uses[i].of[0]) && !(uses[i].of[1] && chosen(o, uses[i].of[1])))
+            return cake_fail_usage("%s is of %s%s%s, which is not measured here", uses[i].option,
+                                   uses[i].of[0], uses[i].of[1] ? " and " : "",
+                                   uses[i].of[1] ? uses[i].of[1] : "");
+    return CAKE_OK;
+}
+
 static cake_err check_options(const cake_options *o, const cake_world *world)
 {
     cost_load load;
@@ -142,6 +160,8 @@ static cake_err check_options(const cake_options *o, const cake_world *world)
             "--stages %lld: a stage is a rank, and there %s %d; start it with mpirun -np %lld",
             (long long)o->stages, world->size == 1 ? "is" : "are", world->size, (long long)o->stages);
     cake_err err = check_names(o);
+    if (!err)
+        err = check_uses(o);
     if (!err)
         err = cake_outputs_check(o);
     if (!err && o->output && o->operands.n) /* before hours are measured */
@@ -159,10 +179,10 @@ static void list_names(void)
 
 static void print_text(const cake_result *r, const cake_bench *b)
 {
-    printf("%-33s %-10s %3d thread%c %10.4g %-8s", r->name, r->isa, r->threads, r->threads == 1 ? ' ' : 's',
+    printf("%-33s %-10s %3d thread%c %10.4g %-9s", r->name, r->isa, r->threads, r->threads == 1 ? ' ' : 's',
            r->value, r->unit);
     if (r->share > 0)
-        printf("%6.1f %% of %s", 100 * r->share, r->bound);
+        printf("%5.1f %% of %s", 100 * r->share, r->bound);
     if (b->world->size > 1)
         printf("  rank %d", r->rank);
     if (r->peer >= 0)
@@ -180,7 +200,8 @@ static void add_csv(cake_buf *out, const cake_result *r, const cake_bench *b)
     cake_buf_addf(out, ",%d,%.9g,%s,", r->threads, r->value, r->unit);
     if (r->share > 0)
         cake_buf_addf(out, "%.4f", r->share);
-    cake_buf_addf(out, ",%s\n", r->bound);
+    cake_buf_addf(out, ",%s,%s,%s,%s,%s\n", r->bound, b->options->shape ? b->options->shape : "",
+                  b->options->dtype, b->options->load ? b->options->load : "", cake_version());
 }
 
 static void add_json(cake_buf *out, const cake_result *r, const cake_bench *b)
@@ -193,6 +214,12 @@ static void add_json(cake_buf *out, const cake_result *r, const cake_bench *b)
     cake_buf_addf(out, "\"threads\": %d, \"value\": %.9g, \"unit\": \"%s\"", r->threads, r->value, r->unit);
     if (r->share > 0)
         cake_buf_addf(out, ", \"share\": %.4f, \"bound\": \"%s\"", r->share, r->bound);
+    if (b->options->shape)
+        cake_json_put_text(out, ", \"shape\": ", b->options->shape);
+    if (b->options->load)
+        cake_json_put_text(out, ", \"batch\": ", b->options->load);
+    cake_json_put_text(out, ", \"dtype\": ", b->options->dtype);
+    cake_json_put_text(out, ", \"version\": ", cake_version());
     cake_buf_adds(out, "}\n");
 }
 
@@ -202,7 +229,8 @@ static cake_err write_file(const char *name, const cake_result *all, int n, cons
     bool csv = len > 4 && !strcmp(name + len - 4, ".csv");
     cake_buf out = {0};
     if (csv)
-        cake_buf_adds(&out, "name,isa,host,ranks,rank,peer,threads,value,unit,share,bound\n");
+        cake_buf_adds(
+            &out, "name,isa,host,ranks,rank,peer,threads,value,unit,share,bound,shape,dtype,batch,version\n");
     for (int i = 0; i < n; i++)
         (csv ? add_csv : add_json)(&out, &all[i], b);
     cake_err err = write_text(name, "w", out.data, out.len);
@@ -246,8 +274,11 @@ static cake_err run_cases(const cake_options *o, cake_bench *b, found *f)
                 continue;
             int before = f->n;
             b->n = 0;
+            b->lacks = "two ranks: start it with mpirun -np 2";
             err = cake_world_agree(b->world, c->run(b, c));
             gather(b, f);
+            if (!err && b->world->rank == 0 && f->n == before)
+                printf("%-33s needs %s\n", c->name, b->lacks);
             for (int i = before; i < f->n; i++)
                 print_text(&f->result[i], b);
             fflush(stdout);
@@ -288,6 +319,9 @@ cake_err cake_bench_run(const cake_options *options, const cake_world *world)
     err = cake_stage_threads(world, b.threads);
     if (!err)
         err = run_cases(options, &b, &f);
+    if (!err && world->rank == 0 && !f.n)
+        err = cake_fail_usage("nothing was measured: it needs %s", b.lacks);
+    err = cake_world_agree(world, err);
     if (!err && options->output && world->rank == 0)
         err = write_file(options->output, f.result, f.n, &b);
     free(f.result);

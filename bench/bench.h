@@ -42,6 +42,7 @@ struct cake_bench {
     const cake_kernels *kernels; /* what --isa says; results name it */
     int threads;                 /* the most that are tried */
     bool smoke;                  /* once, small: whether it works, not how fast it is */
+    const char *lacks;           /* why the measurement under way finds nothing */
     struct cake_result *result;  /* of this rank and the measurement under way */
     int n;
 };

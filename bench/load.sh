@@ -5,6 +5,10 @@
 # ranks, which does not count MPI_Init, and all of start-up (`seconds.load`: tokenizer, plan and checks too). Medians of
 # RUNS (default 5); two cores or more.
 set -eu
+[ $# -ge 2 ] || {
+    sed -n '3s/^# /usage: /p' "$0" >&2
+    exit 2
+}
 cake=$(realpath "$1")
 model=$(realpath "$2")
 root=$(cd "$(dirname "$0")/.." && pwd)

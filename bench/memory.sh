@@ -5,6 +5,10 @@
 # stay below 200 MB + 48 bytes a request. Most requests are out of range, so that a large file is read quickly.
 # MODEL=DIR: the same of each rank with 64 prompts of 128 + 16 tokens on that model, at np 1 and 2, read and mapped.
 set -eu
+[ $# -ge 1 ] || {
+    sed -n '3s/^# /usage: /p' "$0" >&2
+    exit 2
+}
 cake=$(realpath "$1")
 shift
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -7,6 +7,10 @@
 # the last. OPTIONs go to each run. Exit status 1 if the last one's perplexity is more than LIMIT (default 1.01) times
 # that of the one before it.
 set -eu
+[ $# -ge 3 ] || {
+    sed -n '3s/^# /usage: /p' "$0" >&2
+    exit 2
+}
 export LC_ALL=C
 cake=$1 model=$2
 shift 2

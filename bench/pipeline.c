@@ -78,7 +78,8 @@ static void make_plan(rig *r)
     r->plan = (cake_plan){.n_rank = size}; /* what the shape depends on */
     shape_waves(r);
     prediction p = predict(&r->cost, &one, &r->shape, &r->load);
-    cake_plan_make(size, r->config->n_layer, p.layer, p.head, NULL, &r->plan);
+    cake_cut cut = {.n_rank = size, .n_layer = r->config->n_layer, .layer = p.layer, .root = p.head};
+    cake_plan_make(&cut, &r->plan);
     predict_free(&p);
     r->predicted = predict(&r->cost, &r->plan, &r->shape, &r->load);
 }

@@ -232,10 +232,10 @@ static cake_err run_text(cake_bench *bench, const cake_case *self)
     kind k = (kind)self->kind;
     job j = {.dir = bench->options->model};
     cake_err err = CAKE_OK;
-    if ((kinds[k].token || kinds[k].chat) && !j.dir)
-        return bench->world->rank
-                   ? CAKE_ERR_USAGE
-                   : cake_fail_usage("%s needs a model's directory: give it with -m", self->name);
+    if ((kinds[k].token || kinds[k].chat) && !j.dir) {
+        bench->lacks = "a model's directory: give it with -m";
+        return CAKE_OK;
+    }
     make_text(bench->smoke ? SMALL * 2 : BYTES, &j.text);
     make_lines(&j);
     if (kinds[k].token)

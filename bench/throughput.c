@@ -14,8 +14,9 @@
 #include "bench/source.h"
 #include "run/root.h"
 
-static const cost_load loads[] = {{8, 512, 1, 0},   {1, 16, 48, 0},    {8, 128, 32, 0}, {32, 128, 32, 0},
-                                  {64, 128, 32, 0}, {16, 4096, 32, 0}, {1, 8192, 1, 0}, {16, 256, 64, 0}};
+static const cost_load loads[] = {{8, 512, 1, 0},    {1, 16, 48, 0},    {8, 128, 32, 0},    {32, 128, 32, 0},
+                                  {64, 128, 32, 0},  {16, 4096, 32, 0}, {1, 8192, 1, 0},    {16, 128, 16, 0},
+                                  {16, 128, 128, 0}, {16, 1024, 16, 0}, {16, 1024, 128, 0}, {16, 256, 64, 0}};
 
 enum { GIVEN = sizeof loads / sizeof *loads - 1 };
 
@@ -161,6 +162,10 @@ const cake_case cake_cases_throughput[] = {
     {"throughput.batch-64", "64 prompts of 128 tokens, 32 generated for each", run_throughput, 4},
     {"throughput.context-4096", "16 prompts of 4,096 tokens, 32 generated for each", run_throughput, 5},
     {"throughput.prefill-8192", "1 prompt of 8,192 tokens, 1 generated", run_throughput, 6},
+    {"throughput.grid-128x16", "16 prompts of 128 tokens, 16 generated for each", run_throughput, 7},
+    {"throughput.grid-128x128", "16 prompts of 128 tokens, 128 generated for each", run_throughput, 8},
+    {"throughput.grid-1024x16", "16 prompts of 1,024 tokens, 16 generated for each", run_throughput, 9},
+    {"throughput.grid-1024x128", "16 prompts of 1,024 tokens, 128 generated for each", run_throughput, 10},
     {"throughput.load", "what --batch says", run_throughput, GIVEN},
     {NULL, NULL, NULL, 0},
 };

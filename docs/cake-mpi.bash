@@ -4,7 +4,7 @@
 _cake_mpi()
 {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=run given
-    local commands="run tokenize plan info bench"
+    local commands="run tokenize plan info stage bench"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
     local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --replicas --mlock --dummy-weights"
     local options="$all $fit --topology --rates --output --force --deterministic-ids --temperature --top-k --top-p --min-p --n
@@ -15,7 +15,7 @@ _cake_mpi()
     done
     COMPREPLY=()
     case $before in
-    -m | --model | -i | --input | -o | --output | --report | --trace | --topology | --write-topology | --rates)
+    -m | --model | -d | --directory | -i | --input | -o | --output | --report | --trace | --topology | --write-topology | --rates)
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
@@ -30,13 +30,14 @@ _cake_mpi()
     --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
     -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | \
         --min-p | --n | --repetition-penalty | --presence-penalty | --frequency-penalty | --stop | --logprobs | --seed | \
-        --context | --max-seqs | --chunk | --kv-memory | --threads | --replicas | --batch | --stages | --flops | --bandwidth)
+        --context | --max-seqs | --chunk | --kv-memory | --threads | --replicas | --ranks | --batch | --stages | --flops | --bandwidth)
         return
         ;;
     esac
     case $command in
     tokenize) options="$all --output" ;;
-    plan) options="$all $fit --topology --write-topology --rates --json" ;;
+    plan) options="$all $fit --ranks --topology --write-topology --rates --json" ;;
+    stage) options="--model --directory --ranks --topology --rates --verbose --quiet --help --version" ;;
     info) options="--model --verbose --quiet --help --version" ;;
     bench)
         options="--model --output --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --threads --dummy-weights

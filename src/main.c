@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "bench/bench.h"
+#include "run/bundles.h"
 #include "run/run.h"
 
 int main(int argc, char **argv)
@@ -25,9 +26,11 @@ int main(int argc, char **argv)
     cake_buf_free(&unsaid);
     if (!err) {
         cake_log_level(options.verbose ? CAKE_DEBUG : options.quiet ? CAKE_WARN : CAKE_INFO);
+        err = cake_bundles_find(&options, &world);
+    }
+    if (!err)
         err = strcmp(options.command, "bench") ? cake_command(&options, &world, argc, argv)
                                                : cake_bench_run(&options, &world);
-    }
     cake_options_free(&options);
     cake_world_close(&world);
     return err;

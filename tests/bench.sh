@@ -25,7 +25,7 @@ awk -F, -v n="$columns" 'NF != n + 1 || (NR > 1 && !($8 > 0)) { exit 1 }' "$dir/
 ok "two.csv: every line has every column, and a value" $?
 
 "$cake" bench --smoke linear.q.8 -o "$dir/one.json" >/dev/null
-grep -Eq '^\{"name": "linear.q.8", "isa": "[a-z0-9]*", .*"value": [0-9.e+]*, "unit": "G[A-Z]*[B/]*[A-Za-z/]*", "share": [0-9.]*, "bound": "peak\.[a-z0-9]*"\}$' "$dir/one.json"
+grep -Eq '^\{"name": "linear.q.8", "isa": "[a-z0-9]*", .*"value": [0-9.e+]*, "unit": "G[A-Z]*[B/]*[A-Za-z/]*", "share": [0-9.]*, "bound": "peak\.[a-z0-9]*", .*"version": "[^"]*"\}$' "$dir/one.json"
 ok "one.json" $?
 mpi 3 bench --smoke pipeline.modelled --stages 3 --batch 9x70+3 -o "$dir/three.csv" >"$dir/out" 2>"$dir/err"
 ok "a modelled pipeline of three stages" $?
@@ -46,7 +46,9 @@ done
 
 "$cake" bench text --smoke -m "$model" >"$dir/out" 2>"$dir/err" && [ "$(grep -c '^text\..* MB/s' "$dir/out")" -eq 5 ]
 ok "text of a model" $?
-expect "a tokenizer without a model" 2 'text.encode needs a model' "$cake" bench text.encode --smoke
+expect "a tokenizer without a model" 2 'nothing was measured: it needs a model.s directory' "$cake" bench text.encode --smoke
+expect "links of one rank" 2 "nothing was measured: it needs two ranks" "$cake" bench links.header --smoke
+expect "an option that nothing takes" 2 "--batch is of throughput.load and pipeline.modelled, which is not measured" "$cake" bench linear.q.1 --smoke --batch 2x2+2
 
 expect "stages that are no ranks" 2 'mpirun -np 8' "$cake" bench pipeline --stages 8
 expect "a load that is none" 2 '"32x128" is not prompts' "$cake" bench throughput --batch 32x128

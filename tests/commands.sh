@@ -171,6 +171,26 @@ mkdir "$dir/large" && cp "$dir/tok/tokenizer.json" "$dir/large" &&
     sed 's/"intermediate_size": 512/"intermediate_size": 65536/' "$model/config.json" >"$dir/large/config.json"
 expect "a large model is computed with the best there is" 0 "instruction set $best," "$cake" plan -m "$dir/large" --dummy-weights
 
+# plan for ranks that are not there
+columns() { awk '/^[0-9]+ / { print $1, $(NF - 8), $(NF - 7), $(NF - 6), $(NF - 5), $(NF - 4) }'; }
+mpi 4 plan -m "$model" --kv-memory 8M 2>&1 </dev/null | columns >"$dir/here"
+expect "plan for ranks that are not there" 0 '^3 +[^ ]+\+3 .* 6-7 ' "$cake" plan -m "$model" --kv-memory 8M --ranks 4
+columns <"$dir/out" | cmp - "$dir/here" && test "$(wc -l <"$dir/here")" -eq 4
+ok "... is that of ranks that are" $?
+expect "... on hosts of as many as here" 0 '"nodes": 3, ' mpi 2 plan -m "$model" --ranks 6 --json
+expect "... more than layers" 2 '9 ranks for a model of 8 layers' "$cake" plan -m "$model" --ranks 9
+expect "... of two replicas" 0 '^replicas  2, of 8 ranks each' "$cake" plan -m "$model" --ranks 16 --replicas 2
+expect "... of replicas that are alike" 0 '^[0-9]+ to 127: the same, 1[0-9] times more$' "$cake" plan -m "$model" --ranks 128 --replicas 16
+expect "... and a file of hosts" 2 'both --ranks and --topology' "$cake" plan -m "$model" --ranks 2 --topology "$dir/none"
+mkdir "$dir/huge" && sed -e 's/"hidden_size": [0-9]*/"hidden_size": 16384/' -e 's/"intermediate_size": 512/"intermediate_size": 10000000/' \
+    "$model/config.json" >"$dir/huge/config.json"
+expect "a model larger than all memory" 1 'does not fit into the memory of 2 ranks: .* are free on .* too little' \
+    "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2
+
+expect "... is said once" 1 'hosts with more memory a rank are needed|such hosts with 2 ranks each would do' mpi 2 plan -m "$dir/huge" --dummy-weights --replicas 1
+test "$(grep -c 'error: place' "$dir/err")" -eq 1
+ok "... on each host" $?
+
 expect "plan counts recurrent states" 0 'states +64, one a sequence, and 8 for beginnings of prompts, each of 31.1 KiB' \
     "$cake" plan -m "$root/tests/golden/qwen3.5-hub"
 

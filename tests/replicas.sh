@@ -118,6 +118,33 @@ ok "... has both ends of every wave's way" $?
 test "$(grep -c '"replica": 1' "$dir/report.json")" -eq 2 && test "$(number replicas)" -eq 2
 ok "... and the report every rank's replica" $?
 
+# How many there are is planned where nobody says it: a model of 100 million parameters or more, rates from a file.
+mkdir "$dir/large" && cp "$model/tokenizer.json" "$dir/large" &&
+    sed 's/"intermediate_size": 512/"intermediate_size": 65536/' "$model/config.json" >"$dir/large/config.json"
+for what in peak.f32:100 peak.read:20; do
+    printf '{"name": "%s", "isa": "ref", "host": "a", "threads": 1, "value": %s}\n' "${what%:*}" "${what#*:}"
+done >"$dir/rates"
+planned() { mpi "$1" plan -m "$dir/large" --dummy-weights --isa ref --threads 1 --rates "$dir/rates" "${@:2}"; }
+expect "replicas are planned" 0 'planned: 2 replicas of 1 stage \(replicas x stages, for many requests if they were of 384 \+ 128 tokens: 2 x 1 [0-9.]+ s, 1 x 2 ' planned 2
+grep -q '^replicas  2, of 1 rank each' "$dir/out" && test "$(grep -Ec '^[01] .* 0-7 ' "$dir/out")" -eq 2
+ok "... and the table has them" $?
+expect "... not more than requests" 0 'planned: 1 replica of 2 stages \(replicas x stages, for 1 request if ' planned 2 -p x --raw
+seq 1 5 >"$dir/five.txt"
+expect "... which are counted" 0 'planned: . replicas? of . stages? \(replicas x stages, for 5 requests if ' planned 2 -i "$dir/five.txt" --raw
+expect "... not where it is said" 0 '^1 .* 4-7 ' planned 2 --replicas 1
+grep -q 'planned:' "$dir/err"
+ok "... which is not commented on" $((! $?))
+expect "... nor for a topology file" 0 '^1 .* 4-7 ' planned 2 --write-topology "$dir/w.yml"
+expect "more ranks than layers become replicas" 0 'planned: (9 replicas of 1 stage|3 replicas of 3 stages) ' planned 1 --ranks 9
+expect "a small model is one pipeline" 0 '^1 .* 4-7 ' mpi 2 plan -m "$model"
+for i in 1 2 3 4 5; do printf '{"prompt": [%d, 5, 6], "max_tokens": 3, "logprobs": 1}\n' "$i"; done >"$dir/few.jsonl"
+for np in 1 2; do
+    mpi $np run -m "$dir/large" --dummy-weights -i "$dir/few.jsonl" -o "$dir/large.$np.jsonl" --deterministic-ids --report "$dir/report.json" 2>"$dir/err"
+done
+cmp "$dir/large.1.jsonl" "$dir/large.2.jsonl" && grep -q 'planned: ' "$dir/err" &&
+    test "$(number replicas)" -eq "$(grep -o 'planned: [12]' "$dir/err" | grep -o '[12]$')"
+ok "answers are those of one rank, whatever was planned" $?
+
 # What cannot be.
 run2() { mpi "$1" run -m "$model" -i "$dir/in.jsonl" -o "$dir/x.jsonl" "${@:2}"; }
 expect "3 ranks for 2 replicas" 2 'replicas 2: 3 ranks cannot be shared out evenly; start it with -np 4 or another multiple of 2, or use --replicas 1 or 3' run2 3 --replicas 2

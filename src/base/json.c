@@ -392,6 +392,18 @@ void cake_json_add_real(cake_buf *buf, double value)
         cake_buf_adds(buf, ".0");
 }
 
+void cake_json_put_real(cake_buf *buf, const char *before, double value)
+{
+    cake_buf_adds(buf, before);
+    cake_json_add_real(buf, value);
+}
+
+void cake_json_put_text(cake_buf *buf, const char *before, const char *text)
+{
+    cake_buf_adds(buf, before);
+    cake_json_add_text(buf, text, strlen(text));
+}
+
 static int add_chunk(const char *chunk, size_t size, void *buf)
 {
     cake_buf_add(buf, chunk, size);

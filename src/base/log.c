@@ -93,7 +93,9 @@ void cake_log_line(void (*clear)(void))
     state.clear = clear;
 }
 
-void cake_log_capture(cake_buf *into)
+cake_buf *cake_log_capture(cake_buf *into)
 {
+    cake_buf *before = state.capture;
     state.capture = into;
+    return before;
 }

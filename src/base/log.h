@@ -18,6 +18,7 @@ void cake_log_last(const char *text);
 cake_level cake_log_level(cake_level level);    /* default CAKE_INFO; returns what it was */
 void cake_log_rank(int rank, const char *host); /* default rank 0 */
 void cake_log_line(void (*clear)(void));        /* called before a message: wipes a progress bar */
-void cake_log_capture(cake_buf *into);          /* tests: messages go there; NULL: back to standard error */
+/* Messages go there; NULL: back to standard error. Returns where they went. */
+cake_buf *cake_log_capture(cake_buf *into);
 
 #endif

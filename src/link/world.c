@@ -92,6 +92,18 @@ void cake_world_part(const cake_world *world, int n_part, cake_world *part)
     part->size = size;
 }
 
+void cake_world_split(const cake_world *world, int colour, cake_world *part)
+{
+    *part = *world;
+    if (world->size == 1)
+        return;
+    MPI_Comm comm;
+    MPI_Comm_split(comm_of(world), colour, world->rank, &comm);
+    part->comm = MPI_Comm_c2f(comm);
+    MPI_Comm_rank(comm, &part->rank);
+    MPI_Comm_size(comm, &part->size);
+}
+
 void cake_world_leave(cake_world *part)
 {
     MPI_Comm comm = part->size ? comm_of(part) : MPI_COMM_NULL;

@@ -25,8 +25,10 @@ cake_err cake_world_open(int *argc, char ***argv, cake_world *world);
 void cake_world_close(cake_world *world);
 
 /* This rank's part of n_part equal ones, which divide the world's size: ranks in their order, counted from 0 in each; of
- * this host's ranks it tells what the world does. All ranks call both. */
+ * this host's ranks it tells what the world does. All ranks call. */
 void cake_world_part(const cake_world *world, int n_part, cake_world *part);
+/* The ranks that give the same colour, in their order. */
+void cake_world_split(const cake_world *world, int colour, cake_world *part);
 void cake_world_leave(cake_world *part); /* zeros are fine */
 
 /* What follows is done by all ranks of the world, or part of it, that is given.

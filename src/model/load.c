@@ -12,11 +12,13 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/crc.h"
 #include "base/log.h"
 #include "kernels/int8.h"
 #include "model/dummy.h"
@@ -39,12 +41,19 @@ typedef struct item {
     atomic_int left;    /* members that have not gone past it */
 } item;
 
+/* What was read of a tensor whose checksum is known. */
+typedef struct seen {
+    atomic_uint_fast32_t parts; /* cake_crc_part of all that was */
+    atomic_int_fast64_t bytes;
+} seen;
+
 typedef struct loading {
     cake_model *model;
     const cake_kernels *kernels;
     const cake_loading *how;
     item *items; /* [n] in the files' order */
     int n;
+    seen *seen; /* [tensors of the store] */
     atomic_bool failed;
     pthread_mutex_t lock; /* of what follows */
     int behind;           /* items that all members have gone past */
@@ -94,6 +103,8 @@ static void set_place(const cake_model *model, const cake_piece *p, void *data)
 static cake_err list_piece(const cake_model *model, const cake_piece *p, void *arg)
 {
     loading *l = arg;
+    if (p->from && !p->from->file)
+        return cake_fail("model", "%s: tensor %s is in the bundle of another rank", model->dir, p->name);
     l->items = cake_grow(l->items, (size_t)l->n + 1, sizeof *l->items);
     item *it = &l->items[l->n++];
     *it = (item){.piece = *p, .name = cake_copy(p->name, strlen(p->name))};
@@ -276,12 +287,33 @@ static const void *view(const cake_piece *p, const step *s)
     return (uintptr_t)rows % cake_dtype_bytes(p->dtype) ? NULL : rows;
 }
 
+/* The rows' part of their tensor's checksum: they lie in the caches still. */
+static uint32_t sum_up(const cake_piece *p, const step *s, const void *rows)
+{
+    size_t bytes = (size_t)s->n * cake_row_bytes(p->dtype, p->n_in);
+    if (!p->from || !p->from->summed)
+        return 0;
+    return cake_crc_part(rows, bytes,
+                         p->from->tensor->end - p->from->tensor->begin - step_offset(p, s) - (int64_t)bytes);
+}
+
+static void note(const loading *l, const cake_piece *p, const step *s, uint32_t sum)
+{
+    if (!p->from || !p->from->summed)
+        return;
+    seen *tensor = &l->seen[p->from - cake_store_at(l->model->store, 0)];
+    atomic_fetch_xor(&tensor->parts, sum);
+    atomic_fetch_add(&tensor->bytes, s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in));
+}
+
 static bool do_step(member *m, const step *s, cake_buf *why)
 {
     const cake_piece *p = &m->l->items[s->item].piece;
     const void *rows = view(p, s);
     double begin = cake_clock_now(), fetched = begin;
-    bool done = rows && take(m, s, rows, why) && !cake_safetensors_torn(p->from->file);
+    bool done = rows && take(m, s, rows, why);
+    uint32_t sum = done ? sum_up(p, s, rows) : 0;
+    done = done && !cake_safetensors_torn(p->from->file);
     if (done) {
         m->read += s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
     } else {
@@ -289,7 +321,10 @@ static bool do_step(member *m, const step *s, cake_buf *why)
         rows = fetch(m, p, s, why);
         fetched = cake_clock_now();
         done = rows && take(m, s, rows, why);
+        sum = done ? sum_up(p, s, rows) : 0;
     }
+    if (done)
+        note(m->l, p, s, sum);
     m->read_s += fetched - begin;
     m->pack_s += cake_clock_now() - fetched;
     return done;
@@ -366,6 +401,37 @@ static void load_all(const cake_exec *exec, void *arg)
     load_share(exec, arg);
 }
 
+/* Every byte that was loaded from a bundle is what was staged. */
+static cake_err check_sums(const loading *l)
+{
+    const cake_stored *bad = NULL;
+    uint32_t found = 0;
+    int n = 0;
+    for (int i = 0; l->model->store && i < cake_store_count(l->model->store); i++) {
+        const cake_stored *s = cake_store_at(l->model->store, i);
+        int64_t bytes = s->tensor->end - s->tensor->begin;
+        if (!s->summed || !atomic_load(&l->seen[i].bytes))
+            continue;
+        CAKE_ASSERT(atomic_load(&l->seen[i].bytes) == bytes); /* pieces are all of their tensor */
+        uint32_t sum = cake_crc_whole((uint32_t)atomic_load(&l->seen[i].parts), bytes);
+        if (sum == s->sum)
+            continue;
+        n++;
+        found = bad ? found : sum;
+        bad = bad ? bad : s;
+    }
+    if (!bad)
+        return CAKE_OK;
+    char more[48] = "";
+    if (n > 1)
+        snprintf(more, sizeof more, ", and %d more tensors are wrong", n - 1);
+    return cake_fail(
+        "model",
+        "%s: tensor %s has the checksum %08x, but %08x was staged%s: the file is damaged; start cake-mpi "
+        "stage again, which replaces what is damaged",
+        cake_safetensors_path(bad->file), bad->tensor->name, (unsigned)found, (unsigned)bad->sum, more);
+}
+
 static void tell(const loading *l, double seconds)
 {
     cake_log(CAKE_DEBUG, "model",
@@ -388,19 +454,23 @@ cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_
         return err;
     double start = cake_clock_now();
     loading l = {.model = model, .kernels = kernels, .how = how, .lock = PTHREAD_MUTEX_INITIALIZER};
-    cake_piece_visit(model, share, list_piece, &l);
-    CAKE_ASSERT(model->arena.used == model->arena.size);
+    l.seen = cake_alloc(model->store ? (size_t)cake_store_count(model->store) : 0, sizeof *l.seen);
+    err = cake_piece_visit(model, share, list_piece, &l);
+    atomic_init(&l.failed, err != CAKE_OK);
+    CAKE_ASSERT(err || model->arena.used == model->arena.size);
     if (l.n)
         qsort(l.items, (size_t)l.n, sizeof *l.items, in_file_order);
     cake_exec_run(how->threads < PACKERS ? how->threads : PACKERS, load_all, &l);
     if (model->store)
         cake_store_unmap(model->store);
     model->bytes_read += l.read;
+    err = atomic_load(&l.failed) ? CAKE_ERR_FATAL : check_sums(&l);
     tell(&l, cake_clock_now() - start);
+    free(l.seen);
     for (int i = 0; i < l.n; i++)
         free(l.items[i].name);
     free(l.items);
     if (model->config.tied)
         model->ends.head = model->ends.embedding;
-    return atomic_load(&l.failed) ? CAKE_ERR_FATAL : CAKE_OK;
+    return err;
 }

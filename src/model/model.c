@@ -27,7 +27,13 @@ typedef struct census {
     bool *used; /* [cake_store_count] which of the files' tensors the model has */
 } census;
 
-static cake_err check_shape(const cake_piece *p)
+/* The file that a piece is in, or that says what it is. */
+static const char *path_of(const cake_model *model, const cake_piece *p)
+{
+    return p->from->file ? cake_safetensors_path(p->from->file) : model->dir;
+}
+
+static cake_err check_shape(const cake_model *model, const cake_piece *p)
 {
     const cake_tensor *t = p->from->tensor;
     int rank = p->part->flat ? 3 : cake_part_matrix(p->part) ? 2 : 1;
@@ -41,7 +47,7 @@ static cake_err check_shape(const cake_piece *p)
     if (rank > 1)
         cake_buf_addf(&text, "%s, %d", rank == 3 ? ", 1" : "", p->n_in);
     cake_err err = cake_fail("model", "%s: tensor %s has shape [%s]: they are not of one model",
-                             cake_safetensors_path(p->from->file), p->name, text.data);
+                             path_of(model, p), p->name, text.data);
     cake_buf_free(&text);
     return err;
 }
@@ -55,8 +61,8 @@ static cake_err check_piece(const cake_model *model, const cake_piece *p, void *
             model->dir, p->name);
     if (p->from && !p->from->tensor->readable)
         return cake_fail("model", "%s: tensor %s has dtype %s, but only F32, BF16 and F16 are supported",
-                         cake_safetensors_path(p->from->file), p->name, p->from->tensor->dtype_name);
-    if (p->from && check_shape(p))
+                         path_of(model, p), p->name, p->from->tensor->dtype_name);
+    if (p->from && check_shape(model, p))
         return CAKE_ERR_FATAL;
     if (p->from)
         c->used[p->from - cake_store_at(model->store, 0)] = true;
@@ -184,6 +190,28 @@ static void choose_naming(cake_model *model)
         }
 }
 
+/* Files or bundle, and whether the head is the embedding. */
+static cake_err open_tensors(cake_model *model)
+{
+    const cake_bundle *index = model->options.index;
+    cake_err err = index ? CAKE_OK : cake_bundle_open(model->dir, &model->bundle);
+    if (err && err != CAKE_END)
+        return err;
+    const cake_bundle *said = index ? index : model->bundle;
+    err = said ? cake_store_open_bundle(index ? NULL : model->dir, said, &model->store)
+               : cake_store_open(model->dir, &model->store);
+    if (err)
+        return err;
+    choose_naming(model);
+    if (!said)
+        return check_tied(model);
+    model->config.tied = said->tied;
+    return said->n_layer == model->config.n_layer
+               ? CAKE_OK
+               : cake_fail("model", "%s: has %d layers, but config.json %d: they are not of one model",
+                           said->path, said->n_layer, model->config.n_layer);
+}
+
 cake_err cake_model_open(const char *dir, const cake_model_options *options, cake_model **out)
 {
     cake_model *model = cake_alloc(1, sizeof *model);
@@ -192,10 +220,8 @@ cake_err cake_model_open(const char *dir, const cake_model_options *options, cak
     model->naming = cake_naming_at(0);
     cake_err err = options->config ? cake_config_parse(options->config, dir, &model->config)
                                    : cake_config_load(dir, &model->config);
-    if (!err && !options->dummy && !(err = cake_store_open(dir, &model->store))) {
-        choose_naming(model);
-        err = check_tied(model);
-    }
+    if (!err && !options->dummy)
+        err = open_tensors(model);
     if (!err)
         err = check_all(model);
     if (err) {
@@ -213,6 +239,7 @@ void cake_model_close(cake_model *model)
         return;
     cake_arena_close(&model->arena);
     cake_store_close(model->store);
+    cake_bundle_close(model->bundle);
     cake_params_free(&model->config.defaults);
     free(model->layer);
     free(model->dir);
@@ -253,6 +280,11 @@ int64_t cake_model_bytes_in_files(const cake_model *model, const cake_share *sha
 const cake_config *cake_model_config(const cake_model *model)
 {
     return &model->config;
+}
+
+const cake_bundle *cake_model_bundle(const cake_model *model)
+{
+    return model->bundle;
 }
 
 cake_dtype cake_model_dtype(const cake_model *model)

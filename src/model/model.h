@@ -18,8 +18,10 @@ typedef struct cake_model cake_model;
 
 typedef struct cake_model_options {
     const char
-        *config; /* the text of a config.json, with dummy weights: then there is no directory; or NULL */
-    bool dummy;  /* seeded weights in place of files */
+        *config; /* the text of a config.json, with dummy weights or an index: then there is no directory */
+    const struct cake_bundle
+        *index; /* tensors as a bundle tells of them, which can be planned with, not loaded */
+    bool dummy; /* seeded weights in place of files */
     uint64_t dummy_seed;
     bool convert; /* matrices are kept in dtype, whatever the file has */
     cake_dtype dtype;
@@ -62,6 +64,8 @@ cake_err cake_model_open(const char *dir, const cake_model_options *options, cak
 void cake_model_close(cake_model *model);
 
 const cake_config *cake_model_config(const cake_model *model);
+/* The bundle that the directory is; NULL: it has the whole model. */
+const struct cake_bundle *cake_model_bundle(const cake_model *model);
 /* Most common dtype of the matrices as they are kept: decides the cache's precision. */
 cake_dtype cake_model_dtype(const cake_model *model);
 /* Whether any layer has a matrix that is kept in dtype. */

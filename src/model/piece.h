@@ -7,6 +7,7 @@
 #define CAKE_MODEL_PIECE_H
 
 #include "base/arena.h"
+#include "model/bundle.h"
 #include "model/model.h"
 #include "model/part.h"
 #include "model/store.h"
@@ -15,7 +16,8 @@ struct cake_model {
     cake_config config;
     cake_model_options options;
     char *dir;
-    cake_store *store; /* NULL: dummy weights */
+    cake_store *store;   /* NULL: dummy weights */
+    cake_bundle *bundle; /* NULL: the directory has the whole model */
     const cake_naming *naming;
     cake_dtype dtype, embed_dtype;
     bool keeps[CAKE_N_KEPT];

@@ -70,30 +70,37 @@ static int64_t read_shape(const cake_json *shape, int bits, cake_tensor *t)
     return total % 8 ? -1 : total / 8;
 }
 
-static cake_err read_tensor(const cake_safetensors *f, const char *name, const cake_json *node,
-                            int64_t data_size, cake_tensor *t)
+cake_err cake_tensor_read(const cake_json *node, const char *name, const char *path, cake_tensor *t,
+                          int64_t *bytes)
 {
     const char *dtype = cake_json_text(cake_json_get(node, "dtype"), NULL);
     if (!dtype)
-        return fail_tensor(f->path, name, "dtype is %s, a string is expected",
+        return fail_tensor(path, name, "dtype is %s, a string is expected",
                            cake_json_kind_name(cake_json_get(node, "dtype")));
     size_t kind = 0, n_kind = sizeof dtypes / sizeof *dtypes;
     while (kind < n_kind && strcmp(dtype, dtypes[kind].name))
         kind++;
     if (kind == n_kind)
-        return fail_tensor(f->path, name, "dtype \"%.40s\" is unknown", dtype);
+        return fail_tensor(path, name, "dtype \"%.40s\" is unknown", dtype);
     t->dtype_name = dtypes[kind].name;
     t->readable = dtypes[kind].dtype >= 0;
     t->dtype = t->readable ? (cake_dtype)dtypes[kind].dtype : CAKE_F32;
 
     const cake_json *shape = cake_json_get(node, "shape");
     if (cake_json_kind(shape) != CAKE_JSON_ARRAY || cake_json_size(shape) > CAKE_TENSOR_MAX_RANK)
-        return fail_tensor(f->path, name, "shape has to be an array of at most %d sizes",
-                           CAKE_TENSOR_MAX_RANK);
-    int64_t bytes = read_shape(shape, dtypes[kind].bits, t);
-    if (bytes < 0)
-        return fail_tensor(f->path, name, "shape holds a size that is negative, too large or not an integer");
+        return fail_tensor(path, name, "shape has to be an array of at most %d sizes", CAKE_TENSOR_MAX_RANK);
+    *bytes = read_shape(shape, dtypes[kind].bits, t);
+    if (*bytes < 0)
+        return fail_tensor(path, name, "shape holds a size that is negative, too large or not an integer");
+    return CAKE_OK;
+}
 
+static cake_err read_tensor(const cake_safetensors *f, const char *name, const cake_json *node,
+                            int64_t data_size, cake_tensor *t)
+{
+    int64_t bytes;
+    if (cake_tensor_read(node, name, f->path, t, &bytes))
+        return CAKE_ERR_FATAL;
     const cake_json *range = cake_json_get(node, "data_offsets");
     int64_t begin = cake_json_int(cake_json_at(range, 0), -1),
             end = cake_json_int(cake_json_at(range, 1), -1);
@@ -105,12 +112,12 @@ static cake_err read_tensor(const cake_safetensors *f, const char *name, const c
     if (end > data_size)
         return fail_tensor(f->path, name,
                            "its data end at byte %lld, past the end of the file (%lld bytes): "
-                           "truncated? download it again",
+                           "truncated? download or stage it again",
                            (long long)(end > INT64_MAX - f->data ? INT64_MAX : f->data + end),
                            (long long)(f->data + data_size));
     if (end - begin != bytes)
         return fail_tensor(f->path, name, "shape and dtype %s need %lld bytes, but data_offsets hold %lld",
-                           dtype, (long long)bytes, (long long)(end - begin));
+                           t->dtype_name, (long long)bytes, (long long)(end - begin));
     t->begin = f->data + begin;
     t->end = f->data + end;
     t->name = cake_copy(name, strlen(name));
@@ -146,7 +153,7 @@ static cake_err check_cover(const cake_safetensors *f, int64_t file_size)
     if (at != file_size)
         return cake_fail("model",
                          "%s: the last tensor ends at byte %lld, but the file has %lld bytes: "
-                         "damaged? download it again",
+                         "damaged? download or stage it again",
                          f->path, (long long)at, (long long)file_size);
     return CAKE_OK;
 }
@@ -231,7 +238,7 @@ static cake_err read_bytes(int fd, const char *path, int64_t offset, void *into,
             fstat(fd, &st); /* it may end before this */
             cake_buf_addf(why,
                           "%s: ends at byte %lld, but data are expected up to %lld: truncated? download "
-                          "it again",
+                          "or stage it again",
                           path, (long long)st.st_size, (long long)offset + (long long)len);
         }
         if (n <= 0)
@@ -257,7 +264,8 @@ static cake_err read_text(int fd, const char *path, int64_t file_size, char **te
 {
     unsigned char prefix[PREFIX];
     if (file_size < PREFIX)
-        return cake_fail("model", "%s: has %lld bytes, too short for a safetensors file: download it again",
+        return cake_fail("model",
+                         "%s: has %lld bytes, too short for a safetensors file: download or stage it again",
                          path, (long long)file_size);
     if (read_or_say(fd, path, 0, prefix, PREFIX))
         return CAKE_ERR_FATAL;

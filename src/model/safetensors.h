@@ -27,6 +27,12 @@ typedef struct cake_tensor {
     int64_t begin, end; /* byte offsets in the file */
 } cake_tensor;
 
+/* dtype, rank and shape from an object with these names, and the bytes that such a tensor has; what is wrong is said with
+ * path and name. */
+struct cake_json;
+cake_err cake_tensor_read(const struct cake_json *node, const char *name, const char *path,
+                          cake_tensor *tensor, int64_t *bytes);
+
 typedef struct cake_safetensors cake_safetensors;
 
 /* Says what is wrong with path and byte offset or tensor. */

@@ -50,7 +50,7 @@ static cake_err collect(cake_store *store)
     for (int i = 0; i < store->n_file; i++)
         for (int t = 0; t < cake_safetensors_count(store->file[i]); t++)
             store->entry[store->n_entry++] =
-                (cake_stored){store->file[i], cake_safetensors_at(store->file[i], t)};
+                (cake_stored){.file = store->file[i], .tensor = cake_safetensors_at(store->file[i], t)};
     qsort(store->entry, n, sizeof *store->entry, by_name);
     for (int i = 1; i < store->n_entry; i++)
         if (!by_name(&store->entry[i - 1], &store->entry[i]))
@@ -158,6 +158,57 @@ cake_err cake_store_open(const char *dir, cake_store **out)
     return err;
 }
 
+/* Whether the file has what the bundle says, no more and no less. */
+static cake_err check_held(const cake_safetensors *file, const cake_bundle *bundle)
+{
+    int n = 0, at = 0;
+    for (int i = 0; i < bundle->n_tensor; i++)
+        n += bundle->held[i];
+    for (int i = 0; i < bundle->n_tensor && cake_safetensors_count(file) == n; i++) {
+        const cake_tensor *said = &bundle->tensor[i];
+        if (!bundle->held[i])
+            continue;
+        const cake_tensor *found = cake_safetensors_at(file, at++);
+        if (strcmp(found->name, said->name) || found->dtype_name != said->dtype_name ||
+            found->rank != said->rank ||
+            memcmp(found->shape, said->shape, (size_t)said->rank * sizeof *said->shape))
+            return cake_fail(
+                "model",
+                "%s: has tensor %s where %s of %s belongs: damaged; start cake-mpi stage again, which "
+                "replaces it",
+                cake_safetensors_path(file), found->name, said->name, bundle->path);
+    }
+    return cake_safetensors_count(file) == n
+               ? CAKE_OK
+               : cake_fail("model",
+                           "%s: has %d tensors, but %s says %d: damaged; start cake-mpi stage again, which "
+                           "replaces it",
+                           cake_safetensors_path(file), cake_safetensors_count(file), bundle->path, n);
+}
+
+cake_err cake_store_open_bundle(const char *dir, const cake_bundle *bundle, cake_store **out)
+{
+    cake_store *store = cake_alloc(1, sizeof *store);
+    cake_err err = dir ? open_file(store, dir, SINGLE) : CAKE_OK;
+    if (!err && dir)
+        err = check_held(store->file[0], bundle);
+    store->entry = cake_alloc((size_t)bundle->n_tensor, sizeof *store->entry);
+    for (int i = 0, at = 0; i < bundle->n_tensor && !err; i++) {
+        bool here = dir && bundle->held[i];
+        store->entry[store->n_entry++] =
+            (cake_stored){.file = here ? store->file[0] : NULL,
+                          .tensor = here ? cake_safetensors_at(store->file[0], at++) : &bundle->tensor[i],
+                          .summed = here,
+                          .sum = bundle->sum[i]};
+    }
+    qsort(store->entry, (size_t)store->n_entry, sizeof *store->entry, by_name);
+    if (err)
+        cake_store_close(store);
+    else
+        *out = store;
+    return err;
+}
+
 void cake_store_close(cake_store *store)
 {
     if (!store)
@@ -172,7 +223,7 @@ void cake_store_close(cake_store *store)
 const cake_stored *cake_store_find(const cake_store *store, const char *name)
 {
     cake_tensor tensor = {.name = (char *)(uintptr_t)name};
-    cake_stored key = {NULL, &tensor};
+    cake_stored key = {.tensor = &tensor};
     return bsearch(&key, store->entry, (size_t)store->n_entry, sizeof *store->entry, by_name);
 }
 

@@ -2,63 +2,123 @@
 #include "place/plan.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/wave.h"
 
-/* What is to be cut, and the best that can be made of its ends: rest [n_rank + 1, n_layer + 1] is the time of the
- * slowest of ranks r.. if they get layers i.., or INFINITY if these are too few for them. */
-typedef struct cut {
-    int n_rank, n_layer;
-    const double *layer, *speed;
-    double root;
-    double *rest;
-} cut;
+/* What is to be cut, and the best that can be made of its ends, as the time of the slowest rank: `pools` [n_pool + 1,
+ * n_layer + 1] of pools p.. if they get layers i.., `ranks` [n_rank + 1, n_layer + 1] of a pool's ranks r.. and all pools
+ * behind it, if the pool's layers end by its limit. INFINITY: that cannot be. */
+typedef struct solver {
+    const cake_cut *cut;
+    const cake_pool *pool; /* [n_pool] */
+    int n_pool;
+    int64_t extra; /* bytes that every pool has more */
+    double *pools, *ranks;
+    int64_t steps;
+} solver;
 
-static double speed_of(const cut *c, int rank)
+static double speed_of(const cake_cut *c, int rank)
 {
     return c->speed ? c->speed[rank] : 1;
 }
 
-static double *rest_at(const cut *c, int rank, int first)
+static double *row_at(const solver *s, double *table, int row)
 {
-    return &c->rest[(size_t)rank * ((size_t)c->n_layer + 1) + (size_t)first];
+    return &table[(size_t)row * ((size_t)s->cut->n_layer + 1)];
+}
+
+/* A rank can begin at no layer before this one, and end behind none after that one: all others need one each, but
+ * rank 0. */
+static int earliest(int rank)
+{
+    return rank > 0 ? rank - 1 : 0;
+}
+
+static int latest(const cake_cut *c, int rank)
+{
+    return c->n_layer - (c->n_rank - 1 - rank);
+}
+
+/* Where the layers of a pool have to end that begin at `first`; before that: it has no memory for anything. */
+static int limit_of(const solver *s, int pool, int first)
+{
+    int64_t left;
+    if (__builtin_add_overflow(s->pool[pool].bytes, s->extra, &left))
+        left = INT64_MAX;
+    if (left < 0)
+        return first - 1;
+    int end = s->cut->bytes ? first : s->cut->n_layer;
+    while (end < s->cut->n_layer && s->cut->bytes[end] <= left)
+        left -= s->cut->bytes[end++];
+    return end;
 }
 
 /* The best end for layers from `first` on at a rank: more of them take the rank longer, until that alone is longer than
- * what is best so far. */
-static double best_from(const cut *c, int rank, int first)
+ * what is best so far. next [n_layer + 1]: of the ranks behind it. */
+static double best_from(solver *s, int rank, int first, int last, const double *next)
 {
+    const cake_cut *c = s->cut;
     double run = rank ? 0 : c->root, best = INFINITY;
-    for (int end = first;; end++) {
-        double own = run / speed_of(c, rank), rest = *rest_at(c, rank + 1, end);
+    for (int end = first; end <= last; end++) {
+        double own = run / speed_of(c, rank);
         bool enough = end > first || run > 0; /* rank 0 has something to do without a layer */
+        s->steps++;
         if (own >= best)
             return best;
-        if (enough && rest < best)
-            best = own > rest ? own : rest;
-        if (end == c->n_layer)
-            return best;
-        run += c->layer[end];
+        if (enough && next[end] < best)
+            best = own > next[end] ? own : next[end];
+        if (end < c->n_layer)
+            run += c->layer[end];
+    }
+    return best;
+}
+
+/* Of a pool whose ranks begin with `from` and whose layers are among [first, limit), its last rank first: dynamic
+ * programming over where a rank's layers begin. */
+static void solve_ranks(solver *s, int pool, int from, int first, int limit)
+{
+    int behind = from + s->pool[pool].n_rank;
+    const double *after = row_at(s, s->pools, pool + 1);
+    double *next = row_at(s, s->ranks, behind);
+    for (int i = first; i <= limit; i++)
+        next[i] = after[i];
+    for (int rank = behind - 1; rank >= from; rank--, next = row_at(s, s->ranks, rank + 1)) {
+        double *own = row_at(s, s->ranks, rank);
+        int last = latest(s->cut, rank) < limit ? latest(s->cut, rank) : limit;
+        for (int i = first; i <= limit; i++)
+            own[i] = i >= earliest(rank) && (rank || !i) ? best_from(s, rank, i, last, next) : INFINITY;
     }
 }
 
-/* From the last rank to the first: dynamic programming over where a rank's layers begin. */
-static void solve(const cut *c)
+/* All pools, the last one first. What limits a pool's layers depends on where they begin, and grows with that; what its
+ * ranks make of it depends only on the limit, which mostly is one and the same: all layers. */
+static void solve(solver *s)
 {
-    for (int i = 0; i <= c->n_layer; i++)
-        *rest_at(c, c->n_rank, i) = i == c->n_layer ? 0 : INFINITY;
-    for (int rank = c->n_rank - 1; rank >= 0; rank--)
-        for (int i = 0; i <= (rank ? c->n_layer : 0); i++)
-            *rest_at(c, rank, i) = best_from(c, rank, i);
+    int n_layer = s->cut->n_layer, from = s->cut->n_rank;
+    for (int i = 0; i <= n_layer; i++)
+        row_at(s, s->pools, s->n_pool)[i] = i == n_layer ? 0 : INFINITY;
+    for (int pool = s->n_pool - 1; pool >= 0; pool--) {
+        from -= s->pool[pool].n_rank;
+        double *own = row_at(s, s->pools, pool);
+        int solved = -1;
+        for (int i = 0; i <= n_layer; i++) {
+            int limit = limit_of(s, pool, i);
+            bool may = limit >= i && i >= earliest(from) && i <= latest(s->cut, from) && (from || !i);
+            if (may && limit != solved)
+                solve_ranks(s, pool, from, i, solved = limit);
+            own[i] = may ? row_at(s, s->ranks, from)[i] : INFINITY;
+        }
+    }
 }
 
 /* Where a rank's layers end: of the ends with which nobody takes longer than `most` the one that comes nearest to its
  * share of what is left. */
-static int end_of(const cut *c, int rank, int first, double most)
+static int end_of(const solver *s, int rank, int first, int last, double most)
 {
+    const cake_cut *c = s->cut;
+    const double *next = row_at(s, s->ranks, rank + 1);
     double run = rank ? 0 : c->root, share = run, speeds = 0;
     int good = c->n_layer;
     for (int i = first; i < c->n_layer; i++)
@@ -66,9 +126,9 @@ static int end_of(const cut *c, int rank, int first, double most)
     for (int i = rank; i < c->n_rank; i++)
         speeds += speed_of(c, i);
     share = share * speed_of(c, rank) / speeds;
-    for (int end = first; end <= c->n_layer && run / speed_of(c, rank) <= most; end++) {
+    for (int end = first; end <= last && run / speed_of(c, rank) <= most; end++) {
         bool enough = end > first || run > 0;
-        good = enough && *rest_at(c, rank + 1, end) <= most ? end : good;
+        good = enough && next[end] <= most ? end : good;
         if (end == c->n_layer || (good == end && run + c->layer[end] / 2 >= share))
             break;
         run += c->layer[end];
@@ -76,31 +136,77 @@ static int end_of(const cut *c, int rank, int first, double most)
     return good;
 }
 
-void cake_plan_make(int n_rank, int n_layer, const double *layer, double root, const double *speed,
-                    cake_plan *plan)
+/* The ends that were found to be the best. */
+static void follow(solver *s, cake_plan *plan)
 {
-    cut c = {.n_rank = n_rank, .n_layer = n_layer, .layer = layer, .speed = speed, .root = root};
-    c.rest = cake_alloc(((size_t)n_rank + 1) * ((size_t)n_layer + 1), sizeof *c.rest);
-    solve(&c);
-    double most = *rest_at(&c, 0, 0);
-    *plan = (cake_plan){.hop = cake_alloc((size_t)n_rank, sizeof *plan->hop), .n_rank = n_rank};
-    for (int rank = 0, first = 0, end; rank < n_rank; rank++, first = end) {
-        end = end_of(&c, rank, first, most);
-        if (end > first)
-            plan->hop[plan->n_hop++] = (cake_hop){rank, first, end - first};
+    const cake_cut *c = s->cut;
+    double most = s->pools[0];
+    *plan = (cake_plan){.hop = cake_alloc((size_t)c->n_rank, sizeof *plan->hop), .n_rank = c->n_rank};
+    for (int pool = 0, rank = 0, first = 0; pool < s->n_pool; pool++) {
+        int limit = limit_of(s, pool, first);
+        solve_ranks(s, pool, rank, first, limit);
+        for (int i = 0; i < s->pool[pool].n_rank; i++, rank++) {
+            int last = latest(c, rank) < limit ? latest(c, rank) : limit;
+            int end = end_of(s, rank, first, last, most);
+            if (end > first)
+                plan->hop[plan->n_hop++] = (cake_hop){rank, first, end - first};
+            first = end;
+        }
     }
-    free(c.rest);
+    plan->steps = s->steps;
 }
 
-double cake_plan_cost(const cake_plan *plan, const double *layer, double root, const double *speed)
+/* plan: NULL if it is only asked whether there is one. */
+static bool make(const cake_cut *cut, int64_t extra, cake_plan *plan)
 {
-    double most = speed ? root / speed[0] : root;
+    cake_pool plenty = {cut->n_rank, INT64_MAX};
+    cake_cut free_of_bytes = *cut;
+    solver s = {.cut = cut, .pool = cut->pool, .n_pool = cut->n_pool, .extra = extra};
+    size_t row = (size_t)cut->n_layer + 1;
+    if (!cut->n_pool) {
+        free_of_bytes.bytes = NULL;
+        s = (solver){.cut = &free_of_bytes, .pool = &plenty, .n_pool = 1};
+    }
+    s.pools = cake_alloc(((size_t)s.n_pool + 1) * row, sizeof *s.pools);
+    s.ranks = cake_alloc(((size_t)cut->n_rank + 1) * row, sizeof *s.ranks);
+    solve(&s);
+    bool fits = s.pools[0] < INFINITY;
+    if (fits && plan)
+        follow(&s, plan);
+    free(s.pools);
+    free(s.ranks);
+    return fits;
+}
+
+bool cake_plan_make(const cake_cut *cut, cake_plan *plan)
+{
+    return make(cut, 0, plan);
+}
+
+int64_t cake_plan_lack(const cake_cut *cut, cake_plan *plan)
+{
+    int64_t few = -1, enough = 0; /* so many are not enough, and so many are */
+    for (int i = 0; i < cut->n_layer && cut->n_pool; i++)
+        enough += cut->bytes[i];
+    for (int i = 0; i < cut->n_pool; i++)
+        enough += cut->pool[i].bytes < 0 ? -cut->pool[i].bytes : 0;
+    while (enough - few > 1) {
+        int64_t middle = few + (enough - few) / 2;
+        *(make(cut, middle, NULL) ? &enough : &few) = middle;
+    }
+    make(cut, enough, plan);
+    return enough;
+}
+
+double cake_plan_cost(const cake_plan *plan, const cake_cut *cut)
+{
+    double most = cut->root / speed_of(cut, 0);
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];
-        double run = hop->rank ? 0 : root;
+        double run = hop->rank ? 0 : cut->root;
         for (int j = hop->first; j < hop->first + hop->count; j++)
-            run += layer[j];
-        run = speed ? run / speed[hop->rank] : run;
+            run += cut->layer[j];
+        run /= speed_of(cut, hop->rank);
         most = run > most ? run : most;
     }
     return most;

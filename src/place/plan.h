@@ -5,6 +5,7 @@
 #ifndef CAKE_PLACE_PLAN_H
 #define CAKE_PLACE_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Layers [first, first + count) on a rank. A wave visits the hops in the order of the plan. */
@@ -15,19 +16,38 @@ typedef struct cake_hop {
 typedef struct cake_plan {
     cake_hop *hop; /* owned */
     int n_hop, n_rank;
-    int first; /* rank 0 of the plan as the world counts: of several replicas each has its own */
+    int first;     /* rank 0 of the plan as the world counts: of several replicas each has its own */
+    int64_t steps; /* ends of slices that were tried to find it */
 } cake_plan;
 
-/* Cuts n_layer layers into slices for n_rank ranks (1 <= n_rank <= n_layer) so that the slowest stage takes the least
- * time that is possible: layer [n_layer] is what each costs, root what rank 0 (the first stage) does beside its layers:
- * embedding, LM head, sampling; speed [n_rank] what each rank does in a unit of time, NULL: all the same. Every rank has
- * a layer at least, but rank 0 none where it has more than its share without. All costs are in one unit, and they and
- * speeds are above 0, but root. By dynamic programming: at most n_rank * n_layer^2 steps. */
-void cake_plan_make(int n_rank, int n_layer, const double *layer, double root, const double *speed,
-                    cake_plan *plan);
+/* Memory that ranks which follow one another have together: those of one host, or one alone. */
+typedef struct cake_pool {
+    int n_rank;
+    int64_t bytes; /* for layers; negative: even without any it is too little */
+} cake_pool;
+
+/* What is to be cut into slices, 1 <= n_rank <= n_layer. Costs are in one unit; they and speeds are above 0, but root. */
+typedef struct cake_cut {
+    int n_rank, n_layer;
+    const double *layer; /* [n_layer] what each costs */
+    double root; /* what rank 0 (the first stage) does beside its layers: embedding, LM head, sampling */
+    const double *speed;  /* [n_rank] what each rank does in a unit of time, NULL: all the same */
+    const int64_t *bytes; /* [n_layer] what each takes of memory, with its part of the KV cache */
+    const cake_pool
+        *pool; /* [n_pool] of all ranks in their order; what they hold beside layers (embedding and head on */
+    int n_pool; /* rank 0, buffers) is not in it any more. 0: there is memory enough, bytes may be NULL */
+} cake_cut;
+
+/* Cuts so that everything fits and the slowest stage takes the least time that is possible then. Every rank has a layer
+ * at least, but rank 0 none where that is better. False: nothing fits, and there is no plan. By dynamic programming: at
+ * most n_rank * n_layer^2 steps, as many more for each length that a pool of several ranks limits its layers to. */
+bool cake_plan_make(const cake_cut *cut, cake_plan *plan);
+/* The least number of bytes that, if every pool had so many more, would let something fit; 0: it does. And the plan that
+ * would be made then. */
+int64_t cake_plan_lack(const cake_cut *cut, cake_plan *plan);
 void cake_plan_free(cake_plan *plan);
 /* What the slowest stage takes. */
-double cake_plan_cost(const cake_plan *plan, const double *layer, double root, const double *speed);
+double cake_plan_cost(const cake_plan *plan, const cake_cut *cut);
 
 /* How many sequences and rows the waves of a replica hold. What was not asked for is 0 before the call. */
 typedef struct cake_load {

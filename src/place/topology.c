@@ -474,11 +474,12 @@ static void fill(const reader *r, cake_topology *out)
 cake_err cake_topology_parse(const char *text, size_t len, const char *const *hosts, int n_rank, int n_layer,
                              cake_topology *out, cake_topology_fault *fault)
 {
-    reader r = {.text = text, .len = len, .n_rank = n_rank, .n_layer = n_layer, .fault = fault};
+    int most = n_rank ? n_rank : n_layer + 1; /* each has a layer of its own, but perhaps rank 0 */
+    reader r = {.text = text, .len = len, .n_rank = most, .n_layer = n_layer, .fault = fault};
     if (!yaml_parser_initialize(&r.parser))
         cake_die("out of memory while a topology file was read");
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
-    r.worker = cake_alloc((size_t)n_rank, sizeof *r.worker);
+    r.worker = cake_alloc((size_t)most, sizeof *r.worker);
     r.claimed = cake_alloc((size_t)n_layer, sizeof *r.claimed);
     for (int i = 0; i < n_layer; i++)
         r.claimed[i].worker = -1;
@@ -486,7 +487,9 @@ cake_err cake_topology_parse(const char *text, size_t len, const char *const *ho
     yaml_event_delete(&r.event);
     yaml_parser_delete(&r.parser);
     if (!err)
-        err = cake_workers_match(r.worker, r.n_worker, hosts, n_rank, r.end, fault);
+        r.n_rank = n_rank ? n_rank : cake_workers_ranks(r.worker, r.n_worker);
+    if (!err)
+        err = cake_workers_match(r.worker, r.n_worker, hosts, r.n_rank, r.end, fault);
     if (!err)
         fill(&r, out);
     for (int i = 0; i < r.n_worker; i++) {

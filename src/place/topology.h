@@ -40,7 +40,7 @@ typedef struct cake_topology {
 } cake_topology;
 
 /* text [len]; hosts [n_rank]: the names of each rank's host, the one it calls itself by first, with spaces between them;
- * n_layer of the model. *out (owned, cake_topology_free) is set on success; else the error is CAKE_ERR_FATAL, nobody has
+ * NULL: nobody knows yet, and any will do, and n_rank 0: as many as the file needs. n_layer of the model. *out (owned, cake_topology_free) is set on success; else the error is CAKE_ERR_FATAL, nobody has
  * said it yet, and *fault tells what is wrong and where. */
 cake_err cake_topology_parse(const char *text, size_t len, const char *const *hosts, int n_rank, int n_layer,
                              cake_topology *out, cake_topology_fault *fault);

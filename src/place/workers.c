@@ -126,9 +126,9 @@ static size_t first_name(const char *names)
 /* Whether a worker may be this rank: localhost is where rank 0 is. */
 static bool suits(const cake_worker *w, const char *const *hosts, int rank)
 {
-    size_t len = first_name(hosts[0]);
-    if (!w->host)
+    if (!w->host || !hosts)
         return true;
+    size_t len = first_name(hosts[0]);
     if (is_here(w->host))
         return first_name(hosts[rank]) == len && !strncmp(hosts[0], hosts[rank], len);
     return cake_workers_meant(w->host, hosts[rank]);
@@ -168,8 +168,8 @@ static cake_err match_ranks(cake_worker *worker, int n, const char *const *hosts
             return cake_workers_fault(
                 fault, w->rank_at,
                 "there is no rank %d: the job has %d rank%s, counted from 0; start it with "
-                "-np %lld",
-                w->rank, n_rank, n_rank == 1 ? "" : "s", (long long)w->rank + 1);
+                "%s %lld",
+                w->rank, n_rank, n_rank == 1 ? "" : "s", hosts ? "-np" : "--ranks", (long long)w->rank + 1);
         if (taken[w->rank] >= 0) {
             const cake_worker *other = &worker[taken[w->rank]];
             return cake_workers_fault(fault, w->rank_at,
@@ -208,6 +208,10 @@ static cake_err no_rank(const cake_worker *w, const char *const *hosts, int n_ra
 {
     int there = 0;
     char list[400];
+    if (!hosts)
+        return cake_workers_fault(fault, w->host_at,
+                                  "no rank is left for worker '%s': there are %d; take more --ranks",
+                                  show(w->name), n_rank);
     for (int r = 0; r < n_rank; r++)
         there += suits(w, hosts, r);
     list_hosts(hosts, n_rank, list, sizeof list);
@@ -219,6 +223,14 @@ static cake_err no_rank(const cake_worker *w, const char *const *hosts, int n_ra
                               "no rank is left for worker '%s': '%s' has %d, which other workers have; start "
                               "more ranks there, or list fewer workers",
                               show(w->name), show(w->host), there);
+}
+
+int cake_workers_ranks(const cake_worker *worker, int n)
+{
+    bool root = false;
+    for (int i = 0; i < n; i++)
+        root = root || worker[i].rank == 0;
+    return root ? n : n + 1;
 }
 
 cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts, int n_rank, cake_spot end,
@@ -242,11 +254,12 @@ cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts
         if (taken[r] >= 0)
             worker[taken[r]].rank = r;
         else if (r > 0)
-            err = cake_workers_fault(
-                fault, end,
-                "rank %d on %.*s has no worker: there are %d for %d ranks, of which rank 0 "
-                "needs none; list one more, or start fewer ranks",
-                r, (int)first_name(hosts[r]), hosts[r], n, n_rank);
+            err =
+                cake_workers_fault(fault, end,
+                                   "rank %d%s%.*s has no worker: there are %d for %d ranks, of which rank 0 "
+                                   "needs none; list one more, or start fewer ranks",
+                                   r, hosts ? " on " : "", hosts ? (int)first_name(hosts[r]) : 0,
+                                   hosts ? hosts[r] : "", n, n_rank);
     }
     free(asked);
     free(taken);

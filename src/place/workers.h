@@ -26,6 +26,9 @@ typedef struct cake_layer_claim {
  * the domain if one of both has none, or a pattern with * and ?. */
 bool cake_workers_meant(const char *host, const char *names);
 
+/* Ranks that the workers need: one each, and rank 0, which nobody has to name. */
+int cake_workers_ranks(const cake_worker *worker, int n);
+
 /* Gives each worker its rank: the one it asks for; else, in order, those of its host, rank 0 only where there would not
  * be enough without it, and patterns after names. Every rank but 0 must have a worker. hosts as in cake_topology_parse;
  * end: where one more worker would stand. */

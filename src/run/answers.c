@@ -14,32 +14,19 @@ static void spell(const void *answers, int32_t id, cake_buf *out)
     cake_token_bytes(((const cake_answers *)answers)->feed.token, id, out);
 }
 
-/* The last part of the model's path, for records of requests that name no model. */
-static const char *base_name(const char *path, char name[256])
-{
-    size_t len = strlen(path);
-    while (len > 1 && path[len - 1] == '/')
-        len--;
-    size_t from = len;
-    while (from > 0 && path[from - 1] != '/')
-        from--;
-    snprintf(name, 256, "%.*s", (int)(len - from), path + from);
-    return name;
-}
-
 cake_err cake_answers_open(const cake_options *o, cake_answers *answers)
 {
     *answers = (cake_answers){.feed.defaults = cake_params_unset()};
     if (cake_options_stream(o))
         return CAKE_OK;
-    char name[256];
+    char name[CAKE_MODEL_NAME];
     time_t now = time(NULL);
     cake_record_options options = {.path = o->output,
                                    .force = o->force,
                                    .deterministic_ids = o->deterministic_ids,
                                    .created = now,
                                    .job = cake_key_of_index((uint64_t)now, getpid()),
-                                   .model = base_name(o->model, name),
+                                   .model = cake_options_model_name(o, name),
                                    .token_bytes = spell,
                                    .token = answers};
     return cake_record_open(&options, &answers->recorder);

@@ -38,5 +38,7 @@ cake_err cake_command(const cake_options *options, const cake_world *world, int 
             return cake_outputs_flush(world, run_alone(alone[i].run, options, world));
     if (!strcmp(options->command, "plan"))
         return cake_outputs_flush(world, cake_preview(options, world));
+    if (!strcmp(options->command, "stage"))
+        return cake_staging(options, world);
     return cake_run(options, world, argc, argv);
 }

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "kernels/floor.h"
@@ -36,8 +37,9 @@ typedef struct wave_rows {
 
 typedef struct costs {
     const cake_stage *stage;
+    const cake_plan *plan;        /* of one replica */
     hop_cost *hop;                /* [n_hop] */
-    double head_flops;            /* operations a second of rank 0 on the head */
+    double head_flops;            /* operations a second of its rank 0 on the head */
     double head_bytes;            /* of the head */
     const cake_foreseen *request; /* that are looked at */
     wave_rows rows;               /* of the wave that left */
@@ -49,17 +51,17 @@ static double times_f32(cake_floor_kind kind)
     return kind == CAKE_FLOOR_INT8 ? 4 : kind == CAKE_FLOOR_BF16 ? 2 : 1;
 }
 
-static void open_costs(const cake_stage *stage, costs *c)
+static void open_costs(const cake_stage *stage, const cake_plan *plan, costs *c)
 {
     cake_dtype dtype = cake_model_dtype(stage->model);
     double products = times_f32(cake_floor_of_products(stage->kernels, dtype));
     double pairs = times_f32(cake_floor_of_products(stage->kernels, stage->kv_dtype));
     double head = times_f32(cake_floor_of_products(stage->kernels, dtype == CAKE_I8 ? CAKE_BF16 : dtype));
     cake_share share = {.head = true};
-    *c = (costs){.stage = stage, .hop = cake_alloc((size_t)stage->plan.n_hop, sizeof *c->hop)};
-    for (int i = 0; i < stage->plan.n_hop; i++) {
-        const cake_hop *hop = &stage->plan.hop[i];
-        const cake_rate *rate = &stage->rate[hop->rank];
+    *c = (costs){.stage = stage, .plan = plan, .hop = cake_alloc((size_t)plan->n_hop, sizeof *c->hop)};
+    for (int i = 0; i < plan->n_hop; i++) {
+        const cake_hop *hop = &plan->hop[i];
+        const cake_rate *rate = &stage->rate[plan->first + hop->rank];
         c->hop[i] = (hop_cost){.cost = cake_cost_of_layers(stage->model, stage->kernels, hop->first,
                                                            hop->count, stage->kv_dtype),
                                .attention = PROMPTS * rate->flops * pairs / products,
@@ -68,7 +70,7 @@ static void open_costs(const cake_stage *stage, costs *c)
                                .rank = hop->rank,
                                .count = hop->count};
     }
-    c->head_flops = PRODUCTS * stage->rate[0].flops * head / products;
+    c->head_flops = PRODUCTS * stage->rate[plan->first].flops * head / products;
     c->head_bytes = (double)cake_model_bytes(stage->model, &share, stage->kernels);
 }
 
@@ -120,8 +122,8 @@ static double finish(void *self, const cake_batch *batch)
 {
     const costs *c = self;
     double rows = batch->n_score, flops = cake_cost_scores(cake_model_config(c->stage->model));
-    return rows > 0 ? both(rows * flops / c->head_flops, c->head_bytes / (WEIGHTS * c->stage->rate[0].bytes))
-                    : 0;
+    double bytes = WEIGHTS * c->stage->rate[c->plan->first].bytes;
+    return rows > 0 ? both(rows * flops / c->head_flops, c->head_bytes / bytes) : 0;
 }
 
 /* The first n of the demand. */
@@ -140,7 +142,7 @@ static double look(costs *c, const cake_demand *d, int n, bool most, double *bus
     c->request = request;
     cake_schedule_shape shape = c->stage->shape;
     shape.share = d->prefixes != NULL;
-    cake_outlook outlook = {.plan = &c->stage->plan,
+    cake_outlook outlook = {.plan = c->plan,
                             .shape = &shape,
                             .prefixes = d->prefixes,
                             .n = n,
@@ -169,7 +171,7 @@ static int enough(const cake_demand *d, bool most)
 static double in_rows(const costs *c, double computed, double generated)
 {
     double scores = cake_cost_scores(cake_model_config(c->stage->model));
-    return computed + generated * (1 + scores / cake_pace_layers(c->stage).row_flops);
+    return computed + generated * (1 + scores / c->stage->whole.row_flops);
 }
 
 static double rows_of(const costs *c, const cake_demand *d, int n, bool most)
@@ -182,41 +184,108 @@ static double rows_of(const costs *c, const cake_demand *d, int n, bool most)
     return in_rows(c, computed, generated);
 }
 
-/* What replica 0 is given of all that is asked for: requests are handed out by demand. */
-static cake_demand own_part(const cake_stage *stage, const cake_demand *all)
+/* What a replica is given of all that is asked for. */
+static cake_demand part_of(const cake_demand *all, double share)
 {
     cake_demand own = *all;
-    double mine = 0, total = 0;
-    for (int i = 0; i < stage->replica.size * stage->n_replica; i++) {
-        total += stage->rate[i].flops;
-        mine += i < stage->replica.size ? stage->rate[i].flops : 0;
-    }
-    double part = stage->n_replica == 1 ? 1 : total > 0 ? mine / total : 1.0 / stage->n_replica;
-    own.n = (int64_t)ceil((double)all->n * part);
+    own.n = (int64_t)ceil((double)all->n * share - 1e-9);
     own.n_first = own.n < all->n_first ? (int)own.n : all->n_first;
-    own.computed *= part;
-    own.fewest *= part;
-    own.most *= part;
+    own.computed *= share;
+    own.fewest *= share;
+    own.most *= share;
     return own;
 }
 
-cake_estimate cake_estimate_make(const cake_stage *stage, const cake_demand *all, bool most, double *busy)
+/* Seconds that a replica takes for its share; what was looked at of it goes into *look and busy, or nowhere (NULL). */
+static double foresee(const cake_stage *stage, const cake_plan *plan, const cake_demand *all, bool most,
+                      cake_look *of, double *busy)
 {
     costs c;
     int64_t waves;
-    cake_estimate e = {.generated = most ? all->most : all->fewest};
-    cake_demand own = own_part(stage, all);
+    cake_demand own = part_of(all, of->share);
     const cake_demand *d = &own;
-    open_costs(stage, &c);
     int n = enough(d, most);
-    e.looked = e.seconds = n ? look(&c, d, n, most, busy, &e.waves) : 0;
+    of->seconds = 0;
+    of->waves = 0;
+    if (!n)
+        return 0;
+    open_costs(stage, plan, &c);
+    double seconds = of->seconds = look(&c, d, n, most, busy, &of->waves);
     if (n > 1 &&
         n < d->n) { /* the others take as long as the second half of these, beginning and end apart */
         double half = look(&c, d, n / 2, most, NULL, &waves), rows = rows_of(&c, d, n, most);
         double more = in_rows(&c, d->computed, most ? d->most : d->fewest) - rows;
-        e.seconds += (e.looked - half) / (rows - rows_of(&c, d, n / 2, most)) * more;
+        seconds += (seconds - half) / (rows - rows_of(&c, d, n / 2, most)) * more;
     }
     free(c.hop);
+    return seconds;
+}
+
+/* Whether two replicas have the same slices on ranks of the same rates. */
+static bool alike(const cake_stage *stage, const cake_plan *a, const cake_plan *b)
+{
+    bool same = a->n_hop == b->n_hop;
+    for (int i = 0; i < a->n_hop && same; i++)
+        same = a->hop[i].rank == b->hop[i].rank && a->hop[i].first == b->hop[i].first &&
+               a->hop[i].count == b->hop[i].count;
+    for (int i = 0; i < a->n_rank && same; i++) {
+        const cake_rate *x = &stage->rate[a->first + i], *y = &stage->rate[b->first + i];
+        same = x->flops == y->flops && x->bytes == y->bytes;
+    }
+    return same;
+}
+
+/* All replicas with their shares, each kind of them once. seconds [n_replica] of each. Returns how many kinds there are. */
+static int foresee_all(const cake_stage *stage, const cake_plan *plans, const cake_demand *all, bool most,
+                       cake_look *looks, double *seconds, double *busy)
+{
+    int kinds = 0;
+    for (int r = 0; r < stage->n_replica; r++) {
+        const cake_plan *plan = &plans[r];
+        double *own = busy ? busy + plan->first : NULL;
+        int like = 0;
+        if (r >= all->n) /* there are fewer requests than replicas */
+            looks[r].share = 0;
+        while (like < r && !(looks[like].share == looks[r].share && alike(stage, &plans[like], plan)))
+            like++;
+        if (like < r) {
+            looks[r] = looks[like];
+            seconds[r] = seconds[like];
+            if (busy)
+                memcpy(own, busy + plans[like].first, (size_t)plan->n_rank * sizeof *own);
+            continue;
+        }
+        if (own)
+            memset(own, 0, (size_t)plan->n_rank * sizeof *own);
+        seconds[r] = foresee(stage, plan, all, most, &looks[r], own);
+        kinds++;
+    }
+    return kinds;
+}
+
+cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans, const cake_demand *all,
+                                 bool most, cake_look *looks, double *busy)
+{
+    int n = stage->n_replica;
+    cake_estimate e = {.generated = most ? all->most : all->fewest};
+    double *seconds = cake_alloc((size_t)n, sizeof *seconds), rates = 0;
+    cake_look *own = looks ? looks : cake_alloc((size_t)n, sizeof *own);
+    int64_t sharing = all->n < n ? all->n : n;
+    for (int r = 0; r < n; r++)
+        own[r].share = 1.0 / (double)(sharing > 0 ? sharing : 1);
+    int kinds = foresee_all(stage, plans, all, most, own, seconds, busy);
+    for (int r = 0; r < n; r++) /* who is faster asks for more; all end at the same time */
+        rates += 1 / seconds[r];
+    if (kinds > 1 && all->n >= n && isfinite(rates) && rates > 0) {
+        for (int r = 0; r < n; r++)
+            own[r].share = 1 / (seconds[r] * rates);
+        foresee_all(stage, plans, all, most, own, seconds, busy);
+    }
+    for (int r = 0; r < n; r++)
+        e.seconds = fmax(e.seconds, seconds[r]);
+    free(seconds);
+    if (!looks)
+        free(own);
     return e;
 }
 
@@ -241,15 +310,19 @@ void cake_demand_add(cake_demand *d, const cake_answer *answer)
     d->first[d->n_first++] = *answer;
 }
 
-void cake_demand_guess(const cake_stage *stage, cake_demand *d)
+void cake_demand_guess(const cake_stage *stage, int64_t n, int prompt, cake_demand *d)
 {
-    enum { USUAL = 384 };
-    int prompt = stage->context / 4 * 3 < USUAL ? stage->context / 4 * 3 : USUAL;
-    prompt = prompt > 0 ? prompt : 1;
+    int most = stage->context / 4 * 3 > 0 ? stage->context / 4 * 3 : 1;
+    prompt = prompt < most ? prompt : most;
     cake_answer answer = {
         .n_prompt = prompt, .computed = prompt, .least = (prompt + 2) / 3, .most = (prompt + 2) / 3};
-    for (int i = 0; i < 2 * stage->shape.n_lane * stage->shape.lane_seqs && cake_demand_near(d); i++)
+    while (d->n < n && cake_demand_near(d))
         cake_demand_add(d, &answer);
+    double others = (double)(n - d->n);
+    d->n = n;
+    d->computed += others * answer.computed;
+    d->fewest += others * answer.least;
+    d->most += others * answer.most;
 }
 
 void cake_demand_free(cake_demand *d)

@@ -28,18 +28,27 @@ typedef struct cake_demand {
 /* Whether the next answer will be among the first: it needs a chain if there are prefixes. */
 bool cake_demand_near(const cake_demand *demand);
 void cake_demand_add(cake_demand *demand, const cake_answer *answer);
-/* What may be asked where nothing is known: prompts three times as long as answers. */
-void cake_demand_guess(const cake_stage *stage, cake_demand *demand);
+/* n answers to what may be asked where nothing is known: prompts of so many tokens (CAKE_DEMAND_USUAL), three times as
+ * long as answers. demand: zeros. */
+enum { CAKE_DEMAND_USUAL = 384 };
+void cake_demand_guess(const cake_stage *stage, int64_t n, int prompt, cake_demand *demand);
 void cake_demand_free(cake_demand *demand);
 
 typedef struct cake_estimate {
     double seconds, generated; /* of the whole file */
-    double looked;             /* seconds of the first ones, in which there were ... */
-    int64_t waves;
 } cake_estimate;
 
-/* On rank 0, with rates measured. most: answers are as long as they may be, else as short. busy [ranks of replica 0]:
- * seconds of work of each in `looked`, or NULL. Of several replicas it is replica 0's share that is looked at. */
-cake_estimate cake_estimate_make(const cake_stage *stage, const cake_demand *demand, bool most, double *busy);
+/* What a replica does of it, and what was looked at of that. */
+typedef struct cake_look {
+    double share;   /* of all requests */
+    double seconds; /* of the first ones, in which there were ... */
+    int64_t waves;
+} cake_look;
+
+/* With rates measured: of replicas with these plans [stage->n_replica]; requests are handed out by demand, so that all are
+ * done at about the same time. most: answers are as long as they may be, else as short. looks [n_replica]: of each; busy
+ * [ranks of the world]: seconds of work of each in what was looked at; both may be NULL. */
+cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans, const cake_demand *demand,
+                                 bool most, cake_look *looks, double *busy);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "kernels/cuda/device.h"
 #include "kernels/kernels.h"
+#include "model/bundle.h"
 #include "model/model.h"
 #include "place/machine.h"
 #include "run/run.h"
@@ -22,7 +23,10 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     const cake_config *c = cake_model_config(model);
     cake_share all = {.range = &(cake_range){0, c->n_layer}, .n_range = 1, .embed = true, .head = true};
     const cake_kernels *kernels = cake_kernels_at(cake_kernels_exact());
-    cake_buf_addf(out, "model       %s\n", dir);
+    const cake_bundle *bundle = cake_model_bundle(model);
+    cake_buf_addf(out, "model       %s\n", bundle ? bundle->name : dir);
+    if (bundle)
+        cake_buf_addf(out, "bundle      %s, of rank %d of %d\n", dir, bundle->rank, bundle->n_rank);
     cake_buf_addf(out, "family      %s, %lld parameters, %s\n", c->arch->name,
                   (long long)cake_model_parameters(model), cake_dtype_name(cake_model_dtype(model)));
     cake_buf_addf(out, "layers      %d, width %d, %d query and %d KV heads of %d, MLP %d\n", c->n_layer,

@@ -17,8 +17,8 @@
 
 enum { NAMES = 512 };
 
-/* On rank 0. names [world->size, NAMES]. */
-static cake_err read_file(const cake_options *o, const cake_world *world, const char *names, int n_layer,
+/* On rank 0. names [n_rank, NAMES], or NULL. */
+static cake_err read_file(const cake_options *o, int n_rank, const char *names, int n_layer,
                           cake_topology *out)
 {
     cake_buf text = {0};
@@ -26,10 +26,10 @@ static cake_err read_file(const cake_options *o, const cake_world *world, const 
     cake_err err = cake_file_read("place", o->topology, false, CAKE_TOPOLOGY_BYTES, &text);
     if (err)
         return err;
-    const char **hosts = cake_alloc((size_t)world->size, sizeof *hosts);
-    for (int r = 0; r < world->size; r++)
+    const char **hosts = names ? cake_alloc((size_t)n_rank, sizeof *hosts) : NULL;
+    for (int r = 0; r < n_rank && hosts; r++)
         hosts[r] = names + (size_t)r * NAMES;
-    err = cake_topology_parse(text.data ? text.data : "", text.len, hosts, world->size, n_layer, out, &fault);
+    err = cake_topology_parse(text.data ? text.data : "", text.len, hosts, n_rank, n_layer, out, &fault);
     if (err)
         err = cake_fail("place", "%s:%d:%d: %s", o->topology, fault.at.line, fault.at.column, fault.message);
     else if (out->ports)
@@ -47,7 +47,7 @@ cake_err cake_layout_read(const cake_options *o, const cake_world *world, int n_
     cake_topology topology = {0};
     cake_names_read(world->host, own, sizeof own);
     cake_world_gather(world, own, names, NAMES);
-    cake_err err = world->rank ? CAKE_OK : read_file(o, world, names, n_layer, &topology);
+    cake_err err = world->rank ? CAKE_OK : read_file(o, world->size, names, n_layer, &topology);
     free(names);
     err = cake_world_agree(world, err);
     if (err)
@@ -64,6 +64,16 @@ cake_err cake_layout_read(const cake_options *o, const cake_world *world, int n_
     *plan = topology.plan;
     free(topology.rank);
     return CAKE_OK;
+}
+
+cake_err cake_layout_foresee(const cake_options *o, int n_rank, int n_layer, cake_plan *plan)
+{
+    cake_topology topology = {0};
+    cake_err err = read_file(o, n_rank, NULL, n_layer, &topology);
+    if (!err)
+        *plan = topology.plan;
+    free(topology.rank);
+    return err;
 }
 
 const char *cake_layout_where(const cake_options *o, const cake_topology_rank *mine)

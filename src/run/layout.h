@@ -14,6 +14,9 @@
 cake_err cake_layout_read(const cake_options *options, const cake_world *world, int n_layer, cake_plan *plan,
                           cake_topology_rank *mine);
 
+/* The same for n_rank ranks of a job to come, whose hosts nobody knows yet; 0: as many as the file needs. Rank 0 only. */
+cake_err cake_layout_foresee(const cake_options *options, int n_rank, int n_layer, cake_plan *plan);
+
 /* "; its layers are those of worker 'a' (FILE:3:1)", or nothing without a file or a worker: for what does not fit. In a
  * static buffer. */
 const char *cake_layout_where(const cake_options *options, const cake_topology_rank *mine);

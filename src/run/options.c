@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/size.h"
 
-enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16 };
+enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16, STAGE = 32 };
 
 typedef enum kind { FLAG, TEXT, TEXTS, INTEGER, REAL, SIZE, STOP, SEED } kind;
 
@@ -54,6 +54,8 @@ static const struct {
     {"plan", PLAN, "plan -m MODEL [-i PROMPTS | -p TEXT] [options]",
      "who would own what, and what the prompts hold; checks all inputs, computes nothing"},
     {"info", INFO, "info [-m MODEL]", "what this build, machine and model can do"},
+    {"stage", STAGE, "stage -m MODEL -d DIR [--ranks N] [options]",
+     "each rank's part of the model as a bundle of its own, for instance on its host's scratch disk"},
     {"bench", BENCH, "bench [NAME...] [-o FILE] [options]",
      "what the machine can do and how near the program comes; without a name: the list of names"},
 };
@@ -273,6 +275,11 @@ static cake_err check(const cake_options *o)
         return CAKE_OK;
     if (!o->model)
         return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
+    if (!strcmp(o->command, "stage"))
+        return o->directory
+                   ? CAKE_OK
+                   : cake_fail_usage(
+                         "no directory: say with -d where the bundles go; see cake-mpi stage --help");
     if (!plan && !o->input && !o->prompts.n)
         return cake_fail_usage("no prompts: give a file with -i or a text with -p; see cake-mpi %s --help",
                                o->command);
@@ -280,6 +287,8 @@ static cake_err check(const cake_options *o)
         return cake_fail_usage("both -i and -p: prompts come from one place");
     if (run && cake_options_stream(o) && o->params.logprobs != CAKE_UNSET)
         return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
+    if (plan && o->ranks && o->topology)
+        return cake_fail_usage("both --ranks and --topology: the hosts of a file are those of the job");
     if (run && o->quiet && o->verbose)
         return cake_fail_usage("both -q and -v");
     return CAKE_OK;
@@ -333,10 +342,25 @@ bool cake_options_stream(const cake_options *options)
            (options->params.n == CAKE_UNSET || options->params.n == 1);
 }
 
+const char *cake_options_model_name(const cake_options *o, char name[CAKE_MODEL_NAME])
+{
+    const char *path = o->staged.name ? o->staged.name : o->model;
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    size_t from = len;
+    while (from > 0 && path[from - 1] != '/')
+        from--;
+    snprintf(name, CAKE_MODEL_NAME, "%.*s", (int)(len - from), path + from);
+    return name;
+}
+
 void cake_options_free(cake_options *options)
 {
     cake_params_free(&options->params);
     free(options->prompts.text);
+    free(options->staged.dir);
+    free(options->staged.name);
 }
 
 static void print_option(const option_row *row)
@@ -358,7 +382,7 @@ void cake_options_help(const char *command)
     printf("Usage:\n");
     for (int i = 0; i < N_COMMAND; i++)
         if (!command || commands[i].bit == bit)
-            printf("  %scake-mpi %s\n", commands[i].bit & (RUN | PLAN | BENCH) ? "mpirun -np N " : "",
+            printf("  %scake-mpi %s\n", commands[i].bit & (RUN | PLAN | STAGE | BENCH) ? "mpirun -np N " : "",
                    commands[i].usage);
     printf("\n");
     for (int i = 0; i < N_COMMAND; i++)

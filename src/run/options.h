@@ -18,8 +18,14 @@ typedef struct cake_texts {
     int n;
 } cake_texts;
 
+/* Where the model is in bundles; zeros: it is whole. */
+typedef struct cake_staged {
+    const char *given; /* -m, while options->model is the directory of this rank's bundle */
+    char *dir, *name;  /* owned: that directory; what the model was called */
+} cake_staged;
+
 typedef struct cake_options {
-    const char *command; /* "run", "tokenize", "plan", "info", "bench", "help", "version" */
+    const char *command; /* "run", "tokenize", "plan", "info", "stage", "bench", "help", "version" */
     const char *help_of; /* the command that help is wanted for; NULL: all */
     const char *model, *input, *input_format, *output, *system;
     cake_texts prompts;
@@ -34,11 +40,15 @@ typedef struct cake_options {
     int64_t seed;
     int64_t context, max_seqs, chunk, threads; /* 0: planned */
     int64_t replicas;                          /* 0: not said */
+    int64_t ranks;                             /* of plan and stage; 0: those that are there */
     int64_t kv_memory;                         /* bytes; negative: percent of the free memory; 0: planned */
     const char *dtype, *kv_dtype, *isa, *loading, *bind;
     bool mlock;
     int64_t dummy; /* seed of dummy weights, -1: real ones */
     const char *topology, *write_topology;
+    const char *directory; /* of stage: where bundles go */
+    cake_staged staged;
+    const struct cake_bundle *index; /* the model's tensors, where there are no files (cake_model_options) */
     const char *rates;
     bool json;
     const char *progress, *report, *trace;
@@ -52,6 +62,9 @@ void cake_options_free(cake_options *options);
 int cake_options_threads(const cake_options *options, int suggested);
 /* Whether the answer streams: one answer to one -p, and nowhere else to go. */
 bool cake_options_stream(const cake_options *options);
+/* What the model is called in records: the last part of its path, of a bundle that of the model it was made from. */
+enum { CAKE_MODEL_NAME = 256 };
+const char *cake_options_model_name(const cake_options *options, char name[CAKE_MODEL_NAME]);
 /* --help of a command ("run", ...) on standard output. */
 void cake_options_help(const char *command);
 

@@ -34,7 +34,8 @@ static bool is_own(const char *name)
                                         "added_tokens.json",
                                         "chat_template.json",
                                         "vocab.json",
-                                        "merges.txt"};
+                                        "merges.txt",
+                                        "bundle.json"};
     static const char *const endings[] = {".safetensors", ".safetensors.index.json", ".model", ".tiktoken",
                                           ".jinja"};
     size_t len = strlen(name);

@@ -35,36 +35,42 @@ static int64_t streamed(const cake_world *world, const cake_stage *stage)
     int64_t most = (128LL << 20) + stage->n_thread * (16LL << 20), least = 64 << 10;
     cake_range all = {0, cake_model_config(stage->model)->n_layer};
     cake_share whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
-    int64_t weights = (int64_t)cake_model_bytes(stage->model, &whole, stage->kernels) / stage->replica.size;
+    int64_t weights =
+        (int64_t)cake_model_bytes(stage->model, &whole, stage->kernels) * stage->n_replica / world->size;
     int64_t free_here = stage->machine.memory / world->local_size / 4;
     most = free_here < most ? free_here : most;
     return weights < least || most < least ? least : weights > most ? most : weights;
 }
 
 /* All ranks at the same time, as they compute: those of one host share its memory. Where some share their cpus with
- * others, all look longer: turns at a cpu take milliseconds. *had becomes their share of them, if it is less. */
-static double look(const cake_world *world, const cake_stage *stage, cake_floor_kind kind, double *had)
+ * others, all look longer: turns at a cpu take milliseconds. *had becomes their share of them, if it is less; *whole is what
+ * the rate would be if they had them all. */
+static double look(const cake_world *world, const cake_stage *stage, cake_floor_kind kind, double *had,
+                   double *whole)
 {
     const double glance = 0.02, turns = 0.1; /* seconds */
     int64_t bytes = kind == CAKE_FLOOR_READ ? streamed(world, stage) : 0;
     double share, rate;
     cake_world_agree(world, CAKE_OK);
-    rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, glance, &share);
+    *whole = rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, glance, &share);
     if (cake_world_least(world, share > 0.8))
         return rate;
     rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, turns, &share);
+    *whole = share > 0 && share < 1 ? rate / share : rate;
     *had = share < *had ? share : *had;
     return rate;
 }
 
-static void measure(const cake_world *world, cake_stage *stage, bool plan)
+/* This rank's rates as they are now; the report holds the run against what the machine has. */
+static cake_rate measure(const cake_world *world, cake_stage *stage, bool plan)
 {
+    cake_rate rate = {0};
     cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
     cake_buf unsaid = {0}; /* that there is no memory to measure with is no error of the run */
     cake_log_capture(&unsaid);
     double had = 1;
-    stage->report.peak_flops = look(world, stage, products, &had);
-    stage->report.peak_bandwidth = look(world, stage, CAKE_FLOOR_READ, &had);
+    rate.flops = look(world, stage, products, &had, &stage->report.peak_flops);
+    rate.bytes = look(world, stage, CAKE_FLOOR_READ, &had, &stage->report.peak_bandwidth);
     cake_log_capture(NULL);
     cake_buf_free(&unsaid);
     if (plan && had < 0.8)
@@ -72,13 +78,13 @@ static void measure(const cake_world *world, cake_stage *stage, bool plan)
                  "others use these cpus: while rates were measured %.0f %% of one were left; "
                  "--rates FILE takes those of a better time",
                  100 * had);
+    return rate;
 }
 
 /* Every rank's own becomes known to all. */
-static void exchange(const cake_world *world, cake_stage *stage)
+static void exchange(const cake_world *world, cake_stage *stage, cake_rate mine)
 {
-    int cpus = stage->machine.cpus < stage->n_thread ? stage->machine.cpus : stage->n_thread;
-    cake_rate mine = {.cpus = cpus, .flops = stage->report.peak_flops, .bytes = stage->report.peak_bandwidth};
+    mine.cpus = stage->machine.cpus < stage->n_thread ? stage->machine.cpus : stage->n_thread;
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
     cake_world_gather(world, &mine, stage->rate, sizeof mine);
     cake_rates_settle(world->size, stage->rate); /* of use on rank 0 only */
@@ -95,26 +101,38 @@ static cake_err recall(const cake_options *o, const cake_world *world, cake_stag
     return err;
 }
 
-/* Speeds of ranks over that of the fastest, doing what a row asks of all layers. Of a small model caches hold most. */
-static void compare(const cake_world *world, cake_stage *stage, bool large)
+void cake_pace_weigh(cake_stage *stage, int n_rank)
 {
-    cake_cost all = cake_pace_layers(stage);
-    double fastest = 0, slowest = 1;
-    for (int i = 0; i < world->size; i++) {
+    bool large =
+        cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE; /* of a small one caches hold most */
+    double measured = large ? cake_rates_balance(n_rank, stage->rate) : 0, fastest = 0;
+    int n_layer = cake_model_config(stage->model)->n_layer;
+    stage->balance = measured > 0 ? measured : CAKE_COST_BALANCE;
+    stage->whole = cake_cost_of_layers(stage->model, stage->kernels, 0, n_layer, stage->kv_dtype);
+    stage->whole.balance = stage->balance;
+    stage->speed = cake_alloc((size_t)n_rank, sizeof *stage->speed);
+    for (int i = 0; i < n_rank; i++) {
         const cake_rate *rate = &stage->rate[i];
+        cake_cost all = stage->whole;
         all.balance = large && rate->flops > 0 ? cake_rates_balance(1, rate) : stage->balance;
         stage->speed[i] = rate->flops > 0 ? rate->flops / row_of_many(&all) : 1;
         fastest = stage->speed[i] > fastest ? stage->speed[i] : fastest;
     }
-    for (int i = 0; i < world->size; i++) {
+    for (int i = 0; i < n_rank; i++)
         stage->speed[i] /= fastest;
+}
+
+/* On rank 0. */
+static void tell(const cake_world *world, const cake_stage *stage)
+{
+    double slowest = 1;
+    for (int i = 0; i < world->size; i++) {
         slowest = stage->speed[i] < slowest ? stage->speed[i] : slowest;
-        if (!world->rank)
-            cake_log(CAKE_DEBUG, "place", "rank %d on %s: %.4g GFLOP/s, %.4g GB/s, speed %.2f", i,
-                     stage->rate[i].host, 1e-9 * stage->rate[i].flops, 1e-9 * stage->rate[i].bytes,
-                     stage->speed[i]);
+        cake_log(CAKE_DEBUG, "place", "rank %d on %s: %.4g GFLOP/s, %.4g GB/s, speed %.2f", i,
+                 stage->rate[i].host, 1e-9 * stage->rate[i].flops, 1e-9 * stage->rate[i].bytes,
+                 stage->speed[i]);
     }
-    if (!world->rank && slowest < 1)
+    if (slowest < 1)
         cake_log(CAKE_INFO, "place",
                  "ranks are not equally fast, as measured: the slowest has %.2f of the fastest's speed",
                  slowest);
@@ -126,13 +144,10 @@ cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_sta
     bool large = cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE;
     bool plan = !strcmp(o->command, "plan");
     stage->rate = cake_alloc(n, sizeof *stage->rate);
-    stage->speed = cake_alloc(n, sizeof *stage->speed);
-    exchange(world, stage);
+    exchange(world, stage, (cake_rate){0});
     bool matters = plan || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)));
-    if (o->report || (matters && !o->rates)) {
-        measure(world, stage, plan);
-        exchange(world, stage);
-    }
+    if (o->report || (matters && !o->rates))
+        exchange(world, stage, measure(world, stage, plan));
     if (o->rates) {
         cake_err err = world->rank ? CAKE_OK : recall(o, world, stage);
         err = cake_world_agree(world, err);
@@ -140,9 +155,9 @@ cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_sta
             return err;
         cake_world_share(world, stage->rate, n * sizeof *stage->rate);
     }
-    double measured = large ? cake_rates_balance(world->size, stage->rate) : 0;
-    stage->balance = measured > 0 ? measured : CAKE_COST_BALANCE;
-    compare(world, stage, large);
+    cake_pace_weigh(stage, world->size);
+    if (!world->rank)
+        tell(world, stage);
     return CAKE_OK;
 }
 
@@ -152,8 +167,7 @@ void cake_pace_close(cake_stage *stage)
     free(stage->speed);
 }
 
-/* What each layer costs [n_layer], owned. */
-static double *layer_costs(const cake_stage *stage)
+double *cake_pace_layers(const cake_stage *stage)
 {
     int n_layer = cake_model_config(stage->model)->n_layer;
     double *layer = cake_alloc((size_t)n_layer, sizeof *layer);
@@ -165,65 +179,10 @@ static double *layer_costs(const cake_stage *stage)
     return layer;
 }
 
-/* Every rank receives and sends each row once, so links weigh alike on all. */
-static void cut(const cake_stage *stage, int n_rank, const double *layer, const double *speed,
-                cake_plan *plan)
+double cake_pace_root(const cake_stage *stage)
 {
     const cake_config *c = cake_model_config(stage->model);
-    double embed = (double)c->dim * 2 * sizeof(float) * stage->balance;
-    cake_plan_make(n_rank, c->n_layer, layer, embed + SCORED * cake_cost_scores(c), speed, plan);
-}
-
-void cake_pace_cut(const cake_world *world, cake_stage *stage)
-{
-    double *layer = layer_costs(stage);
-    cut(stage, stage->replica.size, layer, stage->speed + (world->rank - stage->replica.rank), &stage->plan);
-    free(layer);
-}
-
-/* Of the rank that has the most. */
-static int64_t largest_share(const cake_stage *stage, const cake_plan *plan)
-{
-    int64_t most = 0;
-    for (int i = -1; i < plan->n_hop; i++) { /* rank 0 may have no layers */
-        bool root = i < 0 || plan->hop[i].rank == 0;
-        cake_range range = {i < 0 ? 0 : plan->hop[i].first, i < 0 ? 0 : plan->hop[i].count};
-        cake_share share = {.range = &range, .n_range = i >= 0, .embed = root, .head = root};
-        int64_t bytes = (int64_t)cake_model_bytes(stage->model, &share, stage->kernels);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
-static bool shares_fit(const cake_stage *stage, int n_rank, const double *layer, int64_t bytes)
-{
-    cake_plan plan;
-    cut(stage, n_rank, layer, NULL, &plan);
-    bool fit = largest_share(stage, &plan) <= bytes;
-    cake_plan_free(&plan);
-    return fit;
-}
-
-int cake_pace_least(const cake_stage *stage, int64_t bytes)
-{
-    int few = 0, enough = cake_model_config(stage->model)->n_layer;
-    double *layer = layer_costs(stage);
-    if (!shares_fit(stage, enough, layer, bytes))
-        few = enough = 0;
-    while (enough - few > 1) {
-        int middle = few + (enough - few) / 2;
-        *(shares_fit(stage, middle, layer, bytes) ? &enough : &few) = middle;
-    }
-    free(layer);
-    return enough;
-}
-
-cake_cost cake_pace_layers(const cake_stage *stage)
-{
-    int n_layer = cake_model_config(stage->model)->n_layer;
-    cake_cost all = cake_cost_of_layers(stage->model, stage->kernels, 0, n_layer, stage->kv_dtype);
-    all.balance = stage->balance;
-    return all;
+    return (double)c->dim * 2 * sizeof(float) * stage->balance + SCORED * cake_cost_scores(c);
 }
 
 double cake_pace_scores(const cake_stage *stage)

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "run/layout.h"
 #include "run/prefixes.h"
+#include "run/pretend.h"
 #include "run/run.h"
 #include "run/schedule.h"
 #include "run/stage.h"
@@ -250,37 +251,76 @@ static void print(const cake_options *o, const cake_summary *summary)
     cake_buf_free(&out);
 }
 
+/* To see how busy ranks are: twice as many as can be under way, as long as that is soon played. */
+static int64_t usual_requests(const cake_stage *stage)
+{
+    int64_t most = 1024, twice = 2LL * stage->shape.n_lane * stage->shape.lane_seqs;
+    return stage->n_replica * (twice < most ? twice : most);
+}
+
 /* On rank 0. all, said [world->size]: of each rank. */
 static cake_err tell(const cake_options *o, const cake_world *world, const cake_stage *stage,
                      const cake_report_stage *all, const cake_plan *plans, const cake_topology_rank *said)
 {
     census c = {.stage = stage};
     bool input = o->input || o->prompts.n;
-    cake_err err = o->write_topology ? cake_layout_write(o, &stage->plan, said, all) : CAKE_OK;
+    cake_err err = o->write_topology ? cake_layout_write(o, &plans[0], said, all) : CAKE_OK;
     if (!err && input)
         err = count_input(o, &c);
     if (!err) {
         cake_counted counted = sum_up(&c);
         double *busy = cake_alloc((size_t)world->size, sizeof *busy);
+        cake_look *looks = cake_alloc((size_t)stage->n_replica, sizeof *looks);
         if (!input)
-            cake_demand_guess(stage, &c.demand);
+            cake_demand_guess(stage, usual_requests(stage), CAKE_DEMAND_USUAL, &c.demand);
         cake_summary summary = {.world = world,
                                 .stage = stage,
                                 .plans = plans,
                                 .ranks = all,
                                 .counted = input ? &counted : NULL,
                                 .demand = &c.demand,
+                                .looks = looks,
                                 .busy = busy};
-        summary.least = cake_estimate_make(stage, &c.demand, false, NULL);
-        summary.most = cake_estimate_make(stage, &c.demand, true, busy);
-        for (int i = stage->replica.size; i < world->size;
-             i++) /* the others are expected to work as replica 0 does */
-            busy[i] = busy[i % stage->replica.size];
+        summary.most = cake_estimate_make(stage, plans, &c.demand, true, looks, busy);
+        summary.least = c.demand.fewest < c.demand.most
+                            ? cake_estimate_make(stage, plans, &c.demand, false, NULL, NULL)
+                            : summary.most;
         print(o, &summary);
+        free(looks);
         free(busy);
         err = c.failed ? CAKE_ERR_REQUEST : CAKE_OK;
     }
     close_census(&c);
+    return err;
+}
+
+/* Of the ranks that are there. */
+static cake_err preview_here(const cake_options *options, const cake_world *world, cake_stage *stage)
+{
+    size_t n = world->rank ? 0 : (size_t)world->size;
+    cake_report_stage *all = n ? cake_alloc(n, sizeof *all) : NULL;
+    cake_topology_rank *said = n ? cake_alloc(n, sizeof *said) : NULL;
+    cake_world_gather(world, &stage->report, all, sizeof *all);
+    cake_world_gather(world, &stage->said, said, sizeof *said);
+    cake_plan *plans = cake_tally_plans(world, stage);
+    cake_err err = cake_world_agree(world, n ? tell(options, world, stage, all, plans, said) : CAKE_OK);
+    cake_tally_free_plans(plans, stage->n_replica);
+    free(all);
+    free(said);
+    return err;
+}
+
+/* Of ranks that are not. */
+static cake_err preview_others(const cake_options *options, const cake_world *world, cake_stage *stage)
+{
+    cake_pretended p;
+    cake_err err = cake_pretend_open(options, world, stage, &p);
+    cake_topology_rank *said = cake_alloc((size_t)options->ranks, sizeof *said); /* nothing */
+    if (!err)
+        err = cake_world_agree(world, world->rank ? CAKE_OK
+                                                  : tell(options, &p.world, stage, p.ranks, p.plans, said));
+    free(said);
+    cake_pretend_close(&p, stage);
     return err;
 }
 
@@ -289,19 +329,9 @@ cake_err cake_preview(const cake_options *options, const cake_world *world)
     cake_stage stage = {0};
     cake_err err = cake_world_agree(world, world->rank ? CAKE_OK : cake_layout_check(options));
     if (!err)
-        err = cake_stage_plan(options, world, &stage);
-    if (!err) {
-        size_t n = world->rank ? 0 : (size_t)world->size;
-        cake_report_stage *all = n ? cake_alloc(n, sizeof *all) : NULL;
-        cake_topology_rank *said = n ? cake_alloc(n, sizeof *said) : NULL;
-        cake_world_gather(world, &stage.report, all, sizeof *all);
-        cake_world_gather(world, &stage.said, said, sizeof *said);
-        cake_plan *plans = cake_tally_plans(world, &stage);
-        err = cake_world_agree(world, n ? tell(options, world, &stage, all, plans, said) : CAKE_OK);
-        cake_tally_free_plans(plans, stage.n_replica);
-        free(all);
-        free(said);
-    }
+        err = (options->ranks ? cake_stage_open : cake_stage_plan)(options, world, &stage);
+    if (!err)
+        err = (options->ranks ? preview_others : preview_here)(options, world, &stage);
     cake_stage_close(&stage);
     return err;
 }

@@ -302,26 +302,13 @@ void cake_report_say(const cake_report *r)
     free_figures(all);
 }
 
-/* "key": value, as JSON has it; what is not known is null. */
-static void add_real(cake_buf *out, const char *before, double value)
-{
-    cake_buf_adds(out, before);
-    cake_json_add_real(out, value);
-}
-
-static void add_text(cake_buf *out, const char *before, const char *text)
-{
-    cake_buf_adds(out, before);
-    cake_json_add_text(out, text, strlen(text));
-}
-
 static void add_roofline(cake_buf *out, const roofline *all)
 {
-    add_real(out, "\"roofline\": {\"flops\": ", all->work.flops);
-    add_real(out, ", \"bytes\": ", all->work.bytes);
-    add_real(out, ", \"peak_flops\": ", all->peak_flops > 0 ? all->peak_flops : NAN);
-    add_real(out, ", \"peak_bandwidth\": ", all->peak_bandwidth > 0 ? all->peak_bandwidth : NAN);
-    add_real(out, ", \"share\": ", all->share);
+    cake_json_put_real(out, "\"roofline\": {\"flops\": ", all->work.flops);
+    cake_json_put_real(out, ", \"bytes\": ", all->work.bytes);
+    cake_json_put_real(out, ", \"peak_flops\": ", all->peak_flops > 0 ? all->peak_flops : NAN);
+    cake_json_put_real(out, ", \"peak_bandwidth\": ", all->peak_bandwidth > 0 ? all->peak_bandwidth : NAN);
+    cake_json_put_real(out, ", \"share\": ", all->share);
     cake_buf_adds(out, "}");
 }
 
@@ -360,9 +347,9 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *a
         cake_buf_addf(out, ", \"replica\": %d", replica_of(r, rank));
     if (r->n_replica > 1 && rank == f->first)
         cake_buf_addf(out, ", \"requests\": %lld", (long long)s->requests);
-    add_text(out, ", \"host\": ", s->host);
-    add_text(out, ", \"device\": \"cpu\", \"isa\": ", s->isa);
-    add_text(out, ", \"cpus\": ", s->cpus);
+    cake_json_put_text(out, ", \"host\": ", s->host);
+    cake_json_put_text(out, ", \"device\": \"cpu\", \"isa\": ", s->isa);
+    cake_json_put_text(out, ", \"cpus\": ", s->cpus);
     cake_buf_addf(out, ", \"threads\": %d", s->threads);
     add_own_layers(out, r, rank);
     cake_buf_addf(
@@ -373,7 +360,7 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *a
     cake_buf_addf(out, "\"load_s\": %.3f, \"compute_s\": %.6f, \"busy_s\": %.6f, \"idle_share\": %.4f, ",
                   s->load_s, s->compute_s, s->busy_s, idle_of(all, r, rank));
     add_waits(all, r, rank, &waits);
-    add_text(out, "\"waits_for\": ", waits.data);
+    cake_json_put_text(out, "\"waits_for\": ", waits.data);
     cake_buf_addf(
         out, ",\n     \"embed_ms\": %.5f, \"head_ms\": %.5f, \"sample_ms\": %.5f, \"read_ms\": %.5f,\n     ",
         ms(r, rank, s->root.embed_s), ms(r, rank, s->root.head_s), ms(r, rank, s->root.sample_s),
@@ -394,15 +381,15 @@ static void add_again(cake_buf *out, const cake_report *r)
     static const char *const prefix[] = {"OMPI_", "UCX_", "NCCL_", "OMP_", "SLURM_", "CAKE_"};
     cake_buf mpi = {0};
     cake_world_describe(&mpi);
-    add_text(out, "  \"version\": ", cake_version());
-    add_text(out, ",\n  \"mpi\": ", mpi.data);
+    cake_json_put_text(out, "  \"version\": ", cake_version());
+    cake_json_put_text(out, ",\n  \"mpi\": ", mpi.data);
     cake_buf_free(&mpi);
     cake_buf_adds(out, ",\n  \"hosts\": [");
     for (int i = 0; i < r->world->size; i++)
-        add_text(out, i ? ", " : "", r->stages[i].host);
+        cake_json_put_text(out, i ? ", " : "", r->stages[i].host);
     cake_buf_adds(out, "],\n  \"command\": [");
     for (int i = 0; i < r->argc; i++)
-        add_text(out, i ? ", " : "", r->argv[i]);
+        cake_json_put_text(out, i ? ", " : "", r->argv[i]);
     cake_buf_adds(out, "],\n  \"environment\": {");
     const char *comma = "";
     for (char **e = environ; *e; e++)
@@ -412,7 +399,7 @@ static void add_again(cake_buf *out, const cake_report *r)
                 continue;
             cake_buf_adds(out, comma);
             cake_json_add_text(out, *e, (size_t)(equals - *e));
-            add_text(out, ": ", equals + 1);
+            cake_json_put_text(out, ": ", equals + 1);
             comma = ", ";
         }
     cake_buf_adds(out, "}\n}\n");
@@ -428,7 +415,7 @@ static void compose(cake_report *r, cake_buf *out)
     double starved = 0;
     for (int i = 0; i < r->n_replica; i++)
         starved += all[i].starved / r->n_replica;
-    add_text(out, "{\n  \"model\": ", r->model);
+    cake_json_put_text(out, "{\n  \"model\": ", r->model);
     cake_buf_addf(out, ",\n  \"ranks\": %d,\n  \"replicas\": %d,\n", r->world->size, r->n_replica);
     cake_buf_addf(out, "  \"seconds\": {\"load\": %.6f, \"run\": %.6f, \"total\": %.6f},\n", r->load_s,
                   r->run_s, r->total_s);
@@ -449,7 +436,7 @@ static void compose(cake_report *r, cake_buf *out)
     add_times(out, "itl_ms", &r->itl);
     cake_buf_addf(out, "  \"starved_share\": %.4f,\n", starved);
     give_advice(all, r, &advice);
-    add_text(out, "  \"advice\": ", advice.data);
+    cake_json_put_text(out, "  \"advice\": ", advice.data);
     cake_buf_adds(out, ",\n  \"stages\": [\n");
     for (int i = 0; i < r->world->size; i++)
         add_stage(out, r, all, i);

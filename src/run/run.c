@@ -141,7 +141,7 @@ static cake_err report(job *j)
         for (int r = 0; j->desk && r < all.n_replica; r++)
             all.stages[all.plans[r].first].requests = cake_desk_given(j->desk, r);
         all.stages[0].root.read_s += j->desk ? cake_desk_read_s(j->desk) : 0;
-        cake_report r = {.model = j->options->model,
+        cake_report r = {.model = j->options->staged.given ? j->options->staged.given : j->options->model,
                          .argc = j->argc,
                          .argv = j->argv,
                          .plans = all.plans,

@@ -6,15 +6,16 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "place/threads.h"
-#include "run/desk.h"
+#include "run/bundles.h"
 #include "run/layout.h"
-#include "run/outpost.h"
 #include "run/pace.h"
 #include "run/replicas.h"
+#include "run/room.h"
+#include "run/slices.h"
+#include "run/spread.h"
 
 static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
 {
@@ -28,6 +29,7 @@ static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
 static cake_err open_model(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     cake_model_options options = {.config = o->config,
+                                  .index = o->index,
                                   .dummy = o->dummy >= 0,
                                   .dummy_seed = o->dummy >= 0 ? (uint64_t)o->dummy : 0,
                                   .convert = strcmp(o->dtype, "auto")};
@@ -93,221 +95,6 @@ cake_err cake_stage_threads(const cake_world *world, int n)
     return err;
 }
 
-static cake_slice_shape slice_shape(const cake_stage *stage, const cake_hop *hop)
-{
-    cake_slice_shape shape = {.first = hop->first,
-                              .count = hop->count,
-                              .max_tok = stage->shape.max_tok,
-                              .n_slot = stage->shape.n_lane * stage->shape.lane_seqs,
-                              .n_saved = stage->shape.n_saved,
-                              .context = stage->reach,
-                              .kv_dtype = stage->kv_dtype,
-                              .n_thread = stage->n_thread};
-    memcpy(shape.n_page, stage->shape.n_page, sizeof shape.n_page);
-    return shape;
-}
-
-/* This rank's layers as ranges [n], in the plan's order. */
-static cake_share share_of(const cake_stage *stage, int rank, cake_range *ranges)
-{
-    cake_share share = {.range = ranges, .embed = rank == 0, .head = rank == 0};
-    for (int i = 0; i < stage->plan.n_hop; i++)
-        if (stage->plan.hop[i].rank == rank)
-            ranges[share.n_range++] = (cake_range){stage->plan.hop[i].first, stage->plan.hop[i].count};
-    return share;
-}
-
-/* The memory of this rank, in bytes. */
-typedef struct room {
-    int64_t fixed;                /* whatever the number of pages and sequences in flight */
-    int64_t host;                 /* the same of all ranks of this host */
-    int64_t tables;               /* page tables of all ranks of this host, which are part of it */
-    int64_t cache;                /* what pages and recurrent states may have together */
-    int64_t page[CAKE_MAX_CLASS]; /* one page of each KV class */
-    int64_t states;               /* recurrent states of all slots */
-} room;
-
-/* Page tables are as long as a sequence can become. A model may promise a context of billions of tokens: no sequence
- * grows beyond what all memory holds of the layers that see everything. */
-static int find_reach(const cake_world *world, const cake_stage *stage)
-{
-    const cake_config *config = cake_model_config(stage->model);
-    int64_t memory = stage->kv_memory > 0 ? stage->kv_memory : stage->machine.memory, bytes = 0,
-            pages = INT32_MAX;
-    for (int i = 0; i < stage->plan.n_hop; i++) {
-        cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
-        for (int class = 0; class < config->n_class && stage->plan.hop[i].rank == stage->replica.rank;
-             class ++)
-            if (!config->window[class])
-                bytes += (int64_t)cake_slice_page_bytes(config, &shape, class);
-    }
-    if (bytes && memory / bytes < pages)
-        pages = memory / bytes > 1 ? memory / bytes : 1;
-    pages = cake_world_least(world, pages);
-    return pages < stage->context / CAKE_PAGE ? (int)pages * CAKE_PAGE : stage->context;
-}
-
-static room measure(const cake_world *world, const cake_stage *stage)
-{
-    const cake_config *config = cake_model_config(stage->model);
-    room r = {.fixed = stage->report.weights_bytes};
-    for (int i = 0; i < stage->plan.n_hop; i++) {
-        if (stage->plan.hop[i].rank != stage->replica.rank)
-            continue;
-        cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
-        int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * (shape.n_slot + shape.n_saved);
-        r.tables += (int64_t)cake_slice_kv_bytes(config, &shape) - states; /* there are no pages yet */
-        r.fixed += (int64_t)cake_slice_scratch_bytes(stage->model, stage->kernels, &shape);
-        r.states += states;
-        for (int class = 0; class < config->n_class; class ++)
-            r.page[class] += (int64_t)cake_slice_page_bytes(config, &shape, class);
-    }
-    r.fixed += (int64_t)cake_pipeline_bytes(&stage->plan, stage->replica.rank, stage->shape.n_lane,
-                                            stage->wave_bytes);
-    r.fixed += r.tables;
-    r.tables = cake_world_sum_local(world, r.tables);
-    if (stage->replica.rank == 0)
-        r.fixed += (int64_t)cake_root_bytes(config, stage->kernels, &stage->shape, stage->n_thread);
-    if (stage->replica.rank == 0)
-        r.fixed += (int64_t)(world->rank ? cake_outpost_bytes() : cake_desk_bytes(stage->n_replica));
-    r.host = cake_world_sum_local(world, r.fixed);
-    int64_t left = (stage->machine.memory - r.host) / world->local_size;
-    if (left > stage->machine.mapping - r.fixed)
-        left = stage->machine.mapping - r.fixed;
-    int64_t asked = stage->kv_memory;
-    r.cache = asked > 0 ? asked : asked < 0 ? left * -asked / 100 : left / 2;
-    return r;
-}
-
-/* States to be kept for prompts that begin alike: for a few beginnings at a time. */
-static int saved_states(int n_slot)
-{
-    enum { MOST = 8 };
-    return n_slot < 8 * MOST ? (n_slot + 7) / 8 : MOST;
-}
-
-/* A wave that comes to a rank several times finds others before it: more of them have to be under way. Not without
- * bounds, since every hop has room for all waves. */
-static int stages_of(const cake_plan *plan)
-{
-    int most = 2 * plan->n_rank;
-    return plan->n_hop <= plan->n_rank ? plan->n_rank : plan->n_hop < most ? plan->n_hop : most;
-}
-
-/* What lanes hold, `most` sequences each at most if that is not 0, and of which KV classes there are pages. */
-static void shape_waves(const cake_options *o, cake_stage *stage, int most)
-{
-    const cake_config *config = cake_model_config(stage->model);
-    cake_load load = {.max_seqs = (int)o->max_seqs,
-                      .chunk = (int)o->chunk,
-                      .n_stage = stages_of(&stage->plan),
-                      .n_vocab = config->n_vocab,
-                      .most_seqs = most};
-    cake_cost all = cake_pace_layers(stage);
-    if (load.n_stage > 1)
-        load.dearest = cake_cost_row(&all, stage->context - 1, false) / all.row_flops;
-    cake_load_decide(&load);
-    stage->shape = (cake_schedule_shape){.n_lane = load.n_lane,
-                                         .lane_seqs = load.lane_seqs,
-                                         .chunk = load.chunk,
-                                         .max_tok = load.max_tok,
-                                         .n_class = config->n_class,
-                                         .share = true};
-    memcpy(stage->shape.window, config->window, sizeof stage->shape.window);
-    if (load.n_stage > 1) /* one stage alone has nobody to wait for */
-        cake_schedule_weigh(&stage->shape, &all, cake_pace_scores(stage));
-    for (int i = 0; i < config->n_layer; i++)
-        stage->shape.states = stage->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
-    stage->shape.n_saved = stage->shape.states ? saved_states(load.n_lane * load.lane_seqs) : 0;
-    stage->wave_bytes =
-        cake_arena_round(cake_wave_bytes(load.max_tok, cake_schedule_changes(&stage->shape), config->dim));
-}
-
-/* Pages of each class that all ranks have memory for. page_bytes [n_class]; returns their bytes on this rank. */
-static int64_t count_pages(const cake_world *world, cake_stage *stage, const int64_t *page_bytes,
-                           int64_t memory)
-{
-    cake_schedule_shape *shape = &stage->shape;
-    int most[CAKE_MAX_CLASS];
-    for (int class = 0; class < shape->n_class; class ++) {
-        int64_t all = (int64_t)cake_pages_held(shape->window[class], stage->context, shape->max_tok) *
-                      shape->n_lane * shape->lane_seqs;
-        most[class] = all < INT32_MAX ? (int)all : INT32_MAX;
-    }
-    int64_t bytes = 0, pages = cake_world_least(
-                           world, cake_plan_pages(shape->n_class, page_bytes, most, memory > 0 ? memory : 0));
-    for (int class = 0; class < shape->n_class; class ++) {
-        shape->n_page[class] = pages < most[class] ? (int)pages : most[class];
-        bytes += shape->n_page[class] * page_bytes[class];
-    }
-    return bytes;
-}
-
-/* By how much, and what would do: as many ranks as here on hosts with as much memory as this one has now. */
-static cake_err too_large(const cake_world *world, const cake_stage *stage, const room *r, const char *where)
-{
-    int64_t each = stage->machine.memory / world->local_size, beside = r->fixed - stage->report.weights_bytes;
-    int least = *where ? 0 : cake_pace_least(stage, each - beside) * stage->n_replica;
-    char would[128] = "use more hosts", lack[32];
-    snprintf(lack, sizeof lack, "%s", cake_size_text(r->host - stage->machine.memory));
-    if (least > world->size) {
-        int hosts = (least + world->local_size - 1) / world->local_size;
-        snprintf(would, sizeof would, "%d such hosts with %d rank%s each would do (-np %d)", hosts,
-                 world->local_size, world->local_size == 1 ? "" : "s", least);
-    } else if (!least && !*where) {
-        snprintf(would, sizeof would,
-                 "hosts with more memory a rank are needed, since one of its parts is "
-                 "larger than this");
-    }
-    return cake_fail("place",
-                     "the model does not fit: this rank needs %s (weights %s), the %d rank%s of %s together "
-                     "%s, and %s of memory are free, %s too little; %s%s",
-                     cake_size_text(r->fixed), cake_size_text(stage->report.weights_bytes), world->local_size,
-                     world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host),
-                     cake_size_text(stage->machine.memory), lack, would, where);
-}
-
-/* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks of this host. */
-static cake_err judge(const cake_options *o, const cake_world *world, const cake_stage *stage, const room *r,
-                      int64_t all_kv)
-{
-    const char *where = cake_layout_where(o, &stage->said);
-    int64_t left = stage->machine.memory - r->host, least = 0;
-    for (int class = 0; class < stage->shape.n_class; class ++)
-        least += r->page[class];
-    if (left < 0 && left + r->tables > 0 && r->tables > stage->machine.memory / 4)
-        return world->local_rank
-                   ? CAKE_ERR_FATAL
-                   : cake_fail(
-                         "place",
-                         "the page tables of %d sequences of up to %d tokens take %s on %s, where %s are "
-                         "left for them; use --context %d or less, or fewer --max-seqs",
-                         stage->shape.n_lane * stage->shape.lane_seqs, stage->reach,
-                         cake_size_text(r->tables), world->host, cake_size_text(left + r->tables),
-                         (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
-    if (left < 0)
-        return too_large(world, stage, r, where);
-    if (r->states > 0 && r->states > r->cache)
-        return cake_fail("place",
-                         "a KV cache of %s does not hold the recurrent states of %d sequences (%s on this "
-                         "rank); use more --kv-memory, fewer --max-seqs or more ranks%s",
-                         cake_size_text(r->cache > 0 ? r->cache : 0),
-                         stage->shape.n_lane * stage->shape.lane_seqs, cake_size_text(r->states), where);
-    if (r->states + least > r->cache)
-        return cake_fail("place",
-                         "a KV cache of %s does not hold one page of %d tokens (%s on this rank%s); use more "
-                         "--kv-memory or more ranks%s",
-                         cake_size_text(r->cache > 0 ? r->cache : 0), CAKE_PAGE, cake_size_text(least),
-                         r->states ? ", beside the recurrent states" : "", where);
-    if (all_kv > left && world->local_rank == 0)
-        return cake_fail(
-            "place",
-            "%s of KV cache of %d rank%s do not fit into the %s that are left on %s; use less --kv-memory",
-            cake_size_text(all_kv), world->local_size, world->local_size == 1 ? "" : "s",
-            cake_size_text(left), world->host);
-    return CAKE_OK;
-}
-
 /* What --mlock will lock has to be allowed, and ranks say so before they load. */
 static cake_err check_lock(const cake_options *o, const cake_world *world, const cake_stage *stage)
 {
@@ -326,50 +113,6 @@ static cake_err check_lock(const cake_options *o, const cake_world *world, const
     return cake_world_agree(world, err);
 }
 
-/* That the ranks of this host read, once: replicas read the same. */
-static int64_t bytes_of_files(const cake_world *world, const cake_stage *stage, const cake_share *share)
-{
-    cake_range range = {0, cake_model_config(stage->model)->n_layer};
-    cake_share whole = {.range = &range, .n_range = 1, .embed = true, .head = true};
-    int64_t all = cake_world_sum_local(world, cake_model_bytes_in_files(stage->model, share));
-    int64_t most = cake_model_bytes_in_files(stage->model, &whole);
-    return all < most ? all : most;
-}
-
-/* Decides the waves and the KV pages, and says before loading if the model does not fit. */
-static cake_err make_room(const cake_options *o, const cake_world *world, cake_stage *stage)
-{
-    stage->reach = find_reach(world, stage);
-    shape_waves(o, stage, 0);
-    cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
-    cake_share share = share_of(stage, stage->replica.rank, ranges);
-    stage->report.weights_bytes = (int64_t)cake_model_bytes(stage->model, &share, stage->kernels);
-    int64_t files = bytes_of_files(world, stage, &share);
-    free(ranges);
-
-    room r = measure(world, stage);
-    /* States are there for every slot, pages for what is in them: not more than half of it for states. */
-    int64_t half = r.cache > 0 ? r.cache / 2 : 0, most = stage->shape.lane_seqs;
-    most = cake_world_least(world, r.states > half ? half / (r.states / most) : most);
-    if (!o->max_seqs && most < stage->shape.lane_seqs) {
-        shape_waves(o, stage, most > 0 ? (int)most : 1);
-        r = measure(world, stage);
-    }
-    if (cake_world_least(world, r.states <= half) == 0) { /* all that there are must fit, others need not */
-        stage->shape.n_saved = 0;
-        r = measure(world, stage);
-    }
-    int64_t kv = r.states + count_pages(world, stage, r.page, r.cache - r.states);
-    int64_t all_kv = cake_world_sum_local(world, kv);
-    stage->drop = stage->machine.memory - r.host - all_kv < files;
-    cake_log(CAKE_DEBUG, "place",
-             "%d lanes of %d sequences, waves of %d rows, %d KV pages, %s; weights %s, %s in all; %d threads",
-             stage->shape.n_lane, stage->shape.lane_seqs, stage->shape.max_tok, stage->shape.n_page[0],
-             cake_size_text(kv), cake_size_text(stage->report.weights_bytes), cake_size_text(r.fixed + kv),
-             stage->n_thread);
-    return cake_world_agree(world, judge(o, world, stage, &r, all_kv));
-}
-
 static void describe(const cake_world *world, cake_stage *stage)
 {
     cake_report_stage *r = &stage->report;
@@ -377,14 +120,18 @@ static void describe(const cake_world *world, cake_stage *stage)
     snprintf(r->cpus, sizeof r->cpus, "%s", stage->machine.mask);
     snprintf(r->isa, sizeof r->isa, "%s", stage->kernels->name);
     r->threads = stage->n_thread;
+}
+
+static void count_cache(cake_stage *stage)
+{
     for (int i = 0; i < stage->plan.n_hop; i++) {
-        cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
+        cake_slice_shape shape = cake_room_slice(stage, &stage->plan.hop[i]);
         if (stage->plan.hop[i].rank == stage->replica.rank)
-            r->kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(stage->model), &shape);
+            stage->report.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(stage->model), &shape);
     }
 }
 
-cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_stage *stage)
+cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     *stage = (cake_stage){0};
     cake_machine_read(&stage->machine);
@@ -396,13 +143,19 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
         return world->rank ? CAKE_ERR_USAGE
                            : cake_fail_usage("--context %lld: this model's context is %d tokens",
                                              (long long)o->context, config->context);
+    cake_world asked = *world;
+    if (o->ranks)
+        asked.size = (int)o->ranks;
+    stage->planned = cake_spread_wanted(o, asked.size, stage->model);
     stage->n_replica = cake_replicas_asked(o);
-    err = cake_replicas_check(o, world, config->n_layer);
+    err = stage->planned ? CAKE_OK : cake_replicas_check(o, &asked, config->n_layer);
     if (err)
         return err;
-    cake_world_part(world, stage->n_replica, &stage->replica);
     if (o->topology)
         err = cake_layout_read(o, world, config->n_layer, &stage->plan, &stage->said);
+    const cake_bundle *bundle = cake_model_bundle(stage->model);
+    if (!err && bundle)
+        err = cake_bundles_plan(o, world, bundle, &stage->plan);
     if (err)
         return err;
     stage->context = o->context ? (int)o->context : config->context;
@@ -415,16 +168,28 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
         err = choose_kernels(o, world, stage);
     if (err)
         return err;
-    err = cake_pace_open(o, world, stage);
-    if (err)
-        return err;
-    if (!o->topology)
-        cake_pace_cut(world, stage);
-    stage->plan.first = world->rank - stage->replica.rank;
-    err = make_room(o, world, stage);
-    if (err)
-        return err;
     describe(world, stage);
+    err = cake_pace_open(o, world, stage);
+    if (!err)
+        cake_slices_open(world, stage);
+    return err;
+}
+
+cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    cake_err err = cake_stage_open(o, world, stage);
+    if (err)
+        return err;
+    if (stage->planned)
+        stage->n_replica = cake_spread_choose(o, world, stage);
+    cake_world_part(world, stage->n_replica, &stage->replica);
+    if (!o->topology && !cake_model_bundle(stage->model))
+        cake_slices_agree(o, world, stage);
+    stage->plan.first = world->rank - stage->replica.rank;
+    err = cake_room_make(o, world, stage);
+    if (err)
+        return err;
+    count_cache(stage);
     return check_lock(o, world, stage);
 }
 
@@ -437,7 +202,7 @@ cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_st
 {
     double start = cake_clock_now();
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
-    cake_share share = share_of(stage, stage->replica.rank, ranges);
+    cake_share share = cake_room_share(stage, stage->replica.rank, ranges);
     cake_loading how = {
         .threads = stage->n_thread, .mapped = !strcmp(o->loading, "mmap"), .drop = stage->drop};
     cake_placement_pin(&stage->placement);
@@ -450,7 +215,7 @@ cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_st
     for (int i = 0; i < stage->plan.n_hop && !err; i++) {
         if (stage->plan.hop[i].rank != stage->replica.rank)
             continue;
-        cake_slice_shape shape = slice_shape(stage, &stage->plan.hop[i]);
+        cake_slice_shape shape = cake_room_slice(stage, &stage->plan.hop[i]);
         cake_slice *slice;
         err = cake_slice_open(stage->model, stage->kernels, &shape, &slice);
         if (!err)
@@ -472,6 +237,7 @@ void cake_stage_close(cake_stage *stage)
     cake_plan_free(&stage->plan);
     cake_placement_close(&stage->placement);
     cake_pace_close(stage);
+    cake_slices_close(stage);
     cake_world_leave(&stage->replica);
     *stage = (cake_stage){0};
 }

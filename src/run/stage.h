@@ -23,18 +23,37 @@
  * hold most of it. */
 #define CAKE_STAGE_LARGE 100000000
 
+/* What plans know of a rank's machine. */
+typedef struct cake_seat {
+    int host; /* the first rank there */
+    int local_size, n_thread;
+    int64_t memory, mapping; /* free on the host, and what this process may map, as cake_machine has them */
+} cake_seat;
+
+/* What layers cost and take, one by one: the same on all ranks. */
+typedef struct cake_layers {
+    double *cost;   /* [n_layer] owned: operations of a row ... */
+    double root;    /* ... and beside them on rank 0 of a replica */
+    int64_t *bytes; /* [n_layer] owned: weights ... */
+    int64_t ends;   /* ... and those of embedding and head */
+} cake_layers;
+
 typedef struct cake_stage {
     int n_replica;
+    bool planned;       /* how many there are */
     cake_world replica; /* this rank among those of its replica: what plan and hops count */
     cake_machine machine;
     cake_placement placement;
     cake_model *model;
     const cake_kernels *kernels;
     cake_plan plan;
-    cake_topology_rank said;   /* what --topology says of this rank; zeros without it */
-    cake_rate *rate;           /* [ranks] settled; owned, as is ... */
-    double *speed;             /* [ranks] ... of each over that of the fastest: what plans and waves go by */
-    double balance;            /* operations that take as long as a byte */
+    cake_topology_rank said; /* what --topology says of this rank; zeros without it */
+    cake_rate *rate;         /* [ranks] settled; owned, as is ... */
+    double *speed;           /* [ranks] ... of each over that of the fastest: what plans and waves go by */
+    double balance;          /* operations that take as long as a byte */
+    cake_cost whole;         /* of all layers */
+    cake_seat *seat;         /* [ranks] owned */
+    cake_layers layers;
     int64_t kv_memory;         /* as cake_options has it, of this rank */
     cake_schedule_shape shape; /* of lanes and pages, the same on all ranks */
     int context, n_thread;
@@ -47,7 +66,9 @@ typedef struct cake_stage {
     cake_report_stage report;
 } cake_stage;
 
-/* Reads config and tensor headers, chooses kernels and threads, makes the plan, sees that it fits. No weights. */
+/* Reads config and tensor headers, chooses kernels and threads, learns of the machines of all ranks. */
+cake_err cake_stage_open(const cake_options *options, const cake_world *world, cake_stage *stage);
+/* This, and makes the plan, sees that it fits. No weights. */
 cake_err cake_stage_plan(const cake_options *options, const cake_world *world, cake_stage *stage);
 /* Loads the weights and opens the slices. */
 cake_err cake_stage_load(const cake_options *options, const cake_world *world, cake_stage *stage);

@@ -16,12 +16,14 @@ static int replica_of(const cake_summary *s, int rank)
 
 static double idle_share(const cake_summary *s, int rank)
 {
-    return s->most.looked > 0 ? 1 - s->busy[rank] / s->most.looked : 0;
+    const cake_look *look = &s->looks[replica_of(s, rank)];
+    return look->seconds > 0 ? 1 - s->busy[rank] / look->seconds : 0;
 }
 
 static double wave_seconds(const cake_summary *s, int rank)
 {
-    return s->most.waves ? s->busy[rank] / (double)s->most.waves : 0;
+    const cake_look *look = &s->looks[replica_of(s, rank)];
+    return look->waves ? s->busy[rank] / (double)look->waves : 0;
 }
 
 static int count_nodes(const cake_summary *s)
@@ -59,21 +61,71 @@ static size_t longest_host(const cake_summary *s)
     return longest;
 }
 
+/* A rank's line behind its number and host. */
+static void add_row(const cake_summary *s, int rank, cake_buf *out)
+{
+    const cake_report_stage *r = &s->ranks[rank];
+    const cake_plan *plan = &s->plans[replica_of(s, rank)];
+    double ms = 1e3 * wave_seconds(s, rank);
+    cake_buf layers = {0};
+    cake_report_layers(plan, rank - plan->first, &layers);
+    cake_buf_addf(out, " %-14s %7d  %-10s %10s %10s %10.*f %4.0f %%\n", r->cpus, r->threads, layers.data,
+                  cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes), ms < 10 ? 2 : ms < 100, ms,
+                  100 * idle_share(s, rank));
+    cake_buf_free(&layers);
+}
+
+/* Whether all ranks of a replica, not the first, have the lines of the replica before it. */
+static bool repeats(const cake_summary *s, int replica)
+{
+    int size = s->stage->replica.size;
+    bool same = true;
+    for (int i = replica * size; same && i < (replica + 1) * size; i++) {
+        cake_buf one = {0}, other = {0};
+        add_row(s, i, &one);
+        add_row(s, i - size, &other);
+        same = !strcmp(one.data, other.data);
+        cake_buf_free(&one);
+        cake_buf_free(&other);
+    }
+    return same;
+}
+
+/* Of very many ranks, replicas that are like the one before them are only counted. */
 static void add_table(const cake_summary *s, cake_buf *out)
 {
-    int wide = (int)longest_host(s);
+    const int many = 64;
+    int wide = (int)longest_host(s), size = s->stage->replica.size, alike = 0;
     cake_buf_addf(out, "%-5s %-*s %-14s %7s  %-10s %10s %10s %10s %6s\n", "rank", wide, "host", "cpus",
                   "threads", "layers", "weights", "KV", "ms a wave", "idle");
-    for (int i = 0; i < s->world->size; i++) {
-        const cake_report_stage *r = &s->ranks[i];
-        cake_buf layers = {0};
-        const cake_plan *plan = &s->plans[replica_of(s, i)];
-        cake_report_layers(plan, i - plan->first, &layers);
-        cake_buf_addf(out, "%-5d %-*s %-14s %7d  %-10s %10s %10s %10.3g %4.0f %%\n", i, wide, r->host,
-                      r->cpus, r->threads, layers.data, cake_size_text(r->weights_bytes),
-                      cake_size_text(r->kv_bytes), 1e3 * wave_seconds(s, i), 100 * idle_share(s, i));
-        cake_buf_free(&layers);
+    bool same = false;
+    for (int r = 0; r < s->stage->n_replica; r++) {
+        for (int i = r * size; i < (r + 1) * size && !same; i++) {
+            cake_buf_addf(out, "%-5d %-*s", i, wide, s->ranks[i].host);
+            add_row(s, i, out);
+        }
+        alike = same ? alike + 1 : 0;
+        same = s->world->size > many && r + 1 < s->stage->n_replica && repeats(s, r + 1);
+        if (alike && !same)
+            cake_buf_addf(out, "%d to %d: the same, %d time%s more\n", (r + 1 - alike) * size,
+                          (r + 1) * size - 1, alike, alike == 1 ? "" : "s");
     }
+}
+
+/* How many there are, and what each takes of the requests where that differs. */
+static void add_replicas(const cake_summary *s, cake_buf *out)
+{
+    int n = s->stage->n_replica, size = s->stage->replica.size;
+    bool differ = false;
+    if (n == 1)
+        return;
+    cake_buf_addf(out, "replicas  %d, of %d rank%s each; waves, pages and states are those of one", n, size,
+                  size == 1 ? "" : "s");
+    for (int r = 1; r < n; r++)
+        differ = differ || s->looks[r].share != s->looks[0].share;
+    for (int r = 0; r < n && differ; r++)
+        cake_buf_addf(out, "%s%.0f%%", r ? ", " : "; they take of the requests ", 100 * s->looks[r].share);
+    cake_buf_addc(out, '\n');
 }
 
 static void add_waves(const cake_summary *s, cake_buf *out)
@@ -85,9 +137,7 @@ static void add_waves(const cake_summary *s, cake_buf *out)
                   "\nwaves     %d of up to %d tokens, %d sequences each; instruction set %s, %d rank%s\n",
                   shape->n_lane, shape->max_tok, shape->lane_seqs, stage->kernels->name, s->world->size,
                   s->world->size == 1 ? "" : "s");
-    if (stage->n_replica > 1)
-        cake_buf_addf(out, "replicas  %d, of %d rank%s each; waves, pages and states are those of one\n",
-                      stage->n_replica, stage->replica.size, stage->replica.size == 1 ? "" : "s");
+    add_replicas(s, out);
     for (int class = 0; class < shape->n_class; class ++) {
         cake_buf_addf(out, "KV        %d pages of %d tokens", shape->n_page[class], CAKE_PAGE);
         if (shape->window[class])
@@ -170,18 +220,6 @@ void cake_summary_text(const cake_summary *s, cake_buf *out)
         add_time(s, out);
 }
 
-static void add_real(cake_buf *out, const char *before, double value)
-{
-    cake_buf_adds(out, before);
-    cake_json_add_real(out, value);
-}
-
-static void add_text(cake_buf *out, const char *before, const char *text)
-{
-    cake_buf_adds(out, before);
-    cake_json_add_text(out, text, strlen(text));
-}
-
 static void add_rank(const cake_summary *s, int rank, cake_buf *out)
 {
     const cake_report_stage *r = &s->ranks[rank];
@@ -190,8 +228,8 @@ static void add_rank(const cake_summary *s, int rank, cake_buf *out)
     cake_buf_addf(out, "    {\"rank\": %d", rank);
     if (s->stage->n_replica > 1)
         cake_buf_addf(out, ", \"replica\": %d", replica_of(s, rank));
-    add_text(out, ", \"host\": ", r->host);
-    add_text(out, ", \"cpus\": ", r->cpus);
+    cake_json_put_text(out, ", \"host\": ", r->host);
+    cake_json_put_text(out, ", \"cpus\": ", r->cpus);
     cake_buf_addf(out, ", \"threads\": %d, \"layers\": [", r->threads);
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];
@@ -202,18 +240,18 @@ static void add_rank(const cake_summary *s, int rank, cake_buf *out)
     }
     cake_buf_addf(out, "],\n     \"weights_bytes\": %lld, \"kv_bytes\": %lld", (long long)r->weights_bytes,
                   (long long)r->kv_bytes);
-    add_real(out, ", \"flops\": ", s->stage->rate[rank].flops);
-    add_real(out, ", \"bandwidth\": ", s->stage->rate[rank].bytes);
-    add_real(out, ",\n     \"wave_s\": ", wave_seconds(s, rank));
-    add_real(out, ", \"idle_share\": ", idle_share(s, rank));
+    cake_json_put_real(out, ", \"flops\": ", s->stage->rate[rank].flops);
+    cake_json_put_real(out, ", \"bandwidth\": ", s->stage->rate[rank].bytes);
+    cake_json_put_real(out, ",\n     \"wave_s\": ", wave_seconds(s, rank));
+    cake_json_put_real(out, ", \"idle_share\": ", idle_share(s, rank));
     cake_buf_addf(out, "}%s\n", rank + 1 < s->world->size ? "," : "");
 }
 
 static void add_estimate(const cake_summary *s, const char *name, const cake_estimate *e, cake_buf *out)
 {
     cake_buf_addf(out, "\"%s\": {\"generated\": %.0f", name, e->generated);
-    add_real(out, ", \"seconds\": ", e->seconds);
-    add_real(out, ", \"node_hours\": ", e->seconds * count_nodes(s) / 3600);
+    cake_json_put_real(out, ", \"seconds\": ", e->seconds);
+    cake_json_put_real(out, ", \"node_hours\": ", e->seconds * count_nodes(s) / 3600);
     cake_buf_adds(out, "}");
 }
 
@@ -244,8 +282,11 @@ void cake_summary_json(const cake_summary *s, cake_buf *out)
     cake_buf_addf(out, "{\n  \"ranks\": [\n");
     for (int i = 0; i < s->world->size; i++)
         add_rank(s, i, out);
-    cake_buf_addf(out, "  ],\n  \"replicas\": %d, \"nodes\": %d", s->stage->n_replica, count_nodes(s));
-    add_text(out, ", \"isa\": ", s->stage->kernels->name);
+    cake_buf_addf(out, "  ],\n  \"replicas\": %d, \"shares\": [", s->stage->n_replica);
+    for (int r = 0; r < s->stage->n_replica; r++)
+        cake_json_put_real(out, r ? ", " : "", s->looks[r].share);
+    cake_buf_addf(out, "], \"nodes\": %d", count_nodes(s));
+    cake_json_put_text(out, ", \"isa\": ", s->stage->kernels->name);
     cake_buf_addf(out, ", \"context\": %d,\n", s->stage->context);
     cake_buf_addf(out, "  \"waves\": {\"lanes\": %d, \"tokens\": %d, \"sequences\": %d},\n  \"kv\": [",
                   shape->n_lane, shape->max_tok, shape->lane_seqs);

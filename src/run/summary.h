@@ -24,7 +24,8 @@ typedef struct cake_summary {
     const cake_report_stage *ranks; /* [world->size] */
     const cake_counted *counted;    /* NULL: there is no input, and the estimates are of usual lengths */
     const cake_demand *demand;
-    const double *busy; /* [world->size] seconds of work in most.looked */
+    const cake_look *looks; /* [stage->n_replica] with answers as long as they may be ... */
+    const double *busy;     /* [world->size] ... and seconds of work of each rank in them */
     cake_estimate least, most;
 } cake_summary;
 

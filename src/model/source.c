@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a whole model. Out: its description as text, its tensors' bytes. run/staging.c calls. Invariant: tensors are
+ * described in the order in which they lie in the files, so that these are read from front to back.
+ */
+#include "model/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/crc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "model/piece.h"
+
+/* ---- description */
+
+typedef struct listing {
+    const cake_stored **stored; /* [n] */
+    size_t n;
+} listing;
+
+static cake_err list_piece(const cake_model *model, const cake_piece *p, void *arg)
+{
+    (void)model;
+    listing *l = arg;
+    l->stored = cake_grow(l->stored, l->n + 1, sizeof *l->stored);
+    l->stored[l->n++] = p->from;
+    return CAKE_OK;
+}
+
+static int in_file_order(const void *a, const void *b)
+{
+    const cake_stored *x = *(const cake_stored *const *)a, *y = *(const cake_stored *const *)b;
+    int order = strcmp(cake_safetensors_path(x->file), cake_safetensors_path(y->file));
+    return order ? order : (x->tensor->begin > y->tensor->begin) - (x->tensor->begin < y->tensor->begin);
+}
+
+/* Every tensor once: some are cut into several pieces. */
+static void list_all(const cake_model *model, listing *l)
+{
+    cake_range all = {0, model->config.n_layer};
+    cake_share whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
+    size_t n = 0;
+    cake_piece_visit(model, &whole, list_piece, l);
+    qsort(l->stored, l->n, sizeof *l->stored, in_file_order);
+    for (size_t i = 0; i < l->n; i++)
+        if (!i || l->stored[i] != l->stored[i - 1])
+            l->stored[n++] = l->stored[i];
+    l->n = n;
+}
+
+static const char *last_part(const char *path)
+{
+    return strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+}
+
+static cake_err add_weights(const listing *l, cake_buf *out)
+{
+    const cake_safetensors *file = NULL;
+    for (size_t i = 0; i < l->n; i++) {
+        struct stat st;
+        if (l->stored[i]->file == file)
+            continue;
+        const char *path = cake_safetensors_path(l->stored[i]->file);
+        if (stat(path, &st))
+            return cake_fail("model", "%s: cannot be examined: %s", path, strerror(errno));
+        cake_buf_adds(out, file ? ", " : "");
+        file = l->stored[i]->file;
+        cake_json_add_text(out, last_part(path), strlen(last_part(path)));
+        cake_buf_addf(out, ": [%lld, %lld]", (long long)st.st_size,
+                      (long long)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
+    }
+    return CAKE_OK;
+}
+
+static void add_tensors(const listing *l, cake_buf *out)
+{
+    int file = -1;
+    for (size_t i = 0; i < l->n; i++) {
+        const cake_tensor *t = l->stored[i]->tensor;
+        file += !i || l->stored[i]->file != l->stored[i - 1]->file;
+        cake_buf_adds(out, i ? ", " : "");
+        cake_json_add_text(out, t->name, strlen(t->name));
+        cake_buf_addf(out, ": {\"dtype\": \"%s\", \"shape\": [", t->dtype_name);
+        for (int d = 0; d < t->rank; d++)
+            cake_buf_addf(out, "%s%lld", d ? ", " : "", (long long)t->shape[d]);
+        cake_buf_addf(out, "], \"file\": %d, \"begin\": %lld}", file, (long long)t->begin);
+    }
+}
+
+cake_err cake_source_describe(const cake_model *model, const char *name, const cake_bundle_file *file,
+                              int n_file, cake_buf *out)
+{
+    CAKE_ASSERT(model->store && !model->options.convert);
+    listing l = {0};
+    list_all(model, &l);
+    cake_buf_adds(out, "{\"name\": ");
+    cake_json_add_text(out, name, strlen(name));
+    cake_buf_addf(out, ", \"layers\": %d, \"tied\": %s, \"files\": {", model->config.n_layer,
+                  model->config.tied ? "true" : "false");
+    for (int i = 0; i < n_file; i++) {
+        cake_buf_adds(out, i ? ", " : "");
+        cake_json_add_text(out, file[i].name, strlen(file[i].name));
+        cake_buf_addf(out, ": [%lld, \"%08x\"]", (long long)file[i].bytes, (unsigned)file[i].sum);
+    }
+    cake_buf_adds(out, "}, \"weights\": {");
+    cake_err err = add_weights(&l, out);
+    cake_buf_adds(out, "}, \"tensors\": {");
+    add_tensors(&l, out);
+    cake_buf_adds(out, "}}");
+    free(l.stored);
+    return err;
+}
+
+/* ---- shares */
+
+typedef struct marking {
+    const cake_bundle *index;
+    bool *held;
+} marking;
+
+static cake_err mark_piece(const cake_model *model, const cake_piece *p, void *arg)
+{
+    (void)model;
+    const marking *m = arg;
+    m->held[p->from->tensor - m->index->tensor] = true;
+    return CAKE_OK;
+}
+
+void cake_source_mark(const cake_model *model, const cake_share *share, bool *held)
+{
+    marking m = {model->options.index, held};
+    cake_piece_visit(model, share, mark_piece, &m);
+}
+
+/* ---- bytes */
+
+struct cake_source {
+    const char *dir;
+    const cake_bundle *bundle;
+    int *fd; /* [n_source] -1: not opened yet */
+};
+
+cake_source *cake_source_open(const char *dir, const cake_bundle *bundle)
+{
+    cake_source *s = cake_alloc(1, sizeof *s);
+    *s = (cake_source){.dir = dir, .bundle = bundle};
+    s->fd = cake_alloc((size_t)bundle->n_source, sizeof *s->fd);
+    for (int i = 0; i < bundle->n_source; i++)
+        s->fd[i] = -1;
+    return s;
+}
+
+void cake_source_close(cake_source *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < s->bundle->n_source; i++)
+        if (s->fd[i] >= 0)
+            close(s->fd[i]);
+    free(s->fd);
+    free(s);
+}
+
+static cake_err open_file(cake_source *s, int i, const char *path)
+{
+    const cake_bundle_source *from = &s->bundle->source[i];
+    struct stat st;
+    cake_err err = cake_file_check("model", path);
+    if (err)
+        return err;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return cake_fail("model", "%s: cannot be opened: %s", path, strerror(errno));
+    s->fd[i] = fd;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    if (fstat(fd, &st))
+        return cake_fail("model", "%s: cannot be examined: %s", path, strerror(errno));
+    if (st.st_size == from->bytes)
+        return CAKE_OK;
+    return cake_fail(
+        "model",
+        "%s: has %lld bytes here, but %lld where rank 0 is: -m has to lead to the same model on every "
+        "host",
+        path, (long long)st.st_size, (long long)from->bytes);
+}
+
+cake_err cake_source_read(cake_source *s, int tensor, int64_t offset, void *into, size_t len)
+{
+    int i = s->bundle->from[tensor];
+    int64_t at = s->bundle->tensor[tensor].begin + offset;
+    cake_buf path = {0};
+    cake_buf_addf(&path, "%s/%s", s->dir, s->bundle->source[i].name);
+    cake_err err = s->fd[i] < 0 ? open_file(s, i, path.data) : CAKE_OK;
+    for (size_t got = 0; got < len && !err;) {
+        ssize_t n = pread(s->fd[i], (char *)into + got, len - got, (off_t)(at + (int64_t)got));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            err = cake_fail("model", "%s: byte %lld cannot be read: %s", path.data,
+                            (long long)at + (long long)got, strerror(errno));
+        else if (n == 0)
+            err = cake_fail("model",
+                            "%s: ends at byte %lld, but had %lld when this began: is it being replaced?",
+                            path.data, (long long)at + (long long)got, (long long)s->bundle->source[i].bytes);
+        else
+            got += (size_t)n;
+    }
+    cake_buf_free(&path);
+    return err;
+}

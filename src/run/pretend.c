@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: what is known of the ranks that were started. Out: a plan for others. preview.c calls.
+ * Invariant: bytes are counted by the functions that count them for ranks that are there.
+ */
+#include "run/pretend.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "run/room.h"
+#include "run/slices.h"
+#include "run/spread.h"
+
+/* Rates, speeds and seats of n ranks, after those of n_here. */
+static void multiply(cake_stage *stage, int n_here, int n)
+{
+    int most = n > n_here ? n : n_here, *held = cake_alloc((size_t)most, sizeof *held);
+    stage->rate = cake_grow(stage->rate, (size_t)most, sizeof *stage->rate);
+    stage->speed = cake_grow(stage->speed, (size_t)most, sizeof *stage->speed);
+    stage->seat = cake_grow(stage->seat, (size_t)most, sizeof *stage->seat);
+    for (int i = n_here; i < n; i++) {
+        stage->rate[i] = stage->rate[i - n_here];
+        stage->speed[i] = stage->speed[i - n_here];
+        stage->seat[i] = stage->seat[i - n_here];
+        stage->seat[i].host += n_here;
+    }
+    for (int i = 0; i < n; i++)
+        held[stage->seat[i].host]++;
+    for (int i = 0; i < n; i++)
+        stage->seat[i].local_size = held[stage->seat[i].host];
+    free(held);
+}
+
+static cake_err too_large(const cake_stage *stage, int n_rank, int64_t lack)
+{
+    const cake_seat *seat = &stage->seat[0];
+    int64_t each = seat->memory / seat->local_size - cake_room_beside(stage, 0, seat->n_thread);
+    int least = cake_slices_least(stage, each) * stage->n_replica;
+    char missing[32], would[96] = "";
+    snprintf(missing, sizeof missing, "%s", cake_size_text(lack));
+    if (least > n_rank)
+        snprintf(would, sizeof would, "; %d such ranks would do (--ranks %d)", least, least);
+    return cake_fail("place",
+                     "the model does not fit into the memory of %d ranks: %s are free on %s, %s too little%s",
+                     n_rank, cake_size_text(seat->memory), stage->rate[0].host, missing, would);
+}
+
+/* Plans [n_replica] for all, with waves and pages that all have room for. */
+static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, cake_plan *plans)
+{
+    int size = n_rank / stage->n_replica, pages[CAKE_MAX_CLASS], reach = INT_MAX;
+    for (int r = 0; r < stage->n_replica; r++) {
+        int64_t lack = cake_slices_cut(o, stage, r * size, size);
+        if (lack)
+            return too_large(stage, n_rank, lack);
+        cake_slices_fill(o, stage);
+        for (int class = 0; class < stage->shape.n_class; class ++)
+            pages[class] =
+                r && pages[class] < stage->shape.n_page[class] ? pages[class] : stage->shape.n_page[class];
+        reach = stage->reach < reach ? stage->reach : reach;
+        plans[r] = stage->plan;
+        stage->plan = (cake_plan){0};
+    }
+    memcpy(stage->shape.n_page, pages, sizeof pages);
+    stage->reach = reach;
+    return CAKE_OK;
+}
+
+/* What a rank would say of itself. like: a rank that is there; copy: of how many hosts like its own it is on none, one, ... */
+static cake_report_stage report_of(const cake_stage *stage, const cake_plan *plan, int rank,
+                                   const cake_report_stage *like, int copy)
+{
+    cake_report_stage r = *like;
+    if (copy)
+        snprintf(r.host, sizeof r.host, "%.50s+%d", like->host, copy);
+    r.weights_bytes = rank ? 0 : stage->layers.ends;
+    r.kv_bytes = 0;
+    for (int i = 0; i < plan->n_hop; i++) {
+        const cake_hop *hop = &plan->hop[i];
+        if (hop->rank != rank)
+            continue;
+        cake_slice_shape shape = cake_room_slice(stage, hop);
+        r.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(stage->model), &shape);
+        for (int j = hop->first; j < hop->first + hop->count; j++)
+            r.weights_bytes += stage->layers.bytes[j];
+    }
+    return r;
+}
+
+/* On rank 0. here [world->size]. */
+static cake_err pretend(const cake_options *o, const cake_world *world, cake_stage *stage,
+                        const cake_report_stage *here, cake_pretended *out)
+{
+    int n = (int)o->ranks;
+    multiply(stage, world->size, n);
+    out->world = *world;
+    out->world.size = n;
+    if (stage->planned)
+        stage->n_replica = cake_spread_decide(o, stage, n);
+    int size = n / stage->n_replica;
+    stage->replica.size = size;
+    out->plans = cake_alloc((size_t)stage->n_replica, sizeof *out->plans);
+    out->ranks = cake_alloc((size_t)n, sizeof *out->ranks);
+    cake_err err = cut_all(o, stage, n, out->plans);
+    for (int i = 0; i < n && !err; i++)
+        out->ranks[i] =
+            report_of(stage, &out->plans[i / size], i % size, &here[i % world->size], i / world->size);
+    return err;
+}
+
+cake_err cake_pretend_open(const cake_options *o, const cake_world *world, cake_stage *stage,
+                           cake_pretended *out)
+{
+    *out = (cake_pretended){0};
+    cake_report_stage *here = world->rank ? NULL : cake_alloc((size_t)world->size, sizeof *here);
+    cake_world_part(world, 1, &stage->replica);
+    cake_world_gather(world, &stage->report, here, sizeof *here);
+    cake_err err = world->rank ? CAKE_OK : pretend(o, world, stage, here, out);
+    free(here);
+    return cake_world_agree(world, err);
+}
+
+void cake_pretend_close(cake_pretended *pretended, const cake_stage *stage)
+{
+    for (int r = 0; pretended->plans && r < stage->n_replica; r++)
+        cake_plan_free(&pretended->plans[r]);
+    free(pretended->plans);
+    free(pretended->ranks);
+    *pretended = (cake_pretended){0};
+}

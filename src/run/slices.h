@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who gets which layers: as fast as can be, of what fits into the memory of all.
+ */
+#ifndef CAKE_RUN_SLICES_H
+#define CAKE_RUN_SLICES_H
+
+#include "run/options.h"
+#include "run/stage.h"
+
+/* All ranks together, when rates are known: fills the stage's seats and layers. */
+void cake_slices_open(const cake_world *world, cake_stage *stage);
+/* Pure, part of it: the layers. */
+void cake_slices_weigh(cake_stage *stage);
+void cake_slices_close(cake_stage *stage);
+
+/* Pure, by what the stage knows of all ranks: the plan of a replica of ranks [first, first + n) of the world, which replaces
+ * the stage's, and its waves. Every layer comes with room for KV pages, as many as sequences usually use; where that is
+ * not worth what it costs, with room for less. Returns how many bytes more every host would have to have for that, 0: it fits; the plan is the
+ * one that would be made then. */
+int64_t cake_slices_cut(const cake_options *options, cake_stage *stage, int first, int n);
+
+/* Pure, behind it: the KV pages that this plan's ranks have memory for, and lanes of fewer sequences where recurrent states
+ * would take more than half of it. As room.c will find them, if all hosts' ranks have as much. */
+void cake_slices_fill(const cake_options *options, cake_stage *stage);
+
+/* All ranks of a replica together: its plan, which its first rank makes. */
+void cake_slices_agree(const cake_options *options, const cake_world *world, cake_stage *stage);
+
+/* The least number of equal ranks of which none has more weights than so many bytes; 0: not even one a layer is enough. */
+int cake_slices_least(const cake_stage *stage, int64_t bytes);
+
+#endif
