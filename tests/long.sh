@@ -9,6 +9,7 @@ work=${CAKE_LONG_DIR:-$root/build-long}
 stages="warnings minimal install mpich openai prompts valgrind asan fuzz distcheck"
 jobs=$(nproc)
 passed=0 failed=0
+export CAKE_ALL=1 # what `make check` tries some of
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
 
 need() {
@@ -133,6 +134,7 @@ stage_valgrind() {
 
 # The whole suite with the address, leak and undefined-behaviour sanitizers.
 stage_asan() {
+    unset CAKE_ALL
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     export LSAN_OPTIONS=suppressions=$root/tests/lsan.supp:print_suppressions=0

@@ -120,7 +120,7 @@ ok "... and the report every rank's replica" $?
 
 # How many there are is planned where nobody says it: a model of 100 million parameters or more, rates from a file.
 mkdir "$dir/large" && cp "$model/tokenizer.json" "$dir/large" &&
-    sed 's/"intermediate_size": 512/"intermediate_size": 65536/' "$model/config.json" >"$dir/large/config.json"
+    sed 's/"intermediate_size": 512/"intermediate_size": 24576/' "$model/config.json" >"$dir/large/config.json"
 for what in peak.f32:100 peak.read:20; do
     printf '{"name": "%s", "isa": "ref", "host": "a", "threads": 1, "value": %s}\n' "${what%:*}" "${what#*:}"
 done >"$dir/rates"

@@ -69,11 +69,11 @@ answer 1 threads --threads 2
 same "2 threads" threads
 answer 2 threads22 --threads 2
 same "2 ranks of 2 threads" threads22
-for chunk in 64 100 1000; do
+for chunk in $(few 64 "64 100 1000"); do
     answer 2 "chunk$chunk" --chunk "$chunk"
     same "--chunk $chunk" "chunk$chunk"
 done
-for seqs in 1 2 5; do
+for seqs in $(few "1 5" "1 2 5"); do
     answer 2 "seqs$seqs" --max-seqs "$seqs"
     same "--max-seqs $seqs" "seqs$seqs"
 done
@@ -95,7 +95,7 @@ cp "$dir/one.jsonl" "$dir/whole.jsonl"
 answer 1 one --dtype int8
 cmp -s "$dir/one.jsonl" "$dir/whole.jsonl"
 ok "int8 is another model" $((1 - $?))
-for np in 2 3 4; do
+for np in $(few 3 "2 3 4"); do
     answer "$np" "int8np$np" --dtype int8 --threads $((1 + np % 2))
     same "int8, $np ranks" "int8np$np"
 done

@@ -11,6 +11,10 @@ export OMP_NUM_THREADS=1 CAKE_PROGRESS=none
 passed=0
 failed=0
 
+few() { # SOME ALL : what a loop goes through: some of it in `make check`, all in `make check-long`
+    if [ -n "${CAKE_ALL:-}" ]; then echo "$2"; else echo "$1"; fi
+}
+
 mpi() { # NP ARGUMENT... : cake-mpi on NP ranks
     local np=$1
     shift
