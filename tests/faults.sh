@@ -167,11 +167,12 @@ if limited 6000000 "$cake" --version >"$dir/out" 2>&1; then
     tr -d '\n' <"$model/tokenizer.json" | sed "s/\"decoder\": {[^}]*}/\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"ByteLevel\"}$(for _ in $(seq 12); do printf ', %s' "$ten"; done)]}/" \
         >"$dir/grows/tokenizer.json"
     id() { sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}$/\1/p" "$model/tokenizer.json"; }
+    bad=$(few 1 3)
     for fields in "$(id a),\"id\": 0" "$(id b),\"id\": 1" "$(id a),\"id\": 2, \"n\": 3" "$(id b),\"id\": 3, \"echo\": true"; do
         printf '{"prompt": "a", "max_tokens": 3, "ignore_eos": true, "logit_bias": {"%s": 100}, %s}\n' "${fields%%,*}" "${fields#*,}"
-    done >"$dir/grows.jsonl"
-    expect "decoders that make gigabytes of a letter" 3 '4 requests \(3 failed\)' "$cake" run -m "$dir/grows" -i "$dir/grows.jsonl" -o "$dir/grown.jsonl"
-    test "$(grep -c 'makes more than 268435456 bytes of the text' "$dir/grown.jsonl")" -eq 3 && grep -q '"id": 1,.*"text": "bbb"' "$dir/grown.jsonl"
+    done | head -$((bad + 1)) >"$dir/grows.jsonl"
+    expect "decoders that make gigabytes of a letter" 3 "$((bad + 1)) requests \($bad failed\)" "$cake" run -m "$dir/grows" -i "$dir/grows.jsonl" -o "$dir/grown.jsonl"
+    test "$(grep -c 'makes more than 268435456 bytes of the text' "$dir/grown.jsonl")" -eq $bad && grep -q '"id": 1,.*"text": "bbb"' "$dir/grown.jsonl"
     ok "... fail the requests that have it" $?
 else
     echo "  decoders that make gigabytes: skipped, this program does not start with 6 GB"

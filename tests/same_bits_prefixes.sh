@@ -68,7 +68,7 @@ alone() {
     local n=0 line
     rm -rf "$dir/alone" && mkdir "$dir/alone"
     split -l 1 -a 3 "$dir/in.jsonl" "$dir/alone/"
-    printf '%s\n' "$dir"/alone/??? | xargs -P "$(nproc)" -I{} \
+    printf '%s\n' "$dir"/alone/??? | xargs -P "$(env -u OMP_NUM_THREADS nproc)" -I{} \
         "$cake" run -m "$model" -i {} --input-format jsonl -o {}.jsonl --deterministic-ids -q
     for line in "$dir"/alone/*.jsonl; do
         sed "s/\"index\": 0,/\"index\": $n,/" "$line"
