@@ -82,20 +82,25 @@ static void read_cpus(const machine *m, const char *list, cake_cpus *cpus)
     hwloc_bitmap_free(set);
 }
 
-/* MASK, MASK*N, ~MASK/POOL of ranks that a launcher bound unasked. */
+/* MASK, MASK*N, ~MASK/POOL of ranks that a launcher bound unasked, MASK@PLACE of those that a topology file places. */
 static void add_claims(machine *m, char *word, int threads)
 {
-    char *times = strchr(word, '*'), *pool = strchr(word, '/');
+    char *times = strchr(word, '*'), *pool = strchr(word, '/'), *place = strchr(word, '@');
     int n = times ? atoi(times + 1) : 1;
     cake_claim claim = {.unasked = *word == '~', .threads = threads};
     if (times)
         *times = 0;
     if (pool)
         *pool++ = 0;
+    if (place)
+        *place++ = 0;
     read_cpus(m, word + claim.unasked, &claim.mask);
     claim.pool = claim.mask;
     if (claim.unasked || pool)
         read_cpus(m, pool ? pool : "all", &claim.pool);
+    claim.placed = place;
+    if (place)
+        read_cpus(m, place, &claim.place);
     for (int i = 0; i < n && m->n_claim < MOST_RANKS; i++)
         m->claims[m->n_claim++] = claim;
 }

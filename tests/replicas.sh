@@ -134,7 +134,9 @@ expect "... which are counted" 0 'planned: . replicas? of . stages? \(replicas x
 expect "... not where it is said" 0 '^1 .* 4-7 ' planned 2 --replicas 1
 grep -q 'planned:' "$dir/err"
 ok "... which is not commented on" $((! $?))
-expect "... nor for a topology file" 0 '^1 .* 4-7 ' planned 2 --write-topology "$dir/w.yml"
+expect "... and written" 0 '^replicas  2, of 1 rank each' planned 2 --write-topology "$dir/w.yml"
+test "$(grep -c '^  replica: ' "$dir/w.yml")" -eq 2
+ok "... with the replica of each rank" $?
 expect "more ranks than layers become replicas" 0 'planned: (9 replicas of 1 stage|3 replicas of 3 stages) ' planned 1 --ranks 9
 expect "a small model is one pipeline" 0 '^1 .* 4-7 ' mpi 2 plan -m "$model"
 for i in 1 2 3 4 5; do printf '{"prompt": [%d, 5, 6], "max_tokens": 3, "logprobs": 1}\n' "$i"; done >"$dir/few.jsonl"
@@ -154,9 +156,8 @@ expect "more ranks than layers" 2 '9 ranks for a model of 8 layers: .* start it 
 expect "more ranks than the layers of all" 2 '8 ranks for 2 replicas of a model of 3 layers: .* -np 6 or fewer, or use --replicas 4 or 8$' \
     mpi 8 run -m "$root/tests/golden/llama-plain" -p x --raw --replicas 2
 expect "no replica" 2 'is not an integer from 1' "$cake" run -m "$model" -p x --replicas 0
-printf 'a:\n  layers: ["model.layers.0-7"]\n' >"$dir/t.yml"
-expect "a topology beside replicas" 2 'both --replicas 2 and --topology' run2 2 --replicas 2 --topology "$dir/t.yml"
-expect "... or one that is to be written" 2 'both --replicas 2 and --write-topology' mpi 2 plan -m "$model" --replicas 2 --write-topology "$dir/w.yml"
+printf 'a:\n  rank: 1\n  layers: ["model.layers.0-7"]\n' >"$dir/t.yml"
+expect "a topology of one" 2 't.yml has 1: its workers say which they are of' run2 2 --replicas 2 --topology "$dir/t.yml"
 
 # A broken layer names the rank that computed it.
 cp -r "$root/tests/golden/qwen3-dynamic" "$dir/layer"

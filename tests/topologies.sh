@@ -75,7 +75,7 @@ grep -q '"layers": \[\[1, 1\], \[3, 3\], \[5, 5\], \[7, 7\]\]' "$dir/report.json
 ok "the report has the hops" $?
 
 # The examples that fit one host, as they are.
-for example in gaps:3 interleaved:4 ranks:3; do
+for example in gaps:3 interleaved:4 places:2 ranks:3 replicas:4; do
     same "topologies/${example%:*}.yml" "${example#*:}" --topology "$root/topologies/${example%:*}.yml"
 done
 
@@ -109,6 +109,38 @@ expect "memory of a rank" 0 '^KV +32 pages' mpi 2 plan -m "$model" --topology "$
 sed 's/2M/2K/' "$dir/t.yml" >"$dir/small.yml"
 expect "... which is not enough" 1 'does not hold one page.*; its layers are those of worker .worker. \(.*small.yml:4:1\)' \
     mpi 2 plan -m "$model" --topology "$dir/small.yml"
+
+# Where a rank runs, and the memory that it may take.
+cpu=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | grep -o '[0-9]*$')
+where() { # KEY: VALUE... of rank 1
+    printf "worker:\n  rank: 1\n  layers: ['model.layers.4-7']\n" >"$dir/t.yml"
+    printf '  %s\n' "$@" >>"$dir/t.yml"
+}
+where "cpus: $cpu" 'memory: 6M'
+expect "cpus and memory of a rank" 0 "^1 .* $cpu +1  4-7 +3.0 MiB +2.9 MiB" mpi 2 plan -m "$model" --topology "$dir/t.yml" \
+    --bind none --write-topology "$dir/again.yml"
+grep -q "^  cpus: '$cpu'" "$dir/again.yml" && grep -q '^  memory: 6291456' "$dir/again.yml"
+ok "... are written" $?
+while IFS='|' read -r key at text <&3; do
+    where 'description: x' "$key"
+    expect "$key" 1 "rank 1 on .*: error: place: .*t.yml:5:$at: $text" mpi 2 plan -m "$model" --topology "$dir/t.yml"
+    test "$(grep -c 'error: place' "$dir/err")" -eq 1
+    ok "... is said once" $?
+done 3<<'PLACES'
+cpus: 8000|9|cpus 8000: rank 1 may run on cpus [0-9]
+numa: 999|9|numa 999: the NUMA domains of .* are [0-9]
+memory: 10K|11|memory is 10.0 KiB for worker 'worker', but the weights of its layers take 3.0 MiB
+device: cuda|11|device cuda: this build computes on CPUs only
+gpu: 63|8|gpu 63: 
+PLACES
+expect "replicas are written" 0 '^replicas  2, of 2 ranks each' mpi 4 plan -m "$model" --replicas 2 --write-topology "$dir/t.yml"
+awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' "$dir/out" >"$dir/planned"
+expect "... and read" 0 '^replicas  2, of 2 ranks each' mpi 4 plan -m "$model" --replicas 2 --topology "$dir/t.yml"
+awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' "$dir/out" | cmp - "$dir/planned"
+ok "... as the same plan" $?
+expect "other replicas than the file's" 2 't.yml has 2: its workers say' mpi 4 run -m "$model" -p x --replicas 4 --topology "$dir/t.yml"
+expect "bundles of replicas" 1 "t.yml:.*worker 'rank2' is of replica 1: here one replica is needed" \
+    "$cake" stage -m "$model" -d "$dir/x" --topology "$dir/t.yml" --ranks 4
 
 # What is wrong: once, with its place; the world goes down together.
 refused() { # NAME NP STATUS TEXT

@@ -98,6 +98,11 @@ struct hwloc_topology *cake_binding_topology(const cake_binding *b)
     return b->topology;
 }
 
+void cake_binding_all(const cake_binding *b, cake_cpus *cpus)
+{
+    cake_cpus_of(hwloc_topology_get_allowed_cpuset(b->topology), cpus);
+}
+
 bool cake_binding_process(cake_binding *b, const cake_cpus *cpus)
 {
     hwloc_bitmap_t set = cake_cpus_set(cpus);

@@ -17,6 +17,8 @@ cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, c
 void cake_binding_close(cake_binding *binding);
 
 struct hwloc_topology *cake_binding_topology(const cake_binding *binding); /* borrowed */
+/* The cpus of the machine that the cgroup has. */
+void cake_binding_all(const cake_binding *binding, cake_cpus *cpus);
 
 /* The whole process may run on these cpus. False: the system does not allow it, and nothing has changed. */
 bool cake_binding_process(cake_binding *binding, const cake_cpus *cpus);

@@ -31,21 +31,6 @@ struct hwloc_bitmap_s *cake_cpus_set(const cake_cpus *cpus)
     return set;
 }
 
-void cake_cpus_text(const cake_cpus *cpus, char *text, int size)
-{
-    hwloc_bitmap_t set = cake_cpus_set(cpus);
-    hwloc_bitmap_list_snprintf(text, (size_t)size, set);
-    hwloc_bitmap_free(set);
-}
-
-int cake_cpus_count(const cake_cpus *cpus)
-{
-    int n = 0;
-    for (int i = 0; i < CAKE_CPUS_MOST / 64; i++)
-        n += __builtin_popcountll(cpus->bit[i]);
-    return n;
-}
-
 /* Where hwloc knows no cores, each cpu is one. */
 static hwloc_obj_type_t core_type(hwloc_topology_t topology)
 {
@@ -128,6 +113,55 @@ static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_claim *claim
         hwloc_bitmap_copy(base, mine);
     hwloc_bitmap_free(mine);
     return base;
+}
+
+void cake_pin_allowed(struct hwloc_topology *topology, const cake_claim *claim, int world, cake_bind bind,
+                      cake_cpus *allowed)
+{
+    hwloc_bitmap_t base = base_of(topology, claim, world, bind);
+    cake_cpus_of(base, allowed);
+    hwloc_bitmap_free(base);
+}
+
+bool cake_pin_place(struct hwloc_topology *topology, const cake_cpus *domains, cake_cpus *cpus)
+{
+    hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
+    hwloc_bitmap_t all = hwloc_bitmap_alloc(), numbers = hwloc_bitmap_alloc();
+    int n = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain), found = 0;
+    for (int i = 0; i < n; i++) {
+        hwloc_bitmap_set(numbers, domain[i]->os_index);
+        if (!cake_cpus_has(domains, (int)domain[i]->os_index))
+            continue;
+        hwloc_bitmap_or(all, all, domain[i]->cpuset);
+        found++;
+    }
+    bool known = found == cake_cpus_count(domains);
+    cake_cpus_of(known ? all : numbers, cpus);
+    hwloc_bitmap_free(all);
+    hwloc_bitmap_free(numbers);
+    free(domain);
+    return known;
+}
+
+/* What each rank may take [n], owned: those that are placed their places, others not the cores of these if that leaves
+ * them some. */
+static hwloc_bitmap_t *bases_of(hwloc_topology_t topology, const cake_claim *claims, int n, int world,
+                                cake_bind bind)
+{
+    hwloc_bitmap_t *bases = cake_alloc((size_t)n, sizeof(hwloc_bitmap_t)), taken = hwloc_bitmap_alloc();
+    hwloc_obj_t *core = room_for(topology, core_type(topology));
+    for (int i = 0; i < n; i++) {
+        bases[i] =
+            claims[i].placed ? cake_cpus_set(&claims[i].place) : base_of(topology, &claims[i], world, bind);
+        for (int k = claims[i].placed ? cores_in(topology, bases[i], core) : 0; k > 0; k--)
+            hwloc_bitmap_or(taken, taken, core[k - 1]->cpuset);
+    }
+    for (int i = 0; i < n; i++)
+        if (!claims[i].placed && !hwloc_bitmap_isincluded(bases[i], taken))
+            hwloc_bitmap_andnot(bases[i], bases[i], taken);
+    hwloc_bitmap_free(taken);
+    free(core);
+    return bases;
 }
 
 /* Cores of a base that several ranks have, domain by domain. */
@@ -310,26 +344,25 @@ static bool take_part(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, i
 void cake_pin_make(struct hwloc_topology *topology, const cake_claim *claims, int n, int rank, int world,
                    cake_bind bind, cake_pin *pin)
 {
-    hwloc_bitmap_t *bases = cake_alloc((size_t)n, sizeof(hwloc_bitmap_t)), mine = hwloc_bitmap_alloc();
-    for (int i = 0; i < n; i++)
-        bases[i] = base_of(topology, &claims[i], world, bind);
+    hwloc_bitmap_t *bases = bases_of(topology, claims, n, world, bind), mine = hwloc_bitmap_alloc();
+    bool free_to_run = bind == CAKE_BIND_NONE && !claims[rank].placed;
     *pin = (cake_pin){.domain = -1,
                       .n_thread = claims[rank].threads,
                       .n_core = fair_share(topology, bases, n, rank),
                       .room = room_for_all(topology, claims, n)};
-    if (bind == CAKE_BIND_NONE || !take_part(topology, bases, n, rank, pin, mine))
+    if (free_to_run || !take_part(topology, bases, n, rank, pin, mine))
         hwloc_bitmap_copy(mine, bases[rank]);
     cake_cpus_of(mine, &pin->cpus);
     pin->n_thread = pin->n_thread ? pin->n_thread : pin->n_core;
-    pin->replaced = bind == CAKE_BIND_AUTO && claims[rank].unasked &&
+    pin->replaced = bind == CAKE_BIND_AUTO && claims[rank].unasked && !claims[rank].placed &&
                     memcmp(&pin->cpus, &claims[rank].mask, sizeof pin->cpus) != 0;
-    pin->domain = bind == CAKE_BIND_NONE ? -1 : domain_of(topology, mine);
+    pin->domain = free_to_run ? -1 : domain_of(topology, mine);
     if (pin->n_thread > pin->n_core)
         pin->trap =
             pin->n_thread <= cake_cpus_count(&pin->cpus) && cores_in(topology, mine, NULL) == pin->n_core
                 ? CAKE_TRAP_SMT
                 : CAKE_TRAP_NARROW;
-    else if (crowded_domain(topology, bases, n))
+    else if (!claims[rank].placed && crowded_domain(topology, bases, n))
         pin->trap = CAKE_TRAP_DOMAIN;
     hwloc_bitmap_free(mine);
     for (int i = 0; i < n; i++)

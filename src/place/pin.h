@@ -9,17 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "place/cpus.h"
 #include "place/launcher.h"
 
 struct hwloc_topology;
 struct hwloc_bitmap_s;
-
-enum { CAKE_CPUS_MOST = 8192 }; /* as many as Linux has at most; a multiple of 64 */
-
-/* A set of cpus (hardware threads, by the system's numbers), as it travels between ranks. */
-typedef struct cake_cpus {
-    uint64_t bit[CAKE_CPUS_MOST / 64];
-} cake_cpus;
 
 typedef enum cake_bind { CAKE_BIND_AUTO, CAKE_BIND_NONE, CAKE_BIND_HWLOC } cake_bind;
 
@@ -28,8 +22,10 @@ typedef struct cake_claim {
     cake_cpus mask; /* it may run on now */
     cake_cpus
         pool; /* it may use instead of a mask that nobody asked for: what its launcher has, in the cgroup */
-    bool unasked; /* the launcher bound it without being told to */
-    int threads;  /* asked for; 0: as many as there are cores */
+    bool unasked;    /* the launcher bound it without being told to */
+    int threads;     /* asked for; 0: as many as there are cores */
+    bool placed;     /* a topology file says where it runs: */
+    cake_cpus place; /* a part of what it may take (cake_pin_allowed) */
 } cake_claim;
 
 typedef enum cake_trap {
@@ -52,20 +48,23 @@ typedef struct cake_pin {
 
 /* Makes the pins of rank `rank` of n, the ranks of this host in order, with their claims [n]. world: ranks in all, which
  * Open MPI's default depends on. Asked masks are never left but with CAKE_BIND_HWLOC; nothing reaches beyond what the
- * topology allows. Every rank that calls it with the same claims gets disjoint cpus where there are enough. */
+ * topology allows. A rank that is placed takes its place whatever bind is, and others leave it to it as far as they can. Every rank that calls it with the same claims gets disjoint cpus where there are enough. */
 void cake_pin_make(struct hwloc_topology *topology, const cake_claim *claims, int n, int rank, int world,
                    cake_bind bind, cake_pin *pin);
 void cake_pin_free(cake_pin *pin); /* zeros are fine */
+
+/* What a rank may take: its mask, or what stands in for it. As cake_pin_make sees it, but for `placed`. */
+void cake_pin_allowed(struct hwloc_topology *topology, const cake_claim *claim, int world, cake_bind bind,
+                      cake_cpus *allowed);
+/* The cpus of some NUMA domains (by the system's numbers). False: there is one among them that the machine has not, and
+ * *cpus are the numbers of those it has. */
+bool cake_pin_place(struct hwloc_topology *topology, const cake_cpus *domains, cake_cpus *cpus);
 
 /* What is wrong and which command line would be right; nothing without a trap. world: ranks in all. */
 void cake_pin_advise(const cake_pin *pin, cake_launch launcher, int world, cake_buf *out);
 
 /* NUMA domains of the machine: memory that has cpus of its own. */
 int cake_pin_domains(struct hwloc_topology *topology);
-
-/* "0-3,8" into text. */
-void cake_cpus_text(const cake_cpus *cpus, char *text, int size);
-int cake_cpus_count(const cake_cpus *cpus);
 
 /* To and from hwloc's sets; cpus beyond CAKE_CPUS_MOST are left out. */
 void cake_cpus_of(const struct hwloc_bitmap_s *set, cake_cpus *cpus);

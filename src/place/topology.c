@@ -23,14 +23,20 @@
 static const char *const prefixes[] = {"model.language_model.layers.", "language_model.model.layers.",
                                        "model.layers."};
 
+static const char *const devices[] = {
+    [CAKE_WISH_AUTO] = "auto", [CAKE_WISH_CPU] = "cpu", [CAKE_WISH_CUDA] = "cuda"};
+
+enum { N_DEVICE = sizeof devices / sizeof *devices };
+
 typedef struct reader {
     yaml_parser_t parser;
     yaml_event_t event; /* the one that was read last */
     const char *text;   /* [len] */
     size_t len;
-    cake_worker *worker; /* [n_worker] owned */
-    int n_worker, n_rank, n_layer;
-    cake_layer_claim *claimed; /* [n_layer] */
+    cake_worker *worker; /* [n_worker] owned, with room for ... */
+    int n_worker, n_room, n_rank, n_layer;
+    cake_layer_claim *claim; /* [n_claim] owned, in the order of the file, with room for ... */
+    int n_claim, claim_room;
     bool ports;
     cake_spot end; /* where one more worker would stand */
     cake_topology_fault *fault;
@@ -276,15 +282,11 @@ static cake_err claim(reader *r, int worker)
     if (last >= r->n_layer)
         return cake_workers_fault(r->fault, here(r), "'%s': the model has %d layers, from 0 to %d", shown(r),
                                   r->n_layer, r->n_layer - 1);
-    for (int i = first; i <= last; i++) {
-        const cake_layer_claim *other = &r->claimed[i];
-        if (other->worker >= 0)
-            return cake_workers_fault(
-                r->fault, here(r), "'%s': layer %d is worker '%s's already (line %d, column %d)", shown(r), i,
-                cake_workers_show(r->worker[other->worker].name, strlen(r->worker[other->worker].name)),
-                other->at.line, other->at.column);
-        r->claimed[i] = (cake_layer_claim){worker, here(r)};
+    if (r->n_claim == r->claim_room) {
+        r->claim_room = 2 * r->claim_room + 8;
+        r->claim = cake_grow(r->claim, (size_t)r->claim_room, sizeof *r->claim);
     }
+    r->claim[r->n_claim++] = (cake_layer_claim){worker, first, last, here(r)};
     return CAKE_OK;
 }
 
@@ -313,40 +315,103 @@ static cake_err read_rank(reader *r, cake_worker *w)
 
 static cake_err read_threads(reader *r, cake_worker *w)
 {
-    return need_number(r, "threads", 1, CAKE_TOPOLOGY_THREADS, &w->threads);
+    return need_number(r, "threads", 1, CAKE_TOPOLOGY_THREADS, &w->said.threads);
+}
+
+static cake_err read_replica(reader *r, cake_worker *w)
+{
+    w->replica_at = here(r);
+    return need_number(r, "replica", 0, INT_MAX - 1, &w->replica);
+}
+
+static cake_err read_size(reader *r, const char *what, int64_t *size)
+{
+    cake_err err = need_text(r, what);
+    if (!err && !cake_size_read(value(r), size))
+        err = cake_workers_fault(r->fault, here(r), "%s is '%s'; expected a size like 512M, 16G or 80%%",
+                                 what, shown(r));
+    return err;
 }
 
 static cake_err read_kv_memory(reader *r, cake_worker *w)
 {
-    cake_err err = need_text(r, "kv_memory");
-    if (!err && !cake_size_read(value(r), &w->kv_memory))
-        err = cake_workers_fault(r->fault, here(r),
-                                 "kv_memory is '%s'; expected a size like 512M, 16G or 80%%", shown(r));
+    return read_size(r, "kv_memory", &w->said.kv_memory);
+}
+
+static cake_err read_memory(reader *r, cake_worker *w)
+{
+    w->said.memory_at = here(r);
+    return read_size(r, "memory", &w->said.memory);
+}
+
+static cake_err add_numbers(reader *r, const char *what, cake_cpus *set)
+{
+    cake_err err = need_text(r, what);
+    const char *wrong = err ? NULL : cake_cpus_read(value(r), set);
+    return wrong ? cake_workers_fault(r->fault, here(r), "%s is '%s': %s", what, shown(r), wrong) : err;
+}
+
+/* Numbers and ranges in one text, or in a list of them. */
+static cake_err read_where(reader *r, cake_worker *w, const char *what, cake_where where)
+{
+    cake_topology_rank *said = &w->said;
+    if (said->where)
+        return cake_workers_fault(r->fault, here(r),
+                                  "both cpus and numa (line %d, column %d): one of them says where it runs",
+                                  said->where_at.line, said->where_at.column);
+    said->where = where;
+    said->where_at = here(r);
+    if (r->event.type != YAML_SEQUENCE_START_EVENT)
+        return add_numbers(r, what, &said->set);
+    cake_err err = next(r);
+    for (; !err && r->event.type != YAML_SEQUENCE_END_EVENT; err = err ? err : next(r))
+        err = add_numbers(r, what, &said->set);
+    if (!err && !cake_cpus_count(&said->set))
+        err = cake_workers_fault(r->fault, said->where_at, "%s is an empty list", what);
     return err;
 }
 
-/* The keys of a worker; without a function: meant for later versions. */
+static cake_err read_cpus(reader *r, cake_worker *w)
+{
+    return read_where(r, w, "cpus", CAKE_WHERE_CPUS);
+}
+
+static cake_err read_numa(reader *r, cake_worker *w)
+{
+    return read_where(r, w, "numa", CAKE_WHERE_DOMAINS);
+}
+
+static cake_err read_device(reader *r, cake_worker *w)
+{
+    w->said.device_at = here(r);
+    cake_err err = need_text(r, "device");
+    int wish = 0;
+    while (!err && wish < N_DEVICE && strcmp(devices[wish], value(r)))
+        wish++;
+    if (!err && wish == N_DEVICE)
+        err = cake_workers_fault(r->fault, here(r), "device is '%s'; expected auto, cpu or cuda", shown(r));
+    w->said.device = (cake_device_wish)wish;
+    return err;
+}
+
+static cake_err read_gpu(reader *r, cake_worker *w)
+{
+    w->said.gpu_at = here(r);
+    w->said.has_gpu = true;
+    return need_number(r, "gpu", 0, CAKE_TOPOLOGY_GPUS - 1, &w->said.gpu);
+}
+
+/* The keys of a worker. */
 static const struct {
     const char *name;
     cake_err (*read)(reader *r, cake_worker *w);
 } keys[] = {
-    {"host", read_host},
-    {"layers", read_layers},
-    {"description", read_note},
-    {"rank", read_rank},
-    {"threads", read_threads},
-    {"kv_memory", read_kv_memory},
-    {"vram_bytes", read_note},
-    {"tflops", read_note},
-    {"backend", read_note},
-    {"hostname", read_note},
-    {"os", read_note},
-    {"cpus", NULL},
-    {"numa", NULL},
-    {"gpu", NULL},
-    {"memory", NULL},
-    {"replica", NULL},
-    {"device", NULL},
+    {"host", read_host},           {"layers", read_layers},   {"description", read_note},
+    {"rank", read_rank},           {"replica", read_replica}, {"cpus", read_cpus},
+    {"numa", read_numa},           {"threads", read_threads}, {"memory", read_memory},
+    {"kv_memory", read_kv_memory}, {"device", read_device},   {"gpu", read_gpu},
+    {"vram_bytes", read_note},     {"tflops", read_note},     {"backend", read_note},
+    {"hostname", read_note},       {"os", read_note},
 };
 
 enum { N_KEY = sizeof keys / sizeof *keys };
@@ -363,11 +428,8 @@ static cake_err read_key(reader *r, cake_worker *w, cake_spot *seen)
     if (key == N_KEY)
         return cake_workers_fault(r->fault, here(r),
                                   "'%s' is no key of a worker; known are host, description, layers, rank, "
-                                  "threads, kv_memory",
+                                  "replica, cpus, numa, threads, memory, kv_memory, device, gpu",
                                   shown(r));
-    if (!keys[key].read)
-        return cake_workers_fault(r->fault, here(r), "'%s' is not known to this version: leave it away",
-                                  keys[key].name);
     if (seen[key].line)
         return cake_workers_fault(r->fault, here(r),
                                   "'%s' stands twice; the first one is in line %d, column %d", keys[key].name,
@@ -382,9 +444,13 @@ static cake_err check_worker(reader *r, const cake_worker *w)
 {
     const char *name = cake_workers_show(w->name, strlen(w->name));
     if (!w->host && w->rank < 0)
-        return cake_workers_fault(r->fault, w->at, "worker '%s' has no host (or rank)", name);
-    if (!w->listed && w->rank != 0)
-        return cake_workers_fault(r->fault, w->at, "worker '%s' has no layers", name);
+        return cake_workers_fault(r->fault, w->said.at, "worker '%s' has no host (or rank)", name);
+    if (!w->listed && w->rank < 0 && w->replica < 0)
+        return cake_workers_fault(r->fault, w->said.at, "worker '%s' has no layers", name);
+    if (w->said.has_gpu && w->said.device == CAKE_WISH_CPU)
+        return cake_workers_fault(r->fault, w->said.gpu_at,
+                                  "both gpu and device: cpu (line %d, column %d); leave one away",
+                                  w->said.device_at.line, w->said.device_at.column);
     return CAKE_OK;
 }
 
@@ -396,7 +462,7 @@ static cake_err read_worker(reader *r)
         if (!strcmp(r->worker[i].name, value(r)))
             err = cake_workers_fault(r->fault, here(r),
                                      "worker '%s' stands twice; the first one is in line %d, column %d",
-                                     shown(r), r->worker[i].at.line, r->worker[i].at.column);
+                                     shown(r), r->worker[i].said.at.line, r->worker[i].said.at.column);
     if (!err && r->n_worker == r->n_rank)
         err = cake_workers_fault(
             r->fault, here(r),
@@ -404,8 +470,13 @@ static cake_err read_worker(reader *r)
             r->n_rank, r->n_rank + 1);
     if (err)
         return err;
+    if (r->n_worker == r->n_room) {
+        r->n_room = 2 * r->n_room + 8;
+        r->worker = cake_grow(r->worker, (size_t)r->n_room, sizeof *r->worker);
+    }
     cake_worker *w = &r->worker[r->n_worker++];
-    *w = (cake_worker){.name = cake_copy(value(r), strlen(value(r))), .at = here(r), .rank = -1};
+    *w = (cake_worker){
+        .name = cake_copy(value(r), strlen(value(r))), .said.at = here(r), .rank = -1, .replica = -1};
     err = next(r);
     if (!err && r->event.type != YAML_MAPPING_START_EVENT)
         err = cake_workers_fault(r->fault, here(r), "worker '%s' is %s; expected a map with host and layers",
@@ -456,19 +527,49 @@ static cake_err read_file(reader *r)
 }
 
 /* Workers that have ranks become what is said of these, and hops. */
-static void fill(const reader *r, cake_topology *out)
+static void fill(const reader *r, int n_replica, const int *owner, cake_topology *out)
 {
-    *out = (cake_topology){.ports = r->ports};
-    out->plan.n_rank = r->n_rank;
-    out->plan.hop = cake_alloc((size_t)r->n_layer, sizeof *out->plan.hop);
-    out->plan.n_hop = cake_workers_hops(r->worker, r->claimed, r->n_layer, out->plan.hop);
+    int size = r->n_rank / n_replica;
+    *out = (cake_topology){.n_replica = n_replica, .n_rank = r->n_rank, .ports = r->ports};
+    out->plan = cake_alloc((size_t)n_replica, sizeof *out->plan);
+    for (int i = 0; i < n_replica; i++) {
+        cake_plan *plan = &out->plan[i];
+        *plan = (cake_plan){.n_rank = size, .first = i * size};
+        plan->hop = cake_alloc((size_t)r->n_layer, sizeof *plan->hop);
+        plan->n_hop = cake_workers_hops(r->worker, r->claim, owner + (size_t)i * (size_t)r->n_layer,
+                                        r->n_layer, plan->first, plan->hop);
+    }
     out->rank = cake_alloc((size_t)r->n_rank, sizeof *out->rank);
     for (int i = 0; i < r->n_worker; i++) {
         const cake_worker *w = &r->worker[i];
         cake_topology_rank *rank = &out->rank[w->rank];
-        *rank = (cake_topology_rank){.kv_memory = w->kv_memory, .threads = w->threads, .at = w->at};
+        *rank = w->said;
         snprintf(rank->worker, sizeof rank->worker, "%s", cake_workers_show(w->name, strlen(w->name)));
     }
+}
+
+/* Who is who, and has what. */
+static cake_err settle(reader *r, const char *const *hosts, cake_topology *out)
+{
+    int n_replica, *owner = NULL;
+    cake_err err = cake_workers_part(r->worker, r->n_worker, r->n_rank, &n_replica, r->fault);
+    for (int i = 0; i < r->n_worker && !err && !hosts; i++)
+        if (r->worker[i].replica > 0)
+            err = cake_workers_fault(r->fault, r->worker[i].said.at,
+                                     "worker '%s' is of replica %d: here one replica is needed, leave the "
+                                     "others away",
+                                     cake_workers_show(r->worker[i].name, strlen(r->worker[i].name)),
+                                     r->worker[i].replica);
+    if (!err) {
+        owner = cake_alloc((size_t)n_replica * (size_t)r->n_layer, sizeof *owner);
+        err = cake_workers_own(r->worker, r->claim, r->n_claim, r->n_layer, n_replica, owner, r->fault);
+    }
+    if (!err)
+        err = cake_workers_match(r->worker, r->n_worker, hosts, r->n_rank, n_replica, r->end, r->fault);
+    if (!err)
+        fill(r, n_replica, owner, out);
+    free(owner);
+    return err;
 }
 
 cake_err cake_topology_parse(const char *text, size_t len, const char *const *hosts, int n_rank, int n_layer,
@@ -479,77 +580,27 @@ cake_err cake_topology_parse(const char *text, size_t len, const char *const *ho
     if (!yaml_parser_initialize(&r.parser))
         cake_die("out of memory while a topology file was read");
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
-    r.worker = cake_alloc((size_t)most, sizeof *r.worker);
-    r.claimed = cake_alloc((size_t)n_layer, sizeof *r.claimed);
-    for (int i = 0; i < n_layer; i++)
-        r.claimed[i].worker = -1;
     cake_err err = read_file(&r);
     yaml_event_delete(&r.event);
     yaml_parser_delete(&r.parser);
-    if (!err)
+    if (!err) {
         r.n_rank = n_rank ? n_rank : cake_workers_ranks(r.worker, r.n_worker);
-    if (!err)
-        err = cake_workers_match(r.worker, r.n_worker, hosts, r.n_rank, r.end, fault);
-    if (!err)
-        fill(&r, out);
+        err = settle(&r, hosts, out);
+    }
     for (int i = 0; i < r.n_worker; i++) {
         free(r.worker[i].name);
         free(r.worker[i].host);
     }
     free(r.worker);
-    free(r.claimed);
+    free(r.claim);
     return err;
 }
 
 void cake_topology_free(cake_topology *topology)
 {
-    cake_plan_free(&topology->plan);
+    for (int i = 0; i < topology->n_replica; i++)
+        cake_plan_free(&topology->plan[i]);
+    free(topology->plan);
     free(topology->rank);
     *topology = (cake_topology){0};
-}
-
-/* In single quotes, which are doubled within; what is not printable would not be read again. */
-static void add_quoted(cake_buf *out, const char *text)
-{
-    cake_buf_addc(out, '\'');
-    for (const char *c = text; *c; c++)
-        cake_buf_adds(out, *c == '\'' ? "''" : (unsigned char)*c < ' ' || *c == 127 ? "?" : (char[]){*c, 0});
-    cake_buf_addc(out, '\'');
-}
-
-static void add_layers(const cake_plan *plan, int rank, cake_buf *out)
-{
-    const char *before = "  layers: [";
-    for (int i = 0; i < plan->n_hop; i++) {
-        const cake_hop *hop = &plan->hop[i];
-        if (hop->rank != rank)
-            continue;
-        cake_buf_addf(out, "%s'%s%d", before, prefixes[2], hop->first);
-        if (hop->count > 1)
-            cake_buf_addf(out, "-%d", hop->first + hop->count - 1);
-        cake_buf_addc(out, '\'');
-        before = ", ";
-    }
-    if (*before == ',')
-        cake_buf_adds(out, "]\n");
-}
-
-void cake_topology_write(const cake_plan *plan, const cake_topology_rank *rank, const char *const *about,
-                         cake_buf *out)
-{
-    for (int r = 0; r < plan->n_rank; r++) {
-        const cake_topology_rank *said = &rank[r];
-        if (r == 0 && !said->threads && !said->kv_memory)
-            continue; /* what nobody lists is rank 0's */
-        cake_buf_addf(out, "\nrank%d:\n  rank: %d\n  description: ", r, r);
-        add_quoted(out, about[r]);
-        cake_buf_addc(out, '\n');
-        if (said->threads)
-            cake_buf_addf(out, "  threads: %d\n", said->threads);
-        if (said->kv_memory)
-            cake_buf_addf(out, "  kv_memory: %lld%s\n", (long long)llabs(said->kv_memory),
-                          said->kv_memory < 0 ? "%" : "");
-        if (r > 0)
-            add_layers(plan, r, out);
-    }
 }

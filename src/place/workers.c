@@ -123,8 +123,8 @@ static size_t first_name(const char *names)
     return strcspn(names, " ");
 }
 
-/* Whether a worker may be this rank: localhost is where rank 0 is. */
-static bool suits(const cake_worker *w, const char *const *hosts, int rank)
+/* Whether a worker's host is this rank's: localhost is where rank 0 is. */
+static bool hosted(const cake_worker *w, const char *const *hosts, int rank)
 {
     if (!w->host || !hosts)
         return true;
@@ -156,73 +156,92 @@ static void list_hosts(const char *const *hosts, int n_rank, char *out, size_t s
     }
 }
 
-/* Those that name their rank. taken [n_rank]: which worker is it, -1: none. */
-static cake_err match_ranks(cake_worker *worker, int n, const char *const *hosts, int n_rank, int *taken,
-                            cake_topology_fault *fault)
+/* The ranks of a job. */
+typedef struct job {
+    const char *const *hosts; /* [n_rank], or NULL */
+    int n_rank, size;         /* of a replica */
+    int *taken;               /* [n_rank] which worker is it, -1: none */
+} job;
+
+/* Those that name their rank. */
+static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_topology_fault *fault)
 {
     for (int i = 0; i < n; i++) {
         cake_worker *w = &worker[i];
         if (w->rank < 0)
             continue;
-        if (w->rank >= n_rank)
+        if (w->rank >= j->n_rank)
             return cake_workers_fault(
                 fault, w->rank_at,
                 "there is no rank %d: the job has %d rank%s, counted from 0; start it with "
                 "%s %lld",
-                w->rank, n_rank, n_rank == 1 ? "" : "s", hosts ? "-np" : "--ranks", (long long)w->rank + 1);
-        if (taken[w->rank] >= 0) {
-            const cake_worker *other = &worker[taken[w->rank]];
+                w->rank, j->n_rank, j->n_rank == 1 ? "" : "s", j->hosts ? "-np" : "--ranks",
+                (long long)w->rank + 1);
+        if (j->taken[w->rank] >= 0) {
+            const cake_worker *other = &worker[j->taken[w->rank]];
             return cake_workers_fault(fault, w->rank_at,
                                       "rank %d is worker '%s' already (line %d, column %d)", w->rank,
                                       show(other->name), other->rank_at.line, other->rank_at.column);
         }
-        if (!suits(w, hosts, w->rank))
+        if (w->rank / j->size != w->replica)
+            return cake_workers_fault(fault, w->replica_at,
+                                      "rank %d is in replica %d, not in %d; leave rank or replica away",
+                                      w->rank, w->rank / j->size, w->replica);
+        if (!hosted(w, j->hosts, w->rank))
             return cake_workers_fault(fault, w->host_at,
                                       "rank %d is on %.*s, not on '%s'; leave rank or host away", w->rank,
-                                      (int)first_name(hosts[w->rank]), hosts[w->rank], show(w->host));
-        taken[w->rank] = i;
+                                      (int)first_name(j->hosts[w->rank]), j->hosts[w->rank], show(w->host));
+        j->taken[w->rank] = i;
     }
     return CAKE_OK;
 }
 
-/* The others take ranks from `first` on, hosts by name before patterns. Returns the one that finds none, or -1. */
-static int match_hosts(cake_worker *worker, int n, const char *const *hosts, int n_rank, int first,
-                       int *taken)
+/* The others of a replica take its ranks from `first` on, hosts by name before patterns; without layers only its first
+ * rank will do. Returns the one that finds none, or -1. */
+static int match_hosts(cake_worker *worker, int n, const job *j, int replica, int first)
 {
+    int begin = replica * j->size;
     for (int patterns = 0; patterns < 2; patterns++)
         for (int i = 0; i < n; i++) {
-            int rank = first;
-            if (worker[i].rank >= 0 || is_pattern(worker[i].host) != patterns)
+            cake_worker *w = &worker[i];
+            if (w->replica != replica || w->rank >= 0 || is_pattern(w->host) != patterns)
                 continue;
-            while (rank < n_rank && (taken[rank] >= 0 || !suits(&worker[i], hosts, rank)))
+            int rank = begin + (w->listed ? first : 0), end = w->listed ? begin + j->size : begin + 1;
+            while (rank < end && (j->taken[rank] >= 0 || !hosted(w, j->hosts, rank)))
                 rank++;
-            if (rank == n_rank)
+            if (rank == end)
                 return i;
-            taken[rank] = i;
+            j->taken[rank] = i;
         }
     return -1;
 }
 
-static cake_err no_rank(const cake_worker *w, const char *const *hosts, int n_rank,
-                        cake_topology_fault *fault)
+static cake_err no_rank(const cake_worker *w, const job *j, int n_replica, cake_topology_fault *fault)
 {
-    int there = 0;
-    char list[400];
-    if (!hosts)
+    int there = 0, within = 0;
+    char list[400], part[64] = "";
+    if (!j->hosts)
         return cake_workers_fault(fault, w->host_at,
                                   "no rank is left for worker '%s': there are %d; take more --ranks",
-                                  show(w->name), n_rank);
-    for (int r = 0; r < n_rank; r++)
-        there += suits(w, hosts, r);
-    list_hosts(hosts, n_rank, list, sizeof list);
+                                  show(w->name), j->n_rank);
+    if (n_replica > 1)
+        snprintf(part, sizeof part, " in replica %d (ranks %d to %d)", w->replica, w->replica * j->size,
+                 (w->replica + 1) * j->size - 1);
+    for (int r = 0; r < j->n_rank; r++) {
+        bool on = hosted(w, j->hosts, r);
+        there += on;
+        within += on && r / j->size == w->replica;
+    }
+    list_hosts(j->hosts, j->n_rank, list, sizeof list);
     if (!there)
         return cake_workers_fault(fault, w->host_at,
                                   "host '%s' is not in this job, whose hosts are: %s (any of them: '*')",
                                   show(w->host), list);
-    return cake_workers_fault(fault, w->host_at,
-                              "no rank is left for worker '%s': '%s' has %d, which other workers have; start "
-                              "more ranks there, or list fewer workers",
-                              show(w->name), show(w->host), there);
+    return cake_workers_fault(
+        fault, w->host_at,
+        "no rank is left for worker '%s': '%s' has %d%s, which other workers have; start "
+        "more ranks there, or list fewer workers",
+        show(w->name), show(w->host), within, part);
 }
 
 int cake_workers_ranks(const cake_worker *worker, int n)
@@ -233,44 +252,124 @@ int cake_workers_ranks(const cake_worker *worker, int n)
     return root ? n : n + 1;
 }
 
-cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts, int n_rank, cake_spot end,
+cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replica, cake_topology_fault *fault)
+{
+    const cake_worker *last = NULL;
+    for (int i = 0; i < n; i++)
+        if (worker[i].replica >= 0 && (!last || worker[i].replica > last->replica))
+            last = &worker[i];
+    int replicas = last ? last->replica + 1 : 1;
+    if (n_rank % replicas)
+        return cake_workers_fault(
+            fault, last->replica_at,
+            "replica %d, counted from 0, makes %d of them, among which %d rank%s cannot be shared out "
+            "evenly; start it with -np %lld or another multiple of %d",
+            last->replica, replicas, n_rank, n_rank == 1 ? "" : "s",
+            ((long long)n_rank / replicas + 1) * replicas, replicas);
+    int size = n_rank / replicas, *members = cake_alloc((size_t)replicas, sizeof *members), none = 1;
+    for (int i = 0; i < n; i++) {
+        cake_worker *w = &worker[i];
+        bool by_rank = w->replica < 0 && w->rank >= 0 && w->rank < n_rank;
+        w->replica = by_rank ? w->rank / size : w->replica < 0 ? 0 : w->replica;
+        members[w->replica]++;
+    }
+    while (none < replicas && members[none])
+        none++;
+    free(members);
+    if (none < replicas)
+        return cake_workers_fault(fault, last->replica_at,
+                                  "replica %d, but no worker is of replica %d: they are counted from 0 "
+                                  "without gaps",
+                                  last->replica, none);
+    *n_replica = replicas;
+    return CAKE_OK;
+}
+
+/* What each rank has, when all that are to be found are found. */
+static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_spot end,
                             cake_topology_fault *fault)
 {
-    int *asked = cake_alloc((size_t)n_rank, sizeof *asked),
-        *taken = cake_alloc((size_t)n_rank, sizeof *taken);
-    size_t bytes = (size_t)n_rank * sizeof *taken;
-    memset(asked, -1, bytes);
-    cake_err err = match_ranks(worker, n, hosts, n_rank, asked, fault);
-    int lost = -1;
-    for (int first = 1; first >= 0 && !err; first--) {
-        memcpy(taken, asked, bytes);
-        lost = match_hosts(worker, n, hosts, n_rank, first, taken);
-        if (lost < 0)
-            break;
+    bool several = j->size < j->n_rank;
+    for (int r = 0; r < j->n_rank; r++) {
+        cake_worker *w = j->taken[r] < 0 ? NULL : &worker[j->taken[r]];
+        if (w && !w->listed && r % j->size)
+            return cake_workers_fault(fault, w->said.at, "worker '%s' has no layers", show(w->name));
+        if (w)
+            w->rank = r;
+        else if (r % j->size)
+            return cake_workers_fault(
+                fault, end,
+                "rank %d%s%.*s has no worker: there are %d for %d ranks, of which %s needs none; list one "
+                "more, or start fewer ranks",
+                r, j->hosts ? " on " : "", j->hosts ? (int)first_name(j->hosts[r]) : 0,
+                j->hosts ? j->hosts[r] : "", n, j->n_rank, several ? "the first of a replica" : "rank 0");
     }
-    if (!err && lost >= 0)
-        err = no_rank(&worker[lost], hosts, n_rank, fault);
-    for (int r = 0; r < n_rank && !err; r++) {
-        if (taken[r] >= 0)
-            worker[taken[r]].rank = r;
-        else if (r > 0)
-            err =
-                cake_workers_fault(fault, end,
-                                   "rank %d%s%.*s has no worker: there are %d for %d ranks, of which rank 0 "
-                                   "needs none; list one more, or start fewer ranks",
-                                   r, hosts ? " on " : "", hosts ? (int)first_name(hosts[r]) : 0,
-                                   hosts ? hosts[r] : "", n, n_rank);
+    return CAKE_OK;
+}
+
+cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts, int n_rank, int n_replica,
+                            cake_spot end, cake_topology_fault *fault)
+{
+    job j = {.hosts = hosts, .n_rank = n_rank, .size = n_rank / n_replica};
+    j.taken = cake_alloc((size_t)n_rank, sizeof *j.taken);
+    int *asked = cake_alloc((size_t)j.size, sizeof *asked);
+    size_t bytes = (size_t)j.size * sizeof *asked;
+    memset(j.taken, -1, (size_t)n_rank * sizeof *j.taken);
+    cake_err err = match_ranks(worker, n, &j, fault);
+    for (int replica = 0; replica < n_replica && !err; replica++) {
+        int lost = -1;
+        memcpy(asked, j.taken + replica * j.size, bytes);
+        for (int first = 1; first >= 0; first--) {
+            memcpy(j.taken + replica * j.size, asked, bytes);
+            lost = match_hosts(worker, n, &j, replica, first);
+            if (lost < 0)
+                break;
+        }
+        if (lost >= 0)
+            err = no_rank(&worker[lost], &j, n_replica, fault);
     }
+    if (!err)
+        err = check_ranks(worker, n, &j, end, fault);
     free(asked);
-    free(taken);
+    free(j.taken);
     return err;
 }
 
-int cake_workers_hops(const cake_worker *worker, const cake_layer_claim *claimed, int n_layer, cake_hop *hop)
+static cake_err twice(const cake_layer_claim *c, int layer, const char *name, cake_spot at,
+                      cake_topology_fault *fault)
+{
+    char last[16] = "";
+    if (c->last > c->first)
+        snprintf(last, sizeof last, "-%d", c->last);
+    return cake_workers_fault(fault, c->at,
+                              "'model.layers.%d%s': layer %d is worker '%s's already (line %d, column %d)",
+                              c->first, last, layer, name, at.line, at.column);
+}
+
+cake_err cake_workers_own(const cake_worker *worker, const cake_layer_claim *claim, int n_claim, int n_layer,
+                          int n_replica, int *owner, cake_topology_fault *fault)
+{
+    for (size_t i = 0; i < (size_t)n_replica * (size_t)n_layer; i++)
+        owner[i] = -1;
+    for (int k = 0; k < n_claim; k++) {
+        const cake_layer_claim *c = &claim[k];
+        int *own = owner + (size_t)worker[c->worker].replica * (size_t)n_layer;
+        for (int i = c->first; i <= c->last; i++) {
+            const cake_layer_claim *other = own[i] < 0 ? NULL : &claim[own[i]];
+            if (other)
+                return twice(c, i, show(worker[other->worker].name), other->at, fault);
+            own[i] = k;
+        }
+    }
+    return CAKE_OK;
+}
+
+int cake_workers_hops(const cake_worker *worker, const cake_layer_claim *claim, const int *owner, int n_layer,
+                      int first, cake_hop *hop)
 {
     int n = 0;
     for (int i = 0; i < n_layer; i++) {
-        int rank = claimed[i].worker < 0 ? 0 : worker[claimed[i].worker].rank;
+        int rank = owner[i] < 0 ? 0 : worker[claim[owner[i]].worker].rank - first;
         if (n && hop[n - 1].rank == rank)
             hop[n - 1].count++;
         else

@@ -233,7 +233,7 @@ cake_err cake_bundles_plan(const cake_options *o, const cake_world *world, const
         return CAKE_OK;
     }
     cake_err err = same_plan(plan, &staged) ? CAKE_OK : CAKE_ERR_USAGE;
-    if (err && !world->rank) {
+    if (cake_world_least(world, err ? world->rank : INT64_MAX) == world->rank && err) {
         cake_buf asked = {0}, there = {0};
         cake_bundles_layers(plan, &asked);
         cake_bundles_layers(&staged, &there);
@@ -245,5 +245,5 @@ cake_err cake_bundles_plan(const cake_options *o, const cake_world *world, const
         cake_buf_free(&there);
     }
     cake_plan_free(&staged);
-    return err;
+    return cake_world_agree(world, err);
 }

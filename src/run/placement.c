@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "kernels/kernels.h"
+#include "run/layout.h"
 
 extern char **environ;
 
@@ -49,36 +50,56 @@ static void say(const cake_world *world, const cake_launcher *launcher, const ca
     cake_buf_free(&text);
 }
 
-static void choose(const cake_options *o, int threads, const cake_world *world, cake_machine *machine,
-                   cake_placement *p)
+/* The pin of this rank, among all of its host. */
+static void bind_rank(const cake_world *world, cake_bind bind, const cake_claim *mine, cake_machine *machine,
+                      cake_placement *p)
 {
-    cake_launcher launcher;
-    cake_claim mine, *all = cake_alloc((size_t)world->local_size, sizeof *all);
-    cake_launcher_find(environ, &launcher);
-    cake_bind bind = wanted(o, &launcher);
-    p->binding = cake_binding_open(&launcher, bind, &mine);
-    mine.threads = threads ? threads : cake_options_threads(o, 0);
-    cake_world_gather_local(world, &mine, all, sizeof mine);
+    cake_claim *all = cake_alloc((size_t)world->local_size, sizeof *all);
+    cake_world_gather_local(world, mine, all, sizeof *mine);
     if (p->binding) {
         cake_pin_make(cake_binding_topology(p->binding), all, world->local_size, world->local_rank,
                       world->size, bind, &p->pin);
         p->n_thread = p->pin.n_thread;
-        if (bind != CAKE_BIND_NONE && cake_binding_process(p->binding, &p->pin.cpus)) {
-            machine->cpus = cake_cpus_count(&p->pin.cpus);
-            machine->cores_mine = p->pin.n_core;
-            cake_cpus_text(&p->pin.cpus, machine->mask, sizeof machine->mask);
-        }
+        p->bound = (bind != CAKE_BIND_NONE || mine->placed) && cake_binding_process(p->binding, &p->pin.cpus);
     }
-    say(world, &launcher, &p->pin, machine);
+    if (p->bound) {
+        machine->cpus = cake_cpus_count(&p->pin.cpus);
+        machine->cores_mine = p->pin.n_core;
+        cake_cpus_text(&p->pin.cpus, machine->mask, sizeof machine->mask);
+    }
     free(all);
 }
 
-void cake_placement_open(const cake_options *o, int threads, const cake_world *world, cake_machine *machine,
-                         cake_placement *p)
+cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *said, const cake_world *world,
+                             cake_machine *machine, cake_placement *p)
 {
-    *p = (cake_placement){.n_thread = threads ? threads : cake_options_threads(o, machine->cores_mine),
-                          .pin.domain = -1};
-    choose(o, threads, world, machine, p);
+    cake_launcher launcher;
+    cake_claim mine;
+    *p = (cake_placement){.pin.domain = -1};
+    p->n_thread = said->threads ? said->threads : cake_options_threads(o, machine->cores_mine);
+    cake_launcher_find(environ, &launcher);
+    cake_bind bind = wanted(o, &launcher),
+              own = said->where && bind == CAKE_BIND_NONE ? CAKE_BIND_AUTO : bind;
+    p->binding = cake_binding_open(&launcher, own, &mine);
+    mine.threads = said->threads ? said->threads : cake_options_threads(o, 0);
+    cake_err err = CAKE_OK;
+    if (o->topology)
+        err = cake_layout_place(o, world, p->binding ? cake_binding_topology(p->binding) : NULL, own, said,
+                                &mine);
+    if (err)
+        return err;
+    bind_rank(world, bind, &mine, machine, p);
+    say(world, &launcher, &p->pin, machine);
+    return CAKE_OK;
+}
+
+cake_cpus cake_placement_part(const cake_placement *p)
+{
+    cake_cpus allowed, none = {{0}};
+    if (!p->bound)
+        return none;
+    cake_binding_all(p->binding, &allowed);
+    return cake_cpus_within(&allowed, &p->pin.cpus) ? none : p->pin.cpus;
 }
 
 static void pin_one(const cake_exec *exec, void *arg)

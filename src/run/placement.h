@@ -8,18 +8,23 @@
 #include "link/world.h"
 #include "place/bind.h"
 #include "place/machine.h"
+#include "place/topology.h"
 #include "run/options.h"
 
 typedef struct cake_placement {
     cake_binding *binding; /* owned; NULL: nothing is bound */
     cake_pin pin;
+    bool bound; /* the process, to pin.cpus */
     int n_thread;
 } cake_placement;
 
 /* Decides, and moves this process to its cpus, which *machine then says too. What was replaced and what is wrong with
- * the launch line is said once. threads: that a topology file gives this rank; 0: the options say. */
-void cake_placement_open(const cake_options *options, int threads, const cake_world *world,
-                         cake_machine *machine, cake_placement *placement);
+ * the launch line is said once. said: what a topology file says of this rank, and refused if it cannot be; else the options
+ * say. */
+cake_err cake_placement_open(const cake_options *options, const cake_topology_rank *said,
+                             const cake_world *world, cake_machine *machine, cake_placement *placement);
+/* The cpus of this rank, if it is bound to less than the cgroup has; else none. */
+cake_cpus cake_placement_part(const cake_placement *placement);
 /* Each thread of the team to its cpus. Again after work by fewer threads: OpenMP ends those that are left over, and
  * those that it starts later are where the first one is. */
 void cake_placement_pin(cake_placement *placement);

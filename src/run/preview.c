@@ -264,7 +264,7 @@ static cake_err tell(const cake_options *o, const cake_world *world, const cake_
 {
     census c = {.stage = stage};
     bool input = o->input || o->prompts.n;
-    cake_err err = o->write_topology ? cake_layout_write(o, &plans[0], said, all) : CAKE_OK;
+    cake_err err = o->write_topology ? cake_layout_write(o, plans, stage->n_replica, said, all) : CAKE_OK;
     if (!err && input)
         err = count_input(o, &c);
     if (!err) {
@@ -301,7 +301,12 @@ static cake_err preview_here(const cake_options *options, const cake_world *worl
     cake_report_stage *all = n ? cake_alloc(n, sizeof *all) : NULL;
     cake_topology_rank *said = n ? cake_alloc(n, sizeof *said) : NULL;
     cake_world_gather(world, &stage->report, all, sizeof *all);
-    cake_world_gather(world, &stage->said, said, sizeof *said);
+    cake_topology_rank mine = stage->said;
+    if (!mine.where) {
+        mine.set = cake_placement_part(&stage->placement);
+        mine.where = cake_cpus_count(&mine.set) ? CAKE_WHERE_CPUS : CAKE_WHERE_ANY;
+    }
+    cake_world_gather(world, &mine, said, sizeof *said);
     cake_plan *plans = cake_tally_plans(world, stage);
     cake_err err = cake_world_agree(world, n ? tell(options, world, stage, all, plans, said) : CAKE_OK);
     cake_tally_free_plans(plans, stage->n_replica);

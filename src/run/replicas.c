@@ -30,9 +30,8 @@ static void propose(const cake_options *o, int n_rank, int n_layer, cake_buf *ou
 }
 
 /* On rank 0. */
-static cake_err complain(const cake_options *o, int n_rank, int n_layer)
+static cake_err complain(const cake_options *o, int n, int n_rank, int n_layer)
 {
-    int n = cake_replicas_asked(o);
     cake_buf works = {0}, replicas = {0};
     cake_err err;
     propose(o, n_rank, n_layer, &works);
@@ -52,17 +51,9 @@ static cake_err complain(const cake_options *o, int n_rank, int n_layer)
     return err;
 }
 
-cake_err cake_replicas_check(const cake_options *o, const cake_world *world, int n_layer)
+cake_err cake_replicas_check(const cake_options *o, const cake_world *world, int n, int n_layer)
 {
-    int n = cake_replicas_asked(o);
-    bool alone = n > 1 && (o->topology || o->write_topology),
-         fits = world->size % n == 0 && world->size / n <= n_layer;
-    if (fits && !alone)
+    if (world->size % n == 0 && world->size / n <= n_layer)
         return CAKE_OK;
-    if (world->rank)
-        return CAKE_ERR_USAGE;
-    if (!fits)
-        return complain(o, world->size, n_layer);
-    return cake_fail_usage("both --replicas %d and %s: a topology file is of one replica; leave one out", n,
-                           o->topology ? "--topology" : "--write-topology");
+    return world->rank ? CAKE_ERR_USAGE : complain(o, n, world->size, n_layer);
 }

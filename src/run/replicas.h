@@ -11,8 +11,8 @@
 
 /* How many the options ask for. */
 int cake_replicas_asked(const cake_options *options);
-/* Whether the ranks make so many, with a layer for every rank, and the other options go with it. The same on all ranks;
- * rank 0 says what would work if not. */
-cake_err cake_replicas_check(const cake_options *options, const cake_world *world, int n_layer);
+/* Whether the ranks make n of them, with a layer for every rank. The same on all ranks; rank 0 says what would work if
+ * not. */
+cake_err cake_replicas_check(const cake_options *options, const cake_world *world, int n, int n_layer);
 
 #endif

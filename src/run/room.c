@@ -111,6 +111,13 @@ int64_t cake_room_beside(const cake_stage *stage, int rank, int n_thread)
     return measure_rank(stage, rank, n_thread).fixed;
 }
 
+/* What a topology file lets weights and cache of this rank take. */
+static int64_t bound_of(const cake_stage *stage)
+{
+    int64_t said = stage->said.memory;
+    return said > 0 ? said : said < 0 ? stage->machine.memory / 100 * -said : INT64_MAX;
+}
+
 static room measure(const cake_world *world, const cake_stage *stage)
 {
     room r = measure_rank(stage, stage->replica.rank, stage->n_thread);
@@ -122,6 +129,8 @@ static room measure(const cake_world *world, const cake_stage *stage)
         left = stage->machine.mapping - r.fixed;
     int64_t asked = stage->kv_memory;
     r.cache = asked > 0 ? asked : asked < 0 ? left * -asked / 100 : left / 2;
+    if (r.cache > bound_of(stage) - stage->report.weights_bytes)
+        r.cache = bound_of(stage) - stage->report.weights_bytes;
     return r;
 }
 
@@ -133,11 +142,12 @@ static int saved_states(int n_slot)
 }
 
 /* A wave that comes to a rank several times finds others before it: more of them have to be under way. Not without
- * bounds, since every hop has room for all waves. */
-static int stages_of(const cake_plan *plan)
+ * bounds, since every hop has room for all waves. Replicas have as many. */
+static int stages_of(const cake_stage *stage)
 {
-    int most = 2 * plan->n_rank;
-    return plan->n_hop <= plan->n_rank ? plan->n_rank : plan->n_hop < most ? plan->n_hop : most;
+    const cake_plan *plan = &stage->plan;
+    int hops = stage->hops > plan->n_hop ? stage->hops : plan->n_hop, most = 2 * plan->n_rank;
+    return hops <= plan->n_rank ? plan->n_rank : hops < most ? hops : most;
 }
 
 void cake_room_waves(const cake_options *o, cake_stage *stage, int most)
@@ -145,7 +155,7 @@ void cake_room_waves(const cake_options *o, cake_stage *stage, int most)
     const cake_config *config = cake_model_config(stage->model);
     cake_load load = {.max_seqs = (int)o->max_seqs,
                       .chunk = (int)o->chunk,
-                      .n_stage = stages_of(&stage->plan),
+                      .n_stage = stages_of(stage),
                       .n_vocab = config->n_vocab,
                       .most_seqs = most};
     cake_cost all = stage->whole;
@@ -218,12 +228,36 @@ static cake_err too_large(const cake_world *world, const cake_stage *stage, cons
                      cake_size_text(stage->machine.memory), lack, would, where);
 }
 
+/* What a topology file asks for and forbids. */
+static cake_err judge_bound(const cake_options *o, const cake_stage *stage)
+{
+    const cake_topology_rank *said = &stage->said;
+    int64_t weights = stage->report.weights_bytes, bound = bound_of(stage), asked = stage->kv_memory;
+    const char *at = said->memory ? cake_layout_at(o, said->memory_at) : "";
+    if (weights > bound)
+        return cake_fail(
+            "place",
+            "%smemory is %s for worker '%s', but the weights of its layers take %s; give it more, "
+            "or fewer layers",
+            at, cake_size_text(bound), said->worker, cake_size_text(weights));
+    if (said->memory && asked > bound - weights)
+        return cake_fail("place",
+                         "%smemory is %s for worker '%s', but a KV cache of %s and weights of %s were asked "
+                         "for; give it more, fewer layers or less kv_memory",
+                         at, cake_size_text(bound), said->worker, cake_size_text(asked),
+                         cake_size_text(weights));
+    return CAKE_OK;
+}
+
 /* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks of this host. */
 static cake_err judge(const cake_options *o, const cake_world *world, const cake_stage *stage, const room *r,
                       int64_t all_kv)
 {
     const char *where = cake_layout_where(o, &stage->said);
     int64_t left = stage->machine.memory - r->host, least = 0;
+    cake_err err = judge_bound(o, stage);
+    if (err)
+        return err;
     for (int class = 0; class < stage->shape.n_class; class ++)
         least += r->page[class];
     if (left < 0 && left + r->tables > 0 && r->tables > stage->machine.memory / 4)
@@ -271,7 +305,8 @@ static int64_t bytes_of_files(const cake_world *world, const cake_stage *stage, 
 
 cake_err cake_room_make(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
-    stage->reach = (int)cake_world_least(world, reach_of(stage, stage->replica.rank, stage->machine.memory));
+    int64_t most_memory = bound_of(stage) < stage->machine.memory ? bound_of(stage) : stage->machine.memory;
+    stage->reach = (int)cake_world_least(world, reach_of(stage, stage->replica.rank, most_memory));
     cake_room_waves(o, stage, 0);
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
     cake_share share = cake_room_share(stage, stage->replica.rank, ranges);

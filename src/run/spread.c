@@ -27,7 +27,7 @@ enum { MANY = 16384, GLANCE = 1 << 20 };
 
 bool cake_spread_wanted(const cake_options *o, int n_rank, const cake_model *model)
 {
-    return !o->replicas && !o->topology && !o->write_topology && strcmp(o->command, "bench") && n_rank > 1 &&
+    return !o->replicas && !o->topology && strcmp(o->command, "bench") && n_rank > 1 &&
            cake_model_parameters(model) >= CAKE_STAGE_LARGE;
 }
 

@@ -9,7 +9,7 @@
 #include "run/options.h"
 #include "run/stage.h"
 
-/* Whether it is left to us: nothing was said, no topology file is read or written, and the model is so large that rates of
+/* Whether it is left to us: nothing was said, no topology file is read, and the model is so large that rates of
  * ranks are measured. The same on all ranks. */
 bool cake_spread_wanted(const cake_options *options, int n_rank, const cake_model *model);
 

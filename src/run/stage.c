@@ -131,6 +131,26 @@ static void count_cache(cake_stage *stage)
     }
 }
 
+/* What --topology says. */
+static cake_err take_layout(const cake_options *o, const cake_world *world, int n_layer, cake_stage *stage)
+{
+    cake_layout layout;
+    cake_err err = cake_layout_read(o, world, n_layer, &layout);
+    if (err)
+        return err;
+    stage->plan = layout.plan;
+    stage->said = layout.mine;
+    stage->hops = layout.hops;
+    stage->n_replica = layout.n_replica;
+    if (!o->replicas || o->replicas == layout.n_replica)
+        return CAKE_OK;
+    return world->rank
+               ? CAKE_ERR_USAGE
+               : cake_fail_usage("--replicas %lld, but %s has %d: its workers say which they are of with "
+                                 "`replica`; leave --replicas away",
+                                 (long long)o->replicas, o->topology, layout.n_replica);
+}
+
 cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     *stage = (cake_stage){0};
@@ -148,11 +168,12 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
         asked.size = (int)o->ranks;
     stage->planned = cake_spread_wanted(o, asked.size, stage->model);
     stage->n_replica = cake_replicas_asked(o);
-    err = stage->planned ? CAKE_OK : cake_replicas_check(o, &asked, config->n_layer);
+    if (o->topology)
+        err = take_layout(o, world, config->n_layer, stage);
+    if (!err && !stage->planned)
+        err = cake_replicas_check(o, &asked, stage->n_replica, config->n_layer);
     if (err)
         return err;
-    if (o->topology)
-        err = cake_layout_read(o, world, config->n_layer, &stage->plan, &stage->said);
     const cake_bundle *bundle = cake_model_bundle(stage->model);
     if (!err && bundle)
         err = cake_bundles_plan(o, world, bundle, &stage->plan);
@@ -161,7 +182,9 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     stage->context = o->context ? (int)o->context : config->context;
     stage->kv_dtype = cake_stage_kv_dtype(o->kv_dtype, cake_model_dtype(stage->model));
     stage->kv_memory = stage->said.kv_memory ? stage->said.kv_memory : o->kv_memory;
-    cake_placement_open(o, stage->said.threads, world, &stage->machine, &stage->placement);
+    err = cake_placement_open(o, &stage->said, world, &stage->machine, &stage->placement);
+    if (err)
+        return err;
     stage->n_thread = stage->placement.n_thread;
     err = cake_stage_threads(world, stage->n_thread);
     if (!err)

@@ -48,6 +48,7 @@ typedef struct cake_stage {
     const cake_kernels *kernels;
     cake_plan plan;
     cake_topology_rank said; /* what --topology says of this rank; zeros without it */
+    int hops;                /* of the replica of it that has most; 0 without it */
     cake_rate *rate;         /* [ranks] settled; owned, as is ... */
     double *speed;           /* [ranks] ... of each over that of the fastest: what plans and waves go by */
     double balance;          /* operations that take as long as a byte */

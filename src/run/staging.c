@@ -279,8 +279,17 @@ static cake_err make_plan(staging *s)
     cake_err err = CAKE_OK;
     bool recalled = false;
     if (o->topology && size > 1 && size == n_rank) {
-        cake_topology_rank said;
-        return cake_layout_read(o, s->world, n_layer, &s->plan, &said);
+        cake_layout layout;
+        err = cake_layout_read(o, s->world, n_layer, &layout);
+        if (err)
+            return err;
+        s->plan = layout.plan;
+        if (layout.n_replica == 1)
+            return CAKE_OK;
+        return s->world->rank
+                   ? CAKE_ERR_USAGE
+                   : cake_fail_usage("%s is of %d replicas: bundles are those of one, leave the others away",
+                                     o->topology, layout.n_replica);
     }
     if (!s->world->rank && o->topology)
         err = cake_layout_foresee(o, size == 1 ? (int)o->ranks : n_rank, n_layer, &s->plan);
