@@ -70,7 +70,7 @@ static void make_scheme(scheme *s)
 typedef enum flaw {
     NONE,
     UNKNOWN_KEY,
-    LATER_KEY,
+    BAD_PLACE,
     TWICE,
     BEYOND,
     BACKWARDS,
@@ -231,8 +231,8 @@ static void add_host(pen *p, const scheme *s, int rank, bool flawed)
 static void add_flawed_line(pen *p)
 {
     static const char *const lines[N_FLAW] = {
-        [UNKNOWN_KEY] = "  layer: 1",  [LATER_KEY] = "  gpu: 0", [TAB] = "\tos: linux",
-        [TYPE] = "  description: [x]", [RANK] = "  rank: 77",    [ZERO] = "  threads: 0",
+        [UNKNOWN_KEY] = "  layer: 1",  [BAD_PLACE] = "  cpus: 3-0", [TAB] = "\tos: linux",
+        [TYPE] = "  description: [x]", [RANK] = "  rank: 77",       [ZERO] = "  threads: 0",
         [QUOTE] = "  threads: '2'"};
     const char *line = p->flaw == TWICE ? "  os: linux\n  os: linux" : lines[p->flaw];
     if (!line)
@@ -286,15 +286,15 @@ static void write_file(pen *p, const scheme *s)
 static bool is_plan_of(const cake_topology *t, const scheme *s)
 {
     int next = 0;
-    for (int i = 0; i < t->plan.n_hop; i++) {
-        const cake_hop *hop = &t->plan.hop[i];
+    for (int i = 0; i < t->plan->n_hop; i++) {
+        const cake_hop *hop = &t->plan->hop[i];
         if (hop->first != next || hop->count < 1)
             return false;
         for (; next < hop->first + hop->count; next++)
             if (next >= s->n_layer || s->owner[next] != hop->rank)
                 return false;
     }
-    return next == s->n_layer && t->plan.n_rank == s->n_rank;
+    return next == s->n_layer && t->n_replica == 1 && t->plan->n_rank == s->n_rank;
 }
 
 /* The place is one in the text, or just behind it. */
