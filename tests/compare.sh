@@ -15,7 +15,7 @@ cat >"$dir/model/config.json" <<'EOF'
 {"vocab_size": 1000, "hidden_size": 100,
  "intermediate_size": 400, "num_hidden_layers": 2, "num_attention_heads": 10, "num_key_value_heads": 5, "head_dim": 10}
 EOF
-# Rounds of 2.0, 1.0 and 4.0 s; the first token takes 0.5 s. Peaks: 1 GFLOP/s of f32, 2 of bf16, 4 of int8, 1 GB/s.
+# Rounds of 2, 1 and 4 tokens/s, ten times as many of prompts, a hundred times as many generated. Peaks: 1 GFLOP/s of f32, 2 of bf16, 4 of int8, 1 GB/s.
 fake cake-mpi <<'EOF'
 case "$*" in
 --version) echo "cake-mpi 9.8 (abc)" ;;
@@ -28,18 +28,16 @@ case "$*" in
         for row in f32,1 bf16,2 int8,4 read,1; do echo "peak.${row%,*},x,vm,1,0,,$t,$((t * ${row#*,} / 2)),G,,"; done
     done >>"$2"
     ;;
-run*)
+"bench throughput.load"*)
     case "$*" in *int8*) exit 1 ;; esac
-    while [ "$1" != --report ]; do shift; done
+    while [ "$1" != -o ]; do shift; done
     echo x >>"$0.runs"
-    case $(($(wc -l <"$0.runs") % 3)) in 1) run=2.000 ;; 2) run=1.000 ;; 0) run=4.000 ;; esac
+    case $(($(wc -l <"$0.runs") % 3)) in 1) all=2 ;; 2) all=1 ;; 0) all=4 ;; esac
     cat >"$2" <<END
-{
-  "seconds": {"load": 2.546, "run": $run, "total": 9.673},
-  "rate": {"prompt_per_s": $run, "generated_per_s": 7.94, "total_per_s": $run},
-  "ttft_ms": {"p50": 500.000, "p99": 125.611},
-  "roofline": {"run": 3.3, "total_per_s": 77}
-}
+name,isa,host,ranks,rank,peer,threads,value,unit,share,bound,shape,dtype,batch,version
+throughput.load,avx512,vm,1,0,,2,$all,tokens/s,0.8,floor,m,auto,8x128+32,9.8
+throughput.load.prompt,avx512,vm,1,0,,2,$((all * 10)),tokens/s,,,m,auto,8x128+32,9.8
+throughput.load.generated,avx512,vm,1,0,,2,$((all * 100)),tokens/s,,,m,auto,8x128+32,9.8
 END
     ;;
 esac
@@ -101,12 +99,11 @@ ok "so is ours" $?
 [ "$(grep -c 'failed and is left out' "$dir/err")" = 3 ]
 ok "and is not tried again" $?
 
-# Runs of ours, in order: avx512 2 and 1 s (decode, batch), avx512bf16 4 and 2 s, then 1 and 4, 2 and 1, 4 and 2, 1 and 4.
-# Decode is 64 tokens in run - 0.5 s; the batch's rate is what the report has.
-has "median, one stream, avx512" 'cake-mpi,9.8-abc,bf16,avx512,decode-1,42.67,[0-9.]*,1.00'
-has "median, one stream, avx512bf16" 'cake-mpi,9.8-abc,bf16,avx512bf16,decode-1,42.67,[0-9.]*,1.00'
+# Runs of ours, in order: avx512 2 and 1 (decode, batch), avx512bf16 4 and 2, then 1 and 4, 2 and 1, 4 and 2, 1 and 4.
+has "median, one stream, avx512" 'cake-mpi,9.8-abc,bf16,avx512,decode-1,200.00,[0-9.]*,1.00'
+has "median, one stream, avx512bf16" 'cake-mpi,9.8-abc,bf16,avx512bf16,decode-1,200.00,[0-9.]*,1.00'
 has "median, a batch, avx512" 'cake-mpi,9.8-abc,bf16,avx512,batch-8,2.00,[0-9.]*,1.00'
-has "ratio" 'llama.cpp,0c1e570,bf16,bf16,decode-1,23.70,[0-9.]*,1.80'
+has "ratio" 'llama.cpp,0c1e570,bf16,bf16,decode-1,23.70,[0-9.]*,8.44'
 
 run --runs 1 --engines OpenVINO --tests decode-1 --openvino "$dir/bin/python" --ov-model z -o "$dir/one.csv" >"$dir/table" 2>"$dir/err"
 ok "again, less" $?
