@@ -538,7 +538,7 @@ static void test_common(void)
 /* What kv_store writes is what the scalar conversions say, and nothing else changes. */
 static void check_store(const cake_kernels *op)
 {
-    static const int dims[] = {1, 5, 8, 16, 24, 88, 130};
+    static const int dims[] = {1, 5, 8, 16, 24, 48, 88, 130};
     for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++)
         for (int d = 0; d < COUNT(dims); d++) {
             enum { N_KV = 2, LEN = 70 };

@@ -173,8 +173,10 @@ static void pack_rows(float *to, int64_t pitch, const entering *in, int64_t row,
     for (int values, step = STEP_OF(dtype); n > 0; n -= values, k += values, to += STEPS * pitch) {
         int steps = (int)least(steps_of(dtype, n), STEPS), j = 0;
         values = (int)least(n, STEPS * step);
-        for (int r = 0; r < rows; r++)
+        for (int r = 0; r < rows; r++) {
+            enter_soon(in, row + r, k + values, values);
             step_copy(line[r], enter(in, row + r, k, values, room), values, dtype);
+        }
         for (; rows == TURN_ROWS && j + TURN_ROWS <= steps; j += TURN_ROWS)
             turn_rows(to + j * pitch, pitch, line[0] + j, STEPS);
         for (; j < steps; j++)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "kernels/cpu/int8_pack.h"
+#include "kernels/cpu/pack.h"
 #include "kernels/kernels.h"
 
 /* e^x = 2^n (1 + p) for x in [-104.5, 89] to about 1 ulp of p: a polynomial on [-ln 2 / 2, ln 2 / 2], fitted for
@@ -53,15 +54,25 @@ INLINE vec vec_soft_cap(vec v, float cap)
     return vec_mul(vec_set(cap), vec_div(t, vec_add(t, vec_set(2.0f))));
 }
 
-/* Partial sums by i modulo LANES, folded at the end: the order depends on dim only. */
+/* Partial sums by i modulo CHAINS vectors, folded at the end: the order depends on dim only. What stands behind x, mostly
+ * the next one to come, is fetched. */
 static float sum_of_squares(const float *x, int64_t dim)
 {
-    vec sum = vec_set(0);
-    for (int64_t i = 0; i < dim; i += LANES) {
+    enum { CHAINS = 4 };
+    vec sum[CHAINS] = {vec_set(0), vec_set(0), vec_set(0), vec_set(0)};
+    int64_t i = 0;
+    for (; i + CHAINS * LANES <= dim; i += CHAINS * LANES)
+        UNROLL for (int c = 0; c < CHAINS; c++)
+        {
+            vec v = vec_load(x + i + c * LANES);
+            _mm_prefetch((const char *)(x + dim + i + c * LANES), _MM_HINT_T0);
+            sum[c] = vec_fma(v, v, sum[c]);
+        }
+    for (; i < dim; i += LANES) {
         vec v = vec_load_n(x + i, dim - i < LANES ? (int)(dim - i) : LANES);
-        sum = vec_fma(v, v, sum);
+        sum[0] = vec_fma(v, v, sum[0]);
     }
-    return vec_sum(sum);
+    return vec_sum(vec_add(vec_add(sum[0], sum[1]), vec_add(sum[2], sum[3])));
 }
 
 static void rmsnorm(const cake_exec *exec, float *out, const float *x, const float *weight,
@@ -141,6 +152,17 @@ typedef struct entering {
     int64_t n_in;
 } entering;
 
+/* Fetches values [k, k + n) of a row, or what stands behind it. */
+INLINE void enter_soon(const entering *in, int64_t row, int64_t k, int n)
+{
+    int64_t at = row * in->n_in + k;
+    for (int i = 0; i < n; i += 64 / (int)sizeof *in->x) {
+        _mm_prefetch((const char *)(in->x + at + i), _MM_HINT_T0);
+        if (in->gate)
+            _mm_prefetch((const char *)(in->gate->g + at + i), _MM_HINT_T0);
+    }
+}
+
 #define PASS(formula)                                                                                        \
     for (int i = 0; i < n; i += LANES) {                                                                     \
         int m = n - i < LANES ? n - i : LANES;                                                               \
@@ -202,18 +224,67 @@ static void store_key(const cake_kv *kv, size_t at, const float *in, size_t pair
     }
 }
 
+#define HALVES (2 * TURN) /* elements of a line of K that are turned at a time */
+
+/* Keys and values of TURN lines that stand side by side, in pairs; rows of `in` are `pitch` apart. The same bits as
+ * store_key's and store_value's, without a line of the cache for every pair. */
+static void store_keys(const cake_kv *kv, size_t at, const float *in, int64_t pitch)
+{
+    uint32_t *to = (uint32_t *)((uint16_t *)kv->k + at);
+    for (int i = 0; i < kv->head_dim; i += HALVES, to += TURN * CAKE_PAGE) {
+        uint16_t rounded[TURN][HALVES];
+        __m256i word[TURN];
+        for (int r = 0; r < TURN; r++)
+            for (int j = 0; j < HALVES; j += LANES)
+                vec_store_as(rounded[r], CAKE_BF16, (size_t)j, vec_load(in + r * pitch + i + j), LANES);
+        turn((const char *)rounded, sizeof *rounded, word);
+        UNROLL for (int j = 0; j < TURN; j++) _mm256_storeu_si256((__m256i *)(to + j * CAKE_PAGE), word[j]);
+    }
+}
+
+static void store_values(const cake_kv *kv, size_t at, const float *in, int64_t pitch)
+{
+    uint32_t *to = (uint32_t *)((uint16_t *)kv->v + at);
+    for (int r = 0; r < TURN; r += 2, in += 2 * pitch, to += kv->head_dim)
+        for (int i = 0; i < kv->head_dim; i += LANES)
+            vec_store_pairs(to + i, vec_load(in + i), vec_load(in + pitch + i));
+}
+
+/* Whether rows[0] and those behind it, TURN in all, stand side by side in a page, whole pairs of them. */
+static bool side_by_side(const cake_kv *kv, const cake_row *rows)
+{
+    int line = rows->pos % CAKE_PAGE;
+    bool so =
+        cake_kv_pair(kv) == 2 && kv->head_dim % HALVES == 0 && line % 2 == 0 && line + TURN <= CAKE_PAGE;
+    for (int r = 1; so && r < TURN; r++)
+        so = rows[r].slot == rows->slot && rows[r].pos == rows->pos + r;
+    return so;
+}
+
 static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
                      const cake_row *rows, int n_tok)
 {
-    int64_t first, last;
-    cake_exec_share(exec, (int64_t)n_tok * kv->n_kv, 1, &first, &last);
-    for (int64_t item = first; item < last; item++) {
-        const cake_row *row = &rows[item / kv->n_kv];
-        size_t at = cake_kv_page(kv, row->slot, row->pos, (int)(item % kv->n_kv));
-        size_t pair = (size_t)cake_kv_pair(kv);
+    int64_t first, last, n_kv = kv->n_kv, pitch = n_kv * kv->head_dim;
+    cake_exec_share(exec, n_tok * n_kv, 1, &first, &last);
+    for (int64_t item = first, end; item < last; item = end) {
+        const cake_row *row = &rows[item / n_kv];
         int line = row->pos % CAKE_PAGE;
-        store_key(kv, at + cake_kv_key(kv, line, 0), k + item * kv->head_dim, pair);
-        store_value(kv, at + cake_kv_value(kv, line, 0), v + item * kv->head_dim, pair);
+        bool block = item % n_kv == 0 && item + TURN * n_kv <= last && side_by_side(kv, row);
+        end = (item / n_kv + 1) * n_kv < last ? (item / n_kv + 1) * n_kv : last;
+        for (; item < end; item++) {
+            size_t pair = (size_t)cake_kv_pair(kv);
+            size_t page = cake_kv_page(kv, row->slot, row->pos, (int)(item % n_kv));
+            size_t key = page + cake_kv_key(kv, line, 0), value = page + cake_kv_value(kv, line, 0);
+            const float *key_in = k + item * kv->head_dim, *value_in = v + item * kv->head_dim;
+            if (block) {
+                store_keys(kv, key, key_in, pitch);
+                store_values(kv, value, value_in, pitch);
+            } else {
+                store_key(kv, key, key_in, pair);
+                store_value(kv, value, value_in, pair);
+            }
+        }
+        end += block ? (TURN - 1) * n_kv : 0;
     }
 }
 

@@ -173,6 +173,12 @@ INLINE void vec_store_as(void *data, cake_dtype dtype, size_t at, vec v, int n)
         memcpy(half, &bits, (size_t)n * sizeof *half);
 }
 
+INLINE void vec_store_pairs(uint32_t *to, vec even, vec odd)
+{
+    __m256i low = _mm256_cvtepu16_epi32(vec_to_bf16(even)), high = _mm256_cvtepu16_epi32(vec_to_bf16(odd));
+    _mm256_storeu_si256((__m256i *)to, _mm256_or_si256(low, _mm256_slli_epi32(high, 16)));
+}
+
 INLINE void vec_split(vec pairs, vec *even, vec *odd)
 {
     __m256i bits = _mm256_castps_si256(pairs);

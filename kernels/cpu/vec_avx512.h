@@ -169,6 +169,13 @@ INLINE void vec_store_as(void *data, cake_dtype dtype, size_t at, vec v, int n)
     _mm256_mask_storeu_epi16((uint16_t *)data + at, vec_mask(n), bits);
 }
 
+/* LANES pairs: of each the even element below the odd one. */
+INLINE void vec_store_pairs(uint32_t *to, vec even, vec odd)
+{
+    __m512i low = _mm512_cvtepu16_epi32(vec_to_bf16(even)), high = _mm512_cvtepu16_epi32(vec_to_bf16(odd));
+    _mm512_storeu_si512(to, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+}
+
 /* A vector of pairs of BF16 as two of floats. half: only the even elements of the pairs, or only the odd ones; the
  * others become zeros. */
 INLINE void vec_split(vec pairs, vec *even, vec *odd)
