@@ -23,7 +23,7 @@ _cake_mpi()
     --input-format) mapfile -t COMPREPLY < <(compgen -W "jsonl txt" -- "$word") && return ;;
     --dtype) mapfile -t COMPREPLY < <(compgen -W "auto f32 bf16 f16 int8" -- "$word") && return ;;
     --kv-dtype) mapfile -t COMPREPLY < <(compgen -W "auto f32 bf16 f16" -- "$word") && return ;;
-    --bind) mapfile -t COMPREPLY < <(compgen -W "auto none hwloc" -- "$word") && return ;;
+    --bind) mapfile -t COMPREPLY < <(compgen -W "auto none hwloc distribute isolate numactl" -- "$word") && return ;;
     --load) mapfile -t COMPREPLY < <(compgen -W "read mmap" -- "$word") && return ;;
     --isa) mapfile -t COMPREPLY < <(compgen -W "auto ref avx2 avx512 avx512bf16" -- "$word") && return ;;
     --shape) mapfile -t COMPREPLY < <(compgen -W "qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-405b tiny" -- "$word") && return ;;

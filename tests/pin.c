@@ -82,10 +82,12 @@ static void read_cpus(const machine *m, const char *list, cake_cpus *cpus)
     hwloc_bitmap_free(set);
 }
 
-/* MASK, MASK*N, ~MASK/POOL of ranks that a launcher bound unasked, MASK@PLACE of those that a topology file places. */
+/* MASK, MASK*N, ~MASK/POOL of ranks that a launcher bound unasked, MASK@PLACE of those that a topology file places,
+ * MASK!CPU of those that began on a cpu. */
 static void add_claims(machine *m, char *word, int threads)
 {
-    char *times = strchr(word, '*'), *pool = strchr(word, '/'), *place = strchr(word, '@');
+    char *times = strchr(word, '*'), *pool = strchr(word, '/'), *place = strchr(word, '@'),
+         *began = strchr(word, '!');
     int n = times ? atoi(times + 1) : 1;
     cake_claim claim = {.unasked = *word == '~', .threads = threads};
     if (times)
@@ -94,6 +96,9 @@ static void add_claims(machine *m, char *word, int threads)
         *pool++ = 0;
     if (place)
         *place++ = 0;
+    if (began)
+        *began++ = 0;
+    claim.began = began ? atoi(began) : 0;
     read_cpus(m, word + claim.unasked, &claim.mask);
     claim.pool = claim.mask;
     if (claim.unasked || pool)
@@ -107,7 +112,7 @@ static void add_claims(machine *m, char *word, int threads)
 
 static void begin_case(machine *m, char *words)
 {
-    static const char *const binds[] = {"auto", "none", "hwloc"};
+    static const char *const binds[] = {"auto", "none", "hwloc", "distribute", "isolate", "numactl"};
     int threads = 0;
     CU_ASSERT_EQUAL(m->next, m->n_claim); /* the case before had a line for each rank */
     m->n_claim = m->next = m->world = 0;
@@ -115,7 +120,7 @@ static void begin_case(machine *m, char *words)
     m->cases++;
     for (char *save, *word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         bool known = sscanf(word, "threads=%d", &threads) == 1 || sscanf(word, "world=%d", &m->world) == 1;
-        for (int b = 0; b < 3; b++)
+        for (int b = 0; b < CAKE_N_BIND; b++)
             if (!strcmp(word, binds[b])) {
                 m->bind = (cake_bind)b;
                 known = true;
@@ -149,7 +154,7 @@ static void check_rules(const machine *m, const cake_pin *pin)
     for (int t = 0; pin->thread && t < pin->n_thread; t++) {
         hwloc_bitmap_t one = cake_cpus_set(&pin->thread[t]);
         CU_ASSERT(!hwloc_bitmap_iszero(one) && hwloc_bitmap_isincluded(one, cpus) &&
-                  !hwloc_bitmap_intersects(one, seen));
+                  (pin->n_thread > pin->n_core || !hwloc_bitmap_intersects(one, seen)));
         hwloc_bitmap_or(seen, seen, one);
         hwloc_bitmap_free(one);
     }
@@ -272,11 +277,13 @@ static void test_random(void)
                 hwloc_bitmap_copy(set, all);
             hwloc_bitmap_copy(all, set);
             cake_cpus_of(set, &m.claims[i].mask);
+            m.claims[i].pool = m.claims[i].mask;
             m.claims[i].threads = rand_r(&seed) % 4;
+            m.claims[i].began = rand_r(&seed) % cpus;
         }
         for (int i = 0; i < n; i++) {
             cake_pin pin;
-            cake_pin_make(m.topology, m.claims, n, i, n, CAKE_BIND_AUTO, &pin);
+            cake_pin_make(m.topology, m.claims, n, i, n, (cake_bind)(round / RANKS % CAKE_N_BIND), &pin);
             hwloc_bitmap_t mine = cake_cpus_set(&pin.cpus), given = cake_cpus_set(&m.claims[i].mask);
             CU_ASSERT(hwloc_bitmap_isincluded(mine, given) && !hwloc_bitmap_iszero(mine));
             CU_ASSERT(pin.n_thread >= 1 && (pin.n_thread <= pin.n_core) ==

@@ -6,6 +6,7 @@
 #include "place/bind.h"
 
 #include <hwloc.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -68,7 +69,9 @@ cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, c
     }
     cake_cpus_of(b->first, &claim->mask);
     claim->pool = claim->mask;
-    if (bind == CAKE_BIND_HWLOC || (bind == CAKE_BIND_AUTO && launcher->unasked)) {
+    claim->began = sched_getcpu();
+    bool kept = bind == CAKE_BIND_NONE || bind == CAKE_BIND_NUMACTL;
+    if (bind == CAKE_BIND_HWLOC || (!kept && launcher->unasked)) {
         hwloc_bitmap_t pool = hwloc_bitmap_alloc();
         if (find_pool(b, bind, pool)) {
             cake_cpus_of(pool, &claim->pool);

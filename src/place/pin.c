@@ -97,12 +97,30 @@ static bool looks_default(hwloc_topology_t topology, hwloc_const_bitmap_t mask, 
     return found;
 }
 
+/* Whether a mask that nobody asked for is left. */
+static bool leaves(cake_bind bind)
+{
+    return bind != CAKE_BIND_NONE && bind != CAKE_BIND_NUMACTL;
+}
+
+/* Within the domain that the rank began in, if it may run there. */
+static void isolate(hwloc_topology_t topology, int began, hwloc_bitmap_t base)
+{
+    hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
+    int n = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain);
+    for (int d = 0; d < n; d++)
+        if (began >= 0 && hwloc_bitmap_isset(domain[d]->cpuset, (unsigned)began) &&
+            hwloc_bitmap_intersects(base, domain[d]->cpuset))
+            hwloc_bitmap_and(base, base, domain[d]->cpuset);
+    free(domain);
+}
+
 /* What a rank may take; owned. */
 static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_claim *claim, int world, cake_bind bind)
 {
     hwloc_const_bitmap_t allowed = hwloc_topology_get_allowed_cpuset(topology);
     hwloc_bitmap_t base = cake_cpus_set(&claim->mask);
-    bool left = bind != CAKE_BIND_NONE && claim->unasked && looks_default(topology, base, world);
+    bool left = leaves(bind) && claim->unasked && looks_default(topology, base, world);
     if (left || bind == CAKE_BIND_HWLOC) {
         hwloc_bitmap_free(base);
         base = cake_cpus_set(&claim->pool);
@@ -112,6 +130,8 @@ static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_claim *claim
     if (!hwloc_bitmap_iszero(mine))
         hwloc_bitmap_copy(base, mine);
     hwloc_bitmap_free(mine);
+    if (bind == CAKE_BIND_ISOLATE)
+        isolate(topology, claim->began, base);
     return base;
 }
 
@@ -253,9 +273,33 @@ static int fair_share(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, i
     return fair > 0 ? (int)fair : 1;
 }
 
+/* An even part of each domain for rank i of k, in *mine (owned); false: somebody would have nothing. */
+static bool part_domains(const ground *g, int k, int i, ground *mine)
+{
+    int64_t least = g->n;
+    *mine = (ground){.n_domain = g->n_domain,
+                     .core = cake_alloc((size_t)g->n + 1, sizeof *g->core),
+                     .first = cake_alloc((size_t)g->n_domain + 1, sizeof *g->first)};
+    for (int j = 0; j < k; j++) {
+        int64_t all = 0;
+        for (int d = 0; d < g->n_domain; d++) {
+            int64_t cores = g->first[d + 1] - g->first[d], begin = cores * j / k, end = cores * (j + 1) / k;
+            all += end - begin;
+            if (j != i)
+                continue;
+            mine->first[d] = mine->n;
+            for (int64_t c = begin; c < end; c++)
+                mine->core[mine->n++] = g->core[g->first[d] + c];
+        }
+        least = all < least ? all : least;
+    }
+    mine->first[g->n_domain] = mine->n;
+    return least > 0;
+}
+
 /* Ranks with the same base deal it out among themselves, if nobody else has part of it and there are cores for all.
- * Returns whether the rank has cores of its own; *first to *last of the ground. */
-static bool deal(const ground *g, hwloc_bitmap_t *bases, int n, int rank, int *first, int *last)
+ * Returns whether the rank has cores of its own: *mine (owned), of every domain some if they are to be distributed. */
+static bool deal(const ground *g, hwloc_bitmap_t *bases, int n, int rank, bool distribute, ground *mine)
 {
     int same = 0, before = 0;
     for (int i = 0; i < n; i++) {
@@ -267,7 +311,16 @@ static bool deal(const ground *g, hwloc_bitmap_t *bases, int n, int rank, int *f
     }
     if (same > g->n)
         return false;
-    part(g, same, before, first, last);
+    if (distribute && g->n_domain > 1) {
+        if (part_domains(g, same, before, mine))
+            return true;
+        free(mine->core);
+        free(mine->first);
+    }
+    int first, last;
+    part(g, same, before, &first, &last);
+    *mine = (ground){.core = cake_alloc((size_t)(last - first) + 1, sizeof *g->core), .n = last - first};
+    memcpy(mine->core, g->core + first, (size_t)mine->n * sizeof *g->core);
     return true;
 }
 
@@ -300,17 +353,53 @@ static int domain_of(hwloc_topology_t topology, hwloc_const_bitmap_t set)
 }
 
 /* Threads get cores of their own; with fewer threads than cores each has some to choose from. */
-static void pin_threads(const ground *g, int first, int last, hwloc_const_bitmap_t base, cake_pin *pin)
+static void pin_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin *pin)
 {
-    int64_t cores = last - first;
+    int64_t cores = g->n;
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     pin->thread = cake_alloc((size_t)pin->n_thread, sizeof *pin->thread);
     for (int t = 0; t < pin->n_thread; t++) {
-        gather(g->core, first + (int)(cores * t / pin->n_thread),
-               first + (int)(cores * (t + 1) / pin->n_thread), base, set);
+        gather(g->core, (int)(cores * t / pin->n_thread), (int)(cores * (t + 1) / pin->n_thread), base, set);
         cake_cpus_of(set, &pin->thread[t]);
     }
     hwloc_bitmap_free(set);
+}
+
+/* Thread by thread the next domain in turn that has a core left; when none has, the next that has any. */
+static int next_home(const ground *g, const int *held, int turn)
+{
+    for (int tries = 0; tries < 2 * g->n_domain; tries++) {
+        int d = (turn + tries) % g->n_domain, cores = g->first[d + 1] - g->first[d];
+        if (held[d] < cores || (cores && tries >= g->n_domain))
+            return d;
+    }
+    return 0;
+}
+
+/* Threads in turn on all domains, with cores of their own there as long as these are enough. */
+static void spread_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin *pin)
+{
+    int *held = cake_alloc((size_t)g->n_domain, sizeof *held),
+        *seen = cake_alloc((size_t)g->n_domain, sizeof *seen);
+    int *home = cake_alloc((size_t)pin->n_thread, sizeof *home);
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    pin->thread = cake_alloc((size_t)pin->n_thread, sizeof *pin->thread);
+    for (int t = 0; t < pin->n_thread; t++)
+        held[home[t] = next_home(g, held, t % g->n_domain)]++;
+    for (int t = 0; t < pin->n_thread; t++) {
+        int d = home[t], begin = g->first[d], end = g->first[d + 1];
+        int64_t cores = end - begin, i = seen[d]++;
+        if (held[d] <= cores) {
+            end = begin + (int)(cores * (i + 1) / held[d]);
+            begin += (int)(cores * i / held[d]);
+        }
+        gather(g->core, begin, end, base, set);
+        cake_cpus_of(set, &pin->thread[t]);
+    }
+    hwloc_bitmap_free(set);
+    free(held);
+    free(seen);
+    free(home);
 }
 
 static bool room_for_all(hwloc_topology_t topology, const cake_claim *claims, int n)
@@ -322,19 +411,22 @@ static bool room_for_all(hwloc_topology_t topology, const cake_claim *claims, in
 }
 
 /* The part of a base that is this rank's own, in *mine, if its threads find room there. */
-static bool take_part(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank, cake_pin *pin,
-                      hwloc_bitmap_t mine)
+static bool take_part(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank, bool distribute,
+                      cake_pin *pin, hwloc_bitmap_t mine)
 {
-    ground g = survey(topology, bases[rank]);
-    int first, last;
-    bool own = deal(&g, bases, n, rank, &first, &last);
+    ground g = survey(topology, bases[rank]), part = {0};
+    bool own = deal(&g, bases, n, rank, distribute, &part);
     if (own) {
-        gather(g.core, first, last, bases[rank], mine);
-        pin->n_core = last - first;
+        gather(part.core, 0, part.n, bases[rank], mine);
+        pin->n_core = part.n;
         pin->n_thread = pin->n_thread ? pin->n_thread : pin->n_core;
         own = pin->n_thread <= hwloc_bitmap_weight(mine);
-        if (pin->n_thread <= pin->n_core)
-            pin_threads(&g, first, last, bases[rank], pin);
+        if (own && part.n_domain > 1)
+            spread_threads(&part, bases[rank], pin);
+        else if (pin->n_thread <= pin->n_core)
+            pin_threads(&part, bases[rank], pin);
+        free(part.core);
+        free(part.first);
     }
     free(g.core);
     free(g.first);
@@ -350,13 +442,13 @@ void cake_pin_make(struct hwloc_topology *topology, const cake_claim *claims, in
                       .n_thread = claims[rank].threads,
                       .n_core = fair_share(topology, bases, n, rank),
                       .room = room_for_all(topology, claims, n)};
-    if (free_to_run || !take_part(topology, bases, n, rank, pin, mine))
+    if (free_to_run || !take_part(topology, bases, n, rank, bind == CAKE_BIND_DISTRIBUTE, pin, mine))
         hwloc_bitmap_copy(mine, bases[rank]);
     cake_cpus_of(mine, &pin->cpus);
     pin->n_thread = pin->n_thread ? pin->n_thread : pin->n_core;
-    pin->replaced = bind == CAKE_BIND_AUTO && claims[rank].unasked && !claims[rank].placed &&
+    pin->replaced = leaves(bind) && bind != CAKE_BIND_HWLOC && claims[rank].unasked && !claims[rank].placed &&
                     memcmp(&pin->cpus, &claims[rank].mask, sizeof pin->cpus) != 0;
-    pin->domain = free_to_run ? -1 : domain_of(topology, mine);
+    pin->domain = free_to_run || bind == CAKE_BIND_NUMACTL ? -1 : domain_of(topology, mine);
     if (pin->n_thread > pin->n_core)
         pin->trap =
             pin->n_thread <= cake_cpus_count(&pin->cpus) && cores_in(topology, mine, NULL) == pin->n_core

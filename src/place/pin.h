@@ -15,7 +15,17 @@
 struct hwloc_topology;
 struct hwloc_bitmap_s;
 
-typedef enum cake_bind { CAKE_BIND_AUTO, CAKE_BIND_NONE, CAKE_BIND_HWLOC } cake_bind;
+/* The last three mean what llama.cpp's --numa means by them: threads in turn on all NUMA domains, on the one that the
+ * process began in, and the mask as numactl left it. */
+typedef enum cake_bind {
+    CAKE_BIND_AUTO,
+    CAKE_BIND_NONE,
+    CAKE_BIND_HWLOC,
+    CAKE_BIND_DISTRIBUTE,
+    CAKE_BIND_ISOLATE,
+    CAKE_BIND_NUMACTL,
+    CAKE_N_BIND
+} cake_bind;
 
 /* What one rank has and wants; all ranks of a host lay theirs together. */
 typedef struct cake_claim {
@@ -24,6 +34,7 @@ typedef struct cake_claim {
         pool; /* it may use instead of a mask that nobody asked for: what its launcher has, in the cgroup */
     bool unasked;    /* the launcher bound it without being told to */
     int threads;     /* asked for; 0: as many as there are cores */
+    int began;       /* the cpu that it began on */
     bool placed;     /* a topology file says where it runs: */
     cake_cpus place; /* a part of what it may take (cake_pin_allowed) */
 } cake_claim;
@@ -39,7 +50,8 @@ typedef struct cake_pin {
     cake_cpus cpus; /* of this rank */
     int n_core;     /* cores of its own, or its fair share of cores that ranks have together; at least 1 */
     int n_thread;   /* as asked, else n_core */
-    int domain; /* the NUMA domain (the system's number) that memory is bound to; -1: several, or there is one only */
+    int domain; /* the NUMA domain (the system's number) that memory is bound to; -1: several, there is one only, or it is
+                 * bound by others */
     bool replaced; /* its mask was a default, and is left */
     bool room;     /* this host has a core for each thread that its ranks ask for */
     cake_trap trap;

@@ -20,11 +20,16 @@ extern char **environ;
 /* `bench` compares whole runs with what it measures on the mask that it has, and keeps to that. */
 static cake_bind wanted(const cake_options *o, const cake_launcher *launcher)
 {
-    if (!strcmp(o->command, "bench") || !strcmp(o->bind, "none"))
-        return CAKE_BIND_NONE;
-    if (!strcmp(o->bind, "hwloc"))
-        return CAKE_BIND_HWLOC;
-    return launcher->openmp ? CAKE_BIND_NONE : CAKE_BIND_AUTO;
+    static const char *const words[CAKE_N_BIND] = {
+        [CAKE_BIND_AUTO] = "auto",       [CAKE_BIND_NONE] = "none",
+        [CAKE_BIND_HWLOC] = "hwloc",     [CAKE_BIND_DISTRIBUTE] = "distribute",
+        [CAKE_BIND_ISOLATE] = "isolate", [CAKE_BIND_NUMACTL] = "numactl",
+    };
+    int bind = 0;
+    while (bind + 1 < CAKE_N_BIND && strcmp(o->bind, words[bind]))
+        bind++;
+    bool none = !strcmp(o->command, "bench") || (bind == CAKE_BIND_AUTO && launcher->openmp);
+    return none ? CAKE_BIND_NONE : (cake_bind)bind;
 }
 
 /* One rank speaks for all that are in the same place. */
