@@ -15,6 +15,7 @@ expect "--version" 0 '^cake-mpi [0-9]+\.[0-9]+' "$cake" --version
 expect "info" 0 'hwloc +[0-9]+\.' "$cake" info
 expect "info: MPI" 0 'MPI +.*\(MPI [34]' "$cake" info
 expect "info: limits" 0 'locked memory' "$cake" info
+expect "info: huge pages" 0 '^huge pages  (allowed|not allowed|unknown)' "$cake" info
 expect "info of a model" 0 'qwen3, 3542720 parameters, bf16' "$cake" info -m "$model"
 expect "info of no model" 1 'nowhere' "$cake" info -m "$dir/nowhere"
 expect "info under mpirun speaks once" 0 'hwloc' mpi 3 info

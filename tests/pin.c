@@ -370,6 +370,21 @@ static void test_advice(void)
     advises(smt, CAKE_LAUNCH_OPENMPI, "hardware threads");
 }
 
+static void test_huge_pages(void)
+{
+    static const char *const cases[][2] = {{"always [madvise] never", "  allowed"},
+                                           {"[always] madvise never", "  allowed"},
+                                           {"always madvise [never]", "  not allowed"},
+                                           {"", "unknown"},
+                                           {"[", "unknown"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cake_buf text = {0};
+        cake_machine_huge(cases[i][0], &text);
+        CU_ASSERT(strstr(text.data, cases[i][1]) != NULL);
+        cake_buf_free(&text);
+    }
+}
+
 /* On this machine: a thread goes where it is told, its pages lie in its domain, and the end is as the beginning. */
 static void test_binding(void)
 {
@@ -417,11 +432,9 @@ static void test_binding(void)
 int main(void)
 {
     static const suite_test tests[] = {
-        {"machines in files", test_machines},
-        {"random masks", test_random},
-        {"launchers", test_launchers},
-        {"corrected launch lines", test_advice},
-        {"threads and pages go there", test_binding},
+        {"machines in files", test_machines}, {"random masks", test_random},
+        {"launchers", test_launchers},        {"corrected launch lines", test_advice},
+        {"huge pages", test_huge_pages},      {"threads and pages go there", test_binding},
     };
     return SUITE_MAIN("pin", tests);
 }

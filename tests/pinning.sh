@@ -57,6 +57,8 @@ placed "--bind none: as many threads" "$all" "$cores" "${run[@]}" --bind none
 placed "taskset: one" "$last" 1 taskset -c "$last" "${run[@]}"
 quiet "... and nothing to say"
 placed "--bind hwloc leaves it" "$cgroup" "$(cores_in "$cgroup")" taskset -c "$first" "${run[@]}" --bind hwloc
+placed "--bind numactl keeps it" "$last" 1 taskset -c "$last" "${run[@]}" --bind numactl
+placed "--bind distribute: all cores" "$all" "$cores" "${run[@]}" --bind distribute
 placed "OMP_NUM_THREADS" "$all" 1 env OMP_NUM_THREADS=1 "${run[@]}"
 many=$(($(each "$all" | wc -l) + 1))
 placed "more threads than cpus" "$all" "$many" "${run[@]}" --threads "$many"

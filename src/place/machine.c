@@ -183,6 +183,29 @@ static void add_limit(cake_buf *out, const char *what, int resource)
         cake_buf_addf(out, "%s %s", what, cake_size_text((int64_t)limit.rlim_cur));
 }
 
+void cake_machine_huge(const char *setting, cake_buf *out)
+{
+    const char *at = strchr(setting, '[');
+    int len = at ? (int)strcspn(at + 1, "]") : 0;
+    bool may = len && strncmp(at + 1, "never", 5);
+    cake_buf_addf(
+        out, "huge pages  %s\n",
+        may   ? "allowed: weights and KV cache are in them where the system finds some"
+        : len ? "not allowed: /sys/kernel/mm/transparent_hugepage/enabled says never, where madvise would do"
+              : "unknown to this system");
+}
+
+static void describe_huge(cake_buf *out)
+{
+    char line[128] = "";
+    FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+    if (f && !fgets(line, sizeof line, f))
+        *line = 0;
+    if (f)
+        fclose(f);
+    cake_machine_huge(line, out);
+}
+
 void cake_machine_describe(const cake_machine *m, cake_buf *out)
 {
     unsigned version = hwloc_get_api_version();
@@ -197,6 +220,7 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
     cake_buf_addf(out, "cpus        %d for this process: %s\n", m->cpus, m->mask);
     cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_size_text(m->memory_all),
                   cake_size_text(m->memory));
+    describe_huge(out);
     cake_buf_adds(out, "limits      ");
     add_limit(out, "mapped memory (ulimit -v)", RLIMIT_AS);
     add_limit(out, ", locked memory (ulimit -l)", RLIMIT_MEMLOCK);

@@ -31,6 +31,9 @@ void cake_machine_draw(struct hwloc_topology *topology, cake_buf *out);
 /* The machine as info shows it: processor, caches, domains, memory, limits, hwloc's version. */
 void cake_machine_describe(const cake_machine *machine, cake_buf *out);
 
+/* Whether arenas may have transparent huge pages, by the kernel's setting, as "always [madvise] never". */
+void cake_machine_huge(const char *setting, cake_buf *out);
+
 /* How many bytes this process may lock in memory, its limit raised as far as it may be; INT64_MAX: any number. */
 int64_t cake_machine_lockable(void);
 
