@@ -29,7 +29,7 @@ BEGIN {
     door("pcre2.h", "^src/token/[a-z_]*\\.c$")
     door("utf8proc.h", "^src/token/[a-z_]*\\.c$")
     door("yaml.h", "^src/place/topology\\.c$")
-    door("hwloc.h", "^src/place/(machine|pin|bind)\\.c$")
+    door("hwloc.h", "^src/place/(machine|devices|pin|bind)\\.c$")
     door("mpi.h", "^src/link/(mpi|world)\\.c$")
     door("nccl.h", "^src/link/nccl\\.c$")
     door("cuda_runtime_api.h", "^kernels/cuda/")

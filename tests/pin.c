@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "place/bind.h"
+#include "place/devices.h"
 #include "place/machine.h"
 #include "suite.h"
 
@@ -30,6 +31,7 @@ typedef struct machine {
     int n_claim, next, world; /* next: the rank whose line comes next */
     cake_bind bind;
     int cases;
+    cake_cpus pinned[MOST_RANKS]; /* that ranks of the case got */
 } machine;
 
 static void wrong(const machine *m, const char *what, const char *got, const char *wanted)
@@ -171,7 +173,8 @@ static void check_rank(machine *m, const char *words)
     CU_ASSERT_FATAL(sscanf(words, "%511s %d %d %15s %4095s %15s", cpus, &cores, &n, domain, threads, trap) >=
                     5);
     cake_pin pin;
-    cake_pin_make(m->topology, m->claims, m->n_claim, m->next++, m->world, m->bind, &pin);
+    cake_pin_make(m->topology, m->claims, m->n_claim, m->next, m->world, m->bind, &pin);
+    m->pinned[m->next++] = pin.cpus;
     cake_cpus_text(&pin.cpus, got, sizeof got);
     same(m, "cpus", got, cpus);
     snprintf(got, sizeof got, "%d %d", pin.n_core, pin.n_thread);
@@ -185,9 +188,25 @@ static void check_rank(machine *m, const char *words)
     cake_pin_free(&pin);
 }
 
+/* The GPU of each rank of the case. */
+static void check_gpus(const machine *m, const char *words)
+{
+    int n, n_gpu, choice[MOST_RANKS];
+    cake_buf got = {0};
+    cake_device *list = cake_devices_list(m->topology, &n, &n_gpu);
+    CU_ASSERT_FATAL(n_gpu > 0 && m->next == m->n_claim);
+    bool shared = cake_devices_share(list, n_gpu, m->pinned, m->n_claim, choice);
+    for (int r = 0; r < m->n_claim; r++)
+        cake_buf_addf(&got, "%s%d", r ? " " : "", choice[r]);
+    cake_buf_adds(&got, shared ? " shared" : "");
+    same(m, "GPUs", got.data, words);
+    cake_buf_free(&got);
+    free(list);
+}
+
 static void read_line(machine *m, char *line)
 {
-    static const char *const words[] = {"synthetic", "xml", "allowed", "case"};
+    static const char *const words[] = {"synthetic", "xml", "allowed", "case", "gpus"};
     line[strcspn(line, "\n")] = 0;
     if (!*line || *line == '#')
         return;
@@ -199,7 +218,7 @@ static void read_line(machine *m, char *line)
         check_rank(m, line + 1);
         return;
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         size_t len = strlen(words[i]);
         if (strncmp(line, words[i], len) || line[len] != ' ')
             continue;
@@ -207,11 +226,13 @@ static void read_line(machine *m, char *line)
             open_topology(m, words[i], line + len + 1);
         else if (i == 2)
             allow(m, line + len + 1);
-        else
+        else if (i == 3)
             begin_case(m, line + len + 1);
+        else
+            check_gpus(m, line + len + 1);
         return;
     }
-    wrong(m, "line", line, "synthetic, xml, allowed, case, = or |");
+    wrong(m, "line", line, "synthetic, xml, allowed, case, gpus, = or |");
 }
 
 static void read_machine(const char *name)
@@ -368,6 +389,20 @@ static void test_advice(void)
     advises(domain, CAKE_LAUNCH_SLURM, "--cpu-bind=ldoms -n 6");
     advises(domain, CAKE_LAUNCH_HYDRA, "-map-by numa -np 6");
     advises(smt, CAKE_LAUNCH_OPENMPI, "hardware threads");
+    static const char *const lines[] = {
+        [CAKE_LAUNCH_NONE] = "`mpirun --map-by ppr:4:node -np 8 cake-mpi ...`",
+        [CAKE_LAUNCH_OPENMPI] =
+            ("6 ranks for 4 GPUs of this host: two ranks on one GPU take turns; start it with "
+             "`mpirun --map-by ppr:4:node -np 8 cake-mpi ...`"),
+        [CAKE_LAUNCH_SLURM] = "`srun --ntasks-per-node=4 -n 8 cake-mpi ...`",
+        [CAKE_LAUNCH_HYDRA] = "`mpirun -ppn 4 -np 8 cake-mpi ...`",
+    };
+    for (int launcher = CAKE_LAUNCH_NONE; launcher <= CAKE_LAUNCH_HYDRA; launcher++) {
+        cake_buf text = {0};
+        cake_devices_advise(4, 6, 12, (cake_launch)launcher, &text);
+        CU_ASSERT(strstr(text.data, lines[launcher]) != NULL);
+        cake_buf_free(&text);
+    }
 }
 
 static void test_huge_pages(void)

@@ -122,3 +122,14 @@ void cake_launcher_line(cake_launch kind, int n_rank, int cores, cake_buf *out)
     else
         cake_buf_addf(out, "`%s%d cake-mpi ...`", words[kind].domains, n_rank);
 }
+
+void cake_launcher_each(cake_launch kind, int n_host, int each, cake_buf *out)
+{
+    static const struct {
+        const char *each, *ranks;
+    } words[] = {[CAKE_LAUNCH_NONE] = {"mpirun --map-by ppr:", ":node -np "},
+                 [CAKE_LAUNCH_OPENMPI] = {"mpirun --map-by ppr:", ":node -np "},
+                 [CAKE_LAUNCH_SLURM] = {"srun --ntasks-per-node=", " -n "},
+                 [CAKE_LAUNCH_HYDRA] = {"mpirun -ppn ", " -np "}};
+    cake_buf_addf(out, "`%s%d%s%d cake-mpi ...`", words[kind].each, each, words[kind].ranks, n_host * each);
+}

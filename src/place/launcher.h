@@ -33,5 +33,7 @@ pid_t cake_launcher_process(void);
 
 /* A command line for n_rank ranks in all: with so many cores each, or (cores 0) one NUMA domain each. */
 void cake_launcher_line(cake_launch kind, int n_rank, int cores, cake_buf *out);
+/* A command line for so many ranks on each of some hosts. */
+void cake_launcher_each(cake_launch kind, int n_host, int each, cake_buf *out);
 
 #endif

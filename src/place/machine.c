@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "place/devices.h"
 #include "place/pin.h"
 
 const char *cake_size_text(int64_t bytes)
@@ -170,6 +171,7 @@ void cake_machine_draw(struct hwloc_topology *topology, cake_buf *out)
     draw_caches(topology, out);
     for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));)
         draw_domain(topology, node, out);
+    cake_devices_draw(topology, out);
 }
 
 static void add_limit(cake_buf *out, const char *what, int resource)
@@ -213,6 +215,7 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
                   m->packages == 1 ? "" : "s", m->numa, m->numa == 1 ? "" : "s", m->cores);
     hwloc_topology_t topology;
     if (!hwloc_topology_init(&topology)) {
+        cake_devices_want(topology);
         if (!hwloc_topology_load(topology))
             cake_machine_draw(topology, out);
         hwloc_topology_destroy(topology);

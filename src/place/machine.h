@@ -26,7 +26,7 @@ typedef struct cake_machine {
 } cake_machine;
 
 void cake_machine_read(cake_machine *machine);
-/* Caches and NUMA domains of any machine that hwloc knows: memory, package, cores, hardware threads, cpus. */
+/* Caches, NUMA domains (memory, package, cores, hardware threads, cpus) and devices of any machine that hwloc knows. */
 void cake_machine_draw(struct hwloc_topology *topology, cake_buf *out);
 /* The machine as info shows it: processor, caches, domains, memory, limits, hwloc's version. */
 void cake_machine_describe(const cake_machine *machine, cake_buf *out);

@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "place/devices.h"
 #include "place/workers.h"
 
 /* The names of layers in files of weights: as a model of its own, as part of another, and so before transformers 4.52.
@@ -398,7 +399,7 @@ static cake_err read_gpu(reader *r, cake_worker *w)
 {
     w->said.gpu_at = here(r);
     w->said.has_gpu = true;
-    return need_number(r, "gpu", 0, CAKE_TOPOLOGY_GPUS - 1, &w->said.gpu);
+    return need_number(r, "gpu", 0, CAKE_GPUS_MOST - 1, &w->said.gpu);
 }
 
 /* The keys of a worker. */

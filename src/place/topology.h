@@ -14,8 +14,8 @@
 #include "place/cpus.h"
 #include "place/plan.h"
 
-/* Of a file; of a rank; of a machine: at most. */
-enum { CAKE_TOPOLOGY_BYTES = 1 << 20, CAKE_TOPOLOGY_THREADS = 4096, CAKE_TOPOLOGY_GPUS = 64 };
+/* Of a file; of a rank: at most. */
+enum { CAKE_TOPOLOGY_BYTES = 1 << 20, CAKE_TOPOLOGY_THREADS = 4096 };
 
 /* Lines and columns (of characters) count from 1. */
 typedef struct cake_spot {

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "place/devices.h"
 #include "place/names.h"
 #include "run/outputs.h"
 #include "run/whole.h"
@@ -139,6 +140,17 @@ static void find_place(struct hwloc_topology *topology, const cake_world *world,
     claim->place = place;
 }
 
+static void refuse_gpu(int gpu, const char *host, cake_buf *wrong)
+{
+    int there = cake_devices_here();
+    if (gpu < there)
+        cake_buf_addf(wrong, "gpu %d: this build computes on CPUs only; leave gpu away", gpu);
+    else if (there)
+        cake_buf_addf(wrong, "gpu %d: %s has %d, counted from 0", gpu, host, there);
+    else
+        cake_buf_addf(wrong, "gpu %d: %s has none", gpu, host);
+}
+
 cake_err cake_layout_place(const cake_options *o, const cake_world *world, struct hwloc_topology *topology,
                            cake_bind bind, const cake_topology_rank *mine, cake_claim *claim)
 {
@@ -149,7 +161,7 @@ cake_err cake_layout_place(const cake_options *o, const cake_world *world, struc
     if (mine->device == CAKE_WISH_CUDA)
         cake_buf_adds(&wrong, "device cuda: this build computes on CPUs only; expected auto or cpu");
     else if (mine->has_gpu)
-        cake_buf_addf(&wrong, "gpu %d: this build computes on CPUs only; leave gpu away", mine->gpu);
+        refuse_gpu(mine->gpu, world->host, &wrong);
     else if (mine->where)
         find_place(topology, world, bind, mine, claim, &wrong);
     bool first = cake_world_least(world, wrong.len ? world->rank : INT64_MAX) == world->rank;

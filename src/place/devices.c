@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: hwloc's topology of any machine, with its PCI devices. Out: a list of GPUs and network cards, a GPU for each rank.
+ * machine.c and run/layout.c call, and tests/pin.c with machines that are files.
+ */
+#include "place/devices.h"
+
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "place/pin.h"
+
+/* Graphics of NVIDIA and AMD, and what has no screen; not the picture of a server's service processor. */
+static bool is_gpu(const struct hwloc_pcidev_attr_s *pci)
+{
+    enum { VGA = 0x0300, GPU_3D = 0x0302, NVIDIA = 0x10de, AMD = 0x1002 };
+    return pci->class_id == GPU_3D ||
+           (pci->class_id == VGA && (pci->vendor_id == NVIDIA || pci->vendor_id == AMD));
+}
+
+static bool is_network(const struct hwloc_pcidev_attr_s *pci)
+{
+    return pci->class_id >> 8 == 0x02;
+}
+
+static void name_device(hwloc_obj_t pci, cake_device *device)
+{
+    size_t used = 0;
+    for (hwloc_obj_t os = pci->io_first_child; os; os = os->next_sibling)
+        if (os->type == HWLOC_OBJ_OS_DEVICE && os->name && used < sizeof device->name)
+            used += (size_t)snprintf(device->name + used, sizeof device->name - used, "%s%s", used ? " " : "",
+                                     os->name);
+}
+
+static cake_device describe(hwloc_topology_t topology, hwloc_obj_t pci)
+{
+    const struct hwloc_pcidev_attr_s *at = &pci->attr->pcidev;
+    cake_device d = {.gpu = is_gpu(at), .package = -1, .domain = -1, .beside = -1};
+    snprintf(d.bus, sizeof d.bus, "%04x:%02x:%02x.%x", (unsigned)at->domain, at->bus, at->dev, at->func);
+    name_device(pci, &d);
+    hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(topology, pci), node = NULL;
+    hwloc_obj_t package = place->type == HWLOC_OBJ_PACKAGE
+                              ? place
+                              : hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, place);
+    cake_cpus_of(place->cpuset, &d.near);
+    cake_cpus_of((package ? package : place)->cpuset, &d.around);
+    if (package)
+        d.package = (int)package->os_index;
+    int with = 0;
+    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
+        if (hwloc_bitmap_intersects(node->cpuset, place->cpuset) &&
+            !(node->subtype && !strcmp(node->subtype, "GPUMemory"))) {
+            d.domain = with ? -1 : (int)node->os_index;
+            with++;
+        }
+    return d;
+}
+
+static bool same_bridge(hwloc_obj_t a, hwloc_obj_t b)
+{
+    return a->parent == b->parent && a->parent->type == HWLOC_OBJ_BRIDGE;
+}
+
+static int by_bus(const void *a, const void *b)
+{
+    const hwloc_obj_t *left = a, *right = b;
+    const struct hwloc_pcidev_attr_s *l = &(*left)->attr->pcidev, *r = &(*right)->attr->pcidev;
+    uint64_t x = (uint64_t)l->domain << 24 | (uint64_t)l->bus << 16 | (uint64_t)l->dev << 8 | l->func;
+    uint64_t y = (uint64_t)r->domain << 24 | (uint64_t)r->bus << 16 | (uint64_t)r->dev << 8 | r->func;
+    return (x > y) - (x < y);
+}
+
+cake_device *cake_devices_list(struct hwloc_topology *topology, int *n, int *n_gpu)
+{
+    int all = 0, most = 1;
+    for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));)
+        most++;
+    hwloc_obj_t *found = cake_alloc((size_t)most, sizeof *found),
+                *gpu = cake_alloc((size_t)most, sizeof *gpu);
+    for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));)
+        found[all++] = pci;
+    qsort(found, (size_t)all, sizeof *found, by_bus);
+    cake_device *list = cake_alloc((size_t)most, sizeof *list);
+    *n = 0;
+    for (int i = 0; i < all && *n < CAKE_GPUS_MOST; i++)
+        if (is_gpu(&found[i]->attr->pcidev)) {
+            gpu[*n] = found[i];
+            list[(*n)++] = describe(topology, found[i]);
+        }
+    *n_gpu = *n;
+    for (int i = 0; i < all; i++) {
+        if (!is_network(&found[i]->attr->pcidev))
+            continue;
+        list[*n] = describe(topology, found[i]);
+        for (int g = 0; g < *n_gpu; g++)
+            if (list[*n].beside < 0 && same_bridge(found[i], gpu[g]))
+                list[*n].beside = g;
+        (*n)++;
+    }
+    free(found);
+    free(gpu);
+    return list;
+}
+
+int cake_devices_here(void)
+{
+    hwloc_topology_t topology;
+    int n = 0, n_gpu = 0;
+    if (hwloc_topology_init(&topology))
+        return 0;
+    cake_devices_want(topology);
+    if (!hwloc_topology_load(topology))
+        free(cake_devices_list(topology, &n, &n_gpu));
+    hwloc_topology_destroy(topology);
+    return n_gpu;
+}
+
+void cake_devices_want(struct hwloc_topology *topology)
+{
+    static const char *const vendors[] = {"cuda", "nvml", "opencl", "gl", "rsmi", "levelzero"};
+    hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    for (size_t i = 0; i < sizeof vendors / sizeof *vendors;
+         i++) /* PCI says it all, and they would start drivers */
+        hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, vendors[i]);
+}
+
+static bool meet(const cake_cpus *a, const cake_cpus *b)
+{
+    cake_cpus both = *a;
+    cake_cpus_and(&both, b);
+    return cake_cpus_count(&both) > 0;
+}
+
+/* 0: near, 1: of the same package, 2: farther. */
+static int distance(const cake_device *gpu, const cake_cpus *cpus)
+{
+    return meet(&gpu->near, cpus) ? 0 : meet(&gpu->around, cpus) ? 1 : 2;
+}
+
+/* Ranks and GPUs of a host. */
+typedef struct match {
+    const cake_device *gpu;
+    const cake_cpus *cpus;
+    int n_gpu, n_rank, far; /* how far a rank may be from its GPU now */
+    int owner[CAKE_GPUS_MOST];
+    bool fixed[CAKE_GPUS_MOST], tried[CAKE_GPUS_MOST];
+} match;
+
+static bool may_have(const match *m, int rank, int g)
+{
+    return !m->fixed[g] && !m->tried[g] && distance(&m->gpu[g], &m->cpus[rank]) <= m->far;
+}
+
+/* Finds a rank a GPU that is free, or else one whose rank finds another (Kuhn's augmenting paths). */
+static bool find(match *m, int rank)
+{
+    for (int g = 0; g < m->n_gpu; g++)
+        if (may_have(m, rank, g) && m->owner[g] < 0) {
+            m->owner[g] = rank;
+            return true;
+        }
+    for (int g = 0; g < m->n_gpu; g++) {
+        if (!may_have(m, rank, g))
+            continue;
+        m->tried[g] = true;
+        if (find(m, m->owner[g])) {
+            m->owner[g] = rank;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* For a rank that has none: the one that the fewest have, of these the nearest. held [n_gpu] */
+static int least_held(const match *m, const int *held, int rank)
+{
+    int best = 0;
+    for (int g = 1; g < m->n_gpu; g++) {
+        int far = distance(&m->gpu[g], &m->cpus[rank]) - distance(&m->gpu[best], &m->cpus[rank]);
+        if (held[g] < held[best] || (held[g] == held[best] && far < 0))
+            best = g;
+    }
+    return best;
+}
+
+bool cake_devices_share(const cake_device *gpu, int n_gpu, const cake_cpus *cpus, int n_rank, int *choice)
+{
+    match m = {
+        .gpu = gpu, .cpus = cpus, .n_gpu = n_gpu < CAKE_GPUS_MOST ? n_gpu : CAKE_GPUS_MOST, .n_rank = n_rank};
+    int held[CAKE_GPUS_MOST] = {0};
+    for (int g = 0; g < m.n_gpu; g++)
+        m.owner[g] = -1;
+    for (int r = 0; r < n_rank; r++)
+        choice[r] = -1;
+    for (m.far = 0; m.far <= 2; m.far++) {
+        for (int r = 0; r < n_rank; r++) {
+            memset(m.tried, 0, sizeof m.tried);
+            if (choice[r] < 0)
+                find(&m, r);
+        }
+        for (int g = 0; g < m.n_gpu; g++) {
+            m.fixed[g] = m.owner[g] >= 0; /* nobody goes farther for those that come later */
+            if (m.fixed[g])
+                choice[m.owner[g]] = g;
+        }
+    }
+    for (int g = 0; g < m.n_gpu; g++)
+        held[g] = m.owner[g] >= 0;
+    for (int r = 0; r < n_rank; r++)
+        if (choice[r] < 0)
+            held[choice[r] = least_held(&m, held, r)]++;
+    return n_rank > m.n_gpu;
+}
+
+void cake_devices_advise(int n_gpu, int n_rank, int world, cake_launch launcher, cake_buf *out)
+{
+    int each = n_rank < n_gpu ? n_rank : n_gpu, hosts = (world + n_rank - 1) / n_rank;
+    cake_buf_addf(out, "%d ranks for %d GPU%s of this host: two ranks on one GPU take turns; start it with ",
+                  n_rank, n_gpu, n_gpu == 1 ? "" : "s");
+    cake_launcher_each(launcher, hosts, each, out);
+}
+
+/* The cpus of the rank that has each GPU [n_gpu], if there is one for each; owned. */
+static cake_cpus *ranks_of(struct hwloc_topology *topology, const cake_device *gpus, int n_gpu)
+{
+    if (!n_gpu)
+        return NULL;
+    cake_cpus *having = cake_alloc((size_t)n_gpu, sizeof *having);
+    cake_claim *claims = cake_alloc((size_t)n_gpu, sizeof *claims);
+    cake_cpus *cpus = cake_alloc((size_t)n_gpu, sizeof *cpus);
+    int *choice = cake_alloc((size_t)n_gpu, sizeof *choice);
+    for (int r = 0; r < n_gpu; r++)
+        cake_cpus_of(hwloc_topology_get_allowed_cpuset(topology), &claims[r].mask);
+    for (int r = 0; r < n_gpu; r++) {
+        cake_pin pin;
+        cake_pin_make(topology, claims, n_gpu, r, n_gpu, CAKE_BIND_AUTO, &pin);
+        cpus[r] = pin.cpus;
+        cake_pin_free(&pin);
+    }
+    cake_devices_share(gpus, n_gpu, cpus, n_gpu, choice);
+    for (int r = 0; r < n_gpu; r++)
+        having[choice[r]] = cpus[r];
+    free(claims);
+    free(cpus);
+    free(choice);
+    return having;
+}
+
+void cake_devices_draw(struct hwloc_topology *topology, cake_buf *out)
+{
+    int n, n_gpu;
+    cake_device *list = cake_devices_list(topology, &n, &n_gpu);
+    cake_cpus *ranks = ranks_of(topology, list, n_gpu);
+    for (int i = 0; i < n; i++) {
+        const cake_device *d = &list[i];
+        char cpus[256] = "";
+        if (d->gpu)
+            cake_buf_addf(out, "  GPU %-4d  ", i);
+        else
+            cake_buf_adds(out, "  network   ");
+        if (d->package >= 0)
+            cake_buf_addf(out, "package %d, ", d->package);
+        if (d->domain >= 0)
+            cake_buf_addf(out, "domain %d, ", d->domain);
+        cake_buf_addf(out, "%s%s%s", d->bus, *d->name ? ", " : "", d->name);
+        if (d->gpu)
+            cake_cpus_text(&ranks[i], cpus, sizeof cpus);
+        if (*cpus)
+            cake_buf_addf(out, ", of a rank on cpus %s", cpus);
+        if (d->beside >= 0)
+            cake_buf_addf(out, ", beside GPU %d", d->beside);
+        cake_buf_adds(out, "\n");
+    }
+    free(ranks);
+    free(list);
+}
