@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The most memory that a rank ever holds: its weights, its KV cache, and little beside. A second copy of the weights, of a
-# shard or of what is mapped would show.
+# shard or of what is mapped would show. And what it takes at the start: what plan says.
 . "$(dirname "$0")/shell.sh"
 if grep -q __asan_init "$cake"; then
     echo "peaks of memory: skipped, this program was built with the address sanitizer, which keeps what is freed"
@@ -61,4 +61,39 @@ for np in 1 2; do
         ok "$((at / 1000000)) MB of weights, --load $how on $np: $now MB beside them" $?
     done
 done
+
+# What plan says of each rank is taken before the first wave, to the byte, and the process grows by little more: dense, with recurrent
+# states, with windows.
+made() { # NAME FROM WIDTH: a wide one of another model's kind, without weights
+    mkdir "$dir/$1"
+    cp "$2"/tokenizer*.json "$dir/$1/"
+    sed -E "s/\"intermediate_size\": [0-9]+/\"intermediate_size\": $3/" "$2/config.json" >"$dir/$1/config.json"
+}
+of_ranks() { # FILE KEY...: for each rank of a plan or a report the sum of these
+    tr ',' '\n' <"$1" | awk -F': ' -v keys="${*:2}" '
+        BEGIN { n = split(keys, key, " ") }
+        { for (i = 1; i <= n; i++) if ($0 ~ "\"" key[i] "\":") { sum += $NF; if (++seen % n == 0) { print sum; sum = 0 } } }'
+}
+made dense "$model" 16384
+made states "$root/tests/golden/qwen3.5-hub" 32768
+made windows "$root/tests/golden/gemma3-new" 32768
+while read -r name np more <&3; do
+    # shellcheck disable=SC2086
+    mpi "$np" plan -m "$dir/$name" --dummy-weights --kv-memory 24M --json $more >"$dir/plan.json" 2>"$dir/err" &&
+        run "$np" "$dir/$name" --dummy-weights --kv-memory 24M $more
+    of_ranks "$dir/plan.json" weights_bytes kv_bytes buffers_bytes >"$dir/planned"
+    of_ranks "$dir/report.json" opened_bytes >"$dir/opened"
+    test "$(wc -l <"$dir/planned")" -eq "$np" && cmp "$dir/planned" "$dir/opened"
+    same=$?
+    ok "$name on $np${more:+ }$more: what was planned is taken: $(paste -sd ' ' <"$dir/opened") bytes" $same
+    of_ranks "$dir/report.json" grown_bytes | paste - "$dir/planned" |
+        awk '{ bad += !($1 > 0.999 * $2 && $1 < 1.02 * $2) } END { exit !(NR > 0 && !bad) }'
+    ok "... and the process grows by it" $?
+done 3<<END
+dense 1
+dense 2
+dense 2 --replicas 2
+states 2
+windows 2
+END
 finish

@@ -2,9 +2,17 @@
 #include "base/arena.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+
+static atomic_size_t open_bytes;
+
+size_t cake_arena_bytes(void)
+{
+    return atomic_load(&open_bytes);
+}
 
 size_t cake_arena_round(size_t bytes)
 {
@@ -19,6 +27,7 @@ cake_err cake_arena_open(cake_arena *arena, const char *what, size_t size)
         return cake_fail("memory", "%s: %zu bytes are not to be had: %s", what, size, strerror(errno));
     madvise(base, size, MADV_HUGEPAGE); /* a wish, not a need */
     *arena = (cake_arena){.base = base, .size = size};
+    atomic_fetch_add(&open_bytes, size);
     return CAKE_OK;
 }
 
@@ -40,7 +49,9 @@ cake_err cake_arena_lock(cake_arena *arena, const char *what)
 
 void cake_arena_close(cake_arena *arena)
 {
-    if (arena->base)
+    if (arena->base) {
         munmap(arena->base, arena->size ? arena->size : 1);
+        atomic_fetch_sub(&open_bytes, arena->size);
+    }
     *arena = (cake_arena){0};
 }

@@ -25,5 +25,7 @@ void *cake_arena_take(cake_arena *arena, size_t bytes); /* zeroed; asserts that 
 /* Keeps all of it in physical memory, whether it was touched or not. What says whose memory it is. */
 cake_err cake_arena_lock(cake_arena *arena, const char *what);
 void cake_arena_close(cake_arena *arena); /* zeros are fine */
+/* Of all arenas of this process that are open. */
+size_t cake_arena_bytes(void);
 
 #endif

@@ -262,3 +262,15 @@ int64_t cake_machine_peak(void)
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) ? 0 : (int64_t)usage.ru_maxrss * 1024;
 }
+
+int64_t cake_machine_data(void)
+{
+    long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f)
+        return 0;
+    if (fscanf(f, "%*d %*d %*d %*d %*d %lld", &pages) != 1)
+        pages = 0;
+    fclose(f);
+    return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}

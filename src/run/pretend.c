@@ -79,6 +79,7 @@ static cake_report_stage report_of(const cake_stage *stage, const cake_plan *pla
         snprintf(r.host, sizeof r.host, "%.50s+%d", like->host, copy);
     r.weights_bytes = rank ? 0 : stage->layers.ends;
     r.kv_bytes = 0;
+    r.buffers_bytes = cake_room_buffers(stage, plan, rank, r.threads);
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];
         if (hop->rank != rank)

@@ -354,8 +354,10 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *a
     add_own_layers(out, r, rank);
     cake_buf_addf(
         out,
-        "\"weights_bytes\": %lld, \"read_bytes\": %lld, \"kv_bytes\": %lld, \"peak_bytes\": %lld,\n     ",
+        "\"weights_bytes\": %lld, \"read_bytes\": %lld, \"kv_bytes\": %lld, \"buffers_bytes\": %lld,\n     "
+        "\"opened_bytes\": %lld, \"grown_bytes\": %lld, \"peak_bytes\": %lld,\n     ",
         (long long)s->weights_bytes, (long long)s->read_bytes, (long long)s->kv_bytes,
+        (long long)s->buffers_bytes, (long long)s->opened_bytes, (long long)s->grown_bytes,
         (long long)s->peak_bytes);
     cake_buf_addf(out, "\"load_s\": %.3f, \"compute_s\": %.6f, \"busy_s\": %.6f, \"idle_share\": %.4f, ",
                   s->load_s, s->compute_s, s->busy_s, idle_of(all, r, rank));

@@ -22,6 +22,9 @@ typedef struct cake_report_stage {
     char host[64], cpus[CAKE_REPORT_CPUS], isa[16];
     int threads;
     int64_t weights_bytes, read_bytes, kv_bytes, link_bytes, peak_bytes;
+    int64_t buffers_bytes; /* planned, beside weights and KV cache */
+    int64_t opened_bytes;  /* taken of all three before the first wave ... */
+    int64_t grown_bytes;   /* ... and what the process grew by meanwhile */
     double load_s, compute_s, busy_s, move_s, run_s;
     double rtt_s; /* to the rank that its waves come from, and back; 0: it is the same, or was not measured */
     double

@@ -81,14 +81,14 @@ int cake_room_reach(const cake_stage *stage)
 }
 
 /* Of any rank of the plan, as far as it is its own matter, without weights. */
-static room measure_rank(const cake_stage *stage, int rank, int n_thread)
+static room measure_rank(const cake_stage *stage, const cake_plan *plan, int rank, int n_thread)
 {
     const cake_config *config = cake_model_config(stage->model);
     room r = {0};
-    for (int i = 0; i < stage->plan.n_hop; i++) {
-        if (stage->plan.hop[i].rank != rank)
+    for (int i = 0; i < plan->n_hop; i++) {
+        if (plan->hop[i].rank != rank)
             continue;
-        cake_slice_shape shape = cake_room_slice(stage, &stage->plan.hop[i]);
+        cake_slice_shape shape = cake_room_slice(stage, &plan->hop[i]);
         int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * (shape.n_slot + shape.n_saved);
         memset(shape.n_page, 0, sizeof shape.n_page);
         r.tables += (int64_t)cake_slice_kv_bytes(config, &shape) - states;
@@ -97,18 +97,24 @@ static room measure_rank(const cake_stage *stage, int rank, int n_thread)
         for (int class = 0; class < config->n_class; class ++)
             r.page[class] += (int64_t)cake_slice_page_bytes(config, &shape, class);
     }
-    r.fixed += (int64_t)cake_pipeline_bytes(&stage->plan, rank, stage->shape.n_lane, stage->wave_bytes);
+    r.fixed += (int64_t)cake_pipeline_bytes(plan, rank, stage->shape.n_lane, stage->wave_bytes);
     r.fixed += r.tables;
     if (rank == 0)
         r.fixed += (int64_t)cake_root_bytes(config, stage->kernels, &stage->shape, n_thread);
     if (rank == 0)
-        r.fixed += (int64_t)(stage->plan.first ? cake_outpost_bytes() : cake_desk_bytes(stage->n_replica));
+        r.fixed += (int64_t)(plan->first ? cake_outpost_bytes() : cake_desk_bytes(stage->n_replica));
     return r;
 }
 
 int64_t cake_room_beside(const cake_stage *stage, int rank, int n_thread)
 {
-    return measure_rank(stage, rank, n_thread).fixed;
+    return measure_rank(stage, &stage->plan, rank, n_thread).fixed;
+}
+
+int64_t cake_room_buffers(const cake_stage *stage, const cake_plan *plan, int rank, int n_thread)
+{
+    room r = measure_rank(stage, plan, rank, n_thread);
+    return r.fixed - r.tables;
 }
 
 /* What a topology file lets weights and cache of this rank take. */
@@ -120,7 +126,7 @@ static int64_t bound_of(const cake_stage *stage)
 
 static room measure(const cake_world *world, const cake_stage *stage)
 {
-    room r = measure_rank(stage, stage->replica.rank, stage->n_thread);
+    room r = measure_rank(stage, &stage->plan, stage->replica.rank, stage->n_thread);
     r.fixed += stage->report.weights_bytes;
     r.tables = cake_world_sum_local(world, r.tables);
     r.host = cake_world_sum_local(world, r.fixed);

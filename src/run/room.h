@@ -22,6 +22,8 @@ void cake_room_waves(const cake_options *options, cake_stage *stage, int most);
 void cake_room_most(const cake_stage *stage, int *most);
 /* What a rank of the plan, with so many threads, has in memory beside weights, pages and states. */
 int64_t cake_room_beside(const cake_stage *stage, int rank, int n_thread);
+/* The same without page tables, which count as KV cache; of any plan with the waves of this one. */
+int64_t cake_room_buffers(const cake_stage *stage, const cake_plan *plan, int rank, int n_thread);
 
 /* All ranks together: decides the waves and the KV pages, and says before loading if the model does not fit. */
 cake_err cake_room_make(const cake_options *options, const cake_world *world, cake_stage *stage);

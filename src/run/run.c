@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "run/answers.h"
@@ -28,6 +29,7 @@ typedef struct job {
     int argc;
     char **argv;
     double start, loaded;
+    int64_t data; /* bytes of this process before anything was loaded */
     cake_stage stage;
     cake_answers answers;  /* rank 0 */
     cake_desk *desk;       /* rank 0 of a run with several replicas */
@@ -102,6 +104,8 @@ static cake_err open_pipeline(job *j)
     if (!err)
         err = cake_pipeline_open(&j->stage.replica, &j->stage.plan, j->stage.works, j->root,
                                  j->stage.shape.n_lane, j->stage.wave_bytes, &j->pipeline);
+    j->stage.report.opened_bytes = (int64_t)cake_arena_bytes();
+    j->stage.report.grown_bytes = cake_machine_data() - j->data;
     err = cake_world_agree(j->world, err);
     if (!err && j->options->report)
         cake_tally_links(&j->stage);
@@ -201,6 +205,7 @@ cake_err cake_run(const cake_options *options, const cake_world *world, int argc
         err = open_files(&j);
     j.trace = options->trace && !err ? cake_trace_open() : NULL;
     double begin = cake_clock_now();
+    j.data = cake_machine_data();
     if (!err)
         err = cake_stage_load(options, world, &j.stage);
     cake_trace_add(j.trace, (cake_span){.begin = begin, .kind = CAKE_SPAN_LOAD}, cake_clock_now());

@@ -122,8 +122,10 @@ static void describe(const cake_world *world, cake_stage *stage)
     r->threads = stage->n_thread;
 }
 
-static void count_cache(cake_stage *stage)
+static void count_memory(cake_stage *stage)
 {
+    stage->report.buffers_bytes =
+        cake_room_buffers(stage, &stage->plan, stage->replica.rank, stage->n_thread);
     for (int i = 0; i < stage->plan.n_hop; i++) {
         cake_slice_shape shape = cake_room_slice(stage, &stage->plan.hop[i]);
         if (stage->plan.hop[i].rank == stage->replica.rank)
@@ -212,7 +214,7 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
     err = cake_room_make(o, world, stage);
     if (err)
         return err;
-    count_cache(stage);
+    count_memory(stage);
     return check_lock(o, world, stage);
 }
 

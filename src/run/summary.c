@@ -69,9 +69,9 @@ static void add_row(const cake_summary *s, int rank, cake_buf *out)
     double ms = 1e3 * wave_seconds(s, rank);
     cake_buf layers = {0};
     cake_report_layers(plan, rank - plan->first, &layers);
-    cake_buf_addf(out, " %-14s %7d  %-10s %10s %10s %10.*f %4.0f %%\n", r->cpus, r->threads, layers.data,
-                  cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes), ms < 10 ? 2 : ms < 100, ms,
-                  100 * idle_share(s, rank));
+    cake_buf_addf(out, " %-14s %7d  %-10s %10s %10s %10s %10.*f %4.0f %%\n", r->cpus, r->threads, layers.data,
+                  cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes),
+                  cake_size_text(r->buffers_bytes), ms < 10 ? 2 : ms < 100, ms, 100 * idle_share(s, rank));
     cake_buf_free(&layers);
 }
 
@@ -96,8 +96,8 @@ static void add_table(const cake_summary *s, cake_buf *out)
 {
     const int many = 64;
     int wide = (int)longest_host(s), size = s->stage->replica.size, alike = 0;
-    cake_buf_addf(out, "%-5s %-*s %-14s %7s  %-10s %10s %10s %10s %6s\n", "rank", wide, "host", "cpus",
-                  "threads", "layers", "weights", "KV", "ms a wave", "idle");
+    cake_buf_addf(out, "%-5s %-*s %-14s %7s  %-10s %10s %10s %10s %10s %6s\n", "rank", wide, "host", "cpus",
+                  "threads", "layers", "weights", "KV", "buffers", "ms a wave", "idle");
     bool same = false;
     for (int r = 0; r < s->stage->n_replica; r++) {
         for (int i = r * size; i < (r + 1) * size && !same; i++) {
@@ -238,8 +238,8 @@ static void add_rank(const cake_summary *s, int rank, cake_buf *out)
         cake_buf_addf(out, "%s[%d, %d]", comma, hop->first, hop->first + hop->count - 1);
         comma = ", ";
     }
-    cake_buf_addf(out, "],\n     \"weights_bytes\": %lld, \"kv_bytes\": %lld", (long long)r->weights_bytes,
-                  (long long)r->kv_bytes);
+    cake_buf_addf(out, "],\n     \"weights_bytes\": %lld, \"kv_bytes\": %lld, \"buffers_bytes\": %lld",
+                  (long long)r->weights_bytes, (long long)r->kv_bytes, (long long)r->buffers_bytes);
     cake_json_put_real(out, ", \"flops\": ", s->stage->rate[rank].flops);
     cake_json_put_real(out, ", \"bandwidth\": ", s->stage->rate[rank].bytes);
     cake_json_put_real(out, ",\n     \"wave_s\": ", wave_seconds(s, rank));
