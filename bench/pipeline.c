@@ -156,7 +156,7 @@ static cake_err conduct(rig *r)
     cake_pipeline *pipeline = NULL;
     cake_err err = check_memory(r);
     if (!err && world->rank == 0)
-        err = cake_root_open(r->model, modelled_kernels(&r->cost, &r->head), &r->plan, &r->shape, 1,
+        err = cake_root_open(r->model, modelled_kernels(&r->cost, &r->head), &r->plan, &r->shape, 1, 0,
                              &conductor, &root);
     if (!err)
         err = cake_pipeline_open(world, &r->plan, &work, root, r->shape.n_lane, r->wave_bytes, &pipeline);

@@ -28,15 +28,16 @@ _cake_mpi()
     --isa) mapfile -t COMPREPLY < <(compgen -W "auto ref avx2 avx512 avx512bf16" -- "$word") && return ;;
     --shape) mapfile -t COMPREPLY < <(compgen -W "qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-405b tiny" -- "$word") && return ;;
     --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
-    -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | \
+    -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --threads-decode | \
         --min-p | --n | --repetition-penalty | --presence-penalty | --frequency-penalty | --stop | --logprobs | --seed | \
         --context | --max-seqs | --chunk | --kv-memory | --threads | --replicas | --ranks | --batch | --stages | --flops | --bandwidth)
         return
         ;;
     esac
     case $command in
+    run) options="$options --threads-decode" ;;
     tokenize) options="$all --output" ;;
-    plan) options="$all $fit --ranks --topology --write-topology --rates --json" ;;
+    plan) options="$all $fit --threads-decode --ranks --topology --write-topology --rates --json" ;;
     stage) options="--model --directory --ranks --topology --rates --verbose --quiet --help --version" ;;
     info) options="--model --verbose --quiet --help --version" ;;
     bench)

@@ -75,7 +75,7 @@ static void test_threads(void)
                                     .score = score + row * N_VOCAB,
                                     .what = row == 5 ? CAKE_CHOOSE_SCORE : CAKE_CHOOSE_SAMPLE,
                                     .id = 17};
-        cake_chooser_run(chooser, N_ROW);
+        cake_chooser_run(chooser, threads, N_ROW);
         for (int row = 0; row < N_ROW; row++) {
             check(&draw[row], before + row * N_VOCAB, row);
             cake_sequence_close(draw[row].sequence);
@@ -137,7 +137,7 @@ static void test_without_scores(void)
                                   .best = &best,
                                   .what = CAKE_CHOOSE_SAMPLE,
                                   .id = -7};
-        cake_chooser_run(chooser, 3);
+        cake_chooser_run(chooser, 2, 3);
         CU_ASSERT_EQUAL(draw[0].id, cake_sample(score, N_VOCAB, &s->request.params, &s->key, scratch));
         CU_ASSERT(s->key.pos == (uint32_t)row + 1 && draw[1].id == -7 && draw[2].id == -7);
         cake_sequence_close(s);

@@ -2,6 +2,7 @@
  *
  * Teams: barriers, shares, deals of units that members take from each other.
  */
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -40,6 +41,37 @@ static void test_barrier(void)
         CU_ASSERT_EQUAL(atomic_load(&m.wrong), 0);
         CU_ASSERT_EQUAL(atomic_load(&m.here) % 200, 0);
     }
+}
+
+/* A team smaller than what is kept is of its own size, and the other threads are the same ones afterwards. */
+typedef struct faces {
+    pthread_t thread[7];
+    atomic_int n;
+} faces;
+
+static void show(const cake_exec *exec, void *arg)
+{
+    faces *f = arg;
+    f->thread[exec->rank] = pthread_self();
+    atomic_fetch_add(&f->n, 1);
+    cake_exec_barrier(exec);
+}
+
+static void test_keep(void)
+{
+    faces before = {0}, few = {0}, after = {0};
+    cake_exec_keep(7);
+    cake_exec_run(7, show, &before);
+    for (int size = 1; size <= 3; size++) {
+        atomic_store(&few.n, 0);
+        cake_exec_run(size, show, &few);
+        CU_ASSERT_EQUAL(atomic_load(&few.n), size);
+    }
+    cake_exec_run(7, show, &after);
+    for (int i = 0; i < 7; i++)
+        CU_ASSERT(pthread_equal(before.thread[i], after.thread[i]));
+    test_barrier();
+    cake_exec_keep(0);
 }
 
 static void test_share(void)
@@ -164,6 +196,7 @@ int main(void)
 {
     static const suite_test tests[] = {
         {"barrier: all meet", test_barrier},
+        {"a team that is smaller for a while", test_keep},
         {"share: everything once", test_share},
         {"deal: everything once, deal after deal", test_deal},
         {"deal: others' shares from their end, those of members far behind not at all", test_late},

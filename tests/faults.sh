@@ -10,6 +10,7 @@ expect "no command line" 2 'no model: give its directory with -m' "$cake"
 expect "an unknown option" 2 '\-\-frob is not an option' run --frob
 expect "an option without its argument" 2 '\-\-output needs an argument' run --output
 expect "a value out of range" 2 '\-\-temperature: "3" is not a number from 0, up to 2' run --temperature 3
+expect "more threads for decoding than there are" 2 '\-\-threads-decode 3: there are 2 threads' run --threads 2 --threads-decode 3
 expect "a penalty of nothing" 2 '\-\-repetition-penalty: "0" is not a number above 0$' run --repetition-penalty 0
 expect "a number that is none" 2 '\-\-repetition-penalty: "inf" is not' run --repetition-penalty inf
 expect "too many answers" 2 '\-\-n: "129" is not an integer from 1 to 128' run --n 129

@@ -69,6 +69,10 @@ answer 1 threads --threads 2
 same "2 threads" threads
 answer 2 threads22 --threads 2
 same "2 ranks of 2 threads" threads22
+answer 2 decode --threads 3 --threads-decode 2 --report "$dir/decode.json"
+same "2 ranks of 3 threads, 2 for generated tokens" decode
+test "$(grep -c '"threads": 3, "threads_decode": 2' "$dir/decode.json")" -eq 2
+ok "... which the report has" $?
 for chunk in $(few 64 "64 100 1000"); do
     answer 2 "chunk$chunk" --chunk "$chunk"
     same "--chunk $chunk" "chunk$chunk"

@@ -59,6 +59,14 @@ void cake_exec_barrier(const cake_exec *exec)
             sched_yield();
 }
 
+/* OpenMP ends the threads that a smaller team does not need, and starts others when it grows again. */
+static int kept;
+
+void cake_exec_keep(int size)
+{
+    kept = size;
+}
+
 void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), void *arg)
 {
 #ifdef _OPENMP
@@ -70,10 +78,12 @@ void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), voi
             atomic_init(&team.seats[i].left, 0);
             team.seats[i].deals = 0;
         }
-#pragma omp parallel num_threads(size)
+#pragma omp parallel num_threads(size > kept ? size : kept)
         {
-            cake_exec exec = {omp_get_thread_num(), omp_get_num_threads(), &team};
-            work(&exec, arg);
+            int here = omp_get_num_threads();
+            cake_exec exec = {omp_get_thread_num(), here < size ? here : size, &team};
+            if (exec.rank < exec.size)
+                work(&exec, arg);
         }
         return;
     }

@@ -29,6 +29,15 @@ float *cake_wave_body(cake_wave *wave)
     return (float *)((char *)wave + body_offset(wave->n_tok, wave->n_change));
 }
 
+bool cake_wave_generates(cake_wave *wave)
+{
+    const cake_row *rows = cake_wave_rows(wave);
+    int n = 0;
+    while (n < wave->n_tok && rows[n].kind == CAKE_ROW_GENERATED)
+        n++;
+    return n == wave->n_tok;
+}
+
 int cake_pages_held(int window, int length, int step)
 {
     int64_t all = ((int64_t)length + CAKE_PAGE - 1) / CAKE_PAGE;

@@ -14,6 +14,7 @@
 #ifndef CAKE_BASE_WAVE_H
 #define CAKE_BASE_WAVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -65,6 +66,8 @@ size_t cake_wave_bytes(int n_tok, int n_change, int dim); /* of the whole block 
 cake_row *cake_wave_rows(cake_wave *wave);
 cake_change *cake_wave_changes(cake_wave *wave);
 float *cake_wave_body(cake_wave *wave); /* [n_tok, dim] */
+bool cake_wave_generates(
+    cake_wave *wave); /* all of its rows are generated ones, none a prompt's or replayed */
 
 /* Pages of a class that one sequence holds at most while it grows to `length` positions, `step` rows at a time.
  * window: positions a row sees, its own among them; 0: all. */

@@ -96,10 +96,10 @@ static void forward(const cake_exec *exec, void *arg)
                        l->wanted, c->logit_cap, l->n);
 }
 
-float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *row, int n,
+float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const int32_t *row, int n,
                            const bool *wanted, cake_best *best)
 {
-    CAKE_ASSERT(n <= logits->max_row);
+    CAKE_ASSERT(n <= logits->max_row && n_thread <= logits->n_thread);
     const float *body = cake_wave_body(wave);
     size_t dim = (size_t)wave->dim;
     for (int i = 0; i < n; i++)
@@ -110,7 +110,7 @@ float *cake_logits_forward(cake_logits *logits, cake_wave *wave, const int32_t *
                             best[i].most);
     logits->n = n;
     logits->wanted = wanted;
-    cake_exec_run(logits->n_thread, forward, logits);
+    cake_exec_run(n_thread, forward, logits);
     for (int member = 0; member < logits->n_thread; member++)
         for (int i = 0; i < n; i++)
             cake_best_join(&best[i], &logits->best[(size_t)member * (size_t)logits->max_row + (size_t)i]);

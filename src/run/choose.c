@@ -15,7 +15,7 @@
 #define THREADS 8 /* at most: each needs room for a sorted vocabulary, and memory feeds no more */
 
 struct cake_chooser {
-    int n_vocab, n_thread, n;
+    int n_vocab, n;
     int n_worker; /* threads that choose; the others of a team, whose size never changes, look on */
     cake_arena arena;
     cake_draw *draw;        /* [max_row] */
@@ -46,8 +46,7 @@ cake_err cake_chooser_open(int n_vocab, int max_row, int n_thread, cake_chooser 
     if (err)
         return err;
     cake_chooser *c = cake_alloc(1, sizeof *c);
-    *c = (cake_chooser){
-        .n_vocab = n_vocab, .n_thread = n_thread, .n_worker = threads_of(max_row, n_thread), .arena = arena};
+    *c = (cake_chooser){.n_vocab = n_vocab, .n_worker = threads_of(max_row, n_thread), .arena = arena};
     c->draw = cake_arena_take(&c->arena, draw_bytes(max_row));
     for (int i = 0; i < c->n_worker; i++)
         c->scratch[i] = cake_arena_take(&c->arena, cake_arena_round(cake_sample_scratch(n_vocab)));
@@ -114,8 +113,8 @@ static void work(const cake_exec *exec, void *arg)
         choose(&c->draw[i], c->n_vocab, c->scratch[exec->rank]);
 }
 
-void cake_chooser_run(cake_chooser *chooser, int n)
+void cake_chooser_run(cake_chooser *chooser, int n_thread, int n)
 {
     chooser->n = n;
-    cake_exec_run(n > 1 ? chooser->n_thread : 1, work, chooser);
+    cake_exec_run(n > 1 ? n_thread : 1, work, chooser);
 }

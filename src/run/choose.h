@@ -46,7 +46,8 @@ size_t cake_chooser_bytes(int n_vocab, int max_row, int n_thread);
 
 /* Room for what comes next: [max_row]. */
 cake_draw *cake_chooser_rows(cake_chooser *chooser);
-/* Fills in the first n of them. The same, whatever the number of rows and threads. */
-void cake_chooser_run(cake_chooser *chooser, int n);
+/* Fills in the first n of them, by as many threads as open was told or fewer. The same, whatever the number of rows and
+ * threads. */
+void cake_chooser_run(cake_chooser *chooser, int n_thread, int n);
 
 #endif

@@ -289,6 +289,10 @@ static cake_err check(const cake_options *o)
         return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
     if (plan && o->ranks && o->topology)
         return cake_fail_usage("both --ranks and --topology: the hosts of a file are those of the job");
+    if (o->threads && o->threads_decode > o->threads)
+        return cake_fail_usage(
+            "--threads-decode %lld: there are %lld threads (--threads), of which these are",
+            (long long)o->threads_decode, (long long)o->threads);
     if (run && o->quiet && o->verbose)
         return cake_fail_usage("both -q and -v");
     return CAKE_OK;

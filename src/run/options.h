@@ -41,6 +41,7 @@ typedef struct cake_options {
     int64_t context, max_seqs, chunk, threads; /* 0: planned */
     int64_t replicas;                          /* 0: not said */
     int64_t ranks;                             /* of plan and stage; 0: those that are there */
+    int64_t threads_decode;                    /* 0: all */
     int64_t kv_memory;                         /* bytes; negative: percent of the free memory; 0: planned */
     const char *dtype, *kv_dtype, *isa, *loading, *bind;
     bool mlock;

@@ -233,6 +233,13 @@ void cake_report_layers(const cake_plan *plan, int rank, cake_buf *out)
         cake_buf_addc(out, '-');
 }
 
+void cake_report_threads(const cake_report_stage *s, cake_buf *out)
+{
+    cake_buf_addf(out, "%d", s->threads);
+    if (s->threads_decode < s->threads)
+        cake_buf_addf(out, "/%d", s->threads_decode);
+}
+
 enum { N_COLUMN = 8 };
 
 /* The table of stages, a line each; columns are as wide as what stands in them. */
@@ -248,7 +255,7 @@ static void say_table(const cake_report *r, const cake_figures *all)
         cake_buf_addf(&c[0], "%d", i);
         cake_buf_adds(&c[1], r->stages[i].host);
         cake_report_layers(plan_of(r, i), i - plan_of(r, i)->first, &c[2]);
-        cake_buf_addf(&c[3], "%d", r->stages[i].threads);
+        cake_report_threads(&r->stages[i], &c[3]);
         cake_buf_addf(&c[4], "%.0f %%", 100 - 100 * idle);
         cake_buf_addf(&c[5], "%.0f %%", 100 * idle);
         add_waits(all, r, i, &c[6]);
@@ -350,7 +357,7 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *a
     cake_json_put_text(out, ", \"host\": ", s->host);
     cake_json_put_text(out, ", \"device\": \"cpu\", \"isa\": ", s->isa);
     cake_json_put_text(out, ", \"cpus\": ", s->cpus);
-    cake_buf_addf(out, ", \"threads\": %d", s->threads);
+    cake_buf_addf(out, ", \"threads\": %d, \"threads_decode\": %d", s->threads, s->threads_decode);
     add_own_layers(out, r, rank);
     cake_buf_addf(
         out,

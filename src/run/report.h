@@ -20,7 +20,7 @@ enum { CAKE_REPORT_CPUS = 128 };
 /* One rank's part, gathered on rank 0 as bytes. */
 typedef struct cake_report_stage {
     char host[64], cpus[CAKE_REPORT_CPUS], isa[16];
-    int threads;
+    int threads, threads_decode;
     int64_t weights_bytes, read_bytes, kv_bytes, link_bytes, peak_bytes;
     int64_t buffers_bytes; /* planned, beside weights and KV cache */
     int64_t opened_bytes;  /* taken of all three before the first wave ... */
@@ -60,6 +60,8 @@ typedef struct cake_report {
 
 /* Layers of a rank, as the plan counts it, as "0-3,8-11"; "-" if it has none. Appended. */
 void cake_report_layers(const cake_plan *plan, int rank, cake_buf *out);
+/* Threads of a rank as "4", or "4/2" where fewer work on waves that generate. Appended. */
+void cake_report_threads(const cake_report_stage *stage, cake_buf *out);
 /* Some lines on standard error: counts, a table of stages, advice. */
 void cake_report_say(const cake_report *report);
 /* JSON into a file that cake_whole_check has found good. */

@@ -28,7 +28,8 @@ cake_slice_shape cake_room_slice(const cake_stage *stage, const cake_hop *hop)
                               .n_saved = stage->shape.n_saved,
                               .context = stage->reach,
                               .kv_dtype = stage->kv_dtype,
-                              .n_thread = stage->n_thread};
+                              .n_thread = stage->n_thread,
+                              .n_decode = stage->n_decode};
     memcpy(shape.n_page, stage->shape.n_page, sizeof shape.n_page);
     return shape;
 }

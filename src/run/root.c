@@ -34,8 +34,8 @@ size_t cake_root_bytes(const cake_config *config, const cake_kernels *kernels,
 }
 
 cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, const cake_plan *plan,
-                        const cake_schedule_shape *shape, int n_thread, const cake_conductor *conductor,
-                        cake_root **out)
+                        const cake_schedule_shape *shape, int n_thread, int n_decode,
+                        const cake_conductor *conductor, cake_root **out)
 {
     const cake_config *config = cake_model_config(model);
     cake_root *r = cake_alloc(1, sizeof *r);
@@ -46,6 +46,7 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, co
                      .stem = -1,
                      .shape = *shape,
                      .n_thread = n_thread,
+                     .n_decode = n_decode ? n_decode : n_thread,
                      .conductor = *conductor};
     cake_err err = cake_arena_open(&r->arena, "waves", own_bytes(config, shape));
     if (!err)
@@ -147,6 +148,11 @@ cake_root_stats cake_root_statistics(const cake_root *r)
     return stats;
 }
 
+static int team_of(const cake_root *r, cake_wave *wave)
+{
+    return cake_wave_generates(wave) ? r->n_decode : r->n_thread;
+}
+
 /* Writes a batch into the lane's wave and starts it on its way. */
 static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *first)
 {
@@ -165,7 +171,7 @@ static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *f
         cake_root_begin(r, s->lead);
     }
     double start = cake_clock_now();
-    cake_embed_fill(r->model, r->kernels, r->n_thread, r->ids, wave);
+    cake_embed_fill(r->model, r->kernels, team_of(r, wave), r->ids, wave);
     r->stats.embed_s += cake_root_trace(r, CAKE_SPAN_EMBED, start, batch->n_tok);
     r->stats.rows += batch->n_tok;
     l->batch = batch;
@@ -291,7 +297,7 @@ static void score(cake_root *r, cake_wave *wave, const cake_batch *batch, int fi
         cake_best_clear(&r->best[i], needs ? needs : 1);
     }
     double start = cake_clock_now();
-    float *scores = cake_logits_forward(r->logits, wave, row, n, r->wanted, r->best);
+    float *scores = cake_logits_forward(r->logits, team_of(r, wave), wave, row, n, r->wanted, r->best);
     for (int i = 0; i < n; i++) {
         draw[i].finite = draw[i].sequence && !r->best[i].broken;
         draw[i].score = r->wanted[i] ? scores + (size_t)i * (size_t)r->config->n_vocab : NULL;
@@ -308,7 +314,7 @@ static void continue_all(cake_root *r, cake_wave *wave, const cake_batch *batch)
         n = batch->n_score - first < r->shape.lane_seqs ? batch->n_score - first : r->shape.lane_seqs;
         score(r, wave, batch, first, n);
         double scored = cake_clock_now();
-        cake_chooser_run(r->chooser, n);
+        cake_chooser_run(r->chooser, team_of(r, wave), n);
         for (int i = 0; i < n; i++)
             take(r, batch->slot[first + i], &cake_wave_rows(wave)[batch->score[first + i]],
                  &cake_chooser_rows(r->chooser)[i]);

@@ -22,7 +22,7 @@ struct cake_root {
     const cake_kernels *kernels;
     const cake_plan *plan;
     cake_schedule_shape shape;
-    int n_thread;
+    int n_thread, n_decode; /* on waves, on those that generate */
     cake_conductor conductor;
     cake_prefixes *prefixes; /* NULL: nothing is shared */
     cake_window window;

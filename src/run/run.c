@@ -90,7 +90,7 @@ static cake_err open_root(job *j)
     if (j->outpost)
         conductor = cake_outpost_conductor(j->outpost);
     cake_err err = cake_root_open(j->stage.model, j->stage.kernels, &j->stage.plan, &j->stage.shape,
-                                  j->stage.n_thread, &conductor, &j->root);
+                                  j->stage.n_thread, j->stage.n_decode, &conductor, &j->root);
     if (!err && j->outpost)
         err = cake_outpost_connect(j->outpost, j->world, j->root);
     if (!err && j->desk)

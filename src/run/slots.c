@@ -108,7 +108,7 @@ static bool admit_choice(cake_root *r)
                                 .finite = true,
                                 .score = r->stem_score,
                                 .what = CAKE_CHOOSE_SAMPLE};
-            cake_chooser_run(r->chooser, 1);
+            cake_chooser_run(r->chooser, 1, 1);
             cake_root_token(r, slot, draw);
         }
         return slot != CAKE_FORK_LATER;

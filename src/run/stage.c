@@ -120,6 +120,7 @@ static void describe(const cake_world *world, cake_stage *stage)
     snprintf(r->cpus, sizeof r->cpus, "%s", stage->machine.mask);
     snprintf(r->isa, sizeof r->isa, "%s", stage->kernels->name);
     r->threads = stage->n_thread;
+    r->threads_decode = stage->n_decode;
 }
 
 static void count_memory(cake_stage *stage)
@@ -187,7 +188,10 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     err = cake_placement_open(o, &stage->said, world, &stage->machine, &stage->placement);
     if (err)
         return err;
-    stage->n_thread = stage->placement.n_thread;
+    stage->n_thread = stage->n_decode = stage->placement.n_thread;
+    if (o->threads_decode && o->threads_decode < stage->n_thread)
+        stage->n_decode = (int)o->threads_decode;
+    cake_exec_keep(stage->n_decode < stage->n_thread ? stage->n_thread : 0);
     err = cake_stage_threads(world, stage->n_thread);
     if (!err)
         err = choose_kernels(o, world, stage);

@@ -58,6 +58,7 @@ typedef struct cake_stage {
     int64_t kv_memory;         /* as cake_options has it, of this rank */
     cake_schedule_shape shape; /* of lanes and pages, the same on all ranks */
     int context, n_thread;
+    int n_decode; /* of the threads, for waves that generate */
     int reach; /* positions of a sequence for which there may be pages: the context, or what memory has room for */
     cake_dtype kv_dtype;
     bool drop;        /* the model's files do not stay in the page cache: there is no room for them */

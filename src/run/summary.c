@@ -67,12 +67,14 @@ static void add_row(const cake_summary *s, int rank, cake_buf *out)
     const cake_report_stage *r = &s->ranks[rank];
     const cake_plan *plan = &s->plans[replica_of(s, rank)];
     double ms = 1e3 * wave_seconds(s, rank);
-    cake_buf layers = {0};
+    cake_buf layers = {0}, threads = {0};
     cake_report_layers(plan, rank - plan->first, &layers);
-    cake_buf_addf(out, " %-14s %7d  %-10s %10s %10s %10s %10.*f %4.0f %%\n", r->cpus, r->threads, layers.data,
-                  cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes),
+    cake_report_threads(r, &threads);
+    cake_buf_addf(out, " %-14s %7s  %-10s %10s %10s %10s %10.*f %4.0f %%\n", r->cpus, threads.data,
+                  layers.data, cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes),
                   cake_size_text(r->buffers_bytes), ms < 10 ? 2 : ms < 100, ms, 100 * idle_share(s, rank));
     cake_buf_free(&layers);
+    cake_buf_free(&threads);
 }
 
 /* Whether all ranks of a replica, not the first, have the lines of the replica before it. */
@@ -230,7 +232,8 @@ static void add_rank(const cake_summary *s, int rank, cake_buf *out)
         cake_buf_addf(out, ", \"replica\": %d", replica_of(s, rank));
     cake_json_put_text(out, ", \"host\": ", r->host);
     cake_json_put_text(out, ", \"cpus\": ", r->cpus);
-    cake_buf_addf(out, ", \"threads\": %d, \"layers\": [", r->threads);
+    cake_buf_addf(out, ", \"threads\": %d, \"threads_decode\": %d, \"layers\": [", r->threads,
+                  r->threads_decode);
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];
         if (plan->first + hop->rank != rank)

@@ -350,7 +350,8 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
     slice->spares = may_spare(slice) && cake_last_choose(&slice->last, &slice->pass);
     slice->between = between;
     slice->arg = arg;
-    cake_exec_run(slice->shape.n_thread, forward, slice);
+    bool few = slice->shape.n_decode && cake_wave_generates(wave);
+    cake_exec_run(few ? slice->shape.n_decode : slice->shape.n_thread, forward, slice);
     cake_kv tables[CAKE_MAX_CLASS];
     for (int class = 0; class < slice->pass.config->n_class; class ++) {
         const cake_kv_cache *kv = &slice->kv[class];

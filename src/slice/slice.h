@@ -23,6 +23,7 @@ typedef struct cake_slice_shape {
     int context;                /* positions of the longest sequence */
     cake_dtype kv_dtype;
     int n_thread;
+    int n_decode; /* of these, for waves that generate; 0: all */
 } cake_slice_shape;
 
 /* Bytes of one page of a KV class in all layers of the slice; of one sequence's recurrent states; of the cache: all
