@@ -7,7 +7,7 @@ _cake_mpi()
     local commands="run tokenize plan info stage bench"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
     local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --replicas --mlock --dummy-weights"
-    local options="$all $fit --topology --rates --output --force --deterministic-ids --temperature --top-k --top-p --min-p --n
+    local options="$all $fit --topology --rates --output --resume --retry-errors --force --deterministic-ids --temperature --top-k --top-p --min-p --n
         --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --report --trace"
 
     for given in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
@@ -23,6 +23,7 @@ _cake_mpi()
     --input-format) mapfile -t COMPREPLY < <(compgen -W "jsonl txt" -- "$word") && return ;;
     --dtype) mapfile -t COMPREPLY < <(compgen -W "auto f32 bf16 f16 int8" -- "$word") && return ;;
     --kv-dtype) mapfile -t COMPREPLY < <(compgen -W "auto f32 bf16 f16" -- "$word") && return ;;
+    --resume) mapfile -t COMPREPLY < <(compgen -W "auto never must" -- "$word") && return ;;
     --bind) mapfile -t COMPREPLY < <(compgen -W "auto none hwloc distribute isolate numactl" -- "$word") && return ;;
     --load) mapfile -t COMPREPLY < <(compgen -W "read mmap" -- "$word") && return ;;
     --isa) mapfile -t COMPREPLY < <(compgen -W "auto ref avx2 avx512 avx512bf16" -- "$word") && return ;;

@@ -147,7 +147,7 @@ done
 
 # Results that are there already.
 run -o "$dir/out.jsonl" -q || echo "the run that the following checks need failed"
-expect "a finished result is not overwritten" 1 '\-\-force' run -o "$dir/out.jsonl"
+expect "a finished result is not overwritten" 1 'of another job: max_tokens was null and is 3; --force overwrites it' run -o "$dir/out.jsonl" --max-tokens 3
 expect "... but with --force" 0 'requests' run -o "$dir/out.jsonl" --force
 
 # Standard input that ends in mid-line.
@@ -205,7 +205,7 @@ fi
 
 # A full disk: a limit on the size of files stands for it.
 for i in $(seq 400); do printf '{"id": %d, "prompt": "Once upon a time", "max_tokens": 30, "ignore_eos": true}\n' "$i"; done >"$dir/many.jsonl"
-full() { (trap '' XFSZ && ulimit -f 16 && "$cake" run -m "$model" -i "$dir/many.jsonl" -o "$dir/full.jsonl"); }
+full() { (trap '' XFSZ && ulimit -f 40 && "$cake" run -m "$model" -i "$dir/many.jsonl" -o "$dir/full.jsonl"); }
 expect "a full disk" 1 "$dir/full.jsonl" full
 test ! -e "$dir/full.jsonl" && test -s "$dir/full.jsonl.partial" && test "$(tail -c 1 "$dir/full.jsonl.partial" | od -An -c | tr -d ' ')" = '\n'
 ok "... .partial holds whole lines" $?
@@ -221,7 +221,7 @@ sed 's/"max_tokens": 30/"max_tokens": 400/' "$dir/many.jsonl" >"$dir/long.jsonl"
 "$root/tests/mpirun.sh" 2 "$dir/rank" run -m "$model" -i "$dir/long.jsonl" -o "$dir/killed.jsonl" --max-seqs 8 2>"$dir/err" &
 launcher=$!
 for _ in $(seq 300); do
-    [ -s "$dir/killed.jsonl.partial" ] && break
+    grep -qs "_cake..: {.group" "$dir/killed.jsonl.partial" && break
     sleep 0.1
 done
 kill -9 "$(cat "$dir/pid.1")"

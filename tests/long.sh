@@ -6,7 +6,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="warnings minimal install mpich openai prompts valgrind asan fuzz distcheck"
+stages="warnings minimal install mpich openai prompts resume valgrind asan fuzz distcheck"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
@@ -114,6 +114,12 @@ HumanEval.jsonl --id-field task_id
 mt_bench_question.jsonl --prompt-field turns.0 --id-field question_id
 gsm8k_test.jsonl --prompt-field question
 END
+}
+
+# Runs that are killed at 25 moments, or $CAKE_RESUME_ROUNDS, and gone on from.
+stage_resume() {
+    configure_in "$work/resume" CFLAGS="-O2 -g" && make -j"$jobs" &&
+        top_builddir=. "$root/tests/resume.sh" "${CAKE_RESUME_ROUNDS:-25}"
 }
 
 # One MPI job under valgrind: errors and lost memory in our own code.

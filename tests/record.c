@@ -128,14 +128,16 @@ static void test_existing(void)
     options.force = false;
     unlink(path);
     put(partial, "{}\n{}\n{}\n{\"torn");
-    CU_ASSERT_EQUAL(open_said(&options, "old.jsonl.partial: holds 3 finished requests"), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(open_said(&options, "old.jsonl.partial: does not begin as results of a stopped run do"),
+                    CAKE_ERR_FATAL);
     char *text = slurp(partial);
     CU_ASSERT_STRING_EQUAL(text, "{}\n{}\n{}\n{\"torn");
     free(text);
     options.force = true;
     cake_recorder *recorder;
     CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
-    CU_ASSERT_EQUAL(open_said(&options, "another run is writing it"), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(open_said(&options, "old.jsonl.lock: another run is writing there: process "),
+                    CAKE_ERR_FATAL);
     cake_record r = answer_of(0, "new");
     CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_OK);
     CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
@@ -144,7 +146,7 @@ static void test_existing(void)
     CU_ASSERT(text && strstr(text, "\"new\"") && !strstr(text, "{}"));
     free(text);
 
-    put(partial, "{\"torn"); /* of a run that finished nothing */
+    put(partial, "{\"_cake\": {\"jour"); /* of a run that finished nothing */
     unlink(path);
     options.force = false;
     CU_ASSERT_EQUAL(open_said(&options, NULL), CAKE_OK);
@@ -153,7 +155,7 @@ static void test_existing(void)
 static void test_places(void)
 {
     cake_record_options options = options_of("/proc/none/x.jsonl");
-    CU_ASSERT_EQUAL(open_said(&options, "/proc/none/x.jsonl.partial: cannot be created: No such file"),
+    CU_ASSERT_EQUAL(open_said(&options, "/proc/none/x.jsonl.lock: cannot be created: No such file"),
                     CAKE_ERR_FATAL);
     options.path = suite_tmp();
     CU_ASSERT_EQUAL(open_said(&options, "is a directory; expected the name of a file"), CAKE_ERR_FATAL);
@@ -168,9 +170,8 @@ static void test_places(void)
         CU_ASSERT_EQUAL_FATAL(seteuid(65534), 0);
         chmod(suite_tmp(), 0755);
     }
-    CU_ASSERT_EQUAL(
-        open_said(&options, "x.jsonl.partial: cannot be created: Permission denied; name a place"),
-        CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(open_said(&options, "x.jsonl.lock: cannot be created: Permission denied; name a place"),
+                    CAKE_ERR_FATAL);
     if (getuid() == 0)
         CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
 }
@@ -244,7 +245,7 @@ static int in_child(int (*work)(const char *path), const char *path)
     return status;
 }
 
-/* How many lines of a partial file are whole and parse; -1 if one does not, or if something is behind them. */
+/* How many results of a partial file are whole and parse; -1 if one does not, or if something is behind them. */
 static int whole_lines(const char *path)
 {
     char *text = slurp(path), *line = text;
@@ -254,8 +255,10 @@ static int whole_lines(const char *path)
     for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1, n++) {
         cake_json *root = NULL;
         cake_fault fault;
-        if (cake_json_parse(line, (size_t)(end - line), &root, &fault) ||
-            cake_json_int(cake_json_get(root, "index"), -1) != n)
+        bool read = !cake_json_parse(line, (size_t)(end - line), &root, &fault);
+        if (read && cake_json_get(root, "_cake"))
+            n--;
+        else if (!read || cake_json_int(cake_json_get(root, "index"), -1) != n)
             n = -1000000;
         cake_json_free(root);
     }
@@ -280,8 +283,10 @@ static int fill_disk(const char *path)
     for (int i = 0; !err && i < 1000; i++) {
         cake_record r = answer_of(i, "some text");
         err = cake_record_add(recorder, &r);
+        if (!err && i % 10 == 9)
+            err = cake_record_flush(recorder);
     }
-    if (err != CAKE_ERR_FATAL || !strstr(said.data, "disk.jsonl.partial: cannot be written at byte 9") ||
+    if (err != CAKE_ERR_FATAL || !strstr(said.data, "disk.jsonl.partial: cannot be written at byte ") ||
         !strstr(said.data, "File too large") || !strstr(said.data, "requests finished so far are in it"))
         return 2;
     size_t once = said.len;
@@ -308,6 +313,8 @@ static int fill_disk_at_finish(const char *path)
             return 2;
     }
     struct rlimit limit = {1000, 1000};
+    if (cake_record_flush(recorder))
+        return 4;
     setrlimit(RLIMIT_FSIZE, &limit);
     if (cake_record_finish(recorder) != CAKE_ERR_FATAL ||
         !strstr(said.data, "full.jsonl: cannot be written: File too large; all 100 results are in"))
@@ -349,11 +356,14 @@ static int be_killed(const char *path)
     cake_recorder *recorder;
     if (cake_record_open(&options, &recorder))
         return 1;
+    read_all(recorder, 321);
     for (int i = 0; i < 321; i++) {
         cake_record r = answer_of(i, "some text");
         if (cake_record_add(recorder, &r))
             return 2;
     }
+    if (cake_record_flush(recorder))
+        return 3;
     return kill(getpid(), SIGKILL);
 }
 
@@ -363,7 +373,20 @@ static void test_killed(void)
     CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     CU_ASSERT_EQUAL(whole_lines(path_of("killed.jsonl.partial")), 321);
     cake_record_options options = options_of(path_of("killed.jsonl"));
-    CU_ASSERT_EQUAL(open_said(&options, "holds 321 finished requests"), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(
+        open_said(&options, "killed.jsonl.partial: goes on with 321 finished requests (0 failed)"), CAKE_OK);
+    options.resume = CAKE_RESUME_NEVER;
+    CU_ASSERT_EQUAL(
+        open_said(&options, "holds 321 finished requests of a run that was stopped, which --resume never"),
+        CAKE_ERR_FATAL);
+    options = options_of(path_of("killed.jsonl"));
+    options.identity = "{\"isa\": \"ref\"}";
+    CU_ASSERT_EQUAL(open_said(&options, "of another job: isa was not said and is \"ref\"; keep it"),
+                    CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(whole_lines(path_of("killed.jsonl.partial")), 321);
+    options.force = true;
+    CU_ASSERT_EQUAL(open_said(&options, NULL), CAKE_OK);
+    CU_ASSERT_FALSE(is_there(path_of("killed.jsonl.partial")));
 }
 
 /* A pipe gets lines in the order of the input, each as soon as it can be there. */

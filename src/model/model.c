@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/crc.h"
 #include "base/log.h"
 #include "model/piece.h"
 
@@ -159,6 +160,24 @@ static cake_err check_tied(cake_model *model)
     return CAKE_OK;
 }
 
+static uint32_t identify(const cake_model *model, const bool *used)
+{
+    uint32_t sum = 0;
+    for (int i = 0; model->store && i < cake_store_count(model->store); i++) {
+        const cake_tensor *t = cake_store_at(model->store, i)->tensor;
+        int64_t shape = 0;
+        if (!used[i])
+            continue;
+        sum = cake_crc_on(sum, t->name, strlen(t->name) + 1);
+        sum = cake_crc_on(sum, t->dtype_name, strlen(t->dtype_name) + 1);
+        for (int d = 0; d < t->rank; d++) {
+            shape = t->shape[d];
+            sum = cake_crc_on(sum, &shape, sizeof shape);
+        }
+    }
+    return sum;
+}
+
 static cake_err check_all(cake_model *model)
 {
     cake_range all = {0, model->config.n_layer};
@@ -168,6 +187,7 @@ static cake_err check_all(cake_model *model)
     cake_err err = cake_piece_visit(model, &share, check_piece, &c);
     if (!err && model->store)
         warn_unused(model, &c);
+    model->identity = identify(model, c.used);
     free(c.used);
     for (int i = 0; i < CAKE_N_KEPT; i++)
         if (c.elements[i] > c.elements[model->dtype])
@@ -295,6 +315,11 @@ cake_dtype cake_model_dtype(const cake_model *model)
 bool cake_model_keeps(const cake_model *model, cake_dtype dtype)
 {
     return model->keeps[dtype];
+}
+
+uint32_t cake_model_identity(const cake_model *model)
+{
+    return model->identity;
 }
 
 int64_t cake_model_parameters(const cake_model *model)

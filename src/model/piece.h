@@ -22,6 +22,7 @@ struct cake_model {
     cake_dtype dtype, embed_dtype;
     bool keeps[CAKE_N_KEPT];
     int64_t parameters, bytes_read;
+    uint32_t identity;
 
     cake_arena arena;          /* what load took */
     cake_layer_weights *layer; /* [n_layer] */

@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "base/crc.h"
 #include "base/log.h"
 #include "prompt/fields.h"
 #include "prompt/forms.h"
@@ -26,6 +27,12 @@ struct cake_prompt {
     char **texts; /* [n_text] owned; instead of lines */
     int n_text, next_text;
     int64_t order, line; /* of the next request; of the next line */
+
+    int64_t after;    /* the line behind the latest request */
+    uint32_t sum;     /* of all lines so far that are not blank */
+    cake_mark *marks; /* [n_mark] owned: what the sum has to be there; those up to next_mark were passed */
+    size_t n_mark, next_mark;
+    bool changed; /* it was not */
 
     cake_seen seen;   /* every custom_id */
     cake_seen warned; /* every name that was warned of */
@@ -124,9 +131,67 @@ static bool is_blank(const char *line, size_t len)
     return i == len;
 }
 
+cake_mark cake_prompt_mark(const cake_prompt *prompt)
+{
+    return (cake_mark){.requests = prompt->order, .line = prompt->after, .sum = prompt->sum};
+}
+
+void cake_prompt_expect(cake_prompt *prompt, const cake_mark *marks, size_t n)
+{
+    prompt->marks = cake_alloc(n, sizeof *marks);
+    if (n)
+        memcpy(prompt->marks, marks, n * sizeof *marks);
+    prompt->n_mark = n;
+}
+
+bool cake_prompt_changed(const cake_prompt *prompt)
+{
+    return prompt->changed;
+}
+
+static cake_err say_changed(cake_prompt *prompt)
+{
+    const cake_mark *mark = &prompt->marks[prompt->next_mark];
+    int64_t from = prompt->next_mark ? mark[-1].line : 0;
+    const char *name = prompt->n_text ? "the prompts" : prompt->lines.name;
+    prompt->changed = true;
+    if (prompt->failed)
+        return cake_fail(
+            "prompt",
+            "%s: ends after %lld requests, but %lld were read when the run began; lines may be added at "
+            "its end, not taken away: give it as it was, or begin anew with --resume never --force",
+            name, (long long)prompt->order, (long long)mark->requests);
+    return cake_fail(
+        "prompt",
+        "%s: lines %lld to %lld (counted from 0) are not what they were when the run began; lines may be "
+        "added at its end: give it as it was, or begin anew with --resume never --force",
+        name, (long long)from, (long long)mark->line - 1);
+}
+
+/* Adds a line to the sum, and holds that against the next mark. */
+static cake_err sum_up(cake_prompt *prompt, const cake_line *line)
+{
+    int64_t head[2] = {line->index, (int64_t)line->len}; /* all there is of a line that is too long */
+    prompt->after = line->index + 1;
+    prompt->sum = cake_crc_on(prompt->sum, head, sizeof head);
+    if (line->text)
+        prompt->sum = cake_crc_on(prompt->sum, line->text, line->len);
+    if (prompt->next_mark == prompt->n_mark)
+        return CAKE_OK;
+    const cake_mark *mark = &prompt->marks[prompt->next_mark];
+    if (prompt->order < mark->requests)
+        return CAKE_OK;
+    if (prompt->sum != mark->sum || prompt->after != mark->line)
+        return prompt->failed = say_changed(prompt);
+    prompt->next_mark++;
+    return CAKE_OK;
+}
+
 cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
 {
     *line = (cake_line){.given = prompt->next_text < prompt->n_text};
+    if (prompt->changed)
+        return prompt->failed;
     if (line->given) {
         line->index = prompt->line++;
         line->text = prompt->texts[prompt->next_text++];
@@ -138,11 +203,13 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
         if (!line->text || !is_blank(line->text, line->len))
             break;
     }
+    if (!line->given && prompt->failed == CAKE_END && prompt->next_mark < prompt->n_mark)
+        prompt->failed = say_changed(prompt);
     if (!line->given && prompt->failed)
         return prompt->failed;
     line->unended = prompt->lines.unended;
     line->order = prompt->order++;
-    return CAKE_OK;
+    return sum_up(prompt, line);
 }
 
 void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_request *request)
@@ -283,6 +350,7 @@ void cake_prompt_close(cake_prompt *prompt)
     for (int i = 0; i < prompt->n_text; i++)
         free(prompt->texts[i]);
     free(prompt->texts);
+    free(prompt->marks);
     cake_seen_free(&prompt->seen);
     cake_seen_free(&prompt->warned);
     cake_lines_close(&prompt->lines);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/mark.h"
 #include "base/params.h"
 
 /* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and ids
@@ -75,6 +76,13 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line);
 void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_request *request);
 /* What depends on the lines before: a custom_id must be new; unknown fields are warned about once. */
 void cake_prompt_settle(cake_prompt *prompt, cake_request *request);
+
+/* What was read so far. */
+cake_mark cake_prompt_mark(const cake_prompt *prompt);
+/* The input has to be what it was at marks [n], in ascending order; more may follow. Reading fails at the first one where
+ * it is not, and says which lines are not the same. Before the first line is read; copied. */
+void cake_prompt_expect(cake_prompt *prompt, const cake_mark *marks, size_t n);
+bool cake_prompt_changed(const cake_prompt *prompt); /* whether that is why reading failed */
 
 /* Share of the file that was read so far, 0 to 1; negative if its size is unknown. */
 double cake_prompt_progress(const cake_prompt *prompt);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finished lines enter in any order, a whole file in the order of the input leaves. Invariant: at any moment
- * RESULTS.partial is whole lines up to `size` and perhaps the beginning of one more, and RESULTS is either
- * absent (or what it was) or complete.
+ * RESULTS.partial is its first line and whole groups up to `size` and perhaps the beginning of one more, and RESULTS is
+ * either absent (or what it was) or complete. takeup.c opens.
  */
 #include "record/partial.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,271 +14,183 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "record/bytes.h"
-#include "record/places.h"
-#include "record/sync.h"
+#include "record/partial_parts.h"
 
-#define BLOCK ((size_t)1 << 20)
+/* A group ends after so many bytes, so many results, or so many seconds. */
+enum { ENOUGH = 256 << 10, GROUP = 128 };
+static const double moment = 0.25;
 
-struct cake_partial {
-    char *results, *path; /* owned; path is results.partial */
-    bool force, broken;   /* broken: a write failed, and that was said */
-    int fd;
-    int64_t size;
-    cake_places places;
-    cake_sync *sync;
-};
-
-static bool exists(const char *path)
+bool cake_partial_finished(const cake_partial *p)
 {
-    struct stat info;
-    return !lstat(path, &info);
+    return p->fd < 0;
 }
 
-static cake_err refuse_existing(const char *results)
+const cake_journal_head *cake_partial_head(const cake_partial *p)
 {
-    return cake_fail("record", "%s: exists already; --force overwrites it, or name another file with -o",
-                     results);
+    return &p->journal.head;
 }
 
-/* Whole lines of the file; -1 if it cannot be read. */
-static int64_t count_lines(int fd)
+int64_t cake_partial_resumed(const cake_partial *p)
 {
-    char *block = cake_alloc(BLOCK, 1);
-    int64_t lines = 0, offset = 0;
-    ssize_t n;
-    while ((n = pread(fd, block, BLOCK, (off_t)offset)) > 0) {
-        offset += n;
-        for (const char *at = block; (at = memchr(at, '\n', (size_t)(block + n - at))) != NULL; at++)
-            lines++;
-    }
-    free(block);
-    return n < 0 ? -1 : lines;
+    return p->resumed;
 }
 
-/* The lock ends with the descriptor. File systems without locks are no reason to stop. */
-static bool is_taken(int fd)
+int64_t cake_partial_failed(const cake_partial *p)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    return fcntl(fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES);
+    return p->journal.failed;
 }
 
-static cake_err take_file(cake_partial *partial)
+bool cake_partial_has(const cake_partial *p, int64_t order)
 {
-    partial->fd = open(partial->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (partial->fd < 0)
-        return cake_fail("record", "%s: cannot be created: %s; name a place that can be written to with -o",
-                         partial->path, errno == ELOOP ? "a symbolic link is in its place" : strerror(errno));
-    struct stat info;
-    if (fstat(partial->fd, &info) || !S_ISREG(info.st_mode))
-        return cake_fail("record", "%s: is not a regular file; remove it, or name another file with -o",
-                         partial->path);
-    if (is_taken(partial->fd))
-        return cake_fail("record", "%s: another run is writing it; wait for it, or name another file with -o",
-                         partial->path);
-    int64_t lines = partial->force ? 0 : count_lines(partial->fd);
-    if (lines < 0)
-        return cake_fail("record", "%s: cannot be read: %s", partial->path, strerror(errno));
-    if (lines > 0)
-        return cake_fail(
-            "record",
-            "%s: holds %lld finished requests of a run that was stopped; keep it under another name, "
-            "or drop it with --force",
-            partial->path, (long long)lines);
-    if (ftruncate(partial->fd, 0))
-        return cake_fail("record", "%s: cannot be emptied: %s", partial->path, strerror(errno));
-    return CAKE_OK;
+    return cake_places_get(&p->journal.places, order).len > 0;
 }
 
-cake_err cake_partial_open(const char *results, bool force, cake_partial **out)
+const cake_mark *cake_partial_marks(const cake_partial *p, size_t *n)
 {
-    if (!force && exists(results))
-        return refuse_existing(results);
-    cake_partial *partial = cake_alloc(1, sizeof *partial);
-    cake_buf path = {0};
-    cake_buf_adds(&path, results);
-    cake_buf_adds(&path, ".partial");
-    partial->results = cake_copy(results, strlen(results));
-    partial->path = path.data;
-    partial->force = force;
-    cake_err err = take_file(partial);
-    if (!err) {
-        partial->sync = cake_sync_open(partial->fd);
-        *out = partial;
-        return CAKE_OK;
-    }
-    partial->size = 1; /* not ours: it stays */
-    cake_partial_close(partial);
-    return err;
+    *n = p->journal.n_mark;
+    return p->journal.marks;
 }
 
-static cake_err broken(cake_partial *partial, int why)
+void cake_partial_mark(cake_partial *p, const cake_mark *read)
 {
-    partial->broken = true;
-    return cake_fail("record",
-                     "%s: cannot be written at byte %lld: %s; the %lld requests finished so far are in it",
-                     partial->path, (long long)partial->size, strerror(why), (long long)partial->places.n);
+    if (read->requests > p->read.requests)
+        p->read = *read;
 }
 
-cake_err cake_partial_append(cake_partial *partial, int64_t order, const char *line, size_t len)
+static cake_err broken(cake_partial *p, int why)
 {
-    if (partial->broken)
+    p->broken = true;
+    return cake_fail(
+        "record", "%s: cannot be written at byte %lld: %s; the %lld requests finished so far are in it",
+        p->path, (long long)p->size, strerror(why), (long long)(p->journal.places.n - (int64_t)p->n_entry));
+}
+
+cake_err cake_partial_flush(cake_partial *p)
+{
+    if (p->broken)
         return CAKE_ERR_FATAL;
-    int late = cake_sync_error(partial->sync);
+    int late = cake_sync_error(p->sync);
     if (late)
-        return broken(partial, late);
-    if (!cake_bytes_write_at(partial->fd, line, len, partial->size)) {
+        return broken(p, late);
+    if (!p->n_entry)
+        return CAKE_OK;
+    cake_journal_close(p->entries, p->n_entry, &p->read, &p->group);
+    if (!cake_bytes_write_at(p->fd, p->group.data, p->group.len, p->size)) {
         int why = errno;
-        if (ftruncate(partial->fd, (off_t)partial->size))
-            why = errno; /* what is left of the line stays; readers take whole lines only */
-        return broken(partial, why);
+        if (ftruncate(p->fd, (off_t)p->size))
+            why = errno; /* what is left of the group stays; readers take whole ones only */
+        return broken(p, why);
     }
-    cake_places_set(&partial->places, order, (cake_place){.offset = partial->size, .len = (int64_t)len});
-    partial->size += (int64_t)len;
-    cake_sync_dirty(partial->sync);
+    p->size += (int64_t)p->group.len;
+    p->n_entry = 0;
+    cake_buf_cut(&p->group, 0);
+    cake_sync_dirty(p->sync);
     return CAKE_OK;
 }
 
-/* What finish writes through: bytes gather in block until there are enough of them. */
-typedef struct sink {
-    int fd;
-    cake_buf block;
-} sink;
-
-static bool sink_flush(sink *out)
+cake_err cake_partial_append(cake_partial *p, cake_entry entry, const char *line, size_t len)
 {
-    bool done = cake_bytes_write(out->fd, out->block.data, out->block.len);
-    cake_buf_cut(&out->block, 0);
-    return done;
-}
-
-/* Copies [offset, +len) of the partial file. */
-static bool copy_range(const cake_partial *partial, int64_t offset, int64_t len, char *piece, sink *out)
-{
-    while (len > 0) {
-        size_t n = len < (int64_t)BLOCK ? (size_t)len : BLOCK;
-        if (!cake_bytes_read_at(partial->fd, piece, n, offset))
-            return false;
-        cake_buf_add(&out->block, piece, n);
-        if (out->block.len >= BLOCK && !sink_flush(out))
-            return false;
-        offset += (int64_t)n;
-        len -= (int64_t)n;
-    }
-    return true;
-}
-
-/* Lines that were finished in the order of the input are copied as one range. */
-static bool copy_all(const cake_partial *partial, char *piece, sink *out)
-{
-    for (int64_t i = 0; i < partial->places.end;) {
-        cake_place place = cake_places_get(&partial->places, i), next;
-        while (++i < partial->places.end &&
-               (next = cake_places_get(&partial->places, i)).offset == place.offset + place.len)
-            place.len += next.len;
-        if (!copy_range(partial, place.offset, place.len, piece, out))
-            return false;
-    }
-    return sink_flush(out);
-}
-
-static bool convert_all(const cake_partial *partial,
-                        void (*convert)(const char *line, size_t len, cake_buf *out), sink *out)
-{
-    bool done = true;
-    cake_buf line = {0};
-    for (int64_t i = 0; done && i < partial->places.end; i++) {
-        cake_place place = cake_places_get(&partial->places, i);
-        if ((size_t)place.len > line.cap) {
-            line.cap = 2 * (size_t)place.len;
-            line.data = cake_grow(line.data, line.cap, 1);
-        }
-        done = cake_bytes_read_at(partial->fd, line.data, (size_t)place.len, place.offset);
-        if (done) {
-            convert(line.data, (size_t)place.len - 1, &out->block);
-            cake_buf_addc(&out->block, '\n');
-            if (out->block.len >= BLOCK)
-                done = sink_flush(out);
-        }
-    }
-    cake_buf_free(&line);
-    return done && sink_flush(out);
-}
-
-/* The directory's entry is on disk too, where the file system lets itself be asked. */
-static void sync_directory(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *name = slash ? cake_copy(path, (size_t)(slash - path) + 1) : cake_copy(".", 1);
-    int fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-    free(name);
-}
-
-/* Everything into a new file called tmp; errno if it fails. */
-static int write_file(const cake_partial *partial, char *tmp,
-                      void (*convert)(const char *line, size_t len, cake_buf *out))
-{
-    struct stat info;
-    sink out = {.fd = mkostemp(tmp, O_CLOEXEC)};
-    if (out.fd < 0)
-        return errno;
-    char *piece = cake_alloc(BLOCK, 1);
-    bool done = !fstat(partial->fd, &info) && !fchmod(out.fd, info.st_mode & 0777);
-    done = done && (convert ? convert_all(partial, convert, &out) : copy_all(partial, piece, &out));
-    done = done && (!fsync(out.fd) || errno == EINVAL);
-    int why = done ? 0 : errno;
-    if (close(out.fd) && !why)
-        why = errno;
-    if (why)
-        unlink(tmp);
-    free(piece);
-    cake_buf_free(&out.block);
-    return why;
-}
-
-cake_err cake_partial_finish(cake_partial *partial,
-                             void (*convert)(const char *line, size_t len, cake_buf *out))
-{
-    if (partial->broken)
+    if (p->broken)
         return CAKE_ERR_FATAL;
-    int64_t missing = cake_places_missing(&partial->places);
+    if (!p->entries)
+        p->entries = cake_alloc(GROUP, sizeof *p->entries);
+    if (!p->n_entry)
+        p->since = cake_clock_now();
+    cake_places_set(
+        &p->journal.places, entry.order,
+        (cake_place){.offset = p->size + (int64_t)p->group.len, .len = (int64_t)len, .failed = entry.failed});
+    p->journal.failed += entry.failed;
+    p->entries[p->n_entry++] = entry;
+    cake_buf_add(&p->group, line, len);
+    return p->n_entry == GROUP || p->group.len >= ENOUGH ? cake_partial_flush(p) : CAKE_OK;
+}
+
+void cake_partial_tick(cake_partial *p)
+{
+    if (p->n_entry && !p->broken && cake_clock_now() - p->since >= moment)
+        cake_partial_flush(p); /* what fails here fails again with the next result */
+}
+
+void cake_partial_undo(cake_partial *p)
+{
+    p->n_entry = 0;
+    p->undone = true;
+    if (p->fd >= 0 && !ftruncate(p->fd, (off_t)p->begun))
+        p->size = p->begun;
+}
+
+/* The marks of earlier runs and that of this one. */
+static void write_job(cake_partial *p, const cake_sorted *results, int *why)
+{
+    size_t n = p->journal.n_mark;
+    cake_job job = {.head = p->journal.head,
+                    .requests = p->journal.places.end,
+                    .failed = p->journal.failed,
+                    .marks = cake_alloc(n + 1, sizeof *job.marks),
+                    .results = *results};
+    if (n)
+        memcpy(job.marks, p->journal.marks, n * sizeof *job.marks);
+    if (p->read.requests > (n ? job.marks[n - 1].requests : 0))
+        job.marks[n++] = p->read;
+    job.n_mark = n;
+    *why = cake_job_write(p->job_path, &job);
+    free(job.marks);
+}
+
+cake_err cake_partial_finish(cake_partial *p, cake_convert *convert)
+{
+    cake_err err = cake_partial_flush(p);
+    if (err)
+        return err;
+    int64_t missing = cake_places_missing(&p->journal.places);
     if (missing >= 0)
-        return cake_fail("record", "%s: request %lld has no result; the %lld others are in it", partial->path,
-                         (long long)missing, (long long)partial->places.n);
-    if (!partial->force && exists(partial->results))
-        return refuse_existing(partial->results);
+        return cake_fail("record", "%s: request %lld has no result; the %lld others are in it", p->path,
+                         (long long)missing, (long long)p->journal.places.n);
+    if (!p->journal.head.replaces && !access(p->results, F_OK))
+        return cake_partial_refuse(p->results, "exists already");
     cake_buf tmp = {0};
-    cake_buf_adds(&tmp, partial->results);
-    cake_buf_adds(&tmp, ".XXXXXX");
-    int why = write_file(partial, tmp.data, convert);
-    if (!why && rename(tmp.data, partial->results)) {
+    cake_sorted written;
+    cake_buf_addf(&tmp, "%s.XXXXXX", p->results);
+    int why = cake_sorted_write(p->fd, &p->journal.places, convert, tmp.data, &written);
+    bool there = !why;
+    if (!why)
+        write_job(p, &written, &why);
+    if (!why && rename(tmp.data, p->results))
         why = errno;
+    if (why && there)
         unlink(tmp.data);
-    }
     cake_buf_free(&tmp);
     if (why)
-        return cake_fail("record", "%s: cannot be written: %s; all %lld results are in %s", partial->results,
-                         strerror(why), (long long)partial->places.n, partial->path);
-    sync_directory(partial->results);
-    unlink(partial->path);
+        return cake_fail("record", "%s: cannot be written: %s; all %lld results are in %s", p->results,
+                         strerror(why), (long long)p->journal.places.n, p->path);
+    cake_sorted_settle(p->results);
+    unlink(p->path);
+    p->gone = true;
     return CAKE_OK;
 }
 
-void cake_partial_close(cake_partial *partial)
+void cake_partial_close(cake_partial *p)
 {
-    if (!partial)
+    if (!p)
         return;
-    cake_sync_close(partial->sync);
-    if (partial->fd >= 0 && !partial->size)
-        unlink(partial->path);
-    if (partial->fd >= 0)
-        close(partial->fd);
-    cake_places_free(&partial->places);
-    free(partial->results);
-    free(partial->path);
-    free(partial);
+    bool ours = p->fd >= 0 && p->opened;
+    if (ours && !p->gone && !p->undone)
+        cake_partial_flush(p);
+    cake_sync_close(p->sync);
+    if (ours && !p->gone && p->size <= p->first)
+        unlink(p->path);
+    else if (ours && !p->gone)
+        (void)fdatasync(p->fd);
+    if (p->fd >= 0)
+        close(p->fd);
+    cake_lock_release(p->lock);
+    cake_journal_free(&p->journal);
+    cake_buf_free(&p->group);
+    free(p->entries);
+    free(p->results);
+    free(p->path);
+    free(p->job_path);
+    free(p);
 }

@@ -1,29 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RESULTS.partial: lines in the order they are finished, and how it becomes RESULTS.
+ * RESULTS.partial while a run writes it: what an earlier run of the same job left is gone on from, finished lines are
+ * appended in groups, and at the end it becomes RESULTS, with RESULTS.job beside it.
  */
 #ifndef CAKE_RECORD_PARTIAL_H
 #define CAKE_RECORD_PARTIAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "record/journal.h"
+#include "record/sorted.h"
 
-#include "base/buf.h"
-#include "base/err.h"
+typedef enum cake_resume { CAKE_RESUME_AUTO, CAKE_RESUME_NEVER, CAKE_RESUME_MUST } cake_resume;
+
+typedef struct cake_partial_options {
+    const char *results; /* path of RESULTS */
+    cake_resume resume;
+    bool force;             /* what is of another job is dropped */
+    bool retry;             /* error records of an earlier run do not count as results */
+    bool lossy;             /* RESULTS does not hold all of the lines: it cannot be gone on from */
+    cake_journal_head head; /* of a job that begins; borrowed */
+} cake_partial_options;
 
 typedef struct cake_partial cake_partial;
 
-/* results is the path of RESULTS. Says why not: it exists, a partial one of an earlier run exists, another run
- * writes it, the directory cannot be written to. */
-cake_err cake_partial_open(const char *results, bool force, cake_partial **out);
-/* line [len] with its newline. On failure the file ends with the last whole line. */
-cake_err cake_partial_append(cake_partial *partial, int64_t order, const char *line, size_t len);
-/* RESULTS appears: every line by ascending order, put through convert if that is not NULL (appends to
- * out what stands for the line). */
-cake_err cake_partial_finish(cake_partial *partial,
-                             void (*convert)(const char *line, size_t len, cake_buf *out));
-/* Closes; a partial file without any line goes. */
+/* Says why not: files of another job, another run is writing there, the directory cannot be written to. What it goes on
+ * from is said, too. */
+cake_err cake_partial_open(const cake_partial_options *options, cake_partial **out);
+/* RESULTS is there and finished: nothing was opened, and the job is that of RESULTS.job. */
+bool cake_partial_finished(const cake_partial *partial);
+/* Its lines become a new RESULTS.partial, to which others are added. */
+cake_err cake_partial_reopen(cake_partial *partial);
+
+const cake_journal_head *
+cake_partial_head(const cake_partial *partial);            /* of what it goes on from, or the given one */
+int64_t cake_partial_resumed(const cake_partial *partial); /* results of earlier runs that stand */
+int64_t cake_partial_failed(const cake_partial *partial);  /* error records, with those of this run */
+bool cake_partial_has(const cake_partial *partial, int64_t order);
+const cake_mark *cake_partial_marks(const cake_partial *partial, size_t *n); /* what earlier runs read */
+
+void cake_partial_mark(cake_partial *partial, const cake_mark *read); /* how far this run has read */
+/* entry's line [len], with its newline. On failure the file ends with the last whole group. */
+cake_err cake_partial_append(cake_partial *partial, cake_entry entry, const char *line, size_t len);
+/* What was appended is written, if it has waited for a while: call often. */
+void cake_partial_tick(cake_partial *partial);
+cake_err cake_partial_flush(cake_partial *partial);
+/* The input is not that of the job: what this run appended goes. */
+void cake_partial_undo(cake_partial *partial);
+/* RESULTS and RESULTS.job appear. */
+cake_err cake_partial_finish(cake_partial *partial, cake_convert *convert);
+/* Closes; a partial file without any result goes. */
 void cake_partial_close(cake_partial *partial);
+
+/* The identity that a run would go on from, appended; nothing, if there is none. */
+void cake_partial_peek(const char *results, cake_buf *identity);
 
 #endif

@@ -9,7 +9,9 @@
 #include <stdint.h>
 
 typedef struct cake_place {
-    int64_t offset, len; /* len 0: not there */
+    int64_t offset;
+    int64_t len : 63;    /* 0: not there */
+    uint64_t failed : 1; /* the line is an error record */
 } cake_place;
 
 typedef struct cake_places {

@@ -39,12 +39,45 @@ static cake_err guess(const char *path, cake_record_format *format)
     return CAKE_OK;
 }
 
+static cake_err open_partial(cake_recorder *r)
+{
+    const cake_record_options *o = &r->options;
+    char *identity = (char *)(o->identity ? o->identity : "{}"), *model = (char *)(o->model ? o->model : "");
+    cake_partial_options options = {.results = r->path,
+                                    .resume = o->resume,
+                                    .force = o->force,
+                                    .retry = o->retry,
+                                    .lossy = r->txt,
+                                    .head = {identity, model, o->created, o->job, false}};
+    cake_err err = cake_partial_open(&options, &r->partial);
+    if (err)
+        return err;
+    const cake_journal_head *head = cake_partial_head(r->partial);
+    r->options.created = head->created;
+    r->options.job = head->job;
+    if (o->model) {
+        free(r->model);
+        r->options.model = r->model = cake_copy(head->model, strlen(head->model));
+    }
+    return CAKE_OK;
+}
+
+/* What only a file can: a stream has nothing that is left. */
+static cake_err open_stream(cake_recorder *r, const char *path)
+{
+    if (r->options.resume == CAKE_RESUME_MUST || r->options.retry)
+        return cake_fail_usage(
+            "%s: there is nothing to go on from where results do not go into a file: give -o",
+            r->options.retry ? "--retry-errors" : "--resume must");
+    return cake_stream_open(path, &r->stream);
+}
+
 /* Regular files get a .partial beside them; a device or a pipe can only be streamed to. */
-static cake_err open_path(cake_recorder *recorder, const char *path, bool force)
+static cake_err open_path(cake_recorder *recorder, const char *path)
 {
     struct stat info;
     if (!path || !strcmp(path, "-"))
-        return cake_stream_open(NULL, &recorder->stream);
+        return open_stream(recorder, NULL);
     if (!path[0])
         return cake_fail_usage("the name of the output file is empty");
     bool there = !stat(path, &info);
@@ -52,8 +85,8 @@ static cake_err open_path(cake_recorder *recorder, const char *path, bool force)
         return cake_fail("record", "%s: is a directory; expected the name of a file", path);
     /* /dev/stdout may lead to a regular file, and the link is not ours to replace */
     if (there && (!S_ISREG(info.st_mode) || !strncmp(path, "/dev/", 5)))
-        return cake_stream_open(path, &recorder->stream);
-    return cake_partial_open(path, force, &recorder->partial);
+        return open_stream(recorder, path);
+    return open_partial(recorder);
 }
 
 cake_err cake_record_open(const cake_record_options *options, cake_recorder **out)
@@ -72,7 +105,7 @@ cake_err cake_record_open(const cake_record_options *options, cake_recorder **ou
         recorder->options.path = recorder->path = cake_copy(options->path, strlen(options->path));
     if (options->model)
         recorder->options.model = recorder->model = cake_copy(options->model, strlen(options->model));
-    err = open_path(recorder, recorder->path, options->force);
+    err = open_path(recorder, recorder->path);
     if (err) {
         cake_record_close(recorder);
         return err;
@@ -102,12 +135,67 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
         line = &recorder->plain;
     }
     cake_buf_addc(line, '\n');
-    cake_err err = recorder->stream
-                       ? cake_stream_add(recorder->stream, record->order, line->data, line->len)
-                       : cake_partial_append(recorder->partial, record->order, line->data, line->len);
+    cake_err err = recorder->stream ? cake_stream_add(recorder->stream, record->order, line->data, line->len)
+                                    : cake_partial_append(recorder->partial,
+                                                          (cake_entry){record->order, record->fault != NULL},
+                                                          line->data, line->len);
     if (!err && record->fault)
         recorder->failed++;
     return err;
+}
+
+bool cake_record_finished(const cake_recorder *recorder)
+{
+    return recorder->partial && cake_partial_finished(recorder->partial);
+}
+
+cake_err cake_record_reopen(cake_recorder *recorder)
+{
+    return cake_partial_reopen(recorder->partial);
+}
+
+bool cake_record_has(const cake_recorder *recorder, int64_t order)
+{
+    return recorder->partial && cake_partial_has(recorder->partial, order);
+}
+
+int64_t cake_record_resumed(const cake_recorder *recorder)
+{
+    return recorder->partial ? cake_partial_resumed(recorder->partial) : 0;
+}
+
+const cake_mark *cake_record_marks(const cake_recorder *recorder, size_t *n)
+{
+    *n = 0;
+    return recorder->partial ? cake_partial_marks(recorder->partial, n) : NULL;
+}
+
+void cake_record_mark(cake_recorder *recorder, cake_mark read)
+{
+    if (recorder->partial)
+        cake_partial_mark(recorder->partial, &read);
+}
+
+void cake_record_tick(cake_recorder *recorder)
+{
+    if (recorder->partial)
+        cake_partial_tick(recorder->partial);
+}
+
+cake_err cake_record_flush(cake_recorder *recorder)
+{
+    return recorder->partial ? cake_partial_flush(recorder->partial) : CAKE_OK;
+}
+
+void cake_record_undo(cake_recorder *recorder)
+{
+    if (recorder->partial)
+        cake_partial_undo(recorder->partial);
+}
+
+void cake_record_peek(const char *path, cake_buf *identity)
+{
+    cake_partial_peek(path, identity);
 }
 
 bool cake_record_is_text(const cake_recorder *recorder)
@@ -117,7 +205,7 @@ bool cake_record_is_text(const cake_recorder *recorder)
 
 int64_t cake_record_failed(const cake_recorder *recorder)
 {
-    return recorder->failed;
+    return recorder->partial ? cake_partial_failed(recorder->partial) : recorder->failed;
 }
 
 cake_err cake_record_finish(cake_recorder *recorder)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finished requests become lines of the result file. While the run goes on they are appended to
- * RESULTS.partial in the order they finish; at the end RESULTS appears whole, in the order of the input.
+ * RESULTS.partial in the order they finish; at the end RESULTS appears whole, in the order of the input. What a run that
+ * was stopped has left there counts, if it was of the same job.
  * Without a file they go to standard output in input order, each as soon as all before it are out.
  * Memory: 16 bytes a request.
  */
@@ -13,7 +14,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/mark.h"
 #include "base/params.h"
+#include "record/partial.h"
 
 typedef enum cake_finish { CAKE_FINISH_STOP, CAKE_FINISH_LENGTH } cake_finish;
 
@@ -63,11 +66,14 @@ typedef enum cake_record_format { CAKE_RECORD_AUTO, CAKE_RECORD_JSONL, CAKE_RECO
 typedef struct cake_record_options {
     const char *path;          /* NULL: standard output */
     cake_record_format format; /* AUTO: by the ending of path */
-    bool force;                /* overwrite a finished RESULTS, drop a left .partial */
+    cake_resume resume;        /* whether to go on from what an earlier run left */
+    bool force;                /* overwrite a finished RESULTS, drop a .partial of another job */
+    bool retry;                /* failed requests of an earlier run are not done */
+    const char *identity;      /* JSON: what has to be the same for results to be; NULL: nothing */
     bool deterministic_ids;    /* created 0 and ids from the index alone */
-    int64_t created;           /* seconds since 1970 */
-    uint64_t job;              /* ids derive from it and the index */
-    const char *model;         /* for records that name none: base name of the model directory */
+    int64_t created;   /* seconds since 1970; like the next two that of the earlier run, if there is one */
+    uint64_t job;      /* ids derive from it and the index */
+    const char *model; /* for records that name none: base name of the model directory */
     /* spelling of a token for logprobs; record knows no tokenizer */
     void (*token_bytes)(const void *token, int32_t id, cake_buf *out);
     const void *token;
@@ -75,14 +81,34 @@ typedef struct cake_record_options {
 
 typedef struct cake_recorder cake_recorder;
 
-/* Says why not (directory not writable, RESULTS or RESULTS.partial already there): called before loading. */
+/* Says why not (directory not writable, files of another job there) and what it goes on from: called before loading. */
 cake_err cake_record_open(const cake_record_options *options, cake_recorder **out);
+/* RESULTS is there, finished, and of this job: there is nothing to write. */
+bool cake_record_finished(const cake_recorder *recorder);
+/* It is to be added to all the same. */
+cake_err cake_record_reopen(cake_recorder *recorder);
+/* What earlier runs did: whether they have a request's result, how many, and how far they had read. */
+bool cake_record_has(const cake_recorder *recorder, int64_t order);
+int64_t cake_record_resumed(const cake_recorder *recorder);
+const cake_mark *cake_record_marks(const cake_recorder *recorder, size_t *n);
+
 bool cake_record_is_text(const cake_recorder *recorder); /* an answer a line: there is room for one */
+void cake_record_mark(cake_recorder *recorder,
+                      cake_mark read); /* how far this run has read, ahead of its records */
 cake_err cake_record_add(cake_recorder *recorder, const cake_record *record);
-int64_t cake_record_failed(const cake_recorder *recorder); /* records with a fault so far */
-/* Writes RESULTS (temporary file, fsync, rename), removes .partial. On failure .partial is intact. */
+/* Records are safe from a killed program after a moment, if this is called often; from a killed machine soon after. */
+void cake_record_tick(cake_recorder *recorder);
+cake_err cake_record_flush(cake_recorder *recorder); /* ... now */
+/* The input is not that of the job: the records of this run go. */
+void cake_record_undo(cake_recorder *recorder);
+int64_t
+cake_record_failed(const cake_recorder *recorder); /* records with a fault so far, of earlier runs too */
+/* Writes RESULTS (temporary file, fsync, rename) and RESULTS.job, removes .partial. On failure .partial is intact. */
 cake_err cake_record_finish(cake_recorder *recorder);
 void cake_record_close(cake_recorder *recorder); /* without finish: .partial stays */
+
+/* The identity of what a run to path would go on from, appended; nothing, if there is none. */
+void cake_record_peek(const char *path, cake_buf *identity);
 
 /* One record as the line (without newline) that goes into the file: for tests. */
 void cake_record_line(const cake_recorder *recorder, const cake_record *record, cake_buf *out);

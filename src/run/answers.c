@@ -8,28 +8,109 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "run/identity.h"
 
 static void spell(const void *answers, int32_t id, cake_buf *out)
 {
     cake_token_bytes(((const cake_answers *)answers)->feed.token, id, out);
 }
 
-cake_err cake_answers_open(const cake_options *o, cake_answers *answers)
+static cake_err open_recorder(const cake_options *o, const cake_stage *stage, cake_answers *a)
 {
-    *answers = (cake_answers){.feed.defaults = cake_params_unset()};
-    if (cake_options_stream(o))
-        return CAKE_OK;
     char name[CAKE_MODEL_NAME];
     time_t now = time(NULL);
+    cake_buf identity = {0};
+    cake_err err = cake_identity_add(o, stage, &a->feed, &identity);
     cake_record_options options = {.path = o->output,
+                                   .resume = cake_identity_resume(o),
                                    .force = o->force,
+                                   .retry = o->retry_errors,
+                                   .identity = identity.data,
                                    .deterministic_ids = o->deterministic_ids,
                                    .created = now,
                                    .job = cake_key_of_index((uint64_t)now, getpid()),
                                    .model = cake_options_model_name(o, name),
                                    .token_bytes = spell,
-                                   .token = answers};
-    return cake_record_open(&options, &answers->recorder);
+                                   .token = a};
+    if (!err)
+        err = cake_record_open(&options, &a->recorder);
+    cake_buf_free(&identity);
+    return err;
+}
+
+/* Reads as far as earlier runs have, and holds it against what they read: the first difference is an error, before hours
+ * are spent. CAKE_END: there is no more. */
+static cake_err compare(cake_prompt *prompt, const cake_mark *marks, size_t n)
+{
+    int64_t known = n ? marks[n - 1].requests : 0;
+    cake_err err = CAKE_OK;
+    cake_line line;
+    cake_prompt_expect(prompt, marks, n);
+    while (!err && cake_prompt_mark(prompt).requests < known)
+        err = cake_prompt_read(prompt, &line);
+    return err ? err : cake_prompt_read(prompt, &line);
+}
+
+/* All requests that there were are done. CAKE_END: these are all. */
+static cake_err look_further(const cake_options *o, cake_answers *a, bool more, bool again)
+{
+    int64_t failed = cake_record_failed(a->recorder);
+    if (more && !again)
+        return cake_fail(
+            "record",
+            "%s: is finished, and standard input, which cannot be read twice, has more requests: give it as "
+            "a file",
+            o->output);
+    if (more || (o->retry_errors && failed))
+        return cake_record_reopen(a->recorder);
+    cake_log(CAKE_INFO, "record", "%s: all %lld requests are done already (%lld failed)%s", o->output,
+             (long long)cake_record_resumed(a->recorder), (long long)failed,
+             failed ? "; --retry-errors does these again" : "");
+    return CAKE_END;
+}
+
+static cake_err take_up(const cake_options *o, cake_answers *a)
+{
+    size_t n;
+    const cake_mark *marks = cake_record_marks(a->recorder, &n);
+    bool finished = cake_record_finished(a->recorder);
+    cake_prompt *again = NULL;
+    cake_err err = n || finished ? cake_feed_again(&a->feed, &again) : CAKE_END;
+    bool once = err == CAKE_END;
+    if (!once && err)
+        return err;
+    if (!once || finished) {
+        err = compare(once ? a->feed.prompt : again, marks, n);
+        cake_prompt_close(again);
+        if (err && err != CAKE_END)
+            return err;
+    }
+    if (finished && (err = look_further(o, a, err == CAKE_OK, !once)))
+        return err;
+    cake_prompt_expect(a->feed.prompt, marks, n);
+    return CAKE_OK;
+}
+
+cake_err cake_answers_open(const cake_options *o, const cake_stage *stage, cake_answers *a)
+{
+    const cake_config *config = cake_model_config(stage->model);
+    *a = (cake_answers){.feed.defaults = cake_params_unset()};
+    cake_err err = cake_feed_open(o, &config->defaults, stage->context, config->n_vocab, &a->feed);
+    if (err || cake_options_stream(o))
+        return err;
+    err = open_recorder(o, stage, a);
+    if (!err)
+        err = take_up(o, a);
+    if (!err)
+        a->counts.resumed = cake_record_resumed(a->recorder);
+    a->feed.recorder = a->recorder;
+    return err;
+}
+
+void cake_answers_tick(cake_answers *a)
+{
+    if (a->recorder)
+        cake_record_tick(a->recorder);
 }
 
 void cake_answers_close(cake_answers *answers)
@@ -61,6 +142,10 @@ static cake_err next(void *self, cake_sequence **out)
 {
     cake_answers *a = self;
     cake_err err = cake_feed_next(&a->feed, out);
+    if (a->recorder)
+        cake_record_mark(a->recorder, cake_prompt_mark(a->feed.prompt));
+    if (err && a->recorder && cake_prompt_changed(a->feed.prompt))
+        cake_record_undo(a->recorder);
     if (err)
         return err;
     cake_request *r = &(*out)->request;
@@ -138,6 +223,11 @@ static cake_err done(void *self, cake_sequence *s)
         cake_log(CAKE_ERROR, NULL, "%s", s->request.fault.message);
     cake_sequence_close(s);
     return err;
+}
+
+bool cake_answers_failed(const cake_answers *a)
+{
+    return a->recorder ? cake_record_failed(a->recorder) > 0 : a->counts.failed > 0;
 }
 
 cake_err cake_answers_finish(cake_answers *answers)

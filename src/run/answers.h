@@ -9,6 +9,7 @@
 #include "run/feed.h"
 #include "run/report.h"
 #include "run/root.h"
+#include "run/stage.h"
 
 typedef struct cake_answers {
     cake_feed feed;
@@ -20,9 +21,13 @@ typedef struct cake_answers {
     cake_times ttft, itl;
 } cake_answers;
 
-/* Where results go; before anything is loaded. */
-cake_err cake_answers_open(const cake_options *options, cake_answers *answers);
+/* Where prompts come from and results go, and what an earlier run of the same job did; before weights are loaded. CAKE_END:
+ * all is done already, and that was said. */
+cake_err cake_answers_open(const cake_options *options, const cake_stage *stage, cake_answers *answers);
+void cake_answers_tick(cake_answers *answers); /* call often */
 void cake_answers_close(cake_answers *answers);
+/* Whether requests failed, in this run or in those that it goes on from. */
+bool cake_answers_failed(const cake_answers *answers);
 /* After the last sequence: the result file appears. */
 cake_err cake_answers_finish(cake_answers *answers);
 cake_conductor cake_answers_conductor(cake_answers *answers);

@@ -3,9 +3,28 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+
+static cake_err open_prompt(const cake_options *o, cake_prompt **out)
+{
+    cake_prompt_format format = !o->input_format                  ? CAKE_PROMPT_AUTO
+                                : !strcmp(o->input_format, "txt") ? CAKE_PROMPT_TXT
+                                                                  : CAKE_PROMPT_JSONL;
+    return o->input ? cake_prompt_open(o->input, format, out)
+                    : cake_prompt_from_texts(o->prompts.text, o->prompts.n, out);
+}
+
+cake_err cake_feed_again(const cake_feed *feed, cake_prompt **out)
+{
+    const char *path = feed->options->input;
+    struct stat info;
+    if (path && (!strcmp(path, "-") || stat(path, &info) || !S_ISREG(info.st_mode)))
+        return CAKE_END;
+    return open_prompt(feed->options, out);
+}
 
 cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, int context, int n_vocab,
                         cake_feed *feed)
@@ -22,12 +41,8 @@ cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, in
     cake_alloc_trim(); /* a large tokenizer.json was held in memory, and is not needed again */
     if (!err)
         err = cake_chat_open(o->model, &feed->chat);
-    cake_prompt_format format = !o->input_format                  ? CAKE_PROMPT_AUTO
-                                : !strcmp(o->input_format, "txt") ? CAKE_PROMPT_TXT
-                                                                  : CAKE_PROMPT_JSONL;
     if (!err)
-        err = o->input ? cake_prompt_open(o->input, format, &feed->prompt)
-                       : cake_prompt_from_texts(o->prompts.text, o->prompts.n, &feed->prompt);
+        err = open_prompt(o, &feed->prompt);
     if (!err)
         cake_prompt_name(feed->prompt, &o->names);
     if (!err && n_vocab)
@@ -194,7 +209,10 @@ cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)
 {
     cake_request request = {0};
     cake_ids ids = {0};
-    cake_err err = cake_prompt_next(feed->prompt, &request);
+    cake_err err;
+    while (!(err = cake_prompt_next(feed->prompt, &request)) && feed->recorder &&
+           cake_record_has(feed->recorder, request.order))
+        cake_request_free(&request);
     if (err)
         return err;
     cake_feed_prepare(feed, &request, &feed->text, &ids);

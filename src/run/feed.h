@@ -7,6 +7,7 @@
 #define CAKE_RUN_FEED_H
 
 #include "prompt/prompt.h"
+#include "record/record.h"
 #include "run/options.h"
 #include "run/sequence.h"
 #include "token/chat.h"
@@ -17,15 +18,18 @@ typedef struct cake_feed {
     cake_token *token;
     cake_chat *chat;
     const cake_options *options;
-    cake_params defaults; /* command line, then generation_config.json, then the interface's */
-    int context, n_vocab; /* of the model; 0: unknown (tokenize) */
-    cake_buf text;        /* of the latest prompt */
+    cake_params defaults;          /* command line, then generation_config.json, then the interface's */
+    const cake_recorder *recorder; /* requests that it has are passed by; NULL: none */
+    int context, n_vocab;          /* of the model; 0: unknown (tokenize) */
+    cake_buf text;                 /* of the latest prompt */
 } cake_feed;
 
 /* Opens tokenizer, template and input, says what is wrong. from_model: generation_config.json's defaults or
  * NULL. */
 cake_err cake_feed_open(const cake_options *options, const cake_params *from_model, int context, int n_vocab,
                         cake_feed *feed);
+/* Another way through the same input, from its beginning; CAKE_END: it can be read only once. */
+cake_err cake_feed_again(const cake_feed *feed, cake_prompt **out);
 /* Says so if the tokenizer has ids beyond the n_vocab rows of the model's embedding; what: what happens to them. */
 void cake_feed_compare(const cake_feed *feed, int64_t n_vocab, const char *what);
 void cake_feed_close(cake_feed *feed); /* zeros are fine */

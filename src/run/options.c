@@ -307,6 +307,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .isa = "auto",
                               .bind = "auto",
                               .loading = "read",
+                              .resume = "auto",
                               .dummy = -1,
                               .progress = "auto"};
     int skip = 0;

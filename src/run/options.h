@@ -35,8 +35,10 @@ typedef struct cake_options {
         *config; /* the text of a made-up model's config.json, with dummy weights; model is its name then */
     const char *shape, *load; /* of bench */
     int64_t stages, flops, bandwidth;
-    bool raw, force, deterministic_ids, smoke;
-    cake_params params; /* stop strings are owned */
+    bool raw, force, retry_errors, deterministic_ids, smoke;
+    const char *resume;
+    const char *isa_from; /* the file that isa was found in; NULL: it was asked for */
+    cake_params params;   /* stop strings are owned */
     int64_t seed;
     int64_t context, max_seqs, chunk, threads; /* 0: planned */
     int64_t replicas;                          /* 0: not said */

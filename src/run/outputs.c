@@ -84,13 +84,17 @@ static cake_err check_pairs(const place *places, size_t n)
 
 cake_err cake_outputs_check(const cake_options *o)
 {
-    cake_buf partial = {0}, templates = {0};
+    cake_buf partial = {0}, lock = {0}, done = {0}, templates = {0};
     bool keeps = o->output && !strcmp(o->command, "run");
     cake_buf_addf(&partial, "%s.partial", o->output ? o->output : "");
+    cake_buf_addf(&lock, "%s.lock", o->output ? o->output : "");
+    cake_buf_addf(&done, "%s.job", o->output ? o->output : "");
     cake_buf_addf(&templates, "%s/additional_chat_templates", o->model ? o->model : "");
     const place places[] = {{"-i", o->input, false},
                             {"-o", o->output, true},
                             {"the .partial of -o", keeps ? partial.data : NULL, true},
+                            {"the .lock of -o", keeps ? lock.data : NULL, true},
+                            {"the .job of -o", keeps ? done.data : NULL, true},
                             {"--topology", o->topology, false},
                             {"--write-topology", o->write_topology, true},
                             {"--report", o->report, true},
@@ -101,6 +105,8 @@ cake_err cake_outputs_check(const cake_options *o)
     if (!err && o->model)
         err = check_model(templates.data, places, sizeof places / sizeof *places);
     cake_buf_free(&partial);
+    cake_buf_free(&lock);
+    cake_buf_free(&done);
     cake_buf_free(&templates);
     return err;
 }

@@ -301,6 +301,8 @@ void cake_report_say(const cake_report *r)
         "%lld request%s (%lld failed), %lld prompt and %lld generated tokens in %.2f s: %.1f + %.1f tokens/s",
         (long long)c->done, c->done == 1 ? "" : "s", (long long)c->failed, (long long)c->prompt,
         (long long)c->generated, r->run_s, rate(c->prompt, r->run_s), rate(c->generated, r->run_s));
+    if (c->resumed)
+        cake_log(CAKE_INFO, NULL, "%lld results of earlier runs beside them", (long long)c->resumed);
     say_table(r, all);
     say_replicas(r);
     give_advice(all, r, &advice);
@@ -428,8 +430,8 @@ static void compose(cake_report *r, cake_buf *out)
     cake_buf_addf(out, ",\n  \"ranks\": %d,\n  \"replicas\": %d,\n", r->world->size, r->n_replica);
     cake_buf_addf(out, "  \"seconds\": {\"load\": %.6f, \"run\": %.6f, \"total\": %.6f},\n", r->load_s,
                   r->run_s, r->total_s);
-    cake_buf_addf(out, "  \"requests\": {\"done\": %lld, \"failed\": %lld, \"resumed\": 0},\n",
-                  (long long)(c->done - c->failed), (long long)c->failed);
+    cake_buf_addf(out, "  \"requests\": {\"done\": %lld, \"failed\": %lld, \"resumed\": %lld},\n",
+                  (long long)(c->done - c->failed), (long long)c->failed, (long long)c->resumed);
     cake_buf_addf(out,
                   "  \"tokens\": {\"prompt\": %lld, \"prompt_shared\": %lld, \"generated\": %lld, "
                   "\"computed\": %lld},\n",

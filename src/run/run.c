@@ -6,6 +6,7 @@
 #include "run/run.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -13,6 +14,7 @@
 #include "base/log.h"
 #include "run/answers.h"
 #include "run/desk.h"
+#include "run/identity.h"
 #include "run/outpost.h"
 #include "run/outputs.h"
 #include "run/pipeline.h"
@@ -44,17 +46,13 @@ static cake_err open_files(job *j)
 {
     cake_err err = CAKE_OK;
     if (j->world->rank == 0) {
-        const cake_config *config = cake_model_config(j->stage.model);
         err = cake_outputs_check(j->options);
         if (!err && j->options->report)
             err = cake_whole_check("report", j->options->report);
         if (!err && j->options->trace)
             err = cake_whole_check("trace", j->options->trace);
         if (!err)
-            err = cake_answers_open(j->options, &j->answers);
-        if (!err)
-            err = cake_feed_open(j->options, &config->defaults, j->stage.context, config->n_vocab,
-                                 &j->answers.feed);
+            err = cake_answers_open(j->options, &j->stage, &j->answers);
     }
     err = cake_world_agree(j->world, err);
     if (!err && j->world->rank && j->stage.replica.rank == 0) /* what is wrong for all was said once */
@@ -117,8 +115,10 @@ static cake_err open_pipeline(job *j)
 static bool attend(void *self)
 {
     job *j = self;
-    if (j->world->rank == 0)
+    if (j->world->rank == 0) {
         cake_progress_tick(&j->answers.counts);
+        cake_answers_tick(&j->answers);
+    }
     return j->desk ? cake_desk_attend(j->desk) : j->outpost && cake_outpost_attend(j->outpost);
 }
 
@@ -192,14 +192,30 @@ static cake_err work(job *j)
         cake_tally_free_plans(plans, j->stage.n_replica);
         err = cake_world_agree(j->world, err ? err : traced);
     }
-    if (!err && root && j->answers.counts.failed)
+    if (!err && root && cake_answers_failed(&j->answers))
         err = CAKE_ERR_REQUEST;
     return cake_world_agree(j->world, err);
 }
 
-cake_err cake_run(const cake_options *options, const cake_world *world, int argc, char **argv)
+/* Results that an earlier run left are gone on from with its instruction set. */
+static void find_isa(const cake_world *world, cake_options *options, char isa[CAKE_IDENTITY_ISA])
 {
+    isa[0] = 0;
+    if (!world->rank && !strcmp(options->isa, "auto"))
+        cake_identity_isa(options, isa);
+    cake_world_share(world, isa, CAKE_IDENTITY_ISA);
+    if (!isa[0])
+        return;
+    options->isa = isa;
+    options->isa_from = options->output;
+}
+
+cake_err cake_run(const cake_options *given, const cake_world *world, int argc, char **argv)
+{
+    char isa[CAKE_IDENTITY_ISA];
+    cake_options own = *given, *options = &own;
     job j = {.options = options, .world = world, .argc = argc, .argv = argv, .start = cake_clock_now()};
+    find_isa(world, options, isa);
     cake_err err = cake_stage_plan(options, world, &j.stage);
     if (!err)
         err = open_files(&j);
@@ -222,5 +238,5 @@ cake_err cake_run(const cake_options *options, const cake_world *world, int argc
         cake_answers_close(&j.answers);
     cake_stage_close(&j.stage);
     cake_trace_close(j.trace);
-    return err;
+    return err == CAKE_END ? CAKE_OK : err; /* all was done already */
 }

@@ -61,7 +61,8 @@ static cake_err choose_kernels(const cake_options *o, const cake_world *world, c
     if (strcmp(o->isa, "auto")) {
         level = cake_kernels_level(o->isa);
         if (level < 0 || level > best)
-            err = cake_fail("kernels", "--isa %s: %s; the best here is %s", o->isa,
+            err = cake_fail("kernels", "%s %s: %s; the best here is %s", o->isa_from ? o->isa_from : "--isa",
+                            o->isa,
                             level < 0 ? "this build does not have it" : "this processor does not have it",
                             cake_kernels_at(best)->name);
     }

@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "model/source.h"
+#include "run/beside.h"
 #include "run/bundles.h"
 #include "run/layout.h"
 #include "run/pace.h"
@@ -56,52 +57,17 @@ typedef struct staging {
 
 /* ---- what the model is */
 
-/* One file that is not weights, if it is there. */
-static cake_err add_file(staging *s, const char *name)
+/* One file that is not weights. */
+static cake_err add_file(void *self, const char *name, cake_buf *text)
 {
-    cake_buf path = {0}, text = {0};
-    cake_buf_addf(&path, "%s/%s", s->options->model, name);
-    cake_err err = cake_file_read("stage", path.data, true, LARGEST_FILE, &text);
-    cake_buf_free(&path);
-    if (err) {
-        cake_buf_free(&text);
-        return err == CAKE_END ? CAKE_OK : err;
-    }
+    staging *s = self;
     s->file = cake_grow(s->file, (size_t)s->n_file + 1, sizeof *s->file);
     s->text = cake_grow(s->text, (size_t)s->n_file + 1, sizeof *s->text);
     s->file[s->n_file] = (cake_bundle_file){.name = cake_copy(name, strlen(name)),
-                                            .bytes = (int64_t)text.len,
-                                            .sum = cake_crc(text.data, text.len)};
-    s->text[s->n_file++] = text;
+                                            .bytes = (int64_t)text->len,
+                                            .sum = cake_crc(text->data, text->len)};
+    s->text[s->n_file++] = *text;
     return CAKE_OK;
-}
-
-static cake_err read_files(staging *s)
-{
-    static const char *const names[] = {"config.json",
-                                        "generation_config.json",
-                                        "tokenizer.json",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json",
-                                        "added_tokens.json",
-                                        "tokenizer.model",
-                                        "chat_template.jinja",
-                                        "chat_template.json",
-                                        "additional_chat_templates/default.jinja",
-                                        "additional_chat_templates/tool_use.jinja"};
-    static const char ending[] = ".tiktoken";
-    cake_err err = CAKE_OK;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !err; i++)
-        err = add_file(s, names[i]);
-    DIR *list = opendir(s->options->model);
-    for (struct dirent *entry; list && !err && (entry = readdir(list));) {
-        size_t n = strlen(entry->d_name);
-        if (n >= sizeof ending && !strcmp(entry->d_name + n - (sizeof ending - 1), ending))
-            err = add_file(s, entry->d_name);
-    }
-    if (list)
-        closedir(list);
-    return err;
 }
 
 /* On rank 0: reads all but weights, and checks it as a run would. */
@@ -116,7 +82,7 @@ static cake_err read_model(staging *s)
         err = cake_fail_usage("%s: holds bundles; stage from the whole model", s->options->model);
     cake_bundle_close(other);
     if (!err)
-        err = read_files(s);
+        err = cake_beside_read(s->options->model, "stage", add_file, s);
     if (!err)
         err = cake_source_describe(model, cake_options_model_name(s->options, name), s->file, s->n_file,
                                    &s->described);

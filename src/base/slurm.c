@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/slurm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+/* A job's number may come from a file: nothing else goes to a shell. */
+static bool is_number(const char *job)
+{
+    size_t len = strlen(job);
+    return len > 0 && len < 20 && strspn(job, "0123456789") == len;
+}
+
+const char *cake_slurm_job(void)
+{
+    const char *job = getenv("SLURM_JOB_ID");
+    return job && is_number(job) ? job : "";
+}
+
+int64_t cake_slurm_restarts(void)
+{
+    const char *count = getenv("SLURM_RESTART_COUNT");
+    return count ? strtoll(count, NULL, 10) : 0;
+}
+
+/* What a command prints; the exit status, or -1. */
+static int ask(const char *command, char *said, size_t room)
+{
+    FILE *pipe = popen(command, "r");
+    if (!pipe)
+        return -1;
+    size_t n = fread(said, 1, room - 1, pipe);
+    said[n] = 0;
+    int status = pclose(pipe);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int ask_of(const char *job, const char *what, char *said, size_t room)
+{
+    char command[160];
+    snprintf(command, sizeof command, "timeout 10 squeue --noheader --jobs %s --format %s 2>&1", job, what);
+    return ask(command, said, room);
+}
+
+bool cake_slurm_over(const char *job)
+{
+    static const char *const states[] = {"COMPLETED", "CANCELLED", "FAILED",    "TIMEOUT",      "NODE_FAIL",
+                                         "PREEMPTED", "DEADLINE",  "BOOT_FAIL", "OUT_OF_MEMORY"};
+    char said[512];
+    if (!is_number(job))
+        return false;
+    int status = ask_of(job, "%T", said, sizeof said);
+    if (strstr(said, "Invalid job id") || (!status && !said[0]))
+        return true;
+    for (size_t i = 0; !status && i < sizeof states / sizeof *states; i++)
+        if (!strncmp(said, states[i], strlen(states[i])))
+            return true;
+    return false;
+}
+
+int64_t cake_slurm_end(void)
+{
+    const char *job = cake_slurm_job(), *end = getenv("SLURM_JOB_END_TIME");
+    char said[512];
+    struct tm when = {.tm_isdst = -1};
+    if (end && strtoll(end, NULL, 10) > 0)
+        return strtoll(end, NULL, 10);
+    if (!*job || ask_of(job, "%e", said, sizeof said) || !strptime(said, "%Y-%m-%dT%H:%M:%S", &when))
+        return 0;
+    return mktime(&when);
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bytes of a file become places of results, and the other way round. Invariant: a group counts only if the checksum in its
+ * last line is that of all its bytes; that line says how many they are, so a damaged group hides no other one.
+ */
+#include "record/journal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/crc.h"
+#include "base/json.h"
+#include "record/bytes.h"
+
+#define BLOCK  ((size_t)1 << 20)
+#define OWN    ((size_t)1 << 20) /* bytes of a line of our own at most */
+#define BEGINS "{\"_cake\": {"
+#define TAIL   21 /* , "crc": "01234567"}} */
+
+/* ---- heads */
+
+void cake_journal_head_copy(cake_journal_head *into, const cake_journal_head *from)
+{
+    const char *identity = from->identity ? from->identity : "{}", *model = from->model ? from->model : "";
+    *into = *from;
+    into->identity = cake_copy(identity, strlen(identity));
+    into->model = cake_copy(model, strlen(model));
+}
+
+void cake_journal_head_free(cake_journal_head *head)
+{
+    free(head->identity);
+    free(head->model);
+    *head = (cake_journal_head){0};
+}
+
+void cake_journal_head_add(const cake_journal_head *head, cake_buf *out)
+{
+    cake_buf_addf(out, "\"created\": %" PRId64 ", \"job\": \"%016" PRIx64 "\"", head->created, head->job);
+    cake_json_put_text(out, ", \"model\": ", head->model);
+    if (head->replaces)
+        cake_buf_adds(out, ", \"replaces\": true");
+    cake_buf_adds(out, ", \"identity\": ");
+    cake_buf_adds(out, head->identity);
+}
+
+/* Digits of base 16, all of them. */
+static bool read_hex(const cake_json *node, size_t digits, uint64_t *out)
+{
+    size_t len;
+    const char *text = cake_json_text(node, &len);
+    if (!text || len != digits || strspn(text, "0123456789abcdef") != digits)
+        return false;
+    *out = strtoull(text, NULL, 16);
+    return true;
+}
+
+bool cake_journal_head_parse(const cake_json *object, cake_journal_head *head)
+{
+    cake_journal_head found = {0};
+    const cake_json *identity = cake_json_get(object, "identity");
+    const char *model = cake_json_text(cake_json_get(object, "model"), NULL);
+    found.created = cake_json_int(cake_json_get(object, "created"), -1);
+    found.replaces = cake_json_bool(cake_json_get(object, "replaces"), false);
+    if (cake_json_kind(identity) != CAKE_JSON_OBJECT || !model || found.created < 0 ||
+        !read_hex(cake_json_get(object, "job"), 16, &found.job))
+        return false;
+    cake_buf text = {0};
+    cake_json_add_node(&text, identity);
+    found.identity = text.data;
+    found.model = cake_copy(model, strlen(model));
+    *head = found;
+    return true;
+}
+
+static void add_value(const cake_json *node, cake_buf *out)
+{
+    enum { SHOWN = 60 };
+    size_t before = out->len;
+    if (!node) {
+        cake_buf_adds(out, "not said");
+        return;
+    }
+    if (cake_json_kind(node) == CAKE_JSON_REAL && !cake_json_digits(node, &(size_t){0}))
+        cake_json_add_real(out, cake_json_real(node, 0));
+    else
+        cake_json_add_node(out, node);
+    if (out->len - before > SHOWN) {
+        cake_buf_cut(out, before + SHOWN);
+        cake_buf_adds(out, "...");
+    }
+}
+
+static bool same_node(const cake_json *a, const cake_json *b)
+{
+    cake_buf left = {0}, right = {0};
+    if (a)
+        cake_json_add_node(&left, a);
+    if (b)
+        cake_json_add_node(&right, b);
+    bool same = left.len == right.len && (!left.len || !memcmp(left.data, right.data, left.len));
+    cake_buf_free(&left);
+    cake_buf_free(&right);
+    return same;
+}
+
+static void differ(const char *key, const cake_json *was, const cake_json *is, cake_buf *out)
+{
+    cake_buf_addf(out, "%s%s was ", out->len ? ", " : "", key);
+    add_value(was, out);
+    cake_buf_adds(out, " and is ");
+    add_value(is, out);
+}
+
+void cake_journal_differs(const char *was, const char *is, cake_buf *out)
+{
+    cake_json *a = NULL, *b = NULL;
+    cake_fault fault;
+    if (cake_json_parse(was, strlen(was), &a, &fault) || cake_json_parse(is, strlen(is), &b, &fault)) {
+        cake_buf_adds(out, "its description cannot be read");
+    } else {
+        for (void *it = cake_json_first(b); it; it = cake_json_next(b, it)) {
+            const char *key = cake_json_key(it, NULL);
+            if (!same_node(cake_json_get(a, key), cake_json_value(it)))
+                differ(key, cake_json_get(a, key), cake_json_value(it), out);
+        }
+        for (void *it = cake_json_first(a); it; it = cake_json_next(a, it))
+            if (!cake_json_get(b, cake_json_key(it, NULL)))
+                differ(cake_json_key(it, NULL), cake_json_value(it), NULL, out);
+    }
+    cake_json_free(a);
+    cake_json_free(b);
+}
+
+/* ---- marks */
+
+static void add_mark(const cake_mark *mark, cake_buf *out)
+{
+    cake_buf_addf(out, "[%" PRId64 ", %" PRId64 ", %" PRIu32 "]", mark->requests, mark->line, mark->sum);
+}
+
+void cake_journal_marks_add(const cake_mark *marks, size_t n, size_t most, cake_buf *out)
+{
+    size_t step = n / most + 1;
+    cake_buf_addc(out, '[');
+    for (size_t i = 0; i < n; i++)
+        if (i == n - 1 || i % step == step - 1) {
+            cake_buf_adds(out, out->data[out->len - 1] == '[' ? "" : ", ");
+            add_mark(&marks[i], out);
+        }
+    cake_buf_addc(out, ']');
+}
+
+static bool read_mark(const cake_json *node, cake_mark *mark)
+{
+    int64_t sum = cake_json_int(cake_json_at(node, 2), -1);
+    mark->requests = cake_json_int(cake_json_at(node, 0), -1);
+    mark->line = cake_json_int(cake_json_at(node, 1), -1);
+    mark->sum = (uint32_t)sum;
+    return mark->requests >= 0 && mark->requests <= CAKE_JOURNAL_MOST && mark->line >= mark->requests &&
+           sum >= 0 && sum <= UINT32_MAX;
+}
+
+static void push_mark(cake_mark **marks, size_t *n, const cake_mark *mark)
+{
+    if (!(*n & (*n - 1))) /* room for twice as many at every power of two */
+        *marks = cake_grow(*marks, *n ? 2 * *n : 1, sizeof **marks);
+    (*marks)[(*n)++] = *mark;
+}
+
+bool cake_journal_marks_parse(const cake_json *array, cake_mark **marks, size_t *n)
+{
+    cake_mark mark, *all = NULL;
+    size_t count = 0;
+    bool right = cake_json_kind(array) == CAKE_JSON_ARRAY;
+    for (size_t i = 0; right && i < cake_json_size(array); i++) {
+        right =
+            read_mark(cake_json_at(array, i), &mark) && mark.requests > (count ? all[count - 1].requests : 0);
+        if (right)
+            push_mark(&all, &count, &mark);
+    }
+    if (!right) {
+        free(all);
+        return false;
+    }
+    *marks = all;
+    *n = count;
+    return true;
+}
+
+/* ---- writing */
+
+/* Ends a line of our own with the checksum of out from `from` on. */
+static void add_sum(cake_buf *out, size_t from)
+{
+    cake_buf_addf(out, ", \"crc\": \"%08" PRIx32 "\"}}\n", cake_crc(out->data + from, out->len - from));
+}
+
+void cake_journal_begin(const cake_journal_head *head, cake_buf *out)
+{
+    size_t from = out->len;
+    cake_buf_adds(out, BEGINS "\"journal\": 1, ");
+    cake_journal_head_add(head, out);
+    add_sum(out, from);
+}
+
+void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *read, cake_buf *out)
+{
+    const char *between = "";
+    cake_buf_addf(out, BEGINS "\"group\": %zu, \"orders\": [", out->len);
+    for (size_t i = 0; i < n; i++)
+        cake_buf_addf(out, "%s%" PRId64, i ? ", " : "", entries[i].order);
+    cake_buf_adds(out, "], \"failed\": [");
+    for (size_t i = 0; i < n; i++)
+        if (entries[i].failed) {
+            cake_buf_addf(out, "%s%" PRId64, between, entries[i].order);
+            between = ", ";
+        }
+    cake_buf_adds(out, "], \"read\": ");
+    add_mark(read, out);
+    add_sum(out, 0);
+}
+
+/* ---- reading */
+
+/* Lines of a file, of each no more than OWN bytes. */
+typedef struct scan {
+    int fd;
+    int64_t size, at; /* of the file; where the next line begins */
+    cake_buf line;    /* its text without newline, or the first OWN bytes of it */
+    char *block;      /* [BLOCK] bytes [block_at, +block_len) of the file */
+    int64_t block_at;
+    size_t block_len;
+} scan;
+
+/* False: the file cannot be read. */
+static bool fill(scan *s, int64_t at)
+{
+    if (at >= s->block_at && at < s->block_at + (int64_t)s->block_len)
+        return true;
+    s->block_at = at;
+    s->block_len = s->size - at < (int64_t)BLOCK ? (size_t)(s->size - at) : BLOCK;
+    return cake_bytes_read_at(s->fd, s->block, s->block_len, at);
+}
+
+/* 1: a line, 0: no whole one is left, -1: the file cannot be read. *from: where it begins. */
+static int next_line(scan *s, int64_t *from)
+{
+    *from = s->at;
+    cake_buf_cut(&s->line, 0);
+    for (int64_t at = s->at; at < s->size;) {
+        if (!fill(s, at))
+            return -1;
+        const char *text = s->block + (at - s->block_at);
+        size_t left = s->block_len - (size_t)(at - s->block_at);
+        const char *end = memchr(text, '\n', left);
+        size_t n = end ? (size_t)(end - text) : left, room = OWN - s->line.len;
+        cake_buf_add(&s->line, text, n < room ? n : room);
+        at += (int64_t)n;
+        if (end) {
+            s->at = at + 1;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Bytes [from, to) of the file go on with a checksum. */
+static bool sum_range(scan *s, int64_t from, int64_t to, uint32_t *sum)
+{
+    while (from < to) {
+        if (!fill(s, from))
+            return false;
+        int64_t until = s->block_at + (int64_t)s->block_len;
+        size_t n = (size_t)((until < to ? until : to) - from);
+        *sum = cake_crc_on(*sum, s->block + (from - s->block_at), n);
+        from += (int64_t)n;
+    }
+    return true;
+}
+
+/* The object within a line of our own whose checksum, that goes on from `before`, is right; NULL. */
+static cake_json *parse_own(const cake_buf *line, uint32_t before)
+{
+    cake_json *root = NULL;
+    cake_fault fault;
+    uint64_t sum;
+    size_t begins = strlen(BEGINS);
+    if (line->len < begins + TAIL || line->len >= OWN || memcmp(line->data, BEGINS, begins) ||
+        cake_json_parse(line->data, line->len, &root, &fault))
+        return NULL;
+    const cake_json *crc = cake_json_get(cake_json_get(root, "_cake"), "crc");
+    if (read_hex(crc, 8, &sum) && sum == cake_crc_on(before, line->data, line->len - TAIL))
+        return root;
+    cake_json_free(root);
+    return NULL;
+}
+
+/* How many bytes before it a group's line says are its group's; -1: it is no such line. */
+static int64_t covered(const cake_buf *line)
+{
+    static const char group[] = BEGINS "\"group\": ";
+    size_t len = sizeof group - 1;
+    char *end;
+    if (line->len < len + 2 || memcmp(line->data, group, len))
+        return -1;
+    int64_t bytes = strtoll(line->data + len, &end, 10);
+    return *end == ',' && bytes >= 0 ? bytes : -1;
+}
+
+/* Whether the numbers are those of a group: orders of requests that had been read, each once with its failure. */
+static bool is_sound(const cake_json *orders, const cake_json *failed, const cake_mark *read)
+{
+    size_t n_failed = cake_json_size(failed), f = 0;
+    for (size_t i = 0; i < cake_json_size(orders); i++) {
+        int64_t order = cake_json_int(cake_json_at(orders, i), -1);
+        if (order < 0 || order >= read->requests)
+            return false;
+        f += f < n_failed && cake_json_int(cake_json_at(failed, f), -1) == order;
+    }
+    return f == n_failed;
+}
+
+/* A later result stands for an earlier one: the request was done again. */
+static void put_place(cake_journal *j, int64_t order, cake_place place)
+{
+    cake_place before = cake_places_get(&j->places, order);
+    if (before.len) {
+        j->failed -= before.failed;
+        cake_places_drop(&j->places, order);
+    }
+    j->failed += place.failed;
+    cake_places_set(&j->places, order, place);
+}
+
+/* How many lines are in [from, to), and, if j is not NULL, their places. */
+static bool walk(scan *s, int64_t from, int64_t to, const cake_json *orders, const cake_json *failed,
+                 cake_journal *j, size_t *n)
+{
+    size_t f = 0;
+    *n = 0;
+    for (int64_t begin = from, at = from; at < to;) {
+        if (!fill(s, at))
+            return false;
+        const char *text = s->block + (at - s->block_at);
+        int64_t left = s->block_at + (int64_t)s->block_len - at;
+        left = left < to - at ? left : to - at;
+        const char *end = memchr(text, '\n', (size_t)left);
+        at += end ? end - text + 1 : left;
+        if (!end)
+            continue;
+        if (j) {
+            int64_t order = cake_json_int(cake_json_at(orders, *n), -1);
+            bool is_failed = cake_json_int(cake_json_at(failed, f), -1) == order;
+            f += is_failed;
+            put_place(j, order, (cake_place){.offset = begin, .len = at - begin, .failed = is_failed});
+        }
+        begin = at;
+        ++*n;
+    }
+    return true;
+}
+
+/* A group's line was read, which begins at `at`. -1: the file cannot be read. */
+static int take_group(scan *s, cake_journal *j, int64_t at)
+{
+    int64_t bytes = covered(&s->line), from = at - bytes, behind = s->at;
+    uint32_t sum = 0;
+    if (bytes < 0 || from < j->end)
+        return 0;
+    if (!sum_range(s, from, at, &sum))
+        return -1;
+    cake_json *root = parse_own(&s->line, sum);
+    const cake_json *own = cake_json_get(root, "_cake"), *orders = cake_json_get(own, "orders");
+    const cake_json *failed = cake_json_get(own, "failed");
+    cake_mark read;
+    size_t n;
+    int took = 0;
+    if (root && read_mark(cake_json_get(own, "read"), &read) && is_sound(orders, failed, &read)) {
+        if (!walk(s, from, at, NULL, NULL, NULL, &n))
+            took = -1;
+        else if (n == cake_json_size(orders))
+            took = walk(s, from, at, orders, failed, j, &n) ? 1 : -1;
+    }
+    if (took > 0) {
+        j->lost += from - j->end;
+        j->end = behind;
+        if (read.requests > (j->n_mark ? j->marks[j->n_mark - 1].requests : 0))
+            push_mark(&j->marks, &j->n_mark, &read);
+    }
+    cake_json_free(root);
+    return took;
+}
+
+static cake_err unreadable(const char *path)
+{
+    return cake_fail("record", "%s: cannot be read: %s", path, strerror(errno));
+}
+
+static cake_err no_journal(const char *path, const char *why)
+{
+    return cake_fail("record",
+                     "%s: %s: nothing can go on from it; keep it under another name, or drop it with --force",
+                     path, why);
+}
+
+/* The first line. */
+static cake_err read_head(scan *s, const char *path, cake_journal *j)
+{
+    int64_t from;
+    size_t begins = strlen(BEGINS);
+    int found = next_line(s, &from);
+    if (found < 0)
+        return unreadable(path);
+    const cake_buf *line = &s->line;
+    if (!found && line->len < OWN &&
+        !memcmp(line->data ? line->data : "", BEGINS, line->len < begins ? line->len : begins))
+        return CAKE_END;
+    if (!found || line->len < begins || memcmp(line->data, BEGINS, begins))
+        return no_journal(path, "does not begin as results of a stopped run do");
+    cake_json *root = parse_own(line, 0);
+    const cake_json *own = cake_json_get(root, "_cake");
+    int64_t version = cake_json_int(cake_json_get(own, "journal"), -1);
+    cake_err err = CAKE_OK;
+    if (!root)
+        err = no_journal(path, "its first line, which says what job it is of, is damaged");
+    else if (version != 1 || !cake_journal_head_parse(own, &j->head))
+        err = no_journal(path, "was written by another version");
+    cake_json_free(root);
+    j->end = s->at;
+    return err;
+}
+
+static cake_err open_scan(int fd, const char *path, scan *s)
+{
+    struct stat info;
+    *s = (scan){.fd = fd};
+    if (fstat(fd, &info))
+        return unreadable(path);
+    s->size = info.st_size;
+    s->block = cake_alloc(BLOCK, 1);
+    return CAKE_OK;
+}
+
+static void close_scan(scan *s)
+{
+    free(s->block);
+    cake_buf_free(&s->line);
+}
+
+cake_err cake_journal_read(int fd, const char *path, cake_journal *out)
+{
+    scan s;
+    int64_t from;
+    int found = 0;
+    cake_journal j = {0};
+    cake_err err = open_scan(fd, path, &s);
+    if (!err)
+        err = read_head(&s, path, &j);
+    while (!err && (found = next_line(&s, &from)) > 0 && found >= 0) {
+        int64_t behind = s.at;
+        if (covered(&s.line) >= 0 && take_group(&s, &j, from) < 0)
+            found = -1;
+        s.at = behind;
+        if (found < 0)
+            break;
+    }
+    if (!err && found < 0)
+        err = unreadable(path);
+    j.torn = s.size - j.end;
+    close_scan(&s);
+    if (err) {
+        cake_journal_free(&j);
+        return err;
+    }
+    *out = j;
+    return CAKE_OK;
+}
+
+bool cake_journal_peek(int fd, cake_journal_head *head)
+{
+    scan s;
+    int64_t from;
+    bool right = false;
+    if (open_scan(fd, "", &s))
+        return false;
+    if (next_line(&s, &from) > 0) {
+        cake_json *root = parse_own(&s.line, 0);
+        right = cake_journal_head_parse(cake_json_get(root, "_cake"), head);
+        cake_json_free(root);
+    }
+    close_scan(&s);
+    return right;
+}
+
+void cake_journal_free(cake_journal *j)
+{
+    cake_journal_head_free(&j->head);
+    cake_places_free(&j->places);
+    free(j->marks);
+    *j = (cake_journal){0};
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The text of RESULTS.partial: a line that says what job this is, then groups: finished results, a line each, and a line
+ * with their places in the input and a checksum. docs/formats.md has the format. No file is opened or changed here.
+ */
+#ifndef CAKE_RECORD_JOURNAL_H
+#define CAKE_RECORD_JOURNAL_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/mark.h"
+#include "record/places.h"
+
+#define CAKE_JOURNAL_MOST ((int64_t)1 << 32) /* requests; more are a broken number, not a larger file */
+
+/* What job this is. */
+typedef struct cake_journal_head {
+    char *identity;  /* JSON: an object of plain values. What has to be the same for results to be */
+    char *model;     /* what results call it */
+    int64_t created; /* seconds since 1970 */
+    uint64_t job;    /* ids derive from it */
+    bool replaces;   /* a finished RESULTS that is there may be overwritten */
+} cake_journal_head;
+
+void cake_journal_head_copy(cake_journal_head *into, const cake_journal_head *from); /* into is not freed */
+void cake_journal_head_free(cake_journal_head *head);                                /* zeros are fine */
+/* The keys of a head within an object: "identity": ... */
+void cake_journal_head_add(const cake_journal_head *head, cake_buf *out);
+struct cake_json;
+bool cake_journal_head_parse(const struct cake_json *object, cake_journal_head *head); /* owned */
+/* What differs, as "isa was avx2 and is avx512"; nothing if they are of one job. Texts of identities. */
+void cake_journal_differs(const char *was, const char *is, cake_buf *out);
+
+/* The marks, evenly thinned to so many at most, the last one among them: an array. */
+void cake_journal_marks_add(const cake_mark *marks, size_t n, size_t most, cake_buf *out);
+/* Owned; false: they are none, or not in ascending order. */
+bool cake_journal_marks_parse(const struct cake_json *array, cake_mark **marks, size_t *n);
+
+/* One result of a group. */
+typedef struct cake_entry {
+    int64_t order; /* among the requests of the input */
+    bool failed;
+} cake_entry;
+
+/* The first line. */
+void cake_journal_begin(const cake_journal_head *head, cake_buf *out);
+/* Behind the lines of a group [n entries], which are all that is in out. */
+void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *read, cake_buf *out);
+
+/* What a journal holds. */
+typedef struct cake_journal {
+    cake_journal_head head;
+    cake_places places; /* of whole groups */
+    cake_mark *marks;   /* [n_mark] in ascending order */
+    size_t n_mark;
+    int64_t failed; /* places of error records */
+    int64_t end;    /* behind the last whole group ... */
+    int64_t torn;   /* ... bytes are of a group that was being written */
+    int64_t lost;   /* bytes of damaged groups before that */
+} cake_journal;
+
+/* Reads the file, path in messages. CAKE_END: it has not even its first line, nothing is lost. */
+cake_err cake_journal_read(int fd, const char *path, cake_journal *out);
+/* Only the head; nothing is said. */
+bool cake_journal_peek(int fd, cake_journal_head *head);
+void cake_journal_free(cake_journal *journal); /* zeros are fine */
+
+#endif

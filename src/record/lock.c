@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A path enters, a file there that names this process leaves. Invariant: a lock is removed by who made it, or by who has
+ * moved it to a name of his own and found it to be the one that he had judged.
+ */
+#include "record/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/slurm.h"
+#include "record/bytes.h"
+
+enum { LARGEST = 4096, TRIES = 5, HOST = 256 };
+
+struct cake_lock {
+    char *path; /* owned */
+};
+
+/* When a process of this host began, in ticks since it was started; 0: there is none, or it is dead and nobody has taken
+ * note. */
+static long long began(long pid)
+{
+    char path[64];
+    long long ticks = 0;
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *f = fopen(path, "r");
+    char line[1024] = "";
+    if (f && fgets(line, sizeof line, f)) {
+        const char *at = strrchr(line, ')'); /* the name before it may hold anything; 20 fields further */
+        if (at && strlen(at) > 2 && strchr("ZX", at[2]))
+            at = NULL;
+        for (int i = 0; at && i < 20; i++)
+            at = strchr(at + 1, ' ');
+        ticks = at ? strtoll(at, NULL, 10) : 0;
+    }
+    if (f)
+        fclose(f);
+    return ticks;
+}
+
+/* What tells one start of a host from another; "" where the system has no word for it. */
+static void boot_of(char boot[64])
+{
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (!f || !fgets(boot, 64, f))
+        boot[0] = 0;
+    boot[strcspn(boot, "\n")] = 0;
+    if (f)
+        fclose(f);
+}
+
+static void host_of(char host[HOST])
+{
+    if (gethostname(host, HOST))
+        host[0] = 0;
+    host[HOST - 1] = 0;
+}
+
+static void describe(cake_buf *out)
+{
+    char host[HOST], boot[64];
+    host_of(host);
+    boot_of(boot);
+    cake_json_put_text(out, "{\"host\": ", host);
+    cake_json_put_text(out, ", \"boot\": ", boot);
+    cake_buf_addf(out, ", \"pid\": %ld, \"began\": %lld", (long)getpid(), began(getpid()));
+    cake_json_put_text(out, ", \"job\": ", cake_slurm_job());
+    cake_buf_addf(out, ", \"restarts\": %lld}\n", (long long)cake_slurm_restarts());
+}
+
+/* 0, or errno. EEXIST: somebody has it. */
+static int make(const char *path, const cake_buf *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno;
+    int why = cake_bytes_write(fd, text->data, text->len) && (!fsync(fd) || errno == EINVAL) ? 0 : errno;
+    if (close(fd) && !why)
+        why = errno;
+    if (why)
+        unlink(path);
+    return why;
+}
+
+static const char *text_of(const cake_json *root, const char *key)
+{
+    const char *text = cake_json_text(cake_json_get(root, key), NULL);
+    return text ? text : "";
+}
+
+/* Whether the run that has written this is over for certain. */
+static bool is_dead(const cake_json *root)
+{
+    char host[HOST], boot[64];
+    const char *job = text_of(root, "job");
+    int64_t pid = cake_json_int(cake_json_get(root, "pid"), 0);
+    host_of(host);
+    boot_of(boot);
+    if (!strcmp(text_of(root, "host"), host) && pid > 0 && pid <= INT32_MAX) {
+        int64_t then = cake_json_int(cake_json_get(root, "began"), 0);
+        return strcmp(text_of(root, "boot"), boot) || (kill((pid_t)pid, 0) && errno == ESRCH) ||
+               began((long)pid) != then;
+    }
+    if (!*job)
+        return false;
+    if (!strcmp(job, cake_slurm_job()))
+        return cake_json_int(cake_json_get(root, "restarts"), 0) < cake_slurm_restarts();
+    return cake_slurm_over(job);
+}
+
+static cake_err complain(const char *path, const cake_json *root)
+{
+    const char *job = text_of(root, "job");
+    return cake_fail(
+        "record",
+        "%s: another run is writing there: process %lld on %s%s%s; wait for it, or, if it is certain to be "
+        "dead, remove this file",
+        path, (long long)cake_json_int(cake_json_get(root, "pid"), 0), text_of(root, "host"),
+        *job ? ", Slurm job " : "", job);
+}
+
+/* Moves the lock that was judged out of the way. Another one that came into its place in between goes back. */
+static void remove_judged(const char *path, const cake_buf *judged)
+{
+    cake_buf name = {0}, text = {0};
+    char host[HOST];
+    host_of(host);
+    cake_buf_addf(&name, "%s.%s.%ld", path, host, (long)getpid());
+    if (!rename(path, name.data)) {
+        cake_err err = cake_file_read("record", name.data, true, LARGEST, &text);
+        bool same = !err && text.len == judged->len && !memcmp(text.data, judged->data, text.len);
+        if (!same && link(name.data, path))
+            cake_log(CAKE_WARN, "record", "%s: the lock of another run was disturbed", path);
+        unlink(name.data);
+    }
+    cake_buf_free(&text);
+    cake_buf_free(&name);
+}
+
+/* Somebody's lock is there: CAKE_OK if it is gone now. */
+static cake_err judge(const char *path)
+{
+    cake_buf text = {0};
+    cake_json *root = NULL;
+    cake_fault fault;
+    cake_err err = cake_file_read("record", path, true, LARGEST, &text);
+    if (err == CAKE_END) {
+        cake_buf_free(&text);
+        return CAKE_OK;
+    }
+    if (!err && (!text.len || cake_json_parse(text.data, text.len, &root, &fault) ||
+                 cake_json_kind(root) != CAKE_JSON_OBJECT))
+        err = cake_fail(
+            "record", "%s: does not say whose lock it is; if no other run is writing there, remove this file",
+            path);
+    if (!err && !is_dead(root))
+        err = complain(path, root);
+    if (!err) {
+        cake_log(CAKE_INFO, "record", "%s: was left by process %lld on %s, which is over: taken over", path,
+                 (long long)cake_json_int(cake_json_get(root, "pid"), 0), text_of(root, "host"));
+        remove_judged(path, &text);
+    }
+    cake_json_free(root);
+    cake_buf_free(&text);
+    return err;
+}
+
+cake_err cake_lock_take(const char *path, cake_lock **out)
+{
+    cake_buf text = {0};
+    cake_err err = CAKE_OK;
+    int why = 0;
+    describe(&text);
+    for (int i = 0; i < TRIES && !err && (why = make(path, &text)) == EEXIST; i++)
+        err = judge(path);
+    cake_buf_free(&text);
+    if (!err && why)
+        err = cake_fail("record", "%s: cannot be created: %s; name a place that can be written to with -o",
+                        path, strerror(why));
+    if (err)
+        return err;
+    *out = cake_alloc(1, sizeof **out);
+    (*out)->path = cake_copy(path, strlen(path));
+    return CAKE_OK;
+}
+
+void cake_lock_release(cake_lock *lock)
+{
+    if (!lock)
+        return;
+    unlink(lock->path);
+    free(lock->path);
+    free(lock);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of RESULTS.partial share: takeup.c (how a run finds it), partial.c (how it grows and becomes RESULTS).
+ * Nobody else includes this.
+ */
+#ifndef CAKE_RECORD_PARTIAL_PARTS_H
+#define CAKE_RECORD_PARTIAL_PARTS_H
+
+#include "record/job.h"
+#include "record/lock.h"
+#include "record/partial.h"
+#include "record/sync.h"
+
+struct cake_partial {
+    char *results, *path, *job_path; /* owned; RESULTS, with .partial, with .job behind it */
+    bool retry, lossy;
+    cake_lock *lock;
+    int fd;                     /* -1: RESULTS is finished, and nothing is written */
+    cake_journal journal;       /* head, places, marks of earlier runs, failures */
+    int64_t first, begun, size; /* bytes: of the first line; when this run opened it; now, of whole groups */
+    int64_t resumed;
+    cake_mark read;
+    cake_entry *entries; /* [GROUP] those of the group that grows: n_entry, begun at `since` */
+    size_t n_entry;
+    cake_buf group;
+    double since;
+    bool opened; /* it is this run's */
+    bool broken; /* a write failed, and that was said */
+    bool undone, gone;
+    cake_sync *sync;
+};
+
+/* RESULTS is in the way: why it is not gone on from. */
+cake_err cake_partial_refuse(const char *results, const char *why);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/sorted.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/crc.h"
+#include "record/bytes.h"
+
+#define BLOCK ((size_t)1 << 20)
+
+/* What is written through: bytes gather in block until there are enough of them. */
+typedef struct sink {
+    int from, fd;
+    cake_buf block;
+    cake_sorted all;
+} sink;
+
+static bool flush(sink *out)
+{
+    bool done = cake_bytes_write(out->fd, out->block.data, out->block.len);
+    out->all.sum = cake_crc_on(out->all.sum, out->block.data, out->block.len);
+    out->all.bytes += (int64_t)out->block.len;
+    cake_buf_cut(&out->block, 0);
+    return done;
+}
+
+static bool copy_range(int64_t offset, int64_t len, char *piece, sink *out)
+{
+    while (len > 0) {
+        size_t n = len < (int64_t)BLOCK ? (size_t)len : BLOCK;
+        if (!cake_bytes_read_at(out->from, piece, n, offset))
+            return false;
+        cake_buf_add(&out->block, piece, n);
+        if (out->block.len >= BLOCK && !flush(out))
+            return false;
+        offset += (int64_t)n;
+        len -= (int64_t)n;
+    }
+    return true;
+}
+
+/* Lines that stand one behind the other are copied as one range. */
+static bool copy_all(const cake_places *places, sink *out)
+{
+    char *piece = cake_alloc(BLOCK, 1);
+    bool done = true;
+    for (int64_t i = 0; i < places->end && done;) {
+        cake_place place = cake_places_get(places, i), next;
+        int64_t len = place.len;
+        while (++i < places->end && (next = cake_places_get(places, i)).offset == place.offset + len)
+            len += next.len;
+        done = copy_range(place.offset, len, piece, out);
+    }
+    free(piece);
+    return done && flush(out);
+}
+
+static bool convert_all(const cake_places *places, cake_convert *convert, sink *out)
+{
+    bool done = true;
+    cake_buf line = {0};
+    for (int64_t i = 0; done && i < places->end; i++) {
+        cake_place place = cake_places_get(places, i);
+        size_t len = (size_t)place.len;
+        if (len > line.cap) {
+            line.cap = 2 * len;
+            line.data = cake_grow(line.data, line.cap, 1);
+        }
+        done = cake_bytes_read_at(out->from, line.data, len, place.offset);
+        if (done) {
+            convert(line.data, len - 1, &out->block);
+            cake_buf_addc(&out->block, '\n');
+            if (out->block.len >= BLOCK)
+                done = flush(out);
+        }
+    }
+    cake_buf_free(&line);
+    return done && flush(out);
+}
+
+void cake_sorted_settle(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *name = slash ? cake_copy(path, (size_t)(slash - path) + 1) : cake_copy(".", 1);
+    int fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(name);
+}
+
+int cake_sorted_write(int fd, const cake_places *places, cake_convert *convert, char *tmp,
+                      cake_sorted *result)
+{
+    struct stat info;
+    sink out = {.from = fd, .fd = mkostemp(tmp, O_CLOEXEC)};
+    if (out.fd < 0)
+        return errno;
+    bool done = !fstat(fd, &info) && !fchmod(out.fd, info.st_mode & 0777);
+    done = done && (convert ? convert_all(places, convert, &out) : copy_all(places, &out));
+    done = done && (!fsync(out.fd) || errno == EINVAL);
+    int why = done ? 0 : errno;
+    if (close(out.fd) && !why)
+        why = errno;
+    if (why)
+        unlink(tmp);
+    cake_buf_free(&out.block);
+    *result = out.all;
+    return why;
+}

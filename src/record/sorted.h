@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lines that lie somewhere in a file become a file of their own, in the order of the input.
+ */
+#ifndef CAKE_RECORD_SORTED_H
+#define CAKE_RECORD_SORTED_H
+
+#include "base/buf.h"
+#include "record/places.h"
+
+/* Appends to out what stands for a line [len] without its newline. */
+typedef void cake_convert(const char *line, size_t len, cake_buf *out);
+
+typedef struct cake_sorted {
+    int64_t bytes;
+    uint32_t sum; /* CRC-32C of all */
+} cake_sorted;
+
+/* Writes the lines of fd that places tell, put through convert if that is not NULL, to a new file of fd's rights whose
+ * name is made of tmp, a pattern of mkostemp, and brings it onto the disk. 0 and *out, or errno: nothing is left. */
+int cake_sorted_write(int fd, const cake_places *places, cake_convert *convert, char *tmp, cake_sorted *out);
+/* The directory's entry of path is on disk too, where the file system lets itself be asked. */
+void cake_sorted_settle(const char *path);
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the names of RESULTS, .partial and .job, and what job it is now. Out: a partial file to append to, or that all is
+ * done. Invariant: nothing is changed before the lock is held, nor anything of another job without --force.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "record/bytes.h"
+#include "record/partial_parts.h"
+
+cake_err cake_partial_refuse(const char *results, const char *why)
+{
+    return cake_fail("record", "%s: %s; --force overwrites it, or name another file with -o", results, why);
+}
+
+static bool exists(const char *path)
+{
+    struct stat info;
+    return !lstat(path, &info);
+}
+
+/* The lock ends with the descriptor. File systems without locks are no reason to stop. */
+static bool is_taken(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES);
+}
+
+static cake_err open_file(cake_partial *p, int flags)
+{
+    int fd = open(p->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0666);
+    if (fd < 0)
+        return cake_fail("record", "%s: cannot be opened: %s; name a place that can be written to with -o",
+                         p->path, errno == ELOOP ? "a symbolic link is in its place" : strerror(errno));
+    struct stat info;
+    cake_err err = CAKE_OK;
+    if (fstat(fd, &info) || !S_ISREG(info.st_mode))
+        err = cake_fail("record", "%s: is not a regular file; remove it, or name another file with -o",
+                        p->path);
+    else if (is_taken(fd))
+        err = cake_fail("record", "%s: another run is writing it; wait for it, or name another file with -o",
+                        p->path);
+    if (err)
+        close(fd);
+    else
+        p->fd = fd;
+    return err;
+}
+
+/* An empty file gets its first line, which is on the disk before any result is computed. */
+static cake_err begin(cake_partial *p, const cake_journal_head *head)
+{
+    cake_buf line = {0};
+    cake_journal_free(&p->journal);
+    cake_journal_head_copy(&p->journal.head, head);
+    cake_journal_begin(head, &line);
+    bool done = !ftruncate(p->fd, 0) && cake_bytes_write_at(p->fd, line.data, line.len, 0) &&
+                (!fsync(p->fd) || errno == EINVAL);
+    p->first = p->size = p->begun = (int64_t)line.len;
+    p->opened = true;
+    cake_buf_free(&line);
+    return done ? CAKE_OK : cake_fail("record", "%s: cannot be written: %s", p->path, strerror(errno));
+}
+
+static void drop_failed(cake_partial *p)
+{
+    cake_places *places = &p->journal.places;
+    for (int64_t i = 0; p->journal.failed && i < places->end; i++)
+        if (cake_places_get(places, i).failed) {
+            cake_places_drop(places, i);
+            p->journal.failed--;
+        }
+}
+
+/* What is gone on from, in one line. */
+static void say(const cake_partial *p, int64_t again)
+{
+    const cake_journal *j = &p->journal;
+    cake_buf line = {0};
+    cake_buf_addf(&line, "%s: goes on with %" PRId64 " finished requests (%" PRId64 " failed)", p->path,
+                  j->places.n, j->failed);
+    if (again)
+        cake_buf_addf(&line, "; %" PRId64 " that failed are done again", again);
+    if (j->torn)
+        cake_buf_addf(&line, "; %" PRId64 " bytes of a group that was not finished are cut off", j->torn);
+    if (j->lost)
+        cake_buf_addf(&line, "; %" PRId64 " bytes are damaged, their requests are done again", j->lost);
+    cake_log(j->lost ? CAKE_WARN : CAKE_INFO, "record", "%s", line.data);
+    cake_buf_free(&line);
+}
+
+/* The journal that was read is of this job. */
+static cake_err go_on(cake_partial *p)
+{
+    int64_t failed = p->journal.failed;
+    if (p->journal.torn && ftruncate(p->fd, (off_t)p->journal.end))
+        return cake_fail("record", "%s: cannot be cut to its last whole group: %s", p->path, strerror(errno));
+    if (p->retry)
+        drop_failed(p);
+    say(p, failed - p->journal.failed);
+    p->size = p->begun = p->journal.end;
+    p->resumed = p->journal.places.n;
+    p->opened = true;
+    return CAKE_OK;
+}
+
+/* RESULTS beside a .partial: this job's own of an earlier time, or somebody else's. */
+static cake_err check_beside(cake_partial *p, const cake_partial_options *o)
+{
+    cake_job job = {0};
+    if (!exists(p->results) || p->journal.head.replaces || o->force) {
+        p->journal.head.replaces |= o->force;
+        return CAKE_OK;
+    }
+    bool own = cake_job_read(p->job_path, &job) && job.head.job == p->journal.head.job;
+    p->journal.head.replaces = own; /* the last run ended between its last two steps */
+    cake_job_free(&job);
+    return own ? CAKE_OK : cake_partial_refuse(p->results, "exists already");
+}
+
+static cake_err refuse_partial(const cake_partial *p, const char *why)
+{
+    return cake_fail("record",
+                     "%s: holds %lld finished requests of a run that was stopped%s; keep it under another "
+                     "name, or drop it with --force",
+                     p->path, (long long)p->journal.places.n, why);
+}
+
+/* A .partial is there. CAKE_END: there is nothing in it that counts. */
+static cake_err take_up(cake_partial *p, const cake_partial_options *o)
+{
+    cake_buf unsaid = {0}, why = {0}, differs = {0}, *before = NULL;
+    cake_err err = open_file(p, 0);
+    if (err)
+        return err;
+    if (o->force) /* whatever it is */
+        before = cake_log_capture(&unsaid);
+    err = cake_journal_read(p->fd, p->path, &p->journal);
+    if (o->force)
+        cake_log_capture(before);
+    cake_buf_free(&unsaid);
+    if (err)
+        return o->force ? CAKE_END : err;
+    cake_journal_differs(p->journal.head.identity, o->head.identity, &differs);
+    if (o->resume == CAKE_RESUME_NEVER)
+        cake_buf_adds(&why, ", which --resume never does not go on from");
+    else if (differs.len)
+        cake_buf_addf(&why, ", of another job: %s", differs.data);
+    if (why.len)
+        err = o->force || !p->journal.places.n ? CAKE_END : refuse_partial(p, why.data);
+    else if (!(err = check_beside(p, o)))
+        err = go_on(p);
+    cake_buf_free(&why);
+    cake_buf_free(&differs);
+    return err;
+}
+
+static void drop(cake_partial *p)
+{
+    cake_journal_free(&p->journal);
+    unlink(p->path);
+    close(p->fd);
+    p->fd = -1;
+}
+
+/* RESULTS is there, and no .partial: whether it is what this job would make. */
+static cake_err look_at_finished(cake_partial *p, const cake_partial_options *o)
+{
+    cake_job job = {0};
+    cake_buf differs = {0};
+    if (o->resume == CAKE_RESUME_NEVER || !cake_job_read(p->job_path, &job))
+        return cake_partial_refuse(p->results, "exists already");
+    cake_journal_differs(job.head.identity, o->head.identity, &differs);
+    int fd = open(p->results, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool whole = fd >= 0 && cake_job_holds(&job, fd);
+    if (fd >= 0)
+        close(fd);
+    cake_err err = CAKE_OK;
+    if (differs.len) {
+        cake_buf why = {0};
+        cake_buf_addf(&why, "exists already, of another job: %s", differs.data);
+        err = cake_partial_refuse(p->results, why.data);
+        cake_buf_free(&why);
+    } else if (!whole) {
+        err = cake_partial_refuse(p->results, "exists already, and was changed since it was written");
+    } else {
+        p->journal =
+            (cake_journal){.head = job.head, .marks = job.marks, .n_mark = job.n_mark, .failed = job.failed};
+        p->resumed = job.requests;
+        job = (cake_job){0};
+    }
+    cake_job_free(&job);
+    cake_buf_free(&differs);
+    return err;
+}
+
+static char *name_of(const char *results, const char *ending)
+{
+    cake_buf path = {0};
+    cake_buf_adds(&path, results);
+    cake_buf_adds(&path, ending);
+    return path.data;
+}
+
+/* No .partial is there that counts. */
+static cake_err start(cake_partial *p, const cake_partial_options *o)
+{
+    cake_journal_head head = o->head;
+    head.replaces = o->force;
+    if (exists(p->results) && !o->force)
+        return look_at_finished(p, o);
+    if (o->resume == CAKE_RESUME_MUST)
+        return cake_fail("record", "%s: there is nothing to go on from, as --resume must wants", p->path);
+    cake_err err = open_file(p, O_CREAT | O_EXCL);
+    return err ? err : begin(p, &head);
+}
+
+cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
+{
+    cake_partial *p = cake_alloc(1, sizeof *p);
+    *p = (cake_partial){.results = name_of(o->results, ""),
+                        .path = name_of(o->results, ".partial"),
+                        .job_path = name_of(o->results, ".job"),
+                        .retry = o->retry,
+                        .lossy = o->lossy,
+                        .fd = -1};
+    char *lock = name_of(o->results, ".lock");
+    cake_err err = cake_lock_take(lock, &p->lock);
+    free(lock);
+    bool there = !err && exists(p->path);
+    if (!err && there && (err = take_up(p, o)) == CAKE_END) {
+        drop(p);
+        there = false;
+        err = CAKE_OK;
+    }
+    if (!err && !there)
+        err = start(p, o);
+    if (err) {
+        cake_partial_close(p);
+        return err;
+    }
+    if (p->fd >= 0)
+        p->sync = cake_sync_open(p->fd);
+    *out = p;
+    return CAKE_OK;
+}
+
+/* ---- RESULTS becomes a journal again */
+
+static bool is_failure(const char *line, size_t len, bool *known)
+{
+    cake_json *root = NULL;
+    cake_fault fault;
+    *known = !cake_json_parse(line, len, &root, &fault);
+    const cake_json *status = cake_json_get(cake_json_get(root, "response"), "status_code");
+    bool failed = status ? cake_json_int(status, 0) != 200
+                         : cake_json_kind(cake_json_get(root, "error")) == CAKE_JSON_OBJECT;
+    cake_json_free(root);
+    return failed;
+}
+
+/* Every line of RESULTS, by getline, into p's groups. */
+static cake_err import(cake_partial *p, FILE *from)
+{
+    char *line = NULL;
+    size_t room = 0;
+    int64_t order = 0;
+    cake_err err = CAKE_OK;
+    for (ssize_t len; !err && (len = getline(&line, &room, from)) > 0; order++) {
+        bool known, failed = is_failure(line, (size_t)len, &known);
+        if (!known)
+            err = cake_fail("record", "%s: line %lld is no result", p->results, (long long)order);
+        else
+            err = cake_partial_append(p, (cake_entry){order, failed}, line, (size_t)len);
+    }
+    free(line);
+    err = err ? err : cake_partial_flush(p);
+    return !err && (ferror(from) || order != p->resumed)
+               ? cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno ? errno : EIO))
+               : err;
+}
+
+cake_err cake_partial_reopen(cake_partial *p)
+{
+    cake_journal old = p->journal;
+    cake_journal_head head = old.head;
+    if (p->lossy)
+        return cake_partial_refuse(p->results,
+                                   "is finished, and text files do not hold what it takes to add to them");
+    FILE *from = fopen(p->results, "r");
+    if (!from)
+        return cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));
+    head.replaces = true;
+    p->journal = (cake_journal){0};
+    cake_err err = open_file(p, O_CREAT | O_EXCL);
+    if (!err)
+        err = begin(p, &head);
+    if (old.n_mark)
+        p->read = old.marks[old.n_mark - 1];
+    if (!err)
+        err = import(p, from);
+    fclose(from);
+    if (err) { /* nothing but what RESULTS holds */
+        cake_journal_head_free(&old.head);
+        free(old.marks);
+        p->n_entry = 0;
+        if (p->fd >= 0 && !ftruncate(p->fd, 0))
+            p->size = 0;
+        return err;
+    }
+    p->journal.marks = old.marks;
+    p->journal.n_mark = old.n_mark;
+    p->journal.end = p->size;
+    cake_journal_head_free(&old.head);
+    err = go_on(p);
+    p->sync = cake_sync_open(p->fd);
+    return err;
+}
+
+void cake_partial_peek(const char *results, cake_buf *identity)
+{
+    char *path = name_of(results, ".partial"), *job_path = name_of(results, ".job");
+    cake_journal_head head = {0};
+    cake_job job = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0 && cake_journal_peek(fd, &head))
+        cake_buf_adds(identity, head.identity);
+    else if (fd < 0 && exists(results) && cake_job_read(job_path, &job))
+        cake_buf_adds(identity, job.head.identity);
+    if (fd >= 0)
+        close(fd);
+    cake_journal_head_free(&head);
+    cake_job_free(&job);
+    free(path);
+    free(job_path);
+}

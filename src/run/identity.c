@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/identity.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/crc.h"
+#include "base/json.h"
+#include "base/version.h"
+#include "record/record.h"
+#include "run/beside.h"
+
+/* Sums of the files beside the weights. Those of the tokenizer are added up: directories have no order. */
+typedef struct sums {
+    uint32_t config, generation, tokenizer;
+} sums;
+
+static cake_err sum_file(void *self, const char *name, cake_buf *text)
+{
+    sums *s = self;
+    uint32_t sum = cake_crc_on(cake_crc(name, strlen(name)), text->data, text->len);
+    if (!strcmp(name, "config.json"))
+        s->config = sum;
+    else if (!strcmp(name, "generation_config.json"))
+        s->generation = sum;
+    else
+        s->tokenizer += sum;
+    cake_buf_free(text);
+    return CAKE_OK;
+}
+
+static void add_text(cake_buf *out, const char *key, const char *text)
+{
+    cake_buf_addf(out, ", \"%s\": ", key);
+    if (text)
+        cake_json_add_text(out, text, strlen(text));
+    else
+        cake_buf_adds(out, "null");
+}
+
+static void add_int(cake_buf *out, const char *key, int64_t value)
+{
+    cake_buf_addf(out, ", \"%s\": %lld", key, (long long)value);
+}
+
+static void add_sum(cake_buf *out, const char *key, uint32_t sum)
+{
+    cake_buf_addf(out, ", \"%s\": \"%08x\"", key, sum);
+}
+
+/* What requests that do not say it themselves get. */
+static void add_params(cake_buf *out, const cake_params *params)
+{
+    for (const cake_params_field *f = cake_params_fields; f->name; f++) {
+        const char *at = (const char *)params + f->offset;
+        cake_buf_addf(out, ", \"%s\": ", f->name);
+        if (f->real)
+            cake_json_add_real(out, *(const double *)(const void *)at);
+        else if (*(const int64_t *)(const void *)at == CAKE_UNSET)
+            cake_buf_adds(out, "null");
+        else
+            cake_buf_addf(out, "%lld", (long long)*(const int64_t *)(const void *)at);
+    }
+    cake_buf_adds(out, ", \"stop\": [");
+    for (int i = 0; i < params->n_stop; i++) {
+        cake_buf_adds(out, i ? ", " : "");
+        cake_json_add_text(out, params->stop[i], strlen(params->stop[i]));
+    }
+    cake_buf_addc(out, ']');
+}
+
+static bool ends_in_txt(const char *path)
+{
+    size_t len = path ? strlen(path) : 0;
+    return len > 4 && !strcasecmp(path + len - 4, ".txt");
+}
+
+cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const cake_feed *feed,
+                           cake_buf *out)
+{
+    sums s = {0};
+    cake_err err = cake_beside_read(o->model, "record", sum_file, &s);
+    const char *form = o->input_format                      ? o->input_format
+                       : ends_in_txt(o->input) || !o->input ? "txt"
+                                                            : "jsonl";
+    cake_json_put_text(out, "{\"version\": ", cake_version());
+    add_sum(out, "config.json", s.config);
+    add_sum(out, "generation_config.json", s.generation);
+    add_sum(out, "tokenizer", s.tokenizer);
+    add_sum(out, "tensors", cake_model_identity(stage->model));
+    add_int(out, "dummy_weights", o->dummy);
+    add_text(out, "isa", stage->kernels->name);
+    add_text(out, "dtype", o->dtype);
+    add_text(out, "kv_dtype", cake_dtype_name(stage->kv_dtype));
+    add_int(out, "context", stage->context);
+    add_text(out, "input_format", form);
+    add_text(out, "prompt_field", o->names.prompt);
+    add_text(out, "id_field", o->names.id);
+    add_int(out, "raw", o->raw);
+    add_text(out, "system", o->system);
+    add_int(out, "job_seed", o->seed);
+    add_int(out, "deterministic_ids", o->deterministic_ids);
+    add_text(out, "output", ends_in_txt(o->output) ? "txt" : "jsonl");
+    add_params(out, &feed->defaults);
+    cake_buf_addc(out, '}');
+    return err;
+}
+
+void cake_identity_isa(const cake_options *o, char isa[CAKE_IDENTITY_ISA])
+{
+    cake_buf text = {0};
+    cake_json *root = NULL;
+    cake_fault fault;
+    isa[0] = 0;
+    if (!o->output || cake_identity_resume(o) == CAKE_RESUME_NEVER)
+        return;
+    cake_record_peek(o->output, &text);
+    if (text.len && !cake_json_parse(text.data, text.len, &root, &fault)) {
+        const char *name = cake_json_text(cake_json_get(root, "isa"), NULL);
+        if (name && cake_kernels_level(name) >= 0)
+            snprintf(isa, CAKE_IDENTITY_ISA, "%s", name);
+    }
+    cake_json_free(root);
+    cake_buf_free(&text);
+}
+
+cake_resume cake_identity_resume(const cake_options *o)
+{
+    return !strcmp(o->resume, "never")  ? CAKE_RESUME_NEVER
+           : !strcmp(o->resume, "must") ? CAKE_RESUME_MUST
+                                        : CAKE_RESUME_AUTO;
+}

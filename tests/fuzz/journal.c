@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libFuzzer: RESULTS.partial as an earlier run may have left it. What is accepted lies inside the file, and its groups are
+ * whole lines.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "record/journal.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const cake_journal *j, const uint8_t *data, size_t size)
+{
+    int64_t n = 0, failed = 0;
+    CAKE_ASSERT(j->end > 0 && j->torn >= 0 && j->lost >= 0 && j->end + j->torn == (int64_t)size);
+    CAKE_ASSERT(j->head.identity && j->head.model && j->head.created >= 0);
+    for (int64_t i = 0; i < j->places.end && n < j->places.n; i++) {
+        cake_place place = cake_places_get(&j->places, i);
+        if (!place.len)
+            continue;
+        CAKE_ASSERT(place.offset > 0 && place.offset + place.len <= j->end);
+        CAKE_ASSERT(data[place.offset - 1] == '\n' && data[place.offset + place.len - 1] == '\n');
+        n++;
+        failed += place.failed;
+    }
+    CAKE_ASSERT(n == j->places.n && failed == j->failed);
+    for (size_t i = 1; i < j->n_mark; i++)
+        CAKE_ASSERT(j->marks[i].requests > j->marks[i - 1].requests);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static cake_buf said;
+    cake_journal j;
+    int fd = memfd_create("journal", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+        abort();
+    cake_buf_cut(&said, 0);
+    cake_log_capture(&said);
+    cake_err err = cake_journal_read(fd, "FILE", &j);
+    if (!err) {
+        check(&j, data, size);
+        cake_journal_free(&j);
+    } else {
+        CAKE_ASSERT(err == CAKE_END || said.len > 0);
+    }
+    cake_log_capture(NULL);
+    close(fd);
+    return 0;
+}

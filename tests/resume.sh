@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/resume.sh [ROUNDS]: runs that are stopped, at any moment, and gone on from: the same bytes as one that was not.
+. "$(dirname "$0")/shell.sh"
+rounds=${1:-3}
+RANDOM=${RESUME_SEED:-$$}
+echo "  RESUME_SEED=${RESUME_SEED:-$$}"
+
+requests() { # LONGEST : requests of that many tokens more than 3 at most
+    for i in $(seq 300); do
+        printf '{"id": "r%d", "prompt": "There was once number %d", "max_tokens": %d, "ignore_eos": true, "temperature": 0.%d}\n' \
+            "$i" "$i" $((4 + i * 37 % $1)) $((i % 10))
+        [ $((i % 50)) -ne 7 ] || printf '{"id": "bad%d", "prompt": "x", "top_p": 7}\n\n' "$i"
+    done
+}
+requests 110 >"$dir/in.jsonl"
+sum() { sha256sum <"$1" | cut -c 1-64; }
+run() { "$cake" run -m "$model" -i "$dir/in.jsonl" --deterministic-ids "$@"; }
+
+run -o "$dir/whole.jsonl" -q
+test $? -eq 3 && test "$(wc -l <"$dir/whole.jsonl")" -eq 306
+ok "a run that nobody disturbs" $?
+wanted=$(sum "$dir/whole.jsonl")
+
+# A rank is killed at some moment, once or twice; the same command again makes the same file.
+cat >"$dir/rank" <<END
+#!/bin/sh
+echo \$\$ >"$dir/pid.\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK:-0}}"
+exec "$cake" "\$@"
+END
+chmod +x "$dir/rank"
+start() { # NP OPTION... : in the background
+    local np=$1
+    shift
+    rm -f "$dir"/pid.*
+    "$root/tests/mpirun.sh" "$np" "$dir/rank" run -m "$model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --deterministic-ids "$@" \
+        2>>"$dir/err" &
+    launcher=$!
+    until [ -s "$dir/pid.$((np - 1))" ]; do sleep 0.02; done
+}
+resumed=0
+for round in $(seq "$rounds"); do
+    np=$((round % 4 + 1)) options=
+    [ $((round % 3)) -ne 0 ] || [ $np -ne 2 ] || options="--replicas 2"
+    rm -f "$dir"/out.jsonl*
+    : >"$dir/err"
+    for _ in $(seq $((1 + RANDOM % 2))); do
+        # shellcheck disable=SC2086
+        start $np --max-seqs $((4 + RANDOM % 60)) $options
+        sleep 0.$((RANDOM % 8 + 1)); sleep 0.$((RANDOM % 8 + 1))
+        kill -9 "$(cat "$dir/pid.$((RANDOM % np))")" 2>/dev/null
+        wait $launcher 2>/dev/null
+    done
+    # shellcheck disable=SC2086
+    start $np $options
+    wait $launcher
+    got=$?
+    grep -q 'goes on with' "$dir/err" && resumed=$((resumed + 1))
+    { [ $got -eq 3 ] || grep -q 'are done already' "$dir/err"; } && test "$(sum "$dir/out.jsonl")" = "$wanted"
+    right=$?
+    ok "round $round: killed on $np ranks, gone on from" $right
+    [ $right -eq 0 ] || { echo "    status $got"; cat "$dir/err"; }
+    rm -f "$dir"/out.jsonl.job
+    test -z "$(find "$dir" -name 'out.jsonl.*')"
+    ok "... nothing is left" $?
+done
+test $resumed -gt 0
+ok "... $resumed of them had something to go on from" $?
+
+# Stopped by a limit on the size of files: a journal of some groups.
+stop() { # NAME OPTION...
+    local name=$1
+    shift
+    rm -f "$dir/$name.jsonl"*
+    (trap '' XFSZ && ulimit -f 26 && run -o "$dir/$name.jsonl" --max-seqs 8 "$@") >"$dir/stopped" 2>&1
+    test $? -eq 1 && grep -q 'cannot be written at byte' "$dir/stopped" && test -s "$dir/$name.jsonl.partial"
+    ok "stopped by a full disk" $?
+}
+requests 12 >"$dir/in.jsonl"
+run -o "$dir/whole.jsonl" --force -q
+wanted=$(sum "$dir/whole.jsonl")
+stop out
+expect "gone on from" 3 'goes on with [1-9][0-9]* finished requests' run -o "$dir/out.jsonl" --report "$dir/report.json"
+test "$(sum "$dir/out.jsonl")" = "$wanted"
+ok "... to the same bytes" $?
+grep -Eq '"requests": \{"done": [0-9]+, "failed": [0-9]+, "resumed": [1-9]' "$dir/report.json"
+ok "... the report counts what was there" $?
+before=$(stat -c %y "$dir/out.jsonl")
+expect "the same again" 0 'out.jsonl: all 306 requests are done already \(6 failed\); --retry-errors' run -o "$dir/out.jsonl"
+expect "... from standard input" 0 'are done already' sh -c "'$cake' run -m '$model' -i - --deterministic-ids -o '$dir/out.jsonl' <'$dir/in.jsonl'"
+test "$before" = "$(stat -c %y "$dir/out.jsonl")"
+ok "... changes nothing" $?
+expect "another job" 1 'of another job: temperature was 0.0 and is 0.7; --force overwrites it' run -o "$dir/out.jsonl" --temperature 0.7
+expect "never over a finished one" 1 'exists already; --force' run -o "$dir/out.jsonl" --resume never
+
+# The input has more lines, or others.
+cp "$dir/in.jsonl" "$dir/old.jsonl"
+printf '{"id": "new%d", "prompt": "Once", "max_tokens": 9}\n' 1 2 3 >>"$dir/in.jsonl"
+run -o "$dir/grown.jsonl" -q
+expect "lines were added to a finished job" 3 'goes on with 306 finished requests' run -o "$dir/out.jsonl"
+cmp "$dir/grown.jsonl" "$dir/out.jsonl"
+ok "... to the same bytes" $?
+cp "$dir/in.jsonl" "$dir/new.jsonl"
+stop out
+cp "$dir/out.jsonl.partial" "$dir/kept"
+sed -i '20s/number/NUMBER/' "$dir/in.jsonl"
+expect "a line was changed" 1 'in.jsonl: lines [0-9]+ to [0-9]+ \(counted from 0\) are not what they were' run -o "$dir/out.jsonl"
+expect "... on standard input" 1 'standard input: lines [0-9]+ to [0-9]+ .* are not what' sh -c \
+    "'$cake' run -m '$model' -i - --deterministic-ids -o '$dir/out.jsonl' <'$dir/in.jsonl'"
+cmp "$dir/kept" "$dir/out.jsonl.partial"
+ok "... and what was done stays as it is" $?
+head -5 "$dir/old.jsonl" >"$dir/in.jsonl"
+expect "lines are missing" 1 'in.jsonl: ends after 5 requests, but [0-9]+ were read' run -o "$dir/out.jsonl"
+cp "$dir/new.jsonl" "$dir/in.jsonl"
+expect "... they are back" 3 'goes on with' run -o "$dir/out.jsonl"
+cmp "$dir/grown.jsonl" "$dir/out.jsonl"
+ok "... to the same bytes" $?
+
+# Errors again: what was too long for the cache, with more of it.
+rm -f "$dir"/out.jsonl*
+for i in 1 2 3 4; do printf '{"id": %d, "prompt": "Once", "max_tokens": %d, "ignore_eos": true}\n' $i $((i * 100)); done >"$dir/in.jsonl"
+run -o "$dir/whole.jsonl" --force -q
+expect "a cache that is too small" 3 '\([1-3] failed\)' run -o "$dir/out.jsonl" --kv-memory 420K
+expect "... errors again" 0 'that failed are done again' run -o "$dir/out.jsonl" --retry-errors
+cmp "$dir/whole.jsonl" "$dir/out.jsonl"
+ok "... to the same bytes" $?
+
+# Results of another instruction set are gone on from with that.
+for i in $(seq 300); do printf '{"id": "a long name of request %d", "prompt": [%d, 6], "max_tokens": 1}\n' "$i" $((i % 30)); done >"$dir/in.jsonl"
+demo=$model model=$root/tests/golden/llama-plain
+stop out --isa ref
+expect "the instruction set of the journal" 0 'goes on with' run -o "$dir/out.jsonl"
+grep -Eq '"isa": ?"ref"' "$dir/out.jsonl.job"
+ok "... is kept" $?
+model=$demo
+expect "nothing to go on from" 1 'there is nothing to go on from, as --resume must wants' run -o "$dir/none.jsonl" --resume must
+expect "... on standard output" 2 '\-\-resume must: there is nothing to go on from' run --resume must
+test ! -e "$dir/none.jsonl.partial" && test ! -e "$dir/none.jsonl.lock"
+ok "... leaves nothing" $?
+finish
