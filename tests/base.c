@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/duration.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -316,9 +317,49 @@ static void test_params_merge(void)
     CU_ASSERT_EQUAL(request.seed, CAKE_UNSET);
 }
 
+static void test_durations(void)
+{
+    static const struct {
+        const char *text;
+        int64_t seconds; /* -1: none */
+    } cases[] = {{"90", 90},
+                 {"0", 0},
+                 {"90s", 90},
+                 {"15m", 900},
+                 {"2h", 7200},
+                 {"1d", 86400},
+                 {"2H", 7200},
+                 {"12:30", 750},
+                 {"1:30:00", 5400},
+                 {"1-12", 129600},
+                 {"1-12:00:00", 129600},
+                 {"0-00:01", 60},
+                 {"", -1},
+                 {"-1", -1},
+                 {"h", -1},
+                 {"1.5h", -1},
+                 {"1hh", -1},
+                 {"1:60", -1},
+                 {"1:2:3:4", -1},
+                 {"1-24", -1},
+                 {"1-", -1},
+                 {"1:", -1},
+                 {" 1", -1},
+                 {"1 ", -1},
+                 {"9999999999", -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t seconds = -1;
+        bool right = cake_duration_read(cases[i].text, &seconds);
+        CU_ASSERT(right == (cases[i].seconds >= 0) && seconds == cases[i].seconds);
+        if (seconds != cases[i].seconds)
+            printf("\n  \"%s\" is %lld\n", cases[i].text, (long long)seconds);
+    }
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
+        {"durations", test_durations},
         {"UTF-8: every kind of invalid byte", test_utf8_bad},
         {"UTF-8: every code point there and back", test_utf8_round_trip},
         {"UTF-8: the beginning of a character waits", test_utf8_pending},

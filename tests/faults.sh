@@ -221,7 +221,7 @@ sed 's/"max_tokens": 30/"max_tokens": 400/' "$dir/many.jsonl" >"$dir/long.jsonl"
 "$root/tests/mpirun.sh" 2 "$dir/rank" run -m "$model" -i "$dir/long.jsonl" -o "$dir/killed.jsonl" --max-seqs 8 2>"$dir/err" &
 launcher=$!
 for _ in $(seq 300); do
-    grep -qs "_cake..: {.group" "$dir/killed.jsonl.partial" && break
+    grep -qs "_cake.: {.group" "$dir/killed.jsonl.partial" && break
     sleep 0.1
 done
 kill -9 "$(cat "$dir/pid.1")"

@@ -294,6 +294,14 @@ static void test_take_up(void)
     char path[200];
     o.path = strcpy(path, o.path);
     CU_ASSERT_EQUAL(do_some(o, 0, 300, 500, &said), CAKE_OK);
+    FILE *f = fopen(path_of("job.jsonl.partial"), "a"); /* a group that was being written */
+    for (int i = 0; i < 2000; i++)
+        fputs("{\"id\": null, \"index\": 9, \"te\n", f);
+    fclose(f);
+    CU_ASSERT_EQUAL(do_some(o, 0, 300, 500, &said), CAKE_OK);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "goes on with 300 finished requests (30 failed); "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, " bytes of a group that was not finished are cut off"));
+    CU_ASSERT_EQUAL(lines_with("job.jsonl.partial", "\"te$"), 0);
     CU_ASSERT(!is_there("job.jsonl") && is_there("job.jsonl.partial") && !is_there("job.jsonl.lock"));
     CU_ASSERT_EQUAL(do_some(o, 0, 500, 500, &said), CAKE_OK);
     CU_ASSERT_PTR_NOT_NULL(
@@ -322,7 +330,7 @@ static void test_take_up(void)
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
     CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "exists already; --force overwrites it"));
     o.resume = CAKE_RESUME_AUTO;
-    FILE *f = fopen(path, "a");
+    f = fopen(path, "a");
     fputs("{}\n", f);
     fclose(f);
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
@@ -391,6 +399,7 @@ static cake_err take_said(const char *message)
 static void test_lock(void)
 {
     char text[600], host[256] = "", tool[200];
+    FILE *f;
     cake_lock *lock;
     gethostname(host, sizeof host - 1);
     CU_ASSERT_EQUAL(take_said(NULL), CAKE_OK);
@@ -411,10 +420,21 @@ static void test_lock(void)
     put_lock(text); /* the host was started since, and the number is another process's */
     CU_ASSERT_EQUAL(take_said("taken over"), CAKE_OK);
 
+    char boot[64] = "";
+    f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (f && fscanf(f, "%63s", boot) == 1) {
+        snprintf(text, sizeof text, "{\"host\": \"%s\", \"boot\": \"%s\", \"pid\": %d, \"began\": 1}", host,
+                 boot, (int)getpid());
+        put_lock(text); /* a process has the number that began later */
+        CU_ASSERT_EQUAL(take_said("taken over"), CAKE_OK);
+    }
+    if (f)
+        fclose(f);
+
     static const char elsewhere[] = "{\"host\": \"not.here\", \"pid\": 5, \"job\": \"%s\", \"restarts\": 0}";
     const char *path = getenv("PATH");
     snprintf(tool, sizeof tool, "%s/squeue", suite_tmp());
-    FILE *f = fopen(tool, "w");
+    f = fopen(tool, "w");
     fputs("#!/bin/sh\ncase \"$3\" in 7) echo RUNNING ;; 8) ;; 9) echo COMPLETED ;; "
           "*) echo 'slurm_load_jobs error: Invalid job id specified'; exit 1 ;; esac\n",
           f);

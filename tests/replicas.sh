@@ -192,7 +192,7 @@ for victim in 0 2; do
     "$root/tests/mpirun.sh" 4 "$dir/rank" run -m "$model" -i "$dir/long.jsonl" -o "$dir/killed.jsonl" --max-seqs 8 --replicas 2 2>"$dir/err" &
     launcher=$!
     for _ in $(seq 300); do
-        grep -qs "_cake..: {.group" "$dir/killed.jsonl.partial" && break
+        grep -qs "_cake.: {.group" "$dir/killed.jsonl.partial" && break
         sleep 0.1
     done
     kill -9 "$(cat "$dir/pid.$victim")"

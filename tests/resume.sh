@@ -67,6 +67,66 @@ done
 test $resumed -gt 0
 ok "... $resumed of them had something to go on from" $?
 
+# Signals and limits: the run ends early with 75, and goes on to the same bytes.
+drained() { # NAME STATUS
+    test "$2" -eq 75 && grep -q 'the same command again goes on from there' "$dir/err" && test -s "$dir/out.jsonl.partial" &&
+        test ! -e "$dir/out.jsonl.lock"
+    ok "$1: status 75" $?
+}
+continues() {
+    run -o "$dir/out.jsonl" -q
+    test $? -eq 3 && test "$(sum "$dir/out.jsonl")" = "$wanted"
+    ok "... and goes on to the same bytes" $?
+    rm -f "$dir"/out.jsonl*
+}
+signalled() { # SIGNAL WHOM NP OPTION... : WHOM is launcher or rank
+    local signal=$1 whom=$2 np=$3
+    shift 3
+    : >"$dir/err"
+    start "$np" --max-seqs 8 "$@"
+    until [ -e "$dir/out.jsonl.lock" ] && grep -qs '_cake": {"group' "$dir/out.jsonl.partial"; do sleep 0.02; done
+    [ "$whom" = rank ] || kill -"$signal" $launcher
+    [ "$whom" = launcher ] || kill -"$signal" "$(cat "$dir/pid.0")"
+    wait $launcher 2>/dev/null
+}
+rm -f "$dir"/out.jsonl*
+signalled TERM rank 1
+drained "SIGTERM" $?
+continues
+signalled USR1 launcher 2
+drained "SIGUSR1 to the launcher of 2 ranks" $?
+signalled USR2 rank 2 --replicas 2
+drained "SIGUSR2 to rank 0 of 2 replicas" $?
+continues
+: >"$dir/err"
+start 2 --max-seqs 8
+until [ -e "$dir/out.jsonl.lock" ] && grep -qs '_cake": {"group' "$dir/out.jsonl.partial"; do sleep 0.02; done
+kill -USR1 "$(cat "$dir/pid.0")" && kill -USR2 "$(cat "$dir/pid.0")"
+wait $launcher
+test $? -eq 75 && test ! -e "$dir/out.jsonl.lock"
+ok "two signals: status 75" $?
+continues
+limited() { # NAME OPTION...: after two seconds of seven
+    local name=$1 got
+    shift
+    rm -f "$dir"/out.jsonl*
+    run -o "$dir/out.jsonl" --max-seqs 1 "$@" 2>"$dir/err"
+    got=$?
+    drained "$name" $got
+}
+limited "a time limit" --max-runtime 2s
+SLURM_JOB_END_TIME=$(($(date +%s) + 7)) limited "the end of a job" --stop-before 5s --max-runtime 1h
+cat >"$dir/squeue" <<'END'
+#!/bin/sh
+[ "$3" = 77 ] && date -d '+62 seconds' +%Y-%m-%dT%H:%M:%S
+END
+chmod +x "$dir/squeue"
+SLURM_JOB_ID=77 PATH=$dir:$PATH limited "... as squeue tells it"
+continues
+expect "no end is known" 3 'stop-before: the end of the job is not known' run -o "$dir/out.jsonl" --stop-before 9
+rm -f "$dir"/out.jsonl*
+expect "a time that is none" 2 'max-runtime: "soon" is not a duration like 90, 15m, 2h or 1-12:00:00' run --max-runtime soon
+
 # Stopped by a limit on the size of files: a journal of some groups.
 stop() { # NAME OPTION...
     local name=$1

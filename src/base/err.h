@@ -16,7 +16,8 @@ typedef enum cake_err {
     CAKE_ERR_FATAL = 1,   /* a file, memory, MPI or device failed; already said */
     CAKE_ERR_USAGE = 2,   /* the command line is wrong; already said */
     CAKE_ERR_REQUEST = 3, /* one request is bad; the cake_fault tells, nobody has said it yet */
-    CAKE_END = 4          /* not trouble: an iterator has no more */
+    CAKE_END = 4,         /* not trouble: an iterator has no more */
+    CAKE_STOPPED = 75     /* stopped before its end, and can be gone on from (EX_TEMPFAIL) */
 } cake_err;
 
 /* What was wrong with one request, in the terms of the OpenAI API's error object. */

@@ -202,11 +202,16 @@ double cake_world_ping(const cake_world *world, int one, int other, double *ahea
     return world->rank == one ? least : 0;
 }
 
-void cake_world_abort(void)
+void cake_world_abort_with(cake_err err)
 {
     if (open_now())
-        MPI_Abort(MPI_COMM_WORLD, CAKE_ERR_FATAL);
-    _exit(CAKE_ERR_FATAL);
+        MPI_Abort(MPI_COMM_WORLD, (int)err);
+    _exit((int)err);
+}
+
+void cake_world_abort(void)
+{
+    cake_world_abort_with(CAKE_ERR_FATAL);
 }
 
 void cake_world_describe(cake_buf *out)

@@ -55,6 +55,8 @@ double cake_world_ping(const cake_world *world, int one, int other, double *ahea
 
 /* Ends all ranks with exit status 1. The message has been said. */
 void cake_world_abort(void) __attribute__((noreturn));
+/* The same with another status. */
+void cake_world_abort_with(cake_err err) __attribute__((noreturn));
 
 /* "Open MPI v4.1.4 ..., MPI 3.1", for info and the report; does not need an open world. */
 void cake_world_describe(cake_buf *out);

@@ -92,7 +92,7 @@ cake_err cake_partial_flush(cake_partial *p)
 
 cake_err cake_partial_append(cake_partial *p, cake_entry entry, const char *line, size_t len)
 {
-    if (p->broken)
+    if (p->broken || p->undone)
         return CAKE_ERR_FATAL;
     if (!p->entries)
         p->entries = cake_alloc(GROUP, sizeof *p->entries);

@@ -107,6 +107,12 @@ cake_err cake_answers_open(const cake_options *o, const cake_stage *stage, cake_
     return err;
 }
 
+void cake_answers_flush(cake_answers *a)
+{
+    if (a->recorder)
+        cake_record_flush(a->recorder); /* what fails here fails again */
+}
+
 void cake_answers_tick(cake_answers *a)
 {
     if (a->recorder)
@@ -223,6 +229,14 @@ static cake_err done(void *self, cake_sequence *s)
         cake_log(CAKE_ERROR, NULL, "%s", s->request.fault.message);
     cake_sequence_close(s);
     return err;
+}
+
+void cake_answers_stop(cake_answers *a, const cake_options *o)
+{
+    if (!a->recorder || !o->output || cake_record_flush(a->recorder))
+        return;
+    cake_log(CAKE_INFO, "record", "%s.partial has %lld results; the same command again goes on from there",
+             o->output, (long long)(cake_record_resumed(a->recorder) + a->counts.done));
 }
 
 bool cake_answers_failed(const cake_answers *a)

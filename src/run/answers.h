@@ -24,7 +24,10 @@ typedef struct cake_answers {
 /* Where prompts come from and results go, and what an earlier run of the same job did; before weights are loaded. CAKE_END:
  * all is done already, and that was said. */
 cake_err cake_answers_open(const cake_options *options, const cake_stage *stage, cake_answers *answers);
-void cake_answers_tick(cake_answers *answers); /* call often */
+/* The run stops before its end: what is finished is written, and it is said how to go on. */
+void cake_answers_stop(cake_answers *answers, const cake_options *options);
+void cake_answers_flush(cake_answers *answers); /* what is finished, now */
+void cake_answers_tick(cake_answers *answers);  /* call often */
 void cake_answers_close(cake_answers *answers);
 /* Whether requests failed, in this run or in those that it goes on from. */
 bool cake_answers_failed(const cake_answers *answers);

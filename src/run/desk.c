@@ -142,6 +142,11 @@ static cake_err fail(cake_desk *d, cake_err err)
     return err;
 }
 
+void cake_desk_stop(cake_desk *d, cake_err err)
+{
+    fail(d, err);
+}
+
 /* A request is done. */
 static cake_err hand_back(cake_desk *d, cake_sequence *lead, int replica)
 {

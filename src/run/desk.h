@@ -31,6 +31,8 @@ void cake_desk_watch(cake_desk *desk, cake_trace *trace);
 bool cake_desk_attend(cake_desk *desk);
 /* After the last sequence of replica 0, with its error: until all others have ended too. */
 cake_err cake_desk_finish(cake_desk *desk, cake_err err);
+/* As cake_root_stop, for all roots. */
+void cake_desk_stop(cake_desk *desk, cake_err err);
 void cake_desk_close(cake_desk *desk); /* NULL is fine */
 
 double cake_desk_read_s(const cake_desk *desk);        /* seconds that reading requests took */

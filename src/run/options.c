@@ -14,11 +14,12 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/duration.h"
 #include "base/size.h"
 
 enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16, STAGE = 32 };
 
-typedef enum kind { FLAG, TEXT, TEXTS, INTEGER, REAL, SIZE, STOP, SEED } kind;
+typedef enum kind { FLAG, TEXT, TEXTS, INTEGER, REAL, SIZE, DURATION, STOP, SEED } kind;
 
 typedef struct option_row {
     const char *group;
@@ -166,6 +167,10 @@ static cake_err set(cake_options *o, const option_row *row, const char *from, ch
         return set_real(from, row, value, into);
     case SIZE:
         return set_size(from, value, into);
+    case DURATION:
+        return cake_duration_read(value, into)
+                   ? CAKE_OK
+                   : bad_value(from, value, "a duration like 90, 15m, 2h or 1-12:00:00");
     case STOP:
         return add_stop(from, value, &o->params);
     default: /* SEED */
@@ -191,7 +196,7 @@ static cake_err read_environment(cake_options *o, int command)
     return CAKE_OK;
 }
 
-enum { HELP = 1000, VERSION };
+enum { HELP = 1000, VERSION, LONG }; /* LONG + a row; no character is that large */
 
 static void getopt_tables(int command, struct option *longs, char *shorts)
 {
@@ -202,7 +207,7 @@ static void getopt_tables(int command, struct option *longs, char *shorts)
         int has = rows[i].kind == FLAG   ? no_argument
                   : rows[i].kind == SEED ? optional_argument
                                          : required_argument;
-        *longs++ = (struct option){rows[i].name, has, NULL, i};
+        *longs++ = (struct option){rows[i].name, has, NULL, LONG + i};
         if (rows[i].letter) {
             *shorts++ = rows[i].letter;
             if (has == required_argument)
@@ -251,7 +256,7 @@ static cake_err read_arguments(int argc, char **argv, int command, cake_options 
             o->command = found == VERSION ? "version" : "help";
             return CAKE_OK;
         }
-        const option_row *row = found < N_ROW ? &rows[found] : row_of_letter(found);
+        const option_row *row = found >= LONG ? &rows[found - LONG] : row_of_letter(found);
         if (row->kind == STOP && !given[row - rows])
             cake_params_free(&o->params); /* the command line wins over the environment */
         given[row - rows] = true;
@@ -309,6 +314,8 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .loading = "read",
                               .resume = "auto",
                               .dummy = -1,
+                              .max_runtime = -1,
+                              .stop_before = -1,
                               .progress = "auto"};
     int skip = 0;
     if (argc > 1 && argv[1][0] != '-') {
@@ -404,5 +411,6 @@ void cake_options_help(const char *command)
     printf("\n  -h, --help                   this text; each command has its own\n"
            "      --version                the version\n\n"
            "CAKE_<OPTION> in the environment (CAKE_MAX_TOKENS=9) gives an option's default.\n"
-           "Exit status: 0 all done, 1 fatal, 2 wrong usage, 3 finished but some requests failed.\n");
+           "Exit status: 0 all done, 1 fatal, 2 wrong usage, 3 finished but some requests failed,\n"
+           "75 stopped early: the same command again goes on.\n");
 }

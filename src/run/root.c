@@ -103,11 +103,6 @@ void cake_root_close(cake_root *r)
     free(r);
 }
 
-cake_err cake_root_error(const cake_root *r)
-{
-    return r->err;
-}
-
 void cake_root_watch(cake_root *r, cake_trace *trace)
 {
     r->trace = trace;
@@ -135,10 +130,20 @@ int cake_root_away(const cake_root *r)
     return r->n_away;
 }
 
+/* Nothing is left to do. */
+static bool is_over(const cake_root *r)
+{
+    return r->window.exhausted && !r->window.n && !r->lead && !cake_schedule_active(r->schedule);
+}
+
 bool cake_root_done(const cake_root *r)
 {
-    return !r->n_away && (r->err || (r->window.exhausted && !r->window.n && !r->lead &&
-                                     !cake_schedule_active(r->schedule)));
+    return !r->n_away && (r->err || is_over(r));
+}
+
+cake_err cake_root_error(const cake_root *r)
+{
+    return r->err == CAKE_STOPPED && is_over(r) ? CAKE_OK : r->err;
 }
 
 cake_root_stats cake_root_statistics(const cake_root *r)

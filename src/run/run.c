@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "run/answers.h"
 #include "run/desk.h"
+#include "run/drain.h"
 #include "run/identity.h"
 #include "run/outpost.h"
 #include "run/outputs.h"
@@ -39,6 +40,7 @@ typedef struct job {
     cake_root *root;       /* rank 0 of a replica */
     cake_trace *trace;     /* NULL: none is wanted */
     cake_pipeline *pipeline;
+    bool draining; /* rank 0 */
 } job;
 
 /* Where results go and where prompts come from, before the weights are read. */
@@ -112,10 +114,29 @@ static cake_err open_pipeline(job *j)
     return err;
 }
 
+/* Once it is time nothing new begins; a second signal ends all at once. */
+static void drain(job *j)
+{
+    if (cake_drain_at_once()) {
+        cake_progress_close();
+        cake_answers_close(&j->answers); /* what is finished is on the disk before anybody goes */
+        cake_world_abort_with(CAKE_STOPPED);
+    }
+    if (j->draining || !cake_drain_due())
+        return;
+    j->draining = true;
+    cake_answers_flush(&j->answers);
+    if (j->desk)
+        cake_desk_stop(j->desk, CAKE_STOPPED);
+    else
+        cake_root_stop(j->root, CAKE_STOPPED);
+}
+
 static bool attend(void *self)
 {
     job *j = self;
     if (j->world->rank == 0) {
+        drain(j);
         cake_progress_tick(&j->answers.counts);
         cake_answers_tick(&j->answers);
     }
@@ -181,9 +202,13 @@ static cake_err work(job *j)
     err = cake_world_agree(j->world, err);
     if (!err && root)
         err = cake_answers_finish(&j->answers);
+    else if (err == CAKE_STOPPED && root)
+        cake_answers_stop(&j->answers, j->options);
     err = cake_world_agree(j->world, err);
-    if (!err)
-        err = cake_world_agree(j->world, report(j));
+    if (!err || err == CAKE_STOPPED) {
+        cake_err reported = cake_world_agree(j->world, report(j));
+        err = err ? err : reported;
+    }
     if (j->trace) { /* also of a run that failed */
         cake_trace_align(j->trace, j->world);
         cake_plan *plans = cake_tally_plans(j->world, &j->stage);
@@ -216,6 +241,7 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
     cake_options own = *given, *options = &own;
     job j = {.options = options, .world = world, .argc = argc, .argv = argv, .start = cake_clock_now()};
     find_isa(world, options, isa);
+    cake_drain_open(options, world);
     cake_err err = cake_stage_plan(options, world, &j.stage);
     if (!err)
         err = open_files(&j);
@@ -238,5 +264,7 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
         cake_answers_close(&j.answers);
     cake_stage_close(&j.stage);
     cake_trace_close(j.trace);
-    return err == CAKE_END ? CAKE_OK : err; /* all was done already */
+    cake_drain_close();
+    /* all was done already; nobody goes with another status than 0 before rank 0 has closed its files */
+    return cake_world_agree(world, err == CAKE_END ? CAKE_OK : err);
 }

@@ -20,10 +20,12 @@ static void finish(cake_root *r, cake_sequence *lead)
     double start = cake_clock_now();
     cake_root_begin(r, lead);
     cake_window_leave(&r->window, lead);
-    if (r->err)
+    cake_err err = CAKE_OK;
+    if (r->err && r->err != CAKE_STOPPED)
         cake_sequence_close(lead);
     else
-        r->err = r->conductor.done(r->conductor.self, lead);
+        err = r->conductor.done(r->conductor.self, lead);
+    r->err = err ? err : r->err;
     r->stats.write_s += cake_root_trace(r, CAKE_SPAN_RECORD, start, 0);
 }
 

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * DUR as users write it.
+ */
+#ifndef CAKE_BASE_DURATION_H
+#define CAKE_BASE_DURATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* "90", "90s", "15m", "2h", "1d", and as Slurm has it "12:00" (minutes and seconds), "1:30:00", "1-12", "1-12:00:00", in
+ * seconds. False, and *into unchanged, for anything else. */
+bool cake_duration_read(const char *text, int64_t *into);
+
+#endif

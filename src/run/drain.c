@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: signals, options, the environment. Out: whether to stop. run.c calls.
+ * Invariant: a handler does nothing but count.
+ */
+#include "run/drain.h"
+
+#include <math.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/slurm.h"
+
+enum { MARGIN = 60 }; /* seconds before the end of a job, unless --stop-before says it */
+
+static const struct {
+    int number;
+    const char *name;
+} taken[] = {{SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}};
+
+enum { N_TAKEN = sizeof taken / sizeof *taken };
+
+static struct {
+    struct sigaction before[N_TAKEN];
+    volatile sig_atomic_t came, latest; /* how many; which */
+    double until;                       /* on cake_clock_now; INFINITY: no end is known */
+    const char *reason;                 /* what ends then */
+    bool due, open;
+} state = {.until = INFINITY};
+
+static void note(int number)
+{
+    state.latest = number;
+    if (state.came < 2)
+        state.came = state.came + 1;
+}
+
+static void limit(double seconds, const char *reason)
+{
+    double until = cake_clock_now() + seconds;
+    if (until >= state.until)
+        return;
+    state.until = until;
+    state.reason = reason;
+}
+
+static void find_end(const cake_options *o)
+{
+    int64_t end = cake_slurm_end(), margin = o->stop_before < 0 ? MARGIN : o->stop_before;
+    if (o->max_runtime >= 0)
+        limit((double)o->max_runtime, "--max-runtime is over");
+    if (end) {
+        double left = (double)(end - (int64_t)time(NULL));
+        limit(left - (double)margin, "the job's end is near");
+        cake_log(CAKE_DEBUG, "run", "the job ends in %.0f s; the run stops %lld s before", left,
+                 (long long)margin);
+    } else if (o->stop_before >= 0) {
+        cake_log(
+            CAKE_WARN, "run",
+            "--stop-before: the end of the job is not known (no SLURM_JOB_END_TIME, no answer from squeue); "
+            "--max-runtime sets a limit without it");
+    }
+}
+
+void cake_drain_open(const cake_options *options, const cake_world *world)
+{
+    struct sigaction ours = {.sa_handler = note, .sa_flags = SA_RESTART};
+    sigemptyset(&ours.sa_mask);
+    for (int i = 0; i < N_TAKEN; i++)
+        sigaction(taken[i].number, &ours, &state.before[i]);
+    state.open = true;
+    if (!world->rank)
+        find_end(options);
+}
+
+void cake_drain_close(void)
+{
+    for (int i = 0; state.open && i < N_TAKEN; i++)
+        sigaction(taken[i].number, &state.before[i], NULL);
+    state.open = false;
+}
+
+static const char *why(void)
+{
+    for (int i = 0; state.came && i < N_TAKEN; i++)
+        if (taken[i].number == state.latest)
+            return taken[i].name;
+    return state.reason;
+}
+
+bool cake_drain_due(void)
+{
+    if (!state.due && (state.came || cake_clock_now() >= state.until)) {
+        state.due = true;
+        cake_log(CAKE_INFO, "run", "%s: stops when what is under way through the layers has come back",
+                 why());
+    }
+    return state.due;
+}
+
+bool cake_drain_at_once(void)
+{
+    return state.came > 1;
+}

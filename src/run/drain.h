@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * When a run has to stop before its end: SIGTERM, SIGUSR1 or SIGUSR2 came, --max-runtime is over, the end of the Slurm job
+ * is near. Rank 0 decides; the other ranks take no notice of the signals, which launchers pass to all.
+ */
+#ifndef CAKE_RUN_DRAIN_H
+#define CAKE_RUN_DRAIN_H
+
+#include <stdbool.h>
+
+#include "link/world.h"
+#include "run/options.h"
+
+/* From here on signals are taken; on rank 0 the time is looked for. All ranks call, before anything long. */
+void cake_drain_open(const cake_options *options, const cake_world *world);
+void cake_drain_close(void); /* signals do what they did before */
+
+/* Rank 0, often: nothing new is to be begun. True from then on; why is said once. */
+bool cake_drain_due(void);
+/* A second signal came: nothing is to be waited for. */
+bool cake_drain_at_once(void);
+
+#endif
