@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# bench/hosts.sh CAKE_MPI MPI_HOSTS MODEL
+# Four hosts of different speeds on one machine: MPI_HOSTS is a program that makes them (start, run, stop), and each has a
+# share of a core by cgroups (SHARES, in percent, their sum less than the cores). What the plan gives each host; requests
+# handed out by demand to four replicas, beside the sum of what the hosts do alone; two replicas of two stages beside one
+# rank, the same bytes. REQUESTS (default 3000) of 24 + 24 tokens. Needs root.
+set -eu
+[ $# -ge 3 ] || {
+    sed -n '3s/^# /usage: /p' "$0" >&2
+    exit 2
+}
+cake=$(realpath "$1")
+hosts=$(realpath "$2")
+model=$(realpath "$3")
+read -ra shares <<<"${SHARES:-60 40 30 20}"
+requests=${REQUESTS:-3000}
+dir=$(mktemp -d)
+groups=/sys/fs/cgroup
+[ ! -e $groups/cpu ] || groups=$groups/cpu
+name=cake-$$
+
+cleanup() {
+    "$hosts" stop "$dir/hosts" || true
+    for i in 1 2 3 4; do rmdir "$groups/$name-h$i" || true; done
+    rm -rf "$dir"
+} 2>/dev/null
+trap cleanup EXIT
+
+# Periods of 10 ms: what is measured in 45 ms sees a share, not a whole core and then nothing.
+for i in 1 2 3 4; do
+    mkdir "$groups/$name-h$i"
+    quota=$((shares[i - 1] * 100))
+    if [ -e "$groups/$name-h$i/cpu.max" ]; then
+        echo "$quota 10000" >"$groups/$name-h$i/cpu.max"
+    else
+        echo 10000 >"$groups/$name-h$i/cpu.cfs_period_us"
+        echo $quota >"$groups/$name-h$i/cpu.cfs_quota_us"
+    fi
+done
+printf '#!/bin/sh\necho 0 >%s/%s-$(hostname)/cgroup.procs\nexec "$@"\n' "$groups" "$name" >"$dir/limited"
+chmod +x "$dir/limited"
+export MPI_HOSTS_SLOTS=1 OMP_NUM_THREADS=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+"$hosts" start "$dir/hosts" 4
+
+awk -v n="$requests" 'BEGIN { srand(1); for (i = 0; i < n; i++) { printf "{\"prompt\": [%d", 3 + rand() * 500
+    for (j = 1; j < 24; j++) printf ", %d", 3 + rand() * 500
+    print "], \"max_tokens\": 24, \"ignore_eos\": true}" } }' >"$dir/all.jsonl"
+head -n "$((requests / 5))" "$dir/all.jsonl" >"$dir/some.jsonl"
+
+on() { # HOSTS ARGUMENT... : cake-mpi there
+    local where=$1
+    shift
+    "$hosts" run "$dir/hosts" mpirun --host "$where" -np "$(tr ',' '\n' <<<"$where" | wc -l)" "$dir/limited" "$cake" "$@"
+}
+run() { # HOSTS FILE OPTION... : tokens a second; results are in out.jsonl
+    local where=$1 file=$2
+    shift 2
+    on "$where" run -m "$model" -i "$dir/$file.jsonl" -o "$dir/out.jsonl" --resume never --force -q --progress none --threads 1 \
+        --deterministic-ids --report "$dir/report.json" "$@" >&2
+    sed -nE 's/.*"total_per_s": ([0-9.]+).*/\1/p' "$dir/report.json"
+}
+
+all=h1,h2,h3,h4
+echo "shares of a core: ${shares[*]} %"
+on $all plan -m "$model" --replicas 1 --threads 1
+sum=0
+for i in 1 2 3 4; do
+    rate=$(run "h$i" some)
+    echo "h$i alone: $rate tokens/s"
+    sum=$(awk -v a="$sum" -v b="$rate" 'BEGIN { print a + b }')
+done
+rate=$(run $all all --replicas 4)
+awk -v all="$rate" -v sum="$sum" 'BEGIN { printf "four replicas: %.0f tokens/s, %.1f %% of the sum\n", all, 100 * all / sum }'
+run $all some --replicas 2 >/dev/null
+sha=$(sha256sum <"$dir/out.jsonl")
+run h1 some >/dev/null
+[ "$sha" = "$(sha256sum <"$dir/out.jsonl")" ] || { echo "two replicas of two stages: other bytes than one rank's" && exit 1; }
+echo "two replicas of two stages: the bytes of one rank"
