@@ -25,7 +25,7 @@ static void check(const cake_journal *j, const uint8_t *data, size_t size)
         if (!place.len)
             continue;
         CAKE_ASSERT(place.offset > 0 && place.offset + place.len <= j->end);
-        CAKE_ASSERT(data[place.offset - 1] == '\n' && data[place.offset + place.len - 1] == '\n');
+        CAKE_ASSERT(data[place.offset + place.len - 1] == '\n'); /* the byte before may be damaged */
         n++;
         failed += place.failed;
     }
