@@ -65,14 +65,16 @@ stage_minimal() {
 
 # Installed with DESTDIR: runs from there, has its man page, and uninstall leaves nothing behind.
 stage_install() {
-    local dest=$work/install/dest left
+    local dest=$work/install/dest left page
     need man || return 1
     configure_in "$work/install" --prefix=/opt/cake CFLAGS="-O2 -g" && make -j"$jobs" &&
         make install DESTDIR="$dest" || return 1
     (cd "$dest" && find . -type f | sort)
     demo "$dest/opt/cake/bin/cake-mpi" "$dest/opt/cake/share/cake-mpi/jobs/demo/model" demo || return 1
-    [ -z "$(LC_ALL=C.UTF-8 MANROFFSEQ='' man --warnings -E UTF-8 -l "$dest/opt/cake/share/man/man1/cake-mpi.1" 2>&1 >/dev/null)" ] ||
-        { echo "man finds something to warn of in cake-mpi.1"; return 1; }
+    for page in man1/cake-mpi.1 man5/cake-mpi-formats.5 man5/cake-mpi-topology.5; do
+        [ -z "$(LC_ALL=C.UTF-8 MANROFFSEQ='' man --warnings -E UTF-8 -l "$dest/opt/cake/share/man/$page" 2>&1 >/dev/null)" ] ||
+            { echo "man finds something to warn of in $page, or it is not there"; return 1; }
+    done
     # shellcheck disable=SC1091
     bash -c ". '$dest/opt/cake/share/bash-completion/completions/cake-mpi' && complete -p cake-mpi" || return 1
     make uninstall DESTDIR="$dest" || return 1

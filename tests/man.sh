@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The program, its man page and its completion name the same commands and options, with the same arguments.
+# The program, its man page and its completion name the same commands and options, with the same arguments; the pages made
+# of docs/formats.md and docs/topology.md say every word of these; mandoc and groff find nothing wrong in any page.
 # Environment: top_srcdir, top_builddir. $CAKE_MPI: another program that answers --help.
 set -u
 root=${top_srcdir:-.}
@@ -63,5 +64,21 @@ grep -hoE -- '--[a-z-]+ [a-z0-9|]+\|[a-z0-9|]+' "$tmp/help" | while read -r opti
     cmp -s "$tmp/words-help" "$tmp/words-completion" || echo "$option"
 done >"$tmp/words"
 [ ! -s "$tmp/words" ] || { echo "arguments differ from the completion: $(tr '\n' ' ' <"$tmp/words")"; status=1; }
+# Pages of files: the words of the Markdown without its marks, those of the page without its requests.
+for page in formats topology; do
+    file=${top_builddir:-.}/docs/cake-mpi-$page.5
+    [ -s "$file" ] || { echo "$file is not there: make it"; status=1; continue; }
+    awk '/^\|[-|]*$/ { held = ""; next } held != "" { print held; held = "" } /^\|/ { held = $0; next } { print } END { print held }' "$root/docs/$page.md" |
+        sed -e '/^# /s/^# [^:]*://' -e '/^## /s/.*/\U&/' -e 's/^#* //' -e 's/^- //' -e '/^```/d' -e 's/^ *| *//' -e 's/ | / /g' -e 's/ *|$//' -e 's/\*\*//g' \
+            -e 's/\[\([^]]*\)\](\([^):]*:[^)]*\))/\1 <\2>/g' -e 's/\[\([^]]*\)\]([^)]*)/\1/g' -e 's/`//g' | tr -s ' \n' '\n' | grep . >"$tmp/words-source"
+    sed -n '/^\.SH DESCRIPTION/,/^\.SH SEE ALSO/p' "$file" | sed -e '1d;$d' -e 's/^\.S[HS] //' -e '/^\.IP /d' -e '/^\.[A-Z]*$/d' -e '/^\.br$/d' \
+        -e 's/\\f[BR]//g' -e 's/\\[%&]//g' -e 's/\\-/-/g' -e "s/\\\\(aq/'/g" -e 's/\\(ha/^/g' -e 's/\\(ti/~/g' -e 's/\\(rs/\\/g' |
+        { sed -n 's/^cake.*-mpi.*-[a-z]* .*- //p' "$file" | head -n 1; cat; } | tr -s ' \n' '\n' | grep . >"$tmp/words-page"
+    same "docs/$page.md and its page differ in words" "$tmp/words-source" "$tmp/words-page"
+done
+for file in "$root/docs/cake-mpi.1" "${top_builddir:-.}"/docs/cake-mpi-*.5; do
+    ! command -v mandoc >/dev/null || mandoc -T lint -W warning "$file" || status=1
+    ! command -v groff >/dev/null || [ -z "$(groff -man -ww -Kutf8 -Tutf8 "$file" 2>&1 >/dev/null | tee /dev/stderr)" ] || status=1
+done
 [ $status = 0 ] && echo "$(wc -l <"$tmp/help") options and $(wc -l <"$tmp/help-commands") commands agree"
 exit $status

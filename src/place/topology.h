@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Topology files: YAML that says which worker has which layers, as cake (github.com/evilsocket/cake) has it, and some keys
- * of our own; docs/formats.md has the format. Pure: a text and the names of the ranks' hosts in, hops out.
+ * of our own; docs/topology.md has the format. Pure: a text and the names of the ranks' hosts in, hops out.
  */
 #ifndef CAKE_PLACE_TOPOLOGY_H
 #define CAKE_PLACE_TOPOLOGY_H
