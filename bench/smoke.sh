@@ -27,4 +27,13 @@ for np in 1 2; do
     done <"$dir/names"
     echo "bench-smoke: $np rank(s), $(($(wc -l <"$dir/$np.csv") - 1)) results of $(wc -l <"$dir/names") measurements"
 done
+
+# A scaling study: a line for each run, a table, plots; seconds that are predicted, too.
+"$root/bench/scaling" --cake "$cake" -m "$root/jobs/demo/model" --launch "$root/tests/mpirun.sh {n}" --ranks "1 2" --threads 1 --load 4x8+4 --batches 2 \
+    --runs 1 -o "$dir/scaling" -- --dummy-weights >"$dir/out" 2>&1 || { wrong "bench/scaling: status $?"; tail -n 5 "$dir/out"; }
+awk -F, 'NR > 1 && !($9 > 0 && $9 < 1e3 && $11 > 0 && $12 > 0 && $12 < 1e3) { print; bad = 1 } END { exit bad || NR != 8 }' "$dir/scaling.csv" ||
+    { wrong "bench/scaling: not the seven runs that were asked for"; cat "$dir/scaling.csv"; }
+[ "$(grep -c '^| [12] | 1 | ' "$dir/scaling.md")" = 7 ] || { wrong "bench/scaling: the table"; cat "$dir/scaling.md"; }
+! command -v gnuplot >/dev/null || [ "$(find "$dir" -name 'scaling-*.*g' -size +1k | wc -l)" = 8 ] || wrong "bench/scaling: plots"
+echo "bench-smoke: bench/scaling, $(($(wc -l <"$dir/scaling.csv") - 1)) runs"
 exit $status
