@@ -1,26 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-# The plot of bench/compare: gnuplot -e "data='FILE'; output='FILE'; kind='svg' or 'png'; machine='NAME'" plot.gp
-# data has lines "series COLOR NAME", "group MIDDLE NAME LEFT RIGHT FLOOR" and "bar X HEIGHT COLOR TOKENS_PER_S".
-if (kind eq "svg") { set terminal svg size 1200,520 font "sans,12" background "white" } else { set terminal pngcairo size 1200,520 font "sans,10" }
+# The plot of bench/plot, which sets data (its CSV), dir (with "busy": SECOND RANK SHARE, and "labels", which gnuplot loads), output,
+# kind ('svg' or 'png'), heading, ranks, seconds (of the run) and width (of a bin).
+height = 420 + (ranks < 8 ? 30 * ranks : ranks < 100 ? 240 : 480)
+if (kind eq "svg") { set terminal svg size 1000,height font "sans,12" background "white" } else { set terminal pngcairo size 1000,height font "sans,10" }
 set output output
-set title "Tokens per second beside other engines, cake-mpi's best of each test = 1 (" . machine . ")" noenhanced
-lines(kind) = "<awk '$1 == \"" . kind . "\"' " . data
-array Colors[12] = [0x6baed6, 0x1f77b4, 0x2ca02c, 0xff7f0e, 0xffbb78, 0x9467bd, 0xd62728, 0x8c564b, 0xe377c2, 0x7f7f7f, 0xbcbd22, 0x17becf]
-color(c) = Colors[(int(c) - 1) % 12 + 1]
-n = int(system("awk '$1 == \"series\"' " . data . " | wc -l"))
-series(c) = system(sprintf("awk -F '\"' '$1 == \"series %d \" { print $2 }' %s", c, data))
-set boxwidth 0.9
-set style fill solid
-set yrange [0:*]
-set offsets 1, 1, 0.12, 0
-set ylabel "times cake-mpi"
-set grid y
-set xtics scale 0 offset 0, 0.3
-set key outside bottom center horizontal noenhanced maxrows 4 width 2
-set ytics nomirror
+set datafile separator ","
+set multiplot title heading noenhanced
+split = 1 - 330.0 / height
+set lmargin at screen 0.09
+set rmargin at screen 0.84
+set xrange [0:seconds]
 set border 3
-plot lines("bar") using 2:3:(0.9):(color($4)) with boxes lc rgb variable notitle, \
-     lines("bar") using 2:3:5 with labels offset 0, 0.5 font ",8" notitle, \
-     lines("group") using 4:6:($5 - $4):(0) with vectors nohead lw 2 lc rgb "black" title "floor (widest arithmetic used)", \
-     lines("group") using 2:(0):xtic(3) with points pt 0 lc rgb "white" notitle, \
-     for [c = 1:n] NaN with boxes lc rgb color(c) title series(c)
+set tics nomirror
+
+set tmargin at screen 1 - 40.0 / height
+set bmargin at screen split
+set yrange [0:*]
+set grid y
+set ylabel "tokens a second"
+set key outside right top noenhanced
+set style fill solid 0.6 noborder
+plot data skip 1 using 1:2:(0) with filledcurves lc rgb "#6baed6" title "prompts", \
+     data skip 1 using 1:($2 + $3):2 with filledcurves lc rgb "#ff7f0e" title "generated"
+
+set datafile separator whitespace
+unset key
+unset grid
+set tmargin at screen split - 30.0 / height
+set bmargin at screen 60.0 / height
+set xlabel "seconds"
+set ylabel "rank"
+set yrange [ranks - 0.5:-0.5]
+set ytics 0, ranks < 12 ? 1 : ranks < 50 ? 4 : ranks < 200 ? 16 : 64
+set cbrange [0:100]
+set palette defined (0 "#f7fbff", 50 "#6baed6", 100 "#08306b")
+set cblabel "busy, %"
+set colorbox user origin 0.93, 60.0 / height size 0.015, split - 90.0 / height
+if (ranks <= 40) { load dir . "/labels" }
+plot dir . "/busy" using 1:2:(0.51 * width):(0.47):(100 * $3) with boxxyerror fs solid noborder lc palette
+unset multiplot

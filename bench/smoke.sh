@@ -36,4 +36,8 @@ awk -F, 'NR > 1 && !($9 > 0 && $9 < 1e3 && $11 > 0 && $12 > 0 && $12 < 1e3) { pr
 [ "$(grep -c '^| [12] | 1 | ' "$dir/scaling.md")" = 7 ] || { wrong "bench/scaling: the table"; cat "$dir/scaling.md"; }
 ! command -v gnuplot >/dev/null || [ "$(find "$dir" -name 'scaling-*.*g' -size +1k | wc -l)" = 8 ] || wrong "bench/scaling: plots"
 echo "bench-smoke: bench/scaling, $(($(wc -l <"$dir/scaling.csv") - 1)) runs"
+
+"$root/tests/mpirun.sh" 2 "$cake" run -m "$root/jobs/demo/model" -i "$root/jobs/demo/prompts.jsonl" -o "$dir/out.jsonl" -q --trace "$dir/run.json" \
+    --report "$dir/report.json" || wrong "a run with trace and report: status $?"
+! command -v gnuplot >/dev/null || "$root/bench/plot" "$dir/run.json" "$dir/report.json" || wrong "bench/plot: status $?"
 exit $status
