@@ -4,10 +4,10 @@
 _cake_mpi()
 {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=run given
-    local commands="run tokenize plan info stage bench"
+    local commands="run tokenize plan info stage bench merge"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
     local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --replicas --mlock --dummy-weights"
-    local options="$all $fit --topology --rates --output --resume --retry-errors --force --deterministic-ids --temperature --top-k --top-p --min-p --n
+    local options="$all $fit --topology --rates --output --resume --retry-errors --force --shard --deterministic-ids --temperature --top-k --top-p --min-p --n
         --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --report --trace --max-runtime --stop-before"
 
     for given in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
@@ -31,7 +31,7 @@ _cake_mpi()
     --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
     -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --threads-decode | \
         --min-p | --n | --repetition-penalty | --presence-penalty | --frequency-penalty | --stop | --logprobs | --seed | \
-        --context | --max-seqs | --chunk | --kv-memory | --threads | --replicas | --ranks | --batch | --stages | --flops | --bandwidth | --max-runtime | --stop-before)
+        --context | --max-seqs | --chunk | --kv-memory | --threads | --replicas | --ranks | --shard | --batch | --stages | --flops | --bandwidth | --max-runtime | --stop-before)
         return
         ;;
     esac
@@ -40,12 +40,14 @@ _cake_mpi()
     tokenize) options="$all --output" ;;
     plan) options="$all $fit --threads-decode --ranks --topology --write-topology --rates --json" ;;
     stage) options="--model --directory --ranks --topology --rates --verbose --quiet --help --version" ;;
+    merge) options="--output --force --verbose --quiet --help --version" ;;
     info) options="--model --verbose --quiet --help --version" ;;
     bench)
         options="--model --output --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --threads --dummy-weights
             --shape --batch --stages --flops --bandwidth --smoke --verbose --quiet --help --version"
         ;;
     esac
+    case $command-$word in merge-[!-]*) compopt -o filenames 2>/dev/null && mapfile -t COMPREPLY < <(compgen -f -- "$word") && return ;; esac
     [ "$COMP_CWORD" -gt 1 ] || options="$commands $options"
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 }

@@ -13,6 +13,14 @@ void cake_line_openai(const cake_record_options *options, const cake_record *rec
 /* The text of a JSONL line of either form, escaped as in .txt files; nothing for a failed one. */
 void cake_line_plain(const char *line, size_t len, cake_buf *out);
 
+/* What a line of RESULTS says of its request. False: it is no JSON. */
+typedef struct cake_told {
+    int64_t index; /* -1: not said */
+    bool failed;
+    int64_t n_choice; /* 0: there is no list of them */
+} cake_told;
+bool cake_line_tell(const char *line, size_t len, cake_told *out);
+
 /* The value of `logprobs` of a choice, in the shape of chat.completion or of text_completion. */
 void cake_line_logprobs_chat(const cake_record_options *options, const cake_record *record,
                              const cake_choice *choice, cake_buf *out);

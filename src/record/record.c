@@ -122,6 +122,23 @@ void cake_record_line(const cake_recorder *recorder, const cake_record *record, 
         cake_line_openai(&recorder->options, record, out);
 }
 
+cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const char *line, size_t len)
+{
+    if (!recorder->stream)
+        return cake_partial_append(recorder->partial, entry, line, len);
+    cake_buf *plain = &recorder->plain;
+    if (recorder->txt) {
+        cake_buf_cut(plain, 0);
+        cake_line_plain(line, len - 1, plain);
+        cake_buf_addc(plain, '\n');
+        line = plain->data;
+        len = plain->len;
+    }
+    cake_err err = cake_stream_add(recorder->stream, entry.order, line, len);
+    recorder->failed += !err && entry.failed;
+    return err;
+}
+
 cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
 {
     cake_buf *line = &recorder->line;
@@ -129,19 +146,9 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
     cake_record_line(recorder, record, line);
     if (record->fault && recorder->txt) /* a .txt file has no place for it */
         cake_log(CAKE_WARN, "record", "request %lld: %s", (long long)record->index, record->fault->message);
-    if (recorder->stream && recorder->txt) {
-        cake_buf_cut(&recorder->plain, 0);
-        cake_line_plain(line->data, line->len, &recorder->plain);
-        line = &recorder->plain;
-    }
     cake_buf_addc(line, '\n');
-    cake_err err = recorder->stream ? cake_stream_add(recorder->stream, record->order, line->data, line->len)
-                                    : cake_partial_append(recorder->partial,
-                                                          (cake_entry){record->order, record->fault != NULL},
-                                                          line->data, line->len);
-    if (!err && record->fault)
-        recorder->failed++;
-    return err;
+    return cake_record_add_line(recorder, (cake_entry){record->order, record->fault != NULL}, line->data,
+                                line->len);
 }
 
 bool cake_record_finished(const cake_recorder *recorder)

@@ -96,6 +96,8 @@ bool cake_record_is_text(const cake_recorder *recorder); /* an answer a line: th
 void cake_record_mark(cake_recorder *recorder,
                       cake_mark read); /* how far this run has read, ahead of its records */
 cake_err cake_record_add(cake_recorder *recorder, const cake_record *record);
+/* A line [len], with its newline, that another run has made. */
+cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const char *line, size_t len);
 /* Records are safe from a killed program after a moment, if this is called often; from a killed machine soon after. */
 void cake_record_tick(cake_recorder *recorder);
 cake_err cake_record_flush(cake_recorder *recorder); /* ... now */

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "record/bytes.h"
+#include "record/line.h"
 #include "record/partial_parts.h"
 
 cake_err cake_partial_refuse(const char *results, const char *why)
@@ -257,18 +257,6 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
 
 /* ---- RESULTS becomes a journal again */
 
-static bool is_failure(const char *line, size_t len, bool *known)
-{
-    cake_json *root = NULL;
-    cake_fault fault;
-    *known = !cake_json_parse(line, len, &root, &fault);
-    const cake_json *status = cake_json_get(cake_json_get(root, "response"), "status_code");
-    bool failed = status ? cake_json_int(status, 0) != 200
-                         : cake_json_kind(cake_json_get(root, "error")) == CAKE_JSON_OBJECT;
-    cake_json_free(root);
-    return failed;
-}
-
 /* Every line of RESULTS, by getline, into p's groups. */
 static cake_err import(cake_partial *p, FILE *from)
 {
@@ -277,11 +265,11 @@ static cake_err import(cake_partial *p, FILE *from)
     int64_t order = 0;
     cake_err err = CAKE_OK;
     for (ssize_t len; !err && (len = getline(&line, &room, from)) > 0; order++) {
-        bool known, failed = is_failure(line, (size_t)len, &known);
-        if (!known)
+        cake_told told;
+        if (!cake_line_tell(line, (size_t)len, &told))
             err = cake_fail("record", "%s: line %lld is no result", p->results, (long long)order);
         else
-            err = cake_partial_append(p, (cake_entry){order, failed}, line, (size_t)len);
+            err = cake_partial_append(p, (cake_entry){order, told.failed}, line, (size_t)len);
     }
     free(line);
     err = err ? err : cake_partial_flush(p);

@@ -205,13 +205,23 @@ void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *t
     }
 }
 
+/* Requests of other shards have no order here, so that those of this one have no holes. */
+static bool is_wanted(cake_feed *feed, cake_request *request)
+{
+    if (!cake_shard_has(&feed->options->shard, request->index))
+        return false;
+    request->order = feed->order++;
+    bool done = feed->recorder && cake_record_has(feed->recorder, request->order);
+    feed->passed += done;
+    return !done;
+}
+
 cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)
 {
     cake_request request = {0};
     cake_ids ids = {0};
     cake_err err;
-    while (!(err = cake_prompt_next(feed->prompt, &request)) && feed->recorder &&
-           cake_record_has(feed->recorder, request.order))
+    while (!(err = cake_prompt_next(feed->prompt, &request)) && !is_wanted(feed, &request))
         cake_request_free(&request);
     if (err)
         return err;

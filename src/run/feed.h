@@ -20,6 +20,7 @@ typedef struct cake_feed {
     const cake_options *options;
     cake_params defaults;          /* command line, then generation_config.json, then the interface's */
     const cake_recorder *recorder; /* requests that it has are passed by; NULL: none */
+    int64_t order, passed;         /* requests of this shard so far; of them, passed by */
     int context, n_vocab;          /* of the model; 0: unknown (tokenize) */
     cake_buf text;                 /* of the latest prompt */
 } cake_feed;

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/crc.h"
 #include "base/json.h"
@@ -50,6 +49,18 @@ static void add_sum(cake_buf *out, const char *key, uint32_t sum)
     cake_buf_addf(out, ", \"%s\": \"%08x\"", key, sum);
 }
 
+static void add_shard(cake_buf *out, const cake_shard *shard)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%lld/%lld", (long long)shard->which, (long long)shard->of);
+    add_text(out, "shard", shard->of ? text : NULL);
+}
+
+const char *cake_identity_output(const char *path)
+{
+    return cake_options_text(path) ? "txt" : "jsonl";
+}
+
 /* What requests that do not say it themselves get. */
 static void add_params(cake_buf *out, const cake_params *params)
 {
@@ -71,20 +82,14 @@ static void add_params(cake_buf *out, const cake_params *params)
     cake_buf_addc(out, ']');
 }
 
-static bool ends_in_txt(const char *path)
-{
-    size_t len = path ? strlen(path) : 0;
-    return len > 4 && !strcasecmp(path + len - 4, ".txt");
-}
-
 cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const cake_feed *feed,
                            cake_buf *out)
 {
     sums s = {0};
     cake_err err = cake_beside_read(o->model, "record", sum_file, &s);
-    const char *form = o->input_format                      ? o->input_format
-                       : ends_in_txt(o->input) || !o->input ? "txt"
-                                                            : "jsonl";
+    const char *form = o->input_format                            ? o->input_format
+                       : cake_options_text(o->input) || !o->input ? "txt"
+                                                                  : "jsonl";
     cake_json_put_text(out, "{\"version\": ", cake_version());
     add_sum(out, "config.json", s.config);
     add_sum(out, "generation_config.json", s.generation);
@@ -102,7 +107,8 @@ cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const
     add_text(out, "system", o->system);
     add_int(out, "job_seed", o->seed);
     add_int(out, "deterministic_ids", o->deterministic_ids);
-    add_text(out, "output", ends_in_txt(o->output) ? "txt" : "jsonl");
+    add_shard(out, &o->shard);
+    add_text(out, "output", cake_identity_output(o->output));
     add_params(out, &feed->defaults);
     cake_buf_addc(out, '}');
     return err;

@@ -11,15 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/duration.h"
 #include "base/size.h"
 
-enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16, STAGE = 32 };
+enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16, STAGE = 32, MERGE = 64 };
 
-typedef enum kind { FLAG, TEXT, TEXTS, INTEGER, REAL, SIZE, DURATION, STOP, SEED } kind;
+typedef enum kind { FLAG, TEXT, TEXTS, INTEGER, REAL, SIZE, DURATION, STOP, SEED, SHARD } kind;
 
 typedef struct option_row {
     const char *group;
@@ -59,6 +60,8 @@ static const struct {
      "each rank's part of the model as a bundle of its own, for instance on its host's scratch disk"},
     {"bench", BENCH, "bench [NAME...] [-o FILE] [options]",
      "what the machine can do and how near the program comes; without a name: the list of names"},
+    {"merge", MERGE, "merge [-o RESULTS] SHARD... [options]",
+     "results of all shards of a job (run --shard) become those of one run"},
 };
 
 enum { N_COMMAND = sizeof commands / sizeof *commands };
@@ -171,6 +174,10 @@ static cake_err set(cake_options *o, const option_row *row, const char *from, ch
         return cake_duration_read(value, into)
                    ? CAKE_OK
                    : bad_value(from, value, "a duration like 90, 15m, 2h or 1-12:00:00");
+    case SHARD:
+        return cake_shard_read(value, into)
+                   ? CAKE_OK
+                   : bad_value(from, value, "a shard like 0/8, the first of eight, to 7/8, the last");
     case STOP:
         return add_stop(from, value, &o->params);
     default: /* SEED */
@@ -267,7 +274,7 @@ static cake_err read_arguments(int argc, char **argv, int command, cake_options 
             return err;
     }
     o->operands = (cake_texts){argv + optind, argc - optind};
-    if (optind < argc && command != BENCH)
+    if (optind < argc && !(command & (BENCH | MERGE)))
         return cake_fail_usage("\"%s\" is neither a command nor an option; see cake-mpi --help",
                                argv[optind]);
     return CAKE_OK;
@@ -278,6 +285,10 @@ static cake_err check(const cake_options *o)
     bool run = !strcmp(o->command, "run"), plan = !strcmp(o->command, "plan");
     if (command_bit(o->command) & (INFO | BENCH))
         return CAKE_OK;
+    if (command_bit(o->command) & MERGE)
+        return o->operands.n ? CAKE_OK
+                             : cake_fail_usage("no results: name those of all shards; see cake-mpi %s --help",
+                                               o->command);
     if (!o->model)
         return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
     if (!strcmp(o->command, "stage"))
@@ -290,6 +301,10 @@ static cake_err check(const cake_options *o)
                                o->command);
     if (o->input && o->prompts.n)
         return cake_fail_usage("both -i and -p: prompts come from one place");
+    if (run && o->shard.of && cake_options_text(o->output))
+        return cake_fail_usage(
+            "--shard: lines of text do not say which request they answer: give -o a .jsonl "
+            "file; merge -o FILE.txt makes text of all");
     if (run && cake_options_stream(o) && o->params.logprobs != CAKE_UNSET)
         return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
     if (plan && o->ranks && o->topology)
@@ -346,6 +361,12 @@ int cake_options_threads(const cake_options *o, int suggested)
     if (omp && atoi(omp) > 0)
         return atoi(omp) < MOST ? atoi(omp) : MOST;
     return suggested;
+}
+
+bool cake_options_text(const char *path)
+{
+    size_t len = path ? strlen(path) : 0;
+    return len > 4 && !strcasecmp(path + len - 4, ".txt");
 }
 
 bool cake_options_stream(const cake_options *options)

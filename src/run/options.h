@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/params.h"
+#include "base/shard.h"
 #include "prompt/prompt.h"
 
 typedef struct cake_texts {
@@ -25,11 +26,12 @@ typedef struct cake_staged {
 } cake_staged;
 
 typedef struct cake_options {
-    const char *command; /* "run", "tokenize", "plan", "info", "stage", "bench", "help", "version" */
+    const char *
+        command; /* "run", "tokenize", "plan", "info", "stage", "bench", "merge", "status", "help", "version" */
     const char *help_of; /* the command that help is wanted for; NULL: all */
     const char *model, *input, *input_format, *output, *system;
     cake_texts prompts;
-    cake_texts operands; /* of bench: names */
+    cake_texts operands; /* of bench: names; of merge and status: results */
     cake_names names;    /* of fields in other people's lines */
     const char
         *config; /* the text of a made-up model's config.json, with dummy weights; model is its name then */
@@ -37,6 +39,7 @@ typedef struct cake_options {
     int64_t stages, flops, bandwidth;
     bool raw, force, retry_errors, deterministic_ids, smoke;
     const char *resume;
+    cake_shard shard;     /* which requests of the input are this run's */
     const char *isa_from; /* the file that isa was found in; NULL: it was asked for */
     cake_params params;   /* stop strings are owned */
     int64_t seed;
@@ -66,6 +69,7 @@ void cake_options_free(cake_options *options);
 int cake_options_threads(const cake_options *options, int suggested);
 /* Whether the answer streams: one answer to one -p, and nowhere else to go. */
 bool cake_options_stream(const cake_options *options);
+bool cake_options_text(const char *path); /* whether a name ends in .txt; NULL does not */
 /* What the model is called in records: the last part of its path, of a bundle that of the model it was made from. */
 enum { CAKE_MODEL_NAME = 256 };
 const char *cake_options_model_name(const cake_options *options, char name[CAKE_MODEL_NAME]);

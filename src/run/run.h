@@ -16,6 +16,7 @@ cake_err cake_run(const cake_options *options, const cake_world *world, int argc
 cake_err cake_preview(const cake_options *options, const cake_world *world); /* `plan` */
 cake_err cake_staging(const cake_options *options, const cake_world *world); /* `stage` */
 cake_err cake_tokenize(const cake_options *options);                         /* rank 0 only */
+cake_err cake_merge(const cake_options *options);                            /* rank 0 only */
 cake_err cake_info(const cake_options *options);                             /* rank 0 only */
 
 #endif

@@ -186,7 +186,7 @@ static int64_t count_requests(const cake_options *o)
 int cake_spread_decide(const cake_options *o, const cake_stage *stage, int n_rank)
 {
     cake_buf why = {0};
-    int64_t requests = count_requests(o);
+    int64_t parts = o->shard.of ? o->shard.of : 1, requests = (count_requests(o) + parts - 1) / parts;
     int n = cake_spread_best(o, stage, n_rank, requests, &why), size = n_rank / n;
     char asked[32] = "many";
     if (requests)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A part of a job: the requests whose index modulo `of` is `which`. Runs take them, merging puts them together.
+ */
+#ifndef CAKE_BASE_SHARD_H
+#define CAKE_BASE_SHARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CAKE_SHARD_MOST (1 << 20)
+
+typedef struct cake_shard {
+    int64_t which, of; /* of 0: all requests */
+} cake_shard;
+
+/* "I/N", 0 <= I < N <= CAKE_SHARD_MOST. False, and *into unchanged, for anything else. */
+bool cake_shard_read(const char *text, cake_shard *into);
+bool cake_shard_has(const cake_shard *shard, int64_t index);
+
+#endif

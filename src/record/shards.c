@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names of result files enter, lines in the order of the input leave. Invariant: a line is given out only when it is known
+ * that there is one for each request, and the end is reached only if the files still were what their RESULTS.job says.
+ */
+#include "record/shards.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/crc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "record/bytes.h"
+#include "record/job.h"
+#include "record/line.h"
+
+#define BLOCKS      ((size_t)64 << 20) /* bytes of all blocks together, and of one at least and at most */
+#define BLOCK_LEAST ((size_t)4 << 10)
+#define BLOCK_MOST  ((size_t)1 << 20)
+#define LINES_MOST  ((int64_t)1 << 40)
+
+enum { RANGES = 8 }; /* of indices, that a message lists */
+
+/* Of each request: 16 bytes. */
+typedef struct row {
+    int64_t index;
+    int64_t len : 63;
+    uint64_t failed : 1;
+} row;
+
+/* One of the files. */
+typedef struct part {
+    char *results;    /* owned */
+    cake_shard shard; /* which it is: 0/1 for a whole job */
+    bool known;       /* there is a file that says what it is */
+    bool stopped;     /* it is a .partial, with this journal */
+    cake_job job;     /* head, and, if it is finished, the rest */
+    cake_journal journal;
+    char *whole;      /* owned: its identity without its shard */
+    row *rows;        /* [job.requests] */
+    int64_t next, at; /* row; where its line begins */
+    uint32_t sum;     /* of the lines that were given out */
+    char *block;      /* [block_cap] bytes [block_at, +block_len) of the file */
+    size_t block_len, block_cap;
+    int64_t block_at;
+} part;
+
+struct cake_shards {
+    part *parts; /* [n] then, once they are right, [which] */
+    int n;
+    int64_t turn; /* of what shard the next line is expected */
+    int64_t count, failed, order;
+    cake_journal_head head; /* owned */
+    cake_mark mark;
+    size_t block;
+};
+
+void cake_shards_identity(const char *identity, const char *key, const char *value, cake_buf *out)
+{
+    cake_json *root = NULL;
+    cake_fault fault;
+    const char *between = "{";
+    if (!cake_json_parse(identity, strlen(identity), &root, &fault))
+        for (void *it = cake_json_first(root); it; it = cake_json_next(root, it)) {
+            size_t len;
+            const char *name = cake_json_key(it, &len);
+            cake_buf_adds(out, between);
+            cake_json_add_text(out, name, len);
+            cake_buf_adds(out, ": ");
+            if (strcmp(name, key))
+                cake_json_add_node(out, cake_json_value(it));
+            else
+                cake_buf_adds(out, value);
+            between = ", ";
+        }
+    cake_buf_adds(out, *between == '{' ? "{}" : "}");
+    cake_json_free(root);
+}
+
+/* ---- what is there */
+
+static char *name_of(const char *results, const char *ending)
+{
+    cake_buf path = {0};
+    cake_buf_adds(&path, results);
+    cake_buf_adds(&path, ending);
+    return path.data;
+}
+
+/* A file of results may be named by what a stopped run has left of it. */
+static char *results_of(const char *path)
+{
+    static const char ending[] = ".partial";
+    size_t len = strlen(path), end = sizeof ending - 1;
+    return cake_copy(path, len > end && !strcmp(path + len - end, ending) ? len - end : len);
+}
+
+static cake_err no_shard(const char *results)
+{
+    return cake_fail(
+        "record", "%s: its job does not say which shard it is; it was written by another version", results);
+}
+
+/* Its shard, and its identity without it. */
+static cake_err know(part *p, const cake_journal_head *head)
+{
+    cake_json *root = NULL;
+    cake_fault fault;
+    cake_buf whole = {0};
+    cake_err err = CAKE_OK;
+    if (cake_json_parse(head->identity, strlen(head->identity), &root, &fault))
+        return no_shard(p->results);
+    const cake_json *shard = cake_json_get(root, "shard");
+    const char *text = cake_json_text(shard, NULL);
+    p->shard = (cake_shard){0, 1};
+    if (shard && cake_json_kind(shard) != CAKE_JSON_NULL && (!text || !cake_shard_read(text, &p->shard)))
+        err = no_shard(p->results);
+    cake_json_free(root);
+    cake_shards_identity(head->identity, "shard", "null", &whole);
+    p->whole = whole.data;
+    p->known = !err;
+    return err;
+}
+
+static cake_err look_at_partial(part *p, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
+    cake_err err = CAKE_OK;
+    if (fd < 0 || fstat(fd, &info) || !S_ISREG(info.st_mode))
+        err =
+            cake_fail("record", "%s: cannot be read: %s", path, fd < 0 ? strerror(errno) : "no regular file");
+    else if ((err = cake_journal_read(fd, path, &p->journal)) == CAKE_END)
+        err = cake_fail("record", "%s: has no results yet", path);
+    if (fd >= 0)
+        close(fd);
+    p->stopped = !err;
+    return err ? err : know(p, &p->journal.head);
+}
+
+static cake_err look(part *p)
+{
+    char *partial = name_of(p->results, ".partial"), *job = name_of(p->results, ".job");
+    struct stat info;
+    cake_err err;
+    if (!lstat(partial, &info))
+        err = look_at_partial(p, partial);
+    else if (stat(p->results, &info))
+        err = cake_fail("record", "%s: %s", p->results,
+                        errno == ENOENT ? "is not there, nor is its .partial" : strerror(errno));
+    else if (!cake_job_read(job, &p->job))
+        err = cake_fail("record",
+                        "%s: there is no %s that could be read and says what job it is of; "
+                        "what is merged are results of run, with that file beside them",
+                        p->results, job);
+    else
+        err = know(p, &p->job.head);
+    free(partial);
+    free(job);
+    return err;
+}
+
+/* ---- whether they belong together */
+
+/* Indices that are missing, as ranges in steps of a shard. */
+typedef struct ranges {
+    cake_buf text;
+    int64_t step, first, last, n; /* the range that grows, if last is not -1; of indices */
+    int n_range;
+} ranges;
+
+static void end_range(ranges *r)
+{
+    if (r->last < 0)
+        return;
+    if (r->n_range == RANGES)
+        cake_buf_adds(&r->text, ", ...");
+    else if (r->n_range < RANGES)
+        cake_buf_addf(&r->text, r->n_range ? ", %" PRId64 : "%" PRId64, r->first);
+    if (r->n_range < RANGES && r->last > r->first)
+        cake_buf_addf(&r->text, " to %" PRId64, r->last);
+    r->n_range++;
+    r->last = -1;
+}
+
+/* All of [from, to) in steps. */
+static void add_range(ranges *r, int64_t from, int64_t to)
+{
+    if (from >= to)
+        return;
+    int64_t n = (to - from + r->step - 1) / r->step;
+    end_range(r);
+    r->first = from;
+    r->last = from + (n - 1) * r->step;
+    r->n += n;
+}
+
+/* The index in a line of a journal; -1: it cannot be read, or says none. */
+static int64_t index_at(int fd, cake_place place, cake_buf *line)
+{
+    cake_told told = {.index = -1};
+    cake_buf_cut(line, 0);
+    if ((size_t)place.len > line->cap) {
+        line->cap = 2 * (size_t)place.len;
+        line->data = cake_grow(line->data, line->cap, 1);
+    }
+    if (!cake_bytes_read_at(fd, line->data, (size_t)place.len, place.offset) ||
+        !cake_line_tell(line->data, (size_t)place.len, &told))
+        return -1;
+    return told.index;
+}
+
+/* Says what a shard that is not finished lacks, of an input that ends at `end`; line 0: it is not known where. */
+static void say_stopped(const part *p, const cake_mark *end)
+{
+    const cake_places *places = &p->journal.places;
+    char *path = name_of(p->results, ".partial");
+    ranges r = {.step = p->shard.of, .last = -1};
+    int64_t until = end->line           ? end->line
+                    : p->journal.n_mark ? p->journal.marks[p->journal.n_mark - 1].line
+                                        : 0;
+    int64_t next = p->shard.which;
+    cake_buf line = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    for (int64_t i = 0; fd >= 0 && i < places->end; i++) {
+        cake_place place = cake_places_get(places, i);
+        int64_t index = place.len ? index_at(fd, place, &line) : -1;
+        if (index < next)
+            continue;
+        add_range(&r, next, index);
+        next = index + p->shard.of;
+    }
+    add_range(&r, next, until);
+    end_range(&r);
+    cake_fail("record",
+              "%s: shard %" PRId64 "/%" PRId64 " is not finished: it has %" PRId64
+              " results%s%s%s; the same run "
+              "again goes on, if none is under way",
+              path, p->shard.which, p->shard.of, places->n,
+              r.n ? end->line ? ", and none of index " : ", and of what it had read none of index " : "",
+              r.n ? r.text.data : "", end->line > end->requests ? " (some of these lines are blank)" : "");
+    if (fd >= 0)
+        close(fd);
+    cake_buf_free(&line);
+    cake_buf_free(&r.text);
+    free(path);
+}
+
+/* The end of the input, as the finished ones have found it: they must have found the same. */
+static cake_err find_end(const cake_shards *s, cake_mark *end)
+{
+    const part *first = NULL;
+    cake_err err = CAKE_OK;
+    *end = (cake_mark){0};
+    for (int i = 0; i < s->n; i++) {
+        const part *p = &s->parts[i];
+        if (!p->known || p->stopped)
+            continue;
+        cake_mark mark = p->job.n_mark ? p->job.marks[p->job.n_mark - 1] : (cake_mark){0};
+        if (!first) {
+            first = p;
+            *end = mark;
+        } else if (mark.requests != end->requests || mark.line != end->line || mark.sum != end->sum) {
+            err = cake_fail("record",
+                            "%s: is of an input of %" PRId64 " requests, %s of %s%" PRId64
+                            "; where lines were added to the input, the same run again does them",
+                            p->results, mark.requests, first->results,
+                            mark.requests == end->requests ? "other " : "", end->requests);
+        }
+    }
+    if (!err && end->line > LINES_MOST)
+        err = cake_fail("record", "%s: its .job says that the input has %" PRId64 " lines", first->results,
+                        end->line);
+    return err;
+}
+
+/* Each with the first that is known: of one job, of as many shards. */
+static cake_err compare(const cake_shards *s)
+{
+    const part *first = NULL;
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < s->n; i++) {
+        const part *p = &s->parts[i];
+        cake_buf differs = {0};
+        if (!p->known)
+            continue;
+        if (!first)
+            first = p;
+        if (p->shard.of != first->shard.of)
+            err = cake_fail("record", "%s: is shard %" PRId64 " of %" PRId64 ", %s one of %" PRId64,
+                            p->results, p->shard.which, p->shard.of, first->results, first->shard.of);
+        cake_journal_differs(first->whole, p->whole, &differs);
+        if (differs.len)
+            err = cake_fail("record", "%s: is of another job than %s: %s", p->results, first->results,
+                            differs.data);
+        cake_buf_free(&differs);
+    }
+    return err;
+}
+
+/* Says which shards of a job are missing. */
+static cake_err say_missing(int64_t of, const int32_t *who)
+{
+    ranges r = {.step = 1, .last = -1};
+    for (int64_t i = 0; i < of; i++) {
+        int64_t from = i;
+        while (i < of && who[i] < 0)
+            i++;
+        add_range(&r, from, i);
+    }
+    end_range(&r);
+    cake_err err = CAKE_OK;
+    if (r.n)
+        err = cake_fail("record",
+                        "%" PRId64 " of the %" PRId64 " shards are not given: %s; nothing is there of "
+                        "the requests whose index modulo %" PRId64 " is that",
+                        r.n, of, r.text.data, of);
+    cake_buf_free(&r.text);
+    return err;
+}
+
+/* Every shard once; those that are twice are said. Puts them in their order. */
+static cake_err arrange(cake_shards *s)
+{
+    int64_t of = 0;
+    for (int i = 0; i < s->n; i++)
+        of = s->parts[i].known ? s->parts[i].shard.of : of;
+    if (!of)
+        return CAKE_ERR_FATAL; /* that none is known was said */
+    int32_t *who = cake_alloc((size_t)of, sizeof *who);
+    cake_err err = CAKE_OK;
+    for (int64_t i = 0; i < of; i++)
+        who[i] = -1;
+    for (int i = 0; i < s->n; i++) {
+        const part *p = &s->parts[i];
+        if (p->known && who[p->shard.which] >= 0)
+            err = cake_fail("record",
+                            "%s and %s: both are shard %" PRId64 "/%" PRId64
+                            ": its requests would be there twice",
+                            s->parts[who[p->shard.which]].results, p->results, p->shard.which, of);
+        if (p->known)
+            who[p->shard.which] = i;
+    }
+    if (say_missing(of, who))
+        err = CAKE_ERR_FATAL;
+    /* one that is not known is wrong anyway */
+    part *sorted = err || s->n != of ? NULL : cake_alloc((size_t)of, sizeof *sorted);
+    for (int64_t i = 0; sorted && i < of; i++)
+        sorted[i] = s->parts[who[i]];
+    if (sorted) {
+        free(s->parts);
+        s->parts = sorted;
+    }
+    free(who);
+    return err;
+}
+
+/* ---- reading them */
+
+static cake_err changed(const part *p)
+{
+    return cake_fail(
+        "record",
+        "%s: was changed since it was written: its size or checksum is not what %s.job says; write "
+        "it anew with --force, or bring it back",
+        p->results, p->results);
+}
+
+/* A line of the file becomes a row. */
+static cake_err take_line(part *p, const char *line, size_t len, int64_t end, int64_t i)
+{
+    cake_told told;
+    int64_t before = i ? p->rows[i - 1].index : -1;
+    if (!cake_line_tell(line, len, &told) || told.index < 0)
+        return cake_fail("record", "%s: line %" PRId64 " (from 0) is no result with an index", p->results, i);
+    if (!cake_shard_has(&p->shard, told.index) || told.index <= before || told.index >= end)
+        return cake_fail("record",
+                         "%s: line %" PRId64 " (from 0) has index %" PRId64 " behind %" PRId64
+                         ": it is there twice, out of order, or not of shard %" PRId64 "/%" PRId64,
+                         p->results, i, told.index, before, p->shard.which, p->shard.of);
+    p->rows[i] = (row){.index = told.index, .len = (int64_t)len, .failed = told.failed};
+    return CAKE_OK;
+}
+
+static cake_err read_lines(part *p, FILE *f, int64_t end)
+{
+    char *line = NULL;
+    size_t room = 0;
+    uint32_t sum = 0;
+    int64_t n = 0, failed = 0;
+    cake_err err = CAKE_OK;
+    for (ssize_t len; !err && (len = getline(&line, &room, f)) > 0; n++) {
+        sum = cake_crc_on(sum, line, (size_t)len);
+        err = n == p->job.requests ? changed(p) : take_line(p, line, (size_t)len, end, n);
+        failed += !err && p->rows[n].failed;
+    }
+    free(line);
+    if (!err && ferror(f))
+        err = cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));
+    if (!err && (n != p->job.requests || failed != p->job.failed || sum != p->job.results.sum))
+        err = changed(p);
+    return err;
+}
+
+static cake_err read_part(part *p, int64_t end)
+{
+    struct stat info;
+    cake_err err = cake_file_check("record", p->results);
+    FILE *f = err ? NULL : fopen(p->results, "r");
+    if (!err && !f)
+        err = cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));
+    if (!err && (fstat(fileno(f), &info) || info.st_size != p->job.results.bytes ||
+                 p->job.requests > p->job.results.bytes))
+        err = changed(p);
+    if (!err) {
+        p->rows = cake_alloc((size_t)p->job.requests + 1, sizeof *p->rows);
+        err = read_lines(p, f, end);
+    }
+    if (f)
+        fclose(f);
+    return err;
+}
+
+/* All are there: what they hold. */
+static cake_err read_all(cake_shards *s)
+{
+    cake_err err = CAKE_OK;
+    const part *eldest = &s->parts[0];
+    for (int i = 0; i < s->n; i++) {
+        part *p = &s->parts[i];
+        if (read_part(p, s->mark.line))
+            err = CAKE_ERR_FATAL; /* all are looked at */
+        s->count += p->job.requests;
+        s->failed += p->job.failed;
+        eldest = p->job.head.created < eldest->job.head.created ? p : eldest;
+    }
+    if (!err && s->count != s->mark.requests)
+        err = cake_fail("record", "the shards have %" PRId64 " results, the input has %" PRId64 " requests",
+                        s->count, s->mark.requests);
+    if (err)
+        return err;
+    s->head = (cake_journal_head){cake_copy(eldest->whole, strlen(eldest->whole)),
+                                  cake_copy(eldest->job.head.model, strlen(eldest->job.head.model)),
+                                  eldest->job.head.created, eldest->job.head.job, false};
+    return CAKE_OK;
+}
+
+cake_err cake_shards_open(char *const *paths, int n, cake_shards **out)
+{
+    cake_shards *s = cake_alloc(1, sizeof *s);
+    *s = (cake_shards){.parts = cake_alloc((size_t)n, sizeof *s->parts), .n = n};
+    s->block = BLOCKS / (size_t)n < BLOCK_LEAST ? BLOCK_LEAST : BLOCKS / (size_t)n;
+    s->block = s->block > BLOCK_MOST ? BLOCK_MOST : s->block;
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < n; i++) {
+        s->parts[i].results = results_of(paths[i]);
+        if (look(&s->parts[i]))
+            err = CAKE_ERR_FATAL; /* all that is wrong is said, not the first thing only */
+    }
+    if (compare(s) || find_end(s, &s->mark))
+        err = CAKE_ERR_FATAL;
+    for (int i = 0; i < n; i++)
+        if (s->parts[i].stopped) {
+            say_stopped(&s->parts[i], &s->mark);
+            err = CAKE_ERR_FATAL;
+        }
+    if (arrange(s))
+        err = CAKE_ERR_FATAL;
+    if (!err)
+        err = read_all(s);
+    if (err) {
+        cake_shards_close(s);
+        return err;
+    }
+    *out = s;
+    return CAKE_OK;
+}
+
+const cake_journal_head *cake_shards_head(const cake_shards *s)
+{
+    return &s->head;
+}
+
+cake_mark cake_shards_mark(const cake_shards *s)
+{
+    return s->mark;
+}
+
+int64_t cake_shards_count(const cake_shards *s)
+{
+    return s->count;
+}
+
+int64_t cake_shards_failed(const cake_shards *s)
+{
+    return s->failed;
+}
+
+/* Bytes [at, at + len) of the file are in the block. It is opened each time: there may be more shards than a process may
+ * have files open. */
+static cake_err fill(part *p, size_t len, size_t block)
+{
+    if (p->at >= p->block_at && p->at + (int64_t)len <= p->block_at + (int64_t)p->block_len)
+        return CAKE_OK;
+    int64_t left = p->job.results.bytes - p->at;
+    size_t n = len > block ? len : block;
+    n = (int64_t)n > left ? (size_t)left : n;
+    if (n > p->block_cap)
+        p->block = cake_grow(p->block, p->block_cap = n, 1);
+    int fd = open(p->results, O_RDONLY | O_CLOEXEC);
+    bool done = fd >= 0 && cake_bytes_read_at(fd, p->block, n, p->at);
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    p->block_at = p->at;
+    p->block_len = done ? n : 0;
+    return done ? CAKE_OK : cake_fail("record", "%s: cannot be read: %s", p->results, strerror(why));
+}
+
+/* The shard with the next line: mostly the next one; where lines of the input are blank, the one with the least index. */
+static part *next_part(cake_shards *s)
+{
+    part *best = NULL;
+    for (int i = 0; i < s->n; i++) {
+        part *p = &s->parts[(s->turn + i) % s->n];
+        if (p->next == p->job.requests)
+            continue;
+        int64_t index = p->rows[p->next].index;
+        if (!i && index == s->turn)
+            return p;
+        if (!best || index < best->rows[best->next].index)
+            best = p;
+    }
+    return best;
+}
+
+cake_err cake_shards_next(cake_shards *s, cake_entry *entry, const char **line, size_t *len)
+{
+    part *p = next_part(s);
+    if (!p)
+        return CAKE_END;
+    const row *r = &p->rows[p->next];
+    cake_err err = fill(p, (size_t)r->len, s->block);
+    if (err)
+        return err;
+    *line = p->block + (p->at - p->block_at);
+    *len = (size_t)r->len;
+    *entry = (cake_entry){.order = s->order++, .failed = r->failed};
+    p->sum = cake_crc_on(p->sum, *line, *len);
+    p->at += r->len;
+    p->next++;
+    s->turn = r->index + 1;
+    return p->next == p->job.requests && p->sum != p->job.results.sum ? changed(p) : CAKE_OK;
+}
+
+static void close_part(part *p)
+{
+    cake_job_free(&p->job);
+    cake_journal_free(&p->journal);
+    free(p->results);
+    free(p->whole);
+    free(p->rows);
+    free(p->block);
+}
+
+void cake_shards_close(cake_shards *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < s->n; i++)
+        close_part(&s->parts[i]);
+    cake_journal_head_free(&s->head);
+    free(s->parts);
+    free(s);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A line of RESULTS enters, what it says of its request leaves: of either form, the answer or the error.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "record/line.h"
+
+enum { DIGITS = 15 };
+
+/* The number behind the last dash of an id of ours. */
+static int64_t index_of_id(const cake_json *id)
+{
+    const char *text = cake_json_text(id, NULL), *dash = text ? strrchr(text, '-') : NULL;
+    size_t n = dash ? strspn(dash + 1, "0123456789") : 0;
+    return n && n <= DIGITS && !dash[1 + n] ? strtoll(dash + 1, NULL, 10) : -1;
+}
+
+bool cake_line_tell(const char *line, size_t len, cake_told *out)
+{
+    cake_json *root = NULL;
+    cake_fault fault;
+    if (cake_json_parse(line, len, &root, &fault))
+        return false;
+    const cake_json *response = cake_json_get(root, "response");
+    const cake_json *body = cake_json_get(response, "body");
+    const cake_json *status = cake_json_get(response, "status_code");
+    *out = (cake_told){
+        .index = response ? index_of_id(cake_json_get(root, "id"))
+                          : cake_json_int(cake_json_get(root, "index"), -1),
+        .failed = status ? cake_json_int(status, 0) != 200
+                         : cake_json_kind(cake_json_get(root, "error")) == CAKE_JSON_OBJECT,
+        .n_choice = (int64_t)cake_json_size(cake_json_get(response ? body : root, "choices")),
+    };
+    cake_json_free(root);
+    return true;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `merge`: in: finished results of all shards of a job; out: the results that one run of the whole would have written, and
+ * their RESULTS.job. No model, no input.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "record/line.h"
+#include "record/record.h"
+#include "record/shards.h"
+#include "run/identity.h"
+#include "run/run.h"
+
+/* What is written must not be what is read. */
+static cake_err check(const cake_options *o)
+{
+    for (int i = 0; i < o->operands.n; i++)
+        if (o->output &&
+            (!strcmp(o->output, o->operands.text[i]) || cake_file_same(o->output, o->operands.text[i])))
+            return cake_fail_usage("-o is one of the shards, %s: choose another name", o->output);
+    return CAKE_OK;
+}
+
+static cake_err open_recorder(const cake_options *o, const cake_shards *shards, cake_recorder **out)
+{
+    const cake_journal_head *head = cake_shards_head(shards);
+    cake_buf identity = {0}, form = {0};
+    cake_buf_addf(&form, "\"%s\"", cake_identity_output(o->output));
+    cake_shards_identity(head->identity, "output", form.data, &identity);
+    cake_record_options options = {.path = o->output,
+                                   .resume = o->force ? CAKE_RESUME_NEVER : CAKE_RESUME_AUTO,
+                                   .force = o->force,
+                                   .identity = identity.data,
+                                   .created = head->created,
+                                   .job = head->job,
+                                   .model = head->model};
+    cake_err err = cake_record_open(&options, out);
+    cake_buf_free(&identity);
+    cake_buf_free(&form);
+    return err;
+}
+
+/* What is in the place of RESULTS is of the same job. CAKE_END: it is all there is to do. */
+static cake_err take_up(const cake_options *o, const cake_shards *shards, const cake_recorder *recorder)
+{
+    size_t n;
+    const cake_mark *marks = cake_record_marks(recorder, &n);
+    cake_mark end = cake_shards_mark(shards), last = n ? marks[n - 1] : (cake_mark){0};
+    bool same = last.requests == end.requests && last.sum == end.sum;
+    if (!cake_record_finished(recorder) && (same || !cake_record_resumed(recorder)))
+        return CAKE_OK;
+    if (!same)
+        return cake_fail(
+            "record",
+            "%s: there are results of the same job already, of %lld requests of the input; --force "
+            "overwrites them, or name another file with -o",
+            o->output, (long long)last.requests);
+    cake_log(CAKE_INFO, "record", "%s: all %lld requests are there already", o->output,
+             (long long)end.requests);
+    return CAKE_END;
+}
+
+static cake_err copy(cake_shards *shards, cake_recorder *recorder)
+{
+    cake_entry entry;
+    cake_told told;
+    const char *line;
+    size_t len;
+    bool text = cake_record_is_text(recorder);
+    cake_err err;
+    cake_record_mark(recorder, cake_shards_mark(shards));
+    while (!(err = cake_shards_next(shards, &entry, &line, &len))) {
+        if (text && (!cake_line_tell(line, len, &told) || told.n_choice > 1))
+            return cake_fail(
+                "record",
+                "request %lld has several answers; a .txt file has room for one: give -o a .jsonl file",
+                (long long)told.index);
+        if (!cake_record_has(recorder, entry.order))
+            err = cake_record_add_line(recorder, entry, line, len);
+        if (err)
+            return err;
+    }
+    return err == CAKE_END ? CAKE_OK : err;
+}
+
+cake_err cake_merge(const cake_options *o)
+{
+    cake_shards *shards = NULL;
+    cake_recorder *recorder = NULL;
+    cake_err err = check(o);
+    if (!err)
+        err = cake_shards_open(o->operands.text, o->operands.n, &shards);
+    if (!err)
+        err = open_recorder(o, shards, &recorder);
+    if (!err)
+        err = take_up(o, shards, recorder);
+    if (!err && (err = copy(shards, recorder)))
+        cake_record_undo(recorder);
+    if (!err && !(err = cake_record_finish(recorder)))
+        cake_log(CAKE_INFO, "record", "%s: %lld requests (%lld failed) of %d shard%s",
+                 o->output ? o->output : "standard output", (long long)cake_shards_count(shards),
+                 (long long)cake_shards_failed(shards), o->operands.n, o->operands.n == 1 ? "" : "s");
+    cake_record_close(recorder);
+    cake_shards_close(shards);
+    return err == CAKE_END ? CAKE_OK : err;
+}
