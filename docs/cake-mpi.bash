@@ -4,18 +4,18 @@
 _cake_mpi()
 {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=run given
-    local commands="run tokenize plan info stage bench merge"
+    local commands="run tokenize plan info stage bench merge status"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
     local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --replicas --mlock --dummy-weights"
     local options="$all $fit --topology --rates --output --resume --retry-errors --force --shard --deterministic-ids --temperature --top-k --top-p --min-p --n
-        --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --report --trace --max-runtime --stop-before"
+        --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --progress-file --report --trace --max-runtime --stop-before"
 
     for given in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case " $commands " in *" $given "*) command=$given && break ;; esac
     done
     COMPREPLY=()
     case $before in
-    -m | --model | -d | --directory | -i | --input | -o | --output | --report | --trace | --topology | --write-topology | --rates)
+    -m | --model | -d | --directory | -i | --input | -o | --output | --progress-file | --report | --trace | --topology | --write-topology | --rates)
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
@@ -41,13 +41,14 @@ _cake_mpi()
     plan) options="$all $fit --threads-decode --ranks --topology --write-topology --rates --json" ;;
     stage) options="--model --directory --ranks --topology --rates --verbose --quiet --help --version" ;;
     merge) options="--output --force --verbose --quiet --help --version" ;;
+    status) options="--json --verbose --quiet --help --version" ;;
     info) options="--model --verbose --quiet --help --version" ;;
     bench)
         options="--model --output --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --threads --dummy-weights
             --shape --batch --stages --flops --bandwidth --smoke --verbose --quiet --help --version"
         ;;
     esac
-    case $command-$word in merge-[!-]*) compopt -o filenames 2>/dev/null && mapfile -t COMPREPLY < <(compgen -f -- "$word") && return ;; esac
+    case $command-$word in merge-[!-]* | status-[!-]*) compopt -o filenames 2>/dev/null && mapfile -t COMPREPLY < <(compgen -f -- "$word") && return ;; esac
     [ "$COMP_CWORD" -gt 1 ] || options="$commands $options"
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 }

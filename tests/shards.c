@@ -23,7 +23,7 @@ typedef struct made {
     int64_t created;
 } made;
 
-static const made plain = {.of = 1, .isa = "ref", .lines = LINES, .swap = -1, .created = 1700000000};
+static const made plain = {.of = 1, .isa = "ref", .lines = LINES, .swap = -100, .created = 1700000000};
 
 static const char *name_of(char *name, int i)
 {
@@ -143,18 +143,18 @@ static void test_wrong(void)
         made m; /* of the second one */
         const char *says;
     } cases[] = {
-        {{1, 3, "avx2", 0, LINES, 0, -1, 1},
+        {{1, 3, "avx2", 0, LINES, 0, -100, 1},
          "part-1.jsonl: is of another job than .*isa was \"ref\" and is \"avx2\""},
-        {{1, 4, "ref", 0, LINES, 0, -1, 1}, "part-1.jsonl: is shard 1 of 4, .* one of 3"},
-        {{2, 3, "ref", 0, LINES, 0, -1, 1}, "both are shard 2/3: its requests would be there twice"},
-        {{2, 3, "ref", 0, LINES, 0, -1, 1}, "1 of the 3 shards are not given: 1; nothing is there of"},
-        {{1, 3, "ref", 0, LINES + 6, 0, -1, 1}, "part-1.jsonl: is of an input of 66 requests, .* of 60;"},
-        {{1, 3, "ref", 0, LINES, 5, -1, 1},
+        {{1, 4, "ref", 0, LINES, 0, -100, 1}, "part-1.jsonl: is shard 1 of 4, .* one of 3"},
+        {{2, 3, "ref", 0, LINES, 0, -100, 1}, "both are shard 2/3: its requests would be there twice"},
+        {{2, 3, "ref", 0, LINES, 0, -100, 1}, "1 of the 3 shards are not given: 1; nothing is there of"},
+        {{1, 3, "ref", 0, LINES + 6, 0, -100, 1}, "part-1.jsonl: is of an input of 66 requests, .* of 60;"},
+        {{1, 3, "ref", 0, LINES, 5, -100, 1},
          "part-1.jsonl.partial: shard 1/3 is not finished: it has 5 results, and none of index 16 to 58; the "
          "same run"},
-        {{1, 3, "ref", 4, LINES, 5, -1, 1}, "none of index 4, 16, 22 to 58"},
+        {{1, 3, "ref", 4, LINES, 5, -100, 1}, "none of index 4, 16, 22 to 58"},
         {{1, 3, "ref", 0, LINES, 0, 13, 1}, "line 5 \\(from 0\\) has index 13 behind 16"},
-        {{1, 3, "ref", 30, LINES, 0, -1, 1}, "is of an input of 58 requests, .* of 60"},
+        {{1, 3, "ref", 30, LINES, 0, -100, 1}, "is of an input of 58 requests, .* of 60"},
     };
     cake_buf said = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

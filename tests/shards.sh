@@ -9,7 +9,7 @@
     for i in $(seq 40); do
         printf '{"custom_id": "c%d", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "max_tokens": %d, "temperature": 0.9}}\n' \
             $((i % 31)) $((i % 9 + 1))
-        printf '{"prompt": "There was number %d", "max_tokens": 60, "ignore_eos": true, "temperature": 0.8}\n' "$i"
+        printf '{"prompt": "There was number %d", "max_tokens": 90, "ignore_eos": true, "temperature": 0.8}\n' "$i"
         [ $((i % 7)) -ne 0 ] || echo
     done
 } >"$dir/in.jsonl"
@@ -23,20 +23,34 @@ ok "shard 0/3" $(($? != 3))
 mpi 2 run -m "$model" -i "$dir/in.jsonl" --deterministic-ids -q -o "$dir/part-1.jsonl" --shard 1/3 --max-seqs 3
 ok "shard 1/3, on two ranks" $(($? != 3))
 expect "another shard into the same file" 1 'of another job: shard was "0/3" and is "2/3"' run -o "$dir/part-0.jsonl" --shard 2/3
-run -o "$dir/part-2.jsonl" --shard 2/3 --max-seqs 1 &
-until grep -qs '_cake": {"group' "$dir/part-2.jsonl.partial"; do sleep 0.02; done
+"$cake" run -m "$model" -i "$dir/in.jsonl" --deterministic-ids -q -o "$dir/part-2.jsonl" --shard 2/3 --max-seqs 1 &
+until grep -qs '_cake": {"group' "$dir/part-2.jsonl.partial" || ! kill -0 $! 2>/dev/null; do sleep 0.02; done
+"$cake" status "$dir/part-2.jsonl" "$dir/part-1.jsonl" >"$dir/status"
 kill -USR1 $!
 wait $!
 test $? -eq 75 && test -s "$dir/part-2.jsonl.partial"
 ok "shard 2/3, stopped" $?
+grep -Eq 'part-2.jsonl: running: [0-9]+ done.*, shard 2/3.*; process [0-9]+ on ' "$dir/status" &&
+    grep -Eq 'part-1.jsonl: finished: 29 done' "$dir/status" && grep -Eq '^all: 1 running, 1 finished; ' "$dir/status"
+ok "... status while it ran" $?
+before=$(stat -c %y "$dir/part-2.jsonl.partial")
+expect "... and now" 0 'part-2.jsonl: stopped: [0-9]+ done of about .*, shard 2/3, [0-9.]+ %.*; wrote 0:0' "$cake" status "$dir/part-2.jsonl"
+expect "... as JSON" 0 '"state": "stopped", "shard": "2/3", "done": [0-9]+, "failed": [0-9]+, "total": null, "share": 0\.' \
+    "$cake" status --json "$dir/part-2.jsonl.partial"
+test "$before" = "$(stat -c %y "$dir/part-2.jsonl.partial")"
+ok "... which changes nothing" $?
+{ sed '2s/"id"/"ID"/' "$dir/part-2.jsonl.partial"; echo '{"torn'; } >"$dir/hurt.jsonl.partial"
+expect "damage" 0 'hurt.jsonl: stopped: .*; 7 bytes of a group that was not finished; [0-9]+ bytes are damaged' "$cake" status "$dir/hurt.jsonl"
+expect "no results" 1 'none.jsonl: is not there, nor is its .partial or .lock: no run has begun' "$cake" status "$dir/none.jsonl"
 merge() { "$cake" merge -o "$dir/merged.jsonl" "$@"; }
 expect "a stopped shard" 1 'part-2.jsonl.partial: shard 2/3 is not finished: it has [0-9]+ results, and none of index .*; the same run again' \
     merge "$dir"/part-?.jsonl "$dir/part-2.jsonl.partial"
 expect "a missing shard" 1 '1 of the 3 shards are not given: 2; nothing is there of the requests whose index modulo 3' merge "$dir"/part-[01].jsonl
 test -z "$(find "$dir" -name 'merged*')"
 ok "... nothing is written" $?
-run -o "$dir/part-2.jsonl" --shard 2/3
-ok "... it goes on" $(($? != 3))
+run -o "$dir/part-2.jsonl" --shard 2/3 --progress-file "$dir/progress.json" --max-runtime 1h
+test $? -eq 3 && grep -Eq '"state": "finished", .*"shard": "2/3".*"resumed": [1-9][0-9]*, "total": 28, "share": 1.0' "$dir/progress.json"
+ok "... it goes on, and a file says how far" $?
 expect "a shard twice" 1 'both are shard 1/3' merge "$dir"/part-?.jsonl "$dir/part-1.jsonl"
 expect "merged" 0 'merged.jsonl: 81 requests \([0-9]+ failed\) of 3 shards' merge "$dir"/part-?.jsonl
 cmp "$dir/whole.jsonl" "$dir/merged.jsonl" && test -e "$dir/merged.jsonl.job"

@@ -59,3 +59,14 @@ bool cake_duration_read(const char *text, int64_t *into)
     }
     return *text == ':' && take_clock(text, number, false, into);
 }
+
+void cake_duration_add(cake_buf *out, double seconds)
+{
+    static const double most = 99.0 * 365 * 86400;
+    int64_t s = seconds < most ? (int64_t)(seconds + 0.5) : (int64_t)most;
+    if (s >= 86400)
+        cake_buf_addf(out, "%d-%02d", (int)(s / 86400), (int)(s / 3600 % 24));
+    else
+        cake_buf_addf(out, "%d", (int)(s / 3600));
+    cake_buf_addf(out, ":%02d:%02d", (int)(s / 60 % 60), (int)(s % 60));
+}

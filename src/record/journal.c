@@ -209,7 +209,8 @@ void cake_journal_begin(const cake_journal_head *head, cake_buf *out)
     add_sum(out, from);
 }
 
-void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *read, cake_buf *out)
+void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *read,
+                        const cake_reached *reached, cake_buf *out)
 {
     const char *between = "";
     cake_buf_addf(out, BEGINS "\"group\": %zu, \"orders\": [", out->len);
@@ -223,6 +224,13 @@ void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *re
         }
     cake_buf_adds(out, "], \"read\": ");
     add_mark(read, out);
+    if (reached->run > 0) {
+        cake_buf_addf(out, ", \"at\": [%" PRId64 ", %.2f, ", reached->run, reached->seconds);
+        if (reached->share >= 0)
+            cake_buf_addf(out, "%.6f]", reached->share);
+        else
+            cake_buf_adds(out, "null]");
+    }
     add_sum(out, 0);
 }
 
@@ -313,6 +321,20 @@ static int64_t covered(const cake_buf *line)
     return *end == ',' && bytes >= 0 ? bytes : -1;
 }
 
+/* After the places of a group: what it says of the time. */
+static void take_reached(const cake_json *at, cake_journal *j)
+{
+    cake_reached now = {cake_json_int(cake_json_at(at, 0), 0), cake_json_real(cake_json_at(at, 1), -1),
+                        cake_json_real(cake_json_at(at, 2), -1)};
+    if (now.run <= 0 || !(now.seconds >= 0) || now.share > 1)
+        return;
+    if (now.run != j->last.run) {
+        j->first = now;
+        j->first_n = j->places.n;
+    }
+    j->last = now;
+}
+
 /* Whether the numbers are those of a group: orders of requests that had been read, each once with its failure. */
 static bool is_sound(const cake_json *orders, const cake_json *failed, const cake_mark *read)
 {
@@ -392,6 +414,7 @@ static int take_group(scan *s, cake_journal *j, int64_t at)
         j->end = behind;
         if (read.requests > (j->n_mark ? j->marks[j->n_mark - 1].requests : 0))
             push_mark(&j->marks, &j->n_mark, &read);
+        take_reached(cake_json_get(own, "at"), j);
     }
     cake_json_free(root);
     return took;

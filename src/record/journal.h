@@ -44,10 +44,18 @@ typedef struct cake_entry {
     bool failed;
 } cake_entry;
 
+/* How far the job was when a group was written, for those who look at it from outside. */
+typedef struct cake_reached {
+    int64_t run;    /* when this run began, seconds since 1970; 0: not said */
+    double seconds; /* since then */
+    double share;   /* of the input that is answered; negative: not known */
+} cake_reached;
+
 /* The first line. */
 void cake_journal_begin(const cake_journal_head *head, cake_buf *out);
 /* Behind the lines of a group [n entries], which are all that is in out. */
-void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *read, cake_buf *out);
+void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *read,
+                        const cake_reached *reached, cake_buf *out);
 
 /* What a journal holds. */
 typedef struct cake_journal {
@@ -55,10 +63,12 @@ typedef struct cake_journal {
     cake_places places; /* of whole groups */
     cake_mark *marks;   /* [n_mark] in ascending order */
     size_t n_mark;
-    int64_t failed; /* places of error records */
-    int64_t end;    /* behind the last whole group ... */
-    int64_t torn;   /* ... bytes are of a group that was being written */
-    int64_t lost;   /* bytes of damaged groups before that */
+    int64_t failed;           /* places of error records */
+    int64_t end;              /* behind the last whole group ... */
+    int64_t torn;             /* ... bytes are of a group that was being written */
+    int64_t lost;             /* bytes of damaged groups before that */
+    cake_reached first, last; /* of the latest run's groups ... */
+    int64_t first_n;          /* ... and how many places there were behind the first one */
 } cake_journal;
 
 /* Reads the file, path in messages. CAKE_END: it has not even its first line, nothing is lost. */

@@ -118,6 +118,29 @@ static bool is_dead(const cake_json *root)
     return cake_slurm_over(job);
 }
 
+bool cake_lock_look(const char *path, cake_holder *out)
+{
+    cake_buf text = {0}, unsaid = {0}, *before = cake_log_capture(&unsaid);
+    cake_json *root = NULL;
+    cake_fault fault;
+    bool there = !cake_file_read("record", path, true, LARGEST, &text) && text.len &&
+                 !cake_json_parse(text.data, text.len, &root, &fault) &&
+                 cake_json_kind(root) == CAKE_JSON_OBJECT;
+    cake_log_capture(before);
+    if (there) {
+        char host[HOST];
+        host_of(host);
+        *out = (cake_holder){.pid = cake_json_int(cake_json_get(root, "pid"), 0), .over = is_dead(root)};
+        snprintf(out->host, sizeof out->host, "%s", text_of(root, "host"));
+        snprintf(out->job, sizeof out->job, "%s", text_of(root, "job"));
+        out->here = !strcmp(out->host, host);
+    }
+    cake_json_free(root);
+    cake_buf_free(&unsaid);
+    cake_buf_free(&text);
+    return there;
+}
+
 static cake_err complain(const char *path, const cake_json *root)
 {
     const char *job = text_of(root, "job");

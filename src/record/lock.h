@@ -7,10 +7,23 @@
 #ifndef CAKE_RECORD_LOCK_H
 #define CAKE_RECORD_LOCK_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/err.h"
 
 typedef struct cake_lock cake_lock;
 
+/* Whose a lock is. */
+typedef struct cake_holder {
+    char host[256], job[24]; /* job: of Slurm, or "" */
+    int64_t pid;
+    bool over; /* it is certain that it runs no more */
+    bool here; /* it is on this host, so that it is certain that it runs, if it is not over */
+} cake_holder;
+
+/* Who has it, without touching it; false: nobody, or it cannot be read. May ask Slurm. */
+bool cake_lock_look(const char *path, cake_holder *out);
 /* path: of the lock file. Says who has it, or why it cannot be made. */
 cake_err cake_lock_take(const char *path, cake_lock **out);
 void cake_lock_release(cake_lock *lock); /* NULL is fine */

@@ -59,6 +59,11 @@ void cake_partial_mark(cake_partial *p, const cake_mark *read)
         p->read = *read;
 }
 
+void cake_partial_share(cake_partial *p, double share)
+{
+    p->reached.share = share;
+}
+
 static cake_err broken(cake_partial *p, int why)
 {
     p->broken = true;
@@ -76,7 +81,8 @@ cake_err cake_partial_flush(cake_partial *p)
         return broken(p, late);
     if (!p->n_entry)
         return CAKE_OK;
-    cake_journal_close(p->entries, p->n_entry, &p->read, &p->group);
+    p->reached.seconds = cake_clock_now() - p->began;
+    cake_journal_close(p->entries, p->n_entry, &p->read, &p->reached, &p->group);
     if (!cake_bytes_write_at(p->fd, p->group.data, p->group.len, p->size)) {
         int why = errno;
         if (ftruncate(p->fd, (off_t)p->size))

@@ -183,6 +183,12 @@ void cake_record_mark(cake_recorder *recorder, cake_mark read)
         cake_partial_mark(recorder->partial, &read);
 }
 
+void cake_record_share(cake_recorder *recorder, double share)
+{
+    if (recorder->partial)
+        cake_partial_share(recorder->partial, share);
+}
+
 void cake_record_tick(cake_recorder *recorder)
 {
     if (recorder->partial)

@@ -98,6 +98,8 @@ void cake_record_mark(cake_recorder *recorder,
 cake_err cake_record_add(cake_recorder *recorder, const cake_record *record);
 /* A line [len], with its newline, that another run has made. */
 cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const char *line, size_t len);
+void cake_record_share(cake_recorder *recorder,
+                       double share); /* of the input that is answered; negative: unknown */
 /* Records are safe from a killed program after a moment, if this is called often; from a killed machine soon after. */
 void cake_record_tick(cake_recorder *recorder);
 cake_err cake_record_flush(cake_recorder *recorder); /* ... now */

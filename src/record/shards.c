@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "record/bytes.h"
+#include "record/found.h"
 #include "record/job.h"
 #include "record/line.h"
 
@@ -94,14 +95,6 @@ static char *name_of(const char *results, const char *ending)
     cake_buf_adds(&path, results);
     cake_buf_adds(&path, ending);
     return path.data;
-}
-
-/* A file of results may be named by what a stopped run has left of it. */
-static char *results_of(const char *path)
-{
-    static const char ending[] = ".partial";
-    size_t len = strlen(path), end = sizeof ending - 1;
-    return cake_copy(path, len > end && !strcmp(path + len - end, ending) ? len - end : len);
 }
 
 static cake_err no_shard(const char *results)
@@ -462,7 +455,7 @@ cake_err cake_shards_open(char *const *paths, int n, cake_shards **out)
     s->block = s->block > BLOCK_MOST ? BLOCK_MOST : s->block;
     cake_err err = CAKE_OK;
     for (int i = 0; i < n; i++) {
-        s->parts[i].results = results_of(paths[i]);
+        s->parts[i].results = cake_found_results(paths[i]);
         if (look(&s->parts[i]))
             err = CAKE_ERR_FATAL; /* all that is wrong is said, not the first thing only */
     }

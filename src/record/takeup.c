@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "record/bytes.h"
 #include "record/line.h"
@@ -233,7 +235,9 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
                         .job_path = name_of(o->results, ".job"),
                         .retry = o->retry,
                         .lossy = o->lossy,
-                        .fd = -1};
+                        .fd = -1,
+                        .reached = {.run = time(NULL), .share = -1},
+                        .began = cake_clock_now()};
     char *lock = name_of(o->results, ".lock");
     cake_err err = cake_lock_take(lock, &p->lock);
     free(lock);

@@ -152,6 +152,8 @@ static cake_err next(void *self, cake_sequence **out)
         cake_record_mark(a->recorder, cake_prompt_mark(a->feed.prompt));
     if (err && a->recorder && cake_prompt_changed(a->feed.prompt))
         cake_record_undo(a->recorder);
+    if (err == CAKE_END)
+        a->counts.total = a->feed.order;
     if (err)
         return err;
     cake_request *r = &(*out)->request;
@@ -218,12 +220,15 @@ static cake_err done(void *self, cake_sequence *s)
     cake_err err = CAKE_OK;
     a->counts.done++;
     /* what was read and is not answered yet is not done */
-    a->counts.share = read < 0 ? -1 : read * (double)a->counts.done / (double)a->taken;
+    double each = read < 0 ? -1 : read / (double)(a->taken + a->feed.passed);
+    a->counts.share = each * (double)(a->counts.done + a->feed.passed);
+    a->counts.gained = each * (double)a->counts.done;
     a->counts.failed += failed;
     a->counts.prompt += failed ? 0 : s->n_prompt;
-    if (a->recorder)
+    if (a->recorder) {
+        cake_record_share(a->recorder, a->counts.share);
         err = write_record(a, s);
-    else if (!failed)
+    } else if (!failed)
         err = stream(a, s, true);
     else
         cake_log(CAKE_ERROR, NULL, "%s", s->request.fault.message);

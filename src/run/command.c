@@ -23,11 +23,8 @@ static cake_err version(const cake_options *options)
 static const struct {
     const char *name;
     cake_err (*run)(const cake_options *options);
-} alone[] = {{"tokenize", cake_tokenize},
-             {"info", cake_info},
-             {"merge", cake_merge},
-             {"help", help},
-             {"version", version}};
+} alone[] = {{"tokenize", cake_tokenize}, {"info", cake_info}, {"merge", cake_merge},
+             {"status", cake_status},     {"help", help},      {"version", version}};
 
 static cake_err run_alone(cake_err (*run)(const cake_options *options), const cake_options *options,
                           const cake_world *world)

@@ -90,6 +90,11 @@ static const char *why(void)
     return state.reason;
 }
 
+double cake_drain_left(void)
+{
+    return state.until - cake_clock_now();
+}
+
 bool cake_drain_due(void)
 {
     if (!state.due && (state.came || cake_clock_now() >= state.until)) {

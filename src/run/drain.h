@@ -15,6 +15,8 @@
 void cake_drain_open(const cake_options *options, const cake_world *world);
 void cake_drain_close(void); /* signals do what they did before */
 
+/* Rank 0: seconds until a limit of time is due; INFINITY: none is known. */
+double cake_drain_left(void);
 /* Rank 0, often: nothing new is to be begun. True from then on; why is said once. */
 bool cake_drain_due(void);
 /* A second signal came: nothing is to be waited for. */

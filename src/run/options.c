@@ -18,7 +18,7 @@
 #include "base/duration.h"
 #include "base/size.h"
 
-enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16, STAGE = 32, MERGE = 64 };
+enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16, STAGE = 32, MERGE = 64, STATUS = 128 };
 
 typedef enum kind { FLAG, TEXT, TEXTS, INTEGER, REAL, SIZE, DURATION, STOP, SEED, SHARD } kind;
 
@@ -62,6 +62,7 @@ static const struct {
      "what the machine can do and how near the program comes; without a name: the list of names"},
     {"merge", MERGE, "merge [-o RESULTS] SHARD... [options]",
      "results of all shards of a job (run --shard) become those of one run"},
+    {"status", STATUS, "status RESULTS... [options]", "how far runs are: under way, stopped or finished"},
 };
 
 enum { N_COMMAND = sizeof commands / sizeof *commands };
@@ -274,7 +275,7 @@ static cake_err read_arguments(int argc, char **argv, int command, cake_options 
             return err;
     }
     o->operands = (cake_texts){argv + optind, argc - optind};
-    if (optind < argc && !(command & (BENCH | MERGE)))
+    if (optind < argc && !(command & (BENCH | MERGE | STATUS)))
         return cake_fail_usage("\"%s\" is neither a command nor an option; see cake-mpi --help",
                                argv[optind]);
     return CAKE_OK;
@@ -285,10 +286,11 @@ static cake_err check(const cake_options *o)
     bool run = !strcmp(o->command, "run"), plan = !strcmp(o->command, "plan");
     if (command_bit(o->command) & (INFO | BENCH))
         return CAKE_OK;
-    if (command_bit(o->command) & MERGE)
-        return o->operands.n ? CAKE_OK
-                             : cake_fail_usage("no results: name those of all shards; see cake-mpi %s --help",
-                                               o->command);
+    if (command_bit(o->command) & (MERGE | STATUS))
+        return o->operands.n
+                   ? CAKE_OK
+                   : cake_fail_usage("no results: name those of %s; see cake-mpi %s --help",
+                                     strcmp(o->command, "merge") ? "a run" : "all shards", o->command);
     if (!o->model)
         return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
     if (!strcmp(o->command, "stage"))

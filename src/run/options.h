@@ -58,7 +58,7 @@ typedef struct cake_options {
     const struct cake_bundle *index; /* the model's tensors, where there are no files (cake_model_options) */
     const char *rates;
     bool json;
-    const char *progress, *report, *trace;
+    const char *progress, *progress_file, *report, *trace;
     bool quiet, verbose;
 } cake_options;
 

@@ -98,6 +98,7 @@ cake_err cake_outputs_check(const cake_options *o)
                             {"--topology", o->topology, false},
                             {"--write-topology", o->write_topology, true},
                             {"--report", o->report, true},
+                            {"--progress-file", o->progress_file, true},
                             {"--trace", o->trace, true}};
     cake_err err = check_pairs(places, sizeof places / sizeof *places);
     if (!err && o->model)

@@ -1,17 +1,32 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: counts, clocks. Out: a bar, lines, --progress-file. run.c calls.
+ * Invariant: trouble with the file is said once and never ends the run.
+ */
 #include "run/progress.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "base/slurm.h"
+#include "run/whole.h"
+
+static const double bar_every = 0.2, line_every = 60, file_every = 5; /* seconds */
 
 static struct {
+    const cake_options *options;
     enum { NONE, BAR, LINE } mode;
-    double start, next;
-    int drawn; /* a bar stands on the terminal's line */
+    double start, next, next_file;
+    int64_t began; /* seconds since 1970 */
+    bool file;     /* it is wanted, and could be written so far */
+    int drawn;     /* a bar stands on the terminal's line */
 } state;
 
 static void wipe(void)
@@ -21,50 +36,172 @@ static void wipe(void)
     state.drawn = 0;
 }
 
-void cake_progress_open(const char *mode)
+/* Seconds to the end of the input at the rate of this run so far; negative: not known. */
+static double left_of(const cake_counts *c, double seconds)
 {
+    return c->gained > 0 && c->share >= 0 ? seconds * (1 - c->share) / c->gained : -1;
+}
+
+static void put_real(cake_buf *out, const char *before, double value)
+{
+    cake_buf_adds(out, before);
+    if (value >= 0 && isfinite(value))
+        cake_json_add_real(out, value);
+    else
+        cake_buf_adds(out, "null");
+}
+
+static void put_count(cake_buf *out, const char *before, int64_t value)
+{
+    cake_buf_addf(out, value ? "%s%lld" : "%snull", before, (long long)value);
+}
+
+static void put_text(cake_buf *out, const char *before, const char *text)
+{
+    if (text && text[0]) {
+        cake_json_put_text(out, before, text);
+    } else {
+        cake_buf_adds(out, before);
+        cake_buf_adds(out, "null");
+    }
+}
+
+static void compose(const cake_counts *c, const char *how, double until_stop, cake_buf *out)
+{
+    const cake_shard *shard = &state.options->shard;
+    double seconds = state.start > 0 ? cake_clock_now() - state.start : 0, left = left_of(c, seconds);
+    char host[256] = "", part[48] = "";
+    gethostname(host, sizeof host - 1);
+    if (shard->of)
+        snprintf(part, sizeof part, "%lld/%lld", (long long)shard->which, (long long)shard->of);
+    cake_json_put_text(out, "{\"state\": ", how);
+    put_text(out, ", \"results\": ", state.options->output);
+    put_text(out, ", \"shard\": ", part);
+    put_text(out, ", \"host\": ", host);
+    cake_buf_addf(out, ", \"pid\": %ld", (long)getpid());
+    put_text(out, ", \"slurm_job\": ", cake_slurm_job());
+    cake_buf_addf(out, ", \"began\": %lld, \"written\": %lld", (long long)state.began, (long long)time(NULL));
+    cake_buf_addf(out, ", \"done\": %lld, \"failed\": %lld, \"resumed\": %lld", (long long)c->done,
+                  (long long)c->failed, (long long)c->resumed);
+    put_count(out, ", \"total\": ", c->total);
+    put_real(out, ", \"share\": ", c->done ? c->share : -1);
+    cake_buf_addf(out, ", \"tokens\": {\"prompt\": %lld, \"generated\": %lld}", (long long)c->prompt,
+                  (long long)c->generated);
+    put_real(out, ", \"requests_per_s\": ", seconds > 0 ? (double)c->done / seconds : -1);
+    put_real(out, ", \"generated_per_s\": ", seconds > 0 ? (double)c->generated / seconds : -1);
+    put_real(out, ", \"left_s\": ", left);
+    put_real(out, ", \"stops_in_s\": ", until_stop > 0 ? until_stop : 0);
+    cake_buf_addf(out, ", \"ends_in_time\": %s}\n",
+                  left < 0 || !isfinite(until_stop) ? "null"
+                  : left <= until_stop              ? "true"
+                                                    : "false");
+}
+
+static void write_file(const cake_counts *c, const char *how, double until_stop)
+{
+    cake_whole whole;
+    cake_buf text = {0};
+    if (!state.file)
+        return;
+    state.next_file = cake_clock_now() + file_every;
+    compose(c, how, until_stop, &text);
+    cake_err err = cake_whole_open("progress", state.options->progress_file, &whole);
+    if (!err) {
+        fwrite(text.data, 1, text.len, whole.file);
+        err = cake_whole_close(&whole);
+    }
+    state.file = !err;
+    cake_buf_free(&text);
+}
+
+void cake_progress_begin(const cake_options *options)
+{
+    state.options = options;
+    state.began = time(NULL);
+    state.start = 0;
+    state.file = options->progress_file != NULL;
+    write_file(&(cake_counts){.share = -1}, "loading", INFINITY);
+}
+
+void cake_progress_open(const cake_options *options)
+{
+    const char *mode = options->progress;
     state.mode = !strcmp(mode, "none")   ? NONE
                  : !strcmp(mode, "bar")  ? BAR
                  : !strcmp(mode, "line") ? LINE
                  : isatty(STDERR_FILENO) ? BAR
                                          : LINE;
     state.start = cake_clock_now();
-    state.next = state.start + (state.mode == BAR ? 0.2 : 60);
+    state.next = state.start + (state.mode == BAR ? bar_every : line_every);
     if (state.mode == BAR)
         cake_log_line(wipe);
 }
 
-static void draw(const cake_counts *c, double seconds)
+/* How long it takes, and whether that is too long. */
+static void add_time(const cake_counts *c, double seconds, double until_stop, cake_buf *out)
 {
-    char line[32] = "", failed[32] = "";
-    if (c->share >= 0) {
-        int cells = (int)(c->share * 20);
-        snprintf(line, sizeof line, "[%.*s%*s] ", cells, "####################", 20 - cells, "");
+    double left = left_of(c, seconds);
+    if (left < 0)
+        return;
+    cake_buf_adds(out, ", ");
+    cake_duration_add(out, left);
+    cake_buf_adds(out, " left");
+    if (!isfinite(until_stop))
+        return;
+    if (left <= until_stop) {
+        cake_buf_adds(out, ", in time");
+        return;
     }
-    if (c->failed)
-        snprintf(failed, sizeof failed, " (%lld failed)", (long long)c->failed);
-    fprintf(stderr, "\r%s%lld requests%s, %.0f tokens/s\033[K", line, (long long)c->done, failed,
-            (double)c->generated / seconds);
-    fflush(stderr);
-    state.drawn = 1;
+    double reached = c->share + (left > 0 ? (1 - c->share) * (until_stop > 0 ? until_stop : 0) / left : 0);
+    cake_buf_adds(out, ", but stops in ");
+    cake_duration_add(out, until_stop > 0 ? until_stop : 0);
+    cake_buf_addf(out, " at about %.0f %%", 100 * reached);
 }
 
-void cake_progress_tick(const cake_counts *c)
+void cake_progress_bar(const cake_counts *c, double seconds, double until_stop, cake_buf *out)
 {
-    if (state.mode == NONE)
-        return;
+    if (c->share >= 0) {
+        int cells = (int)(c->share * 20);
+        cake_buf_addf(out, "[%.*s%*s] ", cells, "####################", 20 - cells, "");
+    }
+    cake_buf_addf(out, "%lld requests", (long long)(c->resumed + c->done));
+    if (c->failed)
+        cake_buf_addf(out, " (%lld failed)", (long long)c->failed);
+    cake_buf_addf(out, ", %.0f tokens/s", (double)c->generated / seconds);
+    add_time(c, seconds, until_stop, out);
+}
+
+void cake_progress_line(const cake_counts *c, double seconds, double until_stop, cake_buf *out)
+{
+    cake_buf_addf(out, "%lld requests done, %lld failed", (long long)(c->resumed + c->done),
+                  (long long)c->failed);
+    if (c->share >= 0)
+        cake_buf_addf(out, ", %.1f %%", 100 * c->share);
+    cake_buf_addf(out, ", %lld tokens generated, %.1f tokens/s, ", (long long)c->generated,
+                  (double)c->generated / seconds);
+    cake_duration_add(out, seconds);
+    add_time(c, seconds, until_stop, out);
+}
+
+void cake_progress_tick(const cake_counts *c, double until_stop)
+{
     double now = cake_clock_now();
-    if (now < state.next)
+    if (state.file && now >= state.next_file)
+        write_file(c, "running", until_stop);
+    if (state.mode == NONE || now < state.next)
         return;
-    state.next = now + (state.mode == BAR ? 0.2 : 60);
-    double seconds = now - state.start;
-    if (state.mode == BAR)
-        draw(c, seconds);
-    else
-        cake_log(CAKE_INFO, NULL,
-                 "%lld requests done, %lld failed, %lld tokens generated, %.1f tokens/s, %.0f s",
-                 (long long)c->done, (long long)c->failed, (long long)c->generated,
-                 (double)c->generated / seconds, seconds);
+    state.next = now + (state.mode == BAR ? bar_every : line_every);
+    cake_buf line = {0};
+    if (state.mode == BAR) {
+        cake_progress_bar(c, now - state.start, until_stop, &line);
+        fprintf(stderr, "\r%s\033[K", line.data);
+        fflush(stderr);
+        state.drawn = 1;
+    } else {
+        cake_progress_line(c, now - state.start, until_stop, &line);
+        cake_log(CAKE_INFO, NULL, "%s", line.data);
+    }
+    cake_buf_free(&line);
 }
 
 void cake_progress_close(void)
@@ -72,4 +209,14 @@ void cake_progress_close(void)
     wipe();
     cake_log_line(NULL);
     state.mode = NONE;
+}
+
+void cake_progress_end(const cake_counts *c, cake_err how)
+{
+    write_file(c,
+               how == CAKE_STOPPED                                 ? "stopped"
+               : how && how != CAKE_ERR_REQUEST && how != CAKE_END ? "failed"
+                                                                   : "finished",
+               INFINITY);
+    state.file = false;
 }

@@ -53,6 +53,8 @@ static cake_err open_files(job *j)
             err = cake_whole_check("report", j->options->report);
         if (!err && j->options->trace)
             err = cake_whole_check("trace", j->options->trace);
+        if (!err && j->options->progress_file)
+            err = cake_whole_check("progress", j->options->progress_file);
         if (!err)
             err = cake_answers_open(j->options, &j->stage, &j->answers);
     }
@@ -137,7 +139,7 @@ static bool attend(void *self)
     job *j = self;
     if (j->world->rank == 0) {
         drain(j);
-        cake_progress_tick(&j->answers.counts);
+        cake_progress_tick(&j->answers.counts, cake_drain_left());
         cake_answers_tick(&j->answers);
     }
     return j->desk ? cake_desk_attend(j->desk) : j->outpost && cake_outpost_attend(j->outpost);
@@ -192,7 +194,7 @@ static cake_err work(job *j)
 {
     bool root = j->world->rank == 0;
     if (root)
-        cake_progress_open(j->options->progress);
+        cake_progress_open(j->options);
     cake_pipeline_watch(j->pipeline, j->trace);
     if (j->desk)
         cake_desk_watch(j->desk, j->trace);
@@ -245,6 +247,9 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
     cake_err err = cake_stage_plan(options, world, &j.stage);
     if (!err)
         err = open_files(&j);
+    bool opened = !err;
+    if (opened && !world->rank)
+        cake_progress_begin(options);
     j.trace = options->trace && !err ? cake_trace_open() : NULL;
     double begin = cake_clock_now();
     j.data = cake_machine_data();
@@ -260,8 +265,11 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
     cake_root_close(j.root);
     cake_outpost_close(j.outpost);
     cake_desk_close(j.desk);
-    if (world->rank == 0)
+    if (world->rank == 0) {
+        if (opened)
+            cake_progress_end(&j.answers.counts, err);
         cake_answers_close(&j.answers);
+    }
     cake_stage_close(&j.stage);
     cake_trace_close(j.trace);
     cake_drain_close();

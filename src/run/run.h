@@ -17,6 +17,7 @@ cake_err cake_preview(const cake_options *options, const cake_world *world); /* 
 cake_err cake_staging(const cake_options *options, const cake_world *world); /* `stage` */
 cake_err cake_tokenize(const cake_options *options);                         /* rank 0 only */
 cake_err cake_merge(const cake_options *options);                            /* rank 0 only */
+cake_err cake_status(const cake_options *options);                           /* rank 0 only */
 cake_err cake_info(const cake_options *options);                             /* rank 0 only */
 
 #endif

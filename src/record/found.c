@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/found.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "record/job.h"
+
+static char *name_of(const char *results, const char *ending)
+{
+    cake_buf path = {0};
+    cake_buf_adds(&path, results);
+    cake_buf_adds(&path, ending);
+    return path.data;
+}
+
+static void take_head(const cake_journal_head *head, cake_found *f)
+{
+    cake_json *root = NULL;
+    cake_fault fault;
+    f->created = head->created;
+    if (cake_json_parse(head->identity, strlen(head->identity), &root, &fault))
+        return;
+    size_t len;
+    const char *shard = cake_json_text(cake_json_get(root, "shard"), &len);
+    if (shard)
+        f->shard = cake_copy(shard, len);
+    cake_json_free(root);
+}
+
+/* Between the first and the last group of the latest run. */
+static void take_rate(const cake_journal *j, cake_found *f)
+{
+    double seconds = j->last.seconds - j->first.seconds, gained = j->last.share - j->first.share;
+    f->share = j->last.run ? j->last.share : -1;
+    if (!j->last.run || seconds <= 0)
+        return;
+    f->rate = (double)(j->places.n - j->first_n) / seconds;
+    if (j->first.share >= 0 && gained > 0)
+        f->left = seconds * (1 - j->last.share) / gained;
+}
+
+static cake_err look_at_partial(const char *path, cake_found *f)
+{
+    struct stat info;
+    cake_journal j = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        return CAKE_END;
+    cake_err err = CAKE_OK;
+    if (fd < 0 || fstat(fd, &info) || !S_ISREG(info.st_mode))
+        err =
+            cake_fail("record", "%s: cannot be read: %s", path, fd < 0 ? strerror(errno) : "no regular file");
+    else
+        err = cake_journal_read(fd, path, &j);
+    if (fd >= 0)
+        close(fd);
+    if (err == CAKE_END) /* not even its first line, which is about to be written */
+        f->wrote = info.st_mtime;
+    if (err)
+        return err == CAKE_END ? CAKE_OK : err;
+    take_head(&j.head, f);
+    take_rate(&j, f);
+    f->done = j.places.n;
+    f->failed = j.failed;
+    f->torn = j.torn;
+    f->lost = j.lost;
+    f->wrote = info.st_mtime;
+    cake_journal_free(&j);
+    return CAKE_OK;
+}
+
+static cake_err look_at_results(const char *path, const char *job_path, cake_found *f)
+{
+    struct stat info;
+    cake_job job = {0};
+    if (stat(path, &info))
+        return CAKE_END;
+    if (!cake_job_read(job_path, &job))
+        return cake_fail("record", "%s: there is no %s that could be read and says what job it is of", path,
+                         job_path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    take_head(&job.head, f);
+    f->done = job.requests;
+    f->failed = job.failed;
+    f->wrote = info.st_mtime;
+    f->share = 1;
+    f->changed = fd < 0 || !cake_job_holds(&job, fd);
+    if (fd >= 0)
+        close(fd);
+    cake_job_free(&job);
+    return CAKE_OK;
+}
+
+char *cake_found_results(const char *path)
+{
+    static const char ending[] = ".partial";
+    size_t len = strlen(path), end = sizeof ending - 1;
+    return cake_copy(path, len > end && !strcmp(path + len - end, ending) ? len - end : len);
+}
+
+cake_err cake_found_look(const char *path, cake_found *out)
+{
+    char *results = cake_found_results(path), *lock = name_of(results, ".lock");
+    char *partial = name_of(results, ".partial"), *job = name_of(results, ".job");
+    cake_found f = {.share = -1, .rate = -1, .left = -1};
+    f.held = cake_lock_look(lock, &f.holder) && !f.holder.over;
+    cake_err err = look_at_partial(partial, &f);
+    f.state = f.held ? CAKE_RUNNING : CAKE_PAUSED;
+    if (err == CAKE_END) { /* or it became RESULTS meanwhile */
+        f.state = CAKE_FINISHED;
+        err = look_at_results(results, job, &f);
+    }
+    if (err == CAKE_END && f.held) {
+        f.state = CAKE_STARTING;
+        err = CAKE_OK;
+    } else if (err == CAKE_END) {
+        err =
+            cake_fail("record", "%s: is not there, nor is its .partial or .lock: no run has begun", results);
+    }
+    if (err)
+        cake_found_free(&f);
+    else
+        *out = f;
+    free(results);
+    free(lock);
+    free(partial);
+    free(job);
+    return err;
+}
+
+void cake_found_free(cake_found *f)
+{
+    free(f->shard);
+    *f = (cake_found){0};
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `status`: in: names of result files; out: a line for each with how far its run is. Nothing is changed, and no run notices.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/duration.h"
+#include "base/json.h"
+#include "record/found.h"
+#include "run/run.h"
+
+static const char *const state_name[] = {"starting", "running", "stopped", "finished"};
+
+static double about(const cake_found *f)
+{
+    return f->share > 0 && f->share < 1 ? (double)f->done / f->share : -1;
+}
+
+static void add_ago(cake_buf *line, int64_t when)
+{
+    double seconds = (double)(time(NULL) - when);
+    cake_buf_adds(line, "; wrote ");
+    cake_duration_add(line, seconds > 0 ? seconds : 0);
+    cake_buf_adds(line, " ago");
+}
+
+static void add_holder(cake_buf *line, const cake_found *f)
+{
+    const cake_holder *h = &f->holder;
+    cake_buf_addf(line, "; process %lld on %s", (long long)h->pid, h->host);
+    if (h->job[0])
+        cake_buf_addf(line, ", Slurm job %s", h->job);
+    else if (!h->here)
+        cake_buf_adds(line, " (by its lock; that host is not asked)");
+}
+
+static void compose(const char *path, const cake_found *f, cake_buf *line)
+{
+    cake_buf_addf(line, "%s: %s: %lld done", path, state_name[f->state], (long long)f->done);
+    if (about(f) >= 0)
+        cake_buf_addf(line, " of about %.0f", about(f));
+    if (f->failed)
+        cake_buf_addf(line, " (%lld failed)", (long long)f->failed);
+    if (f->shard)
+        cake_buf_addf(line, ", shard %s", f->shard);
+    if (f->state != CAKE_FINISHED && f->share >= 0)
+        cake_buf_addf(line, ", %.1f %%", 100 * f->share);
+    if (f->rate >= 0)
+        cake_buf_addf(line, ", %.3g requests/s", f->rate);
+    if (f->left >= 0 && f->state != CAKE_FINISHED) {
+        cake_buf_adds(line, ", ");
+        cake_duration_add(line, f->left);
+        cake_buf_adds(line, f->state == CAKE_RUNNING ? " left" : " left, when it goes on");
+    }
+    if (f->held)
+        add_holder(line, f);
+    if (f->wrote)
+        add_ago(line, f->wrote);
+    if (f->torn && !f->held) /* of a run that writes it is the group that grows */
+        cake_buf_addf(line, "; %lld bytes of a group that was not finished", (long long)f->torn);
+    if (f->lost)
+        cake_buf_addf(line, "; %lld bytes are damaged, their requests will be done again",
+                      (long long)f->lost);
+    if (f->changed)
+        cake_buf_adds(line, "; it was changed since it was written");
+    cake_buf_addc(line, '\n');
+}
+
+static void put_real(cake_buf *line, const char *before, double value)
+{
+    cake_buf_adds(line, before);
+    if (value >= 0)
+        cake_json_add_real(line, value);
+    else
+        cake_buf_adds(line, "null");
+}
+
+static void put_count(cake_buf *line, const char *before, int64_t value)
+{
+    cake_buf_addf(line, value ? "%s%lld" : "%snull", before, (long long)value);
+}
+
+static void put_text(cake_buf *line, const char *before, const char *text)
+{
+    if (text && text[0]) {
+        cake_json_put_text(line, before, text);
+    } else {
+        cake_buf_adds(line, before);
+        cake_buf_adds(line, "null");
+    }
+}
+
+static void compose_json(const char *path, const cake_found *f, cake_buf *line)
+{
+    cake_json_put_text(line, "{\"results\": ", path);
+    cake_json_put_text(line, ", \"state\": ", state_name[f->state]);
+    put_text(line, ", \"shard\": ", f->shard);
+    cake_buf_addf(line, ", \"done\": %lld, \"failed\": %lld, \"total\": ", (long long)f->done,
+                  (long long)f->failed);
+    if (f->state == CAKE_FINISHED)
+        cake_buf_addf(line, "%lld", (long long)f->done);
+    else
+        cake_buf_adds(line, "null");
+    put_real(line, ", \"share\": ", f->share);
+    put_real(line, ", \"requests_per_s\": ", f->rate);
+    put_real(line, ", \"left_s\": ", f->state == CAKE_FINISHED ? 0 : f->left);
+    put_text(line, ", \"host\": ", f->held ? f->holder.host : NULL);
+    put_count(line, ", \"pid\": ", f->held ? f->holder.pid : 0);
+    put_text(line, ", \"slurm_job\": ", f->held ? f->holder.job : NULL);
+    put_count(line, ", \"created\": ", f->created);
+    put_count(line, ", \"wrote\": ", f->wrote);
+    cake_buf_addf(line, ", \"torn_bytes\": %lld, \"damaged_bytes\": %lld, \"changed\": %s}\n",
+                  (long long)(f->held ? 0 : f->torn), (long long)f->lost, f->changed ? "true" : "false");
+}
+
+/* Of several: how many of each state, and their sums. */
+static void compose_sum(const int64_t *n, const cake_found *all, cake_buf *line)
+{
+    const char *between = "all: ";
+    for (int i = 0; i <= CAKE_FINISHED; i++)
+        if (n[i]) {
+            cake_buf_addf(line, "%s%lld %s", between, (long long)n[i], state_name[i]);
+            between = ", ";
+        }
+    cake_buf_addf(line, "; %lld done (%lld failed)", (long long)all->done, (long long)all->failed);
+    if (all->rate > 0)
+        cake_buf_addf(line, ", %.3g requests/s", all->rate);
+    if (all->left > 0) {
+        cake_buf_adds(line, ", the longest has ");
+        cake_duration_add(line, all->left);
+        cake_buf_adds(line, " left");
+    }
+    cake_buf_addc(line, '\n');
+}
+
+cake_err cake_status(const cake_options *o)
+{
+    int64_t n[CAKE_FINISHED + 1] = {0};
+    cake_found all = {0};
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < o->operands.n; i++) {
+        cake_buf line = {0};
+        cake_found f;
+        if (cake_found_look(o->operands.text[i], &f)) {
+            err = CAKE_ERR_FATAL; /* and what of the others? */
+            continue;
+        }
+        (o->json ? compose_json : compose)(o->operands.text[i], &f, &line);
+        fputs(line.data, stdout);
+        n[f.state]++;
+        all.done += f.done;
+        all.failed += f.failed;
+        all.rate += f.state == CAKE_RUNNING && f.rate > 0 ? f.rate : 0;
+        all.left = f.left > all.left && f.state == CAKE_RUNNING ? f.left : all.left;
+        cake_buf_free(&line);
+        cake_found_free(&f);
+    }
+    if (o->operands.n > 1 && !o->json) {
+        cake_buf line = {0};
+        compose_sum(n, &all, &line);
+        fputs(line.data, stdout);
+        cake_buf_free(&line);
+    }
+    return err;
+}
