@@ -9,6 +9,7 @@ work=${CAKE_LONG_DIR:-$root/build-long}
 stages="warnings minimal install mpich openai prompts resume valgrind asan fuzz distcheck"
 jobs=$(nproc)
 passed=0 failed=0
+stages="$stages slurm" # waits for most of its four minutes
 export CAKE_ALL=1 # what `make check` tries some of
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
 
@@ -122,6 +123,14 @@ END
 stage_resume() {
     configure_in "$work/resume" CFLAGS="-O2 -g" && make -j"$jobs" &&
         top_builddir=. "$root/tests/resume.sh" "${CAKE_RESUME_ROUNDS:-25}"
+}
+
+# The scripts of jobs/ on a real Slurm, which $CAKE_SLURM/slurm-local starts here; it wants to be root.
+stage_slurm() {
+    export CAKE_SLURM=${CAKE_SLURM:-$root/../shared/slurm}
+    [ -x "$CAKE_SLURM/slurm-local" ] || { echo "no $CAKE_SLURM/slurm-local: set CAKE_SLURM"; return 77; }
+    need sbatch slurmctld slurmd munged || return 1
+    configure_in "$work/slurm" CFLAGS="-O2 -g" && make -j"$jobs" && top_builddir=. "$root/tests/slurm.sh"
 }
 
 # One MPI job under valgrind: errors and lost memory in our own code.
