@@ -8,7 +8,7 @@ _cake_mpi()
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
     local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --replicas --mlock --dummy-weights"
     local options="$all $fit --topology --rates --output --resume --retry-errors --force --shard --deterministic-ids --temperature --top-k --top-p --min-p --n
-        --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --progress-file --report --trace --max-runtime --stop-before"
+        --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --progress-file --report --trace --max-runtime --stop-before --watchdog"
 
     for given in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case " $commands " in *" $given "*) command=$given && break ;; esac
@@ -31,7 +31,7 @@ _cake_mpi()
     --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
     -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --threads-decode | \
         --min-p | --n | --repetition-penalty | --presence-penalty | --frequency-penalty | --stop | --logprobs | --seed | \
-        --context | --max-seqs | --chunk | --kv-memory | --threads | --replicas | --ranks | --shard | --batch | --stages | --flops | --bandwidth | --max-runtime | --stop-before)
+        --context | --max-seqs | --chunk | --kv-memory | --threads | --replicas | --ranks | --shard | --batch | --stages | --flops | --bandwidth | --max-runtime | --stop-before | --watchdog)
         return
         ;;
     esac

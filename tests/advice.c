@@ -84,6 +84,32 @@ static void test_slowest(void)
     says(&f, "a layer takes it 1.7 times as long as the others");
 }
 
+/* What was planned for a rank is known by what the others took for theirs. */
+static void test_late(void)
+{
+    cake_figures f = even();
+    cake_buf out = {0};
+    cake_advice_late(&f, &out);
+    CU_ASSERT(!out.len && cake_figure_expected(&f, 1) == 0);
+    for (int i = 0; i < 3; i++)
+        ranks[i].planned = 10;
+    ranks[1].planned = 8.5; /* 18 % slower */
+    cake_advice_late(&f, &out);
+    CU_ASSERT(!out.len);
+    ranks[1].planned = 5;
+    CU_ASSERT_DOUBLE_EQUAL(cake_figure_expected(&f, 1), 4.75, 1e-9);
+    cake_advice_late(&f, &out);
+    CU_ASSERT(out.len &&
+              strstr(out.data,
+                     "rank 1 is 100 % slower than planned: its layers took 9.50 ms a wave, at the pace of "
+                     "the other ranks it would have been 4.75"));
+    cake_buf_cut(&out, 0);
+    f.seconds = 0.2;
+    cake_advice_late(&f, &out);
+    CU_ASSERT(!out.len);
+    cake_buf_free(&out);
+}
+
 static void test_root(void)
 {
     cake_figures f = even();
@@ -149,9 +175,9 @@ int main(void)
 {
     const suite_test tests[] = {
         {"busy and even", test_even},         {"too short", test_short},
-        {"one rank is slower", test_slowest}, {"the root is slower", test_root},
-        {"too few sequences", test_few},      {"bound by memory", test_reading},
-        {"messages and text", test_messages},
+        {"one rank is slower", test_slowest}, {"... than planned", test_late},
+        {"the root is slower", test_root},    {"too few sequences", test_few},
+        {"bound by memory", test_reading},    {"messages and text", test_messages},
     };
     return SUITE_MAIN("advice", tests);
 }

@@ -251,6 +251,8 @@ static cake_err do_some(cake_record_options options, int from, int to, int n, ca
     cake_err err = cake_record_open(&options, &recorder);
     if (!err && cake_record_finished(recorder))
         err = options.retry || n > cake_record_resumed(recorder) ? cake_record_reopen(recorder) : CAKE_END;
+    if (!err)
+        cake_record_say(recorder);
     cake_log_capture(NULL);
     if (err && err != CAKE_END)
         return err;

@@ -123,6 +123,25 @@ END
 chmod +x "$dir/squeue"
 SLURM_JOB_ID=77 PATH=$dir:$PATH limited "... as squeue tells it"
 continues
+expect "a job that is over" 1 'the job.s end, as SLURM_JOB_END_TIME or squeue has it, was [0-9]+ s ago' env SLURM_JOB_END_TIME=1700000000 "$cake" run -m "$model" -p x
+expect "a job that has no time left" 1 'the job ends in [0-9]+ s and the run is to stop 60 s before: no time is left' \
+    env SLURM_JOB_END_TIME=$(($(date +%s) + 50)) "$cake" run -m "$model" -p x
+expect "no time at all" 2 'max-runtime 0 leaves no time' run -o "$dir/out.jsonl" --max-runtime 0
+expect "an end that is no time" 0 'SLURM_JOB_END_TIME: "soon" is no time' env SLURM_JOB_END_TIME=soon "$cake" run -m "$model" -p x --max-tokens 1
+# Results that go straight out: those that wait for others are not lost.
+run -o - --max-seqs 4 --max-runtime 1s >"$dir/out" 2>"$dir/err"
+test $? -eq 75 && grep -q ' results are out; nothing can go on from there: give -o FILE' "$dir/err" &&
+    test "$(sed -n 's/.*: \([0-9]*\) results are out.*/\1/p' "$dir/err")" -eq "$(wc -l <"$dir/out")"
+ok "a stream is stopped" $?
+# A pipe that pauses: what came is computed and kept, and time goes on.
+mkfifo "$dir/pipe"
+(head -3 "$dir/in.jsonl"; exec sleep 30) >"$dir/pipe" &
+sleeper=$!
+"$cake" run -m "$model" -i - --deterministic-ids -o "$dir/out.jsonl" --max-runtime 2s <"$dir/pipe" 2>"$dir/err"
+test $? -eq 75 && grep -q 'out.jsonl.partial has 3 results' "$dir/err"
+ok "a pipe that pauses holds nothing up" $?
+kill $sleeper
+rm -f "$dir"/out.jsonl*
 expect "no end is known" 3 'stop-before: the end of the job is not known' run -o "$dir/out.jsonl" --stop-before 9
 rm -f "$dir"/out.jsonl*
 expect "a time that is none" 2 'max-runtime: "soon" is not a duration like 90, 15m, 2h or 1-12:00:00' run --max-runtime soon
@@ -146,8 +165,8 @@ ok "... to the same bytes" $?
 grep -Eq '"requests": \{"done": [0-9]+, "failed": [0-9]+, "resumed": [1-9]' "$dir/report.json"
 ok "... the report counts what was there" $?
 before=$(stat -c %y "$dir/out.jsonl")
-expect "the same again" 0 'out.jsonl: all 306 requests are done already \(6 failed\); --retry-errors' run -o "$dir/out.jsonl"
-expect "... from standard input" 0 'are done already' sh -c "'$cake' run -m '$model' -i - --deterministic-ids -o '$dir/out.jsonl' <'$dir/in.jsonl'"
+expect "the same again" 3 'out.jsonl: all 306 requests are done already \(6 failed\); --retry-errors' run -o "$dir/out.jsonl"
+expect "... from standard input" 3 'are done already' sh -c "'$cake' run -m '$model' -i - --deterministic-ids -o '$dir/out.jsonl' <'$dir/in.jsonl'"
 test "$before" = "$(stat -c %y "$dir/out.jsonl")"
 ok "... changes nothing" $?
 expect "another job" 1 'of another job: temperature was 0.0 and is 0.7; --force overwrites it' run -o "$dir/out.jsonl" --temperature 0.7
@@ -165,6 +184,8 @@ stop out
 cp "$dir/out.jsonl.partial" "$dir/kept"
 sed -i '20s/number/NUMBER/' "$dir/in.jsonl"
 expect "a line was changed" 1 'in.jsonl: lines [0-9]+ to [0-9]+ \(counted from 0\) are not what they were' run -o "$dir/out.jsonl"
+! grep -q 'goes on with' "$dir/err"
+ok "... it is not said that it goes on" $?
 expect "... on standard input" 1 'standard input: lines [0-9]+ to [0-9]+ .* are not what' sh -c \
     "'$cake' run -m '$model' -i - --deterministic-ids -o '$dir/out.jsonl' <'$dir/in.jsonl'"
 cmp "$dir/kept" "$dir/out.jsonl.partial"
@@ -193,6 +214,12 @@ expect "the instruction set of the journal" 0 'goes on with' run -o "$dir/out.js
 grep -Eq '"isa": ?"ref"' "$dir/out.jsonl.job"
 ok "... is kept" $?
 model=$demo
+mkdir "$dir/odd.jsonl.job"
+expect "a folder for RESULTS.job" 1 'odd.jsonl.job: is not what a run leaves there' run -o "$dir/odd.jsonl"
+rmdir "$dir/odd.jsonl.job" && echo mine >"$dir/odd.jsonl.job"
+expect "... a file of somebody else" 1 'odd.jsonl.job: is not what a run leaves there' run -o "$dir/odd.jsonl"
+test "$(cat "$dir/odd.jsonl.job")" = mine && test ! -e "$dir/odd.jsonl.lock"
+ok "... is left alone" $?
 expect "nothing to go on from" 1 'there is nothing to go on from, as --resume must wants' run -o "$dir/none.jsonl" --resume must
 expect "... on standard output" 2 '\-\-resume must: there is nothing to go on from' run --resume must
 test ! -e "$dir/none.jsonl.partial" && test ! -e "$dir/none.jsonl.lock"

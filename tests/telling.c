@@ -120,15 +120,14 @@ static void check_stage(const cake_json *report, int rank, int np, int *layer)
 {
     const cake_json *stage = cake_json_at(cake_json_get(report, "stages"), (size_t)rank);
     const cake_json *ranges = cake_json_get(stage, "layers"), *link = cake_json_get(stage, "link");
-    has_keys(stage, (const char *const[]){"n rank",          "t host",         "t device",
-                                          "t isa",           "t cpus",         "n threads",
-                                          "l layers",        "l layer_ms",     "n weights_bytes",
-                                          "n read_bytes",    "n kv_bytes",     "n peak_bytes",
-                                          "n buffers_bytes", "n opened_bytes", "n grown_bytes",
-                                          "n load_s",        "n compute_s",    "n busy_s",
-                                          "n idle_share",    "t waits_for",    "n embed_ms",
-                                          "n head_ms",       "n sample_ms",    "n read_ms",
-                                          "o link",          "o roofline",     NULL});
+    has_keys(stage,
+             (const char *const[]){"n rank",          "t host",         "t device",      "t isa",
+                                   "t cpus",          "n threads",      "l layers",      "l layer_ms",
+                                   "n weights_bytes", "n read_bytes",   "n kv_bytes",    "n peak_bytes",
+                                   "n buffers_bytes", "n opened_bytes", "n grown_bytes", "n load_s",
+                                   "n compute_s",     "n busy_s",       "n idle_share",  "t waits_for",
+                                   "n expected_s",    "n embed_ms",     "n head_ms",     "n sample_ms",
+                                   "n read_ms",       "o link",         "o roofline",    NULL});
     has_keys(link, (const char *const[]){"t kind", "n rtt_us", "n bytes", "n wait_s", "n move_s", NULL});
     has_keys(cake_json_get(stage, "roofline"), (const char *const[]){"n flops", "n bytes", "n peak_flops",
                                                                      "n peak_bandwidth", "n share", NULL});

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/log.h"
+
 /* A job's number may come from a file: nothing else goes to a shell. */
 static bool is_number(const char *job)
 {
@@ -66,8 +68,11 @@ int64_t cake_slurm_end(void)
     const char *job = cake_slurm_job(), *end = getenv("SLURM_JOB_END_TIME");
     char said[512];
     struct tm when = {.tm_isdst = -1};
-    if (end && strtoll(end, NULL, 10) > 0)
+    if (end && *end && strlen(end) < 16 && strspn(end, "0123456789") == strlen(end))
         return strtoll(end, NULL, 10);
+    if (end)
+        cake_log(CAKE_WARN, NULL,
+                 "SLURM_JOB_END_TIME: \"%s\" is no time in seconds since 1970: squeue is asked instead", end);
     if (!*job || ask_of(job, "%e", said, sizeof said) || !strptime(said, "%Y-%m-%dT%H:%M:%S", &when))
         return 0;
     return mktime(&when);

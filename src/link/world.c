@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "link/pulse.h"
 #include "link/tags.h"
 
 static MPI_Comm local = MPI_COMM_NULL;
@@ -202,8 +203,14 @@ double cake_world_ping(const cake_world *world, int one, int other, double *ahea
     return world->rank == one ? least : 0;
 }
 
+void cake_world_quit(int status)
+{
+    _exit(status);
+}
+
 void cake_world_abort_with(cake_err err)
 {
+    cake_pulse_last((int)err);
     if (open_now())
         MPI_Abort(MPI_COMM_WORLD, (int)err);
     _exit((int)err);

@@ -53,10 +53,14 @@ double cake_world_echo(const cake_world *world, int one, int other, void *buffer
  * (cake_clock_now) is ahead of its own, by Cristian's method (1989): half the round trip is the doubt. */
 double cake_world_ping(const cake_world *world, int one, int other, double *ahead);
 
-/* Ends all ranks with exit status 1. The message has been said. */
+/* Ends all ranks with exit status 1, rank 0 after it has closed its files where it can be told (link/pulse.h). The message
+ * has been said. */
 void cake_world_abort(void) __attribute__((noreturn));
 /* The same with another status. */
 void cake_world_abort_with(cake_err err) __attribute__((noreturn));
+
+/* Ends this process only, at once, from any thread: others end by themselves. */
+void cake_world_quit(int status) __attribute__((noreturn));
 
 /* "Open MPI v4.1.4 ..., MPI 3.1", for info and the report; does not need an open world. */
 void cake_world_describe(cake_buf *out);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -97,11 +98,11 @@ static const char *find_end(cake_lines *lines)
     return end;
 }
 
-cake_err cake_lines_next(cake_lines *lines, const char **line, size_t *len)
+/* Reads on to the end of a line, which may be the input's. */
+static cake_err reach_end(cake_lines *lines, const char **end, bool (*more)(const cake_lines *lines))
 {
-    const char *end;
-    while (!(end = find_end(lines))) {
-        if (lines->ended)
+    while (!(*end = find_end(lines))) {
+        if (lines->ended || !more(lines))
             return CAKE_END;
         if (lines->to - lines->from > CAKE_LINE_MAX + 1) {
             lines->dropped += lines->to - lines->from;
@@ -111,6 +112,45 @@ cake_err cake_lines_next(cake_lines *lines, const char **line, size_t *len)
         if (err)
             return err;
     }
+    return CAKE_OK;
+}
+
+static bool always(const cake_lines *lines)
+{
+    (void)lines;
+    return true;
+}
+
+/* Whether a read would not wait. Files never wait, and neither does what cannot be asked. */
+static bool at_hand(const cake_lines *lines)
+{
+    struct pollfd asked = {.fd = lines->fd, .events = POLLIN};
+    return lines->size >= 0 || poll(&asked, 1, 0) != 0;
+}
+
+bool cake_lines_peek(cake_lines *lines, const char **line, size_t *len)
+{
+    const char *end;
+    *line = NULL;
+    *len = 0;
+    lines->failed = lines->failed ? lines->failed : reach_end(lines, &end, at_hand);
+    if (lines->failed == CAKE_END && !lines->ended) {
+        lines->failed = CAKE_OK;
+        return false;
+    }
+    if (!lines->failed && !lines->dropped) {
+        *line = lines->data + lines->from;
+        *len = (size_t)(end - *line);
+    }
+    return true;
+}
+
+cake_err cake_lines_next(cake_lines *lines, const char **line, size_t *len)
+{
+    const char *end;
+    cake_err err = lines->failed ? lines->failed : reach_end(lines, &end, always);
+    if (err)
+        return lines->failed = err;
     if (!lines->started && end - lines->data >= 3 && !memcmp(lines->data, "\xEF\xBB\xBF", 3))
         lines->from = 3; /* a byte order mark is no part of the first line */
     lines->started = true;

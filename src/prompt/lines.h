@@ -23,6 +23,7 @@ typedef struct cake_lines {
     size_t from, scanned, to, cap;
     uint64_t dropped;   /* bytes of an over-long line that are gone already */
     int64_t size, read; /* of the file; size -1: unknown */
+    cake_err failed;    /* there is no more: CAKE_END, or it was said */
 } cake_lines;
 
 /* path "-" is standard input. Says why it cannot be opened. */
@@ -31,6 +32,9 @@ void cake_lines_from_bytes(const char *bytes, size_t len, cake_lines *lines); /*
 /* A line without its end (LF or CRLF), valid until the next call. One longer than CAKE_LINE_MAX comes as NULL,
  * with *len its length. CAKE_END at the end; CAKE_ERR_FATAL, said, if reading failed. */
 cake_err cake_lines_next(cake_lines *lines, const char **line, size_t *len);
+/* What the next call would give, so far as it is there: false, where that would have to wait for more of a pipe. Of the end,
+ * and where reading fails, nothing is given. */
+bool cake_lines_peek(cake_lines *lines, const char **line, size_t *len);
 void cake_lines_close(cake_lines *lines); /* zeros are fine */
 
 #endif

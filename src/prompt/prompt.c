@@ -187,6 +187,21 @@ static cake_err sum_up(cake_prompt *prompt, const cake_line *line)
     return CAKE_OK;
 }
 
+bool cake_prompt_ready(cake_prompt *prompt)
+{
+    const char *text;
+    size_t len;
+    while (!prompt->held && prompt->next_text == prompt->n_text && !prompt->failed) {
+        if (!cake_lines_peek(&prompt->lines, &text, &len))
+            return false;
+        if (!text || !is_blank(text, len))
+            break;
+        prompt->line++;
+        prompt->failed = cake_lines_next(&prompt->lines, &text, &len);
+    }
+    return true;
+}
+
 cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
 {
     *line = (cake_line){.given = prompt->next_text < prompt->n_text};

@@ -77,6 +77,10 @@ void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_re
 /* What depends on the lines before: a custom_id must be new; unknown fields are warned about once. */
 void cake_prompt_settle(cake_prompt *prompt, cake_request *request);
 
+/* Whether cake_prompt_next has something to give, be it the end, without waiting for more of a pipe. (One whose first lines do
+ * not tell their form is waited for.) */
+bool cake_prompt_ready(cake_prompt *prompt);
+
 /* What was read so far. */
 cake_mark cake_prompt_mark(const cake_prompt *prompt);
 /* The input has to be what it was at marks [n], in ascending order; more may follow. Reading fails at the first one where

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,8 @@ enum { LARGEST = 4096, TRIES = 5, HOST = 256 };
 struct cake_lock {
     char *path; /* owned */
 };
+
+static _Atomic(cake_lock *) held; /* the latest */
 
 /* When a process of this host began, in ticks since it was started; 0: there is none, or it is dead and nobody has taken
  * note. */
@@ -214,6 +217,7 @@ cake_err cake_lock_take(const char *path, cake_lock **out)
         return err;
     *out = cake_alloc(1, sizeof **out);
     (*out)->path = cake_copy(path, strlen(path));
+    held = *out;
     return CAKE_OK;
 }
 
@@ -221,7 +225,15 @@ void cake_lock_release(cake_lock *lock)
 {
     if (!lock)
         return;
+    held = NULL;
     unlink(lock->path);
     free(lock->path);
     free(lock);
+}
+
+void cake_lock_abandon(void)
+{
+    const cake_lock *lock = held;
+    if (lock)
+        unlink(lock->path);
 }

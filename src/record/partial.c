@@ -37,6 +37,11 @@ int64_t cake_partial_resumed(const cake_partial *p)
     return p->resumed;
 }
 
+int64_t cake_partial_count(const cake_partial *p)
+{
+    return p->fd < 0 ? p->resumed : p->journal.places.n;
+}
+
 int64_t cake_partial_failed(const cake_partial *p)
 {
     return p->journal.failed;
@@ -67,6 +72,9 @@ void cake_partial_share(cake_partial *p, double share)
 static cake_err broken(cake_partial *p, int why)
 {
     p->broken = true;
+    if (p->imports)
+        return cake_fail("record", "%s: cannot be written: %s; %s is as it was", p->path, strerror(why),
+                         p->results);
     return cake_fail(
         "record", "%s: cannot be written at byte %lld: %s; the %lld requests finished so far are in it",
         p->path, (long long)p->size, strerror(why), (long long)(p->journal.places.n - (int64_t)p->n_entry));
@@ -155,10 +163,14 @@ cake_err cake_partial_finish(cake_partial *p, cake_convert *convert)
         return cake_fail("record", "%s: request %lld has no result; the %lld others are in it", p->path,
                          (long long)missing, (long long)p->journal.places.n);
     if (!p->journal.head.replaces && !access(p->results, F_OK))
-        return cake_partial_refuse(p->results, "exists already");
+        return cake_fail("record",
+                         "%s: somebody else has made this file since the run began; all %lld results are in "
+                         "%s: move that file away, "
+                         "or give --force, and start the same command again",
+                         p->results, (long long)p->journal.places.n, p->path);
     cake_buf tmp = {0};
     cake_sorted written;
-    cake_buf_addf(&tmp, "%s.XXXXXX", p->results);
+    cake_buf_addf(&tmp, "%s.tmp", p->path);
     int why = cake_sorted_write(p->fd, &p->journal.places, convert, tmp.data, &written);
     bool there = !why;
     if (!why)
@@ -195,6 +207,7 @@ void cake_partial_close(cake_partial *p)
     cake_journal_free(&p->journal);
     cake_buf_free(&p->group);
     free(p->entries);
+    cake_buf_free(&p->found);
     free(p->results);
     free(p->path);
     free(p->job_path);

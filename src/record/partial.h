@@ -22,9 +22,10 @@ typedef struct cake_partial_options {
 
 typedef struct cake_partial cake_partial;
 
-/* Says why not: files of another job, another run is writing there, the directory cannot be written to. What it goes on
- * from is said, too. */
+/* Says why not: files of another job, another run is writing there, the directory cannot be written to. */
 cake_err cake_partial_open(const cake_partial_options *options, cake_partial **out);
+/* Says what it goes on from, if anything; once. */
+void cake_partial_say(cake_partial *partial);
 /* RESULTS is there and finished: nothing was opened, and the job is that of RESULTS.job. */
 bool cake_partial_finished(const cake_partial *partial);
 /* Its lines become a new RESULTS.partial, to which others are added. */
@@ -33,6 +34,7 @@ cake_err cake_partial_reopen(cake_partial *partial);
 const cake_journal_head *
 cake_partial_head(const cake_partial *partial);            /* of what it goes on from, or the given one */
 int64_t cake_partial_resumed(const cake_partial *partial); /* results of earlier runs that stand */
+int64_t cake_partial_count(const cake_partial *partial);   /* these, and those of this run */
 int64_t cake_partial_failed(const cake_partial *partial);  /* error records, with those of this run */
 bool cake_partial_has(const cake_partial *partial, int64_t order);
 const cake_mark *cake_partial_marks(const cake_partial *partial, size_t *n); /* what earlier runs read */

@@ -26,9 +26,12 @@ struct cake_partial {
     size_t n_entry;
     cake_buf group;
     double since;
-    bool opened; /* it is this run's */
-    bool broken; /* a write failed, and that was said */
+    bool opened;  /* it is this run's */
+    bool imports; /* it holds nothing yet but what RESULTS has */
+    bool broken;  /* a write failed, and that was said */
     bool undone, gone;
+    cake_buf found; /* what it goes on from, in words ... */
+    bool damaged;   /* ... and whether that is a warning */
     cake_sync *sync;
 };
 

@@ -151,6 +151,12 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
                                 line->len);
 }
 
+void cake_record_say(cake_recorder *recorder)
+{
+    if (recorder->partial)
+        cake_partial_say(recorder->partial);
+}
+
 bool cake_record_finished(const cake_recorder *recorder)
 {
     return recorder->partial && cake_partial_finished(recorder->partial);
@@ -198,6 +204,23 @@ void cake_record_tick(cake_recorder *recorder)
 cake_err cake_record_flush(cake_recorder *recorder)
 {
     return recorder->partial ? cake_partial_flush(recorder->partial) : CAKE_OK;
+}
+
+cake_err cake_record_stop(cake_recorder *recorder)
+{
+    int64_t n;
+    cake_err err =
+        recorder->stream ? cake_stream_stop(recorder->stream, &n) : cake_partial_flush(recorder->partial);
+    if (err)
+        return err;
+    if (recorder->stream)
+        cake_log(CAKE_INFO, "record",
+                 "%lld results are out; nothing can go on from there: give -o FILE for that", (long long)n);
+    else
+        cake_log(CAKE_INFO, "record",
+                 "%s.partial has %lld results; the same command again goes on from there", recorder->path,
+                 (long long)cake_partial_count(recorder->partial));
+    return CAKE_OK;
 }
 
 void cake_record_undo(cake_recorder *recorder)

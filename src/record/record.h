@@ -81,8 +81,10 @@ typedef struct cake_record_options {
 
 typedef struct cake_recorder cake_recorder;
 
-/* Says why not (directory not writable, files of another job there) and what it goes on from: called before loading. */
+/* Says why not (directory not writable, files of another job there): called before loading. */
 cake_err cake_record_open(const cake_record_options *options, cake_recorder **out);
+/* Says what it goes on from, if anything: when nothing speaks against it any more. */
+void cake_record_say(cake_recorder *recorder);
 /* RESULTS is there, finished, and of this job: there is nothing to write. */
 bool cake_record_finished(const cake_recorder *recorder);
 /* It is to be added to all the same. */
@@ -103,6 +105,8 @@ void cake_record_share(cake_recorder *recorder,
 /* Records are safe from a killed program after a moment, if this is called often; from a killed machine soon after. */
 void cake_record_tick(cake_recorder *recorder);
 cake_err cake_record_flush(cake_recorder *recorder); /* ... now */
+/* The run stops before its end, and says what it leaves. */
+cake_err cake_record_stop(cake_recorder *recorder);
 /* The input is not that of the job: the records of this run go. */
 void cake_record_undo(cake_recorder *recorder);
 int64_t

@@ -96,11 +96,12 @@ void cake_sorted_settle(const char *path)
     free(name);
 }
 
-int cake_sorted_write(int fd, const cake_places *places, cake_convert *convert, char *tmp,
+int cake_sorted_write(int fd, const cake_places *places, cake_convert *convert, const char *tmp,
                       cake_sorted *result)
 {
     struct stat info;
-    sink out = {.from = fd, .fd = mkostemp(tmp, O_CLOEXEC)};
+    unlink(tmp); /* of a run that was killed */
+    sink out = {.from = fd, .fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
     if (out.fd < 0)
         return errno;
     bool done = !fstat(fd, &info) && !fchmod(out.fd, info.st_mode & 0777);

@@ -16,9 +16,10 @@ typedef struct cake_sorted {
     uint32_t sum; /* CRC-32C of all */
 } cake_sorted;
 
-/* Writes the lines of fd that places tell, put through convert if that is not NULL, to a new file of fd's rights whose
- * name is made of tmp, a pattern of mkostemp, and brings it onto the disk. 0 and *out, or errno: nothing is left. */
-int cake_sorted_write(int fd, const cake_places *places, cake_convert *convert, char *tmp, cake_sorted *out);
+/* Writes the lines of fd that places tell, put through convert if that is not NULL, to a new file tmp of fd's rights, in
+ * place of one that is there, and brings it onto the disk. 0 and *out, or errno: nothing is left. */
+int cake_sorted_write(int fd, const cake_places *places, cake_convert *convert, const char *tmp,
+                      cake_sorted *out);
 /* The directory's entry of path is on disk too, where the file system lets itself be asked. */
 void cake_sorted_settle(const char *path);
 

@@ -108,6 +108,16 @@ cake_err cake_stream_add(cake_stream *stream, int64_t order, const char *line, s
     return catch_up(stream, order + 1);
 }
 
+cake_err cake_stream_stop(cake_stream *stream, int64_t *n)
+{
+    cake_err err = stream->broken ? CAKE_ERR_FATAL : CAKE_OK;
+    *n = stream->next + stream->places.n;
+    for (int64_t at = stream->next; !err && stream->places.n; at++)
+        if (cake_places_get(&stream->places, at).len)
+            err = catch_up(stream, at);
+    return err;
+}
+
 cake_err cake_stream_finish(cake_stream *stream)
 {
     if (stream->broken)

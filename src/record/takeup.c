@@ -85,7 +85,7 @@ static void drop_failed(cake_partial *p)
 }
 
 /* What is gone on from, in one line. */
-static void say(const cake_partial *p, int64_t again)
+static void describe(cake_partial *p, int64_t again)
 {
     const cake_journal *j = &p->journal;
     cake_buf line = {0};
@@ -97,8 +97,16 @@ static void say(const cake_partial *p, int64_t again)
         cake_buf_addf(&line, "; %" PRId64 " bytes of a group that was not finished are cut off", j->torn);
     if (j->lost)
         cake_buf_addf(&line, "; %" PRId64 " bytes are damaged, their requests are done again", j->lost);
-    cake_log(j->lost ? CAKE_WARN : CAKE_INFO, "record", "%s", line.data);
-    cake_buf_free(&line);
+    cake_buf_free(&p->found);
+    p->found = line;
+    p->damaged = j->lost > 0;
+}
+
+void cake_partial_say(cake_partial *p)
+{
+    if (p->found.len)
+        cake_log(p->damaged ? CAKE_WARN : CAKE_INFO, "record", "%s", p->found.data);
+    cake_buf_free(&p->found);
 }
 
 /* The journal that was read is of this job. */
@@ -109,7 +117,7 @@ static cake_err go_on(cake_partial *p)
         return cake_fail("record", "%s: cannot be cut to its last whole group: %s", p->path, strerror(errno));
     if (p->retry)
         drop_failed(p);
-    say(p, failed - p->journal.failed);
+    describe(p, failed - p->journal.failed);
     p->size = p->begun = p->journal.end;
     p->resumed = p->journal.places.n;
     p->opened = true;
@@ -214,6 +222,26 @@ static char *name_of(const char *results, const char *ending)
     return path.data;
 }
 
+/* RESULTS.job will be written: nothing else is to be in its place. */
+static cake_err check_job(const cake_partial *p, bool force)
+{
+    static const char begins[] = "{\"cake_job\"";
+    char text[sizeof begins] = "";
+    struct stat info;
+    if (lstat(p->job_path, &info))
+        return CAKE_OK;
+    int fd = S_ISREG(info.st_mode) ? open(p->job_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    bool known = fd >= 0 && cake_bytes_read_at(fd, text, sizeof begins - 1, 0) && !strcmp(text, begins);
+    if (fd >= 0)
+        close(fd);
+    if (known || (force && S_ISREG(info.st_mode)))
+        return CAKE_OK;
+    return cake_fail("record",
+                     "%s: is not what a run leaves there, and would be overwritten; move it away, or name "
+                     "another file with -o",
+                     p->job_path);
+}
+
 /* No .partial is there that counts. */
 static cake_err start(cake_partial *p, const cake_partial_options *o)
 {
@@ -225,6 +253,16 @@ static cake_err start(cake_partial *p, const cake_partial_options *o)
         return cake_fail("record", "%s: there is nothing to go on from, as --resume must wants", p->path);
     cake_err err = open_file(p, O_CREAT | O_EXCL);
     return err ? err : begin(p, &head);
+}
+
+/* Whether files can be made in its folder. */
+static bool can_write(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? cake_copy(path, (size_t)(slash - path) + 1) : cake_copy(".", 1);
+    bool can = !access(folder, W_OK);
+    free(folder);
+    return can;
 }
 
 cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
@@ -239,8 +277,11 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
                         .reached = {.run = time(NULL), .share = -1},
                         .began = cake_clock_now()};
     char *lock = name_of(o->results, ".lock");
-    cake_err err = cake_lock_take(lock, &p->lock);
+    bool only_looks = !exists(p->path) && exists(p->results) && !o->force && !can_write(o->results);
+    cake_err err = only_looks ? CAKE_OK : cake_lock_take(lock, &p->lock);
     free(lock);
+    if (!err)
+        err = check_job(p, o->force);
     bool there = !err && exists(p->path);
     if (!err && there && (err = take_up(p, o)) == CAKE_END) {
         drop(p);
@@ -299,8 +340,10 @@ cake_err cake_partial_reopen(cake_partial *p)
         err = begin(p, &head);
     if (old.n_mark)
         p->read = old.marks[old.n_mark - 1];
+    p->imports = true;
     if (!err)
         err = import(p, from);
+    p->imports = false;
     fclose(from);
     if (err) { /* nothing but what RESULTS holds */
         cake_journal_head_free(&old.head);

@@ -51,6 +51,17 @@ double cake_figure_idle(const cake_figures *f, int rank)
     return f->seconds > 0 && busy < f->seconds ? 1 - busy / f->seconds : 0;
 }
 
+double cake_figure_expected(const cake_figures *f, int rank)
+{
+    double seconds = 0, planned = 0;
+    for (int i = 0; i < f->n_rank; i++)
+        if (i != rank && f->rank[i].planned > 0) {
+            seconds += f->rank[i].layer;
+            planned += f->rank[i].planned;
+        }
+    return planned > 0 ? seconds / planned * f->rank[rank].planned : 0;
+}
+
 void cake_advice_waits(const cake_figures *f, int rank, cake_buf *out)
 {
     const double hardly = 0.02;
@@ -242,4 +253,24 @@ void cake_advice_give(const cake_figures *f, cake_buf *out)
     while (i + 1 < sizeof rows / sizeof *rows && !rows[i].holds(f))
         i++;
     rows[i].say(f, out);
+}
+
+void cake_advice_late(const cake_figures *f, cake_buf *out)
+{
+    double most = 1.2;
+    int worst = -1;
+    for (int i = 0; i < f->n_rank && !is_short(f); i++) {
+        double expected = cake_figure_expected(f, i);
+        if (expected > 0 && f->rank[i].layer > most * expected) {
+            worst = i;
+            most = f->rank[i].layer / expected;
+        }
+    }
+    if (worst >= 0)
+        cake_buf_addf(out,
+                      "rank %d is %.0f %% slower than planned: its layers took %.2f ms a wave, at the pace "
+                      "of the other ranks it "
+                      "would have been %.2f; see what else runs there, its threads and its clock",
+                      f->first + worst, 100 * most - 100, ms_a_wave(f, f->rank[worst].layer),
+                      ms_a_wave(f, cake_figure_expected(f, worst)));
 }

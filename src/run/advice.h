@@ -13,9 +13,10 @@
 typedef struct cake_figure {
     int upstream; /* the rank that its waves come from */
     int n_layer;
-    double busy;  /* layers and, on rank 0, the root's work */
-    double layer; /* in its layers */
-    double move;  /* in moving messages between them */
+    double busy;    /* layers and, on rank 0, the root's work */
+    double layer;   /* in its layers */
+    double move;    /* in moving messages between them */
+    double planned; /* what its layers should cost, in a unit that all ranks have; 0: nobody knows */
 } cake_figure;
 
 typedef struct cake_figures {
@@ -31,9 +32,13 @@ typedef struct cake_figures {
 } cake_figures;
 
 double cake_figure_idle(const cake_figures *figures, int rank); /* share of the run */
+/* Seconds that its layers would have taken at the pace of all other ranks; 0: nobody knows. */
+double cake_figure_expected(const cake_figures *figures, int rank);
 /* Appends what the rank was idle for: "rank 2", "root", "nothing to do"; "-" if it hardly was. */
 void cake_advice_waits(const cake_figures *figures, int rank, cake_buf *out);
 /* Appends one sentence: the first row of a table of conditions that holds. */
 void cake_advice_give(const cake_figures *figures, cake_buf *out);
+/* Appends a sentence if a rank's layers took 20 % longer than planned, beside the others: of the rank with which it is worst. */
+void cake_advice_late(const cake_figures *figures, cake_buf *out);
 
 #endif

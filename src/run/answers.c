@@ -87,7 +87,9 @@ static cake_err take_up(const cake_options *o, cake_answers *a)
     }
     if (finished && (err = look_further(o, a, err == CAKE_OK, !once)))
         return err;
+    marks = cake_record_marks(a->recorder, &n);
     cake_prompt_expect(a->feed.prompt, marks, n);
+    cake_record_say(a->recorder);
     return CAKE_OK;
 }
 
@@ -154,7 +156,7 @@ static cake_err next(void *self, cake_sequence **out)
         cake_record_undo(a->recorder);
     if (err == CAKE_END)
         a->counts.total = a->feed.order;
-    if (err)
+    if (err || !*out)
         return err;
     cake_request *r = &(*out)->request;
     a->taken++;
@@ -236,12 +238,10 @@ static cake_err done(void *self, cake_sequence *s)
     return err;
 }
 
-void cake_answers_stop(cake_answers *a, const cake_options *o)
+void cake_answers_stop(cake_answers *a)
 {
-    if (!a->recorder || !o->output || cake_record_flush(a->recorder))
-        return;
-    cake_log(CAKE_INFO, "record", "%s.partial has %lld results; the same command again goes on from there",
-             o->output, (long long)(cake_record_resumed(a->recorder) + a->counts.done));
+    if (a->recorder)
+        cake_record_stop(a->recorder); /* what fails here was said */
 }
 
 bool cake_answers_failed(const cake_answers *a)

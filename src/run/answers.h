@@ -25,7 +25,7 @@ typedef struct cake_answers {
  * all is done already, and that was said. */
 cake_err cake_answers_open(const cake_options *options, const cake_stage *stage, cake_answers *answers);
 /* The run stops before its end: what is finished is written, and it is said how to go on. */
-void cake_answers_stop(cake_answers *answers, const cake_options *options);
+void cake_answers_stop(cake_answers *answers);
 void cake_answers_flush(cake_answers *answers); /* what is finished, now */
 void cake_answers_tick(cake_answers *answers);  /* call often */
 void cake_answers_close(cake_answers *answers);

@@ -235,22 +235,25 @@ static bool read_letters(cake_desk *d, int replica, double until)
     return any;
 }
 
-/* One request more waits, or has failed already. */
-static void read_one(cake_desk *d)
+/* One request more waits, or has failed already. False: there is none now. */
+static bool read_one(cake_desk *d)
 {
-    cake_sequence *s;
+    cake_sequence *s = NULL;
     cake_err err = d->conductor.next(d->conductor.self, &s);
     if (err == CAKE_END) {
         d->read = true;
         cake_handout_end(d->handout);
     } else if (err) {
         fail(d, err);
+    } else if (!s) {
+        return false;
     } else if (s->request.err) {
         fail(d, d->conductor.done(d->conductor.self, s));
     } else {
         int64_t salt = cake_window_salt(d->config, s->n_prompt);
         cake_handout_add(d->handout, s, salt, s->ids.id, s->n_prompt);
     }
+    return true;
 }
 
 /* Some before the first is given out, so that it is known which begin alike; then a few at a time. */
@@ -261,7 +264,8 @@ static bool read_ahead(cake_desk *d)
     for (int n = (first ? FIRST : STEP) * d->n_replica; n > 0; n--) {
         if (d->read || d->err || !cake_handout_room(d->handout) || (!first && now - start > patience))
             break;
-        read_one(d);
+        if (!read_one(d))
+            break;
         now = cake_clock_now();
     }
     if (now <= start)

@@ -46,13 +46,28 @@ static void limit(double seconds, const char *reason)
     state.reason = reason;
 }
 
-static void find_end(const cake_options *o)
+/* A limit that leaves no time would stop this run and each that goes on from it: that is an error, not an end. */
+static cake_err find_end(const cake_options *o)
 {
     int64_t end = cake_slurm_end(), margin = o->stop_before < 0 ? MARGIN : o->stop_before;
-    if (o->max_runtime >= 0)
+    if (!o->max_runtime)
+        return cake_fail_usage("--max-runtime 0 leaves no time for anything");
+    if (o->max_runtime > 0)
         limit((double)o->max_runtime, "--max-runtime is over");
     if (end) {
         double left = (double)(end - (int64_t)time(NULL));
+        if (left <= 0)
+            return cake_fail("run",
+                             "the job's end, as SLURM_JOB_END_TIME or squeue has it, was %.0f s ago: unset "
+                             "the variable if it is "
+                             "another job's",
+                             -left);
+        if (left <= (double)margin)
+            return cake_fail("run",
+                             "the job ends in %.0f s and the run is to stop %lld s before: no time is left "
+                             "for anything; give the "
+                             "job more time, or a shorter --stop-before",
+                             left, (long long)margin);
         limit(left - (double)margin, "the job's end is near");
         cake_log(CAKE_DEBUG, "run", "the job ends in %.0f s; the run stops %lld s before", left,
                  (long long)margin);
@@ -62,17 +77,17 @@ static void find_end(const cake_options *o)
             "--stop-before: the end of the job is not known (no SLURM_JOB_END_TIME, no answer from squeue); "
             "--max-runtime sets a limit without it");
     }
+    return CAKE_OK;
 }
 
-void cake_drain_open(const cake_options *options, const cake_world *world)
+cake_err cake_drain_open(const cake_options *options, const cake_world *world)
 {
     struct sigaction ours = {.sa_handler = note, .sa_flags = SA_RESTART};
     sigemptyset(&ours.sa_mask);
     for (int i = 0; i < N_TAKEN; i++)
         sigaction(taken[i].number, &ours, &state.before[i]);
     state.open = true;
-    if (!world->rank)
-        find_end(options);
+    return cake_world_agree(world, world->rank ? CAKE_OK : find_end(options));
 }
 
 void cake_drain_close(void)

@@ -221,8 +221,13 @@ cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)
     cake_request request = {0};
     cake_ids ids = {0};
     cake_err err;
-    while (!(err = cake_prompt_next(feed->prompt, &request)) && !is_wanted(feed, &request))
+    *out = NULL;
+    do {
         cake_request_free(&request);
+        if (!cake_prompt_ready(feed->prompt))
+            return CAKE_OK;
+        err = cake_prompt_next(feed->prompt, &request);
+    } while (!err && !is_wanted(feed, &request));
     if (err)
         return err;
     cake_feed_prepare(feed, &request, &feed->text, &ids);

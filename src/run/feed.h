@@ -37,7 +37,7 @@ void cake_feed_close(cake_feed *feed); /* zeros are fine */
 /* Completes the parameters of a request and makes ids [owned by the caller] of its prompt, and text the rendered
  * prompt (empty if it came as ids). Whatever is wrong is the request's fault. Called from any thread. */
 void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *text, cake_ids *ids);
-/* CAKE_OK and an owned sequence, CAKE_END, or CAKE_ERR_FATAL. */
+/* CAKE_OK and an owned sequence, or NULL: a pipe has none now; CAKE_END, or CAKE_ERR_FATAL. */
 cake_err cake_feed_next(cake_feed *feed, cake_sequence **out);
 
 #endif

@@ -333,6 +333,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .dummy = -1,
                               .max_runtime = -1,
                               .stop_before = -1,
+                              .watchdog = -1,
                               .progress = "auto"};
     int skip = 0;
     if (argc > 1 && argv[1][0] != '-') {

@@ -45,6 +45,7 @@ typedef struct cake_options {
     int64_t seed;
     int64_t context, max_seqs, chunk, threads; /* 0: planned */
     int64_t max_runtime, stop_before;          /* seconds; -1: not said */
+    int64_t watchdog;                          /* seconds; 0: never, -1: not said */
     int64_t replicas;                          /* 0: not said */
     int64_t ranks;                             /* of plan and stage; 0: those that are there */
     int64_t threads_decode;                    /* 0: all */

@@ -84,15 +84,17 @@ static cake_err check_pairs(const place *places, size_t n)
 
 cake_err cake_outputs_check(const cake_options *o)
 {
-    cake_buf partial = {0}, lock = {0}, done = {0}, templates = {0};
+    cake_buf partial = {0}, sorted = {0}, lock = {0}, done = {0}, templates = {0};
     bool keeps = o->output && !strcmp(o->command, "run");
     cake_buf_addf(&partial, "%s.partial", o->output ? o->output : "");
+    cake_buf_addf(&sorted, "%s.tmp", partial.data);
     cake_buf_addf(&lock, "%s.lock", o->output ? o->output : "");
     cake_buf_addf(&done, "%s.job", o->output ? o->output : "");
     cake_buf_addf(&templates, "%s/additional_chat_templates", o->model ? o->model : "");
     const place places[] = {{"-i", o->input, false},
                             {"-o", o->output, true},
                             {"the .partial of -o", keeps ? partial.data : NULL, true},
+                            {"the .partial.tmp of -o", keeps ? sorted.data : NULL, true},
                             {"the .lock of -o", keeps ? lock.data : NULL, true},
                             {"the .job of -o", keeps ? done.data : NULL, true},
                             {"--topology", o->topology, false},
@@ -106,6 +108,7 @@ cake_err cake_outputs_check(const cake_options *o)
     if (!err && o->model)
         err = check_model(templates.data, places, sizeof places / sizeof *places);
     cake_buf_free(&partial);
+    cake_buf_free(&sorted);
     cake_buf_free(&lock);
     cake_buf_free(&done);
     cake_buf_free(&templates);

@@ -18,8 +18,9 @@ typedef struct station {
     cake_link *in, *out; /* self links are shared with the neighbouring station */
     int at;              /* which hop of the plan ... */
     cake_hop hop;
-    int n_wave;      /* ... and how many waves came to it */
-    double *layer_s; /* [hop.count] owned; the time spent in each */
+    int n_wave;           /* ... and how many waves came to it */
+    double *layer_s;      /* [hop.count] owned; the time spent in each */
+    bool far_in, far_out; /* another rank is at the other end */
     bool done;
 } station;
 
@@ -37,15 +38,17 @@ struct cake_pipeline {
     int n_link;
     bool crowded; /* ranks of this host are more than its cpus */
     int n_lane, n_stage, world_size;
-    double progressed; /* when messages were last given time */
-    cake_aside aside;  /* what else this rank does ... */
-    double attended;   /* ... and when it last was, ... */
-    double aside_s;    /* ... and what of the wave under way it took */
-    station *at;       /* that computes ... */
-    int layer;         /* ... this layer of its hop; -1: none has begun */
-    int n_back;        /* root: waves that came back */
-    cake_trace *trace; /* or NULL */
-    double missing;    /* root: share of the stages for which there was no wave at the last look */
+    double progressed;            /* when messages were last given time */
+    cake_aside aside;             /* what else this rank does ... */
+    double attended;              /* ... and when it last was, ... */
+    double aside_s;               /* ... and what of the wave under way it took */
+    station *at;                  /* that computes ... */
+    int layer;                    /* ... this layer of its hop; -1: none has begun */
+    int n_back;                   /* root: waves that came back */
+    cake_trace *trace;            /* or NULL */
+    cake_whereabouts *where, own; /* where this rank is: own, unless somebody wants to know */
+    bool far_first, far_last;     /* the root's edges lead to other ranks */
+    double missing;               /* root: share of the stages for which there was no wave at the last look */
     cake_stage_stats stats;
 };
 
@@ -67,6 +70,17 @@ size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t w
         if (edge_to(plan, e) == rank && edge_from(plan, e) != rank)
             bytes += (size_t)(n_lane + 1) * wave_bytes;
     return bytes;
+}
+
+static void tell(_Atomic int32_t *what, int value)
+{
+    atomic_store_explicit(what, value, memory_order_relaxed);
+}
+
+static void count(_Atomic int64_t *what)
+{
+    int64_t value = atomic_load_explicit(what, memory_order_relaxed); /* one thread writes */
+    atomic_store_explicit(what, value + 1, memory_order_relaxed);
 }
 
 /* Edge e as this rank sees it: *in and *out are its ends here, NULL where it has none. */
@@ -94,6 +108,7 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
     cake_pipeline *p = cake_alloc(1, sizeof *p);
     p->root = root;
     p->n_lane = n_lane;
+    p->where = &p->own;
     p->n_stage = plan->n_rank;
     p->world_size = world->size;
     cake_machine machine;
@@ -106,16 +121,22 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
     station *before = NULL; /* of hop e - 1, if it is here */
     for (int e = 0; e <= plan->n_hop && !err; e++) {
         cake_link *in_end, *out_end;
+        bool far = edge_from(plan, e) != edge_to(plan, e);
         err = open_edge(p, world, plan, e, wave_bytes, &in_end, &out_end);
-        if (before)
+        if (before) {
             before->out = out_end;
-        else if (e == 0 && rank == 0)
+            before->far_out = far;
+        } else if (e == 0 && rank == 0) {
             p->first = out_end;
+            p->far_first = far;
+        }
         if (e == plan->n_hop) {
             p->last = in_end;
+            p->far_last = far;
         } else if (plan->hop[e].rank == rank) {
             before = &p->stations[p->n_station];
-            *before = (station){.work = works[p->n_station], .in = in_end, .at = e, .hop = plan->hop[e]};
+            *before = (station){
+                .work = works[p->n_station], .in = in_end, .far_in = far, .at = e, .hop = plan->hop[e]};
             before->layer_s = cake_alloc((size_t)plan->hop[e].count, sizeof(double));
             p->n_station++;
         } else {
@@ -141,6 +162,11 @@ void cake_pipeline_close(cake_pipeline *p)
     free(p->links);
     free(p->stations);
     free(p);
+}
+
+void cake_pipeline_tell(cake_pipeline *p, cake_whereabouts *where)
+{
+    p->where = where;
 }
 
 void cake_pipeline_watch(cake_pipeline *p, cake_trace *trace)
@@ -213,6 +239,9 @@ static void between(void *arg)
         cake_trace_add(p->trace, span, now);
     }
     p->layer++;
+    tell(&p->where->layer, p->layer < p->at->hop.count ? p->at->hop.first + p->layer : -1);
+    atomic_store_explicit(&p->where->since, now, memory_order_relaxed);
+    count(&p->where->steps);
     progress(p, now);
     p->stats.move_s += p->progressed - now;
     attend_between(p);
@@ -236,6 +265,10 @@ static cake_span span_of(const station *at, cake_wave *wave, double begin)
 /* A wave has come to a station: compute, send on. */
 static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
 {
+    count(&p->where->steps);
+    if (at->far_in)
+        count(&p->where->got);
+    tell(&p->where->rows, parcel->wave->n_tok);
     if (parcel->wave->kind == CAKE_WAVE_STOP) {
         at->done = true;
         p->n_done++;
@@ -259,6 +292,8 @@ static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
                       .lane = parcel->wave->lane};
     bool stop = parcel->wave->kind == CAKE_WAVE_STOP;
     cake_link_send(at->out, parcel);
+    if (at->far_out)
+        count(&p->where->sent);
     cake_trace_add(stop ? NULL : p->trace, sent, cake_clock_now());
 }
 
@@ -283,6 +318,17 @@ static void send_stop(cake_pipeline *p)
     p->stop.wave = (cake_wave){.kind = CAKE_WAVE_STOP};
     p->stop_parcel = (cake_parcel){.wave = &p->stop.wave, .busy = true};
     cake_link_send(p->first, &p->stop_parcel);
+    if (p->far_first)
+        count(&p->where->sent);
+}
+
+static bool send_lanes(cake_pipeline *p)
+{
+    int before = cake_root_away(p->root);
+    bool sent = cake_root_send(p->root, p->first);
+    for (int i = before; p->far_first && i < cake_root_away(p->root); i++)
+        count(&p->where->sent);
+    return sent;
 }
 
 /* The root's part of a round. *stopping: the stop wave is under way; *stopped: it came back. */
@@ -290,6 +336,8 @@ static bool serve_root(cake_pipeline *p, bool *stopping, bool *stopped)
 {
     bool worked = false;
     cake_parcel *parcel = cake_link_arrived(p->last);
+    if (parcel && p->far_last)
+        count(&p->where->got);
     if (parcel && parcel->wave->kind == CAKE_WAVE_STOP) {
         cake_parcel_release(parcel);
         *stopped = true;
@@ -301,11 +349,12 @@ static bool serve_root(cake_pipeline *p, bool *stopping, bool *stopped)
                           .number = p->n_back++,
                           .lane = parcel->wave->lane};
         cake_root_receive(p->root, parcel);
+        count(&p->where->back);
         cake_trace_add(p->trace, span, cake_clock_now());
         worked = true;
     }
     if (!*stopping)
-        worked |= cake_root_send(p->root, p->first);
+        worked |= send_lanes(p);
     if (!*stopping && cake_root_done(p->root)) {
         send_stop(p);
         *stopping = worked = true;
@@ -345,9 +394,15 @@ cake_err cake_pipeline_run(cake_pipeline *p, const cake_aside *aside)
         double begin = cake_clock_now();
         p->stats.starved_s += (begin - looked) * p->missing;
         looked = begin;
+        atomic_store_explicit(&p->where->turned, begin, memory_order_relaxed);
         bool worked = serve_stations(p);
-        if (p->root && !stopped)
+        if (p->root && !stopped) {
             worked |= serve_root(p, &stopping, &stopped);
+            tell(&p->where->away, cake_root_away(p->root));
+            tell(&p->where->active, cake_root_active(p->root));
+        }
+        if (worked)
+            count(&p->where->steps);
         worked |= attend(p);
         p->missing = missing(p);
         if (worked)

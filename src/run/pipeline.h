@@ -10,6 +10,7 @@
 #include "place/plan.h"
 #include "run/root.h"
 #include "run/trace.h"
+#include "run/watch.h"
 
 typedef struct cake_pipeline cake_pipeline;
 
@@ -39,6 +40,8 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
                             cake_root *root, int n_lane, size_t wave_bytes, cake_pipeline **out);
 /* What it and the root do goes into a trace, which outlives them; NULL: nowhere. */
 void cake_pipeline_watch(cake_pipeline *pipeline, cake_trace *trace);
+/* Where this rank is goes there, all the time; borrowed. */
+void cake_pipeline_tell(cake_pipeline *pipeline, cake_whereabouts *where);
 /* What else a rank does meanwhile: it is asked at every turn, and between layers, and says whether there was something. */
 typedef struct cake_aside {
     void *self;

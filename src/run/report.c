@@ -169,7 +169,8 @@ static cake_figures figures_of(const cake_report *r, int replica, cake_figure *r
         ranks[i] = (cake_figure){.upstream = upstream(plan, i),
                                  .busy = stages[i].busy_s,
                                  .layer = stages[i].compute_s,
-                                 .move = stages[i].move_s};
+                                 .move = stages[i].move_s,
+                                 .planned = stages[i].planned};
     for (int i = 0; i < plan->n_hop; i++)
         ranks[plan->hop[i].rank].n_layer += plan->hop[i].count;
     roofline peaks = roofline_of_ranks(r, plan->first, plan->n_rank);
@@ -305,6 +306,13 @@ void cake_report_say(const cake_report *r)
         cake_log(CAKE_INFO, NULL, "%lld results of earlier runs beside them", (long long)c->resumed);
     say_table(r, all);
     say_replicas(r);
+    for (int i = 0; i < r->n_replica; i++) {
+        cake_buf_cut(&advice, 0);
+        cake_advice_late(&all[i], &advice);
+        if (advice.len)
+            cake_log(CAKE_WARN, NULL, "%s", advice.data);
+    }
+    cake_buf_cut(&advice, 0);
     give_advice(all, r, &advice);
     cake_log(CAKE_INFO, NULL, "advice: %s", advice.data);
     cake_buf_free(&advice);
@@ -372,6 +380,8 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *a
                   s->load_s, s->compute_s, s->busy_s, idle_of(all, r, rank));
     add_waits(all, r, rank, &waits);
     cake_json_put_text(out, "\"waits_for\": ", waits.data);
+    double expected = cake_figure_expected(f, rank - f->first);
+    cake_json_put_real(out, ", \"expected_s\": ", expected > 0 ? expected : s->compute_s);
     cake_buf_addf(
         out, ",\n     \"embed_ms\": %.5f, \"head_ms\": %.5f, \"sample_ms\": %.5f, \"read_ms\": %.5f,\n     ",
         ms(r, rank, s->root.embed_s), ms(r, rank, s->root.head_s), ms(r, rank, s->root.sample_s),

@@ -28,7 +28,8 @@ typedef struct cake_report_stage {
     double load_s, compute_s, busy_s, move_s, run_s;
     double rtt_s; /* to the rank that its waves come from, and back; 0: it is the same, or was not measured */
     double
-        starved_s; /* of a root: stage-seconds of its replica for which there was no wave, over its stages */
+        starved_s;  /* of a root: stage-seconds of its replica for which there was no wave, over its stages */
+    double planned; /* what its layers should cost, in a unit that all ranks have */
     cake_root_stats root; /* zeros where there is none */
     int64_t requests;     /* that a root has answered */
     cake_roof roof;

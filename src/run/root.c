@@ -130,6 +130,11 @@ int cake_root_away(const cake_root *r)
     return r->n_away;
 }
 
+int cake_root_active(const cake_root *r)
+{
+    return cake_schedule_active(r->schedule);
+}
+
 /* Nothing is left to do. */
 static bool is_over(const cake_root *r)
 {

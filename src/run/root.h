@@ -47,6 +47,7 @@ void cake_root_receive(cake_root *root, cake_parcel *parcel);
 bool cake_root_done(const cake_root *root);
 void cake_root_watch(cake_root *root, cake_trace *trace); /* borrowed; NULL: nothing is traced */
 int cake_root_away(const cake_root *root);                /* waves under way */
+int cake_root_active(const cake_root *root);              /* sequences */
 /* Somebody else has met an error, and has said it: as if it were the root's own. CAKE_STOPPED: what waves under way finish
  * still counts. */
 void cake_root_stop(cake_root *root, cake_err err);

@@ -5,6 +5,7 @@
  */
 #include "run/run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@
 #include "run/stage.h"
 #include "run/tally.h"
 #include "run/trace.h"
+#include "run/watch.h"
 #include "run/whole.h"
 
 typedef struct job {
@@ -40,6 +42,8 @@ typedef struct job {
     cake_root *root;       /* rank 0 of a replica */
     cake_trace *trace;     /* NULL: none is wanted */
     cake_pipeline *pipeline;
+    cake_watch *watch; /* NULL: there is nobody to watch */
+    cake_whereabouts where;
     bool draining; /* rank 0 */
 } job;
 
@@ -100,6 +104,35 @@ static cake_err open_root(job *j)
     return err;
 }
 
+/* Which part of the run it is in. */
+static void enter(job *j, cake_phase phase)
+{
+    j->where.since = j->where.turned = cake_clock_now();
+    j->where.phase = phase;
+}
+
+/* What the watch tells of this rank, before it is loaded. */
+static void introduce(job *j)
+{
+    const cake_plan *plan = &j->stage.plan;
+    cake_buf layers = {0};
+    int own = j->stage.replica.rank, edges = 0, before = 0;
+    cake_report_layers(plan, own, &layers);
+    snprintf(j->where.layers, sizeof j->where.layers, "%s", layers.data);
+    cake_buf_free(&layers);
+    for (int e = 0; e <= plan->n_hop; e++) {
+        int from = e ? plan->hop[e - 1].rank : 0, to = e < plan->n_hop ? plan->hop[e].rank : 0;
+        if (to == own && from != own) {
+            edges++;
+            before = from;
+        }
+    }
+    j->where.root = plan->first;
+    j->where.upstream = plan->first + before;
+    j->where.edges = edges;
+    enter(j, CAKE_PHASE_LOAD);
+}
+
 static cake_err open_pipeline(job *j)
 {
     cake_err err = open_root(j);
@@ -116,14 +149,20 @@ static cake_err open_pipeline(job *j)
     return err;
 }
 
-/* Once it is time nothing new begins; a second signal ends all at once. */
+/* What is finished is on the disk before anybody goes. */
+static void end_at_once(job *j, cake_err err)
+{
+    cake_progress_close();
+    cake_answers_close(&j->answers);
+    cake_world_abort_with(err);
+}
+
+/* Once it is time nothing new begins; a second signal ends all at once, as does a rank that is lost. */
 static void drain(job *j)
 {
-    if (cake_drain_at_once()) {
-        cake_progress_close();
-        cake_answers_close(&j->answers); /* what is finished is on the disk before anybody goes */
-        cake_world_abort_with(CAKE_STOPPED);
-    }
+    cake_err lost = cake_watch_lost(j->watch);
+    if (lost || cake_drain_at_once())
+        end_at_once(j, lost ? lost : CAKE_STOPPED);
     if (j->draining || !cake_drain_due())
         return;
     j->draining = true;
@@ -132,6 +171,15 @@ static void drain(job *j)
         cake_desk_stop(j->desk, CAKE_STOPPED);
     else
         cake_root_stop(j->root, CAKE_STOPPED);
+}
+
+/* What came while nothing was computed yet. */
+static cake_err stop_early(job *j)
+{
+    cake_err err = !j->world->rank && cake_drain_due() ? CAKE_STOPPED : CAKE_OK;
+    if (err)
+        cake_answers_stop(&j->answers);
+    return cake_world_agree(j->world, err);
 }
 
 static bool attend(void *self)
@@ -196,16 +244,22 @@ static cake_err work(job *j)
     if (root)
         cake_progress_open(j->options);
     cake_pipeline_watch(j->pipeline, j->trace);
+    cake_pipeline_tell(j->pipeline, &j->where);
     if (j->desk)
         cake_desk_watch(j->desk, j->trace);
+    enter(j, CAKE_PHASE_RUN);
     cake_err err = part(j, cake_pipeline_run(j->pipeline, &(cake_aside){j, attend}));
     cake_progress_close();
+    if (root)
+        cake_answers_flush(&j->answers);
     /* what went wrong in the loop went wrong on the root; the other ranks learn of it here */
     err = cake_world_agree(j->world, err);
+    enter(j, CAKE_PHASE_WRITE);
     if (!err && root)
         err = cake_answers_finish(&j->answers);
     else if (err == CAKE_STOPPED && root)
-        cake_answers_stop(&j->answers, j->options);
+        cake_answers_stop(&j->answers);
+    enter(j, CAKE_PHASE_END);
     err = cake_world_agree(j->world, err);
     if (!err || err == CAKE_STOPPED) {
         cake_err reported = cake_world_agree(j->world, report(j));
@@ -243,13 +297,19 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
     cake_options own = *given, *options = &own;
     job j = {.options = options, .world = world, .argc = argc, .argv = argv, .start = cake_clock_now()};
     find_isa(world, options, isa);
-    cake_drain_open(options, world);
-    cake_err err = cake_stage_plan(options, world, &j.stage);
+    j.watch = cake_watch_open(options, world, &j.where);
+    cake_err err = cake_drain_open(options, world);
+    if (!err)
+        err = cake_stage_plan(options, world, &j.stage);
     if (!err)
         err = open_files(&j);
     bool opened = !err;
     if (opened && !world->rank)
         cake_progress_begin(options);
+    if (!err)
+        introduce(&j);
+    if (!err)
+        err = stop_early(&j);
     j.trace = options->trace && !err ? cake_trace_open() : NULL;
     double begin = cake_clock_now();
     j.data = cake_machine_data();
@@ -258,6 +318,8 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
     cake_trace_add(j.trace, (cake_span){.begin = begin, .kind = CAKE_SPAN_LOAD}, cake_clock_now());
     if (!err)
         err = open_pipeline(&j);
+    if (!err)
+        err = stop_early(&j);
     j.loaded = cake_clock_now();
     if (!err)
         err = work(&j);
@@ -265,6 +327,8 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
     cake_root_close(j.root);
     cake_outpost_close(j.outpost);
     cake_desk_close(j.desk);
+    if (err == CAKE_END) /* all was done already */
+        err = !world->rank && cake_answers_failed(&j.answers) ? CAKE_ERR_REQUEST : CAKE_OK;
     if (world->rank == 0) {
         if (opened)
             cake_progress_end(&j.answers.counts, err);
@@ -273,6 +337,7 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
     cake_stage_close(&j.stage);
     cake_trace_close(j.trace);
     cake_drain_close();
-    /* all was done already; nobody goes with another status than 0 before rank 0 has closed its files */
-    return cake_world_agree(world, err == CAKE_END ? CAKE_OK : err);
+    cake_watch_close(j.watch);
+    /* nobody goes with another status than 0 before rank 0 has closed its files */
+    return cake_world_agree(world, err);
 }

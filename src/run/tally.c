@@ -64,6 +64,10 @@ void cake_tally_gather(const cake_world *world, cake_stage *stage, const cake_pi
         mine->root = cake_root_statistics(root);
         cake_roof_merge(&mine->roof, &mine->root.roof);
     }
+    mine->planned = 0;
+    for (int i = 0; i < stage->plan.n_hop; i++)
+        for (int j = 0; j < stage->plan.hop[i].count && stage->plan.hop[i].rank == stage->replica.rank; j++)
+            mine->planned += stage->layers.cost[stage->plan.hop[i].first + j] / stage->speed[world->rank];
     *out = (cake_tally){.n_replica = stage->n_replica};
     size_t n = (size_t)cake_model_config(stage->model)->n_layer;
     if (world->rank == 0) {

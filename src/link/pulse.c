@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: beats of this rank. Out: what is known of the others. run/watch.c calls.
+ * Rank 0 listens, the others dial. Whoever cannot show the job's token, which MPI has shared, is hung up on.
+ * Invariant: the thread asks for no memory, takes no signals, and a descriptor stays open until the thread is over, so that
+ * a last word of another thread reaches nobody else.
+ */
+#include "link/pulse.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { STRANGERS = 32, NAMES = 512, DIAL_MS = 1000, STACK = 256 << 10, CROWD = 16, SPARE = 256 };
+
+static const double beat_s = 0.5;
+static const double pause_s = 2; /* a thread that did not run for so long stood still with its process */
+
+typedef enum kind { BEAT = 1, LEAVE, LAST } kind;
+
+typedef struct message {
+    uint64_t token[2];
+    int32_t kind, rank, status, padding;
+    cake_beat beat;
+} message;
+
+/* One connection. */
+typedef struct line {
+    int fd; /* -1: none */
+    bool dead;
+    size_t got; /* bytes of `in` */
+    message in;
+} line;
+
+/* Where rank 0 is to be found. */
+typedef struct door {
+    uint64_t token[2];
+    uint16_t port; /* 0: it does not listen */
+    char host[64], names[NAMES];
+} door;
+
+struct cake_pulse {
+    cake_pulse_owner owner;
+    int rank, size, n_line; /* lines to all ranks, or to rank 0 */
+    int listener, wake[2];
+    door door;
+    bool near; /* rank 0 is on this host */
+    line *lines;
+    line strangers[STRANGERS]; /* who has not said yet which rank it is */
+    cake_ear *ears;            /* [n_line] */
+    struct pollfd *polled;     /* [n_line + STRANGERS + 2] */
+    atomic_bool stop;
+    pthread_t thread;
+};
+
+static _Atomic(cake_pulse *) current;
+
+static message message_of(const cake_pulse *p, kind what)
+{
+    message m = {.token = {p->door.token[0], p->door.token[1]}, .kind = (int32_t)what, .rank = p->rank};
+    if (what == BEAT)
+        p->owner.tell(p->owner.self, &m.beat);
+    return m;
+}
+
+/* A message is small and goes as a whole or not at all; one that does not is the last. */
+static void say(line *l, const message *m)
+{
+    if (l->fd < 0 || l->dead)
+        return;
+    ssize_t n = send(l->fd, m, sizeof *m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0 && n < (ssize_t)sizeof *m)
+        shutdown(l->fd, SHUT_WR);
+}
+
+static void say_all(cake_pulse *p, const message *m)
+{
+    for (int i = 0; i < p->n_line; i++)
+        say(&p->lines[i], m);
+}
+
+/* ---- what is heard */
+
+static void hear(cake_ear *ear, const message *m, double now)
+{
+    ear->heard = now;
+    if (m->kind == LEAVE)
+        ear->state = CAKE_EAR_LEFT;
+    if (m->kind == LAST) {
+        ear->state = CAKE_EAR_FAILED;
+        ear->status = m->status;
+    }
+    if (m->kind != BEAT || ear->state > CAKE_EAR_HEARD)
+        return;
+    bool first = ear->state == CAKE_EAR_NONE;
+    ear->state = CAKE_EAR_HEARD;
+    if (first || m->beat.steps != ear->beat.steps || m->beat.phase != ear->beat.phase)
+        ear->moved = now;
+    if (first || m->beat.back != ear->beat.back)
+        ear->came = now;
+    ear->beat = m->beat;
+    ear->beat.layers[CAKE_BEAT_LAYERS - 1] = 0;
+}
+
+/* One whole message more, or false. *over: the other end is no more. */
+static bool receive(line *l, bool *over)
+{
+    while (l->got < sizeof l->in) {
+        ssize_t n = recv(l->fd, (char *)&l->in + l->got, sizeof l->in - l->got, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) { /* other errors are the network's: whoever is behind it is silent, not gone */
+            l->dead = !n || (errno != EAGAIN && errno != EWOULDBLOCK);
+            *over = !n || errno == ECONNRESET || errno == EPIPE;
+            return false;
+        }
+        l->got += (size_t)n;
+    }
+    l->got = 0;
+    return true;
+}
+
+static bool is_ours(const cake_pulse *p, const message *m)
+{
+    return m->token[0] == p->door.token[0] && m->token[1] == p->door.token[1];
+}
+
+static void read_line(cake_pulse *p, int i, double now)
+{
+    line *l = &p->lines[i];
+    cake_ear *ear = &p->ears[i];
+    bool over = false;
+    while (!l->dead && receive(l, &over))
+        if (is_ours(p, &l->in))
+            hear(ear, &l->in, now);
+    if (over && ear->state == CAKE_EAR_HEARD) /* else it was somebody else who answered */
+        ear->state = CAKE_EAR_GONE;
+}
+
+static void hang_up(line *l)
+{
+    close(l->fd);
+    *l = (line){.fd = -1};
+}
+
+/* The first message of a connection says whose it is. */
+static void read_stranger(cake_pulse *p, line *l, double now)
+{
+    bool over = false;
+    if (!receive(l, &over)) {
+        if (l->dead)
+            hang_up(l);
+        return;
+    }
+    int rank = l->in.rank;
+    if (!is_ours(p, &l->in) || rank < 1 || rank >= p->size || p->lines[rank].fd >= 0) {
+        hang_up(l);
+        return;
+    }
+    hear(&p->ears[rank], &l->in, now);
+    p->lines[rank] = *l;
+    *l = (line){.fd = -1};
+    message m = message_of(p, BEAT); /* it knows whom it has reached */
+    say(&p->lines[rank], &m);
+    read_line(p, rank, now);
+}
+
+static void answer(cake_pulse *p)
+{
+    int fd, one = 1, at = 0;
+    while ((fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        while (at < STRANGERS && p->strangers[at].fd >= 0)
+            at++;
+        if (at == STRANGERS) { /* ranks say who they are at once */
+            at = 0;
+            hang_up(&p->strangers[at]);
+        }
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        p->strangers[at] = (line){.fd = fd};
+    }
+}
+
+/* ---- dialing */
+
+static bool dial_one(cake_pulse *p, const char *address)
+{
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(p->door.port)};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(p->door.port)};
+    bool is_four = inet_pton(AF_INET, address, &four.sin_addr) == 1;
+    if (!is_four &&
+        (inet_pton(AF_INET6, address, &six.sin6_addr) != 1 || IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr)))
+        return false;
+    const struct sockaddr *to = is_four ? (const struct sockaddr *)&four : (const struct sockaddr *)&six;
+    int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error = 0, one = 1;
+    if (fd < 0)
+        return false;
+    if (connect(fd, to, is_four ? sizeof four : sizeof six)) {
+        struct pollfd wait[] = {{.fd = fd, .events = POLLOUT}, {.fd = p->wake[0], .events = POLLIN}};
+        socklen_t len = sizeof error;
+        if (errno != EINPROGRESS || poll(wait, 2, DIAL_MS) <= 0 || !wait[0].revents ||
+            getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) || error) {
+            close(fd);
+            return false;
+        }
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    p->lines[0] = (line){.fd = fd};
+    return true;
+}
+
+static bool dial(cake_pulse *p)
+{
+    char *rest = p->door.names;
+    if (p->near && dial_one(p, "127.0.0.1"))
+        return true;
+    for (char *name; !p->stop && (name = strtok_r(rest, " ", &rest)) != NULL;)
+        if (dial_one(p, name))
+            return true;
+    return false;
+}
+
+/* ---- the thread */
+
+static int fill_polled(cake_pulse *p)
+{
+    int n = 0;
+    p->polled[n++] = (struct pollfd){.fd = p->wake[0], .events = POLLIN};
+    p->polled[n++] = (struct pollfd){.fd = p->listener, .events = POLLIN};
+    for (int i = 0; i < STRANGERS; i++)
+        p->polled[n++] = (struct pollfd){.fd = p->strangers[i].fd, .events = POLLIN};
+    for (int i = 0; i < p->n_line; i++)
+        p->polled[n++] = (struct pollfd){.fd = p->lines[i].dead ? -1 : p->lines[i].fd, .events = POLLIN};
+    return n;
+}
+
+static void read_all(cake_pulse *p, double now)
+{
+    const struct pollfd *of = p->polled + 2;
+    for (int i = 0; i < p->n_line; i++)
+        if (of[STRANGERS + i].revents)
+            read_line(p, i, now);
+    for (int i = 0; i < STRANGERS; i++)
+        if (of[i].revents)
+            read_stranger(p, &p->strangers[i], now);
+    if (p->polled[1].revents)
+        answer(p);
+}
+
+static void beat(cake_pulse *p, double now)
+{
+    message m = message_of(p, BEAT);
+    say_all(p, &m);
+    if (p->rank == 0)
+        hear(&p->ears[0], &m, now);
+}
+
+/* Nobody was heard while this process stood still itself: stopped, or its host asleep. */
+static void forgive(cake_pulse *p, double gap)
+{
+    for (int i = 0; i < p->n_line; i++) {
+        p->ears[i].heard += gap;
+        p->ears[i].moved += gap;
+        p->ears[i].came += gap;
+    }
+}
+
+static void *work(void *arg)
+{
+    cake_pulse *p = arg;
+    if (p->rank && !dial(p))
+        return NULL;
+    double last = cake_clock_now(), next = last;
+    while (!p->stop) {
+        double left = next - last;
+        poll(p->polled, (nfds_t)fill_polled(p), left > 0 ? 1 + (int)(1e3 * left) : 0);
+        double now = cake_clock_now();
+        if (now - last > pause_s)
+            forgive(p, now - last);
+        last = now;
+        read_all(p, now);
+        if (now >= next) {
+            beat(p, now);
+            next = now + beat_s;
+        }
+        p->owner.look(p->owner.self, p->ears, now);
+        if (p->size > CROWD) /* many messages a round, rather than a round each */
+            nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+    message m = message_of(p, LEAVE);
+    say_all(p, &m);
+    return NULL;
+}
+
+/* ---- opening */
+
+/* Any address of this host; the port is the system's choice. */
+static int open_listener(uint16_t *port)
+{
+    int off = 0;
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_ANY)}};
+    struct sockaddr_storage at;
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+        if (bind(fd, (struct sockaddr *)&six, sizeof six)) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    if (fd < 0) {
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd >= 0 && bind(fd, (struct sockaddr *)&four, sizeof four)) {
+            close(fd);
+            return -1;
+        }
+    }
+    if (fd < 0)
+        return -1;
+    if (listen(fd, SOMAXCONN) || getsockname(fd, (struct sockaddr *)&at, &len)) {
+        close(fd);
+        return -1;
+    }
+    *port = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
+                                           : ((struct sockaddr_in *)&at)->sin_port);
+    return fd;
+}
+
+/* A connection a rank, and the program's own files beside them. */
+static void raise_limit(int size)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)size + SPARE;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void open_door(cake_pulse *p, const cake_world *world, const char *names)
+{
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    bool drawn = fd >= 0 && read(fd, p->door.token, sizeof p->door.token) == (ssize_t)sizeof p->door.token;
+    if (fd >= 0)
+        close(fd);
+    snprintf(p->door.host, sizeof p->door.host, "%s", world->host);
+    snprintf(p->door.names, sizeof p->door.names, "%s", names);
+    raise_limit(world->size);
+    p->listener = drawn ? open_listener(&p->door.port) : -1;
+    if (p->listener < 0)
+        p->door.port = 0;
+}
+
+static bool start(cake_pulse *p)
+{
+    sigset_t all, before;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&p->thread, &small, work, p);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&small);
+    return !failed;
+}
+
+static void free_pulse(cake_pulse *p)
+{
+    for (int i = 0; i < p->n_line; i++)
+        if (p->lines[i].fd >= 0)
+            close(p->lines[i].fd);
+    for (int i = 0; i < STRANGERS; i++)
+        if (p->strangers[i].fd >= 0)
+            close(p->strangers[i].fd);
+    if (p->listener >= 0)
+        close(p->listener);
+    if (p->wake[0] >= 0) {
+        close(p->wake[0]);
+        close(p->wake[1]);
+    }
+    free(p->lines);
+    free(p->ears);
+    free(p->polled);
+    free(p);
+}
+
+cake_pulse *cake_pulse_open(const cake_world *world, const char *names, const cake_pulse_owner *owner)
+{
+    cake_pulse *p = cake_alloc(1, sizeof *p);
+    *p = (cake_pulse){.owner = *owner,
+                      .rank = world->rank,
+                      .size = world->size,
+                      .n_line = world->rank ? 1 : world->size,
+                      .listener = -1,
+                      .wake = {-1, -1}};
+    p->lines = cake_alloc((size_t)p->n_line, sizeof *p->lines);
+    p->ears = cake_alloc((size_t)p->n_line, sizeof *p->ears);
+    p->polled = cake_alloc((size_t)p->n_line + STRANGERS + 2, sizeof *p->polled);
+    for (int i = 0; i < p->n_line; i++)
+        p->lines[i].fd = -1;
+    for (int i = 0; i < STRANGERS; i++)
+        p->strangers[i].fd = -1;
+    if (!world->rank)
+        open_door(p, world, names);
+    cake_world_share(world, &p->door, sizeof p->door);
+    p->near = !strcmp(world->host, p->door.host);
+    if (!p->door.port || pipe2(p->wake, O_CLOEXEC | O_NONBLOCK) || !start(p)) {
+        cake_log(
+            CAKE_INFO, "link",
+            "ranks cannot hear each other beside MPI: should one die, its launcher has to end the others");
+        free_pulse(p);
+        return NULL;
+    }
+    current = p;
+    return p;
+}
+
+void cake_pulse_close(cake_pulse *p)
+{
+    if (!p)
+        return;
+    current = NULL;
+    p->stop = true;
+    if (write(p->wake[1], "", 1) < 0)
+        p->stop = true; /* it looks up twice a second anyway */
+    pthread_join(p->thread, NULL);
+    free_pulse(p);
+}
+
+void cake_pulse_last(int status)
+{
+    enum { PATIENCE = 200 }; /* hundredths of a second */
+    cake_pulse *p = current;
+    if (!p)
+        return;
+    message m = message_of(p, LAST);
+    m.status = status;
+    say_all(p, &m);
+    /* rank 0 closes its files first; then its last word ends this process */
+    for (int i = 0; p->rank && i < PATIENCE && p->lines[0].fd >= 0 && !p->lines[0].dead; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}

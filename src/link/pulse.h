@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Signs of life beside MPI: a thread of each rank tells rank 0 twice a second where it is, and rank 0 tells all, over TCP
+ * connections of their own. A process that ends takes its connection with it, so its end is known at once; one that hangs,
+ * or that no network leads to any longer, falls silent. MPI itself says neither.
+ */
+#ifndef CAKE_LINK_PULSE_H
+#define CAKE_LINK_PULSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "link/world.h"
+
+enum { CAKE_BEAT_LAYERS = 40 };
+
+/* Where a rank is. What the numbers mean is the owner's matter. */
+typedef struct cake_beat {
+    int32_t phase;
+    int32_t root;                  /* rank 0 of its replica, as the world counts */
+    int32_t upstream, edges;       /* the rank that its waves come from, if it has one such edge */
+    int32_t layer, rows;           /* of the wave that it works on; layer -1: none */
+    int32_t away, active;          /* of a root: waves and sequences under way */
+    int64_t steps;                 /* grows with all that gets done */
+    int64_t back;                  /* of a root: waves that came back */
+    int64_t got, sent;             /* waves from and to other ranks */
+    double since_s;                /* seconds since the layer, or the phase, began ... */
+    double turned_s;               /* ... and since its loop last turned */
+    char layers[CAKE_BEAT_LAYERS]; /* that it has */
+} cake_beat;
+
+typedef enum cake_ear_state {
+    CAKE_EAR_NONE,   /* it was never heard of */
+    CAKE_EAR_HEARD,  /* its connection is there, or was lost on the way */
+    CAKE_EAR_LEFT,   /* it has said goodbye */
+    CAKE_EAR_FAILED, /* it ends with `status`, and has said why */
+    CAKE_EAR_GONE    /* its process is no more */
+} cake_ear_state;
+
+/* What is known of a rank; times are cake_clock_now's. */
+typedef struct cake_ear {
+    cake_ear_state state;
+    int status;
+    double heard;       /* the last sign ... */
+    double moved, came; /* ... and when `steps` and `back` last changed */
+    cake_beat beat;
+} cake_ear;
+
+typedef struct cake_pulse cake_pulse;
+
+typedef struct cake_pulse_owner {
+    void *self;
+    /* Both are called by the thread: where this rank is, and twice a second, or as soon as something is heard, what is known of
+     * the others. ears: on rank 0 [size], its own among them; elsewhere [1], rank 0's. */
+    void (*tell)(void *self, cake_beat *beat);
+    void (*look)(void *self, const cake_ear *ears, double now);
+} cake_pulse_owner;
+
+/* All ranks call. names: addresses of rank 0's host, with spaces between them (only rank 0's count). NULL: this rank has
+ * nothing to listen with; it is said, and is no error. Connections are made in the background. */
+cake_pulse *cake_pulse_open(const cake_world *world, const char *names, const cake_pulse_owner *owner);
+/* Says goodbye. */
+void cake_pulse_close(cake_pulse *pulse); /* NULL is fine */
+/* This rank ends all, and has said why. On rank 0 the others end, too; elsewhere rank 0 gets a moment to do it. Any
+ * thread; nothing, where there is no pulse. */
+void cake_pulse_last(int status);
+
+#endif

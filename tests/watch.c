@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/watch.h"
+
+#include <string.h>
+
+#include "suite.h"
+
+enum { N = 4 };
+
+static const double patience = 7, now = 1000;
+
+/* One pipeline of N ranks, a hop each but rank 0, which has none; all were heard just now and waves go round. */
+static void all_is_well(cake_ear *ears)
+{
+    for (int r = 0; r < N; r++) {
+        ears[r] =
+            (cake_ear){.state = CAKE_EAR_HEARD, .heard = now - 0.3, .moved = now - 0.3, .came = now - 0.3};
+        ears[r].beat = (cake_beat){.phase = CAKE_PHASE_RUN,
+                                   .upstream = (r + N - 1) % N,
+                                   .edges = 1,
+                                   .layer = -1,
+                                   .got = 50,
+                                   .sent = 50,
+                                   .turned_s = 0.01};
+    }
+    ears[0].beat.away = 3;
+}
+
+static bool is(const cake_ear *ears, cake_verdict_kind kind, int rank)
+{
+    cake_verdict v = cake_watch_judge(ears, N, patience, now);
+    return v.kind == kind && (!kind || v.rank == rank);
+}
+
+static void test_lost(void)
+{
+    cake_ear ears[N];
+    all_is_well(ears);
+    CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
+    ears[2].state = CAKE_EAR_GONE;
+    CU_ASSERT(is(ears, CAKE_VERDICT_GONE, 2));
+    ears[3].state = CAKE_EAR_FAILED; /* the others die of it */
+    ears[3].status = 1;
+    CU_ASSERT(is(ears, CAKE_VERDICT_FAILED, 3));
+    all_is_well(ears);
+    ears[1].state = CAKE_EAR_LEFT;
+    ears[2].state = CAKE_EAR_NONE;
+    CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
+}
+
+/* Silence counts where no waves come back either. */
+static void test_silent(void)
+{
+    cake_ear ears[N];
+    all_is_well(ears);
+    ears[2].heard = now - 7.5;
+    CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
+    ears[0].came = now - 6.5;
+    CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
+    ears[0].came = now - 7.5;
+    CU_ASSERT(is(ears, CAKE_VERDICT_SILENT, 2));
+    for (int r = 0; r < N; r++) /* of two replicas the other one's waves say nothing */
+        ears[r].beat.root = r / 2 * 2;
+    ears[0].came = now;
+    ears[2].came = now - 7.5;
+    CU_ASSERT(is(ears, CAKE_VERDICT_SILENT, 2));
+    ears[2].heard = now;
+    ears[3].heard = now - 7.5;
+    CU_ASSERT(is(ears, CAKE_VERDICT_SILENT, 3));
+    ears[2].came = now;
+    CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
+    all_is_well(ears);
+    for (int r = 0; r < N; r++) { /* while weights are loaded there are no waves */
+        ears[r].beat.phase = CAKE_PHASE_LOAD;
+        ears[r].beat.away = 0;
+        ears[r].moved = ears[r].came = now - 900;
+    }
+    CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
+    ears[1].heard = now - 7.5;
+    CU_ASSERT(is(ears, CAKE_VERDICT_SILENT, 1));
+}
+
+/* Somebody works on one thing for long, or a message does not come through. */
+static void test_stuck(void)
+{
+    cake_ear ears[N];
+    all_is_well(ears);
+    for (int r = 0; r < N; r++)
+        ears[r].moved = now - 8;
+    ears[2].beat.turned_s = 8;
+    CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
+    for (int r = 0; r < N; r++)
+        ears[r].moved = now - 31;
+    ears[2].beat.turned_s = 31;
+    CU_ASSERT(is(ears, CAKE_VERDICT_SLOW, 2));
+    ears[2].beat.turned_s = 0;
+    ears[1].beat.sent = 51;
+    cake_verdict v = cake_watch_judge(ears, N, patience, now);
+    CU_ASSERT(v.kind == CAKE_VERDICT_STUCK && v.rank == 1 && v.other == 2);
+    ears[1].beat.edges = 2; /* then nobody knows between whom */
+    v = cake_watch_judge(ears, N, patience, now);
+    CU_ASSERT(v.kind == CAKE_VERDICT_STUCK && v.rank == 0 && v.other == -1);
+    ears[3].moved = now - 6.5;
+    CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
+    ears[3].moved = now - 31;
+    ears[0].beat.away = 0; /* nothing is under way: the input pauses */
+    CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
+    ears[0].beat.away = 1;
+    ears[3].heard = now - 3; /* it may have moved since */
+    CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {
+        {"a rank that ends", test_lost},
+        {"a rank that falls silent", test_silent},
+        {"waves that do not get on", test_stuck},
+    };
+    return SUITE_MAIN("watch", tests);
+}
