@@ -56,7 +56,7 @@ static cake_sequence *sent(const cake_sequence *lead, int64_t ticket)
     cake_buf letter = {0};
     cake_letter_add_request(&letter, ticket, lead);
     cake_letter read = {letter.data, letter.data + letter.len};
-    cake_sequence *there = cake_letter_take_request(&read, CONTEXT, tokenizer);
+    cake_sequence *there = cake_letter_take_request(&read, CONTEXT, tokenizer, NULL, 0);
     CU_ASSERT_PTR_EQUAL(read.at, read.end);
     cake_buf_free(&letter);
     return there;
@@ -76,6 +76,28 @@ static void test_request(void)
     CU_ASSERT(there->n_prompt == here->n_prompt && there->max_len == here->max_len);
     CU_ASSERT(!memcmp(there->ids.id, here->ids.id, (size_t)here->n_prompt * sizeof(int32_t)));
     CU_ASSERT(there->key.seed == here->key.seed && there->key.choice == here->key.choice);
+    cake_sequence_close(here);
+    cake_sequence_close(there);
+}
+
+/* What an earlier run had generated goes along. */
+static void test_begun(void)
+{
+    cake_params p = all_set();
+    p.echo = 0;
+    cake_sequence *here = request("3 + 4 = ", &p);
+    cake_scored scored[2][3] = {{{7, -1.5f}, {7, -1.5f}, {8, -2}}, {{6, -0.1f}, {6, -0.1f}, {5, -3}}};
+    int32_t ids[] = {7, 6};
+    cake_running running = {.ids = {.id = ids, .len = 2}, .width = 3, .scored = scored[0]};
+    CU_ASSERT_FALSE(cake_sequence_restore(here, &running, 7, NULL, 0)); /* 7 is no id, 8 is none in scores */
+    running.width = 0;
+    CU_ASSERT_FALSE(cake_sequence_restore(here, &running, 100, NULL, 0));
+    running.width = 3;
+    CU_ASSERT(cake_sequence_generated(here) == 0 && cake_sequence_restore(here, &running, 100, NULL, 0));
+    cake_sequence *there = sent(here, 3);
+    CU_ASSERT(there->ids.len == here->ids.len && cake_sequence_generated(there) == 2 && !there->over);
+    CU_ASSERT(!memcmp(there->ids.id, here->ids.id, here->ids.len * sizeof(int32_t)));
+    CU_ASSERT(!memcmp(there->scored, scored, sizeof scored));
     cake_sequence_close(here);
     cake_sequence_close(there);
 }
@@ -232,6 +254,7 @@ int main(void)
 {
     const suite_test tests[] = {
         {"a request arrives as it was", test_request},
+        {"tokens of an earlier run", test_begun},
         {"... with the key of its draws", test_keys},
         {"tokens, scores and text of an answer", test_answer},
         {"several choices", test_choices},

@@ -197,6 +197,26 @@ expect "... they are back" 3 'goes on with' run -o "$dir/out.jsonl"
 cmp "$dir/grown.jsonl" "$dir/out.jsonl"
 ok "... to the same bytes" $?
 
+# Long answers go on where they were: what earlier runs generated is not drawn again. Two replicas, and log probabilities.
+cp "$dir/in.jsonl" "$dir/short.jsonl"
+for i in $(seq 16); do printf '{"id": "long%d", "prompt": "There was once number %d", "max_tokens": 900, "ignore_eos": true%s}\n' \
+    "$i" "$i" "$([ $((i % 2)) -eq 0 ] || echo ', "logprobs": 2, "min_tokens": 5, "repetition_penalty": 1.1')"; done >"$dir/in.jsonl"
+generated() { sed -n 's/.*"generated": \([0-9]*\),.*/\1/p' "$dir/report.json"; }
+rm -f "$dir"/out.jsonl*
+run -o "$dir/whole.jsonl" --force -q --report "$dir/report.json"
+all=$(generated)
+run -o "$dir/out.jsonl" --max-runtime 1s --report "$dir/report.json" -q
+test $? -eq 75 && grep -q '_cake": {"running"' "$dir/out.jsonl.partial"
+ok "long answers are stopped" $?
+first=$(generated)
+expect "... and gone on from, with 2 replicas" 0 'goes on with 0 finished requests \(0 failed\) and 16 that were begun' \
+    mpi 2 run -m "$model" -i "$dir/in.jsonl" --deterministic-ids -o "$dir/out.jsonl" --replicas 2 --report "$dir/report.json"
+cmp "$dir/whole.jsonl" "$dir/out.jsonl"
+ok "... to the same bytes" $?
+test "$first" -gt 100 && test $((first + $(generated))) -eq "$all"
+ok "... no token is generated twice: $first and $(generated) of $all" $?
+cp "$dir/short.jsonl" "$dir/in.jsonl"
+
 # Errors again: what was too long for the cache, with more of it.
 rm -f "$dir"/out.jsonl*
 for i in 1 2 3 4; do printf '{"id": %d, "prompt": "Once", "max_tokens": %d, "ignore_eos": true}\n' $i $((i * 100)); done >"$dir/in.jsonl"

@@ -17,10 +17,11 @@
 #include "base/json.h"
 #include "record/bytes.h"
 
-#define BLOCK  ((size_t)1 << 20)
-#define OWN    ((size_t)1 << 20) /* bytes of a line of our own at most */
-#define BEGINS "{\"_cake\": {"
-#define TAIL   21 /* , "crc": "01234567"}} */
+#define BLOCK   ((size_t)1 << 20)
+#define OWN     ((size_t)1 << 20) /* bytes of a line of our own at most */
+#define BEGINS  "{\"_cake\": {"
+#define RUNNING BEGINS "\"running\": ["
+#define TAIL    21 /* , "crc": "01234567"}} */
 
 /* ---- heads */
 
@@ -234,6 +235,18 @@ void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *re
     add_sum(out, 0);
 }
 
+void cake_journal_open_running(cake_buf *out)
+{
+    cake_buf_adds(out, RUNNING);
+}
+
+void cake_journal_close_running(const cake_mark *read, cake_buf *out)
+{
+    cake_buf_adds(out, "], \"read\": ");
+    add_mark(read, out);
+    add_sum(out, 0);
+}
+
 /* ---- reading */
 
 /* Lines of a file, of each no more than OWN bytes. */
@@ -358,6 +371,7 @@ static void put_place(cake_journal *j, int64_t order, cake_place place)
     }
     j->failed += place.failed;
     cake_places_set(&j->places, order, place);
+    cake_runnings_drop(&j->running, order);
 }
 
 /* How many lines are in [from, to), and, if j is not NULL, their places. */
@@ -388,6 +402,15 @@ static bool walk(scan *s, int64_t from, int64_t to, const cake_json *orders, con
     return true;
 }
 
+/* What begins at `from` counts, up to `behind`. */
+static void go_behind(cake_journal *j, int64_t from, int64_t behind, const cake_mark *read)
+{
+    j->lost += from - j->end;
+    j->end = behind;
+    if (read->requests > (j->n_mark ? j->marks[j->n_mark - 1].requests : 0))
+        push_mark(&j->marks, &j->n_mark, read);
+}
+
 /* A group's line was read, which begins at `at`. -1: the file cannot be read. */
 static int take_group(scan *s, cake_journal *j, int64_t at)
 {
@@ -410,14 +433,39 @@ static int take_group(scan *s, cake_journal *j, int64_t at)
             took = walk(s, from, at, orders, failed, j, &n) ? 1 : -1;
     }
     if (took > 0) {
-        j->lost += from - j->end;
-        j->end = behind;
-        if (read.requests > (j->n_mark ? j->marks[j->n_mark - 1].requests : 0))
-            push_mark(&j->marks, &j->n_mark, &read);
+        go_behind(j, from, behind, &read);
         take_reached(cake_json_get(own, "at"), j);
     }
     cake_json_free(root);
     return took;
+}
+
+static bool is_running(const cake_buf *line)
+{
+    size_t len = strlen(RUNNING);
+    return line->len > len && !memcmp(line->data, RUNNING, len);
+}
+
+/* A line of answers that were begun was read, which begins at `at`. It stands between groups: what is before it and belongs
+ * to none was damaged. */
+static void take_running(const scan *s, cake_journal *j, int64_t at)
+{
+    cake_json *root = parse_own(&s->line, 0);
+    const cake_json *own = cake_json_get(root, "_cake"), *parts = cake_json_get(own, "running");
+    cake_mark read;
+    if (root && read_mark(cake_json_get(own, "read"), &read)) {
+        for (size_t i = 0; i < cake_json_size(parts); i++) {
+            cake_running part;
+            if (!cake_running_parse(cake_json_at(parts, i), &part))
+                continue;
+            if (part.order < read.requests && !cake_places_get(&j->places, part.order).len)
+                cake_runnings_put(&j->running, &part);
+            else
+                cake_running_free(&part);
+        }
+        go_behind(j, at, s->at, &read);
+    }
+    cake_json_free(root);
 }
 
 static cake_err unreadable(const char *path)
@@ -487,6 +535,8 @@ cake_err cake_journal_read(int fd, const char *path, cake_journal *out)
         err = read_head(&s, path, &j);
     while (!err && (found = next_line(&s, &from)) > 0 && found >= 0) {
         int64_t behind = s.at;
+        if (is_running(&s.line))
+            take_running(&s, &j, from);
         if (covered(&s.line) >= 0 && take_group(&s, &j, from) < 0)
             found = -1;
         s.at = behind;
@@ -525,6 +575,7 @@ void cake_journal_free(cake_journal *j)
 {
     cake_journal_head_free(&j->head);
     cake_places_free(&j->places);
+    cake_runnings_free(&j->running);
     free(j->marks);
     *j = (cake_journal){0};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The text of RESULTS.partial: a line that says what job this is, then groups: finished results, a line each, and a line
- * with their places in the input and a checksum. docs/formats.md has the format. No file is opened or changed here.
+ * with their places in the input and a checksum; between groups lines with the tokens of answers that were begun. docs/formats.md has the format. No file is opened or changed here.
  */
 #ifndef CAKE_RECORD_JOURNAL_H
 #define CAKE_RECORD_JOURNAL_H
@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/mark.h"
 #include "record/places.h"
+#include "record/running.h"
 
 #define CAKE_JOURNAL_MOST ((int64_t)1 << 32) /* requests; more are a broken number, not a larger file */
 
@@ -57,11 +58,16 @@ void cake_journal_begin(const cake_journal_head *head, cake_buf *out);
 void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *read,
                         const cake_reached *reached, cake_buf *out);
 
+/* Around the parts of answers that were begun, in a line of their own: each added with cake_running_add, commas between them. */
+void cake_journal_open_running(cake_buf *out);
+void cake_journal_close_running(const cake_mark *read, cake_buf *out); /* out holds nothing but the line */
+
 /* What a journal holds. */
 typedef struct cake_journal {
     cake_journal_head head;
-    cake_places places; /* of whole groups */
-    cake_mark *marks;   /* [n_mark] in ascending order */
+    cake_places places;    /* of whole groups */
+    cake_runnings running; /* begun, and not finished */
+    cake_mark *marks;      /* [n_mark] in ascending order */
     size_t n_mark;
     int64_t failed;           /* places of error records */
     int64_t end;              /* behind the last whole group ... */

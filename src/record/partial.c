@@ -80,6 +80,20 @@ static cake_err broken(cake_partial *p, int why)
         p->path, (long long)p->size, strerror(why), (long long)(p->journal.places.n - (int64_t)p->n_entry));
 }
 
+/* Behind the last whole group. What fails leaves no part of it. */
+static cake_err extend(cake_partial *p, const cake_buf *text)
+{
+    if (!cake_bytes_write_at(p->fd, text->data, text->len, p->size)) {
+        int why = errno;
+        if (ftruncate(p->fd, (off_t)p->size))
+            why = errno; /* what is left of the group stays; readers take whole ones only */
+        return broken(p, why);
+    }
+    p->size += (int64_t)text->len;
+    cake_sync_dirty(p->sync);
+    return CAKE_OK;
+}
+
 cake_err cake_partial_flush(cake_partial *p)
 {
     if (p->broken)
@@ -91,17 +105,49 @@ cake_err cake_partial_flush(cake_partial *p)
         return CAKE_OK;
     p->reached.seconds = cake_clock_now() - p->began;
     cake_journal_close(p->entries, p->n_entry, &p->read, &p->reached, &p->group);
-    if (!cake_bytes_write_at(p->fd, p->group.data, p->group.len, p->size)) {
-        int why = errno;
-        if (ftruncate(p->fd, (off_t)p->size))
-            why = errno; /* what is left of the group stays; readers take whole ones only */
-        return broken(p, why);
-    }
-    p->size += (int64_t)p->group.len;
+    cake_err err = extend(p, &p->group);
+    if (err)
+        return err;
     p->n_entry = 0;
     cake_buf_cut(&p->group, 0);
-    cake_sync_dirty(p->sync);
     return CAKE_OK;
+}
+
+const cake_running *cake_partial_running(const cake_partial *p, int64_t order)
+{
+    return cake_runnings_get(&p->journal.running, order);
+}
+
+void cake_partial_begun(cake_partial *p, const cake_running *part)
+{
+    /* a line is read as a whole, and not if it has more than a megabyte: 40 bytes for the longest score */
+    size_t most = (size_t)(ENOUGH / (12 + 24 * part->width)), left = part->ids.len;
+    cake_running piece = *part;
+    for (; left && !p->broken && !p->undone; left -= piece.ids.len) {
+        piece.ids.len = left < most ? left : most;
+        if (p->parts.len >= ENOUGH)
+            cake_partial_checkpoint(p);
+        if (!p->parts.len)
+            cake_journal_open_running(&p->parts);
+        else
+            cake_buf_adds(&p->parts, ", ");
+        cake_running_add(&piece, &p->parts);
+        piece.at += (int64_t)piece.ids.len;
+        piece.ids.id += piece.ids.len;
+        if (piece.width)
+            piece.scored += piece.ids.len * (size_t)piece.width;
+    }
+}
+
+cake_err cake_partial_checkpoint(cake_partial *p)
+{
+    cake_err err = p->undone ? CAKE_ERR_FATAL : cake_partial_flush(p);
+    if (!p->parts.len)
+        return err;
+    cake_journal_close_running(&p->read, &p->parts);
+    err = err ? err : extend(p, &p->parts);
+    cake_buf_cut(&p->parts, 0);
+    return err;
 }
 
 cake_err cake_partial_append(cake_partial *p, cake_entry entry, const char *line, size_t len)
@@ -206,6 +252,7 @@ void cake_partial_close(cake_partial *p)
     cake_lock_release(p->lock);
     cake_journal_free(&p->journal);
     cake_buf_free(&p->group);
+    cake_buf_free(&p->parts);
     free(p->entries);
     cake_buf_free(&p->found);
     free(p->results);

@@ -47,6 +47,11 @@ cake_err cake_partial_append(cake_partial *partial, cake_entry entry, const char
 /* What was appended is written, if it has waited for a while: call often. */
 void cake_partial_tick(cake_partial *partial);
 cake_err cake_partial_flush(cake_partial *partial);
+/* The tokens of a request that an earlier run began; NULL: it did not. */
+const cake_running *cake_partial_running(const cake_partial *partial, int64_t order);
+/* Tokens of answers under way, from part->at on; they are written by cake_partial_checkpoint, after the group that grows. */
+void cake_partial_begun(cake_partial *partial, const cake_running *part);
+cake_err cake_partial_checkpoint(cake_partial *partial);
 /* The input is not that of the job: what this run appended goes. */
 void cake_partial_undo(cake_partial *partial);
 /* RESULTS and RESULTS.job appear. */

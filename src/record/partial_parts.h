@@ -25,6 +25,7 @@ struct cake_partial {
     cake_entry *entries;  /* [GROUP] those of the group that grows: n_entry, begun at `since` */
     size_t n_entry;
     cake_buf group;
+    cake_buf parts; /* the line of answers that were begun, as far as it is told */
     double since;
     bool opened;  /* it is this run's */
     bool imports; /* it holds nothing yet but what RESULTS has */

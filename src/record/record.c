@@ -229,6 +229,22 @@ void cake_record_undo(cake_recorder *recorder)
         cake_partial_undo(recorder->partial);
 }
 
+const cake_running *cake_record_running(const cake_recorder *recorder, int64_t order)
+{
+    return recorder->partial ? cake_partial_running(recorder->partial, order) : NULL;
+}
+
+void cake_record_begun(cake_recorder *recorder, const cake_running *part)
+{
+    if (recorder->partial)
+        cake_partial_begun(recorder->partial, part);
+}
+
+cake_err cake_record_checkpoint(cake_recorder *recorder)
+{
+    return recorder->partial ? cake_partial_checkpoint(recorder->partial) : CAKE_OK;
+}
+
 void cake_record_peek(const char *path, cake_buf *identity)
 {
     cake_partial_peek(path, identity);

@@ -20,11 +20,6 @@
 
 typedef enum cake_finish { CAKE_FINISH_STOP, CAKE_FINISH_LENGTH } cake_finish;
 
-typedef struct cake_scored {
-    int32_t id;
-    float logprob; /* natural logarithm */
-} cake_scored;
-
 /* One answer of a request. */
 typedef struct cake_choice {
     const char *text; /* [text_len] valid UTF-8, without prompt, end token and stop string */
@@ -93,6 +88,13 @@ cake_err cake_record_reopen(cake_recorder *recorder);
 bool cake_record_has(const cake_recorder *recorder, int64_t order);
 int64_t cake_record_resumed(const cake_recorder *recorder);
 const cake_mark *cake_record_marks(const cake_recorder *recorder, size_t *n);
+
+/* The tokens of a request that an earlier run began; NULL: it did not. Borrowed. */
+const cake_running *cake_record_running(const cake_recorder *recorder, int64_t order);
+/* Answers under way, for a later run: tokens from part->at on, then, when all are told, the line is written. A result must not
+ * come in between. */
+void cake_record_begun(cake_recorder *recorder, const cake_running *part);
+cake_err cake_record_checkpoint(cake_recorder *recorder);
 
 bool cake_record_is_text(const cake_recorder *recorder); /* an answer a line: there is room for one */
 void cake_record_mark(cake_recorder *recorder,

@@ -91,6 +91,8 @@ static void describe(cake_partial *p, int64_t again)
     cake_buf line = {0};
     cake_buf_addf(&line, "%s: goes on with %" PRId64 " finished requests (%" PRId64 " failed)", p->path,
                   j->places.n, j->failed);
+    if (j->running.n)
+        cake_buf_addf(&line, " and %zu that were begun", j->running.n);
     if (again)
         cake_buf_addf(&line, "; %" PRId64 " that failed are done again", again);
     if (j->torn)

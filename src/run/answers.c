@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "run/identity.h"
 
@@ -96,7 +99,7 @@ static cake_err take_up(const cake_options *o, cake_answers *a)
 cake_err cake_answers_open(const cake_options *o, const cake_stage *stage, cake_answers *a)
 {
     const cake_config *config = cake_model_config(stage->model);
-    *a = (cake_answers){.feed.defaults = cake_params_unset()};
+    *a = (cake_answers){.feed.defaults = cake_params_unset(), .eos = config->eos, .n_eos = config->n_eos};
     cake_err err = cake_feed_open(o, &config->defaults, stage->context, config->n_vocab, &a->feed);
     if (err || cake_options_stream(o))
         return err;
@@ -115,16 +118,73 @@ void cake_answers_flush(cake_answers *a)
         cake_record_flush(a->recorder); /* what fails here fails again */
 }
 
+/* Those of which so many tokens are not in the journal yet. */
+static void keep(cake_answers *a, int least)
+{
+    for (int i = 0; i < a->n_begun && !a->hurt; i++) {
+        cake_sequence *s = a->begun[i];
+        int width = s->n_top >= 0 ? 1 + s->n_top : 0, n = cake_sequence_generated(s) - s->kept;
+        cake_running part = {.order = s->request.order,
+                             .at = s->kept,
+                             .ids = {.id = s->ids.id + s->n_prompt + s->kept, .len = (size_t)n},
+                             .width = width,
+                             .scored = width ? s->scored + (size_t)s->kept * (size_t)width : NULL};
+        if (n < least)
+            continue;
+        cake_record_begun(a->recorder, &part);
+        s->kept += n;
+    }
+    if (a->n_begun && !a->hurt)
+        cake_record_checkpoint(a->recorder); /* what fails here fails again with the next result */
+}
+
+void cake_answers_keep(cake_answers *a)
+{
+    keep(a, 1);
+}
+
 void cake_answers_tick(cake_answers *a)
 {
-    if (a->recorder)
-        cake_record_tick(a->recorder);
+    const double every = 5;
+    enum { ENOUGH = 32 }; /* fewer are computed again in less time than they take to be read */
+    if (!a->recorder)
+        return;
+    cake_record_tick(a->recorder);
+    double now = cake_clock_now();
+    if (now < a->next)
+        return;
+    if (a->next > 0)
+        keep(a, ENOUGH);
+    a->next = now + every;
+}
+
+/* It has tokens; from here on they are kept. */
+static void list(cake_answers *a, cake_sequence *s)
+{
+    if (s->listed || !a->recorder || !cake_sequence_restores(s))
+        return;
+    if (a->n_begun == a->cap_begun) {
+        a->cap_begun = a->cap_begun ? 2 * a->cap_begun : 64;
+        a->begun = cake_grow(a->begun, (size_t)a->cap_begun, sizeof(cake_sequence *));
+    }
+    a->begun[a->n_begun++] = s;
+    s->listed = a->n_begun;
+}
+
+static void unlist(cake_answers *a, const cake_sequence *s)
+{
+    if (!s->listed)
+        return;
+    cake_sequence *last = a->begun[--a->n_begun];
+    a->begun[s->listed - 1] = last;
+    last->listed = s->listed;
 }
 
 void cake_answers_close(cake_answers *answers)
 {
     cake_record_close(answers->recorder);
     cake_feed_close(&answers->feed);
+    free(answers->begun);
     cake_times_free(&answers->ttft);
     cake_times_free(&answers->itl);
 }
@@ -146,6 +206,16 @@ static cake_err stream(cake_answers *a, const cake_sequence *s, bool end)
     return CAKE_OK;
 }
 
+/* What an earlier run had of it. */
+static void restore(cake_answers *a, cake_sequence *s)
+{
+    const cake_running *begun = a->recorder ? cake_record_running(a->recorder, s->request.order) : NULL;
+    if (begun && cake_sequence_restore(s, begun, a->feed.n_vocab, a->eos, a->n_eos)) {
+        s->kept = cake_sequence_generated(s);
+        list(a, s);
+    }
+}
+
 static cake_err next(void *self, cake_sequence **out)
 {
     cake_answers *a = self;
@@ -156,8 +226,10 @@ static cake_err next(void *self, cake_sequence **out)
         cake_record_undo(a->recorder);
     if (err == CAKE_END)
         a->counts.total = a->feed.order;
+    a->hurt |= err && err != CAKE_END;
     if (err || !*out)
         return err;
+    restore(a, *out);
     cake_request *r = &(*out)->request;
     a->taken++;
     if (!r->err && r->params.n > 1 && a->recorder && cake_record_is_text(a->recorder))
@@ -171,6 +243,7 @@ static void token(void *self, cake_sequence *s, double waited)
 {
     cake_answers *a = self;
     a->counts.generated++;
+    list(a, s);
     cake_times_add(cake_sequence_generated(s) == 1 ? &a->ttft : &a->itl, waited);
     if (!a->recorder)
         stream(a, s, false); /* what fails here fails again at the end, and is then told */
@@ -220,6 +293,7 @@ static cake_err done(void *self, cake_sequence *s)
     bool failed = s->request.err != CAKE_OK;
     double read = cake_prompt_progress(a->feed.prompt);
     cake_err err = CAKE_OK;
+    unlist(a, s);
     a->counts.done++;
     /* what was read and is not answered yet is not done */
     double each = read < 0 ? -1 : read / (double)(a->taken + a->feed.passed);
@@ -235,11 +309,13 @@ static cake_err done(void *self, cake_sequence *s)
     else
         cake_log(CAKE_ERROR, NULL, "%s", s->request.fault.message);
     cake_sequence_close(s);
+    a->hurt |= err != CAKE_OK;
     return err;
 }
 
 void cake_answers_stop(cake_answers *a)
 {
+    keep(a, 1);
     if (a->recorder)
         cake_record_stop(a->recorder); /* what fails here was said */
 }

@@ -17,6 +17,12 @@ typedef struct cake_answers {
     size_t streamed;         /* bytes of the answer that are out */
     bool broken;             /* standard output cannot be written */
     int64_t taken;           /* requests read so far */
+    cake_sequence **begun;   /* [n_begun] with tokens, and not over; borrowed from the roots */
+    int n_begun, cap_begun;
+    double next;        /* when their tokens are written */
+    bool hurt;          /* an error is under way: they may be gone */
+    const int32_t *eos; /* [n_eos] the model's, borrowed */
+    int n_eos;
     cake_counts counts;
     cake_times ttft, itl;
 } cake_answers;
@@ -26,6 +32,7 @@ typedef struct cake_answers {
 cake_err cake_answers_open(const cake_options *options, const cake_stage *stage, cake_answers *answers);
 /* The run stops before its end: what is finished is written, and it is said how to go on. */
 void cake_answers_stop(cake_answers *answers);
+void cake_answers_keep(cake_answers *answers);  /* the tokens of what is under way, now */
 void cake_answers_flush(cake_answers *answers); /* what is finished, now */
 void cake_answers_tick(cake_answers *answers);  /* call often */
 void cake_answers_close(cake_answers *answers);

@@ -15,8 +15,8 @@
 typedef struct head {
     int64_t ticket;
     uint64_t seed;
-    cake_params params; /* pointers mean nothing */
-    int32_t n_prompt, unused;
+    cake_params params;        /* pointers mean nothing */
+    int32_t n_prompt, n_begun; /* tokens of the answer that an earlier run made */
     uint64_t n_stop_id, n_bias;
 } head;
 
@@ -40,14 +40,17 @@ static void *take_list(cake_letter *letter, uint64_t n, size_t each)
 void cake_letter_add_request(cake_buf *letter, int64_t ticket, const cake_sequence *lead)
 {
     const cake_params *p = &lead->request.params;
+    size_t scores = (size_t)cake_sequence_generated(lead) * (size_t)(1 + lead->n_top);
     head h = {.ticket = ticket,
               .seed = lead->key.seed,
               .params = *p,
               .n_prompt = lead->n_prompt,
+              .n_begun = cake_sequence_generated(lead),
               .n_stop_id = p->stop_ids.len,
               .n_bias = p->n_bias};
     cake_buf_add(letter, &h, sizeof h);
-    cake_buf_add(letter, lead->ids.id, (size_t)lead->n_prompt * sizeof *lead->ids.id);
+    cake_buf_add(letter, lead->ids.id, lead->ids.len * sizeof *lead->ids.id);
+    cake_buf_add(letter, lead->scored, scores * sizeof *lead->scored);
     cake_buf_add(letter, p->stop_ids.id, p->stop_ids.len * sizeof *p->stop_ids.id);
     cake_buf_add(letter, p->bias, p->n_bias * sizeof *p->bias);
     for (int i = 0; i < p->n_stop; i++) {
@@ -57,16 +60,20 @@ void cake_letter_add_request(cake_buf *letter, int64_t ticket, const cake_sequen
     }
 }
 
-cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const cake_token *token)
+cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const cake_token *token,
+                                        const int32_t *eos, int n_eos)
 {
     head h;
     cake_letter_take(letter, &h, sizeof h);
     cake_request request = {.order = h.ticket, .params = h.params};
     cake_params *p = &request.params;
-    CAKE_ASSERT(h.n_prompt > 0 && p->n_stop >= 0 && p->n_stop <= CAKE_MAX_STOP);
+    CAKE_ASSERT(h.n_prompt > 0 && h.n_begun >= 0 && p->n_stop >= 0 && p->n_stop <= CAKE_MAX_STOP);
     cake_ids ids = {.id = take_list(letter, (uint64_t)h.n_prompt, sizeof(int32_t)),
                     .len = (size_t)h.n_prompt};
     ids.cap = ids.len;
+    size_t n = (size_t)h.n_begun, width = p->logprobs == CAKE_UNSET ? 0 : 1 + (size_t)p->logprobs;
+    int32_t *begun = take_list(letter, n, sizeof *begun);
+    cake_scored *scored = take_list(letter, n * width, sizeof *scored);
     p->stop_ids = (cake_ids){.id = take_list(letter, h.n_stop_id, sizeof(int32_t)), .len = h.n_stop_id};
     p->stop_ids.cap = p->stop_ids.len;
     p->bias = take_list(letter, h.n_bias, sizeof *p->bias);
@@ -79,6 +86,10 @@ cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const 
     }
     cake_sequence *lead = cake_sequence_open(&request, &ids, context, 0, p->n_stop ? token : NULL);
     lead->key.seed = h.seed;
+    for (size_t i = 0; i < n && !lead->over; i++)
+        cake_sequence_push(lead, begun[i], width ? scored + i * width : NULL, eos, n_eos);
+    free(begun);
+    free(scored);
     return lead;
 }
 

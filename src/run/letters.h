@@ -28,8 +28,10 @@ void cake_letter_take(cake_letter *letter, void *into, size_t bytes);
 
 /* ticket: what the root calls the request in its news; its request.order. */
 void cake_letter_add_request(cake_buf *letter, int64_t ticket, const cake_sequence *lead);
-/* Owned. token: for answers that end at stop strings, the others are not decoded. context as on rank 0. */
-cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const cake_token *token);
+/* Owned, with the tokens that it had. token: for answers that end at stop strings, the others are not decoded. context and what
+ * ends an answer as on rank 0. */
+cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const cake_token *token,
+                                        const int32_t *eos, int n_eos);
 
 typedef enum cake_news_kind {
     CAKE_NEWS_TOKEN,  /* n: 0, or 1 + n_top scores of token `id` of choice `at` (-1: of the lead itself) */

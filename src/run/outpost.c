@@ -22,6 +22,7 @@ static const double moment = 0.01; /* seconds that a token may wait for the next
 
 struct cake_outpost {
     int context;
+    const cake_config *config;
     cake_token *token;
     cake_mail *mail;
     cake_root *root;
@@ -34,10 +35,12 @@ struct cake_outpost {
     cake_headway told;
 };
 
-cake_err cake_outpost_open(const cake_options *options, int context, cake_outpost **out)
+cake_err cake_outpost_open(const cake_options *options, const cake_config *config, int context,
+                           cake_outpost **out)
 {
     cake_outpost *o = cake_alloc(1, sizeof *o);
     o->context = context;
+    o->config = config;
     cake_level level = cake_log_level(CAKE_ERROR); /* warnings are rank 0's */
     cake_err err = cake_token_open(options->model, &o->token);
     cake_log_level(level);
@@ -125,7 +128,8 @@ static void take_work(cake_outpost *o, cake_letter *letter)
             o->cap = o->cap ? 2 * o->cap : 16;
             o->inbox = cake_grow(o->inbox, (size_t)o->cap, sizeof *o->inbox);
         }
-        o->inbox[o->n++] = cake_letter_take_request(letter, o->context, o->token);
+        o->inbox[o->n++] =
+            cake_letter_take_request(letter, o->context, o->token, o->config->eos, o->config->n_eos);
     }
 }
 

@@ -15,7 +15,8 @@
 typedef struct cake_outpost cake_outpost;
 
 /* Opens the tokenizer, which world rank 0 has opened too: what is wrong with it is said there. */
-cake_err cake_outpost_open(const cake_options *options, int context, cake_outpost **out);
+cake_err cake_outpost_open(const cake_options *options, const cake_config *config, int context,
+                           cake_outpost **out);
 cake_conductor cake_outpost_conductor(cake_outpost *outpost);
 /* The way to world rank 0; root: borrowed, to be stopped where the run fails. */
 cake_err cake_outpost_connect(cake_outpost *outpost, const cake_world *world, cake_root *root);

@@ -64,7 +64,7 @@ static cake_err open_files(job *j)
     }
     err = cake_world_agree(j->world, err);
     if (!err && j->world->rank && j->stage.replica.rank == 0) /* what is wrong for all was said once */
-        err = cake_outpost_open(j->options, j->stage.context, &j->outpost);
+        err = cake_outpost_open(j->options, cake_model_config(j->stage.model), j->stage.context, &j->outpost);
     return cake_world_agree(j->world, err);
 }
 
@@ -153,6 +153,7 @@ static cake_err open_pipeline(job *j)
 static void end_at_once(job *j, cake_err err)
 {
     cake_progress_close();
+    cake_answers_keep(&j->answers);
     cake_answers_close(&j->answers);
     cake_world_abort_with(err);
 }

@@ -225,7 +225,7 @@ static bool shares(const cake_schedule *s)
 }
 
 /* Takes a free slot and a place in the lane; pages are another matter. */
-static int enter(cake_schedule *s, int l, int n_prompt, int most, const int32_t *chain, int flags)
+static int enter(cake_schedule *s, int l, int n_prompt, int known, int most, const int32_t *chain, int flags)
 {
     int slot = 0;
     while (s->seqs[slot].used)
@@ -235,7 +235,7 @@ static int enter(cake_schedule *s, int l, int n_prompt, int most, const int32_t 
                                            .lane = l,
                                            .age = flags & CAKE_SEQ_STEM ? INT64_MAX : s->admitted++,
                                            .n_prompt = n_prompt,
-                                           .known = n_prompt,
+                                           .known = known,
                                            .most = most,
                                            .chain = chain,
                                            .n_chain = shares(s) ? cake_schedule_chain(n_prompt) : 0};
@@ -273,10 +273,11 @@ static int lane_for_one(const cake_schedule *s, bool any)
     return best;
 }
 
-int cake_schedule_admit(cake_schedule *s, int n_prompt, int most, const int32_t *chain, int flags)
+int cake_schedule_readmit(cake_schedule *s, int n_prompt, int known, int most, const int32_t *chain,
+                          int flags)
 {
-    CAKE_ASSERT(s->n_active < s->n_slot && n_prompt > 0);
-    int slot = enter(s, lane_for_one(s, true), n_prompt, most, chain, flags);
+    CAKE_ASSERT(s->n_active < s->n_slot && n_prompt > 0 && known >= n_prompt);
+    int slot = enter(s, lane_for_one(s, true), n_prompt, known, most, chain, flags);
     if (flags & CAKE_SEQ_STEM) {
         CAKE_ASSERT(!s->stem);
         s->stem = &s->seqs[slot];
@@ -284,6 +285,11 @@ int cake_schedule_admit(cake_schedule *s, int n_prompt, int most, const int32_t 
     s->n_waiting++;
     cake_schedule_activate(s, &s->seqs[slot]);
     return slot;
+}
+
+int cake_schedule_admit(cake_schedule *s, int n_prompt, int most, const int32_t *chain, int flags)
+{
+    return cake_schedule_readmit(s, n_prompt, n_prompt, most, chain, flags);
 }
 
 static void share(cake_schedule *s, int slot, int stem, int class)
@@ -314,7 +320,8 @@ int cake_schedule_fork(cake_schedule *s, int stem)
         room = room && cake_pages_spare(&s->pages[class]) >= own;
     if (!room)
         return is_idle(of) && s->n_active == 1 ? CAKE_FORK_NEVER : CAKE_FORK_LATER;
-    int slot = enter(s, l, of->n_prompt, of->most, of->chain, CAKE_SEQ_AGAIN | (of->flags & CAKE_SEQ_SURE));
+    int slot = enter(s, l, of->n_prompt, of->n_prompt, of->most, of->chain,
+                     CAKE_SEQ_AGAIN | (of->flags & CAKE_SEQ_SURE));
     cake_seq *q = &s->seqs[slot];
     q->active = true;
     q->done = q->covered = q->n_prompt;

@@ -78,6 +78,9 @@ int cake_schedule_chain(int n_prompt);
 /* Gives a sequence of n_prompt tokens, which becomes `most` tokens at most, a slot in the lane with the fewest. chain: the nodes of its prompt,
  * [cake_schedule_chain(n_prompt)], which stay until it is retired. */
 int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int most, const int32_t *chain, int flags);
+/* The same of one that has `known` tokens already: those behind the prompt are replayed. */
+int cake_schedule_readmit(cake_schedule *schedule, int n_prompt, int known, int most, const int32_t *chain,
+                          int flags);
 enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
 /* Gives a sequence that begins with the stem's prompt a slot in a lane that is not under way: its prompt counts
  * as sent, and its next token is to be sampled from the scores of the stem's last row. CAKE_FORK_LATER: the

@@ -247,5 +247,31 @@ bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored,
         return true;
     bool stopped = !ended && generated > p->min_tokens && s->text.len > before && cut_at_stop(s, before);
     s->finish = ended || stopped ? CAKE_FINISH_STOP : CAKE_FINISH_LENGTH;
-    return ended || stopped || full;
+    return s->over = ended || stopped || full;
+}
+
+bool cake_sequence_restores(const cake_sequence *s)
+{
+    return s == s->lead && params_of(s)->n == 1 && !cake_sequence_scores_prompt(s) && !s->request.err;
+}
+
+static bool fits(const cake_sequence *s, const cake_running *r, int n_vocab)
+{
+    size_t width = s->n_top >= 0 ? 1 + (size_t)s->n_top : 0;
+    bool right = cake_sequence_restores(s) && (size_t)r->width == width &&
+                 r->ids.len < (size_t)(s->max_len - s->n_prompt);
+    for (size_t i = 0; right && i < r->ids.len; i++)
+        right = r->ids.id[i] >= 0 && r->ids.id[i] < n_vocab;
+    for (size_t i = 0; right && i < r->ids.len * width; i++)
+        right = r->scored[i].id >= 0 && r->scored[i].id < n_vocab;
+    return right;
+}
+
+bool cake_sequence_restore(cake_sequence *s, const cake_running *r, int n_vocab, const int32_t *eos,
+                           int n_eos)
+{
+    bool right = fits(s, r, n_vocab);
+    for (size_t i = 0; right && !s->over && !s->request.err && i < r->ids.len; i++)
+        cake_sequence_push(s, r->ids.id[i], r->width ? r->scored + i * (size_t)r->width : NULL, eos, n_eos);
+    return right;
 }

@@ -31,6 +31,7 @@ struct cake_sequence {
     cake_past *past; /* the root's: changes of the next scores, or NULL */
     cake_buf text;   /* of what was generated; cut before a stop string */
     cake_finish finish;
+    bool over;           /* the latest token ended the answer */
     int n_top;           /* alternatives of each token; -1: no logprobs wanted */
     cake_scored *scored; /* [generated, 1 + n_top] */
     size_t
@@ -39,6 +40,8 @@ struct cake_sequence {
     double admitted, first, latest; /* seconds; of admission and of its first and latest token */
 
     /* of a lead */
+    int listed,
+        kept;       /* the conductor's: 1 + its place among those that run, 0: none; tokens in the journal */
     bool begun;     /* rows of its prompt have left */
     int32_t *chain; /* the nodes of its prompt (cake_schedule_chain), while the root has it; or NULL */
     cake_sequence **choice; /* [n_choice] owned: those that were begun, of params.n > 1 */
@@ -60,6 +63,12 @@ void cake_sequence_close(cake_sequence *lead);
 /* Adds a generated token; true if the answer is finished. scored: [1 + n_top], read if n_top >= 0. */
 bool cake_sequence_push(cake_sequence *sequence, int32_t id, const cake_scored *scored, const int32_t *eos,
                         int n_eos);
+/* Adds what an earlier run generated; false: it is not of this request, and nothing was added. A request of one choice whose
+ * prompt is not scored. */
+bool cake_sequence_restore(cake_sequence *sequence, const cake_running *running, int n_vocab,
+                           const int32_t *eos, int n_eos);
+/* Whether that can be done. */
+bool cake_sequence_restores(const cake_sequence *sequence);
 int cake_sequence_generated(const cake_sequence *sequence);
 /* Whether prompt tokens are scored too, and the answer begins when all of them are. */
 bool cake_sequence_scores_prompt(const cake_sequence *sequence);

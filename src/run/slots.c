@@ -65,6 +65,8 @@ static void enter(cake_root *r, int slot, cake_sequence *s)
     r->seqs[slot] = s;
     s->past =
         cake_past_open(&s->lead->request.params, s->ids.id, s->n_prompt, r->config->eos, r->config->n_eos);
+    for (size_t i = (size_t)s->n_prompt; i < s->ids.len; i++) /* an earlier run's */
+        cake_past_add(s->past, s->ids.id[i]);
 }
 
 void cake_root_token(cake_root *r, int slot, const cake_draw *draw)
@@ -145,8 +147,10 @@ static void admit_request(cake_root *r, cake_sequence *s)
 {
     bool wants_tokens = s->max_len > s->n_prompt, scored = cake_sequence_scores_prompt(s);
     int flags = flags_of(s, scored);
-    s->admitted = cake_clock_now();
-    if (!wants_tokens && (!scored || s->n_prompt == 1)) {
+    s->admitted = s->latest = cake_clock_now();
+    if (s->over) {
+        finish(r, s);
+    } else if (!wants_tokens && (!scored || s->n_prompt == 1)) {
         give_back_empty(r, s);
     } else if (wants_tokens && s->request.params.n > 1) {
         r->lead = s;
@@ -157,7 +161,9 @@ static void admit_request(cake_root *r, cake_sequence *s)
             r->seqs[r->stem] = s;
         }
     } else {
-        enter(r, cake_schedule_admit(r->schedule, s->n_prompt, s->max_len, s->chain, flags), s);
+        enter(r,
+              cake_schedule_readmit(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, s->chain, flags),
+              s);
     }
 }
 

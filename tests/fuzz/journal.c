@@ -30,6 +30,11 @@ static void check(const cake_journal *j, const uint8_t *data, size_t size)
         failed += place.failed;
     }
     CAKE_ASSERT(j->places.end > LOOKED || (n == j->places.n && failed == j->failed));
+    for (size_t i = 0; i < j->running.n; i++) {
+        const cake_running *r = &j->running.entry[i];
+        CAKE_ASSERT(r->ids.len > 0 && r->width >= 0 && !cake_places_get(&j->places, r->order).len);
+        CAKE_ASSERT(r->order > (i ? r[-1].order : -1) && r->order < j->marks[j->n_mark - 1].requests);
+    }
     for (size_t i = 1; i < j->n_mark; i++)
         CAKE_ASSERT(j->marks[i].requests > j->marks[i - 1].requests);
 }

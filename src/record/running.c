@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: tokens and scores. Out: JSON, and the other way round. journal.c reads, partial.c writes.
+ * Scores are written as the bits of their floats: what a later run says of a token is what this one would have said.
+ */
+#include "record/running.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/params.h"
+
+void cake_running_free(cake_running *running)
+{
+    cake_ids_free(&running->ids);
+    free(running->scored);
+    *running = (cake_running){0};
+}
+
+void cake_running_add(const cake_running *part, cake_buf *out)
+{
+    cake_buf_addf(out, "{\"order\": %" PRId64 ", \"at\": %" PRId64 ", \"ids\": [", part->order, part->at);
+    for (size_t i = 0; i < part->ids.len; i++)
+        cake_buf_addf(out, "%s%" PRId32, i ? ", " : "", part->ids.id[i]);
+    cake_buf_addf(out, "], \"width\": %d, \"scores\": [", part->width);
+    for (size_t i = 0; i < part->ids.len * (size_t)part->width; i++) {
+        uint32_t bits;
+        memcpy(&bits, &part->scored[i].logprob, sizeof bits);
+        cake_buf_addf(out, "%s%" PRId32 ", %" PRIu32, i ? ", " : "", part->scored[i].id, bits);
+    }
+    cake_buf_adds(out, "]}");
+}
+
+static bool read_ids(const cake_json *array, cake_ids *ids)
+{
+    for (size_t i = 0; i < cake_json_size(array); i++) {
+        int64_t id = cake_json_int(cake_json_at(array, i), -1);
+        if (id < 0 || id > INT32_MAX)
+            return false;
+        cake_ids_add(ids, (int32_t)id);
+    }
+    return ids->len > 0;
+}
+
+static bool read_scores(const cake_json *array, size_t n, cake_scored *scored)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t id = cake_json_int(cake_json_at(array, 2 * i), -1);
+        int64_t bits = cake_json_int(cake_json_at(array, 2 * i + 1), -1);
+        if (id < 0 || id > INT32_MAX || bits < 0 || bits > UINT32_MAX)
+            return false;
+        uint32_t low = (uint32_t)bits;
+        scored[i].id = (int32_t)id;
+        memcpy(&scored[i].logprob, &low, sizeof low);
+    }
+    return true;
+}
+
+bool cake_running_parse(const cake_json *object, cake_running *part)
+{
+    cake_running found = {.order = cake_json_int(cake_json_get(object, "order"), -1),
+                          .at = cake_json_int(cake_json_get(object, "at"), -1)};
+    int64_t width = cake_json_int(cake_json_get(object, "width"), -1);
+    const cake_json *scores = cake_json_get(object, "scores");
+    bool right = found.order >= 0 && found.at >= 0 && width >= 0 && width <= 1 + CAKE_MAX_TOP &&
+                 read_ids(cake_json_get(object, "ids"), &found.ids) &&
+                 cake_json_size(scores) == found.ids.len * (size_t)width * 2;
+    if (right && width) {
+        found.width = (int)width;
+        found.scored = cake_alloc(found.ids.len * (size_t)width, sizeof *found.scored);
+        right = read_scores(scores, found.ids.len * (size_t)width, found.scored);
+    }
+    if (right)
+        *part = found;
+    else
+        cake_running_free(&found);
+    return right;
+}
+
+/* Where it is, or would be. */
+static size_t find(const cake_runnings *all, int64_t order)
+{
+    size_t low = 0, high = all->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (all->entry[middle].order < order)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_at(const cake_runnings *all, size_t at, int64_t order)
+{
+    return at < all->n && all->entry[at].order == order;
+}
+
+static void append(cake_running *known, const cake_running *part)
+{
+    size_t before = known->ids.len * (size_t)known->width, more = part->ids.len * (size_t)part->width;
+    for (size_t i = 0; i < part->ids.len; i++)
+        cake_ids_add(&known->ids, part->ids.id[i]);
+    if (more) {
+        known->scored = cake_grow(known->scored, before + more, sizeof *known->scored);
+        memcpy(known->scored + before, part->scored, more * sizeof *part->scored);
+    }
+}
+
+void cake_runnings_put(cake_runnings *all, cake_running *part)
+{
+    size_t at = find(all, part->order);
+    bool known = is_at(all, at, part->order);
+    if (known && !part->at) {
+        cake_running_free(&all->entry[at]);
+        all->entry[at] = *part;
+        *part = (cake_running){0};
+    } else if (!known && !part->at) {
+        if (all->n == all->cap) {
+            all->cap = all->cap ? 2 * all->cap : 16;
+            all->entry = cake_grow(all->entry, all->cap, sizeof *all->entry);
+        }
+        memmove(&all->entry[at + 1], &all->entry[at], (all->n++ - at) * sizeof *all->entry);
+        all->entry[at] = *part;
+        *part = (cake_running){0};
+    } else if (known && part->at == (int64_t)all->entry[at].ids.len && part->width == all->entry[at].width) {
+        append(&all->entry[at], part);
+    }
+    cake_running_free(part);
+}
+
+const cake_running *cake_runnings_get(const cake_runnings *all, int64_t order)
+{
+    size_t at = find(all, order);
+    return is_at(all, at, order) ? &all->entry[at] : NULL;
+}
+
+void cake_runnings_drop(cake_runnings *all, int64_t order)
+{
+    size_t at = find(all, order);
+    if (!is_at(all, at, order))
+        return;
+    cake_running_free(&all->entry[at]);
+    memmove(&all->entry[at], &all->entry[at + 1], (--all->n - at) * sizeof *all->entry);
+}
+
+void cake_runnings_free(cake_runnings *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        cake_running_free(&all->entry[i]);
+    free(all->entry);
+    *all = (cake_runnings){0};
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Answers that were begun: their tokens so far, which a later run goes on from. Tokens are added in parts, each where the one
+ * before ended, so that a long answer is written once.
+ */
+#ifndef CAKE_RECORD_RUNNING_H
+#define CAKE_RECORD_RUNNING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+typedef struct cake_scored {
+    int32_t id;
+    float logprob; /* natural logarithm */
+} cake_scored;
+
+typedef struct cake_running {
+    int64_t order;       /* among the requests of the input */
+    int64_t at;          /* of a part: tokens before it */
+    cake_ids ids;        /* generated */
+    int width;           /* scores of each token, 0: none */
+    cake_scored *scored; /* [ids.len, width] */
+} cake_running;
+
+/* All of them, by order. */
+typedef struct cake_runnings {
+    cake_running *entry; /* [n] owned, ascending */
+    size_t n, cap;
+} cake_runnings;
+
+void cake_running_free(cake_running *running); /* zeros are fine */
+/* The part as a JSON object, appended. */
+void cake_running_add(const cake_running *part, cake_buf *out);
+struct cake_json;
+/* Owned; false: it is none. */
+bool cake_running_parse(const struct cake_json *object, cake_running *part);
+
+/* Takes the part over: it begins an answer, or goes on where the one that is known ends; else it is dropped. */
+void cake_runnings_put(cake_runnings *all, cake_running *part);
+const cake_running *cake_runnings_get(const cake_runnings *all, int64_t order); /* NULL: there is none */
+void cake_runnings_drop(cake_runnings *all, int64_t order);
+void cake_runnings_free(cake_runnings *all); /* zeros are fine */
+
+#endif
