@@ -310,7 +310,7 @@ void cake_report_say(const cake_report *r)
         cake_buf_cut(&advice, 0);
         cake_advice_late(&all[i], &advice);
         if (advice.len)
-            cake_log(CAKE_WARN, NULL, "%s", advice.data);
+            cake_log(CAKE_INFO, NULL, "%s", advice.data);
     }
     cake_buf_cut(&advice, 0);
     give_advice(all, r, &advice);
