@@ -6,7 +6,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="warnings minimal install mpich openai prompts resume valgrind asan fuzz distcheck"
+stages="warnings minimal install packaging mpich openai prompts resume valgrind asan fuzz distcheck"
 jobs=$(nproc)
 passed=0 failed=0
 stages="$stages slurm" # waits for most of its four minutes
@@ -81,6 +81,14 @@ stage_install() {
     make uninstall DESTDIR="$dest" || return 1
     left=$(find "$dest" -type f)
     [ -z "$left" ] || { echo "uninstall leaves: $left"; return 1; }
+}
+
+# What docs/packaging has, by the tools that it is for; those of PyPI are beside $CAKE_PYTHON.
+stage_packaging() {
+    local python=${CAKE_PYTHON:-python3}
+    "$python" -c "import easybuild.framework, spython" || { echo "no packages easybuild and spython in $python: set CAKE_PYTHON"; return 77; }
+    need tclsh luac5.3 && configure_in "$work/packaging" CFLAGS="-O2 -g" && make -j"$jobs" &&
+        CAKE_PACKAGING=1 CAKE_PYTHON=$(command -v "$python") top_builddir=. "$root/tests/packaging.sh"
 }
 
 # The whole suite against another MPI.
