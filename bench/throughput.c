@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "bench/floor.h"
 #include "bench/shapes.h"
 #include "bench/source.h"
@@ -31,6 +32,9 @@ cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *
     }
     o.context = cost_load_longest(load);
     cake_err err = cake_stage_plan(&o, bench->world, stage);
+    if (!err && o.dummy >= 0 && bench->world->rank == 0)
+        cake_log(CAKE_INFO, "bench", "making weights, %.2f GB on rank 0 ...",
+                 1e-9 * (double)stage->report.weights_bytes);
     return err ? err : cake_stage_load(&o, bench->world, stage);
 }
 

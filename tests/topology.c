@@ -98,9 +98,7 @@ static void test_cake(void)
 static void test_read(void)
 {
     static const char *const cases[][3] = {
-        {"", "h", "0-7"},
         {"{}", "h", "0-7"},
-        {"# nothing\n---\n...\n", "h", "0-7"},
         {A("'model.layers.0-7'"), "h,h1", "- 0-7"},
         {A("model.layers.3"), "h,h1", "0-2,4-7 3-3"},
         {A("model.layers.6-7, 'model.layers.3-3', \"model.layers.1\""), "h,h1", "0-0,2-2,4-5 1-1,3-3,6-7"},
@@ -175,6 +173,9 @@ static void test_refused(void)
         {"a:\n  <<: *x\n", "h,h1", "2:3 '<<' is no key of a worker"},
         {"a: !!map\n  host: h1\n", "h,h1", "1:4 tags are not read: leave 'tag:yaml.org,2002:map' away"},
         {"{}\n---\n{}\n", "h", "2:1 a second document"},
+        {"", "h", "1:1 there is nothing in this file"},
+        {"# nothing\n", "h", "1:1 there is nothing in this file"},
+        {"# nothing\n---\n...\n", "h", "1:1 there is nothing in this file"},
         /* types */
         {"[]", "h", "1:1 a topology is a map of workers by name; this is a list"},
         {"x", "h", "1:1 a topology is a map of workers by name; this is a single value"},

@@ -490,13 +490,22 @@ static cake_err read_worker(reader *r)
     return err ? err : check_worker(r, w);
 }
 
+/* A file that was cut off, or never written, is no wish for the plan of no workers: that is {}. */
+static cake_err refuse_empty(reader *r)
+{
+    return cake_workers_fault(r->fault, r->end,
+                              "there is nothing in this file; a topology is a map of workers by name");
+}
+
 /* The one document of the file. */
 static cake_err read_document(reader *r)
 {
     cake_err err = next(r);
     bool nothing = !err && r->event.type == YAML_SCALAR_EVENT && is_plain(r) && !r->event.data.scalar.length;
-    if (err || nothing)
+    if (err)
         return err;
+    if (nothing)
+        return refuse_empty(r);
     if (r->event.type != YAML_MAPPING_START_EVENT)
         return cake_workers_fault(r->fault, here(r), "a topology is a map of workers by name; this is %s",
                                   found(r));
@@ -517,9 +526,9 @@ static cake_err read_file(reader *r)
     cake_err err = next(r); /* the stream's beginning */
     err = err ? err : next(r);
     r->end = (cake_spot){1, 1};
-    if (err || r->event.type == YAML_STREAM_END_EVENT)
-        return err;
-    err = read_document(r);
+    if (!err && r->event.type == YAML_STREAM_END_EVENT)
+        return refuse_empty(r);
+    err = err ? err : read_document(r);
     err = err ? err : next(r); /* the document's end */
     err = err ? err : next(r);
     if (!err && r->event.type != YAML_STREAM_END_EVENT)

@@ -17,13 +17,25 @@ static cake_err open_prompt(const cake_options *o, cake_prompt **out)
                     : cake_prompt_from_texts(o->prompts.text, o->prompts.n, out);
 }
 
+/* Standard input and pipes are read once. */
+static bool is_stream(const char *path)
+{
+    struct stat info;
+    return !strcmp(path, "-") || (!stat(path, &info) && !S_ISREG(info.st_mode));
+}
+
+cake_err cake_feed_check(const cake_options *o)
+{
+    cake_prompt *prompt = NULL;
+    cake_err err = !o->input || is_stream(o->input) ? CAKE_OK : open_prompt(o, &prompt);
+    cake_prompt_close(prompt);
+    return err;
+}
+
 cake_err cake_feed_again(const cake_feed *feed, cake_prompt **out)
 {
     const char *path = feed->options->input;
-    struct stat info;
-    if (path && (!strcmp(path, "-") || stat(path, &info) || !S_ISREG(info.st_mode)))
-        return CAKE_END;
-    return open_prompt(feed->options, out);
+    return path && is_stream(path) ? CAKE_END : open_prompt(feed->options, out);
 }
 
 cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, int context, int n_vocab,

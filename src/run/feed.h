@@ -29,6 +29,8 @@ typedef struct cake_feed {
  * NULL. */
 cake_err cake_feed_open(const cake_options *options, const cake_params *from_model, int context, int n_vocab,
                         cake_feed *feed);
+/* Whether the input can be opened: before anything is measured. A pipe is not tried, which could not be taken back. */
+cake_err cake_feed_check(const cake_options *options);
 /* Another way through the same input, from its beginning; CAKE_END: it can be read only once. */
 cake_err cake_feed_again(const cake_feed *feed, cake_prompt **out);
 /* Says so if the tokenizer has ids beyond the n_vocab rows of the model's embedding; what: what happens to them. */

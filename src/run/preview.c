@@ -332,7 +332,12 @@ static cake_err preview_others(const cake_options *options, const cake_world *wo
 cake_err cake_preview(const cake_options *options, const cake_world *world)
 {
     cake_stage stage = {0};
-    cake_err err = cake_world_agree(world, world->rank ? CAKE_OK : cake_layout_check(options));
+    cake_err err = CAKE_OK;
+    if (world->rank == 0) {
+        err = cake_layout_check(options);
+        err = err ? err : cake_feed_check(options);
+    }
+    err = cake_world_agree(world, err);
     if (!err)
         err = (options->ranks ? cake_stage_open : cake_stage_plan)(options, world, &stage);
     if (!err)
