@@ -6,7 +6,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="warnings minimal install packaging mpich openai prompts resume valgrind asan fuzz distcheck"
+stages="warnings minimal install packaging tutorial mpich openai prompts resume valgrind asan fuzz distcheck"
 jobs=$(nproc)
 passed=0 failed=0
 stages="$stages slurm" # waits for most of its four minutes
@@ -89,6 +89,11 @@ stage_packaging() {
     "$python" -c "import easybuild.framework, spython" || { echo "no packages easybuild and spython in $python: set CAKE_PYTHON"; return 77; }
     need tclsh luac5.3 && configure_in "$work/packaging" CFLAGS="-O2 -g" && make -j"$jobs" &&
         CAKE_PACKAGING=1 CAKE_PYTHON=$(command -v "$python") top_builddir=. "$root/tests/packaging.sh"
+}
+
+# Every command of docs/tutorial.md.
+stage_tutorial() {
+    need gnuplot && configure_in "$work/tutorial" CFLAGS="-O2 -g" && make -j"$jobs" && top_builddir=. "$root/tests/tutorial.sh"
 }
 
 # The whole suite against another MPI.

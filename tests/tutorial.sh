@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Every command of docs/tutorial.md, in its order, in a folder that looks like the top of the tree. Hosts are left away: all
+# ranks are here. A block of commands fails with its last one, or with any that is alone in its line.
+. "$(dirname "$0")/shell.sh"
+
+mkdir "$dir/bin" "$dir/tree" "$dir/tree/build"
+for each in jobs bench docs tests topologies; do ln -s "$root/$each" "$dir/tree/$each"; done
+ln -s "$cake" "$dir/tree/build/cake-mpi"
+launcher=${MPIRUN:-mpirun}
+cat >"$dir/bin/mpirun" <<END
+#!/bin/bash
+while [ \$# -gt 0 ]; do
+    case \$1 in
+    -np | -n) np=\$2 ;;
+    --host) ;;
+    *) break ;;
+    esac
+    shift 2
+done
+MPIRUN=$(command -v "$launcher") PATH=\${PATH#*:} exec "$root/tests/mpirun.sh" "\$np" "\$@"
+END
+chmod +x "$dir/bin/mpirun"
+command -v gnuplot >/dev/null || { printf '#!/bin/sh\n' >"$dir/bin/gnuplot" && chmod +x "$dir/bin/gnuplot"; }
+export PATH=$dir/bin:$PATH
+unset SLURM_JOB_ID
+
+# A file for each block, named by the line where it begins.
+awk -v dir="$dir" '/^```/ { block = ""; if ($0 == "```sh") { block = sprintf("%s/block-%04d", dir, NR + 1) } next } block { print >block }' "$root/docs/tutorial.md"
+[ "$(ls "$dir"/block-* | wc -l)" -ge 12 ]
+ok "the tutorial has commands" $?
+! grep -nE '^(    |\t)(build/cake-mpi|cake-mpi|mpirun|bench/|sbatch)' "$root/docs/tutorial.md"
+ok "and all of them are in such blocks" $?
+cd "$dir/tree" || exit 1
+for block in "$dir"/block-*; do
+    # What a block exports holds for those behind it.
+    bash -e -o pipefail -c "[ ! -e '$dir/exports' ] || . '$dir/exports'; . '$block'; export -p >'$dir/exports'" >"$dir/out" 2>&1 </dev/null
+    status=$?
+    [ $status = 0 ] || { cat "$block" && tail -n 20 "$dir/out"; } | sed 's/^/    /'
+    ok "line ${block##*-}: $(tail -n 1 "$block" | cut -c1-80)" $status
+done
+
+# What it says of them.
+[ "$(wc -l <answers.txt)" = 2 ] && grep -q 42 answers.txt
+ok "answers" $?
+grep -q top_p wrong-results.jsonl
+ok "the error record" $?
+for file in planned staged limited replicas; do
+    diff <(grep -o '"text".*' results.jsonl) <(grep -o '"text".*' $file.jsonl) >"$dir/out"
+    ok "$file.jsonl has the same answers" $?
+done
+[ -s run.csv ] && [ -s study.csv ] && grep -q '^| 2 |' study.md
+ok "figures of the run and of the study" $?
+finish
