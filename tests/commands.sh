@@ -161,6 +161,7 @@ expect "... and serve this host" 0 'rates ' rates
 expect "rates of other hosts" 1 'has no peak.f32 of ref with 1 thread on ' rates
 { rate peak.f32 a 3 && rate peak.read a -9; } >"$dir/rates"
 expect "a rate below 0" 1 'rates:2: value: expected a number above 0' rates
+expect "the input is looked for before rates" 1 'absent.jsonl' rates -i "$dir/absent.jsonl"
 echo 'name,isa,host' >"$dir/rates"
 expect "rates that are no JSON" 1 'rates:1: .*; expected JSON lines' rates
 rm "$dir/rates"
