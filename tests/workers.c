@@ -276,11 +276,14 @@ static void write_file(pen *p, const scheme *s)
     p->line = 0;
     cake_buf_adds(&p->text, draw(4) ? "" : "%YAML 1.1\n");
     cake_buf_adds(&p->text, p->text.len || !draw(4) ? "--- # generated\n" : "# generated\n");
+    size_t begun = p->text.len;
     p->flawed = s->n_worker ? draw(s->n_worker) : -1;
     if (!draw(4) && p->flaw != SAME_NAME)
         add_worker(p, s, 0, false);
     for (int i = 0; i < s->n_worker; i++)
         add_worker(p, s, s->order[i], p->flaw != NONE && i == p->flawed);
+    if (p->text.len == begun)
+        cake_buf_adds(&p->text, "{}\n");
 }
 
 static bool is_plan_of(const cake_topology *t, const scheme *s)

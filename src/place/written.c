@@ -64,6 +64,7 @@ static bool says(const cake_topology_rank *said)
 void cake_topology_write(const cake_plan *plan, int n_replica, const cake_topology_rank *rank,
                          const char *const *about, cake_buf *out)
 {
+    size_t before = out->len;
     for (int i = 0; i < n_replica; i++)
         for (int own = 0; own < plan[i].n_rank; own++) {
             int r = plan[i].first + own;
@@ -79,4 +80,6 @@ void cake_topology_write(const cake_plan *plan, int n_replica, const cake_topolo
             if (own)
                 add_layers(&plan[i], own, out);
         }
+    if (out->len == before)
+        cake_buf_adds(out, "\n{}\n"); /* one rank that has all: a file of nothing is refused */
 }
