@@ -20,7 +20,9 @@
 #include "kernels/cpu/tile.h"
 
 #define BLOCK         CAKE_PAGE
-#define CONV_CHANNELS 256 /* that are worked on together */
+#define CONV_CHANNELS 256               /* whose weights are turned together ... */
+#define CONV_VECTORS  (N_REGISTERS / 8) /* ... and of these, that go through the rows together */
+#define CONV_AHEAD    8                 /* rows */
 
 /* The end of the rows that continue row `first` in its slot. */
 static int run_end(const cake_row *rows, int first, int n_tok)
@@ -31,34 +33,50 @@ static int run_end(const cake_row *rows, int first, int n_tok)
     return end;
 }
 
-/* x [n, channels] of one run, n_channel of them, in place, from the last row to the first; inputs [width - 1,
- * channels] are those before the run, then those at its end. weight [width, CONV_CHANNELS]. */
-static void convolve_run(const cake_delta *d, float *x, float *inputs, const float *weight, int n,
-                         int n_channel)
+/* x [n, channels] of one run, vectors * LANES channels of it, in place; inputs [width - 1, channels] are those before the
+ * run, then those at its end. The last inputs stay in registers: a row is read once and written once, and rows, which
+ * lie pages apart, are fetched ahead. weight [width, CONV_CHANNELS]; the last vector has m lanes. */
+INLINE void convolve_strip(float *x, float *inputs, int64_t channels, const float *weight, int n,
+                           const int width, const int vectors, const int m)
 {
-    float kept[(CAKE_DELTA_WIDTH - 1) * CONV_CHANNELS];
-    int64_t channels = cake_delta_channels(d);
-    int before = d->width - 1;
-    const size_t bytes = (size_t)n_channel * sizeof *x;
-    for (int j = 0, t = n - before; j < before; j++, t++)
-        memcpy(kept + j * CONV_CHANNELS, t < 0 ? inputs + (t + before) * channels : x + t * channels, bytes);
-    for (int t = n - 1; t >= 0; t--)
-        for (int c = 0; c < n_channel; c += LANES) {
-            int m = n_channel - c < LANES ? n_channel - c : LANES;
-            vec sum = vec_set(0);
-            for (int j = 0; j <= before; j++) {
-                int at = t - before + j;
-                const float *from = at < 0 ? inputs + (at + before) * channels : x + at * channels;
-                sum = vec_fma(vec_load(weight + j * CONV_CHANNELS + c), vec_load_n(from + c, m), sum);
-            }
-            vec_store_n(x + t * channels + c, vec_silu(sum), m);
+    vec before[CAKE_DELTA_WIDTH * CONV_VECTORS];
+    const int last = width < CAKE_DELTA_WIDTH ? width - 1 : CAKE_DELTA_WIDTH - 1;
+    UNROLL for (int j = 0; j < last; j++) UNROLL for (int v = 0; v < vectors; v++) before[j * vectors + v] =
+        vec_load_n(inputs + j * channels + v * LANES, m);
+    for (int t = 0; t < n; t++, x += channels) {
+        if (t + CONV_AHEAD < n)
+            UNROLL for (int v = 0; v < vectors; v++)
+                _mm_prefetch((const char *)(x + CONV_AHEAD * channels + v * LANES), _MM_HINT_T0);
+        UNROLL for (int v = 0; v < vectors; v++)
+        {
+            vec sum = vec_set(0), now = vec_load_n(x + v * LANES, m);
+            UNROLL for (int j = 0; j < last; j++) sum =
+                vec_fma(vec_load(weight + j * CONV_CHANNELS + v * LANES), before[j * vectors + v], sum);
+            sum = vec_fma(vec_load(weight + last * CONV_CHANNELS + v * LANES), now, sum);
+            UNROLL for (int j = 0; j < last - 1; j++) before[j * vectors + v] = before[(j + 1) * vectors + v];
+            if (last > 0)
+                before[(last - 1) * vectors + v] = now;
+            vec_store_n(x + v * LANES, vec_silu(sum), m);
         }
-    for (int j = 0; j < before; j++)
-        memcpy(inputs + j * channels, kept + j * CONV_CHANNELS, bytes);
+    }
+    UNROLL for (int j = 0; j < last; j++) UNROLL for (int v = 0; v < vectors; v++)
+        vec_store_n(inputs + j * channels + v * LANES, before[j * vectors + v], m);
+}
+
+INLINE void convolve_run(float *x, float *inputs, int64_t channels, const float *weight, int n, int n_channel,
+                         const int width)
+{
+    int c = 0;
+    for (; c + CONV_VECTORS * LANES <= n_channel; c += CONV_VECTORS * LANES)
+        convolve_strip(x + c, inputs + c, channels, weight + c, n, width, CONV_VECTORS, LANES);
+    for (; c < n_channel; c += LANES)
+        convolve_strip(x + c, inputs + c, channels, weight + c, n, width, 1,
+                       n_channel - c < LANES ? n_channel - c : LANES);
 }
 
 static void delta_conv(const cake_exec *exec, float *x, const cake_delta *d, const cake_row *rows, int n_tok)
 {
+    enum { USUAL = 4 }; /* the width of all models that there are; others are right, and slower */
     float weight[CAKE_DELTA_WIDTH * CONV_CHANNELS];
     int64_t first, last, channels = cake_delta_channels(d);
     cake_exec_share(exec, channels, LANES, &first, &last);
@@ -70,10 +88,14 @@ static void delta_conv(const cake_exec *exec, float *x, const cake_delta *d, con
                 weight[j * CONV_CHANNELS + i] = d->conv[(c + i) * d->width + j];
         for (int t = 0, end; t < n_tok; t = end) {
             float *inputs = d->state + rows[t].slot * d->step + cake_delta_rule_size(d) + c;
+            float *at = x + t * channels + c;
             end = run_end(rows, t, n_tok);
             for (int j = 0; rows[t].pos == 0 && j < d->width - 1; j++)
                 memset(inputs + j * channels, 0, (size_t)n_channel * sizeof *inputs);
-            convolve_run(d, x + t * channels + c, inputs, weight, end - t, n_channel);
+            if (d->width == USUAL)
+                convolve_run(at, inputs, channels, weight, end - t, n_channel, USUAL);
+            else
+                convolve_run(at, inputs, channels, weight, end - t, n_channel, d->width);
         }
     }
 }
