@@ -20,7 +20,7 @@ _cake_mpi()
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
-    --input-format) mapfile -t COMPREPLY < <(compgen -W "jsonl txt" -- "$word") && return ;;
+    --input-format) mapfile -t COMPREPLY < <(compgen -W "jsonl txt h5" -- "$word") && return ;;
     --dtype) mapfile -t COMPREPLY < <(compgen -W "auto f32 bf16 f16 int8" -- "$word") && return ;;
     --kv-dtype) mapfile -t COMPREPLY < <(compgen -W "auto f32 bf16 f16" -- "$word") && return ;;
     --resume) mapfile -t COMPREPLY < <(compgen -W "auto never must" -- "$word") && return ;;

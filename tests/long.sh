@@ -12,6 +12,7 @@ passed=0 failed=0
 stages="$stages slurm" # waits for most of its four minutes
 export CAKE_ALL=1 # what `make check` tries some of
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
+stages="$stages forms"
 
 need() {
     local tool
@@ -111,6 +112,23 @@ stage_openai() {
     "$python" "$root/tests/golden/openai_parse.py" --batch >batch.jsonl &&
         "$root/tests/mpirun.sh" 2 ./cake-mpi run -m "$root/jobs/demo/model" -i batch.jsonl -o results.jsonl &&
         "$python" "$root/tests/golden/openai_parse.py" --of batch.jsonl results.jsonl
+}
+
+# Others read what we write as HDF5 and find in it what the JSONL says; $CAKE_PYTHON has the package.
+stage_forms() {
+    local python=${CAKE_PYTHON:-python3} form
+    "$python" -c "import h5py" || { echo "no package h5py in $python: set CAKE_PYTHON"; return 77; }
+    need h5dump || return 1
+    configure_in "$work/forms" CFLAGS="-O2 -g" && make -j"$jobs" || return 1
+    rm -f results.*
+    "$python" "$root/tests/golden/h5_compare.py" --prompts "$root/jobs/demo/prompts.jsonl" >prompts.jsonl || return 1
+    for form in jsonl h5; do
+        "$root/tests/mpirun.sh" 2 ./cake-mpi run -m "$root/jobs/demo/model" -i prompts.jsonl -o results.$form \
+            --deterministic-ids --max-tokens 24
+        [ $? = 3 ] || return 1 # one of them is bad
+    done
+    "$python" "$root/tests/golden/h5_compare.py" results.jsonl results.h5 &&
+        h5dump results.h5 >results.dump && grep -q 'DATASET "first_choice"' results.dump
 }
 
 # Files of prompts as people have them, whole, under the names of their fields.

@@ -173,7 +173,7 @@ static void test_open(void)
     } cases[] = {
         {"/nonexistent/p.jsonl", "/nonexistent/p.jsonl: cannot be opened: No such file", CAKE_ERR_FATAL},
         {"/tmp", "/tmp: is a directory", CAKE_ERR_FATAL},
-        {"p.h5", "p.h5: the ending \".h5\" tells no format", CAKE_ERR_USAGE},
+        {"p.csv", "p.csv: the ending \".csv\" tells no format", CAKE_ERR_USAGE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf said = {0};

@@ -29,9 +29,9 @@
 #endif
 
 #ifdef HAVE_HDF5
-#define HDF5_TEXT HDF5_VERSION_TEXT " at build time; not used by this version"
+#define HDF5_TEXT HDF5_VERSION_TEXT " at build time"
 #else
-#define HDF5_TEXT "not found at build time; not used by this version"
+#define HDF5_TEXT "not built in: .h5 files are neither read nor written"
 #endif
 
 const char *cake_version(void)

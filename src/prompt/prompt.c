@@ -12,9 +12,11 @@
 
 #include "base/alloc.h"
 #include "base/crc.h"
+#include "base/h5.h"
 #include "base/log.h"
 #include "prompt/fields.h"
 #include "prompt/forms.h"
+#include "prompt/hdf5.h"
 #include "prompt/lines.h"
 #include "prompt/seen.h"
 
@@ -24,7 +26,9 @@ struct cake_prompt {
     cake_names names;
     cake_lines lines;
     bool txt;
-    char **texts; /* [n_text] owned; instead of lines */
+    char *path;       /* owned; of HDF5, else NULL ... */
+    cake_hdf5 *table; /* ... NULL until its first row is wanted */
+    char **texts;     /* [n_text] owned; instead of lines */
     int n_text, next_text;
     int64_t order, line; /* of the next request; of the next line */
 
@@ -64,10 +68,8 @@ static cake_err guess(const char *path, cake_prompt_format *format)
     static const struct {
         const char *ending;
         cake_prompt_format format;
-    } known[] = {{".jsonl", CAKE_PROMPT_JSONL},
-                 {".ndjson", CAKE_PROMPT_JSONL},
-                 {".json", CAKE_PROMPT_JSONL},
-                 {".txt", CAKE_PROMPT_TXT}};
+    } known[] = {{".jsonl", CAKE_PROMPT_JSONL}, {".ndjson", CAKE_PROMPT_JSONL}, {".json", CAKE_PROMPT_JSONL},
+                 {".txt", CAKE_PROMPT_TXT},     {".h5", CAKE_PROMPT_HDF5},      {".hdf5", CAKE_PROMPT_HDF5}};
     const char *base = strrchr(path, '/');
     const char *ending = strrchr(base ? base : path, '.');
     *format = CAKE_PROMPT_JSONL;
@@ -79,7 +81,8 @@ static cake_err guess(const char *path, cake_prompt_format *format)
             return CAKE_OK;
     }
     return cake_fail_usage(
-        "%s: the ending \"%s\" tells no format; expected .jsonl or .txt, or --input-format", path, ending);
+        "%s: the ending \"%s\" tells no format; expected .jsonl, .txt or .h5, or --input-format", path,
+        ending);
 }
 
 cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prompt **out)
@@ -88,11 +91,17 @@ cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prom
     if (format == CAKE_PROMPT_AUTO && (err = guess(path, &format)))
         return err;
     cake_lines lines;
-    if ((err = cake_lines_open(path, &lines)))
+    bool table = format == CAKE_PROMPT_HDF5;
+    if (table && !strcmp(path, "-"))
+        err = cake_fail_usage("standard input: HDF5 cannot be read as a stream; give the file by its name");
+    else if (table)
+        err = cake_h5_known(path);
+    if (err || (err = cake_lines_open(path, &lines)))
         return err;
     cake_prompt *prompt = cake_alloc(1, sizeof *prompt);
     prompt->lines = lines;
     prompt->txt = format == CAKE_PROMPT_TXT;
+    prompt->path = table ? cake_copy(path, strlen(path)) : NULL;
     *out = prompt;
     return CAKE_OK;
 }
@@ -106,9 +115,25 @@ cake_err cake_prompt_from_bytes(const char *bytes, size_t len, cake_prompt_forma
     return CAKE_OK;
 }
 
-void cake_prompt_name(cake_prompt *prompt, const cake_names *names)
+static cake_err open_table(cake_prompt *prompt)
+{
+    return !prompt->path || prompt->table ? CAKE_OK
+                                          : cake_hdf5_open(prompt->path, &prompt->names, &prompt->table);
+}
+
+cake_err cake_prompt_name(cake_prompt *prompt, const cake_names *names)
 {
     prompt->names = *names;
+    return prompt->failed = open_table(prompt);
+}
+
+static cake_err next_line(cake_prompt *prompt, cake_line *line)
+{
+    cake_err err = open_table(prompt);
+    if (err)
+        return err;
+    return prompt->table ? cake_hdf5_next(prompt->table, &line->text, &line->len)
+                         : cake_lines_next(&prompt->lines, &line->text, &line->len);
 }
 
 cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out)
@@ -214,7 +239,7 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
     }
     while (!line->given && !prompt->failed) {
         line->index = prompt->line++;
-        prompt->failed = cake_lines_next(&prompt->lines, &line->text, &line->len);
+        prompt->failed = next_line(prompt, line);
         if (!line->text || !is_blank(line->text, line->len))
             break;
     }
@@ -229,6 +254,7 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
 
 void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_request *request)
 {
+    static const cake_names own = {0}; /* rows were given these */
     *request = (cake_request){
         .index = line->index, .order = line->order, .add_generation_prompt = true, .told = true};
     request->params = cake_params_unset();
@@ -243,7 +269,7 @@ void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_re
         cake_text_parse(line->text, line->len, request);
     } else {
         request->told = false;
-        cake_jsonl_parse(&prompt->names, line->text, line->len, request);
+        cake_jsonl_parse(prompt->table ? &own : &prompt->names, line->text, line->len, request);
     }
     size_t said = strlen(request->fault.message), room = sizeof request->fault.message - said;
     static const char hint[] = " (the input ends here without a newline: was it cut short?)";
@@ -349,6 +375,8 @@ double cake_prompt_progress(const cake_prompt *prompt)
     const cake_lines *lines = &prompt->lines;
     if (prompt->n_text)
         return (double)prompt->next_text / prompt->n_text;
+    if (prompt->path)
+        return prompt->table ? cake_hdf5_progress(prompt->table) : 0;
     if (lines->size < 0)
         return -1;
     double used = (double)(lines->read - (int64_t)(lines->to - lines->from));
@@ -369,5 +397,7 @@ void cake_prompt_close(cake_prompt *prompt)
     cake_seen_free(&prompt->seen);
     cake_seen_free(&prompt->warned);
     cake_lines_close(&prompt->lines);
+    cake_hdf5_close(prompt->table);
+    free(prompt->path);
     free(prompt);
 }

@@ -44,16 +44,22 @@ void cake_request_free(cake_request *request); /* leaves zeros */
 
 typedef struct cake_prompt cake_prompt;
 
-typedef enum cake_prompt_format { CAKE_PROMPT_AUTO, CAKE_PROMPT_JSONL, CAKE_PROMPT_TXT } cake_prompt_format;
+typedef enum cake_prompt_format {
+    CAKE_PROMPT_AUTO,
+    CAKE_PROMPT_JSONL,
+    CAKE_PROMPT_TXT,
+    CAKE_PROMPT_HDF5
+} cake_prompt_format;
 
 /* path "-" is standard input (JSONL unless said otherwise). Says why it cannot be opened. */
 cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prompt **out);
 /* How the fields are called in other people's simple lines; borrowed, NULL: as here. A name that is no key is a
- * path: turns.0 is the first of turns. */
+ * path: turns.0 is the first of turns. Of HDF5: objects of the file. */
 typedef struct cake_names {
     const char *prompt, *id;
 } cake_names;
-void cake_prompt_name(cake_prompt *prompt, const cake_names *names);
+/* Before the first line is read. Says of an HDF5 file what is wrong with it. */
+cake_err cake_prompt_name(cake_prompt *prompt, const cake_names *names);
 /* From memory (fuzzing, -p): one prompt a string, use_template set. */
 cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out);
 cake_err cake_prompt_from_bytes(const char *bytes, size_t len, cake_prompt_format format, cake_prompt **out);

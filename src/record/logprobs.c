@@ -29,6 +29,14 @@ static void add_logprob(float value, cake_buf *out)
         cake_buf_adds(out, ".0");
 }
 
+void cake_line_scores(const float *logprobs, size_t n, cake_buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        cake_buf_adds(out, i ? ", " : "");
+        add_logprob(logprobs[i], out);
+    }
+}
+
 static void spell(const cake_record_options *options, int32_t id, cake_buf *bytes)
 {
     cake_buf_cut(bytes, 0);

@@ -199,7 +199,7 @@ static void write_job(cake_partial *p, const cake_sorted *results, int *why)
     free(job.marks);
 }
 
-cake_err cake_partial_finish(cake_partial *p, cake_convert *convert)
+cake_err cake_partial_finish(cake_partial *p, const cake_sorted_form *form)
 {
     cake_err err = cake_partial_flush(p);
     if (err)
@@ -217,7 +217,7 @@ cake_err cake_partial_finish(cake_partial *p, cake_convert *convert)
     cake_buf tmp = {0};
     cake_sorted written;
     cake_buf_addf(&tmp, "%s.tmp", p->path);
-    int why = cake_sorted_write(p->fd, &p->journal.places, convert, tmp.data, &written);
+    int why = cake_sorted_write(p->fd, &p->journal.places, &p->journal.head, form, tmp.data, &written);
     bool there = !why;
     if (!why)
         write_job(p, &written, &why);

@@ -55,7 +55,7 @@ cake_err cake_partial_checkpoint(cake_partial *partial);
 /* The input is not that of the job: what this run appended goes. */
 void cake_partial_undo(cake_partial *partial);
 /* RESULTS and RESULTS.job appear. */
-cake_err cake_partial_finish(cake_partial *partial, cake_convert *convert);
+cake_err cake_partial_finish(cake_partial *partial, const cake_sorted_form *form);
 /* Closes; a partial file without any result goes. */
 void cake_partial_close(cake_partial *partial);
 

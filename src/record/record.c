@@ -12,31 +12,45 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/h5.h"
 #include "base/log.h"
+#include "record/hdf5.h"
 #include "record/line.h"
 #include "record/partial.h"
 #include "record/stream.h"
 
 struct cake_recorder {
     cake_record_options options;
-    char *path, *model; /* owned copies of what options points to */
-    bool txt;
+    char *path, *model, *command; /* owned copies of what options points to */
+    bool txt, hdf5;
     cake_partial *partial; /* one of the two */
     cake_stream *stream;
     int64_t failed;
     cake_buf line, plain;
 };
 
-static cake_err guess(const char *path, cake_record_format *format)
+static const struct {
+    const char *ending, *form;
+    cake_record_format format;
+} endings[] = {{".txt", "txt", CAKE_RECORD_TXT},
+               {".h5", "h5", CAKE_RECORD_HDF5},
+               {".hdf5", "h5", CAKE_RECORD_HDF5},
+               {"", "jsonl", CAKE_RECORD_JSONL}};
+
+/* Which of the endings path has: the last one, if no other. */
+static size_t ending_of(const char *path)
 {
-    if (*format != CAKE_RECORD_AUTO)
-        return CAKE_OK;
     const char *base = path ? strrchr(path, '/') : NULL;
     const char *ending = path ? strrchr(base ? base : path, '.') : NULL;
-    *format = ending && !strcasecmp(ending, ".txt") ? CAKE_RECORD_TXT : CAKE_RECORD_JSONL;
-    if (ending && (!strcasecmp(ending, ".h5") || !strcasecmp(ending, ".hdf5")))
-        return cake_fail_usage("%s: this version writes no HDF5; expected .jsonl or .txt", path);
-    return CAKE_OK;
+    size_t i = 0;
+    while (endings[i].ending[0] && (!ending || strcasecmp(ending, endings[i].ending) != 0))
+        i++;
+    return i;
+}
+
+const char *cake_record_form(const char *path)
+{
+    return endings[ending_of(path)].form;
 }
 
 static cake_err open_partial(cake_recorder *r)
@@ -47,7 +61,7 @@ static cake_err open_partial(cake_recorder *r)
                                     .resume = o->resume,
                                     .force = o->force,
                                     .retry = o->retry,
-                                    .lossy = r->txt,
+                                    .lossy = r->txt || r->hdf5,
                                     .head = {identity, model, o->created, o->job, false}};
     cake_err err = cake_partial_open(&options, &r->partial);
     if (err)
@@ -69,6 +83,8 @@ static cake_err open_stream(cake_recorder *r, const char *path)
         return cake_fail_usage(
             "%s: there is nothing to go on from where results do not go into a file: give -o",
             r->options.retry ? "--retry-errors" : "--resume must");
+    if (r->hdf5)
+        return cake_fail_usage("%s: HDF5 cannot be written as a stream; expected the name of a file", path);
     return cake_stream_open(path, &r->stream);
 }
 
@@ -91,8 +107,8 @@ static cake_err open_path(cake_recorder *recorder, const char *path)
 
 cake_err cake_record_open(const cake_record_options *options, cake_recorder **out)
 {
-    cake_record_format format = options->format;
-    cake_err err = guess(options->path, &format);
+    cake_record_format format = options->format ? options->format : endings[ending_of(options->path)].format;
+    cake_err err = format == CAKE_RECORD_HDF5 ? cake_h5_known(options->path) : CAKE_OK;
     if (err)
         return err;
     /* a closed pipe and a file at its limit are errors that writing reports, not signals that end all unsaid */
@@ -101,6 +117,9 @@ cake_err cake_record_open(const cake_record_options *options, cake_recorder **ou
     cake_recorder *recorder = cake_alloc(1, sizeof *recorder);
     recorder->options = *options;
     recorder->txt = format == CAKE_RECORD_TXT;
+    recorder->hdf5 = format == CAKE_RECORD_HDF5;
+    if (options->command)
+        recorder->options.command = recorder->command = cake_copy(options->command, strlen(options->command));
     if (options->path)
         recorder->options.path = recorder->path = cake_copy(options->path, strlen(options->path));
     if (options->model)
@@ -144,6 +163,8 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
     cake_buf *line = &recorder->line;
     cake_buf_cut(line, 0);
     cake_record_line(recorder, record, line);
+    if (recorder->hdf5)
+        cake_hdf5_add_rest(record, line);
     if (record->fault && recorder->txt) /* a .txt file has no place for it */
         cake_log(CAKE_WARN, "record", "request %lld: %s", (long long)record->index, record->fault->message);
     cake_buf_addc(line, '\n');
@@ -250,6 +271,11 @@ void cake_record_peek(const char *path, cake_buf *identity)
     cake_partial_peek(path, identity);
 }
 
+bool cake_record_keeps(const cake_recorder *recorder)
+{
+    return recorder && recorder->hdf5;
+}
+
 bool cake_record_is_text(const cake_recorder *recorder)
 {
     return recorder->txt;
@@ -264,7 +290,10 @@ cake_err cake_record_finish(cake_recorder *recorder)
 {
     if (recorder->stream)
         return cake_stream_finish(recorder->stream);
-    return cake_partial_finish(recorder->partial, recorder->txt ? cake_line_plain : NULL);
+    cake_sorted_form form = {.convert = recorder->txt ? cake_line_plain : NULL,
+                             .hdf5 = recorder->hdf5,
+                             .command = recorder->command};
+    return cake_partial_finish(recorder->partial, &form);
 }
 
 void cake_record_close(cake_recorder *recorder)
@@ -277,5 +306,6 @@ void cake_record_close(cake_recorder *recorder)
     cake_buf_free(&recorder->plain);
     free(recorder->path);
     free(recorder->model);
+    free(recorder->command);
     free(recorder);
 }

@@ -41,6 +41,8 @@ typedef struct cake_record {
     const char *model;       /* or NULL */
     const cake_fault *fault; /* not NULL: failed, and nothing below counts */
 
+    const char *prompt; /* [prompt_len] the text of the prompt; NULL: it came as ids. See cake_record_keeps */
+    size_t prompt_len;
     const int32_t *prompt_ids; /* [n_prompt] */
     int n_prompt;
     const cake_choice *choices; /* [n_choice] at least one */
@@ -56,7 +58,12 @@ typedef struct cake_record {
     const size_t *prompt_begin;         /* [n_prompt] ascending: bytes of echo; with echo and n_top >= 0 */
 } cake_record;
 
-typedef enum cake_record_format { CAKE_RECORD_AUTO, CAKE_RECORD_JSONL, CAKE_RECORD_TXT } cake_record_format;
+typedef enum cake_record_format {
+    CAKE_RECORD_AUTO,
+    CAKE_RECORD_JSONL,
+    CAKE_RECORD_TXT,
+    CAKE_RECORD_HDF5
+} cake_record_format;
 
 typedef struct cake_record_options {
     const char *path;          /* NULL: standard output */
@@ -66,9 +73,10 @@ typedef struct cake_record_options {
     bool retry;                /* failed requests of an earlier run are not done */
     const char *identity;      /* JSON: what has to be the same for results to be; NULL: nothing */
     bool deterministic_ids;    /* created 0 and ids from the index alone */
-    int64_t created;   /* seconds since 1970; like the next two that of the earlier run, if there is one */
-    uint64_t job;      /* ids derive from it and the index */
-    const char *model; /* for records that name none: base name of the model directory */
+    int64_t created;     /* seconds since 1970; like the next two that of the earlier run, if there is one */
+    uint64_t job;        /* ids derive from it and the index */
+    const char *model;   /* for records that name none: base name of the model directory */
+    const char *command; /* for a file that says where it comes from; NULL: unknown */
     /* spelling of a token for logprobs; record knows no tokenizer */
     void (*token_bytes)(const void *token, int32_t id, cake_buf *out);
     const void *token;
@@ -76,6 +84,8 @@ typedef struct cake_record_options {
 
 typedef struct cake_recorder cake_recorder;
 
+/* What the ending of path says: "txt", "h5" or "jsonl". */
+const char *cake_record_form(const char *path);
 /* Says why not (directory not writable, files of another job there): called before loading. */
 cake_err cake_record_open(const cake_record_options *options, cake_recorder **out);
 /* Says what it goes on from, if anything: when nothing speaks against it any more. */
@@ -96,6 +106,7 @@ const cake_running *cake_record_running(const cake_recorder *recorder, int64_t o
 void cake_record_begun(cake_recorder *recorder, const cake_running *part);
 cake_err cake_record_checkpoint(cake_recorder *recorder);
 
+bool cake_record_keeps(const cake_recorder *recorder);   /* results hold the text of prompts; false of NULL */
 bool cake_record_is_text(const cake_recorder *recorder); /* an answer a line: there is room for one */
 void cake_record_mark(cake_recorder *recorder,
                       cake_mark read); /* how far this run has read, ahead of its records */

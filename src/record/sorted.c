@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "record/bytes.h"
+#include "record/hdf5.h"
 
 #define BLOCK ((size_t)1 << 20)
 
@@ -96,16 +97,40 @@ void cake_sorted_settle(const char *path)
     free(name);
 }
 
-int cake_sorted_write(int fd, const cake_places *places, cake_convert *convert, const char *tmp,
-                      cake_sorted *result)
+/* What somebody else has written to the file. */
+static bool sum_up(sink *out)
+{
+    char *piece = cake_alloc(BLOCK, 1);
+    ssize_t n;
+    while ((n = pread(out->fd, piece, BLOCK, (off_t)out->all.bytes)) > 0) {
+        out->all.sum = cake_crc_on(out->all.sum, piece, (size_t)n);
+        out->all.bytes += n;
+    }
+    free(piece);
+    return n == 0;
+}
+
+static bool write_columns(const cake_places *places, const cake_journal_head *head, const char *command,
+                          const char *path, sink *out)
+{
+    int why = cake_hdf5_write(out->from, places, head, command, path);
+    errno = why;
+    return !why && sum_up(out);
+}
+
+int cake_sorted_write(int fd, const cake_places *places, const cake_journal_head *head,
+                      const cake_sorted_form *form, const char *tmp, cake_sorted *result)
 {
     struct stat info;
     unlink(tmp); /* of a run that was killed */
-    sink out = {.from = fd, .fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+    sink out = {.from = fd, .fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
     if (out.fd < 0)
         return errno;
     bool done = !fstat(fd, &info) && !fchmod(out.fd, info.st_mode & 0777);
-    done = done && (convert ? convert_all(places, convert, &out) : copy_all(places, &out));
+    if (done && form->hdf5)
+        done = write_columns(places, head, form->command, tmp, &out);
+    else if (done)
+        done = form->convert ? convert_all(places, form->convert, &out) : copy_all(places, &out);
     done = done && (!fsync(out.fd) || errno == EINVAL);
     int why = done ? 0 : errno;
     if (close(out.fd) && !why)

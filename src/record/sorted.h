@@ -5,6 +5,8 @@
 #ifndef CAKE_RECORD_SORTED_H
 #define CAKE_RECORD_SORTED_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "record/places.h"
 
@@ -16,10 +18,18 @@ typedef struct cake_sorted {
     uint32_t sum; /* CRC-32C of all */
 } cake_sorted;
 
-/* Writes the lines of fd that places tell, put through convert if that is not NULL, to a new file tmp of fd's rights, in
- * place of one that is there, and brings it onto the disk. 0 and *out, or errno: nothing is left. */
-int cake_sorted_write(int fd, const cake_places *places, cake_convert *convert, const char *tmp,
-                      cake_sorted *out);
+/* What becomes of the lines. */
+typedef struct cake_sorted_form {
+    cake_convert *convert; /* NULL: they stay what they are */
+    bool hdf5;             /* columns */
+    const char *command;   /* for a file that says where it comes from; NULL: unknown */
+} cake_sorted_form;
+
+struct cake_journal_head;
+/* Writes the lines of fd that places tell in that form to a new file tmp of fd's rights, in place of one that is there, and
+ * brings it onto the disk. 0 and *out, or errno: nothing is left. */
+int cake_sorted_write(int fd, const cake_places *places, const struct cake_journal_head *head,
+                      const cake_sorted_form *form, const char *tmp, cake_sorted *out);
 /* The directory's entry of path is on disk too, where the file system lets itself be asked. */
 void cake_sorted_settle(const char *path);
 

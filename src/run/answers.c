@@ -18,11 +18,30 @@ static void spell(const void *answers, int32_t id, cake_buf *out)
     cake_token_bytes(((const cake_answers *)answers)->feed.token, id, out);
 }
 
+/* As a shell would read it. */
+static void add_command(const cake_texts *words, cake_buf *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+    for (int i = 0; i < words->n; i++) {
+        const char *word = words->text[i];
+        bool bare = word[0] && !word[strspn(word, plain)];
+        cake_buf_adds(out, i ? " " : "");
+        cake_buf_adds(out, bare ? "" : "'");
+        for (; *word; word++)
+            if (*word == '\'')
+                cake_buf_adds(out, "'\\''");
+            else
+                cake_buf_addc(out, *word);
+        cake_buf_adds(out, bare ? "" : "'");
+    }
+}
+
 static cake_err open_recorder(const cake_options *o, const cake_stage *stage, cake_answers *a)
 {
     char name[CAKE_MODEL_NAME];
     time_t now = time(NULL);
-    cake_buf identity = {0};
+    cake_buf identity = {0}, command = {0};
+    add_command(&o->words, &command);
     cake_err err = cake_identity_add(o, stage, &a->feed, &identity);
     cake_record_options options = {.path = o->output,
                                    .resume = cake_identity_resume(o),
@@ -33,11 +52,13 @@ static cake_err open_recorder(const cake_options *o, const cake_stage *stage, ca
                                    .created = now,
                                    .job = cake_key_of_index((uint64_t)now, getpid()),
                                    .model = cake_options_model_name(o, name),
+                                   .command = command.data,
                                    .token_bytes = spell,
                                    .token = a};
     if (!err)
         err = cake_record_open(&options, &a->recorder);
     cake_buf_free(&identity);
+    cake_buf_free(&command);
     return err;
 }
 
@@ -273,6 +294,8 @@ static cake_err write_record(cake_answers *a, const cake_sequence *s)
                           .id = r->id,
                           .model = r->model,
                           .fault = r->err ? &r->fault : NULL,
+                          .prompt = r->text,
+                          .prompt_len = r->text_len,
                           .prompt_ids = s->ids.id,
                           .n_prompt = s->n_prompt,
                           .choices = choices,

@@ -12,9 +12,18 @@ static cake_err open_prompt(const cake_options *o, cake_prompt **out)
 {
     cake_prompt_format format = !o->input_format                  ? CAKE_PROMPT_AUTO
                                 : !strcmp(o->input_format, "txt") ? CAKE_PROMPT_TXT
+                                : !strcmp(o->input_format, "h5")  ? CAKE_PROMPT_HDF5
                                                                   : CAKE_PROMPT_JSONL;
-    return o->input ? cake_prompt_open(o->input, format, out)
-                    : cake_prompt_from_texts(o->prompts.text, o->prompts.n, out);
+    cake_err err = o->input ? cake_prompt_open(o->input, format, out)
+                            : cake_prompt_from_texts(o->prompts.text, o->prompts.n, out);
+    if (err)
+        return err;
+    err = cake_prompt_name(*out, &o->names);
+    if (err) {
+        cake_prompt_close(*out);
+        *out = NULL;
+    }
+    return err;
 }
 
 /* Standard input and pipes are read once. */
@@ -55,8 +64,6 @@ cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, in
         err = cake_chat_open(o->model, &feed->chat);
     if (!err)
         err = open_prompt(o, &feed->prompt);
-    if (!err)
-        cake_prompt_name(feed->prompt, &o->names);
     if (!err && n_vocab)
         cake_feed_compare(feed, n_vocab, "prompts with ids beyond fail");
     return err;
@@ -211,7 +218,11 @@ void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *t
     cake_json_free(request->root);
     request->root = NULL;
     request->messages = request->tools = request->kwargs = NULL;
-    if (request->params.echo != 1) {
+    if (cake_record_keeps(feed->recorder)) {
+        free(request->text);
+        request->text = text->len ? cake_copy(text->data, text->len) : NULL;
+        request->text_len = text->len;
+    } else if (request->params.echo != 1) {
         free(request->text);
         request->text = NULL;
     }

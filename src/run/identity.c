@@ -58,7 +58,7 @@ static void add_shard(cake_buf *out, const cake_shard *shard)
 
 const char *cake_identity_output(const char *path)
 {
-    return cake_options_text(path) ? "txt" : "jsonl";
+    return cake_record_form(path);
 }
 
 /* What requests that do not say it themselves get. */
@@ -87,9 +87,7 @@ cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const
 {
     sums s = {0};
     cake_err err = cake_beside_read(o->model, "record", sum_file, &s);
-    const char *form = o->input_format                            ? o->input_format
-                       : cake_options_text(o->input) || !o->input ? "txt"
-                                                                  : "jsonl";
+    const char *form = o->input_format ? o->input_format : o->input ? cake_record_form(o->input) : "txt";
     cake_json_put_text(out, "{\"version\": ", cake_version());
     add_sum(out, "config.json", s.config);
     add_sum(out, "generation_config.json", s.generation);

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/duration.h"
 #include "base/size.h"
+#include "record/record.h"
 
 enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16, STAGE = 32, MERGE = 64, STATUS = 128 };
 
@@ -307,6 +308,9 @@ static cake_err check(const cake_options *o)
         return cake_fail_usage(
             "--shard: lines of text do not say which request they answer: give -o a .jsonl "
             "file; merge -o FILE.txt makes text of all");
+    if (run && o->shard.of && strcmp(cake_record_form(o->output), "jsonl") != 0)
+        return cake_fail_usage("--shard: shards are merged as JSONL: give -o a .jsonl file; merge -o FILE.h5 "
+                               "makes HDF5 of all");
     if (run && cake_options_stream(o) && o->params.logprobs != CAKE_UNSET)
         return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
     if (plan && o->ranks && o->topology)
@@ -334,7 +338,8 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .max_runtime = -1,
                               .stop_before = -1,
                               .watchdog = -1,
-                              .progress = "auto"};
+                              .progress = "auto",
+                              .words = {argv, argc}};
     int skip = 0;
     if (argc > 1 && argv[1][0] != '-') {
         if (!command_bit(argv[1]))

@@ -32,6 +32,7 @@ typedef struct cake_options {
     const char *model, *input, *input_format, *output, *system;
     cake_texts prompts;
     cake_texts operands; /* of bench: names; of merge and status: results */
+    cake_texts words;    /* the command line */
     cake_names names;    /* of fields in other people's lines */
     const char
         *config; /* the text of a made-up model's config.json, with dummy weights; model is its name then */

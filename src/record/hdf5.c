@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lines of RESULTS.partial enter, the columns of RESULTS.h5 leave. Invariant: one row a request in requests, prompt,
+ * prompt_tokens and lines; one row an answer in choices, text, tokens and logprobs, of a failed request an empty one.
+ */
+#include "record/hdf5.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/h5.h"
+#include "base/json.h"
+#include "record/bytes.h"
+#include "record/line.h"
+
+static const char rest_key[] = ", \"_hdf5\": {"; /* quotes in strings are escaped: it is found in no text */
+
+/* ---- what travels through the journal */
+
+void cake_hdf5_add_rest(const cake_record *r, cake_buf *line)
+{
+    cake_buf_cut(line, line->len - 1);
+    cake_buf_adds(line, rest_key);
+    cake_buf_adds(line, "\"prompt\": ");
+    cake_json_add_text(line, r->prompt ? r->prompt : "", r->prompt ? r->prompt_len : 0);
+    if (!r->fault && !r->return_token_ids) {
+        cake_buf_adds(line, ", \"prompt_token_ids\": ");
+        cake_line_ids(line, r->prompt_ids, r->n_prompt);
+        cake_buf_adds(line, ", \"token_ids\": [");
+        for (int i = 0; i < r->n_choice; i++) {
+            cake_buf_adds(line, i ? ", " : "");
+            cake_line_ids(line, r->choices[i].ids, r->choices[i].n_id);
+        }
+        cake_buf_addc(line, ']');
+    }
+    cake_buf_adds(line, "}}");
+}
+
+/* Takes it off again: *len becomes that of the line. NULL: there is none. */
+static cake_json *take_rest(char *line, size_t *len)
+{
+    cake_json *rest = NULL;
+    cake_fault fault;
+    char *at = memmem(line, *len, rest_key, sizeof rest_key - 1);
+    if (!at)
+        return NULL;
+    char *object = at + sizeof rest_key - 2; /* its brace */
+    CAKE_ASSERT(
+        !cake_json_parse(object, *len - 1 - (size_t)(object - line), &rest, &fault)); /* we wrote it */
+    *at = '}';
+    *len = (size_t)(at - line) + 1;
+    return rest;
+}
+
+/* ---- columns */
+
+typedef struct ragged {
+    cake_h5_column *data, *offsets;
+    int64_t end;
+} ragged;
+
+typedef struct sheet {
+    cake_h5 *file;
+    cake_h5_column *id, *index, *status, *error, *finish, *n_prompt, *n_completion, *first, *count;
+    cake_h5_column *of, *which, *finished;
+    ragged prompt, prompt_tokens, lines, text, tokens, logprobs;
+    int64_t requests, choices;
+    cake_buf skeleton, piece, anew;
+    cake_ids ids;
+    float *scores; /* [room] */
+    size_t room;
+} sheet;
+
+static void open_ragged(sheet *s, const char *name, cake_h5_type type, ragged *out)
+{
+    cake_buf path = {0};
+    const int64_t zero = 0;
+    cake_buf_addf(&path, "%s/data", name);
+    out->data = cake_h5_add(s->file, path.data, type);
+    cake_buf_cut(&path, strlen(name));
+    cake_buf_adds(&path, "/offsets");
+    out->offsets = cake_h5_add(s->file, path.data, CAKE_H5_LONG);
+    cake_h5_put(out->offsets, &zero, 1);
+    cake_buf_free(&path);
+}
+
+static void put_ragged(ragged *r, const void *values, size_t n)
+{
+    r->end += (int64_t)n;
+    if (n)
+        cake_h5_put(r->data, values, n);
+    cake_h5_put(r->offsets, &r->end, 1);
+}
+
+static void open_columns(sheet *s)
+{
+    const struct {
+        const char *path;
+        cake_h5_type type;
+        cake_h5_column **column;
+    } plain[] = {{"requests/id", CAKE_H5_TEXT, &s->id},
+                 {"requests/index", CAKE_H5_LONG, &s->index},
+                 {"requests/status", CAKE_H5_INT, &s->status},
+                 {"requests/finish_reason", CAKE_H5_WORD, &s->finish},
+                 {"requests/prompt_tokens", CAKE_H5_LONG, &s->n_prompt},
+                 {"requests/completion_tokens", CAKE_H5_LONG, &s->n_completion},
+                 {"requests/error", CAKE_H5_TEXT, &s->error},
+                 {"requests/first_choice", CAKE_H5_LONG, &s->first},
+                 {"requests/choices", CAKE_H5_INT, &s->count},
+                 {"choices/request", CAKE_H5_LONG, &s->of},
+                 {"choices/index", CAKE_H5_INT, &s->which},
+                 {"choices/finish_reason", CAKE_H5_WORD, &s->finished}};
+    const struct {
+        const char *name;
+        cake_h5_type type;
+        ragged *into;
+    } jagged[] = {{"prompt", CAKE_H5_BYTE, &s->prompt},     {"prompt_tokens", CAKE_H5_INT, &s->prompt_tokens},
+                  {"text", CAKE_H5_BYTE, &s->text},         {"tokens", CAKE_H5_INT, &s->tokens},
+                  {"logprobs", CAKE_H5_REAL, &s->logprobs}, {"lines", CAKE_H5_BYTE, &s->lines}};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        *plain[i].column = cake_h5_add(s->file, plain[i].path, plain[i].type);
+    for (size_t i = 0; i < sizeof jagged / sizeof *jagged; i++)
+        open_ragged(s, jagged[i].name, jagged[i].type, jagged[i].into);
+}
+
+static void put_word(cake_h5_column *column, const cake_json *word)
+{
+    char padded[CAKE_H5_WORD_LEN + 1] = {0};
+    const char *text = cake_json_text(word, NULL);
+    if (text)
+        strncpy(padded, text, CAKE_H5_WORD_LEN);
+    cake_h5_put(column, padded, 1);
+}
+
+static void put_int(cake_h5_column *column, int64_t value)
+{
+    const int32_t narrow = (int32_t)value;
+    cake_h5_put(column, &narrow, 1);
+}
+
+/* ---- lines */
+
+/* Where the parts of a line are, in either form. */
+typedef struct parts {
+    const cake_json *root, *body, *error, *rest;
+    int n;
+    bool batch;
+} parts;
+
+static const cake_json *choice_of(const parts *p, int i)
+{
+    const cake_json *list = cake_json_get(p->body, "choices");
+    return list ? cake_json_at(list, (size_t)i) : p->body;
+}
+
+static parts look(const cake_json *root, const cake_json *rest)
+{
+    parts p = {.root = root, .body = root, .rest = rest};
+    const cake_json *response = cake_json_get(root, "response");
+    p.batch = response != NULL;
+    if (p.batch)
+        p.body = cake_json_get(response, "body");
+    p.error = cake_json_get(p.body, "error");
+    if (cake_json_kind(p.error) != CAKE_JSON_OBJECT)
+        p.error = NULL;
+    size_t n = cake_json_size(cake_json_get(p.body, "choices"));
+    p.n = n ? (int)n : 1;
+    return p;
+}
+
+/* In the place of value, if it is behind *from, comes the mark. */
+static bool cut_out(cake_buf *line, size_t *from, const cake_buf *value, char mark, cake_buf *anew)
+{
+    const char *at =
+        value->len ? memmem(line->data + *from, line->len - *from, value->data, value->len) : NULL;
+    if (!at)
+        return false;
+    size_t before = (size_t)(at - line->data);
+    cake_buf_cut(anew, 0);
+    cake_buf_add(anew, line->data, before);
+    cake_buf_addc(anew, mark);
+    cake_buf_add(anew, at + value->len, line->len - before - value->len);
+    *from = before + 1;
+    cake_buf swap = *line;
+    *line = *anew;
+    *anew = swap;
+    return true;
+}
+
+static void read_ids(const cake_json *array, cake_ids *ids)
+{
+    ids->len = 0;
+    for (size_t i = 0; i < cake_json_size(array); i++)
+        cake_ids_add(ids, (int32_t)cake_json_int(cake_json_at(array, i), 0));
+}
+
+/* Ids that the line holds are cut out of it; else those that came beside it. */
+static void put_ids(sheet *s, const cake_json *own, const cake_json *beside, ragged *into, char mark,
+                    size_t *from)
+{
+    read_ids(own ? own : beside, &s->ids);
+    put_ragged(into, s->ids.id, s->ids.len);
+    cake_buf_cut(&s->piece, 0);
+    cake_line_ids(&s->piece, s->ids.id, (int)s->ids.len);
+    if (*from != SIZE_MAX && (!own || !cut_out(&s->skeleton, from, &s->piece, mark, &s->anew)))
+        *from = SIZE_MAX; /* the marks of a line stand for its first rows */
+}
+
+static void put_text(sheet *s, const cake_json *choice, size_t *from)
+{
+    size_t len = 0;
+    const cake_json *node = cake_json_get(choice, "text");
+    const char *text =
+        cake_json_text(node ? node : cake_json_get(cake_json_get(choice, "message"), "content"), &len);
+    put_ragged(&s->text, text, len);
+    cake_buf_cut(&s->piece, 0);
+    if (text)
+        cake_json_add_text(&s->piece, text, len);
+    if (*from != SIZE_MAX && !cut_out(&s->skeleton, from, &s->piece, CAKE_HDF5_TEXT, &s->anew))
+        *from = SIZE_MAX;
+}
+
+/* Of the answer's own tokens, the last ones: with echo those of the prompt come before. */
+static size_t read_scores(sheet *s, const cake_json *logprobs, size_t n)
+{
+    const cake_json *content = cake_json_get(logprobs, "content");
+    const cake_json *list = content ? content : cake_json_get(logprobs, "token_logprobs");
+    size_t all = cake_json_size(list), skip = all > n ? all - n : 0;
+    if (all > s->room)
+        s->scores = cake_grow(s->scores, s->room = 2 * all, sizeof *s->scores);
+    for (size_t i = skip; i < all; i++) {
+        const cake_json *node = cake_json_at(list, i);
+        s->scores[i - skip] = (float)cake_json_real(content ? cake_json_get(node, "logprob") : node, NAN);
+    }
+    return all - skip;
+}
+
+static void put_scores(sheet *s, const cake_json *choice, size_t n_token, size_t *from)
+{
+    const cake_json *logprobs = cake_json_get(choice, "logprobs");
+    size_t n = read_scores(s, logprobs, n_token);
+    put_ragged(&s->logprobs, s->scores, n);
+    cake_buf_cut(&s->piece, 0);
+    cake_line_scores(s->scores, n, &s->piece);
+    if (*from != SIZE_MAX && (cake_json_get(logprobs, "content") ||
+                              !cut_out(&s->skeleton, from, &s->piece, CAKE_HDF5_SCORES, &s->anew)))
+        *from = SIZE_MAX;
+}
+
+static void put_choices(sheet *s, const parts *p)
+{
+    size_t text = 0, ids = 0, scores = 0;
+    for (int i = 0; i < p->n; i++) {
+        const cake_json *choice = choice_of(p, i);
+        const cake_json *beside = cake_json_at(cake_json_get(p->rest, "token_ids"), (size_t)i);
+        cake_h5_put(s->of, &s->requests, 1);
+        put_int(s->which, i);
+        put_word(s->finished, cake_json_get(choice, "finish_reason"));
+        put_text(s, choice, &text);
+        put_ids(s, cake_json_get(choice, "token_ids"), beside, &s->tokens, CAKE_HDF5_IDS, &ids);
+        put_scores(s, choice, s->ids.len ? s->ids.len : SIZE_MAX, &scores);
+    }
+}
+
+static int64_t index_of(const parts *p)
+{
+    const char *id = cake_json_text(cake_json_get(p->root, "id"), NULL), *dash = id ? strrchr(id, '-') : NULL;
+    return !p->batch ? cake_json_int(cake_json_get(p->root, "index"), -1)
+           : dash    ? strtoll(dash + 1, NULL, 10)
+                     : -1;
+}
+
+static void put_request(sheet *s, const parts *p)
+{
+    const cake_json *usage = cake_json_get(p->body, "usage");
+    const cake_json *id = cake_json_get(p->root, p->batch ? "custom_id" : "id");
+    const char *error = cake_json_text(cake_json_get(p->error, "message"), NULL),
+               *name = cake_json_text(id, NULL);
+    const char *type = cake_json_text(cake_json_get(p->error, "type"), NULL);
+    int64_t index = index_of(p), n_prompt = cake_json_int(cake_json_get(usage, "prompt_tokens"), 0);
+    int64_t n_completion = cake_json_int(cake_json_get(usage, "completion_tokens"), 0);
+    cake_buf_cut(&s->piece, 0);
+    if (!name && cake_json_kind(id) == CAKE_JSON_INT)
+        cake_json_add_node(&s->piece, id);
+    name = name ? name : s->piece.len ? s->piece.data : "";
+    error = error ? error : "";
+    cake_h5_put(s->id, &name, 1);
+    cake_h5_put(s->index, &index, 1);
+    put_int(s->status, !p->error ? 200 : type && !strcmp(type, "server_error") ? 500 : 400);
+    put_word(s->finish, cake_json_get(choice_of(p, 0), "finish_reason"));
+    cake_h5_put(s->n_prompt, &n_prompt, 1);
+    cake_h5_put(s->n_completion, &n_completion, 1);
+    cake_h5_put(s->error, &error, 1);
+    cake_h5_put(s->first, &s->choices, 1);
+    put_int(s->count, p->n);
+}
+
+static bool put_line(sheet *s, char *line, size_t len)
+{
+    cake_json *rest = take_rest(line, &len), *root = NULL;
+    cake_fault fault;
+    if (cake_json_parse(line, len, &root, &fault)) {
+        cake_json_free(rest);
+        return false;
+    }
+    parts p = look(root, rest);
+    size_t from = 0, n;
+    const char *prompt = cake_json_text(cake_json_get(rest, "prompt"), &n);
+    cake_buf_cut(&s->skeleton, 0);
+    cake_buf_add(&s->skeleton, line, len);
+    put_request(s, &p);
+    put_ragged(&s->prompt, prompt, prompt ? n : 0);
+    put_choices(s, &p);
+    put_ids(s, cake_json_get(p.body, "prompt_token_ids"), cake_json_get(rest, "prompt_token_ids"),
+            &s->prompt_tokens, CAKE_HDF5_PROMPT, &from);
+    put_ragged(&s->lines, s->skeleton.data, s->skeleton.len);
+    s->requests++;
+    s->choices += p.n;
+    cake_json_free(rest);
+    cake_json_free(root);
+    return true;
+}
+
+/* ---- the file */
+
+static void note_all(cake_h5 *file, const cake_journal_head *head, const char *command)
+{
+    cake_json *identity = NULL;
+    cake_fault fault;
+    bool constant = false;
+    if (!cake_json_parse(head->identity, strlen(head->identity), &identity, &fault))
+        constant = cake_json_int(cake_json_get(identity, "deterministic_ids"), 0) > 0;
+    cake_h5_note_text(file, "format", "cake-mpi results");
+    cake_h5_note_long(file, "format_version", 1);
+    cake_h5_note_text(file, "model", head->model);
+    if (!constant) {
+        char job[17];
+        snprintf(job, sizeof job, "%016llx", (unsigned long long)head->job);
+        cake_h5_note_long(file, "created", head->created);
+        cake_h5_note_text(file, "job", job);
+        cake_h5_note_text(file, "command", command ? command : "");
+    }
+    cake_buf text = {0};
+    for (void *it = cake_json_first(identity); it; it = cake_json_next(identity, it)) {
+        const cake_json *value = cake_json_value(it);
+        const char *key = cake_json_key(it, NULL), *string = cake_json_text(value, NULL);
+        if (cake_json_kind(value) == CAKE_JSON_INT) {
+            cake_h5_note_long(file, key, cake_json_int(value, 0));
+        } else if (cake_json_is_number(value)) {
+            cake_h5_note_real(file, key, cake_json_real(value, 0));
+        } else if (cake_json_kind(value) > CAKE_JSON_NULL) {
+            cake_buf_cut(&text, 0);
+            if (!string)
+                cake_json_add_node(&text, value);
+            cake_h5_note_text(file, key, string ? string : text.data);
+        }
+    }
+    cake_buf_free(&text);
+    cake_json_free(identity);
+}
+
+static bool put_all(sheet *s, int fd, const cake_places *places)
+{
+    bool done = true;
+    char *line = NULL;
+    size_t room = 0;
+    for (int64_t i = 0; done && i < places->end; i++) {
+        cake_place place = cake_places_get(places, i);
+        size_t len = (size_t)place.len;
+        if (len > room)
+            line = cake_grow(line, room = 2 * len, 1);
+        done = cake_bytes_read_at(fd, line, len, place.offset);
+        if (done && !put_line(s, line, len - 1)) {
+            done = false;
+            errno = EIO;
+        }
+    }
+    free(line);
+    return done;
+}
+
+int cake_hdf5_write(int fd, const cake_places *places, const cake_journal_head *head, const char *command,
+                    const char *path)
+{
+    sheet s = {.file = cake_h5_create(path)};
+    if (!s.file)
+        return errno;
+    note_all(s.file, head, command);
+    open_columns(&s);
+    int why = put_all(&s, fd, places) ? 0 : errno;
+    int closed = cake_h5_finish(s.file);
+    cake_buf_free(&s.skeleton);
+    cake_buf_free(&s.piece);
+    cake_buf_free(&s.anew);
+    cake_ids_free(&s.ids);
+    free(s.scores);
+    return why ? why : closed;
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Forms of files that whole runs write and read: the same requests in each, and the same answers.
+. "$(dirname "$0")/shell.sh"
+"$cake" info 2>/dev/null | grep -q '^HDF5  *[0-9]' || { echo "this build has no HDF5"; exit 77; }
+
+cat >"$dir/in.jsonl" <<'END_OF_PROMPTS'
+{"id": "a", "prompt": "There was once a king who", "max_tokens": 12, "return_token_ids": true, "logprobs": 1}
+{"id": 7, "prompt": [5, 6, 7], "max_tokens": 12}
+{"prompt": "Spell \"river\"\n", "max_tokens": 12, "n": 2, "temperature": 0.7}
+{"id": "m", "messages": [{"role": "user", "content": "Spell the word river."}], "max_tokens": 12}
+{"id": "bad", "prompt": "x", "top_p": 7}
+END_OF_PROMPTS
+
+run() { # IN OUT OPTION... : status 3, since one of them is bad
+    "$cake" run -m "$model" -i "$dir/$1" -o "$dir/$2" --deterministic-ids -q "${@:3}"
+}
+text() { # FILE : the answers alone
+    grep -o '"text": .*"finish_reason"' "$dir/$1"
+}
+
+mpi 2 run -m "$model" -i "$dir/in.jsonl" -o "$dir/two.h5" --deterministic-ids -q
+test $? -eq 3
+ok "results as HDF5, on two ranks" $?
+run in.jsonl one.h5 && false
+cmp "$dir/one.h5" "$dir/two.h5"
+ok "... the same bytes on one" $?
+
+# what was written is read again: the ids that the model saw, and its answers to them at temperature 0
+run two.h5 again.jsonl --prompt-field prompt_tokens --max-tokens 12
+test $? -eq 3 && head -n 4 "$dir/in.jsonl" | sed -e 's/, "n": 2, "temperature": 0.7//' >"$dir/plain.jsonl" &&
+    run plain.jsonl plain.out && text again.jsonl | cmp - <(text plain.out)
+ok "a result file is a file of prompts" $?
+expect "a file that is none" 1 'in.h5: cannot be read as HDF5' "$cake" run -m "$model" -i "$(cp "$dir/in.jsonl" "$dir/in.h5"; echo "$dir/in.h5")"
+expect "tokenize reads it, too" 3 '"id": "m", "index": 3, "prompt": null, "token_ids"' \
+    "$cake" tokenize -m "$model" -i "$dir/two.h5" --prompt-field prompt_tokens
+run in.jsonl lines.jsonl
+"$cake" merge -q -o "$dir/merged.h5" "$dir/lines.jsonl" && "$cake" tokenize -m "$model" -i "$dir/merged.h5" --prompt-field text \
+    --id-field choices/request | grep -o '"prompt": .*, "token_ids"' | sed -e 's/"prompt"/"text"/' -e 's/, "token_ids"//' >"$dir/texts"
+test "$(wc -l <"$dir/texts")" -eq 5 && while read -r line; do grep -qF -- "$line" "$dir/lines.jsonl" || break; done <"$dir/texts"
+ok "merge makes HDF5 of JSONL" $?
+expect "a shard is JSONL" 2 'merge -o FILE.h5 makes HDF5 of all' \
+    "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/s.h5" --shard 0/2
+mkfifo "$dir/pipe.h5"
+expect "results are not streamed" 2 'HDF5 cannot be written as a stream' \
+    "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/pipe.h5"
+finish
