@@ -35,10 +35,15 @@ expect "a file that is none" 1 'in.h5: cannot be read as HDF5' "$cake" run -m "$
 expect "tokenize reads it, too" 3 '"id": "m", "index": 3, "prompt": null, "token_ids"' \
     "$cake" tokenize -m "$model" -i "$dir/two.h5" --prompt-field prompt_tokens
 run in.jsonl lines.jsonl
+gzip -kn "$dir/in.jsonl" && run in.jsonl.gz packed.jsonl.gz
+test $? -eq 3 && zcat "$dir/packed.jsonl.gz" | cmp - "$dir/lines.jsonl"
+ok "packed prompts, packed results" $?
 "$cake" merge -q -o "$dir/merged.h5" "$dir/lines.jsonl" && "$cake" tokenize -m "$model" -i "$dir/merged.h5" --prompt-field text \
     --id-field choices/request | grep -o '"prompt": .*, "token_ids"' | sed -e 's/"prompt"/"text"/' -e 's/, "token_ids"//' >"$dir/texts"
 test "$(wc -l <"$dir/texts")" -eq 5 && while read -r line; do grep -qF -- "$line" "$dir/lines.jsonl" || break; done <"$dir/texts"
 ok "merge makes HDF5 of JSONL" $?
+expect "tokenize packs nothing" 2 'tokenize writes JSON lines as they are' \
+    "$cake" tokenize -m "$model" -p x -o "$dir/x.jsonl.gz"
 expect "a shard is JSONL" 2 'merge -o FILE.h5 makes HDF5 of all' \
     "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/s.h5" --shard 0/2
 mkfifo "$dir/pipe.h5"

@@ -26,6 +26,8 @@ BEGIN {
     # Foreign headers: a regular expression of the files that may include them.
     door("jansson.h", "^src/base/json\\.c$")
     door("hdf5.h", "^src/base/h5\\.c$")
+    door("zlib.h", "^src/base/gzip\\.c$")
+    door("zstd.h", "^src/base/zstd\\.c$")
     door("pcre2.h", "^src/token/[a-z_]*\\.c$")
     door("utf8proc.h", "^src/token/[a-z_]*\\.c$")
     door("yaml.h", "^src/place/topology\\.c$")

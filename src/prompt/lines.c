@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/pack.h"
 
 #define BLOCK ((size_t)1 << 20)
 
@@ -36,6 +37,12 @@ cake_err cake_lines_open(const char *path, cake_lines *lines)
     }
     *lines = (cake_lines){.name = cake_copy(name, strlen(name)), .fd = fd, .close = !standard};
     lines->size = S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
+    lines->pack = standard ? NULL : cake_pack_of(path);
+    if (lines->pack) {
+        lines->unpacker = lines->pack->unpack_open();
+        lines->packed = cake_alloc(BLOCK, 1);
+        lines->whole = true;
+    }
     return CAKE_OK;
 }
 
@@ -70,20 +77,57 @@ static void make_room(cake_lines *lines)
     lines->cap = cap;
 }
 
+/* The next bytes of the file; *n is 0 at its end. */
+static cake_err read_block(cake_lines *lines, char *into, size_t *n)
+{
+    ssize_t got;
+    do
+        got = read(lines->fd, into, BLOCK);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return cake_fail("prompt", "%s: cannot be read at byte %lld: %s", lines->name, (long long)lines->read,
+                         strerror(errno));
+    lines->read += got;
+    *n = (size_t)got;
+    return CAKE_OK;
+}
+
+/* Unpacks what there is, or else what one more reading gives, up to a block: what waits for a pipe does so in there once. */
+static cake_err unpack(cake_lines *lines)
+{
+    cake_pack_flow flow = {.out = lines->data + lines->to, .n_out = BLOCK};
+    cake_err err = CAKE_OK;
+    for (int reads = 0; !err && reads < 2; reads++) {
+        flow.in = lines->packed + lines->packed_from;
+        flow.n_in = lines->packed_to - lines->packed_from;
+        const char *wrong = lines->pack->unpack(lines->unpacker, &flow, &lines->whole);
+        lines->packed_from = lines->packed_to - flow.n_in;
+        if (wrong)
+            return cake_fail("prompt", "%s: is damaged at byte %lld, or no %s: %s", lines->name,
+                             (long long)cake_lines_used(lines), lines->pack->name, wrong);
+        if (reads || flow.n_out < BLOCK)
+            break;
+        lines->packed_from = lines->packed_to = 0;
+        err = read_block(lines, lines->packed, &lines->packed_to);
+        lines->ended = !err && !lines->packed_to;
+    }
+    lines->to += BLOCK - flow.n_out;
+    if (!err && lines->ended && !lines->whole)
+        err = cake_fail("prompt", "%s: ends at byte %lld in the middle of its %s data: was it cut short?",
+                        lines->name, (long long)lines->read, lines->pack->name);
+    return err;
+}
+
 static cake_err fill(cake_lines *lines)
 {
     make_room(lines);
-    ssize_t n;
-    do
-        n = read(lines->fd, lines->data + lines->to, BLOCK);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return cake_fail("prompt", "%s: cannot be read at byte %lld: %s", lines->name, (long long)lines->read,
-                         strerror(errno));
-    lines->ended = n == 0;
-    lines->to += (size_t)n;
-    lines->read += n;
-    return CAKE_OK;
+    if (lines->pack)
+        return unpack(lines);
+    size_t n = 0;
+    cake_err err = read_block(lines, lines->data + lines->to, &n);
+    lines->ended = !err && !n;
+    lines->to += n;
+    return err;
 }
 
 /* The end of the next line in the buffer: of its newline, or of the input. NULL: not there yet. */
@@ -125,7 +169,7 @@ static bool always(const cake_lines *lines)
 static bool at_hand(const cake_lines *lines)
 {
     struct pollfd asked = {.fd = lines->fd, .events = POLLIN};
-    return lines->size >= 0 || poll(&asked, 1, 0) != 0;
+    return lines->size >= 0 || lines->packed_from < lines->packed_to || poll(&asked, 1, 0) != 0;
 }
 
 bool cake_lines_peek(cake_lines *lines, const char **line, size_t *len)
@@ -166,8 +210,17 @@ cake_err cake_lines_next(cake_lines *lines, const char **line, size_t *len)
     return CAKE_OK;
 }
 
+int64_t cake_lines_used(const cake_lines *lines)
+{
+    size_t waiting = lines->pack ? lines->packed_to - lines->packed_from : lines->to - lines->from;
+    return lines->read - (int64_t)waiting;
+}
+
 void cake_lines_close(cake_lines *lines)
 {
+    if (lines->unpacker)
+        lines->pack->unpack_close(lines->unpacker);
+    free(lines->packed);
     if (lines->close)
         close(lines->fd);
     free(lines->name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes of a file or of memory become lines. Memory: the longest line that is let through, never more.
+ * Bytes of a file or of memory become lines; a file that is packed (.gz, .zst) is unpacked on the way. Memory: the longest
+ * line that is let through, never more.
  */
 #ifndef CAKE_PROMPT_LINES_H
 #define CAKE_PROMPT_LINES_H
@@ -24,6 +25,12 @@ typedef struct cake_lines {
     uint64_t dropped;   /* bytes of an over-long line that are gone already */
     int64_t size, read; /* of the file; size -1: unknown */
     cake_err failed;    /* there is no more: CAKE_END, or it was said */
+
+    const struct cake_pack *pack; /* NULL: it is not packed */
+    void *unpacker;
+    char *packed; /* owned; [from, to) is not unpacked yet */
+    size_t packed_from, packed_to;
+    bool whole; /* the packed file may end here */
 } cake_lines;
 
 /* path "-" is standard input. Says why it cannot be opened. */
@@ -35,6 +42,7 @@ cake_err cake_lines_next(cake_lines *lines, const char **line, size_t *len);
 /* What the next call would give, so far as it is there: false, where that would have to wait for more of a pipe. Of the end,
  * and where reading fails, nothing is given. */
 bool cake_lines_peek(cake_lines *lines, const char **line, size_t *len);
-void cake_lines_close(cake_lines *lines); /* zeros are fine */
+int64_t cake_lines_used(const cake_lines *lines); /* bytes of the file that lines came from, or nearly so */
+void cake_lines_close(cake_lines *lines);         /* zeros are fine */
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/crc.h"
 #include "base/h5.h"
 #include "base/log.h"
+#include "base/pack.h"
 #include "prompt/fields.h"
 #include "prompt/forms.h"
 #include "prompt/hdf5.h"
@@ -70,19 +71,25 @@ static cake_err guess(const char *path, cake_prompt_format *format)
         cake_prompt_format format;
     } known[] = {{".jsonl", CAKE_PROMPT_JSONL}, {".ndjson", CAKE_PROMPT_JSONL}, {".json", CAKE_PROMPT_JSONL},
                  {".txt", CAKE_PROMPT_TXT},     {".h5", CAKE_PROMPT_HDF5},      {".hdf5", CAKE_PROMPT_HDF5}};
-    const char *base = strrchr(path, '/');
-    const char *ending = strrchr(base ? base : path, '.');
+    const cake_pack *pack = cake_pack_of(path);
+    char *stem = cake_copy(path, strlen(path) - (pack ? strlen(pack->ending) : 0));
+    const char *base = strrchr(stem, '/');
+    const char *ending = strrchr(base ? base : stem, '.');
+    size_t i = 0;
+    while (ending && i < sizeof known / sizeof *known && strcasecmp(ending, known[i].ending) != 0)
+        i++;
+    cake_err err = CAKE_OK;
     *format = CAKE_PROMPT_JSONL;
     if (!strcmp(path, "-") || !ending)
-        return CAKE_OK;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        ;
+    else if (i == sizeof known / sizeof *known)
+        err = cake_fail_usage("%s: the ending \"%s\" tells no format; expected .jsonl, .txt or .h5, or "
+                              "--input-format",
+                              path, ending);
+    else
         *format = known[i].format;
-        if (!strcasecmp(ending, known[i].ending))
-            return CAKE_OK;
-    }
-    return cake_fail_usage(
-        "%s: the ending \"%s\" tells no format; expected .jsonl, .txt or .h5, or --input-format", path,
-        ending);
+    free(stem);
+    return err;
 }
 
 cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prompt **out)
@@ -94,14 +101,22 @@ cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prom
     bool table = format == CAKE_PROMPT_HDF5;
     if (table && !strcmp(path, "-"))
         err = cake_fail_usage("standard input: HDF5 cannot be read as a stream; give the file by its name");
+    else if (table && cake_pack_of(path))
+        err = cake_fail_usage(
+            "%s: HDF5 is packed in itself and cannot be read out of another file: unpack it first", path);
     else if (table)
         err = cake_h5_known(path);
-    if (err || (err = cake_lines_open(path, &lines)))
+    if (!err && !table)
+        err = cake_lines_open(path, &lines);
+    if (err)
         return err;
     cake_prompt *prompt = cake_alloc(1, sizeof *prompt);
+    if (table) { /* no lines are in it */
+        cake_lines_from_bytes("", 0, &lines);
+        prompt->path = cake_copy(path, strlen(path));
+    }
     prompt->lines = lines;
     prompt->txt = format == CAKE_PROMPT_TXT;
-    prompt->path = table ? cake_copy(path, strlen(path)) : NULL;
     *out = prompt;
     return CAKE_OK;
 }
@@ -174,11 +189,16 @@ bool cake_prompt_changed(const cake_prompt *prompt)
     return prompt->changed;
 }
 
+static const char *name_of(const cake_prompt *prompt)
+{
+    return prompt->path ? prompt->path : prompt->lines.name;
+}
+
 static cake_err say_changed(cake_prompt *prompt)
 {
     const cake_mark *mark = &prompt->marks[prompt->next_mark];
     int64_t from = prompt->next_mark ? mark[-1].line : 0;
-    const char *name = prompt->n_text ? "the prompts" : prompt->lines.name;
+    const char *name = prompt->n_text ? "the prompts" : name_of(prompt);
     prompt->changed = true;
     if (prompt->failed)
         return cake_fail(
@@ -287,7 +307,7 @@ static void warn(cake_prompt *prompt, const cake_request *request)
             continue;
         prompt->n_warned++;
         cake_log(CAKE_WARN, "prompt", "%s: request %lld: field \"%.64s\" is unknown and ignored (said once)",
-                 prompt->lines.name, (long long)request->index, name);
+                 name_of(prompt), (long long)request->index, name);
     }
 }
 
@@ -379,7 +399,7 @@ double cake_prompt_progress(const cake_prompt *prompt)
         return prompt->table ? cake_hdf5_progress(prompt->table) : 0;
     if (lines->size < 0)
         return -1;
-    double used = (double)(lines->read - (int64_t)(lines->to - lines->from));
+    double used = (double)cake_lines_used(lines);
     return lines->size ? used < (double)lines->size ? used / (double)lines->size : 1 : 1;
 }
 

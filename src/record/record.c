@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/h5.h"
 #include "base/log.h"
+#include "base/pack.h"
 #include "record/hdf5.h"
 #include "record/line.h"
 #include "record/partial.h"
@@ -23,6 +24,7 @@ struct cake_recorder {
     cake_record_options options;
     char *path, *model, *command; /* owned copies of what options points to */
     bool txt, hdf5;
+    const cake_pack *pack;
     cake_partial *partial; /* one of the two */
     cake_stream *stream;
     int64_t failed;
@@ -40,11 +42,14 @@ static const struct {
 /* Which of the endings path has: the last one, if no other. */
 static size_t ending_of(const char *path)
 {
-    const char *base = path ? strrchr(path, '/') : NULL;
-    const char *ending = path ? strrchr(base ? base : path, '.') : NULL;
+    const cake_pack *pack = cake_pack_of(path);
+    char *stem = cake_copy(path ? path : "", path ? strlen(path) - (pack ? strlen(pack->ending) : 0) : 0);
+    const char *base = strrchr(stem, '/');
+    const char *ending = strrchr(base ? base : stem, '.');
     size_t i = 0;
     while (endings[i].ending[0] && (!ending || strcasecmp(ending, endings[i].ending) != 0))
         i++;
+    free(stem);
     return i;
 }
 
@@ -61,7 +66,7 @@ static cake_err open_partial(cake_recorder *r)
                                     .resume = o->resume,
                                     .force = o->force,
                                     .retry = o->retry,
-                                    .lossy = r->txt || r->hdf5,
+                                    .lossy = r->txt || r->hdf5 || r->pack,
                                     .head = {identity, model, o->created, o->job, false}};
     cake_err err = cake_partial_open(&options, &r->partial);
     if (err)
@@ -85,6 +90,9 @@ static cake_err open_stream(cake_recorder *r, const char *path)
             r->options.retry ? "--retry-errors" : "--resume must");
     if (r->hdf5)
         return cake_fail_usage("%s: HDF5 cannot be written as a stream; expected the name of a file", path);
+    if (r->pack)
+        return cake_fail_usage("%s: results that are packed are not streamed; expected the name of a file",
+                               path);
     return cake_stream_open(path, &r->stream);
 }
 
@@ -109,6 +117,8 @@ cake_err cake_record_open(const cake_record_options *options, cake_recorder **ou
 {
     cake_record_format format = options->format ? options->format : endings[ending_of(options->path)].format;
     cake_err err = format == CAKE_RECORD_HDF5 ? cake_h5_known(options->path) : CAKE_OK;
+    if (!err && format == CAKE_RECORD_HDF5 && cake_pack_of(options->path))
+        err = cake_fail_usage("%s: HDF5 is packed in itself; expected .h5 alone", options->path);
     if (err)
         return err;
     /* a closed pipe and a file at its limit are errors that writing reports, not signals that end all unsaid */
@@ -118,6 +128,7 @@ cake_err cake_record_open(const cake_record_options *options, cake_recorder **ou
     recorder->options = *options;
     recorder->txt = format == CAKE_RECORD_TXT;
     recorder->hdf5 = format == CAKE_RECORD_HDF5;
+    recorder->pack = cake_pack_of(options->path);
     if (options->command)
         recorder->options.command = recorder->command = cake_copy(options->command, strlen(options->command));
     if (options->path)
@@ -292,6 +303,7 @@ cake_err cake_record_finish(cake_recorder *recorder)
         return cake_stream_finish(recorder->stream);
     cake_sorted_form form = {.convert = recorder->txt ? cake_line_plain : NULL,
                              .hdf5 = recorder->hdf5,
+                             .pack = recorder->pack,
                              .command = recorder->command};
     return cake_partial_finish(recorder->partial, &form);
 }

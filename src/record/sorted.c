@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/crc.h"
+#include "base/pack.h"
 #include "record/bytes.h"
 #include "record/hdf5.h"
 
@@ -19,14 +20,23 @@
 typedef struct sink {
     int from, fd;
     cake_buf block;
+    const cake_pack *pack; /* NULL: bytes go as they are */
+    void *packer;
+    cake_buf packed;
     cake_sorted all;
 } sink;
 
-static bool flush(sink *out)
+static bool flush(sink *out, bool last)
 {
-    bool done = cake_bytes_write(out->fd, out->block.data, out->block.len);
-    out->all.sum = cake_crc_on(out->all.sum, out->block.data, out->block.len);
-    out->all.bytes += (int64_t)out->block.len;
+    cake_buf *bytes = &out->block;
+    if (out->pack) {
+        bytes = &out->packed;
+        cake_buf_cut(bytes, 0);
+        out->pack->pack(out->packer, out->block.data, out->block.len, last, bytes);
+    }
+    bool done = cake_bytes_write(out->fd, bytes->data, bytes->len);
+    out->all.sum = cake_crc_on(out->all.sum, bytes->data, bytes->len);
+    out->all.bytes += (int64_t)bytes->len;
     cake_buf_cut(&out->block, 0);
     return done;
 }
@@ -38,7 +48,7 @@ static bool copy_range(int64_t offset, int64_t len, char *piece, sink *out)
         if (!cake_bytes_read_at(out->from, piece, n, offset))
             return false;
         cake_buf_add(&out->block, piece, n);
-        if (out->block.len >= BLOCK && !flush(out))
+        if (out->block.len >= BLOCK && !flush(out, false))
             return false;
         offset += (int64_t)n;
         len -= (int64_t)n;
@@ -59,7 +69,7 @@ static bool copy_all(const cake_places *places, sink *out)
         done = copy_range(place.offset, len, piece, out);
     }
     free(piece);
-    return done && flush(out);
+    return done && flush(out, true);
 }
 
 static bool convert_all(const cake_places *places, cake_convert *convert, sink *out)
@@ -78,11 +88,11 @@ static bool convert_all(const cake_places *places, cake_convert *convert, sink *
             convert(line.data, len - 1, &out->block);
             cake_buf_addc(&out->block, '\n');
             if (out->block.len >= BLOCK)
-                done = flush(out);
+                done = flush(out, false);
         }
     }
     cake_buf_free(&line);
-    return done && flush(out);
+    return done && flush(out, true);
 }
 
 void cake_sorted_settle(const char *path)
@@ -123,9 +133,10 @@ int cake_sorted_write(int fd, const cake_places *places, const cake_journal_head
 {
     struct stat info;
     unlink(tmp); /* of a run that was killed */
-    sink out = {.from = fd, .fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+    sink out = {.from = fd, .fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600), .pack = form->pack};
     if (out.fd < 0)
         return errno;
+    out.packer = out.pack ? out.pack->pack_open() : NULL;
     bool done = !fstat(fd, &info) && !fchmod(out.fd, info.st_mode & 0777);
     if (done && form->hdf5)
         done = write_columns(places, head, form->command, tmp, &out);
@@ -137,6 +148,9 @@ int cake_sorted_write(int fd, const cake_places *places, const cake_journal_head
         why = errno;
     if (why)
         unlink(tmp);
+    if (out.packer)
+        out.pack->pack_close(out.packer);
+    cake_buf_free(&out.packed);
     cake_buf_free(&out.block);
     *result = out.all;
     return why;

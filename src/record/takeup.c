@@ -330,7 +330,8 @@ cake_err cake_partial_reopen(cake_partial *p)
     cake_journal old = p->journal;
     cake_journal_head head = old.head;
     if (p->lossy)
-        return cake_partial_refuse(p->results, "is finished, and only JSONL can be added to");
+        return cake_partial_refuse(p->results,
+                                   "is finished, and only JSONL that is not packed can be added to");
     FILE *from = fopen(p->results, "r");
     if (!from)
         return cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/duration.h"
+#include "base/pack.h"
 #include "base/size.h"
 #include "record/record.h"
 
@@ -308,9 +309,13 @@ static cake_err check(const cake_options *o)
         return cake_fail_usage(
             "--shard: lines of text do not say which request they answer: give -o a .jsonl "
             "file; merge -o FILE.txt makes text of all");
-    if (run && o->shard.of && strcmp(cake_record_form(o->output), "jsonl") != 0)
+    if (run && o->shard.of && (cake_pack_of(o->output) || strcmp(cake_record_form(o->output), "jsonl") != 0))
         return cake_fail_usage("--shard: shards are merged as JSONL: give -o a .jsonl file; merge -o FILE.h5 "
                                "makes HDF5 of all");
+    if (!strcmp(o->command, "tokenize") &&
+        (cake_pack_of(o->output) || !strcmp(cake_record_form(o->output), "h5")))
+        return cake_fail_usage("-o %s: tokenize writes JSON lines as they are; choose another ending",
+                               o->output);
     if (run && cake_options_stream(o) && o->params.logprobs != CAKE_UNSET)
         return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
     if (plan && o->ranks && o->topology)

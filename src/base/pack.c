@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/pack.h"
+
+#include <string.h>
+#include <strings.h>
+
+static const cake_pack *const packs[] = {&cake_pack_gzip, &cake_pack_zstd};
+
+const cake_pack *cake_pack_of(const char *path)
+{
+    size_t len = path ? strlen(path) : 0;
+    for (size_t i = 0; i < sizeof packs / sizeof *packs; i++) {
+        size_t n = strlen(packs[i]->ending);
+        if (len > n && !strcasecmp(path + len - n, packs[i]->ending))
+            return packs[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Zstandard: frames one after the other. Windows are of 128 MiB at most, the library's own limit, so that a file does not
+ * say how much memory it takes.
+ */
+#include <stdlib.h>
+#include <zstd.h>
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "base/pack.h"
+
+enum { LEVEL = 3 };
+
+typedef struct unpacker {
+    ZSTD_DCtx *context;
+    bool between; /* frames */
+} unpacker;
+
+static void *unpack_open(void)
+{
+    unpacker *u = cake_alloc(1, sizeof *u);
+    *u = (unpacker){.context = ZSTD_createDCtx(), .between = true};
+    if (!u->context)
+        cake_die("no memory to unpack zstd");
+    return u;
+}
+
+static const char *unpack(void *state, cake_pack_flow *flow, bool *whole)
+{
+    unpacker *u = state;
+    ZSTD_inBuffer in = {flow->in, flow->n_in, 0};
+    ZSTD_outBuffer out = {flow->out, flow->n_out, 0};
+    size_t left = 0;
+    /* a frame may be taken whole while some of what it gives still waits for room */
+    while ((in.pos < in.size || !u->between) && out.pos < out.size && !ZSTD_isError(left)) {
+        size_t taken = in.pos, given = out.pos;
+        left = ZSTD_decompressStream(u->context, &out, &in);
+        u->between = left == 0;
+        if (in.pos == taken && out.pos == given)
+            break;
+    }
+    flow->in += in.pos;
+    flow->n_in -= in.pos;
+    flow->out += out.pos;
+    flow->n_out -= out.pos;
+    *whole = u->between;
+    return ZSTD_isError(left) ? ZSTD_getErrorName(left) : NULL;
+}
+
+static void unpack_close(void *state)
+{
+    unpacker *u = state;
+    ZSTD_freeDCtx(u->context);
+    free(u);
+}
+
+static void *pack_open(void)
+{
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    if (!context)
+        cake_die("no memory to pack with zstd");
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, LEVEL);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+    return context;
+}
+
+static void pack(void *state, const char *bytes, size_t len, bool last, cake_buf *out)
+{
+    char room[16 << 10];
+    ZSTD_inBuffer in = {bytes, len, 0};
+    size_t left;
+    do {
+        ZSTD_outBuffer to = {room, sizeof room, 0};
+        left = ZSTD_compressStream2(state, &to, &in, last ? ZSTD_e_end : ZSTD_e_continue);
+        if (ZSTD_isError(left))
+            cake_die("zstd: %s", ZSTD_getErrorName(left));
+        cake_buf_add(out, room, to.pos);
+    } while (last ? left > 0 : in.pos < in.size);
+}
+
+static void pack_close(void *state)
+{
+    ZSTD_freeCCtx(state);
+}
+
+const cake_pack cake_pack_zstd = {.name = "zstd",
+                                  .ending = ".zst",
+                                  .unpack_open = unpack_open,
+                                  .unpack = unpack,
+                                  .unpack_close = unpack_close,
+                                  .pack_open = pack_open,
+                                  .pack = pack,
+                                  .pack_close = pack_close};
