@@ -31,6 +31,8 @@ class CakeMpi(AutotoolsPackage):
     depends_on("utf8proc@2.1:")
     depends_on("hwloc@2:")
     depends_on("libyaml")
+    depends_on("zlib-api@1.2:")
+    depends_on("zstd@1.4:")
     depends_on("hdf5@1.10:", when="+hdf5")
 
     def configure_args(self):
