@@ -7,7 +7,7 @@ _cake_mpi()
     local commands="run tokenize plan info stage bench merge status"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
     local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --replicas --mlock --dummy-weights"
-    local options="$all $fit --topology --rates --output --resume --retry-errors --force --shard --deterministic-ids --temperature --top-k --top-p --min-p --n
+    local options="$all $fit --topology --rates --output --resume --retry-errors --force --shard --deterministic-ids --timing --temperature --top-k --top-p --min-p --n
         --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --progress-file --report --trace --max-runtime --stop-before --watchdog"
 
     for given in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do

@@ -102,6 +102,11 @@ line 9 "an unknown field in a batch body" '"custom_id": ?"d".*"status_code": ?40
 cmp "$dir/out.jsonl" "$dir/stdout.jsonl"
 ok "standard output has the same lines in the same order" $?
 
+mpi 2 run -m "$model" -i "$dir/in.jsonl" -o "$dir/timed.jsonl" --deterministic-ids -q --timing
+[ "$(sed -nE 's/.*, "timing": \{"ttft_ms": ([0-9.]+), "total_ms": ([0-9.]+)\}\}$/\1 \2/p' "$dir/timed.jsonl" |
+    awk '0 < $1 && $1 <= $2' | wc -l)" = 5 ] && sed 's/, "timing": {[^}]*}}$/}/' "$dir/timed.jsonl" | cmp - "$dir/out.jsonl"
+ok "with their times each answer, and nothing else differs" $?
+
 expect "the echo of a single token, with its logprobs" 0 '"token_logprobs": \[null, -' \
     run -i <(echo '{"prompt": [42], "echo": true, "logprobs": 0, "max_tokens": 1}') --input-format jsonl
 expect "a closed standard input is no other file" 1 'standard input: cannot be read' \

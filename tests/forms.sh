@@ -34,6 +34,9 @@ ok "a result file is a file of prompts" $?
 expect "a file that is none" 1 'in.h5: cannot be read as HDF5' "$cake" run -m "$model" -i "$(cp "$dir/in.jsonl" "$dir/in.h5"; echo "$dir/in.h5")"
 expect "tokenize reads it, too" 3 '"id": "m", "index": 3, "prompt": null, "token_ids"' \
     "$cake" tokenize -m "$model" -i "$dir/two.h5" --prompt-field prompt_tokens
+run in.jsonl timed.h5 --timing
+test $? -eq 3 && [ "$(grep -c 'ttft_ms' "$dir/timed.h5")" -ge 1 ] && ! grep -q ttft_ms "$dir/one.h5"
+ok "times are columns" $?
 run in.jsonl lines.jsonl
 gzip -kn "$dir/in.jsonl" && run in.jsonl.gz packed.jsonl.gz
 test $? -eq 3 && zcat "$dir/packed.jsonl.gz" | cmp - "$dir/lines.jsonl"

@@ -66,6 +66,7 @@ typedef struct ragged {
 typedef struct sheet {
     cake_h5 *file;
     cake_h5_column *id, *index, *status, *error, *finish, *n_prompt, *n_completion, *first, *count;
+    cake_h5_column *ttft, *total; /* ms; NULL: results have no times */
     cake_h5_column *of, *which, *finished;
     ragged prompt, prompt_tokens, lines, text, tokens, logprobs;
     int64_t requests, choices;
@@ -96,7 +97,7 @@ static void put_ragged(ragged *r, const void *values, size_t n)
     cake_h5_put(r->offsets, &r->end, 1);
 }
 
-static void open_columns(sheet *s)
+static void open_columns(sheet *s, bool timing)
 {
     const struct {
         const char *path;
@@ -123,6 +124,10 @@ static void open_columns(sheet *s)
                   {"logprobs", CAKE_H5_REAL, &s->logprobs}, {"lines", CAKE_H5_BYTE, &s->lines}};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         *plain[i].column = cake_h5_add(s->file, plain[i].path, plain[i].type);
+    if (timing) {
+        s->ttft = cake_h5_add(s->file, "requests/ttft_ms", CAKE_H5_REAL);
+        s->total = cake_h5_add(s->file, "requests/total_ms", CAKE_H5_REAL);
+    }
     for (size_t i = 0; i < sizeof jagged / sizeof *jagged; i++)
         open_ragged(s, jagged[i].name, jagged[i].type, jagged[i].into);
 }
@@ -274,6 +279,13 @@ static int64_t index_of(const parts *p)
                      : -1;
 }
 
+static void put_ms(cake_h5_column *column, const cake_json *value)
+{
+    const float ms = (float)cake_json_real(value, NAN);
+    if (column)
+        cake_h5_put(column, &ms, 1);
+}
+
 static void put_request(sheet *s, const parts *p)
 {
     const cake_json *usage = cake_json_get(p->body, "usage");
@@ -297,6 +309,8 @@ static void put_request(sheet *s, const parts *p)
     cake_h5_put(s->error, &error, 1);
     cake_h5_put(s->first, &s->choices, 1);
     put_int(s->count, p->n);
+    put_ms(s->ttft, cake_json_get(cake_json_get(p->root, "timing"), "ttft_ms"));
+    put_ms(s->total, cake_json_get(cake_json_get(p->root, "timing"), "total_ms"));
 }
 
 static bool put_line(sheet *s, char *line, size_t len)
@@ -327,7 +341,8 @@ static bool put_line(sheet *s, char *line, size_t len)
 
 /* ---- the file */
 
-static void note_all(cake_h5 *file, const cake_journal_head *head, const char *command)
+/* Returns whether results have times. */
+static bool note_all(cake_h5 *file, const cake_journal_head *head, const char *command)
 {
     cake_json *identity = NULL;
     cake_fault fault;
@@ -359,8 +374,10 @@ static void note_all(cake_h5 *file, const cake_journal_head *head, const char *c
             cake_h5_note_text(file, key, string ? string : text.data);
         }
     }
+    bool timing = cake_json_int(cake_json_get(identity, "timing"), 0) > 0;
     cake_buf_free(&text);
     cake_json_free(identity);
+    return timing;
 }
 
 static bool put_all(sheet *s, int fd, const cake_places *places)
@@ -389,8 +406,7 @@ int cake_hdf5_write(int fd, const cake_places *places, const cake_journal_head *
     sheet s = {.file = cake_h5_create(path)};
     if (!s.file)
         return errno;
-    note_all(s.file, head, command);
-    open_columns(&s);
+    open_columns(&s, note_all(s.file, head, command));
     int why = put_all(&s, fd, places) ? 0 : errno;
     int closed = cake_h5_finish(s.file);
     cake_buf_free(&s.skeleton);

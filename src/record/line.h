@@ -30,7 +30,9 @@ void cake_line_logprobs_text(const cake_record_options *options, const cake_reco
 void cake_line_text(const cake_record *record, const cake_choice *choice,
                     cake_buf *out);                             /* with echo, quoted */
 int64_t cake_line_completion_tokens(const cake_record *record); /* of all choices */
-void cake_line_string(cake_buf *out, const char *text);         /* NULL or "": null */
+/* --timing: a member of the line. */
+void cake_line_timing(const cake_record_options *options, const cake_record *record, cake_buf *out);
+void cake_line_string(cake_buf *out, const char *text); /* NULL or "": null */
 void cake_line_int(cake_buf *out, int64_t value);
 void cake_line_ids(cake_buf *out, const int32_t *ids, int n);          /* [1, 2, 3] */
 void cake_line_scores(const float *logprobs, size_t n, cake_buf *out); /* -1.5, -2.25 */

@@ -83,5 +83,7 @@ void cake_line_openai(const cake_record_options *options, const cake_record *rec
         add_error(record->fault, out);
     else
         add_body(options, record, out);
-    cake_buf_adds(out, "}, \"error\": null}");
+    cake_buf_adds(out, "}, \"error\": null");
+    cake_line_timing(options, record, out);
+    cake_buf_addc(out, '}');
 }

@@ -51,6 +51,8 @@ typedef struct cake_record {
     bool return_token_ids; /* prompt_ids and ids go into the record */
     int n_top;             /* alternatives of each token; -1: no logprobs */
 
+    double ttft, waited; /* seconds from when it was taken up to its first token, 0: unknown; to its last */
+
     const char *echo; /* [echo_len] the prompt, which every text begins with; NULL: none */
     size_t echo_len;
     const cake_scored *prompt_logprobs; /* [n_prompt, 1 + n_top], nothing of the first token but its id; with
@@ -73,6 +75,7 @@ typedef struct cake_record_options {
     bool retry;                /* failed requests of an earlier run are not done */
     const char *identity;      /* JSON: what has to be the same for results to be; NULL: nothing */
     bool deterministic_ids;    /* created 0 and ids from the index alone */
+    bool timing;               /* records say how long they took */
     int64_t created;     /* seconds since 1970; like the next two that of the earlier run, if there is one */
     uint64_t job;        /* ids derive from it and the index */
     const char *model;   /* for records that name none: base name of the model directory */

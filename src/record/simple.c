@@ -80,6 +80,18 @@ void cake_line_text(const cake_record *record, const cake_choice *choice, cake_b
     cake_buf_cut(out, out->len - 2);
 }
 
+void cake_line_timing(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    if (!options->timing || record->fault)
+        return;
+    cake_buf_adds(out, ", \"timing\": {\"ttft_ms\": ");
+    if (record->ttft > 0)
+        cake_buf_addf(out, "%.3f", 1e3 * record->ttft);
+    else
+        cake_buf_adds(out, "null");
+    cake_buf_addf(out, ", \"total_ms\": %.3f}", 1e3 * record->waited);
+}
+
 static void add_usage(const cake_record *record, cake_buf *out)
 {
     cake_buf_addf(out, "\"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": %lld}", record->n_prompt,
@@ -149,5 +161,6 @@ void cake_line_simple(const cake_record_options *options, const cake_record *rec
         add_error(record->fault, out);
     else
         (record->n_choice > 1 ? add_choices : add_answer)(options, record, out);
+    cake_line_timing(options, record, out);
     cake_buf_addc(out, '}');
 }

@@ -49,6 +49,7 @@ static cake_err open_recorder(const cake_options *o, const cake_stage *stage, ca
                                    .retry = o->retry_errors,
                                    .identity = identity.data,
                                    .deterministic_ids = o->deterministic_ids,
+                                   .timing = o->timing,
                                    .created = now,
                                    .job = cake_key_of_index((uint64_t)now, getpid()),
                                    .model = cake_options_model_name(o, name),
@@ -266,6 +267,9 @@ static void token(void *self, cake_sequence *s, double waited)
     a->counts.generated++;
     list(a, s);
     cake_times_add(cake_sequence_generated(s) == 1 ? &a->ttft : &a->itl, waited);
+    if (cake_sequence_generated(s) == 1)
+        s->ttft = waited;
+    s->waited += waited;
     if (!a->recorder)
         stream(a, s, false); /* what fails here fails again at the end, and is then told */
 }
@@ -286,8 +290,13 @@ static cake_err write_record(cake_answers *a, const cake_sequence *s)
     const cake_request *r = &s->request;
     cake_choice choices[CAKE_MAX_CHOICE];
     int n_choice = s->n_choice ? s->n_choice : 1;
-    for (int i = 0; i < n_choice; i++)
-        choices[i] = choice_of(s->n_choice ? s->choice[i] : s);
+    double ttft = 0, waited = 0; /* the first one's first token; the last one's last */
+    for (int i = 0; i < n_choice; i++) {
+        const cake_sequence *of = s->n_choice ? s->choice[i] : s;
+        choices[i] = choice_of(of);
+        ttft = ttft > 0 && (of->ttft <= 0 || of->ttft > ttft) ? ttft : of->ttft;
+        waited = waited > of->waited ? waited : of->waited;
+    }
     cake_record record = {.index = r->index,
                           .order = r->order,
                           .form = r->form,
@@ -303,6 +312,8 @@ static cake_err write_record(cake_answers *a, const cake_sequence *s)
                           .chat = s->chat,
                           .return_token_ids = r->params.return_token_ids == 1,
                           .n_top = s->n_top,
+                          .ttft = ttft,
+                          .waited = waited,
                           .echo = r->params.echo == 1 ? r->text : NULL,
                           .echo_len = r->text_len,
                           .prompt_logprobs = s->prompt_scored,

@@ -105,6 +105,8 @@ cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const
     add_text(out, "system", o->system);
     add_int(out, "job_seed", o->seed);
     add_int(out, "deterministic_ids", o->deterministic_ids);
+    if (o->timing)
+        add_int(out, "timing", 1);
     add_shard(out, &o->shard);
     add_text(out, "output", cake_identity_output(o->output));
     add_params(out, &feed->defaults);

@@ -38,7 +38,7 @@ typedef struct cake_options {
         *config; /* the text of a made-up model's config.json, with dummy weights; model is its name then */
     const char *shape, *load; /* of bench */
     int64_t stages, flops, bandwidth;
-    bool raw, force, retry_errors, deterministic_ids, smoke;
+    bool raw, force, retry_errors, deterministic_ids, timing, smoke;
     const char *resume;
     cake_shard shard;     /* which requests of the input are this run's */
     const char *isa_from; /* the file that isa was found in; NULL: it was asked for */

@@ -38,6 +38,8 @@ struct cake_sequence {
         *begin; /* [generated] byte of text at which each token begins; with n_top >= 0, if it is decoded */
     size_t cap_scored;              /* tokens for which the two have room */
     double admitted, first, latest; /* seconds; of admission and of its first and latest token */
+    double ttft,
+        waited; /* the conductor's: seconds from admission to the first token, 0: an earlier run had it; to the latest */
 
     /* of a lead */
     int listed,
