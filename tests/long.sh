@@ -6,13 +6,11 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="warnings minimal install packaging tutorial mpich openai prompts resume valgrind asan fuzz distcheck"
+stages="warnings minimal install packaging tutorial mpich openai forms prompts resume valgrind asan fuzz distcheck slurm"
 jobs=$(nproc)
 passed=0 failed=0
-stages="$stages slurm" # waits for most of its four minutes
 export CAKE_ALL=1 # what `make check` tries some of
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
-stages="$stages forms"
 
 need() {
     local tool
