@@ -11,6 +11,6 @@ after=
 for ((i = 0; i < n; i++)); do
     # shellcheck disable=SC2086
     id=$(sbatch --parsable --no-requeue ${after:+--dependency=afternotok:$after --kill-on-invalid-dep=yes} "$@")
-    after=${id%%;*} # NUMBER;CLUSTER, where there are several
-    echo "$after"
+    after=${after:+$after:}${id%%;*} # all before it: a job that has finished drops all behind it, not the next one only
+    echo "${id%%;*}"                 # NUMBER;CLUSTER, where there are several
 done
