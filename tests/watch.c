@@ -108,6 +108,9 @@ static void test_stuck(void)
     ears[0].beat.away = 1;
     ears[3].heard = now - 3; /* it may have moved since */
     CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
+    ears[3].heard = now;
+    ears[3].state = CAKE_EAR_NONE; /* it was never reached, and may be the one that works */
+    CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
 }
 
 int main(void)

@@ -28,7 +28,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { STRANGERS = 32, NAMES = 512, DIAL_MS = 1000, STACK = 256 << 10, CROWD = 16, SPARE = 256 };
+enum { STRANGERS = 32, NAMES = 512, DIAL_MS = 1000, DIALS = 10, STACK = 256 << 10, CROWD = 16, SPARE = 256 };
 
 static const double beat_s = 0.5;
 static const double pause_s = 2; /* a thread that did not run for so long stood still with its process */
@@ -58,14 +58,14 @@ typedef struct door {
 
 struct cake_pulse {
     cake_pulse_owner owner;
-    int rank, size, n_line; /* lines to all ranks, or to rank 0 */
+    int rank, size, n_stranger, n_line; /* lines to all ranks, or to rank 0 */
     int listener, wake[2];
     door door;
     bool near; /* rank 0 is on this host */
     line *lines;
-    line strangers[STRANGERS]; /* who has not said yet which rank it is */
-    cake_ear *ears;            /* [n_line] */
-    struct pollfd *polled;     /* [n_line + STRANGERS + 2] */
+    line *strangers;       /* [n_stranger] who has not said yet which rank it is */
+    cake_ear *ears;        /* [n_line] */
+    struct pollfd *polled; /* [n_line + n_stranger + 2] */
     atomic_bool stop;
     pthread_t thread;
 };
@@ -186,9 +186,9 @@ static void answer(cake_pulse *p)
 {
     int fd, one = 1, at = 0;
     while ((fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        while (at < STRANGERS && p->strangers[at].fd >= 0)
+        while (at < p->n_stranger && p->strangers[at].fd >= 0)
             at++;
-        if (at == STRANGERS) { /* ranks say who they are at once */
+        if (at == p->n_stranger) { /* ranks say who they are at once */
             at = 0;
             hang_up(&p->strangers[at]);
         }
@@ -227,7 +227,8 @@ static bool dial_one(cake_pulse *p, const char *address)
 
 static bool dial(cake_pulse *p)
 {
-    char *rest = p->door.names;
+    char names[NAMES], *rest = names;
+    memcpy(names, p->door.names, sizeof names);
     if (p->near && dial_one(p, "127.0.0.1"))
         return true;
     for (char *name; !p->stop && (name = strtok_r(rest, " ", &rest)) != NULL;)
@@ -243,7 +244,7 @@ static int fill_polled(cake_pulse *p)
     int n = 0;
     p->polled[n++] = (struct pollfd){.fd = p->wake[0], .events = POLLIN};
     p->polled[n++] = (struct pollfd){.fd = p->listener, .events = POLLIN};
-    for (int i = 0; i < STRANGERS; i++)
+    for (int i = 0; i < p->n_stranger; i++)
         p->polled[n++] = (struct pollfd){.fd = p->strangers[i].fd, .events = POLLIN};
     for (int i = 0; i < p->n_line; i++)
         p->polled[n++] = (struct pollfd){.fd = p->lines[i].dead ? -1 : p->lines[i].fd, .events = POLLIN};
@@ -254,9 +255,9 @@ static void read_all(cake_pulse *p, double now)
 {
     const struct pollfd *of = p->polled + 2;
     for (int i = 0; i < p->n_line; i++)
-        if (of[STRANGERS + i].revents)
+        if (of[p->n_stranger + i].revents)
             read_line(p, i, now);
-    for (int i = 0; i < STRANGERS; i++)
+    for (int i = 0; i < p->n_stranger; i++)
         if (of[i].revents)
             read_stranger(p, &p->strangers[i], now);
     if (p->polled[1].revents)
@@ -284,8 +285,9 @@ static void forgive(cake_pulse *p, double gap)
 static void *work(void *arg)
 {
     cake_pulse *p = arg;
-    if (p->rank && !dial(p))
-        return NULL;
+    for (int i = 1; p->rank && !dial(p); i++) /* a door at which all knock may not hear */
+        if (p->stop || i == DIALS || poll(&(struct pollfd){.fd = p->wake[0], .events = POLLIN}, 1, DIAL_MS))
+            return NULL;
     double last = cake_clock_now(), next = last;
     while (!p->stop) {
         double left = next - last;
@@ -388,7 +390,7 @@ static void free_pulse(cake_pulse *p)
     for (int i = 0; i < p->n_line; i++)
         if (p->lines[i].fd >= 0)
             close(p->lines[i].fd);
-    for (int i = 0; i < STRANGERS; i++)
+    for (int i = 0; i < p->n_stranger; i++)
         if (p->strangers[i].fd >= 0)
             close(p->strangers[i].fd);
     if (p->listener >= 0)
@@ -398,6 +400,7 @@ static void free_pulse(cake_pulse *p)
         close(p->wake[1]);
     }
     free(p->lines);
+    free(p->strangers);
     free(p->ears);
     free(p->polled);
     free(p);
@@ -410,14 +413,16 @@ cake_pulse *cake_pulse_open(const cake_world *world, const char *names, const ca
                       .rank = world->rank,
                       .size = world->size,
                       .n_line = world->rank ? 1 : world->size,
+                      .n_stranger = world->rank ? 0 : world->size + STRANGERS,
                       .listener = -1,
                       .wake = {-1, -1}};
     p->lines = cake_alloc((size_t)p->n_line, sizeof *p->lines);
     p->ears = cake_alloc((size_t)p->n_line, sizeof *p->ears);
-    p->polled = cake_alloc((size_t)p->n_line + STRANGERS + 2, sizeof *p->polled);
+    p->strangers = cake_alloc((size_t)p->n_stranger, sizeof *p->strangers);
+    p->polled = cake_alloc((size_t)p->n_line + (size_t)p->n_stranger + 2, sizeof *p->polled);
     for (int i = 0; i < p->n_line; i++)
         p->lines[i].fd = -1;
-    for (int i = 0; i < STRANGERS; i++)
+    for (int i = 0; i < p->n_stranger; i++)
         p->strangers[i].fd = -1;
     if (!world->rank)
         open_door(p, world, names);

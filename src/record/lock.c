@@ -225,7 +225,9 @@ void cake_lock_release(cake_lock *lock)
 {
     if (!lock)
         return;
-    held = NULL;
+    cake_lock *mine = lock; /* unless another thread is giving it up, with the process */
+    if (!atomic_compare_exchange_strong(&held, &mine, NULL) && !mine)
+        return;
     unlink(lock->path);
     free(lock->path);
     free(lock);
@@ -233,7 +235,7 @@ void cake_lock_release(cake_lock *lock)
 
 void cake_lock_abandon(void)
 {
-    const cake_lock *lock = held;
+    const cake_lock *lock = atomic_exchange(&held, NULL);
     if (lock)
         unlink(lock->path);
 }

@@ -31,7 +31,7 @@ static void *work(void *arg)
     pthread_mutex_lock(&sync->mutex);
     while (!sync->stop) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += SECONDS;
         pthread_cond_timedwait(&sync->wake, &sync->mutex, &until);
         if (!sync->dirty || sync->error)
@@ -52,7 +52,11 @@ cake_sync *cake_sync_open(int fd)
     cake_sync *sync = cake_alloc(1, sizeof *sync);
     sync->fd = fd;
     pthread_mutex_init(&sync->mutex, NULL);
-    pthread_cond_init(&sync->wake, NULL);
+    pthread_condattr_t steady; /* a clock that is set back stops nothing */
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&sync->wake, &steady);
+    pthread_condattr_destroy(&steady);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

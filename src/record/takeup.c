@@ -142,10 +142,13 @@ static cake_err check_beside(cake_partial *p, const cake_partial_options *o)
 
 static cake_err refuse_partial(const cake_partial *p, const char *why)
 {
+    char begun[64] = "";
+    if (p->journal.running.n)
+        snprintf(begun, sizeof begun, " and %zu that were begun,", p->journal.running.n);
     return cake_fail("record",
-                     "%s: holds %lld finished requests of a run that was stopped%s; keep it under another "
+                     "%s: holds %lld finished requests%s of a run that was stopped%s; keep it under another "
                      "name, or drop it with --force",
-                     p->path, (long long)p->journal.places.n, why);
+                     p->path, (long long)p->journal.places.n, begun, why);
 }
 
 /* A .partial is there. CAKE_END: there is nothing in it that counts. */
@@ -169,7 +172,8 @@ static cake_err take_up(cake_partial *p, const cake_partial_options *o)
     else if (differs.len)
         cake_buf_addf(&why, ", of another job: %s", differs.data);
     if (why.len)
-        err = o->force || !p->journal.places.n ? CAKE_END : refuse_partial(p, why.data);
+        err = o->force || (!p->journal.places.n && !p->journal.running.n) ? CAKE_END
+                                                                          : refuse_partial(p, why.data);
     else if (!(err = check_beside(p, o)))
         err = go_on(p);
     cake_buf_free(&why);

@@ -359,5 +359,5 @@ cake_err cake_desk_finish(cake_desk *d, cake_err err)
         if (leaving || !all_gone(d))
             nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
-    return d->err;
+    return err && err != CAKE_STOPPED ? err : d->err; /* what failed while it drained counts more */
 }

@@ -197,6 +197,10 @@ static bool attend(void *self)
 /* The loop is over here; what serves other replicas, or is served, goes on until all are. */
 static cake_err part(job *j, cake_err err)
 {
+    if (j->desk && err == CAKE_STOPPED) { /* the others' waves may take longer than a killer waits */
+        cake_answers_flush(&j->answers);
+        cake_answers_keep(&j->answers);
+    }
     if (j->desk)
         err = cake_desk_finish(j->desk, err);
     if (j->outpost)

@@ -93,7 +93,9 @@ static cake_verdict judge_replica(const cake_ear *ears, int n, int root, double 
         return v;
     for (int r = 0; r < n; r++) {
         const cake_ear *e = &ears[r];
-        if (e->beat.root != root || e->state == CAKE_EAR_NONE)
+        if (e->state == CAKE_EAR_NONE)
+            return v; /* it may be the one that works, for whichever replica */
+        if (e->beat.root != root)
             continue;
         if (e->state != CAKE_EAR_HEARD || e->beat.phase != CAKE_PHASE_RUN || now - e->heard > fresh)
             return v;
@@ -351,13 +353,15 @@ cake_watch *cake_watch_open(const cake_options *o, const cake_world *world, cake
     char names[512] = "";
     *where = (cake_whereabouts){
         .layer = -1, .upstream = -1, .since = cake_clock_now(), .turned = cake_clock_now()};
-    if (world->size == 1 || !o->watchdog)
+    int64_t seconds = o->watchdog; /* rank 0's: a launcher need not give the others its environment */
+    cake_world_share(world, &seconds, sizeof seconds);
+    if (world->size == 1 || !seconds)
         return NULL;
     cake_watch *w = cake_alloc(1, sizeof *w);
     *w = (cake_watch){.where = where,
                       .rank = world->rank,
                       .size = world->size,
-                      .patience = o->watchdog < 0 ? CAKE_WATCH_SECONDS : (double)o->watchdog,
+                      .patience = seconds < 0 ? CAKE_WATCH_SECONDS : (double)seconds,
                       .opened = cake_clock_now(),
                       .keeps = o->output && strcmp(o->output, "-") != 0,
                       .wait = slow};
