@@ -43,7 +43,7 @@ test $? -eq 3 && zcat "$dir/packed.jsonl.gz" | cmp - "$dir/lines.jsonl"
 ok "packed prompts, packed results" $?
 "$cake" merge -q -o "$dir/merged.h5" "$dir/lines.jsonl" && "$cake" tokenize -m "$model" -i "$dir/merged.h5" --prompt-field text \
     --id-field choices/request | grep -o '"prompt": .*, "token_ids"' | sed -e 's/"prompt"/"text"/' -e 's/, "token_ids"//' >"$dir/texts"
-test "$(wc -l <"$dir/texts")" -eq 5 && while read -r line; do grep -qF -- "$line" "$dir/lines.jsonl" || break; done <"$dir/texts"
+test "$(wc -l <"$dir/texts")" -eq 5 && (while read -r line; do grep -qF -- "$line" "$dir/lines.jsonl" || exit 1; done <"$dir/texts")
 ok "merge makes HDF5 of JSONL" $?
 expect "tokenize packs nothing" 2 'tokenize writes JSON lines as they are' \
     "$cake" tokenize -m "$model" -p x -o "$dir/x.jsonl.gz"

@@ -306,6 +306,14 @@ static void text(hid_t f)
     put(f, "prompt_tokens/offsets", H5T_NATIVE_INT64, 4, (int64_t[]){0, 1, 3, 5});
 }
 
+/* Bytes with a sign are the same text; numbers below 0 stay what they are. */
+static void with_sign(hid_t f)
+{
+    put(f, "prompt/data", H5T_NATIVE_INT8, 5, "\xC3\xA9\xC3\xA8z");
+    put(f, "prompt/offsets", H5T_NATIVE_INT64, 3, (int64_t[]){0, 2, 5});
+    put(f, "requests/id", H5T_NATIVE_INT8, 2, (signed char[]){-2, 3});
+}
+
 static void tokens(hid_t f)
 {
     hsize_t size[2] = {1, 5};
@@ -359,6 +367,7 @@ static void test_prompts(void)
     } cases[] = {
         {strings_any, {0}, "0 5:one|1 -6:two \"\\\n|2 7:|"},
         {strings_fixed, {0}, "0 \"5\":one|1 \"6\":two \"\\\n|2 \"7\":|"},
+        {with_sign, {0}, "0 -2:\xC3\xA9|1 3:\xC3\xA8z|"},
         {text, {0}, "0 -:one|1 -: 1 2|2 -:tw|"},
         {text, {"prompt_tokens", NULL}, "0 -: 9|1 -: 1 2|2 -: 3 4|"},
         {tokens, {0}, "0 -: 65535 1 2|1 -:prompt is an empty array; expected one token id or more|2 -: 3 4|"},

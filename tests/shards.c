@@ -146,6 +146,7 @@ static void test_wrong(void)
         {{1, 3, "avx2", 0, LINES, 0, -100, 1},
          "part-1.jsonl: is of another job than .*isa was \"ref\" and is \"avx2\""},
         {{1, 4, "ref", 0, LINES, 0, -100, 1}, "part-1.jsonl: is shard 1 of 4, .* one of 3"},
+        {{7, 9, "ref", 0, LINES, 0, -100, 1}, "part-1.jsonl: is shard 7 of 9, .* one of 3"},
         {{2, 3, "ref", 0, LINES, 0, -100, 1}, "both are shard 2/3: its requests would be there twice"},
         {{2, 3, "ref", 0, LINES, 0, -100, 1}, "1 of the 3 shards are not given: 1; nothing is there of"},
         {{1, 3, "ref", 0, LINES + 6, 0, -100, 1}, "part-1.jsonl: is of an input of 66 requests, .* of 60;"},

@@ -31,6 +31,7 @@ struct cake_h5_column {
     hsize_t size[2];
     size_t bytes, fixed; /* of a value in the file; of a string, if all have the same, else 0 */
     bool padded;         /* by blanks */
+    bool sign;           /* numbers below 0 are possible */
 };
 
 struct cake_h5 {
@@ -256,7 +257,7 @@ int cake_h5_finish(cake_h5 *file)
 
 /* ---- reading */
 
-enum { WINDOW = 1 << 16 };
+enum { WINDOW = 1 << 16, TEXTS = 16 }; /* values; strings of any length */
 static const hsize_t longest = (hsize_t)1 << 40, largest_chunk = (hsize_t)64 << 20;
 
 static herr_t keep_first(unsigned n, const H5E_error2_t *error, void *out)
@@ -403,6 +404,7 @@ static cake_err check_type(cake_h5_column *c)
     bool any = class == H5T_STRING && H5Tis_variable_str(type) > 0;
     c->fixed = class == H5T_STRING && !any ? c->bytes : 0;
     c->padded = c->fixed && H5Tget_strpad(type) == H5T_STR_SPACEPAD;
+    c->sign = class == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_2;
     if (class != H5T_STRING && class != H5T_INTEGER)
         return H5Tclose(type),
                fail(c->file, c->name,
@@ -412,7 +414,9 @@ static cake_err check_type(cake_h5_column *c)
         return H5Tclose(type), fail(c->file, c->name, "holds strings of more than 64 MiB");
     c->memory = c->type == CAKE_H5_TEXT
                     ? H5Tcopy(type)
-                    : H5Tcopy(c->type == CAKE_H5_BYTE ? H5T_NATIVE_UINT8 : H5T_NATIVE_INT64);
+                    : H5Tcopy(c->type != CAKE_H5_BYTE ? H5T_NATIVE_INT64
+                              : c->sign ? H5T_NATIVE_INT8 /* text is the same bytes either way */
+                                        : H5T_NATIVE_UINT8);
     H5Tclose(type);
     return CAKE_OK;
 }
@@ -445,6 +449,11 @@ cake_err cake_h5_get(cake_h5 *file, const char *path, cake_h5_column **out)
 cake_h5_type cake_h5_type_of(const cake_h5_column *column)
 {
     return column->type;
+}
+
+bool cake_h5_signed(const cake_h5_column *column)
+{
+    return column->sign;
 }
 
 int64_t cake_h5_length(const cake_h5_column *c)
@@ -497,7 +506,10 @@ static void drop_texts(cake_h5_column *c)
 /* The window holds the value at `row` afterwards. */
 static cake_err move_window(cake_h5_column *c, hsize_t row, size_t bytes)
 {
-    hsize_t most = c->type == CAKE_H5_TEXT ? WINDOW / 64 : WINDOW, left = c->size[c->along] - row;
+    hsize_t most = c->type != CAKE_H5_TEXT ? WINDOW
+                   : c->fixed              ? WINDOW / 64
+                                           : TEXTS,
+            left = c->size[c->along] - row;
     if (c->fixed && most > largest_chunk / c->fixed)
         most = 1;
     hsize_t n = left < most ? left : most;

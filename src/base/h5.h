@@ -50,6 +50,7 @@ cake_h5_kind cake_h5_look(cake_h5 *file, const char *path);
 /* The column there: integers, 8-bit integers or strings, of one dimension. */
 cake_err cake_h5_get(cake_h5 *file, const char *path, cake_h5_column **out);
 cake_h5_type cake_h5_type_of(const cake_h5_column *column); /* BYTE, LONG or TEXT */
+bool cake_h5_signed(const cake_h5_column *column);          /* BYTE: as int8_t, if it is a number */
 int64_t cake_h5_length(const cake_h5_column *column);
 const char *cake_h5_name(const cake_h5_column *column);
 /* Values of a column of integers, as they are read: int64_t of LONG, uint8_t of BYTE. The range lies within it. */

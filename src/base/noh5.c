@@ -82,6 +82,12 @@ cake_h5_type cake_h5_type_of(const cake_h5_column *column)
     return CAKE_H5_TEXT;
 }
 
+bool cake_h5_signed(const cake_h5_column *column)
+{
+    CAKE_ASSERT(!column);
+    return false;
+}
+
 int64_t cake_h5_length(const cake_h5_column *column)
 {
     CAKE_ASSERT(!column);

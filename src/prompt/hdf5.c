@@ -225,7 +225,7 @@ static cake_err add_id(cake_hdf5 *t, size_t *len)
         cake_buf_addf(&t->line, "\"id\":%lld", err ? 0 : (long long)number);
     } else {
         err = cake_h5_read(t->id, t->row, 1, &small);
-        cake_buf_addf(&t->line, "\"id\":%d", err ? 0 : small);
+        cake_buf_addf(&t->line, "\"id\":%d", err ? 0 : cake_h5_signed(t->id) ? (int8_t)small : small);
     }
     cake_buf_addc(&t->line, ',');
     return err;

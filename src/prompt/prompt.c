@@ -267,7 +267,7 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
         prompt->failed = say_changed(prompt);
     if (!line->given && prompt->failed)
         return prompt->failed;
-    line->unended = prompt->lines.unended;
+    line->unended = !prompt->table && prompt->lines.unended;
     line->order = prompt->order++;
     return sum_up(prompt, line);
 }

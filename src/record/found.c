@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/shard.h"
 #include "record/job.h"
 
 static char *name_of(const char *results, const char *ending)
@@ -29,7 +30,8 @@ static void take_head(const cake_journal_head *head, cake_found *f)
         return;
     size_t len;
     const char *shard = cake_json_text(cake_json_get(root, "shard"), &len);
-    if (shard)
+    cake_shard is;
+    if (shard && cake_shard_read(shard, &is)) /* it goes to a terminal */
         f->shard = cake_copy(shard, len);
     cake_json_free(root);
 }

@@ -49,8 +49,8 @@ static cake_json *take_rest(char *line, size_t *len)
     if (!at)
         return NULL;
     char *object = at + sizeof rest_key - 2; /* its brace */
-    CAKE_ASSERT(
-        !cake_json_parse(object, *len - 1 - (size_t)(object - line), &rest, &fault)); /* we wrote it */
+    if (cake_json_parse(object, *len - 1 - (size_t)(object - line), &rest, &fault))
+        return NULL; /* not what add_rest wrote: it is the line's own */
     *at = '}';
     *len = (size_t)(at - line) + 1;
     return rest;
@@ -259,6 +259,7 @@ static void put_scores(sheet *s, const cake_json *choice, size_t n_token, size_t
 static void put_choices(sheet *s, const parts *p)
 {
     size_t text = 0, ids = 0, scores = 0;
+    int64_t generated = cake_json_int(cake_json_get(cake_json_get(p->body, "usage"), "completion_tokens"), 0);
     for (int i = 0; i < p->n; i++) {
         const cake_json *choice = choice_of(p, i);
         const cake_json *beside = cake_json_at(cake_json_get(p->rest, "token_ids"), (size_t)i);
@@ -267,7 +268,8 @@ static void put_choices(sheet *s, const parts *p)
         put_word(s->finished, cake_json_get(choice, "finish_reason"));
         put_text(s, choice, &text);
         put_ids(s, cake_json_get(choice, "token_ids"), beside, &s->tokens, CAKE_HDF5_IDS, &ids);
-        put_scores(s, choice, s->ids.len ? s->ids.len : SIZE_MAX, &scores);
+        bool known = beside || cake_json_get(choice, "token_ids");
+        put_scores(s, choice, known ? s->ids.len : p->n == 1 ? (size_t)generated : SIZE_MAX, &scores);
     }
 }
 

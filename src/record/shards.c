@@ -227,7 +227,7 @@ static void say_stopped(const part *p, const cake_mark *end)
     for (int64_t i = 0; fd >= 0 && i < places->end; i++) {
         cake_place place = cake_places_get(places, i);
         int64_t index = place.len ? index_at(fd, place, &line) : -1;
-        if (index < next)
+        if (index < next || index > LINES_MOST)
             continue;
         add_range(&r, next, index);
         next = index + p->shard.of;
@@ -459,14 +459,15 @@ cake_err cake_shards_open(char *const *paths, int n, cake_shards **out)
         if (look(&s->parts[i]))
             err = CAKE_ERR_FATAL; /* all that is wrong is said, not the first thing only */
     }
-    if (compare(s) || find_end(s, &s->mark))
+    bool alike = !compare(s); /* else which is which means nothing */
+    if (!alike || find_end(s, &s->mark))
         err = CAKE_ERR_FATAL;
     for (int i = 0; i < n; i++)
         if (s->parts[i].stopped) {
             say_stopped(&s->parts[i], &s->mark);
             err = CAKE_ERR_FATAL;
         }
-    if (arrange(s))
+    if (alike && arrange(s))
         err = CAKE_ERR_FATAL;
     if (!err)
         err = read_all(s);

@@ -28,7 +28,15 @@ static cake_err open_recorder(const cake_options *o, const cake_shards *shards, 
 {
     const cake_journal_head *head = cake_shards_head(shards);
     cake_buf identity = {0}, form = {0};
-    cake_buf_addf(&form, "\"%s\"", cake_identity_output(o->output));
+    const char *output = cake_identity_output(o->output);
+    bool columns =
+        !strcmp(output, "h5"); /* what lines do not have, a run that is asked for them has to make */
+    cake_buf_addf(&form, "\"%s%s\"", output, columns ? ", merged" : "");
+    if (columns)
+        cake_log(
+            CAKE_WARN, "record",
+            "%s: prompts, and token ids that requests did not ask for, are not in lines of JSON, nor in it",
+            o->output);
     cake_shards_identity(head->identity, "output", form.data, &identity);
     cake_record_options options = {.path = o->output,
                                    .resume = o->force ? CAKE_RESUME_NEVER : CAKE_RESUME_AUTO,
@@ -73,7 +81,9 @@ static cake_err copy(cake_shards *shards, cake_recorder *recorder)
     cake_err err;
     cake_record_mark(recorder, cake_shards_mark(shards));
     while (!(err = cake_shards_next(shards, &entry, &line, &len))) {
-        if (text && (!cake_line_tell(line, len, &told) || told.n_choice > 1))
+        if (text && !cake_line_tell(line, len, &told))
+            return cake_fail("record", "a shard was changed while it was read: merge again");
+        if (text && told.n_choice > 1)
             return cake_fail(
                 "record",
                 "request %lld has several answers; a .txt file has room for one: give -o a .jsonl file",
