@@ -5,12 +5,12 @@
 mkdir "$dir/bin"
 export PATH=$dir/bin:$PATH CAKE_MPI=$dir/bin/cake SLURM_JOB_ID=77 dir
 cd "$dir" || exit 1
-stub() { # NAME: a program whose text is on standard input
+stand_in() { # NAME: a program whose text is on standard input
     { echo '#!/bin/bash'; cat; } >"$dir/bin/$1"
     chmod +x "$dir/bin/$1"
 }
 # cake: each run does three requests, and ends with the status that is said; says what it was started with
-stub cake <<'END'
+stand_in cake <<'END'
 case $1 in
 status) [ ! -e "$3.n" ] || echo "{\"results\": \"$3\", \"done\": $(cat "$3.n"), \"failed\": 0}" ;;
 merge) echo "merge $*" >>"$dir/log" ;;
@@ -24,20 +24,20 @@ merge) echo "merge $*" >>"$dir/log" ;;
     ;;
 esac
 END
-stub srun <<'END'
+stand_in srun <<'END'
 [ "$1" = --mpi=pmix ] || exit 9
 shift
 exec "$@"
 END
-stub mpirun <<'END'
+stand_in mpirun <<'END'
 echo mpirun >>"$dir/log"
 exec "$@"
 END
-stub scontrol <<'END'
+stand_in scontrol <<'END'
 echo "scontrol $*" >>"$dir/log"
 exit 1
 END
-stub sbatch <<'END'
+stand_in sbatch <<'END'
 echo "sbatch $*" >>"$dir/log"
 echo "$(($(wc -l <"$dir/log") + 100));cluster"
 END

@@ -404,6 +404,28 @@ void cake_json_put_text(cake_buf *buf, const char *before, const char *text)
     cake_json_add_text(buf, text, strlen(text));
 }
 
+void cake_json_put_known(cake_buf *buf, const char *before, double value)
+{
+    cake_buf_adds(buf, before);
+    if (value >= 0 && isfinite(value))
+        cake_json_add_real(buf, value);
+    else
+        cake_buf_adds(buf, "null");
+}
+
+void cake_json_put_count(cake_buf *buf, const char *before, int64_t value)
+{
+    cake_buf_addf(buf, value ? "%s%lld" : "%snull", before, (long long)value);
+}
+
+void cake_json_put_name(cake_buf *buf, const char *before, const char *text)
+{
+    if (text && text[0])
+        cake_json_put_text(buf, before, text);
+    else
+        cake_buf_addf(buf, "%snull", before);
+}
+
 static int add_chunk(const char *chunk, size_t size, void *buf)
 {
     cake_buf_add(buf, chunk, size);

@@ -67,5 +67,9 @@ void cake_json_add_node(cake_buf *buf, const cake_json *node); /* compact, as it
 /* What stands before a value, as it is, and the value. */
 void cake_json_put_real(cake_buf *buf, const char *before, double value);
 void cake_json_put_text(cake_buf *buf, const char *before, const char *text);
+/* The same, or null: for what is below 0 or not finite, for 0, for no text. */
+void cake_json_put_known(cake_buf *buf, const char *before, double value);
+void cake_json_put_count(cake_buf *buf, const char *before, int64_t value);
+void cake_json_put_name(cake_buf *buf, const char *before, const char *text);
 
 #endif

@@ -42,30 +42,6 @@ static double left_of(const cake_counts *c, double seconds)
     return c->gained > 0 && c->share >= 0 ? seconds * (1 - c->share) / c->gained : -1;
 }
 
-static void put_real(cake_buf *out, const char *before, double value)
-{
-    cake_buf_adds(out, before);
-    if (value >= 0 && isfinite(value))
-        cake_json_add_real(out, value);
-    else
-        cake_buf_adds(out, "null");
-}
-
-static void put_count(cake_buf *out, const char *before, int64_t value)
-{
-    cake_buf_addf(out, value ? "%s%lld" : "%snull", before, (long long)value);
-}
-
-static void put_text(cake_buf *out, const char *before, const char *text)
-{
-    if (text && text[0]) {
-        cake_json_put_text(out, before, text);
-    } else {
-        cake_buf_adds(out, before);
-        cake_buf_adds(out, "null");
-    }
-}
-
 static void compose(const cake_counts *c, const char *how, double until_stop, cake_buf *out)
 {
     const cake_shard *shard = &state.options->shard;
@@ -75,22 +51,22 @@ static void compose(const cake_counts *c, const char *how, double until_stop, ca
     if (shard->of)
         snprintf(part, sizeof part, "%lld/%lld", (long long)shard->which, (long long)shard->of);
     cake_json_put_text(out, "{\"state\": ", how);
-    put_text(out, ", \"results\": ", state.options->output);
-    put_text(out, ", \"shard\": ", part);
-    put_text(out, ", \"host\": ", host);
+    cake_json_put_name(out, ", \"results\": ", state.options->output);
+    cake_json_put_name(out, ", \"shard\": ", part);
+    cake_json_put_name(out, ", \"host\": ", host);
     cake_buf_addf(out, ", \"pid\": %ld", (long)getpid());
-    put_text(out, ", \"slurm_job\": ", cake_slurm_job());
+    cake_json_put_name(out, ", \"slurm_job\": ", cake_slurm_job());
     cake_buf_addf(out, ", \"began\": %lld, \"written\": %lld", (long long)state.began, (long long)time(NULL));
     cake_buf_addf(out, ", \"done\": %lld, \"failed\": %lld, \"resumed\": %lld", (long long)c->done,
                   (long long)c->failed, (long long)c->resumed);
-    put_count(out, ", \"total\": ", c->total);
-    put_real(out, ", \"share\": ", c->done ? c->share : -1);
+    cake_json_put_count(out, ", \"total\": ", c->total);
+    cake_json_put_known(out, ", \"share\": ", c->done ? c->share : -1);
     cake_buf_addf(out, ", \"tokens\": {\"prompt\": %lld, \"generated\": %lld}", (long long)c->prompt,
                   (long long)c->generated);
-    put_real(out, ", \"requests_per_s\": ", seconds > 0 ? (double)c->done / seconds : -1);
-    put_real(out, ", \"generated_per_s\": ", seconds > 0 ? (double)c->generated / seconds : -1);
-    put_real(out, ", \"left_s\": ", left);
-    put_real(out, ", \"stops_in_s\": ", until_stop > 0 ? until_stop : 0);
+    cake_json_put_known(out, ", \"requests_per_s\": ", seconds > 0 ? (double)c->done / seconds : -1);
+    cake_json_put_known(out, ", \"generated_per_s\": ", seconds > 0 ? (double)c->generated / seconds : -1);
+    cake_json_put_known(out, ", \"left_s\": ", left);
+    cake_json_put_known(out, ", \"stops_in_s\": ", until_stop > 0 ? until_stop : 0);
     cake_buf_addf(out, ", \"ends_in_time\": %s}\n",
                   left < 0 || !isfinite(until_stop) ? "null"
                   : left <= until_stop              ? "true"

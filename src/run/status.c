@@ -68,49 +68,25 @@ static void compose(const char *path, const cake_found *f, cake_buf *line)
     cake_buf_addc(line, '\n');
 }
 
-static void put_real(cake_buf *line, const char *before, double value)
-{
-    cake_buf_adds(line, before);
-    if (value >= 0)
-        cake_json_add_real(line, value);
-    else
-        cake_buf_adds(line, "null");
-}
-
-static void put_count(cake_buf *line, const char *before, int64_t value)
-{
-    cake_buf_addf(line, value ? "%s%lld" : "%snull", before, (long long)value);
-}
-
-static void put_text(cake_buf *line, const char *before, const char *text)
-{
-    if (text && text[0]) {
-        cake_json_put_text(line, before, text);
-    } else {
-        cake_buf_adds(line, before);
-        cake_buf_adds(line, "null");
-    }
-}
-
 static void compose_json(const char *path, const cake_found *f, cake_buf *line)
 {
     cake_json_put_text(line, "{\"results\": ", path);
     cake_json_put_text(line, ", \"state\": ", state_name[f->state]);
-    put_text(line, ", \"shard\": ", f->shard);
+    cake_json_put_name(line, ", \"shard\": ", f->shard);
     cake_buf_addf(line, ", \"done\": %lld, \"failed\": %lld, \"total\": ", (long long)f->done,
                   (long long)f->failed);
     if (f->state == CAKE_FINISHED)
         cake_buf_addf(line, "%lld", (long long)f->done);
     else
         cake_buf_adds(line, "null");
-    put_real(line, ", \"share\": ", f->share);
-    put_real(line, ", \"requests_per_s\": ", f->rate);
-    put_real(line, ", \"left_s\": ", f->state == CAKE_FINISHED ? 0 : f->left);
-    put_text(line, ", \"host\": ", f->held ? f->holder.host : NULL);
-    put_count(line, ", \"pid\": ", f->held ? f->holder.pid : 0);
-    put_text(line, ", \"slurm_job\": ", f->held ? f->holder.job : NULL);
-    put_count(line, ", \"created\": ", f->created);
-    put_count(line, ", \"wrote\": ", f->wrote);
+    cake_json_put_known(line, ", \"share\": ", f->share);
+    cake_json_put_known(line, ", \"requests_per_s\": ", f->rate);
+    cake_json_put_known(line, ", \"left_s\": ", f->state == CAKE_FINISHED ? 0 : f->left);
+    cake_json_put_name(line, ", \"host\": ", f->held ? f->holder.host : NULL);
+    cake_json_put_count(line, ", \"pid\": ", f->held ? f->holder.pid : 0);
+    cake_json_put_name(line, ", \"slurm_job\": ", f->held ? f->holder.job : NULL);
+    cake_json_put_count(line, ", \"created\": ", f->created);
+    cake_json_put_count(line, ", \"wrote\": ", f->wrote);
     cake_buf_addf(line, ", \"torn_bytes\": %lld, \"damaged_bytes\": %lld, \"changed\": %s}\n",
                   (long long)(f->held ? 0 : f->torn), (long long)f->lost, f->changed ? "true" : "false");
 }
