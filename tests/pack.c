@@ -173,6 +173,29 @@ static void test_prompts(void)
     cake_buf_free(&said);
 }
 
+/* The library may read what was written before the format was settled; here that is damage, in pieces of any size. */
+static void test_old_frames(void)
+{
+    static const char old[] = "\x27\xB5\x2F\xFD\x04\x01\x00\x00\x00",
+                      skipped[] = "\x5F\x2A\x4D\x18\x02\x00\x00\x00..";
+    for (size_t in = 1; in < 16; in++) {
+        cake_buf packed = {0}, back = {0};
+        bool whole;
+        cake_buf_add(&packed, skipped, sizeof skipped - 1);
+        pack_on(&cake_pack_zstd, "line\n", 5, 5, &packed);
+        CU_ASSERT_PTR_NULL(unpack_all(&cake_pack_zstd, &packed, in, 16, &back, &whole));
+        CU_ASSERT(whole && back.len == 5);
+        cake_buf_add(&packed, old, sizeof old - 1);
+        back.len = 0;
+        const char *wrong = unpack_all(&cake_pack_zstd, &packed, in, 16, &back, &whole);
+        CU_ASSERT_FATAL(wrong != NULL);
+        CU_ASSERT_PTR_NOT_NULL(strstr(wrong, "RFC 8878"));
+        CU_ASSERT(back.len == 5 && !memcmp(back.data, "line\n", 5));
+        cake_buf_free(&packed);
+        cake_buf_free(&back);
+    }
+}
+
 /* A file of a few thousand bytes that becomes a line of a gigabyte. */
 static void test_bomb(void)
 {
@@ -268,6 +291,7 @@ int main(void)
         {"a line of a gigabyte in memory for one of 64 MiB", test_bomb}, /* first, while the peak is low */
         {"there and back, members, in pieces of any size", test_there_and_back},
         {"cut and damaged anywhere", test_damaged},
+        {"frames of old, frames to skip", test_old_frames},
         {"prompts", test_prompts},
         {"results", test_results},
         {"names", test_names},
