@@ -38,7 +38,7 @@ _cake_mpi()
     case $command in
     run) options="$options --threads-decode" ;;
     tokenize) options="$all --output" ;;
-    plan) options="$all $fit --threads-decode --ranks --topology --write-topology --rates --json" ;;
+    plan) options="$all $fit --shard --threads-decode --ranks --topology --write-topology --rates --json" ;;
     stage) options="--model --directory --ranks --topology --rates --verbose --quiet --help --version" ;;
     merge) options="--output --force --verbose --quiet --help --version" ;;
     status) options="--json --verbose --quiet --help --version" ;;

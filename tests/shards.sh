@@ -68,6 +68,18 @@ run -o "$dir/whole.txt" 2>/dev/null
 "$cake" merge -q -o "$dir/merged.txt" "$dir"/part-?.jsonl && cmp "$dir/whole.txt" "$dir/merged.txt"
 ok "... and as text" $?
 
+# What each shard will take is planned: together it is what the whole asks for.
+for part in "" 0/3 1/3 2/3; do
+    "$cake" plan -m "$model" -i "$dir/in.jsonl" --json ${part:+--shard "$part"} 2>/dev/null
+    test $? -eq 3 && echo "end"
+done >"$dir/plans"
+awk '/^end/ { n++ } /"requests": / { split($0, a, /[:,}]/); sum[n > 0, 1] += a[3]; sum[n > 0, 2] += a[5]; least = !n || a[3] < least ? a[3] : least }
+    /"tokens": {"min"/ { sub(/.*"total": /, ""); sum[n > 0, 3] += $0 } /"prediction"/ { sub(/.*"most": {"generated": /, ""); sum[n > 0, 4] += $0 }
+    END { for (i = 1; i <= 4; i++) bad += sum[0, i] != sum[1, i] || !sum[0, i]; exit bad || n != 4 || least != 24 }' "$dir/plans" &&
+    test "$(grep -o '"shard": [^,]*' "$dir/plans" | tr -d '\n')" = '"shard": null"shard": "0/3""shard": "1/3""shard": "2/3"'
+ok "plans of the shards add up to that of the whole" $?
+expect "... in words" 3 '^requests  28 of shard 2/3, of which ' "$cake" plan -m "$model" -i "$dir/in.jsonl" --shard 2/3
+
 # What is there is not overwritten; what was given up half-way is gone on from.
 echo mine >"$dir/mine.jsonl"
 expect "another file in the place" 1 'mine.jsonl: exists already; --force' "$cake" merge -o "$dir/mine.jsonl" "$dir"/part-?.jsonl

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/shard.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,4 +24,10 @@ bool cake_shard_read(const char *text, cake_shard *into)
 bool cake_shard_has(const cake_shard *shard, int64_t index)
 {
     return !shard->of || index % shard->of == shard->which;
+}
+
+const char *cake_shard_text(const cake_shard *shard, char text[CAKE_SHARD_TEXT])
+{
+    snprintf(text, CAKE_SHARD_TEXT, "%lld/%lld", (long long)shard->which, (long long)shard->of);
+    return shard->of ? text : NULL;
 }

@@ -17,5 +17,8 @@ typedef struct cake_shard {
 /* "I/N", 0 <= I < N <= CAKE_SHARD_MOST. False, and *into unchanged, for anything else. */
 bool cake_shard_read(const char *text, cake_shard *into);
 bool cake_shard_has(const cake_shard *shard, int64_t index);
+/* "I/N" into text, which is returned; NULL: all requests. */
+enum { CAKE_SHARD_TEXT = 48 };
+const char *cake_shard_text(const cake_shard *shard, char text[CAKE_SHARD_TEXT]);
 
 #endif

@@ -51,9 +51,8 @@ static void add_sum(cake_buf *out, const char *key, uint32_t sum)
 
 static void add_shard(cake_buf *out, const cake_shard *shard)
 {
-    char text[48];
-    snprintf(text, sizeof text, "%lld/%lld", (long long)shard->which, (long long)shard->of);
-    add_text(out, "shard", shard->of ? text : NULL);
+    char text[CAKE_SHARD_TEXT];
+    add_text(out, "shard", cake_shard_text(shard, text));
 }
 
 const char *cake_identity_output(const char *path)

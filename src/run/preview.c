@@ -194,11 +194,12 @@ static int32_t quantile(const census *c, int percent)
     return c->length[rank > 0 ? rank - 1 : 0];
 }
 
-static cake_counted sum_up(census *c)
+static cake_counted sum_up(const cake_options *o, census *c)
 {
     if (c->n) /* no memory otherwise, which qsort may not be given */
         qsort(c->length, (size_t)c->n, sizeof *c->length, ascending);
-    cake_counted counted = {.requests = c->requests,
+    cake_counted counted = {.shard = o->shard,
+                            .requests = c->requests,
                             .failed = c->failed,
                             .too_long = c->too_long,
                             .outgrow = c->outgrow,
@@ -268,7 +269,7 @@ static cake_err tell(const cake_options *o, const cake_world *world, const cake_
     if (!err && input)
         err = count_input(o, &c);
     if (!err) {
-        cake_counted counted = sum_up(&c);
+        cake_counted counted = sum_up(o, &c);
         double *busy = cake_alloc((size_t)world->size, sizeof *busy);
         cake_look *looks = cake_alloc((size_t)stage->n_replica, sizeof *looks);
         if (!input)

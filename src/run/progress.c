@@ -44,15 +44,12 @@ static double left_of(const cake_counts *c, double seconds)
 
 static void compose(const cake_counts *c, const char *how, double until_stop, cake_buf *out)
 {
-    const cake_shard *shard = &state.options->shard;
     double seconds = state.start > 0 ? cake_clock_now() - state.start : 0, left = left_of(c, seconds);
-    char host[256] = "", part[48] = "";
+    char host[256] = "", part[CAKE_SHARD_TEXT];
     gethostname(host, sizeof host - 1);
-    if (shard->of)
-        snprintf(part, sizeof part, "%lld/%lld", (long long)shard->which, (long long)shard->of);
     cake_json_put_text(out, "{\"state\": ", how);
     cake_json_put_name(out, ", \"results\": ", state.options->output);
-    cake_json_put_name(out, ", \"shard\": ", part);
+    cake_json_put_name(out, ", \"shard\": ", cake_shard_text(&state.options->shard, part));
     cake_json_put_name(out, ", \"host\": ", host);
     cake_buf_addf(out, ", \"pid\": %ld", (long)getpid());
     cake_json_put_name(out, ", \"slurm_job\": ", cake_slurm_job());

@@ -167,8 +167,11 @@ static void add_waves(const cake_summary *s, cake_buf *out)
 static void add_counted(const cake_summary *s, cake_buf *out)
 {
     const cake_counted *c = s->counted;
-    cake_buf_addf(out, "requests  %lld, of which %lld would fail", (long long)c->requests,
-                  (long long)c->failed);
+    char part[CAKE_SHARD_TEXT];
+    cake_buf_addf(out, "requests  %lld", (long long)c->requests);
+    if (cake_shard_text(&c->shard, part))
+        cake_buf_addf(out, " of shard %s", part);
+    cake_buf_addf(out, ", of which %lld would fail", (long long)c->failed);
     if (c->too_long)
         cake_buf_addf(out, ", %lld of them since they do not fit the context of %d", (long long)c->too_long,
                       s->stage->context);
@@ -261,6 +264,8 @@ static void add_estimate(const cake_summary *s, const char *name, const cake_est
 static void add_input(const cake_summary *s, cake_buf *out)
 {
     const cake_counted *c = s->counted;
+    char part[CAKE_SHARD_TEXT];
+    cake_json_put_name(out, ",\n  \"shard\": ", cake_shard_text(&c->shard, part));
     cake_buf_addf(out,
                   ",\n  \"requests\": {\"total\": %lld, \"failing\": %lld, \"beyond_context\": %lld, "
                   "\"beyond_kv\": %lld}",

@@ -5,6 +5,7 @@
 #ifndef CAKE_RUN_SUMMARY_H
 #define CAKE_RUN_SUMMARY_H
 
+#include "base/shard.h"
 #include "link/world.h"
 #include "run/estimate.h"
 #include "run/stage.h"
@@ -15,6 +16,7 @@ typedef struct cake_counted {
     int64_t n; /* prompts with tokens; of these: */
     int64_t least, median, p99, most, total;
     int64_t shared; /* tokens that other prompts begin with, too */
+    cake_shard shard;
 } cake_counted;
 
 typedef struct cake_summary {

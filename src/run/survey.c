@@ -65,6 +65,12 @@ static void compose(const survey *s, const cake_request *r, const cake_buf *text
         s->surveyor->compose(s->surveyor->self, r, text, ids, out);
 }
 
+/* Lines of other shards are parsed, since an id must be new among all of them, and no more. */
+static bool is_wanted(const survey *s, const cake_request *request)
+{
+    return cake_shard_has(&s->feed->options->shard, request->index);
+}
+
 static void work_batch(void *arg, void *item)
 {
     const survey *s = arg;
@@ -74,8 +80,10 @@ static void work_batch(void *arg, void *item)
         result *r = &b->result[i];
         cake_ids ids = {0};
         cake_prompt_parse(s->feed->prompt, &b->line[i], &r->request);
-        cake_feed_prepare(s->feed, &r->request, &b->text, &ids);
-        compose(s, &r->request, &b->text, &ids, &b->out);
+        if (is_wanted(s, &r->request)) {
+            cake_feed_prepare(s->feed, &r->request, &b->text, &ids);
+            compose(s, &r->request, &b->text, &ids, &b->out);
+        }
         r->n_tok = (int64_t)ids.len;
         r->end = b->out.len;
         cake_ids_free(&ids);
@@ -89,6 +97,8 @@ static cake_err take_result(survey *s, batch *b, int i)
     size_t from = i ? b->result[i - 1].end : 0;
     bool failed = r->request.err;
     cake_prompt_settle(s->feed->prompt, &r->request);
+    if (!is_wanted(s, &r->request))
+        return CAKE_OK;
     if (!failed && r->request.err) {
         cake_buf anew = {0};
         cake_buf_cut(&b->text, 0);

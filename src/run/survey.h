@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * All requests of the input as the model would see them: parsed, rendered and tokenized by several threads,
- * handed over in the order of the input. No model is needed. Memory: a few batches of lines per thread.
+ * handed over in the order of the input; of a shard its own ones. No model is needed. Memory: a few batches of lines
+ * per thread.
  */
 #ifndef CAKE_RUN_SURVEY_H
 #define CAKE_RUN_SURVEY_H
