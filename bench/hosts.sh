@@ -3,8 +3,9 @@
 # bench/hosts.sh CAKE_MPI MPI_HOSTS MODEL
 # Four hosts of different speeds on one machine: MPI_HOSTS is a program that makes them (start, run, stop), and each has a
 # share of a core by cgroups (SHARES, in percent, their sum less than the cores). What the plan gives each host; requests
-# handed out by demand to four replicas, beside the sum of what the hosts do alone; two replicas of two stages beside one
-# rank, the same bytes. REQUESTS (default 3000) of 24 + 24 tokens. Needs root.
+# handed out by demand to four replicas, beside the sum of what the hosts do alone; the planned slices, four replicas, and
+# two replicas of two stages beside one rank, the same bytes. REQUESTS (default 3000) of 24 + 24 tokens. Needs root; exit
+# status 77: hosts have no speeds of their own here.
 set -eu
 [ $# -ge 3 ] || {
     sed -n '3s/^# /usage: /p' "$0" >&2
@@ -27,16 +28,17 @@ cleanup() {
 } 2>/dev/null
 trap cleanup EXIT
 
-# Periods of 10 ms: what is measured in 45 ms sees a share, not a whole core and then nothing.
-for i in 1 2 3 4; do
-    mkdir "$groups/$name-h$i"
-    quota=$((shares[i - 1] * 100))
-    if [ -e "$groups/$name-h$i/cpu.max" ]; then
-        echo "$quota 10000" >"$groups/$name-h$i/cpu.max"
+# limit GROUP PERCENT : periods of 10 ms: what is measured in 45 ms sees a share, not a whole core and then nothing.
+limit() {
+    mkdir "$1" || return
+    if [ -e "$1/cpu.max" ]; then
+        echo "$(($2 * 100)) 10000" >"$1/cpu.max"
     else
-        echo 10000 >"$groups/$name-h$i/cpu.cfs_period_us"
-        echo $quota >"$groups/$name-h$i/cpu.cfs_quota_us"
+        echo 10000 >"$1/cpu.cfs_period_us" && echo $(($2 * 100)) >"$1/cpu.cfs_quota_us"
     fi
+}
+for i in 1 2 3 4; do
+    limit "$groups/$name-h$i" "${shares[i - 1]}" || { echo "no cgroups can be made here" && exit 77; }
 done
 printf '#!/bin/sh\necho 0 >%s/%s-$(hostname)/cgroup.procs\nexec "$@"\n' "$groups" "$name" >"$dir/limited"
 chmod +x "$dir/limited"
@@ -61,19 +63,26 @@ run() { # HOSTS FILE OPTION... : tokens a second; results are in out.jsonl
     sed -nE 's/.*"total_per_s": ([0-9.]+).*/\1/p' "$dir/report.json"
 }
 
+same() { # WHAT : out.jsonl begins with the results of one rank, since draws are keyed by the number of a request
+    head -n "$((requests / 5))" "$dir/out.jsonl" | cmp - "$dir/one.jsonl" || { echo "$1: other bytes than one rank's" && exit 1; }
+    echo "$1: the bytes of one rank"
+}
+
 all=h1,h2,h3,h4
 echo "shares of a core: ${shares[*]} %"
-on $all plan -m "$model" --replicas 1 --threads 1
+on $all plan -m "$model" --replicas 1 --threads 1 --write-topology "$dir/plan.yml"
 sum=0
 for i in 1 2 3 4; do
     rate=$(run "h$i" some)
     echo "h$i alone: $rate tokens/s"
     sum=$(awk -v a="$sum" -v b="$rate" 'BEGIN { print a + b }')
+    [ $i -gt 1 ] || cp "$dir/out.jsonl" "$dir/one.jsonl"
 done
 rate=$(run $all all --replicas 4)
 awk -v all="$rate" -v sum="$sum" 'BEGIN { printf "four replicas: %.0f tokens/s, %.1f %% of the sum\n", all, 100 * all / sum }'
+echo "requests of the replicas: $(grep -o '"requests": [0-9][0-9]*' "$dir/report.json" | tr -dc '0-9\n' | paste -sd ' ')"
+same "four replicas"
+run $all some --topology "$dir/plan.yml" >/dev/null
+same "the planned slices"
 run $all some --replicas 2 >/dev/null
-sha=$(sha256sum <"$dir/out.jsonl")
-run h1 some >/dev/null
-[ "$sha" = "$(sha256sum <"$dir/out.jsonl")" ] || { echo "two replicas of two stages: other bytes than one rank's" && exit 1; }
-echo "two replicas of two stages: the bytes of one rank"
+same "two replicas of two stages"

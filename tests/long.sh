@@ -6,7 +6,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="warnings minimal install packaging tutorial mpich openai forms prompts resume valgrind asan fuzz distcheck slurm"
+stages="warnings minimal install packaging tutorial mpich openai forms prompts resume valgrind asan fuzz distcheck slurm hosts"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
@@ -160,6 +160,14 @@ stage_slurm() {
     [ -x "$CAKE_SLURM/slurm-local" ] || { echo "no $CAKE_SLURM/slurm-local: set CAKE_SLURM"; return 77; }
     need sbatch slurmctld slurmd munged || return 1
     configure_in "$work/slurm" CFLAGS="-O2 -g" && make -j"$jobs" && top_builddir=. "$root/tests/slurm.sh"
+}
+
+# Hosts of different speeds, which $CAKE_NETNS/mpi-hosts makes here; it wants to be root.
+stage_hosts() {
+    export CAKE_NETNS=${CAKE_NETNS:-$root/../shared/netns}
+    [ -x "$CAKE_NETNS/mpi-hosts" ] || { echo "no $CAKE_NETNS/mpi-hosts: set CAKE_NETNS"; return 77; }
+    need ip nsenter unshare || return 1
+    configure_in "$work/hosts" CFLAGS="-O2 -g" && make -j"$jobs" && top_builddir=. "$root/tests/hosts.sh"
 }
 
 # One MPI job under valgrind: errors and lost memory in our own code.
