@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that is locked: arenas, and what a process is allowed. Mapped files: what is not there reads as zeros.
+ * Memory that is locked: arenas, and what a process is allowed. Memory of a rank: where it lies. Mapped files: what is
+ * not there reads as zeros.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <hwloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,8 @@
 #include "model/model.h"
 #include "models.h"
 #include "place/machine.h"
+#include "run/placement.h"
+#include "slice/slice.h"
 #include "suite.h"
 
 /* Of this process, in bytes. */
@@ -154,6 +158,170 @@ static void test_other_bus_error(void)
 static const cake_range both_layers = {0, LAYERS};
 static const cake_share everything = {.range = &both_layers, .n_range = 1, .embed = true, .head = true};
 
+/* Anonymous mappings of this process, from /proc/self/smaps. */
+typedef struct mappings {
+    struct {
+        uintptr_t begin, end;
+        bool huge; /* may have huge pages */
+    } at[1024];
+    int n;
+} mappings;
+
+static void read_mappings(mappings *m)
+{
+    FILE *f = fopen("/proc/self/smaps", "r");
+    char line[1024], path[2];
+    unsigned long begin, end;
+    bool counts = false;
+    m->n = 0;
+    while (f && fgets(line, sizeof line, f)) {
+        int fields = sscanf(line, "%lx-%lx %*s %*s %*s %*s %1s", &begin, &end, path);
+        if (fields >= 2) {
+            counts = fields == 2 && m->n < 1024;
+            if (counts) {
+                m->at[m->n].begin = begin;
+                m->at[m->n].end = end;
+                m->at[m->n++].huge = false;
+            }
+        } else if (counts && !strncmp(line, "VmFlags:", 8) && strstr(line, " hg")) {
+            m->at[m->n - 1].huge = true;
+        }
+    }
+    if (f)
+        fclose(f);
+}
+
+/* Where the mapping that has this address ends; 0: there is none. */
+static uintptr_t end_of(const mappings *m, uintptr_t at)
+{
+    for (int i = 0; i < m->n; i++)
+        if (at >= m->at[i].begin && at < m->at[i].end)
+            return m->at[i].end;
+    return 0;
+}
+
+/* Pages that came since `before` and were touched: how many, of these in the domain, and of these in mappings that may have
+ * huge pages. */
+typedef struct pages {
+    int64_t there, right, huge;
+} pages;
+
+static pages find_pages(const mappings *before, int domain)
+{
+    static mappings now;
+    pages found = {0};
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    read_mappings(&now);
+    for (int i = 0; i < now.n; i++)
+        for (uintptr_t at = now.at[i].begin, end; at < now.at[i].end; at = end) {
+            void *page = (void *)at;
+            int where = -1;
+            end = end_of(before, at);
+            if (end) /* sanitizers have mappings of terabytes */
+                continue;
+            end = at + size;
+            if (syscall(SYS_move_pages, 0, 1L, &page, NULL, &where, 0) || where < 0)
+                continue;
+            found.there++;
+            found.right += where == domain;
+            found.huge += now.at[i].huge;
+        }
+    return found;
+}
+
+typedef struct policies {
+    int domain;
+    int right[2];
+} policies;
+
+/* Whether pages that this thread touches come from the domain as long as that has some. */
+static void check_policy(const cake_exec *exec, void *arg)
+{
+    enum { PREFERRED = 1, PREFERRED_MANY = 5 };
+    policies *p = arg;
+    unsigned long nodes[16] = {0};
+    int mode = -1;
+    if (!syscall(SYS_get_mempolicy, &mode, nodes, 8 * sizeof nodes, NULL, 0))
+        p->right[exec->rank] =
+            (mode == PREFERRED || mode == PREFERRED_MANY) && nodes[p->domain / 64] == 1UL << p->domain % 64;
+}
+
+/* The last domain of which this process may use cpus, and these. */
+static int find_domain(const cake_binding *b, const cake_claim *claim, cake_cpus *cpus)
+{
+    int domain = -1;
+    hwloc_topology_t topology = cake_binding_topology(b);
+    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));) {
+        cake_cpus mine;
+        cake_cpus_of(node->cpuset, &mine);
+        cake_cpus_and(&mine, &claim->pool);
+        if (!cake_cpus_count(&mine))
+            continue;
+        domain = (int)node->os_index;
+        *cpus = mine;
+    }
+    return domain;
+}
+
+/* What a rank bound to a domain loads and opens: weights, KV cache and buffers. */
+static void check_rank(int domain)
+{
+    static mappings before;
+    form f = {.shards = 1};
+    const cake_model_options options = {0};
+    cake_model *m = NULL;
+    cake_slice *slice = NULL;
+    cake_slice_shape shape = {.count = LAYERS, .max_tok = 64, .n_slot = 16, .context = 64, .n_thread = 2};
+    shape.n_page[0] = 256;
+    read_mappings(&before);
+    CU_ASSERT_EQUAL_FATAL(cake_model_open(write_model(&f), &options, &m), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_model_load(m, &everything, &cake_kernels_ref, &(cake_loading){.threads = 2}),
+                          CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_slice_open(m, &cake_kernels_ref, &shape, &slice), CAKE_OK);
+    size_t taken = cake_model_bytes(m, &everything, &cake_kernels_ref);
+    if (cake_machine_lockable() > 64 << 20) { /* which touches all of it */
+        CU_ASSERT_EQUAL(cake_model_lock(m), CAKE_OK);
+        CU_ASSERT_EQUAL(cake_slice_lock(slice), CAKE_OK);
+#ifndef __SANITIZE_ADDRESS__
+        taken += cake_slice_kv_bytes(cake_model_config(m), &shape);
+#endif
+    }
+    pages found = find_pages(&before, domain);
+    printf("%lld pages ", (long long)found.there);
+    CU_ASSERT(found.there >= (int64_t)taken / sysconf(_SC_PAGESIZE));
+    CU_ASSERT_EQUAL(found.there, found.right);
+    if (!access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK))
+        CU_ASSERT(found.huge >= (int64_t)taken / sysconf(_SC_PAGESIZE));
+    cake_slice_close(slice);
+    cake_model_close(m);
+}
+
+/* Every thread of a rank that is bound to a domain takes its pages there. */
+static void test_domain(void)
+{
+    cake_launcher launcher = {0};
+    cake_claim claim;
+    cake_binding *b = cake_binding_open(&launcher, CAKE_BIND_HWLOC, &claim);
+    cake_placement placement = {.binding = b, .n_thread = 2, .bound = true};
+    placement.pin = (cake_pin){.n_thread = 2};
+    CU_ASSERT_FATAL(b != NULL);
+    policies p = {.domain = find_domain(b, &claim, &placement.pin.cpus)};
+    CU_ASSERT_FATAL(p.domain >= 0);
+    placement.pin.domain = p.domain;
+    cake_exec_run(2, check_policy, &p); /* threads that are there before do not inherit */
+    CU_ASSERT(cake_binding_process(b, &placement.pin.cpus));
+    p.right[0] = p.right[1] = 0;
+    cake_placement_pin(&placement);
+    cake_exec_run(2, check_policy, &p);
+    if (!p.right[0] && !cake_binding_thread(b, &placement.pin.cpus, p.domain)) {
+        printf("SKIPPED: the system does not let memory be bound\n");
+    } else {
+        CU_ASSERT(p.right[0] && p.right[1]);
+        check_rank(p.domain);
+    }
+    cake_binding_close(b);
+}
+
 /* The file has only `left` bytes when it is read. */
 static void load_torn(bool mapped, off_t left)
 {
@@ -205,6 +373,7 @@ int main(void)
 {
     static const suite_test tests[] = {{"an arena is locked", test_lock},
                                        {"limits on locked memory", test_limit},
+                                       {"a rank's memory lies in its domain", test_domain},
                                        {"a mapped file that becomes shorter", test_mapping},
                                        {"a bus error of others", test_other_bus_error},
                                        {"a model that becomes shorter", test_truncated}};
