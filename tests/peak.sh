@@ -63,7 +63,7 @@ for np in 1 2; do
 done
 
 # What plan says of each rank is taken before the first wave, to the byte, and the process grows by little more: dense, with recurrent
-# states, with windows.
+# states, with windows; in other precisions, from mapped files.
 made() { # NAME FROM WIDTH: a wide one of another model's kind, without weights
     mkdir "$dir/$1"
     cp "$2"/tokenizer*.json "$dir/$1/"
@@ -77,23 +77,24 @@ of_ranks() { # FILE KEY...: for each rank of a plan or a report the sum of these
 made dense "$model" 16384
 made states "$root/tests/golden/qwen3.5-hub" 32768
 made windows "$root/tests/golden/gemma3-new" 32768
-while read -r name np more <&3; do
+while read -r name np CAKE_LOAD more <&3; do
+    export CAKE_LOAD
     # shellcheck disable=SC2086
-    mpi "$np" plan -m "$dir/$name" --dummy-weights --kv-memory 24M --json $more >"$dir/plan.json" 2>"$dir/err" &&
-        run "$np" "$dir/$name" --dummy-weights --kv-memory 24M $more
+    mpi "$np" plan -m "$dir/$name" --kv-memory 24M --json $more >"$dir/plan.json" 2>"$dir/err" &&
+        run "$np" "$dir/$name" --kv-memory 24M $more
     of_ranks "$dir/plan.json" weights_bytes kv_bytes buffers_bytes >"$dir/planned"
     of_ranks "$dir/report.json" opened_bytes >"$dir/opened"
     test "$(wc -l <"$dir/planned")" -eq "$np" && cmp "$dir/planned" "$dir/opened"
     same=$?
-    ok "$name on $np${more:+ }$more: what was planned is taken: $(paste -sd ' ' <"$dir/opened") bytes" $same
+    ok "$name on $np, $CAKE_LOAD${more:+ }$more: what was planned is taken: $(paste -sd ' ' <"$dir/opened") bytes" $same
     of_ranks "$dir/report.json" grown_bytes | paste - "$dir/planned" |
         awk '{ bad += !($1 > 0.999 * $2 && $1 < 1.02 * $2) } END { exit !(NR > 0 && !bad) }'
     ok "... and the process grows by it" $?
 done 3<<END
-dense 1
-dense 2
-dense 2 --replicas 2
-states 2
-windows 2
+dense 1 read --dummy-weights --dtype int8
+dense 2 read --dummy-weights --replicas 2
+model 2 mmap
+states 2 read --dummy-weights --kv-dtype f32
+windows 2 read --dummy-weights --kv-dtype f16
 END
 finish

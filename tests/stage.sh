@@ -187,6 +187,19 @@ expect "hardly begun" 0 '1 written, 1 there.* 0 bytes kept' "$cake" stage -m "$m
 sums "$staged" | cmp - "$dir/before"
 ok "... is whole" $?
 
+# Really killed, when a bundle was begun.
+for rank in 0 1; do
+    rm -rf "$dir/killed"
+    "$cake" stage -m "$model" -d "$dir/killed" --ranks 2 2>/dev/null &
+    until test -s "$dir/killed/rank-000$rank/bundle.partial" || ! kill -0 $! 2>/dev/null; do :; done
+    kill -9 $! 2>/dev/null
+    wait $! 2>/dev/null
+    expect "killed in bundle $rank" 0 '[12] written|2 there and intact' "$cake" stage -m "$model" -d "$dir/killed" --ranks 2
+    sed -n 's/.*: \([0-9] written.*\)/    \1/p' "$dir/err"
+    sums "$dir/killed" | cmp - "$dir/before"
+    ok "... the bundles of an undisturbed start" $?
+done
+
 # Another model or plan in the same place; a model that changed.
 cp -r "$model" "$dir/own"
 expect "another copy of the model" 0 'replaced' "$cake" stage -m "$dir/own" -d "$dir/staged/demo-3" --ranks 3
