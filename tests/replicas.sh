@@ -124,6 +124,8 @@ mkdir "$dir/large" && cp "$model/tokenizer.json" "$dir/large" &&
 for what in peak.f32:100 peak.read:20; do
     printf '{"name": "%s", "isa": "ref", "host": "a", "threads": 1, "value": %s}\n' "${what%:*}" "${what#*:}"
 done >"$dir/rates"
+expect "rates of another machine" 0 'rates: rank 0 on [^ ]+ does [0-9.e+]+ GFLOP/s now, but the file says 100; ' \
+    mpi 2 run -m "$model" -p x --max-tokens 1 --isa ref --threads 1 --rates "$dir/rates"
 planned() { mpi "$1" plan -m "$dir/large" --dummy-weights --isa ref --threads 1 --rates "$dir/rates" "${@:2}"; }
 expect "replicas are planned" 0 'planned: 2 replicas of 1 stage \(replicas x stages, for many requests if they were of 384 \+ 128 tokens: 2 x 1 [0-9.]+ s, 1 x 2 ' planned 2
 grep -q '^replicas  2, of 1 rank each' "$dir/out" && test "$(grep -Ec '^[01] .* 0-7 ' "$dir/out")" -eq 2

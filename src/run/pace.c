@@ -101,6 +101,24 @@ static cake_err recall(const cake_options *o, const cake_world *world, cake_stag
     return err;
 }
 
+/* On rank 0. A file may be of another host, or of a time when others used this one: plans go by it all the same. now
+ * [world->size]: operations a second of each rank, had it its cpus to itself. */
+static void doubt(const cake_options *o, const cake_world *world, const cake_stage *stage, const double *now)
+{
+    const double far = 1.5;
+    for (int i = 0; i < world->size; i++) {
+        double said = stage->rate[i].flops;
+        if (now[i] <= 0 || (now[i] < far * said && said < far * now[i]))
+            continue;
+        cake_log(
+            CAKE_WARN, "place",
+            "%s: rank %d on %s does %.3g GFLOP/s now, but the file says %.3g; if that is not by what else "
+            "runs there now, measure it again: cake-mpi bench peak -o FILE.json",
+            o->rates, i, stage->rate[i].host, 1e-9 * now[i], 1e-9 * said);
+        return;
+    }
+}
+
 void cake_pace_weigh(cake_stage *stage, int n_rank)
 {
     bool large =
@@ -146,10 +164,16 @@ cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_sta
     stage->rate = cake_alloc(n, sizeof *stage->rate);
     exchange(world, stage, (cake_rate){0});
     bool matters = plan || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)));
-    if (o->report || (matters && !o->rates))
+    bool doubted = o->rates && !plan && n > 1; /* a plan may be of hosts that are not here */
+    if (o->report || (matters && !o->rates) || doubted)
         exchange(world, stage, measure(world, stage, plan));
     if (o->rates) {
+        double *now = cake_alloc(n, sizeof *now);
+        cake_world_gather(world, &stage->report.peak_flops, now, sizeof *now);
         cake_err err = world->rank ? CAKE_OK : recall(o, world, stage);
+        if (!err && doubted && !world->rank)
+            doubt(o, world, stage, now);
+        free(now);
         err = cake_world_agree(world, err);
         if (err)
             return err;
