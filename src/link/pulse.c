@@ -47,6 +47,8 @@ typedef struct line {
     bool dead;
     size_t got; /* bytes of `in` */
     message in;
+    size_t left; /* bytes of `out` that the socket had no room for: they go before anything else */
+    message out[2];
 } line;
 
 /* Where rank 0 is to be found. */
@@ -67,6 +69,7 @@ struct cake_pulse {
     cake_ear *ears;        /* [n_line] */
     struct pollfd *polled; /* [n_line + n_stranger + 2] */
     atomic_bool stop;
+    pthread_mutex_t mutex; /* lines as they are written to: a last word may come from another thread */
     pthread_t thread;
 };
 
@@ -80,20 +83,59 @@ static message message_of(const cake_pulse *p, kind what)
     return m;
 }
 
-/* A message is small and goes as a whole or not at all; one that does not is the last. */
-static void say(line *l, const message *m)
+/* Sends what is left; true if nothing is then. With the mutex. */
+static bool catch_up(line *l)
 {
     if (l->fd < 0 || l->dead)
+        l->left = 0;
+    while (l->left) {
+        ssize_t n = send(l->fd, l->out, l->left, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) /* nobody will hear it */
+            l->left = 0;
+        if (n <= 0)
+            break;
+        l->left -= (size_t)n;
+        memmove(l->out, (char *)l->out + n, l->left);
+    }
+    return !l->left;
+}
+
+/* While there is no room even for the end of an earlier message, a beat is dropped: the next one says more. The last words
+ * wait. With the mutex. */
+static void say(line *l, const message *m)
+{
+    bool clear = catch_up(l);
+    if (l->fd < 0 || l->dead || (!clear && (m->kind == BEAT || l->left > sizeof *m)))
         return;
-    ssize_t n = send(l->fd, m, sizeof *m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0 && n < (ssize_t)sizeof *m)
-        shutdown(l->fd, SHUT_WR);
+    memcpy((char *)l->out + l->left, m, sizeof *m);
+    l->left += sizeof *m;
+    catch_up(l);
 }
 
 static void say_all(cake_pulse *p, const message *m)
 {
+    pthread_mutex_lock(&p->mutex);
     for (int i = 0; i < p->n_line; i++)
         say(&p->lines[i], m);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+/* Before this end closes: what was said is out, or nobody has taken it for some time. */
+static void wait_until_said(cake_pulse *p)
+{
+    enum { PATIENCE = 20 }; /* hundredths of a second */
+    bool said = false;
+    for (int i = 0; !said && i < PATIENCE; i++) {
+        if (i)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        said = true;
+        pthread_mutex_lock(&p->mutex);
+        for (int k = 0; k < p->n_line; k++)
+            said &= catch_up(&p->lines[k]);
+        pthread_mutex_unlock(&p->mutex);
+    }
 }
 
 /* ---- what is heard */
@@ -175,10 +217,12 @@ static void read_stranger(cake_pulse *p, line *l, double now)
         return;
     }
     hear(&p->ears[rank], &l->in, now);
-    p->lines[rank] = *l;
-    *l = (line){.fd = -1};
     message m = message_of(p, BEAT); /* it knows whom it has reached */
+    pthread_mutex_lock(&p->mutex);
+    p->lines[rank] = *l;
     say(&p->lines[rank], &m);
+    pthread_mutex_unlock(&p->mutex);
+    *l = (line){.fd = -1};
     read_line(p, rank, now);
 }
 
@@ -221,7 +265,9 @@ static bool dial_one(cake_pulse *p, const char *address)
         }
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    pthread_mutex_lock(&p->mutex);
     p->lines[0] = (line){.fd = fd};
+    pthread_mutex_unlock(&p->mutex);
     return true;
 }
 
@@ -307,6 +353,7 @@ static void *work(void *arg)
     }
     message m = message_of(p, LEAVE);
     say_all(p, &m);
+    wait_until_said(p);
     return NULL;
 }
 
@@ -415,7 +462,8 @@ cake_pulse *cake_pulse_open(const cake_world *world, const char *names, const ca
                       .n_line = world->rank ? 1 : world->size,
                       .n_stranger = world->rank ? 0 : world->size + STRANGERS,
                       .listener = -1,
-                      .wake = {-1, -1}};
+                      .wake = {-1, -1},
+                      .mutex = PTHREAD_MUTEX_INITIALIZER};
     p->lines = cake_alloc((size_t)p->n_line, sizeof *p->lines);
     p->ears = cake_alloc((size_t)p->n_line, sizeof *p->ears);
     p->strangers = cake_alloc((size_t)p->n_stranger, sizeof *p->strangers);
@@ -460,6 +508,7 @@ void cake_pulse_last(int status)
     message m = message_of(p, LAST);
     m.status = status;
     say_all(p, &m);
+    wait_until_said(p);
     /* rank 0 closes its files first; then its last word ends this process */
     for (int i = 0; p->rank && i < PATIENCE && p->lines[0].fd >= 0 && !p->lines[0].dead; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two ranks whose connection takes messages in pieces, or not at all for some time: neither is taken for a dead one. Starts
+ * itself under the launcher.
+ */
+#include "link/pulse.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "suite.h"
+
+enum { BEATS = 5 };
+
+static cake_world world;
+static cake_pulse *pulse;
+static atomic_int calls, told;
+static _Atomic(cake_ear_state) state;
+static _Atomic int64_t steps;
+static atomic_bool backwards;
+
+/* In place of the library's. Rank 1's first message passes; of those behind it a socket takes ten bytes, then nothing, then
+ * ten again and so on. */
+ssize_t send(int fd, const void *bytes, size_t len, int flags)
+{
+    bool ours = flags == (MSG_NOSIGNAL | MSG_DONTWAIT) && world.rank == 1;
+    int call = ours ? calls++ : 0;
+    if (call && call % 20 == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return syscall(SYS_sendto, fd, bytes, call && len > 10 ? 10 : len, flags, NULL, 0);
+}
+
+static void tell(void *self, cake_beat *beat)
+{
+    (void)self;
+    *beat = (cake_beat){.steps = ++told};
+}
+
+static void look(void *self, const cake_ear *ears, double now)
+{
+    (void)self, (void)now;
+    const cake_ear *ear = world.rank ? ears : &ears[1];
+    backwards = backwards || ear->beat.steps < steps;
+    steps = ear->beat.steps;
+    state = ear->state;
+}
+
+static bool comes_to(cake_ear_state wanted, int64_t least)
+{
+    double end = cake_clock_now() + 20;
+    while ((state != wanted || steps < least) && state <= CAKE_EAR_HEARD && cake_clock_now() < end)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    return state == wanted && steps >= least;
+}
+
+static void open_pulse(void)
+{
+    cake_pulse_owner owner = {.tell = tell, .look = look};
+    pulse = cake_pulse_open(&world, "127.0.0.1", &owner);
+}
+
+static void test_pieces(void)
+{
+    open_pulse();
+    CU_ASSERT_FATAL(pulse != NULL);
+    CU_ASSERT(comes_to(CAKE_EAR_HEARD, BEATS));
+    CU_ASSERT(!backwards);
+    CU_ASSERT(comes_to(CAKE_EAR_LEFT, BEATS)); /* its goodbye comes whole, too */
+    cake_pulse_close(pulse);
+}
+
+/* Rank 1: beats, and a goodbye. */
+static void accompany(void)
+{
+    open_pulse();
+    while (told < BEATS + 2)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    cake_pulse_close(pulse);
+}
+
+int main(int argc, char **argv)
+{
+    static const suite_test tests[] = {{"messages that leave in pieces", test_pieces}};
+    int status = 0;
+    if (argc == 1) {
+        execl(suite_path("mpirun.sh"), "mpirun.sh", "2", argv[0], "rank", NULL);
+        return perror("mpirun.sh"), 1;
+    }
+    if (cake_world_open(&argc, &argv, &world))
+        return 1;
+    if (world.rank)
+        accompany();
+    else
+        status = SUITE_MAIN("pulse", tests);
+    cake_world_close(&world);
+    return status;
+}
