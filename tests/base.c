@@ -289,6 +289,32 @@ static int child_of(void (*work)(void), int rank, char *said, size_t room)
     return status;
 }
 
+/* As another thread says it while the first one captures. */
+static void speak(void)
+{
+    static cake_buf unsaid;
+    static char vast[5000];
+    memset(vast, 'a', sizeof vast - 1);
+    cake_log_capture(&unsaid);
+    cake_log_bar(true);
+    cake_log_now(CAKE_WARN, "link", "one\x1b[2J");
+    cake_log_now(CAKE_INFO, "link", "rank 0's to say");
+    cake_log_now(CAKE_ERROR, NULL, vast);
+    cake_log(CAKE_ERROR, NULL, "captured");
+    _exit(strcmp(unsaid.data, "cake-mpi: rank 3 on node7: error: captured\n") != 0);
+}
+
+static void test_log_now(void)
+{
+    char said[8192];
+    int status = child_of(speak, 3, said, sizeof said);
+    static const char begins[] = "\r\033[Kcake-mpi: rank 3 on node7: warning: link: one?[2J\n"
+                                 "cake-mpi: rank 3 on node7: error: aaaa";
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CU_ASSERT(!strncmp(said, begins, sizeof begins - 1));
+    CU_ASSERT(strlen(said) < 1200 && said[strlen(said) - 1] == '\n');
+}
+
 /* The contract knows status 1, not SIGABRT; only a program that is wrong leaves a core. */
 static void test_die(void)
 {
@@ -372,6 +398,7 @@ int main(void)
         {"files: only regular ones of a decent size are read", test_file_kinds},
         {"JSON: reals are short and exact", test_json_real},
         {"log: control characters of foreign text are shown, not sent", test_log_escapes},
+        {"log: another thread's messages", test_log_now},
         {"err: memory that runs out ends all ranks with status 1", test_die},
         {"params: the first who says something wins", test_params_merge},
     };

@@ -106,6 +106,18 @@ wait $launcher
 test $? -eq 75 && test ! -e "$dir/out.jsonl.lock"
 ok "two signals: status 75" $?
 continues
+# ... while rank 0 waits for a replica that does not get on.
+: >"$dir/err"
+start 2 --max-seqs 8 --replicas 2 --watchdog 60
+until [ -e "$dir/out.jsonl.lock" ] && grep -qs '_cake": {"group' "$dir/out.jsonl.partial"; do sleep 0.02; done
+kill -STOP "$(cat "$dir/pid.1")" && kill -USR1 "$(cat "$dir/pid.0")" && sleep 1
+kill -USR2 "$(cat "$dir/pid.0")"
+(sleep 5; kill -9 "$(cat "$dir/pid.1")") 2>/dev/null &
+late=$!
+wait $launcher
+test $? -eq 75 && kill $late && test ! -e "$dir/out.jsonl.lock" && grep -q '_cake": {"running"' "$dir/out.jsonl.partial"
+ok "two signals, while a replica does not get on: status 75" $?
+continues
 limited() { # NAME OPTION...: after two seconds of seven
     local name=$1 got
     shift

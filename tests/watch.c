@@ -28,7 +28,7 @@ static void all_is_well(cake_ear *ears)
 
 static bool is(const cake_ear *ears, cake_verdict_kind kind, int rank)
 {
-    cake_verdict v = cake_watch_judge(ears, N, patience, now);
+    cake_verdict v = cake_watch_judge(ears, NULL, N, patience, now);
     return v.kind == kind && (!kind || v.rank == rank);
 }
 
@@ -80,6 +80,26 @@ static void test_silent(void)
     CU_ASSERT(is(ears, CAKE_VERDICT_SILENT, 1));
 }
 
+/* No connection is left to a replica, and its root's letters still come. */
+static void test_letters(void)
+{
+    cake_ear ears[N];
+    _Atomic double letters[N] = {0};
+    all_is_well(ears);
+    for (int r = 0; r < N; r++)
+        ears[r].beat.root = r / 2 * 2;
+    for (int r = 2; r < N; r++)
+        ears[r].heard = ears[r].came = now - 60;
+    letters[2] = now - 6.5;
+    CU_ASSERT(cake_watch_judge(ears, letters, N, patience, now).kind == CAKE_VERDICT_FINE);
+    letters[2] = now - 7.5;
+    CU_ASSERT(cake_watch_judge(ears, letters, N, patience, now).kind == CAKE_VERDICT_SILENT);
+    letters[2] = now - 1;
+    ears[1].heard = ears[0].came = now - 8; /* they say nothing of another replica's ranks */
+    cake_verdict v = cake_watch_judge(ears, letters, N, patience, now);
+    CU_ASSERT(v.kind == CAKE_VERDICT_SILENT && v.rank == 1);
+}
+
 /* Somebody works on one thing for long, or a message does not come through. */
 static void test_stuck(void)
 {
@@ -95,10 +115,10 @@ static void test_stuck(void)
     CU_ASSERT(is(ears, CAKE_VERDICT_SLOW, 2));
     ears[2].beat.turned_s = 0;
     ears[1].beat.sent = 51;
-    cake_verdict v = cake_watch_judge(ears, N, patience, now);
+    cake_verdict v = cake_watch_judge(ears, NULL, N, patience, now);
     CU_ASSERT(v.kind == CAKE_VERDICT_STUCK && v.rank == 1 && v.other == 2);
     ears[1].beat.edges = 2; /* then nobody knows between whom */
-    v = cake_watch_judge(ears, N, patience, now);
+    v = cake_watch_judge(ears, NULL, N, patience, now);
     CU_ASSERT(v.kind == CAKE_VERDICT_STUCK && v.rank == 0 && v.other == -1);
     ears[3].moved = now - 6.5;
     CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
@@ -118,6 +138,7 @@ int main(void)
     static const suite_test tests[] = {
         {"a rank that ends", test_lost},
         {"a rank that falls silent", test_silent},
+        {"a replica whose letters come", test_letters},
         {"waves that do not get on", test_stuck},
     };
     return SUITE_MAIN("watch", tests);

@@ -58,7 +58,7 @@ static void end_all(const char *text)
     static atomic_flag ending = ATOMIC_FLAG_INIT;
     while (atomic_flag_test_and_set(&ending)) /* another thread is at it */
         pause();
-    cake_log_last(text);
+    cake_log_now(CAKE_ERROR, NULL, text);
     if (last_words)
         last_words();
 }

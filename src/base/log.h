@@ -7,17 +7,21 @@
 #ifndef CAKE_BASE_LOG_H
 #define CAKE_BASE_LOG_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 
 typedef enum cake_level { CAKE_ERROR, CAKE_WARN, CAKE_INFO, CAKE_DEBUG } cake_level;
 
 void cake_log(cake_level level, const char *topic, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* An error said on the way out: at once, whatever the level, and without asking for memory. */
-void cake_log_last(const char *text);
+/* The same from any thread, also on the way out: no memory is asked for, and it goes past a capture. What is longer than a
+ * thousand bytes is cut. */
+void cake_log_now(cake_level level, const char *topic, const char *text);
 cake_level cake_log_level(cake_level level);    /* default CAKE_INFO; returns what it was */
 void cake_log_rank(int rank, const char *host); /* default rank 0 */
-void cake_log_line(void (*clear)(void));        /* called before a message: wipes a progress bar */
+/* Whether a progress bar stands on the terminal's line: the next message wipes it. Returns whether one did. */
+bool cake_log_bar(bool stands);
 /* Messages go there; NULL: back to standard error. Returns where they went. */
 cake_buf *cake_log_capture(cake_buf *into);
 

@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -47,6 +46,8 @@ struct cake_desk {
     cake_buf letter;
     double read_s;
     cake_trace *trace; /* or NULL */
+    cake_watch *watch; /* or NULL */
+    int *rank;         /* [n_replica] its root, as the world counts */
 };
 
 cake_desk *cake_desk_open(const cake_conductor *conductor, const cake_config *config, int n_replica,
@@ -58,6 +59,7 @@ cake_desk *cake_desk_open(const cake_conductor *conductor, const cake_config *co
     d->handout = cake_handout_open(n_replica, appetite);
     d->mail = cake_alloc(n, sizeof *d->mail);
     d->gone = cake_alloc(n, sizeof *d->gone);
+    d->rank = cake_alloc(n, sizeof *d->rank);
     d->gone[0] = true;
     return d;
 }
@@ -72,7 +74,8 @@ cake_err cake_desk_connect(cake_desk *d, const cake_world *world, cake_root *roo
     d->root = root;
     for (int r = 1; r < d->n_replica; r++) {
         cake_pipe *pipe;
-        cake_err err = cake_pipe_open_mpi(world, r * (world->size / d->n_replica), &pipe);
+        d->rank[r] = r * (world->size / d->n_replica);
+        cake_err err = cake_pipe_open_mpi(world, d->rank[r], &pipe);
         if (err)
             return err;
         d->mail[r] = cake_mail_open(pipe);
@@ -80,9 +83,10 @@ cake_err cake_desk_connect(cake_desk *d, const cake_world *world, cake_root *roo
     return CAKE_OK;
 }
 
-void cake_desk_watch(cake_desk *d, cake_trace *trace)
+void cake_desk_watch(cake_desk *d, cake_trace *trace, cake_watch *watch)
 {
     d->trace = trace;
+    d->watch = watch;
 }
 
 void cake_desk_close(cake_desk *d)
@@ -101,6 +105,7 @@ void cake_desk_close(cake_desk *d)
     cake_buf_free(&d->letter);
     free(d->mail);
     free(d->gone);
+    free(d->rank);
     free(d->own);
     free(d->away);
     free(d);
@@ -131,14 +136,15 @@ static void tell_all(cake_desk *d, char what)
             cake_mail_send(d->mail[r], &what, 1);
 }
 
-/* The first error ends the work of all roots. It was said. */
+/* The first error ends the work of all roots. It was said. What fails while they drain counts more than that they do. */
 static cake_err fail(cake_desk *d, cake_err err)
 {
     if (err && !d->err) {
-        d->err = err;
         tell_all(d, CAKE_LETTER_QUIT);
         cake_root_stop(d->root, err);
     }
+    if (err && (!d->err || d->err == CAKE_STOPPED))
+        d->err = err;
     return err;
 }
 
@@ -230,6 +236,7 @@ static bool read_letters(cake_desk *d, int replica, double until)
         CAKE_ASSERT(d->gone[replica] || kind == CAKE_LETTER_NEWS);
         if (kind == CAKE_LETTER_NEWS)
             read_news(d, replica, &letter);
+        cake_watch_heard(d->watch, d->rank[replica]);
         any = true;
     }
     return any;
@@ -347,17 +354,15 @@ bool cake_desk_attend(cake_desk *d)
     return worked;
 }
 
-cake_err cake_desk_finish(cake_desk *d, cake_err err)
+bool cake_desk_over(const cake_desk *d)
 {
-    bool leaving = true;
-    fail(d, err);
-    while (leaving || !all_gone(d)) {
-        cake_desk_attend(d);
-        leaving = false;
-        for (int r = 1; r < d->n_replica; r++)
-            leaving |= cake_mail_leaving(d->mail[r]);
-        if (leaving || !all_gone(d))
-            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-    }
-    return err && err != CAKE_STOPPED ? err : d->err; /* what failed while it drained counts more */
+    bool leaving = false;
+    for (int r = 1; r < d->n_replica; r++)
+        leaving = leaving || cake_mail_leaving(d->mail[r]);
+    return !leaving && all_gone(d);
+}
+
+cake_err cake_desk_error(const cake_desk *d)
+{
+    return d->err == CAKE_STOPPED && cake_handout_over(d->handout) ? CAKE_OK : d->err;
 }

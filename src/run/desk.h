@@ -13,6 +13,7 @@
 #include "run/handout.h"
 #include "run/root.h"
 #include "run/trace.h"
+#include "run/watch.h"
 
 typedef struct cake_desk cake_desk;
 
@@ -24,15 +25,18 @@ cake_conductor cake_desk_conductor(cake_desk *desk);
 /* The ways to the other roots, each the first of its part of the world; root: replica 0's, borrowed. */
 cake_err cake_desk_connect(cake_desk *desk, const cake_world *world, cake_root *root);
 size_t cake_desk_bytes(int n_replica); /* of its buffers */
-void cake_desk_watch(cake_desk *desk, cake_trace *trace);
+/* Where its spans go, and who is told of letters; borrowed, NULL: nowhere, nobody. */
+void cake_desk_watch(cake_desk *desk, cake_trace *trace, cake_watch *watch);
 
 /* Letters come and go, requests are read and handed out; for a few milliseconds at most, but for a long request that is
  * read. Called often. Whether there was something to do. */
 bool cake_desk_attend(cake_desk *desk);
-/* After the last sequence of replica 0, with its error: until all others have ended too. */
-cake_err cake_desk_finish(cake_desk *desk, cake_err err);
-/* As cake_root_stop, for all roots. */
+/* As cake_root_stop, for all roots. Any error counts more than CAKE_STOPPED, else the first one. */
 void cake_desk_stop(cake_desk *desk, cake_err err);
+/* All other roots have ended, too, and all letters have arrived. */
+bool cake_desk_over(const cake_desk *desk);
+/* CAKE_OK also where it was stopped and nothing was left to do. */
+cake_err cake_desk_error(const cake_desk *desk);
 void cake_desk_close(cake_desk *desk); /* NULL is fine */
 
 double cake_desk_read_s(const cake_desk *desk);        /* seconds that reading requests took */

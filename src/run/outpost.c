@@ -18,7 +18,8 @@
 
 enum { ENOUGH = 16 << 10, HEAD = 1 + sizeof(cake_headway) }; /* bytes of a letter; of its beginning */
 
-static const double moment = 0.01; /* seconds that a token may wait for the next ones */
+static const double moment = 0.01; /* seconds that a token may wait for the next ones ... */
+static const double silence = 1;   /* ... and that rank 0 hears nothing while waves go round */
 
 struct cake_outpost {
     int context;
@@ -33,6 +34,7 @@ struct cake_outpost {
     double since;  /* of its first news */
     bool urgent;   /* a request is done */
     cake_headway told;
+    double wrote; /* when that was */
 };
 
 cake_err cake_outpost_open(const cake_options *options, const cake_config *config, int context,
@@ -150,9 +152,10 @@ static void read_letter(cake_outpost *o, const char *text, size_t len)
 static bool write_news(cake_outpost *o)
 {
     cake_headway headway = cake_root_headway(o->root);
-    bool begun = headway.begun != o->told.begun;
-    if (!begun && !o->urgent && o->news.len < ENOUGH &&
-        (!o->news.len || cake_clock_now() - o->since < moment))
+    double now = cake_clock_now();
+    bool begun = headway.begun != o->told.begun,
+         quiet = headway.rows != o->told.rows && now - o->wrote > silence;
+    if (!begun && !quiet && !o->urgent && o->news.len < ENOUGH && (!o->news.len || now - o->since < moment))
         return false;
     cake_buf *letter = add_news(o);
     letter->data[0] = CAKE_LETTER_NEWS;
@@ -160,6 +163,7 @@ static bool write_news(cake_outpost *o)
     cake_mail_send(o->mail, letter->data, letter->len);
     cake_buf_cut(letter, 0);
     o->told = headway;
+    o->wrote = now;
     o->urgent = false;
     return true;
 }

@@ -26,15 +26,7 @@ static struct {
     double start, next, next_file;
     int64_t began; /* seconds since 1970 */
     bool file;     /* it is wanted, and could be written so far */
-    int drawn;     /* a bar stands on the terminal's line */
 } state;
-
-static void wipe(void)
-{
-    if (state.drawn)
-        fputs("\r\033[K", stderr);
-    state.drawn = 0;
-}
 
 /* Seconds to the end of the input at the rate of this run so far; negative: not known. */
 static double left_of(const cake_counts *c, double seconds)
@@ -106,8 +98,6 @@ void cake_progress_open(const cake_options *options)
                                          : LINE;
     state.start = cake_clock_now();
     state.next = state.start + (state.mode == BAR ? bar_every : line_every);
-    if (state.mode == BAR)
-        cake_log_line(wipe);
 }
 
 /* How long it takes, and whether that is too long. */
@@ -169,7 +159,7 @@ void cake_progress_tick(const cake_counts *c, double until_stop)
         cake_progress_bar(c, now - state.start, until_stop, &line);
         fprintf(stderr, "\r%s\033[K", line.data);
         fflush(stderr);
-        state.drawn = 1;
+        cake_log_bar(true);
     } else {
         cake_progress_line(c, now - state.start, until_stop, &line);
         cake_log(CAKE_INFO, NULL, "%s", line.data);
@@ -179,8 +169,8 @@ void cake_progress_tick(const cake_counts *c, double until_stop)
 
 void cake_progress_close(void)
 {
-    wipe();
-    cake_log_line(NULL);
+    if (cake_log_bar(false))
+        fputs("\r\033[K", stderr);
     state.mode = NONE;
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -158,6 +159,13 @@ static void end_at_once(job *j, cake_err err)
     cake_world_abort_with(err);
 }
 
+/* What there is goes to the disk: the other replicas' waves may take longer than a killer waits. */
+static void secure(job *j)
+{
+    cake_answers_flush(&j->answers);
+    cake_answers_keep(&j->answers);
+}
+
 /* Once it is time nothing new begins; a second signal ends all at once, as does a rank that is lost. */
 static void drain(job *j)
 {
@@ -167,7 +175,7 @@ static void drain(job *j)
     if (j->draining || !cake_drain_due())
         return;
     j->draining = true;
-    cake_answers_flush(&j->answers);
+    secure(j);
     if (j->desk)
         cake_desk_stop(j->desk, CAKE_STOPPED);
     else
@@ -194,15 +202,26 @@ static bool attend(void *self)
     return j->desk ? cake_desk_attend(j->desk) : j->outpost && cake_outpost_attend(j->outpost);
 }
 
+/* Other replicas may work on for long: signals, limits and lost ranks are looked at as before. */
+static void serve_others(job *j)
+{
+    do {
+        j->where.turned = cake_clock_now();
+        if (!attend(j))
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    } while (!cake_desk_over(j->desk));
+}
+
 /* The loop is over here; what serves other replicas, or is served, goes on until all are. */
 static cake_err part(job *j, cake_err err)
 {
-    if (j->desk && err == CAKE_STOPPED) { /* the others' waves may take longer than a killer waits */
-        cake_answers_flush(&j->answers);
-        cake_answers_keep(&j->answers);
+    if (j->desk) {
+        cake_desk_stop(j->desk, err);
+        if (err == CAKE_STOPPED)
+            secure(j);
+        serve_others(j);
+        err = cake_desk_error(j->desk);
     }
-    if (j->desk)
-        err = cake_desk_finish(j->desk, err);
     if (j->outpost)
         cake_outpost_finish(j->outpost);
     return err;
@@ -251,7 +270,7 @@ static cake_err work(job *j)
     cake_pipeline_watch(j->pipeline, j->trace);
     cake_pipeline_tell(j->pipeline, &j->where);
     if (j->desk)
-        cake_desk_watch(j->desk, j->trace);
+        cake_desk_watch(j->desk, j->trace, j->watch);
     enter(j, CAKE_PHASE_RUN);
     cake_err err = part(j, cake_pipeline_run(j->pipeline, &(cake_aside){j, attend}));
     cake_progress_close();

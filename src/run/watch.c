@@ -30,15 +30,16 @@ struct cake_watch {
     cake_whereabouts *where;
     int rank, size;
     double patience, opened;
-    bool keeps;         /* there is a journal to go on from */
-    bool speaks;        /* it is this rank that says so when rank 0 is no more */
-    bool acquainted;    /* who is never heard was said */
-    char (*host)[HOST]; /* [size] */
-    double said, wait;  /* when it was last said that somebody is slow; when it will be again */
-    double found;       /* when the run was found to be lost */
-    _Atomic int lost;   /* the status; 0: it is not */
-    int64_t steps;      /* of other ranks than 0: their own, ... */
-    double moved;       /* ... and when they last changed */
+    bool keeps;              /* there is a journal to go on from */
+    bool speaks;             /* it is this rank that says so when rank 0 is no more */
+    bool acquainted;         /* who is never heard was said */
+    char (*host)[HOST];      /* [size] */
+    _Atomic double *letters; /* [size] rank 0's: when news came from it by MPI */
+    double said, wait;       /* when it was last said that somebody is slow; when it will be again */
+    double found;            /* when the run was found to be lost */
+    _Atomic int lost;        /* the status; 0: it is not */
+    int64_t steps;           /* of other ranks than 0: their own, ... */
+    double moved;            /* ... and when they last changed */
 };
 
 static void tell(void *self, cake_beat *b)
@@ -116,7 +117,15 @@ static cake_verdict judge_replica(const cake_ear *ears, int n, int root, double 
     return v;
 }
 
-cake_verdict cake_watch_judge(const cake_ear *ears, int n, double patience, double now)
+/* For so long no wave of the replica is known to have come back: by its root's beats, or by letters. */
+static double without_waves(const cake_ear *ears, const _Atomic double *letters, int root, double now)
+{
+    double beat = ears[root].came, letter = letters ? letters[root] : 0;
+    return now - (beat > letter ? beat : letter);
+}
+
+cake_verdict cake_watch_judge(const cake_ear *ears, const _Atomic double *letters, int n, double patience,
+                              double now)
 {
     for (int r = 1; r < n; r++)
         if (ears[r].state == CAKE_EAR_FAILED)
@@ -127,7 +136,7 @@ cake_verdict cake_watch_judge(const cake_ear *ears, int n, double patience, doub
     for (int r = 1; r < n; r++) {
         /* waves of its replica that come back have been in its hands: it is its connection that is broken */
         int root = ears[r].beat.root >= 0 && ears[r].beat.root < n ? ears[r].beat.root : 0;
-        double silent = now - ears[r].heard, without = now - ears[root].came;
+        double silent = now - ears[r].heard, without = without_waves(ears, letters, root, now);
         if (ears[r].state == CAKE_EAR_HEARD && silent > patience && without > patience)
             return (cake_verdict){.kind = CAKE_VERDICT_SILENT, .rank = r, .seconds = silent};
     }
@@ -200,7 +209,6 @@ static void say_lost(const cake_watch *w, const cake_ear *ears, const cake_verdi
 {
     text t = {.len = 0};
     const cake_beat *b = &ears[w->rank ? 0 : v->rank].beat;
-    put(&t, "link: ");
     if (v->kind == CAKE_VERDICT_STUCK) {
         put(&t, "for %.0f s no message has come through ", v->seconds);
         if (v->other < 0)
@@ -225,7 +233,7 @@ static void say_lost(const cake_watch *w, const cake_ear *ears, const cake_verdi
         put_doing(&t, b);
     }
     put_under_way(&t, w, ears);
-    cake_log_last(t.at);
+    cake_log_now(CAKE_ERROR, "link", t.at);
 }
 
 /* Where all ranks are, in lines of some. */
@@ -235,16 +243,19 @@ static void say_slow(const cake_watch *w, const cake_ear *ears, const cake_verdi
     put_rank(&t, w, v->rank, &ears[v->rank].beat);
     put(&t, " holds all up: for %.0f s it is ", v->seconds);
     put_doing(&t, &ears[v->rank].beat);
-    cake_log(CAKE_WARN, "link", "%s", t.at);
+    cake_log_now(CAKE_WARN, "link", t.at);
     for (int r = 0; r < w->size && r < LISTED; r++) {
         t.len = 0;
+        put(&t, "... ");
         put_rank(&t, w, r, &ears[r].beat);
         put(&t, ": ");
         put_doing(&t, &ears[r].beat);
-        cake_log(CAKE_WARN, "link", "... %s", t.at);
+        cake_log_now(CAKE_WARN, "link", t.at);
     }
+    t.len = 0;
+    put(&t, "... and %d others", w->size - LISTED);
     if (w->size > LISTED)
-        cake_log(CAKE_WARN, "link", "... and %d others", w->size - LISTED);
+        cake_log_now(CAKE_WARN, "link", t.at);
 }
 
 /* Ranks that no connection leads to are nothing to worry about while they live. */
@@ -254,12 +265,13 @@ static void say_unheard(cake_watch *w, const cake_ear *ears)
     for (int r = 1; r < w->size; r++)
         if (ears[r].state == CAKE_EAR_NONE && n++ == 0)
             first = r;
+    text t = {.len = 0};
+    put(&t,
+        "%d rank%s (rank %d on %s) cannot reach rank 0 over TCP: should one die, the launcher has to end the "
+        "others (srun: --kill-on-bad-exit)",
+        n, n == 1 ? "" : "s, the first of them", first, w->host[first]);
     if (n)
-        cake_log(CAKE_INFO, "link",
-                 "%d rank%s (rank %d on %s) cannot reach rank 0 over TCP: should one die, the launcher has "
-                 "to end the "
-                 "others (srun: --kill-on-bad-exit)",
-                 n, n == 1 ? "" : "s, the first of them", first, w->host[first]);
+        cake_log_now(CAKE_INFO, "link", t.at);
     w->acquainted = true;
 }
 
@@ -290,7 +302,7 @@ static void look_at_all(cake_watch *w, const cake_ear *ears, double now)
     }
     if (!w->acquainted && now - w->opened > acquaint)
         say_unheard(w, ears);
-    cake_verdict v = cake_watch_judge(ears, w->size, w->patience, now);
+    cake_verdict v = cake_watch_judge(ears, w->letters, w->size, w->patience, now);
     if (v.kind == CAKE_VERDICT_SLOW) {
         if (now - w->said < w->wait)
             return;
@@ -334,6 +346,12 @@ static void look(void *self, const cake_ear *ears, double now)
         look_at_all(w, ears, now);
 }
 
+void cake_watch_heard(cake_watch *watch, int root)
+{
+    if (watch)
+        watch->letters[root] = cake_clock_now();
+}
+
 cake_err cake_watch_lost(const cake_watch *watch)
 {
     return watch ? (cake_err)watch->lost : CAKE_OK;
@@ -365,6 +383,7 @@ cake_watch *cake_watch_open(const cake_options *o, const cake_world *world, cake
                       .opened = cake_clock_now(),
                       .keeps = o->output && strcmp(o->output, "-") != 0,
                       .wait = slow};
+    w->letters = cake_alloc((size_t)world->size, sizeof *w->letters);
     w->host = cake_alloc((size_t)world->size, sizeof *w->host);
     cake_world_gather(world, world->host, w->host, sizeof *w->host);
     cake_world_share(world, w->host, (size_t)world->size * sizeof *w->host);
@@ -382,5 +401,6 @@ void cake_watch_close(cake_watch *w)
         return;
     cake_pulse_close(w->pulse);
     free(w->host);
+    free(w->letters);
     free(w);
 }

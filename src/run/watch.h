@@ -35,6 +35,8 @@ typedef struct cake_watch cake_watch;
 /* All ranks call. NULL where there is nothing to watch: one rank, or --watchdog 0. */
 cake_watch *cake_watch_open(const cake_options *options, const cake_world *world, cake_whereabouts *where);
 void cake_watch_close(cake_watch *watch); /* NULL is fine */
+/* Rank 0, of several replicas: a letter of news has come from the root of one, so its waves go round. NULL is fine. */
+void cake_watch_heard(cake_watch *watch, int root);
 /* Rank 0: the status with which the run has to end because of another rank, which was said; CAKE_OK: it goes on. Whoever
  * asks closes the files and ends all ranks, within a moment. */
 cake_err cake_watch_lost(const cake_watch *watch);
@@ -56,7 +58,9 @@ typedef struct cake_verdict {
     double seconds;
 } cake_verdict;
 
-/* ears [n]: as rank 0 knows them, its own among them. patience: seconds. */
-cake_verdict cake_watch_judge(const cake_ear *ears, int n, double patience, double now);
+/* ears [n]: as rank 0 knows them, its own among them. letters [n]: when the latest news came from that rank by MPI, 0: none
+ * did; NULL: of nobody. patience: seconds. */
+cake_verdict cake_watch_judge(const cake_ear *ears, const _Atomic double *letters, int n, double patience,
+                              double now);
 
 #endif
