@@ -333,6 +333,19 @@ static const char *file_of(void (*make)(hid_t))
     return path;
 }
 
+/* Among others two that are longer than a line may be. */
+static void strings_too_long(hid_t f)
+{
+    enum { LONG = (64 << 20) + 1 };
+    const char *all[20];
+    char *vast = cake_alloc(LONG + 1, 1);
+    memset(vast, 'a', LONG);
+    for (int i = 0; i < 20; i++)
+        all[i] = i == 3 || i == 19 ? vast : strings[i % 2];
+    put(f, "prompt", string_of(H5T_VARIABLE), 20, all);
+    free(vast);
+}
+
 /* What comes out: a line for each request. */
 static cake_err read_prompts(const char *path, const cake_names *names, cake_buf *out)
 {
@@ -385,6 +398,16 @@ static void test_prompts(void)
                     CAKE_OK);
     CU_ASSERT_STRING_EQUAL(out.data, "0 \"a\":Say \"it\"|1 \"7\":prompt is an empty array; expected one "
                                      "token id or more|2 \"c\": 5 6 7|");
+    cake_buf_free(&out);
+}
+
+static void test_too_long(void)
+{
+    cake_buf out = {0};
+    CU_ASSERT_EQUAL(read_prompts(file_of(strings_too_long), &(cake_names){0}, &out), CAKE_OK);
+    CU_ASSERT_PTR_NOT_NULL(strstr(out.data, "|2 -:one|3 -:the line has 67108865 bytes; expected at most"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(out.data, "|4 -:one|"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(out.data, "|18 -:one|19 -:the line has 67108865 bytes;"));
     cake_buf_free(&out);
 }
 
@@ -549,6 +572,7 @@ int main(void)
         {"stopped, gone on from, out of room", test_stopped},
         {"streams are refused", test_refused_names},
         {"prompts of every layout, and of results", test_prompts},
+        {"strings that are too long fail alone", test_too_long},
         {"what is not as it must be is named", test_hostile},
         {"files that are cut short", test_damaged},
     };

@@ -32,6 +32,9 @@ struct cake_h5_column {
     size_t bytes, fixed; /* of a value in the file; of a string, if all have the same, else 0 */
     bool padded;         /* by blanks */
     bool sign;           /* numbers below 0 are possible */
+    size_t excess; /* bytes of a string of any length that was refused, and is all of the window; 0: none */
+    void **taken;  /* [n_taken] memory that the library was given since a read began, or NULL */
+    size_t n_taken;
 };
 
 struct cake_h5 {
@@ -466,34 +469,49 @@ const char *cake_h5_name(const cake_h5_column *column)
     return column->name;
 }
 
-/* Strings of a file that lies about their length do not take the memory. */
-static void *take(size_t size, void *unused)
+/* Strings that are too long, in a file that may lie about their length, do not take the memory. What the library was given
+ * for others before it came to one of them is lost to it. */
+static void *take(size_t size, void *column)
 {
-    (void)unused;
-    return size > (size_t)largest_chunk + 1 ? NULL : malloc(size);
+    cake_h5_column *c = column;
+    if (size > (size_t)largest_chunk + 1) {
+        c->excess = size - 1;
+        return NULL;
+    }
+    c->taken = cake_grow(c->taken, c->n_taken + 1, sizeof *c->taken);
+    return c->taken[c->n_taken++] = malloc(size);
 }
 
-static void give(void *memory, void *unused)
+static void give(void *memory, void *column)
 {
-    (void)unused;
+    cake_h5_column *c = column;
+    for (size_t i = 0; i < c->n_taken; i++)
+        c->taken[i] = c->taken[i] == memory ? NULL : c->taken[i];
     free(memory);
 }
 
-static cake_err read_range(cake_h5_column *c, hsize_t from, hsize_t n, void *into)
+static bool try_range(cake_h5_column *c, hsize_t from, hsize_t n, void *into)
 {
     hsize_t begin[2] = {0}, count[2] = {1, 1};
     begin[c->along] = from;
     count[c->along] = n;
+    c->excess = c->n_taken = 0;
     hid_t there = H5Dget_space(c->set), here = H5Screate_simple(1, &n, NULL),
           list = H5Pcreate(H5P_DATASET_XFER);
     bool good = H5Sselect_hyperslab(there, H5S_SELECT_SET, begin, NULL, count, NULL) >= 0 &&
-                H5Pset_vlen_mem_manager(list, take, NULL, give, NULL) >= 0 &&
+                H5Pset_vlen_mem_manager(list, take, c, give, c) >= 0 &&
                 H5Dread(c->set, c->memory, here, there, list, into) >= 0;
-    cake_err err = good ? CAKE_OK : fail(c->file, c->name, "cannot be read");
+    for (size_t i = 0; !good && i < c->n_taken; i++)
+        free(c->taken[i]);
     H5Pclose(list);
     H5Sclose(here);
     H5Sclose(there);
-    return err;
+    return good;
+}
+
+static cake_err read_range(cake_h5_column *c, hsize_t from, hsize_t n, void *into)
+{
+    return try_range(c, from, n, into) ? CAKE_OK : fail(c->file, c->name, "cannot be read");
 }
 
 static void drop_texts(cake_h5_column *c)
@@ -518,10 +536,14 @@ static cake_err move_window(cake_h5_column *c, hsize_t row, size_t bytes)
     drop_texts(c);
     if (!c->waits)
         c->waits = cake_alloc((size_t)most, bytes);
-    cake_err err = read_range(c, row, n, c->waits);
+    bool good = try_range(c, row, n, c->waits);
+    if (!good && c->excess && n > 1) /* one of them is too long: which, shows when it stands alone */
+        good = try_range(c, row, n = 1, c->waits);
+    if (!good && c->excess)
+        *(char **)(void *)c->waits = NULL;
     c->done = row;
-    c->n = err ? 0 : (size_t)n;
-    return err;
+    c->n = good || c->excess ? (size_t)n : 0;
+    return c->n ? CAKE_OK : fail(c->file, c->name, "cannot be read");
 }
 
 cake_err cake_h5_read(cake_h5_column *c, int64_t from, size_t n, void *into)
@@ -552,7 +574,7 @@ cake_err cake_h5_read_text(cake_h5_column *c, int64_t row, size_t most, size_t *
         return err;
     size_t at = (size_t)((hsize_t)row - c->done);
     const char *text = c->fixed ? c->waits + at * c->fixed : ((char **)(void *)c->waits)[at];
-    *len = !text ? 0 : c->fixed ? strnlen(text, c->fixed) : strlen(text);
+    *len = !text ? c->excess : c->fixed ? strnlen(text, c->fixed) : strlen(text);
     while (c->padded && *len && text[*len - 1] == ' ')
         --*len;
     if (*len <= most)
@@ -572,6 +594,7 @@ void cake_h5_close(cake_h5 *file)
         if (c->set >= 0)
             H5Dclose(c->set);
         free(c->waits);
+        free(c->taken);
         free(c->name);
         free(c);
     }
