@@ -110,8 +110,12 @@ poison() { # MODEL TENSOR BYTE: NaN in place of a float32
 cp -r "$root/tests/golden/qwen3-dynamic" "$dir/layer"
 poison "$dir/layer" model.layers.1.mlp.down_proj.weight 0
 for np in 1 3; do
-    expect "a broken layer, $np ranks" 3 "not finite numbers: layer 1, on rank $((np / 2))," mpi $np run -m "$dir/layer" -p x -p y --max-tokens 2
+    expect "a broken layer, $np ranks" 3 "not finite: layer 1, on rank $((np / 2)), gave" mpi $np run -m "$dir/layer" -p x -p y --max-tokens 2 --deterministic-ids
+    grep -q 'are not finite numbers: layer 1 gave the first' "$dir/out" && test "$(grep -c 'not finite' "$dir/err")" -eq 1 && mv "$dir/out" "$dir/broken.$np"
+    ok "... a record names it, a message its rank, once" $?
 done
+cmp "$dir/broken.1" "$dir/broken.3"
+ok "... the record does not depend on the ranks" $?
 cp -r "$root/tests/golden/qwen3-dynamic" "$dir/token"
 dim=$(sed -n 's/.*"hidden_size": \([0-9]*\).*/\1/p' "$dir/token/config.json")
 poison "$dir/token" model.embed_tokens.weight $((9 * 4 * dim))
@@ -121,7 +125,7 @@ for i in 0 1 2 3 4 5; do
 done >"$dir/odd.jsonl"
 "$cake" run -m "$root/tests/golden/qwen3-dynamic" -i "$dir/odd.jsonl" -q >"$dir/whole.jsonl"
 for seqs in 1 8; do
-    expect "a broken token" 3 "not finite numbers: the embedding, on rank 0," "$cake" run -m "$dir/token" -i "$dir/odd.jsonl" --max-seqs $seqs -q
+    expect "a broken token" 3 "not finite numbers: the embedding gave the first" "$cake" run -m "$dir/token" -i "$dir/odd.jsonl" --max-seqs $seqs -q
     test "$(grep -c error "$dir/out")" -eq 2 && cmp <(sed '2d;5d' "$dir/out") <(sed '2d;5d' "$dir/whole.jsonl")
     ok "... fails the two requests that have it, $seqs at a time" $?
 done

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "embed/embed.h"
 #include "run/root_parts.h"
 
@@ -221,27 +222,37 @@ bool cake_root_send(cake_root *r, cake_link *first)
     return sent;
 }
 
-/* Says which layer of which rank gave the first number that is none. Of a prompt whose scores are wanted all rows before
- * this one were finite, and those behind it, which may be in the same wave, are not to be blamed. */
+/* Which rank has a layer is not the record's matter, which must not depend on the plan. */
+static void blame(cake_root *r, int layer, const char *where)
+{
+    int rank = 0;
+    for (int i = 0; i < r->plan->n_hop; i++)
+        if (layer >= r->plan->hop[i].first && layer < r->plan->hop[i].first + r->plan->hop[i].count)
+            rank = r->plan->hop[i].rank;
+    if (!r->blamed)
+        cake_log(CAKE_WARN, "run", "numbers that are not finite: %s, on rank %d, gave the first", where,
+                 r->plan->first + rank);
+    r->blamed = true;
+}
+
+/* Says which layer gave the first number that is none. Of a prompt whose scores are wanted all rows before this one were
+ * finite, and those behind it, which may be in the same wave, are not to be blamed. */
 static void break_off(cake_root *r, int slot, const cake_row *row)
 {
     const cake_sequence *s = r->seqs[slot];
     cake_request *request = &s->lead->request;
-    char where[96];
+    char where[64];
     int broken = row->pos + 1 < s->n_prompt ? row->broken : s->lead->broken;
-    int layer = broken - CAKE_ROW_BROKEN(0);
-    snprintf(where, sizeof where, "%s, on rank %d, gave the first",
-             broken == CAKE_ROW_BROKEN(-1) ? "the embedding" : "the final norm or the head", r->plan->first);
-    for (int i = 0; broken && i < r->plan->n_hop; i++) {
-        const cake_hop *hop = &r->plan->hop[i];
-        if (layer >= hop->first && layer < hop->first + hop->count)
-            snprintf(where, sizeof where, "layer %d, on rank %d, gave the first", layer,
-                     r->plan->first + hop->rank);
-    }
-    request->err =
-        cake_fault_set(&request->fault, NULL,
-                       "the model's scores behind position %d are not finite numbers: %s", row->pos, where);
+    int layer = broken ? broken - CAKE_ROW_BROKEN(0) : -1;
+    if (layer >= 0)
+        snprintf(where, sizeof where, "layer %d", layer);
+    else
+        snprintf(where, sizeof where, "%s", broken ? "the embedding" : "the final norm or the head");
+    request->err = cake_fault_set(
+        &request->fault, NULL,
+        "the model's scores behind position %d are not finite numbers: %s gave the first", row->pos, where);
     request->fault.status = 500;
+    blame(r, layer, where);
 }
 
 /* What a row's scores will be for: a prompt's token, the token behind a stem, the next one, or nothing but to be
