@@ -2,6 +2,7 @@
  *
  * Options, run, the one exit code that all ranks agreed on.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -9,6 +10,22 @@
 #include "bench/bench.h"
 #include "run/bundles.h"
 #include "run/run.h"
+
+/* Mostly every rank finds the same fault in the command line: rank 0 says so. */
+static cake_err parse(int argc, char **argv, const cake_world *world, cake_options *options)
+{
+    cake_buf unsaid = {0};
+    if (world->rank > 0)
+        cake_log_capture(&unsaid);
+    cake_err err = cake_options_parse(argc, argv, options);
+    cake_log_capture(NULL);
+    int64_t first = err;
+    cake_world_share(world, &first, sizeof first);
+    if (err && !first)
+        fputs(unsaid.data, stderr);
+    cake_buf_free(&unsaid);
+    return cake_world_agree(world, err);
+}
 
 int main(int argc, char **argv)
 {
@@ -18,12 +35,8 @@ int main(int argc, char **argv)
     cake_err err = cake_world_open(&argc, &argv, &world);
     if (err)
         return err;
-    cake_buf unsaid = {0}; /* every rank finds the same fault in the command line: one says so */
-    if (world.rank > 0)
-        cake_log_capture(&unsaid);
-    err = cake_options_parse(argc, argv, &options);
-    cake_log_capture(NULL);
-    cake_buf_free(&unsaid);
+    cake_options_share(&world);
+    err = parse(argc, argv, &world, &options);
     if (!err) {
         cake_log_level(options.verbose ? CAKE_DEBUG : options.quiet ? CAKE_WARN : CAKE_INFO);
         err = cake_bundles_find(&options, &world);

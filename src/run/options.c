@@ -189,14 +189,54 @@ static cake_err set(cake_options *o, const option_row *row, const char *from, ch
     }
 }
 
-/* CAKE_MAX_TOKENS gives --max-tokens its default, and so on. */
+enum { VARIABLE = 64 };
+
+/* CAKE_MAX_TOKENS of --max-tokens, and so on. */
+static char *variable_of(const option_row *row, char name[VARIABLE])
+{
+    size_t at = (size_t)snprintf(name, VARIABLE, "CAKE_%s", row->name);
+    while (at-- > 5)
+        name[at] = name[at] == '-' ? '_' : (char)toupper((unsigned char)name[at]);
+    return name;
+}
+
+/* Whether hosts differ in it: a rank's own variable then counts, where it has one. */
+static bool is_own(const option_row *row)
+{
+    return among("model|directory|threads|threads-decode|bind", row->name);
+}
+
+void cake_options_share(const cake_world *world)
+{
+    cake_buf all = {0};
+    char name[VARIABLE];
+    const char *value;
+    for (int i = 0; !world->rank && i < N_ROW; i++)
+        if ((value = getenv(variable_of(&rows[i], name)))) {
+            cake_buf_add(&all, name, strlen(name) + 1);
+            cake_buf_add(&all, value, strlen(value) + 1);
+        }
+    int64_t len = (int64_t)all.len;
+    cake_world_share(world, &len, sizeof len);
+    char *text = world->rank ? cake_alloc((size_t)len, 1) : all.data;
+    cake_world_share(world, text, (size_t)len);
+    for (int i = 0; world->rank && i < N_ROW; i++)
+        if (!is_own(&rows[i]))
+            unsetenv(variable_of(&rows[i], name));
+    for (const char *at = text; world->rank && at < text + len; at += strlen(at) + 1) {
+        const char *of = at;
+        at += strlen(at) + 1;
+        setenv(of, at, 0);
+    }
+    if (world->rank)
+        free(text);
+    cake_buf_free(&all);
+}
+
 static cake_err read_environment(cake_options *o, int command)
 {
     for (int i = 0; i < N_ROW; i++) {
-        char name[64] = "CAKE_";
-        for (size_t c = 0; c < sizeof name - 6 && rows[i].name[c]; c++)
-            name[5 + c] = rows[i].name[c] == '-' ? '_' : (char)toupper((unsigned char)rows[i].name[c]);
-        char *value = getenv(name);
+        char name[VARIABLE], *value = getenv(variable_of(&rows[i], name));
         if (value && *value && (rows[i].commands & command)) {
             cake_err err = set(o, &rows[i], name, value);
             if (err)

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/params.h"
 #include "base/shard.h"
+#include "link/world.h"
 #include "prompt/prompt.h"
 
 typedef struct cake_texts {
@@ -64,6 +65,9 @@ typedef struct cake_options {
     bool quiet, verbose;
 } cake_options;
 
+/* Rank 0's CAKE_* variables become those of all ranks, since a launcher need not pass them on; of what differs from host to
+ * host a rank keeps its own. All ranks call, once, before anything is parsed. */
+void cake_options_share(const cake_world *world);
 /* Options not given have their defaults. Help and version are commands too. CAKE_ERR_USAGE is said. */
 cake_err cake_options_parse(int argc, char **argv, cake_options *options);
 void cake_options_free(cake_options *options);
