@@ -69,12 +69,20 @@ void cake_partial_share(cake_partial *p, double share)
     p->reached.share = share;
 }
 
+static cake_err fail_copy(const cake_partial *p, int why)
+{
+    return cake_fail("record", "%s: cannot be written: %s; what it is made of is as it was", p->results,
+                     strerror(why));
+}
+
 static cake_err broken(cake_partial *p, int why)
 {
     p->broken = true;
     if (p->imports)
         return cake_fail("record", "%s: cannot be written: %s; %s is as it was", p->path, strerror(why),
                          p->results);
+    if (p->copies)
+        return fail_copy(p, why);
     return cake_fail(
         "record", "%s: cannot be written at byte %lld: %s; the %lld requests finished so far are in it",
         p->path, (long long)p->size, strerror(why), (long long)(p->journal.places.n - (int64_t)p->n_entry));
@@ -177,8 +185,8 @@ void cake_partial_undo(cake_partial *p)
 {
     p->n_entry = 0;
     p->undone = true;
-    if (p->fd >= 0 && !ftruncate(p->fd, (off_t)p->begun))
-        p->size = p->begun;
+    if (p->fd >= 0 && (p->begun <= p->first || !ftruncate(p->fd, (off_t)p->begun)))
+        p->size = p->begun; /* a file that holds nothing then goes at the close */
 }
 
 /* The marks of earlier runs and that of this one. */
@@ -208,7 +216,10 @@ cake_err cake_partial_finish(cake_partial *p, const cake_sorted_form *form)
     if (missing >= 0)
         return cake_fail("record", "%s: request %lld has no result; the %lld others are in it", p->path,
                          (long long)missing, (long long)p->journal.places.n);
-    if (!p->journal.head.replaces && !access(p->results, F_OK))
+    bool new = !p->journal.head.replaces;
+    if (new && !access(p->results, F_OK) && p->copies)
+        return cake_partial_refuse(p->results, "somebody else has made this file meanwhile");
+    if (new && !access(p->results, F_OK))
         return cake_fail("record",
                          "%s: somebody else has made this file since the run began; all %lld results are in "
                          "%s: move that file away, "
@@ -221,11 +232,16 @@ cake_err cake_partial_finish(cake_partial *p, const cake_sorted_form *form)
     bool there = !why;
     if (!why)
         write_job(p, &written, &why);
+    bool told = there && !why;
     if (!why && rename(tmp.data, p->results))
         why = errno;
     if (why && there)
         unlink(tmp.data);
+    if (why && told && new && p->copies)
+        unlink(p->job_path);
     cake_buf_free(&tmp);
+    if (why && p->copies)
+        return fail_copy(p, why);
     if (why)
         return cake_fail("record", "%s: cannot be written: %s; all %lld results are in %s", p->results,
                          strerror(why), (long long)p->journal.places.n, p->path);

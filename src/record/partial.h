@@ -17,6 +17,7 @@ typedef struct cake_partial_options {
     bool force;             /* what is of another job is dropped */
     bool retry;             /* error records of an earlier run do not count as results */
     bool lossy;             /* RESULTS does not hold all of the lines: it cannot be gone on from */
+    bool copies;            /* nothing is written that is not elsewhere, too: what fails may be undone */
     cake_journal_head head; /* of a job that begins; borrowed */
 } cake_partial_options;
 
@@ -52,7 +53,7 @@ const cake_running *cake_partial_running(const cake_partial *partial, int64_t or
 /* Tokens of answers under way, from part->at on; they are written by cake_partial_checkpoint, after the group that grows. */
 void cake_partial_begun(cake_partial *partial, const cake_running *part);
 cake_err cake_partial_checkpoint(cake_partial *partial);
-/* The input is not that of the job: what this run appended goes. */
+/* The input is not that of the job, or copying has failed: what this run appended goes. */
 void cake_partial_undo(cake_partial *partial);
 /* RESULTS and RESULTS.job appear. */
 cake_err cake_partial_finish(cake_partial *partial, const cake_sorted_form *form);

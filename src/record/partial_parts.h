@@ -13,7 +13,7 @@
 
 struct cake_partial {
     char *results, *path, *job_path; /* owned; RESULTS, with .partial, with .job behind it */
-    bool retry, lossy;
+    bool retry, lossy, copies;
     cake_lock *lock;
     int fd;                     /* -1: RESULTS is finished, and nothing is written */
     cake_journal journal;       /* head, places, marks of earlier runs, failures */

@@ -66,6 +66,7 @@ static cake_err open_partial(cake_recorder *r)
                                     .resume = o->resume,
                                     .force = o->force,
                                     .retry = o->retry,
+                                    .copies = o->copies,
                                     .lossy = r->txt || r->hdf5 || r->pack,
                                     .head = {identity, model, o->created, o->job, false}};
     cake_err err = cake_partial_open(&options, &r->partial);

@@ -72,6 +72,7 @@ typedef struct cake_record_options {
     cake_record_format format; /* AUTO: by the ending of path */
     cake_resume resume;        /* whether to go on from what an earlier run left */
     bool force;                /* overwrite a finished RESULTS, drop a .partial of another job */
+    bool copies;               /* nothing is added that is not elsewhere, too: what fails may be undone */
     bool retry;                /* failed requests of an earlier run are not done */
     const char *identity;      /* JSON: what has to be the same for results to be; NULL: nothing */
     bool deterministic_ids;    /* created 0 and ids from the index alone */

@@ -279,6 +279,7 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
                         .job_path = name_of(o->results, ".job"),
                         .retry = o->retry,
                         .lossy = o->lossy,
+                        .copies = o->copies,
                         .fd = -1,
                         .reached = {.run = time(NULL), .share = -1},
                         .began = cake_clock_now()};

@@ -41,6 +41,7 @@ static cake_err open_recorder(const cake_options *o, const cake_shards *shards, 
     cake_record_options options = {.path = o->output,
                                    .resume = o->force ? CAKE_RESUME_NEVER : CAKE_RESUME_AUTO,
                                    .force = o->force,
+                                   .copies = true,
                                    .identity = identity.data,
                                    .created = head->created,
                                    .job = head->job,
@@ -107,9 +108,14 @@ cake_err cake_merge(const cake_options *o)
         err = open_recorder(o, shards, &recorder);
     if (!err)
         err = take_up(o, shards, recorder);
-    if (!err && (err = copy(shards, recorder)))
+    bool began = !err;
+    if (!err)
+        err = copy(shards, recorder);
+    if (!err)
+        err = cake_record_finish(recorder);
+    if (began && err)
         cake_record_undo(recorder);
-    if (!err && !(err = cake_record_finish(recorder)))
+    if (!err)
         cake_log(CAKE_INFO, "record", "%s: %lld requests (%lld failed) of %d shard%s",
                  o->output ? o->output : "standard output", (long long)cake_shards_count(shards),
                  (long long)cake_shards_failed(shards), o->operands.n, o->operands.n == 1 ? "" : "s");
