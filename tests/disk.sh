@@ -11,13 +11,18 @@ for i in $(seq 300); do printf '{"id": %d, "prompt": [%d, 6], "max_tokens": 1%s}
 mkdir "$dir/at"
 out=$dir/at/out.jsonl
 run() { "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$out" --deterministic-ids "$@"; }
-fails() { # AT ERROR OPTION... : status in $got
+preloaded() { # AT ERROR COMMAND... : status in $got
     local at=$1 error=$2
     shift 2
     : >"$dir/log"
     LD_PRELOAD=$dir/shim.so ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0:detect_leaks=0 \
-        DISK_PATH=$dir/at DISK_LOG=$dir/log DISK_AT=$at DISK_ERROR=$error run "$@" 2>"$dir/err"
+        DISK_PATH=$dir/at DISK_LOG=$dir/log DISK_AT=$at DISK_ERROR=$error "$@" 2>"$dir/err"
     got=$?
+}
+fails() { # AT ERROR OPTION...
+    local at=$1 error=$2
+    shift 2
+    preloaded "$at" "$error" run "$@"
 }
 run -q
 test $? -eq 3
@@ -69,4 +74,28 @@ for before in $(few new "new stopped"); do
         [ -z "$bad" ] || echo "   $bad" | tr ';' '\n'
     done
 done
+# A merge that fails leaves nothing but its shards, as they were.
+mkdir "$dir/shards"
+for i in 0 1; do "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/shards/$i.jsonl" --deterministic-ids --shard $i/2 -q; done
+(cd "$dir/shards" && md5sum -- *) >"$dir/sums"
+bad=
+for error in $(few 0 "5 28 122 0"); do
+    for at in $(seq 40); do
+        rm -rf "$dir/at" && mkdir "$dir/at"
+        preloaded "$at" "$error" "$cake" merge -o "$out" "$dir"/shards/?.jsonl
+        call=$(sed -n 's/!$//p' "$dir/log" | head -1)
+        [ -n "$call" ] || break
+        why="error $error at call $at: $call"
+        if [ $got -eq 0 ]; then
+            cmp -s "$out" "$dir/whole.jsonl" || bad="$bad; $why: other bytes"
+            continue
+        fi
+        grep -Eq 'error: record: .*(Input/output error|No space left|quota exceeded)' "$dir/err" && ! grep -q 'are in it' "$dir/err" ||
+            bad="$bad; $why: $(cat "$dir/err")"
+        [ -z "$(ls "$dir/at")" ] || [ "$call" = unlink ] || bad="$bad; $why: leaves $(ls "$dir/at" | tr '\n' ' ')"
+    done
+done
+test -z "$bad" && test "$at" -gt 12 && (cd "$dir/shards" && md5sum --quiet -c "$dir/sums")
+ok "merge: error at call 1 to $at" $?
+[ -z "$bad" ] || echo "   $bad" | tr ';' '\n'
 finish

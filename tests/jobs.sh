@@ -12,14 +12,19 @@ stand_in() { # NAME: a program whose text is on standard input
 # cake: each run does three requests, and ends with the status that is said; says what it was started with
 stand_in cake <<'END'
 case $1 in
-status) [ ! -e "$3.n" ] || echo "{\"results\": \"$3\", \"done\": $(cat "$3.n"), \"failed\": 0}" ;;
+status)
+    n() { cat "$1" 2>/dev/null || echo "$2"; }
+    [ ! -e "$3.n" ] && [ -z "${BEFORE:-}" ] || echo "{\"results\": \"$3\", \"done\": $(n "$3.n" "${BEFORE:-0}"), \"failed\": $(n "$3.failed" 4), \"begun_tokens\": $(n "$3.begun" 0), \"total\": null}"
+    ;;
 merge) echo "merge $*" >>"$dir/log" ;;
 *)
     echo "$*" >>"$dir/log"
     [ -z "${SLEEP:-}" ] || { trap 'kill $!; exit 75' USR1; touch "$dir/ready"; sleep 20 & wait $!; }
     for results; do [ "$before" != -o ] || break; before=$results; done
-    [ "$1" != run ] || echo $(($(cat "$results.n" 2>/dev/null || echo 0) + ${DOES:-3})) >"$results.n"
-    [ -z "${GROWS:-}" ] || echo tokens >>"$results.partial"
+    [ "$1" != run ] || echo $(($(cat "$results.n" 2>/dev/null || echo "${BEFORE:-0}") + ${DOES:-3})) >"$results.n"
+    [ -z "${GROWS:-}" ] || echo 70 >"$results.begun"
+    [ -z "${MENDS:-}" ] || echo 3 >"$results.failed"
+    echo groups >>"$results.partial"
     exit "${STATUS:-0}"
     ;;
 esac
@@ -50,7 +55,7 @@ done
 says() {
     local name=$1 wanted=$2 text=$3 got
     shift 3
-    rm -f "$dir"/*.n
+    rm -f "$dir"/*.n "$dir"/*.begun "$dir"/*.failed "$dir"/*.partial
     : >"$dir/log"
     "$@" >"$dir/out" 2>&1
     got=$?
@@ -64,6 +69,8 @@ says "an error" 1 "$run" env STATUS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
 says "stopped: queued again" 75 "$run;scontrol requeue 77" env STATUS=75 bash "$root/jobs/batch.sbatch" M P R.jsonl
 says "stopped, and nothing was done: not queued again" 75 "$run" env STATUS=75 DOES=0 bash "$root/jobs/batch.sbatch" M P R.jsonl
 says "... but where answers went on" 75 "$run;scontrol requeue 77" env STATUS=75 DOES=0 GROWS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "... nor where errors came again (--retry-errors)" 75 "$run" env STATUS=75 BEFORE=5 DOES=0 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "... but where fewer are left" 75 "$run;scontrol requeue 77" env STATUS=75 BEFORE=5 DOES=0 MENDS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
 says "mpirun" 0 "mpirun;$run" env LAUNCHER=mpirun bash "$root/jobs/batch.sbatch" M P R.jsonl
 expect "no prompts" 1 'which prompts' bash "$root/jobs/batch.sbatch" M
 says "several nodes" 0 "$run" bash "$root/jobs/nodes.sbatch" M P R.jsonl

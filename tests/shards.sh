@@ -39,7 +39,7 @@ test $twice -eq 1 && grep -q 'part-2.jsonl.lock: another run is writing there: p
 ok "... nobody else may write the same shard" $?
 before=$(stat -c %y "$dir/part-2.jsonl.partial")
 expect "... and now" 0 'part-2.jsonl: stopped: [0-9]+ done of about .*, shard 2/3, [0-9.]+ %.*; wrote 0:0' "$cake" status "$dir/part-2.jsonl"
-expect "... as JSON" 0 '"state": "stopped", "shard": "2/3", "done": [0-9]+, "failed": [0-9]+, "total": null, "share": 0\.' \
+expect "... as JSON" 0 '"state": "stopped", "shard": "2/3", "done": [0-9]+, "failed": [0-9]+, "begun_tokens": [0-9]+, "total": null, "share": 0\.' \
     "$cake" status --json "$dir/part-2.jsonl.partial"
 test "$before" = "$(stat -c %y "$dir/part-2.jsonl.partial")"
 ok "... which changes nothing" $?

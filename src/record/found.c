@@ -71,6 +71,8 @@ static cake_err look_at_partial(const char *path, cake_found *f)
     take_rate(&j, f);
     f->done = j.places.n;
     f->failed = j.failed;
+    for (size_t i = 0; i < j.running.n; i++)
+        f->begun += (int64_t)j.running.entry[i].ids.len;
     f->torn = j.torn;
     f->lost = j.lost;
     f->wrote = info.st_mtime;

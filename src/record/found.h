@@ -19,6 +19,7 @@ typedef struct cake_found {
     cake_state state;
     char *shard;          /* owned; "0/8", or NULL */
     int64_t done, failed; /* results, error records among them */
+    int64_t begun;        /* tokens of answers that were under way */
     int64_t torn, lost;   /* bytes of a group that is, or was, being written; of damaged ones */
     bool changed;         /* RESULTS is not what its .job says */
     int64_t created;      /* when the job first began, seconds since 1970 */

@@ -41,7 +41,7 @@ struct cake_root {
     cake_logits *logits;
     bool *wanted;    /* [lane_seqs] of the rows that are scored: all of their scores are */
     cake_best *best; /* [lane_seqs] of their scores */
-    bool blamed; /* which rank gave numbers that are not finite was said */
+    bool blamed;     /* which rank gave numbers that are not finite was said */
     cake_root_stats stats;
     cake_trace *trace; /* or NULL */
 };

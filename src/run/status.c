@@ -73,8 +73,8 @@ static void compose_json(const char *path, const cake_found *f, cake_buf *line)
     cake_json_put_text(line, "{\"results\": ", path);
     cake_json_put_text(line, ", \"state\": ", state_name[f->state]);
     cake_json_put_name(line, ", \"shard\": ", f->shard);
-    cake_buf_addf(line, ", \"done\": %lld, \"failed\": %lld, \"total\": ", (long long)f->done,
-                  (long long)f->failed);
+    cake_buf_addf(line, ", \"done\": %lld, \"failed\": %lld, \"begun_tokens\": %lld, \"total\": ",
+                  (long long)f->done, (long long)f->failed, (long long)f->begun);
     if (f->state == CAKE_FINISHED)
         cake_buf_addf(line, "%lld", (long long)f->done);
     else
