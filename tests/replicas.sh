@@ -161,7 +161,7 @@ expect "no replica" 2 'is not an integer from 1' "$cake" run -m "$model" -p x --
 printf 'a:\n  rank: 1\n  layers: ["model.layers.0-7"]\n' >"$dir/t.yml"
 expect "a topology of one" 2 't.yml has 1: its workers say which they are of' run2 2 --replicas 2 --topology "$dir/t.yml"
 
-# A broken layer names the rank that computed it.
+# A broken layer: records name it, and each replica the rank that computed it, once.
 cp -r "$root/tests/golden/qwen3-dynamic" "$dir/layer"
 file=$dir/layer/model.safetensors
 n=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
@@ -169,7 +169,7 @@ at=$(tail -c +9 "$file" | head -c "$n" | grep -o '"model.layers.1.mlp.down_proj.
 printf '\0\0\300\177' | dd of="$file" bs=1 seek=$((8 + n + at)) conv=notrunc 2>/dev/null
 for i in 1 2 3 4 5 6 7 8; do printf '{"prompt": [%d, 10, 11], "max_tokens": 2}\n' $((20 + i)); done >"$dir/eight.jsonl"
 expect "a broken layer" 3 'layer 1, on rank 2,' mpi 4 run -m "$dir/layer" -i "$dir/eight.jsonl" --replicas 2
-test "$(grep -Ec 'layer 1, on rank [02],' "$dir/out")" -eq 8
+test "$(grep -c 'finite numbers: layer 1 gave the first' "$dir/out")" -eq 8 && test "$(grep -Ec 'layer 1, on rank [02],' "$dir/err")" -eq 2
 ok "... in every replica" $?
 
 # A full disk: one message, status 1, on all ranks.
