@@ -125,6 +125,20 @@ static void test_logprobs(void)
         "-3.0}, {\" \\\"w\\\"\": -1.0, \"<end>\": -1e-07}, {\"<end>\": -1e-07, \"Hel\": -16.25}], "
         "\"text_offset\": [0, 3, 5, 6, 6, 10]}}");
 
+    static const cake_scored zero[] = {{7, -0.5f}, {7, -0.5f}, {1, -2}}; /* no key of JSON to many parsers */
+    choice.ids = &zero[0].id;
+    choice.n_id = 1;
+    choice.logprobs = zero;
+    check_line(
+        &options, &r,
+        "{\"id\": null, \"index\": 0, \"text\": \"Hello\xC3\xA9 \\\"w\\\"\", \"finish_reason\": \"stop\", "
+        "\"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 1}, \"logprobs\": {\"tokens\": "
+        "[\"bytes:\\\\x00\"], \"token_logprobs\": [-0.5], \"top_logprobs\": [{\"bytes:\\\\x00\": -0.5, "
+        "\"Hel\": -2.0}], \"text_offset\": [0]}}");
+    choice.ids = ids;
+    choice.n_id = 6;
+    choice.logprobs = scored;
+
     options.deterministic_ids = true;
     r.form = CAKE_FORM_BATCH_CHAT;
     r.chat = true;

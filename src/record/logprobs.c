@@ -85,10 +85,10 @@ void cake_line_logprobs_chat(const cake_record_options *options, const cake_reco
     cake_buf_free(&bytes);
 }
 
-/* A token's bytes as a string of JSON. */
+/* A token's bytes as a string of JSON, which can be a key: U+0000 in one is more than parsers take, ours among them. */
 static void add_spelled(const cake_buf *bytes, cake_buf *out)
 {
-    if (cake_utf8_check(bytes->data, bytes->len) == bytes->len) {
+    if (cake_utf8_check(bytes->data, bytes->len) == bytes->len && !memchr(bytes->data, 0, bytes->len)) {
         cake_json_add_text(out, bytes->data, bytes->len);
         return;
     }
