@@ -389,6 +389,151 @@ static void test_killed(void)
     CU_ASSERT_FALSE(is_there(path_of("killed.jsonl.partial")));
 }
 
+/* A recorder of the file of that name, with so many answers. */
+static cake_recorder *with_answers(const cake_record_options *options, int n)
+{
+    cake_recorder *recorder = NULL;
+    CU_ASSERT_EQUAL_FATAL(cake_record_open(options, &recorder), CAKE_OK);
+    read_all(recorder, n);
+    for (int i = 0; i < n; i++) {
+        cake_record r = answer_of(i, "some text");
+        CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_OK);
+    }
+    return recorder;
+}
+
+/* What a run that was killed at its end leaves beside its results is in nobody's way. */
+static void test_left_over(void)
+{
+    char tmp[200], path[200];
+    snprintf(tmp, sizeof tmp, "%s/left.jsonl.partial.tmp", suite_tmp());
+    snprintf(path, sizeof path, "%s/left.jsonl", suite_tmp());
+    put(tmp, "half of wh");
+    cake_record_options options = options_of(path);
+    cake_recorder *recorder = with_answers(&options, 3);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+    cake_record_close(recorder);
+    CU_ASSERT_FALSE(is_there(tmp));
+    CU_ASSERT_EQUAL(whole_lines(path), 3);
+}
+
+static void test_made_meanwhile(void)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/mine.jsonl", suite_tmp());
+    cake_record_options options = options_of(path);
+    cake_recorder *recorder = with_answers(&options, 5);
+    cake_buf said = {0};
+    put(path, "mine\n");
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    cake_record_close(recorder);
+    CU_ASSERT(strstr(said.data,
+                     "mine.jsonl: somebody else has made this file since the run began; all 5 results "
+                     "are in ") &&
+              strstr(said.data, "/mine.jsonl.partial: move that file away, or give --force"));
+    cake_buf_free(&said);
+    char *text = slurp(path);
+    CU_ASSERT_STRING_EQUAL(text, "mine\n");
+    free(text);
+    CU_ASSERT_EQUAL(whole_lines(path_of("mine.jsonl.partial")), 5);
+    CU_ASSERT_EQUAL(open_said(&options, "mine.jsonl: exists already; --force overwrites it"), CAKE_ERR_FATAL);
+    options.force = true;
+    CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_record_resumed(recorder), 5);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+    cake_record_close(recorder);
+    CU_ASSERT_EQUAL(whole_lines(path), 5);
+}
+
+/* Adding to finished results where there is no room for a journal of them. */
+static int fill_disk_at_reopen(const char *path)
+{
+    struct rlimit was, limit = {1000, RLIM_INFINITY};
+    cake_record_options options = options_of(path);
+    cake_recorder *recorder;
+    cake_buf said = {0};
+    getrlimit(RLIMIT_FSIZE, &was);
+    limit.rlim_max = was.rlim_max;
+    cake_log_capture(&said);
+    if (cake_record_open(&options, &recorder) || !cake_record_finished(recorder))
+        return 1;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    cake_err err = cake_record_reopen(recorder);
+    setrlimit(RLIMIT_FSIZE, &was);
+    cake_record_close(recorder);
+    if (err != CAKE_ERR_FATAL ||
+        !strstr(said.data, "more.jsonl.partial: cannot be written: File too large; ") ||
+        !strstr(said.data, "/more.jsonl is as it was"))
+        return 2;
+    cake_buf_free(&said);
+    return is_there(path_of("more.jsonl.partial")) ? 3 : 0;
+}
+
+static void test_added_to(void)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/more.jsonl", suite_tmp());
+    cake_record_options options = options_of(path);
+    cake_recorder *recorder = with_answers(&options, 100);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+    cake_record_close(recorder);
+    char *before = slurp(path);
+    CU_ASSERT_EQUAL(in_child(fill_disk_at_reopen, path), 0);
+    char *after = slurp(path);
+    CU_ASSERT_STRING_EQUAL(before, after);
+    free(after);
+    free(before);
+
+    CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_record_reopen(recorder), CAKE_OK);
+    cake_record r = answer_of(100, "one more");
+    read_all(recorder, 101);
+    CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+    cake_record_close(recorder);
+    CU_ASSERT_EQUAL(whole_lines(path), 101);
+}
+
+/* 0: finished results in a folder where nothing can be made say so. */
+static int look_without_writing(const char *path)
+{
+    cake_record_options options = options_of(path);
+    cake_recorder *recorder;
+    cake_buf said = {0};
+    if (getuid() == 0 && setuid(65534)) /* root may write anywhere */
+        return 1;
+    cake_log_capture(&said);
+    if (cake_record_open(&options, &recorder))
+        return 2;
+    bool finished = cake_record_finished(recorder) && cake_record_resumed(recorder) == 4;
+    cake_record_close(recorder);
+    if (!finished || said.len)
+        return 3;
+    options.force = true; /* now it has to write */
+    if (!cake_record_open(&options, &recorder) || !strstr(said.data, "kept.jsonl.lock: cannot be created: "))
+        return 4;
+    cake_buf_free(&said);
+    return 0;
+}
+
+static void test_read_only(void)
+{
+    char path[200];
+    const char *folder = path_of("kept");
+    mkdir(folder, 0755);
+    snprintf(path, sizeof path, "%s/kept.jsonl", folder);
+    cake_record_options options = options_of(path);
+    cake_recorder *recorder = with_answers(&options, 4);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+    cake_record_close(recorder);
+    chmod(suite_tmp(), 0755);
+    chmod(folder, 0555);
+    CU_ASSERT_EQUAL(in_child(look_without_writing, path), 0);
+    chmod(folder, 0755); /* or it could not be cleared away */
+}
+
 /* A pipe gets lines in the order of the input, each as soon as it can be there. */
 static void test_stream(void)
 {
@@ -439,6 +584,10 @@ int main(void)
         {"text files", test_txt},
         {"a full disk leaves whole lines", test_full_disk},
         {"kill -9 leaves every finished line", test_killed},
+        {"what a killed run left of RESULTS is replaced", test_left_over},
+        {"RESULTS of somebody else that came meanwhile stay", test_made_meanwhile},
+        {"finished results are added to, or stay as they are", test_added_to},
+        {"finished results in a folder that is read-only", test_read_only},
         {"a pipe gets the order of the input", test_stream},
     };
     return SUITE_MAIN("record", tests);
