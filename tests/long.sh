@@ -148,10 +148,10 @@ gsm8k_test.jsonl --prompt-field question
 END
 }
 
-# Runs that are killed at 25 moments, or $CAKE_RESUME_ROUNDS, and gone on from.
+# Runs that are stopped in some way at some moment and gone on from: 25 rounds, or $CAKE_ROUNDS, by $CAKE_ROUNDS_SEED.
 stage_resume() {
-    configure_in "$work/resume" CFLAGS="-O2 -g" && make -j"$jobs" &&
-        top_builddir=. "$root/tests/resume.sh" "${CAKE_RESUME_ROUNDS:-25}"
+    configure_in "$work/resume" CFLAGS="-O2 -g" && make -j"$jobs" && top_builddir=. "$root/tests/resume.sh" &&
+        top_builddir=. "$root/tests/rounds.sh" "${CAKE_ROUNDS:-25}" ${CAKE_ROUNDS_SEED:-}
 }
 
 # The scripts of jobs/ on a real Slurm, which $CAKE_SLURM/slurm-local starts here; it wants to be root.

@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/resume.sh [ROUNDS]: runs that are stopped, at any moment, and gone on from: the same bytes as one that was not.
+# Runs that are stopped in order or out of it, and gone on from: the same bytes as one that was not. At any moment: rounds.sh.
 . "$(dirname "$0")/shell.sh"
-rounds=${1:-3}
-RANDOM=${RESUME_SEED:-$$}
-echo "  RESUME_SEED=${RESUME_SEED:-$$}"
 
 requests() { # LONGEST : requests of that many tokens more than 3 at most
     for i in $(seq 300); do
@@ -22,7 +19,7 @@ test $? -eq 3 && test "$(wc -l <"$dir/whole.jsonl")" -eq 306
 ok "a run that nobody disturbs" $?
 wanted=$(sum "$dir/whole.jsonl")
 
-# A rank is killed at some moment, once or twice; the same command again makes the same file.
+# Ranks whose processes are known.
 cat >"$dir/rank" <<END
 #!/bin/sh
 echo \$\$ >"$dir/pid.\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK:-0}}"
@@ -38,34 +35,6 @@ start() { # NP OPTION... : in the background
     launcher=$!
     until [ -s "$dir/pid.$((np - 1))" ]; do sleep 0.02; done
 }
-resumed=0
-for round in $(seq "$rounds"); do
-    np=$((round % 4 + 1)) options=
-    [ $((round % 3)) -ne 0 ] || [ $np -ne 2 ] || options="--replicas 2"
-    rm -f "$dir"/out.jsonl*
-    : >"$dir/err"
-    for _ in $(seq $((1 + RANDOM % 2))); do
-        # shellcheck disable=SC2086
-        start $np --max-seqs $((4 + RANDOM % 60)) $options
-        sleep 0.$((RANDOM % 8 + 1)); sleep 0.$((RANDOM % 8 + 1))
-        kill -9 "$(cat "$dir/pid.$((RANDOM % np))")" 2>/dev/null
-        wait $launcher 2>/dev/null
-    done
-    # shellcheck disable=SC2086
-    start $np $options
-    wait $launcher
-    got=$?
-    grep -q 'goes on with' "$dir/err" && resumed=$((resumed + 1))
-    { [ $got -eq 3 ] || grep -q 'are done already' "$dir/err"; } && test "$(sum "$dir/out.jsonl")" = "$wanted"
-    right=$?
-    ok "round $round: killed on $np ranks, gone on from" $right
-    [ $right -eq 0 ] || { echo "    status $got"; cat "$dir/err"; }
-    rm -f "$dir"/out.jsonl.job
-    test -z "$(find "$dir" -name 'out.jsonl.*')"
-    ok "... nothing is left" $?
-done
-test $resumed -gt 0
-ok "... $resumed of them had something to go on from" $?
 
 # Signals and limits: the run ends early with 75, and goes on to the same bytes.
 drained() { # NAME STATUS
