@@ -41,6 +41,33 @@ run in.jsonl lines.jsonl
 gzip -kn "$dir/in.jsonl" && run in.jsonl.gz packed.jsonl.gz
 test $? -eq 3 && zcat "$dir/packed.jsonl.gz" | cmp - "$dir/lines.jsonl"
 ok "packed prompts, packed results" $?
+# What has been written as HDF5, or packed, becomes the same lines again: any bytes, all fields of both forms.
+cat >"$dir/rich.jsonl" <<'END_OF_PROMPTS'
+{"id": "z\u0000ro", "prompt": "a\u0000b\u0001", "max_tokens": 6, "echo": true, "logprobs": 2, "return_token_ids": true}
+{"custom_id": "c\u0000", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [{"role": "user", "content": "\u0000"}], "max_tokens": 9, "n": 3, "temperature": 1, "logprobs": true, "top_logprobs": 2, "return_token_ids": true}}
+{"custom_id": "d", "method": "POST", "url": "/v1/completions", "body": {"prompt": [5, 6, 7], "max_tokens": 9, "n": 2, "temperature": 2, "seed": 3, "logprobs": 5}}
+{"id": "\u0000", "prompt": "x", "top_p": 7}
+{"id": "Once", "prompt": "Once", "max_tokens": 1, "logprobs": 0}
+
+no JSON
+END_OF_PROMPTS
+cat "$dir/in.jsonl" "$dir/rich.jsonl" >"$dir/all.jsonl"
+for form in jsonl h5 jsonl.gz jsonl.zst; do run all.jsonl whole.$form; done
+merge() { "$cake" merge -q -o "$dir/$2" "$dir/$1" 2>/dev/null; }
+for form in h5 jsonl.gz jsonl.zst; do
+    rm -f "$dir"/back.jsonl* && merge whole.$form back.jsonl && cmp "$dir/back.jsonl" "$dir/whole.jsonl"
+    ok "$form, merged back to lines" $?
+done
+expect "... is a finished job to run" 3 'back.jsonl: all 11 requests are done already' \
+    "$cake" run -m "$model" -i "$dir/all.jsonl" -o "$dir/back.jsonl" --deterministic-ids
+merge whole.jsonl on.h5 && merge on.h5 on.jsonl.zst && merge on.jsonl.zst on2.h5 && merge on2.h5 on.jsonl &&
+    cmp "$dir/on.jsonl" "$dir/whole.jsonl" && cmp "$dir/on.h5" "$dir/on2.h5"
+ok "... and on, from form to form" $?
+"$cake" tokenize -m "$model" -i "$dir/whole.h5" --prompt-field prompt_tokens 2>/dev/null | grep -qF '"id": "z\\u0000ro"'
+ok "an id with U+0000 is spelled out where strings end there" $?
+cp "$dir/whole.h5" "$dir/hurt.h5" && cp "$dir/whole.h5.job" "$dir/hurt.h5.job"
+printf 'x' | dd of="$dir/hurt.h5" bs=1 seek=3000 conv=notrunc status=none
+expect "a damaged one is not merged" 1 'hurt.h5: was changed since it was written' "$cake" merge "$dir/hurt.h5"
 "$cake" merge -q -o "$dir/merged.h5" "$dir/lines.jsonl" && "$cake" tokenize -m "$model" -i "$dir/merged.h5" --prompt-field text \
     --id-field choices/request | grep -o '"prompt": .*, "token_ids"' | sed -e 's/"prompt"/"text"/' -e 's/, "token_ids"//' >"$dir/texts"
 test "$(wc -l <"$dir/texts")" -eq 5 && (while read -r line; do grep -qF -- "$line" "$dir/lines.jsonl" || exit 1; done <"$dir/texts")

@@ -398,33 +398,38 @@ static cake_err check_layout(cake_h5_column *c)
     return err ? err : widen(c, (size_t)(chunk[0] * chunk[1]) * c->bytes);
 }
 
-static cake_err check_type(cake_h5_column *c)
+static cake_err check_type(cake_h5_column *c, bool real)
 {
     hid_t type = H5Dget_type(c->set);
     H5T_class_t class = H5Tget_class(type);
     c->bytes = H5Tget_size(type);
-    c->type = class == H5T_STRING ? CAKE_H5_TEXT : c->bytes == 1 ? CAKE_H5_BYTE : CAKE_H5_LONG;
+    c->type = real                  ? CAKE_H5_REAL
+              : class == H5T_STRING ? CAKE_H5_TEXT
+              : c->bytes == 1       ? CAKE_H5_BYTE
+                                    : CAKE_H5_LONG;
     bool any = class == H5T_STRING && H5Tis_variable_str(type) > 0;
     c->fixed = class == H5T_STRING && !any ? c->bytes : 0;
     c->padded = c->fixed && H5Tget_strpad(type) == H5T_STR_SPACEPAD;
     c->sign = class == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_2;
-    if (class != H5T_STRING && class != H5T_INTEGER)
+    if (c->type == CAKE_H5_REAL ? class != H5T_FLOAT : class != H5T_STRING && class != H5T_INTEGER)
         return H5Tclose(type),
                fail(c->file, c->name,
-                    class == H5T_FLOAT ? "holds floating-point numbers; expected integers or strings"
-                                       : "holds neither integers nor strings");
+                    c->type == CAKE_H5_REAL ? "holds no floating-point numbers"
+                    : class == H5T_FLOAT    ? "holds floating-point numbers; expected integers or strings"
+                                            : "holds neither integers nor strings");
     if (!c->bytes || c->bytes > largest_chunk)
         return H5Tclose(type), fail(c->file, c->name, "holds strings of more than 64 MiB");
     c->memory = c->type == CAKE_H5_TEXT
                     ? H5Tcopy(type)
-                    : H5Tcopy(c->type != CAKE_H5_BYTE ? H5T_NATIVE_INT64
+                    : H5Tcopy(c->type == CAKE_H5_REAL   ? H5T_NATIVE_FLOAT
+                              : c->type != CAKE_H5_BYTE ? H5T_NATIVE_INT64
                               : c->sign ? H5T_NATIVE_INT8 /* text is the same bytes either way */
                                         : H5T_NATIVE_UINT8);
     H5Tclose(type);
     return CAKE_OK;
 }
 
-cake_err cake_h5_get(cake_h5 *file, const char *path, cake_h5_column **out)
+static cake_err get(cake_h5 *file, const char *path, bool real, cake_h5_column **out)
 {
     cake_h5_column *c = cake_alloc(1, sizeof *c);
     *c = (cake_h5_column){.file = file, .name = cake_copy(path, strlen(path)), .memory = -1, .set = -1};
@@ -441,12 +446,22 @@ cake_err cake_h5_get(cake_h5 *file, const char *path, cake_h5_column **out)
         return fail(file, path, "cannot be opened");
     cake_err err = check_space(c);
     if (!err)
-        err = check_type(c);
+        err = check_type(c, real);
     if (!err)
         err = check_layout(c);
     if (!err)
         *out = c;
     return err;
+}
+
+cake_err cake_h5_get(cake_h5 *file, const char *path, cake_h5_column **out)
+{
+    return get(file, path, false, out);
+}
+
+cake_err cake_h5_get_real(cake_h5 *file, const char *path, cake_h5_column **out)
+{
+    return get(file, path, true, out);
 }
 
 cake_h5_type cake_h5_type_of(const cake_h5_column *column)

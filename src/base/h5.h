@@ -49,11 +49,13 @@ typedef enum cake_h5_kind { CAKE_H5_ABSENT, CAKE_H5_GROUP, CAKE_H5_COLUMN, CAKE_
 cake_h5_kind cake_h5_look(cake_h5 *file, const char *path);
 /* The column there: integers, 8-bit integers or strings, of one dimension. */
 cake_err cake_h5_get(cake_h5 *file, const char *path, cake_h5_column **out);
-cake_h5_type cake_h5_type_of(const cake_h5_column *column); /* BYTE, LONG or TEXT */
+cake_err cake_h5_get_real(cake_h5 *file, const char *path, cake_h5_column **out); /* floating-point numbers */
+cake_h5_type cake_h5_type_of(const cake_h5_column *column); /* BYTE, LONG or TEXT; REAL of get_real */
 bool cake_h5_signed(const cake_h5_column *column);          /* BYTE: as int8_t, if it is a number */
 int64_t cake_h5_length(const cake_h5_column *column);
 const char *cake_h5_name(const cake_h5_column *column);
-/* Values of a column of integers, as they are read: int64_t of LONG, uint8_t of BYTE. The range lies within it. */
+/* Values of a column of numbers, as they are read: int64_t of LONG, uint8_t of BYTE, float of REAL. The range lies within
+ * it. */
 cake_err cake_h5_read(cake_h5_column *column, int64_t from, size_t n, void *into);
 /* A string, appended; *len is its length, and one of more than most bytes is left away. */
 cake_err cake_h5_read_text(cake_h5_column *column, int64_t row, size_t most, size_t *len, cake_buf *out);

@@ -76,6 +76,11 @@ cake_err cake_h5_get(cake_h5 *file, const char *path, cake_h5_column **out)
     return cake_h5_known(path);
 }
 
+cake_err cake_h5_get_real(cake_h5 *file, const char *path, cake_h5_column **out)
+{
+    return cake_h5_get(file, path, out);
+}
+
 cake_h5_type cake_h5_type_of(const cake_h5_column *column)
 {
     CAKE_ASSERT(!column);

@@ -288,20 +288,34 @@ static void put_ms(cake_h5_column *column, const cake_json *value)
         cake_h5_put(column, &ms, 1);
 }
 
+/* A string of HDF5 ends at U+0000, which stands there as JSON spells it. Borrowed. */
+static const char *without_zeros(const char *text, size_t len, cake_buf *room)
+{
+    if (strlen(text) == len)
+        return text;
+    cake_buf_cut(room, 0);
+    for (size_t at = 0; at <= len; at += strlen(text + at) + 1) {
+        cake_buf_adds(room, at ? "\\u0000" : "");
+        cake_buf_adds(room, text + at);
+    }
+    return room->data;
+}
+
 static void put_request(sheet *s, const parts *p)
 {
     const cake_json *usage = cake_json_get(p->body, "usage");
     const cake_json *id = cake_json_get(p->root, p->batch ? "custom_id" : "id");
-    const char *error = cake_json_text(cake_json_get(p->error, "message"), NULL),
-               *name = cake_json_text(id, NULL);
+    size_t error_len = 0, name_len = 0;
+    const char *error = cake_json_text(cake_json_get(p->error, "message"), &error_len),
+               *name = cake_json_text(id, &name_len);
     const char *type = cake_json_text(cake_json_get(p->error, "type"), NULL);
     int64_t index = index_of(p), n_prompt = cake_json_int(cake_json_get(usage, "prompt_tokens"), 0);
     int64_t n_completion = cake_json_int(cake_json_get(usage, "completion_tokens"), 0);
     cake_buf_cut(&s->piece, 0);
     if (!name && cake_json_kind(id) == CAKE_JSON_INT)
         cake_json_add_node(&s->piece, id);
-    name = name ? name : s->piece.len ? s->piece.data : "";
-    error = error ? error : "";
+    name = name ? without_zeros(name, name_len, &s->piece) : s->piece.len ? s->piece.data : "";
+    error = error ? without_zeros(error, error_len, &s->anew) : "";
     cake_h5_put(s->id, &name, 1);
     cake_h5_put(s->index, &index, 1);
     put_int(s->status, !p->error ? 200 : type && !strcmp(type, "server_error") ? 500 : 400);

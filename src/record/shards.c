@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "record/bytes.h"
+#include "record/expand.h"
 #include "record/found.h"
 #include "record/job.h"
 #include "record/line.h"
@@ -46,7 +47,10 @@ typedef struct part {
     bool stopped;     /* it is a .partial, with this journal */
     cake_job job;     /* head, and, if it is finished, the rest */
     cake_journal journal;
-    char *whole;      /* owned: its identity without its shard */
+    char *whole; /* owned: its identity without its shard */
+    int fd; /* of its lines: the file of those that are expanded, borrowed, or -1: its own, opened each time */
+    int64_t base, bytes; /* where they begin there; of all of them */
+    uint32_t lines_sum;
     row *rows;        /* [job.requests] */
     int64_t next, at; /* row; where its line begins */
     uint32_t sum;     /* of the lines that were given out */
@@ -58,6 +62,8 @@ typedef struct part {
 struct cake_shards {
     part *parts; /* [n] then, once they are right, [which] */
     int n;
+    FILE *expanded; /* a temporary file; NULL: all are lines as they are */
+    int64_t expanded_bytes;
     int64_t turn; /* of what shard the next line is expected */
     int64_t count, failed, order;
     cake_journal_head head; /* owned */
@@ -399,21 +405,57 @@ static cake_err read_lines(part *p, FILE *f, int64_t end)
     free(line);
     if (!err && ferror(f))
         err = cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));
-    if (!err && (n != p->job.requests || failed != p->job.failed || sum != p->job.results.sum))
+    p->lines_sum = sum;
+    if (!err && (n != p->job.requests || failed != p->job.failed || (p->fd < 0 && sum != p->job.results.sum)))
         err = changed(p);
     return err;
 }
 
-static cake_err read_part(part *p, int64_t end)
+/* Lines of a file that holds them in another way go into one temporary file, one part behind the other. */
+static cake_err expand(cake_shards *s, part *p)
+{
+    int fd = open(p->results, O_RDONLY | O_CLOEXEC);
+    bool right = fd >= 0 && cake_job_holds(&p->job, fd);
+    if (fd >= 0)
+        close(fd);
+    if (!right)
+        return changed(p);
+    if (!s->expanded && !(s->expanded = tmpfile()))
+        return cake_fail("record", "a temporary file in " P_tmpdir " cannot be made: %s", strerror(errno));
+    p->fd = fileno(s->expanded);
+    p->base = s->expanded_bytes;
+    cake_err err = cake_expand(p->results, p->fd, p->base, &p->bytes);
+    s->expanded_bytes += p->bytes;
+    return err;
+}
+
+/* Its lines, from their beginning. */
+static cake_err open_part(cake_shards *s, part *p, FILE **out)
 {
     struct stat info;
     cake_err err = cake_file_check("record", p->results);
-    FILE *f = err ? NULL : fopen(p->results, "r");
-    if (!err && !f)
+    p->fd = -1;
+    p->bytes = p->job.results.bytes;
+    if (!err && cake_expand_is_needed(p->results))
+        err = expand(s, p);
+    if (err)
+        return err;
+    int fd = p->fd < 0 ? open(p->results, O_RDONLY | O_CLOEXEC) : dup(p->fd);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!f || fseeko(f, (off_t)p->base, SEEK_SET))
         err = cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));
-    if (!err && (fstat(fileno(f), &info) || info.st_size != p->job.results.bytes ||
-                 p->job.requests > p->job.results.bytes))
+    else if (fstat(fd, &info) || info.st_size != p->base + p->bytes || p->job.requests > p->bytes)
         err = changed(p);
+    if (!f && fd >= 0)
+        close(fd);
+    *out = f;
+    return err;
+}
+
+static cake_err read_part(cake_shards *s, part *p, int64_t end)
+{
+    FILE *f = NULL;
+    cake_err err = open_part(s, p, &f);
     if (!err) {
         p->rows = cake_alloc((size_t)p->job.requests + 1, sizeof *p->rows);
         err = read_lines(p, f, end);
@@ -430,7 +472,7 @@ static cake_err read_all(cake_shards *s)
     const part *eldest = &s->parts[0];
     for (int i = 0; i < s->n; i++) {
         part *p = &s->parts[i];
-        if (read_part(p, s->mark.line))
+        if (read_part(s, p, s->mark.line))
             err = CAKE_ERR_FATAL; /* all are looked at */
         s->count += p->job.requests;
         s->failed += p->job.failed;
@@ -505,15 +547,15 @@ static cake_err fill(part *p, size_t len, size_t block)
 {
     if (p->at >= p->block_at && p->at + (int64_t)len <= p->block_at + (int64_t)p->block_len)
         return CAKE_OK;
-    int64_t left = p->job.results.bytes - p->at;
+    int64_t left = p->bytes - p->at;
     size_t n = len > block ? len : block;
     n = (int64_t)n > left ? (size_t)left : n;
     if (n > p->block_cap)
         p->block = cake_grow(p->block, p->block_cap = n, 1);
-    int fd = open(p->results, O_RDONLY | O_CLOEXEC);
-    bool done = fd >= 0 && cake_bytes_read_at(fd, p->block, n, p->at);
+    int fd = p->fd < 0 ? open(p->results, O_RDONLY | O_CLOEXEC) : p->fd;
+    bool done = fd >= 0 && cake_bytes_read_at(fd, p->block, n, p->base + p->at);
     int why = errno;
-    if (fd >= 0)
+    if (fd >= 0 && fd != p->fd)
         close(fd);
     p->block_at = p->at;
     p->block_len = done ? n : 0;
@@ -553,7 +595,7 @@ cake_err cake_shards_next(cake_shards *s, cake_entry *entry, const char **line, 
     p->at += r->len;
     p->next++;
     s->turn = r->index + 1;
-    return p->next == p->job.requests && p->sum != p->job.results.sum ? changed(p) : CAKE_OK;
+    return p->next == p->job.requests && p->sum != p->lines_sum ? changed(p) : CAKE_OK;
 }
 
 static void close_part(part *p)
@@ -573,6 +615,8 @@ void cake_shards_close(cake_shards *s)
     for (int i = 0; i < s->n; i++)
         close_part(&s->parts[i]);
     cake_journal_head_free(&s->head);
+    if (s->expanded)
+        fclose(s->expanded);
     free(s->parts);
     free(s);
 }

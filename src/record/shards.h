@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The finished results of all shards of a job, as one iterator over their lines in the order of the input. Files are only
- * read. Memory: 16 bytes a request, and some 64 MiB of blocks.
+ * read; lines of those that are packed or HDF5 lie in a temporary file meanwhile. Memory: 16 bytes a request, and some 64 MiB
+ * of blocks.
  */
 #ifndef CAKE_RECORD_SHARDS_H
 #define CAKE_RECORD_SHARDS_H
