@@ -6,7 +6,7 @@ _cake_mpi()
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=run given
     local commands="run tokenize plan info stage bench merge status"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --verbose --quiet --help --version"
-    local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --replicas --mlock --dummy-weights"
+    local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --device --replicas --mlock --dummy-weights"
     local options="$all $fit --topology --rates --output --resume --retry-errors --force --shard --deterministic-ids --timing --temperature --top-k --top-p --min-p --n
         --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --progress-file --report --trace --max-runtime --stop-before --watchdog"
 
@@ -27,18 +27,19 @@ _cake_mpi()
     --bind) mapfile -t COMPREPLY < <(compgen -W "auto none hwloc distribute isolate numactl" -- "$word") && return ;;
     --load) mapfile -t COMPREPLY < <(compgen -W "read mmap" -- "$word") && return ;;
     --isa) mapfile -t COMPREPLY < <(compgen -W "auto ref avx2 avx512 avx512bf16" -- "$word") && return ;;
+    --device) mapfile -t COMPREPLY < <(compgen -W "auto cpu cuda" -- "$word") && return ;;
     --shape) mapfile -t COMPREPLY < <(compgen -W "qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-405b tiny" -- "$word") && return ;;
     --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
     -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --threads-decode | \
         --min-p | --n | --repetition-penalty | --presence-penalty | --frequency-penalty | --stop | --logprobs | --seed | \
-        --context | --max-seqs | --chunk | --kv-memory | --threads | --replicas | --ranks | --shard | --batch | --stages | --flops | --bandwidth | --max-runtime | --stop-before | --watchdog)
+        --context | --max-seqs | --chunk | --kv-memory | --gpu-memory | --threads | --replicas | --ranks | --shard | --batch | --stages | --flops | --bandwidth | --max-runtime | --stop-before | --watchdog)
         return
         ;;
     esac
     case $command in
     run) options="$options --threads-decode" ;;
     tokenize) options="$all --output" ;;
-    plan) options="$all $fit --shard --threads-decode --ranks --topology --write-topology --rates --json" ;;
+    plan) options="$all $fit --shard --gpu-memory --threads-decode --ranks --topology --write-topology --rates --json" ;;
     stage) options="--model --directory --ranks --topology --rates --verbose --quiet --help --version" ;;
     merge) options="--output --force --verbose --quiet --help --version" ;;
     status) options="--json --verbose --quiet --help --version" ;;

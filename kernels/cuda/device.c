@@ -48,3 +48,13 @@ void cake_device_describe(cake_buf *out)
     for (int device = 0; device < n; device++)
         add_device(out, device, driver, runtime);
 }
+
+int64_t cake_device_memory(const char *bus)
+{
+    struct cudaDeviceProp prop;
+    int device;
+    if (cudaDeviceGetByPCIBusId(&device, bus) != cudaSuccess ||
+        cudaGetDeviceProperties(&prop, device) != cudaSuccess)
+        return 0;
+    return (int64_t)prop.totalGlobalMem;
+}

@@ -134,8 +134,7 @@ int64_t cake_world_least(const cake_world *world, int64_t value)
 
 int64_t cake_world_sum_local(const cake_world *world, int64_t value)
 {
-    (void)world;
-    return reduce(local, value, MPI_SUM);
+    return world->local_size == 1 ? value : reduce(local, value, MPI_SUM);
 }
 
 void cake_world_gather(const cake_world *world, const void *mine, void *all, size_t each)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "place/machine.h"
 #include "place/pin.h"
 
 /* Graphics of NVIDIA and AMD, and what has no screen; not the picture of a server's service processor. */
@@ -35,6 +36,26 @@ static void name_device(hwloc_obj_t pci, cake_device *device)
                                      os->name);
 }
 
+/* What the vendor's library told whoever wrote the topology down; else, of a processor and its only GPU, the memory that
+ * they share. */
+static int64_t memory_of(hwloc_topology_t topology, hwloc_obj_t pci, hwloc_obj_t place)
+{
+    int64_t found = 0;
+    int n = 0;
+    for (hwloc_obj_t os = pci->io_first_child; os; os = os->next_sibling) {
+        const char *kilobytes = hwloc_obj_get_info_by_name(os, "CUDAGlobalMemorySize");
+        if (kilobytes && strtoll(kilobytes, NULL, 10) > 0)
+            return strtoll(kilobytes, NULL, 10) * 1024;
+    }
+    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));)
+        if (node->subtype && !strcmp(node->subtype, "GPUMemory") &&
+            hwloc_bitmap_isincluded(node->cpuset, place->cpuset)) {
+            found = (int64_t)node->attr->numanode.local_memory;
+            n++;
+        }
+    return n == 1 ? found : 0;
+}
+
 static cake_device describe(hwloc_topology_t topology, hwloc_obj_t pci)
 {
     const struct hwloc_pcidev_attr_s *at = &pci->attr->pcidev;
@@ -49,6 +70,7 @@ static cake_device describe(hwloc_topology_t topology, hwloc_obj_t pci)
     cake_cpus_of((package ? package : place)->cpuset, &d.around);
     if (package)
         d.package = (int)package->os_index;
+    d.memory = d.gpu ? memory_of(topology, pci, place) : 0;
     int with = 0;
     while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
         if (hwloc_bitmap_intersects(node->cpuset, place->cpuset) &&
@@ -105,17 +127,19 @@ cake_device *cake_devices_list(struct hwloc_topology *topology, int *n, int *n_g
     return list;
 }
 
-int cake_devices_here(void)
+cake_device *cake_devices_read(int *n_gpu)
 {
     hwloc_topology_t topology;
-    int n = 0, n_gpu = 0;
+    cake_device *list = NULL;
+    int n;
+    *n_gpu = 0;
     if (hwloc_topology_init(&topology))
-        return 0;
+        return NULL;
     cake_devices_want(topology);
     if (!hwloc_topology_load(topology))
-        free(cake_devices_list(topology, &n, &n_gpu));
+        list = cake_devices_list(topology, &n, n_gpu);
     hwloc_topology_destroy(topology);
-    return n_gpu;
+    return list;
 }
 
 void cake_devices_want(struct hwloc_topology *topology)
@@ -266,6 +290,8 @@ void cake_devices_draw(struct hwloc_topology *topology, cake_buf *out)
         if (d->domain >= 0)
             cake_buf_addf(out, "domain %d, ", d->domain);
         cake_buf_addf(out, "%s%s%s", d->bus, *d->name ? ", " : "", d->name);
+        if (d->memory)
+            cake_buf_addf(out, ", %s", cake_size_text(d->memory));
         if (d->gpu)
             cake_cpus_text(&ranks[i], cpus, sizeof cpus);
         if (*cpus)

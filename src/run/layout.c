@@ -140,11 +140,18 @@ static void find_place(struct hwloc_topology *topology, const cake_world *world,
     claim->place = place;
 }
 
-static void refuse_gpu(int gpu, const char *host, cake_buf *wrong)
+/* A plan may be of GPUs, and of such as are not here, if it is said how large they are. */
+static void check_gpu(const cake_options *o, int gpu, const char *host, cake_buf *wrong)
 {
-    int there = cake_devices_here();
+    int there;
+    bool plan = !strcmp(o->command, "plan");
+    free(cake_devices_read(&there));
+    if (plan && (gpu < there || o->gpu_memory))
+        return;
     if (gpu < there)
-        cake_buf_addf(wrong, "gpu %d: this build computes on CPUs only; leave gpu away", gpu);
+        cake_buf_addf(wrong,
+                      "gpu %d: this version computes on CPUs only; leave gpu away (cake-mpi plan takes it)",
+                      gpu);
     else if (there)
         cake_buf_addf(wrong, "gpu %d: %s has %d, counted from 0", gpu, host, there);
     else
@@ -155,15 +162,17 @@ cake_err cake_layout_place(const cake_options *o, const cake_world *world, struc
                            cake_bind bind, const cake_topology_rank *mine, cake_claim *claim)
 {
     cake_buf wrong = {0};
-    cake_spot at = mine->device == CAKE_WISH_CUDA ? mine->device_at
-                   : mine->has_gpu                ? mine->gpu_at
-                                                  : mine->where_at;
-    if (mine->device == CAKE_WISH_CUDA)
-        cake_buf_adds(&wrong, "device cuda: this build computes on CPUs only; expected auto or cpu");
+    bool cuda = mine->device == CAKE_WISH_CUDA && strcmp(o->command, "plan") != 0;
+    cake_spot at = cuda ? mine->device_at : mine->gpu_at;
+    if (cuda)
+        cake_buf_adds(&wrong, "device cuda: this version computes on CPUs only; expected auto or cpu "
+                              "(cake-mpi plan takes it)");
     else if (mine->has_gpu)
-        refuse_gpu(mine->gpu, world->host, &wrong);
-    else if (mine->where)
+        check_gpu(o, mine->gpu, world->host, &wrong);
+    if (!wrong.len && mine->where) {
         find_place(topology, world, bind, mine, claim, &wrong);
+        at = mine->where_at;
+    }
     bool first = cake_world_least(world, wrong.len ? world->rank : INT64_MAX) == world->rank;
     cake_err err = CAKE_OK;
     if (wrong.len)

@@ -360,6 +360,13 @@ static cake_err check(const cake_options *o)
         return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
     if (plan && o->ranks && o->topology)
         return cake_fail_usage("both --ranks and --topology: the hosts of a file are those of the job");
+    if (!strcmp(o->device, "cuda") && (run || o->rates))
+        return cake_fail_usage(
+            run ? "--device cuda: this version computes on CPUs only; cake-mpi plan --device "
+                  "cuda says who would own what on GPUs"
+                : "both --device cuda and --rates: these are rates of CPUs");
+    if (o->gpu_memory < 0)
+        return cake_fail_usage("--gpu-memory: a share of what? Give a size like 80G");
     if (o->threads && o->threads_decode > o->threads)
         return cake_fail_usage(
             "--threads-decode %lld: there are %lld threads (--threads), of which these are",
@@ -377,6 +384,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .kv_dtype = "auto",
                               .isa = "auto",
                               .bind = "auto",
+                              .device = "auto",
                               .loading = "read",
                               .resume = "auto",
                               .dummy = -1,

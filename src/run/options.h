@@ -52,7 +52,8 @@ typedef struct cake_options {
     int64_t ranks;                             /* of plan and stage; 0: those that are there */
     int64_t threads_decode;                    /* 0: all */
     int64_t kv_memory;                         /* bytes; negative: percent of the free memory; 0: planned */
-    const char *dtype, *kv_dtype, *isa, *loading, *bind;
+    const char *dtype, *kv_dtype, *isa, *loading, *bind, *device;
+    int64_t gpu_memory; /* bytes; 0: what GPUs have */
     bool mlock;
     int64_t dummy; /* seed of dummy weights, -1: real ones */
     const char *topology, *write_topology;

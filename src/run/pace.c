@@ -164,10 +164,11 @@ cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_sta
     stage->rate = cake_alloc(n, sizeof *stage->rate);
     exchange(world, stage, (cake_rate){0});
     bool matters = plan || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)));
+    matters = matters && !stage->gpu.used;     /* of which no rates are known */
     bool doubted = o->rates && !plan && n > 1; /* a plan may be of hosts that are not here */
     if (o->report || (matters && !o->rates) || doubted)
         exchange(world, stage, measure(world, stage, plan));
-    if (o->rates) {
+    if (o->rates && !stage->gpu.used) {
         double *now = cake_alloc(n, sizeof *now);
         cake_world_gather(world, &stage->report.peak_flops, now, sizeof *now);
         cake_err err = world->rank ? CAKE_OK : recall(o, world, stage);

@@ -45,8 +45,9 @@ static cake_err too_large(const cake_stage *stage, int n_rank, int64_t lack)
     if (least > n_rank)
         snprintf(would, sizeof would, "; %d such ranks would do (--ranks %d)", least, least);
     return cake_fail("place",
-                     "the model does not fit into the memory of %d ranks: %s are free on %s, %s too little%s",
-                     n_rank, cake_size_text(seat->memory), stage->rate[0].host, missing, would);
+                     "the model does not fit into the memory of %d %s: %s are free on %s, %s too little%s",
+                     n_rank, stage->gpu.used ? "GPUs" : "ranks", cake_size_text(seat->memory),
+                     stage->gpu.used ? "each" : stage->rate[0].host, missing, would);
 }
 
 /* Plans [n_replica] for all, with waves and pages that all have room for. */

@@ -259,6 +259,20 @@ static int64_t usual_requests(const cake_stage *stage)
     return stage->n_replica * (twice < most ? twice : most);
 }
 
+/* looks, busy: the summary's. Of GPUs no rates are known. */
+static void predict(cake_summary *s, cake_look *looks, double *busy)
+{
+    const cake_stage *stage = s->stage;
+    const cake_demand *demand = s->demand;
+    for (int r = 0; r < stage->n_replica; r++)
+        looks[r].share = 1.0 / stage->n_replica;
+    if (stage->gpu.used)
+        return;
+    s->most = cake_estimate_make(stage, s->plans, demand, true, looks, busy);
+    s->least = demand->fewest < demand->most ? cake_estimate_make(stage, s->plans, demand, false, NULL, NULL)
+                                             : s->most;
+}
+
 /* On rank 0. all, said [world->size]: of each rank. */
 static cake_err tell(const cake_options *o, const cake_world *world, const cake_stage *stage,
                      const cake_report_stage *all, const cake_plan *plans, const cake_topology_rank *said)
@@ -282,10 +296,7 @@ static cake_err tell(const cake_options *o, const cake_world *world, const cake_
                                 .demand = &c.demand,
                                 .looks = looks,
                                 .busy = busy};
-        summary.most = cake_estimate_make(stage, plans, &c.demand, true, looks, busy);
-        summary.least = c.demand.fewest < c.demand.most
-                            ? cake_estimate_make(stage, plans, &c.demand, false, NULL, NULL)
-                            : summary.most;
+        predict(&summary, looks, busy);
         print(o, &summary);
         free(looks);
         free(busy);
@@ -307,6 +318,8 @@ static cake_err preview_here(const cake_options *options, const cake_world *worl
         mine.set = cake_placement_part(&stage->placement);
         mine.where = cake_cpus_count(&mine.set) ? CAKE_WHERE_CPUS : CAKE_WHERE_ANY;
     }
+    if (stage->gpu.used)
+        mine.device = CAKE_WISH_CUDA;
     cake_world_gather(world, &mine, said, sizeof *said);
     cake_plan *plans = cake_tally_plans(world, stage);
     cake_err err = cake_world_agree(world, n ? tell(options, world, stage, all, plans, said) : CAKE_OK);

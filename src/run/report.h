@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "kernels/roof.h"
 #include "link/world.h"
+#include "place/devices.h"
 #include "place/plan.h"
 #include "run/progress.h"
 #include "run/root.h"
@@ -21,6 +22,7 @@ enum { CAKE_REPORT_CPUS = 128 };
 typedef struct cake_report_stage {
     char host[64], cpus[CAKE_REPORT_CPUS], isa[16];
     int threads, threads_decode;
+    cake_gpu gpu; /* that is planned for */
     int64_t weights_bytes, read_bytes, kv_bytes, link_bytes, peak_bytes;
     int64_t buffers_bytes; /* planned, beside weights and KV cache */
     int64_t opened_bytes;  /* taken of all three before the first wave ... */

@@ -218,6 +218,17 @@ static cake_err too_large(const cake_world *world, const cake_stage *stage, cons
     int least = *where ? 0 : cake_slices_least(stage, each - beside) * stage->n_replica;
     char would[128] = "use more hosts", lack[32];
     snprintf(lack, sizeof lack, "%s", cake_size_text(r->host - stage->machine.memory));
+    if (stage->gpu.used) {
+        char enough[64] = "";
+        if (least > world->size)
+            snprintf(enough, sizeof enough, "; %d such GPUs would do (-np %d)", least, least);
+        return cake_fail(
+            "place",
+            "the model does not fit: rank %d needs %s (weights %s), and its part of GPU %d of %s is %s, "
+            "%s too little%s%s",
+            world->rank, cake_size_text(r->fixed), cake_size_text(stage->report.weights_bytes),
+            stage->gpu.number, world->host, cake_size_text(stage->machine.memory), lack, enough, where);
+    }
     if (least > world->size) {
         int hosts = (least + world->local_size - 1) / world->local_size;
         snprintf(would, sizeof would, "%d such hosts with %d rank%s each would do (-np %d)", hosts,
@@ -256,9 +267,10 @@ static cake_err judge_bound(const cake_options *o, const cake_stage *stage)
     return CAKE_OK;
 }
 
-/* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks of this host. */
+/* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks of this host;
+ * speaks: of the ranks that lack memory one. */
 static cake_err judge(const cake_options *o, const cake_world *world, const cake_stage *stage, const room *r,
-                      int64_t all_kv)
+                      int64_t all_kv, bool speaks)
 {
     const char *where = cake_layout_where(o, &stage->said);
     int64_t left = stage->machine.memory - r->host, least = 0;
@@ -268,17 +280,16 @@ static cake_err judge(const cake_options *o, const cake_world *world, const cake
     for (int class = 0; class < stage->shape.n_class; class ++)
         least += r->page[class];
     if (left < 0 && left + r->tables > 0 && r->tables > stage->machine.memory / 4)
-        return world->local_rank
-                   ? CAKE_ERR_FATAL
-                   : cake_fail(
-                         "place",
-                         "the page tables of %d sequences of up to %d tokens take %s on %s, where %s are "
-                         "left for them; use --context %d or less, or fewer --max-seqs",
-                         stage->shape.n_lane * stage->shape.lane_seqs, stage->reach,
-                         cake_size_text(r->tables), world->host, cake_size_text(left + r->tables),
-                         (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
-    if (left < 0) /* which all ranks of the host see */
-        return world->local_rank ? CAKE_ERR_FATAL : too_large(world, stage, r, where);
+        return !speaks ? CAKE_ERR_FATAL
+                       : cake_fail(
+                             "place",
+                             "the page tables of %d sequences of up to %d tokens take %s on %s, where %s are "
+                             "left for them; use --context %d or less, or fewer --max-seqs",
+                             stage->shape.n_lane * stage->shape.lane_seqs, stage->reach,
+                             cake_size_text(r->tables), world->host, cake_size_text(left + r->tables),
+                             (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
+    if (left < 0)
+        return speaks ? too_large(world, stage, r, where) : CAKE_ERR_FATAL;
     if (r->states > 0 && r->states > r->cache)
         return cake_fail("place",
                          "a KV cache of %s does not hold the recurrent states of %d sequences (%s on this "
@@ -341,5 +352,7 @@ cake_err cake_room_make(const cake_options *o, const cake_world *world, cake_sta
              stage->shape.n_lane, stage->shape.lane_seqs, stage->shape.max_tok, stage->shape.n_page[0],
              cake_size_text(kv), cake_size_text(stage->report.weights_bytes), cake_size_text(r.fixed + kv),
              stage->n_thread);
-    return cake_world_agree(world, judge(o, world, stage, &r, all_kv));
+    int64_t lacking = stage->machine.memory < r.host ? world->rank : INT64_MAX;
+    bool speaks = cake_world_least(world, lacking) == world->rank;
+    return cake_world_agree(world, judge(o, world, stage, &r, all_kv, speaks));
 }

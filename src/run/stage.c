@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "place/threads.h"
 #include "run/bundles.h"
+#include "run/gpus.h"
 #include "run/layout.h"
 #include "run/pace.h"
 #include "run/replicas.h"
@@ -122,6 +123,7 @@ static void describe(const cake_world *world, cake_stage *stage)
     snprintf(r->isa, sizeof r->isa, "%s", stage->kernels->name);
     r->threads = stage->n_thread;
     r->threads_decode = stage->n_decode;
+    r->gpu = stage->gpu;
 }
 
 static void count_memory(cake_stage *stage)
@@ -153,6 +155,17 @@ static cake_err take_layout(const cake_options *o, const cake_world *world, int 
                : cake_fail_usage("--replicas %lld, but %s has %d: its workers say which they are of with "
                                  "`replica`; leave --replicas away",
                                  (long long)o->replicas, o->topology, layout.n_replica);
+}
+
+/* The world, with the ranks of this host that share its memory: on GPUs each has its own. */
+static cake_world sharing_memory(const cake_world *world, const cake_stage *stage)
+{
+    cake_world sharing = *world;
+    if (stage->gpu.used) {
+        sharing.local_rank = 0;
+        sharing.local_size = 1;
+    }
+    return sharing;
 }
 
 cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_stage *stage)
@@ -189,6 +202,13 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     err = cake_placement_open(o, &stage->said, world, &stage->machine, &stage->placement);
     if (err)
         return err;
+    err = cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu);
+    if (err)
+        return err;
+    if (stage->gpu.used) {
+        stage->machine.memory = stage->gpu.memory;
+        stage->machine.mapping = INT64_MAX;
+    }
     stage->n_thread = stage->n_decode = stage->placement.n_thread;
     if (o->threads_decode && o->threads_decode < stage->n_thread)
         stage->n_decode = (int)o->threads_decode;
@@ -200,8 +220,9 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
         return err;
     describe(world, stage);
     err = cake_pace_open(o, world, stage);
+    cake_world sharing = sharing_memory(world, stage);
     if (!err)
-        cake_slices_open(world, stage);
+        cake_slices_open(&sharing, stage);
     return err;
 }
 
@@ -216,7 +237,8 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
     if (!o->topology && !cake_model_bundle(stage->model))
         cake_slices_agree(o, world, stage);
     stage->plan.first = world->rank - stage->replica.rank;
-    err = cake_room_make(o, world, stage);
+    cake_world sharing = sharing_memory(world, stage);
+    err = cake_room_make(o, &sharing, stage);
     if (err)
         return err;
     count_memory(stage);

@@ -44,6 +44,7 @@ typedef struct cake_stage {
     cake_world replica; /* this rank among those of its replica: what plan and hops count */
     cake_machine machine;
     cake_placement placement;
+    cake_gpu gpu; /* of plans only */
     cake_model *model;
     const cake_kernels *kernels;
     cake_plan plan;

@@ -68,11 +68,17 @@ static void add_row(const cake_summary *s, int rank, cake_buf *out)
     const cake_plan *plan = &s->plans[replica_of(s, rank)];
     double ms = 1e3 * wave_seconds(s, rank);
     cake_buf layers = {0}, threads = {0};
+    if (r->gpu.used)
+        cake_buf_addf(out, " %3d", r->gpu.number);
     cake_report_layers(plan, rank - plan->first, &layers);
     cake_report_threads(r, &threads);
-    cake_buf_addf(out, " %-14s %7s  %-10s %10s %10s %10s %10.*f %4.0f %%\n", r->cpus, threads.data,
-                  layers.data, cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes),
-                  cake_size_text(r->buffers_bytes), ms < 10 ? 2 : ms < 100, ms, 100 * idle_share(s, rank));
+    cake_buf_addf(out, " %-14s %7s  %-10s %10s %10s %10s", r->cpus, threads.data, layers.data,
+                  cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes),
+                  cake_size_text(r->buffers_bytes));
+    if (r->gpu.used)
+        cake_buf_adds(out, "          -      -\n");
+    else
+        cake_buf_addf(out, " %10.*f %4.0f %%\n", ms < 10 ? 2 : ms < 100, ms, 100 * idle_share(s, rank));
     cake_buf_free(&layers);
     cake_buf_free(&threads);
 }
@@ -98,8 +104,9 @@ static void add_table(const cake_summary *s, cake_buf *out)
 {
     const int many = 64;
     int wide = (int)longest_host(s), size = s->stage->replica.size, alike = 0;
-    cake_buf_addf(out, "%-5s %-*s %-14s %7s  %-10s %10s %10s %10s %10s %6s\n", "rank", wide, "host", "cpus",
-                  "threads", "layers", "weights", "KV", "buffers", "ms a wave", "idle");
+    cake_buf_addf(out, "%-5s %-*s%s %-14s %7s  %-10s %10s %10s %10s %10s %6s\n", "rank", wide, "host",
+                  s->stage->gpu.used ? " GPU" : "", "cpus", "threads", "layers", "weights", "KV", "buffers",
+                  "ms a wave", "idle");
     bool same = false;
     for (int r = 0; r < s->stage->n_replica; r++) {
         for (int i = r * size; i < (r + 1) * size && !same; i++) {
@@ -154,6 +161,14 @@ static void add_waves(const cake_summary *s, cake_buf *out)
                       "layers together\n",
                       shape->n_lane * shape->lane_seqs, shape->n_saved,
                       cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)));
+    if (stage->gpu.used) {
+        cake_buf_addf(
+            out,
+            "GPUs      of %s a rank, for weights, KV and buffers; this version computes on CPUs and "
+            "cannot run this plan, nor say how long it would take\n",
+            cake_size_text(stage->gpu.memory));
+        return;
+    }
     for (int i = 0; i < s->world->size; i++) {
         least = fmin(least, stage->rate[i].flops);
         most = fmax(most, stage->rate[i].flops);
@@ -221,8 +236,17 @@ void cake_summary_text(const cake_summary *s, cake_buf *out)
     if (!s->counted)
         return;
     add_counted(s, out);
-    if (s->demand->n)
+    if (s->demand->n && !s->stage->gpu.used)
         add_time(s, out);
+}
+
+/* What follows from rates: of GPUs none are known. */
+static void put_rate(cake_buf *out, const char *before, const cake_report_stage *r, double value)
+{
+    if (r->gpu.used)
+        cake_buf_addf(out, "%snull", before);
+    else
+        cake_json_put_real(out, before, value);
 }
 
 static void add_rank(const cake_summary *s, int rank, cake_buf *out)
@@ -234,6 +258,11 @@ static void add_rank(const cake_summary *s, int rank, cake_buf *out)
     if (s->stage->n_replica > 1)
         cake_buf_addf(out, ", \"replica\": %d", replica_of(s, rank));
     cake_json_put_text(out, ", \"host\": ", r->host);
+    cake_buf_addf(
+        out, r->gpu.used ? ", \"device\": \"cuda\", \"gpu\": %d" : ", \"device\": \"cpu\", \"gpu\": null",
+        r->gpu.number);
+    cake_buf_addf(out, r->gpu.used ? ", \"gpu_bytes\": %lld" : ", \"gpu_bytes\": null",
+                  (long long)r->gpu.memory);
     cake_json_put_text(out, ", \"cpus\": ", r->cpus);
     cake_buf_addf(out, ", \"threads\": %d, \"threads_decode\": %d, \"layers\": [", r->threads,
                   r->threads_decode);
@@ -246,10 +275,10 @@ static void add_rank(const cake_summary *s, int rank, cake_buf *out)
     }
     cake_buf_addf(out, "],\n     \"weights_bytes\": %lld, \"kv_bytes\": %lld, \"buffers_bytes\": %lld",
                   (long long)r->weights_bytes, (long long)r->kv_bytes, (long long)r->buffers_bytes);
-    cake_json_put_real(out, ", \"flops\": ", s->stage->rate[rank].flops);
-    cake_json_put_real(out, ", \"bandwidth\": ", s->stage->rate[rank].bytes);
-    cake_json_put_real(out, ",\n     \"wave_s\": ", wave_seconds(s, rank));
-    cake_json_put_real(out, ", \"idle_share\": ", idle_share(s, rank));
+    put_rate(out, ", \"flops\": ", r, s->stage->rate[rank].flops);
+    put_rate(out, ", \"bandwidth\": ", r, s->stage->rate[rank].bytes);
+    put_rate(out, ",\n     \"wave_s\": ", r, wave_seconds(s, rank));
+    put_rate(out, ", \"idle_share\": ", r, idle_share(s, rank));
     cake_buf_addf(out, "}%s\n", rank + 1 < s->world->size ? "," : "");
 }
 
@@ -277,6 +306,10 @@ static void add_input(const cake_summary *s, cake_buf *out)
         "%lld, \"shared\": %lld}",
         (long long)c->least, (long long)c->median, (long long)c->p99, (long long)c->most, (long long)c->total,
         (long long)c->shared);
+    if (s->stage->gpu.used) {
+        cake_buf_adds(out, ",\n  \"prediction\": null");
+        return;
+    }
     cake_buf_adds(out, ",\n  \"prediction\": {");
     add_estimate(s, "least", &s->least, out);
     cake_buf_adds(out, ", ");

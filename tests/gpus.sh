@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Plans for GPUs, on nodes that are not here: hwloc reads them from tests/machines. Nothing computes on GPUs yet, and says so.
+. "$(dirname "$0")/shell.sh"
+machines=$root/tests/machines
+
+cat >"$dir/there" <<END
+#!/bin/sh
+HWLOC_XMLFILE=$machines/\$node.xml HWLOC_THISSYSTEM=0 exec "$cake" "\$@"
+END
+chmod +x "$dir/there"
+on() { # NODE NP ARGUMENT... : cake-mpi on NP ranks there
+    node=$1 "$root/tests/mpirun.sh" "$2" "$dir/there" "${@:3}"
+}
+plan() { # NODE NP ARGUMENT...
+    on "$1" "$2" plan -m "$model" --device cuda "${@:3}"
+}
+
+# A rank for each GPU, the nearest one; what fits is asked of its memory.
+expect "four GPUs of a size that is said" 0 '^GPUs +of 80.0 GiB a rank, .*this version computes on CPUs and cannot run this plan' \
+    plan gpu4 4 --gpu-memory 80G --write-topology "$dir/t.yml"
+awk '/^[0-3] / { gpu = gpu " " $3; cpus = cpus " " $4; layers = layers " " $6; waits += $NF == "-" && $(NF - 1) == "-" }
+    END { exit !(gpu == " 3 2 1 0" && cpus == " 0-15 16-31 32-47 48-63" && layers == " 0-1 2-3 4-5 6-7" && waits == 4) }' "$dir/out"
+ok "... each rank has the one of its NUMA domain" $?
+test "$(grep -c '^  device: cuda' "$dir/t.yml")" -eq 4
+ok "... and the topology that is written says so" $?
+expect "... read" 0 '^GPUs +of 80.0 GiB' on gpu4 4 plan -m "$model" --topology "$dir/t.yml" --gpu-memory 80G
+expect "... is not run" 1 't.yml:8:11: device cuda: this version computes on CPUs only; .*cake-mpi plan takes it' \
+    on gpu4 4 run -m "$model" -p x --topology "$dir/t.yml"
+expect "a GPU whose size hwloc knows, and prompts" 0 '^requests  1, of which 0 would fail' plan gpu8 1 -p x
+grep -q '^GPUs  *of 79.6 GiB' "$dir/out" && ! grep -Eq '^(time|rates) ' "$dir/out"
+ok "... no rates and no time are made up" $?
+expect "... JSON" 0 '"device": "cuda", "gpu": 0, "gpu_bytes": 85520809984, "cpus"' plan gpu8 1 -p x --json
+tr -d '\n' <"$dir/out" | grep -q '"flops": null, "bandwidth": null, *"wave_s": null, "idle_share": null.*"prediction": null' &&
+    { ! command -v python3 >/dev/null || python3 -m json.tool "$dir/out" >/dev/null; }
+ok "... what is not known is null" $?
+expect "memory beside that of the processor" 0 '^GPUs +of 48.0 GiB a rank' plan grace-hopper 2
+grep -Eq 'warning: .*2 ranks for 1 GPU of this host: two ranks on one GPU take turns; start it with .mpi(run|exec)? .* cake-mpi' "$dir/err" &&
+    test "$(grep -c 'take turns' "$dir/err")" -eq 1
+ok "... two ranks on one GPU share it, and are told a better launch line" $?
+
+# Which one a topology says.
+printf "a:\n  rank: 1\n  gpu: 2\n  layers: ['model.layers.4-7']\n" >"$dir/t.yml"
+expect "a GPU by its number" 0 '^1 +[^ ]+ +2 ' plan gpu4 2 --gpu-memory 1G --topology "$dir/t.yml"
+grep -Eq '^0 +[^ ]+ +3 ' "$dir/out"
+ok "... the other rank has another" $?
+sed -i 's/gpu: 2/gpu: 4/' "$dir/t.yml"
+expect "... which is not there" 1 't.yml:3:8: gpu 4: [^ ]+ has 4, counted from 0' plan gpu4 2 --topology "$dir/t.yml"
+sed -i 's/gpu: 4/device: cpu/' "$dir/t.yml"
+expect "GPUs and CPUs" 1 'rank 1 is on CPUs and others are on GPUs' plan gpu4 2 --gpu-memory 1G --topology "$dir/t.yml"
+
+# What does not fit.
+expect "too large" 1 'the model does not fit: rank 0 needs .* and its part of GPU 0 of [^ ]+ is 4.0 MiB, .* too little' plan gpu8 1 --gpu-memory 4M
+huge() { # ARGUMENT... : a layer of it fills one GPU
+    on gpu8 1 plan -m "$dir/huge" --dummy-weights --device cuda --gpu-memory 1G --chunk 64 --max-seqs 8 --kv-memory 16M "$@"
+}
+mkdir "$dir/huge" && cp "$model"/tokenizer* "$dir/huge" &&
+    sed 's/"intermediate_size": [0-9]*/"intermediate_size": 400000/' "$model/config.json" >"$dir/huge/config.json"
+expect "... how many would do" 1 'too little; 8 such GPUs would do \(-np 8\)' huge
+expect "... do" 0 '^7 +[^ ]+ +0 .* 7-7 ' huge --ranks 8
+expect "... one less does not" 1 'the memory of 7 GPUs: 1.0 GiB are free on each, .* 8 such ranks would do' huge --ranks 7
+
+# What is not known, or not possible.
+expect "no size" 1 'GPU 0 of [^ ]+ \(0000:[^)]*\) has is not known to this build; say it with --gpu-memory' plan gpu4 1
+expect "no GPU" 1 'has no GPU; with --gpu-memory 80G' plan hybrid 1
+expect "... but a size" 0 '^GPUs +of 80.0 GiB' plan hybrid 1 --gpu-memory 80G
+expect "a run" 2 '--device cuda: this version computes on CPUs only; cake-mpi plan --device cuda' "$cake" run -m "$model" -p x --device cuda
+expect "rates of CPUs" 2 'both --device cuda and --rates' plan gpu8 1 --rates x
+expect "a share of GPUs" 2 'gpu-memory: a share of what' plan gpu8 1 --gpu-memory 80%
+expect "info draws them" 0 '^  GPU 7     package 1, domain 1, 0000:8b:00.0, cuda7, 79.6 GiB, of a rank on cpus 98-111,210-223' on gpu8 1 info
+finish
