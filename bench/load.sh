@@ -24,7 +24,7 @@ row() { # NAME NP THREADS ARGUMENT...
         cat "$model"/*.safetensors >/dev/null
         for file in "$model"/*.safetensors; do LC_ALL=C dd if="$file" of=/dev/null bs=8M 2>&1; done |
             sed -nE 's/.*copied, ([0-9.e-]+) s.*/\1/p' | awk '{ s += $1 } END { print s }' >>"$dir/dd"
-        "$root/tests/mpirun.sh" "$2" "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --force -q --progress none \
+        "$root/tests/mpirun.sh" "$2" "$cake" run -m "${from:-$model}" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --force -q --progress none \
             --kv-memory 512M --threads "$3" --report "$dir/report.json" "${@:4}"
         sed -nE 's/.*"load_s": ([0-9.]+).*/\1/p' "$dir/report.json" | sort -g | tail -1 >>"$dir/load"
         sed -nE 's/.*"seconds": \{"load": ([0-9.]+).*/\1/p' "$dir/report.json" >>"$dir/start"
@@ -40,3 +40,5 @@ row "1 rank, 2 threads, --dtype f16" 1 2 --dtype f16
 row "1 rank, 2 threads, --dtype f32" 1 2 --dtype f32
 row "1 rank, 2 threads, --dtype int8" 1 2 --dtype int8
 row "1 rank, 1 thread" 1 1
+"$cake" stage -m "$model" -d "$dir/bundle" --ranks 1 -q
+from=$dir/bundle row "a bundle, 1 rank, 2 threads" 1 2
