@@ -176,6 +176,7 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
     m.s.kv = kv;
     m.s.scale = scale;
     m.s.cap = cap;
+    m.s.near = fetches_near(kv);
     prefill p;
     p.kv = kv;
     p.scale = scale;

@@ -8,6 +8,7 @@
 #endif
 
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/cpu/cpu.h"
 
@@ -62,6 +63,19 @@ static const struct {
 };
 
 #define N_LEVEL ((int)(sizeof levels / sizeof *levels))
+
+int64_t cake_cpu_first_cache(void)
+{
+    static _Atomic int64_t known = -1; /* to ask may leave a virtual machine, some microseconds each time */
+    int64_t bytes = known;
+    if (bytes < 0) {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+        bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+#endif
+        known = bytes = bytes > 0 ? bytes : 0;
+    }
+    return bytes;
+}
 
 int cake_kernels_best(void)
 {

@@ -13,4 +13,7 @@ extern const cake_kernels cake_kernels_avx512;     /* AVX-512 F, BW, VL, DQ */
 extern const cake_kernels cake_kernels_avx512vnni; /* and VNNI; under the same name */
 extern const cake_kernels cake_kernels_avx512bf16; /* and BF16 */
 
+/* Bytes of a core's first data cache; 0: nobody says. */
+int64_t cake_cpu_first_cache(void);
+
 #endif

@@ -17,6 +17,7 @@
 
 #include <math.h>
 
+#include "kernels/cpu/cpu.h"
 #include "kernels/cpu/prefill.h"
 #include "kernels/cpu/rows.h"
 
@@ -38,8 +39,9 @@ typedef enum form {
 
 #define UNIT(form) ((form) == ONE ? 1 : 2) /* elements that are taken at a time */
 
-/* Memory that is read next: n rows of so many bytes, `pitch` bytes apart. A line in EVERY bytes is fetched into the
- * second cache while what comes before it is read; more than that only keeps other loads waiting. */
+/* Memory that is read next: n rows of so many bytes, `pitch` bytes apart. Where the first cache holds a page of a KV head
+ * beside the one that is being read, each line of it is fetched there; elsewhere a line in so many bytes into the second
+ * cache, since more than that only keeps other loads waiting (docs/benchmarks.md, `attend`). */
 typedef struct ahead {
     const char *row;
     int64_t pitch;
@@ -70,6 +72,7 @@ typedef struct bunch {
 typedef struct segment {
     const cake_kv *kv;
     float scale, cap;
+    bool near; /* memory is fetched into the first cache */
     int page, end, common;
     ahead next; /* keys that are read after it */
     int rows, parts;
@@ -114,11 +117,21 @@ INLINE int rows_a_step(const ahead *a, int steps)
     return (a->n + steps - 1) / steps;
 }
 
-INLINE void fetch(ahead *a, int rows, const int every)
+INLINE void fetch(ahead *a, int rows, bool near, const int every)
 {
-    for (; rows > 0 && a->n > 0; rows--, a->n--, a->row += a->pitch)
-        for (int i = 0; i < a->wide; i += every)
+    for (; rows > 0 && a->n > 0; rows--, a->n--, a->row += a->pitch) {
+        for (int i = 0; near && i < a->wide; i += 64)
+            _mm_prefetch(a->row + i, _MM_HINT_T0);
+        for (int i = 0; !near && i < a->wide; i += every)
             _mm_prefetch(a->row + i, _MM_HINT_T1);
+    }
+}
+
+/* Whether the first cache is of those that gain by it, and holds what is read, what comes, and as much again. */
+INLINE bool fetches_near(const cake_kv *kv)
+{
+    const int64_t least = 48 << 10, first = cake_cpu_first_cache();
+    return first >= least && 3 * CAKE_PAGE * kv->head_dim * (int64_t)cake_dtype_bytes(kv->dtype) <= first;
 }
 
 INLINE vec load_units(const char *p, const cake_dtype dtype, int n, const form how)
@@ -159,7 +172,7 @@ INLINE void score_lines(const segment *s, float *score, const float *q, const ch
     vec sum[HEADS * STRIP];
     UNROLL for (int v = 0; v < heads * vectors; v++) sum[v] = vec_set(0);
     for (int u = 0; u < units; u++, page += CAKE_PAGE * size) {
-        fetch(&soon, rows, EVERY);
+        fetch(&soon, rows, s->near, EVERY);
         factors x[HEADS];
         UNROLL for (int h = 0; h < heads; h++) x[h] = factors_of(q + h * pitch, how);
         UNROLL for (int v = 0; v < vectors; v++)
@@ -253,7 +266,7 @@ INLINE void weigh_strip(const segment *s, const bunch *p, float *out, const floa
     for (int u = line / UNIT(how); u < units; u++) {
         const char *at = value + u * row;
         bool no_first = 2 * u < line, no_second = 2 * u + 1 >= end;
-        fetch(&next, rows, EVERY);
+        fetch(&next, rows, s->near, EVERY);
         if (how != ONE && (no_first || no_second))
             weigh_unit(sum, weight, at, heads, vectors, n, dtype, how, false, no_first, no_second);
         else
@@ -331,7 +344,7 @@ static void soften(const segment *s, bunch *p, int h, ahead *next)
         vec weight = vec_exp(vec_sub(vec_load(score + i), vec_set(most)));
         vec_store(score + i, weight);
         sum = vec_add(sum, weight);
-        fetch(next, rows, 64);
+        fetch(next, rows, s->near, 64);
     }
     if (v->lead % unit) /* so do the others of pairs */
         score[-1] = 0;
