@@ -18,12 +18,13 @@
 #define PRODUCTS 0.84  /* of arithmetic, many rows */
 #define WEIGHTS  0.85  /* of reading, one row */
 #define PROMPTS  0.62  /* of arithmetic: attention of prompts */
-#define CACHES   0.60  /* of reading: attention of generated rows */
+#define CACHES   0.70  /* of reading: attention of generated rows */
+#define CHOICES  0.33  /* of arithmetic: the same where rows share what is read */
 #define LAYER    40e-6 /* seconds: what a layer takes beside, a wave: barriers and what is not worth sharing */
 
 typedef struct hop_cost {
     cake_cost cost;
-    double attention; /* operations a second of attention, of the rank ... */
+    double attention, choices; /* operations a second of attention, of the rank ... */
     double flops, bytes;
     int rank, count;
 } hop_cost;
@@ -65,6 +66,7 @@ static void open_costs(const cake_stage *stage, const cake_plan *plan, costs *c)
         c->hop[i] = (hop_cost){.cost = cake_cost_of_layers(stage->model, stage->kernels, hop->first,
                                                            hop->count, stage->kv_dtype),
                                .attention = PROMPTS * rate->flops * pairs / products,
+                               .choices = CHOICES * rate->flops * pairs / products,
                                .flops = PRODUCTS * rate->flops,
                                .bytes = rate->bytes,
                                .rank = hop->rank,
@@ -112,8 +114,8 @@ static double visit(void *self, int i)
     for (int class = 0; class < h->cost.n_class; class ++) {
         double flops = h->cost.kv[class].position_flops, bytes = h->cost.kv[class].position_bytes;
         seconds += w->prompt_seen[class] * flops / h->attention +
-                   fmax(w->generated_seen[class] * flops / h->attention,
-                        w->read[class] * bytes / (CACHES * h->bytes));
+                   (w->generated_seen[class] - w->read[class]) * flops / h->choices +
+                   w->read[class] * fmax(flops / h->attention, bytes / (CACHES * h->bytes));
     }
     return seconds + w->n_run * h->cost.sequence_bytes / h->bytes + h->count * LAYER;
 }
