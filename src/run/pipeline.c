@@ -194,6 +194,16 @@ void cake_pipeline_layers(const cake_pipeline *p, double *seconds)
     }
 }
 
+/* Messages move once. True while some are still on their way out. */
+static bool move(cake_pipeline *p)
+{
+    bool more = false;
+    for (int i = 0; i < p->n_link; i++)
+        more |= cake_link_progress(p->links[i]);
+    p->progressed = cake_clock_now();
+    return more;
+}
+
 /* Since `start`: MPI moves large messages only when it is called, and some libraries only a piece a call. A
  * share of the time that passed since the last time is spent on it, so that waves of any size get through. */
 static void progress(cake_pipeline *p, double start)
@@ -201,12 +211,20 @@ static void progress(cake_pipeline *p, double start)
     const double leaving = 0.05, listening = 0.01;
     double passed = start - p->progressed;
     bool more;
-    do {
-        more = false;
-        for (int i = 0; i < p->n_link; i++)
-            more |= cake_link_progress(p->links[i]);
-        p->progressed = cake_clock_now();
-    } while (p->world_size > 1 && p->progressed - start < passed * (more ? leaving : listening));
+    do
+        more = move(p);
+    while (p->world_size > 1 && p->progressed - start < passed * (more ? leaving : listening));
+}
+
+/* After a send: who waits for it has it before something else begins here, such as the head, during which nothing moves. Who
+ * computes takes it later, so that it is not waited for long, `seconds` being what came before took. */
+static void hand_over(cake_pipeline *p, double seconds)
+{
+    const double share = 0.05, most = 2e-3, begin = cake_clock_now();
+    double until = begin + (seconds * share < most ? seconds * share : most);
+    while (move(p) && p->progressed < until)
+        ;
+    p->stats.move_s += p->progressed - begin;
 }
 
 /* True if there was something to do. */
@@ -265,6 +283,7 @@ static cake_span span_of(const station *at, cake_wave *wave, double begin)
 /* A wave has come to a station: compute, send on. */
 static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
 {
+    double took = 0;
     count(&p->where->steps);
     if (at->far_in)
         count(&p->where->got);
@@ -280,6 +299,7 @@ static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
         if (at->work.forward(at->work.self, parcel->wave, between, p))
             cake_world_abort();
         double end = cake_clock_now();
+        took = end - start;
         p->stats.compute_s += end - start - p->aside_s;
         p->stats.waves++;
         if (p->trace)
@@ -292,8 +312,10 @@ static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
                       .lane = parcel->wave->lane};
     bool stop = parcel->wave->kind == CAKE_WAVE_STOP;
     cake_link_send(at->out, parcel);
-    if (at->far_out)
+    if (at->far_out) {
         count(&p->where->sent);
+        hand_over(p, took);
+    }
     cake_trace_add(stop ? NULL : p->trace, sent, cake_clock_now());
 }
 
