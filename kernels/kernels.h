@@ -32,6 +32,9 @@ void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), voi
 /* From now on threads outlive teams that are smaller than this, and keep the cores that they were given: they sleep
  * meanwhile. By the thread that runs the teams. */
 void cake_exec_keep(int size);
+/* From now on there are more threads than cpus: who waits gives its cpu away at once, since somebody else needs it to get
+ * there. By the thread that runs the teams. */
+void cake_exec_crowd(bool crowded);
 void cake_exec_barrier(const cake_exec *exec);
 /* The half-open range of [0, n) that is this member's, in units of `grain`. */
 void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last);

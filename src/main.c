@@ -37,6 +37,8 @@ int main(int argc, char **argv)
         return err;
     cake_options_share(&world);
     err = parse(argc, argv, &world, &options);
+    if (!err)
+        err = cake_options_agree(&options, &world);
     if (!err) {
         cake_log_level(options.verbose ? CAKE_DEBUG : options.quiet ? CAKE_WARN : CAKE_INFO);
         err = cake_bundles_find(&options, &world);

@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "kernels/kernels.h"
 #include "suite.h"
@@ -72,6 +74,49 @@ static void test_keep(void)
         CU_ASSERT(pthread_equal(before.thread[i], after.thread[i]));
     test_barrier();
     cake_exec_keep(0);
+}
+
+typedef struct crowd {
+    meeting meeting;
+    cpu_set_t one;
+} crowd;
+
+static void meet_on_one(const cake_exec *exec, void *arg)
+{
+    crowd *c = arg;
+    cpu_set_t before;
+    sched_getaffinity(0, sizeof before, &before);
+    sched_setaffinity(0, sizeof c->one, &c->one);
+    meet(exec, &c->meeting);
+    sched_setaffinity(0, sizeof before, &before);
+}
+
+/* Seconds of the processor that a team of 16 takes to meet on one cpu. */
+static double crowded(bool told)
+{
+    crowd c = {.meeting = {0}};
+    struct timespec begin, end;
+    cpu_set_t all;
+    int first = 0;
+    sched_getaffinity(0, sizeof all, &all);
+    while (first < CPU_SETSIZE - 1 && !CPU_ISSET(first, &all))
+        first++;
+    CPU_SET(first, &c.one);
+    cake_exec_crowd(told);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    cake_exec_run(16, meet_on_one, &c);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    cake_exec_crowd(false);
+    CU_ASSERT_EQUAL(atomic_load(&c.meeting.wrong), 0);
+    return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+}
+
+static void test_crowd(void)
+{
+    double spun = crowded(false), gave_way = crowded(true);
+    CU_ASSERT(3 * gave_way < spun);
+    if (3 * gave_way >= spun)
+        printf("  %g s and %g s\n", spun, gave_way);
 }
 
 static void test_share(void)
@@ -197,6 +242,7 @@ int main(void)
     static const suite_test tests[] = {
         {"barrier: all meet", test_barrier},
         {"a team that is smaller for a while", test_keep},
+        {"more threads than cpus", test_crowd},
         {"share: everything once", test_share},
         {"deal: everything once, deal after deal", test_deal},
         {"deal: others' shares from their end, those of members far behind not at all", test_late},

@@ -20,16 +20,18 @@ expect "more ranks than layers" 2 'start it with -np 8 or fewer' mpi 9 run -m "$
 expect "a bad option on 3 ranks is said once" 2 'usage' mpi 3 run --frob
 test "$(grep -c 'is not an option' "$dir/err")" -eq 1
 ok "... once" $?
+# Ranks that are started with other options, or variables.
 cat >"$dir/second" <<END
 #!/bin/sh
-[ "\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK}" = 0 ] || export \$SECOND
-exec "$cake" "\$@"
+[ "\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK}" = 0 ] && exec "$cake" "\$@"
+exec env \$VARIABLES "$cake" "\$@" \$OPTIONS
 END
 chmod +x "$dir/second"
-other() { timeout 30 env SECOND="$1" "$root/tests/mpirun.sh" 2 "$dir/second" run -m "$model" -p x --max-tokens 1 -o "$dir/second.jsonl" --force; }
-expect "variables of rank 1 that rank 0 does not have" 0 '1 request ' \
-    other "CAKE_TRACE=$dir/trace CAKE_REPORT=$dir/second.json CAKE_CONTEXT=999999 CAKE_REPLICAS=2 CAKE_TOPOLOGY=$dir/none CAKE_MAX_SEQS=3 CAKE_WATCHDOG=x"
-expect "... that hosts differ in, wrong" 2 'rank 1 on .*CAKE_THREADS: "many" is not an integer' other CAKE_THREADS=many
+second() { timeout 30 env VARIABLES="$1" OPTIONS="$2" "$root/tests/mpirun.sh" 2 "$dir/second" run -m "$model" -p x --max-tokens 1 -o "$dir/second.jsonl" --force; }
+expect "variables of rank 1 alone" 0 '1 request ' second \
+    "CAKE_TRACE=$dir/trace CAKE_REPORT=$dir/second.json CAKE_CONTEXT=999999 CAKE_REPLICAS=2 CAKE_TOPOLOGY=$dir/none CAKE_WATCHDOG=x" "--threads 1 -q"
+expect "... that hosts may differ in, wrong" 2 'rank 1 on .*CAKE_THREADS: "many" is not an integer' second CAKE_THREADS=many ""
+expect "an option of rank 1 alone" 2 'rank 1 on .*usage: --trace: this rank was started with another than rank 0' second "A=b" "--trace $dir/trace"
 expect "no such model" 1 'nowhere: cannot be opened' "$cake" run -m "$dir/nowhere" -i "$dir/in.jsonl"
 expect "no such input" 1 'nowhere.jsonl' "$cake" run -m "$model" -i "$dir/nowhere.jsonl"
 expect "no such output directory" 1 "$dir/no/such" run -o "$dir/no/such/out.jsonl"

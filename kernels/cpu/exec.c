@@ -41,6 +41,13 @@ static void pause_briefly(void)
 #endif
 }
 
+static int spins = SPINS;
+
+void cake_exec_crowd(bool crowded)
+{
+    spins = crowded ? 0 : SPINS;
+}
+
 void cake_exec_barrier(const cake_exec *exec)
 {
     struct cake_team *team = exec->team;
@@ -53,7 +60,7 @@ void cake_exec_barrier(const cake_exec *exec)
         return;
     }
     for (int i = 0; atomic_load_explicit(&team->round, memory_order_acquire) == round; i++)
-        if (i < SPINS)
+        if (i < spins)
             pause_briefly();
         else
             sched_yield();

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/crc.h"
 #include "base/duration.h"
 #include "base/pack.h"
 #include "base/size.h"
@@ -200,10 +201,10 @@ static char *variable_of(const option_row *row, char name[VARIABLE])
     return name;
 }
 
-/* Whether hosts differ in it: a rank's own variable then counts, where it has one. */
+/* Whether hosts may differ in it: a rank's own variable then counts, where it has one. */
 static bool is_own(const option_row *row)
 {
-    return among("model|directory|threads|threads-decode|bind", row->name);
+    return among("model|directory|threads|threads-decode|bind|quiet|verbose", row->name);
 }
 
 void cake_options_share(const cake_world *world)
@@ -411,6 +412,42 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
         return CAKE_OK;
     }
     return check(options);
+}
+
+/* A number for the value, which others have mostly not. Lists are rank 0's matter alone. */
+static uint64_t mark_of(const cake_options *o, const option_row *row)
+{
+    const void *value = (const char *)o + row->offset;
+    size_t len = row->kind == FLAG    ? sizeof(bool)
+                 : row->kind == REAL  ? sizeof(double)
+                 : row->kind == SHARD ? sizeof(cake_shard)
+                                      : sizeof(int64_t);
+    if (is_own(row) || row->kind == STOP || row->kind == TEXTS)
+        return 0;
+    if (row->kind == TEXT) {
+        value = *(const char *const *)value;
+        len = value ? strlen(value) + 1 : 0;
+    }
+    return cake_crc_on(0, value ? value : "", len);
+}
+
+cake_err cake_options_agree(const cake_options *o, const cake_world *world)
+{
+    uint64_t own[N_ROW + 1], first[N_ROW + 1];
+    int at = 0;
+    for (int i = 0; i < N_ROW; i++)
+        own[i] = mark_of(o, &rows[i]);
+    own[N_ROW] = cake_crc_on(0, o->command, strlen(o->command));
+    memcpy(first, own, sizeof first);
+    cake_world_share(world, first, sizeof first);
+    while (at <= N_ROW && own[at] == first[at])
+        at++;
+    int64_t odd = cake_world_least(world, at <= N_ROW ? world->rank : world->size);
+    if (odd == world->rank)
+        return cake_fail_usage(
+            "%s%s: this rank was started with another than rank 0; give all ranks the same",
+            at < N_ROW ? "--" : "the command", at < N_ROW ? rows[at].name : "");
+    return odd < world->size ? CAKE_ERR_USAGE : CAKE_OK;
 }
 
 int cake_options_threads(const cake_options *o, int suggested)

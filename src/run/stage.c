@@ -212,6 +212,7 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     stage->n_thread = stage->n_decode = stage->placement.n_thread;
     if (o->threads_decode && o->threads_decode < stage->n_thread)
         stage->n_decode = (int)o->threads_decode;
+    cake_exec_crowd(stage->n_thread > stage->machine.cpus);
     cake_exec_keep(stage->n_decode < stage->n_thread ? stage->n_thread : 0);
     err = cake_stage_threads(world, stage->n_thread);
     if (!err)
