@@ -12,6 +12,7 @@ for i in $(seq 60); do printf '{"id": %d, "prompt": "Once upon a time", "max_tok
 cat >"$dir/rank" <<END
 #!/bin/sh
 echo \$\$ >"$dir/pid.\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK}"
+[ ! -e "$dir/shim.so" ] || export LD_PRELOAD="$dir/shim.so" MUTE="$dir/mute"
 exec "$cake" "\$@"
 END
 chmod +x "$dir/rank"
@@ -69,4 +70,17 @@ ended "rank 0, killed" 10 'rank 1 on .*: error: link: rank 0 on .* is gone' 1 2
 start 2 --watchdog 2
 kill -STOP "$(cat "$dir/pid.1")"
 ended "a rank that hangs" 6 'link: rank 1 on .* was not heard of for [23] s: it hangs, or its host or network is down' 0
+# The watch's own connections fall silent, MPI's do not: no rank is taken for dead while waves go round.
+compiler=$(command -v cc || command -v gcc || command -v clang)
+for replicas in $(few "" "1 2"); do
+    "$compiler" -std=gnu11 -D_GNU_SOURCE -O1 -shared -fPIC -o "$dir/shim.so" "$root/tests/mute_shim.c" || break
+    start 2 --replicas $replicas --max-seqs 2 --watchdog 2
+    touch "$dir/mute"
+    sleep 5
+    running 0 && running 1 && ! grep -q 'error' "$dir/err"
+    ok "silent connections, $replicas replica(s)" $?
+    for pid in "$dir"/pid.*; do kill -9 "$(cat "$pid")" 2>/dev/null; done
+    wait $launcher
+    rm "$dir/mute"
+done
 finish
