@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The long jobs: tests/long.sh [STAGE...], by default all of them in this order. Each stage builds in a folder of its
-# own below build-long/ (or $CAKE_LONG_DIR) and leaves its log there. A stage that needs a tool which is not here
+# The long jobs: tests/long.sh [STAGE...], by default all of them in this order. Stages build below
+# build-long/ (or $CAKE_LONG_DIR) and leave their logs there. A stage that needs a tool which is not here
 # fails; that of Python packages is skipped, and says so, where there are none. The last line is "N passed, N failed": tests inside the stages and the stages themselves.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -27,6 +27,11 @@ configure_in() {
     shift
     [ -e "$root/configure" ] || (cd "$root" && ./bootstrap) || return 1
     rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" && "$root/configure" -C "$@"
+}
+# The program as most have it, built once for all stages that ask for nothing else, and here.
+plain() {
+    [ -e "$work/plain/Makefile" ] || configure_in "$work/plain" CFLAGS="-O2 -g" || return 1
+    cd "$work/plain" && make -j"$jobs"
 }
 # The suite of the build folder we are in; its count is added to the sum by run_stage.
 suite() {
@@ -86,13 +91,13 @@ stage_install() {
 stage_packaging() {
     local python=${CAKE_PYTHON:-python3}
     "$python" -c "import easybuild.framework, spython" || { echo "no packages easybuild and spython in $python: set CAKE_PYTHON"; return 77; }
-    need tclsh luac5.3 && configure_in "$work/packaging" CFLAGS="-O2 -g" && make -j"$jobs" &&
+    need tclsh luac5.3 && plain &&
         CAKE_PACKAGING=1 CAKE_PYTHON=$(command -v "$python") top_builddir=. "$root/tests/packaging.sh"
 }
 
 # Every command of docs/tutorial.md.
 stage_tutorial() {
-    need gnuplot && configure_in "$work/tutorial" CFLAGS="-O2 -g" && make -j"$jobs" && top_builddir=. "$root/tests/tutorial.sh"
+    need gnuplot && plain && top_builddir=. "$root/tests/tutorial.sh"
 }
 
 # The whole suite against another MPI.
@@ -105,7 +110,7 @@ stage_mpich() {
 stage_openai() {
     local python=${CAKE_PYTHON:-python3}
     "$python" -c "import openai" || { echo "no package openai in $python: set CAKE_PYTHON"; return 77; }
-    configure_in "$work/openai" CFLAGS="-O2 -g" && make -j"$jobs" || return 1
+    plain || return 1
     rm -f results.jsonl*
     "$python" "$root/tests/golden/openai_parse.py" --batch >batch.jsonl &&
         "$root/tests/mpirun.sh" 2 ./cake-mpi run -m "$root/jobs/demo/model" -i batch.jsonl -o results.jsonl &&
@@ -117,7 +122,7 @@ stage_forms() {
     local python=${CAKE_PYTHON:-python3} form
     "$python" -c "import h5py" || { echo "no package h5py in $python: set CAKE_PYTHON"; return 77; }
     need h5dump || return 1
-    configure_in "$work/forms" CFLAGS="-O2 -g" && make -j"$jobs" || return 1
+    plain || return 1
     rm -f results.*
     "$python" "$root/tests/golden/h5_compare.py" --prompts "$root/jobs/demo/prompts.jsonl" >prompts.jsonl || return 1
     for form in jsonl h5; do
@@ -133,7 +138,7 @@ stage_forms() {
 stage_prompts() {
     local file options
     [ -d "$CAKE_ASSETS/prompts" ] || { echo "no $CAKE_ASSETS/prompts: set CAKE_ASSETS"; return 77; }
-    configure_in "$work/prompts" CFLAGS="-O2 -g" && make -j"$jobs" || return 1
+    plain || return 1
     while read -r file options; do
         rm -f results.jsonl*
         # shellcheck disable=SC2086
@@ -150,7 +155,7 @@ END
 
 # Runs that are stopped in some way at some moment and gone on from: 25 rounds, or $CAKE_ROUNDS, by $CAKE_ROUNDS_SEED.
 stage_resume() {
-    configure_in "$work/resume" CFLAGS="-O2 -g" && make -j"$jobs" && top_builddir=. "$root/tests/resume.sh" &&
+    plain && top_builddir=. "$root/tests/resume.sh" &&
         top_builddir=. "$root/tests/rounds.sh" "${CAKE_ROUNDS:-25}" ${CAKE_ROUNDS_SEED:-}
 }
 
@@ -159,7 +164,7 @@ stage_slurm() {
     export CAKE_SLURM=${CAKE_SLURM:-$root/../shared/slurm}
     [ -x "$CAKE_SLURM/slurm-local" ] || { echo "no $CAKE_SLURM/slurm-local: set CAKE_SLURM"; return 77; }
     need sbatch slurmctld slurmd munged || return 1
-    configure_in "$work/slurm" CFLAGS="-O2 -g" && make -j"$jobs" && top_builddir=. "$root/tests/slurm.sh"
+    plain && top_builddir=. "$root/tests/slurm.sh"
 }
 
 # Hosts of different speeds, which $CAKE_NETNS/mpi-hosts makes here; it wants to be root.
@@ -167,7 +172,7 @@ stage_hosts() {
     export CAKE_NETNS=${CAKE_NETNS:-$root/../shared/netns}
     [ -x "$CAKE_NETNS/mpi-hosts" ] || { echo "no $CAKE_NETNS/mpi-hosts: set CAKE_NETNS"; return 77; }
     need ip nsenter unshare || return 1
-    configure_in "$work/hosts" CFLAGS="-O2 -g" && make -j"$jobs" && top_builddir=. "$root/tests/hosts.sh"
+    plain && top_builddir=. "$root/tests/hosts.sh"
 }
 
 # One MPI job under valgrind: errors and lost memory in our own code.
@@ -278,7 +283,7 @@ for stage in "$@"; do
         ;;
     esac
 done
-mkdir -p "$work" || exit 1
+rm -rf "$work/plain" && mkdir -p "$work" || exit 1
 for stage in "$@"; do
     run_stage "$stage"
 done
