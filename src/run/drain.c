@@ -90,9 +90,10 @@ cake_err cake_drain_open(const cake_options *options, const cake_world *world)
     return cake_world_agree(world, world->rank ? CAKE_OK : find_end(options));
 }
 
+/* Where one came the process is about to end, and another must not cut that short. */
 void cake_drain_close(void)
 {
-    for (int i = 0; state.open && i < N_TAKEN; i++)
+    for (int i = 0; state.open && !state.came && i < N_TAKEN; i++)
         sigaction(taken[i].number, &state.before[i], NULL);
     state.open = false;
 }

@@ -14,7 +14,7 @@
 /* From here on signals are taken; on rank 0 the time is looked for. All ranks call, before anything long, and close also
  * where it fails: there is no time left. */
 cake_err cake_drain_open(const cake_options *options, const cake_world *world);
-void cake_drain_close(void); /* signals do what they did before */
+void cake_drain_close(void); /* signals do what they did before, unless one came */
 
 /* Rank 0: seconds until a limit of time is due; INFINITY: none is known. */
 double cake_drain_left(void);
