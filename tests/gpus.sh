@@ -61,7 +61,7 @@ expect "... do" 0 '^7 +[^ ]+ +0 .* 7-7 ' huge --ranks 8
 expect "... one less does not" 1 'the memory of 7 GPUs: 1.0 GiB are free on each, .* 8 such ranks would do' huge --ranks 7
 
 # What is not known, or not possible.
-expect "no size" 1 'GPU 0 of [^ ]+ \(0000:[^)]*\) has is not known to this build; say it with --gpu-memory' plan gpu4 1
+expect "no size" 1 'GPU 0 of [^ ]+ \(0000:[^)]*\) has is not known: it is hidden from this process, or this build has no CUDA; say it with --gpu-memory' plan gpu4 1
 expect "no GPU" 1 'has no GPU; with --gpu-memory 80G' plan hybrid 1
 expect "... but a size" 0 '^GPUs +of 80.0 GiB' plan hybrid 1 --gpu-memory 80G
 expect "a run" 2 '--device cuda: this version computes on CPUs only; cake-mpi plan --device cuda' "$cake" run -m "$model" -p x --device cuda

@@ -25,7 +25,8 @@ static bool is_wanted(const cake_options *o, const cake_topology_rank *said)
         return false;
     if (said->device != CAKE_WISH_AUTO)
         return said->device == CAKE_WISH_CUDA;
-    return said->has_gpu || (o->device && !strcmp(o->device, "cuda"));
+    const char *device = o->device ? o->device : "auto";
+    return !strcmp(device, "cuda") || (said->has_gpu && strcmp(device, "cpu"));
 }
 
 /* Slices, waves and memory are planned of one kind of rank. */
@@ -105,6 +106,8 @@ cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said,
     bool wanted = is_wanted(o, said), any;
     cake_err err = cake_world_agree(world, check_all(world, wanted, &any));
     *gpu = (cake_gpu){0};
+    if (!err && !any && o->gpu_memory && !world->rank)
+        cake_log(CAKE_WARN, "place", "--gpu-memory: no rank is on a GPU, so it is not used; see --device");
     if (err || !any)
         return err;
     int n = world->local_size, n_gpu, with = 0;
@@ -129,8 +132,9 @@ cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said,
                               "of that size",
                               world->host)
                   : cake_fail("place",
-                              "how much memory GPU %d of %s (%s) has is not known to this build; say it with "
-                              "--gpu-memory",
+                              "how much memory GPU %d of %s (%s) has is not known: it is hidden from this "
+                              "process, or this "
+                              "build has no CUDA; say it with --gpu-memory",
                               gpu->number, world->host, gpus[gpu->number].bus);
     err = cake_world_agree(world, err);
     if (!err)
