@@ -29,7 +29,8 @@ struct cake_outpost {
     cake_root *root;
     cake_sequence **inbox; /* [cap] those from `first` on, n of them, have not begun */
     int cap, first, n;
-    bool ended;    /* there will be no more */
+    bool ended;    /* there will be no more, ... */
+    bool quit;     /* ... nor shall those that there are be finished */
     cake_buf news; /* the next letter, after its beginning */
     double since;  /* of its first news */
     bool urgent;   /* a request is done */
@@ -144,7 +145,8 @@ static void read_letter(cake_outpost *o, const char *text, size_t len)
     if (kind == CAKE_LETTER_WORK)
         take_work(o, &letter);
     o->ended = kind != CAKE_LETTER_WORK;
-    if (kind == CAKE_LETTER_QUIT) /* why was said on rank 0 */
+    o->quit = kind == CAKE_LETTER_QUIT;
+    if (o->quit)
         cake_root_stop(o->root, CAKE_ERR_FATAL);
 }
 
@@ -179,7 +181,7 @@ bool cake_outpost_attend(cake_outpost *o)
     return worked;
 }
 
-void cake_outpost_finish(cake_outpost *o)
+cake_err cake_outpost_finish(cake_outpost *o, cake_err err)
 {
     static const char bye = CAKE_LETTER_BYE;
     CAKE_ASSERT(o->ended); /* or its root would not be done */
@@ -190,4 +192,5 @@ void cake_outpost_finish(cake_outpost *o)
         cake_mail_move(o->mail);
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
+    return o->quit ? CAKE_OK : err;
 }

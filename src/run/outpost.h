@@ -24,8 +24,9 @@ size_t cake_outpost_bytes(void); /* of its buffers */
 
 /* Letters come and go; called often. Whether there was something to do. */
 bool cake_outpost_attend(cake_outpost *outpost);
-/* After the last sequence: says so, until all has arrived. */
-void cake_outpost_finish(cake_outpost *outpost);
+/* After the last sequence, or what ended the loop: says so, until all has arrived. Returns err, unless rank 0 has told it to
+ * quit, which then has the reason. */
+cake_err cake_outpost_finish(cake_outpost *outpost, cake_err err);
 void cake_outpost_close(cake_outpost *outpost); /* NULL is fine */
 
 #endif

@@ -223,7 +223,7 @@ static cake_err part(job *j, cake_err err)
         err = cake_desk_error(j->desk);
     }
     if (j->outpost)
-        cake_outpost_finish(j->outpost);
+        err = cake_outpost_finish(j->outpost, err);
     return err;
 }
 
