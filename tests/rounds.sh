@@ -95,7 +95,7 @@ declare -A stopped late
 went_on=0 had_begun=0 torn=0
 # One stop. All is drawn before the start, so that a seed says everything.
 disturb() {
-    local way np replicas seqs after whom rank
+    local way np replicas seqs after whom rank said
     draw 5 && way=${ways[drawn]}
     draw 4 && np=$((drawn + 1))
     draw 2 && replicas=$((np % 2 ? 1 : drawn + 1))
@@ -108,6 +108,7 @@ disturb() {
     draw 60 && [ $way = disk ] && disk_at=$((drawn + 1))
     draw 4 && [ $way = disk ] && disk_error=$(echo 5 28 122 0 | cut -d ' ' -f $((drawn + 1)))
     echo "=== $way, after $after s${disk_at:+, call $disk_at error $disk_error}, rank $rank, whom $whom" >>"$dir/err"
+    said=$(wc -l <"$dir/err")
     start "$np" --max-seqs "$seqs" --replicas "$replicas"
     until_there "$dir/pid.$((np - 1))"
     [ $early -eq 1 ] || until_there "$out.lock"
@@ -125,7 +126,7 @@ disturb() {
     *) stopped[$way]=$((${stopped[$way]:-0} + 1)) ;;
     esac
     # mpirun may hang for ever where rank 0 is ended in MPI_Init; that was its end all the same
-    [ $got != 124 ] || ! tail -n 20 "$dir/err" | grep -Eq 'PMIX ERROR|exited on signal' || got=1
+    [ $got != 124 ] || ! tail -n "+$((said + 1))" "$dir/err" | grep -Eq 'PMIX ERROR|exited on signal' || got=1
     case $got in
     124 | 132 | 134 | 135 | 136 | 139) wrong="$wrong; status $got of a run that was stopped by $way" ;;
     esac

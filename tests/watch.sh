@@ -74,7 +74,7 @@ ended "a rank that hangs" 6 'link: rank 1 on .* was not heard of for [23] s: it 
 compiler=$(command -v cc || command -v gcc || command -v clang)
 for i in $(seq 500); do printf '{"id": %d, "prompt": "Once upon a time", "max_tokens": %d, "ignore_eos": true}\n' "$i" $((i < 9 ? 9 : 900)); done >"$dir/in.jsonl"
 for replicas in $(few "" "1 2"); do
-    "$compiler" -std=gnu11 -D_GNU_SOURCE -O1 -shared -fPIC -o "$dir/shim.so" "$root/tests/mute_shim.c" || break
+    "$compiler" -std=gnu11 -D_GNU_SOURCE -O1 -shared -fPIC -o "$dir/shim.so" "$root/tests/mute_shim.c" || { ok "the shim compiles" 1; break; }
     start 2 --replicas $replicas --max-seqs 2 --watchdog 2
     sleep 1.5 # beats that say which replica a rank is of
     touch "$dir/mute"

@@ -43,9 +43,9 @@ typedef struct message {
 
 /* One connection. */
 typedef struct line {
-    int fd; /* -1: none */
-    bool dead;
-    size_t got; /* bytes of `in` */
+    int fd;           /* -1: none */
+    atomic_bool dead; /* the watch's thread finds out, others ask */
+    size_t got;       /* bytes of `in` */
     message in;
     size_t left; /* bytes of `out` that the socket had no room for: they go before anything else */
     message out[2];

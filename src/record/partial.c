@@ -185,7 +185,7 @@ void cake_partial_undo(cake_partial *p)
 {
     p->n_entry = 0;
     p->undone = true;
-    if (p->fd >= 0 && (p->begun <= p->first || !ftruncate(p->fd, (off_t)p->begun)))
+    if (p->fd >= 0 && (!ftruncate(p->fd, (off_t)p->begun) || p->begun <= p->first))
         p->size = p->begun; /* a file that holds nothing then goes at the close */
 }
 

@@ -426,6 +426,9 @@ static cake_err expand(cake_shards *s, part *p)
     p->base = s->expanded_bytes;
     cake_err err = cake_expand(p->results, p->fd, p->base, &p->bytes);
     s->expanded_bytes += p->bytes;
+    if (err &&
+        ftruncate(p->fd, (off_t)s->expanded_bytes)) /* what did not get in whole is no part of the next one */
+        return err;
     return err;
 }
 
