@@ -6,6 +6,7 @@ machines=$root/tests/machines
 
 cat >"$dir/there" <<END
 #!/bin/sh
+unset HWLOC_COMPONENTS # which goes before a file
 HWLOC_XMLFILE=$machines/\$node.xml HWLOC_THISSYSTEM=0 exec "$cake" "\$@"
 END
 chmod +x "$dir/there"
