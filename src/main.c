@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "bench/bench.h"
 #include "run/bundles.h"
+#include "run/drain.h"
 #include "run/run.h"
 
 /* Mostly every rank finds the same fault in the command line: rank 0 says so. */
@@ -32,11 +33,14 @@ int main(int argc, char **argv)
     cake_world world;
     cake_options options;
     cake_file_guard();
+    cake_drain_listen();
     cake_err err = cake_world_open(&argc, &argv, &world);
     if (err)
         return err;
     cake_options_share(&world);
     err = parse(argc, argv, &world, &options);
+    if (!err && strcmp(options.command, "run"))
+        cake_drain_pass();
     if (!err)
         err = cake_options_agree(&options, &world);
     if (!err) {

@@ -22,7 +22,9 @@ wanted=$(sum "$dir/whole.jsonl")
 # Ranks whose processes are known.
 cat >"$dir/rank" <<END
 #!/bin/sh
-echo \$\$ >"$dir/pid.\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK:-0}}"
+rank=\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK:-0}}
+echo \$\$ >"$dir/pid.\$rank"
+while [ -e "$dir/late.\$rank" ]; do sleep 0.02; done
 exec "$cake" "\$@"
 END
 chmod +x "$dir/rank"
@@ -86,6 +88,20 @@ late=$!
 wait $launcher
 test $? -eq 75 && kill $late && test ! -e "$dir/out.jsonl.lock" && grep -q '_cake": {"running"' "$dir/out.jsonl.partial"
 ok "two signals, while a replica does not get on: status 75" $?
+continues
+# One while rank 0 waits in MPI_Init: it is not lost, which launchers do not get over.
+: >"$dir/err"
+touch "$dir/late.1"
+start 2
+for _ in $(seq 500); do
+    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$(cat "$dir/pid.0")/status")
+    [ $((0x${caught:-0} >> 9 & 1)) -eq 0 ] || break
+    sleep 0.02
+done
+kill -USR1 "$(cat "$dir/pid.0")" && sleep 0.2 && rm "$dir/late.1"
+wait $launcher
+test $? -eq 75 && test ! -e "$dir/out.jsonl.lock"
+ok "a signal before MPI is up: status 75" $?
 continues
 limited() { # NAME OPTION...: after two seconds of seven
     local name=$1 got

@@ -27,7 +27,7 @@ static struct {
     volatile sig_atomic_t came, latest; /* how many; which */
     double until;                       /* on cake_clock_now; INFINITY: no end is known */
     const char *reason;                 /* what ends then */
-    bool due, open;
+    bool due;
 } state = {.until = INFINITY};
 
 static void note(int number)
@@ -80,22 +80,37 @@ static cake_err find_end(const cake_options *o)
     return CAKE_OK;
 }
 
-cake_err cake_drain_open(const cake_options *options, const cake_world *world)
+void cake_drain_listen(void)
 {
     struct sigaction ours = {.sa_handler = note, .sa_flags = SA_RESTART};
     sigemptyset(&ours.sa_mask);
     for (int i = 0; i < N_TAKEN; i++)
         sigaction(taken[i].number, &ours, &state.before[i]);
-    state.open = true;
+}
+
+static void restore(void)
+{
+    for (int i = 0; i < N_TAKEN; i++)
+        sigaction(taken[i].number, &state.before[i], NULL);
+}
+
+void cake_drain_pass(void)
+{
+    restore();
+    if (state.came)
+        raise(state.latest);
+}
+
+cake_err cake_drain_open(const cake_options *options, const cake_world *world)
+{
     return cake_world_agree(world, world->rank ? CAKE_OK : find_end(options));
 }
 
 /* Where one came the process is about to end, and another must not cut that short. */
 void cake_drain_close(void)
 {
-    for (int i = 0; state.open && !state.came && i < N_TAKEN; i++)
-        sigaction(taken[i].number, &state.before[i], NULL);
-    state.open = false;
+    if (!state.came)
+        restore();
 }
 
 static const char *why(void)

@@ -11,8 +11,13 @@
 #include "link/world.h"
 #include "run/options.h"
 
-/* From here on signals are taken; on rank 0 the time is looked for. All ranks call, before anything long, and close also
- * where it fails: there is no time left. */
+/* From here on signals are counted: called before MPI_Init, since a launcher that loses a rank in it waits for ever. */
+void cake_drain_listen(void);
+/* A command that has nothing to keep: signals do what they did before, one that came meanwhile does it now. */
+void cake_drain_pass(void);
+
+/* After cake_drain_listen: on rank 0 the time is looked for. All ranks call, before anything long, and close also where it
+ * fails: there is no time left. */
 cake_err cake_drain_open(const cake_options *options, const cake_world *world);
 void cake_drain_close(void); /* signals do what they did before, unless one came */
 
