@@ -74,12 +74,15 @@ static double real(const cake_json *object, const char *key)
 
 static void check_top(const cake_json *report, int np)
 {
-    has_keys(report,
-             (const char *const[]){"t model",         "n ranks",  "o seconds",   "o requests",    "o tokens",
-                                   "o rate",          "n waves",  "n evictions", "o ttft_ms",     "o itl_ms",
-                                   "n starved_share", "t advice", "l stages",    "o roofline",    "t version",
-                                   "t mpi",           "l hosts",  "l command",   "o environment", NULL});
+    has_keys(report, (const char *const[]){"t model",   "n ranks",  "o seconds",  "o requests",
+                                           "o tokens",  "o rate",   "n waves",    "n evictions",
+                                           "o ttft_ms", "o itl_ms", "o journal",  "n starved_share",
+                                           "t advice",  "l stages", "o roofline", "t version",
+                                           "t mpi",     "l hosts",  "l command",  "o environment",
+                                           NULL});
     has_keys(cake_json_get(report, "seconds"), (const char *const[]){"n load", "n run", "n total", NULL});
+    has_keys(cake_json_get(report, "journal"),
+             (const char *const[]){"n write_s", "n sync_s", "n finish_s", NULL});
     has_keys(cake_json_get(report, "requests"),
              (const char *const[]){"n done", "n failed", "n resumed", NULL});
     has_keys(cake_json_get(report, "tokens"),
@@ -96,7 +99,9 @@ static void check_top(const cake_json *report, int np)
     CU_ASSERT(cake_json_size(cake_json_get(report, "command")) > 5);
     CU_ASSERT(cake_json_get(cake_json_get(report, "environment"), "OMP_NUM_THREADS") != NULL);
     CU_ASSERT(real(cake_json_get(report, "requests"), "done") == 60);
-    const cake_json *seconds = cake_json_get(report, "seconds");
+    const cake_json *seconds = cake_json_get(report, "seconds"), *journal = cake_json_get(report, "journal");
+    CU_ASSERT(real(journal, "write_s") > 0 && real(journal, "write_s") < real(seconds, "run"));
+    CU_ASSERT(real(journal, "finish_s") > 0 && real(journal, "finish_s") < real(seconds, "total"));
     CU_ASSERT(real(seconds, "load") + real(seconds, "run") <= real(seconds, "total") + 1e-3);
 }
 
@@ -170,19 +175,19 @@ static void test_report(void)
     }
 }
 
-/* A run in which no token is generated has no times between tokens, and says so. */
+/* A run in which no token is generated has no times between tokens, one without a file no journal, and says so. */
 static void test_nothing_generated(void)
 {
     FILE *f = fopen(in_tmp("none.jsonl"), "w");
     fputs("{\"prompt\": \"a\", \"frequency_penalty\": 7}\n", f);
     fclose(f);
     char arguments[1024];
-    snprintf(arguments, sizeof arguments, "run -m '%s' -i '%s' -o '%s' --report '%s' -q",
-             suite_path("jobs/demo/model"), in_tmp("none.jsonl"), in_tmp("none.out.jsonl"),
-             in_tmp("none.json"));
+    snprintf(arguments, sizeof arguments, "run -m '%s' -i '%s' --report '%s' -q",
+             suite_path("jobs/demo/model"), in_tmp("none.jsonl"), in_tmp("none.json"));
     CU_ASSERT_EQUAL(launch_command(2, arguments, &said), 3);
     cake_json *report = load(in_tmp("none.json"));
     CU_ASSERT(cake_json_kind(cake_json_get(cake_json_get(report, "itl_ms"), "p99")) == CAKE_JSON_NULL);
+    CU_ASSERT(cake_json_kind(cake_json_get(cake_json_get(report, "journal"), "write_s")) == CAKE_JSON_NULL);
     CU_ASSERT(real(report, "waves") == 0 && real(cake_json_get(report, "roofline"), "flops") == 0);
     CU_ASSERT(real(cake_json_get(report, "requests"), "failed") == 1);
     cake_json_free(report);

@@ -69,6 +69,11 @@ void cake_partial_share(cake_partial *p, double share)
     p->reached.share = share;
 }
 
+double cake_partial_cpu(const cake_partial *p)
+{
+    return cake_sync_cpu(p->sync);
+}
+
 static cake_err fail_copy(const cake_partial *p, int why)
 {
     return cake_fail("record", "%s: cannot be written: %s; what it is made of is as it was", p->results,

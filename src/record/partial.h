@@ -55,6 +55,7 @@ void cake_partial_begun(cake_partial *partial, const cake_running *part);
 cake_err cake_partial_checkpoint(cake_partial *partial);
 /* The input is not that of the job, or copying has failed: what this run appended goes. */
 void cake_partial_undo(cake_partial *partial);
+double cake_partial_cpu(const cake_partial *partial); /* seconds that its thread has computed */
 /* RESULTS and RESULTS.job appear. */
 cake_err cake_partial_finish(cake_partial *partial, const cake_sorted_form *form);
 /* Closes; a partial file without any result goes. */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/h5.h"
 #include "base/log.h"
 #include "base/pack.h"
@@ -29,6 +30,7 @@ struct cake_recorder {
     cake_stream *stream;
     int64_t failed;
     cake_buf line, plain;
+    cake_record_cost cost; /* but for the thread's part */
 };
 
 static const struct {
@@ -153,10 +155,24 @@ void cake_record_line(const cake_recorder *recorder, const cake_record *record, 
         cake_line_openai(&recorder->options, record, out);
 }
 
+/* Seconds since `begin` are the journal's. */
+static void spend(cake_recorder *recorder, double begin)
+{
+    recorder->cost.write += cake_clock_now() - begin;
+}
+
+static cake_err append(cake_recorder *recorder, cake_entry entry, const char *line, size_t len)
+{
+    double begin = cake_clock_now();
+    cake_err err = cake_partial_append(recorder->partial, entry, line, len);
+    spend(recorder, begin);
+    return err;
+}
+
 cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const char *line, size_t len)
 {
     if (!recorder->stream)
-        return cake_partial_append(recorder->partial, entry, line, len);
+        return append(recorder, entry, line, len);
     cake_buf *plain = &recorder->plain;
     if (recorder->txt) {
         cake_buf_cut(plain, 0);
@@ -230,13 +246,18 @@ void cake_record_share(cake_recorder *recorder, double share)
 
 void cake_record_tick(cake_recorder *recorder)
 {
+    double begin = cake_clock_now();
     if (recorder->partial)
         cake_partial_tick(recorder->partial);
+    spend(recorder, begin);
 }
 
 cake_err cake_record_flush(cake_recorder *recorder)
 {
-    return recorder->partial ? cake_partial_flush(recorder->partial) : CAKE_OK;
+    double begin = cake_clock_now();
+    cake_err err = recorder->partial ? cake_partial_flush(recorder->partial) : CAKE_OK;
+    spend(recorder, begin);
+    return err;
 }
 
 cake_err cake_record_stop(cake_recorder *recorder)
@@ -269,13 +290,18 @@ const cake_running *cake_record_running(const cake_recorder *recorder, int64_t o
 
 void cake_record_begun(cake_recorder *recorder, const cake_running *part)
 {
+    double begin = cake_clock_now();
     if (recorder->partial)
         cake_partial_begun(recorder->partial, part);
+    spend(recorder, begin);
 }
 
 cake_err cake_record_checkpoint(cake_recorder *recorder)
 {
-    return recorder->partial ? cake_partial_checkpoint(recorder->partial) : CAKE_OK;
+    double begin = cake_clock_now();
+    cake_err err = recorder->partial ? cake_partial_checkpoint(recorder->partial) : CAKE_OK;
+    spend(recorder, begin);
+    return err;
 }
 
 void cake_record_peek(const char *path, cake_buf *identity)
@@ -306,7 +332,19 @@ cake_err cake_record_finish(cake_recorder *recorder)
                              .hdf5 = recorder->hdf5,
                              .pack = recorder->pack,
                              .command = recorder->command};
-    return cake_partial_finish(recorder->partial, &form);
+    double begin = cake_clock_now();
+    cake_err err = cake_partial_finish(recorder->partial, &form);
+    recorder->cost.finish = cake_clock_now() - begin;
+    return err;
+}
+
+cake_record_cost cake_record_costs(const cake_recorder *recorder)
+{
+    if (!recorder || !recorder->partial)
+        return (cake_record_cost){-1, -1, -1};
+    cake_record_cost cost = recorder->cost;
+    cost.sync = cake_partial_cpu(recorder->partial);
+    return cost;
 }
 
 void cake_record_close(cake_recorder *recorder)

@@ -88,6 +88,13 @@ typedef struct cake_record_options {
 
 typedef struct cake_recorder cake_recorder;
 
+/* What the journal took, in seconds; negative: there is none. */
+typedef struct cake_record_cost {
+    double write;  /* of who adds to it: until records, and what was begun, are on their way to the disk */
+    double sync;   /* of a processor, by the thread that brings them there */
+    double finish; /* RESULTS was made of it */
+} cake_record_cost;
+
 /* What the ending of path says: "txt", "h5" or "jsonl". */
 const char *cake_record_form(const char *path);
 /* Says why not (directory not writable, files of another job there): called before loading. */
@@ -128,6 +135,7 @@ cake_err cake_record_stop(cake_recorder *recorder);
 void cake_record_undo(cake_recorder *recorder);
 int64_t
 cake_record_failed(const cake_recorder *recorder); /* records with a fault so far, of earlier runs too */
+cake_record_cost cake_record_costs(const cake_recorder *recorder); /* NULL is fine */
 /* Writes RESULTS (temporary file, fsync, rename) and RESULTS.job, removes .partial. On failure .partial is intact. */
 cake_err cake_record_finish(cake_recorder *recorder);
 void cake_record_close(cake_recorder *recorder); /* without finish: .partial stays */

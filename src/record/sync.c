@@ -87,6 +87,15 @@ int cake_sync_error(cake_sync *sync)
     return error;
 }
 
+double cake_sync_cpu(const cake_sync *sync)
+{
+    clockid_t clock;
+    struct timespec took;
+    if (!sync || pthread_getcpuclockid(sync->thread, &clock) || clock_gettime(clock, &took))
+        return 0;
+    return (double)took.tv_sec + 1e-9 * (double)took.tv_nsec;
+}
+
 void cake_sync_close(cake_sync *sync)
 {
     if (!sync)

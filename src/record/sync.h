@@ -9,8 +9,9 @@
 typedef struct cake_sync cake_sync;
 
 cake_sync *cake_sync_open(int fd); /* owned; NULL: no thread to be had, the file is safe only at its end */
-void cake_sync_dirty(cake_sync *sync); /* something was written */
-int cake_sync_error(cake_sync *sync);  /* errno of an fdatasync that failed, or 0 */
-void cake_sync_close(cake_sync *sync); /* before the file is closed; NULL is fine */
+void cake_sync_dirty(cake_sync *sync);       /* something was written */
+int cake_sync_error(cake_sync *sync);        /* errno of an fdatasync that failed, or 0 */
+double cake_sync_cpu(const cake_sync *sync); /* seconds of a processor that the thread took; 0 of NULL */
+void cake_sync_close(cake_sync *sync);       /* before the file is closed; NULL is fine */
 
 #endif

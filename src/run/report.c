@@ -455,7 +455,10 @@ static void compose(cake_report *r, cake_buf *out)
                   (long long)roots.schedule.states);
     add_times(out, "ttft_ms", &r->ttft);
     add_times(out, "itl_ms", &r->itl);
-    cake_buf_addf(out, "  \"starved_share\": %.4f,\n", starved);
+    cake_json_put_known(out, "  \"journal\": {\"write_s\": ", r->journal.write);
+    cake_json_put_known(out, ", \"sync_s\": ", r->journal.sync);
+    cake_json_put_known(out, ", \"finish_s\": ", r->journal.finish);
+    cake_buf_addf(out, "},\n  \"starved_share\": %.4f,\n", starved);
     give_advice(all, r, &advice);
     cake_json_put_text(out, "  \"advice\": ", advice.data);
     cake_buf_adds(out, ",\n  \"stages\": [\n");

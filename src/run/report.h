@@ -13,6 +13,7 @@
 #include "link/world.h"
 #include "place/devices.h"
 #include "place/plan.h"
+#include "record/record.h"
 #include "run/progress.h"
 #include "run/root.h"
 
@@ -59,6 +60,7 @@ typedef struct cake_report {
     cake_counts counts;
     double load_s, run_s, total_s;
     cake_times ttft, itl;
+    cake_record_cost journal;
 } cake_report;
 
 /* Layers of a rank, as the plan counts it, as "0-3,8-11"; "-" if it has none. Appended. */

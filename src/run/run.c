@@ -254,7 +254,8 @@ static cake_err report(job *j)
                          .run_s = stats.run_s,
                          .total_s = total_s,
                          .ttft = j->answers.ttft,
-                         .itl = j->answers.itl};
+                         .itl = j->answers.itl,
+                         .journal = cake_record_costs(j->answers.recorder)};
         cake_report_say(&r);
         err = j->options->report ? cake_report_write(&r, j->options->report) : CAKE_OK;
     }
