@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/pack.h"
 #include "records.h"
 
 /* Everything that lines have: an answer with scores, a failure, a chat of two choices, U+0000 wherever it may be. */
@@ -52,13 +53,15 @@ static void add_all(cake_recorder *recorder)
 }
 
 /* The lines that the file has, behind seven bytes of others. */
-static cake_err expand(const char *path, cake_buf *out)
+static cake_err expand(const char *path, int64_t lines, cake_buf *out)
 {
-    const char *into = path_of("expanded");
-    int fd = open(into, O_RDWR | O_CREAT | O_TRUNC, 0666);
+    cake_expand_to to;
+    CU_ASSERT_EQUAL_FATAL(cake_expand_open(path, &to), CAKE_OK);
     int64_t len = 0;
+    int fd = to.fd;
     CU_ASSERT_EQUAL(write(fd, "before\n", 7), 7);
-    cake_err err = cake_expand(path, fd, 7, &len);
+    to.at = 7;
+    cake_err err = cake_expand(path, lines, &to, &len);
     char *text = cake_alloc((size_t)len + 7, 1);
     CU_ASSERT(err || pread(fd, text, (size_t)len + 7, 0) == (ssize_t)len + 7);
     if (!err && !memcmp(text, "before\n", 7))
@@ -84,7 +87,7 @@ static void test_back(void)
         cake_record_close(recorder);
         CU_ASSERT_EQUAL(cake_expand_is_needed(path), i > 0);
         cake_err err =
-            i > 0 ? expand(path, &lines[i]) : cake_file_read("test", path, false, 1 << 20, &lines[i]);
+            i > 0 ? expand(path, 5, &lines[i]) : cake_file_read("test", path, false, 1 << 20, &lines[i]);
         CU_ASSERT_EQUAL(err, CAKE_OK);
     }
     CU_ASSERT_STRING_EQUAL(lines[0].data, lines[1].data);
@@ -171,7 +174,7 @@ static void test_hostile(void)
         made.no_rows = cases[i].no_rows;
         const char *path = file_of_results();
         cake_log_capture(&said);
-        cake_err err = expand(path, &out);
+        cake_err err = expand(path, 1, &out);
         cake_log_capture(NULL);
         bool right = cases[i].out ? !err && out.data && !strcmp(out.data, cases[i].out)
                                   : err == CAKE_ERR_FATAL && said.data && strstr(said.data, cases[i].said);
@@ -199,7 +202,7 @@ static void test_packed(void)
         CU_ASSERT(cases[i].at < 0 ? !ftruncate(fd, -cases[i].at) : pwrite(fd, "x", 1, cases[i].at) == 1);
         close(fd);
         cake_log_capture(&said);
-        CU_ASSERT_EQUAL(expand(path, &out), CAKE_ERR_FATAL);
+        CU_ASSERT_EQUAL(expand(path, 5, &out), CAKE_ERR_FATAL);
         cake_log_capture(NULL);
         CU_ASSERT_PTR_NOT_NULL(strstr(said.data, cases[i].said));
         cake_buf_free(&out);
@@ -207,10 +210,52 @@ static void test_packed(void)
     }
 }
 
+/* Files that become more than they should, and where that is seen. */
+static void test_too_much(void)
+{
+    cake_buf out = {0}, said = {0}, packed = {0};
+    char path[200], link[64], to_path[300] = "", *block = cake_alloc(1 << 20, 1);
+    cake_expand_to to;
+    snprintf(path, sizeof path, "%s/bomb.jsonl.zst", suite_tmp());
+    memset(block, 'x', 1 << 20);
+    void *pack = cake_pack_zstd.pack_open();
+    for (int i = 0; i < 66; i++)
+        cake_pack_zstd.pack(pack, block, 1 << 20, i == 65, &packed);
+    cake_pack_zstd.pack_close(pack);
+    FILE *f = fopen(path, "w");
+    CU_ASSERT_FATAL(f && fwrite(packed.data, 1, packed.len, f) == packed.len && !fclose(f));
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(expand(path, 1, &out), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(expand(path_of("back.jsonl.gz"), 4, &out), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(expand(path_of("back.h5"), 4, &out), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_expand_open(path_of("absent/merged.jsonl"), &to), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    static const char *const wanted[] = {
+        "bomb.jsonl.zst: becomes more than 64 MiB of lines, which is more than 1024 times its size",
+        "back.jsonl.gz: has more than the 4 lines that ", "back.h5: has 5 rows of lines, and ",
+        "absent/merged.jsonl cannot be made: No such file"};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        CU_ASSERT_PTR_NOT_NULL(strstr(said.data, wanted[i]));
+        if (!strstr(said.data, wanted[i]))
+            printf("not said: %s\n", wanted[i]);
+    }
+    /* the file lies there, and has no name that could stay */
+    CU_ASSERT_EQUAL_FATAL(cake_expand_open(path_of("merged.jsonl"), &to), CAKE_OK);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", to.fd);
+    CU_ASSERT(readlink(link, to_path, sizeof to_path - 1) > 0 &&
+              strstr(to_path, path_of("merged.jsonl.lines-")) && strstr(to_path, " (deleted)"));
+    close(to.fd);
+    free(block);
+    cake_buf_free(&packed);
+    cake_buf_free(&out);
+    cake_buf_free(&said);
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
         {"lines again, to the byte", test_back},
+        {"more than there should be", test_too_much},
         {"packed ones that are damaged", test_packed},
         {"columns that are none of a run's", test_hostile},
     };

@@ -87,7 +87,7 @@ static cake_err open_parts(int n, cake_shards **out, cake_buf *said)
         paths[i] = (char *)name_of(names[i], i);
     cake_buf_cut(said, 0);
     cake_log_capture(said);
-    cake_err err = cake_shards_open(paths, n, out);
+    cake_err err = cake_shards_open(paths, n, NULL, out);
     cake_log_capture(NULL);
     return err;
 }

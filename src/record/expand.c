@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * RESULTS.jsonl.gz, .zst or .h5 enters, lines leave; called by shards.c. Invariant: nothing that the file says is believed
- * before it is checked, since RESULTS.job vouches for it no better than whoever wrote both.
+ * before it is checked, since RESULTS.job vouches for it no better than whoever wrote both; nor does it fill a disk or a
+ * memory: it becomes no more lines than it should have, and no more bytes than a run's results pack into so few.
  */
 #include "record/expand.h"
 
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -24,20 +26,78 @@
 #define BLOCK     ((size_t)1 << 20)
 #define LINE_MOST ((size_t)1 << 30) /* bytes of a line; a request has 64 MiB at most */
 
+/* What deflate packs into a byte at most, nearly; small files may be anything. */
+#define RATIO_MOST 1024
+#define SMALL      ((int64_t)64 << 20)
+
 /* Where lines go. */
 typedef struct sink {
-    int fd;
-    int64_t at;
+    const char *results; /* borrowed */
+    const cake_expand_to *to;
+    int64_t at, most;     /* bytes written, and how many they may become */
+    int64_t lines, whole; /* expected; ended so far */
+    size_t line;          /* bytes of the one that has not ended */
     cake_buf block;
 } sink;
 
 static cake_err flush(sink *out)
 {
-    if (!cake_bytes_write_at(out->fd, out->block.data, out->block.len, out->at))
-        return cake_fail("record", "a temporary file in " P_tmpdir " cannot be written: %s", strerror(errno));
+    if (out->at + (int64_t)out->block.len > out->most)
+        return cake_fail("record",
+                         "%s: becomes more than %" PRId64
+                         " MiB of lines, which is more than %d times its size: "
+                         "it is taken for damaged; if it is right, make it anew as .jsonl",
+                         out->results, out->most >> 20, RATIO_MOST);
+    if (!cake_bytes_write_at(out->to->fd, out->block.data, out->block.len, out->to->at + out->at))
+        return cake_fail("record", "a temporary file %s cannot be written: %s", out->to->where,
+                         strerror(errno));
     out->at += (int64_t)out->block.len;
     cake_buf_cut(&out->block, 0);
     return CAKE_OK;
+}
+
+/* Lines, or parts of them. */
+static cake_err put(sink *out, const char *bytes, size_t n)
+{
+    for (const char *at = bytes, *end = bytes + n; at < end;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        out->line += (size_t)((newline ? newline + 1 : end) - at);
+        if (out->whole == out->lines)
+            return cake_fail(
+                "record", "%s: has more than the %" PRId64 " lines that %s.job says: one of them was changed",
+                out->results, out->lines, out->results);
+        if (out->line > LINE_MOST)
+            return cake_fail("record", "%s: line %" PRId64 " (from 0) has more than %zu MiB", out->results,
+                             out->whole, LINE_MOST >> 20);
+        if (!newline)
+            break;
+        out->whole++;
+        out->line = 0;
+        at = newline + 1;
+    }
+    cake_buf_add(&out->block, bytes, n);
+    return out->block.len >= BLOCK ? flush(out) : CAKE_OK;
+}
+
+cake_err cake_expand_open(const char *beside, cake_expand_to *to)
+{
+    FILE *nameless = beside ? NULL : tmpfile();
+    cake_buf name = {0};
+    cake_buf_adds(&name, beside ? beside : "");
+    cake_buf_adds(&name, ".lines-XXXXXX");
+    int fd = nameless ? fcntl(fileno(nameless), F_DUPFD_CLOEXEC, 0)
+             : beside ? mkostemp(name.data, O_CLOEXEC)
+                      : -1;
+    int why = errno;
+    if (fd >= 0 && beside)
+        unlink(name.data);
+    if (nameless)
+        fclose(nameless);
+    cake_buf_free(&name);
+    *to = (cake_expand_to){.fd = fd};
+    snprintf(to->where, sizeof to->where, "%s%s", beside ? "beside " : "in " P_tmpdir, beside ? beside : "");
+    return fd < 0 ? cake_fail("record", "a temporary file %s cannot be made: %s", to->where, strerror(why))
+                  : CAKE_OK;
 }
 
 bool cake_expand_is_needed(const char *results)
@@ -61,9 +121,7 @@ static cake_err unpack(const char *results, const cake_pack *pack, void *state, 
         if (wrong)
             return cake_fail("record", "%s: is damaged at byte %" PRId64 ", or no %s: %s", results,
                              before + (int64_t)(n - flow.n_in), pack->name, wrong);
-        cake_buf_add(&out->block, room, BLOCK - flow.n_out);
-        if (out->block.len >= BLOCK)
-            err = flush(out);
+        err = put(out, room, BLOCK - flow.n_out);
     } while (!err && !flow.n_out);
     return err;
 }
@@ -288,11 +346,13 @@ static cake_err expand_columns(const char *results, sink *out)
     if (err)
         return err;
     err = open_sheet(&s);
+    if (!err && s.lines.n != out->lines)
+        err = cake_fail("record", "%s: has %" PRId64 " rows of lines, and %s.job says %" PRId64, results,
+                        s.lines.n, results, out->lines);
     for (int64_t i = 0; !err && i < s.lines.n; i++) {
         err = fill(&s, i);
-        cake_buf_add(&out->block, s.line.data, s.line.len);
-        if (!err && out->block.len >= BLOCK)
-            err = flush(out);
+        if (!err)
+            err = put(out, s.line.data, s.line.len);
     }
     cake_h5_close(s.file);
     cake_buf_free(&s.line);
@@ -301,14 +361,20 @@ static cake_err expand_columns(const char *results, sink *out)
     return err;
 }
 
-cake_err cake_expand(const char *results, int fd, int64_t at, int64_t *len)
+cake_err cake_expand(const char *results, int64_t lines, const cake_expand_to *to, int64_t *len)
 {
     const cake_pack *pack = cake_pack_of(results);
-    sink out = {.fd = fd, .at = at};
+    struct stat info;
+    *len = 0;
+    if (stat(results, &info))
+        return cake_fail("record", "%s: cannot be read: %s", results, strerror(errno));
+    sink out = {.results = results, .to = to, .lines = lines, .most = SMALL};
+    if (info.st_size > SMALL / RATIO_MOST)
+        out.most = info.st_size < INT64_MAX / RATIO_MOST ? info.st_size * RATIO_MOST : INT64_MAX;
     cake_err err = pack ? expand_packed(results, pack, &out) : expand_columns(results, &out);
     if (!err)
         err = flush(&out);
     cake_buf_free(&out.block);
-    *len = out.at - at;
+    *len = out.at;
     return err;
 }

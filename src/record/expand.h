@@ -13,8 +13,17 @@
 
 /* By the ending of its name: whether its lines are not what lies in the file. */
 bool cake_expand_is_needed(const char *results);
-/* Writes the lines to fd, a file, from byte `at` on; *len becomes their bytes. Memory: the longest line, and a few blocks.
- * CAKE_ERR_FATAL, said: the file is no RESULTS, is damaged, or its lines cannot be written. */
-cake_err cake_expand(const char *results, int fd, int64_t at, int64_t *len);
+/* Where lines go. */
+typedef struct cake_expand_to {
+    int fd;           /* a file without a name; whoever opens it closes it */
+    int64_t at;       /* the byte from which on they are written */
+    char where[4096]; /* as messages have it */
+} cake_expand_to;
+
+/* A file on the disk that has room for what is made of its lines: in the directory of `beside`. NULL: for temporary files. */
+cake_err cake_expand_open(const char *beside, cake_expand_to *to);
+/* Writes the lines, so many; *len becomes their bytes. Memory: the longest line, and a few blocks.
+ * CAKE_ERR_FATAL, said: the file is no RESULTS, is damaged, has other lines, or they cannot be written. */
+cake_err cake_expand(const char *results, int64_t lines, const cake_expand_to *to, int64_t *len);
 
 #endif

@@ -99,20 +99,25 @@ static cake_err open_stream(cake_recorder *r, const char *path)
     return cake_stream_open(path, &r->stream);
 }
 
+bool cake_record_streams(const char *path)
+{
+    struct stat info;
+    if (!path || !strcmp(path, "-"))
+        return true;
+    /* /dev/stdout may lead to a regular file, and the link is not ours to replace */
+    return !stat(path, &info) && (!S_ISREG(info.st_mode) || !strncmp(path, "/dev/", 5));
+}
+
 /* Regular files get a .partial beside them; a device or a pipe can only be streamed to. */
 static cake_err open_path(cake_recorder *recorder, const char *path)
 {
     struct stat info;
-    if (!path || !strcmp(path, "-"))
-        return open_stream(recorder, NULL);
-    if (!path[0])
+    if (path && !path[0])
         return cake_fail_usage("the name of the output file is empty");
-    bool there = !stat(path, &info);
-    if (there && S_ISDIR(info.st_mode))
+    if (path && !stat(path, &info) && S_ISDIR(info.st_mode))
         return cake_fail("record", "%s: is a directory; expected the name of a file", path);
-    /* /dev/stdout may lead to a regular file, and the link is not ours to replace */
-    if (there && (!S_ISREG(info.st_mode) || !strncmp(path, "/dev/", 5)))
-        return open_stream(recorder, path);
+    if (cake_record_streams(path))
+        return open_stream(recorder, path && strcmp(path, "-") ? path : NULL);
     return open_partial(recorder);
 }
 

@@ -97,6 +97,8 @@ typedef struct cake_record_cost {
 
 /* What the ending of path says: "txt", "h5" or "jsonl". */
 const char *cake_record_form(const char *path);
+/* Whether what goes to path is streamed: to standard output (NULL, "-"), a device, a pipe. */
+bool cake_record_streams(const char *path);
 /* Says why not (directory not writable, files of another job there): called before loading. */
 cake_err cake_record_open(const cake_record_options *options, cake_recorder **out);
 /* Says what it goes on from, if anything: when nothing speaks against it any more. */

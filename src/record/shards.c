@@ -62,9 +62,9 @@ typedef struct part {
 struct cake_shards {
     part *parts; /* [n] then, once they are right, [which] */
     int n;
-    FILE *expanded; /* a temporary file; NULL: all are lines as they are */
-    int64_t expanded_bytes;
-    int64_t turn; /* of what shard the next line is expected */
+    const char *beside;      /* what is made of them, or NULL; borrowed */
+    cake_expand_to expanded; /* fd -1: all are lines as they are */
+    int64_t turn;            /* of what shard the next line is expected */
     int64_t count, failed, order;
     cake_journal_head head; /* owned */
     cake_mark mark;
@@ -420,14 +420,15 @@ static cake_err expand(cake_shards *s, part *p)
         close(fd);
     if (!right)
         return changed(p);
-    if (!s->expanded && !(s->expanded = tmpfile()))
-        return cake_fail("record", "a temporary file in " P_tmpdir " cannot be made: %s", strerror(errno));
-    p->fd = fileno(s->expanded);
-    p->base = s->expanded_bytes;
-    cake_err err = cake_expand(p->results, p->fd, p->base, &p->bytes);
-    s->expanded_bytes += p->bytes;
+    cake_err err = s->expanded.fd < 0 ? cake_expand_open(s->beside, &s->expanded) : CAKE_OK;
+    if (err)
+        return err;
+    p->fd = s->expanded.fd;
+    p->base = s->expanded.at;
+    err = cake_expand(p->results, p->job.requests, &s->expanded, &p->bytes);
+    s->expanded.at += p->bytes;
     if (err &&
-        ftruncate(p->fd, (off_t)s->expanded_bytes)) /* what did not get in whole is no part of the next one */
+        ftruncate(p->fd, (off_t)s->expanded.at)) /* what did not get in whole is no part of the next one */
         return err;
     return err;
 }
@@ -439,6 +440,11 @@ static cake_err open_part(cake_shards *s, part *p, FILE **out)
     cake_err err = cake_file_check("record", p->results);
     p->fd = -1;
     p->bytes = p->job.results.bytes;
+    if (!err && p->job.requests > s->mark.line / p->shard.of + 1)
+        err = cake_fail("record",
+                        "%s.job: says that it has %" PRId64 " results, of an input of %" PRId64
+                        " lines and %" PRId64 " shards",
+                        p->results, p->job.requests, s->mark.line, p->shard.of);
     if (!err && cake_expand_is_needed(p->results))
         err = expand(s, p);
     if (err)
@@ -492,10 +498,11 @@ static cake_err read_all(cake_shards *s)
     return CAKE_OK;
 }
 
-cake_err cake_shards_open(char *const *paths, int n, cake_shards **out)
+cake_err cake_shards_open(char *const *paths, int n, const char *beside, cake_shards **out)
 {
     cake_shards *s = cake_alloc(1, sizeof *s);
-    *s = (cake_shards){.parts = cake_alloc((size_t)n, sizeof *s->parts), .n = n};
+    *s = (cake_shards){.parts = cake_alloc((size_t)n, sizeof *s->parts), .n = n, .beside = beside};
+    s->expanded.fd = -1;
     s->block = BLOCKS / (size_t)n < BLOCK_LEAST ? BLOCK_LEAST : BLOCKS / (size_t)n;
     s->block = s->block > BLOCK_MOST ? BLOCK_MOST : s->block;
     cake_err err = CAKE_OK;
@@ -618,8 +625,8 @@ void cake_shards_close(cake_shards *s)
     for (int i = 0; i < s->n; i++)
         close_part(&s->parts[i]);
     cake_journal_head_free(&s->head);
-    if (s->expanded)
-        fclose(s->expanded);
+    if (s->expanded.fd >= 0)
+        close(s->expanded.fd);
     free(s->parts);
     free(s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The finished results of all shards of a job, as one iterator over their lines in the order of the input. Files are only
- * read; lines of those that are packed or HDF5 lie in a temporary file meanwhile. Memory: 16 bytes a request, and some 64 MiB
+ * read; lines of those that are packed or HDF5 lie in a temporary file meanwhile, which has no name. Memory: 16 bytes a request, and some 64 MiB
  * of blocks.
  */
 #ifndef CAKE_RECORD_SHARDS_H
@@ -14,8 +14,8 @@ typedef struct cake_shards cake_shards;
 
 /* paths: of RESULTS of each (or of its .partial). Reads all of them once. Says everything that keeps them from being one
  * job with each request exactly once: shards that are missing, there twice, not finished (with what they lack), of another
- * job, of another input, changed since they were written. */
-cake_err cake_shards_open(char *const *paths, int n, cake_shards **out);
+ * job, of another input, changed since they were written. beside: as in expand.h; borrowed. */
+cake_err cake_shards_open(char *const *paths, int n, const char *beside, cake_shards **out);
 /* What one run of the whole job would have; its identity has the shard null. Borrowed. */
 const cake_journal_head *cake_shards_head(const cake_shards *shards);
 cake_mark cake_shards_mark(const cake_shards *shards); /* the end of the input */

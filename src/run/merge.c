@@ -103,7 +103,8 @@ cake_err cake_merge(const cake_options *o)
     cake_recorder *recorder = NULL;
     cake_err err = check(o);
     if (!err)
-        err = cake_shards_open(o->operands.text, o->operands.n, &shards);
+        err = cake_shards_open(o->operands.text, o->operands.n,
+                               cake_record_streams(o->output) ? NULL : o->output, &shards);
     if (!err)
         err = open_recorder(o, shards, &recorder);
     if (!err)
