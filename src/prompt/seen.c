@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Ids enter, "new" or "known" leaves. Invariant: open addressing, at most three quarters full; the parts grow one
- * by one, so that growing never needs a second copy of the whole set.
+ * by one, so that growing never needs a second copy of the whole set. Each is a mapping of its own: what a part was before
+ * it grew would stay a hole in the heap, and all of these together are as large as the set.
  */
 #include "prompt/seen.h"
 
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#include "base/alloc.h"
+#include "base/err.h"
 
 static uint64_t mix(uint64_t x)
 {
@@ -38,17 +39,34 @@ static size_t find(const uint64_t *slot, size_t cap, uint64_t value)
     return at;
 }
 
+enum { FIRST = 512 }; /* slots: a page */
+
+static uint64_t *map(size_t cap)
+{
+    void *slot =
+        mmap(NULL, cap * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (slot == MAP_FAILED)
+        cake_die("out of memory: %zu bytes to know ids again", cap * sizeof(uint64_t));
+    return slot;
+}
+
+static void unmap(uint64_t *slot, size_t cap)
+{
+    if (slot)
+        munmap(slot, cap * sizeof *slot);
+}
+
 bool cake_seen_add(cake_seen *seen, const char *id, size_t len)
 {
     uint64_t value = hash(id, len);
     size_t p = value % CAKE_SEEN_PARTS, n = seen->part[p].n, cap = seen->part[p].cap;
     if (n >= cap / 4 * 3) {
-        size_t more = cap ? 2 * cap : 16;
-        uint64_t *slot = cake_alloc(more, sizeof *slot);
+        size_t more = cap ? 2 * cap : FIRST;
+        uint64_t *slot = map(more);
         for (size_t i = 0; i < cap; i++)
             if (seen->part[p].slot[i])
                 slot[find(slot, more, seen->part[p].slot[i])] = seen->part[p].slot[i];
-        free(seen->part[p].slot);
+        unmap(seen->part[p].slot, cap);
         seen->part[p].slot = slot;
         seen->part[p].cap = cap = more;
     }
@@ -63,6 +81,6 @@ bool cake_seen_add(cake_seen *seen, const char *id, size_t len)
 void cake_seen_free(cake_seen *seen)
 {
     for (int p = 0; p < CAKE_SEEN_PARTS; p++)
-        free(seen->part[p].slot);
+        unmap(seen->part[p].slot, seen->part[p].cap);
     *seen = (cake_seen){0};
 }

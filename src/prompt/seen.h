@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which ids occurred already: a set of 64-bit hashes, at most 22 bytes an id. Two different ids of a file of
+ * Which ids occurred already: a set of 64-bit hashes, at most 22 bytes an id (and 64 KiB). Two different ids of a file of
  * ten million are taken for the same with probability 3e-6; the second one then gets an error record.
  */
 #ifndef CAKE_PROMPT_SEEN_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CAKE_SEEN_PARTS 64
+#define CAKE_SEEN_PARTS 16
 
 typedef struct cake_seen {
     struct {
