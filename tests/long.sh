@@ -37,7 +37,7 @@ plain() {
 suite() {
     local status=0
     make -j"$jobs" check || status=1
-    [ $status = 0 ] || cat test-suite.log
+    [ $status = 0 ] || sed 's/^/    /' test-suite.log
     bash "$root/tests/count.sh" . || status=1
     return $status
 }
@@ -155,8 +155,11 @@ END
 
 # Runs that are stopped in some way at some moment and gone on from: 25 rounds, or $CAKE_ROUNDS, by $CAKE_ROUNDS_SEED.
 stage_resume() {
-    plain && top_builddir=. "$root/tests/resume.sh" &&
-        top_builddir=. "$root/tests/rounds.sh" "${CAKE_ROUNDS:-25}" ${CAKE_ROUNDS_SEED:-}
+    local status=0
+    plain || return 1
+    top_builddir=. "$root/tests/resume.sh" || status=1
+    top_builddir=. "$root/tests/rounds.sh" "${CAKE_ROUNDS:-25}" ${CAKE_ROUNDS_SEED:-} || status=1
+    return $status
 }
 
 # The scripts of jobs/ on a real Slurm, which $CAKE_SLURM/slurm-local starts here; it wants to be root.
@@ -266,7 +269,7 @@ run_stage() {
     77) result="SKIPPED: $(tail -n 1 "$log")" ;;
     *) result=FAILED failed=$((failed + 1)) ;;
     esac
-    counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log" | tail -n 1)
+    counts=$(awk '/^[0-9]+ passed, [0-9]+ failed$/ { n++; good += $1; bad += $3 } END { if (n) print good + 0, bad + 0 }' "$log")
     [ -z "$counts" ] || { passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); }
     echo "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $((SECONDS - start)) s"
     [ "$result" != FAILED ] || { tail -n 60 "$log" | sed 's/^/    /'; echo "    all of it: $log"; }

@@ -429,22 +429,75 @@ static void test_made_meanwhile(void)
     CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
     cake_log_capture(NULL);
     cake_record_close(recorder);
-    CU_ASSERT(strstr(said.data,
-                     "mine.jsonl: somebody else has made this file since the run began; all 5 results "
-                     "are in ") &&
-              strstr(said.data, "/mine.jsonl.partial: move that file away, or give --force"));
+    CU_ASSERT(
+        strstr(said.data,
+               "mine.jsonl: somebody else has made this file since the run began; 5 results are in ") &&
+        strstr(
+            said.data,
+            "/mine.jsonl.partial: move that file away, or give --force, and start the same command again\n"));
     cake_buf_free(&said);
     char *text = slurp(path);
     CU_ASSERT_STRING_EQUAL(text, "mine\n");
     free(text);
     CU_ASSERT_EQUAL(whole_lines(path_of("mine.jsonl.partial")), 5);
-    CU_ASSERT_EQUAL(open_said(&options, "mine.jsonl: exists already; --force overwrites it"), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(open_said(&options, "5 results are in "), CAKE_ERR_FATAL);
     options.force = true;
     CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
     CU_ASSERT_EQUAL(cake_record_resumed(recorder), 5);
     CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
     cake_record_close(recorder);
     CU_ASSERT_EQUAL(whole_lines(path), 5);
+}
+
+/* --resume never with --force drops what a stopped run left: that is not what it is told to do. */
+static void test_made_meanwhile_never(void)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/anew.jsonl", suite_tmp());
+    cake_record_options options = options_of(path);
+    options.resume = CAKE_RESUME_NEVER;
+    cake_recorder *recorder = with_answers(&options, 5);
+    cake_buf said = {0};
+    put(path, "mine\n");
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    cake_record_close(recorder);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "the same command again, without --resume never, which would"));
+    cake_buf_free(&said);
+}
+
+/* A run that was killed behind its last step but one: its RESULTS is its own only as long as nobody has changed it. */
+static void test_killed_before_the_last_step(void)
+{
+    char path[200], partial[220];
+    snprintf(path, sizeof path, "%s/steps.jsonl", suite_tmp());
+    snprintf(partial, sizeof partial, "%s.partial", path);
+    cake_record_options options = options_of(path);
+    for (int mine = 0; mine <= 1; mine++) {
+        cake_recorder *recorder = with_answers(&options, 4);
+        CU_ASSERT_EQUAL(cake_record_flush(recorder), CAKE_OK);
+        char *journal = slurp(partial);
+        CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+        cake_record_close(recorder);
+        put(partial, journal);
+        free(journal);
+        if (mine) {
+            put(path, "mine\n");
+            CU_ASSERT_EQUAL(open_said(&options, "somebody else has made this file since the run began; 4 "),
+                            CAKE_ERR_FATAL);
+            char *text = slurp(path);
+            CU_ASSERT_STRING_EQUAL(text, "mine\n");
+            free(text);
+            unlink(path);
+        }
+        CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
+        CU_ASSERT_EQUAL(cake_record_resumed(recorder), 4);
+        CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
+        cake_record_close(recorder);
+        CU_ASSERT(whole_lines(path) == 4 && !is_there(partial));
+        unlink(path);
+    }
 }
 
 /* Adding to finished results where there is no room for a journal of them. */
@@ -586,6 +639,8 @@ int main(void)
         {"kill -9 leaves every finished line", test_killed},
         {"what a killed run left of RESULTS is replaced", test_left_over},
         {"RESULTS of somebody else that came meanwhile stay", test_made_meanwhile},
+        {"... what to do with --resume never", test_made_meanwhile_never},
+        {"... and where a run was killed before its last step", test_killed_before_the_last_step},
         {"finished results are added to, or stay as they are", test_added_to},
         {"finished results in a folder that is read-only", test_read_only},
         {"a pipe gets the order of the input", test_stream},

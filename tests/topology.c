@@ -565,7 +565,7 @@ static void break_file(made *m, const char *const *hosts)
 static void test_random(void)
 {
     static const char *const hosts[MOST_RANKS] = {"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"};
-    for (unsigned round = 0; round < 3000; round++) {
+    for (unsigned round = 0; round < 4000; round++) {
         made m;
         cake_topology t;
         cake_topology_fault fault = {{0, 0}, ""};

@@ -499,6 +499,14 @@ void cake_pulse_close(cake_pulse *p)
     free_pulse(p);
 }
 
+static bool hears_rank_0(cake_pulse *p)
+{
+    pthread_mutex_lock(&p->mutex);
+    bool hears = p->lines[0].fd >= 0 && !p->lines[0].dead;
+    pthread_mutex_unlock(&p->mutex);
+    return hears;
+}
+
 void cake_pulse_last(int status)
 {
     enum { PATIENCE = 200 }; /* hundredths of a second */
@@ -510,6 +518,6 @@ void cake_pulse_last(int status)
     say_all(p, &m);
     wait_until_said(p);
     /* rank 0 closes its files first; then its last word ends this process */
-    for (int i = 0; p->rank && i < PATIENCE && p->lines[0].fd >= 0 && !p->lines[0].dead; i++)
+    for (int i = 0; p->rank && i < PATIENCE && hears_rank_0(p); i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }

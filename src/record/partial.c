@@ -222,14 +222,8 @@ cake_err cake_partial_finish(cake_partial *p, const cake_sorted_form *form)
         return cake_fail("record", "%s: request %lld has no result; the %lld others are in it", p->path,
                          (long long)missing, (long long)p->journal.places.n);
     bool new = !p->journal.head.replaces;
-    if (new && !access(p->results, F_OK) && p->copies)
-        return cake_partial_refuse(p->results, "somebody else has made this file meanwhile");
     if (new && !access(p->results, F_OK))
-        return cake_fail("record",
-                         "%s: somebody else has made this file since the run began; all %lld results are in "
-                         "%s: move that file away, "
-                         "or give --force, and start the same command again",
-                         p->results, (long long)p->journal.places.n, p->path);
+        return cake_partial_refuse_other(p);
     cake_buf tmp = {0};
     cake_sorted written;
     cake_buf_addf(&tmp, "%s.tmp", p->path);
@@ -242,7 +236,7 @@ cake_err cake_partial_finish(cake_partial *p, const cake_sorted_form *form)
         why = errno;
     if (why && there)
         unlink(tmp.data);
-    if (why && told && new && p->copies)
+    if (why && told && p->copies) /* it is of no file that is there */
         unlink(p->job_path);
     cake_buf_free(&tmp);
     if (why && p->copies)

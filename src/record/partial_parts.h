@@ -12,8 +12,8 @@
 #include "record/sync.h"
 
 struct cake_partial {
-    char *results, *path, *job_path; /* owned; RESULTS, with .partial, with .job behind it */
-    bool retry, lossy, copies;
+    char *results, *path, *job_path;  /* owned; RESULTS, with .partial, with .job behind it */
+    bool retry, lossy, copies, never; /* never: --resume never, under which nothing is gone on from */
     cake_lock *lock;
     int fd;                     /* -1: RESULTS is finished, and nothing is written */
     cake_journal journal;       /* head, places, marks of earlier runs, failures */
@@ -38,5 +38,7 @@ struct cake_partial {
 
 /* RESULTS is in the way: why it is not gone on from. */
 cake_err cake_partial_refuse(const char *results, const char *why);
+/* ... of somebody else, while what this job has done is in .partial. */
+cake_err cake_partial_refuse_other(const cake_partial *partial);
 
 #endif

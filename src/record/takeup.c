@@ -25,6 +25,17 @@ cake_err cake_partial_refuse(const char *results, const char *why)
     return cake_fail("record", "%s: %s; --force overwrites it, or name another file with -o", results, why);
 }
 
+cake_err cake_partial_refuse_other(const cake_partial *p)
+{
+    if (p->copies)
+        return cake_partial_refuse(p->results, "somebody else has made this file meanwhile");
+    return cake_fail("record",
+                     "%s: somebody else has made this file since the run began; %lld results are in %s: move "
+                     "that file away, or give --force, and start the same command again%s",
+                     p->results, (long long)p->journal.places.n, p->path,
+                     p->never ? ", without --resume never, which would drop them" : "");
+}
+
 static bool exists(const char *path)
 {
     struct stat info;
@@ -126,6 +137,16 @@ static cake_err go_on(cake_partial *p)
     return CAKE_OK;
 }
 
+/* What the job says of RESULTS is so. */
+static bool is_whole(const cake_partial *p, const cake_job *job)
+{
+    int fd = open(p->results, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool whole = fd >= 0 && cake_job_holds(job, fd);
+    if (fd >= 0)
+        close(fd);
+    return whole;
+}
+
 /* RESULTS beside a .partial: this job's own of an earlier time, or somebody else's. */
 static cake_err check_beside(cake_partial *p, const cake_partial_options *o)
 {
@@ -134,10 +155,10 @@ static cake_err check_beside(cake_partial *p, const cake_partial_options *o)
         p->journal.head.replaces |= o->force;
         return CAKE_OK;
     }
-    bool own = cake_job_read(p->job_path, &job) && job.head.job == p->journal.head.job;
+    bool own = cake_job_read(p->job_path, &job) && job.head.job == p->journal.head.job && is_whole(p, &job);
     p->journal.head.replaces = own; /* the last run ended between its last two steps */
     cake_job_free(&job);
-    return own ? CAKE_OK : cake_partial_refuse(p->results, "exists already");
+    return own ? CAKE_OK : cake_partial_refuse_other(p);
 }
 
 static cake_err refuse_partial(const cake_partial *p, const char *why)
@@ -197,10 +218,7 @@ static cake_err look_at_finished(cake_partial *p, const cake_partial_options *o)
     if (o->resume == CAKE_RESUME_NEVER || !cake_job_read(p->job_path, &job))
         return cake_partial_refuse(p->results, "exists already");
     cake_journal_differs(job.head.identity, o->head.identity, &differs);
-    int fd = open(p->results, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool whole = fd >= 0 && cake_job_holds(&job, fd);
-    if (fd >= 0)
-        close(fd);
+    bool whole = is_whole(p, &job);
     cake_err err = CAKE_OK;
     if (differs.len) {
         cake_buf why = {0};
@@ -280,6 +298,7 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
                         .retry = o->retry,
                         .lossy = o->lossy,
                         .copies = o->copies,
+                        .never = o->resume == CAKE_RESUME_NEVER,
                         .fd = -1,
                         .reached = {.run = time(NULL), .share = -1},
                         .began = cake_clock_now()};
