@@ -13,7 +13,7 @@ compiler=$(command -v cc || command -v gcc || command -v clang)
 for shim in disk clock; do
     "$compiler" -std=gnu11 -D_GNU_SOURCE -O1 -shared -fPIC -o "$dir/$shim.so" "$root/tests/${shim}_shim.c" -ldl || exit 1
 done
-# Forty times as fast: checkpoints of answers eight times a second. Sanitizers want to be the first that is loaded.
+# Forty times as fast: checkpoints of answers eight times a second; the time of day is now days ahead, now behind. Sanitizers want to be the first that is loaded.
 shims="$dir/disk.so $dir/clock.so"
 [ -z "${ASAN_OPTIONS:-}" ] || { shims=$dir/disk.so && export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0; }
 ways=(kill TERM USR1 USR2 disk)
@@ -67,7 +67,7 @@ start() {
     cat >"$dir/rank" <<END
 #!/bin/sh
 echo \$\$ >"$dir/pid.\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK:-0}}"
-export DISK_PATH="$dir/at" DISK_LOG="$dir/calls" DISK_AT=${disk_at:-1000000} DISK_ERROR=${disk_error:-5} CLOCK_FACTOR=40 LD_PRELOAD="$shims"
+export DISK_PATH="$dir/at" DISK_LOG="$dir/calls" DISK_AT=${disk_at:-1000000} DISK_ERROR=${disk_error:-5} CLOCK_FACTOR=40 CLOCK_JUMP=300000 LD_PRELOAD="$shims"
 exec "$cake" "\$@"
 END
     chmod +x "$dir/rank"

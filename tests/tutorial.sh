@@ -45,7 +45,7 @@ done
 ok "answers" $?
 grep -q top_p wrong-results.jsonl
 ok "the error record" $?
-for file in planned staged limited replicas merged; do
+for file in planned staged limited replicas merged lines; do
     diff <(grep -o '"text".*' results.jsonl) <(grep -o '"text".*' $file.jsonl) >"$dir/out"
     ok "$file.jsonl has the same answers" $?
 done
