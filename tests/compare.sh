@@ -78,8 +78,8 @@ grep -Eq '^m,2026-01-02,cake-mpi,9.8-abc,bf16,avx512bf16,prefill-512,[0-9.]*,[0-
 ok "both instruction sets" $?
 
 rm -f "$dir/bin/cake-mpi.runs"
-run --runs 3 --tests "decode-1 batch-8 int8-decode-1" -o "$dir/one.csv" --llama "$dir/bin" --gguf x --gguf-int8 y \
-    --openvino "$dir/bin/python" --ov-model z --vllm "$dir/bin/python" >"$dir/table" 2>"$dir/err"
+run --runs 3 --tests "decode-1 batch-8 int8-decode-1" -o "$dir/one.csv" --llama "$dir/bin" --gguf "$dir/model" --gguf-int8 "$dir/model" \
+    --openvino "$dir/bin/python" --ov-model "$dir/model" --vllm "$dir/bin/python" >"$dir/table" 2>"$dir/err"
 ok "engines" $?
 has() { # NAME LINE (of the CSV, grep -E)
     grep -Eq "^m,2026-01-02,$2,[0-9]+\$" "$dir/one.csv" || { cat "$dir/one.csv" && false; }
@@ -105,7 +105,7 @@ has "median, one stream, avx512bf16" 'cake-mpi,9.8-abc,bf16,avx512bf16,decode-1,
 has "median, a batch, avx512" 'cake-mpi,9.8-abc,bf16,avx512,batch-8,2.00,[0-9.]*,1.00'
 has "ratio" 'llama.cpp,0c1e570,bf16,bf16,decode-1,23.70,[0-9.]*,8.44'
 
-run --runs 1 --engines OpenVINO --tests decode-1 --openvino "$dir/bin/python" --ov-model z -o "$dir/one.csv" >"$dir/table" 2>"$dir/err"
+run --runs 1 --engines OpenVINO --tests decode-1 --openvino "$dir/bin/python" --ov-model "$dir/model" -o "$dir/one.csv" >"$dir/table" 2>"$dir/err"
 ok "again, less" $?
 [ "$(grep -c ',decode-1,' "$dir/one.csv")" = 3 ] && [ "$(grep -c ',batch-8,' "$dir/one.csv")" -ge 4 ]
 ok "a test measured again is replaced, of those weights" $?
@@ -132,6 +132,9 @@ ok "of one arithmetic" $?
 
 expect "an engine that is none" 2 'is no option' "$compare" --frob x
 expect "no program" 2 'cannot be run' "$compare" --cake "$dir/none" --model "$dir/model"
+expect "nowhere to write" 2 'none/t.csv: no file can be made there' \
+    "$compare" --cake "$dir/bin/cake-mpi" --model "$dir/model" -o "$dir/none/t.csv"
+expect "no engine" 2 'none/llama-bench: cannot be run' "$compare" --cake "$dir/bin/cake-mpi" --model "$dir/model" --llama "$dir/none"
 expect "no model" 2 'no config.json' "$compare" --cake "$dir/bin/cake-mpi" --model "$dir/none"
 expect "no figure at all" 2 'no engine gave a figure' run --engines vLLM --vllm "$dir/bin/python" --tests decode-1 --runs 1
 expect "a test that is none" 2 'is no test' run --tests frob

@@ -230,6 +230,9 @@ stop out --isa ref
 expect "the instruction set of the journal" 0 'goes on with' run -o "$dir/out.jsonl"
 grep -Eq '"isa": ?"ref"' "$dir/out.jsonl.job"
 ok "... is kept" $?
+run -o "$dir/best.jsonl" -q && run -o "$dir/out.jsonl" --force -q
+cmp <(grep -Eo '"isa": ?"[a-z0-9]*"' "$dir/best.jsonl.job") <(grep -Eo '"isa": ?"[a-z0-9]*"' "$dir/out.jsonl.job")
+ok "... but not by --force, which makes results anew" $?
 model=$demo
 mkdir "$dir/odd.jsonl.job"
 expect "a folder for RESULTS.job" 1 'odd.jsonl.job: is not what a run leaves there' run -o "$dir/odd.jsonl"

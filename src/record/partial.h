@@ -61,7 +61,7 @@ cake_err cake_partial_finish(cake_partial *partial, const cake_sorted_form *form
 /* Closes; a partial file without any result goes. */
 void cake_partial_close(cake_partial *partial);
 
-/* The identity that a run would go on from, appended; nothing, if there is none. */
-void cake_partial_peek(const char *results, cake_buf *identity);
+/* The identity that a run would go on from, appended; nothing, if there is none. force: RESULTS itself is made anew. */
+void cake_partial_peek(const char *results, bool force, cake_buf *identity);
 
 #endif

@@ -309,9 +309,9 @@ cake_err cake_record_checkpoint(cake_recorder *recorder)
     return err;
 }
 
-void cake_record_peek(const char *path, cake_buf *identity)
+void cake_record_peek(const char *path, bool force, cake_buf *identity)
 {
-    cake_partial_peek(path, identity);
+    cake_partial_peek(path, force, identity);
 }
 
 bool cake_record_keeps(const cake_recorder *recorder)

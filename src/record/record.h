@@ -142,8 +142,8 @@ cake_record_cost cake_record_costs(const cake_recorder *recorder); /* NULL is fi
 cake_err cake_record_finish(cake_recorder *recorder);
 void cake_record_close(cake_recorder *recorder); /* without finish: .partial stays */
 
-/* The identity of what a run to path would go on from, appended; nothing, if there is none. */
-void cake_record_peek(const char *path, cake_buf *identity);
+/* The identity of what a run to path would go on from, appended; nothing, if there is none. force: path is made anew. */
+void cake_record_peek(const char *path, bool force, cake_buf *identity);
 
 /* One record as the line (without newline) that goes into the file: for tests. */
 void cake_record_line(const cake_recorder *recorder, const cake_record *record, cake_buf *out);

@@ -388,7 +388,7 @@ cake_err cake_partial_reopen(cake_partial *p)
     return err;
 }
 
-void cake_partial_peek(const char *results, cake_buf *identity)
+void cake_partial_peek(const char *results, bool force, cake_buf *identity)
 {
     char *path = name_of(results, ".partial"), *job_path = name_of(results, ".job");
     cake_journal_head head = {0};
@@ -396,7 +396,7 @@ void cake_partial_peek(const char *results, cake_buf *identity)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd >= 0 && cake_journal_peek(fd, &head))
         cake_buf_adds(identity, head.identity);
-    else if (fd < 0 && exists(results) && cake_job_read(job_path, &job))
+    else if (fd < 0 && !force && exists(results) && cake_job_read(job_path, &job))
         cake_buf_adds(identity, job.head.identity);
     if (fd >= 0)
         close(fd);

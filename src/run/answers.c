@@ -91,6 +91,9 @@ static cake_err look_further(const cake_options *o, cake_answers *a, bool more, 
     cake_log(CAKE_INFO, "record", "%s: all %lld requests are done already (%lld failed)%s", o->output,
              (long long)cake_record_resumed(a->recorder), (long long)failed,
              failed ? "; --retry-errors does these again" : "");
+    if (o->report || o->trace)
+        cake_log(CAKE_WARN, "record",
+                 "nothing was left to run, so there is nothing for --report and --trace to tell");
     return CAKE_END;
 }
 

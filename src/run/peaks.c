@@ -44,7 +44,8 @@ static cake_err take(lines *l, const cake_json *line, int number)
     if (strcmp(name, l->name[which]) || (!which && !same_isa(l->isa, isa)))
         return CAKE_OK;
     if (!(value > 0) || !isfinite(value))
-        return cake_fail("place", "%s:%d: value: expected a number above 0", l->path, number);
+        return cake_fail("place", "%s:%d: value: expected a number above 0, and one that a machine can have",
+                         l->path, number);
     l->hosts = l->hosts || (*l->host && strcmp(l->host, host));
     strncpy(l->host, host, sizeof l->host - 1);
     for (int i = 0; i < l->n; i++) {
