@@ -45,6 +45,9 @@ int main(int argc, char **argv)
         err = cake_options_agree(&options, &world);
     if (!err) {
         cake_log_level(options.verbose ? CAKE_DEBUG : options.quiet ? CAKE_WARN : CAKE_INFO);
+        if (world.dealt && !world.rank)
+            cake_log(CAKE_INFO, "link",
+                     "ranks are numbered host by host here, not as the launcher dealt them out");
         err = cake_bundles_find(&options, &world);
     }
     if (!err)

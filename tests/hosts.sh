@@ -26,4 +26,16 @@ done
 read -r first second third last < <(sed -n 's/^requests of the replicas: //p' "$dir/out")
 test $((first + second + third + last)) -eq 1500 && test "$first" -gt "$last" && test "$last" -gt 0
 ok "requests go by demand: $first, $second, $third, $last" $?
+
+# Ranks that the launcher deals out over hosts are stages host by host.
+export MPI_HOSTS_SLOTS=2
+"$hosts" start "$dir/two" 2
+two() { "$hosts" run "$dir/two" mpirun --map-by node -np 4 "$cake" "$@"; }
+two plan -m "$model" --replicas 1 -q >"$dir/plan"
+test "$(awk '/^[0-3] +h[12] / { printf "%s ", $2 }' "$dir/plan")" = "h1 h1 h2 h2 "
+ok "neighbours are on one host" $?
+two run -m "$model" -i "$root/jobs/demo/prompts.jsonl" -o "$dir/dealt.jsonl" --replicas 1 --deterministic-ids 2>"$dir/err"
+cmp "$dir/dealt.jsonl" "$root/jobs/demo/expected.jsonl" && grep -q 'numbered host by host' "$dir/err"
+ok "... with the bytes of one rank, and it is said" $?
+"$hosts" stop "$dir/two"
 finish

@@ -12,7 +12,7 @@
 #include "link/pulse.h"
 #include "link/tags.h"
 
-static MPI_Comm local = MPI_COMM_NULL;
+static MPI_Comm everyone = MPI_COMM_NULL, local = MPI_COMM_NULL;
 
 /* What the launchers of Open MPI, MPICH and kin, Intel MPI, Slurm's PMIx and PMI2, and Cray PALS set. */
 static bool launched(void)
@@ -41,6 +41,21 @@ static void set_defaults(void)
     setenv("OMPI_MCA_pml_ob1_send_pipeline_depth", "64", 0);
 }
 
+/* Ranks of one host one after the other, as they come; launchers that deal them out (--map-by node, srun's cyclic) would have
+ * each wave change hosts at every stage. The first stays the first. Returns whether this changes a rank. */
+static bool number_by_host(void)
+{
+    int rank, number;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    int first = rank;
+    MPI_Bcast(&first, 1, MPI_INT, 0, local);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, first, &everyone);
+    MPI_Comm_rank(everyone, &number);
+    int changed = number != rank;
+    MPI_Allreduce(MPI_IN_PLACE, &changed, 1, MPI_INT, MPI_MAX, everyone);
+    return changed;
+}
+
 cake_err cake_world_open(int *argc, char ***argv, cake_world *world)
 {
     *world = (cake_world){.rank = 0, .size = 1, .local_rank = 0, .local_size = 1};
@@ -52,10 +67,11 @@ cake_err cake_world_open(int *argc, char ***argv, cake_world *world)
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
         return cake_fail("link", "MPI cannot be started; was the program built with the MPI of this mpirun?");
     cake_die_with(cake_world_abort);
-    world->comm = MPI_Comm_c2f(MPI_COMM_WORLD);
-    MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &world->size);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
+    world->dealt = number_by_host();
+    world->comm = MPI_Comm_c2f(everyone);
+    MPI_Comm_rank(everyone, &world->rank);
+    MPI_Comm_size(everyone, &world->size);
     MPI_Comm_rank(local, &world->local_rank);
     MPI_Comm_size(local, &world->local_size);
     cake_log_rank(world->rank, world->host);
@@ -70,6 +86,7 @@ void cake_world_close(cake_world *world)
     if (!open_now())
         return;
     MPI_Comm_free(&local);
+    MPI_Comm_free(&everyone);
     MPI_Finalize();
 }
 
@@ -108,7 +125,7 @@ void cake_world_split(const cake_world *world, int colour, cake_world *part)
 void cake_world_leave(cake_world *part)
 {
     MPI_Comm comm = part->size ? comm_of(part) : MPI_COMM_NULL;
-    if (comm != MPI_COMM_NULL && comm != MPI_COMM_WORLD)
+    if (comm != MPI_COMM_NULL && comm != everyone)
         MPI_Comm_free(&comm);
     *part = (cake_world){0};
 }

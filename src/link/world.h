@@ -6,6 +6,7 @@
 #ifndef CAKE_LINK_WORLD_H
 #define CAKE_LINK_WORLD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,8 +14,9 @@
 #include "base/err.h"
 
 typedef struct cake_world {
-    int rank, size;
+    int rank, size;             /* host by host, in the launcher's order within one */
     int local_rank, local_size; /* among the ranks of this host */
+    bool dealt;                 /* the launcher has another order */
     char host[64];
     int comm; /* MPI's handle of its communicator */
 } cake_world;
