@@ -197,6 +197,10 @@ expect "a model larger than all memory" 1 'does not fit into the memory of 2 ran
 expect "... is said once" 1 'hosts with more memory a rank are needed|such hosts with 2 ranks each would do' mpi 2 plan -m "$dir/huge" --dummy-weights --replicas 1
 test "$(grep -c 'error: place' "$dir/err")" -eq 1
 ok "... on each host" $?
+sed -E -e 's/"(num_key_value_heads|num_attention_heads)": [0-9]+/"\1": 64/' -e 's/"head_dim": [0-9]+/"head_dim": 1024/' \
+    -e 's/"max_position_embeddings": [0-9]+/"max_position_embeddings": 1000000/' "$model/config.json" >"$dir/huge/config.json"
+expect "KV memory that is not there" 1 'a KV cache of 90.0 TiB on each rank is more than is left .* use less --kv-memory' \
+    "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2 --kv-memory 90T
 
 expect "plan counts recurrent states" 0 'states +64, one a sequence, and 8 for beginnings of prompts, each of 31.1 KiB' \
     "$cake" plan -m "$root/tests/golden/qwen3.5-hub"

@@ -38,27 +38,38 @@ static void multiply(cake_stage *stage, int n_here, int n)
 static cake_err too_large(const cake_stage *stage, int n_rank, int64_t lack)
 {
     const cake_seat *seat = &stage->seat[0];
-    int64_t each = seat->memory / seat->local_size - cake_room_beside(stage, 0, seat->n_thread);
-    int least = cake_slices_least(stage, each) * stage->n_replica;
+    bool limited = seat->mapping < seat->memory; /* what a rank may map it does not share */
+    int64_t each = limited ? seat->mapping : seat->memory / seat->local_size;
+    int least = cake_slices_least(stage, each - cake_room_beside(stage, 0, seat->n_thread),
+                                  limited ? 1 : seat->local_size) *
+                (stage->planned ? 1 : stage->n_replica);
     char missing[32], would[96] = "";
     snprintf(missing, sizeof missing, "%s", cake_size_text(lack));
-    if (least > n_rank)
+    if (least && least != n_rank)
         snprintf(would, sizeof would, "; %d such ranks would do (--ranks %d)", least, least);
-    return cake_fail("place",
-                     "the model does not fit into the memory of %d %s: %s are free on %s, %s too little%s",
-                     n_rank, stage->gpu.used ? "GPUs" : "ranks", cake_size_text(seat->memory),
-                     stage->gpu.used ? "each" : stage->rate[0].host, missing, would);
+    return cake_fail(
+        "place", "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
+        n_rank, stage->gpu.used ? "GPUs" : "ranks", cake_size_text(limited ? each : seat->memory),
+        stage->gpu.used ? "each" : stage->rate[0].host, limited ? " for each (ulimit -v)" : "", missing,
+        would);
 }
 
 /* Plans [n_replica] for all, with waves and pages that all have room for. */
 static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, cake_plan *plans)
 {
     int size = n_rank / stage->n_replica, pages[CAKE_MAX_CLASS], reach = INT_MAX;
+    char asked[32];
+    snprintf(asked, sizeof asked, "%s", cake_size_text(stage->kv_memory > 0 ? stage->kv_memory : 0));
     for (int r = 0; r < stage->n_replica; r++) {
         int64_t lack = cake_slices_cut(o, stage, r * size, size);
         if (lack)
             return too_large(stage, n_rank, lack);
         cake_slices_fill(o, stage);
+        if ((lack = cake_slices_short(stage)) > 0)
+            return cake_fail("place",
+                             "a KV cache of %s on each rank is more than is left beside the layers: on some "
+                             "host by %s; use less --kv-memory, or more ranks",
+                             asked, cake_size_text(lack));
         for (int class = 0; class < stage->shape.n_class; class ++)
             pages[class] =
                 r && pages[class] < stage->shape.n_page[class] ? pages[class] : stage->shape.n_page[class];

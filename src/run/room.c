@@ -215,7 +215,9 @@ static int64_t count_pages(const cake_world *world, cake_stage *stage, const int
 static cake_err too_large(const cake_world *world, const cake_stage *stage, const room *r, const char *where)
 {
     int64_t each = stage->machine.memory / world->local_size, beside = r->fixed - stage->report.weights_bytes;
-    int least = *where ? 0 : cake_slices_least(stage, each - beside) * stage->n_replica;
+    int least = *where ? 0
+                       : cake_slices_least(stage, each - beside, world->local_size) *
+                             (stage->planned ? 1 : stage->n_replica);
     char would[128] = "use more hosts", lack[32];
     snprintf(lack, sizeof lack, "%s", cake_size_text(r->host - stage->machine.memory));
     if (stage->gpu.used) {
@@ -232,7 +234,7 @@ static cake_err too_large(const cake_world *world, const cake_stage *stage, cons
     if (least > world->size) {
         int hosts = (least + world->local_size - 1) / world->local_size;
         snprintf(would, sizeof would, "%d such hosts with %d rank%s each would do (-np %d)", hosts,
-                 world->local_size, world->local_size == 1 ? "" : "s", least);
+                 world->local_size, world->local_size == 1 ? "" : "s", hosts * world->local_size);
     } else if (!least && !*where) {
         snprintf(would, sizeof would,
                  "hosts with more memory a rank are needed, since one of its parts is "

@@ -219,6 +219,39 @@ static int64_t cache_of(const cake_stage *stage, const cake_pool *pool, int firs
     return asked > 0 ? asked : asked < 0 ? left * -asked / 100 : left / 2;
 }
 
+/* What a cache that was asked for lacks beside the layers and caches of so many ranks. */
+static int64_t short_of(const cake_stage *stage, const cake_pool *pool, int first_rank)
+{
+    const cake_schedule_shape *shape = &stage->shape;
+    int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved, kept = 0, left = pool->bytes;
+    for (int i = 0; i < stage->plan.n_hop; i++) {
+        const cake_hop *hop = &stage->plan.hop[i];
+        if (hop->rank < first_rank || hop->rank >= first_rank + pool->n_rank)
+            continue;
+        keep k = keep_of(stage, hop->first, hop->count);
+        kept += k.state * slots;
+        for (int class = 0; class < shape->n_class; class ++)
+            kept += k.page[class] * shape->n_page[class];
+        for (int j = hop->first; j < hop->first + hop->count; j++)
+            left -= stage->layers.bytes[j];
+    }
+    return kept - left;
+}
+
+int64_t cake_slices_short(const cake_stage *stage)
+{
+    int n_rank = stage->plan.n_rank;
+    cake_pool *pool = cake_alloc((size_t)n_rank, sizeof *pool);
+    int64_t most = 0;
+    int n_pool = stage->kv_memory > 0 ? find_pools(stage, pool) : 0;
+    for (int p = 0, first = 0; p < n_pool; first += pool[p++].n_rank) {
+        int64_t lack = short_of(stage, &pool[p], first);
+        most = lack > most ? lack : most;
+    }
+    free(pool);
+    return most;
+}
+
 /* Pages for a class without bounds; *seqs becomes less where states would have more than half of the memory. */
 static int pages_of(const cake_stage *stage, int64_t cache, const cake_hop *hop, int *seqs)
 {
@@ -272,15 +305,16 @@ void cake_slices_agree(const cake_options *o, const cake_world *world, cake_stag
     cake_world_share(replica, stage->plan.hop, (size_t)stage->plan.n_hop * sizeof(cake_hop));
 }
 
-static bool shares_fit(const cake_stage *stage, int n_rank, int64_t bytes)
+static bool shares_fit(const cake_stage *stage, int n_rank, int64_t bytes, int n_local)
 {
     cake_cut cut = cut_of(stage, n_rank, NULL);
     cake_pool *pool = cake_alloc((size_t)n_rank, sizeof *pool);
-    for (int i = 0; i < n_rank; i++)
-        pool[i] = (cake_pool){1, bytes - (i ? 0 : stage->layers.ends)};
+    for (int first = 0; first < n_rank; first += n_local) {
+        int n = n_rank - first < n_local ? n_rank - first : n_local;
+        pool[cut.n_pool++] = (cake_pool){n, n * bytes - (first ? 0 : stage->layers.ends)};
+    }
     cut.bytes = stage->layers.bytes;
     cut.pool = pool;
-    cut.n_pool = n_rank;
     cake_plan plan = {0};
     bool fit = cake_plan_make(&cut, &plan);
     cake_plan_free(&plan);
@@ -288,14 +322,14 @@ static bool shares_fit(const cake_stage *stage, int n_rank, int64_t bytes)
     return fit;
 }
 
-int cake_slices_least(const cake_stage *stage, int64_t bytes)
+int cake_slices_least(const cake_stage *stage, int64_t bytes, int n_local)
 {
     int few = 0, enough = cake_model_config(stage->model)->n_layer;
-    if (!shares_fit(stage, enough, bytes))
+    if (!shares_fit(stage, enough, bytes, n_local))
         return 0;
     while (enough - few > 1) {
         int middle = few + (enough - few) / 2;
-        *(shares_fit(stage, middle, bytes) ? &enough : &few) = middle;
+        *(shares_fit(stage, middle, bytes, n_local) ? &enough : &few) = middle;
     }
     return enough;
 }

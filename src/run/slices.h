@@ -24,10 +24,14 @@ int64_t cake_slices_cut(const cake_options *options, cake_stage *stage, int firs
  * would take more than half of it. As room.c will find them, if all hosts' ranks have as much. */
 void cake_slices_fill(const cake_options *options, cake_stage *stage);
 
+/* Pure, behind that: how many bytes the KV memory that was asked for is more than some host's ranks have left; 0: none. */
+int64_t cake_slices_short(const cake_stage *stage);
+
 /* All ranks of a replica together: its plan, which its first rank makes. */
 void cake_slices_agree(const cake_options *options, const cake_world *world, cake_stage *stage);
 
-/* The least number of equal ranks of which none has more weights than so many bytes; 0: not even one a layer is enough. */
-int cake_slices_least(const cake_stage *stage, int64_t bytes);
+/* The least number of ranks, at most as many as layers, that have memory for all of them, if each n_local ranks have n_local
+ * times so many bytes together for weights; the first perhaps owns no layer. 0: as many as layers are not enough. */
+int cake_slices_least(const cake_stage *stage, int64_t bytes, int n_local);
 
 #endif
