@@ -88,7 +88,7 @@ stage_install() {
 # What docs/packaging has, by the tools that it is for; those of PyPI are beside $CAKE_PYTHON.
 stage_packaging() {
     local python=${CAKE_PYTHON:-python3}
-    "$python" -c "import easybuild.framework, spython" || { echo "no packages easybuild and spython in $python: set CAKE_PYTHON"; return 77; }
+    "$python" -c "import easybuild.framework, pycodestyle, spython" || { echo "no packages easybuild, pycodestyle and spython in $python: set CAKE_PYTHON"; return 77; }
     need tclsh luac5.3 && plain &&
         CAKE_PACKAGING=1 CAKE_PYTHON=$(command -v "$python") top_builddir=. "$root/tests/packaging.sh"
 }

@@ -117,10 +117,13 @@ fi
 [ -n "${CAKE_PACKAGING:-}" ] || finish
 modules=/usr/share/modules/init/bash
 if [ -e $modules ]; then
-    # shellcheck disable=SC1090
-    (set +u && . $modules && module use "$packaging/modulefiles" && module load cake-mpi && [[ $PATH == /opt/cake-mpi/$version/bin:* ]] &&
-        [[ :$MANPATH: == *:/opt/cake-mpi/$version/share/man:* ]]) >"$dir/out" 2>&1
+    cat >"$dir/load" <<'END'
+. "$1" && module use "$2" && module load cake-mpi && echo ":$PATH:$MANPATH:" && module unload cake-mpi && echo ":$PATH:$MANPATH:"
+END
+    bash "$dir/load" $modules "$packaging/modulefiles" >"$dir/out" 2>&1 && sed -n 1p "$dir/out" | grep -F ":/opt/cake-mpi/$version/bin:" | grep -qF ":/opt/cake-mpi/$version/share/man:"
     ok "Environment Modules load it" $?
+    [ "$(wc -l <"$dir/out")" = 2 ] && ! sed -n 2p "$dir/out" | grep -q cake-mpi
+    ok "... and unload it" $?
 else
     ok "there are no Environment Modules" 1
 fi
@@ -129,8 +132,15 @@ python=${CAKE_PYTHON:-$(command -v python3)}
 PATH=$(dirname "$python"):$PATH
 export EASYBUILD_MODULES_TOOL=EnvironmentModules EASYBUILD_MODULE_SYNTAX=Tcl EB_PYTHON=$python
 if here eb "the easyconfig"; then
-    # shellcheck disable=SC1090
-    (set +u && . $modules && eb --allow-use-as-root-and-accept-consequences --prefix="$dir/eb" --dry-run --robot "$easyconfig") >"$dir/out" 2>&1 &&
+    easybuild() { # OPTION...
+        # shellcheck disable=SC1090
+        (set +u && . $modules && eb --allow-use-as-root-and-accept-consequences --prefix="$dir/eb" "$@" "$easyconfig") >"$dir/out" 2>&1
+    }
+    easybuild --check-style && grep -q 'All style checks PASS' "$dir/out"
+    status=$?
+    [ $status = 0 ] || tail -n 9 "$dir/out"
+    ok "EasyBuild has nothing to say of its style" $status
+    easybuild --dry-run --robot &&
         grep -q "cake-mpi/$version" "$dir/out" && grep -q '/HDF5-' "$dir/out" && grep -q '/OpenMPI-' "$dir/out"
     status=$?
     [ $status = 0 ] || tail -n 5 "$dir/out"

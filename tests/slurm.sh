@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The scripts of jobs/ on a real Slurm of two nodes, which $CAKE_SLURM/slurm-local starts on this machine: signals, limits,
+# The scripts of jobs/ on a real Slurm of four nodes, which $CAKE_SLURM/slurm-local starts on this machine: signals, limits,
 # queues, arrays, chains, cancelled jobs, dead nodes; the bytes at the end are those of a run that nobody disturbed.
 . "$(dirname "$0")/shell.sh"
 slurm=${CAKE_SLURM:-$root/../shared/slurm}/slurm-local
@@ -9,7 +9,7 @@ unset CAKE_PROGRESS
 export CAKE_MPI=$cake
 place=$(mktemp -d /tmp/cake-slurm-XXXXXX) # sockets have short names only
 trap '"$slurm" stop "$place"; rm -rf "$dir" "$place"' EXIT
-timeout 90 "$slurm" start "$place" 2 || exit 1
+timeout 90 "$slurm" start "$place" 4 || exit 1
 eval "$("$slurm" env "$place")"
 cd "$dir" || exit 1
 few="--cpus-per-task=1 --ntasks-per-node=2 --time=10"
@@ -52,10 +52,19 @@ same() { # NAME JOB SECONDS RESULTS WHOLE : the job ends well, with these bytes
 limited=$(submit --time=1 --signal=B:USR1@30 "$root/jobs/batch.sbatch" "$model" limit.jsonl limited.jsonl \
     --deterministic-ids --max-seqs 1 --stop-before 0)
 
+# Two tasks that were given the same shard: the later one leaves it to the other, which goes on.
+twice=$(submit --array=0 "$root/jobs/array.sbatch" 1 "$model" in.jsonl twice.jsonl --deterministic-ids --max-seqs 1)
+until_true 60 has_group twice.jsonl.0-of-1.jsonl
+again=$(submit --array=0 "$root/jobs/array.sbatch" 1 "$model" in.jsonl twice.jsonl --deterministic-ids)
+until_true 60 is "$again" FAILED && grep -Eq "another run is writing there: process [0-9]+ on n[1-4], Slurm job $twice" "cake-$again-0.log" &&
+    ! is "$twice" FAILED
+ok "two tasks of the same shard: the later one gives way" $?
+same "... and the other finishes" "$twice" 120 twice.jsonl.0-of-1.jsonl whole.jsonl
+
 for launcher in srun mpirun; do
     job=$(LAUNCHER=$launcher submit "$root/jobs/batch.sbatch" "$model" in.jsonl $launcher.jsonl --deterministic-ids --max-seqs 2)
     until_true 60 has_group $launcher.jsonl
-    expect "$launcher: status, from another host" 0 "running: [0-9]+ done.*; process [0-9]+ on n[12], Slurm job $job; wrote" "$cake" status $launcher.jsonl
+    expect "$launcher: status, from another host" 0 "running: [0-9]+ done.*; process [0-9]+ on n[1-4], Slurm job $job; wrote" "$cake" status $launcher.jsonl
     scancel --batch --signal=USR1 "$job"
     until_true 60 grep -q "requests are done: job $job is queued again" "cake-$job.log"
     ok "$launcher: a signal stops it, and it is queued again" $?
@@ -108,12 +117,28 @@ same "a time limit, over and over" "$limited" 400 limited.jsonl limit-whole.json
 [ "$(field "$limited" Restarts)" -ge 1 ]
 ok "... $(field "$limited" Restarts) times" $?
 
-# The node that a job runs on is lost: Slurm finds out, and the job goes on on the other one.
+# A scaling study over two nodes, with them for itself.
+job=$(CAKE_SOURCE=$root submit --nodes=2 "$root/jobs/scaling.sbatch" "$model" --series strong --ranks "1 4" --load 8x12+8 --runs 1)
+until_true 90 is "$job" COMPLETED && [ "$(cut -d, -f1-3 "scaling-$job.csv" | xargs)" = "series,ranks,nodes strong,1,1 strong,4,2" ] &&
+    grep -q '^| 4 | 2 |' "scaling-$job.md"
+ok "a scaling study" $?
+
+# Two nodes are lost at once: the only one of a job, which goes on on another one, and one of a job's two, whose ranks on
+# the other one end and have it queued again.
+pair=$(submit --nodes=2 "$root/jobs/nodes.sbatch" "$model" long.jsonl pair.jsonl --deterministic-ids --max-seqs 2)
+until_true 60 is "$pair" RUNNING
 job=$(submit "$root/jobs/batch.sbatch" "$model" long.jsonl lost.jsonl --deterministic-ids --max-seqs 2)
+until_true 60 has_group pair.jsonl
 until_true 60 has_group lost.jsonl
 node=$(field "$job" BatchHost)
-kill -KILL "$(awk -v node="$node" '$1 == node { print $2 }' "$place/pids")"
+other=$(scontrol show hostnames "$(field "$pair" NodeList)" | grep -vx "$(field "$pair" BatchHost)")
+for each in $node $other; do kill -KILL "$(awk -v node="$each" '$1 == node { print $2 }' "$place/pids")"; done
+until_true 60 grep -q "requests are done: job $pair is queued again" "cake-$pair.log"
+ok "one of two nodes is lost: the job is queued again" $?
 until_true 120 grep -q 'was left by process .* on '"$node"', which is over: taken over' "cake-$job.log"
 ok "a node is lost: the job's lock is taken over elsewhere" $?
 same "... and it goes on to the same bytes" "$job" 180 lost.jsonl long-whole.jsonl
+same "... as does the one of two nodes" "$pair" 180 pair.jsonl long-whole.jsonl
+grep -q 'goes on with [1-9]' "cake-$pair.log"
+ok "... from what was there" $?
 finish
