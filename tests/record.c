@@ -417,18 +417,26 @@ static void test_left_over(void)
     CU_ASSERT_EQUAL(whole_lines(path), 3);
 }
 
+/* What is said where somebody has made RESULTS meanwhile; owned. */
+static cake_buf finish_refused(const cake_record_options *options)
+{
+    cake_buf said = {0};
+    cake_recorder *recorder = with_answers(options, 5);
+    put(options->path, "mine\n");
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    cake_record_close(recorder);
+    return said;
+}
+
 static void test_made_meanwhile(void)
 {
     char path[200];
     snprintf(path, sizeof path, "%s/mine.jsonl", suite_tmp());
     cake_record_options options = options_of(path);
-    cake_recorder *recorder = with_answers(&options, 5);
-    cake_buf said = {0};
-    put(path, "mine\n");
-    cake_log_capture(&said);
-    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
-    cake_log_capture(NULL);
-    cake_record_close(recorder);
+    cake_recorder *recorder;
+    cake_buf said = finish_refused(&options);
     CU_ASSERT(
         strstr(said.data,
                "mine.jsonl: somebody else has made this file since the run began; 5 results are in ") &&
@@ -452,17 +460,9 @@ static void test_made_meanwhile(void)
 /* --resume never with --force drops what a stopped run left: that is not what it is told to do. */
 static void test_made_meanwhile_never(void)
 {
-    char path[200];
-    snprintf(path, sizeof path, "%s/anew.jsonl", suite_tmp());
-    cake_record_options options = options_of(path);
+    cake_record_options options = options_of(path_of("anew.jsonl"));
     options.resume = CAKE_RESUME_NEVER;
-    cake_recorder *recorder = with_answers(&options, 5);
-    cake_buf said = {0};
-    put(path, "mine\n");
-    cake_log_capture(&said);
-    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
-    cake_log_capture(NULL);
-    cake_record_close(recorder);
+    cake_buf said = finish_refused(&options);
     CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "the same command again, without --resume never, which would"));
     cake_buf_free(&said);
 }

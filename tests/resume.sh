@@ -163,6 +163,7 @@ grep -Eq '"requests": \{"done": [0-9]+, "failed": [0-9]+, "resumed": [1-9]' "$di
 ok "... the report counts what was there" $?
 before=$(stat -c %y "$dir/out.jsonl")
 expect "the same again" 3 'out.jsonl: all 306 requests are done already \(6 failed\); --retry-errors' run -o "$dir/out.jsonl"
+expect "... and a report of it" 3 'nothing was left to run, so there is nothing for --report' run -o "$dir/out.jsonl" --report "$dir/none"
 expect "... from standard input" 3 'are done already' sh -c "'$cake' run -m '$model' -i - --deterministic-ids -o '$dir/out.jsonl' <'$dir/in.jsonl'"
 test "$before" = "$(stat -c %y "$dir/out.jsonl")"
 ok "... changes nothing" $?

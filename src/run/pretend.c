@@ -58,8 +58,6 @@ static cake_err too_large(const cake_stage *stage, int n_rank, int64_t lack)
 static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, cake_plan *plans)
 {
     int size = n_rank / stage->n_replica, pages[CAKE_MAX_CLASS], reach = INT_MAX;
-    char asked[32];
-    snprintf(asked, sizeof asked, "%s", cake_size_text(stage->kv_memory > 0 ? stage->kv_memory : 0));
     for (int r = 0; r < stage->n_replica; r++) {
         int64_t lack = cake_slices_cut(o, stage, r * size, size);
         if (lack)
@@ -69,7 +67,7 @@ static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, ca
             return cake_fail("place",
                              "a KV cache of %s on each rank is more than is left beside the layers: on some "
                              "host by %s; use less --kv-memory, or more ranks",
-                             asked, cake_size_text(lack));
+                             cake_size_text(stage->kv_memory), cake_size_text(lack));
         for (int class = 0; class < stage->shape.n_class; class ++)
             pages[class] =
                 r && pages[class] < stage->shape.n_page[class] ? pages[class] : stage->shape.n_page[class];

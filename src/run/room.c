@@ -234,7 +234,7 @@ static cake_err too_large(const cake_world *world, const cake_stage *stage, cons
     if (least > world->size) {
         int hosts = (least + world->local_size - 1) / world->local_size;
         snprintf(would, sizeof would, "%d such hosts with %d rank%s each would do (-np %d)", hosts,
-                 world->local_size, world->local_size == 1 ? "" : "s", hosts * world->local_size);
+                 world->local_size, world->local_size == 1 ? "" : "s", least);
     } else if (!least && !*where) {
         snprintf(would, sizeof would,
                  "hosts with more memory a rank are needed, since one of its parts is "
