@@ -152,6 +152,11 @@ expect "plan as one object" 0 '^  "prediction": ."least": ."generated": 60, ' \
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --json
 expect "plan says how long it would take" 0 '^time      .* to .* predicted.*\(7844 tokens' \
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl"
+expect "a job's line becomes its plan by one word" 0 '^time .*\(7844 tokens' "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" \
+    -o "$dir/none/out.jsonl" --resume must --temperature 0.3 --load mmap --report "$dir/none/report" --stop .
+expect "... all answers counted" 0 '^time .*\([0-9]{5} tokens' "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --n 4
+test ! -e "$dir/none"
+ok "... and nothing is written" $?
 expect "... or about, where it knows nothing" 0 '^0 .* 0-7 .* 0 %' "$cake" plan -m "$model"
 rate() { # NAME HOST VALUE
     echo "{\"name\": \"$1\", \"isa\": \"ref\", \"host\": \"$2\", \"threads\": 1, \"value\": $3}"

@@ -90,6 +90,9 @@ expect "a model that does not fit" 1 'the model does not fit: this rank needs .*
 expect "... nor on any number of ranks" 1 'TiB too little; hosts with more memory a rank are needed' "$cake" plan -m "$dir/huge" --dummy-weights
 sed -i 's/"hidden_size": 65536/"hidden_size": 8192/; s/"intermediate_size": 262144/"intermediate_size": 32768/' "$dir/huge/config.json"
 expect "... how many would do" 1 ' too little; ([0-9]+) such hosts with 1 rank each would do \(-np \1\)' "$cake" plan -m "$dir/huge" --dummy-weights
+echo "{a: {rank: 0, layers: ['model.layers.0-999']}}" >"$dir/huge.yml"
+expect "... where a file says whose layers these are" 1 'huge.yml:1:2: the model does not fit: .* too little; give it fewer layers' \
+    "$cake" plan -m "$dir/huge" --dummy-weights --topology "$dir/huge.yml"
 
 # A context of two billion tokens is what memory has room for: tables are no longer than that.
 cp -r "$model" "$dir/vast"

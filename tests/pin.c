@@ -166,7 +166,7 @@ static void check_rules(const machine *m, const cake_pin *pin)
 
 static void check_rank(machine *m, const char *words)
 {
-    static const char *const traps[] = {"", "smt", "narrow", "domain"};
+    static const char *const traps[] = {"", "smt", "narrow", "domain", "stacked"};
     char cpus[512], domain[16], threads[LINE], trap[16] = "", got[512];
     int cores, n;
     CU_ASSERT_FATAL(m->next < m->n_claim);
@@ -308,7 +308,7 @@ static void test_random(void)
             hwloc_bitmap_t mine = cake_cpus_set(&pin.cpus), given = cake_cpus_set(&m.claims[i].mask);
             CU_ASSERT(hwloc_bitmap_isincluded(mine, given) && !hwloc_bitmap_iszero(mine));
             CU_ASSERT(pin.n_thread >= 1 && (pin.n_thread <= pin.n_core) ==
-                                               (pin.trap < CAKE_TRAP_SMT || pin.trap == CAKE_TRAP_DOMAIN));
+                                               (pin.trap < CAKE_TRAP_SMT || pin.trap > CAKE_TRAP_NARROW));
             check_rules(&m, &pin);
             hwloc_bitmap_free(mine);
             hwloc_bitmap_free(given);
@@ -389,6 +389,9 @@ static void test_advice(void)
     advises(domain, CAKE_LAUNCH_SLURM, "--cpu-bind=ldoms -n 6");
     advises(domain, CAKE_LAUNCH_HYDRA, "-map-by numa -np 6");
     advises(smt, CAKE_LAUNCH_OPENMPI, "hardware threads");
+    cake_pin stacked = {.n_core = 1, .n_thread = 1, .trap = CAKE_TRAP_STACKED};
+    advises(stacked, CAKE_LAUNCH_OPENMPI,
+            "others are empty; start it with `mpirun --map-by slot:PE=1 --bind-to core -np 6 cake-mpi ...`");
     static const char *const lines[] = {
         [CAKE_LAUNCH_NONE] = "`mpirun --map-by ppr:4:node -np 8 cake-mpi ...`",
         [CAKE_LAUNCH_OPENMPI] =

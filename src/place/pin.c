@@ -342,6 +342,15 @@ static bool crowded_domain(hwloc_topology_t topology, hwloc_bitmap_t *bases, int
     return most > 1 && least == 0;
 }
 
+/* More ranks than cores, where this one may be. */
+static bool stacked(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank)
+{
+    int within = 0;
+    for (int i = 0; i < n; i++)
+        within += hwloc_bitmap_isincluded(bases[i], bases[rank]);
+    return within > cores_in(topology, bases[rank], NULL);
+}
+
 static int domain_of(hwloc_topology_t topology, hwloc_const_bitmap_t set)
 {
     hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
@@ -456,6 +465,8 @@ void cake_pin_make(struct hwloc_topology *topology, const cake_claim *claims, in
                 : CAKE_TRAP_NARROW;
     else if (!claims[rank].placed && crowded_domain(topology, bases, n))
         pin->trap = CAKE_TRAP_DOMAIN;
+    else if (!claims[rank].placed && pin->room && stacked(topology, bases, n, rank))
+        pin->trap = CAKE_TRAP_STACKED;
     hwloc_bitmap_free(mine);
     for (int i = 0; i < n; i++)
         hwloc_bitmap_free(bases[i]);
@@ -475,6 +486,9 @@ void cake_pin_advise(const cake_pin *pin, cake_launch launcher, int world, cake_
     if (pin->trap == CAKE_TRAP_DOMAIN) {
         cake_buf_adds(out, "two ranks run in one NUMA domain while another one is empty; start it with ");
         cake_launcher_line(launcher, world, 0, out);
+    } else if (pin->trap == CAKE_TRAP_STACKED) {
+        cake_buf_addf(out, "ranks take turns on cpus %s while others are empty; start it with ", list);
+        cake_launcher_line(launcher, world, pin->n_thread, out);
     } else if (pin->trap != CAKE_TRAP_NONE) {
         cake_buf_addf(out, "%d threads a rank for %d core%s of cpus %s", pin->n_thread, pin->n_core,
                       pin->n_core == 1 ? "" : "s", list);

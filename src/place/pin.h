@@ -41,9 +41,10 @@ typedef struct cake_claim {
 
 typedef enum cake_trap {
     CAKE_TRAP_NONE,
-    CAKE_TRAP_SMT,    /* more threads than cores, since hardware threads were counted */
-    CAKE_TRAP_NARROW, /* more threads than cpus */
-    CAKE_TRAP_DOMAIN, /* two ranks in one NUMA domain while another is empty */
+    CAKE_TRAP_SMT,     /* more threads than cores, since hardware threads were counted */
+    CAKE_TRAP_NARROW,  /* more threads than cpus */
+    CAKE_TRAP_DOMAIN,  /* two ranks in one NUMA domain while another is empty */
+    CAKE_TRAP_STACKED, /* ranks share a core while another is empty */
 } cake_trap;
 
 typedef struct cake_pin {

@@ -178,14 +178,14 @@ static cake_err need_text(reader *r, const char *what)
     return CAKE_OK;
 }
 
-/* A whole number without quotes, 0 or more; of more than nine digits only that it is too large counts. */
+/* A whole number without quotes, 0 or more; of more than eighteen digits only that it is too large counts. */
 static cake_err need_number(reader *r, const char *what, int least, int most, int *out)
 {
     bool fine = r->event.type == YAML_SCALAR_EVENT && is_plain(r);
     const char *text = fine ? value(r) : "";
     size_t digits = strspn(text, "0123456789");
     fine = fine && digits && digits == r->event.data.scalar.length;
-    int64_t number = digits > 9 ? INT64_MAX : strtoll(text, NULL, 10);
+    int64_t number = digits > 18 ? INT64_MAX : strtoll(text, NULL, 10);
     if (fine && number >= least && number <= most) {
         *out = (int)number;
         return CAKE_OK;

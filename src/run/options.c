@@ -234,11 +234,17 @@ void cake_options_share(const cake_world *world)
     cake_buf_free(&all);
 }
 
+/* plan takes what run takes, too, so that a job's line becomes its plan by one word. */
+static bool takes(int command, const option_row *row)
+{
+    return row->commands & (command == PLAN ? PLAN | RUN : command);
+}
+
 static cake_err read_environment(cake_options *o, int command)
 {
     for (int i = 0; i < N_ROW; i++) {
         char name[VARIABLE], *value = getenv(variable_of(&rows[i], name));
-        if (value && *value && (rows[i].commands & command)) {
+        if (value && *value && takes(command, &rows[i])) {
             cake_err err = set(o, &rows[i], name, value);
             if (err)
                 return err;
@@ -253,7 +259,7 @@ static void getopt_tables(int command, struct option *longs, char *shorts)
 {
     *shorts++ = ':'; /* a missing argument is told apart from an unknown option */
     for (int i = 0; i < N_ROW; i++) {
-        if (!(rows[i].commands & command))
+        if (!takes(command, &rows[i]))
             continue;
         int has = rows[i].kind == FLAG   ? no_argument
                   : rows[i].kind == SEED ? optional_argument
@@ -527,6 +533,9 @@ void cake_options_help(const char *command)
             printf("\n%s%s:\n", group = rows[i].group, command ? "" : bit == RUN ? " (run)" : "");
         print_option(&rows[i]);
     }
+    if (bit == PLAN)
+        printf("\nAll other options of run are taken, too: a job's line becomes its plan by exchanging the "
+               "word.\n");
     printf("\n  -h, --help                   this text; each command has its own\n"
            "      --version                the version\n\n"
            "CAKE_<OPTION> in the environment (CAKE_MAX_TOKENS=9) gives an option's default.\n"

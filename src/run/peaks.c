@@ -43,9 +43,11 @@ static cake_err take(lines *l, const cake_json *line, int number)
             l->path, number);
     if (strcmp(name, l->name[which]) || (!which && !same_isa(l->isa, isa)))
         return CAKE_OK;
-    if (!(value > 0) || !isfinite(value))
-        return cake_fail("place", "%s:%d: value: expected a number above 0, and one that a machine can have",
-                         l->path, number);
+    if (!(value >= 1 && value <= 1e21)) /* a billionth to a trillion of what is said; NaN is neither */
+        return cake_fail(
+            "place",
+            "%s:%d: value: expected a number above 0, from a billionth to a trillion of GFLOP/s or GB/s",
+            l->path, number);
     l->hosts = l->hosts || (*l->host && strcmp(l->host, host));
     strncpy(l->host, host, sizeof l->host - 1);
     for (int i = 0; i < l->n; i++) {

@@ -212,8 +212,10 @@ static int64_t count_pages(const cake_world *world, cake_stage *stage, const int
 }
 
 /* By how much, and what would do: as many ranks as here on hosts with as much memory as this one has now. */
-static cake_err too_large(const cake_world *world, const cake_stage *stage, const room *r, const char *where)
+static cake_err too_large(const cake_options *o, const cake_world *world, const cake_stage *stage,
+                          const room *r, const char *where)
 {
+    const char *at = *where ? cake_layout_at(o, stage->said.at) : "";
     int64_t each = stage->machine.memory / world->local_size, beside = r->fixed - stage->report.weights_bytes;
     int least = *where ? 0
                        : cake_slices_least(stage, each - beside, world->local_size) *
@@ -235,17 +237,20 @@ static cake_err too_large(const cake_world *world, const cake_stage *stage, cons
         int hosts = (least + world->local_size - 1) / world->local_size;
         snprintf(would, sizeof would, "%d such hosts with %d rank%s each would do (-np %d)", hosts,
                  world->local_size, world->local_size == 1 ? "" : "s", least);
-    } else if (!least && !*where) {
+    } else if (*where) {
+        snprintf(would, sizeof would, "give it fewer layers, or a host with more memory");
+    } else if (!least) {
         snprintf(would, sizeof would,
                  "hosts with more memory a rank are needed, since one of its parts is "
                  "larger than this");
     }
-    return cake_fail("place",
-                     "the model does not fit: this rank needs %s (weights %s), the %d rank%s of %s together "
-                     "%s, and %s of memory are free, %s too little; %s%s",
-                     cake_size_text(r->fixed), cake_size_text(stage->report.weights_bytes), world->local_size,
-                     world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host),
-                     cake_size_text(stage->machine.memory), lack, would, where);
+    return cake_fail(
+        "place",
+        "%sthe model does not fit: this rank needs %s (weights %s), the %d rank%s of %s together "
+        "%s, and %s of memory are free, %s too little; %s%s",
+        at, cake_size_text(r->fixed), cake_size_text(stage->report.weights_bytes), world->local_size,
+        world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host),
+        cake_size_text(stage->machine.memory), lack, would, where);
 }
 
 /* What a topology file asks for and forbids. */
@@ -291,7 +296,7 @@ static cake_err judge(const cake_options *o, const cake_world *world, const cake
                              cake_size_text(r->tables), world->host, cake_size_text(left + r->tables),
                              (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
     if (left < 0)
-        return speaks ? too_large(world, stage, r, where) : CAKE_ERR_FATAL;
+        return speaks ? too_large(o, world, stage, r, where) : CAKE_ERR_FATAL;
     if (r->states > 0 && r->states > r->cache)
         return cake_fail("place",
                          "a KV cache of %s does not hold the recurrent states of %d sequences (%s on this "
@@ -354,7 +359,8 @@ cake_err cake_room_make(const cake_options *o, const cake_world *world, cake_sta
              stage->shape.n_lane, stage->shape.lane_seqs, stage->shape.max_tok, stage->shape.n_page[0],
              cake_size_text(kv), cake_size_text(stage->report.weights_bytes), cake_size_text(r.fixed + kv),
              stage->n_thread);
-    int64_t lacking = stage->machine.memory < r.host ? world->rank : INT64_MAX;
-    bool speaks = cake_world_least(world, lacking) == world->rank;
+    int64_t lacking = stage->machine.memory < r.host ? -r.fixed : 0; /* who needs most is the one to blame */
+    int64_t worst = cake_world_least(world, lacking);
+    bool speaks = cake_world_least(world, lacking == worst ? world->rank : INT64_MAX) == world->rank;
     return cake_world_agree(world, judge(o, world, stage, &r, all_kv, speaks));
 }
