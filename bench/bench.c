@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
@@ -148,10 +149,13 @@ static cake_err check_uses(const cake_options *o)
 static cake_err check_options(const cake_options *o, const cake_world *world)
 {
     cost_load load;
+    struct stat there;
     if (o->model && o->shape)
         return cake_fail_usage("both -m and --shape: a benchmark runs one model");
     if (o->shape && !shape_config(o->shape))
         return CAKE_ERR_USAGE;
+    if (o->model && stat(o->model, &there))
+        return cake_fail_usage("-m %s: %s", o->model, strerror(errno));
     if (o->load && !cost_load_read(o->load, &load))
         return cake_fail_usage("--batch: \"%s\" is not prompts x tokens + generated, like 32x128+32",
                                o->load);

@@ -44,6 +44,7 @@ for files in "-i $dir/same.jsonl -o $dir/same.jsonl" "-i $dir/same.jsonl.partial
 done
 cmp -s "$dir/in.jsonl" "$dir/same.jsonl"
 ok "... nothing was touched" $?
+expect "a report into standard output" 2 "report -: name a file" run -o "$dir/r.jsonl" --report -
 expect "a report on a full device" 1 'the report cannot be written' run -o "$dir/r.jsonl" --report /dev/full
 run -o "$dir/r.jsonl" --force -q --report /dev/stdout | grep -q '"ranks": 1'
 ok "a report into a pipe" $?

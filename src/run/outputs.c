@@ -71,6 +71,16 @@ static cake_err check_model(const char *dir, const place *places, size_t n)
     return err;
 }
 
+/* Only results are streamed; a file called "-" is nobody's wish. */
+static cake_err check_names(const place *places, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (places[i].written && places[i].path && strcmp(places[i].name, "-o") &&
+            !strcmp(places[i].path, "-"))
+            return cake_fail_usage("%s -: name a file (/dev/stdout is one)", places[i].name);
+    return CAKE_OK;
+}
+
 static cake_err check_pairs(const place *places, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -102,7 +112,9 @@ cake_err cake_outputs_check(const cake_options *o)
                             {"--report", o->report, true},
                             {"--progress-file", o->progress_file, true},
                             {"--trace", o->trace, true}};
-    cake_err err = check_pairs(places, sizeof places / sizeof *places);
+    cake_err err = check_names(places, sizeof places / sizeof *places);
+    if (!err)
+        err = check_pairs(places, sizeof places / sizeof *places);
     if (!err && o->model)
         err = check_model(o->model, places, sizeof places / sizeof *places);
     if (!err && o->model)

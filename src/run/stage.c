@@ -177,9 +177,11 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
         return err;
     const cake_config *config = cake_model_config(stage->model);
     if (o->context > config->context)
-        return world->rank ? CAKE_ERR_USAGE
-                           : cake_fail_usage("--context %lld: this model's context is %d tokens",
-                                             (long long)o->context, config->context);
+        return world->rank
+                   ? CAKE_ERR_USAGE
+                   : cake_fail_usage("%s %lld: this model's context is %d tokens",
+                                     strcmp(o->command, "bench") ? "--context" : "prompt and answer of",
+                                     (long long)o->context, config->context);
     cake_world asked = *world;
     if (o->ranks)
         asked.size = (int)o->ranks;
