@@ -30,7 +30,7 @@ BEGIN {
     door("zstd.h", "^src/base/zstd\\.c$")
     door("pcre2.h", "^src/token/[a-z_]*\\.c$")
     door("utf8proc.h", "^src/token/[a-z_]*\\.c$")
-    door("yaml.h", "^src/place/topology\\.c$")
+    door("yaml.h", "^src/base/yaml\\.c$")
     door("hwloc.h", "^src/place/(machine|devices|pin|bind)\\.c$")
     door("mpi.h", "^src/link/(mpi|world)\\.c$")
     door("nccl.h", "^src/link/nccl\\.c$")

@@ -22,7 +22,7 @@ static const char *parse(const char *text, size_t len, const char *hosts, int n_
     for (char *at = strtok(names, ","); at; at = strtok(NULL, ","))
         host[n_rank++] = at;
     cake_topology topology;
-    cake_topology_fault fault = {{0, 0}, ""};
+    cake_yaml_fault fault = {{0, 0}, ""};
     if (cake_topology_parse(text, len, (const char *const *)host, n_rank, n_layer, &topology, &fault)) {
         snprintf(out, sizeof out, "%d:%d %s", fault.at.line, fault.at.column, fault.message);
         return out;
@@ -314,24 +314,24 @@ static void test_refused_places(void)
 /* What would take much memory or time if it were believed. */
 static void test_bombs(void)
 {
-    static char text[CAKE_TOPOLOGY_BYTES + 2];
+    static char text[CAKE_YAML_BYTES + 2];
     memset(text, ' ', sizeof text);
-    text[CAKE_TOPOLOGY_BYTES - 2] = '{', text[CAKE_TOPOLOGY_BYTES - 1] = '}';
-    CU_ASSERT_STRING_EQUAL(parse(text, CAKE_TOPOLOGY_BYTES, "h", 8), "0-7");
+    text[CAKE_YAML_BYTES - 2] = '{', text[CAKE_YAML_BYTES - 1] = '}';
+    CU_ASSERT_STRING_EQUAL(parse(text, CAKE_YAML_BYTES, "h", 8), "0-7");
     CU_ASSERT(
-        !strncmp(parse(text, CAKE_TOPOLOGY_BYTES + 1, "h", 8), "1:1048577 a topology has 1048576 bytes", 38));
+        !strncmp(parse(text, CAKE_YAML_BYTES + 1, "h", 8), "1:1048577 a topology has 1048576 bytes", 38));
     memset(text, '[', sizeof text);
-    CU_ASSERT(!strncmp(parse(text, CAKE_TOPOLOGY_BYTES, "h", 8), "1:1 ", 4));
+    CU_ASSERT(!strncmp(parse(text, CAKE_YAML_BYTES, "h", 8), "1:1 ", 4));
     memset(text, '{', sizeof text);
-    CU_ASSERT(!strncmp(parse(text, CAKE_TOPOLOGY_BYTES, "h", 8), "1:2 ", 4));
+    CU_ASSERT(!strncmp(parse(text, CAKE_YAML_BYTES, "h", 8), "1:2 ", 4));
     memset(text, '-', sizeof text);
-    CU_ASSERT(strchr(parse(text, CAKE_TOPOLOGY_BYTES, "h", 8), ':') != NULL);
+    CU_ASSERT(strchr(parse(text, CAKE_YAML_BYTES, "h", 8), ':') != NULL);
     for (size_t i = 0; i + 1 < sizeof text; i += 2)
         memcpy(text + i, "- ", 2);
-    CU_ASSERT(!strncmp(parse(text, CAKE_TOPOLOGY_BYTES, "h", 8), "1:1 ", 4));
+    CU_ASSERT(!strncmp(parse(text, CAKE_YAML_BYTES, "h", 8), "1:1 ", 4));
     for (size_t i = 0; i + 2 < sizeof text; i += 3)
         memcpy(text + i, "? \n", 3);
-    CU_ASSERT(strchr(parse(text, CAKE_TOPOLOGY_BYTES, "h", 8), ':') != NULL);
+    CU_ASSERT(strchr(parse(text, CAKE_YAML_BYTES, "h", 8), ':') != NULL);
     size_t len = 0; /* a hundred thousand workers on two ranks */
     for (int i = 0; i < 100000 && len + 10 < sizeof text; i++)
         len += (size_t)sprintf(text + len, "%d: {}\n", i);
@@ -355,7 +355,7 @@ static void write_again(const cake_topology *one, const char *const *hosts, int 
 {
     static const char *const about[MOST_RANKS] = {"a", "it's", "\n", "", "# \"", "b", "c", "d"};
     cake_topology two;
-    cake_topology_fault fault;
+    cake_yaml_fault fault;
     cake_buf out = {0}, again = {0};
     cake_topology_write(one->plan, one->n_replica, one->rank, about, &out);
     cake_buf_adds(&out, "");
@@ -385,7 +385,7 @@ static void test_written(void)
         "four: {host: g, device: cuda, gpu: 3, layers: [model.layers.5]}\n";
     const char *const hosts[] = {"h", "g", "g", "h"};
     cake_topology one;
-    cake_topology_fault fault;
+    cake_yaml_fault fault;
     CU_ASSERT_FATAL(!cake_topology_parse(text, strlen(text), hosts, 4, LAYERS, &one, &fault));
     CU_ASSERT(one.rank[3].threads == 7 && one.rank[0].kv_memory == -33 && one.rank[1].kv_memory == 3LL << 29);
     CU_ASSERT(one.rank[2].threads == 0 && one.rank[2].kv_memory == 0 && !one.ports && one.n_replica == 1);
@@ -544,7 +544,7 @@ static void break_file(made *m, const char *const *hosts)
         "cpus: 9,9",   "numa: 8192",  "kv_memory: 200%", "layers: [model.layers.8]"};
     static const char wild[] = "\n\t :-,'\"[]{}#&*!|>%@`09aZ\xC3\xFF";
     cake_topology t;
-    cake_topology_fault fault = {{0, 0}, ""};
+    cake_yaml_fault fault = {{0, 0}, ""};
     size_t len = m->text.len;
     int n_rank = m->n_replica * m->size, lines = lines_of(m->text.data, len);
     if (m->text.data[0] == '{')
@@ -568,7 +568,7 @@ static void test_random(void)
     for (unsigned round = 0; round < 4000; round++) {
         made m;
         cake_topology t;
-        cake_topology_fault fault = {{0, 0}, ""};
+        cake_yaml_fault fault = {{0, 0}, ""};
         make_file(&m, round);
         cake_err err =
             cake_topology_parse(m.text.data, m.text.len, hosts, m.n_replica * m.size, LAYERS, &t, &fault);
@@ -593,7 +593,7 @@ static void test_examples(void)
         int n_rank = 0;
         cake_buf text = {0};
         snprintf(path, sizeof path, "../topologies/%s.yml", names[i]);
-        CU_ASSERT_FATAL(!cake_file_read("place", suite_path(path), false, CAKE_TOPOLOGY_BYTES, &text));
+        CU_ASSERT_FATAL(!cake_file_read("place", suite_path(path), false, CAKE_YAML_BYTES, &text));
         const char *said = strstr(text.data, "# try: ");
         CU_ASSERT_FATAL(said && sscanf(said, "# try: %d ranks on %255[^,], layers %255[^\n]", &n_rank, hosts,
                                        layers) == 3);

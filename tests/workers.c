@@ -301,7 +301,7 @@ static bool is_plan_of(const cake_topology *t, const scheme *s)
 }
 
 /* The place is one in the text, or just behind it. */
-static bool is_inside(const cake_buf *text, const cake_topology_fault *fault)
+static bool is_inside(const cake_buf *text, const cake_yaml_fault *fault)
 {
     int lines = 1;
     for (size_t i = 0; i < text->len; i++)
@@ -310,9 +310,9 @@ static bool is_inside(const cake_buf *text, const cake_topology_fault *fault)
            !strpbrk(fault->message, "\n\r\x1b");
 }
 
-static cake_err parse(const pen *p, const scheme *s, cake_topology *out, cake_topology_fault *fault)
+static cake_err parse(const pen *p, const scheme *s, cake_topology *out, cake_yaml_fault *fault)
 {
-    *fault = (cake_topology_fault){{0, 0}, ""};
+    *fault = (cake_yaml_fault){{0, 0}, ""};
     char *copy = malloc(p->text.len + 1); /* as long as the text, so that sanitizers see one byte too many */
     memcpy(copy, p->text.data, p->text.len);
     cake_err err = cake_topology_parse(copy, p->text.len, s->hosts, s->n_rank, s->n_layer, out, fault);
@@ -320,7 +320,7 @@ static cake_err parse(const pen *p, const scheme *s, cake_topology *out, cake_to
     return err;
 }
 
-static void complain(const char *what, const pen *p, const cake_topology_fault *fault)
+static void complain(const char *what, const pen *p, const cake_yaml_fault *fault)
 {
     printf("    %s: flaw %d in line %d; said of %d:%d: %s\n%s\n", what, (int)p->flaw, p->line, fault->at.line,
            fault->at.column, fault->message, p->text.data);
@@ -333,7 +333,7 @@ static void test_valid(void)
     for (int i = 0; i < FILES * 3 / 10; i++) {
         scheme s;
         cake_topology t;
-        cake_topology_fault fault;
+        cake_yaml_fault fault;
         make_scheme(&s);
         write_file(&p, &s);
         bool fine = !parse(&p, &s, &t, &fault);
@@ -355,7 +355,7 @@ static void test_flawed(void)
     while (flawed < FILES * 3 / 10) {
         scheme s;
         cake_topology t;
-        cake_topology_fault fault;
+        cake_yaml_fault fault;
         make_scheme(&s);
         p.flaw = (flaw)(NONE + 1 + draw(N_FLAW - 1));
         write_file(&p, &s);
@@ -411,7 +411,7 @@ static void test_damaged(void)
     for (int i = 0; i < FILES * 4 / 10; i++) {
         scheme s;
         cake_topology t;
-        cake_topology_fault fault;
+        cake_yaml_fault fault;
         make_scheme(&s);
         write_file(&p, &s);
         damage(&p.text);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the text of a topology file. Out: workers and what they claim (workers.c makes ranks and hops of them), or what is
- * wrong and where. The only door to libyaml. run calls.
- *
- * The file is read event by event, and what is not expected ends it: nothing is skipped or kept, so neither depth nor
- * number costs anything, and there are no aliases.
+ * wrong and where. run calls.
  */
 #include "place/topology.h"
 
@@ -12,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/yaml.h"
 #include "place/devices.h"
 #include "place/workers.h"
 
@@ -30,171 +27,73 @@ static const char *const devices[] = {
 enum { N_DEVICE = sizeof devices / sizeof *devices };
 
 typedef struct reader {
-    yaml_parser_t parser;
-    yaml_event_t event; /* the one that was read last */
-    const char *text;   /* [len] */
-    size_t len;
+    cake_yaml *yaml;
     cake_worker *worker; /* [n_worker] owned, with room for ... */
     int n_worker, n_room, n_rank, n_layer;
     cake_layer_claim *claim; /* [n_claim] owned, in the order of the file, with room for ... */
     int n_claim, claim_room;
     bool ports;
     cake_spot end; /* where one more worker would stand */
-    cake_topology_fault *fault;
+    cake_yaml_fault *fault;
 } reader;
-
-static cake_spot spot(yaml_mark_t mark)
-{
-    enum { MOST = INT_MAX - 1 };
-    return (cake_spot){mark.line < MOST ? (int)mark.line + 1 : MOST,
-                       mark.column < MOST ? (int)mark.column + 1 : MOST};
-}
 
 static cake_spot here(const reader *r)
 {
-    return spot(r->event.start_mark);
+    return cake_yaml_at(r->yaml);
 }
 
-/* Where a byte is, for what libyaml does not say in lines. */
-static cake_spot spot_of_byte(const reader *r, size_t offset)
+static cake_yaml_kind event(const reader *r)
 {
-    cake_spot at = {1, 1};
-    for (size_t i = 0; i < offset && i < r->len; i++) {
-        if (r->text[i] == '\n')
-            at = (cake_spot){at.line + 1, 1};
-        else
-            at.column += ((unsigned char)r->text[i] & 0xC0) != 0x80;
-    }
-    return at;
+    return cake_yaml_event(r->yaml);
 }
 
-/* The byte at a place in the text; 0: behind its end. */
-static char byte_at(const reader *r, yaml_mark_t mark)
-{
-    size_t i = 0, line = 0, column = 0;
-    for (; i < r->len && line < mark.line; i++)
-        line += r->text[i] == '\n';
-    for (; i < r->len && column < mark.column; i++)
-        column += i + 1 == r->len || ((unsigned char)r->text[i + 1] & 0xC0) != 0x80;
-    return i < r->len ? r->text[i] : 0;
-}
-
-static cake_err not_yaml(reader *r)
-{
-    const yaml_parser_t *p = &r->parser;
-    if (p->error == YAML_MEMORY_ERROR)
-        cake_die("out of memory while a topology file was read");
-    const char *problem = p->problem ? p->problem : "cannot be read";
-    if (p->error == YAML_READER_ERROR)
-        return cake_workers_fault(r->fault, spot_of_byte(r, p->problem_offset), "this is no text: %s",
-                                  problem);
-    if (byte_at(r, p->problem_mark) == '\t')
-        return cake_workers_fault(r->fault, spot(p->problem_mark), "a tab: YAML is indented by spaces only");
-    cake_spot since = spot(p->context_mark);
-    if (p->context)
-        return cake_workers_fault(r->fault, spot(p->problem_mark),
-                                  "this is not YAML: %s, %s that begins in line %d, column %d", problem,
-                                  p->context, since.line, since.column);
-    return cake_workers_fault(r->fault, spot(p->problem_mark), "this is not YAML: %s", problem);
-}
-
-/* Aliases could stand for themselves many times over, and tags ask for other types than are written. */
-static cake_err check_plain(reader *r, const yaml_char_t *anchor, const yaml_char_t *tag)
-{
-    if (anchor)
-        return cake_workers_fault(r->fault, here(r),
-                                  "anchors and aliases are not read: write '&%s' out where it is meant",
-                                  cake_workers_show((const char *)anchor, strlen((const char *)anchor)));
-    if (tag)
-        return cake_workers_fault(r->fault, here(r), "tags are not read: leave '%s' away",
-                                  cake_workers_show((const char *)tag, strlen((const char *)tag)));
-    return CAKE_OK;
-}
-
-/* The next event. */
 static cake_err next(reader *r)
 {
-    yaml_event_delete(&r->event);
-    if (!yaml_parser_parse(&r->parser, &r->event))
-        return not_yaml(r);
-    switch (r->event.type) {
-    case YAML_ALIAS_EVENT:
-        return cake_workers_fault(r->fault, here(r),
-                                  "anchors and aliases are not read: write out what '*%s' stands for",
-                                  cake_workers_show((const char *)r->event.data.alias.anchor,
-                                                    strlen((const char *)r->event.data.alias.anchor)));
-    case YAML_SCALAR_EVENT:
-        return check_plain(r, r->event.data.scalar.anchor, r->event.data.scalar.tag);
-    case YAML_SEQUENCE_START_EVENT:
-        return check_plain(r, r->event.data.sequence_start.anchor, r->event.data.sequence_start.tag);
-    case YAML_MAPPING_START_EVENT:
-        return check_plain(r, r->event.data.mapping_start.anchor, r->event.data.mapping_start.tag);
-    default:
-        return CAKE_OK;
-    }
+    return cake_yaml_next(r->yaml);
 }
 
 static const char *found(const reader *r)
 {
-    switch (r->event.type) {
-    case YAML_SEQUENCE_START_EVENT:
-        return "a list";
-    case YAML_MAPPING_START_EVENT:
-        return "a map";
-    case YAML_SCALAR_EVENT:
-        return r->event.data.scalar.length ? "a single value" : "nothing";
-    default:
-        return "the end";
-    }
+    return cake_yaml_found(r->yaml);
 }
 
 static const char *value(const reader *r)
 {
-    return (const char *)r->event.data.scalar.value;
+    return cake_yaml_value(r->yaml);
 }
 
 static const char *shown(const reader *r)
 {
-    return cake_workers_show(value(r), r->event.data.scalar.length);
+    return cake_yaml_show(value(r), cake_yaml_length(r->yaml));
 }
 
 static bool is_plain(const reader *r)
 {
-    return r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    return cake_yaml_plain(r->yaml);
 }
 
-/* A text that is neither empty nor null. what: for messages, as in "host" or "a worker's name". */
 static cake_err need_text(reader *r, const char *what)
 {
-    static const char *const none[] = {"", "~", "null", "Null", "NULL"};
-    if (r->event.type != YAML_SCALAR_EVENT)
-        return cake_workers_fault(r->fault, here(r), "%s is %s; expected a text", what, found(r));
-    size_t len = r->event.data.scalar.length;
-    if (strlen(value(r)) != len)
-        return cake_workers_fault(r->fault, here(r), "%s has a NUL character in it", what);
-    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        if ((is_plain(r) || !len) && !strcmp(value(r), none[i]))
-            return cake_workers_fault(r->fault, here(r), "%s is empty; expected a text", what);
-    return CAKE_OK;
+    return cake_yaml_need_text(r->yaml, what);
 }
 
 /* A whole number without quotes, 0 or more; of more than eighteen digits only that it is too large counts. */
 static cake_err need_number(reader *r, const char *what, int least, int most, int *out)
 {
-    bool fine = r->event.type == YAML_SCALAR_EVENT && is_plain(r);
+    bool fine = event(r) == CAKE_YAML_VALUE && is_plain(r);
     const char *text = fine ? value(r) : "";
     size_t digits = strspn(text, "0123456789");
-    fine = fine && digits && digits == r->event.data.scalar.length;
+    fine = fine && digits && digits == cake_yaml_length(r->yaml);
     int64_t number = digits > 18 ? INT64_MAX : strtoll(text, NULL, 10);
     if (fine && number >= least && number <= most) {
         *out = (int)number;
         return CAKE_OK;
     }
-    if (r->event.type != YAML_SCALAR_EVENT)
-        return cake_workers_fault(r->fault, here(r), "%s is %s; expected a whole number from %d to %d", what,
-                                  found(r), least, most);
-    return cake_workers_fault(r->fault, here(r), "%s is %s'%s'; expected a whole number from %d to %d", what,
-                              is_plain(r) ? "" : "the text ", shown(r), least, most);
+    if (event(r) != CAKE_YAML_VALUE)
+        return cake_yaml_wrong(r->fault, here(r), "%s is %s; expected a whole number from %d to %d", what,
+                               found(r), least, most);
+    return cake_yaml_wrong(r->fault, here(r), "%s is %s'%s'; expected a whole number from %d to %d", what,
+                           is_plain(r) ? "" : "the text ", shown(r), least, most);
 }
 
 /* name:port, [address]:port, or without a port. Ranks are connected by MPI, so that it means nothing. */
@@ -208,7 +107,7 @@ static cake_err read_host(reader *r, cake_worker *w)
     if (skip) {
         const char *close = strchr(host, ']');
         if (!close || (close[1] && close[1] != ':'))
-            return cake_workers_fault(r->fault, here(r), "host '%s': expected '[address]:port'", shown(r));
+            return cake_yaml_wrong(r->fault, here(r), "host '%s': expected '[address]:port'", shown(r));
         len = (size_t)(close - host) - 1;
         colon = close[1] ? close + 1 : NULL;
     } else if (colon && strchr(host, ':') == colon) {
@@ -220,13 +119,13 @@ static cake_err read_host(reader *r, cake_worker *w)
         size_t digits = strspn(colon + 1, "0123456789");
         long port = digits && digits <= 5 && !colon[1 + digits] ? atol(colon + 1) : 0;
         if (port < 1 || port > 65535)
-            return cake_workers_fault(r->fault, here(r),
-                                      "host '%s': '%s' is no port; expected 'name:port', or the name alone",
-                                      shown(r), cake_workers_show(colon + 1, strlen(colon + 1)));
+            return cake_yaml_wrong(r->fault, here(r),
+                                   "host '%s': '%s' is no port; expected 'name:port', or the name alone",
+                                   shown(r), cake_yaml_show(colon + 1, strlen(colon + 1)));
         r->ports = true;
     }
     if (!len || strcspn(host, " \t\r\n") < strlen(host))
-        return cake_workers_fault(r->fault, here(r), "host '%s' is no name of a host", shown(r));
+        return cake_yaml_wrong(r->fault, here(r), "host '%s' is no name of a host", shown(r));
     w->host = cake_copy(host + skip, len);
     w->host_at = here(r);
     return CAKE_OK;
@@ -236,14 +135,14 @@ static cake_err read_host(reader *r, cake_worker *w)
 static cake_err read_note(reader *r, cake_worker *w)
 {
     (void)w;
-    return r->event.type == YAML_SCALAR_EVENT
+    return event(r) == CAKE_YAML_VALUE
                ? CAKE_OK
-               : cake_workers_fault(r->fault, here(r), "this is %s; expected a single value", found(r));
+               : cake_yaml_wrong(r->fault, here(r), "this is %s; expected a single value", found(r));
 }
 
 static cake_err bad_layers(reader *r)
 {
-    return cake_workers_fault(
+    return cake_yaml_wrong(
         r->fault, here(r),
         "'%s' names no layers; expected '%s0-7' or '%s8' (also with %s or %s), counted from 0", shown(r),
         prefixes[2], prefixes[2], "model.language_model.layers.", "language_model.model.layers.");
@@ -278,11 +177,11 @@ static cake_err claim(reader *r, int worker)
     if (last < 0 || *text)
         return bad_layers(r);
     if (last < first)
-        return cake_workers_fault(r->fault, here(r), "'%s' runs backwards; meant is perhaps '%s%d-%d'",
-                                  shown(r), prefixes[2], last, first);
+        return cake_yaml_wrong(r->fault, here(r), "'%s' runs backwards; meant is perhaps '%s%d-%d'", shown(r),
+                               prefixes[2], last, first);
     if (last >= r->n_layer)
-        return cake_workers_fault(r->fault, here(r), "'%s': the model has %d layers, from 0 to %d", shown(r),
-                                  r->n_layer, r->n_layer - 1);
+        return cake_yaml_wrong(r->fault, here(r), "'%s': the model has %d layers, from 0 to %d", shown(r),
+                               r->n_layer, r->n_layer - 1);
     if (r->n_claim == r->claim_room) {
         r->claim_room = 2 * r->claim_room + 8;
         r->claim = cake_grow(r->claim, (size_t)r->claim_room, sizeof *r->claim);
@@ -293,18 +192,17 @@ static cake_err claim(reader *r, int worker)
 
 static cake_err read_layers(reader *r, cake_worker *w)
 {
-    if (r->event.type != YAML_SEQUENCE_START_EVENT)
-        return cake_workers_fault(r->fault, here(r), "layers is %s; expected a list, as ['%s0-7']", found(r),
-                                  prefixes[2]);
+    if (event(r) != CAKE_YAML_LIST)
+        return cake_yaml_wrong(r->fault, here(r), "layers is %s; expected a list, as ['%s0-7']", found(r),
+                               prefixes[2]);
     cake_spot at = here(r);
     cake_err err = next(r);
-    for (; !err && r->event.type != YAML_SEQUENCE_END_EVENT; err = err ? err : next(r)) {
+    for (; !err && event(r) != CAKE_YAML_LIST_END; err = err ? err : next(r)) {
         err = claim(r, (int)(w - r->worker));
         w->listed = true;
     }
     if (!err && !w->listed)
-        err =
-            cake_workers_fault(r->fault, at, "layers is an empty list: this worker would have nothing to do");
+        err = cake_yaml_wrong(r->fault, at, "layers is an empty list: this worker would have nothing to do");
     return err;
 }
 
@@ -329,8 +227,8 @@ static cake_err read_size(reader *r, const char *what, int64_t *size)
 {
     cake_err err = need_text(r, what);
     if (!err && !cake_size_read(value(r), size))
-        err = cake_workers_fault(r->fault, here(r), "%s is '%s'; expected a size like 512M, 16G or 80%%",
-                                 what, shown(r));
+        err = cake_yaml_wrong(r->fault, here(r), "%s is '%s'; expected a size like 512M, 16G or 80%%", what,
+                              shown(r));
     return err;
 }
 
@@ -349,7 +247,7 @@ static cake_err add_numbers(reader *r, const char *what, cake_cpus *set)
 {
     cake_err err = need_text(r, what);
     const char *wrong = err ? NULL : cake_cpus_read(value(r), set);
-    return wrong ? cake_workers_fault(r->fault, here(r), "%s is '%s': %s", what, shown(r), wrong) : err;
+    return wrong ? cake_yaml_wrong(r->fault, here(r), "%s is '%s': %s", what, shown(r), wrong) : err;
 }
 
 /* Numbers and ranges in one text, or in a list of them. */
@@ -357,18 +255,18 @@ static cake_err read_where(reader *r, cake_worker *w, const char *what, cake_whe
 {
     cake_topology_rank *said = &w->said;
     if (said->where)
-        return cake_workers_fault(r->fault, here(r),
-                                  "both cpus and numa (line %d, column %d): one of them says where it runs",
-                                  said->where_at.line, said->where_at.column);
+        return cake_yaml_wrong(r->fault, here(r),
+                               "both cpus and numa (line %d, column %d): one of them says where it runs",
+                               said->where_at.line, said->where_at.column);
     said->where = where;
     said->where_at = here(r);
-    if (r->event.type != YAML_SEQUENCE_START_EVENT)
+    if (event(r) != CAKE_YAML_LIST)
         return add_numbers(r, what, &said->set);
     cake_err err = next(r);
-    for (; !err && r->event.type != YAML_SEQUENCE_END_EVENT; err = err ? err : next(r))
+    for (; !err && event(r) != CAKE_YAML_LIST_END; err = err ? err : next(r))
         err = add_numbers(r, what, &said->set);
     if (!err && !cake_cpus_count(&said->set))
-        err = cake_workers_fault(r->fault, said->where_at, "%s is an empty list", what);
+        err = cake_yaml_wrong(r->fault, said->where_at, "%s is an empty list", what);
     return err;
 }
 
@@ -390,7 +288,7 @@ static cake_err read_device(reader *r, cake_worker *w)
     while (!err && wish < N_DEVICE && strcmp(devices[wish], value(r)))
         wish++;
     if (!err && wish == N_DEVICE)
-        err = cake_workers_fault(r->fault, here(r), "device is '%s'; expected auto, cpu or cuda", shown(r));
+        err = cake_yaml_wrong(r->fault, here(r), "device is '%s'; expected auto, cpu or cuda", shown(r));
     w->said.device = (cake_device_wish)wish;
     return err;
 }
@@ -427,14 +325,13 @@ static cake_err read_key(reader *r, cake_worker *w, cake_spot *seen)
     if (err)
         return err;
     if (key == N_KEY)
-        return cake_workers_fault(r->fault, here(r),
-                                  "'%s' is no key of a worker; known are host, description, layers, rank, "
-                                  "replica, cpus, numa, threads, memory, kv_memory, device, gpu",
-                                  shown(r));
+        return cake_yaml_wrong(r->fault, here(r),
+                               "'%s' is no key of a worker; known are host, description, layers, rank, "
+                               "replica, cpus, numa, threads, memory, kv_memory, device, gpu",
+                               shown(r));
     if (seen[key].line)
-        return cake_workers_fault(r->fault, here(r),
-                                  "'%s' stands twice; the first one is in line %d, column %d", keys[key].name,
-                                  seen[key].line, seen[key].column);
+        return cake_yaml_wrong(r->fault, here(r), "'%s' stands twice; the first one is in line %d, column %d",
+                               keys[key].name, seen[key].line, seen[key].column);
     seen[key] = here(r);
     err = next(r);
     return err ? err : keys[key].read(r, w);
@@ -443,32 +340,34 @@ static cake_err read_key(reader *r, cake_worker *w, cake_spot *seen)
 /* What has to be there is looked for when the worker is complete. */
 static cake_err check_worker(reader *r, const cake_worker *w)
 {
-    const char *name = cake_workers_show(w->name, strlen(w->name));
+    const char *name = cake_yaml_show(w->name, strlen(w->name));
     if (!w->host && w->rank < 0)
-        return cake_workers_fault(r->fault, w->said.at, "worker '%s' has no host (or rank)", name);
+        return cake_yaml_wrong(r->fault, w->said.at, "worker '%s' has no host (or rank)", name);
     if (!w->listed && w->rank < 0 && w->replica < 0)
-        return cake_workers_fault(r->fault, w->said.at, "worker '%s' has no layers", name);
+        return cake_yaml_wrong(r->fault, w->said.at, "worker '%s' has no layers", name);
     if (w->said.has_gpu && w->said.device == CAKE_WISH_CPU)
-        return cake_workers_fault(r->fault, w->said.gpu_at,
-                                  "both gpu and device: cpu (line %d, column %d); leave one away",
-                                  w->said.device_at.line, w->said.device_at.column);
+        return cake_yaml_wrong(r->fault, w->said.gpu_at,
+                               "both gpu and device: cpu (line %d, column %d); leave one away",
+                               w->said.device_at.line, w->said.device_at.column);
     return CAKE_OK;
 }
 
-static cake_err read_worker(reader *r)
+static cake_err read_worker(void *self, cake_yaml *yaml)
 {
+    reader *r = self;
+    r->yaml = yaml;
     cake_spot seen[N_KEY] = {{0}};
     cake_err err = need_text(r, "a worker's name");
     for (int i = 0; i < r->n_worker && !err; i++)
         if (!strcmp(r->worker[i].name, value(r)))
-            err = cake_workers_fault(r->fault, here(r),
-                                     "worker '%s' stands twice; the first one is in line %d, column %d",
-                                     shown(r), r->worker[i].said.at.line, r->worker[i].said.at.column);
+            err = cake_yaml_wrong(r->fault, here(r),
+                                  "worker '%s' stands twice; the first one is in line %d, column %d",
+                                  shown(r), r->worker[i].said.at.line, r->worker[i].said.at.column);
     if (!err && r->n_worker == r->n_rank)
-        err = cake_workers_fault(
-            r->fault, here(r),
-            "worker '%s' is one more than there are ranks, %d; start it with -np %d or more", shown(r),
-            r->n_rank, r->n_rank + 1);
+        err =
+            cake_yaml_wrong(r->fault, here(r),
+                            "worker '%s' is one more than there are ranks, %d; start it with -np %d or more",
+                            shown(r), r->n_rank, r->n_rank + 1);
     if (err)
         return err;
     if (r->n_worker == r->n_room) {
@@ -479,61 +378,15 @@ static cake_err read_worker(reader *r)
     *w = (cake_worker){
         .name = cake_copy(value(r), strlen(value(r))), .said.at = here(r), .rank = -1, .replica = -1};
     err = next(r);
-    if (!err && r->event.type != YAML_MAPPING_START_EVENT)
-        err = cake_workers_fault(r->fault, here(r), "worker '%s' is %s; expected a map with host and layers",
-                                 cake_workers_show(w->name, strlen(w->name)), found(r));
+    if (!err && event(r) != CAKE_YAML_MAP)
+        err = cake_yaml_wrong(r->fault, here(r), "worker '%s' is %s; expected a map with host and layers",
+                              cake_yaml_show(w->name, strlen(w->name)), found(r));
     err = err ? err : next(r);
-    while (!err && r->event.type != YAML_MAPPING_END_EVENT) {
+    while (!err && event(r) != CAKE_YAML_MAP_END) {
         err = read_key(r, w, seen);
         err = err ? err : next(r);
     }
     return err ? err : check_worker(r, w);
-}
-
-/* A file that was cut off, or never written, is no wish for the plan of no workers: that is {}. */
-static cake_err refuse_empty(reader *r)
-{
-    return cake_workers_fault(r->fault, r->end,
-                              "there is nothing in this file; a topology is a map of workers by name");
-}
-
-/* The one document of the file. */
-static cake_err read_document(reader *r)
-{
-    cake_err err = next(r);
-    bool nothing = !err && r->event.type == YAML_SCALAR_EVENT && is_plain(r) && !r->event.data.scalar.length;
-    if (err)
-        return err;
-    if (nothing)
-        return refuse_empty(r);
-    if (r->event.type != YAML_MAPPING_START_EVENT)
-        return cake_workers_fault(r->fault, here(r), "a topology is a map of workers by name; this is %s",
-                                  found(r));
-    err = next(r);
-    while (!err && r->event.type != YAML_MAPPING_END_EVENT) {
-        err = read_worker(r);
-        err = err ? err : next(r);
-    }
-    r->end = here(r);
-    return err;
-}
-
-static cake_err read_file(reader *r)
-{
-    if (r->len > CAKE_TOPOLOGY_BYTES)
-        return cake_workers_fault(r->fault, spot_of_byte(r, CAKE_TOPOLOGY_BYTES),
-                                  "a topology has %d bytes at most", CAKE_TOPOLOGY_BYTES);
-    cake_err err = next(r); /* the stream's beginning */
-    err = err ? err : next(r);
-    r->end = (cake_spot){1, 1};
-    if (!err && r->event.type == YAML_STREAM_END_EVENT)
-        return refuse_empty(r);
-    err = err ? err : read_document(r);
-    err = err ? err : next(r); /* the document's end */
-    err = err ? err : next(r);
-    if (!err && r->event.type != YAML_STREAM_END_EVENT)
-        err = cake_workers_fault(r->fault, here(r), "a second document; a topology has one");
-    return err;
 }
 
 /* Workers that have ranks become what is said of these, and hops. */
@@ -554,7 +407,7 @@ static void fill(const reader *r, int n_replica, const int *owner, cake_topology
         const cake_worker *w = &r->worker[i];
         cake_topology_rank *rank = &out->rank[w->rank];
         *rank = w->said;
-        snprintf(rank->worker, sizeof rank->worker, "%s", cake_workers_show(w->name, strlen(w->name)));
+        snprintf(rank->worker, sizeof rank->worker, "%s", cake_yaml_show(w->name, strlen(w->name)));
     }
 }
 
@@ -565,11 +418,11 @@ static cake_err settle(reader *r, const char *const *hosts, cake_topology *out)
     cake_err err = cake_workers_part(r->worker, r->n_worker, r->n_rank, &n_replica, r->fault);
     for (int i = 0; i < r->n_worker && !err && !hosts; i++)
         if (r->worker[i].replica > 0)
-            err = cake_workers_fault(r->fault, r->worker[i].said.at,
-                                     "worker '%s' is of replica %d: here one replica is needed, leave the "
-                                     "others away",
-                                     cake_workers_show(r->worker[i].name, strlen(r->worker[i].name)),
-                                     r->worker[i].replica);
+            err = cake_yaml_wrong(r->fault, r->worker[i].said.at,
+                                  "worker '%s' is of replica %d: here one replica is needed, leave the "
+                                  "others away",
+                                  cake_yaml_show(r->worker[i].name, strlen(r->worker[i].name)),
+                                  r->worker[i].replica);
     if (!err) {
         owner = cake_alloc((size_t)n_replica * (size_t)r->n_layer, sizeof *owner);
         err = cake_workers_own(r->worker, r->claim, r->n_claim, r->n_layer, n_replica, owner, r->fault);
@@ -583,16 +436,12 @@ static cake_err settle(reader *r, const char *const *hosts, cake_topology *out)
 }
 
 cake_err cake_topology_parse(const char *text, size_t len, const char *const *hosts, int n_rank, int n_layer,
-                             cake_topology *out, cake_topology_fault *fault)
+                             cake_topology *out, cake_yaml_fault *fault)
 {
     int most = n_rank ? n_rank : n_layer + 1; /* each has a layer of its own, but perhaps rank 0 */
-    reader r = {.text = text, .len = len, .n_rank = most, .n_layer = n_layer, .fault = fault};
-    if (!yaml_parser_initialize(&r.parser))
-        cake_die("out of memory while a topology file was read");
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
-    cake_err err = read_file(&r);
-    yaml_event_delete(&r.event);
-    yaml_parser_delete(&r.parser);
+    static const cake_yaml_form form = {"a topology", "a map of workers by name", read_worker};
+    reader r = {.n_rank = most, .n_layer = n_layer, .fault = fault};
+    cake_err err = cake_yaml_read(text, len, &form, &r, &r.end, fault);
     if (!err) {
         r.n_rank = n_rank ? n_rank : cake_workers_ranks(r.worker, r.n_worker);
         err = settle(&r, hosts, out);

@@ -11,21 +11,11 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/yaml.h"
 #include "place/cpus.h"
 #include "place/plan.h"
 
-/* Of a file; of a rank: at most. */
-enum { CAKE_TOPOLOGY_BYTES = 1 << 20, CAKE_TOPOLOGY_THREADS = 4096 };
-
-/* Lines and columns (of characters) count from 1. */
-typedef struct cake_spot {
-    int line, column;
-} cake_spot;
-
-typedef struct cake_topology_fault {
-    cake_spot at;
-    char message[600]; /* printable, one line */
-} cake_topology_fault;
+enum { CAKE_TOPOLOGY_THREADS = 4096 }; /* of a rank, at most */
 
 /* Where a rank may run. */
 typedef enum cake_where { CAKE_WHERE_ANY, CAKE_WHERE_CPUS, CAKE_WHERE_DOMAINS } cake_where;
@@ -60,7 +50,7 @@ typedef struct cake_topology {
  * the model. *out (owned, cake_topology_free) is set on success; else the error is CAKE_ERR_FATAL, nobody has said it
  * yet, and *fault tells what is wrong and where. */
 cake_err cake_topology_parse(const char *text, size_t len, const char *const *hosts, int n_rank, int n_layer,
-                             cake_topology *out, cake_topology_fault *fault);
+                             cake_topology *out, cake_yaml_fault *fault);
 void cake_topology_free(cake_topology *topology);
 
 /* Plans [n_replica] as a file that cake_topology_parse makes the same of, for as many ranks. rank [all ranks]: what was

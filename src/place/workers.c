@@ -6,41 +6,15 @@
 #include "place/workers.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 
-cake_err cake_workers_fault(cake_topology_fault *fault, cake_spot at, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(fault->message, sizeof fault->message, fmt, args);
-    va_end(args);
-    fault->at = at;
-    return CAKE_ERR_FATAL;
-}
-
-const char *cake_workers_show(const char *text, size_t len)
-{
-    enum { MOST = 60 };
-    static char shown[4][MOST + 4];
-    static int turn;
-    char *to = shown[turn = (turn + 1) % 4];
-    size_t n = len < MOST ? len : MOST;
-    for (size_t i = 0; i < n; i++)
-        to[i] = (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i];
-    while (n < len && n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80)
-        n--; /* not within a character */
-    strcpy(to + n, n < len ? "..." : "");
-    return to;
-}
-
 static const char *show(const char *text)
 {
-    return cake_workers_show(text, strlen(text));
+    return cake_yaml_show(text, strlen(text));
 }
 
 static bool same_letter(char a, char b)
@@ -164,14 +138,14 @@ typedef struct job {
 } job;
 
 /* Those that name their rank. */
-static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_topology_fault *fault)
+static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_yaml_fault *fault)
 {
     for (int i = 0; i < n; i++) {
         cake_worker *w = &worker[i];
         if (w->rank < 0)
             continue;
         if (w->rank >= j->n_rank)
-            return cake_workers_fault(
+            return cake_yaml_wrong(
                 fault, w->rank_at,
                 "there is no rank %d: the job has %d rank%s, counted from 0; start it with "
                 "%s %lld",
@@ -179,18 +153,17 @@ static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_topol
                 (long long)w->rank + 1);
         if (j->taken[w->rank] >= 0) {
             const cake_worker *other = &worker[j->taken[w->rank]];
-            return cake_workers_fault(fault, w->rank_at,
-                                      "rank %d is worker '%s' already (line %d, column %d)", w->rank,
-                                      show(other->name), other->rank_at.line, other->rank_at.column);
+            return cake_yaml_wrong(fault, w->rank_at, "rank %d is worker '%s' already (line %d, column %d)",
+                                   w->rank, show(other->name), other->rank_at.line, other->rank_at.column);
         }
         if (w->rank / j->size != w->replica)
-            return cake_workers_fault(fault, w->replica_at,
-                                      "rank %d is in replica %d, not in %d; leave rank or replica away",
-                                      w->rank, w->rank / j->size, w->replica);
+            return cake_yaml_wrong(fault, w->replica_at,
+                                   "rank %d is in replica %d, not in %d; leave rank or replica away", w->rank,
+                                   w->rank / j->size, w->replica);
         if (!hosted(w, j->hosts, w->rank))
-            return cake_workers_fault(fault, w->host_at,
-                                      "rank %d is on %.*s, not on '%s'; leave rank or host away", w->rank,
-                                      (int)first_name(j->hosts[w->rank]), j->hosts[w->rank], show(w->host));
+            return cake_yaml_wrong(fault, w->host_at,
+                                   "rank %d is on %.*s, not on '%s'; leave rank or host away", w->rank,
+                                   (int)first_name(j->hosts[w->rank]), j->hosts[w->rank], show(w->host));
         j->taken[w->rank] = i;
     }
     return CAKE_OK;
@@ -216,14 +189,14 @@ static int match_hosts(cake_worker *worker, int n, const job *j, int replica, in
     return -1;
 }
 
-static cake_err no_rank(const cake_worker *w, const job *j, int n_replica, cake_topology_fault *fault)
+static cake_err no_rank(const cake_worker *w, const job *j, int n_replica, cake_yaml_fault *fault)
 {
     int there = 0, within = 0;
     char list[400], part[64] = "";
     if (!j->hosts)
-        return cake_workers_fault(fault, w->host_at,
-                                  "no rank is left for worker '%s': there are %d; take more --ranks",
-                                  show(w->name), j->n_rank);
+        return cake_yaml_wrong(fault, w->host_at,
+                               "no rank is left for worker '%s': there are %d; take more --ranks",
+                               show(w->name), j->n_rank);
     if (n_replica > 1)
         snprintf(part, sizeof part, " in replica %d (ranks %d to %d)", w->replica, w->replica * j->size,
                  (w->replica + 1) * j->size - 1);
@@ -234,14 +207,13 @@ static cake_err no_rank(const cake_worker *w, const job *j, int n_replica, cake_
     }
     list_hosts(j->hosts, j->n_rank, list, sizeof list);
     if (!there)
-        return cake_workers_fault(fault, w->host_at,
-                                  "host '%s' is not in this job, whose hosts are: %s (any of them: '*')",
-                                  show(w->host), list);
-    return cake_workers_fault(
-        fault, w->host_at,
-        "no rank is left for worker '%s': '%s' has %d%s, which other workers have; start "
-        "more ranks there, or list fewer workers",
-        show(w->name), show(w->host), within, part);
+        return cake_yaml_wrong(fault, w->host_at,
+                               "host '%s' is not in this job, whose hosts are: %s (any of them: '*')",
+                               show(w->host), list);
+    return cake_yaml_wrong(fault, w->host_at,
+                           "no rank is left for worker '%s': '%s' has %d%s, which other workers have; start "
+                           "more ranks there, or list fewer workers",
+                           show(w->name), show(w->host), within, part);
 }
 
 int cake_workers_ranks(const cake_worker *worker, int n)
@@ -252,7 +224,7 @@ int cake_workers_ranks(const cake_worker *worker, int n)
     return root ? n : n + 1;
 }
 
-cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replica, cake_topology_fault *fault)
+cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replica, cake_yaml_fault *fault)
 {
     const cake_worker *last = NULL;
     for (int i = 0; i < n; i++)
@@ -260,7 +232,7 @@ cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replic
             last = &worker[i];
     int replicas = last ? last->replica + 1 : 1;
     if (n_rank % replicas)
-        return cake_workers_fault(
+        return cake_yaml_wrong(
             fault, last->replica_at,
             "replica %d, counted from 0, makes %d of them, among which %d rank%s cannot be shared out "
             "evenly; start it with -np %lld or another multiple of %d",
@@ -277,27 +249,26 @@ cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replic
         none++;
     free(members);
     if (none < replicas)
-        return cake_workers_fault(fault, last->replica_at,
-                                  "replica %d, but no worker is of replica %d: they are counted from 0 "
-                                  "without gaps",
-                                  last->replica, none);
+        return cake_yaml_wrong(fault, last->replica_at,
+                               "replica %d, but no worker is of replica %d: they are counted from 0 "
+                               "without gaps",
+                               last->replica, none);
     *n_replica = replicas;
     return CAKE_OK;
 }
 
 /* What each rank has, when all that are to be found are found. */
-static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_spot end,
-                            cake_topology_fault *fault)
+static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_spot end, cake_yaml_fault *fault)
 {
     bool several = j->size < j->n_rank;
     for (int r = 0; r < j->n_rank; r++) {
         cake_worker *w = j->taken[r] < 0 ? NULL : &worker[j->taken[r]];
         if (w && !w->listed && r % j->size)
-            return cake_workers_fault(fault, w->said.at, "worker '%s' has no layers", show(w->name));
+            return cake_yaml_wrong(fault, w->said.at, "worker '%s' has no layers", show(w->name));
         if (w)
             w->rank = r;
         else if (r % j->size)
-            return cake_workers_fault(
+            return cake_yaml_wrong(
                 fault, end,
                 "rank %d%s%.*s has no worker: there are %d for %d ranks, of which %s needs none; list one "
                 "more, or start fewer ranks",
@@ -308,7 +279,7 @@ static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_spot 
 }
 
 cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts, int n_rank, int n_replica,
-                            cake_spot end, cake_topology_fault *fault)
+                            cake_spot end, cake_yaml_fault *fault)
 {
     job j = {.hosts = hosts, .n_rank = n_rank, .size = n_rank / n_replica};
     j.taken = cake_alloc((size_t)n_rank, sizeof *j.taken);
@@ -336,18 +307,18 @@ cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts
 }
 
 static cake_err twice(const cake_layer_claim *c, int layer, const char *name, cake_spot at,
-                      cake_topology_fault *fault)
+                      cake_yaml_fault *fault)
 {
     char last[16] = "";
     if (c->last > c->first)
         snprintf(last, sizeof last, "-%d", c->last);
-    return cake_workers_fault(fault, c->at,
-                              "'model.layers.%d%s': layer %d is worker '%s's already (line %d, column %d)",
-                              c->first, last, layer, name, at.line, at.column);
+    return cake_yaml_wrong(fault, c->at,
+                           "'model.layers.%d%s': layer %d is worker '%s's already (line %d, column %d)",
+                           c->first, last, layer, name, at.line, at.column);
 }
 
 cake_err cake_workers_own(const cake_worker *worker, const cake_layer_claim *claim, int n_claim, int n_layer,
-                          int n_replica, int *owner, cake_topology_fault *fault)
+                          int n_replica, int *owner, cake_yaml_fault *fault)
 {
     for (size_t i = 0; i < (size_t)n_replica * (size_t)n_layer; i++)
         owner[i] = -1;

@@ -30,29 +30,21 @@ int cake_workers_ranks(const cake_worker *worker, int n);
 
 /* Tells each worker its replica: what it says, else that of its rank, else the first. Replicas have ranks in their order,
  * as many each. *n_replica: how many there are. */
-cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replica,
-                           cake_topology_fault *fault);
+cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replica, cake_yaml_fault *fault);
 
 /* Gives each worker of n_replica its rank: the one it asks for; else, in order, those of its host, the first of its
  * replica only where there would not be enough without it, and patterns after names. All but the first of a replica must
  * have a worker, with layers. hosts as in cake_topology_parse; end: where one more worker would stand. */
 cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts, int n_rank, int n_replica,
-                            cake_spot end, cake_topology_fault *fault);
+                            cake_spot end, cake_yaml_fault *fault);
 
 /* Whose each layer is: owner [n_replica, n_layer], the number of the claim, or -1: nobody's. */
 cake_err cake_workers_own(const cake_worker *worker, const cake_layer_claim *claim, int n_claim, int n_layer,
-                          int n_replica, int *owner, cake_topology_fault *fault);
+                          int n_replica, int *owner, cake_yaml_fault *fault);
 
 /* The hops of a replica with owner [n_layer], by workers that have ranks, which count from `first`; hop [n_layer] is
  * filled. Returns how many. */
 int cake_workers_hops(const cake_worker *worker, const cake_layer_claim *claim, const int *owner, int n_layer,
                       int first, cake_hop *hop);
-
-/* A text from a file as a message may show it: printable, and cut if it is long. One of four static buffers. */
-const char *cake_workers_show(const char *text, size_t len);
-
-/* Fills *fault; returns CAKE_ERR_FATAL. */
-cake_err cake_workers_fault(cake_topology_fault *fault, cake_spot at, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 
 #endif

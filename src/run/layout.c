@@ -24,8 +24,8 @@ static cake_err read_file(const cake_options *o, int n_rank, const char *names, 
                           cake_topology *out)
 {
     cake_buf text = {0};
-    cake_topology_fault fault;
-    cake_err err = cake_file_read("place", o->topology, false, CAKE_TOPOLOGY_BYTES, &text);
+    cake_yaml_fault fault;
+    cake_err err = cake_file_read("place", o->topology, false, CAKE_YAML_BYTES, &text);
     if (err)
         return err;
     const char **hosts = names ? cake_alloc((size_t)n_rank, sizeof *hosts) : NULL;
