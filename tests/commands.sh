@@ -32,6 +32,32 @@ ok "run is the default command, -q is quiet" $?
 expect "a stop text" 0 '^37 \+ $' run -p 'What is 37 + 45?' --stop 45
 expect "defaults from the environment" 0 '^37$' env CAKE_MAX_TOKENS=2 "$cake" -m "$model" -p 'What is 37 + 45?'
 expect "the command line wins" 0 '^37 $' env CAKE_MAX_TOKENS=1 "$cake" -m "$model" -p 'What is 37 + 45?' --max-tokens 3
+printf 'model: %s\nprompt: ["What is 37 + 45?"]\nmax-tokens: 2\nstop: [never, so]\nquiet: true\ndirectory: of another command\n' "$model" >"$dir/job.yaml"
+expect "options from a file" 0 '^37$' "$cake" --config "$dir/job.yaml" --report "$dir/report.json"
+grep -q '"settings": \["model: .*", "prompt: What is 37 + 45?", "max-tokens: 2", "stop: never", "stop: so", ' "$dir/report.json" && test ! -s "$dir/err"
+ok "... the report has them" $?
+expect "... on all ranks, as of other commands" 0 '"generated": ?2[,}]' mpi 2 plan --json --config "$dir/job.yaml"
+expect "... over the environment, and prompts over others" 0 '^41$' env CAKE_MAX_TOKENS=1 "$cake" --config "$dir/job.yaml" -p 'What is 41 + 41?'
+expect "... named by it" 0 '^37$' env CAKE_CONFIG="$dir/job.yaml" "$cake"
+expect "... which wins in lists, too" 0 '^37 \+ 45 = 82' "$cake" --config "$dir/job.yaml" --max-tokens 20 --stop none
+while IFS='|' read -r text wanted; do
+    printf '%b\n' "$text" >"$dir/bad.yaml"
+    expect "settings: $text" 2 "^cake-mpi: error: usage: $dir/bad.yaml:$wanted" run -p x --config "$dir/bad.yaml"
+done <<'END'
+max_tokens: 3|1:1: 'max_tokens' is no option; meant is perhaps 'max-tokens'
+seed: 1\nfrob: 1|2:1: 'frob' is no option; see
+seed: 1\nmax-tokens: x|2:13: max-tokens: "x" is not an integer
+model: [a]|1:9: model is a list
+raw: maybe|1:6: raw: "maybe" is not 0 or 1
+stop: []|1:8: stop is an empty list
+seed:|1:6: seed is empty
+seed: 1\nseed: 2|2:1: 'seed' stands twice; the first one is in line 1
+seed: &a 1|1:7: anchors and aliases are not read
+\tseed: 1|1:1: a tab: YAML is indented by spaces
+config: other|1:1: config: a file of settings names no other
+[seed]|1:1: a file of settings is a map of options by name; this is a list
+END
+expect "settings that are nowhere" 1 'nowhere: cannot be opened' run -p x --config "$dir/nowhere"
 expect "-p twice gives JSONL" 0 '"index": ?1,.*"text": ?"g-a' run -p 'What is 1 + 1?' -p 'Spell the word garden.'
 expect "-p with --n gives JSONL" 0 '"choices": \[\{"index": 0, "text": "g-a.*"index": 1, "text": "g-a' run --n 2 -p 'Spell the word garden.'
 expect "weights from mapped files" 0 '^37 \+ 45 = 82' run -p 'What is 37 + 45?' --load mmap

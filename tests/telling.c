@@ -74,12 +74,12 @@ static double real(const cake_json *object, const char *key)
 
 static void check_top(const cake_json *report, int np)
 {
-    has_keys(report, (const char *const[]){"t model",   "n ranks",  "o seconds",  "o requests",
-                                           "o tokens",  "o rate",   "n waves",    "n evictions",
-                                           "o ttft_ms", "o itl_ms", "o journal",  "n starved_share",
-                                           "t advice",  "l stages", "o roofline", "t version",
-                                           "t mpi",     "l hosts",  "l command",  "o environment",
-                                           NULL});
+    has_keys(report, (const char *const[]){"t model",       "n ranks",  "o seconds",  "o requests",
+                                           "o tokens",      "o rate",   "n waves",    "n evictions",
+                                           "o ttft_ms",     "o itl_ms", "o journal",  "n starved_share",
+                                           "t advice",      "l stages", "o roofline", "t version",
+                                           "t mpi",         "l hosts",  "l command",  "l settings",
+                                           "o environment", NULL});
     has_keys(cake_json_get(report, "seconds"), (const char *const[]){"n load", "n run", "n total", NULL});
     has_keys(cake_json_get(report, "journal"),
              (const char *const[]){"n write_s", "n sync_s", "n finish_s", NULL});

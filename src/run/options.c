@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: argv and CAKE_* variables. Out: cake_options. main calls.
+ * In: what sources.c finds. Out: cake_options, checked. main calls.
  */
-#include "run/options.h"
+#include "run/options_parts.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,31 +19,13 @@
 #include "base/size.h"
 #include "record/record.h"
 
-enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16, STAGE = 32, MERGE = 64, STATUS = 128 };
-
-typedef enum kind { FLAG, TEXT, TEXTS, INTEGER, REAL, SIZE, DURATION, STOP, SEED, SHARD } kind;
-
-typedef struct option_row {
-    const char *group;
-    int commands;
-    const char *name;
-    char letter;
-    kind kind;
-    const char *argument;
-    size_t offset;
-    double least, most;
-    const char *help;
-} option_row;
-
-static const option_row rows[] = {
+const option_row cake_option_rows[] = {
 #define OPTION(group, commands, name, letter, kind, argument, field, least, most, help)                      \
     {group,           commands,       name, letter, kind, argument, offsetof(cake_options, field),           \
      (double)(least), (double)(most), help},
 #include "run/options.def"
 #undef OPTION
 };
-
-enum { N_ROW = sizeof rows / sizeof *rows };
 
 static const struct {
     const char *name;
@@ -78,8 +58,7 @@ static int command_bit(const char *name)
     return 0;
 }
 
-/* Whether word is one of "a|b|c". */
-static bool among(const char *choices, const char *word)
+bool cake_option_among(const char *choices, const char *word)
 {
     size_t len = strlen(word);
     for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
@@ -150,15 +129,14 @@ static cake_err set_flag(const char *from, const char *value, bool *into)
     return CAKE_OK;
 }
 
-/* from: "--name" or "CAKE_NAME", for messages; value: NULL for a flag on the command line. */
-static cake_err set(cake_options *o, const option_row *row, const char *from, char *value)
+cake_err cake_option_set(cake_options *o, const option_row *row, const char *from, char *value)
 {
     void *into = (char *)o + row->offset;
     switch (row->kind) {
     case FLAG:
         return set_flag(from, value, into);
     case TEXT:
-        if (strchr(row->argument, '|') && !among(row->argument, value))
+        if (strchr(row->argument, '|') && !cake_option_among(row->argument, value))
             return cake_fail_usage("%s: \"%s\" is not one of %s", from, value, row->argument);
         *(const char **)into = value;
         return CAKE_OK;
@@ -190,144 +168,14 @@ static cake_err set(cake_options *o, const option_row *row, const char *from, ch
     }
 }
 
-enum { VARIABLE = 64 };
-
-/* CAKE_MAX_TOKENS of --max-tokens, and so on. */
-static char *variable_of(const option_row *row, char name[VARIABLE])
+bool cake_option_is_own(const option_row *row)
 {
-    size_t at = (size_t)snprintf(name, VARIABLE, "CAKE_%s", row->name);
-    while (at-- > 5)
-        name[at] = name[at] == '-' ? '_' : (char)toupper((unsigned char)name[at]);
-    return name;
+    return cake_option_among("model|directory|threads|threads-decode|bind|quiet|verbose", row->name);
 }
 
-/* Whether hosts may differ in it: a rank's own variable then counts, where it has one. */
-static bool is_own(const option_row *row)
-{
-    return among("model|directory|threads|threads-decode|bind|quiet|verbose", row->name);
-}
-
-void cake_options_share(const cake_world *world)
-{
-    cake_buf all = {0};
-    char name[VARIABLE];
-    const char *value;
-    for (int i = 0; !world->rank && i < N_ROW; i++)
-        if ((value = getenv(variable_of(&rows[i], name)))) {
-            cake_buf_add(&all, name, strlen(name) + 1);
-            cake_buf_add(&all, value, strlen(value) + 1);
-        }
-    int64_t len = (int64_t)all.len;
-    cake_world_share(world, &len, sizeof len);
-    char *text = world->rank ? cake_alloc((size_t)len, 1) : all.data;
-    cake_world_share(world, text, (size_t)len);
-    for (int i = 0; world->rank && i < N_ROW; i++)
-        if (!is_own(&rows[i]))
-            unsetenv(variable_of(&rows[i], name));
-    for (const char *at = text; world->rank && at < text + len; at += strlen(at) + 1) {
-        const char *of = at;
-        at += strlen(at) + 1;
-        setenv(of, at, 0);
-    }
-    if (world->rank)
-        free(text);
-    cake_buf_free(&all);
-}
-
-/* plan takes what run takes, too, so that a job's line becomes its plan by one word. */
-static bool takes(int command, const option_row *row)
+bool cake_option_takes(int command, const option_row *row)
 {
     return row->commands & (command == PLAN ? PLAN | RUN : command);
-}
-
-static cake_err read_environment(cake_options *o, int command)
-{
-    for (int i = 0; i < N_ROW; i++) {
-        char name[VARIABLE], *value = getenv(variable_of(&rows[i], name));
-        if (value && *value && takes(command, &rows[i])) {
-            cake_err err = set(o, &rows[i], name, value);
-            if (err)
-                return err;
-        }
-    }
-    return CAKE_OK;
-}
-
-enum { HELP = 1000, VERSION, LONG }; /* LONG + a row; no character is that large */
-
-static void getopt_tables(int command, struct option *longs, char *shorts)
-{
-    *shorts++ = ':'; /* a missing argument is told apart from an unknown option */
-    for (int i = 0; i < N_ROW; i++) {
-        if (!takes(command, &rows[i]))
-            continue;
-        int has = rows[i].kind == FLAG   ? no_argument
-                  : rows[i].kind == SEED ? optional_argument
-                                         : required_argument;
-        *longs++ = (struct option){rows[i].name, has, NULL, LONG + i};
-        if (rows[i].letter) {
-            *shorts++ = rows[i].letter;
-            if (has == required_argument)
-                *shorts++ = ':';
-        }
-    }
-    *longs++ = (struct option){"help", no_argument, NULL, HELP};
-    *longs++ = (struct option){"version", no_argument, NULL, VERSION};
-    *shorts++ = 'h';
-    *longs = (struct option){0};
-    *shorts = 0;
-}
-
-static const option_row *row_of_letter(int letter)
-{
-    for (int i = 0; i < N_ROW; i++)
-        if (rows[i].letter == letter)
-            return &rows[i];
-    return NULL;
-}
-
-static cake_err complain(int found, int argc, char **argv, const char *command)
-{
-    const char *word = optind <= argc && optind > 0 ? argv[optind - 1] : "";
-    char letter[3] = {'-', (char)optopt, 0};
-    bool is_long = !strncmp(word, "--", 2);
-    const char *name = is_long || optopt >= HELP || optopt <= 0 || optopt < ' ' ? word : letter;
-    if (found == ':')
-        return cake_fail_usage("%s needs an argument; see cake-mpi %s --help", name, command);
-    return cake_fail_usage("%s is not an option of cake-mpi %s, or is ambiguous; see cake-mpi %s --help",
-                           name, command, command);
-}
-
-static cake_err read_arguments(int argc, char **argv, int command, cake_options *o)
-{
-    struct option longs[N_ROW + 3];
-    char shorts[3 * N_ROW + 8];
-    getopt_tables(command, longs, shorts);
-    optind = 1;
-    opterr = 0;
-    bool given[N_ROW] = {false};
-    for (int found; (found = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
-        if (found == '?' || found == ':')
-            return complain(found, argc, argv, o->command);
-        if (found == HELP || found == 'h' || found == VERSION) {
-            o->command = found == VERSION ? "version" : "help";
-            return CAKE_OK;
-        }
-        const option_row *row = found >= LONG ? &rows[found - LONG] : row_of_letter(found);
-        if (row->kind == STOP && !given[row - rows])
-            cake_params_free(&o->params); /* the command line wins over the environment */
-        given[row - rows] = true;
-        char from[64];
-        snprintf(from, sizeof from, "--%s", row->name);
-        cake_err err = set(o, row, from, optarg);
-        if (err)
-            return err;
-    }
-    o->operands = (cake_texts){argv + optind, argc - optind};
-    if (optind < argc && !(command & (BENCH | MERGE | STATUS)))
-        return cake_fail_usage("\"%s\" is neither a command nor an option; see cake-mpi --help",
-                               argv[optind]);
-    return CAKE_OK;
 }
 
 static cake_err check(const cake_options *o)
@@ -408,16 +256,11 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
         skip = 1;
     }
     const char *command = options->command;
-    cake_err err = read_environment(options, command_bit(command));
-    if (!err)
-        err = read_arguments(argc - skip, argv + skip, command_bit(command), options);
-    if (err)
-        return err;
-    if (!strcmp(options->command, "help") || !strcmp(options->command, "version")) {
+    cake_err err = cake_sources_read(argc - skip, argv + skip, command_bit(command), options);
+    bool help = !strcmp(options->command, "help") || !strcmp(options->command, "version");
+    if (help)
         options->help_of = skip ? command : NULL;
-        return CAKE_OK;
-    }
-    return check(options);
+    return err || help ? err : check(options);
 }
 
 /* A number for the value, which others have mostly not. Lists are rank 0's matter alone. */
@@ -428,7 +271,7 @@ static uint64_t mark_of(const cake_options *o, const option_row *row)
                  : row->kind == REAL  ? sizeof(double)
                  : row->kind == SHARD ? sizeof(cake_shard)
                                       : sizeof(int64_t);
-    if (is_own(row) || row->kind == STOP || row->kind == TEXTS)
+    if (cake_option_is_own(row) || row->kind == STOP || row->kind == TEXTS)
         return 0;
     if (row->kind == TEXT) {
         value = *(const char *const *)value;
@@ -442,7 +285,7 @@ cake_err cake_options_agree(const cake_options *o, const cake_world *world)
     uint64_t own[N_ROW + 1], first[N_ROW + 1];
     int at = 0;
     for (int i = 0; i < N_ROW; i++)
-        own[i] = mark_of(o, &rows[i]);
+        own[i] = mark_of(o, &cake_option_rows[i]);
     own[N_ROW] = cake_crc_on(0, o->command, strlen(o->command));
     memcpy(first, own, sizeof first);
     cake_world_share(world, first, sizeof first);
@@ -452,7 +295,7 @@ cake_err cake_options_agree(const cake_options *o, const cake_world *world)
     if (odd == world->rank)
         return cake_fail_usage(
             "%s%s: this rank was started with another than rank 0; give all ranks the same",
-            at < N_ROW ? "--" : "the command", at < N_ROW ? rows[at].name : "");
+            at < N_ROW ? "--" : "the command", at < N_ROW ? cake_option_rows[at].name : "");
     return odd < world->size ? CAKE_ERR_USAGE : CAKE_OK;
 }
 
@@ -496,6 +339,7 @@ void cake_options_free(cake_options *options)
 {
     cake_params_free(&options->params);
     free(options->prompts.text);
+    cake_settings_free(&options->said);
     free(options->staged.dir);
     free(options->staged.name);
 }
@@ -527,18 +371,19 @@ void cake_options_help(const char *command)
             printf("%-10s %s\n", commands[i].name, commands[i].what);
     const char *group = "";
     for (int i = 0; i < N_ROW; i++) {
-        if (!(rows[i].commands & bit))
+        if (!(cake_option_rows[i].commands & bit))
             continue;
-        if (strcmp(group, rows[i].group))
-            printf("\n%s%s:\n", group = rows[i].group, command ? "" : bit == RUN ? " (run)" : "");
-        print_option(&rows[i]);
+        if (strcmp(group, cake_option_rows[i].group))
+            printf("\n%s%s:\n", group = cake_option_rows[i].group, command ? "" : bit == RUN ? " (run)" : "");
+        print_option(&cake_option_rows[i]);
     }
     if (bit == PLAN)
         printf("\nAll other options of run are taken, too: a job's line becomes its plan by exchanging the "
                "word.\n");
     printf("\n  -h, --help                   this text; each command has its own\n"
            "      --version                the version\n\n"
-           "CAKE_<OPTION> in the environment (CAKE_MAX_TOKENS=9) gives an option's default.\n"
+           "CAKE_<OPTION> in the environment (CAKE_MAX_TOKENS=9) gives an option's default; a file of\n"
+           "--config wins over it, and the command line over both.\n"
            "Exit status: 0 all done, 1 fatal, 2 wrong usage, 3 finished but some requests failed,\n"
            "75 stopped early: the same command again goes on.\n");
 }

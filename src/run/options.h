@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line and CAKE_* variables become checked values. options.def is the one place where an option is
+ * The command line, a file of settings and CAKE_* variables become checked values. options.def is the one place where an option is
  * written down; --help, the man page's test and the parser read it.
  */
 #ifndef CAKE_RUN_OPTIONS_H
@@ -14,9 +14,10 @@
 #include "base/shard.h"
 #include "link/world.h"
 #include "prompt/prompt.h"
+#include "run/settings.h"
 
 typedef struct cake_texts {
-    char **text; /* borrowed from argv and the environment */
+    char **text; /* borrowed from argv, settings and the environment */
     int n;
 } cake_texts;
 
@@ -32,9 +33,11 @@ typedef struct cake_options {
     const char *help_of; /* the command that help is wanted for; NULL: all */
     const char *model, *input, *input_format, *output, *system;
     cake_texts prompts;
-    cake_texts operands; /* of bench: names; of merge and status: results */
-    cake_texts words;    /* the command line */
-    cake_names names;    /* of fields in other people's lines */
+    cake_texts operands;  /* of bench: names; of merge and status: results */
+    cake_texts words;     /* the command line */
+    const char *settings; /* the file of --config; NULL: none */
+    cake_settings said;   /* what it has, owned */
+    cake_names names;     /* of fields in other people's lines */
     const char
         *config; /* the text of a made-up model's config.json, with dummy weights; model is its name then */
     const char *shape, *load; /* of bench */

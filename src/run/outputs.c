@@ -108,6 +108,7 @@ cake_err cake_outputs_check(const cake_options *o)
                             {"the .lock of -o", keeps ? lock.data : NULL, true},
                             {"the .job of -o", keeps ? done.data : NULL, true},
                             {"--topology", o->topology, false},
+                            {"--config", o->settings, false},
                             {"--write-topology", o->write_topology, true},
                             {"--report", o->report, true},
                             {"--progress-file", o->progress_file, true},

@@ -411,6 +411,13 @@ static void add_again(cake_buf *out, const cake_report *r)
     cake_buf_adds(out, "],\n  \"command\": [");
     for (int i = 0; i < r->argc; i++)
         cake_json_put_text(out, i ? ", " : "", r->argv[i]);
+    cake_buf_adds(out, "],\n  \"settings\": [");
+    for (int i = 0; i < r->settings->n; i++) {
+        cake_buf line = {0};
+        cake_buf_addf(&line, "%s: %s", r->settings->setting[i].name, r->settings->setting[i].value);
+        cake_json_put_text(out, i ? ", " : "", line.data);
+        cake_buf_free(&line);
+    }
     cake_buf_adds(out, "],\n  \"environment\": {");
     const char *comma = "";
     for (char **e = environ; *e; e++)

@@ -50,6 +50,7 @@ void cake_times_free(cake_times *times);
 
 typedef struct cake_report {
     const char *model;
+    const cake_settings *settings; /* of --config */
     int argc;
     char **argv;
     const cake_plan *plans; /* [n_replica] */

@@ -242,6 +242,7 @@ static cake_err report(job *j)
         all.stages[0].root.read_s += j->desk ? cake_desk_read_s(j->desk) : 0;
         cake_report r = {.model = j->options->staged.given ? j->options->staged.given : j->options->model,
                          .argc = j->argc,
+                         .settings = &j->options->said,
                          .argv = j->argv,
                          .plans = all.plans,
                          .n_replica = all.n_replica,

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libFuzzer: a file of settings. What is accepted has a name and a value for each, in the order of the file, what is not has
+ * a place.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "run/settings.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    cake_settings settings;
+    cake_yaml_fault fault = {{0, 0}, ""};
+    if (cake_settings_parse((const char *)data, size, &settings, &fault)) {
+        CAKE_ASSERT(fault.at.line > 0 && fault.at.column > 0 && fault.message[0]);
+    } else {
+        for (int i = 0; i < settings.n; i++) {
+            const cake_setting *s = &settings.setting[i], *other = s - 1;
+            CAKE_ASSERT(s->name && s->name[0] && s->value && s->at.line > 0 &&
+                        s->value_at.line >= s->at.line);
+            CAKE_ASSERT(!i || s->at.line > other->at.line ||
+                        (s->at.line == other->at.line && s->at.column >= other->at.column));
+            CAKE_ASSERT(!i || !strcmp(s->name, other->name) ==
+                                  (s->at.line == other->at.line && s->at.column == other->at.column));
+        }
+    }
+    cake_settings_free(&settings);
+    return 0;
+}
