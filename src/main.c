@@ -44,7 +44,6 @@ int main(int argc, char **argv)
     if (!err)
         err = cake_options_agree(&options, &world);
     if (!err) {
-        cake_log_level(options.verbose ? CAKE_DEBUG : options.quiet ? CAKE_WARN : CAKE_INFO);
         if (world.dealt && !world.rank)
             cake_log(CAKE_INFO, "link",
                      "ranks are numbered host by host here, not as the launcher dealt them out");

@@ -58,6 +58,16 @@ config: other|1:1: config: a file of settings names no other
 [seed]|1:1: a file of settings is a map of options by name; this is a list
 END
 expect "settings that are nowhere" 1 'nowhere: cannot be opened' run -p x --config "$dir/nowhere"
+expect "messages of one topic" 0 '^cake-mpi: debug: place: ' run -p x --max-tokens 1 --log warn,place=debug
+test "$(grep -vc '^cake-mpi: debug: place: ' "$dir/err")" -eq 0
+ok "... alone" $?
+expect "a level that is none" 2 'log: "loud": levels are error, warn, info and debug' run -p x --log loud
+expect "a topic that is none" 2 'log: "info,folder=debug": topics are bench, ' run -p x --log info,folder=debug
+expect "two levels" 2 'log: "place=info,warn": the level of all stands first' run -p x --log place=info,warn
+expect "a level and -q" 2 'both -q and --log' run -p x --log info -q
+for topic in $(grep -rhoE 'cake_(log|fail|log_now|file_read|json_load)\((CAKE_[A-Z]+, )?"[a-z]+"' "$root/src" "$root/kernels" "$root/bench" | grep -oE '"[a-z]+"' | sort -u | tr -d '"'); do
+    expect "topic $topic" 0 . "$cake" info --log "info,$topic=error"
+done
 expect "-p twice gives JSONL" 0 '"index": ?1,.*"text": ?"g-a' run -p 'What is 1 + 1?' -p 'Spell the word garden.'
 expect "-p with --n gives JSONL" 0 '"choices": \[\{"index": 0, "text": "g-a.*"index": 1, "text": "g-a' run --n 2 -p 'Spell the word garden.'
 expect "weights from mapped files" 0 '^37 \+ 45 = 82' run -p 'What is 37 + 45?' --load mmap

@@ -219,7 +219,7 @@ cake_json *cake_json_peek(const char *path)
     struct stat info;
     bool usable = !stat(path, &info) && S_ISREG(info.st_mode) && (uintmax_t)info.st_size <= LARGEST_FILE &&
                   !access(path, R_OK);
-    if (usable && !cake_file_read("json", path, true, LARGEST_FILE, &text) &&
+    if (usable && !cake_file_read("model", path, true, LARGEST_FILE, &text) &&
         parse(text.data ? text.data : "", text.len, true, &root, &fault))
         root = NULL;
     cake_buf_free(&text);

@@ -4,23 +4,49 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char *const level_name[] = {"error: ", "warning: ", "", "debug: "};
+
+/* All topics: those of a folder, but for `memory`, what the C library lacks, and `usage`, the command line. */
+static const char *const topics[] = {"bench",  "kernels", "link",  "memory", "model", "place", "prompt",
+                                     "record", "run",     "slice", "stage",  "token", "usage"};
+
+enum { N_TOPIC = sizeof topics / sizeof *topics, UNSAID = -1 };
 
 static const char wipe[] = "\r\033[K";
 
 static struct {
     _Atomic cake_level level;
+    int of[N_TOPIC]; /* levels of topics, where said is true; UNSAID: as all */
+    bool said;
+    atomic_bool hushed;
     atomic_bool bar; /* one stands on the terminal's line */
     int rank;
     char host[64];
     cake_buf *capture;
 } state = {.level = CAKE_INFO};
 
-static bool is_wanted(cake_level level)
+static int number_of(const char *topic, size_t len)
 {
-    cake_level most = state.level;
+    int i = 0;
+    while (i < N_TOPIC && (strncmp(topics[i], topic, len) || topics[i][len]))
+        i++;
+    return i;
+}
+
+static cake_level level_of(const char *topic)
+{
+    int i = state.said && topic ? number_of(topic, strlen(topic)) : N_TOPIC;
+    if (state.hushed)
+        return CAKE_ERROR;
+    return i < N_TOPIC && state.of[i] != UNSAID ? (cake_level)state.of[i] : state.level;
+}
+
+static bool is_wanted(cake_level level, const char *topic)
+{
+    cake_level most = level_of(topic);
     return level <= most && (state.rank == 0 || level <= CAKE_WARN || most >= CAKE_DEBUG);
 }
 
@@ -57,7 +83,7 @@ static void put(const char *line, size_t len)
 
 void cake_log(cake_level level, const char *topic, const char *fmt, ...)
 {
-    if (!is_wanted(level))
+    if (!is_wanted(level, topic))
         return;
     cake_buf line = {0};
     cake_buf_adds(&line, "cake-mpi: ");
@@ -83,7 +109,7 @@ void cake_log(cake_level level, const char *topic, const char *fmt, ...)
 void cake_log_now(cake_level level, const char *topic, const char *text)
 {
     char line[1024], from[96] = "";
-    if (!is_wanted(level))
+    if (!is_wanted(level, topic))
         return;
     if (state.rank > 0)
         snprintf(from, sizeof from, "rank %d on %s: ", state.rank, state.host);
@@ -101,6 +127,50 @@ cake_level cake_log_level(cake_level level)
     cake_level before = state.level;
     state.level = level;
     return before;
+}
+
+/* The level's name at text [len]; UNSAID: it is none. */
+static int level_named(const char *text, size_t len)
+{
+    static const char *const names[] = {
+        [CAKE_ERROR] = "error", [CAKE_WARN] = "warn", [CAKE_INFO] = "info", [CAKE_DEBUG] = "debug"};
+    for (int i = CAKE_ERROR; i <= CAKE_DEBUG; i++)
+        if (strlen(names[i]) == len && !strncmp(names[i], text, len))
+            return i;
+    return UNSAID;
+}
+
+const char *cake_log_levels(const char *text)
+{
+    int of[N_TOPIC], all = UNSAID;
+    for (int i = 0; i < N_TOPIC; i++)
+        of[i] = UNSAID;
+    for (const char *at = text, *end; at; at = *end ? end + 1 : NULL) {
+        end = at + strcspn(at, ",");
+        size_t name = strcspn(at, "=,");
+        const char *level = at[name] == '=' ? at + name + 1 : at;
+        int found = level_named(level, (size_t)(end - level)),
+            topic = level == at ? N_TOPIC : number_of(at, name);
+        if (found == UNSAID)
+            return "levels are error, warn, info and debug, as in info,place=debug";
+        if (level != at && topic == N_TOPIC)
+            return "topics are bench, kernels, link, memory, model, place, prompt, record, run, slice, "
+                   "stage, "
+                   "token and usage, as in info,place=debug";
+        if (level == at && at != text)
+            return "the level of all stands first and once, as in info,place=debug";
+        *(level == at ? &all : &of[topic]) = found;
+    }
+    memcpy(state.of, of, sizeof of);
+    state.said = true;
+    if (all != UNSAID)
+        state.level = (cake_level)all;
+    return NULL;
+}
+
+bool cake_log_hush(bool hushed)
+{
+    return atomic_exchange(&state.hushed, hushed);
 }
 
 void cake_log_rank(int rank, const char *host)

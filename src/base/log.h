@@ -18,7 +18,12 @@ void cake_log(cake_level level, const char *topic, const char *fmt, ...)
 /* The same from any thread, also on the way out: no memory is asked for, and it goes past a capture. What is longer than a
  * thousand bytes is cut. */
 void cake_log_now(cake_level level, const char *topic, const char *text);
-cake_level cake_log_level(cake_level level);    /* default CAKE_INFO; returns what it was */
+cake_level cake_log_level(cake_level level); /* default CAKE_INFO; returns what it was */
+/* "info", or "warn,place=debug": the level, and that of single topics. NULL: it holds; else what is wrong, and nothing has
+ * changed. */
+const char *cake_log_levels(const char *text);
+/* Only errors, whatever the levels, while hushed. Returns whether it was. */
+bool cake_log_hush(bool hushed);
 void cake_log_rank(int rank, const char *host); /* default rank 0 */
 /* Whether a progress bar stands on the terminal's line: the next message wipes it. Returns whether one did. */
 bool cake_log_bar(bool stands);

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/crc.h"
 #include "base/duration.h"
+#include "base/log.h"
 #include "base/pack.h"
 #include "base/size.h"
 #include "record/record.h"
@@ -170,7 +171,7 @@ cake_err cake_option_set(cake_options *o, const option_row *row, const char *fro
 
 bool cake_option_is_own(const option_row *row)
 {
-    return cake_option_among("model|directory|threads|threads-decode|bind|quiet|verbose", row->name);
+    return cake_option_among("model|directory|threads|threads-decode|bind|log|quiet|verbose", row->name);
 }
 
 bool cake_option_takes(int command, const option_row *row)
@@ -226,9 +227,17 @@ static cake_err check(const cake_options *o)
         return cake_fail_usage(
             "--threads-decode %lld: there are %lld threads (--threads), of which these are",
             (long long)o->threads_decode, (long long)o->threads);
-    if (run && o->quiet && o->verbose)
-        return cake_fail_usage("both -q and -v");
     return CAKE_OK;
+}
+
+/* Which messages are wanted; from here on. */
+static cake_err listen(const cake_options *o)
+{
+    if (o->quiet + o->verbose + !!o->log > 1)
+        return cake_fail_usage("both %s and %s: one of them says which messages are wanted",
+                               o->quiet ? "-q" : "-v", o->log ? "--log" : "-v");
+    const char *wrong = cake_log_levels(o->log ? o->log : o->verbose ? "debug" : o->quiet ? "warn" : "info");
+    return wrong ? cake_fail_usage("--log: \"%s\": %s", o->log, wrong) : CAKE_OK;
 }
 
 cake_err cake_options_parse(int argc, char **argv, cake_options *options)
@@ -260,6 +269,8 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
     bool help = !strcmp(options->command, "help") || !strcmp(options->command, "version");
     if (help)
         options->help_of = skip ? command : NULL;
+    if (!err && !help)
+        err = listen(options);
     return err || help ? err : check(options);
 }
 

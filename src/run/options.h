@@ -66,6 +66,7 @@ typedef struct cake_options {
     const char *rates;
     bool json;
     const char *progress, *progress_file, *report, *trace;
+    const char *log; /* levels of messages; NULL: not said */
     bool quiet, verbose;
 } cake_options;
 

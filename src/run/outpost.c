@@ -44,9 +44,9 @@ cake_err cake_outpost_open(const cake_options *options, const cake_config *confi
     cake_outpost *o = cake_alloc(1, sizeof *o);
     o->context = context;
     o->config = config;
-    cake_level level = cake_log_level(CAKE_ERROR); /* warnings are rank 0's */
+    bool hushed = cake_log_hush(true); /* warnings are rank 0's */
     cake_err err = cake_token_open(options->model, &o->token);
-    cake_log_level(level);
+    cake_log_hush(hushed);
     cake_alloc_trim();
     *out = o;
     return err;

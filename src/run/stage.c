@@ -40,9 +40,9 @@ static cake_err open_model(const cake_options *o, const cake_world *world, cake_
         err = cake_model_open(o->model, &options, &stage->model);
     err = cake_world_agree(world, err);
     if (!err && world->rank > 0) {
-        cake_level level = cake_log_level(CAKE_ERROR); /* rank 0 has warned already */
+        bool hushed = cake_log_hush(true); /* rank 0 has warned already */
         err = cake_model_open(o->model, &options, &stage->model);
-        cake_log_level(level);
+        cake_log_hush(hushed);
     }
     return cake_world_agree(world, err);
 }
