@@ -97,7 +97,7 @@ ok "... said once" $?
 expect "one rank" 2 'for 2 ranks, but this run has 1' "$cake" run -m "$staged" -p x
 expect "... of its own bundle" 2 'is one of 2 bundles, that of rank 1; give the directory that they are in' "$cake" run -m "$staged/rank-0001" -p x
 expect "plan for other ranks" 2 'for 2 ranks, but this run has 4' mpi 4 plan -m "$staged"
-expect "plan for ranks that are not there" 2 '.*--ranks 9: .*holds bundles, which were made for 2 ranks' mpi 2 plan -m "$staged" --ranks 9
+expect "plan for ranks that are not there" 2 '.*--ranks 9: .*holds bundles, which were made for 2 ranks; plan these with mpirun -np 2' mpi 2 plan -m "$staged" --ranks 9
 expect "two replicas of them" 0 '"text": ?"37' mpi 4 run -m "$staged" -p 'What is 37 + 45?' --n 2 --replicas 2
 expect "replicas of too many" 2 'for 2 ranks, but this run has 1 \(4 ranks in 4 replicas\)' mpi 4 run -m "$staged" -p x --replicas 4
 printf "a:\n  rank: 1\n  layers: ['model.layers.2-3', 'model.layers.5']\n" >"$dir/t.yml"
@@ -113,6 +113,17 @@ expect "... of fewer ranks, so that rank 0 is one of them" 0 'bundles for 2 rank
     "$cake" stage -m "$model" -d "$dir/staged/few" --topology "$dir/t.yml" --ranks 2
 expect "... of too many" 1 't.yml:.*rank 3 has no worker: there are 2 for 4 ranks' "$cake" stage -m "$model" -d "$dir/x" --topology "$dir/t.yml" --ranks 4
 expect "... of too few" 1 "t.yml:4:1: worker 'b' is one more than there are ranks, 1" "$cake" stage -m "$model" -d "$dir/x" --topology "$dir/t.yml" --ranks 1
+cp -r "$dir/staged/demo-3" "$dir/fewer" && mkdir "$dir/fewer/rank-0007" "$dir/fewer/rank-12x"
+expect "fewer ranks than before" 0 'fewer/rank-0002 and on: left by an earlier stage for more ranks; no run of 2' "$cake" stage -m "$model" -d "$dir/fewer" --ranks 2
+! "$cake" stage -m "$model" -d "$dir/staged/demo-2" --ranks 2 2>&1 | grep -q 'left by'
+ok "... nothing is said where there are none" $?
+rm -r "$dir/fewer/rank-0001" && ln -s "$dir/staged/demo-2/rank-0001" "$dir/fewer/rank-0001"
+expect "a link to another bundle" 1 'fewer/rank-0001: is a symbolic link, perhaps to a bundle of another set' "$cake" stage -m "$root/tests/golden/llama-linear" -d "$dir/fewer" --ranks 2
+rm "$dir/fewer/rank-0001" && cp -r "$dir/staged/demo-2/rank-0001" "$dir/fewer" && rm "$dir/fewer/rank-0001/model.safetensors"
+ln -s "$dir/staged/demo-2/rank-0001/model.safetensors" "$dir/fewer/rank-0001"
+expect "a link to its tensors" 1 'rank-0001/model.safetensors: is a symbolic link, where stage writes' "$cake" stage -m "$root/tests/golden/llama-linear" -d "$dir/fewer" --ranks 2
+rm "$dir/fewer/rank-0001/model.safetensors" && mkdir "$dir/fewer/rank-0001/model.safetensors"
+expect "a directory in their place" 1 'rank-0001/model.safetensors: is a directory or a device' "$cake" stage -m "$model" -d "$dir/fewer" --ranks 2
 expect "made-up weights need no other bundle" 0 '1 request' "$cake" run -m "$staged" -p x --dummy-weights --n 1 --max-tokens 1 -o "$dir/dummy.jsonl"
 
 # There and intact; damaged; begun.

@@ -180,11 +180,13 @@ cake_err cake_bundles_find(cake_options *o, const cake_world *world)
     }
     err = err == CAKE_END ? CAKE_OK : err;
     if (!err && bundle && o->ranks)
-        err = world->rank ? CAKE_ERR_USAGE
-                          : cake_fail_usage(
-                                "--ranks %lld: %s holds bundles, which were made for %d ranks; plan with the "
-                                "whole model",
-                                (long long)o->ranks, o->model, bundle->n_rank);
+        err = world->rank
+                  ? CAKE_ERR_USAGE
+                  : cake_fail_usage(
+                        "--ranks %lld: %s holds bundles, which were made for %d rank%s; plan these with "
+                        "mpirun -np %d, other numbers with the whole model",
+                        (long long)o->ranks, o->model, bundle->n_rank, bundle->n_rank == 1 ? "" : "s",
+                        bundle->n_rank);
     err = cake_world_agree(world, err);
     if (!err && !any)
         err = compare(world, o, bundle);

@@ -11,6 +11,7 @@
  */
 #include "run/scratch.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -116,6 +117,23 @@ static cake_bundle *recall(const char *dir, bool finished, cake_buf *head)
     cake_buf_free(&path);
     cake_buf_free(&text);
     return b;
+}
+
+int cake_scratch_beyond(const char *dir, int n_rank)
+{
+    DIR *list = opendir(dir);
+    int least = -1;
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        int rank, used = 0;
+        if (sscanf(entry->d_name, "rank-%9d%n", &rank, &used) == 1 && !entry->d_name[used] &&
+            rank >= n_rank && (least < 0 || rank < least))
+            least = rank;
+    }
+    if (list)
+        closedir(list);
+    cake_bundle *old = least < 0 ? NULL : cake_scratch_peek(dir, least);
+    cake_bundle_close(old);
+    return old ? least : -1;
 }
 
 cake_bundle *cake_scratch_peek(const char *dir, int rank)
@@ -286,6 +304,20 @@ static cake_err start_data(cake_scratch *s)
     return write_all(s->data, path, 0, s->header.data, s->header.len);
 }
 
+/* What is written here is a file of ours: not one of another bundle, by a link, nor a directory. */
+static cake_err check_own(const cake_scratch *s)
+{
+    static const char *const names[] = {DATA, DATA_TEMP, JOURNAL, CAKE_BUNDLE_NAME};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct stat st;
+        const char *path = name_of(s, names[i]);
+        if (!lstat(path, &st) && !S_ISREG(st.st_mode))
+            return cake_fail("stage", "%s: is %s, where stage writes a file of its own: remove it", path,
+                             S_ISLNK(st.st_mode) ? "a symbolic link" : "a directory or a device");
+    }
+    return CAKE_OK;
+}
+
 /* From here on it is no bundle, until it is finished. */
 static cake_err start(cake_scratch *s, bool finished)
 {
@@ -298,7 +330,9 @@ static cake_err start(cake_scratch *s, bool finished)
         cake_log(CAKE_INFO, "stage", "%s: %s", s->path.data,
                  s->kept ? "what is damaged is replaced"
                          : "a bundle of another model or plan, or damaged: replaced");
-    cake_err err = start_journal(s);
+    cake_err err = check_own(s);
+    if (!err)
+        err = start_journal(s);
     if (!err && finished && unlink(name_of(s, CAKE_BUNDLE_NAME)))
         err = fail(name_of(s, CAKE_BUNDLE_NAME), "removed", errno);
     return err ? err : start_data(s);
@@ -328,7 +362,10 @@ cake_err cake_scratch_make(const char *path)
 
 static cake_err lock(cake_scratch *s)
 {
-    s->fd = open(s->path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->fd = open(s->path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (s->fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+        return cake_fail("stage", "%s: is a symbolic link, perhaps to a bundle of another set: remove it",
+                         s->path.data);
     if (s->fd < 0)
         return fail(s->path.data, "opened", errno);
     if (flock(s->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)

@@ -19,6 +19,9 @@ cake_err cake_scratch_make(const char *path);
 /* What dir/rank-NNNN, whole or begun, was made for; NULL: nothing, or nothing that can be understood. Owned. */
 cake_bundle *cake_scratch_peek(const char *dir, int rank);
 
+/* The first rank from n_rank on that dir has a bundle of: what an earlier staging for more ranks has left; -1: none. */
+int cake_scratch_beyond(const char *dir, int n_rank);
+
 /* Opens (and makes) the directory of the bundle that head is of: a parsed head whose `held` says what it shall hold,
  * and its text; both are borrowed. */
 cake_err cake_scratch_open(const char *dir, cake_bundle *wanted, const char *head, cake_scratch **out);

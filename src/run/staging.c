@@ -439,6 +439,12 @@ static void tell(staging *s)
                  "kept from before",
                  s->options->directory, s->plan.n_rank, s->plan.n_rank == 1 ? "" : "s", layers.data,
                  (long long)sum.written, (long long)sum.whole, read, kept);
+    int old = world->rank ? -1 : cake_scratch_beyond(s->options->directory, s->plan.n_rank);
+    if (old >= 0)
+        cake_log(CAKE_WARN, "stage",
+                 "%s/rank-%04d and on: left by an earlier stage for more ranks; no run of %d uses them, "
+                 "remove them",
+                 s->options->directory, old, s->plan.n_rank);
     cake_buf_free(&layers);
     free(all);
 }
