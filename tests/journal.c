@@ -136,7 +136,7 @@ static void test_torn(void)
 }
 
 /* A line of answers that were begun: [n] tokens of `order` from `at` on, with scores of two tokens each. */
-static void compose_begun(cake_buf *out, int64_t order, int64_t at, int n)
+static void compose_begun(cake_buf *out, int64_t order, int answer, int64_t at, int n)
 {
     int32_t ids[8];
     cake_scored scored[16];
@@ -146,8 +146,12 @@ static void compose_begun(cake_buf *out, int64_t order, int64_t at, int n)
         scored[2 * i] = (cake_scored){ids[i], i ? -0.1f * (float)(at + i) : -INFINITY};
         scored[2 * i + 1] = (cake_scored){3, -1e-7f};
     }
-    cake_running part = {
-        .order = order, .at = at, .ids = {.id = ids, .len = (size_t)n}, .width = 2, .scored = scored};
+    cake_running part = {.order = order,
+                         .choice = answer,
+                         .at = at,
+                         .ids = {.id = ids, .len = (size_t)n},
+                         .width = 2,
+                         .scored = scored};
     cake_mark read = {30, 32, 1};
     cake_journal_open_running(&line);
     cake_running_add(&part, &line);
@@ -156,9 +160,12 @@ static void compose_begun(cake_buf *out, int64_t order, int64_t at, int n)
     cake_buf_free(&line);
 }
 
-static size_t begun(const cake_journal *j, int64_t order)
+static size_t begun(const cake_journal *j, int64_t order, int answer)
 {
-    const cake_running *r = cake_runnings_get(&j->running, order);
+    int n;
+    const cake_running *r = cake_runnings_get(&j->running, order, &n);
+    while (n && r->choice != answer)
+        r = --n ? r + 1 : NULL;
     for (size_t i = 0; r && i < r->ids.len; i++)
         if (r->ids.id[i] != (int32_t)(order + (int64_t)i) || r->scored[2 * i].id != r->ids.id[i])
             return 99;
@@ -169,42 +176,51 @@ static size_t begun(const cake_journal *j, int64_t order)
 static void test_begun(void)
 {
     cake_buf text = {0}, said = {0};
-    size_t ends[GROUPS + 1], lines[5];
+    size_t ends[GROUPS + 1], lines[6];
     int wrong = 0;
     cake_journal j;
     compose(&text, some, 1, EACH, ends);
     lines[0] = text.len;
-    compose_begun(&text, 5, 0, 3);
+    compose_begun(&text, 5, 7, 0, 3);
     lines[1] = text.len;
-    compose_begun(&text, 5, 3, 4);
+    compose_begun(&text, 5, 2, 0, 1); /* another answer to the same */
     lines[2] = text.len;
-    compose_begun(&text, 9, 2, 2); /* its beginning is missing */
+    compose_begun(&text, 5, 7, 3, 4);
     lines[3] = text.len;
+    compose_begun(&text, 9, 0, 2, 2); /* its beginning is missing */
+    lines[4] = text.len;
     cake_buf rest = {0};
     static const int64_t over[] = {5, 4, 3};
     compose(&rest, over, 1, EACH, ends);
     cake_buf_add(&text, rest.data + ends[0], ends[1] - ends[0]);
-    lines[4] = text.len;
+    lines[5] = text.len;
     for (size_t len = lines[0]; len <= text.len; len++) {
-        int whole = 4;
+        int whole = 5;
         while (lines[whole] > len)
             whole--;
-        static const size_t wanted[] = {0, 3, 7, 7, 0};
+        static const size_t wanted[] = {0, 3, 3, 7, 7, 0}, others[] = {0, 0, 1, 1, 1, 0};
         if (read_text(text.data, len, &j, &said) != CAKE_OK) {
             wrong++;
             continue;
         }
-        wrong += begun(&j, 5) != wanted[whole] || begun(&j, 9) || j.end != (int64_t)lines[whole] || j.lost ||
-                 j.places.n != (whole == 4 ? 6 : 3) || (whole && j.marks[j.n_mark - 1].requests != 30);
+        wrong += begun(&j, 5, 7) != wanted[whole] || begun(&j, 5, 0) || begun(&j, 9, 0) ||
+                 begun(&j, 5, 2) != others[whole] ||
+                 cake_runnings_requests(&j.running) != (wanted[whole] > 0) ||
+                 j.end != (int64_t)lines[whole] || j.lost || j.places.n != (whole == 5 ? 6 : 3) ||
+                 (whole && j.marks[j.n_mark - 1].requests != 30);
         cake_journal_free(&j);
     }
     CU_ASSERT_EQUAL(wrong, 0);
-    for (size_t at = lines[0]; at < lines[3];
+    for (size_t at = lines[0]; at < lines[4];
          at++) { /* a bit wrong: what follows on it does not count either */
-        int hit = at < lines[1] ? 0 : at < lines[2] ? 1 : 2;
+        int hit = at < lines[1] ? 0 : at >= lines[2] - 1 && at < lines[3] ? 1 : 2;
+        bool other = at < lines[1] - 1 || at >= lines[2];
         text.data[at] = (char)(text.data[at] ^ 1 << at % 8);
-        if (read_text(text.data, lines[3], &j, &said) == CAKE_OK) {
-            wrong += begun(&j, 5) != (hit == 0 ? 0u : hit == 1 ? 3u : 7u) || j.places.n != 3;
+        if (read_text(text.data, lines[4], &j, &said) == CAKE_OK) {
+            wrong += begun(&j, 5, 7) != (hit == 0   ? 0u
+                                         : hit == 1 ? 3u
+                                                    : 7u) ||
+                     begun(&j, 5, 2) != other || j.places.n != 3;
             cake_journal_free(&j);
         } else {
             wrong++;

@@ -89,17 +89,61 @@ static void test_begun(void)
     cake_scored scored[2][3] = {{{7, -1.5f}, {7, -1.5f}, {8, -2}}, {{6, -0.1f}, {6, -0.1f}, {5, -3}}};
     int32_t ids[] = {7, 6};
     cake_running running = {.ids = {.id = ids, .len = 2}, .width = 3, .scored = scored[0]};
-    CU_ASSERT_FALSE(cake_sequence_restore(here, &running, 7, NULL, 0)); /* 7 is no id, 8 is none in scores */
+    CU_ASSERT_FALSE(
+        cake_sequence_restore(here, &running, 1, 7, NULL, 0)); /* 7 is no id, 8 is none in scores */
     running.width = 0;
-    CU_ASSERT_FALSE(cake_sequence_restore(here, &running, 100, NULL, 0));
+    CU_ASSERT_FALSE(cake_sequence_restore(here, &running, 1, 100, NULL, 0));
     running.width = 3;
-    CU_ASSERT(cake_sequence_generated(here) == 0 && cake_sequence_restore(here, &running, 100, NULL, 0));
+    CU_ASSERT(cake_sequence_generated(here) == 0 && cake_sequence_restore(here, &running, 1, 100, NULL, 0));
     cake_sequence *there = sent(here, 3);
     CU_ASSERT(there->ids.len == here->ids.len && cake_sequence_generated(there) == 2 && !there->over);
     CU_ASSERT(!memcmp(there->ids.id, here->ids.id, here->ids.len * sizeof(int32_t)));
     CU_ASSERT(!memcmp(there->scored, scored, sizeof scored));
     cake_sequence_close(here);
     cake_sequence_close(there);
+}
+
+/* Three answers of five: one is over, nothing is known of another. Of a prompt that is to be scored something must be left to
+ * generate, or nobody would score it. */
+static void test_begun_choices(void)
+{
+    cake_params p = all_set();
+    p.n = 5;
+    p.max_tokens = 4;
+    p.n_stop = 0;
+    cake_sequence *here = request("3 + 4 = ", &p);
+    cake_scored scored[4][3] = {{{7, -1.5f}, {7, -1.5f}, {8, -2}}, {{6, -0.1f}, {6, -0.1f}, {5, -3}}};
+    int32_t ids[] = {7, 6, 7, 6};
+    cake_running all[5];
+    for (int i = 0; i < 5; i++)
+        all[i] = (cake_running){
+            .choice = i, .ids = {.id = ids, .len = i == 2 ? 2 : 4}, .width = 3, .scored = scored[0]};
+    cake_running some[] = {all[0], all[2]}, beyond[] = {all[0], all[2]};
+    beyond[1].choice = 5;
+    CU_ASSERT_FALSE(cake_sequence_restore(here, beyond, 2, 100, NULL, 0));
+    CU_ASSERT(here->n_choice == 0 && cake_sequence_restore(here, some, 2, 100, NULL, 0));
+    cake_sequence *there = sent(here, 3);
+    CU_ASSERT_FATAL(there->n_choice == 3 && here->n_choice == 3);
+    CU_ASSERT(there->n_back == 3 && there->n_done == 1 && there->choice[0]->over);
+    CU_ASSERT(!cake_sequence_generated(there->choice[1]) && cake_sequence_generated(there->choice[2]) == 2);
+    CU_ASSERT(!memcmp(there->choice[2]->ids.id, here->choice[2]->ids.id,
+                      here->choice[2]->ids.len * sizeof(int32_t)));
+    CU_ASSERT(!memcmp(there->choice[2]->scored, scored, 2 * sizeof scored[0]));
+    CU_ASSERT(there->choice[2]->key.choice == 2 && there->choice[2]->key.seed == here->key.seed);
+    cake_sequence_close(there);
+    cake_sequence_close(here);
+    all[2].ids.len = 4;
+    for (int n = 1; n <= 5; n += 4) {
+        p.n = n;
+        for (int echo = 0; echo < 2; echo++) {
+            p.echo = echo;
+            here = request("3 + 4 = ", &p);
+            CU_ASSERT(cake_sequence_restore(here, all, n, 100, NULL, 0) == !echo);
+            CU_ASSERT(here->n_choice == (n > 1 && !echo ? n : 0) && here->n_done == here->n_choice);
+            CU_ASSERT(here->over == (n == 1 && !echo));
+            cake_sequence_close(here);
+        }
+    }
 }
 
 /* Seeds of a request, of its id, of its index: the key is the same. Nothing is decoded where no text ends an answer. */
@@ -255,6 +299,7 @@ int main(void)
     const suite_test tests[] = {
         {"a request arrives as it was", test_request},
         {"tokens of an earlier run", test_begun},
+        {"answers of an earlier run to one request", test_begun_choices},
         {"... with the key of its draws", test_keys},
         {"tokens, scores and text of an answer", test_answer},
         {"several choices", test_choices},

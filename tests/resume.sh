@@ -199,10 +199,12 @@ expect "... they are back" 3 'goes on with' run -o "$dir/out.jsonl"
 cmp "$dir/grown.jsonl" "$dir/out.jsonl"
 ok "... to the same bytes" $?
 
-# Long answers go on where they were: what earlier runs generated is not drawn again. Two replicas, and log probabilities.
+# Long answers go on where they were: what earlier runs generated is not drawn again. Two replicas, log probabilities, also of
+# the prompt, and several answers to a request.
 cp "$dir/in.jsonl" "$dir/short.jsonl"
 for i in $(seq 16); do printf '{"id": "long%d", "prompt": "There was once number %d", "max_tokens": 900, "ignore_eos": true%s}\n' \
-    "$i" "$i" "$([ $((i % 2)) -eq 0 ] || echo ', "logprobs": 2, "min_tokens": 5, "repetition_penalty": 1.1')"; done >"$dir/in.jsonl"
+    "$i" "$i" "$([ $((i % 2)) -eq 0 ] || echo ', "logprobs": 2, "min_tokens": 5, "repetition_penalty": 1.1')$(
+    [ $((i % 4)) -ne 1 ] || echo ', "echo": true')$([ $((i % 7)) -ne 5 ] || echo ', "n": 3, "temperature": 0.8')"; done >"$dir/in.jsonl"
 generated() { sed -n 's/.*"generated": \([0-9]*\),.*/\1/p' "$dir/report.json"; }
 rm -f "$dir"/out.jsonl*
 run -o "$dir/whole.jsonl" --force -q --report "$dir/report.json"

@@ -22,13 +22,16 @@ golden=$root/tests/golden
 models=("$root/jobs/demo/model" "$golden/qwen3.5-hub" "$golden/gemma3-new") # 8, 4 and 4 layers
 sizes=(160 300 300)
 
-# Both forms of lines, errors, blank lines, log probabilities, two answers (not in text), and one request in eight is long.
+# Both forms of lines, errors, blank lines, log probabilities (of the prompt, too), some answers to one request (not in text), and
+# one request in eight is long.
 requests() { # N FORM
     local i more
     for i in $(seq "$1"); do
         more="\"max_tokens\": $((i % 8 ? 4 + i * 37 % 30 : 300)), \"ignore_eos\": true, \"temperature\": 0.$((i % 10))"
         [ $((i % 5)) -ne 1 ] || more="$more, \"logprobs\": 2"
+        [ $((i % 10)) -ne 6 ] || more="$more, \"echo\": true"
         [ $((i % 9)) -ne 4 ] || [ "$2" = txt ] || more="$more, \"n\": 2"
+        [ $((i % 32)) -ne 16 ] || [ "$2" = txt ] || more="$more, \"n\": 3"
         [ $((i % 16)) -ne 8 ] || more="$more, \"seed\": $i, \"repetition_penalty\": 1.1"
         if [ $((i % 4)) -eq 2 ]; then
             printf '{"custom_id": "c%d", "method": "POST", "url": "/v1/completions", "body": {"prompt": "There was once number %d", %s}}\n' "$i" "$i" "$more"

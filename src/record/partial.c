@@ -126,9 +126,9 @@ cake_err cake_partial_flush(cake_partial *p)
     return CAKE_OK;
 }
 
-const cake_running *cake_partial_running(const cake_partial *p, int64_t order)
+const cake_running *cake_partial_running(const cake_partial *p, int64_t order, int *n)
 {
-    return cake_runnings_get(&p->journal.running, order);
+    return cake_runnings_get(&p->journal.running, order, n);
 }
 
 void cake_partial_begun(cake_partial *p, const cake_running *part)

@@ -49,7 +49,7 @@ cake_err cake_partial_append(cake_partial *partial, cake_entry entry, const char
 void cake_partial_tick(cake_partial *partial);
 cake_err cake_partial_flush(cake_partial *partial);
 /* The tokens of a request that an earlier run began; NULL: it did not. */
-const cake_running *cake_partial_running(const cake_partial *partial, int64_t order);
+const cake_running *cake_partial_running(const cake_partial *partial, int64_t order, int *n);
 /* Tokens of answers under way, from part->at on; they are written by cake_partial_checkpoint, after the group that grows. */
 void cake_partial_begun(cake_partial *partial, const cake_running *part);
 cake_err cake_partial_checkpoint(cake_partial *partial);

@@ -288,9 +288,10 @@ void cake_record_undo(cake_recorder *recorder)
         cake_partial_undo(recorder->partial);
 }
 
-const cake_running *cake_record_running(const cake_recorder *recorder, int64_t order)
+const cake_running *cake_record_running(const cake_recorder *recorder, int64_t order, int *n)
 {
-    return recorder->partial ? cake_partial_running(recorder->partial, order) : NULL;
+    *n = 0;
+    return recorder->partial ? cake_partial_running(recorder->partial, order, n) : NULL;
 }
 
 void cake_record_begun(cake_recorder *recorder, const cake_running *part)

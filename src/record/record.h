@@ -113,7 +113,7 @@ int64_t cake_record_resumed(const cake_recorder *recorder);
 const cake_mark *cake_record_marks(const cake_recorder *recorder, size_t *n);
 
 /* The tokens of a request that an earlier run began; NULL: it did not. Borrowed. */
-const cake_running *cake_record_running(const cake_recorder *recorder, int64_t order);
+const cake_running *cake_record_running(const cake_recorder *recorder, int64_t order, int *n);
 /* Answers under way, for a later run: tokens from part->at on, then, when all are told, the line is written. A result must not
  * come in between. */
 void cake_record_begun(cake_recorder *recorder, const cake_running *part);

@@ -22,7 +22,10 @@ void cake_running_free(cake_running *running)
 
 void cake_running_add(const cake_running *part, cake_buf *out)
 {
-    cake_buf_addf(out, "{\"order\": %" PRId64 ", \"at\": %" PRId64 ", \"ids\": [", part->order, part->at);
+    cake_buf_addf(out, "{\"order\": %" PRId64, part->order);
+    if (part->choice)
+        cake_buf_addf(out, ", \"choice\": %d", part->choice);
+    cake_buf_addf(out, ", \"at\": %" PRId64 ", \"ids\": [", part->at);
     for (size_t i = 0; i < part->ids.len; i++)
         cake_buf_addf(out, "%s%" PRId32, i ? ", " : "", part->ids.id[i]);
     cake_buf_addf(out, "], \"width\": %d, \"scores\": [", part->width);
@@ -64,10 +67,13 @@ bool cake_running_parse(const cake_json *object, cake_running *part)
     cake_running found = {.order = cake_json_int(cake_json_get(object, "order"), -1),
                           .at = cake_json_int(cake_json_get(object, "at"), -1)};
     int64_t width = cake_json_int(cake_json_get(object, "width"), -1);
+    const cake_json *which = cake_json_get(object, "choice");
+    int64_t choice = which ? cake_json_int(which, -1) : 0;
     const cake_json *scores = cake_json_get(object, "scores");
-    bool right = found.order >= 0 && found.at >= 0 && width >= 0 && width <= 1 + CAKE_MAX_TOP &&
-                 read_ids(cake_json_get(object, "ids"), &found.ids) &&
+    bool right = found.order >= 0 && found.at >= 0 && choice >= 0 && choice < CAKE_MAX_CHOICE && width >= 0 &&
+                 width <= 1 + CAKE_MAX_TOP && read_ids(cake_json_get(object, "ids"), &found.ids) &&
                  cake_json_size(scores) == found.ids.len * (size_t)width * 2;
+    found.choice = right ? (int)choice : 0;
     if (right && width) {
         found.width = (int)width;
         found.scored = cake_alloc(found.ids.len * (size_t)width, sizeof *found.scored);
@@ -81,12 +87,13 @@ bool cake_running_parse(const cake_json *object, cake_running *part)
 }
 
 /* Where it is, or would be. */
-static size_t find(const cake_runnings *all, int64_t order)
+static size_t find(const cake_runnings *all, int64_t order, int choice)
 {
     size_t low = 0, high = all->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (all->entry[middle].order < order)
+        const cake_running *r = &all->entry[middle];
+        if (r->order < order || (r->order == order && r->choice < choice))
             low = middle + 1;
         else
             high = middle;
@@ -112,8 +119,8 @@ static void append(cake_running *known, const cake_running *part)
 
 void cake_runnings_put(cake_runnings *all, cake_running *part)
 {
-    size_t at = find(all, part->order);
-    bool known = is_at(all, at, part->order);
+    size_t at = find(all, part->order, part->choice);
+    bool known = is_at(all, at, part->order) && all->entry[at].choice == part->choice;
     if (known && !part->at) {
         cake_running_free(&all->entry[at]);
         all->entry[at] = *part;
@@ -132,19 +139,38 @@ void cake_runnings_put(cake_runnings *all, cake_running *part)
     cake_running_free(part);
 }
 
-const cake_running *cake_runnings_get(const cake_runnings *all, int64_t order)
+static size_t count(const cake_runnings *all, size_t at, int64_t order)
 {
-    size_t at = find(all, order);
-    return is_at(all, at, order) ? &all->entry[at] : NULL;
+    size_t n = 0;
+    while (is_at(all, at + n, order))
+        n++;
+    return n;
+}
+
+const cake_running *cake_runnings_get(const cake_runnings *all, int64_t order, int *n)
+{
+    size_t at = find(all, order, 0);
+    *n = (int)count(all, at, order);
+    return *n ? &all->entry[at] : NULL;
+}
+
+size_t cake_runnings_requests(const cake_runnings *all)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++)
+        n += !i || all->entry[i].order != all->entry[i - 1].order;
+    return n;
 }
 
 void cake_runnings_drop(cake_runnings *all, int64_t order)
 {
-    size_t at = find(all, order);
-    if (!is_at(all, at, order))
+    size_t at = find(all, order, 0), n = count(all, at, order);
+    if (!n)
         return;
-    cake_running_free(&all->entry[at]);
-    memmove(&all->entry[at], &all->entry[at + 1], (--all->n - at) * sizeof *all->entry);
+    for (size_t i = at; i < at + n; i++)
+        cake_running_free(&all->entry[i]);
+    all->n -= n;
+    memmove(&all->entry[at], &all->entry[at + n], (all->n - at) * sizeof *all->entry);
 }
 
 void cake_runnings_free(cake_runnings *all)

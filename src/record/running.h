@@ -19,13 +19,14 @@ typedef struct cake_scored {
 
 typedef struct cake_running {
     int64_t order;       /* among the requests of the input */
+    int choice;          /* among the request's answers */
     int64_t at;          /* of a part: tokens before it */
     cake_ids ids;        /* generated */
     int width;           /* scores of each token, 0: none */
     cake_scored *scored; /* [ids.len, width] */
 } cake_running;
 
-/* All of them, by order. */
+/* All of them, by order and choice. */
 typedef struct cake_runnings {
     cake_running *entry; /* [n] owned, ascending */
     size_t n, cap;
@@ -40,7 +41,9 @@ bool cake_running_parse(const struct cake_json *object, cake_running *part);
 
 /* Takes the part over: it begins an answer, or goes on where the one that is known ends; else it is dropped. */
 void cake_runnings_put(cake_runnings *all, cake_running *part);
-const cake_running *cake_runnings_get(const cake_runnings *all, int64_t order); /* NULL: there is none */
+/* [n] of a request, those of its choices that were begun; NULL: there is none. */
+const cake_running *cake_runnings_get(const cake_runnings *all, int64_t order, int *n);
+size_t cake_runnings_requests(const cake_runnings *all); /* of which there is any */
 void cake_runnings_drop(cake_runnings *all, int64_t order);
 void cake_runnings_free(cake_runnings *all); /* zeros are fine */
 

@@ -427,9 +427,9 @@ static cake_err expand(cake_shards *s, part *p)
     p->base = s->expanded.at;
     err = cake_expand(p->results, p->job.requests, &s->expanded, &p->bytes);
     s->expanded.at += p->bytes;
-    if (err &&
-        ftruncate(p->fd, (off_t)s->expanded.at)) /* what did not get in whole is no part of the next one */
-        return err;
+    /* what did not get in whole is no part of the next one; no error of its own, since nothing is merged any more */
+    if (err)
+        (void)!ftruncate(p->fd, (off_t)s->expanded.at);
     return err;
 }
 

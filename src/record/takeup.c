@@ -103,7 +103,7 @@ static void describe(cake_partial *p, int64_t again)
     cake_buf_addf(&line, "%s: goes on with %" PRId64 " finished requests (%" PRId64 " failed)", p->path,
                   j->places.n, j->failed);
     if (j->running.n)
-        cake_buf_addf(&line, " and %zu that were begun", j->running.n);
+        cake_buf_addf(&line, " and %zu that were begun", cake_runnings_requests(&j->running));
     if (again)
         cake_buf_addf(&line, "; %" PRId64 " that failed are done again", again);
     if (j->torn)
@@ -165,7 +165,8 @@ static cake_err refuse_partial(const cake_partial *p, const char *why)
 {
     char begun[64] = "";
     if (p->journal.running.n)
-        snprintf(begun, sizeof begun, " and %zu that were begun,", p->journal.running.n);
+        snprintf(begun, sizeof begun, " and %zu that were begun,",
+                 cake_runnings_requests(&p->journal.running));
     return cake_fail("record",
                      "%s: holds %lld finished requests%s of a run that was stopped%s; keep it under another "
                      "name, or drop it with --force",

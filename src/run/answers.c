@@ -149,7 +149,8 @@ static void keep(cake_answers *a, int least)
     for (int i = 0; i < a->n_begun && !a->hurt; i++) {
         cake_sequence *s = a->begun[i];
         int width = s->n_top >= 0 ? 1 + s->n_top : 0, n = cake_sequence_generated(s) - s->kept;
-        cake_running part = {.order = s->request.order,
+        cake_running part = {.order = s->lead->request.order,
+                             .choice = s == s->lead ? 0 : (int)s->key.choice,
                              .at = s->kept,
                              .ids = {.id = s->ids.id + s->n_prompt + s->kept, .len = (size_t)n},
                              .width = width,
@@ -205,6 +206,13 @@ static void unlist(cake_answers *a, const cake_sequence *s)
     last->listed = s->listed;
 }
 
+static void unlist_all(cake_answers *a, const cake_sequence *lead)
+{
+    unlist(a, lead);
+    for (int i = 0; i < lead->n_choice; i++)
+        unlist(a, lead->choice[i]);
+}
+
 void cake_answers_close(cake_answers *answers)
 {
     cake_record_close(answers->recorder);
@@ -234,10 +242,14 @@ static cake_err stream(cake_answers *a, const cake_sequence *s, bool end)
 /* What an earlier run had of it. */
 static void restore(cake_answers *a, cake_sequence *s)
 {
-    const cake_running *begun = a->recorder ? cake_record_running(a->recorder, s->request.order) : NULL;
-    if (begun && cake_sequence_restore(s, begun, a->feed.n_vocab, a->eos, a->n_eos)) {
-        s->kept = cake_sequence_generated(s);
-        list(a, s);
+    int n;
+    const cake_running *begun = a->recorder ? cake_record_running(a->recorder, s->request.order, &n) : NULL;
+    if (!begun || !cake_sequence_restore(s, begun, n, a->feed.n_vocab, a->eos, a->n_eos))
+        return;
+    for (int i = 0; i < n; i++) {
+        cake_sequence *of = s->n_choice ? s->choice[begun[i].choice] : s;
+        of->kept = cake_sequence_generated(of);
+        list(a, of);
     }
 }
 
@@ -330,7 +342,7 @@ static cake_err done(void *self, cake_sequence *s)
     bool failed = s->request.err != CAKE_OK;
     double read = cake_prompt_progress(a->feed.prompt);
     cake_err err = CAKE_OK;
-    unlist(a, s);
+    unlist_all(a, s);
     a->counts.done++;
     /* what was read and is not answered yet is not done */
     double each = read < 0 ? -1 : read / (double)(a->taken + a->feed.passed);

@@ -91,7 +91,8 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
         bool first_time = q->flags & CAKE_SEQ_SCORED && prompt && q->done >= q->scored;
         if (first_time)
             q->scored = q->done + 1;
-        if (first_time || q->done == q->known - 1)
+        /* behind its last row stands what is sampled, or is known already */
+        if ((first_time && q->done + 1 < q->n_prompt) || q->done == q->known - 1)
             ask_score(slot, batch);
     }
     q->covered = q->done > q->covered ? q->done : q->covered;

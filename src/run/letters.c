@@ -18,6 +18,8 @@ typedef struct head {
     cake_params params;        /* pointers mean nothing */
     int32_t n_prompt, n_begun; /* tokens of the answer that an earlier run made */
     uint64_t n_stop_id, n_bias;
+    int32_t
+        n_choice; /* that were begun, each behind the request with a number of tokens, these, and their scores */
 } head;
 
 void cake_letter_take(cake_letter *letter, void *into, size_t bytes)
@@ -47,7 +49,8 @@ void cake_letter_add_request(cake_buf *letter, int64_t ticket, const cake_sequen
               .n_prompt = lead->n_prompt,
               .n_begun = cake_sequence_generated(lead),
               .n_stop_id = p->stop_ids.len,
-              .n_bias = p->n_bias};
+              .n_bias = p->n_bias,
+              .n_choice = lead->n_choice};
     cake_buf_add(letter, &h, sizeof h);
     cake_buf_add(letter, lead->ids.id, lead->ids.len * sizeof *lead->ids.id);
     cake_buf_add(letter, lead->scored, scores * sizeof *lead->scored);
@@ -58,12 +61,31 @@ void cake_letter_add_request(cake_buf *letter, int64_t ticket, const cake_sequen
         cake_buf_add(letter, &len, sizeof len);
         cake_buf_add(letter, p->stop[i], len);
     }
+    for (int i = 0; i < lead->n_choice; i++) {
+        const cake_sequence *s = lead->choice[i];
+        uint64_t n = (uint64_t)cake_sequence_generated(s);
+        cake_buf_add(letter, &n, sizeof n);
+        cake_buf_add(letter, s->ids.id + s->n_prompt, n * sizeof *s->ids.id);
+        cake_buf_add(letter, s->scored, n * (size_t)(1 + s->n_top) * sizeof *s->scored);
+    }
+}
+
+/* n tokens that an earlier run had. */
+static void take_begun(cake_letter *letter, uint64_t n, cake_sequence *s, const int32_t *eos, int n_eos)
+{
+    size_t width = (size_t)(1 + s->n_top);
+    int32_t *ids = take_list(letter, n, sizeof *ids);
+    cake_scored *scored = take_list(letter, n * width, sizeof *scored);
+    cake_sequence_regain(s, ids, n, scored, eos, n_eos);
+    free(ids);
+    free(scored);
 }
 
 cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const cake_token *token,
                                         const int32_t *eos, int n_eos)
 {
     head h;
+    uint64_t some;
     cake_letter_take(letter, &h, sizeof h);
     cake_request request = {.order = h.ticket, .params = h.params};
     cake_params *p = &request.params;
@@ -86,10 +108,15 @@ cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const 
     }
     cake_sequence *lead = cake_sequence_open(&request, &ids, context, 0, p->n_stop ? token : NULL);
     lead->key.seed = h.seed;
-    for (size_t i = 0; i < n && !lead->over; i++)
-        cake_sequence_push(lead, begun[i], width ? scored + i * width : NULL, eos, n_eos);
+    cake_sequence_regain(lead, begun, n, scored, eos, n_eos);
     free(begun);
     free(scored);
+    CAKE_ASSERT(h.n_choice >= 0 && h.n_choice <= lead->request.params.n);
+    cake_sequence_revive(lead, h.n_choice);
+    for (int i = 0; i < lead->n_choice; i++) {
+        cake_letter_take(letter, &some, sizeof some);
+        take_begun(letter, some, lead->choice[i], eos, n_eos);
+    }
     return lead;
 }
 

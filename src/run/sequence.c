@@ -252,14 +252,14 @@ bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored,
 
 bool cake_sequence_restores(const cake_sequence *s)
 {
-    return s == s->lead && params_of(s)->n == 1 && !cake_sequence_scores_prompt(s) && !s->request.err;
+    return (s != s->lead || params_of(s)->n == 1) && !s->lead->request.err;
 }
 
-static bool fits(const cake_sequence *s, const cake_running *r, int n_vocab)
+static bool fits(const cake_sequence *lead, const cake_running *r, int n_vocab)
 {
-    size_t width = s->n_top >= 0 ? 1 + (size_t)s->n_top : 0;
-    bool right = cake_sequence_restores(s) && (size_t)r->width == width &&
-                 r->ids.len < (size_t)(s->max_len - s->n_prompt);
+    size_t width = lead->n_top >= 0 ? 1 + (size_t)lead->n_top : 0;
+    bool right = !lead->request.err && r->choice < params_of(lead)->n && (size_t)r->width == width &&
+                 r->ids.len <= (size_t)(lead->max_len - lead->n_prompt);
     for (size_t i = 0; right && i < r->ids.len; i++)
         right = r->ids.id[i] >= 0 && r->ids.id[i] < n_vocab;
     for (size_t i = 0; right && i < r->ids.len * width; i++)
@@ -267,11 +267,58 @@ static bool fits(const cake_sequence *s, const cake_running *r, int n_vocab)
     return right;
 }
 
-bool cake_sequence_restore(cake_sequence *s, const cake_running *r, int n_vocab, const int32_t *eos,
+void cake_sequence_revive(cake_sequence *lead, int n)
+{
+    while (lead->n_choice < n) {
+        cake_sequence_branch(lead);
+        lead->n_back++;
+    }
+}
+
+void cake_sequence_regain(cake_sequence *s, const int32_t *ids, size_t n_id, const cake_scored *scored,
+                          const int32_t *eos, int n_eos)
+{
+    for (size_t i = 0; !s->over && !s->lead->request.err && i < n_id; i++)
+        cake_sequence_push(s, ids[i], s->n_top >= 0 ? scored + i * (1 + (size_t)s->n_top) : NULL, eos, n_eos);
+    s->lead->n_done += s != s->lead && s->over;
+}
+
+static void forget_choices(cake_sequence *lead)
+{
+    for (int i = 0; i < lead->n_choice; i++)
+        cake_sequence_close(lead->choice[i]);
+    lead->n_choice = lead->n_done = lead->n_back = 0;
+}
+
+/* One answer that is over, or all of several are. */
+static bool nothing_left(cake_sequence *lead, const cake_running *r, const int32_t *eos, int n_eos)
+{
+    if (params_of(lead)->n > 1)
+        return lead->n_done == params_of(lead)->n;
+    cake_sequence *trial = cake_sequence_branch(lead); /* tokens are not taken back from a lead */
+    cake_sequence_regain(trial, r->ids.id, r->ids.len, r->scored, eos, n_eos);
+    bool over = trial->over;
+    forget_choices(lead);
+    return over;
+}
+
+bool cake_sequence_restore(cake_sequence *lead, const cake_running *r, int n, int n_vocab, const int32_t *eos,
                            int n_eos)
 {
-    bool right = fits(s, r, n_vocab);
-    for (size_t i = 0; right && !s->over && !s->request.err && i < r->ids.len; i++)
-        cake_sequence_push(s, r->ids.id[i], r->width ? r->scored + i * (size_t)r->width : NULL, eos, n_eos);
-    return right;
+    bool several = params_of(lead)->n > 1, scores = cake_sequence_scores_prompt(lead);
+    for (int i = 0; i < n; i++)
+        if (!fits(lead, &r[i], n_vocab))
+            return false;
+    if (!several && scores && nothing_left(lead, r, eos, n_eos))
+        return false;
+    for (int i = 0; i < n; i++) {
+        if (several)
+            cake_sequence_revive(lead, r[i].choice + 1);
+        cake_sequence_regain(several ? lead->choice[r[i].choice] : lead, r[i].ids.id, r[i].ids.len,
+                             r[i].scored, eos, n_eos);
+    }
+    if (!several || !scores || !nothing_left(lead, r, eos, n_eos))
+        return true;
+    forget_choices(lead);
+    return false;
 }

@@ -41,13 +41,15 @@ struct cake_sequence {
     double ttft,
         waited; /* the conductor's: seconds from admission to the first token, 0: an earlier run had it; to the latest */
 
-    /* of a lead */
     int listed,
-        kept;       /* the conductor's: 1 + its place among those that run, 0: none; tokens in the journal */
+        kept; /* the conductor's: 1 + its place among those that run, 0: none; tokens in the journal */
+
+    /* of a lead */
     bool begun;     /* rows of its prompt have left */
     int32_t *chain; /* the nodes of its prompt (cake_schedule_chain), while the root has it; or NULL */
     cake_sequence **choice; /* [n_choice] owned: those that were begun, of params.n > 1 */
     int n_choice, n_done;
+    int n_back; /* the last of them: an earlier run began them, and they are not in slots yet */
     cake_scored *prompt_scored; /* [n_prompt, 1 + n_top] with echo and logprobs: rows [0, n_prompt_scored) */
     size_t *prompt_begin;       /* [n_prompt] byte of request.text at which each token begins */
     int n_prompt_scored;
@@ -65,12 +67,17 @@ void cake_sequence_close(cake_sequence *lead);
 /* Adds a generated token; true if the answer is finished. scored: [1 + n_top], read if n_top >= 0. */
 bool cake_sequence_push(cake_sequence *sequence, int32_t id, const cake_scored *scored, const int32_t *eos,
                         int n_eos);
-/* Adds what an earlier run generated; false: it is not of this request, and nothing was added. A request of one choice whose
- * prompt is not scored. */
-bool cake_sequence_restore(cake_sequence *sequence, const cake_running *running, int n_vocab,
+/* Adds what an earlier run generated of a lead's answers, running [n]; false: it is not of this request, or leaves nothing to
+ * generate though the prompt is to be scored, and nothing was added. */
+bool cake_sequence_restore(cake_sequence *lead, const cake_running *running, int n, int n_vocab,
                            const int32_t *eos, int n_eos);
-/* Whether that can be done. */
+/* Whether it generates, which the lead of several choices does not, and can do so in a later run. */
 bool cake_sequence_restores(const cake_sequence *sequence);
+/* The first choices of a lead up to n are there, as if they were to go on; and one of them has these tokens, ids [n_id], scored
+ * [n_id, 1 + n_top]. */
+void cake_sequence_revive(cake_sequence *lead, int n);
+void cake_sequence_regain(cake_sequence *sequence, const int32_t *ids, size_t n_id, const cake_scored *scored,
+                          const int32_t *eos, int n_eos);
 int cake_sequence_generated(const cake_sequence *sequence);
 /* Whether prompt tokens are scored too, and the answer begins when all of them are. */
 bool cake_sequence_scores_prompt(const cake_sequence *sequence);

@@ -56,6 +56,8 @@ static void release_lead(cake_root *r)
     cake_sequence *lead = r->lead;
     drop_stem(r);
     r->lead = NULL;
+    for (; lead->n_back; lead->n_back--) /* it has failed: these are not even begun again */
+        lead->n_done += !lead->choice[lead->n_choice - lead->n_back]->over;
     if (lead->n_done == lead->n_choice)
         finish(r, lead);
 }
@@ -91,10 +93,52 @@ static int flags_of(const cake_sequence *lead, bool scored)
     return (scored ? CAKE_SEQ_SCORED : 0) | (sure ? CAKE_SEQ_SURE : 0);
 }
 
+static bool lacks_scores(const cake_sequence *lead)
+{
+    return cake_sequence_scores_prompt(lead) && lead->n_prompt_scored < lead->n_prompt;
+}
+
+/* A choice goes into a slot of its own, with its prompt. */
+static bool admit_alone(cake_root *r, cake_sequence *s, bool again)
+{
+    cake_sequence *lead = r->lead;
+    int flags = flags_of(lead, lacks_scores(lead)) | (again ? CAKE_SEQ_AGAIN : 0);
+    s->admitted = s->latest = lead->admitted;
+    enter(r, cake_schedule_readmit(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, lead->chain, flags),
+          s);
+    return true;
+}
+
+/* The first of those choices that an earlier run began. */
+static bool admit_back(cake_root *r)
+{
+    cake_sequence *lead = r->lead, *s = lead->choice[lead->n_choice - lead->n_back];
+    if (!s->over && !cake_schedule_room(r->schedule))
+        return false;
+    lead->n_back--;
+    return s->over || admit_alone(r, s, lead->n_choice - lead->n_back > 1);
+}
+
+/* The lead's prompt, of which its choices are forks. */
+static bool admit_stem(cake_root *r)
+{
+    cake_sequence *lead = r->lead;
+    if (!cake_schedule_room(r->schedule))
+        return false;
+    int flags = flags_of(lead, lacks_scores(lead)) | (lead->n_choice ? CAKE_SEQ_AGAIN : 0);
+    r->stem =
+        cake_schedule_admit(r->schedule, lead->n_prompt, lead->max_len, lead->chain, flags | CAKE_SEQ_STEM);
+    r->seqs[r->stem] = lead;
+    return true;
+}
+
 /* Begins one more choice of the lead. False: not now. */
 static bool admit_choice(cake_root *r)
 {
     cake_sequence *lead = r->lead;
+    bool stems = r->shape.n_lane * r->shape.lane_seqs > 1;
+    if (lead->n_back && !lead->request.err)
+        return admit_back(r);
     if (lead->n_choice == lead->request.params.n || lead->request.err) {
         if (r->stem >= 0 && cake_schedule_riding(r->schedule, r->stem))
             return false;
@@ -117,14 +161,12 @@ static bool admit_choice(cake_root *r)
         }
         return slot != CAKE_FORK_LATER;
     }
+    if (stems && !r->stem_known)
+        return admit_stem(r);
     if (!cake_schedule_room(r->schedule))
         return false;
-    bool scored = cake_sequence_scores_prompt(lead) && lead->n_prompt_scored < lead->n_prompt;
-    bool again = lead->n_choice > 0 || r->shape.n_lane * r->shape.lane_seqs > 1; /* there was a stem */
-    int flags = flags_of(lead, scored) | (again ? CAKE_SEQ_AGAIN : 0);
-    int slot = cake_schedule_admit(r->schedule, lead->n_prompt, lead->max_len, lead->chain, flags);
-    enter(r, slot, cake_sequence_branch(lead));
-    return true;
+    bool again = stems || lead->n_choice > 0;
+    return admit_alone(r, cake_sequence_branch(lead), again);
 }
 
 /* Nothing of the model is asked for: the answers are the prompt. */
@@ -155,11 +197,6 @@ static void admit_request(cake_root *r, cake_sequence *s)
     } else if (wants_tokens && s->request.params.n > 1) {
         r->lead = s;
         r->stem_known = false;
-        if (r->shape.n_lane * r->shape.lane_seqs > 1) {
-            r->stem =
-                cake_schedule_admit(r->schedule, s->n_prompt, s->max_len, s->chain, flags | CAKE_SEQ_STEM);
-            r->seqs[r->stem] = s;
-        }
     } else {
         enter(r,
               cake_schedule_readmit(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, s->chain, flags),
