@@ -107,10 +107,11 @@ static void test_begun(void)
  * generate, or nobody would score it. */
 static void test_begun_choices(void)
 {
-    cake_params p = all_set();
+    cake_params p = cake_params_base();
     p.n = 5;
     p.max_tokens = 4;
-    p.n_stop = 0;
+    p.logprobs = 2;
+    p.temperature = 0.7;
     cake_sequence *here = request("3 + 4 = ", &p);
     cake_scored scored[4][3] = {{{7, -1.5f}, {7, -1.5f}, {8, -2}}, {{6, -0.1f}, {6, -0.1f}, {5, -3}}};
     int32_t ids[] = {7, 6, 7, 6};
