@@ -75,9 +75,15 @@ static double best_from(solver *s, int rank, int first, int last, const double *
     return best;
 }
 
+static int last_of(const solver *s, int rank, int limit)
+{
+    int last = latest(s->cut, rank);
+    return last < limit ? last : limit;
+}
+
 /* Of a pool whose ranks begin with `from` and whose layers are among [first, limit), its last rank first: dynamic
- * programming over where a rank's layers begin. */
-static void solve_ranks(solver *s, int pool, int from, int first, int limit)
+ * programming over where a rank's layers begin. Returns the best for all of them, if they begin with `first`. */
+static double solve_ranks(solver *s, int pool, int from, int first, int limit)
 {
     int behind = from + s->pool[pool].n_rank;
     const double *after = row_at(s, s->pools, pool + 1);
@@ -86,10 +92,11 @@ static void solve_ranks(solver *s, int pool, int from, int first, int limit)
         next[i] = after[i];
     for (int rank = behind - 1; rank >= from; rank--, next = row_at(s, s->ranks, rank + 1)) {
         double *own = row_at(s, s->ranks, rank);
-        int last = latest(s->cut, rank) < limit ? latest(s->cut, rank) : limit;
+        int last = last_of(s, rank, limit);
         for (int i = first; i <= limit; i++)
             own[i] = i >= earliest(rank) && (rank || !i) ? best_from(s, rank, i, last, next) : INFINITY;
     }
+    return row_at(s, s->ranks, from)[first];
 }
 
 /* All pools, the last one first. What limits a pool's layers depends on where they begin, and grows with that; what its
@@ -106,9 +113,14 @@ static void solve(solver *s)
         for (int i = 0; i <= n_layer; i++) {
             int limit = limit_of(s, pool, i);
             bool may = limit >= i && i >= earliest(from) && i <= latest(s->cut, from) && (from || !i);
-            if (may && limit != solved)
-                solve_ranks(s, pool, from, i, solved = limit);
-            own[i] = may ? row_at(s, s->ranks, from)[i] : INFINITY;
+            if (!may)
+                own[i] = INFINITY;
+            else if (s->pool[pool].n_rank == 1)
+                own[i] = best_from(s, from, i, last_of(s, from, limit), row_at(s, s->pools, pool + 1));
+            else if (limit == solved)
+                own[i] = row_at(s, s->ranks, from)[i];
+            else
+                own[i] = solve_ranks(s, pool, from, i, solved = limit);
         }
     }
 }
@@ -146,8 +158,7 @@ static void follow(solver *s, cake_plan *plan)
         int limit = limit_of(s, pool, first);
         solve_ranks(s, pool, rank, first, limit);
         for (int i = 0; i < s->pool[pool].n_rank; i++, rank++) {
-            int last = latest(c, rank) < limit ? latest(c, rank) : limit;
-            int end = end_of(s, rank, first, last, most);
+            int end = end_of(s, rank, first, last_of(s, rank, limit), most);
             if (end > first)
                 plan->hop[plan->n_hop++] = (cake_hop){rank, first, end - first};
             first = end;
