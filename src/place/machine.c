@@ -5,13 +5,16 @@
  */
 #include "place/machine.h"
 
+#include <errno.h>
 #include <hwloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "place/devices.h"
 #include "place/pin.h"
 
@@ -106,6 +109,15 @@ static void read_topology(cake_machine *m, hwloc_topology_t topology)
     hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
     const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
     snprintf(m->model, sizeof m->model, "%s", model ? model : "unknown processor");
+}
+
+void cake_machine_warn(void)
+{
+    const char *path = getenv("HWLOC_XMLFILE");
+    if (path && *path && strcmp(path, "-") && access(path, R_OK))
+        cake_log(CAKE_WARN, "place",
+                 "HWLOC_XMLFILE is %s, which cannot be read (%s): this machine is taken as it is", path,
+                 strerror(errno));
 }
 
 void cake_machine_read(cake_machine *machine)

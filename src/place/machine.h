@@ -26,6 +26,8 @@ typedef struct cake_machine {
 } cake_machine;
 
 void cake_machine_read(cake_machine *machine);
+/* Says if hwloc is to read a machine from a file that it cannot read, and so takes this one. */
+void cake_machine_warn(void);
 /* Caches, NUMA domains (memory, package, cores, hardware threads, cpus) and devices of any machine that hwloc knows. */
 void cake_machine_draw(struct hwloc_topology *topology, cake_buf *out);
 /* The machine as info shows it: processor, caches, domains, memory, limits, hwloc's version. */

@@ -63,6 +63,7 @@ cake_err cake_info(const cake_options *options)
                                                      : "");
     cake_buf_adds(&out, "\n");
     cake_machine_read(&machine);
+    cake_machine_warn();
     cake_machine_describe(&machine, &out);
     cake_buf_adds(&out, "GPU         ");
     cake_device_describe(&out);

@@ -82,6 +82,8 @@ cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *sa
     cake_claim mine;
     *p = (cake_placement){.pin.domain = -1};
     p->n_thread = said->threads ? said->threads : cake_options_threads(o, machine->cores_mine);
+    if (!world->rank)
+        cake_machine_warn();
     cake_launcher_find(environ, &launcher);
     cake_bind bind = wanted(o, &launcher),
               own = said->where && bind == CAKE_BIND_NONE ? CAKE_BIND_AUTO : bind;
