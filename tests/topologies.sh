@@ -107,7 +107,7 @@ grep -q 'ports of hosts are not used' "$dir/err"
 ok "... and a note on ports" $?
 expect "memory of a rank" 0 '^KV +32 pages' mpi 2 plan -m "$model" --topology "$dir/t.yml" --kv-memory 64M
 sed 's/2M/2K/' "$dir/t.yml" >"$dir/small.yml"
-expect "... which is not enough" 1 'does not hold one page.*; its layers are those of worker .worker. \(.*small.yml:4:1\)' \
+expect "... which is not enough" 1 'small.yml:7:14: a KV cache of .* does not hold one page.*; use more kv_memory or more ranks; its layers are those of worker .worker. \(.*small.yml:4:1\)' \
     mpi 2 plan -m "$model" --topology "$dir/small.yml"
 
 # Where a rank runs, and the memory that it may take.

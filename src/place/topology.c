@@ -180,8 +180,8 @@ static cake_err claim(reader *r, int worker)
         return cake_yaml_wrong(r->fault, here(r), "'%s' runs backwards; meant is perhaps '%s%d-%d'", shown(r),
                                prefixes[2], last, first);
     if (last >= r->n_layer)
-        return cake_yaml_wrong(r->fault, here(r), "'%s': the model has %d layers, from 0 to %d", shown(r),
-                               r->n_layer, r->n_layer - 1);
+        return cake_yaml_wrong(r->fault, here(r), "'%s': the model has %d layer%s, from 0 to %d", shown(r),
+                               r->n_layer, r->n_layer == 1 ? "" : "s", r->n_layer - 1);
     if (r->n_claim == r->claim_room) {
         r->claim_room = 2 * r->claim_room + 8;
         r->claim = cake_grow(r->claim, (size_t)r->claim_room, sizeof *r->claim);
@@ -234,6 +234,7 @@ static cake_err read_size(reader *r, const char *what, int64_t *size)
 
 static cake_err read_kv_memory(reader *r, cake_worker *w)
 {
+    w->said.kv_memory_at = here(r);
     return read_size(r, "kv_memory", &w->said.kv_memory);
 }
 

@@ -34,7 +34,7 @@ typedef struct cake_topology_rank {
     int gpu;
     char worker[64]; /* the name of its worker, printable; "": none, the first rank of a replica only */
     cake_spot at;    /* where that stands; and these: */
-    cake_spot where_at, memory_at, device_at, gpu_at;
+    cake_spot where_at, memory_at, kv_memory_at, device_at, gpu_at;
 } cake_topology_rank;
 
 typedef struct cake_topology {

@@ -279,7 +279,8 @@ static cake_err judge_bound(const cake_options *o, const cake_stage *stage)
 static cake_err judge(const cake_options *o, const cake_world *world, const cake_stage *stage, const room *r,
                       int64_t all_kv, bool speaks)
 {
-    const char *where = cake_layout_where(o, &stage->said);
+    const cake_topology_rank *said = &stage->said;
+    const char *where = cake_layout_where(o, said), *more = said->kv_memory ? "kv_memory" : "--kv-memory";
     int64_t left = stage->machine.memory - r->host, least = 0;
     cake_err err = judge_bound(o, stage);
     if (err)
@@ -297,18 +298,21 @@ static cake_err judge(const cake_options *o, const cake_world *world, const cake
                              (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
     if (left < 0)
         return speaks ? too_large(o, world, stage, r, where) : CAKE_ERR_FATAL;
+    const char *at = said->kv_memory ? cake_layout_at(o, said->kv_memory_at) : "";
     if (r->states > 0 && r->states > r->cache)
         return cake_fail("place",
-                         "a KV cache of %s does not hold the recurrent states of %d sequences (%s on this "
-                         "rank); use more --kv-memory, fewer --max-seqs or more ranks%s",
-                         cake_size_text(r->cache > 0 ? r->cache : 0),
-                         stage->shape.n_lane * stage->shape.lane_seqs, cake_size_text(r->states), where);
+                         "%sa KV cache of %s does not hold the recurrent states of %d sequences (%s on this "
+                         "rank); use more %s, fewer --max-seqs or more ranks%s",
+                         at, cake_size_text(r->cache > 0 ? r->cache : 0),
+                         stage->shape.n_lane * stage->shape.lane_seqs, cake_size_text(r->states), more,
+                         where);
     if (r->states + least > r->cache)
-        return cake_fail("place",
-                         "a KV cache of %s does not hold one page of %d tokens (%s on this rank%s); use more "
-                         "--kv-memory or more ranks%s",
-                         cake_size_text(r->cache > 0 ? r->cache : 0), CAKE_PAGE, cake_size_text(least),
-                         r->states ? ", beside the recurrent states" : "", where);
+        return cake_fail(
+            "place",
+            "%sa KV cache of %s does not hold one page of %d tokens (%s on this rank%s); use more "
+            "%s or more ranks%s",
+            at, cake_size_text(r->cache > 0 ? r->cache : 0), CAKE_PAGE, cake_size_text(least),
+            r->states ? ", beside the recurrent states" : "", more, where);
     if (all_kv > left && world->local_rank == 0)
         return cake_fail(
             "place",

@@ -226,8 +226,8 @@ static cake_err check_ranks(const staging *s, int n_rank, int n_layer)
     int size = s->world->size;
     if (n_rank > n_layer)
         return cake_fail_usage(
-            "%d ranks for a model of %d layers: each rank needs at least one; stage it for %d or fewer",
-            n_rank, n_layer, n_layer);
+            "%d ranks for a model of %d layer%s: each rank needs at least one; stage it for %d or fewer",
+            n_rank, n_layer, n_layer == 1 ? "" : "s", n_layer);
     if (size > 1 && size % n_rank)
         return cake_fail_usage(
             "--ranks %d: the %d ranks of this job cannot each have a bundle; start it with -np %d or "
