@@ -113,11 +113,13 @@ expect "... of fewer ranks, so that rank 0 is one of them" 0 'bundles for 2 rank
     "$cake" stage -m "$model" -d "$dir/staged/few" --topology "$dir/t.yml" --ranks 2
 expect "... of too many" 1 't.yml:.*rank 3 has no worker: there are 2 for 4 ranks' "$cake" stage -m "$model" -d "$dir/x" --topology "$dir/t.yml" --ranks 4
 expect "... of too few" 1 "t.yml:4:1: worker 'b' is one more than there are ranks, 1" "$cake" stage -m "$model" -d "$dir/x" --topology "$dir/t.yml" --ranks 1
-cp -r "$dir/staged/demo-3" "$dir/fewer" && mkdir "$dir/fewer/rank-0007" "$dir/fewer/rank-12x"
-expect "fewer ranks than before" 0 'fewer/rank-0002 and on: left by an earlier stage for more ranks; no run of 2' "$cake" stage -m "$model" -d "$dir/fewer" --ranks 2
+cp -r "$dir/staged/demo-4" "$dir/fewer" && mkdir "$dir/fewer/rank-0007" "$dir/fewer/rank-12x"
+rm -r "$dir/fewer/rank-0002" && mkdir "$dir/fewer/rank-0002" # somebody's; what is behind it is told all the same
+expect "fewer ranks than before" 0 'fewer/rank-0003 and on: left by an earlier stage for more ranks; no run of 2' "$cake" stage -m "$model" -d "$dir/fewer" --ranks 2
 ! "$cake" stage -m "$model" -d "$dir/staged/demo-2" --ranks 2 2>&1 | grep -q 'left by'
 ok "... nothing is said where there are none" $?
 rm -r "$dir/fewer/rank-0001" && ln -s "$dir/staged/demo-2/rank-0001" "$dir/fewer/rank-0001"
+expect "a link to a bundle that is right" 0 '0 written, 2 there and intact' "$cake" stage -m "$model" -d "$dir/fewer" --ranks 2
 expect "a link to another bundle" 1 'fewer/rank-0001: is a symbolic link, perhaps to a bundle of another set' "$cake" stage -m "$root/tests/golden/llama-linear" -d "$dir/fewer" --ranks 2
 rm "$dir/fewer/rank-0001" && cp -r "$dir/staged/demo-2/rank-0001" "$dir/fewer" && rm "$dir/fewer/rank-0001/model.safetensors"
 ln -s "$dir/staged/demo-2/rank-0001/model.safetensors" "$dir/fewer/rank-0001"

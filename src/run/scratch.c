@@ -125,15 +125,16 @@ int cake_scratch_beyond(const char *dir, int n_rank)
     int least = -1;
     for (struct dirent *entry; list && (entry = readdir(list));) {
         int rank, used = 0;
-        if (sscanf(entry->d_name, "rank-%9d%n", &rank, &used) == 1 && !entry->d_name[used] &&
-            rank >= n_rank && (least < 0 || rank < least))
-            least = rank;
+        bool is_rank = sscanf(entry->d_name, "rank-%9d%n", &rank, &used) == 1 && !entry->d_name[used];
+        if (!is_rank || rank < n_rank || (least >= 0 && rank > least))
+            continue;
+        cake_bundle *old = cake_scratch_peek(dir, rank);
+        least = old ? rank : least;
+        cake_bundle_close(old);
     }
     if (list)
         closedir(list);
-    cake_bundle *old = least < 0 ? NULL : cake_scratch_peek(dir, least);
-    cake_bundle_close(old);
-    return old ? least : -1;
+    return least;
 }
 
 cake_bundle *cake_scratch_peek(const char *dir, int rank)
@@ -308,8 +309,11 @@ static cake_err start_data(cake_scratch *s)
 static cake_err check_own(const cake_scratch *s)
 {
     static const char *const names[] = {DATA, DATA_TEMP, JOURNAL, CAKE_BUNDLE_NAME};
+    struct stat st;
+    if (!lstat(s->path.data, &st) && S_ISLNK(st.st_mode))
+        return cake_fail("stage", "%s: is a symbolic link, perhaps to a bundle of another set: remove it",
+                         s->path.data);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct stat st;
         const char *path = name_of(s, names[i]);
         if (!lstat(path, &st) && !S_ISREG(st.st_mode))
             return cake_fail("stage", "%s: is %s, where stage writes a file of its own: remove it", path,
@@ -362,10 +366,7 @@ cake_err cake_scratch_make(const char *path)
 
 static cake_err lock(cake_scratch *s)
 {
-    s->fd = open(s->path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (s->fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-        return cake_fail("stage", "%s: is a symbolic link, perhaps to a bundle of another set: remove it",
-                         s->path.data);
+    s->fd = open(s->path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->fd < 0)
         return fail(s->path.data, "opened", errno);
     if (flock(s->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
