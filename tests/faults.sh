@@ -88,7 +88,7 @@ cp "$model/tokenizer.json" "$dir/huge"
 sed -E 's/"num_hidden_layers": [0-9]+/"num_hidden_layers": 1000/; s/"hidden_size": [0-9]+/"hidden_size": 65536/; s/"intermediate_size": [0-9]+/"intermediate_size": 262144/; s/"full_attention",?//g; s/"layer_types": \[/"_": [/' \
     "$model/config.json" >"$dir/huge/config.json"
 expect "a model that does not fit" 1 'the model does not fit: this rank needs .* \(weights .*TiB' "$cake" run -m "$dir/huge" --dummy-weights -p x
-expect "... nor on any number of ranks" 1 'TiB too little; hosts with more memory a rank are needed' "$cake" plan -m "$dir/huge" --dummy-weights
+expect "... nor on any number of ranks" 1 'TiB too little; however many ranks there are, one of them needs [0-9.]+ [GT]iB' "$cake" plan -m "$dir/huge" --dummy-weights
 sed -i 's/"hidden_size": 65536/"hidden_size": 8192/; s/"intermediate_size": 262144/"intermediate_size": 32768/' "$dir/huge/config.json"
 expect "... how many would do" 1 ' too little; ([0-9]+) such hosts with 1 rank each would do \(-np \1\)' "$cake" plan -m "$dir/huge" --dummy-weights
 echo "{a: {rank: 0, layers: ['model.layers.0-999']}}" >"$dir/huge.yml"
@@ -219,6 +219,11 @@ fi
 if limited 700000 "$cake" --version >"$dir/out" 2>&1; then
     limited 700000 "$cake" run -m "$model" -p Once --max-tokens 2 >"$dir/out" 2>&1
     ok "a limit on memory" $?
+    for command in "run -p x" plan; do
+        # shellcheck disable=SC2086
+        expect "... that a cache goes beyond: ${command%% *}" 1 '^cake-mpi: error: place: ulimit -v leaves this rank [0-9.]+ MiB to map, and weights \([0-9.]+ [KM]iB\), the KV cache that was asked for and buffers take .* too little; raise the limit, or use more ranks$' \
+            limited 700000 "$cake" $command -m "$model" --kv-memory 600M
+    done
 else
     echo "  a limit on memory: skipped, this program does not start with 700 MB"
 fi

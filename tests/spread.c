@@ -104,13 +104,19 @@ static bool cut(world *w, int replica, cake_buf *out)
     return fits;
 }
 
-/* That no host of the world has more weights than memory. */
+/* That no host of the world has more weights than memory, and that replicas of ranks that are alike are cut alike. */
 static void check_memory(world *w)
 {
     int64_t *held = cake_alloc(MOST, sizeof *held);
-    cake_buf text = {0};
+    int size = w->n / w->replicas;
+    cake_buf text = {0}, before = {0};
     for (int r = 0; r < w->replicas; r++) {
         CU_ASSERT(cut(w, r, &text));
+        if (r && cake_slices_alike(&w->stage, (r - 1) * size, r * size, size))
+            same(w, "slices of the one before", text.data, before.data);
+        cake_buf_free(&before);
+        before = text;
+        text = (cake_buf){0};
         const cake_plan *plan = &w->stage.plan;
         held[w->stage.seat[plan->first].host] += w->stage.layers.ends;
         for (int i = 0; i < plan->n_hop; i++)
@@ -121,6 +127,7 @@ static void check_memory(world *w)
     for (int i = 0; i < w->n; i++)
         CU_ASSERT(held[i] <= w->stage.seat[i].memory);
     cake_buf_free(&text);
+    cake_buf_free(&before);
     free(held);
 }
 

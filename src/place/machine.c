@@ -68,15 +68,16 @@ static int64_t cgroup_left(void)
     return -1;
 }
 
-static int64_t mapping_left(void)
+int64_t cake_machine_mapping(void)
 {
+    enum { LATER = 192 << 20 }; /* an arena of malloc while it is aligned, libraries for text and files */
     struct rlimit limit;
     int64_t mapped = number_in("/proc/self/status", "VmSize:");
     if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur > INT64_MAX ||
         mapped < 0) /* RLIM_INFINITY among them */
         return INT64_MAX;
-    int64_t most = (int64_t)limit.rlim_cur;
-    return most / 1024 > mapped ? most - mapped * 1024 : 0;
+    int64_t left = (int64_t)limit.rlim_cur - mapped * 1024 - LATER;
+    return left > 0 ? left : 0;
 }
 
 static void read_memory(cake_machine *m)
@@ -88,7 +89,6 @@ static void read_memory(cake_machine *m)
     m->memory = free_now > 0 ? free_now * 1024 : m->memory_all;
     if (left >= 0 && left < m->memory)
         m->memory = left;
-    m->mapping = mapping_left();
 }
 
 static void read_topology(cake_machine *m, hwloc_topology_t topology)
@@ -122,7 +122,7 @@ void cake_machine_warn(void)
 
 void cake_machine_read(cake_machine *machine)
 {
-    *machine = (cake_machine){.cpus = 1, .cores = 1, .numa = 1, .packages = 1, .mapping = INT64_MAX};
+    *machine = (cake_machine){.cpus = 1, .cores = 1, .numa = 1, .packages = 1};
     hwloc_topology_t topology;
     if (!hwloc_topology_init(&topology)) {
         if (!hwloc_topology_load(topology))

@@ -22,7 +22,6 @@ typedef struct cake_machine {
     char model[96]; /* the processor's name */
     int64_t memory; /* bytes free to this process: the kernel's estimate, not above what the cgroup leaves */
     int64_t memory_all; /* bytes of the machine */
-    int64_t mapping;    /* bytes that this process may still map (ulimit -v); INT64_MAX: any number */
 } cake_machine;
 
 void cake_machine_read(cake_machine *machine);
@@ -35,6 +34,10 @@ void cake_machine_describe(const cake_machine *machine, cake_buf *out);
 
 /* Whether arenas may have transparent huge pages, by the kernel's setting, as "always [madvise] never". */
 void cake_machine_huge(const char *setting, cake_buf *out);
+
+/* How many bytes this process, whose threads are there, may still map for weights, cache and buffers (ulimit -v): what it
+ * maps later beside them is not in it. INT64_MAX: any number. */
+int64_t cake_machine_mapping(void);
 
 /* How many bytes this process may lock in memory, its limit raised as far as it may be; INT64_MAX: any number. */
 int64_t cake_machine_lockable(void);

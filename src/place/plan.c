@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/wave.h"
@@ -221,6 +222,15 @@ double cake_plan_cost(const cake_plan *plan, const cake_cut *cut)
         most = run > most ? run : most;
     }
     return most;
+}
+
+cake_plan cake_plan_copy(const cake_plan *plan, int first)
+{
+    cake_plan copy = *plan;
+    size_t bytes = (size_t)plan->n_hop * sizeof *copy.hop;
+    copy.first = first;
+    copy.hop = memcpy(cake_alloc((size_t)plan->n_hop, sizeof *copy.hop), plan->hop, bytes);
+    return copy;
 }
 
 void cake_plan_free(cake_plan *plan)

@@ -45,6 +45,8 @@ bool cake_plan_make(const cake_cut *cut, cake_plan *plan);
 /* The least number of bytes that, if every pool had so many more, would let something fit; 0: it does. And the plan that
  * would be made then. */
 int64_t cake_plan_lack(const cake_cut *cut, cake_plan *plan);
+/* The same slices, of ranks that begin at `first`. */
+cake_plan cake_plan_copy(const cake_plan *plan, int first);
 void cake_plan_free(cake_plan *plan);
 /* What the slowest stage takes. */
 double cake_plan_cost(const cake_plan *plan, const cake_cut *cut);

@@ -35,23 +35,32 @@ static void multiply(cake_stage *stage, int n_here, int n)
     free(held);
 }
 
+static const char *kind_of(const cake_stage *stage, int n)
+{
+    return stage->gpu.used ? n == 1 ? "GPU" : "GPUs" : n == 1 ? "rank" : "ranks";
+}
+
 static cake_err too_large(const cake_stage *stage, int n_rank, int64_t lack)
 {
     const cake_seat *seat = &stage->seat[0];
     bool limited = seat->mapping < seat->memory; /* what a rank may map it does not share */
     int64_t each = limited ? seat->mapping : seat->memory / seat->local_size;
-    int least = cake_slices_least(stage, each - cake_room_beside(stage, 0, seat->n_thread),
-                                  limited ? 1 : seat->local_size) *
+    int64_t beside = cake_room_beside(stage, 0, seat->n_thread);
+    int least = cake_slices_least(stage, each - beside, limited ? 1 : seat->local_size) *
                 (stage->planned ? 1 : stage->n_replica);
     char missing[32], would[96] = "";
     snprintf(missing, sizeof missing, "%s", cake_size_text(lack));
     if (least && least != n_rank)
-        snprintf(would, sizeof would, "; %d such ranks would do (--ranks %d)", least, least);
-    return cake_fail(
-        "place", "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
-        n_rank, stage->gpu.used ? "GPUs" : "ranks", cake_size_text(limited ? each : seat->memory),
-        stage->gpu.used ? "each" : stage->rate[0].host, limited ? " for each (ulimit -v)" : "", missing,
-        would);
+        snprintf(would, sizeof would, "; %d such %s would do (--ranks %d)", least, kind_of(stage, least),
+                 least);
+    else if (!least)
+        snprintf(would, sizeof would, "; however many there are, one of them needs %s",
+                 cake_size_text(cake_slices_largest(stage) + beside));
+    return cake_fail("place",
+                     "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
+                     n_rank, kind_of(stage, n_rank), cake_size_text(limited ? each : seat->memory),
+                     stage->gpu.used ? "each" : stage->rate[0].host, limited ? " for each (ulimit -v)" : "",
+                     missing, would);
 }
 
 /* Plans [n_replica] for all, with waves and pages that all have room for. */
@@ -59,6 +68,10 @@ static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, ca
 {
     int size = n_rank / stage->n_replica, pages[CAKE_MAX_CLASS], reach = INT_MAX;
     for (int r = 0; r < stage->n_replica; r++) {
+        if (r && cake_slices_alike(stage, (r - 1) * size, r * size, size)) {
+            plans[r] = cake_plan_copy(&plans[r - 1], r * size);
+            continue;
+        }
         int64_t lack = cake_slices_cut(o, stage, r * size, size);
         if (lack)
             return too_large(stage, n_rank, lack);

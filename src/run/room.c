@@ -132,8 +132,8 @@ static room measure(const cake_world *world, const cake_stage *stage)
     r.tables = cake_world_sum_local(world, r.tables);
     r.host = cake_world_sum_local(world, r.fixed);
     int64_t left = (stage->machine.memory - r.host) / world->local_size;
-    if (left > stage->machine.mapping - r.fixed)
-        left = stage->machine.mapping - r.fixed;
+    if (left > stage->mapping - r.fixed)
+        left = stage->mapping - r.fixed;
     int64_t asked = stage->kv_memory;
     r.cache = asked > 0 ? asked : asked < 0 ? left * -asked / 100 : left / 2;
     if (r.cache > bound_of(stage) - stage->report.weights_bytes)
@@ -240,9 +240,8 @@ static cake_err too_large(const cake_options *o, const cake_world *world, const 
     } else if (*where) {
         snprintf(would, sizeof would, "give it fewer layers, or a host with more memory");
     } else if (!least) {
-        snprintf(would, sizeof would,
-                 "hosts with more memory a rank are needed, since one of its parts is "
-                 "larger than this");
+        snprintf(would, sizeof would, "however many ranks there are, one of them needs %s",
+                 cake_size_text(cake_slices_largest(stage) + beside));
     }
     return cake_fail(
         "place",
@@ -274,6 +273,20 @@ static cake_err judge_bound(const cake_options *o, const cake_stage *stage)
     return CAKE_OK;
 }
 
+/* What a limit on this process (ulimit -v) leaves. */
+static cake_err judge_mapping(const cake_stage *stage, const room *r)
+{
+    int64_t asked = stage->kv_memory > 0 ? stage->kv_memory : 0, needs = r->fixed + asked;
+    if (needs <= stage->mapping)
+        return CAKE_OK;
+    return cake_fail("place",
+                     "ulimit -v leaves this rank %s to map, and weights (%s)%s and buffers take %s, %s too "
+                     "little; raise the limit, or use more ranks",
+                     cake_size_text(stage->mapping), cake_size_text(stage->report.weights_bytes),
+                     asked ? ", the KV cache that was asked for" : "", cake_size_text(needs),
+                     cake_size_text(needs - stage->mapping));
+}
+
 /* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks of this host;
  * speaks: of the ranks that lack memory one. */
 static cake_err judge(const cake_options *o, const cake_world *world, const cake_stage *stage, const room *r,
@@ -298,6 +311,8 @@ static cake_err judge(const cake_options *o, const cake_world *world, const cake
                              (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
     if (left < 0)
         return speaks ? too_large(o, world, stage, r, where) : CAKE_ERR_FATAL;
+    if ((err = judge_mapping(stage, r)))
+        return err;
     const char *at = said->kv_memory ? cake_layout_at(o, said->kv_memory_at) : "";
     if (r->states > 0 && r->states > r->cache)
         return cake_fail("place",

@@ -49,7 +49,7 @@ void cake_slices_open(const cake_world *world, cake_stage *stage)
                       .local_size = world->local_size,
                       .n_thread = stage->n_thread,
                       .memory = m->memory,
-                      .mapping = m->mapping};
+                      .mapping = stage->mapping};
     int *here = cake_alloc((size_t)world->local_size, sizeof *here);
     cake_world_gather_local(world, &mine.host, here, sizeof *here);
     mine.host = here[0];
@@ -205,6 +205,20 @@ int64_t cake_slices_cut(const cake_options *o, cake_stage *stage, int first, int
     return lack;
 }
 
+bool cake_slices_alike(const cake_stage *stage, int a, int b, int n)
+{
+    const cake_rate *rate = stage->rate;
+    const cake_seat *seat = stage->seat;
+    for (int i = 0; i < n; i++, a++, b++)
+        if (rate[a].flops != rate[b].flops || rate[a].bytes != rate[b].bytes ||
+            stage->speed[a] != stage->speed[b] || seat[a].n_thread != seat[b].n_thread ||
+            seat[a].local_size != seat[b].local_size || seat[a].memory != seat[b].memory ||
+            seat[a].mapping != seat[b].mapping ||
+            (i && (seat[a].host == seat[a - 1].host) != (seat[b].host == seat[b - 1].host)))
+            return false;
+    return true;
+}
+
 /* Bytes that a rank has for its cache, beside what all ranks of its pool hold. */
 static int64_t cache_of(const cake_stage *stage, const cake_pool *pool, int first_rank, int64_t left)
 {
@@ -332,4 +346,12 @@ int cake_slices_least(const cake_stage *stage, int64_t bytes, int n_local)
         *(shares_fit(stage, middle, bytes, n_local) ? &enough : &few) = middle;
     }
     return enough;
+}
+
+int64_t cake_slices_largest(const cake_stage *stage)
+{
+    int64_t most = stage->layers.ends;
+    for (int i = 0; i < cake_model_config(stage->model)->n_layer; i++)
+        most = stage->layers.bytes[i] > most ? stage->layers.bytes[i] : most;
+    return most;
 }

@@ -20,7 +20,11 @@ void cake_slices_close(cake_stage *stage);
  * one that would be made then. */
 int64_t cake_slices_cut(const cake_options *options, cake_stage *stage, int first, int n);
 
-/* Pure, behind it: the KV pages that this plan's ranks have memory for, and lanes of fewer sequences where recurrent states
+/* Pure: whether ranks [a, a + n) of the world are as those from b on, one by one, so that a replica of them has the same
+ * plan, waves and pages. */
+bool cake_slices_alike(const cake_stage *stage, int a, int b, int n);
+
+/* Pure, behind a cut: the KV pages that this plan's ranks have memory for, and lanes of fewer sequences where recurrent states
  * would take more than half of it. As room.c will find them, if all hosts' ranks have as much. */
 void cake_slices_fill(const cake_options *options, cake_stage *stage);
 
@@ -33,5 +37,7 @@ void cake_slices_agree(const cake_options *options, const cake_world *world, cak
 /* The least number of ranks, at most as many as layers, that have memory for all of them, if each n_local ranks have n_local
  * times so many bytes together for weights; the first perhaps owns no layer. 0: as many as layers are not enough. */
 int cake_slices_least(const cake_stage *stage, int64_t bytes, int n_local);
+/* The bytes of weights that some rank has to have room for, however many there are: of a layer, or of embedding and head. */
+int64_t cake_slices_largest(const cake_stage *stage);
 
 #endif

@@ -61,6 +61,10 @@ static trial plan_trial(const cake_options *o, const cake_stage *stage, int n, i
     t.plans = cake_alloc((size_t)n, sizeof *t.plans);
     t.stage.n_replica = n;
     for (int r = 0; r < n && t.fits; r++) {
+        if (r && cake_slices_alike(stage, (r - 1) * size, r * size, size)) {
+            t.plans[r] = cake_plan_copy(&t.plans[r - 1], r * size);
+            continue;
+        }
         t.stage.plan = (cake_plan){0};
         t.fits = !cake_slices_cut(o, &t.stage, r * size, size);
         cake_slices_fill(o, &t.stage);

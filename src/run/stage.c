@@ -207,16 +207,15 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     err = cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu);
     if (err)
         return err;
-    if (stage->gpu.used) {
+    if (stage->gpu.used)
         stage->machine.memory = stage->gpu.memory;
-        stage->machine.mapping = INT64_MAX;
-    }
     stage->n_thread = stage->n_decode = stage->placement.n_thread;
     if (o->threads_decode && o->threads_decode < stage->n_thread)
         stage->n_decode = (int)o->threads_decode;
     cake_exec_crowd(stage->n_thread > stage->machine.cpus);
     cake_exec_keep(stage->n_decode < stage->n_thread ? stage->n_thread : 0);
     err = cake_stage_threads(world, stage->n_thread);
+    stage->mapping = stage->gpu.used ? INT64_MAX : cake_machine_mapping();
     if (!err)
         err = choose_kernels(o, world, stage);
     if (err)

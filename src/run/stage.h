@@ -43,6 +43,7 @@ typedef struct cake_stage {
     bool planned;       /* how many there are */
     cake_world replica; /* this rank among those of its replica: what plan and hops count */
     cake_machine machine;
+    int64_t mapping; /* bytes that this rank may still map, when its threads are there */
     cake_placement placement;
     cake_gpu gpu; /* of plans only */
     cake_model *model;
