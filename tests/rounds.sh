@@ -80,22 +80,33 @@ END
     launcher=$!
 }
 alive() { kill -0 $launcher 2>/dev/null; }
-until_there() { # FILE... : all are there, or the run is over
-    while alive && ! { for file; do [ -e "$file" ] || break; done; [ -e "$file" ]; }; do sleep 0.01; done
+until_there() { # FILE... : all are there, or the run is over, or hangs
+    local begin=$SECONDS
+    while alive && [ $((SECONDS - begin)) -lt 60 ] && ! { for file; do [ -e "$file" ] || break; done; [ -e "$file" ]; }; do sleep 0.01; done
+}
+# Where each rank of a start that hangs is, for those who read the files that are left of it.
+where() {
+    local file pid
+    for file in "$dir"/pid.*; do
+        pid=$(cat "$file")
+        echo "+++ hangs: rank ${file##*.}, process $pid: $(sed -n 's/^State:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null || echo gone)"
+        ! kill -0 "$pid" 2>/dev/null || ! command -v gdb >/dev/null || timeout 20 gdb -p "$pid" -batch -ex 'thread apply all bt 12' 2>/dev/null
+    done
 }
 ended() { # its status in $got; 124: it hung, and was killed
     local begin=$SECONDS hung=''
     while alive; do
         sleep 0.02
-        [ $((SECONDS - begin)) -lt 60 ] || { hung=1 && kill -9 $launcher "$(cat "$dir/pid.0")"; }
+        [ $((SECONDS - begin)) -lt 60 ] || { hung=1 && break; }
     done
+    [ -z "$hung" ] || { where >>"$dir/err"; kill -9 $launcher "$(cat "$dir/pid.0")" 2>/dev/null; }
     wait $launcher 2>/dev/null
     got=$?
     [ -z "$hung" ] || got=124
 }
 
 declare -A stopped late
-went_on=0 had_begun=0 torn=0 rounds_on=0
+went_on=0 had_begun=0 torn=0 rounds_on=0 hangs=()
 # One stop. All is drawn before the start, so that a seed says everything.
 disturb() {
     local way np replicas seqs after whom rank said
@@ -128,8 +139,8 @@ disturb() {
     0 | 3) late[$way]=$((${late[$way]:-0} + 1)) ;;
     *) stopped[$way]=$((${stopped[$way]:-0} + 1)) ;;
     esac
-    # mpirun may hang for ever where rank 0 is ended in MPI_Init; that was its end all the same
-    [ $got != 124 ] || ! tail -n "+$((said + 1))" "$dir/err" | grep -Eq 'PMIX ERROR|exited on signal' || got=1
+    # mpirun may hang for ever where a rank is ended in MPI_Init; that was its end all the same, but rounds with it are few
+    [ $got != 124 ] || ! tail -n "+$((said + 1))" "$dir/err" | grep -Eq 'PMIX ERROR|exited on signal' || got=1 excused=1
     case $got in
     124 | 132 | 134 | 135 | 136 | 139) wrong="$wrong; status $got of a run that was stopped by $way" ;;
     esac
@@ -137,7 +148,7 @@ disturb() {
 
 # one ROUND : into $wrong what is wrong with it
 one() {
-    local stops i
+    local stops i excused=''
     RANDOM=$((seed + $1)) wrong='' disk_at='' disk_error=''
     draw 3 && which=$drawn
     draw 3 && form=${forms[drawn]}
@@ -172,6 +183,9 @@ one() {
     went_on=$((went_on + i)) rounds_on=$((rounds_on + (i > 0)))
     had_begun=$((had_begun + $(grep -c 'goes on with.* that were begun' "$dir/err")))
     torn=$((torn + $(grep -c 'that was not finished are cut off' "$dir/err")))
+    [ -n "$excused" ] || return 0
+    hangs+=($((seed + $1 - 1)))
+    grep '^+++ hangs' "$dir/err" | sed 's/^+++ /  mpirun /'
 }
 
 for round in $(seq "$rounds"); do
@@ -184,7 +198,10 @@ for round in $(seq "$rounds"); do
     echo "    ${wrong#; }; again: tests/rounds.sh 1 $((seed + round - 1)); files: $PWD/$keep" && sed 's/^/    /' "$dir/err" | tail -n 40
 done
 test "${good:-0}" -eq "$rounds"
-ok "rounds that end in the bytes of a run that nobody disturbed: ${good:-0} of $rounds" $?
+right=$?
+ok "rounds that end in the bytes of a run that nobody disturbed: ${good:-0} of $rounds; mpirun hung in ${#hangs[@]}${hangs[*]:+, seeds ${hangs[*]}}" $right
+test "${#hangs[@]}" -le $((rounds < 100 ? 1 : rounds / 50))
+ok "... which is rare" $?
 echo "  rounds in which a start had results to go on from: $rounds_on of $rounds"
 if [ "$rounds" -ge 10 ]; then # of three it may be none
     test $rounds_on -gt 0 && test $had_begun -gt 0
