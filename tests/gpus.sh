@@ -64,6 +64,8 @@ expect "... one less does not" 1 'the memory of 7 GPUs: 1.0 GiB are free on each
 # What is not known, or not possible.
 expect "no size" 1 'GPU 0 of [^ ]+ \(0000:[^)]*\) has is not known: it is hidden from this process, or this build has no CUDA; say it with --gpu-memory' plan gpu4 1
 expect "no GPU" 1 'has no GPU; with --gpu-memory 80G' plan hybrid 1
+echo "{a: {host: '*', device: cuda, layers: ['model.layers.0-7']}}" >"$dir/t.yml"
+expect "... where a topology file wants one" 1 't.yml:1:25: [^ ]+ has no GPU' on hybrid 1 plan -m "$model" --topology "$dir/t.yml"
 expect "... but a size" 0 '^GPUs +of 80.0 GiB' plan hybrid 1 --gpu-memory 80G
 expect "a run" 2 '--device cuda: this version computes on CPUs only; cake-mpi plan --device cuda' "$cake" run -m "$model" -p x --device cuda
 expect "rates of CPUs" 2 'both --device cuda and --rates' plan gpu8 1 --rates x

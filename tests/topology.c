@@ -154,6 +154,10 @@ static void test_read(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(cases[i][0], cases[i][1], cases[i][2]);
+    char name[1100];
+    memset(name, 'k', sizeof name);
+    memcpy(name + sizeof name - 5, ": {}", 5);
+    check(name, "h", "1:1 a topology is a map of workers by name; this is a text that is too long for a key");
 }
 
 /* What is refused, and where. */

@@ -163,13 +163,17 @@ cake_yaml_kind cake_yaml_event(const cake_yaml *y)
 
 const char *cake_yaml_found(const cake_yaml *y)
 {
+    enum { KEY_MOST = 1024 }; /* YAML 1.2.2, 7.4.2: characters of a key before its colon */
+    size_t length = y->event.type == YAML_SCALAR_EVENT ? y->event.data.scalar.length : 0;
     switch (y->event.type) {
     case YAML_SEQUENCE_START_EVENT:
         return "a list";
     case YAML_MAPPING_START_EVENT:
         return "a map";
     case YAML_SCALAR_EVENT:
-        return y->event.data.scalar.length ? "a single value" : "nothing";
+        return length > KEY_MOST ? "a text that is too long for a key"
+               : length          ? "a single value"
+                                 : "nothing";
     default:
         return "the end";
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whole reads and writes: interrupted or short ones go on. False: errno says why.
+ * Whole reads and writes: interrupted or short ones go on. False: errno says why. And files to lay bytes aside.
  */
 #ifndef CAKE_RECORD_BYTES_H
 #define CAKE_RECORD_BYTES_H
@@ -12,5 +12,9 @@
 bool cake_bytes_write(int fd, const char *bytes, size_t len); /* at the file's position */
 bool cake_bytes_write_at(int fd, const char *bytes, size_t len, int64_t offset);
 bool cake_bytes_read_at(int fd, char *bytes, size_t len, int64_t offset); /* a file that ends early: EIO */
+
+/* A file without a name, to read and write: in the directory of the file `beside`; NULL: in that of TMPDIR, or in /tmp where
+ * that cannot be. -1: errno says why. where [n]: as messages have it, "beside FILE" or "in DIR". */
+int cake_bytes_spool(const char *beside, char *where, size_t n);
 
 #endif

@@ -81,23 +81,11 @@ static cake_err put(sink *out, const char *bytes, size_t n)
 
 cake_err cake_expand_open(const char *beside, cake_expand_to *to)
 {
-    FILE *nameless = beside ? NULL : tmpfile();
-    cake_buf name = {0};
-    cake_buf_adds(&name, beside ? beside : "");
-    cake_buf_adds(&name, ".lines-XXXXXX");
-    int fd = nameless ? fcntl(fileno(nameless), F_DUPFD_CLOEXEC, 0)
-             : beside ? mkostemp(name.data, O_CLOEXEC)
-                      : -1;
-    int why = errno;
-    if (fd >= 0 && beside)
-        unlink(name.data);
-    if (nameless)
-        fclose(nameless);
-    cake_buf_free(&name);
-    *to = (cake_expand_to){.fd = fd};
-    snprintf(to->where, sizeof to->where, "%s%s", beside ? "beside " : "in " P_tmpdir, beside ? beside : "");
-    return fd < 0 ? cake_fail("record", "a temporary file %s cannot be made: %s", to->where, strerror(why))
-                  : CAKE_OK;
+    *to = (cake_expand_to){0};
+    to->fd = cake_bytes_spool(beside, to->where, sizeof to->where);
+    return to->fd < 0
+               ? cake_fail("record", "a temporary file %s cannot be made: %s", to->where, strerror(errno))
+               : CAKE_OK;
 }
 
 bool cake_expand_is_needed(const char *results)

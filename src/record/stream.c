@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Lines enter in any order and leave in that of the input. Invariant: everything before `next` is written, and
- * everything in places waits in the spool.
+ * everything in places waits in the spool. The spool is written anew when most of it has left: while there is always
+ * something that waits it would become as large as all results.
  */
 #include "record/stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,14 +17,17 @@
 #include "record/places.h"
 
 #define BLOCK ((size_t)1 << 20)
+#define SMALL ((int64_t)16 << 20) /* bytes of a spool that are not worth to be written anew */
 
 struct cake_stream {
     const char *name; /* borrowed */
     int fd;
     bool close, broken;
     int64_t next;
-    FILE *spool;
-    int64_t spool_size;
+    int spool; /* -1: not needed so far */
+    char where[512];
+    int64_t spool_size, waiting; /* bytes of it, and of what is in places */
+    int64_t renewed_at;          /* not before it has so many bytes */
     cake_places places;
     cake_buf block;
 };
@@ -37,35 +40,97 @@ cake_err cake_stream_open(const char *path, cake_stream **out)
     cake_stream *stream = cake_alloc(1, sizeof *stream);
     stream->name = path ? path : "standard output";
     stream->fd = fd;
+    stream->spool = -1;
+    stream->renewed_at = SMALL;
     stream->close = path != NULL;
     *out = stream;
     return CAKE_OK;
 }
 
-static cake_err broken(cake_stream *stream, const char *name, int why)
+static cake_err broken(cake_stream *stream, int why)
 {
     stream->broken = true;
-    return cake_fail("record", "%s: cannot be written: %s; the first %lld results are out", name,
+    return cake_fail("record", "%s: cannot be written: %s; the first %lld results are out", stream->name,
                      strerror(why), (long long)stream->next);
+}
+
+static cake_err spool_failed(const cake_stream *stream, int why)
+{
+    return cake_fail(
+        "record",
+        "results that wait for that of request %lld cannot be laid aside in a temporary file %s: "
+        "%s; TMPDIR=DIR puts it elsewhere, with -o FILE none is needed",
+        (long long)stream->next, stream->where, strerror(why));
 }
 
 static cake_err flush(cake_stream *stream, int64_t upto)
 {
     if (!cake_bytes_write(stream->fd, stream->block.data, stream->block.len))
-        return broken(stream, stream->name, errno);
+        return broken(stream, errno);
     cake_buf_cut(&stream->block, 0);
     stream->next = upto;
     return CAKE_OK;
 }
 
+/* Copies what waits, in its order, into fd. */
+static bool copy_waiting(const cake_stream *stream, int fd)
+{
+    int64_t size = 0;
+    bool done = true;
+    cake_place place;
+    char *line = NULL;
+    for (int64_t at = stream->next; done && size < stream->waiting; at++) {
+        if (!(place = cake_places_get(&stream->places, at)).len)
+            continue;
+        line = cake_grow(line, (size_t)place.len, 1);
+        done = cake_bytes_read_at(stream->spool, line, (size_t)place.len, place.offset) &&
+               cake_bytes_write_at(fd, line, (size_t)place.len, size);
+        size += place.len;
+    }
+    free(line);
+    return done;
+}
+
+/* A new spool with what waits only. Where there is no room for both the old one is kept, for as long as it takes to
+ * become twice as large. */
+static void renew(cake_stream *stream)
+{
+    char where[sizeof stream->where];
+    int fd = cake_bytes_spool(NULL, where, sizeof where);
+    if (fd < 0 || !copy_waiting(stream, fd)) {
+        stream->renewed_at = 2 * stream->spool_size;
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    int64_t size = 0;
+    for (int64_t at = stream->next; size < stream->waiting; at++) {
+        cake_place place = cake_places_get(&stream->places, at);
+        if (!place.len)
+            continue;
+        cake_places_drop(&stream->places, at);
+        cake_places_set(&stream->places, at, (cake_place){.offset = size, .len = place.len});
+        size += place.len;
+    }
+    close(stream->spool);
+    stream->spool = fd;
+    stream->spool_size = size;
+    stream->renewed_at = SMALL;
+    memcpy(stream->where, where, sizeof where);
+}
+
 static cake_err lay_aside(cake_stream *stream, int64_t order, const char *line, size_t len)
 {
-    if (!stream->spool && !(stream->spool = tmpfile()))
-        return broken(stream, "a temporary file in " P_tmpdir, errno);
-    if (!cake_bytes_write_at(fileno(stream->spool), line, len, stream->spool_size))
-        return broken(stream, "a temporary file in " P_tmpdir, errno);
+    if (stream->spool < 0 &&
+        (stream->spool = cake_bytes_spool(NULL, stream->where, sizeof stream->where)) < 0)
+        return spool_failed(stream, errno);
+    if (!cake_bytes_write_at(stream->spool, line, len, stream->spool_size))
+        return spool_failed(stream, errno);
     cake_places_set(&stream->places, order, (cake_place){.offset = stream->spool_size, .len = (int64_t)len});
     stream->spool_size += (int64_t)len;
+    stream->waiting += (int64_t)len;
+    if (stream->spool_size > stream->renewed_at && stream->spool_size / 4 > stream->waiting)
+        renew(stream);
     return CAKE_OK;
 }
 
@@ -75,26 +140,26 @@ static cake_err catch_up(cake_stream *stream, int64_t from)
     cake_err err = CAKE_OK;
     cake_place place;
     char *line = NULL;
-    for (; (place = cake_places_get(&stream->places, from)).len; from++) {
+    for (; !err && (place = cake_places_get(&stream->places, from)).len; from++) {
         line = cake_grow(line, (size_t)place.len, 1);
-        if (!cake_bytes_read_at(fileno(stream->spool), line, (size_t)place.len, place.offset)) {
-            err = broken(stream, "a temporary file in " P_tmpdir, errno);
+        if (!cake_bytes_read_at(stream->spool, line, (size_t)place.len, place.offset)) {
+            stream->broken = true;
+            err = spool_failed(stream, errno);
             break;
         }
         cake_buf_add(&stream->block, line, (size_t)place.len);
         cake_places_drop(&stream->places, from);
-        if (stream->block.len >= BLOCK && (err = flush(stream, from + 1)))
-            break;
+        stream->waiting -= place.len;
+        if (stream->block.len >= BLOCK)
+            err = flush(stream, from + 1);
     }
     free(line);
-    if (err)
-        return err;
-    if (stream->spool_size && !stream->places.n) { /* nothing waits: its room is given back */
+    if (!err && stream->spool_size && !stream->places.n) { /* nothing waits: its room is given back */
         stream->spool_size = 0;
-        if (ftruncate(fileno(stream->spool), 0))
-            return broken(stream, "a temporary file in " P_tmpdir, errno);
+        if (ftruncate(stream->spool, 0))
+            err = spool_failed(stream, errno);
     }
-    return flush(stream, from);
+    return err ? err : flush(stream, from);
 }
 
 cake_err cake_stream_add(cake_stream *stream, int64_t order, const char *line, size_t len)
@@ -134,8 +199,8 @@ void cake_stream_close(cake_stream *stream)
         return;
     if (stream->close)
         close(stream->fd);
-    if (stream->spool)
-        fclose(stream->spool);
+    if (stream->spool >= 0)
+        close(stream->spool);
     cake_places_free(&stream->places);
     cake_buf_free(&stream->block);
     free(stream);

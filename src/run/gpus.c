@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "kernels/cuda/device.h"
+#include "run/layout.h"
 
 extern char **environ;
 
@@ -124,18 +125,20 @@ cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said,
     int64_t memory = memory_of(o, gpus, n_gpu, gpu->number);
     gpu->memory = memory / with;
     bool first = cake_world_least(world, memory ? INT64_MAX : world->rank) == world->rank;
+    const char *at = said->device == CAKE_WISH_CUDA ? cake_layout_at(o, said->device_at) : "";
     if (!memory)
-        err = !first ? CAKE_ERR_FATAL
-              : !n_gpu
-                  ? cake_fail("place",
-                              "%s has no GPU; with --gpu-memory 80G the plan is made as if each rank had one "
-                              "of that size",
-                              world->host)
-                  : cake_fail("place",
-                              "how much memory GPU %d of %s (%s) has is not known: it is hidden from this "
-                              "process, or this "
-                              "build has no CUDA; say it with --gpu-memory",
-                              gpu->number, world->host, gpus[gpu->number].bus);
+        err =
+            !first ? CAKE_ERR_FATAL
+            : !n_gpu
+                ? cake_fail("place",
+                            "%s%s has no GPU; with --gpu-memory 80G the plan is made as if each rank had one "
+                            "of that size",
+                            at, world->host)
+                : cake_fail("place",
+                            "%show much memory GPU %d of %s (%s) has is not known: it is hidden from this "
+                            "process, or this "
+                            "build has no CUDA; say it with --gpu-memory",
+                            at, gpu->number, world->host, gpus[gpu->number].bus);
     err = cake_world_agree(world, err);
     if (!err)
         advise(world, n_gpu, with > 1);
