@@ -203,6 +203,11 @@ expect "rates of another time" 0 'rates +7 GFLOP/s of products and 9 GB/s' rates
 expect "... as bench writes them" 0 '^peak.read' "$cake" bench peak --smoke --threads 1 --isa ref -o "$dir/rates"
 expect "... are those of a run, too" 0 '.' "$cake" run -m "$model" -p x --max-tokens 1 --isa ref --threads 1 --rates "$dir/rates"
 expect "... and serve this host" 0 'rates ' rates
+{ rate peak.f32 a 3 && rate peak.read a 9 && { rate peak.f32 a 50 && rate peak.read a 70; } | sed 's/"threads": 1/"threads": 16/'; } >"$dir/rates"
+elsewhere() { "$cake" plan -m "$model" --isa ref --rates "$dir/rates" --ranks 2 "$@"; }
+expect "... of more threads than a rank has here" 0 'rates +50 GFLOP/s of products and 70 GB/s' elsewhere --threads 16
+OMP_NUM_THREADS=1 expect "... are told of" 0 'rates of up to 16 threads, and those of 1 are taken, .*: --threads 16 plans' elsewhere
+expect "a replica without a request is idle" 0 '^1 .* 100 %' elsewhere --threads 16 --replicas 2 -p x
 { rate peak.f32 a 3 && rate peak.f32 b 3 && rate peak.read b 9; } >"$dir/rates"
 expect "rates of other hosts" 1 'has no peak.f32 of ref with 1 thread on ' rates
 { rate peak.f32 a 3 && rate peak.read a -9; } >"$dir/rates"
@@ -229,6 +234,9 @@ expect "... on hosts of as many as here" 0 '"nodes": 3, ' mpi 2 plan -m "$model"
 expect "... more than layers" 2 '9 ranks for a model of 8 layers' "$cake" plan -m "$model" --ranks 9
 expect "... of two replicas" 0 '^replicas  2, of 8 ranks each' "$cake" plan -m "$model" --ranks 16 --replicas 2
 expect "... of replicas that are alike" 0 '^[0-9]+ to 127: the same, 1[0-9] times more$' "$cake" plan -m "$model" --ranks 128 --replicas 16
+expect "... of a machine that hwloc is told of" 1 'and 8.0 MiB of memory are free' env HWLOC_SYNTHETIC="[numa(memory=8MiB)] core:2 pu:1" "$cake" plan -m "$model"
+env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$cake" plan -m "$model" 2>&1 | grep -q 'srun started 2 of these, and each finds itself alone'
+ok "tasks of srun that do not know of each other are told of" $?
 expect "... and a file of hosts" 2 'both --ranks and --topology' "$cake" plan -m "$model" --ranks 2 --topology "$dir/none"
 mkdir "$dir/huge" && sed -e 's/"hidden_size": [0-9]*/"hidden_size": 16384/' -e 's/"intermediate_size": 512/"intermediate_size": 10000000/' \
     "$model/config.json" >"$dir/huge/config.json"

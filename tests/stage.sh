@@ -277,6 +277,10 @@ cp "$model/model.safetensors" "$dir/foreign/rank-0000"
 expect "somebody's file" 1 'rank-0000/model.safetensors: is there already, and cake-mpi stage did not write it' stage -d "$dir/foreign"
 cmp -s "$model/model.safetensors" "$dir/foreign/rank-0000/model.safetensors"
 ok "... is not touched" $?
+mkdir -p "$dir/foreign2/rank-0000" && echo mine >"$dir/foreign2/rank-0000/config.json"
+expect "... a small one" 1 'rank-0000/config.json: is there already, and cake-mpi stage did not write it' stage -d "$dir/foreign2" --ranks 1
+test "$(cat "$dir/foreign2/rank-0000/config.json")" = mine
+ok "... is not touched" $?
 expect "a file in the way" 1 'batch.jsonl: is not a directory' stage -d "$dir/batch.jsonl"
 expect "nowhere to write" 1 '/proc/x: cannot be made' stage -d /proc/x
 small() { (trap '' XFSZ && ulimit -f 2000 && "$cake" stage -m "$model" -d "$dir/small" --ranks 1); }

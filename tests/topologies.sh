@@ -130,6 +130,8 @@ done 3<<'PLACES'
 cpus: 8000|9|cpus 8000: rank 1 may run on cpus [0-9]
 numa: 999|9|numa 999: the NUMA domains of .* are [0-9]
 memory: 10K|11|memory is 10.0 KiB for worker 'worker', but the weights of its layers take 3.0 MiB
+memory: 900T|11|memory is 900.0 TiB for worker 'worker', but .* are free there
+kv_memory: 900T|14|kv_memory is 900.0 TiB for worker 'worker', but .* are free there
 gpu: 63|8|gpu 63: .* has 
 PLACES
 expect "replicas are written" 0 '^replicas  2, of 2 ranks each' mpi 4 plan -m "$model" --replicas 2 --write-topology "$dir/t.yml"

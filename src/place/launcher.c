@@ -69,6 +69,8 @@ void cake_launcher_find(char *const *env, cake_launcher *out)
                                                                                  : CAKE_LAUNCH_NONE};
     out->unasked = out->kind == CAKE_LAUNCH_OPENMPI && value_of(env, "OMPI_MCA_orte_bound_at_launch") &&
                    !openmpi_was_told(env);
+    const char *tasks = out->kind == CAKE_LAUNCH_SLURM ? value_of(env, "SLURM_STEP_NUM_TASKS") : NULL;
+    out->tasks = tasks ? atoi(tasks) : 0;
     out->openmp = HAS(openmp) || (proc_bind && strcasecmp(proc_bind, "false"));
 }
 

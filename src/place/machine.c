@@ -91,8 +91,22 @@ static void read_memory(cake_machine *m)
         m->memory = left;
 }
 
+/* Of a machine that is not this one: of its domains, but not of GPUs' memory. */
+static int64_t memory_said(hwloc_topology_t topology)
+{
+    int64_t all = 0;
+    hwloc_obj_t domain = NULL;
+    if (hwloc_topology_is_thissystem(topology))
+        return 0;
+    while ((domain = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, domain)))
+        if (!domain->subtype || strcmp(domain->subtype, "GPUMemory"))
+            all += (int64_t)domain->attr->numanode.local_memory;
+    return all;
+}
+
 static void read_topology(cake_machine *m, hwloc_topology_t topology)
 {
+    m->memory_said = memory_said(topology);
     hwloc_cpuset_t set = hwloc_bitmap_alloc();
     if (set && !hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_THREAD)) {
         hwloc_bitmap_and(set, set, hwloc_topology_get_allowed_cpuset(topology));
@@ -233,8 +247,12 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
         hwloc_topology_destroy(topology);
     }
     cake_buf_addf(out, "cpus        %d for this process: %s\n", m->cpus, m->mask);
-    cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_size_text(m->memory_all),
-                  cake_size_text(m->memory));
+    if (m->memory_said)
+        cake_buf_addf(out, "memory      %s, as hwloc was told; `plan` goes by it\n",
+                      cake_size_text(m->memory_said));
+    else
+        cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_size_text(m->memory_all),
+                      cake_size_text(m->memory));
     describe_huge(out);
     cake_buf_adds(out, "limits      ");
     add_limit(out, "mapped memory (ulimit -v)", RLIMIT_AS);

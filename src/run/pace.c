@@ -81,10 +81,11 @@ static cake_rate measure(const cake_world *world, cake_stage *stage, bool plan)
     return rate;
 }
 
-/* Every rank's own becomes known to all. */
-static void exchange(const cake_world *world, cake_stage *stage, cake_rate mine)
+/* Every rank's own becomes known to all. elsewhere: its threads are not to share the cpus that are here. */
+static void exchange(const cake_world *world, cake_stage *stage, cake_rate mine, bool elsewhere)
 {
-    mine.cpus = stage->machine.cpus < stage->n_thread ? stage->machine.cpus : stage->n_thread;
+    bool few = stage->machine.cpus < stage->n_thread && !elsewhere;
+    mine.cpus = few ? stage->machine.cpus : stage->n_thread;
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
     cake_world_gather(world, &mine, stage->rate, sizeof mine);
     cake_rates_settle(world->size, stage->rate); /* of use on rank 0 only */
@@ -94,8 +95,15 @@ static void exchange(const cake_world *world, cake_stage *stage, cake_rate mine)
 /* What was measured another time. On rank 0. */
 static cake_err recall(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
+    int most = 0, own = stage->rate[0].cpus;
     cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
-    cake_err err = cake_peaks_read(o->rates, stage->kernels->name, products, world->size, stage->rate);
+    cake_err err = cake_peaks_read(o->rates, stage->kernels->name, products, world->size, stage->rate, &most);
+    if (!err && most > own && world->size == 1 && !o->threads)
+        cake_log(CAKE_WARN, "place",
+                 "%s has rates of up to %d threads, and those of %d are taken, as many as this machine lets "
+                 "a rank "
+                 "have: --threads %d plans for ranks that have as many",
+                 o->rates, most, own, most);
     if (!err)
         cake_rates_settle(world->size, stage->rate);
     return err;
@@ -162,12 +170,13 @@ cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_sta
     bool large = cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE;
     bool plan = !strcmp(o->command, "plan");
     stage->rate = cake_alloc(n, sizeof *stage->rate);
-    exchange(world, stage, (cake_rate){0});
+    bool elsewhere = plan && o->rates && o->threads;
+    exchange(world, stage, (cake_rate){0}, elsewhere);
     bool matters = plan || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)));
     matters = matters && !stage->gpu.used;     /* of which no rates are known */
     bool doubted = o->rates && !plan && n > 1; /* a plan may be of hosts that are not here */
     if (o->report || (matters && !o->rates) || doubted)
-        exchange(world, stage, measure(world, stage, plan));
+        exchange(world, stage, measure(world, stage, plan), elsewhere);
     if (o->rates && !stage->gpu.used) {
         double *now = cake_alloc(n, sizeof *now);
         cake_world_gather(world, &stage->report.peak_flops, now, sizeof *now);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/peaks.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ typedef struct lines {
     cake_rate *rate;
     char host[64];  /* the first one ... */
     bool hosts;     /* ... and there are others */
+    int threads;    /* the most */
     double *any[2]; /* [n] of any host, for ranks whose host the file does not have */
 } lines;
 
@@ -48,6 +50,7 @@ static cake_err take(lines *l, const cake_json *line, int number)
             "place",
             "%s:%d: value: expected a number above 0, from a billionth to a trillion of GFLOP/s or GB/s",
             l->path, number);
+    l->threads = threads > l->threads && threads <= INT_MAX ? (int)threads : l->threads;
     l->hosts = l->hosts || (*l->host && strcmp(l->host, host));
     strncpy(l->host, host, sizeof l->host - 1);
     for (int i = 0; i < l->n; i++) {
@@ -104,7 +107,8 @@ static cake_err complete(const lines *l)
     return CAKE_OK;
 }
 
-cake_err cake_peaks_read(const char *path, const char *isa, cake_floor_kind products, int n, cake_rate *rate)
+cake_err cake_peaks_read(const char *path, const char *isa, cake_floor_kind products, int n, cake_rate *rate,
+                         int *threads)
 {
     cake_buf text = {0};
     lines l = {.path = path, .isa = isa, .n = n, .rate = rate};
@@ -120,6 +124,7 @@ cake_err cake_peaks_read(const char *path, const char *isa, cake_floor_kind prod
     err = take_all(&l, &text);
     if (!err)
         err = complete(&l);
+    *threads = l.threads;
     cake_buf_free(&text);
     free(l.any[0]);
     free(l.any[1]);

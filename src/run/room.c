@@ -257,7 +257,15 @@ static cake_err judge_bound(const cake_options *o, const cake_stage *stage)
 {
     const cake_topology_rank *said = &stage->said;
     int64_t weights = stage->report.weights_bytes, bound = bound_of(stage), asked = stage->kv_memory;
+    int64_t there = stage->machine.memory;
     const char *at = said->memory ? cake_layout_at(o, said->memory_at) : "";
+    if (said->memory > there)
+        return cake_fail("place", "%smemory is %s for worker '%s', but %s are free there; give it less", at,
+                         cake_size_text(bound), said->worker, cake_size_text(there));
+    if (said->kv_memory > there)
+        return cake_fail("place", "%skv_memory is %s for worker '%s', but %s are free there; give it less",
+                         cake_layout_at(o, said->kv_memory_at), cake_size_text(asked), said->worker,
+                         cake_size_text(there));
     if (weights > bound)
         return cake_fail(
             "place",

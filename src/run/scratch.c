@@ -322,14 +322,30 @@ static cake_err check_own(const cake_scratch *s)
     return CAKE_OK;
 }
 
+/* A directory that is not empty is one of ours, or stays as it is. */
+static cake_err check_foreign(const cake_scratch *s)
+{
+    DIR *dir = opendir(s->path.data);
+    cake_err err = dir ? CAKE_OK : fail(s->path.data, "opened", errno);
+    for (struct dirent *e; !err && (e = readdir(dir));)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            err = cake_fail(
+                "stage",
+                "%s: is there already, and cake-mpi stage did not write it: give another directory with -d",
+                name_of(s, e->d_name));
+    if (dir)
+        closedir(dir);
+    return err;
+}
+
 /* From here on it is no bundle, until it is finished. */
 static cake_err start(cake_scratch *s, bool finished)
 {
-    if (!finished && !exists(s, JOURNAL) && exists(s, DATA))
-        return cake_fail(
-            "stage",
-            "%s: is there already, and cake-mpi stage did not write it: give another directory with -d",
-            name_of(s, DATA));
+    if (!finished && !exists(s, JOURNAL)) {
+        cake_err foreign = check_foreign(s);
+        if (foreign)
+            return foreign;
+    }
     if (finished)
         cake_log(CAKE_INFO, "stage", "%s: %s", s->path.data,
                  s->kept ? "what is damaged is replaced"

@@ -207,6 +207,8 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     err = cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu);
     if (err)
         return err;
+    if (stage->machine.memory_said && !strcmp(o->command, "plan"))
+        stage->machine.memory = stage->machine.memory_said;
     if (stage->gpu.used)
         stage->machine.memory = stage->gpu.memory;
     stage->n_thread = stage->n_decode = stage->placement.n_thread;

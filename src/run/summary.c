@@ -17,7 +17,7 @@ static int replica_of(const cake_summary *s, int rank)
 static double idle_share(const cake_summary *s, int rank)
 {
     const cake_look *look = &s->looks[replica_of(s, rank)];
-    return look->seconds > 0 ? 1 - s->busy[rank] / look->seconds : 0;
+    return look->seconds > 0 ? 1 - s->busy[rank] / look->seconds : 1; /* no request is left for it */
 }
 
 static double wave_seconds(const cake_summary *s, int rank)
