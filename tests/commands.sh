@@ -237,7 +237,6 @@ expect "... of replicas that are alike" 0 '^[0-9]+ to 127: the same, 1[0-9] time
 expect "... of a machine that hwloc is told of" 1 'and 8.0 MiB of memory are free' env HWLOC_SYNTHETIC="[numa(memory=8MiB)] core:2 pu:1" "$cake" plan -m "$model"
 env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$cake" plan -m "$model" 2>&1 | grep -q 'srun started 2 of these, and each finds itself alone'
 ok "tasks of srun that do not know of each other are told of" $?
-expect "... and a file of hosts" 2 'both --ranks and --topology' "$cake" plan -m "$model" --ranks 2 --topology "$dir/none"
 mkdir "$dir/huge" && sed -e 's/"hidden_size": [0-9]*/"hidden_size": 16384/' -e 's/"intermediate_size": 512/"intermediate_size": 10000000/' \
     "$model/config.json" >"$dir/huge/config.json"
 expect "a model larger than all memory" 1 'does not fit into the memory of 2 ranks: .* are free on .* too little' \

@@ -143,6 +143,19 @@ expect "other replicas than the file's" 2 't.yml has 2: its workers say' mpi 4 r
 expect "bundles of replicas" 1 "t.yml:.*worker 'rank2' is of replica 1: here one replica is needed" \
     "$cake" stage -m "$model" -d "$dir/x" --topology "$dir/t.yml" --ranks 4
 
+# Hosts that are not here, as on a login node.
+cake_file=$root/topologies/cake.yml
+expect "a file of hosts that are not here" 1 'cake.yml:12:1: .*; --ranks N plans for N ranks on hosts that are not here' "$cake" plan -m "$model" --topology "$cake_file"
+expect "... is planned" 0 '^2 +[^ ]+ .* 2-5 ' "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
+grep -Eq '^0 .* 6-7 ' "$dir/out" && grep -Eq '^1 .* 0-1 ' "$dir/out" && ! grep -q 'on their own hosts only' "$dir/err"
+ok "... rank by rank" $?
+expect "... of too few ranks" 1 "cake.yml:12:1: worker 'macbook' is one more than there are ranks, 1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 1
+expect "... that have too little memory" 1 'the memory of 3 ranks: 1.0 MiB are free on .*; give some worker fewer layers' \
+    env HWLOC_SYNTHETIC="[numa(memory=1MiB)] core:2 pu:1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
+echo "{a: {host: far, memory: 1G, layers: ['model.layers.4-7']}}" >"$dir/t.yml"
+expect "... memory of theirs" 0 'are looked at on their own hosts only; ranks are planned like those here' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2
+expect "... replicas" 2 '.--replicas 2, but .*t.yml has 1' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2 --replicas 2
+
 # What is wrong: once, with its place; the world goes down together.
 refused() { # NAME NP STATUS TEXT
     local how=(mpi "$2")

@@ -23,6 +23,7 @@ enum { NAMES = 512 };
 static cake_err read_file(const cake_options *o, int n_rank, const char *names, int n_layer,
                           cake_topology *out)
 {
+    bool alone = names && n_rank == 1 && !strcmp(o->command, "plan");
     cake_buf text = {0};
     cake_yaml_fault fault;
     cake_err err = cake_file_read("place", o->topology, false, CAKE_YAML_BYTES, &text);
@@ -33,7 +34,8 @@ static cake_err read_file(const cake_options *o, int n_rank, const char *names, 
         hosts[r] = names + (size_t)r * NAMES;
     err = cake_topology_parse(text.data ? text.data : "", text.len, hosts, n_rank, n_layer, out, &fault);
     if (err)
-        err = cake_fail("place", "%s:%d:%d: %s", o->topology, fault.at.line, fault.at.column, fault.message);
+        err = cake_fail("place", "%s:%d:%d: %s%s", o->topology, fault.at.line, fault.at.column, fault.message,
+                        alone ? "; --ranks N plans for N ranks on hosts that are not here" : "");
     else if (out->ports)
         cake_log(CAKE_INFO, "place", "%s: ports of hosts are not used: MPI connects the ranks", o->topology);
     free(hosts);
@@ -97,6 +99,18 @@ cake_err cake_layout_foresee(const cake_options *o, int n_rank, int n_layer, cak
     cake_err err = read_file(o, n_rank, NULL, n_layer, &topology);
     if (err)
         return err;
+    for (int r = 0; r < topology.n_rank && !strcmp(o->command, "plan"); r++) {
+        const cake_topology_rank *said = &topology.rank[r];
+        if (!said->where && !said->threads && !said->memory && !said->kv_memory && !said->has_gpu &&
+            said->device != CAKE_WISH_CUDA)
+            continue;
+        cake_log(CAKE_WARN, "place",
+                 "%s: cpus, threads, memory and devices of workers are looked at on their own hosts only; "
+                 "ranks are "
+                 "planned like those here",
+                 o->topology);
+        break;
+    }
     *plan = topology.plan[0];
     topology.plan[0] = (cake_plan){0};
     cake_topology_free(&topology);

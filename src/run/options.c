@@ -214,8 +214,6 @@ static cake_err check(const cake_options *o)
                                o->output);
     if (run && cake_options_stream(o) && o->params.logprobs != CAKE_UNSET)
         return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
-    if (plan && o->ranks && o->topology)
-        return cake_fail_usage("both --ranks and --topology: the hosts of a file are those of the job");
     if (!strcmp(o->device, "cuda") && (run || o->rates))
         return cake_fail_usage(
             run ? "--device cuda: this version computes on CPUs only; cake-mpi plan --device "

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "run/layout.h"
 #include "run/room.h"
 #include "run/slices.h"
 #include "run/spread.h"
@@ -40,7 +41,7 @@ static const char *kind_of(const cake_stage *stage, int n)
     return stage->gpu.used ? n == 1 ? "GPU" : "GPUs" : n == 1 ? "rank" : "ranks";
 }
 
-static cake_err too_large(const cake_stage *stage, int n_rank, int64_t lack)
+static cake_err too_large(const cake_options *o, const cake_stage *stage, int n_rank, int64_t lack)
 {
     const cake_seat *seat = &stage->seat[0];
     bool limited = seat->mapping < seat->memory; /* what a rank may map it does not share */
@@ -50,7 +51,9 @@ static cake_err too_large(const cake_stage *stage, int n_rank, int64_t lack)
                 (stage->planned ? 1 : stage->n_replica);
     char missing[32], would[96] = "";
     snprintf(missing, sizeof missing, "%s", cake_size_text(lack));
-    if (least && least != n_rank)
+    if (o->topology)
+        snprintf(would, sizeof would, "; give some worker fewer layers");
+    else if (least && least != n_rank)
         snprintf(would, sizeof would, "; %d such %s would do (--ranks %d)", least, kind_of(stage, least),
                  least);
     else if (!least)
@@ -63,8 +66,9 @@ static cake_err too_large(const cake_stage *stage, int n_rank, int64_t lack)
                      missing, would);
 }
 
-/* Plans [n_replica] for all, with waves and pages that all have room for. */
-static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, cake_plan *plans)
+/* Plans [n_replica] for all, with waves and pages that all have room for. said: what a file has, or NULL. */
+static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, cake_plan *said,
+                        cake_plan *plans)
 {
     int size = n_rank / stage->n_replica, pages[CAKE_MAX_CLASS], reach = INT_MAX;
     for (int r = 0; r < stage->n_replica; r++) {
@@ -72,9 +76,9 @@ static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, ca
             plans[r] = cake_plan_copy(&plans[r - 1], r * size);
             continue;
         }
-        int64_t lack = cake_slices_cut(o, stage, r * size, size);
+        int64_t lack = said ? cake_slices_take(o, stage, said) : cake_slices_cut(o, stage, r * size, size);
         if (lack)
-            return too_large(stage, n_rank, lack);
+            return too_large(o, stage, n_rank, lack);
         cake_slices_fill(o, stage);
         if ((lack = cake_slices_short(stage)) > 0)
             return cake_fail("place",
@@ -125,11 +129,20 @@ static cake_err pretend(const cake_options *o, const cake_world *world, cake_sta
     out->world.size = n;
     if (stage->planned)
         stage->n_replica = cake_spread_decide(o, stage, n);
+    cake_plan said = {0};
+    cake_err err =
+        o->topology ? cake_layout_foresee(o, n, cake_model_config(stage->model)->n_layer, &said) : CAKE_OK;
+    if (!err && o->topology && o->replicas > 1)
+        err = cake_fail_usage("--replicas %lld, but %s has 1; leave --replicas away", (long long)o->replicas,
+                              o->topology);
+    if (err)
+        return err;
     int size = n / stage->n_replica;
     stage->replica.size = size;
     out->plans = cake_alloc((size_t)stage->n_replica, sizeof *out->plans);
     out->ranks = cake_alloc((size_t)n, sizeof *out->ranks);
-    cake_err err = cut_all(o, stage, n, out->plans);
+    err = cut_all(o, stage, n, o->topology ? &said : NULL, out->plans);
+    cake_plan_free(&said);
     for (int i = 0; i < n && !err; i++)
         out->ranks[i] =
             report_of(stage, &out->plans[i / size], i % size, &here[i % world->size], i / world->size);

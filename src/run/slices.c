@@ -219,17 +219,42 @@ bool cake_slices_alike(const cake_stage *stage, int a, int b, int n)
     return true;
 }
 
-/* Bytes that a rank has for its cache, beside what all ranks of its pool hold. */
-static int64_t cache_of(const cake_stage *stage, const cake_pool *pool, int first_rank, int64_t left)
+/* What the layers of a pool's ranks take. */
+static int64_t layers_of(const cake_stage *stage, const cake_pool *pool, int first_rank)
 {
-    int64_t asked = stage->kv_memory;
+    int64_t bytes = 0;
     for (int i = 0; i < stage->plan.n_hop; i++) {
         const cake_hop *hop = &stage->plan.hop[i];
         for (int j = hop->first; j < hop->first + hop->count; j++)
             if (hop->rank >= first_rank && hop->rank < first_rank + pool->n_rank)
-                left -= stage->layers.bytes[j];
+                bytes += stage->layers.bytes[j];
     }
-    left /= pool->n_rank;
+    return bytes;
+}
+
+int64_t cake_slices_take(const cake_options *o, cake_stage *stage, cake_plan *plan)
+{
+    cake_pool *pool = cake_alloc((size_t)plan->n_rank, sizeof *pool);
+    int64_t most = 0;
+    take_plan(stage, *plan, 0);
+    *plan = (cake_plan){0};
+    stage->hops = stage->plan.n_hop;
+    stage->reach = cake_room_reach(stage);
+    cake_room_waves(o, stage, 0);
+    int n_pool = find_pools(stage, pool);
+    for (int p = 0, first = 0; p < n_pool; first += pool[p++].n_rank) {
+        int64_t lack = layers_of(stage, &pool[p], first) - pool[p].bytes;
+        most = lack > most ? lack : most;
+    }
+    free(pool);
+    return most;
+}
+
+/* Bytes that a rank has for its cache, beside what all ranks of its pool hold. */
+static int64_t cache_of(const cake_stage *stage, const cake_pool *pool, int first_rank, int64_t left)
+{
+    int64_t asked = stage->kv_memory;
+    left = (left - layers_of(stage, pool, first_rank)) / pool->n_rank;
     return asked > 0 ? asked : asked < 0 ? left * -asked / 100 : left / 2;
 }
 

@@ -20,6 +20,9 @@ void cake_slices_close(cake_stage *stage);
  * one that would be made then. */
 int64_t cake_slices_cut(const cake_options *options, cake_stage *stage, int first, int n);
 
+/* As cake_slices_cut, of a plan that somebody else has made of all ranks. *plan is the stage's then. */
+int64_t cake_slices_take(const cake_options *options, cake_stage *stage, cake_plan *plan);
+
 /* Pure: whether ranks [a, a + n) of the world are as those from b on, one by one, so that a replica of them has the same
  * plan, waves and pages. */
 bool cake_slices_alike(const cake_stage *stage, int a, int b, int n);

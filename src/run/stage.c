@@ -187,7 +187,7 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
         asked.size = (int)o->ranks;
     stage->planned = cake_spread_wanted(o, asked.size, stage->model);
     stage->n_replica = cake_replicas_asked(o);
-    if (o->topology)
+    if (o->topology && !o->ranks) /* pretend.c has it else */
         err = take_layout(o, world, config->n_layer, stage);
     if (!err && !stage->planned)
         err = cake_replicas_check(o, &asked, stage->n_replica, config->n_layer);
