@@ -169,8 +169,20 @@ static void draw_caches(hwloc_topology_t topology, cake_buf *out)
     cake_buf_adds(out, *before == ',' ? "\n" : "");
 }
 
-/* One line for each piece of memory; those without cpus of their own (a GPU's) are shown as what they are. */
-static void draw_domain(hwloc_topology_t topology, hwloc_obj_t node, cake_buf *out)
+/* How far a domain is from each, in their order: 10 is its own, 20 twice as far (ACPI's SLIT). */
+static void draw_distances(const struct hwloc_distances_s *far, hwloc_obj_t node, cake_buf *out)
+{
+    for (unsigned i = 0; i < far->nbobjs; i++)
+        if (far->objs[i] == node)
+            for (unsigned j = 0; j < far->nbobjs; j++)
+                cake_buf_addf(out, "%s%llu", j ? " " : ", distances ",
+                              (unsigned long long)far->values[(size_t)i * far->nbobjs + j]);
+}
+
+/* One line for each piece of memory; those without cpus of their own (a GPU's) are shown as what they are. far: NULL, if
+ * nobody knows. */
+static void draw_domain(hwloc_topology_t topology, const struct hwloc_distances_s *far, hwloc_obj_t node,
+                        cake_buf *out)
 {
     char cpus[256];
     hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, node);
@@ -189,14 +201,24 @@ static void draw_domain(hwloc_topology_t topology, hwloc_obj_t node, cake_buf *o
             cake_buf_addf(out, " with %d threads", threads);
         cake_buf_addf(out, ", cpus %s", cpus);
     }
+    if (far)
+        draw_distances(far, node, out);
     cake_buf_adds(out, "\n");
 }
 
 void cake_machine_draw(struct hwloc_topology *topology, cake_buf *out)
 {
+    unsigned n = 1;
+    struct hwloc_distances_s *far = NULL;
     draw_caches(topology, out);
+    if (hwloc_distances_get_by_type(topology, HWLOC_OBJ_NUMANODE, &n, &far,
+                                    HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0) ||
+        !n)
+        far = NULL;
     for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));)
-        draw_domain(topology, node, out);
+        draw_domain(topology, far, node, out);
+    if (far)
+        hwloc_distances_release(topology, far);
     cake_devices_draw(topology, out);
 }
 
