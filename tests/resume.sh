@@ -130,7 +130,8 @@ expect "a job that has no time left" 1 'the job ends in [0-9]+ s and the run is 
 expect "no time at all" 2 'max-runtime 0 leaves no time' run -o "$dir/out.jsonl" --max-runtime 0
 expect "an end that is no time" 0 'SLURM_JOB_END_TIME: "soon" is no time' env SLURM_JOB_END_TIME=soon "$cake" run -m "$model" -p x --max-tokens 1
 # Results that go straight out: those that wait for others are not lost.
-run -o - --max-seqs 4 --max-runtime 1s >"$dir/out" 2>"$dir/err"
+for _ in $(seq 8); do cat "$dir/in.jsonl"; done >"$dir/long.jsonl"
+"$cake" run -m "$model" -i "$dir/long.jsonl" -o - --max-seqs 4 --max-runtime 1s >"$dir/out" 2>"$dir/err"
 test $? -eq 75 && grep -q ' results are out; nothing can go on from there: give -o FILE' "$dir/err" &&
     test "$(sed -n 's/.*: \([0-9]*\) results are out.*/\1/p' "$dir/err")" -eq "$(wc -l <"$dir/out")"
 ok "a stream is stopped" $?

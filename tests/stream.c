@@ -74,8 +74,11 @@ static void test_reused(void)
     cake_stream_close(stream);
     FILE *f = fopen(path, "rb");
     CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-    for (; fread(line, 1, MIB, f) == MIB; order++)
-        CU_ASSERT(atoll(line) == order && line[8] == 'x' && line[MIB - 1] == '\n');
+    for (; fread(line, 1, MIB, f) == MIB; order++) {
+        char number[9] = {0};
+        memcpy(number, line, 8);
+        CU_ASSERT(atoll(number) == order && line[8] == 'x' && line[MIB - 1] == '\n');
+    }
     CU_ASSERT_EQUAL(order, 2 * STEPS);
     fclose(f);
     unlink(path);

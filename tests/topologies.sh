@@ -151,7 +151,7 @@ grep -Eq '^0 .* 6-7 ' "$dir/out" && grep -Eq '^1 .* 0-1 ' "$dir/out" && ! grep -
 ok "... rank by rank" $?
 expect "... of too few ranks" 1 "cake.yml:12:1: worker 'macbook' is one more than there are ranks, 1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 1
 expect "... that have too little memory" 1 'the memory of 3 ranks: 1.0 MiB are free on .*; give some worker fewer layers' \
-    env HWLOC_SYNTHETIC="[numa(memory=1MiB)] core:2 pu:1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
+    env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=1MiB)] core:2 pu:1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
 echo "{a: {host: far, memory: 1G, layers: ['model.layers.4-7']}}" >"$dir/t.yml"
 expect "... memory of theirs" 0 'are looked at on their own hosts only; ranks are planned like those here' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2
 expect "... replicas" 2 '.--replicas 2, but .*t.yml has 1' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2 --replicas 2

@@ -129,12 +129,12 @@ static cake_err pretend(const cake_options *o, const cake_world *world, cake_sta
     out->world.size = n;
     if (stage->planned)
         stage->n_replica = cake_spread_decide(o, stage, n);
+    if (o->topology && o->replicas > 1)
+        return cake_fail_usage("--replicas %lld, but %s has 1; leave --replicas away", (long long)o->replicas,
+                               o->topology);
     cake_plan said = {0};
     cake_err err =
         o->topology ? cake_layout_foresee(o, n, cake_model_config(stage->model)->n_layer, &said) : CAKE_OK;
-    if (!err && o->topology && o->replicas > 1)
-        err = cake_fail_usage("--replicas %lld, but %s has 1; leave --replicas away", (long long)o->replicas,
-                              o->topology);
     if (err)
         return err;
     int size = n / stage->n_replica;
