@@ -3,8 +3,8 @@
  * The table of operations, and the promise every table keeps: an output element depends on its own row and on
  * the weights only, and its sum is taken in one order, whatever the number of rows, the size of the team and
  * the place of the row in the wave. For linear that order is k ascending in one chain of float32 fused
- * multiply-adds per element (for matrices in int8 what int8.h says), or what `oracle` does in plain C; bias and
- * residual are added after the sum, in this order.
+ * multiply-adds per element (for matrices in int8 what int8.h says), or what `oracle` does in plain C, or one of a GPU's
+ * own; bias and residual are added after the sum, in this order.
  *
  * An operation is called by all members of a team at the same time. It splits its work over them by its output,
  * never by its sums, and does not wait at the end: whoever needs the whole output calls
@@ -17,7 +17,7 @@
 
 #include "base/best.h"
 #include "base/err.h"
-#include "base/wave.h"
+#include "base/row.h"
 #include "kernels/tensor.h"
 
 /* One member of the team that runs an operation together. */
@@ -69,26 +69,26 @@ typedef struct cake_kv {
 } cake_kv;
 
 /* How many elements of a key, and lines of values, stand side by side. */
-static inline int cake_kv_pair(const cake_kv *kv)
+CAKE_ANYWHERE static inline int cake_kv_pair(const cake_kv *kv)
 {
     return kv->dtype == CAKE_BF16 && kv->head_dim % 2 == 0 ? 2 : 1;
 }
 
 /* The element of k, and of v, at which one head's part of the page of a slot's position begins. */
-static inline size_t cake_kv_page(const cake_kv *kv, int slot, int pos, int head)
+CAKE_ANYWHERE static inline size_t cake_kv_page(const cake_kv *kv, int slot, int pos, int head)
 {
     int64_t page = kv->table[(int64_t)slot * kv->stride + pos / CAKE_PAGE];
     return (size_t)(page * kv->page_step + (int64_t)head * CAKE_PAGE * kv->head_dim);
 }
 
 /* How many elements from there on element j of a line's key stands, and of its value. */
-static inline size_t cake_kv_key(const cake_kv *kv, int line, int j)
+CAKE_ANYWHERE static inline size_t cake_kv_key(const cake_kv *kv, int line, int j)
 {
     int pair = cake_kv_pair(kv);
     return ((size_t)(j / pair) * CAKE_PAGE + (size_t)line) * (size_t)pair + (size_t)(j % pair);
 }
 
-static inline size_t cake_kv_value(const cake_kv *kv, int line, int j)
+CAKE_ANYWHERE static inline size_t cake_kv_value(const cake_kv *kv, int line, int j)
 {
     int pair = cake_kv_pair(kv);
     return ((size_t)(line / pair) * (size_t)kv->head_dim + (size_t)j) * (size_t)pair + (size_t)(line % pair);
@@ -111,18 +111,18 @@ typedef struct cake_delta {
 #define CAKE_DELTA_WIDTH 16
 
 /* q and k of all key heads, v of all value heads: what goes through the convolution. */
-static inline int64_t cake_delta_channels(const cake_delta *d)
+CAKE_ANYWHERE static inline int64_t cake_delta_channels(const cake_delta *d)
 {
     return 2 * (int64_t)d->n_key * d->key_dim + (int64_t)d->n_value * d->value_dim;
 }
 
 /* Elements of the rule's part of a state, and of all of it. */
-static inline int64_t cake_delta_rule_size(const cake_delta *d)
+CAKE_ANYWHERE static inline int64_t cake_delta_rule_size(const cake_delta *d)
 {
     return (int64_t)d->n_value * d->key_dim * d->value_dim;
 }
 
-static inline int64_t cake_delta_state_size(const cake_delta *d)
+CAKE_ANYWHERE static inline int64_t cake_delta_state_size(const cake_delta *d)
 {
     return cake_delta_rule_size(d) + (d->width - 1) * cake_delta_channels(d);
 }
@@ -131,12 +131,12 @@ static inline int64_t cake_delta_state_size(const cake_delta *d)
 
 /* The first position that a row sees, and where the part of a segment that begins at `first` ends: attention
  * walks [first, next) until next is behind the row. */
-static inline int cake_kv_first(const cake_kv *kv, const cake_row *row)
+CAKE_ANYWHERE static inline int cake_kv_first(const cake_kv *kv, const cake_row *row)
 {
     return kv->window && row->pos >= kv->window ? row->pos + 1 - kv->window : 0;
 }
 
-static inline int cake_kv_next(const cake_row *row, int first)
+CAKE_ANYWHERE static inline int cake_kv_next(const cake_row *row, int first)
 {
     int64_t end = ((int64_t)first / CAKE_SEGMENT + 1) * CAKE_SEGMENT;
     return end <= row->pos ? (int)end : row->pos + 1;
@@ -175,8 +175,9 @@ typedef struct cake_gate {
 } cake_gate;
 
 typedef struct cake_kernels {
-    const char *name;                  /* as --isa has it */
-    const struct cake_kernels *oracle; /* a table in plain C whose linear gives the same bits */
+    const char *name; /* as --isa has it */
+    const struct cake_kernels
+        *oracle; /* a table in plain C whose linear gives the same bits; NULL: none does */
 
     /* Bytes of a packed matrix, a multiple of CAKE_ALIGN. */
     size_t (*weight_bytes)(cake_dtype dtype, int n_out, int n_in);

@@ -8,6 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Functions of a few lines that kernels for GPUs call, too. */
+#ifdef __CUDACC__
+#define CAKE_ANYWHERE __host__ __device__
+#else
+#define CAKE_ANYWHERE
+#endif
+
 typedef enum cake_dtype {
     CAKE_F32,
     CAKE_BF16,
@@ -16,6 +23,10 @@ typedef enum cake_dtype {
     CAKE_I8 = CAKE_N_DTYPE, /* of matrices in memory only: rows as int8.h has them */
     CAKE_N_KEPT             /* what a matrix may be kept in */
 } cake_dtype;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 size_t cake_dtype_bytes(cake_dtype dtype);     /* of an element; not of CAKE_I8 */
 const char *cake_dtype_name(cake_dtype dtype); /* "f32", "bf16", "f16", "int8" */
@@ -28,6 +39,10 @@ uint16_t cake_f16_from_f32(float value);
 /* n elements of dtype to float32 and back, as above. */
 void cake_to_f32(float *out, const void *in, cake_dtype dtype, int64_t n);
 void cake_from_f32(void *out, const float *in, cake_dtype dtype, int64_t n);
+
+#ifdef __cplusplus
+}
+#endif
 
 /* y = x W^T with W [n_out, n_in], as transformers stores the weight of a Linear. */
 typedef struct cake_weight {

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "kernels/cuda/layout.h"
 #include "tables.h"
 
 /* A cache of a few slots whose pages lie in any order, and float copies of what it holds. */
@@ -107,6 +108,8 @@ static place place_of(const cache *c, int slot, int pos, int head, int j)
 /* Whether the table rounds q and weights to BF16 when it meets this cache. */
 static bool rounds(const cake_kernels *op, const cake_kv *kv)
 {
+    if (!op->oracle)
+        return kv->dtype == CAKE_BF16 && cake_cuda_tiles(kv->head_dim);
     return !strcmp(op->name, "avx512bf16") && kv->dtype == CAKE_BF16 && kv->head_dim % 2 == 0 &&
            kv->head_dim <= 256;
 }
@@ -190,12 +193,6 @@ static void attend_alone(const call *c, float *out)
     }
 }
 
-/* Plain C is slow, and takes each row for itself: one team is enough. */
-static bool is_ref(const cake_kernels *op)
-{
-    return !strcmp(op->name, "ref");
-}
-
 /* How the queries look: what scores are multiplied by, how far they reach, and what caps them; 0: nothing. */
 typedef struct look {
     float sharp, cap;
@@ -249,7 +246,7 @@ static void check_look(const cake_kernels *op, cake_dtype dtype, int n_head, int
     CU_ASSERT(same_bits(out, again, n));
     a.out = again;
     for (int team = 0; team < COUNT(team_sizes); team++) {
-        if (is_ref(op) && team_sizes[team] != 3)
+        if (is_slow(op) && team_sizes[team] != 3)
             continue;
         a.kv = team % 2 ? &c.kv : &other.kv;
         memset(again, 0, n * sizeof *again);
@@ -292,7 +289,7 @@ static void check_attend(const cake_kernels *op)
     }
     check_shape(op, CAKE_F32, 1, 1, 1, 1);
     check_shape(op, CAKE_BF16, 5, 1, 3, 1);
-    if (is_ref(op))
+    if (is_slow(op))
         return;
     check_shape(op, CAKE_F16, 4, 1, 88, 5);
     check_shape(op, CAKE_BF16, 2, 1, 136, 1);
@@ -304,7 +301,7 @@ static void check_attend(const cake_kernels *op)
 static void check_pairs(const cake_kernels *op)
 {
     static const int dims[] = {64, 80, 96, 128, 256, 300, 38, 2};
-    for (int i = is_ref(op) ? 6 : 0; i < COUNT(dims); i++)
+    for (int i = is_slow(op) ? 6 : 0; i < COUNT(dims); i++)
         check_look(op, CAKE_BF16, i + 1, 1, dims[i],
                    (look){i % 2 ? 10 : 1, i == 3 ? 5 : 0, i % 3 ? 0 : 333 + i});
 }
@@ -399,7 +396,7 @@ static void check_prompt(const cake_kernels *op)
         attend_chunks(&a, row, cases[i].first, n, n, 1, out, q);
         CU_ASSERT_EQUAL(attend_errors(&a, &c), 0);
         spoil(&c, row, n);
-        for (int s = is_ref(op) ? 2 : 0; s < (is_ref(op) ? 3 : COUNT(steps)); s++) {
+        for (int s = is_slow(op) ? 2 : 0; s < (is_slow(op) ? 3 : COUNT(steps)); s++) {
             memset(again, 0, all * sizeof *again);
             attend_chunks(&a, row, cases[i].first, n, steps[s], s + 1, again, q);
             if (!same_bits(out, again, all)) {
@@ -465,7 +462,7 @@ static void check_shared(const cake_kernels *op)
 {
     static const int dims[] = {8, 24, 32, 5, 40, 16, 260}, lengths[] = {1100, 90, 400, 150},
                      windows[] = {0, 600, NARROW};
-    for (uint64_t wave = 0; wave < (is_ref(op) ? 2 : 12); wave++) {
+    for (uint64_t wave = 0; wave < (is_slow(op) ? 2 : 12); wave++) {
         uint64_t seed = wave;
         int n_kv = 1 + pick(&seed, 3), group = 1 + (int)(wave * 5 % 9);
         cache c = cache_open((cake_dtype)(wave % CAKE_N_DTYPE), SHARERS, lengths[wave % 4], n_kv,
@@ -487,7 +484,7 @@ static void check_shared(const cake_kernels *op)
         attend_alone(&a, out);
         CU_ASSERT(wave % 3 || attend_errors(&a, &c) == 0);
         a.out = again;
-        for (int team = is_ref(op) ? 3 : 1; team <= (is_ref(op) ? 3 : 4); team++) {
+        for (int team = is_slow(op) ? 3 : 1; team <= (is_slow(op) ? 3 : 4); team++) {
             memset(again, 0xFF, all * sizeof *again);
             cake_exec_run(team, run_attend, &a);
             if (!same_bits(out, again, all)) {

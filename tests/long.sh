@@ -6,7 +6,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="warnings minimal install packaging tutorial mpich openai forms prompts resume valgrind asan fuzz distcheck slurm hosts"
+stages="warnings minimal install packaging tutorial mpich openai forms prompts resume valgrind asan fuzz distcheck cuda slurm hosts"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
@@ -53,7 +53,7 @@ demo() { # PROGRAM MODEL NAME [OPTION...]: the demo at np 2, compared with what 
 stage_warnings() {
     local status=0
     need "$(clang)" || return 1
-    (configure_in "$work/warnings" CC="$(clang)" CFLAGS="-O2 -g -Werror" &&
+    (configure_in "$work/warnings" CC="$(clang)" CXX="$(clang | sed 's/clang/&++/')" CFLAGS="-O2 -g -Werror" &&
         make -j"$jobs" all && make -j"$jobs" check TESTS=) || status=1
     CI=true "$root/tests/style.sh" "$root" || status=1
     return $status
@@ -166,6 +166,12 @@ stage_slurm() {
     [ -x "$CAKE_SLURM/slurm-local" ] || { echo "no $CAKE_SLURM/slurm-local: set CAKE_SLURM"; return 77; }
     need sbatch slurmctld slurmd munged || return 1
     plain && top_builddir=. "$root/tests/slurm.sh"
+}
+
+# Kernels for GPUs, compiled for all of them.
+stage_cuda() {
+    need nvcc c++filt || return 1
+    "$root/tests/gpu/resources.sh"
 }
 
 # Hosts of different speeds, which $CAKE_NETNS/mpi-hosts makes here; it wants to be root.

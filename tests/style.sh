@@ -12,7 +12,7 @@ for folder in src kernels tests bench; do
     [ ! -d "$folder" ] || folders="$folders $folder"
 done
 # shellcheck disable=SC2086
-files=$(find $folders -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | LC_ALL=C sort)
+files=$(find $folders -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' | LC_ALL=C sort)
 [ -n "$files" ] || { echo "style: no source files below $root" >&2; exit 2; }
 status=0
 

@@ -13,14 +13,44 @@
 #include "base/alloc.h"
 #include "kernels/kernels.h"
 #include "suite.h"
+#ifdef CAKE_ON_EXECUTOR /* a program of tests/gpu: the kernels of GPUs, by fibres */
+#include "kernels/cuda/cuda.h"
+extern bool executor_backwards;
+#endif
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static const int team_sizes[] = {1, 2, 3, 7};
 
+/* On the executor all is slow: make check tries some cases, CAKE_ALL all of them. */
+static inline bool is_executed(const cake_kernels *op)
+{
+    return !op->oracle && !getenv("CAKE_ALL");
+}
+
+/* In plain C each row is taken for itself, and slowly: fewer cases are enough. */
+static inline bool is_slow(const cake_kernels *op)
+{
+    return op == &cake_kernels_ref || is_executed(op);
+}
+
+/* Whether products with a matrix of dtype round x to it. */
+static inline bool rounds_input(const cake_kernels *op, cake_dtype dtype)
+{
+    return op->oracle ? dtype == CAKE_BF16 && op->oracle == &cake_kernels_ref_bf16
+                      : dtype == CAKE_BF16 || dtype == CAKE_F16;
+}
+
 /* Calls test with each table; one that the CPU cannot run is skipped visibly. */
 static inline void for_tables(void (*test)(const cake_kernels *op))
 {
+#ifdef CAKE_ON_EXECUTOR
+    executor_backwards = false;
+    test(&cake_kernels_cuda);
+    executor_backwards = true;
+    if (getenv("CAKE_ALL"))
+        test(&cake_kernels_cuda);
+#else
     static const char *const names[] = {"ref", "avx2", "avx512", "avx512bf16"};
     for (int i = 0; i < COUNT(names); i++) {
         const cake_kernels *op = cake_kernels_at(cake_kernels_level(names[i]));
@@ -32,6 +62,7 @@ static inline void for_tables(void (*test)(const cake_kernels *op))
     const cake_kernels *op;
     for (int i = 0; (op = cake_kernels_spare(i)); i++)
         test(op);
+#endif
 }
 
 /* splitmix64 */

@@ -16,27 +16,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
-#define CAKE_PAGE      64 /* positions of a KV page, and the grid on which prompts are cut */
-#define CAKE_MAX_CLASS 4  /* KV classes of a model: layers that see equally far share page numbers */
+#include "base/row.h"
 
-typedef enum cake_row_kind {
-    CAKE_ROW_PROMPT,    /* takes the prefill kernels, whenever it is computed */
-    CAKE_ROW_GENERATED, /* takes the decode kernels */
-    CAKE_ROW_REPLAYED   /* generated earlier, computed again after an eviction: decode kernels */
-} cake_row_kind;
-
-typedef struct cake_row {
-    int32_t slot;   /* sequence slot: the row of the page tables */
-    int32_t pos;    /* position in the sequence, from 0 */
-    int32_t kind;   /* cake_row_kind */
-    int32_t span;   /* what rotary embeddings may depend on: the prompt's length, or pos + 1 behind it */
-    int32_t broken; /* 0: all of the body is finite; else where it first was not, CAKE_ROW_BROKEN(layer) */
-    int32_t unread; /* nobody reads its body behind the last layer: of that only K and V are made */
-} cake_row;
-
-#define CAKE_ROW_BROKEN(layer) ((layer) + 2) /* of layer 0 and up; -1: the embedding */
+#define CAKE_MAX_CLASS 4 /* KV classes of a model: layers that see equally far share page numbers */
 
 typedef enum cake_change_kind {
     CAKE_CHANGE_MAP,   /* positions [index * CAKE_PAGE, +CAKE_PAGE) of the slot are kept in page */

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of GPUs: operations of kernels.h become launches. A team is of one there; further members have nothing to do.
+ * Matrices are packed by the host, row by row (layout.h).
+ */
+#include "kernels/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "kernels/cuda/layout.h"
+#include "kernels/cuda/memory.h"
+
+static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
+{
+    return cake_arena_round((size_t)n_out * cake_cuda_step(dtype, n_in));
+}
+
+/* Scales become float32: a row's bytes and what stands behind them are put together before they go. */
+static void pack_int8(const cake_weight *w, const char *src, int first, int n_row)
+{
+    const int n = cake_i8_groups(w->n_in);
+    const size_t step = cake_cuda_step(CAKE_I8, w->n_in), width = (size_t)cake_cuda_width(CAKE_I8, w->n_in);
+    char *row = cake_alloc(1, step);
+    for (int i = first; i < first + n_row; i++, src += cake_row_bytes(CAKE_I8, w->n_in)) {
+        memcpy(row, src + (size_t)n * sizeof(uint16_t), (size_t)w->n_in);
+        cake_to_f32((float *)(void *)(row + width), src, CAKE_BF16, n);
+        cake_cuda_put_rows((char *)w->data + (size_t)i * step, step, row, step, step, 1);
+    }
+    free(row);
+}
+
+static void weight_pack(const cake_weight *w, const void *src, int first, int n_row)
+{
+    const size_t from = cake_row_bytes(w->dtype, w->n_in), step = cake_cuda_step(w->dtype, w->n_in);
+    if (w->dtype == CAKE_I8)
+        pack_int8(w, src, first, n_row);
+    else
+        cake_cuda_put_rows((char *)w->data + (size_t)first * step, step, src, from, from, n_row);
+}
+
+static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
+{
+    return cake_arena_round((size_t)n_tok * cake_cuda_step(dtype, n_in));
+}
+
+static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
+                       cake_dtype dtype, int n_in, int n_tok)
+{
+    if (exec->rank == 0)
+        cake_cuda_input_pack(to, x, gate, dtype, n_in, n_tok);
+}
+
+static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
+                   const float *residual, int n_tok)
+{
+    if (exec->rank == 0)
+        cake_cuda_linear(out, x, w, bias, residual, n_tok);
+}
+
+static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
+                   const bool *wanted, float cap, int n_tok)
+{
+    (void)
+        wanted; /* rows that are not stay where the others are: to write them costs nothing beside the product */
+    if (exec->rank)
+        return;
+    cake_cuda_linear(out, x, w, NULL, NULL, n_tok);
+    int most = (int)(CAKE_CUDA_WORKSPACE / cake_cuda_best_lists(w->n_out));
+    for (int first = 0, n; first < n_tok; first += n) {
+        n = n_tok - first < most ? n_tok - first : most;
+        cake_cuda_best(out + (int64_t)first * w->n_out, best + first, w->n_out, cap, n,
+                       cake_cuda_workspace());
+    }
+}
+
+static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,
+                   float factor)
+{
+    if (exec->rank == 0)
+        cake_cuda_gather(out, w, row, n, factor);
+}
+
+static void rmsnorm(const cake_exec *exec, float *out, const float *x, const float *weight,
+                    const float *residual, int n_row, int dim, float eps)
+{
+    if (exec->rank == 0)
+        cake_cuda_rmsnorm(out, x, weight, residual, n_row, dim, eps);
+}
+
+static void rope(const cake_exec *exec, float *x, const float *norm, float eps, const float *cos,
+                 const float *sin, int n_tok, int n_head, int head_dim, int n_rot)
+{
+    if (exec->rank == 0)
+        cake_cuda_rope(x, norm, eps, cos, sin, n_tok, n_head, head_dim, n_rot);
+}
+
+static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
+                     const cake_row *rows, int n_tok)
+{
+    if (exec->rank == 0)
+        cake_cuda_kv_store(kv, k, v, rows, n_tok);
+}
+
+/* Segments that a row's positions lie in. */
+static int segments(const cake_kv *kv, const cake_row *row)
+{
+    return row->pos / CAKE_SEGMENT - cake_kv_first(kv, row) / CAKE_SEGMENT + 1;
+}
+
+static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
+                   int n_tok, int n_head, float scale, float cap)
+{
+    if (exec->rank)
+        return;
+    const cake_row *row = cake_cuda_rows(rows);
+    for (int first = 0, n; first < n_tok;
+         first += n) { /* stretches of rows of a kind, that the workspace can hold */
+        bool prompt = row[first].kind == CAKE_ROW_PROMPT;
+        int longest = 1;
+        for (n = 0; first + n < n_tok && (row[first + n].kind == CAKE_ROW_PROMPT) == prompt; n++) {
+            int has = segments(kv, &row[first + n]), most = has > longest ? has : longest;
+            if (!prompt &&
+                (size_t)(n + 1) * cake_cuda_attend_part(n_head, kv->head_dim, most) > CAKE_CUDA_WORKSPACE &&
+                n)
+                break;
+            longest = most;
+        }
+        int64_t at = (int64_t)first * n_head * kv->head_dim;
+        cake_cuda_attend(out + at, q + at, kv, rows + first, prompt ? 0 : n, n, n_head, scale, cap,
+                         cake_cuda_workspace(), longest);
+    }
+}
+
+static void delta_conv(const cake_exec *exec, float *x, const cake_delta *delta, const cake_row *rows,
+                       int n_tok)
+{
+    if (exec->rank == 0)
+        cake_cuda_delta_conv(x, delta, rows, n_tok);
+}
+
+static void delta_rule(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
+                       const cake_delta *delta, const cake_row *rows, int n_tok)
+{
+    if (exec->rank == 0)
+        cake_cuda_delta_rule(out, x, a, b, delta, rows, n_tok);
+}
+
+static void rmsnorm_gated(const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row,
+                          int dim, float eps)
+{
+    if (exec->rank == 0)
+        cake_cuda_rmsnorm_gated(x, gate, weight, n_row, dim, eps);
+}
+
+static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n)
+{
+    cake_kernels_ref.convert(out, to, in, from, n); /* by the host, before weights are packed */
+}
+
+const cake_kernels cake_kernels_cuda = {
+    .name = "cuda",
+    .oracle = NULL,
+    .weight_bytes = weight_bytes,
+    .weight_pack = weight_pack,
+    .input_bytes = input_bytes,
+    .input_pack = input_pack,
+    .convert = convert,
+    .linear = linear,
+    .scores = scores,
+    .gather = gather,
+    .rmsnorm = rmsnorm,
+    .rope = rope,
+    .kv_store = kv_store,
+    .attend = attend,
+    .delta_conv = delta_conv,
+    .delta_rule = delta_rule,
+    .rmsnorm_gated = rmsnorm_gated,
+};

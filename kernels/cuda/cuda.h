@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of operations on a GPU.
+ */
+#ifndef CAKE_KERNELS_CUDA_CUDA_H
+#define CAKE_KERNELS_CUDA_CUDA_H
+
+#include "kernels/kernels.h"
+
+extern const cake_kernels cake_kernels_cuda;
+
+#endif

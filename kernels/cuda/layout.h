@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How matrices, and the rows that they are multiplied with, lie in a GPU's memory; and the doors to the kernels, one
+ * for each operation of kernels.h, with its arguments. All pointers lead to memory of the GPU; all work is ordered by
+ * its stream. n_tok >= 1.
+ *
+ * A matrix is row-major, each row padded with zeros to a multiple of CAKE_CUDA_K elements; so are rows packed for a
+ * product. In int8 a row is padded to whole groups, and their scales, in float32, stand behind it.
+ */
+#ifndef CAKE_KERNELS_CUDA_LAYOUT_H
+#define CAKE_KERNELS_CUDA_LAYOUT_H
+
+#include "kernels/int8.h"
+#include "kernels/kernels.h"
+
+#define CAKE_CUDA_K 32 /* elements of k that a warp takes at a time */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Whether attention over a BF16 cache with such heads takes tile products, which round q and weights to BF16. */
+static inline bool cake_cuda_tiles(int head_dim)
+{
+    return head_dim == 64 || head_dim == 80 || head_dim == 96 || head_dim == 128 || head_dim == 256;
+}
+
+/* Elements of a padded row. */
+static inline int cake_cuda_width(cake_dtype dtype, int n_in)
+{
+    int unit = dtype == CAKE_I8 ? CAKE_I8_GROUP : CAKE_CUDA_K;
+    return (n_in + unit - 1) / unit * unit;
+}
+
+/* Bytes from one row to the next, a multiple of 16. */
+static inline size_t cake_cuda_step(cake_dtype dtype, int n_in)
+{
+    size_t width = (size_t)cake_cuda_width(dtype, n_in);
+    return dtype == CAKE_I8 ? width + (width / CAKE_I8_GROUP * sizeof(float) + 15) / 16 * 16
+                            : width * cake_dtype_bytes(dtype);
+}
+
+void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
+                      const float *residual, int n_tok);
+void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor);
+void cake_cuda_rmsnorm(float *out, const float *x, const float *weight, const float *residual, int n_row,
+                       int dim, float eps);
+void cake_cuda_rmsnorm_gated(float *x, const float *gate, const float *weight, int n_row, int dim, float eps);
+void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_tok,
+                    int n_head, int head_dim, int n_rot);
+void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_tok);
+/* Rows [0, n_generated) are generated ones, the others a prompt's. part: n_generated times cake_cuda_attend_part bytes.
+ * n_segment: as many as any generated row has. */
+size_t cake_cuda_attend_part(int n_head, int head_dim, int n_segment);
+void cake_cuda_attend(float *out, const float *q, const cake_kv *kv, const cake_row *rows, int n_generated,
+                      int n_tok, int n_head, float scale, float cap, float *part, int n_segment);
+void cake_cuda_delta_conv(float *x, const cake_delta *delta, const cake_row *rows, int n_tok);
+void cake_cuda_delta_rule(float *out, const float *x, const float *a, const float *b, const cake_delta *delta,
+                          const cake_row *rows, int n_tok);
+/* The end of scores: score [n_tok, n_out] is capped, best [n_tok] is clear and gets what is best of each row. lists: n_tok
+ * times cake_cuda_best_lists bytes. */
+size_t cake_cuda_best_lists(int n_out);
+void cake_cuda_best(float *score, cake_best *best, int n_out, float cap, int n_tok, void *lists);
+void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_dtype dtype, int n_in,
+                          int n_tok);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: rows, one at a time. Out: embeddings, norms, turned heads, K and V in their pages, rows packed for products.
+ * Invariant: a row's sums are taken in an order that depends on its length only.
+ */
+#include "kernels/cuda/layout.h"
+#include "kernels/cuda/words.h"
+
+enum {
+    THREADS = 256,
+    HEADS = 4,  /* that a block turns, a warp each */
+    LONG = 1024 /* rows that a block normalises; heads are shorter */
+};
+
+static unsigned groups(int64_t n, int of)
+{
+    return (unsigned)((n + of - 1) / of);
+}
+
+/* A block a row. */
+template <typename T>
+__global__ void gather_rows(float *out, const T *w, const int32_t *row, int n_in, int width, float factor)
+{
+    const T *from = w + (int64_t)row[blockIdx.x] * width;
+    for (int j = (int)threadIdx.x; j < n_in; j += THREADS)
+        out[(int64_t)blockIdx.x * n_in + j] = to_float(from[j]) * factor;
+}
+
+__global__ void gather_int8(float *out, const char *w, const int32_t *row, int n_in, int width, size_t step,
+                            float factor)
+{
+    const char *from = w + row[blockIdx.x] * step;
+    const float *scale = (const float *)(from + width);
+    for (int j = (int)threadIdx.x; j < n_in; j += THREADS)
+        out[(int64_t)blockIdx.x * n_in + j] =
+            (float)((const int8_t *)from)[j] * scale[j / CAKE_I8_GROUP] * factor;
+}
+
+void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor)
+{
+    int width = cake_cuda_width(w->dtype, w->n_in);
+    dim3 grid((unsigned)n);
+    if (w->dtype == CAKE_I8)
+        CAKE_LAUNCH(gather_int8, grid, dim3(THREADS), 0, out, (const char *)w->data, row, w->n_in, width,
+                    cake_cuda_step(CAKE_I8, w->n_in), factor);
+    else if (w->dtype == CAKE_F32)
+        CAKE_LAUNCH(gather_rows, grid, dim3(THREADS), 0, out, (const float *)w->data, row, w->n_in, width,
+                    factor);
+    else if (w->dtype == CAKE_BF16)
+        CAKE_LAUNCH(gather_rows, grid, dim3(THREADS), 0, out, (const cake_bf16 *)w->data, row, w->n_in, width,
+                    factor);
+    else
+        CAKE_LAUNCH(gather_rows, grid, dim3(THREADS), 0, out, (const cake_f16 *)w->data, row, w->n_in, width,
+                    factor);
+}
+
+/* What rows are divided by, the other way round: by a warp for rows of less than LONG, whose lanes all have it, by a block for
+ * longer ones. So heads have the bits of rows of their length. */
+__device__ __forceinline__ float norm_of(const float *x, int dim, float eps, float *place)
+{
+    const bool alone = dim < LONG;
+    float sum = 0;
+    for (int i = (int)threadIdx.x % (alone ? CAKE_WARP : THREADS); i < dim; i += alone ? CAKE_WARP : THREADS)
+        sum += x[i] * x[i];
+    return 1 / sqrtf((alone ? warp_sum(sum) : block_sum(sum, place)) / (float)dim + eps);
+}
+
+/* Rows and threads of a block. */
+static unsigned rows_of(int dim)
+{
+    return dim < LONG ? THREADS / CAKE_WARP : 1;
+}
+
+/* residual and out may be x: each thread reads what it writes, behind the sum. gate: rmsnorm_gated. */
+__global__ void normalise(float *out, const float *x, const float *weight, const float *residual,
+                          const float *gate, int n_row, int dim, float eps)
+{
+    __shared__ float place[CAKE_WARP];
+    const int step = dim < LONG ? CAKE_WARP : THREADS;
+    const int64_t row =
+        dim < LONG ? (int64_t)blockIdx.x * (THREADS / CAKE_WARP) + threadIdx.x / CAKE_WARP : blockIdx.x;
+    if (row >= n_row)
+        return; /* the whole warp */
+    const int64_t at = row * dim;
+    const float scale = norm_of(x + at, dim, eps, place);
+    for (int i = (int)threadIdx.x % step; i < dim; i += step) {
+        float value = x[at + i] * scale * weight[i];
+        if (gate)
+            value *= gate[at + i] / (1 + expf(-gate[at + i]));
+        out[at + i] = residual ? value + residual[at + i] : value;
+    }
+}
+
+void cake_cuda_rmsnorm(float *out, const float *x, const float *weight, const float *residual, int n_row,
+                       int dim, float eps)
+{
+    CAKE_LAUNCH(normalise, dim3(groups(n_row, (int)rows_of(dim))), dim3(THREADS), 0, out, x, weight, residual,
+                (const float *)NULL, n_row, dim, eps);
+}
+
+void cake_cuda_rmsnorm_gated(float *x, const float *gate, const float *weight, int n_row, int dim, float eps)
+{
+    CAKE_LAUNCH(normalise, dim3(groups(n_row, (int)rows_of(dim))), dim3(THREADS), 0, x, (const float *)x,
+                weight, (const float *)NULL, gate, n_row, dim, eps);
+}
+
+/* A warp a head. */
+__global__ void turn_heads(float *x, const float *norm, float eps, const float *cos, const float *sin,
+                           int64_t n, int n_head, int head_dim, int n_rot)
+{
+    const int lane = (int)threadIdx.x % CAKE_WARP, half = n_rot / 2;
+    const int64_t item = (int64_t)blockIdx.x * HEADS + threadIdx.x / CAKE_WARP;
+    if (item >= n)
+        return; /* the whole warp */
+    float *head = x + item * head_dim, scale = 1;
+    if (norm) {
+        scale = norm_of(head, head_dim, eps, NULL);
+        for (int i = n_rot + lane; i < head_dim; i += CAKE_WARP)
+            head[i] = head[i] * scale * norm[i];
+    }
+    const float *c = cos + item / n_head * half, *s = sin + item / n_head * half;
+    for (int i = lane; i < half; i += CAKE_WARP) {
+        float a = head[i], b = head[i + half];
+        if (norm) {
+            a = a * scale * norm[i];
+            b = b * scale * norm[i + half];
+        }
+        head[i] = a * c[i] - b * s[i];
+        head[i + half] = b * c[i] + a * s[i];
+    }
+}
+
+void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_tok,
+                    int n_head, int head_dim, int n_rot)
+{
+    int64_t n = (int64_t)n_tok * n_head;
+    CAKE_LAUNCH(turn_heads, dim3(groups(n, HEADS)), dim3(HEADS * CAKE_WARP), 0, x, norm, eps, cos, sin, n,
+                n_head, head_dim, n_rot);
+}
+
+/* A block a row and head. */
+template <typename T>
+__global__ void store_heads(cake_kv kv, const float *k, const float *v, const cake_row *rows)
+{
+    const int64_t item = blockIdx.x;
+    const cake_row row = rows[item / kv.n_kv];
+    const size_t at = cake_kv_page(&kv, row.slot, row.pos, (int)(item % kv.n_kv));
+    const int line = row.pos % CAKE_PAGE;
+    for (int j = (int)threadIdx.x; j < kv.head_dim; j += (int)blockDim.x) {
+        from_float(((T *)kv.k)[at + cake_kv_key(&kv, line, j)], k[item * kv.head_dim + j]);
+        from_float(((T *)kv.v)[at + cake_kv_value(&kv, line, j)], v[item * kv.head_dim + j]);
+    }
+}
+
+void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_tok)
+{
+    dim3 grid((unsigned)n_tok * (unsigned)kv->n_kv), block(64);
+    if (kv->dtype == CAKE_F32)
+        CAKE_LAUNCH(store_heads<float>, grid, block, 0, *kv, k, v, rows);
+    else if (kv->dtype == CAKE_BF16)
+        CAKE_LAUNCH(store_heads<cake_bf16>, grid, block, 0, *kv, k, v, rows);
+    else
+        CAKE_LAUNCH(store_heads<cake_f16>, grid, block, 0, *kv, k, v, rows);
+}
+
+__device__ __forceinline__ float passed(float x, float g, int act)
+{
+    float u = CAKE_GELU_SCALE * (g + CAKE_GELU_CUBE * g * g * g);
+    return act == CAKE_ACT_SILU   ? g / (1 + expf(-g)) * x
+           : act == CAKE_ACT_GELU ? g / (1 + expf(-2 * u)) * x
+                                  : x / (1 + expf(-g));
+}
+
+__device__ __forceinline__ float element(const float *x, const float *gate, int act, int64_t at)
+{
+    return gate ? passed(x[at], gate[at], act) : x[at];
+}
+
+/* grid: parts of a row, rows. */
+template <typename T>
+__global__ void pack_rows(T *to, const float *x, const float *gate, int act, int n_in, int width)
+{
+    const int64_t row = blockIdx.y;
+    const int j = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (j < width)
+        from_float(to[row * width + j], j < n_in ? element(x, gate, act, row * n_in + j) : 0.0f);
+}
+
+/* A warp a group of a row: as cake_i8_from does it, with a scale in float32. */
+__global__ void quantise_rows(char *to, const float *x, const float *gate, int act, int n_in, int width,
+                              size_t step)
+{
+    const int lane = (int)threadIdx.x, group = (int)blockIdx.x;
+    const int64_t row = blockIdx.y;
+    float value[CAKE_I8_GROUP / CAKE_WARP], most = 0;
+    bool finite = true;
+    for (int i = 0; i < CAKE_I8_GROUP / CAKE_WARP; i++) {
+        int j = group * CAKE_I8_GROUP + i * CAKE_WARP + lane;
+        value[i] = j < n_in ? element(x, gate, act, row * n_in + j) : 0;
+        finite = finite && fabsf(value[i]) <= FLT_MAX;
+        most = fmaxf(most, fabsf(value[i]));
+    }
+    for (int flip = CAKE_WARP / 2; flip; flip /= 2) {
+        most = fmaxf(most, __shfl_xor_sync(CAKE_ALL, most, flip));
+        finite = __shfl_xor_sync(CAKE_ALL, (int)finite, flip) && finite;
+    }
+    float factor = finite && most >= CAKE_I8_LEAST ? 127 / most : 0;
+    for (int i = 0; i < CAKE_I8_GROUP / CAKE_WARP; i++)
+        ((int8_t *)(to + row * step))[group * CAKE_I8_GROUP + i * CAKE_WARP + lane] =
+            (int8_t)(factor > 0 ? rintf(value[i] * factor) : 0);
+    if (lane == 0)
+        ((float *)(to + row * step + width))[group] = !finite ? NAN : factor > 0 ? most / 127 : 0;
+}
+
+void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_dtype dtype, int n_in,
+                          int n_tok)
+{
+    const float *g = gate ? gate->g : NULL;
+    int act = gate ? (int)gate->act : 0, width = cake_cuda_width(dtype, n_in);
+    dim3 grid(groups(width, THREADS), (unsigned)n_tok), block(THREADS);
+    if (dtype == CAKE_I8)
+        CAKE_LAUNCH(quantise_rows, dim3((unsigned)(width / CAKE_I8_GROUP), (unsigned)n_tok), dim3(CAKE_WARP),
+                    0, (char *)to, x, g, act, n_in, width, cake_cuda_step(CAKE_I8, n_in));
+    else if (dtype == CAKE_F32)
+        CAKE_LAUNCH(pack_rows, grid, block, 0, (float *)to, x, g, act, n_in, width);
+    else if (dtype == CAKE_BF16)
+        CAKE_LAUNCH(pack_rows, grid, block, 0, (cake_bf16 *)to, x, g, act, n_in, width);
+    else
+        CAKE_LAUNCH(pack_rows, grid, block, 0, (cake_f16 *)to, x, g, act, n_in, width);
+}

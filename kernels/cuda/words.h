@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What all kernels for GPUs share: elements of 16 bits as numbers, sums over a warp and a block, how a kernel is
+ * launched. nvcc compiles them for GPUs; tests compile the same files for the CPU, with words of CUDA that
+ * tests/gpu/executor.h has.
+ */
+#ifndef CAKE_KERNELS_CUDA_WORDS_H
+#define CAKE_KERNELS_CUDA_WORDS_H
+
+#include <float.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#include <cuda_fp16.h>
+
+extern "C" cudaStream_t cake_cuda_stream(void);
+#define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
+    kernel<<<grid, block, shared, cake_cuda_stream()>>>(__VA_ARGS__)
+/* The memory of a block that its launch has given a size. */
+#define CAKE_SHARED(type, name)                                                                              \
+    extern __shared__ uint4 cake_shared[];                                                                   \
+    type *name = (type *)cake_shared
+#else
+#include "kernels/tensor.h"
+#endif
+
+#define CAKE_WARP 32
+#define CAKE_ALL  0xffffffffu /* lanes */
+
+struct cake_bf16 {
+    uint16_t bits;
+};
+
+struct cake_f16 {
+    uint16_t bits;
+};
+
+__device__ __forceinline__ float to_float(float x)
+{
+    return x;
+}
+
+__device__ __forceinline__ float to_float(cake_bf16 x)
+{
+    return __uint_as_float((uint32_t)x.bits << 16);
+}
+
+__device__ __forceinline__ float to_float(cake_f16 x)
+{
+#ifdef __CUDACC__
+    return __half2float(__ushort_as_half(x.bits));
+#else
+    return cake_f16_to_f32(x.bits);
+#endif
+}
+
+__device__ __forceinline__ void from_float(float &to, float x)
+{
+    to = x;
+}
+
+/* As cake_bf16_from_f32: to nearest even, a NaN stays one. */
+__device__ __forceinline__ void from_float(cake_bf16 &to, float x)
+{
+    uint32_t bits = __float_as_uint(x);
+    if ((bits & 0x7FFFFFFF) > 0x7F800000)
+        to.bits = (uint16_t)(bits >> 16 | 0x40);
+    else
+        to.bits = (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+__device__ __forceinline__ void from_float(cake_f16 &to, float x)
+{
+#ifdef __CUDACC__
+    to.bits = __half_as_ushort(__float2half_rn(x));
+#else
+    to.bits = cake_f16_from_f32(x);
+#endif
+}
+
+/* Two neighbouring elements as the word that tile products take, the first one below. */
+template <typename T> __device__ __forceinline__ uint32_t pair_of(float low, float high)
+{
+    T a, b;
+    from_float(a, low);
+    from_float(b, high);
+    return (uint32_t)b.bits << 16 | a.bits;
+}
+
+template <typename T> __device__ __forceinline__ float low_of(uint32_t pair)
+{
+    T x = {(uint16_t)pair};
+    return to_float(x);
+}
+
+template <typename T> __device__ __forceinline__ float high_of(uint32_t pair)
+{
+    T x = {(uint16_t)(pair >> 16)};
+    return to_float(x);
+}
+
+/* Of all lanes, in one order; all have it. */
+__device__ __forceinline__ float warp_sum(float x)
+{
+    for (int flip = CAKE_WARP / 2; flip; flip /= 2)
+        x += __shfl_xor_sync(CAKE_ALL, x, flip);
+    return x;
+}
+
+/* Of all threads of a block of at most 1,024, whole warps; all have it. place [32] is the block's. */
+__device__ __forceinline__ float block_sum(float x, float *place)
+{
+    int n_warp = (int)blockDim.x / CAKE_WARP;
+    x = warp_sum(x);
+    __syncthreads(); /* place may still be read for an earlier sum */
+    if (threadIdx.x % CAKE_WARP == 0)
+        place[threadIdx.x / CAKE_WARP] = x;
+    __syncthreads();
+    x = 0;
+    for (int i = 0; i < n_warp; i++)
+        x += place[i];
+    return x;
+}
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: launches. Out: what a GPU would have written, by fibres. Fibres live as long as the program: each one waits for
+ * a thread to be, runs it, and waits again. How they change places is ours where it can be: the system's way asks it for
+ * signals each time, thousands of times for a tile.
+ */
+#include "executor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#ifndef __x86_64__
+#include <ucontext.h>
+#endif
+
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#define LEAVE(fake, bottom, size)  __sanitizer_start_switch_fiber(fake, bottom, size)
+#define ARRIVE(fake, bottom, size) __sanitizer_finish_switch_fiber(fake, bottom, size)
+#else
+#define LEAVE(fake, bottom, size)  ((void)(fake), (void)(bottom), (void)(size))
+#define ARRIVE(fake, bottom, size) ((void)(fake), (void)(bottom), (void)(size))
+#endif
+
+const size_t STACK = 128 << 10;
+static void live();
+
+#ifdef __x86_64__
+/* What a function leaves as it found it (System V ABI, 3.2.1) goes to the stack, and the stack pointer to *from. */
+typedef void *place;
+extern "C" void executor_switch(place *from, place to);
+asm(".text\n"
+    ".globl executor_switch\n"
+    "executor_switch:\n"
+    "push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
+    "mov %rsp, (%rdi)\n"
+    "mov %rsi, %rsp\n"
+    "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n"
+    "ret\n");
+
+static void change(place *from, place *to)
+{
+    executor_switch(from, *to);
+}
+
+/* Six registers, then where to return to; a function begins 8 bytes beside a multiple of 16. */
+static void prepare(place *at, char *stack)
+{
+    void **top = (void **)(stack + STACK - 64);
+    memset(top - 8, 0, 64);
+    top[-2] = (void *)live;
+    *at = top - 8;
+}
+#else
+typedef ucontext_t place;
+
+static void change(place *from, place *to)
+{
+    swapcontext(from, to);
+}
+
+static void prepare(place *at, char *stack)
+{
+    getcontext(at);
+    at->uc_stack.ss_sp = stack;
+    at->uc_stack.ss_size = STACK;
+    at->uc_link = nullptr;
+    makecontext(at, live, 0);
+}
+#endif
+
+enum { WARP = 32, MOST = 1024 };
+
+enum class at { READY, WARP_BARRIER, BLOCK_BARRIER, END };
+
+struct fibre {
+    place here;
+    char *stack;
+    void *fake; /* AddressSanitizer's */
+    at state;
+    dim3 thread;
+    int lane, warp;
+    unsigned turn;
+    uint32_t word[2]
+                 [EXECUTOR_WORDS]; /* what it gave, in turns: who is behind still reads what it gave before */
+};
+
+static fibre *pool[MOST];
+static int n_fibre; /* of the block */
+static fibre *now;
+static place scheduler;
+static void *scheduler_fake;
+static const void *scheduler_stack;
+static size_t scheduler_size;
+static const std::function<void()> *job;
+static void *shared_memory;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "executor: block %u,%u,%u: %s\n", executor_block.x, executor_block.y, executor_block.z,
+            what);
+    abort();
+}
+
+/* From the fibre that runs to the scheduler. */
+static void leave(at state)
+{
+    fibre *self = now;
+    self->state = state;
+    LEAVE(&self->fake, scheduler_stack, scheduler_size);
+    change(&self->here, &scheduler);
+    ARRIVE(self->fake, &scheduler_stack, &scheduler_size);
+}
+
+static void live()
+{
+    ARRIVE(nullptr, &scheduler_stack, &scheduler_size);
+    for (;;) {
+        (*job)();
+        leave(at::END);
+    }
+}
+
+/* From the scheduler to the fibre, until it leaves. */
+static void enter(fibre *f)
+{
+    now = f;
+    executor_thread = f->thread;
+    LEAVE(&scheduler_fake, f->stack, STACK);
+    change(&scheduler, &f->here);
+    ARRIVE(scheduler_fake, nullptr, nullptr);
+}
+
+static fibre *make_fibre()
+{
+    fibre *f = new fibre();
+    f->stack = (char *)aligned_alloc(64, STACK);
+    prepare(&f->here, f->stack);
+    return f;
+}
+
+/* Runs each fibre of a warp as far as it comes alone or with its warp. False: nothing could be done. */
+static bool run_warp(int warp)
+{
+    int first = warp * WARP, n = n_fibre - first < WARP ? n_fibre - first : WARP;
+    bool ran = false;
+    for (;;) {
+        int waiting = 0, ended = 0;
+        for (int i = 0; i < n; i++) {
+            fibre *f = pool[first + (executor_backwards ? n - 1 - i : i)];
+            if (f->state == at::READY) {
+                enter(f);
+                ran = true;
+            }
+            waiting += f->state == at::WARP_BARRIER;
+            ended += f->state == at::END;
+        }
+        if (waiting == 0)
+            return ran;
+        if (waiting + ended < n)
+            fail("some lanes wait for their warp while others wait for the block");
+        if (ended)
+            fail("some lanes wait for their warp while others have ended");
+        for (int i = 0; i < n; i++)
+            pool[first + i]->state = at::READY;
+    }
+}
+
+static void run_block()
+{
+    int n_warp = (n_fibre + WARP - 1) / WARP;
+    for (int i = 0; i < n_fibre; i++) {
+        pool[i]->state = at::READY;
+        pool[i]->turn = 0;
+    }
+    for (;;) {
+        for (int i = 0; i < n_warp; i++)
+            run_warp(executor_backwards ? n_warp - 1 - i : i);
+        int waiting = 0;
+        for (int i = 0; i < n_fibre; i++)
+            waiting += pool[i]->state == at::BLOCK_BARRIER;
+        if (waiting == 0)
+            return;
+        if (waiting < n_fibre)
+            fail("some threads wait at a barrier of the block that others have ended without");
+        for (int i = 0; i < n_fibre; i++)
+            pool[i]->state = at::READY;
+    }
+}
+
+dim3 executor_thread, executor_block, executor_block_dim, executor_grid_dim;
+bool executor_backwards;
+int64_t executor_launches;
+
+void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
+{
+    n_fibre = (int)(block.x * block.y * block.z);
+    if (n_fibre < 1 || n_fibre > MOST || grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.y > 65535 ||
+        grid.z > 65535)
+        fail("a grid or a block of a size that no GPU takes");
+    executor_launches++;
+    executor_grid_dim = grid;
+    executor_block_dim = block;
+    job = &kernel;
+    for (int i = 0; i < n_fibre; i++) {
+        if (!pool[i])
+            pool[i] = make_fibre();
+        unsigned u = (unsigned)i;
+        pool[i]->thread = dim3(u % block.x, u / block.x % block.y, u / block.x / block.y);
+        pool[i]->lane = i % WARP;
+        pool[i]->warp = i / WARP;
+    }
+    for (unsigned z = 0; z < grid.z; z++)
+        for (unsigned y = 0; y < grid.y; y++)
+            for (unsigned x = 0; x < grid.x; x++) {
+                executor_block = dim3(x, y, z);
+                shared_memory =
+                    shared ? malloc(shared) : nullptr; /* as large as it was asked for, and unknown */
+                run_block();
+                free(shared_memory);
+            }
+}
+
+void *executor_shared()
+{
+    return shared_memory;
+}
+
+void __syncthreads()
+{
+    leave(at::BLOCK_BARRIER);
+}
+
+void __syncwarp(unsigned mask)
+{
+    if (mask != 0xffffffffu)
+        fail("a barrier of a part of a warp");
+    leave(at::WARP_BARRIER);
+}
+
+int executor_lane()
+{
+    return now->lane;
+}
+
+void executor_give(unsigned mask, const uint32_t *word, int n)
+{
+    now->turn ^= 1;
+    memcpy(now->word[now->turn], word, (size_t)n * sizeof *word);
+    __syncwarp(mask);
+}
+
+uint32_t executor_word(int lane, int i)
+{
+    if (now->warp * WARP + lane >= n_fibre)
+        fail("a word of a lane that is not there");
+    return pool[now->warp * WARP + lane]->word[now->turn][i];
+}

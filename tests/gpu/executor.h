@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CUDA's words on a CPU, for tests: the kernels of kernels/cuda compile against this header in place of nvcc's own, and
+ * each thread of a block is a fibre. Blocks run one after the other. Within a block, fibres run until they wait for each
+ * other, lane by lane: upwards, or downwards where executor_backwards says so, so that a barrier that is missing
+ * shows as another result. What never comes together ends the program with a message. Memory is what malloc
+ * gives, so that AddressSanitizer sees every access outside of it.
+ *
+ * One thread at a time may launch.
+ */
+#ifndef CAKE_TESTS_GPU_EXECUTOR_H
+#define CAKE_TESTS_GPU_EXECUTOR_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <algorithm>
+#include <functional>
+
+using std::max;
+using std::min;
+
+#define CAKE_EXECUTOR 1
+#define __global__    static
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __noinline__
+#define __shared__ static
+#define __launch_bounds__(...)
+#define __restrict__
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_)
+    {
+    }
+};
+
+struct alignas(16) uint4 {
+    uint32_t x, y, z, w;
+};
+
+/* Where the fibre that runs is. */
+extern dim3 executor_thread, executor_block, executor_block_dim, executor_grid_dim;
+#define threadIdx executor_thread
+#define blockIdx  executor_block
+#define blockDim  executor_block_dim
+#define gridDim   executor_grid_dim
+
+extern bool executor_backwards;   /* fibres run from the last one down */
+extern int64_t executor_launches; /* so far */
+
+void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
+#define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
+    executor_launch(grid, block, shared, [&] { kernel(__VA_ARGS__); })
+
+/* The memory that a launch gives each block. */
+void *executor_shared();
+#define CAKE_SHARED(type, name) type *name = (type *)executor_shared()
+
+void __syncthreads();
+void __syncwarp(unsigned mask = 0xffffffffu);
+
+/* All 32 lanes of a warp give n <= EXECUTOR_WORDS words, and may then read those of each other until they give again. */
+enum { EXECUTOR_WORDS = 6 };
+void executor_give(unsigned mask, const uint32_t *word, int n);
+uint32_t executor_word(int lane, int i);
+int executor_lane();
+
+template <typename T> T __shfl_sync(unsigned mask, T value, int lane)
+{
+    static_assert(sizeof(T) == 4, "words of 32 bits only");
+    uint32_t word;
+    memcpy(&word, &value, 4);
+    executor_give(mask, &word, 1);
+    word = executor_word(lane & 31, 0);
+    memcpy(&value, &word, 4);
+    return value;
+}
+
+template <typename T> T __shfl_xor_sync(unsigned mask, T value, int flip)
+{
+    return __shfl_sync(mask, value, executor_lane() ^ flip);
+}
+
+static inline uint32_t __float_as_uint(float value)
+{
+    uint32_t word;
+    memcpy(&word, &value, 4);
+    return word;
+}
+
+static inline float __uint_as_float(uint32_t word)
+{
+    float value;
+    memcpy(&value, &word, 4);
+    return value;
+}
+
+#endif

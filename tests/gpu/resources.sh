@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Compiles the kernels of kernels/cuda for all GPUs that are served, with warnings as errors, and holds what each kernel takes
+# of a GPU of capability 9.0 against tests/gpu/resources.txt: registers of a thread, bytes of memory of a block, bytes that
+# are spilled. tests/gpu/resources.sh print: the table as it is now. Needs nvcc.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+targets="75 80 89 90a 100 120"
+status=0
+cd "$root" || exit 1
+
+flags=
+for target in $targets; do
+    flags="$flags -gencode arch=compute_$target,code=sm_$target"
+done
+for file in kernels/cuda/*.cu; do
+    # shellcheck disable=SC2086
+    nvcc -std=c++17 -O3 -Xcompiler -Wall,-Wextra -Werror all-warnings $flags -gencode arch=compute_120,code=compute_120 \
+        --threads 2 -Xptxas -v -Isrc -I. -c "$file" -o "$work/kernels.o" >"$work/log" 2>&1 ||
+        { echo "not ok - $file does not compile"; grep -E 'error|warning' "$work/log"; status=1; continue; }
+    echo "ok - $file: $targets"
+    # Three lines a kernel: its name and target, what it spills, what it uses.
+    awk '/Compiling entry function/ { split($0, part, "\047"); name = part[2]; target = part[4]; spilled = 0 }
+         /spill stores/ && name { for (i = 3; i <= NF; i++) if ($i == "spill") spilled += $(i - 2) }
+         /Used [0-9]+ registers/ && target == "sm_90a" {
+             memory = 0
+             for (i = 2; i <= NF; i++) if ($i ~ /^smem/) memory = $(i - 2)
+             match($0, /Used [0-9]+/); print name, substr($0, RSTART + 5, RLENGTH - 5), memory, spilled; name = "" }' \
+        "$work/log" >>"$work/found"
+done
+c++filt <"$work/found" 2>/dev/null | sed 's/(\(int\|bool\))//g; s/^void //; s/(.*)//; s/, /,/g' | LC_ALL=C sort >"$work/table"
+[ "${1:-}" != print ] || { cat "$work/table"; exit $status; }
+while read -r name registers memory spilled; do
+    read -r _ most_registers most_memory most_spilled < <(grep -F "$name " tests/gpu/resources.txt) ||
+        { echo "not ok - $name is not in tests/gpu/resources.txt"; status=1; continue; }
+    if [ "$registers" -le "$most_registers" ] && [ "$memory" -le "$most_memory" ] && [ "$spilled" -le "$most_spilled" ]; then
+        echo "ok - $name: $registers registers, $memory bytes, $spilled spilled"
+    else
+        echo "not ok - $name: $registers registers, $memory bytes, $spilled spilled; the table has $most_registers, $most_memory, $most_spilled"
+        status=1
+    fi
+done <"$work/table"
+exit $status
