@@ -537,9 +537,11 @@ static void test_lock(void)
     const char *path = getenv("PATH");
     snprintf(tool, sizeof tool, "%s/squeue", suite_tmp());
     f = fopen(tool, "w");
-    fputs("#!/bin/sh\ncase \"$3\" in 7) echo RUNNING ;; 8) ;; 9) echo COMPLETED ;; "
-          "*) echo 'slurm_load_jobs error: Invalid job id specified'; exit 1 ;; esac\n",
-          f);
+    fputs(
+        "#!/bin/sh\ncase \"$3\" in 7) echo 7,RUNNING ;; 8) ;; 9) echo 9,COMPLETED ;; "
+        "11) echo 12,RUNNING; echo 111,RUNNING ;; 13) echo 12,COMPLETED; echo 13,RUNNING; echo 14,FAILED ;; "
+        "*) echo 'slurm_load_jobs error: Invalid job id specified'; exit 1 ;; esac\n",
+        f);
     fclose(f);
     chmod(tool, 0755);
     snprintf(text, sizeof text, "%s:%s", suite_tmp(), path);
@@ -548,7 +550,15 @@ static void test_lock(void)
     static const struct {
         const char *job;
         bool over;
-    } jobs[] = {{"7", false}, {"8", true}, {"9", true}, {"10", true}, {"", false}, {"7; true", false}};
+    } jobs[] = {{"7", false},
+                {"8", true},
+                {"9", true},
+                {"10", true},
+                {"", false},
+                {"7; true", false},
+                /* an array's last task: over while others run, and the other way round */
+                {"11", true},
+                {"13", false}};
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
         snprintf(text, sizeof text, elsewhere, jobs[i].job);
         put_lock(text);

@@ -102,6 +102,11 @@ until_true 60 is "$again" FAILED && grep -Eq "another run is writing there: proc
     ! is "$twice" FAILED
 ok "two tasks of the same shard: the later one gives way" $?
 
+# The last task of an array has the array's number as a job: what becomes of it is not what becomes of the others.
+own=$(submit --array=0-1 "$root/jobs/array.sbatch" 2 "$model" in.jsonl own.jsonl --deterministic-ids --max-seqs 1)
+until_true 60 has_group own.jsonl.0-of-2.jsonl && until_true 60 has_group own.jsonl.1-of-2.jsonl
+scancel --batch --signal=USR1 "${own}_1"
+
 declare -A told
 for launcher in srun mpirun; do
     job=$(LAUNCHER=$launcher submit "$root/jobs/batch.sbatch" "$model" in.jsonl $launcher.jsonl --deterministic-ids --max-seqs 2)
@@ -155,6 +160,11 @@ job=$(CAKE_SOURCE=$root submit --nodes=2 "$root/jobs/scaling.sbatch" "$model" --
 until_true 90 is "$job" COMPLETED && [ "$(cut -d, -f1-3 "scaling-$job.csv" | xargs)" = "series,ranks,nodes strong,1,1 strong,4,2" ] &&
     grep -q '^| 4 | 2 |' "scaling-$job.md"
 ok "a scaling study" $?
+
+until_true 90 is "${own}_0" COMPLETED && until_true 90 is "${own}_1" COMPLETED &&
+    grep -q "requests are done: job ${own}_1 is queued again" "cake-$own-1.log" &&
+    [ "$(field "${own}_0" JobId) $(field "${own}_0" Restarts) $(field "${own}_1" JobId) $(field "${own}_1" Restarts)" = "$((own + 1)) 0 $own 1" ]
+ok "the last task of an array is queued again, and no other one" $?
 
 same "lost tasks that are submitted again, and merged: the same bytes" "$merge" 120 "$gone"
 expect "merged again by hand" 0 'all 300 requests are there already' bash "$root/jobs/merge.sbatch" 3 "$gone"

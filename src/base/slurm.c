@@ -28,23 +28,31 @@ int64_t cake_slurm_restarts(void)
     return count ? strtoll(count, NULL, 10) : 0;
 }
 
-/* What a command prints; the exit status, or -1. */
-static int ask(const char *command, char *said, size_t room)
+/* What squeue says of the job, "" if nothing: of an array's last task, whose number as a job is that of the array, it tells
+ * with all others. The exit status, or -1; with another one than 0, said is the end of what it printed. */
+static int ask_of(const char *job, char what, char *said, size_t room)
 {
+    char command[160], line[256];
+    size_t len = strlen(job);
+    snprintf(command, sizeof command, "timeout 10 squeue --noheader --jobs %s --format %%A,%%%c 2>&1", job,
+             what);
     FILE *pipe = popen(command, "r");
+    said[0] = 0;
     if (!pipe)
         return -1;
-    size_t n = fread(said, 1, room - 1, pipe);
-    said[n] = 0;
+    bool found = false;
+    while (fgets(line, sizeof line, pipe)) {
+        bool own = !strncmp(line, job, len) && line[len] == ',';
+        line[strcspn(line, "\n")] = 0;
+        if (own || !found)
+            snprintf(said, room, "%s", own ? line + len + 1 : line);
+        found = found || own;
+    }
     int status = pclose(pipe);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static int ask_of(const char *job, const char *what, char *said, size_t room)
-{
-    char command[160];
-    snprintf(command, sizeof command, "timeout 10 squeue --noheader --jobs %s --format %s 2>&1", job, what);
-    return ask(command, said, room);
+    status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (!status && !found)
+        said[0] = 0;
+    return status;
 }
 
 bool cake_slurm_over(const char *job)
@@ -54,7 +62,7 @@ bool cake_slurm_over(const char *job)
     char said[512];
     if (!is_number(job))
         return false;
-    int status = ask_of(job, "%T", said, sizeof said);
+    int status = ask_of(job, 'T', said, sizeof said);
     if (strstr(said, "Invalid job id") || (!status && !said[0]))
         return true;
     for (size_t i = 0; !status && i < sizeof states / sizeof *states; i++)
@@ -73,7 +81,7 @@ int64_t cake_slurm_end(void)
     if (end)
         cake_log(CAKE_WARN, NULL,
                  "SLURM_JOB_END_TIME: \"%s\" is no time in seconds since 1970: squeue is asked instead", end);
-    if (!*job || ask_of(job, "%e", said, sizeof said) || !strptime(said, "%Y-%m-%dT%H:%M:%S", &when))
+    if (!*job || ask_of(job, 'e', said, sizeof said) || !strptime(said, "%Y-%m-%dT%H:%M:%S", &when))
         return 0;
     return mktime(&when);
 }

@@ -115,6 +115,15 @@ static void describe(cake_partial *p, int64_t again)
     p->damaged = j->lost > 0;
 }
 
+/* A run was killed while it wrote the first line. */
+static void describe_nothing(cake_partial *p)
+{
+    struct stat info;
+    if (!fstat(p->fd, &info) && info.st_size)
+        cake_buf_addf(&p->found, "%s: ends within its first line: nothing was finished, the run begins anew",
+                      p->path);
+}
+
 void cake_partial_say(cake_partial *p)
 {
     if (p->found.len)
@@ -186,6 +195,8 @@ static cake_err take_up(cake_partial *p, const cake_partial_options *o)
     if (o->force)
         cake_log_capture(before);
     cake_buf_free(&unsaid);
+    if (err == CAKE_END)
+        describe_nothing(p);
     if (err)
         return o->force ? CAKE_END : err;
     cake_journal_differs(p->journal.head.identity, o->head.identity, &differs);
