@@ -126,7 +126,8 @@ SLURM_JOB_ID=77 PATH=$dir:$PATH limited "... as squeue tells it"
 continues
 rm -f "$dir"/out.jsonl*
 printf '{"_cake": {"journal": 1, ' >"$dir/out.jsonl.partial"
-expect "a first line that is cut off" 0 'out.jsonl.partial: ends within its first line: nothing was finished' run -o "$dir/out.jsonl"
+expect "a first line that is cut off" 3 'out.jsonl.partial: ends within its first line: nothing was finished' run -o "$dir/out.jsonl"
+rm -f "$dir"/out.jsonl*
 expect "a job that is over" 1 'the job.s end, as SLURM_JOB_END_TIME or squeue has it, was [0-9]+ s ago' env SLURM_JOB_END_TIME=1700000000 "$cake" run -m "$model" -p x
 expect "a job that has no time left" 1 'the job ends in [0-9]+ s and the run is to stop 60 s before: no time is left' \
     env SLURM_JOB_END_TIME=$(($(date +%s) + 50)) "$cake" run -m "$model" -p x
