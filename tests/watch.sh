@@ -68,8 +68,11 @@ start 3
 kill -9 "$(cat "$dir/pid.0")"
 ended "rank 0, killed" 10 'rank 1 on .*: error: link: rank 0 on .* is gone' 1 2
 start 2 --watchdog 2
+sleep 1 # what each does is heard twice a second
 kill -STOP "$(cat "$dir/pid.1")"
 ended "a rank that hangs" 6 'link: rank 1 on .* was not heard of for [23] s: it hangs, or its host or network is down' 0
+[ "$(grep -Ec 'link: \.\.\. rank [01] on .* \(layers .*\): ' "$dir/err")" = 2 ]
+ok "... and where all ranks are" $?
 # The watch's own connections fall silent, MPI's do not: no rank is taken for dead while waves go round.
 compiler=$(command -v cc || command -v gcc || command -v clang)
 for i in $(seq 500); do printf '{"id": %d, "prompt": "Once upon a time", "max_tokens": %d, "ignore_eos": true}\n' "$i" $((i < 9 ? 9 : 900)); done >"$dir/in.jsonl"

@@ -205,6 +205,24 @@ static void put_under_way(text *t, const cake_watch *w, const cake_ear *ears)
         put(t, "; what is finished is kept: the same command again goes on from it");
 }
 
+/* Where all ranks are, in lines of some. */
+static void say_all(const cake_watch *w, const cake_ear *ears)
+{
+    text t = {.len = 0};
+    for (int r = 0; r < w->size && r < LISTED; r++) {
+        t.len = 0;
+        put(&t, "... ");
+        put_rank(&t, w, r, &ears[r].beat);
+        put(&t, ": ");
+        put_doing(&t, &ears[r].beat);
+        cake_log_now(CAKE_WARN, "link", t.at);
+    }
+    t.len = 0;
+    put(&t, "... and %d others", w->size - LISTED);
+    if (w->size > LISTED)
+        cake_log_now(CAKE_WARN, "link", t.at);
+}
+
 static void say_lost(const cake_watch *w, const cake_ear *ears, const cake_verdict *v)
 {
     text t = {.len = 0};
@@ -234,9 +252,10 @@ static void say_lost(const cake_watch *w, const cake_ear *ears, const cake_verdi
     }
     put_under_way(&t, w, ears);
     cake_log_now(CAKE_ERROR, "link", t.at);
+    if (!w->rank && v->kind != CAKE_VERDICT_GONE)
+        say_all(w, ears);
 }
 
-/* Where all ranks are, in lines of some. */
 static void say_slow(const cake_watch *w, const cake_ear *ears, const cake_verdict *v)
 {
     text t = {.len = 0};
@@ -244,18 +263,7 @@ static void say_slow(const cake_watch *w, const cake_ear *ears, const cake_verdi
     put(&t, " holds all up: for %.0f s it is ", v->seconds);
     put_doing(&t, &ears[v->rank].beat);
     cake_log_now(CAKE_WARN, "link", t.at);
-    for (int r = 0; r < w->size && r < LISTED; r++) {
-        t.len = 0;
-        put(&t, "... ");
-        put_rank(&t, w, r, &ears[r].beat);
-        put(&t, ": ");
-        put_doing(&t, &ears[r].beat);
-        cake_log_now(CAKE_WARN, "link", t.at);
-    }
-    t.len = 0;
-    put(&t, "... and %d others", w->size - LISTED);
-    if (w->size > LISTED)
-        cake_log_now(CAKE_WARN, "link", t.at);
+    say_all(w, ears);
 }
 
 /* Ranks that no connection leads to are nothing to worry about while they live. */
