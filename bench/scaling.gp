@@ -16,7 +16,7 @@ set xtics nomirror
 set ytics nomirror
 set border 3
 set grid y
-set key bottom right noenhanced
+set key below noenhanced # over no point, wherever they lie
 set style line 1 lw 2 pt 7 lc rgb "#1f77b4"
 set style line 2 lw 2 pt 4 lc rgb "#ff7f0e"
 set macros

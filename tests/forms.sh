@@ -72,6 +72,7 @@ expect "a damaged one is not merged" 1 'hurt.h5: was changed since it was writte
     --id-field choices/request | grep -o '"prompt": .*, "token_ids"' | sed -e 's/"prompt"/"text"/' -e 's/, "token_ids"//' >"$dir/texts"
 test "$(wc -l <"$dir/texts")" -eq 5 && (while read -r line; do grep -qF -- "$line" "$dir/lines.jsonl" || exit 1; done <"$dir/texts")
 ok "merge makes HDF5 of JSONL" $?
+expect "Parquet" 2 'x.parquet: Parquet is not written: give a .jsonl or .h5 file' "$cake" run -m "$model" -p x -o "$dir/x.parquet"
 expect "tokenize packs nothing" 2 'tokenize writes JSON lines as they are' \
     "$cake" tokenize -m "$model" -p x -o "$dir/x.jsonl.gz"
 expect "a shard is JSONL" 2 'merge -o FILE.h5 makes HDF5 of all' \

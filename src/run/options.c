@@ -179,11 +179,22 @@ bool cake_option_takes(int command, const option_row *row)
     return row->commands & (command == PLAN ? PLAN | RUN : command);
 }
 
+static bool ends_in(const char *path, const char *ending)
+{
+    size_t len = strlen(path), n = strlen(ending);
+    return len >= n && !strcasecmp(path + len - n, ending);
+}
+
 static cake_err check(const cake_options *o)
 {
     bool run = !strcmp(o->command, "run"), plan = !strcmp(o->command, "plan");
     if (command_bit(o->command) & (INFO | BENCH))
         return CAKE_OK;
+    if (o->output && ends_in(o->output, ".parquet"))
+        return cake_fail_usage(
+            "-o %s: Parquet is not written: give a .jsonl or .h5 file; cake-mpi-formats(5) "
+            "has the line that makes Parquet of it",
+            o->output);
     if (command_bit(o->command) & (MERGE | STATUS))
         return o->operands.n
                    ? CAKE_OK
