@@ -3,6 +3,8 @@
  * Records of every shape as lines.
  */
 #include <math.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "records.h"
@@ -241,6 +243,31 @@ static void test_echo(void)
         "\"text_offset\": [0, 0, 1]}}");
 }
 
+/* Who changes a result and makes the checksum right is told so: it becomes no text and no column. */
+static void test_forged(void)
+{
+    static const char *const names[] = {"forged.txt", "forged.h5"};
+    static const char line[] = "no JSON\n";
+    for (int i = 0; i < 2; i++) {
+        cake_record_options options = options_of(path_of(names[i]));
+        cake_recorder *recorder;
+        cake_err err = cake_record_open(&options, &recorder);
+        if (err && i) /* a build without HDF5 */
+            continue;
+        CU_ASSERT_EQUAL_FATAL(err, CAKE_OK);
+        CU_ASSERT_EQUAL(cake_record_add_line(recorder, (cake_entry){.order = 0}, line, sizeof line - 1),
+                        CAKE_OK);
+        cake_buf said = {0};
+        cake_log_capture(&said);
+        CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
+        cake_log_capture(NULL);
+        CU_ASSERT_PTR_NOT_NULL(strstr(said.data ? said.data : "", "a result in it is no JSON"));
+        cake_buf_free(&said);
+        CU_ASSERT(access(path_of(names[i]), F_OK));
+        cake_record_close(recorder);
+    }
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
@@ -249,6 +276,7 @@ int main(void)
         {"logprobs in both shapes", test_logprobs},
         {"several choices", test_choices},
         {"the prompt in text and logprobs", test_echo},
+        {"a result that somebody has changed", test_forged},
     };
     return SUITE_MAIN("line", tests);
 }

@@ -409,7 +409,7 @@ static bool put_all(sheet *s, int fd, const cake_places *places)
         done = cake_bytes_read_at(fd, line, len, place.offset);
         if (done && !put_line(s, line, len - 1)) {
             done = false;
-            errno = EIO;
+            errno = EBADMSG;
         }
     }
     free(line);

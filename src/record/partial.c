@@ -239,6 +239,12 @@ cake_err cake_partial_finish(cake_partial *p, const cake_sorted_form *form)
     if (why && told && p->copies) /* it is of no file that is there */
         unlink(p->job_path);
     cake_buf_free(&tmp);
+    if (why == EBADMSG)
+        return cake_fail(
+            "record",
+            "%s: a result in it is no JSON, though its checksum is right: somebody has changed it; "
+            "drop it with --force, and all is computed anew",
+            p->path);
     if (why && p->copies)
         return fail_copy(p, why);
     if (why)

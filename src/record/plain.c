@@ -2,7 +2,6 @@
  *
  * A line of RESULTS.partial enters, a line of a .txt file leaves: the answer, with \n, \t and \\ as escapes.
  */
-#include "base/err.h"
 #include "base/json.h"
 #include "record/line.h"
 
@@ -17,11 +16,12 @@ static const cake_json *text_of(const cake_json *line)
     return text ? text : cake_json_get(cake_json_get(choice, "message"), "content");
 }
 
-void cake_line_plain(const char *line, size_t len, cake_buf *out)
+bool cake_line_plain(const char *line, size_t len, cake_buf *out)
 {
     cake_json *root = NULL;
     cake_fault fault;
-    CAKE_ASSERT(!cake_json_parse(line, len, &root, &fault)); /* we wrote it */
+    if (cake_json_parse(line, len, &root, &fault))
+        return false;
     size_t n = 0;
     const char *text = cake_json_text(text_of(root), &n);
     for (size_t i = 0; i < n; i++) {
@@ -35,4 +35,5 @@ void cake_line_plain(const char *line, size_t len, cake_buf *out)
             cake_buf_addc(out, text[i]);
     }
     cake_json_free(root);
+    return true;
 }

@@ -181,7 +181,8 @@ cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const c
     cake_buf *plain = &recorder->plain;
     if (recorder->txt) {
         cake_buf_cut(plain, 0);
-        cake_line_plain(line, len - 1, plain);
+        if (!cake_line_plain(line, len - 1, plain))
+            return cake_fail("record", "a result is no JSON: it cannot become text");
         cake_buf_addc(plain, '\n');
         line = plain->data;
         len = plain->len;

@@ -84,8 +84,11 @@ static bool convert_all(const cake_places *places, cake_convert *convert, sink *
             line.data = cake_grow(line.data, line.cap, 1);
         }
         done = cake_bytes_read_at(out->from, line.data, len, place.offset);
+        if (done && !convert(line.data, len - 1, &out->block)) {
+            done = false;
+            errno = EBADMSG;
+        }
         if (done) {
-            convert(line.data, len - 1, &out->block);
             cake_buf_addc(&out->block, '\n');
             if (out->block.len >= BLOCK)
                 done = flush(out, false);

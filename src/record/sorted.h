@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "record/places.h"
 
-/* Appends to out what stands for a line [len] without its newline. */
-typedef void cake_convert(const char *line, size_t len, cake_buf *out);
+/* Appends to out what stands for a line [len] without its newline; false: it is no result. */
+typedef bool cake_convert(const char *line, size_t len, cake_buf *out);
 
 typedef struct cake_sorted {
     int64_t bytes;
@@ -28,7 +28,7 @@ typedef struct cake_sorted_form {
 
 struct cake_journal_head;
 /* Writes the lines of fd that places tell in that form to a new file tmp of fd's rights, in place of one that is there, and
- * brings it onto the disk. 0 and *out, or errno: nothing is left. */
+ * brings it onto the disk. 0 and *out, or errno: nothing is left; EBADMSG: a line is no result. */
 int cake_sorted_write(int fd, const cake_places *places, const struct cake_journal_head *head,
                       const cake_sorted_form *form, const char *tmp, cake_sorted *out);
 /* The directory's entry of path is on disk too, where the file system lets itself be asked. */
