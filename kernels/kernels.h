@@ -18,6 +18,7 @@
 #include "base/best.h"
 #include "base/err.h"
 #include "base/row.h"
+#include "kernels/memory.h"
 #include "kernels/tensor.h"
 
 /* One member of the team that runs an operation together. */
@@ -36,6 +37,8 @@ void cake_exec_keep(int size);
  * there. By the thread that runs the teams. */
 void cake_exec_crowd(bool crowded);
 void cake_exec_barrier(const cake_exec *exec);
+/* Who waits for something else gives its cpu away for a moment. */
+void cake_exec_rest(void);
 /* The half-open range of [0, n) that is this member's, in units of `grain`. */
 void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last);
 
@@ -179,10 +182,12 @@ typedef struct cake_kernels {
     const struct cake_kernels
         *oracle; /* a table in plain C whose linear gives the same bits; NULL: none does */
 
+    const struct cake_memory *memory; /* where all that operations are given lies; NULL: in the host's */
+
     /* Bytes of a packed matrix, a multiple of CAKE_ALIGN. */
     size_t (*weight_bytes)(cake_dtype dtype, int n_out, int n_in);
-    /* Packs rows [first, first + n_row) of the row-major matrix that src holds from row `first` on, in
-     * w->dtype (cake_row_bytes of int8.h each), into w->data. Padding that the layout needs has to be zero
+    /* Packs rows [first, first + n_row) of the row-major matrix that src, which is in the host's memory, holds from row
+     * `first` on, in w->dtype (cake_row_bytes of int8.h each), into w->data. Padding that the layout needs has to be zero
      * already (arenas are). */
     void (*weight_pack)(const cake_weight *w, const void *src, int first, int n_row);
 
@@ -193,7 +198,7 @@ typedef struct cake_kernels {
     size_t (*input_bytes)(cake_dtype dtype, int n_in, int n_tok);
     void (*input_pack)(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                        cake_dtype dtype, int n_in, int n_tok);
-    /* out [n] of dtype `to` = in [n] of dtype `from`, bit for bit as cake_to_f32 and cake_from_f32 do it; to CAKE_I8,
+    /* By the host: out [n] of dtype `to` = in [n] of dtype `from`, bit for bit as cake_to_f32 and cake_from_f32 do it; to CAKE_I8,
      * which takes one row at a time, as cake_i8_from does it. */
     void (*convert)(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n);
 
@@ -249,6 +254,13 @@ typedef struct cake_kernels {
      * long as cuts are at multiples of 64. */
     void (*delta_rule)(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
                        const cake_delta *delta, const cake_row *rows, int n_tok);
+    /* Rows of x [n_tok, dim] that are not finite are broken here, unless they were before; behind the last layer, where
+     * the model ends, what became of a row that nobody reads is nobody's business. */
+    void (*mark)(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
+                 bool ends);
+    /* Row i of to [.., dim] = row from[i] of x, or with back the other way round: row from[i] of to = row i of x. i < n */
+    void (*move)(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
+                 bool back);
     /* x [n_row, dim] in place: x / sqrt(mean(x^2) + eps) * weight [dim] * silu(gate [n_row, dim]). */
     void (*rmsnorm_gated)(const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row,
                           int dim, float eps);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "away.h"
 #include "base/arena.h"
 #include "base/json.h"
 #include "embed/embed.h"
@@ -81,8 +82,14 @@ static void open_rig(rig *r, const char *name, const cake_kernels *kernels, cons
                               .context = CONTEXT,
                               .kv_dtype = kv_dtype,
                               .n_thread = 1};
+    const cake_loading how = {.threads = 2};
     r->kernels = kernels;
-    CU_ASSERT_EQUAL_FATAL(cake_model_load(r->model, &share, kernels, &(cake_loading){.threads = 2}), CAKE_OK);
+    if (kernels->memory) { /* the embedding stays with the host */
+        cake_share embed = {.embed = true};
+        CU_ASSERT_EQUAL_FATAL(cake_model_load(r->model, &embed, &cake_kernels_ref, &how), CAKE_OK);
+        share.embed = false;
+    }
+    CU_ASSERT_EQUAL_FATAL(cake_model_load(r->model, &share, kernels, &how), CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(cake_slice_open(r->model, kernels, &shape, &r->slice), CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(cake_logits_open(r->model, kernels, 1, 1, &r->logits), CAKE_OK);
     r->wave =
@@ -124,7 +131,7 @@ static const float *step(rig *r, const int32_t *ids, int n, int pos, int n_promp
                           .class = i % c->n_class,
                           .index = page + i / c->n_class,
                           .page = CONTEXT / CAKE_PAGE - 1 - page - i / c->n_class};
-    cake_embed_fill(r->model, r->kernels, 1, ids, r->wave);
+    cake_embed_fill(r->model, r->kernels->memory ? &cake_kernels_ref : r->kernels, 1, ids, r->wave);
     CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, no_messages, NULL), CAKE_OK);
     int32_t row = n - 1;
     bool wanted = true;
@@ -269,6 +276,29 @@ static void test_unread(void)
     }
 }
 
+/* Operands in a memory that the host cannot touch: the same bits. */
+static void test_away(void)
+{
+    for (int m = 0; m < N_MODEL; m++) {
+        cake_json *expected = read_expected(models[m]);
+        const cake_json *sequences = cake_json_get(expected, "sequences");
+        const cake_json *longest = cake_json_at(sequences, cake_json_size(sequences) - 1);
+        for (int spares = 0; spares < 2; spares++) {
+            rig here = {0}, away = {0};
+            open_rig(&here, models[m], &cake_kernels_ref, "auto", CAKE_BF16);
+            open_rig(&away, models[m], &away_kernels, "auto", CAKE_BF16);
+            size_t bytes = (1 + 2) * (size_t)cake_model_config(here.model)->n_vocab * sizeof(float);
+            float *one = scores_of(&here, longest, spares), *other = scores_of(&away, longest, spares);
+            CU_ASSERT_EQUAL(memcmp(one, other, bytes), 0);
+            free(one);
+            free(other);
+            close_rig(&here);
+            close_rig(&away);
+        }
+        cake_json_free(expected);
+    }
+}
+
 /* ---- the whole program */
 
 /* The expected sequence of that id. */
@@ -373,6 +403,7 @@ int main(void)
         {"the arithmetic, fed with the reference's tokens", test_arithmetic},
         {"the arithmetic in int8", test_int8},
         {"rows that nobody reads", test_unread},
+        {"operands that are not with the host", test_away},
         {"the program on one rank", test_one_rank},
         {"the program on three ranks, on two where there are two layers", test_ranks},
     };

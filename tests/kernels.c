@@ -467,6 +467,64 @@ static void test_odd_values(void)
     for_tables(check_odd_values);
 }
 
+typedef struct rows_call {
+    const cake_kernels *op;
+    cake_row *rows;
+    float *x, *to;
+    const int32_t *from;
+    int n, dim;
+    bool ends, back;
+} rows_call;
+
+static void run_mark(const cake_exec *exec, void *arg)
+{
+    rows_call *c = arg;
+    c->op->mark(exec, c->rows, c->x, c->n, c->dim, CAKE_ROW_BROKEN(3), c->ends);
+}
+
+static void run_move(const cake_exec *exec, void *arg)
+{
+    rows_call *c = arg;
+    c->op->move(exec, c->to, c->x, c->from, c->n, c->dim, c->back);
+}
+
+/* The first layer that broke a row stays; behind the last one rows that nobody reads may be anything. */
+static void check_rows(const cake_kernels *op)
+{
+    enum { N = 5, DIM = 300 };
+    static const int32_t from[N] = {7, 0, 3, 4, 9};
+    float *x = random_floats(10 * DIM, 41), *to = random_floats(10 * DIM, 42);
+    for (int ends = 0; ends < 2; ends++)
+        for (int team = 1; team <= 3; team += 2) {
+            cake_row row[N] = {[1] = {.unread = 1}, [2] = {.broken = 1}};
+            float *y = copy_floats(x, N * DIM);
+            y[DIM + 17] = y[2 * DIM] = INFINITY;
+            y[4 * DIM - 1] = NAN;
+            rows_call c = {.op = op, .rows = row, .x = y, .n = N, .dim = DIM, .ends = ends};
+            cake_exec_run(team, run_mark, &c);
+            CU_ASSERT(!row[0].broken && row[1].broken == (ends ? 0 : CAKE_ROW_BROKEN(3)) &&
+                      row[2].broken == 1);
+            CU_ASSERT(row[3].broken == CAKE_ROW_BROKEN(3) && !row[4].broken);
+            c = (rows_call){.op = op, .x = x, .to = to, .from = from, .n = N, .dim = DIM};
+            cake_exec_run(team, run_move, &c);
+            for (int i = 0; i < N; i++)
+                CU_ASSERT(same_bits(to + i * DIM, x + from[i] * DIM, DIM));
+            memset(y, 0, N * DIM * sizeof *y);
+            c = (rows_call){.op = op, .x = y, .to = to, .from = from, .n = N, .dim = DIM, .back = true};
+            cake_exec_run(team, run_move, &c);
+            for (int i = 0; i < N; i++)
+                CU_ASSERT(same_bits(to + from[i] * DIM, y, DIM));
+            free(y);
+        }
+    free(x);
+    free(to);
+}
+
+static void test_rows(void)
+{
+    for_tables(check_rows);
+}
+
 static void test_levels(void)
 {
     CU_ASSERT_EQUAL(cake_kernels_level("ref"), 0);
@@ -532,6 +590,7 @@ int main(void)
         {"rope: float64, partial, with and without norm, any team", test_rope},
         {"gates of what is packed: float64, the bits of what passed them, any team", test_gates},
         {"NaN and infinities go through", test_odd_values},
+        {"rows that are broken, and that move", test_rows},
     };
     return SUITE_MAIN("kernels", tests);
 }

@@ -18,7 +18,7 @@ static const cake_state_shape shape = {
 static cake_states open_states(const cake_state_shape *wanted)
 {
     cake_states s;
-    CU_ASSERT_EQUAL_FATAL(cake_states_open(wanted, &s), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_states_open(wanted, NULL, &s), CAKE_OK);
     CU_ASSERT_EQUAL(s.arena.used, s.arena.size);
     return s;
 }

@@ -108,6 +108,11 @@ static void share(int64_t n, int rank, int size, int64_t *first, int64_t *last)
     *last = n * (rank + 1) / size;
 }
 
+void cake_exec_rest(void)
+{
+    sched_yield();
+}
+
 void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last)
 {
     share((n + grain - 1) / grain, exec->rank, exec->size, first, last);

@@ -6,6 +6,7 @@
 #define CAKE_KERNELS_CPU_TABLE_H
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/rows.h"
 
 #define TABLE(isa, plain)                                                                                    \
     {                                                                                                        \
@@ -13,7 +14,7 @@
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = linear,  \
         .scores = scores, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,          \
         .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
-        .rmsnorm_gated = rmsnorm_gated,                                                                      \
+        .rmsnorm_gated = rmsnorm_gated, .mark = cake_rows_mark, .move = cake_rows_move,                      \
     }
 
 #endif

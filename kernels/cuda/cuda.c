@@ -155,6 +155,20 @@ static void rmsnorm_gated(const cake_exec *exec, float *x, const float *gate, co
         cake_cuda_rmsnorm_gated(x, gate, weight, n_row, dim, eps);
 }
 
+static void mark(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
+                 bool ends)
+{
+    if (exec->rank == 0)
+        cake_cuda_mark(rows, x, n_tok, dim, here, ends);
+}
+
+static void move(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
+                 bool back)
+{
+    if (exec->rank == 0)
+        cake_cuda_move(to, x, from, n, dim, back);
+}
+
 static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n)
 {
     cake_kernels_ref.convert(out, to, in, from, n); /* by the host, before weights are packed */
@@ -178,4 +192,6 @@ const cake_kernels cake_kernels_cuda = {
     .delta_conv = delta_conv,
     .delta_rule = delta_rule,
     .rmsnorm_gated = rmsnorm_gated,
+    .mark = mark,
+    .move = move,
 };

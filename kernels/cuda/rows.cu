@@ -228,3 +228,33 @@ void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_
     else
         CAKE_LAUNCH(pack_rows, grid, block, 0, (cake_f16 *)to, x, g, act, n_in, width);
 }
+
+/* A block a row. */
+__global__ void mark_rows(cake_row *rows, const float *x, int dim, int32_t here, bool ends)
+{
+    __shared__ float place[CAKE_WARP];
+    const int64_t row = blockIdx.x;
+    float bad = 0;
+    for (int i = (int)threadIdx.x; i < dim; i += THREADS)
+        bad += fabsf(x[row * dim + i]) <= FLT_MAX ? 0.0f : 1.0f;
+    bad = block_sum(bad, place);
+    if (threadIdx.x == 0 && bad > 0 && !rows[row].broken && !(ends && rows[row].unread))
+        rows[row].broken = here;
+}
+
+void cake_cuda_mark(cake_row *rows, const float *x, int n_tok, int dim, int32_t here, bool ends)
+{
+    CAKE_LAUNCH(mark_rows, dim3((unsigned)n_tok), dim3(THREADS), 0, rows, x, dim, here, ends);
+}
+
+__global__ void move_rows(float *to, const float *x, const int32_t *from, int dim, bool back)
+{
+    const int64_t here = (int64_t)blockIdx.x * dim, there = (int64_t)from[blockIdx.x] * dim;
+    for (int i = (int)threadIdx.x; i < dim; i += THREADS)
+        to[(back ? there : here) + i] = x[(back ? here : there) + i];
+}
+
+void cake_cuda_move(float *to, const float *x, const int32_t *from, int n, int dim, bool back)
+{
+    CAKE_LAUNCH(move_rows, dim3((unsigned)n), dim3(THREADS), 0, to, x, from, dim, back);
+}

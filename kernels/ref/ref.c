@@ -11,6 +11,7 @@
 #include "kernels/kernels.h"
 #include "kernels/ref/delta.h"
 #include "kernels/ref/int8.h"
+#include "kernels/rows.h"
 
 #define ROWS  16  /* rows whose sums are open together */
 #define BLOCK 256 /* weights that are converted together */
@@ -356,7 +357,7 @@ static void scores_bf16(const cake_exec *exec, float *out, cake_best *best, cons
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = product, \
         .scores = head, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,            \
         .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
-        .rmsnorm_gated = rmsnorm_gated,                                                                      \
+        .rmsnorm_gated = rmsnorm_gated, .mark = cake_rows_mark, .move = cake_rows_move,                      \
     }
 
 const cake_kernels cake_kernels_ref = TABLE(linear, scores, &cake_kernels_ref);

@@ -13,15 +13,20 @@
 #include "base/arena.h"
 #include "base/scores.h"
 
+/* What goes in and what comes out. */
+typedef struct places {
+    float *x;        /* [max_row, dim] */
+    float *score;    /* [max_row, n_vocab] */
+    cake_best *best; /* [n_thread, max_row] */
+} places;
+
 struct cake_logits {
     const cake_model *model;
     const cake_kernels *kernels;
     int max_row, n_thread, n;
-    cake_arena arena;
-    float *x;        /* [max_row, dim] */
-    void *input;     /* the same, packed for the head */
-    float *score;    /* [max_row, n_vocab] */
-    cake_best *best; /* [n_thread, max_row] */
+    cake_arena arena, away; /* in the host's memory; in the kernels', if that is another one */
+    places here, there;     /* for the host and for the kernels: the same, if it is not */
+    void *input;            /* x, packed for the head */
     const bool *wanted;
 };
 
@@ -51,27 +56,42 @@ static size_t best_bytes(int max_row, int n_thread)
     return cake_arena_round((size_t)max_row * (size_t)n_thread * sizeof(cake_best));
 }
 
+static size_t places_bytes(const cake_config *c, int max_row, int n_thread)
+{
+    return x_bytes(c, max_row) + score_bytes(c, max_row) + best_bytes(max_row, n_thread);
+}
+
 size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels, int max_row, int n_thread)
 {
-    return x_bytes(config, max_row) + input_bytes(config, kernels, max_row) + score_bytes(config, max_row) +
-           best_bytes(max_row, n_thread);
+    return places_bytes(config, max_row, n_thread) + input_bytes(config, kernels, max_row);
+}
+
+static places take_places(cake_arena *arena, const cake_config *c, int max_row, int n_thread)
+{
+    return (places){.x = cake_arena_take(arena, x_bytes(c, max_row)),
+                    .score = cake_arena_take(arena, score_bytes(c, max_row)),
+                    .best = cake_arena_take(arena, best_bytes(max_row, n_thread))};
 }
 
 cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
                           cake_logits **out)
 {
     const cake_config *c = cake_model_config(model);
-    cake_arena arena;
-    cake_err err = cake_arena_open(&arena, "scores", cake_logits_bytes(c, kernels, max_row, n_thread));
-    if (err)
-        return err;
+    const cake_memory *memory = kernels->memory;
     cake_logits *l = cake_alloc(1, sizeof *l);
-    *l = (cake_logits){
-        .model = model, .kernels = kernels, .max_row = max_row, .n_thread = n_thread, .arena = arena};
-    l->x = cake_arena_take(&l->arena, x_bytes(c, max_row));
-    l->input = cake_arena_take(&l->arena, input_bytes(c, kernels, max_row));
-    l->score = cake_arena_take(&l->arena, score_bytes(c, max_row));
-    l->best = cake_arena_take(&l->arena, best_bytes(max_row, n_thread));
+    *l = (cake_logits){.model = model, .kernels = kernels, .max_row = max_row, .n_thread = n_thread};
+    cake_arena *theirs = memory ? &l->away : &l->arena;
+    cake_err err =
+        cake_memory_open(memory, theirs, "scores", cake_logits_bytes(c, kernels, max_row, n_thread));
+    if (!err && memory)
+        err = cake_arena_open(&l->arena, "scores", places_bytes(c, max_row, n_thread));
+    if (err) {
+        cake_logits_close(l);
+        return err;
+    }
+    l->there = take_places(theirs, c, max_row, n_thread);
+    l->here = memory ? take_places(&l->arena, c, max_row, n_thread) : l->there;
+    l->input = cake_arena_take(theirs, input_bytes(c, kernels, max_row));
     *out = l;
     return CAKE_OK;
 }
@@ -81,6 +101,7 @@ void cake_logits_close(cake_logits *logits)
     if (!logits)
         return;
     cake_arena_close(&logits->arena);
+    cake_memory_close(logits->kernels->memory, &logits->away);
     free(logits);
 }
 
@@ -89,11 +110,28 @@ static void forward(const cake_exec *exec, void *arg)
     cake_logits *l = arg;
     const cake_config *c = cake_model_config(l->model);
     const cake_weight *head = cake_model_head(l->model);
-    l->kernels->rmsnorm(exec, l->x, l->x, cake_model_final_norm(l->model), NULL, l->n, c->dim, c->norm_eps);
-    l->kernels->input_pack(exec, l->input, l->x, NULL, head->dtype, c->dim, l->n);
+    const places *p = &l->there;
+    l->kernels->rmsnorm(exec, p->x, p->x, cake_model_final_norm(l->model), NULL, l->n, c->dim, c->norm_eps);
+    l->kernels->input_pack(exec, l->input, p->x, NULL, head->dtype, c->dim, l->n);
     cake_exec_barrier(exec);
-    l->kernels->scores(exec, l->score, l->best + (size_t)exec->rank * (size_t)l->max_row, l->input, head,
+    l->kernels->scores(exec, p->score, p->best + (size_t)exec->rank * (size_t)l->max_row, l->input, head,
                        l->wanted, c->logit_cap, l->n);
+}
+
+/* The same where the host does not compute: a team of one, and only scores that are wanted come back. */
+static void forward_away(cake_logits *l)
+{
+    const cake_memory *memory = l->kernels->memory;
+    const cake_config *c = cake_model_config(l->model);
+    const size_t vocab = (size_t)c->n_vocab, n = (size_t)l->n;
+    cake_memory_put(memory, l->there.x, l->here.x, n * (size_t)c->dim * sizeof(float));
+    cake_memory_put(memory, l->there.best, l->here.best, n * sizeof *l->here.best);
+    cake_exec_run(1, forward, l);
+    cake_memory_get(memory, l->here.best, l->there.best, n * sizeof *l->here.best);
+    for (size_t i = 0; i < n; i++)
+        if (l->wanted[i])
+            cake_memory_get(memory, l->here.score + i * vocab, l->there.score + i * vocab,
+                            vocab * sizeof(float));
 }
 
 float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const int32_t *row, int n,
@@ -101,20 +139,23 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
 {
     CAKE_ASSERT(n <= logits->max_row && n_thread <= logits->n_thread);
     const float *body = cake_wave_body(wave);
+    const places *p = &logits->here;
     size_t dim = (size_t)wave->dim;
     for (int i = 0; i < n; i++)
-        memcpy(logits->x + (size_t)i * dim, body + (size_t)row[i] * dim, dim * sizeof(float));
+        memcpy(p->x + (size_t)i * dim, body + (size_t)row[i] * dim, dim * sizeof(float));
     for (int member = 0; member < logits->n_thread; member++) /* the team may be smaller */
         for (int i = 0; i < n; i++)
-            cake_best_clear(&logits->best[(size_t)member * (size_t)logits->max_row + (size_t)i],
-                            best[i].most);
+            cake_best_clear(&p->best[(size_t)member * (size_t)logits->max_row + (size_t)i], best[i].most);
     logits->n = n;
     logits->wanted = wanted;
-    cake_exec_run(n_thread, forward, logits);
+    if (logits->kernels->memory)
+        forward_away(logits);
+    else
+        cake_exec_run(n_thread, forward, logits);
     for (int member = 0; member < logits->n_thread; member++)
         for (int i = 0; i < n; i++)
-            cake_best_join(&best[i], &logits->best[(size_t)member * (size_t)logits->max_row + (size_t)i]);
-    return logits->score;
+            cake_best_join(&best[i], &p->best[(size_t)member * (size_t)logits->max_row + (size_t)i]);
+    return p->score;
 }
 
 cake_effort cake_logits_work(const cake_logits *logits, int n)

@@ -49,6 +49,7 @@ typedef struct seen {
 
 typedef struct loading {
     cake_model *model;
+    cake_arena *arena;
     const cake_kernels *kernels;
     const cake_loading *how;
     item *items; /* [n] in the files' order */
@@ -109,7 +110,7 @@ static cake_err list_piece(const cake_model *model, const cake_piece *p, void *a
     item *it = &l->items[l->n++];
     *it = (item){.piece = *p, .name = cake_copy(p->name, strlen(p->name))};
     it->piece.name = it->name;
-    it->data = cake_arena_take(&l->model->arena, cake_piece_bytes(p, l->kernels));
+    it->data = cake_arena_take(l->arena, cake_piece_bytes(p, l->kernels));
     if (p->from) {
         int64_t bytes = (int64_t)cake_row_bytes(p->dtype, p->n_in);
         it->begin = p->from->tensor->begin + row_in_file(p, 0) * bytes;
@@ -263,8 +264,11 @@ static bool take(member *m, const step *s, const void *rows, cake_buf *why)
     const item *it = &m->l->items[s->item];
     const cake_piece *p = &it->piece;
     if (!cake_part_matrix(p->part)) {
-        fill_vector(m->l->model, p, (float *)it->data + (int64_t)s->first * p->n_in, rows,
-                    (int64_t)s->n * p->n_in);
+        const int64_t n = (int64_t)s->n * p->n_in;
+        float *value = room(&m->kept, &m->kept_size, (size_t)n * sizeof *value);
+        fill_vector(m->l->model, p, value, rows, n);
+        cake_memory_put(m->l->kernels->memory, (float *)it->data + (int64_t)s->first * p->n_in, value,
+                        (size_t)n * sizeof *value);
         return true;
     }
     if (p->kept != p->dtype) {
@@ -438,7 +442,7 @@ static void tell(const loading *l, double seconds)
              "%.1f MB of tensors became %.1f MB of weights in %.3f s; %d threads spent %.3f s on reading and "
              "%.3f s on "
              "packing%s%s",
-             1e-6 * (double)l->read, 1e-6 * (double)l->model->arena.size, seconds, l->how->threads, l->read_s,
+             1e-6 * (double)l->read, 1e-6 * (double)l->arena->size, seconds, l->how->threads, l->read_s,
              l->pack_s, l->how->mapped ? ", mapped" : "",
              l->how->drop ? ", the page cache is given back" : "");
 }
@@ -446,18 +450,26 @@ static void tell(const loading *l, double seconds)
 cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels,
                          const cake_loading *how)
 {
-    CAKE_ASSERT(!model->arena.base);
-    cake_err err = cake_arena_open(&model->arena, "weights", cake_model_bytes(model, share, kernels));
+    CAKE_ASSERT(model->n_held < CAKE_MAX_LOAD);
+    struct cake_held *held = &model->held[model->n_held++];
+    const cake_weight embedding = model->ends.embedding;
+    held->memory = kernels->memory;
+    cake_err err =
+        cake_memory_open(kernels->memory, &held->arena, "weights", cake_model_bytes(model, share, kernels));
     if (!err && how->mapped && model->store)
         err = cake_store_map(model->store);
     if (err)
         return err;
     double start = cake_clock_now();
-    loading l = {.model = model, .kernels = kernels, .how = how, .lock = PTHREAD_MUTEX_INITIALIZER};
+    loading l = {.model = model,
+                 .arena = &held->arena,
+                 .kernels = kernels,
+                 .how = how,
+                 .lock = PTHREAD_MUTEX_INITIALIZER};
     l.seen = cake_alloc(model->store ? (size_t)cake_store_count(model->store) : 0, sizeof *l.seen);
     err = cake_piece_visit(model, share, list_piece, &l);
     atomic_init(&l.failed, err != CAKE_OK);
-    CAKE_ASSERT(err || model->arena.used == model->arena.size);
+    CAKE_ASSERT(err || held->arena.used == held->arena.size);
     if (l.n)
         qsort(l.items, (size_t)l.n, sizeof *l.items, in_file_order);
     cake_exec_run(how->threads < PACKERS ? how->threads : PACKERS, load_all, &l);
@@ -470,7 +482,10 @@ cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_
     for (int i = 0; i < l.n; i++)
         free(l.items[i].name);
     free(l.items);
-    if (model->config.tied)
+    if (model->config.tied) {
         model->ends.head = model->ends.embedding;
+        if (!share->embed)
+            model->ends.embedding = embedding;
+    }
     return err;
 }

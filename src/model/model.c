@@ -257,7 +257,8 @@ void cake_model_close(cake_model *model)
 {
     if (!model)
         return;
-    cake_arena_close(&model->arena);
+    for (int i = 0; i < model->n_held; i++)
+        cake_memory_close(model->held[i].memory, &model->held[i].arena);
     cake_store_close(model->store);
     cake_bundle_close(model->bundle);
     cake_params_free(&model->config.defaults);
@@ -329,7 +330,11 @@ int64_t cake_model_parameters(const cake_model *model)
 
 cake_err cake_model_lock(cake_model *model)
 {
-    return cake_arena_lock(&model->arena, "weights");
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < model->n_held && !err; i++)
+        if (!model->held[i].memory)
+            err = cake_arena_lock(&model->held[i].arena, "weights");
+    return err;
 }
 
 int64_t cake_model_bytes_read(const cake_model *model)

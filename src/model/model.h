@@ -85,7 +85,7 @@ typedef struct cake_loading {
     bool drop;   /* the files do not stay in the page cache */
 } cake_loading;
 
-/* Reads what the share names. */
+/* Reads what the share names, into the memory of the kernels; twice at most, with kernels of two memories. */
 cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels,
                          const cake_loading *how);
 cake_err cake_model_lock(cake_model *model);            /* what was loaded, in memory */

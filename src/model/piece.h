@@ -12,6 +12,8 @@
 #include "model/part.h"
 #include "model/store.h"
 
+#define CAKE_MAX_LOAD 2 /* the host's memory, and another one */
+
 struct cake_model {
     cake_config config;
     cake_model_options options;
@@ -24,7 +26,11 @@ struct cake_model {
     int64_t parameters, bytes_read;
     uint32_t identity;
 
-    cake_arena arena;          /* what load took */
+    struct cake_held { /* what each load took, and of which memory */
+        const cake_memory *memory;
+        cake_arena arena;
+    } held[CAKE_MAX_LOAD];
+    int n_held;
     cake_layer_weights *layer; /* [n_layer] */
     cake_ends ends;
 };

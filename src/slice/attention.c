@@ -37,7 +37,7 @@ void cake_attention_store(const cake_exec *exec, const cake_pass *pass, const ca
     cake_layer_multiply(exec, pass, pass->v, &w->v, w->v_bias);
     cake_exec_barrier(exec);
     turn(exec, pass, kind->rope, pass->k, pass->config->n_kv, w->k_norm);
-    pass->kernels->kv_store(exec, kv, pass->k, pass->v, pass->rows, pass->n_tok);
+    pass->kernels->kv_store(exec, kv, pass->k, pass->v, pass->there, pass->n_tok);
 }
 
 void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
@@ -52,7 +52,7 @@ void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const 
     cake_attention_store(exec, pass, kind, w, kv);
     turn(exec, pass, kind->rope, pass->q, c->n_head, w->q_norm);
     cake_exec_barrier(exec);
-    op->attend(exec, pass->mix, pass->q, kv, pass->rows, pass->n_tok, c->n_head, c->score_scale,
+    op->attend(exec, pass->mix, pass->q, kv, pass->there, pass->n_tok, c->n_head, c->score_scale,
                c->score_cap);
     cake_exec_barrier(exec);
     cake_gate gate = {pass->z, CAKE_ACT_SIGMOID};

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slice/kv.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/alloc.h"
 
 /* K or V of one page in one layer. */
 static size_t half_page_bytes(const cake_kv_shape *shape)
@@ -24,13 +27,14 @@ size_t cake_kv_bytes(const cake_kv_shape *shape)
     return table_bytes(shape) + cake_arena_round((size_t)shape->n_page * cake_kv_page_bytes(shape));
 }
 
-cake_err cake_kv_open(const cake_kv_shape *shape, cake_kv_cache *kv)
+cake_err cake_kv_open(const cake_kv_shape *shape, const cake_memory *memory, cake_kv_cache *kv)
 {
-    *kv = (cake_kv_cache){.shape = *shape};
-    cake_err err = cake_arena_open(&kv->arena, "KV cache", cake_kv_bytes(shape));
+    *kv = (cake_kv_cache){.shape = *shape, .memory = memory};
+    cake_err err = cake_memory_open(memory, &kv->arena, "KV cache", cake_kv_bytes(shape));
     if (err)
         return err;
-    kv->table = cake_arena_take(&kv->arena, table_bytes(shape));
+    kv->there = cake_arena_take(&kv->arena, table_bytes(shape));
+    kv->table = memory ? cake_alloc(1, table_bytes(shape)) : kv->there;
     kv->pages = cake_arena_take(&kv->arena, (size_t)shape->n_page * cake_kv_page_bytes(shape));
     return CAKE_OK;
 }
@@ -42,7 +46,9 @@ cake_err cake_kv_lock(cake_kv_cache *kv)
 
 void cake_kv_close(cake_kv_cache *kv)
 {
-    cake_arena_close(&kv->arena);
+    if (kv->memory)
+        free(kv->table);
+    cake_memory_close(kv->memory, &kv->arena);
     *kv = (cake_kv_cache){0};
 }
 
@@ -56,6 +62,13 @@ static bool in_range(const cake_kv_shape *s, const cake_change *c)
            (c->kind == CAKE_CHANGE_MAP || (c->from >= 0 && c->from < s->n_page));
 }
 
+/* The kernels get to know of n entries that have changed. */
+static void settle(cake_kv_cache *kv, size_t first, size_t n)
+{
+    if (kv->there != kv->table)
+        cake_memory_put(kv->memory, kv->there + first, kv->table + first, n * sizeof *kv->table);
+}
+
 cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *c)
 {
     const cake_kv_shape *s = &kv->shape;
@@ -64,18 +77,17 @@ cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *c)
             "slice",
             "a change in a wave's header is out of range: kind %d class %d slot %d index %d page %d from %d",
             c->kind, c->class, c->slot, c->index, c->page, c->from);
-    int32_t *line = kv->table + (size_t)c->slot * (size_t)s->stride;
-    size_t page = cake_kv_page_bytes(s);
-    switch (c->kind) {
-    case CAKE_CHANGE_SHARE:
-        memmove(line, kv->table + (size_t)c->from * (size_t)s->stride, (size_t)c->index * sizeof *line);
-        break;
-    case CAKE_CHANGE_COPY:
-        memmove(kv->pages + (size_t)c->page * page, kv->pages + (size_t)c->from * page, page);
-        line[c->index] = c->page;
-        break;
-    default:
-        line[c->index] = c->page;
+    const size_t line = (size_t)c->slot * (size_t)s->stride, page = cake_kv_page_bytes(s);
+    if (c->kind == CAKE_CHANGE_SHARE) {
+        memmove(kv->table + line, kv->table + (size_t)c->from * (size_t)s->stride,
+                (size_t)c->index * sizeof *kv->table);
+        settle(kv, line, (size_t)c->index);
+    } else {
+        if (c->kind == CAKE_CHANGE_COPY)
+            cake_memory_copy(kv->memory, kv->pages + (size_t)c->page * page,
+                             kv->pages + (size_t)c->from * page, page);
+        kv->table[line + (size_t)c->index] = c->page;
+        settle(kv, line + (size_t)c->index, 1);
     }
     if (c->kind != CAKE_CHANGE_SHARE && c->page >= kv->used)
         kv->used = c->page + 1;
@@ -85,6 +97,8 @@ cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *c)
 void cake_kv_touch(const cake_exec *exec, const cake_kv_cache *kv)
 {
     const int64_t huge = 2 << 20, small = 4096;
+    if (kv->memory)
+        return;
     int64_t page = (int64_t)cake_kv_page_bytes(&kv->shape), first, last;
     cake_exec_share(exec, (kv->used - kv->touched) * page, huge, &first, &last);
     volatile char *at = kv->pages + kv->touched * page;
@@ -109,6 +123,6 @@ cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer)
                      .n_kv = s->n_kv,
                      .head_dim = s->head_dim,
                      .window = s->window,
-                     .table = kv->table,
+                     .table = kv->there,
                      .stride = s->stride};
 }

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/wave.h"
 #include "kernels/kernels.h"
+#include "kernels/memory.h"
 
 typedef struct cake_kv_shape {
     cake_dtype dtype;
@@ -24,8 +25,10 @@ typedef struct cake_kv_shape {
 
 typedef struct cake_kv_cache {
     cake_kv_shape shape;
+    const cake_memory *memory; /* where the arena is */
     cake_arena arena;
-    int32_t *table; /* [n_slot, stride] */
+    int32_t *table; /* [n_slot, stride] for the host to read ... */
+    int32_t *there; /* ... and for the kernels: the same one in the host's memory */
     char *pages;    /* [n_page, n_layer, 2, n_kv, CAKE_PAGE * head_dim] (cake_kv says in which order): what a
                      * sequence uses lies together */
     int used, touched; /* pages below were given out; have memory */
@@ -33,7 +36,7 @@ typedef struct cake_kv_cache {
 
 size_t cake_kv_page_bytes(const cake_kv_shape *shape); /* of one page in all layers of the slice */
 size_t cake_kv_bytes(const cake_kv_shape *shape);      /* of everything: what open takes */
-cake_err cake_kv_open(const cake_kv_shape *shape, cake_kv_cache *kv);
+cake_err cake_kv_open(const cake_kv_shape *shape, const cake_memory *memory, cake_kv_cache *kv);
 cake_err cake_kv_lock(cake_kv_cache *kv); /* in memory, whether used or not */
 void cake_kv_close(cake_kv_cache *kv);    /* zeros are fine */
 /* Follows a page change of a wave's header; CAKE_ERR_FATAL, said, if it is out of range. */

@@ -5,14 +5,16 @@
 #include "slice/last.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 
-void cake_last_open(int max_tok, cake_last *last)
+void cake_last_open(int max_tok, const cake_memory *memory, cake_row *rows, int32_t *from, cake_last *last)
 {
     *last = (cake_last){.rows = cake_alloc((size_t)max_tok, sizeof *last->rows),
-                        .from = cake_alloc((size_t)max_tok, sizeof *last->from)};
+                        .from = cake_alloc((size_t)max_tok, sizeof *last->from),
+                        .memory = memory};
+    last->rows_there = memory ? rows : last->rows;
+    last->from_there = memory ? from : last->from;
 }
 
 void cake_last_close(cake_last *last)
@@ -32,35 +34,35 @@ bool cake_last_choose(cake_last *last, const cake_pass *pass)
         }
     last->pass = *pass;
     last->pass.rows = last->rows;
+    last->pass.there = last->rows_there;
     last->pass.n_tok = n;
     /* norms of so few rows leave the other half of their place free */
     last->pass.x = pass->norm + (int64_t)(pass->n_tok - n) * pass->config->dim;
-    return 2 * n <= pass->n_tok;
-}
-
-/* This member's rows that are read, from or to their places in the wave. */
-static void move(const cake_exec *exec, const cake_last *last, const cake_pass *pass, bool back)
-{
-    int64_t dim = pass->config->dim, first, end;
-    cake_exec_share(exec, last->pass.n_tok, 1, &first, &end);
-    for (int64_t i = first; i < end; i++) {
-        float *here = last->pass.x + i * dim, *there = pass->x + last->from[i] * dim;
-        memcpy(back ? there : here, back ? here : there, (size_t)dim * sizeof *here);
+    if (2 * n > pass->n_tok)
+        return false;
+    if (last->memory) {
+        cake_memory_put(last->memory, last->rows_there, last->rows, (size_t)n * sizeof *last->rows);
+        cake_memory_put(last->memory, last->from_there, last->from, (size_t)n * sizeof *last->from);
     }
+    return true;
 }
 
 void cake_last_forward(const cake_exec *exec, const cake_last *last, const cake_pass *pass,
                        const cake_rotation *rotation, const cake_layer_kind *kind,
                        const cake_layer_weights *w, const cake_layer_view *view)
 {
+    const cake_kernels *op = pass->kernels;
+    const int dim = pass->config->dim;
     cake_layer_store(exec, pass, kind, w, view);
     cake_exec_barrier(exec);
     if (last->pass.n_tok) {
-        move(exec, last, pass, false);
-        cake_rotation_fill(exec, rotation, &last->pass);
+        const cake_pass *read = &last->pass;
+        op->move(exec, read->x, pass->x, last->from_there, read->n_tok, dim, false);
+        cake_rotation_fill(exec, rotation, read);
+        cake_rotation_settle(rotation, read);
         /* K and V of these rows are made again, a few bits of work that spares a second kind of layer */
-        cake_layer_forward(exec, &last->pass, kind, w, view);
-        move(exec, last, pass, true);
+        cake_layer_forward(exec, read, kind, w, view);
+        op->move(exec, pass->x, read->x, last->from_there, read->n_tok, dim, true);
         cake_exec_barrier(exec);
     }
 }

@@ -12,12 +12,16 @@
 #include "slice/rotate.h"
 
 typedef struct cake_last {
-    cake_pass pass; /* of the rows that are read */
-    cake_row *rows; /* [max_tok] owned: theirs */
-    int32_t *from;  /* [max_tok] owned: their places in the wave */
+    cake_pass pass;            /* of the rows that are read */
+    cake_row *rows;            /* [max_tok] owned: theirs */
+    int32_t *from;             /* [max_tok] owned: their places in the wave */
+    const cake_memory *memory; /* of the pass ... */
+    cake_row *rows_there;      /* ... and both there, borrowed: the same ones in the host's */
+    int32_t *from_there;
 } cake_last;
 
-void cake_last_open(int max_tok, cake_last *last);
+/* rows, from: [max_tok] each in memory; NULL in the host's. */
+void cake_last_open(int max_tok, const cake_memory *memory, cake_row *rows, int32_t *from, cake_last *last);
 void cake_last_close(cake_last *last); /* zeros are fine */
 /* Before the team begins: which rows of a wave are read. False: so many of them that they had better stay together. */
 bool cake_last_choose(cake_last *last, const cake_pass *pass);

@@ -13,7 +13,8 @@
 typedef struct cake_pass {
     const cake_config *config;
     const cake_kernels *kernels;
-    const cake_row *rows; /* [n_tok] */
+    const cake_row *rows;  /* [n_tok] for the host to read ... */
+    const cake_row *there; /* ... and for the kernels; what follows is theirs */
     int n_tok;
     float *x;       /* [n_tok, dim] the residual stream, changed in place */
     float *norm;    /* [n_tok, dim] */

@@ -6,13 +6,24 @@
 
 #include "base/alloc.h"
 
-void cake_rotation_open(const cake_config *config, int n_thread, cake_rotation *rotation)
+static size_t set_size(const cake_config *config, int set, int n_tok)
+{
+    return (size_t)n_tok * (size_t)(config->rope[set].n_rot / 2);
+}
+
+void cake_rotation_open(const cake_config *config, const cake_memory *memory, int n_thread, int max_tok,
+                        cake_rotation *rotation)
 {
     size_t n = (size_t)n_thread * (size_t)config->n_rope;
     int stride = config->head_dim / 2;
     *rotation = (cake_rotation){.freq = cake_alloc(n * (size_t)stride, sizeof *rotation->freq),
                                 .epoch = cake_alloc(n, sizeof *rotation->epoch),
-                                .stride = stride};
+                                .stride = stride,
+                                .memory = memory};
+    for (int set = 0; memory && set < config->n_rope; set++) {
+        rotation->cos[set] = cake_alloc(set_size(config, set, max_tok), sizeof(float));
+        rotation->sin[set] = cake_alloc(set_size(config, set, max_tok), sizeof(float));
+    }
     for (size_t i = 0; i < n; i++)
         rotation->epoch[i] = -1;
 }
@@ -21,6 +32,10 @@ void cake_rotation_close(cake_rotation *rotation)
 {
     free(rotation->freq);
     free(rotation->epoch);
+    for (int set = 0; set < CAKE_MAX_ROPE; set++) {
+        free(rotation->cos[set]);
+        free(rotation->sin[set]);
+    }
     *rotation = (cake_rotation){0};
 }
 
@@ -29,6 +44,8 @@ static void fill_set(const cake_exec *exec, const cake_rotation *rotation, const
     const cake_rope *rope = &pass->config->rope[set];
     int64_t own = (int64_t)exec->rank * pass->config->n_rope + set, first, last;
     double *freq = rotation->freq + own * rotation->stride;
+    float *to_cos = rotation->memory ? rotation->cos[set] : pass->cos[set];
+    float *to_sin = rotation->memory ? rotation->sin[set] : pass->sin[set];
     int half = rope->n_rot / 2;
     cake_exec_share(exec, pass->n_tok, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
@@ -39,8 +56,8 @@ static void fill_set(const cake_exec *exec, const cake_rotation *rotation, const
         rotation->epoch[own] = epoch;
         for (int j = 0; j < half; j++) {
             double angle = row->pos * freq[j];
-            pass->cos[set][i * half + j] = (float)(cos(angle) * rope->attention);
-            pass->sin[set][i * half + j] = (float)(sin(angle) * rope->attention);
+            to_cos[i * half + j] = (float)(cos(angle) * rope->attention);
+            to_sin[i * half + j] = (float)(sin(angle) * rope->attention);
         }
     }
 }
@@ -49,4 +66,13 @@ void cake_rotation_fill(const cake_exec *exec, const cake_rotation *rotation, co
 {
     for (int set = 0; set < pass->config->n_rope; set++)
         fill_set(exec, rotation, pass, set);
+}
+
+void cake_rotation_settle(const cake_rotation *rotation, const cake_pass *pass)
+{
+    for (int set = 0; rotation->memory && set < pass->config->n_rope; set++) {
+        size_t bytes = set_size(pass->config, set, pass->n_tok) * sizeof(float);
+        cake_memory_put(rotation->memory, pass->cos[set], rotation->cos[set], bytes);
+        cake_memory_put(rotation->memory, pass->sin[set], rotation->sin[set], bytes);
+    }
 }

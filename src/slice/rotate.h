@@ -12,11 +12,17 @@ typedef struct cake_rotation {
     double *freq; /* [n_thread, n_rope, stride] radians per position */
     int *epoch;   /* [n_thread, n_rope] which ones these are (cake_rope_epoch); -1: none yet */
     int stride;
+    const cake_memory *memory; /* of the pass ... */
+    float *cos[CAKE_MAX_ROPE],
+        *sin[CAKE_MAX_ROPE]; /* ... where it is not the host's: [max_tok, n_rot / 2], owned */
 } cake_rotation;
 
-void cake_rotation_open(const cake_config *config, int n_thread, cake_rotation *rotation);
+void cake_rotation_open(const cake_config *config, const cake_memory *memory, int n_thread, int max_tok,
+                        cake_rotation *rotation);
 void cake_rotation_close(cake_rotation *rotation); /* zeros are fine */
-/* Fills pass->cos and pass->sin, in double so that far positions stay exact. No barrier at the end. */
+/* Fills pass->cos and pass->sin, in double so that far positions stay exact, by a team on the host. No barrier at the end. */
 void cake_rotation_fill(const cake_exec *exec, const cake_rotation *rotation, const cake_pass *pass);
+/* Then, by one of them: they are where the pass has them. */
+void cake_rotation_settle(const cake_rotation *rotation, const cake_pass *pass);
 
 #endif

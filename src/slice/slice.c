@@ -5,8 +5,6 @@
  */
 #include "slice/slice.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -31,13 +29,27 @@ struct cake_slice {
     cake_cost cost;        /* of a wave ... */
     cake_roof roof;        /* ... and of all so far */
     cake_layer_view *view; /* [count] */
-    cake_row *rows;        /* the pass's, to be marked */
+    cake_row *rows;        /* the wave's ... */
+    cake_row *marked;      /* ... and those that kernels mark: the same in the host's memory */
+    float *body;           /* [max_tok, dim] where that is not the host's: the residual stream of a wave */
     void (*between)(void *arg);
     void *arg;
 };
 
 /* The buffers of a pass, in the order open takes them. */
 enum { NORM, Q, MIX, K, V, GATE, UP, COS, SIN, N_BUFFER = SIN + 2 * CAKE_MAX_ROPE - 1 };
+
+/* What stands with the host in waves, and elsewhere has places of its own. */
+enum { BODY, ROWS, READ, FROM, N_AWAY };
+
+static size_t away_bytes(const cake_config *c, int max_tok, int place)
+{
+    const size_t width[N_AWAY] = {[BODY] = (size_t)c->dim * sizeof(float),
+                                  [ROWS] = sizeof(cake_row),
+                                  [READ] = sizeof(cake_row),
+                                  [FROM] = sizeof(int32_t)};
+    return cake_arena_round((size_t)max_tok * width[place]);
+}
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -137,6 +149,8 @@ size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *ker
         bytes += buffer_bytes(cake_model_config(model), shape->max_tok, i);
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
         bytes += input_bytes(model, kernels, shape->max_tok, dtype);
+    for (int i = 0; kernels->memory && i < N_AWAY; i++)
+        bytes += away_bytes(cake_model_config(model), shape->max_tok, i);
     return bytes;
 }
 
@@ -146,7 +160,7 @@ static cake_err open_kv(cake_slice *s)
     s->view = cake_alloc((size_t)s->shape.count, sizeof *s->view);
     for (int class = 0; class < config->n_class; class ++) {
         cake_kv_shape kv = kv_shape(config, &s->shape, class);
-        cake_err err = cake_kv_open(&kv, &s->kv[class]);
+        cake_err err = cake_kv_open(&kv, s->pass.kernels->memory, &s->kv[class]);
         if (err)
             return err;
         for (int i = 0, n = 0; i < s->shape.count; i++)
@@ -160,7 +174,7 @@ static cake_err open_states(cake_slice *s)
 {
     const cake_config *config = s->pass.config;
     cake_state_shape shape = state_shape(config, &s->shape);
-    cake_err err = cake_states_open(&shape, &s->states);
+    cake_err err = cake_states_open(&shape, s->pass.kernels->memory, &s->states);
     for (int i = 0, n = 0; i < s->shape.count && !err; i++)
         if (config->layer[s->shape.first + i].mixer == CAKE_MIX_DELTA) {
             const cake_layer_weights *w = cake_model_layer(s->model, s->shape.first + i);
@@ -188,6 +202,12 @@ static void take_buffers(cake_slice *s)
         size_t bytes = input_bytes(s->model, p->kernels, s->shape.max_tok, dtype);
         p->input[dtype] = bytes ? cake_arena_take(&s->scratch, bytes) : NULL;
     }
+    void *away[N_AWAY] = {0};
+    for (int i = 0; p->kernels->memory && i < N_AWAY; i++)
+        away[i] = cake_arena_take(&s->scratch, away_bytes(p->config, s->shape.max_tok, i));
+    s->body = away[BODY];
+    s->marked = away[ROWS];
+    cake_last_open(s->shape.max_tok, p->kernels->memory, away[READ], away[FROM], &s->last);
     p->z = p->up;
     p->qkv = p->q;
     p->decay = p->k;
@@ -203,14 +223,14 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     s->model = model;
     s->pass.config = config;
     s->pass.kernels = kernels;
-    cake_rotation_open(config, shape->n_thread, &s->rotation);
-    cake_last_open(shape->max_tok, &s->last);
+    cake_rotation_open(config, kernels->memory, shape->n_thread, shape->max_tok, &s->rotation);
 
     cake_err err = open_kv(s);
     if (!err)
         err = open_states(s);
     if (!err)
-        err = cake_arena_open(&s->scratch, "activations", cake_slice_scratch_bytes(model, kernels, shape));
+        err = cake_memory_open(kernels->memory, &s->scratch, "activations",
+                               cake_slice_scratch_bytes(model, kernels, shape));
     if (err) {
         cake_slice_close(s);
         return err;
@@ -236,7 +256,7 @@ void cake_slice_close(cake_slice *slice)
     for (int class = 0; class < CAKE_MAX_CLASS; class ++)
         cake_kv_close(&slice->kv[class]);
     cake_states_close(&slice->states);
-    cake_arena_close(&slice->scratch);
+    cake_memory_close(slice->pass.kernels->memory, &slice->scratch);
     cake_rotation_close(&slice->rotation);
     cake_last_close(&slice->last);
     free(slice->view);
@@ -248,23 +268,21 @@ const cake_roof *cake_slice_roof(const cake_slice *slice)
     return &slice->roof;
 }
 
-/* Of this member's rows, those that are no longer finite remember the layer: it fails their requests. What the model's
- * last layer makes of a row that nobody reads is nobody's business. */
+/* Rows that are no longer finite remember the layer: it fails their requests. */
 static void mark_broken(const cake_exec *exec, const cake_slice *s, int layer)
 {
     const cake_pass *pass = &s->pass;
-    int dim = pass->config->dim;
-    bool ends = layer == pass->config->n_layer - 1;
-    int64_t first, last;
-    cake_exec_share(exec, pass->n_tok, 1, &first, &last);
-    for (int64_t i = first; i < last; i++) {
-        const float *x = pass->x + i * dim;
-        int bad = 0; /* no early exit: a loop that vectorises is faster than one that stops */
-        for (int j = 0; j < dim; j++)
-            bad |= !(fabsf(x[j]) <= FLT_MAX);
-        if (bad && !s->rows[i].broken && !(ends && s->rows[i].unread))
-            s->rows[i].broken = CAKE_ROW_BROKEN(layer);
-    }
+    pass->kernels->mark(exec, s->marked, pass->x, pass->n_tok, pass->config->dim, CAKE_ROW_BROKEN(layer),
+                        layer == pass->config->n_layer - 1);
+}
+
+/* Before the first layer, n: 0, and behind the nth: where kernels are only asked for, they leave a flag there. */
+static void behind_layer(const cake_exec *exec, const cake_slice *s, int n)
+{
+    if (s->pass.kernels->memory)
+        s->pass.kernels->memory->flag(n);
+    else if (exec->rank == 0)
+        s->between(s->arg);
 }
 
 static void forward(const cake_exec *exec, void *arg)
@@ -272,12 +290,12 @@ static void forward(const cake_exec *exec, void *arg)
     cake_slice *s = arg;
     for (int class = 0; class < s->pass.config->n_class; class ++)
         cake_kv_touch(exec, &s->kv[class]);
-    cake_rotation_fill(exec, &s->rotation, &s->pass);
+    if (!s->pass.kernels->memory)
+        cake_rotation_fill(exec, &s->rotation, &s->pass);
     if (s->shape.first == 0)
         mark_broken(exec, s, -1);
     cake_exec_barrier(exec);
-    if (exec->rank == 0)
-        s->between(s->arg);
+    behind_layer(exec, s, 0);
     for (int i = 0; i < s->shape.count; i++) {
         int layer = s->shape.first + i;
         const cake_layer_kind *kind = &s->pass.config->layer[layer];
@@ -287,9 +305,36 @@ static void forward(const cake_exec *exec, void *arg)
         else
             cake_layer_forward(exec, &s->pass, kind, weights, &s->view[i]);
         mark_broken(exec, s, layer);
-        if (exec->rank == 0)
-            s->between(s->arg);
+        behind_layer(exec, s, i + 1);
     }
+}
+
+static void turn(const cake_exec *exec, void *arg)
+{
+    cake_slice *s = arg;
+    cake_rotation_fill(exec, &s->rotation, &s->pass);
+}
+
+/* A wave where the host does not compute: what it brings goes there, a team of one asks for the layers, and waits for them
+ * one after the other. */
+static cake_err forward_away(cake_slice *s, cake_wave *wave)
+{
+    const cake_memory *memory = s->pass.kernels->memory;
+    const size_t rows = (size_t)wave->n_tok * sizeof(cake_row),
+                 body = (size_t)wave->n_tok * (size_t)wave->dim * sizeof(float);
+    cake_exec_run(s->shape.n_thread, turn, s);
+    cake_memory_put(memory, s->marked, s->rows, rows);
+    cake_memory_put(memory, s->body, cake_wave_body(wave), body);
+    cake_rotation_settle(&s->rotation, &s->pass);
+    cake_exec_run(1, forward, s);
+    for (int i = 0; i <= s->shape.count; i++) {
+        while (!memory->passed(i))
+            cake_exec_rest();
+        s->between(s->arg);
+    }
+    cake_memory_get(memory, s->rows, s->marked, rows);
+    cake_memory_get(memory, cake_wave_body(wave), s->body, body);
+    return memory->check();
 }
 
 /* A wave comes from another process: what it says about itself is checked before memory is touched. */
@@ -331,6 +376,20 @@ static bool may_spare(const cake_slice *s)
            c->layer[c->n_layer - 1].mixer == CAKE_MIX_ATTENTION;
 }
 
+/* The pass is one of this wave. */
+static void take_wave(cake_slice *s, cake_wave *wave)
+{
+    const bool away = s->pass.kernels->memory;
+    s->rows = cake_wave_rows(wave);
+    if (!away)
+        s->marked = s->rows;
+    s->pass.rows = s->rows;
+    s->pass.there = s->marked;
+    s->pass.n_tok = wave->n_tok;
+    s->pass.x = away ? s->body : cake_wave_body(wave);
+    s->spares = may_spare(s) && cake_last_choose(&s->last, &s->pass);
+}
+
 cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(void *arg), void *arg)
 {
     if (wave->n_tok < 1 || wave->n_tok > slice->shape.max_tok || wave->dim != slice->pass.config->dim)
@@ -344,14 +403,17 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
         err = cake_states_follow(&slice->states, cake_wave_rows(wave), wave->n_tok);
     if (err)
         return err;
-    slice->pass.rows = slice->rows = cake_wave_rows(wave);
-    slice->pass.n_tok = wave->n_tok;
-    slice->pass.x = cake_wave_body(wave);
-    slice->spares = may_spare(slice) && cake_last_choose(&slice->last, &slice->pass);
+    take_wave(slice, wave);
     slice->between = between;
     slice->arg = arg;
-    bool few = slice->shape.n_decode && cake_wave_generates(wave);
-    cake_exec_run(few ? slice->shape.n_decode : slice->shape.n_thread, forward, slice);
+    if (slice->pass.kernels->memory) {
+        err = forward_away(slice, wave);
+        if (err)
+            return err;
+    } else {
+        bool few = slice->shape.n_decode && cake_wave_generates(wave);
+        cake_exec_run(few ? slice->shape.n_decode : slice->shape.n_thread, forward, slice);
+    }
     cake_kv tables[CAKE_MAX_CLASS];
     for (int class = 0; class < slice->pass.config->n_class; class ++) {
         const cake_kv_cache *kv = &slice->kv[class];

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slice/state.h"
 
-#include <string.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
 
 /* Floats of one layer and slot, so many that the next one begins on a line of its own. */
 static int64_t layer_size(const cake_state_shape *shape)
@@ -15,34 +17,22 @@ size_t cake_states_slot_bytes(const cake_state_shape *shape)
     return (size_t)shape->n_layer * (size_t)layer_size(shape) * sizeof(float);
 }
 
-static size_t next_bytes(const cake_state_shape *shape)
-{
-    return cake_arena_round((size_t)shape->n_slot * sizeof(int32_t));
-}
-
-static size_t waves_bytes(const cake_state_shape *shape)
-{
-    return cake_arena_round((size_t)shape->n_slot * sizeof(int64_t));
-}
-
 size_t cake_states_bytes(const cake_state_shape *shape)
 {
-    if (!shape->n_layer)
-        return 0;
-    return (size_t)shape->n_slot * cake_states_slot_bytes(shape) + next_bytes(shape) + waves_bytes(shape);
+    return (size_t)shape->n_slot * cake_states_slot_bytes(shape);
 }
 
-cake_err cake_states_open(const cake_state_shape *shape, cake_states *states)
+cake_err cake_states_open(const cake_state_shape *shape, const cake_memory *memory, cake_states *states)
 {
-    *states = (cake_states){.shape = *shape};
+    *states = (cake_states){.shape = *shape, .memory = memory};
     if (!shape->n_layer)
         return CAKE_OK;
-    cake_err err = cake_arena_open(&states->arena, "recurrent states", cake_states_bytes(shape));
+    cake_err err = cake_memory_open(memory, &states->arena, "recurrent states", cake_states_bytes(shape));
     if (err)
         return err;
     states->data = cake_arena_take(&states->arena, (size_t)shape->n_slot * cake_states_slot_bytes(shape));
-    states->next = cake_arena_take(&states->arena, next_bytes(shape));
-    states->waves = cake_arena_take(&states->arena, waves_bytes(shape));
+    states->next = cake_alloc((size_t)shape->n_slot, sizeof *states->next);
+    states->waves = cake_alloc((size_t)shape->n_slot, sizeof *states->waves);
     return CAKE_OK;
 }
 
@@ -53,7 +43,9 @@ cake_err cake_states_lock(cake_states *states)
 
 void cake_states_close(cake_states *states)
 {
-    cake_arena_close(&states->arena);
+    cake_memory_close(states->memory, &states->arena);
+    free(states->next);
+    free(states->waves);
     *states = (cake_states){0};
 }
 
@@ -66,8 +58,8 @@ cake_err cake_states_copy(cake_states *states, const cake_change *c)
                          c->from);
     if (!s->n_layer)
         return CAKE_OK;
-    memmove((char *)states->data + (size_t)c->slot * bytes, (char *)states->data + (size_t)c->from * bytes,
-            bytes);
+    cake_memory_copy(states->memory, (char *)states->data + (size_t)c->slot * bytes,
+                     (char *)states->data + (size_t)c->from * bytes, bytes);
     states->next[c->slot] = states->next[c->from];
     return CAKE_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/wave.h"
 #include "kernels/kernels.h"
+#include "kernels/memory.h"
 
 typedef struct cake_state_shape {
     cake_delta layer; /* the sizes of one layer; weights and states are of no interest here */
@@ -19,16 +20,17 @@ typedef struct cake_state_shape {
 
 typedef struct cake_states {
     cake_state_shape shape;
+    const cake_memory *memory; /* where the arena is */
     cake_arena arena;
     float *data;    /* [n_slot, n_layer, state]: what a sequence has lies together */
-    int32_t *next;  /* [n_slot] the position that continues the slot's state */
-    int64_t *waves; /* [n_slot] the last wave that had rows of the slot ... */
+    int32_t *next;  /* [n_slot] owned: the position that continues the slot's state */
+    int64_t *waves; /* [n_slot] owned: the last wave that had rows of the slot ... */
     int64_t wave;   /* ... counted here */
 } cake_states;
 
 size_t cake_states_slot_bytes(const cake_state_shape *shape); /* of one sequence in all layers of the slice */
 size_t cake_states_bytes(const cake_state_shape *shape);      /* of everything: what open takes */
-cake_err cake_states_open(const cake_state_shape *shape, cake_states *states);
+cake_err cake_states_open(const cake_state_shape *shape, const cake_memory *memory, cake_states *states);
 cake_err cake_states_lock(cake_states *states); /* in memory, whether used or not */
 void cake_states_close(cake_states *states);    /* zeros are fine */
 /* Follows a CAKE_CHANGE_STATE of a wave's header; CAKE_ERR_FATAL, said, if it is out of range. */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where the operands of a table's operations lie: weights, caches, states, activations. Of tables for the CPU that is the
+ * host's memory, and their cake_kernels has no cake_memory: then what follows is an arena, memcpy, and no wait. Elsewhere
+ * nobody but the table's operations and these functions touches what is at such an address.
+ *
+ * All of it is ordered with the operations that are asked for before and after, by one thread at a time (but for put while
+ * weights are loaded).
+ */
+#ifndef CAKE_KERNELS_MEMORY_H
+#define CAKE_KERNELS_MEMORY_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+typedef struct cake_memory {
+    const char *name; /* "GPU memory" */
+    /* Zeroed. What says whose memory it is. */
+    cake_err (*open)(cake_arena *arena, const char *what, size_t size);
+    void (*close)(cake_arena *arena);
+    void (*put)(void *to, const void *from,
+                size_t bytes); /* from the host, whose bytes may then be changed */
+    void (*get)(void *to, const void *from, size_t bytes);  /* to the host, where they are when it returns */
+    void (*copy)(void *to, const void *from, size_t bytes); /* within the memory */
+    void (*flag)(int i); /* behind the operations that were asked for so far, which may still be under way */
+    bool (*passed)(int i);   /* they have got to flag i, or have failed */
+    cake_err (*check)(void); /* one of them has failed: said */
+} cake_memory;
+
+static inline cake_err cake_memory_open(const cake_memory *memory, cake_arena *arena, const char *what,
+                                        size_t size)
+{
+    return memory ? memory->open(arena, what, size) : cake_arena_open(arena, what, size);
+}
+
+static inline void cake_memory_close(const cake_memory *memory, cake_arena *arena) /* zeros are fine */
+{
+    if (!memory)
+        cake_arena_close(arena);
+    else if (arena->base)
+        memory->close(arena);
+}
+
+static inline void cake_memory_put(const cake_memory *memory, void *to, const void *from, size_t bytes)
+{
+    if (memory)
+        memory->put(to, from, bytes);
+    else
+        memmove(to, from, bytes);
+}
+
+static inline void cake_memory_get(const cake_memory *memory, void *to, const void *from, size_t bytes)
+{
+    if (memory)
+        memory->get(to, from, bytes);
+    else
+        memmove(to, from, bytes);
+}
+
+static inline void cake_memory_copy(const cake_memory *memory, void *to, const void *from, size_t bytes)
+{
+    if (memory)
+        memory->copy(to, from, bytes);
+    else
+        memmove(to, from, bytes);
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: rows of the residual stream. Out: marks on those that are not finite, and rows at other places.
+ */
+#include "kernels/rows.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+void cake_rows_mark(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
+                    bool ends)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n_tok, 1, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        const float *row = x + i * dim;
+        int bad = 0; /* no early exit: a loop that vectorises is faster than one that stops */
+        for (int j = 0; j < dim; j++)
+            bad |= !(fabsf(row[j]) <= FLT_MAX);
+        if (bad && !rows[i].broken && !(ends && rows[i].unread))
+            rows[i].broken = here;
+    }
+}
+
+void cake_rows_move(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
+                    bool back)
+{
+    int64_t first, last;
+    cake_exec_share(exec, n, 1, &first, &last);
+    for (int64_t i = first; i < last; i++)
+        memcpy(to + (back ? from[i] : i) * dim, x + (back ? i : from[i]) * dim, (size_t)dim * sizeof *to);
+}
