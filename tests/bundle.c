@@ -89,8 +89,8 @@ static void test_same(void)
             cake_buf own = {0};
             cake_scratch_path(dir, rank, &own);
             cake_model *a = load(whole, &share), *b = load(own.data, &share);
-            CU_ASSERT_EQUAL_FATAL(a->arena.size, b->arena.size);
-            CU_ASSERT(!memcmp(a->arena.base, b->arena.base, a->arena.size));
+            CU_ASSERT_EQUAL_FATAL(a->held[0].arena.size, b->held[0].arena.size);
+            CU_ASSERT(!memcmp(a->held[0].arena.base, b->held[0].arena.base, a->held[0].arena.size));
             CU_ASSERT(a->config.tied == b->config.tied && a->parameters == b->parameters &&
                       a->dtype == b->dtype && a->embed_dtype == b->embed_dtype &&
                       !memcmp(a->keeps, b->keeps, sizeof a->keeps));
