@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "records.h"
 
 static void check_line(const cake_record_options *options, const cake_record *record, const char *want)
