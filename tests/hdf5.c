@@ -481,6 +481,16 @@ static void huge_chunk(hid_t f)
                         H5P_DEFAULT));
 }
 
+/* A thousand bytes that say to be a million times a million prompts. */
+static void endless(hid_t f)
+{
+    hsize_t n = (hsize_t)1 << 40, chunk = 1000;
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(list, 1, &chunk);
+    H5Dclose(
+        H5Dcreate2(f, "prompt", string_of(8), H5Screate_simple(1, &n, NULL), H5P_DEFAULT, list, H5P_DEFAULT));
+}
+
 static void odd_filter(hid_t f)
 {
     hsize_t n = 300, chunk = 300;
@@ -520,6 +530,8 @@ static void test_hostile(void)
         {soft, "made.h5: prompt: is a link, or no dataset"},
         {elsewhere, "made.h5: prompt: lies in other files (external storage)"},
         {huge_chunk, "made.h5: prompt: has chunks of more than 64 MiB"},
+        {endless,
+         "made.h5: prompt: has 1099511627776 values, of which no more than 0 bytes were ever written"},
         {odd_filter, "made.h5: tokens/data: is packed by a filter that is not known here"},
         {few_ids, "made.h5: id has 2 rows; expected one for each of the 3 prompts"},
         {numbers, "made.h5: prompt: holds integers; expected strings, or a group"},

@@ -398,6 +398,21 @@ static cake_err check_layout(cake_h5_column *c)
     return err ? err : widen(c, (size_t)(chunk[0] * chunk[1]) * c->bytes);
 }
 
+/* Deflate makes a byte of 1,032 at most (RFC 1951: 258 values in two bits), so what a file says to hold is bounded by what it has:
+ * a few bytes can say of a list that it is endless, and its values are all read as nothing. */
+static cake_err check_written(cake_h5_column *c)
+{
+    const hsize_t few = 1 << 20, n = c->size[c->along], stored = H5Dget_storage_size(c->set);
+    if (n <= few || n <= stored / c->bytes || n / 1032 <= stored / c->bytes)
+        return CAKE_OK;
+    cake_buf text = {0};
+    cake_buf_addf(&text, "has %llu values, of which no more than %llu bytes were ever written",
+                  (unsigned long long)n, (unsigned long long)stored);
+    cake_err err = fail(c->file, c->name, text.data);
+    cake_buf_free(&text);
+    return err;
+}
+
 static cake_err check_type(cake_h5_column *c, bool real)
 {
     hid_t type = H5Dget_type(c->set);
@@ -449,6 +464,8 @@ static cake_err get(cake_h5 *file, const char *path, bool real, cake_h5_column *
         err = check_type(c, real);
     if (!err)
         err = check_layout(c);
+    if (!err)
+        err = check_written(c);
     if (!err)
         *out = c;
     return err;
