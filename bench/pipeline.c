@@ -15,6 +15,7 @@
 #include "bench/shapes.h"
 #include "bench/source.h"
 #include "bench/throughput.h"
+#include "logits/logits.h"
 #include "run/replicas.h"
 #include "run/root.h"
 #include "run/stage.h"
@@ -118,7 +119,9 @@ static cake_err check_memory(const rig *r)
     cake_machine_read(&machine);
     int64_t bytes = (int64_t)cake_pipeline_bytes(&r->plan, world->rank, r->shape.n_lane, r->wave_bytes);
     if (world->rank == 0)
-        bytes += (int64_t)cake_root_bytes(r->config, modelled_kernels(&r->cost, NULL), &r->shape, 1);
+        bytes +=
+            (int64_t)(cake_root_bytes(r->config, &r->shape, 1) +
+                      cake_logits_bytes(r->config, modelled_kernels(&r->cost, NULL), r->shape.lane_seqs, 1));
     bytes = cake_world_sum_local(world, bytes);
     if (bytes > machine.memory && world->local_rank == 0)
         return cake_fail("bench",
@@ -155,9 +158,9 @@ static cake_err conduct(rig *r)
     cake_root *root = NULL;
     cake_pipeline *pipeline = NULL;
     cake_err err = check_memory(r);
+    const cake_kernels *kernels = modelled_kernels(&r->cost, &r->head);
     if (!err && world->rank == 0)
-        err = cake_root_open(r->model, modelled_kernels(&r->cost, &r->head), &r->plan, &r->shape, 1, 0,
-                             &conductor, &root);
+        err = cake_root_open(r->model, kernels, kernels, &r->plan, &r->shape, 1, 0, &conductor, &root);
     if (!err)
         err = cake_pipeline_open(world, &r->plan, &work, root, r->shape.n_lane, r->wave_bytes, &pipeline);
     err = cake_world_agree(world, err);

@@ -47,8 +47,8 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
     cake_pipeline *pipeline = NULL;
     cake_err err = CAKE_OK;
     if (bench->world->rank == 0)
-        err = cake_root_open(stage->model, stage->kernels, &stage->plan, &stage->shape, stage->n_thread,
-                             stage->n_decode, &conductor, &root);
+        err = cake_root_open(stage->model, stage->kernels, stage->kernels, &stage->plan, &stage->shape,
+                             stage->n_thread, stage->n_decode, &conductor, &root);
     if (!err)
         err = cake_pipeline_open(bench->world, &stage->plan, stage->works, root, stage->shape.n_lane,
                                  stage->wave_bytes, &pipeline);

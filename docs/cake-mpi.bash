@@ -6,7 +6,7 @@ _cake_mpi()
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=run given
     local commands="run tokenize plan info stage bench merge status"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --config --verbose --log --quiet --help --version"
-    local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --device --replicas --mlock --dummy-weights"
+    local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --device --gpu-layers --replicas --mlock --dummy-weights"
     local options="$all $fit --topology --rates --output --resume --retry-errors --force --shard --deterministic-ids --timing --temperature --top-k --top-p --min-p --n
         --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --progress-file --report --trace --max-runtime --stop-before --watchdog"
 
@@ -33,7 +33,7 @@ _cake_mpi()
     --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
     -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --threads-decode | \
         --min-p | --n | --repetition-penalty | --presence-penalty | --frequency-penalty | --stop | --logprobs | --seed | \
-        --context | --max-seqs | --chunk | --kv-memory | --gpu-memory | --threads | --replicas | --ranks | --shard | --batch | --stages | --flops | --bandwidth | --max-runtime | --stop-before | --watchdog)
+        --context | --max-seqs | --chunk | --kv-memory | --gpu-memory | --gpu-layers | --threads | --replicas | --ranks | --shard | --batch | --stages | --flops | --bandwidth | --max-runtime | --stop-before | --watchdog)
         return
         ;;
     esac

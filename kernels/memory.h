@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/row.h"
 
 typedef struct cake_memory {
     const char *name; /* "GPU memory" */
@@ -25,6 +26,8 @@ typedef struct cake_memory {
                 size_t bytes); /* from the host, whose bytes may then be changed */
     void (*get)(void *to, const void *from, size_t bytes);  /* to the host, where they are when it returns */
     void (*copy)(void *to, const void *from, size_t bytes); /* within the memory */
+    void (*put_rows)(cake_row *to, const cake_row *rows,
+                     int n); /* put, for what operations take as rows: they also see what these say */
     void (*flag)(int i); /* behind the operations that were asked for so far, which may still be under way */
     bool (*passed)(int i);   /* they have got to flag i, or have failed */
     cake_err (*check)(void); /* one of them has failed: said */

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # CAKE_CHECK_CUDA
-# The CUDA runtime, linked statically so that the program also starts where no CUDA is. --with-cuda[=DIR]: must be
-# there; --without-cuda: is not looked for; neither: used if found. Sets cake_cuda for the table at the end.
+# nvcc for the kernels of GPUs, and the CUDA runtime, linked statically so that the program also starts where no CUDA is.
+# --with-cuda[=DIR]: must be there; --without-cuda: is not looked for; neither: used if found. CUDA_ARCH: the GPUs that there is
+# code for; others take what the driver makes of the PTX of the last one. Sets cake_cuda for the table at the end.
 AC_DEFUN([CAKE_CHECK_CUDA],
 [AC_ARG_WITH([cuda],
-  [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@], [names the GPUs in `cake-mpi info`; DIR holds include/ (default: if found in /usr/local/cuda)])],
+  [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@], [computes on NVIDIA GPUs, too; DIR holds bin/nvcc and include/ (default: if found in /usr/local/cuda)])],
   [], [with_cuda=auto])
-cake_cuda=no CUDA_CFLAGS= CUDA_LIBS=
+AC_ARG_VAR([NVCC], [compiler for GPUs])
+AC_ARG_VAR([NVCCFLAGS], [flags for it (default: -O3)])
+AC_ARG_VAR([CUDA_ARCH], [capabilities of the GPUs that there is code for, "80 90a" (default: 75 80 89 90a 100 120, as far as nvcc has them)])
+cake_cuda=no CUDA_CFLAGS= CUDA_LIBS= CUDA_CODE=
 AS_CASE([$with_cuda], [auto|yes], [cake_cuda_dir=${CUDA_HOME:-/usr/local/cuda}], [cake_cuda_dir=$with_cuda])
+: ${NVCC=$cake_cuda_dir/bin/nvcc} ${NVCCFLAGS=-O3}
 AS_IF([test "x$with_cuda" != xno],
-  [AC_MSG_CHECKING([for the CUDA runtime in $cake_cuda_dir])
+  [AC_MSG_CHECKING([for nvcc and the CUDA runtime in $cake_cuda_dir])
+   cake_found=`$NVCC --list-gpu-code 2>/dev/null | tr '\n' ' '`
    for cake_lib in $cake_cuda_dir/lib64 $cake_cuda_dir/lib $cake_cuda_dir/targets/*/lib; do
-     AS_IF([test $cake_cuda = no && test -f "$cake_lib/libcudart_static.a"],
+     AS_IF([test $cake_cuda = no && test -n "$cake_found" && test -f "$cake_lib/libcudart_static.a"],
        [cake_save_CFLAGS=$CFLAGS cake_save_LIBS=$LIBS
         CUDA_CFLAGS="-isystem $cake_cuda_dir/include" CUDA_LIBS="$cake_lib/libcudart_static.a -lpthread -ldl -lrt"
         CFLAGS="$CFLAGS $CUDA_CFLAGS" LIBS="$CUDA_LIBS $LIBS"
@@ -24,9 +30,21 @@ AS_IF([test "x$with_cuda" != xno],
 AS_IF([test "x$cake_cuda" = xno],
   [CUDA_CFLAGS= CUDA_LIBS=
    AS_CASE([$with_cuda], [auto|no], [],
-     [AC_MSG_ERROR([no CUDA runtime (cuda_runtime_api.h, libcudart_static.a) in $cake_cuda_dir: give --with-cuda=DIR, or leave it away])])],
-  [AC_DEFINE([HAVE_CUDA], [1], [The CUDA runtime is linked])
-   AC_DEFINE_UNQUOTED([CUDA_VERSION_TEXT], ["$cake_cuda"], [Version of the CUDA runtime])])
+     [AC_MSG_ERROR([no CUDA (bin/nvcc, cuda_runtime_api.h, libcudart_static.a) in $cake_cuda_dir: give --with-cuda=DIR, or leave it away])])],
+  [AC_MSG_CHECKING([for the capabilities of GPUs that there is code for])
+   cake_archs= cake_last=
+   for cake_arch in ${CUDA_ARCH-75 80 89 90a 100 120}; do
+     AS_CASE([" $cake_found"], [*" sm_`AS_ECHO([$cake_arch]) | tr -d af` "*],
+       [cake_archs="$cake_archs $cake_arch" cake_last=$cake_arch CUDA_CODE="$CUDA_CODE -gencode arch=compute_$cake_arch,code=sm_$cake_arch"],
+       [AS_IF([test -n "$CUDA_ARCH"], [AC_MSG_ERROR([CUDA_ARCH: this nvcc has no $cake_arch; it has $cake_found])])])
+   done
+   AC_MSG_RESULT([$cake_archs])
+   AS_CASE([$cake_last], [*@<:@af@:>@], [], [CUDA_CODE="$CUDA_CODE -gencode arch=compute_$cake_last,code=compute_$cake_last"])
+   cake_cuda_archs=$cake_archs
+   AC_DEFINE([HAVE_CUDA], [1], [The kernels of GPUs and the CUDA runtime are linked])
+   AC_DEFINE_UNQUOTED([CUDA_VERSION_TEXT], ["$cake_cuda"], [Version of the CUDA runtime])
+   AC_DEFINE_UNQUOTED([CUDA_ARCHS_TEXT], ["$cake_archs"], [Capabilities of GPUs that there is code for])])
 AC_SUBST([CUDA_CFLAGS])
 AC_SUBST([CUDA_LIBS])
+AC_SUBST([CUDA_CODE])
 AM_CONDITIONAL([HAVE_CUDA], [test "x$cake_cuda" != xno])])

@@ -10,6 +10,7 @@ stages="warnings minimal install packaging tutorial mpich openai forms prompts r
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
+export CUDA_ARCH=${CUDA_ARCH-90a} # ./quickstart check has built for all GPUs
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
 
 need() {

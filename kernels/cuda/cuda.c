@@ -9,14 +9,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
-
-static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
-{
-    return cake_arena_round((size_t)n_out * cake_cuda_step(dtype, n_in));
-}
 
 /* Scales become float32: a row's bytes and what stands behind them are put together before they go. */
 static void pack_int8(const cake_weight *w, const char *src, int first, int n_row)
@@ -27,7 +21,7 @@ static void pack_int8(const cake_weight *w, const char *src, int first, int n_ro
     for (int i = first; i < first + n_row; i++, src += cake_row_bytes(CAKE_I8, w->n_in)) {
         memcpy(row, src + (size_t)n * sizeof(uint16_t), (size_t)w->n_in);
         cake_to_f32((float *)(void *)(row + width), src, CAKE_BF16, n);
-        cake_cuda_put_rows((char *)w->data + (size_t)i * step, step, row, step, step, 1);
+        cake_cuda_put_matrix((char *)w->data + (size_t)i * step, step, row, step, step, 1);
     }
     free(row);
 }
@@ -38,12 +32,7 @@ static void weight_pack(const cake_weight *w, const void *src, int first, int n_
     if (w->dtype == CAKE_I8)
         pack_int8(w, src, first, n_row);
     else
-        cake_cuda_put_rows((char *)w->data + (size_t)first * step, step, src, from, from, n_row);
-}
-
-static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
-{
-    return cake_arena_round((size_t)n_tok * cake_cuda_step(dtype, n_in));
+        cake_cuda_put_matrix((char *)w->data + (size_t)first * step, step, src, from, from, n_row);
 }
 
 static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
@@ -177,9 +166,10 @@ static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, i
 const cake_kernels cake_kernels_cuda = {
     .name = "cuda",
     .oracle = NULL,
-    .weight_bytes = weight_bytes,
+    .memory = &cake_cuda_memory,
+    .weight_bytes = cake_cuda_weight_bytes,
     .weight_pack = weight_pack,
-    .input_bytes = input_bytes,
+    .input_bytes = cake_cuda_input_bytes,
     .input_pack = input_pack,
     .convert = convert,
     .linear = linear,

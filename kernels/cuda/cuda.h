@@ -8,5 +8,7 @@
 #include "kernels/kernels.h"
 
 extern const cake_kernels cake_kernels_cuda;
+/* The same for plans: what it takes of memory, and no operation. In builds without CUDA, too. */
+extern const cake_kernels cake_kernels_planned;
 
 #endif

@@ -6,6 +6,12 @@
 #include "kernels/cuda/device.h"
 
 #include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/memory.h"
 
 static void add_version(cake_buf *out, int version)
 {
@@ -28,25 +34,61 @@ static void add_device(cake_buf *out, int device, int driver, int runtime)
     cake_buf_addc(out, '\n');
 }
 
-void cake_device_describe(cake_buf *out)
+int cake_device_count(cake_buf *why)
 {
     int n = 0, driver = 0, runtime = 0;
-    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
-        cake_buf_adds(out, "none: no NVIDIA driver on this machine\n");
-        return;
+    cudaError_t err = cudaDriverGetVersion(&driver);
+    bool absent = err != cudaSuccess || driver == 0;
+    if (!absent)
+        err = cudaGetDeviceCount(&n);
+    cudaGetLastError();
+    if (!absent && err == cudaSuccess && n > 0)
+        return n;
+    if (!why)
+        return 0;
+    if (absent) {
+        cake_buf_adds(why, "no NVIDIA driver on this machine");
+        return 0;
     }
     cudaRuntimeGetVersion(&runtime);
-    cudaError_t err = cudaGetDeviceCount(&n);
-    if (err != cudaSuccess) {
-        cake_buf_addf(out, "none: %s (driver for CUDA ", cudaGetErrorString(err));
-        add_version(out, driver);
-        cake_buf_adds(out, ", runtime ");
-        add_version(out, runtime);
-        cake_buf_adds(out, ")\n");
-        return;
-    }
+    cake_buf_addf(why, "%s (driver for CUDA ",
+                  cudaGetErrorString(err != cudaSuccess ? err : cudaErrorNoDevice));
+    add_version(why, driver);
+    cake_buf_adds(why, ", runtime ");
+    add_version(why, runtime);
+    cake_buf_addc(why, ')');
+    const char *seen = getenv("CUDA_VISIBLE_DEVICES");
+    if (seen)
+        cake_buf_addf(why, "; CUDA_VISIBLE_DEVICES is '%.100s'", seen);
+    return 0;
+}
+
+void cake_device_describe(cake_buf *out)
+{
+    cake_buf why = {0};
+    int n = cake_device_count(&why), driver = 0, runtime = 0;
+    if (!n)
+        cake_buf_addf(out, "none: %s\n", why.data);
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
     for (int device = 0; device < n; device++)
         add_device(out, device, driver, runtime);
+    cake_buf_free(&why);
+}
+
+bool cake_device_card(int i, cake_card *card)
+{
+    struct cudaDeviceProp prop;
+    *card = (cake_card){0};
+    if (cudaGetDeviceProperties(&prop, i) != cudaSuccess ||
+        cudaDeviceGetPCIBusId(card->bus, sizeof card->bus, i) != cudaSuccess) {
+        cudaGetLastError();
+        return false;
+    }
+    snprintf(card->name, sizeof card->name, "%.63s", prop.name);
+    card->memory = (int64_t)prop.totalGlobalMem;
+    card->capability = 10 * prop.major + prop.minor;
+    return true;
 }
 
 int64_t cake_device_memory(const char *bus)
@@ -54,7 +96,41 @@ int64_t cake_device_memory(const char *bus)
     struct cudaDeviceProp prop;
     int device;
     if (cudaDeviceGetByPCIBusId(&device, bus) != cudaSuccess ||
-        cudaGetDeviceProperties(&prop, device) != cudaSuccess)
+        cudaGetDeviceProperties(&prop, device) != cudaSuccess) {
+        cudaGetLastError();
         return 0;
+    }
     return (int64_t)prop.totalGlobalMem;
+}
+
+cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
+{
+    static char name[16], text[128];
+    static cake_kernels here;
+    cake_card card;
+    if (!cake_device_card(i, &card))
+        return cake_fail("kernels", "GPU %d does not answer; nvidia-smi may know why", number);
+    if (card.capability < 75)
+        return cake_fail("kernels",
+                         "GPU %d (%s) has capability %d.%d, and 7.5 is the least; use --device cpu", number,
+                         card.name, card.capability / 10, card.capability % 10);
+    snprintf(text, sizeof text, "GPU %d (%s, %s)", number, card.name, card.bus);
+    snprintf(name, sizeof name, "sm_%d", card.capability);
+    cake_err err = cake_cuda_open(i, text);
+    if (err)
+        return err;
+    here = cake_kernels_cuda;
+    here.name = name;
+    *kernels = &here;
+    return CAKE_OK;
+}
+
+void cake_device_close(void)
+{
+    cake_cuda_close();
+}
+
+int64_t cake_device_free(void)
+{
+    return cake_cuda_free();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The GPUs of this machine in words, or why there are none. kernels/nodevice.c answers in builds without CUDA.
+ * The GPUs that this process may use, and the one that it takes. kernels/nodevice.c answers in builds without CUDA.
  */
 #ifndef CAKE_KERNELS_CUDA_DEVICE_H
 #define CAKE_KERNELS_CUDA_DEVICE_H
@@ -8,10 +8,30 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "kernels/kernels.h"
+
+/* One of them, as the runtime knows it. */
+typedef struct cake_card {
+    char bus[32], name[64]; /* "0000:c1:00.0" */
+    int64_t memory;         /* bytes, used or not */
+    int capability;         /* 90: 9.0 */
+} cake_card;
 
 /* Appends one line per GPU, or one line with the reason; each ends in a newline. Never fails. */
 void cake_device_describe(cake_buf *out);
-/* Bytes of memory of the GPU at that place of the bus ("0000:c1:00.0"); 0: unknown. */
+/* How many there are for this process, which CUDA_VISIBLE_DEVICES may hide some from. 0: the reason is appended to why,
+ * unless that is NULL; no newline. */
+int cake_device_count(cake_buf *why);
+/* The i-th of them; false: it does not answer. */
+bool cake_device_card(int i, cake_card *card);
+/* Bytes of memory of the GPU at that place of the bus; 0: unknown. */
 int64_t cake_device_memory(const char *bus);
+
+/* Takes the i-th: its operations, for this process and one thread of it at a time; the table is named for its capability
+ * ("sm_90"). number: of the host, for messages. Says what fails. */
+cake_err cake_device_open(int i, int number, const cake_kernels **kernels);
+void cake_device_close(void); /* not open is fine */
+/* Bytes of its memory that are left, of what is open. */
+int64_t cake_device_free(void);
 
 #endif

@@ -40,6 +40,9 @@ static inline size_t cake_cuda_step(cake_dtype dtype, int n_in)
                             : width * cake_dtype_bytes(dtype);
 }
 
+size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in);
+size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok);
+
 void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
                       const float *residual, int n_tok);
 void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor);

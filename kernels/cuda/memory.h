@@ -7,13 +7,23 @@
 
 #include <stddef.h>
 
-#include "base/row.h"
+#include "kernels/memory.h"
 
-/* n rows of `bytes` bytes from the host's memory to the GPU's, each so many bytes behind the one before; they are there
- * when it returns. By any thread. */
-void cake_cuda_put_rows(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n);
-/* What rows in the GPU's memory say, for the host to read. */
+extern const cake_memory cake_cuda_memory;
+
+/* The GPU that all of this is about from now on, by the runtime's number; text names it in messages. Says what fails. */
+cake_err cake_cuda_open(int device, const char *text);
+void cake_cuda_close(void); /* not open is fine */
+/* Bytes of its memory that nobody uses. */
+int64_t cake_cuda_free(void);
+
+/* n rows of `bytes` bytes of a matrix from the host's memory to the GPU's, each so many bytes behind the one before; they
+ * are there when it returns. By any thread. */
+void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n);
+/* What rows in the GPU's memory say, for the host to read: as put_rows has put them. */
 const cake_row *cake_cuda_rows(const cake_row *rows);
+/* A library failed at this: cake_memory's check will say it. */
+void cake_cuda_failed(const char *doing);
 /* Memory of the GPU for what one operation keeps between two kernels: CAKE_CUDA_WORKSPACE bytes. */
 void *cake_cuda_workspace(void);
 

@@ -17,9 +17,9 @@
 #endif
 
 #ifdef HAVE_CUDA
-#define CUDA_TEXT CUDA_VERSION_TEXT ", names GPUs only: this version computes on CPUs"
+#define CUDA_TEXT CUDA_VERSION_TEXT ", code for GPUs of capability" CUDA_ARCHS_TEXT
 #else
-#define CUDA_TEXT "not built in: GPUs are not named (this version computes on CPUs)"
+#define CUDA_TEXT "not built in: this program computes on CPUs only"
 #endif
 
 #ifdef HAVE_NCCL

@@ -66,6 +66,11 @@ size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels,
     return places_bytes(config, max_row, n_thread) + input_bytes(config, kernels, max_row);
 }
 
+size_t cake_logits_beside(const cake_config *config, int max_row, int n_thread)
+{
+    return places_bytes(config, max_row, n_thread);
+}
+
 static places take_places(cake_arena *arena, const cake_config *c, int max_row, int n_thread)
 {
     return (places){.x = cake_arena_take(arena, x_bytes(c, max_row)),
@@ -150,7 +155,9 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
     logits->wanted = wanted;
     if (logits->kernels->memory)
         forward_away(logits);
-    else
+    if (logits->kernels->memory && logits->kernels->memory->check())
+        return NULL;
+    if (!logits->kernels->memory)
         cake_exec_run(n_thread, forward, logits);
     for (int member = 0; member < logits->n_thread; member++)
         for (int i = 0; i < n; i++)

@@ -16,15 +16,17 @@
 
 typedef struct cake_logits cake_logits;
 
-/* What open takes. */
+/* What open takes of the kernels' memory, and of the host's beside it, if that is another one. */
 size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels, int max_row, int n_thread);
+size_t cake_logits_beside(const cake_config *config, int max_row, int n_thread);
 /* The model must have the head loaded and outlive it. max_row: rows that one call may score. */
 cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
                           cake_logits **out);
 void cake_logits_close(cake_logits *logits);
 
 /* By n_thread threads, as many as open was told or fewer: scores [n, n_vocab] of the wave's rows row[i], of those that are wanted [n]: the caller's to change, until the next
- * call. best [n]: of each row, clear when it comes. Scores of broken rows must not be sampled from. */
+ * call. best [n]: of each row, clear when it comes. Scores of broken rows must not be sampled from. NULL: the
+ * kernels' device has failed, which was said. */
 float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const int32_t *row, int n,
                            const bool *wanted, cake_best *best);
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the cpus of all ranks of this host, its GPUs. Out: one for this rank. run/stage.c calls.
+ * In: the cpus of all ranks of this host, its GPUs as hwloc and as the driver know them. Out: one for this rank, opened for
+ * a run. run/stage.c calls. GPUs have the numbers of their host, whatever CUDA_VISIBLE_DEVICES leaves of them.
  */
 #include "run/gpus.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.h"
 #include "run/layout.h"
 
@@ -17,33 +21,111 @@ extern char **environ;
 /* What a rank lays before the others of its host. */
 typedef struct wish {
     cake_cpus cpus;
-    int said; /* the GPU that a topology says; -1: the nearest */
+    int said;   /* the GPU that a topology says, or the only one that it sees; -1: the nearest */
+    bool sees;  /* which GPUs the driver lets it have is known: */
+    int n_card; /* those */
+    char bus[CAKE_GPUS_MOST][32];
 } wish;
 
-static bool is_wanted(const cake_options *o, const cake_topology_rank *said)
+typedef enum want { NEVER, MAYBE, SURELY } want;
+
+static want wanted_of(const cake_options *o, const cake_topology_rank *said)
 {
-    if (strcmp(o->command, "plan"))
-        return false;
-    if (said->device != CAKE_WISH_AUTO)
-        return said->device == CAKE_WISH_CUDA;
-    const char *device = o->device ? o->device : "auto";
-    return !strcmp(device, "cuda") || (said->has_gpu && strcmp(device, "cpu"));
+    bool plan = !strcmp(o->command, "plan");
+    if ((!plan && strcmp(o->command, "run")) || said->device == CAKE_WISH_CPU)
+        return NEVER;
+    if (said->device == CAKE_WISH_CUDA || !strcmp(o->device, "cuda"))
+        return SURELY;
+    if (!strcmp(o->device, "cpu"))
+        return NEVER;
+    if (said->has_gpu || o->gpu_layers > 0)
+        return SURELY;
+    /* who names an instruction set wants its bits */
+    return o->gpu_layers == 0 || strcmp(o->isa, "auto") ? NEVER : MAYBE;
 }
 
-/* Slices, waves and memory are planned of one kind of rank. */
-static cake_err check_all(const cake_world *world, bool wanted, bool *any)
+/* Slices, waves and memory are planned of one kind of rank. *used: all are on GPUs. */
+static cake_err check_all(const cake_world *world, want mine, bool *used)
 {
-    bool all = cake_world_least(world, wanted);
-    *any = !cake_world_least(world, !wanted);
-    int64_t first = cake_world_least(world, wanted ? INT64_MAX : world->rank);
-    if (*any && !all)
+    bool has = mine == SURELY || (mine == MAYBE && cake_device_count(NULL) > 0);
+    bool never = cake_world_least(world, mine != NEVER) == 0;
+    bool surely = cake_world_least(world, mine != SURELY) == 0;
+    int64_t first = cake_world_least(world, mine == NEVER ? world->rank : INT64_MAX);
+    *used = cake_world_least(world, has);
+    if (never && surely)
         return world->rank == first
                    ? cake_fail("place",
                                "rank %d is on CPUs and others are on GPUs, which cannot be planned "
                                "together: use --device cuda, and device: cpu for no worker",
                                world->rank)
                    : CAKE_ERR_FATAL;
+    if (!*used && has && !surely)
+        cake_log(CAKE_DEBUG, "place", "rank %d sees a GPU and others see none: all use their CPUs",
+                 world->rank);
+    *used = *used || surely;
     return CAKE_OK;
+}
+
+static int by_bus(const void *a, const void *b)
+{
+    return strcasecmp(a, b);
+}
+
+/* What this process may use. */
+static void look(wish *mine)
+{
+    cake_card card;
+    int n = cake_device_count(NULL);
+    mine->sees = true;
+    for (int i = 0; i < n && mine->n_card < CAKE_GPUS_MOST; i++)
+        if (cake_device_card(i, &card))
+            snprintf(mine->bus[mine->n_card++], sizeof mine->bus[0], "%s", card.bus);
+}
+
+/* The place of a bus in a list; -1: it is not there. */
+static int place_of(const cake_device *gpus, int n, const char *bus)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcasecmp(gpus[i].bus, bus))
+            return i;
+    return -1;
+}
+
+/* GPUs that the driver knows and hwloc does not (a container may hide the bus from it): all that ranks of this host see, in
+ * the order of the bus. */
+static cake_device *list_of_cards(const wish *all, int n_rank, int *n_gpu)
+{
+    cake_device *list = cake_alloc(CAKE_GPUS_MOST, sizeof *list);
+    *n_gpu = 0;
+    for (int r = 0; r < n_rank; r++)
+        for (int i = 0; i < all[r].n_card && *n_gpu < CAKE_GPUS_MOST; i++)
+            if (place_of(list, *n_gpu, all[r].bus[i]) < 0) {
+                cake_device *d = &list[(*n_gpu)++];
+                *d = (cake_device){.gpu = true, .package = -1, .domain = -1, .beside = -1};
+                snprintf(d->bus, sizeof d->bus, "%s", all[r].bus[i]);
+            }
+    /* bus is the first text of a device */
+    char(*bus)[32] = cake_alloc((size_t)*n_gpu + 1, sizeof *bus);
+    for (int i = 0; i < *n_gpu; i++)
+        memcpy(bus[i], list[i].bus, sizeof bus[i]);
+    qsort(bus, (size_t)*n_gpu, sizeof *bus, by_bus);
+    for (int i = 0; i < *n_gpu; i++)
+        memcpy(list[i].bus, bus[i], sizeof bus[i]);
+    free(bus);
+    return list;
+}
+
+/* By all ranks that may choose. */
+static bool is_seen(const cake_device *gpu, const wish *all, int n)
+{
+    for (int r = 0; r < n; r++) {
+        bool found = !all[r].sees || all[r].said >= 0;
+        for (int i = 0; i < all[r].n_card && !found; i++)
+            found = !strcasecmp(all[r].bus[i], gpu->bus);
+        if (!found)
+            return false;
+    }
+    return true;
 }
 
 /* choice [n]: what is said, and of the GPUs that are left the nearest. */
@@ -65,7 +147,7 @@ static void share_out(const cake_device *gpus, int n_gpu, const wish *all, int n
     }
     for (int any = 0; any < 2 && !n_left; any++)
         for (int g = 0; g < n_gpu; g++)
-            if (any || !taken[g]) {
+            if (is_seen(&gpus[g], all, n) && (any || !taken[g])) {
                 number[n_left] = g;
                 left[n_left++] = gpus[g];
             }
@@ -101,48 +183,122 @@ static void advise(const cake_world *world, int n_gpu, bool shared)
     cake_buf_free(&text);
 }
 
-cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said, const cake_world *world,
-                          const cake_placement *placement, cake_gpu *gpu)
+/* Why a rank has no GPU that it could plan with. */
+static cake_err nothing_known(const cake_world *world, const cake_device *gpus, int n_gpu, int number,
+                              const char *at)
 {
-    bool wanted = is_wanted(o, said), any;
-    cake_err err = cake_world_agree(world, check_all(world, wanted, &any));
+    if (!n_gpu)
+        return cake_fail("place",
+                         "%s%s has no GPU; with --gpu-memory 80G the plan is made as if each rank had one "
+                         "of that size",
+                         at, world->host);
+    return cake_fail("place",
+                     "%show much memory GPU %d of %s (%s) has is not known: it is hidden from this "
+                     "process, or this build has no CUDA; say it with --gpu-memory",
+                     at, number, world->host, gpus[number].bus);
+}
+
+/* The runtime's number of a GPU of this host. */
+static cake_err find_card(const cake_world *world, const cake_device *gpus, int n_gpu, int number,
+                          const char *at, int *card)
+{
+    cake_buf why = {0};
+    cake_card found;
+    int n = cake_device_count(&why);
+    for (*card = 0; number < n_gpu && *card < n; (*card)++)
+        if (cake_device_card(*card, &found) && !strcasecmp(found.bus, gpus[number].bus))
+            return CAKE_OK;
+    const char *seen = getenv("CUDA_VISIBLE_DEVICES");
+    cake_err err =
+        !n ? cake_fail("place", "%sno GPU on %s: %s; use --device cpu", at, world->host, why.data)
+        : number >= n_gpu
+            ? cake_fail("place", "%sgpu %d: %s has %d, counted from 0", at, number, world->host, n_gpu)
+            : cake_fail("place",
+                        "%sGPU %d of %s (%s) is hidden from rank %d%s%s%s; ask the batch system for it, or "
+                        "choose another one",
+                        at, number, world->host, gpus[number].bus, world->rank,
+                        seen ? ": CUDA_VISIBLE_DEVICES is '" : "", seen ? seen : "", seen ? "'" : "");
+    cake_buf_free(&why);
+    return err;
+}
+
+static cake_err open_card(const cake_world *world, const cake_device *gpus, int n_gpu, int number,
+                          const char *at, const cake_kernels **kernels)
+{
+    int card;
+    cake_err err = find_card(world, gpus, n_gpu, number, at, &card);
+    return err ? err : cake_device_open(card, number, kernels);
+}
+
+/* The GPU is this process's from now on. All ranks together. */
+static cake_err take(const cake_world *world, const cake_device *gpus, int n_gpu, const char *at, int with,
+                     cake_gpu *gpu, const cake_kernels **kernels)
+{
+    const int left = 97; /* percent: what is taken has gaps */
+    cake_buf unsaid = {0};
+    cake_buf *before = cake_log_capture(&unsaid);
+    cake_err err = open_card(world, gpus, n_gpu, gpu->number, at, kernels);
+    cake_log_capture(before);
+    cake_buf_free(&unsaid);
+    if (cake_world_least(world, err ? world->rank : INT64_MAX) == world->rank) /* it speaks for all */
+        err = open_card(world, gpus, n_gpu, gpu->number, at, kernels);
+    err = cake_world_agree(world, err); /* all have opened theirs before what is left is shared out */
+    if (!err)
+        gpu->memory = cake_device_free() / 100 * left / with;
+    return cake_world_agree(world, err);
+}
+
+cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said, const cake_world *world,
+                          const cake_placement *placement, cake_gpu *gpu, const cake_kernels **kernels)
+{
+    const bool plan = !strcmp(o->command, "plan");
+    bool any;
     *gpu = (cake_gpu){0};
+    *kernels = NULL;
+    cake_err err = cake_world_agree(world, check_all(world, wanted_of(o, said), &any));
     if (!err && !any && o->gpu_memory && !world->rank)
         cake_log(CAKE_WARN, "place", "--gpu-memory: no rank is on a GPU, so it is not used; see --device");
     if (err || !any)
         return err;
     int n = world->local_size, n_gpu, with = 0;
     cake_device *gpus = cake_devices_read(&n_gpu);
-    wish mine = {placement->pin.cpus, said->has_gpu ? said->gpu : -1},
-         *all = cake_alloc((size_t)n, sizeof *all);
+    wish *mine = cake_alloc(1, sizeof *mine), *all = cake_alloc((size_t)n, sizeof *all);
     int *choice = cake_alloc((size_t)n, sizeof *choice);
-    cake_world_gather_local(world, &mine, all, sizeof mine);
+    *mine = (wish){.cpus = placement->pin.cpus, .said = said->has_gpu ? said->gpu : -1};
+    if (!plan || !n_gpu)
+        look(mine);
+    mine->sees = !plan;
+    cake_world_gather_local(world, mine, all, sizeof *mine);
+    if (!n_gpu) {
+        free(gpus);
+        gpus = list_of_cards(all, n, &n_gpu);
+    }
+    for (int r = 0; r < n; r++)
+        if (all[r].said < 0 && all[r].sees && all[r].n_card == 1)
+            all[r].said = place_of(gpus, n_gpu, all[r].bus[0]);
     share_out(gpus, n_gpu, all, n, choice);
     gpu->used = true;
     gpu->number = choice[world->local_rank];
     for (int r = 0; r < n; r++)
         with += choice[r] == gpu->number;
-    int64_t memory = memory_of(o, gpus, n_gpu, gpu->number);
-    gpu->memory = memory / with;
-    bool first = cake_world_least(world, memory ? INT64_MAX : world->rank) == world->rank;
-    const char *at = said->device == CAKE_WISH_CUDA ? cake_layout_at(o, said->device_at) : "";
-    if (!memory)
-        err =
-            !first ? CAKE_ERR_FATAL
-            : !n_gpu
-                ? cake_fail("place",
-                            "%s%s has no GPU; with --gpu-memory 80G the plan is made as if each rank had one "
-                            "of that size",
-                            at, world->host)
-                : cake_fail("place",
-                            "%show much memory GPU %d of %s (%s) has is not known: it is hidden from this "
-                            "process, or this "
-                            "build has no CUDA; say it with --gpu-memory",
-                            at, gpu->number, world->host, gpus[gpu->number].bus);
-    err = cake_world_agree(world, err);
+    const char *at = said->device == CAKE_WISH_CUDA ? cake_layout_at(o, said->device_at)
+                     : said->has_gpu                ? cake_layout_at(o, said->gpu_at)
+                                                    : "";
+    if (plan) {
+        int64_t memory = memory_of(o, gpus, n_gpu, gpu->number);
+        bool first = cake_world_least(world, memory ? INT64_MAX : world->rank) == world->rank;
+        gpu->memory = memory / with;
+        *kernels = &cake_kernels_planned;
+        if (!memory)
+            err = first ? nothing_known(world, gpus, n_gpu, gpu->number, at) : CAKE_ERR_FATAL;
+        err = cake_world_agree(world, err);
+    } else {
+        err = take(world, gpus, n_gpu, at, with, gpu, kernels);
+    }
     if (!err)
         advise(world, n_gpu, with > 1);
     free(gpus);
+    free(mine);
     free(all);
     free(choice);
     return err;

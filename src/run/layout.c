@@ -154,19 +154,14 @@ static void find_place(struct hwloc_topology *topology, const cake_world *world,
     claim->place = place;
 }
 
-/* A plan may be of GPUs, and of such as are not here, if it is said how large they are. */
+/* A plan may be of GPUs that are not here, if it is said how large they are; of a run gpus.c sees what is there. */
 static void check_gpu(const cake_options *o, int gpu, const char *host, cake_buf *wrong)
 {
     int there;
-    bool plan = !strcmp(o->command, "plan");
     free(cake_devices_read(&there));
-    if (plan && (gpu < there || o->gpu_memory))
+    if (gpu < there || o->gpu_memory || strcmp(o->command, "plan"))
         return;
-    if (gpu < there)
-        cake_buf_addf(wrong,
-                      "gpu %d: this version computes on CPUs only; leave gpu away (cake-mpi plan takes it)",
-                      gpu);
-    else if (there)
+    if (there)
         cake_buf_addf(wrong, "gpu %d: %s has %d, counted from 0", gpu, host, there);
     else
         cake_buf_addf(wrong, "gpu %d: %s has none", gpu, host);
@@ -176,12 +171,8 @@ cake_err cake_layout_place(const cake_options *o, const cake_world *world, struc
                            cake_bind bind, const cake_topology_rank *mine, cake_claim *claim)
 {
     cake_buf wrong = {0};
-    bool cuda = mine->device == CAKE_WISH_CUDA && strcmp(o->command, "plan") != 0;
-    cake_spot at = cuda ? mine->device_at : mine->gpu_at;
-    if (cuda)
-        cake_buf_adds(&wrong, "device cuda: this version computes on CPUs only; expected auto or cpu "
-                              "(cake-mpi plan takes it)");
-    else if (mine->has_gpu)
+    cake_spot at = mine->gpu_at;
+    if (mine->has_gpu)
         check_gpu(o, mine->gpu, world->host, &wrong);
     if (!wrong.len && mine->where) {
         find_place(topology, world, bind, mine, claim, &wrong);

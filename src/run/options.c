@@ -225,11 +225,16 @@ static cake_err check(const cake_options *o)
                                o->output);
     if (run && cake_options_stream(o) && o->params.logprobs != CAKE_UNSET)
         return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
-    if (!strcmp(o->device, "cuda") && (run || o->rates))
+    if (!strcmp(o->device, "cuda") && o->rates)
+        return cake_fail_usage("both --device cuda and --rates: these are rates of CPUs");
+    if (!strcmp(o->device, "cpu") && o->gpu_layers > 0)
         return cake_fail_usage(
-            run ? "--device cuda: this version computes on CPUs only; cake-mpi plan --device "
-                  "cuda says who would own what on GPUs"
-                : "both --device cuda and --rates: these are rates of CPUs");
+            "--gpu-layers %lld with --device cpu: no layer is on a GPU then; leave one of them away",
+            (long long)o->gpu_layers);
+    if (o->gpu_layers >= 0 && o->ranks)
+        return cake_fail_usage(
+            "both --gpu-layers and --ranks: of ranks that are not here it is planned that their "
+            "GPUs hold all of their layers");
     if (o->gpu_memory < 0)
         return cake_fail_usage("--gpu-memory: a share of what? Give a size like 80G");
     if (o->threads && o->threads_decode > o->threads)
@@ -258,6 +263,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .isa = "auto",
                               .bind = "auto",
                               .device = "auto",
+                              .gpu_layers = -1,
                               .loading = "read",
                               .resume = "auto",
                               .dummy = -1,

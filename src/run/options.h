@@ -57,6 +57,7 @@ typedef struct cake_options {
     int64_t kv_memory;                         /* bytes; negative: percent of the free memory; 0: planned */
     const char *dtype, *kv_dtype, *isa, *loading, *bind, *device;
     int64_t gpu_memory; /* bytes; 0: what GPUs have */
+    int64_t gpu_layers; /* -1: all that fit */
     bool mlock;
     int64_t dummy; /* seed of dummy weights, -1: real ones */
     const char *topology, *write_topology;

@@ -134,7 +134,8 @@ void cake_pace_weigh(cake_stage *stage, int n_rank)
     double measured = large ? cake_rates_balance(n_rank, stage->rate) : 0, fastest = 0;
     int n_layer = cake_model_config(stage->model)->n_layer;
     stage->balance = measured > 0 ? measured : CAKE_COST_BALANCE;
-    stage->whole = cake_cost_of_layers(stage->model, stage->kernels, 0, n_layer, stage->kv_dtype);
+    stage->whole = cake_cost_of_layers(stage->model, stage->away ? stage->away : stage->kernels, 0, n_layer,
+                                       stage->kv_dtype);
     stage->whole.balance = stage->balance;
     stage->speed = cake_alloc((size_t)n_rank, sizeof *stage->speed);
     for (int i = 0; i < n_rank; i++) {
@@ -173,9 +174,10 @@ cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_sta
     bool elsewhere = plan && o->rates && o->threads;
     exchange(world, stage, (cake_rate){0}, elsewhere);
     bool matters = plan || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)));
-    matters = matters && !stage->gpu.used;     /* of which no rates are known */
-    bool doubted = o->rates && !plan && n > 1; /* a plan may be of hosts that are not here */
-    if (o->report || (matters && !o->rates) || doubted)
+    matters = matters && !stage->gpu.used; /* of which no rates are known */
+    bool doubted =
+        o->rates && !plan && n > 1 && !stage->gpu.used; /* a plan may be of hosts that are not here */
+    if ((o->report && !stage->gpu.used) || (matters && !o->rates) || doubted)
         exchange(world, stage, measure(world, stage, plan), elsewhere);
     if (o->rates && !stage->gpu.used) {
         double *now = cake_alloc(n, sizeof *now);
@@ -206,7 +208,8 @@ double *cake_pace_layers(const cake_stage *stage)
     int n_layer = cake_model_config(stage->model)->n_layer;
     double *layer = cake_alloc((size_t)n_layer, sizeof *layer);
     for (int i = 0; i < n_layer; i++) {
-        cake_cost cost = cake_cost_of_layers(stage->model, stage->kernels, i, 1, stage->kv_dtype);
+        cake_cost cost = cake_cost_of_layers(stage->model, stage->away ? stage->away : stage->kernels, i, 1,
+                                             stage->kv_dtype);
         cost.balance = stage->balance;
         layer[i] = row_of_many(&cost);
     }

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "run/layout.h"
+#include "run/parts.h"
 #include "run/room.h"
 #include "run/slices.h"
 #include "run/spread.h"
@@ -29,6 +30,7 @@ static void multiply(cake_stage *stage, int n_here, int n)
         stage->seat[i] = stage->seat[i - n_here];
         stage->seat[i].host += n_here;
     }
+    stage->n_seat = n;
     for (int i = 0; i < n; i++)
         held[stage->seat[i].host]++;
     for (int i = 0; i < n; i++)
@@ -102,9 +104,13 @@ static cake_report_stage report_of(const cake_stage *stage, const cake_plan *pla
                                    const cake_report_stage *like, int copy)
 {
     cake_report_stage r = *like;
+    const cake_kernels *kernels[2];
     if (copy)
         snprintf(r.host, sizeof r.host, "%.50s+%d", like->host, copy);
-    r.weights_bytes = rank ? 0 : stage->layers.ends;
+    r.weights_bytes = 0;
+    r.gpu_layers = stage->away ? cake_parts_layers(plan, rank) : 0;
+    for (int i = cake_parts_memories(stage, kernels); i-- > 0;)
+        r.weights_bytes += cake_parts_weights(stage, plan, rank, kernels[i]);
     r.kv_bytes = 0;
     r.buffers_bytes = cake_room_buffers(stage, plan, rank, r.threads);
     for (int i = 0; i < plan->n_hop; i++) {
@@ -113,8 +119,6 @@ static cake_report_stage report_of(const cake_stage *stage, const cake_plan *pla
             continue;
         cake_slice_shape shape = cake_room_slice(stage, hop);
         r.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(stage->model), &shape);
-        for (int j = hop->first; j < hop->first + hop->count; j++)
-            r.weights_bytes += stage->layers.bytes[j];
     }
     return r;
 }

@@ -365,7 +365,12 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *a
     if (r->n_replica > 1 && rank == f->first)
         cake_buf_addf(out, ", \"requests\": %lld", (long long)s->requests);
     cake_json_put_text(out, ", \"host\": ", s->host);
-    cake_json_put_text(out, ", \"device\": \"cpu\", \"isa\": ", s->isa);
+    if (s->gpu.used)
+        cake_buf_addf(out, ", \"device\": \"cuda\", \"gpu\": %d, \"gpu_layers\": %d", s->gpu.number,
+                      s->gpu_layers);
+    else
+        cake_buf_adds(out, ", \"device\": \"cpu\"");
+    cake_json_put_text(out, ", \"isa\": ", s->isa);
     cake_json_put_text(out, ", \"cpus\": ", s->cpus);
     cake_buf_addf(out, ", \"threads\": %d, \"threads_decode\": %d", s->threads, s->threads_decode);
     add_own_layers(out, r, rank);

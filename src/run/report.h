@@ -23,7 +23,8 @@ enum { CAKE_REPORT_CPUS = 128 };
 typedef struct cake_report_stage {
     char host[64], cpus[CAKE_REPORT_CPUS], isa[16];
     int threads, threads_decode;
-    cake_gpu gpu; /* that is planned for */
+    cake_gpu gpu;   /* its own ... */
+    int gpu_layers; /* ... and how many of its layers are there */
     int64_t weights_bytes, read_bytes, kv_bytes, link_bytes, peak_bytes;
     int64_t buffers_bytes; /* planned, beside weights and KV cache */
     int64_t opened_bytes;  /* taken of all three before the first wave ... */

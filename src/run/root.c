@@ -27,22 +27,20 @@ static size_t own_bytes(const cake_config *config, const cake_schedule_shape *sh
            cake_arena_round((size_t)config->n_vocab * sizeof(float));
 }
 
-size_t cake_root_bytes(const cake_config *config, const cake_kernels *kernels,
-                       const cake_schedule_shape *shape, int n_thread)
+size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread)
 {
-    return own_bytes(config, shape) + cake_logits_bytes(config, kernels, shape->lane_seqs, n_thread) +
-           cake_chooser_bytes(config->n_vocab, shape->lane_seqs, n_thread);
+    return own_bytes(config, shape) + cake_chooser_bytes(config->n_vocab, shape->lane_seqs, n_thread);
 }
 
-cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, const cake_plan *plan,
-                        const cake_schedule_shape *shape, int n_thread, int n_decode,
+cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
+                        const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
                         const cake_conductor *conductor, cake_root **out)
 {
     const cake_config *config = cake_model_config(model);
     cake_root *r = cake_alloc(1, sizeof *r);
     *r = (cake_root){.model = model,
                      .config = config,
-                     .kernels = kernels,
+                     .embed = embed,
                      .plan = plan,
                      .stem = -1,
                      .shape = *shape,
@@ -51,7 +49,7 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, co
                      .conductor = *conductor};
     cake_err err = cake_arena_open(&r->arena, "waves", own_bytes(config, shape));
     if (!err)
-        err = cake_logits_open(model, kernels, shape->lane_seqs, n_thread, &r->logits);
+        err = cake_logits_open(model, head, shape->lane_seqs, n_thread, &r->logits);
     if (!err)
         err = cake_chooser_open(config->n_vocab, shape->lane_seqs, n_thread, &r->chooser);
     if (err) {
@@ -182,7 +180,7 @@ static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *f
         cake_root_begin(r, s->lead);
     }
     double start = cake_clock_now();
-    cake_embed_fill(r->model, r->kernels, team_of(r, wave), r->ids, wave);
+    cake_embed_fill(r->model, r->embed, team_of(r, wave), r->ids, wave);
     r->stats.embed_s += cake_root_trace(r, CAKE_SPAN_EMBED, start, batch->n_tok);
     r->stats.rows += batch->n_tok;
     l->batch = batch;
@@ -319,6 +317,8 @@ static void score(cake_root *r, cake_wave *wave, const cake_batch *batch, int fi
     }
     double start = cake_clock_now();
     float *scores = cake_logits_forward(r->logits, team_of(r, wave), wave, row, n, r->wanted, r->best);
+    if (!scores)
+        cake_world_abort();
     for (int i = 0; i < n; i++) {
         draw[i].finite = draw[i].sequence && !r->best[i].broken;
         draw[i].score = r->wanted[i] ? scores + (size_t)i * (size_t)r->config->n_vocab : NULL;

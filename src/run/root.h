@@ -29,13 +29,14 @@ typedef struct cake_root_stats {
     cake_roof roof; /* what the head had to do */
 } cake_root_stats;
 
-/* plan tells whose layer it is that gives no finite numbers; it outlives the root, as model and kernels do. n_decode: of the
+/* embed, head: by whom these were loaded; embed's memory is the host's. plan tells whose layer it is that gives no finite
+ * numbers; it outlives the root, as model and kernels do. n_decode: of the
  * n_thread, for waves that generate; 0: all. */
-cake_err cake_root_open(const cake_model *model, const cake_kernels *kernels, const cake_plan *plan,
-                        const cake_schedule_shape *shape, int n_thread, int n_decode,
+cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
+                        const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
                         const cake_conductor *conductor, cake_root **out);
-size_t cake_root_bytes(const cake_config *config, const cake_kernels *kernels,
-                       const cake_schedule_shape *shape, int n_thread);
+/* What open takes, beside the head's part (cake_logits_bytes). */
+size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread);
 void cake_root_close(cake_root *root);
 
 /* Admits sequences and sends every lane that is not under way and has something to do. Once an error came up,

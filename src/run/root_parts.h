@@ -19,7 +19,7 @@ typedef struct cake_root_lane {
 struct cake_root {
     const cake_model *model;
     const cake_config *config;
-    const cake_kernels *kernels;
+    const cake_kernels *embed;
     const cake_plan *plan;
     cake_schedule_shape shape;
     int n_thread, n_decode; /* on waves, on those that generate */

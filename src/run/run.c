@@ -20,6 +20,7 @@
 #include "run/identity.h"
 #include "run/outpost.h"
 #include "run/outputs.h"
+#include "run/parts.h"
 #include "run/pipeline.h"
 #include "run/progress.h"
 #include "run/report.h"
@@ -96,7 +97,8 @@ static cake_err open_root(job *j)
         return CAKE_OK;
     if (j->outpost)
         conductor = cake_outpost_conductor(j->outpost);
-    cake_err err = cake_root_open(j->stage.model, j->stage.kernels, &j->stage.plan, &j->stage.shape,
+    cake_err err = cake_root_open(j->stage.model, j->stage.kernels,
+                                  cake_parts_head(&j->stage, &j->stage.plan), &j->stage.plan, &j->stage.shape,
                                   j->stage.n_thread, j->stage.n_decode, &conductor, &j->root);
     if (!err && j->outpost)
         err = cake_outpost_connect(j->outpost, j->world, j->root);

@@ -17,19 +17,21 @@
 void cake_slices_weigh(cake_stage *stage)
 {
     int n_layer = cake_model_config(stage->model)->n_layer;
-    cake_share ends = {.embed = true, .head = true};
+    const cake_kernels *kernels = stage->away ? stage->away : stage->kernels;
+    cake_share ends = {.embed = !stage->away, .head = true};
     stage->layers = (cake_layers){.cost = cake_pace_layers(stage),
                                   .root = cake_pace_root(stage),
                                   .bytes = cake_alloc((size_t)n_layer, sizeof(int64_t)),
-                                  .ends = (int64_t)cake_model_bytes(stage->model, &ends, stage->kernels)};
+                                  .ends = (int64_t)cake_model_bytes(stage->model, &ends, kernels)};
     for (int i = 0; i < n_layer; i++) {
         cake_range one = {i, 1};
         cake_share share = {.range = &one, .n_range = 1};
-        stage->layers.bytes[i] = (int64_t)cake_model_bytes(stage->model, &share, stage->kernels);
+        stage->layers.bytes[i] = (int64_t)cake_model_bytes(stage->model, &share, kernels);
     }
 }
 
-/* What is free was read at different moments: ranks of one host go by the least, so that all see the same. */
+/* Of ranks on GPUs each has its own memory: that of its GPU. What is free was read at different moments: ranks of one host
+ * go by the least, so that all see the same. */
 static void settle_memory(const cake_world *world, cake_stage *stage)
 {
     cake_seat *seat = stage->seat;
@@ -39,22 +41,25 @@ static void settle_memory(const cake_world *world, cake_stage *stage)
     }
     for (int i = 0; i < world->size; i++)
         seat[i].memory = seat[seat[i].host].memory;
-    stage->machine.memory = seat[world->rank].memory;
+    if (!stage->gpu.used)
+        stage->machine.memory = seat[world->rank].memory;
 }
 
 void cake_slices_open(const cake_world *world, cake_stage *stage)
 {
-    const cake_machine *m = &stage->machine;
+    const bool own = stage->gpu.used;
     cake_seat mine = {.host = world->rank,
-                      .local_size = world->local_size,
+                      .local_size = own ? 1 : world->local_size,
                       .n_thread = stage->n_thread,
-                      .memory = m->memory,
+                      .beside = own ? stage->machine.memory / world->local_size : 0,
+                      .memory = own ? stage->gpu.memory : stage->machine.memory,
                       .mapping = stage->mapping};
     int *here = cake_alloc((size_t)world->local_size, sizeof *here);
     cake_world_gather_local(world, &mine.host, here, sizeof *here);
-    mine.host = here[0];
+    mine.host = own ? world->rank : here[0];
     free(here);
     stage->seat = cake_alloc((size_t)world->size, sizeof mine);
+    stage->n_seat = world->size;
     cake_world_gather(world, &mine, stage->seat, sizeof mine);
     cake_world_share(world, stage->seat, (size_t)world->size * sizeof mine);
     settle_memory(world, stage);
@@ -332,13 +337,23 @@ void cake_slices_fill(const cake_options *o, cake_stage *stage)
         shape->n_page[class] = pages < 1 ? 1 : pages < most[class] ? pages : most[class];
 }
 
+/* Layers that do not fit into GPUs may be with the hosts, too, from now on. */
+static bool widen(cake_stage *stage)
+{
+    for (int i = 0; i < stage->n_seat; i++)
+        stage->seat[i].memory += stage->seat[i].beside;
+    return stage->gpu.used;
+}
+
 void cake_slices_agree(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     const cake_world *replica = &stage->replica;
     size_t n_layer = (size_t)cake_model_config(stage->model)->n_layer;
-    if (replica->rank == 0)
-        cake_slices_cut(o, stage, world->rank, replica->size);
-    else
+    if (replica->rank == 0) {
+        int64_t lack = cake_slices_cut(o, stage, world->rank, replica->size);
+        if (lack && widen(stage))
+            cake_slices_cut(o, stage, world->rank, replica->size);
+    } else
         stage->plan = (cake_plan){.hop = cake_alloc(n_layer, sizeof(cake_hop)), .n_rank = replica->size};
     cake_world_share(replica, &stage->plan.n_hop, sizeof stage->plan.n_hop);
     cake_world_share(replica, stage->plan.hop, (size_t)stage->plan.n_hop * sizeof(cake_hop));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/stage.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,13 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "kernels/cuda/device.h"
 #include "place/threads.h"
 #include "run/bundles.h"
 #include "run/gpus.h"
 #include "run/layout.h"
 #include "run/pace.h"
+#include "run/parts.h"
 #include "run/replicas.h"
 #include "run/room.h"
 #include "run/slices.h"
@@ -120,7 +123,7 @@ static void describe(const cake_world *world, cake_stage *stage)
     cake_report_stage *r = &stage->report;
     snprintf(r->host, sizeof r->host, "%s", world->host);
     snprintf(r->cpus, sizeof r->cpus, "%s", stage->machine.mask);
-    snprintf(r->isa, sizeof r->isa, "%s", stage->kernels->name);
+    snprintf(r->isa, sizeof r->isa, "%s", stage->away ? stage->away->name : stage->kernels->name);
     r->threads = stage->n_thread;
     r->threads_decode = stage->n_decode;
     r->gpu = stage->gpu;
@@ -130,6 +133,7 @@ static void count_memory(cake_stage *stage)
 {
     stage->report.buffers_bytes =
         cake_room_buffers(stage, &stage->plan, stage->replica.rank, stage->n_thread);
+    stage->report.gpu_layers = stage->away ? stage->n_away : 0;
     for (int i = 0; i < stage->plan.n_hop; i++) {
         cake_slice_shape shape = cake_room_slice(stage, &stage->plan.hop[i]);
         if (stage->plan.hop[i].rank == stage->replica.rank)
@@ -155,17 +159,6 @@ static cake_err take_layout(const cake_options *o, const cake_world *world, int 
                : cake_fail_usage("--replicas %lld, but %s has %d: its workers say which they are of with "
                                  "`replica`; leave --replicas away",
                                  (long long)o->replicas, o->topology, layout.n_replica);
-}
-
-/* The world, with the ranks of this host that share its memory: on GPUs each has its own. */
-static cake_world sharing_memory(const cake_world *world, const cake_stage *stage)
-{
-    cake_world sharing = *world;
-    if (stage->gpu.used) {
-        sharing.local_rank = 0;
-        sharing.local_size = 1;
-    }
-    return sharing;
 }
 
 cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_stage *stage)
@@ -204,13 +197,12 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     err = cake_placement_open(o, &stage->said, world, &stage->machine, &stage->placement);
     if (err)
         return err;
-    err = cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu);
+    err = cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu, &stage->away);
     if (err)
         return err;
+    stage->n_away = stage->most_away = o->gpu_layers >= 0 ? (int)o->gpu_layers : INT_MAX;
     if (stage->machine.memory_said && !strcmp(o->command, "plan"))
         stage->machine.memory = stage->machine.memory_said;
-    if (stage->gpu.used)
-        stage->machine.memory = stage->gpu.memory;
     stage->n_thread = stage->n_decode = stage->placement.n_thread;
     if (o->threads_decode && o->threads_decode < stage->n_thread)
         stage->n_decode = (int)o->threads_decode;
@@ -224,9 +216,8 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
         return err;
     describe(world, stage);
     err = cake_pace_open(o, world, stage);
-    cake_world sharing = sharing_memory(world, stage);
     if (!err)
-        cake_slices_open(&sharing, stage);
+        cake_slices_open(world, stage);
     return err;
 }
 
@@ -241,44 +232,91 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
     if (!o->topology && !cake_model_bundle(stage->model))
         cake_slices_agree(o, world, stage);
     stage->plan.first = world->rank - stage->replica.rank;
-    cake_world sharing = sharing_memory(world, stage);
-    err = cake_room_make(o, &sharing, stage);
+    err = cake_room_make(o, world, stage);
     if (err)
         return err;
     count_memory(stage);
+    cake_parts_tell(world, stage, &stage->isa);
     return check_lock(o, world, stage);
 }
 
-static cake_err slice_forward(void *self, cake_wave *wave, void (*between)(void *arg), void *arg)
+/* Who listens between layers, and is not to be told twice of the same place. */
+typedef struct listener {
+    void (*between)(void *arg);
+    void *arg;
+    bool told;
+} listener;
+
+static void pass_on(void *arg)
 {
-    return cake_slice_forward(self, wave, between, arg);
+    listener *l = arg;
+    if (!l->told)
+        l->between(l->arg);
+    l->told = false;
+}
+
+static cake_err forward(void *self, cake_wave *wave, void (*between)(void *arg), void *arg)
+{
+    const cake_stretch *s = self;
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < s->n && !err; i++) {
+        listener l = {between, arg,
+                      i > 0}; /* behind the last layer of one is before the first of the other */
+        err = cake_slice_forward(s->slice[i], wave, pass_on, &l);
+    }
+    return err;
+}
+
+/* Weights, into each memory of this rank. */
+static cake_err load(const cake_options *o, cake_stage *stage)
+{
+    cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop + 1, sizeof *ranges);
+    cake_loading how = {
+        .threads = stage->n_thread, .mapped = !strcmp(o->loading, "mmap"), .drop = stage->drop};
+    const cake_kernels *kernels[2];
+    cake_err err = CAKE_OK;
+    for (int i = cake_parts_memories(stage, kernels); i-- > 0 && !err;) {
+        cake_share share = cake_parts_share(stage, &stage->plan, stage->replica.rank, kernels[i], ranges);
+        if (share.n_range || share.embed || share.head)
+            err = cake_model_load(stage->model, &share, kernels[i], &how);
+    }
+    free(ranges);
+    return err;
+}
+
+/* The slices of the next hop of this rank. part: its first; returns how many parts it has. */
+static int open_stretch(const cake_options *o, cake_stage *stage, const cake_hop *hop, const cake_part *part,
+                        cake_err *err)
+{
+    cake_stretch *s = &stage->stretches[stage->n_stretch];
+    for (int count = 0; count < hop->count && !*err; count += part[s->n - 1].hop.count) {
+        cake_slice_shape shape = cake_room_slice(stage, &part[s->n].hop);
+        *err = cake_slice_open(stage->model, part[s->n].kernels, &shape, &s->slice[s->n]);
+        if (!*err && o->mlock && !part[s->n].kernels->memory)
+            *err = cake_slice_lock(s->slice[s->n]);
+        s->n++;
+    }
+    stage->works[stage->n_stretch++] = (cake_work){s, forward};
+    return s->n;
 }
 
 cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     double start = cake_clock_now();
-    cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop, sizeof *ranges);
-    cake_share share = cake_room_share(stage, stage->replica.rank, ranges);
-    cake_loading how = {
-        .threads = stage->n_thread, .mapped = !strcmp(o->loading, "mmap"), .drop = stage->drop};
     cake_placement_pin(&stage->placement);
-    cake_err err = cake_model_load(stage->model, &share, stage->kernels, &how);
+    cake_err err = load(o, stage);
     cake_placement_pin(&stage->placement); /* not all threads load where there are very many */
-    free(ranges);
     if (!err && o->mlock)
         err = cake_model_lock(stage->model);
-    stage->works = cake_alloc((size_t)stage->plan.n_hop, sizeof *stage->works);
-    for (int i = 0; i < stage->plan.n_hop && !err; i++) {
-        if (stage->plan.hop[i].rank != stage->replica.rank)
-            continue;
-        cake_slice_shape shape = cake_room_slice(stage, &stage->plan.hop[i]);
-        cake_slice *slice;
-        err = cake_slice_open(stage->model, stage->kernels, &shape, &slice);
-        if (!err)
-            stage->works[stage->n_slice++] = (cake_work){slice, slice_forward};
-        if (!err && o->mlock)
-            err = cake_slice_lock(slice);
-    }
+    size_t n_hop = (size_t)stage->plan.n_hop;
+    stage->stretches = cake_alloc(n_hop, sizeof *stage->stretches);
+    stage->works = cake_alloc(n_hop, sizeof *stage->works);
+    cake_part *part = cake_alloc(n_hop + 1, sizeof *part);
+    cake_parts_of(stage, &stage->plan, stage->replica.rank, part);
+    for (int i = 0, n = 0; i < stage->plan.n_hop && !err; i++)
+        if (stage->plan.hop[i].rank == stage->replica.rank)
+            n += open_stretch(o, stage, &stage->plan.hop[i], part + n, &err);
+    free(part);
     stage->report.read_bytes = cake_model_bytes_read(stage->model);
     stage->report.load_s = cake_clock_now() - start;
     return cake_world_agree(world, err);
@@ -286,8 +324,11 @@ cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_st
 
 void cake_stage_close(cake_stage *stage)
 {
-    for (int i = 0; i < stage->n_slice; i++)
-        cake_slice_close(stage->works[i].self);
+    for (int i = 0; i < stage->n_stretch; i++)
+        for (int j = 0; j < stage->stretches[i].n; j++)
+            cake_slice_close(stage->stretches[i].slice[j]);
+    cake_buf_free(&stage->isa);
+    free(stage->stretches);
     free(stage->works);
     cake_model_close(stage->model);
     cake_plan_free(&stage->plan);
@@ -295,5 +336,7 @@ void cake_stage_close(cake_stage *stage)
     cake_pace_close(stage);
     cake_slices_close(stage);
     cake_world_leave(&stage->replica);
+    if (stage->away)
+        cake_device_close();
     *stage = (cake_stage){0};
 }

@@ -6,6 +6,7 @@
 #ifndef CAKE_RUN_STAGE_H
 #define CAKE_RUN_STAGE_H
 
+#include "base/buf.h"
 #include "kernels/kernels.h"
 #include "link/world.h"
 #include "model/model.h"
@@ -27,7 +28,9 @@
 typedef struct cake_seat {
     int host; /* the first rank there */
     int local_size, n_thread;
-    int64_t memory, mapping; /* free on the host, and what this process may map, as cake_machine has them */
+    int64_t memory,
+        mapping;    /* free on the host or of its GPU; what this process may map, as cake_machine has it */
+    int64_t beside; /* of a rank on a GPU: its part of what is free on the host */
 } cake_seat;
 
 /* What layers cost and take, one by one: the same on all ranks. */
@@ -38,6 +41,12 @@ typedef struct cake_layers {
     int64_t ends;   /* ... and those of embedding and head */
 } cake_layers;
 
+/* A hop's layers: a slice, or two where a GPU has the first ones of them. */
+typedef struct cake_stretch {
+    cake_slice *slice[2];
+    int n;
+} cake_stretch;
+
 typedef struct cake_stage {
     int n_replica;
     bool planned;       /* how many there are */
@@ -45,9 +54,13 @@ typedef struct cake_stage {
     cake_machine machine;
     int64_t mapping; /* bytes that this rank may still map, when its threads are there */
     cake_placement placement;
-    cake_gpu gpu; /* of plans only */
+    cake_gpu gpu;
     cake_model *model;
-    const cake_kernels *kernels;
+    const cake_kernels *kernels; /* of CPUs ... */
+    const cake_kernels *away;    /* ... and of this rank's GPU, NULL without one, for ... */
+    int n_away;                  /* ... so many of its layers, the first ones; of other ranks ... */
+    int most_away;               /* ... this is all that is known: as many as were asked for, or all */
+    cake_buf isa;                /* on rank 0: what results depend on of all of these, once there is a plan */
     cake_plan plan;
     cake_topology_rank said; /* what --topology says of this rank; zeros without it */
     int hops;                /* of the replica of it that has most; 0 without it */
@@ -55,7 +68,8 @@ typedef struct cake_stage {
     double *speed;           /* [ranks] ... of each over that of the fastest: what plans and waves go by */
     double balance;          /* operations that take as long as a byte */
     cake_cost whole;         /* of all layers */
-    cake_seat *seat;         /* [ranks] owned */
+    cake_seat *seat;         /* [n_seat] of the ranks, owned */
+    int n_seat;
     cake_layers layers;
     int64_t kv_memory;         /* as cake_options has it, of this rank */
     cake_schedule_shape shape; /* of lanes and pages, the same on all ranks */
@@ -63,9 +77,10 @@ typedef struct cake_stage {
     int n_decode; /* of the threads, for waves that generate */
     int reach; /* positions of a sequence for which there may be pages: the context, or what memory has room for */
     cake_dtype kv_dtype;
-    bool drop;        /* the model's files do not stay in the page cache: there is no room for them */
-    cake_work *works; /* [n_slice] the slices: one a hop of this rank, in the plan's order */
-    int n_slice;
+    bool drop;               /* the model's files do not stay in the page cache: there is no room for them */
+    cake_stretch *stretches; /* [n_stretch] one a hop of this rank, in the plan's order; owned, as are ... */
+    cake_work *works;        /* ... [n_stretch] the same, for the pipeline */
+    int n_stretch;
     size_t wave_bytes; /* of the largest wave */
     cake_report_stage report;
 } cake_stage;

@@ -137,6 +137,11 @@ static void add_replicas(const cake_summary *s, cake_buf *out)
     cake_buf_addc(out, '\n');
 }
 
+static const char *isa_of(const cake_stage *stage)
+{
+    return stage->isa.len ? stage->isa.data : stage->away ? stage->away->name : stage->kernels->name;
+}
+
 static void add_waves(const cake_summary *s, cake_buf *out)
 {
     const cake_stage *stage = s->stage;
@@ -144,7 +149,7 @@ static void add_waves(const cake_summary *s, cake_buf *out)
     double least = INFINITY, most = 0;
     cake_buf_addf(out,
                   "\nwaves     %d of up to %d tokens, %d sequences each; instruction set %s, %d rank%s\n",
-                  shape->n_lane, shape->max_tok, shape->lane_seqs, stage->kernels->name, s->world->size,
+                  shape->n_lane, shape->max_tok, shape->lane_seqs, isa_of(stage), s->world->size,
                   s->world->size == 1 ? "" : "s");
     add_replicas(s, out);
     for (int class = 0; class < shape->n_class; class ++) {
@@ -164,8 +169,8 @@ static void add_waves(const cake_summary *s, cake_buf *out)
     if (stage->gpu.used) {
         cake_buf_addf(
             out,
-            "GPUs      of %s a rank, for weights, KV and buffers; this version computes on CPUs and "
-            "cannot run this plan, nor say how long it would take\n",
+            "GPUs      of %s a rank, for weights, KV and buffers; no rates of GPUs are known, so it is not "
+            "said how long it would take\n",
             cake_size_text(stage->gpu.memory));
         return;
     }
@@ -261,8 +266,10 @@ static void add_rank(const cake_summary *s, int rank, cake_buf *out)
     cake_buf_addf(
         out, r->gpu.used ? ", \"device\": \"cuda\", \"gpu\": %d" : ", \"device\": \"cpu\", \"gpu\": null",
         r->gpu.number);
-    cake_buf_addf(out, r->gpu.used ? ", \"gpu_bytes\": %lld" : ", \"gpu_bytes\": null",
-                  (long long)r->gpu.memory);
+    cake_buf_addf(out,
+                  r->gpu.used ? ", \"gpu_bytes\": %lld, \"gpu_layers\": %d"
+                              : ", \"gpu_bytes\": null, \"gpu_layers\": null",
+                  (long long)r->gpu.memory, r->gpu_layers);
     cake_json_put_text(out, ", \"cpus\": ", r->cpus);
     cake_buf_addf(out, ", \"threads\": %d, \"threads_decode\": %d, \"layers\": [", r->threads,
                   r->threads_decode);
@@ -327,7 +334,7 @@ void cake_summary_json(const cake_summary *s, cake_buf *out)
     for (int r = 0; r < s->stage->n_replica; r++)
         cake_json_put_real(out, r ? ", " : "", s->looks[r].share);
     cake_buf_addf(out, "], \"nodes\": %d", count_nodes(s));
-    cake_json_put_text(out, ", \"isa\": ", s->stage->kernels->name);
+    cake_json_put_text(out, ", \"isa\": ", isa_of(s->stage));
     cake_buf_addf(out, ", \"context\": %d,\n", s->stage->context);
     cake_buf_addf(out, "  \"waves\": {\"lanes\": %d, \"tokens\": %d, \"sequences\": %d},\n  \"kv\": [",
                   shape->n_lane, shape->max_tok, shape->lane_seqs);

@@ -57,8 +57,9 @@ void cake_tally_gather(const cake_world *world, cake_stage *stage, const cake_pi
     mine->move_s = stats.move_s;
     mine->run_s = stats.run_s;
     mine->link_bytes = stats.link_bytes;
-    for (int i = 0; i < stage->n_slice; i++)
-        cake_roof_merge(&mine->roof, cake_slice_roof(stage->works[i].self));
+    for (int i = 0; i < stage->n_stretch; i++)
+        for (int j = 0; j < stage->stretches[i].n; j++)
+            cake_roof_merge(&mine->roof, cake_slice_roof(stage->stretches[i].slice[j]));
     mine->starved_s = stats.starved_s;
     if (root) {
         mine->root = cake_root_statistics(root);

@@ -41,7 +41,7 @@ bool cake_last_choose(cake_last *last, const cake_pass *pass)
     if (2 * n > pass->n_tok)
         return false;
     if (last->memory) {
-        cake_memory_put(last->memory, last->rows_there, last->rows, (size_t)n * sizeof *last->rows);
+        last->memory->put_rows(last->rows_there, last->rows, n);
         cake_memory_put(last->memory, last->from_there, last->from, (size_t)n * sizeof *last->from);
     }
     return true;

@@ -323,7 +323,7 @@ static cake_err forward_away(cake_slice *s, cake_wave *wave)
     const size_t rows = (size_t)wave->n_tok * sizeof(cake_row),
                  body = (size_t)wave->n_tok * (size_t)wave->dim * sizeof(float);
     cake_exec_run(s->shape.n_thread, turn, s);
-    cake_memory_put(memory, s->marked, s->rows, rows);
+    memory->put_rows(s->marked, s->rows, wave->n_tok);
     cake_memory_put(memory, s->body, cake_wave_body(wave), body);
     cake_rotation_settle(&s->rotation, &s->pass);
     cake_exec_run(1, forward, s);

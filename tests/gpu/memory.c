@@ -1,13 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of a GPU that is the host's: for kernels that run on the executor.
+ * A GPU whose memory is the host's: for kernels that run on the executor. CAKE_TEST_GPUS says how many of them this process
+ * sees (two), CAKE_TEST_GPU_FIRST from which place of the bus on (0), CAKE_TEST_GPU_MEMORY how many bytes each has (64 MiB);
+ * with CAKE_TEST_GPU_BUSY they cannot be opened, with CAKE_TEST_GPU_FAILS=N the Nth kernel from the start is the last.
  */
 #include "kernels/cuda/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void cake_cuda_put_rows(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n)
+#include "base/alloc.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device.h"
+
+static int64_t number_of(const char *name, int64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? atoll(text) : otherwise;
+}
+
+extern int64_t executor_launches; /* of executor.h, which is C++ */
+static const char *failed;
+static int reached = -1;
+
+static void copy(void *to, const void *from, size_t bytes)
+{
+    memmove(to, from, bytes);
+}
+
+static void put_rows(cake_row *to, const cake_row *rows, int n)
+{
+    memcpy(to, rows, (size_t)n * sizeof *rows);
+}
+
+static void flag(int i)
+{
+    reached = i;
+}
+
+static bool passed(int i)
+{
+    return i <= reached;
+}
+
+void cake_cuda_failed(const char *doing)
+{
+    failed = failed ? failed : doing;
+}
+
+static cake_err check(void)
+{
+    if (executor_launches > number_of("CAKE_TEST_GPU_FAILS", INT64_MAX))
+        cake_cuda_failed("a kernel");
+    return failed ? cake_fail("kernels", "the executor failed at %s", failed) : CAKE_OK;
+}
+
+const cake_memory cake_cuda_memory = {.name = "the executor's memory",
+                                      .open = cake_arena_open,
+                                      .close = cake_arena_close,
+                                      .put = copy,
+                                      .get = copy,
+                                      .copy = copy,
+                                      .put_rows = put_rows,
+                                      .flag = flag,
+                                      .passed = passed,
+                                      .check = check};
+
+void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n)
 {
     for (int i = 0; i < n; i++)
         memcpy((char *)to + (size_t)i * to_step, (const char *)from + (size_t)i * from_step, bytes);
@@ -22,4 +82,48 @@ void *cake_cuda_workspace(void)
 {
     static void *memory;
     return memory ? memory : (memory = malloc(CAKE_CUDA_WORKSPACE));
+}
+
+int cake_device_count(cake_buf *why)
+{
+    int n = (int)number_of("CAKE_TEST_GPUS", 2);
+    if (!n && why)
+        cake_buf_adds(why, "CAKE_TEST_GPUS is 0");
+    return n;
+}
+
+bool cake_device_card(int i, cake_card *card)
+{
+    *card = (cake_card){.name = "executor", .memory = cake_device_memory(""), .capability = 75};
+    snprintf(card->bus, sizeof card->bus, "0000:%02x:00.0", i + 1 + (int)number_of("CAKE_TEST_GPU_FIRST", 0));
+    return i < cake_device_count(NULL);
+}
+
+int64_t cake_device_memory(const char *bus)
+{
+    (void)bus;
+    return number_of("CAKE_TEST_GPU_MEMORY", 64 << 20);
+}
+
+void cake_device_describe(cake_buf *out)
+{
+    cake_buf_addf(out, "%d that are none: the executor of tests\n", cake_device_count(NULL));
+}
+
+cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
+{
+    (void)i;
+    if (getenv("CAKE_TEST_GPU_BUSY"))
+        return cake_fail("kernels", "GPU %d cannot be opened: it is busy", number);
+    *kernels = &cake_kernels_cuda;
+    return CAKE_OK;
+}
+
+void cake_device_close(void)
+{
+}
+
+int64_t cake_device_free(void)
+{
+    return cake_device_memory("");
 }

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What matrices and packed rows take of a GPU's memory, for plans too, which are made where no GPU is.
+ */
+#include "kernels/cuda/layout.h"
+
+#include "base/arena.h"
+#include "kernels/cuda/cuda.h"
+
+size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in)
+{
+    return cake_arena_round((size_t)n_out * cake_cuda_step(dtype, n_in));
+}
+
+size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok)
+{
+    return cake_arena_round((size_t)n_tok * cake_cuda_step(dtype, n_in));
+}
+
+static const cake_memory planned = {.name = "GPU memory"};
+
+const cake_kernels cake_kernels_planned = {.name = "cuda",
+                                           .memory = &planned,
+                                           .weight_bytes = cake_cuda_weight_bytes,
+                                           .input_bytes = cake_cuda_input_bytes};

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: bytes and rows of the host, questions how far the GPU is. Out: the same in its memory. kernels/memory.h says what each
+ * does. Invariant: one stream orders all work but the loading of weights, which comes before it; the first error stays,
+ * and is said once.
+ *
+ * What the host gives goes through a place of its own memory that the GPU may read by itself (pinned): so put returns
+ * when its bytes have been copied there, and the GPU takes them later, in order.
+ */
+#include "kernels/cuda/memory.h"
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+#define HALF ((size_t)8 << 20) /* of the pinned place: one is filled while the GPU reads the other */
+
+/* Rows that are in the GPU's memory, as the host gave them. */
+typedef struct mirror {
+    const void *there;
+    cake_row *rows;
+    int cap;
+} mirror;
+
+enum { MIRRORS = 8 };
+
+static struct {
+    cudaStream_t stream;
+    int device;
+    char text[128];       /* which GPU of which name */
+    void *workspace;      /* CAKE_CUDA_WORKSPACE bytes */
+    char *pinned;         /* [2 * HALF] */
+    int half;             /* that is being filled ... */
+    size_t filled;        /* ... so far */
+    cudaEvent_t taken[2]; /* the GPU has read it */
+    cudaEvent_t *flag;    /* [n_flag] */
+    int n_flag;
+    mirror mirrors[MIRRORS];
+    cudaError_t error; /* the first one ... */
+    const char *doing; /* ... and at what */
+    bool said;
+} gpu;
+
+static bool works(cudaError_t err, const char *doing)
+{
+    if (err != cudaSuccess && gpu.error == cudaSuccess) {
+        gpu.error = err;
+        gpu.doing = doing;
+    }
+    return err == cudaSuccess;
+}
+
+void cake_cuda_failed(const char *doing)
+{
+    works(cudaErrorUnknown, doing);
+}
+
+cudaStream_t cake_cuda_stream(void)
+{
+    return gpu.stream;
+}
+
+void *cake_cuda_workspace(void)
+{
+    return gpu.workspace;
+}
+
+/* ---- arenas */
+
+static double gib(size_t bytes)
+{
+    return (double)bytes / (1 << 30);
+}
+
+static cake_err open_arena(cake_arena *arena, const char *what, size_t size)
+{
+    size_t left = 0, all = 0;
+    void *base = NULL;
+    size = size ? cake_arena_round(size) : CAKE_ALIGN;
+    cudaError_t err = cudaMalloc(&base, size);
+    if (err == cudaSuccess)
+        err = cudaMemset(base, 0, size);
+    if (err == cudaSuccess)
+        err = cudaDeviceSynchronize(); /* the stream does not wait for what is not its own */
+    if (err == cudaSuccess) {
+        *arena = (cake_arena){.base = base, .size = size};
+        return CAKE_OK;
+    }
+    cudaGetLastError();
+    cudaFree(base);
+    if (err != cudaErrorMemoryAllocation)
+        return cake_fail("memory", "%s: %.2f GiB for %s: %s", gpu.text, gib(size), what,
+                         cudaGetErrorString(err));
+    cudaMemGetInfo(&left, &all);
+    return cake_fail("memory",
+                     "%s has no %.2f GiB for %s, %.2f GiB are free: somebody else uses it, too; use another "
+                     "GPU, less --kv-memory, fewer --max-seqs, or --gpu-layers",
+                     gpu.text, gib(size), what, gib(left));
+}
+
+static void close_arena(cake_arena *arena)
+{
+    cudaFree(arena->base);
+    *arena = (cake_arena){0};
+}
+
+/* ---- bytes that come and go */
+
+/* A place of the pinned memory for bytes <= HALF. */
+static char *place_for(size_t bytes)
+{
+    if (gpu.filled + bytes > HALF) {
+        works(cudaEventRecord(gpu.taken[gpu.half], gpu.stream), "copying to it");
+        gpu.half = !gpu.half;
+        gpu.filled = 0;
+        works(cudaEventSynchronize(gpu.taken[gpu.half]), "copying to it");
+    }
+    char *place = gpu.pinned + (gpu.half ? HALF : 0) + gpu.filled;
+    gpu.filled += cake_arena_round(bytes);
+    return place;
+}
+
+static void put(void *to, const void *from, size_t bytes)
+{
+    for (size_t done = 0, n; done < bytes && gpu.error == cudaSuccess; done += n) {
+        n = bytes - done < HALF ? bytes - done : HALF;
+        char *place = place_for(n);
+        memcpy(place, (const char *)from + done, n);
+        works(cudaMemcpyAsync((char *)to + done, place, n, cudaMemcpyHostToDevice, gpu.stream),
+              "copying to it");
+    }
+}
+
+static void get(void *to, const void *from, size_t bytes)
+{
+    if (works(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, gpu.stream), "copying from it"))
+        works(cudaStreamSynchronize(gpu.stream), "computing");
+}
+
+static void copy(void *to, const void *from, size_t bytes)
+{
+    works(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, gpu.stream), "copying within it");
+}
+
+static void put_rows(cake_row *to, const cake_row *rows, int n)
+{
+    mirror *m = gpu.mirrors;
+    while (m < gpu.mirrors + MIRRORS - 1 && m->there && m->there != to)
+        m++;
+    if (n > m->cap) {
+        m->rows = cake_grow(m->rows, (size_t)n, sizeof *m->rows);
+        m->cap = n;
+    }
+    m->there = to;
+    memcpy(m->rows, rows, (size_t)n * sizeof *rows);
+    put(to, rows, (size_t)n * sizeof *rows);
+}
+
+const cake_row *cake_cuda_rows(const cake_row *rows)
+{
+    for (const mirror *m = gpu.mirrors; m < gpu.mirrors + MIRRORS && m->there; m++)
+        if ((const char *)rows >= (const char *)m->there &&
+            (const char *)rows < (const char *)m->there + (size_t)m->cap * sizeof *rows)
+            return m->rows + (rows - (const cake_row *)m->there);
+    CAKE_ASSERT(!"rows that put_rows did not put");
+    return NULL;
+}
+
+void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n)
+{
+    cudaSetDevice(gpu.device); /* each thread has its own */
+    works(cudaMemcpy2D(to, to_step, from, from_step, bytes, (size_t)n, cudaMemcpyHostToDevice),
+          "loading weights");
+}
+
+/* ---- how far it is */
+
+static void flag(int i)
+{
+    while (gpu.n_flag <= i) {
+        gpu.flag = cake_grow(gpu.flag, (size_t)gpu.n_flag + 1, sizeof *gpu.flag);
+        works(cudaEventCreateWithFlags(&gpu.flag[gpu.n_flag++], cudaEventDisableTiming), "computing");
+    }
+    works(cudaEventRecord(gpu.flag[i], gpu.stream), "computing");
+}
+
+static bool passed(int i)
+{
+    if (gpu.error != cudaSuccess)
+        return true;
+    cudaError_t err = cudaEventQuery(gpu.flag[i]);
+    if (err == cudaErrorNotReady) {
+        cudaGetLastError(); /* it is no error */
+        return false;
+    }
+    works(err, "computing");
+    return true;
+}
+
+static cake_err check(void)
+{
+    works(cudaGetLastError(), "starting a kernel");
+    if (gpu.error == cudaSuccess)
+        return CAKE_OK;
+    if (gpu.said)
+        return CAKE_ERR_FATAL;
+    gpu.said = true;
+    return cake_fail("kernels",
+                     "%s failed at %s: %s (%s); `dmesg | grep Xid` and `nvidia-smi -q` may know why; what is "
+                     "in the journal stays, and the same command goes on from there",
+                     gpu.text, gpu.doing, cudaGetErrorString(gpu.error), cudaGetErrorName(gpu.error));
+}
+
+const cake_memory cake_cuda_memory = {.name = "GPU memory",
+                                      .open = open_arena,
+                                      .close = close_arena,
+                                      .put = put,
+                                      .get = get,
+                                      .copy = copy,
+                                      .put_rows = put_rows,
+                                      .flag = flag,
+                                      .passed = passed,
+                                      .check = check};
+
+cake_err cake_cuda_open(int device, const char *text)
+{
+    gpu.device = device;
+    snprintf(gpu.text, sizeof gpu.text, "%s", text);
+    cudaError_t err = cudaSetDevice(device);
+    void *pinned = NULL;
+    if (err == cudaSuccess)
+        err = cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking);
+    if (err == cudaSuccess)
+        err = cudaMalloc(&gpu.workspace, CAKE_CUDA_WORKSPACE);
+    if (err == cudaSuccess)
+        err = cudaHostAlloc(&pinned, 2 * HALF, cudaHostAllocDefault);
+    gpu.pinned = pinned;
+    for (int i = 0; i < 2 && err == cudaSuccess; i++)
+        err = cudaEventCreateWithFlags(&gpu.taken[i], cudaEventDisableTiming);
+    if (err == cudaSuccess)
+        return CAKE_OK;
+    cudaGetLastError();
+    const char *what =
+        err == cudaErrorDevicesUnavailable
+            ? "; it is busy, or in exclusive mode (nvidia-smi -q -d COMPUTE) and another process has it"
+            : "";
+    cake_err failed = cake_fail("kernels", "%s cannot be opened: %s%s", text, cudaGetErrorString(err), what);
+    cake_cuda_close();
+    return failed;
+}
+
+int64_t cake_cuda_free(void)
+{
+    size_t left = 0, all = 0;
+    return cudaMemGetInfo(&left, &all) == cudaSuccess ? (int64_t)left : 0;
+}
+
+void cake_cuda_close(void)
+{
+    for (int i = 0; i < gpu.n_flag; i++)
+        cudaEventDestroy(gpu.flag[i]);
+    for (int i = 0; i < 2; i++)
+        if (gpu.taken[i])
+            cudaEventDestroy(gpu.taken[i]);
+    for (int i = 0; i < MIRRORS; i++)
+        free(gpu.mirrors[i].rows);
+    free(gpu.flag);
+    cudaFreeHost(gpu.pinned);
+    cudaFree(gpu.workspace);
+    if (gpu.stream)
+        cudaStreamDestroy(gpu.stream);
+    memset(&gpu, 0, sizeof gpu);
+}

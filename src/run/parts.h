@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a rank's layers, embedding and head are: in its host's memory, or the first layers in that of its GPU.
+ */
+#ifndef CAKE_RUN_PARTS_H
+#define CAKE_RUN_PARTS_H
+
+#include "run/stage.h"
+
+/* Layers of a hop that are in one memory. */
+typedef struct cake_part {
+    cake_hop hop;
+    const cake_kernels *kernels; /* the stage's own, or those of its GPU */
+} cake_part;
+
+/* The memories of a rank: kernels [2], its GPU's first. Returns how many there are. */
+int cake_parts_memories(const cake_stage *stage, const cake_kernels **kernels);
+/* The parts of a rank of a plan, in the plan's order: part [plan->n_hop + 1]. Returns how many there are. */
+int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake_part *part);
+/* Whose the head is on rank 0: its GPU's, if all of its layers are there. */
+const cake_kernels *cake_parts_head(const cake_stage *stage, const cake_plan *plan);
+/* What a rank has in the memory of these kernels; ranges [plan->n_hop + 1] are filled. */
+cake_share cake_parts_share(const cake_stage *stage, const cake_plan *plan, int rank,
+                            const cake_kernels *kernels, cake_range *ranges);
+/* Bytes of its weights there. */
+int64_t cake_parts_weights(const cake_stage *stage, const cake_plan *plan, int rank,
+                           const cake_kernels *kernels);
+/* All ranks together. On rank 0: whose operations are between a request and its result, which decides about bits: the name of
+ * a table, or which layers have which. Replicas that differ in this are warned of. */
+void cake_parts_tell(const cake_world *world, const cake_stage *stage, cake_buf *out);
+/* How many layers a rank has. */
+int cake_parts_layers(const cake_plan *plan, int rank);
+
+#endif

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The whole program on GPUs that are none (tests/gpu/memory.c): its kernels are those of kernels/cuda, by fibres on the CPU.
+. "$(dirname "$0")/../shell.sh"
+cpu=$cake
+cake=$(cd "${top_builddir:-$root/build}/tests/gpu" && pwd)/cake-mpi
+export HWLOC_COMPONENTS=-pci # no real GPU is to be seen beside these
+
+# Sums, a text that goes on, several choices: 4 requests, results with logprobs.
+sed -n '1p;4p' "$root/jobs/demo/prompts.jsonl" >"$dir/p.jsonl"
+cat >>"$dir/p.jsonl" <<END
+{"id": "long", "prompt": "$(printf 'one two three four five six seven %.0s' {1..5})", "max_tokens": 3}
+{"id": "choices", "prompt": "The sum of 2 and 3 is", "n": 2, "temperature": 0.9, "seed": 3, "max_tokens": 3}
+END
+run() { # NP ARGUMENT... : one rank needs no launcher
+    if [ "$1" = 1 ]; then "$cake" run -m "$model" "${@:2}"; else mpi "$1" run -m "$model" "${@:2}"; fi
+}
+answers() { # NP RESULTS ARGUMENT... : results on NP ranks with a GPU each
+    run "$1" -i "$dir/p.jsonl" -o "$dir/$2" --deterministic-ids --logprobs 2 --max-tokens 4 --device cuda "${@:3}"
+}
+same() { # NAME NP ARGUMENT... : the results are those of one rank
+    rm -f "$dir/b.jsonl"*
+    expect "$1: runs" 0 '' answers "$2" b.jsonl "${@:3}"
+    cmp -s "$dir/a.jsonl" "$dir/b.jsonl"
+    ok "... same bytes" $?
+}
+
+# The same answers as by the CPU, logprobs but for roundings.
+expect "one rank" 0 '4 requests \(0 failed\)' answers 1 a.jsonl --report "$dir/r.json"
+grep -q '"device": "cuda", "gpu": 0, "gpu_layers": 8, "isa": "cuda"' "$dir/r.json"
+ok "... the report says where it was" $?
+"$cpu" run -m "$model" -i "$dir/p.jsonl" -o "$dir/c.jsonl" --deterministic-ids --logprobs 2 --max-tokens 4 2>/dev/null
+numbers() { # FILE : the first logprob of each token
+    grep -o '"logprob": [-0-9.e]*' "$1" | cut -d' ' -f2
+}
+texts() { # FILE : all but the numbers
+    sed 's/"logprob": [-0-9.e]*//g' "$1" | grep -o '"content": "[^"]*"\|"text": "[^"]*"\|"token": "[^"]*", *"bytes' | grep -v bytes
+}
+test "$(texts "$dir/a.jsonl" | wc -l)" -gt 4 && cmp -s <(texts "$dir/a.jsonl") <(texts "$dir/c.jsonl")
+ok "... the texts are those of the CPU" $?
+paste <(numbers "$dir/a.jsonl") <(numbers "$dir/c.jsonl") |
+    awk 'NF == 2 { d = $1 - $2; if (d < 0) d = -d; n++; if ($1 > -6 && d > 0.05) bad++ } END { exit !(n > 40 && bad == 0) }'
+ok "... and the logprobs, but for roundings" $?
+
+# Same bits.
+same "two ranks" 2
+same "three ranks" 3 --max-seqs 2
+same "four ranks, in chunks" 4 --chunk 64
+tac "$dir/p.jsonl" >"$dir/q.jsonl" && mv "$dir/q.jsonl" "$dir/p.jsonl"
+rm -f "$dir/b.jsonl"*
+expect "another order" 0 '' answers 1 b.jsonl
+each() { # FILE : results whatever their order
+    sed -E 's/(req|cmpl)-[0-9]+//g; s/^(\{"id": "[a-z]*", )"index": [0-9]+/\1/' "$1" | sort
+}
+cmp -s <(each "$dir/a.jsonl") <(each "$dir/b.jsonl")
+ok "... same bytes of each" $?
+tac "$dir/p.jsonl" >"$dir/q.jsonl" && mv "$dir/q.jsonl" "$dir/p.jsonl"
+
+# Which GPU.
+export CAKE_TEST_GPUS=1
+same "two ranks on one GPU" 2
+grep -q '2 ranks for 1 GPU of this host: two ranks on one GPU take turns' "$dir/err"
+ok "... and are told" $?
+cat >"$dir/own" <<END
+#!/bin/sh
+CAKE_TEST_GPU_FIRST=\$OMPI_COMM_WORLD_LOCAL_RANK\$PMI_RANK exec "$cake" "\$@"
+END
+chmod +x "$dir/own"
+"$root/tests/mpirun.sh" 2 "$dir/own" run -m "$model" -p Hello --max-tokens 2 --device cuda --report "$dir/r.json" >/dev/null 2>"$dir/err"
+test "$(grep -o '"gpu": [0-9]' "$dir/r.json" | tr -d '\n')" = '"gpu": 0"gpu": 1' && ! grep -q 'take turns' "$dir/err"
+ok "each rank sees one of its own" $?
+unset CAKE_TEST_GPUS
+printf "a: {rank: 1, gpu: 0, layers: ['model.layers.2-7']}\n" >"$dir/t.yml"
+expect "the one that a topology says" 0 '' run 2 -p Hello --max-tokens 2 --topology "$dir/t.yml" --report "$dir/r.json"
+test "$(grep -o '"gpu": [0-9]' "$dir/r.json" | tr -d '\n')" = '"gpu": 1"gpu": 0'
+ok "... the other rank has another" $?
+printf "a: {rank: 1, gpu: 5, layers: ['model.layers.2-7']}\n" >"$dir/t.yml"
+expect "... which is not there" 1 't.yml:1:19: gpu 5: [^ ]+ has 2, counted from 0' run 2 -p Hello --topology "$dir/t.yml"
+CAKE_TEST_GPUS=0 expect "no GPU" 1 'no GPU on [^ ]+: CAKE_TEST_GPUS is 0; use --device cpu' answers 2 b.jsonl --force
+test "$(grep -c 'no GPU' "$dir/err")" -eq 1
+ok "... said once" $?
+CAKE_TEST_GPUS=0 expect "... and nobody asked for one" 0 '' run 1 -p Hello --max-tokens 2 --report "$dir/r.json"
+grep -q '"device": "cpu"' "$dir/r.json"
+ok "... CPUs" $?
+expect "nobody asked, and there is one" 0 '' run 1 -p Hello --max-tokens 2 --report "$dir/r.json"
+grep -q '"device": "cuda"' "$dir/r.json"
+ok "... GPU" $?
+CAKE_TEST_GPU_BUSY=1 expect "a GPU that is busy" 1 'GPU [01] cannot be opened: it is busy' answers 2 b.jsonl --force
+
+# It fails in the middle: what was finished stays, and the run goes on elsewhere only with the same bits.
+rm -f "$dir/b.jsonl"*
+CAKE_TEST_GPU_FAILS=2600 expect "a GPU that fails" 1 'the executor failed at a kernel' answers 1 b.jsonl --max-seqs 1
+expect "... goes on" 0 'goes on with [12] finished' answers 1 b.jsonl --max-seqs 1
+cmp -s "$dir/a.jsonl" "$dir/b.jsonl"
+ok "... same bytes" $?
+rm -f "$dir/b.jsonl"*
+CAKE_TEST_GPU_FAILS=2600 answers 1 b.jsonl --max-seqs 1 2>/dev/null
+expect "... not on CPUs" 1 'isa was "cuda" and is "(avx|ref)' "$cpu" run -m "$model" -i "$dir/p.jsonl" -o "$dir/b.jsonl" --deterministic-ids --logprobs 2 --max-tokens 4 --max-seqs 1
+
+# Not all layers fit.
+rm -f "$dir/b.jsonl"*
+expect "three layers" 0 '' answers 1 b.jsonl --gpu-layers 3 --report "$dir/r.json"
+grep -q '"gpu_layers": 3' "$dir/r.json" && cmp -s <(texts "$dir/a.jsonl") <(texts "$dir/b.jsonl")
+ok "... the same texts" $?
+rm -f "$dir/b.jsonl"*
+CAKE_TEST_GPU_MEMORY=8000000 expect "a small GPU" 0 \
+    'rank 0: [1-7] of its 8 layers are on GPU 0, which has 7.4 MiB \(weights of .*\); the others \(.*\) are on CPUs, which is slow' answers 1 b.jsonl --max-seqs 2
+CAKE_TEST_GPU_MEMORY=8000000 expect "... too small for all" 1 'the model does not fit: rank 0 needs .* and its part of GPU 0' \
+    answers 1 b.jsonl --force --max-seqs 2 --gpu-layers 8
+expect "layers of no GPU" 2 'gpu-layers 3 with --device cpu' "$cake" run -m "$model" -p x --device cpu --gpu-layers 3
+finish
