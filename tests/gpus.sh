@@ -48,7 +48,9 @@ ok "... the other rank has another" $?
 sed -i 's/gpu: 2/gpu: 4/' "$dir/t.yml"
 expect "... which is not there" 1 't.yml:3:8: gpu 4: [^ ]+ has 4, counted from 0' plan gpu4 2 --topology "$dir/t.yml"
 sed -i 's/gpu: 4/device: cpu/' "$dir/t.yml"
-expect "GPUs and CPUs" 1 'rank 1 is on CPUs and others are on GPUs' plan gpu4 2 --gpu-memory 1G --topology "$dir/t.yml"
+expect "a rank on CPUs beside one on a GPU" 0 '^1 +[^ ]+ +- .* 4-7 ' plan gpu4 2 --gpu-memory 1G --topology "$dir/t.yml"
+grep -Eq 'instruction set cuda 0-3, [a-z0-9]+ 4-7, cuda head' "$dir/out" && grep -Eq '^0 +[^ ]+ +2 ' "$dir/out"
+ok "... and where what is" $?
 
 # What does not fit.
 expect "too large" 1 'the model does not fit: rank 0 needs .* and its part of GPU 0 of [^ ]+ is 4.0 MiB, .* too little' plan gpu8 1 --gpu-memory 4M --gpu-layers 8

@@ -29,13 +29,13 @@ int64_t cake_slurm_restarts(void)
 }
 
 /* What squeue says of the job, "" if nothing: of an array's last task, whose number as a job is that of the array, it tells
- * with all others. The exit status, or -1; with another one than 0, said is the end of what it printed. */
+ * with all others. It has ten seconds, and two to heed that. The exit status, or -1; with another one than 0, said is the end of what it printed. */
 static int ask_of(const char *job, char what, char *said, size_t room)
 {
     char command[160], line[256];
     size_t len = strlen(job);
-    snprintf(command, sizeof command, "timeout 10 squeue --noheader --jobs %s --format %%A,%%%c 2>&1", job,
-             what);
+    snprintf(command, sizeof command, "timeout -k 2 10 squeue --noheader --jobs %s --format %%A,%%%c 2>&1",
+             job, what);
     FILE *pipe = popen(command, "r");
     said[0] = 0;
     if (!pipe)

@@ -20,6 +20,7 @@ extern char **environ;
 
 /* What a rank lays before the others of its host. */
 typedef struct wish {
+    bool wants; /* it is on a GPU; else what follows does not matter */
     cake_cpus cpus;
     int said;   /* the GPU that a topology says, or the only one that it sees; -1: the nearest */
     bool sees;  /* which GPUs the driver lets it have is known: */
@@ -44,26 +45,16 @@ static want wanted_of(const cake_options *o, const cake_topology_rank *said)
     return o->gpu_layers == 0 || strcmp(o->isa, "auto") ? NEVER : MAYBE;
 }
 
-/* Slices, waves and memory are planned of one kind of rank. *used: all are on GPUs. */
-static cake_err check_all(const cake_world *world, want mine, bool *used)
+/* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others have one, or some rank must. */
+static bool is_used(const cake_world *world, want mine, bool *any)
 {
-    bool has = mine == SURELY || (mine == MAYBE && cake_device_count(NULL) > 0);
-    bool never = cake_world_least(world, mine != NEVER) == 0;
-    bool surely = cake_world_least(world, mine != SURELY) == 0;
-    int64_t first = cake_world_least(world, mine == NEVER ? world->rank : INT64_MAX);
-    *used = cake_world_least(world, has);
-    if (never && surely)
-        return world->rank == first
-                   ? cake_fail("place",
-                               "rank %d is on CPUs and others are on GPUs, which cannot be planned "
-                               "together: use --device cuda, and device: cpu for no worker",
-                               world->rank)
-                   : CAKE_ERR_FATAL;
-    if (!*used && has && !surely)
+    bool may = mine != NEVER && (mine == SURELY || cake_device_count(NULL) > 0);
+    bool all = cake_world_least(world, may), surely = !cake_world_least(world, mine != SURELY);
+    *any = all || surely;
+    if (may && !*any)
         cake_log(CAKE_DEBUG, "place", "rank %d sees a GPU and others see none: all use their CPUs",
                  world->rank);
-    *used = *used || surely;
-    return CAKE_OK;
+    return may && *any;
 }
 
 static int by_bus(const void *a, const void *b)
@@ -76,7 +67,6 @@ static void look(wish *mine)
 {
     cake_card card;
     int n = cake_device_count(NULL);
-    mine->sees = true;
     for (int i = 0; i < n && mine->n_card < CAKE_GPUS_MOST; i++)
         if (cake_device_card(i, &card))
             snprintf(mine->bus[mine->n_card++], sizeof mine->bus[0], "%s", card.bus);
@@ -119,7 +109,7 @@ static cake_device *list_of_cards(const wish *all, int n_rank, int *n_gpu)
 static bool is_seen(const cake_device *gpu, const wish *all, int n)
 {
     for (int r = 0; r < n; r++) {
-        bool found = !all[r].sees || all[r].said >= 0;
+        bool found = !all[r].wants || !all[r].sees || all[r].said >= 0;
         for (int i = 0; i < all[r].n_card && !found; i++)
             found = !strcasecmp(all[r].bus[i], gpu->bus);
         if (!found)
@@ -137,10 +127,10 @@ static void share_out(const cake_device *gpus, int n_gpu, const wish *all, int n
     cake_cpus *cpus = cake_alloc((size_t)n, sizeof *cpus);
     int *open = cake_alloc((size_t)n, sizeof *open), *nearest = cake_alloc((size_t)n, sizeof *nearest);
     for (int r = 0; r < n; r++) {
-        choice[r] = all[r].said;
+        choice[r] = all[r].wants ? all[r].said : -1;
         if (choice[r] >= 0 && choice[r] < CAKE_GPUS_MOST)
             taken[choice[r]] = true;
-        if (choice[r] < 0) {
+        if (choice[r] < 0 && all[r].wants) {
             cpus[n_open] = all[r].cpus;
             open[n_open++] = r;
         }
@@ -237,37 +227,55 @@ static cake_err take(const cake_world *world, const cake_device *gpus, int n_gpu
     const int left = 97; /* percent: what is taken has gaps */
     cake_buf unsaid = {0};
     cake_buf *before = cake_log_capture(&unsaid);
-    cake_err err = open_card(world, gpus, n_gpu, gpu->number, at, kernels);
+    cake_err err = gpu->used ? open_card(world, gpus, n_gpu, gpu->number, at, kernels) : CAKE_OK;
     cake_log_capture(before);
     cake_buf_free(&unsaid);
     if (cake_world_least(world, err ? world->rank : INT64_MAX) == world->rank) /* it speaks for all */
         err = open_card(world, gpus, n_gpu, gpu->number, at, kernels);
     err = cake_world_agree(world, err); /* all have opened theirs before what is left is shared out */
-    if (!err)
+    if (!err && gpu->used)
         gpu->memory = cake_device_free() / 100 * left / with;
     return cake_world_agree(world, err);
 }
 
+/* The same of a plan. */
+static cake_err foresee(const cake_options *o, const cake_world *world, const cake_device *gpus, int n_gpu,
+                        const char *at, int with, cake_gpu *gpu, const cake_kernels **kernels)
+{
+    int64_t memory = gpu->used ? memory_of(o, gpus, n_gpu, gpu->number) : INT64_MAX;
+    bool first = cake_world_least(world, memory ? INT64_MAX : world->rank) == world->rank;
+    cake_err err = memory  ? CAKE_OK
+                   : first ? nothing_known(world, gpus, n_gpu, gpu->number, at)
+                           : CAKE_ERR_FATAL;
+    if (gpu->used) {
+        gpu->memory = memory / with;
+        *kernels = &cake_kernels_planned;
+    }
+    return cake_world_agree(world, err);
+}
+
 cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said, const cake_world *world,
-                          const cake_placement *placement, cake_gpu *gpu, const cake_kernels **kernels)
+                          const cake_placement *placement, cake_gpu *gpu, const cake_kernels **kernels,
+                          bool *any)
 {
     const bool plan = !strcmp(o->command, "plan");
-    bool any;
     *gpu = (cake_gpu){0};
     *kernels = NULL;
-    cake_err err = cake_world_agree(world, check_all(world, wanted_of(o, said), &any));
-    if (!err && !any && o->gpu_memory && !world->rank)
+    gpu->used = is_used(world, wanted_of(o, said), any);
+    if (!*any && o->gpu_memory && !world->rank)
         cake_log(CAKE_WARN, "place", "--gpu-memory: no rank is on a GPU, so it is not used; see --device");
-    if (err || !any)
-        return err;
+    if (!*any)
+        return CAKE_OK;
     int n = world->local_size, n_gpu, with = 0;
     cake_device *gpus = cake_devices_read(&n_gpu);
     wish *mine = cake_alloc(1, sizeof *mine), *all = cake_alloc((size_t)n, sizeof *all);
     int *choice = cake_alloc((size_t)n, sizeof *choice);
-    *mine = (wish){.cpus = placement->pin.cpus, .said = said->has_gpu ? said->gpu : -1};
+    *mine = (wish){.wants = gpu->used,
+                   .cpus = placement->pin.cpus,
+                   .said = said->has_gpu ? said->gpu : -1,
+                   .sees = !plan};
     if (!plan || !n_gpu)
         look(mine);
-    mine->sees = !plan;
     cake_world_gather_local(world, mine, all, sizeof *mine);
     if (!n_gpu) {
         free(gpus);
@@ -277,24 +285,14 @@ cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said,
         if (all[r].said < 0 && all[r].sees && all[r].n_card == 1)
             all[r].said = place_of(gpus, n_gpu, all[r].bus[0]);
     share_out(gpus, n_gpu, all, n, choice);
-    gpu->used = true;
-    gpu->number = choice[world->local_rank];
+    gpu->number = gpu->used ? choice[world->local_rank] : 0;
     for (int r = 0; r < n; r++)
-        with += choice[r] == gpu->number;
+        with += gpu->used && choice[r] == gpu->number;
     const char *at = said->device == CAKE_WISH_CUDA ? cake_layout_at(o, said->device_at)
                      : said->has_gpu                ? cake_layout_at(o, said->gpu_at)
                                                     : "";
-    if (plan) {
-        int64_t memory = memory_of(o, gpus, n_gpu, gpu->number);
-        bool first = cake_world_least(world, memory ? INT64_MAX : world->rank) == world->rank;
-        gpu->memory = memory / with;
-        *kernels = &cake_kernels_planned;
-        if (!memory)
-            err = first ? nothing_known(world, gpus, n_gpu, gpu->number, at) : CAKE_ERR_FATAL;
-        err = cake_world_agree(world, err);
-    } else {
-        err = take(world, gpus, n_gpu, at, with, gpu, kernels);
-    }
+    cake_err err = (plan ? foresee(o, world, gpus, n_gpu, at, with, gpu, kernels)
+                         : take(world, gpus, n_gpu, at, with, gpu, kernels));
     if (!err)
         advise(world, n_gpu, with > 1);
     free(gpus);

@@ -174,12 +174,11 @@ cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_sta
     bool elsewhere = plan && o->rates && o->threads;
     exchange(world, stage, (cake_rate){0}, elsewhere);
     bool matters = plan || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)));
-    matters = matters && !stage->gpu.used; /* of which no rates are known */
-    bool doubted =
-        o->rates && !plan && n > 1 && !stage->gpu.used; /* a plan may be of hosts that are not here */
-    if ((o->report && !stage->gpu.used) || (matters && !o->rates) || doubted)
+    matters = matters && !stage->gpus;                         /* of which no rates are known */
+    bool doubted = o->rates && !plan && n > 1 && !stage->gpus; /* a plan may be of hosts that are not here */
+    if ((o->report && !stage->gpus) || (matters && !o->rates) || doubted)
         exchange(world, stage, measure(world, stage, plan), elsewhere);
-    if (o->rates && !stage->gpu.used) {
+    if (o->rates && !stage->gpus) {
         double *now = cake_alloc(n, sizeof *now);
         cake_world_gather(world, &stage->report.peak_flops, now, sizeof *now);
         cake_err err = world->rank ? CAKE_OK : recall(o, world, stage);

@@ -40,7 +40,7 @@ static void multiply(cake_stage *stage, int n_here, int n)
 
 static const char *kind_of(const cake_stage *stage, int n)
 {
-    return stage->gpu.used ? n == 1 ? "GPU" : "GPUs" : n == 1 ? "rank" : "ranks";
+    return stage->gpus ? n == 1 ? "GPU" : "GPUs" : n == 1 ? "rank" : "ranks";
 }
 
 static cake_err too_large(const cake_options *o, const cake_stage *stage, int n_rank, int64_t lack)
@@ -61,11 +61,10 @@ static cake_err too_large(const cake_options *o, const cake_stage *stage, int n_
     else if (!least)
         snprintf(would, sizeof would, "; however many there are, one of them needs %s",
                  cake_size_text(cake_slices_largest(stage) + beside));
-    return cake_fail("place",
-                     "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
-                     n_rank, kind_of(stage, n_rank), cake_size_text(limited ? each : seat->memory),
-                     stage->gpu.used ? "each" : stage->rate[0].host, limited ? " for each (ulimit -v)" : "",
-                     missing, would);
+    return cake_fail(
+        "place", "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
+        n_rank, kind_of(stage, n_rank), cake_size_text(limited ? each : seat->memory),
+        stage->gpus ? "each" : stage->rate[0].host, limited ? " for each (ulimit -v)" : "", missing, would);
 }
 
 /* Plans [n_replica] for all, with waves and pages that all have room for. said: what a file has, or NULL. */

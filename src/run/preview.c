@@ -266,7 +266,7 @@ static void predict(cake_summary *s, cake_look *looks, double *busy)
     const cake_demand *demand = s->demand;
     for (int r = 0; r < stage->n_replica; r++)
         looks[r].share = 1.0 / stage->n_replica;
-    if (stage->gpu.used)
+    if (stage->gpus)
         return;
     s->most = cake_estimate_make(stage, s->plans, demand, true, looks, busy);
     s->least = demand->fewest < demand->most ? cake_estimate_make(stage, s->plans, demand, false, NULL, NULL)

@@ -457,18 +457,18 @@ static void settle_layers(const cake_options *o, const cake_world *world, cake_s
         tell_split(world, stage, own, o->gpu_layers < 0);
 }
 
-/* Of the ranks that lack memory the one that lacks most speaks. */
+/* GPUs' memory first, then that of hosts. Of the ranks that lack memory the one that lacks most speaks. */
 static cake_err judge_all(const cake_options *o, const cake_world *world, const cake_stage *stage,
                           const room *all, int n, const int64_t *kv)
 {
     cake_err err = CAKE_OK;
-    for (int i = 0; i < n && !err; i++) {
-        const room *r = &all[i];
-        int64_t all_kv = r->kernels->memory ? kv[i] : cake_world_sum_local(world, kv[i]);
-        int64_t lacking = r->memory < r->host ? -r->fixed : 0;
-        int64_t worst = cake_world_least(world, lacking);
+    for (int host = !stage->gpus; host < 2 && !err; host++) {
+        int i = host ? n - 1 : 0;
+        const room *r = host || stage->away ? &all[i] : NULL; /* others have a GPU */
+        int64_t all_kv = host ? cake_world_sum_local(world, kv[i]) : kv[i];
+        int64_t lacking = r && r->memory < r->host ? -r->fixed : 0, worst = cake_world_least(world, lacking);
         bool speaks = cake_world_least(world, lacking == worst ? world->rank : INT64_MAX) == world->rank;
-        err = cake_world_agree(world, judge(o, world, stage, r, all_kv, speaks));
+        err = cake_world_agree(world, r ? judge(o, world, stage, r, all_kv, speaks) : CAKE_OK);
     }
     return err;
 }

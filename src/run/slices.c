@@ -54,9 +54,10 @@ void cake_slices_open(const cake_world *world, cake_stage *stage)
                       .beside = own ? stage->machine.memory / world->local_size : 0,
                       .memory = own ? stage->gpu.memory : stage->machine.memory,
                       .mapping = stage->mapping};
-    int *here = cake_alloc((size_t)world->local_size, sizeof *here);
-    cake_world_gather_local(world, &mine.host, here, sizeof *here);
-    mine.host = own ? world->rank : here[0];
+    int *here = cake_alloc((size_t)world->local_size, sizeof *here), sharing = own ? INT_MAX : world->rank;
+    cake_world_gather_local(world, &sharing, here, sizeof *here);
+    for (int i = 0; i < world->local_size && !own; i++)
+        mine.host = here[i] < mine.host ? here[i] : mine.host;
     free(here);
     stage->seat = cake_alloc((size_t)world->size, sizeof mine);
     stage->n_seat = world->size;

@@ -197,7 +197,8 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     err = cake_placement_open(o, &stage->said, world, &stage->machine, &stage->placement);
     if (err)
         return err;
-    err = cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu, &stage->away);
+    err =
+        cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu, &stage->away, &stage->gpus);
     if (err)
         return err;
     stage->n_away = stage->most_away = o->gpu_layers >= 0 ? (int)o->gpu_layers : INT_MAX;

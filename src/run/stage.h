@@ -54,7 +54,8 @@ typedef struct cake_stage {
     cake_machine machine;
     int64_t mapping; /* bytes that this rank may still map, when its threads are there */
     cake_placement placement;
-    cake_gpu gpu;
+    cake_gpu gpu; /* of this rank */
+    bool gpus;    /* some rank is on one */
     cake_model *model;
     const cake_kernels *kernels; /* of CPUs ... */
     const cake_kernels *away;    /* ... and of this rank's GPU, NULL without one, for ... */

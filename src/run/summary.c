@@ -70,12 +70,14 @@ static void add_row(const cake_summary *s, int rank, cake_buf *out)
     cake_buf layers = {0}, threads = {0};
     if (r->gpu.used)
         cake_buf_addf(out, " %3d", r->gpu.number);
+    else if (s->stage->gpus)
+        cake_buf_adds(out, "   -");
     cake_report_layers(plan, rank - plan->first, &layers);
     cake_report_threads(r, &threads);
     cake_buf_addf(out, " %-14s %7s  %-10s %10s %10s %10s", r->cpus, threads.data, layers.data,
                   cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes),
                   cake_size_text(r->buffers_bytes));
-    if (r->gpu.used)
+    if (s->stage->gpus)
         cake_buf_adds(out, "          -      -\n");
     else
         cake_buf_addf(out, " %10.*f %4.0f %%\n", ms < 10 ? 2 : ms < 100, ms, 100 * idle_share(s, rank));
@@ -105,7 +107,7 @@ static void add_table(const cake_summary *s, cake_buf *out)
     const int many = 64;
     int wide = (int)longest_host(s), size = s->stage->replica.size, alike = 0;
     cake_buf_addf(out, "%-5s %-*s%s %-14s %7s  %-10s %10s %10s %10s %10s %6s\n", "rank", wide, "host",
-                  s->stage->gpu.used ? " GPU" : "", "cpus", "threads", "layers", "weights", "KV", "buffers",
+                  s->stage->gpus ? " GPU" : "", "cpus", "threads", "layers", "weights", "KV", "buffers",
                   "ms a wave", "idle");
     bool same = false;
     for (int r = 0; r < s->stage->n_replica; r++) {
@@ -137,6 +139,16 @@ static void add_replicas(const cake_summary *s, cake_buf *out)
     cake_buf_addc(out, '\n');
 }
 
+/* What the smallest of the GPUs gives its rank. */
+static int64_t least_gpu(const cake_summary *s)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < s->world->size; i++)
+        if (s->ranks[i].gpu.used && s->ranks[i].gpu.memory < least)
+            least = s->ranks[i].gpu.memory;
+    return least;
+}
+
 static const char *isa_of(const cake_stage *stage)
 {
     return stage->isa.len ? stage->isa.data : stage->away ? stage->away->name : stage->kernels->name;
@@ -166,12 +178,12 @@ static void add_waves(const cake_summary *s, cake_buf *out)
                       "layers together\n",
                       shape->n_lane * shape->lane_seqs, shape->n_saved,
                       cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)));
-    if (stage->gpu.used) {
+    if (stage->gpus) {
         cake_buf_addf(
             out,
             "GPUs      of %s a rank, for weights, KV and buffers; no rates of GPUs are known, so it is not "
             "said how long it would take\n",
-            cake_size_text(stage->gpu.memory));
+            cake_size_text(least_gpu(s)));
         return;
     }
     for (int i = 0; i < s->world->size; i++) {
@@ -241,14 +253,14 @@ void cake_summary_text(const cake_summary *s, cake_buf *out)
     if (!s->counted)
         return;
     add_counted(s, out);
-    if (s->demand->n && !s->stage->gpu.used)
+    if (s->demand->n && !s->stage->gpus)
         add_time(s, out);
 }
 
 /* What follows from rates: of GPUs none are known. */
-static void put_rate(cake_buf *out, const char *before, const cake_report_stage *r, double value)
+static void put_rate(const cake_summary *s, cake_buf *out, const char *before, double value)
 {
-    if (r->gpu.used)
+    if (s->stage->gpus)
         cake_buf_addf(out, "%snull", before);
     else
         cake_json_put_real(out, before, value);
@@ -282,10 +294,10 @@ static void add_rank(const cake_summary *s, int rank, cake_buf *out)
     }
     cake_buf_addf(out, "],\n     \"weights_bytes\": %lld, \"kv_bytes\": %lld, \"buffers_bytes\": %lld",
                   (long long)r->weights_bytes, (long long)r->kv_bytes, (long long)r->buffers_bytes);
-    put_rate(out, ", \"flops\": ", r, s->stage->rate[rank].flops);
-    put_rate(out, ", \"bandwidth\": ", r, s->stage->rate[rank].bytes);
-    put_rate(out, ",\n     \"wave_s\": ", r, wave_seconds(s, rank));
-    put_rate(out, ", \"idle_share\": ", r, idle_share(s, rank));
+    put_rate(s, out, ", \"flops\": ", s->stage->rate[rank].flops);
+    put_rate(s, out, ", \"bandwidth\": ", s->stage->rate[rank].bytes);
+    put_rate(s, out, ",\n     \"wave_s\": ", wave_seconds(s, rank));
+    put_rate(s, out, ", \"idle_share\": ", idle_share(s, rank));
     cake_buf_addf(out, "}%s\n", rank + 1 < s->world->size ? "," : "");
 }
 
@@ -313,7 +325,7 @@ static void add_input(const cake_summary *s, cake_buf *out)
         "%lld, \"shared\": %lld}",
         (long long)c->least, (long long)c->median, (long long)c->p99, (long long)c->most, (long long)c->total,
         (long long)c->shared);
-    if (s->stage->gpu.used) {
+    if (s->stage->gpus) {
         cake_buf_adds(out, ",\n  \"prediction\": null");
         return;
     }
