@@ -5,9 +5,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "bench/floor.h"
+#include "kernels/cuda/device.h"
 
 static cake_err run_floor(cake_bench *bench, const cake_case *self)
 {
@@ -28,6 +30,30 @@ static cake_err run_latency(cake_bench *bench, const cake_case *self)
     double seconds = floor_latency(bench);
     if (seconds > 0)
         cake_bench_say(bench, self->name, 1, -1, seconds * 1e9, "ns", 0, NULL);
+    return CAKE_OK;
+}
+
+/* Of the GPU that this rank would have if it were alone with those of its host. */
+static cake_err run_gpu(cake_bench *bench, const cake_case *self)
+{
+    static char why[256];
+    cake_buf text = {0};
+    const cake_kernels *named = bench->kernels, *kernels;
+    int n = strcmp(bench->options->device, "cpu") ? cake_device_count(&text) : 0;
+    snprintf(why, sizeof why, "a GPU: %s", text.len ? text.data : "--device cpu leaves them out");
+    cake_buf_free(&text);
+    bench->lacks = n ? NULL : why;
+    int i = n ? bench->world->local_rank % n : 0;
+    cake_err err = n ? cake_device_open(i, i, &kernels) : CAKE_OK;
+    if (!n || err)
+        return err;
+    double value = cake_device_rate((cake_floor_kind)self->kind);
+    bench->kernels = kernels;
+    if (value > 0)
+        cake_bench_say(bench, self->name, 1, -1, value * 1e-9,
+                       self->kind == CAKE_FLOOR_READ ? "GB/s" : "GFLOP/s", 0, NULL);
+    bench->kernels = named;
+    cake_device_close();
     return CAKE_OK;
 }
 
@@ -58,6 +84,8 @@ const cake_case cake_cases_peak[] = {
     {"peak.int8", "byte products in fours, int32 sums", run_floor, FLOOR_INT8},
     {"peak.read", "memory read", run_floor, FLOOR_READ},
     {"peak.copy", "memory copied, reads and writes counted", run_floor, FLOOR_COPY},
+    {"peak.gpu-bf16", "BF16 products of a GPU in tiles, as our kernels make them", run_gpu, CAKE_FLOOR_BF16},
+    {"peak.gpu-read", "a GPU's memory read", run_gpu, CAKE_FLOOR_READ},
     {"peak.latency", "from one load to the next that depends on it", run_latency, 0},
     {"peak.mpi-latency", "a message of 8 bytes, one way, rank 0 with each other rank", run_messages, SMALL},
     {"peak.mpi-bandwidth", "a message of 4 MiB, one way, rank 0 with each other rank", run_messages, LARGE},

@@ -13,6 +13,8 @@
 #include "bench/floor.h"
 #include "bench/shapes.h"
 #include "bench/source.h"
+#include "kernels/cuda/device.h"
+#include "run/parts.h"
 #include "run/root.h"
 
 static const cost_load loads[] = {{8, 512, 1, 0},    {1, 16, 48, 0},    {8, 128, 32, 0},    {32, 128, 32, 0},
@@ -47,8 +49,8 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
     cake_pipeline *pipeline = NULL;
     cake_err err = CAKE_OK;
     if (bench->world->rank == 0)
-        err = cake_root_open(stage->model, stage->kernels, stage->kernels, &stage->plan, &stage->shape,
-                             stage->n_thread, stage->n_decode, &conductor, &root);
+        err = cake_root_open(stage->model, stage->kernels, cake_parts_head(stage, &stage->plan), &stage->plan,
+                             &stage->shape, stage->n_thread, stage->n_decode, &conductor, &root);
     if (!err)
         err = cake_pipeline_open(bench->world, &stage->plan, stage->works, root, stage->shape.n_lane,
                                  stage->wave_bytes, &pipeline);
@@ -65,6 +67,8 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
 
 cost_rates throughput_rates(cake_bench *bench, const cake_stage *stage)
 {
+    if (stage->away)
+        return (cost_rates){cake_device_rate(CAKE_FLOOR_BF16), cake_device_rate(CAKE_FLOOR_READ)};
     const cake_kernels *named = bench->kernels;
     cake_floor_kind kind = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
     bench->kernels = stage->kernels;
@@ -96,7 +100,7 @@ static void report(cake_bench *bench, const cake_case *self, const cake_stage *s
     double share = cost_floor(&floor, load) / seconds, prompts = cost_load_prompts(load) / seconds,
            answers = (double)load->seqs * load->generated / seconds;
     const cake_kernels *named = bench->kernels;
-    bench->kernels = stage->kernels;
+    bench->kernels = stage->away ? stage->away : stage->kernels;
     char name[40];
     cake_bench_say(bench, self->name, stage->n_thread, -1, prompts + answers, "tokens/s", share, "floor");
     snprintf(name, sizeof name, "%s.prompt", self->name);

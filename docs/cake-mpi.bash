@@ -46,7 +46,7 @@ _cake_mpi()
     status) options="--json --config --verbose --log --quiet --help --version" ;;
     info) options="--model --config --verbose --log --quiet --help --version" ;;
     bench)
-        options="--model --output --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --threads --dummy-weights
+        options="--model --output --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --device --gpu-layers --threads --dummy-weights
             --shape --batch --stages --flops --bandwidth --smoke --config --verbose --log --quiet --help --version"
         ;;
     esac

@@ -44,3 +44,9 @@ int64_t cake_device_free(void)
 {
     return 0;
 }
+
+double cake_device_rate(cake_floor_kind kind)
+{
+    (void)kind;
+    return 0;
+}

@@ -11,7 +11,10 @@
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
+
+cudaStream_t cake_cuda_stream(void); /* of memory.c; of CUDA's types nobody else is to know */
 
 static void add_version(cake_buf *out, int version)
 {
@@ -133,4 +136,47 @@ void cake_device_close(void)
 int64_t cake_device_free(void)
 {
     return cake_cuda_free();
+}
+
+/* Seconds between two moments of the stream; 0: the GPU has failed. */
+static double between(cudaEvent_t begin, cudaEvent_t end)
+{
+    float ms = 0;
+    if (cudaEventSynchronize(end) != cudaSuccess || cudaEventElapsedTime(&ms, begin, end) != cudaSuccess) {
+        cudaGetLastError();
+        return 0;
+    }
+    return 1e-3 * ms;
+}
+
+double cake_device_rate(cake_floor_kind kind)
+{
+    enum { WARPS = 16384, TRIES = 4, STEPS = 2048 }; /* the first try wakes the clock up */
+    const size_t most = (size_t)1 << 30;
+    size_t bytes = (size_t)cake_device_free() / 4 < most ? (size_t)cake_device_free() / 4 : most;
+    void *memory = NULL, *sum = NULL;
+    cudaEvent_t begin = NULL, end = NULL;
+    double best = 0, amount = kind == CAKE_FLOOR_READ ? (double)(bytes / 16 * 16) : 0;
+    bool there = (kind == CAKE_FLOOR_READ || kind == CAKE_FLOOR_BF16) &&
+                 cudaMalloc(&sum, WARPS * sizeof(float)) == cudaSuccess &&
+                 (kind == CAKE_FLOOR_BF16 || cudaMalloc(&memory, bytes) == cudaSuccess) &&
+                 cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess;
+    for (int i = 0; i < TRIES && there; i++) {
+        cudaEventRecord(begin, cake_cuda_stream());
+        if (kind == CAKE_FLOOR_READ)
+            cake_cuda_read_all(sum, memory, bytes);
+        else
+            amount = cake_cuda_multiply_all(sum, STEPS);
+        cudaEventRecord(end, cake_cuda_stream());
+        double seconds = between(begin, end);
+        best = seconds > 0 && amount / seconds > best ? amount / seconds : best;
+    }
+    if (begin)
+        cudaEventDestroy(begin);
+    if (end)
+        cudaEventDestroy(end);
+    cudaFree(memory);
+    cudaFree(sum);
+    cudaGetLastError();
+    return best;
 }

@@ -32,8 +32,7 @@ typedef enum want { NEVER, MAYBE, SURELY } want;
 
 static want wanted_of(const cake_options *o, const cake_topology_rank *said)
 {
-    bool plan = !strcmp(o->command, "plan");
-    if ((!plan && strcmp(o->command, "run")) || said->device == CAKE_WISH_CPU)
+    if (said->device == CAKE_WISH_CPU)
         return NEVER;
     if (said->device == CAKE_WISH_CUDA || !strcmp(o->device, "cuda"))
         return SURELY;

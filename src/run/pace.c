@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "kernels/cuda/device.h"
 #include "kernels/floor.h"
 #include "run/peaks.h"
 
@@ -58,6 +59,15 @@ static double look(const cake_world *world, const cake_stage *stage, cake_floor_
     rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, turns, &share);
     *whole = share > 0 && share < 1 ? rate / share : rate;
     *had = share < *had ? share : *had;
+    return rate;
+}
+
+/* The same of a GPU: nobody shares it but who is on it, too. */
+static cake_rate measure_gpu(cake_stage *stage)
+{
+    cake_rate rate = {.flops = cake_device_rate(CAKE_FLOOR_BF16), .bytes = cake_device_rate(CAKE_FLOOR_READ)};
+    stage->report.peak_flops = rate.flops;
+    stage->report.peak_bandwidth = rate.bytes;
     return rate;
 }
 
@@ -174,9 +184,13 @@ cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_sta
     bool elsewhere = plan && o->rates && o->threads;
     exchange(world, stage, (cake_rate){0}, elsewhere);
     bool matters = plan || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)));
-    matters = matters && !stage->gpus;                         /* of which no rates are known */
+    bool measured = !plan && cake_world_least(
+                                 world, stage->gpu.used); /* of GPUs that are not opened no rates are known */
+    matters = matters && !stage->gpus;
     bool doubted = o->rates && !plan && n > 1 && !stage->gpus; /* a plan may be of hosts that are not here */
-    if ((o->report && !stage->gpus) || (matters && !o->rates) || doubted)
+    if (measured)
+        exchange(world, stage, measure_gpu(stage), elsewhere);
+    else if ((o->report && !stage->gpus) || (matters && !o->rates) || doubted)
         exchange(world, stage, measure(world, stage, plan), elsewhere);
     if (o->rates && !stage->gpus) {
         double *now = cake_alloc(n, sizeof *now);

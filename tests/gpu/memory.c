@@ -127,3 +127,8 @@ int64_t cake_device_free(void)
 {
     return cake_device_memory("");
 }
+
+double cake_device_rate(cake_floor_kind kind)
+{
+    return kind == CAKE_FLOOR_READ ? 1e9 : kind == CAKE_FLOOR_BF16 ? 1e9 : 0;
+}
