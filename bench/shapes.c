@@ -30,6 +30,16 @@ static const struct {
      " \"num_hidden_layers\": 16, \"num_attention_heads\": 32, \"num_key_value_heads\": 8, \"head_dim\": 64,"
      " \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-5, \"rope_theta\": 5e5,"
      " \"tie_word_embeddings\": true, \"dtype\": \"bfloat16\"}"},
+    {"llama-3.1-8b", "{\"model_type\": \"llama\", \"vocab_size\": 128256, \"hidden_size\": 4096,"
+                     " \"intermediate_size\": 14336, \"num_hidden_layers\": 32, \"num_attention_heads\": 32,"
+                     " \"num_key_value_heads\": 8, \"head_dim\": 128, \"max_position_embeddings\": 131072,"
+                     " \"rms_norm_eps\": 1e-5, \"rope_theta\": 5e5, \"tie_word_embeddings\": false,"
+                     " \"dtype\": \"bfloat16\"}"},
+    {"qwen3-32b", "{\"model_type\": \"qwen3\", \"vocab_size\": 151936, \"hidden_size\": 5120,"
+                  " \"intermediate_size\": 25600, \"num_hidden_layers\": 64, \"num_attention_heads\": 64,"
+                  " \"num_key_value_heads\": 8, \"head_dim\": 128, \"max_position_embeddings\": 40960,"
+                  " \"rms_norm_eps\": 1e-6, \"rope_theta\": 1e6, \"tie_word_embeddings\": false,"
+                  " \"dtype\": \"bfloat16\"}"},
     {"llama-3.1-405b",
      "{\"model_type\": \"llama\", \"vocab_size\": 128256, \"hidden_size\": 16384,"
      " \"intermediate_size\": 53248, \"num_hidden_layers\": 126, \"num_attention_heads\": 128,"

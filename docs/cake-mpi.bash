@@ -29,7 +29,7 @@ _cake_mpi()
     --isa) mapfile -t COMPREPLY < <(compgen -W "auto ref avx2 avx512 avx512bf16" -- "$word") && return ;;
     --device) mapfile -t COMPREPLY < <(compgen -W "auto cpu cuda" -- "$word") && return ;;
     --log) mapfile -t COMPREPLY < <(compgen -W "error warn info debug" -- "$word") && return ;;
-    --shape) mapfile -t COMPREPLY < <(compgen -W "qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-405b tiny" -- "$word") && return ;;
+    --shape) mapfile -t COMPREPLY < <(compgen -W "qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-8b qwen3-32b llama-3.1-405b tiny" -- "$word") && return ;;
     --progress) mapfile -t COMPREPLY < <(compgen -W "auto bar line none" -- "$word") && return ;;
     -p | --prompt | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --threads-decode | \
         --min-p | --n | --repetition-penalty | --presence-penalty | --frequency-penalty | --stop | --logprobs | --seed | \
