@@ -28,6 +28,9 @@ typedef struct cake_memory {
     void (*copy)(void *to, const void *from, size_t bytes); /* within the memory */
     void (*put_rows)(cake_row *to, const cake_row *rows,
                      int n); /* put, for what operations take as rows: they also see what these say */
+    /* Calls work(arg), which asks for operations only, or does without a call what it asked for when it was called with the same
+     * key [size]: all that its operations depend on but for what lies in the memory, put_rows' among it. */
+    void (*repeat)(const void *key, size_t size, void (*work)(void *arg), void *arg);
     void (*flag)(int i); /* behind the operations that were asked for so far, which may still be under way */
     bool (*passed)(int i);   /* they have got to flag i, or have failed */
     cake_err (*check)(void); /* one of them has failed: said */

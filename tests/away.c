@@ -70,6 +70,12 @@ static void put_rows(cake_row *to, const cake_row *rows, int n)
     copy(to, rows, (size_t)n * sizeof *rows);
 }
 
+static void repeat(const void *key, size_t size, void (*work)(void *arg), void *arg)
+{
+    (void)key, (void)size;
+    work(arg);
+}
+
 static void flag(int i)
 {
     reached = i;
@@ -93,6 +99,7 @@ static const cake_memory memory = {
     .get = copy,
     .copy = copy,
     .put_rows = put_rows,
+    .repeat = repeat,
     .flag = flag,
     .passed = passed,
     .check = check,

@@ -93,10 +93,13 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
         cake_cuda_kv_store(kv, k, v, rows, n_tok);
 }
 
-/* Segments that a row's positions lie in. */
-static int segments(const cake_kv *kv, const cake_row *row)
+/* Segments that the positions of a row lie in, of rows up to position `last`, at most: how work is cut depends on the segment
+ * of the last one and on nothing else that a row says but its kind (memory.h, repeat). */
+static int segments(const cake_kv *kv, int last)
 {
-    return row->pos / CAKE_SEGMENT - cake_kv_first(kv, row) / CAKE_SEGMENT + 1;
+    int all = last / CAKE_SEGMENT + 1,
+        seen = kv->window ? (kv->window + CAKE_SEGMENT - 2) / CAKE_SEGMENT + 1 : all;
+    return all < seen ? all : seen;
 }
 
 static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
@@ -105,18 +108,15 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
     if (exec->rank)
         return;
     const cake_row *row = cake_cuda_rows(rows);
-    for (int first = 0, n; first < n_tok;
-         first += n) { /* stretches of rows of a kind, that the workspace can hold */
+    for (int first = 0, n; first < n_tok; first += n) { /* stretches of rows of a kind */
         bool prompt = row[first].kind == CAKE_ROW_PROMPT;
-        int longest = 1;
-        for (n = 0; first + n < n_tok && (row[first + n].kind == CAKE_ROW_PROMPT) == prompt; n++) {
-            int has = segments(kv, &row[first + n]), most = has > longest ? has : longest;
-            if (!prompt &&
-                (size_t)(n + 1) * cake_cuda_attend_part(n_head, kv->head_dim, most) > CAKE_CUDA_WORKSPACE &&
-                n)
-                break;
-            longest = most;
-        }
+        int last = 0;
+        for (n = 0; first + n < n_tok && (row[first + n].kind == CAKE_ROW_PROMPT) == prompt; n++)
+            last = row[first + n].pos > last ? row[first + n].pos : last;
+        int longest = segments(kv, last);
+        size_t part = cake_cuda_attend_part(n_head, kv->head_dim, longest);
+        if (!prompt && (size_t)n * part > CAKE_CUDA_WORKSPACE)
+            n = part < CAKE_CUDA_WORKSPACE ? (int)(CAKE_CUDA_WORKSPACE / part) : 1;
         int64_t at = (int64_t)first * n_head * kv->head_dim;
         cake_cuda_attend(out + at, q + at, kv, rows + first, prompt ? 0 : n, n, n_head, scale, cap,
                          cake_cuda_workspace(), longest);

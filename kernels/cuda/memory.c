@@ -25,7 +25,15 @@ typedef struct mirror {
     int cap;
 } mirror;
 
-enum { MIRRORS = 8 };
+enum { MIRRORS = 8, GRAPHS = 96 };
+
+/* What was asked for with a key. */
+typedef struct graph {
+    void *key;
+    size_t size;
+    int64_t wanted;       /* for the last time, of all wishes; 0: not yet */
+    cudaGraphExec_t exec; /* NULL: not recorded */
+} graph;
 
 static struct {
     cudaStream_t stream;
@@ -38,9 +46,13 @@ static struct {
     cudaEvent_t taken[2]; /* the GPU has read it */
     cudaEvent_t *flag;    /* [n_flag] */
     int n_flag;
+    bool one_flag; /* what is under way is a graph, and has but one */
     mirror mirrors[MIRRORS];
-    cudaError_t error; /* the first one ... */
-    const char *doing; /* ... and at what */
+    graph graphs[GRAPHS];
+    int64_t wishes;
+    bool recording, records_nothing; /* now; since it was tried and failed */
+    cudaError_t error;               /* the first one ... */
+    const char *doing;               /* ... and at what */
     bool said;
 } gpu;
 
@@ -101,8 +113,19 @@ static cake_err open_arena(cake_arena *arena, const char *what, size_t size)
                      gpu.text, gib(size), what, gib(left));
 }
 
+static void forget(graph *g)
+{
+    if (g->exec)
+        cudaGraphExecDestroy(g->exec);
+    free(g->key);
+    *g = (graph){0};
+}
+
+/* What was recorded may be about this memory. */
 static void close_arena(cake_arena *arena)
 {
+    for (int i = 0; i < GRAPHS; i++)
+        forget(&gpu.graphs[i]);
     cudaFree(arena->base);
     *arena = (cake_arena){0};
 }
@@ -176,10 +199,63 @@ void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t fro
           "loading weights");
 }
 
+/* ---- work that comes again */
+
+/* The graph of a key; one that is new takes the place of what was not wanted for the longest time. */
+static graph *graph_of(const void *key, size_t size)
+{
+    graph *oldest = gpu.graphs;
+    for (graph *g = gpu.graphs; g < gpu.graphs + GRAPHS; g++) {
+        if (g->key && g->size == size && !memcmp(g->key, key, size))
+            return g;
+        oldest = g->wanted < oldest->wanted ? g : oldest;
+    }
+    forget(oldest);
+    *oldest = (graph){.key = cake_copy(key, size), .size = size};
+    return oldest;
+}
+
+/* What a wave asks for, some hundreds of launches, becomes one; false: the runtime cannot, and it was not done. */
+static bool record(graph *g, void (*work)(void *arg), void *arg)
+{
+    cudaGraph_t made = NULL;
+    if (cudaStreamBeginCapture(gpu.stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
+        return false;
+    gpu.recording = true;
+    work(arg);
+    gpu.recording = false;
+    bool can = cudaStreamEndCapture(gpu.stream, &made) == cudaSuccess && made &&
+               cudaGraphInstantiate(&g->exec, made, 0) == cudaSuccess;
+    if (made)
+        cudaGraphDestroy(made);
+    cudaGetLastError();
+    return can;
+}
+
+/* The first time as it is, since most sizes of waves come once; the second time it is recorded. */
+static void repeat(const void *key, size_t size, void (*work)(void *arg), void *arg)
+{
+    graph *g = graph_of(key, size);
+    bool again = g->wanted > 0;
+    g->wanted = ++gpu.wishes;
+    if (again && !g->exec && !gpu.records_nothing)
+        gpu.records_nothing = !record(g, work, arg);
+    if (g->exec)
+        works(cudaGraphLaunch(g->exec, gpu.stream), "starting a graph");
+    else
+        work(arg);
+    gpu.one_flag = g->exec;
+    if (g->exec)
+        works(cudaEventRecord(gpu.flag[0], gpu.stream), "computing");
+}
+
 /* ---- how far it is */
 
 static void flag(int i)
 {
+    gpu.one_flag = false;
+    if (gpu.recording)
+        return; /* a graph has one at its end */
     while (gpu.n_flag <= i) {
         gpu.flag = cake_grow(gpu.flag, (size_t)gpu.n_flag + 1, sizeof *gpu.flag);
         works(cudaEventCreateWithFlags(&gpu.flag[gpu.n_flag++], cudaEventDisableTiming), "computing");
@@ -191,7 +267,7 @@ static bool passed(int i)
 {
     if (gpu.error != cudaSuccess)
         return true;
-    cudaError_t err = cudaEventQuery(gpu.flag[i]);
+    cudaError_t err = cudaEventQuery(gpu.flag[gpu.one_flag ? 0 : i]);
     if (err == cudaErrorNotReady) {
         cudaGetLastError(); /* it is no error */
         return false;
@@ -221,6 +297,7 @@ const cake_memory cake_cuda_memory = {.name = "GPU memory",
                                       .get = get,
                                       .copy = copy,
                                       .put_rows = put_rows,
+                                      .repeat = repeat,
                                       .flag = flag,
                                       .passed = passed,
                                       .check = check};
@@ -260,6 +337,8 @@ int64_t cake_cuda_free(void)
 
 void cake_cuda_close(void)
 {
+    for (int i = 0; i < GRAPHS; i++)
+        forget(&gpu.graphs[i]);
     for (int i = 0; i < gpu.n_flag; i++)
         cudaEventDestroy(gpu.flag[i]);
     for (int i = 0; i < 2; i++)

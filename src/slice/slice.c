@@ -315,6 +315,33 @@ static void turn(const cake_exec *exec, void *arg)
     cake_rotation_fill(exec, &s->rotation, &s->pass);
 }
 
+/* What launches of a wave depend on, where all of its rows are generated ones: the same again, and they need not be asked for
+ * one by one. */
+typedef struct likeness {
+    const cake_slice *slice;
+    int n_tok, segments;
+} likeness;
+
+static void ask(void *arg)
+{
+    cake_exec_run(1, forward, arg);
+}
+
+static void ask_for(cake_slice *s)
+{
+    likeness key = {s, s->pass.n_tok, 0};
+    bool generated = !s->spares;
+    for (int i = 0; i < s->pass.n_tok; i++) {
+        generated = generated && s->rows[i].kind == CAKE_ROW_GENERATED;
+        int segment = s->rows[i].pos / CAKE_SEGMENT;
+        key.segments = segment > key.segments ? segment : key.segments;
+    }
+    if (generated)
+        s->pass.kernels->memory->repeat(&key, sizeof key, ask, s);
+    else
+        ask(s);
+}
+
 /* A wave where the host does not compute: what it brings goes there, a team of one asks for the layers, and waits for them
  * one after the other. */
 static cake_err forward_away(cake_slice *s, cake_wave *wave)
@@ -326,7 +353,7 @@ static cake_err forward_away(cake_slice *s, cake_wave *wave)
     memory->put_rows(s->marked, s->rows, wave->n_tok);
     cake_memory_put(memory, s->body, cake_wave_body(wave), body);
     cake_rotation_settle(&s->rotation, &s->pass);
-    cake_exec_run(1, forward, s);
+    ask_for(s);
     for (int i = 0; i <= s->shape.count; i++) {
         while (!memory->passed(i))
             cake_exec_rest();

@@ -12,6 +12,9 @@
 #include <ucontext.h>
 #endif
 
+#include <map>
+#include <vector>
+
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__ 1
@@ -196,8 +199,32 @@ dim3 executor_thread, executor_block, executor_block_dim, executor_grid_dim;
 bool executor_backwards;
 int64_t executor_launches;
 
+struct launch {
+    dim3 grid, block;
+    size_t shared;
+    std::function<void()> kernel;
+};
+
+static std::map<int, std::vector<launch>> recorded;
+static int recording = -1;
+
+void executor_record(int i)
+{
+    recording = i;
+    if (i >= 0)
+        recorded[i].clear();
+}
+
+void executor_replay(int i)
+{
+    for (const launch &l : recorded[i])
+        executor_launch(l.grid, l.block, l.shared, l.kernel);
+}
+
 void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
 {
+    if (recording >= 0)
+        recorded[recording].push_back(launch{grid, block, shared, kernel});
     n_fibre = (int)(block.x * block.y * block.z);
     if (n_fibre < 1 || n_fibre > MOST || grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.y > 65535 ||
         grid.z > 65535)

@@ -53,9 +53,14 @@ extern dim3 executor_thread, executor_block, executor_block_dim, executor_grid_d
 extern bool executor_backwards;   /* fibres run from the last one down */
 extern int64_t executor_launches; /* so far */
 
+/* The kernel has its own copy of its arguments, as of now. */
 void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
 #define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
-    executor_launch(grid, block, shared, [&] { kernel(__VA_ARGS__); })
+    executor_launch(grid, block, shared, std::bind([](auto... a) { kernel(a...); }, __VA_ARGS__))
+
+/* For tests/gpu/memory.c: launches are kept as number i from now on, as well as done (-1: no more), and done again. */
+extern "C" void executor_record(int i);
+extern "C" void executor_replay(int i);
 
 /* The memory that a launch gives each block. */
 void *executor_shared();

@@ -49,6 +49,7 @@ paste <(numbers "$dir/a.jsonl") <(numbers "$dir/c.jsonl") |
 ok "... and the logprobs, but for roundings" $?
 
 # Same bits.
+CAKE_TEST_GPU_PLAIN=1 same "nothing repeated from what was recorded" 1
 same "two ranks" 2
 same "three ranks" 3 --max-seqs 2
 same "four ranks, in chunks" 4 --chunk 64
