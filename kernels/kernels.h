@@ -202,6 +202,9 @@ typedef struct cake_kernels {
      * which takes one row at a time, as cake_i8_from does it. */
     void (*convert)(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n);
 
+    /* What linear multiplies from now on are these rows, until it is called again; NULL, 0: rows of no kind. Of a table that
+     * takes all rows alike it is NULL. By one thread. */
+    void (*about)(const cake_row *rows, int n_tok);
     /* out [n_tok, w->n_out] = x [n_tok, w->n_in] W^T + bias [w->n_out] + residual [n_tok, w->n_out].
      * x is packed for w->dtype; bias and residual may be NULL; residual may be out itself. */
     void (*linear)(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,

@@ -10,7 +10,7 @@ AC_DEFUN([CAKE_CHECK_CUDA],
 AC_ARG_VAR([NVCC], [compiler for GPUs])
 AC_ARG_VAR([NVCCFLAGS], [flags for it (default: -O3)])
 AC_ARG_VAR([CUDA_ARCH], [capabilities of the GPUs that there is code for, "80 90a" (default: 75 80 89 90a 100 120, as far as nvcc has them)])
-cake_cuda=no CUDA_CFLAGS= CUDA_LIBS= CUDA_CODE=
+cake_cuda=no cake_cublas=no cake_cuda_lib= CUDA_CFLAGS= CUDA_LIBS= CUDA_CODE=
 AS_CASE([$with_cuda], [auto|yes], [cake_cuda_dir=${CUDA_HOME:-/usr/local/cuda}], [cake_cuda_dir=$with_cuda])
 : ${NVCC=$cake_cuda_dir/bin/nvcc} ${NVCCFLAGS=-O3}
 AS_IF([test "x$with_cuda" != xno],
@@ -18,7 +18,7 @@ AS_IF([test "x$with_cuda" != xno],
    cake_found=`$NVCC --list-gpu-code 2>/dev/null | tr '\n' ' '`
    for cake_lib in $cake_cuda_dir/lib64 $cake_cuda_dir/lib $cake_cuda_dir/targets/*/lib; do
      AS_IF([test $cake_cuda = no && test -n "$cake_found" && test -f "$cake_lib/libcudart_static.a"],
-       [cake_save_CFLAGS=$CFLAGS cake_save_LIBS=$LIBS
+       [cake_save_CFLAGS=$CFLAGS cake_save_LIBS=$LIBS cake_cuda_lib=$cake_lib
         CUDA_CFLAGS="-isystem $cake_cuda_dir/include" CUDA_LIBS="$cake_lib/libcudart_static.a -lpthread -ldl -lrt"
         CFLAGS="$CFLAGS $CUDA_CFLAGS" LIBS="$CUDA_LIBS $LIBS"
         AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <cuda_runtime_api.h>]], [[int n; return cudaGetDeviceCount(&n)]])],
@@ -41,10 +41,15 @@ AS_IF([test "x$cake_cuda" = xno],
    AC_MSG_RESULT([$cake_archs])
    AS_CASE([$cake_last], [*@<:@af@:>@], [], [CUDA_CODE="$CUDA_CODE -gencode arch=compute_$cake_last,code=compute_$cake_last"])
    cake_cuda_archs=$cake_archs
+   AC_MSG_CHECKING([for cublasLt.h])
+   AS_IF([test -f "$cake_cuda_dir/include/cublasLt.h"], [cake_cublas=yes])
+   AC_MSG_RESULT([$cake_cublas])
+   AC_DEFINE_UNQUOTED([CUDA_LIB_DIR], ["$cake_cuda_lib"], [Where CUDA's libraries were at build time])
    AC_DEFINE([HAVE_CUDA], [1], [The kernels of GPUs and the CUDA runtime are linked])
    AC_DEFINE_UNQUOTED([CUDA_VERSION_TEXT], ["$cake_cuda"], [Version of the CUDA runtime])
    AC_DEFINE_UNQUOTED([CUDA_ARCHS_TEXT], ["$cake_archs"], [Capabilities of GPUs that there is code for])])
 AC_SUBST([CUDA_CFLAGS])
 AC_SUBST([CUDA_LIBS])
 AC_SUBST([CUDA_CODE])
+AM_CONDITIONAL([HAVE_CUBLAS], [test $cake_cublas = yes])
 AM_CONDITIONAL([HAVE_CUDA], [test "x$cake_cuda" != xno])])

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
+#include "kernels/cuda/product.h"
 
 /* Scales become float32: a row's bytes and what stands behind them are put together before they go. */
 static void pack_int8(const cake_weight *w, const char *src, int first, int n_row)
@@ -42,11 +43,52 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
         cake_cuda_input_pack(to, x, gate, dtype, n_in, n_tok);
 }
 
+/* Where stretches of prompts' rows and of others begin in what linear multiplies. */
+static struct {
+    int *first; /* [n + 1], of which the last one is where all ends */
+    bool *prompt;
+    int n, cap;
+} stretches;
+
+static void about(const cake_row *rows, int n_tok)
+{
+    const cake_row *row = n_tok ? cake_cuda_rows(rows) : NULL;
+    stretches.n = 0;
+    for (int i = 0; i < n_tok; i++) {
+        bool prompt = row[i].kind == CAKE_ROW_PROMPT;
+        if (i && stretches.prompt[stretches.n - 1] == prompt)
+            continue;
+        if (stretches.n + 2 > stretches.cap) {
+            stretches.cap = 2 * stretches.cap + 16;
+            stretches.first = cake_grow(stretches.first, (size_t)stretches.cap, sizeof(int));
+            stretches.prompt = cake_grow(stretches.prompt, (size_t)stretches.cap, sizeof(bool));
+        }
+        stretches.first[stretches.n] = i;
+        stretches.prompt[stretches.n++] = prompt;
+    }
+    if (stretches.n)
+        stretches.first[stretches.n] = n_tok;
+}
+
+/* A prompt's rows take cuBLASLt, all others our own kernel, whatever stands beside them. */
 static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok)
 {
-    if (exec->rank == 0)
+    if (exec->rank)
+        return;
+    if (!stretches.n) {
         cake_cuda_linear(out, x, w, bias, residual, n_tok);
+        return;
+    }
+    CAKE_ASSERT(stretches.first[stretches.n] == n_tok);
+    for (int i = 0; i < stretches.n; i++) {
+        const int first = stretches.first[i], n = stretches.first[i + 1] - first;
+        const int64_t at = (int64_t)first * w->n_out;
+        const char *from = (const char *)x + (size_t)first * cake_cuda_step(w->dtype, w->n_in);
+        const float *rest = residual ? residual + at : NULL;
+        if (!stretches.prompt[i] || !cake_product_linear(out + at, from, w, bias, rest, n))
+            cake_cuda_linear(out + at, from, w, bias, rest, n);
+    }
 }
 
 static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
@@ -172,6 +214,7 @@ const cake_kernels cake_kernels_cuda = {
     .input_bytes = cake_cuda_input_bytes,
     .input_pack = input_pack,
     .convert = convert,
+    .about = about,
     .linear = linear,
     .scores = scores,
     .gather = gather,

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
+#include "kernels/cuda/product.h"
 
 cudaStream_t cake_cuda_stream(void); /* of memory.c; of CUDA's types nobody else is to know */
 
@@ -108,7 +110,7 @@ int64_t cake_device_memory(const char *bus)
 
 cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
 {
-    static char name[16], text[128];
+    static char name[24], text[128];
     static cake_kernels here;
     cake_card card;
     if (!cake_device_card(i, &card))
@@ -118,10 +120,20 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
                          "GPU %d (%s) has capability %d.%d, and 7.5 is the least; use --device cpu", number,
                          card.name, card.capability / 10, card.capability % 10);
     snprintf(text, sizeof text, "GPU %d (%s, %s)", number, card.name, card.bus);
-    snprintf(name, sizeof name, "sm_%d", card.capability);
     cake_err err = cake_cuda_open(i, text);
     if (err)
         return err;
+    cake_buf why = {0};
+    int version = cake_product_open(&why);
+    if (version)
+        snprintf(name, sizeof name, "sm_%d-%d", card.capability, version);
+    else
+        snprintf(name, sizeof name, "sm_%d", card.capability);
+    if (!version)
+        cake_log(CAKE_WARN, "kernels",
+                 "%s: no cuBLASLt: %s; prompts are computed by our own kernel, which is slower", text,
+                 why.data);
+    cake_buf_free(&why);
     here = cake_kernels_cuda;
     here.name = name;
     *kernels = &here;
@@ -130,6 +142,7 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
 
 void cake_device_close(void)
 {
+    cake_product_close();
     cake_cuda_close();
 }
 

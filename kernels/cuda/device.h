@@ -29,7 +29,7 @@ bool cake_device_card(int i, cake_card *card);
 int64_t cake_device_memory(const char *bus);
 
 /* Takes the i-th: its operations, for this process and one thread of it at a time; the table is named for its capability
- * ("sm_90"). number: of the host, for messages. Says what fails. */
+ * and cuBLASLt's version ("sm_90-130100"): what bits depend on. number: of the host, for messages. Says what fails. */
 cake_err cake_device_open(int i, int number, const cake_kernels **kernels);
 void cake_device_close(void); /* not open is fine */
 /* Bytes of its memory that are left, of what is open. */

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/product.h"
 
 size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in)
 {
@@ -14,7 +15,8 @@ size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in)
 
 size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok)
 {
-    return cake_arena_round((size_t)n_tok * cake_cuda_step(dtype, n_in));
+    /* what lies behind the last row is multiplied, too */
+    return cake_arena_round(((size_t)n_tok + CAKE_PRODUCT_ROWS - 1) * cake_cuda_step(dtype, n_in));
 }
 
 static const cake_memory planned = {.name = "GPU memory"};

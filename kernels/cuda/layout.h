@@ -67,6 +67,10 @@ void cake_cuda_best(float *score, cake_best *best, int n_out, float cap, int n_t
 void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_dtype dtype, int n_in,
                           int n_tok);
 
+/* out [n, n_out] = sum [n, n_out] + bias [n_out] + residual [n, n_out], in this order; the latter two may be NULL. */
+void cake_cuda_finish(float *out, const float *sum, const float *bias, const float *residual, int n_out,
+                      int n);
+
 /* The floors (peak.cu): sum has 4 bytes for each of 16,384 warps. The operations of so many steps are returned. */
 void cake_cuda_read_all(uint32_t *sum, const void *from, size_t bytes);
 double cake_cuda_multiply_all(float *sum, int steps);

@@ -229,6 +229,26 @@ void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_
         CAKE_LAUNCH(pack_rows, grid, block, 0, (cake_f16 *)to, x, g, act, n_in, width);
 }
 
+/* grid: parts of a row, rows. */
+__global__ void finish_rows(float *out, const float *sum, const float *bias, const float *residual, int n_out)
+{
+    const int column = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (column >= n_out)
+        return;
+    const int64_t at = (int64_t)blockIdx.y * n_out + column;
+    float total = sum[at];
+    if (bias)
+        total += bias[column];
+    out[at] = residual ? total + residual[at] : total;
+}
+
+void cake_cuda_finish(float *out, const float *sum, const float *bias, const float *residual, int n_out,
+                      int n)
+{
+    CAKE_LAUNCH(finish_rows, dim3(groups(n_out, THREADS), (unsigned)n), dim3(THREADS), 0, out, sum, bias,
+                residual, n_out);
+}
+
 /* A block a row. */
 __global__ void mark_rows(cake_row *rows, const float *x, int dim, int32_t here, bool ends)
 {

@@ -57,6 +57,8 @@ void cake_last_forward(const cake_exec *exec, const cake_last *last, const cake_
     cake_exec_barrier(exec);
     if (last->pass.n_tok) {
         const cake_pass *read = &last->pass;
+        if (op->about && exec->rank == 0)
+            op->about(read->there, read->n_tok);
         op->move(exec, read->x, pass->x, last->from_there, read->n_tok, dim, false);
         cake_rotation_fill(exec, rotation, read);
         cake_rotation_settle(rotation, read);

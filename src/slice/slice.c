@@ -294,6 +294,8 @@ static void forward(const cake_exec *exec, void *arg)
         cake_rotation_fill(exec, &s->rotation, &s->pass);
     if (s->shape.first == 0)
         mark_broken(exec, s, -1);
+    if (s->pass.kernels->about && exec->rank == 0)
+        s->pass.kernels->about(s->marked, s->pass.n_tok);
     cake_exec_barrier(exec);
     behind_layer(exec, s, 0);
     for (int i = 0; i < s->shape.count; i++) {

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/product.h"
 
 static int64_t number_of(const char *name, int64_t otherwise)
 {
@@ -148,11 +149,15 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
     if (getenv("CAKE_TEST_GPU_BUSY"))
         return cake_fail("kernels", "GPU %d cannot be opened: it is busy", number);
     *kernels = &cake_kernels_cuda;
+    cake_buf why = {0};
+    cake_product_open(&why);
+    cake_buf_free(&why);
     return CAKE_OK;
 }
 
 void cake_device_close(void)
 {
+    cake_product_close();
 }
 
 int64_t cake_device_free(void)

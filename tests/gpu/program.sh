@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../shell.sh"
 cpu=$cake
 if [ -n "${CAKE_ON_GPU:-}" ]; then
-    isa=sm_[0-9]*
+    isa=sm_[-0-9]*
 else
     isa=cuda
     cake=$(cd "${top_builddir:-$root/build}/tests/gpu" && pwd)/cake-mpi

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions of cuBLASLt that product.c calls, by the names that they have there: the one door to the library.
+ */
+#ifndef CAKE_KERNELS_CUDA_LT_H
+#define CAKE_KERNELS_CUDA_LT_H
+
+#include <cublasLt.h>
+
+#include "base/buf.h"
+
+#define CAKE_LT_FUNCTIONS(X)                                                                                 \
+    X(GetVersion)                                                                                            \
+    X(GetStatusString)                                                                                       \
+    X(Create)                                                                                                \
+    X(Destroy)                                                                                               \
+    X(MatmulDescCreate)                                                                                      \
+    X(MatmulDescDestroy)                                                                                     \
+    X(MatmulDescSetAttribute)                                                                                \
+    X(MatrixLayoutCreate)                                                                                    \
+    X(MatrixLayoutDestroy)                                                                                   \
+    X(MatrixLayoutSetAttribute)                                                                              \
+    X(MatmulPreferenceCreate)                                                                                \
+    X(MatmulPreferenceDestroy)                                                                               \
+    X(MatmulPreferenceSetAttribute)                                                                          \
+    X(MatmulAlgoGetHeuristic)                                                                                \
+    X(MatmulAlgoConfigGetAttribute)                                                                          \
+    X(Matmul)
+
+typedef struct cake_lt {
+#define CAKE_LT_MEMBER(name) __typeof__(cublasLt##name) *name;
+    CAKE_LT_FUNCTIONS(CAKE_LT_MEMBER)
+#undef CAKE_LT_MEMBER
+} cake_lt;
+
+/* NULL: it is not here, or lacks something; the reason is appended to why. */
+const cake_lt *cake_lt_find(cake_buf *why);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a prompt's packed rows, a matrix. Out: their product, by cuBLASLt. Invariant: each shape of matrix has one algorithm, which
+ * the library names for REPRESENTATIVE rows and which is taken for any number of them. It sums a whole row of k in one
+ * block of threads (no split of k, no reduction), rows come in multiples of CAKE_PRODUCT_ROWS, and tiles do not know of each
+ * other: so a row has the bits of the row alone. The sum comes first, then the bias, then the residual.
+ *
+ * The library counts columns first: out [n_tok, n_out] is its D of n_out rows, W [n_out, width] its A, transposed, and
+ * x [n_tok, width] its B.
+ */
+#include "kernels/cuda/product.h"
+
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+#include "kernels/cuda/layout.h"
+#include "kernels/cuda/lt.h"
+#include "kernels/cuda/memory.h"
+
+enum { SHAPES = 32, CHOICES = 16, REPRESENTATIVE = 2048 };
+
+#define HALF                                                                                                 \
+    (CAKE_CUDA_WORKSPACE / 2) /* of the workspace: the library's own; rows that go elsewhere afterwards */
+
+/* A shape of matrices. */
+typedef struct plan {
+    cake_dtype dtype;
+    int n_out, n_in;
+    bool usable;
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatmulAlgo_t algo;
+} plan;
+
+static struct {
+    const cake_lt *lt;
+    cublasLtHandle_t handle;
+    plan plans[SHAPES];
+    int n;
+} product;
+
+cudaStream_t cake_cuda_stream(void); /* of memory.c */
+
+int cake_product_open(cake_buf *why)
+{
+    const cake_lt *lt = cake_lt_find(why);
+    if (!lt)
+        return 0;
+    size_t version = lt->GetVersion();
+    cublasStatus_t status =
+        version / 10000 == CUBLAS_VER_MAJOR ? lt->Create(&product.handle) : CUBLAS_STATUS_NOT_SUPPORTED;
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        cake_buf_addf(why, "cuBLASLt %zu.%zu.%zu, built for %d: %s", version / 10000, version / 100 % 100,
+                      version % 100, CUBLAS_VER_MAJOR, lt->GetStatusString(status));
+        return 0;
+    }
+    product.lt = lt;
+    return (int)version;
+}
+
+static void drop(plan *p)
+{
+    if (p->product)
+        product.lt->MatmulDescDestroy(p->product);
+    if (p->a)
+        product.lt->MatrixLayoutDestroy(p->a);
+    if (p->b)
+        product.lt->MatrixLayoutDestroy(p->b);
+    if (p->d)
+        product.lt->MatrixLayoutDestroy(p->d);
+}
+
+void cake_product_close(void)
+{
+    for (int i = 0; i < product.n; i++)
+        drop(&product.plans[i]);
+    if (product.handle)
+        product.lt->Destroy(product.handle);
+    memset(&product, 0, sizeof product);
+}
+
+/* Whether one block of threads sums a row of k. */
+static bool sums_whole(const cublasLtMatmulAlgo_t *algo)
+{
+    int32_t splits = 0;
+    uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_MASK;
+    size_t written;
+    const cake_lt *lt = product.lt;
+    return lt->MatmulAlgoConfigGetAttribute(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &splits, sizeof splits,
+                                            &written) == CUBLAS_STATUS_SUCCESS &&
+           lt->MatmulAlgoConfigGetAttribute(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
+                                            sizeof scheme, &written) == CUBLAS_STATUS_SUCCESS &&
+           splits <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
+}
+
+/* The first of the library's choices that does. */
+static bool choose(plan *p, cublasLtMatmulPreference_t preference)
+{
+    const cake_lt *lt = product.lt;
+    cublasLtMatmulHeuristicResult_t found[CHOICES];
+    int n = 0;
+    size_t room = HALF;
+    uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
+    uint32_t aligned = p->n_out % 4 ? sizeof(float) : 16; /* bytes at which rows of out begin */
+    bool asked = lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room,
+                                                  sizeof room) == CUBLAS_STATUS_SUCCESS &&
+                 lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                                  &scheme, sizeof scheme) == CUBLAS_STATUS_SUCCESS &&
+                 lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                                                  &aligned, sizeof aligned) == CUBLAS_STATUS_SUCCESS &&
+                 lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+                                                  &aligned, sizeof aligned) == CUBLAS_STATUS_SUCCESS &&
+                 lt->MatmulAlgoGetHeuristic(product.handle, p->product, p->a, p->b, p->d, p->d, preference,
+                                            CHOICES, found, &n) == CUBLAS_STATUS_SUCCESS;
+    for (int i = 0; i < n && asked; i++)
+        if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= room &&
+            sums_whole(&found[i].algo)) {
+            p->algo = found[i].algo;
+            return true;
+        }
+    return false;
+}
+
+static bool settle(plan *p)
+{
+    const cake_lt *lt = product.lt;
+    const cudaDataType_t type = p->dtype == CAKE_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+    const uint64_t width = (uint64_t)cake_cuda_width(p->dtype, p->n_in), n_out = (uint64_t)p->n_out;
+    const cublasOperation_t transposed = CUBLAS_OP_T;
+    cublasLtMatmulPreference_t preference = NULL;
+    bool made =
+        (size_t)p->n_out * CAKE_PRODUCT_ROWS * sizeof(float) <= HALF &&
+        lt->MatmulDescCreate(&p->product, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
+        lt->MatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed) ==
+            CUBLAS_STATUS_SUCCESS &&
+        lt->MatrixLayoutCreate(&p->a, type, width, n_out, (int64_t)width) == CUBLAS_STATUS_SUCCESS &&
+        lt->MatrixLayoutCreate(&p->b, type, width, REPRESENTATIVE, (int64_t)width) == CUBLAS_STATUS_SUCCESS &&
+        lt->MatrixLayoutCreate(&p->d, CUDA_R_32F, n_out, REPRESENTATIVE, (int64_t)n_out) ==
+            CUBLAS_STATUS_SUCCESS &&
+        lt->MatmulPreferenceCreate(&preference) == CUBLAS_STATUS_SUCCESS && choose(p, preference);
+    if (preference)
+        lt->MatmulPreferenceDestroy(preference);
+    return made;
+}
+
+/* NULL: the library is not there, or has nothing for it. */
+static plan *plan_of(const cake_weight *w)
+{
+    if (!product.lt || (w->dtype != CAKE_BF16 && w->dtype != CAKE_F16))
+        return NULL;
+    for (int i = 0; i < product.n; i++) {
+        plan *p = &product.plans[i];
+        if (p->dtype == w->dtype && p->n_out == w->n_out && p->n_in == w->n_in)
+            return p->usable ? p : NULL;
+    }
+    if (product.n == SHAPES)
+        return NULL;
+    plan *p = &product.plans[product.n++];
+    *p = (plan){.dtype = w->dtype, .n_out = w->n_out, .n_in = w->n_in};
+    p->usable = settle(p);
+    return p->usable ? p : NULL;
+}
+
+/* n rows, a multiple of CAKE_PRODUCT_ROWS; added: out is part of the sum. */
+static void multiply(plan *p, float *out, const char *x, const cake_weight *w, bool added, int n)
+{
+    const cake_lt *lt = product.lt;
+    const float alpha = 1, beta = added ? 1 : 0;
+    const uint64_t columns = (uint64_t)n;
+    bool right =
+        lt->MatrixLayoutSetAttribute(p->b, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns) ==
+            CUBLAS_STATUS_SUCCESS &&
+        lt->MatrixLayoutSetAttribute(p->d, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns) ==
+            CUBLAS_STATUS_SUCCESS &&
+        lt->Matmul(product.handle, p->product, &alpha, w->data, p->a, x, p->b, &beta, out, p->d, out, p->d,
+                   &p->algo, cake_cuda_workspace(), HALF, cake_cuda_stream()) == CUBLAS_STATUS_SUCCESS;
+    if (!right)
+        cake_cuda_failed("a product of cuBLASLt");
+}
+
+bool cake_product_linear(float *out, const void *x, const cake_weight *w, const float *bias,
+                         const float *residual, int n_tok)
+{
+    plan *p = plan_of(w);
+    if (!p)
+        return false;
+    const size_t step = cake_cuda_step(w->dtype, w->n_in), row = (size_t)w->n_out;
+    float *aside = (float *)(void *)((char *)cake_cuda_workspace() + HALF);
+    const int most = (int)(HALF / sizeof(float) / row / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS);
+    /* a residual is part of the sum where no bias comes before it; it has to be where the product goes */
+    const bool added = residual && !bias, here = !residual || residual == out;
+    for (int first = 0, n; first < n_tok; first += n) {
+        const int left = n_tok - first;
+        const bool direct = left >= CAKE_PRODUCT_ROWS && (added || !residual) && here;
+        n = direct ? left / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS : left < most ? left : most;
+        const int whole = (n + CAKE_PRODUCT_ROWS - 1) / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS;
+        float *to = out + (size_t)first * row, *sum = direct ? to : aside;
+        const float *rest = residual ? residual + (size_t)first * row : NULL;
+        if (added && !direct)
+            cake_cuda_memory.copy(aside, rest, (size_t)n * row * sizeof(float));
+        multiply(p, sum, (const char *)x + (size_t)first * step, w, added, whole);
+        if (!direct || bias)
+            cake_cuda_finish(to, sum, bias, added ? NULL : rest, w->n_out, n);
+    }
+    return true;
+}

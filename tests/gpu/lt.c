@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A cuBLASLt that is none: it looks at what it is asked for, ends the program if that is not what the library takes or if the order is
+ * wrong, and multiplies in plain C. CAKE_TEST_LT=absent: it is not found; split: all that it offers splits k; fails: products
+ * fail.
+ */
+#include "kernels/cuda/lt.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/tensor.h"
+
+#define CHECK(condition) ((condition) ? (void)0 : wrong(#condition, __LINE__))
+
+static void wrong(const char *what, int line)
+{
+    fprintf(stderr, "tests/gpu/lt.c:%d: not so: %s\n", line, what);
+    abort();
+}
+
+static bool is_said(const char *what)
+{
+    const char *said = getenv("CAKE_TEST_LT");
+    return said && !strcmp(said, what);
+}
+
+typedef struct layout {
+    cudaDataType type;
+    uint64_t rows, columns;
+    int64_t ld;
+} layout;
+
+static int open_handles;
+
+cudaStream_t cake_cuda_stream(void)
+{
+    return NULL;
+}
+
+static size_t get_version(void)
+{
+    return CUBLAS_VERSION;
+}
+
+static const char *get_status_string(cublasStatus_t status)
+{
+    return status == CUBLAS_STATUS_SUCCESS ? "all is well" : "it failed";
+}
+
+static cublasStatus_t create(cublasLtHandle_t *handle)
+{
+    *handle = (cublasLtHandle_t)&open_handles;
+    open_handles++;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t destroy(cublasLtHandle_t handle)
+{
+    CHECK(handle == (cublasLtHandle_t)&open_handles && open_handles-- > 0);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t create_product(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute,
+                                     cudaDataType_t scale)
+{
+    CHECK(compute == CUBLAS_COMPUTE_32F && scale == CUDA_R_32F);
+    *desc = calloc(1, sizeof **desc);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t destroy_product(cublasLtMatmulDesc_t desc)
+{
+    free(desc);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t set_product(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
+                                  const void *value, size_t size)
+{
+    cublasOperation_t operation;
+    CHECK(attribute == CUBLASLT_MATMUL_DESC_TRANSA && size == sizeof operation);
+    memcpy(&operation, value, size);
+    CHECK(operation == CUBLAS_OP_T);
+    desc->data[0] = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t create_layout(cublasLtMatrixLayout_t *made, cudaDataType type, uint64_t rows,
+                                    uint64_t columns, int64_t ld)
+{
+    layout *l = calloc(1, sizeof *l);
+    CHECK(ld >= (int64_t)rows && rows && columns);
+    *l = (layout){type, rows, columns, ld};
+    *made = (cublasLtMatrixLayout_t)(void *)l;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t destroy_layout(cublasLtMatrixLayout_t l)
+{
+    free(l);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t set_layout(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t attribute,
+                                 const void *value, size_t size)
+{
+    CHECK(attribute == CUBLASLT_MATRIX_LAYOUT_COLS && size == sizeof(uint64_t));
+    memcpy(&((layout *)(void *)l)->columns, value, size);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t create_preference(cublasLtMatmulPreference_t *preference)
+{
+    *preference = calloc(1, sizeof **preference);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t destroy_preference(cublasLtMatmulPreference_t preference)
+{
+    free(preference);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t set_preference(cublasLtMatmulPreference_t preference,
+                                     cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+                                     size_t size)
+{
+    (void)value;
+    CHECK(size == (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? 8 : 4));
+    preference->data[0] |= 1U << attribute;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* Of the first two one splits k and one adds up afterwards. */
+static cublasStatus_t choose(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
+                             cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                             cublasLtMatmulPreference_t preference, int most,
+                             cublasLtMatmulHeuristicResult_t *found, int *n)
+{
+    const layout *x = (const void *)a, *y = (const void *)b, *z = (const void *)d;
+    CHECK(open_handles && handle && product->data[0] && c == d && most >= 3);
+    CHECK(preference->data[0] >> CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES & 1);
+    CHECK(x->type == y->type && z->type == CUDA_R_32F && x->rows == y->rows && x->columns == z->rows &&
+          y->columns == z->columns);
+    memset(found, 0, (size_t)most * sizeof *found);
+    for (*n = 0; *n < 3; ++*n) {
+        found[*n].algo.data[0] = 77;
+        found[*n].algo.data[1] = *n == 0 || is_said("split") ? 4 : 1;
+        found[*n].algo.data[2] =
+            *n == 1 ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
+        found[*n].state = CUBLAS_STATUS_SUCCESS;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t get_config(const cublasLtMatmulAlgo_t *algo,
+                                 cublasLtMatmulAlgoConfigAttributes_t attribute, void *value, size_t size,
+                                 size_t *written)
+{
+    int32_t word = (int32_t)algo->data[attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM ? 1 : 2];
+    CHECK(algo->data[0] == 77 && size == sizeof word);
+    memcpy(value, &word, size);
+    *written = size;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static float element(const void *at, cudaDataType type, int64_t i)
+{
+    const uint16_t *half = at;
+    return type == CUDA_R_16BF ? cake_bf16_to_f32(half[i]) : cake_f16_to_f32(half[i]);
+}
+
+static cublasStatus_t multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void *alpha,
+                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                               cublasLtMatrixLayout_t c_layout, void *d, cublasLtMatrixLayout_t d_layout,
+                               const cublasLtMatmulAlgo_t *algo, void *workspace, size_t room,
+                               cudaStream_t stream)
+{
+    const layout *x = (const void *)a_layout, *y = (const void *)b_layout, *z = (const void *)d_layout;
+    const float times = *(const float *)beta;
+    CHECK(open_handles && handle && product && workspace && room && !stream && c == d &&
+          c_layout == d_layout);
+    CHECK(*(const float *)alpha == 1 && (times == 0 || times == 1));
+    CHECK(algo->data[0] == 77 && algo->data[1] == 1 && algo->data[2] == 0);
+    CHECK(y->columns == z->columns && y->columns % 64 == 0 && (uintptr_t)a % 16 == 0 &&
+          (uintptr_t)b % 16 == 0);
+    if (is_said("fails"))
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    float *out = d;
+    for (int64_t row = 0; row < (int64_t)z->columns; row++)
+        for (int64_t column = 0; column < (int64_t)z->rows; column++) {
+            float sum = 0, *to = out + row * z->ld + column;
+            for (int64_t k = 0; k < (int64_t)x->rows; k++)
+                sum += element(a, x->type, column * x->ld + k) * element(b, y->type, row * y->ld + k);
+            *to = times > 0 ? sum + *to : sum;
+        }
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+const cake_lt *cake_lt_find(cake_buf *why)
+{
+    static const cake_lt fake = {.GetVersion = get_version,
+                                 .GetStatusString = get_status_string,
+                                 .Create = create,
+                                 .Destroy = destroy,
+                                 .MatmulDescCreate = create_product,
+                                 .MatmulDescDestroy = destroy_product,
+                                 .MatmulDescSetAttribute = set_product,
+                                 .MatrixLayoutCreate = create_layout,
+                                 .MatrixLayoutDestroy = destroy_layout,
+                                 .MatrixLayoutSetAttribute = set_layout,
+                                 .MatmulPreferenceCreate = create_preference,
+                                 .MatmulPreferenceDestroy = destroy_preference,
+                                 .MatmulPreferenceSetAttribute = set_preference,
+                                 .MatmulAlgoGetHeuristic = choose,
+                                 .MatmulAlgoConfigGetAttribute = get_config,
+                                 .Matmul = multiply};
+    if (is_said("absent")) {
+        cake_buf_adds(why, "CAKE_TEST_LT is absent");
+        return NULL;
+    }
+    return &fake;
+}
