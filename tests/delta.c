@@ -14,7 +14,14 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {{1, 1, 1, 1, 1},   {1, 3, 7, 5, 2},     {2, 6, 13, 33, 3},
-                               {2, 2, 64, 64, 4}, {1, 2, 128, 128, 4}, {1, 1, 256, 256, 16}};
+                               {2, 2, 64, 64, 4}, {1, 2, 128, 128, 4}, {1, 1, 256, 256, 16},
+                               {1, 2000, 1, 1, 1}}; /* more heads than a GPU's workspace has room for */
+
+/* Of these the ones that are tried: on the executor not the last `slow`. */
+static int n_shape(const cake_kernels *op, int slow)
+{
+    return is_executed(op) ? COUNT(shapes) - slow : COUNT(shapes);
+}
 
 /* Shorter than the convolution, around a block, several blocks and a rest; then what was generated. */
 static const int prompts[N_SEQ] = {1, 2, 63, 64, 65, 200}, generated[N_SEQ] = {3, 70, 2, 1, 5, 9};
@@ -63,6 +70,27 @@ static story story_open(shape s)
     return y;
 }
 
+/* Decays that are none, that forget all at once, and that are beyond what float32 has, side by side; gates that are open
+ * and shut; keys that are all the same one, of which the first head neither forgets nor holds back anything. */
+static void make_extreme(story *y)
+{
+    static const float logs[] = {0, -30, 30, 85}, decays[] = {-200, 200, -30, 0, -88, 30, -200, -200, 5};
+    static const float gates[] = {100, -100, 0, 3, 100};
+    int key = y->s.n_key * y->s.key_dim;
+    for (int h = 0; h < y->s.n_value; h++) {
+        y->a_log[h] = logs[h % COUNT(logs)];
+        y->dt_bias[h] = 0;
+    }
+    for (int i = 0; i < N_SEQ; i++)
+        for (int t = 0; t < length(i); t++) {
+            for (int h = 0, at = t * y->s.n_value; h < y->s.n_value; h++, at++) {
+                y->a[i][at] = h == 0 ? -200 : decays[(t + t / 11 + 3 * h) % COUNT(decays)];
+                y->b[i][at] = h == 0 ? 100 : gates[(t / 3 + h) % COUNT(gates)];
+            }
+            memcpy(y->x[i] + t * y->channels + key, y->x[i] + key, (size_t)key * sizeof *y->x[i]);
+        }
+}
+
 static void story_close(story *y)
 {
     free(y->weight);
@@ -95,10 +123,11 @@ static void run_both(const cake_exec *exec, void *arg)
 
 /* How the sequences are cut into waves. */
 typedef struct way {
-    int step;       /* prompt rows of a wave, a multiple of 64 */
+    int step; /* prompt rows of a wave; a multiple of 64, or blocks are begun in their middle, as behind a shared beginning */
     bool together;  /* generated rows: all in the wave of the prompt's end, or one by one */
     bool alone;     /* each sequence for itself */
     int team, turn; /* slots are given out from `turn` on */
+    bool mixed;     /* rows are of all kinds, whatever they are in the sequence */
 } way;
 
 /* The rows of sequence i from `done` on that go into the next wave. */
@@ -116,6 +145,32 @@ static void move(float *wave, float *seq, int64_t row, int64_t first, int64_t n,
     memcpy(back ? at : in, back ? in : at, (size_t)(n * dim) * sizeof *wave);
 }
 
+static int32_t kind_of(int seq, int pos, const way *w)
+{
+    static const int32_t kinds[] = {CAKE_ROW_PROMPT, CAKE_ROW_GENERATED, CAKE_ROW_PROMPT, CAKE_ROW_REPLAYED};
+    if (w->mixed)
+        return kinds[pos / 9 % COUNT(kinds)];
+    return pos < prompts[seq] ? CAKE_ROW_PROMPT : w->together ? CAKE_ROW_REPLAYED : CAKE_ROW_GENERATED;
+}
+
+/* One wave, in buffers that end where it does. */
+static void run_wave(call *c, int team, int64_t channels, int64_t n_value, int64_t wide)
+{
+    size_t n = (size_t)c->n_tok;
+    call wave = *c;
+    wave.x = copy_floats(c->x, n * (size_t)channels);
+    wave.a = copy_floats(c->a, n * (size_t)n_value);
+    wave.b = copy_floats(c->b, n * (size_t)n_value);
+    wave.out = copy_floats(c->out, n * (size_t)wide);
+    cake_exec_run(team, run_both, &wave);
+    memcpy(c->x, wave.x, n * (size_t)channels * sizeof *c->x);
+    memcpy(c->out, wave.out, n * (size_t)wide * sizeof *c->out);
+    free(wave.x);
+    free(wave.a);
+    free(wave.b);
+    free(wave.out);
+}
+
 /* Plays sequences [first, last) through one table. */
 static void play_some(const cake_kernels *op, story *y, const way *w, int first, int last, cake_row *rows,
                       call *c)
@@ -131,17 +186,14 @@ static void play_some(const cake_kernels *op, story *y, const way *w, int first,
             move(c->a, y->a[i], c->n_tok, done[i], n, y->s.n_value, false);
             move(c->b, y->b[i], c->n_tok, done[i], n, y->s.n_value, false);
             for (; done[i] < end; done[i]++)
-                rows[c->n_tok++] = (cake_row){.slot = (i + w->turn) % N_SEQ,
-                                              .pos = done[i],
-                                              .kind = done[i] < prompts[i] ? CAKE_ROW_PROMPT
-                                                      : w->together        ? CAKE_ROW_REPLAYED
-                                                                           : CAKE_ROW_GENERATED};
+                rows[c->n_tok++] =
+                    (cake_row){.slot = (i + w->turn) % N_SEQ, .pos = done[i], .kind = kind_of(i, done[i], w)};
         }
         if (!c->n_tok)
             return;
         c->op = op;
         c->rows = rows;
-        cake_exec_run(w->team, run_both, c);
+        run_wave(c, w->team, y->channels, y->s.n_value, y->wide);
         for (int i = first, row = 0; i < last; i++) {
             int n = done[i] - from[i];
             move(c->x, y->conv[i], row, from[i], n, y->channels, true);
@@ -168,6 +220,9 @@ static void play(const cake_kernels *op, story *y, const way *w)
     memset(y->d.state, 0xFF, states); /* NaN: a first row must not look */
     for (int i = 0; i < N_SEQ; i += w->alone ? 1 : N_SEQ)
         play_some(op, y, w, i, w->alone ? i + 1 : N_SEQ, rows, &c);
+    for (int i = 0; i < N_SEQ; i++) /* what lies between two states is nobody's */
+        for (int64_t j = cake_delta_state_size(&y->d); j < y->d.step; j++)
+            CU_ASSERT(isnan(y->d.state[i * y->d.step + j]));
     free(y->d.state);
     free(c.x);
     free(c.a);
@@ -235,24 +290,52 @@ static double rule_error(const story *y, int seq, int head, double *size)
     return worst;
 }
 
+static void check_story(const cake_kernels *op, const story *y, int shape)
+{
+    for (int i = 0; i < N_SEQ; i++) {
+        CU_ASSERT(conv_error(y, i) <= (y->s.width + 4) * 0x1p-24 * y->s.width);
+        for (int h = 0; h < y->s.n_value; h++) {
+            double size = 0, error = rule_error(y, i, h, &size);
+            if (!(error <= 64 * 0x1p-24 * size)) {
+                printf("  %s: shape %d sequence %d head %d: %g of %g\n", op->name, shape, i, h, error, size);
+                CU_FAIL("too far from float64");
+            }
+        }
+    }
+}
+
 static void against_double(const cake_kernels *op)
 {
-    for (int s = 0; s < COUNT(shapes); s++) {
+    for (int s = 0; s < n_shape(op, 1); s++) {
         story y = story_open(shapes[s]);
         way w = {.step = 128, .team = 2};
         play(op, &y, &w);
-        for (int i = 0; i < N_SEQ; i++) {
-            CU_ASSERT(conv_error(&y, i) <= (shapes[s].width + 4) * 0x1p-24 * shapes[s].width);
-            for (int h = 0; h < shapes[s].n_value; h++) {
-                double size = 0, error = rule_error(&y, i, h, &size);
-                if (!(error <= 64 * 0x1p-24 * size)) {
-                    printf("  %s: shape %d sequence %d head %d: %g of %g\n", op->name, s, i, h, error, size);
-                    CU_FAIL("too far from float64");
-                }
-            }
-        }
+        check_story(op, &y, s);
         story_close(&y);
     }
+}
+
+/* Blocks that are begun in their middle, kinds in any order, extreme decays. */
+static void against_odds(const cake_kernels *op)
+{
+    static const shape odd[] = {{2, 6, 13, 33, 3}, {1, 2, 130, 17, 4}, {2, 4, 33, 18, 1}};
+    static const way ways[] = {{.step = 40, .together = true, .team = 1},
+                               {.step = 1024, .together = true, .team = 2, .mixed = true}};
+    for (int s = 0; s < COUNT(odd); s++)
+        for (int extreme = 0; extreme < 2; extreme++)
+            for (int i = 0; i < COUNT(ways); i++) {
+                story y = story_open(odd[s]);
+                if (extreme)
+                    make_extreme(&y);
+                play(op, &y, &ways[i]);
+                check_story(op, &y, s);
+                story_close(&y);
+            }
+}
+
+static void test_odds(void)
+{
+    for_tables(against_odds);
 }
 
 static void test_double(void)
@@ -268,7 +351,7 @@ static void against_itself(const cake_kernels *op)
         {.step = 1024, .together = true, .team = 3, .turn = 4},
         {.step = 1024, .alone = true, .team = 7},
     };
-    for (int s = 0; s < COUNT(shapes) - is_executed(op); s++) {
+    for (int s = 0; s < n_shape(op, 2); s++) {
         story first = story_open(shapes[s]);
         play(op, &first, &ways[0]);
         for (int i = is_executed(op) ? 3 : 1; i < COUNT(ways); i++) {
@@ -287,6 +370,63 @@ static void against_itself(const cake_kernels *op)
 static void test_itself(void)
 {
     for_tables(against_itself);
+}
+
+/* Plays `n` rows of one wave, or each slot's for itself, in steps of `step`; returns what came out, owned, x then out. */
+static float *play_crowd(const cake_kernels *op, cake_delta *d, const cake_row *rows, int n, int n_slot,
+                         int step)
+{
+    int64_t channels = cake_delta_channels(d), wide = d->n_value * d->value_dim, n_value = d->n_value;
+    size_t size = (size_t)(n * (channels + wide));
+    float *all = random_floats(size, 1), *out = all + n * channels;
+    float *a = random_floats((size_t)(n * n_value), 2), *b = random_floats((size_t)(n * n_value), 3);
+    d->state = random_floats((size_t)(n_slot * d->step), 4);
+    for (int first = 0, end; first < n; first = end) {
+        for (end = first + 1;
+             end < n && end < first + step && (step > n || rows[end].slot == rows[first].slot);)
+            end++;
+        call c = {.op = op, .d = d, .rows = rows + first, .n_tok = end - first};
+        c.x = all + first * channels;
+        c.out = out + first * wide;
+        c.a = a + first * n_value;
+        c.b = b + first * n_value;
+        cake_exec_run(1, run_both, &c);
+    }
+    free(d->state);
+    free(a);
+    free(b);
+    return all;
+}
+
+/* More slots than one launch takes, of prompts and of others; a prompt that is longer than one launch takes. */
+static void check_crowd(const cake_kernels *op)
+{
+    enum { SLOTS = 300, LONG = 320 * 32 };
+    cake_row *rows = cake_alloc(LONG, sizeof *rows);
+    float *weight = random_floats(64, 5);
+    cake_delta d = {1, 1, 3, 2, 3, weight, weight + 40, weight + 50, NULL, 0};
+    d.step = cake_delta_state_size(&d);
+    for (int kind = CAKE_ROW_PROMPT; kind <= CAKE_ROW_REPLAYED; kind++) {
+        bool alone = kind == CAKE_ROW_GENERATED; /* one slot, whose prompt ends in generated rows */
+        int n = alone ? LONG : 0, n_slot = alone ? 1 : SLOTS;
+        for (int i = 0; i < n; i++)
+            rows[i] = (cake_row){.pos = i, .kind = i < LONG - 70 ? CAKE_ROW_PROMPT : CAKE_ROW_GENERATED};
+        for (int slot = 0; !alone && slot < SLOTS; slot++)
+            for (int i = 0; i <= slot % 3; i++)
+                rows[n++] = (cake_row){.slot = slot, .pos = slot % 2 + i, .kind = kind};
+        float *whole = play_crowd(op, &d, rows, n, n_slot, n + 1);
+        float *parts = play_crowd(op, &d, rows, n, n_slot, 512);
+        CU_ASSERT(same_bits(whole, parts, (size_t)n * (size_t)(cake_delta_channels(&d) + d.value_dim)));
+        free(whole);
+        free(parts);
+    }
+    free(weight);
+    free(rows);
+}
+
+static void test_crowd(void)
+{
+    for_tables(check_crowd);
 }
 
 typedef struct gating {
@@ -353,6 +493,9 @@ int main(void)
     static const suite_test tests[] = {
         {"delta_conv, delta_rule: the recurrence in float64", test_double},
         {"delta_conv, delta_rule: cuts, company, teams and slots do not show", test_itself},
+        {"delta_conv, delta_rule: blocks begun in their middle, kinds in any order, extreme decays",
+         test_odds},
+        {"delta_conv, delta_rule: many slots, and a long one", test_crowd},
         {"rmsnorm_gated: float64; teams and places", test_gates},
     };
     return SUITE_MAIN("delta", tests);

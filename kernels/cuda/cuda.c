@@ -165,18 +165,100 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
     }
 }
 
+static bool same_slot(const cake_row *row, int i)
+{
+    return row[i].slot == row[i - 1].slot;
+}
+
+static void add_span(cake_cuda_spans *spans, const cake_row *row, int first, int end)
+{
+    int i = spans->n++;
+    bool follows = i && spans->end[i - 1] == first && same_slot(row, first);
+    spans->row[i] = first;
+    spans->end[i] = end;
+    spans->first[i] = follows ? spans->first[i - 1] : (int16_t)i;
+}
+
+static int at_most_spans(size_t bytes)
+{
+    size_t most = CAKE_CUDA_WORKSPACE / bytes;
+    return most < 1 ? 1 : most < CAKE_CUDA_SPANS ? (int)most : CAKE_CUDA_SPANS;
+}
+
+/* Spans may end anywhere: a row's bits depend on its inputs only. One span needs no workspace. */
 static void delta_conv(const cake_exec *exec, float *x, const cake_delta *delta, const cake_row *rows,
                        int n_tok)
 {
-    if (exec->rank == 0)
-        cake_cuda_delta_conv(x, delta, rows, n_tok);
+    enum { LONGEST = 32 };
+    if (exec->rank)
+        return;
+    const cake_row *row = cake_cuda_rows(rows);
+    int most = at_most_spans(cake_cuda_delta_before(delta));
+    for (int first = 0, end; first < n_tok;) {
+        cake_cuda_spans spans = {.n = 0};
+        for (; spans.n < most && first < n_tok; first = end) {
+            for (end = first + 1; end < n_tok && end < first + LONGEST && same_slot(row, end);)
+                end++;
+            add_span(&spans, row, first, end);
+        }
+        cake_cuda_delta_conv(x, delta, rows, &spans, cake_cuda_workspace());
+    }
+}
+
+/* The operands of delta_rule, and what waits to be launched. */
+typedef struct rule {
+    float *out;
+    const float *x, *a, *b;
+    const cake_delta *delta;
+    const cake_row *rows;
+    int n_head; /* that the workspace has room for */
+    cake_cuda_spans prompt, generated;
+} rule;
+
+static void launch_rule(rule *r)
+{
+    const int n_value = r->delta->n_value;
+    for (int head = 0; r->prompt.n && head < n_value; head += r->n_head)
+        cake_cuda_delta_prompt(r->out, r->x, r->a, r->b, r->delta, r->rows, &r->prompt, head,
+                               n_value - head < r->n_head ? n_value - head : r->n_head,
+                               cake_cuda_workspace());
+    if (r->generated.n)
+        cake_cuda_delta_generated(r->out, r->x, r->a, r->b, r->delta, r->rows, &r->generated);
+    r->prompt.n = r->generated.n = 0;
+}
+
+/* Where the span that begins with row `first` ends: prompt rows of one block of positions, or any others of a slot. */
+static int rule_end(const cake_row *row, int first, int n_tok)
+{
+    bool prompt = row[first].kind == CAKE_ROW_PROMPT;
+    int end = first + 1;
+    while (end < n_tok && same_slot(row, end) && (row[end].kind == CAKE_ROW_PROMPT) == prompt &&
+           !(prompt && row[end].pos % CAKE_PAGE == 0))
+        end++;
+    return end;
 }
 
 static void delta_rule(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
                        const cake_delta *delta, const cake_row *rows, int n_tok)
 {
-    if (exec->rank == 0)
-        cake_cuda_delta_rule(out, x, a, b, delta, rows, n_tok);
+    if (exec->rank)
+        return;
+    const cake_row *row = cake_cuda_rows(rows);
+    const size_t room = CAKE_CUDA_WORKSPACE / cake_cuda_delta_part();
+    rule r = {.out = out, .x = x, .a = a, .b = b, .delta = delta, .rows = rows};
+    r.n_head = (size_t)delta->n_value < room ? delta->n_value : (int)room;
+    const int most = at_most_spans((size_t)r.n_head * cake_cuda_delta_part());
+    for (int first = 0, end; first < n_tok; first = end) {
+        bool prompt = row[first].kind == CAKE_ROW_PROMPT;
+        cake_cuda_spans *spans = prompt ? &r.prompt : &r.generated;
+        end = rule_end(row, first, n_tok);
+        /* what waits is launched prompts first: a prompt's rows behind generated ones of their slot have to wait */
+        if (spans->n == (prompt ? most : CAKE_CUDA_SPANS) ||
+            (prompt && first && same_slot(row, first) && row[first - 1].kind != CAKE_ROW_PROMPT))
+            launch_rule(&r);
+        add_span(spans, row, first, end);
+    }
+    launch_rule(&r);
 }
 
 static void rmsnorm_gated(const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row,

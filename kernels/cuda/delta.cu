@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows of gated delta nets, and the states of their slots. Out: what kernels.h says (delta_conv, delta_rule), and
- * the states after the rows. Invariant: all rows go one by one, so it does not show where a prompt was cut; a
- * sequence's rows stand together, and are walked by the block at the first of them.
+ * In: rows of gated delta nets, and the states of their slots. Out: what kernels.h says (delta_conv for all rows, delta_rule
+ * for those that are not a prompt's), and the states after the rows. Invariant: the convolution's sums are taken in one
+ * order wherever a span begins; generated rows go one by one.
  */
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/words.h"
 
-enum { CHANNELS = 128, COLUMNS = 32, PARTS = 4, THREADS = COLUMNS * PARTS };
+enum { CHANNELS = 128, AHEAD = 8, COLUMNS = 32, PARTS = 4, THREADS = COLUMNS * PARTS };
 
 static unsigned groups(int64_t n, int of)
 {
     return (unsigned)((n + of - 1) / of);
-}
-
-__device__ __forceinline__ bool begins(const cake_row *rows, int row)
-{
-    return row == 0 || rows[row - 1].slot != rows[row].slot;
 }
 
 __device__ __forceinline__ float silu(float x)
@@ -24,32 +19,94 @@ __device__ __forceinline__ float silu(float x)
     return x / (1 + expf(-x));
 }
 
-/* A thread a channel. grid: groups of channels, rows. */
-__global__ void convolve(float *x, cake_delta d, const cake_row *rows, int n_tok)
+/* Input j of the width - 1 before a span, of one channel: of the rows before it, or what the state has of them. */
+__device__ __forceinline__ float input_before(const float *x, const cake_delta &d, const cake_row *rows,
+                                              const cake_cuda_spans &spans, int span, int j, int64_t channel)
 {
-    const int64_t channels = cake_delta_channels(&d), c = (int64_t)blockIdx.x * CHANNELS + threadIdx.x;
-    const int first = (int)blockIdx.y, slot = rows[first].slot, kept = d.width - 1;
-    if (!begins(rows, first) || c >= channels)
-        return;
-    float *state = d.state + slot * d.step + cake_delta_rule_size(&d), last[CAKE_DELTA_WIDTH];
-    for (int j = 0; j < kept; j++)
-        last[j] = rows[first].pos ? state[j * channels + c] : 0;
-    for (int row = first; row < n_tok && rows[row].slot == slot; row++) {
-        float input = x[row * channels + c], sum = 0;
-        for (int j = 0; j < kept; j++) {
-            sum += d.conv[c * d.width + j] * last[j];
-            last[j] = j + 1 < kept ? last[j + 1] : input;
-        }
-        x[row * channels + c] = silu(sum + d.conv[c * d.width + kept] * input);
-    }
-    for (int j = 0; j < kept; j++)
-        state[j * channels + c] = last[j];
+    const int64_t channels = cake_delta_channels(&d);
+    const int begun = spans.row[spans.first[span]], at = spans.row[span] - (d.width - 1) + j;
+    if (at >= begun)
+        return x[at * channels + channel];
+    if (rows[begun].pos == 0)
+        return 0;
+    return d.state[rows[begun].slot * d.step + cake_delta_rule_size(&d) +
+                   (at - begun + d.width - 1) * channels + channel];
 }
 
-void cake_cuda_delta_conv(float *x, const cake_delta *d, const cake_row *rows, int n_tok)
+/* Before spans overwrite each other's inputs: before [span, width - 1, channels]. grid: groups of channels, spans. */
+__global__ void keep_inputs(float *before, const float *x, cake_delta d, const cake_row *rows,
+                            cake_cuda_spans spans)
 {
-    CAKE_LAUNCH(convolve, dim3(groups(cake_delta_channels(d), CHANNELS), (unsigned)n_tok), dim3(CHANNELS), 0,
-                x, *d, rows, n_tok);
+    const int64_t channels = cake_delta_channels(&d), c = (int64_t)blockIdx.x * CHANNELS + threadIdx.x;
+    const int span = (int)blockIdx.y;
+    if (c >= channels)
+        return;
+    for (int j = 0; j < d.width - 1; j++)
+        before[((int64_t)span * (d.width - 1) + j) * channels + c] =
+            input_before(x, d, rows, spans, span, j, c);
+}
+
+/* A thread a channel; rows are read some at a time, before those are written. before: NULL where each span is all that a
+ * slot has. grid: groups of channels, spans. */
+__global__ void convolve(float *x, const float *before, cake_delta d, const cake_row *rows,
+                         cake_cuda_spans spans)
+{
+    const int64_t channels = cake_delta_channels(&d), c = (int64_t)blockIdx.x * CHANNELS + threadIdx.x;
+    const int span = (int)blockIdx.y, kept = d.width - 1, end = spans.end[span];
+    if (c >= channels)
+        return;
+    float last[CAKE_DELTA_WIDTH], weight[CAKE_DELTA_WIDTH];
+#pragma unroll
+    for (int j = 0; j < CAKE_DELTA_WIDTH; j++) {
+        weight[j] = j <= kept ? d.conv[c * d.width + j] : 0;
+        last[j] = 0;
+        if (j < kept)
+            last[j] = before ? before[((int64_t)span * kept + j) * channels + c]
+                             : input_before(x, d, rows, spans, span, j, c);
+    }
+    for (int row = spans.row[span]; row < end; row += AHEAD) {
+        float input[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+            input[i] = row + i < end ? x[(row + i) * channels + c] : 0;
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+            if (row + i < end) {
+                float sum = 0;
+#pragma unroll
+                for (int j = 0; j < CAKE_DELTA_WIDTH - 1; j++)
+                    if (j < kept) {
+                        sum += weight[j] * last[j];
+                        last[j] = j + 1 < kept ? last[j + 1] : input[i];
+                    }
+                x[(row + i) * channels + c] = silu(sum + d.conv[c * d.width + kept] * input[i]);
+            }
+    }
+    if (span + 1 < spans.n && spans.first[span + 1] == spans.first[span])
+        return; /* the slot goes on */
+    float *state = d.state + rows[end - 1].slot * d.step + cake_delta_rule_size(&d);
+#pragma unroll
+    for (int j = 0; j < CAKE_DELTA_WIDTH - 1; j++)
+        if (j < kept)
+            state[j * channels + c] = last[j];
+}
+
+size_t cake_cuda_delta_before(const cake_delta *d)
+{
+    return (size_t)d->width * (size_t)cake_delta_channels(d) * sizeof(float);
+}
+
+void cake_cuda_delta_conv(float *x, const cake_delta *d, const cake_row *rows, const cake_cuda_spans *spans,
+                          void *before)
+{
+    const dim3 grid(groups(cake_delta_channels(d), CHANNELS), (unsigned)spans->n);
+    bool follow = false;
+    for (int i = 0; i < spans->n; i++)
+        follow = follow || spans->first[i] != i;
+    if (follow)
+        CAKE_LAUNCH(keep_inputs, grid, dim3(CHANNELS), 0, (float *)before, x, *d, rows, *spans);
+    CAKE_LAUNCH(convolve, grid, dim3(CHANNELS), 0, x, follow ? (const float *)before : nullptr, *d, rows,
+                *spans);
 }
 
 /* to [dim] = x / sqrt(sum of squares + 1e-6) * scale */
@@ -64,23 +121,21 @@ __device__ __forceinline__ void make_unit(float *to, const float *x, int dim, fl
 }
 
 /* 32 columns of a head's state, whose rows are dealt to four warps; they stay in the block's memory [key_dim, 32] while
- * its sequence goes by. grid: groups of columns, heads, rows. */
+ * a span goes by. grid: groups of columns, heads, spans. */
 __global__ void step_rule(float *out, const float *x, const float *a, const float *b, cake_delta d,
-                          const cake_row *rows, int n_tok)
+                          const cake_row *rows, cake_cuda_spans spans)
 {
     CAKE_SHARED(float, state);
     __shared__ float q[CAKE_DELTA_DIM], k[CAKE_DELTA_DIM], some[PARTS][COLUMNS], place[CAKE_WARP];
-    const int first = (int)blockIdx.z, h = (int)blockIdx.y, slot = rows[first].slot;
+    const int first = spans.row[blockIdx.z], end = spans.end[blockIdx.z], h = (int)blockIdx.y;
     const int column = (int)threadIdx.x % COLUMNS, part = (int)threadIdx.x / COLUMNS;
     const int64_t channels = cake_delta_channels(&d);
-    if (!begins(rows, first))
-        return; /* the whole block */
     const int at = (int)blockIdx.x * COLUMNS + column;
     const bool there = at < d.value_dim;
-    float *kept = d.state + slot * d.step + (int64_t)h * d.key_dim * d.value_dim;
+    float *kept = d.state + rows[first].slot * d.step + (int64_t)h * d.key_dim * d.value_dim;
     for (int i = part; i < d.key_dim; i += PARTS)
         state[i * COLUMNS + column] = there && rows[first].pos ? kept[(int64_t)i * d.value_dim + at] : 0;
-    for (int row = first; row < n_tok && rows[row].slot == slot; row++) {
+    for (int row = first; row < end; row++) {
         const float *from = x + row * channels + (int64_t)(h / (d.n_value / d.n_key)) * d.key_dim;
         make_unit(q, from, d.key_dim, 1 / sqrtf((float)d.key_dim), place);
         make_unit(k, from + (int64_t)d.n_key * d.key_dim, d.key_dim, 1, place);
@@ -120,10 +175,10 @@ __global__ void step_rule(float *out, const float *x, const float *a, const floa
             kept[(int64_t)i * d.value_dim + at] = state[i * COLUMNS + column];
 }
 
-void cake_cuda_delta_rule(float *out, const float *x, const float *a, const float *b, const cake_delta *d,
-                          const cake_row *rows, int n_tok)
+void cake_cuda_delta_generated(float *out, const float *x, const float *a, const float *b,
+                               const cake_delta *d, const cake_row *rows, const cake_cuda_spans *spans)
 {
-    dim3 grid(groups(d->value_dim, COLUMNS), (unsigned)d->n_value, (unsigned)n_tok);
+    const dim3 grid(groups(d->value_dim, COLUMNS), (unsigned)d->n_value, (unsigned)spans->n);
     CAKE_LAUNCH(step_rule, grid, dim3(THREADS), (size_t)d->key_dim * COLUMNS * sizeof(float), out, x, a, b,
-                *d, rows, n_tok);
+                *d, rows, *spans);
 }

@@ -25,6 +25,15 @@ static inline bool cake_cuda_tiles(int head_dim)
     return head_dim == 64 || head_dim == 80 || head_dim == 96 || head_dim == 128 || head_dim == 256;
 }
 
+/* What one launch takes of a wave: spans of rows [row, end), each of one slot. first: of spans that follow each other in a
+ * slot the first one. */
+#define CAKE_CUDA_SPANS 256
+typedef struct cake_cuda_spans {
+    int n;
+    int32_t row[CAKE_CUDA_SPANS], end[CAKE_CUDA_SPANS];
+    int16_t first[CAKE_CUDA_SPANS];
+} cake_cuda_spans;
+
 /* Elements of a padded row. */
 static inline int cake_cuda_width(cake_dtype dtype, int n_in)
 {
@@ -57,9 +66,19 @@ void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const
 size_t cake_cuda_attend_part(int n_head, int head_dim, int n_segment);
 void cake_cuda_attend(float *out, const float *q, const cake_kv *kv, const cake_row *rows, int n_generated,
                       int n_tok, int n_head, float scale, float cap, float *part, int n_segment);
-void cake_cuda_delta_conv(float *x, const cake_delta *delta, const cake_row *rows, int n_tok);
-void cake_cuda_delta_rule(float *out, const float *x, const float *a, const float *b, const cake_delta *delta,
-                          const cake_row *rows, int n_tok);
+/* Spans of any rows. before: for each span, where one follows another, cake_cuda_delta_before bytes. */
+size_t cake_cuda_delta_before(const cake_delta *delta);
+void cake_cuda_delta_conv(float *x, const cake_delta *delta, const cake_row *rows,
+                          const cake_cuda_spans *spans, void *before);
+/* The delta rule for generated rows, which go one by one; ... */
+void cake_cuda_delta_generated(float *out, const float *x, const float *a, const float *b,
+                               const cake_delta *delta, const cake_row *rows, const cake_cuda_spans *spans);
+/* ... and for prompts', in spans within [64 i, 64 i + 64) positions, for some of the heads. parts: for each span and head
+ * cake_cuda_delta_part bytes. */
+size_t cake_cuda_delta_part(void);
+void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b,
+                            const cake_delta *delta, const cake_row *rows, const cake_cuda_spans *spans,
+                            int first_head, int n_head, void *parts);
 /* The end of scores: score [n_tok, n_out] is capped, best [n_tok] is clear and gets what is best of each row. lists: n_tok
  * times cake_cuda_best_lists bytes. */
 size_t cake_cuda_best_lists(int n_out);

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a prompt's rows of gated delta nets, as delta_conv leaves them, cut into spans of at most 64 rows, none of which
+ * crosses a multiple of 64 positions; and the states of their slots. Out: what kernels.h says of delta_rule, and the
+ * states after the rows.
+ *
+ * What the rows of a span write into the state S solves a triangular system (the WY form of Yang et al. 2024, section 3.2,
+ * with decays as in their 2025 paper). With g[i] the sum of the logarithms of decays up to row i,
+ *   A[i][j] = beta[i] (k[i] k[j]) exp(g[i] - g[j]) for j < i, T = (1 + A)^-1, M[i][j] = (q[i] k[j]) exp(g[i] - g[j]) for j <= i:
+ *   change = T beta (v - exp(g) k S);  out = exp(g) q S + M change;  S = exp(g[last]) S + k^T exp(g[last] - g) change
+ * `prepare` makes T beta and M of all spans and heads at once; `walk` then goes through a sequence's spans in order, the
+ * columns of the state being divided over blocks, since they do not know of each other.
+ *
+ * All is float32 by plain multiply-adds. In BF16 the state would keep 8 bits of what thousands of rows have added to it;
+ * split into two BF16, products are good to 2^-17, which is less than what rows one by one have, and three parts take six
+ * tile products: little is left of their speed, and GPUs before capability 8.0 have none. Differences of g are
+ * summed up row by row from the later row on, never taken from two long sums, so that their exponentials are at most 1
+ * and have all their digits however strong the decay.
+ *
+ * Invariant: what a row gets depends on the rows before it in its span, and on the state before the span. Rows that a span
+ * does not have count as zeros, so all sums are as long, and are taken in one order.
+ */
+#include "kernels/cuda/layout.h"
+#include "kernels/cuda/words.h"
+
+enum {
+    ROWS = CAKE_PAGE, /* of a span, at most */
+    SLICE = 32,       /* elements of a row that a half of a tile holds */
+    EACH = 4,         /* rows of a thread */
+    MAKERS = 256,     /* threads of prepare: 16 x 16 of 4 x 4 elements */
+    WALKERS = 128,    /* threads of walk: 16 x 8 */
+    PITCH = ROWS + 1, /* of matrices that are read along both sides */
+    TILE = 2 * ROWS * SLICE,
+    MATRIX = ROWS * ROWS,
+};
+
+/* What prepare hands on of a span and a head. */
+struct part {
+    float solve[MATRIX]; /* [j][i]: T[i][j] beta[j] */
+    float see[MATRIX];   /* [j][i]: M[i][j] */
+    float key[ROWS];     /* what k S is multiplied by: length and decay since the span's beginning */
+    float query[ROWS];   /* q S likewise */
+    float until[ROWS];   /* what a change is multiplied by: the key's length, decay until the span's end */
+    float last[ROWS];    /* [0]: decay of the state over the span */
+};
+
+template <int N> struct alignas(4 * N) few {
+    float of[N];
+};
+
+/* Two matrices of ROWS rows and SLICE columns that become a tile; what they do not have is zero. */
+struct source {
+    const float *half[2];
+    int64_t step; /* from one row to the next */
+    int n_row, n[2];
+};
+
+/* Four elements of a row lie side by side. Where depends on the row, so that threads with neighbouring rows meet
+ * different banks. */
+__device__ __forceinline__ int place_of(int half, int row, int group)
+{
+    return (half * ROWS + row) * SLICE + 4 * (group ^ (row / 4 & 7));
+}
+
+/* The block's threads load a tile, each its own elements, ... */
+template <int THREADS> __device__ __forceinline__ void fetch(float hold[TILE / THREADS], const source &s)
+{
+    enum { N = ROWS * SLICE / THREADS, STEP = THREADS / SLICE };
+    const int lane = (int)threadIdx.x % SLICE, first = (int)threadIdx.x / SLICE;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const float *from = s.half[half] + first * s.step + lane;
+        const int n_row = lane < s.n[half] ? s.n_row - first : 0;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            hold[half * N + i] = i * STEP < n_row ? from[i * STEP * s.step] : 0;
+    }
+}
+
+/* ... and put them where all see them. */
+template <int THREADS> __device__ __forceinline__ void put(float *tile, const float hold[TILE / THREADS])
+{
+    enum { N = ROWS * SLICE / THREADS, STEP = THREADS / SLICE };
+    const int lane = (int)threadIdx.x % SLICE, first = (int)threadIdx.x / SLICE;
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            tile[place_of(half, first + i * STEP, lane / 4) + lane % 4] = hold[half * N + i];
+}
+
+__device__ __forceinline__ few<4> four(const float *tile, int half, int row, int group)
+{
+    return *(const few<4> *)(tile + place_of(half, row, group));
+}
+
+/* The keys (half 0) and queries (half 1) of SLICE elements, of all rows. */
+__device__ __forceinline__ source slice_of(const float *q, const float *k, int64_t channels, int n_row,
+                                           int slice, int dim)
+{
+    const int n = min(dim - slice * SLICE, (int)SLICE);
+    return {{k + slice * SLICE, q + slice * SLICE}, channels, n_row, {n, n}};
+}
+
+/* 1 / sqrt(sum of squares + 1e-6) of rows [0, n); 0 of those that are not there. A warp a row. */
+__device__ __forceinline__ void measure(float *scale, const float *x, int64_t channels, int n, int dim)
+{
+    const int lane = (int)threadIdx.x % CAKE_WARP;
+    for (int row = (int)threadIdx.x / CAKE_WARP; row < ROWS; row += MAKERS / CAKE_WARP) {
+        float sum = 0;
+        if (row < n)
+            for (int i = lane; i < dim; i += CAKE_WARP)
+                sum += x[row * channels + i] * x[row * channels + i];
+        sum = warp_sum(sum);
+        if (lane == 0)
+            scale[row] = row < n ? 1 / sqrtf(sum + 1e-6f) : 0;
+    }
+}
+
+/* By thread `row` < ROWS: the logarithms of what remains of row `row` at each later one go to sum [i][row]; and what
+ * decays do between the row and the ends of the span. */
+__device__ __forceinline__ void chain(float *sum, part &to, const float *decay, float q, float k, int row)
+{
+    float since = 0, until = 0, all = 0;
+    for (int i = 0; i < ROWS; i++) {
+        all += decay[i];
+        since = i <= row ? all : since;
+        until += i > row ? decay[i] : 0;
+        sum[i * PITCH + row] = until;
+    }
+    to.key[row] = k * expf(since);
+    to.query[row] = q * expf(since);
+    to.until[row] = k * expf(until);
+    to.last[row] = expf(all);
+}
+
+/* Rows 4 y to 4 y + 3 times rows 4 x to 4 x + 3, summed over a slice: keys with keys, and queries with keys. */
+__device__ __forceinline__ void compare(float key[EACH][EACH], float query[EACH][EACH], const float *tile,
+                                        int y, int x)
+{
+#pragma unroll 2
+    for (int group = 0; group < SLICE / 4; group++) {
+        few<4> k[EACH], q[EACH], other[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            k[i] = four(tile, 0, EACH * y + i, group);
+            q[i] = four(tile, 1, EACH * y + i, group);
+            other[i] = four(tile, 0, EACH * x + i, group);
+        }
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+#pragma unroll
+            for (int i = 0; i < EACH; i++)
+#pragma unroll
+                for (int j = 0; j < EACH; j++) {
+                    key[i][j] += k[i].of[e] * other[j].of[e];
+                    query[i][j] += q[i].of[e] * other[j].of[e];
+                }
+    }
+}
+
+/* to = (1 + a)^-1 of a [ROWS][PITCH] below its diagonal: blocks of 16 on the diagonal column by column, then twice two
+ * neighbours become one. What is above the diagonal of `to` is used on the way, and means nothing. */
+__device__ void invert(float *to, const float *a)
+{
+    enum { BLOCK = 16 };
+    const int thread = (int)threadIdx.x;
+    if (thread < ROWS) {
+        const int first = thread / BLOCK * BLOCK, column = thread;
+        to[column * PITCH + column] = 1;
+        for (int i = column + 1; i < first + BLOCK; i++) {
+            float sum = 0;
+            for (int l = column; l < i; l++)
+                sum += a[i * PITCH + l] * to[l * PITCH + column];
+            to[i * PITCH + column] = -sum;
+        }
+    }
+    __syncthreads();
+    for (int size = BLOCK; size < ROWS; size *= 2) {
+        for (int at = thread; at < ROWS / 2 * size; at += MAKERS) {
+            const int i = at / size % size, j = at % size, upper = at / (size * size) * 2 * size;
+            const float *below = a + (upper + size + i) * PITCH + upper;
+            float sum = 0;
+            for (int l = j; l < size; l++)
+                sum += below[l] * to[(upper + l) * PITCH + upper + j];
+            to[(upper + i) * PITCH + upper + size + j] = sum;
+        }
+        __syncthreads();
+        for (int at = thread; at < ROWS / 2 * size; at += MAKERS) {
+            const int i = at / size % size, j = at % size, upper = at / (size * size) * 2 * size;
+            const float *row = to + (upper + size + i) * PITCH + upper + size;
+            float sum = 0;
+            for (int l = 0; l <= i; l++)
+                sum += row[l] * to[(upper + l) * PITCH + upper + size + j];
+            to[(upper + size + i) * PITCH + upper + j] = -sum;
+        }
+        __syncthreads();
+    }
+}
+
+/* grid: spans, heads from first_head on. */
+__global__ void __launch_bounds__(MAKERS, 2)
+    prepare(part *parts, const float *x, const float *a, const float *b, cake_delta d, cake_cuda_spans spans,
+            int first_head)
+{
+    __shared__ few<4> tile_memory[ROWS * PITCH / 4];
+    __shared__ float system[ROWS * PITCH], scale_q[ROWS], scale_k[ROWS], decay[ROWS], beta[ROWS];
+    float *tile = (float *)tile_memory;
+    const int span = (int)blockIdx.x, h = first_head + (int)blockIdx.y, thread = (int)threadIdx.x;
+    const int row = spans.row[span], n = spans.end[span] - row, warp = thread / CAKE_WARP;
+    const int y = 4 * (warp / 2) + thread % CAKE_WARP / 8, x_of = 8 * (warp % 2) + thread % 8;
+    const int64_t channels = cake_delta_channels(&d);
+    const float *q = x + row * channels + (int64_t)(h / (d.n_value / d.n_key)) * d.key_dim;
+    const float *k = q + (int64_t)d.n_key * d.key_dim;
+    part &to = parts[(int64_t)span * gridDim.y + blockIdx.y];
+    measure(scale_q, q, channels, n, d.key_dim);
+    measure(scale_k, k, channels, n, d.key_dim);
+    if (thread < ROWS) {
+        const int64_t at = (int64_t)(row + thread) * d.n_value + h;
+        float dt = thread < n ? a[at] + d.dt_bias[h] : 0, soft = dt > 20 ? dt : log1pf(expf(dt));
+        decay[thread] = thread < n ? -expf(d.a_log[h]) * soft : 0;
+        beta[thread] = thread < n ? 1 / (1 + expf(-b[at])) : 0;
+    }
+    __syncthreads();
+    if (thread < ROWS)
+        chain(system, to, decay, scale_q[thread] / sqrtf((float)d.key_dim), scale_k[thread], thread);
+    float key[EACH][EACH] = {}, query[EACH][EACH] = {};
+    for (int slice = 0; slice * SLICE < d.key_dim; slice++) {
+        float hold[TILE / MAKERS];
+        fetch<MAKERS>(hold, slice_of(q, k, channels, n, slice, d.key_dim));
+        __syncthreads();
+        put<MAKERS>(tile, hold);
+        __syncthreads();
+        if (warp / 2 >= 2 * (warp % 2)) /* others are above the diagonal */
+            compare(key, query, tile, y, x_of);
+    }
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+        const int column = EACH * x_of + j;
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const int line = EACH * y + i;
+            float rest = line >= column ? scale_k[column] * expf(system[line * PITCH + column]) : 0;
+            to.see[column * ROWS + line] =
+                line >= column ? query[i][j] * rest * scale_q[line] / sqrtf((float)d.key_dim) : 0;
+            if (line > column)
+                system[line * PITCH + column] = key[i][j] * rest * scale_k[line] * beta[line];
+        }
+    }
+    __syncthreads();
+    invert(tile, system);
+    for (int at = thread; at < MATRIX; at += MAKERS) {
+        const int column = at / ROWS, line = at % ROWS;
+        to.solve[at] = line >= column ? tile[line * PITCH + column] * beta[column] : 0;
+    }
+}
+
+/* What a block of walk works on. */
+struct task {
+    const float *q, *k, *v; /* of the wave's first row */
+    int64_t channels;
+    const part *parts; /* of the first span; the next ones are n_head on */
+    int n_head, key_dim, slices, stages;
+};
+
+/* A span goes by in stages, each with a tile: slices of keys and queries, T beta, M, and 64 elements of keys at a time. */
+__device__ __forceinline__ source source_of(const task &t, const cake_cuda_spans &spans, int span, int stage)
+{
+    const int64_t first = spans.row[span] * t.channels;
+    const int n = spans.end[span] - spans.row[span];
+    const part &p = t.parts[(int64_t)span * t.n_head];
+    if (stage < t.slices)
+        return slice_of(t.q + first, t.k + first, t.channels, n, stage, t.key_dim);
+    if (stage < t.slices + 2) {
+        const float *matrix = stage == t.slices ? p.solve : p.see;
+        return {{matrix, matrix + SLICE}, ROWS, ROWS, {SLICE, SLICE}};
+    }
+    const int from = (stage - t.slices - 2) * 2 * SLICE, left = t.key_dim - from;
+    const float *k = t.k + first + from;
+    return {{k, k + SLICE}, t.channels, n, {min(left, (int)SLICE), min(left - SLICE, (int)SLICE)}};
+}
+
+/* seen += k S and sum += q S over a slice, whose rows of the state are `state`. */
+template <int N>
+__device__ __forceinline__ void look(float seen[EACH][N], float sum[EACH][N], const float *tile,
+                                     const float *state, int y, int x)
+{
+#pragma unroll 2
+    for (int group = 0; group < SLICE / 4; group++) {
+        few<4> k[EACH], q[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            k[i] = four(tile, 0, EACH * y + i, group);
+            q[i] = four(tile, 1, EACH * y + i, group);
+        }
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const few<N> s = *(const few<N> *)(state + (4 * group + e) * 8 * N + N * x);
+#pragma unroll
+            for (int i = 0; i < EACH; i++)
+#pragma unroll
+                for (int j = 0; j < N; j++) {
+                    seen[i][j] += k[i].of[e] * s.of[j];
+                    sum[i][j] += q[i].of[e] * s.of[j];
+                }
+        }
+    }
+}
+
+/* sum += what the tile's columns 4 y to 4 y + 3, turned, make of `change` [ROWS][8 N]. */
+template <int N>
+__device__ __forceinline__ void multiply(float sum[EACH][N], const float *tile, const float *change, int y,
+                                         int x)
+{
+#pragma unroll 8
+    for (int row = 0; row < ROWS; row++) {
+        const few<4> left = four(tile, y / 8, row, y % 8);
+        const few<N> right = *(const few<N> *)(change + row * 8 * N + N * x);
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                sum[i][j] += left.of[i] * right.of[j];
+    }
+}
+
+/* The thread's elements of a matrix [..][8 N]. */
+template <int N> __device__ __forceinline__ few<N> &own(float *matrix, int y, int i, int x)
+{
+    return *(few<N> *)(matrix + (EACH * y + i) * 8 * N + N * x);
+}
+
+template <int N> __device__ __forceinline__ void clear(float x[EACH][N])
+{
+#pragma unroll
+    for (int i = 0; i < EACH; i++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            x[i][j] = 0;
+}
+
+/* Columns [0, 8 N) of a head's state [key_dim][value_dim] and of the block's [depth][8 N], one into the other; n are
+ * there, the others are zero. */
+template <int N>
+__device__ __forceinline__ void read_state(float *state, const float *kept, const cake_delta &d, int depth,
+                                           int n)
+{
+    for (int at = (int)threadIdx.x; at < depth * 8 * N; at += WALKERS) {
+        const int i = at / (8 * N), j = at % (8 * N);
+        state[at] = kept && i < d.key_dim && j < n ? kept[(int64_t)i * d.value_dim + j] : 0;
+    }
+}
+
+template <int N>
+__device__ __forceinline__ void write_state(float *kept, const float *state, const cake_delta &d, int n)
+{
+    for (int at = (int)threadIdx.x; at < d.key_dim * 8 * N; at += WALKERS)
+        if (at % (8 * N) < n)
+            kept[(int64_t)(at / (8 * N)) * d.value_dim + at % (8 * N)] = state[at];
+}
+
+/* What a stage does with its tile. */
+template <int N> struct walker {
+    float *tile, *state, *change; /* [TILE], [depth][8 N], [ROWS][8 N] */
+    float seen[EACH][N], sum[EACH][N];
+    int y, x, n; /* place in the block; columns that are there, from the thread's first one */
+
+    __device__ __forceinline__ void slice(int i)
+    {
+        if (i == 0) {
+            clear<N>(seen);
+            clear<N>(sum);
+        }
+        look<N>(seen, sum, tile, state + i * SLICE * 8 * N, y, x);
+    }
+
+    /* v: of the span's first row and the thread's first column. */
+    __device__ __forceinline__ void ask(const part &p, const float *v, int64_t channels, int n_row)
+    {
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const int row = EACH * y + i;
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                own<N>(change, y, i, x).of[j] =
+                    (row < n_row && j < n ? v[row * channels + j] : 0) - p.key[row] * seen[i][j];
+        }
+    }
+
+    __device__ __forceinline__ void solve()
+    {
+        clear<N>(seen);
+        multiply<N>(seen, tile, change, y, x);
+        __syncthreads(); /* all have read what was asked for */
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                own<N>(change, y, i, x).of[j] = seen[i][j];
+    }
+
+    __device__ __forceinline__ void answer(const part &p, float *out, int64_t step, int n_row)
+    {
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                sum[i][j] *= p.query[EACH * y + i];
+        multiply<N>(sum, tile, change, y, x);
+        __syncthreads(); /* all have read the changes as they are at their rows */
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const int row = EACH * y + i;
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                if (row < n_row && j < n)
+                    out[row * step + j] = sum[i][j];
+                own<N>(change, y, i, x).of[j] = p.until[row] * seen[i][j];
+            }
+        }
+    }
+
+    /* Rows [64 i, 64 i + 64) of the state. */
+    __device__ __forceinline__ void learn(const part &p, int i)
+    {
+        float *rows = state + i * ROWS * 8 * N, now[EACH][N];
+        const float last = p.last[0];
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                now[r][j] = last * own<N>(rows, y, r, x).of[j];
+        multiply<N>(now, tile, change, y, x);
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                own<N>(rows, y, r, x).of[j] = now[r][j];
+    }
+};
+
+/* 8 N columns of a head's state, which stay in the block's memory while its sequence goes by; what a stage needs is on its
+ * way while the one before it is computed. grid: groups of columns, heads from first_head on, spans. */
+template <int N>
+__global__ void __launch_bounds__(WALKERS) walk(float *out, const part *parts, const float *x, cake_delta d,
+                                                const cake_row *rows, cake_cuda_spans spans, int first_head)
+{
+    CAKE_SHARED(float, memory);
+    const int run = (int)blockIdx.z;
+    if (spans.first[run] != run)
+        return; /* the whole block */
+    const int h = first_head + (int)blockIdx.y, column = (int)blockIdx.x * 8 * N, thread = (int)threadIdx.x;
+    const int depth = (d.key_dim + ROWS - 1) / ROWS * ROWS, first = spans.row[run];
+    const int64_t keys = (int64_t)d.n_key * d.key_dim, step = (int64_t)d.n_value * d.value_dim;
+    const int64_t value = (int64_t)h * d.value_dim + column;
+    task t;
+    t.channels = cake_delta_channels(&d);
+    t.q = x + (int64_t)(h / (d.n_value / d.n_key)) * d.key_dim;
+    t.k = t.q + keys;
+    t.v = x + 2 * keys + value;
+    t.parts = parts + blockIdx.y;
+    t.n_head = (int)gridDim.y;
+    t.key_dim = d.key_dim;
+    t.slices = (d.key_dim + SLICE - 1) / SLICE;
+    t.stages = t.slices + 2 + depth / ROWS;
+    walker<N> w;
+    w.tile = memory;
+    w.change = memory + TILE;
+    w.state = w.change + ROWS * 8 * N;
+    w.y = thread / 8;
+    w.x = thread % 8;
+    w.n = d.value_dim - column - N * w.x;
+    float *kept = d.state + rows[first].slot * d.step + (int64_t)h * d.key_dim * d.value_dim + column;
+    read_state<N>(w.state, rows[first].pos ? kept : nullptr, d, depth, d.value_dim - column);
+    float hold[TILE / WALKERS];
+    fetch<WALKERS>(hold, source_of(t, spans, run, 0));
+    for (int span = run, stage = 0; span < spans.n && spans.first[span] == run;) {
+        const int row = spans.row[span], n_row = spans.end[span] - row;
+        const part &p = t.parts[(int64_t)span * t.n_head];
+        __syncthreads();
+        put<WALKERS>(w.tile, hold);
+        __syncthreads();
+        const int next = stage + 1 < t.stages ? stage + 1 : 0, next_span = span + (next == 0);
+        if (next_span < spans.n) /* another sequence's does no harm */
+            fetch<WALKERS>(hold, source_of(t, spans, next_span, next));
+        if (stage < t.slices)
+            w.slice(stage);
+        if (stage == t.slices - 1)
+            w.ask(p, t.v + row * t.channels + N * w.x, t.channels, n_row);
+        if (stage == t.slices)
+            w.solve();
+        if (stage == t.slices + 1)
+            w.answer(p, out + row * step + value + N * w.x, step, n_row);
+        if (stage > t.slices + 1)
+            w.learn(p, stage - t.slices - 2);
+        stage = next;
+        span = next_span;
+    }
+    __syncthreads();
+    write_state<N>(kept, w.state, d, d.value_dim - column);
+}
+
+static unsigned groups(int64_t n, int of)
+{
+    return (unsigned)((n + of - 1) / of);
+}
+
+template <int N>
+static void launch_walk(float *out, const part *parts, const float *x, const cake_delta *d,
+                        const cake_row *rows, const cake_cuda_spans *spans, int first_head, int n_head)
+{
+    const size_t depth = groups(d->key_dim, ROWS) * (size_t)ROWS;
+    const dim3 grid(groups(d->value_dim, 8 * N), (unsigned)n_head, (unsigned)spans->n);
+    CAKE_LAUNCH((walk<N>), grid, dim3(WALKERS), (TILE + (ROWS + depth) * 8 * N) * sizeof(float), out, parts,
+                x, *d, rows, *spans, first_head);
+}
+
+size_t cake_cuda_delta_part(void)
+{
+    return sizeof(part);
+}
+
+/* The most memory that any GPU gives a block unasked is 48 KiB: deep states go in narrow groups of columns. */
+void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b, const cake_delta *d,
+                            const cake_row *rows, const cake_cuda_spans *spans, int first_head, int n_head,
+                            void *parts)
+{
+    CAKE_LAUNCH(prepare, dim3((unsigned)spans->n, (unsigned)n_head), dim3(MAKERS), 0, (part *)parts, x, a, b,
+                *d, *spans, first_head);
+    if (d->key_dim > 128 || d->value_dim <= 16)
+        launch_walk<2>(out, (const part *)parts, x, d, rows, spans, first_head, n_head);
+    else
+        launch_walk<4>(out, (const part *)parts, x, d, rows, spans, first_head, n_head);
+}
