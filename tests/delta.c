@@ -17,10 +17,15 @@ static const shape shapes[] = {{1, 1, 1, 1, 1},   {1, 3, 7, 5, 2},     {2, 6, 13
                                {2, 2, 64, 64, 4}, {1, 2, 128, 128, 4}, {1, 1, 256, 256, 16},
                                {1, 2000, 1, 1, 1}}; /* more heads than a GPU's workspace has room for */
 
-/* Of these the ones that are tried: on the executor not the last `slow`. */
-static int n_shape(const cake_kernels *op, int slow)
+/* Of these the ones that are tried: on the executor not all unless asked to, elsewhere the last one has nothing to say. */
+static int n_shape(const cake_kernels *op)
 {
-    return is_executed(op) ? COUNT(shapes) - slow : COUNT(shapes);
+#ifdef CAKE_ON_EXECUTOR
+    return is_executed(op) ? COUNT(shapes) - 2 : COUNT(shapes);
+#else
+    (void)op;
+    return COUNT(shapes) - 1;
+#endif
 }
 
 /* Shorter than the convolution, around a block, several blocks and a rest; then what was generated. */
@@ -128,12 +133,14 @@ typedef struct way {
     bool alone;     /* each sequence for itself */
     int team, turn; /* slots are given out from `turn` on */
     bool mixed;     /* rows are of all kinds, whatever they are in the sequence */
+    int begin;      /* prompt rows that are there already, as of a beginning that is shared; 0: none */
 } way;
 
 /* The rows of sequence i from `done` on that go into the next wave. */
 static int next_rows(int i, int done, const way *w)
 {
-    int end = done + w->step < prompts[i] ? done + w->step : prompts[i];
+    int next = done < w->begin ? w->begin : w->begin ? (done / w->step + 1) * w->step : done + w->step;
+    int end = next < prompts[i] ? next : prompts[i];
     if (done >= prompts[i])
         end = done + 1 < length(i) ? done + 1 : length(i);
     return w->together && end == prompts[i] ? length(i) : end;
@@ -236,6 +243,12 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
+/* The larger of two errors; what is no number is the largest one. */
+static double worse(double worst, double difference)
+{
+    return isnan(difference) ? (double)INFINITY : fmax(worst, fabs(difference));
+}
+
 /* Largest difference of the convolution's output from float64; inputs and weights are below 1. */
 static double conv_error(const story *y, int seq)
 {
@@ -247,7 +260,7 @@ static double conv_error(const story *y, int seq)
                 if (t - y->s.width + 1 + j >= 0)
                     sum += (double)y->d.conv[c * y->s.width + j] *
                            (double)y->x[seq][(t - y->s.width + 1 + j) * y->channels + c];
-            worst = fmax(worst, fabs((double)y->conv[seq][t * y->channels + c] - sum * sigmoid(sum)));
+            worst = worse(worst, (double)y->conv[seq][t * y->channels + c] - sum * sigmoid(sum));
         }
     return worst;
 }
@@ -283,7 +296,7 @@ static double rule_error(const story *y, int seq, int head, double *size)
             }
         for (int j = 0; j < value; j++) {
             *size = fmax(*size, fabs(sum[j]));
-            worst = fmax(worst, fabs((double)y->out[seq][t * y->wide + head * value + j] - sum[j]));
+            worst = worse(worst, (double)y->out[seq][t * y->wide + head * value + j] - sum[j]);
         }
     }
     free(state);
@@ -306,7 +319,7 @@ static void check_story(const cake_kernels *op, const story *y, int shape)
 
 static void against_double(const cake_kernels *op)
 {
-    for (int s = 0; s < n_shape(op, 1); s++) {
+    for (int s = 0; s < n_shape(op) + is_executed(op); s++) {
         story y = story_open(shapes[s]);
         way w = {.step = 128, .team = 2};
         play(op, &y, &w);
@@ -324,6 +337,8 @@ static void against_odds(const cake_kernels *op)
     for (int s = 0; s < COUNT(odd); s++)
         for (int extreme = 0; extreme < 2; extreme++)
             for (int i = 0; i < COUNT(ways); i++) {
+                if (is_executed(op) && (s + extreme + i) % 2)
+                    continue;
                 story y = story_open(odd[s]);
                 if (extreme)
                     make_extreme(&y);
@@ -343,6 +358,21 @@ static void test_double(void)
     for_tables(against_double);
 }
 
+/* Behind a beginning that ends within a block, too, cuts at multiples of 64 do not show. */
+static void against_cuts(const cake_kernels *op)
+{
+    static const shape small = {1, 2, 9, 5, 3};
+    story whole = story_open(small), cut = story_open(small);
+    play(op, &whole, &(way){.step = 1024, .team = 1, .begin = 40});
+    play(op, &cut, &(way){.step = 64, .alone = true, .team = 1, .begin = 40});
+    for (int q = 0; q < N_SEQ; q++) {
+        CU_ASSERT(same_bits(whole.conv[q], cut.conv[q], (size_t)(length(q) * whole.channels)));
+        CU_ASSERT(same_bits(whole.out[q], cut.out[q], (size_t)(length(q) * whole.wide)));
+    }
+    story_close(&whole);
+    story_close(&cut);
+}
+
 static void against_itself(const cake_kernels *op)
 {
     static const way ways[] = {
@@ -351,7 +381,7 @@ static void against_itself(const cake_kernels *op)
         {.step = 1024, .together = true, .team = 3, .turn = 4},
         {.step = 1024, .alone = true, .team = 7},
     };
-    for (int s = 0; s < n_shape(op, 2); s++) {
+    for (int s = 0; s < n_shape(op); s++) {
         story first = story_open(shapes[s]);
         play(op, &first, &ways[0]);
         for (int i = is_executed(op) ? 3 : 1; i < COUNT(ways); i++) {
@@ -365,6 +395,7 @@ static void against_itself(const cake_kernels *op)
         }
         story_close(&first);
     }
+    against_cuts(op);
 }
 
 static void test_itself(void)

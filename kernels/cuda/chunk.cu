@@ -18,7 +18,7 @@
  * and have all their digits however strong the decay.
  *
  * Invariant: what a row gets depends on the rows before it in its span, and on the state before the span. Rows that a span
- * does not have count as zeros, so all sums are as long, and are taken in one order.
+ * does not have count as zeros.
  */
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/words.h"
@@ -138,7 +138,7 @@ __device__ __forceinline__ void chain(float *sum, part &to, const float *decay, 
 __device__ __forceinline__ void compare(float key[EACH][EACH], float query[EACH][EACH], const float *tile,
                                         int y, int x)
 {
-#pragma unroll 2
+#pragma unroll 1
     for (int group = 0; group < SLICE / 4; group++) {
         few<4> k[EACH], q[EACH], other[EACH];
 #pragma unroll
@@ -231,7 +231,8 @@ __global__ void __launch_bounds__(MAKERS, 2)
         __syncthreads();
         put<MAKERS>(tile, hold);
         __syncthreads();
-        if (warp / 2 >= 2 * (warp % 2)) /* others are above the diagonal */
+        if (warp / 2 >= 2 * (warp % 2) &&
+            EACH * (y & ~3) < n) /* others are above the diagonal, or not there */
             compare(key, query, tile, y, x_of);
     }
 #pragma unroll
@@ -307,21 +308,23 @@ __device__ __forceinline__ void look(float seen[EACH][N], float sum[EACH][N], co
     }
 }
 
-/* sum += what the tile's columns 4 y to 4 y + 3, turned, make of `change` [ROWS][8 N]. */
+/* sum += what the tile's columns 4 y to 4 y + 3, turned, make of the first n rows of `change` [ROWS][8 N]. */
 template <int N>
 __device__ __forceinline__ void multiply(float sum[EACH][N], const float *tile, const float *change, int y,
-                                         int x)
+                                         int x, int n)
 {
-#pragma unroll 8
-    for (int row = 0; row < ROWS; row++) {
-        const few<4> left = four(tile, y / 8, row, y % 8);
-        const few<N> right = *(const few<N> *)(change + row * 8 * N + N * x);
+#pragma unroll 2
+    for (int from = 0; from < n; from += 4)
 #pragma unroll
-        for (int i = 0; i < EACH; i++)
+        for (int row = from; row < from + 4; row++) {
+            const few<4> left = four(tile, y / 8, row, y % 8);
+            const few<N> right = *(const few<N> *)(change + row * 8 * N + N * x);
 #pragma unroll
-            for (int j = 0; j < N; j++)
-                sum[i][j] += left.of[i] * right.of[j];
-    }
+            for (int i = 0; i < EACH; i++)
+#pragma unroll
+                for (int j = 0; j < N; j++)
+                    sum[i][j] += left.of[i] * right.of[j];
+        }
 }
 
 /* The thread's elements of a matrix [..][8 N]. */
@@ -359,38 +362,58 @@ __device__ __forceinline__ void write_state(float *kept, const float *state, con
             kept[(int64_t)(at / (8 * N)) * d.value_dim + at % (8 * N)] = state[at];
 }
 
-/* What a stage does with its tile. */
+/* What a stage does with its tile. Warps whose rows a span does not have only keep its barriers: their changes are zero. */
 template <int N> struct walker {
     float *tile, *state, *change; /* [TILE], [depth][8 N], [ROWS][8 N] */
     float seen[EACH][N], sum[EACH][N];
-    int y, x, n; /* place in the block; columns that are there, from the thread's first one */
+    float key[EACH], query[EACH], until[EACH], last; /* of the thread's rows: what struct part says */
+    int y, x, n; /* place in the block; columns from the thread's first one on */
+    int n_row;   /* of the span */
+    bool busy;   /* the warp has rows */
 
-    __device__ __forceinline__ void slice(int i)
-    {
-        if (i == 0) {
-            clear<N>(seen);
-            clear<N>(sum);
-        }
-        look<N>(seen, sum, tile, state + i * SLICE * 8 * N, y, x);
-    }
-
-    /* v: of the span's first row and the thread's first column. */
-    __device__ __forceinline__ void ask(const part &p, const float *v, int64_t channels, int n_row)
+    __device__ __forceinline__ void begin(const part &p, int rows)
     {
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
-            const int row = EACH * y + i;
+            key[i] = p.key[EACH * y + i];
+            query[i] = p.query[EACH * y + i];
+            until[i] = p.until[EACH * y + i];
+        }
+        last = p.last[0];
+        n_row = rows;
+        busy = EACH * (y & ~3) < rows;
+        clear<N>(seen);
+        clear<N>(sum);
+    }
+
+    __device__ __forceinline__ void slice(int i)
+    {
+        if (busy)
+            look<N>(seen, sum, tile, state + i * SLICE * 8 * N, y, x);
+    }
+
+    /* The last slice, and v - k S. v: of the span's first row and the thread's first column. */
+    __device__ __forceinline__ void ask(int i, const float *v, int64_t channels)
+    {
+        float value[EACH][N]; /* on its way while the slice is computed */
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
 #pragma unroll
             for (int j = 0; j < N; j++)
-                own<N>(change, y, i, x).of[j] =
-                    (row < n_row && j < n ? v[row * channels + j] : 0) - p.key[row] * seen[i][j];
-        }
+                value[r][j] = EACH * y + r < n_row && j < n ? v[(EACH * y + r) * channels + j] : 0;
+        slice(i);
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                own<N>(change, y, r, x).of[j] = value[r][j] - key[r] * seen[r][j];
     }
 
     __device__ __forceinline__ void solve()
     {
         clear<N>(seen);
-        multiply<N>(seen, tile, change, y, x);
+        if (busy)
+            multiply<N>(seen, tile, change, y, x, n_row);
         __syncthreads(); /* all have read what was asked for */
 #pragma unroll
         for (int i = 0; i < EACH; i++)
@@ -399,38 +422,37 @@ template <int N> struct walker {
                 own<N>(change, y, i, x).of[j] = seen[i][j];
     }
 
-    __device__ __forceinline__ void answer(const part &p, float *out, int64_t step, int n_row)
+    /* out: of the span's first row and the thread's first column. */
+    __device__ __forceinline__ void answer(float *out, int64_t step)
     {
 #pragma unroll
         for (int i = 0; i < EACH; i++)
 #pragma unroll
             for (int j = 0; j < N; j++)
-                sum[i][j] *= p.query[EACH * y + i];
-        multiply<N>(sum, tile, change, y, x);
+                sum[i][j] *= query[i];
+        if (busy)
+            multiply<N>(sum, tile, change, y, x, n_row);
         __syncthreads(); /* all have read the changes as they are at their rows */
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            const int row = EACH * y + i;
+        for (int i = 0; i < EACH; i++)
 #pragma unroll
             for (int j = 0; j < N; j++) {
-                if (row < n_row && j < n)
-                    out[row * step + j] = sum[i][j];
-                own<N>(change, y, i, x).of[j] = p.until[row] * seen[i][j];
+                if (EACH * y + i < n_row && j < n)
+                    out[(EACH * y + i) * step + j] = sum[i][j];
+                own<N>(change, y, i, x).of[j] = until[i] * seen[i][j];
             }
-        }
     }
 
     /* Rows [64 i, 64 i + 64) of the state. */
-    __device__ __forceinline__ void learn(const part &p, int i)
+    __device__ __forceinline__ void learn(int i)
     {
         float *rows = state + i * ROWS * 8 * N, now[EACH][N];
-        const float last = p.last[0];
 #pragma unroll
         for (int r = 0; r < EACH; r++)
 #pragma unroll
             for (int j = 0; j < N; j++)
                 now[r][j] = last * own<N>(rows, y, r, x).of[j];
-        multiply<N>(now, tile, change, y, x);
+        multiply<N>(now, tile, change, y, x, n_row);
 #pragma unroll
         for (int r = 0; r < EACH; r++)
 #pragma unroll
@@ -483,16 +505,18 @@ __global__ void __launch_bounds__(WALKERS) walk(float *out, const part *parts, c
         const int next = stage + 1 < t.stages ? stage + 1 : 0, next_span = span + (next == 0);
         if (next_span < spans.n) /* another sequence's does no harm */
             fetch<WALKERS>(hold, source_of(t, spans, next_span, next));
-        if (stage < t.slices)
+        if (stage == 0)
+            w.begin(p, n_row);
+        if (stage < t.slices - 1)
             w.slice(stage);
-        if (stage == t.slices - 1)
-            w.ask(p, t.v + row * t.channels + N * w.x, t.channels, n_row);
-        if (stage == t.slices)
+        else if (stage == t.slices - 1)
+            w.ask(stage, t.v + row * t.channels + N * w.x, t.channels);
+        else if (stage == t.slices)
             w.solve();
-        if (stage == t.slices + 1)
-            w.answer(p, out + row * step + value + N * w.x, step, n_row);
-        if (stage > t.slices + 1)
-            w.learn(p, stage - t.slices - 2);
+        else if (stage == t.slices + 1)
+            w.answer(out + row * step + value + N * w.x, step);
+        else
+            w.learn(stage - t.slices - 2);
         stage = next;
         span = next_span;
     }

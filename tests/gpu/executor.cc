@@ -244,7 +244,8 @@ void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
     for (unsigned z = 0; z < grid.z; z++)
         for (unsigned y = 0; y < grid.y; y++)
             for (unsigned x = 0; x < grid.x; x++) {
-                executor_block = dim3(x, y, z);
+                executor_block =
+                    executor_backwards ? dim3(grid.x - 1 - x, grid.y - 1 - y, grid.z - 1 - z) : dim3(x, y, z);
                 shared_memory =
                     shared ? malloc(shared) : nullptr; /* as large as it was asked for, and unknown */
                 run_block();

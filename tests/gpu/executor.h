@@ -50,7 +50,7 @@ extern dim3 executor_thread, executor_block, executor_block_dim, executor_grid_d
 #define blockDim  executor_block_dim
 #define gridDim   executor_grid_dim
 
-extern bool executor_backwards;   /* fibres run from the last one down */
+extern bool executor_backwards;   /* fibres, and blocks, run from the last one down */
 extern int64_t executor_launches; /* so far */
 
 /* The kernel has its own copy of its arguments, as of now. */
