@@ -420,7 +420,7 @@ static float *play_crowd(const cake_kernels *op, cake_delta *d, const cake_row *
 /* More slots than one launch takes, of prompts and of others; a prompt that is longer than one launch takes. */
 static void check_crowd(const cake_kernels *op)
 {
-    enum { SLOTS = 300, LONG = 320 * 32 };
+    enum { SLOTS = 300, LONG = 260 * 32 };
     cake_row *rows = cake_alloc(LONG, sizeof *rows);
     float *weight = random_floats(64, 5);
     cake_delta d = {1, 1, 3, 2, 3, weight, weight + 40, weight + 50, NULL, 0};

@@ -102,19 +102,27 @@ __device__ __forceinline__ source slice_of(const float *q, const float *k, int64
     return {{k + slice * SLICE, q + slice * SLICE}, channels, n_row, {n, n}};
 }
 
-/* 1 / sqrt(sum of squares + 1e-6) of rows [0, n); 0 of those that are not there. A warp a row. */
-__device__ __forceinline__ void measure(float *scale, const float *x, int64_t channels, int n, int dim)
+/* Four threads a row: the squares of a slice of keys and queries. */
+__device__ __forceinline__ void add_squares(float sum[2], const float *tile)
 {
-    const int lane = (int)threadIdx.x % CAKE_WARP;
-    for (int row = (int)threadIdx.x / CAKE_WARP; row < ROWS; row += MAKERS / CAKE_WARP) {
-        float sum = 0;
-        if (row < n)
-            for (int i = lane; i < dim; i += CAKE_WARP)
-                sum += x[row * channels + i] * x[row * channels + i];
-        sum = warp_sum(sum);
-        if (lane == 0)
-            scale[row] = row < n ? 1 / sqrtf(sum + 1e-6f) : 0;
-    }
+    const int row = (int)threadIdx.x / 4, part = (int)threadIdx.x % 4;
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int group = 2 * part; group < 2 * part + 2; group++) {
+            const few<4> x = four(tile, half, row, group);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                sum[half] += x.of[i] * x.of[i];
+        }
+}
+
+/* What a row's elements are multiplied by, from its threads' squares; 0 if there is no such row. All of a warp. */
+__device__ __forceinline__ float length_of(float sum, bool is_there)
+{
+    sum += __shfl_xor_sync(CAKE_ALL, sum, 1);
+    sum += __shfl_xor_sync(CAKE_ALL, sum, 2);
+    return is_there ? 1 / sqrtf(sum + 1e-6f) : 0;
 }
 
 /* By thread `row` < ROWS: the logarithms of what remains of row `row` at each later one go to sum [i][row]; and what
@@ -213,18 +221,13 @@ __global__ void __launch_bounds__(MAKERS, 2)
     const float *q = x + row * channels + (int64_t)(h / (d.n_value / d.n_key)) * d.key_dim;
     const float *k = q + (int64_t)d.n_key * d.key_dim;
     part &to = parts[(int64_t)span * gridDim.y + blockIdx.y];
-    measure(scale_q, q, channels, n, d.key_dim);
-    measure(scale_k, k, channels, n, d.key_dim);
     if (thread < ROWS) {
         const int64_t at = (int64_t)(row + thread) * d.n_value + h;
         float dt = thread < n ? a[at] + d.dt_bias[h] : 0, soft = dt > 20 ? dt : log1pf(expf(dt));
         decay[thread] = thread < n ? -expf(d.a_log[h]) * soft : 0;
         beta[thread] = thread < n ? 1 / (1 + expf(-b[at])) : 0;
     }
-    __syncthreads();
-    if (thread < ROWS)
-        chain(system, to, decay, scale_q[thread] / sqrtf((float)d.key_dim), scale_k[thread], thread);
-    float key[EACH][EACH] = {}, query[EACH][EACH] = {};
+    float key[EACH][EACH] = {}, query[EACH][EACH] = {}, squares[2] = {};
     for (int slice = 0; slice * SLICE < d.key_dim; slice++) {
         float hold[TILE / MAKERS];
         fetch<MAKERS>(hold, slice_of(q, k, channels, n, slice, d.key_dim));
@@ -234,7 +237,18 @@ __global__ void __launch_bounds__(MAKERS, 2)
         if (warp / 2 >= 2 * (warp % 2) &&
             EACH * (y & ~3) < n) /* others are above the diagonal, or not there */
             compare(key, query, tile, y, x_of);
+        add_squares(squares, tile);
     }
+    const float length_k = length_of(squares[0], thread / 4 < n),
+                length_q = length_of(squares[1], thread / 4 < n);
+    if (thread % 4 == 0) {
+        scale_k[thread / 4] = length_k;
+        scale_q[thread / 4] = length_q / sqrtf((float)d.key_dim);
+    }
+    __syncthreads();
+    if (thread < ROWS)
+        chain(system, to, decay, scale_q[thread], scale_k[thread], thread);
+    __syncthreads();
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         const int column = EACH * x_of + j;
@@ -242,8 +256,7 @@ __global__ void __launch_bounds__(MAKERS, 2)
         for (int i = 0; i < EACH; i++) {
             const int line = EACH * y + i;
             float rest = line >= column ? scale_k[column] * expf(system[line * PITCH + column]) : 0;
-            to.see[column * ROWS + line] =
-                line >= column ? query[i][j] * rest * scale_q[line] / sqrtf((float)d.key_dim) : 0;
+            to.see[column * ROWS + line] = line >= column ? query[i][j] * rest * scale_q[line] : 0;
             if (line > column)
                 system[line * PITCH + column] = key[i][j] * rest * scale_k[line] * beta[line];
         }
