@@ -291,14 +291,14 @@ static double rule_error(const story *y, int seq, int head, double *size)
     return worst;
 }
 
-static void check_story(const cake_kernels *op, const story *y, int shape)
+static void check_story(const cake_kernels *op, const story *y, int number)
 {
     for (int i = 0; i < N_SEQ; i++) {
         CU_ASSERT(conv_error(y, i) <= (y->s.width + 4) * 0x1p-24 * y->s.width);
         for (int h = 0; h < y->s.n_value; h++) {
             double size = 0, error = rule_error(y, i, h, &size);
             if (!(error <= 64 * 0x1p-24 * size)) {
-                printf("  %s: shape %d sequence %d head %d: %g of %g\n", op->name, shape, i, h, error, size);
+                printf("  %s: shape %d sequence %d head %d: %g of %g\n", op->name, number, i, h, error, size);
                 CU_FAIL("too far from float64");
             }
         }
