@@ -169,10 +169,16 @@ stage_slurm() {
     plain && top_builddir=. "$root/tests/slurm.sh"
 }
 
-# Kernels for GPUs, compiled for all of them.
+# Kernels for GPUs, compiled for all of them, and all of their tests on the CPU.
 stage_cuda() {
+    local status=0 tests
     need nvcc c++filt || return 1
-    "$root/tests/gpu/resources.sh"
+    "$root/tests/gpu/resources.sh" || status=1
+    tests=$(sed -n 's/^executor_tests = //p' "$root/tests/local.am")
+    # shellcheck disable=SC2086
+    plain && make -j"$jobs" $tests && # all that make check tries some of, by fibres
+        printf '%s\n' $tests | CAKE_ALL_GPU=1 top_srcdir=$root top_builddir=. xargs -P "$jobs" -n 1 env || status=1
+    return $status
 }
 
 # Hosts of different speeds, which $CAKE_NETNS/mpi-hosts makes here; it wants to be root.

@@ -22,10 +22,10 @@ extern bool executor_backwards;
 
 static const int team_sizes[] = {1, 2, 3, 7};
 
-/* On the executor all is slow: make check tries some cases, CAKE_ALL all of them. */
+/* On the executor all is slow: make check tries some cases, CAKE_ALL_GPU all of them. */
 static inline bool is_executed(const cake_kernels *op)
 {
-    return !op->oracle && !getenv("CAKE_ALL");
+    return !op->oracle && !getenv("CAKE_ALL_GPU");
 }
 
 /* In plain C each row is taken for itself, and slowly: fewer cases are enough. */
@@ -48,7 +48,7 @@ static inline void for_tables(void (*test)(const cake_kernels *op))
     executor_backwards = false;
     test(&cake_kernels_cuda);
     executor_backwards = true;
-    if (getenv("CAKE_ALL"))
+    if (getenv("CAKE_ALL_GPU"))
         test(&cake_kernels_cuda);
 #else
     static const char *const names[] = {"ref", "avx2", "avx512", "avx512bf16"};

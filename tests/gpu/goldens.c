@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The golden models by the operations of a GPU: of a real one, or of the executor. CAKE_ALL: all models, else a few.
+ * The golden models by the operations of a GPU: of a real one, or of the executor. CAKE_ALL_GPU: all models, else a few.
  */
 #include "../rig.h"
 #include "kernels/cuda/device.h"
@@ -11,7 +11,7 @@ static const cake_kernels *kernels;
 static bool is_tried(const char *model)
 {
     static const char *const few[] = {"qwen3.5-text", "gemma2-caps", "phi3-window"};
-    bool found = getenv("CAKE_ALL") != NULL;
+    bool found = getenv("CAKE_ALL_GPU") != NULL;
     for (size_t i = 0; i < sizeof few / sizeof *few; i++)
         found = found || !strcmp(few[i], model);
     return found;
@@ -53,7 +53,7 @@ static void test_rounded(void)
 static void test_unread(void)
 {
     for (int m = 0; m < N_MODEL; m++) {
-        if (!is_tried(models[m]) || (!getenv("CAKE_ALL") && strcmp(models[m], "gemma2-caps") != 0))
+        if (!is_tried(models[m]) || (!getenv("CAKE_ALL_GPU") && strcmp(models[m], "gemma2-caps") != 0))
             continue;
         cake_json *expected = read_expected(models[m]);
         const cake_json *sequence = cake_json_at(cake_json_get(expected, "sequences"), 0);
