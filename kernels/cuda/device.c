@@ -4,6 +4,7 @@
  * a driver the first call returns an error, and that error is the answer.
  */
 #include "kernels/cuda/device.h"
+#include "config.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/product.h"
 
+enum { LEAST = 75 }; /* capability 7.5 */
+
 cudaStream_t cake_cuda_stream(void); /* of memory.c; of CUDA's types nobody else is to know */
 
 static void add_version(cake_buf *out, int version)
@@ -23,8 +26,20 @@ static void add_version(cake_buf *out, int version)
     cake_buf_addf(out, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
+/* Which others it reads without the host. */
+static void add_peers(cake_buf *out, int device)
+{
+    int n = 0, can = 0, found = 0;
+    cudaGetDeviceCount(&n);
+    for (int other = 0; other < n; other++)
+        if (other != device && cudaDeviceCanAccessPeer(&can, device, other) == cudaSuccess && can)
+            cake_buf_addf(out, "%s %d", found++ ? "," : ", reaches GPU", other);
+    cudaGetLastError();
+}
+
 static void add_device(cake_buf *out, int device, int driver, int runtime)
 {
+    int mode = 0;
     struct cudaDeviceProp prop;
     cudaError_t err = cudaGetDeviceProperties(&prop, device);
     if (err != cudaSuccess) {
@@ -36,6 +51,14 @@ static void add_device(cake_buf *out, int device, int driver, int runtime)
     add_version(out, driver);
     cake_buf_adds(out, ", runtime ");
     add_version(out, runtime);
+    add_peers(out, device);
+    if (10 * prop.major + prop.minor < LEAST)
+        cake_buf_adds(out, "; too old, 7.5 is the least");
+    else if (!cake_cuda_has_code(CUDA_ARCHS_TEXT, 10 * prop.major + prop.minor))
+        cake_buf_adds(out, "; this build has no code for it, only for" CUDA_ARCHS_TEXT " (CUDA_ARCH)");
+    if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, device) == cudaSuccess &&
+        mode == cudaComputeModeProhibited)
+        cake_buf_adds(out, "; its compute mode lets nobody use it (nvidia-smi -c)");
     cake_buf_addc(out, '\n');
 }
 
@@ -115,10 +138,15 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
     cake_card card;
     if (!cake_device_card(i, &card))
         return cake_fail("kernels", "GPU %d does not answer; nvidia-smi may know why", number);
-    if (card.capability < 75)
+    if (card.capability < LEAST)
         return cake_fail("kernels",
                          "GPU %d (%s) has capability %d.%d, and 7.5 is the least; use --device cpu", number,
                          card.name, card.capability / 10, card.capability % 10);
+    if (!cake_cuda_has_code(CUDA_ARCHS_TEXT, card.capability))
+        return cake_fail("kernels",
+                         "GPU %d (%s) has capability %d.%d, and this build has code for" CUDA_ARCHS_TEXT
+                         " only: configure with CUDA_ARCH=%d, or use --device cpu",
+                         number, card.name, card.capability / 10, card.capability % 10, card.capability);
     snprintf(text, sizeof text, "GPU %d (%s, %s)", number, card.name, card.bus);
     cake_err err = cake_cuda_open(i, text);
     if (err)

@@ -4,6 +4,8 @@
  */
 #include "kernels/cuda/layout.h"
 
+#include <stdlib.h>
+
 #include "base/arena.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product.h"
@@ -17,6 +19,24 @@ size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok)
 {
     /* what lies behind the last row is multiplied, too */
     return cake_arena_round(((size_t)n_tok + CAKE_PRODUCT_ROWS - 1) * cake_cuda_step(dtype, n_in));
+}
+
+bool cake_cuda_has_code(const char *archs, int capability)
+{
+    char *end = NULL;
+    for (const char *at = archs; *at; at = end) {
+        long arch = strtol(at, &end, 10);
+        if (end == at)
+            break;
+        bool only = *end == 'a' || *end == 'f';
+        end += only;
+        while (*end == ' ')
+            end++;
+        bool last = !*end; /* of which there is PTX, too */
+        if (arch == capability || (!only && arch < capability && (arch / 10 == capability / 10 || last)))
+            return true;
+    }
+    return false;
 }
 
 static const cake_memory planned = {.name = "GPU memory"};

@@ -51,6 +51,10 @@ static inline size_t cake_cuda_step(cake_dtype dtype, int n_in)
 
 size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in);
 size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok);
+/* Whether GPUs of this capability (86: 8.6) run what was compiled for archs, "75 80 90a": code for the same major version and no
+ * later minor one, but with a letter for that very one only; the driver makes code of the PTX of the last one, if that
+ * has no letter (CUDA C++ Programming Guide, "Application Compatibility"). */
+bool cake_cuda_has_code(const char *archs, int capability);
 
 void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
                       const float *residual, int n_tok);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The floors of a GPU do what they are timed for: all of the memory is read, all tiles are multiplied.
+ * The floors of a GPU do what they are timed for: all of the memory is read, all tiles are multiplied. And what a build
+ * has code for.
  */
 #include <stdlib.h>
 
@@ -36,11 +37,34 @@ static void test_multiply(void)
     free(sum);
 }
 
+static void test_code(void)
+{
+    static const struct {
+        const char *archs;
+        int capability;
+        bool has;
+    } cases[] = {{" 75 80 90a", 75, true},
+                 {" 75 80 90a", 70, false},
+                 {" 75 80 90a", 86, true},
+                 {" 75 80 90a", 90, true},
+                 {" 75 80 90a", 100, false},
+                 {" 80", 90, true},
+                 {" 80", 75, false},
+                 {" 80 90", 89, true},
+                 {" 90a 120", 110, false},
+                 {" 90a 120", 121, true},
+                 {"", 90, false},
+                 {" 86", 80, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CU_ASSERT_EQUAL(cake_cuda_has_code(cases[i].archs, cases[i].capability), cases[i].has);
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
         {"memory is read", test_read},
         {"tiles are multiplied", test_multiply},
+        {"which GPUs there is code for", test_code},
     };
     return SUITE_MAIN("peak", tests);
 }
