@@ -23,14 +23,16 @@ AS_IF([test "x$with_cuda" != xno],
         CFLAGS="$CFLAGS $CUDA_CFLAGS" LIBS="$CUDA_LIBS $LIBS"
         AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <cuda_runtime_api.h>]], [[int n; return cudaGetDeviceCount(&n)]])],
           [AC_COMPUTE_INT([cake_cuda_version], [CUDART_VERSION], [#include <cuda_runtime_api.h>])
-           cake_cuda="`expr $cake_cuda_version / 1000`.`expr $cake_cuda_version % 1000 / 10`"])
+           AS_IF([test "$cake_cuda_version" -ge 12000],
+            [cake_cuda="`expr $cake_cuda_version / 1000`.`expr $cake_cuda_version % 1000 / 10`"],
+            [AC_MSG_WARN([CUDA before 12 is not taken])])])
         CFLAGS=$cake_save_CFLAGS LIBS=$cake_save_LIBS])
    done
    AC_MSG_RESULT([$cake_cuda])])
 AS_IF([test "x$cake_cuda" = xno],
   [CUDA_CFLAGS= CUDA_LIBS=
    AS_CASE([$with_cuda], [auto|no], [],
-     [AC_MSG_ERROR([no CUDA (bin/nvcc, cuda_runtime_api.h, libcudart_static.a) in $cake_cuda_dir: give --with-cuda=DIR, or leave it away])])],
+     [AC_MSG_ERROR([no CUDA 12 or later (bin/nvcc, cuda_runtime_api.h, libcudart_static.a) in $cake_cuda_dir: give --with-cuda=DIR, or leave it away])])],
   [AC_MSG_CHECKING([for the capabilities of GPUs that there is code for])
    cake_archs= cake_last=
    for cake_arch in ${CUDA_ARCH-75 80 89 90a 100 120}; do

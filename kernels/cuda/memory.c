@@ -10,6 +10,7 @@
 #include "kernels/cuda/memory.h"
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,8 +147,12 @@ static char *place_for(size_t bytes)
     return place;
 }
 
+/* By any thread, while weights are loaded. */
 static void put(void *to, const void *from, size_t bytes)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    cudaSetDevice(gpu.device); /* each thread has its own */
     for (size_t done = 0, n; done < bytes && gpu.error == cudaSuccess; done += n) {
         n = bytes - done < HALF ? bytes - done : HALF;
         char *place = place_for(n);
@@ -155,6 +160,7 @@ static void put(void *to, const void *from, size_t bytes)
         works(cudaMemcpyAsync((char *)to + done, place, n, cudaMemcpyHostToDevice, gpu.stream),
               "copying to it");
     }
+    pthread_mutex_unlock(&lock);
 }
 
 static void get(void *to, const void *from, size_t bytes)
@@ -194,7 +200,7 @@ const cake_row *cake_cuda_rows(const cake_row *rows)
 
 void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n)
 {
-    cudaSetDevice(gpu.device); /* each thread has its own */
+    cudaSetDevice(gpu.device);
     works(cudaMemcpy2D(to, to_step, from, from_step, bytes, (size_t)n, cudaMemcpyHostToDevice),
           "loading weights");
 }

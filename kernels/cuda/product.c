@@ -11,16 +11,21 @@
 #include "kernels/cuda/product.h"
 
 #include <cuda_runtime_api.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/log.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/lt.h"
 #include "kernels/cuda/memory.h"
 
-enum { SHAPES = 32, CHOICES = 16, REPRESENTATIVE = 2048 };
+enum { CHOICES = 16, REPRESENTATIVE = 2048 };
 
-#define HALF                                                                                                 \
-    (CAKE_CUDA_WORKSPACE / 2) /* of the workspace: the library's own; rows that go elsewhere afterwards */
+/* The workspace: the library's own, too little to keep parts of REPRESENTATIVE rows' sums in, and behind it rows that go
+ * elsewhere afterwards. */
+#define OWN  ((size_t)1 << 20)
+#define REST (CAKE_CUDA_WORKSPACE - OWN)
 
 /* A shape of matrices. */
 typedef struct plan {
@@ -35,7 +40,7 @@ typedef struct plan {
 static struct {
     const cake_lt *lt;
     cublasLtHandle_t handle;
-    plan plans[SHAPES];
+    plan *plans;
     int n;
 } product;
 
@@ -76,6 +81,7 @@ void cake_product_close(void)
         drop(&product.plans[i]);
     if (product.handle)
         product.lt->Destroy(product.handle);
+    free(product.plans);
     memset(&product, 0, sizeof product);
 }
 
@@ -99,19 +105,28 @@ static bool choose(plan *p, cublasLtMatmulPreference_t preference)
     const cake_lt *lt = product.lt;
     cublasLtMatmulHeuristicResult_t found[CHOICES];
     int n = 0;
-    size_t room = HALF;
-    uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
-    uint32_t aligned = p->n_out % 4 ? sizeof(float) : 16; /* bytes at which rows of out begin */
-    bool asked = lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room,
-                                                  sizeof room) == CUBLAS_STATUS_SUCCESS &&
-                 lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                                                  &scheme, sizeof scheme) == CUBLAS_STATUS_SUCCESS &&
-                 lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                                                  &aligned, sizeof aligned) == CUBLAS_STATUS_SUCCESS &&
-                 lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
-                                                  &aligned, sizeof aligned) == CUBLAS_STATUS_SUCCESS &&
-                 lt->MatmulAlgoGetHeuristic(product.handle, p->product, p->a, p->b, p->d, p->d, preference,
-                                            CHOICES, found, &n) == CUBLAS_STATUS_SUCCESS;
+    const size_t room = OWN;
+    const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
+    /* bytes at which matrices and packed rows begin, and rows of out */
+    const uint32_t operands = CAKE_ALIGN, rows = p->n_out % 4 ? sizeof(float) : 4 * sizeof(float);
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t attribute;
+        const void *value;
+        size_t size;
+    } wishes[] = {
+        {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room},
+        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, sizeof scheme},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &operands, sizeof operands},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &operands, sizeof operands},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &rows, sizeof rows},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &rows, sizeof rows},
+    };
+    bool asked = true;
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes && asked; i++)
+        asked = lt->MatmulPreferenceSetAttribute(preference, wishes[i].attribute, wishes[i].value,
+                                                 wishes[i].size) == CUBLAS_STATUS_SUCCESS;
+    asked = asked && lt->MatmulAlgoGetHeuristic(product.handle, p->product, p->a, p->b, p->d, p->d,
+                                                preference, CHOICES, found, &n) == CUBLAS_STATUS_SUCCESS;
     for (int i = 0; i < n && asked; i++)
         if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= room &&
             sums_whole(&found[i].algo)) {
@@ -129,7 +144,7 @@ static bool settle(plan *p)
     const cublasOperation_t transposed = CUBLAS_OP_T;
     cublasLtMatmulPreference_t preference = NULL;
     bool made =
-        (size_t)p->n_out * CAKE_PRODUCT_ROWS * sizeof(float) <= HALF &&
+        (size_t)p->n_out * CAKE_PRODUCT_ROWS * sizeof(float) <= REST &&
         lt->MatmulDescCreate(&p->product, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
         lt->MatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed) ==
             CUBLAS_STATUS_SUCCESS &&
@@ -153,11 +168,16 @@ static plan *plan_of(const cake_weight *w)
         if (p->dtype == w->dtype && p->n_out == w->n_out && p->n_in == w->n_in)
             return p->usable ? p : NULL;
     }
-    if (product.n == SHAPES)
-        return NULL;
+    product.plans = cake_grow(product.plans, (size_t)product.n + 1, sizeof *product.plans);
     plan *p = &product.plans[product.n++];
     *p = (plan){.dtype = w->dtype, .n_out = w->n_out, .n_in = w->n_in};
     p->usable = settle(p);
+    if (!p->usable)
+        cake_log(CAKE_WARN, "kernels",
+                 "cuBLASLt has no product of prompts with matrices of %d x %d that sums a row of k at once; "
+                 "our own "
+                 "kernel has them, which is slower",
+                 w->n_out, w->n_in);
     return p->usable ? p : NULL;
 }
 
@@ -173,7 +193,7 @@ static void multiply(plan *p, float *out, const char *x, const cake_weight *w, b
         lt->MatrixLayoutSetAttribute(p->d, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns) ==
             CUBLAS_STATUS_SUCCESS &&
         lt->Matmul(product.handle, p->product, &alpha, w->data, p->a, x, p->b, &beta, out, p->d, out, p->d,
-                   &p->algo, cake_cuda_workspace(), HALF, cake_cuda_stream()) == CUBLAS_STATUS_SUCCESS;
+                   &p->algo, cake_cuda_workspace(), OWN, cake_cuda_stream()) == CUBLAS_STATUS_SUCCESS;
     if (!right)
         cake_cuda_failed("a product of cuBLASLt");
 }
@@ -185,8 +205,8 @@ bool cake_product_linear(float *out, const void *x, const cake_weight *w, const 
     if (!p)
         return false;
     const size_t step = cake_cuda_step(w->dtype, w->n_in), row = (size_t)w->n_out;
-    float *aside = (float *)(void *)((char *)cake_cuda_workspace() + HALF);
-    const int most = (int)(HALF / sizeof(float) / row / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS);
+    float *aside = (float *)(void *)((char *)cake_cuda_workspace() + OWN);
+    const int most = (int)(REST / sizeof(float) / row / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS);
     /* a residual is part of the sum where no bias comes before it; it has to be where the product goes */
     const bool added = residual && !bias, here = !residual || residual == out;
     for (int first = 0, n; first < n_tok; first += n) {

@@ -280,6 +280,8 @@ static cake_err load(const cake_options *o, cake_stage *stage)
         cake_share share = cake_parts_share(stage, &stage->plan, stage->replica.rank, kernels[i], ranges);
         if (share.n_range || share.embed || share.head)
             err = cake_model_load(stage->model, &share, kernels[i], &how);
+        if (!err && kernels[i]->memory)
+            err = kernels[i]->memory->check();
     }
     free(ranges);
     return err;

@@ -142,7 +142,8 @@ static cublasStatus_t choose(cublasLtHandle_t handle, cublasLtMatmulDesc_t produ
 {
     const layout *x = (const void *)a, *y = (const void *)b, *z = (const void *)d;
     CHECK(open_handles && handle && product->data[0] && c == d && most >= 3);
-    CHECK(preference->data[0] >> CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES & 1);
+    for (int i = 0; i <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES; i++) /* all of these have to be said */
+        CHECK(i == 0 || i == 2 || i == 4 || preference->data[0] >> i & 1);
     CHECK(x->type == y->type && z->type == CUDA_R_32F && x->rows == y->rows && x->columns == z->rows &&
           y->columns == z->columns);
     memset(found, 0, (size_t)most * sizeof *found);
