@@ -58,7 +58,7 @@ static bool is_used(const cake_world *world, want mine, bool *any)
 
 static int by_bus(const void *a, const void *b)
 {
-    return strcasecmp(a, b);
+    return strcasecmp(((const cake_device *)a)->bus, ((const cake_device *)b)->bus);
 }
 
 /* What this process may use. */
@@ -93,14 +93,7 @@ static cake_device *list_of_cards(const wish *all, int n_rank, int *n_gpu)
                 *d = (cake_device){.gpu = true, .package = -1, .domain = -1, .beside = -1};
                 snprintf(d->bus, sizeof d->bus, "%s", all[r].bus[i]);
             }
-    /* bus is the first text of a device */
-    char(*bus)[32] = cake_alloc((size_t)*n_gpu + 1, sizeof *bus);
-    for (int i = 0; i < *n_gpu; i++)
-        memcpy(bus[i], list[i].bus, sizeof bus[i]);
-    qsort(bus, (size_t)*n_gpu, sizeof *bus, by_bus);
-    for (int i = 0; i < *n_gpu; i++)
-        memcpy(list[i].bus, bus[i], sizeof bus[i]);
-    free(bus);
+    qsort(list, (size_t)*n_gpu, sizeof *list, by_bus);
     return list;
 }
 
@@ -228,6 +221,8 @@ static cake_err take(const cake_world *world, const cake_device *gpus, int n_gpu
     cake_buf *before = cake_log_capture(&unsaid);
     cake_err err = gpu->used ? open_card(world, gpus, n_gpu, gpu->number, at, kernels) : CAKE_OK;
     cake_log_capture(before);
+    if (!err && unsaid.len && !world->rank) /* what is only warned of is likely to be so everywhere */
+        fputs(unsaid.data, stderr);
     cake_buf_free(&unsaid);
     if (cake_world_least(world, err ? world->rank : INT64_MAX) == world->rank) /* it speaks for all */
         err = open_card(world, gpus, n_gpu, gpu->number, at, kernels);
