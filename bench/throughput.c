@@ -100,7 +100,7 @@ static void report(cake_bench *bench, const cake_case *self, const cake_stage *s
     double share = cost_floor(&floor, load) / seconds, prompts = cost_load_prompts(load) / seconds,
            answers = (double)load->seqs * load->generated / seconds;
     const cake_kernels *named = bench->kernels;
-    bench->kernels = stage->away ? stage->away : stage->kernels;
+    bench->kernels = cake_parts_first(stage);
     char name[40];
     cake_bench_say(bench, self->name, stage->n_thread, -1, prompts + answers, "tokens/s", share, "floor");
     snprintf(name, sizeof name, "%s.prompt", self->name);

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "kernels/cuda/device.h"
 #include "kernels/floor.h"
+#include "run/parts.h"
 #include "run/peaks.h"
 
 /* Of prompts and answers nothing is known yet: prompts are three times as long as answers, and positions no further than
@@ -144,8 +145,7 @@ void cake_pace_weigh(cake_stage *stage, int n_rank)
     double measured = large ? cake_rates_balance(n_rank, stage->rate) : 0, fastest = 0;
     int n_layer = cake_model_config(stage->model)->n_layer;
     stage->balance = measured > 0 ? measured : CAKE_COST_BALANCE;
-    stage->whole = cake_cost_of_layers(stage->model, stage->away ? stage->away : stage->kernels, 0, n_layer,
-                                       stage->kv_dtype);
+    stage->whole = cake_cost_of_layers(stage->model, cake_parts_first(stage), 0, n_layer, stage->kv_dtype);
     stage->whole.balance = stage->balance;
     stage->speed = cake_alloc((size_t)n_rank, sizeof *stage->speed);
     for (int i = 0; i < n_rank; i++) {
@@ -221,8 +221,7 @@ double *cake_pace_layers(const cake_stage *stage)
     int n_layer = cake_model_config(stage->model)->n_layer;
     double *layer = cake_alloc((size_t)n_layer, sizeof *layer);
     for (int i = 0; i < n_layer; i++) {
-        cake_cost cost = cake_cost_of_layers(stage->model, stage->away ? stage->away : stage->kernels, i, 1,
-                                             stage->kv_dtype);
+        cake_cost cost = cake_cost_of_layers(stage->model, cake_parts_first(stage), i, 1, stage->kv_dtype);
         cost.balance = stage->balance;
         layer[i] = row_of_many(&cost);
     }

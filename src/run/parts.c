@@ -12,6 +12,11 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
+const cake_kernels *cake_parts_first(const cake_stage *stage)
+{
+    return stage->away ? stage->away : stage->kernels;
+}
+
 int cake_parts_memories(const cake_stage *stage, const cake_kernels **kernels)
 {
     int n = 0;

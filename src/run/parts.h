@@ -13,6 +13,8 @@ typedef struct cake_part {
     const cake_kernels *kernels; /* the stage's own, or those of its GPU */
 } cake_part;
 
+/* The operations that a rank begins with: its GPU's, if it has one. */
+const cake_kernels *cake_parts_first(const cake_stage *stage);
 /* The memories of a rank: kernels [2], its GPU's first. Returns how many there are. */
 int cake_parts_memories(const cake_stage *stage, const cake_kernels **kernels);
 /* The parts of a rank of a plan, in the plan's order: part [plan->n_hop + 1]. Returns how many there are. */

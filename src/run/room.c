@@ -124,8 +124,7 @@ static room measure_rank(const cake_stage *stage, const cake_plan *plan, int ran
 
 int64_t cake_room_beside(const cake_stage *stage, int rank, int n_thread)
 {
-    const cake_kernels *first = stage->away ? stage->away : stage->kernels;
-    return measure_rank(stage, &stage->plan, rank, n_thread, first).fixed;
+    return measure_rank(stage, &stage->plan, rank, n_thread, cake_parts_first(stage)).fixed;
 }
 
 int64_t cake_room_buffers(const cake_stage *stage, const cake_plan *plan, int rank, int n_thread)
@@ -175,6 +174,12 @@ static int64_t bytes_of_pages(const cake_stage *stage, const room *r)
     for (int class = 0; class < stage->shape.n_class; class ++)
         bytes += r->page[class];
     return bytes;
+}
+
+/* States are there for every slot, pages for what is in them: states have half of the cache at most. */
+static int64_t half_of(const room *r)
+{
+    return r->cache > 0 ? r->cache / 2 : 0;
 }
 
 /* A rank's memories: all [2]. What was asked for its cache is shared by the layers that are in them. */
@@ -477,7 +482,7 @@ cake_err cake_room_make(const cake_options *o, const cake_world *world, cake_sta
 {
     room all[2], *first = &all[0];
     int64_t kv[2] = {0};
-    first->kernels = stage->away ? stage->away : stage->kernels;
+    first->kernels = cake_parts_first(stage);
     first->memory = stage->away ? stage->gpu.memory : stage->machine.memory;
     int64_t bound = bound_of(stage, first), most_memory = bound < first->memory ? bound : first->memory;
     stage->reach = (int)cake_world_least(world, reach_of(stage, stage->replica.rank, most_memory));
@@ -486,23 +491,20 @@ cake_err cake_room_make(const cake_options *o, const cake_world *world, cake_sta
     int64_t files = bytes_of_files(world, stage);
 
     int n = measure_all(world, stage, all);
-    /* States are there for every slot, pages for what is in them: not more than half of it for states. */
     int64_t most = stage->shape.lane_seqs;
-    bool crowded = false;
     for (int i = 0; i < n; i++) {
-        int64_t half = all[i].cache > 0 ? all[i].cache / 2 : 0;
+        int64_t half = half_of(&all[i]);
         int64_t fit = all[i].states > half ? half / (all[i].states / stage->shape.lane_seqs) : most;
         most = fit < most ? fit : most;
-        crowded = crowded || all[i].states > half;
     }
     most = cake_world_least(world, most);
     if (!o->max_seqs && most < stage->shape.lane_seqs) {
         cake_room_waves(o, stage, most > 0 ? (int)most : 1);
         n = measure_all(world, stage, all);
-        crowded = false;
-        for (int i = 0; i < n; i++)
-            crowded = crowded || all[i].states > (all[i].cache > 0 ? all[i].cache / 2 : 0);
     }
+    bool crowded = false;
+    for (int i = 0; i < n; i++)
+        crowded = crowded || all[i].states > half_of(&all[i]);
     if (cake_world_least(world, !crowded) == 0) { /* all that there are must fit, others need not */
         stage->shape.n_saved = 0;
         n = measure_all(world, stage, all);

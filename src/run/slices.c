@@ -12,12 +12,13 @@
 
 #include "base/alloc.h"
 #include "run/pace.h"
+#include "run/parts.h"
 #include "run/room.h"
 
 void cake_slices_weigh(cake_stage *stage)
 {
     int n_layer = cake_model_config(stage->model)->n_layer;
-    const cake_kernels *kernels = stage->away ? stage->away : stage->kernels;
+    const cake_kernels *kernels = cake_parts_first(stage);
     cake_share ends = {.embed = !stage->away, .head = true};
     stage->layers = (cake_layers){.cost = cake_pace_layers(stage),
                                   .root = cake_pace_root(stage),

@@ -123,7 +123,7 @@ static void describe(const cake_world *world, cake_stage *stage)
     cake_report_stage *r = &stage->report;
     snprintf(r->host, sizeof r->host, "%s", world->host);
     snprintf(r->cpus, sizeof r->cpus, "%s", stage->machine.mask);
-    snprintf(r->isa, sizeof r->isa, "%s", stage->away ? stage->away->name : stage->kernels->name);
+    snprintf(r->isa, sizeof r->isa, "%s", cake_parts_first(stage)->name);
     r->threads = stage->n_thread;
     r->threads_decode = stage->n_decode;
     r->gpu = stage->gpu;

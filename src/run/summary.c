@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "place/machine.h"
+#include "run/parts.h"
 #include "slice/slice.h"
 
 static int replica_of(const cake_summary *s, int rank)
@@ -151,7 +152,7 @@ static int64_t least_gpu(const cake_summary *s)
 
 static const char *isa_of(const cake_stage *stage)
 {
-    return stage->isa.len ? stage->isa.data : stage->away ? stage->away->name : stage->kernels->name;
+    return stage->isa.len ? stage->isa.data : cake_parts_first(stage)->name;
 }
 
 static void add_waves(const cake_summary *s, cake_buf *out)
