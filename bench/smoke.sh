@@ -20,7 +20,7 @@ for np in 1 2; do
         wrong "lines above, on $np"
     while read -r name; do
         case $np.$name in
-        *.peak.bf16 | *.peak.int8) continue ;;                      # of processors that have it
+        *.peak.bf16 | *.peak.int8 | *.peak.gpu-*) continue ;;       # of processors that have it, of GPUs
         1.links.self) ;; 1.links.* | 1.peak.mpi*) continue ;;       # of two ranks
         esac
         grep -q "^$name," "$dir/$np.csv" || wrong "$name said nothing on $np"
