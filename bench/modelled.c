@@ -28,8 +28,9 @@ static void work_for(double seconds)
     }
 }
 
-static cake_err forward(void *self, cake_wave *wave, void (*between)(void *arg), void *arg)
+static cake_err forward(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg), void *arg)
 {
+    (void)way;
     modelled_hop *hop = self;
     cost_wave rows = cost_count(hop->cost->config, cake_wave_rows(wave), wave->n_tok);
     start_work();

@@ -162,7 +162,8 @@ static cake_err conduct(rig *r)
     if (!err && world->rank == 0)
         err = cake_root_open(r->model, kernels, kernels, &r->plan, &r->shape, 1, 0, &conductor, &root);
     if (!err)
-        err = cake_pipeline_open(world, &r->plan, &work, root, r->shape.n_lane, r->wave_bytes, &pipeline);
+        err =
+            cake_pipeline_open(world, &r->plan, &work, root, r->shape.n_lane, r->wave_bytes, NULL, &pipeline);
     err = cake_world_agree(world, err);
     if (!err)
         err = cake_world_agree(world, cake_pipeline_run(pipeline, NULL));

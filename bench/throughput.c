@@ -53,7 +53,7 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
                              &stage->shape, stage->n_thread, stage->n_decode, &conductor, &root);
     if (!err)
         err = cake_pipeline_open(bench->world, &stage->plan, stage->works, root, stage->shape.n_lane,
-                                 stage->wave_bytes, &pipeline);
+                                 stage->wave_bytes, stage->edge, &pipeline);
     err = cake_world_agree(bench->world, err);
     if (!err)
         err = cake_world_agree(bench->world, cake_pipeline_run(pipeline, NULL));

@@ -6,7 +6,7 @@ _cake_mpi()
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=run given
     local commands="run tokenize plan info stage bench merge status"
     local all="--model --input --input-format --prompt --raw --system --prompt-field --id-field --threads --config --verbose --log --quiet --help --version"
-    local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --device --gpu-layers --replicas --mlock --dummy-weights"
+    local fit="--max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --bind --device --gpu-layers --link --replicas --mlock --dummy-weights"
     local options="$all $fit --topology --rates --output --resume --retry-errors --force --shard --deterministic-ids --timing --temperature --top-k --top-p --min-p --n
         --repetition-penalty --presence-penalty --frequency-penalty --stop --logprobs --seed --load --progress --progress-file --report --trace --max-runtime --stop-before --watchdog"
 
@@ -27,6 +27,7 @@ _cake_mpi()
     --bind) mapfile -t COMPREPLY < <(compgen -W "auto none hwloc distribute isolate numactl" -- "$word") && return ;;
     --load) mapfile -t COMPREPLY < <(compgen -W "read mmap" -- "$word") && return ;;
     --isa) mapfile -t COMPREPLY < <(compgen -W "auto ref avx2 avx512 avx512bf16" -- "$word") && return ;;
+    --link) mapfile -t COMPREPLY < <(compgen -W "auto mpi nccl" -- "$word") && return ;;
     --device) mapfile -t COMPREPLY < <(compgen -W "auto cpu cuda" -- "$word") && return ;;
     --log) mapfile -t COMPREPLY < <(compgen -W "error warn info debug" -- "$word") && return ;;
     --shape) mapfile -t COMPREPLY < <(compgen -W "qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-8b qwen3-32b llama-3.1-405b tiny" -- "$word") && return ;;
@@ -46,7 +47,7 @@ _cake_mpi()
     status) options="--json --config --verbose --log --quiet --help --version" ;;
     info) options="--model --config --verbose --log --quiet --help --version" ;;
     bench)
-        options="--model --output --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --device --gpu-layers --threads --dummy-weights
+        options="--model --output --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --device --gpu-layers --link --threads --dummy-weights
             --shape --batch --stages --flops --bandwidth --smoke --config --verbose --log --quiet --help --version"
         ;;
     esac

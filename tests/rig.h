@@ -131,7 +131,7 @@ static inline const float *step(rig *r, const int32_t *ids, int n, int pos, int 
                           .index = page + i / c->n_class,
                           .page = CONTEXT / CAKE_PAGE - 1 - page - i / c->n_class};
     cake_embed_fill(r->model, r->kernels->memory ? &cake_kernels_ref : r->kernels, 1, ids, r->wave);
-    CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, no_messages, NULL), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, (cake_way){0}, no_messages, NULL), CAKE_OK);
     int32_t row = n - 1;
     bool wanted = true;
     cake_best best;

@@ -16,6 +16,11 @@ static const char *source_root(void)
     return root ? root : ".";
 }
 
+bool suite_all(void)
+{
+    return getenv("CAKE_ALL");
+}
+
 const char *suite_path(const char *name)
 {
     static char path[4096];

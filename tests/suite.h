@@ -10,6 +10,7 @@
 #error "the tests need CUnit: install libcunit1-dev (Debian, Ubuntu) or CUnit-devel (dnf)"
 #endif
 #include <CUnit/CUnit.h>
+#include <stdbool.h>
 
 typedef struct suite_test {
     const char *name;
@@ -19,6 +20,8 @@ typedef struct suite_test {
 int suite_main(const char *noun, const suite_test *tests, int n);
 #define SUITE_MAIN(noun, tests) suite_main(noun, tests, (int)(sizeof(tests) / sizeof(tests)[0]))
 
+/* Whether all cases are tried (CAKE_ALL, make check-long), not only as many as `make check` has time for. */
+bool suite_all(void);
 /* Path of a file in the source tree's tests folder or, for "jobs/...", below its root; in a static buffer. */
 const char *suite_path(const char *name);
 /* A fresh directory, removed when the program ends. */

@@ -23,9 +23,9 @@
 #endif
 
 #ifdef HAVE_NCCL
-#define NCCL_TEXT NCCL_VERSION_TEXT " at build time; not used by this version"
+#define NCCL_TEXT NCCL_VERSION_TEXT " at build time"
 #else
-#define NCCL_TEXT "not found at build time; not used by this version"
+#define NCCL_TEXT "not built in: waves go from GPU to GPU through the hosts' memory"
 #endif
 
 #ifdef HAVE_HDF5

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 
-static size_t body_offset(int n_tok, int n_change)
+size_t cake_wave_head_bytes(int n_tok, int n_change)
 {
     return cake_arena_round(sizeof(cake_wave) + (size_t)n_tok * sizeof(cake_row) +
                             (size_t)n_change * sizeof(cake_change));
@@ -11,7 +11,7 @@ static size_t body_offset(int n_tok, int n_change)
 
 size_t cake_wave_bytes(int n_tok, int n_change, int dim)
 {
-    return body_offset(n_tok, n_change) + (size_t)n_tok * (size_t)dim * sizeof(float);
+    return cake_wave_head_bytes(n_tok, n_change) + (size_t)n_tok * (size_t)dim * sizeof(float);
 }
 
 cake_row *cake_wave_rows(cake_wave *wave)
@@ -26,7 +26,7 @@ cake_change *cake_wave_changes(cake_wave *wave)
 
 float *cake_wave_body(cake_wave *wave)
 {
-    return (float *)((char *)wave + body_offset(wave->n_tok, wave->n_change));
+    return (float *)((char *)wave + cake_wave_head_bytes(wave->n_tok, wave->n_change));
 }
 
 bool cake_wave_generates(cake_wave *wave)

@@ -43,9 +43,17 @@ typedef struct cake_wave {
     int32_t unused; /* keeps the rows 8-byte aligned */
 } cake_wave;
 
+/* Where a GPU has the body, in memory that only it reads: as the wave comes, and wanted there as it goes. NULL: in the
+ * wave. */
+typedef struct cake_way {
+    const float *from;
+    float *to;
+} cake_way;
+
 typedef enum cake_wave_kind { CAKE_WAVE_ROWS, CAKE_WAVE_STOP } cake_wave_kind;
 
 size_t cake_wave_bytes(int n_tok, int n_change, int dim); /* of the whole block */
+size_t cake_wave_head_bytes(int n_tok, int n_change);     /* of what is before the body */
 cake_row *cake_wave_rows(cake_wave *wave);
 cake_change *cake_wave_changes(cake_wave *wave);
 float *cake_wave_body(cake_wave *wave); /* [n_tok, dim] */

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "link/link.h"
 
+float *cake_link_place(cake_link *link)
+{
+    return link->kind->place ? link->kind->place(link) : NULL;
+}
+
 void cake_link_send(cake_link *link, cake_parcel *parcel)
 {
     const cake_wave *wave = parcel->wave;
-    size_t bytes = cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim);
+    size_t bytes = parcel->body ? cake_wave_head_bytes(wave->n_tok, wave->n_change)
+                                : cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim);
     link->bytes += (int64_t)bytes;
     link->kind->send(link, parcel, bytes);
 }
@@ -21,6 +27,7 @@ bool cake_link_progress(cake_link *link)
 
 void cake_parcel_release(cake_parcel *parcel)
 {
+    parcel->body = NULL;
     if (parcel->home)
         parcel->home->kind->release(parcel->home, parcel);
     else

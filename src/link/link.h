@@ -3,7 +3,7 @@
  * An edge of the ring: waves go in at one end and come out at the other, in order. Edge 0 leads from the root
  * to the first hop, edge i from hop i-1 to hop i, the last one back to the root.
  *
- * A wave travels in a parcel. Its home is the incoming end it arrived at (NULL: the root's own parcels);
+ * A wave travels in a parcel, and its body in it or beside it, from one GPU's memory to another's (link/wire.h). Its home is the incoming end it arrived at (NULL: the root's own parcels);
  * cake_parcel_release takes it home, where the next message can arrive in it. A parcel that is given to send
  * belongs to the link until it is sent, and is then released by the link.
  */
@@ -15,19 +15,23 @@
 
 #include "base/err.h"
 #include "base/wave.h"
+#include "kernels/memory.h"
+#include "link/wire.h"
 #include "link/world.h"
 
 typedef struct cake_link cake_link;
 
 typedef struct cake_parcel {
     cake_wave *wave;
+    float *body; /* where a GPU has the body; NULL: in the wave */
     cake_link *home;
     bool busy; /* a send is under way or it is on the way: only of parcels without a home */
 } cake_parcel;
 
 typedef struct cake_link_kind {
-    const char *name; /* "self", "mpi" */
+    const char *name; /* "self", "mpi", "direct" */
     void (*send)(cake_link *link, cake_parcel *parcel, size_t bytes);
+    float *(*place)(cake_link *link);         /* NULL: bodies go in waves */
     cake_parcel *(*arrived)(cake_link *link); /* NULL for a sending end */
     bool (*progress)(
         cake_link *link); /* lets messages move; whether one is still leaving; NULL: nothing to do */
@@ -49,12 +53,30 @@ cake_err cake_link_open_mpi_out(const cake_world *world, int to, int edge, int d
 cake_err cake_link_open_mpi_in(const cake_world *world, int from, int edge, int depth, size_t max_bytes,
                                cake_link **out);
 
+/* Of a sending end: where in its GPU's memory the body of the next wave is wanted; NULL: in the wave. */
+float *cake_link_place(cake_link *link);
+/* parcel->body: what cake_link_place said. */
 void cake_link_send(cake_link *link, cake_parcel *parcel);
 /* The oldest parcel that has arrived, or NULL. */
 cake_parcel *cake_link_arrived(cake_link *link);
 /* Lets messages of this end move on; whether one is still leaving. */
 bool cake_link_progress(cake_link *link);
 void cake_parcel_release(cake_parcel *parcel);
+
+/* An edge whose bodies go beside their waves. */
+typedef struct cake_beside {
+    cake_wire *wire;           /* its end here, borrowed */
+    const cake_memory *memory; /* of this rank's GPU ... */
+    size_t body_bytes;         /* ... for bodies of so many bytes at most */
+} cake_beside;
+
+/* Of that memory, of one end. */
+size_t cake_link_direct_bytes(int depth, size_t body_bytes);
+cake_err cake_link_open_direct_out(const cake_world *world, int to, int edge, int depth,
+                                   const cake_beside *beside, cake_link **out);
+cake_err cake_link_open_direct_in(const cake_world *world, int from, int edge, int depth, size_t max_bytes,
+                                  const cake_beside *beside, cake_link **out);
+
 void cake_link_close(cake_link *link); /* NULL is fine; nothing may be under way */
 
 #endif

@@ -7,8 +7,10 @@
 
 enum {
     CAKE_TAG_PING = 1,
-    CAKE_TAG_MAIL = 2,  /* pieces of letters between world rank 0 and the roots of replicas */
-    CAKE_TAG_EDGE = 100 /* + the number of the edge: one tag an edge, messages of an edge stay in order */
+    CAKE_TAG_MAIL = 2, /* pieces of letters between world rank 0 and the roots of replicas */
+    CAKE_TAG_SWAP = 3, /* what two ranks tell each other at the start */
+    CAKE_TAG_EDGE =
+        100 /* + 2 * the number of the edge: messages of an edge stay in order; + 1: bodies that go beside */
 };
 
 #endif

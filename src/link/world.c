@@ -176,6 +176,12 @@ void cake_world_gather_local(const cake_world *world, const void *mine, void *al
         MPI_Allgather(mine, (int)each, MPI_BYTE, all, (int)each, MPI_BYTE, local);
 }
 
+void cake_world_swap(const cake_world *world, int peer, const void *mine, void *theirs, size_t bytes)
+{
+    MPI_Sendrecv(mine, (int)bytes, MPI_BYTE, peer, CAKE_TAG_SWAP, theirs, (int)bytes, MPI_BYTE, peer,
+                 CAKE_TAG_SWAP, comm_of(world), MPI_STATUS_IGNORE);
+}
+
 double cake_world_echo(const cake_world *world, int one, int other, void *buffer, size_t bytes, int times)
 {
     if (world->rank != one && world->rank != other)

@@ -46,6 +46,9 @@ void cake_world_gather(const cake_world *world, const void *mine, void *all, siz
 /* data [bytes], less than 2 GiB, becomes rank 0's on every rank. */
 void cake_world_share(const cake_world *world, void *data, size_t bytes);
 
+/* theirs [bytes] receives what `peer` gives as mine [bytes]; it calls with this rank as its peer. */
+void cake_world_swap(const cake_world *world, int peer, const void *mine, void *theirs, size_t bytes);
+
 /* Seconds that a message of so many bytes takes from rank `one` to rank `other`, one way: the mean of `times` times
  * there and back. These two measure, on others it does nothing. buffer [bytes] is overwritten. */
 double cake_world_echo(const cake_world *world, int one, int other, void *buffer, size_t bytes, int times);

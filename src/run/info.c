@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "kernels/cuda/device.h"
 #include "kernels/kernels.h"
+#include "link/wire.h"
 #include "model/bundle.h"
 #include "model/model.h"
 #include "place/machine.h"
@@ -47,6 +48,18 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     return CAKE_OK;
 }
 
+/* What would bring waves from one GPU to another. */
+static void describe_wires(cake_buf *out)
+{
+    char text[16];
+    cake_buf why = {0};
+    int nccl = cake_wire_nccl_version(&why);
+    cake_buf_addf(out, "GPU to GPU  %s%s",
+                  nccl ? "NCCL " : "no NCCL: ", nccl ? cake_wire_nccl_text(nccl, text) : why.data);
+    cake_buf_addf(out, "; MPI %s\n", cake_wire_mpi_can() ? "from their memory" : "through the host's memory");
+    cake_buf_free(&why);
+}
+
 cake_err cake_info(const cake_options *options)
 {
     cake_machine machine;
@@ -67,6 +80,8 @@ cake_err cake_info(const cake_options *options)
     cake_machine_describe(&machine, &out);
     cake_buf_adds(&out, "GPU         ");
     cake_device_describe(&out);
+    if (cake_device_count(NULL))
+        describe_wires(&out);
     cake_err err = options->model ? describe_model(options->model, &out) : CAKE_OK;
     fwrite(out.data, 1, out.len, stdout);
     cake_buf_free(&out);

@@ -263,6 +263,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .isa = "auto",
                               .bind = "auto",
                               .device = "auto",
+                              .link = "auto",
                               .gpu_layers = -1,
                               .loading = "read",
                               .resume = "auto",

@@ -55,7 +55,7 @@ typedef struct cake_options {
     int64_t ranks;                             /* of plan and stage; 0: those that are there */
     int64_t threads_decode;                    /* 0: all */
     int64_t kv_memory;                         /* bytes; negative: percent of the free memory; 0: planned */
-    const char *dtype, *kv_dtype, *isa, *loading, *bind, *device;
+    const char *dtype, *kv_dtype, *isa, *loading, *bind, *device, *link;
     int64_t gpu_memory; /* bytes; 0: what GPUs have */
     int64_t gpu_layers; /* -1: all that fit */
     bool mlock;

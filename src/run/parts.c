@@ -56,6 +56,15 @@ int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake
     return n;
 }
 
+bool cake_parts_away(const cake_stage *stage, const cake_plan *plan, int hop, bool last)
+{
+    const cake_hop *at = &plan->hop[hop];
+    int layer = last ? at->count - 1 : 0;
+    for (int i = 0; i < hop; i++)
+        layer += plan->hop[i].rank == at->rank ? plan->hop[i].count : 0;
+    return layer < on_gpu(stage, at->rank);
+}
+
 const cake_kernels *cake_parts_head(const cake_stage *stage, const cake_plan *plan)
 {
     return stage->away && on_gpu(stage, 0) >= cake_parts_layers(plan, 0) ? stage->away : stage->kernels;

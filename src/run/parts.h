@@ -19,6 +19,8 @@ const cake_kernels *cake_parts_first(const cake_stage *stage);
 int cake_parts_memories(const cake_stage *stage, const cake_kernels **kernels);
 /* The parts of a rank of a plan, in the plan's order: part [plan->n_hop + 1]. Returns how many there are. */
 int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake_part *part);
+/* Whether the first or the last layer of a hop is on its rank's GPU. */
+bool cake_parts_away(const cake_stage *stage, const cake_plan *plan, int hop, bool last);
 /* Whose the head is on rank 0: its GPU's, if all of its layers are there. */
 const cake_kernels *cake_parts_head(const cake_stage *stage, const cake_plan *plan);
 /* What a rank has in the memory of these kernels; ranges [plan->n_hop + 1] are filled. */

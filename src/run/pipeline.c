@@ -52,23 +52,27 @@ struct cake_pipeline {
     cake_stage_stats stats;
 };
 
-/* Ranks at both ends of edge e: the root's rank 0 stands before hop 0 and behind the last. */
-static int edge_from(const cake_plan *plan, int e)
+int cake_pipeline_from(const cake_plan *plan, int e)
 {
     return e == 0 ? 0 : plan->hop[e - 1].rank;
 }
 
-static int edge_to(const cake_plan *plan, int e)
+int cake_pipeline_to(const cake_plan *plan, int e)
 {
     return e == plan->n_hop ? 0 : plan->hop[e].rank;
+}
+
+int cake_pipeline_depth(int n_lane)
+{
+    return n_lane + 1; /* + the stop wave */
 }
 
 size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t wave_bytes)
 {
     size_t bytes = 0;
     for (int e = 0; e <= plan->n_hop; e++)
-        if (edge_to(plan, e) == rank && edge_from(plan, e) != rank)
-            bytes += (size_t)(n_lane + 1) * wave_bytes;
+        if (cake_pipeline_to(plan, e) == rank && cake_pipeline_from(plan, e) != rank)
+            bytes += (size_t)cake_pipeline_depth(n_lane) * wave_bytes;
     return bytes;
 }
 
@@ -85,14 +89,20 @@ static void count(_Atomic int64_t *what)
 
 /* Edge e as this rank sees it: *in and *out are its ends here, NULL where it has none. */
 static cake_err open_edge(cake_pipeline *p, const cake_world *world, const cake_plan *plan, int e,
-                          size_t wave_bytes, cake_link **in, cake_link **out)
+                          size_t wave_bytes, const cake_beside *edges, cake_link **in, cake_link **out)
 {
     int rank = world->rank;
-    int from = edge_from(plan, e), to = edge_to(plan, e), depth = p->n_lane + 1; /* + the stop wave */
+    int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e),
+        depth = cake_pipeline_depth(p->n_lane);
     cake_err err = CAKE_OK;
     *in = *out = NULL;
+    const cake_beside *beside = edges && edges[e].wire ? &edges[e] : NULL;
     if (from == rank && to == rank)
         *in = *out = cake_link_open_self(depth);
+    else if (from == rank && beside)
+        err = cake_link_open_direct_out(world, to, e, depth, beside, out);
+    else if (to == rank && beside)
+        err = cake_link_open_direct_in(world, from, e, depth, wave_bytes, beside, in);
     else if (from == rank)
         err = cake_link_open_mpi_out(world, to, e, depth, out);
     else if (to == rank)
@@ -103,7 +113,8 @@ static cake_err open_edge(cake_pipeline *p, const cake_world *world, const cake_
 }
 
 cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, const cake_work *works,
-                            cake_root *root, int n_lane, size_t wave_bytes, cake_pipeline **out)
+                            cake_root *root, int n_lane, size_t wave_bytes, const cake_beside *edges,
+                            cake_pipeline **out)
 {
     cake_pipeline *p = cake_alloc(1, sizeof *p);
     p->root = root;
@@ -121,8 +132,8 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
     station *before = NULL; /* of hop e - 1, if it is here */
     for (int e = 0; e <= plan->n_hop && !err; e++) {
         cake_link *in_end, *out_end;
-        bool far = edge_from(plan, e) != edge_to(plan, e);
-        err = open_edge(p, world, plan, e, wave_bytes, &in_end, &out_end);
+        bool far = cake_pipeline_from(plan, e) != cake_pipeline_to(plan, e);
+        err = open_edge(p, world, plan, e, wave_bytes, edges, &in_end, &out_end);
         if (before) {
             before->out = out_end;
             before->far_out = far;
@@ -179,9 +190,9 @@ void cake_pipeline_watch(cake_pipeline *p, cake_trace *trace)
 cake_stage_stats cake_pipeline_statistics(const cake_pipeline *p)
 {
     cake_stage_stats stats = p->stats;
-    for (int i = 0; i < p->n_link; i++)
-        if (p->links[i]->kind->release) /* receiving ends of MPI; what is sent is received elsewhere */
-            stats.link_bytes += p->links[i]->bytes;
+    for (int i = 0; i < p->n_station; i++) /* receiving ends; what is sent is received elsewhere */
+        stats.link_bytes += p->stations[i].far_in ? p->stations[i].in->bytes : 0;
+    stats.link_bytes += p->last && p->far_last ? p->last->bytes : 0;
     return stats;
 }
 
@@ -296,8 +307,10 @@ static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
         p->at = at;
         p->layer = -1;
         p->aside_s = 0;
-        if (at->work.forward(at->work.self, parcel->wave, between, p))
+        cake_way way = {parcel->body, cake_link_place(at->out)};
+        if (at->work.forward(at->work.self, parcel->wave, way, between, p))
             cake_world_abort();
+        parcel->body = way.to;
         double end = cake_clock_now();
         took = end - start;
         p->stats.compute_s += end - start - p->aside_s;

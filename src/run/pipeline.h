@@ -19,7 +19,7 @@ typedef struct cake_pipeline cake_pipeline;
  * messages under way make progress. */
 typedef struct cake_work {
     void *self;
-    cake_err (*forward)(void *self, cake_wave *wave, void (*between)(void *arg), void *arg);
+    cake_err (*forward)(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg), void *arg);
 } cake_work;
 
 typedef struct cake_stage_stats {
@@ -32,12 +32,18 @@ typedef struct cake_stage_stats {
     int64_t waves; /* that came to this rank's hops */
 } cake_stage_stats;
 
+/* The ranks at both ends of edge e of a plan: the root's rank 0 stands before hop 0 and behind the last. */
+int cake_pipeline_from(const cake_plan *plan, int e);
+int cake_pipeline_to(const cake_plan *plan, int e);
+/* Parcels that an edge may hold. */
+int cake_pipeline_depth(int n_lane);
 /* Bytes of link buffers on a rank. */
 size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t wave_bytes);
 /* world: of the replica. works: one for each hop of this rank, in the plan's order, copied; root: NULL on other ranks than
- * its 0, borrowed. */
+ * its 0, borrowed. edges [n_hop + 1]: of this rank's ends those with a wire; borrowed; NULL: none has. */
 cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, const cake_work *works,
-                            cake_root *root, int n_lane, size_t wave_bytes, cake_pipeline **out);
+                            cake_root *root, int n_lane, size_t wave_bytes, const cake_beside *edges,
+                            cake_pipeline **out);
 /* What it and the root do goes into a trace, which outlives them; NULL: nowhere. */
 void cake_pipeline_watch(cake_pipeline *pipeline, cake_trace *trace);
 /* Where this rank is goes there, all the time; borrowed. */

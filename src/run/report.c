@@ -394,8 +394,8 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *a
     cake_buf_addf(out,
                   "\"link\": {\"kind\": \"%s\", \"rtt_us\": %.2f, \"bytes\": %lld, \"wait_s\": %.6f, "
                   "\"move_s\": %.6f},\n     ",
-                  f->rank[rank - f->first].upstream == rank - f->first ? "self" : "mpi", 1e6 * s->rtt_s,
-                  (long long)s->link_bytes, s->run_s > s->busy_s ? s->run_s - s->busy_s : 0, s->move_s);
+                  s->link[0] ? s->link : "self", 1e6 * s->rtt_s, (long long)s->link_bytes,
+                  s->run_s > s->busy_s ? s->run_s - s->busy_s : 0, s->move_s);
     add_roofline(out, &own);
     cake_buf_addf(out, "}%s\n", rank + 1 < r->world->size ? "," : "");
     cake_buf_free(&waits);

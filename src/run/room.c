@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "logits/logits.h"
 #include "run/desk.h"
+#include "run/edges.h"
 #include "run/layout.h"
 #include "run/outpost.h"
 #include "run/pace.h"
@@ -115,6 +116,8 @@ static room measure_rank(const cake_stage *stage, const cake_plan *plan, int ran
     }
     if (!kernels->memory)
         r.fixed += (int64_t)cake_pipeline_bytes(plan, rank, stage->shape.n_lane, stage->wave_bytes);
+    else
+        r.fixed += cake_edges_bytes(stage, plan, rank);
     r.fixed += r.tables;
     if (rank == 0)
         r.fixed += measure_root(stage, plan, n_thread, kernels);

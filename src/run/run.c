@@ -124,7 +124,7 @@ static void introduce(job *j)
     snprintf(j->where.layers, sizeof j->where.layers, "%s", layers.data);
     cake_buf_free(&layers);
     for (int e = 0; e <= plan->n_hop; e++) {
-        int from = e ? plan->hop[e - 1].rank : 0, to = e < plan->n_hop ? plan->hop[e].rank : 0;
+        int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e);
         if (to == own && from != own) {
             edges++;
             before = from;
@@ -141,7 +141,7 @@ static cake_err open_pipeline(job *j)
     cake_err err = open_root(j);
     if (!err)
         err = cake_pipeline_open(&j->stage.replica, &j->stage.plan, j->stage.works, j->root,
-                                 j->stage.shape.n_lane, j->stage.wave_bytes, &j->pipeline);
+                                 j->stage.shape.n_lane, j->stage.wave_bytes, j->stage.edge, &j->pipeline);
     j->stage.report.opened_bytes = (int64_t)cake_arena_bytes();
     j->stage.report.grown_bytes = cake_machine_data() - j->data;
     err = cake_world_agree(j->world, err);

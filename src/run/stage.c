@@ -12,6 +12,7 @@
 #include "kernels/cuda/device.h"
 #include "place/threads.h"
 #include "run/bundles.h"
+#include "run/edges.h"
 #include "run/gpus.h"
 #include "run/layout.h"
 #include "run/pace.h"
@@ -201,6 +202,7 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
         cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu, &stage->away, &stage->gpus);
     if (err)
         return err;
+    stage->direct = stage->gpus && (strcmp(o->link, "mpi") || cake_wire_mpi_can());
     stage->n_away = stage->most_away = o->gpu_layers >= 0 ? (int)o->gpu_layers : INT_MAX;
     if (stage->machine.memory_said && !strcmp(o->command, "plan"))
         stage->machine.memory = stage->machine.memory_said;
@@ -256,14 +258,15 @@ static void pass_on(void *arg)
     l->told = false;
 }
 
-static cake_err forward(void *self, cake_wave *wave, void (*between)(void *arg), void *arg)
+static cake_err forward(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg), void *arg)
 {
     const cake_stretch *s = self;
     cake_err err = CAKE_OK;
     for (int i = 0; i < s->n && !err; i++) {
         listener l = {between, arg,
                       i > 0}; /* behind the last layer of one is before the first of the other */
-        err = cake_slice_forward(s->slice[i], wave, pass_on, &l);
+        cake_way part = {i == 0 ? way.from : NULL, i == s->n - 1 ? way.to : NULL};
+        err = cake_slice_forward(s->slice[i], wave, part, pass_on, &l);
     }
     return err;
 }
@@ -306,8 +309,11 @@ static int open_stretch(const cake_options *o, cake_stage *stage, const cake_hop
 cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     double start = cake_clock_now();
+    cake_err err = cake_edges_agree(o, world, stage);
+    if (err)
+        return err;
     cake_placement_pin(&stage->placement);
-    cake_err err = load(o, stage);
+    err = load(o, stage);
     cake_placement_pin(&stage->placement); /* not all threads load where there are very many */
     if (!err && o->mlock)
         err = cake_model_lock(stage->model);
@@ -322,7 +328,10 @@ cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_st
     free(part);
     stage->report.read_bytes = cake_model_bytes_read(stage->model);
     stage->report.load_s = cake_clock_now() - start;
-    return cake_world_agree(world, err);
+    err = cake_world_agree(world, err);
+    if (!err)
+        cake_edges_open(world, stage);
+    return err;
 }
 
 void cake_stage_close(cake_stage *stage)
@@ -330,6 +339,7 @@ void cake_stage_close(cake_stage *stage)
     for (int i = 0; i < stage->n_stretch; i++)
         for (int j = 0; j < stage->stretches[i].n; j++)
             cake_slice_close(stage->stretches[i].slice[j]);
+    cake_edges_close(stage);
     cake_buf_free(&stage->isa);
     free(stage->stretches);
     free(stage->works);

@@ -82,7 +82,11 @@ typedef struct cake_stage {
     cake_stretch *stretches; /* [n_stretch] one a hop of this rank, in the plan's order; owned, as are ... */
     cake_work *works;        /* ... [n_stretch] the same, for the pipeline */
     int n_stretch;
-    size_t wave_bytes; /* of the largest wave */
+    size_t wave_bytes;  /* of the largest wave */
+    bool direct;        /* bodies may go from GPU to GPU (edges.h) ... */
+    int nccl;           /* ... with this version of NCCL; 0: there is none, or it is not wanted; ... */
+    cake_beside *edge;  /* [plan.n_hop + 1] ... on this rank's edges that have a wire; owned ... */
+    uint8_t *edge_kind; /* ... as is what each of them is */
     cake_report_stage report;
 } cake_stage;
 

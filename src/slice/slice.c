@@ -346,14 +346,17 @@ static void ask_for(cake_slice *s)
 
 /* A wave where the host does not compute: what it brings goes there, a team of one asks for the layers, and waits for them
  * one after the other. */
-static cake_err forward_away(cake_slice *s, cake_wave *wave)
+static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_way way)
 {
     const cake_memory *memory = s->pass.kernels->memory;
     const size_t rows = (size_t)wave->n_tok * sizeof(cake_row),
                  body = (size_t)wave->n_tok * (size_t)wave->dim * sizeof(float);
     cake_exec_run(s->shape.n_thread, turn, s);
     memory->put_rows(s->marked, s->rows, wave->n_tok);
-    cake_memory_put(memory, s->body, cake_wave_body(wave), body);
+    if (way.from)
+        cake_memory_copy(memory, s->body, way.from, body);
+    else
+        cake_memory_put(memory, s->body, cake_wave_body(wave), body);
     cake_rotation_settle(&s->rotation, &s->pass);
     ask_for(s);
     for (int i = 0; i <= s->shape.count; i++) {
@@ -361,8 +364,11 @@ static cake_err forward_away(cake_slice *s, cake_wave *wave)
             cake_exec_rest();
         s->between(s->arg);
     }
-    cake_memory_get(memory, s->rows, s->marked, rows);
-    cake_memory_get(memory, cake_wave_body(wave), s->body, body);
+    if (way.to)
+        cake_memory_copy(memory, way.to, s->body, body);
+    else
+        cake_memory_get(memory, cake_wave_body(wave), s->body, body);
+    cake_memory_get(memory, s->rows, s->marked, rows); /* which waits for all that was asked for */
     return memory->check();
 }
 
@@ -419,7 +425,8 @@ static void take_wave(cake_slice *s, cake_wave *wave)
     s->spares = may_spare(s) && cake_last_choose(&s->last, &s->pass);
 }
 
-cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(void *arg), void *arg)
+cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_way way, void (*between)(void *arg),
+                            void *arg)
 {
     if (wave->n_tok < 1 || wave->n_tok > slice->shape.max_tok || wave->dim != slice->pass.config->dim)
         return cake_fail("slice", "a wave of %d rows of %d does not fit a slice of %d rows of %d",
@@ -436,7 +443,7 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, void (*between)(
     slice->between = between;
     slice->arg = arg;
     if (slice->pass.kernels->memory) {
-        err = forward_away(slice, wave);
+        err = forward_away(slice, wave, way);
         if (err)
             return err;
     } else {

@@ -174,6 +174,28 @@ static float element(const void *at, cudaDataType type, int64_t i)
     return type == CUDA_R_16BF ? cake_bf16_to_f32(half[i]) : cake_f16_to_f32(half[i]);
 }
 
+/* Rows of a matrix in columns, k [x->rows] each, as floats. */
+static float *widen(const layout *x, const void *at)
+{
+    float *all = malloc((size_t)(x->columns * x->rows) * sizeof *all);
+    for (int64_t row = 0, i = 0; row < (int64_t)x->columns; row++)
+        for (int64_t k = 0; k < (int64_t)x->rows; k++)
+            all[i++] = element(at, x->type, row * x->ld + k);
+    return all;
+}
+
+static float sum_of(const float *a, const float *b, int64_t n)
+{
+    float sum[8] = {0};
+    int64_t k = 0;
+    for (; k + 8 <= n; k += 8)
+        for (int i = 0; i < 8; i++)
+            sum[i] += a[k + i] * b[k + i];
+    for (; k < n; k++)
+        sum[0] += a[k] * b[k];
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
 static cublasStatus_t multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void *alpha,
                                const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                                cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
@@ -191,14 +213,15 @@ static cublasStatus_t multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t pro
           (uintptr_t)b % 16 == 0);
     if (is_said("fails"))
         return CUBLAS_STATUS_EXECUTION_FAILED;
-    float *out = d;
+    const int64_t n = (int64_t)x->rows;
+    float *out = d, *left = widen(x, a), *right = widen(y, b);
     for (int64_t row = 0; row < (int64_t)z->columns; row++)
         for (int64_t column = 0; column < (int64_t)z->rows; column++) {
-            float sum = 0, *to = out + row * z->ld + column;
-            for (int64_t k = 0; k < (int64_t)x->rows; k++)
-                sum += element(a, x->type, column * x->ld + k) * element(b, y->type, row * y->ld + k);
+            float sum = sum_of(left + column * n, right + row * n, n), *to = out + row * z->ld + column;
             *to = times > 0 ? sum + *to : sum;
         }
+    free(left);
+    free(right);
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -2,7 +2,7 @@
  *
  * A GPU whose memory is the host's: for kernels that run on the executor. CAKE_TEST_GPUS says how many of them this process
  * sees (two), CAKE_TEST_GPU_FIRST from which place of the bus on (0), CAKE_TEST_GPU_MEMORY how many bytes each has (64 MiB);
- * with CAKE_TEST_GPU_PLAIN nothing is repeated from what was recorded; with CAKE_TEST_GPU_BUSY they cannot be opened, with CAKE_TEST_GPU_FAILS=N the Nth kernel from the start is the last.
+ * with CAKE_TEST_MPI_READS_GPUS MPI takes that memory; with CAKE_TEST_GPU_PLAIN nothing is repeated from what was recorded; with CAKE_TEST_GPU_BUSY they cannot be opened, with CAKE_TEST_GPU_FAILS=N the Nth kernel from the start is the last.
  */
 #include "kernels/cuda/memory.h"
 
@@ -14,6 +14,9 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/product.h"
+#include "kernels/cuda/queue.h"
+#include "link/wire.h"
+#include "tests/gpu/stream.h"
 
 static int64_t number_of(const char *name, int64_t otherwise)
 {
@@ -115,6 +118,59 @@ void *cake_cuda_workspace(void)
 {
     static void *memory;
     return memory ? memory : (memory = malloc(CAKE_CUDA_WORKSPACE));
+}
+
+struct cake_queue {
+    stream stream;
+    int *mark; /* [n_mark] works that were asked for before it */
+};
+
+cake_queue *cake_queue_open(int n_mark, cake_buf *why)
+{
+    if (getenv("CAKE_TEST_GPU_NO_QUEUE")) {
+        cake_buf_adds(why, "no stream");
+        return NULL;
+    }
+    cake_queue *q = cake_alloc(1, sizeof *q);
+    q->mark = cake_alloc((size_t)n_mark, sizeof *q->mark);
+    return q;
+}
+
+/* What comes late is not there at the first questions. */
+static void get_on(stream *s)
+{
+    if (s->done < s->asked && ++s->questions % 3 == 0 &&
+        s->work[s->done % STREAM_MOST]->run(s->work[s->done % STREAM_MOST]))
+        s->done++;
+}
+
+void cake_queue_close(cake_queue *queue)
+{
+    if (queue)
+        free(queue->mark);
+    free(queue);
+}
+
+void *cake_queue_stream(const cake_queue *queue)
+{
+    return (void *)&queue->stream;
+}
+
+void cake_queue_mark(cake_queue *queue, int i)
+{
+    queue->mark[i] = queue->stream.asked;
+}
+
+int cake_queue_passed(cake_queue *queue, int i, cake_buf *why)
+{
+    (void)why;
+    get_on(&queue->stream);
+    return queue->stream.done >= queue->mark[i];
+}
+
+bool cake_wire_mpi_can(void)
+{
+    return getenv("CAKE_TEST_MPI_READS_GPUS");
 }
 
 int cake_device_count(cake_buf *why)

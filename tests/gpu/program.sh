@@ -10,19 +10,26 @@ else
     isa=cuda
     cake=$(cd "${top_builddir:-$root/build}/tests/gpu" && pwd)/cake-mpi
     export HWLOC_COMPONENTS=-pci # no real GPU is to be seen beside these
+    export LD_LIBRARY_PATH=${cake%/*}/fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} TMPDIR=$dir # what stands in for NCCL
 fi
 
-# Sums, a text that goes on, several choices: 4 requests, results with logprobs.
-sed -n '1p;4p' "$root/jobs/demo/prompts.jsonl" >"$dir/p.jsonl"
+# A sum, a text that goes on, several choices: 3 requests, results with logprobs.
+sed -n 1p "$root/jobs/demo/prompts.jsonl" >"$dir/p.jsonl"
 cat >>"$dir/p.jsonl" <<END
-{"id": "long", "prompt": "$(printf 'one two three four five six seven %.0s' {1..5})", "max_tokens": 3}
+{"id": "long", "prompt": "$(printf 'one two three four five six seven %.0s' $(seq $(few 2 5)))", "max_tokens": 3}
 {"id": "choices", "prompt": "The sum of 2 and 3 is", "n": 2, "temperature": 0.9, "seed": 3, "max_tokens": 3}
 END
 run() { # NP ARGUMENT... : one rank needs no launcher
     if [ "$1" = 1 ]; then "$cake" run -m "$model" "${@:2}"; else mpi "$1" run -m "$model" "${@:2}"; fi
 }
+short() { # NP ARGUMENT... : an answer to little
+    run "$1" -p Hi --raw --max-tokens 1 "${@:2}"
+}
 answers() { # NP RESULTS ARGUMENT... : results on NP ranks with a GPU each
-    run "$1" -i "$dir/p.jsonl" -o "$dir/$2" --deterministic-ids --logprobs 2 --max-tokens 4 --device cuda "${@:3}"
+    run "$1" -i "$dir/p.jsonl" -o "$dir/$2" --deterministic-ids --logprobs 2 --max-tokens 3 --device cuda "${@:3}"
+}
+kinds() { # what brings waves to each rank, by the report
+    grep -o '"link": {"kind": "[a-z-]*' "$dir/r.json" | sed 's/.*"//' | tr '\n' ' '
 }
 same() { # NAME NP ARGUMENT... : the results are those of one rank
     rm -f "$dir/b.jsonl"*
@@ -32,27 +39,31 @@ same() { # NAME NP ARGUMENT... : the results are those of one rank
 }
 
 # The same answers as by the CPU, logprobs but for roundings.
-expect "one rank" 0 '4 requests \(0 failed\)' answers 1 a.jsonl --report "$dir/r.json"
+expect "one rank" 0 '3 requests \(0 failed\)' answers 1 a.jsonl --report "$dir/r.json"
 grep -q '"device": "cuda", "gpu": 0, "gpu_layers": 8, "isa": "'"$isa"'"' "$dir/r.json"
 ok "... the report says where it was" $?
-"$cpu" run --device cpu -m "$model" -i "$dir/p.jsonl" -o "$dir/c.jsonl" --deterministic-ids --logprobs 2 --max-tokens 4 2>/dev/null
+"$cpu" run --device cpu -m "$model" -i "$dir/p.jsonl" -o "$dir/c.jsonl" --deterministic-ids --logprobs 2 --max-tokens 3 2>/dev/null
 numbers() { # FILE : the first logprob of each token
     grep -o '"logprob": [-0-9.e]*' "$1" | cut -d' ' -f2
 }
 texts() { # FILE : all but the numbers, and what is drawn by them
     grep -v '"id": "choices"' "$1" | sed 's/"logprob": [-0-9.e]*//g' | grep -o '"content": "[^"]*"\|"text": "[^"]*"\|"token": "[^"]*", *"bytes' | grep -v bytes
 }
-test "$(texts "$dir/a.jsonl" | wc -l)" -ge 3 && cmp -s <(texts "$dir/a.jsonl") <(texts "$dir/c.jsonl")
+test "$(texts "$dir/a.jsonl" | wc -l)" -ge 2 && cmp -s <(texts "$dir/a.jsonl") <(texts "$dir/c.jsonl")
 ok "... the texts are those of the CPU" $?
 paste <(numbers "$dir/a.jsonl") <(numbers "$dir/c.jsonl") |
-    awk 'NF == 2 { d = $1 - $2; if (d < 0) d = -d; n++; if ($1 > -6 && d > 0.05) bad++ } END { exit !(n > 40 && bad == 0) }'
+    awk 'NF == 2 { d = $1 - $2; if (d < 0) d = -d; n++; if ($1 > -6 && d > 0.05) bad++ } END { exit !(n > 20 && bad == 0) }'
 ok "... and the logprobs, but for roundings" $?
 
 # Same bits.
 CAKE_TEST_GPU_PLAIN=1 same "nothing repeated from what was recorded" 1
-same "two ranks" 2
-same "three ranks" 3 --max-seqs 2
-same "four ranks, in chunks" 4 --chunk 64
+same "two ranks" 2 --link mpi
+[ -z "${CAKE_ALL:-}" ] || same "three ranks" 3 --link mpi --max-seqs 2
+CAKE_TEST_MPI_READS_GPUS=1 same "four ranks, in chunks, by an MPI that reads GPUs" 4 --link mpi --chunk 64 --report "$dir/r.json"
+if [ -z "${CAKE_ON_GPU:-}" ]; then
+    test "$(kinds)" = "mpi mpi-cuda mpi-cuda mpi-cuda "
+    ok "... the report says which edges" $?
+fi
 tac "$dir/p.jsonl" >"$dir/q.jsonl" && mv "$dir/q.jsonl" "$dir/p.jsonl"
 rm -f "$dir/b.jsonl"*
 expect "another order" 0 '' answers 1 b.jsonl
@@ -70,9 +81,43 @@ grep -q '"gpu_layers": 3' "$dir/r.json" && cmp -s <(texts "$dir/a.jsonl") <(text
 ok "... the same texts" $?
 [ -z "${CAKE_ON_GPU:-}" ] || finish
 
+# From GPU to GPU by NCCL.
+if "$cake" info | grep -q '^NCCL  .* at build time'; then
+    same "two ranks by NCCL" 2 --link nccl
+    grep -q 'edges of the ring: self 0, nccl 1, mpi 2$' "$dir/err"
+    ok "... which is said" $?
+    export CAKE_TEST_GPUS=4
+    CAKE_TEST_NCCL=slow same "three ranks, and calls that are in progress first" 3 --max-seqs 2 --report "$dir/r.json"
+    test "$(kinds)" = "mpi nccl nccl "
+    ok "... the report says which edges" $?
+    printf "a: {rank: 1, layers: ['model.layers.2-3', 'model.layers.6-7']}\n" >"$dir/t.yml"
+    same "waves that come by twice" 2 --topology "$dir/t.yml" --report "$dir/r.json"
+    grep -q 'edges of the ring: self 0, nccl 1-3, mpi 4$' "$dir/err"
+    ok "... all by NCCL" $?
+    expect "... but to layers on CPUs" 0 'edges of the ring: self 0, nccl 1-2, mpi 3-4$' short 2 --topology "$dir/t.yml" --gpu-layers 3
+    unset CAKE_TEST_GPUS
+    fall() { # KIND TEXT ARGUMENT... : what is broken is warned of, and goes by MPI
+        CAKE_TEST_NCCL=$1 expect "NCCL: $1" 0 "warning: link: waves from rank 0 to rank 1 go through the hosts' memory, not by NCCL: $2" \
+            short 2 "${@:3}" --report "$dir/r.json"
+        test "$(kinds)" = "mpi mpi " && test "$(grep -c 'not by NCCL' "$dir/err")" -eq 1
+        ok "... by MPI, said once" $?
+    }
+    fall garbage 'a test message of 64 numbers came with 35 in place of 33'
+    fall other 'NCCL is [0-9.]* on [^ ]* and 2.19.3 on [^ ]*: both have to be the same'
+    if [ -n "${CAKE_ALL:-}" ]; then
+        fall old 'libnccl.so.2 is too old: NCCL 2.14 or later is needed' --link nccl
+        fall init 'another made-up error'
+        CAKE_TEST_GPU_NO_QUEUE=1 fall stream 'no stream'
+    fi
+    CAKE_TEST_NCCL=send expect "NCCL: send, in a run" 1 'error: link: NCCL failed at sending a wave: a made-up system error' short 2 --max-tokens 3
+    CAKE_TEST_GPUS=1 expect "NCCL, and one GPU" 2 '--link nccl: ranks 0 and 1 share GPU 0 of [^ ]*, and NCCL wants one each; use --link mpi' \
+        run 2 -p Hello --link nccl
+fi
+expect "NCCL without GPUs" 0 'warning: link: --link nccl: no rank is on a GPU' short 2 --device cpu --link nccl
+
 # Which GPU.
 export CAKE_TEST_GPUS=1
-same "two ranks on one GPU" 2
+expect "two ranks on one GPU" 0 '' short 2
 grep -q '2 ranks for 1 GPU of this host: two ranks on one GPU take turns' "$dir/err"
 ok "... and are told" $?
 cat >"$dir/own" <<END
@@ -85,7 +130,7 @@ test "$(grep -o '"gpu": [0-9]' "$dir/r.json" | tr -d '\n')" = '"gpu": 0"gpu": 1'
 ok "each rank sees one of its own" $?
 unset CAKE_TEST_GPUS
 printf "a: {rank: 1, gpu: 0, layers: ['model.layers.2-7']}\n" >"$dir/t.yml"
-expect "the one that a topology says" 0 '' run 2 -p Hello --max-tokens 2 --topology "$dir/t.yml" --report "$dir/r.json"
+expect "the one that a topology says" 0 '' short 2 --topology "$dir/t.yml" --report "$dir/r.json"
 test "$(grep -o '"gpu": [0-9]' "$dir/r.json" | tr -d '\n')" = '"gpu": 1"gpu": 0'
 ok "... the other rank has another" $?
 printf "a: {rank: 1, device: cpu, layers: ['model.layers.2-7']}\n" >"$dir/t.yml"
@@ -98,10 +143,10 @@ expect "... which is not there" 1 't.yml:1:19: gpu 5: [^ ]+ has 2, counted from 
 CAKE_TEST_GPUS=0 expect "no GPU" 1 'no GPU on [^ ]+: CAKE_TEST_GPUS is 0; use --device cpu' answers 2 b.jsonl --force
 test "$(grep -c 'no GPU' "$dir/err")" -eq 1
 ok "... said once" $?
-CAKE_TEST_GPUS=0 expect "... and nobody asked for one" 0 '' run 1 -p Hello --max-tokens 2 --report "$dir/r.json"
+CAKE_TEST_GPUS=0 expect "... and nobody asked for one" 0 '' short 1 --report "$dir/r.json"
 grep -q '"device": "cpu"' "$dir/r.json"
 ok "... CPUs" $?
-expect "nobody asked, and there is one" 0 '' run 1 -p Hello --max-tokens 2 --report "$dir/r.json"
+expect "nobody asked, and there is one" 0 '' short 1 --report "$dir/r.json"
 grep -q '"device": "cuda"' "$dir/r.json"
 ok "... GPU" $?
 CAKE_TEST_GPU_BUSY=1 expect "a GPU that is busy" 1 'GPU [01] cannot be opened: it is busy' answers 2 b.jsonl --force
@@ -109,13 +154,10 @@ CAKE_TEST_GPU_BUSY=1 expect "a GPU that is busy" 1 'GPU [01] cannot be opened: i
 # It fails in the middle: what was finished stays, and the run goes on elsewhere only with the same bits.
 rm -f "$dir/b.jsonl"*
 CAKE_TEST_GPU_FAILS=2600 expect "a GPU that fails" 1 'the executor failed at a kernel' answers 1 b.jsonl --max-seqs 1
+expect "... does not go on on CPUs" 1 'isa was "cuda" and is "(avx|ref)' "$cpu" run -m "$model" -i "$dir/p.jsonl" -o "$dir/b.jsonl" --deterministic-ids --logprobs 2 --max-tokens 3 --max-seqs 1
 expect "... goes on" 0 'goes on with [12] finished' answers 1 b.jsonl --max-seqs 1
 cmp -s "$dir/a.jsonl" "$dir/b.jsonl"
 ok "... same bytes" $?
-rm -f "$dir/b.jsonl"*
-CAKE_TEST_GPU_FAILS=2600 answers 1 b.jsonl --max-seqs 1 2>/dev/null
-expect "... not on CPUs" 1 'isa was "cuda" and is "(avx|ref)' "$cpu" run -m "$model" -i "$dir/p.jsonl" -o "$dir/b.jsonl" --deterministic-ids --logprobs 2 --max-tokens 4 --max-seqs 1
-
 
 # Not enough memory.
 rm -f "$dir/b.jsonl"*

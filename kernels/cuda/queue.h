@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A stream of the GPU that is open beside the one of operations: for a library that moves what is in its memory. Nothing
+ * orders the two but the host, which waits for what it needs.
+ */
+#ifndef CAKE_KERNELS_CUDA_QUEUE_H
+#define CAKE_KERNELS_CUDA_QUEUE_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+
+typedef struct cake_queue cake_queue;
+
+/* With marks [n_mark]. NULL: the reason is appended to why. */
+cake_queue *cake_queue_open(int n_mark, cake_buf *why);
+void cake_queue_close(cake_queue *queue); /* NULL is fine; waits for what is in it */
+/* The runtime's cudaStream_t. */
+void *cake_queue_stream(const cake_queue *queue);
+/* Behind what is in it: mark i. */
+void cake_queue_mark(cake_queue *queue, int i);
+/* The GPU has come to the mark that was last set there, or none was; -1: it has failed, and why is appended. */
+int cake_queue_passed(cake_queue *queue, int i, cake_buf *why);
+
+#endif

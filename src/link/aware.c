@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether this MPI reads GPUs' memory ("CUDA-aware"), which each MPI says in its own way, if at all.
+ */
+#include <mpi.h>
+#if defined(OPEN_MPI) && OPEN_MPI
+#include <mpi-ext.h>
+#endif
+
+#include "link/wire.h"
+
+bool cake_wire_mpi_can(void)
+{
+#if defined(MPIX_CUDA_AWARE_SUPPORT) || (defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40000000)
+    return MPIX_Query_cuda_support() > 0;
+#else
+    return false;
+#endif
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An edge between two GPUs: what a wave says of itself goes by MPI, as of any edge, and its body beside it by a wire, from
+ * the GPU's memory to the other one's. Each end has places for as many bodies as may be under way.
+ *
+ * Invariant: a body is complete before the wire has it and before the wave has arrived: who computes need not know of wires.
+ */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "link/link.h"
+
+typedef struct direct {
+    cake_link link;
+    cake_link *head; /* what brings the rest, owned */
+    cake_wire *wire; /* borrowed */
+    const cake_memory *memory;
+    cake_arena arena;     /* of the bodies */
+    size_t each;          /* bytes of a place */
+    int depth, next, n;   /* places; the next one; how many before it are under way */
+    cake_parcel **coming; /* [depth] receiving end: whose heads have come, by their places */
+} direct;
+
+static float *place_at(const direct *d, int i)
+{
+    return (float *)(d->arena.base + (size_t)i * d->each);
+}
+
+static int oldest(const direct *d)
+{
+    return (d->next + d->depth - d->n) % d->depth;
+}
+
+static size_t floats_of(const direct *d, const cake_wave *wave)
+{
+    size_t n = (size_t)wave->n_tok * (size_t)wave->dim;
+    CAKE_ASSERT(n * sizeof(float) <= d->each);
+    return n;
+}
+
+/* Bodies that have gone leave their places. */
+static bool still_leaving(direct *d)
+{
+    while (d->n && d->wire->kind->done(d->wire, oldest(d)))
+        d->n--;
+    return d->n > 0;
+}
+
+static float *next_place(cake_link *link)
+{
+    direct *d = (direct *)link;
+    while (still_leaving(d) && d->n == d->depth)
+        sched_yield();
+    return place_at(d, d->next);
+}
+
+static void direct_send(cake_link *link, cake_parcel *parcel, size_t bytes)
+{
+    direct *d = (direct *)link;
+    if (parcel->body) {
+        size_t n = floats_of(d, parcel->wave);
+        CAKE_ASSERT(parcel->body == place_at(d, d->next) && d->n < d->depth);
+        d->wire->kind->send(d->wire, d->next, parcel->body, n);
+        link->bytes += (int64_t)(n * sizeof(float));
+        d->next = (d->next + 1) % d->depth;
+        d->n++;
+    }
+    d->head->kind->send(d->head, parcel, bytes);
+}
+
+static bool leaving(cake_link *link)
+{
+    direct *d = (direct *)link;
+    bool head = cake_link_progress(d->head);
+    return still_leaving(d) || head;
+}
+
+/* Whose head has come: the body is asked for. The last wave has none. */
+static bool listen(cake_link *link)
+{
+    direct *d = (direct *)link;
+    cake_link_progress(d->head);
+    for (cake_parcel *parcel; d->n < d->depth && (parcel = cake_link_arrived(d->head)) != NULL; d->n++) {
+        size_t n = floats_of(d, parcel->wave);
+        parcel->body = n ? place_at(d, d->next) : NULL;
+        if (n)
+            d->wire->kind->receive(d->wire, d->next, parcel->body, n);
+        d->coming[d->next] = parcel;
+        d->next = (d->next + 1) % d->depth;
+        link->bytes +=
+            (int64_t)(n * sizeof(float) + cake_wave_head_bytes(parcel->wave->n_tok, parcel->wave->n_change));
+    }
+    return false;
+}
+
+static cake_parcel *direct_arrived(cake_link *link)
+{
+    direct *d = (direct *)link;
+    listen(link);
+    if (!d->n)
+        return NULL;
+    cake_parcel *parcel = d->coming[oldest(d)];
+    if (parcel->body && !d->wire->kind->done(d->wire, oldest(d)))
+        return NULL;
+    d->n--;
+    return parcel;
+}
+
+static void direct_close(cake_link *link)
+{
+    direct *d = (direct *)link;
+    while (!d->coming && still_leaving(d))
+        sched_yield();
+    cake_link_close(d->head);
+    cake_memory_close(d->memory, &d->arena);
+    free(d->coming);
+    free(d);
+}
+
+static const cake_link_kind out_kind = {
+    .name = "direct", .place = next_place, .send = direct_send, .progress = leaving, .close = direct_close};
+static const cake_link_kind in_kind = {
+    .name = "direct", .arrived = direct_arrived, .progress = listen, .close = direct_close};
+
+size_t cake_link_direct_bytes(int depth, size_t body_bytes)
+{
+    return (size_t)depth * cake_arena_round(body_bytes);
+}
+
+/* head: this end of MPI, which becomes its own. */
+static cake_err open_direct(const cake_link_kind *kind, cake_link *head, const cake_beside *beside, int depth,
+                            cake_link **out)
+{
+    direct *d = cake_alloc(1, sizeof *d);
+    *d = (direct){.link = {.kind = kind},
+                  .head = head,
+                  .wire = beside->wire,
+                  .memory = beside->memory,
+                  .each = cake_arena_round(beside->body_bytes),
+                  .depth = depth};
+    cake_err err = cake_memory_open(d->memory, &d->arena, "bodies of waves",
+                                    cake_link_direct_bytes(depth, beside->body_bytes));
+    if (err) {
+        direct_close(&d->link);
+        return err;
+    }
+    if (kind == &in_kind)
+        d->coming = cake_alloc((size_t)depth, sizeof *d->coming);
+    *out = &d->link;
+    return CAKE_OK;
+}
+
+cake_err cake_link_open_direct_out(const cake_world *world, int to, int edge, int depth,
+                                   const cake_beside *beside, cake_link **out)
+{
+    cake_link *head = NULL;
+    cake_err err = cake_link_open_mpi_out(world, to, edge, depth, &head);
+    return err ? err : open_direct(&out_kind, head, beside, depth, out);
+}
+
+cake_err cake_link_open_direct_in(const cake_world *world, int from, int edge, int depth, size_t max_bytes,
+                                  const cake_beside *beside, cake_link **out)
+{
+    cake_link *head = NULL;
+    cake_err err = cake_link_open_mpi_in(world, from, edge, depth, max_bytes, &head);
+    return err ? err : open_direct(&in_kind, head, beside, depth, out);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: places in GPUs' memory. Out: the same on the other rank, by NCCL's point-to-point. A communicator of two ranks for each
+ * edge, a stream of its own for each communicator: an edge that waits holds nobody up.
+ *
+ * The library is opened when it is asked for, so that the program also starts where it is not. Communicators are of the kind
+ * that does not block (NCCL 2.14): a set-up that comes to nothing can be given up, and waves go another way.
+ */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <nccl.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "kernels/cuda/queue.h"
+#include "link/wire.h"
+
+#define NAME "libnccl.so.2"
+#define FUNCTIONS(X)                                                                                         \
+    X(GetVersion)                                                                                            \
+    X(GetUniqueId)                                                                                           \
+    X(CommInitRankConfig) X(CommGetAsyncError) X(Send) X(Recv) X(CommDestroy) X(CommAbort) X(GetErrorString)
+
+enum { LEAST = 21400, PATIENCE = 60, PROBE = 64 };
+
+static struct {
+    void *library;
+#define DECLARE(name) __typeof__(&nccl##name) name;
+    FUNCTIONS(DECLARE)
+    int version;
+} nccl;
+
+static bool find(cake_buf *why)
+{
+    if (nccl.library)
+        return true;
+    void *library = dlopen(NAME, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        library = dlopen(CUDA_LIB_DIR "/" NAME, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        cake_buf_adds(why, dlerror());
+        return false;
+    }
+    const char *lacks = NULL;
+#define FIND(name)                                                                                           \
+    *(void **)&nccl.name = dlsym(library, "nccl" #name);                                                     \
+    lacks = nccl.name ? lacks : "nccl" #name;
+    FUNCTIONS(FIND)
+    if (lacks || nccl.GetVersion(&nccl.version) != ncclSuccess || nccl.version < LEAST) {
+        cake_buf_addf(why, NAME " %s%s: NCCL 2.14 or later is needed", lacks ? "has no " : "is too old",
+                      lacks ? lacks : "");
+        dlclose(library);
+        return false;
+    }
+    nccl.library = library;
+    return true;
+}
+
+int cake_wire_nccl_version(cake_buf *why)
+{
+    return find(why) ? nccl.version : 0;
+}
+
+typedef struct wire {
+    cake_wire wire;
+    ncclComm_t comm;
+    cake_queue *queue;
+    int other; /* the other rank's number in the communicator */
+    int depth;
+} wire;
+
+/* Until what was asked for is under way: a communicator that does not block says "in progress" first. */
+static bool settle(wire *w, ncclResult_t said, cake_buf *why)
+{
+    double end = cake_clock_now() + PATIENCE;
+    while (said == ncclInProgress && cake_clock_now() < end) {
+        ncclResult_t failed = nccl.CommGetAsyncError(w->comm, &said);
+        said = failed == ncclSuccess ? said : failed;
+        if (said == ncclInProgress)
+            sched_yield();
+    }
+    if (said == ncclInProgress)
+        cake_buf_addf(why, "the other rank is not there after %d seconds", PATIENCE);
+    else if (said != ncclSuccess)
+        cake_buf_adds(why, nccl.GetErrorString(said));
+    return said == ncclSuccess;
+}
+
+static bool start_send(wire *w, int place, const float *body, size_t n, cake_buf *why)
+{
+    ncclResult_t said = nccl.Send(body, n, ncclFloat32, w->other, w->comm, cake_queue_stream(w->queue));
+    bool good = settle(w, said, why);
+    cake_queue_mark(w->queue, place);
+    return good;
+}
+
+static bool start_receive(wire *w, int place, float *body, size_t n, cake_buf *why)
+{
+    ncclResult_t said = nccl.Recv(body, n, ncclFloat32, w->other, w->comm, cake_queue_stream(w->queue));
+    bool good = settle(w, said, why);
+    cake_queue_mark(w->queue, place);
+    return good;
+}
+
+/* A run does not go on without its edges. */
+static void give_up(const char *doing, cake_buf *why)
+{
+    cake_fail(
+        "link",
+        "NCCL failed at %s a wave: %s; NCCL_DEBUG=INFO tells more; what is in the journal stays, and the "
+        "same command goes on from there, with --link mpi without NCCL",
+        doing, why->data);
+    cake_world_abort();
+}
+
+static void nccl_send(cake_wire *self, int place, const float *body, size_t n)
+{
+    cake_buf why = {0};
+    if (!start_send((wire *)self, place, body, n, &why))
+        give_up("sending", &why);
+}
+
+static void nccl_receive(cake_wire *self, int place, float *body, size_t n)
+{
+    cake_buf why = {0};
+    if (!start_receive((wire *)self, place, body, n, &why))
+        give_up("receiving", &why);
+}
+
+/* 1: it is; 0: not yet; -1: it failed. */
+static int passed(wire *w, int place, cake_buf *why)
+{
+    ncclResult_t said = ncclSuccess;
+    int there = cake_queue_passed(w->queue, place, why);
+    if (there)
+        return there;
+    if (nccl.CommGetAsyncError(w->comm, &said) == ncclSuccess &&
+        (said == ncclSuccess || said == ncclInProgress))
+        return 0;
+    cake_buf_adds(why, nccl.GetErrorString(said));
+    return -1;
+}
+
+static bool nccl_done(cake_wire *self, int place)
+{
+    cake_buf why = {0};
+    int there = passed((wire *)self, place, &why);
+    if (there < 0)
+        give_up("moving", &why);
+    return there;
+}
+
+static void close_wire(wire *w, bool broken)
+{
+    if (w->comm && broken)
+        nccl.CommAbort(w->comm);
+    else if (w->comm)
+        nccl.CommDestroy(w->comm);
+    cake_queue_close(w->queue);
+    free(w);
+}
+
+static void nccl_close(cake_wire *self)
+{
+    close_wire((wire *)self, false);
+}
+
+static bool wait_for(wire *w, int place, cake_buf *why)
+{
+    double end = cake_clock_now() + PATIENCE;
+    int there;
+    while ((there = passed(w, place, why)) == 0 && cake_clock_now() < end)
+        sched_yield();
+    if (!there)
+        cake_buf_addf(why, "nothing comes from the other rank in %d seconds: can they reach each other?",
+                      PATIENCE);
+    return there > 0;
+}
+
+/* A body that goes there and comes back: the first one makes the connections. body [PROBE]: of the GPU. */
+static bool probe(wire *w, const cake_memory *memory, float *body, bool leads, cake_buf *why)
+{
+    float sent[PROBE], back[PROBE] = {0};
+    for (int i = 0; i < PROBE; i++)
+        sent[i] = (float)(i + 1);
+    if (leads)
+        cake_memory_put(memory, body, sent, sizeof sent);
+    cake_memory_get(memory, back, body, sizeof back); /* it is there now */
+    for (int turn = 0; turn < 2; turn++) {
+        bool sends = leads == (turn == 0);
+        bool good = sends ? start_send(w, 0, body, PROBE, why) : start_receive(w, 0, body, PROBE, why);
+        if (!good || !wait_for(w, 0, why))
+            return false;
+    }
+    cake_memory_get(memory, back, body, sizeof back);
+    for (int i = 0; i < PROBE; i++)
+        if (back[i] != sent[i]) {
+            cake_buf_addf(why, "a test message of %d numbers came with %g in place of %g", PROBE,
+                          (double)back[i], (double)sent[i]);
+            return false;
+        }
+    return true;
+}
+
+static bool connect(wire *w, const cake_world *world, int peer, bool leads, const cake_memory *memory,
+                    cake_buf *why)
+{
+    struct {
+        ncclUniqueId id;
+        int32_t good;
+    } mine = {.good = 1}, theirs;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclResult_t said = leads ? nccl.GetUniqueId(&mine.id) : ncclSuccess;
+    if (said != ncclSuccess)
+        cake_buf_adds(why, nccl.GetErrorString(said));
+    mine.good = said == ncclSuccess;
+    if (mine.good)
+        w->queue = cake_queue_open(w->depth, why);
+    mine.good = w->queue != NULL;
+    cake_world_swap(world, peer, &mine, &theirs, sizeof mine);
+    if (!mine.good || !theirs.good)
+        return false;
+    said = nccl.CommInitRankConfig(&w->comm, 2, leads ? mine.id : theirs.id, leads ? 0 : 1, &config);
+    cake_arena arena = {0};
+    bool good = settle(w, said, why) &&
+                !cake_memory_open(memory, &arena, "a test message", PROBE * sizeof(float)) &&
+                probe(w, memory, (float *)arena.base, leads, why);
+    cake_memory_close(memory, &arena);
+    return good;
+}
+
+cake_wire *cake_wire_open_nccl(const cake_world *world, int peer, bool leads, int depth,
+                               const cake_memory *memory, cake_buf *why)
+{
+    static const cake_wire_kind kind = {
+        .name = "nccl", .send = nccl_send, .receive = nccl_receive, .done = nccl_done, .close = nccl_close};
+    wire *w = cake_alloc(1, sizeof *w);
+    *w = (wire){.wire = {.kind = &kind}, .other = leads ? 1 : 0, .depth = depth};
+    bool good = connect(w, world, peer, leads, memory, why), all = false;
+    cake_world_swap(world, peer, &good, &all, sizeof good);
+    if (good && all)
+        return &w->wire;
+    close_wire(w, true);
+    return NULL;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Of a build without NCCL, or without CUDA: there is no such wire.
+ */
+#include "link/wire.h"
+
+int cake_wire_nccl_version(cake_buf *why)
+{
+    cake_buf_adds(why, "this build has no NCCL");
+    return 0;
+}
+
+cake_wire *cake_wire_open_nccl(const cake_world *world, int peer, bool leads, int depth,
+                               const cake_memory *memory, cake_buf *why)
+{
+    (void)world, (void)peer, (void)leads, (void)depth, (void)memory;
+    cake_wire_nccl_version(why);
+    return NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What carries bodies of waves from the memory of one rank's GPU to that of another's: NCCL (nccl.c), or an MPI that reads
+ * GPUs' memory (mpi.c). Bodies of an edge arrive in the order they were sent.
+ */
+#ifndef CAKE_LINK_WIRE_H
+#define CAKE_LINK_WIRE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "kernels/memory.h"
+#include "link/world.h"
+
+typedef struct cake_wire cake_wire;
+
+/* An end has places [depth]: what is sent from one, or received at it, stays as it is until it is done. */
+typedef struct cake_wire_kind {
+    const char *name; /* "nccl", "mpi-cuda" */
+    void (*send)(cake_wire *wire, int place, const float *body, size_t n);
+    void (*receive)(cake_wire *wire, int place, float *body, size_t n);
+    bool (*done)(cake_wire *wire, int place); /* what was last asked for there */
+    void (*close)(cake_wire *wire);           /* nothing may be under way */
+} cake_wire_kind;
+
+/* What every kind begins with. */
+struct cake_wire {
+    const cake_wire_kind *kind;
+};
+
+/* Whether this MPI sends from a GPU's memory. */
+bool cake_wire_mpi_can(void);
+cake_wire *cake_wire_open_mpi(const cake_world *world, int peer, int edge, int depth);
+
+/* NCCL's number of the library that is here (22809: 2.28.9); 0: the reason is appended to why. */
+int cake_wire_nccl_version(cake_buf *why);
+
+static inline const char *cake_wire_nccl_text(int version, char text[16])
+{
+    snprintf(text, 16, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    return text;
+}
+
+/* Both ranks together, each of which has a GPU of its own open, with this memory; `leads` on one of them. A message goes there
+ * and comes back before it is called open. NULL: the reason is appended to why, of the end that has one; the other one may have opened. */
+cake_wire *cake_wire_open_nccl(const cake_world *world, int peer, bool leads, int depth,
+                               const cake_memory *memory, cake_buf *why);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a plan, where each rank computes, --link. Out: the wires of this rank's edges. stage.c calls.
+ * Each rank goes through its edges in their order and speaks with the other end of one at a time: the first edge that is not
+ * settled has nobody to wait for.
+ */
+#include "run/edges.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "run/parts.h"
+
+enum { STAGED, AWARE, NCCL, SELF }; /* what an edge may be */
+
+static const char *const names[] = {"mpi", "mpi-cuda", "nccl", "self"};
+
+/* What an end says of itself. */
+typedef struct offer {
+    int32_t gpu;  /* that has the body there; -1: none */
+    int32_t nccl; /* its version; 0: it is not there, or not wanted */
+    int32_t aware;
+    char host[64];
+} offer;
+
+/* Whether the body is on a GPU at both ends, as far as a plan knows. */
+static bool is_away(const cake_stage *stage, const cake_plan *plan, int e)
+{
+    return e > 0 && e < plan->n_hop && cake_parts_away(stage, plan, e - 1, true) &&
+           cake_parts_away(stage, plan, e, false);
+}
+
+static bool is_end(const cake_plan *plan, int e, int rank)
+{
+    int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e);
+    return from != to && (from == rank || to == rank);
+}
+
+static size_t body_bytes(const cake_stage *stage)
+{
+    return (size_t)stage->shape.max_tok * (size_t)cake_model_config(stage->model)->dim * sizeof(float);
+}
+
+int64_t cake_edges_bytes(const cake_stage *stage, const cake_plan *plan, int rank)
+{
+    size_t bytes = 0;
+    for (int e = 1; e < plan->n_hop && stage->direct; e++)
+        if (is_end(plan, e, rank) && is_away(stage, plan, e))
+            bytes += cake_link_direct_bytes(cake_pipeline_depth(stage->shape.n_lane), body_bytes(stage));
+    return (int64_t)bytes;
+}
+
+/* Why NCCL is not tried between two GPUs, or NULL. Both ends come to the same. */
+static const char *obstacle(const offer *from, const offer *to, char text[256])
+{
+    char one[16], other[16];
+    if (!strcmp(from->host, to->host) && from->gpu == to->gpu) {
+        snprintf(text, 256, "both are on GPU %d of %s", to->gpu, to->host);
+        return text;
+    }
+    if (!from->nccl || !to->nccl) {
+        snprintf(text, 256, "there is no NCCL on %s", from->nccl ? to->host : from->host);
+        return text;
+    }
+    if (from->nccl != to->nccl) {
+        snprintf(text, 256, "NCCL is %s on %s and %s on %s: both have to be the same",
+                 cake_wire_nccl_text(from->nccl, one), from->host, cake_wire_nccl_text(to->nccl, other),
+                 to->host);
+        return text;
+    }
+    return NULL;
+}
+
+static void warn(const cake_world *world, const cake_stage *stage, int e, const char *why)
+{
+    int first = world->rank - stage->replica.rank;
+    cake_log(CAKE_WARN, "link", "waves from rank %d to rank %d go through the hosts' memory, not by NCCL: %s",
+             first + cake_pipeline_from(&stage->plan, e), first + cake_pipeline_to(&stage->plan, e), why);
+}
+
+/* What an edge is to be. */
+static int agree(const cake_options *o, const cake_world *world, cake_stage *stage, int e, const char *lacks,
+                 cake_err *err)
+{
+    const bool asked = !strcmp(o->link, "nccl");
+    const int own = stage->replica.rank, to = cake_pipeline_to(&stage->plan, e),
+              from = cake_pipeline_from(&stage->plan, e);
+    const bool away = stage->away && e > 0 && e < stage->plan.n_hop &&
+                      (to == own ? cake_parts_away(stage, &stage->plan, e, false)
+                                 : cake_parts_away(stage, &stage->plan, e - 1, true));
+    offer mine = {.gpu = away ? stage->gpu.number : -1, .nccl = stage->nccl, .aware = cake_wire_mpi_can()},
+          theirs;
+    snprintf(mine.host, sizeof mine.host, "%s", world->host);
+    cake_world_swap(&stage->replica, to == own ? from : to, &mine, &theirs, sizeof mine);
+    if (mine.gpu < 0 || theirs.gpu < 0)
+        return STAGED;
+    const int otherwise = mine.aware && theirs.aware ? AWARE : STAGED;
+    if (!strcmp(o->link, "mpi"))
+        return otherwise;
+    char text[256];
+    const bool shared = !strcmp(mine.host, theirs.host) && mine.gpu == theirs.gpu;
+    const char *why = obstacle(to == own ? &theirs : &mine, to == own ? &mine : &theirs, text);
+    if (!why)
+        return NCCL;
+    if (shared && asked && to == own)
+        *err = cake_fail_usage(
+            "--link nccl: ranks %d and %d share GPU %d of %s, and NCCL wants one each; use --link mpi, or "
+            "fewer ranks",
+            world->rank - own + from, world->rank, mine.gpu, mine.host);
+    else if (!shared && to == own && (asked || otherwise == STAGED))
+        warn(world, stage, e, mine.nccl || !*lacks ? why : lacks);
+    return otherwise;
+}
+
+cake_err cake_edges_agree(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    const cake_plan *plan = &stage->plan;
+    cake_err err = CAKE_OK;
+    cake_buf lacks = {0};
+    stage->edge = cake_alloc((size_t)plan->n_hop + 1, sizeof *stage->edge);
+    stage->edge_kind = cake_alloc((size_t)plan->n_hop + 1, 1);
+    if (stage->away && strcmp(o->link, "mpi"))
+        stage->nccl = cake_wire_nccl_version(&lacks);
+    for (int e = 0; e <= plan->n_hop; e++)
+        stage->edge_kind[e] = !is_end(plan, e, stage->replica.rank)
+                                  ? SELF
+                                  : (uint8_t)agree(o, world, stage, e, lacks.data ? lacks.data : "", &err);
+    cake_buf_free(&lacks);
+    if (!stage->gpus && !strcmp(o->link, "nccl") && !world->rank)
+        cake_log(CAKE_WARN, "link", "--link nccl: no rank is on a GPU, so it is not used; see --device");
+    return cake_world_agree(world, err);
+}
+
+/* "self 0, nccl 1-3, mpi 4": of the edges of replica 0, on world rank 0. */
+static void tell(const cake_world *world, const cake_stage *stage)
+{
+    const cake_plan *plan = &stage->plan;
+    size_t n = (size_t)plan->n_hop + 1;
+    uint8_t *all = stage->replica.rank ? NULL : cake_alloc(n * (size_t)stage->replica.size, 1);
+    cake_world_gather(&stage->replica, stage->edge_kind, all, n);
+    cake_buf text = {0};
+    for (size_t from = 0, to; from < n && world->rank == 0; from = to) {
+        int kind = all[(size_t)cake_pipeline_to(plan, (int)from) * n + from];
+        for (to = from + 1; to < n && all[(size_t)cake_pipeline_to(plan, (int)to) * n + to] == kind; to++)
+            ;
+        cake_buf_addf(&text, "%s%s %zu", from ? ", " : "", names[kind], from);
+        if (to > from + 1)
+            cake_buf_addf(&text, "-%zu", to - 1);
+    }
+    if (world->rank == 0)
+        cake_log(CAKE_INFO, "link", "edges of the ring: %s", text.data);
+    cake_buf_free(&text);
+    free(all);
+}
+
+/* NCCL's end of an edge, or what it falls back to. */
+static cake_wire *open_nccl(const cake_world *world, cake_stage *stage, int e, int depth)
+{
+    const int own = stage->replica.rank, to = cake_pipeline_to(&stage->plan, e),
+              from = cake_pipeline_from(&stage->plan, e);
+    cake_buf why = {0};
+    cake_wire *wire = cake_wire_open_nccl(&stage->replica, to == own ? from : to, from == own, depth,
+                                          stage->away->memory, &why);
+    char said = wire || !why.len ? 0 : 1, theirs = 0; /* who knows why says it, of two the first */
+    cake_world_swap(&stage->replica, to == own ? from : to, &said, &theirs, 1);
+    if (!wire && ((said && (from == own || !theirs)) || (!said && !theirs && from == own)))
+        warn(world, stage, e, why.len ? why.data : "it does not open");
+    cake_buf_free(&why);
+    if (!wire)
+        stage->edge_kind[e] = STAGED;
+    return wire;
+}
+
+void cake_edges_open(const cake_world *world, cake_stage *stage)
+{
+    const cake_plan *plan = &stage->plan;
+    const int own = stage->replica.rank, depth = cake_pipeline_depth(stage->shape.n_lane);
+    for (int e = 0; e <= plan->n_hop; e++) {
+        int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e);
+        cake_wire *wire = NULL;
+        if (stage->edge_kind[e] == NCCL)
+            wire = open_nccl(world, stage, e, depth);
+        else if (stage->edge_kind[e] == AWARE)
+            wire = cake_wire_open_mpi(&stage->replica, to == own ? from : to, e, depth);
+        if (wire)
+            stage->edge[e] = (cake_beside){wire, stage->away->memory, body_bytes(stage)};
+        if (to == own && from != own && !stage->report.link[0])
+            snprintf(stage->report.link, sizeof stage->report.link, "%s", names[stage->edge_kind[e]]);
+    }
+    if (stage->gpus)
+        tell(world, stage);
+}
+
+void cake_edges_close(cake_stage *stage)
+{
+    for (int e = 0; stage->edge && e <= stage->plan.n_hop; e++)
+        if (stage->edge[e].wire)
+            stage->edge[e].wire->kind->close(stage->edge[e].wire);
+    free(stage->edge);
+    free(stage->edge_kind);
+    stage->edge = NULL;
+    stage->edge_kind = NULL;
+}
