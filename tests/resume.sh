@@ -10,7 +10,7 @@ requests() { # LONGEST : requests of that many tokens more than 3 at most
         [ $((i % 50)) -ne 7 ] || printf '{"id": "bad%d", "prompt": "x", "top_p": 7}\n\n' "$i"
     done
 }
-requests 110 >"$dir/in.jsonl"
+requests 60 >"$dir/in.jsonl"
 sum() { sha256sum <"$1" | cut -c 1-64; }
 run() { "$cake" run -m "$model" -i "$dir/in.jsonl" --deterministic-ids "$@"; }
 
@@ -107,6 +107,9 @@ wait $launcher
 test $? -eq 75 && test ! -e "$dir/out.jsonl.lock"
 ok "a signal before MPI is up: status 75" $?
 continues
+requests 110 >"$dir/in.jsonl"
+run -o "$dir/whole.jsonl" --force -q
+wanted=$(sum "$dir/whole.jsonl")
 limited() { # NAME OPTION...: after two seconds of seven
     local name=$1 got
     shift

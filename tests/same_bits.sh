@@ -77,7 +77,7 @@ for chunk in $(few 64 "64 100 1000"); do
     answer 2 "chunk$chunk" --chunk "$chunk"
     same "--chunk $chunk" "chunk$chunk"
 done
-for seqs in $(few "1 5" "1 2 5"); do
+for seqs in $(few 5 "1 2 5"); do
     answer 2 "seqs$seqs" --max-seqs "$seqs"
     same "--max-seqs $seqs" "seqs$seqs"
 done
@@ -107,7 +107,7 @@ answer 2 int8chunk --dtype int8 --chunk 64
 same "int8, --chunk 64" int8chunk
 answer 1 int8seqs --dtype int8 --max-seqs 1
 same "int8, --max-seqs 1" int8seqs
-for isa in avx2 avx512bf16; do
+for isa in $(few avx2 "avx2 avx512bf16"); do
     "$cake" info | grep -q "^isa .*$isa " || continue
     answer 1 one --dtype int8 --isa "$isa"
     answer 2 "int8$isa" --dtype int8 --isa "$isa" --threads 2 --chunk 100
