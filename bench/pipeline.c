@@ -249,18 +249,18 @@ static cake_err run_real(cake_bench *bench, const cake_case *self)
 {
     rig r = {.bench = bench, .load = choose_load(bench, (cost_load){64, 128, 32, 0})};
     cake_stage stage = {0};
-    double seconds = 0;
+    cake_stage_stats stats = {0};
     cake_err err = throughput_open(bench, "qwen3-0.6b", &r.load, &stage);
     if (!err)
-        err = throughput_run(bench, &stage, &r.load, &seconds);
+        err = throughput_run(bench, &stage, &r.load, &stats);
     if (!err) {
         cost_rates rates = throughput_rates(bench, &stage);
         r.model = stage.model;
         err = run_model(&r, rates, stage.kv_dtype);
     }
     if (!err && bench->world->rank == 0)
-        cake_bench_say(bench, self->name, stage.n_thread, -1, tokens(&r.load) / seconds, "tokens/s",
-                       r.stats.run_s / seconds, "pipeline.modelled");
+        cake_bench_say(bench, self->name, stage.n_thread, -1, tokens(&r.load) / stats.run_s, "tokens/s",
+                       r.stats.run_s / stats.run_s, "pipeline.modelled");
     cake_stage_close(&stage);
     return err;
 }

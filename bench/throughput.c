@@ -41,7 +41,7 @@ cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *
 }
 
 cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const cost_load *load,
-                        double *seconds)
+                        cake_stage_stats *stats)
 {
     source from = {.load = *load, .n_vocab = cake_model_config(stage->model)->n_vocab};
     cake_conductor conductor = source_conductor(&from);
@@ -58,7 +58,7 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
     if (!err)
         err = cake_world_agree(bench->world, cake_pipeline_run(pipeline, NULL));
     if (!err)
-        *seconds = cake_pipeline_statistics(pipeline).run_s;
+        *stats = cake_pipeline_statistics(pipeline);
     CAKE_ASSERT(err || bench->world->rank || from.generated == (int64_t)load->seqs * load->generated);
     cake_pipeline_close(pipeline);
     cake_root_close(root);
@@ -91,9 +91,18 @@ static cost_rates sum_rates(const cake_world *world, cost_rates mine)
     return sum;
 }
 
+/* A run, and the rates that were measured before and after it: their mean. */
+typedef struct take {
+    double seconds;
+    double joules; /* of all GPUs, on rank 0; negative: not known */
+    cost_rates rates;
+} take;
+
 static void report(cake_bench *bench, const cake_case *self, const cake_stage *stage, const cost_load *load,
-                   double seconds, cost_rates rates)
+                   const take *run)
 {
+    const cost_rates rates = run->rates;
+    const double seconds = run->seconds;
     cost_model floor;
     cost_open(cake_model_config(stage->model), rates, cake_model_dtype(stage->model), stage->kv_dtype,
               &floor);
@@ -111,15 +120,13 @@ static void report(cake_bench *bench, const cake_case *self, const cake_stage *s
     cake_bench_say(bench, name, stage->n_thread, -1, rates.flops * 1e-9, "GFLOP/s", 0, NULL);
     snprintf(name, sizeof name, "%s.bandwidth", self->name);
     cake_bench_say(bench, name, stage->n_thread, -1, rates.bytes * 1e-9, "GB/s", 0, NULL);
+    snprintf(name, sizeof name, "%s.energy", self->name);
+    if (run->joules >= 0)
+        cake_bench_say(bench, name, stage->n_thread, -1, 1e6 * run->joules / ((prompts + answers) * seconds),
+                       "J/Mtoken", 0, NULL);
     bench->kernels = named;
     cost_close(&floor);
 }
-
-/* A run, and the rates that were measured before and after it: their mean. */
-typedef struct take {
-    double seconds;
-    cost_rates rates;
-} take;
 
 static int ascending(const void *a, const void *b)
 {
@@ -127,12 +134,26 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Of all ranks together; on rank 0. */
+static double sum_joules(const cake_world *world, const cake_stage *stage, double mine)
+{
+    cake_report_stage own = stage->report, *all = cake_alloc((size_t)world->size, sizeof *all);
+    own.joules = mine;
+    cake_world_gather(world, &own, all, sizeof own);
+    double sum = world->rank ? -1 : cake_report_joules(all, world->size);
+    free(all);
+    return sum;
+}
+
 static cake_err run_take(cake_bench *bench, const cake_stage *stage, const cost_load *load, take *out)
 {
     cost_rates before = throughput_rates(bench, stage);
-    cake_err err = throughput_run(bench, stage, load, &out->seconds);
+    cake_stage_stats stats = {0};
+    cake_err err = throughput_run(bench, stage, load, &stats);
     if (err)
         return err;
+    out->seconds = stats.run_s;
+    out->joules = sum_joules(bench->world, stage, stats.joules);
     cost_rates after = throughput_rates(bench, stage);
     out->rates = sum_rates(bench->world,
                            (cost_rates){(before.flops + after.flops) / 2, (before.bytes + after.bytes) / 2});
@@ -156,7 +177,7 @@ static cake_err run_throughput(cake_bench *bench, const cake_case *self)
         err = run_take(bench, &stage, &load, &takes[i]);
     if (!err && bench->world->rank == 0) {
         qsort(takes, (size_t)tries, sizeof *takes, ascending);
-        report(bench, self, &stage, &load, takes[tries / 2].seconds, takes[tries / 2].rates);
+        report(bench, self, &stage, &load, &takes[tries / 2]);
     }
     cake_stage_close(&stage);
     return err;

@@ -11,9 +11,9 @@
 
 /* Plans and loads what -m or --shape says (else `shape`) for a load; all ranks. cake_stage_close in any case. */
 cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *load, cake_stage *stage);
-/* Seconds of one run from the first wave to the last; on rank 0. */
+/* One run, from the first wave to the last: what this rank did. */
 cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const cost_load *load,
-                        double *seconds);
+                        cake_stage_stats *stats);
 /* What this rank's threads can do at most with the stage's kernels and weights; all ranks together. */
 cost_rates throughput_rates(cake_bench *bench, const cake_stage *stage);
 

@@ -45,6 +45,11 @@ int64_t cake_device_free(void)
     return 0;
 }
 
+double cake_device_joules(void)
+{
+    return -1;
+}
+
 double cake_device_rate(cake_floor_kind kind)
 {
     (void)kind;

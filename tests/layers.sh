@@ -39,7 +39,7 @@ BEGIN {
     door("cuda_runtime.h", "^kernels/cuda/")
     door("cuda_fp16.h", "^kernels/cuda/")
     door("cublasLt.h", "^kernels/cuda/lt\\.h$")
-    door("dlfcn.h", "^(kernels/cuda/lt|src/link/nccl)\\.c$")
+    door("dlfcn.h", "^(kernels/cuda/(lt|nvml)|src/link/nccl)\\.c$")
     door("omp.h", "^kernels/")
     door("immintrin.h", "^kernels/cpu/")
     door("cpuid.h", "^kernels/cpu/")

@@ -15,11 +15,14 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
+#include "kernels/cuda/nvml.h"
 #include "kernels/cuda/product.h"
 
 enum { LEAST = 75 }; /* capability 7.5 */
 
 cudaStream_t cake_cuda_stream(void); /* of memory.c; of CUDA's types nobody else is to know */
+
+static char open_bus[32]; /* of the one that is open */
 
 static void add_version(cake_buf *out, int version)
 {
@@ -34,6 +37,10 @@ static void add_peers(cake_buf *out, int device)
     for (int other = 0; other < n; other++)
         if (other != device && cudaDeviceCanAccessPeer(&can, device, other) == cudaSuccess && can)
             cake_buf_addf(out, "%s %d", found++ ? "," : ", reaches GPU", other);
+    char bus[32];
+    int links = cudaDeviceGetPCIBusId(bus, sizeof bus, device) == cudaSuccess ? cake_nvml_links(bus) : 0;
+    if (links > 0)
+        cake_buf_addf(out, ", %d NVLink%s", links, links == 1 ? "" : "s");
     cudaGetLastError();
 }
 
@@ -46,8 +53,10 @@ static void add_device(cake_buf *out, int device, int driver, int runtime)
         cake_buf_addf(out, "GPU %d: %s\n", device, cudaGetErrorString(err));
         return;
     }
-    cake_buf_addf(out, "GPU %d: %s, %.1f GiB, capability %d.%d, driver for CUDA ", device, prop.name,
-                  (double)prop.totalGlobalMem / (1 << 30), prop.major, prop.minor);
+    const char *version = cake_nvml_driver();
+    cake_buf_addf(out, "GPU %d: %s, %.1f GiB, capability %d.%d, driver %s%sfor CUDA ", device, prop.name,
+                  (double)prop.totalGlobalMem / (1 << 30), prop.major, prop.minor, version,
+                  *version ? " " : "");
     add_version(out, driver);
     cake_buf_adds(out, ", runtime ");
     add_version(out, runtime);
@@ -162,6 +171,7 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
                  "%s: no cuBLASLt: %s; prompts are computed by our own kernel, which is slower", text,
                  why.data);
     cake_buf_free(&why);
+    snprintf(open_bus, sizeof open_bus, "%s", card.bus);
     here = cake_kernels_cuda;
     here.name = name;
     *kernels = &here;
@@ -172,11 +182,17 @@ void cake_device_close(void)
 {
     cake_product_close();
     cake_cuda_close();
+    open_bus[0] = 0;
 }
 
 int64_t cake_device_free(void)
 {
     return cake_cuda_free();
+}
+
+double cake_device_joules(void)
+{
+    return *open_bus ? cake_nvml_joules(open_bus) : -1;
 }
 
 /* Seconds between two moments of the stream; 0: the GPU has failed. */

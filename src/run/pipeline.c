@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "kernels/cuda/device.h"
 #include "place/machine.h"
 
 typedef struct station {
@@ -422,6 +423,7 @@ cake_err cake_pipeline_run(cake_pipeline *p, const cake_aside *aside)
 {
     bool stopping = false, stopped = !p->root;
     int idle_rounds = 0;
+    const double joules = cake_device_joules();
     double start = p->progressed = cake_clock_now(), looked = start, waiting = 0; /* since then; 0: not */
     if (aside)
         p->aside = *aside;
@@ -449,5 +451,6 @@ cake_err cake_pipeline_run(cake_pipeline *p, const cake_aside *aside)
         wait_a_little(p, idle_rounds);
     }
     p->stats.run_s = cake_clock_now() - start;
+    p->stats.joules = joules < 0 ? -1 : cake_device_joules() - joules;
     return p->root ? cake_root_error(p->root) : CAKE_OK;
 }

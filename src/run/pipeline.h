@@ -28,6 +28,8 @@ typedef struct cake_stage_stats {
     double busy_s;    /* in slices and, on the root, in everything else it does */
     double move_s;    /* of compute_s, in moving messages */
     double starved_s; /* root: stage-seconds for which there was no wave, over the number of stages */
+    double
+        joules; /* that this rank's GPU took in run_s, by whoever uses it; negative: not known, or it has none */
     int64_t link_bytes;
     int64_t waves; /* that came to this rank's hops */
 } cake_stage_stats;

@@ -281,6 +281,52 @@ static void say_table(const cake_report *r, const cake_figures *all)
     free(cell);
 }
 
+double cake_report_joules(const cake_report_stage *stages, int n)
+{
+    double sum = 0;
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        bool again = !stages[i].gpu.used;
+        for (int j = 0; j < i && !again; j++) /* ranks that share a GPU have seen the same */
+            again = stages[j].gpu.used && stages[j].gpu.number == stages[i].gpu.number &&
+                    !strcmp(stages[j].host, stages[i].host);
+        any = any || stages[i].gpu.used;
+        if (!again && stages[i].joules < 0)
+            return -1;
+        sum += again ? 0 : stages[i].joules;
+    }
+    return any ? sum : -1;
+}
+
+/* Joules a million tokens, as far as they are known. */
+static double for_million(const cake_report *r, double joules)
+{
+    int64_t tokens = r->counts.prompt + r->counts.generated;
+    return joules < 0 || !tokens ? -1 : 1e6 * joules / (double)tokens;
+}
+
+static void say_energy(const cake_report *r)
+{
+    double joules = cake_report_joules(r->stages, r->world->size);
+    if (joules >= 0 && r->run_s > 0)
+        cake_log(CAKE_INFO, NULL, "GPUs: %.4g J, %.4g W, %.4g J a million tokens", joules, joules / r->run_s,
+                 for_million(r, joules));
+}
+
+static void add_energy(cake_buf *out, const cake_report *r)
+{
+    double joules = cake_report_joules(r->stages, r->world->size);
+    bool used = false;
+    for (int i = 0; i < r->world->size; i++)
+        used = used || r->stages[i].gpu.used;
+    if (!used)
+        return;
+    cake_json_put_known(out, "  \"energy\": {\"gpu_joules\": ", joules);
+    cake_json_put_known(out, ", \"gpu_watts\": ", joules < 0 || r->run_s <= 0 ? -1 : joules / r->run_s);
+    cake_json_put_known(out, ", \"joules_per_million_tokens\": ", for_million(r, joules));
+    cake_buf_adds(out, "},\n");
+}
+
 /* Who answered how many. */
 static void say_replicas(const cake_report *r)
 {
@@ -306,6 +352,7 @@ void cake_report_say(const cake_report *r)
         cake_log(CAKE_INFO, NULL, "%lld results of earlier runs beside them", (long long)c->resumed);
     say_table(r, all);
     say_replicas(r);
+    say_energy(r);
     for (int i = 0; i < r->n_replica; i++) {
         cake_buf_cut(&advice, 0);
         cake_advice_late(&all[i], &advice);
@@ -470,7 +517,9 @@ static void compose(cake_report *r, cake_buf *out)
     cake_json_put_known(out, "  \"journal\": {\"write_s\": ", r->journal.write);
     cake_json_put_known(out, ", \"sync_s\": ", r->journal.sync);
     cake_json_put_known(out, ", \"finish_s\": ", r->journal.finish);
-    cake_buf_addf(out, "},\n  \"starved_share\": %.4f,\n", starved);
+    cake_buf_adds(out, "},\n");
+    add_energy(out, r);
+    cake_buf_addf(out, "  \"starved_share\": %.4f,\n", starved);
     give_advice(all, r, &advice);
     cake_json_put_text(out, "  \"advice\": ", advice.data);
     cake_buf_adds(out, ",\n  \"stages\": [\n");

@@ -39,6 +39,7 @@ typedef struct cake_report_stage {
     int64_t requests;     /* that a root has answered */
     cake_roof roof;
     double peak_flops, peak_bandwidth; /* 0: not measured */
+    double joules;                     /* of its GPU in run_s; negative: not known */
 } cake_report_stage;
 
 typedef struct cake_times {
@@ -66,6 +67,9 @@ typedef struct cake_report {
     cake_record_cost journal;
 } cake_report;
 
+/* What the GPUs of these ranks took in their runs, each counted once, in joules; negative: there is none, or of one it is not
+ * known. */
+double cake_report_joules(const cake_report_stage *stages, int n);
 /* Layers of a rank, as the plan counts it, as "0-3,8-11"; "-" if it has none. Appended. */
 void cake_report_layers(const cake_plan *plan, int rank, cake_buf *out);
 /* Threads of a rank as "4", or "4/2" where fewer work on waves that generate. Appended. */

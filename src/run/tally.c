@@ -57,6 +57,7 @@ void cake_tally_gather(const cake_world *world, cake_stage *stage, const cake_pi
     mine->move_s = stats.move_s;
     mine->run_s = stats.run_s;
     mine->link_bytes = stats.link_bytes;
+    mine->joules = stats.joules;
     for (int i = 0; i < stage->n_stretch; i++)
         for (int j = 0; j < stage->stretches[i].n; j++)
             cake_roof_merge(&mine->roof, cake_slice_roof(stage->stretches[i].slice[j]));

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/nvml.h"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/queue.h"
 #include "link/wire.h"
@@ -28,6 +29,7 @@ extern int64_t executor_launches; /* of executor.h, which is C++ ... */
 void executor_record(int i);      /* ... as are these */
 void executor_replay(int i);
 static const char *failed;
+static bool is_open;
 static int reached = -1;
 
 static void copy(void *to, const void *from, size_t bytes)
@@ -204,6 +206,7 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
     (void)i;
     if (getenv("CAKE_TEST_GPU_BUSY"))
         return cake_fail("kernels", "GPU %d cannot be opened: it is busy", number);
+    is_open = true;
     *kernels = &cake_kernels_cuda;
     cake_buf why = {0};
     cake_product_open(&why);
@@ -214,11 +217,17 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
 void cake_device_close(void)
 {
     cake_product_close();
+    is_open = false;
 }
 
 int64_t cake_device_free(void)
 {
     return cake_device_memory("");
+}
+
+double cake_device_joules(void)
+{
+    return is_open ? cake_nvml_joules("0000:01:00.0") : -1;
 }
 
 double cake_device_rate(cake_floor_kind kind)

@@ -55,6 +55,16 @@ paste <(numbers "$dir/a.jsonl") <(numbers "$dir/c.jsonl") |
     awk 'NF == 2 { d = $1 - $2; if (d < 0) d = -d; n++; if ($1 > -6 && d > 0.05) bad++ } END { exit !(n > 20 && bad == 0) }'
 ok "... and the logprobs, but for roundings" $?
 
+if [ -z "${CAKE_ON_GPU:-}" ]; then
+    watts=$(grep -o '"gpu_watts": [0-9.]*' "$dir/r.json" | cut -d' ' -f2)
+    awk -v w="$watts" 'BEGIN { exit !(w > 90 && w < 110) }' && grep -q '"joules_per_million_tokens": [1-9]' "$dir/r.json"
+    ok "... and what it took: $watts W" $?
+    CAKE_TEST_NVML=old short 2 --device cuda --report "$dir/r.json" >/dev/null 2>&1
+    grep -q '"energy": {"gpu_joules": null, "gpu_watts": null' "$dir/r.json"
+    ok "... or that this is not known" $?
+    expect "... bench, too" 0 '^throughput.decode-1.energy +cuda .* J/Mtoken' "$cake" bench --smoke --device cuda -m "$model" throughput.decode-1
+fi
+
 # Same bits.
 CAKE_TEST_GPU_PLAIN=1 same "nothing repeated from what was recorded" 1
 same "two ranks" 2 --link mpi
@@ -117,9 +127,11 @@ expect "NCCL without GPUs" 0 'warning: link: --link nccl: no rank is on a GPU' s
 
 # Which GPU.
 export CAKE_TEST_GPUS=1
-expect "two ranks on one GPU" 0 '' short 2
+expect "two ranks on one GPU" 0 '' short 2 --report "$dir/r.json"
 grep -q '2 ranks for 1 GPU of this host: two ranks on one GPU take turns' "$dir/err"
 ok "... and are told" $?
+grep -o '"gpu_watts": [0-9]*' "$dir/r.json" | awk '{ exit !($2 > 90 && $2 < 110) }'
+ok "... it is counted once" $?
 cat >"$dir/own" <<END
 #!/bin/sh
 CAKE_TEST_GPU_FIRST=\$OMPI_COMM_WORLD_LOCAL_RANK\$PMI_RANK exec "$cake" "\$@"

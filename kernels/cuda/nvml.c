@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions are those of NVIDIA's "NVML API Reference Guide"; its header is not needed, nor is the library when the
+ * program is built. All return 0 for success.
+ */
+#include "kernels/cuda/nvml.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LINKS = 18 }; /* NVML_NVLINK_MAX_LINKS */
+
+typedef struct nvmlDevice_st *device;
+
+static struct {
+    bool tried, there;
+    int (*init)(void);
+    int (*driver)(char *text, unsigned length);
+    int (*by_bus)(const char *bus, device *out);
+    int (*energy)(device gpu, unsigned long long *millijoules);
+    int (*link_state)(device gpu, unsigned link, int *up);
+    char version[80];
+} nvml;
+
+static bool find(void)
+{
+    if (nvml.tried)
+        return nvml.there;
+    nvml.tried = true;
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return false;
+    *(void **)&nvml.init = dlsym(library, "nvmlInit_v2");
+    *(void **)&nvml.driver = dlsym(library, "nvmlSystemGetDriverVersion");
+    *(void **)&nvml.by_bus = dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
+    *(void **)&nvml.energy = dlsym(library, "nvmlDeviceGetTotalEnergyConsumption");
+    *(void **)&nvml.link_state = dlsym(library, "nvmlDeviceGetNvLinkState");
+    nvml.there = nvml.init && nvml.driver && nvml.by_bus && nvml.energy && nvml.link_state && !nvml.init();
+    if (nvml.there && nvml.driver(nvml.version, sizeof nvml.version))
+        nvml.version[0] = 0;
+    return nvml.there;
+}
+
+const char *cake_nvml_driver(void)
+{
+    find();
+    return nvml.version;
+}
+
+double cake_nvml_joules(const char *bus)
+{
+    device gpu;
+    unsigned long long millijoules;
+    if (!find() || nvml.by_bus(bus, &gpu) || nvml.energy(gpu, &millijoules))
+        return -1;
+    return 1e-3 * (double)millijoules;
+}
+
+int cake_nvml_links(const char *bus)
+{
+    device gpu;
+    int n = 0, up;
+    if (!find() || nvml.by_bus(bus, &gpu))
+        return -1;
+    for (unsigned i = 0; i < LINKS; i++)
+        n += !nvml.link_state(gpu, i, &up) && up; /* a link that it does not have is an error */
+    return n;
+}
