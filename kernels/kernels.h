@@ -209,6 +209,12 @@ typedef struct cake_kernels {
      * x is packed for w->dtype; bias and residual may be NULL; residual may be out itself. */
     void (*linear)(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok);
+    /* Or NULL. To the bit what linear by both matrices of a gated MLP, and input_pack for a matrix of `dtype` of what the gate's
+     * sums let pass of up's, leave in `to`: memory for floats [n_tok, gate->n_out], where x is not. False: not of these rows
+     * or matrices; nothing was done. */
+    bool (*gated)(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
+                  const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
+                  cake_dtype dtype, int n_tok);
     /* The product with a head: out [n_tok, w->n_out] as of linear, each element x then cap tanh(x / cap) where cap > 0,
      * and what is best in each row. Rows that are not wanted may stay unwritten. best [n_tok] is a member's own, clear
      * when it comes, and gets what the member's columns hold: cake_best_join joins those of all. */

@@ -91,6 +91,21 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
     }
 }
 
+/* Of prompts' rows cuBLASLt has the sums, which are packed afterwards. */
+static bool gated(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
+                  const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
+                  cake_dtype dtype, int n_tok)
+{
+    bool alike = gate->dtype == up->dtype && gate->dtype == dtype &&
+                 (dtype == CAKE_BF16 || dtype == CAKE_F16) &&
+                 cake_cuda_step(dtype, gate->n_out) <= (size_t)gate->n_out * sizeof(float);
+    if (!alike || stretches.n)
+        return false;
+    if (exec->rank == 0)
+        cake_cuda_gated(to, x, gate, gate_bias, up, up_bias, (int)act, n_tok);
+    return true;
+}
+
 static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
                    const bool *wanted, float cap, int n_tok)
 {
@@ -298,6 +313,7 @@ const cake_kernels cake_kernels_cuda = {
     .convert = convert,
     .about = about,
     .linear = linear,
+    .gated = gated,
     .scores = scores,
     .gather = gather,
     .rmsnorm = rmsnorm,

@@ -58,6 +58,9 @@ bool cake_cuda_has_code(const char *archs, int capability);
 
 void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
                       const float *residual, int n_tok);
+/* As cake_kernels.gated, for matrices of 16 bits that are alike, into rows of the same dtype. */
+void cake_cuda_gated(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
+                     const cake_weight *up, const float *up_bias, int act, int n_tok);
 void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor);
 void cake_cuda_rmsnorm(float *out, const float *x, const float *weight, const float *residual, int n_row,
                        int dim, float eps);

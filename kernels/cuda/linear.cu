@@ -13,6 +13,7 @@
  * Each weight is read once for up to 64 rows and goes to registers only; what is small and shared, the rows, comes
  * out of caches.
  */
+#include "kernels/cuda/gate.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/mma.h"
 
@@ -41,13 +42,11 @@ __device__ __forceinline__ float ended(const ending &end, float sum, int64_t at,
     return end.residual ? sum + end.residual[at] : sum;
 }
 
-/* The sums of a block's warps, each [TILES][4] as mma.h has them, are added part by part and written. */
+/* The sums of a block's warps, each [TILES][4] as mma.h has them, side by side. */
 template <int TILES>
-__device__ __forceinline__ void finish(float *out, const float sum[TILES][4], const ending &end, int n_out,
-                                       int n_tok)
+__device__ __forceinline__ void spread(float part_of[PARTS][BANDS * COLUMNS][ROWS * TILES + 1],
+                                       const float sum[TILES][4])
 {
-    __shared__ float part_of[PARTS][BANDS * COLUMNS]
-                            [ROWS * TILES + 1]; /* one more: lanes meet different banks */
     const int lane = (int)threadIdx.x % CAKE_WARP, warp = (int)threadIdx.x / CAKE_WARP, g = lane / 4,
               t = lane % 4;
 #pragma unroll
@@ -57,6 +56,16 @@ __device__ __forceinline__ void finish(float *out, const float sum[TILES][4], co
             part_of[warp % PARTS][warp / PARTS * COLUMNS + g + 8 * (j / 2)][tile * ROWS + 2 * t + j % 2] =
                 sum[tile][j];
     __syncthreads();
+}
+
+/* They are added part by part and written. */
+template <int TILES>
+__device__ __forceinline__ void finish(float *out, const float sum[TILES][4], const ending &end, int n_out,
+                                       int n_tok)
+{
+    __shared__ float part_of[PARTS][BANDS * COLUMNS]
+                            [ROWS * TILES + 1]; /* one more: lanes meet different banks */
+    spread<TILES>(part_of, sum);
     for (int i = (int)threadIdx.x; i < BANDS * COLUMNS * ROWS * TILES; i += PARTS * BANDS * CAKE_WARP) {
         int column = i % (BANDS * COLUMNS), r = i / (BANDS * COLUMNS);
         int to = (int)blockIdx.x * BANDS * COLUMNS + column, token = (int)blockIdx.y * ROWS * TILES + r;
@@ -70,16 +79,44 @@ __device__ __forceinline__ void finish(float *out, const float sum[TILES][4], co
     }
 }
 
-/* TILES tiles of rows; a block of PARTS * BANDS warps. grid: groups of COLUMNS * BANDS outputs, groups of rows. */
+/* What a gated MLP makes of two products: as finish, but that the bands have 16 outputs of the gate and the same of up; what the
+ * one lets pass of the other is packed for the next product, rows of `width` elements. */
+struct pairing {
+    const float *gate_bias, *up_bias; /* may be NULL */
+    int act, width;
+};
+
 template <typename T, int TILES>
-__global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
-    multiply_few(float *out, const uint16_t *x, const uint16_t *w, ending end, int n_out, int width,
-                 int n_tok)
+__device__ __forceinline__ void finish_pair(T *out, const float sum[TILES][4], const pairing &pair, int n_out,
+                                            int n_tok)
 {
-    const int lane = (int)threadIdx.x % CAKE_WARP, warp = (int)threadIdx.x / CAKE_WARP;
-    const int part = warp % PARTS, band = warp / PARTS, g = lane / 4, t = lane % 4;
-    const int first_out = ((int)blockIdx.x * BANDS + band) * COLUMNS,
-              first_row = (int)blockIdx.y * ROWS * TILES;
+    __shared__ float part_of[PARTS][BANDS * COLUMNS][ROWS * TILES + 1];
+    spread<TILES>(part_of, sum);
+    for (int i = (int)threadIdx.x; i < COLUMNS * ROWS * TILES; i += PARTS * BANDS * CAKE_WARP) {
+        int column = i % COLUMNS, r = i / COLUMNS;
+        int to = (int)blockIdx.x * COLUMNS + column, token = (int)blockIdx.y * ROWS * TILES + r;
+        if (to < pair.width && token < n_tok) {
+            float gate = part_of[0][column][r], up = part_of[0][COLUMNS + column][r];
+            for (int p = 1; p < PARTS; p++) {
+                gate += part_of[p][column][r];
+                up += part_of[p][COLUMNS + column][r];
+            }
+            if (to < n_out && pair.gate_bias)
+                gate += pair.gate_bias[to];
+            if (to < n_out && pair.up_bias)
+                up += pair.up_bias[to];
+            from_float(out[(int64_t)token * pair.width + to], to < n_out ? passed(up, gate, pair.act) : 0.0f);
+        }
+    }
+}
+
+/* What a warp sums: its part of k, COLUMNS outputs from first_out on, TILES tiles of rows from first_row on. */
+template <typename T, int TILES>
+__device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x, const uint16_t *w,
+                                         int first_out, int first_row, int n_out, int width, int n_tok)
+{
+    const int lane = (int)threadIdx.x % CAKE_WARP, part = (int)threadIdx.x / CAKE_WARP % PARTS, g = lane / 4,
+              t = lane % 4;
     const int n_block = width / CAKE_CUDA_K;
     const int begin = part_begin(n_block, part), end_block = part_begin(n_block, part + 1);
 
@@ -87,7 +124,6 @@ __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
     const uint16_t *upper = w + (int64_t)min(first_out + g, n_out - 1) * width + 8 * t;
     const uint16_t *lower = w + (int64_t)min(first_out + g + 8, n_out - 1) * width + 8 * t;
     const uint16_t *row[TILES];
-    float sum[TILES][4];
     for (int i = 0; i < TILES; i++) {
         row[i] = x + (int64_t)min(first_row + ROWS * i + g, n_tok - 1) * width + 8 * t;
         for (int j = 0; j < 4; j++)
@@ -116,8 +152,32 @@ __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
                 }
             }
     }
+}
 
+/* TILES tiles of rows; a block of PARTS * BANDS warps. grid: groups of COLUMNS * BANDS outputs, groups of rows. */
+template <typename T, int TILES>
+__global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
+    multiply_few(float *out, const uint16_t *x, const uint16_t *w, ending end, int n_out, int width,
+                 int n_tok)
+{
+    const int band = (int)threadIdx.x / CAKE_WARP / PARTS;
+    float sum[TILES][4];
+    sum_part<T, TILES>(sum, x, w, ((int)blockIdx.x * BANDS + band) * COLUMNS, (int)blockIdx.y * ROWS * TILES,
+                       n_out, width, n_tok);
     finish<TILES>(out, sum, end, n_out, n_tok);
+}
+
+/* The same of two matrices, a band each. grid: groups of COLUMNS outputs, groups of rows. */
+template <typename T, int TILES>
+__global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
+    multiply_pair(T *out, const uint16_t *x, const uint16_t *gate, const uint16_t *up, pairing pair,
+                  int n_out, int width, int n_tok)
+{
+    const int band = (int)threadIdx.x / CAKE_WARP / PARTS;
+    float sum[TILES][4];
+    sum_part<T, TILES>(sum, x, band ? up : gate, (int)blockIdx.x * COLUMNS, (int)blockIdx.y * ROWS * TILES,
+                       n_out, width, n_tok);
+    finish_pair<T, TILES>(out, sum, pair, n_out, n_tok);
 }
 
 /* The same in int8: the sums of a group of k are whole numbers, and are scaled as they are added up. */
@@ -245,4 +305,38 @@ void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const flo
         launch<cake_f16>(out, x, w, end, n_tok);
     else
         launch<cake_bf16>(out, x, w, end, n_tok);
+}
+
+template <typename T, int TILES>
+static void launch_pair(void *to, const void *x, const cake_weight *gate, const cake_weight *up, pairing pair,
+                        int n_tok)
+{
+    CAKE_LAUNCH((multiply_pair<T, TILES>), dim3(groups(pair.width, COLUMNS), groups(n_tok, ROWS * TILES)),
+                dim3(PARTS * BANDS * CAKE_WARP), 0, (T *)to, (const uint16_t *)x,
+                (const uint16_t *)gate->data, (const uint16_t *)up->data, pair, gate->n_out,
+                cake_cuda_width(gate->dtype, gate->n_in), n_tok);
+}
+
+template <typename T>
+static void launch_pairs(void *to, const void *x, const cake_weight *gate, const cake_weight *up,
+                         pairing pair, int n_tok)
+{
+    if (n_tok <= ROWS)
+        launch_pair<T, 1>(to, x, gate, up, pair, n_tok);
+    else if (n_tok <= 2 * ROWS)
+        launch_pair<T, 2>(to, x, gate, up, pair, n_tok);
+    else if (n_tok <= 4 * ROWS)
+        launch_pair<T, 4>(to, x, gate, up, pair, n_tok);
+    else
+        launch_pair<T, 8>(to, x, gate, up, pair, n_tok);
+}
+
+void cake_cuda_gated(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
+                     const cake_weight *up, const float *up_bias, int act, int n_tok)
+{
+    pairing pair = {gate_bias, up_bias, act, cake_cuda_width(gate->dtype, gate->n_out)};
+    if (gate->dtype == CAKE_F16)
+        launch_pairs<cake_f16>(to, x, gate, up, pair, n_tok);
+    else
+        launch_pairs<cake_bf16>(to, x, gate, up, pair, n_tok);
 }

@@ -3,6 +3,7 @@
  * In: rows, one at a time. Out: embeddings, norms, turned heads, K and V in their pages, rows packed for products.
  * Invariant: a row's sums are taken in an order that depends on its length only.
  */
+#include "kernels/cuda/gate.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/words.h"
 
@@ -161,14 +162,6 @@ void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const
         CAKE_LAUNCH(store_heads<cake_bf16>, grid, block, 0, *kv, k, v, rows);
     else
         CAKE_LAUNCH(store_heads<cake_f16>, grid, block, 0, *kv, k, v, rows);
-}
-
-__device__ __forceinline__ float passed(float x, float g, int act)
-{
-    float u = CAKE_GELU_SCALE * (g + CAKE_GELU_CUBE * g * g * g);
-    return act == CAKE_ACT_SILU   ? g / (1 + expf(-g)) * x
-           : act == CAKE_ACT_GELU ? g / (1 + expf(-2 * u)) * x
-                                  : x / (1 + expf(-g));
 }
 
 __device__ __forceinline__ float element(const float *x, const float *gate, int act, int64_t at)

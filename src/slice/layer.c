@@ -28,16 +28,22 @@ static void enter(const cake_exec *exec, const cake_pass *pass, const float *nor
 void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float *y, const cake_gate *gate,
                       const cake_weight *w, const float *bias, const float *norm)
 {
-    const cake_kernels *op = pass->kernels;
-    op->input_pack(exec, pass->input[w->dtype], y, gate, w->dtype, w->n_in, pass->n_tok);
+    pass->kernels->input_pack(exec, pass->input[w->dtype], y, gate, w->dtype, w->n_in, pass->n_tok);
     cake_exec_barrier(exec);
+    cake_layer_add(exec, pass, pass->input[w->dtype], w, bias, norm);
+}
+
+void cake_layer_add(const cake_exec *exec, const cake_pass *pass, const void *packed, const cake_weight *w,
+                    const float *bias, const float *norm)
+{
+    const cake_kernels *op = pass->kernels;
     if (norm) {
-        cake_layer_multiply(exec, pass, pass->norm, w, bias);
+        op->linear(exec, pass->norm, packed, w, bias, NULL, pass->n_tok);
         cake_exec_barrier(exec);
         op->rmsnorm(exec, pass->x, pass->norm, norm, pass->x, pass->n_tok, pass->config->dim,
                     pass->config->norm_eps);
     } else {
-        op->linear(exec, pass->x, pass->input[w->dtype], w, bias, pass->x, pass->n_tok);
+        op->linear(exec, pass->x, packed, w, bias, pass->x, pass->n_tok);
     }
     cake_exec_barrier(exec);
 }

@@ -55,6 +55,9 @@ void cake_mlp_forward(const cake_exec *exec, const cake_pass *pass, const cake_l
  * [n_tok, w->n_in] and the gate are complete. */
 void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float *y, const cake_gate *gate,
                       const cake_weight *w, const float *bias, const float *norm);
+/* The same of y as products with w take it, packed. */
+void cake_layer_add(const cake_exec *exec, const cake_pass *pass, const void *packed, const cake_weight *w,
+                    const float *bias, const float *norm);
 /* x += mixer(x); x += mlp(x), with the norms that the layer has before and after them. */
 void cake_layer_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                         const cake_layer_weights *w, const cake_layer_view *view);

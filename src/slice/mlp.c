@@ -6,7 +6,16 @@
 
 void cake_mlp_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w)
 {
-    cake_gate gate = {pass->gate, pass->config->act};
+    const cake_kernels *op = pass->kernels;
+    const cake_act act = pass->config->act;
+    void *packed = pass->gate;
+    if (op->gated && op->gated(exec, packed, pass->input[w->gate.dtype], &w->gate, w->gate_bias, &w->up,
+                               w->up_bias, act, w->down.dtype, pass->n_tok)) {
+        cake_exec_barrier(exec);
+        cake_layer_add(exec, pass, packed, &w->down, w->down_bias, w->mlp_after);
+        return;
+    }
+    cake_gate gate = {pass->gate, act};
     cake_layer_multiply(exec, pass, pass->gate, &w->gate, w->gate_bias);
     cake_layer_multiply(exec, pass, pass->up, &w->up, w->up_bias);
     cake_exec_barrier(exec);

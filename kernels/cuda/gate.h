@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a gate lets pass, as cake_act has it.
+ */
+#ifndef CAKE_KERNELS_CUDA_GATE_H
+#define CAKE_KERNELS_CUDA_GATE_H
+
+#include "kernels/cuda/words.h"
+#include "kernels/kernels.h"
+
+__device__ __forceinline__ float passed(float x, float g, int act)
+{
+    float u = CAKE_GELU_SCALE * (g + CAKE_GELU_CUBE * g * g * g);
+    return act == CAKE_ACT_SILU   ? g / (1 + expf(-g)) * x
+           : act == CAKE_ACT_GELU ? g / (1 + expf(-2 * u)) * x
+                                  : x / (1 + expf(-g));
+}
+
+#endif
