@@ -122,7 +122,7 @@ cake_err cake_edges_agree(const cake_options *o, const cake_world *world, cake_s
     cake_buf lacks = {0};
     stage->edge = cake_alloc((size_t)plan->n_hop + 1, sizeof *stage->edge);
     stage->edge_kind = cake_alloc((size_t)plan->n_hop + 1, 1);
-    if (stage->away && strcmp(o->link, "mpi"))
+    if (stage->away && stage->replica.size > 1 && strcmp(o->link, "mpi"))
         stage->nccl = cake_wire_nccl_version(&lacks);
     for (int e = 0; e <= plan->n_hop; e++)
         stage->edge_kind[e] = !is_end(plan, e, stage->replica.rank)
@@ -190,7 +190,7 @@ void cake_edges_open(const cake_world *world, cake_stage *stage)
         if (to == own && from != own && !stage->report.link[0])
             snprintf(stage->report.link, sizeof stage->report.link, "%s", names[stage->edge_kind[e]]);
     }
-    if (stage->gpus)
+    if (stage->gpus && stage->replica.size > 1)
         tell(world, stage);
 }
 

@@ -89,7 +89,14 @@ rm -f "$dir/b.jsonl"*
 expect "three layers" 0 '' answers 1 b.jsonl --gpu-layers 3 --report "$dir/r.json"
 grep -q '"gpu_layers": 3' "$dir/r.json" && cmp -s <(texts "$dir/a.jsonl") <(texts "$dir/b.jsonl")
 ok "... the same texts" $?
-[ -z "${CAKE_ON_GPU:-}" ] || finish
+if [ -n "${CAKE_ON_GPU:-}" ]; then
+    if [ "$("$cake" info | grep -c 'GiB, capability')" -ge 2 ] && "$cake" info | grep -q '^NCCL  .* at build time'; then
+        same "two ranks by NCCL" 2 --link nccl
+        grep -q 'edges of the ring: self 0, nccl 1, mpi 2$' "$dir/err"
+        ok "... which is said" $?
+    fi
+    finish
+fi
 
 # From GPU to GPU by NCCL.
 if "$cake" info | grep -q '^NCCL  .* at build time'; then
