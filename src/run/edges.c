@@ -77,7 +77,7 @@ static const char *obstacle(const offer *from, const offer *to, char text[256])
 static void warn(const cake_world *world, const cake_stage *stage, int e, const char *why)
 {
     int first = world->rank - stage->replica.rank;
-    cake_log(CAKE_WARN, "link", "waves from rank %d to rank %d go through the hosts' memory, not by NCCL: %s",
+    cake_log(CAKE_WARN, "link", "waves from rank %d to rank %d go by MPI, not by NCCL: %s",
              first + cake_pipeline_from(&stage->plan, e), first + cake_pipeline_to(&stage->plan, e), why);
 }
 
@@ -156,21 +156,24 @@ static void tell(const cake_world *world, const cake_stage *stage)
     free(all);
 }
 
-/* NCCL's end of an edge, or what it falls back to. */
-static cake_wire *open_nccl(const cake_world *world, cake_stage *stage, int e, int depth)
+/* NCCL's end of an edge; NULL: the edge is of another kind now. */
+static cake_wire *open_nccl(const cake_world *world, cake_stage *stage, int e, int peer, int depth)
 {
-    const int own = stage->replica.rank, to = cake_pipeline_to(&stage->plan, e),
-              from = cake_pipeline_from(&stage->plan, e);
+    const int own = stage->replica.rank, from = cake_pipeline_from(&stage->plan, e);
     cake_buf why = {0};
-    cake_wire *wire = cake_wire_open_nccl(&stage->replica, to == own ? from : to, from == own, depth,
-                                          stage->away->memory, &why);
-    char said = wire || !why.len ? 0 : 1, theirs = 0; /* who knows why says it, of two the first */
-    cake_world_swap(&stage->replica, to == own ? from : to, &said, &theirs, 1);
-    if (!wire && ((said && (from == own || !theirs)) || (!said && !theirs && from == own)))
+    cake_wire *wire =
+        cake_wire_open_nccl(&stage->replica, peer, from == own, depth, stage->away->memory, &why);
+    /* who knows why says it, of two the first */
+    struct {
+        bool says, aware;
+    } mine = {!wire && why.len, cake_wire_mpi_can()}, theirs;
+    cake_world_swap(&stage->replica, peer, &mine, &theirs, sizeof mine);
+    bool speaks = from == own ? mine.says || !theirs.says : mine.says && !theirs.says;
+    if (!wire && speaks)
         warn(world, stage, e, why.len ? why.data : "it does not open");
     cake_buf_free(&why);
     if (!wire)
-        stage->edge_kind[e] = STAGED;
+        stage->edge_kind[e] = mine.aware && theirs.aware ? AWARE : STAGED;
     return wire;
 }
 
@@ -179,12 +182,12 @@ void cake_edges_open(const cake_world *world, cake_stage *stage)
     const cake_plan *plan = &stage->plan;
     const int own = stage->replica.rank, depth = cake_pipeline_depth(stage->shape.n_lane);
     for (int e = 0; e <= plan->n_hop; e++) {
-        int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e);
+        int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e), peer = to == own ? from : to;
         cake_wire *wire = NULL;
         if (stage->edge_kind[e] == NCCL)
-            wire = open_nccl(world, stage, e, depth);
-        else if (stage->edge_kind[e] == AWARE)
-            wire = cake_wire_open_mpi(&stage->replica, to == own ? from : to, e, depth);
+            wire = open_nccl(world, stage, e, peer, depth);
+        if (stage->edge_kind[e] == AWARE)
+            wire = cake_wire_open_mpi(&stage->replica, peer, e, depth);
         if (wire)
             stage->edge[e] = (cake_beside){wire, stage->away->memory, body_bytes(stage)};
         if (to == own && from != own && !stage->report.link[0])

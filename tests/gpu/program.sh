@@ -114,13 +114,16 @@ if "$cake" info | grep -q '^NCCL  .* at build time'; then
     expect "... but to layers on CPUs" 0 'edges of the ring: self 0, nccl 1-2, mpi 3-4$' short 2 --topology "$dir/t.yml" --gpu-layers 3
     unset CAKE_TEST_GPUS
     fall() { # KIND TEXT ARGUMENT... : what is broken is warned of, and goes by MPI
-        CAKE_TEST_NCCL=$1 expect "NCCL: $1" 0 "warning: link: waves from rank 0 to rank 1 go through the hosts' memory, not by NCCL: $2" \
+        CAKE_TEST_NCCL=$1 expect "NCCL: $1" 0 "warning: link: waves from rank 0 to rank 1 go by MPI, not by NCCL: $2" \
             short 2 "${@:3}" --report "$dir/r.json"
         test "$(kinds)" = "mpi mpi " && test "$(grep -c 'not by NCCL' "$dir/err")" -eq 1
         ok "... by MPI, said once" $?
     }
     fall garbage 'a test message of 64 numbers came with 35 in place of 33'
     fall other 'NCCL is [0-9.]* on [^ ]* and 2.19.3 on [^ ]*: both have to be the same'
+    CAKE_TEST_MPI_READS_GPUS=1 CAKE_TEST_NCCL=garbage short 2 --report "$dir/r.json" >/dev/null 2>&1
+    test "$(kinds)" = "mpi mpi-cuda "
+    ok "... by an MPI that reads GPUs, if there is one" $?
     if [ -n "${CAKE_ALL:-}" ]; then
         fall old 'libnccl.so.2 is too old: NCCL 2.14 or later is needed' --link nccl
         fall init 'another made-up error'
