@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -315,6 +316,34 @@ static void test_log_now(void)
     CU_ASSERT(strlen(said) < 1200 && said[strlen(said) - 1] == '\n');
 }
 
+/* Status 0: who hears it has read it when this goes on; at first nobody reads. */
+static void speak_and_wait(void)
+{
+    int unread = -1;
+    cake_log_now(CAKE_ERROR, "link", "the last word");
+    bool before = !ioctl(STDERR_FILENO, FIONREAD, &unread) && unread > 0;
+    cake_log_heard();
+    _exit(!before || ioctl(STDERR_FILENO, FIONREAD, &unread) || unread);
+}
+
+static void test_log_heard(void)
+{
+    int ends[2], status = -1;
+    char said[100];
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    pid_t child = fork();
+    if (!child) {
+        dup2(ends[1], STDERR_FILENO);
+        speak_and_wait();
+    }
+    usleep(100000);
+    CU_ASSERT(read(ends[0], said, sizeof said) > 0);
+    CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* The contract knows status 1, not SIGABRT; only a program that is wrong leaves a core. */
 static void test_die(void)
 {
@@ -399,6 +428,7 @@ int main(void)
         {"JSON: reals are short and exact", test_json_real},
         {"log: control characters of foreign text are shown, not sent", test_log_escapes},
         {"log: another thread's messages", test_log_now},
+        {"log: what was said is heard before a rank ends", test_log_heard},
         {"err: memory that runs out ends all ranks with status 1", test_die},
         {"params: the first who says something wins", test_params_merge},
     };

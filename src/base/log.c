@@ -5,6 +5,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *const level_name[] = {"error: ", "warning: ", "", "debug: "};
@@ -189,4 +192,15 @@ cake_buf *cake_log_capture(cake_buf *into)
     cake_buf *before = state.capture;
     state.capture = into;
     return before;
+}
+
+void cake_log_heard(void)
+{
+    enum { PATIENCE = 100 }; /* hundredths of a second */
+    struct stat s;
+    int unread;
+    if (fstat(STDERR_FILENO, &s) || !S_ISFIFO(s.st_mode))
+        return;
+    for (int i = 0; i < PATIENCE && !ioctl(STDERR_FILENO, FIONREAD, &unread) && unread; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }

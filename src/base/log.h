@@ -29,5 +29,8 @@ void cake_log_rank(int rank, const char *host); /* default rank 0 */
 bool cake_log_bar(bool stands);
 /* Messages go there; NULL: back to standard error. Returns where they went. */
 cake_buf *cake_log_capture(cake_buf *into);
+/* Waits, a second at most, until who reads standard error through a pipe has read it: a launcher may throw away what it has
+ * not read of a rank that aborts. */
+void cake_log_heard(void);
 
 #endif

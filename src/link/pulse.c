@@ -511,6 +511,7 @@ void cake_pulse_last(int status)
 {
     enum { PATIENCE = 200 }; /* hundredths of a second */
     cake_pulse *p = current;
+    cake_log_heard(); /* who hears the last word ends, and some launchers then end this process, too */
     if (!p)
         return;
     message m = message_of(p, LAST);

@@ -227,6 +227,7 @@ double cake_world_ping(const cake_world *world, int one, int other, double *ahea
 
 void cake_world_quit(int status)
 {
+    cake_log_heard();
     _exit(status);
 }
 
