@@ -104,6 +104,15 @@ static void scores_of_rows(const cake_kernels *op)
                     run_scores(team, &c, capped ? 3.0F : 0, wanted, best);
                     check_scores(&c, plain, capped ? 3.0F : 0, wanted, best);
                 }
+        /* nobody wants more than the best one, whose scores stand nowhere: one table does not write them */
+        call few = product(op, out, x, &w, 13);
+        memset(wanted, 0, sizeof wanted);
+        for (int t = 0; t < few.n_tok; t++)
+            cake_best_clear(&best[t], t == 5 ? 3 : 1);
+        for (int i = 0; i < few.n_tok * N_OUT; i++)
+            out[i] = NAN;
+        run_scores(1, &few, 0, wanted, best);
+        check_scores(&few, plain, 0, wanted, best);
         x[3] = NAN; /* of the first row */
         call c = product(op, out, x, &w, 2);
         memset(wanted, 0, sizeof wanted);

@@ -1,33 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: scores of rows. Out: the same, capped, and the best of each row (base/best.h). A block looks at up to 4,096 of a
- * row's scores and leaves a list of the best of them; of up to 64 lists another one leaves one, until one is left.
+ * In: the leaders of groups of scores (best.h). Out: the best of each row.
  */
+#include "kernels/cuda/best.h"
 #include "kernels/cuda/layout.h"
-#include "kernels/cuda/words.h"
 
-enum { THREADS = 256, MOST = 4096, LISTS = MOST / CAKE_MAX_BEST };
-
-__device__ __forceinline__ bool before(cake_ranked a, cake_ranked b)
-{
-    return a.score > b.score || (a.score == b.score && a.id < b.id);
-}
-
-/* Nothing is behind it. */
-__device__ __forceinline__ cake_ranked nothing()
-{
-    cake_ranked none = {-INFINITY, INT32_MAX};
-    return none;
-}
+enum { THREADS = 256 };
 
 /* The best of all threads' ones; all have it. */
 __device__ __forceinline__ cake_ranked best_of_block(cake_ranked mine, cake_ranked *place)
 {
-    for (int flip = CAKE_WARP / 2; flip; flip /= 2) {
-        cake_ranked other = {__shfl_xor_sync(CAKE_ALL, mine.score, flip),
-                             __shfl_xor_sync(CAKE_ALL, mine.id, flip)};
-        mine = before(other, mine) ? other : mine;
-    }
+    mine = best_of_warp(mine);
     __syncthreads();
     if (threadIdx.x % CAKE_WARP == 0)
         place[threadIdx.x / CAKE_WARP] = mine;
@@ -37,90 +20,78 @@ __device__ __forceinline__ cake_ranked best_of_block(cake_ranked mine, cake_rank
     return mine;
 }
 
-/* to [most] = the best of found [n], in their order; nothing() where there are no more. */
-__device__ __forceinline__ void choose(cake_ranked *to, const cake_ranked *found, int n, int most,
+/* to [most] = the best of from [n], in their order; nothing() where there are no more. A thread looks at its own ones again
+ * when one of them was taken. */
+__device__ __forceinline__ void choose(cake_ranked *to, const cake_ranked *from, int n, int most,
                                        cake_ranked *place)
 {
-    cake_ranked last = {INFINITY, -1};
+    cake_ranked last = {INFINITY, -1}, mine = last;
     for (int i = 0; i < most; i++) {
-        cake_ranked mine = nothing();
-        for (int j = (int)threadIdx.x; j < n; j += THREADS)
-            if (before(last, found[j]) && before(found[j], mine))
-                mine = found[j];
+        if (mine.id == last.id) {
+            mine = nothing();
+#pragma unroll 4
+            for (int j = (int)threadIdx.x; j < n; j += THREADS) {
+                cake_ranked one = from[j];
+                if (before(last, one) && before(one, mine))
+                    mine = one;
+            }
+        }
         last = best_of_block(mine, place);
         if (threadIdx.x == 0)
             to[i] = last;
     }
-}
-
-/* lists [n_tok, gridDim.x, CAKE_MAX_BEST]; broken [n_tok] is set, never cleared. grid: parts of a row, rows. */
-__global__ void choose_of_scores(float *score, cake_ranked *lists, cake_best *best, int n_out, float cap)
-{
-    __shared__ cake_ranked found[MOST], place[THREADS / CAKE_WARP];
-    const int64_t row = blockIdx.y;
-    const int first = (int)blockIdx.x * MOST, n = min((int)MOST, n_out - first);
-    for (int j = (int)threadIdx.x; j < n; j += THREADS) {
-        float s = score[row * n_out + first + j];
-        if (cap > 0)
-            score[row * n_out + first + j] = s = cap * tanhf(s / cap);
-        if (!(fabsf(s) <= FLT_MAX))
-            best[row].broken = true;
-        found[j].score = s;
-        found[j].id = first + j;
-    }
     __syncthreads();
-    choose(lists + (row * gridDim.x + blockIdx.x) * CAKE_MAX_BEST, found, n, best[row].most, place);
 }
 
-/* grid: groups of lists, rows. */
-__global__ void choose_of_lists(cake_ranked *to, const cake_ranked *from, const cake_best *best, int n_list)
+/* A block a row. */
+__global__ void __launch_bounds__(THREADS)
+    choose_of_leaders(cake_best *best, const cake_ranked *leader, const float *score, int n_out)
 {
-    __shared__ cake_ranked found[MOST], place[THREADS / CAKE_WARP];
-    const int64_t row = blockIdx.y;
-    const int first = (int)blockIdx.x * LISTS, lists = min((int)LISTS, n_list - first), most = best[row].most;
-    for (int j = (int)threadIdx.x; j < lists * most; j += THREADS)
-        found[j] = from[(row * n_list + first + j / most) * CAKE_MAX_BEST + j % most];
-    __syncthreads();
-    choose(to + (row * gridDim.x + blockIdx.x) * CAKE_MAX_BEST, found, lists * most, most, place);
-}
-
-/* A thread a row: what is there of its list. */
-__global__ void keep(cake_best *best, const cake_ranked *list, int n_tok)
-{
-    const int row = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (row >= n_tok)
-        return;
-    int n = 0;
-    for (; n < best[row].most && list[(int64_t)row * CAKE_MAX_BEST + n].id != INT32_MAX; n++)
-        best[row].held[n] = list[(int64_t)row * CAKE_MAX_BEST + n];
-    best[row].n = n;
-}
-
-static int groups(int n, int of)
-{
-    return (n + of - 1) / of;
-}
-
-size_t cake_cuda_best_lists(int n_out)
-{
-    int n = groups(n_out, MOST);
-    return ((size_t)n + (size_t)groups(n, LISTS)) * CAKE_MAX_BEST * sizeof(cake_ranked);
-}
-
-void cake_cuda_best(float *score, cake_best *best, int n_out, float cap, int n_tok, void *lists)
-{
-    int n = groups(n_out, MOST);
-    cake_ranked *from = (cake_ranked *)lists, *to = from + (size_t)n * (size_t)n_tok * CAKE_MAX_BEST;
-    CAKE_LAUNCH(choose_of_scores, dim3((unsigned)n, (unsigned)n_tok), dim3(THREADS), 0, score, from, best,
-                n_out, cap);
-    while (n > 1) {
-        int fewer = groups(n, LISTS);
-        CAKE_LAUNCH(choose_of_lists, dim3((unsigned)fewer, (unsigned)n_tok), dim3(THREADS), 0, to, from, best,
-                    n);
-        cake_ranked *other = from;
-        from = to;
-        to = other;
-        n = fewer;
+    __shared__ cake_ranked chosen[CAKE_MAX_BEST], found[CAKE_MAX_BEST * CAKE_WARP],
+        place[THREADS / CAKE_WARP];
+    const int64_t row = blockIdx.x;
+    cake_best *to = best + row;
+    const int most = to->most, n_group = groups_of_scores(n_out);
+    choose(chosen, leader + row * n_group, n_group, most, place);
+    if (most > 1) {
+        for (int j = (int)threadIdx.x; j < most * CAKE_WARP; j += THREADS) {
+            int head = chosen[j / CAKE_WARP].id;
+            int id = head / CAKE_WARP * CAKE_WARP + j % CAKE_WARP;
+            found[j] = nothing();
+            if (head != INT32_MAX && id < n_out && is_whole(score[row * n_out + id])) {
+                found[j].score = score[row * n_out + id];
+                found[j].id = id;
+            }
+        }
+        __syncthreads();
+        choose(chosen, found, most * CAKE_WARP, most, place);
     }
-    CAKE_LAUNCH(keep, dim3((unsigned)groups(n_tok, THREADS)), dim3(THREADS), 0, best, from, n_tok);
+    if (threadIdx.x == 0) {
+        int n = 0;
+        for (; n < most && chosen[n].id != INT32_MAX; n++)
+            to->held[n] = chosen[n];
+        to->n = n;
+    }
+}
+
+/* For products that do not lead: score [n_tok, n_out] is all there. A warp a group; grid: some groups, rows. */
+__global__ void __launch_bounds__(THREADS) lead_of_scores(float *score, leading to, int n_out)
+{
+    const int row = (int)blockIdx.y,
+              first = (int)(blockIdx.x * THREADS + threadIdx.x) / CAKE_WARP * CAKE_WARP;
+    float *out = score + (int64_t)row * n_out;
+    if (first < n_out) /* or the whole warp is beyond */
+        lead(out, to, out[min(first + (int)threadIdx.x % CAKE_WARP, n_out - 1)], row, first, n_out);
+}
+
+void cake_cuda_lead(float *score, const leading &to, int n_out, int n_tok)
+{
+    CAKE_LAUNCH(lead_of_scores, dim3((unsigned)((n_out + THREADS - 1) / THREADS), (unsigned)n_tok),
+                dim3(THREADS), 0, score, to, n_out);
+}
+
+void cake_cuda_best(const leading &from, const float *score, int n_out, int n_tok)
+{
+    CAKE_LAUNCH(choose_of_leaders, dim3((unsigned)n_tok), dim3(THREADS), 0, from.best, from.leader, score,
+                n_out);
 }

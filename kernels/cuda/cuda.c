@@ -109,16 +109,17 @@ static bool gated(const cake_exec *exec, void *to, const void *x, const cake_wei
 static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
                    const bool *wanted, float cap, int n_tok)
 {
-    (void)
-        wanted; /* rows that are not stay where the others are: to write them costs nothing beside the product */
     if (exec->rank)
         return;
-    cake_cuda_linear(out, x, w, NULL, NULL, n_tok);
-    int most = (int)(CAKE_CUDA_WORKSPACE / cake_cuda_best_lists(w->n_out));
+    bool all = false;
+    for (int i = 0; i < n_tok; i++)
+        all |= wanted[i];
+    const int room = (int)(CAKE_CUDA_WORKSPACE / cake_cuda_leaders(w->n_out));
     for (int first = 0, n; first < n_tok; first += n) {
-        n = n_tok - first < most ? n_tok - first : most;
-        cake_cuda_best(out + (int64_t)first * w->n_out, best + first, w->n_out, cap, n,
-                       cake_cuda_workspace());
+        n = n_tok - first < room ? n_tok - first : room;
+        cake_cuda_scores(out + (int64_t)first * w->n_out, best + first,
+                         (const char *)x + (size_t)first * cake_cuda_step(w->dtype, w->n_in), w, all, cap, n,
+                         cake_cuda_workspace());
     }
 }
 

@@ -86,10 +86,11 @@ size_t cake_cuda_delta_part(void);
 void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b,
                             const cake_delta *delta, const cake_row *rows, const cake_cuda_spans *spans,
                             int first_head, int n_head, void *parts);
-/* The end of scores: score [n_tok, n_out] is capped, best [n_tok] is clear and gets what is best of each row. lists: n_tok
- * times cake_cuda_best_lists bytes. */
-size_t cake_cuda_best_lists(int n_out);
-void cake_cuda_best(float *score, cake_best *best, int n_out, float cap, int n_tok, void *lists);
+/* As cake_kernels.scores; unless all, rows of which only the best score is asked for may stay unwritten. leaders:
+ * n_tok times cake_cuda_leaders bytes. */
+size_t cake_cuda_leaders(int n_out);
+void cake_cuda_scores(float *out, cake_best *best, const void *x, const cake_weight *w, bool all, float cap,
+                      int n_tok, void *leaders);
 void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_dtype dtype, int n_in,
                           int n_tok);
 

@@ -13,6 +13,7 @@
  * Each weight is read once for up to 64 rows and goes to registers only; what is small and shared, the rows, comes
  * out of caches.
  */
+#include "kernels/cuda/best.h"
 #include "kernels/cuda/gate.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/mma.h"
@@ -33,6 +34,7 @@ __device__ __forceinline__ int part_begin(int n, int part)
 
 struct ending {
     const float *bias, *residual; /* as linear has them; may be NULL */
+    leading lead;                 /* if it is a head, which has neither */
 };
 
 __device__ __forceinline__ float ended(const ending &end, float sum, int64_t at, int column)
@@ -58,7 +60,8 @@ __device__ __forceinline__ void spread(float part_of[PARTS][BANDS * COLUMNS][ROW
     __syncthreads();
 }
 
-/* They are added part by part and written. */
+/* They are added part by part and written. A warp has all outputs of a row that are the block's. */
+static_assert(BANDS * COLUMNS == CAKE_WARP, "a block's outputs are a group");
 template <int TILES>
 __device__ __forceinline__ void finish(float *out, const float sum[TILES][4], const ending &end, int n_out,
                                        int n_tok)
@@ -69,13 +72,16 @@ __device__ __forceinline__ void finish(float *out, const float sum[TILES][4], co
     for (int i = (int)threadIdx.x; i < BANDS * COLUMNS * ROWS * TILES; i += PARTS * BANDS * CAKE_WARP) {
         int column = i % (BANDS * COLUMNS), r = i / (BANDS * COLUMNS);
         int to = (int)blockIdx.x * BANDS * COLUMNS + column, token = (int)blockIdx.y * ROWS * TILES + r;
-        if (to < n_out && token < n_tok) {
-            float total = part_of[0][column][r];
-            for (int p = 1; p < PARTS; p++)
-                total += part_of[p][column][r];
-            int64_t at = (int64_t)token * n_out + to;
+        float total = part_of[0][column][r];
+        for (int p = 1; p < PARTS; p++)
+            total += part_of[p][column][r];
+        int64_t at = (int64_t)token * n_out + to;
+        if (token >= n_tok)
+            continue;
+        if (end.lead.leader)
+            lead(out + at - to, end.lead, total, token, to - column, n_out);
+        else if (to < n_out)
             out[at] = ended(end, total, at, to);
-        }
     }
 }
 
@@ -293,10 +299,8 @@ static void launch(float *out, const void *x, const cake_weight *w, ending end, 
         launch_tiles<T, 8>(out, x, w, end, n_tok);
 }
 
-void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
-                      const float *residual, int n_tok)
+static void multiply(float *out, const void *x, const cake_weight *w, ending end, int n_tok)
 {
-    ending end = {bias, residual};
     if (w->dtype == CAKE_F32)
         CAKE_LAUNCH(multiply_f32, dim3(groups(w->n_out, 8), groups(n_tok, ROWS)), dim3(8 * CAKE_WARP), 0, out,
                     (const float *)x, (const float *)w->data, end, w->n_out,
@@ -305,6 +309,31 @@ void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const flo
         launch<cake_f16>(out, x, w, end, n_tok);
     else
         launch<cake_bf16>(out, x, w, end, n_tok);
+}
+
+void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
+                      const float *residual, int n_tok)
+{
+    ending end = {bias, residual, {}};
+    multiply(out, x, w, end, n_tok);
+}
+
+size_t cake_cuda_leaders(int n_out)
+{
+    return (size_t)groups_of_scores(n_out) * sizeof(cake_ranked);
+}
+
+void cake_cuda_scores(float *out, cake_best *best, const void *x, const cake_weight *w, bool all, float cap,
+                      int n_tok, void *leaders)
+{
+    leading to = {(cake_ranked *)leaders, best, cap, all};
+    ending end = {};
+    if (w->dtype != CAKE_F32)
+        end.lead = to;
+    multiply(out, x, w, end, n_tok);
+    if (w->dtype == CAKE_F32)
+        cake_cuda_lead(out, to, w->n_out, n_tok);
+    cake_cuda_best(to, out, w->n_out, n_tok);
 }
 
 template <typename T, int TILES>

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: scores as they come out of the product with a head. Out: the leader of each group of CAKE_WARP neighbouring ones of a
+ * row, and, from these, the best of the row (base/best.h): the best m of all stand in the m groups whose leaders are the
+ * best, so that of many groups nothing but their leader is looked at again.
+ */
+#ifndef CAKE_KERNELS_CUDA_BEST_H
+#define CAKE_KERNELS_CUDA_BEST_H
+
+#include "kernels/cuda/words.h"
+#include "kernels/kernels.h"
+
+/* What a product with a head does beside its sums. */
+struct leading {
+    cake_ranked *leader; /* [n_tok, groups]; NULL: it is no head */
+    cake_best *best;     /* [n_tok] says how many are asked for, and gets to know of broken scores */
+    float cap;           /* as cake_kernels.scores has it */
+    bool all;            /* scores are kept, also where only one is asked for, which is its group's leader */
+};
+
+CAKE_ANYWHERE static inline int groups_of_scores(int n_out)
+{
+    return (n_out + CAKE_WARP - 1) / CAKE_WARP;
+}
+
+__device__ __forceinline__ bool before(cake_ranked a, cake_ranked b)
+{
+    return a.score > b.score || (a.score == b.score && a.id < b.id);
+}
+
+/* Nothing is behind it. */
+__device__ __forceinline__ cake_ranked nothing()
+{
+    cake_ranked none = {-INFINITY, INT32_MAX};
+    return none;
+}
+
+__device__ __forceinline__ bool is_whole(float score)
+{
+    return fabsf(score) <= FLT_MAX;
+}
+
+/* Of all lanes; all have it. */
+__device__ __forceinline__ cake_ranked best_of_warp(cake_ranked mine)
+{
+    for (int flip = CAKE_WARP / 2; flip; flip /= 2) {
+        cake_ranked other = {__shfl_xor_sync(CAKE_ALL, mine.score, flip),
+                             __shfl_xor_sync(CAKE_ALL, mine.id, flip)};
+        mine = before(other, mine) ? other : mine;
+    }
+    return mine;
+}
+
+/* A warp does it: the lanes have a row's scores of a group, from id `first` on, n_out of them in the row. out is where the row's
+ * score of id 0 stands. */
+__device__ __forceinline__ void lead(float *out, const leading &to, float score, int row, int first,
+                                     int n_out)
+{
+    const int id = first + (int)threadIdx.x % CAKE_WARP;
+    const bool there = id < n_out;
+    if (to.cap > 0)
+        score = to.cap * tanhf(score / to.cap);
+    if (there && !is_whole(score))
+        to.best[row].broken = true;
+    if (there && (to.all || to.best[row].most > 1))
+        out[id] = score;
+    cake_ranked mine = {score, id};
+    mine = best_of_warp(there && is_whole(score) ? mine : nothing());
+    if (id == first)
+        to.leader[(int64_t)row * groups_of_scores(n_out) + first / CAKE_WARP] = mine;
+}
+
+/* The same for a product that does not lead: score [n_tok, n_out] is all there. */
+void cake_cuda_lead(float *score, const leading &to, int n_out, int n_tok);
+/* Leaders to best [n_tok], with score [n_tok, n_out] as far as it was kept. */
+void cake_cuda_best(const leading &from, const float *score, int n_out, int n_tok);
+
+#endif
