@@ -79,8 +79,8 @@ static void run_scores(int team, call *c, float cap, const bool *wanted, cake_be
 /* Equal columns among them, so that the first of the best have to be told from others. */
 static void scores_of_rows(const cake_kernels *op)
 {
-    enum { N_OUT = 331, N_IN = 70, MOST = 40 };
-    static const int n_toks[] = {1, 2, 7, 13, MOST}, most[] = {1, 20, CAKE_MAX_BEST, 2, 63};
+    enum { N_OUT = 331, N_IN = 70, MOST = 70 };
+    static const int n_toks[] = {1, 2, 7, 20, MOST}, most[] = {1, 20, CAKE_MAX_BEST, 2, 63};
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
         float *value = random_floats((size_t)N_OUT * N_IN, 31), *x = random_floats((size_t)MOST * N_IN, 32);
         for (int o = N_OUT / 2; o < N_OUT; o++)
@@ -105,7 +105,7 @@ static void scores_of_rows(const cake_kernels *op)
                     check_scores(&c, plain, capped ? 3.0F : 0, wanted, best);
                 }
         /* nobody wants more than the best one, whose scores stand nowhere: one table does not write them */
-        call few = product(op, out, x, &w, 13);
+        call few = product(op, out, x, &w, 20);
         memset(wanted, 0, sizeof wanted);
         for (int t = 0; t < few.n_tok; t++)
             cake_best_clear(&best[t], t == 5 ? 3 : 1);

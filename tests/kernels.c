@@ -129,6 +129,16 @@ static void test_linear_ref(void)
     for_tables(linear_against_ref);
 }
 
+/* All up to `few`, and then some. */
+static int next_size(int n_tok, int few)
+{
+    static const int more[] = {9, 17, 41, 100};
+    for (int i = 0; i < COUNT(more) && n_tok >= few; i++)
+        if (n_tok < more[i])
+            return more[i];
+    return n_tok < few ? n_tok + 1 : n_tok + 412;
+}
+
 /* Row t of a product of n_tok rows has the bits of the product of row t alone, whoever computes it. */
 static void linear_rows(const cake_kernels *op)
 {
@@ -147,7 +157,7 @@ static void linear_rows(const cake_kernels *op)
             c.bias = bias;
             run_linear(1, &c);
         }
-        for (int n_tok = 1; n_tok <= most; n_tok = n_tok < few ? n_tok + 1 : n_tok < 100 ? 100 : n_tok + 412)
+        for (int n_tok = 1; n_tok <= most; n_tok = next_size(n_tok, few))
             for (int team = 0; team < (n_tok > 40 ? 2 : COUNT(team_sizes)); team++) {
                 /* The last rows of x, so that a row also stands in different places of a call. */
                 const int64_t first = most - n_tok;
@@ -169,9 +179,27 @@ static void linear_rows(const cake_kernels *op)
     }
 }
 
+/* The same where there are many outputs: some tables cut such a product another way. */
+static void linear_wide(const cake_kernels *op)
+{
+    enum { N_OUT = 12300, N_IN = 70, MOST = 65 };
+    matrix m = matrix_open(op, CAKE_BF16, N_OUT, N_IN);
+    float *x = random_floats((size_t)MOST * N_IN, 8), *out = random_floats((size_t)MOST * N_OUT, 9);
+    float *alone = random_floats(N_OUT, 10);
+    call one = product(op, alone, x + (MOST - 1) * N_IN, &m.w, 1), all = product(op, out, x, &m.w, MOST);
+    run_linear(1, &one);
+    run_linear(2, &all);
+    CU_ASSERT(same_bits(out + (size_t)(MOST - 1) * N_OUT, alone, N_OUT));
+    free(x);
+    free(out);
+    free(alone);
+    matrix_close(&m);
+}
+
 static void test_linear_rows(void)
 {
     for_tables(linear_rows);
+    for_tables(linear_wide);
 }
 
 typedef struct rows {

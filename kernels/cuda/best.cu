@@ -80,8 +80,7 @@ __global__ void __launch_bounds__(THREADS) lead_of_scores(float *score, leading 
     const int row = (int)blockIdx.y,
               first = (int)(blockIdx.x * THREADS + threadIdx.x) / CAKE_WARP * CAKE_WARP;
     float *out = score + (int64_t)row * n_out;
-    if (first < n_out) /* or the whole warp is beyond */
-        lead(out, to, out[min(first + (int)threadIdx.x % CAKE_WARP, n_out - 1)], row, first, n_out);
+    lead(out, to, out[min(first + (int)threadIdx.x % CAKE_WARP, n_out - 1)], row, first, n_out);
 }
 
 void cake_cuda_lead(float *score, const leading &to, int n_out, int n_tok)

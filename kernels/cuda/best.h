@@ -58,6 +58,8 @@ __device__ __forceinline__ void lead(float *out, const leading &to, float score,
 {
     const int id = first + (int)threadIdx.x % CAKE_WARP;
     const bool there = id < n_out;
+    if (first >= n_out) /* as it is for the whole warp */
+        return;
     if (to.cap > 0)
         score = to.cap * tanhf(score / to.cap);
     if (there && !is_whole(score))

@@ -70,6 +70,8 @@ static void about(const cake_row *rows, int n_tok)
         stretches.first[stretches.n] = n_tok;
 }
 
+_Static_assert(CAKE_CUDA_PARTS <= CAKE_CUDA_WORKSPACE, "parts of products have room");
+
 /* A prompt's rows take cuBLASLt, all others our own kernel, whatever stands beside them. */
 static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok)
@@ -77,7 +79,7 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
     if (exec->rank)
         return;
     if (!stretches.n) {
-        cake_cuda_linear(out, x, w, bias, residual, n_tok);
+        cake_cuda_linear(out, x, w, bias, residual, n_tok, cake_cuda_workspace());
         return;
     }
     CAKE_ASSERT(stretches.first[stretches.n] == n_tok);
@@ -87,7 +89,7 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
         const char *from = (const char *)x + (size_t)first * cake_cuda_step(w->dtype, w->n_in);
         const float *rest = residual ? residual + at : NULL;
         if (!stretches.prompt[i] || !cake_product_linear(out + at, from, w, bias, rest, n))
-            cake_cuda_linear(out + at, from, w, bias, rest, n);
+            cake_cuda_linear(out + at, from, w, bias, rest, n, cake_cuda_workspace());
     }
 }
 
@@ -102,7 +104,7 @@ static bool gated(const cake_exec *exec, void *to, const void *x, const cake_wei
     if (!alike || stretches.n)
         return false;
     if (exec->rank == 0)
-        cake_cuda_gated(to, x, gate, gate_bias, up, up_bias, (int)act, n_tok);
+        cake_cuda_gated(to, x, gate, gate_bias, up, up_bias, (int)act, n_tok, cake_cuda_workspace());
     return true;
 }
 

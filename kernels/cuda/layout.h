@@ -56,11 +56,15 @@ size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok);
  * has no letter (CUDA C++ Programming Guide, "Application Compatibility"). */
 bool cake_cuda_has_code(const char *archs, int capability);
 
+/* Products of less than so many blocks of up to 128 rows and 128 outputs are cut along k. What the parts have summed takes so
+ * many bytes of memory, `parts`. */
+#define CAKE_CUDA_BLOCKS 96
+#define CAKE_CUDA_PARTS  ((size_t)CAKE_CUDA_BLOCKS * 128 * 128 * 4 * sizeof(float))
 void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
-                      const float *residual, int n_tok);
+                      const float *residual, int n_tok, void *parts);
 /* As cake_kernels.gated, for matrices of 16 bits that are alike, into rows of the same dtype. */
 void cake_cuda_gated(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
-                     const cake_weight *up, const float *up_bias, int act, int n_tok);
+                     const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts);
 void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor);
 void cake_cuda_rmsnorm(float *out, const float *x, const float *weight, const float *residual, int n_row,
                        int dim, float eps);

@@ -10,45 +10,28 @@
  * operands take the same (blocks of 32: lane t of four has elements 8t to 8t + 7, of which the first tile takes
  * the lower four and the second the upper four).
  *
- * Each weight is read once for up to 64 rows and goes to registers only; what is small and shared, the rows, comes
- * out of caches.
+ * Each weight is read once for up to 16 rows (64 in int8) and goes to registers only; what is small and shared, the rows,
+ * comes out of caches. many.cu has what more rows than that take.
  */
-#include "kernels/cuda/best.h"
-#include "kernels/cuda/gate.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/mma.h"
+#include "kernels/cuda/sums.h"
 
 enum {
-    PARTS = 4,    /* of k, a warp each */
-    BANDS = 2,    /* of 16 outputs, in a block */
-    COLUMNS = 16, /* outputs of a warp */
-    ROWS = 8,     /* of x in a tile */
-    AHEAD = 4     /* blocks of k whose weights are under way together */
+    BANDS = 2,    /* of 16 sums, in a block, of as many matrices as there are */
+    COLUMNS = 16, /* sums of a warp */
+    AHEAD = 4,    /* blocks of k whose weights are under way together */
+    FEW = 16      /* rows; others are many.cu's, but for int8 and float32 */
 };
+static_assert(BANDS * COLUMNS == CAKE_WARP, "a block's outputs are a group");
 
-/* Where part `part` of n blocks of k begins. */
-__device__ __forceinline__ int part_begin(int n, int part)
+/* The sums of a block's warps, each [TILES][4] as mma.h has them, are added part by part and put. */
+template <int TILES, typename END>
+__device__ __forceinline__ void finish(const END &end, const float sum[TILES][4], int n_tok)
 {
-    return (int)((int64_t)n * part / PARTS);
-}
-
-struct ending {
-    const float *bias, *residual; /* as linear has them; may be NULL */
-    leading lead;                 /* if it is a head, which has neither */
-};
-
-__device__ __forceinline__ float ended(const ending &end, float sum, int64_t at, int column)
-{
-    if (end.bias)
-        sum += end.bias[column];
-    return end.residual ? sum + end.residual[at] : sum;
-}
-
-/* The sums of a block's warps, each [TILES][4] as mma.h has them, side by side. */
-template <int TILES>
-__device__ __forceinline__ void spread(float part_of[PARTS][BANDS * COLUMNS][ROWS * TILES + 1],
-                                       const float sum[TILES][4])
-{
+    enum { OUTPUTS = BANDS * COLUMNS / END::MATRICES };
+    __shared__ float part_of[PARTS][BANDS * COLUMNS]
+                            [ROWS * TILES + 1]; /* one more: lanes meet different banks */
     const int lane = (int)threadIdx.x % CAKE_WARP, warp = (int)threadIdx.x / CAKE_WARP, g = lane / 4,
               t = lane % 4;
 #pragma unroll
@@ -58,61 +41,16 @@ __device__ __forceinline__ void spread(float part_of[PARTS][BANDS * COLUMNS][ROW
             part_of[warp % PARTS][warp / PARTS * COLUMNS + g + 8 * (j / 2)][tile * ROWS + 2 * t + j % 2] =
                 sum[tile][j];
     __syncthreads();
-}
-
-/* They are added part by part and written. A warp has all outputs of a row that are the block's. */
-static_assert(BANDS * COLUMNS == CAKE_WARP, "a block's outputs are a group");
-template <int TILES>
-__device__ __forceinline__ void finish(float *out, const float sum[TILES][4], const ending &end, int n_out,
-                                       int n_tok)
-{
-    __shared__ float part_of[PARTS][BANDS * COLUMNS]
-                            [ROWS * TILES + 1]; /* one more: lanes meet different banks */
-    spread<TILES>(part_of, sum);
-    for (int i = (int)threadIdx.x; i < BANDS * COLUMNS * ROWS * TILES; i += PARTS * BANDS * CAKE_WARP) {
-        int column = i % (BANDS * COLUMNS), r = i / (BANDS * COLUMNS);
-        int to = (int)blockIdx.x * BANDS * COLUMNS + column, token = (int)blockIdx.y * ROWS * TILES + r;
-        float total = part_of[0][column][r];
-        for (int p = 1; p < PARTS; p++)
-            total += part_of[p][column][r];
-        int64_t at = (int64_t)token * n_out + to;
-        if (token >= n_tok)
-            continue;
-        if (end.lead.leader)
-            lead(out + at - to, end.lead, total, token, to - column, n_out);
-        else if (to < n_out)
-            out[at] = ended(end, total, at, to);
-    }
-}
-
-/* What a gated MLP makes of two products: as finish, but that the bands have 16 outputs of the gate and the same of up; what the
- * one lets pass of the other is packed for the next product, rows of `width` elements. */
-struct pairing {
-    const float *gate_bias, *up_bias; /* may be NULL */
-    int act, width;
-};
-
-template <typename T, int TILES>
-__device__ __forceinline__ void finish_pair(T *out, const float sum[TILES][4], const pairing &pair, int n_out,
-                                            int n_tok)
-{
-    __shared__ float part_of[PARTS][BANDS * COLUMNS][ROWS * TILES + 1];
-    spread<TILES>(part_of, sum);
-    for (int i = (int)threadIdx.x; i < COLUMNS * ROWS * TILES; i += PARTS * BANDS * CAKE_WARP) {
-        int column = i % COLUMNS, r = i / COLUMNS;
-        int to = (int)blockIdx.x * COLUMNS + column, token = (int)blockIdx.y * ROWS * TILES + r;
-        if (to < pair.width && token < n_tok) {
-            float gate = part_of[0][column][r], up = part_of[0][COLUMNS + column][r];
-            for (int p = 1; p < PARTS; p++) {
-                gate += part_of[p][column][r];
-                up += part_of[p][COLUMNS + column][r];
-            }
-            if (to < n_out && pair.gate_bias)
-                gate += pair.gate_bias[to];
-            if (to < n_out && pair.up_bias)
-                up += pair.up_bias[to];
-            from_float(out[(int64_t)token * pair.width + to], to < n_out ? passed(up, gate, pair.act) : 0.0f);
+    for (int i = (int)threadIdx.x; i < OUTPUTS * ROWS * TILES; i += PARTS * BANDS * CAKE_WARP) {
+        const int column = i % OUTPUTS, r = i / OUTPUTS, token = (int)blockIdx.x * ROWS * TILES + r;
+        float total[END::MATRICES];
+        for (int m = 0; m < END::MATRICES; m++) {
+            total[m] = part_of[0][m * COLUMNS + column][r];
+            for (int p = 1; p < PARTS; p++)
+                total[m] += part_of[p][m * COLUMNS + column][r];
         }
+        if (token < n_tok)
+            end.put(total, token, (int)blockIdx.y * OUTPUTS + column);
     }
 }
 
@@ -160,46 +98,31 @@ __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x,
     }
 }
 
-/* TILES tiles of rows; a block of PARTS * BANDS warps. grid: groups of COLUMNS * BANDS outputs, groups of rows. */
-template <typename T, int TILES>
+/* TILES tiles of rows; a block of PARTS * BANDS warps. grid: groups of rows, groups of outputs. */
+template <typename T, int TILES, typename END>
 __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
-    multiply_few(float *out, const uint16_t *x, const uint16_t *w, ending end, int n_out, int width,
-                 int n_tok)
+    multiply_few(END end, factors w, const uint16_t *x, int width, int n_tok)
 {
-    const int band = (int)threadIdx.x / CAKE_WARP / PARTS;
+    const int band = (int)blockIdx.y * BANDS + (int)threadIdx.x / CAKE_WARP / PARTS;
     float sum[TILES][4];
-    sum_part<T, TILES>(sum, x, w, ((int)blockIdx.x * BANDS + band) * COLUMNS, (int)blockIdx.y * ROWS * TILES,
-                       n_out, width, n_tok);
-    finish<TILES>(out, sum, end, n_out, n_tok);
-}
-
-/* The same of two matrices, a band each. grid: groups of COLUMNS outputs, groups of rows. */
-template <typename T, int TILES>
-__global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
-    multiply_pair(T *out, const uint16_t *x, const uint16_t *gate, const uint16_t *up, pairing pair,
-                  int n_out, int width, int n_tok)
-{
-    const int band = (int)threadIdx.x / CAKE_WARP / PARTS;
-    float sum[TILES][4];
-    sum_part<T, TILES>(sum, x, band ? up : gate, (int)blockIdx.x * COLUMNS, (int)blockIdx.y * ROWS * TILES,
-                       n_out, width, n_tok);
-    finish_pair<T, TILES>(out, sum, pair, n_out, n_tok);
+    sum_part<T, TILES>(sum, x, w.of(band % END::MATRICES), band / END::MATRICES * COLUMNS,
+                       (int)blockIdx.x * ROWS * TILES, end.n_out, width, n_tok);
+    finish<TILES>(end, sum, n_tok);
 }
 
 /* The same in int8: the sums of a group of k are whole numbers, and are scaled as they are added up. */
 template <int TILES>
 __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
-    multiply_int8(float *out, const char *x, const char *w, ending end, int n_out, int width,
-                  size_t step_of_row, int n_tok)
+    multiply_int8(ending end, const char *w, const char *x, int width, size_t step_of_row, int n_tok)
 {
     enum { STEP = 64 }; /* bytes of k that four lanes load together: two tiles */
     const int lane = (int)threadIdx.x % CAKE_WARP, warp = (int)threadIdx.x / CAKE_WARP;
     const int part = warp % PARTS, band = warp / PARTS, g = lane / 4, t = lane % 4;
-    const int first_out = ((int)blockIdx.x * BANDS + band) * COLUMNS,
-              first_row = (int)blockIdx.y * ROWS * TILES;
+    const int first_out = ((int)blockIdx.y * BANDS + band) * COLUMNS,
+              first_row = (int)blockIdx.x * ROWS * TILES;
     const int n_group = width / CAKE_I8_GROUP, last = part_begin(n_group, part + 1);
-    const char *upper = w + min(first_out + g, n_out - 1) * step_of_row;
-    const char *lower = w + min(first_out + g + 8, n_out - 1) * step_of_row;
+    const char *upper = w + min(first_out + g, end.n_out - 1) * step_of_row;
+    const char *lower = w + min(first_out + g + 8, end.n_out - 1) * step_of_row;
     float sum[TILES][4];
 #pragma unroll
     for (int tile = 0; tile < TILES; tile++)
@@ -237,17 +160,16 @@ __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
             }
         }
     }
-    finish<TILES>(out, sum, end, n_out, n_tok);
+    finish<TILES>(end, sum, n_tok);
 }
 
 /* Float32 has no tile products of its own precision: a warp an output, lanes along k. */
-__global__ void multiply_f32(float *out, const float *x, const float *w, ending end, int n_out, int width,
-                             int n_tok)
+__global__ void multiply_f32(ending end, const float *w, const float *x, int width, int n_tok)
 {
     const int lane = (int)threadIdx.x % CAKE_WARP;
-    const int column = (int)(blockIdx.x * blockDim.x + threadIdx.x) / CAKE_WARP;
-    const int first_row = (int)blockIdx.y * ROWS, rows = min(n_tok - first_row, (int)ROWS);
-    if (column >= n_out)
+    const int column = (int)(blockIdx.y * blockDim.x + threadIdx.x) / CAKE_WARP;
+    const int first_row = (int)blockIdx.x * ROWS, rows = min(n_tok - first_row, (int)ROWS);
+    if (column >= end.n_out)
         return; /* the whole warp */
     float sum[ROWS] = {0};
     for (int k = lane; k < width; k += CAKE_WARP) {
@@ -260,62 +182,73 @@ __global__ void multiply_f32(float *out, const float *x, const float *w, ending 
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
         float total = warp_sum(sum[i]);
-        if (lane == 0 && i < rows) {
-            int64_t at = (int64_t)(first_row + i) * n_out + column;
-            out[at] = ended(end, total, at, column);
-        }
+        if (lane == 0 && i < rows)
+            end.put_one(total, first_row + i, column);
     }
 }
 
-static unsigned groups(int n, int of)
+template <typename T, int TILES, typename END>
+static void launch_few(const END &end, factors w, const uint16_t *x, int width, int n_tok)
 {
-    return (unsigned)((n + of - 1) / of);
+    CAKE_LAUNCH((multiply_few<T, TILES, END>),
+                dim3(groups(n_tok, ROWS * TILES), groups(end.columns(), BANDS * COLUMNS / END::MATRICES)),
+                dim3(PARTS * BANDS * CAKE_WARP), 0, end, w, x, width, n_tok);
 }
 
-template <typename T, int TILES>
-static void launch_tiles(float *out, const void *x, const cake_weight *w, ending end, int n_tok)
+/* Of 16 bits. */
+template <typename T, typename END>
+static void multiply_16(const END &end, const cake_weight *w, const cake_weight *second, const void *x,
+                        int n_tok, void *parts)
 {
     const int width = cake_cuda_width(w->dtype, w->n_in);
-    const dim3 grid(groups(w->n_out, COLUMNS * BANDS), groups(n_tok, ROWS * TILES)),
-        block(PARTS * BANDS * CAKE_WARP);
-    if (w->dtype == CAKE_I8)
-        CAKE_LAUNCH(multiply_int8<TILES>, grid, block, 0, out, (const char *)x, (const char *)w->data, end,
-                    w->n_out, width, cake_cuda_step(CAKE_I8, w->n_in), n_tok);
+    const uint16_t *rows = (const uint16_t *)x;
+    const factors both = {(const uint16_t *)w->data, (const uint16_t *)second->data};
+    if (n_tok <= ROWS)
+        launch_few<T, 1>(end, both, rows, width, n_tok);
+    else if (n_tok <= FEW)
+        launch_few<T, 2>(end, both, rows, width, n_tok);
     else
-        CAKE_LAUNCH((multiply_few<T, TILES>), grid, block, 0, out, (const uint16_t *)x,
-                    (const uint16_t *)w->data, end, w->n_out, width, n_tok);
+        multiply_rows<T>(end, both, rows, width, n_tok, (float *)parts);
 }
 
-template <typename T>
-static void launch(float *out, const void *x, const cake_weight *w, ending end, int n_tok)
+template <int TILES>
+static void launch_int8(const ending &end, const cake_weight *w, const void *x, int n_tok)
+{
+    CAKE_LAUNCH(multiply_int8<TILES>, dim3(groups(n_tok, ROWS * TILES), groups(w->n_out, BANDS * COLUMNS)),
+                dim3(PARTS * BANDS * CAKE_WARP), 0, end, (const char *)w->data, (const char *)x,
+                cake_cuda_width(CAKE_I8, w->n_in), cake_cuda_step(CAKE_I8, w->n_in), n_tok);
+}
+
+static void multiply_i8(const ending &end, const cake_weight *w, const void *x, int n_tok)
 {
     if (n_tok <= ROWS)
-        launch_tiles<T, 1>(out, x, w, end, n_tok);
+        launch_int8<1>(end, w, x, n_tok);
     else if (n_tok <= 2 * ROWS)
-        launch_tiles<T, 2>(out, x, w, end, n_tok);
+        launch_int8<2>(end, w, x, n_tok);
     else if (n_tok <= 4 * ROWS)
-        launch_tiles<T, 4>(out, x, w, end, n_tok);
+        launch_int8<4>(end, w, x, n_tok);
     else
-        launch_tiles<T, 8>(out, x, w, end, n_tok);
+        launch_int8<8>(end, w, x, n_tok);
 }
 
-static void multiply(float *out, const void *x, const cake_weight *w, ending end, int n_tok)
+static void multiply(const ending &end, const cake_weight *w, const void *x, int n_tok, void *parts)
 {
     if (w->dtype == CAKE_F32)
-        CAKE_LAUNCH(multiply_f32, dim3(groups(w->n_out, 8), groups(n_tok, ROWS)), dim3(8 * CAKE_WARP), 0, out,
-                    (const float *)x, (const float *)w->data, end, w->n_out,
-                    cake_cuda_width(w->dtype, w->n_in), n_tok);
+        CAKE_LAUNCH(multiply_f32, dim3(groups(n_tok, ROWS), groups(w->n_out, 8)), dim3(8 * CAKE_WARP), 0, end,
+                    (const float *)w->data, (const float *)x, cake_cuda_width(w->dtype, w->n_in), n_tok);
+    else if (w->dtype == CAKE_I8)
+        multiply_i8(end, w, x, n_tok);
     else if (w->dtype == CAKE_F16)
-        launch<cake_f16>(out, x, w, end, n_tok);
+        multiply_16<cake_f16>(end, w, w, x, n_tok, parts);
     else
-        launch<cake_bf16>(out, x, w, end, n_tok);
+        multiply_16<cake_bf16>(end, w, w, x, n_tok, parts);
 }
 
 void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
-                      const float *residual, int n_tok)
+                      const float *residual, int n_tok, void *parts)
 {
-    ending end = {bias, residual, {}};
-    multiply(out, x, w, end, n_tok);
+    ending end = {out, w->n_out, bias, residual, {}};
+    multiply(end, w, x, n_tok, parts);
 }
 
 size_t cake_cuda_leaders(int n_out)
@@ -327,45 +260,29 @@ void cake_cuda_scores(float *out, cake_best *best, const void *x, const cake_wei
                       int n_tok, void *leaders)
 {
     leading to = {(cake_ranked *)leaders, best, cap, all};
-    ending end = {};
+    ending end = {out, w->n_out, NULL, NULL, {}};
     if (w->dtype != CAKE_F32)
         end.lead = to;
-    multiply(out, x, w, end, n_tok);
+    multiply(end, w, x, n_tok, NULL);
     if (w->dtype == CAKE_F32)
         cake_cuda_lead(out, to, w->n_out, n_tok);
     cake_cuda_best(to, out, w->n_out, n_tok);
 }
 
-template <typename T, int TILES>
-static void launch_pair(void *to, const void *x, const cake_weight *gate, const cake_weight *up, pairing pair,
-                        int n_tok)
-{
-    CAKE_LAUNCH((multiply_pair<T, TILES>), dim3(groups(pair.width, COLUMNS), groups(n_tok, ROWS * TILES)),
-                dim3(PARTS * BANDS * CAKE_WARP), 0, (T *)to, (const uint16_t *)x,
-                (const uint16_t *)gate->data, (const uint16_t *)up->data, pair, gate->n_out,
-                cake_cuda_width(gate->dtype, gate->n_in), n_tok);
-}
-
 template <typename T>
-static void launch_pairs(void *to, const void *x, const cake_weight *gate, const cake_weight *up,
-                         pairing pair, int n_tok)
+static void pass(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
+                 const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts)
 {
-    if (n_tok <= ROWS)
-        launch_pair<T, 1>(to, x, gate, up, pair, n_tok);
-    else if (n_tok <= 2 * ROWS)
-        launch_pair<T, 2>(to, x, gate, up, pair, n_tok);
-    else if (n_tok <= 4 * ROWS)
-        launch_pair<T, 4>(to, x, gate, up, pair, n_tok);
-    else
-        launch_pair<T, 8>(to, x, gate, up, pair, n_tok);
+    pairing<T> end = {(T *)to,   gate->n_out, cake_cuda_width(gate->dtype, gate->n_out),
+                      gate_bias, up_bias,     act};
+    multiply_16<T>(end, gate, up, x, n_tok, parts);
 }
 
 void cake_cuda_gated(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
-                     const cake_weight *up, const float *up_bias, int act, int n_tok)
+                     const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts)
 {
-    pairing pair = {gate_bias, up_bias, act, cake_cuda_width(gate->dtype, gate->n_out)};
     if (gate->dtype == CAKE_F16)
-        launch_pairs<cake_f16>(to, x, gate, up, pair, n_tok);
+        pass<cake_f16>(to, x, gate, gate_bias, up, up_bias, act, n_tok, parts);
     else
-        launch_pairs<cake_bf16>(to, x, gate, up, pair, n_tok);
+        pass<cake_bf16>(to, x, gate, gate_bias, up, up_bias, act, n_tok, parts);
 }

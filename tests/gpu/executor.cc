@@ -78,6 +78,13 @@ static void prepare(place *at, char *stack)
 
 enum { WARP = 32, MOST = 1024 };
 
+/* A copy that is under way, in a group. */
+struct copy {
+    void *to;
+    const void *from;
+    int group;
+};
+
 enum class at { READY, WARP_BARRIER, BLOCK_BARRIER, END };
 
 struct fibre {
@@ -90,6 +97,8 @@ struct fibre {
     unsigned turn;
     uint32_t word[2]
                  [EXECUTOR_WORDS]; /* what it gave, in turns: who is behind still reads what it gave before */
+    std::vector<copy> copies;
+    int group; /* of the next copy */
 };
 
 static fibre *pool[MOST];
@@ -179,6 +188,8 @@ static void run_block()
     for (int i = 0; i < n_fibre; i++) {
         pool[i]->state = at::READY;
         pool[i]->turn = 0;
+        pool[i]->copies.clear();
+        pool[i]->group = 0;
     }
     for (;;) {
         for (int i = 0; i < n_warp; i++)
@@ -251,6 +262,26 @@ void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
                 run_block();
                 free(shared_memory);
             }
+}
+
+void executor_copy(void *to, const void *from)
+{
+    if (((uintptr_t)to | (uintptr_t)from) % 16)
+        fail("a copy that does not lie at a multiple of 16 bytes");
+    now->copies.push_back(copy{to, from, now->group});
+}
+
+void executor_end_copies()
+{
+    now->group++;
+}
+
+void executor_await_copies(int but)
+{
+    size_t done = 0;
+    for (; done < now->copies.size() && now->copies[done].group < now->group - but; done++)
+        memcpy(now->copies[done].to, now->copies[done].from, 16);
+    now->copies.erase(now->copies.begin(), now->copies.begin() + (long)done);
 }
 
 void *executor_shared()

@@ -91,6 +91,11 @@ template <typename T> T __shfl_xor_sync(unsigned mask, T value, int flip)
     return __shfl_sync(mask, value, executor_lane() ^ flip);
 }
 
+/* What kernels/cuda/ahead.h has: 16 bytes are copied when they are waited for. */
+void executor_copy(void *to, const void *from);
+void executor_end_copies();
+void executor_await_copies(int but);
+
 static inline uint32_t __float_as_uint(float value)
 {
     uint32_t word;

@@ -59,8 +59,12 @@ static void check_pair(const cake_kernels *op, cake_dtype dtype, int n_out, int 
 
 static void check_pairs(const cake_kernels *op)
 {
-    static const int sizes[][3] = {
-        /* n_out, n_in, n_tok */ {1, 40, 2}, {40, 88, 3}, {16, 33, 9}, {100, 300, 17}, {33, 64, 70}};
+    static const int sizes[][3] = {/* n_out, n_in, n_tok */ {1, 40, 2},
+                                   {40, 88, 3},
+                                   {16, 33, 9},
+                                   {100, 300, 17},
+                                   {33, 64, 70},
+                                   {70, 40, 33}};
     for (int i = 0; i < COUNT(sizes) && op->gated; i++)
         for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
             check_pair(op, (cake_dtype)dtype, sizes[i][0], sizes[i][1], sizes[i][2], 3 * i + dtype);

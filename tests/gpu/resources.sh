@@ -30,7 +30,7 @@ for file in kernels/cuda/*.cu; do
              match($0, /Used [0-9]+/); print name, substr($0, RSTART + 5, RLENGTH - 5), memory, spilled; name = "" }' \
         "$work/log" >>"$work/found"
 done
-c++filt <"$work/found" 2>/dev/null | sed 's/(\(int\|bool\))//g; s/^void //; s/(.*)//; s/, /,/g' | LC_ALL=C sort >"$work/table"
+c++filt <"$work/found" 2>/dev/null | sed 's/(\(int\|bool\))//g; s/^void //; s/(.*)//; s/, /,/g; s/ >/>/g' | LC_ALL=C sort >"$work/table"
 [ "${1:-}" != print ] || { cat "$work/table"; exit $status; }
 while read -r name registers memory spilled; do
     read -r _ most_registers most_memory most_spilled < <(grep -F "$name " tests/gpu/resources.txt) ||

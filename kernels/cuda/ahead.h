@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies to shared memory that are under way while a thread goes on (PTX ISA, cp.async): groups of them, in order. What a
+ * thread has waited for it sees itself; others see it behind a barrier. Before capability 8.0 a copy is done at once; in
+ * tests as late as it may be.
+ */
+#ifndef CAKE_KERNELS_CUDA_AHEAD_H
+#define CAKE_KERNELS_CUDA_AHEAD_H
+
+#include "kernels/cuda/words.h"
+
+#ifdef CAKE_EXECUTOR
+#define copy_ahead(to, from) executor_copy(to, from)
+#define end_copies()         executor_end_copies()
+template <int BUT> static inline void await_copies()
+{
+    executor_await_copies(BUT);
+}
+#else
+/* 16 bytes, from memory that lies at a multiple of that. */
+__device__ __forceinline__ void copy_ahead(uint4 *to, const uint4 *from)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(from)
+                 : "memory");
+#else
+    *to = *from;
+#endif
+}
+
+/* A group ends. */
+__device__ __forceinline__ void end_copies()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Until all groups but the last BUT ones are there. */
+template <int BUT> __device__ __forceinline__ void await_copies()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(BUT) : "memory");
+#endif
+}
+#endif
+
+#endif

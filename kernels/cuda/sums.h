@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the kernels of products share: how k is cut, and what becomes of sums. A warp puts them, its lanes having neighbouring
+ * columns of one row (of two rows where a gate is passed).
+ */
+#ifndef CAKE_KERNELS_CUDA_SUMS_H
+#define CAKE_KERNELS_CUDA_SUMS_H
+
+#include "kernels/cuda/best.h"
+#include "kernels/cuda/gate.h"
+
+enum {
+    PARTS = 4, /* of k: each is summed upwards, 16 at a time, and the sums are added in order */
+    ROWS = 8   /* of x in a tile */
+};
+
+/* Where part `part` of n blocks of k begins. */
+__device__ __forceinline__ int part_begin(int n, int part)
+{
+    return (int)((int64_t)n * part / PARTS);
+}
+
+/* The matrices of one product, or of two. */
+struct factors {
+    const uint16_t *first, *second;
+
+    __device__ __forceinline__ const uint16_t *of(int i) const
+    {
+        return i ? second : first;
+    }
+};
+
+/* A product: out [n_tok, n_out]. */
+struct ending {
+    enum { MATRICES = 1 };
+    float *out;
+    int n_out;
+    const float *bias, *residual; /* as linear has them; may be NULL */
+    leading lead;                 /* if it is a head, which has neither */
+
+    __host__ __device__ int columns() const
+    {
+        return n_out;
+    }
+    __device__ __forceinline__ void put_one(float sum, int token, int column) const
+    {
+        const int64_t at = (int64_t)token * n_out + column;
+        if (bias)
+            sum += bias[column];
+        out[at] = residual ? sum + residual[at] : sum;
+    }
+    __device__ __forceinline__ void put(const float sum[MATRICES], int token, int column) const
+    {
+        if (lead.leader)
+            ::lead(out + (int64_t)token * n_out, lead, sum[0], token, column - (int)threadIdx.x % CAKE_WARP,
+                   n_out);
+        else if (column < n_out)
+            put_one(sum[0], token, column);
+    }
+};
+
+/* What a gated MLP makes of two: what gate lets pass of up is packed for the next product, out [n_tok, width]. */
+template <typename T> struct pairing {
+    enum { MATRICES = 2 };
+    T *out;
+    int n_out, width;
+    const float *gate_bias, *up_bias; /* may be NULL */
+    int act;
+
+    __host__ __device__ int columns() const
+    {
+        return width;
+    }
+    __device__ __forceinline__ void put(const float sum[MATRICES], int token, int column) const
+    {
+        float gate = sum[0], up = sum[1];
+        if (column >= width)
+            return;
+        if (column < n_out && gate_bias)
+            gate += gate_bias[column];
+        if (column < n_out && up_bias)
+            up += up_bias[column];
+        from_float(out[(int64_t)token * width + column], column < n_out ? passed(up, gate, act) : 0.0f);
+    }
+};
+
+static inline unsigned groups(int n, int of)
+{
+    return (unsigned)((n + of - 1) / of);
+}
+
+/* Of more than a few rows (many.cu), T the elements of x and w: parts is memory for CAKE_CUDA_PARTS bytes, or NULL. */
+template <typename T, typename END>
+void multiply_rows(const END &end, factors w, const uint16_t *x, int width, int n_tok, float *parts);
+
+#endif
