@@ -177,6 +177,22 @@ typedef struct cake_gate {
     cake_act act;
 } cake_gate;
 
+/* One of several products. */
+#define CAKE_PRODUCTS 4
+typedef struct cake_product {
+    float *out;
+    const cake_weight *w;
+    const float *bias; /* or NULL */
+} cake_product;
+
+/* What rope takes, for heads of q and of k. */
+typedef struct cake_turn {
+    const float *q_norm, *k_norm; /* or NULL */
+    float eps;
+    const float *cos, *sin;
+    int n_rot; /* 0: norms only */
+} cake_turn;
+
 typedef struct cake_kernels {
     const char *name; /* as --isa has it */
     const struct cake_kernels
@@ -209,12 +225,6 @@ typedef struct cake_kernels {
      * x is packed for w->dtype; bias and residual may be NULL; residual may be out itself. */
     void (*linear)(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok);
-    /* Or NULL. To the bit what linear by both matrices of a gated MLP, and input_pack for a matrix of `dtype` of what the gate's
-     * sums let pass of up's, leave in `to`: memory for floats [n_tok, gate->n_out], where x is not. False: not of these rows
-     * or matrices; nothing was done. */
-    bool (*gated)(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
-                  const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
-                  cake_dtype dtype, int n_tok);
     /* The product with a head: out [n_tok, w->n_out] as of linear, each element x then cap tanh(x / cap) where cap > 0,
      * and what is best in each row. Rows that are not wanted may stay unwritten. best [n_tok] is a member's own, clear
      * when it comes, and gets what the member's columns hold: cake_best_join joins those of all. */
@@ -273,6 +283,24 @@ typedef struct cake_kernels {
     /* x [n_row, dim] in place: x / sqrt(mean(x^2) + eps) * weight [dim] * silu(gate [n_row, dim]). */
     void (*rmsnorm_gated)(const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row,
                           int dim, float eps);
+
+    /* What follows is NULL, or does, to the bit, what several operations do one after the other. False: not of these rows or
+     * matrices, and nothing was done. */
+
+    /* linear by both matrices of a gated MLP, and input_pack for a matrix of `dtype` of what the gate's sums let pass of up's,
+     * into `to`: memory for floats [n_tok, gate->n_out], where x is not. */
+    bool (*gated)(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
+                  const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
+                  cake_dtype dtype, int n_tok);
+    /* linear of the same x, without a residual, by n <= CAKE_PRODUCTS matrices. */
+    bool (*linears)(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok);
+    /* rmsnorm, without a residual, and input_pack for a matrix of dtype; what the norm leaves stands nowhere else. */
+    bool (*normed)(const cake_exec *exec, void *to, const float *x, const float *weight, cake_dtype dtype,
+                   int n_tok, int dim, float eps);
+    /* rope of the n_head heads of q, which may be none, and of the keys k by heads of their own, as turn says, and kv_store;
+     * k itself may stay as it was. */
+    bool (*turned)(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
+                   const float *v, const cake_turn *turn, const cake_row *rows, int n_tok);
 } cake_kernels;
 
 extern const cake_kernels cake_kernels_ref;

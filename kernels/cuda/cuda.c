@@ -108,6 +108,18 @@ static bool gated(const cake_exec *exec, void *to, const void *x, const cake_wei
     return true;
 }
 
+/* Where rows are many, weights are what takes time, and not how often a kernel begins. */
+static bool linears(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok)
+{
+    const cake_dtype dtype = product->w->dtype;
+    bool fits = !stretches.n && n_tok <= CAKE_CUDA_FEW && (dtype == CAKE_BF16 || dtype == CAKE_F16);
+    for (int i = 1; i < n; i++)
+        fits &= product[i].w->dtype == dtype;
+    if (fits && exec->rank == 0)
+        cake_cuda_linears(product, n, x, n_tok);
+    return fits;
+}
+
 static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
                    const bool *wanted, float cap, int n_tok)
 {
@@ -144,6 +156,22 @@ static void rope(const cake_exec *exec, float *x, const float *norm, float eps, 
 {
     if (exec->rank == 0)
         cake_cuda_rope(x, norm, eps, cos, sin, n_tok, n_head, head_dim, n_rot);
+}
+
+static bool normed(const cake_exec *exec, void *to, const float *x, const float *weight, cake_dtype dtype,
+                   int n_tok, int dim, float eps)
+{
+    if (exec->rank == 0 && dtype != CAKE_I8)
+        cake_cuda_normed(to, x, weight, dtype, n_tok, dim, eps);
+    return dtype != CAKE_I8;
+}
+
+static bool turned(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
+                   const float *v, const cake_turn *turn, const cake_row *rows, int n_tok)
+{
+    if (exec->rank == 0)
+        cake_cuda_turned(kv, q, n_head, k, v, turn, rows, n_tok);
+    return true;
 }
 
 static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
@@ -316,7 +344,6 @@ const cake_kernels cake_kernels_cuda = {
     .convert = convert,
     .about = about,
     .linear = linear,
-    .gated = gated,
     .scores = scores,
     .gather = gather,
     .rmsnorm = rmsnorm,
@@ -328,4 +355,8 @@ const cake_kernels cake_kernels_cuda = {
     .rmsnorm_gated = rmsnorm_gated,
     .mark = mark,
     .move = move,
+    .gated = gated,
+    .linears = linears,
+    .normed = normed,
+    .turned = turned,
 };

@@ -65,13 +65,21 @@ void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const flo
 /* As cake_kernels.gated, for matrices of 16 bits that are alike, into rows of the same dtype. */
 void cake_cuda_gated(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
                      const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts);
+/* As cake_kernels.linears, of CAKE_CUDA_FEW generated rows at most and matrices of the same 16 bits. */
+#define CAKE_CUDA_FEW 16
+void cake_cuda_linears(const cake_product *product, int n, const void *x, int n_tok);
 void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor);
 void cake_cuda_rmsnorm(float *out, const float *x, const float *weight, const float *residual, int n_row,
                        int dim, float eps);
+/* As cake_kernels.normed, but not to int8. */
+void cake_cuda_normed(void *to, const float *x, const float *weight, cake_dtype dtype, int n_row, int dim,
+                      float eps);
 void cake_cuda_rmsnorm_gated(float *x, const float *gate, const float *weight, int n_row, int dim, float eps);
 void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_tok,
                     int n_head, int head_dim, int n_rot);
 void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_tok);
+void cake_cuda_turned(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
+                      const cake_turn *turn, const cake_row *rows, int n_tok);
 /* Rows [0, n_generated) are generated ones, the others a prompt's. part: n_generated times cake_cuda_attend_part bytes.
  * n_segment: as many as any generated row has. */
 size_t cake_cuda_attend_part(int n_head, int head_dim, int n_segment);

@@ -20,14 +20,14 @@
 enum {
     BANDS = 2,    /* of 16 sums, in a block, of as many matrices as there are */
     COLUMNS = 16, /* sums of a warp */
-    AHEAD = 4,    /* blocks of k whose weights are under way together */
-    FEW = 16      /* rows; others are many.cu's, but for int8 and float32 */
+    AHEAD = 4     /* blocks of k whose weights are under way together */
 };
 static_assert(BANDS * COLUMNS == CAKE_WARP, "a block's outputs are a group");
 
-/* The sums of a block's warps, each [TILES][4] as mma.h has them, are added part by part and put. */
+/* The sums of a block's warps, each [TILES][4] as mma.h has them, are added part by part and put: group y
+ * of the outputs. */
 template <int TILES, typename END>
-__device__ __forceinline__ void finish(const END &end, const float sum[TILES][4], int n_tok)
+__device__ __forceinline__ void finish(const END &end, const float sum[TILES][4], int y, int n_tok)
 {
     enum { OUTPUTS = BANDS * COLUMNS / END::MATRICES };
     __shared__ float part_of[PARTS][BANDS * COLUMNS]
@@ -50,7 +50,7 @@ __device__ __forceinline__ void finish(const END &end, const float sum[TILES][4]
                 total[m] += part_of[p][m * COLUMNS + column][r];
         }
         if (token < n_tok)
-            end.put(total, token, (int)blockIdx.y * OUTPUTS + column);
+            end.put(total, token, y * OUTPUTS + column);
     }
 }
 
@@ -74,40 +74,81 @@ __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x,
             sum[i][j] = 0;
     }
 
-    for (int block = begin; block < end_block; block += AHEAD) {
-        uint4 a[AHEAD], b[AHEAD];
+    uint4 a[2][AHEAD], b[2][AHEAD]; /* while one set is used, the other one is under way */
+    auto bring = [&](int set, int block) {
 #pragma unroll
         for (int i = 0; i < AHEAD; i++)
             if (block + i < end_block) {
-                a[i] = *(const uint4 *)(upper + (int64_t)(block + i) * CAKE_CUDA_K);
-                b[i] = *(const uint4 *)(lower + (int64_t)(block + i) * CAKE_CUDA_K);
+                a[set][i] = *(const uint4 *)(upper + (int64_t)(block + i) * CAKE_CUDA_K);
+                b[set][i] = *(const uint4 *)(lower + (int64_t)(block + i) * CAKE_CUDA_K);
             }
+    };
+    bring(0, begin);
+    for (int block = begin; block < end_block; block += 2 * AHEAD)
 #pragma unroll
-        for (int i = 0; i < AHEAD; i++)
-            if (block + i < end_block) {
-                const uint32_t low[4] = {a[i].x, b[i].x, a[i].y, b[i].y},
-                               high[4] = {a[i].z, b[i].z, a[i].w, b[i].w};
+        for (int set = 0; set < 2; set++) {
+            const int here = block + set * AHEAD;
+            bring(1 - set, here + AHEAD);
 #pragma unroll
-                for (int tile = 0; tile < TILES; tile++) {
-                    uint4 r = *(const uint4 *)(row[tile] + (int64_t)(block + i) * CAKE_CUDA_K);
-                    const uint32_t first[2] = {r.x, r.y}, second[2] = {r.z, r.w};
-                    multiply_tile<T>(sum[tile], low, first);
-                    multiply_tile<T>(sum[tile], high, second);
+            for (int i = 0; i < AHEAD; i++)
+                if (here + i < end_block) {
+                    const uint4 u = a[set][i], l = b[set][i];
+                    const uint32_t low[4] = {u.x, l.x, u.y, l.y}, high[4] = {u.z, l.z, u.w, l.w};
+#pragma unroll
+                    for (int tile = 0; tile < TILES; tile++) {
+                        uint4 r = *(const uint4 *)(row[tile] + (int64_t)(here + i) * CAKE_CUDA_K);
+                        const uint32_t first[2] = {r.x, r.y}, second[2] = {r.z, r.w};
+                        multiply_tile<T>(sum[tile], low, first);
+                        multiply_tile<T>(sum[tile], high, second);
+                    }
                 }
-            }
-    }
+        }
 }
 
-/* TILES tiles of rows; a block of PARTS * BANDS warps. grid: groups of rows, groups of outputs. */
+/* TILES tiles of rows, group y of the outputs; a block of PARTS * BANDS warps. */
 template <typename T, int TILES, typename END>
-__global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
-    multiply_few(END end, factors w, const uint16_t *x, int width, int n_tok)
+__device__ __forceinline__ void multiply_block(const END &end, factors w, int y, const uint16_t *x, int width,
+                                               int n_tok)
 {
-    const int band = (int)blockIdx.y * BANDS + (int)threadIdx.x / CAKE_WARP / PARTS;
+    const int band = y * BANDS + (int)threadIdx.x / CAKE_WARP / PARTS;
     float sum[TILES][4];
     sum_part<T, TILES>(sum, x, w.of(band % END::MATRICES), band / END::MATRICES * COLUMNS,
                        (int)blockIdx.x * ROWS * TILES, end.n_out, width, n_tok);
-    finish<TILES>(end, sum, n_tok);
+    finish<TILES>(end, sum, y, n_tok);
+}
+
+/* grid: groups of rows, groups of outputs. */
+template <typename T, int TILES, typename END>
+__global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP, 2)
+    multiply_few(END end, factors w, const uint16_t *x, int width, int n_tok)
+{
+    multiply_block<T, TILES>(end, w, (int)blockIdx.y, x, width, n_tok);
+}
+
+/* Products of the same rows. */
+struct several {
+    ending end[CAKE_PRODUCTS];
+    const uint16_t *w[CAKE_PRODUCTS];
+    int first[CAKE_PRODUCTS]; /* group of outputs; beyond all where there are no more */
+};
+
+/* grid: groups of rows, groups of outputs of one product after the other. */
+template <typename T, int TILES>
+__global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP, 2)
+    multiply_several(several all, const uint16_t *x, int width, int n_tok)
+{
+    const int y = (int)blockIdx.y;
+    ending end = all.end[0];
+    factors w = {all.w[0], all.w[0]};
+    int first = 0;
+#pragma unroll
+    for (int i = 1; i < CAKE_PRODUCTS; i++)
+        if (y >= all.first[i]) {
+            end = all.end[i];
+            w.first = all.w[i];
+            first = all.first[i];
+        }
+    multiply_block<T, TILES>(end, w, y - first, x, width, n_tok);
 }
 
 /* The same in int8: the sums of a group of k are whole numbers, and are scaled as they are added up. */
@@ -160,7 +201,7 @@ __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
             }
         }
     }
-    finish<TILES>(end, sum, n_tok);
+    finish<TILES>(end, sum, (int)blockIdx.y, n_tok);
 }
 
 /* Float32 has no tile products of its own precision: a warp an output, lanes along k. */
@@ -205,7 +246,7 @@ static void multiply_16(const END &end, const cake_weight *w, const cake_weight 
     const factors both = {(const uint16_t *)w->data, (const uint16_t *)second->data};
     if (n_tok <= ROWS)
         launch_few<T, 1>(end, both, rows, width, n_tok);
-    else if (n_tok <= FEW)
+    else if (n_tok <= CAKE_CUDA_FEW)
         launch_few<T, 2>(end, both, rows, width, n_tok);
     else
         multiply_rows<T>(end, both, rows, width, n_tok, (float *)parts);
@@ -249,6 +290,38 @@ void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const flo
 {
     ending end = {out, w->n_out, bias, residual, {}};
     multiply(end, w, x, n_tok, parts);
+}
+
+template <typename T>
+static void launch_several(const several &all, int blocks, const void *x, int width, int n_tok)
+{
+    const dim3 block(PARTS * BANDS * CAKE_WARP);
+    const uint16_t *rows = (const uint16_t *)x;
+    if (n_tok <= ROWS)
+        CAKE_LAUNCH((multiply_several<T, 1>), dim3(1, (unsigned)blocks), block, 0, all, rows, width, n_tok);
+    else
+        CAKE_LAUNCH((multiply_several<T, 2>), dim3(1, (unsigned)blocks), block, 0, all, rows, width, n_tok);
+}
+
+void cake_cuda_linears(const cake_product *product, int n, const void *x, int n_tok)
+{
+    const cake_weight *w = product->w;
+    const int width = cake_cuda_width(w->dtype, w->n_in);
+    several all = {};
+    int blocks = 0;
+    for (int i = 0; i < CAKE_PRODUCTS; i++) {
+        all.first[i] = i < n ? blocks : INT32_MAX;
+        if (i < n) {
+            const cake_weight *one = product[i].w;
+            all.end[i] = {product[i].out, one->n_out, product[i].bias, NULL, {}};
+            all.w[i] = (const uint16_t *)one->data;
+            blocks += (int)groups(one->n_out, BANDS * COLUMNS);
+        }
+    }
+    if (w->dtype == CAKE_F16)
+        launch_several<cake_f16>(all, blocks, x, width, n_tok);
+    else
+        launch_several<cake_bf16>(all, blocks, x, width, n_tok);
 }
 
 size_t cake_cuda_leaders(int n_out)

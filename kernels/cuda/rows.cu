@@ -72,9 +72,11 @@ static unsigned rows_of(int dim)
     return dim < LONG ? THREADS / CAKE_WARP : 1;
 }
 
-/* residual and out may be x: each thread reads what it writes, behind the sum. gate: rmsnorm_gated. */
-__global__ void normalise(float *out, const float *x, const float *weight, const float *residual,
-                          const float *gate, int n_row, int dim, float eps)
+/* To rows of `width` elements, those behind the dim ones zero. residual and out may be x: each thread reads what it writes,
+ * behind the sum. gate: rmsnorm_gated. */
+template <typename T>
+__global__ void normalise(T *out, const float *x, const float *weight, const float *residual,
+                          const float *gate, int n_row, int dim, int width, float eps)
 {
     __shared__ float place[CAKE_WARP];
     const int step = dim < LONG ? CAKE_WARP : THREADS;
@@ -82,53 +84,82 @@ __global__ void normalise(float *out, const float *x, const float *weight, const
         dim < LONG ? (int64_t)blockIdx.x * (THREADS / CAKE_WARP) + threadIdx.x / CAKE_WARP : blockIdx.x;
     if (row >= n_row)
         return; /* the whole warp */
-    const int64_t at = row * dim;
+    const int64_t at = row * dim, to = row * width;
     const float scale = norm_of(x + at, dim, eps, place);
-    for (int i = (int)threadIdx.x % step; i < dim; i += step) {
+    for (int i = (int)threadIdx.x % step; i < width; i += step) {
+        if (i >= dim) {
+            from_float(out[to + i], 0.0f);
+            continue;
+        }
         float value = x[at + i] * scale * weight[i];
         if (gate)
             value *= gate[at + i] / (1 + expf(-gate[at + i]));
-        out[at + i] = residual ? value + residual[at + i] : value;
+        from_float(out[to + i], residual ? value + residual[at + i] : value);
     }
+}
+
+template <typename T>
+static void launch_norm(T *out, const float *x, const float *weight, const float *residual, const float *gate,
+                        int n_row, int dim, int width, float eps)
+{
+    CAKE_LAUNCH(normalise<T>, dim3(groups(n_row, (int)rows_of(dim))), dim3(THREADS), 0, out, x, weight,
+                residual, gate, n_row, dim, width, eps);
 }
 
 void cake_cuda_rmsnorm(float *out, const float *x, const float *weight, const float *residual, int n_row,
                        int dim, float eps)
 {
-    CAKE_LAUNCH(normalise, dim3(groups(n_row, (int)rows_of(dim))), dim3(THREADS), 0, out, x, weight, residual,
-                (const float *)NULL, n_row, dim, eps);
+    launch_norm(out, x, weight, residual, NULL, n_row, dim, dim, eps);
 }
 
 void cake_cuda_rmsnorm_gated(float *x, const float *gate, const float *weight, int n_row, int dim, float eps)
 {
-    CAKE_LAUNCH(normalise, dim3(groups(n_row, (int)rows_of(dim))), dim3(THREADS), 0, x, (const float *)x,
-                weight, (const float *)NULL, gate, n_row, dim, eps);
+    launch_norm(x, x, weight, NULL, gate, n_row, dim, dim, eps);
 }
 
-/* A warp a head. */
-__global__ void turn_heads(float *x, const float *norm, float eps, const float *cos, const float *sin,
-                           int64_t n, int n_head, int head_dim, int n_rot)
+void cake_cuda_normed(void *to, const float *x, const float *weight, cake_dtype dtype, int n_row, int dim,
+                      float eps)
+{
+    const int width = cake_cuda_width(dtype, dim);
+    if (dtype == CAKE_F32)
+        launch_norm((float *)to, x, weight, NULL, NULL, n_row, dim, width, eps);
+    else if (dtype == CAKE_BF16)
+        launch_norm((cake_bf16 *)to, x, weight, NULL, NULL, n_row, dim, width, eps);
+    else
+        launch_norm((cake_f16 *)to, x, weight, NULL, NULL, n_row, dim, width, eps);
+}
+
+/* A warp turns a head; put(i, value) takes each element. Who puts where the head stands does so behind all reads. */
+template <typename PUT>
+__device__ __forceinline__ void turn_head(const float *head, const float *norm, float eps, const float *cos,
+                                          const float *sin, int head_dim, int n_rot, const PUT &put)
 {
     const int lane = (int)threadIdx.x % CAKE_WARP, half = n_rot / 2;
-    const int64_t item = (int64_t)blockIdx.x * HEADS + threadIdx.x / CAKE_WARP;
-    if (item >= n)
-        return; /* the whole warp */
-    float *head = x + item * head_dim, scale = 1;
-    if (norm) {
-        scale = norm_of(head, head_dim, eps, NULL);
-        for (int i = n_rot + lane; i < head_dim; i += CAKE_WARP)
-            head[i] = head[i] * scale * norm[i];
-    }
-    const float *c = cos + item / n_head * half, *s = sin + item / n_head * half;
+    const float scale = norm ? norm_of(head, head_dim, eps, NULL) : 1;
+    for (int i = n_rot + lane; i < head_dim; i += CAKE_WARP)
+        put(i, norm ? head[i] * scale * norm[i] : head[i]);
     for (int i = lane; i < half; i += CAKE_WARP) {
         float a = head[i], b = head[i + half];
         if (norm) {
             a = a * scale * norm[i];
             b = b * scale * norm[i + half];
         }
-        head[i] = a * c[i] - b * s[i];
-        head[i + half] = b * c[i] + a * s[i];
+        put(i, fmaf(a, cos[i], -(b * sin[i])));
+        put(i + half, fmaf(b, cos[i], a * sin[i]));
     }
+}
+
+/* A warp a head. */
+__global__ void turn_heads(float *x, const float *norm, float eps, const float *cos, const float *sin,
+                           int64_t n, int n_head, int head_dim, int n_rot)
+{
+    const int64_t item = (int64_t)blockIdx.x * HEADS + threadIdx.x / CAKE_WARP,
+                  at = item / n_head * (n_rot / 2);
+    if (item >= n)
+        return; /* the whole warp */
+    float *head = x + item * head_dim;
+    turn_head(head, norm, eps, cos + at, sin + at, head_dim, n_rot,
+              [=](int i, float value) { head[i] = value; });
 }
 
 void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_tok,
@@ -137,6 +168,56 @@ void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, co
     int64_t n = (int64_t)n_tok * n_head;
     CAKE_LAUNCH(turn_heads, dim3(groups(n, HEADS)), dim3(HEADS * CAKE_WARP), 0, x, norm, eps, cos, sin, n,
                 n_head, head_dim, n_rot);
+}
+
+/* A warp a row and head of q, k or v: turned in place, turned into its page, or as it is into its page. */
+template <typename T>
+__global__ void turn_and_store(cake_kv kv, float *q, int n_head, const float *k, const float *v,
+                               cake_turn turn, const cake_row *rows, int64_t n)
+{
+    const int64_t item = (int64_t)blockIdx.x * HEADS + threadIdx.x / CAKE_WARP;
+    if (item >= n)
+        return; /* the whole warp */
+    const int of_row = n_head + 2 * kv.n_kv, which = (int)(item % of_row);
+    const int64_t token = item / of_row;
+    const float *cos = turn.cos + token * (turn.n_rot / 2), *sin = turn.sin + token * (turn.n_rot / 2);
+    if (which < n_head) {
+        float *head = q + (token * n_head + which) * kv.head_dim;
+        turn_head(head, turn.q_norm, turn.eps, cos, sin, kv.head_dim, turn.n_rot,
+                  [=](int i, float value) { head[i] = value; });
+        return;
+    }
+    const cake_row row = rows[token];
+    const int group = (which - n_head) % kv.n_kv, line = row.pos % CAKE_PAGE;
+    const size_t at = cake_kv_page(&kv, row.slot, row.pos, group);
+    const int64_t from = (token * kv.n_kv + group) * kv.head_dim;
+    if (which < n_head + kv.n_kv)
+        turn_head(
+            k + from, turn.k_norm, turn.eps, cos, sin, kv.head_dim, turn.n_rot,
+            [=](int i, float value) { from_float(((T *)kv.k)[at + cake_kv_key(&kv, line, i)], value); });
+    else
+        for (int i = (int)threadIdx.x % CAKE_WARP; i < kv.head_dim; i += CAKE_WARP)
+            from_float(((T *)kv.v)[at + cake_kv_value(&kv, line, i)], v[from + i]);
+}
+
+template <typename T>
+static void launch_turn(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
+                        const cake_turn *turn, const cake_row *rows, int n_tok)
+{
+    const int64_t n = (int64_t)n_tok * (n_head + 2 * kv->n_kv);
+    CAKE_LAUNCH(turn_and_store<T>, dim3(groups(n, HEADS)), dim3(HEADS * CAKE_WARP), 0, *kv, q, n_head, k, v,
+                *turn, rows, n);
+}
+
+void cake_cuda_turned(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
+                      const cake_turn *turn, const cake_row *rows, int n_tok)
+{
+    if (kv->dtype == CAKE_F32)
+        launch_turn<float>(kv, q, n_head, k, v, turn, rows, n_tok);
+    else if (kv->dtype == CAKE_BF16)
+        launch_turn<cake_bf16>(kv, q, n_head, k, v, turn, rows, n_tok);
+    else
+        launch_turn<cake_f16>(kv, q, n_head, k, v, turn, rows, n_tok);
 }
 
 /* A block a row and head. */

@@ -30,14 +30,50 @@ static void turn(const cake_exec *exec, const cake_pass *pass, int rope, float *
         op->rope(exec, x, norm, c->norm_eps, cos, sin, n_tok, n_head, c->head_dim, n_rot);
 }
 
+/* Heads of q, if there are any, and of k are turned, and k and v stored, at once, where that can be. */
+static bool turn_and_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+                           const cake_layer_weights *w, const cake_kv *kv, int n_head)
+{
+    const cake_kernels *op = pass->kernels;
+    const cake_config *c = pass->config;
+    if (!op->turned || (w->k_norm && c->arch->qk_norm == CAKE_QK_NORM_ALL))
+        return false;
+    cake_turn turn = {.q_norm = w->q_norm, .k_norm = w->k_norm, .eps = c->norm_eps};
+    if (kind->rope != CAKE_NO_ROPE) {
+        turn.cos = pass->cos[kind->rope];
+        turn.sin = pass->sin[kind->rope];
+        turn.n_rot = c->rope[kind->rope].n_rot;
+    }
+    return op->turned(exec, kv, pass->q, n_head, pass->k, pass->v, &turn, pass->there, pass->n_tok);
+}
+
+/* q, which may be wanted or not, k and v of what was taken; all rows stored, q turned. */
+static void project(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+                    const cake_layer_weights *w, const cake_kv *kv, bool wants_q)
+{
+    const cake_config *c = pass->config;
+    cake_product product[CAKE_PRODUCTS];
+    int n = 0;
+    if (wants_q)
+        product[n++] = (cake_product){pass->q, &w->q, w->q_bias};
+    if (wants_q && w->q_gate.data)
+        product[n++] = (cake_product){pass->z, &w->q_gate, w->q_gate_bias};
+    product[n++] = (cake_product){pass->k, &w->k, w->k_bias};
+    product[n++] = (cake_product){pass->v, &w->v, w->v_bias};
+    cake_layer_products(exec, pass, product, n);
+    cake_exec_barrier(exec);
+    if (turn_and_store(exec, pass, kind, w, kv, wants_q ? c->n_head : 0))
+        return;
+    turn(exec, pass, kind->rope, pass->k, c->n_kv, w->k_norm);
+    pass->kernels->kv_store(exec, kv, pass->k, pass->v, pass->there, pass->n_tok);
+    if (wants_q)
+        turn(exec, pass, kind->rope, pass->q, c->n_head, w->q_norm);
+}
+
 void cake_attention_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                           const cake_layer_weights *w, const cake_kv *kv)
 {
-    cake_layer_multiply(exec, pass, pass->k, &w->k, w->k_bias);
-    cake_layer_multiply(exec, pass, pass->v, &w->v, w->v_bias);
-    cake_exec_barrier(exec);
-    turn(exec, pass, kind->rope, pass->k, pass->config->n_kv, w->k_norm);
-    pass->kernels->kv_store(exec, kv, pass->k, pass->v, pass->there, pass->n_tok);
+    project(exec, pass, kind, w, kv, false);
 }
 
 void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
@@ -46,11 +82,7 @@ void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const 
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
 
-    cake_layer_multiply(exec, pass, pass->q, &w->q, w->q_bias);
-    if (w->q_gate.data)
-        cake_layer_multiply(exec, pass, pass->z, &w->q_gate, w->q_gate_bias);
-    cake_attention_store(exec, pass, kind, w, kv);
-    turn(exec, pass, kind->rope, pass->q, c->n_head, w->q_norm);
+    project(exec, pass, kind, w, kv, true);
     cake_exec_barrier(exec);
     op->attend(exec, pass->mix, pass->q, kv, pass->there, pass->n_tok, c->n_head, c->score_scale,
                c->score_cap);

@@ -12,10 +12,11 @@ void cake_deltanet_forward(const cake_exec *exec, const cake_pass *pass, const c
     const cake_kernels *op = pass->kernels;
     int n_tok = pass->n_tok;
 
-    cake_layer_multiply(exec, pass, pass->qkv, &w->delta_qkv, NULL);
-    cake_layer_multiply(exec, pass, pass->z, &w->delta_z, NULL);
-    cake_layer_multiply(exec, pass, pass->decay, &w->delta_a, NULL);
-    cake_layer_multiply(exec, pass, pass->beta, &w->delta_b, NULL);
+    const cake_product product[] = {{pass->qkv, &w->delta_qkv, NULL},
+                                    {pass->z, &w->delta_z, NULL},
+                                    {pass->decay, &w->delta_a, NULL},
+                                    {pass->beta, &w->delta_b, NULL}};
+    cake_layer_products(exec, pass, product, sizeof product / sizeof *product);
     cake_exec_barrier(exec);
     op->delta_conv(exec, pass->qkv, delta, pass->there, n_tok);
     cake_exec_barrier(exec);

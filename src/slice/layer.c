@@ -16,9 +16,34 @@ void cake_layer_multiply(const cake_exec *exec, const cake_pass *pass, float *ou
     pass->kernels->linear(exec, out, pass->input[w->dtype], w, bias, NULL, pass->n_tok);
 }
 
+void cake_layer_products(const cake_exec *exec, const cake_pass *pass, const cake_product *product, int n)
+{
+    const cake_kernels *op = pass->kernels;
+    if (op->linears && op->linears(exec, product, n, pass->input[product->w->dtype], pass->n_tok))
+        return;
+    for (int i = 0; i < n; i++)
+        cake_layer_multiply(exec, pass, product[i].out, product[i].w, product[i].bias);
+}
+
+/* The norm, and what products take of it, at once, where that can be. */
+static bool take_normed(const cake_exec *exec, const cake_pass *pass, const float *norm)
+{
+    const cake_kernels *op = pass->kernels;
+    bool all = norm && op->normed;
+    for (int dtype = 0; dtype < CAKE_N_KEPT && all; dtype++)
+        if (pass->input[dtype])
+            all = op->normed(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_tok,
+                             pass->config->dim, pass->config->norm_eps);
+    if (all)
+        cake_exec_barrier(exec);
+    return all;
+}
+
 /* A part of the layer takes the residual stream, through the norm before it where it has one. */
 static void enter(const cake_exec *exec, const cake_pass *pass, const float *norm)
 {
+    if (take_normed(exec, pass, norm))
+        return;
     if (norm)
         pass->kernels->rmsnorm(exec, pass->norm, pass->x, norm, NULL, pass->n_tok, pass->config->dim,
                                pass->config->norm_eps);

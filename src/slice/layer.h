@@ -41,6 +41,8 @@ void cake_layer_take(const cake_exec *exec, const cake_pass *pass, const float *
 /* out = w (what was taken) + bias; bias may be NULL. */
 void cake_layer_multiply(const cake_exec *exec, const cake_pass *pass, float *out, const cake_weight *w,
                          const float *bias);
+/* The same of several, at most CAKE_PRODUCTS, whose matrices are of one dtype or not. */
+void cake_layer_products(const cake_exec *exec, const cake_pass *pass, const cake_product *product, int n);
 
 /* What was taken is [n_tok, dim], the residual stream or what a norm has made of it. */
 void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,

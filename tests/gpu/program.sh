@@ -175,7 +175,7 @@ CAKE_TEST_GPU_BUSY=1 expect "a GPU that is busy" 1 'GPU [01] cannot be opened: i
 
 # It fails in the middle: what was finished stays, and the run goes on elsewhere only with the same bits.
 rm -f "$dir/b.jsonl"*
-CAKE_TEST_GPU_FAILS=2600 expect "a GPU that fails" 1 'the executor failed at a kernel' answers 1 b.jsonl --max-seqs 1
+CAKE_TEST_GPU_FAILS=1800 expect "a GPU that fails" 1 'the executor failed at a kernel' answers 1 b.jsonl --max-seqs 1
 expect "... does not go on on CPUs" 1 'isa was "cuda" and is "(avx|ref)' "$cpu" run -m "$model" -i "$dir/p.jsonl" -o "$dir/b.jsonl" --deterministic-ids --logprobs 2 --max-tokens 3 --max-seqs 1
 expect "... goes on" 0 'goes on with [12] finished' answers 1 b.jsonl --max-seqs 1
 cmp -s "$dir/a.jsonl" "$dir/b.jsonl"
