@@ -214,12 +214,13 @@ static void check_turn(const cake_kernels *op, cake_dtype dtype, int head_dim, i
     cake_row rows[TOKENS];
     for (int i = 0; i < TOKENS; i++)
         rows[i] = (cake_row){.slot = i % SLOTS, .pos = CAKE_PAGE - 2 + i};
-    float *norm = random_floats((size_t)head_dim, 1), *angles = random_floats((size_t)(TOKENS * head_dim), 2);
+    float *weight = random_floats((size_t)head_dim, 1),
+          *angles = random_floats((size_t)(TOKENS * head_dim), 2);
     turning t = {.op = op,
                  .rows = rows,
                  .v = random_floats(keys, 3),
-                 .turn = {.q_norm = seed % 2 ? norm : NULL,
-                          .k_norm = seed % 3 ? norm : NULL,
+                 .turn = {.q_norm = seed % 2 ? weight : NULL,
+                          .k_norm = seed % 3 ? weight : NULL,
                           .eps = 1e-6F,
                           .cos = angles,
                           .sin = angles + TOKENS * (n_rot / 2),
@@ -248,7 +249,7 @@ static void check_turn(const cake_kernels *op, cake_dtype dtype, int head_dim, i
         free(t.kv[i].k);
         free(t.kv[i].v);
     }
-    free(norm);
+    free(weight);
     free(angles);
     free(t.v);
 }
