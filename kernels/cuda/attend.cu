@@ -287,6 +287,7 @@ __device__ void walk(progress<STEPS> &p, const uint4 *fragment, const attention 
 template <typename T, int STEPS>
 __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prompt(attention a, int first_row, int heads)
 {
+    begin_kernel();
     __shared__ uint4 fragment[WARPS][STEPS * CAKE_WARP];
     const int warp = (int)threadIdx.x / CAKE_WARP, lane = (int)threadIdx.x % CAKE_WARP, g = lane / 4,
               t = lane % 4;
@@ -327,6 +328,7 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prompt(attention a
 template <typename T, int STEPS>
 __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_generated(attention a, int heads)
 {
+    begin_kernel();
     __shared__ uint4 fragment[STEPS * CAKE_WARP];
     __shared__ float most[WARPS][LINES], total[WARPS][LINES], sum[LINES][16 * STEPS + 1];
     const int warp = (int)threadIdx.x / CAKE_WARP, lane = (int)threadIdx.x % CAKE_WARP, g = lane / 4,
@@ -401,6 +403,7 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_generated(attentio
 /* Joins the segments of rows that have several, in order: a block a row and head. */
 __global__ void join_segments(attention a)
 {
+    begin_kernel();
     const int dim = a.kv.head_dim;
     const int64_t item = blockIdx.x;
     const cake_row *row = &a.rows[item / a.n_head];
@@ -424,6 +427,7 @@ __global__ void join_segments(attention a)
 /* For heads and caches that tile products do not take: a warp a row and head, lanes along positions. */
 template <typename T> __global__ void attend_any(attention a)
 {
+    begin_kernel();
     CAKE_SHARED(float, sum); /* [head_dim] */
     const int lane = (int)threadIdx.x, dim = a.kv.head_dim, n_kv = a.kv.n_kv;
     const int64_t item = blockIdx.x;

@@ -47,6 +47,7 @@ __device__ __forceinline__ void choose(cake_ranked *to, const cake_ranked *from,
 __global__ void __launch_bounds__(THREADS)
     choose_of_leaders(cake_best *best, const cake_ranked *leader, const float *score, int n_out)
 {
+    begin_kernel();
     __shared__ cake_ranked chosen[CAKE_MAX_BEST], found[CAKE_MAX_BEST * CAKE_WARP],
         place[THREADS / CAKE_WARP];
     const int64_t row = blockIdx.x;
@@ -77,6 +78,7 @@ __global__ void __launch_bounds__(THREADS)
 /* For products that do not lead: score [n_tok, n_out] is all there. A warp a group; grid: some groups, rows. */
 __global__ void __launch_bounds__(THREADS) lead_of_scores(float *score, leading to, int n_out)
 {
+    begin_kernel();
     const int row = (int)blockIdx.y,
               first = (int)(blockIdx.x * THREADS + threadIdx.x) / CAKE_WARP * CAKE_WARP;
     float *out = score + (int64_t)row * n_out;

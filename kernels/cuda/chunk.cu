@@ -211,6 +211,7 @@ __global__ void __launch_bounds__(MAKERS, 2)
     prepare(part *parts, const float *x, const float *a, const float *b, cake_delta d, cake_cuda_spans spans,
             int first_head)
 {
+    begin_kernel();
     __shared__ few<4> tile_memory[ROWS * PITCH / 4];
     __shared__ float system[ROWS * PITCH], scale_q[ROWS], scale_k[ROWS], decay[ROWS], beta[ROWS];
     float *tile = (float *)tile_memory;
@@ -480,6 +481,7 @@ template <int N>
 __global__ void __launch_bounds__(WALKERS) walk(float *out, const part *parts, const float *x, cake_delta d,
                                                 const cake_row *rows, cake_cuda_spans spans, int first_head)
 {
+    begin_kernel();
     CAKE_SHARED(float, memory);
     const int run = (int)blockIdx.z;
     if (spans.first[run] != run)

@@ -37,6 +37,7 @@ __device__ __forceinline__ float input_before(const float *x, const cake_delta &
 __global__ void keep_inputs(float *before, const float *x, cake_delta d, const cake_row *rows,
                             cake_cuda_spans spans)
 {
+    begin_kernel();
     const int64_t channels = cake_delta_channels(&d), c = (int64_t)blockIdx.x * CHANNELS + threadIdx.x;
     const int span = (int)blockIdx.y;
     if (c >= channels)
@@ -51,6 +52,7 @@ __global__ void keep_inputs(float *before, const float *x, cake_delta d, const c
 __global__ void convolve(float *x, const float *before, cake_delta d, const cake_row *rows,
                          cake_cuda_spans spans)
 {
+    begin_kernel();
     const int64_t channels = cake_delta_channels(&d), c = (int64_t)blockIdx.x * CHANNELS + threadIdx.x;
     const int span = (int)blockIdx.y, kept = d.width - 1, end = spans.end[span];
     if (c >= channels)
@@ -125,6 +127,7 @@ __device__ __forceinline__ void make_unit(float *to, const float *x, int dim, fl
 __global__ void step_rule(float *out, const float *x, const float *a, const float *b, cake_delta d,
                           const cake_row *rows, cake_cuda_spans spans)
 {
+    begin_kernel();
     CAKE_SHARED(float, state);
     __shared__ float q[CAKE_DELTA_DIM], k[CAKE_DELTA_DIM], some[PARTS][COLUMNS], place[CAKE_WARP];
     const int first = spans.row[blockIdx.z], end = spans.end[blockIdx.z], h = (int)blockIdx.y;

@@ -84,6 +84,7 @@ __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x,
             }
     };
     bring(0, begin);
+    await_before(); /* the rows */
     for (int block = begin; block < end_block; block += 2 * AHEAD)
 #pragma unroll
         for (int set = 0; set < 2; set++) {
@@ -122,6 +123,7 @@ template <typename T, int TILES, typename END>
 __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP, 2)
     multiply_few(END end, factors w, const uint16_t *x, int width, int n_tok)
 {
+    let_next_begin();
     multiply_block<T, TILES>(end, w, (int)blockIdx.y, x, width, n_tok);
 }
 
@@ -137,6 +139,7 @@ template <typename T, int TILES>
 __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP, 2)
     multiply_several(several all, const uint16_t *x, int width, int n_tok)
 {
+    let_next_begin();
     const int y = (int)blockIdx.y;
     ending end = all.end[0];
     factors w = {all.w[0], all.w[0]};
@@ -156,6 +159,7 @@ template <int TILES>
 __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
     multiply_int8(ending end, const char *w, const char *x, int width, size_t step_of_row, int n_tok)
 {
+    begin_kernel();
     enum { STEP = 64 }; /* bytes of k that four lanes load together: two tiles */
     const int lane = (int)threadIdx.x % CAKE_WARP, warp = (int)threadIdx.x / CAKE_WARP;
     const int part = warp % PARTS, band = warp / PARTS, g = lane / 4, t = lane % 4;
@@ -207,6 +211,7 @@ __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
 /* Float32 has no tile products of its own precision: a warp an output, lanes along k. */
 __global__ void multiply_f32(ending end, const float *w, const float *x, int width, int n_tok)
 {
+    begin_kernel();
     const int lane = (int)threadIdx.x % CAKE_WARP;
     const int column = (int)(blockIdx.y * blockDim.x + threadIdx.x) / CAKE_WARP;
     const int first_row = (int)blockIdx.x * ROWS, rows = min(n_tok - first_row, (int)ROWS);

@@ -73,6 +73,7 @@ template <typename T, int TILES, typename END>
 __global__ void __launch_bounds__(THREADS)
     multiply_many(END end, factors w, const uint16_t *x, int width, int n_tok, float *parts)
 {
+    let_next_begin();
     enum {
         HIGH = 2 * TILES * ROWS, /* rows of the block */
         STAGES = TILES == 8 ? 3 : 4,
@@ -98,26 +99,33 @@ __global__ void __launch_bounds__(THREADS)
                 : x + (int64_t)min(first_row + line - WIDE, n_tok - 1) * width;
         from[i] = (const uint4 *)(matrix + (int64_t)begin * CAKE_CUDA_K) + word;
     }
-    auto bring = [&](int block) {
+    auto bring = [&](int block, int first,
+                     int end) { /* words [first, end) of a stage */
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            const int at = (int)threadIdx.x + i * THREADS;
-            if (block < n && at < LINES * WORDS)
-                copy_ahead(&stage[block % STAGES][at / WORDS][at % WORDS], from[i] + (int64_t)block * WORDS);
-        }
-        end_copies();
+                                for (int i = 0; i < EACH; i++) {
+                                    const int at = (int)threadIdx.x + i * THREADS;
+                                    if (block < n && at >= first && at < end)
+                                        copy_ahead(&stage[block % STAGES][at / WORDS][at % WORDS],
+                                                   from[i] + (int64_t)block * WORDS);
+                                }
     };
 
     float total[DEEP][TILES][4];
     for (int i = 0; i < STAGES - 1; i++)
-        bring(i);
+        bring(i, 0, WIDE * WORDS);
+    await_before(); /* the rows */
+    for (int i = 0; i < STAGES - 1; i++) {
+        bring(i, WIDE * WORDS, LINES * WORDS);
+        end_copies();
+    }
     for (int part = first_part, block = 0; part < end_part; part++) {
         const int end_block = part_begin(n_block, part + 1) - begin;
         float sum[DEEP][TILES][4] = {};
         for (; block < end_block; block++) {
             await_copies<STAGES - 2>();
             __syncthreads(); /* all have what they brought, and nobody reads what is brought next */
-            bring(block + STAGES - 1);
+            bring(block + STAGES - 1, 0, LINES * WORDS);
+            end_copies();
             multiply_lines<T, TILES>(sum, stage[block % STAGES]);
         }
 #pragma unroll
@@ -154,6 +162,7 @@ __global__ void __launch_bounds__(THREADS)
 /* Parts in order. grid: rows, groups of outputs; a thread an output. */
 template <typename END> __global__ void add_parts(END end, const float *parts, int n_tok)
 {
+    begin_kernel();
     const int column = (int)threadIdx.x, outputs = (int)blockDim.x, token = (int)blockIdx.x;
     float sum[END::MATRICES];
 #pragma unroll

@@ -38,7 +38,7 @@ typedef struct graph {
 
 static struct {
     cudaStream_t stream;
-    int device;
+    int device, major; /* its capability's first number */
     char text[128];       /* which GPU of which name */
     void *workspace;      /* CAKE_CUDA_WORKSPACE bytes */
     char *pinned;         /* [2 * HALF] */
@@ -74,6 +74,11 @@ void cake_cuda_failed(const char *doing)
 cudaStream_t cake_cuda_stream(void)
 {
     return gpu.stream;
+}
+
+bool cake_cuda_overlaps(void)
+{
+    return gpu.major >= 9;
 }
 
 void *cake_cuda_workspace(void)
@@ -316,6 +321,8 @@ cake_err cake_cuda_open(int device, const char *text)
     void *pinned = NULL;
     if (err == cudaSuccess)
         err = cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking);
+    if (err == cudaSuccess)
+        err = cudaDeviceGetAttribute(&gpu.major, cudaDevAttrComputeCapabilityMajor, device);
     if (err == cudaSuccess)
         err = cudaMalloc(&gpu.workspace, CAKE_CUDA_WORKSPACE);
     if (err == cudaSuccess)

@@ -11,6 +11,7 @@ enum { THREADS = 256, BLOCKS = 2048, TILES = 8, READS = 4 };
 /* READS loads are under way together. sum [BLOCKS * THREADS / CAKE_WARP] */
 __global__ void read_all(uint32_t *sum, const uint4 *from, int64_t n)
 {
+    begin_kernel();
     const int64_t step = (int64_t)gridDim.x * blockDim.x;
     uint32_t all = 0;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += READS * step) {
@@ -32,6 +33,7 @@ __global__ void read_all(uint32_t *sum, const uint4 *from, int64_t n)
 /* Each step of a warp multiplies TILES pairs of tiles of ones. sum [BLOCKS * THREADS / CAKE_WARP] */
 __global__ void multiply_all(float *sum, int steps)
 {
+    begin_kernel();
     const uint32_t one = pair_of<cake_bf16>(1, 1), a[4] = {one, one, one, one}, b[2] = {one, one};
     float c[TILES][4];
     for (int i = 0; i < TILES; i++)

@@ -22,6 +22,7 @@ static unsigned groups(int64_t n, int of)
 template <typename T>
 __global__ void gather_rows(float *out, const T *w, const int32_t *row, int n_in, int width, float factor)
 {
+    begin_kernel();
     const T *from = w + (int64_t)row[blockIdx.x] * width;
     for (int j = (int)threadIdx.x; j < n_in; j += THREADS)
         out[(int64_t)blockIdx.x * n_in + j] = to_float(from[j]) * factor;
@@ -30,6 +31,7 @@ __global__ void gather_rows(float *out, const T *w, const int32_t *row, int n_in
 __global__ void gather_int8(float *out, const char *w, const int32_t *row, int n_in, int width, size_t step,
                             float factor)
 {
+    begin_kernel();
     const char *from = w + row[blockIdx.x] * step;
     const float *scale = (const float *)(from + width);
     for (int j = (int)threadIdx.x; j < n_in; j += THREADS)
@@ -45,14 +47,14 @@ void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int 
         CAKE_LAUNCH(gather_int8, grid, dim3(THREADS), 0, out, (const char *)w->data, row, w->n_in, width,
                     cake_cuda_step(CAKE_I8, w->n_in), factor);
     else if (w->dtype == CAKE_F32)
-        CAKE_LAUNCH(gather_rows, grid, dim3(THREADS), 0, out, (const float *)w->data, row, w->n_in, width,
-                    factor);
+        CAKE_LAUNCH(gather_rows<float>, grid, dim3(THREADS), 0, out, (const float *)w->data, row, w->n_in,
+                    width, factor);
     else if (w->dtype == CAKE_BF16)
-        CAKE_LAUNCH(gather_rows, grid, dim3(THREADS), 0, out, (const cake_bf16 *)w->data, row, w->n_in, width,
-                    factor);
+        CAKE_LAUNCH(gather_rows<cake_bf16>, grid, dim3(THREADS), 0, out, (const cake_bf16 *)w->data, row,
+                    w->n_in, width, factor);
     else
-        CAKE_LAUNCH(gather_rows, grid, dim3(THREADS), 0, out, (const cake_f16 *)w->data, row, w->n_in, width,
-                    factor);
+        CAKE_LAUNCH(gather_rows<cake_f16>, grid, dim3(THREADS), 0, out, (const cake_f16 *)w->data, row,
+                    w->n_in, width, factor);
 }
 
 /* What rows are divided by, the other way round: by a warp for rows of less than LONG, whose lanes all have it, by a block for
@@ -78,6 +80,7 @@ template <typename T>
 __global__ void normalise(T *out, const float *x, const float *weight, const float *residual,
                           const float *gate, int n_row, int dim, int width, float eps)
 {
+    begin_kernel();
     __shared__ float place[CAKE_WARP];
     const int step = dim < LONG ? CAKE_WARP : THREADS;
     const int64_t row =
@@ -153,6 +156,7 @@ __device__ __forceinline__ void turn_head(const float *head, const float *norm, 
 __global__ void turn_heads(float *x, const float *norm, float eps, const float *cos, const float *sin,
                            int64_t n, int n_head, int head_dim, int n_rot)
 {
+    begin_kernel();
     const int64_t item = (int64_t)blockIdx.x * HEADS + threadIdx.x / CAKE_WARP,
                   at = item / n_head * (n_rot / 2);
     if (item >= n)
@@ -175,6 +179,7 @@ template <typename T>
 __global__ void turn_and_store(cake_kv kv, float *q, int n_head, const float *k, const float *v,
                                cake_turn turn, const cake_row *rows, int64_t n)
 {
+    begin_kernel();
     const int64_t item = (int64_t)blockIdx.x * HEADS + threadIdx.x / CAKE_WARP;
     if (item >= n)
         return; /* the whole warp */
@@ -224,6 +229,7 @@ void cake_cuda_turned(const cake_kv *kv, float *q, int n_head, const float *k, c
 template <typename T>
 __global__ void store_heads(cake_kv kv, const float *k, const float *v, const cake_row *rows)
 {
+    begin_kernel();
     const int64_t item = blockIdx.x;
     const cake_row row = rows[item / kv.n_kv];
     const size_t at = cake_kv_page(&kv, row.slot, row.pos, (int)(item % kv.n_kv));
@@ -254,6 +260,7 @@ __device__ __forceinline__ float element(const float *x, const float *gate, int 
 template <typename T>
 __global__ void pack_rows(T *to, const float *x, const float *gate, int act, int n_in, int width)
 {
+    begin_kernel();
     const int64_t row = blockIdx.y;
     const int j = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (j < width)
@@ -264,6 +271,7 @@ __global__ void pack_rows(T *to, const float *x, const float *gate, int act, int
 __global__ void quantise_rows(char *to, const float *x, const float *gate, int act, int n_in, int width,
                               size_t step)
 {
+    begin_kernel();
     const int lane = (int)threadIdx.x, group = (int)blockIdx.x;
     const int64_t row = blockIdx.y;
     float value[CAKE_I8_GROUP / CAKE_WARP], most = 0;
@@ -296,16 +304,17 @@ void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_
         CAKE_LAUNCH(quantise_rows, dim3((unsigned)(width / CAKE_I8_GROUP), (unsigned)n_tok), dim3(CAKE_WARP),
                     0, (char *)to, x, g, act, n_in, width, cake_cuda_step(CAKE_I8, n_in));
     else if (dtype == CAKE_F32)
-        CAKE_LAUNCH(pack_rows, grid, block, 0, (float *)to, x, g, act, n_in, width);
+        CAKE_LAUNCH(pack_rows<float>, grid, block, 0, (float *)to, x, g, act, n_in, width);
     else if (dtype == CAKE_BF16)
-        CAKE_LAUNCH(pack_rows, grid, block, 0, (cake_bf16 *)to, x, g, act, n_in, width);
+        CAKE_LAUNCH(pack_rows<cake_bf16>, grid, block, 0, (cake_bf16 *)to, x, g, act, n_in, width);
     else
-        CAKE_LAUNCH(pack_rows, grid, block, 0, (cake_f16 *)to, x, g, act, n_in, width);
+        CAKE_LAUNCH(pack_rows<cake_f16>, grid, block, 0, (cake_f16 *)to, x, g, act, n_in, width);
 }
 
 /* grid: parts of a row, rows. */
 __global__ void finish_rows(float *out, const float *sum, const float *bias, const float *residual, int n_out)
 {
+    begin_kernel();
     const int column = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (column >= n_out)
         return;
@@ -326,6 +335,7 @@ void cake_cuda_finish(float *out, const float *sum, const float *bias, const flo
 /* A block a row. */
 __global__ void mark_rows(cake_row *rows, const float *x, int dim, int32_t here, bool ends)
 {
+    begin_kernel();
     __shared__ float place[CAKE_WARP];
     const int64_t row = blockIdx.x;
     float bad = 0;
@@ -343,6 +353,7 @@ void cake_cuda_mark(cake_row *rows, const float *x, int n_tok, int dim, int32_t 
 
 __global__ void move_rows(float *to, const float *x, const int32_t *from, int dim, bool back)
 {
+    begin_kernel();
     const int64_t here = (int64_t)blockIdx.x * dim, there = (int64_t)from[blockIdx.x] * dim;
     for (int i = (int)threadIdx.x; i < dim; i += THREADS)
         to[(back ? there : here) + i] = x[(back ? here : there) + i];

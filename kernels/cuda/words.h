@@ -14,8 +14,24 @@
 #include <cuda_fp16.h>
 
 extern "C" cudaStream_t cake_cuda_stream(void);
-#define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
-    kernel<<<grid, block, shared, cake_cuda_stream()>>>(__VA_ARGS__)
+extern "C" bool cake_cuda_overlaps(void);
+/* What fails is the runtime's last error. */
+template <typename... P, typename... A>
+static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A... argument)
+{
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t how = {};
+    how.gridDim = grid;
+    how.blockDim = block;
+    how.dynamicSmemBytes = shared;
+    how.stream = cake_cuda_stream();
+    how.attrs = &early;
+    how.numAttrs = cake_cuda_overlaps() ? 1 : 0;
+    cudaLaunchKernelEx(&how, kernel, (P)argument...);
+}
+#define CAKE_LAUNCH(kernel, grid, block, shared, ...) launch_kernel(grid, block, shared, kernel, __VA_ARGS__)
 /* The memory of a block that its launch has given a size. */
 #define CAKE_SHARED(type, name)                                                                              \
     extern __shared__ uint4 cake_shared[];                                                                   \
@@ -26,6 +42,36 @@ extern "C" cudaStream_t cake_cuda_stream(void);
 
 #define CAKE_WARP 32
 #define CAKE_ALL  0xffffffffu /* lanes */
+
+/* From capability 9.0 on a kernel may begin while the one before it ends (CUDA C++ Programming Guide, "Programmatic Dependent
+ * Launch"): the next one may once all blocks have called let_next_begin, and what it does before await_before must touch
+ * nothing but weights. All threads of all kernels call await_before, those with nothing to do, too: a kernel that ends has
+ * seen the one before it end, so that who waits for it waits for all. */
+#ifdef CAKE_EXECUTOR
+#define let_next_begin() ((void)0)
+#define await_before()   executor_await_before()
+#else
+__device__ __forceinline__ void let_next_begin()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+__device__ __forceinline__ void await_before()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+#endif
+
+/* How a kernel begins that reads no weights, or has nothing to gain from doing so early. */
+__device__ __forceinline__ void begin_kernel()
+{
+    let_next_begin();
+    await_before();
+}
 
 struct cake_bf16 {
     uint16_t bits;

@@ -98,7 +98,8 @@ struct fibre {
     uint32_t word[2]
                  [EXECUTOR_WORDS]; /* what it gave, in turns: who is behind still reads what it gave before */
     std::vector<copy> copies;
-    int group; /* of the next copy */
+    int group;    /* of the next copy */
+    bool awaited; /* the kernel before this one */
 };
 
 static fibre *pool[MOST];
@@ -133,6 +134,8 @@ static void live()
     ARRIVE(nullptr, &scheduler_stack, &scheduler_size);
     for (;;) {
         (*job)();
+        if (!now->awaited)
+            fail("a thread ends that has not waited for the kernel before");
         leave(at::END);
     }
 }
@@ -190,6 +193,7 @@ static void run_block()
         pool[i]->turn = 0;
         pool[i]->copies.clear();
         pool[i]->group = 0;
+        pool[i]->awaited = false;
     }
     for (;;) {
         for (int i = 0; i < n_warp; i++)
@@ -262,6 +266,11 @@ void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
                 run_block();
                 free(shared_memory);
             }
+}
+
+void executor_await_before()
+{
+    now->awaited = true;
 }
 
 void executor_copy(void *to, const void *from)

@@ -91,6 +91,9 @@ template <typename T> T __shfl_xor_sync(unsigned mask, T value, int flip)
     return __shfl_sync(mask, value, executor_lane() ^ flip);
 }
 
+/* What kernels/cuda/words.h has: each thread has to come by here. */
+void executor_await_before();
+
 /* What kernels/cuda/ahead.h has: 16 bytes are copied when they are waited for. */
 void executor_copy(void *to, const void *from);
 void executor_end_copies();
