@@ -84,7 +84,7 @@ const cake_case cake_cases_peak[] = {
     {"peak.int8", "byte products in fours, int32 sums", run_floor, FLOOR_INT8},
     {"peak.read", "memory read", run_floor, FLOOR_READ},
     {"peak.copy", "memory copied, reads and writes counted", run_floor, FLOOR_COPY},
-    {"peak.gpu-bf16", "BF16 products of a GPU in tiles, as our kernels make them", run_gpu, CAKE_FLOOR_BF16},
+    {"peak.gpu-bf16", "BF16 products of a GPU, by cuBLASLt or our tiles", run_gpu, CAKE_FLOOR_BF16},
     {"peak.gpu-read", "a GPU's memory read", run_gpu, CAKE_FLOOR_READ},
     {"peak.latency", "from one load to the next that depends on it", run_latency, 0},
     {"peak.mpi-latency", "a message of 8 bytes, one way, rank 0 with each other rank", run_messages, SMALL},

@@ -206,6 +206,9 @@ typedef struct cake_kernels {
      * `first` on, in w->dtype (cake_row_bytes of int8.h each), into w->data. Padding that the layout needs has to be zero
      * already (arenas are). */
     void (*weight_pack)(const cake_weight *w, const void *src, int first, int n_row);
+    /* All of a matrix that linear will take is packed: what a table has to choose for it is chosen now. NULL: nothing is. By one
+     * thread. */
+    void (*settle)(const cake_weight *w);
 
     /* Rows of floats become what products with matrices of dtype take (rounded, quantised, padded), once for all of
      * these: x [n_tok, n_in] is packed into `to`, input_bytes of memory aligned to CAKE_ALIGN; with a gate [n_tok, n_in],

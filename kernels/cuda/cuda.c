@@ -339,6 +339,7 @@ const cake_kernels cake_kernels_cuda = {
     .memory = &cake_cuda_memory,
     .weight_bytes = cake_cuda_weight_bytes,
     .weight_pack = weight_pack,
+    .settle = cake_product_settle,
     .input_bytes = cake_cuda_input_bytes,
     .input_pack = input_pack,
     .convert = convert,

@@ -37,7 +37,7 @@ int64_t cake_device_free(void);
 /* Joules that what is open has taken since its driver was loaded, by whoever uses it; negative: not known, or none is open. */
 double cake_device_joules(void);
 /* What it does in a second, measured in a few milliseconds: CAKE_FLOOR_READ bytes of its memory, CAKE_FLOOR_BF16 operations of
- * tile products as our kernels make them; 0: another kind, or it fails. */
+ * a large product of cuBLASLt's or, if that is more, of tile products as our kernels make them; 0: another kind, or it fails. */
 double cake_device_rate(cake_floor_kind kind);
 
 #endif

@@ -14,6 +14,11 @@ void cake_product_close(void)
 {
 }
 
+void cake_product_settle(const cake_weight *w)
+{
+    (void)w;
+}
+
 bool cake_product_linear(float *out, const void *x, const cake_weight *w, const float *bias,
                          const float *residual, int n_tok)
 {

@@ -3,7 +3,8 @@
  * In: a prompt's packed rows, a matrix. Out: their product, by cuBLASLt. Invariant: each shape of matrix has one algorithm, which
  * the library names for REPRESENTATIVE rows and which is taken for any number of them. It sums a whole row of k in one
  * block of threads (no split of k, no reduction), rows come in multiples of CAKE_PRODUCT_ROWS, and tiles do not know of each
- * other: so a row has the bits of the row alone. The sum comes first, then the bias, then the residual.
+ * other: so a row has the bits of the row alone. That it has is tried with the first matrix of the shape, too, since the library
+ * promises only that the same call gives the same bits. The sum comes first, then the bias, then the residual.
  *
  * The library counts columns first: out [n_tok, n_out] is its D of n_out rows, W [n_out, width] its A, transposed, and
  * x [n_tok, width] its B.
@@ -20,7 +21,13 @@
 #include "kernels/cuda/lt.h"
 #include "kernels/cuda/memory.h"
 
-enum { CHOICES = 16, REPRESENTATIVE = 2048 };
+enum {
+    CHOICES = 16,
+    REPRESENTATIVE = 2048,
+    AMONG =
+        3 *
+        CAKE_PRODUCT_ROWS, /* rows of a try, of which the last CAKE_PRODUCT_ROWS ones are multiplied alone, too */
+};
 
 /* The workspace: the library's own, too little to keep parts of REPRESENTATIVE rows' sums in, and behind it rows that go
  * elsewhere afterwards. */
@@ -99,8 +106,68 @@ static bool sums_whole(const cublasLtMatmulAlgo_t *algo)
            splits <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
-/* The first of the library's choices that does. */
-static bool choose(plan *p, cublasLtMatmulPreference_t preference)
+/* n rows, a multiple of CAKE_PRODUCT_ROWS; added: out is part of the sum. */
+static bool multiply(const plan *p, const cublasLtMatmulAlgo_t *algo, float *out, const char *x,
+                     const cake_weight *w, bool added, int n)
+{
+    const cake_lt *lt = product.lt;
+    const float alpha = 1, beta = added ? 1 : 0;
+    const uint64_t columns = (uint64_t)n;
+    return lt->MatrixLayoutSetAttribute(p->b, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns) ==
+               CUBLAS_STATUS_SUCCESS &&
+           lt->MatrixLayoutSetAttribute(p->d, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns) ==
+               CUBLAS_STATUS_SUCCESS &&
+           lt->Matmul(product.handle, p->product, &alpha, w->data, p->a, x, p->b, &beta, out, p->d, out, p->d,
+                      algo, cake_cuda_workspace(), OWN, cake_cuda_stream()) == CUBLAS_STATUS_SUCCESS;
+}
+
+/* The rest of the workspace for a try: packed rows, their products, and the products of the last of them alone. */
+typedef struct trial {
+    size_t row, rows, sums; /* bytes: of a packed row, of all, of a row's sums */
+    char *x, *among, *alone;
+} trial;
+
+static bool make_trial(trial *t, const plan *p)
+{
+    t->row = cake_cuda_step(p->dtype, p->n_in);
+    t->rows = AMONG * t->row;
+    t->sums = (size_t)p->n_out * sizeof(float);
+    t->x = (char *)cake_cuda_workspace() + OWN;
+    t->among = t->x + cake_arena_round(t->rows);
+    t->alone = t->among + AMONG * t->sums;
+    if (t->alone + CAKE_PRODUCT_ROWS * t->sums > t->x + REST)
+        return false;
+    /* numbers between 1 and 2, and their negatives, with digits in all places, in either dtype */
+    uint32_t state = 1;
+    const size_t n = t->rows / sizeof(uint16_t);
+    uint16_t *x = cake_alloc(n, sizeof *x);
+    for (size_t i = 0; i < n; i++) {
+        state = state * 1664525 + 1013904223;
+        x[i] = p->dtype == CAKE_BF16 ? (uint16_t)(0x3F80 | (state >> 16 & 0x807F))
+                                     : (uint16_t)(0x3C00 | (state >> 16 & 0x83FF));
+    }
+    cake_cuda_memory.put(t->x, x, t->rows);
+    free(x);
+    return true;
+}
+
+/* Whether rows have the bits alone that they have among others. */
+static bool keeps_bits(const plan *p, const cublasLtMatmulAlgo_t *algo, const cake_weight *w, const trial *t)
+{
+    const size_t before = AMONG - CAKE_PRODUCT_ROWS, bytes = CAKE_PRODUCT_ROWS * t->sums;
+    if (!multiply(p, algo, (float *)(void *)t->among, t->x, w, false, AMONG) ||
+        !multiply(p, algo, (float *)(void *)t->alone, t->x + before * t->row, w, false, CAKE_PRODUCT_ROWS))
+        return false;
+    char *got = cake_alloc(2, bytes);
+    cake_cuda_memory.get(got, t->among + before * t->sums, bytes);
+    cake_cuda_memory.get(got + bytes, t->alone, bytes);
+    bool same = !memcmp(got, got + bytes, bytes);
+    free(got);
+    return same;
+}
+
+/* The first of the library's choices that does for w. */
+static bool choose(plan *p, const cake_weight *w, cublasLtMatmulPreference_t preference)
 {
     const cake_lt *lt = product.lt;
     cublasLtMatmulHeuristicResult_t found[CHOICES];
@@ -127,16 +194,18 @@ static bool choose(plan *p, cublasLtMatmulPreference_t preference)
                                                  wishes[i].size) == CUBLAS_STATUS_SUCCESS;
     asked = asked && lt->MatmulAlgoGetHeuristic(product.handle, p->product, p->a, p->b, p->d, p->d,
                                                 preference, CHOICES, found, &n) == CUBLAS_STATUS_SUCCESS;
+    trial t;
+    asked = asked && make_trial(&t, p);
     for (int i = 0; i < n && asked; i++)
         if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= room &&
-            sums_whole(&found[i].algo)) {
+            sums_whole(&found[i].algo) && keeps_bits(p, &found[i].algo, w, &t)) {
             p->algo = found[i].algo;
             return true;
         }
     return false;
 }
 
-static bool settle(plan *p)
+static bool settle(plan *p, const cake_weight *w)
 {
     const cake_lt *lt = product.lt;
     const cudaDataType_t type = p->dtype == CAKE_BF16 ? CUDA_R_16BF : CUDA_R_16F;
@@ -152,7 +221,7 @@ static bool settle(plan *p)
         lt->MatrixLayoutCreate(&p->b, type, width, REPRESENTATIVE, (int64_t)width) == CUBLAS_STATUS_SUCCESS &&
         lt->MatrixLayoutCreate(&p->d, CUDA_R_32F, n_out, REPRESENTATIVE, (int64_t)n_out) ==
             CUBLAS_STATUS_SUCCESS &&
-        lt->MatmulPreferenceCreate(&preference) == CUBLAS_STATUS_SUCCESS && choose(p, preference);
+        lt->MatmulPreferenceCreate(&preference) == CUBLAS_STATUS_SUCCESS && choose(p, w, preference);
     if (preference)
         lt->MatmulPreferenceDestroy(preference);
     return made;
@@ -171,31 +240,18 @@ static plan *plan_of(const cake_weight *w)
     product.plans = cake_grow(product.plans, (size_t)product.n + 1, sizeof *product.plans);
     plan *p = &product.plans[product.n++];
     *p = (plan){.dtype = w->dtype, .n_out = w->n_out, .n_in = w->n_in};
-    p->usable = settle(p);
+    p->usable = settle(p, w);
     if (!p->usable)
         cake_log(CAKE_WARN, "kernels",
-                 "cuBLASLt has no product of prompts with matrices of %d x %d that sums a row of k at once; "
-                 "our own "
-                 "kernel has them, which is slower",
+                 "cuBLASLt has no product of prompts with matrices of %d x %d that sums a row of k at once, "
+                 "alone as among others; our own kernel has them, which is slower",
                  w->n_out, w->n_in);
     return p->usable ? p : NULL;
 }
 
-/* n rows, a multiple of CAKE_PRODUCT_ROWS; added: out is part of the sum. */
-static void multiply(plan *p, float *out, const char *x, const cake_weight *w, bool added, int n)
+void cake_product_settle(const cake_weight *w)
 {
-    const cake_lt *lt = product.lt;
-    const float alpha = 1, beta = added ? 1 : 0;
-    const uint64_t columns = (uint64_t)n;
-    bool right =
-        lt->MatrixLayoutSetAttribute(p->b, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns) ==
-            CUBLAS_STATUS_SUCCESS &&
-        lt->MatrixLayoutSetAttribute(p->d, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns) ==
-            CUBLAS_STATUS_SUCCESS &&
-        lt->Matmul(product.handle, p->product, &alpha, w->data, p->a, x, p->b, &beta, out, p->d, out, p->d,
-                   &p->algo, cake_cuda_workspace(), OWN, cake_cuda_stream()) == CUBLAS_STATUS_SUCCESS;
-    if (!right)
-        cake_cuda_failed("a product of cuBLASLt");
+    plan_of(w);
 }
 
 bool cake_product_linear(float *out, const void *x, const cake_weight *w, const float *bias,
@@ -218,7 +274,8 @@ bool cake_product_linear(float *out, const void *x, const cake_weight *w, const 
         const float *rest = residual ? residual + (size_t)first * row : NULL;
         if (added && !direct)
             cake_cuda_memory.copy(aside, rest, (size_t)n * row * sizeof(float));
-        multiply(p, sum, (const char *)x + (size_t)first * step, w, added, whole);
+        if (!multiply(p, &p->algo, sum, (const char *)x + (size_t)first * step, w, added, whole))
+            cake_cuda_failed("a product of cuBLASLt");
         if (!direct || bias)
             cake_cuda_finish(to, sum, bias, added ? NULL : rest, w->n_out, n);
     }

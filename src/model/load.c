@@ -436,6 +436,16 @@ static cake_err check_sums(const loading *l)
         cake_safetensors_path(bad->file), bad->tensor->name, (unsigned)found, (unsigned)bad->sum, more);
 }
 
+static void settle(const loading *l)
+{
+    for (int i = 0; i < l->n && l->kernels->settle; i++) {
+        const cake_piece *p = &l->items[i].piece;
+        cake_weight weight = {.data = l->items[i].data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->kept};
+        if (p->part->owner == CAKE_PART_LAYER && cake_part_matrix(p->part))
+            l->kernels->settle(&weight);
+    }
+}
+
 static void tell(const loading *l, double seconds)
 {
     cake_log(CAKE_DEBUG, "model",
@@ -477,6 +487,8 @@ cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_
         cake_store_unmap(model->store);
     model->bytes_read += l.read;
     err = atomic_load(&l.failed) ? CAKE_ERR_FATAL : check_sums(&l);
+    if (!err)
+        settle(&l);
     tell(&l, cake_clock_now() - start);
     free(l.seen);
     for (int i = 0; i < l.n; i++)

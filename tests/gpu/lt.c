@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A cuBLASLt that is none: it looks at what it is asked for, ends the program if that is not what the library takes or if the order is
- * wrong, and multiplies in plain C. CAKE_TEST_LT=absent: it is not found; split: all that it offers splits k; fails: products
- * fail.
+ * wrong, and multiplies in plain C. CAKE_TEST_LT=absent: it is not found; split: all that it offers splits k; company: all sums depend
+ * on how many rows there are; fails: products fail.
  */
 #include "kernels/cuda/lt.h"
 
@@ -134,24 +134,25 @@ static cublasStatus_t set_preference(cublasLtMatmulPreference_t preference,
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Of the first two one splits k and one adds up afterwards. */
+/* Of the first three one splits k, one adds up afterwards, and one sums otherwise where rows are many. */
 static cublasStatus_t choose(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                              cublasLtMatmulPreference_t preference, int most,
                              cublasLtMatmulHeuristicResult_t *found, int *n)
 {
     const layout *x = (const void *)a, *y = (const void *)b, *z = (const void *)d;
-    CHECK(open_handles && handle && product->data[0] && c == d && most >= 3);
+    CHECK(open_handles && handle && product->data[0] && c == d && most >= 4);
     for (int i = 0; i <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES; i++) /* all of these have to be said */
         CHECK(i == 0 || i == 2 || i == 4 || preference->data[0] >> i & 1);
     CHECK(x->type == y->type && z->type == CUDA_R_32F && x->rows == y->rows && x->columns == z->rows &&
           y->columns == z->columns);
     memset(found, 0, (size_t)most * sizeof *found);
-    for (*n = 0; *n < 3; ++*n) {
+    for (*n = 0; *n < 4; ++*n) {
         found[*n].algo.data[0] = 77;
         found[*n].algo.data[1] = *n == 0 || is_said("split") ? 4 : 1;
         found[*n].algo.data[2] =
             *n == 1 ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
+        found[*n].algo.data[3] = *n == 2 || is_said("company");
         found[*n].state = CUBLAS_STATUS_SUCCESS;
     }
     return CUBLAS_STATUS_SUCCESS;
@@ -184,11 +185,12 @@ static float *widen(const layout *x, const void *at)
     return all;
 }
 
-static float sum_of(const float *a, const float *b, int64_t n)
+/* one_by_one: in another order. */
+static float sum_of(const float *a, const float *b, int64_t n, bool one_by_one)
 {
     float sum[8] = {0};
     int64_t k = 0;
-    for (; k + 8 <= n; k += 8)
+    for (; k + 8 <= n && !one_by_one; k += 8)
         for (int i = 0; i < 8; i++)
             sum[i] += a[k + i] * b[k + i];
     for (; k < n; k++)
@@ -211,13 +213,15 @@ static cublasStatus_t multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t pro
     CHECK(algo->data[0] == 77 && algo->data[1] == 1 && algo->data[2] == 0);
     CHECK(y->columns == z->columns && y->columns % 64 == 0 && (uintptr_t)a % 16 == 0 &&
           (uintptr_t)b % 16 == 0);
+    const bool other = algo->data[3] && y->columns > 64;
     if (is_said("fails"))
         return CUBLAS_STATUS_EXECUTION_FAILED;
     const int64_t n = (int64_t)x->rows;
     float *out = d, *left = widen(x, a), *right = widen(y, b);
     for (int64_t row = 0; row < (int64_t)z->columns; row++)
         for (int64_t column = 0; column < (int64_t)z->rows; column++) {
-            float sum = sum_of(left + column * n, right + row * n, n), *to = out + row * z->ld + column;
+            float sum = sum_of(left + column * n, right + row * n, n, other),
+                  *to = out + row * z->ld + column;
             *to = times > 0 ? sum + *to : sum;
         }
     free(left);

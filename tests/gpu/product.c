@@ -171,13 +171,17 @@ static void test_ways(void)
     set_kinds(&r, 1000, false);
     float *other = multiply(&r, 0, 100, false, false, false);
     CU_ASSERT_NOT_EQUAL(memcmp(prompt, other, 100 * 40 * sizeof *other), 0);
-    setenv("CAKE_TEST_LT", "split", 1);
     cake_buf why = {0};
-    cake_product_close();
-    CU_ASSERT(cake_product_open(&why) > 0);
+    static const char *const useless[] = {"split", "company"};
     set_kinds(&r, 1000, true);
-    float *own = multiply(&r, 0, 100, false, false, false);
-    CU_ASSERT_EQUAL(memcmp(own, other, 100 * 40 * sizeof *other), 0);
+    for (int i = 0; i < 2; i++) {
+        setenv("CAKE_TEST_LT", useless[i], 1);
+        cake_product_close();
+        CU_ASSERT(cake_product_open(&why) > 0);
+        float *own = multiply(&r, 0, 100, false, false, false);
+        CU_ASSERT_EQUAL(memcmp(own, other, 100 * 40 * sizeof *other), 0);
+        free(own);
+    }
     setenv("CAKE_TEST_LT", "absent", 1);
     cake_product_close();
     CU_ASSERT(cake_product_open(&why) == 0 && strstr(why.data, "absent"));
@@ -188,7 +192,6 @@ static void test_ways(void)
     cake_buf_free(&why);
     free(prompt);
     free(other);
-    free(own);
     free(without);
     close_rig(&r);
 }
@@ -197,6 +200,7 @@ static void test_failure(void)
 {
     rig r = open_rig(CAKE_BF16, 16, 32);
     set_kinds(&r, 1000, true);
+    cake_kernels_cuda.settle(&r.w);
     setenv("CAKE_TEST_LT", "fails", 1);
     free(multiply(&r, 0, 5, false, false, false));
     unsetenv("CAKE_TEST_LT");
