@@ -38,7 +38,7 @@ typedef struct graph {
 
 static struct {
     cudaStream_t stream;
-    int device, major; /* its capability's first number */
+    int device, major;    /* its capability's first number */
     char text[128];       /* which GPU of which name */
     void *workspace;      /* CAKE_CUDA_WORKSPACE bytes */
     char *pinned;         /* [2 * HALF] */

@@ -236,10 +236,28 @@ void executor_replay(int i)
         executor_launch(l.grid, l.block, l.shared, l.kernel);
 }
 
+void (*executor_takes)(void *launch);
+
 void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
 {
+    launch *all = new launch{grid, block, shared, kernel};
+    if (executor_takes)
+        return executor_takes(all);
     if (recording >= 0)
-        recorded[recording].push_back(launch{grid, block, shared, kernel});
+        recorded[recording].push_back(*all);
+    executor_run(all);
+    executor_drop(all);
+}
+
+void executor_drop(void *all)
+{
+    delete (launch *)all;
+}
+
+void executor_run(void *all)
+{
+    const launch *l = (launch *)all;
+    const dim3 grid = l->grid, block = l->block;
     n_fibre = (int)(block.x * block.y * block.z);
     if (n_fibre < 1 || n_fibre > MOST || grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.y > 65535 ||
         grid.z > 65535)
@@ -247,7 +265,7 @@ void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
     executor_launches++;
     executor_grid_dim = grid;
     executor_block_dim = block;
-    job = &kernel;
+    job = &l->kernel;
     for (int i = 0; i < n_fibre; i++) {
         if (!pool[i])
             pool[i] = make_fibre();
@@ -262,7 +280,7 @@ void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
                 executor_block =
                     executor_backwards ? dim3(grid.x - 1 - x, grid.y - 1 - y, grid.z - 1 - z) : dim3(x, y, z);
                 shared_memory =
-                    shared ? malloc(shared) : nullptr; /* as large as it was asked for, and unknown */
+                    l->shared ? malloc(l->shared) : nullptr; /* as large as it was asked for, and unknown */
                 run_block();
                 free(shared_memory);
             }

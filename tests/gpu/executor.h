@@ -58,6 +58,10 @@ void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
 #define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
     executor_launch(grid, block, shared, std::bind([](auto... a) { kernel(a...); }, __VA_ARGS__))
 
+/* For tests/gpu/runtime.c: it has launches from then on, and runs each as often as it likes, or drops it. NULL: they run at once. */
+extern "C" void (*executor_takes)(void *launch);
+extern "C" void executor_run(void *launch);
+extern "C" void executor_drop(void *launch);
 /* For tests/gpu/memory.c: launches are kept as number i from now on, as well as done (-1: no more), and done again. */
 extern "C" void executor_record(int i);
 extern "C" void executor_replay(int i);

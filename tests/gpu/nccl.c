@@ -130,9 +130,9 @@ static ncclResult_t ask(ncclComm_t comm, bool (*run)(stream_work *), void *at, s
     stream *s = (void *)to;
     body *b = malloc(sizeof *b);
     *b = (body){{run}, comm, at, count * sizeof(float), 0};
-    if (type != ncclFloat32 || peer != 1 - comm->rank || s->asked - s->done == STREAM_MOST)
+    if (type != ncclFloat32 || peer != 1 - comm->rank)
         return ncclInvalidArgument;
-    s->work[s->asked++ % STREAM_MOST] = &b->work;
+    stream_add(s, &b->work);
     return answer(comm, ncclSuccess);
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The whole program on GPUs that are none (tests/gpu/memory.c): its kernels are those of kernels/cuda, by fibres on the CPU.
+# The whole program on GPUs that are none (tests/gpu/memory.c, runtime.c): its kernels are those of kernels/cuda, by fibres on the
+# CPU.
 # With CAKE_ON_GPU on those of this machine, as far as these can be asked for it.
 . "$(dirname "$0")/../shell.sh"
 cpu=$cake
@@ -134,6 +135,22 @@ if "$cake" info | grep -q '^NCCL  .* at build time'; then
         run 2 -p Hello --link nccl
 fi
 expect "NCCL without GPUs" 0 'warning: link: --link nccl: no rank is on a GPU' short 2 --device cpu --link nccl
+
+# By the calls of CUDA's runtime, which stands for GPUs there (tests/gpu/runtime.c): graphs, pinned memory, events.
+runtime=${cake%/*}/runtime/cake-mpi
+if [ -x "$runtime" ]; then
+    executor=$cake cake=$runtime
+    same "the runtime's calls" 1 --report "$dir/r.json"
+    grep -q '"device": "cuda", "gpu": 0, "gpu_layers": 8, "isa": "sm_' "$dir/r.json"
+    ok "... the report says where it was" $?
+    same "... two ranks" 2 --link mpi
+    if "$cake" info | grep -q '^NCCL  .* at build time'; then
+        same "... by NCCL" 2 --link nccl
+    fi
+    CAKE_TEST_GPU_FAILS=700 expect "... a GPU that fails" 1 \
+        'GPU 0 \(Executor, 0000:01:00.0\) failed at computing: an illegal memory access was encountered \(cudaErrorIllegalAddress\)' short 1 --max-tokens 9
+    cake=$executor
+fi
 
 # Which GPU.
 export CAKE_TEST_GPUS=1

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the GPU that is open. Out: what it does in a second, by the runtime's own clock: the floors that all else is held
+ * against. device.h declares it.
+ */
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/layout.h"
+#include "kernels/cuda/memory.h"
+#include "kernels/cuda/product.h"
+
+cudaStream_t cake_cuda_stream(void); /* of memory.c; of CUDA's types nobody else is to know */
+
+/* Seconds between two moments of the stream; 0: the GPU has failed. */
+static double between(cudaEvent_t begin, cudaEvent_t end)
+{
+    float ms = 0;
+    if (cudaEventSynchronize(end) != cudaSuccess || cudaEventElapsedTime(&ms, begin, end) != cudaSuccess) {
+        cudaGetLastError();
+        return 0;
+    }
+    return 1e-3 * ms;
+}
+
+/* What is done again and again, in `amount` bytes or operations. */
+typedef struct doing {
+    double amount;
+    void *sum;             /* of tiles, of what is read */
+    const void *from;      /* what is read ... */
+    size_t bytes;          /* ... and how much */
+    cake_weight matrix;    /* of the library's product, ... */
+    void *rows, *products; /* ... its rows and what becomes of them */
+} doing;
+
+static bool read_memory(doing *d)
+{
+    cake_cuda_read_all(d->sum, d->from, d->bytes);
+    return true;
+}
+
+static bool multiply_tiles(doing *d)
+{
+    enum { STEPS = 2048 };
+    d->amount = cake_cuda_multiply_all(d->sum, STEPS);
+    return true;
+}
+
+enum { SIDE = 8192, ROWS = 4096 }; /* of a product that is large enough for any GPU */
+
+static bool multiply_matrices(doing *d)
+{
+    return cake_product_linear(d->products, d->rows, &d->matrix, NULL, NULL, ROWS);
+}
+
+/* The best of some tries in amount a second; the first one wakes the clock up. */
+static double rate_of(bool (*work)(doing *), doing *d)
+{
+    enum { TRIES = 4 };
+    cudaEvent_t begin = NULL, end = NULL;
+    double best = 0;
+    bool there = cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess;
+    for (int i = 0; i < TRIES && there; i++) {
+        cudaEventRecord(begin, cake_cuda_stream());
+        there = work(d);
+        cudaEventRecord(end, cake_cuda_stream());
+        double seconds = there ? between(begin, end) : 0;
+        best = seconds > 0 && d->amount / seconds > best ? d->amount / seconds : best;
+    }
+    if (begin)
+        cudaEventDestroy(begin);
+    if (end)
+        cudaEventDestroy(end);
+    return best;
+}
+
+/* Numbers between 1 and 2 and their negatives; zeros would be multiplied faster than a model is. */
+static void fill(void *to, size_t bytes)
+{
+    enum { SOME = 1 << 16 };
+    static uint16_t some[SOME];
+    uint32_t state = 1;
+    for (int i = 0; i < SOME; i++) {
+        state = state * 1664525 + 1013904223;
+        some[i] = (uint16_t)(0x3F80 | (state >> 16 & 0x807F));
+    }
+    for (size_t done = 0; done < bytes; done += sizeof some)
+        cake_cuda_memory.put((char *)to + done, some,
+                             bytes - done < sizeof some ? bytes - done : sizeof some);
+}
+
+/* The library's product of BF16, if there is memory for one. */
+static double library_rate(void)
+{
+    const size_t matrix = (size_t)SIDE * SIDE * 2, rows = (size_t)ROWS * SIDE * 2,
+                 products = (size_t)ROWS * SIDE * sizeof(float);
+    doing d = {.amount = 2.0 * SIDE * SIDE * ROWS,
+               .matrix = {.dtype = CAKE_BF16, .n_out = SIDE, .n_in = SIDE}};
+    double rate = 0;
+    if ((int64_t)(matrix + rows + products) < cake_device_free() / 2 &&
+        cudaMalloc(&d.matrix.data, matrix) == cudaSuccess && cudaMalloc(&d.rows, rows) == cudaSuccess &&
+        cudaMalloc(&d.products, products) == cudaSuccess) {
+        fill(d.matrix.data, matrix);
+        fill(d.rows, rows);
+        rate = rate_of(multiply_matrices, &d);
+    }
+    cudaFree(d.matrix.data);
+    cudaFree(d.rows);
+    cudaFree(d.products);
+    return rate;
+}
+
+double cake_device_rate(cake_floor_kind kind)
+{
+    enum { WARPS = 16384 };
+    const size_t most = (size_t)1 << 30;
+    size_t bytes = (size_t)cake_device_free() / 4 < most ? (size_t)cake_device_free() / 4 : most;
+    void *memory = NULL;
+    doing d = {.amount = (double)(bytes / 16 * 16), .bytes = bytes};
+    double rate = 0;
+    if (kind == CAKE_FLOOR_READ && cudaMalloc(&d.sum, WARPS * sizeof(float)) == cudaSuccess &&
+        cudaMalloc(&memory, bytes) == cudaSuccess) {
+        d.from = memory;
+        rate = rate_of(read_memory, &d);
+    } else if (kind == CAKE_FLOOR_BF16 && cudaMalloc(&d.sum, WARPS * sizeof(float)) == cudaSuccess) {
+        const double tiles = rate_of(multiply_tiles, &d), library = library_rate();
+        rate = tiles > library ? tiles : library;
+    }
+    cudaFree(memory);
+    cudaFree(d.sum);
+    cudaGetLastError();
+    return rate;
+}

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A CUDA runtime that is none, for kernels/cuda/memory.c, device.c and queue.c as they are: memory is the host's, kernels are the
+ * executor's. A stream does as late as it may what it is asked for: copies read their source when somebody waits for them, so
+ * that a place that is filled again too early shows. What the runtime would not take ends the program.
+ *
+ * runtime.h says what tests may ask of it. CAKE_TEST_GPUS and CAKE_TEST_GPU_MEMORY are those of memory.c.
+ */
+#include "tests/gpu/runtime.h"
+#include "config.h"
+
+#include <cuda_runtime_api.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/memory.h"
+#include "link/wire.h"
+#include "tests/gpu/stream.h"
+
+#define CHECK(condition) ((condition) ? (void)0 : wrong(#condition, __LINE__))
+
+static void wrong(const char *what, int line)
+{
+    fprintf(stderr, "tests/gpu/runtime.c:%d: not so: %s\n", line, what);
+    abort();
+}
+
+/* What a stream does, or a graph keeps. */
+typedef struct node {
+    void *launch; /* a kernel, the executor's; or NULL: bytes */
+    void *to;
+    const void *from;
+    size_t bytes;
+} node;
+
+struct CUgraph_st {
+    node node[STREAM_MOST];
+    int n;
+};
+
+struct CUgraphExec_st {
+    struct CUgraph_st graph;
+};
+
+struct CUstream_st {
+    stream stream; /* first: as nccl.c and lt.c take it */
+    struct CUgraph_st *recording;
+};
+
+struct CUevent_st {
+    struct CUstream_st *stream; /* NULL: never recorded */
+    int at;
+};
+
+extern void (*executor_takes)(void *launch); /* of executor.h, which is C++ */
+void executor_run(void *launch);
+void executor_drop(void *launch);
+
+static struct CUstream_st *computes; /* kernels go there */
+static cudaError_t broken;           /* all fails from then on */
+static cudaError_t last;
+static int64_t kernels, taken; /* so far; bytes */
+static struct {
+    char *at;
+    size_t bytes;
+} pinned[4];
+
+runtime_wish runtime = {.capability = 0};
+
+/* ---- errors */
+
+static cudaError_t answer(cudaError_t error)
+{
+    error = broken != cudaSuccess ? broken : error;
+    last = error != cudaSuccess ? error : last;
+    return error;
+}
+
+/* What a test said is to fail, once. */
+static bool fails(const char *call)
+{
+    if (!runtime.fails || strcmp(runtime.fails, call) != 0 || --runtime.after > 0)
+        return false;
+    runtime.fails = NULL;
+    return true;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = last;
+    last = broken;
+    return error;
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    return error == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "cudaErrorOther";
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    switch ((int)error) {
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorNoDevice:
+        return "no CUDA-capable device is detected";
+    case cudaErrorInsufficientDriver:
+        return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorDevicesUnavailable:
+        return "CUDA-capable device(s) is/are busy or unavailable";
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorIllegalAddress:
+        return "an illegal memory access was encountered";
+    default:
+        return "another error";
+    }
+}
+
+/* ---- devices */
+
+static int64_t number_of(const char *name, int64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? atoll(text) : otherwise;
+}
+
+static int n_device(void)
+{
+    return (int)number_of("CAKE_TEST_GPUS", 2);
+}
+
+static int64_t memory(void)
+{
+    return number_of("CAKE_TEST_GPU_MEMORY", 64 << 20);
+}
+
+/* One that there is code for. */
+static int capability(void)
+{
+    return runtime.capability ? runtime.capability : atoi(CUDA_ARCHS_TEXT);
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = runtime.driver < 0 ? 0 : runtime.driver ? runtime.driver : CUDART_VERSION;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaGetDeviceCount(int *n)
+{
+    CHECK(runtime.driver >= 0);
+    *n = n_device();
+    return answer(runtime.driver && runtime.driver < CUDART_VERSION ? cudaErrorInsufficientDriver
+                  : *n                                              ? cudaSuccess
+                                                                    : cudaErrorNoDevice);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
+{
+    if (device < 0 || device >= n_device() || fails("properties"))
+        return answer(cudaErrorInvalidDevice);
+    *prop = (struct cudaDeviceProp){
+        .totalGlobalMem = (size_t)memory(), .major = capability() / 10, .minor = capability() % 10};
+    strcpy(prop->name, "Executor");
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    CHECK(device >= 0 && device < n_device());
+    CHECK(attribute == cudaDevAttrComputeMode || attribute == cudaDevAttrComputeCapabilityMajor);
+    *value = attribute == cudaDevAttrComputeMode ? runtime.mode : capability() / 10;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *bus, int size, int device)
+{
+    snprintf(bus, (size_t)size, "0000:%02x:00.0", (unsigned)device + 1);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *bus)
+{
+    unsigned place;
+    if (sscanf(bus, "0000:%x:00.0", &place) != 1 || place < 1 || (int)place > n_device())
+        return answer(cudaErrorInvalidValue);
+    *device = (int)place - 1;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    CHECK(device != peer);
+    *can = 1;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    CHECK(device >= 0 && device < n_device());
+    return answer(fails("device") ? cudaErrorDevicesUnavailable : cudaSuccess);
+}
+
+/* ---- memory: what a block holds is unknown, and how large it is stands before it */
+
+enum { BEFORE = 256 };
+
+cudaError_t cudaMalloc(void **at, size_t bytes)
+{
+    /* what is taken when the GPU is opened does not count */
+    const int64_t counts = bytes == CAKE_CUDA_WORKSPACE ? 0 : (int64_t)bytes;
+    *at = NULL;
+    if (fails("memory") || taken + counts > memory())
+        return answer(cudaErrorMemoryAllocation);
+    size_t *block = aligned_alloc(BEFORE, BEFORE + (bytes + BEFORE - 1) / BEFORE * BEFORE);
+    memset(block, 0xA5, BEFORE + bytes);
+    *block = (size_t)counts;
+    taken += counts;
+    *at = (char *)block + BEFORE;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaFree(void *at)
+{
+    if (!at)
+        return answer(cudaSuccess);
+    if (computes)
+        cudaStreamSynchronize(computes); /* as the runtime does */
+    size_t *block = (size_t *)(void *)((char *)at - BEFORE);
+    taken -= (int64_t)*block;
+    free(block);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
+{
+    *left = (size_t)(memory() - taken);
+    *all = (size_t)memory();
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaMemset(void *at, int value, size_t bytes)
+{
+    memset(at, value, bytes);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    *at = NULL;
+    if (fails("pinned"))
+        return answer(cudaErrorMemoryAllocation);
+    for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++)
+        if (!pinned[i].at) {
+            *at = pinned[i].at = malloc(bytes);
+            pinned[i].bytes = bytes;
+            return answer(cudaSuccess);
+        }
+    CHECK(!"more places than one");
+    return answer(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaFreeHost(void *at)
+{
+    for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++)
+        if (at && pinned[i].at == at)
+            pinned[i].at = NULL;
+    free(at);
+    return answer(cudaSuccess);
+}
+
+static bool is_pinned(const char *at, size_t bytes)
+{
+    for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++)
+        if (pinned[i].at && at >= pinned[i].at && at + bytes <= pinned[i].at + pinned[i].bytes)
+            return true;
+    return false;
+}
+
+/* ---- streams */
+
+typedef struct work {
+    stream_work work;
+    node node;
+    bool once; /* the launch is nobody else's */
+} work;
+
+static void do_node(const node *n)
+{
+    if (broken != cudaSuccess)
+        return;
+    if (!n->launch) {
+        memmove(n->to, n->from, n->bytes);
+        return;
+    }
+    if (++kernels > number_of("CAKE_TEST_GPU_FAILS", INT64_MAX))
+        broken = last = cudaErrorIllegalAddress;
+    else
+        executor_run(n->launch);
+}
+
+static bool do_work(stream_work *asked)
+{
+    work *w = (work *)asked;
+    do_node(&w->node);
+    if (w->node.launch && w->once)
+        executor_drop(w->node.launch);
+    free(w);
+    return true;
+}
+
+static void ask(struct CUstream_st *s, node n, bool once)
+{
+    if (s->recording) {
+        CHECK(s->recording->n < STREAM_MOST);
+        s->recording->node[s->recording->n++] = n;
+        return;
+    }
+    work *w = malloc(sizeof *w);
+    *w = (work){{do_work}, n, once};
+    stream_add(&s->stream, &w->work);
+}
+
+static void take_launch(void *launch)
+{
+    CHECK(computes);
+    ask(computes, (node){.launch = launch}, true);
+}
+
+static void get_to(stream *s, int at)
+{
+    while (s->done < at)
+        if (!stream_step(s))
+            sched_yield();
+}
+
+/* Questions bring a stream on, but slowly. */
+static void get_on(stream *s)
+{
+    enum { AT_ONCE = 8 };
+    if (++s->questions % 3)
+        return;
+    for (int i = 0; i < AT_ONCE && s->done < s->asked; i++)
+        if (!stream_step(s))
+            return;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
+{
+    CHECK(flags == cudaStreamNonBlocking && !computes);
+    if (fails("stream"))
+        return answer(cudaErrorMemoryAllocation);
+    *s = computes = calloc(1, sizeof **s);
+    executor_takes = take_launch;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *most)
+{
+    *least = 0;
+    *most = -5;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned flags, int priority)
+{
+    CHECK(flags == cudaStreamNonBlocking && priority == -5);
+    if (fails("queue"))
+        return answer(cudaErrorMemoryAllocation);
+    *s = calloc(1, sizeof **s);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t s)
+{
+    CHECK(!s->recording);
+    get_to(&s->stream, s->stream.asked);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    return computes ? cudaStreamSynchronize(computes) : answer(cudaSuccess);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t s)
+{
+    cudaStreamSynchronize(s);
+    if (s == computes) {
+        computes = NULL;
+        executor_takes = NULL;
+        CHECK(taken == 0); /* all has been given back */
+        broken = last = cudaSuccess;
+    }
+    free(s);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t s)
+{
+    CHECK(kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || is_pinned(from, bytes));
+    CHECK(!s->recording || kind == cudaMemcpyDeviceToDevice);
+    ask(s, (node){.to = to, .from = from, .bytes = bytes}, true);
+    return answer(cudaSuccess);
+}
+
+/* Not ordered with streams that do not block. */
+cudaError_t cudaMemcpy2D(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, size_t n,
+                         enum cudaMemcpyKind kind)
+{
+    CHECK(kind == cudaMemcpyHostToDevice && bytes <= to_step && bytes <= from_step);
+    for (size_t i = 0; i < n && broken == cudaSuccess; i++)
+        memcpy((char *)to + i * to_step, (const char *)from + i * from_step, bytes);
+    return answer(cudaSuccess);
+}
+
+/* ---- events */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    CHECK(flags == cudaEventDisableTiming);
+    *event = NULL;
+    if (fails("event"))
+        return answer(cudaErrorMemoryAllocation);
+    *event = calloc(1, sizeof **event);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t s)
+{
+    CHECK(event && !s->recording);
+    *event = (struct CUevent_st){s, s->stream.asked};
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    if (event->stream)
+        get_to(&event->stream->stream, event->at);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    if (event->stream && event->stream->stream.done < event->at)
+        get_on(&event->stream->stream);
+    return answer(event->stream && event->stream->stream.done < event->at ? cudaErrorNotReady : cudaSuccess);
+}
+
+/* ---- graphs */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode)
+{
+    CHECK(s == computes && !s->recording && mode == cudaStreamCaptureModeThreadLocal);
+    if (fails("capture"))
+        return answer(cudaErrorNotSupported);
+    s->recording = calloc(1, sizeof *s->recording);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
+{
+    CHECK(s->recording);
+    *graph = s->recording;
+    s->recording = NULL;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    CHECK(flags == 0);
+    if (fails("instantiate"))
+        return answer(cudaErrorNotSupported);
+    *exec = calloc(1, sizeof **exec);
+    (*exec)->graph = *graph;
+    graph->n = 0; /* launches go along */
+    runtime.graphs++;
+    return answer(cudaSuccess);
+}
+
+static void drop(struct CUgraph_st *graph)
+{
+    for (int i = 0; i < graph->n; i++)
+        if (graph->node[i].launch)
+            executor_drop(graph->node[i].launch);
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    drop(graph);
+    free(graph);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    cudaStreamSynchronize(computes); /* the runtime keeps what is under way */
+    drop(&exec->graph);
+    free(exec);
+    runtime.graphs--;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
+{
+    CHECK(!s->recording);
+    for (int i = 0; i < exec->graph.n; i++)
+        ask(s, exec->graph.node[i], false);
+    runtime.launches++;
+    return answer(cudaSuccess);
+}
+
+/* ---- beside the runtime */
+
+bool cake_wire_mpi_can(void)
+{
+    return false;
+}
+
+double cake_device_rate(cake_floor_kind kind)
+{
+    return kind == CAKE_FLOOR_READ || kind == CAKE_FLOOR_BF16 ? 1e9 : 0;
+}
