@@ -179,27 +179,35 @@ static void linear_rows(const cake_kernels *op)
     }
 }
 
-/* The same where there are many outputs: some tables cut such a product another way. */
-static void linear_wide(const cake_kernels *op)
+/* The same of many rows, by tables that cut such products in several ways, which depend on how many outputs there are. */
+static void linear_many(const cake_kernels *op)
 {
-    enum { N_OUT = 12300, N_IN = 70, MOST = 65 };
-    matrix m = matrix_open(op, CAKE_BF16, N_OUT, N_IN);
-    float *x = random_floats((size_t)MOST * N_IN, 8), *out = random_floats((size_t)MOST * N_OUT, 9);
-    float *alone = random_floats(N_OUT, 10);
-    call one = product(op, alone, x + (MOST - 1) * N_IN, &m.w, 1), all = product(op, out, x, &m.w, MOST);
-    run_linear(1, &one);
-    run_linear(2, &all);
-    CU_ASSERT(same_bits(out + (size_t)(MOST - 1) * N_OUT, alone, N_OUT));
+    enum { N_IN = 200, MOST = 300 };
+    static const int outs[] = {140, 90}, rows[] = {MOST, 256, 200, 129};
+    float *x = random_floats((size_t)MOST * N_IN, 8);
+    for (int i = 0; i < COUNT(outs) * COUNT(rows); i++) {
+        const int n_out = outs[i / COUNT(rows)], n = rows[i % COUNT(rows)];
+        const int looked_at[] = {0, 127, 128, n / 2 + 63, n > 256 ? 256 : n - 2, n - 1};
+        matrix m = matrix_open(op, i % 3 ? CAKE_BF16 : CAKE_F16, n_out, N_IN);
+        float *out = random_floats((size_t)(n * n_out), 9), *alone = random_floats((size_t)n_out, 10);
+        call all = product(op, out, x, &m.w, n);
+        run_linear(2, &all);
+        for (int j = 0; j < COUNT(looked_at); j++) {
+            call one = product(op, alone, x + looked_at[j] * N_IN, &m.w, 1);
+            run_linear(1, &one);
+            CU_ASSERT(same_bits(out + (int64_t)looked_at[j] * n_out, alone, (size_t)n_out));
+        }
+        free(out);
+        free(alone);
+        matrix_close(&m);
+    }
     free(x);
-    free(out);
-    free(alone);
-    matrix_close(&m);
 }
 
 static void test_linear_rows(void)
 {
     for_tables(linear_rows);
-    for_tables(linear_wide);
+    for_tables(linear_many);
 }
 
 typedef struct rows {

@@ -70,7 +70,7 @@ static void about(const cake_row *rows, int n_tok)
         stretches.first[stretches.n] = n_tok;
 }
 
-_Static_assert(CAKE_CUDA_PARTS <= CAKE_CUDA_WORKSPACE, "parts of products have room");
+_Static_assert(CAKE_CUDA_PARTS_BYTES <= CAKE_CUDA_WORKSPACE, "parts of products have room");
 
 /* A prompt's rows take cuBLASLt, all others our own kernel, whatever stands beside them. */
 static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
@@ -114,7 +114,7 @@ static bool linears(const cake_exec *exec, const cake_product *product, int n, c
     const cake_dtype dtype = product->w->dtype;
     bool fits = !stretches.n && n_tok <= CAKE_CUDA_FEW && (dtype == CAKE_BF16 || dtype == CAKE_F16);
     for (int i = 1; i < n; i++)
-        fits &= product[i].w->dtype == dtype;
+        fits &= product[i].w->dtype == dtype && cake_cuda_parts(product[i].w) == cake_cuda_parts(product->w);
     if (fits && exec->rank == 0)
         cake_cuda_linears(product, n, x, n_tok);
     return fits;
@@ -128,12 +128,13 @@ static void scores(const cake_exec *exec, float *out, cake_best *best, const voi
     bool all = false;
     for (int i = 0; i < n_tok; i++)
         all |= wanted[i];
-    const int room = (int)(CAKE_CUDA_WORKSPACE / cake_cuda_leaders(w->n_out));
+    const size_t parts = CAKE_CUDA_PARTS_BYTES / 2;
+    const int room = (int)((CAKE_CUDA_WORKSPACE - parts) / cake_cuda_leaders(w->n_out));
     for (int first = 0, n; first < n_tok; first += n) {
         n = n_tok - first < room ? n_tok - first : room;
         cake_cuda_scores(out + (int64_t)first * w->n_out, best + first,
                          (const char *)x + (size_t)first * cake_cuda_step(w->dtype, w->n_in), w, all, cap, n,
-                         cake_cuda_workspace());
+                         (char *)cake_cuda_workspace() + parts, cake_cuda_workspace());
     }
 }
 

@@ -56,16 +56,30 @@ size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok);
  * has no letter (CUDA C++ Programming Guide, "Application Compatibility"). */
 bool cake_cuda_has_code(const char *archs, int capability);
 
-/* Products of less than so many blocks of up to 128 rows and 128 outputs are cut along k. What the parts have summed takes so
- * many bytes of memory, `parts`. */
-#define CAKE_CUDA_BLOCKS 96
-#define CAKE_CUDA_PARTS  ((size_t)CAKE_CUDA_BLOCKS * 128 * 128 * 4 * sizeof(float))
+/* How the sums of products of 16 bits and of int8 are taken: k is cut in so many parts, each is summed upwards, and the sums are
+ * added in order. Narrow matrices are cut so that all of a GPU has work; wide ones are not, since their sums then fit into
+ * registers for twice as many rows. It depends on the matrix only, so that a row has the bits of the row alone. */
+#define CAKE_CUDA_PARTS 4
+#ifdef CAKE_EXECUTOR
+#define CAKE_CUDA_WIDE 128
+#else
+#define CAKE_CUDA_WIDE 8192
+#endif
+static inline int cake_cuda_parts(const cake_weight *w)
+{
+    return w->dtype != CAKE_I8 && w->n_out >= CAKE_CUDA_WIDE ? 1 : CAKE_CUDA_PARTS;
+}
+
+/* parts: what the parts of many rows have summed takes so many bytes of memory at most, of one matrix half of them. */
+#define CAKE_CUDA_PARTS_ROWS 256
+#define CAKE_CUDA_PARTS_BYTES                                                                                \
+    ((size_t)CAKE_CUDA_PARTS * CAKE_CUDA_PARTS_ROWS * 2 * CAKE_CUDA_WIDE * sizeof(float))
 void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
                       const float *residual, int n_tok, void *parts);
 /* As cake_kernels.gated, for matrices of 16 bits that are alike, into rows of the same dtype. */
 void cake_cuda_gated(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
                      const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts);
-/* As cake_kernels.linears, of CAKE_CUDA_FEW generated rows at most and matrices of the same 16 bits. */
+/* As cake_kernels.linears, of CAKE_CUDA_FEW generated rows at most and matrices of the same 16 bits and as many parts. */
 #define CAKE_CUDA_FEW 16
 void cake_cuda_linears(const cake_product *product, int n, const void *x, int n_tok);
 void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor);
@@ -99,10 +113,10 @@ void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const fl
                             const cake_delta *delta, const cake_row *rows, const cake_cuda_spans *spans,
                             int first_head, int n_head, void *parts);
 /* As cake_kernels.scores; unless all, rows of which only the best score is asked for may stay unwritten. leaders:
- * n_tok times cake_cuda_leaders bytes. */
+ * n_tok times cake_cuda_leaders bytes; parts: as linear's, half of them. */
 size_t cake_cuda_leaders(int n_out);
 void cake_cuda_scores(float *out, cake_best *best, const void *x, const cake_weight *w, bool all, float cap,
-                      int n_tok, void *leaders);
+                      int n_tok, void *leaders, void *parts);
 void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_dtype dtype, int n_in,
                           int n_tok);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: rows that input_pack has packed, and a matrix. Out: their product, for generated rows of any number.
- * Invariant: the sum of an element is taken in an order that depends on the width of the matrix only: k is cut into
- * four parts, each of which a warp sums upwards 16 at a time, and the parts are added in order. So a row has the
- * bits of the row alone, whatever stands beside it.
+ * Invariant: the sum of an element is taken in an order that depends on the matrix only: k is cut into parts (layout.h), each
+ * of which a warp sums upwards 16 at a time, and the parts are added in order. So a row has the bits of the row alone,
+ * whatever stands beside it.
  *
  * Matrices are row-major, rows padded with zeros to whole blocks of k; so are packed rows. A lane loads 16 bytes of
  * a row at a time, 8 neighbouring elements: which of them meet in one tile product does not matter as long as both
@@ -18,36 +18,44 @@
 #include "kernels/cuda/sums.h"
 
 enum {
-    BANDS = 2,    /* of 16 sums, in a block, of as many matrices as there are */
+    PARTS = CAKE_CUDA_PARTS,
     COLUMNS = 16, /* sums of a warp */
     AHEAD = 4     /* blocks of k whose weights are under way together */
 };
-static_assert(BANDS * COLUMNS == CAKE_WARP, "a block's outputs are a group");
+
+/* The warps of a block: parts of k, and bands of 16 sums, of as many matrices as there are. */
+template <int CUT> struct block_of {
+    enum {
+        BANDS = CUT > 1 ? 2 : 4,
+        THREADS = CUT * BANDS * CAKE_WARP,
+        AT_ONCE = 512 / THREADS /* blocks of a multiprocessor, with 128 registers a thread */
+    };
+    static_assert(BANDS * COLUMNS % CAKE_WARP == 0, "a block's outputs are groups");
+};
 
 /* The sums of a block's warps, each [TILES][4] as mma.h has them, are added part by part and put: group y
  * of the outputs. */
-template <int TILES, typename END>
+template <int TILES, int CUT, typename END>
 __device__ __forceinline__ void finish(const END &end, const float sum[TILES][4], int y, int n_tok)
 {
-    enum { OUTPUTS = BANDS * COLUMNS / END::MATRICES };
-    __shared__ float part_of[PARTS][BANDS * COLUMNS]
-                            [ROWS * TILES + 1]; /* one more: lanes meet different banks */
+    enum { SUMS = block_of<CUT>::BANDS * COLUMNS, OUTPUTS = SUMS / END::MATRICES };
+    __shared__ float part_of[CUT][SUMS][ROWS * TILES + 1]; /* one more: lanes meet different banks */
     const int lane = (int)threadIdx.x % CAKE_WARP, warp = (int)threadIdx.x / CAKE_WARP, g = lane / 4,
               t = lane % 4;
 #pragma unroll
     for (int tile = 0; tile < TILES; tile++)
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            part_of[warp % PARTS][warp / PARTS * COLUMNS + g + 8 * (j / 2)][tile * ROWS + 2 * t + j % 2] =
+            part_of[warp % CUT][warp / CUT * COLUMNS + g + 8 * (j / 2)][tile * ROWS + 2 * t + j % 2] =
                 sum[tile][j];
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < OUTPUTS * ROWS * TILES; i += PARTS * BANDS * CAKE_WARP) {
+    for (int i = (int)threadIdx.x; i < OUTPUTS * ROWS * TILES; i += block_of<CUT>::THREADS) {
         const int column = i % OUTPUTS, r = i / OUTPUTS, token = (int)blockIdx.x * ROWS * TILES + r;
         float total[END::MATRICES];
         for (int m = 0; m < END::MATRICES; m++) {
-            total[m] = part_of[0][m * COLUMNS + column][r];
-            for (int p = 1; p < PARTS; p++)
-                total[m] += part_of[p][m * COLUMNS + column][r];
+            total[m] = part_of[0][m * OUTPUTS + column][r];
+            for (int p = 1; p < CUT; p++)
+                total[m] += part_of[p][m * OUTPUTS + column][r];
         }
         if (token < n_tok)
             end.put(total, token, y * OUTPUTS + column);
@@ -55,14 +63,14 @@ __device__ __forceinline__ void finish(const END &end, const float sum[TILES][4]
 }
 
 /* What a warp sums: its part of k, COLUMNS outputs from first_out on, TILES tiles of rows from first_row on. */
-template <typename T, int TILES>
+template <typename T, int TILES, int CUT>
 __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x, const uint16_t *w,
                                          int first_out, int first_row, int n_out, int width, int n_tok)
 {
-    const int lane = (int)threadIdx.x % CAKE_WARP, part = (int)threadIdx.x / CAKE_WARP % PARTS, g = lane / 4,
+    const int lane = (int)threadIdx.x % CAKE_WARP, part = (int)threadIdx.x / CAKE_WARP % CUT, g = lane / 4,
               t = lane % 4;
     const int n_block = width / CAKE_CUDA_K;
-    const int begin = part_begin(n_block, part), end_block = part_begin(n_block, part + 1);
+    const int begin = part_begin(n_block, part, CUT), end_block = part_begin(n_block, part + 1, CUT);
 
     /* outputs and rows beyond the last one are computed from the last one, and not written */
     const uint16_t *upper = w + (int64_t)min(first_out + g, n_out - 1) * width + 8 * t;
@@ -106,25 +114,28 @@ __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x,
         }
 }
 
-/* TILES tiles of rows, group y of the outputs; a block of PARTS * BANDS warps. */
-template <typename T, int TILES, typename END>
+/* TILES tiles of rows, group y of the outputs. */
+template <typename T, int TILES, int CUT, typename END>
 __device__ __forceinline__ void multiply_block(const END &end, factors w, int y, const uint16_t *x, int width,
                                                int n_tok)
 {
-    const int band = y * BANDS + (int)threadIdx.x / CAKE_WARP / PARTS;
+    enum {
+        OF_EACH = block_of<CUT>::BANDS / END::MATRICES
+    }; /* bands of a matrix, one matrix after the other */
+    const int band = (int)threadIdx.x / CAKE_WARP / CUT;
     float sum[TILES][4];
-    sum_part<T, TILES>(sum, x, w.of(band % END::MATRICES), band / END::MATRICES * COLUMNS,
-                       (int)blockIdx.x * ROWS * TILES, end.n_out, width, n_tok);
-    finish<TILES>(end, sum, y, n_tok);
+    sum_part<T, TILES, CUT>(sum, x, w.of(band / OF_EACH), (y * OF_EACH + band % OF_EACH) * COLUMNS,
+                            (int)blockIdx.x * ROWS * TILES, end.n_out, width, n_tok);
+    finish<TILES, CUT>(end, sum, y, n_tok);
 }
 
 /* grid: groups of rows, groups of outputs. */
-template <typename T, int TILES, typename END>
-__global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP, 2)
+template <typename T, int TILES, int CUT, typename END>
+__global__ void __launch_bounds__(block_of<CUT>::THREADS, block_of<CUT>::AT_ONCE)
     multiply_few(END end, factors w, const uint16_t *x, int width, int n_tok)
 {
     let_next_begin();
-    multiply_block<T, TILES>(end, w, (int)blockIdx.y, x, width, n_tok);
+    multiply_block<T, TILES, CUT>(end, w, (int)blockIdx.y, x, width, n_tok);
 }
 
 /* Products of the same rows. */
@@ -135,8 +146,8 @@ struct several {
 };
 
 /* grid: groups of rows, groups of outputs of one product after the other. */
-template <typename T, int TILES>
-__global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP, 2)
+template <typename T, int TILES, int CUT>
+__global__ void __launch_bounds__(block_of<CUT>::THREADS, block_of<CUT>::AT_ONCE)
     multiply_several(several all, const uint16_t *x, int width, int n_tok)
 {
     let_next_begin();
@@ -151,21 +162,21 @@ __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP, 2)
             w.first = all.w[i];
             first = all.first[i];
         }
-    multiply_block<T, TILES>(end, w, y - first, x, width, n_tok);
+    multiply_block<T, TILES, CUT>(end, w, y - first, x, width, n_tok);
 }
 
 /* The same in int8: the sums of a group of k are whole numbers, and are scaled as they are added up. */
 template <int TILES>
-__global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
+__global__ void __launch_bounds__(block_of<PARTS>::THREADS)
     multiply_int8(ending end, const char *w, const char *x, int width, size_t step_of_row, int n_tok)
 {
     begin_kernel();
     enum { STEP = 64 }; /* bytes of k that four lanes load together: two tiles */
     const int lane = (int)threadIdx.x % CAKE_WARP, warp = (int)threadIdx.x / CAKE_WARP;
     const int part = warp % PARTS, band = warp / PARTS, g = lane / 4, t = lane % 4;
-    const int first_out = ((int)blockIdx.y * BANDS + band) * COLUMNS,
+    const int first_out = ((int)blockIdx.y * block_of<PARTS>::BANDS + band) * COLUMNS,
               first_row = (int)blockIdx.x * ROWS * TILES;
-    const int n_group = width / CAKE_I8_GROUP, last = part_begin(n_group, part + 1);
+    const int n_group = width / CAKE_I8_GROUP, last = part_begin(n_group, part + 1, PARTS);
     const char *upper = w + min(first_out + g, end.n_out - 1) * step_of_row;
     const char *lower = w + min(first_out + g + 8, end.n_out - 1) * step_of_row;
     float sum[TILES][4];
@@ -174,7 +185,7 @@ __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
 #pragma unroll
         for (int j = 0; j < 4; j++)
             sum[tile][j] = 0;
-    for (int group = part_begin(n_group, part); group < last; group++) {
+    for (int group = part_begin(n_group, part, PARTS); group < last; group++) {
         const int k = group * CAKE_I8_GROUP + 16 * t;
         uint4 a[CAKE_I8_GROUP / STEP], b[CAKE_I8_GROUP / STEP];
 #pragma unroll
@@ -205,7 +216,7 @@ __global__ void __launch_bounds__(PARTS *BANDS *CAKE_WARP)
             }
         }
     }
-    finish<TILES>(end, sum, (int)blockIdx.y, n_tok);
+    finish<TILES, PARTS>(end, sum, (int)blockIdx.y, n_tok);
 }
 
 /* Float32 has no tile products of its own precision: a warp an output, lanes along k. */
@@ -233,35 +244,45 @@ __global__ void multiply_f32(ending end, const float *w, const float *x, int wid
     }
 }
 
-template <typename T, int TILES, typename END>
+template <typename T, int TILES, int CUT, typename END>
 static void launch_few(const END &end, factors w, const uint16_t *x, int width, int n_tok)
 {
-    CAKE_LAUNCH((multiply_few<T, TILES, END>),
-                dim3(groups(n_tok, ROWS * TILES), groups(end.columns(), BANDS * COLUMNS / END::MATRICES)),
-                dim3(PARTS * BANDS * CAKE_WARP), 0, end, w, x, width, n_tok);
+    enum { OUTPUTS = block_of<CUT>::BANDS * COLUMNS / END::MATRICES };
+    CAKE_LAUNCH((multiply_few<T, TILES, CUT, END>),
+                dim3(groups(n_tok, ROWS * TILES), groups(end.columns(), OUTPUTS)),
+                dim3(block_of<CUT>::THREADS), 0, end, w, x, width, n_tok);
 }
 
-/* Of 16 bits. */
+/* Of 16 bits, with k in CUT parts. */
+template <typename T, int CUT, typename END>
+static void multiply_cut(const END &end, factors w, const uint16_t *x, int width, int n_tok, void *parts)
+{
+    if (n_tok <= ROWS)
+        launch_few<T, 1, CUT>(end, w, x, width, n_tok);
+    else if (n_tok <= CAKE_CUDA_FEW)
+        launch_few<T, 2, CUT>(end, w, x, width, n_tok);
+    else
+        multiply_rows<T>(end, w, x, width, n_tok, CUT, (float *)parts);
+}
+
 template <typename T, typename END>
 static void multiply_16(const END &end, const cake_weight *w, const cake_weight *second, const void *x,
                         int n_tok, void *parts)
 {
     const int width = cake_cuda_width(w->dtype, w->n_in);
-    const uint16_t *rows = (const uint16_t *)x;
     const factors both = {(const uint16_t *)w->data, (const uint16_t *)second->data};
-    if (n_tok <= ROWS)
-        launch_few<T, 1>(end, both, rows, width, n_tok);
-    else if (n_tok <= CAKE_CUDA_FEW)
-        launch_few<T, 2>(end, both, rows, width, n_tok);
+    if (cake_cuda_parts(w) > 1)
+        multiply_cut<T, PARTS>(end, both, (const uint16_t *)x, width, n_tok, parts);
     else
-        multiply_rows<T>(end, both, rows, width, n_tok, (float *)parts);
+        multiply_cut<T, 1>(end, both, (const uint16_t *)x, width, n_tok, parts);
 }
 
 template <int TILES>
 static void launch_int8(const ending &end, const cake_weight *w, const void *x, int n_tok)
 {
-    CAKE_LAUNCH(multiply_int8<TILES>, dim3(groups(n_tok, ROWS * TILES), groups(w->n_out, BANDS * COLUMNS)),
-                dim3(PARTS * BANDS * CAKE_WARP), 0, end, (const char *)w->data, (const char *)x,
+    CAKE_LAUNCH(multiply_int8<TILES>,
+                dim3(groups(n_tok, ROWS * TILES), groups(w->n_out, block_of<PARTS>::BANDS * COLUMNS)),
+                dim3(block_of<PARTS>::THREADS), 0, end, (const char *)w->data, (const char *)x,
                 cake_cuda_width(CAKE_I8, w->n_in), cake_cuda_step(CAKE_I8, w->n_in), n_tok);
 }
 
@@ -297,21 +318,23 @@ void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const flo
     multiply(end, w, x, n_tok, parts);
 }
 
-template <typename T>
+template <typename T, int CUT>
 static void launch_several(const several &all, int blocks, const void *x, int width, int n_tok)
 {
-    const dim3 block(PARTS * BANDS * CAKE_WARP);
+    const dim3 grid(1, (unsigned)blocks), block(block_of<CUT>::THREADS);
     const uint16_t *rows = (const uint16_t *)x;
     if (n_tok <= ROWS)
-        CAKE_LAUNCH((multiply_several<T, 1>), dim3(1, (unsigned)blocks), block, 0, all, rows, width, n_tok);
+        CAKE_LAUNCH((multiply_several<T, 1, CUT>), grid, block, 0, all, rows, width, n_tok);
     else
-        CAKE_LAUNCH((multiply_several<T, 2>), dim3(1, (unsigned)blocks), block, 0, all, rows, width, n_tok);
+        CAKE_LAUNCH((multiply_several<T, 2, CUT>), grid, block, 0, all, rows, width, n_tok);
 }
 
 void cake_cuda_linears(const cake_product *product, int n, const void *x, int n_tok)
 {
     const cake_weight *w = product->w;
     const int width = cake_cuda_width(w->dtype, w->n_in);
+    const bool cut = cake_cuda_parts(w) > 1;
+    const int outputs = (cut ? (int)block_of<PARTS>::BANDS : (int)block_of<1>::BANDS) * COLUMNS;
     several all = {};
     int blocks = 0;
     for (int i = 0; i < CAKE_PRODUCTS; i++) {
@@ -320,13 +343,17 @@ void cake_cuda_linears(const cake_product *product, int n, const void *x, int n_
             const cake_weight *one = product[i].w;
             all.end[i] = {product[i].out, one->n_out, product[i].bias, NULL, {}};
             all.w[i] = (const uint16_t *)one->data;
-            blocks += (int)groups(one->n_out, BANDS * COLUMNS);
+            blocks += (int)groups(one->n_out, outputs);
         }
     }
-    if (w->dtype == CAKE_F16)
-        launch_several<cake_f16>(all, blocks, x, width, n_tok);
+    if (w->dtype == CAKE_F16 && cut)
+        launch_several<cake_f16, PARTS>(all, blocks, x, width, n_tok);
+    else if (w->dtype == CAKE_F16)
+        launch_several<cake_f16, 1>(all, blocks, x, width, n_tok);
+    else if (cut)
+        launch_several<cake_bf16, PARTS>(all, blocks, x, width, n_tok);
     else
-        launch_several<cake_bf16>(all, blocks, x, width, n_tok);
+        launch_several<cake_bf16, 1>(all, blocks, x, width, n_tok);
 }
 
 size_t cake_cuda_leaders(int n_out)
@@ -335,13 +362,13 @@ size_t cake_cuda_leaders(int n_out)
 }
 
 void cake_cuda_scores(float *out, cake_best *best, const void *x, const cake_weight *w, bool all, float cap,
-                      int n_tok, void *leaders)
+                      int n_tok, void *leaders, void *parts)
 {
     leading to = {(cake_ranked *)leaders, best, cap, all};
     ending end = {out, w->n_out, NULL, NULL, {}};
     if (w->dtype != CAKE_F32)
         end.lead = to;
-    multiply(end, w, x, n_tok, NULL);
+    multiply(end, w, x, n_tok, parts);
     if (w->dtype == CAKE_F32)
         cake_cuda_lead(out, to, w->n_out, n_tok);
     cake_cuda_best(to, out, w->n_out, n_tok);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: rows that input_pack has packed, more than a few, and a matrix or two. Out: their product, to the bit what linear.cu
- * makes of a row alone: the same four parts of k, each summed upwards 16 at a time.
+ * makes of a row alone: the same parts of k, each summed upwards 16 at a time.
  *
  * With few rows a GPU waits for weights, with many for its caches: what a block reads of rows is shared by more outputs here.
- * A block has 128 outputs of up to 128 rows; both come through shared memory, 32 elements of k at a time, some stages
- * ahead. Blocks of the same outputs and other rows follow each other, so that they find weights in the cache. Where there
- * are not blocks enough for a GPU, each does one part of k, and another kernel adds them.
+ * A block has 128 outputs of up to 256 rows; both come through shared memory, 32 elements of k at a time, some stages
+ * ahead. Blocks of the same outputs and other rows follow each other, so that they find weights in the cache. Where k is cut,
+ * a block does one part of it, and another kernel adds the parts.
  */
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/layout.h"
@@ -55,62 +55,74 @@ __device__ __forceinline__ void spread(float (*tile)[WIDE + 4], const float sum[
 {
     const int lane = (int)threadIdx.x % CAKE_WARP, warp = (int)threadIdx.x / CAKE_WARP, g = lane / 4,
               t = lane % 4;
-    const int row = warp / BESIDE * TILES * ROWS - first;
-    if (row < 0 || row >= AT_ONCE)
-        return;
 #pragma unroll
-    for (int i = 0; i < DEEP; i++)
+    for (int n = 0; n < TILES; n++) {
+        const int row = (warp / BESIDE * TILES + n) * ROWS - first;
+        if (row < 0 || row >= AT_ONCE)
+            continue;
 #pragma unroll
-        for (int n = 0; n < TILES; n++)
+        for (int i = 0; i < DEEP; i++)
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                tile[row + n * ROWS + 2 * t + j % 2][(warp % BESIDE * DEEP + i) * 16 + g + j / 2 * 8] =
-                    sum[i][n][j];
+                tile[row + 2 * t + j % 2][(warp % BESIDE * DEEP + i) * 16 + g + j / 2 * 8] = sum[i][n][j];
+    }
 }
 
-/* grid: groups of rows, groups of outputs, parts of k or 1. parts [PARTS, n_tok, gridDim.y, WIDE]. */
-template <typename T, int TILES, typename END>
-__global__ void __launch_bounds__(THREADS)
-    multiply_many(END end, factors w, const uint16_t *x, int width, int n_tok, float *parts)
-{
-    let_next_begin();
+/* What a block takes: rows, and stages in shared memory. */
+template <int TILES> struct block_of {
     enum {
-        HIGH = 2 * TILES * ROWS, /* rows of the block */
-        STAGES = TILES == 8 ? 3 : 4,
+        HIGH = 2 * TILES * ROWS,
         LINES = WIDE + HIGH,
+        STAGES = TILES == 8 ? 3 : 4,
         EACH = (LINES * WORDS + THREADS - 1) / THREADS, /* words that a thread brings */
+        BYTES = STAGES * LINES * WORDS * (int)sizeof(uint4)
+    };
+    static_assert(BYTES >= AT_ONCE * (WIDE + 4) * (int)sizeof(float), "sums change hands there, too");
+};
+
+/* Rows [first, n_tok). grid: groups of rows, groups of outputs, parts of k. parts [gridDim.z, n_tok - first, gridDim.y, WIDE],
+ * unless there is but one. */
+template <typename T, int TILES, typename END>
+__global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
+    multiply_many(END end, factors w, const uint16_t *x, int width, int first, int n_tok, float *parts)
+{
+    enum {
+        HIGH = block_of<TILES>::HIGH,
+        LINES = block_of<TILES>::LINES,
+        STAGES = block_of<TILES>::STAGES,
+        EACH = block_of<TILES>::EACH,
         OUTPUTS = WIDE / END::MATRICES
     };
-    __shared__ uint4 stage[STAGES][LINES][WORDS];
-    const int n_block = width / CAKE_CUDA_K, first_row = (int)blockIdx.x * HIGH,
+    CAKE_SHARED(uint4, memory);
+    let_next_begin();
+    uint4(*stage)[LINES][WORDS] = (uint4(*)[LINES][WORDS])memory;
+    const int n_block = width / CAKE_CUDA_K, first_row = first + (int)blockIdx.x * HIGH,
               first_out = (int)blockIdx.y * OUTPUTS;
-    const int first_part = gridDim.z == 1 ? 0 : (int)blockIdx.z,
-              end_part = gridDim.z == 1 ? (int)PARTS : first_part + 1;
-    const int begin = part_begin(n_block, first_part), n = part_begin(n_block, end_part) - begin;
+    const int begin = part_begin(n_block, (int)blockIdx.z, (int)gridDim.z),
+              n = part_begin(n_block, (int)blockIdx.z + 1, (int)gridDim.z) - begin;
 
     /* outputs and rows beyond the last one are computed from the last one, and not written */
-    const uint4 *from[EACH];
+    enum { AT_A_TIME = THREADS / WORDS }; /* lines */
+    uint32_t from[EACH];                  /* word of its matrix, or of x, which have less than 2^32 */
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        const int line = ((int)threadIdx.x + i * THREADS) / WORDS, word = (int)threadIdx.x % WORDS;
-        const uint16_t *matrix =
-            line < WIDE
-                ? w.of(line / OUTPUTS) + (int64_t)min(first_out + line % OUTPUTS, end.n_out - 1) * width
-                : x + (int64_t)min(first_row + line - WIDE, n_tok - 1) * width;
-        from[i] = (const uint4 *)(matrix + (int64_t)begin * CAKE_CUDA_K) + word;
+        const int line = (int)threadIdx.x / WORDS + i * AT_A_TIME;
+        const int at = i * AT_A_TIME < WIDE ? min(first_out + line % OUTPUTS, end.n_out - 1)
+                                            : min(first_row + line - WIDE, n_tok - 1);
+        from[i] = (uint32_t)at * (uint32_t)(width / 8) + (uint32_t)(begin * WORDS) + threadIdx.x % WORDS;
     }
-    auto bring = [&](int block, int first,
-                     int end) { /* words [first, end) of a stage */
+    /* Words [from_word, to_word) of a stage. */
+    auto bring = [&](int block, int from_word, int to_word) {
 #pragma unroll
-                                for (int i = 0; i < EACH; i++) {
-                                    const int at = (int)threadIdx.x + i * THREADS;
-                                    if (block < n && at >= first && at < end)
-                                        copy_ahead(&stage[block % STAGES][at / WORDS][at % WORDS],
-                                                   from[i] + (int64_t)block * WORDS);
-                                }
+        for (int i = 0; i < EACH; i++) {
+            const int at = (int)threadIdx.x + i * THREADS;
+            const uint16_t *matrix = i * AT_A_TIME < WIDE ? w.of(i * AT_A_TIME / OUTPUTS) : x;
+            if (block < n && at >= from_word && at < to_word)
+                copy_ahead(&stage[block % STAGES][at / WORDS][at % WORDS],
+                           (const uint4 *)matrix + from[i] + block * WORDS);
+        }
     };
 
-    float total[DEEP][TILES][4];
     for (int i = 0; i < STAGES - 1; i++)
         bring(i, 0, WIDE * WORDS);
     await_before(); /* the rows */
@@ -118,89 +130,106 @@ __global__ void __launch_bounds__(THREADS)
         bring(i, WIDE * WORDS, LINES * WORDS);
         end_copies();
     }
-    for (int part = first_part, block = 0; part < end_part; part++) {
-        const int end_block = part_begin(n_block, part + 1) - begin;
-        float sum[DEEP][TILES][4] = {};
-        for (; block < end_block; block++) {
-            await_copies<STAGES - 2>();
-            __syncthreads(); /* all have what they brought, and nobody reads what is brought next */
-            bring(block + STAGES - 1, 0, LINES * WORDS);
-            end_copies();
-            multiply_lines<T, TILES>(sum, stage[block % STAGES]);
-        }
-#pragma unroll
-        for (int i = 0; i < DEEP * TILES * 4; i++) {
-            float &all = total[i / (TILES * 4)][i / 4 % TILES][i % 4],
-                  of_part = sum[i / (TILES * 4)][i / 4 % TILES][i % 4];
-            all = part == first_part ? of_part : all + of_part;
-        }
+    float sum[DEEP][TILES][4] = {};
+    for (int block = 0; block < n; block++) {
+        await_copies<STAGES - 2>();
+        __syncthreads(); /* all have what they brought, and nobody reads what is brought next */
+        bring(block + STAGES - 1, 0, LINES * WORDS);
+        end_copies();
+        multiply_lines<T, TILES>(sum, stage[block % STAGES]);
     }
 
-    float(*tile)[WIDE + 4] = (float(*)[WIDE + 4]) stage; /* 4 more: lanes meet different banks */
-    for (int first = 0; first < HIGH; first += AT_ONCE) {
+    float(*tile)[WIDE + 4] = (float(*)[WIDE + 4]) memory; /* 4 more: lanes meet different banks */
+    for (int some = 0; some < HIGH; some += AT_ONCE) {
         __syncthreads();
-        spread<TILES>(tile, total, first);
+        spread<TILES>(tile, sum, some);
         __syncthreads();
         for (int i = (int)threadIdx.x; i < min((int)HIGH, (int)AT_ONCE) * OUTPUTS; i += THREADS) {
-            const int column = i % OUTPUTS, token = first_row + first + i / OUTPUTS;
-            float sum[END::MATRICES];
+            const int column = i % OUTPUTS, token = first_row + some + i / OUTPUTS;
+            float total[END::MATRICES];
             if (token >= n_tok)
                 break;
 #pragma unroll
             for (int m = 0; m < END::MATRICES; m++) {
-                sum[m] = tile[i / OUTPUTS][m * OUTPUTS + column];
+                total[m] = tile[i / OUTPUTS][m * OUTPUTS + column];
                 if (gridDim.z > 1)
-                    parts[(((int64_t)blockIdx.z * n_tok + token) * gridDim.y + blockIdx.y) * WIDE +
-                          m * OUTPUTS + column] = sum[m];
+                    parts[(((int64_t)blockIdx.z * (n_tok - first) + token - first) * gridDim.y + blockIdx.y) *
+                              WIDE +
+                          m * OUTPUTS + column] = total[m];
             }
             if (gridDim.z == 1)
-                end.put(sum, token, first_out + column);
+                end.put(total, token, first_out + column);
         }
     }
 }
 
-/* Parts in order. grid: rows, groups of outputs; a thread an output. */
-template <typename END> __global__ void add_parts(END end, const float *parts, int n_tok)
+/* Parts in order, of rows from `first` on. grid: rows, groups of outputs; a thread an output. */
+template <typename END> __global__ void add_parts(END end, const float *parts, int first)
 {
     begin_kernel();
-    const int column = (int)threadIdx.x, outputs = (int)blockDim.x, token = (int)blockIdx.x;
+    const int column = (int)threadIdx.x, outputs = (int)blockDim.x, row = (int)blockIdx.x;
     float sum[END::MATRICES];
 #pragma unroll
     for (int m = 0; m < END::MATRICES; m++)
-        for (int part = 0; part < PARTS; part++) {
-            float one = parts[(((int64_t)part * n_tok + token) * gridDim.y + blockIdx.y) * WIDE +
+#pragma unroll
+        for (int part = 0; part < CAKE_CUDA_PARTS; part++) {
+            float one = parts[(((int64_t)part * gridDim.x + row) * gridDim.y + blockIdx.y) * WIDE +
                               m * outputs + column];
             sum[m] = part ? sum[m] + one : one;
         }
-    end.put(sum, token, (int)blockIdx.y * outputs + column);
+    end.put(sum, first + row, (int)blockIdx.y * outputs + column);
 }
 
-template <typename T, int TILES, typename END>
-static void launch(const END &end, factors w, const uint16_t *x, int width, int n_tok, float *parts)
+/* What is the same in all launches of a product. */
+template <typename END> struct product {
+    const END &end;
+    factors w;
+    const uint16_t *x;
+    int width, n_part;
+    float *parts;
+};
+
+/* Rows [first, n_tok). */
+template <typename T, int TILES, typename END> static void launch(const product<END> &p, int first, int n_tok)
 {
-    enum { OUTPUTS = WIDE / END::MATRICES };
-    const unsigned rows = groups(n_tok, 2 * TILES * ROWS), outputs = groups(end.columns(), OUTPUTS);
-    const bool split = parts && rows * outputs < CAKE_CUDA_BLOCKS;
-    CAKE_LAUNCH((multiply_many<T, TILES, END>), dim3(rows, outputs, split ? PARTS : 1), dim3(THREADS), 0, end,
-                w, x, width, n_tok, parts);
-    if (split)
-        CAKE_LAUNCH(add_parts<END>, dim3((unsigned)n_tok, outputs), dim3(OUTPUTS), 0, end,
-                    (const float *)parts, n_tok);
+    enum { OUTPUTS = WIDE / END::MATRICES, BYTES = block_of<TILES>::BYTES };
+    const unsigned outputs = groups(p.end.columns(), OUTPUTS);
+    if (BYTES > CAKE_UNASKED)
+        CAKE_ALLOW((multiply_many<T, TILES, END>), BYTES);
+    CAKE_LAUNCH((multiply_many<T, TILES, END>),
+                dim3(groups(n_tok - first, block_of<TILES>::HIGH), outputs, (unsigned)p.n_part),
+                dim3(THREADS), (size_t)BYTES, p.end, p.w, p.x, p.width, first, n_tok, p.parts);
+    if (p.n_part > 1)
+        CAKE_LAUNCH(add_parts<END>, dim3((unsigned)(n_tok - first), outputs), dim3(OUTPUTS), 0, p.end,
+                    (const float *)p.parts, first);
+}
+
+/* 256 rows of a block read the least, if a GPU has the memory for it and not half of them would be none. */
+template <typename T, typename END> static void launch_some(const product<END> &p, int first, int n_tok)
+{
+    const int n = n_tok - first;
+    if (n <= 32)
+        launch<T, 2>(p, first, n_tok);
+    else if (n <= 64)
+        launch<T, 4>(p, first, n_tok);
+    else if (groups(n, 128) == 2 * groups(n, 256) && block_of<16>::BYTES <= cake_cuda_block_memory())
+        launch<T, 16>(p, first, n_tok);
+    else
+        launch<T, 8>(p, first, n_tok);
 }
 
 template <typename T, typename END>
-void multiply_rows(const END &end, factors w, const uint16_t *x, int width, int n_tok, float *parts)
+void multiply_rows(const END &end, factors w, const uint16_t *x, int width, int n_tok, int n_part,
+                   float *parts)
 {
-    if (n_tok <= 32)
-        launch<T, 2>(end, w, x, width, n_tok, parts);
-    else if (n_tok <= 64)
-        launch<T, 4>(end, w, x, width, n_tok, parts);
-    else
-        launch<T, 8>(end, w, x, width, n_tok, parts);
+    const product<END> p = {end, w, x, width, n_part, parts};
+    const int most = n_part > 1 ? CAKE_CUDA_PARTS_ROWS : n_tok;
+    for (int first = 0; first < n_tok; first += most)
+        launch_some<T>(p, first, min(first + most, n_tok));
 }
 
 #define CAKE_MANY(type, end)                                                                                 \
-    template void multiply_rows<type, end>(const end &, factors, const uint16_t *, int, int, float *)
+    template void multiply_rows<type, end>(const end &, factors, const uint16_t *, int, int, int, float *)
 CAKE_MANY(cake_bf16, ending);
 CAKE_MANY(cake_f16, ending);
 CAKE_MANY(cake_bf16, pairing<cake_bf16>);

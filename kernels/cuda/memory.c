@@ -38,14 +38,14 @@ typedef struct graph {
 
 static struct {
     cudaStream_t stream;
-    int device, major;    /* its capability's first number */
-    char text[128];       /* which GPU of which name */
-    void *workspace;      /* CAKE_CUDA_WORKSPACE bytes */
-    char *pinned;         /* [2 * HALF] */
-    int half;             /* that is being filled ... */
-    size_t filled;        /* ... so far */
-    cudaEvent_t taken[2]; /* the GPU has read it */
-    cudaEvent_t *flag;    /* [n_flag] */
+    int device, major, block_memory; /* its capability's first number; bytes */
+    char text[128];                  /* which GPU of which name */
+    void *workspace;                 /* CAKE_CUDA_WORKSPACE bytes */
+    char *pinned;                    /* [2 * HALF] */
+    int half;                        /* that is being filled ... */
+    size_t filled;                   /* ... so far */
+    cudaEvent_t taken[2];            /* the GPU has read it */
+    cudaEvent_t *flag;               /* [n_flag] */
     int n_flag;
     bool one_flag; /* what is under way is a graph, and has but one */
     mirror mirrors[MIRRORS];
@@ -79,6 +79,11 @@ cudaStream_t cake_cuda_stream(void)
 bool cake_cuda_overlaps(void)
 {
     return gpu.major >= 9;
+}
+
+int cake_cuda_block_memory(void)
+{
+    return gpu.block_memory;
 }
 
 void *cake_cuda_workspace(void)
@@ -323,6 +328,8 @@ cake_err cake_cuda_open(int device, const char *text)
         err = cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking);
     if (err == cudaSuccess)
         err = cudaDeviceGetAttribute(&gpu.major, cudaDevAttrComputeCapabilityMajor, device);
+    if (err == cudaSuccess)
+        err = cudaDeviceGetAttribute(&gpu.block_memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (err == cudaSuccess)
         err = cudaMalloc(&gpu.workspace, CAKE_CUDA_WORKSPACE);
     if (err == cudaSuccess)

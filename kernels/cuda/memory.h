@@ -14,8 +14,9 @@ extern const cake_memory cake_cuda_memory;
 /* The GPU that all of this is about from now on, by the runtime's number; text names it in messages. Says what fails. */
 cake_err cake_cuda_open(int device, const char *text);
 void cake_cuda_close(void); /* not open is fine */
-/* Whether kernels may begin early there (words.h). */
+/* Whether kernels may begin early there, and what a block may have of memory (words.h). */
 bool cake_cuda_overlaps(void);
+int cake_cuda_block_memory(void);
 /* Bytes of its memory that nobody uses. */
 int64_t cake_cuda_free(void);
 

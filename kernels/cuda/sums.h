@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels of products share: how k is cut, and what becomes of sums. A warp puts them, its lanes having neighbouring
+ * What the kernels of products share: how k is cut (layout.h), and what becomes of sums. A warp puts them, its lanes having neighbouring
  * columns of one row (of two rows where a gate is passed).
  */
 #ifndef CAKE_KERNELS_CUDA_SUMS_H
@@ -10,14 +10,13 @@
 #include "kernels/cuda/gate.h"
 
 enum {
-    PARTS = 4, /* of k: each is summed upwards, 16 at a time, and the sums are added in order */
-    ROWS = 8   /* of x in a tile */
+    ROWS = 8 /* of x in a tile */
 };
 
-/* Where part `part` of n blocks of k begins. */
-__device__ __forceinline__ int part_begin(int n, int part)
+/* Where part `part` of `parts` of n blocks of k begins. */
+__device__ __forceinline__ int part_begin(int n, int part, int parts)
 {
-    return (int)((int64_t)n * part / PARTS);
+    return (int)((int64_t)n * part / parts);
 }
 
 /* The matrices of one product, or of two. */
@@ -89,8 +88,10 @@ static inline unsigned groups(int n, int of)
     return (unsigned)((n + of - 1) / of);
 }
 
-/* Of more than a few rows (many.cu), T the elements of x and w: parts is memory for CAKE_CUDA_PARTS bytes, or NULL. */
+/* Of more than a few rows (many.cu), T the elements of x and w, with k in n_part parts: parts is memory for
+ * CAKE_CUDA_PARTS_BYTES, or NULL where n_part is 1. */
 template <typename T, typename END>
-void multiply_rows(const END &end, factors w, const uint16_t *x, int width, int n_tok, float *parts);
+void multiply_rows(const END &end, factors w, const uint16_t *x, int width, int n_tok, int n_part,
+                   float *parts);
 
 #endif

@@ -32,6 +32,10 @@ static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P
     cudaLaunchKernelEx(&how, kernel, (P)argument...);
 }
 #define CAKE_LAUNCH(kernel, grid, block, shared, ...) launch_kernel(grid, block, shared, kernel, __VA_ARGS__)
+/* Before the launch of a kernel whose blocks take more than CAKE_UNASKED bytes, which has to be no more than
+ * cake_cuda_block_memory(). If it is not granted the launch fails. */
+#define CAKE_ALLOW(kernel, shared)                                                                           \
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared))
 /* The memory of a block that its launch has given a size. */
 #define CAKE_SHARED(type, name)                                                                              \
     extern __shared__ uint4 cake_shared[];                                                                   \
@@ -39,6 +43,10 @@ static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P
 #else
 #include "kernels/tensor.h"
 #endif
+
+#define CAKE_UNASKED (48 << 10) /* bytes of a block's memory that any GPU gives a launch */
+/* What a block may have if it is asked for: 64 KB with capability 7.5, 99 KB or more from 8.0 on. */
+extern "C" int cake_cuda_block_memory(void);
 
 #define CAKE_WARP 32
 #define CAKE_ALL  0xffffffffu /* lanes */

@@ -22,8 +22,7 @@
 using std::max;
 using std::min;
 
-#define CAKE_EXECUTOR 1
-#define __global__    static
+#define __global__ static
 #define __device__
 #define __host__
 #define __forceinline__ inline
@@ -57,6 +56,10 @@ extern int64_t executor_launches; /* so far */
 void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
 #define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
     executor_launch(grid, block, shared, std::bind([](auto... a) { kernel(a...); }, __VA_ARGS__))
+
+/* The next launch takes so many bytes of a block; without it a launch gets 48 KB at most. */
+void executor_allow(size_t shared);
+#define CAKE_ALLOW(kernel, shared) executor_allow(shared)
 
 /* For tests/gpu/runtime.c: it has launches from then on, and runs each as often as it likes, or drops it. NULL: they run at once. */
 extern "C" void (*executor_takes)(void *launch);

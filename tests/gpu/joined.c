@@ -64,6 +64,8 @@ static void check_pairs(const cake_kernels *op)
                                    {16, 33, 9},
                                    {100, 300, 17},
                                    {33, 64, 70},
+                                   {140, 40, 7},
+                                   {130, 64, 140},
                                    {70, 40, 33}};
     for (int i = 0; i < COUNT(sizes) && op->gated; i++)
         for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
@@ -134,30 +136,37 @@ static void run_products(const cake_exec *exec, void *arg)
     p->done = p->op->linears(exec, p->at_once, p->n, p->input, p->n_tok);
 }
 
-/* Matrices of some widths of 88 inputs; other: the last one is of another dtype. */
-static void check_several(const cake_kernels *op, cake_dtype dtype, int n, int n_tok, bool other)
+/* What the last one of several matrices has of its own. */
+typedef enum odd { NOTHING, DTYPE, WIDTH } odd;
+
+/* Matrices of 88 inputs, narrow or wide. */
+static void check_several(const cake_kernels *op, cake_dtype dtype, bool wide, int n, int n_tok, odd other)
 {
-    enum { N_IN = 88 };
-    static const int n_outs[CAKE_PRODUCTS] = {70, 1, 32, 65};
+    enum { N_IN = 88, MOST = 200 };
+    static const int n_outs[2][CAKE_PRODUCTS] = {{70, 1, 32, 65}, {130, 128, MOST, 131}};
+    int n_out[CAKE_PRODUCTS];
+    memcpy(n_out, n_outs[wide], sizeof n_out);
+    if (other == WIDTH)
+        n_out[n - 1] = n_outs[!wide][n - 1];
     matrix m[CAKE_PRODUCTS];
-    float *x = random_floats((size_t)(N_IN * n_tok), 4), *bias = random_floats(70, 5);
+    float *x = random_floats((size_t)(N_IN * n_tok), 4), *bias = random_floats(MOST, 5);
     void *input = aligned_alloc(64, op->input_bytes(CAKE_F32, N_IN, n_tok));
     products p = {.op = op, .input = input, .n = n, .n_tok = n_tok};
     memset(input, 0, op->input_bytes(CAKE_F32, N_IN, n_tok));
     op->input_pack(&(cake_exec){.size = 1}, input, x, NULL, dtype, N_IN, n_tok);
     for (int i = 0; i < n; i++) {
-        m[i] = matrix_open(op, other && i == n - 1 ? (cake_dtype)((dtype + 1) % CAKE_N_KEPT) : dtype,
-                           n_outs[i], N_IN);
+        bool is_odd = other == DTYPE && i == n - 1;
+        m[i] = matrix_open(op, is_odd ? (cake_dtype)((dtype + 1) % CAKE_N_KEPT) : dtype, n_out[i], N_IN);
         p.at_once[i] = p.apart[i] = (cake_product){.w = &m[i].w, .bias = i % 2 ? bias : NULL};
-        p.at_once[i].out = random_floats((size_t)(n_outs[i] * n_tok), 6);
-        p.apart[i].out = random_floats((size_t)(n_outs[i] * n_tok), 7);
+        p.at_once[i].out = random_floats((size_t)(n_out[i] * n_tok), 6);
+        p.apart[i].out = random_floats((size_t)(n_out[i] * n_tok), 7);
     }
-    p.n -= other; /* what is apart is of the input's dtype */
+    p.n -= other != NOTHING; /* what is apart is of the input's dtype */
     cake_exec_run(1, run_products, &p);
     bool fits = (dtype == CAKE_BF16 || dtype == CAKE_F16) && n_tok <= CAKE_CUDA_FEW;
     CU_ASSERT_EQUAL(p.done, fits);
     for (int i = 0; i < p.n && fits; i++)
-        CU_ASSERT(same_bits(p.at_once[i].out, p.apart[i].out, (size_t)(n_outs[i] * n_tok)));
+        CU_ASSERT(same_bits(p.at_once[i].out, p.apart[i].out, (size_t)(n_out[i] * n_tok)));
     CU_ASSERT(!other || !op->linears(&(cake_exec){.size = 1}, p.at_once, n, input, n_tok));
     for (int i = 0; i < n; i++) {
         free(p.at_once[i].out);
@@ -173,8 +182,9 @@ static void check_products(const cake_kernels *op)
 {
     for (int dtype = 0; dtype < CAKE_N_KEPT && op->linears; dtype++)
         for (int n = 1; n <= CAKE_PRODUCTS; n++) {
-            check_several(op, (cake_dtype)dtype, n, 3 * n, false);
-            check_several(op, (cake_dtype)dtype, n, 15 + n, n > 1);
+            check_several(op, (cake_dtype)dtype, n % 2, n, 3 * n, NOTHING);
+            check_several(op, (cake_dtype)dtype, n % 2 == 0, n, 7 + n, n > 1 ? WIDTH : NOTHING);
+            check_several(op, (cake_dtype)dtype, false, n, 15 + n, n > 1 ? DTYPE : NOTHING);
         }
 }
 

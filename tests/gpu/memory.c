@@ -122,6 +122,11 @@ void *cake_cuda_stream(void) /* a cudaStream_t */
     return NULL;
 }
 
+int cake_cuda_block_memory(void)
+{
+    return 99 << 10;
+}
+
 void *cake_cuda_workspace(void)
 {
     static void *memory;
