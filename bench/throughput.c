@@ -120,10 +120,13 @@ static void report(cake_bench *bench, const cake_case *self, const cake_stage *s
     cake_bench_say(bench, name, stage->n_thread, -1, rates.flops * 1e-9, "GFLOP/s", 0, NULL);
     snprintf(name, sizeof name, "%s.bandwidth", self->name);
     cake_bench_say(bench, name, stage->n_thread, -1, rates.bytes * 1e-9, "GB/s", 0, NULL);
-    snprintf(name, sizeof name, "%s.energy", self->name);
-    if (run->joules >= 0)
+    if (run->joules >= 0) {
+        snprintf(name, sizeof name, "%s.energy", self->name);
         cake_bench_say(bench, name, stage->n_thread, -1, 1e6 * run->joules / ((prompts + answers) * seconds),
                        "J/Mtoken", 0, NULL);
+        snprintf(name, sizeof name, "%s.power", self->name);
+        cake_bench_say(bench, name, stage->n_thread, -1, run->joules / seconds, "W", 0, NULL);
+    }
     bench->kernels = named;
     cost_close(&floor);
 }

@@ -64,6 +64,9 @@ if [ -z "${CAKE_ON_GPU:-}" ]; then
     grep -q '"energy": {"gpu_joules": null, "gpu_watts": null' "$dir/r.json"
     ok "... or that this is not known" $?
     expect "... bench, too" 0 '^throughput.decode-1.energy +cuda .* J/Mtoken' "$cake" bench --smoke --device cuda -m "$model" throughput.decode-1
+    watts=$(sed -n 's/^throughput.decode-1.power *cuda .* \([0-9.]*\) W *$/\1/p' "$dir/out")
+    awk -v w="$watts" 'BEGIN { exit !(w > 90 && w < 110) }'
+    ok "... and its power: $watts W" $?
 fi
 
 # Same bits.
