@@ -15,12 +15,18 @@ cat >"$dir/model/config.json" <<'EOF'
 {"vocab_size": 1000, "hidden_size": 100,
  "intermediate_size": 400, "num_hidden_layers": 2, "num_attention_heads": 10, "num_key_value_heads": 5, "head_dim": 10}
 EOF
-# Rounds of 2, 1 and 4 tokens/s, ten times as many of prompts, a hundred times as many generated. Peaks: 1 GFLOP/s of f32, 2 of bf16, 4 of int8, 1 GB/s.
+# Rounds of 2, 1 and 4 tokens/s, ten times as many of prompts, a hundred times as many generated. Peaks: 1 GFLOP/s of f32, 2 of bf16, 4 of int8, 1 GB/s; of a GPU ten times as much.
 fake cake-mpi <<'EOF'
+echo "$*" >>"$0.said"
 case "$*" in
 --version) echo "cake-mpi 9.8 (abc)" ;;
 *"--isa avx2"*"bench"* | "bench "*"--isa avx2"*) exit 2 ;;
 "bench peak.f32"*) echo "peak.f32 avx512 1 thread 1 GFLOP/s" ;;
+"bench peak.gpu-bf16 peak.gpu-read --device cuda "*)
+    while [ "$1" != -o ]; do shift; done
+    echo "peak.gpu-bf16,sm_90,vm,1,0,,1,20,GFLOP/s,,
+peak.gpu-read,sm_90,vm,1,0,,1,10,GB/s,," >"$2"
+    ;;
 "bench peak "*)
     while [ "$1" != -o ]; do shift; done
     echo "name,isa,host,ranks,rank,peer,threads,value,unit,share,bound" >"$2"
@@ -43,6 +49,7 @@ END
 esac
 EOF
 fake llama-bench <<'EOF'
+echo "$*" >>"$0.said"
 case "$*" in
 --version) echo "version: 0.5.0-dev (build 1, commit 0c1e570)" >&2 ;;
 *"-p 512 -n 0"*) echo '{"build_commit": "0c1e570", "n_prompt": 512, "avg_ns": 1908548804, "avg_ts": 268.266653, "samples_ts": [ 268.267 ]}' ;;
@@ -50,6 +57,7 @@ case "$*" in
 esac
 EOF
 fake llama-batched-bench <<'EOF'
+echo "$*" >>"$0.said"
 cat <<'END'
 
 llama_batched_bench: n_kv_max = 1280, n_batch = 2048, n_ubatch = 512, flash_attn = 1, n_threads = 2, n_threads_batch = 2
@@ -61,9 +69,10 @@ llama_batched_bench: n_kv_max = 1280, n_batch = 2048, n_ubatch = 512, flash_attn
 END
 EOF
 fake python <<'EOF'
+echo "$*" >>"$0.said"
 [ "$2" != vllm ] || { echo "No module named 'llguidance'" >&2; exit 1; }
 echo "version 2026.4.1.0"
-shift 5
+shift 7
 for shape; do echo "$shape 100.5"; done
 EOF
 export PATH=$dir/bin:$PATH
@@ -116,6 +125,36 @@ ok "the floor of one stream" $?
 awk -F, '$6 == "avx512" && $7 == "prefill-512" { exit $9 == sprintf("%.3f", $8 / 512 * (512 * (2 * 3e5 + 4 * 2 * 100 * 256) + 2e5) / 1e9) ? 0 : 1 }' "$dir/one.csv"
 ok "the floor of a prompt" $?
 
+! grep -q ngl "$dir/bin/llama-bench.said" && grep -q 'openvino .* 2 cpu f32 1000 decode,1,16,65 batch,8,128,32$' "$dir/bin/python.said" &&
+    ! grep 'bench' "$dir/bin/cake-mpi.said" | grep -qv -e '--device cpu'
+ok "all of it on the CPU" $?
+
+# On a GPU: ours once with each kind of weights, all layers of llama.cpp, torch both ways; shares of the GPU's peaks.
+rm -f "$dir/bin"/*.said
+run --runs 1 --device cuda --tests "prefill-512 decode-1 batch-8" -o "$dir/gpu.csv" --llama "$dir/bin" --gguf "$dir/model" \
+    --torch "$dir/bin/python" >"$dir/table" 2>"$dir/err"
+ok "on a GPU" $?
+[ "$(cut -d, -f3,5,6 "$dir/gpu.csv" | sort | uniq -c | awk 'NR > 1 { print $1, $2 }' | tr '\n' ' ')" = "1 engine,weights,arithmetic 3 llama.cpp,bf16,bf16 3 torch,bf16,bf16 3 torch-compiled,bf16,bf16 " ] &&
+    grep -q '^m,.*,cake-mpi,9.8-abc,bf16,bf16,decode-1,' "$dir/gpu.csv"
+ok "... engines" $?
+awk -F, '$3 == "torch" && $7 == "decode-1" { exit $9 == sprintf("%.3f", 100.5 * 819.2e3 / 1e10) ? 0 : 1 }' "$dir/gpu.csv"
+ok "... the floor is the GPU's" $?
+! grep bench "$dir/bin/cake-mpi.said" | grep -qv -e '--device cuda' && ! grep -v -e --version "$dir/bin"/llama*.said | grep -qv -e '-ngl 99'
+ok "... ours and llama.cpp are told so" $?
+grep -q 'torch .*/model 2 cuda bfloat16 1000 prefill,4,512,1 ' "$dir/bin/python.said" && grep -q 'torch-compiled .* 2 cuda ' "$dir/bin/python.said"
+ok "... so is torch" $?
+run --runs 1 --engines torch --tests decode-1 --torch "$dir/bin/python" -o "$dir/gpu.csv" >"$dir/table" 2>"$dir/err" && ! grep -q compiled "$dir/table"
+ok "torch on a CPU" $?
+expect "OpenVINO on a GPU" 2 'it computes on CPUs' run --device cuda --openvino "$dir/bin/python"
+expect "a device that is none" 2 "'tpu' is neither" run --device tpu
+if command -v python3 >/dev/null; then # the shapes of bench/shapes.c
+    expect "a shape for a model to be made in" 0 "'model_type': 'llama'.*'dtype': 'bfloat16'" python3 -B -c \
+        "import sys; sys.path.insert(0, '$root/bench'); import peers; print(peers.config_of('llama-3.1-8b'))"
+    expect "names of tensors for llama.cpp" 0 '^blk.7.ffn_down.weight output_norm.weight token_embd.weight$' python3 -B -c \
+        "import sys; sys.path.insert(0, '$root/bench'); import peers; print(*map(peers.gguf_name, ['model.layers.7.mlp.down_proj.weight', 'model.norm.weight', 'model.embed_tokens.weight']))"
+    expect "a shape that is none" 1 'gpt-9 is no shape: there are qwen3-0.6b, .*, tiny$' python3 -B -c \
+        "import sys; sys.path.insert(0, '$root/bench'); import peers; peers.config_of('gpt-9')"
+fi
 
 rm -f "$dir/bin/cake-mpi.runs"
 for i in 1 2 3; do
