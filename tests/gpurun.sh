@@ -68,7 +68,7 @@ has "the machine" '^# tests/gpu/run, [-0-9]* [0-9:]* UTC, nvidia-h100-80gb-hbm3$
 has "... as it describes itself" '^# GPU .*capability 9.0'
 has "floors" '^floor,,peak.gpu-read,sm_90'
 has "watts" '^llama-3.1-8b,1x16\+128,throughput.load.power,'
-grep -A1 '^# cake-mpi bench throughput.load --shape llama-3.1-8b --batch 256x1000+1000 --smoke --device cuda$' "$dir/gpu.csv" |
+grep -A1 '^# cake-mpi bench throughput.load --shape llama-3.1-8b --batch 256x1000+1000 --max-seqs 256 --smoke --device cuda$' "$dir/gpu.csv" |
     grep -q '^llama-3.1-8b,256x1000+1000,throughput.load,'
 ok "a command stands before its lines" $?
 has "torch" '^compare,,nvidia-h100-80gb-hbm3,[-0-9]*,torch,2.11,bf16,bf16,batch-64,50.00,[0-9.]*,2.00,1$'
