@@ -32,6 +32,8 @@ expect "a GPU whose size hwloc knows, and prompts" 0 '^requests  1, of which 0 w
 grep -q '^GPUs  *of 79.6 GiB' "$dir/out" && ! grep -Eq '^(time|rates) ' "$dir/out"
 ok "... no rates and no time are made up" $?
 expect "... JSON" 0 '"device": "cuda", "gpu": 0, "gpu_bytes": 85520809984, "gpu_layers": 8, "cpus"' plan gpu8 1 -p x --json
+grep -q '"waves": {"lanes": 1, "tokens": 2048, "sequences": 512}' "$dir/out"
+ok "... waves are large" $?
 tr -d '\n' <"$dir/out" | grep -q '"flops": null, "bandwidth": null, *"wave_s": null, "idle_share": null.*"prediction": null' &&
     { ! command -v python3 >/dev/null || python3 -m json.tool "$dir/out" >/dev/null; }
 ok "... what is not known is null" $?
@@ -53,6 +55,7 @@ grep -Eq 'instruction set cuda 0-3, [a-z0-9]+ 4-7, cuda head' "$dir/out" && grep
 ok "... and where what is" $?
 
 # What does not fit.
+expect "a small one" 0 '"waves": {"lanes": 1, "tokens": 512, "sequences": 64}' plan gpu8 1 --gpu-memory 4G --json
 expect "too large" 1 'the model does not fit: rank 0 needs .* and its part of GPU 0 of [^ ]+ is 4.0 MiB, .* too little' plan gpu8 1 --gpu-memory 4M --gpu-layers 8
 expect "... with the host" 0 'warning: .* 4 of its 8 layers are on GPU 0, which has 4.0 MiB \(weights of 3.0 MiB\); the others \(.* MiB\) are on CPUs' \
     plan gpu8 1 --gpu-memory 4M --max-seqs 2 --chunk 64

@@ -309,6 +309,16 @@ static void test_load(void)
         CU_ASSERT(n_stage > 1 || load.chunk == 512);
         before = load.chunk;
     }
+    static const int gpu_chunks[] = {2048, 1024, 640, 512}; /* of as many stages, ... */
+    for (int n_stage = 1; n_stage <= 4; n_stage++) {
+        load = (cake_load){.n_stage = n_stage, .n_vocab = 151936, .gpus = true};
+        cake_load_decide(&load);
+        CU_ASSERT(load.lane_seqs == 512 && load.chunk == gpu_chunks[n_stage - 1] &&
+                  load.max_tok >= load.lane_seqs + CAKE_PAGE);
+    }
+    load = (cake_load){.n_stage = 64, .n_vocab = 1 << 20, .gpus = true};
+    cake_load_decide(&load); /* ... and of many; scores of 128 sequences fill 512 MiB */
+    CU_ASSERT(load.chunk == 256 && load.lane_seqs == 128);
     load = (cake_load){.n_stage = 2, .n_vocab = 1 << 24};
     cake_load_decide(&load); /* scores of one sequence fill 64 MiB */
     CU_ASSERT(load.lane_seqs == 1);

@@ -244,25 +244,34 @@ static int clamp(int64_t value, int64_t least, int64_t most)
     return (int)(value < least ? least : value > most ? most : value);
 }
 
+/* What is planned where nothing is asked for. GPUs read weights so fast, and multiply so much faster still, that only hundreds
+ * of rows make it worth while. */
+typedef struct usual {
+    int seqs;             /* of a lane */
+    int most, few, least; /* rows of a wave: with one stage, with some, with more than 8 */
+    int64_t
+        score_bytes; /* of a lane's sequences, which are held at once: with a large vocabulary fewer sequences */
+} usual;
+
+static const usual on_cpus = {64, 512, 128, CAKE_PAGE, 64 << 20}, on_gpus = {512, 2048, 512, 256, 512 << 20};
+
 /* Rows of a wave. The last stage of many has nothing to do until the first wave was through all others, and the first
- * one nothing when the last wave has left: the more stages, the smaller the waves. From 64 rows on products lose
+ * one nothing when the last wave has left: the more stages, the smaller the waves. From 64 rows on a CPU's products lose
  * little by it. */
-static int chunk_for(int n_stage)
+static int chunk_for(const usual *u, int n_stage)
 {
-    enum { MOST = 512, FEW = 128 };
     if (n_stage > 8)
-        return CAKE_PAGE;
-    return MOST / n_stage > FEW ? MOST / n_stage / CAKE_PAGE * CAKE_PAGE : FEW;
+        return u->least;
+    return u->most / n_stage > u->few ? u->most / n_stage / CAKE_PAGE * CAKE_PAGE : u->few;
 }
 
 void cake_load_decide(cake_load *load)
 {
-    enum { SEQS = 64, MAX_SEQS = 4096, SCORE_BYTES = 64 << 20 };
-
-    /* The scores of a lane's sequences are held at once: with a large vocabulary fewer sequences. */
-    int64_t rows = SCORE_BYTES / ((int64_t)load->n_vocab * (int64_t)sizeof(float));
+    enum { MAX_SEQS = 4096 };
+    const usual *u = load->gpus ? &on_gpus : &on_cpus;
+    int64_t rows = u->score_bytes / ((int64_t)load->n_vocab * (int64_t)sizeof(float));
     int64_t asked = ((int64_t)load->max_seqs + load->n_stage - 1) / load->n_stage;
-    int most = load->most_seqs && load->most_seqs < SEQS ? load->most_seqs : SEQS;
+    int most = load->most_seqs && load->most_seqs < u->seqs ? load->most_seqs : u->seqs;
     load->n_lane = load->n_stage;
     if (load->max_seqs && load->max_seqs < load->n_lane)
         load->n_lane = load->max_seqs; /* fewer sequences than stages: the user wants it so */
@@ -270,7 +279,7 @@ void cake_load_decide(cake_load *load)
     /* Waves of cheap rows have more of them, where they were not asked for: all are to cost the same. */
     double more = load->chunk || load->dearest < 1 ? 1 : load->dearest < 2 ? load->dearest : 2;
     if (!load->chunk)
-        load->chunk = chunk_for(load->n_stage);
+        load->chunk = chunk_for(u, load->n_stage);
     /* Every sequence of the lane may add a row, and a prompt must still be able to take a whole step. */
     int least = load->lane_seqs + CAKE_PAGE, wide = (int)ceil(load->chunk * more);
     load->max_tok = wide > least ? wide : least;

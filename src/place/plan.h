@@ -56,6 +56,7 @@ typedef struct cake_load {
     int max_seqs, chunk;  /* asked for, or 0 */
     int most_seqs;        /* of a lane, where nothing was asked for: what memory allows, or 0 */
     int n_stage, n_vocab; /* ranks: those with layers, and rank 0 */
+    bool gpus;            /* some of them are on GPUs, with memory for large waves */
     double dearest;       /* row at the end of the context, over one at its beginning; 0: all cost the same */
     int n_lane, lane_seqs; /* out: waves under way, sequences of each */
     int max_tok;           /* out: rows of the largest wave */

@@ -223,6 +223,7 @@ void cake_room_waves(const cake_options *o, cake_stage *stage, int most)
                       .chunk = (int)o->chunk,
                       .n_stage = stages_of(stage),
                       .n_vocab = config->n_vocab,
+                      .gpus = stage->roomy,
                       .most_seqs = most};
     cake_cost all = stage->whole;
     if (load.n_stage > 1)

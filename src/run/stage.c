@@ -22,6 +22,8 @@
 #include "run/slices.h"
 #include "run/spread.h"
 
+#define ROOMY ((int64_t)8 << 30) /* bytes of a GPU, of which buffers of some thousand rows are a small part */
+
 static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
 {
     for (int i = 0; i < CAKE_N_KEPT; i++)
@@ -202,6 +204,8 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
         cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu, &stage->away, &stage->gpus);
     if (err)
         return err;
+    stage->roomy =
+        stage->gpus && cake_world_least(world, stage->gpu.used ? stage->gpu.memory : INT64_MAX) >= ROOMY;
     stage->direct = stage->gpus && (strcmp(o->link, "mpi") || cake_wire_mpi_can());
     stage->n_away = stage->most_away = o->gpu_layers >= 0 ? (int)o->gpu_layers : INT_MAX;
     if (stage->machine.memory_said && !strcmp(o->command, "plan"))

@@ -55,7 +55,8 @@ typedef struct cake_stage {
     int64_t mapping; /* bytes that this rank may still map, when its threads are there */
     cake_placement placement;
     cake_gpu gpu; /* of this rank */
-    bool gpus;    /* some rank is on one */
+    bool gpus;    /* some rank is on one, ... */
+    bool roomy;   /* ... and all that are have memory for large waves */
     cake_model *model;
     const cake_kernels *kernels; /* of CPUs ... */
     const cake_kernels *away;    /* ... and of this rank's GPU, NULL without one, for ... */
