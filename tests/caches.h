@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * KV caches for tests of attention: pages in any order beside float copies of what they hold, calls of a table's
+ * operations, attention in float64, and NaN wherever no row looks.
+ */
+#ifndef CAKE_TESTS_CACHES_H
+#define CAKE_TESTS_CACHES_H
+
+#include <math.h>
+
+#include "kernels/cuda/layout.h"
+#include "tables.h"
+
+/* A cache of a few slots whose pages lie in any order, and float copies of what it holds. */
+typedef struct cache {
+    cake_kv kv;
+    int n_slot, length; /* positions of each slot */
+    float *k, *v;       /* [n_slot, length, n_kv, head_dim], as the elements hold them */
+    int32_t *table;
+    size_t bytes; /* of kv.k, and of kv.v */
+} cache;
+
+typedef struct call {
+    const cake_kernels *op;
+    const cake_kv *kv;
+    const cake_row *rows;
+    int n_tok, n_head;
+    float *out;
+    const float *q, *k, *v;
+    float scale, cap;
+} call;
+
+static inline void run_store(const cake_exec *exec, void *arg)
+{
+    call *c = arg;
+    c->op->kv_store(exec, c->kv, c->k, c->v, c->rows, c->n_tok);
+}
+
+static inline void run_attend(const cake_exec *exec, void *arg)
+{
+    call *c = arg;
+    c->op->attend(exec, c->out, c->q, c->kv, c->rows, c->n_tok, c->n_head, c->scale, c->cap);
+}
+
+/* Pages are dealt out in an order that `order` decides. Unused lines of pages hold NaN. */
+static inline cache cache_open(cake_dtype dtype, int n_slot, int length, int n_kv, int head_dim,
+                               uint64_t order)
+{
+    int stride = (length + CAKE_PAGE - 1) / CAKE_PAGE + 1, n_page = n_slot * stride;
+    size_t n = (size_t)n_page * (size_t)(n_kv * CAKE_PAGE * head_dim);
+    cache c = {.n_slot = n_slot, .length = length, .bytes = n * cake_dtype_bytes(dtype)};
+    c.table = cake_alloc((size_t)n_page, sizeof *c.table);
+    for (int i = 0; i < n_page; i++)
+        c.table[i] = i;
+    for (int i = n_page - 1; order && i > 0; i--) {
+        int j = (int)(next_random(&order) % (uint64_t)(i + 1));
+        int32_t page = c.table[i];
+        c.table[i] = c.table[j];
+        c.table[j] = page;
+    }
+    int64_t step = (int64_t)n_kv * CAKE_PAGE * head_dim;
+    c.kv = (cake_kv){malloc(c.bytes), malloc(c.bytes), step, dtype, n_kv, head_dim, 0, c.table, stride};
+    CU_ASSERT_FATAL(c.kv.k && c.kv.v);
+    memset(c.kv.k, 0xFF, c.bytes); /* NaN in every dtype */
+    memset(c.kv.v, 0xFF, c.bytes);
+    size_t held = (size_t)n_slot * (size_t)(length * n_kv * head_dim);
+    c.k = random_floats(held, 1);
+    c.v = random_floats(held, 2);
+    return c;
+}
+
+static inline void cache_close(cache *c)
+{
+    free(c->kv.k);
+    free(c->kv.v);
+    free(c->k);
+    free(c->v);
+    free(c->table);
+}
+
+/* Stores all positions of all slots, and rounds the copies as the cache does. */
+static inline void cache_fill(const cake_kernels *op, cache *c, int team)
+{
+    int n_tok = c->n_slot * c->length;
+    cake_row *rows = cake_alloc((size_t)n_tok, sizeof *rows);
+    for (int i = 0; i < n_tok; i++)
+        rows[i] = (cake_row){i / c->length, i % c->length, CAKE_ROW_PROMPT, 0, 0, 0};
+    call store = {.op = op, .kv = &c->kv, .rows = rows, .n_tok = n_tok, .k = c->k, .v = c->v};
+    cake_exec_run(team, run_store, &store);
+    size_t n = (size_t)n_tok * (size_t)(c->kv.n_kv * c->kv.head_dim);
+    free(as_dtype(c->k, n, c->kv.dtype));
+    free(as_dtype(c->v, n, c->kv.dtype));
+    free(rows);
+}
+
+/* Where element j of a position's key and value stands, in elements from kv.k and kv.v: plain lines, and pairs. */
+typedef struct place {
+    size_t key, value;
+} place;
+
+static inline place place_of(const cache *c, int slot, int pos, int head, int j)
+{
+    const cake_kv *kv = &c->kv;
+    size_t dim = (size_t)kv->head_dim, line = (size_t)(pos % CAKE_PAGE), i = (size_t)j;
+    size_t page = (size_t)c->table[slot * kv->stride + pos / CAKE_PAGE] * (size_t)kv->page_step +
+                  (size_t)head * CAKE_PAGE * dim;
+    if (kv->dtype != CAKE_BF16 || dim % 2)
+        return (place){page + i * CAKE_PAGE + line, page + line * dim + i};
+    return (place){page + (i / 2 * CAKE_PAGE + line) * 2 + i % 2, page + (line / 2 * dim + i) * 2 + line % 2};
+}
+
+/* Whether the table rounds q and weights to BF16 when it meets this cache. */
+static inline bool rounds(const cake_kernels *op, const cake_kv *kv)
+{
+    if (!op->oracle)
+        return kv->dtype == CAKE_BF16 && cake_cuda_tiles(kv->head_dim);
+    return !strcmp(op->name, "avx512bf16") && kv->dtype == CAKE_BF16 && kv->head_dim % 2 == 0 &&
+           kv->head_dim <= 256;
+}
+
+/* out [head_dim] and the largest |score| before the cap, for one query head of one row. */
+static inline double attend_double(const cache *c, const cake_row *row, const float *q, int head,
+                                   const call *how, double *out)
+{
+    int dim = c->kv.head_dim, n = row->pos + 1, window = how->kv->window;
+    int begin = window && n > window ? n - window : 0;
+    double *weight = cake_alloc((size_t)n, sizeof *weight), most = -INFINITY, least = INFINITY, total = 0;
+    for (int i = begin; i < n; i++) {
+        const float *k = c->k + (((int64_t)row->slot * c->length + i) * c->kv.n_kv + head) * dim;
+        for (int j = 0; j < dim; j++)
+            weight[i] += (double)q[j] * (double)k[j];
+        weight[i] *= (double)how->scale;
+        most = weight[i] > most ? weight[i] : most;
+        least = weight[i] < least ? weight[i] : least;
+        if (how->cap > 0)
+            weight[i] = (double)how->cap * tanh(weight[i] / (double)how->cap);
+    }
+    for (int j = 0; j < dim; j++)
+        out[j] = 0;
+    for (int i = begin; i < n; i++) {
+        const float *v = c->v + (((int64_t)row->slot * c->length + i) * c->kv.n_kv + head) * dim;
+        double w = exp(weight[i] - (how->cap > 0 ? 0 : most));
+        total += w;
+        for (int j = 0; j < dim; j++)
+            out[j] += w * (double)v[j];
+    }
+    for (int j = 0; j < dim; j++)
+        out[j] /= total;
+    free(weight);
+    return fmax(fabs(most), fabs(least));
+}
+
+/* Elements too far from float64; of many queries every seventh is looked at. */
+static inline int attend_errors(const call *c, const cache *from)
+{
+    int dim = from->kv.head_dim, group = c->n_head / from->kv.n_kv, wrong = 0;
+    double *exact = cake_alloc((size_t)dim, sizeof *exact);
+    bool rounded = rounds(c->op, c->kv);
+    size_t n = (size_t)(c->n_tok * c->n_head * dim);
+    float *q = copy_floats(c->q, n);
+    if (rounded)
+        free(as_dtype(q, n, CAKE_BF16));
+    for (int i = 0; i<c->n_tok * c->n_head; i += c->n_tok * c->n_head> 300 ? 7 : 1) {
+        const cake_row *row = &c->rows[i / c->n_head];
+        double size = attend_double(from, row, q + (int64_t)i * dim, i % c->n_head / group, c, exact);
+        /* |v| <= 1: what scores lose weighs double, and long chains of sums lose a little each. */
+        double bound = 0x1p-24 * (2 * (size + 1) * (dim / 4 + 2) + sqrt(row->pos + 1) + 32);
+        /* Weights w that are rounded are off by w 2^-9 at most. The mean of v moves by the mean of these errors
+         * times v - mean: |v - mean| is at most 1 on average, since the mean of v^2 is. */
+        bound += rounded ? 0x1.02p-9 : 0;
+        for (int j = 0; j < dim; j++)
+            wrong += !(fabs((double)c->out[(int64_t)i * dim + j] - exact[j]) <= bound);
+    }
+    free(exact);
+    free(q);
+    return wrong;
+}
+
+static inline bool line_seen(const cache *c, const cake_row *row, int n_row, int slot, int pos)
+{
+    int stride = c->kv.stride, page = pos / CAKE_PAGE;
+    for (int i = 0; i < n_row; i++)
+        if (c->table[row[i].slot * stride + page] == c->table[slot * stride + page] && pos <= row[i].pos &&
+            cake_kv_first(&c->kv, &row[i]) <= pos)
+            return true;
+    return false;
+}
+
+/* Lines that no row sees may belong to others, beside ones that are seen, too: they become NaN. */
+static inline void spoil(cache *c, const cake_row *row, int n_row)
+{
+    size_t size = cake_dtype_bytes(c->kv.dtype);
+    for (int slot = 0; slot < c->n_slot; slot++)
+        for (int pos = 0; pos < c->kv.stride * CAKE_PAGE; pos++) {
+            if (line_seen(c, row, n_row, slot, pos))
+                continue;
+            for (int i = 0; i < c->kv.n_kv * c->kv.head_dim; i++) {
+                place at = place_of(c, slot, pos, i / c->kv.head_dim, i % c->kv.head_dim);
+                memset((char *)c->kv.k + at.key * size, 0xFF, size);
+                memset((char *)c->kv.v + at.value * size, 0xFF, size);
+            }
+        }
+}
+
+#endif
