@@ -227,6 +227,60 @@ static void test_prompt(void)
     for_tables(check_prompt);
 }
 
+/* Prompts of several sequences in one call, begun in the middle of pages: each row's bits are those it has beside rows of its
+ * own sequence only, whatever lies where none of them looks, and though all values of one sequence's first position be
+ * none. */
+static void check_neighbours(const cake_kernels *op)
+{
+    enum { SLOTS = 5, HIGH = 62, BAD = 1 };
+    static const int first[SLOTS] = {30, 0, 100, 7, 63}, count[SLOTS] = {9, 21, 25, 6, 1},
+                     group[] = {5, 3, 2, 16}, dims[] = {64, 256, 128, 80}, windows[] = {0, 37, 0, 22};
+    for (int i = 0; i < (is_slow(op) ? 2 : COUNT(dims)); i++) {
+        cache c = cache_open(CAKE_BF16, SLOTS, 128, 1, dims[i], 5);
+        c.kv.window = windows[i];
+        cache_fill(op, &c, 1);
+        const size_t size = (size_t)(group[i] * dims[i]), all = HIGH * size;
+        float *q = random_floats(all, 3), *out = random_floats(all, 4), *again = random_floats(all, 5);
+        cake_row row[HIGH];
+        call a = {.op = op, .kv = &c.kv, .n_head = group[i], .scale = 4 / sqrtf((float)dims[i])};
+        for (int slot = 0, at = 0; slot < SLOTS; at += count[slot++]) {
+            for (int j = 0; j < count[slot]; j++)
+                row[at + j] = (cake_row){slot, first[slot] + j, CAKE_ROW_PROMPT, 0, 0, 0};
+            a.rows = row + at;
+            a.n_tok = count[slot];
+            a.q = q + (size_t)at * size;
+            a.out = out + (size_t)at * size;
+            cake_exec_run(1, run_attend, &a);
+            CU_ASSERT_EQUAL(attend_errors(&a, &c), 0);
+        }
+        a.rows = row;
+        a.n_tok = HIGH;
+        a.q = q;
+        a.out = again;
+        spoil(&c, row, HIGH);
+        cake_exec_run(3, run_attend, &a);
+        CU_ASSERT(same_bits(out, again, all));
+        for (int j = 0; j < dims[i]; j++)
+            c.v[(size_t)(BAD * c.length * dims[i] + j)] = j % 2 ? INFINITY : NAN;
+        cache_fill(op, &c, 1);
+        cake_exec_run(2, run_attend, &a);
+        for (int j = 0; j < HIGH; j++) {
+            const float *one = again + (size_t)j * size;
+            CU_ASSERT(row[j].slot == BAD ? !isfinite(one[0]) && !isfinite(one[size - 1])
+                                         : same_bits(out + (size_t)j * size, one, size));
+        }
+        free(q);
+        free(out);
+        free(again);
+        cache_close(&c);
+    }
+}
+
+static void test_neighbours(void)
+{
+    for_tables(check_neighbours);
+}
+
 /* The slot's first pages become those of another one. */
 static void share_pages(cache *c, int slot, int from, int n)
 {
@@ -421,6 +475,7 @@ int main(void)
         {"attend: pairs of BF16, groups of 1 to 8 heads, NaN in every line that is not seen", test_pairs},
         {"attend: windows and soft caps, whatever lies behind the window", test_windows},
         {"attend: prompt rows, however they are cut into waves", test_prompt},
+        {"attend: prompts of several sequences side by side", test_neighbours},
         {"attend: rows that share pages, in any company, by any team", test_shared},
         {"cake_kv_shared: position by position", test_common},
         {"attend: NaN and infinities stay in their head", test_odd},

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What attention of prompts' rows and of generated ones have in common: a warp's lines, queries as fragments, the online
+ * softmax (Milakov & Gimelshein 2018; in tiles as Dao 2023 has it), and which positions a line sees.
+ *
+ * A line is a row and a query head of the group that shares a head of K and V. A warp has tiles of 16 lines, and walks
+ * positions upwards, a part of 32 at a time, half a page; so many scores and the sums of heads of 256 fit the registers.
+ *
+ * Invariant: a line's bits depend on its own positions only. Parts begin at multiples of 32, whoever walks them.
+ * Positions that a line does not see have the weight 0, and leave sums and the largest score as they are, bit for bit;
+ * where all lines see all of a part nobody asks for each of them (ALL), which gives the same bits.
+ *
+ * Pages of K hold pairs of elements of 64 positions side by side, pages of V pairs of positions (kernels.h). A lane
+ * (g = lane / 4, t = lane % 4 of mma.h) takes chunks of 16 bytes: of K the pair of 4 neighbouring positions, which are
+ * column g of four tiles; of V 4 neighbouring elements of a pair of positions, likewise. So position 4 g + j of a part is
+ * column g of tile j, the scores that a lane gets are those of positions 8 t + j and + 4, and they are already where the
+ * product with V takes them from. Each chunk of a part is taken by one lane of a warp.
+ */
+#ifndef CAKE_KERNELS_CUDA_ATTEND_H
+#define CAKE_KERNELS_CUDA_ATTEND_H
+
+#include "kernels/cuda/ahead.h"
+#include "kernels/cuda/layout.h"
+#include "kernels/cuda/mma.h"
+
+enum {
+    LINES = 16,            /* of a tile */
+    WARPS = 4,             /* of a block */
+    PART = 32,             /* positions that are taken together */
+    PAIRS = PART / 2,      /* of positions */
+    K_ROW = CAKE_PAGE / 4, /* chunks of a pair of elements in a page of K; half of them are a part's */
+    COLUMNS = 4            /* tiles of 8 positions in a part */
+};
+
+struct attention {
+    float *out;     /* [n_tok, n_head, head_dim] */
+    const float *q; /* [n_tok, n_head, head_dim] */
+    cake_kv kv;
+    const cake_row *rows;
+    int n_tok, n_head, group;
+    /* A score, as a power of 2, is scale times the product of q and k, or where there is a cap, cap tanh() of that. */
+    float scale, cap;
+    float *
+        part; /* workspace of generated rows with several segments: [n_row, n_head, n_segment, head_dim + 2] */
+    int n_segment;
+};
+
+/* The doors of the two files; rows are attention's [0, n) and [first_row, n_tok). */
+void attend_generated_rows(const attention &a, int n);
+void attend_prompt_rows(const attention &a, int first_row);
+
+/* The lines of a block: those of rows [first_row, first_row + n_row), and heads [first_head, first_head + heads) of each. */
+struct lines {
+    int first_row, n_row, first_head, heads, kv_head;
+};
+
+/* How far a lane's two lines of a tile, g and g + 8, have come. */
+template <int STEPS> struct progress {
+    float most[2], total[2];
+    float sum[2 * STEPS][4]; /* tiles of 8 elements of the output, as mma.h has them */
+};
+
+/* Heads go in bundles of at most a tile's lines; bundles of one head of K and V follow each other. */
+__device__ __forceinline__ lines lines_of(const attention &a, int bundle, int heads, int first_row, int n_row)
+{
+    const int bundles = (a.group + heads - 1) / heads, first = bundle % bundles * heads;
+    lines l;
+    l.first_row = first_row;
+    l.n_row = n_row;
+    l.kv_head = bundle / bundles;
+    l.first_head = l.kv_head * a.group + first;
+    l.heads = min(heads, a.group - first);
+    return l;
+}
+
+__device__ __forceinline__ int row_of(const lines &l, int line)
+{
+    return l.first_row + line / l.heads;
+}
+
+__device__ __forceinline__ bool is_there(const lines &l, int line)
+{
+    return line < l.n_row * l.heads;
+}
+
+__device__ __forceinline__ int64_t place_of(const attention &a, const lines &l, int line)
+{
+    return ((int64_t)row_of(l, line) * a.n_head + l.first_head + line % l.heads) * a.kv.head_dim;
+}
+
+/* Queries of the lines from first_line on, rounded to the cache's precision, as fragments a [STEPS][32] of four words.
+ * Lines that are not there are zeros. */
+template <int STEPS>
+__device__ void load_queries(uint4 *fragment, const attention &a, const lines &l, int first_line)
+{
+    const int lane = (int)threadIdx.x % CAKE_WARP, g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int step = 0; step < STEPS; step++) {
+        uint32_t word[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int line = first_line + g + 8 * (i % 2), at = 16 * step + 2 * t + 8 * (i / 2);
+            const float *q = a.q + (is_there(l, line) ? place_of(a, l, line) : 0) + at;
+            word[i] = is_there(l, line) ? pair_of<cake_bf16>(q[0], q[1]) : 0;
+        }
+        fragment[step * CAKE_WARP + lane] = uint4{word[0], word[1], word[2], word[3]};
+    }
+}
+
+template <int STEPS> __device__ __forceinline__ void begin(progress<STEPS> &p)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        p.most[i] = -INFINITY;
+        p.total[i] = 0;
+    }
+#pragma unroll
+    for (int i = 0; i < 2 * STEPS; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            p.sum[i][j] = 0;
+}
+
+/* Positions as bits: [first, last], cut to those of a part. */
+__device__ __forceinline__ uint32_t positions(int first, int last)
+{
+    first = max(first, 0);
+    last = min(last, PART - 1);
+    return first > last ? 0 : CAKE_ALL << first & CAKE_ALL >> (PART - 1 - last);
+}
+
+/* Those of a part that a row sees. */
+__device__ __forceinline__ uint32_t seen_by(const attention &a, const cake_row *row, int zero)
+{
+    return positions(cake_kv_first(&a.kv, row) - zero, row->pos - zero);
+}
+
+/* Scores [COLUMNS][4] become weights; what was summed up before is made to fit. Unless ALL are seen, by both lines of
+ * the lane, sees has the positions that either sees. */
+template <bool ALL, int STEPS>
+__device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, const attention &a,
+                                      const uint32_t *sees)
+{
+    const int t = (int)threadIdx.x % 4;
+    float old[2];
+#pragma unroll
+    for (int line = 0; line < 2; line++) {
+        const uint32_t seen = ALL ? 0 : sees[line] >> 8 * t;
+        float most = p.most[line], total = 0;
+#pragma unroll
+        for (int i = 0; i < COLUMNS; i++)
+#pragma unroll
+            for (int j = 0; j < 2; j++) {
+                float &s = score[i][2 * line + j];
+                s *= a.scale;
+                if (a.cap > 0)
+                    s = a.cap * tanhf(s);
+                if (!ALL)
+                    s = seen >> (4 * j + i) & 1 ? s : -INFINITY;
+                most = fmaxf(most, s);
+            }
+        most = fmaxf(most, __shfl_xor_sync(CAKE_ALL, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(CAKE_ALL, most, 2));
+        old[line] = most == p.most[line] ? 1 : exp2f(p.most[line] - most);
+        const float from = most == -INFINITY ? 0 : most; /* who has seen nothing yet has weights of 0 */
+#pragma unroll
+        for (int i = 0; i < COLUMNS; i++)
+#pragma unroll
+            for (int j = 0; j < 2; j++) {
+                float &s = score[i][2 * line + j];
+                s = exp2f(s - from);
+                total += s;
+            }
+        total += __shfl_xor_sync(CAKE_ALL, total, 1);
+        total += __shfl_xor_sync(CAKE_ALL, total, 2);
+        p.total[line] = p.total[line] * old[line] + total;
+        p.most[line] = most;
+    }
+    if (old[0] == 1 && old[1] == 1)
+        return; /* seldom is a later score the largest one */
+#pragma unroll
+    for (int i = 0; i < 2 * STEPS; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            p.sum[i][j] *= old[j / 2];
+}
+
+/* Weights as fragments a of the two steps of 16 positions, [2][4]. */
+__device__ __forceinline__ void pack_weights(uint32_t (*a)[4], const float (*w)[4])
+{
+#pragma unroll
+    for (int step = 0; step < 2; step++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int tile = 2 * (i / 2), at = step + 2 * (i % 2);
+            a[step][i] = pair_of<cake_bf16>(w[tile][at], w[tile + 1][at]);
+        }
+}
+
+/* What nobody sees may be anything, NaN too, and 0 times that is not 0: for the pairs of positions that a lane's chunks of V
+ * are of, [step][low or high], the halves of a word that may be used. */
+__device__ __forceinline__ void find_visible(uint32_t (*visible)[2], uint32_t good)
+{
+    const int t = (int)threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const uint32_t two = good >> (8 * t + 2 * i);
+        visible[i / 2][i % 2] = (two & 1 ? 0xffff : 0) | (two & 2 ? 0xffff0000 : 0);
+    }
+}
+
+/* Which element of the output lies in tile `tile`, column 2 t + j. */
+template <int STEPS> __device__ __forceinline__ int element_of(int tile, int t, int j)
+{
+    return STEPS % 2 && tile >= 2 * (STEPS - 1) ? 16 * (STEPS - 1) + 2 * (2 * t + j) + tile % 2
+                                                : 32 * (tile / 4) + 4 * (2 * t + j) + tile % 4;
+}
+
+static inline unsigned groups(int64_t n, int of)
+{
+    return (unsigned)((n + of - 1) / of);
+}
+
+#endif

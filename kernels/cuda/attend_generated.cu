@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: queries of generated rows, and K and V in pages. Out: what attention makes of them (attend.h has the invariant).
+ *
+ * A block walks a segment of CAKE_SEGMENT positions of a row, for the heads that share a head of K and V; its warps take
+ * parts in turn, and what they have is joined in order; then segments are.
+ *
+ * What counts is how many bytes are under way: at 4.8 TB/s and about 1 us until they come, 36 KB on each of an H200's 132
+ * multiprocessors. Every warp has a ring of four stages of 2 KB in shared memory, three of which are under way while it
+ * works, across the ends of parts: 24 KB a block of four warps, whatever the size of heads, and at least two blocks on
+ * a multiprocessor. (Laid out for, not measured.)
+ *
+ * A lane copies the chunks that it takes itself, and nobody else reads them: within the ring nobody waits for others.
+ */
+#include "kernels/cuda/attend.h"
+
+enum { STAGES = 4, CHUNKS = 4 /* of a lane in a stage */ };
+
+/* The stages of a part: two steps of 16 elements of K each, then 32 elements of V each, all of its positions. */
+template <int STEPS> struct stages_of {
+    enum { KEYS = (STEPS + 1) / 2, ALL = 2 * KEYS };
+};
+
+/* Where a lane's first chunks of a part are. */
+struct source {
+    const uint4 *key, *value;
+};
+
+template <int STEPS>
+__device__ __forceinline__ source find_part(const attention &a, const lines &l, int slot, int part)
+{
+    const int lane = (int)threadIdx.x % CAKE_WARP, g = lane / 4, t = lane % 4;
+    const size_t at = cake_kv_page(&a.kv, slot, part * PART, l.kv_head);
+    return source{(const uint4 *)((const uint16_t *)a.kv.k + at) + t * K_ROW + part % 2 * (K_ROW / 2) + g,
+                  (const uint4 *)((const uint16_t *)a.kv.v + at) + (part % 2 * PAIRS + 4 * t) * (4 * STEPS) +
+                      g};
+}
+
+/* Stage `stage` of a part is on its way to the lane's places `to`. Of 16 elements that are left behind whole 32 two lanes
+ * take half a chunk each, and both copy it. */
+template <int STEPS> __device__ __forceinline__ void bring(uint4 *to, const source &from, int stage)
+{
+    const int g = (int)threadIdx.x % CAKE_WARP / 4, m = stage - stages_of<STEPS>::KEYS;
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+        const int step = 2 * stage + c / 2;
+        if (stage >= stages_of<STEPS>::KEYS)
+            copy_ahead(&to[c * CAKE_WARP],
+                       from.value + c * (4 * STEPS) + 8 * m - (m < STEPS / 2 ? 0 : (g + 1) / 2));
+        else if (step < STEPS)
+            copy_ahead(&to[c * CAKE_WARP], from.key + (8 * step + 4 * (c % 2)) * K_ROW);
+    }
+}
+
+/* A lane's way through its warp's parts: stage n of all that it takes stands in place n % STAGES of the ring. */
+template <int STEPS> struct walk {
+    uint4 *ring; /* the lane's first place */
+    source now, next;
+    bool more; /* there is a next part */
+    int turn;  /* n of the part's first stage */
+
+    __device__ __forceinline__ uint4 *place(int stage) const
+    {
+        return ring + (turn + stage) % STAGES * (CHUNKS * CAKE_WARP);
+    }
+    /* A stage's chunks are there; what stood in the place before is done with, so that others may come. */
+    __device__ __forceinline__ const uint4 *take(int stage) const
+    {
+        const int then = stage + STAGES - 1;
+        await_copies<STAGES - 2>();
+        if (then < stages_of<STEPS>::ALL)
+            bring<STEPS>(place(then), now, then);
+        else if (more)
+            bring<STEPS>(place(then), next, then - stages_of<STEPS>::ALL);
+        end_copies();
+        return place(stage);
+    }
+};
+
+template <int STEPS>
+__device__ __forceinline__ void multiply_keys(float (*score)[4], const walk<STEPS> &w, const uint4 *query)
+{
+    const int lane = (int)threadIdx.x % CAKE_WARP;
+#pragma unroll
+    for (int i = 0; i < COLUMNS * 4; i++)
+        score[i / 4][i % 4] = 0;
+#pragma unroll
+    for (int stage = 0; stage < stages_of<STEPS>::KEYS; stage++) {
+        const uint4 *from = w.take(stage);
+#pragma unroll
+        for (int i = 0; i < 2 && 2 * stage + i < STEPS; i++) {
+            const uint4 q = query[(2 * stage + i) * CAKE_WARP + lane], low = from[2 * i * CAKE_WARP],
+                        high = from[(2 * i + 1) * CAKE_WARP];
+            const uint32_t a[4] = {q.x, q.y, q.z, q.w};
+            const uint32_t b[4][2] = {{low.x, high.x}, {low.y, high.y}, {low.z, high.z}, {low.w, high.w}};
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++)
+                multiply_tile<cake_bf16>(score[j], a, b[j]);
+        }
+    }
+}
+
+/* Scores become weights, and values are added up. Unless ALL are seen, sees has the positions that are. */
+template <bool ALL, int STEPS>
+__device__ __forceinline__ void multiply_values(progress<STEPS> &p, float (*score)[4], const attention &a,
+                                                const walk<STEPS> &w, uint32_t sees)
+{
+    const int g = (int)threadIdx.x % CAKE_WARP / 4;
+    const uint32_t both[2] = {sees, sees};
+    uint32_t weight[2][4], visible[2][2];
+    weigh<ALL>(score, p, a, both);
+    pack_weights(weight, score);
+    find_visible(visible, sees);
+#pragma unroll
+    for (int m = 0; m < stages_of<STEPS>::KEYS; m++) {
+        const uint4 *from = w.take(stages_of<STEPS>::KEYS + m);
+#pragma unroll
+        for (int step = 0; step < 2; step++) {
+            auto add = [&](int to, uint32_t x, uint32_t y) {
+                const uint32_t b[2] = {ALL ? x : x & visible[step][0], ALL ? y : y & visible[step][1]};
+                multiply_tile<cake_bf16>(p.sum[to], weight[step], b);
+            };
+            const uint4 x = from[2 * step * CAKE_WARP], y = from[(2 * step + 1) * CAKE_WARP];
+            if (m < STEPS / 2) {
+                add(4 * m, x.x, y.x);
+                add(4 * m + 1, x.y, y.y);
+                add(4 * m + 2, x.z, y.z);
+                add(4 * m + 3, x.w, y.w);
+            } else { /* two tiles, of 2 neighbouring elements */
+                add(4 * m, g % 2 ? x.z : x.x, g % 2 ? y.z : y.x);
+                add(4 * m + 1, g % 2 ? x.w : x.y, g % 2 ? y.w : y.y);
+            }
+        }
+    }
+}
+
+/* The warp's parts of [first, last], in turn with others. */
+template <int STEPS>
+__device__ __forceinline__ void walk_parts(progress<STEPS> &p, const attention &a, const lines &l, int slot,
+                                           int first, int last, const uint4 *query, uint4 *ring)
+{
+    const int end = last / PART + 1;
+    int part = first / PART + (int)threadIdx.x / CAKE_WARP;
+    walk<STEPS> w;
+    w.ring = ring + threadIdx.x % CAKE_WARP;
+    w.turn = 0;
+    if (part < end)
+        w.now = find_part<STEPS>(a, l, slot, part);
+    for (int stage = 0; stage < STAGES - 1; stage++) {
+        if (part < end)
+            bring<STEPS>(w.place(stage), w.now, stage);
+        end_copies();
+    }
+    for (; part < end; part += WARPS) {
+        const uint32_t sees = positions(first - part * PART, last - part * PART);
+        w.more = part + WARPS < end;
+        if (w.more)
+            w.next = find_part<STEPS>(a, l, slot, part + WARPS);
+        float score[COLUMNS][4];
+        multiply_keys<STEPS>(score, w, query);
+        if (sees == CAKE_ALL)
+            multiply_values<true>(p, score, a, w, sees);
+        else
+            multiply_values<false>(p, score, a, w, sees);
+        w.now = w.next;
+        w.turn += stages_of<STEPS>::ALL;
+    }
+}
+
+/* A block for a segment of a generated row. grid: rows, bundles of heads, segments. */
+template <int STEPS>
+__global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_generated(attention a, int heads)
+{
+    begin_kernel();
+    __shared__ uint4 query[STEPS * CAKE_WARP], ring[WARPS][STAGES * CHUNKS * CAKE_WARP];
+    __shared__ float most[WARPS][LINES], total[WARPS][LINES];
+    const int warp = (int)threadIdx.x / CAKE_WARP, lane = (int)threadIdx.x % CAKE_WARP, g = lane / 4,
+              t = lane % 4;
+    const cake_row *row = &a.rows[blockIdx.x];
+    const int begun = cake_kv_first(&a.kv, row), segment = begun / CAKE_SEGMENT + (int)blockIdx.z;
+    const int first = max(begun, segment * CAKE_SEGMENT),
+              last = min(row->pos, segment * CAKE_SEGMENT + CAKE_SEGMENT - 1);
+    if (first > last)
+        return; /* the whole block */
+    const bool alone = row->pos / CAKE_SEGMENT == begun / CAKE_SEGMENT;
+    const lines l = lines_of(a, (int)blockIdx.y, heads, (int)blockIdx.x, 1);
+    if (warp == 0)
+        load_queries<STEPS>(query, a, l, 0);
+    __syncthreads();
+    progress<STEPS> p;
+    begin(p);
+    walk_parts<STEPS>(p, a, l, row->slot, first, last, query, ring[warp]);
+
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (t == 0) {
+            most[warp][g + 8 * i] = p.most[i];
+            total[warp][g + 8 * i] = p.total[i];
+        }
+    __syncthreads();
+    float(*sum)[16 * STEPS + 1] = (float(*)[16 * STEPS + 1]) ring; /* [LINES] */
+    static_assert(sizeof ring >= LINES * sizeof *sum, "sums have room where the ring was");
+    for (int w = 0; w < WARPS; w++) { /* warps add what they have, one after the other */
+        if (w == warp)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                int line = g + 8 * i;
+                float all = most[0][line];
+                for (int v = 1; v < WARPS; v++)
+                    all = fmaxf(all, most[v][line]);
+                float share = p.most[i] == -INFINITY ? 0 : exp2f(p.most[i] - all);
+#pragma unroll
+                for (int tile = 0; tile < 2 * STEPS; tile++)
+#pragma unroll
+                    for (int j = 0; j < 2; j++) {
+                        float &to = sum[line][element_of<STEPS>(tile, t, j)];
+                        to = (w ? to : 0) + p.sum[tile][2 * i + j] * share;
+                    }
+            }
+        __syncthreads();
+    }
+    for (int line = 0; line < l.heads; line++) {
+        float all = most[0][line], whole = 0;
+        for (int v = 1; v < WARPS; v++)
+            all = fmaxf(all, most[v][line]);
+        for (int v = 0; v < WARPS; v++)
+            whole += most[v][line] == -INFINITY ? 0 : total[v][line] * exp2f(most[v][line] - all);
+        int64_t item = (int64_t)blockIdx.x * a.n_head + l.first_head + line;
+        float *part = a.part + (item * a.n_segment + blockIdx.z) * (16 * STEPS + 2);
+        for (int j = (int)threadIdx.x; j < 16 * STEPS; j += WARPS * CAKE_WARP)
+            if (alone)
+                a.out[item * a.kv.head_dim + j] = sum[line][j] / whole;
+            else
+                part[2 + j] = sum[line][j];
+        if (threadIdx.x == 0 && !alone) {
+            part[0] = all;
+            part[1] = whole;
+        }
+    }
+}
+
+/* Joins the segments of rows that have several, in order: a block a row and head. */
+__global__ void join_segments(attention a)
+{
+    begin_kernel();
+    const int dim = a.kv.head_dim;
+    const int64_t item = blockIdx.x;
+    const cake_row *row = &a.rows[item / a.n_head];
+    const int n = row->pos / CAKE_SEGMENT - cake_kv_first(&a.kv, row) / CAKE_SEGMENT + 1;
+    if (n == 1)
+        return;
+    const float *part = a.part + item * a.n_segment * (dim + 2);
+    for (int j = (int)threadIdx.x; j < dim; j += (int)blockDim.x) {
+        float most = part[0], total = part[1], sum = part[2 + j];
+        for (int i = 1; i < n; i++) {
+            const float *next = part + (int64_t)i * (dim + 2);
+            float both = fmaxf(most, next[0]), old = exp2f(most - both), add = exp2f(next[0] - both);
+            sum = sum * old + next[2 + j] * add;
+            total = total * old + next[1] * add;
+            most = both;
+        }
+        a.out[item * dim + j] = sum / total;
+    }
+}
+
+template <int STEPS> static void launch(const attention &a, int n)
+{
+    const int heads = min(a.group, (int)LINES);
+    CAKE_LAUNCH(attend_generated<STEPS>,
+                dim3((unsigned)n, groups(a.group, heads) * (unsigned)a.kv.n_kv, (unsigned)a.n_segment),
+                dim3(WARPS * CAKE_WARP), 0, a, heads);
+}
+
+void attend_generated_rows(const attention &a, int n)
+{
+    switch (a.kv.head_dim / 16) {
+    case 4:
+        launch<4>(a, n);
+        break;
+    case 5:
+        launch<5>(a, n);
+        break;
+    case 6:
+        launch<6>(a, n);
+        break;
+    case 8:
+        launch<8>(a, n);
+        break;
+    default:
+        launch<16>(a, n);
+    }
+    if (a.n_segment > 1)
+        CAKE_LAUNCH(join_segments, dim3((unsigned)n * (unsigned)a.n_head), dim3(64), 0, a);
+}
