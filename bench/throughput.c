@@ -49,8 +49,9 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
     cake_pipeline *pipeline = NULL;
     cake_err err = CAKE_OK;
     if (bench->world->rank == 0)
-        err = cake_root_open(stage->model, stage->kernels, cake_parts_head(stage, &stage->plan), &stage->plan,
-                             &stage->shape, stage->n_thread, stage->n_decode, &conductor, &root);
+        err = cake_root_open(stage->model, cake_parts_embed(stage, &stage->plan),
+                             cake_parts_head(stage, &stage->plan), &stage->plan, &stage->shape,
+                             stage->n_thread, stage->n_decode, &conductor, &root);
     if (!err)
         err = cake_pipeline_open(bench->world, &stage->plan, stage->works, root, stage->shape.n_lane,
                                  stage->wave_bytes, stage->edge, &pipeline);

@@ -5,19 +5,29 @@ typedef struct work {
     const cake_kernels *kernels;
     const cake_weight *embedding;
     const int32_t *ids;
-    cake_wave *wave;
+    float *body;
+    int n_tok;
     float scale;
 } work;
 
 static void gather(const cake_exec *exec, void *arg)
 {
     work *w = arg;
-    w->kernels->gather(exec, cake_wave_body(w->wave), w->embedding, w->ids, w->wave->n_tok, w->scale);
+    w->kernels->gather(exec, w->body, w->embedding, w->ids, w->n_tok, w->scale);
 }
 
 void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n_thread, const int32_t *ids,
                      cake_wave *wave)
 {
-    work w = {kernels, cake_model_embedding(model), ids, wave, cake_model_embed_scale(model)};
+    work w = {kernels,     cake_model_embedding(model),  ids, cake_wave_body(wave),
+              wave->n_tok, cake_model_embed_scale(model)};
     cake_exec_run(n_thread, gather, &w);
+}
+
+void cake_embed_fill_there(const cake_model *model, const cake_kernels *kernels, const int32_t *ids,
+                           int n_tok, int32_t *there, float *body)
+{
+    work w = {kernels, cake_model_embedding(model), there, body, n_tok, cake_model_embed_scale(model)};
+    cake_memory_put(kernels->memory, there, ids, (size_t)n_tok * sizeof *ids);
+    cake_exec_run(1, gather, &w);
 }

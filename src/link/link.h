@@ -65,7 +65,8 @@ void cake_parcel_release(cake_parcel *parcel);
 
 /* An edge whose bodies go beside their waves. */
 typedef struct cake_beside {
-    cake_wire *wire;           /* its end here, borrowed */
+    cake_wire *
+        wire; /* its end here, borrowed; NULL: it has but one, and bodies stay where they are, if this has a memory */
     const cake_memory *memory; /* of this rank's GPU ... */
     size_t body_bytes;         /* ... for bodies of so many bytes at most */
 } cake_beside;

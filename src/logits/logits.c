@@ -18,6 +18,7 @@ typedef struct places {
     float *x;        /* [max_row, dim] */
     float *score;    /* [max_row, n_vocab] */
     cake_best *best; /* [n_thread, max_row] */
+    int32_t *row;    /* [max_row] of the wave */
 } places;
 
 struct cake_logits {
@@ -56,9 +57,14 @@ static size_t best_bytes(int max_row, int n_thread)
     return cake_arena_round((size_t)max_row * (size_t)n_thread * sizeof(cake_best));
 }
 
+static size_t row_bytes(int max_row)
+{
+    return cake_arena_round((size_t)max_row * sizeof(int32_t));
+}
+
 static size_t places_bytes(const cake_config *c, int max_row, int n_thread)
 {
-    return x_bytes(c, max_row) + score_bytes(c, max_row) + best_bytes(max_row, n_thread);
+    return x_bytes(c, max_row) + score_bytes(c, max_row) + best_bytes(max_row, n_thread) + row_bytes(max_row);
 }
 
 size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels, int max_row, int n_thread)
@@ -75,7 +81,8 @@ static places take_places(cake_arena *arena, const cake_config *c, int max_row, 
 {
     return (places){.x = cake_arena_take(arena, x_bytes(c, max_row)),
                     .score = cake_arena_take(arena, score_bytes(c, max_row)),
-                    .best = cake_arena_take(arena, best_bytes(max_row, n_thread))};
+                    .best = cake_arena_take(arena, best_bytes(max_row, n_thread)),
+                    .row = cake_arena_take(arena, row_bytes(max_row))};
 }
 
 cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
@@ -123,13 +130,43 @@ static void forward(const cake_exec *exec, void *arg)
                        l->wanted, c->logit_cap, l->n);
 }
 
+/* A team of one: rows of a body that is in the kernels' memory. */
+typedef struct picking {
+    const cake_logits *l;
+    const float *body;
+    int n;
+} picking;
+
+static void pick(const cake_exec *exec, void *arg)
+{
+    const picking *p = arg;
+    const places *there = &p->l->there;
+    p->l->kernels->move(exec, there->x, p->body, there->row, p->n, cake_model_config(p->l->model)->dim,
+                        false);
+}
+
+/* What a head is to multiply comes to its place. */
+static void take_rows(cake_logits *l, cake_wave *wave, const float *body, const int32_t *row, int n)
+{
+    const cake_memory *memory = l->kernels->memory;
+    const size_t dim = (size_t)wave->dim;
+    if (body) {
+        cake_memory_put(memory, l->there.row, row, (size_t)n * sizeof *row);
+        cake_exec_run(1, pick, &(picking){l, body, n});
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        memcpy(l->here.x + (size_t)i * dim, cake_wave_body(wave) + (size_t)row[i] * dim, dim * sizeof(float));
+    if (memory)
+        cake_memory_put(memory, l->there.x, l->here.x, (size_t)n * dim * sizeof(float));
+}
+
 /* The same where the host does not compute: a team of one, and only scores that are wanted come back. */
 static void forward_away(cake_logits *l)
 {
     const cake_memory *memory = l->kernels->memory;
     const cake_config *c = cake_model_config(l->model);
     const size_t vocab = (size_t)c->n_vocab, n = (size_t)l->n;
-    cake_memory_put(memory, l->there.x, l->here.x, n * (size_t)c->dim * sizeof(float));
     cake_memory_put(memory, l->there.best, l->here.best, n * sizeof *l->here.best);
     cake_exec_run(1, forward, l);
     cake_memory_get(memory, l->here.best, l->there.best, n * sizeof *l->here.best);
@@ -139,15 +176,12 @@ static void forward_away(cake_logits *l)
                             vocab * sizeof(float));
 }
 
-float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const int32_t *row, int n,
-                           const bool *wanted, cake_best *best)
+float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,
+                           const int32_t *row, int n, const bool *wanted, cake_best *best)
 {
     CAKE_ASSERT(n <= logits->max_row && n_thread <= logits->n_thread);
-    const float *body = cake_wave_body(wave);
     const places *p = &logits->here;
-    size_t dim = (size_t)wave->dim;
-    for (int i = 0; i < n; i++)
-        memcpy(p->x + (size_t)i * dim, body + (size_t)row[i] * dim, dim * sizeof(float));
+    take_rows(logits, wave, body, row, n);
     for (int member = 0; member < logits->n_thread; member++) /* the team may be smaller */
         for (int i = 0; i < n; i++)
             cake_best_clear(&p->best[(size_t)member * (size_t)logits->max_row + (size_t)i], best[i].most);

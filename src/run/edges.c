@@ -188,7 +188,7 @@ void cake_edges_open(const cake_world *world, cake_stage *stage)
             wire = open_nccl(world, stage, e, peer, depth);
         if (stage->edge_kind[e] == AWARE)
             wire = cake_wire_open_mpi(&stage->replica, peer, e, depth);
-        if (wire)
+        if (wire || cake_parts_stays(stage, plan, e))
             stage->edge[e] = (cake_beside){wire, stage->away->memory, body_bytes(stage)};
         if (to == own && from != own && !stage->report.link[0])
             snprintf(stage->report.link, sizeof stage->report.link, "%s", names[stage->edge_kind[e]]);

@@ -70,11 +70,28 @@ const cake_kernels *cake_parts_head(const cake_stage *stage, const cake_plan *pl
     return stage->away && on_gpu(stage, 0) >= cake_parts_layers(plan, 0) ? stage->away : stage->kernels;
 }
 
+const cake_kernels *cake_parts_embed(const cake_stage *stage, const cake_plan *plan)
+{
+    return plan->hop[0].rank == 0 ? cake_parts_head(stage, plan) : stage->kernels;
+}
+
+bool cake_parts_stays(const cake_stage *stage, const cake_plan *plan, int e)
+{
+    const int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e);
+    if (from != to || from != stage->replica.rank || !stage->away)
+        return false;
+    bool begins =
+        e > 0 ? cake_parts_away(stage, plan, e - 1, true) : cake_parts_embed(stage, plan) == stage->away;
+    bool ends = e < plan->n_hop ? cake_parts_away(stage, plan, e, false)
+                                : cake_parts_head(stage, plan) == stage->away;
+    return begins && ends;
+}
+
 cake_share cake_parts_share(const cake_stage *stage, const cake_plan *plan, int rank,
                             const cake_kernels *kernels, cake_range *ranges)
 {
     cake_share share = {.range = ranges,
-                        .embed = rank == 0 && kernels == stage->kernels,
+                        .embed = rank == 0 && kernels == cake_parts_embed(stage, plan),
                         .head = rank == 0 && kernels == cake_parts_head(stage, plan)};
     cake_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
     int n = cake_parts_of(stage, plan, rank, part);

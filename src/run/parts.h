@@ -23,6 +23,10 @@ int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake
 bool cake_parts_away(const cake_stage *stage, const cake_plan *plan, int hop, bool last);
 /* Whose the head is on rank 0: its GPU's, if all of its layers are there. */
 const cake_kernels *cake_parts_head(const cake_stage *stage, const cake_plan *plan);
+/* Whose the embedding is on rank 0: its GPU's, if the head is and waves begin there. */
+const cake_kernels *cake_parts_embed(const cake_stage *stage, const cake_plan *plan);
+/* Whether both ends of edge e are on rank 0's, or another rank's, own GPU: bodies stay there. */
+bool cake_parts_stays(const cake_stage *stage, const cake_plan *plan, int e);
 /* What a rank has in the memory of these kernels; ranges [plan->n_hop + 1] are filled. */
 cake_share cake_parts_share(const cake_stage *stage, const cake_plan *plan, int rank,
                             const cake_kernels *kernels, cake_range *ranges);

@@ -22,6 +22,7 @@ typedef struct station {
     int n_wave;           /* ... and how many waves came to it */
     double *layer_s;      /* [hop.count] owned; the time spent in each */
     bool far_in, far_out; /* another rank is at the other end */
+    bool stays;           /* who has the wave next takes its body from where a GPU has it */
     bool done;
 } station;
 
@@ -138,6 +139,7 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
         if (before) {
             before->out = out_end;
             before->far_out = far;
+            before->stays = !far && edges && edges[e].memory;
         } else if (e == 0 && rank == 0) {
             p->first = out_end;
             p->far_first = far;
@@ -309,6 +311,8 @@ static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
         p->layer = -1;
         p->aside_s = 0;
         cake_way way = {parcel->body, cake_link_place(at->out)};
+        if (at->stays && !parcel->home) /* the place is the root's own */
+            way.to = parcel->body;
         if (at->work.forward(at->work.self, parcel->wave, way, between, p))
             cake_world_abort();
         parcel->body = way.to;

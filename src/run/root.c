@@ -32,6 +32,29 @@ size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *sha
     return own_bytes(config, shape) + cake_chooser_bytes(config->n_vocab, shape->lane_seqs, n_thread);
 }
 
+static size_t body_bytes(const cake_config *config, const cake_schedule_shape *shape)
+{
+    return cake_arena_round((size_t)shape->max_tok * (size_t)config->dim * sizeof(float));
+}
+
+size_t cake_root_bytes_there(const cake_config *config, const cake_schedule_shape *shape)
+{
+    return (size_t)shape->n_lane * body_bytes(config, shape) +
+           cake_arena_round((size_t)shape->max_tok * sizeof(int32_t));
+}
+
+/* The lanes' places. */
+static void take_lanes(cake_root *r)
+{
+    for (int i = 0; i < r->shape.n_lane; i++) {
+        r->lanes[i].parcel.wave = cake_arena_take(&r->arena, wave_bytes(r->config, &r->shape));
+        if (r->embed->memory)
+            r->lanes[i].body = cake_arena_take(&r->away, body_bytes(r->config, &r->shape));
+    }
+    if (r->embed->memory)
+        r->there = cake_arena_take(&r->away, (size_t)r->shape.max_tok * sizeof *r->there);
+}
+
 cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
                         const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
                         const cake_conductor *conductor, cake_root **out)
@@ -48,6 +71,8 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, cons
                      .n_decode = n_decode ? n_decode : n_thread,
                      .conductor = *conductor};
     cake_err err = cake_arena_open(&r->arena, "waves", own_bytes(config, shape));
+    if (!err && embed->memory)
+        err = cake_memory_open(embed->memory, &r->away, "waves", cake_root_bytes_there(config, shape));
     if (!err)
         err = cake_logits_open(model, head, shape->lane_seqs, n_thread, &r->logits);
     if (!err)
@@ -63,8 +88,7 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, cons
     r->lanes = cake_alloc((size_t)shape->n_lane, sizeof *r->lanes);
     r->wanted = cake_alloc((size_t)shape->lane_seqs, sizeof *r->wanted);
     r->best = cake_alloc((size_t)shape->lane_seqs, sizeof *r->best);
-    for (int i = 0; i < shape->n_lane; i++)
-        r->lanes[i].parcel.wave = cake_arena_take(&r->arena, wave_bytes(config, shape));
+    take_lanes(r);
     r->ids = cake_arena_take(&r->arena, (size_t)shape->max_tok * sizeof *r->ids);
     r->stem_score = cake_arena_take(&r->arena, (size_t)config->n_vocab * sizeof *r->stem_score);
     *out = r;
@@ -95,6 +119,7 @@ void cake_root_close(cake_root *r)
     cake_schedule_close(r->schedule);
     cake_prefixes_close(r->prefixes);
     cake_arena_close(&r->arena);
+    cake_memory_close(r->embed->memory, &r->away);
     free(r->seqs);
     free(r->lanes);
     free(r->wanted);
@@ -180,7 +205,11 @@ static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *f
         cake_root_begin(r, s->lead);
     }
     double start = cake_clock_now();
-    cake_embed_fill(r->model, r->embed, team_of(r, wave), r->ids, wave);
+    l->parcel.body = l->body;
+    if (l->body)
+        cake_embed_fill_there(r->model, r->embed, r->ids, wave->n_tok, r->there, l->body);
+    else
+        cake_embed_fill(r->model, r->embed, team_of(r, wave), r->ids, wave);
     r->stats.embed_s += cake_root_trace(r, CAKE_SPAN_EMBED, start, batch->n_tok);
     r->stats.rows += batch->n_tok;
     l->batch = batch;
@@ -305,8 +334,9 @@ static void note_broken(cake_root *r, cake_wave *wave)
 }
 
 /* Rows [first, first + n) of those that are scored: what for, then their scores, if these are wanted. */
-static void score(cake_root *r, cake_wave *wave, const cake_batch *batch, int first, int n)
+static void score(cake_root *r, const cake_parcel *parcel, const cake_batch *batch, int first, int n)
 {
+    cake_wave *wave = parcel->wave;
     const int32_t *row = batch->score + first;
     cake_draw *draw = cake_chooser_rows(r->chooser);
     for (int i = 0; i < n; i++) {
@@ -316,7 +346,8 @@ static void score(cake_root *r, cake_wave *wave, const cake_batch *batch, int fi
         cake_best_clear(&r->best[i], needs ? needs : 1);
     }
     double start = cake_clock_now();
-    float *scores = cake_logits_forward(r->logits, team_of(r, wave), wave, row, n, r->wanted, r->best);
+    float *scores =
+        cake_logits_forward(r->logits, team_of(r, wave), wave, parcel->body, row, n, r->wanted, r->best);
     if (!scores)
         cake_world_abort();
     for (int i = 0; i < n; i++) {
@@ -329,11 +360,12 @@ static void score(cake_root *r, cake_wave *wave, const cake_batch *batch, int fi
 }
 
 /* Scores and samples in blocks: a prompt whose rows are all wanted has more of them than a lane has sequences. */
-static void continue_all(cake_root *r, cake_wave *wave, const cake_batch *batch)
+static void continue_all(cake_root *r, const cake_parcel *parcel, const cake_batch *batch)
 {
+    cake_wave *wave = parcel->wave;
     for (int first = 0, n; first < batch->n_score; first += n) {
         n = batch->n_score - first < r->shape.lane_seqs ? batch->n_score - first : r->shape.lane_seqs;
-        score(r, wave, batch, first, n);
+        score(r, parcel, batch, first, n);
         double scored = cake_clock_now();
         cake_chooser_run(r->chooser, team_of(r, wave), n);
         for (int i = 0; i < n; i++)
@@ -350,6 +382,6 @@ void cake_root_receive(cake_root *r, cake_parcel *parcel)
     cake_schedule_back(r->schedule, lane);
     r->n_away--;
     note_broken(r, parcel->wave);
-    continue_all(r, parcel->wave, r->lanes[lane].batch);
+    continue_all(r, parcel, r->lanes[lane].batch);
     cake_parcel_release(parcel);
 }

@@ -29,7 +29,8 @@ typedef struct cake_root_stats {
     cake_roof roof; /* what the head had to do */
 } cake_root_stats;
 
-/* embed, head: by whom these were loaded; embed's memory is the host's. plan tells whose layer it is that gives no finite
+/* embed, head: by whom these were loaded. Where embed's memory is not the host's waves leave with a body there, which hop 0 has
+ * to take. plan tells whose layer it is that gives no finite
  * numbers; it outlives the root, as model and kernels do. n_decode: of the
  * n_thread, for waves that generate; 0: all. */
 cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
@@ -37,6 +38,8 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, cons
                         const cake_conductor *conductor, cake_root **out);
 /* What open takes, beside the head's part (cake_logits_bytes). */
 size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread);
+/* And of embed's memory, if that is not the host's. */
+size_t cake_root_bytes_there(const cake_config *config, const cake_schedule_shape *shape);
 void cake_root_close(cake_root *root);
 
 /* Admits sequences and sends every lane that is not under way and has something to do. Once an error came up,

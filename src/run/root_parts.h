@@ -14,6 +14,7 @@
 typedef struct cake_root_lane {
     cake_parcel parcel;      /* what the lane's waves leave in */
     const cake_batch *batch; /* of the wave under way */
+    float *body;             /* where a GPU has the lane's, [max_tok, dim]; NULL: in the wave */
 } cake_root_lane;
 
 struct cake_root {
@@ -35,6 +36,8 @@ struct cake_root {
     bool stem_known;     /* stem_score is */
     cake_err err;
     cake_arena arena;  /* the lanes' waves and what follows */
+    cake_arena away;   /* of the GPU that has the embedding: the lanes' bodies, and what follows */
+    int32_t *there;    /* [max_tok] ids */
     int32_t *ids;      /* [max_tok] */
     float *stem_score; /* [n_vocab] of the token behind the stem's prompt */
     cake_chooser *chooser;

@@ -97,7 +97,7 @@ static cake_err open_root(job *j)
         return CAKE_OK;
     if (j->outpost)
         conductor = cake_outpost_conductor(j->outpost);
-    cake_err err = cake_root_open(j->stage.model, j->stage.kernels,
+    cake_err err = cake_root_open(j->stage.model, cake_parts_embed(&j->stage, &j->stage.plan),
                                   cake_parts_head(&j->stage, &j->stage.plan), &j->stage.plan, &j->stage.shape,
                                   j->stage.n_thread, j->stage.n_decode, &conductor, &j->root);
     if (!err && j->outpost)

@@ -19,7 +19,7 @@ void cake_slices_weigh(cake_stage *stage)
 {
     int n_layer = cake_model_config(stage->model)->n_layer;
     const cake_kernels *kernels = cake_parts_first(stage);
-    cake_share ends = {.embed = !stage->away, .head = true};
+    cake_share ends = {.embed = true, .head = true};
     stage->layers = (cake_layers){.cost = cake_pace_layers(stage),
                                   .root = cake_pace_root(stage),
                                   .bytes = cake_alloc((size_t)n_layer, sizeof(int64_t)),
