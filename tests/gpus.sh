@@ -54,6 +54,10 @@ expect "a rank on CPUs beside one on a GPU" 0 '^1 +[^ ]+ +- .* 4-7 ' plan gpu4 2
 grep -Eq 'instruction set cuda 0-3, [a-z0-9]+ 4-7, cuda head' "$dir/out" && grep -Eq '^0 +[^ ]+ +2 ' "$dir/out"
 ok "... and where what is" $?
 
+printf "a: {rank: 0, memory: 78G, layers: ['model.layers.0-7']}\n" >"$dir/t.yml"
+expect "more than a driver leaves of it" 1 "t.yml:1:22: memory is 78.0 GiB for worker 'a', but 77.0 GiB are free there" \
+    plan gpu4 1 --gpu-memory 80G --topology "$dir/t.yml"
+
 # What does not fit.
 expect "a small one" 0 '"waves": {"lanes": 1, "tokens": 512, "sequences": 64}' plan gpu8 1 --gpu-memory 4G --json
 expect "too large" 1 'the model does not fit: rank 0 needs .* and its part of GPU 0 of [^ ]+ is 4.0 MiB, .* too little' plan gpu8 1 --gpu-memory 4M --gpu-layers 8

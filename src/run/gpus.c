@@ -28,6 +28,8 @@ typedef struct wish {
     char bus[CAKE_GPUS_MOST][32];
 } wish;
 
+enum { LEFT = 97 }; /* percent: what is taken has gaps */
+
 typedef enum want { NEVER, MAYBE, SURELY } want;
 
 static want wanted_of(const cake_options *o, const cake_topology_rank *said)
@@ -216,7 +218,6 @@ static cake_err open_card(const cake_world *world, const cake_device *gpus, int 
 static cake_err take(const cake_world *world, const cake_device *gpus, int n_gpu, const char *at, int with,
                      cake_gpu *gpu, const cake_kernels **kernels)
 {
-    const int left = 97; /* percent: what is taken has gaps */
     cake_buf unsaid = {0};
     cake_buf *before = cake_log_capture(&unsaid);
     cake_err err = gpu->used ? open_card(world, gpus, n_gpu, gpu->number, at, kernels) : CAKE_OK;
@@ -228,8 +229,16 @@ static cake_err take(const cake_world *world, const cake_device *gpus, int n_gpu
         err = open_card(world, gpus, n_gpu, gpu->number, at, kernels);
     err = cake_world_agree(world, err); /* all have opened theirs before what is left is shared out */
     if (!err && gpu->used)
-        gpu->memory = cake_device_free() / 100 * left / with;
+        gpu->memory = gpu->size = cake_device_free() / 100 * LEFT / with;
     return cake_world_agree(world, err);
+}
+
+/* Of a GPU that is not open: what a context of the driver and our workspace leave. Of a little one, which is none but in tests,
+ * all. */
+static int64_t usable(int64_t memory)
+{
+    const int64_t least = (int64_t)4 << 30, kept = (int64_t)640 << 20;
+    return memory < least ? memory : (memory - kept) / 100 * LEFT;
 }
 
 /* The same of a plan. */
@@ -242,7 +251,8 @@ static cake_err foresee(const cake_options *o, const cake_world *world, const ca
                    : first ? nothing_known(world, gpus, n_gpu, gpu->number, at)
                            : CAKE_ERR_FATAL;
     if (gpu->used) {
-        gpu->memory = memory / with;
+        gpu->size = memory / with;
+        gpu->memory = usable(memory) / with;
         *kernels = &cake_kernels_planned;
     }
     return cake_world_agree(world, err);

@@ -145,8 +145,8 @@ static int64_t least_gpu(const cake_summary *s)
 {
     int64_t least = INT64_MAX;
     for (int i = 0; i < s->world->size; i++)
-        if (s->ranks[i].gpu.used && s->ranks[i].gpu.memory < least)
-            least = s->ranks[i].gpu.memory;
+        if (s->ranks[i].gpu.used && s->ranks[i].gpu.size < least)
+            least = s->ranks[i].gpu.size;
     return least;
 }
 
@@ -282,7 +282,7 @@ static void add_rank(const cake_summary *s, int rank, cake_buf *out)
     cake_buf_addf(out,
                   r->gpu.used ? ", \"gpu_bytes\": %lld, \"gpu_layers\": %d"
                               : ", \"gpu_bytes\": null, \"gpu_layers\": null",
-                  (long long)r->gpu.memory, r->gpu_layers);
+                  (long long)r->gpu.size, r->gpu_layers);
     cake_json_put_text(out, ", \"cpus\": ", r->cpus);
     cake_buf_addf(out, ", \"threads\": %d, \"threads_decode\": %d, \"layers\": [", r->threads,
                   r->threads_decode);
