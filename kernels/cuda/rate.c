@@ -46,11 +46,9 @@ static bool multiply_tiles(doing *d)
     return true;
 }
 
-enum { SIDE = 8192, ROWS = 4096 }; /* of a product that is large enough for any GPU */
-
 static bool multiply_matrices(doing *d)
 {
-    return cake_product_linear(d->products, d->rows, &d->matrix, NULL, NULL, ROWS);
+    return cake_product_linear(d->products, d->rows, &d->matrix, NULL, NULL, d->matrix.n_out / 2);
 }
 
 /* The best of some tries in amount a second; the first one wakes the clock up. */
@@ -89,13 +87,11 @@ static void fill(void *to, size_t bytes)
                              bytes - done < sizeof some ? bytes - done : sizeof some);
 }
 
-/* The library's product of BF16, if there is memory for one. */
-static double library_rate(void)
+/* The library's product of a BF16 matrix of side x side and half as many rows; 0: there is no memory for it. */
+static double library_rate(int side)
 {
-    const size_t matrix = (size_t)SIDE * SIDE * 2, rows = (size_t)ROWS * SIDE * 2,
-                 products = (size_t)ROWS * SIDE * sizeof(float);
-    doing d = {.amount = 2.0 * SIDE * SIDE * ROWS,
-               .matrix = {.dtype = CAKE_BF16, .n_out = SIDE, .n_in = SIDE}};
+    const size_t n = (size_t)side * (size_t)side, matrix = 2 * n, rows = n, products = n / 2 * sizeof(float);
+    doing d = {.amount = (double)n * side, .matrix = {.dtype = CAKE_BF16, .n_out = side, .n_in = side}};
     double rate = 0;
     if ((int64_t)(matrix + rows + products) < cake_device_free() / 2 &&
         cudaMalloc(&d.matrix.data, matrix) == cudaSuccess && cudaMalloc(&d.rows, rows) == cudaSuccess &&
@@ -123,7 +119,9 @@ double cake_device_rate(cake_floor_kind kind)
         d.from = memory;
         rate = rate_of(read_memory, &d);
     } else if (kind == CAKE_FLOOR_BF16 && cudaMalloc(&d.sum, WARPS * sizeof(float)) == cudaSuccess) {
-        const double tiles = rate_of(multiply_tiles, &d), library = library_rate();
+        enum { LARGE = 8192, SMALLER = 4096 };
+        const double tiles = rate_of(multiply_tiles, &d), large = library_rate(LARGE),
+                     library = large > 0 ? large : library_rate(SMALLER);
         rate = tiles > library ? tiles : library;
     }
     cudaFree(memory);
