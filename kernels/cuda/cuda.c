@@ -48,14 +48,17 @@ static struct {
     int *first; /* [n + 1], of which the last one is where all ends */
     bool *prompt;
     int n, cap;
+    bool prompts; /* there is one of prompts' rows */
 } stretches;
 
 static void about(const cake_row *rows, int n_tok)
 {
     const cake_row *row = n_tok ? cake_cuda_rows(rows) : NULL;
     stretches.n = 0;
+    stretches.prompts = false;
     for (int i = 0; i < n_tok; i++) {
         bool prompt = row[i].kind == CAKE_ROW_PROMPT;
+        stretches.prompts |= prompt;
         if (i && stretches.prompt[stretches.n - 1] == prompt)
             continue;
         if (stretches.n + 2 > stretches.cap) {
@@ -101,7 +104,7 @@ static bool gated(const cake_exec *exec, void *to, const void *x, const cake_wei
     bool alike = gate->dtype == up->dtype && gate->dtype == dtype &&
                  (dtype == CAKE_BF16 || dtype == CAKE_F16) &&
                  cake_cuda_step(dtype, gate->n_out) <= (size_t)gate->n_out * sizeof(float);
-    if (!alike || stretches.n)
+    if (!alike || stretches.prompts)
         return false;
     if (exec->rank == 0)
         cake_cuda_gated(to, x, gate, gate_bias, up, up_bias, (int)act, n_tok, cake_cuda_workspace());
@@ -112,7 +115,7 @@ static bool gated(const cake_exec *exec, void *to, const void *x, const cake_wei
 static bool linears(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok)
 {
     const cake_dtype dtype = product->w->dtype;
-    bool fits = !stretches.n && n_tok <= CAKE_CUDA_FEW && (dtype == CAKE_BF16 || dtype == CAKE_F16);
+    bool fits = !stretches.prompts && n_tok <= CAKE_CUDA_FEW && (dtype == CAKE_BF16 || dtype == CAKE_F16);
     for (int i = 1; i < n; i++)
         fits &= product[i].w->dtype == dtype && cake_cuda_parts(product[i].w) == cake_cuda_parts(product->w);
     if (fits && exec->rank == 0)

@@ -123,6 +123,7 @@ bool cake_device_card(int i, cake_card *card)
     snprintf(card->name, sizeof card->name, "%.63s", prop.name);
     card->memory = (int64_t)prop.totalGlobalMem;
     card->capability = 10 * prop.major + prop.minor;
+    card->processors = prop.multiProcessorCount;
     return true;
 }
 
@@ -140,7 +141,7 @@ int64_t cake_device_memory(const char *bus)
 
 cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
 {
-    static char name[24], text[128];
+    static char name[32], text[128];
     static cake_kernels here;
     cake_card card;
     if (!cake_device_card(i, &card))
@@ -161,7 +162,7 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
     cake_buf why = {0};
     int version = cake_product_open(&why);
     if (version)
-        snprintf(name, sizeof name, "sm_%d-%d", card.capability, version);
+        snprintf(name, sizeof name, "sm_%d-%d-%d", card.capability, card.processors, version);
     else
         snprintf(name, sizeof name, "sm_%d", card.capability);
     if (!version)

@@ -16,6 +16,7 @@ typedef struct cake_card {
     char bus[32], name[64]; /* "0000:c1:00.0" */
     int64_t memory;         /* bytes, used or not */
     int capability;         /* 90: 9.0 */
+    int processors;         /* multiprocessors */
 } cake_card;
 
 /* Appends one line per GPU, or one line with the reason; each ends in a newline. Never fails. */
@@ -28,8 +29,8 @@ bool cake_device_card(int i, cake_card *card);
 /* Bytes of memory of the GPU at that place of the bus; 0: unknown. */
 int64_t cake_device_memory(const char *bus);
 
-/* Takes the i-th: its operations, for this process and one thread of it at a time; the table is named for its capability
- * and cuBLASLt's version ("sm_90-130100"): what bits depend on. number: of the host, for messages. Says what fails. */
+/* Takes the i-th: its operations, for this process and one thread of it at a time; the table is named for its capability,
+ * and for what cuBLASLt chooses by, multiprocessors and its version ("sm_90-132-130100"): what bits depend on. number: of the host, for messages. Says what fails. */
 cake_err cake_device_open(int i, int number, const cake_kernels **kernels);
 void cake_device_close(void); /* not open is fine */
 /* Bytes of its memory that are left, of what is open. */

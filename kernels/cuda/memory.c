@@ -26,7 +26,7 @@ typedef struct mirror {
     int cap;
 } mirror;
 
-enum { MIRRORS = 8, GRAPHS = 96 };
+enum { MIRRORS = 512, GRAPHS = 96 }; /* two of each slice; a rank has seldom more than one */
 
 /* What was asked for with a key. */
 typedef struct graph {
@@ -64,6 +64,11 @@ static bool works(cudaError_t err, const char *doing)
         gpu.doing = doing;
     }
     return err == cudaSuccess;
+}
+
+void cake_cuda_launched(int error)
+{
+    works((cudaError_t)error, "starting a kernel");
 }
 
 void cake_cuda_failed(const char *doing)
@@ -137,6 +142,9 @@ static void close_arena(cake_arena *arena)
 {
     for (int i = 0; i < GRAPHS; i++)
         forget(&gpu.graphs[i]);
+    for (mirror *m = gpu.mirrors; m < gpu.mirrors + MIRRORS; m++)
+        if ((const char *)m->there >= arena->base && (const char *)m->there < arena->base + arena->size)
+            m->there = NULL;
     cudaFree(arena->base);
     *arena = (cake_arena){0};
 }
@@ -184,11 +192,22 @@ static void copy(void *to, const void *from, size_t bytes)
     works(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, gpu.stream), "copying within it");
 }
 
+/* Where rows at this address are mirrored, or NULL. */
+static mirror *mirror_of(const void *there)
+{
+    for (mirror *m = gpu.mirrors; m < gpu.mirrors + MIRRORS; m++)
+        if (m->there && (const char *)there >= (const char *)m->there &&
+            (const char *)there < (const char *)m->there + (size_t)m->cap * sizeof *m->rows)
+            return m;
+    return NULL;
+}
+
 static void put_rows(cake_row *to, const cake_row *rows, int n)
 {
-    mirror *m = gpu.mirrors;
-    while (m < gpu.mirrors + MIRRORS - 1 && m->there && m->there != to)
-        m++;
+    mirror *m = mirror_of(to);
+    for (int i = 0; i < MIRRORS && !m; i++)
+        m = gpu.mirrors[i].there ? NULL : &gpu.mirrors[i];
+    CAKE_ASSERT(m && (!m->there || m->there == to));
     if (n > m->cap) {
         m->rows = cake_grow(m->rows, (size_t)n, sizeof *m->rows);
         m->cap = n;
@@ -200,19 +219,18 @@ static void put_rows(cake_row *to, const cake_row *rows, int n)
 
 const cake_row *cake_cuda_rows(const cake_row *rows)
 {
-    for (const mirror *m = gpu.mirrors; m < gpu.mirrors + MIRRORS && m->there; m++)
-        if ((const char *)rows >= (const char *)m->there &&
-            (const char *)rows < (const char *)m->there + (size_t)m->cap * sizeof *rows)
-            return m->rows + (rows - (const cake_row *)m->there);
-    CAKE_ASSERT(!"rows that put_rows did not put");
-    return NULL;
+    const mirror *m = mirror_of(rows);
+    CAKE_ASSERT(m); /* put_rows has put them */
+    return m->rows + (rows - (const cake_row *)m->there);
 }
 
 void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n)
 {
     cudaSetDevice(gpu.device);
-    works(cudaMemcpy2D(to, to_step, from, from_step, bytes, (size_t)n, cudaMemcpyHostToDevice),
-          "loading weights");
+    /* of memory that is not pinned the last bytes may be on their way when it returns */
+    if (works(cudaMemcpy2D(to, to_step, from, from_step, bytes, (size_t)n, cudaMemcpyHostToDevice),
+              "loading weights"))
+        works(cudaStreamSynchronize(NULL), "loading weights");
 }
 
 /* ---- work that comes again */
@@ -235,13 +253,16 @@ static graph *graph_of(const void *key, size_t size)
 static bool record(graph *g, void (*work)(void *arg), void *arg)
 {
     cudaGraph_t made = NULL;
-    if (cudaStreamBeginCapture(gpu.stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
+    bool can = cudaStreamBeginCapture(gpu.stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
+    if (!can) {
+        cudaGetLastError();
         return false;
+    }
     gpu.recording = true;
     work(arg);
     gpu.recording = false;
-    bool can = cudaStreamEndCapture(gpu.stream, &made) == cudaSuccess && made &&
-               cudaGraphInstantiate(&g->exec, made, 0) == cudaSuccess;
+    can = cudaStreamEndCapture(gpu.stream, &made) == cudaSuccess && made &&
+          cudaGraphInstantiate(&g->exec, made, 0) == cudaSuccess;
     if (made)
         cudaGraphDestroy(made);
     cudaGetLastError();
@@ -294,7 +315,6 @@ static bool passed(int i)
 
 static cake_err check(void)
 {
-    works(cudaGetLastError(), "starting a kernel");
     if (gpu.error == cudaSuccess)
         return CAKE_OK;
     if (gpu.said)
@@ -344,7 +364,8 @@ cake_err cake_cuda_open(int device, const char *text)
         err == cudaErrorDevicesUnavailable
             ? "; it is busy, or in exclusive mode (nvidia-smi -q -d COMPUTE) and another process has it"
             : "";
-    cake_err failed = cake_fail("kernels", "%s cannot be opened: %s%s", text, cudaGetErrorString(err), what);
+    cake_err failed = cake_fail("kernels", "%s cannot be opened: %s%s; use another one, or --device cpu",
+                                text, cudaGetErrorString(err), what);
     cake_cuda_close();
     return failed;
 }

@@ -24,9 +24,12 @@
 enum {
     CHOICES = 16,
     REPRESENTATIVE = 2048,
-    AMONG =
-        3 *
-        CAKE_PRODUCT_ROWS, /* rows of a try, of which the last CAKE_PRODUCT_ROWS ones are multiplied alone, too */
+#ifdef CAKE_EXECUTOR
+    TRIED = 192
+#else
+    TRIED = REPRESENTATIVE
+#endif
+    /* rows of a trial at most, of which the last CAKE_PRODUCT_ROWS ones are multiplied alone, too */
 };
 
 /* The workspace: the library's own, too little to keep parts of REPRESENTATIVE rows' sums in, and behind it rows that go
@@ -123,30 +126,33 @@ static bool multiply(const plan *p, const cublasLtMatmulAlgo_t *algo, float *out
 
 /* The rest of the workspace for a try: packed rows, their products, and the products of the last of them alone. */
 typedef struct trial {
-    size_t row, rows, sums; /* bytes: of a packed row, of all, of a row's sums */
+    int n;            /* rows */
+    size_t row, sums; /* bytes of a packed row, of a row's sums */
     char *x, *among, *alone;
 } trial;
 
 static bool make_trial(trial *t, const plan *p)
 {
     t->row = cake_cuda_step(p->dtype, p->n_in);
-    t->rows = AMONG * t->row;
     t->sums = (size_t)p->n_out * sizeof(float);
-    t->x = (char *)cake_cuda_workspace() + OWN;
-    t->among = t->x + cake_arena_round(t->rows);
-    t->alone = t->among + AMONG * t->sums;
-    if (t->alone + CAKE_PRODUCT_ROWS * t->sums > t->x + REST)
+    const size_t each = CAKE_PRODUCT_ROWS * (t->row + t->sums), alone = CAKE_PRODUCT_ROWS * t->sums,
+                 room = REST > alone ? (REST - alone) / each : 0, most = TRIED / CAKE_PRODUCT_ROWS;
+    t->n = (int)(room < most ? room : most) * CAKE_PRODUCT_ROWS;
+    if (t->n < 2 * CAKE_PRODUCT_ROWS)
         return false;
+    t->x = (char *)cake_cuda_workspace() + OWN;
+    t->among = t->x + (size_t)t->n * t->row;
+    t->alone = t->among + (size_t)t->n * t->sums;
     /* numbers between 1 and 2, and their negatives, with digits in all places, in either dtype */
     uint32_t state = 1;
-    const size_t n = t->rows / sizeof(uint16_t);
+    const size_t n = (size_t)t->n * t->row / sizeof(uint16_t);
     uint16_t *x = cake_alloc(n, sizeof *x);
     for (size_t i = 0; i < n; i++) {
         state = state * 1664525 + 1013904223;
         x[i] = p->dtype == CAKE_BF16 ? (uint16_t)(0x3F80 | (state >> 16 & 0x807F))
                                      : (uint16_t)(0x3C00 | (state >> 16 & 0x83FF));
     }
-    cake_cuda_memory.put(t->x, x, t->rows);
+    cake_cuda_memory.put(t->x, x, n * sizeof *x);
     free(x);
     return true;
 }
@@ -154,8 +160,8 @@ static bool make_trial(trial *t, const plan *p)
 /* Whether rows have the bits alone that they have among others. */
 static bool keeps_bits(const plan *p, const cublasLtMatmulAlgo_t *algo, const cake_weight *w, const trial *t)
 {
-    const size_t before = AMONG - CAKE_PRODUCT_ROWS, bytes = CAKE_PRODUCT_ROWS * t->sums;
-    if (!multiply(p, algo, (float *)(void *)t->among, t->x, w, false, AMONG) ||
+    const size_t before = (size_t)t->n - CAKE_PRODUCT_ROWS, bytes = CAKE_PRODUCT_ROWS * t->sums;
+    if (!multiply(p, algo, (float *)(void *)t->among, t->x, w, false, t->n) ||
         !multiply(p, algo, (float *)(void *)t->alone, t->x + before * t->row, w, false, CAKE_PRODUCT_ROWS))
         return false;
     char *got = cake_alloc(2, bytes);

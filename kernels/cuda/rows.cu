@@ -256,24 +256,24 @@ __device__ __forceinline__ float element(const float *x, const float *gate, int 
     return gate ? passed(x[at], gate[at], act) : x[at];
 }
 
-/* grid: parts of a row, rows. */
+/* grid: rows, parts of a row. */
 template <typename T>
 __global__ void pack_rows(T *to, const float *x, const float *gate, int act, int n_in, int width)
 {
     begin_kernel();
-    const int64_t row = blockIdx.y;
-    const int j = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    const int64_t row = blockIdx.x;
+    const int j = (int)(blockIdx.y * blockDim.x + threadIdx.x);
     if (j < width)
         from_float(to[row * width + j], j < n_in ? element(x, gate, act, row * n_in + j) : 0.0f);
 }
 
-/* A warp a group of a row: as cake_i8_from does it, with a scale in float32. */
+/* A warp a group of a row: as cake_i8_from does it, with a scale in float32. grid: rows, groups. */
 __global__ void quantise_rows(char *to, const float *x, const float *gate, int act, int n_in, int width,
                               size_t step)
 {
     begin_kernel();
-    const int lane = (int)threadIdx.x, group = (int)blockIdx.x;
-    const int64_t row = blockIdx.y;
+    const int lane = (int)threadIdx.x, group = (int)blockIdx.y;
+    const int64_t row = blockIdx.x;
     float value[CAKE_I8_GROUP / CAKE_WARP], most = 0;
     bool finite = true;
     for (int i = 0; i < CAKE_I8_GROUP / CAKE_WARP; i++) {
@@ -299,9 +299,9 @@ void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_
 {
     const float *g = gate ? gate->g : NULL;
     int act = gate ? (int)gate->act : 0, width = cake_cuda_width(dtype, n_in);
-    dim3 grid(groups(width, THREADS), (unsigned)n_tok), block(THREADS);
+    dim3 grid((unsigned)n_tok, groups(width, THREADS)), block(THREADS);
     if (dtype == CAKE_I8)
-        CAKE_LAUNCH(quantise_rows, dim3((unsigned)(width / CAKE_I8_GROUP), (unsigned)n_tok), dim3(CAKE_WARP),
+        CAKE_LAUNCH(quantise_rows, dim3((unsigned)n_tok, (unsigned)(width / CAKE_I8_GROUP)), dim3(CAKE_WARP),
                     0, (char *)to, x, g, act, n_in, width, cake_cuda_step(CAKE_I8, n_in));
     else if (dtype == CAKE_F32)
         CAKE_LAUNCH(pack_rows<float>, grid, block, 0, (float *)to, x, g, act, n_in, width);
@@ -311,14 +311,14 @@ void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_
         CAKE_LAUNCH(pack_rows<cake_f16>, grid, block, 0, (cake_f16 *)to, x, g, act, n_in, width);
 }
 
-/* grid: parts of a row, rows. */
+/* grid: rows, parts of a row. */
 __global__ void finish_rows(float *out, const float *sum, const float *bias, const float *residual, int n_out)
 {
     begin_kernel();
-    const int column = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    const int column = (int)(blockIdx.y * blockDim.x + threadIdx.x);
     if (column >= n_out)
         return;
-    const int64_t at = (int64_t)blockIdx.y * n_out + column;
+    const int64_t at = (int64_t)blockIdx.x * n_out + column;
     float total = sum[at];
     if (bias)
         total += bias[column];
@@ -328,7 +328,7 @@ __global__ void finish_rows(float *out, const float *sum, const float *bias, con
 void cake_cuda_finish(float *out, const float *sum, const float *bias, const float *residual, int n_out,
                       int n)
 {
-    CAKE_LAUNCH(finish_rows, dim3(groups(n_out, THREADS), (unsigned)n), dim3(THREADS), 0, out, sum, bias,
+    CAKE_LAUNCH(finish_rows, dim3((unsigned)n, groups(n_out, THREADS)), dim3(THREADS), 0, out, sum, bias,
                 residual, n_out);
 }
 

@@ -15,7 +15,7 @@
 
 extern "C" cudaStream_t cake_cuda_stream(void);
 extern "C" bool cake_cuda_overlaps(void);
-/* What fails is the runtime's last error. */
+extern "C" void cake_cuda_launched(int error); /* a cudaError_t */
 template <typename... P, typename... A>
 static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A... argument)
 {
@@ -29,13 +29,14 @@ static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P
     how.stream = cake_cuda_stream();
     how.attrs = &early;
     how.numAttrs = cake_cuda_overlaps() ? 1 : 0;
-    cudaLaunchKernelEx(&how, kernel, (P)argument...);
+    cake_cuda_launched(cudaLaunchKernelEx(&how, kernel, (P)argument...));
 }
 #define CAKE_LAUNCH(kernel, grid, block, shared, ...) launch_kernel(grid, block, shared, kernel, __VA_ARGS__)
 /* Before the launch of a kernel whose blocks take more than CAKE_UNASKED bytes, which has to be no more than
  * cake_cuda_block_memory(). If it is not granted the launch fails. */
 #define CAKE_ALLOW(kernel, shared)                                                                           \
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared))
+    cake_cuda_launched(                                                                                      \
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared)))
 /* The memory of a block that its launch has given a size. */
 #define CAKE_SHARED(type, name)                                                                              \
     extern __shared__ uint4 cake_shared[];                                                                   \

@@ -34,16 +34,18 @@ typedef enum want { NEVER, MAYBE, SURELY } want;
 
 static want wanted_of(const cake_options *o, const cake_topology_rank *said)
 {
-    if (said->device == CAKE_WISH_CPU)
+    const bool cpu = !strcmp(o->device, "cpu"), asked = said->device == CAKE_WISH_CUDA || said->has_gpu;
+    if (cpu && asked)
+        cake_log(CAKE_WARN, "place", "--device cpu goes before %sdevice or gpu in the topology",
+                 cake_layout_at(o, said->device == CAKE_WISH_CUDA ? said->device_at : said->gpu_at));
+    if (cpu || said->device == CAKE_WISH_CPU || o->gpu_layers == 0)
         return NEVER;
     if (said->device == CAKE_WISH_CUDA || !strcmp(o->device, "cuda"))
         return SURELY;
-    if (!strcmp(o->device, "cpu"))
-        return NEVER;
     if (said->has_gpu || o->gpu_layers > 0)
         return SURELY;
     /* who names an instruction set wants its bits */
-    return o->gpu_layers == 0 || strcmp(o->isa, "auto") ? NEVER : MAYBE;
+    return strcmp(o->isa, "auto") ? NEVER : MAYBE;
 }
 
 /* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others have one, or some rank must. */

@@ -112,7 +112,7 @@ int64_t cake_parts_weights(const cake_stage *stage, const cake_plan *plan, int r
     return bytes;
 }
 
-enum { NAME = 16 };
+enum { NAME = 32 };
 
 /* What is between: [n_layer + 1][NAME], the head last; on rank 0 of all. names [n_layer + 1]: of this rank. */
 static void fill_names(const cake_stage *stage, char (*names)[NAME])

@@ -412,7 +412,7 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *a
     if (r->n_replica > 1 && rank == f->first)
         cake_buf_addf(out, ", \"requests\": %lld", (long long)s->requests);
     cake_json_put_text(out, ", \"host\": ", s->host);
-    if (s->gpu.used)
+    if (s->gpu.used && s->gpu_layers)
         cake_buf_addf(out, ", \"device\": \"cuda\", \"gpu\": %d, \"gpu_layers\": %d", s->gpu.number,
                       s->gpu_layers);
     else

@@ -21,7 +21,7 @@ enum { CAKE_REPORT_CPUS = 128 };
 
 /* One rank's part, gathered on rank 0 as bytes. */
 typedef struct cake_report_stage {
-    char host[64], cpus[CAKE_REPORT_CPUS], isa[16];
+    char host[64], cpus[CAKE_REPORT_CPUS], isa[32];
     char link[16]; /* what brings waves from other ranks; empty: none comes */
     int threads, threads_decode;
     cake_gpu gpu;   /* its own ... */

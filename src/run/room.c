@@ -374,7 +374,10 @@ static cake_err judge(const cake_options *o, const cake_world *world, const cake
                       int64_t all_kv, bool speaks)
 {
     const cake_topology_rank *said = &stage->said;
-    const char *where = cake_layout_where(o, said), *more = said->kv_memory ? "kv_memory" : "--kv-memory";
+    const char *where = cake_layout_where(o, said), *more = said->kv_memory ? "kv_memory"
+                                                            : r->kernels->memory && !stage->kv_memory
+                                                                ? "of the GPU, by fewer --gpu-layers,"
+                                                                : "--kv-memory";
     int64_t left = r->memory - r->host, least = 0;
     cake_err err = judge_bound(o, stage, r);
     if (err)

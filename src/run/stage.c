@@ -137,6 +137,8 @@ static void count_memory(cake_stage *stage)
     stage->report.buffers_bytes =
         cake_room_buffers(stage, &stage->plan, stage->replica.rank, stage->n_thread);
     stage->report.gpu_layers = stage->away ? stage->n_away : 0;
+    if (stage->away && !stage->n_away) /* not one fits */
+        snprintf(stage->report.isa, sizeof stage->report.isa, "%s", stage->kernels->name);
     for (int i = 0; i < stage->plan.n_hop; i++) {
         cake_slice_shape shape = cake_room_slice(stage, &stage->plan.hop[i]);
         if (stage->plan.hop[i].rank == stage->replica.rank)

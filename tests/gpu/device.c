@@ -220,6 +220,14 @@ static void test_failure(void)
 {
     unsigned char byte = 0;
     open_device();
+    cake_cuda_launched(
+        1); /* cudaErrorInvalidValue; the runtime forgets it, as whoever asks how far the GPU is makes it do */
+    gpu->flag(0);
+    while (!gpu->passed(0))
+        ;
+    says(check, CAKE_ERR_FATAL, "failed at starting a kernel: another error");
+    cake_device_close();
+    open_device();
     cake_arena arena = take(4096);
     says(take_too_much, CAKE_ERR_FATAL,
          "GPU 0 (Executor, 0000:01:00.0) has no 1024.00 GiB for weights, 0.06 GiB are free: somebody else "

@@ -47,7 +47,18 @@ static void check_pair(const cake_kernels *op, cake_dtype dtype, int n_out, int 
               .n_tok = n_tok};
     ((uint16_t *)up.w.data)[0] ^= 0x1300; /* they differ */
     op->input_pack(&(cake_exec){.size = 1}, p.input, x, NULL, dtype, n_in, n_tok);
+    /* as the program says it of a wave: of generated rows, and at last of some that are a prompt's */
+    cake_row *rows = calloc((size_t)n_tok, sizeof *rows);
+    for (int i = 0; i < n_tok; i++)
+        rows[i].kind = i % 2 ? CAKE_ROW_GENERATED : CAKE_ROW_REPLAYED;
+    op->about(rows, n_tok);
     cake_exec_run(1, run_pair, &p);
+    rows[n_tok / 2].kind = CAKE_ROW_PROMPT;
+    op->about(rows, n_tok);
+    CU_ASSERT(
+        !op->gated(&(cake_exec){.size = 1}, p.to, p.input, &gate.w, NULL, &up.w, NULL, p.act, dtype, n_tok));
+    op->about(NULL, 0);
+    free(rows);
     CU_ASSERT_EQUAL(p.done, (dtype == CAKE_BF16 || dtype == CAKE_F16) && bytes <= n * sizeof(float));
     CU_ASSERT(!p.done || !memcmp(p.to, p.wanted, bytes));
     void *all[] = {x, bias, p.input, p.to, p.wanted, p.sums[0], p.sums[1]};
@@ -162,7 +173,16 @@ static void check_several(const cake_kernels *op, cake_dtype dtype, bool wide, i
         p.apart[i].out = random_floats((size_t)(n_out[i] * n_tok), 7);
     }
     p.n -= other != NOTHING; /* what is apart is of the input's dtype */
+    cake_row *rows = calloc((size_t)n_tok, sizeof *rows);
+    for (int i = 0; i < n_tok; i++)
+        rows[i].kind = CAKE_ROW_GENERATED;
+    op->about(rows, n_tok);
     cake_exec_run(1, run_products, &p);
+    rows[n_tok - 1].kind = CAKE_ROW_PROMPT;
+    op->about(rows, n_tok);
+    CU_ASSERT(!op->linears(&(cake_exec){.size = 1}, p.at_once, p.n, input, n_tok));
+    op->about(NULL, 0);
+    free(rows);
     bool fits = (dtype == CAKE_BF16 || dtype == CAKE_F16) && n_tok <= CAKE_CUDA_FEW;
     CU_ASSERT_EQUAL(p.done, fits);
     for (int i = 0; i < p.n && fits; i++)
