@@ -108,6 +108,10 @@ void cake_device_describe(cake_buf *out)
     cudaRuntimeGetVersion(&runtime);
     for (int device = 0; device < n; device++)
         add_device(out, device, driver, runtime);
+    if (n) {
+        cake_product_describe(out);
+        cake_buf_adds(out, ", for products of prompts\n");
+    }
     cake_buf_free(&why);
 }
 

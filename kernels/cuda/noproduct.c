@@ -14,6 +14,11 @@ void cake_product_close(void)
 {
 }
 
+void cake_product_describe(cake_buf *out)
+{
+    cake_buf_adds(out, "no cuBLASLt: this program was built without it");
+}
+
 void cake_product_settle(const cake_weight *w)
 {
     (void)w;

@@ -73,6 +73,18 @@ int cake_product_open(cake_buf *why)
     return (int)version;
 }
 
+void cake_product_describe(cake_buf *out)
+{
+    cake_buf why = {0};
+    const cake_lt *lt = cake_lt_find(&why);
+    size_t version = lt ? lt->GetVersion() : 0;
+    if (lt)
+        cake_buf_addf(out, "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+    else
+        cake_buf_addf(out, "no cuBLASLt: %s", why.data);
+    cake_buf_free(&why);
+}
+
 static void drop(plan *p)
 {
     if (p->product)

@@ -36,7 +36,7 @@ static want wanted_of(const cake_options *o, const cake_topology_rank *said)
 {
     const bool cpu = !strcmp(o->device, "cpu"), asked = said->device == CAKE_WISH_CUDA || said->has_gpu;
     if (cpu && asked)
-        cake_log(CAKE_WARN, "place", "--device cpu goes before %sdevice or gpu in the topology",
+        cake_log(CAKE_WARN, "place", "%sa GPU is asked for here, and --device cpu goes before it",
                  cake_layout_at(o, said->device == CAKE_WISH_CUDA ? said->device_at : said->gpu_at));
     if (cpu || said->device == CAKE_WISH_CPU || o->gpu_layers == 0)
         return NEVER;
@@ -51,7 +51,11 @@ static want wanted_of(const cake_options *o, const cake_topology_rank *said)
 /* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others have one, or some rank must. */
 static bool is_used(const cake_world *world, want mine, bool *any)
 {
-    bool may = mine != NEVER && (mine == SURELY || cake_device_count(NULL) > 0);
+    cake_buf why = {0};
+    bool may = mine != NEVER && (mine == SURELY || cake_device_count(&why) > 0);
+    if (mine == MAYBE && !may && world->rank == 0)
+        cake_log(CAKE_DEBUG, "place", "computing on CPUs: %s", why.data);
+    cake_buf_free(&why);
     bool all = cake_world_least(world, may), surely = !cake_world_least(world, mine != SURELY);
     *any = all || surely;
     if (may && !*any)

@@ -299,6 +299,7 @@ static void test_describe(void)
     unsetenv("CUDA_VISIBLE_DEVICES");
     describes("GPU 2: Executor, 0.1 GiB, capability ");
     describes(", reaches GPU 0, 1");
+    describes("\ncuBLASLt ");
     runtime.mode = 2; /* cudaComputeModeProhibited */
     describes("; its compute mode lets nobody use it (nvidia-smi -c)\n");
     runtime.mode = 0;

@@ -185,7 +185,15 @@ expect "... which is not there" 1 't.yml:1:19: gpu 5: [^ ]+ has 2, counted from 
 CAKE_TEST_GPUS=0 expect "no GPU" 1 'no GPU on [^ ]+: CAKE_TEST_GPUS is 0; use --device cpu' answers 2 b.jsonl --force
 test "$(grep -c 'no GPU' "$dir/err")" -eq 1
 ok "... said once" $?
-CAKE_TEST_GPUS=0 expect "... and nobody asked for one" 0 '' short 1 --report "$dir/r.json"
+CAKE_TEST_GPUS=0 expect "... and nobody asked for one" 0 'computing on CPUs: CAKE_TEST_GPUS is 0' short 1 -v --report "$dir/r.json"
+grep -q '"device": "cpu"' "$dir/r.json"
+ok "... CPUs" $?
+CAKE_TEST_GPU_BUSY=1 expect "no layers on GPUs: none is opened" 0 '' short 1 --device cuda --gpu-layers 0 --report "$dir/r.json"
+grep -q '"device": "cpu"' "$dir/r.json"
+ok "... CPUs" $?
+printf "a: {rank: 0, device: cuda, layers: ['model.layers.0-7']}\n" >"$dir/t.yml"
+expect "a topology that asks for one, and --device cpu" 0 't.yml:1:22: a GPU is asked for here, and --device cpu goes before it' \
+    short 1 --device cpu --topology "$dir/t.yml" --report "$dir/r.json"
 grep -q '"device": "cpu"' "$dir/r.json"
 ok "... CPUs" $?
 expect "nobody asked, and there is one" 0 '' short 1 --report "$dir/r.json"

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A made-up model with the shapes that models have (heads of 128, wide and narrow matrices, more positions than a segment) and as
+# many sequences at a time as large waves need: what the small models of other tests never ask of a GPU. The same bytes in any
+# company, and the numbers of the CPU but for roundings. tests/gpu/run does it on a GPU (CAKE_ON_GPU), whole; by fibres on the
+# CPU, or under a tool that looks at memory (CAKE_UNDER: a command), only some of it is tried.
+. "$(dirname "$0")/../shell.sh"
+cpu=$cake
+if [ -z "${CAKE_ON_GPU:-}" ]; then
+    cake=$(cd "${top_builddir:-$root/build}/tests/gpu" && pwd)/cake-mpi
+    export HWLOC_COMPONENTS=-pci CAKE_TEST_GPU_MEMORY=1000000000
+fi
+if [ -z "${CAKE_ON_GPU:-}" ] || [ -n "${CAKE_UNDER:-}" ]; then
+    wide=1 ff=160 vocab=300 n_seq=70 long=150 more=60 tokens=2
+else
+    wide=4 ff=9216 vocab=9000 n_seq=90 long=2300 more=300 tokens=6
+fi
+
+model() {
+    mkdir -p "$dir/model"
+    printf '{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}' >"$dir/model/tokenizer.json"
+    cat >"$dir/model/config.json" <<END
+{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": $((wide * 128)), "intermediate_size": $ff,
+ "num_hidden_layers": 2, "num_attention_heads": $((2 * wide)), "num_key_value_heads": $wide, "head_dim": 128, "vocab_size": $vocab,
+ "max_position_embeddings": 4096, "rms_norm_eps": 1e-6, "rope_theta": 1000000, "tie_word_embeddings": false,
+ "hidden_act": "silu", "torch_dtype": "bfloat16"}
+END
+}
+# A long prompt, then shorter ones of odd lengths, as ids.
+prompts() {
+    awk -v n="$n_seq" -v long="$long" -v more="$more" -v vocab="$vocab" -v tokens="$tokens" 'BEGIN {
+        srand(7)
+        for (i = 0; i < n; i++) {
+            len = i ? 1 + int(rand() * more) : long
+            printf "{\"id\": \"%d\", \"max_tokens\": %d, \"ignore_eos\": true, \"logprobs\": 1, \"return_token_ids\": true, \"prompt\": [", i, tokens
+            for (j = 0; j < len; j++)
+                printf "%s%d", j ? ", " : "", int(rand() * vocab)
+            print "]}"
+        }
+    }' >"$dir/p.jsonl"
+}
+answers() { # RESULTS NP ARGUMENT...
+    rm -f "$dir/$1"*
+    local run
+    read -ra run <<<"${CAKE_UNDER:-} $cake"
+    [ "$2" = 1 ] || run=(mpi "$2")
+    "${run[@]}" run -m "$dir/model" --dummy-weights -i "$dir/p.jsonl" -o "$dir/$1" --deterministic-ids --temperature 0 "${@:3}"
+}
+same() { # NAME NP ARGUMENT...
+    expect "$1: runs" 0 '' answers b.jsonl "$2" --device cuda "${@:3}"
+    cmp -s "$dir/a.jsonl" "$dir/b.jsonl"
+    ok "... same bytes" $?
+}
+numbers() { # FILE : of each request the log probability of its first token
+    grep -o '"token_logprobs": \[[-0-9.e]*' "$1" | sed 's/.*\[//'
+}
+
+model
+prompts
+expect "all together" 0 "$n_seq requests \\(0 failed\\)" answers a.jsonl 1 --device cuda
+same "few at a time, in small chunks" 1 --max-seqs 3 --chunk 64
+[ -z "${CAKE_ON_GPU:-}" ] || same "one at a time" 1 --max-seqs 1
+same "two ranks" 2 --link mpi
+expect "on the CPU" 0 '' env "CAKE_DEVICE=cpu" "$cpu" run -m "$dir/model" --dummy-weights -i "$dir/p.jsonl" -o "$dir/c.jsonl" \
+    --deterministic-ids --temperature 0 --force
+paste <(numbers "$dir/a.jsonl") <(numbers "$dir/c.jsonl") |
+    awk -v n="$n_seq" 'NF == 2 { d = $1 - $2; if (d < 0) d = -d; if (d < 0.1) good++; if (d > most) most = d } END { print "# off by " 0 + most; exit !(NR == n && good >= 0.95 * n) }'
+ok "... the same log probabilities, but for roundings" $?
+finish
