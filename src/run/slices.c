@@ -262,7 +262,7 @@ static int64_t cache_of(const cake_stage *stage, const cake_pool *pool, int firs
 {
     int64_t asked = stage->kv_memory;
     left = (left - layers_of(stage, pool, first_rank)) / pool->n_rank;
-    return asked > 0 ? asked : asked < 0 ? left * -asked / 100 : left / 2;
+    return asked > 0 ? asked : asked < 0 ? left * -asked / 100 : stage->gpus ? left : left / 2;
 }
 
 /* What a cache that was asked for lacks beside the layers and caches of so many ranks. */
