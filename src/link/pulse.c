@@ -69,6 +69,7 @@ struct cake_pulse {
     cake_ear *ears;        /* [n_line] */
     struct pollfd *polled; /* [n_line + n_stranger + 2] */
     atomic_bool stop;
+    atomic_bool ending; /* by this rank, which has said why: that others end now is no news */
     pthread_mutex_t mutex; /* lines as they are written to: a last word may come from another thread */
     pthread_t thread;
 };
@@ -347,7 +348,8 @@ static void *work(void *arg)
             beat(p, now);
             next = now + beat_s;
         }
-        p->owner.look(p->owner.self, p->ears, now);
+        if (!atomic_load(&p->ending))
+            p->owner.look(p->owner.self, p->ears, now);
         if (p->size > CROWD) /* many messages a round, rather than a round each */
             nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }
@@ -514,6 +516,7 @@ void cake_pulse_last(int status)
     cake_log_heard(); /* who hears the last word ends, and some launchers then end this process, too */
     if (!p)
         return;
+    atomic_store(&p->ending, true);
     message m = message_of(p, LAST);
     m.status = status;
     say_all(p, &m);
