@@ -52,6 +52,7 @@ static struct {
     graph graphs[GRAPHS];
     int64_t wishes;
     bool recording, records_nothing; /* now; since it was tried and failed */
+    bool refused;                    /* a launch, while it records */
     cudaError_t error;               /* the first one ... */
     const char *doing;               /* ... and at what */
     bool said;
@@ -68,7 +69,10 @@ static bool works(cudaError_t err, const char *doing)
 
 void cake_cuda_launched(int error)
 {
-    works((cudaError_t)error, "starting a kernel");
+    if (gpu.recording)
+        gpu.refused |= error != cudaSuccess; /* as it is, it may be taken */
+    else
+        works((cudaError_t)error, "starting a kernel");
 }
 
 void cake_cuda_failed(const char *doing)
@@ -259,9 +263,10 @@ static bool record(graph *g, void (*work)(void *arg), void *arg)
         return false;
     }
     gpu.recording = true;
+    gpu.refused = false;
     work(arg);
     gpu.recording = false;
-    can = cudaStreamEndCapture(gpu.stream, &made) == cudaSuccess && made &&
+    can = cudaStreamEndCapture(gpu.stream, &made) == cudaSuccess && made && !gpu.refused &&
           cudaGraphInstantiate(&g->exec, made, 0) == cudaSuccess;
     if (made)
         cudaGraphDestroy(made);

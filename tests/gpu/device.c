@@ -127,10 +127,13 @@ static void test_rows(void)
 static unsigned char *from, *to; /* a byte each, in the GPU's memory */
 static int asked;                /* how often */
 
+static int refuses; /* the so manieth time that it is asked for, a launch is refused */
+
 static void work(void *arg)
 {
     (void)arg;
-    asked++;
+    if (++asked == refuses)
+        cake_cuda_launched(1);
     gpu->flag(0);
     gpu->copy(to, from, 1);
     gpu->flag(1);
@@ -180,6 +183,19 @@ static void test_repeat(void)
 /* A runtime that cannot is not asked again. */
 static void test_no_graphs(void)
 {
+    open_device();
+    cake_arena some = take(128);
+    from = (unsigned char *)some.base;
+    to = from + 64;
+    asked = 0;
+    refuses = 2; /* when it is recorded */
+    for (int turn = 0; turn < 4; turn++)
+        once_more(7, (unsigned char)(30 + turn));
+    refuses = 0;
+    CU_ASSERT(asked == 5 && runtime.graphs == 0);
+    CU_ASSERT_EQUAL(gpu->check(), CAKE_OK);
+    gpu->close(&some);
+    cake_device_close();
     static const char *const calls[] = {"capture", "instantiate"};
     for (int i = 0; i < 2; i++) {
         open_device();
