@@ -69,7 +69,7 @@ struct cake_pulse {
     cake_ear *ears;        /* [n_line] */
     struct pollfd *polled; /* [n_line + n_stranger + 2] */
     atomic_bool stop;
-    atomic_bool ending; /* by this rank, which has said why: that others end now is no news */
+    atomic_bool ending;    /* by this rank, which has said why: that others end now is no news */
     pthread_mutex_t mutex; /* lines as they are written to: a last word may come from another thread */
     pthread_t thread;
 };
