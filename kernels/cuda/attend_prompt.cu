@@ -82,11 +82,12 @@ __device__ __forceinline__ const uint4 *find_part(const void *from, const attent
 
 template <int STEPS> __device__ __forceinline__ void bring_keys(uint4 *to, const uint4 *from)
 {
-    enum { WIDE = K_ROW / 2 };
+    enum { WIDE = K_ROW / 2, KEYS = block_of<STEPS>::KEYS, THREADS = WARPS * CAKE_WARP };
 #pragma unroll
-    for (int i = (int)threadIdx.x; i < block_of<STEPS>::KEYS; i += WARPS * CAKE_WARP) {
-        const int row = i / WIDE, chunk = i % WIDE;
-        copy_ahead(&to[row * WIDE + (chunk ^ 2 * (row % 4))], &from[row * K_ROW + chunk]);
+    for (int n = 0; n < (KEYS + THREADS - 1) / THREADS; n++) {
+        const int i = n * THREADS + (int)threadIdx.x, row = i / WIDE, chunk = i % WIDE;
+        if (i < KEYS)
+            copy_ahead(&to[row * WIDE + (chunk ^ 2 * (row % 4))], &from[row * K_ROW + chunk]);
     }
     end_copies();
 }
@@ -100,9 +101,10 @@ template <int STEPS> __device__ __forceinline__ void bring_values(uint4 *to, con
     from += warp * ROWS * WIDE;
     to += warp * ROWS * WIDE;
 #pragma unroll
-    for (int i = lane; i < ROWS * WIDE; i += CAKE_WARP) {
-        const int row = i / WIDE, chunk = i % WIDE;
-        copy_ahead(&to[row * WIDE + (chunk < STEPS / 2 * 8 ? chunk ^ 2 * warp : chunk)], &from[i]);
+    for (int n = 0; n < (ROWS * WIDE + CAKE_WARP - 1) / CAKE_WARP; n++) {
+        const int i = n * CAKE_WARP + lane, row = i / WIDE, chunk = i % WIDE;
+        if (i < ROWS * WIDE)
+            copy_ahead(&to[row * WIDE + (chunk < STEPS / 2 * 8 ? chunk ^ 2 * warp : chunk)], &from[i]);
     }
     end_copies();
 }
