@@ -23,7 +23,7 @@
 typedef struct mirror {
     const void *there;
     cake_row *rows;
-    int cap;
+    int n, cap; /* that were put there at most, and that there is room for */
 } mirror;
 
 enum { MIRRORS = 512, GRAPHS = 96 }; /* two of each slice; a rank has seldom more than one */
@@ -148,7 +148,7 @@ static void close_arena(cake_arena *arena)
         forget(&gpu.graphs[i]);
     for (mirror *m = gpu.mirrors; m < gpu.mirrors + MIRRORS; m++)
         if ((const char *)m->there >= arena->base && (const char *)m->there < arena->base + arena->size)
-            m->there = NULL;
+            m->there = NULL, m->n = 0;
     cudaFree(arena->base);
     *arena = (cake_arena){0};
 }
@@ -201,7 +201,7 @@ static mirror *mirror_of(const void *there)
 {
     for (mirror *m = gpu.mirrors; m < gpu.mirrors + MIRRORS; m++)
         if (m->there && (const char *)there >= (const char *)m->there &&
-            (const char *)there < (const char *)m->there + (size_t)m->cap * sizeof *m->rows)
+            (const char *)there < (const char *)m->there + (size_t)m->n * sizeof *m->rows)
             return m;
     return NULL;
 }
@@ -217,6 +217,7 @@ static void put_rows(cake_row *to, const cake_row *rows, int n)
         m->cap = n;
     }
     m->there = to;
+    m->n = n > m->n ? n : m->n;
     memcpy(m->rows, rows, (size_t)n * sizeof *rows);
     put(to, rows, (size_t)n * sizeof *rows);
 }

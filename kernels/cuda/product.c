@@ -24,12 +24,12 @@
 enum {
     CHOICES = 16,
     REPRESENTATIVE = 2048,
+/* rows of a trial at most, of which the last CAKE_PRODUCT_ROWS ones are multiplied alone, too */
 #ifdef CAKE_EXECUTOR
     TRIED = 192
 #else
     TRIED = REPRESENTATIVE
 #endif
-    /* rows of a trial at most, of which the last CAKE_PRODUCT_ROWS ones are multiplied alone, too */
 };
 
 /* The workspace: the library's own, too little to keep parts of REPRESENTATIVE rows' sums in, and behind it rows that go

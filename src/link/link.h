@@ -63,10 +63,9 @@ cake_parcel *cake_link_arrived(cake_link *link);
 bool cake_link_progress(cake_link *link);
 void cake_parcel_release(cake_parcel *parcel);
 
-/* An edge whose bodies go beside their waves. */
+/* An edge whose bodies go beside their waves, or, with no wire, stay where they are, since both of its ends are on one GPU. */
 typedef struct cake_beside {
-    cake_wire *
-        wire; /* its end here, borrowed; NULL: it has but one, and bodies stay where they are, if this has a memory */
+    cake_wire *wire;           /* its end here, borrowed; or NULL */
     const cake_memory *memory; /* of this rank's GPU ... */
     size_t body_bytes;         /* ... for bodies of so many bytes at most */
 } cake_beside;

@@ -119,6 +119,15 @@ static void test_rows(void)
     CU_ASSERT_EQUAL(cake_cuda_rows((const cake_row *)(const void *)a.base)->pos / 100, 37);
     gpu->close(&a);
     gpu->close(&b);
+    /* fewer rows than before, side by side */
+    cake_arena c = take(2 * sizeof(cake_row));
+    cake_row *side = (cake_row *)(void *)c.base;
+    for (int i = 0; i < 2; i++) {
+        rows[0].pos = i;
+        gpu->put_rows(side + i, rows, 1);
+    }
+    CU_ASSERT(cake_cuda_rows(side)->pos == 0 && cake_cuda_rows(side + 1)->pos == 1);
+    gpu->close(&c);
     cake_device_close();
 }
 
