@@ -6,6 +6,11 @@
 
 #define REASON "this program was built without CUDA"
 
+bool cake_device_built(void)
+{
+    return false;
+}
+
 void cake_device_describe(cake_buf *out)
 {
     cake_buf_adds(out, "none: " REASON "\n");

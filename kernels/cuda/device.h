@@ -19,6 +19,8 @@ typedef struct cake_card {
     int processors;         /* multiprocessors */
 } cake_card;
 
+/* Whether this program was built with CUDA. */
+bool cake_device_built(void);
 /* Appends one line per GPU, or one line with the reason; each ends in a newline. Never fails. */
 void cake_device_describe(cake_buf *out);
 /* How many there are for this process, which CUDA_VISIBLE_DEVICES may hide some from. 0: the reason is appended to why,

@@ -48,19 +48,30 @@ static want wanted_of(const cake_options *o, const cake_topology_rank *said)
     return strcmp(o->isa, "auto") ? NEVER : MAYBE;
 }
 
+/* Nobody has to be on a GPU, and this rank sees none. others: some see one, which is likely to be a mistake of the job. Ranks
+ * speak one at most: the first of those that see none. */
+static void tell_absent(const cake_world *world, const char *why, bool others)
+{
+    if (others)
+        cake_log(CAKE_WARN, "place",
+                 "all layers are on CPUs: other ranks have GPUs, but rank %d on %s has none: %s; a topology "
+                 "that names devices uses both",
+                 world->rank, world->host, why);
+    else if (cake_device_built())
+        cake_log(CAKE_INFO, "place", "all layers are on CPUs: %s", why);
+}
+
 /* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others have one, or some rank must. */
 static bool is_used(const cake_world *world, want mine, bool *any)
 {
     cake_buf why = {0};
     bool may = mine != NEVER && (mine == SURELY || cake_device_count(&why) > 0);
-    if (mine == MAYBE && !may && world->rank == 0)
-        cake_log(CAKE_DEBUG, "place", "computing on CPUs: %s", why.data);
-    cake_buf_free(&why);
-    bool all = cake_world_least(world, may), surely = !cake_world_least(world, mine != SURELY);
+    bool all = cake_world_least(world, may), surely = !cake_world_least(world, mine != SURELY),
+         some = !cake_world_least(world, !may), absent = mine == MAYBE && !may;
     *any = all || surely;
-    if (may && !*any)
-        cake_log(CAKE_DEBUG, "place", "rank %d sees a GPU and others see none: all use their CPUs",
-                 world->rank);
+    if (cake_world_least(world, absent ? world->rank : INT64_MAX) == world->rank && !surely)
+        tell_absent(world, why.data, some);
+    cake_buf_free(&why);
     return may && *any;
 }
 

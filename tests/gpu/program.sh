@@ -170,6 +170,16 @@ chmod +x "$dir/own"
 "$root/tests/mpirun.sh" 2 "$dir/own" run -m "$model" -p Hello --max-tokens 2 --device cuda --report "$dir/r.json" >/dev/null 2>"$dir/err"
 test "$(grep -o '"gpu": [0-9]' "$dir/r.json" | tr -d '\n')" = '"gpu": 0"gpu": 1' && ! grep -q 'take turns' "$dir/err"
 ok "each rank sees one of its own" $?
+cat >"$dir/one" <<END
+#!/bin/sh
+[ "\$OMPI_COMM_WORLD_RANK\$PMI_RANK" = 0 ] || export CAKE_TEST_GPUS=0
+exec "$cake" "\$@"
+END
+chmod +x "$dir/one"
+expect "one rank sees a GPU, the other none" 0 'warning: .*all layers are on CPUs: other ranks have GPUs, but rank 1 on [^ ]+ has none: CAKE_TEST_GPUS is 0; ' \
+    "$root/tests/mpirun.sh" 2 "$dir/one" run -m "$model" -p Hello --max-tokens 2 --report "$dir/r.json"
+test "$(grep -c 'on CPUs' "$dir/err")" -eq 1 && test "$(grep -o '"device": "[a-z]*"' "$dir/r.json" | tr -d '\n')" = '"device": "cpu""device": "cpu"'
+ok "... said once, both on CPUs" $?
 unset CAKE_TEST_GPUS
 printf "a: {rank: 1, gpu: 0, layers: ['model.layers.2-7']}\n" >"$dir/t.yml"
 expect "the one that a topology says" 0 '' short 2 --topology "$dir/t.yml" --report "$dir/r.json"
@@ -185,7 +195,7 @@ expect "... which is not there" 1 't.yml:1:19: gpu 5: [^ ]+ has 2, counted from 
 CAKE_TEST_GPUS=0 expect "no GPU" 1 'no GPU on [^ ]+: CAKE_TEST_GPUS is 0; use --device cpu' answers 2 b.jsonl --force
 test "$(grep -c 'no GPU' "$dir/err")" -eq 1
 ok "... said once" $?
-CAKE_TEST_GPUS=0 expect "... and nobody asked for one" 0 'computing on CPUs: CAKE_TEST_GPUS is 0' short 1 -v --report "$dir/r.json"
+CAKE_TEST_GPUS=0 expect "... and nobody asked for one" 0 'all layers are on CPUs: CAKE_TEST_GPUS is 0' short 1 --report "$dir/r.json"
 grep -q '"device": "cpu"' "$dir/r.json"
 ok "... CPUs" $?
 CAKE_TEST_GPU_BUSY=1 expect "no layers on GPUs: none is opened" 0 '' short 1 --device cuda --gpu-layers 0 --report "$dir/r.json"
@@ -199,6 +209,8 @@ ok "... CPUs" $?
 expect "nobody asked, and there is one" 0 '' short 1 --report "$dir/r.json"
 grep -q '"device": "cuda"' "$dir/r.json"
 ok "... GPU" $?
+! grep -q 'on CPUs' "$dir/err"
+ok "... nothing is said of CPUs" $?
 CAKE_TEST_GPU_BUSY=1 expect "a GPU that is busy" 1 'GPU [01] cannot be opened: it is busy' answers 2 b.jsonl --force
 
 # It fails in the middle: what was finished stays, and the run goes on elsewhere only with the same bits.
