@@ -304,6 +304,9 @@ typedef struct cake_kernels {
      * k itself may stay as it was. */
     bool (*turned)(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
                    const float *v, const cake_turn *turn, const cake_row *rows, int n_tok);
+    /* attend, and input_pack for a matrix of dtype of what it gives; what attention gives stands nowhere else. */
+    bool (*attended)(const cake_exec *exec, void *to, cake_dtype dtype, const float *q, const cake_kv *kv,
+                     const cake_row *rows, int n_tok, int n_head, float scale, float cap);
 } cake_kernels;
 
 extern const cake_kernels cake_kernels_ref;

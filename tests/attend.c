@@ -467,6 +467,74 @@ static void test_odd(void)
     for_tables(check_odd);
 }
 
+/* Attention and packing at once (cake_kernels.attended), against one after the other. */
+typedef struct attending {
+    call all;
+    void *apart, *at_once;
+    cake_dtype dtype;
+    bool done;
+} attending;
+
+static void run_attended(const cake_exec *exec, void *arg)
+{
+    attending *a = arg;
+    const call *c = &a->all;
+    run_attend(exec, &a->all);
+    c->op->input_pack(exec, a->apart, c->out, NULL, a->dtype, c->n_head * c->kv->head_dim, c->n_tok);
+    a->done = c->op->attended(exec, a->at_once, a->dtype, c->q, c->kv, c->rows, c->n_tok, c->n_head, c->scale,
+                              c->cap);
+}
+
+static void check_one_packed(const cake_kernels *op, cake_dtype kept, cake_dtype dtype, int n_kv,
+                             int head_dim, int window, bool prompt)
+{
+    cake_row own[N_ROW];
+    for (int i = 0; i < N_ROW; i++) {
+        own[i] = rows[i];
+        own[i].kind = i % 2 ? CAKE_ROW_REPLAYED : CAKE_ROW_GENERATED;
+    }
+    if (prompt)
+        own[N_ROW - 1].kind = CAKE_ROW_PROMPT;
+    const int n_head = 2 * n_kv, n = n_head * head_dim;
+    cache c = cache_open(kept, N_SLOT, LENGTH, n_kv, head_dim, 7);
+    c.kv.window = window;
+    cache_fill(op, &c, 1);
+    const size_t bytes = op->input_bytes(CAKE_F32, n, N_ROW);
+    float *q = random_floats((size_t)(N_ROW * n), 1), *out = random_floats((size_t)(N_ROW * n), 2);
+    attending a = {.all = {.op = op, .kv = &c.kv, .rows = own, .n_tok = N_ROW, .n_head = n_head, .out = out},
+                   .apart = aligned_alloc(64, bytes),
+                   .at_once = aligned_alloc(64, bytes),
+                   .dtype = dtype};
+    a.all.q = q;
+    a.all.scale = 1 / sqrtf((float)head_dim);
+    cake_exec_run(1, run_attended, &a);
+    CU_ASSERT_EQUAL(a.done, !prompt && kept == CAKE_BF16 && cake_cuda_tiles(head_dim) &&
+                                (dtype == CAKE_BF16 || dtype == CAKE_F16) && n % CAKE_CUDA_K == 0);
+    CU_ASSERT(!a.done || !memcmp(a.apart, a.at_once, N_ROW * cake_cuda_step(dtype, n)));
+    void *all[] = {q, out, a.apart, a.at_once};
+    for (int i = 0; i < COUNT(all); i++)
+        free(all[i]);
+    cache_close(&c);
+}
+
+static void check_packed(const cake_kernels *op)
+{
+    if (!op->attended)
+        return;
+    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
+        check_one_packed(op, CAKE_BF16, (cake_dtype)dtype, 1, 64, 0, false);
+    check_one_packed(op, CAKE_BF16, CAKE_BF16, 1, 80, 0, false);
+    check_one_packed(op, CAKE_BF16, CAKE_F16, 3, 80, 700, false);
+    check_one_packed(op, CAKE_BF16, CAKE_BF16, 2, 128, 0, true);
+    check_one_packed(op, CAKE_BF16, CAKE_BF16, 2, 40, 0, false);
+    check_one_packed(op, CAKE_F32, CAKE_BF16, 2, 64, 0, false);
+}
+
+static void test_packed(void)
+{
+    for_tables(check_packed);
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
@@ -479,6 +547,7 @@ int main(void)
         {"attend: rows that share pages, in any company, by any team", test_shared},
         {"cake_kv_shared: position by position", test_common},
         {"attend: NaN and infinities stay in their head", test_odd},
+        {"attended: the bits of attention, and of packing behind it", test_packed},
     };
     return SUITE_MAIN("attend", tests);
 }

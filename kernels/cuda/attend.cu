@@ -50,19 +50,21 @@ template <typename T> __global__ void attend_any(attention a)
         }
     }
     for (int j = lane; j < dim; j += CAKE_WARP)
-        a.out[item * dim + j] = sum[j] / total;
+        ((float *)a.out)[item * dim + j] = sum[j] / total;
 }
 
 size_t cake_cuda_attend_part(int n_head, int head_dim, int n_segment)
 {
-    return n_segment > 1 ? (size_t)n_head * (size_t)n_segment * ((size_t)head_dim + 2) * sizeof(float) : 0;
+    return (size_t)n_head * (size_t)n_segment * ((size_t)head_dim + 2) * sizeof(float);
 }
 
-void cake_cuda_attend(float *out, const float *q, const cake_kv *kv, const cake_row *rows, int n_generated,
-                      int n_tok, int n_head, float scale, float cap, float *part, int n_segment)
+void cake_cuda_attend(void *out, cake_dtype is, const float *q, const cake_kv *kv, const cake_row *rows,
+                      int n_generated, int n_tok, int n_head, float scale, float cap, float *part,
+                      int n_segment, int32_t *arrived)
 {
     const bool tiles = kv->dtype == CAKE_BF16 && cake_cuda_tiles(kv->head_dim);
-    attention a = {out, q, *kv, rows, n_tok, n_head, n_head / kv->n_kv, scale, cap, part, n_segment};
+    attention a = {out,   is,  q,    *kv,     rows,     n_tok, n_head, n_head / kv->n_kv,
+                   scale, cap, part, arrived, n_segment};
     const dim3 grid((unsigned)n_tok * (unsigned)n_head);
     const size_t sums = (size_t)kv->head_dim * sizeof(float);
     if (tiles) {

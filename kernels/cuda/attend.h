@@ -33,15 +33,17 @@ enum {
 };
 
 struct attention {
-    float *out;     /* [n_tok, n_head, head_dim] */
+    void *out; /* [n_tok, n_head, head_dim] of dtype `is`: floats, or what a product takes */
+    cake_dtype is;
     const float *q; /* [n_tok, n_head, head_dim] */
     cake_kv kv;
     const cake_row *rows;
     int n_tok, n_head, group;
     /* A score, as a power of 2, is scale times the product of q and k, or where there is a cap, cap tanh() of that. */
     float scale, cap;
-    float *
-        part; /* workspace of generated rows with several segments: [n_row, n_head, n_segment, head_dim + 2] */
+    /* Of generated rows with several segments: what these have become, and how many blocks have come. */
+    float *part;      /* [n_row, n_head, n_segment, head_dim + 2] */
+    int32_t *arrived; /* [n_row, bundles of heads] */
     int n_segment;
 };
 
@@ -81,6 +83,16 @@ __device__ __forceinline__ int row_of(const lines &l, int line)
 __device__ __forceinline__ bool is_there(const lines &l, int line)
 {
     return line < l.n_row * l.heads;
+}
+
+__device__ __forceinline__ void put(const attention &a, int64_t at, float value)
+{
+    if (a.is == CAKE_F32)
+        ((float *)a.out)[at] = value;
+    else if (a.is == CAKE_BF16)
+        from_float(((cake_bf16 *)a.out)[at], value);
+    else
+        from_float(((cake_f16 *)a.out)[at], value);
 }
 
 __device__ __forceinline__ int64_t place_of(const attention &a, const lines &l, int line)

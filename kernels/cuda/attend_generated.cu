@@ -2,8 +2,8 @@
  *
  * In: queries of generated rows, and K and V in pages. Out: what attention makes of them (attend.h has the invariant).
  *
- * A block walks a segment of CAKE_SEGMENT positions of a row, for the heads that share a head of K and V; its warps take
- * parts in turn, and what they have is joined in order; then segments are.
+ * A block walks a segment of a row (layout.h has how long one is), for the heads that share a head of K and V; its warps take
+ * parts in turn, and what they have is joined in order; then segments are, by the block that ends last.
  *
  * What counts is how many bytes are under way: at 4.8 TB/s and about 1 us until they come, 36 KB on each of an H200's 132
  * multiprocessors. Every warp has a ring of four stages of 2 KB in shared memory, three of which are under way while it
@@ -167,48 +167,67 @@ __device__ __forceinline__ void walk_parts(progress<STEPS> &p, const attention &
     }
 }
 
-/* A block for a segment of a generated row. grid: rows, bundles of heads, segments. */
-template <int STEPS>
-__global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_generated(attention a, int heads)
+/* Which segment of which row a block walks. */
+struct turn {
+    const cake_row *row;
+    int at;                 /* of the wave's rows */
+    int segment, n_segment; /* of the row */
+    int first, last;        /* positions */
+};
+
+__device__ __forceinline__ turn turn_of(const attention &a)
 {
-    begin_kernel();
-    __shared__ uint4 query[STEPS * CAKE_WARP], ring[WARPS][STAGES * CHUNKS * CAKE_WARP];
-    __shared__ float most[WARPS][LINES], total[WARPS][LINES];
+    turn t;
+    t.at = (int)blockIdx.x / a.n_segment;
+    t.segment = (int)blockIdx.x % a.n_segment;
+    t.row = &a.rows[t.at];
+    const int begun = cake_kv_first(&a.kv, t.row), size = cake_cuda_segment(t.row->pos - begun + 1),
+              zero = (begun / size + t.segment) * size;
+    t.n_segment = t.row->pos / size - begun / size + 1;
+    t.first = max(begun, zero);
+    t.last = min(t.row->pos, zero + size - 1);
+    return t;
+}
+
+/* What the warps of a block have come to, of each line. */
+struct shares {
+    float most[WARPS][LINES], total[WARPS][LINES];
+
+    __device__ __forceinline__ float largest(int line) const
+    {
+        float all = most[0][line];
+        for (int w = 1; w < WARPS; w++)
+            all = fmaxf(all, most[w][line]);
+        return all;
+    }
+    __device__ __forceinline__ float whole(int line, float all) const
+    {
+        float sum = 0;
+        for (int w = 0; w < WARPS; w++)
+            sum += most[w][line] == -INFINITY ? 0 : total[w][line] * exp2f(most[w][line] - all);
+        return sum;
+    }
+};
+
+/* Warps add what they have, one after the other. sum: [LINES] */
+template <int STEPS>
+__device__ __forceinline__ void add_up(float (*sum)[16 * STEPS + 1], shares &s, const progress<STEPS> &p)
+{
     const int warp = (int)threadIdx.x / CAKE_WARP, lane = (int)threadIdx.x % CAKE_WARP, g = lane / 4,
               t = lane % 4;
-    const cake_row *row = &a.rows[blockIdx.x];
-    const int begun = cake_kv_first(&a.kv, row), segment = begun / CAKE_SEGMENT + (int)blockIdx.z;
-    const int first = max(begun, segment * CAKE_SEGMENT),
-              last = min(row->pos, segment * CAKE_SEGMENT + CAKE_SEGMENT - 1);
-    if (first > last)
-        return; /* the whole block */
-    const bool alone = row->pos / CAKE_SEGMENT == begun / CAKE_SEGMENT;
-    const lines l = lines_of(a, (int)blockIdx.y, heads, (int)blockIdx.x, 1);
-    if (warp == 0)
-        load_queries<STEPS>(query, a, l, 0);
-    __syncthreads();
-    progress<STEPS> p;
-    begin(p);
-    walk_parts<STEPS>(p, a, l, row->slot, first, last, query, ring[warp]);
-
 #pragma unroll
     for (int i = 0; i < 2; i++)
         if (t == 0) {
-            most[warp][g + 8 * i] = p.most[i];
-            total[warp][g + 8 * i] = p.total[i];
+            s.most[warp][g + 8 * i] = p.most[i];
+            s.total[warp][g + 8 * i] = p.total[i];
         }
     __syncthreads();
-    float(*sum)[16 * STEPS + 1] = (float(*)[16 * STEPS + 1]) ring; /* [LINES] */
-    static_assert(sizeof ring >= LINES * sizeof *sum, "sums have room where the ring was");
-    for (int w = 0; w < WARPS; w++) { /* warps add what they have, one after the other */
+    for (int w = 0; w < WARPS; w++) {
         if (w == warp)
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                int line = g + 8 * i;
-                float all = most[0][line];
-                for (int v = 1; v < WARPS; v++)
-                    all = fmaxf(all, most[v][line]);
-                float share = p.most[i] == -INFINITY ? 0 : exp2f(p.most[i] - all);
+                const int line = g + 8 * i;
+                const float share = p.most[i] == -INFINITY ? 0 : exp2f(p.most[i] - s.largest(line));
 #pragma unroll
                 for (int tile = 0; tile < 2 * STEPS; tile++)
 #pragma unroll
@@ -219,55 +238,102 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_generated(attentio
             }
         __syncthreads();
     }
+}
+
+/* Whether this block is the last of those that walk segments of a row for the same heads: it sees what the others have
+ * written (CUDA C++ Programming Guide, "Memory Fence Functions"). */
+__device__ __forceinline__ bool is_last(const attention &a, const turn &t)
+{
+    __shared__ int before;
+    int32_t *arrived = &a.arrived[t.at * (int)gridDim.y + (int)blockIdx.y];
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        before = atomicAdd(arrived, 1);
+    __syncthreads();
+    const bool last = before == t.n_segment - 1;
+    __threadfence();
+    if (last && threadIdx.x == 0)
+        *arrived = 0;
+    return last;
+}
+
+/* The segments of a row, in order, whichever came last: a warp a head. */
+template <int STEPS>
+__device__ __forceinline__ void join_segments(const attention &a, const turn &t, const lines &l)
+{
+    enum { DIM = 16 * STEPS, EACH = (DIM + CAKE_WARP - 1) / CAKE_WARP };
+    const int lane = (int)threadIdx.x % CAKE_WARP;
+    for (int line = (int)threadIdx.x / CAKE_WARP; line < l.heads; line += WARPS) {
+        const int64_t item = (int64_t)t.at * a.n_head + l.first_head + line;
+        const float *part = a.part + item * a.n_segment * (DIM + 2);
+        float most = -INFINITY, total = 0, sum[EACH] = {0};
+        for (int i = lane; i < t.n_segment; i += CAKE_WARP)
+            most = fmaxf(most, __ldcg(part + i * (DIM + 2)));
+        for (int flip = CAKE_WARP / 2; flip; flip /= 2)
+            most = fmaxf(most, __shfl_xor_sync(CAKE_ALL, most, flip));
+#pragma unroll 4
+        for (int i = 0; i < t.n_segment; i++) {
+            const float *next = part + i * (DIM + 2), share = exp2f(__ldcg(next) - most);
+            total += __ldcg(next + 1) * share;
+#pragma unroll
+            for (int e = 0; e < EACH; e++)
+                if (e * CAKE_WARP + lane < DIM)
+                    sum[e] += __ldcg(next + 2 + e * CAKE_WARP + lane) * share;
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; e++)
+            if (e * CAKE_WARP + lane < DIM)
+                put(a, item * DIM + e * CAKE_WARP + lane, sum[e] / total);
+    }
+}
+
+/* A block for a segment of a generated row. grid: segments of rows, bundles of heads. */
+template <int STEPS>
+__global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_generated(attention a, int heads)
+{
+    enum { DIM = 16 * STEPS };
+    begin_kernel();
+    __shared__ uint4 query[STEPS * CAKE_WARP], ring[WARPS][STAGES * CHUNKS * CAKE_WARP];
+    __shared__ shares share;
+    const int warp = (int)threadIdx.x / CAKE_WARP;
+    const turn t = turn_of(a);
+    if (t.segment >= t.n_segment)
+        return; /* the whole block */
+    const lines l = lines_of(a, (int)blockIdx.y, heads, t.at, 1);
+    if (warp == 0)
+        load_queries<STEPS>(query, a, l, 0);
+    __syncthreads();
+    progress<STEPS> p;
+    begin(p);
+    walk_parts<STEPS>(p, a, l, t.row->slot, t.first, t.last, query, ring[warp]);
+    __syncthreads();
+    float(*sum)[DIM + 1] = (float(*)[DIM + 1]) ring;
+    static_assert(sizeof ring >= LINES * sizeof *sum, "sums have room where the ring was");
+    add_up<STEPS>(sum, share, p);
     for (int line = 0; line < l.heads; line++) {
-        float all = most[0][line], whole = 0;
-        for (int v = 1; v < WARPS; v++)
-            all = fmaxf(all, most[v][line]);
-        for (int v = 0; v < WARPS; v++)
-            whole += most[v][line] == -INFINITY ? 0 : total[v][line] * exp2f(most[v][line] - all);
-        int64_t item = (int64_t)blockIdx.x * a.n_head + l.first_head + line;
-        float *part = a.part + (item * a.n_segment + blockIdx.z) * (16 * STEPS + 2);
-        for (int j = (int)threadIdx.x; j < 16 * STEPS; j += WARPS * CAKE_WARP)
-            if (alone)
-                a.out[item * a.kv.head_dim + j] = sum[line][j] / whole;
+        const float all = share.largest(line), whole = share.whole(line, all);
+        const int64_t item = (int64_t)t.at * a.n_head + l.first_head + line;
+        float *part = a.part + (item * a.n_segment + t.segment) * (DIM + 2);
+        for (int j = (int)threadIdx.x; j < DIM; j += WARPS * CAKE_WARP)
+            if (t.n_segment == 1)
+                put(a, item * DIM + j, sum[line][j] / whole);
             else
                 part[2 + j] = sum[line][j];
-        if (threadIdx.x == 0 && !alone) {
+        if (threadIdx.x == 0 && t.n_segment > 1) {
             part[0] = all;
             part[1] = whole;
         }
     }
-}
-
-/* Joins the segments of rows that have several, in order: a block a row and head. */
-__global__ void join_segments(attention a)
-{
-    begin_kernel();
-    const int dim = a.kv.head_dim;
-    const int64_t item = blockIdx.x;
-    const cake_row *row = &a.rows[item / a.n_head];
-    const int n = row->pos / CAKE_SEGMENT - cake_kv_first(&a.kv, row) / CAKE_SEGMENT + 1;
-    if (n == 1)
-        return;
-    const float *part = a.part + item * a.n_segment * (dim + 2);
-    for (int j = (int)threadIdx.x; j < dim; j += (int)blockDim.x) {
-        float most = part[0], total = part[1], sum = part[2 + j];
-        for (int i = 1; i < n; i++) {
-            const float *next = part + (int64_t)i * (dim + 2);
-            float both = fmaxf(most, next[0]), old = exp2f(most - both), add = exp2f(next[0] - both);
-            sum = sum * old + next[2 + j] * add;
-            total = total * old + next[1] * add;
-            most = both;
-        }
-        a.out[item * dim + j] = sum / total;
-    }
+    if (t.n_segment > 1 && is_last(a, t))
+        join_segments<STEPS>(a, t, l);
 }
 
 template <int STEPS> static void launch(const attention &a, int n)
 {
     const int heads = min(a.group, (int)LINES);
     CAKE_LAUNCH(attend_generated<STEPS>,
-                dim3((unsigned)n, groups(a.group, heads) * (unsigned)a.kv.n_kv, (unsigned)a.n_segment),
+                dim3((unsigned)n * (unsigned)a.n_segment, groups(a.group, heads) * (unsigned)a.kv.n_kv),
                 dim3(WARPS * CAKE_WARP), 0, a, heads);
 }
 
@@ -289,6 +355,4 @@ void attend_generated_rows(const attention &a, int n)
     default:
         launch<16>(a, n);
     }
-    if (a.n_segment > 1)
-        CAKE_LAUNCH(join_segments, dim3((unsigned)n * (unsigned)a.n_head), dim3(64), 0, a);
 }

@@ -239,7 +239,7 @@ __device__ __forceinline__ void put(const progress<STEPS> &p, const attention &a
 #pragma unroll
     for (int i = 0; i < 2; i++)
         if (is_there(l, first_line + g + 8 * i)) {
-            float *out = a.out + place_of(a, l, first_line + g + 8 * i);
+            float *out = (float *)a.out + place_of(a, l, first_line + g + 8 * i);
 #pragma unroll
             for (int tile = 0; tile < 2 * STEPS; tile++)
 #pragma unroll

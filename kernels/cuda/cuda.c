@@ -5,6 +5,7 @@
  */
 #include "kernels/cuda/cuda.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,34 +186,84 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
         cake_cuda_kv_store(kv, k, v, rows, n_tok);
 }
 
-/* Segments that the positions of a row lie in, of rows up to position `last`, at most: how work is cut depends on the segment
- * of the last one and on nothing else that a row says but its kind (memory.h, repeat). */
+/* Segments that the positions of a row lie in, of rows up to position `last`, at most: how work is cut depends on the
+ * CAKE_SEGMENT of the last one and on nothing else that a row says but its kind (memory.h, repeat). */
 static int segments(const cake_kv *kv, int last)
 {
-    int all = last / CAKE_SEGMENT + 1,
-        seen = kv->window ? (kv->window + CAKE_SEGMENT - 2) / CAKE_SEGMENT + 1 : all;
-    return all < seen ? all : seen;
+    const int64_t all = ((int64_t)last / CAKE_SEGMENT + 1) * CAKE_SEGMENT,
+                  seen = kv->window && kv->window < all ? kv->window
+                         : all < INT_MAX                ? all
+                                                        : INT_MAX;
+    const int size = cake_cuda_segment((int)seen), n = (int)((seen + size - 2) / size) + 1,
+              shorter = CAKE_CUDA_SEGMENTS + 1; /* which some row may have that sees less */
+    return size > CAKE_CUDA_SEGMENT && n < shorter ? shorter : n;
 }
 
-static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
-                   int n_tok, int n_head, float scale, float cap)
+/* Generated rows that a launch has room for what becomes of their segments. */
+static int room(const cake_kv *kv, int n_head, int n_segment)
 {
-    if (exec->rank)
-        return;
+    const size_t parts = CAKE_CUDA_WORKSPACE / cake_cuda_attend_part(n_head, kv->head_dim, n_segment),
+                 counts = (size_t)CAKE_CUDA_ARRIVALS / (size_t)n_head;
+    return (int)(parts < counts ? parts : counts);
+}
+
+/* Of rows of a kind, those first that there is room for. Returns how many. */
+static int attend_some(void *out, cake_dtype is, const float *q, const cake_kv *kv, const cake_row *rows,
+                       int n, int n_head, float scale, float cap, bool prompt, int last)
+{
+    const int longest = segments(kv, last), most = prompt ? n : room(kv, n_head, longest);
+    if (!most) { /* millions of positions, or thousands of heads */
+        cake_cuda_failed("attention of a row: its heads and segments are more than there is room for");
+        return n;
+    }
+    n = n < most ? n : most;
+    cake_cuda_attend(out, is, q, kv, rows, prompt ? 0 : n, n, n_head, scale, cap, cake_cuda_workspace(),
+                     longest, cake_cuda_arrived());
+    return n;
+}
+
+/* out [n_tok, n_head, head_dim] of dtype `is`. */
+static void attend_to(void *out, cake_dtype is, const float *q, const cake_kv *kv, const cake_row *rows,
+                      int n_tok, int n_head, float scale, float cap)
+{
     const cake_row *row = cake_cuda_rows(rows);
+    const int64_t size = (int64_t)n_head * kv->head_dim;
     for (int first = 0, n; first < n_tok; first += n) { /* stretches of rows of a kind */
         bool prompt = row[first].kind == CAKE_ROW_PROMPT;
         int last = 0;
         for (n = 0; first + n < n_tok && (row[first + n].kind == CAKE_ROW_PROMPT) == prompt; n++)
             last = row[first + n].pos > last ? row[first + n].pos : last;
-        int longest = segments(kv, last);
-        size_t part = cake_cuda_attend_part(n_head, kv->head_dim, longest);
-        if (!prompt && (size_t)n * part > CAKE_CUDA_WORKSPACE)
-            n = part < CAKE_CUDA_WORKSPACE ? (int)(CAKE_CUDA_WORKSPACE / part) : 1;
-        int64_t at = (int64_t)first * n_head * kv->head_dim;
-        cake_cuda_attend(out + at, q + at, kv, rows + first, prompt ? 0 : n, n, n_head, scale, cap,
-                         cake_cuda_workspace(), longest);
+        char *to = (char *)out + (size_t)(first * size) * cake_dtype_bytes(is);
+        n = attend_some(to, is, q + first * size, kv, rows + first, n, n_head, scale, cap, prompt, last);
     }
+}
+
+static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
+                   int n_tok, int n_head, float scale, float cap)
+{
+    if (exec->rank == 0)
+        attend_to(out, CAKE_F32, q, kv, rows, n_tok, n_head, scale, cap);
+}
+
+static bool has_prompt(const cake_row *row, int n)
+{
+    bool found = false;
+    for (int i = 0; i < n && !found; i++)
+        found = row[i].kind == CAKE_ROW_PROMPT;
+    return found;
+}
+
+static bool attended(const cake_exec *exec, void *to, cake_dtype dtype, const float *q, const cake_kv *kv,
+                     const cake_row *rows, int n_tok, int n_head, float scale, float cap)
+{
+    const bool tiles = kv->dtype == CAKE_BF16 && cake_cuda_tiles(kv->head_dim),
+               whole = n_head * kv->head_dim % CAKE_CUDA_K == 0; /* nothing is padded */
+    if (!tiles || !whole || (dtype != CAKE_BF16 && dtype != CAKE_F16) ||
+        has_prompt(cake_cuda_rows(rows), n_tok))
+        return false;
+    if (exec->rank == 0)
+        attend_to(to, dtype, q, kv, rows, n_tok, n_head, scale, cap);
+    return true;
 }
 
 static bool same_slot(const cake_row *row, int i)
@@ -364,4 +415,5 @@ const cake_kernels cake_kernels_cuda = {
     .linears = linears,
     .normed = normed,
     .turned = turned,
+    .attended = attended,
 };

@@ -94,11 +94,30 @@ void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, co
 void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_tok);
 void cake_cuda_turned(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
                       const cake_turn *turn, const cake_row *rows, int n_tok);
+/* Positions that attention of a generated row sums up before it merges, of a row that sees so many: few where there are few,
+ * since a short sequence alone has to fill a GPU; more where there are many, since they are merged one after the other. It
+ * depends on the row only. */
+#ifdef CAKE_EXECUTOR
+#define CAKE_CUDA_SEGMENT 64
+#else
+#define CAKE_CUDA_SEGMENT 256
+#endif
+#define CAKE_CUDA_SEGMENTS 16 /* at most of either kind of short ones */
+CAKE_ANYWHERE static inline int cake_cuda_segment(int seen)
+{
+    const int longest = CAKE_CUDA_SEGMENTS * CAKE_CUDA_SEGMENT;
+    return seen <= longest       ? CAKE_CUDA_SEGMENT
+           : seen <= 2 * longest ? 2 * CAKE_CUDA_SEGMENT
+                                 : 4 * CAKE_CUDA_SEGMENT;
+}
+
 /* Rows [0, n_generated) are generated ones, the others a prompt's. part: n_generated times cake_cuda_attend_part bytes.
- * n_segment: as many as any generated row has. */
+ * n_segment: as many as any generated row has. arrived [n_generated, n_head]: zeros, before and after. out: [n_tok, n_head,
+ * head_dim] of dtype `is`, which is CAKE_F32 if there is a prompt, or heads are none of cake_cuda_tiles. */
 size_t cake_cuda_attend_part(int n_head, int head_dim, int n_segment);
-void cake_cuda_attend(float *out, const float *q, const cake_kv *kv, const cake_row *rows, int n_generated,
-                      int n_tok, int n_head, float scale, float cap, float *part, int n_segment);
+void cake_cuda_attend(void *out, cake_dtype is, const float *q, const cake_kv *kv, const cake_row *rows,
+                      int n_generated, int n_tok, int n_head, float scale, float cap, float *part,
+                      int n_segment, int32_t *arrived);
 /* Spans of any rows. before: for each span, where one follows another, cake_cuda_delta_before bytes. */
 size_t cake_cuda_delta_before(const cake_delta *delta);
 void cake_cuda_delta_conv(float *x, const cake_delta *delta, const cake_row *rows,

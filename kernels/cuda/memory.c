@@ -41,6 +41,7 @@ static struct {
     int device, major, block_memory; /* its capability's first number; bytes */
     char text[128];                  /* which GPU of which name */
     void *workspace;                 /* CAKE_CUDA_WORKSPACE bytes */
+    int32_t *arrived;                /* [CAKE_CUDA_ARRIVALS] */
     char *pinned;                    /* [2 * HALF] */
     int half;                        /* that is being filled ... */
     size_t filled;                   /* ... so far */
@@ -98,6 +99,11 @@ int cake_cuda_block_memory(void)
 void *cake_cuda_workspace(void)
 {
     return gpu.workspace;
+}
+
+int32_t *cake_cuda_arrived(void)
+{
+    return gpu.arrived;
 }
 
 /* ---- arenas */
@@ -349,7 +355,8 @@ cake_err cake_cuda_open(int device, const char *text)
     gpu.device = device;
     snprintf(gpu.text, sizeof gpu.text, "%s", text);
     cudaError_t err = cudaSetDevice(device);
-    void *pinned = NULL;
+    const size_t arrivals = CAKE_CUDA_ARRIVALS * sizeof *gpu.arrived;
+    void *pinned = NULL, *arrived = NULL;
     if (err == cudaSuccess)
         err = cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking);
     if (err == cudaSuccess)
@@ -358,6 +365,13 @@ cake_err cake_cuda_open(int device, const char *text)
         err = cudaDeviceGetAttribute(&gpu.block_memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (err == cudaSuccess)
         err = cudaMalloc(&gpu.workspace, CAKE_CUDA_WORKSPACE);
+    if (err == cudaSuccess)
+        err = cudaMalloc(&arrived, arrivals);
+    gpu.arrived = arrived;
+    if (err == cudaSuccess)
+        err = cudaMemset(arrived, 0, arrivals);
+    if (err == cudaSuccess)
+        err = cudaDeviceSynchronize(); /* the stream does not wait for what is not its own */
     if (err == cudaSuccess)
         err = cudaHostAlloc(&pinned, 2 * HALF, cudaHostAllocDefault);
     gpu.pinned = pinned;
@@ -396,6 +410,7 @@ void cake_cuda_close(void)
     free(gpu.flag);
     cudaFreeHost(gpu.pinned);
     cudaFree(gpu.workspace);
+    cudaFree(gpu.arrived);
     if (gpu.stream)
         cudaStreamDestroy(gpu.stream);
     memset(&gpu, 0, sizeof gpu);

@@ -6,6 +6,7 @@
 #define CAKE_KERNELS_CUDA_MEMORY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "kernels/memory.h"
 
@@ -31,7 +32,10 @@ void cake_cuda_launched(int error);
 void cake_cuda_failed(const char *doing);
 /* Memory of the GPU for what one operation keeps between two kernels: CAKE_CUDA_WORKSPACE bytes. */
 void *cake_cuda_workspace(void);
+/* Memory of the GPU in which blocks of one kernel count who has come: CAKE_CUDA_ARRIVALS zeros, between kernels. */
+int32_t *cake_cuda_arrived(void);
 
 #define CAKE_CUDA_WORKSPACE ((size_t)64 << 20)
+#define CAKE_CUDA_ARRIVALS  (1 << 18)
 
 #endif

@@ -70,6 +70,17 @@ static void project(const cake_exec *exec, const cake_pass *pass, const cake_lay
         turn(exec, pass, kind->rope, pass->q, c->n_head, w->q_norm);
 }
 
+/* What attention gives is packed for the product behind it, at once, where that can be. */
+static bool attend_and_pack(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
+                            const cake_kv *kv)
+{
+    const cake_kernels *op = pass->kernels;
+    const cake_config *c = pass->config;
+    return op->attended && !w->q_gate.data &&
+           op->attended(exec, pass->input[w->o.dtype], w->o.dtype, pass->q, kv, pass->there, pass->n_tok,
+                        c->n_head, c->score_scale, c->score_cap);
+}
+
 void cake_attention_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                           const cake_layer_weights *w, const cake_kv *kv)
 {
@@ -84,6 +95,11 @@ void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const 
 
     project(exec, pass, kind, w, kv, true);
     cake_exec_barrier(exec);
+    if (attend_and_pack(exec, pass, w, kv)) {
+        cake_exec_barrier(exec);
+        cake_layer_add(exec, pass, pass->input[w->o.dtype], &w->o, w->o_bias, w->attn_after);
+        return;
+    }
     op->attend(exec, pass->mix, pass->q, kv, pass->there, pass->n_tok, c->n_head, c->score_scale,
                c->score_cap);
     cake_exec_barrier(exec);

@@ -106,6 +106,23 @@ void executor_copy(void *to, const void *from);
 void executor_end_copies();
 void executor_await_copies(int but);
 
+/* Blocks run one after the other. */
+static inline int32_t atomicAdd(int32_t *to, int32_t value)
+{
+    const int32_t before = *to;
+    *to += value;
+    return before;
+}
+
+static inline void __threadfence()
+{
+}
+
+template <typename T> static inline T __ldcg(const T *from)
+{
+    return *from;
+}
+
 static inline uint32_t __float_as_uint(float value)
 {
     uint32_t word;

@@ -2,7 +2,8 @@
  *
  * A GPU whose memory is the host's: for kernels that run on the executor. CAKE_TEST_GPUS says how many of them this process
  * sees (two), CAKE_TEST_GPU_FIRST from which place of the bus on (0), CAKE_TEST_GPU_MEMORY how many bytes each has (64 MiB);
- * with CAKE_TEST_MPI_READS_GPUS MPI takes that memory; with CAKE_TEST_GPU_PLAIN nothing is repeated from what was recorded; with CAKE_TEST_GPU_BUSY they cannot be opened, with CAKE_TEST_GPU_FAILS=N the Nth kernel from the start is the last.
+ * with CAKE_TEST_MPI_READS_GPUS MPI takes that memory; with CAKE_TEST_GPU_PLAIN nothing is repeated from what was recorded; with CAKE_TEST_GPU_BUSY they cannot be opened, with
+ * CAKE_TEST_GPU_FAILS=N the Nth kernel from the start is the last; with CAKE_TEST_GPU_COUNTS it is said at the end how many there were.
  */
 #include "kernels/cuda/memory.h"
 
@@ -133,6 +134,12 @@ void *cake_cuda_workspace(void)
     return memory ? memory : (memory = malloc(CAKE_CUDA_WORKSPACE));
 }
 
+int32_t *cake_cuda_arrived(void)
+{
+    static int32_t *arrived;
+    return arrived ? arrived : (arrived = cake_alloc(CAKE_CUDA_ARRIVALS, sizeof *arrived));
+}
+
 struct cake_queue {
     stream stream;
     int *mark; /* [n_mark] works that were asked for before it */
@@ -232,6 +239,8 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
 void cake_device_close(void)
 {
     cake_product_close();
+    if (is_open && getenv("CAKE_TEST_GPU_COUNTS"))
+        fprintf(stderr, "executor: %lld kernels\n", (long long)executor_launches);
     is_open = false;
 }
 

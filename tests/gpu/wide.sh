@@ -76,8 +76,22 @@ try() { # FAMILY
     ok "... the same log probabilities, but for roundings" $?
 }
 
+# What a generated token asks for: what is fused on paper only would show. Nine kernels a layer (norm; q, k and v; turned into the
+# cache; attention, packed; o; norm; gate and up; down; marked), seven for embedding and head.
+counts() {
+    kernels() { # TOKENS
+        CAKE_TEST_GPU_COUNTS=1 "$cake" run -m "$dir/model" --dummy-weights --device cuda -i "$dir/one.jsonl" -o - --max-tokens "$1" 2>&1 |
+            grep -ao 'executor: [0-9]*' | cut -d' ' -f2
+    }
+    echo '{"prompt": [1, 2, 3], "ignore_eos": true}' >"$dir/one.jsonl"
+    local each=$(($(kernels 6) - $(kernels 5)))
+    test "$each" -eq $((2 * 9 + 7))
+    ok "a generated token of two layers takes $each kernels" $?
+}
+
 prompts
 try qwen3
+[ -n "${CAKE_ON_GPU:-}${CAKE_UNDER:-}" ] || counts
 [ "$wide" != 1 ] || n_seq=6 more=30
 prompts
 try qwen3.5
