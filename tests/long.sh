@@ -31,7 +31,7 @@ configure_in() {
 }
 # The program as most have it, built once for all stages that ask for nothing else, and here.
 plain() {
-    [ -e "$work/plain/Makefile" ] || configure_in "$work/plain" CFLAGS="-O2 -g" || return 1
+    [ -e "$work/plain/Makefile" ] || configure_in "$work/plain" --prefix=/opt/cake CFLAGS="-O2 -g" || return 1
     cd "$work/plain" && make -j"$jobs"
 }
 # The suite of the build folder we are in; its count is added to the sum by run_stage.
@@ -71,8 +71,7 @@ stage_minimal() {
 stage_install() {
     local dest=$work/install/dest left page
     need man || return 1
-    configure_in "$work/install" --prefix=/opt/cake CFLAGS="-O2 -g" && make -j"$jobs" &&
-        make install DESTDIR="$dest" || return 1
+    rm -rf "$work/install" && mkdir -p "$work/install" && plain && make install DESTDIR="$dest" || return 1
     (cd "$dest" && find . -type f | sort)
     demo "$dest/opt/cake/bin/cake-mpi" "$dest/opt/cake/share/cake-mpi/jobs/demo/model" demo || return 1
     for page in man1/cake-mpi.1 man5/cake-mpi-formats.5 man5/cake-mpi-topology.5; do
@@ -194,7 +193,7 @@ stage_hosts() {
 stage_valgrind() {
     local supp=
     need valgrind || return 1
-    configure_in "$work/valgrind" CFLAGS="-O1 -g" && make -j"$jobs" || return 1
+    plain || return 1
     for supp in /usr/share/openmpi/openmpi-valgrind.supp /usr/local/share/openmpi/openmpi-valgrind.supp; do
         [ -e $supp ] && break
     done

@@ -246,6 +246,8 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
         return err;
     count_memory(stage);
     cake_parts_tell(world, stage, &stage->isa);
+    if (stage->gpus && strcmp(o->isa, "auto") && !world->rank && !strstr(stage->isa.data, o->isa))
+        cake_log(CAKE_WARN, "place", "--isa %s: nothing is computed on CPUs, so it is not used", o->isa);
     return check_lock(o, world, stage);
 }
 

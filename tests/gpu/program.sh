@@ -211,6 +211,10 @@ grep -q '"device": "cuda"' "$dir/r.json"
 ok "... GPU" $?
 ! grep -q 'on CPUs' "$dir/err"
 ok "... nothing is said of CPUs" $?
+expect "an instruction set for nothing" 0 '\-\-isa ref: nothing is computed on CPUs, so it is not used' short 1 --device cuda --isa ref
+expect "... for some layers" 0 '3 of its 8 layers are on GPU' short 1 --device cuda --gpu-layers 3 --isa ref
+! grep -q 'not used' "$dir/err"
+ok "... of which nothing is said" $?
 CAKE_TEST_GPU_BUSY=1 expect "a GPU that is busy" 1 'GPU [01] cannot be opened: it is busy' answers 2 b.jsonl --force
 
 # It fails in the middle: what was finished stays, and the run goes on elsewhere only with the same bits.
