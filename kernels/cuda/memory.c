@@ -4,8 +4,9 @@
  * does. Invariant: one stream orders all work but the loading of weights, which comes before it; the first error stays,
  * and is said once.
  *
- * What the host gives goes through a place of its own memory that the GPU may read by itself (pinned): so put returns
- * when its bytes have been copied there, and the GPU takes them later, in order.
+ * What the host gives and gets goes through places of its own memory that the GPU may read and write by itself (pinned): so
+ * put returns when its bytes have been copied there, and the GPU takes them later, in order; and while get copies what
+ * has come, the GPU brings more.
  */
 #include "kernels/cuda/memory.h"
 
@@ -17,7 +18,8 @@
 
 #include "base/alloc.h"
 
-#define HALF ((size_t)8 << 20) /* of the pinned place: one is filled while the GPU reads the other */
+#define HALF  ((size_t)8 << 20) /* of the pinned place: one is filled while the GPU reads the other */
+#define PIECE ((size_t)1 << 20) /* of two: one is emptied while the GPU writes the other */
 
 /* Rows that are in the GPU's memory, as the host gave them. */
 typedef struct mirror {
@@ -42,10 +44,10 @@ static struct {
     char text[128];                  /* which GPU of which name */
     void *workspace;                 /* CAKE_CUDA_WORKSPACE bytes */
     int32_t *arrived;                /* [CAKE_CUDA_ARRIVALS] */
-    char *pinned;                    /* [2 * HALF] */
+    char *pinned;                    /* [2 * HALF], and [2 * PIECE] of what it gives */
     int half;                        /* that is being filled ... */
     size_t filled;                   /* ... so far */
-    cudaEvent_t taken[2];            /* the GPU has read it */
+    cudaEvent_t taken[2], given[2];  /* the GPU has read it; has written it */
     cudaEvent_t *flag;               /* [n_flag] */
     int n_flag;
     bool one_flag; /* what is under way is a graph, and has but one */
@@ -191,10 +193,26 @@ static void put(void *to, const void *from, size_t bytes)
     pthread_mutex_unlock(&lock);
 }
 
+/* Piece i of what it gives comes to its place. */
+static void bring(const char *from, size_t bytes, int i)
+{
+    char *place = gpu.pinned + 2 * HALF + (size_t)(i % 2) * PIECE;
+    works(cudaMemcpyAsync(place, from, bytes, cudaMemcpyDeviceToHost, gpu.stream), "copying from it");
+    works(cudaEventRecord(gpu.given[i % 2], gpu.stream), "copying from it");
+}
+
 static void get(void *to, const void *from, size_t bytes)
 {
-    if (works(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, gpu.stream), "copying from it"))
-        works(cudaStreamSynchronize(gpu.stream), "computing");
+    int i = 0;
+    if (bytes)
+        bring(from, bytes < PIECE ? bytes : PIECE, i);
+    for (size_t done = 0; done < bytes && gpu.error == cudaSuccess; done += PIECE, i++) {
+        const size_t left = bytes - done, n = left < PIECE ? left : PIECE;
+        if (left > n)
+            bring((const char *)from + done + n, left - n < PIECE ? left - n : PIECE, i + 1);
+        if (works(cudaEventSynchronize(gpu.given[i % 2]), "computing"))
+            memcpy((char *)to + done, gpu.pinned + 2 * HALF + (size_t)(i % 2) * PIECE, n);
+    }
 }
 
 static void copy(void *to, const void *from, size_t bytes)
@@ -373,10 +391,10 @@ cake_err cake_cuda_open(int device, const char *text)
     if (err == cudaSuccess)
         err = cudaDeviceSynchronize(); /* the stream does not wait for what is not its own */
     if (err == cudaSuccess)
-        err = cudaHostAlloc(&pinned, 2 * HALF, cudaHostAllocDefault);
+        err = cudaHostAlloc(&pinned, 2 * HALF + 2 * PIECE, cudaHostAllocDefault);
     gpu.pinned = pinned;
-    for (int i = 0; i < 2 && err == cudaSuccess; i++)
-        err = cudaEventCreateWithFlags(&gpu.taken[i], cudaEventDisableTiming);
+    for (int i = 0; i < 4 && err == cudaSuccess; i++)
+        err = cudaEventCreateWithFlags(i < 2 ? &gpu.taken[i] : &gpu.given[i - 2], cudaEventDisableTiming);
     if (err == cudaSuccess)
         return CAKE_OK;
     cudaGetLastError();
@@ -402,9 +420,11 @@ void cake_cuda_close(void)
         forget(&gpu.graphs[i]);
     for (int i = 0; i < gpu.n_flag; i++)
         cudaEventDestroy(gpu.flag[i]);
-    for (int i = 0; i < 2; i++)
-        if (gpu.taken[i])
-            cudaEventDestroy(gpu.taken[i]);
+    for (int i = 0; i < 4; i++) {
+        cudaEvent_t event = i < 2 ? gpu.taken[i] : gpu.given[i - 2];
+        if (event)
+            cudaEventDestroy(event);
+    }
     for (int i = 0; i < MIRRORS; i++)
         free(gpu.mirrors[i].rows);
     free(gpu.flag);
