@@ -26,6 +26,10 @@ typedef struct cake_memory {
                 size_t bytes); /* from the host, whose bytes may then be changed */
     void (*get)(void *to, const void *from, size_t bytes);  /* to the host, where they are when it returns */
     void (*copy)(void *to, const void *from, size_t bytes); /* within the memory */
+    /* The host's memory, from a page on, where get brings much often: it may come there without a detour until it is taken
+     * back, which it is before it goes. NULL: that is no gain. Not lent is fine. */
+    void (*lend)(void *host, size_t bytes);
+    void (*take_back)(void *host);
     void (*put_rows)(cake_row *to, const cake_row *rows,
                      int n); /* put, for what operations take as rows: they also see what these say */
     /* Calls work(arg), which asks for operations only, or does without a call what it asked for when it was called with the same
@@ -64,6 +68,18 @@ static inline void cake_memory_get(const cake_memory *memory, void *to, const vo
         memory->get(to, from, bytes);
     else
         memmove(to, from, bytes);
+}
+
+static inline void cake_memory_lend(const cake_memory *memory, void *host, size_t bytes)
+{
+    if (memory && memory->lend)
+        memory->lend(host, bytes);
+}
+
+static inline void cake_memory_take_back(const cake_memory *memory, void *host)
+{
+    if (memory && memory->take_back)
+        memory->take_back(host);
 }
 
 static inline void cake_memory_copy(const cake_memory *memory, void *to, const void *from, size_t bytes)

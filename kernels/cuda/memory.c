@@ -28,7 +28,13 @@ typedef struct mirror {
     int n, cap; /* that were put there at most, and that there is room for */
 } mirror;
 
-enum { MIRRORS = 512, GRAPHS = 96 }; /* two of each slice; a rank has seldom more than one */
+/* The host's memory that the GPU may write by itself, as long as it is lent. */
+typedef struct loan {
+    char *host; /* NULL: none */
+    size_t bytes;
+} loan;
+
+enum { LOANS = 4, MIRRORS = 512, GRAPHS = 96 }; /* two of each slice; a rank has seldom more than one */
 
 /* What was asked for with a key. */
 typedef struct graph {
@@ -51,6 +57,7 @@ static struct {
     cudaEvent_t *flag;               /* [n_flag] */
     int n_flag;
     bool one_flag; /* what is under way is a graph, and has but one */
+    loan loans[LOANS];
     mirror mirrors[MIRRORS];
     graph graphs[GRAPHS];
     int64_t wishes;
@@ -201,9 +208,44 @@ static void bring(const char *from, size_t bytes, int i)
     works(cudaEventRecord(gpu.given[i % 2], gpu.stream), "copying from it");
 }
 
+static void lend(void *host, size_t bytes)
+{
+    loan *l = gpu.loans;
+    while (l < gpu.loans + LOANS && l->host)
+        l++;
+    if (l == gpu.loans + LOANS)
+        return;
+    if (cudaHostRegister(host, bytes, cudaHostRegisterDefault) == cudaSuccess)
+        *l = (loan){host, bytes};
+    else
+        cudaGetLastError(); /* it comes by the detour, then */
+}
+
+static void take_back(void *host)
+{
+    for (loan *l = gpu.loans; l < gpu.loans + LOANS; l++)
+        if (host && l->host == host) {
+            cudaHostUnregister(host);
+            *l = (loan){0};
+        }
+}
+
+static bool is_lent(const char *host, size_t bytes)
+{
+    bool found = false;
+    for (const loan *l = gpu.loans; l < gpu.loans + LOANS && !found; l++)
+        found = l->host && host >= l->host && host + bytes <= l->host + l->bytes;
+    return found;
+}
+
 static void get(void *to, const void *from, size_t bytes)
 {
     int i = 0;
+    if (is_lent(to, bytes)) {
+        if (works(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, gpu.stream), "copying from it"))
+            works(cudaStreamSynchronize(gpu.stream), "computing");
+        return;
+    }
     if (bytes)
         bring(from, bytes < PIECE ? bytes : PIECE, i);
     for (size_t done = 0; done < bytes && gpu.error == cudaSuccess; done += PIECE, i++) {
@@ -362,6 +404,8 @@ const cake_memory cake_cuda_memory = {.name = "GPU memory",
                                       .put = put,
                                       .get = get,
                                       .copy = copy,
+                                      .lend = lend,
+                                      .take_back = take_back,
                                       .put_rows = put_rows,
                                       .repeat = repeat,
                                       .flag = flag,

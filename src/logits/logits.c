@@ -104,6 +104,7 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
     l->there = take_places(theirs, c, max_row, n_thread);
     l->here = memory ? take_places(&l->arena, c, max_row, n_thread) : l->there;
     l->input = cake_arena_take(theirs, input_bytes(c, kernels, max_row));
+    cake_memory_lend(memory, l->arena.base, l->arena.size);
     *out = l;
     return CAKE_OK;
 }
@@ -112,6 +113,7 @@ void cake_logits_close(cake_logits *logits)
 {
     if (!logits)
         return;
+    cake_memory_take_back(logits->kernels->memory, logits->arena.base);
     cake_arena_close(&logits->arena);
     cake_memory_close(logits->kernels->memory, &logits->away);
     free(logits);
@@ -170,10 +172,13 @@ static void forward_away(cake_logits *l)
     cake_memory_put(memory, l->there.best, l->here.best, n * sizeof *l->here.best);
     cake_exec_run(1, forward, l);
     cake_memory_get(memory, l->here.best, l->there.best, n * sizeof *l->here.best);
-    for (size_t i = 0; i < n; i++)
-        if (l->wanted[i])
+    for (size_t i = 0, end; i < n; i = end + 1) { /* neighbours together */
+        for (end = i; end < n && l->wanted[end];)
+            end++;
+        if (end > i)
             cake_memory_get(memory, l->here.score + i * vocab, l->there.score + i * vocab,
-                            vocab * sizeof(float));
+                            (end - i) * vocab * sizeof(float));
+    }
 }
 
 float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,

@@ -100,6 +100,34 @@ static void test_bytes(void)
     free(got);
 }
 
+/* To memory that is lent, beside and across its ends; to memory that the runtime does not take. */
+static void test_loans(void)
+{
+    enum { LENT = 3 << 20 };
+    open_device();
+    cake_arena arena = take(LARGE);
+    unsigned char *wanted = noise(LARGE, 3), *got = aligned_alloc(4096, LARGE);
+    gpu->put(arena.base, wanted, LARGE);
+    for (int refused = 0; refused < 2; refused++) {
+        runtime.fails = refused ? "register" : NULL;
+        gpu->lend(got + 4096, LENT);
+        runtime.fails = NULL;
+        static const size_t first[] = {0, 4096, 4096 + LENT / 2, 4096 + LENT / 4 * 3, 4096 + LENT, LARGE / 2};
+        for (int i = 0; i < (int)(sizeof first / sizeof *first); i++) {
+            memset(got, 0, LARGE);
+            gpu->get(got + first[i], (char *)arena.base + first[i], LENT / 2);
+            CU_ASSERT(!memcmp(got + first[i], wanted + first[i], LENT / 2));
+        }
+        gpu->take_back(got);
+        gpu->take_back(got + 4096);
+    }
+    CU_ASSERT_EQUAL(gpu->check(), CAKE_OK);
+    gpu->close(&arena);
+    cake_device_close();
+    free(wanted);
+    free(got);
+}
+
 /* Rows are seen by the host as they were put last, from any of them on. */
 static void test_rows(void)
 {
@@ -360,6 +388,7 @@ int main(void)
 {
     static const suite_test tests[] = {
         {"bytes that come and go", test_bytes},
+        {"memory that is lent", test_loans},
         {"rows", test_rows},
         {"what comes again is one graph", test_repeat},
         {"a runtime without graphs", test_no_graphs},

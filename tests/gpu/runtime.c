@@ -285,6 +285,30 @@ cudaError_t cudaFreeHost(void *at)
     return answer(cudaSuccess);
 }
 
+cudaError_t cudaHostRegister(void *at, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    CHECK((uintptr_t)at % 4096 == 0 && bytes);
+    if (fails("register"))
+        return answer(cudaErrorMemoryAllocation);
+    for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++)
+        if (!pinned[i].at) {
+            pinned[i].at = at;
+            pinned[i].bytes = bytes;
+            return answer(cudaSuccess);
+        }
+    return answer(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaHostUnregister(void *at)
+{
+    bool found = false;
+    for (size_t i = 0; i < sizeof pinned / sizeof *pinned && !found; i++)
+        if ((found = pinned[i].at == at))
+            pinned[i].at = NULL;
+    return answer(found ? cudaSuccess : cudaErrorInvalidValue);
+}
+
 static bool is_pinned(const char *at, size_t bytes)
 {
     for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++)
@@ -417,7 +441,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t s)
 {
-    CHECK(kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || is_pinned(from, bytes));
+    CHECK(kind == cudaMemcpyDeviceToDevice || is_pinned(kind == cudaMemcpyDeviceToHost ? to : from, bytes));
     CHECK(!s->recording || kind == cudaMemcpyDeviceToDevice);
     ask(s, (node){.to = to, .from = from, .bytes = bytes}, true);
     return answer(cudaSuccess);
