@@ -207,7 +207,8 @@ static int room(const cake_kv *kv, int n_head, int n_segment)
     return (int)(parts < counts ? parts : counts);
 }
 
-/* Of rows of a kind, those first that there is room for. Returns how many. */
+/* Of n rows of a kind those first that there is room for. last: the position of all that stand with them, so that how they are
+ * cut is nobody's place in the wave (memory.h, repeat). Returns how many. */
 static int attend_some(void *out, cake_dtype is, const float *q, const cake_kv *kv, const cake_row *rows,
                        int n, int n_head, float scale, float cap, bool prompt, int last)
 {
@@ -228,13 +229,14 @@ static void attend_to(void *out, cake_dtype is, const float *q, const cake_kv *k
 {
     const cake_row *row = cake_cuda_rows(rows);
     const int64_t size = (int64_t)n_head * kv->head_dim;
-    for (int first = 0, n; first < n_tok; first += n) { /* stretches of rows of a kind */
-        bool prompt = row[first].kind == CAKE_ROW_PROMPT;
+    for (int at = 0, end; at < n_tok;) { /* stretches of rows of a kind */
+        bool prompt = row[at].kind == CAKE_ROW_PROMPT;
         int last = 0;
-        for (n = 0; first + n < n_tok && (row[first + n].kind == CAKE_ROW_PROMPT) == prompt; n++)
-            last = row[first + n].pos > last ? row[first + n].pos : last;
-        char *to = (char *)out + (size_t)(first * size) * cake_dtype_bytes(is);
-        n = attend_some(to, is, q + first * size, kv, rows + first, n, n_head, scale, cap, prompt, last);
+        for (end = at; end < n_tok && (row[end].kind == CAKE_ROW_PROMPT) == prompt; end++)
+            last = row[end].pos > last ? row[end].pos : last;
+        while (at < end)
+            at += attend_some((char *)out + (size_t)(at * size) * cake_dtype_bytes(is), is, q + at * size, kv,
+                              rows + at, end - at, n_head, scale, cap, prompt, last);
     }
 }
 
