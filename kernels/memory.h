@@ -31,7 +31,7 @@ typedef struct cake_memory {
     void (*lend)(void *host, size_t bytes);
     void (*take_back)(void *host);
     void (*put_rows)(cake_row *to, const cake_row *rows,
-                     int n); /* put, for what operations take as rows: they also see what these say */
+                     int n); /* put n > 0, for what operations take as rows: they also see what these say */
     /* Calls work(arg), which asks for operations only, or does without a call what it asked for when it was called with the same
      * key [size]: all that its operations depend on but for what lies in the memory, put_rows' among it. */
     void (*repeat)(const void *key, size_t size, void (*work)(void *arg), void *arg);

@@ -53,6 +53,14 @@ template <typename T> __global__ void attend_any(attention a)
         ((float *)a.out)[item * dim + j] = sum[j] / total;
 }
 
+template <typename T> static void launch_any(const attention &a)
+{
+    const size_t sums = (size_t)a.kv.head_dim * sizeof(float);
+    if (sums > CAKE_UNASKED)
+        CAKE_ALLOW(attend_any<T>, sums);
+    CAKE_LAUNCH(attend_any<T>, dim3((unsigned)a.n_tok * (unsigned)a.n_head), dim3(CAKE_WARP), sums, a);
+}
+
 size_t cake_cuda_attend_part(int n_head, int head_dim, int n_segment)
 {
     return (size_t)n_head * (size_t)n_segment * ((size_t)head_dim + 2) * sizeof(float);
@@ -65,8 +73,6 @@ void cake_cuda_attend(void *out, cake_dtype is, const float *q, const cake_kv *k
     const bool tiles = kv->dtype == CAKE_BF16 && cake_cuda_tiles(kv->head_dim);
     attention a = {out,   is,  q,    *kv,     rows,     n_tok, n_head, n_head / kv->n_kv,
                    scale, cap, part, arrived, n_segment};
-    const dim3 grid((unsigned)n_tok * (unsigned)n_head);
-    const size_t sums = (size_t)kv->head_dim * sizeof(float);
     if (tiles) {
         const float log2_e = 1.44269504F; /* exp(x) is 2^(log2(e) x) */
         a.scale = cap > 0 ? scale / cap : scale * log2_e;
@@ -76,9 +82,9 @@ void cake_cuda_attend(void *out, cake_dtype is, const float *q, const cake_kv *k
         if (n_generated < n_tok)
             attend_prompt_rows(a, n_generated);
     } else if (kv->dtype == CAKE_F32)
-        CAKE_LAUNCH(attend_any<float>, grid, dim3(CAKE_WARP), sums, a);
+        launch_any<float>(a);
     else if (kv->dtype == CAKE_BF16)
-        CAKE_LAUNCH(attend_any<cake_bf16>, grid, dim3(CAKE_WARP), sums, a);
+        launch_any<cake_bf16>(a);
     else
-        CAKE_LAUNCH(attend_any<cake_f16>, grid, dim3(CAKE_WARP), sums, a);
+        launch_any<cake_f16>(a);
 }

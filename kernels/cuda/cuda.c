@@ -133,7 +133,8 @@ static void scores(const cake_exec *exec, float *out, cake_best *best, const voi
     for (int i = 0; i < n_tok; i++)
         all |= wanted[i];
     const size_t parts = CAKE_CUDA_PARTS_BYTES / 2;
-    const int room = (int)((CAKE_CUDA_WORKSPACE - parts) / cake_cuda_leaders(w->n_out));
+    const size_t fit = (CAKE_CUDA_WORKSPACE - parts) / cake_cuda_leaders(w->n_out);
+    const int room = fit < CAKE_CUDA_GRID ? (int)fit : CAKE_CUDA_GRID;
     for (int first = 0, n; first < n_tok; first += n) {
         n = n_tok - first < room ? n_tok - first : room;
         cake_cuda_scores(out + (int64_t)first * w->n_out, best + first,

@@ -61,7 +61,7 @@ static void add_device(cake_buf *out, int device, int driver, int runtime)
     add_peers(out, device);
     if (10 * prop.major + prop.minor < LEAST)
         cake_buf_adds(out, "; too old, 7.5 is the least");
-    else if (!cake_cuda_has_code(CUDA_ARCHS_TEXT, 10 * prop.major + prop.minor))
+    else if (!cake_cuda_code(CUDA_ARCHS_TEXT, 10 * prop.major + prop.minor))
         cake_buf_adds(out, "; this build has no code for it, only for" CUDA_ARCHS_TEXT " (CUDA_ARCH)");
     if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, device) == cudaSuccess &&
         mode == cudaComputeModeProhibited)
@@ -159,13 +159,14 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
         return cake_fail("kernels",
                          "GPU %d (%s) has capability %d.%d, and 7.5 is the least; use --device cpu", number,
                          card.name, card.capability / 10, card.capability % 10);
-    if (!cake_cuda_has_code(CUDA_ARCHS_TEXT, card.capability))
+    const int code = cake_cuda_code(CUDA_ARCHS_TEXT, card.capability);
+    if (!code)
         return cake_fail("kernels",
                          "GPU %d (%s) has capability %d.%d, and this build has code for" CUDA_ARCHS_TEXT
                          " only: configure with CUDA_ARCH=%d, or use --device cpu",
                          number, card.name, card.capability / 10, card.capability % 10, card.capability);
     snprintf(text, sizeof text, "GPU %d (%s, %s)", number, card.name, card.bus);
-    cake_err err = cake_cuda_open(i, text);
+    cake_err err = cake_cuda_open(i, text, code >= 90);
     if (err)
         return err;
     cake_buf why = {0};

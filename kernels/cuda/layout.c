@@ -21,8 +21,9 @@ size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok)
     return cake_arena_round(((size_t)n_tok + CAKE_PRODUCT_ROWS - 1) * cake_cuda_step(dtype, n_in));
 }
 
-bool cake_cuda_has_code(const char *archs, int capability)
+int cake_cuda_code(const char *archs, int capability)
 {
+    int best = 0;
     char *end = NULL;
     for (const char *at = archs; *at; at = end) {
         long arch = strtol(at, &end, 10);
@@ -34,9 +35,9 @@ bool cake_cuda_has_code(const char *archs, int capability)
             end++;
         bool last = !*end; /* of which there is PTX, too */
         if (arch == capability || (!only && arch < capability && (arch / 10 == capability / 10 || last)))
-            return true;
+            best = arch > best ? (int)arch : best;
     }
-    return false;
+    return best;
 }
 
 static const cake_memory planned = {.name = "GPU memory"};

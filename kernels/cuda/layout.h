@@ -13,7 +13,8 @@
 #include "kernels/int8.h"
 #include "kernels/kernels.h"
 
-#define CAKE_CUDA_K 32 /* elements of k that a warp takes at a time */
+#define CAKE_CUDA_K    32    /* elements of k that a warp takes at a time */
+#define CAKE_CUDA_GRID 65535 /* blocks of a grid in y and z */
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,10 +52,10 @@ static inline size_t cake_cuda_step(cake_dtype dtype, int n_in)
 
 size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in);
 size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok);
-/* Whether GPUs of this capability (86: 8.6) run what was compiled for archs, "75 80 90a": code for the same major version and no
- * later minor one, but with a letter for that very one only; the driver makes code of the PTX of the last one, if that
- * has no letter (CUDA C++ Programming Guide, "Application Compatibility"). */
-bool cake_cuda_has_code(const char *archs, int capability);
+/* Which code GPUs of this capability (86: 8.6) run of what was compiled for archs, "75 80 90a", 0: none. Code is for the same
+ * major version and no later minor one, but with a letter for that very one only; the driver makes code of the PTX of the last
+ * one, if that has no letter (CUDA C++ Programming Guide, "Application Compatibility"). */
+int cake_cuda_code(const char *archs, int capability);
 
 /* How the sums of products of 16 bits and of int8 are taken: k is cut in so many parts, each is summed upwards, and the sums are
  * added in order. Narrow matrices are cut so that all of a GPU has work; wide ones are not, since their sums then fit into

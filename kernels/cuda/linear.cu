@@ -219,13 +219,13 @@ __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
     finish<TILES, PARTS>(end, sum, (int)blockIdx.y, n_tok);
 }
 
-/* Float32 has no tile products of its own precision: a warp an output, lanes along k. */
+/* Float32 has no tile products of its own precision: a warp an output, lanes along k. grid: outputs, groups of rows. */
 __global__ void multiply_f32(ending end, const float *w, const float *x, int width, int n_tok)
 {
     begin_kernel();
     const int lane = (int)threadIdx.x % CAKE_WARP;
-    const int column = (int)(blockIdx.y * blockDim.x + threadIdx.x) / CAKE_WARP;
-    const int first_row = (int)blockIdx.x * ROWS, rows = min(n_tok - first_row, (int)ROWS);
+    const int column = (int)(blockIdx.x * (blockDim.x / CAKE_WARP) + threadIdx.x / CAKE_WARP);
+    const int first_row = (int)blockIdx.y * ROWS, rows = min(n_tok - first_row, (int)ROWS);
     if (column >= end.n_out)
         return; /* the whole warp */
     float sum[ROWS] = {0};
@@ -301,7 +301,7 @@ static void multiply_i8(const ending &end, const cake_weight *w, const void *x, 
 static void multiply(const ending &end, const cake_weight *w, const void *x, int n_tok, void *parts)
 {
     if (w->dtype == CAKE_F32)
-        CAKE_LAUNCH(multiply_f32, dim3(groups(n_tok, ROWS), groups(w->n_out, 8)), dim3(8 * CAKE_WARP), 0, end,
+        CAKE_LAUNCH(multiply_f32, dim3(groups(w->n_out, 8), groups(n_tok, ROWS)), dim3(8 * CAKE_WARP), 0, end,
                     (const float *)w->data, (const float *)x, cake_cuda_width(w->dtype, w->n_in), n_tok);
     else if (w->dtype == CAKE_I8)
         multiply_i8(end, w, x, n_tok);

@@ -46,15 +46,16 @@ typedef struct graph {
 
 static struct {
     cudaStream_t stream;
-    int device, major, block_memory; /* its capability's first number; bytes */
-    char text[128];                  /* which GPU of which name */
-    void *workspace;                 /* CAKE_CUDA_WORKSPACE bytes */
-    int32_t *arrived;                /* [CAKE_CUDA_ARRIVALS] */
-    char *pinned;                    /* [2 * HALF], and [2 * PIECE] of what it gives */
-    int half;                        /* that is being filled ... */
-    size_t filled;                   /* ... so far */
-    cudaEvent_t taken[2], given[2];  /* the GPU has read it; has written it */
-    cudaEvent_t *flag;               /* [n_flag] */
+    int device, block_memory; /* bytes */
+    bool overlaps;
+    char text[128];                 /* which GPU of which name */
+    void *workspace;                /* CAKE_CUDA_WORKSPACE bytes */
+    int32_t *arrived;               /* [CAKE_CUDA_ARRIVALS] */
+    char *pinned;                   /* [2 * HALF], and [2 * PIECE] of what it gives */
+    int half;                       /* that is being filled ... */
+    size_t filled;                  /* ... so far */
+    cudaEvent_t taken[2], given[2]; /* the GPU has read it; has written it */
+    cudaEvent_t *flag;              /* [n_flag] */
     int n_flag;
     bool one_flag; /* what is under way is a graph, and has but one */
     loan loans[LOANS];
@@ -97,7 +98,7 @@ cudaStream_t cake_cuda_stream(void)
 
 bool cake_cuda_overlaps(void)
 {
-    return gpu.major >= 9;
+    return gpu.overlaps;
 }
 
 int cake_cuda_block_memory(void)
@@ -277,7 +278,7 @@ static void put_rows(cake_row *to, const cake_row *rows, int n)
     mirror *m = mirror_of(to);
     for (int i = 0; i < MIRRORS && !m; i++)
         m = gpu.mirrors[i].there ? NULL : &gpu.mirrors[i];
-    CAKE_ASSERT(m && (!m->there || m->there == to));
+    CAKE_ASSERT(n > 0 && m && (!m->there || m->there == to));
     if (n > m->cap) {
         m->rows = cake_grow(m->rows, (size_t)n, sizeof *m->rows);
         m->cap = n;
@@ -412,17 +413,16 @@ const cake_memory cake_cuda_memory = {.name = "GPU memory",
                                       .passed = passed,
                                       .check = check};
 
-cake_err cake_cuda_open(int device, const char *text)
+cake_err cake_cuda_open(int device, const char *text, bool overlaps)
 {
     gpu.device = device;
+    gpu.overlaps = overlaps;
     snprintf(gpu.text, sizeof gpu.text, "%s", text);
     cudaError_t err = cudaSetDevice(device);
     const size_t arrivals = CAKE_CUDA_ARRIVALS * sizeof *gpu.arrived;
     void *pinned = NULL, *arrived = NULL;
     if (err == cudaSuccess)
         err = cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking);
-    if (err == cudaSuccess)
-        err = cudaDeviceGetAttribute(&gpu.major, cudaDevAttrComputeCapabilityMajor, device);
     if (err == cudaSuccess)
         err = cudaDeviceGetAttribute(&gpu.block_memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (err == cudaSuccess)

@@ -12,8 +12,9 @@
 
 extern const cake_memory cake_cuda_memory;
 
-/* The GPU that all of this is about from now on, by the runtime's number; text names it in messages. Says what fails. */
-cake_err cake_cuda_open(int device, const char *text);
+/* The GPU that all of this is about from now on, by the runtime's number; text names it in messages; overlaps: its kernels are
+ * code that waits for the one before (words.h). Says what fails. */
+cake_err cake_cuda_open(int device, const char *text, bool overlaps);
 void cake_cuda_close(void); /* not open is fine */
 /* Whether kernels may begin early there, and what a block may have of memory (words.h). */
 bool cake_cuda_overlaps(void);

@@ -10,7 +10,7 @@
 enum {
     THREADS = 256,
     HEADS = 4,  /* that a block turns, a warp each */
-    LONG = 1024 /* rows that a block normalises; heads are shorter */
+    LONG = 1024 /* rows that a block normalises, but for heads */
 };
 
 static unsigned groups(int64_t n, int of)
@@ -57,15 +57,26 @@ void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int 
                     w->n_in, width, factor);
 }
 
-/* What rows are divided by, the other way round: by a warp for rows of less than LONG, whose lanes all have it, by a block for
- * longer ones. So heads have the bits of rows of their length. */
+/* The part of a row's sum of squares that one of `step` threads has. */
+__device__ __forceinline__ float squares(const float *x, int dim, int step)
+{
+    float sum = 0;
+    for (int i = (int)threadIdx.x % step; i < dim; i += step)
+        sum += x[i] * x[i];
+    return sum;
+}
+
+/* What a row is divided by, the other way round: by a warp, whose lanes all have it, ... */
+__device__ __forceinline__ float norm_by_warp(const float *x, int dim, float eps)
+{
+    return 1 / sqrtf(warp_sum(squares(x, dim, CAKE_WARP)) / (float)dim + eps);
+}
+
+/* ... or by a block, if it has LONG elements or more. So heads have the bits of rows of their length, below that. */
 __device__ __forceinline__ float norm_of(const float *x, int dim, float eps, float *place)
 {
-    const bool alone = dim < LONG;
-    float sum = 0;
-    for (int i = (int)threadIdx.x % (alone ? CAKE_WARP : THREADS); i < dim; i += alone ? CAKE_WARP : THREADS)
-        sum += x[i] * x[i];
-    return 1 / sqrtf((alone ? warp_sum(sum) : block_sum(sum, place)) / (float)dim + eps);
+    return dim < LONG ? norm_by_warp(x, dim, eps)
+                      : 1 / sqrtf(block_sum(squares(x, dim, THREADS), place) / (float)dim + eps);
 }
 
 /* Rows and threads of a block. */
@@ -138,7 +149,7 @@ __device__ __forceinline__ void turn_head(const float *head, const float *norm, 
                                           const float *sin, int head_dim, int n_rot, const PUT &put)
 {
     const int lane = (int)threadIdx.x % CAKE_WARP, half = n_rot / 2;
-    const float scale = norm ? norm_of(head, head_dim, eps, NULL) : 1;
+    const float scale = norm ? norm_by_warp(head, head_dim, eps) : 1;
     for (int i = n_rot + lane; i < head_dim; i += CAKE_WARP)
         put(i, norm ? head[i] * scale * norm[i] : head[i]);
     for (int i = lane; i < half; i += CAKE_WARP) {

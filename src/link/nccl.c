@@ -68,7 +68,9 @@ typedef struct wire {
     cake_wire wire;
     ncclComm_t comm;
     cake_queue *queue;
-    int other; /* the other rank's number in the communicator */
+    const cake_memory *memory; /* that bodies are in */
+    cake_arena test;           /* of it, while the connection is tried */
+    int other;                 /* the other rank's number in the communicator */
     int depth;
 } wire;
 
@@ -153,6 +155,8 @@ static bool nccl_done(cake_wire *self, int place)
     return there;
 }
 
+/* broken: something may still wait for the other rank. The test message goes behind what ends that, since memory of a GPU is given
+ * back when all work there is done. */
 static void close_wire(wire *w, bool broken)
 {
     if (w->comm && broken)
@@ -160,6 +164,7 @@ static void close_wire(wire *w, bool broken)
     else if (w->comm)
         nccl.CommDestroy(w->comm);
     cake_queue_close(w->queue);
+    cake_memory_close(w->memory, &w->test);
     free(w);
 }
 
@@ -181,8 +186,9 @@ static bool wait_for(wire *w, int place, cake_buf *why)
 }
 
 /* A body that goes there and comes back: the first one makes the connections. body [PROBE]: of the GPU. */
-static bool probe(wire *w, const cake_memory *memory, float *body, bool leads, cake_buf *why)
+static bool probe(wire *w, float *body, bool leads, cake_buf *why)
 {
+    const cake_memory *memory = w->memory;
     float sent[PROBE], back[PROBE] = {0};
     for (int i = 0; i < PROBE; i++)
         sent[i] = (float)(i + 1);
@@ -205,8 +211,7 @@ static bool probe(wire *w, const cake_memory *memory, float *body, bool leads, c
     return true;
 }
 
-static bool connect(wire *w, const cake_world *world, int peer, bool leads, const cake_memory *memory,
-                    cake_buf *why)
+static bool connect(wire *w, const cake_world *world, int peer, bool leads, cake_buf *why)
 {
     struct {
         ncclUniqueId id;
@@ -225,12 +230,9 @@ static bool connect(wire *w, const cake_world *world, int peer, bool leads, cons
     if (!mine.good || !theirs.good)
         return false;
     said = nccl.CommInitRankConfig(&w->comm, 2, leads ? mine.id : theirs.id, leads ? 0 : 1, &config);
-    cake_arena arena = {0};
-    bool good = settle(w, said, why) &&
-                !cake_memory_open(memory, &arena, "a test message", PROBE * sizeof(float)) &&
-                probe(w, memory, (float *)arena.base, leads, why);
-    cake_memory_close(memory, &arena);
-    return good;
+    return settle(w, said, why) &&
+           !cake_memory_open(w->memory, &w->test, "a test message", PROBE * sizeof(float)) &&
+           probe(w, (float *)w->test.base, leads, why);
 }
 
 cake_wire *cake_wire_open_nccl(const cake_world *world, int peer, bool leads, int depth,
@@ -239,11 +241,13 @@ cake_wire *cake_wire_open_nccl(const cake_world *world, int peer, bool leads, in
     static const cake_wire_kind kind = {
         .name = "nccl", .send = nccl_send, .receive = nccl_receive, .done = nccl_done, .close = nccl_close};
     wire *w = cake_alloc(1, sizeof *w);
-    *w = (wire){.wire = {.kind = &kind}, .other = leads ? 1 : 0, .depth = depth};
-    bool good = connect(w, world, peer, leads, memory, why), all = false;
+    *w = (wire){.wire = {.kind = &kind}, .memory = memory, .other = leads ? 1 : 0, .depth = depth};
+    bool good = connect(w, world, peer, leads, why), all = false;
     cake_world_swap(world, peer, &good, &all, sizeof good);
-    if (good && all)
+    if (good && all) {
+        cake_memory_close(memory, &w->test);
         return &w->wire;
+    }
     close_wire(w, true);
     return NULL;
 }

@@ -40,7 +40,7 @@ bool cake_last_choose(cake_last *last, const cake_pass *pass)
     last->pass.x = pass->norm + (int64_t)(pass->n_tok - n) * pass->config->dim;
     if (2 * n > pass->n_tok)
         return false;
-    if (last->memory) {
+    if (last->memory && n) {
         last->memory->put_rows(last->rows_there, last->rows, n);
         cake_memory_put(last->memory, last->from_there, last->from, (size_t)n * sizeof *last->from);
     }

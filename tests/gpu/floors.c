@@ -42,21 +42,14 @@ static void test_code(void)
     static const struct {
         const char *archs;
         int capability;
-        bool has;
-    } cases[] = {{" 75 80 90a", 75, true},
-                 {" 75 80 90a", 70, false},
-                 {" 75 80 90a", 86, true},
-                 {" 75 80 90a", 90, true},
-                 {" 75 80 90a", 100, false},
-                 {" 80", 90, true},
-                 {" 80", 75, false},
-                 {" 80 90", 89, true},
-                 {" 90a 120", 110, false},
-                 {" 90a 120", 121, true},
-                 {"", 90, false},
-                 {" 86", 80, false}};
+        int code;
+    } cases[] = {{" 75 80 90a", 75, 75}, {" 75 80 90a", 70, 0},  {" 75 80 90a", 86, 80},
+                 {" 75 80 90a", 90, 90}, {" 75 80 90a", 100, 0}, {" 80", 90, 80},
+                 {" 80", 75, 0},         {" 80 90", 89, 80},     {" 80 86 89", 89, 89},
+                 {" 90a 120", 110, 0},   {" 90a 120", 121, 120}, {"", 90, 0},
+                 {" 86", 80, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        CU_ASSERT_EQUAL(cake_cuda_has_code(cases[i].archs, cases[i].capability), cases[i].has);
+        CU_ASSERT_EQUAL(cake_cuda_code(cases[i].archs, cases[i].capability), cases[i].code);
 }
 
 int main(void)

@@ -286,7 +286,8 @@ static void check_turn(const cake_kernels *op, cake_dtype dtype, int head_dim, i
 
 static void check_turns(const cake_kernels *op)
 {
-    static const int sizes[][2] = {/* head_dim, n_rot */ {2, 2}, {40, 0}, {64, 64}, {96, 72}, {33, 8}};
+    static const int sizes[][2] = {
+        /* head_dim, n_rot */ {2, 2}, {40, 0}, {64, 64}, {96, 72}, {33, 8}, {1026, 64}};
     static const cake_dtype kept[] = {CAKE_F32, CAKE_BF16, CAKE_F16};
     for (int i = 0; i < COUNT(sizes) * 4 && op->turned; i++)
         for (int d = 0; d < COUNT(kept); d++)

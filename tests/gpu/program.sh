@@ -147,6 +147,8 @@ if [ -x "$runtime" ]; then
     grep -q '"device": "cuda", "gpu": 0, "gpu_layers": 8, "isa": "sm_' "$dir/r.json"
     ok "... the report says where it was" $?
     same "... two ranks" 2 --link mpi
+    expect "... waves of which nobody reads a row" 0 '1 request \(0 failed\), [1-9][0-9][0-9] prompt' \
+        run 1 -p "$(printf 'one two three %.0s' $(seq 60))" --raw --max-tokens 1 --chunk 64 --device cuda
     if "$cake" info | grep -q '^NCCL  .* at build time'; then
         same "... by NCCL" 2 --link nccl
     fi

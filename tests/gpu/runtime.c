@@ -180,11 +180,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
     CHECK(device >= 0 && device < n_device());
-    CHECK(attribute == cudaDevAttrComputeMode || attribute == cudaDevAttrComputeCapabilityMajor ||
-          attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    *value = attribute == cudaDevAttrComputeMode              ? runtime.mode
-             : attribute == cudaDevAttrComputeCapabilityMajor ? capability() / 10
-                                                              : 99 << 10;
+    CHECK(attribute == cudaDevAttrComputeMode || attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    *value = attribute == cudaDevAttrComputeMode ? runtime.mode : 99 << 10;
     return answer(cudaSuccess);
 }
 
