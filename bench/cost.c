@@ -120,19 +120,35 @@ double cost_head(const cost_model *model, int n)
     return n ? slower(model, 2 * elements * n, elements * model->weight) : 0;
 }
 
+double cost_floor_steps(const cost_model *model, const cost_load *load, const int *from)
+{
+    const cake_config *c = model->config;
+    double seconds = 0;
+    for (int step = 0, n = 1; n; step++) {
+        cost_wave rows = {0};
+        n = 0;
+        for (int i = 0; i < load->seqs; i++)
+            if (from[i] + step < load->generated) { /* the first token comes from the prompt's row */
+                cost_add_generated(c, cost_load_prompt(load, i) + from[i] + step - 1, &rows);
+                n++;
+            }
+        seconds += n ? cost_layers(model, 0, c->n_layer, &rows) + cost_head(model, n) : 0;
+    }
+    return seconds;
+}
+
 double cost_floor(const cost_model *model, const cost_load *load)
 {
     const cake_config *c = model->config;
     cost_wave prompts = {0};
     for (int i = 0; i < load->seqs; i++)
         cost_add_prompt(c, 0, cost_load_prompt(load, i), &prompts);
-    double seconds = cost_layers(model, 0, c->n_layer, &prompts) + cost_head(model, load->seqs);
-    for (int step = 0; step < load->generated - 1; step++) { /* the first token comes from the prompt's row */
-        cost_wave rows = {0};
-        for (int i = 0; i < load->seqs; i++)
-            cost_add_generated(c, cost_load_prompt(load, i) + step, &rows);
-        seconds += cost_layers(model, 0, c->n_layer, &rows) + cost_head(model, load->seqs);
-    }
+    int *from = cake_alloc((size_t)load->seqs, sizeof *from);
+    for (int i = 0; i < load->seqs; i++)
+        from[i] = 1;
+    double seconds = cost_layers(model, 0, c->n_layer, &prompts) + cost_head(model, load->seqs) +
+                     cost_floor_steps(model, load, from);
+    free(from);
     return seconds;
 }
 

@@ -57,6 +57,8 @@ double cost_head(const cost_model *model, int n);
 
 /* The floor of a load: all prompts side by side, then step after step with a row of every sequence. */
 double cost_floor(const cost_model *model, const cost_load *load);
+/* Of its steps only, of which sequence i [seqs] has had the first from[i] >= 1 tokens. */
+double cost_floor_steps(const cost_model *model, const cost_load *load, const int *from);
 
 /* "32x128+32": 32 sequences, 128 tokens each, 32 generated; "32x16..128+32": 16 to 128 tokens. False: it is none. */
 bool cost_load_read(const char *text, cost_load *load);

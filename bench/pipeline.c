@@ -252,7 +252,7 @@ static cake_err run_real(cake_bench *bench, const cake_case *self)
     cake_stage_stats stats = {0};
     cake_err err = throughput_open(bench, "qwen3-0.6b", &r.load, &stage);
     if (!err)
-        err = throughput_run(bench, &stage, &r.load, &stats);
+        err = throughput_run(bench, &stage, &r.load, NULL, &stats);
     if (!err) {
         cost_rates rates = throughput_rates(bench, &stage);
         r.model = stage.model;

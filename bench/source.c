@@ -1,6 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/source.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+source_steady *source_steady_open(int seqs)
+{
+    source_steady *s = cake_alloc(1, sizeof *s);
+    int **const each[] = {&s->got, &s->round_of, &s->then};
+    for (int i = 0; i < 3; i++)
+        *each[i] = cake_alloc((size_t)seqs, sizeof **each[i]);
+    s->round = 1;
+    return s;
+}
+
+void source_steady_close(source_steady *steady)
+{
+    if (!steady)
+        return;
+    free(steady->got);
+    free(steady->round_of);
+    free(steady->then);
+    free(steady);
+}
+
+/* Sequence i of so many has a token. */
+static void look(source_steady *s, int i, int seqs)
+{
+    s->until = cake_clock_now();
+    if (s->round_of[i] == s->round) { /* a new round, and the one before has ended */
+        s->round++;
+        if (s->begun == seqs && s->seen == 0)
+            s->since = s->until;
+        else if (s->begun == seqs && s->seen == 1)
+            memcpy(s->then, s->got, (size_t)seqs * sizeof *s->then);
+        s->seen += s->begun == seqs && s->seen < 2;
+    }
+    s->round_of[i] = s->round;
+    s->begun += !s->got[i]++;
+}
+
 static cake_err next(void *self, cake_sequence **out)
 {
     source *s = self;
@@ -24,8 +66,11 @@ static cake_err next(void *self, cake_sequence **out)
 
 static void token(void *self, cake_sequence *sequence, double waited)
 {
-    (void)sequence, (void)waited;
-    ((source *)self)->generated++;
+    source *s = self;
+    (void)waited;
+    s->generated++;
+    if (s->steady)
+        look(s->steady, (int)sequence->request.index, s->load.seqs);
 }
 
 static cake_err done(void *self, cake_sequence *sequence)

@@ -41,9 +41,9 @@ cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *
 }
 
 cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const cost_load *load,
-                        cake_stage_stats *stats)
+                        source_steady *steady, cake_stage_stats *stats)
 {
-    source from = {.load = *load, .n_vocab = cake_model_config(stage->model)->n_vocab};
+    source from = {.load = *load, .n_vocab = cake_model_config(stage->model)->n_vocab, .steady = steady};
     cake_conductor conductor = source_conductor(&from);
     cake_root *root = NULL;
     cake_pipeline *pipeline = NULL;
@@ -97,7 +97,24 @@ typedef struct take {
     double seconds;
     double joules; /* of all GPUs, on rank 0; negative: not known */
     cost_rates rates;
+    source_steady *steady; /* owned */
 } take;
+
+/* The steps of all sequences together, once the prompts are through, beside the floor of these steps. */
+static void report_steps(cake_bench *bench, const cake_case *self, const cake_stage *stage,
+                         const cost_load *load, const cost_model *floor, const source_steady *steady)
+{
+    char name[40];
+    int64_t tokens = 0;
+    for (int i = 0; i < load->seqs && steady->seen == 2; i++)
+        tokens += load->generated - steady->then[i];
+    double seconds = steady->until - steady->since;
+    if (tokens < 1 || seconds <= 0)
+        return;
+    snprintf(name, sizeof name, "%s.steps", self->name);
+    cake_bench_say(bench, name, stage->n_thread, -1, (double)tokens / seconds, "tokens/s",
+                   cost_floor_steps(floor, load, steady->then) / seconds, "floor");
+}
 
 static void report(cake_bench *bench, const cake_case *self, const cake_stage *stage, const cost_load *load,
                    const take *run)
@@ -117,6 +134,7 @@ static void report(cake_bench *bench, const cake_case *self, const cake_stage *s
     cake_bench_say(bench, name, stage->n_thread, -1, prompts, "tokens/s", 0, NULL);
     snprintf(name, sizeof name, "%s.generated", self->name);
     cake_bench_say(bench, name, stage->n_thread, -1, answers, "tokens/s", 0, NULL);
+    report_steps(bench, self, stage, load, &floor, run->steady);
     snprintf(name, sizeof name, "%s.flops", self->name);
     cake_bench_say(bench, name, stage->n_thread, -1, rates.flops * 1e-9, "GFLOP/s", 0, NULL);
     snprintf(name, sizeof name, "%s.bandwidth", self->name);
@@ -153,7 +171,8 @@ static cake_err run_take(cake_bench *bench, const cake_stage *stage, const cost_
 {
     cost_rates before = throughput_rates(bench, stage);
     cake_stage_stats stats = {0};
-    cake_err err = throughput_run(bench, stage, load, &stats);
+    out->steady = source_steady_open(load->seqs);
+    cake_err err = throughput_run(bench, stage, load, out->steady, &stats);
     if (err)
         return err;
     out->seconds = stats.run_s;
@@ -183,6 +202,8 @@ static cake_err run_throughput(cake_bench *bench, const cake_case *self)
         qsort(takes, (size_t)tries, sizeof *takes, ascending);
         report(bench, self, &stage, &load, &takes[tries / 2]);
     }
+    for (int i = 0; i < TRIES; i++)
+        source_steady_close(takes[i].steady);
     cake_stage_close(&stage);
     return err;
 }
