@@ -123,6 +123,10 @@ static void test_pairs(void)
 static void test_attend(void)
 {
     for_tables(check_attend);
+#ifdef CAKE_ON_EXECUTOR
+    executor_backwards = true; /* the block that ends last is another one */
+    check_shape(&cake_kernels_cuda, CAKE_BF16, 2, 1, 64, 1);
+#endif
 }
 
 /* The prompt rows [first, first + n) of a slot, in calls of at most `step` rows, by a team. */

@@ -64,7 +64,7 @@ has() { # NAME LINE (of the CSV, grep -E)
 run
 ok "all of it" $?
 said "... nothing failed" '^[23][0-9] passed, 0 failed$'
-said "... figures are shown" '^measured 64x1024\+64$'
+said "... figures are shown" '^measured 64x1024\+96$'
 has "the machine" '^# tests/gpu/run, [-0-9]* [0-9:]* UTC, nvidia-h100-80gb-hbm3$'
 has "... as it describes itself" '^# GPU .*capability 9.0'
 has "floors" '^floor,,peak.gpu-read,sm_90'

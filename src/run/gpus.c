@@ -61,14 +61,15 @@ static void tell_absent(const cake_world *world, const char *why, bool others)
         cake_log(CAKE_INFO, "place", "all layers are on CPUs: %s", why);
 }
 
-/* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others have one, or some rank must. */
+/* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others that may have one, or some rank must. */
 static bool is_used(const cake_world *world, want mine, bool *any)
 {
     cake_buf why = {0};
     bool may = mine != NEVER && (mine == SURELY || cake_device_count(&why) > 0);
-    bool all = cake_world_least(world, may), surely = !cake_world_least(world, mine != SURELY),
-         some = !cake_world_least(world, !may), absent = mine == MAYBE && !may;
-    *any = all || surely;
+    const bool absent = mine == MAYBE && !may;
+    bool all = cake_world_least(world, !absent), surely = !cake_world_least(world, mine != SURELY),
+         some = !cake_world_least(world, !may);
+    *any = (all && some) || surely;
     if (cake_world_least(world, absent ? world->rank : INT64_MAX) == world->rank && !surely)
         tell_absent(world, why.data, some);
     cake_buf_free(&why);
@@ -116,17 +117,37 @@ static cake_device *list_of_cards(const wish *all, int n_rank, int *n_gpu)
     return list;
 }
 
+static bool sees(const wish *w, const cake_device *gpu)
+{
+    bool found = !w->sees;
+    for (int i = 0; i < w->n_card && !found; i++)
+        found = !strcasecmp(w->bus[i], gpu->bus);
+    return found;
+}
+
 /* By all ranks that may choose. */
 static bool is_seen(const cake_device *gpu, const wish *all, int n)
 {
-    for (int r = 0; r < n; r++) {
-        bool found = !all[r].wants || !all[r].sees || all[r].said >= 0;
-        for (int i = 0; i < all[r].n_card && !found; i++)
-            found = !strcasecmp(all[r].bus[i], gpu->bus);
-        if (!found)
-            return false;
-    }
-    return true;
+    bool seen = true;
+    for (int r = 0; r < n && seen; r++)
+        seen = !all[r].wants || all[r].said >= 0 || sees(&all[r], gpu);
+    return seen;
+}
+
+/* The nearest GPU that a rank sees, of those that nobody has if there is one; -1: it sees none. */
+static int nearest_of(const cake_device *gpus, int n_gpu, const wish *w, const bool *taken)
+{
+    int number[CAKE_GPUS_MOST], n_left = 0, nearest = 0;
+    cake_device left[CAKE_GPUS_MOST];
+    for (int any = 0; any < 2 && !n_left; any++)
+        for (int g = 0; g < n_gpu; g++)
+            if (sees(w, &gpus[g]) && (any || !taken[g])) {
+                number[n_left] = g;
+                left[n_left++] = gpus[g];
+            }
+    if (n_left)
+        cake_devices_share(left, n_left, &w->cpus, 1, &nearest);
+    return n_left ? number[nearest] : -1;
 }
 
 /* choice [n]: what is said, and of the GPUs that are left the nearest. */
@@ -154,8 +175,12 @@ static void share_out(const cake_device *gpus, int n_gpu, const wish *all, int n
             }
     if (n_left && n_open)
         cake_devices_share(left, n_left, cpus, n_open, nearest);
-    for (int i = 0; i < n_open; i++)
-        choice[open[i]] = n_left ? number[nearest[i]] : open[i];
+    for (int i = 0; i < n_open; i++) { /* what all see is shared out; else each takes what it sees */
+        int own = n_left ? number[nearest[i]] : nearest_of(gpus, n_gpu, &all[open[i]], taken);
+        choice[open[i]] = own >= 0 ? own : open[i];
+        if (own >= 0)
+            taken[own] = true;
+    }
     free(cpus);
     free(open);
     free(nearest);
@@ -211,7 +236,8 @@ static cake_err find_card(const cake_world *world, const cake_device *gpus, int 
             return CAKE_OK;
     const char *seen = getenv("CUDA_VISIBLE_DEVICES");
     cake_err err =
-        !n ? cake_fail("place", "%sno GPU on %s: %s; use --device cpu", at, world->host, why.data)
+        !n ? cake_fail("place", "%sno GPU on %s: %s; use --device cpu, without --gpu-layers", at, world->host,
+                       why.data)
         : number >= n_gpu
             ? cake_fail("place", "%sgpu %d: %s has %d, counted from 0", at, number, world->host, n_gpu)
             : cake_fail("place",

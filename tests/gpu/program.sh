@@ -172,6 +172,14 @@ chmod +x "$dir/own"
 "$root/tests/mpirun.sh" 2 "$dir/own" run -m "$model" -p Hello --max-tokens 2 --device cuda --report "$dir/r.json" >/dev/null 2>"$dir/err"
 test "$(grep -o '"gpu": [0-9]' "$dir/r.json" | tr -d '\n')" = '"gpu": 0"gpu": 1' && ! grep -q 'take turns' "$dir/err"
 ok "each rank sees one of its own" $?
+cat >"$dir/two" <<END
+#!/bin/sh
+CAKE_TEST_GPUS=2 CAKE_TEST_GPU_FIRST=\$((2 * \$OMPI_COMM_WORLD_RANK\$PMI_RANK)) exec "$cake" "\$@"
+END
+chmod +x "$dir/two"
+expect "... or two" 0 '' "$root/tests/mpirun.sh" 2 "$dir/two" run -m "$model" -p Hello --max-tokens 2 --report "$dir/r.json"
+test "$(grep -o '"gpu": [0-9]' "$dir/r.json" | tr -d '\n')" = '"gpu": 0"gpu": 2'
+ok "... one of them" $?
 cat >"$dir/one" <<END
 #!/bin/sh
 [ "\$OMPI_COMM_WORLD_RANK\$PMI_RANK" = 0 ] || export CAKE_TEST_GPUS=0
@@ -192,6 +200,9 @@ rm -f "$dir/b.jsonl"*
 expect "a rank on CPUs beside one on a GPU" 0 '' answers 2 b.jsonl --topology "$dir/t.yml" --report "$dir/r.json"
 test "$(grep -o '"device": "[a-z]*"' "$dir/r.json" | tr -d '\n')" = '"device": "cuda""device": "cpu"' && cmp -s <(texts "$dir/a.jsonl") <(texts "$dir/b.jsonl")
 ok "... the same texts" $?
+expect "... nobody asked for either" 0 '' short 2 --topology "$dir/t.yml" --report "$dir/r.json"
+test "$(grep -o '"device": "[a-z]*"' "$dir/r.json" | tr -d '\n')" = '"device": "cuda""device": "cpu"'
+ok "... a GPU for who may have it" $?
 printf "a: {rank: 1, gpu: 5, layers: ['model.layers.2-7']}\n" >"$dir/t.yml"
 expect "... which is not there" 1 't.yml:1:19: gpu 5: [^ ]+ has 2, counted from 0' run 2 -p Hello --topology "$dir/t.yml"
 CAKE_TEST_GPUS=0 expect "no GPU" 1 'no GPU on [^ ]+: CAKE_TEST_GPUS is 0; use --device cpu' answers 2 b.jsonl --force
