@@ -58,7 +58,7 @@ config: other|1:1: config: a file of settings names no other
 [seed]|1:1: a file of settings is a map of options by name; this is a list
 END
 expect "settings that are nowhere" 1 'nowhere: cannot be opened' run -p x --config "$dir/nowhere"
-expect "messages of one topic" 0 '^cake-mpi: debug: place: ' run -p x --max-tokens 1 --log warn,place=debug
+expect "messages of one topic" 0 '^cake-mpi: debug: place: ' run -p x --max-tokens 1 --device cpu --log warn,place=debug
 test "$(grep -vc '^cake-mpi: debug: place: ' "$dir/err")" -eq 0
 ok "... alone" $?
 expect "a level that is none" 2 'log: "loud": levels are error, warn, info and debug' run -p x --log loud

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Bad worlds: one clear message, the right exit status, nothing finished lost.
 . "$(dirname "$0")/shell.sh"
+export CAKE_DEVICE=cpu # of GPUs that are not there nothing is said
 
 grep -v '"seed"' "$root/jobs/demo/prompts.jsonl" | head -20 >"$dir/in.jsonl"
 run() { "$cake" run -m "$model" -i "$dir/in.jsonl" "$@"; }

@@ -3,6 +3,7 @@
 # Which cpus and how many threads real runs use, with and without a launcher and a mask, on a machine or in a container
 # with any number of cpus.
 . "$(dirname "$0")/shell.sh"
+export CAKE_DEVICE=cpu # of GPUs that are not there nothing is said
 unset OMP_NUM_THREADS OMP_PROC_BIND OMP_PLACES GOMP_CPU_AFFINITY "${!OMPI_MCA_hwloc@}" "${!OMPI_MCA_rmaps@}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=${OMPI_MCA_btl_vader_single_copy_mechanism:-none}
