@@ -85,6 +85,7 @@ __device__ __forceinline__ bool is_there(const lines &l, int line)
     return line < l.n_row * l.heads;
 }
 
+/* An element of the output; the three dtypes are one branch that all threads take alike. */
 __device__ __forceinline__ void put(const attention &a, int64_t at, float value)
 {
     if (a.is == CAKE_F32)
