@@ -116,7 +116,7 @@ __device__ __forceinline__ void multiply_keys(float (*score)[COLUMNS][4], const 
 {
     const int lane = (int)threadIdx.x % CAKE_WARP, g = lane / 4, t = lane % 4;
     const uint4 *from = key + t * (K_ROW / 2) + (g ^ 2 * t);
-#pragma unroll(STEPS > 8 ? 4 : STEPS)
+#pragma unroll(STEPS > 6 ? 4 : STEPS)
     for (int step = 0; step < STEPS; step++) {
         const uint4 low = from[8 * step * (K_ROW / 2)], high = from[(8 * step + 4) * (K_ROW / 2)];
         const uint32_t b[4][2] = {{low.x, high.x}, {low.y, high.y}, {low.z, high.z}, {low.w, high.w}};

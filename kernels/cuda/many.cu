@@ -111,32 +111,34 @@ __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
                                             : min(first_row + line - WIDE, n_tok - 1);
         from[i] = (uint32_t)at * (uint32_t)(width / 8) + (uint32_t)(begin * WORDS) + threadIdx.x % WORDS;
     }
-    /* Words [from_word, to_word) of a stage. */
-    auto bring = [&](int block, int from_word, int to_word) {
+    /* Words [from_word, to_word) of a block of k, to a stage. Stages are counted: a remainder takes registers. */
+    auto bring = [&](int to, int block, int from_word, int to_word) {
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const int at = (int)threadIdx.x + i * THREADS;
             const uint16_t *matrix = i * AT_A_TIME < WIDE ? w.of(i * AT_A_TIME / OUTPUTS) : x;
             if (block < n && at >= from_word && at < to_word)
-                copy_ahead(&stage[block % STAGES][at / WORDS][at % WORDS],
+                copy_ahead(&stage[to][at / WORDS][at % WORDS],
                            (const uint4 *)matrix + from[i] + block * WORDS);
         }
     };
 
     for (int i = 0; i < STAGES - 1; i++)
-        bring(i, 0, WIDE * WORDS);
+        bring(i, i, 0, WIDE * WORDS);
     await_before(); /* the rows */
     for (int i = 0; i < STAGES - 1; i++) {
-        bring(i, WIDE * WORDS, LINES * WORDS);
+        bring(i, i, WIDE * WORDS, LINES * WORDS);
         end_copies();
     }
     float sum[DEEP][TILES][4] = {};
-    for (int block = 0; block < n; block++) {
+    for (int block = 0, here = 0, to = STAGES - 1; block < n; block++) {
         await_copies<STAGES - 2>();
         __syncthreads(); /* all have what they brought, and nobody reads what is brought next */
-        bring(block + STAGES - 1, 0, LINES * WORDS);
+        bring(to, block + STAGES - 1, 0, LINES * WORDS);
         end_copies();
-        multiply_lines<T, TILES>(sum, stage[block % STAGES]);
+        multiply_lines<T, TILES>(sum, stage[here]);
+        to = here;
+        here = here == STAGES - 1 ? 0 : here + 1;
     }
 
     float(*tile)[WIDE + 4] = (float(*)[WIDE + 4]) memory; /* 4 more: lanes meet different banks */
