@@ -106,6 +106,30 @@ int cake_cuda_block_memory(void)
     return gpu.block_memory;
 }
 
+/* Kernels of the program, before main already. */
+static struct {
+    const void *entry[256];
+    int n;
+} kernels;
+
+bool cake_cuda_has(const void *kernel)
+{
+    CAKE_ASSERT(kernels.n < (int)(sizeof kernels.entry / sizeof *kernels.entry));
+    kernels.entry[kernels.n++] = kernel;
+    return true;
+}
+
+/* The driver loads a kernel when it is asked about it, else when it is first launched: then it may wait until the GPU has nothing to do
+ * (CUDA C++ Programming Guide, "Lazy Loading"), which it never has where ranks wait for each other's rows there. */
+static cudaError_t load_kernels(void)
+{
+    struct cudaFuncAttributes is;
+    cudaError_t err = cudaSuccess;
+    for (int i = 0; i < kernels.n && err == cudaSuccess; i++)
+        err = cudaFuncGetAttributes(&is, kernels.entry[i]);
+    return err;
+}
+
 void *cake_cuda_workspace(void)
 {
     return gpu.workspace;
@@ -425,6 +449,8 @@ cake_err cake_cuda_open(int device, const char *text, bool overlaps)
         err = cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking);
     if (err == cudaSuccess)
         err = cudaDeviceGetAttribute(&gpu.block_memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (err == cudaSuccess)
+        err = load_kernels();
     if (err == cudaSuccess)
         err = cudaMalloc(&gpu.workspace, CAKE_CUDA_WORKSPACE);
     if (err == cudaSuccess)

@@ -27,6 +27,8 @@ int64_t cake_cuda_free(void);
 void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n);
 /* What rows in the GPU's memory say, for the host to read: as put_rows has put them. */
 const cake_row *cake_cuda_rows(const cake_row *rows);
+/* A kernel that may be launched: those that are named before cake_cuda_open are loaded by it. True. */
+bool cake_cuda_has(const void *kernel);
 /* What the runtime said of a launch, a cudaError_t: an error will be said by cake_memory's check. */
 void cake_cuda_launched(int error);
 /* A library failed at this: likewise. */

@@ -16,7 +16,11 @@
 extern "C" cudaStream_t cake_cuda_stream(void);
 extern "C" bool cake_cuda_overlaps(void);
 extern "C" void cake_cuda_launched(int error); /* a cudaError_t */
-template <typename... P, typename... A>
+extern "C" bool cake_cuda_has(const void *kernel);
+/* Each kernel that is launched somewhere makes itself known before main, to be loaded with the others (memory.c). */
+template <auto KERNEL> const bool is_known = cake_cuda_has((const void *)KERNEL);
+
+template <auto KERNEL, typename... P, typename... A>
 static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A... argument)
 {
     cudaLaunchAttribute early = {};
@@ -29,9 +33,11 @@ static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P
     how.stream = cake_cuda_stream();
     how.attrs = &early;
     how.numAttrs = cake_cuda_overlaps() ? 1 : 0;
-    cake_cuda_launched(cudaLaunchKernelEx(&how, kernel, (P)argument...));
+    if (is_known<KERNEL>)
+        cake_cuda_launched(cudaLaunchKernelEx(&how, kernel, (P)argument...));
 }
-#define CAKE_LAUNCH(kernel, grid, block, shared, ...) launch_kernel(grid, block, shared, kernel, __VA_ARGS__)
+#define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
+    launch_kernel<kernel>(grid, block, shared, kernel, __VA_ARGS__)
 /* Before the launch of a kernel whose blocks take more than CAKE_UNASKED bytes, which has to be no more than
  * cake_cuda_block_memory(). If it is not granted the launch fails. */
 #define CAKE_ALLOW(kernel, shared)                                                                           \

@@ -308,8 +308,10 @@ static void test_failure(void)
 /* What cannot be opened is not open, and takes nothing. */
 static void test_open(void)
 {
-    static const char *const calls[] = {"stream", "memory", "pinned", "event"};
-    for (int i = 0; i < 4; i++) {
+    static const char kernel[2];
+    CU_ASSERT(cake_cuda_has(&kernel[0]) && cake_cuda_has(&kernel[1]));
+    static const char *const calls[] = {"stream", "kernel", "memory", "pinned", "event"};
+    for (int i = 0; i < 5; i++) {
         runtime.fails = calls[i];
         says(open_first, CAKE_ERR_FATAL, "GPU 3 (Executor, 0000:01:00.0) cannot be opened: out of memory");
     }
@@ -326,7 +328,9 @@ static void test_open(void)
     if (!strstr(CUDA_ARCHS_TEXT, "75"))
         says(open_first, CAKE_ERR_FATAL, "configure with CUDA_ARCH=76, or use --device cpu");
     runtime.capability = 0;
+    runtime.kernels = 0;
     open_device();
+    CU_ASSERT_EQUAL(runtime.kernels, 2); /* none is loaded when it is first launched */
     cake_device_close();
 }
 
