@@ -177,7 +177,8 @@ stage_cuda() {
     tests=$(sed -n 's/^executor_tests = //p' "$root/tests/local.am")
     # shellcheck disable=SC2086
     plain && make -j"$jobs" $tests && # all that make check tries some of, by fibres
-        printf '%s\n' $tests | CAKE_ALL_GPU=1 top_srcdir=$root top_builddir=. xargs -P "$jobs" -n 1 env || status=1
+        printf '%s\n' $tests | CAKE_ALL_GPU=1 top_srcdir=$root top_builddir=. \
+            xargs -P "$jobs" -n 1 sh -c '"$0" || { echo "not ok - $0"; exit 1; }' || status=1
     return $status
 }
 
@@ -283,7 +284,8 @@ run_stage() {
     counts=$(awk '/^[0-9]+ passed, [0-9]+ failed$/ { n++; good += $1; bad += $3 } END { if (n) print good + 0, bad + 0 }' "$log")
     [ -z "$counts" ] || { passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); }
     echo "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $((SECONDS - start)) s"
-    [ "$result" != FAILED ] || { tail -n 60 "$log" | sed 's/^/    /'; echo "    all of it: $log"; }
+    [ "$result" != FAILED ] ||
+        { { grep -E '^ *(not ok|FAIL|ERROR)\b' "$log" | head -n 40; tail -n 60 "$log"; } | sed 's/^/    /'; echo "    all of it: $log"; }
 }
 
 # shellcheck disable=SC2086
