@@ -297,9 +297,10 @@ typedef struct cake_kernels {
                   cake_dtype dtype, int n_tok);
     /* linear of the same x, without a residual, by n <= CAKE_PRODUCTS matrices. */
     bool (*linears)(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok);
-    /* rmsnorm, without a residual, and input_pack for a matrix of dtype; what the norm leaves stands nowhere else. */
+    /* mark, unless here is 0, and not where the model ends; rmsnorm, without a residual; and input_pack for a matrix of dtype;
+     * what the norm leaves stands nowhere else. */
     bool (*normed)(const cake_exec *exec, void *to, const float *x, const float *weight, cake_dtype dtype,
-                   int n_tok, int dim, float eps);
+                   int n_tok, int dim, float eps, cake_row *rows, int32_t here);
     /* rope of the n_head heads of q, which may be none, and of the keys k by heads of their own, as turn says, and kv_store;
      * k itself may stay as it was. */
     bool (*turned)(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,

@@ -134,24 +134,31 @@ __device__ __forceinline__ void multiply_values(progress<STEPS> &p, float (*scor
     }
 }
 
-/* The warp's parts of [first, last], in turn with others. */
+/* The warp's parts of [first, last], in turn with others, of which the first one sets out. */
 template <int STEPS>
-__device__ __forceinline__ void walk_parts(progress<STEPS> &p, const attention &a, const lines &l, int slot,
-                                           int first, int last, const uint4 *query, uint4 *ring)
+__device__ __forceinline__ walk<STEPS> set_out(const attention &a, const lines &l, int slot, int first,
+                                               int last, uint4 *ring)
 {
-    const int end = last / PART + 1;
-    int part = first / PART + (int)threadIdx.x / CAKE_WARP;
+    const int part = first / PART + (int)threadIdx.x / CAKE_WARP;
     walk<STEPS> w;
     w.ring = ring + threadIdx.x % CAKE_WARP;
     w.turn = 0;
-    if (part < end)
+    if (part <= last / PART)
         w.now = find_part<STEPS>(a, l, slot, part);
     for (int stage = 0; stage < STAGES - 1; stage++) {
-        if (part < end)
+        if (part <= last / PART)
             bring<STEPS>(w.place(stage), w.now, stage);
         end_copies();
     }
-    for (; part < end; part += WARPS) {
+    return w;
+}
+
+template <int STEPS>
+__device__ __forceinline__ void walk_parts(progress<STEPS> &p, const attention &a, const lines &l, int slot,
+                                           int first, int last, const uint4 *query, walk<STEPS> w)
+{
+    const int end = last / PART + 1;
+    for (int part = first / PART + (int)threadIdx.x / CAKE_WARP; part < end; part += WARPS) {
         const uint32_t sees = positions(first - part * PART, last - part * PART);
         w.more = part + WARPS < end;
         if (w.more)
@@ -301,12 +308,13 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_generated(attentio
     if (t.segment >= t.n_segment)
         return; /* the whole block */
     const lines l = lines_of(a, (int)blockIdx.y, heads, t.at, 1);
-    if (warp == 0)
+    const walk<STEPS> w = set_out<STEPS>(a, l, t.row->slot, t.first, t.last, ring[warp]);
+    if (warp == 0) /* while keys are under way */
         load_queries<STEPS>(query, a, l, 0);
     __syncthreads();
     progress<STEPS> p;
     begin(p);
-    walk_parts<STEPS>(p, a, l, t.row->slot, t.first, t.last, query, ring[warp]);
+    walk_parts<STEPS>(p, a, l, t.row->slot, t.first, t.last, query, w);
     __syncthreads();
     float(*sum)[DIM + 1] = (float(*)[DIM + 1]) ring;
     static_assert(sizeof ring >= LINES * sizeof *sum, "sums have room where the ring was");

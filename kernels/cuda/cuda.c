@@ -165,10 +165,10 @@ static void rope(const cake_exec *exec, float *x, const float *norm, float eps, 
 }
 
 static bool normed(const cake_exec *exec, void *to, const float *x, const float *weight, cake_dtype dtype,
-                   int n_tok, int dim, float eps)
+                   int n_tok, int dim, float eps, cake_row *rows, int32_t here)
 {
     if (exec->rank == 0 && dtype != CAKE_I8)
-        cake_cuda_normed(to, x, weight, dtype, n_tok, dim, eps);
+        cake_cuda_normed(to, x, weight, dtype, n_tok, dim, eps, here ? rows : NULL, here);
     return dtype != CAKE_I8;
 }
 

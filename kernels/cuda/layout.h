@@ -86,9 +86,9 @@ void cake_cuda_linears(const cake_product *product, int n, const void *x, int n_
 void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor);
 void cake_cuda_rmsnorm(float *out, const float *x, const float *weight, const float *residual, int n_row,
                        int dim, float eps);
-/* As cake_kernels.normed, but not to int8. */
+/* As cake_kernels.normed, but not to int8. rows: NULL where none is to be marked. */
 void cake_cuda_normed(void *to, const float *x, const float *weight, cake_dtype dtype, int n_row, int dim,
-                      float eps);
+                      float eps, cake_row *rows, int32_t here);
 void cake_cuda_rmsnorm_gated(float *x, const float *gate, const float *weight, int n_row, int dim, float eps);
 void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_tok,
                     int n_head, int head_dim, int n_rot);

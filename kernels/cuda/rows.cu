@@ -85,11 +85,27 @@ static unsigned rows_of(int dim)
     return dim < LONG ? THREADS / CAKE_WARP : 1;
 }
 
+/* Rows that are marked where they are not finite; NULL: none. */
+struct marking {
+    cake_row *rows;
+    int32_t here;
+};
+
+/* By all threads of a row; those that find something write the same. */
+__device__ __forceinline__ void mark_if_broken(cake_row *row, int32_t here, const float *x, int dim, int step)
+{
+    bool bad = false;
+    for (int i = (int)threadIdx.x % step; i < dim; i += step)
+        bad |= !(fabsf(x[i]) <= FLT_MAX);
+    if (bad && !row->broken)
+        row->broken = here;
+}
+
 /* To rows of `width` elements, those behind the dim ones zero. residual and out may be x: each thread reads what it writes,
  * behind the sum. gate: rmsnorm_gated. */
 template <typename T>
 __global__ void normalise(T *out, const float *x, const float *weight, const float *residual,
-                          const float *gate, int n_row, int dim, int width, float eps)
+                          const float *gate, int n_row, int dim, int width, float eps, marking mark)
 {
     begin_kernel();
     __shared__ float place[CAKE_WARP];
@@ -100,6 +116,8 @@ __global__ void normalise(T *out, const float *x, const float *weight, const flo
         return; /* the whole warp */
     const int64_t at = row * dim, to = row * width;
     const float scale = norm_of(x + at, dim, eps, place);
+    if (mark.rows && !(scale > 0)) /* the sum is not finite: what it is of, or the sum alone */
+        mark_if_broken(&mark.rows[row], mark.here, x + at, dim, step);
     for (int i = (int)threadIdx.x % step; i < width; i += step) {
         if (i >= dim) {
             from_float(out[to + i], 0.0f);
@@ -114,10 +132,10 @@ __global__ void normalise(T *out, const float *x, const float *weight, const flo
 
 template <typename T>
 static void launch_norm(T *out, const float *x, const float *weight, const float *residual, const float *gate,
-                        int n_row, int dim, int width, float eps)
+                        int n_row, int dim, int width, float eps, marking mark = {})
 {
     CAKE_LAUNCH(normalise<T>, dim3(groups(n_row, (int)rows_of(dim))), dim3(THREADS), 0, out, x, weight,
-                residual, gate, n_row, dim, width, eps);
+                residual, gate, n_row, dim, width, eps, mark);
 }
 
 void cake_cuda_rmsnorm(float *out, const float *x, const float *weight, const float *residual, int n_row,
@@ -132,15 +150,16 @@ void cake_cuda_rmsnorm_gated(float *x, const float *gate, const float *weight, i
 }
 
 void cake_cuda_normed(void *to, const float *x, const float *weight, cake_dtype dtype, int n_row, int dim,
-                      float eps)
+                      float eps, cake_row *rows, int32_t here)
 {
     const int width = cake_cuda_width(dtype, dim);
+    const marking mark = {rows, here};
     if (dtype == CAKE_F32)
-        launch_norm((float *)to, x, weight, NULL, NULL, n_row, dim, width, eps);
+        launch_norm((float *)to, x, weight, NULL, NULL, n_row, dim, width, eps, mark);
     else if (dtype == CAKE_BF16)
-        launch_norm((cake_bf16 *)to, x, weight, NULL, NULL, n_row, dim, width, eps);
+        launch_norm((cake_bf16 *)to, x, weight, NULL, NULL, n_row, dim, width, eps, mark);
     else
-        launch_norm((cake_f16 *)to, x, weight, NULL, NULL, n_row, dim, width, eps);
+        launch_norm((cake_f16 *)to, x, weight, NULL, NULL, n_row, dim, width, eps, mark);
 }
 
 /* A warp turns a head; put(i, value) takes each element. Who puts where the head stands does so behind all reads. */
@@ -347,14 +366,9 @@ void cake_cuda_finish(float *out, const float *sum, const float *bias, const flo
 __global__ void mark_rows(cake_row *rows, const float *x, int dim, int32_t here, bool ends)
 {
     begin_kernel();
-    __shared__ float place[CAKE_WARP];
-    const int64_t row = blockIdx.x;
-    float bad = 0;
-    for (int i = (int)threadIdx.x; i < dim; i += THREADS)
-        bad += fabsf(x[row * dim + i]) <= FLT_MAX ? 0.0f : 1.0f;
-    bad = block_sum(bad, place);
-    if (threadIdx.x == 0 && bad > 0 && !rows[row].broken && !(ends && rows[row].unread))
-        rows[row].broken = here;
+    cake_row *row = &rows[blockIdx.x];
+    if (!(ends && row->unread))
+        mark_if_broken(row, here, x + (int64_t)blockIdx.x * dim, dim, THREADS);
 }
 
 void cake_cuda_mark(cake_row *rows, const float *x, int n_tok, int dim, int32_t here, bool ends)

@@ -124,12 +124,17 @@ static void forward(const cake_exec *exec, void *arg)
     cake_logits *l = arg;
     const cake_config *c = cake_model_config(l->model);
     const cake_weight *head = cake_model_head(l->model);
+    const float *norm = cake_model_final_norm(l->model);
+    const cake_kernels *op = l->kernels;
     const places *p = &l->there;
-    l->kernels->rmsnorm(exec, p->x, p->x, cake_model_final_norm(l->model), NULL, l->n, c->dim, c->norm_eps);
-    l->kernels->input_pack(exec, l->input, p->x, NULL, head->dtype, c->dim, l->n);
+    if (!op->normed ||
+        !op->normed(exec, l->input, p->x, norm, head->dtype, l->n, c->dim, c->norm_eps, NULL, 0)) {
+        op->rmsnorm(exec, p->x, p->x, norm, NULL, l->n, c->dim, c->norm_eps);
+        op->input_pack(exec, l->input, p->x, NULL, head->dtype, c->dim, l->n);
+    }
     cake_exec_barrier(exec);
-    l->kernels->scores(exec, p->score, p->best + (size_t)exec->rank * (size_t)l->max_row, l->input, head,
-                       l->wanted, c->logit_cap, l->n);
+    op->scores(exec, p->score, p->best + (size_t)exec->rank * (size_t)l->max_row, l->input, head, l->wanted,
+               c->logit_cap, l->n);
 }
 
 /* A team of one: rows of a body that is in the kernels' memory. */

@@ -49,11 +49,11 @@ bool cake_last_choose(cake_last *last, const cake_pass *pass)
 
 void cake_last_forward(const cake_exec *exec, const cake_last *last, const cake_pass *pass,
                        const cake_rotation *rotation, const cake_layer_kind *kind,
-                       const cake_layer_weights *w, const cake_layer_view *view)
+                       const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
     const cake_kernels *op = pass->kernels;
     const int dim = pass->config->dim;
-    cake_layer_store(exec, pass, kind, w, view);
+    cake_layer_store(exec, pass, kind, w, view, here);
     cake_exec_barrier(exec);
     if (last->pass.n_tok) {
         const cake_pass *read = &last->pass;
@@ -63,7 +63,7 @@ void cake_last_forward(const cake_exec *exec, const cake_last *last, const cake_
         cake_rotation_fill(exec, rotation, read);
         cake_rotation_settle(rotation, read);
         /* K and V of these rows are made again, a few bits of work that spares a second kind of layer */
-        cake_layer_forward(exec, read, kind, w, view);
+        cake_layer_forward(exec, read, kind, w, view, 0);
         op->move(exec, pass->x, read->x, last->from_there, read->n_tok, dim, true);
         cake_exec_barrier(exec);
     }

@@ -28,6 +28,6 @@ bool cake_last_choose(cake_last *last, const cake_pass *pass);
 /* As cake_layer_forward for a layer of attention, but x of rows that are not read stays as it was. */
 void cake_last_forward(const cake_exec *exec, const cake_last *last, const cake_pass *pass,
                        const cake_rotation *rotation, const cake_layer_kind *kind,
-                       const cake_layer_weights *w, const cake_layer_view *view);
+                       const cake_layer_weights *w, const cake_layer_view *view, int32_t here);
 
 #endif

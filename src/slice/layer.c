@@ -26,27 +26,30 @@ void cake_layer_products(const cake_exec *exec, const cake_pass *pass, const cak
 }
 
 /* The norm, and what products take of it, at once, where that can be. */
-static bool take_normed(const cake_exec *exec, const cake_pass *pass, const float *norm)
+static bool take_normed(const cake_exec *exec, const cake_pass *pass, const float *norm, int32_t here)
 {
     const cake_kernels *op = pass->kernels;
     bool all = norm && op->normed;
     for (int dtype = 0; dtype < CAKE_N_KEPT && all; dtype++)
         if (pass->input[dtype])
             all = op->normed(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_tok,
-                             pass->config->dim, pass->config->norm_eps);
+                             pass->config->dim, pass->config->norm_eps, pass->there, here);
     if (all)
         cake_exec_barrier(exec);
     return all;
 }
 
-/* A part of the layer takes the residual stream, through the norm before it where it has one. */
-static void enter(const cake_exec *exec, const cake_pass *pass, const float *norm)
+/* A part of the layer takes the residual stream, through the norm before it where it has one. here: as cake_layer_forward. */
+static void enter(const cake_exec *exec, const cake_pass *pass, const float *norm, int32_t here)
 {
-    if (take_normed(exec, pass, norm))
+    const cake_kernels *op = pass->kernels;
+    if (take_normed(exec, pass, norm, here))
         return;
+    if (here)
+        op->mark(exec, pass->there, pass->x, pass->n_tok, pass->config->dim, here, false);
     if (norm)
-        pass->kernels->rmsnorm(exec, pass->norm, pass->x, norm, NULL, pass->n_tok, pass->config->dim,
-                               pass->config->norm_eps);
+        op->rmsnorm(exec, pass->norm, pass->x, norm, NULL, pass->n_tok, pass->config->dim,
+                    pass->config->norm_eps);
     cake_layer_take(exec, pass, norm ? pass->norm : pass->x, pass->config->dim);
 }
 
@@ -74,20 +77,20 @@ void cake_layer_add(const cake_exec *exec, const cake_pass *pass, const void *pa
 }
 
 void cake_layer_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
-                        const cake_layer_weights *w, const cake_layer_view *view)
+                        const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
-    enter(exec, pass, w->attn_norm);
+    enter(exec, pass, w->attn_norm, here);
     if (kind->mixer == CAKE_MIX_DELTA)
         cake_deltanet_forward(exec, pass, w, &view->delta);
     else
         cake_attention_forward(exec, pass, kind, w, &view->kv);
-    enter(exec, pass, w->mlp_norm);
+    enter(exec, pass, w->mlp_norm, 0);
     cake_mlp_forward(exec, pass, w);
 }
 
 void cake_layer_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
-                      const cake_layer_weights *w, const cake_layer_view *view)
+                      const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
-    enter(exec, pass, w->attn_norm);
+    enter(exec, pass, w->attn_norm, here);
     cake_attention_store(exec, pass, kind, w, &view->kv);
 }

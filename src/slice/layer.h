@@ -13,8 +13,8 @@
 typedef struct cake_pass {
     const cake_config *config;
     const cake_kernels *kernels;
-    const cake_row *rows;  /* [n_tok] for the host to read ... */
-    const cake_row *there; /* ... and for the kernels; what follows is theirs */
+    const cake_row *rows; /* [n_tok] for the host to read ... */
+    cake_row *there;      /* ... and for the kernels to read and mark; what follows is theirs */
     int n_tok;
     float *x;       /* [n_tok, dim] the residual stream, changed in place */
     float *norm;    /* [n_tok, dim] */
@@ -60,11 +60,12 @@ void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float 
 /* The same of y as products with w take it, packed. */
 void cake_layer_add(const cake_exec *exec, const cake_pass *pass, const void *packed, const cake_weight *w,
                     const float *bias, const float *norm);
-/* x += mixer(x); x += mlp(x), with the norms that the layer has before and after them. */
+/* x += mixer(x); x += mlp(x), with the norms that the layer has before and after them. Rows of x that are not finite when they
+ * come in broke here, unless that is 0 and it is known of them. */
 void cake_layer_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
-                        const cake_layer_weights *w, const cake_layer_view *view);
+                        const cake_layer_weights *w, const cake_layer_view *view, int32_t here);
 /* Only K and V of a layer of attention: what later rows see of these. Not yet for others when it returns. */
 void cake_layer_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
-                      const cake_layer_weights *w, const cake_layer_view *view);
+                      const cake_layer_weights *w, const cake_layer_view *view, int32_t here);
 
 #endif

@@ -268,14 +268,6 @@ const cake_roof *cake_slice_roof(const cake_slice *slice)
     return &slice->roof;
 }
 
-/* Rows that are no longer finite remember the layer: it fails their requests. */
-static void mark_broken(const cake_exec *exec, const cake_slice *s, int layer)
-{
-    const cake_pass *pass = &s->pass;
-    pass->kernels->mark(exec, s->marked, pass->x, pass->n_tok, pass->config->dim, CAKE_ROW_BROKEN(layer),
-                        layer == pass->config->n_layer - 1);
-}
-
 /* Before the first layer, n: 0, and behind the nth: where kernels are only asked for, they leave a flag there. */
 static void behind_layer(const cake_exec *exec, const cake_slice *s, int n)
 {
@@ -285,30 +277,36 @@ static void behind_layer(const cake_exec *exec, const cake_slice *s, int n)
         s->between(s->arg);
 }
 
+/* Rows that are no longer finite remember the layer: it fails their requests. Each layer looks at what it gets, and in the end
+ * the slice at what it gives. */
 static void forward(const cake_exec *exec, void *arg)
 {
     cake_slice *s = arg;
-    for (int class = 0; class < s->pass.config->n_class; class ++)
+    const cake_pass *pass = &s->pass;
+    const int n_layer = pass->config->n_layer;
+    int32_t here = s->shape.first == 0 ? CAKE_ROW_BROKEN(-1) : 0;
+    for (int class = 0; class < pass->config->n_class; class ++)
         cake_kv_touch(exec, &s->kv[class]);
-    if (!s->pass.kernels->memory)
-        cake_rotation_fill(exec, &s->rotation, &s->pass);
-    if (s->shape.first == 0)
-        mark_broken(exec, s, -1);
-    if (s->pass.kernels->about && exec->rank == 0)
-        s->pass.kernels->about(s->marked, s->pass.n_tok);
+    if (!pass->kernels->memory)
+        cake_rotation_fill(exec, &s->rotation, pass);
+    if (pass->kernels->about && exec->rank == 0)
+        pass->kernels->about(pass->there, pass->n_tok);
     cake_exec_barrier(exec);
     behind_layer(exec, s, 0);
     for (int i = 0; i < s->shape.count; i++) {
         int layer = s->shape.first + i;
-        const cake_layer_kind *kind = &s->pass.config->layer[layer];
+        const cake_layer_kind *kind = &pass->config->layer[layer];
         const cake_layer_weights *weights = cake_model_layer(s->model, layer);
-        if (s->spares && layer == s->pass.config->n_layer - 1)
-            cake_last_forward(exec, &s->last, &s->pass, &s->rotation, kind, weights, &s->view[i]);
+        if (s->spares && layer == n_layer - 1)
+            cake_last_forward(exec, &s->last, pass, &s->rotation, kind, weights, &s->view[i], here);
         else
-            cake_layer_forward(exec, &s->pass, kind, weights, &s->view[i]);
-        mark_broken(exec, s, layer);
+            cake_layer_forward(exec, pass, kind, weights, &s->view[i], here);
+        here = CAKE_ROW_BROKEN(layer);
         behind_layer(exec, s, i + 1);
     }
+    if (here)
+        pass->kernels->mark(exec, pass->there, pass->x, pass->n_tok, pass->config->dim, here,
+                            s->shape.first + s->shape.count == n_layer);
 }
 
 static void turn(const cake_exec *exec, void *arg)

@@ -88,10 +88,13 @@ static void test_pairs(void)
     for_tables(check_pairs);
 }
 
+enum { NORMED = 11 }; /* rows at most */
+
 typedef struct norm {
     const cake_kernels *op;
     float *x, *weight, *between;
     void *apart, *at_once;
+    cake_row marked[2][NORMED]; /* by mark, and at once */
     cake_dtype dtype;
     int dim, n_tok;
     bool done;
@@ -100,14 +103,26 @@ typedef struct norm {
 static void run_norm(const cake_exec *exec, void *arg)
 {
     norm *n = arg;
+    n->op->mark(exec, n->marked[0], n->x, n->n_tok, n->dim, CAKE_ROW_BROKEN(3), false);
     n->op->rmsnorm(exec, n->between, n->x, n->weight, NULL, n->n_tok, n->dim, 1e-6F);
     n->op->input_pack(exec, n->apart, n->between, NULL, n->dtype, n->dim, n->n_tok);
-    n->done = n->op->normed(exec, n->at_once, n->x, n->weight, n->dtype, n->n_tok, n->dim, 1e-6F);
+    n->done = n->op->normed(exec, n->at_once, n->x, n->weight, n->dtype, n->n_tok, n->dim, 1e-6F,
+                            n->marked[1], CAKE_ROW_BROKEN(3));
+}
+
+/* Rows that are not finite in some place, one of them known to be, and one whose sum of squares is not. */
+static void break_rows(norm *n)
+{
+    static const float odd[] = {INFINITY, 1e30F, -NAN, NAN};
+    for (int i = 0; i < COUNT(odd) && i < n->n_tok - 1; i++)
+        n->x[(i + 1) * n->dim + (7 * i + 900) % n->dim] = odd[i];
+    for (int i = 0; i < 2 && n->n_tok > 4; i++)
+        n->marked[i][4].broken = CAKE_ROW_BROKEN(1);
 }
 
 static void check_norms(const cake_kernels *op)
 {
-    static const int sizes[][2] = {/* dim, n_tok */ {1, 1}, {40, 11}, {1023, 3}, {1030, 2}};
+    static const int sizes[][2] = {/* dim, n_tok */ {1, 1}, {40, NORMED}, {1023, 3}, {1030, 5}};
     for (int i = 0; i < COUNT(sizes) && op->normed; i++)
         for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
             norm n = {.op = op, .dim = sizes[i][0], .n_tok = sizes[i][1], .dtype = (cake_dtype)dtype};
@@ -116,8 +131,12 @@ static void check_norms(const cake_kernels *op)
             n.between = random_floats(all, 3);
             n.apart = aligned_alloc(64, bytes), n.at_once = aligned_alloc(64, bytes);
             memset(n.at_once, 0xA5, bytes);
+            break_rows(&n);
             cake_exec_run(1, run_norm, &n);
             CU_ASSERT_EQUAL(n.done, n.dtype != CAKE_I8);
+            CU_ASSERT(!n.done || !memcmp(n.marked[0], n.marked[1], sizeof n.marked[0]));
+            CU_ASSERT(n.n_tok < 2 || n.marked[0][1].broken == CAKE_ROW_BROKEN(3));
+            CU_ASSERT(n.n_tok < 3 || !n.marked[0][2].broken);
             CU_ASSERT(!n.done ||
                       !memcmp(n.apart, n.at_once, (size_t)n.n_tok * cake_cuda_step(n.dtype, n.dim)));
             void *owned[] = {n.x, n.weight, n.between, n.apart, n.at_once};
