@@ -50,6 +50,14 @@ expect() {
     fi
 }
 
+poison() { # MODEL TENSOR BYTE: NaN in place of a float32
+    local file n at
+    file=$(grep -la "\"$2\":" "$1"/*.safetensors)
+    n=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
+    at=$(tail -c +9 "$file" | head -c "$n" | grep -o "\"$2\":{[^}]*" | sed 's/.*data_offsets":\[\([0-9]*\),.*/\1/')
+    printf '\0\0\300\177' | dd of="$file" bs=1 seek=$((8 + n + at + $3)) conv=notrunc 2>/dev/null
+}
+
 finish() {
     echo "$passed passed, $failed failed"
     exit $((failed > 0))

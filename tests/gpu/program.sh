@@ -102,6 +102,15 @@ if [ -n "${CAKE_ON_GPU:-}" ]; then
     finish
 fi
 
+# Numbers that are none: of a layer, seen by the next one, and of the last one, seen at the end.
+for layer in 1 2; do
+    rm -rf "$dir/broken" && cp -r "$root/tests/golden/qwen3-dynamic" "$dir/broken"
+    poison "$dir/broken" "model.layers.$layer.mlp.down_proj.weight" 0
+    for np in 1 2; do
+        expect "a broken layer $layer, $np ranks" 3 "not finite: layer $layer, on rank" run $np --model "$dir/broken" -p x --max-tokens 2 --device cuda
+    done
+done
+
 # From GPU to GPU by NCCL.
 if "$cake" info | grep -q '^NCCL  .* at build time'; then
     same "two ranks by NCCL" 2 --link nccl
