@@ -78,11 +78,13 @@ expect "no size" 1 'GPU 0 of [^ ]+ \(0000:[^)]*\) has is not known: it is hidden
 expect "no GPU" 1 'has no GPU; with --gpu-memory 80G' plan hybrid 1
 echo "{a: {host: '*', device: cuda, layers: ['model.layers.0-7']}}" >"$dir/t.yml"
 expect "... where a topology file wants one" 1 't.yml:1:25: [^ ]+ has no GPU' on hybrid 1 plan -m "$model" --topology "$dir/t.yml"
-expect "... but a size" 0 '^GPUs +of 80.0 GiB' plan hybrid 1 --gpu-memory 80G
+expect "... but a size" 0 '^GPUs +of 80.0 GiB' on hybrid 1 plan -m "$model" --gpu-memory 80G
+expect "... of none" 0 'warning: .*--gpu-memory: no rank is on a GPU' on hybrid 1 plan -m "$model" --gpu-memory 80G --device cpu
 CUDA_VISIBLE_DEVICES='' expect "a run" 1 'no GPU on [^ ]+: (no NVIDIA driver|this program was built without CUDA|no CUDA-capable device).*; use --device cpu' \
     "$cake" run -m "$model" -p x --device cuda
-expect "layers on GPUs of ranks that are not here" 2 'both --gpu-layers and --ranks' plan gpu8 1 --ranks 2 --gpu-layers 2
+expect "layers on GPUs of ranks that are not here" 2 'both --gpu-layers and --ranks: .* mpirun -np 2' plan gpu8 1 --ranks 2 --gpu-layers 2
 expect "rates of CPUs" 2 'both --device cuda and --rates' plan gpu8 1 --rates x
+expect "... where GPUs are planned with" 2 'both --gpu-memory and --rates' on gpu8 1 plan -m "$model" --gpu-memory 80G --rates x
 expect "a share of GPUs" 2 'gpu-memory: a share of what' plan gpu8 1 --gpu-memory 80%
 expect "info draws them" 0 '^  GPU 7     package 1, domain 1, 0000:8b:00.0, cuda7, 79.6 GiB, of a rank on cpus 98-111,210-223' on gpu8 1 info
 finish

@@ -44,8 +44,8 @@ static want wanted_of(const cake_options *o, const cake_topology_rank *said)
         return SURELY;
     if (said->has_gpu || o->gpu_layers > 0)
         return SURELY;
-    /* who names an instruction set wants its bits */
-    return strcmp(o->isa, "auto") ? NEVER : MAYBE;
+    /* who names an instruction set wants its bits, and who says how large GPUs are plans for some */
+    return strcmp(o->isa, "auto") ? NEVER : o->gpu_memory ? SURELY : MAYBE;
 }
 
 /* Nobody has to be on a GPU, and this rank sees none. others: some see one, which is likely to be a mistake of the job. Ranks

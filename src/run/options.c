@@ -225,16 +225,19 @@ static cake_err check(const cake_options *o)
                                o->output);
     if (run && cake_options_stream(o) && o->params.logprobs != CAKE_UNSET)
         return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
-    if (!strcmp(o->device, "cuda") && o->rates)
-        return cake_fail_usage("both --device cuda and --rates: these are rates of CPUs");
-    if (!strcmp(o->device, "cpu") && o->gpu_layers > 0)
+    const bool cpu = !strcmp(o->device, "cpu"), cuda = !strcmp(o->device, "cuda");
+    if (o->rates && (cuda || (o->gpu_memory && !cpu)))
+        return cake_fail_usage("both %s and --rates: these are rates of CPUs; leave one of them away",
+                               cuda ? "--device cuda" : "--gpu-memory");
+    if (cpu && o->gpu_layers > 0)
         return cake_fail_usage(
             "--gpu-layers %lld with --device cpu: no layer is on a GPU then; leave one of them away",
             (long long)o->gpu_layers);
     if (o->gpu_layers >= 0 && o->ranks)
-        return cake_fail_usage(
-            "both --gpu-layers and --ranks: of ranks that are not here it is planned that their "
-            "GPUs hold all of their layers");
+        return cake_fail_usage("both --gpu-layers and --ranks: of ranks that are not here it is planned that "
+                               "their GPUs hold all of "
+                               "their layers; start as many in place of --ranks: mpirun -np %lld",
+                               (long long)o->ranks);
     if (o->gpu_memory < 0)
         return cake_fail_usage("--gpu-memory: a share of what? Give a size like 80G");
     if (o->threads && o->threads_decode > o->threads)
