@@ -29,10 +29,11 @@ configure_in() {
     [ -e "$root/configure" ] || (cd "$root" && ./bootstrap) || return 1
     rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" && "$root/configure" -C "$@"
 }
-# The program as most have it, built once for all stages that ask for nothing else, and here.
+# The program as most have it, built once for all stages that ask for nothing else, and here; or $CAKE_BUILD, where it is.
 plain() {
-    [ -e "$work/plain/Makefile" ] || configure_in "$work/plain" --prefix=/opt/cake CFLAGS="-O2 -g" || return 1
-    cd "$work/plain" && make -j"$jobs"
+    local build=${CAKE_BUILD:-$work/plain}
+    [ -e "$build/Makefile" ] || configure_in "$build" --prefix=/opt/cake CFLAGS="-O2 -g" || return 1
+    cd "$build" && make -j"$jobs"
 }
 # The suite of the build folder we are in; its count is added to the sum by run_stage.
 suite() {
@@ -69,17 +70,18 @@ stage_minimal() {
 
 # Installed with DESTDIR: runs from there, has its man page, and uninstall leaves nothing behind.
 stage_install() {
-    local dest=$work/install/dest left page
+    local dest=$work/install/dest there left page
     need man || return 1
     rm -rf "$work/install" && mkdir -p "$work/install" && plain && make install DESTDIR="$dest" || return 1
+    there=$dest$(sed -n 's/^prefix = //p' Makefile)
     (cd "$dest" && find . -type f | sort)
-    demo "$dest/opt/cake/bin/cake-mpi" "$dest/opt/cake/share/cake-mpi/jobs/demo/model" demo || return 1
+    demo "$there/bin/cake-mpi" "$there/share/cake-mpi/jobs/demo/model" demo || return 1
     for page in man1/cake-mpi.1 man5/cake-mpi-formats.5 man5/cake-mpi-topology.5; do
-        [ -z "$(LC_ALL=C.UTF-8 MANROFFSEQ='' man --warnings -E UTF-8 -l "$dest/opt/cake/share/man/$page" 2>&1 >/dev/null)" ] ||
+        [ -z "$(LC_ALL=C.UTF-8 MANROFFSEQ='' man --warnings -E UTF-8 -l "$there/share/man/$page" 2>&1 >/dev/null)" ] ||
             { echo "man finds something to warn of in $page, or it is not there"; return 1; }
     done
     # shellcheck disable=SC1091
-    bash -c ". '$dest/opt/cake/share/bash-completion/completions/cake-mpi' && complete -p cake-mpi" || return 1
+    bash -c ". '$there/share/bash-completion/completions/cake-mpi' && complete -p cake-mpi" || return 1
     make uninstall DESTDIR="$dest" || return 1
     left=$(find "$dest" -type f)
     [ -z "$left" ] || { echo "uninstall leaves: $left"; return 1; }
