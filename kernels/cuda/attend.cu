@@ -25,7 +25,8 @@ template <typename T> __global__ void attend_any(attention a)
         float score = 0;
         if (pos >= first && pos <= row->pos)
             for (int j = 0; j < dim; j++)
-                score += q[j] * to_float(((const T *)a.kv.k)[at + cake_kv_key(&a.kv, pos % CAKE_PAGE, j)]);
+                score = fused(
+                    q[j], to_float(((const T *)a.kv.k)[at + cake_kv_key(&a.kv, pos % CAKE_PAGE, j)]), score);
         score *= a.scale;
         if (a.cap > 0)
             score = a.cap * tanhf(score / a.cap);
@@ -45,8 +46,9 @@ template <typename T> __global__ void attend_any(attention a)
             if (from + i < first)
                 continue; /* anything may stand there */
             for (int j = lane; j < dim; j += CAKE_WARP)
-                sum[j] +=
-                    w * to_float(((const T *)a.kv.v)[at + cake_kv_value(&a.kv, (from + i) % CAKE_PAGE, j)]);
+                sum[j] = fused(
+                    w, to_float(((const T *)a.kv.v)[at + cake_kv_value(&a.kv, (from + i) % CAKE_PAGE, j)]),
+                    sum[j]);
         }
     }
     for (int j = lane; j < dim; j += CAKE_WARP)

@@ -39,7 +39,7 @@ struct attention {
     cake_kv kv;
     const cake_row *rows;
     int n_tok, n_head, group;
-    /* A score, as a power of 2, is scale times the product of q and k, or where there is a cap, cap tanh() of that. */
+    /* A score, as a power of 2, is scale > 0 times the product of q and k, or where there is a cap, cap tanh() of that. */
     float scale, cap;
     /* Of generated rows with several segments: what these have become, and how many blocks have come. */
     float *part;      /* [n_row, n_head, n_segment, head_dim + 2] */
@@ -155,25 +155,26 @@ __device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, con
                                       const uint32_t *sees)
 {
     const int t = (int)threadIdx.x % 4;
+    const float scale = a.cap > 0 ? 1 : a.scale;
     float old[2];
 #pragma unroll
     for (int line = 0; line < 2; line++) {
         const uint32_t seen = ALL ? 0 : sees[line] >> 8 * t;
-        float most = p.most[line], total = 0;
+        float most = -INFINITY, total = 0;
 #pragma unroll
         for (int i = 0; i < COLUMNS; i++)
 #pragma unroll
             for (int j = 0; j < 2; j++) {
                 float &s = score[i][2 * line + j];
-                s *= a.scale;
                 if (a.cap > 0)
-                    s = a.cap * tanhf(s);
+                    s = a.cap * tanhf(s * a.scale);
                 if (!ALL)
                     s = seen >> (4 * j + i) & 1 ? s : -INFINITY;
                 most = fmaxf(most, s);
             }
         most = fmaxf(most, __shfl_xor_sync(CAKE_ALL, most, 1));
         most = fmaxf(most, __shfl_xor_sync(CAKE_ALL, most, 2));
+        most = fmaxf(p.most[line], most * scale); /* the largest one stays it */
         old[line] = most == p.most[line] ? 1 : exp2f(p.most[line] - most);
         const float from = most == -INFINITY ? 0 : most; /* who has seen nothing yet has weights of 0 */
 #pragma unroll
@@ -181,12 +182,12 @@ __device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, con
 #pragma unroll
             for (int j = 0; j < 2; j++) {
                 float &s = score[i][2 * line + j];
-                s = exp2f(s - from);
+                s = exp2f(fused(s, scale, -from));
                 total += s;
             }
         total += __shfl_xor_sync(CAKE_ALL, total, 1);
         total += __shfl_xor_sync(CAKE_ALL, total, 2);
-        p.total[line] = p.total[line] * old[line] + total;
+        p.total[line] = fused(p.total[line], old[line], total);
         p.most[line] = most;
     }
     if (old[0] == 1 && old[1] == 1)

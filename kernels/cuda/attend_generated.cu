@@ -211,7 +211,7 @@ struct shares {
     {
         float sum = 0;
         for (int w = 0; w < WARPS; w++)
-            sum += most[w][line] == -INFINITY ? 0 : total[w][line] * exp2f(most[w][line] - all);
+            sum = most[w][line] == -INFINITY ? sum : fused(total[w][line], exp2f(most[w][line] - all), sum);
         return sum;
     }
 };
@@ -240,7 +240,7 @@ __device__ __forceinline__ void add_up(float (*sum)[16 * STEPS + 1], shares &s, 
 #pragma unroll
                     for (int j = 0; j < 2; j++) {
                         float &to = sum[line][element_of<STEPS>(tile, t, j)];
-                        to = (w ? to : 0) + p.sum[tile][2 * i + j] * share;
+                        to = fused(p.sum[tile][2 * i + j], share, w ? to : 0);
                     }
             }
         __syncthreads();
@@ -282,11 +282,11 @@ __device__ __forceinline__ void join_segments(const attention &a, const turn &t,
 #pragma unroll 4
         for (int i = 0; i < t.n_segment; i++) {
             const float *next = part + i * (DIM + 2), share = exp2f(__ldcg(next) - most);
-            total += __ldcg(next + 1) * share;
+            total = fused(__ldcg(next + 1), share, total);
 #pragma unroll
             for (int e = 0; e < EACH; e++)
                 if (e * CAKE_WARP + lane < DIM)
-                    sum[e] += __ldcg(next + 2 + e * CAKE_WARP + lane) * share;
+                    sum[e] = fused(__ldcg(next + 2 + e * CAKE_WARP + lane), share, sum[e]);
         }
 #pragma unroll
         for (int e = 0; e < EACH; e++)

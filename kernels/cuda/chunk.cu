@@ -113,7 +113,7 @@ __device__ __forceinline__ void add_squares(float sum[2], const float *tile)
             const few<4> x = four(tile, half, row, group);
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                sum[half] += x.of[i] * x.of[i];
+                sum[half] = fused(x.of[i], x.of[i], sum[half]);
         }
 }
 
@@ -161,8 +161,8 @@ __device__ __forceinline__ void compare(float key[EACH][EACH], float query[EACH]
             for (int i = 0; i < EACH; i++)
 #pragma unroll
                 for (int j = 0; j < EACH; j++) {
-                    key[i][j] += k[i].of[e] * other[j].of[e];
-                    query[i][j] += q[i].of[e] * other[j].of[e];
+                    key[i][j] = fused(k[i].of[e], other[j].of[e], key[i][j]);
+                    query[i][j] = fused(q[i].of[e], other[j].of[e], query[i][j]);
                 }
     }
 }
@@ -179,7 +179,7 @@ __device__ void invert(float *to, const float *a)
         for (int i = column + 1; i < first + BLOCK; i++) {
             float sum = 0;
             for (int l = column; l < i; l++)
-                sum += a[i * PITCH + l] * to[l * PITCH + column];
+                sum = fused(a[i * PITCH + l], to[l * PITCH + column], sum);
             to[i * PITCH + column] = -sum;
         }
     }
@@ -190,7 +190,7 @@ __device__ void invert(float *to, const float *a)
             const float *below = a + (upper + size + i) * PITCH + upper;
             float sum = 0;
             for (int l = j; l < size; l++)
-                sum += below[l] * to[(upper + l) * PITCH + upper + j];
+                sum = fused(below[l], to[(upper + l) * PITCH + upper + j], sum);
             to[(upper + i) * PITCH + upper + size + j] = sum;
         }
         __syncthreads();
@@ -199,7 +199,7 @@ __device__ void invert(float *to, const float *a)
             const float *row = to + (upper + size + i) * PITCH + upper + size;
             float sum = 0;
             for (int l = 0; l <= i; l++)
-                sum += row[l] * to[(upper + l) * PITCH + upper + size + j];
+                sum = fused(row[l], to[(upper + l) * PITCH + upper + size + j], sum);
             to[(upper + size + i) * PITCH + upper + j] = -sum;
         }
         __syncthreads();
@@ -315,8 +315,8 @@ __device__ __forceinline__ void look(float seen[EACH][N], float sum[EACH][N], co
             for (int i = 0; i < EACH; i++)
 #pragma unroll
                 for (int j = 0; j < N; j++) {
-                    seen[i][j] += k[i].of[e] * s.of[j];
-                    sum[i][j] += q[i].of[e] * s.of[j];
+                    seen[i][j] = fused(k[i].of[e], s.of[j], seen[i][j]);
+                    sum[i][j] = fused(q[i].of[e], s.of[j], sum[i][j]);
                 }
         }
     }
@@ -337,7 +337,7 @@ __device__ __forceinline__ void multiply(float sum[EACH][N], const float *tile, 
             for (int i = 0; i < EACH; i++)
 #pragma unroll
                 for (int j = 0; j < N; j++)
-                    sum[i][j] += left.of[i] * right.of[j];
+                    sum[i][j] = fused(left.of[i], right.of[j], sum[i][j]);
         }
 }
 

@@ -78,10 +78,10 @@ __global__ void convolve(float *x, const float *before, cake_delta d, const cake
 #pragma unroll
                 for (int j = 0; j < CAKE_DELTA_WIDTH - 1; j++)
                     if (j < kept) {
-                        sum += weight[j] * last[j];
+                        sum = fused(weight[j], last[j], sum);
                         last[j] = j + 1 < kept ? last[j + 1] : input[i];
                     }
-                x[(row + i) * channels + c] = silu(sum + d.conv[c * d.width + kept] * input[i]);
+                x[(row + i) * channels + c] = silu(fused(d.conv[c * d.width + kept], input[i], sum));
             }
     }
     if (span + 1 < spans.n && spans.first[span + 1] == spans.first[span])
@@ -116,7 +116,7 @@ __device__ __forceinline__ void make_unit(float *to, const float *x, int dim, fl
 {
     float sum = 0;
     for (int i = (int)threadIdx.x; i < dim; i += THREADS)
-        sum += x[i] * x[i];
+        sum = fused(x[i], x[i], sum);
     float root = sqrtf(block_sum(sum, place) + 1e-6f);
     for (int i = (int)threadIdx.x; i < dim; i += THREADS)
         to[i] = x[i] / root * scale;
@@ -150,7 +150,7 @@ __global__ void step_rule(float *out, const float *x, const float *a, const floa
         float seen = 0;
         for (int i = part; i < d.key_dim; i += PARTS) {
             state[i * COLUMNS + column] *= decay;
-            seen += k[i] * state[i * COLUMNS + column];
+            seen = fused(k[i], state[i * COLUMNS + column], seen);
         }
         some[part][column] = seen;
         __syncthreads();
@@ -159,8 +159,8 @@ __global__ void step_rule(float *out, const float *x, const float *a, const floa
             seen += some[p][column];
         float change = beta * (v - seen), sum = 0;
         for (int i = part; i < d.key_dim; i += PARTS) {
-            state[i * COLUMNS + column] += k[i] * change;
-            sum += q[i] * state[i * COLUMNS + column];
+            state[i * COLUMNS + column] = fused(k[i], change, state[i * COLUMNS + column]);
+            sum = fused(q[i], state[i * COLUMNS + column], sum);
         }
         __syncthreads();
         some[part][column] = sum;

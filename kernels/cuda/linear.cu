@@ -211,8 +211,8 @@ __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const char *token = x + min(row + 2 * t + j % 2, n_tok - 1) * step_of_row;
-                sum[tile][j] = fmaf((float)whole[j], ((const float *)(token + width))[group] * scale[j / 2],
-                                    sum[tile][j]);
+                sum[tile][j] = fused((float)whole[j], ((const float *)(token + width))[group] * scale[j / 2],
+                                     sum[tile][j]);
             }
         }
     }
@@ -234,7 +234,7 @@ __global__ void multiply_f32(ending end, const float *w, const float *x, int wid
 #pragma unroll
         for (int i = 0; i < ROWS; i++)
             if (i < rows)
-                sum[i] += x[(int64_t)(first_row + i) * width + k] * weight;
+                sum[i] = fused(x[(int64_t)(first_row + i) * width + k], weight, sum[i]);
     }
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {

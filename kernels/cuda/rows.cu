@@ -62,7 +62,7 @@ __device__ __forceinline__ float squares(const float *x, int dim, int step)
 {
     float sum = 0;
     for (int i = (int)threadIdx.x % step; i < dim; i += step)
-        sum += x[i] * x[i];
+        sum = fused(x[i], x[i], sum);
     return sum;
 }
 
@@ -177,8 +177,8 @@ __device__ __forceinline__ void turn_head(const float *head, const float *norm, 
             a = a * scale * norm[i];
             b = b * scale * norm[i + half];
         }
-        put(i, fmaf(a, cos[i], -(b * sin[i])));
-        put(i + half, fmaf(b, cos[i], a * sin[i]));
+        put(i, fused(a, cos[i], -(b * sin[i])));
+        put(i + half, fused(b, cos[i], a * sin[i]));
     }
 }
 

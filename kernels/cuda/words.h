@@ -139,6 +139,17 @@ __device__ __forceinline__ void from_float(cake_f16 &to, float x)
 #endif
 }
 
+/* a b + c, rounded once. Of nothing else the compiler makes such a thing by itself (-fmad=false, local.am), since it would here and
+ * would not there: what is computed alike in two places has the same bits. */
+__device__ __forceinline__ float fused(float a, float b, float c)
+{
+#ifdef CAKE_EXECUTOR
+    return a * b + c; /* of a CPU that has no such instruction the function takes its time */
+#else
+    return fmaf(a, b, c);
+#endif
+}
+
 /* Two neighbouring elements as the word that tile products take, the first one below. */
 template <typename T> __device__ __forceinline__ uint32_t pair_of(float low, float high)
 {

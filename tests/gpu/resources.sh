@@ -18,7 +18,7 @@ for target in $targets; do
 done
 for file in kernels/cuda/*.cu; do
     # shellcheck disable=SC2086
-    nvcc -std=c++17 -O3 -Xcompiler -Wall,-Wextra -Werror all-warnings $flags -gencode arch=compute_120,code=compute_120 \
+    nvcc -std=c++17 -O3 -fmad=false -Xcompiler -Wall,-Wextra -Werror all-warnings $flags -gencode arch=compute_120,code=compute_120 \
         --threads 2 -Xptxas -v -Isrc -I. -c "$file" -o "$work/kernels.o" >"$work/log" 2>&1 ||
         { echo "not ok - $file does not compile"; grep -E 'error|warning' "$work/log"; status=1; continue; }
     echo "ok - $file: $targets"
