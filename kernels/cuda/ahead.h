@@ -12,6 +12,7 @@
 #ifdef CAKE_EXECUTOR
 #define copy_ahead(to, from) executor_copy(to, from)
 #define end_copies()         executor_end_copies()
+#define call_ahead(from)     ((void)(from))
 template <int BUT> static inline void await_copies()
 {
     executor_await_copies(BUT);
@@ -27,6 +28,12 @@ __device__ __forceinline__ void copy_ahead(uint4 *to, const uint4 *from)
 #else
     *to = *from;
 #endif
+}
+
+/* What a thread reads soon comes to the GPU's second cache. */
+__device__ __forceinline__ void call_ahead(const void *from)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
 
 /* A group ends. */

@@ -102,19 +102,24 @@ __device__ __forceinline__ int64_t place_of(const attention &a, const lines &l, 
 }
 
 /* Queries of the lines from first_line on, rounded to the cache's precision, as fragments a [STEPS][32] of four words.
- * Lines that are not there are zeros. */
-template <int STEPS>
+ * Lines that are not there are zeros. AT_ONCE: steps that are under way together. */
+template <int STEPS, int AT_ONCE>
 __device__ void load_queries(uint4 *fragment, const attention &a, const lines &l, int first_line)
 {
     const int lane = (int)threadIdx.x % CAKE_WARP, g = lane / 4, t = lane % 4;
+    const bool there[2] = {is_there(l, first_line + g), is_there(l, first_line + g + 8)};
+    const float *q[2];
 #pragma unroll
+    for (int i = 0; i < 2; i++)
+        q[i] = a.q + place_of(a, l, there[i] ? first_line + g + 8 * i : 0) + 2 * t;
+#pragma unroll(AT_ONCE)
     for (int step = 0; step < STEPS; step++) {
         uint32_t word[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            int line = first_line + g + 8 * (i % 2), at = 16 * step + 2 * t + 8 * (i / 2);
-            const float *q = a.q + (is_there(l, line) ? place_of(a, l, line) : 0) + at;
-            word[i] = is_there(l, line) ? pair_of<cake_bf16>(q[0], q[1]) : 0;
+            const float *from = q[i % 2] + 16 * step + 8 * (i / 2);
+            const uint32_t pair = pair_of<cake_bf16>(from[0], from[1]);
+            word[i] = there[i % 2] ? pair : 0;
         }
         fragment[step * CAKE_WARP + lane] = uint4{word[0], word[1], word[2], word[3]};
     }
@@ -157,6 +162,10 @@ __device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, con
     const int t = (int)threadIdx.x % 4;
     const float scale = a.cap > 0 ? 1 : a.scale;
     float old[2];
+    if (a.cap > 0)
+#pragma unroll
+        for (int i = 0; i < COLUMNS * 4; i++)
+            score[i / 4][i % 4] = a.cap * tanhf(score[i / 4][i % 4] * a.scale);
 #pragma unroll
     for (int line = 0; line < 2; line++) {
         const uint32_t seen = ALL ? 0 : sees[line] >> 8 * t;
@@ -166,8 +175,6 @@ __device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, con
 #pragma unroll
             for (int j = 0; j < 2; j++) {
                 float &s = score[i][2 * line + j];
-                if (a.cap > 0)
-                    s = a.cap * tanhf(s * a.scale);
                 if (!ALL)
                     s = seen >> (4 * j + i) & 1 ? s : -INFINITY;
                 most = fmaxf(most, s);

@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_generated(attentio
     const lines l = lines_of(a, (int)blockIdx.y, heads, t.at, 1);
     const walk<STEPS> w = set_out<STEPS>(a, l, t.row->slot, t.first, t.last, ring[warp]);
     if (warp == 0) /* while keys are under way */
-        load_queries<STEPS>(query, a, l, 0);
+        load_queries<STEPS, 8>(query, a, l, 0);
     __syncthreads();
     progress<STEPS> p;
     begin(p);

@@ -240,11 +240,20 @@ __device__ __forceinline__ void put(const progress<STEPS> &p, const attention &a
     for (int i = 0; i < 2; i++)
         if (is_there(l, first_line + g + 8 * i)) {
             float *out = (float *)a.out + place_of(a, l, first_line + g + 8 * i);
+            const float share = 1 / p.total[i];
 #pragma unroll
             for (int tile = 0; tile < 2 * STEPS; tile++)
 #pragma unroll
-                for (int j = 0; j < 2; j++)
-                    out[element_of<STEPS>(tile, t, j)] = p.sum[tile][2 * i + j] / p.total[i];
+                for (int j = 0; j < 2; j++) {
+                    const int at = element_of<STEPS>(tile, t, j);
+                    auto sum = [&](int next) {
+                        return __float_as_uint(p.sum[tile + next][2 * i + j] * share);
+                    };
+                    if (tile / 4 == STEPS / 2)
+                        out[at] = p.sum[tile][2 * i + j] * share;
+                    else if (tile % 4 == 0) /* four tiles have neighbours */
+                        *(uint4 *)(out + at) = uint4{sum(0), sum(1), sum(2), sum(3)};
+                }
         }
 }
 
@@ -273,7 +282,7 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prompt(attention a
         if (s.row == first)
 #pragma unroll
             for (int tile = 0; tile < TILES; tile++)
-                load_queries<STEPS>(query + tile * STEPS * CAKE_WARP, a, l, first_line + LINES * tile);
+                load_queries<STEPS, 2>(query + tile * STEPS * CAKE_WARP, a, l, first_line + LINES * tile);
         for (; zero <= last; zero += PART) {
             const view v = look(a, l, s, first_line, TILES * LINES);
             const bool some = v.first < zero + PART && v.last >= zero,

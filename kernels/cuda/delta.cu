@@ -136,8 +136,19 @@ __global__ void step_rule(float *out, const float *x, const float *a, const floa
     const int at = (int)blockIdx.x * COLUMNS + column;
     const bool there = at < d.value_dim;
     float *kept = d.state + rows[first].slot * d.step + (int64_t)h * d.key_dim * d.value_dim;
-    for (int i = part; i < d.key_dim; i += PARTS)
-        state[i * COLUMNS + column] = there && rows[first].pos ? kept[(int64_t)i * d.value_dim + at] : 0;
+    const bool begun = there && rows[first].pos;
+    for (int from = part; from < d.key_dim; from += AHEAD * PARTS) {
+        float next[AHEAD]; /* under way together */
+#pragma unroll
+        for (int e = 0; e < AHEAD; e++) {
+            const int i = from + e * PARTS;
+            next[e] = begun && i < d.key_dim ? kept[(int64_t)i * d.value_dim + at] : 0;
+        }
+#pragma unroll
+        for (int e = 0; e < AHEAD; e++)
+            if (from + e * PARTS < d.key_dim)
+                state[(from + e * PARTS) * COLUMNS + column] = next[e];
+    }
     for (int row = first; row < end; row++) {
         const float *from = x + row * channels + (int64_t)(h / (d.n_value / d.n_key)) * d.key_dim;
         make_unit(q, from, d.key_dim, 1 / sqrtf((float)d.key_dim), place);

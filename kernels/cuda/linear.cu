@@ -170,7 +170,7 @@ template <int TILES>
 __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
     multiply_int8(ending end, const char *w, const char *x, int width, size_t step_of_row, int n_tok)
 {
-    begin_kernel();
+    let_next_begin();
     enum { STEP = 64 }; /* bytes of k that four lanes load together: two tiles */
     const int lane = (int)threadIdx.x % CAKE_WARP, warp = (int)threadIdx.x / CAKE_WARP;
     const int part = warp % PARTS, band = warp / PARTS, g = lane / 4, t = lane % 4;
@@ -185,37 +185,54 @@ __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
 #pragma unroll
         for (int j = 0; j < 4; j++)
             sum[tile][j] = 0;
-    for (int group = part_begin(n_group, part, PARTS); group < last; group++) {
-        const int k = group * CAKE_I8_GROUP + 16 * t;
-        uint4 a[CAKE_I8_GROUP / STEP], b[CAKE_I8_GROUP / STEP];
+    enum { EACH = CAKE_I8_GROUP / STEP, SETS = TILES > 2 ? 1 : 2 }; /* of more no thread has registers for */
+    uint4 a[SETS][EACH], b[SETS][EACH];
+    float scale[SETS][2];
+    auto bring = [&](int set, int group) {
+        if (group >= last)
+            return;
 #pragma unroll
-        for (int i = 0; i < CAKE_I8_GROUP / STEP; i++) {
-            a[i] = *(const uint4 *)(upper + k + STEP * i);
-            b[i] = *(const uint4 *)(lower + k + STEP * i);
+        for (int i = 0; i < EACH; i++) {
+            a[set][i] = *(const uint4 *)(upper + group * CAKE_I8_GROUP + 16 * t + STEP * i);
+            b[set][i] = *(const uint4 *)(lower + group * CAKE_I8_GROUP + 16 * t + STEP * i);
         }
-        const float scale[2] = {((const float *)(upper + width))[group],
-                                ((const float *)(lower + width))[group]};
+        scale[set][0] = ((const float *)(upper + width))[group];
+        scale[set][1] = ((const float *)(lower + width))[group];
+    };
+    const int begin = part_begin(n_group, part, PARTS);
 #pragma unroll
-        for (int tile = 0; tile < TILES; tile++) {
-            const int row = first_row + ROWS * tile;
-            int32_t whole[4] = {0, 0, 0, 0};
+    for (int set = 0; set < SETS; set++)
+        bring(set, begin + set);
+    await_before(); /* the rows */
+    for (int from = begin; from < last; from += SETS)
 #pragma unroll
-            for (int i = 0; i < CAKE_I8_GROUP / STEP; i++) {
-                uint4 r = *(const uint4 *)(x + min(row + g, n_tok - 1) * step_of_row + k + STEP * i);
-                const uint32_t low[4] = {a[i].x, b[i].x, a[i].y, b[i].y},
-                               high[4] = {a[i].z, b[i].z, a[i].w, b[i].w};
-                const uint32_t first[2] = {r.x, r.y}, second[2] = {r.z, r.w};
-                multiply_bytes(whole, low, first);
-                multiply_bytes(whole, high, second);
+        for (int set = 0; set < SETS; set++) {
+            const int group = from + set, k = group * CAKE_I8_GROUP + 16 * t;
+            if (group >= last)
+                break;
+#pragma unroll
+            for (int tile = 0; tile < TILES; tile++) {
+                const int row = first_row + ROWS * tile;
+                int32_t whole[4] = {0, 0, 0, 0};
+#pragma unroll
+                for (int i = 0; i < EACH; i++) {
+                    uint4 r = *(const uint4 *)(x + min(row + g, n_tok - 1) * step_of_row + k + STEP * i);
+                    const uint32_t low[4] = {a[set][i].x, b[set][i].x, a[set][i].y, b[set][i].y},
+                                   high[4] = {a[set][i].z, b[set][i].z, a[set][i].w, b[set][i].w};
+                    const uint32_t first[2] = {r.x, r.y}, second[2] = {r.z, r.w};
+                    multiply_bytes(whole, low, first);
+                    multiply_bytes(whole, high, second);
+                }
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    const char *token = x + min(row + 2 * t + j % 2, n_tok - 1) * step_of_row;
+                    sum[tile][j] =
+                        fused((float)whole[j], ((const float *)(token + width))[group] * scale[set][j / 2],
+                              sum[tile][j]);
+                }
             }
-#pragma unroll
-            for (int j = 0; j < 4; j++) {
-                const char *token = x + min(row + 2 * t + j % 2, n_tok - 1) * step_of_row;
-                sum[tile][j] = fused((float)whole[j], ((const float *)(token + width))[group] * scale[j / 2],
-                                     sum[tile][j]);
-            }
+            bring(set, group + SETS);
         }
-    }
     finish<TILES, PARTS>(end, sum, (int)blockIdx.y, n_tok);
 }
 

@@ -3,12 +3,14 @@
  * In: rows, one at a time. Out: embeddings, norms, turned heads, K and V in their pages, rows packed for products.
  * Invariant: a row's sums are taken in an order that depends on its length only.
  */
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/gate.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/words.h"
 
 enum {
     THREADS = 256,
+    LINE = 32,  /* floats that come to a cache together */
     HEADS = 4,  /* that a block turns, a warp each */
     LONG = 1024 /* rows that a block normalises, but for heads */
 };
@@ -107,7 +109,10 @@ template <typename T>
 __global__ void normalise(T *out, const float *x, const float *weight, const float *residual,
                           const float *gate, int n_row, int dim, int width, float eps, marking mark)
 {
-    begin_kernel();
+    let_next_begin();
+    for (int i = (int)threadIdx.x * LINE; i < dim; i += THREADS * LINE)
+        call_ahead(weight + i);
+    await_before();
     __shared__ float place[CAKE_WARP];
     const int step = dim < LONG ? CAKE_WARP : THREADS;
     const int64_t row =
@@ -118,15 +123,28 @@ __global__ void normalise(T *out, const float *x, const float *weight, const flo
     const float scale = norm_of(x + at, dim, eps, place);
     if (mark.rows && !(scale > 0)) /* the sum is not finite: what it is of, or the sum alone */
         mark_if_broken(&mark.rows[row], mark.here, x + at, dim, step);
-    for (int i = (int)threadIdx.x % step; i < width; i += step) {
-        if (i >= dim) {
-            from_float(out[to + i], 0.0f);
-            continue;
+    enum { BATCH = 8 }; /* under way together, before any of them is written over */
+#pragma unroll 1
+    for (int first = (int)threadIdx.x % step; first < width; first += BATCH * step) {
+        float value[BATCH], factor[BATCH], passes[BATCH], rest[BATCH];
+#pragma unroll
+        for (int e = 0; e < BATCH; e++) {
+            const int i = first + e * step;
+            const bool in = i < dim; /* of the row */
+            value[e] = in ? x[at + i] : 0;
+            factor[e] = in ? weight[i] : 0;
+            passes[e] = in && gate ? gate[at + i] : 0;
+            rest[e] = in && residual ? residual[at + i] : 0;
         }
-        float value = x[at + i] * scale * weight[i];
-        if (gate)
-            value *= gate[at + i] / (1 + expf(-gate[at + i]));
-        from_float(out[to + i], residual ? value + residual[at + i] : value);
+#pragma unroll
+        for (int e = 0; e < BATCH; e++) {
+            const int i = first + e * step;
+            float v = value[e] * scale * factor[e];
+            if (gate)
+                v *= passes[e] / (1 + expf(-passes[e]));
+            if (i < width)
+                from_float(out[to + i], i >= dim ? 0.0f : residual ? v + rest[e] : v);
+        }
     }
 }
 
