@@ -27,7 +27,7 @@
 #define MOST    64   /* results of a measurement, besides those for each other rank */
 
 typedef struct cake_result {
-    char name[40], isa[16], unit[12], bound[24], host[64];
+    char name[40], isa[32], unit[12], bound[24], host[64];
     int rank, peer, threads;
     double value, share;
 } cake_result;

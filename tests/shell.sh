@@ -58,6 +58,10 @@ poison() { # MODEL TENSOR BYTE: NaN in place of a float32
     printf '\0\0\300\177' | dd of="$file" bs=1 seek=$((8 + n + at + $3)) conv=notrunc 2>/dev/null
 }
 
+alike() { # FILE FILE : the same bytes, or the first line that differs is shown
+    cmp -s "$1" "$2" || { diff "$1" "$2" | sed -n '2p;/^>/{p;q}' | cut -c 1-600 | sed 's/^/    /' && false; }
+}
+
 finish() {
     echo "$passed passed, $failed failed"
     exit $((failed > 0))
