@@ -28,18 +28,19 @@ static void work_for(double seconds)
     }
 }
 
-static cake_err forward(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg), void *arg)
+static cake_err forward(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg, bool layer),
+                        void *arg)
 {
     (void)way;
     modelled_hop *hop = self;
     cost_wave rows = cost_count(hop->cost->config, cake_wave_rows(wave), wave->n_tok);
     start_work();
-    between(arg);
+    between(arg, true);
     for (int layer = hop->first; layer < hop->first + hop->count; layer++) {
         double seconds = cost_layer(hop->cost, layer, &rows);
         hop->spent[layer] += seconds;
         work_for(seconds);
-        between(arg);
+        between(arg, true);
     }
     return CAKE_OK;
 }

@@ -16,6 +16,11 @@ void cake_device_describe(cake_buf *out)
     cake_buf_adds(out, "none: " REASON "\n");
 }
 
+bool cake_device_outdated(void)
+{
+    return false;
+}
+
 int cake_device_count(cake_buf *why)
 {
     if (why)

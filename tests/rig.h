@@ -103,9 +103,9 @@ static inline void close_rig(rig *r)
     cake_model_close(r->model);
 }
 
-static inline void no_messages(void *arg)
+static inline void no_messages(void *arg, bool layer)
 {
-    (void)arg;
+    (void)arg, (void)layer;
 }
 
 /* Tokens ids [n] of a prompt of n_prompt, or behind it, at positions pos, pos + 1, ...; the scores behind the

@@ -77,6 +77,8 @@ bool cake_device_built(void)
 int cake_device_count(cake_buf *why)
 {
     int n = 0, driver = 0, runtime = 0;
+    /* before all else: so many streams wait for nobody but themselves, eight otherwise (CUDA C++ Programming Guide, "Environment Variables") */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     cudaError_t err = cudaDriverGetVersion(&driver);
     bool absent = err != cudaSuccess || driver == 0;
     if (!absent)
@@ -101,6 +103,14 @@ int cake_device_count(cake_buf *why)
     if (seen)
         cake_buf_addf(why, "; CUDA_VISIBLE_DEVICES is '%.100s'", seen);
     return 0;
+}
+
+bool cake_device_outdated(void)
+{
+    int n = 0;
+    bool found = cudaGetDeviceCount(&n) == cudaErrorInsufficientDriver;
+    cudaGetLastError();
+    return found;
 }
 
 void cake_device_describe(cake_buf *out)

@@ -26,6 +26,8 @@ void cake_device_describe(cake_buf *out);
 /* How many there are for this process, which CUDA_VISIBLE_DEVICES may hide some from. 0: the reason is appended to why,
  * unless that is NULL; no newline. */
 int cake_device_count(cake_buf *why);
+/* Whether there is none since the driver is too old for the runtime. */
+bool cake_device_outdated(void);
 /* The i-th of them; false: it does not answer. */
 bool cake_device_card(int i, cake_card *card);
 /* Bytes of memory of the GPU at that place of the bus; 0: unknown. */

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 
 #define HALF  ((size_t)8 << 20) /* of the pinned place: one is filled while the GPU reads the other */
 #define PIECE ((size_t)1 << 20) /* of two: one is emptied while the GPU writes the other */
@@ -63,7 +64,7 @@ static struct {
     graph graphs[GRAPHS];
     int64_t wishes;
     bool recording, records_nothing; /* now; since it was tried and failed */
-    bool refused;                    /* a launch, while it records */
+    cudaError_t refused;             /* a launch, while it records */
     cudaError_t error;               /* the first one ... */
     const char *doing;               /* ... and at what */
     bool said;
@@ -81,7 +82,8 @@ static bool works(cudaError_t err, const char *doing)
 void cake_cuda_launched(int error)
 {
     if (gpu.recording)
-        gpu.refused |= error != cudaSuccess; /* as it is, it may be taken */
+        gpu.refused =
+            gpu.refused != cudaSuccess ? gpu.refused : (cudaError_t)error; /* as it is, it may be taken */
     else
         works((cudaError_t)error, "starting a kernel");
 }
@@ -349,21 +351,30 @@ static graph *graph_of(const void *key, size_t size)
 static bool record(graph *g, void (*work)(void *arg), void *arg)
 {
     cudaGraph_t made = NULL;
-    bool can = cudaStreamBeginCapture(gpu.stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
-    if (!can) {
-        cudaGetLastError();
-        return false;
+    cudaError_t err = cudaStreamBeginCapture(gpu.stream, cudaStreamCaptureModeThreadLocal);
+    gpu.recording = err == cudaSuccess;
+    gpu.refused = cudaSuccess;
+    if (gpu.recording) {
+        work(arg);
+        gpu.recording = false;
+        err = cudaStreamEndCapture(gpu.stream, &made);
+        err = gpu.refused != cudaSuccess ? gpu.refused : err;
     }
-    gpu.recording = true;
-    gpu.refused = false;
-    work(arg);
-    gpu.recording = false;
-    can = cudaStreamEndCapture(gpu.stream, &made) == cudaSuccess && made && !gpu.refused &&
-          cudaGraphInstantiate(&g->exec, made, 0) == cudaSuccess;
+    if (err == cudaSuccess)
+        err = cudaGraphInstantiate(&g->exec, made, 0);
+    if (err == cudaSuccess && (err = cudaGraphUpload(g->exec, gpu.stream)) != cudaSuccess) {
+        cudaGraphExecDestroy(g->exec);
+        g->exec = NULL;
+    }
     if (made)
         cudaGraphDestroy(made);
     cudaGetLastError();
-    return can;
+    if (err != cudaSuccess)
+        cake_log(CAKE_WARN, "kernels",
+                 "%s records no graphs (%s): generated tokens take longer, since all that a wave asks for is "
+                 "asked for one by one",
+                 gpu.text, cudaGetErrorName(err));
+    return err == cudaSuccess;
 }
 
 /* The first time as it is, since most sizes of waves come once; the second time it is recorded. */

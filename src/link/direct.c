@@ -72,8 +72,8 @@ static void direct_send(cake_link *link, cake_parcel *parcel, size_t bytes)
 static bool leaving(cake_link *link)
 {
     direct *d = (direct *)link;
-    bool head = cake_link_progress(d->head);
-    return still_leaving(d) || head;
+    bool head = cake_link_progress(d->head), body = still_leaving(d);
+    return head || (body && !d->wire->kind->alone);
 }
 
 /* Whose head has come: the body is asked for. The last wave has none. */

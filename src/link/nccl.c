@@ -4,7 +4,7 @@
  * edge, a stream of its own for each communicator: an edge that waits holds nobody up.
  *
  * The library is opened when it is asked for, so that the program also starts where it is not. Communicators are of the kind
- * that does not block (NCCL 2.14): a set-up that comes to nothing can be given up, and waves go another way.
+ * that does not block: a set-up that comes to nothing can be given up, and waves go another way.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@
     X(GetUniqueId)                                                                                           \
     X(CommInitRankConfig) X(CommGetAsyncError) X(Send) X(Recv) X(CommDestroy) X(CommAbort) X(GetErrorString)
 
-enum { LEAST = 21400, PATIENCE = 60, PROBE = 64 };
+enum { LEAST = 21700, PATIENCE = 60, PROBE = 64 };
 
 static struct {
     void *library;
@@ -50,7 +50,7 @@ static bool find(cake_buf *why)
     lacks = nccl.name ? lacks : "nccl" #name;
     FUNCTIONS(FIND)
     if (lacks || nccl.GetVersion(&nccl.version) != ncclSuccess || nccl.version < LEAST) {
-        cake_buf_addf(why, NAME " %s%s: NCCL 2.14 or later is needed", lacks ? "has no " : "is too old",
+        cake_buf_addf(why, NAME " %s%s: NCCL 2.17 or later is needed", lacks ? "has no " : "is too old",
                       lacks ? lacks : "");
         dlclose(library);
         return false;
@@ -219,6 +219,9 @@ static bool connect(wire *w, const cake_world *world, int peer, bool leads, cake
     } mine = {.good = 1}, theirs;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
+    config.minCTAs = 1;
+    config.maxCTAs =
+        4; /* who waits keeps no more multiprocessors from who computes; nor memory (NCCL 2.17) */
     ncclResult_t said = leads ? nccl.GetUniqueId(&mine.id) : ncclSuccess;
     if (said != ncclSuccess)
         cake_buf_adds(why, nccl.GetErrorString(said));
@@ -238,8 +241,12 @@ static bool connect(wire *w, const cake_world *world, int peer, bool leads, cake
 cake_wire *cake_wire_open_nccl(const cake_world *world, int peer, bool leads, int depth,
                                const cake_memory *memory, cake_buf *why)
 {
-    static const cake_wire_kind kind = {
-        .name = "nccl", .send = nccl_send, .receive = nccl_receive, .done = nccl_done, .close = nccl_close};
+    static const cake_wire_kind kind = {.name = "nccl",
+                                        .alone = true,
+                                        .send = nccl_send,
+                                        .receive = nccl_receive,
+                                        .done = nccl_done,
+                                        .close = nccl_close};
     wire *w = cake_alloc(1, sizeof *w);
     *w = (wire){.wire = {.kind = &kind}, .memory = memory, .other = leads ? 1 : 0, .depth = depth};
     bool good = connect(w, world, peer, leads, why), all = false;

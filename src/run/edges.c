@@ -26,13 +26,6 @@ typedef struct offer {
     char host[64];
 } offer;
 
-/* Whether the body is on a GPU at both ends, as far as a plan knows. */
-static bool is_away(const cake_stage *stage, const cake_plan *plan, int e)
-{
-    return e > 0 && e < plan->n_hop && cake_parts_away(stage, plan, e - 1, true) &&
-           cake_parts_away(stage, plan, e, false);
-}
-
 static bool is_end(const cake_plan *plan, int e, int rank)
 {
     int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e);
@@ -47,8 +40,8 @@ static size_t body_bytes(const cake_stage *stage)
 int64_t cake_edges_bytes(const cake_stage *stage, const cake_plan *plan, int rank)
 {
     size_t bytes = 0;
-    for (int e = 1; e < plan->n_hop && stage->direct; e++)
-        if (is_end(plan, e, rank) && is_away(stage, plan, e))
+    for (int e = 0; e <= plan->n_hop && stage->direct; e++)
+        if (is_end(plan, e, rank) && cake_parts_gives(stage, plan, e) && cake_parts_takes(stage, plan, e))
             bytes += cake_link_direct_bytes(cake_pipeline_depth(stage->shape.n_lane), body_bytes(stage));
     return (int64_t)bytes;
 }
@@ -88,9 +81,7 @@ static int agree(const cake_options *o, const cake_world *world, cake_stage *sta
     const bool asked = !strcmp(o->link, "nccl");
     const int own = stage->replica.rank, to = cake_pipeline_to(&stage->plan, e),
               from = cake_pipeline_from(&stage->plan, e);
-    const bool away = stage->away && e > 0 && e < stage->plan.n_hop &&
-                      (to == own ? cake_parts_away(stage, &stage->plan, e, false)
-                                 : cake_parts_away(stage, &stage->plan, e - 1, true));
+    const bool away = (to == own ? cake_parts_takes : cake_parts_gives)(stage, &stage->plan, e);
     offer mine = {.gpu = away ? stage->gpu.number : -1, .nccl = stage->nccl, .aware = cake_wire_mpi_can()},
           theirs;
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
@@ -156,20 +147,27 @@ static void tell(const cake_world *world, const cake_stage *stage)
     free(all);
 }
 
-/* NCCL's end of an edge; NULL: the edge is of another kind now. */
-static cake_wire *open_nccl(const cake_world *world, cake_stage *stage, int e, int peer, int depth)
+/* NCCL's end of an edge; NULL: the edge is of another kind now. *broken: an edge of this rank, or of one before it, did not open;
+ * then the next ones are not tried, each of which might take a minute. */
+static cake_wire *open_nccl(const cake_world *world, cake_stage *stage, int e, int peer, int depth,
+                            bool *broken)
 {
     const int own = stage->replica.rank, from = cake_pipeline_from(&stage->plan, e);
     cake_buf why = {0};
-    cake_wire *wire =
-        cake_wire_open_nccl(&stage->replica, peer, from == own, depth, stage->away->memory, &why);
+    cake_wire *wire = NULL;
+    bool there = false;
+    cake_world_swap(&stage->replica, peer, broken, &there, sizeof there);
+    const bool tried = !*broken && !there;
+    if (tried)
+        wire = cake_wire_open_nccl(&stage->replica, peer, from == own, depth, stage->away->memory, &why);
+    *broken = !wire;
     /* who knows why says it, of two the first */
     struct {
         bool says, aware;
     } mine = {!wire && why.len, cake_wire_mpi_can()}, theirs;
     cake_world_swap(&stage->replica, peer, &mine, &theirs, sizeof mine);
     bool speaks = from == own ? mine.says || !theirs.says : mine.says && !theirs.says;
-    if (!wire && speaks)
+    if (!wire && speaks && tried)
         warn(world, stage, e, why.len ? why.data : "it does not open");
     cake_buf_free(&why);
     if (!wire)
@@ -181,11 +179,12 @@ void cake_edges_open(const cake_world *world, cake_stage *stage)
 {
     const cake_plan *plan = &stage->plan;
     const int own = stage->replica.rank, depth = cake_pipeline_depth(stage->shape.n_lane);
+    bool broken = false;
     for (int e = 0; e <= plan->n_hop; e++) {
         int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e), peer = to == own ? from : to;
         cake_wire *wire = NULL;
         if (stage->edge_kind[e] == NCCL)
-            wire = open_nccl(world, stage, e, peer, depth);
+            wire = open_nccl(world, stage, e, peer, depth, &broken);
         if (stage->edge_kind[e] == AWARE)
             wire = cake_wire_open_mpi(&stage->replica, peer, e, depth);
         if (wire || cake_parts_stays(stage, plan, e))

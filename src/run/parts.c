@@ -56,15 +56,6 @@ int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake
     return n;
 }
 
-bool cake_parts_away(const cake_stage *stage, const cake_plan *plan, int hop, bool last)
-{
-    const cake_hop *at = &plan->hop[hop];
-    int layer = last ? at->count - 1 : 0;
-    for (int i = 0; i < hop; i++)
-        layer += plan->hop[i].rank == at->rank ? plan->hop[i].count : 0;
-    return layer < on_gpu(stage, at->rank);
-}
-
 const cake_kernels *cake_parts_head(const cake_stage *stage, const cake_plan *plan)
 {
     return stage->away && on_gpu(stage, 0) >= cake_parts_layers(plan, 0) ? stage->away : stage->kernels;
@@ -75,16 +66,33 @@ const cake_kernels *cake_parts_embed(const cake_stage *stage, const cake_plan *p
     return plan->hop[0].rank == 0 ? cake_parts_head(stage, plan) : stage->kernels;
 }
 
+/* Whether a hop's first or, if so said, its last layer is on a GPU. */
+static bool is_away(const cake_stage *stage, const cake_plan *plan, int hop, bool last)
+{
+    const cake_hop *at = &plan->hop[hop];
+    int layer = last ? at->count - 1 : 0;
+    for (int i = 0; i < hop; i++)
+        layer += plan->hop[i].rank == at->rank ? plan->hop[i].count : 0;
+    return layer < on_gpu(stage, at->rank);
+}
+
+bool cake_parts_gives(const cake_stage *stage, const cake_plan *plan, int e)
+{
+    return stage->away &&
+           (e > 0 ? is_away(stage, plan, e - 1, true) : cake_parts_embed(stage, plan) == stage->away);
+}
+
+bool cake_parts_takes(const cake_stage *stage, const cake_plan *plan, int e)
+{
+    return stage->away &&
+           (e < plan->n_hop ? is_away(stage, plan, e, false) : cake_parts_head(stage, plan) == stage->away);
+}
+
 bool cake_parts_stays(const cake_stage *stage, const cake_plan *plan, int e)
 {
     const int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e);
-    if (from != to || from != stage->replica.rank || !stage->away)
-        return false;
-    bool begins =
-        e > 0 ? cake_parts_away(stage, plan, e - 1, true) : cake_parts_embed(stage, plan) == stage->away;
-    bool ends = e < plan->n_hop ? cake_parts_away(stage, plan, e, false)
-                                : cake_parts_head(stage, plan) == stage->away;
-    return begins && ends;
+    return from == to && from == stage->replica.rank && cake_parts_gives(stage, plan, e) &&
+           cake_parts_takes(stage, plan, e);
 }
 
 cake_share cake_parts_share(const cake_stage *stage, const cake_plan *plan, int rank,

@@ -19,13 +19,15 @@ const cake_kernels *cake_parts_first(const cake_stage *stage);
 int cake_parts_memories(const cake_stage *stage, const cake_kernels **kernels);
 /* The parts of a rank of a plan, in the plan's order: part [plan->n_hop + 1]. Returns how many there are. */
 int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake_part *part);
-/* Whether the first or the last layer of a hop is on its rank's GPU. */
-bool cake_parts_away(const cake_stage *stage, const cake_plan *plan, int hop, bool last);
 /* Whose the head is on rank 0: its GPU's, if all of its layers are there. */
 const cake_kernels *cake_parts_head(const cake_stage *stage, const cake_plan *plan);
 /* Whose the embedding is on rank 0: its GPU's, if the head is and waves begin there. */
 const cake_kernels *cake_parts_embed(const cake_stage *stage, const cake_plan *plan);
-/* Whether both ends of edge e are on rank 0's, or another rank's, own GPU: bodies stay there. */
+/* Whether who sends on edge e has the body on its GPU, and whether who receives wants it there: layers, the embedding or the head. Of
+ * other ranks as far as this one knows: as if they were like it. */
+bool cake_parts_gives(const cake_stage *stage, const cake_plan *plan, int e);
+bool cake_parts_takes(const cake_stage *stage, const cake_plan *plan, int e);
+/* Whether both ends of edge e are on this rank's own GPU: bodies stay there. */
 bool cake_parts_stays(const cake_stage *stage, const cake_plan *plan, int e);
 /* What a rank has in the memory of these kernels; ranges [plan->n_hop + 1] are filled. */
 cake_share cake_parts_share(const cake_stage *stage, const cake_plan *plan, int rank,

@@ -260,10 +260,15 @@ static void attend_between(cake_pipeline *p)
     p->progressed = p->attended;
 }
 
-/* Between layers: the one that ended has its time, messages move. */
-static void between(void *arg)
+/* Between layers: the one that ended has its time, messages move. While a GPU computes they are all that there is to do. */
+static void between(void *arg, bool layer)
 {
     cake_pipeline *p = arg;
+    if (!layer) {
+        for (int i = 0; i < p->n_link; i++)
+            cake_link_progress(p->links[i]);
+        return;
+    }
     double now = cake_clock_now();
     if (p->layer >= 0 && p->layer < p->at->hop.count) {
         cake_span span = {.begin = p->progressed, .kind = CAKE_SPAN_LAYER, .at = p->at->hop.first + p->layer};

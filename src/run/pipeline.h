@@ -15,11 +15,12 @@
 typedef struct cake_pipeline cake_pipeline;
 
 /* What a hop does with a wave before it goes on: the layers of a slice, or (bench) as much time as they would take.
- * between(arg) is called by the calling thread before the first layer and after each: layers are timed there, and
- * messages under way make progress. */
+ * between(arg, true) is called by the calling thread before the first layer and after each: layers are timed there, and
+ * messages under way make progress; between(arg, false) only for these. */
 typedef struct cake_work {
     void *self;
-    cake_err (*forward)(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg), void *arg);
+    cake_err (*forward)(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg, bool layer),
+                        void *arg);
 } cake_work;
 
 typedef struct cake_stage_stats {

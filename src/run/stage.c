@@ -253,20 +253,21 @@ cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_st
 
 /* Who listens between layers, and is not to be told twice of the same place. */
 typedef struct listener {
-    void (*between)(void *arg);
+    void (*between)(void *arg, bool layer);
     void *arg;
     bool told;
 } listener;
 
-static void pass_on(void *arg)
+static void pass_on(void *arg, bool layer)
 {
     listener *l = arg;
-    if (!l->told)
-        l->between(l->arg);
-    l->told = false;
+    if (!layer || !l->told)
+        l->between(l->arg, layer);
+    l->told = l->told && !layer;
 }
 
-static cake_err forward(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg), void *arg)
+static cake_err forward(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg, bool layer),
+                        void *arg)
 {
     const cake_stretch *s = self;
     cake_err err = CAKE_OK;

@@ -32,7 +32,7 @@ struct cake_slice {
     cake_row *rows;        /* the wave's ... */
     cake_row *marked;      /* ... and those that kernels mark: the same in the host's memory */
     float *body;           /* [max_tok, dim] where that is not the host's: the residual stream of a wave */
-    void (*between)(void *arg);
+    void (*between)(void *arg, bool layer);
     void *arg;
 };
 
@@ -274,7 +274,7 @@ static void behind_layer(const cake_exec *exec, const cake_slice *s, int n)
     if (s->pass.kernels->memory)
         s->pass.kernels->memory->flag(n);
     else if (exec->rank == 0)
-        s->between(s->arg);
+        s->between(s->arg, true);
 }
 
 /* Rows that are no longer finite remember the layer: it fails their requests. Each layer looks at what it gets, and in the end
@@ -358,9 +358,11 @@ static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_way way)
     cake_rotation_settle(&s->rotation, &s->pass);
     ask_for(s);
     for (int i = 0; i <= s->shape.count; i++) {
-        while (!memory->passed(i))
+        while (!memory->passed(i)) {
+            s->between(s->arg, false);
             cake_exec_rest();
-        s->between(s->arg);
+        }
+        s->between(s->arg, true);
     }
     if (way.to)
         cake_memory_copy(memory, way.to, s->body, body);
@@ -423,8 +425,8 @@ static void take_wave(cake_slice *s, cake_wave *wave)
     s->spares = may_spare(s) && cake_last_choose(&s->last, &s->pass);
 }
 
-cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_way way, void (*between)(void *arg),
-                            void *arg)
+cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_way way,
+                            void (*between)(void *arg, bool layer), void *arg)
 {
     if (wave->n_tok < 1 || wave->n_tok > slice->shape.max_tok || wave->dim != slice->pass.config->dim)
         return cake_fail("slice", "a wave of %d rows of %d does not fit a slice of %d rows of %d",

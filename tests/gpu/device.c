@@ -217,9 +217,11 @@ static void test_repeat(void)
     cake_device_close();
 }
 
-/* A runtime that cannot is not asked again. */
+/* A runtime that cannot is not asked again, and is told of, once. */
 static void test_no_graphs(void)
 {
+    cake_buf said = {0};
+    cake_log_capture(&said);
     open_device();
     cake_arena some = take(128);
     from = (unsigned char *)some.base;
@@ -233,8 +235,9 @@ static void test_no_graphs(void)
     CU_ASSERT_EQUAL(gpu->check(), CAKE_OK);
     gpu->close(&some);
     cake_device_close();
-    static const char *const calls[] = {"capture", "instantiate"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const calls[] = {"capture", "instantiate", "upload"};
+    for (int i = 0; i < 3; i++) {
+        cake_buf_cut(&said, 0);
         open_device();
         cake_arena arena = take(128);
         from = (unsigned char *)arena.base;
@@ -244,9 +247,13 @@ static void test_no_graphs(void)
             once_more(turn % 2, (unsigned char)(20 + turn));
         CU_ASSERT(!runtime.fails && runtime.graphs == 0);
         CU_ASSERT_EQUAL(gpu->check(), CAKE_OK);
+        CU_ASSERT(said.data && strstr(said.data, "records no graphs (cudaErrorOther)") &&
+                  strchr(said.data, '\n') == said.data + said.len - 1);
         gpu->close(&arena);
         cake_device_close();
     }
+    cake_log_capture(NULL);
+    cake_buf_free(&said);
 }
 
 /* ---- trouble */

@@ -197,6 +197,11 @@ bool cake_device_built(void)
     return true;
 }
 
+bool cake_device_outdated(void)
+{
+    return false;
+}
+
 int cake_device_count(cake_buf *why)
 {
     int n = (int)number_of("CAKE_TEST_GPUS", 2);

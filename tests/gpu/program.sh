@@ -35,7 +35,7 @@ kinds() { # what brings waves to each rank, by the report
 same() { # NAME NP ARGUMENT... : the results are those of one rank
     rm -f "$dir/b.jsonl"*
     expect "$1: runs" 0 '' answers "$2" b.jsonl "${@:3}"
-    cmp -s "$dir/a.jsonl" "$dir/b.jsonl"
+    alike "$dir/a.jsonl" "$dir/b.jsonl"
     ok "... same bytes" $?
 }
 
@@ -75,7 +75,7 @@ same "two ranks" 2 --link mpi
 [ -z "${CAKE_ALL:-}" ] || same "three ranks" 3 --link mpi --max-seqs 2
 CAKE_TEST_MPI_READS_GPUS=1 same "four ranks, in chunks, by an MPI that reads GPUs" 4 --link mpi --chunk 64 --report "$dir/r.json"
 if [ -z "${CAKE_ON_GPU:-}" ]; then
-    test "$(kinds)" = "mpi mpi-cuda mpi-cuda mpi-cuda "
+    test "$(kinds)" = "mpi-cuda mpi-cuda mpi-cuda mpi-cuda "
     ok "... the report says which edges" $?
 fi
 tac "$dir/p.jsonl" >"$dir/q.jsonl" && mv "$dir/q.jsonl" "$dir/p.jsonl"
@@ -96,7 +96,7 @@ ok "... the same texts" $?
 if [ -n "${CAKE_ON_GPU:-}" ]; then
     if [ "$("$cake" info | grep -c 'GiB, capability')" -ge 2 ] && "$cake" info | grep -q '^NCCL  .* at build time'; then
         same "two ranks by NCCL" 2 --link nccl
-        grep -q 'edges of the ring: self 0, nccl 1, mpi 2$' "$dir/err"
+        grep -q 'edges of the ring: self 0, nccl 1-2$' "$dir/err"
         ok "... which is said" $?
     fi
     finish
@@ -114,31 +114,34 @@ done
 # From GPU to GPU by NCCL.
 if "$cake" info | grep -q '^NCCL  .* at build time'; then
     same "two ranks by NCCL" 2 --link nccl
-    grep -q 'edges of the ring: self 0, nccl 1, mpi 2$' "$dir/err"
+    grep -q 'edges of the ring: self 0, nccl 1-2$' "$dir/err"
     ok "... which is said" $?
     export CAKE_TEST_GPUS=4
     CAKE_TEST_NCCL=slow same "three ranks, and calls that are in progress first" 3 --max-seqs 2 --report "$dir/r.json"
-    test "$(kinds)" = "mpi nccl nccl "
+    test "$(kinds)" = "nccl nccl nccl "
     ok "... the report says which edges" $?
     printf "a: {rank: 1, layers: ['model.layers.2-3', 'model.layers.6-7']}\n" >"$dir/t.yml"
     same "waves that come by twice" 2 --topology "$dir/t.yml" --report "$dir/r.json"
-    grep -q 'edges of the ring: self 0, nccl 1-3, mpi 4$' "$dir/err"
+    grep -q 'edges of the ring: self 0, nccl 1-4$' "$dir/err"
     ok "... all by NCCL" $?
     expect "... but to layers on CPUs" 0 'edges of the ring: self 0, nccl 1-2, mpi 3-4$' short 2 --topology "$dir/t.yml" --gpu-layers 3
     unset CAKE_TEST_GPUS
     fall() { # KIND TEXT ARGUMENT... : what is broken is warned of, and goes by MPI
         CAKE_TEST_NCCL=$1 expect "NCCL: $1" 0 "warning: link: waves from rank 0 to rank 1 go by MPI, not by NCCL: $2" \
             short 2 "${@:3}" --report "$dir/r.json"
-        test "$(kinds)" = "mpi mpi " && test "$(grep -c 'not by NCCL' "$dir/err")" -eq 1
-        ok "... by MPI, said once" $?
+        test "$(kinds)" = "mpi mpi " && grep -q "not by NCCL" "$dir/err" && test "$(grep -c 'not by NCCL' "$dir/err")" -le 2
+        ok "... by MPI, said of each edge at most once" $?
     }
     fall garbage 'a test message of 64 numbers came with 35 in place of 33'
     fall other 'NCCL is [0-9.]* on [^ ]* and 2.19.3 on [^ ]*: both have to be the same'
+    CAKE_TEST_GPUS=4 CAKE_TEST_NCCL=garbage short 3 --report "$dir/r.json" >/dev/null 2>"$dir/err"
+    test "$(kinds)" = "mpi mpi mpi " && test "$(grep -c 'not by NCCL' "$dir/err")" -eq 1
+    ok "... which is tried at one edge only" $?
     CAKE_TEST_MPI_READS_GPUS=1 CAKE_TEST_NCCL=garbage short 2 --report "$dir/r.json" >/dev/null 2>&1
-    test "$(kinds)" = "mpi mpi-cuda "
+    test "$(kinds)" = "mpi-cuda mpi-cuda "
     ok "... by an MPI that reads GPUs, if there is one" $?
     if [ -n "${CAKE_ALL:-}" ]; then
-        fall old 'libnccl.so.2 is too old: NCCL 2.14 or later is needed' --link nccl
+        fall old 'libnccl.so.2 is too old: NCCL 2.17 or later is needed' --link nccl
         fall init 'another made-up error'
         CAKE_TEST_GPU_NO_QUEUE=1 fall stream 'no stream'
     fi

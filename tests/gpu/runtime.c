@@ -552,6 +552,12 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     return answer(cudaSuccess);
 }
 
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t s)
+{
+    CHECK(exec && s == computes);
+    return answer(fails("upload") ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+
 static void drop(struct CUgraph_st *graph)
 {
     for (int i = 0; i < graph->n; i++)

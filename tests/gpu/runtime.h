@@ -8,7 +8,7 @@
 typedef struct runtime_wish {
     const char *
         fails; /* the call that fails, once: "properties", "device", "memory", "pinned", "register", "stream", "queue", "event", "kernel",
-                        * "capture", "instantiate" */
+                        * "capture", "instantiate", "upload" */
     int after; /* the so manieth one from now on; 0: the next one */
     int capability; /* of all GPUs, 90: 9.0; 0: one that there is code for */
     int driver;     /* the CUDA that it is for; 0: the runtime's, -1: there is none */
