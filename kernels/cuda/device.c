@@ -107,8 +107,10 @@ int cake_device_count(cake_buf *why)
 
 bool cake_device_outdated(void)
 {
-    int n = 0;
-    bool found = cudaGetDeviceCount(&n) == cudaErrorInsufficientDriver;
+    int n = 0, driver = 0;
+    bool found =
+        cudaDriverGetVersion(&driver) == cudaSuccess && driver &&
+        cudaGetDeviceCount(&n) == cudaErrorInsufficientDriver; /* which it also says where there is none */
     cudaGetLastError();
     return found;
 }

@@ -353,10 +353,13 @@ static void test_describe(void)
     setenv("CUDA_VISIBLE_DEVICES", "7", 1);
     runtime.driver = -1;
     describes("none: no NVIDIA driver on this machine\n");
+    CU_ASSERT(!cake_device_outdated());
     runtime.driver = 11040;
+    CU_ASSERT(cake_device_outdated());
     describes("none: CUDA driver version is insufficient for CUDA runtime version (driver for CUDA 11.4, "
               "runtime 1");
     runtime.driver = 0;
+    CU_ASSERT(!cake_device_outdated());
     setenv("CAKE_TEST_GPUS", "0", 1);
     describes("; CUDA_VISIBLE_DEVICES is '7'\n");
     setenv("CAKE_TEST_GPUS", "3", 1);
