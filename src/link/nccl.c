@@ -219,9 +219,9 @@ static bool connect(wire *w, const cake_world *world, int peer, bool leads, cake
     } mine = {.good = 1}, theirs;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
+    /* who waits keeps no more multiprocessors from who computes, nor memory (NCCL 2.17) */
     config.minCTAs = 1;
-    config.maxCTAs =
-        4; /* who waits keeps no more multiprocessors from who computes; nor memory (NCCL 2.17) */
+    config.maxCTAs = 4;
     ncclResult_t said = leads ? nccl.GetUniqueId(&mine.id) : ncclSuccess;
     if (said != ncclSuccess)
         cake_buf_adds(why, nccl.GetErrorString(said));
