@@ -35,11 +35,16 @@ plain() {
     [ -e "$build/Makefile" ] || configure_in "$build" --prefix=/opt/cake CFLAGS="-O2 -g" || return 1
     cd "$build" && make -j"$jobs"
 }
-# The suite of the build folder we are in; its count is added to the sum by run_stage.
+# check [TESTS=WHICH]: the suite of the build folder we are in, or some of it.
+check() {
+    make -j"$((jobs + 1))" check "$@" && return # one more than processors: some tests wait
+    sed 's/^/    /' test-suite.log
+    return 1
+}
+# The same, and what all that ran has come to, which run_stage adds to the sum.
 suite() {
     local status=0
-    make -j"$((jobs + 1))" check || status=1 # some tests wait
-    [ $status = 0 ] || sed 's/^/    /' test-suite.log
+    check "$@" || status=1
     bash "$root/tests/count.sh" . || status=1
     return $status
 }
@@ -61,8 +66,13 @@ stage_warnings() {
     return $status
 }
 
-# Without every optional library and with plain C kernels only: the same answers.
+# Without every optional library and with plain C kernels only: the same answers. Inexact arithmetic is refused.
 stage_minimal() {
+    local flags
+    for flags in CFLAGS=-Ofast NVCCFLAGS=-use_fast_math; do
+        configure_in "$work/minimal" "$flags" 2>&1 | grep 'error: answers would not have the same bits' ||
+            { echo "configure takes $flags"; return 1; }
+    done
     configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 --disable-x86-kernels \
         CFLAGS="-O2 -g -Werror" &&
         make -j"$jobs" && ./cake-mpi info && demo "$PWD/cake-mpi" "$root/jobs/demo/model" demo
@@ -104,7 +114,7 @@ stage_tutorial() {
 stage_mpich() {
     unset CAKE_ALL # stage distcheck tries all
     need mpicc.mpich mpirun.mpich || return 1
-    configure_in "$work/mpich" MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS="-O2 -g -Werror" && make -j"$jobs" && suite
+    configure_in "$work/mpich" --without-cuda MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS="-O2 -g -Werror" && make -j"$jobs" && suite
 }
 
 # The official client reads every body of a batch in which every field occurs; $CAKE_PYTHON has the package.
@@ -208,8 +218,10 @@ stage_valgrind() {
         -o out.jsonl --max-tokens 24 --threads 2 --deterministic-ids && [ "$(wc -l <out.jsonl)" = 4 ]
 }
 
-# The whole suite with the address, leak and undefined-behaviour sanitizers.
+# The whole suite with the address, leak and undefined-behaviour sanitizers. Where whole programs run, the kernels of x86 go
+# without: they have no memory of their own, and would take most of the time.
 stage_asan() {
+    local x86="kernels/libavx2.a kernels/libavx512.a kernels/libavx512vnni.a kernels/libavx512bf16.a"
     unset CAKE_ALL
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
@@ -217,7 +229,9 @@ stage_asan() {
     export HWLOC_COMPONENTS=-pci # hwloc unloads what it asks for PCI, which leaks: then the leak has no name
     configure_in "$work/asan" --without-cuda \
         CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
-        make -j"$jobs" && suite
+        make -j"$jobs" && check TESTS='$(unit_tests)' || return 1
+    # shellcheck disable=SC2086
+    rm -f $x86 kernels/cpu/libavx*.o && make -j"$jobs" $x86 CFLAGS="-O2 -g" && make -j"$jobs" && suite TESTS='$(script_tests)'
 }
 
 # fuzz_one NAME: a minute on the kept corpus; new inputs go to a temporary folder, a find stays in the log folder.
@@ -266,7 +280,7 @@ stage_fuzz() {
 # The tarball builds, passes, installs and cleans up by itself.
 stage_distcheck() {
     local absent
-    configure_in "$work/distcheck" && make -j"$jobs" distcheck DISTCHECK_CONFIGURE_FLAGS=CFLAGS=-O2 || return 1
+    configure_in "$work/distcheck" && make -j"$jobs" distcheck DISTCHECK_CONFIGURE_FLAGS="--without-cuda CFLAGS=-O2" || return 1
     [ ! -e "$root/.git" ] || {
         absent=$(comm -23 <(git -C "$root" ls-files | grep -v "^\.gitignore$" | sort) \
             <(tar tzf cake-mpi-*.tar.gz | sed "s,^[^/]*/,," | sort))

@@ -20,14 +20,20 @@ static unsigned groups(int64_t n, int of)
     return (unsigned)((n + of - 1) / of);
 }
 
-/* A block a row. */
+/* Where a kernel goes by rows and parts of a row: the element of the row that is this thread's, if the row has so many. */
+__device__ __forceinline__ int column_here()
+{
+    return (int)(blockIdx.y * THREADS + threadIdx.x);
+}
+
+/* grid: rows, parts of a row. */
 template <typename T>
 __global__ void gather_rows(float *out, const T *w, const int32_t *row, int n_in, int width, float factor)
 {
     begin_kernel();
-    const T *from = w + (int64_t)row[blockIdx.x] * width;
-    for (int j = (int)threadIdx.x; j < n_in; j += THREADS)
-        out[(int64_t)blockIdx.x * n_in + j] = to_float(from[j]) * factor;
+    const int j = column_here();
+    if (j < n_in)
+        out[(int64_t)blockIdx.x * n_in + j] = to_float(w[(int64_t)row[blockIdx.x] * width + j]) * factor;
 }
 
 __global__ void gather_int8(float *out, const char *w, const int32_t *row, int n_in, int width, size_t step,
@@ -36,7 +42,8 @@ __global__ void gather_int8(float *out, const char *w, const int32_t *row, int n
     begin_kernel();
     const char *from = w + row[blockIdx.x] * step;
     const float *scale = (const float *)(from + width);
-    for (int j = (int)threadIdx.x; j < n_in; j += THREADS)
+    const int j = column_here();
+    if (j < n_in)
         out[(int64_t)blockIdx.x * n_in + j] =
             (float)((const int8_t *)from)[j] * scale[j / CAKE_I8_GROUP] * factor;
 }
@@ -44,7 +51,7 @@ __global__ void gather_int8(float *out, const char *w, const int32_t *row, int n
 void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor)
 {
     int width = cake_cuda_width(w->dtype, w->n_in);
-    dim3 grid((unsigned)n);
+    dim3 grid((unsigned)n, groups(w->n_in, THREADS));
     if (w->dtype == CAKE_I8)
         CAKE_LAUNCH(gather_int8, grid, dim3(THREADS), 0, out, (const char *)w->data, row, w->n_in, width,
                     cake_cuda_step(CAKE_I8, w->n_in), factor);
@@ -310,7 +317,7 @@ __global__ void pack_rows(T *to, const float *x, const float *gate, int act, int
 {
     begin_kernel();
     const int64_t row = blockIdx.x;
-    const int j = (int)(blockIdx.y * blockDim.x + threadIdx.x);
+    const int j = column_here();
     if (j < width)
         from_float(to[row * width + j], j < n_in ? element(x, gate, act, row * n_in + j) : 0.0f);
 }
@@ -363,7 +370,7 @@ void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_
 __global__ void finish_rows(float *out, const float *sum, const float *bias, const float *residual, int n_out)
 {
     begin_kernel();
-    const int column = (int)(blockIdx.y * blockDim.x + threadIdx.x);
+    const int column = column_here();
     if (column >= n_out)
         return;
     const int64_t at = (int64_t)blockIdx.x * n_out + column;
@@ -394,15 +401,17 @@ void cake_cuda_mark(cake_row *rows, const float *x, int n_tok, int dim, int32_t 
     CAKE_LAUNCH(mark_rows, dim3((unsigned)n_tok), dim3(THREADS), 0, rows, x, dim, here, ends);
 }
 
+/* grid: rows, parts of a row. */
 __global__ void move_rows(float *to, const float *x, const int32_t *from, int dim, bool back)
 {
     begin_kernel();
     const int64_t here = (int64_t)blockIdx.x * dim, there = (int64_t)from[blockIdx.x] * dim;
-    for (int i = (int)threadIdx.x; i < dim; i += THREADS)
+    const int i = column_here();
+    if (i < dim)
         to[(back ? there : here) + i] = x[(back ? here : there) + i];
 }
 
 void cake_cuda_move(float *to, const float *x, const int32_t *from, int n, int dim, bool back)
 {
-    CAKE_LAUNCH(move_rows, dim3((unsigned)n), dim3(THREADS), 0, to, x, from, dim, back);
+    CAKE_LAUNCH(move_rows, dim3((unsigned)n, groups(dim, THREADS)), dim3(THREADS), 0, to, x, from, dim, back);
 }
