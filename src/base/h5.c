@@ -301,23 +301,33 @@ cake_err cake_h5_open(const char *topic, const char *path, cake_h5 **out)
     return CAKE_OK;
 }
 
+/* By opening it, which all versions of HDF5 do alike: H5Oget_info has other arguments since 1.12. */
+static H5I_type_t type_of(cake_h5 *file, const char *path)
+{
+    hid_t object = H5Oopen(file->id, path, H5P_DEFAULT);
+    if (object < 0)
+        return H5I_BADID;
+    H5I_type_t type = H5Iget_type(object);
+    H5Oclose(object);
+    return type;
+}
+
 /* Links to other files and around in this one are not followed: each step of the path is the object itself. */
 static cake_h5_kind walk(cake_h5 *file, const char *path)
 {
     char *part = cake_copy(path, strlen(path));
     cake_h5_kind kind = CAKE_H5_GROUP;
-    H5O_info_t info;
+    H5I_type_t type;
     for (size_t i = path[0] == '/'; kind == CAKE_H5_GROUP; i++) {
         H5L_info_t link;
         i += strcspn(path + i, "/");
         part[i] = 0;
         if (H5Lexists(file->id, part, H5P_DEFAULT) <= 0)
             kind = CAKE_H5_ABSENT;
-        else if (H5Lget_info(file->id, part, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD ||
-                 H5Oget_info_by_name(file->id, part, &info, H5P_DEFAULT) < 0)
+        else if (H5Lget_info(file->id, part, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
             kind = CAKE_H5_OTHER;
-        else if (info.type != H5O_TYPE_GROUP)
-            kind = path[i] || info.type != H5O_TYPE_DATASET ? CAKE_H5_OTHER : CAKE_H5_COLUMN;
+        else if ((type = type_of(file, part)) != H5I_GROUP)
+            kind = path[i] || type != H5I_DATASET ? CAKE_H5_OTHER : CAKE_H5_COLUMN;
         part[i] = path[i];
         if (!path[i])
             break;
