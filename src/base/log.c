@@ -75,13 +75,19 @@ static void escape_controls(cake_buf *line)
     cake_buf_free(&safe);
 }
 
-/* One write a message, so that lines of several ranks do not mix; a closed stderr changes nothing. */
+/* What cannot be said, since stderr is closed or full, is not worth the run. */
+static void say(const char *text, size_t len)
+{
+    ssize_t n = write(STDERR_FILENO, text, len);
+    (void)n;
+}
+
+/* One write a message, so that lines of several ranks do not mix. */
 static void put(const char *line, size_t len)
 {
-    if (cake_log_bar(false) && write(STDERR_FILENO, wipe, sizeof wipe - 1) < 0)
-        state.level = CAKE_ERROR;
-    if (write(STDERR_FILENO, line, len) < 0)
-        state.level = CAKE_ERROR;
+    if (cake_log_bar(false))
+        say(wipe, sizeof wipe - 1);
+    say(line, len);
 }
 
 void cake_log(cake_level level, const char *topic, const char *fmt, ...)
