@@ -53,6 +53,6 @@ int main(int argc, char **argv)
         err = strcmp(options.command, "bench") ? cake_command(&options, &world, argc, argv)
                                                : cake_bench_run(&options, &world);
     cake_options_free(&options);
-    cake_world_close(&world);
+    cake_world_close();
     return err;
 }

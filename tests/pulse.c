@@ -102,6 +102,6 @@ int main(int argc, char **argv)
         accompany();
     else
         status = SUITE_MAIN("pulse", tests);
-    cake_world_close(&world);
+    cake_world_close();
     return status;
 }

@@ -119,9 +119,8 @@ static void direct_close(cake_link *link)
 }
 
 static const cake_link_kind out_kind = {
-    .name = "direct", .place = next_place, .send = direct_send, .progress = leaving, .close = direct_close};
-static const cake_link_kind in_kind = {
-    .name = "direct", .arrived = direct_arrived, .progress = listen, .close = direct_close};
+    .place = next_place, .send = direct_send, .progress = leaving, .close = direct_close};
+static const cake_link_kind in_kind = {.arrived = direct_arrived, .progress = listen, .close = direct_close};
 
 size_t cake_link_direct_bytes(int depth, size_t body_bytes)
 {

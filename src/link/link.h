@@ -29,7 +29,6 @@ typedef struct cake_parcel {
 } cake_parcel;
 
 typedef struct cake_link_kind {
-    const char *name; /* "self", "mpi", "direct" */
     void (*send)(cake_link *link, cake_parcel *parcel, size_t bytes);
     float *(*place)(cake_link *link);         /* NULL: bodies go in waves */
     cake_parcel *(*arrived)(cake_link *link); /* NULL for a sending end */

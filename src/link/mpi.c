@@ -119,10 +119,9 @@ static void mpi_close(cake_link *link)
     free(e);
 }
 
-static const cake_link_kind out_kind = {
-    .name = "mpi", .send = mpi_send, .progress = mpi_progress, .close = mpi_close};
+static const cake_link_kind out_kind = {.send = mpi_send, .progress = mpi_progress, .close = mpi_close};
 static const cake_link_kind in_kind = {
-    .progress = mpi_listen, .name = "mpi", .arrived = mpi_arrived, .release = mpi_post, .close = mpi_close};
+    .progress = mpi_listen, .arrived = mpi_arrived, .release = mpi_post, .close = mpi_close};
 
 static end *open_end(const cake_link_kind *kind, const cake_world *world, int peer, int edge, int depth)
 {
@@ -203,11 +202,8 @@ static void wire_close(cake_wire *wire)
 
 cake_wire *cake_wire_open_mpi(const cake_world *world, int peer, int edge, int depth)
 {
-    static const cake_wire_kind kind = {.name = "mpi-cuda",
-                                        .send = wire_send,
-                                        .receive = wire_receive,
-                                        .done = wire_done,
-                                        .close = wire_close};
+    static const cake_wire_kind kind = {
+        .send = wire_send, .receive = wire_receive, .done = wire_done, .close = wire_close};
     wire_mpi *w = cake_alloc(1, sizeof *w);
     *w = (wire_mpi){.wire = {.kind = &kind},
                     .comm = MPI_Comm_f2c(world->comm),

@@ -241,12 +241,8 @@ static bool connect(wire *w, const cake_world *world, int peer, bool leads, cake
 cake_wire *cake_wire_open_nccl(const cake_world *world, int peer, bool leads, int depth,
                                const cake_memory *memory, cake_buf *why)
 {
-    static const cake_wire_kind kind = {.name = "nccl",
-                                        .alone = true,
-                                        .send = nccl_send,
-                                        .receive = nccl_receive,
-                                        .done = nccl_done,
-                                        .close = nccl_close};
+    static const cake_wire_kind kind = {
+        .alone = true, .send = nccl_send, .receive = nccl_receive, .done = nccl_done, .close = nccl_close};
     wire *w = cake_alloc(1, sizeof *w);
     *w = (wire){.wire = {.kind = &kind}, .memory = memory, .other = leads ? 1 : 0, .depth = depth};
     bool good = connect(w, world, peer, leads, why), all = false;

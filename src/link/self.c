@@ -40,8 +40,7 @@ static void self_close(cake_link *link)
 
 cake_link *cake_link_open_self(int depth)
 {
-    static const cake_link_kind kind = {
-        .name = "self", .send = self_send, .arrived = self_arrived, .close = self_close};
+    static const cake_link_kind kind = {.send = self_send, .arrived = self_arrived, .close = self_close};
     self *s = cake_alloc(1, sizeof *s);
     *s =
         (self){.link = {.kind = &kind}, .depth = depth, .queue = cake_alloc((size_t)depth, sizeof *s->queue)};

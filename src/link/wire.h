@@ -18,8 +18,7 @@ typedef struct cake_wire cake_wire;
 
 /* An end has places [depth]: what is sent from one, or received at it, stays as it is until it is done. */
 typedef struct cake_wire_kind {
-    const char *name; /* "nccl", "mpi-cuda" */
-    bool alone;       /* what was asked for goes on whether somebody asks how far it is or not */
+    bool alone; /* what was asked for goes on whether somebody asks how far it is or not */
     void (*send)(cake_wire *wire, int place, const float *body, size_t n);
     void (*receive)(cake_wire *wire, int place, float *body, size_t n);
     bool (*done)(cake_wire *wire, int place); /* what was last asked for there */

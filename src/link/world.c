@@ -80,9 +80,8 @@ cake_err cake_world_open(int *argc, char ***argv, cake_world *world)
                : CAKE_OK;
 }
 
-void cake_world_close(cake_world *world)
+void cake_world_close(void)
 {
-    (void)world;
     if (!open_now())
         return;
     MPI_Comm_free(&local);

@@ -24,7 +24,7 @@ typedef struct cake_world {
 /* Call once, from the main thread, before threads exist. */
 cake_err cake_world_open(int *argc, char ***argv, cake_world *world);
 /* Waits for all ranks. */
-void cake_world_close(cake_world *world);
+void cake_world_close(void);
 
 /* This rank's part of n_part equal ones, which divide the world's size: ranks in their order, counted from 0 in each; of
  * this host's ranks it tells what the world does. All ranks call. */

@@ -92,8 +92,8 @@ bool cake_mapping_torn(const cake_mapping *mapping)
 
 void cake_mapping_leave(cake_mapping *mapping, int64_t begin, int64_t end)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)begin / page * page,
-              last = (uintptr_t)end / page * page;
+    uintptr_t first = (uintptr_t)begin / state.page * state.page,
+              last = (uintptr_t)end / state.page * state.page;
     if (last > first)
         madvise(mapping->base + first, last - first, MADV_DONTNEED);
 }

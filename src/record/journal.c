@@ -533,7 +533,7 @@ cake_err cake_journal_read(int fd, const char *path, cake_journal *out)
     cake_err err = open_scan(fd, path, &s);
     if (!err)
         err = read_head(&s, path, &j);
-    while (!err && (found = next_line(&s, &from)) > 0 && found >= 0) {
+    while (!err && (found = next_line(&s, &from)) > 0) {
         int64_t behind = s.at;
         if (is_running(&s.line))
             take_running(&s, &j, from);

@@ -36,9 +36,7 @@ struct cake_partial {
     cake_sync *sync;
 };
 
-/* RESULTS is in the way: why it is not gone on from. */
-cake_err cake_partial_refuse(const char *results, const char *why);
-/* ... of somebody else, while what this job has done is in .partial. */
+/* RESULTS of somebody else is in the way, while what this job has done is in .partial. */
 cake_err cake_partial_refuse_other(const cake_partial *partial);
 
 #endif

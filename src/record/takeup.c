@@ -20,7 +20,8 @@
 #include "record/line.h"
 #include "record/partial_parts.h"
 
-cake_err cake_partial_refuse(const char *results, const char *why)
+/* RESULTS is in the way: why it is not gone on from. */
+static cake_err refuse(const char *results, const char *why)
 {
     return cake_fail("record", "%s: %s; --force overwrites it, or name another file with -o", results, why);
 }
@@ -28,7 +29,7 @@ cake_err cake_partial_refuse(const char *results, const char *why)
 cake_err cake_partial_refuse_other(const cake_partial *p)
 {
     if (p->copies)
-        return cake_partial_refuse(p->results, "somebody else has made this file meanwhile");
+        return refuse(p->results, "somebody else has made this file meanwhile");
     return cake_fail("record",
                      "%s: somebody else has made this file since the run began; %lld results are in %s: move "
                      "that file away, or give --force, and start the same command again%s",
@@ -228,17 +229,17 @@ static cake_err look_at_finished(cake_partial *p, const cake_partial_options *o)
     cake_job job = {0};
     cake_buf differs = {0};
     if (o->resume == CAKE_RESUME_NEVER || !cake_job_read(p->job_path, &job))
-        return cake_partial_refuse(p->results, "exists already");
+        return refuse(p->results, "exists already");
     cake_journal_differs(job.head.identity, o->head.identity, &differs);
     bool whole = is_whole(p, &job);
     cake_err err = CAKE_OK;
     if (differs.len) {
         cake_buf why = {0};
         cake_buf_addf(&why, "exists already, of another job: %s", differs.data);
-        err = cake_partial_refuse(p->results, why.data);
+        err = refuse(p->results, why.data);
         cake_buf_free(&why);
     } else if (!whole) {
-        err = cake_partial_refuse(p->results, "exists already, and was changed since it was written");
+        err = refuse(p->results, "exists already, and was changed since it was written");
     } else {
         p->journal =
             (cake_journal){.head = job.head, .marks = job.marks, .n_mark = job.n_mark, .failed = job.failed};
@@ -366,8 +367,7 @@ cake_err cake_partial_reopen(cake_partial *p)
     cake_journal old = p->journal;
     cake_journal_head head = old.head;
     if (p->lossy)
-        return cake_partial_refuse(p->results,
-                                   "is finished, and only JSONL that is not packed can be added to");
+        return refuse(p->results, "is finished, and only JSONL that is not packed can be added to");
     FILE *from = fopen(p->results, "r");
     if (!from)
         return cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));

@@ -222,11 +222,6 @@ static void say_idle(const cake_figures *f, cake_buf *out)
                   100 * cake_figure_idle(f, busiest(f)));
 }
 
-static bool is_anything(const cake_figures *f)
-{
-    return f->n_rank > 0;
-}
-
 static void say_busy(const cake_figures *f, cake_buf *out)
 {
     double least = 1;
@@ -247,10 +242,10 @@ void cake_advice_give(const cake_figures *f, cake_buf *out)
         {is_short, say_short},   {is_evicting, say_evicting}, {is_starving, say_starving},
         {is_moving, say_moving}, {is_root, say_root},         {is_uneven, say_uneven},
         {is_text, say_text},     {is_idle, say_idle},         {is_reading, say_reading},
-        {is_anything, say_busy},
+        {NULL, say_busy},
     };
     size_t i = 0;
-    while (i + 1 < sizeof rows / sizeof *rows && !rows[i].holds(f))
+    while (rows[i].holds && !rows[i].holds(f))
         i++;
     rows[i].say(f, out);
 }

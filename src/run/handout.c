@@ -15,12 +15,12 @@
 #include "run/prefixes.h"
 
 enum {
-    MOST = 256,     /* items that wait, and ... */
-    MOST_EACH = 16, /* ... so many more for each replica */
-    MOST_TOKENS = 1 << 20 /* tokens of their prompts */,
-    REMEMBERED = 8192, /* pages of prompts that were given out last */
-    FEW = 8,           /* requests that a replica may have and not have begun, at least */
-    TURNS = 4          /* turns of a replica's lanes that unbegun prompts may fill */
+    MOST = 256,            /* items that wait */
+    MOST_EACH = 16,        /* items that wait beyond these, for each replica */
+    MOST_TOKENS = 1 << 20, /* tokens of their prompts */
+    REMEMBERED = 8192,     /* pages of prompts that were given out last */
+    FEW = 8,               /* requests that a replica may have and not have begun, at least */
+    TURNS = 4              /* turns of a replica's lanes that unbegun prompts may fill */
 };
 
 /* A prompt's nodes: of one that waits, or was given out. */
@@ -35,6 +35,7 @@ typedef struct replica {
     cake_appetite appetite;
     cake_headway headway;
     int64_t given, given_tok, done;
+    bool asked; /* for its choice, by the cake_handout_next under way */
 } replica;
 
 struct cake_handout {
@@ -296,14 +297,14 @@ static void *give(cake_handout *h, int at, int r)
     return p.item;
 }
 
-/* Who is through with what it has first, at its speed, of those that want more and have not been `asked`. */
-static int neediest(const cake_handout *h, const bool *asked)
+/* Who is through with what it has first, at its speed, of those that want more and have not been asked. */
+static int neediest(const cake_handout *h)
 {
     int best = -1;
     double least = 0;
     for (int r = 0; r < h->n_replica; r++) {
         const replica *one = &h->replicas[r];
-        if (asked[r] || !wants(h, one))
+        if (one->asked || !wants(h, one))
             continue;
         double through = (double)held(one) / speed(one);
         if (best < 0 || through < least) {
@@ -323,15 +324,16 @@ static int portion(const cake_handout *h)
 
 int cake_handout_next(cake_handout *h, void **item, int *n)
 {
-    bool *asked = cake_alloc((size_t)h->n_replica, sizeof *asked);
-    int r = -1;
+    int r;
     *n = 0;
-    while (!*n && h->n_waiting && (r = neediest(h, asked)) >= 0) {
+    for (r = 0; r < h->n_replica; r++)
+        h->replicas[r].asked = false;
+    r = -1;
+    while (!*n && h->n_waiting && (r = neediest(h)) >= 0) {
         int at, most = portion(h);
-        asked[r] = true;
+        h->replicas[r].asked = true;
         while (*n < most && wants(h, &h->replicas[r]) && (at = choose(h, r)) >= 0)
             item[(*n)++] = give(h, at, r);
     }
-    free(asked);
     return *n ? r : -1;
 }

@@ -55,11 +55,6 @@ static void add_shard(cake_buf *out, const cake_shard *shard)
     add_text(out, "shard", cake_shard_text(shard, text));
 }
 
-const char *cake_identity_output(const char *path)
-{
-    return cake_record_form(path);
-}
-
 /* What requests that do not say it themselves get. */
 static void add_params(cake_buf *out, const cake_params *params)
 {
@@ -107,7 +102,7 @@ cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const
     if (o->timing)
         add_int(out, "timing", 1);
     add_shard(out, &o->shard);
-    add_text(out, "output", cake_identity_output(o->output));
+    add_text(out, "output", cake_record_form(o->output));
     add_params(out, &feed->defaults);
     cake_buf_addc(out, '}');
     return err;

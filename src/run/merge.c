@@ -28,7 +28,7 @@ static cake_err open_recorder(const cake_options *o, const cake_shards *shards, 
 {
     const cake_journal_head *head = cake_shards_head(shards);
     cake_buf identity = {0}, form = {0};
-    const char *output = cake_identity_output(o->output);
+    const char *output = cake_record_form(o->output);
     bool columns =
         !strcmp(output, "h5"); /* what lines do not have, a run that is asked for them has to make */
     cake_buf_addf(&form, "\"%s%s\"", output, columns ? ", merged" : "");

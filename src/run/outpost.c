@@ -48,8 +48,12 @@ cake_err cake_outpost_open(const cake_options *options, const cake_config *confi
     cake_err err = cake_token_open(options->model, &o->token);
     cake_log_hush(hushed);
     cake_alloc_trim();
+    if (err) {
+        cake_outpost_close(o);
+        return err;
+    }
     *out = o;
-    return err;
+    return CAKE_OK;
 }
 
 size_t cake_outpost_bytes(void)

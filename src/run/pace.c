@@ -78,11 +78,11 @@ static cake_rate measure(const cake_world *world, cake_stage *stage, bool plan)
     cake_rate rate = {0};
     cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
     cake_buf unsaid = {0}; /* that there is no memory to measure with is no error of the run */
-    cake_log_capture(&unsaid);
+    cake_buf *before = cake_log_capture(&unsaid);
     double had = 1;
     rate.flops = look(world, stage, products, &had, &stage->report.peak_flops);
     rate.bytes = look(world, stage, CAKE_FLOOR_READ, &had, &stage->report.peak_bandwidth);
-    cake_log_capture(NULL);
+    cake_log_capture(before);
     cake_buf_free(&unsaid);
     if (plan && had < 0.8)
         cake_log(CAKE_WARN, "place",

@@ -146,7 +146,8 @@ static void deactivate(cake_schedule *s, cake_seq *q)
     q->active = q->evict = false;
 }
 
-void cake_schedule_evict(cake_schedule *s, cake_seq *q)
+/* Gives its pages back; it starts again when it is its turn. */
+static void evict(cake_schedule *s, cake_seq *q)
 {
     deactivate(s, q);
     s->n_waiting++;
@@ -200,7 +201,7 @@ void cake_schedule_activate(cake_schedule *s, cake_seq *q)
     if (s->n_starved || !is_next(s, q))
         return;
     if (!fits(s, q, cake_share_reach(s, q)) && s->stem && is_idle(s->stem))
-        cake_schedule_evict(s, s->stem);
+        evict(s, s->stem);
     if (!fits(s, q, cake_share_reach(s, q)) || (has_company(s) && !cake_forecast_fits(s, q)))
         return;
     int spare[CAKE_MAX_CLASS];
@@ -347,7 +348,7 @@ void cake_schedule_back(cake_schedule *s, int l)
             continue;
         q->riding = false;
         if (q->evict)
-            cake_schedule_evict(s, q);
+            evict(s, q);
     }
 }
 
@@ -402,6 +403,6 @@ bool cake_schedule_make_room(cake_schedule *s, cake_seq *q)
         cake_schedule_starve(s, q, true);
         return false;
     }
-    cake_schedule_evict(s, young);
+    evict(s, young);
     return young != q;
 }

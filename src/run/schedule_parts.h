@@ -72,8 +72,6 @@ struct cake_schedule {
 };
 
 void cake_schedule_push(cake_schedule *schedule, cake_change change);
-/* Gives its pages back; it starts again when it is its turn. */
-void cake_schedule_evict(cake_schedule *schedule, cake_seq *seq);
 /* The pages of a class for all that a sequence knows, and one to grow. */
 int cake_schedule_need(const cake_schedule *schedule, const cake_seq *seq, int class);
 /* Starts a waiting sequence if its pages are there and nobody older starves for them. */

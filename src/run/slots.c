@@ -99,14 +99,13 @@ static bool lacks_scores(const cake_sequence *lead)
 }
 
 /* A choice goes into a slot of its own, with its prompt. */
-static bool admit_alone(cake_root *r, cake_sequence *s, bool again)
+static void admit_alone(cake_root *r, cake_sequence *s, bool again)
 {
     cake_sequence *lead = r->lead;
     int flags = flags_of(lead, lacks_scores(lead)) | (again ? CAKE_SEQ_AGAIN : 0);
     s->admitted = s->latest = lead->admitted;
     enter(r, cake_schedule_readmit(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, lead->chain, flags),
           s);
-    return true;
 }
 
 /* The first of those choices that an earlier run began. */
@@ -116,7 +115,9 @@ static bool admit_back(cake_root *r)
     if (!s->over && !cake_schedule_room(r->schedule))
         return false;
     lead->n_back--;
-    return s->over || admit_alone(r, s, lead->n_choice - lead->n_back > 1);
+    if (!s->over)
+        admit_alone(r, s, lead->n_choice - lead->n_back > 1);
+    return true;
 }
 
 /* The lead's prompt, of which its choices are forks. */
@@ -166,7 +167,8 @@ static bool admit_choice(cake_root *r)
     if (!cake_schedule_room(r->schedule))
         return false;
     bool again = stems || lead->n_choice > 0;
-    return admit_alone(r, cake_sequence_branch(lead), again);
+    admit_alone(r, cake_sequence_branch(lead), again);
+    return true;
 }
 
 /* Nothing of the model is asked for: the answers are the prompt. */

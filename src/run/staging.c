@@ -124,7 +124,8 @@ static cake_err learn_model(staging *s)
     share_text(s->world, &s->described);
     cake_json *root = NULL;
     cake_fault fault;
-    CAKE_ASSERT(!cake_json_parse(s->described.data, s->described.len, &root, &fault));
+    err = cake_json_parse(s->described.data, s->described.len, &root, &fault);
+    CAKE_ASSERT(!err); /* rank 0 wrote it */
     all.count = (int)cake_json_int(cake_json_get(root, "layers"), 0);
     cake_json_free(root);
     cake_bundle_add_head(s->described.data, 1, &all, 1, 0, &head);
@@ -188,7 +189,8 @@ static void cut_even(const staging *s, int n_rank, cake_plan *plan)
     double *layer = cake_pace_layers(&stage);
     cake_cut cut = {
         .n_rank = n_rank, .n_layer = s->common->n_layer, .layer = layer, .root = cake_pace_root(&stage)};
-    CAKE_ASSERT(cake_plan_make(&cut, plan));
+    bool fits = cake_plan_make(&cut, plan);
+    CAKE_ASSERT(fits);
     free(layer);
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slice/layer.h"
 
-void cake_layer_take(const cake_exec *exec, const cake_pass *pass, const float *x, int n_in)
+/* x [n_tok, n_in] is what the products to come multiply. This member's rows of it are complete; all are packed when
+ * it returns. */
+static void take_rows(const cake_exec *exec, const cake_pass *pass, const float *x, int n_in)
 {
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
         if (pass->input[dtype])
@@ -50,7 +52,7 @@ static void enter(const cake_exec *exec, const cake_pass *pass, const float *nor
     if (norm)
         op->rmsnorm(exec, pass->norm, pass->x, norm, NULL, pass->n_tok, pass->config->dim,
                     pass->config->norm_eps);
-    cake_layer_take(exec, pass, norm ? pass->norm : pass->x, pass->config->dim);
+    take_rows(exec, pass, norm ? pass->norm : pass->x, pass->config->dim);
 }
 
 void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float *y, const cake_gate *gate,

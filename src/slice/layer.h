@@ -35,9 +35,6 @@ typedef struct cake_layer_view {
     cake_delta delta; /* of a delta net */
 } cake_layer_view;
 
-/* x [n_tok, n_in] is what the products to come multiply. This member's rows of it are complete; all are packed when
- * it returns. */
-void cake_layer_take(const cake_exec *exec, const cake_pass *pass, const float *x, int n_in);
 /* out = w (what was taken) + bias; bias may be NULL. */
 void cake_layer_multiply(const cake_exec *exec, const cake_pass *pass, float *out, const cake_weight *w,
                          const float *bias);

@@ -29,7 +29,8 @@ static int32_t trie_longest(const cake_trie *trie, const char *text, size_t len,
     return found;
 }
 
-void cake_added_begin(cake_added *added, const cake_vocab *vocab)
+/* As one call of the original's add_tokens: begin_added, then put_added for each. */
+static void begin_added(cake_added *added, const cake_vocab *vocab)
 {
     int32_t n = (int32_t)vocab->n_used;
     added->next = added->n && (added->top >= n || !n) ? added->top + 1 : n;
@@ -46,8 +47,9 @@ static int32_t id_of(const cake_added *added, const cake_vocab *vocab, const cak
     return known >= 0 ? known : added->next;
 }
 
-cake_err cake_added_put(cake_added *added, const cake_vocab *vocab, const cake_spot *spot,
-                        const cake_added_token *token)
+/* A token that is there already changes what it is, not its id. text is borrowed; spot is where it is said. */
+static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake_spot *spot,
+                          const cake_added_token *token)
 {
     if (!token->len)
         return CAKE_OK;
@@ -113,13 +115,13 @@ cake_err cake_added_read(const cake_spot *spot, const cake_vocab *vocab, cake_ad
     if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
         return CAKE_OK;
     cake_err err = cake_spot_need(spot, CAKE_JSON_ARRAY, "an array");
-    cake_added_begin(out, vocab);
+    begin_added(out, vocab);
     for (size_t i = 0; !err && i < cake_json_size(spot->node); i++) {
         cake_spot member = cake_spot_at(spot, i);
         cake_added_token token = {0};
         err = read_token(&member, &token);
         if (!err)
-            err = cake_added_put(out, vocab, &member, &token);
+            err = put_added(out, vocab, &member, &token);
     }
     return err;
 }
@@ -137,7 +139,7 @@ static cake_err put_special(cake_added *added, const cake_vocab *vocab, const ca
                               .right = s->right,
                               .word = s->word,
                               .normalized = s->normalized};
-    return cake_added_put(added, vocab, spot, &token);
+    return put_added(added, vocab, spot, &token);
 }
 
 /* Those that are listed with an id; a token that has a name is special. */
@@ -230,7 +232,7 @@ cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const c
         *added = (cake_added){0};
     }
     added->split = specials->split;
-    cake_added_begin(added, vocab);
+    begin_added(added, vocab);
     cake_err err = put_listed(added, vocab, &spot, &listed, &specials->named);
     size_t n = added->n;
     if (!err)
@@ -238,7 +240,7 @@ cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const c
     if (!err)
         err = put_missing(added, vocab, &spot, &specials->extra, n);
     if (!err && specials->class->repeats) {
-        cake_added_begin(added, vocab);
+        begin_added(added, vocab);
         err = put_again(added, vocab, &spot, &specials->named);
         if (!err)
             err = put_again(added, vocab, &spot, &specials->extra);

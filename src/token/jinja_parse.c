@@ -164,7 +164,7 @@ cake_node *cake_parse_target_part(cake_parser *p)
     return node;
 }
 
-cake_node *cake_parse_target(cake_parser *p, const char *end)
+static cake_node *parse_target(cake_parser *p, const char *end)
 {
     p->in_target = true; /* names only: `in` and `=` end them */
     cake_node *node = cake_parse_tuple(p, false, end);
@@ -189,7 +189,7 @@ static cake_node *parse_for(cake_parser *p)
 {
     static const char *const ends[] = {"endfor", "else", NULL};
     cake_node *node = cake_parse_node(p, CAKE_N_FOR, NULL, NULL, NULL);
-    node->a = cake_parse_target(p, "in");
+    node->a = parse_target(p, "in");
     cake_parse_expect(p, "in");
     node->b = cake_parse_tuple(p, false, "recursive");
     if (cake_parse_skip(p, "if"))
@@ -231,7 +231,7 @@ static cake_node *parse_if(cake_parser *p)
 static cake_node *parse_set(cake_parser *p)
 {
     p->in_set = true;
-    cake_node *target = cake_parse_target(p, NULL);
+    cake_node *target = parse_target(p, NULL);
     p->in_set = false;
     if (cake_parse_skip(p, "="))
         return cake_parse_node(p, CAKE_N_SET, target, cake_parse_tuple(p, true, NULL), NULL);
@@ -314,7 +314,7 @@ static cake_node *parse_with(cake_parser *p)
     while (!p->err && p->now->kind != CAKE_LEX_CLOSE) {
         if (list)
             cake_parse_expect(p, ",");
-        cake_node *target = cake_parse_target(p, NULL);
+        cake_node *target = parse_target(p, NULL);
         cake_parse_expect(p, "=");
         *end = cake_parse_node(p, CAKE_N_SET, target, cake_parse_expression(p, true), NULL);
         end = &(*end)->next;

@@ -178,7 +178,6 @@ int cake_parse_symbol(cake_parser *p, cake_value name);
 bool cake_parse_enter(cake_parser *p); /* one level deeper; false: too deep */
 cake_node *cake_parse_expression(cake_parser *p, bool choice);
 cake_node *cake_parse_tuple(cake_parser *p, bool choice, const char *end);
-cake_node *cake_parse_target(cake_parser *p, const char *end);
 cake_node *cake_parse_target_part(cake_parser *p);
 cake_node *cake_parse_primary(cake_parser *p);
 cake_node *cake_parse_filters(cake_parser *p, cake_node *node, bool bare);

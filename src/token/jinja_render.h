@@ -59,7 +59,7 @@ struct cake_render {
     cake_value piped;
     cake_flow flow;
     int64_t steps; /* left; a step is some ten ns of work */
-    int depth, loops;
+    int depth;
     int line;
     bool failed;
     time_t now;

@@ -198,7 +198,7 @@ typedef struct cake_added_token {
     char *text, *shown; /* owned; shown: as it decodes */
     size_t len, shown_len;
     int32_t id;
-    int32_t said; /* the id that the file has for it; given to cake_added_put: -1 says nothing */
+    int32_t said; /* the id that the file has for it; -1: it says none */
     bool special, left, right, word, normalized;
     bool skipped; /* it was special once: decoding leaves out what is spelled so */
     bool normal;  /* it was normalized once: it decodes as the normalizers leave it */
@@ -224,11 +224,6 @@ cake_err cake_added_read(const cake_spot *spot, const cake_vocab *vocab, cake_ad
 cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const cake_specials *specials,
                              const char *where);
 cake_err cake_added_finish(cake_added *added, const cake_spot *spot, const cake_normalizers *normalizers);
-/* As one call of the original's add_tokens: begin, then each. A token that is there already changes what it is, not
- * its id. text is borrowed; spot is where it is said. */
-void cake_added_begin(cake_added *added, const cake_vocab *vocab);
-cake_err cake_added_put(cake_added *added, const cake_vocab *vocab, const cake_spot *spot,
-                        const cake_added_token *token);
 void cake_added_close(cake_added *added);
 const cake_added_token *cake_added_find(const cake_added *added, const char *text, size_t len);
 /* The first token of the trie at or behind *at; plain text reaches from `from` to match.start. Advances *at. */
