@@ -461,7 +461,7 @@ cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_
                          const cake_loading *how)
 {
     CAKE_ASSERT(model->n_held < CAKE_MAX_LOAD);
-    struct cake_held *held = &model->held[model->n_held++];
+    struct cake_taken *held = &model->held[model->n_held++];
     const cake_weight embedding = model->ends.embedding;
     held->memory = kernels->memory;
     cake_err err =

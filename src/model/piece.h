@@ -26,7 +26,7 @@ struct cake_model {
     int64_t parameters, bytes_read;
     uint32_t identity;
 
-    struct cake_held { /* what each load took, and of which memory */
+    struct cake_taken { /* what each load took, and of which memory */
         const cake_memory *memory;
         cake_arena arena;
     } held[CAKE_MAX_LOAD];

@@ -39,7 +39,7 @@ int cake_parts_layers(const cake_plan *plan, int rank)
     return n;
 }
 
-int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake_part *part)
+int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake_hop_part *part)
 {
     int n = 0, left = on_gpu(stage, rank);
     for (int i = 0; i < plan->n_hop; i++) {
@@ -48,9 +48,9 @@ int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake
             continue;
         int away = hop.count < left ? hop.count : left;
         if (away)
-            part[n++] = (cake_part){{hop.rank, hop.first, away}, stage->away};
+            part[n++] = (cake_hop_part){{hop.rank, hop.first, away}, stage->away};
         if (away < hop.count)
-            part[n++] = (cake_part){{hop.rank, hop.first + away, hop.count - away}, stage->kernels};
+            part[n++] = (cake_hop_part){{hop.rank, hop.first + away, hop.count - away}, stage->kernels};
         left -= away;
     }
     return n;
@@ -101,7 +101,7 @@ cake_share cake_parts_share(const cake_stage *stage, const cake_plan *plan, int 
     cake_share share = {.range = ranges,
                         .embed = rank == 0 && kernels == cake_parts_embed(stage, plan),
                         .head = rank == 0 && kernels == cake_parts_head(stage, plan)};
-    cake_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
+    cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
     int n = cake_parts_of(stage, plan, rank, part);
     for (int i = 0; i < n; i++)
         if (part[i].kernels == kernels)
@@ -126,7 +126,7 @@ enum { NAME = 32 };
 static void fill_names(const cake_stage *stage, char (*names)[NAME])
 {
     const cake_plan *plan = &stage->plan;
-    cake_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
+    cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
     int n = cake_parts_of(stage, plan, stage->replica.rank, part);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < part[i].hop.count; j++)

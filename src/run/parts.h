@@ -8,17 +8,17 @@
 #include "run/stage.h"
 
 /* Layers of a hop that are in one memory. */
-typedef struct cake_part {
+typedef struct cake_hop_part {
     cake_hop hop;
     const cake_kernels *kernels; /* the stage's own, or those of its GPU */
-} cake_part;
+} cake_hop_part;
 
 /* The operations that a rank begins with: its GPU's, if it has one. */
 const cake_kernels *cake_parts_first(const cake_stage *stage);
 /* The memories of a rank: kernels [2], its GPU's first. Returns how many there are. */
 int cake_parts_memories(const cake_stage *stage, const cake_kernels **kernels);
 /* The parts of a rank of a plan, in the plan's order: part [plan->n_hop + 1]. Returns how many there are. */
-int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake_part *part);
+int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake_hop_part *part);
 /* Whose the head is on rank 0: its GPU's, if all of its layers are there. */
 const cake_kernels *cake_parts_head(const cake_stage *stage, const cake_plan *plan);
 /* Whose the embedding is on rank 0: its GPU's, if the head is and waves begin there. */

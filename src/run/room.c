@@ -101,7 +101,7 @@ static room measure_rank(const cake_stage *stage, const cake_plan *plan, int ran
                          const cake_kernels *kernels)
 {
     const cake_config *config = cake_model_config(stage->model);
-    cake_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
+    cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
     int n_part = cake_parts_of(stage, plan, rank, part);
     room r = {.kernels = kernels};
     for (int i = 0; i < n_part; i++) {

@@ -300,8 +300,8 @@ static cake_err load(const cake_options *o, cake_stage *stage)
 }
 
 /* The slices of the next hop of this rank. part: its first; returns how many parts it has. */
-static int open_stretch(const cake_options *o, cake_stage *stage, const cake_hop *hop, const cake_part *part,
-                        cake_err *err)
+static int open_stretch(const cake_options *o, cake_stage *stage, const cake_hop *hop,
+                        const cake_hop_part *part, cake_err *err)
 {
     cake_stretch *s = &stage->stretches[stage->n_stretch];
     for (int count = 0; count < hop->count && !*err; count += part[s->n - 1].hop.count) {
@@ -329,7 +329,7 @@ cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_st
     size_t n_hop = (size_t)stage->plan.n_hop;
     stage->stretches = cake_alloc(n_hop, sizeof *stage->stretches);
     stage->works = cake_alloc(n_hop, sizeof *stage->works);
-    cake_part *part = cake_alloc(n_hop + 1, sizeof *part);
+    cake_hop_part *part = cake_alloc(n_hop + 1, sizeof *part);
     cake_parts_of(stage, &stage->plan, stage->replica.rank, part);
     for (int i = 0, n = 0; i < stage->plan.n_hop && !err; i++)
         if (stage->plan.hop[i].rank == stage->replica.rank)

@@ -46,13 +46,14 @@ struct cake_decoder {
 
 typedef struct cake_stage_kind {
     const char *type;
-    cake_err (*open)(const cake_spot *spot, cake_stage *out); /* NULL: nothing to read */
+    cake_err (*open)(const cake_spot *spot, cake_decode_stage *out); /* NULL: nothing to read */
     void (*push)(cake_decoder *d, size_t i, const char *text, size_t len);
-    void (*end)(cake_decoder *d, size_t i);                              /* NULL: what is held vanishes */
-    void (*settle)(cake_decoder *d, size_t i);                           /* NULL: nothing whole is held */
-    void (*bytes)(const cake_stage *s, cake_buf *text, cake_buf *spare); /* NULL: nothing of one token's */
-    bool fuses;                                                          /* makes one string of all tokens */
-    bool wants_apart; /* has no meaning for one long string */
+    void (*end)(cake_decoder *d, size_t i);    /* NULL: what is held vanishes */
+    void (*settle)(cake_decoder *d, size_t i); /* NULL: nothing whole is held */
+    void (*bytes)(const cake_decode_stage *s, cake_buf *text,
+                  cake_buf *spare); /* NULL: nothing of one token's */
+    bool fuses;                     /* makes one string of all tokens */
+    bool wants_apart;               /* has no meaning for one long string */
 } stage_kind;
 
 /* Tokens below `count` that had no begin have it here. */
@@ -73,7 +74,7 @@ static bool outgrown(cake_decoder *d, size_t len)
 
 static void next(cake_decoder *d, size_t i, const char *text, size_t len)
 {
-    const cake_stages *stages = &d->token->stages;
+    const cake_decode_stages *stages = &d->token->stages;
     if (outgrown(d, d->made += len))
         return;
     if (i + 1 < stages->n) {
@@ -130,7 +131,7 @@ static void flush(cake_decoder *d, size_t i)
  * the next stage takes pieces for tokens. *m: the mark at or before `at`. */
 static void gather(cake_decoder *d, size_t i, size_t at, size_t *m, const char *text, size_t len)
 {
-    const cake_stages *stages = &d->token->stages;
+    const cake_decode_stages *stages = &d->token->stages;
     state *s = &d->state[i];
     bool splits = i + 1 == stages->n || stages->step[i + 1].fused || stages->step[i + 1].kind->fuses;
     while (*m + 1 < s->n_mark && s->mark[*m + 1].at <= at)
@@ -198,7 +199,7 @@ static void end_bytes(cake_decoder *d, size_t i)
         pass_utf8(d, i, true);
 }
 
-static void own_bytes(const cake_stage *s, cake_buf *text, cake_buf *spare)
+static void own_bytes(const cake_decode_stage *s, cake_buf *text, cake_buf *spare)
 {
     (void)s;
     cake_buf_cut(spare, 0);
@@ -249,7 +250,7 @@ static void push_fallback(cake_decoder *d, size_t i, const char *text, size_t le
     next(d, i, text, len);
 }
 
-static void own_fallback(const cake_stage *s, cake_buf *text, cake_buf *spare)
+static void own_fallback(const cake_decode_stage *s, cake_buf *text, cake_buf *spare)
 {
     (void)s;
     (void)spare;
@@ -262,12 +263,12 @@ static void own_fallback(const cake_stage *s, cake_buf *text, cake_buf *spare)
 
 /* --- Replace --- */
 
-static cake_err open_replace(const cake_spot *spot, cake_stage *out)
+static cake_err open_replace(const cake_spot *spot, cake_decode_stage *out)
 {
     return cake_replace_open(spot, &out->replace);
 }
 
-static cake_err replace_into(const cake_stage *s, const char *text, size_t len, cake_buf *out,
+static cake_err replace_into(const cake_decode_stage *s, const char *text, size_t len, cake_buf *out,
                              cake_fault *fault)
 {
     void *match = NULL;
@@ -294,7 +295,7 @@ static void pass_held(cake_decoder *d, size_t i, size_t at, size_t end, size_t *
  * found. */
 static void push_replace(cake_decoder *d, size_t i, const char *text, size_t len)
 {
-    const cake_stage *stage = &d->token->stages.step[i];
+    const cake_decode_stage *stage = &d->token->stages.step[i];
     state *s = &d->state[i];
     if (!stage->fused) {
         d->err = replace_into(stage, text, len, &s->out, &d->fault);
@@ -322,7 +323,7 @@ static void push_replace(cake_decoder *d, size_t i, const char *text, size_t len
 
 static void end_replace(cake_decoder *d, size_t i)
 {
-    const cake_stage *stage = &d->token->stages.step[i];
+    const cake_decode_stage *stage = &d->token->stages.step[i];
     state *s = &d->state[i];
     const cake_buf *rest = stage->replace.from ? &s->held : &s->out;
     if (!s->held.len)
@@ -334,7 +335,7 @@ static void end_replace(cake_decoder *d, size_t i)
 }
 
 /* What cannot be replaced stays as it is: the answer's text tells what is wrong. */
-static void own_replace(const cake_stage *s, cake_buf *text, cake_buf *spare)
+static void own_replace(const cake_decode_stage *s, cake_buf *text, cake_buf *spare)
 {
     cake_fault fault;
     if (replace_into(s, text->data, text->len, spare, &fault))
@@ -360,7 +361,7 @@ static void push_join(cake_decoder *d, size_t i, const char *text, size_t len)
 
 /* --- Metaspace: its character stands for a space, but not in the first token --- */
 
-static cake_err open_meta(const cake_spot *spot, cake_stage *out)
+static cake_err open_meta(const cake_spot *spot, cake_decode_stage *out)
 {
     cake_splitters list = {0}; /* it has the members of its namesake among the pre-tokenizers */
     cake_err err = cake_splitters_open(spot, &list);
@@ -378,7 +379,7 @@ static cake_err open_meta(const cake_spot *spot, cake_stage *out)
 
 static void push_meta(cake_decoder *d, size_t i, const char *text, size_t len)
 {
-    const cake_stage *stage = &d->token->stages.step[i];
+    const cake_decode_stage *stage = &d->token->stages.step[i];
     const cake_replace *r = &stage->replace;
     state *s = &d->state[i];
     bool drops = !stage->keeps && (stage->fused || !s->any);
@@ -390,7 +391,7 @@ static void push_meta(cake_decoder *d, size_t i, const char *text, size_t len)
 
 /* --- BPEDecoder: a suffix ends each word but the last --- */
 
-static cake_err open_suffix(const cake_spot *spot, cake_stage *out)
+static cake_err open_suffix(const cake_spot *spot, cake_decode_stage *out)
 {
     const char *text = NULL;
     cake_err err = cake_spot_text(spot, "suffix", &text, &out->replace.from_len);
@@ -425,7 +426,7 @@ static void push_suffix(cake_decoder *d, size_t i, const char *text, size_t len)
     hold(d, &d->state[i], text, len);
 }
 
-static void own_suffix(const cake_stage *s, cake_buf *text, cake_buf *spare)
+static void own_suffix(const cake_decode_stage *s, cake_buf *text, cake_buf *spare)
 {
     cake_buf_cut(spare, 0);
     cake_text_replace(text->data, text->len, s->replace.from, s->replace.from_len, " ", 1, spare);
@@ -441,7 +442,7 @@ static void end_suffix(cake_decoder *d, size_t i)
 
 /* --- Strip --- */
 
-static cake_err open_strip(const cake_spot *spot, cake_stage *out)
+static cake_err open_strip(const cake_spot *spot, cake_decode_stage *out)
 {
     const char *text = NULL;
     size_t *n = &out->replace.from_len;
@@ -460,7 +461,7 @@ static cake_err open_strip(const cake_spot *spot, cake_stage *out)
 }
 
 /* How many bytes of `content` repeated, at most `most` times, stand at text's beginning or end. */
-static size_t run_at(const cake_stage *stage, const char *text, size_t len, int64_t most, bool at_end)
+static size_t run_at(const cake_decode_stage *stage, const char *text, size_t len, int64_t most, bool at_end)
 {
     size_t run = 0, n = stage->replace.from_len;
     while (most-- > 0 && len - run >= n &&
@@ -471,7 +472,7 @@ static size_t run_at(const cake_stage *stage, const char *text, size_t len, int6
 
 static void push_strip(cake_decoder *d, size_t i, const char *text, size_t len)
 {
-    const cake_stage *stage = &d->token->stages.step[i];
+    const cake_decode_stage *stage = &d->token->stages.step[i];
     state *s = &d->state[i];
     size_t cut = s->taken < 0 ? 0 : run_at(stage, text, len, stage->start - s->taken, false);
     if (!stage->fused) {
@@ -502,27 +503,27 @@ static const stage_kind kinds[] = {
 
 static const stage_kind join = {"null", NULL, push_join, NULL, NULL, NULL, true, false};
 
-static cake_stage *add_stage(cake_stages *out, const stage_kind *kind)
+static cake_decode_stage *add_stage(cake_decode_stages *out, const stage_kind *kind)
 {
     bool fused = out->n && (out->step[out->n - 1].fused || out->step[out->n - 1].kind->fuses);
     out->step = cake_grow(out->step, out->n + 1, sizeof *out->step);
-    out->step[out->n] = (cake_stage){.kind = kind, .fused = fused};
+    out->step[out->n] = (cake_decode_stage){.kind = kind, .fused = fused};
     return &out->step[out->n++];
 }
 
 static cake_err open_stage(const cake_spot *spot, size_t row, void *out)
 {
-    cake_stages *list = out;
+    cake_decode_stages *list = out;
     if (list->n >= CAKE_STEPS_MOST)
         return cake_spot_fail(spot, "more than %d decoders cannot be run", CAKE_STEPS_MOST);
-    cake_stage *stage = add_stage(list, &kinds[row]);
+    cake_decode_stage *stage = add_stage(list, &kinds[row]);
     if (stage->fused && kinds[row].wants_apart)
         return cake_spot_fail(spot, "%s behind a stage that joins all tokens is not supported",
                               kinds[row].type);
     return kinds[row].open ? kinds[row].open(spot, stage) : CAKE_OK;
 }
 
-cake_err cake_stages_open(const cake_spot *spot, cake_stages *out)
+cake_err cake_stages_open(const cake_spot *spot, cake_decode_stages *out)
 {
     static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, "decoders"};
     cake_err err = cake_spot_walk(spot, &table, open_stage, out);
@@ -531,15 +532,15 @@ cake_err cake_stages_open(const cake_spot *spot, cake_stages *out)
     return err;
 }
 
-void cake_stages_close(cake_stages *stages)
+void cake_stages_close(cake_decode_stages *stages)
 {
     for (size_t i = 0; i < stages->n; i++)
         cake_replace_close(&stages->step[i].replace);
     free(stages->step);
-    *stages = (cake_stages){0};
+    *stages = (cake_decode_stages){0};
 }
 
-void cake_stages_bytes(const cake_stages *stages, const char *text, size_t len, cake_buf *out)
+void cake_stages_bytes(const cake_decode_stages *stages, const char *text, size_t len, cake_buf *out)
 {
     cake_buf now = {0}, spare = {0};
     cake_buf_add(&now, text, len);
@@ -592,7 +593,7 @@ static void end_trace(cake_decoder *decoder)
 
 void cake_decoder_settle(cake_decoder *decoder, cake_buf *text)
 {
-    const cake_stages *stages = &decoder->token->stages;
+    const cake_decode_stages *stages = &decoder->token->stages;
     decoder->text = text;
     for (size_t i = 0; i < stages->n; i++)
         if (stages->step[i].kind->settle)
@@ -602,7 +603,7 @@ void cake_decoder_settle(cake_decoder *decoder, cake_buf *text)
 
 void cake_decoder_end(cake_decoder *decoder, cake_buf *text)
 {
-    const cake_stages *stages = &decoder->token->stages;
+    const cake_decode_stages *stages = &decoder->token->stages;
     decoder->text = text;
     for (size_t i = 0; i < stages->n; i++) {
         if (stages->step[i].kind->end && !decoder->err)

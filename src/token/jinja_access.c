@@ -169,7 +169,7 @@ cake_value cake_v_slice(cake_render *run, cake_value v, const cake_value bound[3
     if (!list)
         return slice_text(run, v, at);
     if (v.shade == CAKE_RANGE) {
-        const cake_range *of = (const cake_range *)v.list;
+        const cake_jinja_range *of = (const cake_jinja_range *)v.list;
         return cake_v_range(run, along(of->from, of->step, at[0]), along(of->from, of->step, at[1]),
                             along(0, of->step, at[2]));
     }

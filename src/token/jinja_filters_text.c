@@ -20,7 +20,7 @@ static cake_value do_string(cake_render *run, cake_value v, const cake_args *arg
     return cake_args_bind(run, args, "string", no_names, NULL) ? cake_v_to_text(run, v) : v;
 }
 
-static cake_value case_with(cake_render *run, cake_value v, const cake_args *args, cake_case how)
+static cake_value case_with(cake_render *run, cake_value v, const cake_args *args, cake_jinja_case how)
 {
     if (!cake_args_bind(run, args, "a filter of cases", no_names, NULL))
         return v;

@@ -11,8 +11,8 @@
 
 cake_value cake_v_range(cake_render *run, int64_t from, int64_t to, int64_t step)
 {
-    cake_range *range = cake_region_take(&run->region, sizeof *range);
-    *range = (cake_range){.from = from, .to = to, .step = step};
+    cake_jinja_range *range = cake_region_take(&run->region, sizeof *range);
+    *range = (cake_jinja_range){.from = from, .to = to, .step = step};
     for (int64_t i = from; !run->failed && (step > 0 ? i < to : i > to);) {
         if (range->list.n == RANGE_MOST)
             return cake_render_fail(run, "Range too big. The sandbox blocks ranges larger than %d",

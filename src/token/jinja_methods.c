@@ -183,11 +183,11 @@ static cake_value do_removesuffix(cake_render *run, const cake_call *call, const
 static cake_value do_case(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const none[] = {NULL};
-    cake_case how = call->name[0] == 'u'   ? CAKE_UPPER
-                    : call->name[0] == 'l' ? CAKE_LOWER
-                    : call->name[0] == 't' ? CAKE_TITLE
-                    : call->name[2] == 's' ? CAKE_FOLD
-                                           : CAKE_CAPITAL;
+    cake_jinja_case how = call->name[0] == 'u'   ? CAKE_UPPER
+                          : call->name[0] == 'l' ? CAKE_LOWER
+                          : call->name[0] == 't' ? CAKE_TITLE
+                          : call->name[2] == 's' ? CAKE_FOLD
+                                                 : CAKE_CAPITAL;
     if (!cake_args_bind(run, args, call->name, none, NULL))
         return cake_v_none();
     return cake_text_case(run, call->self, how);

@@ -32,8 +32,8 @@ cake_value cake_text_strip(cake_render *run, cake_value text, cake_value set, bo
 cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int64_t most, bool from_right);
 cake_value cake_text_lines(cake_render *run, cake_value text, bool keep_ends);
 cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, cake_value to, int64_t most);
-typedef enum cake_case { CAKE_UPPER, CAKE_LOWER, CAKE_TITLE, CAKE_CAPITAL, CAKE_FOLD } cake_case;
-cake_value cake_text_case(cake_render *run, cake_value text, cake_case how);
+typedef enum cake_jinja_case { CAKE_UPPER, CAKE_LOWER, CAKE_TITLE, CAKE_CAPITAL, CAKE_FOLD } cake_jinja_case;
+cake_value cake_text_case(cake_render *run, cake_value text, cake_jinja_case how);
 cake_value cake_text_escape(cake_render *run, cake_value text); /* HTML; the result is safe */
 cake_value cake_text_format(cake_render *run, cake_value format, cake_value args); /* % */
 cake_value cake_text_format_method(cake_render *run, const cake_call *call, const cake_args *args);
@@ -106,7 +106,7 @@ typedef enum cake_node_kind {
     CAKE_N_SETBLOCK, /* a: target, b: body, c: filters or NULL */
     CAKE_N_SPACEREF, /* symbol . value, as a target */
     CAKE_N_MACRO, /* symbol, value: name, a: parameters (symbol, value, a: default or NULL), b: body, op: the
-                        bits of the cake_special that it reads */
+                        bits of the cake_jinja_special that it reads */
     CAKE_N_PARAM,
     CAKE_N_CALLBLOCK,   /* a: call, c: macro of the body */
     CAKE_N_FILTERBLOCK, /* a: filters, b: body */
@@ -129,7 +129,7 @@ struct cake_node {
 };
 
 /* What a macro has besides its parameters, if its body reads it. */
-typedef enum cake_special { CAKE_VARARGS, CAKE_KWARGS, CAKE_CALLER, CAKE_SPECIALS } cake_special;
+typedef enum cake_jinja_special { CAKE_VARARGS, CAKE_KWARGS, CAKE_CALLER, CAKE_SPECIALS } cake_jinja_special;
 extern const char *const cake_special_names[CAKE_SPECIALS];
 
 /* What a dialect does differently from Python. */
@@ -160,7 +160,7 @@ typedef struct cake_parser {
     const cake_lex *now;
     int nesting; /* of the recursion */
     int in_loop;
-    int special;            /* which of the names that a macro binds by itself were read, see cake_special */
+    int special; /* which of the names that a macro binds by itself were read, see cake_jinja_special */
     bool in_target, in_set; /* names only; those of set may have a member of a namespace */
     cake_err err;           /* sticky */
 } cake_parser;

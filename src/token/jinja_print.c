@@ -186,7 +186,7 @@ static void repr_list(cake_writer *w, cake_value v)
     cake_writes(w, tuple ? v.list->n == 1 ? ",)" : ")" : view ? "])" : "]");
 }
 
-static void repr_range(cake_writer *w, const cake_range *range)
+static void repr_range(cake_writer *w, const cake_jinja_range *range)
 {
     cake_writes(w, "range(");
     write_int(w, range->from);
@@ -230,7 +230,7 @@ void cake_v_repr(cake_writer *w, cake_value v)
         if (v.shade == CAKE_GENERATOR)
             cake_v_str(w, v);
         else if (v.shade == CAKE_RANGE)
-            repr_range(w, (const cake_range *)v.list);
+            repr_range(w, (const cake_jinja_range *)v.list);
         else
             repr_list(w, v);
         break;

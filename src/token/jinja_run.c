@@ -314,7 +314,7 @@ void cake_render_body(cake_render *run, const cake_node *body)
 
 const char *const cake_special_names[CAKE_SPECIALS] = {"varargs", "kwargs", "caller"};
 
-static void set_special(cake_render *run, cake_scope *scope, cake_special which, cake_value value)
+static void set_special(cake_render *run, cake_scope *scope, cake_jinja_special which, cake_value value)
 {
     if (run->jinja->special[which] >= 0)
         cake_scope_set(run, scope, run->jinja->special[which], value);

@@ -281,7 +281,7 @@ static bool ends_word(cake_value text, size_t at, size_t n)
     return cake_char_is_letter(last) && !cake_char_is_letter(next);
 }
 
-cake_value cake_text_case(cake_render *run, cake_value text, cake_case how)
+cake_value cake_text_case(cake_render *run, cake_value text, cake_jinja_case how)
 {
     cake_writer w = {.run = run};
     bool inside = false; /* a word; or, of a capital, the text */

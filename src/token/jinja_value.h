@@ -141,10 +141,10 @@ typedef struct cake_list {
 } cake_list;
 
 /* What range() makes. */
-typedef struct cake_range {
+typedef struct cake_jinja_range {
     cake_list list; /* the first member: a range is a list, too */
     int64_t from, to, step;
-} cake_range;
+} cake_jinja_range;
 
 typedef struct cake_dict {
     cake_value *key, *value;

@@ -241,23 +241,23 @@ void cake_post_close(cake_post *post);
 
 /* --- decoders: tokens to text (decode.c) --- */
 
-typedef struct cake_stage {
+typedef struct cake_decode_stage {
     const struct cake_stage_kind *kind;
     cake_replace replace; /* Strip, Metaspace, BPEDecoder: what they look for is `from` */
     int64_t start, stop;  /* Strip */
     bool keeps;           /* Metaspace: the first token too may begin with a space */
     bool fused;           /* an earlier stage made one long string of the tokens */
-} cake_stage;
+} cake_decode_stage;
 
-typedef struct cake_stages {
-    cake_stage *step;
+typedef struct cake_decode_stages {
+    cake_decode_stage *step;
     size_t n;
-} cake_stages;
+} cake_decode_stages;
 
-cake_err cake_stages_open(const cake_spot *spot, cake_stages *out); /* null: tokens joined by spaces */
-void cake_stages_close(cake_stages *stages);
+cake_err cake_stages_open(const cake_spot *spot, cake_decode_stages *out); /* null: tokens joined by spaces */
+void cake_stages_close(cake_decode_stages *stages);
 /* One token's own bytes, without what depends on its neighbours. */
-void cake_stages_bytes(const cake_stages *stages, const char *text, size_t len, cake_buf *out);
+void cake_stages_bytes(const cake_decode_stages *stages, const char *text, size_t len, cake_buf *out);
 
 /* --- the whole (token.c) --- */
 
@@ -274,7 +274,7 @@ struct cake_token {
     cake_words words;
     cake_added added;
     cake_post post;
-    cake_stages stages;
+    cake_decode_stages stages;
     cake_known *known; /* [count], by id */
     int32_t count;
     size_t longest; /* bytes of text that one token stands for */
