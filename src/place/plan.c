@@ -239,6 +239,16 @@ void cake_plan_free(cake_plan *plan)
     *plan = (cake_plan){0};
 }
 
+int cake_plan_from(const cake_plan *plan, int e)
+{
+    return e == 0 ? 0 : plan->hop[e - 1].rank;
+}
+
+int cake_plan_to(const cake_plan *plan, int e)
+{
+    return e == plan->n_hop ? 0 : plan->hop[e].rank;
+}
+
 static int clamp(int64_t value, int64_t least, int64_t most)
 {
     return (int)(value < least ? least : value > most ? most : value);

@@ -48,6 +48,9 @@ int64_t cake_plan_lack(const cake_cut *cut, cake_plan *plan);
 /* The same slices, of ranks that begin at `first`. */
 cake_plan cake_plan_copy(const cake_plan *plan, int first);
 void cake_plan_free(cake_plan *plan);
+/* The ranks at both ends of edge e, 0 to n_hop: the root's rank 0 stands before hop 0 and behind the last. */
+int cake_plan_from(const cake_plan *plan, int e);
+int cake_plan_to(const cake_plan *plan, int e);
 /* What the slowest stage takes. */
 double cake_plan_cost(const cake_plan *plan, const cake_cut *cut);
 

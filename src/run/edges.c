@@ -28,7 +28,7 @@ typedef struct offer {
 
 static bool is_end(const cake_plan *plan, int e, int rank)
 {
-    int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e);
+    int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
     return from != to && (from == rank || to == rank);
 }
 
@@ -71,7 +71,7 @@ static void warn(const cake_world *world, const cake_stage *stage, int e, const 
 {
     int first = world->rank - stage->replica.rank;
     cake_log(CAKE_WARN, "link", "waves from rank %d to rank %d go by MPI, not by NCCL: %s",
-             first + cake_pipeline_from(&stage->plan, e), first + cake_pipeline_to(&stage->plan, e), why);
+             first + cake_plan_from(&stage->plan, e), first + cake_plan_to(&stage->plan, e), why);
 }
 
 /* What an edge is to be. */
@@ -79,8 +79,8 @@ static int agree(const cake_options *o, const cake_world *world, cake_stage *sta
                  cake_err *err)
 {
     const bool asked = !strcmp(o->link, "nccl");
-    const int own = stage->replica.rank, to = cake_pipeline_to(&stage->plan, e),
-              from = cake_pipeline_from(&stage->plan, e);
+    const int own = stage->replica.rank, to = cake_plan_to(&stage->plan, e),
+              from = cake_plan_from(&stage->plan, e);
     const bool away = (to == own ? cake_parts_takes : cake_parts_gives)(stage, &stage->plan, e);
     offer mine = {.gpu = away ? stage->gpu.number : -1, .nccl = stage->nccl, .aware = cake_wire_mpi_can()},
           theirs;
@@ -134,8 +134,8 @@ static void tell(const cake_world *world, const cake_stage *stage)
     cake_world_gather(&stage->replica, stage->edge_kind, all, n);
     cake_buf text = {0};
     for (size_t from = 0, to; from < n && world->rank == 0; from = to) {
-        int kind = all[(size_t)cake_pipeline_to(plan, (int)from) * n + from];
-        for (to = from + 1; to < n && all[(size_t)cake_pipeline_to(plan, (int)to) * n + to] == kind; to++)
+        int kind = all[(size_t)cake_plan_to(plan, (int)from) * n + from];
+        for (to = from + 1; to < n && all[(size_t)cake_plan_to(plan, (int)to) * n + to] == kind; to++)
             ;
         cake_buf_addf(&text, "%s%s %zu", from ? ", " : "", names[kind], from);
         if (to > from + 1)
@@ -152,7 +152,7 @@ static void tell(const cake_world *world, const cake_stage *stage)
 static cake_wire *open_nccl(const cake_world *world, cake_stage *stage, int e, int peer, int depth,
                             bool *broken)
 {
-    const int own = stage->replica.rank, from = cake_pipeline_from(&stage->plan, e);
+    const int own = stage->replica.rank, from = cake_plan_from(&stage->plan, e);
     cake_buf why = {0};
     cake_wire *wire = NULL;
     bool there = false;
@@ -181,7 +181,7 @@ void cake_edges_open(const cake_world *world, cake_stage *stage)
     const int own = stage->replica.rank, depth = cake_pipeline_depth(stage->shape.n_lane);
     bool broken = false;
     for (int e = 0; e <= plan->n_hop; e++) {
-        int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e), peer = to == own ? from : to;
+        int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e), peer = to == own ? from : to;
         cake_wire *wire = NULL;
         if (stage->edge_kind[e] == NCCL)
             wire = open_nccl(world, stage, e, peer, depth, &broken);

@@ -90,7 +90,7 @@ bool cake_parts_takes(const cake_stage *stage, const cake_plan *plan, int e)
 
 bool cake_parts_stays(const cake_stage *stage, const cake_plan *plan, int e)
 {
-    const int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e);
+    const int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
     return from == to && from == stage->replica.rank && cake_parts_gives(stage, plan, e) &&
            cake_parts_takes(stage, plan, e);
 }

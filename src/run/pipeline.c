@@ -54,16 +54,6 @@ struct cake_pipeline {
     cake_stage_stats stats;
 };
 
-int cake_pipeline_from(const cake_plan *plan, int e)
-{
-    return e == 0 ? 0 : plan->hop[e - 1].rank;
-}
-
-int cake_pipeline_to(const cake_plan *plan, int e)
-{
-    return e == plan->n_hop ? 0 : plan->hop[e].rank;
-}
-
 int cake_pipeline_depth(int n_lane)
 {
     return n_lane + 1; /* + the stop wave */
@@ -73,7 +63,7 @@ size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t w
 {
     size_t bytes = 0;
     for (int e = 0; e <= plan->n_hop; e++)
-        if (cake_pipeline_to(plan, e) == rank && cake_pipeline_from(plan, e) != rank)
+        if (cake_plan_to(plan, e) == rank && cake_plan_from(plan, e) != rank)
             bytes += (size_t)cake_pipeline_depth(n_lane) * wave_bytes;
     return bytes;
 }
@@ -94,8 +84,7 @@ static cake_err open_edge(cake_pipeline *p, const cake_world *world, const cake_
                           size_t wave_bytes, const cake_beside *edges, cake_link **in, cake_link **out)
 {
     int rank = world->rank;
-    int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e),
-        depth = cake_pipeline_depth(p->n_lane);
+    int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e), depth = cake_pipeline_depth(p->n_lane);
     cake_err err = CAKE_OK;
     *in = *out = NULL;
     const cake_beside *beside = edges && edges[e].wire ? &edges[e] : NULL;
@@ -134,7 +123,7 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
     station *before = NULL; /* of hop e - 1, if it is here */
     for (int e = 0; e <= plan->n_hop && !err; e++) {
         cake_link *in_end, *out_end;
-        bool far = cake_pipeline_from(plan, e) != cake_pipeline_to(plan, e);
+        bool far = cake_plan_from(plan, e) != cake_plan_to(plan, e);
         err = open_edge(p, world, plan, e, wave_bytes, edges, &in_end, &out_end);
         if (before) {
             before->out = out_end;

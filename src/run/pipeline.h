@@ -35,9 +35,6 @@ typedef struct cake_stage_stats {
     int64_t waves; /* that came to this rank's hops */
 } cake_stage_stats;
 
-/* The ranks at both ends of edge e of a plan: the root's rank 0 stands before hop 0 and behind the last. */
-int cake_pipeline_from(const cake_plan *plan, int e);
-int cake_pipeline_to(const cake_plan *plan, int e);
 /* Parcels that an edge may hold. */
 int cake_pipeline_depth(int n_lane);
 /* Bytes of link buffers on a rank. */

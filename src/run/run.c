@@ -124,7 +124,7 @@ static void introduce(job *j)
     snprintf(j->where.layers, sizeof j->where.layers, "%s", layers.data);
     cake_buf_free(&layers);
     for (int e = 0; e <= plan->n_hop; e++) {
-        int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e);
+        int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
         if (to == own && from != own) {
             edges++;
             before = from;

@@ -12,7 +12,7 @@ void cake_tally_links(cake_stage *stage)
     const cake_plan *plan = &stage->plan;
     double ahead;
     for (int e = plan->n_hop; e >= 0; e--) { /* so that of a rank's edges the first one stays */
-        int from = cake_pipeline_from(plan, e), to = cake_pipeline_to(plan, e);
+        int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
         double seconds = cake_world_ping(world, to, from, &ahead);
         if (world->rank == to && seconds > 0)
             stage->report.rtt_s = seconds;

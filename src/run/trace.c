@@ -110,8 +110,7 @@ static const cake_plan *plan_of(const writer *w, int rank)
 /* Whether an edge leads from one rank to another. */
 static bool is_far(const cake_plan *plan, int edge)
 {
-    int from = edge == 0 ? 0 : plan->hop[edge - 1].rank, to = edge == plan->n_hop ? 0 : plan->hop[edge].rank;
-    return from != to;
+    return cake_plan_from(plan, edge) != cake_plan_to(plan, edge);
 }
 
 /* One end of the arrow that a wave's way from one rank to the next is: 's' or 'f'. */
