@@ -10,7 +10,7 @@ requests() { # LONGEST : requests of that many tokens more than 3 at most
         [ $((i % 50)) -ne 7 ] || printf '{"id": "bad%d", "prompt": "x", "top_p": 7}\n\n' "$i"
     done
 }
-requests "$(long 60)" >"$dir/in.jsonl"
+requests 60 >"$dir/in.jsonl"
 sum() { sha256sum <"$1" | cut -c 1-64; }
 run() { "$cake" run -m "$model" -i "$dir/in.jsonl" --deterministic-ids "$@"; }
 
@@ -107,7 +107,7 @@ wait $launcher
 test $? -eq 75 && test ! -e "$dir/out.jsonl.lock"
 ok "a signal before MPI is up: status 75" $?
 continues
-requests "$(long 110)" >"$dir/in.jsonl"
+requests 110 >"$dir/in.jsonl"
 run -o "$dir/whole.jsonl" --force -q
 wanted=$(sum "$dir/whole.jsonl")
 limited() { # NAME OPTION...: after two seconds of seven
@@ -211,7 +211,7 @@ ok "... to the same bytes" $?
 # the prompt, and several answers to a request.
 cp "$dir/in.jsonl" "$dir/short.jsonl"
 for i in $(seq 16); do printf '{"id": "long%d", "prompt": "There was once number %d", "max_tokens": %d, "ignore_eos": true%s}\n' \
-    "$i" "$i" "$(long 900)" "$([ $((i % 2)) -eq 0 ] || echo ', "logprobs": 2, "min_tokens": 5, "repetition_penalty": 1.1')$(
+    "$i" "$i" 900 "$([ $((i % 2)) -eq 0 ] || echo ', "logprobs": 2, "min_tokens": 5, "repetition_penalty": 1.1')$(
     [ $((i % 4)) -ne 1 ] || echo ', "echo": true')$([ $((i % 7)) -ne 5 ] || echo ', "n": 3, "temperature": 0.8')"; done >"$dir/in.jsonl"
 generated() { sed -n 's/.*"generated": \([0-9]*\),.*/\1/p' "$dir/report.json"; }
 rm -f "$dir"/out.jsonl*

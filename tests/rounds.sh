@@ -20,7 +20,7 @@ ways=(kill TERM USR1 USR2 disk)
 forms=(jsonl jsonl.gz txt)
 golden=$root/tests/golden
 models=("$root/jobs/demo/model" "$golden/qwen3.5-hub" "$golden/gemma3-new") # 8, 4 and 4 layers
-sizes=("$(long 160)" "$(long 300)" "$(long 300)")
+sizes=(160 300 300)
 
 # Both forms of lines, errors, blank lines, log probabilities (of the prompt, too), some answers to one request (not in text), and
 # one request in eight is long.

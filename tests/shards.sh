@@ -9,7 +9,7 @@
     for i in $(seq 40); do
         printf '{"custom_id": "c%d", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "max_tokens": %d, "temperature": 0.9}}\n' \
             $((i % 31)) $((i % 9 + 1))
-        printf '{"prompt": "There was number %d", "max_tokens": %d, "ignore_eos": true, "temperature": 0.8}\n' "$i" "$(long 300)"
+        printf '{"prompt": "There was number %d", "max_tokens": %d, "ignore_eos": true, "temperature": 0.8}\n' "$i" 300
         [ $((i % 7)) -ne 0 ] || echo
     done
 } >"$dir/in.jsonl"

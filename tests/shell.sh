@@ -15,10 +15,6 @@ few() { # SOME ALL : what a loop goes through: some of it in `make check`, all i
     if [ -n "${CAKE_ALL:-}" ]; then echo "$2"; else echo "$1"; fi
 }
 
-long() { # TOKENS : as many, or a quarter where sanitizers make everything ten times as slow
-    if [ -n "${ASAN_OPTIONS:-}" ]; then echo $(($1 / 4)); else echo "$1"; fi
-}
-
 mpi() { # NP ARGUMENT... : cake-mpi on NP ranks
     local np=$1
     shift

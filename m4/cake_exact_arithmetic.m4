@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# CAKE_CHECK_ARITHMETIC
+# CAKE_EXACT_ARITHMETIC
 # No compiler may compute otherwise than it is written: the kernels of all instruction sets, and one kernel for any number of
 # rows, have the same bits only so. Some compilers do it unasked (icx: -fp-model=fast).
-AC_DEFUN([CAKE_CHECK_ARITHMETIC],
+AC_DEFUN([CAKE_EXACT_ARITHMETIC],
 [AC_MSG_CHECKING([that floating point is computed as it is written])
 cake_exact=yes
 AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#if defined __FAST_MATH__ || defined __ASSOCIATIVE_MATH__ || defined __RECIPROCAL_MATH__
