@@ -8,6 +8,8 @@ model=$root/jobs/demo/model
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export OMP_NUM_THREADS=1 CAKE_PROGRESS=none
+# Open MPI's own files: two that begin and end at once in /tmp may be in each other's way there.
+export OMPI_MCA_orte_tmpdir_base=$dir PRTE_MCA_prte_tmpdir_base=$dir
 passed=0
 failed=0
 
