@@ -5,9 +5,33 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+
+char *cake_bytes_name(const char *results, const char *ending)
+{
+    cake_buf path = {0};
+    cake_buf_adds(&path, results);
+    cake_buf_adds(&path, ending);
+    return path.data;
+}
+
+cake_err cake_bytes_open(const char *path, int *fd, struct stat *info)
+{
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (opened < 0 && errno == ENOENT)
+        return CAKE_END;
+    if (opened < 0)
+        return cake_fail("record", "%s: cannot be read: %s", path, strerror(errno));
+    if (fstat(opened, info) || !S_ISREG(info->st_mode)) {
+        close(opened);
+        return cake_fail("record", "%s: cannot be read: no regular file", path);
+    }
+    *fd = opened;
+    return CAKE_OK;
+}
 
 bool cake_bytes_write(int fd, const char *bytes, size_t len)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whole reads and writes: interrupted or short ones go on. False: errno says why. And files to lay bytes aside.
+ * Whole reads and writes: interrupted or short ones go on. False: errno says why. And files: those
+ * beside RESULTS, and some to lay bytes aside.
  */
 #ifndef CAKE_RECORD_BYTES_H
 #define CAKE_RECORD_BYTES_H
@@ -8,6 +9,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+
+char *cake_bytes_name(const char *results, const char *ending); /* of a file beside RESULTS; owned */
+
+/* A regular file, for reading. CAKE_END: it is not there; other errors have been said. */
+cake_err cake_bytes_open(const char *path, int *fd, struct stat *info);
 
 bool cake_bytes_write(int fd, const char *bytes, size_t len); /* at the file's position */
 bool cake_bytes_write_at(int fd, const char *bytes, size_t len, int64_t offset);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/found.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +10,8 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/shard.h"
+#include "record/bytes.h"
 #include "record/job.h"
-
-static char *name_of(const char *results, const char *ending)
-{
-    cake_buf path = {0};
-    cake_buf_adds(&path, results);
-    cake_buf_adds(&path, ending);
-    return path.data;
-}
 
 static void take_head(const cake_journal_head *head, cake_found *f)
 {
@@ -52,17 +44,12 @@ static cake_err look_at_partial(const char *path, cake_found *f)
 {
     struct stat info;
     cake_journal j = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT)
-        return CAKE_END;
-    cake_err err = CAKE_OK;
-    if (fd < 0 || fstat(fd, &info) || !S_ISREG(info.st_mode))
-        err =
-            cake_fail("record", "%s: cannot be read: %s", path, fd < 0 ? strerror(errno) : "no regular file");
-    else
-        err = cake_journal_read(fd, path, &j);
-    if (fd >= 0)
-        close(fd);
+    int fd;
+    cake_err err = cake_bytes_open(path, &fd, &info);
+    if (err)
+        return err;
+    err = cake_journal_read(fd, path, &j);
+    close(fd);
     if (err == CAKE_END) /* not even its first line, which is about to be written */
         f->wrote = info.st_mtime;
     if (err)
@@ -111,8 +98,8 @@ char *cake_found_results(const char *path)
 
 cake_err cake_found_look(const char *path, cake_found *out)
 {
-    char *results = cake_found_results(path), *lock = name_of(results, ".lock");
-    char *partial = name_of(results, ".partial"), *job = name_of(results, ".job");
+    char *results = cake_found_results(path), *lock = cake_bytes_name(results, ".lock");
+    char *partial = cake_bytes_name(results, ".partial"), *job = cake_bytes_name(results, ".job");
     cake_found f = {.share = -1, .rate = -1, .left = -1};
     f.held = cake_lock_look(lock, &f.holder) && !f.holder.over;
     cake_err err = look_at_partial(partial, &f);

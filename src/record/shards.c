@@ -95,14 +95,6 @@ void cake_shards_identity(const char *identity, const char *key, const char *val
 
 /* ---- what is there */
 
-static char *name_of(const char *results, const char *ending)
-{
-    cake_buf path = {0};
-    cake_buf_adds(&path, results);
-    cake_buf_adds(&path, ending);
-    return path.data;
-}
-
 static cake_err no_shard(const char *results)
 {
     return cake_fail(
@@ -132,23 +124,22 @@ static cake_err know(part *p, const cake_journal_head *head)
 
 static cake_err look_at_partial(part *p, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
-    cake_err err = CAKE_OK;
-    if (fd < 0 || fstat(fd, &info) || !S_ISREG(info.st_mode))
-        err =
-            cake_fail("record", "%s: cannot be read: %s", path, fd < 0 ? strerror(errno) : "no regular file");
-    else if ((err = cake_journal_read(fd, path, &p->journal)) == CAKE_END)
-        err = cake_fail("record", "%s: has no results yet", path);
-    if (fd >= 0)
+    int fd;
+    cake_err err = cake_bytes_open(path, &fd, &info);
+    if (!err) {
+        err = cake_journal_read(fd, path, &p->journal);
         close(fd);
+    }
+    if (err == CAKE_END)
+        err = cake_fail("record", "%s: has no results yet", path);
     p->stopped = !err;
     return err ? err : know(p, &p->journal.head);
 }
 
 static cake_err look(part *p)
 {
-    char *partial = name_of(p->results, ".partial"), *job = name_of(p->results, ".job");
+    char *partial = cake_bytes_name(p->results, ".partial"), *job = cake_bytes_name(p->results, ".job");
     struct stat info;
     cake_err err;
     if (!lstat(partial, &info))
@@ -222,7 +213,7 @@ static int64_t index_at(int fd, cake_place place, cake_buf *line)
 static void say_stopped(const part *p, const cake_mark *end)
 {
     const cake_places *places = &p->journal.places;
-    char *path = name_of(p->results, ".partial");
+    char *path = cake_bytes_name(p->results, ".partial");
     ranges r = {.step = p->shard.of, .last = -1};
     int64_t until = end->line           ? end->line
                     : p->journal.n_mark ? p->journal.marks[p->journal.n_mark - 1].line

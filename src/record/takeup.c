@@ -251,14 +251,6 @@ static cake_err look_at_finished(cake_partial *p, const cake_partial_options *o)
     return err;
 }
 
-static char *name_of(const char *results, const char *ending)
-{
-    cake_buf path = {0};
-    cake_buf_adds(&path, results);
-    cake_buf_adds(&path, ending);
-    return path.data;
-}
-
 /* RESULTS.job will be written: nothing else is to be in its place. */
 static cake_err check_job(const cake_partial *p, bool force)
 {
@@ -305,9 +297,9 @@ static bool can_write(const char *path)
 cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
 {
     cake_partial *p = cake_alloc(1, sizeof *p);
-    *p = (cake_partial){.results = name_of(o->results, ""),
-                        .path = name_of(o->results, ".partial"),
-                        .job_path = name_of(o->results, ".job"),
+    *p = (cake_partial){.results = cake_bytes_name(o->results, ""),
+                        .path = cake_bytes_name(o->results, ".partial"),
+                        .job_path = cake_bytes_name(o->results, ".job"),
                         .retry = o->retry,
                         .lossy = o->lossy,
                         .copies = o->copies,
@@ -315,7 +307,7 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
                         .fd = -1,
                         .reached = {.run = time(NULL), .share = -1},
                         .began = cake_clock_now()};
-    char *lock = name_of(o->results, ".lock");
+    char *lock = cake_bytes_name(o->results, ".lock");
     bool only_looks = !exists(p->path) && exists(p->results) && !o->force && !can_write(o->results);
     cake_err err = only_looks ? CAKE_OK : cake_lock_take(lock, &p->lock);
     free(lock);
@@ -402,7 +394,7 @@ cake_err cake_partial_reopen(cake_partial *p)
 
 void cake_partial_peek(const char *results, bool force, cake_buf *identity)
 {
-    char *path = name_of(results, ".partial"), *job_path = name_of(results, ".job");
+    char *path = cake_bytes_name(results, ".partial"), *job_path = cake_bytes_name(results, ".job");
     cake_journal_head head = {0};
     cake_job job = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
