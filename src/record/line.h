@@ -37,6 +37,7 @@ void cake_line_int(cake_buf *out, int64_t value);
 void cake_line_ids(cake_buf *out, const int32_t *ids, int n);          /* [1, 2, 3] */
 void cake_line_scores(const float *logprobs, size_t n, cake_buf *out); /* -1.5, -2.25 */
 const char *cake_line_finish(cake_finish finish);
-const char *cake_line_fault_type(const cake_fault *fault);
+/* The object behind "error", as the API has it; only its own form has a `code`. */
+void cake_line_fault(const cake_fault *fault, bool code, cake_buf *out);
 
 #endif

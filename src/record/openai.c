@@ -18,15 +18,6 @@ static void add_id(const cake_record_options *options, const cake_record *record
                       (long long)record->index);
 }
 
-static void add_error(const cake_fault *fault, cake_buf *out)
-{
-    cake_buf_adds(out, "{\"error\": {\"message\": ");
-    cake_json_add_text(out, fault->message, strlen(fault->message));
-    cake_buf_addf(out, ", \"type\": \"%s\", \"param\": ", cake_line_fault_type(fault));
-    cake_line_string(out, fault->param);
-    cake_buf_adds(out, ", \"code\": null}}");
-}
-
 static void add_choice(const cake_record_options *options, const cake_record *record, int i, cake_buf *out)
 {
     const cake_choice *choice = &record->choices[i];
@@ -79,10 +70,13 @@ void cake_line_openai(const cake_record_options *options, const cake_record *rec
                   record->id ? record->id : "null", record->fault ? record->fault->status : 200);
     add_id(options, record, "req", out);
     cake_buf_adds(out, ", \"body\": ");
-    if (record->fault)
-        add_error(record->fault, out);
-    else
+    if (record->fault) {
+        cake_buf_adds(out, "{\"error\": ");
+        cake_line_fault(record->fault, true, out);
+        cake_buf_addc(out, '}');
+    } else {
         add_body(options, record, out);
+    }
     cake_buf_adds(out, "}, \"error\": null");
     cake_line_timing(options, record, out);
     cake_buf_addc(out, '}');

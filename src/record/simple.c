@@ -45,18 +45,18 @@ const char *cake_line_finish(cake_finish finish)
     return finish == CAKE_FINISH_STOP ? "stop" : "length";
 }
 
-const char *cake_line_fault_type(const cake_fault *fault)
+static const char *type_of(const cake_fault *fault)
 {
     return fault->status >= 500 ? "server_error" : "invalid_request_error";
 }
 
-static void add_error(const cake_fault *fault, cake_buf *out)
+void cake_line_fault(const cake_fault *fault, bool code, cake_buf *out)
 {
-    cake_buf_adds(out, ", \"error\": {\"message\": ");
+    cake_buf_adds(out, "{\"message\": ");
     cake_json_add_text(out, fault->message, strlen(fault->message));
-    cake_buf_addf(out, ", \"type\": \"%s\", \"param\": ", cake_line_fault_type(fault));
+    cake_buf_addf(out, ", \"type\": \"%s\", \"param\": ", type_of(fault));
     cake_line_string(out, fault->param);
-    cake_buf_addc(out, '}');
+    cake_buf_adds(out, code ? ", \"code\": null}" : "}");
 }
 
 int64_t cake_line_completion_tokens(const cake_record *record)
@@ -157,10 +157,12 @@ void cake_line_simple(const cake_record_options *options, const cake_record *rec
 {
     cake_buf_addf(out, "{\"id\": %s, \"index\": %lld", record->id ? record->id : "null",
                   (long long)record->index);
-    if (record->fault)
-        add_error(record->fault, out);
-    else
+    if (record->fault) {
+        cake_buf_adds(out, ", \"error\": ");
+        cake_line_fault(record->fault, false, out);
+    } else {
         (record->n_choice > 1 ? add_choices : add_answer)(options, record, out);
+    }
     cake_line_timing(options, record, out);
     cake_buf_addc(out, '}');
 }

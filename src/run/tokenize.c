@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "place/machine.h"
+#include "record/line.h"
 #include "run/outputs.h"
 #include "run/run.h"
 #include "run/survey.h"
@@ -19,41 +20,15 @@ typedef struct sheet {
     bool failed; /* some request */
 } sheet;
 
-static void add_fault(const cake_fault *fault, cake_buf *line)
-{
-    cake_buf_adds(line, "\"error\": {\"message\": ");
-    cake_json_add_text(line, fault->message, strlen(fault->message));
-    cake_buf_adds(line, ", \"type\": \"invalid_request_error\", \"param\": ");
-    if (fault->param[0])
-        cake_json_add_text(line, fault->param, strlen(fault->param));
-    else
-        cake_buf_adds(line, "null");
-}
-
-static void add_ids(const cake_ids *ids, cake_buf *line)
-{
-    char digits[12];
-    for (size_t i = 0; i < ids->len; i++) {
-        int n = 0;
-        uint32_t id = (uint32_t)ids->id[i];
-        do
-            digits[n++] = (char)('0' + id % 10);
-        while (id /= 10);
-        if (i)
-            cake_buf_add(line, ", ", 2);
-        while (n)
-            cake_buf_addc(line, digits[--n]);
-    }
-}
-
 static void compose(void *self, const cake_request *r, const cake_buf *text, const cake_ids *ids,
                     cake_buf *line)
 {
     (void)self;
     cake_buf_addf(line, "{\"id\": %s, \"index\": %lld, ", r->id ? r->id : "null", (long long)r->index);
     if (r->err) {
-        add_fault(&r->fault, line);
-        cake_buf_adds(line, "}}\n");
+        cake_buf_adds(line, "\"error\": ");
+        cake_line_fault(&r->fault, false, line);
+        cake_buf_adds(line, "}\n");
         return;
     }
     cake_buf_adds(line, "\"prompt\": ");
@@ -61,9 +36,9 @@ static void compose(void *self, const cake_request *r, const cake_buf *text, con
         cake_json_add_text(line, text->data, text->len);
     else
         cake_buf_adds(line, "null"); /* it came as ids */
-    cake_buf_adds(line, ", \"token_ids\": [");
-    add_ids(ids, line);
-    cake_buf_adds(line, "]}\n");
+    cake_buf_adds(line, ", \"token_ids\": ");
+    cake_line_ids(line, ids->id, (int)ids->len);
+    cake_buf_adds(line, "}\n");
 }
 
 static cake_err unwritable(const sheet *s)
