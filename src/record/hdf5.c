@@ -273,14 +273,6 @@ static void put_choices(sheet *s, const parts *p)
     }
 }
 
-static int64_t index_of(const parts *p)
-{
-    const char *id = cake_json_text(cake_json_get(p->root, "id"), NULL), *dash = id ? strrchr(id, '-') : NULL;
-    return !p->batch ? cake_json_int(cake_json_get(p->root, "index"), -1)
-           : dash    ? strtoll(dash + 1, NULL, 10)
-                     : -1;
-}
-
 static void put_ms(cake_h5_column *column, const cake_json *value)
 {
     const float ms = (float)cake_json_real(value, NAN);
@@ -309,7 +301,8 @@ static void put_request(sheet *s, const parts *p)
     const char *error = cake_json_text(cake_json_get(p->error, "message"), &error_len),
                *name = cake_json_text(id, &name_len);
     const char *type = cake_json_text(cake_json_get(p->error, "type"), NULL);
-    int64_t index = index_of(p), n_prompt = cake_json_int(cake_json_get(usage, "prompt_tokens"), 0);
+    int64_t index = cake_line_index(p->root),
+            n_prompt = cake_json_int(cake_json_get(usage, "prompt_tokens"), 0);
     int64_t n_completion = cake_json_int(cake_json_get(usage, "completion_tokens"), 0);
     cake_buf_cut(&s->piece, 0);
     if (!name && cake_json_kind(id) == CAKE_JSON_INT)

@@ -5,6 +5,7 @@
 #ifndef CAKE_RECORD_LINE_H
 #define CAKE_RECORD_LINE_H
 
+#include "base/json.h"
 #include "record/record.h"
 
 void cake_line_simple(const cake_record_options *options, const cake_record *record, cake_buf *out);
@@ -20,6 +21,7 @@ typedef struct cake_told {
     int64_t n_choice; /* 0: there is no list of them */
 } cake_told;
 bool cake_line_tell(const char *line, size_t len, cake_told *out);
+int64_t cake_line_index(const cake_json *line); /* -1: not said */
 
 /* The value of `logprobs` of a choice, in the shape of chat.completion or of text_completion. */
 void cake_line_logprobs_chat(const cake_record_options *options, const cake_record *record,
