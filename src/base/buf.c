@@ -67,6 +67,14 @@ void cake_buf_cut(cake_buf *buf, size_t len)
     }
 }
 
+void cake_buf_room(cake_buf *buf, size_t len)
+{
+    cake_buf_cut(buf, 0);
+    reserve(buf, len);
+    buf->len = len;
+    buf->data[len] = 0;
+}
+
 void cake_buf_free(cake_buf *buf)
 {
     free(buf->data);

@@ -392,20 +392,17 @@ static bool note_all(cake_h5 *file, const cake_journal_head *head, const char *c
 static bool put_all(sheet *s, int fd, const cake_places *places)
 {
     bool done = true;
-    char *line = NULL;
-    size_t room = 0;
+    cake_buf line = {0};
     for (int64_t i = 0; done && i < places->end; i++) {
         cake_place place = cake_places_get(places, i);
-        size_t len = (size_t)place.len;
-        if (len > room)
-            line = cake_grow(line, room = 2 * len, 1);
-        done = cake_bytes_read_at(fd, line, len, place.offset);
-        if (done && !put_line(s, line, len - 1)) {
+        cake_buf_room(&line, (size_t)place.len);
+        done = cake_bytes_read_at(fd, line.data, line.len, place.offset);
+        if (done && !put_line(s, line.data, line.len - 1)) {
             done = false;
             errno = EBADMSG;
         }
     }
-    free(line);
+    cake_buf_free(&line);
     return done;
 }
 

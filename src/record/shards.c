@@ -198,13 +198,9 @@ static void add_range(ranges *r, int64_t from, int64_t to)
 static int64_t index_at(int fd, cake_place place, cake_buf *line)
 {
     cake_told told = {.index = -1};
-    cake_buf_cut(line, 0);
-    if ((size_t)place.len > line->cap) {
-        line->cap = 2 * (size_t)place.len;
-        line->data = cake_grow(line->data, line->cap, 1);
-    }
-    if (!cake_bytes_read_at(fd, line->data, (size_t)place.len, place.offset) ||
-        !cake_line_tell(line->data, (size_t)place.len, &told))
+    cake_buf_room(line, (size_t)place.len);
+    if (!cake_bytes_read_at(fd, line->data, line->len, place.offset) ||
+        !cake_line_tell(line->data, line->len, &told))
         return -1;
     return told.index;
 }

@@ -78,13 +78,9 @@ static bool convert_all(const cake_places *places, cake_convert *convert, sink *
     cake_buf line = {0};
     for (int64_t i = 0; done && i < places->end; i++) {
         cake_place place = cake_places_get(places, i);
-        size_t len = (size_t)place.len;
-        if (len > line.cap) {
-            line.cap = 2 * len;
-            line.data = cake_grow(line.data, line.cap, 1);
-        }
-        done = cake_bytes_read_at(out->from, line.data, len, place.offset);
-        if (done && !convert(line.data, len - 1, &out->block)) {
+        cake_buf_room(&line, (size_t)place.len);
+        done = cake_bytes_read_at(out->from, line.data, line.len, place.offset);
+        if (done && !convert(line.data, line.len - 1, &out->block)) {
             done = false;
             errno = EBADMSG;
         }
