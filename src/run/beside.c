@@ -8,6 +8,50 @@
 
 #define LARGEST ((size_t)512 << 20)
 
+/* All of a model's own. */
+static const struct {
+    const char *name;
+    bool is_ending; /* of any name */
+    bool is_read;
+} files[] = {
+    {"config.json", false, true},
+    {"generation_config.json", false, true},
+    {"tokenizer.json", false, true},
+    {"tokenizer_config.json", false, true},
+    {"special_tokens_map.json", false, true},
+    {"added_tokens.json", false, true},
+    {"tokenizer.model", false, true},
+    {"chat_template.jinja", false, true},
+    {"chat_template.json", false, true},
+    {"additional_chat_templates/default.jinja", false, true},
+    {"additional_chat_templates/tool_use.jinja", false, true},
+    {".tiktoken", true, true},
+    {".model", true, false},
+    {".jinja", true, false},
+    {".safetensors", true, false},
+    {".safetensors.index.json", true, false},
+    {"vocab.json", false, false},
+    {"merges.txt", false, false},
+    {"bundle.json", false, false},
+};
+
+enum { N_FILE = sizeof files / sizeof *files };
+
+static bool is_file(size_t i, const char *name)
+{
+    size_t len = strlen(name), end = strlen(files[i].name);
+    return files[i].is_ending ? len > end && !strcmp(name + len - end, files[i].name)
+                              : !strcmp(name, files[i].name);
+}
+
+bool cake_beside_is_own(const char *name)
+{
+    size_t i = 0;
+    while (i < N_FILE && !is_file(i, name))
+        i++;
+    return i < N_FILE;
+}
+
 static cake_err read_one(const char *dir, const char *topic, const char *name,
                          cake_err (*take)(void *self, const char *name, cake_buf *text), void *self)
 {
@@ -21,31 +65,27 @@ static cake_err read_one(const char *dir, const char *topic, const char *name,
     return err == CAKE_END ? CAKE_OK : err;
 }
 
+/* Those with the ending of row i. */
+static cake_err read_ending(const char *dir, const char *topic, size_t i,
+                            cake_err (*take)(void *self, const char *name, cake_buf *text), void *self)
+{
+    cake_err err = CAKE_OK;
+    DIR *list = opendir(dir);
+    for (struct dirent *entry; list && !err && (entry = readdir(list));)
+        if (is_file(i, entry->d_name))
+            err = read_one(dir, topic, entry->d_name, take, self);
+    if (list)
+        closedir(list);
+    return err;
+}
+
 cake_err cake_beside_read(const char *dir, const char *topic,
                           cake_err (*take)(void *self, const char *name, cake_buf *text), void *self)
 {
-    static const char *const names[] = {"config.json",
-                                        "generation_config.json",
-                                        "tokenizer.json",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json",
-                                        "added_tokens.json",
-                                        "tokenizer.model",
-                                        "chat_template.jinja",
-                                        "chat_template.json",
-                                        "additional_chat_templates/default.jinja",
-                                        "additional_chat_templates/tool_use.jinja"};
-    static const char ending[] = ".tiktoken";
     cake_err err = CAKE_OK;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !err; i++)
-        err = read_one(dir, topic, names[i], take, self);
-    DIR *list = opendir(dir);
-    for (struct dirent *entry; list && !err && (entry = readdir(list));) {
-        size_t n = strlen(entry->d_name);
-        if (n >= sizeof ending && !strcmp(entry->d_name + n - (sizeof ending - 1), ending))
-            err = read_one(dir, topic, entry->d_name, take, self);
-    }
-    if (list)
-        closedir(list);
+    for (size_t i = 0; i < N_FILE && !err; i++)
+        if (files[i].is_read)
+            err = files[i].is_ending ? read_ending(dir, topic, i, take, self)
+                                     : read_one(dir, topic, files[i].name, take, self);
     return err;
 }

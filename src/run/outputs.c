@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "run/beside.h"
 
 typedef struct place {
     const char *name, *path; /* as it is called in messages; NULL: it is not used */
@@ -23,31 +24,6 @@ static bool is_stream(const char *path)
     return !strcmp(path, "-") || !strncmp(path, "/dev/", 5);
 }
 
-/* Whether a file of this name in the model's directory is the model's own: others may be results of old. */
-static bool is_own(const char *name)
-{
-    static const char *const names[] = {"config.json",
-                                        "generation_config.json",
-                                        "tokenizer.json",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json",
-                                        "added_tokens.json",
-                                        "chat_template.json",
-                                        "vocab.json",
-                                        "merges.txt",
-                                        "bundle.json"};
-    static const char *const endings[] = {".safetensors", ".safetensors.index.json", ".model", ".tiktoken",
-                                          ".jinja"};
-    size_t len = strlen(name);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(name, names[i]))
-            return true;
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (len >= strlen(endings[i]) && !strcmp(name + len - strlen(endings[i]), endings[i]))
-            return true;
-    return false;
-}
-
 /* What is written against the model's own files in a directory; none, if it cannot be read. */
 static cake_err check_model(const char *dir, const place *places, size_t n)
 {
@@ -55,7 +31,7 @@ static cake_err check_model(const char *dir, const place *places, size_t n)
     cake_err err = CAKE_OK;
     DIR *list = opendir(dir);
     for (struct dirent *entry; list && !err && (entry = readdir(list));) {
-        if (!is_own(entry->d_name))
+        if (!cake_beside_is_own(entry->d_name))
             continue;
         cake_buf_cut(&path, 0);
         cake_buf_addf(&path, "%s/%s", dir, entry->d_name);
