@@ -149,6 +149,16 @@ static int level_named(const char *text, size_t len)
     return UNSAID;
 }
 
+static const char *all_topics(void)
+{
+    static cake_buf text;
+    cake_buf_cut(&text, 0);
+    for (int i = 0; i < N_TOPIC; i++)
+        cake_buf_addf(&text, "%s%s", !i ? "topics are " : i < N_TOPIC - 1 ? ", " : " and ", topics[i]);
+    cake_buf_adds(&text, ", as in info,place=debug");
+    return text.data;
+}
+
 const char *cake_log_levels(const char *text)
 {
     int of[N_TOPIC], all = UNSAID;
@@ -163,9 +173,7 @@ const char *cake_log_levels(const char *text)
         if (found == UNSAID)
             return "levels are error, warn, info and debug, as in info,place=debug";
         if (level != at && topic == N_TOPIC)
-            return "topics are bench, kernels, link, memory, model, place, prompt, record, run, slice, "
-                   "stage, "
-                   "token and usage, as in info,place=debug";
+            return all_topics();
         if (level == at && at != text)
             return "the level of all stands first and once, as in info,place=debug";
         *(level == at ? &all : &of[topic]) = found;
