@@ -264,9 +264,8 @@ static cake_value do_wordcount(cake_render *run, cake_value v, const cake_args *
     cake_value text = cake_v_to_text(run, v);
     cake_render_spend(run, text.text.len / 2);
     for (size_t i = 0, length; i < text.text.len && !run->failed; i += length) {
-        uint32_t code = 0;
-        length = (size_t)cake_utf8_next(text.text.data + i, text.text.len - i, &code);
-        length = length ? length : 1;
+        uint32_t code;
+        length = cake_text_character(text, i, &code);
         bool word = cake_char_is_word(code);
         n += word && !inside;
         inside = word;

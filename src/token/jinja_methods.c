@@ -241,9 +241,8 @@ static cake_value do_is(cake_render *run, const cake_call *call, const cake_args
     bool cased = false;
     cake_render_spend(run, text.text.len);
     for (size_t i = 0, n; i < text.text.len && !run->failed; i += n) {
-        uint32_t code = 0;
-        n = (size_t)cake_utf8_next(text.text.data + i, text.text.len - i, &code);
-        n = n ? n : 1;
+        uint32_t code;
+        n = cake_text_character(text, i, &code);
         bool upper = cake_char_is_upper(code), lower = cake_char_is_lower(code);
         cased |= what[0] == 'u' ? upper : lower;
         if ((what[0] == 'u' && lower) || (what[0] == 'l' && upper) ||
@@ -356,9 +355,8 @@ static cake_value do_istitle(cake_render *run, const cake_call *call, const cake
     cake_args_bind(run, args, call->name, none, NULL);
     cake_render_spend(run, text.text.len);
     for (size_t i = 0, n; i < text.text.len && !run->failed; i += n) {
-        uint32_t code = 0;
-        n = (size_t)cake_utf8_next(text.text.data + i, text.text.len - i, &code);
-        n = n ? n : 1;
+        uint32_t code;
+        n = cake_text_character(text, i, &code);
         bool upper = cake_char_is_upper(code), lower = cake_char_is_lower(code);
         if (upper ? inside : lower && !inside)
             return cake_v_bool(false);

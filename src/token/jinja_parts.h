@@ -23,6 +23,7 @@
 /* --- texts (jinja_text.c): positions are characters --- */
 
 size_t cake_text_count(cake_render *run, cake_value text);
+size_t cake_text_character(cake_value text, size_t at, uint32_t *code); /* at byte `at`; returns its length */
 size_t cake_text_offset(cake_render *run, cake_value text, size_t character); /* in bytes */
 /* memmem and its mirror image, paid for in steps. */
 const char *cake_text_search(cake_render *run, const char *text, size_t len, cake_value what);

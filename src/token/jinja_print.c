@@ -155,9 +155,8 @@ static void repr_text(cake_writer *w, cake_value v)
     char quote = single && !twice ? '"' : '\'';
     cake_write(w, &quote, 1);
     for (size_t i = 0, n; i < v.text.len && !w->run->failed; i += n) {
-        uint32_t code = 0;
-        n = (size_t)cake_utf8_next(data + i, v.text.len - i, &code);
-        n = n ? n : 1;
+        uint32_t code;
+        n = cake_text_character(v, i, &code);
         const char *escape = code ? strchr("\n\r\t\\", (int)code) : NULL;
         if (code == (uint32_t)quote || code == '\\')
             cake_writes(w, "\\");

@@ -81,8 +81,7 @@ static cake_value part(cake_value of, size_t from, size_t to)
     return v;
 }
 
-/* The character at `at`; returns its length. */
-static size_t character(cake_value text, size_t at, uint32_t *code)
+size_t cake_text_character(cake_value text, size_t at, uint32_t *code)
 {
     *code = 0;
     size_t n = (size_t)cake_utf8_next(text.text.data + at, text.text.len - at, code);
@@ -101,7 +100,7 @@ static bool strips(cake_render *run, cake_value text, size_t at, cake_value set)
     uint32_t code;
     if (!cake_render_spend(run, 1 + (set.kind == CAKE_V_TEXT ? set.text.len / 16 : 0)))
         return false;
-    size_t n = character(text, at, &code);
+    size_t n = cake_text_character(text, at, &code);
     if (set.kind != CAKE_V_TEXT)
         return cake_text_space(code);
     return set.text.len && memmem(set.text.data, set.text.len, text.text.data + at, n);
@@ -122,7 +121,7 @@ cake_value cake_text_strip(cake_render *run, cake_value text, cake_value set, bo
         right = right && to && !is_solid(text.text.data[to - 1]);
     }
     while (left && from < to && strips(run, text, from, set))
-        from += character(text, from, &code);
+        from += cake_text_character(text, from, &code);
     while (right && to > from && strips(run, text, before(text, to), set))
         to = before(text, to);
     return part(text, from, to);
@@ -135,7 +134,7 @@ static void split_space(cake_render *run, cake_value text, int64_t most, cake_li
     uint32_t code;
     while (!run->failed) {
         size_t n;
-        while (at < text.text.len && (n = character(text, at, &code)) && cake_text_space(code))
+        while (at < text.text.len && (n = cake_text_character(text, at, &code)) && cake_text_space(code))
             at += n;
         if (at == text.text.len)
             return;
@@ -144,7 +143,7 @@ static void split_space(cake_render *run, cake_value text, int64_t most, cake_li
             cake_list_push(run, out, part(text, from, text.text.len));
             return;
         }
-        while (at < text.text.len && (n = character(text, at, &code)) && !cake_text_space(code))
+        while (at < text.text.len && (n = cake_text_character(text, at, &code)) && !cake_text_space(code))
             at += n;
         cake_list_push(run, out, part(text, from, at));
     }
@@ -226,7 +225,7 @@ cake_value cake_text_lines(cake_render *run, cake_value text, bool keep_ends)
     size_t from = 0, n;
     for (size_t at = 0; at < text.text.len && !run->failed; at += n) {
         uint32_t code;
-        n = character(text, at, &code);
+        n = cake_text_character(text, at, &code);
         bool ends = (code >= '\n' && code <= '\r') || (code >= 0x1C && code <= 0x1E) || code == 0x85 ||
                     code == 0x2028 || code == 0x2029;
         if (!ends)
@@ -260,7 +259,7 @@ cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, ca
             continue;
         if (at == text.text.len) /* nothing is found before every character and at the end */
             break;
-        size_t n = character(text, at, &code);
+        size_t n = cake_text_character(text, at, &code);
         cake_write(&w, text.text.data + at, n);
         at += n;
     }
@@ -275,9 +274,9 @@ static bool ends_word(cake_value text, size_t at, size_t n)
 {
     uint32_t last = 0, next = 0;
     if (at)
-        character(text, before(text, at), &last);
+        cake_text_character(text, before(text, at), &last);
     if (at + n < text.text.len)
-        character(text, at + n, &next);
+        cake_text_character(text, at + n, &next);
     return cake_char_is_letter(last) && !cake_char_is_letter(next);
 }
 
@@ -287,7 +286,7 @@ cake_value cake_text_case(cake_render *run, cake_value text, cake_jinja_case how
     bool inside = false; /* a word; or, of a capital, the text */
     for (size_t i = 0, n; i < text.text.len && !run->failed; i += n) {
         uint32_t code, changed[3];
-        n = character(text, i, &code);
+        n = cake_text_character(text, i, &code);
         int m;
         if (how == CAKE_UPPER)
             m = cake_char_upper(code, changed);
