@@ -31,10 +31,11 @@ void cake_text_parse(const char *line, size_t len, cake_request *request)
 {
     if (!is_text(line, len, request))
         return;
+    static const char from[] = {'n', 't', '\\'}, to[] = {'\n', '\t', '\\'};
     char *out = request->text = cake_copy(line, len);
     for (size_t i = 0; i < len; i++) {
-        const char *escape = line[i] == '\\' && i + 1 < len ? memchr("nt\\", line[i + 1], 3) : NULL;
-        *out++ = escape ? "\n\t\\"[strcspn("nt\\", (char[]){*escape, 0})] : line[i];
+        const char *escape = line[i] == '\\' && i + 1 < len ? memchr(from, line[i + 1], sizeof from) : NULL;
+        *out++ = escape ? to[escape - from] : line[i];
         i += escape != NULL;
     }
     *out = 0;
