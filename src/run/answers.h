@@ -7,9 +7,9 @@
 #define CAKE_RUN_ANSWERS_H
 
 #include "run/feed.h"
-#include "run/report.h"
 #include "run/root.h"
 #include "run/stage.h"
+#include "run/times.h"
 
 typedef struct cake_answers {
     cake_feed feed;

@@ -16,6 +16,7 @@
 #include "record/record.h"
 #include "run/progress.h"
 #include "run/root.h"
+#include "run/times.h"
 
 enum { CAKE_REPORT_CPUS = 128 };
 
@@ -41,15 +42,6 @@ typedef struct cake_report_stage {
     double peak_flops, peak_bandwidth; /* 0: not measured */
     double joules;                     /* of its GPU in run_s; negative: not known */
 } cake_report_stage;
-
-typedef struct cake_times {
-    float *value; /* milliseconds */
-    int64_t n, cap;
-    uint64_t seen; /* how many there were; beyond cap a uniform sample of them is kept */
-} cake_times;
-
-void cake_times_add(cake_times *times, double seconds);
-void cake_times_free(cake_times *times);
 
 typedef struct cake_report {
     const char *model;
