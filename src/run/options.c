@@ -185,47 +185,53 @@ static bool ends_in(const char *path, const char *ending)
     return len >= n && !strcasecmp(path + len - n, ending);
 }
 
-static cake_err check(const cake_options *o)
+/* Whether all is there that the command works on. */
+static cake_err check_given(const cake_options *o, int command)
 {
-    bool run = !strcmp(o->command, "run"), plan = !strcmp(o->command, "plan");
-    if (command_bit(o->command) & (INFO | BENCH))
-        return CAKE_OK;
+    if (command & (MERGE | STATUS))
+        return o->operands.n ? CAKE_OK
+                             : cake_fail_usage("no results: name those of %s; see cake-mpi %s --help",
+                                               command & MERGE ? "all shards" : "a run", o->command);
+    if (!o->model)
+        return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
+    if (command & STAGE && !o->directory)
+        return cake_fail_usage("no directory: say with -d where the bundles go; see cake-mpi stage --help");
+    if (command & (RUN | TOKENIZE) && !o->input && !o->prompts.n)
+        return cake_fail_usage("no prompts: give a file with -i or a text with -p; see cake-mpi %s --help",
+                               o->command);
+    if (o->input && o->prompts.n)
+        return cake_fail_usage("both -i and -p: prompts come from one place");
+    return CAKE_OK;
+}
+
+/* Whether results can be written in that form. */
+static cake_err check_output(const cake_options *o, int command)
+{
+    bool packed = cake_pack_of(o->output) != NULL;
+    const char *form = cake_record_form(o->output);
     if (o->output && ends_in(o->output, ".parquet"))
         return cake_fail_usage(
             "-o %s: Parquet is not written: give a .jsonl or .h5 file; cake-mpi-formats(5) "
             "has the line that makes Parquet of it",
             o->output);
-    if (command_bit(o->command) & (MERGE | STATUS))
-        return o->operands.n
-                   ? CAKE_OK
-                   : cake_fail_usage("no results: name those of %s; see cake-mpi %s --help",
-                                     strcmp(o->command, "merge") ? "a run" : "all shards", o->command);
-    if (!o->model)
-        return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
-    if (!strcmp(o->command, "stage"))
-        return o->directory
-                   ? CAKE_OK
-                   : cake_fail_usage(
-                         "no directory: say with -d where the bundles go; see cake-mpi stage --help");
-    if (!plan && !o->input && !o->prompts.n)
-        return cake_fail_usage("no prompts: give a file with -i or a text with -p; see cake-mpi %s --help",
-                               o->command);
-    if (o->input && o->prompts.n)
-        return cake_fail_usage("both -i and -p: prompts come from one place");
-    if (run && o->shard.of && cake_options_text(o->output))
+    if (command & RUN && o->shard.of && cake_options_text(o->output))
         return cake_fail_usage(
             "--shard: lines of text do not say which request they answer: give -o a .jsonl "
             "file; merge -o FILE.txt makes text of all");
-    if (run && o->shard.of && (cake_pack_of(o->output) || strcmp(cake_record_form(o->output), "jsonl") != 0))
+    if (command & RUN && o->shard.of && (packed || strcmp(form, "jsonl") != 0))
         return cake_fail_usage("--shard: shards are merged as JSONL: give -o a .jsonl file; merge -o FILE.h5 "
                                "makes HDF5 of all");
-    if (!strcmp(o->command, "tokenize") &&
-        (cake_pack_of(o->output) || !strcmp(cake_record_form(o->output), "h5")))
+    if (command & TOKENIZE && (packed || !strcmp(form, "h5")))
         return cake_fail_usage("-o %s: tokenize writes JSON lines as they are; choose another ending",
                                o->output);
-    if (run && cake_options_stream(o) && o->params.logprobs != CAKE_UNSET)
+    if (command & RUN && cake_options_stream(o) && o->params.logprobs != CAKE_UNSET)
         return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
-    const bool cpu = !strcmp(o->device, "cpu"), cuda = !strcmp(o->device, "cuda");
+    return CAKE_OK;
+}
+
+static cake_err check_devices(const cake_options *o)
+{
+    bool cpu = !strcmp(o->device, "cpu"), cuda = !strcmp(o->device, "cuda");
     if (o->rates && (cuda || (o->gpu_memory && !cpu)))
         return cake_fail_usage("both %s and --rates: these are rates of CPUs; leave one of them away",
                                cuda ? "--device cuda" : "--gpu-memory");
@@ -240,11 +246,30 @@ static cake_err check(const cake_options *o)
                                (long long)o->ranks);
     if (o->gpu_memory < 0)
         return cake_fail_usage("--gpu-memory: a share of what? Give a size like 80G");
+    return CAKE_OK;
+}
+
+static cake_err check_threads(const cake_options *o)
+{
     if (o->threads && o->threads_decode > o->threads)
         return cake_fail_usage(
             "--threads-decode %lld: there are %lld threads (--threads), of which these are",
             (long long)o->threads_decode, (long long)o->threads);
     return CAKE_OK;
+}
+
+static cake_err check(const cake_options *o)
+{
+    int command = command_bit(o->command);
+    if (command & (INFO | BENCH))
+        return CAKE_OK;
+    cake_err err = check_output(o, command);
+    if (!err)
+        err = check_given(o, command);
+    if (err || command & (MERGE | STATUS | STAGE))
+        return err;
+    err = check_devices(o);
+    return err ? err : check_threads(o);
 }
 
 /* Which messages are wanted; from here on. */
