@@ -166,6 +166,36 @@ static cake_err take_layout(const cake_options *o, const cake_world *world, int 
                                  (long long)o->replicas, o->topology, layout.n_replica);
 }
 
+/* How many there are, and where it was said, which layers each rank has. */
+static cake_err find_replicas(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    int n_layer = cake_model_config(stage->model)->n_layer;
+    const cake_bundle *bundle = cake_model_bundle(stage->model);
+    cake_world asked = *world;
+    cake_err err = CAKE_OK;
+    if (o->ranks)
+        asked.size = (int)o->ranks;
+    stage->planned = cake_spread_wanted(o, asked.size, stage->model);
+    stage->n_replica = cake_replicas_asked(o);
+    if (o->topology && !o->ranks) /* pretend.c has it else */
+        err = take_layout(o, world, n_layer, stage);
+    if (!err && !stage->planned)
+        err = cake_replicas_check(o, &asked, stage->n_replica, n_layer);
+    if (!err && bundle)
+        err = cake_bundles_plan(o, world, bundle, &stage->plan);
+    return err;
+}
+
+static cake_err settle_threads(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    stage->n_thread = stage->n_decode = stage->placement.n_thread;
+    if (o->threads_decode && o->threads_decode < stage->n_thread)
+        stage->n_decode = (int)o->threads_decode;
+    cake_exec_crowd(stage->n_thread > stage->machine.cpus);
+    cake_exec_keep(stage->n_decode < stage->n_thread ? stage->n_thread : 0);
+    return cake_stage_threads(world, stage->n_thread);
+}
+
 cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     *stage = (cake_stage){0};
@@ -180,30 +210,16 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
                    : cake_fail_usage("%s %lld: this model's context is %d tokens",
                                      strcmp(o->command, "bench") ? "--context" : "prompt and answer of",
                                      (long long)o->context, config->context);
-    cake_world asked = *world;
-    if (o->ranks)
-        asked.size = (int)o->ranks;
-    stage->planned = cake_spread_wanted(o, asked.size, stage->model);
-    stage->n_replica = cake_replicas_asked(o);
-    if (o->topology && !o->ranks) /* pretend.c has it else */
-        err = take_layout(o, world, config->n_layer, stage);
-    if (!err && !stage->planned)
-        err = cake_replicas_check(o, &asked, stage->n_replica, config->n_layer);
-    if (err)
-        return err;
-    const cake_bundle *bundle = cake_model_bundle(stage->model);
-    if (!err && bundle)
-        err = cake_bundles_plan(o, world, bundle, &stage->plan);
+    err = find_replicas(o, world, stage);
     if (err)
         return err;
     stage->context = o->context ? (int)o->context : config->context;
     stage->kv_dtype = cake_stage_kv_dtype(o->kv_dtype, cake_model_dtype(stage->model));
     stage->kv_memory = stage->said.kv_memory ? stage->said.kv_memory : o->kv_memory;
     err = cake_placement_open(o, &stage->said, world, &stage->machine, &stage->placement);
-    if (err)
-        return err;
-    err =
-        cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu, &stage->away, &stage->gpus);
+    if (!err)
+        err = cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu, &stage->away,
+                               &stage->gpus);
     if (err)
         return err;
     stage->roomy =
@@ -212,12 +228,7 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     stage->n_away = stage->most_away = o->gpu_layers >= 0 ? (int)o->gpu_layers : INT_MAX;
     if (stage->machine.memory_said && !strcmp(o->command, "plan"))
         stage->machine.memory = stage->machine.memory_said;
-    stage->n_thread = stage->n_decode = stage->placement.n_thread;
-    if (o->threads_decode && o->threads_decode < stage->n_thread)
-        stage->n_decode = (int)o->threads_decode;
-    cake_exec_crowd(stage->n_thread > stage->machine.cpus);
-    cake_exec_keep(stage->n_decode < stage->n_thread ? stage->n_thread : 0);
-    err = cake_stage_threads(world, stage->n_thread);
+    err = settle_threads(o, world, stage);
     stage->mapping = stage->gpu.used ? INT64_MAX : cake_machine_mapping();
     if (!err)
         err = choose_kernels(o, world, stage);
