@@ -14,7 +14,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "base/version.h"
 #include "bench/cost.h"
 #include "bench/shapes.h"

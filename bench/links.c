@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
-#include "bench/floor.h"
+#include "bench/bench.h"
 #include "link/link.h"
 
 enum { DIM = 1024, TRIES = 3 };

@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 enum { LINKS = 18 }; /* NVML_NVLINK_MAX_LINKS */
 

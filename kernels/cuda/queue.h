@@ -6,8 +6,6 @@
 #ifndef CAKE_KERNELS_CUDA_QUEUE_H
 #define CAKE_KERNELS_CUDA_QUEUE_H
 
-#include <stdbool.h>
-
 #include "base/buf.h"
 
 typedef struct cake_queue cake_queue;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -11,7 +11,6 @@
 #include "base/crc.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
 
 #define P   0x82F63B78U /* without its x^32 */

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "base/alloc.h"
-
 struct cake_yaml {
     yaml_parser_t parser;
     yaml_event_t event; /* the one that was read last */

@@ -7,7 +7,6 @@
 #ifndef CAKE_LINK_PULSE_H
 #define CAKE_LINK_PULSE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "link/world.h"

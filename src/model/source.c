@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/crc.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "model/piece.h"

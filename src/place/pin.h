@@ -7,7 +7,6 @@
 #define CAKE_PLACE_PIN_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "place/cpus.h"
 #include "place/launcher.h"

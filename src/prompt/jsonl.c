@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "prompt/fields.h"
 #include "prompt/forms.h"
 

@@ -15,7 +15,6 @@
 #include "base/h5.h"
 #include "base/log.h"
 #include "base/pack.h"
-#include "prompt/fields.h"
 #include "prompt/forms.h"
 #include "prompt/hdf5.h"
 #include "prompt/lines.h"

@@ -18,7 +18,6 @@
 #include "base/crc.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "record/bytes.h"
 #include "record/expand.h"
 #include "record/found.h"

@@ -11,7 +11,6 @@
 
 #include "base/alloc.h"
 #include "kernels/floor.h"
-#include "run/pace.h"
 #include "slice/work.h"
 
 /* What kernels reach of the peaks, about, whatever the instruction set (docs/benchmarks.md, `bench linear attend`). */

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "base/wave.h"
+#include "base/row.h"
 #include "run/prefixes.h"
 
 enum {

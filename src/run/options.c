@@ -12,7 +12,6 @@
 #include <strings.h>
 
 #include "base/alloc.h"
-#include "base/buf.h"
 #include "base/crc.h"
 #include "base/duration.h"
 #include "base/log.h"

@@ -10,7 +10,6 @@
 #ifndef CAKE_RUN_PAGES_H
 #define CAKE_RUN_PAGES_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "run/prefixes.h"

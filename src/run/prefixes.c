@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/wave.h"
+#include "base/row.h"
 
 typedef struct node {
     int64_t salt;

@@ -4,7 +4,6 @@
  */
 #include "run/replicas.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 int cake_replicas_asked(const cake_options *options)

@@ -5,7 +5,6 @@
  * which one reads and all get what it reads. What the model is, all learn from rank 0: so each byte of the model is read
  * once, whatever the number of ranks.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  * `status`: in: names of result files; out: a line for each with how far its run is. Nothing is changed, and no run notices.
  */
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/duration.h"

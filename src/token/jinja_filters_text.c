@@ -3,7 +3,6 @@
  * Filters that make texts, and numbers of texts. In: a value and arguments. Out: what Jinja's filter of that
  * name gives.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

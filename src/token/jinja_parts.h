@@ -11,8 +11,6 @@
 #ifndef CAKE_TOKEN_JINJA_PARTS_H
 #define CAKE_TOKEN_JINJA_PARTS_H
 
-#include <time.h>
-
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"

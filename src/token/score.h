@@ -6,7 +6,6 @@
 #ifndef CAKE_TOKEN_SCORE_H
 #define CAKE_TOKEN_SCORE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* The JSON number that text begins with: its bytes; 0: there is none, or it is too large. The rule is that of
