@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a load (cost.h). Out: sequences for a root, and when each token came. pipeline.c and throughput.c
+ * call.
+ * Invariant: a prompt depends on the load and its sequence's number only, so that every run has the same
+ * ones.
+ */
 #include "bench/source.h"
 
 #include <stdlib.h>

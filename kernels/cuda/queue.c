@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: operations that a library puts on the stream, marks set between them. Out: whether the GPU has come to
+ * a mark. link/nccl.c calls.
+ * Invariant: nothing here waits for the GPU but the close; the first error at setting a mark stays and
+ * answers every later question.
+ */
 #include "kernels/cuda/queue.h"
 
 #include <cuda_runtime_api.h>

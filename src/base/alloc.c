@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: sizes. Out: memory, or the end of the run with a message. Everything calls.
+ * Invariant: never NULL; no size of 0 reaches the C library, whose answer to it differs.
+ */
 #include "base/alloc.h"
 
 #include <malloc.h>

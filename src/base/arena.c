@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a size that was planned. Out: pieces of one mapping. Weights, caches and buffers of the hot loop take
+ * from it.
+ * Invariant: every piece begins at a multiple of CAKE_ALIGN; to take more than was planned is a broken
+ * invariant, no error.
+ */
 #include "base/arena.h"
 
 #include <errno.h>

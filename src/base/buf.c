@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: bytes, text, ids. Out: one string, or list, that grows. Everything calls.
+ * Invariant: len < cap once anything was added, and data[len] is NUL.
+ */
 #include "base/buf.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: nothing. Out: seconds since some fixed moment. Never runs backwards, whatever happens to the time of
+ * day.
+ */
 #include "base/clock.h"
 
 #include <time.h>

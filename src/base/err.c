@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: what went wrong. Out: a code with a message that was said, a filled cake_fault, or the end of all
+ * ranks. Everything calls.
+ * Invariant: dying asks for no memory, and only the first thread that dies speaks.
+ */
 #include "base/err.h"
 
 #include <stdarg.h>

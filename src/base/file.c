@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a path. Out: the file's bytes, or a message. Those who read a model's small files call; main.c calls
+ * cake_file_guard.
+ * Invariant: only a regular file is opened to be read, and one of more than `most` bytes is an error.
+ */
 #include "base/file.h"
 
 #include <errno.h>

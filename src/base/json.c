@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: text from anywhere. Out: nodes to read; JSON to write. Everything that reads or writes JSON calls.
+ * Invariant: jansson never sees an integer beyond 64 bits, which passes through it as a marked string; long
+ * strings go past it, for speed (base/lift.h).
+ */
 #include "base/json.h"
 
 #include <ctype.h>

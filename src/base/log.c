@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: messages of any thread. Out: one write a message to standard error, or to the capture. Everything
+ * calls.
+ * Invariant: no control character of a message reaches the terminal.
+ */
 #include "base/log.h"
 
 #include <stdarg.h>

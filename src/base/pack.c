@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a file's name. Out: the functions for its packed form. prompt, record and run/options.c call.
+ * Invariant: a name that is nothing but the ending is not packed.
+ */
 #include "base/pack.h"
 
 #include <string.h>

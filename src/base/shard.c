@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: "I/N", an index. Out: whether the shard has it. run/options.c, run/feed.c and record call.
+ * Invariant: of the shards 0/N to N-1/N exactly one has any index.
+ */
 #include "base/shard.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: bytes. Out: characters, or where the first wrong byte is. All that checks foreign text calls.
+ * Invariant: accepts exactly what RFC 3629 does.
+ */
 #include "base/utf8.h"
 
 /* Length that the first byte announces, 0 if it begins no character. */

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: what configure found, as macros. Out: text for --version, info, reports and journals. The one place
+ * where these macros become words.
+ */
 #include "base/version.h"
 
 #include "config.h"

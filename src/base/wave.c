@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a wave's header. Out: where its parts are, and how large they may be. Everything that fills, sends or
+ * reads waves calls.
+ * Invariant: sizes and places follow from n_tok, n_change and dim alone, so that both ends of a link agree
+ * on them.
+ */
 #include "base/wave.h"
 
 #include "base/arena.h"

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: ids, the model's embedding. Out: the body of a wave, in the host's or the GPU's memory. run/root.c
+ * calls.
+ * Invariant: both ways run the same operation of the table, on a team of n_thread or of one.
+ */
 #include "embed/embed.h"
 
 typedef struct work {

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the launcher's environment, values of every rank. Out: rank numbers, agreed values, the end of all
+ * ranks. main.c and all of run call, from the main thread.
+ * Invariant: ranks of one host have successive numbers, and rank 0 is the launcher's; without a launcher the
+ * world is one rank and nothing communicates.
+ */
 #include "link/world.h"
 
 #include <mpi.h>

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a model and a share of it. Out: fn called for each of its tensors. model.c, source.c and load.c call.
+ * Invariant: the same share gives the same pieces in the same order, so that what was counted is what is
+ * loaded.
+ */
 #include "model/piece.h"
 
 const cake_stored *cake_piece_find(const cake_model *model, const char *prefix, const char *name)

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: lists like "0-7,16", or sets. Out: sets, or lists. Others of place/, and run, call.
+ * Invariant: no number at or beyond CAKE_CPUS_MOST is read into a set, and none twice.
+ */
 #include "place/cpus.h"
 
 #include <stdio.h>

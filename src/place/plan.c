@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: costs, sizes and speeds (cake_cut). Out: the cut into slices whose slowest stage is fastest; sizes of
+ * waves; numbers of pages. run/slices.c, run/room.c, run/staging.c and bench call.
+ * Invariant: the tables hold the best time of what follows, so the plan is read off them from the front.
+ */
 #include "place/plan.h"
 
 #include <math.h>

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a descriptor and bytes. Out: all of them read or written, or errno. The readers and writers of record/
+ * call.
+ * Invariant: true means every byte; a spool file has no name, so that nothing of it is left when the process
+ * dies.
+ */
 #include "record/bytes.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the name of a result file. Out: what there is of it, and how far it is. run/status.c calls.
+ * Invariant: only reads; .partial is looked at before RESULTS, so that a file which is renamed meanwhile is
+ * still found.
+ */
 #include "record/found.h"
 
 #include <fcntl.h>

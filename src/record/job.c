@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the head, counts and marks of a finished job, or the .job file of an earlier one. Out: that file, or a
+ * cake_job. partial.c writes; takeup.c, found.c and shards.c read.
+ * Invariant: every field of a foreign file is checked before it is believed; one that does not hold counts
+ * as no file.
+ */
 #include "record/job.h"
 
 #include <errno.h>

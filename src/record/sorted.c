@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a journal's descriptor and where its lines lie. Out: a new file with them in the input's order, its
+ * length and its sum. partial.c calls when a job is finished.
+ * Invariant: lines are moved a block, or a line, at a time; the sum is of the bytes as they stand in the
+ * file.
+ */
 #include "record/sorted.h"
 
 #include <errno.h>

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: requests from the feed, tokens and finished sequences from the roots of replicas (cake_conductor).
+ * Out: records, or text on standard output. run.c opens and closes it on world rank 0.
+ * Invariant: a sequence that a later run can take up is listed in `begun` from its first token until it is
+ * done, so that a stop can keep its tokens.
+ */
 #include "run/answers.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a model's directory. Out: the content of each file there that is not weights, given to `take`.
+ * identity.c sums them up, staging.c copies them.
+ * Invariant: a file that is absent is passed over; one that cannot be read is an error.
+ */
 #include "run/beside.h"
 
 #include <dirent.h>

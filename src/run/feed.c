@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: requests from the prompt iterator. Out: sequences, in the order of the input, or a list of ids for
+ * those who only count. answers.c, survey.c, preview.c and tokenize.c call.
+ * Invariant: only trouble with the input as a whole is returned; a request that is bad comes out with
+ * request.err.
+ */
 #include "run/feed.h"
 
 #include <stdlib.h>

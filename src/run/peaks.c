@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: JSON lines of `bench peak`. Out: the rates of n ranks. pace.c calls on world rank 0.
+ * Invariant: a line counts for a rank only with its number of threads, and for products only with its
+ * instruction set; what is measured on the rank's own host goes before what one other host says.
+ */
 #include "run/peaks.h"
 
 #include <limits.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What ranks have measured enters; figures of replicas leave, and some lines on standard error.
+ * In: what each rank measured (cake_report_stage, gathered by tally.c). Out: the figures of replicas, some lines on
+ * standard error. run.c calls on world rank 0 when the run is over; report_json.c makes the file of the same figures.
  */
 #include "run/report_parts.h"
 

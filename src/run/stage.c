@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: options, the world. Out: a cake_stage, filled in three steps: open (model's headers, kernels,
+ * machine), plan (who has which layers), load (weights, slices). run.c, preview.c, staging.c and bench call.
+ * Invariant: whatever a rank finds wrong is agreed on by all ranks before any of them goes on.
+ */
 #include "run/stage.h"
 
 #include <limits.h>

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a plan, the ranks' figures, estimates. Out: the text or the JSON that `plan` prints. preview.c calls
+ * on world rank 0. Pure: only composes.
+ * Invariant: what is derived from rates is left out, or null, where a rank is on a GPU, since rates of GPUs
+ * are not known.
+ */
 #include "run/summary.h"
 
 #include <math.h>

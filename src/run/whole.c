@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a name, and what the caller writes to the open file. Out: the file, whole, or a message. report.c,
+ * trace.c, layout.c and progress.c call.
+ * Invariant: a regular file is written as PATH.tmp and renamed only after everything was written without
+ * error.
+ */
 #include "run/whole.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: page changes from wave headers. Out: views for the kernels. slice.c calls.
+ * Invariant: whatever a table of the host says, that of the kernels says too when their next operation
+ * begins; pages below `used` have been given out, those below `touched` have memory.
+ */
 #include "slice/kv.h"
 
 #include <stdlib.h>

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the residual stream before a layer. Out: the same after it. slice.c and last.c call; attention.c,
+ * deltanet.c and mlp.c use the parts that begin and end theirs.
+ * Invariant: the stream and packed inputs are complete for all members, by a barrier, before any of them
+ * reads them.
+ */
 #include "slice/layer.h"
 
 /* x [n_tok, n_in] is what the products to come multiply. This member's rows of it are complete; all are packed when

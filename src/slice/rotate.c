@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a wave's rows. Out: the cosines and sines of their angles. slice.c and last.c call.
+ * Invariant: an angle depends on its row alone; that a member keeps frequencies saves time and changes no
+ * bit.
+ */
 #include "slice/rotate.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: state changes and rows from waves. Out: views for the kernels. slice.c calls.
+ * Invariant: `next` of a slot is the position after the last one that its state has seen.
+ */
 #include "slice/state.h"
 
 #include <stdlib.h>

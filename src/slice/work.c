@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a model's shapes, a wave's rows. Out: operations and bytes. slice.c counts by it; run plans and fills
+ * waves by it. Pure.
+ * Invariant: numbers follow from sizes and positions alone; nothing is measured.
+ */
 #include "slice/work.h"
 
 #include <stddef.h>
