@@ -33,8 +33,10 @@ int64_t cake_slurm_restarts(void)
     return count ? strtoll(count, NULL, 10) : 0;
 }
 
-/* What squeue says of the job, "" if nothing: of an array's last task, whose number as a job is that of the array, it tells
- * with all others. It has ten seconds, and two to heed that. The exit status, or -1; with another one than 0, said is the end of what it printed. */
+/* Asks squeue for one field (`what`, as in its --format) of a job. Returns squeue's exit status, or -1; said:
+ * the field, "" if squeue knows no such job, or after an error the last line that it printed. The last task
+ * of an array has the array's own number, for which squeue lists all tasks: the line with that very number is
+ * the one. squeue is sent a SIGTERM after 10 s and killed 2 s later. */
 static int ask_of(const char *job, char what, char *said, size_t room)
 {
     char command[160], line[256];

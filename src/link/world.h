@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All ranks together: start, agreement, end. With link/mpi.c the only code that speaks MPI. A process that no
- * MPI launcher started is a world of one and never calls MPI.
+ * All ranks together: start, agreement, end. With link/mpi.c and link/aware.c the only code that speaks MPI.
+ * A process that no MPI launcher started is a world of one and never communicates.
  */
 #ifndef CAKE_LINK_WORLD_H
 #define CAKE_LINK_WORLD_H

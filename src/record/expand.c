@@ -208,7 +208,8 @@ static cake_err open_sheet(sheet *s)
     return err;
 }
 
-/* Where the values of a row lie, each of which adds so many bytes to the line, or more. */
+/* Where a row's values lie in the data: n of them from `from` on. Offsets that are out of range are an error,
+ * and so is a line that would get too long; `bytes` is the least that each value adds to it. */
 static cake_err find(const sheet *s, const ragged *r, int64_t row, size_t bytes, int64_t *from, size_t *n)
 {
     int64_t at[2], all = cake_h5_length(r->data);

@@ -16,15 +16,13 @@
 
 static const double patience = 2e-3; /* seconds, of a turn of letters or of reading */
 
-enum {
-    FIRST = 16,
-    STEP = 4
-}; /* requests that are read for each replica before the first is given, and at a turn */
+/* Requests that are read for each replica: before the first one is given out, and at each turn after that. */
+enum { FIRST = 16, STEP = 4 };
 
 /* A request that another replica has. */
 typedef struct lent {
-    cake_sequence *lead; /* NULL: the ticket is free, and ... */
-    int next;            /* ... so is this one; -1: no other */
+    cake_sequence *lead; /* NULL: the ticket is free */
+    int next;            /* of a free ticket: the next free one; -1: there is none */
     int replica;
 } lent;
 

@@ -23,8 +23,8 @@
 
 typedef struct hop_cost {
     cake_cost cost;
-    double attention, choices; /* operations a second of attention, of the rank ... */
-    double flops, bytes;
+    double attention, choices; /* operations a second in attention: in a prompt's rows, in generated ones */
+    double flops, bytes; /* operations a second in products, and bytes read a second, of the hop's rank */
     int rank, count;
 } hop_cost;
 
@@ -32,7 +32,7 @@ typedef struct hop_cost {
 typedef struct wave_rows {
     int n_tok, n_run;
     double prompt_seen[CAKE_MAX_CLASS], generated_seen[CAKE_MAX_CLASS];
-    double read[CAKE_MAX_CLASS]; /* by generated rows: what some share is read once */
+    double read[CAKE_MAX_CLASS]; /* of generated_seen: the same, but what several rows share counted once */
 } wave_rows;
 
 typedef struct costs {
@@ -41,7 +41,7 @@ typedef struct costs {
     hop_cost *hop;                /* [n_hop] */
     double head_flops;            /* operations a second of its rank 0 on the head */
     double head_bytes;            /* of the head */
-    const cake_foreseen *request; /* that are looked at */
+    const cake_foreseen *request; /* [n] the requests that the schedule is played through with */
     wave_rows rows;               /* of the wave that left */
 } costs;
 

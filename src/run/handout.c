@@ -15,12 +15,12 @@
 #include "run/prefixes.h"
 
 enum {
-    MOST = 256,            /* items that wait */
-    MOST_EACH = 16,        /* items that wait beyond these, for each replica */
-    MOST_TOKENS = 1 << 20, /* tokens of their prompts */
-    REMEMBERED = 8192,     /* pages of prompts that were given out last */
-    FEW = 8,               /* requests that a replica may have and not have begun, at least */
-    TURNS = 4              /* turns of a replica's lanes that unbegun prompts may fill */
+    MOST = 256,            /* items that may wait, however many replicas there are */
+    MOST_EACH = 16,        /* items that may wait beyond MOST, for each replica */
+    MOST_TOKENS = 1 << 20, /* tokens that the prompts of waiting items may have together */
+    REMEMBERED = 8192,     /* pages of the prompts given out last that are remembered */
+    FEW = 8,               /* a replica may always have so many requests that it has not begun */
+    TURNS = 4              /* turns of a replica's lanes that prompts not begun may fill */
 };
 
 /* A prompt's nodes: of one that waits, or was given out. */

@@ -18,8 +18,7 @@ typedef struct head {
     cake_params params;        /* pointers mean nothing */
     int32_t n_prompt, n_begun; /* tokens of the answer that an earlier run made */
     uint64_t n_stop_id, n_bias;
-    int32_t
-        n_choice; /* that were begun, each behind the request with a number of tokens, these, and their scores */
+    int32_t n_choice; /* that were begun; for each, behind the lists: how many tokens, these, their scores */
 } head;
 
 void cake_letter_take(cake_letter *letter, void *into, size_t bytes)

@@ -219,8 +219,9 @@ static void progress(cake_pipeline *p, double start)
     while (p->world_size > 1 && p->progressed - start < passed * (more ? leaving : listening));
 }
 
-/* After a send: who waits for it has it before something else begins here, such as the head, during which nothing moves. Who
- * computes takes it later, so that it is not waited for long, `seconds` being what came before took. */
+/* After a send: pushes the message out before this rank begins something long, such as the head, during which
+ * MPI is not called. A receiver that computes takes it only later, so this is bounded: 5 % of `seconds`,
+ * which is what computing the wave took, and 2 ms at most. */
 static void hand_over(cake_pipeline *p, double seconds)
 {
     const double share = 0.05, most = 2e-3, begin = cake_clock_now();

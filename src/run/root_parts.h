@@ -42,8 +42,8 @@ struct cake_root {
     float *stem_score; /* [n_vocab] of the token behind the stem's prompt */
     cake_chooser *chooser;
     cake_logits *logits;
-    bool *wanted;    /* [lane_seqs] of the rows that are scored: all of their scores are */
-    cake_best *best; /* [lane_seqs] of their scores */
+    bool *wanted;    /* [lane_seqs] for each scored row: all of its scores are needed, not only the best */
+    cake_best *best; /* [lane_seqs] the best scores of each of these rows */
     bool blamed;     /* which rank gave numbers that are not finite was said */
     cake_root_stats stats;
     cake_trace *trace; /* or NULL */
