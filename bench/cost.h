@@ -35,9 +35,9 @@ double cost_load_prompts(const cost_load *load); /* tokens of all */
 typedef struct cost_wave {
     int n_prompt, n_generated;             /* rows */
     int n_run;                             /* sequences that the prompt rows are of */
-    double prompt_seen[CAKE_MAX_CLASS];    /* positions seen by prompt rows, each for itself ... */
-    double prompt_read[CAKE_MAX_CLASS];    /* ... and once for each sequence */
-    double generated_seen[CAKE_MAX_CLASS]; /* by other rows: read by each */
+    double prompt_seen[CAKE_MAX_CLASS];    /* positions that prompt rows see, summed over the rows */
+    double prompt_read[CAKE_MAX_CLASS];    /* the same positions, each counted once for each sequence */
+    double generated_seen[CAKE_MAX_CLASS]; /* positions that generated rows see and read, each for itself */
 } cost_wave;
 
 void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, cake_dtype cache,

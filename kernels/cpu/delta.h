@@ -20,9 +20,9 @@
 #include "kernels/cpu/tile.h"
 
 #define BLOCK         CAKE_PAGE
-#define CONV_CHANNELS 256               /* whose weights are turned together ... */
-#define CONV_VECTORS  (N_REGISTERS / 8) /* ... and of these, that go through the rows together */
-#define CONV_AHEAD    8                 /* rows */
+#define CONV_CHANNELS 256               /* channels whose weights are transposed at a time */
+#define CONV_VECTORS  (N_REGISTERS / 8) /* vectors of channels that go through the rows together */
+#define CONV_AHEAD    8                 /* rows that inputs are fetched ahead */
 
 /* The end of the rows that continue row `first` in its slot. */
 static int run_end(const cake_row *rows, int first, int n_tok)

@@ -92,12 +92,12 @@ typedef struct i8_meeting {
     const i8_row *x;
     const char *w;
     int n;
-    const char *soon; /* weights that are wanted next, fetched to the second cache ... */
-    int64_t stride;   /* ... at so many bytes a step */
+    const char *soon; /* weights that are wanted next, to be fetched to the second cache */
+    int64_t stride;   /* bytes by which soon moves on with each step */
     bool begins;      /* nothing was summed up before */
-    float *sum;       /* [rows, I8_PANEL]: what was, and what is now ... */
-    float *out;       /* ... unless it goes to its place already, if not NULL */
-    int64_t pitch;    /* from row to row there */
+    float *sum;       /* [rows, I8_PANEL] sums so far, which are read and written */
+    float *out;       /* not NULL: the last sums are written here instead */
+    int64_t pitch;    /* values from one row of out to the next */
 } i8_meeting;
 
 INLINE void i8_fetch_ahead(const char *w)

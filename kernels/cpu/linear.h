@@ -30,8 +30,8 @@
 #define GROUP   8           /* panels of a block at most */
 #define DEPTH   4096        /* steps of a block at most */
 #define WAITING 20          /* tiles whose chains may wait at the same time */
-#define AHEAD   1024        /* bytes that weights are fetched before their use, if they are near ... */
-#define EARLY   8192        /* ... and if they come from memory */
+#define AHEAD   1024        /* bytes that weights in a cache are fetched ahead */
+#define EARLY   8192        /* bytes that weights from memory are fetched ahead */
 
 /* Sums that fit the registers beside one pair of weights and one value of x: 24 of 32, 12 of 16. */
 #define N_SUM    (N_REGISTERS * 3 / 4)

@@ -19,9 +19,9 @@
 
 template <int STEPS> struct block_of {
     enum {
-        TILES = STEPS > 8 ? 1 : 2, /* of a warp; more sums than these no thread has registers for */
+        TILES = STEPS > 8 ? 1 : 2, /* of a warp: for more sums no thread has registers */
         HIGH = WARPS * TILES * LINES,
-        QUERIES = WARPS * TILES * STEPS * CAKE_WARP, /* chunks in shared memory ... */
+        QUERIES = WARPS * TILES * STEPS * CAKE_WARP, /* chunks (16 bytes) of shared memory for queries */
         KEYS = 8 * STEPS * (K_ROW / 2),
         V_ROW = 4 * STEPS,
         VALUES = PAIRS * V_ROW
@@ -185,7 +185,7 @@ template <int STEPS> __device__ __forceinline__ uint32_t find_broken(const uint4
     return bits;
 }
 
-/* Scores become weights, and values are added up: of a part that all lines of the warp see, ... */
+/* Scores become weights, and values are added up, for a part that all lines of the warp see. */
 template <int STEPS, int TILES>
 __device__ __forceinline__ void take_all(progress<STEPS> *p, float (*score)[COLUMNS][4], const attention &a,
                                          const uint4 *value)
@@ -199,7 +199,7 @@ __device__ __forceinline__ void take_all(progress<STEPS> *p, float (*score)[COLU
     multiply_values<true, STEPS, TILES>(p, weight, value, nullptr);
 }
 
-/* ... and of any other. */
+/* The same for a part that only some lines see, or some of whose positions. */
 template <int STEPS, int TILES>
 __device__ __forceinline__ void take_some(progress<STEPS> *p, float (*score)[COLUMNS][4], const attention &a,
                                           const lines &l, const stretch &s, const view &v, int zero,

@@ -62,7 +62,7 @@ __device__ __forceinline__ int place_of(int half, int row, int group)
     return (half * ROWS + row) * SLICE + 4 * (group ^ (row / 4 & 7));
 }
 
-/* The block's threads load a tile, each its own elements, ... */
+/* The block's threads load a tile into registers, each its own elements. */
 template <int THREADS> __device__ __forceinline__ void fetch(float hold[TILE / THREADS], const source &s)
 {
     enum { N = ROWS * SLICE / THREADS, STEP = THREADS / SLICE };
@@ -77,7 +77,7 @@ template <int THREADS> __device__ __forceinline__ void fetch(float hold[TILE / T
     }
 }
 
-/* ... and put them where all see them. */
+/* And put them into shared memory, where all see them. */
 template <int THREADS> __device__ __forceinline__ void put(float *tile, const float hold[TILE / THREADS])
 {
     enum { N = ROWS * SLICE / THREADS, STEP = THREADS / SLICE };

@@ -123,11 +123,11 @@ void cake_cuda_attend(void *out, cake_dtype is, const float *q, const cake_kv *k
 size_t cake_cuda_delta_before(const cake_delta *delta);
 void cake_cuda_delta_conv(float *x, const cake_delta *delta, const cake_row *rows,
                           const cake_cuda_spans *spans, void *before);
-/* The delta rule for generated rows, which go one by one; ... */
+/* The delta rule for generated rows, which go one by one. */
 void cake_cuda_delta_generated(float *out, const float *x, const float *a, const float *b,
                                const cake_delta *delta, const cake_row *rows, const cake_cuda_spans *spans);
-/* ... and for prompts', in spans within [64 i, 64 i + 64) positions, for some of the heads. parts: for each span and head
- * cake_cuda_delta_part bytes. */
+/* The delta rule for rows of prompts, in spans within positions [64 i, 64 i + 64), for some of the heads.
+ * parts: cake_cuda_delta_part bytes for each span and head. */
 size_t cake_cuda_delta_part(void);
 void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b,
                             const cake_delta *delta, const cake_row *rows, const cake_cuda_spans *spans,

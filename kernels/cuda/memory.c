@@ -53,8 +53,8 @@ static struct {
     void *workspace;                /* CAKE_CUDA_WORKSPACE bytes */
     int32_t *arrived;               /* [CAKE_CUDA_ARRIVALS] */
     char *pinned;                   /* [2 * HALF], and [2 * PIECE] of what it gives */
-    int half;                       /* that is being filled ... */
-    size_t filled;                  /* ... so far */
+    int half;                       /* of the pinned place: which of the two is being filled */
+    size_t filled;                  /* bytes of that half that are filled */
     cudaEvent_t taken[2], given[2]; /* the GPU has read it; has written it */
     cudaEvent_t *flag;              /* [n_flag] */
     int n_flag;
@@ -65,8 +65,8 @@ static struct {
     int64_t wishes;
     bool recording, records_nothing; /* now; since it was tried and failed */
     cudaError_t refused;             /* a launch, while it records */
-    cudaError_t error;               /* the first one ... */
-    const char *doing;               /* ... and at what */
+    cudaError_t error;               /* the first error, which stays */
+    const char *doing;               /* what was being done when it happened */
     bool said;
 } gpu;
 

@@ -26,11 +26,11 @@ static double between(cudaEvent_t begin, cudaEvent_t end)
 /* What is done again and again, in `amount` bytes or operations. */
 typedef struct doing {
     double amount;
-    void *sum;             /* of tiles, of what is read */
-    const void *from;      /* what is read ... */
-    size_t bytes;          /* ... and how much */
-    cake_weight matrix;    /* of the library's product, ... */
-    void *rows, *products; /* ... its rows and what becomes of them */
+    void *sum;             /* where kernels leave their sums, so that nothing is left out */
+    const void *from;      /* reading: the memory that is read */
+    size_t bytes;          /* reading: how much of it */
+    cake_weight matrix;    /* the library's product: its matrix */
+    void *rows, *products; /* the library's product: its rows, and its result */
 } doing;
 
 static bool read_memory(doing *d)

@@ -75,13 +75,14 @@ __device__ __forceinline__ float squares(const float *x, int dim, int step)
     return sum;
 }
 
-/* What a row is divided by, the other way round: by a warp, whose lanes all have it, ... */
+/* One over the root mean square of a row, by a warp, all of whose lanes get it. */
 __device__ __forceinline__ float norm_by_warp(const float *x, int dim, float eps)
 {
     return 1 / sqrtf(warp_sum(squares(x, dim, CAKE_WARP)) / (float)dim + eps);
 }
 
-/* ... or by a block, if it has LONG elements or more. So heads have the bits of rows of their length, below that. */
+/* The same, by a block for rows of LONG elements or more. Below that heads get the same bits as rows of their
+ * length. */
 __device__ __forceinline__ float norm_of(const float *x, int dim, float eps, float *place)
 {
     return dim < LONG ? norm_by_warp(x, dim, eps)

@@ -19,10 +19,10 @@
 struct cake_h5_column {
     cake_h5 *file;
     cake_h5_type type;
-    hid_t set;   /* -1: it could not be made */
-    char *waits; /* written: [chunk] values that wait for it; read: a window of the file; n of them ... */
-    size_t n;
-    hsize_t done; /* ... behind so many */
+    hid_t set;    /* -1: it could not be made */
+    char *waits;  /* [chunk] values: written, those that wait for it; read, a window of the file */
+    size_t n;     /* values in waits */
+    hsize_t done; /* values of the column before those in waits */
 
     /* Read only. */
     char *name; /* owned */

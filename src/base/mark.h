@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 typedef struct cake_mark {
-    int64_t requests; /* so many were read, ... */
-    int64_t line;     /* ... up to this line's number, which is not among them */
-    uint32_t sum;     /* CRC-32C of all of these lines */
+    int64_t requests; /* how many were read */
+    int64_t line;     /* the first line that was not read, by its number */
+    uint32_t sum;     /* CRC-32C of the lines before it */
 } cake_mark;
 
 #endif

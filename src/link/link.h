@@ -3,7 +3,8 @@
  * An edge of the ring: waves go in at one end and come out at the other, in order. Edge 0 leads from the root
  * to the first hop, edge i from hop i-1 to hop i, the last one back to the root.
  *
- * A wave travels in a parcel, and its body in it or beside it, from one GPU's memory to another's (link/wire.h). Its home is the incoming end it arrived at (NULL: the root's own parcels);
+ * A wave travels in a parcel, and its body in it or beside it, from one GPU's memory to another's
+ * (link/wire.h). A parcel's home is the incoming end it arrived at (NULL: the root's own parcels);
  * cake_parcel_release takes it home, where the next message can arrive in it. A parcel that is given to send
  * belongs to the link until it is sent, and is then released by the link.
  */
@@ -65,8 +66,8 @@ void cake_parcel_release(cake_parcel *parcel);
 /* An edge whose bodies go beside their waves, or, with no wire, stay where they are, since both of its ends are on one GPU. */
 typedef struct cake_beside {
     cake_wire *wire;           /* its end here, borrowed; or NULL */
-    const cake_memory *memory; /* of this rank's GPU ... */
-    size_t body_bytes;         /* ... for bodies of so many bytes at most */
+    const cake_memory *memory; /* the memory of this rank's GPU */
+    size_t body_bytes;         /* of the largest body */
 } cake_beside;
 
 /* Of that memory, of one end. */

@@ -23,8 +23,8 @@ typedef struct cake_beat {
     int64_t steps;                 /* grows with all that gets done */
     int64_t back;                  /* of a root: waves that came back */
     int64_t got, sent;             /* waves from and to other ranks */
-    double since_s;                /* seconds since the layer, or the phase, began ... */
-    double turned_s;               /* ... and since its loop last turned */
+    double since_s;                /* seconds since the layer, or the phase, began */
+    double turned_s;               /* seconds since its loop last turned */
     char layers[CAKE_BEAT_LAYERS]; /* that it has */
 } cake_beat;
 
@@ -40,8 +40,8 @@ typedef enum cake_ear_state {
 typedef struct cake_ear {
     cake_ear_state state;
     int status;
-    double heard;       /* the last sign ... */
-    double moved, came; /* ... and when `steps` and `back` last changed */
+    double heard;       /* the last sign of it */
+    double moved, came; /* when beat.steps last changed, and beat.back */
     cake_beat beat;
 } cake_ear;
 

@@ -46,19 +46,18 @@ typedef struct cake_bundle {
     int n_file;
     cake_bundle_source *source; /* [n_source] */
     int n_source;
-    cake_tensor
-        *tensor; /* [n_tensor] of the whole model, in the order of their files; begin and end: there */
-    int *from;   /* [n_tensor] which source */
+    /* [n_tensor] of the whole model, in the order of their files; begin and end are places in these. */
+    cake_tensor *tensor;
+    int *from; /* [n_tensor] which source */
     int n_tensor;
 
     int n_rank, rank; /* what it was made for */
     cake_bundle_hop *hop;
     int n_hop;
-    uint32_t
-        identity; /* of all that is above but rank and path: bundles that belong together have the same */
+    uint32_t identity; /* sum of all above but rank and path: bundles that belong together have the same */
 
-    bool *held;    /* [n_tensor] it has this tensor, ... */
-    uint32_t *sum; /* ... with this checksum */
+    bool *held;    /* [n_tensor] whether this rank's bundle has the tensor */
+    uint32_t *sum; /* [n_tensor] checksums of the tensors that it has */
 } cake_bundle;
 
 /* Reads dir/bundle.json (owned: cake_bundle_close); CAKE_END: there is none. */

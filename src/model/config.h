@@ -61,9 +61,9 @@ typedef struct cake_config {
     bool tied; /* the head is the embedding */
     bool qkv_bias, o_bias, mlp_bias;
     cake_act act;
-    float score_scale; /* q k^T is multiplied by this, and ... */
-    float score_cap;   /* ... then capped; 0: not */
-    float logit_cap;   /* 0: none */
+    float score_scale; /* what q k^T is multiplied by */
+    float score_cap;   /* what scaled scores are then capped by; 0: not capped */
+    float logit_cap;   /* of the head's scores; 0: none */
     int n_rope;
     cake_rope rope[CAKE_MAX_ROPE];
     int n_class;                /* KV classes; 0 if no layer keeps K and V */

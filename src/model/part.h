@@ -38,10 +38,10 @@ typedef enum cake_width {
 
 typedef enum cake_part_when {
     CAKE_WHEN_ALWAYS,
-    CAKE_WHEN_ATTENTION, /* these up to QK_NORM: in layers of attention, ... */
-    CAKE_WHEN_APART,     /* ... with k and v in tensors of their own, ... */
-    CAKE_WHEN_Q_APART,   /* ... and q too, ... */
-    CAKE_WHEN_GATED,     /* ... or q in one with what gates the output */
+    CAKE_WHEN_ATTENTION, /* in layers of attention, as are all up to QK_NORM */
+    CAKE_WHEN_APART,     /* k and v have tensors of their own */
+    CAKE_WHEN_Q_APART,   /* q, k and v have */
+    CAKE_WHEN_GATED,     /* q is in one tensor with what gates the output */
     CAKE_WHEN_FUSED,
     CAKE_WHEN_QKV_BIAS,
     CAKE_WHEN_Q_BIAS,
@@ -75,8 +75,8 @@ typedef struct cake_part {
     cake_width all, before; /* rows of the tensor that it is cut from, and those above it; NONE: it is all */
     cake_width run; /* so many rows are of this part, as many of the other, in turn; NONE: all in one */
     bool flat;      /* [out, 1, in] in the file, and float32 like a vector */
-    bool norm;      /* a factor around 1 */
-    bool whole;     /* ... also where norms are held as what is to be added to 1 */
+    bool norm;      /* a norm's weights: factors around 1 */
+    bool whole;     /* norm: factors even where the model's other norms have 1 still to be added */
     size_t offset;  /* in cake_layer_weights or cake_ends, of a cake_weight or a const float * */
 } cake_part;
 

@@ -26,8 +26,8 @@ typedef struct cake_device {
 typedef struct cake_gpu {
     bool used;      /* else CPUs */
     int number;     /* of its host, in the order of the bus */
-    int64_t size;   /* bytes of its memory that are this rank's, ... */
-    int64_t memory; /* ... and what of them it may take */
+    int64_t size;   /* bytes of its memory that are this rank's part */
+    int64_t memory; /* bytes that this rank may take of them */
 } cake_gpu;
 
 /* Owned; *n: how many there are, *n_gpu: of these GPUs, which come first and are counted from 0 in the order of the bus,

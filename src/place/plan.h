@@ -31,11 +31,11 @@ typedef struct cake_cut {
     int n_rank, n_layer;
     const double *layer; /* [n_layer] what each costs */
     double root; /* what rank 0 (the first stage) does beside its layers: embedding, LM head, sampling */
-    const double *speed;  /* [n_rank] what each rank does in a unit of time, NULL: all the same */
-    const int64_t *bytes; /* [n_layer] what each takes of memory, with its part of the KV cache */
-    const cake_pool
-        *pool; /* [n_pool] of all ranks in their order; what they hold beside layers (embedding and head on */
-    int n_pool; /* rank 0, buffers) is not in it any more. 0: there is memory enough, bytes may be NULL */
+    const double *speed;  /* [n_rank] what each rank does in a unit of time; NULL: all the same */
+    const int64_t *bytes; /* [n_layer] what each takes of memory, with its part of the KV cache; see n_pool */
+    /* [n_pool] of all ranks in their order, less what they hold beside layers: embedding, head, buffers. */
+    const cake_pool *pool;
+    int n_pool; /* 0: there is memory enough, and bytes may be NULL */
 } cake_cut;
 
 /* Cuts so that everything fits and the slowest stage takes the least time that is possible then. Every rank has a layer

@@ -28,9 +28,10 @@ enum { N_DEVICE = sizeof devices / sizeof *devices };
 
 typedef struct reader {
     cake_yaml *yaml;
-    cake_worker *worker; /* [n_worker] owned, with room for ... */
-    int n_worker, n_room, n_rank, n_layer;
-    cake_layer_claim *claim; /* [n_claim] owned, in the order of the file, with room for ... */
+    cake_worker *worker; /* [n_room] owned; n_worker of them are there */
+    int n_worker, n_room;
+    int n_rank, n_layer;
+    cake_layer_claim *claim; /* [claim_room] owned; n_claim are there, as in the file */
     int n_claim, claim_room;
     bool ports;
     cake_yaml_spot end; /* where one more worker would stand */

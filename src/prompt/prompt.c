@@ -26,8 +26,8 @@ struct cake_prompt {
     cake_names names;
     cake_lines lines;
     bool txt;
-    char *path;       /* owned; of HDF5, else NULL ... */
-    cake_hdf5 *table; /* ... NULL until its first row is wanted */
+    char *path;       /* owned; of an HDF5 file, else NULL */
+    cake_hdf5 *table; /* of an HDF5 file: NULL until its first row is wanted */
     char **texts;     /* [n_text] owned; instead of lines */
     int n_text, next_text;
     int64_t order, line; /* of the next request; of the next line */

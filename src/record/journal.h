@@ -27,7 +27,7 @@ typedef struct cake_journal_head {
 
 void cake_journal_head_copy(cake_journal_head *into, const cake_journal_head *from); /* into is not freed */
 void cake_journal_head_free(cake_journal_head *head);                                /* zeros are fine */
-/* The keys of a head within an object: "identity": ... */
+/* The keys of a head and their values, to stand within an object. */
 void cake_journal_head_add(const cake_journal_head *head, cake_buf *out);
 struct cake_json;
 bool cake_journal_head_parse(const struct cake_json *object, cake_journal_head *head); /* owned */
@@ -70,11 +70,11 @@ typedef struct cake_journal {
     cake_mark *marks;      /* [n_mark] in ascending order */
     size_t n_mark;
     int64_t failed;           /* places of error records */
-    int64_t end;              /* behind the last whole group ... */
-    int64_t torn;             /* ... bytes are of a group that was being written */
+    int64_t end;              /* offset behind the last whole group */
+    int64_t torn;             /* bytes behind it, of a group that was being written */
     int64_t lost;             /* bytes of damaged groups before that */
-    cake_reached first, last; /* of the latest run's groups ... */
-    int64_t first_n;          /* ... and how many places there were behind the first one */
+    cake_reached first, last; /* of the first and last group of the latest run */
+    int64_t first_n;          /* places that there were behind its first group */
 } cake_journal;
 
 /* Reads the file, path in messages. CAKE_END: it has not even its first line, nothing is lost. */

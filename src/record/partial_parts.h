@@ -31,12 +31,12 @@ struct cake_partial {
     bool imports; /* it holds nothing yet but what RESULTS has */
     bool broken;  /* a write failed, and that was said */
     bool undone, gone;
-    cake_buf found; /* what it goes on from, in words ... */
-    bool damaged;   /* ... and whether that is a warning */
+    cake_buf found; /* what it goes on from, in words */
+    bool damaged;   /* some of that was damaged: it is said as a warning */
     cake_sync *sync;
 };
 
-/* RESULTS of somebody else is in the way, while what this job has done is in .partial. */
+/* RESULTS is somebody else's, while what this job has done is in .partial. */
 cake_err cake_partial_refuse_other(const cake_partial *partial);
 
 #endif

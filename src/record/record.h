@@ -130,7 +130,7 @@ void cake_record_share(cake_recorder *recorder,
                        double share); /* of the input that is answered; negative: unknown */
 /* Records are safe from a killed program after a moment, if this is called often; from a killed machine soon after. */
 void cake_record_tick(cake_recorder *recorder);
-cake_err cake_record_flush(cake_recorder *recorder); /* ... now */
+cake_err cake_record_flush(cake_recorder *recorder); /* what there is, now */
 /* The run stops before its end, and says what it leaves. */
 cake_err cake_record_stop(cake_recorder *recorder);
 /* The input is not that of the job: the records of this run go. */

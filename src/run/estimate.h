@@ -41,7 +41,7 @@ typedef struct cake_estimate {
 /* What a replica does of it, and what was looked at of that. */
 typedef struct cake_look {
     double share;   /* of all requests */
-    double seconds; /* of the first ones, in which there were ... */
+    double seconds; /* that the first requests take, which are looked at one by one */
     int64_t waves;
 } cake_look;
 

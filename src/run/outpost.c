@@ -18,8 +18,8 @@
 
 enum { ENOUGH = 16 << 10, HEAD = 1 + sizeof(cake_headway) }; /* bytes of a letter; of its beginning */
 
-static const double moment = 0.01; /* seconds that a token may wait for the next ones ... */
-static const double silence = 1;   /* ... and that rank 0 hears nothing while waves go round */
+static const double moment = 0.01; /* seconds that a token waits at most, to share a letter */
+static const double silence = 1;   /* seconds after which rank 0 hears, though there is no news */
 
 struct cake_outpost {
     int context;
@@ -29,8 +29,8 @@ struct cake_outpost {
     cake_root *root;
     cake_sequence **inbox; /* [cap] those from `first` on, n of them, have not begun */
     int cap, first, n;
-    bool ended;    /* there will be no more, ... */
-    bool quit;     /* ... nor shall those that there are be finished */
+    bool ended;    /* there will be no more requests */
+    bool quit;     /* those that there are shall not be finished */
     cake_buf news; /* the next letter, after its beginning */
     double since;  /* of its first news */
     bool urgent;   /* a request is done */

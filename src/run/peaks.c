@@ -19,12 +19,12 @@
 enum { BYTES = 64 << 20 };
 
 typedef struct lines {
-    const char *path, *isa, *name[2]; /* of products, of reading */
+    const char *path, *isa, *name[2]; /* the lines' names of products and of reading */
     int n;
     cake_rate *rate;
-    char host[64];  /* the first one ... */
-    bool hosts;     /* ... and there are others */
-    int threads;    /* the most */
+    char host[64];  /* of the latest line that counts; empty: none yet */
+    bool hosts;     /* lines are of several hosts */
+    int threads;    /* the most that any line is of */
     double *any[2]; /* [n] of any host, for ranks whose host the file does not have */
 } lines;
 

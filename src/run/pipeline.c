@@ -17,9 +17,9 @@
 typedef struct station {
     cake_work work;
     cake_link *in, *out; /* self links are shared with the neighbouring station */
-    int at;              /* which hop of the plan ... */
+    int at;              /* which hop of the plan */
     cake_hop hop;
-    int n_wave;           /* ... and how many waves came to it */
+    int n_wave;           /* waves that came to it */
     double *layer_s;      /* [hop.count] owned; the time spent in each */
     bool far_in, far_out; /* another rank is at the other end */
     bool stays;           /* who has the wave next takes its body from where a GPU has it */
@@ -41,11 +41,11 @@ struct cake_pipeline {
     bool crowded; /* ranks of this host are more than its cpus */
     int n_lane, n_stage, world_size;
     double progressed;            /* when messages were last given time */
-    cake_aside aside;             /* what else this rank does ... */
-    double attended;              /* ... and when it last was, ... */
-    double aside_s;               /* ... and what of the wave under way it took */
-    station *at;                  /* that computes ... */
-    int layer;                    /* ... this layer of its hop; -1: none has begun */
+    cake_aside aside;             /* what else this rank does between waves and layers */
+    double attended;              /* when aside was last attended to */
+    double aside_s;               /* seconds that aside took of the wave under way */
+    station *at;                  /* the station that computes */
+    int layer;                    /* of its hop, under way; -1: none has begun */
     int n_back;                   /* root: waves that came back */
     cake_trace *trace;            /* or NULL */
     cake_whereabouts *where, own; /* where this rank is: own, unless somebody wants to know */

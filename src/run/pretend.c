@@ -98,7 +98,8 @@ static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, ca
     return CAKE_OK;
 }
 
-/* What a rank would say of itself. like: a rank that is there; copy: of how many hosts like its own it is on none, one, ... */
+/* What a rank would say of itself. like: the rank that it resembles, which is there; copy: 0 on that one's
+ * own host, else which of the further hosts like it. */
 static cake_report_stage report_of(const cake_stage *stage, const cake_plan *plan, int rank,
                                    const cake_report_stage *like, int copy)
 {

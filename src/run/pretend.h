@@ -12,8 +12,8 @@
 /* What a world would have told; on rank 0. */
 typedef struct cake_pretended {
     cake_world world;
-    cake_plan *plans;         /* [stage->n_replica] owned, as is ... */
-    cake_report_stage *ranks; /* [world.size] */
+    cake_plan *plans;         /* [stage->n_replica] owned */
+    cake_report_stage *ranks; /* [world.size] owned */
 } cake_pretended;
 
 /* All ranks together, of an open stage. On rank 0 the stage becomes that of options->ranks ranks: those that are there,

@@ -25,17 +25,16 @@ typedef struct cake_report_stage {
     char host[64], cpus[CAKE_REPORT_CPUS], isa[32];
     char link[16]; /* what brings waves from other ranks; empty: none comes */
     int threads, threads_decode;
-    cake_gpu gpu;   /* its own ... */
-    int gpu_layers; /* ... and how many of its layers are there */
+    cake_gpu gpu;   /* what it computes on */
+    int gpu_layers; /* how many of its layers are on its GPU */
     int64_t weights_bytes, read_bytes, kv_bytes, link_bytes, peak_bytes;
     int64_t buffers_bytes; /* planned, beside weights and KV cache */
-    int64_t opened_bytes;  /* taken of all three before the first wave ... */
-    int64_t grown_bytes;   /* ... and what the process grew by meanwhile */
+    int64_t opened_bytes;  /* taken for weights, KV cache and buffers before the first wave */
+    int64_t grown_bytes;   /* what the process's memory grew by meanwhile */
     double load_s, compute_s, busy_s, move_s, run_s;
     double rtt_s; /* to the rank that its waves come from, and back; 0: it is the same, or was not measured */
-    double
-        starved_s;  /* of a root: stage-seconds of its replica for which there was no wave, over its stages */
-    double planned; /* what its layers should cost, in a unit that all ranks have */
+    double starved_s; /* of a root: seconds for which there was no wave, the mean over its replica's stages */
+    double planned;   /* what its layers should cost, in a unit that all ranks have */
     cake_root_stats root; /* zeros where there is none */
     int64_t requests;     /* that a root has answered */
     cake_roof roof;

@@ -35,9 +35,9 @@ typedef struct cake_schedule_shape {
     int lane_seqs; /* sequences a lane holds; slots = n_lane * lane_seqs */
     int chunk;     /* rows a wave should have, or what costs as much */
     int max_tok;   /* rows a wave may have: at least lane_seqs + CAKE_PAGE */
-    int n_class;   /* KV classes, with ... */
+    int n_class;   /* KV classes */
     int window[CAKE_MAX_CLASS];
-    int n_page[CAKE_MAX_CLASS]; /* ... the pages that exist */
+    int n_page[CAKE_MAX_CLASS]; /* the pages of each class that exist */
     bool states;                /* the model has recurrent layers: forks copy their states */
     int n_saved; /* states that can be kept for others, in slots behind those of the sequences */
     bool share;  /* prompts share what they begin with */
@@ -52,9 +52,9 @@ typedef struct cake_batch {
     int n_tok, n_change, n_score, n_overflow;
     cake_row *rows;       /* [max_tok] */
     cake_change *changes; /* [cake_schedule_changes] */
-    int32_t *score;       /* [max_tok] rows whose scores are wanted ... */
-    int32_t *slot;        /* [max_tok] ... and their sequences */
-    int32_t *overflow;    /* [lane_seqs] slots that cannot go on: alone they need more pages than there are */
+    int32_t *score;       /* [n_score] rows whose scores are wanted; room for max_tok */
+    int32_t *slot;        /* [n_score] the sequences of these rows */
+    int32_t *overflow;    /* [n_overflow] slots that cannot go on: alone they need more pages than exist */
 } cake_batch;
 
 /* Changes that one wave may carry. */
@@ -75,8 +75,8 @@ enum {
 };
 /* Pages of a prompt that others may share: its last token is always computed. */
 int cake_schedule_chain(int n_prompt);
-/* Gives a sequence of n_prompt tokens, which becomes `most` tokens at most, a slot in the lane with the fewest. chain: the nodes of its prompt,
- * [cake_schedule_chain(n_prompt)], which stay until it is retired. */
+/* Gives a sequence of n_prompt tokens, which becomes `most` tokens at most, a slot in the lane with the
+ * fewest. chain: [cake_schedule_chain(n_prompt)] the nodes of its prompt, which stay until it is retired. */
 int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int most, const int32_t *chain, int flags);
 /* The same of one that has `known` tokens already: those behind the prompt are replayed. */
 int cake_schedule_readmit(cake_schedule *schedule, int n_prompt, int known, int most, const int32_t *chain,

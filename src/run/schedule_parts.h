@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the schedule's files share: schedule.c (who has a slot and pages), share.c (who begins with what others have
- * made), forecast.c (who can have
- * them to the end), budget.c (what a wave may cost), fill.c (which rows go). Nobody else includes this.
+ * What the schedule's files share: schedule.c (who has a slot and pages), share.c (who begins with what
+ * others have made), forecast.c (who can have slot and pages to the end), budget.c (what a wave may cost),
+ * fill.c (which rows go). Nobody else includes this.
  */
 #ifndef CAKE_RUN_SCHEDULE_PARTS_H
 #define CAKE_RUN_SCHEDULE_PARTS_H
@@ -13,12 +13,12 @@
 
 typedef struct cake_seq {
     bool used, active;
-    bool riding;  /* rows of it are in waves ... */
+    bool riding;  /* rows of it are in waves under way */
     bool evict;   /* it is evicted as soon as they are back */
     bool starved; /* waits for a page that an eviction under way will free */
     int flags;
     int lane;
-    int carrier; /* ... the latest of which is this lane's */
+    int carrier; /* riding: the lane of the latest such wave */
     int64_t age; /* order of admission; a stem counts as the youngest */
     int n_prompt, known, done;
     int most;             /* tokens that it can have in all */
@@ -26,8 +26,8 @@ typedef struct cake_seq {
     int covered;          /* prompt rows that were ever sent or shared */
     int told;             /* pages of each class that the stages know of */
     int kept;             /* pages of its prompt that others may share, as far as it can tell */
-    int n_chain;          /* pages of the prompt that could be shared ... */
-    const int32_t *chain; /* ... and their nodes [n_chain], borrowed */
+    int n_chain;          /* pages of the prompt that could be shared */
+    const int32_t *chain; /* [n_chain] the nodes of these pages, borrowed */
     cake_held held[CAKE_MAX_CLASS];
 } cake_seq;
 
@@ -61,14 +61,14 @@ struct cake_schedule {
     int64_t admitted, fills;
     double typical; /* tokens of an answer that could have ended any time */
     cake_schedule_stats stats;
-    cake_change *pending;     /* [n_pending] leave with the next wave, whichever it is */
-    int n_pending, n_adopted; /* ... n_adopted of which map pages of others */
+    cake_change *pending;     /* [n_pending] changes that leave with the next wave, whichever it is */
+    int n_pending, n_adopted; /* n_adopted: pending changes that map pages of others */
     cake_saved *saved;        /* [shape.n_saved] */
     int64_t *sent;            /* [n_node] by node: the fill in which rows of it went last */
     int32_t *maker;           /* [n_node] by node: the slot that is to make the state at its end */
     int n_node;
-    cake_future *futures; /* [n_slot] the forecast's, */
-    int behind;           /* ... and waves of each lane before all generate */
+    cake_future *futures; /* [n_slot] the forecast's (forecast.c) */
+    int behind;           /* the forecast's: waves of each lane before all sequences generate */
 };
 
 void cake_schedule_push(cake_schedule *schedule, cake_change change);

@@ -28,17 +28,17 @@
 typedef struct cake_seat {
     int host; /* the first rank there */
     int local_size, n_thread;
-    int64_t memory,
-        mapping;    /* free on the host or of its GPU; what this process may map, as cake_machine has it */
-    int64_t beside; /* of a rank on a GPU: its part of what is free on the host */
+    int64_t memory;  /* bytes that are free on the host, or of its GPU */
+    int64_t mapping; /* bytes that this process may map, as cake_machine has it */
+    int64_t beside;  /* of a rank on a GPU: its part of what is free on the host */
 } cake_seat;
 
 /* What layers cost and take, one by one: the same on all ranks. */
 typedef struct cake_layers {
-    double *cost;   /* [n_layer] owned: operations of a row ... */
-    double root;    /* ... and beside them on rank 0 of a replica */
-    int64_t *bytes; /* [n_layer] owned: weights ... */
-    int64_t ends;   /* ... and those of embedding and head */
+    double *cost;   /* [n_layer] owned; operations of a row */
+    double root;    /* operations of a row beside its layers, on rank 0 of a replica */
+    int64_t *bytes; /* [n_layer] owned; bytes of weights */
+    int64_t ends;   /* bytes of the weights of embedding and head */
 } cake_layers;
 
 /* A hop's layers: a slice, or two where a GPU has the first ones of them. */
@@ -49,25 +49,25 @@ typedef struct cake_stretch {
 
 typedef struct cake_stage {
     int n_replica;
-    bool planned;       /* how many there are */
+    bool planned;       /* n_replica is settled */
     cake_world replica; /* this rank among those of its replica: what plan and hops count */
     cake_machine machine;
     int64_t mapping; /* bytes that this rank may still map, when its threads are there */
     cake_placement placement;
     cake_gpu gpu; /* of this rank */
-    bool gpus;    /* some rank is on one, ... */
-    bool roomy;   /* ... and all that are have memory for large waves */
+    bool gpus;    /* some rank is on a GPU */
+    bool roomy;   /* gpus, and all GPUs have memory for large waves */
     cake_model *model;
-    const cake_kernels *kernels; /* of CPUs ... */
-    const cake_kernels *away;    /* ... and of this rank's GPU, NULL without one, for ... */
-    int n_away;                  /* ... so many of its layers, the first ones; of other ranks ... */
-    int most_away;               /* ... this is all that is known: as many as were asked for, or all */
-    cake_buf isa;                /* on rank 0: what results depend on of all of these, once there is a plan */
+    const cake_kernels *kernels; /* of this rank's CPUs */
+    const cake_kernels *away;    /* of this rank's GPU; NULL: it is on none */
+    int n_away;                  /* how many of its layers are on the GPU, the first ones */
+    int most_away;               /* what is known of n_away of other ranks: what was asked for, or INT_MAX */
+    cake_buf isa; /* on rank 0, once there is a plan: what results depend on of all ranks' kernels */
     cake_plan plan;
     cake_topology_rank said; /* what --topology says of this rank; zeros without it */
-    int hops;                /* of the replica of it that has most; 0 without it */
-    cake_rate *rate;         /* [ranks] settled; owned, as is ... */
-    double *speed;           /* [ranks] ... of each over that of the fastest: what plans and waves go by */
+    int hops;                /* in --topology, of the replica that has most; 0 without it */
+    cake_rate *rate;         /* [ranks] owned; settled (place/rates.h) */
+    double *speed;           /* [ranks] owned; of each over that of the fastest: what plans and waves go by */
     double balance;          /* operations that take as long as a byte */
     cake_cost whole;         /* of all layers */
     cake_seat *seat;         /* [n_seat] of the ranks, owned */
@@ -80,14 +80,14 @@ typedef struct cake_stage {
     int reach; /* positions of a sequence for which there may be pages: the context, or what memory has room for */
     cake_dtype kv_dtype;
     bool drop;               /* the model's files do not stay in the page cache: there is no room for them */
-    cake_stretch *stretches; /* [n_stretch] one a hop of this rank, in the plan's order; owned, as are ... */
-    cake_work *works;        /* ... [n_stretch] the same, for the pipeline */
+    cake_stretch *stretches; /* [n_stretch] owned; one for each hop of this rank, in the plan's order */
+    cake_work *works;        /* [n_stretch] owned; the same, as the pipeline takes them */
     int n_stretch;
     size_t wave_bytes;  /* of the largest wave */
-    bool direct;        /* bodies may go from GPU to GPU (edges.h) ... */
-    int nccl;           /* ... with this version of NCCL; 0: there is none, or it is not wanted; ... */
-    cake_beside *edge;  /* [plan.n_hop + 1] ... on this rank's edges that have a wire; owned ... */
-    uint8_t *edge_kind; /* ... as is what each of them is */
+    bool direct;        /* bodies may go from GPU to GPU (edges.h) */
+    int nccl;           /* version of the NCCL that may carry them; 0: there is none, or it is not wanted */
+    cake_beside *edge;  /* [plan.n_hop + 1] owned; of this rank's edges that have a wire */
+    uint8_t *edge_kind; /* [plan.n_hop + 1] owned; what each edge is (edges.c) */
     cake_report_stage report;
 } cake_stage;
 

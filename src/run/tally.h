@@ -20,9 +20,9 @@ void cake_tally_free_plans(cake_plan *plans, int n); /* NULL is fine */
 
 typedef struct cake_tally {
     int n_replica;
-    cake_report_stage *stages; /* [size] owned; on rank 0, as are ... */
-    double *layer_s;           /* [size, n_layer] owned; seconds of each rank in each layer */
-    cake_plan *plans;          /* [n_replica] owned */
+    cake_report_stage *stages; /* [size] owned; on rank 0 */
+    double *layer_s;           /* [size, n_layer] owned; on rank 0: seconds of each rank in each layer */
+    cake_plan *plans;          /* [n_replica] owned; on rank 0 */
 } cake_tally;
 
 /* root: NULL on ranks that are none. */

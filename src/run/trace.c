@@ -23,9 +23,8 @@ enum { MOST = 1 << 20, BLOCK = 256 };
 struct cake_trace {
     cake_span *span; /* [MOST] ring */
     int64_t n;       /* spans ever added */
-    double *
-        ahead; /* [2, size] rank 0: seconds that a rank's clock is ahead, at the beginning and at the end ... */
-    double when[2]; /* ... which were then */
+    double *ahead;   /* [2, size] rank 0: seconds that each rank's clock is ahead, at two times */
+    double when[2];  /* rank 0: these two times, at the beginning and at the end */
     int n_align;
 };
 

@@ -38,8 +38,8 @@ struct cake_watch {
     double said, wait;       /* when it was last said that somebody is slow; when it will be again */
     double found;            /* when the run was found to be lost */
     _Atomic int lost;        /* the status; 0: it is not */
-    int64_t steps;           /* of other ranks than 0: their own, ... */
-    double moved;            /* ... and when they last changed */
+    int64_t steps;           /* where->steps at the last look; of other ranks than 0 */
+    double moved;            /* when where->steps was last seen to change */
 };
 
 static void tell(void *self, cake_beat *b)

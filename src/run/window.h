@@ -30,7 +30,7 @@ typedef struct cake_window {
     int cap, first, n;
     int64_t n_tok;  /* of their prompts */
     bool dry;       /* the conductor had nothing the last time */
-    bool exhausted; /* ... and never will */
+    bool exhausted; /* the conductor has ended: there will be no more */
 } cake_window;
 
 /* What prompts of so many tokens have in common with those of equal salt only: K and V of equal tokens are equal if

@@ -15,9 +15,9 @@ typedef struct cake_last {
     cake_pass pass;            /* of the rows that are read */
     cake_row *rows;            /* [max_tok] owned: theirs */
     int32_t *from;             /* [max_tok] owned: their places in the wave */
-    const cake_memory *memory; /* of the pass ... */
-    cake_row *rows_there;      /* ... and both there, borrowed: the same ones in the host's */
-    int32_t *from_there;
+    const cake_memory *memory; /* that the pass is in; NULL: the host's */
+    cake_row *rows_there;      /* rows in that memory, borrowed; on the host: rows itself */
+    int32_t *from_there;       /* the same of from */
 } cake_last;
 
 /* rows, from: [max_tok] each in memory; NULL in the host's. */

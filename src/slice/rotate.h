@@ -12,9 +12,9 @@ typedef struct cake_rotation {
     double *freq; /* [n_thread, n_rope, stride] radians per position */
     int *epoch;   /* [n_thread, n_rope] which ones these are (cake_rope_epoch); -1: none yet */
     int stride;
-    const cake_memory *memory; /* of the pass ... */
-    float *cos[CAKE_MAX_ROPE],
-        *sin[CAKE_MAX_ROPE]; /* ... where it is not the host's: [max_tok, n_rot / 2], owned */
+    const cake_memory *memory; /* that the pass is in; NULL: the host's */
+    /* [max_tok, n_rot / 2] owned: where the host computes them, if memory is not its own; else NULL. */
+    float *cos[CAKE_MAX_ROPE], *sin[CAKE_MAX_ROPE];
 } cake_rotation;
 
 void cake_rotation_open(const cake_config *config, const cake_memory *memory, int n_thread, int max_tok,

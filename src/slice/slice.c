@@ -24,13 +24,13 @@ struct cake_slice {
     cake_arena scratch;
     cake_pass pass;
     cake_rotation rotation;
-    cake_last last;        /* layer of the model, if it is here ... */
-    bool spares;           /* ... and rows of this wave that nobody reads are left out of it */
-    cake_cost cost;        /* of a wave ... */
-    cake_roof roof;        /* ... and of all so far */
+    cake_last last;        /* the model's last layer, if it is here */
+    bool spares;           /* the last layer leaves out rows of this wave that nobody reads */
+    cake_cost cost;        /* of a wave in these layers */
+    cake_roof roof;        /* work of all waves so far */
     cake_layer_view *view; /* [count] */
-    cake_row *rows;        /* the wave's ... */
-    cake_row *marked;      /* ... and those that kernels mark: the same in the host's memory */
+    cake_row *rows;        /* of the wave, for the host to read */
+    cake_row *marked;      /* the rows that kernels read and mark; on the host: rows itself */
     float *body;           /* [max_tok, dim] where that is not the host's: the residual stream of a wave */
     void (*between)(void *arg, bool layer);
     void *arg;

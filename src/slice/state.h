@@ -24,8 +24,8 @@ typedef struct cake_states {
     cake_arena arena;
     float *data;    /* [n_slot, n_layer, state]: what a sequence has lies together */
     int32_t *next;  /* [n_slot] owned: the position that continues the slot's state */
-    int64_t *waves; /* [n_slot] owned: the last wave that had rows of the slot ... */
-    int64_t wave;   /* ... counted here */
+    int64_t *waves; /* [n_slot] owned: the number of the last wave that had rows of the slot */
+    int64_t wave;   /* waves that there were: the number of the latest */
 } cake_states;
 
 size_t cake_states_slot_bytes(const cake_state_shape *shape); /* of one sequence in all layers of the slice */
