@@ -21,7 +21,7 @@
 #include "kernels/memory.h"
 #include "kernels/tensor.h"
 
-/* One member of the team that runs an operation together. */
+/* One member of a team, which runs an operation together. */
 typedef struct cake_exec {
     int rank, size;
     struct cake_team *team; /* where its barriers meet; NULL in a team of one */
@@ -30,14 +30,14 @@ typedef struct cake_exec {
 /* Runs work(exec, arg) on a team of `size` threads (fewer, if OpenMP grants fewer) and returns when all are
  * done. */
 void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), void *arg);
-/* From now on threads outlive teams that are smaller than this, and keep the cores that they were given: they sleep
- * meanwhile. By the thread that runs the teams. */
+/* From now on threads outlive teams that are smaller than this, and keep the cores that they were given; in
+ * between they sleep. To be called by the thread that runs the teams. */
 void cake_exec_keep(int size);
-/* From now on there are more threads than cpus: who waits gives its cpu away at once, since somebody else needs it to get
- * there. By the thread that runs the teams. */
+/* From now on there are more threads than cpus: who waits gives its cpu away at once, since whom it waits for
+ * may need it. To be called by the thread that runs the teams. */
 void cake_exec_crowd(bool crowded);
 void cake_exec_barrier(const cake_exec *exec);
-/* Who waits for something else gives its cpu away for a moment. */
+/* For waiting on anything but a barrier: gives the cpu away for a moment. */
 void cake_exec_rest(void);
 /* The half-open range of [0, n) that is this member's, in units of `grain`. */
 void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last);
@@ -47,7 +47,8 @@ void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *f
  * there need be no barrier between two of them, but there is one in any thousand. */
 typedef struct cake_deal {
     const cake_exec *exec;
-    int64_t n, first, last; /* of all units; what is left of this member's, where nobody else takes of it */
+    int64_t n, first,
+        last; /* all units; what is left of this member's share, as long as nobody else takes of it */
     unsigned number;
 } cake_deal;
 
@@ -71,20 +72,20 @@ typedef struct cake_kv {
     int stride;
 } cake_kv;
 
-/* How many elements of a key, and lines of values, stand side by side. */
+/* How many neighbouring elements of a key, or neighbouring lines of values, form a pair (2), or 1. */
 CAKE_ANYWHERE static inline int cake_kv_pair(const cake_kv *kv)
 {
     return kv->dtype == CAKE_BF16 && kv->head_dim % 2 == 0 ? 2 : 1;
 }
 
-/* The element of k, and of v, at which one head's part of the page of a slot's position begins. */
+/* Where the part of one head begins in the page of a slot's position, in elements of k, and of v. */
 CAKE_ANYWHERE static inline size_t cake_kv_page(const cake_kv *kv, int slot, int pos, int head)
 {
     int64_t page = kv->table[(int64_t)slot * kv->stride + pos / CAKE_PAGE];
     return (size_t)(page * kv->page_step + (int64_t)head * CAKE_PAGE * kv->head_dim);
 }
 
-/* How many elements from there on element j of a line's key stands, and of its value. */
+/* The offset from there, in elements, of element j of a line's key; and of its value. */
 CAKE_ANYWHERE static inline size_t cake_kv_key(const cake_kv *kv, int line, int j)
 {
     int pair = cake_kv_pair(kv);
@@ -132,8 +133,8 @@ CAKE_ANYWHERE static inline int64_t cake_delta_state_size(const cake_delta *d)
 
 #define CAKE_SEGMENT 1024 /* positions that attention sums up before it merges */
 
-/* The first position that a row sees, and where the part of a segment that begins at `first` ends: attention
- * walks [first, next) until next is behind the row. */
+/* The first position that a row sees; and the end of the segment in which `first` lies, cut to what the row
+ * sees: attention walks [first, next) until next is behind the row. */
 CAKE_ANYWHERE static inline int cake_kv_first(const cake_kv *kv, const cake_row *row)
 {
     return kv->window && row->pos >= kv->window ? row->pos + 1 - kv->window : 0;
@@ -145,8 +146,8 @@ CAKE_ANYWHERE static inline int cake_kv_next(const cake_row *row, int first)
     return end <= row->pos ? (int)end : row->pos + 1;
 }
 
-/* How many positions stand in the same memory for both rows: of those that both see, from the first one, *first, to where
- * their tables part. */
+/* How many positions of both rows stand in the same memory: from *first, the first one that both see, up to
+ * where their page tables differ. */
 static inline int cake_kv_shared(const cake_kv *kv, const cake_row *a, const cake_row *b, int *first)
 {
     const int32_t *x = kv->table + (int64_t)a->slot * kv->stride,
@@ -194,43 +195,44 @@ typedef struct cake_turn {
 } cake_turn;
 
 typedef struct cake_kernels {
-    const char *name; /* as --isa has it */
-    const struct cake_kernels
-        *oracle; /* a table in plain C whose linear gives the same bits; NULL: none does */
+    const char *name;                  /* as --isa has it */
+    const struct cake_kernels *oracle; /* in plain C, whose linear gives the same bits; NULL: there is none */
 
     const struct cake_memory *memory; /* where all that operations are given lies; NULL: in the host's */
 
     /* Bytes of a packed matrix, a multiple of CAKE_ALIGN. */
     size_t (*weight_bytes)(cake_dtype dtype, int n_out, int n_in);
-    /* Packs rows [first, first + n_row) of the row-major matrix that src, which is in the host's memory, holds from row
-     * `first` on, in w->dtype (cake_row_bytes of int8.h each), into w->data. Padding that the layout needs has to be zero
-     * already (arenas are). */
+    /* Packs rows [first, first + n_row) of a row-major matrix into w->data. src, in the host's memory, holds
+     * these rows, from row `first` on, in w->dtype (cake_row_bytes of int8.h each). Padding that the layout
+     * needs has to be zero already (arenas are). */
     void (*weight_pack)(const cake_weight *w, const void *src, int first, int n_row);
-    /* All of a matrix that linear will take is packed: what a table has to choose for it is chosen now. NULL: nothing is. By one
-     * thread. */
+    /* The matrix is packed completely and will be used by linear: a table that has to choose an algorithm for
+     * it does so now. NULL: there is nothing to choose. Called by one thread. */
     void (*settle)(const cake_weight *w);
 
-    /* Rows of floats become what products with matrices of dtype take (rounded, quantised, padded), once for all of
-     * these: x [n_tok, n_in] is packed into `to`, input_bytes of memory aligned to CAKE_ALIGN; with a gate [n_tok, n_in],
-     * which may be NULL, what that lets pass of x. Without one rows are divided as rmsnorm divides its own, so that a
-     * team packs what it has normalised without waiting. */
+    /* Packs rows of floats for products with matrices of dtype (rounds, quantises, pads them), once for all
+     * such matrices: x [n_tok, n_in] goes to `to`, which has input_bytes of memory aligned to CAKE_ALIGN.
+     * With a gate [n_tok, n_in], which may be NULL, what the gate lets pass of x is packed. Without one,
+     * members take the same rows as in rmsnorm, so that a team packs what it has normalised without a
+     * barrier. */
     size_t (*input_bytes)(cake_dtype dtype, int n_in, int n_tok);
     void (*input_pack)(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                        cake_dtype dtype, int n_in, int n_tok);
-    /* By the host: out [n] of dtype `to` = in [n] of dtype `from`, bit for bit as cake_to_f32 and cake_from_f32 do it; to CAKE_I8,
-     * which takes one row at a time, as cake_i8_from does it. */
+    /* Done by the host: out [n] of dtype `to` = in [n] of dtype `from`, bit for bit as cake_to_f32 and
+     * cake_from_f32 do it; to CAKE_I8, which takes one row at a time, as cake_i8_from does it. */
     void (*convert)(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n);
 
-    /* What linear multiplies from now on are these rows, until it is called again; NULL, 0: rows of no kind. Of a table that
-     * takes all rows alike it is NULL. By one thread. */
+    /* From now on linear multiplies these rows, until this is called again; NULL, 0: rows of no kind. NULL in
+     * tables that treat all kinds of rows alike. Called by one thread. */
     void (*about)(const cake_row *rows, int n_tok);
     /* out [n_tok, w->n_out] = x [n_tok, w->n_in] W^T + bias [w->n_out] + residual [n_tok, w->n_out].
      * x is packed for w->dtype; bias and residual may be NULL; residual may be out itself. */
     void (*linear)(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok);
-    /* The product with a head: out [n_tok, w->n_out] as of linear, each element x then cap tanh(x / cap) where cap > 0,
-     * and what is best in each row. Rows that are not wanted may stay unwritten. best [n_tok] is a member's own, clear
-     * when it comes, and gets what the member's columns hold: cake_best_join joins those of all. */
+    /* The product with a head: out [n_tok, w->n_out] as of linear, where cap > 0 each element x then becomes
+     * cap tanh(x / cap); and the best of each row. Rows that are not wanted may stay unwritten. best [n_tok]
+     * is the member's own, cleared before, and gets the best of the columns that the member computed:
+     * cake_best_join joins those of all members. */
     void (*scores)(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
                    const bool *wanted, float cap, int n_tok);
     /* out [n, w->n_in] = factor * rows row[i] of W as float32 (0 <= row[i] < w->n_out): the embedding. */
@@ -241,10 +243,10 @@ typedef struct cake_kernels {
      * residual may be NULL or out. (Zhang & Sennrich 2019) */
     void (*rmsnorm)(const cake_exec *exec, float *out, const float *x, const float *weight,
                     const float *residual, int n_row, int dim, float eps);
-    /* Heads x [n_tok, n_head, head_dim] in place: what rmsnorm makes of each with norm [head_dim], if that is not
-     * NULL, then rotary embedding (Su et al. 2021), halves convention of transformers: element i < n_rot / 2 pairs
-     * with i + n_rot / 2; elements from n_rot on stay. cos, sin [n_tok, n_rot / 2]. Heads are divided as kv_store
-     * divides its own, so that a team stores the keys that it has turned without waiting. */
+    /* Heads x [n_tok, n_head, head_dim] in place: rmsnorm of each with norm [head_dim], if that is not NULL,
+     * then rotary embedding (Su et al. 2021) in transformers' halves convention: element i < n_rot / 2 pairs
+     * with i + n_rot / 2; elements from n_rot on stay. cos, sin [n_tok, n_rot / 2]. Members take the same
+     * heads as in kv_store, so that a team stores the keys that it has turned without a barrier. */
     void (*rope)(const cake_exec *exec, float *x, const float *norm, float eps, const float *cos,
                  const float *sin, int n_tok, int n_head, int head_dim, int n_rot);
     /* Writes k, v [n_tok, n_kv, head_dim] of each row into its page, rounded to the cache's dtype. */
@@ -259,9 +261,9 @@ typedef struct cake_kernels {
     void (*attend)(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
                    int n_tok, int n_head, float scale, float cap);
 
-    /* For the next two: rows of one slot follow each other, positions upwards without a gap, and the slot's
-     * state is that after the position before the first of them; position 0 starts from zeros, whatever the
-     * state holds. Afterwards the state is that after the last one. */
+    /* For the next two: rows of one slot stand together, positions upwards without a gap, and the slot's
+     * state is the one after the position before the first of them; position 0 starts from zeros, whatever
+     * the state holds. Afterwards the state is the one after the last of them. */
 
     /* x [n_tok, channels] in place: silu(sum over j of conv[c][j] * input[pos - width + 1 + j][c]), j upwards;
      * inputs before position 0 are zero. */
@@ -276,8 +278,8 @@ typedef struct cake_kernels {
      * long as cuts are at multiples of 64. */
     void (*delta_rule)(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
                        const cake_delta *delta, const cake_row *rows, int n_tok);
-    /* Rows of x [n_tok, dim] that are not finite are broken here, unless they were before; behind the last layer, where
-     * the model ends, what became of a row that nobody reads is nobody's business. */
+    /* Marks rows of x [n_tok, dim] that are not finite as broken here, unless they were marked before. ends:
+     * the model's last layer is done; then a row that nobody reads is not looked at. */
     void (*mark)(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
                  bool ends);
     /* Row i of to [.., dim] = row from[i] of x, or with back the other way round: row from[i] of to = row i of x. i < n */
@@ -287,32 +289,32 @@ typedef struct cake_kernels {
     void (*rmsnorm_gated)(const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row,
                           int dim, float eps);
 
-    /* What follows is NULL, or does, to the bit, what several operations do one after the other. False: not of these rows or
-     * matrices, and nothing was done. */
+    /* Each operation that follows may be NULL. It does, to the bit, what several of the above do one after
+     * the other. False: it does not take these rows or matrices, and nothing was done. */
 
-    /* linear by both matrices of a gated MLP, and input_pack for a matrix of `dtype` of what the gate's sums let pass of up's,
-     * into `to`: memory for floats [n_tok, gate->n_out], where x is not. */
+    /* linear by both matrices of a gated MLP, then input_pack, for a matrix of `dtype`, of what the gate lets
+     * pass of up's output. `to` has memory for floats [n_tok, gate->n_out], and is not where x is. */
     bool (*gated)(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
                   const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
                   cake_dtype dtype, int n_tok);
     /* linear of the same x, without a residual, by n <= CAKE_PRODUCTS matrices. */
     bool (*linears)(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok);
-    /* mark, unless here is 0, and not where the model ends; rmsnorm, without a residual; and input_pack for a matrix of dtype;
-     * what the norm leaves stands nowhere else. */
+    /* mark, unless here is 0, as within the model (ends: false); rmsnorm, without a residual; and input_pack
+     * for a matrix of dtype. The norm's output itself is not stored. */
     bool (*normed)(const cake_exec *exec, void *to, const float *x, const float *weight, cake_dtype dtype,
                    int n_tok, int dim, float eps, cake_row *rows, int32_t here);
-    /* rope of the n_head heads of q, which may be none, and of the keys k by heads of their own, as turn says, and kv_store;
-     * k itself may stay as it was. */
+    /* rope, as turn says, of the n_head heads of q, which may be none, and of the keys k; then kv_store. k
+     * itself may stay as it was. */
     bool (*turned)(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
                    const float *v, const cake_turn *turn, const cake_row *rows, int n_tok);
-    /* attend, and input_pack for a matrix of dtype of what it gives; what attention gives stands nowhere else. */
+    /* attend, then input_pack of its output for a matrix of dtype. The output itself is not stored. */
     bool (*attended)(const cake_exec *exec, void *to, cake_dtype dtype, const float *q, const cake_kv *kv,
                      const cake_row *rows, int n_tok, int n_head, float scale, float cap);
 } cake_kernels;
 
 extern const cake_kernels cake_kernels_ref;
-/* ref, but for products with BF16 weights: x is rounded to BF16 too, and of two values of k the odd one is added
- * first; numbers below the smallest normal float are zero. The oracle of avx512bf16. */
+/* As ref, except in products with BF16 weights: x is rounded to BF16 too; of two neighbouring values of k the
+ * odd one is added first; numbers below the smallest normal float count as zero. The oracle of avx512bf16. */
 extern const cake_kernels cake_kernels_ref_bf16;
 
 /* What cpuid allows, worst first ("ref", "avx2", "avx512", "avx512bf16"); a rank's level is an index into this list, so that
@@ -321,8 +323,8 @@ int cake_kernels_best(void);
 int cake_kernels_exact(void); /* the best of those that round no activations: ref is their oracle */
 int cake_kernels_level(const char *name);       /* -1: no such table in this build */
 const cake_kernels *cake_kernels_at(int level); /* NULL above cake_kernels_best() */
-/* Tables that this CPU can run and that no level has here, since there is a faster one with the same bits; NULL
- * past the last. For tests. */
+/* Tables that this CPU can run but that no level stands for here, since a faster one gives the same bits;
+ * NULL past the last. For tests. */
 const cake_kernels *cake_kernels_spare(int i);
 
 #endif

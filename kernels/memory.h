@@ -22,22 +22,25 @@ typedef struct cake_memory {
     /* Zeroed. What says whose memory it is. */
     cake_err (*open)(cake_arena *arena, const char *what, size_t size);
     void (*close)(cake_arena *arena);
-    void (*put)(void *to, const void *from,
-                size_t bytes); /* from the host, whose bytes may then be changed */
+    /* From the host, whose bytes may be changed as soon as it returns. */
+    void (*put)(void *to, const void *from, size_t bytes);
     void (*get)(void *to, const void *from, size_t bytes);  /* to the host, where they are when it returns */
     void (*copy)(void *to, const void *from, size_t bytes); /* within the memory */
-    /* The host's memory, from a page on, where get brings much often: it may come there without a detour until it is taken
-     * back, which it is before it goes. NULL: that is no gain. Not lent is fine. */
+    /* Says that get will often bring bytes to this memory of the host, which begins at a page: they may then
+     * come there directly, without a detour, until it is taken back, as it has to be before it is freed.
+     * NULL: that gains nothing. Taking back what was not lent is fine. */
     void (*lend)(void *host, size_t bytes);
     void (*take_back)(void *host);
-    void (*put_rows)(cake_row *to, const cake_row *rows,
-                     int n); /* put n > 0, for what operations take as rows: they also see what these say */
-    /* Calls work(arg), which asks for operations only, or does without a call what it asked for when it was called with the same
-     * key [size]: all that its operations depend on but for what lies in the memory, put_rows' among it. */
+    /* put of n > 0 rows that operations take; a copy stays for the host to read. */
+    void (*put_rows)(cake_row *to, const cake_row *rows, int n);
+    /* Calls work(arg), which does nothing but ask for operations; or, without a call, does again what it
+     * asked for when it was last called with the same key [size]. The key has to tell all that these
+     * operations depend on, but for what lies in the memory, rows of put_rows included. */
     void (*repeat)(const void *key, size_t size, void (*work)(void *arg), void *arg);
-    void (*flag)(int i); /* behind the operations that were asked for so far, which may still be under way */
-    bool (*passed)(int i);   /* they have got to flag i, or have failed */
-    cake_err (*check)(void); /* one of them has failed: said */
+    void (*flag)(
+        int i); /* sets flag i behind all operations asked for so far, which may still be under way */
+    bool (*passed)(int i);   /* the operations have come to flag i, or have failed */
+    cake_err (*check)(void); /* whether an operation has failed; if so that has been said */
 } cake_memory;
 
 static inline cake_err cake_memory_open(const cake_memory *memory, cake_arena *arena, const char *what,

@@ -18,7 +18,7 @@ template <int BUT> static inline void await_copies()
     executor_await_copies(BUT);
 }
 #else
-/* 16 bytes, from memory that lies at a multiple of that. */
+/* Copies 16 bytes; both addresses are multiples of 16. */
 __device__ __forceinline__ void copy_ahead(uint4 *to, const uint4 *from)
 {
 #if __CUDA_ARCH__ >= 800
@@ -30,13 +30,13 @@ __device__ __forceinline__ void copy_ahead(uint4 *to, const uint4 *from)
 #endif
 }
 
-/* What a thread reads soon comes to the GPU's second cache. */
+/* Fetches what will be read soon into the GPU's second-level cache. */
 __device__ __forceinline__ void call_ahead(const void *from)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
 
-/* A group ends. */
+/* The copies since the last call form a group. */
 __device__ __forceinline__ void end_copies()
 {
 #if __CUDA_ARCH__ >= 800
@@ -44,7 +44,7 @@ __device__ __forceinline__ void end_copies()
 #endif
 }
 
-/* Until all groups but the last BUT ones are there. */
+/* Waits until all groups but the latest BUT have arrived. */
 template <int BUT> __device__ __forceinline__ void await_copies()
 {
 #if __CUDA_ARCH__ >= 800

@@ -44,7 +44,7 @@ template <typename T> __global__ void attend_any(attention a)
         for (int i = 0; i < n; i++) {
             float w = __shfl_sync(CAKE_ALL, weight, i);
             if (from + i < first)
-                continue; /* anything may stand there */
+                continue; /* not seen: its memory may hold anything */
             for (int j = lane; j < dim; j += CAKE_WARP)
                 sum[j] = fused(
                     w, to_float(((const T *)a.kv.v)[at + cake_kv_value(&a.kv, (from + i) % CAKE_PAGE, j)]),
@@ -76,7 +76,7 @@ void cake_cuda_attend(void *out, cake_dtype is, const float *q, const cake_kv *k
     attention a = {out,   is,  q,    *kv,     rows,     n_tok, n_head, n_head / kv->n_kv,
                    scale, cap, part, arrived, n_segment};
     if (tiles) {
-        const float log2_e = 1.44269504F; /* exp(x) is 2^(log2(e) x) */
+        const float log2_e = 1.44269504F; /* exp(x) = 2^(log2(e) x) */
         a.scale = cap > 0 ? scale / cap : scale * log2_e;
         a.cap = cap * log2_e;
         if (n_generated)

@@ -24,12 +24,13 @@
 #include "kernels/cuda/mma.h"
 
 enum {
-    LINES = 16,            /* of a tile */
-    WARPS = 4,             /* of a block */
-    PART = 32,             /* positions that are taken together */
-    PAIRS = PART / 2,      /* of positions */
-    K_ROW = CAKE_PAGE / 4, /* chunks of a pair of elements in a page of K; half of them are a part's */
-    COLUMNS = 4            /* tiles of 8 positions in a part */
+    LINES = 16,       /* of a tile */
+    WARPS = 4,        /* of a block */
+    PART = 32,        /* positions that are taken together */
+    PAIRS = PART / 2, /* pairs of positions in a part */
+    K_ROW = CAKE_PAGE /
+            4,  /* chunks of 16 bytes that a pair of elements has in a page of K; a part has half of them */
+    COLUMNS = 4 /* tiles of 8 positions in a part */
 };
 
 struct attention {
@@ -39,15 +40,17 @@ struct attention {
     cake_kv kv;
     const cake_row *rows;
     int n_tok, n_head, group;
-    /* A score, as a power of 2, is scale > 0 times the product of q and k, or where there is a cap, cap tanh() of that. */
+    /* A score is the exponent of 2: scale > 0 times q k^T, or, where there is a cap, cap tanh(scale q k^T).
+     * */
     float scale, cap;
-    /* Of generated rows with several segments: what these have become, and how many blocks have come. */
+    /* Of generated rows with several segments: the results of these, and how many blocks have finished
+     * theirs. */
     float *part;      /* [n_row, n_head, n_segment, head_dim + 2] */
     int32_t *arrived; /* [n_row, bundles of heads] */
     int n_segment;
 };
 
-/* The doors of the two files; rows are attention's [0, n) and [first_row, n_tok). */
+/* Implemented by attend_generated.cu and attend_prompt.cu, for rows [0, n) and [first_row, n_tok). */
 void attend_generated_rows(const attention &a, int n);
 void attend_prompt_rows(const attention &a, int first_row);
 
@@ -56,13 +59,14 @@ struct lines {
     int first_row, n_row, first_head, heads, kv_head;
 };
 
-/* How far a lane's two lines of a tile, g and g + 8, have come. */
+/* The online softmax so far, of a lane's two lines of a tile, g and g + 8. */
 template <int STEPS> struct progress {
     float most[2], total[2];
     float sum[2 * STEPS][4]; /* tiles of 8 elements of the output, as mma.h has them */
 };
 
-/* Heads go in bundles of at most a tile's lines; bundles of one head of K and V follow each other. */
+/* Query heads are taken in bundles of at most as many as a tile has lines; the bundles of one head of K and V
+ * follow each other. */
 __device__ __forceinline__ lines lines_of(const attention &a, int bundle, int heads, int first_row, int n_row)
 {
     const int bundles = (a.group + heads - 1) / heads, first = bundle % bundles * heads;
@@ -85,7 +89,7 @@ __device__ __forceinline__ bool is_there(const lines &l, int line)
     return line < l.n_row * l.heads;
 }
 
-/* An element of the output; the three dtypes are one branch that all threads take alike. */
+/* Writes an element of the output; all threads take the same branch of the three. */
 __device__ __forceinline__ void put(const attention &a, int64_t at, float value)
 {
     if (a.is == CAKE_F32)
@@ -139,7 +143,7 @@ template <int STEPS> __device__ __forceinline__ void begin(progress<STEPS> &p)
             p.sum[i][j] = 0;
 }
 
-/* Positions as bits: [first, last], cut to those of a part. */
+/* The positions [first, last] of a part as bits; both ends may lie outside of the part. */
 __device__ __forceinline__ uint32_t positions(int first, int last)
 {
     first = max(first, 0);
@@ -147,14 +151,14 @@ __device__ __forceinline__ uint32_t positions(int first, int last)
     return first > last ? 0 : CAKE_ALL << first & CAKE_ALL >> (PART - 1 - last);
 }
 
-/* Those of a part that a row sees. */
+/* The positions of a part that a row sees, as bits. */
 __device__ __forceinline__ uint32_t seen_by(const attention &a, const cake_row *row, int zero)
 {
     return positions(cake_kv_first(&a.kv, row) - zero, row->pos - zero);
 }
 
-/* Scores [COLUMNS][4] become weights; what was summed up before is made to fit. Unless ALL are seen, by both lines of
- * the lane, sees has the positions that either sees. */
+/* Scores [COLUMNS][4] become weights, and what was summed up before is scaled to the new largest score. ALL:
+ * both lines of the lane see all positions; else sees [2] has the positions that each of them sees. */
 template <bool ALL, int STEPS>
 __device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, const attention &a,
                                       const uint32_t *sees)
@@ -181,9 +185,10 @@ __device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, con
             }
         most = fmaxf(most, __shfl_xor_sync(CAKE_ALL, most, 1));
         most = fmaxf(most, __shfl_xor_sync(CAKE_ALL, most, 2));
-        most = fmaxf(p.most[line], most * scale); /* the largest one stays it */
+        most = fmaxf(p.most[line], most * scale); /* scaling keeps the order of scores */
         old[line] = most == p.most[line] ? 1 : exp2f(p.most[line] - most);
-        const float from = most == -INFINITY ? 0 : most; /* who has seen nothing yet has weights of 0 */
+        const float from =
+            most == -INFINITY ? 0 : most; /* a line that has seen nothing yet gets weights of 0 */
 #pragma unroll
         for (int i = 0; i < COLUMNS; i++)
 #pragma unroll
@@ -198,7 +203,7 @@ __device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, con
         p.most[line] = most;
     }
     if (old[0] == 1 && old[1] == 1)
-        return; /* seldom is a later score the largest one */
+        return; /* which is usual: later scores seldom exceed the largest one */
 #pragma unroll
     for (int i = 0; i < 2 * STEPS; i++)
 #pragma unroll
@@ -218,8 +223,8 @@ __device__ __forceinline__ void pack_weights(uint32_t (*a)[4], const float (*w)[
         }
 }
 
-/* What nobody sees may be anything, NaN too, and 0 times that is not 0: for the pairs of positions that a lane's chunks of V
- * are of, [step][low or high], the halves of a word that may be used. */
+/* A value that nobody sees may be NaN or infinite, and 0 times that is not 0. So: for the pairs of positions
+ * that a lane's chunks of V hold, [step][low or high], masks of the halves of a word that may be used. */
 __device__ __forceinline__ void find_visible(uint32_t (*visible)[2], uint32_t good)
 {
     const int t = (int)threadIdx.x % 4;
@@ -230,7 +235,7 @@ __device__ __forceinline__ void find_visible(uint32_t (*visible)[2], uint32_t go
     }
 }
 
-/* Which element of the output lies in tile `tile`, column 2 t + j. */
+/* The element of the output that is in tile `tile`, column 2 t + j. */
 template <int STEPS> __device__ __forceinline__ int element_of(int tile, int t, int j)
 {
     return STEPS % 2 && tile >= 2 * (STEPS - 1) ? 16 * (STEPS - 1) + 2 * (2 * t + j) + tile % 2

@@ -14,7 +14,7 @@
  */
 #include "kernels/cuda/attend.h"
 
-enum { STAGES = 4, CHUNKS = 4 /* of a lane in a stage */ };
+enum { STAGES = 4, CHUNKS = 4 /* 16-byte chunks that a lane copies in a stage */ };
 
 /* The stages of a part: two steps of 16 elements of K each, then 32 elements of V each, all of its positions. */
 template <int STEPS> struct stages_of {
@@ -36,8 +36,8 @@ __device__ __forceinline__ source find_part(const attention &a, const lines &l, 
                       g};
 }
 
-/* Stage `stage` of a part is on its way to the lane's places `to`. Of 16 elements that are left behind whole 32 two lanes
- * take half a chunk each, and both copy it. */
+/* Begins to copy stage `stage` of a part to the lane's places `to`. Where 16 elements are left over behind
+ * whole groups of 32, two lanes use half a chunk each, and both copy the chunk. */
 template <int STEPS> __device__ __forceinline__ void bring(uint4 *to, const source &from, int stage)
 {
     const int g = (int)threadIdx.x % CAKE_WARP / 4, m = stage - stages_of<STEPS>::KEYS;
@@ -52,18 +52,19 @@ template <int STEPS> __device__ __forceinline__ void bring(uint4 *to, const sour
     }
 }
 
-/* A lane's way through its warp's parts: stage n of all that it takes stands in place n % STAGES of the ring. */
+/* A lane's way through its warp's parts: the n-th stage that it takes goes to place n % STAGES of the ring.
+ * */
 template <int STEPS> struct walk {
     uint4 *ring; /* the lane's first place */
     source now, next;
     bool more; /* there is a next part */
-    int turn;  /* n of the part's first stage */
+    int turn;  /* the number n of the current part's first stage */
 
     __device__ __forceinline__ uint4 *place(int stage) const
     {
         return ring + (turn + stage) % STAGES * (CHUNKS * CAKE_WARP);
     }
-    /* A stage's chunks are there; what stood in the place before is done with, so that others may come. */
+    /* Waits for a stage's chunks, and begins to copy a later stage to the place that is free now. */
     __device__ __forceinline__ const uint4 *take(int stage) const
     {
         const int then = stage + STAGES - 1;
@@ -100,7 +101,8 @@ __device__ __forceinline__ void multiply_keys(float (*score)[4], const walk<STEP
     }
 }
 
-/* Scores become weights, and values are added up. Unless ALL are seen, sees has the positions that are. */
+/* Scores become weights, and values are added up. ALL: every line sees every position of the part; else sees
+ * has the positions that lines see. */
 template <bool ALL, int STEPS>
 __device__ __forceinline__ void multiply_values(progress<STEPS> &p, float (*score)[4], const attention &a,
                                                 const walk<STEPS> &w, uint32_t sees)
@@ -134,7 +136,8 @@ __device__ __forceinline__ void multiply_values(progress<STEPS> &p, float (*scor
     }
 }
 
-/* The warp's parts of [first, last], in turn with others, of which the first one sets out. */
+/* A warp begins its way through its parts of [first, last], which warps take in turn: the copies of its first
+ * stages are under way. */
 template <int STEPS>
 __device__ __forceinline__ walk<STEPS> set_out(const attention &a, const lines &l, int slot, int first,
                                                int last, uint4 *ring)
@@ -196,7 +199,7 @@ __device__ __forceinline__ turn turn_of(const attention &a)
     return t;
 }
 
-/* What the warps of a block have come to, of each line. */
+/* The results of the warps of a block, for each line. */
 struct shares {
     float most[WARPS][LINES], total[WARPS][LINES];
 
@@ -216,7 +219,7 @@ struct shares {
     }
 };
 
-/* Warps add what they have, one after the other. sum: [LINES] */
+/* Warps add their sums, one after the other, to sum [LINES]. */
 template <int STEPS>
 __device__ __forceinline__ void add_up(float (*sum)[16 * STEPS + 1], shares &s, const progress<STEPS> &p)
 {
@@ -247,8 +250,8 @@ __device__ __forceinline__ void add_up(float (*sum)[16 * STEPS + 1], shares &s, 
     }
 }
 
-/* Whether this block is the last of those that walk segments of a row for the same heads: it sees what the others have
- * written (CUDA C++ Programming Guide, "Memory Fence Functions"). */
+/* Whether this block is the last to finish of those that walk segments of a row for the same heads; if so it
+ * sees what the others have written (CUDA C++ Programming Guide, "Memory Fence Functions"). */
 __device__ __forceinline__ bool is_last(const attention &a, const turn &t)
 {
     __shared__ int before;
@@ -265,7 +268,7 @@ __device__ __forceinline__ bool is_last(const attention &a, const turn &t)
     return last;
 }
 
-/* The segments of a row, in order, whichever came last: a warp a head. */
+/* Joins the segments of a row, always in order, whichever block finished last. A warp for each head. */
 template <int STEPS>
 __device__ __forceinline__ void join_segments(const attention &a, const turn &t, const lines &l)
 {

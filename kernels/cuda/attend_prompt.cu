@@ -33,13 +33,14 @@ struct stretch {
     int row, end;
 };
 
-/* What a warp's lines of a stretch see: positions [first, last] some of them, [all_first, all_last] all lines of the warp. No
- * line: last < 0; lines of other sequences, too: all_last < 0. */
+/* What a warp's lines of a stretch see: some line sees each of positions [first, last], all lines see
+ * [all_first, all_last]. last < 0: the warp has no line here; all_last < 0: some of its lines are of other
+ * sequences. */
 struct view {
     int first, last, all_first, all_last;
 };
 
-/* Rows of a sequence stand together, positions upwards without a gap. */
+/* The stretch that begins at a row: rows of a sequence stand together, positions upwards without a gap. */
 __device__ __forceinline__ stretch begin_at(const attention &a, const lines &l, int row)
 {
     const int end = l.first_row + l.n_row;
@@ -72,7 +73,8 @@ __device__ __forceinline__ view look(const attention &a, const lines &l, const s
     return v;
 }
 
-/* The chunk at which a part of K or V begins, in a page of which half is `half` chunks; of K that is half of the first row. */
+/* Where a part of K or V begins. half: by how many chunks the second part of a page begins behind the first
+ * one: half of the page in V, half of its first row in K. */
 __device__ __forceinline__ const uint4 *find_part(const void *from, const attention &a, int slot, int kv_head,
                                                   int zero, int half)
 {
@@ -92,8 +94,8 @@ template <int STEPS> __device__ __forceinline__ void bring_keys(uint4 *to, const
     end_copies();
 }
 
-/* Each warp brings four rows, which have the same place in common. The chunks of 16 elements that are left behind whole 32
- * stay where they are. */
+/* Copies a part of V to shared memory. Each warp copies four rows, whose chunks are swizzled alike. The
+ * chunks of 16 elements that are left over behind whole groups of 32 are not swizzled. */
 template <int STEPS> __device__ __forceinline__ void bring_values(uint4 *to, const uint4 *from)
 {
     enum { WIDE = block_of<STEPS>::V_ROW, ROWS = PAIRS / WARPS };
@@ -109,7 +111,7 @@ template <int STEPS> __device__ __forceinline__ void bring_values(uint4 *to, con
     end_copies();
 }
 
-/* Scores of the warp's lines and the part's positions, which are zeros before. */
+/* Adds up the scores of the warp's lines at the part's positions, which are zeros before. */
 template <int STEPS, int TILES>
 __device__ __forceinline__ void multiply_keys(float (*score)[COLUMNS][4], const uint4 *query,
                                               const uint4 *key)
@@ -163,10 +165,10 @@ __device__ __forceinline__ void multiply_values(progress<STEPS> *p, const uint32
     }
 }
 
-/* Positions of a part that have a value which is not finite. */
+/* The positions of a part, as bits, whose value has an element that is not finite. */
 template <int STEPS> __device__ __forceinline__ uint32_t find_broken(const uint4 *value)
 {
-    const uint32_t odd = 0x7f80; /* the exponent of what is not finite */
+    const uint32_t odd = 0x7f80; /* the exponent of an infinity or NaN in BF16 */
     uint32_t bits = 0;
 #pragma unroll 1
     for (int pair = 0; pair < PAIRS; pair++) {
@@ -199,7 +201,7 @@ __device__ __forceinline__ void take_all(progress<STEPS> *p, float (*score)[COLU
     multiply_values<true, STEPS, TILES>(p, weight, value, nullptr);
 }
 
-/* The same for a part that only some lines see, or some of whose positions. */
+/* The same for a part of which not all lines see all positions. */
 template <int STEPS, int TILES>
 __device__ __forceinline__ void take_some(progress<STEPS> *p, float (*score)[COLUMNS][4], const attention &a,
                                           const lines &l, const stretch &s, const view &v, int zero,
@@ -207,7 +209,8 @@ __device__ __forceinline__ void take_some(progress<STEPS> *p, float (*score)[COL
 {
     const int g = (int)threadIdx.x % CAKE_WARP / 4;
     uint32_t good = positions(v.first - zero, v.last - zero), broken = 0;
-    /* A value that only some of the lines see must not harm the others; those that see it are not finite then. */
+    /* A value that is not finite must not harm the lines that do not see it: it is left out, and those that
+     * see it get NaN. */
     if (positions(v.all_first - zero, v.all_last - zero) != good)
         broken = good & find_broken<STEPS>(value);
     uint32_t weight[TILES][2][4], visible[2][2];

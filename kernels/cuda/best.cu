@@ -7,7 +7,7 @@
 
 enum { THREADS = 256 };
 
-/* The best of all threads' ones; all have it. */
+/* The best of all threads' entries, for all threads. */
 __device__ __forceinline__ cake_ranked best_of_block(cake_ranked mine, cake_ranked *place)
 {
     mine = best_of_warp(mine);
@@ -20,8 +20,8 @@ __device__ __forceinline__ cake_ranked best_of_block(cake_ranked mine, cake_rank
     return mine;
 }
 
-/* to [most] = the best of from [n], in their order; nothing() where there are no more. A thread looks at its own ones again
- * when one of them was taken. */
+/* to [most] = the best of from [n], the best first; nothing() where there are no more. A thread searches its
+ * own entries again only when one of them was taken. */
 __device__ __forceinline__ void choose(cake_ranked *to, const cake_ranked *from, int n, int most,
                                        cake_ranked *place)
 {
@@ -75,7 +75,8 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* For products that do not lead: score [n_tok, n_out] is all there. A warp a group; grid: some groups, rows. */
+/* For products that do not call lead: score [n_tok, n_out] is complete. A warp for each group; grid: groups
+ * of scores, rows. */
 __global__ void __launch_bounds__(THREADS) lead_of_scores(float *score, leading to, int n_out)
 {
     begin_kernel();

@@ -12,10 +12,10 @@
 
 /* What a product with a head does beside its sums. */
 struct leading {
-    cake_ranked *leader; /* [n_tok, groups]; NULL: it is no head */
-    cake_best *best;     /* [n_tok] says how many are asked for, and gets to know of broken scores */
+    cake_ranked *leader; /* [n_tok, groups]; NULL: the product is not one with a head */
+    cake_best *best;     /* [n_tok] says how many are asked for; scores that are not finite are noted there */
     float cap;           /* as cake_kernels.scores has it */
-    bool all;            /* scores are kept, also where only one is asked for, which is its group's leader */
+    bool all; /* all scores are stored; else not those of rows of which only the best is asked for */
 };
 
 CAKE_ANYWHERE static inline int groups_of_scores(int n_out)
@@ -28,7 +28,7 @@ __device__ __forceinline__ bool before(cake_ranked a, cake_ranked b)
     return a.score > b.score || (a.score == b.score && a.id < b.id);
 }
 
-/* Nothing is behind it. */
+/* The entry that every other one precedes. */
 __device__ __forceinline__ cake_ranked nothing()
 {
     cake_ranked none = {-INFINITY, INT32_MAX};
@@ -40,7 +40,7 @@ __device__ __forceinline__ bool is_whole(float score)
     return fabsf(score) <= FLT_MAX;
 }
 
-/* Of all lanes; all have it. */
+/* The best of all lanes' entries, for all lanes. */
 __device__ __forceinline__ cake_ranked best_of_warp(cake_ranked mine)
 {
     for (int flip = CAKE_WARP / 2; flip; flip /= 2) {
@@ -51,8 +51,8 @@ __device__ __forceinline__ cake_ranked best_of_warp(cake_ranked mine)
     return mine;
 }
 
-/* A warp does it: the lanes have a row's scores of a group, from id `first` on, n_out of them in the row. out is where the row's
- * score of id 0 stands. */
+/* Called by a whole warp, whose lanes have a row's scores of one group, from id `first` on; the row has n_out
+ * in all. out: where the row's score of id 0 is stored. */
 __device__ __forceinline__ void lead(float *out, const leading &to, float score, int row, int first,
                                      int n_out)
 {
@@ -72,9 +72,9 @@ __device__ __forceinline__ void lead(float *out, const leading &to, float score,
         to.leader[(int64_t)row * groups_of_scores(n_out) + first / CAKE_WARP] = mine;
 }
 
-/* The same for a product that does not lead: score [n_tok, n_out] is all there. */
+/* The same after a product that calls no lead: score [n_tok, n_out] is complete. */
 void cake_cuda_lead(float *score, const leading &to, int n_out, int n_tok);
-/* Leaders to best [n_tok], with score [n_tok, n_out] as far as it was kept. */
+/* Finds best [n_tok] from the leaders, and from score [n_tok, n_out] as far as scores were stored. */
 void cake_cuda_best(const leading &from, const float *score, int n_out, int n_tok);
 
 #endif

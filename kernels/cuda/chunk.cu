@@ -26,29 +26,30 @@
 enum {
     ROWS = CAKE_PAGE, /* of a span, at most */
     SLICE = 32,       /* elements of a row that a half of a tile holds */
-    EACH = 4,         /* rows of a thread */
+    EACH = 4,         /* neighbouring rows that a thread computes */
     MAKERS = 256,     /* threads of prepare: 16 x 16 of 4 x 4 elements */
     WALKERS = 128,    /* threads of walk: 16 x 8 */
-    PITCH = ROWS + 1, /* of matrices that are read along both sides */
+    PITCH = ROWS + 1, /* floats of a row of matrices that are read by rows and by columns */
     TILE = 2 * ROWS * SLICE,
     MATRIX = ROWS * ROWS,
 };
 
-/* What prepare hands on of a span and a head. */
+/* What prepare computes for walk, of a span and a head. */
 struct part {
     float solve[MATRIX]; /* [j][i]: T[i][j] beta[j] */
     float see[MATRIX];   /* [j][i]: M[i][j] */
-    float key[ROWS];     /* what k S is multiplied by: length and decay since the span's beginning */
-    float query[ROWS];   /* q S likewise */
-    float until[ROWS];   /* what a change is multiplied by: the key's length, decay until the span's end */
-    float last[ROWS];    /* [0]: decay of the state over the span */
+    float key[ROWS];   /* the factor of k S: the key's 1 / length, and the decay since the span's beginning */
+    float query[ROWS]; /* the factor of q S, likewise */
+    float until[ROWS]; /* the factor of a change: the key's 1 / length, and the decay until the span's end */
+    float last[ROWS];  /* [0]: the decay of the state over the whole span */
 };
 
 template <int N> struct alignas(4 * N) few {
     float of[N];
 };
 
-/* Two matrices of ROWS rows and SLICE columns that become a tile; what they do not have is zero. */
+/* Where a tile is loaded from: two matrices of ROWS rows and SLICE columns; what they do not have becomes
+ * zero. */
 struct source {
     const float *half[2];
     int64_t step; /* from one row to the next */
@@ -117,7 +118,8 @@ __device__ __forceinline__ void add_squares(float sum[2], const float *tile)
         }
 }
 
-/* What a row's elements are multiplied by, from its threads' squares; 0 if there is no such row. All of a warp. */
+/* One over the length of a row, from the sums of squares of its threads; 0 if there is no such row. Called by
+ * the whole warp. */
 __device__ __forceinline__ float length_of(float sum, bool is_there)
 {
     sum += __shfl_xor_sync(CAKE_ALL, sum, 1);
@@ -125,8 +127,8 @@ __device__ __forceinline__ float length_of(float sum, bool is_there)
     return is_there ? 1 / sqrtf(sum + 1e-6f) : 0;
 }
 
-/* By thread `row` < ROWS: the logarithms of what remains of row `row` at each later one go to sum [i][row]; and what
- * decays do between the row and the ends of the span. */
+/* Called by thread `row` < ROWS. sum [i][row] gets, for each later row i, the logarithm of how much decays
+ * leave of row `row` there; `to` gets the decays between the row and the ends of the span. */
 __device__ __forceinline__ void chain(float *sum, part &to, const float *decay, float q, float k, int row)
 {
     float since = 0, until = 0, all = 0;
@@ -142,7 +144,8 @@ __device__ __forceinline__ void chain(float *sum, part &to, const float *decay, 
     to.last[row] = expf(all);
 }
 
-/* Rows 4 y to 4 y + 3 times rows 4 x to 4 x + 3, summed over a slice: keys with keys, and queries with keys. */
+/* Adds the products of rows 4 y to 4 y + 3 with rows 4 x to 4 x + 3 over a slice: of keys with keys, and of
+ * queries with keys. */
 __device__ __forceinline__ void compare(float key[EACH][EACH], float query[EACH][EACH], const float *tile,
                                         int y, int x)
 {
@@ -167,8 +170,9 @@ __device__ __forceinline__ void compare(float key[EACH][EACH], float query[EACH]
     }
 }
 
-/* to = (1 + a)^-1 of a [ROWS][PITCH] below its diagonal: blocks of 16 on the diagonal column by column, then twice two
- * neighbours become one. What is above the diagonal of `to` is used on the way, and means nothing. */
+/* to = (1 + a)^-1, of a [ROWS][PITCH] below its diagonal. First blocks of 16 on the diagonal, column by
+ * column; then, twice, two neighbouring blocks are merged into one. What is above the diagonal of `to` is
+ * scratch. */
 __device__ void invert(float *to, const float *a)
 {
     enum { BLOCK = 16 };
@@ -236,7 +240,7 @@ __global__ void __launch_bounds__(MAKERS, 2)
         put<MAKERS>(tile, hold);
         __syncthreads();
         if (warp / 2 >= 2 * (warp % 2) &&
-            EACH * (y & ~3) < n) /* others are above the diagonal, or not there */
+            EACH * (y & ~3) < n) /* the other blocks of 4 x 4 are above the diagonal, or beyond the span */
             compare(key, query, tile, y, x_of);
         add_squares(squares, tile);
     }
@@ -272,13 +276,14 @@ __global__ void __launch_bounds__(MAKERS, 2)
 
 /* What a block of walk works on. */
 struct task {
-    const float *q, *k, *v; /* of the wave's first row */
+    const float *q, *k, *v; /* of the first row of the wave */
     int64_t channels;
-    const part *parts; /* of the first span; the next ones are n_head on */
+    const part *parts; /* of the first span; each next span's is n_head further */
     int n_head, key_dim, slices, stages;
 };
 
-/* A span goes by in stages, each with a tile: slices of keys and queries, T beta, M, and 64 elements of keys at a time. */
+/* A span is worked through in stages, each of which needs one tile: slices of keys and queries, then T beta,
+ * M, and keys, 64 elements at a time. */
 __device__ __forceinline__ source source_of(const task &t, const cake_cuda_spans &spans, int span, int stage)
 {
     const int64_t first = spans.row[span] * t.channels;
@@ -295,7 +300,7 @@ __device__ __forceinline__ source source_of(const task &t, const cake_cuda_spans
     return {{k, k + SLICE}, t.channels, n, {min(left, (int)SLICE), min(left - SLICE, (int)SLICE)}};
 }
 
-/* seen += k S and sum += q S over a slice, whose rows of the state are `state`. */
+/* seen += k S and sum += q S over one slice; `state` has the slice's rows of S. */
 template <int N>
 __device__ __forceinline__ void look(float seen[EACH][N], float sum[EACH][N], const float *tile,
                                      const float *state, int y, int x)
@@ -322,7 +327,7 @@ __device__ __forceinline__ void look(float seen[EACH][N], float sum[EACH][N], co
     }
 }
 
-/* sum += what the tile's columns 4 y to 4 y + 3, turned, make of the first n rows of `change` [ROWS][8 N]. */
+/* sum += (columns 4 y to 4 y + 3 of the tile, transposed) times the first n rows of `change` [ROWS][8 N]. */
 template <int N>
 __device__ __forceinline__ void multiply(float sum[EACH][N], const float *tile, const float *change, int y,
                                          int x, int n)
@@ -341,7 +346,7 @@ __device__ __forceinline__ void multiply(float sum[EACH][N], const float *tile, 
         }
 }
 
-/* The thread's elements of a matrix [..][8 N]. */
+/* The elements of a matrix [..][8 N] that are the thread's. */
 template <int N> __device__ __forceinline__ few<N> &own(float *matrix, int y, int i, int x)
 {
     return *(few<N> *)(matrix + (EACH * y + i) * 8 * N + N * x);
@@ -356,8 +361,8 @@ template <int N> __device__ __forceinline__ void clear(float x[EACH][N])
             x[i][j] = 0;
 }
 
-/* Columns [0, 8 N) of a head's state [key_dim][value_dim] and of the block's [depth][8 N], one into the other; n are
- * there, the others are zero. */
+/* Copies columns [0, 8 N) of a head's state [key_dim][value_dim] to the block's [depth][8 N], or back. The
+ * head has n of these columns; the others are zero. */
 template <int N>
 __device__ __forceinline__ void read_state(float *state, const float *kept, const cake_delta &d, int depth,
                                            int n)
@@ -376,12 +381,13 @@ __device__ __forceinline__ void write_state(float *kept, const float *state, con
             kept[(int64_t)(at / (8 * N)) * d.value_dim + at % (8 * N)] = state[at];
 }
 
-/* What a stage does with its tile. Warps whose rows a span does not have only keep its barriers: their changes are zero. */
+/* What a block does at each stage. Warps whose rows the span does not have only take part in barriers: their
+ * changes are zero. */
 template <int N> struct walker {
     float *tile, *state, *change; /* [TILE], [depth][8 N], [ROWS][8 N] */
     float seen[EACH][N], sum[EACH][N];
     float key[EACH], query[EACH], until[EACH], last; /* of the thread's rows: what struct part says */
-    int y, x, n; /* place in the block; columns from the thread's first one on */
+    int y, x, n; /* the thread's place in the block; columns that there are from its first one on */
     int n_row;   /* of the span */
     bool busy;   /* the warp has rows */
 
@@ -406,10 +412,10 @@ template <int N> struct walker {
             look<N>(seen, sum, tile, state + i * SLICE * 8 * N, y, x);
     }
 
-    /* The last slice, and v - k S. v: of the span's first row and the thread's first column. */
+    /* Computes the last slice, then v - k S. v: of the span's first row and the thread's first column. */
     __device__ __forceinline__ void ask(int i, const float *v, int64_t channels)
     {
-        float value[EACH][N]; /* on its way while the slice is computed */
+        float value[EACH][N]; /* loaded while the slice is computed */
 #pragma unroll
         for (int r = 0; r < EACH; r++)
 #pragma unroll
@@ -428,7 +434,7 @@ template <int N> struct walker {
         clear<N>(seen);
         if (busy)
             multiply<N>(seen, tile, change, y, x, n_row);
-        __syncthreads(); /* all have read what was asked for */
+        __syncthreads(); /* all have read the changes as they were, which are replaced now */
 #pragma unroll
         for (int i = 0; i < EACH; i++)
 #pragma unroll
@@ -436,7 +442,7 @@ template <int N> struct walker {
                 own<N>(change, y, i, x).of[j] = seen[i][j];
     }
 
-    /* out: of the span's first row and the thread's first column. */
+    /* Writes the output. out: of the span's first row and the thread's first column. */
     __device__ __forceinline__ void answer(float *out, int64_t step)
     {
 #pragma unroll
@@ -446,7 +452,7 @@ template <int N> struct walker {
                 sum[i][j] *= query[i];
         if (busy)
             multiply<N>(sum, tile, change, y, x, n_row);
-        __syncthreads(); /* all have read the changes as they are at their rows */
+        __syncthreads(); /* all have read the changes, which are scaled next */
 #pragma unroll
         for (int i = 0; i < EACH; i++)
 #pragma unroll
@@ -457,7 +463,7 @@ template <int N> struct walker {
             }
     }
 
-    /* Rows [64 i, 64 i + 64) of the state. */
+    /* Updates rows [64 i, 64 i + 64) of the state. */
     __device__ __forceinline__ void learn(int i)
     {
         float *rows = state + i * ROWS * 8 * N, now[EACH][N];
@@ -475,8 +481,9 @@ template <int N> struct walker {
     }
 };
 
-/* 8 N columns of a head's state, which stay in the block's memory while its sequence goes by; what a stage needs is on its
- * way while the one before it is computed. grid: groups of columns, heads from first_head on, spans. */
+/* 8 N columns of a head's state, which stay in shared memory while the block goes through a sequence; each
+ * stage's tile is loaded while the stage before is computed. grid: groups of columns, heads from first_head
+ * on, spans. */
 template <int N>
 __global__ void __launch_bounds__(WALKERS) walk(float *out, const part *parts, const float *x, cake_delta d,
                                                 const cake_row *rows, cake_cuda_spans spans, int first_head)
@@ -518,7 +525,7 @@ __global__ void __launch_bounds__(WALKERS) walk(float *out, const part *parts, c
         put<WALKERS>(w.tile, hold);
         __syncthreads();
         const int next = stage + 1 < t.stages ? stage + 1 : 0, next_span = span + (next == 0);
-        if (next_span < spans.n) /* another sequence's does no harm */
+        if (next_span < spans.n) /* it may be another sequence's: loading it does no harm */
             fetch<WALKERS>(hold, source_of(t, spans, next_span, next));
         if (stage == 0)
             w.begin(p, n_row);
@@ -559,7 +566,7 @@ size_t cake_cuda_delta_part(void)
     return sizeof(part);
 }
 
-/* The most memory that any GPU gives a block unasked is 48 KiB: deep states go in narrow groups of columns. */
+/* Every GPU gives a block 48 KiB without being asked: for deep states the groups of columns are narrower. */
 void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b, const cake_delta *d,
                             const cake_row *rows, const cake_cuda_spans *spans, int first_head, int n_head,
                             void *parts)

@@ -14,7 +14,8 @@
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/product.h"
 
-/* Scales become float32: a row's bytes and what stands behind them are put together before they go. */
+/* Scales become float32: a row's bytes and the scales behind them are put together here before they are
+ * copied to the GPU. */
 static void pack_int8(const cake_weight *w, const char *src, int first, int n_row)
 {
     const int n = cake_i8_groups(w->n_in);
@@ -44,12 +45,13 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
         cake_cuda_input_pack(to, x, gate, dtype, n_in, n_tok);
 }
 
-/* Where stretches of prompts' rows and of others begin in what linear multiplies. */
+/* The rows that linear multiplies, as stretches that are of prompts and stretches that are not: where each
+ * begins. */
 static struct {
-    int *first; /* [n + 1], of which the last one is where all ends */
+    int *first; /* [n + 1] the last one is where the rows end */
     bool *prompt;
     int n, cap;
-    bool prompts; /* there is one of prompts' rows */
+    bool prompts; /* some stretch is of prompts' rows */
 } stretches;
 
 static void about(const cake_row *rows, int n_tok)
@@ -76,7 +78,8 @@ static void about(const cake_row *rows, int n_tok)
 
 _Static_assert(CAKE_CUDA_PARTS_BYTES <= CAKE_CUDA_WORKSPACE, "parts of products have room");
 
-/* A prompt's rows take cuBLASLt, all others our own kernel, whatever stands beside them. */
+/* Prompts' rows are multiplied by cuBLASLt, all others by our own kernel, whatever other rows are in the
+ * wave. */
 static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok)
 {
@@ -97,7 +100,7 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
     }
 }
 
-/* Of prompts' rows cuBLASLt has the sums, which are packed afterwards. */
+/* For prompts' rows cuBLASLt computes both sums, and the gate is applied and packed afterwards. */
 static bool gated(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
                   const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
                   cake_dtype dtype, int n_tok)
@@ -112,7 +115,8 @@ static bool gated(const cake_exec *exec, void *to, const void *x, const cake_wei
     return true;
 }
 
-/* Where rows are many, weights are what takes time, and not how often a kernel begins. */
+/* One launch for several products saves time only where rows are few: where they are many, reading and
+ * multiplying takes longer than launching. */
 static bool linears(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok)
 {
     const cake_dtype dtype = product->w->dtype;
@@ -187,8 +191,9 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
         cake_cuda_kv_store(kv, k, v, rows, n_tok);
 }
 
-/* Segments that the positions of a row lie in, of rows up to position `last`, at most: how work is cut depends on the
- * CAKE_SEGMENT of the last one and on nothing else that a row says but its kind (memory.h, repeat). */
+/* The most segments that a row up to position `last` can have. How work is cut depends on which CAKE_SEGMENT
+ * `last` is in, and of rows on nothing but their kind: so a graph that was recorded stays right (memory.h,
+ * repeat). */
 static int segments(const cake_kv *kv, int last)
 {
     const int64_t all = ((int64_t)last / CAKE_SEGMENT + 1) * CAKE_SEGMENT,
@@ -196,11 +201,11 @@ static int segments(const cake_kv *kv, int last)
                          : all < INT_MAX                ? all
                                                         : INT_MAX;
     const int size = cake_cuda_segment((int)seen), n = (int)((seen + size - 2) / size) + 1,
-              shorter = CAKE_CUDA_SEGMENTS + 1; /* which some row may have that sees less */
+              shorter = CAKE_CUDA_SEGMENTS + 1; /* some row that sees less may be cut into shorter ones */
     return size > CAKE_CUDA_SEGMENT && n < shorter ? shorter : n;
 }
 
-/* Generated rows that a launch has room for what becomes of their segments. */
+/* How many generated rows a launch has workspace for, where each has so many segments. */
 static int room(const cake_kv *kv, int n_head, int n_segment)
 {
     const size_t parts = CAKE_CUDA_WORKSPACE / cake_cuda_attend_part(n_head, kv->head_dim, n_segment),
@@ -208,13 +213,14 @@ static int room(const cake_kv *kv, int n_head, int n_segment)
     return (int)(parts < counts ? parts : counts);
 }
 
-/* Of n rows of a kind those first that there is room for. last: the position of all that stand with them, so that how they are
- * cut is nobody's place in the wave (memory.h, repeat). Returns how many. */
+/* Attention of the first of n rows of one kind, as many as there is room for; returns how many. last: the
+ * largest position of the wave, so that how rows are cut does not depend on where they are in it (memory.h,
+ * repeat). */
 static int attend_some(void *out, cake_dtype is, const float *q, const cake_kv *kv, const cake_row *rows,
                        int n, int n_head, float scale, float cap, bool prompt, int last)
 {
     const int longest = segments(kv, last), most = prompt ? n : room(kv, n_head, longest);
-    if (!most) { /* millions of positions, or thousands of heads */
+    if (!most) { /* which takes millions of positions, or thousands of heads */
         cake_cuda_failed("attention of a row: its heads and segments are more than there is room for");
         return n;
     }
@@ -230,7 +236,7 @@ static void attend_to(void *out, cake_dtype is, const float *q, const cake_kv *k
 {
     const cake_row *row = cake_cuda_rows(rows);
     const int64_t size = (int64_t)n_head * kv->head_dim;
-    for (int at = 0, end; at < n_tok;) { /* stretches of rows of a kind */
+    for (int at = 0, end; at < n_tok;) { /* one stretch of rows of one kind after the other */
         bool prompt = row[at].kind == CAKE_ROW_PROMPT;
         int last = 0;
         for (end = at; end < n_tok && (row[end].kind == CAKE_ROW_PROMPT) == prompt; end++)
@@ -260,7 +266,7 @@ static bool attended(const cake_exec *exec, void *to, cake_dtype dtype, const fl
                      const cake_row *rows, int n_tok, int n_head, float scale, float cap)
 {
     const bool tiles = kv->dtype == CAKE_BF16 && cake_cuda_tiles(kv->head_dim),
-               whole = n_head * kv->head_dim % CAKE_CUDA_K == 0; /* nothing is padded */
+               whole = n_head * kv->head_dim % CAKE_CUDA_K == 0; /* packed rows need no padding */
     if (!tiles || !whole || (dtype != CAKE_BF16 && dtype != CAKE_F16) ||
         has_prompt(cake_cuda_rows(rows), n_tok))
         return false;
@@ -289,7 +295,7 @@ static int at_most_spans(size_t bytes)
     return most < 1 ? 1 : most < CAKE_CUDA_SPANS ? (int)most : CAKE_CUDA_SPANS;
 }
 
-/* Spans may end anywhere: a row's bits depend on its inputs only. One span needs no workspace. */
+/* Spans may be cut anywhere: a row's bits depend on its inputs only. A single span needs no workspace. */
 static void delta_conv(const cake_exec *exec, float *x, const cake_delta *delta, const cake_row *rows,
                        int n_tok)
 {
@@ -309,13 +315,13 @@ static void delta_conv(const cake_exec *exec, float *x, const cake_delta *delta,
     }
 }
 
-/* The operands of delta_rule, and what waits to be launched. */
+/* The operands of delta_rule, and the spans that are not launched yet. */
 typedef struct rule {
     float *out;
     const float *x, *a, *b;
     const cake_delta *delta;
     const cake_row *rows;
-    int n_head; /* that the workspace has room for */
+    int n_head; /* heads that the workspace has room for */
     cake_cuda_spans prompt, generated;
 } rule;
 
@@ -331,7 +337,8 @@ static void launch_rule(rule *r)
     r->prompt.n = r->generated.n = 0;
 }
 
-/* Where the span that begins with row `first` ends: prompt rows of one block of positions, or any others of a slot. */
+/* The end of the span that begins with row `first`: of a prompt's rows those within one block of 64
+ * positions, else all that follow in the slot. */
 static int rule_end(const cake_row *row, int first, int n_tok)
 {
     bool prompt = row[first].kind == CAKE_ROW_PROMPT;
@@ -356,7 +363,8 @@ static void delta_rule(const cake_exec *exec, float *out, const float *x, const 
         bool prompt = row[first].kind == CAKE_ROW_PROMPT;
         cake_cuda_spans *spans = prompt ? &r.prompt : &r.generated;
         end = rule_end(row, first, n_tok);
-        /* what waits is launched prompts first: a prompt's rows behind generated ones of their slot have to wait */
+        /* spans of prompts are launched before the others, so a prompt's rows that come behind generated ones
+         * of their slot have to wait for a launch of these */
         if (spans->n == (prompt ? most : CAKE_CUDA_SPANS) ||
             (prompt && first && same_slot(row, first) && row[first - 1].kind != CAKE_ROW_PROMPT))
             launch_rule(&r);
@@ -388,7 +396,7 @@ static void move(const cake_exec *exec, float *to, const float *x, const int32_t
 
 static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n)
 {
-    cake_kernels_ref.convert(out, to, in, from, n); /* by the host, before weights are packed */
+    cake_kernels_ref.convert(out, to, in, from, n); /* on the host, before weights are packed */
 }
 
 const cake_kernels cake_kernels_cuda = {

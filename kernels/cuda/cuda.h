@@ -8,7 +8,8 @@
 #include "kernels/kernels.h"
 
 extern const cake_kernels cake_kernels_cuda;
-/* The same for plans: what it takes of memory, and no operation. In builds without CUDA, too. */
+/* For plans: says what things take of the GPU's memory, and has no operations. Builds without CUDA have it,
+ * too. */
 extern const cake_kernels cake_kernels_planned;
 
 #endif

@@ -19,7 +19,8 @@ __device__ __forceinline__ float silu(float x)
     return x / (1 + expf(-x));
 }
 
-/* Input j of the width - 1 before a span, of one channel: of the rows before it, or what the state has of them. */
+/* Input j of the width - 1 that precede a span, of one channel: from rows before it, or from the slot's
+ * state. */
 __device__ __forceinline__ float input_before(const float *x, const cake_delta &d, const cake_row *rows,
                                               const cake_cuda_spans &spans, int span, int j, int64_t channel)
 {
@@ -33,7 +34,8 @@ __device__ __forceinline__ float input_before(const float *x, const cake_delta &
                    (at - begun + d.width - 1) * channels + channel];
 }
 
-/* Before spans overwrite each other's inputs: before [span, width - 1, channels]. grid: groups of channels, spans. */
+/* Keeps the inputs that precede each span before spans overwrite them: before [span, width - 1, channels].
+ * grid: groups of channels, spans. */
 __global__ void keep_inputs(float *before, const float *x, cake_delta d, const cake_row *rows,
                             cake_cuda_spans spans)
 {
@@ -47,8 +49,8 @@ __global__ void keep_inputs(float *before, const float *x, cake_delta d, const c
             input_before(x, d, rows, spans, span, j, c);
 }
 
-/* A thread a channel; rows are read some at a time, before those are written. before: NULL where each span is all that a
- * slot has. grid: groups of channels, spans. */
+/* A thread for each channel; several rows are read before they are written. before: NULL where each slot has
+ * one span only. grid: groups of channels, spans. */
 __global__ void convolve(float *x, const float *before, cake_delta d, const cake_row *rows,
                          cake_cuda_spans spans)
 {
@@ -85,7 +87,7 @@ __global__ void convolve(float *x, const float *before, cake_delta d, const cake
             }
     }
     if (span + 1 < spans.n && spans.first[span + 1] == spans.first[span])
-        return; /* the slot goes on */
+        return; /* another span of the slot follows, whose end writes the state */
     float *state = d.state + rows[end - 1].slot * d.step + cake_delta_rule_size(&d);
 #pragma unroll
     for (int j = 0; j < CAKE_DELTA_WIDTH - 1; j++)
@@ -122,8 +124,8 @@ __device__ __forceinline__ void make_unit(float *to, const float *x, int dim, fl
         to[i] = x[i] / root * scale;
 }
 
-/* 32 columns of a head's state, whose rows are dealt to four warps; they stay in the block's memory [key_dim, 32] while
- * a span goes by. grid: groups of columns, heads, spans. */
+/* 32 columns of a head's state [key_dim, 32], whose rows are dealt to four warps; they stay in shared memory
+ * while the rows of a span are taken one by one. grid: groups of columns, heads, spans. */
 __global__ void step_rule(float *out, const float *x, const float *a, const float *b, cake_delta d,
                           const cake_row *rows, cake_cuda_spans spans)
 {
@@ -138,7 +140,7 @@ __global__ void step_rule(float *out, const float *x, const float *a, const floa
     float *kept = d.state + rows[first].slot * d.step + (int64_t)h * d.key_dim * d.value_dim;
     const bool begun = there && rows[first].pos;
     for (int from = part; from < d.key_dim; from += AHEAD * PARTS) {
-        float next[AHEAD]; /* under way together */
+        float next[AHEAD]; /* loads that are under way together */
 #pragma unroll
         for (int e = 0; e < AHEAD; e++) {
             const int i = from + e * PARTS;

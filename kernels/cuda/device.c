@@ -18,16 +18,16 @@
 #include "kernels/cuda/nvml.h"
 #include "kernels/cuda/product.h"
 
-enum { LEAST = 75 }; /* capability 7.5 */
+enum { LEAST = 75 }; /* the least capability that will do: 7.5 */
 
-static char open_bus[32]; /* of the one that is open */
+static char open_bus[32]; /* the bus address of the open GPU */
 
 static void add_version(cake_buf *out, int version)
 {
     cake_buf_addf(out, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
-/* Which others it reads without the host. */
+/* Appends which other GPUs it can read without the host. */
 static void add_peers(cake_buf *out, int device)
 {
     int n = 0, can = 0, found = 0;
@@ -77,7 +77,8 @@ bool cake_device_built(void)
 int cake_device_count(cake_buf *why)
 {
     int n = 0, driver = 0, runtime = 0;
-    /* before all else: so many streams wait for nobody but themselves, eight otherwise (CUDA C++ Programming Guide, "Environment Variables") */
+    /* Before anything else is called: the connections to the GPU. Up to so many streams do not wait for each
+     * other, 8 by default (CUDA C++ Programming Guide, "Environment Variables"). */
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     cudaError_t err = cudaDriverGetVersion(&driver);
     bool absent = err != cudaSuccess || driver == 0;
@@ -108,9 +109,9 @@ int cake_device_count(cake_buf *why)
 bool cake_device_outdated(void)
 {
     int n = 0, driver = 0;
-    bool found =
-        cudaDriverGetVersion(&driver) == cudaSuccess && driver &&
-        cudaGetDeviceCount(&n) == cudaErrorInsufficientDriver; /* which it also says where there is none */
+    bool found = cudaDriverGetVersion(&driver) == cudaSuccess && driver &&
+                 cudaGetDeviceCount(&n) ==
+                     cudaErrorInsufficientDriver; /* the runtime says this also where there is no driver */
     cudaGetLastError();
     return found;
 }

@@ -17,7 +17,7 @@ size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in)
 
 size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok)
 {
-    /* what lies behind the last row is multiplied, too */
+    /* the product reads rows behind the last one, too */
     return cake_arena_round(((size_t)n_tok + CAKE_PRODUCT_ROWS - 1) * cake_cuda_step(dtype, n_in));
 }
 
@@ -33,7 +33,7 @@ int cake_cuda_code(const char *archs, int capability)
         end += only;
         while (*end == ' ')
             end++;
-        bool last = !*end; /* of which there is PTX, too */
+        bool last = !*end; /* only the last architecture also has PTX */
         if (arch == capability || (!only && arch < capability && (arch / 10 == capability / 10 || last)))
             best = arch > best ? (int)arch : best;
     }

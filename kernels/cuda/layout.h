@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How matrices, and the rows that they are multiplied with, lie in a GPU's memory; and the doors to the kernels, one
- * for each operation of kernels.h, with its arguments. All pointers lead to memory of the GPU; all work is ordered by
- * its stream. n_tok >= 1.
+ * How matrices, and the rows that they are multiplied with, lie in a GPU's memory; and the functions that
+ * launch the kernels, one for each operation of kernels.h, with its arguments. All pointers are to memory of
+ * the GPU; all work is ordered by its stream. n_tok >= 1.
  *
  * A matrix is row-major, each row padded with zeros to a multiple of CAKE_CUDA_K elements; so are rows packed for a
  * product. In int8 a row is padded to whole groups, and their scales, in float32, stand behind it.
@@ -26,8 +26,8 @@ static inline bool cake_cuda_tiles(int head_dim)
     return head_dim == 64 || head_dim == 80 || head_dim == 96 || head_dim == 128 || head_dim == 256;
 }
 
-/* What one launch takes of a wave: spans of rows [row, end), each of one slot. first: of spans that follow each other in a
- * slot the first one. */
+/* The rows of a wave that one launch takes, as spans [row, end), each of one slot. first: the number of the
+ * first of the spans that follow each other in the same slot. */
 #define CAKE_CUDA_SPANS 256
 typedef struct cake_cuda_spans {
     int n;
@@ -42,7 +42,7 @@ static inline int cake_cuda_width(cake_dtype dtype, int n_in)
     return (n_in + unit - 1) / unit * unit;
 }
 
-/* Bytes from one row to the next, a multiple of 16. */
+/* Bytes from one packed row to the next, a multiple of 16. */
 static inline size_t cake_cuda_step(cake_dtype dtype, int n_in)
 {
     size_t width = (size_t)cake_cuda_width(dtype, n_in);
@@ -52,14 +52,16 @@ static inline size_t cake_cuda_step(cake_dtype dtype, int n_in)
 
 size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in);
 size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok);
-/* Which code GPUs of this capability (86: 8.6) run of what was compiled for archs, "75 80 90a", 0: none. Code is for the same
- * major version and no later minor one, but with a letter for that very one only; the driver makes code of the PTX of the last
- * one, if that has no letter (CUDA C++ Programming Guide, "Application Compatibility"). */
+/* Which of the architectures that the program was compiled for, archs ("75 80 90a"), a GPU of this capability
+ * (86: 8.6) runs; 0: none. Code runs on the same major version from its own minor version on, with a letter
+ * on that very version only; and the driver can compile the PTX of the last architecture, unless that has a
+ * letter (CUDA C++ Programming Guide, "Application Compatibility"). */
 int cake_cuda_code(const char *archs, int capability);
 
-/* How the sums of products of 16 bits and of int8 are taken: k is cut in so many parts, each is summed upwards, and the sums are
- * added in order. Narrow matrices are cut so that all of a GPU has work; wide ones are not, since their sums then fit into
- * registers for twice as many rows. It depends on the matrix only, so that a row has the bits of the row alone. */
+/* How the sums of products of 16 bits and of int8 are taken: k is cut into so many parts, each is summed
+ * upwards, and the sums of the parts are added in order. Narrow matrices are cut so that all of a GPU has
+ * work; wide ones are not, so that twice as many rows' sums fit into registers. The number depends on the
+ * matrix only, so that a row has the same bits alone and among others. */
 #define CAKE_CUDA_PARTS 4
 #ifdef CAKE_EXECUTOR
 #define CAKE_CUDA_WIDE 128
@@ -71,7 +73,8 @@ static inline int cake_cuda_parts(const cake_weight *w)
     return w->dtype != CAKE_I8 && w->n_out >= CAKE_CUDA_WIDE ? 1 : CAKE_CUDA_PARTS;
 }
 
-/* parts: what the parts of many rows have summed takes so many bytes of memory at most, of one matrix half of them. */
+/* parts: memory for what the parts of many rows have summed, at most so many bytes for two matrices, half of
+ * them for one. */
 #define CAKE_CUDA_PARTS_ROWS 256
 #define CAKE_CUDA_PARTS_BYTES                                                                                \
     ((size_t)CAKE_CUDA_PARTS * CAKE_CUDA_PARTS_ROWS * 2 * CAKE_CUDA_WIDE * sizeof(float))
@@ -80,7 +83,8 @@ void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const flo
 /* As cake_kernels.gated, for matrices of 16 bits that are alike, into rows of the same dtype. */
 void cake_cuda_gated(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
                      const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts);
-/* As cake_kernels.linears, of CAKE_CUDA_FEW generated rows at most and matrices of the same 16 bits and as many parts. */
+/* As cake_kernels.linears, for CAKE_CUDA_FEW generated rows at most, and matrices of one 16-bit dtype that
+ * are cut into as many parts. */
 #define CAKE_CUDA_FEW 16
 void cake_cuda_linears(const cake_product *product, int n, const void *x, int n_tok);
 void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor);
@@ -95,15 +99,15 @@ void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, co
 void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_tok);
 void cake_cuda_turned(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
                       const cake_turn *turn, const cake_row *rows, int n_tok);
-/* Positions that attention of a generated row sums up before it merges, of a row that sees so many: few where there are few,
- * since a short sequence alone has to fill a GPU; more where there are many, since they are merged one after the other. It
- * depends on the row only. */
+/* Positions of a segment, which attention of a generated row sums up before it merges, for a row that sees so
+ * many positions: few if it sees few, since a short sequence alone has to fill a GPU; more if it sees many,
+ * since segments are merged one after the other. It depends on the row only. */
 #ifdef CAKE_EXECUTOR
 #define CAKE_CUDA_SEGMENT 64
 #else
 #define CAKE_CUDA_SEGMENT 256
 #endif
-#define CAKE_CUDA_SEGMENTS 16 /* at most of either kind of short ones */
+#define CAKE_CUDA_SEGMENTS 16 /* short segments, of either length, that a row has at most */
 CAKE_ANYWHERE static inline int cake_cuda_segment(int seen)
 {
     const int longest = CAKE_CUDA_SEGMENTS * CAKE_CUDA_SEGMENT;
@@ -112,14 +116,16 @@ CAKE_ANYWHERE static inline int cake_cuda_segment(int seen)
                                  : 4 * CAKE_CUDA_SEGMENT;
 }
 
-/* Rows [0, n_generated) are generated ones, the others a prompt's. part: n_generated times cake_cuda_attend_part bytes.
- * n_segment: as many as any generated row has. arrived [n_generated, n_head]: zeros, before and after. out: [n_tok, n_head,
- * head_dim] of dtype `is`, which is CAKE_F32 if there is a prompt, or heads are none of cake_cuda_tiles. */
+/* Rows [0, n_generated) are generated ones, the others are of prompts. part: n_generated times
+ * cake_cuda_attend_part bytes. n_segment: the most that any generated row has. arrived [n_generated, n_head]:
+ * zeros, before and after. out: [n_tok, n_head, head_dim] of dtype `is`, which has to be CAKE_F32 if there
+ * are rows of prompts or if the heads are none for cake_cuda_tiles. */
 size_t cake_cuda_attend_part(int n_head, int head_dim, int n_segment);
 void cake_cuda_attend(void *out, cake_dtype is, const float *q, const cake_kv *kv, const cake_row *rows,
                       int n_generated, int n_tok, int n_head, float scale, float cap, float *part,
                       int n_segment, int32_t *arrived);
-/* Spans of any rows. before: for each span, where one follows another, cake_cuda_delta_before bytes. */
+/* The convolution, in spans of any rows. before: cake_cuda_delta_before bytes for each span, where a slot has
+ * several spans. */
 size_t cake_cuda_delta_before(const cake_delta *delta);
 void cake_cuda_delta_conv(float *x, const cake_delta *delta, const cake_row *rows,
                           const cake_cuda_spans *spans, void *before);
@@ -132,8 +138,9 @@ size_t cake_cuda_delta_part(void);
 void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b,
                             const cake_delta *delta, const cake_row *rows, const cake_cuda_spans *spans,
                             int first_head, int n_head, void *parts);
-/* As cake_kernels.scores; unless all, rows of which only the best score is asked for may stay unwritten. leaders:
- * n_tok times cake_cuda_leaders bytes; parts: as linear's, half of them. */
+/* As cake_kernels.scores. all: every score is written; else those of rows of which only the best is asked for
+ * may stay unwritten. leaders: n_tok times cake_cuda_leaders bytes; parts: half as many bytes as for two
+ * matrices of linear. */
 size_t cake_cuda_leaders(int n_out);
 void cake_cuda_scores(float *out, cake_best *best, const void *x, const cake_weight *w, bool all, float cap,
                       int n_tok, void *leaders, void *parts);
@@ -144,7 +151,8 @@ void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_
 void cake_cuda_finish(float *out, const float *sum, const float *bias, const float *residual, int n_out,
                       int n);
 
-/* The floors (peak.cu): sum has 4 bytes for each of 16,384 warps. The operations of so many steps are returned. */
+/* What a GPU reaches at best (peak.cu). sum: 4 bytes for each of 16,384 warps. cake_cuda_multiply_all returns
+ * the operations that so many steps are. */
 void cake_cuda_read_all(uint32_t *sum, const void *from, size_t bytes);
 double cake_cuda_multiply_all(float *sum, int steps);
 

@@ -19,27 +19,29 @@
 
 enum {
     PARTS = CAKE_CUDA_PARTS,
-    COLUMNS = 16, /* sums of a warp */
+    COLUMNS = 16, /* outputs of a warp */
     AHEAD = 4     /* blocks of k whose weights are under way together */
 };
 
-/* The warps of a block: parts of k, and bands of 16 sums, of as many matrices as there are. */
+/* The warps of a block: one for each part of k and band of 16 outputs; with several matrices, the bands of
+ * each. */
 template <int CUT> struct block_of {
     enum {
         BANDS = CUT > 1 ? 2 : 4,
         THREADS = CUT * BANDS * CAKE_WARP,
-        AT_ONCE = 512 / THREADS /* blocks of a multiprocessor, with 128 registers a thread */
+        AT_ONCE = 512 / THREADS /* blocks on a multiprocessor, if a thread has 128 registers */
     };
     static_assert(BANDS * COLUMNS % CAKE_WARP == 0, "a block's outputs are groups");
 };
 
-/* The sums of a block's warps, each [TILES][4] as mma.h has them, are added part by part and put: group y
+/* Adds the sums of a block's warps, each [TILES][4] as mma.h has them, part by part, and stores them: group y
  * of the outputs. */
 template <int TILES, int CUT, typename END>
 __device__ __forceinline__ void finish(const END &end, const float sum[TILES][4], int y, int n_tok)
 {
     enum { SUMS = block_of<CUT>::BANDS * COLUMNS, OUTPUTS = SUMS / END::MATRICES };
-    __shared__ float part_of[CUT][SUMS][ROWS * TILES + 1]; /* one more: lanes meet different banks */
+    __shared__ float part_of[CUT][SUMS]
+                            [ROWS * TILES + 1]; /* one row more, so that lanes meet different banks */
     const int lane = (int)threadIdx.x % CAKE_WARP, warp = (int)threadIdx.x / CAKE_WARP, g = lane / 4,
               t = lane % 4;
 #pragma unroll
@@ -62,7 +64,8 @@ __device__ __forceinline__ void finish(const END &end, const float sum[TILES][4]
     }
 }
 
-/* What a warp sums: its part of k, COLUMNS outputs from first_out on, TILES tiles of rows from first_row on. */
+/* What a warp sums: its part of k, for COLUMNS outputs from first_out on, and TILES tiles of rows from
+ * first_row on. */
 template <typename T, int TILES, int CUT>
 __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x, const uint16_t *w,
                                          int first_out, int first_row, int n_out, int width, int n_tok)
@@ -72,7 +75,7 @@ __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x,
     const int n_block = width / CAKE_CUDA_K;
     const int begin = part_begin(n_block, part, CUT), end_block = part_begin(n_block, part + 1, CUT);
 
-    /* outputs and rows beyond the last one are computed from the last one, and not written */
+    /* in place of outputs and rows beyond the last one, the last one is computed again, and not written */
     const uint16_t *upper = w + (int64_t)min(first_out + g, n_out - 1) * width + 8 * t;
     const uint16_t *lower = w + (int64_t)min(first_out + g + 8, n_out - 1) * width + 8 * t;
     const uint16_t *row[TILES];
@@ -82,7 +85,7 @@ __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x,
             sum[i][j] = 0;
     }
 
-    uint4 a[2][AHEAD], b[2][AHEAD]; /* while one set is used, the other one is under way */
+    uint4 a[2][AHEAD], b[2][AHEAD]; /* while one set is used, the other one is loaded */
     auto bring = [&](int set, int block) {
 #pragma unroll
         for (int i = 0; i < AHEAD; i++)
@@ -114,14 +117,12 @@ __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x,
         }
 }
 
-/* TILES tiles of rows, group y of the outputs. */
+/* A block: TILES tiles of rows, and group y of the outputs. */
 template <typename T, int TILES, int CUT, typename END>
 __device__ __forceinline__ void multiply_block(const END &end, factors w, int y, const uint16_t *x, int width,
                                                int n_tok)
 {
-    enum {
-        OF_EACH = block_of<CUT>::BANDS / END::MATRICES
-    }; /* bands of a matrix, one matrix after the other */
+    enum { OF_EACH = block_of<CUT>::BANDS / END::MATRICES }; /* bands of one matrix after the other */
     const int band = (int)threadIdx.x / CAKE_WARP / CUT;
     float sum[TILES][4];
     sum_part<T, TILES, CUT>(sum, x, w.of(band / OF_EACH), (y * OF_EACH + band % OF_EACH) * COLUMNS,
@@ -138,14 +139,14 @@ __global__ void __launch_bounds__(block_of<CUT>::THREADS, block_of<CUT>::AT_ONCE
     multiply_block<T, TILES, CUT>(end, w, (int)blockIdx.y, x, width, n_tok);
 }
 
-/* Products of the same rows. */
+/* Several products of the same rows. */
 struct several {
     ending end[CAKE_PRODUCTS];
     const uint16_t *w[CAKE_PRODUCTS];
-    int first[CAKE_PRODUCTS]; /* group of outputs; beyond all where there are no more */
+    int first[CAKE_PRODUCTS]; /* each product's first group of outputs; if there is none, beyond all groups */
 };
 
-/* grid: groups of rows, groups of outputs of one product after the other. */
+/* grid: groups of rows; groups of outputs, of one product after the other. */
 template <typename T, int TILES, int CUT>
 __global__ void __launch_bounds__(block_of<CUT>::THREADS, block_of<CUT>::AT_ONCE)
     multiply_several(several all, const uint16_t *x, int width, int n_tok)
@@ -165,13 +166,13 @@ __global__ void __launch_bounds__(block_of<CUT>::THREADS, block_of<CUT>::AT_ONCE
     multiply_block<T, TILES, CUT>(end, w, y - first, x, width, n_tok);
 }
 
-/* The same in int8: the sums of a group of k are whole numbers, and are scaled as they are added up. */
+/* The same in int8: the sums over a group of k are integers, and are scaled when they are added up. */
 template <int TILES>
 __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
     multiply_int8(ending end, const char *w, const char *x, int width, size_t step_of_row, int n_tok)
 {
     let_next_begin();
-    enum { STEP = 64 }; /* bytes of k that four lanes load together: two tiles */
+    enum { STEP = 64 }; /* bytes of k that four lanes load together, which makes two tiles */
     const int lane = (int)threadIdx.x % CAKE_WARP, warp = (int)threadIdx.x / CAKE_WARP;
     const int part = warp % PARTS, band = warp / PARTS, g = lane / 4, t = lane % 4;
     const int first_out = ((int)blockIdx.y * block_of<PARTS>::BANDS + band) * COLUMNS,
@@ -185,7 +186,10 @@ __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
 #pragma unroll
         for (int j = 0; j < 4; j++)
             sum[tile][j] = 0;
-    enum { EACH = CAKE_I8_GROUP / STEP, SETS = TILES > 2 ? 1 : 2 }; /* of more no thread has registers for */
+    enum {
+        EACH = CAKE_I8_GROUP / STEP,
+        SETS = TILES > 2 ? 1 : 2
+    }; /* sets of loads: a thread has no registers for more */
     uint4 a[SETS][EACH], b[SETS][EACH];
     float scale[SETS][2];
     auto bring = [&](int set, int group) {
@@ -236,7 +240,8 @@ __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
     finish<TILES, PARTS>(end, sum, (int)blockIdx.y, n_tok);
 }
 
-/* Float32 has no tile products of its own precision: a warp an output, lanes along k. grid: outputs, groups of rows. */
+/* Tile products have no float32 precision: here a warp computes one output, with lanes along k. grid:
+ * outputs, groups of rows. */
 __global__ void multiply_f32(ending end, const float *w, const float *x, int width, int n_tok)
 {
     begin_kernel();
@@ -270,7 +275,7 @@ static void launch_few(const END &end, factors w, const uint16_t *x, int width, 
                 dim3(block_of<CUT>::THREADS), 0, end, w, x, width, n_tok);
 }
 
-/* Of 16 bits, with k in CUT parts. */
+/* Matrices of 16 bits, with k cut into CUT parts. */
 template <typename T, int CUT, typename END>
 static void multiply_cut(const END &end, factors w, const uint16_t *x, int width, int n_tok, void *parts)
 {

@@ -33,7 +33,7 @@ typedef struct cake_lt {
 #undef CAKE_LT_MEMBER
 } cake_lt;
 
-/* NULL: it is not here, or lacks something; the reason is appended to why. */
+/* NULL: the library is not installed, or lacks one of them; the reason is appended to why. */
 const cake_lt *cake_lt_find(cake_buf *why);
 
 #endif

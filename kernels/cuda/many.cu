@@ -14,15 +14,15 @@
 #include "kernels/cuda/sums.h"
 
 enum {
-    WIDE = 128, /* outputs of a block, four warps side by side: */
+    WIDE = 128, /* outputs of a block: of BESIDE warps side by side */
     BESIDE = 4,
-    DEEP = 2,                         /* tiles of 16 outputs of each */
-    THREADS = 2 * BESIDE * CAKE_WARP, /* and twice the rows of one */
-    WORDS = 4,                        /* of 16 bytes, in CAKE_CUDA_K elements of a line */
-    AT_ONCE = 64                      /* rows whose sums change hands together */
+    DEEP = 2,                         /* tiles of 16 outputs of a warp */
+    THREADS = 2 * BESIDE * CAKE_WARP, /* two such rows of warps, which have different rows of x */
+    WORDS = 4,                        /* words of 16 bytes that CAKE_CUDA_K elements of a line are */
+    AT_ONCE = 64                      /* rows whose sums go through shared memory together */
 };
 
-/* What a warp adds to its sums: CAKE_CUDA_K elements of k. Lines are outputs and, behind them, rows. */
+/* Adds CAKE_CUDA_K elements of k to a warp's sums. Lines are outputs and, behind them, rows. */
 template <typename T, int TILES>
 __device__ __forceinline__ void multiply_lines(float sum[DEEP][TILES][4], const uint4 (*line)[WORDS])
 {
@@ -49,7 +49,7 @@ __device__ __forceinline__ void multiply_lines(float sum[DEEP][TILES][4], const 
     }
 }
 
-/* The sums of a block's warps, for rows [first, first + AT_ONCE) of the block's, to a tile in shared memory. */
+/* Brings the sums of a block's warps, for its rows [first, first + AT_ONCE), to a tile in shared memory. */
 template <int TILES>
 __device__ __forceinline__ void spread(float (*tile)[WIDE + 4], const float sum[DEEP][TILES][4], int first)
 {
@@ -68,20 +68,20 @@ __device__ __forceinline__ void spread(float (*tile)[WIDE + 4], const float sum[
     }
 }
 
-/* What a block takes: rows, and stages in shared memory. */
+/* What a block takes: rows, and stages of shared memory. */
 template <int TILES> struct block_of {
     enum {
         HIGH = 2 * TILES * ROWS,
         LINES = WIDE + HIGH,
         STAGES = TILES == 8 ? 3 : 4,
-        EACH = (LINES * WORDS + THREADS - 1) / THREADS, /* words that a thread brings */
+        EACH = (LINES * WORDS + THREADS - 1) / THREADS, /* words that a thread copies for each stage */
         BYTES = STAGES * LINES * WORDS * (int)sizeof(uint4)
     };
     static_assert(BYTES >= AT_ONCE * (WIDE + 4) * (int)sizeof(float), "sums change hands there, too");
 };
 
-/* Rows [first, n_tok). grid: groups of rows, groups of outputs, parts of k. parts [gridDim.z, n_tok - first, gridDim.y, WIDE],
- * unless there is but one. */
+/* Multiplies rows [first, n_tok). grid: groups of rows, groups of outputs, parts of k. parts: [gridDim.z,
+ * n_tok - first, gridDim.y, WIDE], unless there is only one part. */
 template <typename T, int TILES, typename END>
 __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
     multiply_many(END end, factors w, const uint16_t *x, int width, int first, int n_tok, float *parts)
@@ -101,9 +101,9 @@ __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
     const int begin = part_begin(n_block, (int)blockIdx.z, (int)gridDim.z),
               n = part_begin(n_block, (int)blockIdx.z + 1, (int)gridDim.z) - begin;
 
-    /* outputs and rows beyond the last one are computed from the last one, and not written */
+    /* in place of outputs and rows beyond the last one, the last one is computed again, and not written */
     enum { AT_A_TIME = THREADS / WORDS }; /* lines */
-    uint32_t from[EACH];                  /* word of its matrix, or of x, which have less than 2^32 */
+    uint32_t from[EACH]; /* places in the matrix, or in x, in words: both have less than 2^32 */
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const int line = (int)threadIdx.x / WORDS + i * AT_A_TIME;
@@ -111,7 +111,8 @@ __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
                                             : min(first_row + line - WIDE, n_tok - 1);
         from[i] = (uint32_t)at * (uint32_t)(width / 8) + (uint32_t)(begin * WORDS) + threadIdx.x % WORDS;
     }
-    /* Words [from_word, to_word) of a block of k, to a stage. Stages are counted: a remainder takes registers. */
+    /* Copies words [from_word, to_word) of a block of k to a stage. Stages are counted up, since a remainder
+     * would take registers. */
     auto bring = [&](int to, int block, int from_word, int to_word) {
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
     float sum[DEEP][TILES][4] = {};
     for (int block = 0, here = 0, to = STAGES - 1; block < n; block++) {
         await_copies<STAGES - 2>();
-        __syncthreads(); /* all have what they brought, and nobody reads what is brought next */
+        __syncthreads(); /* all see what was copied, and nobody reads what is overwritten next */
         bring(to, block + STAGES - 1, 0, LINES * WORDS);
         end_copies();
         multiply_lines<T, TILES>(sum, stage[here]);
@@ -141,7 +142,8 @@ __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
         here = here == STAGES - 1 ? 0 : here + 1;
     }
 
-    float(*tile)[WIDE + 4] = (float(*)[WIDE + 4]) memory; /* 4 more: lanes meet different banks */
+    float(*tile)[WIDE + 4] =
+        (float(*)[WIDE + 4]) memory; /* 4 columns more, so that lanes meet different banks */
     for (int some = 0; some < HIGH; some += AT_ONCE) {
         __syncthreads();
         spread<TILES>(tile, sum, some);
@@ -165,7 +167,8 @@ __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
     }
 }
 
-/* Parts in order, of rows from `first` on. grid: rows, groups of outputs; a thread an output. */
+/* Adds the parts in order, for rows from `first` on. grid: rows, groups of outputs; a thread for each output.
+ * */
 template <typename END> __global__ void add_parts(END end, const float *parts, int first)
 {
     begin_kernel();
@@ -191,7 +194,7 @@ template <typename END> struct product {
     float *parts;
 };
 
-/* Rows [first, n_tok). */
+/* Launches the product of rows [first, n_tok). */
 template <typename T, int TILES, typename END> static void launch(const product<END> &p, int first, int n_tok)
 {
     enum { OUTPUTS = WIDE / END::MATRICES, BYTES = block_of<TILES>::BYTES };
@@ -206,7 +209,8 @@ template <typename T, int TILES, typename END> static void launch(const product<
                     (const float *)p.parts, first);
 }
 
-/* 256 rows of a block read the least, if a GPU has the memory for it and not half of them would be none. */
+/* Blocks of 256 rows read the least; they are taken if the GPU gives a block the memory and the last one
+ * would be more than half full. */
 template <typename T, typename END> static void launch_some(const product<END> &p, int first, int n_tok)
 {
     const int n = n_tok - first;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: bytes and rows of the host, questions how far the GPU is. Out: the same in its memory. kernels/memory.h says what each
- * does. Invariant: one stream orders all work but the loading of weights, which comes before it; the first error stays,
- * and is said once.
+ * In: bytes and rows of the host, questions how far the GPU is. Out: the same in the GPU's memory, and
+ * answers; kernels/memory.h says what each function does. Invariant: one stream orders all work but the
+ * loading of weights, which comes before it; the first error stays, and is said once.
  *
- * What the host gives and gets goes through places of its own memory that the GPU may read and write by itself (pinned): so
- * put returns when its bytes have been copied there, and the GPU takes them later, in order; and while get copies what
- * has come, the GPU brings more.
+ * Bytes between host and GPU pass through pinned memory, which the GPU reads and writes by itself: so put
+ * returns when its bytes have been copied there, and the GPU takes them later, in order; and while get copies
+ * what has come, the GPU brings more.
  */
 #include "kernels/cuda/memory.h"
 
@@ -19,29 +19,37 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-#define HALF  ((size_t)8 << 20) /* of the pinned place: one is filled while the GPU reads the other */
-#define PIECE ((size_t)1 << 20) /* of two: one is emptied while the GPU writes the other */
+#define HALF                                                                                                 \
+    ((size_t)8                                                                                               \
+     << 20) /* pinned memory for what goes to the GPU: one half is filled while the GPU reads the other */
+#define PIECE                                                                                                \
+    ((size_t)1                                                                                               \
+     << 20) /* pinned memory for what comes back: one piece is emptied while the GPU writes the other */
 
-/* Rows that are in the GPU's memory, as the host gave them. */
+/* A copy on the host of rows that are in the GPU's memory. */
 typedef struct mirror {
     const void *there;
     cake_row *rows;
-    int n, cap; /* that were put there at most, and that there is room for */
+    int n, cap; /* the most rows that were put there; how many there is room for */
 } mirror;
 
-/* The host's memory that the GPU may write by itself, as long as it is lent. */
+/* Memory of the host that the GPU may write directly as long as it is lent. */
 typedef struct loan {
     char *host; /* NULL: none */
     size_t bytes;
 } loan;
 
-enum { LOANS = 4, MIRRORS = 512, GRAPHS = 96 }; /* two of each slice; a rank has seldom more than one */
+enum {
+    LOANS = 4,
+    MIRRORS = 512,
+    GRAPHS = 96
+}; /* two graphs for each slice, of which a rank seldom has more than one */
 
-/* What was asked for with a key. */
+/* The operations that were asked for under one key. */
 typedef struct graph {
     void *key;
     size_t size;
-    int64_t wanted;       /* for the last time, of all wishes; 0: not yet */
+    int64_t wanted;       /* the number, among all wishes, of the latest for it; 0: not asked for yet */
     cudaGraphExec_t exec; /* NULL: not recorded */
 } graph;
 
@@ -49,22 +57,22 @@ static struct {
     cudaStream_t stream;
     int device, block_memory; /* bytes */
     bool overlaps;
-    char text[128];                 /* which GPU of which name */
+    char text[128];                 /* the GPU's number and name, for messages */
     void *workspace;                /* CAKE_CUDA_WORKSPACE bytes */
     int32_t *arrived;               /* [CAKE_CUDA_ARRIVALS] */
-    char *pinned;                   /* [2 * HALF], and [2 * PIECE] of what it gives */
-    int half;                       /* of the pinned place: which of the two is being filled */
-    size_t filled;                  /* bytes of that half that are filled */
-    cudaEvent_t taken[2], given[2]; /* the GPU has read it; has written it */
+    char *pinned;                   /* [2 * HALF] for what goes there, then [2 * PIECE] for what comes */
+    int half;                       /* which half is being filled */
+    size_t filled;                  /* bytes of it that are filled */
+    cudaEvent_t taken[2], given[2]; /* the GPU has read the half; has written the piece */
     cudaEvent_t *flag;              /* [n_flag] */
     int n_flag;
-    bool one_flag; /* what is under way is a graph, and has but one */
+    bool one_flag; /* what was asked for last is a graph, which has only one flag, at its end */
     loan loans[LOANS];
     mirror mirrors[MIRRORS];
     graph graphs[GRAPHS];
     int64_t wishes;
-    bool recording, records_nothing; /* now; since it was tried and failed */
-    cudaError_t refused;             /* a launch, while it records */
+    bool recording, records_nothing; /* a graph is being recorded; that has failed and is not tried again */
+    cudaError_t refused;             /* the error of a launch while a graph is recorded */
     cudaError_t error;               /* the first error, which stays */
     const char *doing;               /* what was being done when it happened */
     bool said;
@@ -83,7 +91,7 @@ void cake_cuda_launched(int error)
 {
     if (gpu.recording)
         gpu.refused =
-            gpu.refused != cudaSuccess ? gpu.refused : (cudaError_t)error; /* as it is, it may be taken */
+            gpu.refused != cudaSuccess ? gpu.refused : (cudaError_t)error; /* one by one it may pass */
     else
         works((cudaError_t)error, "starting a kernel");
 }
@@ -108,7 +116,7 @@ int cake_cuda_block_memory(void)
     return gpu.block_memory;
 }
 
-/* Kernels of the program, before main already. */
+/* All kernels of the program, as they make themselves known before main. */
 static struct {
     const void *entry[256];
     int n;
@@ -121,8 +129,9 @@ bool cake_cuda_has(const void *kernel)
     return true;
 }
 
-/* The driver loads a kernel when it is asked about it, else when it is first launched: then it may wait until the GPU has nothing to do
- * (CUDA C++ Programming Guide, "Lazy Loading"), which it never has where ranks wait for each other's rows there. */
+/* Loads all kernels now. Else the driver loads each one when it is first launched, and may then wait until
+ * the GPU has nothing to do (CUDA C++ Programming Guide, "Lazy Loading"), which never comes where ranks wait
+ * for each other's rows on GPUs. */
 static cudaError_t load_kernels(void)
 {
     struct cudaFuncAttributes is;
@@ -158,7 +167,7 @@ static cake_err open_arena(cake_arena *arena, const char *what, size_t size)
     if (err == cudaSuccess)
         err = cudaMemset(base, 0, size);
     if (err == cudaSuccess)
-        err = cudaDeviceSynchronize(); /* the stream does not wait for what is not its own */
+        err = cudaDeviceSynchronize(); /* our stream does not wait for others */
     if (err == cudaSuccess) {
         *arena = (cake_arena){.base = base, .size = size};
         return CAKE_OK;
@@ -183,7 +192,7 @@ static void forget(graph *g)
     *g = (graph){0};
 }
 
-/* What was recorded may be about this memory. */
+/* Graphs are dropped, since they may use this memory. */
 static void close_arena(cake_arena *arena)
 {
     for (int i = 0; i < GRAPHS; i++)
@@ -197,7 +206,7 @@ static void close_arena(cake_arena *arena)
 
 /* ---- bytes that come and go */
 
-/* A place of the pinned memory for bytes <= HALF. */
+/* Room in the pinned memory for bytes <= HALF. */
 static char *place_for(size_t bytes)
 {
     if (gpu.filled + bytes > HALF) {
@@ -211,12 +220,12 @@ static char *place_for(size_t bytes)
     return place;
 }
 
-/* By any thread, while weights are loaded. */
+/* Called by any thread, while weights are loaded. */
 static void put(void *to, const void *from, size_t bytes)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
-    cudaSetDevice(gpu.device); /* each thread has its own */
+    cudaSetDevice(gpu.device); /* each thread has a current device of its own */
     for (size_t done = 0, n; done < bytes && gpu.error == cudaSuccess; done += n) {
         n = bytes - done < HALF ? bytes - done : HALF;
         char *place = place_for(n);
@@ -227,7 +236,7 @@ static void put(void *to, const void *from, size_t bytes)
     pthread_mutex_unlock(&lock);
 }
 
-/* Piece i of what it gives comes to its place. */
+/* Begins to bring piece i of what is wanted from the GPU to its place in pinned memory. */
 static void bring(const char *from, size_t bytes, int i)
 {
     char *place = gpu.pinned + 2 * HALF + (size_t)(i % 2) * PIECE;
@@ -245,7 +254,7 @@ static void lend(void *host, size_t bytes)
     if (cudaHostRegister(host, bytes, cudaHostRegisterDefault) == cudaSuccess)
         *l = (loan){host, bytes};
     else
-        cudaGetLastError(); /* it comes by the detour, then */
+        cudaGetLastError(); /* then it comes by way of pinned memory */
 }
 
 static void take_back(void *host)
@@ -289,7 +298,7 @@ static void copy(void *to, const void *from, size_t bytes)
     works(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, gpu.stream), "copying within it");
 }
 
-/* Where rows at this address are mirrored, or NULL. */
+/* The copy of the rows at this address of the GPU, or NULL. */
 static mirror *mirror_of(const void *there)
 {
     for (mirror *m = gpu.mirrors; m < gpu.mirrors + MIRRORS; m++)
@@ -318,14 +327,14 @@ static void put_rows(cake_row *to, const cake_row *rows, int n)
 const cake_row *cake_cuda_rows(const cake_row *rows)
 {
     const mirror *m = mirror_of(rows);
-    CAKE_ASSERT(m); /* put_rows has put them */
+    CAKE_ASSERT(m); /* put_rows was called for them */
     return m->rows + (rows - (const cake_row *)m->there);
 }
 
 void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n)
 {
     cudaSetDevice(gpu.device);
-    /* of memory that is not pinned the last bytes may be on their way when it returns */
+    /* the last bytes from memory that is not pinned may still be on their way when it returns */
     if (works(cudaMemcpy2D(to, to_step, from, from_step, bytes, (size_t)n, cudaMemcpyHostToDevice),
               "loading weights"))
         works(cudaStreamSynchronize(NULL), "loading weights");
@@ -333,7 +342,7 @@ void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t fro
 
 /* ---- work that comes again */
 
-/* The graph of a key; one that is new takes the place of what was not wanted for the longest time. */
+/* The graph of a key; a new key takes the place of the one that was not asked for for the longest time. */
 static graph *graph_of(const void *key, size_t size)
 {
     graph *oldest = gpu.graphs;
@@ -347,7 +356,8 @@ static graph *graph_of(const void *key, size_t size)
     return oldest;
 }
 
-/* What a wave asks for, some hundreds of launches, becomes one; false: the runtime cannot, and it was not done. */
+/* Records what a wave asks for, some hundreds of launches, to be launched as one. False: the runtime cannot,
+ * and nothing was done. */
 static bool record(graph *g, void (*work)(void *arg), void *arg)
 {
     cudaGraph_t made = NULL;
@@ -377,7 +387,8 @@ static bool record(graph *g, void (*work)(void *arg), void *arg)
     return err == cudaSuccess;
 }
 
-/* The first time as it is, since most sizes of waves come once; the second time it is recorded. */
+/* The first time operations are launched one by one, since most sizes of waves come once; the second time
+ * they are recorded. */
 static void repeat(const void *key, size_t size, void (*work)(void *arg), void *arg)
 {
     graph *g = graph_of(key, size);
@@ -400,7 +411,7 @@ static void flag(int i)
 {
     gpu.one_flag = false;
     if (gpu.recording)
-        return; /* a graph has one at its end */
+        return; /* a graph has a single flag, at its end */
     while (gpu.n_flag <= i) {
         gpu.flag = cake_grow(gpu.flag, (size_t)gpu.n_flag + 1, sizeof *gpu.flag);
         works(cudaEventCreateWithFlags(&gpu.flag[gpu.n_flag++], cudaEventDisableTiming), "computing");
@@ -470,7 +481,7 @@ cake_err cake_cuda_open(int device, const char *text, bool overlaps)
     if (err == cudaSuccess)
         err = cudaMemset(arrived, 0, arrivals);
     if (err == cudaSuccess)
-        err = cudaDeviceSynchronize(); /* the stream does not wait for what is not its own */
+        err = cudaDeviceSynchronize(); /* our stream does not wait for others */
     if (err == cudaSuccess)
         err = cudaHostAlloc(&pinned, 2 * HALF + 2 * PIECE, cudaHostAllocDefault);
     gpu.pinned = pinned;

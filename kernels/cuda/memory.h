@@ -12,26 +12,27 @@
 
 extern const cake_memory cake_cuda_memory;
 
-/* The GPU that all of this is about from now on, by the runtime's number; text names it in messages; overlaps: its kernels are
- * code that waits for the one before (words.h). Says what fails. */
+/* Opens the GPU that all of this is about from now on. device: the runtime's number; text: its name in
+ * messages; overlaps: kernels were compiled to code that waits for the kernel before (words.h). Says what
+ * fails. */
 cake_err cake_cuda_open(int device, const char *text, bool overlaps);
 void cake_cuda_close(void); /* not open is fine */
-/* Whether kernels may begin early there, and what a block may have of memory (words.h). */
+/* Whether kernels may begin before the one before has ended (words.h). */
 bool cake_cuda_overlaps(void);
 int cake_cuda_block_memory(void);
-/* Bytes of its memory that nobody uses. */
+/* Bytes of the GPU's memory that nobody uses. */
 int64_t cake_cuda_free(void);
 
-/* n rows of `bytes` bytes of a matrix from the host's memory to the GPU's, each so many bytes behind the one before; they
- * are there when it returns. By any thread. */
+/* Copies n rows of `bytes` bytes of a matrix from the host's memory to the GPU's, with so many bytes from one
+ * row to the next on each side; they are there when it returns. Called by any thread. */
 void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n);
-/* What rows in the GPU's memory say, for the host to read: as put_rows has put them. */
+/* The host's copy of rows in the GPU's memory, as put_rows has put them. */
 const cake_row *cake_cuda_rows(const cake_row *rows);
-/* A kernel that may be launched: those that are named before cake_cuda_open are loaded by it. True. */
+/* Makes a kernel known: those that are known when cake_cuda_open is called are loaded then. Returns true. */
 bool cake_cuda_has(const void *kernel);
-/* What the runtime said of a launch, a cudaError_t: an error will be said by cake_memory's check. */
+/* Takes note of what the runtime said of a launch, a cudaError_t: cake_memory's check will say an error. */
 void cake_cuda_launched(int error);
-/* A library failed at this: likewise. */
+/* Takes note that a library failed at `doing`: likewise. */
 void cake_cuda_failed(const char *doing);
 /* Memory of the GPU for what one operation keeps between two kernels: CAKE_CUDA_WORKSPACE bytes. */
 void *cake_cuda_workspace(void);

@@ -48,7 +48,7 @@ __device__ __forceinline__ void multiply_bytes(int32_t c[4], const uint32_t a[4]
 
 #else
 
-/* The words of a tile, which lanes read of each other. */
+/* The words of a tile, which lanes read from each other. */
 struct tile_words {
 #ifdef __CUDACC__
     uint32_t word[6];
@@ -77,14 +77,15 @@ __device__ __forceinline__ tile_words exchange(const uint32_t a[4], const uint32
     return words;
 }
 
-/* The four elements of c, each the sum of what `add` makes of the words that meet there, k upwards. */
+/* Adds to the four elements of c; each is the sum of what `add` makes of the words that meet there, k
+ * upwards. */
 template <typename C, typename add>
 __device__ __forceinline__ void sum_tile(C c[4], const uint32_t a[4], const uint32_t b[2], add pair)
 {
     const tile_words words = exchange(a, b);
     const int lane = (int)threadIdx.x % CAKE_WARP, t = lane % 4;
     for (int half = 0; half < 2; half++)
-        for (int u = 0; u < 4; u++) { /* k of the lanes 4 g + u, for all g */
+        for (int u = 0; u < 4; u++) { /* the k that lanes 4 g + u hold, for all g */
             uint32_t upper = words.of(lane - t + u, 2 * half), lower = words.of(lane - t + u, 2 * half + 1);
             uint32_t left = words.of(8 * t + u, 4 + half), right = words.of(8 * t + 4 + u, 4 + half);
             pair(c[0], upper, left);

@@ -63,6 +63,6 @@ int cake_nvml_links(const char *bus)
     if (!find() || nvml.by_bus(bus, &gpu))
         return -1;
     for (unsigned i = 0; i < LINKS; i++)
-        n += !nvml.link_state(gpu, i, &up) && up; /* a link that it does not have is an error */
+        n += !nvml.link_state(gpu, i, &up) && up; /* for a link that the GPU does not have this is an error */
     return n;
 }

@@ -6,11 +6,11 @@
 #ifndef CAKE_KERNELS_CUDA_NVML_H
 #define CAKE_KERNELS_CUDA_NVML_H
 
-/* Joules that it has taken since the driver was loaded; negative: not known. */
+/* Joules that the GPU has taken since the driver was loaded; negative: not known. */
 double cake_nvml_joules(const char *bus);
-/* How many NVLinks it has that are up; negative: not known. */
+/* How many of its NVLinks are up; negative: not known. */
 int cake_nvml_links(const char *bus);
-/* "550.54.15"; empty: not known. */
+/* The driver's version, "550.54.15"; empty: not known. */
 const char *cake_nvml_driver(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum { THREADS = 256, BLOCKS = 2048, TILES = 8, READS = 4 };
 
-/* READS loads are under way together. sum [BLOCKS * THREADS / CAKE_WARP] */
+/* Reads all of it, READS loads at a time. sum [BLOCKS * THREADS / CAKE_WARP] */
 __global__ void read_all(uint32_t *sum, const uint4 *from, int64_t n)
 {
     begin_kernel();

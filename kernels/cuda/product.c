@@ -24,7 +24,7 @@
 enum {
     CHOICES = 16,
     REPRESENTATIVE = 2048,
-/* rows of a trial at most, of which the last CAKE_PRODUCT_ROWS ones are multiplied alone, too */
+/* Rows of a trial at most; the last CAKE_PRODUCT_ROWS of them are also multiplied alone. */
 #ifdef CAKE_EXECUTOR
     TRIED = 192
 #else
@@ -32,12 +32,12 @@ enum {
 #endif
 };
 
-/* The workspace: the library's own, too little to keep parts of REPRESENTATIVE rows' sums in, and behind it rows that go
- * elsewhere afterwards. */
+/* The workspace: first the library's part, too small for it to keep partial sums of REPRESENTATIVE rows
+ * there; behind it outputs that are moved elsewhere afterwards. */
 #define OWN  ((size_t)1 << 20)
 #define REST (CAKE_CUDA_WORKSPACE - OWN)
 
-/* A shape of matrices. */
+/* A shape of matrices, and the algorithm for it. */
 typedef struct plan {
     cake_dtype dtype;
     int n_out, n_in;
@@ -54,7 +54,7 @@ static struct {
     int n;
 } product;
 
-cudaStream_t cake_cuda_stream(void); /* of memory.c */
+cudaStream_t cake_cuda_stream(void); /* defined in memory.c */
 
 int cake_product_open(cake_buf *why)
 {
@@ -107,7 +107,7 @@ void cake_product_close(void)
     memset(&product, 0, sizeof product);
 }
 
-/* Whether one block of threads sums a row of k. */
+/* Whether the algorithm sums a whole row of k in one block of threads. */
 static bool sums_whole(const cublasLtMatmulAlgo_t *algo)
 {
     int32_t splits = 0;
@@ -121,7 +121,7 @@ static bool sums_whole(const cublasLtMatmulAlgo_t *algo)
            splits <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
-/* n rows, a multiple of CAKE_PRODUCT_ROWS; added: out is part of the sum. */
+/* Multiplies n rows, a multiple of CAKE_PRODUCT_ROWS. added: what is in out is part of the sum. */
 static bool multiply(const plan *p, const cublasLtMatmulAlgo_t *algo, float *out, const char *x,
                      const cake_weight *w, bool added, int n)
 {
@@ -136,10 +136,11 @@ static bool multiply(const plan *p, const cublasLtMatmulAlgo_t *algo, float *out
                       algo, cake_cuda_workspace(), OWN, cake_cuda_stream()) == CUBLAS_STATUS_SUCCESS;
 }
 
-/* The rest of the workspace for a try: packed rows, their products, and the products of the last of them alone. */
+/* The rest of the workspace during a trial: packed rows, their products, and the products of the last of them
+ * alone. */
 typedef struct trial {
     int n;            /* rows */
-    size_t row, sums; /* bytes of a packed row, of a row's sums */
+    size_t row, sums; /* bytes of a packed row; of a row's sums */
     char *x, *among, *alone;
 } trial;
 
@@ -155,7 +156,7 @@ static bool make_trial(trial *t, const plan *p)
     t->x = (char *)cake_cuda_workspace() + OWN;
     t->among = t->x + (size_t)t->n * t->row;
     t->alone = t->among + (size_t)t->n * t->sums;
-    /* numbers between 1 and 2, and their negatives, with digits in all places, in either dtype */
+    /* random numbers of both signs, between 1 and 2 in size, whose digits are all in use in either dtype */
     uint32_t state = 1;
     const size_t n = (size_t)t->n * t->row / sizeof(uint16_t);
     uint16_t *x = cake_alloc(n, sizeof *x);
@@ -169,7 +170,7 @@ static bool make_trial(trial *t, const plan *p)
     return true;
 }
 
-/* Whether rows have the bits alone that they have among others. */
+/* Whether rows have the same bits alone as among others. */
 static bool keeps_bits(const plan *p, const cublasLtMatmulAlgo_t *algo, const cake_weight *w, const trial *t)
 {
     const size_t before = (size_t)t->n - CAKE_PRODUCT_ROWS, bytes = CAKE_PRODUCT_ROWS * t->sums;
@@ -184,7 +185,7 @@ static bool keeps_bits(const plan *p, const cublasLtMatmulAlgo_t *algo, const ca
     return same;
 }
 
-/* The first of the library's choices that does for w. */
+/* The first of the library's choices that passes the trial with w. */
 static bool choose(plan *p, const cake_weight *w, cublasLtMatmulPreference_t preference)
 {
     const cake_lt *lt = product.lt;
@@ -192,7 +193,7 @@ static bool choose(plan *p, const cake_weight *w, cublasLtMatmulPreference_t pre
     int n = 0;
     const size_t room = OWN;
     const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
-    /* bytes at which matrices and packed rows begin, and rows of out */
+    /* what addresses are multiples of: of matrices and packed rows, and of rows of out */
     const uint32_t operands = CAKE_ALIGN, rows = p->n_out % 4 ? sizeof(float) : 4 * sizeof(float);
     const struct {
         cublasLtMatmulPreferenceAttributes_t attribute;
@@ -245,7 +246,7 @@ static bool settle(plan *p, const cake_weight *w)
     return made;
 }
 
-/* NULL: the library is not there, or has nothing for it. */
+/* The plan of w's shape; NULL: the library is not there, or has no algorithm that will do. */
 static plan *plan_of(const cake_weight *w)
 {
     if (!product.lt || (w->dtype != CAKE_BF16 && w->dtype != CAKE_F16))
@@ -281,7 +282,8 @@ bool cake_product_linear(float *out, const void *x, const cake_weight *w, const 
     const size_t step = cake_cuda_step(w->dtype, w->n_in), row = (size_t)w->n_out;
     float *aside = (float *)(void *)((char *)cake_cuda_workspace() + OWN);
     const int most = (int)(REST / sizeof(float) / row / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS);
-    /* a residual is part of the sum where no bias comes before it; it has to be where the product goes */
+    /* cuBLASLt adds the residual if there is no bias, which has to come before it; then it has to be in out
+     * first */
     const bool added = residual && !bias, here = !residual || residual == out;
     for (int first = 0, n; first < n_tok; first += n) {
         const int left = n_tok - first;

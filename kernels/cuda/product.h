@@ -8,17 +8,20 @@
 #include "base/buf.h"
 #include "kernels/kernels.h"
 
-#define CAKE_PRODUCT_ROWS 64 /* rows come in so many: those behind the last one are read, and not written */
+/* Rows come in multiples of this: those behind the last one are read, and what comes of them is not kept. */
+#define CAKE_PRODUCT_ROWS 64
 
-/* Its version, 130100 for 13.1.0; 0: there is none, and the reason is appended to why. */
+/* Opens cuBLASLt. Returns its version, 130100 for 13.1.0; 0: there is none, and the reason is appended to
+ * why. */
 int cake_product_open(cake_buf *why);
 void cake_product_close(void); /* not open is fine */
-/* Appends which one it would be, or why there is none; no newline. Needs no GPU. */
+/* Appends which cuBLASLt would be used, or why there is none; no newline. Needs no GPU. */
 void cake_product_describe(cake_buf *out);
-/* As cake_kernels.settle: the first matrix of a shape has the algorithm of that shape tried on it. */
+/* As cake_kernels.settle: the algorithm for a shape of matrices is tried with the first matrix of the shape.
+ * */
 void cake_product_settle(const cake_weight *w);
-/* As cake_cuda_linear, for any number of a prompt's rows; a row's bits depend on it and on the matrix only. False: the library
- * cannot, whatever the rows, and nothing was done. */
+/* As cake_cuda_linear, for any number of rows of prompts. A row's bits depend on the row and the matrix only.
+ * False: the library cannot multiply by this matrix, whatever the rows, and nothing was done. */
 bool cake_product_linear(float *out, const void *x, const cake_weight *w, const float *bias,
                          const float *residual, int n_tok);
 

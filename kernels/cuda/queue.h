@@ -10,14 +10,15 @@
 
 typedef struct cake_queue cake_queue;
 
-/* With marks [n_mark]. NULL: the reason is appended to why. */
+/* n_mark: how many marks it has. NULL: it cannot be opened, and the reason is appended to why. */
 cake_queue *cake_queue_open(int n_mark, cake_buf *why);
 void cake_queue_close(cake_queue *queue); /* NULL is fine; waits for what is in it */
 /* The runtime's cudaStream_t. */
 void *cake_queue_stream(const cake_queue *queue);
-/* Behind what is in it: mark i. */
+/* Sets mark i behind all that is in the queue so far. */
 void cake_queue_mark(cake_queue *queue, int i);
-/* The GPU has come to the mark that was last set there, or none was; -1: it has failed, and why is appended. */
+/* 1: the GPU has come to where mark i was last set, or it was never set; 0: not yet; -1: the GPU has failed,
+ * and the reason is appended to why. */
 int cake_queue_passed(cake_queue *queue, int i, cake_buf *why);
 
 #endif

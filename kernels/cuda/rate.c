@@ -10,9 +10,10 @@
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/product.h"
 
-cudaStream_t cake_cuda_stream(void); /* of memory.c; of CUDA's types nobody else is to know */
+cudaStream_t
+cake_cuda_stream(void); /* defined in memory.c; no header has it, since none is to need CUDA's types */
 
-/* Seconds between two moments of the stream; 0: the GPU has failed. */
+/* Seconds between two events of the stream; 0: the GPU has failed. */
 static double between(cudaEvent_t begin, cudaEvent_t end)
 {
     float ms = 0;
@@ -23,7 +24,7 @@ static double between(cudaEvent_t begin, cudaEvent_t end)
     return 1e-3 * ms;
 }
 
-/* What is done again and again, in `amount` bytes or operations. */
+/* Work that is done again and again, `amount` bytes or operations each time. */
 typedef struct doing {
     double amount;
     void *sum;             /* where kernels leave their sums, so that nothing is left out */
@@ -51,7 +52,7 @@ static bool multiply_matrices(doing *d)
     return cake_product_linear(d->products, d->rows, &d->matrix, NULL, NULL, d->matrix.n_out / 2);
 }
 
-/* The best of some tries in amount a second; the first one wakes the clock up. */
+/* The best rate of several tries, in amounts a second; the first try brings the clock up. */
 static double rate_of(bool (*work)(doing *), doing *d)
 {
     enum { TRIES = 4 };
@@ -72,7 +73,8 @@ static double rate_of(bool (*work)(doing *), doing *d)
     return best;
 }
 
-/* Numbers between 1 and 2 and their negatives; zeros would be multiplied faster than a model is. */
+/* Fills memory with numbers of both signs between 1 and 2 in size: zeros would be multiplied faster than a
+ * model's numbers. */
 static void fill(void *to, size_t bytes)
 {
     enum { SOME = 1 << 16 };
@@ -87,7 +89,8 @@ static void fill(void *to, size_t bytes)
                              bytes - done < sizeof some ? bytes - done : sizeof some);
 }
 
-/* The library's product of a BF16 matrix of side x side and half as many rows; 0: there is no memory for it. */
+/* The rate of the library's product of a BF16 matrix of side x side with half as many rows; 0: there is no
+ * memory for it. */
 static double library_rate(int side)
 {
     const size_t n = (size_t)side * (size_t)side, matrix = 2 * n, rows = n, products = n / 2 * sizeof(float);

@@ -10,9 +10,9 @@
 
 enum {
     THREADS = 256,
-    LINE = 32,  /* floats that come to a cache together */
-    HEADS = 4,  /* that a block turns, a warp each */
-    LONG = 1024 /* rows that a block normalises, but for heads */
+    LINE = 32,  /* floats of a cache line */
+    HEADS = 4,  /* heads that a block turns, a warp for each */
+    LONG = 1024 /* from this length on a whole block normalises a row (not a head) */
 };
 
 static unsigned groups(int64_t n, int of)
@@ -20,7 +20,7 @@ static unsigned groups(int64_t n, int of)
     return (unsigned)((n + of - 1) / of);
 }
 
-/* Where a kernel goes by rows and parts of a row: the element of the row that is this thread's, if the row has so many. */
+/* In grids of rows and parts of a row: the thread's element of the row, if the row has so many. */
 __device__ __forceinline__ int column_here()
 {
     return (int)(blockIdx.y * THREADS + threadIdx.x);
@@ -66,7 +66,7 @@ void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int 
                     w->n_in, width, factor);
 }
 
-/* The part of a row's sum of squares that one of `step` threads has. */
+/* One thread's part of a row's sum of squares, of `step` threads. */
 __device__ __forceinline__ float squares(const float *x, int dim, int step)
 {
     float sum = 0;
@@ -81,27 +81,27 @@ __device__ __forceinline__ float norm_by_warp(const float *x, int dim, float eps
     return 1 / sqrtf(warp_sum(squares(x, dim, CAKE_WARP)) / (float)dim + eps);
 }
 
-/* The same, by a block for rows of LONG elements or more. Below that heads get the same bits as rows of their
- * length. */
+/* The same; rows of LONG elements or more are summed by a block. So a shorter head has the same bits as a row
+ * of its length. */
 __device__ __forceinline__ float norm_of(const float *x, int dim, float eps, float *place)
 {
     return dim < LONG ? norm_by_warp(x, dim, eps)
                       : 1 / sqrtf(block_sum(squares(x, dim, THREADS), place) / (float)dim + eps);
 }
 
-/* Rows and threads of a block. */
+/* Rows of a block of THREADS threads. */
 static unsigned rows_of(int dim)
 {
     return dim < LONG ? THREADS / CAKE_WARP : 1;
 }
 
-/* Rows that are marked where they are not finite; NULL: none. */
+/* Rows to be marked where they are not finite; NULL: none. */
 struct marking {
     cake_row *rows;
     int32_t here;
 };
 
-/* By all threads of a row; those that find something write the same. */
+/* Called by all threads of a row; those that find something write the same value. */
 __device__ __forceinline__ void mark_if_broken(cake_row *row, int32_t here, const float *x, int dim, int step)
 {
     bool bad = false;
@@ -111,8 +111,8 @@ __device__ __forceinline__ void mark_if_broken(cake_row *row, int32_t here, cons
         row->broken = here;
 }
 
-/* To rows of `width` elements, those behind the dim ones zero. residual and out may be x: each thread reads what it writes,
- * behind the sum. gate: rmsnorm_gated. */
+/* rmsnorm, to rows of `width` elements, of which those from dim on become zero. residual and out may be x:
+ * after the sum is complete, each thread writes only what it has read itself. gate: rmsnorm_gated. */
 template <typename T>
 __global__ void normalise(T *out, const float *x, const float *weight, const float *residual,
                           const float *gate, int n_row, int dim, int width, float eps, marking mark)
@@ -129,16 +129,17 @@ __global__ void normalise(T *out, const float *x, const float *weight, const flo
         return; /* the whole warp */
     const int64_t at = row * dim, to = row * width;
     const float scale = norm_of(x + at, dim, eps, place);
-    if (mark.rows && !(scale > 0)) /* the sum is not finite: what it is of, or the sum alone */
+    if (mark.rows &&
+        !(scale > 0)) /* the sum of squares is not finite: the row is not, or only the sum overflowed */
         mark_if_broken(&mark.rows[row], mark.here, x + at, dim, step);
-    enum { BATCH = 8 }; /* under way together, before any of them is written over */
+    enum { BATCH = 8 }; /* elements loaded together, before any of them may be overwritten */
 #pragma unroll 1
     for (int first = (int)threadIdx.x % step; first < width; first += BATCH * step) {
         float value[BATCH], factor[BATCH], passes[BATCH], rest[BATCH];
 #pragma unroll
         for (int e = 0; e < BATCH; e++) {
             const int i = first + e * step;
-            const bool in = i < dim; /* of the row */
+            const bool in = i < dim; /* this element belongs to the row */
             value[e] = in ? x[at + i] : 0;
             factor[e] = in ? weight[i] : 0;
             passes[e] = in && gate ? gate[at + i] : 0;
@@ -188,7 +189,8 @@ void cake_cuda_normed(void *to, const float *x, const float *weight, cake_dtype 
         launch_norm((cake_f16 *)to, x, weight, NULL, NULL, n_row, dim, width, eps, mark);
 }
 
-/* A warp turns a head; put(i, value) takes each element. Who puts where the head stands does so behind all reads. */
+/* A warp turns a head and calls put(i, value) for each element, after all lanes have read theirs: so put may
+ * overwrite the head. */
 template <typename PUT>
 __device__ __forceinline__ void turn_head(const float *head, const float *norm, float eps, const float *cos,
                                           const float *sin, int head_dim, int n_rot, const PUT &put)
@@ -208,7 +210,7 @@ __device__ __forceinline__ void turn_head(const float *head, const float *norm, 
     }
 }
 
-/* A warp a head. */
+/* A warp for each head. */
 __global__ void turn_heads(float *x, const float *norm, float eps, const float *cos, const float *sin,
                            int64_t n, int n_head, int head_dim, int n_rot)
 {
@@ -230,7 +232,8 @@ void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, co
                 n_head, head_dim, n_rot);
 }
 
-/* A warp a row and head of q, k or v: turned in place, turned into its page, or as it is into its page. */
+/* A warp for each row and head of q, k or v: q is turned in place, k is turned into its page, v goes to its
+ * page as it is. */
 template <typename T>
 __global__ void turn_and_store(cake_kv kv, float *q, int n_head, const float *k, const float *v,
                                cake_turn turn, const cake_row *rows, int64_t n)
@@ -281,7 +284,7 @@ void cake_cuda_turned(const cake_kv *kv, float *q, int n_head, const float *k, c
         launch_turn<cake_f16>(kv, q, n_head, k, v, turn, rows, n_tok);
 }
 
-/* A block a row and head. */
+/* A block for each row and head. */
 template <typename T>
 __global__ void store_heads(cake_kv kv, const float *k, const float *v, const cake_row *rows)
 {
@@ -323,7 +326,8 @@ __global__ void pack_rows(T *to, const float *x, const float *gate, int act, int
         from_float(to[row * width + j], j < n_in ? element(x, gate, act, row * n_in + j) : 0.0f);
 }
 
-/* A warp a group of a row: as cake_i8_from does it, with a scale in float32. grid: rows, groups. */
+/* Quantises as cake_i8_from does, but with float32 scales: a warp for each group of a row. grid: rows,
+ * groups. */
 __global__ void quantise_rows(char *to, const float *x, const float *gate, int act, int n_in, int width,
                               size_t step)
 {
@@ -388,7 +392,7 @@ void cake_cuda_finish(float *out, const float *sum, const float *bias, const flo
                 residual, n_out);
 }
 
-/* A block a row. */
+/* A block for each row. */
 __global__ void mark_rows(cake_row *rows, const float *x, int dim, int32_t here, bool ends)
 {
     begin_kernel();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels of products share: how k is cut (layout.h), and what becomes of sums. A warp puts them, its lanes having neighbouring
- * columns of one row (of two rows where a gate is passed).
+ * What the kernels of products share: how k is cut (layout.h), and what becomes of sums. A warp stores them,
+ * its lanes having neighbouring columns of one row (of two rows where a gate is passed).
  */
 #ifndef CAKE_KERNELS_CUDA_SUMS_H
 #define CAKE_KERNELS_CUDA_SUMS_H
@@ -13,7 +13,7 @@ enum {
     ROWS = 8 /* of x in a tile */
 };
 
-/* Where part `part` of `parts` of n blocks of k begins. */
+/* Which of n blocks of k part `part` of `parts` begins with. */
 __device__ __forceinline__ int part_begin(int n, int part, int parts)
 {
     return (int)((int64_t)n * part / parts);
@@ -29,13 +29,13 @@ struct factors {
     }
 };
 
-/* A product: out [n_tok, n_out]. */
+/* What a plain product does with its sums: out [n_tok, n_out]. */
 struct ending {
     enum { MATRICES = 1 };
     float *out;
     int n_out;
     const float *bias, *residual; /* as linear has them; may be NULL */
-    leading lead;                 /* if it is a head, which has neither */
+    leading lead;                 /* of a product with a head, which has neither bias nor residual */
 
     __host__ __device__ int columns() const
     {
@@ -58,7 +58,8 @@ struct ending {
     }
 };
 
-/* What a gated MLP makes of two: what gate lets pass of up is packed for the next product, out [n_tok, width]. */
+/* What a gated MLP does with the sums of two products: what gate lets pass of up is packed for the next
+ * product, out [n_tok, width]. */
 template <typename T> struct pairing {
     enum { MATRICES = 2 };
     T *out;
@@ -88,8 +89,8 @@ static inline unsigned groups(int n, int of)
     return (unsigned)((n + of - 1) / of);
 }
 
-/* Of more than a few rows (many.cu), T the elements of x and w, with k in n_part parts: parts is memory for
- * CAKE_CUDA_PARTS_BYTES, or NULL where n_part is 1. */
+/* Multiplies more than a few rows (many.cu). T: the elements of x and w. k is cut into n_part parts; parts
+ * has CAKE_CUDA_PARTS_BYTES, or is NULL where n_part is 1. */
 template <typename T, typename END>
 void multiply_rows(const END &end, factors w, const uint16_t *x, int width, int n_tok, int n_part,
                    float *parts);

@@ -17,7 +17,8 @@ extern "C" cudaStream_t cake_cuda_stream(void);
 extern "C" bool cake_cuda_overlaps(void);
 extern "C" void cake_cuda_launched(int error); /* a cudaError_t */
 extern "C" bool cake_cuda_has(const void *kernel);
-/* Each kernel that is launched somewhere makes itself known before main, to be loaded with the others (memory.c). */
+/* Every kernel that is launched somewhere makes itself known before main, so that it is loaded with the
+ * others (memory.h). */
 template <auto KERNEL> const bool is_known = cake_cuda_has((const void *)KERNEL);
 
 template <auto KERNEL, typename... P, typename... A>
@@ -38,12 +39,12 @@ static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P
 }
 #define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
     launch_kernel<kernel>(grid, block, shared, kernel, __VA_ARGS__)
-/* Before the launch of a kernel whose blocks take more than CAKE_UNASKED bytes, which has to be no more than
- * cake_cuda_block_memory(). If it is not granted the launch fails. */
+/* For use before the launch of a kernel whose blocks take more than CAKE_UNASKED bytes of shared memory,
+ * cake_cuda_block_memory() at most. If the runtime refuses, the launch fails. */
 #define CAKE_ALLOW(kernel, shared)                                                                           \
     cake_cuda_launched(                                                                                      \
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared)))
-/* The memory of a block that its launch has given a size. */
+/* The block's shared memory, whose size its launch gives. */
 #define CAKE_SHARED(type, name)                                                                              \
     extern __shared__ uint4 cake_shared[];                                                                   \
     type *name = (type *)cake_shared
@@ -51,17 +52,19 @@ static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P
 #include "kernels/tensor.h"
 #endif
 
-#define CAKE_UNASKED (48 << 10) /* bytes of a block's memory that any GPU gives a launch */
-/* What a block may have if it is asked for: 64 KB with capability 7.5, 99 KB or more from 8.0 on. */
+#define CAKE_UNASKED (48 << 10) /* bytes of shared memory that every GPU gives a block without being asked */
+/* Bytes of shared memory that a block may have if it asks: 64 KB with capability 7.5, 99 KB or more from 8.0
+ * on. */
 extern "C" int cake_cuda_block_memory(void);
 
 #define CAKE_WARP 32
-#define CAKE_ALL  0xffffffffu /* lanes */
+#define CAKE_ALL  0xffffffffu /* a mask of all lanes of a warp */
 
-/* From capability 9.0 on a kernel may begin while the one before it ends (CUDA C++ Programming Guide, "Programmatic Dependent
- * Launch"): the next one may once all blocks have called let_next_begin, and what it does before await_before must touch
- * nothing but weights. All threads of all kernels call await_before, those with nothing to do, too: a kernel that ends has
- * seen the one before it end, so that who waits for it waits for all. */
+/* From capability 9.0 on a kernel may begin while the one before it ends (CUDA C++ Programming Guide,
+ * "Programmatic Dependent Launch"): as soon as all blocks of that one have called let_next_begin. Before
+ * await_before it must touch nothing but weights. All threads of all kernels call await_before, even those
+ * with nothing to do: so a kernel that has ended has seen the one before it end, and who waits for a kernel
+ * has waited for all before it. */
 #ifdef CAKE_EXECUTOR
 #define let_next_begin() ((void)0)
 #define await_before()   executor_await_before()
@@ -81,7 +84,7 @@ __device__ __forceinline__ void await_before()
 }
 #endif
 
-/* How a kernel begins that reads no weights, or has nothing to gain from doing so early. */
+/* How a kernel begins that reads no weights, or gains nothing by beginning early. */
 __device__ __forceinline__ void begin_kernel()
 {
     let_next_begin();
@@ -120,7 +123,7 @@ __device__ __forceinline__ void from_float(float &to, float x)
     to = x;
 }
 
-/* As cake_bf16_from_f32: to nearest even, a NaN stays one. */
+/* As cake_bf16_from_f32: rounds to nearest even; a NaN stays a NaN. */
 __device__ __forceinline__ void from_float(cake_bf16 &to, float x)
 {
     uint32_t bits = __float_as_uint(x);
@@ -139,18 +142,19 @@ __device__ __forceinline__ void from_float(cake_f16 &to, float x)
 #endif
 }
 
-/* a b + c, rounded once. Of nothing else the compiler makes such a thing by itself (-fmad=false, local.am), since it would here and
- * would not there: what is computed alike in two places has the same bits. */
+/* a b + c, rounded once. Nowhere else does the compiler fuse a product with a sum (-fmad=false, local.am),
+ * which it might do in one kernel and not in another: so what is computed alike in two places has the same
+ * bits. */
 __device__ __forceinline__ float fused(float a, float b, float c)
 {
 #ifdef CAKE_EXECUTOR
-    return a * b + c; /* of a CPU that has no such instruction the function takes its time */
+    return a * b + c; /* a CPU without the instruction computes fmaf slowly */
 #else
     return fmaf(a, b, c);
 #endif
 }
 
-/* Two neighbouring elements as the word that tile products take, the first one below. */
+/* Two neighbouring elements as the word that tile products take, the first one in the lower half. */
 template <typename T> __device__ __forceinline__ uint32_t pair_of(float low, float high)
 {
     T a, b;
@@ -160,7 +164,7 @@ template <typename T> __device__ __forceinline__ uint32_t pair_of(float low, flo
 }
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-/* The same in one instruction; a NaN becomes another one. */
+/* The same in one instruction, except that NaNs become another NaN. */
 template <> __device__ __forceinline__ uint32_t pair_of<cake_bf16>(float low, float high)
 {
     uint32_t pair;
@@ -181,7 +185,7 @@ template <typename T> __device__ __forceinline__ float high_of(uint32_t pair)
     return to_float(x);
 }
 
-/* Of all lanes, in one order; all have it. */
+/* The sum over all lanes, in one order, for all lanes. */
 __device__ __forceinline__ float warp_sum(float x)
 {
     for (int flip = CAKE_WARP / 2; flip; flip /= 2)
@@ -189,7 +193,8 @@ __device__ __forceinline__ float warp_sum(float x)
     return x;
 }
 
-/* Of all threads of a block of at most 1,024, whole warps; all have it. place [32] is the block's. */
+/* The sum over all threads of a block of at most 1,024, in whole warps, for all threads. place [32]: shared
+ * memory. */
 __device__ __forceinline__ float block_sum(float x, float *place)
 {
     int n_warp = (int)blockDim.x / CAKE_WARP;

@@ -17,11 +17,9 @@
 typedef struct cake_model cake_model;
 
 typedef struct cake_model_options {
-    const char
-        *config; /* the text of a config.json, with dummy weights or an index: then there is no directory */
-    const struct cake_bundle
-        *index; /* tensors as a bundle tells of them, which can be planned with, not loaded */
-    bool dummy; /* seeded weights in place of files */
+    const char *config; /* text of a config.json, for dummy weights or an index: there is no directory */
+    const struct cake_bundle *index; /* tensors as a bundle lists them: to plan with, not to load */
+    bool dummy;                      /* seeded weights in place of files */
     uint64_t dummy_seed;
     bool convert; /* matrices are kept in dtype, whatever the file has */
     cake_dtype dtype;

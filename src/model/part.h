@@ -67,8 +67,7 @@ typedef struct cake_ends {
 } cake_ends;
 
 typedef struct cake_part {
-    const char
-        *name; /* in the file, behind what the naming begins with; of a layer's part, behind "layers.N." */
+    const char *name; /* in the file, behind the naming's body and, of a layer's part, behind "layers.N." */
     cake_part_owner owner;
     cake_part_when when;
     cake_width out, in;     /* in is ONE: a vector, which becomes float32; else a matrix */

@@ -22,8 +22,8 @@ typedef struct cake_machine {
     char model[96]; /* the processor's name */
     int64_t memory; /* bytes free to this process: the kernel's estimate, not above what the cgroup leaves */
     int64_t memory_all; /* bytes of the machine */
-    int64_t
-        memory_said; /* of one that hwloc was told of (HWLOC_XMLFILE, HWLOC_SYNTHETIC); 0: it is this one */
+    /* Bytes of the machine that hwloc was told of (HWLOC_XMLFILE, HWLOC_SYNTHETIC); 0: it is this one. */
+    int64_t memory_said;
 } cake_machine;
 
 void cake_machine_read(cake_machine *machine);

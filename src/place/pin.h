@@ -28,9 +28,8 @@ typedef enum cake_bind {
 
 /* What one rank has and wants; all ranks of a host lay theirs together. */
 typedef struct cake_claim {
-    cake_cpus mask; /* it may run on now */
-    cake_cpus
-        pool; /* it may use instead of a mask that nobody asked for: what its launcher has, in the cgroup */
+    cake_cpus mask;  /* it may run on now */
+    cake_cpus pool;  /* what its launcher has, in the cgroup: for use instead of a mask nobody asked for */
     bool unasked;    /* the launcher bound it without being told to */
     int threads;     /* asked for; 0: as many as there are cores */
     int began;       /* the cpu that it began on */

@@ -264,8 +264,7 @@ static int clamp(int64_t value, int64_t least, int64_t most)
 typedef struct usual {
     int seqs;             /* of a lane */
     int most, few, least; /* rows of a wave: with one stage, with some, with more than 8 */
-    int64_t
-        score_bytes; /* of a lane's sequences, which are held at once: with a large vocabulary fewer sequences */
+    int64_t score_bytes;  /* for the scores of all of a lane's sequences: a large vocabulary means fewer */
 } usual;
 
 static const usual on_cpus = {64, 512, 128, CAKE_PAGE, 64 << 20}, on_gpus = {512, 2048, 512, 256, 512 << 20};

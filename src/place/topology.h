@@ -39,8 +39,7 @@ typedef struct cake_topology_rank {
 
 typedef struct cake_topology {
     int n_replica, n_rank; /* ranks in all, as many in each replica */
-    cake_plan
-        *plan; /* [n_replica] owned; in the order of layers; those that nobody lists are its first rank's */
+    cake_plan *plan; /* [n_replica] owned; layers in order; those that nobody lists are its first rank's */
     cake_topology_rank *rank; /* [n_rank] owned */
     bool ports;               /* hosts have ports, which mean nothing here */
 } cake_topology;

@@ -15,8 +15,7 @@ typedef struct cake_place {
 } cake_place;
 
 typedef struct cake_places {
-    cake_place *
-        *chunk; /* [n_chunk] NULL where no index is there; chunks never move, so growing copies nothing */
+    cake_place **chunk; /* [n_chunk] NULL: none of its indices is there. Chunks never move */
     size_t n_chunk;
     int64_t n, end; /* how many are there; one more than the highest */
 } cake_places;

@@ -16,12 +16,11 @@
 
 /* What the scores of one row come to. */
 typedef struct cake_draw {
-    cake_sequence
-        *sequence; /* whose past and parameters they meet; one that samples is in one row of them only;
-                              * NULL: nothing is done */
-    bool finite;   /* all scores are numbers. If not, nothing is out */
-    float *
-        score; /* [n_vocab]; changed on the way, the same afterwards. NULL, where a few of the best will do */
+    /* Whose past and parameters the scores meet; a sequence that samples has one row only. NULL: nothing is
+     * done. */
+    cake_sequence *sequence;
+    bool finite;           /* all scores are finite; if not, nothing is out */
+    float *score;          /* [n_vocab] changed meanwhile, and restored; NULL: `best` is all that is needed */
     const cake_best *best; /* as many as cake_draw_needs says; read where there is no score */
     enum {
         CAKE_CHOOSE_CHECK,
@@ -29,8 +28,8 @@ typedef struct cake_draw {
         CAKE_CHOOSE_SAMPLE
     } what;     /* each includes the ones before */
     int32_t id; /* the token that is scored; sampled: out */
-    cake_scored
-        scored[1 + CAKE_MAX_TOP]; /* out, if the sequence wants log probabilities: of id, of the best */
+    /* Out, if the sequence wants log probabilities: those of id and of the best. */
+    cake_scored scored[1 + CAKE_MAX_TOP];
 } cake_draw;
 
 /* How many of the best scores have to be known; 0: all scores, since they are changed, become log probabilities, or

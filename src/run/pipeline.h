@@ -28,9 +28,8 @@ typedef struct cake_stage_stats {
     double run_s;     /* from the first wave to the last */
     double busy_s;    /* in slices and, on the root, in everything else it does */
     double move_s;    /* of compute_s, in moving messages */
-    double starved_s; /* root: stage-seconds for which there was no wave, over the number of stages */
-    double
-        joules; /* that this rank's GPU took in run_s, by whoever uses it; negative: not known, or it has none */
+    double starved_s; /* root: seconds for which there was no wave, the mean over the stages */
+    double joules;    /* that this rank's GPU took in run_s, whoever used it; negative: not known */
     int64_t link_bytes;
     int64_t waves; /* that came to this rank's hops */
 } cake_stage_stats;

@@ -34,15 +34,14 @@ struct cake_sequence {
     bool over;           /* the latest token ended the answer */
     int n_top;           /* alternatives of each token; -1: no logprobs wanted */
     cake_scored *scored; /* [generated, 1 + n_top] */
-    size_t
-        *begin; /* [generated] byte of text at which each token begins; with n_top >= 0, if it is decoded */
-    size_t cap_scored;              /* tokens for which the two have room */
+    size_t *begin;       /* [generated] where each token begins in text, if n_top >= 0 and text is decoded */
+    size_t cap_scored;   /* tokens for which scored and begin have room */
     double admitted, first, latest; /* seconds; of admission and of its first and latest token */
-    double ttft,
-        waited; /* the conductor's: seconds from admission to the first token, 0: an earlier run had it; to the latest */
+    double ttft;   /* the conductor's: seconds from admission to the first token; 0: an earlier run had it */
+    double waited; /* the conductor's: seconds from admission to the latest token */
 
-    int listed,
-        kept; /* the conductor's: 1 + its place among those that run, 0: none; tokens in the journal */
+    int listed; /* the conductor's: 1 + its place among those that have begun; 0: none */
+    int kept;   /* the conductor's: tokens that are in the journal */
 
     /* of a lead */
     bool begun;     /* rows of its prompt have left */

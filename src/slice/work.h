@@ -18,8 +18,7 @@
 #include "model/model.h"
 
 typedef struct cake_cost {
-    double
-        balance; /* operations that take as long as a byte: what memory binds is held against what arithmetic binds */
+    double balance;        /* operations that take as long as moving a byte: makes the two comparable */
     double row_flops;      /* products and states, a row */
     double wave_bytes;     /* weights, a wave */
     double sequence_bytes; /* states, a sequence */

@@ -34,15 +34,14 @@ typedef struct cake_specials {
     char *reader;             /* the class or model type that the files name; owned, NULL: neither */
     cake_json *config;        /* tokenizer_config.json; owned, NULL: none */
     cake_special_list listed; /* of added_tokens_decoder, else of added_tokens.json; ids ascend */
-    cake_special_list
-        named; /* bos_token and so on in the order of cake_builder_named, then the model's own */
-    cake_special_list extra; /* extra_special_tokens */
-    cake_vocab names;        /* of the model's own, to their place behind the CAKE_NAMED */
-    bool given[CAKE_NAMED];  /* a file says what it is, or that there is none */
-    bool extra_given;        /* and none of the tokenizer's own has to be added */
-    bool all;                /* listed is all there is: there is an added_tokens_decoder */
-    bool split;              /* special tokens in a text are text */
-    bool bos, eos;           /* put around each text, where no tokenizer.json says what is */
+    cake_special_list named;  /* bos_token etc. in the order of cake_builder_named, then the model's own */
+    cake_special_list extra;  /* extra_special_tokens */
+    cake_vocab names;         /* of the model's own, to their place behind the CAKE_NAMED */
+    bool given[CAKE_NAMED];   /* a file says what it is, or that there is none */
+    bool extra_given;         /* and none of the tokenizer's own has to be added */
+    bool all;                 /* listed is all there is: there is an added_tokens_decoder */
+    bool split;               /* special tokens in a text are text */
+    bool bos, eos;            /* put around each text, where no tokenizer.json says what is */
 } cake_specials;
 
 /* Zeros but for the class: no files. */
