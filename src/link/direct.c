@@ -13,13 +13,13 @@
 
 typedef struct direct {
     cake_link link;
-    cake_link *head; /* what brings the rest, owned */
+    cake_link *head; /* the MPI link that brings all but the bodies, owned */
     cake_wire *wire; /* borrowed */
     const cake_memory *memory;
     cake_arena arena;     /* of the bodies */
     size_t each;          /* bytes of a place */
-    int depth, next, n;   /* places; the next one; how many before it are under way */
-    cake_parcel **coming; /* [depth] receiving end: whose heads have come, by their places */
+    int depth, next, n;   /* places for bodies; the next one to use; how many before it are under way */
+    cake_parcel **coming; /* [depth] receiving end: the parcel whose body each place gets */
 } direct;
 
 static float *place_at(const direct *d, int i)
@@ -39,7 +39,7 @@ static size_t floats_of(const direct *d, const cake_wave *wave)
     return n;
 }
 
-/* Bodies that have gone leave their places. */
+/* Frees the places of bodies that have been sent; returns whether one is still leaving. */
 static bool still_leaving(direct *d)
 {
     while (d->n && d->wire->kind->done(d->wire, oldest(d)))
@@ -76,7 +76,7 @@ static bool leaving(cake_link *link)
     return head || (body && !d->wire->kind->alone);
 }
 
-/* Whose head has come: the body is asked for. The last wave has none. */
+/* Asks for the bodies of waves that have arrived, as far as there are places. The stop wave has no body. */
 static bool listen(cake_link *link)
 {
     direct *d = (direct *)link;
@@ -127,7 +127,7 @@ size_t cake_link_direct_bytes(int depth, size_t body_bytes)
     return (size_t)depth * cake_arena_round(body_bytes);
 }
 
-/* head: this end of MPI, which becomes its own. */
+/* head: the MPI link of this end, which the new link owns from now on. */
 static cake_err open_direct(const cake_link_kind *kind, cake_link *head, const cake_beside *beside, int depth,
                             cake_link **out)
 {

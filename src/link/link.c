@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a parcel, or a link's end. Out: what the link's kind makes of it. pipeline.c and bench/links.c call.
- * The one place where bytes sent are counted.
  * Invariant: a parcel goes back to its home without a body, so that no wave inherits where the last one's
  * was.
  */

@@ -26,7 +26,7 @@ typedef struct cake_parcel {
     cake_wave *wave;
     float *body; /* where a GPU has the body; NULL: in the wave */
     cake_link *home;
-    bool busy; /* a send is under way or it is on the way: only of parcels without a home */
+    bool busy; /* it is being sent, or on its way; only for parcels without a home */
 } cake_parcel;
 
 typedef struct cake_link_kind {
@@ -34,9 +34,9 @@ typedef struct cake_link_kind {
     float *(*place)(cake_link *link);         /* NULL: bodies go in waves */
     cake_parcel *(*arrived)(cake_link *link); /* NULL for a sending end */
     bool (*progress)(
-        cake_link *link); /* lets messages move; whether one is still leaving; NULL: nothing to do */
+        cake_link *link); /* lets messages move; returns whether one is still leaving; NULL: nothing to do */
     void (*release)(cake_link *link,
-                    cake_parcel *parcel); /* of a receiving end; NULL where no parcel has its home */
+                    cake_parcel *parcel); /* of a receiving end; NULL: no parcel has its home here */
     void (*close)(cake_link *link);
 } cake_link_kind;
 
@@ -46,31 +46,33 @@ struct cake_link {
     int64_t bytes; /* sent or received */
 };
 
-/* Both ends in one rank: what is sent has arrived; nothing is copied. depth: parcels under way at most. */
+/* An edge with both ends in one rank: what is sent has arrived; nothing is copied. depth: the most parcels
+ * under way. */
 cake_link *cake_link_open_self(int depth);
 /* One end of edge number `edge` between ranks of a world. Receiving posts depth receives of up to max_bytes at once. */
 cake_err cake_link_open_mpi_out(const cake_world *world, int to, int edge, int depth, cake_link **out);
 cake_err cake_link_open_mpi_in(const cake_world *world, int from, int edge, int depth, size_t max_bytes,
                                cake_link **out);
 
-/* Of a sending end: where in its GPU's memory the body of the next wave is wanted; NULL: in the wave. */
+/* Of a sending end: where in the GPU's memory the body of the next wave should be put; NULL: in the wave. */
 float *cake_link_place(cake_link *link);
-/* parcel->body: what cake_link_place said. */
+/* parcel->body has to be what cake_link_place returned. */
 void cake_link_send(cake_link *link, cake_parcel *parcel);
 /* The oldest parcel that has arrived, or NULL. */
 cake_parcel *cake_link_arrived(cake_link *link);
-/* Lets messages of this end move on; whether one is still leaving. */
+/* Lets messages of this end move on; returns whether one is still leaving. */
 bool cake_link_progress(cake_link *link);
 void cake_parcel_release(cake_parcel *parcel);
 
-/* An edge whose bodies go beside their waves, or, with no wire, stay where they are, since both of its ends are on one GPU. */
+/* An edge whose bodies do not travel in their waves: they go by a wire or, without one, stay where they are,
+ * since both ends are on one GPU. */
 typedef struct cake_beside {
     cake_wire *wire;           /* its end here, borrowed; or NULL */
     const cake_memory *memory; /* the memory of this rank's GPU */
     size_t body_bytes;         /* of the largest body */
 } cake_beside;
 
-/* Of that memory, of one end. */
+/* Bytes that one end takes of that memory. */
 size_t cake_link_direct_bytes(int depth, size_t body_bytes);
 cake_err cake_link_open_direct_out(const cake_world *world, int to, int edge, int depth,
                                    const cake_beside *beside, cake_link **out);

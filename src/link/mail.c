@@ -15,7 +15,7 @@
 struct cake_mail {
     cake_pipe *pipe;
     cake_buf out, in;
-    size_t out_from, in_from; /* what is before has left, was read */
+    size_t out_from, in_from; /* bytes of out before this have left; bytes of in before this were read */
 };
 
 cake_mail *cake_mail_open(cake_pipe *pipe)
@@ -35,7 +35,7 @@ void cake_mail_close(cake_mail *mail)
     free(mail);
 }
 
-/* Moves what is left to the beginning, where that is less than what went. */
+/* Moves what is left to the beginning, if it is less than what is gone. */
 static void compact(cake_buf *buf, size_t *from)
 {
     size_t left = buf->len - *from;
@@ -56,7 +56,7 @@ void cake_mail_send(cake_mail *mail, const void *letter, size_t len)
     cake_mail_move(mail);
 }
 
-/* Of the oldest letter that is there as a whole; 0: there is none. */
+/* The length of the oldest letter that has arrived completely; 0: there is none. */
 static size_t whole(const cake_mail *mail)
 {
     uint64_t head;

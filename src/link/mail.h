@@ -22,8 +22,8 @@ typedef struct cake_mail cake_mail;
 /* What carries pieces. */
 typedef struct cake_pipe cake_pipe;
 typedef struct cake_pipe_kind {
-    char *(*room)(cake_pipe *pipe);                         /* for one more piece; NULL: not now */
-    void (*send)(cake_pipe *pipe, size_t bytes);            /* what was written there leaves */
+    char *(*room)(cake_pipe *pipe);              /* where one more piece may be written; NULL: not now */
+    void (*send)(cake_pipe *pipe, size_t bytes); /* what was written there leaves */
     const char *(*arrived)(cake_pipe *pipe, size_t *bytes); /* the oldest piece that is there, or NULL */
     void (*release)(cake_pipe *pipe);                       /* it was read */
     bool (*leaving)(cake_pipe *pipe);                       /* whether a piece is still under way */
@@ -35,7 +35,7 @@ struct cake_pipe {
     const cake_pipe_kind *kind;
 };
 
-/* To and from a rank of the world, which opens the other end. */
+/* To and from a rank of the world, which has to open the other end. */
 cake_err cake_pipe_open_mpi(const cake_world *world, int peer, cake_pipe **out);
 size_t cake_pipe_bytes(void); /* of its buffers */
 
@@ -46,7 +46,7 @@ void cake_mail_close(cake_mail *mail);      /* NULL is fine; nothing may be unde
 void cake_mail_send(cake_mail *mail, const void *letter, size_t len);
 /* The next letter that is there as a whole, valid until the next call of this; NULL: none. Called often. */
 const char *cake_mail_next(cake_mail *mail, size_t *len);
-/* Lets what was sent leave. Called often. */
+/* Lets letters that were sent leave. Called often. */
 void cake_mail_move(cake_mail *mail);
 /* Whether anything was sent that has not arrived. */
 bool cake_mail_leaving(const cake_mail *mail);

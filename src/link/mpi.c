@@ -22,7 +22,7 @@ typedef struct end {
     int peer, tag, depth;
     int head, n;          /* the ring's oldest entry and how many there are */
     cake_parcel **ring;   /* [depth] in the order of posting */
-    MPI_Request *request; /* [depth] beside them */
+    MPI_Request *request; /* [depth] of the parcels in ring */
     cake_parcel *parcels; /* [depth], receiving end only */
     cake_arena arena;     /* their waves */
     size_t max_bytes;
@@ -98,12 +98,12 @@ static cake_parcel *mpi_arrived(cake_link *link)
     CAKE_ASSERT(
         (size_t)bytes >= sizeof *wave && wave->n_tok >= 0 && wave->n_change >= 0 &&
         (cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim) == (size_t)bytes ||
-         cake_wave_head_bytes(wave->n_tok, wave->n_change) == (size_t)bytes)); /* the body goes beside */
+         cake_wave_head_bytes(wave->n_tok, wave->n_change) == (size_t)bytes)); /* the body goes by a wire */
     e->link.bytes += bytes;
     return parcel;
 }
 
-/* A sending end sends what is left; a receiving end takes its posted receives back. */
+/* A sending end completes its sends; a receiving end cancels the receives that it has posted. */
 static void mpi_close(cake_link *link)
 {
     end *e = (end *)link;
@@ -160,14 +160,14 @@ cake_err cake_link_open_mpi_in(const cake_world *world, int from, int edge, int 
     e->parcels = cake_alloc((size_t)depth, sizeof *e->parcels);
     for (int i = 0; i < depth; i++) {
         e->parcels[i] = (cake_parcel){.wave = cake_arena_take(&e->arena, each), .home = &e->link};
-        memset(e->parcels[i].wave, 0, each); /* pages are there before the first wave, not while it comes */
+        memset(e->parcels[i].wave, 0, each); /* so that the pages have memory before the first wave comes */
         mpi_post(&e->link, &e->parcels[i]);
     }
     *out = &e->link;
     return CAKE_OK;
 }
 
-/* A wire of an MPI that reads GPUs' memory: a request a place. */
+/* A wire by an MPI that reads GPUs' memory: one request for each place. */
 typedef struct wire_mpi {
     cake_wire wire;
     MPI_Comm comm;
@@ -215,8 +215,8 @@ cake_wire *cake_wire_open_mpi(const cake_world *world, int peer, int edge, int d
     return &w->wire;
 }
 
-/* A pipe of letters' pieces: a ring of buffers each way. Sends are synchronous: one is complete when its receiver has
- * taken it, so that no more than CAKE_PIECES lie anywhere in between. */
+/* A pipe for pieces of letters: a ring of buffers each way. Sends are synchronous, which means that one is
+ * complete when its receiver has taken it: so at most CAKE_PIECES pieces are anywhere in between. */
 typedef struct pipe_mpi {
     cake_pipe pipe;
     MPI_Comm comm;

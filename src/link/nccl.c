@@ -68,13 +68,14 @@ typedef struct wire {
     cake_wire wire;
     ncclComm_t comm;
     cake_queue *queue;
-    const cake_memory *memory; /* that bodies are in */
-    cake_arena test;           /* of it, while the connection is tried */
+    const cake_memory *memory; /* the GPU's memory, in which bodies are */
+    cake_arena test;           /* a piece of memory, only while the connection is tried */
     int other;                 /* the other rank's number in the communicator */
     int depth;
 } wire;
 
-/* Until what was asked for is under way: a communicator that does not block says "in progress" first. */
+/* Waits until what was asked for is under way: a communicator that does not block first says "in progress".
+ * */
 static bool settle(wire *w, ncclResult_t said, cake_buf *why)
 {
     double end = cake_clock_now() + PATIENCE;
@@ -132,7 +133,7 @@ static void nccl_receive(cake_wire *self, int place, float *body, size_t n)
         give_up("receiving", &why);
 }
 
-/* 1: it is; 0: not yet; -1: it failed. */
+/* 1: the place is done; 0: not yet; -1: it failed. */
 static int passed(wire *w, int place, cake_buf *why)
 {
     ncclResult_t said = ncclSuccess;
@@ -155,8 +156,8 @@ static bool nccl_done(cake_wire *self, int place)
     return there;
 }
 
-/* broken: something may still wait for the other rank. The test message goes behind what ends that, since memory of a GPU is given
- * back when all work there is done. */
+/* broken: an operation may still wait for the other rank. Then the communicator is aborted before the test's
+ * memory is given back, since that waits for all work on the GPU. */
 static void close_wire(wire *w, bool broken)
 {
     if (w->comm && broken)
@@ -185,7 +186,7 @@ static bool wait_for(wire *w, int place, cake_buf *why)
     return there > 0;
 }
 
-/* A body that goes there and comes back: the first one makes the connections. body [PROBE]: of the GPU. */
+/* Sends a body there and back; the first message makes the connections. body [PROBE]: in the GPU's memory. */
 static bool probe(wire *w, float *body, bool leads, cake_buf *why)
 {
     const cake_memory *memory = w->memory;
@@ -194,7 +195,7 @@ static bool probe(wire *w, float *body, bool leads, cake_buf *why)
         sent[i] = (float)(i + 1);
     if (leads)
         cake_memory_put(memory, body, sent, sizeof sent);
-    cake_memory_get(memory, back, body, sizeof back); /* it is there now */
+    cake_memory_get(memory, back, body, sizeof back); /* this waits until it is there */
     for (int turn = 0; turn < 2; turn++) {
         bool sends = leads == (turn == 0);
         bool good = sends ? start_send(w, 0, body, PROBE, why) : start_receive(w, 0, body, PROBE, why);

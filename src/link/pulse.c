@@ -31,7 +31,7 @@
 enum { STRANGERS = 32, NAMES = 512, DIAL_MS = 1000, DIALS = 10, STACK = 256 << 10, CROWD = 16, SPARE = 256 };
 
 static const double beat_s = 0.5;
-static const double pause_s = 2; /* a thread that did not run for so long stood still with its process */
+static const double pause_s = 2; /* if the thread did not run for so long, its process had been stopped */
 
 typedef enum kind { BEAT = 1, LEAVE, LAST } kind;
 
@@ -44,7 +44,7 @@ typedef struct message {
 /* One connection. */
 typedef struct line {
     int fd;           /* -1: none */
-    atomic_bool dead; /* the watch's thread finds out, others ask */
+    atomic_bool dead; /* set by the pulse's thread, read by others */
     size_t got;       /* bytes of `in` */
     message in;
     size_t left; /* bytes of `out` that the socket had no room for: they go before anything else */
@@ -70,7 +70,7 @@ struct cake_pulse {
     struct pollfd *polled; /* [n_line + n_stranger + 2] */
     atomic_bool stop;
     atomic_bool ending;    /* by this rank, which has said why: that others end now is no news */
-    pthread_mutex_t mutex; /* lines as they are written to: a last word may come from another thread */
+    pthread_mutex_t mutex; /* guards writing to lines: a last word may come from another thread */
     pthread_t thread;
 };
 
@@ -84,7 +84,7 @@ static message message_of(const cake_pulse *p, kind what)
     return m;
 }
 
-/* Sends what is left; true if nothing is then. With the mutex. */
+/* Sends what is left of earlier messages; true if nothing remains. With the mutex held. */
 static bool catch_up(line *l)
 {
     if (l->fd < 0 || l->dead)
@@ -93,7 +93,7 @@ static bool catch_up(line *l)
         ssize_t n = send(l->fd, l->out, l->left, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) /* nobody will hear it */
+        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) /* nobody hears it any more */
             l->left = 0;
         if (n <= 0)
             break;
@@ -103,8 +103,8 @@ static bool catch_up(line *l)
     return !l->left;
 }
 
-/* While there is no room even for the end of an earlier message, a beat is dropped: the next one says more. The last words
- * wait. With the mutex. */
+/* Sends a message. A beat is dropped while an earlier message has not left completely, since the next beat
+ * says more; last words are kept. With the mutex held. */
 static void say(line *l, const message *m)
 {
     bool clear = catch_up(l);
@@ -123,7 +123,8 @@ static void say_all(cake_pulse *p, const message *m)
     pthread_mutex_unlock(&p->mutex);
 }
 
-/* Before this end closes: what was said is out, or nobody has taken it for some time. */
+/* Before this end closes: waits until all that was said has left, or nobody has taken any of it for some
+ * time. */
 static void wait_until_said(cake_pulse *p)
 {
     enum { PATIENCE = 20 }; /* hundredths of a second */
@@ -169,7 +170,7 @@ static bool receive(line *l, bool *over)
         ssize_t n = recv(l->fd, (char *)&l->in + l->got, sizeof l->in - l->got, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0) { /* other errors are the network's: whoever is behind it is silent, not gone */
+        if (n <= 0) { /* other errors are the network's: the other end is silent, not gone */
             l->dead = !n || (errno != EAGAIN && errno != EWOULDBLOCK);
             *over = !n || errno == ECONNRESET || errno == EPIPE;
             return false;
@@ -193,7 +194,7 @@ static void read_line(cake_pulse *p, int i, double now)
     while (!l->dead && receive(l, &over))
         if (is_ours(p, &l->in))
             hear(ear, &l->in, now);
-    if (over && ear->state == CAKE_EAR_HEARD) /* else it was somebody else who answered */
+    if (over && ear->state == CAKE_EAR_HEARD) /* if it was never heard, somebody else answered */
         ear->state = CAKE_EAR_GONE;
 }
 
@@ -319,7 +320,8 @@ static void beat(cake_pulse *p, double now)
         hear(&p->ears[0], &m, now);
 }
 
-/* Nobody was heard while this process stood still itself: stopped, or its host asleep. */
+/* After this process had been stopped, or its host asleep: nobody could be heard meanwhile, so that time does
+ * not count. */
 static void forgive(cake_pulse *p, double gap)
 {
     for (int i = 0; i < p->n_line; i++) {
@@ -332,7 +334,7 @@ static void forgive(cake_pulse *p, double gap)
 static void *work(void *arg)
 {
     cake_pulse *p = arg;
-    for (int i = 1; p->rank && !dial(p); i++) /* a door at which all knock may not hear */
+    for (int i = 1; p->rank && !dial(p); i++) /* where all knock at once some may not be heard */
         if (p->stop || i == DIALS || poll(&(struct pollfd){.fd = p->wake[0], .events = POLLIN}, 1, DIAL_MS))
             return NULL;
     double last = cake_clock_now(), next = last;
@@ -350,7 +352,7 @@ static void *work(void *arg)
         }
         if (!atomic_load(&p->ending))
             p->owner.look(p->owner.self, p->ears, now);
-        if (p->size > CROWD) /* many messages a round, rather than a round each */
+        if (p->size > CROWD) /* then many messages are read in one round */
             nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }
     message m = message_of(p, LEAVE);
@@ -395,7 +397,7 @@ static int open_listener(uint16_t *port)
     return fd;
 }
 
-/* A connection a rank, and the program's own files beside them. */
+/* Descriptors for a connection to each rank, beside the program's own files. */
 static void raise_limit(int size)
 {
     struct rlimit limit;
@@ -496,7 +498,7 @@ void cake_pulse_close(cake_pulse *p)
     current = NULL;
     p->stop = true;
     if (write(p->wake[1], "", 1) < 0)
-        p->stop = true; /* it looks up twice a second anyway */
+        p->stop = true; /* the thread looks at this twice a second anyway */
     pthread_join(p->thread, NULL);
     free_pulse(p);
 }

@@ -13,11 +13,11 @@
 
 enum { CAKE_BEAT_LAYERS = 40 };
 
-/* Where a rank is. What the numbers mean is the owner's matter. */
+/* Where a rank is. Only the owner of the pulse knows what the numbers mean. */
 typedef struct cake_beat {
     int32_t phase;
     int32_t root;                  /* rank 0 of its replica, as the world counts */
-    int32_t upstream, edges;       /* the rank that its waves come from, if it has one such edge */
+    int32_t upstream, edges;       /* the rank that its waves come from; how many such edges it has */
     int32_t layer, rows;           /* of the wave that it works on; layer -1: none */
     int32_t away, active;          /* of a root: waves and sequences under way */
     int64_t steps;                 /* grows with all that gets done */
@@ -49,19 +49,20 @@ typedef struct cake_pulse cake_pulse;
 
 typedef struct cake_pulse_owner {
     void *self;
-    /* Both are called by the thread: where this rank is, and twice a second, or as soon as something is heard, what is known of
-     * the others. ears: on rank 0 [size], its own among them; elsewhere [1], rank 0's. */
+    /* Both are called by the pulse's thread. tell: fills in where this rank is. look: is told what is known
+     * of the others, twice a second or as soon as something is heard. ears: on rank 0 [size], its own among
+     * them; elsewhere [1], rank 0's. */
     void (*tell)(void *self, cake_beat *beat);
     void (*look)(void *self, const cake_ear *ears, double now);
 } cake_pulse_owner;
 
-/* All ranks call. names: addresses of rank 0's host, with spaces between them (only rank 0's count). NULL: this rank has
- * nothing to listen with; it is said, and is no error. Connections are made in the background. */
+/* Called by all ranks. names: addresses of rank 0's host, separated by spaces (only rank 0's names count).
+ * NULL: this rank cannot listen; that is said, and is no error. Connections are made in the background. */
 cake_pulse *cake_pulse_open(const cake_world *world, const char *names, const cake_pulse_owner *owner);
-/* Says goodbye. */
+/* Says goodbye to the others, so that its end is no news. */
 void cake_pulse_close(cake_pulse *pulse); /* NULL is fine */
-/* This rank ends all, and has said why. On rank 0 the others end, too; elsewhere rank 0 gets a moment to do it. Any
- * thread; nothing, where there is no pulse. */
+/* Tells the others that this rank ends the run, and has said why. Rank 0's word ends them; if another rank
+ * calls, rank 0 gets a moment to do it. Called by any thread; does nothing without a pulse. */
 void cake_pulse_last(int status);
 
 #endif

@@ -16,12 +16,13 @@
 
 typedef struct cake_wire cake_wire;
 
-/* An end has places [depth]: what is sent from one, or received at it, stays as it is until it is done. */
+/* Each end has `depth` places. What is sent from a place, or received at it, must stay as it is until that is
+ * done. */
 typedef struct cake_wire_kind {
-    bool alone; /* what was asked for goes on whether somebody asks how far it is or not */
+    bool alone; /* transfers go on even if nobody asks how far they are */
     void (*send)(cake_wire *wire, int place, const float *body, size_t n);
     void (*receive)(cake_wire *wire, int place, float *body, size_t n);
-    bool (*done)(cake_wire *wire, int place); /* what was last asked for there */
+    bool (*done)(cake_wire *wire, int place); /* whether what was last asked for at this place is done */
     void (*close)(cake_wire *wire);           /* nothing may be under way */
 } cake_wire_kind;
 
@@ -30,7 +31,7 @@ struct cake_wire {
     const cake_wire_kind *kind;
 };
 
-/* Whether this MPI sends from a GPU's memory. */
+/* Whether this MPI can send from a GPU's memory. */
 bool cake_wire_mpi_can(void);
 cake_wire *cake_wire_open_mpi(const cake_world *world, int peer, int edge, int depth);
 
@@ -43,8 +44,9 @@ static inline const char *cake_wire_nccl_text(int version, char text[16])
     return text;
 }
 
-/* Both ranks together, each of which has a GPU of its own open, with this memory; `leads` on one of them. A message goes there
- * and comes back before it is called open. NULL: the reason is appended to why, of the end that has one; the other one may have opened. */
+/* Called by both ranks together, each of which has a GPU of its own open, with this memory; `leads` is true
+ * on one of them. A message goes there and back before the wire counts as open. NULL: it could not be opened,
+ * and the reason is appended to why if this end knows it; the other end may have opened. */
 cake_wire *cake_wire_open_nccl(const cake_world *world, int peer, bool leads, int depth,
                                const cake_memory *memory, cake_buf *why);
 

@@ -20,7 +20,8 @@
 
 static MPI_Comm everyone = MPI_COMM_NULL, local = MPI_COMM_NULL;
 
-/* What the launchers of Open MPI, MPICH and kin, Intel MPI, Slurm's PMIx and PMI2, and Cray PALS set. */
+/* Whether a launcher started this process: the variables that those of Open MPI, MPICH and its kin, Intel
+ * MPI, Slurm's PMIx and PMI2, and Cray PALS set. */
 static bool launched(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "PMI_FD",
@@ -39,16 +40,17 @@ static bool open_now(void)
     return up && !down;
 }
 
-/* What an MPI is asked for unless the user asks for something else. Open MPI copies a large message between processes
- * of one host in pieces and lets three of them be under way (96 KiB): a rank that computes looks at messages between
- * layers only, and a wave of megabytes took dozens of layers. */
+/* Settings of the MPI, where the user has none. Open MPI copies a large message between processes of one host
+ * in pieces, three of which are under way at a time (96 KiB): a rank that computes calls MPI between layers
+ * only, so that a wave of megabytes took dozens of layers. */
 static void set_defaults(void)
 {
     setenv("OMPI_MCA_pml_ob1_send_pipeline_depth", "64", 0);
 }
 
-/* Ranks of one host one after the other, as they come; launchers that deal them out (--map-by node, srun's cyclic) would have
- * each wave change hosts at every stage. The first stays the first. Returns whether this changes a rank. */
+/* Numbers ranks host by host: with launchers that deal them out (--map-by node, srun's cyclic) each wave
+ * would change hosts at every stage. The first rank stays the first. Returns whether any rank has another
+ * number now. */
 static bool number_by_host(void)
 {
     int rank, number;
@@ -135,7 +137,7 @@ void cake_world_leave(cake_world *part)
     *part = (cake_world){0};
 }
 
-/* One reduction, which a world that no launcher started does without. */
+/* A reduction over all ranks; without a launcher the value itself. */
 static int64_t reduce(MPI_Comm comm, int64_t value, MPI_Op op)
 {
     if (open_now())
@@ -145,7 +147,8 @@ static int64_t reduce(MPI_Comm comm, int64_t value, MPI_Op op)
 
 cake_err cake_world_agree(const cake_world *world, cake_err err)
 {
-    /* usage before fatal: of two complaints the one about the command line is the one to act on */
+    /* The largest code counts, so usage before fatal: of two complaints the one about the command line can be
+     * acted on. */
     return (cake_err)reduce(comm_of(world), err, MPI_MAX);
 }
 
@@ -255,7 +258,7 @@ void cake_world_describe(cake_buf *out)
     int len, major, minor;
     MPI_Get_library_version(text, &len);
     MPI_Get_version(&major, &minor);
-    text[strcspn(text, "\n,")] = 0; /* MPICH's goes on for pages */
+    text[strcspn(text, "\n,")] = 0; /* MPICH's version goes on for pages */
     for (char *c = text; *c; c++)
         *c = *c == '\t' ? ' ' : *c;
     cake_buf_addf(out, "%s (MPI %d.%d)", text, major, minor);

@@ -16,7 +16,7 @@
 typedef struct cake_world {
     int rank, size;             /* host by host, in the launcher's order within one */
     int local_rank, local_size; /* among the ranks of this host */
-    bool dealt;                 /* the launcher has another order */
+    bool dealt;                 /* some rank has another number than the launcher gave it */
     char host[64];
     int comm; /* MPI's handle of its communicator */
 } cake_world;
@@ -26,10 +26,10 @@ cake_err cake_world_open(int *argc, char ***argv, cake_world *world);
 /* Waits for all ranks. */
 void cake_world_close(void);
 
-/* This rank's part of n_part equal ones, which divide the world's size: ranks in their order, counted from 0 in each; of
- * this host's ranks it tells what the world does. All ranks call. */
+/* Divides the world into n_part equal parts, ranks in their order, and gives this rank its own: numbered from
+ * 0, with the world's answers about this host. n_part has to divide the world's size. All ranks call. */
 void cake_world_part(const cake_world *world, int n_part, cake_world *part);
-/* The ranks that give the same colour, in their order. */
+/* Gives this rank the part of all ranks that give the same colour, in their order. All ranks call. */
 void cake_world_split(const cake_world *world, int colour, cake_world *part);
 void cake_world_leave(cake_world *part); /* zeros are fine */
 
@@ -43,10 +43,11 @@ int64_t cake_world_sum_local(const cake_world *world, int64_t value); /* over al
 void cake_world_gather_local(const cake_world *world, const void *mine, void *all, size_t each);
 /* all [size, each] on rank 0 (may be NULL elsewhere) receives every rank's `each` bytes. */
 void cake_world_gather(const cake_world *world, const void *mine, void *all, size_t each);
-/* data [bytes], less than 2 GiB, becomes rank 0's on every rank. */
+/* data [bytes] becomes rank 0's on every rank; less than 2 GiB. */
 void cake_world_share(const cake_world *world, void *data, size_t bytes);
 
-/* theirs [bytes] receives what `peer` gives as mine [bytes]; it calls with this rank as its peer. */
+/* Exchanges bytes with a peer, which calls with this rank as its peer: theirs [bytes] receives the peer's
+ * `mine`. */
 void cake_world_swap(const cake_world *world, int peer, const void *mine, void *theirs, size_t bytes);
 
 /* Seconds that a message of so many bytes takes from rank `one` to rank `other`, one way: the mean of `times` times

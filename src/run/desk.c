@@ -14,7 +14,7 @@
 #include "link/mail.h"
 #include "run/letters.h"
 
-static const double patience = 2e-3; /* seconds, of a turn of letters or of reading */
+static const double patience = 2e-3; /* seconds that reading letters, or requests, takes at most at a turn */
 
 /* Requests that are read for each replica: before the first one is given out, and at each turn after that. */
 enum { FIRST = 16, STEP = 4 };
@@ -32,20 +32,20 @@ struct cake_desk {
     int n_replica;
     cake_handout *handout;
     cake_root *root;
-    cake_mail **mail;    /* [n_replica] NULL of replica 0 */
-    bool *gone;          /* [n_replica] its root will write no more */
-    cake_sequence **own; /* [cap] replica 0's: those from `first` on, n of them, are not taken yet */
+    cake_mail **mail;    /* [n_replica] to each root; NULL: of replica 0 */
+    bool *gone;          /* [n_replica] its root will send no more letters */
+    cake_sequence **own; /* [cap] requests for replica 0: n, from `first` on, that its root has not taken */
     int cap, first, n;
-    lent *away;       /* [n_away] by ticket */
+    lent *away;       /* [n_away] requests of other replicas, by ticket */
     int n_away, free; /* the first free ticket, or -1 */
-    int turn;         /* whose letters are read first */
-    bool read, told;  /* the input has ended; and all roots know */
+    int turn;         /* the replica whose letters are read first */
+    bool read, told;  /* the input has ended; all roots know that */
     cake_err err;
     cake_buf letter;
     double read_s;
     cake_trace *trace; /* or NULL */
     cake_watch *watch; /* or NULL */
-    int *rank;         /* [n_replica] its root, as the world counts */
+    int *rank;         /* [n_replica] the rank of each root in the world */
 };
 
 cake_desk *cake_desk_open(const cake_conductor *conductor, const cake_config *config, int n_replica,
@@ -134,7 +134,8 @@ static void tell_all(cake_desk *d, char what)
             cake_mail_send(d->mail[r], &what, 1);
 }
 
-/* The first error ends the work of all roots. It was said. What fails while they drain counts more than that they do. */
+/* Ends the work of all roots at the first error, which was said. An error while they drain takes precedence
+ * over CAKE_STOPPED. */
 static cake_err fail(cake_desk *d, cake_err err)
 {
     if (err && !d->err) {
@@ -151,14 +152,14 @@ void cake_desk_stop(cake_desk *d, cake_err err)
     fail(d, err);
 }
 
-/* A request is done. */
+/* Hands a request that is done back to the conductor. */
 static cake_err hand_back(cake_desk *d, cake_sequence *lead, int replica)
 {
     cake_handout_done(d->handout, replica);
     return fail(d, d->conductor.done(d->conductor.self, lead));
 }
 
-/* Replica 0's root is done last, since what serves the others goes on as long as its pipeline does. */
+/* Replica 0's root is told last that there is no more, since its pipeline is what serves the others, too. */
 static cake_err next(void *self, cake_sequence **out)
 {
     cake_desk *d = self;
@@ -219,7 +220,7 @@ static void read_news(cake_desk *d, int replica, cake_letter *letter)
     }
 }
 
-/* Letters of one root, until `until`. Whether there were any. */
+/* Reads letters of one root, no longer than `until`. Returns whether there were any. */
 static bool read_letters(cake_desk *d, int replica, double until)
 {
     bool any = false;
@@ -240,7 +241,8 @@ static bool read_letters(cake_desk *d, int replica, double until)
     return any;
 }
 
-/* One request more waits, or has failed already. False: there is none now. */
+/* Reads one more request, which then waits to be handed out or has failed already. False: there is none now.
+ * */
 static bool read_one(cake_desk *d)
 {
     cake_sequence *s = NULL;
@@ -261,7 +263,8 @@ static bool read_one(cake_desk *d)
     return true;
 }
 
-/* Some before the first is given out, so that it is known which begin alike; then a few at a time. */
+/* Reads several requests before the first one is given out, so that it is known which begin alike; then a few
+ * at a time. */
 static bool read_ahead(cake_desk *d)
 {
     double start = cake_clock_now(), now = start;
@@ -292,7 +295,7 @@ static void keep(cake_desk *d, cake_sequence *lead)
     d->own[d->n++] = lead;
 }
 
-/* The ticket under which a request is away. */
+/* Lends a request to a replica; returns its ticket. */
 static int lend(cake_desk *d, cake_sequence *lead, int replica)
 {
     if (d->free < 0) {
@@ -346,7 +349,7 @@ bool cake_desk_attend(cake_desk *d)
     cake_handout_told(d->handout, 0, &own);
     if (!d->err)
         worked |= read_ahead(d);
-    worked |= hand_out(d); /* nothing, after an error */
+    worked |= hand_out(d); /* does nothing after an error */
     for (int r = 1; r <= others; r++)
         cake_mail_move(d->mail[r]);
     return worked;

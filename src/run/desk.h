@@ -17,25 +17,28 @@
 
 typedef struct cake_desk cake_desk;
 
-/* conductor: whose requests these are; config outlives the desk. appetite [n_replica]; replica 0's root is here. */
+/* conductor: where requests come from and go back to. config outlives the desk. appetite [n_replica] of each
+ * replica; replica 0's root is on this rank. */
 cake_desk *cake_desk_open(const cake_conductor *conductor, const cake_config *config, int n_replica,
                           const cake_appetite *appetite);
-/* What replica 0's root has to do with. */
+/* The conductor that replica 0's root is to have. */
 cake_conductor cake_desk_conductor(cake_desk *desk);
-/* The ways to the other roots, each the first of its part of the world; root: replica 0's, borrowed. */
+/* Opens the mail to the other roots, each of which is the first rank of its part of the world. root: replica
+ * 0's, borrowed. */
 cake_err cake_desk_connect(cake_desk *desk, const cake_world *world, cake_root *root);
-size_t cake_desk_bytes(int n_replica); /* of its buffers */
-/* Where its spans go, and who is told of letters; borrowed, NULL: nowhere, nobody. */
+size_t cake_desk_bytes(int n_replica); /* bytes of its buffers */
+/* trace: where its spans go; watch: who is told of letters. Both borrowed; NULL: nowhere, nobody. */
 void cake_desk_watch(cake_desk *desk, cake_trace *trace, cake_watch *watch);
 
-/* Letters come and go, requests are read and handed out; for a few milliseconds at most, but for a long request that is
- * read. Called often. Whether there was something to do. */
+/* Lets letters come and go, reads requests and hands them out, for a few milliseconds at most unless a long
+ * request is read. Called often. Returns whether there was something to do. */
 bool cake_desk_attend(cake_desk *desk);
-/* As cake_root_stop, for all roots. Any error counts more than CAKE_STOPPED, else the first one. */
+/* As cake_root_stop, for all roots. An error takes precedence over CAKE_STOPPED; of two errors the first one
+ * counts. */
 void cake_desk_stop(cake_desk *desk, cake_err err);
-/* All other roots have ended, too, and all letters have arrived. */
+/* Whether all other roots have ended too, and all letters have arrived. */
 bool cake_desk_over(const cake_desk *desk);
-/* CAKE_OK also where it was stopped and nothing was left to do. */
+/* The error that ends the run; CAKE_OK also if it was stopped when nothing was left to do. */
 cake_err cake_desk_error(const cake_desk *desk);
 void cake_desk_close(cake_desk *desk); /* NULL is fine */
 

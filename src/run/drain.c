@@ -13,7 +13,9 @@
 #include "base/log.h"
 #include "base/slurm.h"
 
-enum { MARGIN = 60 }; /* seconds before the end of a job, unless --stop-before says it */
+enum {
+    MARGIN = 60
+}; /* seconds before the job's end at which the run stops, unless --stop-before says otherwise */
 
 static const struct {
     int number;
@@ -24,9 +26,9 @@ enum { N_TAKEN = sizeof taken / sizeof *taken };
 
 static struct {
     struct sigaction before[N_TAKEN];
-    volatile sig_atomic_t came, latest; /* how many; which */
-    double until;                       /* on cake_clock_now; INFINITY: no end is known */
-    const char *reason;                 /* what ends then */
+    volatile sig_atomic_t came, latest; /* signals that came; the latest one */
+    double until;       /* when the run has to stop, as cake_clock_now counts; INFINITY: no end is known */
+    const char *reason; /* what ends then, for the message */
     bool due;
 } state = {.until = INFINITY};
 
@@ -46,7 +48,8 @@ static void limit(double seconds, const char *reason)
     state.reason = reason;
 }
 
-/* A limit that leaves no time would stop this run and each that goes on from it: that is an error, not an end. */
+/* Finds when the run has to stop. A limit that leaves no time is an error: it would stop this run and each
+ * one that goes on from it. */
 static cake_err find_end(const cake_options *o)
 {
     int64_t end = cake_slurm_end(), margin = o->stop_before < 0 ? MARGIN : o->stop_before;
@@ -106,7 +109,7 @@ cake_err cake_drain_open(const cake_options *options, const cake_world *world)
     return cake_world_agree(world, world->rank ? CAKE_OK : find_end(options));
 }
 
-/* Where one came the process is about to end, and another must not cut that short. */
+/* If a signal came the process is about to end: another one must not cut that short. */
 void cake_drain_close(void)
 {
     if (!state.came)

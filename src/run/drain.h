@@ -11,21 +11,24 @@
 #include "link/world.h"
 #include "run/options.h"
 
-/* From here on signals are counted: called before MPI_Init, since a launcher that loses a rank in it waits for ever. */
+/* From here on signals are only counted. Called before MPI_Init, since a launcher that loses a rank within it
+ * waits for ever. */
 void cake_drain_listen(void);
-/* A command that has nothing to keep: signals do what they did before, one that came meanwhile does it now. */
+/* For commands that have nothing to save: signals act as they did before; one that came meanwhile acts now.
+ * */
 void cake_drain_pass(void);
 
-/* After cake_drain_listen: on rank 0 the time is looked for. All ranks call, before anything long, and close also where it
- * fails: there is no time left. */
+/* After cake_drain_listen: finds out on rank 0 when time is up. All ranks call it, before anything long, and
+ * call cake_drain_close even if it fails: then there is no time left. */
 cake_err cake_drain_open(const cake_options *options, const cake_world *world);
-void cake_drain_close(void); /* signals do what they did before, unless one came */
+void cake_drain_close(void); /* signals act as they did before, unless one came */
 
-/* Rank 0: seconds until a limit of time is due; INFINITY: none is known. */
+/* Rank 0: seconds until the run has to stop; INFINITY: no limit is known. */
 double cake_drain_left(void);
-/* Rank 0, often: nothing new is to be begun. True from then on; why is said once. */
+/* Rank 0, called often: whether nothing new is to be begun. Once true it stays true; the reason is said once.
+ * */
 bool cake_drain_due(void);
-/* A second signal came: nothing is to be waited for. */
+/* Whether a second signal came: nothing is to be waited for. */
 bool cake_drain_at_once(void);
 
 #endif

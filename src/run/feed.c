@@ -32,7 +32,7 @@ static cake_err open_prompt(const cake_options *o, cake_prompt **out)
     return err;
 }
 
-/* Standard input and pipes are read once. */
+/* Whether it can be read only once: standard input, or a pipe. */
 static bool is_stream(const char *path)
 {
     struct stat info;
@@ -131,13 +131,14 @@ static cake_err render_text(const cake_feed *feed, cake_request *r, cake_buf *te
     return err;
 }
 
-/* A prompt leaves room for a token, unless none is wanted. */
+/* The longest prompt: it leaves room for one token, unless none is wanted. */
 static size_t most_tokens(const cake_feed *feed, const cake_request *r)
 {
     return (size_t)feed->context - (r->params.max_tokens != 0);
 }
 
-/* The request's prompt as ids; what the post-processor adds, only where no template wrote it. */
+/* The request's prompt as ids. The tokenizer's post-processor adds its tokens only if no template was used.
+ * */
 static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text, cake_ids *ids)
 {
     bool templated = r->messages || (r->use_template && !feed->options->raw && cake_chat_has(feed->chat));
@@ -157,7 +158,8 @@ static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text
     if (err)
         return err;
     size_t least = text->len / cake_token_longest(feed->token);
-    if (feed->context && least > most_tokens(feed, r)) /* before the tokenizer works through megabytes */
+    if (feed->context &&
+        least > most_tokens(feed, r)) /* so that the tokenizer does not work through megabytes for nothing */
         return cake_fault_set(
             &r->fault, r->messages ? "messages" : "prompt",
             "the prompt has %zu bytes, at least %zu tokens, and leaves no room for an answer in a "
@@ -167,7 +169,7 @@ static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text
                              &r->fault);
 }
 
-/* Ids that a request names beside its prompt. */
+/* Checks the ids that a request names beside its prompt. */
 static cake_err check_named(const cake_feed *feed, cake_request *r)
 {
     const cake_params *p = &r->params;
@@ -220,7 +222,8 @@ void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *t
     if (!request->err)
         request->err = check(feed, ids, request);
     request->chat = request->messages != NULL;
-    /* the parsed line has served: only its identity stays while the answer is made, and what is echoed */
+    /* The parsed line is not needed any longer: only the request's identity and what is echoed stay while it
+     * is answered. */
     cake_json_free(request->root);
     request->root = NULL;
     request->messages = request->tools = request->kwargs = NULL;
@@ -234,7 +237,8 @@ void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *t
     }
 }
 
-/* Requests of other shards have no order here, so that those of this one have no holes. */
+/* Whether a request is to be answered. Requests of other shards get no order, so that the orders of this one
+ * have no gaps. */
 static bool is_wanted(cake_feed *feed, cake_request *request)
 {
     if (!cake_shard_has(&feed->options->shard, request->index))

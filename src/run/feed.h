@@ -19,8 +19,8 @@ typedef struct cake_feed {
     cake_chat *chat;
     const cake_options *options;
     cake_params defaults;          /* command line, then generation_config.json, then the interface's */
-    const cake_recorder *recorder; /* requests that it has are passed by; NULL: none */
-    int64_t order, passed;         /* requests of this shard so far; of them, passed by */
+    const cake_recorder *recorder; /* requests whose results it has are passed by; NULL: none */
+    int64_t order, passed;         /* requests of this shard so far; those of them that were passed by */
     int context, n_vocab;          /* of the model; 0: unknown (tokenize) */
     cake_buf text;                 /* of the latest prompt */
 } cake_feed;
@@ -29,17 +29,20 @@ typedef struct cake_feed {
  * NULL. */
 cake_err cake_feed_open(const cake_options *options, const cake_params *from_model, int context, int n_vocab,
                         cake_feed *feed);
-/* Whether the input can be opened: before anything is measured. A pipe is not tried, which could not be taken back. */
+/* Tries whether the input can be opened, before anything long begins. A pipe is not tried, since opening it
+ * could not be undone. */
 cake_err cake_feed_check(const cake_options *options);
-/* Another way through the same input, from its beginning; CAKE_END: it can be read only once. */
+/* Opens the same input again, from its beginning. CAKE_END: it can be read only once. */
 cake_err cake_feed_again(const cake_feed *feed, cake_prompt **out);
-/* Says so if the tokenizer has ids beyond the n_vocab rows of the model's embedding; what: what happens to them. */
+/* Warns if the tokenizer has ids beyond the n_vocab rows of the model's embedding. what: says what happens to
+ * them. */
 void cake_feed_compare(const cake_feed *feed, int64_t n_vocab, const char *what);
 void cake_feed_close(cake_feed *feed); /* zeros are fine */
 /* Completes the parameters of a request and makes ids [owned by the caller] of its prompt, and text the rendered
  * prompt (empty if it came as ids). Whatever is wrong is the request's fault. Called from any thread. */
 void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *text, cake_ids *ids);
-/* CAKE_OK and an owned sequence, or NULL: a pipe has none now; CAKE_END, or CAKE_ERR_FATAL. */
+/* CAKE_OK and an owned sequence, or CAKE_OK and NULL: a pipe has none now. CAKE_END: there are no more.
+ * CAKE_ERR_FATAL. */
 cake_err cake_feed_next(cake_feed *feed, cake_sequence **out);
 
 #endif

@@ -43,7 +43,7 @@ size_t cake_root_bytes_there(const cake_config *config, const cake_schedule_shap
            cake_arena_round((size_t)shape->max_tok * sizeof(int32_t));
 }
 
-/* The lanes' places. */
+/* Takes the lanes' waves and bodies from the arenas. */
 static void take_lanes(cake_root *r)
 {
     for (int i = 0; i < r->shape.n_lane; i++) {
@@ -95,7 +95,7 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, cons
     return CAKE_OK;
 }
 
-/* With all of its choices that are in slots. */
+/* Closes a request, with all of its choices that are in slots. */
 static void close_lead(cake_root *r, cake_sequence *lead)
 {
     for (int i = 0; lead && i < r->shape.n_lane * r->shape.lane_seqs; i++)
@@ -224,13 +224,16 @@ static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *f
 
 bool cake_root_send(cake_root *r, cake_link *first)
 {
-    enum { FIRST = 16, STEP = 4 }; /* requests ahead before the first wave, and a further time */
+    enum {
+        FIRST = 16,
+        STEP = 4
+    }; /* requests that are read ahead: before the first wave, and at each further turn */
     bool sent = false;
     if (!r->stats.waves && !r->err)
         cake_root_read(r, FIRST - r->window.n);
     cake_root_admit(r);
     for (int lane = 0; lane < r->shape.n_lane && !r->err; lane++) {
-        /* a lane that came round by other buffers may still be leaving its own */
+        /* a wave may be back, by a parcel of another edge, while the lane's own one is still being sent */
         if (cake_schedule_away(r->schedule, lane) || r->lanes[lane].parcel.busy)
             continue;
         const cake_batch *batch = cake_schedule_fill(r->schedule, lane);
@@ -244,12 +247,12 @@ bool cake_root_send(cake_root *r, cake_link *first)
             sent = true;
         }
     }
-    if (sent && !r->err) /* while the others compute */
+    if (sent && !r->err) /* now, since the other ranks compute */
         cake_root_read(r, STEP);
     return sent;
 }
 
-/* Which rank has a layer is not the record's matter, which must not depend on the plan. */
+/* Says which rank has the layer. The record does not, since it must not depend on the plan. */
 static void blame(cake_root *r, int layer, const char *where)
 {
     int rank = 0;
@@ -262,8 +265,9 @@ static void blame(cake_root *r, int layer, const char *where)
     r->blamed = true;
 }
 
-/* Says which layer gave the first number that is none. Of a prompt whose scores are wanted all rows before this one were
- * finite, and those behind it, which may be in the same wave, are not to be blamed. */
+/* Breaks a request off whose numbers are not finite, and says which layer gave the first one. If all scores
+ * of a prompt are wanted, the rows before this one were finite; those behind it, which may be in the same
+ * wave, are not to blame. */
 static void break_off(cake_root *r, int slot, const cake_row *row)
 {
     const cake_sequence *s = r->seqs[slot];
@@ -282,14 +286,14 @@ static void break_off(cake_root *r, int slot, const cake_row *row)
     blame(r, layer, where);
 }
 
-/* What a row's scores will be for: a prompt's token, the token behind a stem, the next one, or nothing but to be
- * finite. */
+/* What a row's scores are for: to score a token of the prompt, for the token behind a stem, for the next
+ * token, or only to see that they are finite. */
 static cake_draw draw_of(const cake_root *r, int slot, const cake_row *row)
 {
     cake_sequence *s = r->seqs[slot];
     cake_draw draw = {.sequence = s, .what = CAKE_CHOOSE_CHECK};
     if (!s || s->lead->request.err)
-        return draw; /* an earlier block of rows failed it */
+        return draw; /* an earlier block of rows has failed the request */
     if (row->pos + 1 < s->n_prompt) {
         draw.what = CAKE_CHOOSE_SCORE;
         draw.id = s->ids.id[row->pos + 1];
@@ -302,11 +306,11 @@ static cake_draw draw_of(const cake_root *r, int slot, const cake_row *row)
 static void take(cake_root *r, int slot, const cake_row *row, const cake_draw *draw)
 {
     cake_sequence *s = r->seqs[slot];
-    if (!s) /* an earlier row of the wave failed it */
+    if (!s) /* an earlier row of the wave has failed the request */
         return;
     if (!s->lead->request.err && !draw->finite)
         break_off(r, slot, row);
-    if (s->lead->request.err) { /* of one choice, so all others are of no use */
+    if (s->lead->request.err) { /* one choice has failed, so the others are of no use */
         if (slot != r->stem)
             cake_root_retire(r, slot);
     } else if (draw->what == CAKE_CHOOSE_SCORE) {
@@ -321,8 +325,8 @@ static void take(cake_root *r, int slot, const cake_row *row, const cake_draw *d
     }
 }
 
-/* A row that is not finite breaks others of its sequence, from the next attention on: the earliest layer tells where
- * it began. */
+/* A row that is not finite spoils others of its sequence from the next attention on: so the earliest layer
+ * that any row is marked with is where it began. */
 static void note_broken(cake_root *r, cake_wave *wave)
 {
     const cake_row *rows = cake_wave_rows(wave);
@@ -333,7 +337,8 @@ static void note_broken(cake_root *r, cake_wave *wave)
     }
 }
 
-/* Rows [first, first + n) of those that are scored: what for, then their scores, if these are wanted. */
+/* For rows [first, first + n) of those that are scored: what their scores are for, then the scores or the
+ * best of them. */
 static void score(cake_root *r, const cake_parcel *parcel, const cake_batch *batch, int first, int n)
 {
     cake_wave *wave = parcel->wave;
@@ -359,7 +364,8 @@ static void score(cake_root *r, const cake_parcel *parcel, const cake_batch *bat
     cake_roof_add(&r->stats.roof, cake_logits_work(r->logits, n));
 }
 
-/* Scores and samples in blocks: a prompt whose rows are all wanted has more of them than a lane has sequences. */
+/* Scores and samples in blocks of at most lane_seqs rows: a prompt whose rows are all wanted may have more.
+ * */
 static void continue_all(cake_root *r, const cake_parcel *parcel, const cake_batch *batch)
 {
     cake_wave *wave = parcel->wave;

@@ -22,38 +22,39 @@ typedef struct cake_root cake_root;
 
 typedef struct cake_root_stats {
     double embed_s, head_s, sample_s;
-    double read_s, write_s; /* in the conductor: reading and tokenizing requests, making records */
+    double read_s, write_s; /* in the conductor: reading and tokenizing requests; making records */
     int64_t waves, rows;
-    int64_t begun, begun_tok; /* requests whose prompts are under way or through; the tokens of these */
+    int64_t begun,
+        begun_tok; /* requests whose prompts are under way or computed; the tokens of these prompts */
     cake_schedule_stats schedule;
-    cake_roof roof; /* what the head had to do */
+    cake_roof roof; /* the work of the head */
 } cake_root_stats;
 
-/* embed, head: by whom these were loaded. Where embed's memory is not the host's waves leave with a body there, which hop 0 has
- * to take. plan tells whose layer it is that gives no finite
- * numbers; it outlives the root, as model and kernels do. n_decode: of the
- * n_thread, for waves that generate; 0: all. */
+/* embed, head: the kernels that these were loaded by. If embed's memory is not the host's, waves leave with a
+ * body there, which hop 0 has to take. plan tells whose layer gives numbers that are not finite; it outlives
+ * the root, as model and kernels do. n_decode: of the n_thread threads, those for waves that only generate;
+ * 0: all. */
 cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
                         const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
                         const cake_conductor *conductor, cake_root **out);
-/* What open takes, beside the head's part (cake_logits_bytes). */
+/* Bytes of the host's memory that open takes, beside the head's part (cake_logits_bytes). */
 size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread);
-/* And of embed's memory, if that is not the host's. */
+/* Bytes that open takes of embed's memory, if that is not the host's. */
 size_t cake_root_bytes_there(const cake_config *config, const cake_schedule_shape *shape);
 void cake_root_close(cake_root *root);
 
-/* Admits sequences and sends every lane that is not under way and has something to do. Once an error came up,
- * nothing new is sent. True if something was sent. */
+/* Admits sequences, and sends a wave in every lane that has none under way and has something to do. After an
+ * error nothing new is sent. True if something was sent. */
 bool cake_root_send(cake_root *root, cake_link *first);
-/* A lane's wave is back: scores, tokens, finished sequences. The parcel is released. */
+/* Takes a lane's wave that is back: scores it, draws tokens, finishes sequences. Releases the parcel. */
 void cake_root_receive(cake_root *root, cake_parcel *parcel);
-/* No lane is under way and nothing is left to do, or an error stops it. */
+/* Whether no wave is under way and nothing is left to do, or an error stops it. */
 bool cake_root_done(const cake_root *root);
 void cake_root_watch(cake_root *root, cake_trace *trace); /* borrowed; NULL: nothing is traced */
 int cake_root_away(const cake_root *root);                /* waves under way */
 int cake_root_active(const cake_root *root);              /* sequences */
-/* Somebody else has met an error, and has said it: as if it were the root's own. CAKE_STOPPED: what waves under way finish
- * still counts. */
+/* Somebody else has met an error, and has said it: treats it as the root's own. CAKE_STOPPED: no more waves
+ * are sent; what those under way finish still counts. */
 void cake_root_stop(cake_root *root, cake_err err);
 cake_headway cake_root_headway(const cake_root *root);
 cake_err cake_root_error(const cake_root *root);

@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "run/schedule_parts.h"
 
-/* A fork shares, copies a page in each class, and copies its states. */
+/* Changes of a fork: in each class it shares pages and copies one, and it copies the states. */
 static int fork_changes(const cake_schedule_shape *shape)
 {
     return 2 * shape->n_class + 1;
@@ -26,7 +26,7 @@ static int fork_changes(const cake_schedule_shape *shape)
 int cake_schedule_changes(const cake_schedule_shape *shape)
 {
     int n_slot = shape->n_lane * shape->lane_seqs;
-    /* as many pages of others as own ones, what forks need, and a state that is saved */
+    /* at most as many adopted pages as own ones, what forks need, and saved states */
     return 2 * shape->n_class * shape->max_tok + n_slot * (fork_changes(shape) + 1);
 }
 
@@ -40,7 +40,7 @@ cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefixe
     s->lanes = cake_alloc((size_t)shape->n_lane, sizeof *s->lanes);
     s->futures = cake_alloc((size_t)s->n_slot, sizeof *s->futures);
     s->prefixes = prefixes;
-    s->typical = CAKE_PAGE; /* before any has ended */
+    s->typical = CAKE_PAGE; /* until a first one has ended */
     s->pending = cake_alloc((size_t)cake_schedule_changes(shape), sizeof *s->pending);
     s->saved = cake_alloc((size_t)shape->n_saved, sizeof *s->saved);
     for (int i = 0; i < shape->n_saved; i++)
@@ -125,7 +125,7 @@ void cake_schedule_push(cake_schedule *s, cake_change change)
     s->pending[s->n_pending++] = change;
 }
 
-/* Of a sequence that goes before its changes have left nothing has to be told. */
+/* Drops pending changes of a sequence that ends before they have left. */
 static void forget_pending(cake_schedule *s, int slot)
 {
     int n = 0;
@@ -135,7 +135,7 @@ static void forget_pending(cake_schedule *s, int slot)
     s->n_pending = n;
 }
 
-/* Gives all pages back; the sequence starts again from its first token when it is its turn. */
+/* Gives all pages of the sequence back; it starts again from its first token when it is its turn. */
 static void deactivate(cake_schedule *s, cake_seq *q)
 {
     forget_pending(s, (int)(q - s->seqs));
@@ -154,7 +154,7 @@ static void evict(cake_schedule *s, cake_seq *q)
     s->stats.evictions++;
 }
 
-/* The oldest waiting sequence is the next to get pages, so that none waits for ever. */
+/* Whether it is next to get pages: the oldest waiting sequence is, so that none waits for ever. */
 static bool is_next(const cake_schedule *s, const cake_seq *q)
 {
     for (int i = 0; i < s->n_slot; i++)
@@ -169,7 +169,7 @@ int cake_schedule_need(const cake_schedule *s, const cake_seq *q, int class)
     return n < s->shape.n_page[class] ? n : s->shape.n_page[class];
 }
 
-/* Whether there are pages for a sequence that begins with the first `reach` ones of its chain. */
+/* Whether there are pages for a sequence that begins with the first `reach` pages of its chain. */
 static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
 {
     for (int class = 0; class < s->shape.n_class; class ++) {
@@ -183,19 +183,19 @@ static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
     return true;
 }
 
-/* A stem whose prompt is through. */
+/* Whether all rows of its prompt are computed, of a stem. */
 static bool is_idle(const cake_seq *q)
 {
     return q->active && !q->riding && q->done == q->known;
 }
 
-/* Others, beside a stem, have pages: one that they leave no room for can wait until they end. */
+/* Whether any sequence but a stem has pages: then one that finds no room can wait until they end. */
 static bool has_company(const cake_schedule *s)
 {
     return s->n_active - s->n_waiting > (s->stem && s->stem->active);
 }
 
-/* An idle stem makes way: it may be the only one that holds any pages. */
+/* An idle stem is evicted for it: the stem may be the only one that holds pages. */
 void cake_schedule_activate(cake_schedule *s, cake_seq *q)
 {
     if (s->n_starved || !is_next(s, q))
@@ -211,7 +211,7 @@ void cake_schedule_activate(cake_schedule *s, cake_seq *q)
     cake_share_adopt(s, q);
     for (int class = 0; class < s->shape.n_class; class ++) {
         cake_pages *p = &s->pages[class];
-        /* what it took from others may become theirs alone when it falls behind a window */
+        /* a page that it shares may become the others' alone when it falls behind the window */
         int has = p->window ? spare[class] - cake_pages_spare(p) : q->held[class].hi;
         int further = cake_schedule_need(s, q, class) - has;
         cake_pages_reserve(p, &q->held[class], further > 0 ? further : 0);
@@ -219,13 +219,13 @@ void cake_schedule_activate(cake_schedule *s, cake_seq *q)
     s->n_waiting--;
 }
 
-/* Where layers are recurrent nothing is shared without their states. */
+/* Whether pages are shared: with recurrent layers only if states can be kept, too. */
 static bool shares(const cake_schedule *s)
 {
     return s->shape.share && (!s->shape.states || s->shape.n_saved);
 }
 
-/* Takes a free slot and a place in the lane; pages are another matter. */
+/* Takes a free slot and a place in the lane; pages come later. */
 static int enter(cake_schedule *s, int l, int n_prompt, int known, int most, const int32_t *chain, int flags)
 {
     int slot = 0;
@@ -247,7 +247,7 @@ static int enter(cake_schedule *s, int l, int n_prompt, int known, int most, con
     return slot;
 }
 
-/* What a wave of a lane costs when all of its sequences generate. */
+/* What the lane's wave costs when all of its sequences generate. */
 static double burden(const cake_schedule *s, const cake_lane *l)
 {
     double cost = 0;
@@ -256,7 +256,8 @@ static double burden(const cake_schedule *s, const cake_lane *l)
     return cost;
 }
 
-/* The lane with the least to do that has a place, and is here, unless any will do; -1: none. */
+/* The lane with a free place that has the least to do. any: also one whose wave is under way. -1: there is
+ * none. */
 static int lane_for_one(const cake_schedule *s, bool any)
 {
     int best = -1;

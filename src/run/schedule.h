@@ -32,19 +32,19 @@ typedef struct cake_row_cost {
 
 typedef struct cake_schedule_shape {
     int n_lane;
-    int lane_seqs; /* sequences a lane holds; slots = n_lane * lane_seqs */
-    int chunk;     /* rows a wave should have, or what costs as much */
-    int max_tok;   /* rows a wave may have: at least lane_seqs + CAKE_PAGE */
+    int lane_seqs; /* sequences that a lane holds; there are n_lane * lane_seqs slots */
+    int chunk;     /* rows that a wave should have, or as many as cost the same */
+    int max_tok;   /* rows that a wave may have: at least lane_seqs + CAKE_PAGE */
     int n_class;   /* KV classes */
     int window[CAKE_MAX_CLASS];
     int n_page[CAKE_MAX_CLASS]; /* the pages of each class that exist */
     bool states;                /* the model has recurrent layers: forks copy their states */
-    int n_saved; /* states that can be kept for others, in slots behind those of the sequences */
-    bool share;  /* prompts share what they begin with */
+    int n_saved; /* states that can be kept for other sequences, in slots behind those of the sequences */
+    bool share;  /* prompts that begin alike share pages */
     cake_row_cost cost;
 } cake_schedule_shape;
 
-/* The costs of a shape, from those of all layers and of the scores of a row. */
+/* Sets the costs of a shape, from those of all layers and those of the scores of a row. */
 void cake_schedule_weigh(cake_schedule_shape *shape, const cake_cost *all, double score);
 
 /* The content of one wave; arrays are the schedule's, valid until the next fill of the same lane. */
@@ -57,28 +57,28 @@ typedef struct cake_batch {
     int32_t *overflow;    /* [n_overflow] slots that cannot go on: alone they need more pages than exist */
 } cake_batch;
 
-/* Changes that one wave may carry. */
+/* The most changes that one wave may carry. */
 int cake_schedule_changes(const cake_schedule_shape *shape);
 
-/* prefixes: where the nodes of prompts are known; it outlives the schedule. */
+/* prefixes: has the nodes of prompts; outlives the schedule. */
 cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefixes *prefixes);
 void cake_schedule_close(cake_schedule *schedule);
 
-/* Whether a further sequence may be admitted now. One that waits for pages is enough to say no. */
+/* Whether a further sequence may be admitted now: not while any waits for pages. */
 bool cake_schedule_room(const cake_schedule *schedule);
 
 enum {
     CAKE_SEQ_STEM = 1,   /* it only holds its prompt, until it is retired; one at a time */
     CAKE_SEQ_SCORED = 2, /* the scores of all its prompt rows are wanted, once each */
-    CAKE_SEQ_AGAIN = 4,  /* its prompt was counted before: what it shares is not */
-    CAKE_SEQ_SURE = 8    /* nothing ends its answer early */
+    CAKE_SEQ_AGAIN = 4,  /* its prompt was counted before, so what it shares is not counted again */
+    CAKE_SEQ_SURE = 8    /* its answer will have all of its tokens */
 };
-/* Pages of a prompt that others may share: its last token is always computed. */
+/* How many pages of a prompt others may share: its last token is always computed. */
 int cake_schedule_chain(int n_prompt);
 /* Gives a sequence of n_prompt tokens, which becomes `most` tokens at most, a slot in the lane with the
  * fewest. chain: [cake_schedule_chain(n_prompt)] the nodes of its prompt, which stay until it is retired. */
 int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int most, const int32_t *chain, int flags);
-/* The same of one that has `known` tokens already: those behind the prompt are replayed. */
+/* The same for a sequence that has `known` tokens already: those behind the prompt are replayed. */
 int cake_schedule_readmit(cake_schedule *schedule, int n_prompt, int known, int most, const int32_t *chain,
                           int flags);
 enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
@@ -95,17 +95,17 @@ int cake_schedule_active(const cake_schedule *schedule); /* admitted and not ret
 const cake_batch *cake_schedule_fill(cake_schedule *schedule, int lane);
 void cake_schedule_back(cake_schedule *schedule, int lane);
 bool cake_schedule_away(const cake_schedule *schedule, int lane);
-/* One more token of the sequence is known; its lane is not under way. */
+/* One more token of the sequence is known. Its lane is not under way. */
 void cake_schedule_token(cake_schedule *schedule, int slot);
-/* Whether rows of it are under way. */
+/* Whether rows of the sequence are under way. */
 bool cake_schedule_riding(const cake_schedule *schedule, int slot);
-/* The sequence is finished: slot and pages are free. It has no rows under way. */
+/* The sequence is finished: frees its slot and pages. It has no rows under way. */
 void cake_schedule_retire(cake_schedule *schedule, int slot);
 
 typedef struct cake_schedule_stats {
     int64_t evictions;
     int64_t shared; /* rows of prompts that were not computed */
-    int64_t states; /* recurrent states that were copied, of all layers of a sequence each */
+    int64_t states; /* recurrent states that were copied, those of all layers of a sequence counted as one */
 } cake_schedule_stats;
 cake_schedule_stats cake_schedule_statistics(const cake_schedule *schedule);
 

@@ -14,18 +14,18 @@
 typedef struct cake_seq {
     bool used, active;
     bool riding;  /* rows of it are in waves under way */
-    bool evict;   /* it is evicted as soon as they are back */
-    bool starved; /* waits for a page that an eviction under way will free */
+    bool evict;   /* it is evicted as soon as its rows under way are back */
+    bool starved; /* it waits for a page that an eviction under way will free */
     int flags;
     int lane;
     int carrier; /* riding: the lane of the latest such wave */
-    int64_t age; /* order of admission; a stem counts as the youngest */
+    int64_t age; /* number of admission; a stem counts as the youngest */
     int n_prompt, known, done;
-    int most;             /* tokens that it can have in all */
-    int scored;           /* prompt rows whose scores were asked for, if all are wanted */
+    int most;             /* the most tokens that it can have in all */
+    int scored;           /* prompt rows whose scores were asked for so far, if all are wanted */
     int covered;          /* prompt rows that were ever sent or shared */
-    int told;             /* pages of each class that the stages know of */
-    int kept;             /* pages of its prompt that others may share, as far as it can tell */
+    int told;             /* pages of each class that the stages have been told of */
+    int kept;             /* pages of its prompt that others may share already */
     int n_chain;          /* pages of the prompt that could be shared */
     const int32_t *chain; /* [n_chain] the nodes of these pages, borrowed */
     cake_held held[CAKE_MAX_CLASS];
@@ -41,11 +41,11 @@ typedef struct cake_lane {
 /* A recurrent state that is kept for the end of a node, in a slot behind those of the sequences. */
 typedef struct cake_saved {
     int32_t node; /* -1: none */
-    int64_t used; /* the latest fill that had to do with it */
+    int64_t used; /* the latest fill that used it */
 } cake_saved;
 
-/* What a sequence is expected to become: tokens now and at its end, waves until it has ended, pages that it has or was
- * promised, those of them that others hold too. */
+/* What a sequence is expected to become: tokens now, and at its end; waves until its end; pages that it has
+ * or was promised, and how many of these others hold too. */
 typedef struct cake_future {
     int known, end, last, has, shared;
 } cake_future;
@@ -59,7 +59,7 @@ struct cake_schedule {
     int n_slot, n_active, n_waiting, n_starved;
     cake_seq *stem; /* NULL: there is none */
     int64_t admitted, fills;
-    double typical; /* tokens of an answer that could have ended any time */
+    double typical; /* the usual length of answers that may end at any time */
     cake_schedule_stats stats;
     cake_change *pending;     /* [n_pending] changes that leave with the next wave, whichever it is */
     int n_pending, n_adopted; /* n_adopted: pending changes that map pages of others */
@@ -72,42 +72,42 @@ struct cake_schedule {
 };
 
 void cake_schedule_push(cake_schedule *schedule, cake_change change);
-/* The pages of a class for all that a sequence knows, and one to grow. */
+/* How many pages of a class it needs for all tokens that it knows and one more. */
 int cake_schedule_need(const cake_schedule *schedule, const cake_seq *seq, int class);
-/* Starts a waiting sequence if its pages are there and nobody older starves for them. */
+/* Starts a waiting sequence, if its pages are there and no older one waits for pages. */
 void cake_schedule_activate(cake_schedule *schedule, cake_seq *seq);
-/* Takes the pages of the youngest. False if seq has to come back later: then either it was evicted itself, or the
- * youngest will be when its lane is back. */
+/* Evicts the youngest sequence. False if seq has to wait: it was the youngest and was evicted itself, or the
+ * youngest will be evicted when its lane is back. */
 bool cake_schedule_make_room(cake_schedule *schedule, cake_seq *seq);
 void cake_schedule_starve(cake_schedule *schedule, cake_seq *seq, bool starved);
 
 /* How many pages from its beginning a sequence whose done is a multiple of CAKE_PAGE could have without computing
  * more of them: all that its rows behind them can see is kept. At least those it has. */
 int cake_share_reach(const cake_schedule *schedule, const cake_seq *seq);
-/* Makes as many pages its own as it can, and its state that at their end. */
+/* Gives it as many pages of others as it can share, and the state at their end. */
 void cake_share_adopt(cake_schedule *schedule, cake_seq *seq);
-/* Whether what it would compute next is on its way already. */
+/* Whether another sequence is already computing what it would compute next. */
 bool cake_share_wait(cake_schedule *schedule, const cake_seq *seq);
-/* Where its rows must end before end, so that the state there can be saved for others. */
+/* Where its rows must end, at `end` or before, so that the state there can be saved for others. */
 int cake_share_cut(cake_schedule *schedule, const cake_seq *seq, int end);
-/* Rows [from, done) of it are in this wave. */
+/* Takes note that its rows [from, done) are in this wave. */
 void cake_share_sent(cake_schedule *schedule, const cake_seq *seq, int from);
-/* The wave is complete: what its rows make can be shared from the next one on. */
+/* Called when the wave is complete: what its rows make can be shared from the next wave on. */
 void cake_share_keep(cake_schedule *schedule, cake_seq *seq);
 
-/* What a wave should cost now: what the chunk costs, or, of all that has to be sent, the dearest. */
+/* What a wave should cost now: as much as the chunk, or as the dearest one of what has to be sent. */
 double cake_budget_wave(const cake_schedule *schedule);
-/* The cost of a row behind a prompt. */
+/* The cost of a generated row at a position. */
 double cake_budget_generated(const cake_schedule *schedule, int pos);
-/* Where the rows of a wave end that such a budget and so many rows have room for, and what they cost. */
+/* Where the sequence's rows of a wave end, if they may cost so much and be so many; *cost: what they cost. */
 int cake_budget_reach(const cake_schedule *schedule, const cake_seq *seq, double budget, int rows,
                       double *cost);
-/* Whether it has one row to send, that of its latest token. */
+/* Whether all that it has to send is the row of its latest token. */
 bool cake_budget_generates(const cake_seq *seq);
 
-/* Whether those that are active and a sequence can go on to their ends, as far as that can be foreseen. */
+/* Whether all active sequences and seq can go on to their ends, as far as that can be foreseen. */
 bool cake_forecast_fits(cake_schedule *schedule, const cake_seq *seq);
-/* A sequence has ended. */
+/* Learns from a sequence that has ended how long answers are. */
 void cake_forecast_learn(cake_schedule *schedule, const cake_seq *seq);
 
 #endif

@@ -7,8 +7,8 @@
  */
 #include "slice/layer.h"
 
-/* q or k, x [n_tok, n_head * head_dim], as scores want it: norm, which stands for each head or for all of them, then
- * rotary embedding. x is complete; this member's rows are when it returns. */
+/* Turns q or k, x [n_tok, n_head * head_dim]: norm, whose weights are for each head or for all heads
+ * together, then rotary embedding. x has to be complete; this member's rows are turned when it returns. */
 static void turn(const cake_exec *exec, const cake_pass *pass, int rope, float *x, int n_head,
                  const float *norm)
 {
@@ -30,7 +30,8 @@ static void turn(const cake_exec *exec, const cake_pass *pass, int rope, float *
         op->rope(exec, x, norm, c->norm_eps, cos, sin, n_tok, n_head, c->head_dim, n_rot);
 }
 
-/* Heads of q, if there are any, and of k are turned, and k and v stored, at once, where that can be. */
+/* Turns the heads of q, if there are any, and of k, and stores k and v, in one operation. False: the table
+ * has none for this, and nothing was done. */
 static bool turn_and_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                            const cake_layer_weights *w, const cake_kv *kv, int n_head)
 {
@@ -47,7 +48,7 @@ static bool turn_and_store(const cake_exec *exec, const cake_pass *pass, const c
     return op->turned(exec, kv, pass->q, n_head, pass->k, pass->v, &turn, pass->there, pass->n_tok);
 }
 
-/* q, which may be wanted or not, k and v of what was taken; all rows stored, q turned. */
+/* Computes q, if it is wanted, k and v from the packed input; stores k and v of all rows, and turns q. */
 static void project(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                     const cake_layer_weights *w, const cake_kv *kv, bool wants_q)
 {
@@ -70,7 +71,8 @@ static void project(const cake_exec *exec, const cake_pass *pass, const cake_lay
         turn(exec, pass, kind->rope, pass->q, c->n_head, w->q_norm);
 }
 
-/* What attention gives is packed for the product behind it, at once, where that can be. */
+/* Attention, and the packing of its output for the next product, in one operation. False: the table has none
+ * for this. */
 static bool attend_and_pack(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
                             const cake_kv *kv)
 {

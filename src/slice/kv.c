@@ -67,7 +67,7 @@ static bool in_range(const cake_kv_shape *s, const cake_change *c)
            (c->kind == CAKE_CHANGE_MAP || (c->from >= 0 && c->from < s->n_page));
 }
 
-/* The kernels get to know of n entries that have changed. */
+/* Brings n changed entries to the kernels' table. */
 static void settle(cake_kv_cache *kv, size_t first, size_t n)
 {
     if (kv->there != kv->table)
@@ -108,7 +108,7 @@ void cake_kv_touch(const cake_exec *exec, const cake_kv_cache *kv)
     cake_exec_share(exec, (kv->used - kv->touched) * page, huge, &first, &last);
     volatile char *at = kv->pages + kv->touched * page;
     for (int64_t i = first; i < last; i += small)
-        at[i] = at[i]; /* a copied page has its bytes already */
+        at[i] = at[i]; /* a page that was copied keeps its bytes */
 }
 
 void cake_kv_touched(cake_kv_cache *kv)

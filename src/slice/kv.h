@@ -37,15 +37,16 @@ typedef struct cake_kv_cache {
 size_t cake_kv_page_bytes(const cake_kv_shape *shape); /* of one page in all layers of the slice */
 size_t cake_kv_bytes(const cake_kv_shape *shape);      /* of everything: what open takes */
 cake_err cake_kv_open(const cake_kv_shape *shape, const cake_memory *memory, cake_kv_cache *kv);
-cake_err cake_kv_lock(cake_kv_cache *kv); /* in memory, whether used or not */
+cake_err cake_kv_lock(cake_kv_cache *kv); /* keeps all of it in physical memory, used or not */
 void cake_kv_close(cake_kv_cache *kv);    /* zeros are fine */
 /* Follows a page change of a wave's header; CAKE_ERR_FATAL, said, if it is out of range. */
 cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *change);
-/* The system gives memory when it is first touched, and clears it: the team does so for pages that were never used,
- * each member for a share, before one of them would for all. Then, by one of them: it is done. */
+/* The system gives a page memory, and clears it, when it is first touched. The members of a team do so here
+ * for pages that were never used, each for a share, before one member alone would have to for all. Afterwards
+ * one of them calls cake_kv_touched. */
 void cake_kv_touch(const cake_exec *exec, const cake_kv_cache *kv);
 void cake_kv_touched(cake_kv_cache *kv);
-/* What the kernels need of layer 0 <= layer < n_layer. */
+/* The kernels' view of layer 0 <= layer < n_layer. */
 cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer);
 
 #endif

@@ -36,7 +36,7 @@ bool cake_last_choose(cake_last *last, const cake_pass *pass)
     last->pass.rows = last->rows;
     last->pass.there = last->rows_there;
     last->pass.n_tok = n;
-    /* norms of so few rows leave the other half of their place free */
+    /* The norms of so few rows use half of their buffer at most; the rows themselves go to the other half. */
     last->pass.x = pass->norm + (int64_t)(pass->n_tok - n) * pass->config->dim;
     if (2 * n > pass->n_tok)
         return false;
@@ -62,7 +62,7 @@ void cake_last_forward(const cake_exec *exec, const cake_last *last, const cake_
         op->move(exec, read->x, pass->x, last->from_there, read->n_tok, dim, false);
         cake_rotation_fill(exec, rotation, read);
         cake_rotation_settle(rotation, read);
-        /* K and V of these rows are made again, a few bits of work that spares a second kind of layer */
+        /* K and V of these rows are computed again: a little work, which spares a variant of the layer. */
         cake_layer_forward(exec, read, kind, w, view, 0);
         op->move(exec, pass->x, read->x, last->from_there, read->n_tok, dim, true);
         cake_exec_barrier(exec);

@@ -20,10 +20,11 @@ typedef struct cake_last {
     int32_t *from_there;       /* the same of from */
 } cake_last;
 
-/* rows, from: [max_tok] each in memory; NULL in the host's. */
+/* rows, from: [max_tok] each, in `memory`; NULL if that is the host's. */
 void cake_last_open(int max_tok, const cake_memory *memory, cake_row *rows, int32_t *from, cake_last *last);
 void cake_last_close(cake_last *last); /* zeros are fine */
-/* Before the team begins: which rows of a wave are read. False: so many of them that they had better stay together. */
+/* Called before the team begins: finds which rows of a wave are read. False: so many that all had better be
+ * computed. */
 bool cake_last_choose(cake_last *last, const cake_pass *pass);
 /* As cake_layer_forward for a layer of attention, but x of rows that are not read stays as it was. */
 void cake_last_forward(const cake_exec *exec, const cake_last *last, const cake_pass *pass,

@@ -7,8 +7,8 @@
  */
 #include "slice/layer.h"
 
-/* x [n_tok, n_in] is what the products to come multiply. This member's rows of it are complete; all are packed when
- * it returns. */
+/* Packs x [n_tok, n_in], which the next products multiply. This member's rows of it have to be complete; all
+ * rows are packed when it returns. */
 static void take_rows(const cake_exec *exec, const cake_pass *pass, const float *x, int n_in)
 {
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
@@ -33,7 +33,8 @@ void cake_layer_products(const cake_exec *exec, const cake_pass *pass, const cak
         cake_layer_multiply(exec, pass, product[i].out, product[i].w, product[i].bias);
 }
 
-/* The norm, and what products take of it, at once, where that can be. */
+/* The norm, and the packing of its output for products, in one operation for each dtype. False: the table has
+ * none for this. */
 static bool take_normed(const cake_exec *exec, const cake_pass *pass, const float *norm, int32_t here)
 {
     const cake_kernels *op = pass->kernels;
@@ -47,7 +48,8 @@ static bool take_normed(const cake_exec *exec, const cake_pass *pass, const floa
     return all;
 }
 
-/* A part of the layer takes the residual stream, through the norm before it where it has one. here: as cake_layer_forward. */
+/* How a part of the layer begins: packs the residual stream, through the part's norm if it has one before it.
+ * here: as in cake_layer_forward. */
 static void enter(const cake_exec *exec, const cake_pass *pass, const float *norm, int32_t here)
 {
     const cake_kernels *op = pass->kernels;

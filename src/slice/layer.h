@@ -19,13 +19,13 @@ typedef struct cake_pass {
     float *x;       /* [n_tok, dim] the residual stream, changed in place */
     float *norm;    /* [n_tok, dim] */
     float *q, *mix; /* [n_tok, n_head * head_dim] */
-    float *z;       /* [n_tok, n_head * head_dim] what the mixer's output is gated by */
+    float *z;       /* [n_tok, n_head * head_dim] gates the mixer's output */
     /* of a delta net, where mix and z are [n_tok, n_value * value_dim] */
     float *qkv;               /* [n_tok, channels] */
     float *decay, *beta;      /* [n_tok, n_value] */
     float *k, *v;             /* [n_tok, n_kv * head_dim] */
     float *gate, *up;         /* [n_tok, n_ff] */
-    void *input[CAKE_N_KEPT]; /* what products take, for each dtype of their matrices; or NULL */
+    void *input[CAKE_N_KEPT]; /* packed inputs of products, one for each dtype of matrices; or NULL */
     float *cos[CAKE_MAX_ROPE], *sin[CAKE_MAX_ROPE]; /* [n_tok, n_rot / 2] of each set of rotary parameters */
 } cake_pass;
 
@@ -35,33 +35,34 @@ typedef struct cake_layer_view {
     cake_delta delta; /* of a delta net */
 } cake_layer_view;
 
-/* out = w (what was taken) + bias; bias may be NULL. */
+/* out = (packed input) w^T + bias; bias may be NULL. */
 void cake_layer_multiply(const cake_exec *exec, const cake_pass *pass, float *out, const cake_weight *w,
                          const float *bias);
-/* The same of several, at most CAKE_PRODUCTS, whose matrices are of one dtype or not. */
+/* The same for n <= CAKE_PRODUCTS matrices, of one dtype or several. */
 void cake_layer_products(const cake_exec *exec, const cake_pass *pass, const cake_product *product, int n);
 
-/* What was taken is [n_tok, dim], the residual stream or what a norm has made of it. */
+/* For the following, the packed input is [n_tok, dim]: the residual stream, or what a norm has made of it. */
 void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                             const cake_layer_weights *w, const cake_kv *kv);
-/* K and V of all rows, stored; not yet for others when it returns. */
+/* Stores K and V of all rows. Other members may not read them before a barrier. */
 void cake_attention_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                           const cake_layer_weights *w, const cake_kv *kv);
 void cake_deltanet_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
                            const cake_delta *delta);
 void cake_mlp_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w);
-/* How a part ends: x += w y + bias, or x += norm(w y + bias), where y is what the gate lets pass, if there is one. y
- * [n_tok, w->n_in] and the gate are complete. */
+/* How a part ends: x += w y + bias, or x += norm(w y + bias), where y is first passed through the gate, if
+ * there is one. y [n_tok, w->n_in] and the gate have to be complete. */
 void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float *y, const cake_gate *gate,
                       const cake_weight *w, const float *bias, const float *norm);
-/* The same of y as products with w take it, packed. */
+/* The same, with y packed for products with w. */
 void cake_layer_add(const cake_exec *exec, const cake_pass *pass, const void *packed, const cake_weight *w,
                     const float *bias, const float *norm);
-/* x += mixer(x); x += mlp(x), with the norms that the layer has before and after them. Rows of x that are not finite when they
- * come in broke here, unless that is 0 and it is known of them. */
+/* x += mixer(x); x += mlp(x), with the layer's norms before and after each. here: the mark for rows of x that
+ * are not finite when they come in and are not marked yet; 0: it is known that there are none. */
 void cake_layer_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                         const cake_layer_weights *w, const cake_layer_view *view, int32_t here);
-/* Only K and V of a layer of attention: what later rows see of these. Not yet for others when it returns. */
+/* Only stores K and V of a layer of attention, which is all that later rows see of these. Other members may
+ * not read them before a barrier. */
 void cake_layer_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
                       const cake_layer_weights *w, const cake_layer_view *view, int32_t here);
 

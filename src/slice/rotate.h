@@ -7,10 +7,11 @@
 
 #include "slice/layer.h"
 
-/* Each member of the team keeps the frequencies of the row that it did last: mostly they are the next one's too. */
+/* Each member of the team keeps the frequencies of the row that it did last, which mostly serve for the next
+ * one too. */
 typedef struct cake_rotation {
     double *freq; /* [n_thread, n_rope, stride] radians per position */
-    int *epoch;   /* [n_thread, n_rope] which ones these are (cake_rope_epoch); -1: none yet */
+    int *epoch;   /* [n_thread, n_rope] which frequencies these are (cake_rope_epoch); -1: none yet */
     int stride;
     const cake_memory *memory; /* that the pass is in; NULL: the host's */
     /* [max_tok, n_rot / 2] owned: where the host computes them, if memory is not its own; else NULL. */
@@ -22,7 +23,7 @@ void cake_rotation_open(const cake_config *config, const cake_memory *memory, in
 void cake_rotation_close(cake_rotation *rotation); /* zeros are fine */
 /* Fills pass->cos and pass->sin, in double so that far positions stay exact, by a team on the host. No barrier at the end. */
 void cake_rotation_fill(const cake_exec *exec, const cake_rotation *rotation, const cake_pass *pass);
-/* Then, by one of them: they are where the pass has them. */
+/* Called by one member afterwards, behind a barrier: brings them to where the pass has them. */
 void cake_rotation_settle(const cake_rotation *rotation, const cake_pass *pass);
 
 #endif

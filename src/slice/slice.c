@@ -26,7 +26,7 @@ struct cake_slice {
     cake_rotation rotation;
     cake_last last;        /* the model's last layer, if it is here */
     bool spares;           /* the last layer leaves out rows of this wave that nobody reads */
-    cake_cost cost;        /* of a wave in these layers */
+    cake_cost cost;        /* what a wave costs in these layers */
     cake_roof roof;        /* work of all waves so far */
     cake_layer_view *view; /* [count] */
     cake_row *rows;        /* of the wave, for the host to read */
@@ -39,7 +39,7 @@ struct cake_slice {
 /* The buffers of a pass, in the order open takes them. */
 enum { NORM, Q, MIX, K, V, GATE, UP, COS, SIN, N_BUFFER = SIN + 2 * CAKE_MAX_ROPE - 1 };
 
-/* What stands with the host in waves, and elsewhere has places of its own. */
+/* What is in the wave itself on the host, and has buffers of its own elsewhere. */
 enum { BODY, ROWS, READ, FROM, N_AWAY };
 
 static size_t away_bytes(const cake_config *c, int max_tok, int place)
@@ -56,7 +56,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Elements of what a mixer puts out before its last product. */
+/* Elements of a row of what a mixer's last product takes. */
 static int64_t mix_of(const cake_config *c)
 {
     return larger((int64_t)c->n_head * c->head_dim, (int64_t)c->delta.n_value * c->delta.value_dim);
@@ -67,7 +67,7 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
     const cake_delta *d = &c->delta;
     int64_t heads = (int64_t)c->n_head * c->head_dim, mix = mix_of(c);
     int64_t kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value);
-    /* a mixer's z is where the MLP's up will be; a delta net has its own things in the place of q, k and v */
+    /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v for its own. */
     int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
         [Q] = larger(heads, cake_delta_channels(d)),
@@ -132,7 +132,7 @@ size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *sh
     return bytes;
 }
 
-/* What products take: one place for all of them, 0 for a dtype that no layer has. */
+/* Bytes of packed inputs, which all products share; 0 for a dtype that no layer has. */
 static size_t input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok, int dtype)
 {
     const cake_config *c = cake_model_config(model);
@@ -268,7 +268,8 @@ const cake_roof *cake_slice_roof(const cake_slice *slice)
     return &slice->roof;
 }
 
-/* Before the first layer, n: 0, and behind the nth: where kernels are only asked for, they leave a flag there. */
+/* Called before the first layer (n: 0) and after the nth. If the memory is not the host's, kernels are only
+ * asked for at this time, and a flag is set behind them. */
 static void behind_layer(const cake_exec *exec, const cake_slice *s, int n)
 {
     if (s->pass.kernels->memory)
@@ -277,8 +278,8 @@ static void behind_layer(const cake_exec *exec, const cake_slice *s, int n)
         s->between(s->arg, true);
 }
 
-/* Rows that are no longer finite remember the layer: it fails their requests. Each layer looks at what it gets, and in the end
- * the slice at what it gives. */
+/* Rows that are not finite are marked with the layer where they broke: it fails their requests. Each layer
+ * checks what comes in, and the slice checks what goes out at its end. */
 static void forward(const cake_exec *exec, void *arg)
 {
     cake_slice *s = arg;
@@ -315,8 +316,8 @@ static void turn(const cake_exec *exec, void *arg)
     cake_rotation_fill(exec, &s->rotation, &s->pass);
 }
 
-/* What launches of a wave depend on, where all of its rows are generated ones: the same again, and they need not be asked for
- * one by one. */
+/* All that the launches of a wave depend on, where all its rows are generated ones: if it is the same again,
+ * they are not asked for one by one. */
 typedef struct likeness {
     const cake_slice *slice;
     int n_tok, segments;
@@ -342,8 +343,8 @@ static void ask_for(cake_slice *s)
         ask(s);
 }
 
-/* A wave where the host does not compute: what it brings goes there, a team of one asks for the layers, and waits for them
- * one after the other. */
+/* A wave on a GPU: brings what the host has, asks for the layers as a team of one, and waits for one after
+ * the other. */
 static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_way way)
 {
     const cake_memory *memory = s->pass.kernels->memory;
@@ -368,7 +369,7 @@ static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_way way)
         cake_memory_copy(memory, way.to, s->body, body);
     else
         cake_memory_get(memory, cake_wave_body(wave), s->body, body);
-    cake_memory_get(memory, s->rows, s->marked, rows); /* which waits for all that was asked for */
+    cake_memory_get(memory, s->rows, s->marked, rows); /* this waits for all operations */
     return memory->check();
 }
 
@@ -384,7 +385,8 @@ static cake_err check_rows(const cake_slice *s, cake_wave *wave)
     return CAKE_OK;
 }
 
-/* Follows the changes of a wave's header, in order. *copied: bytes of states that were read and written. */
+/* Follows the changes of a wave's header, in order. *copied: bytes of states that were read and written for
+ * it. */
 static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
 {
     const cake_change *change = cake_wave_changes(wave);
@@ -403,7 +405,8 @@ static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
     return err;
 }
 
-/* Recurrent states need all of a row's way to them. */
+/* Whether rows that nobody reads may be left out of the last layer: not if it is recurrent, since its state
+ * needs every row completely. */
 static bool may_spare(const cake_slice *s)
 {
     const cake_config *c = s->pass.config;
@@ -411,7 +414,7 @@ static bool may_spare(const cake_slice *s)
            c->layer[c->n_layer - 1].mixer == CAKE_MIX_ATTENTION;
 }
 
-/* The pass is one of this wave. */
+/* Sets the pass up for this wave. */
 static void take_wave(cake_slice *s, cake_wave *wave)
 {
     const bool away = s->pass.kernels->memory;

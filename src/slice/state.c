@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 
-/* Floats of one layer and slot, so many that the next one begins on a line of its own. */
+/* Floats of one layer and slot, padded so that the next one begins on a cache line. */
 static int64_t layer_size(const cake_state_shape *shape)
 {
     return (int64_t)(cake_arena_round((size_t)cake_delta_state_size(&shape->layer) * sizeof(float)) /

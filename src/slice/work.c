@@ -10,7 +10,7 @@
 
 #include "model/part.h"
 
-/* Operations of a layer's matrices, a row; of those for K and V alone. */
+/* Operations of a row in a layer's matrices; kv: only in those for K and V. */
 static double flops_of(const cake_config *c, int layer, bool kv)
 {
     double flops = 0;

@@ -30,24 +30,25 @@ typedef struct cake_cost {
     struct {
         int class;
         double row_flops, position_flops;
-    } unread; /* what the model's last layer spares for a row that nobody reads behind it; zeros: nothing */
+    } unread; /* what the model's last layer saves for a row that nobody reads behind it; zeros: nothing */
 } cake_cost;
 
-/* Of a processor of which nothing is known. */
+/* The balance of a processor of which nothing is known. */
 #define CAKE_COST_BALANCE 16.0
 
-/* Of layers [first, first + count), loaded or not, at CAKE_COST_BALANCE. */
+/* The cost of layers [first, first + count), which need not be loaded, at CAKE_COST_BALANCE. */
 cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kernels, int first, int count,
                               cake_dtype kv_dtype);
-/* Rows of one sequence stand together, positions upwards. kv [n_class]: tables and windows, for what sequences share;
- * NULL: nothing. */
+/* What a wave costs. Rows of one sequence stand together, positions upwards. kv [n_class]: tables and
+ * windows, to find what sequences share; NULL: they share nothing. */
 cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok);
 
-/* What a row at a position costs as one of many in a wave, in operations: rows of a prompt share the K, V and state that
- * they read, others read their own. And what each position of a class that it sees adds to that. */
+/* What a row at a position costs as one of many in a wave, in operations; and what each position of a class
+ * that it sees adds to that. Rows of a prompt share the K, V and state that they read, other rows read their
+ * own. */
 double cake_cost_row(const cake_cost *cost, int pos, bool prompt);
 double cake_cost_seen(const cake_cost *cost, int class, bool prompt);
-/* The scores of a row: the head, and looking at each of them when the token is drawn. */
+/* What the scores of a row cost: the head, and looking at each score when the token is drawn. */
 double cake_cost_scores(const cake_config *config);
 
 #endif
