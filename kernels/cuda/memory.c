@@ -179,8 +179,8 @@ static cake_err open_arena(cake_arena *arena, const char *what, size_t size)
                          cudaGetErrorString(err));
     cudaMemGetInfo(&left, &all);
     return cake_fail("memory",
-                     "%s has no %.2f GiB for %s, %.2f GiB are free: somebody else uses it, too; use another "
-                     "GPU, less --kv-memory, fewer --max-seqs, or --gpu-layers",
+                     "%s has no %.2f GiB for %s, %.2f GiB are free: somebody else uses it, too; "
+                     "use another GPU, less --kv-memory, fewer --max-seqs, or --gpu-layers",
                      gpu.text, gib(size), what, gib(left));
 }
 
@@ -381,8 +381,8 @@ static bool record(graph *g, void (*work)(void *arg), void *arg)
     cudaGetLastError();
     if (err != cudaSuccess)
         cake_log(CAKE_WARN, "kernels",
-                 "%s records no graphs (%s): generated tokens take longer, since all that a wave asks for is "
-                 "asked for one by one",
+                 "%s records no graphs (%s): "
+                 "generated tokens take longer, since all that a wave asks for is asked for one by one",
                  gpu.text, cudaGetErrorName(err));
     return err == cudaSuccess;
 }
@@ -440,8 +440,8 @@ static cake_err check(void)
         return CAKE_ERR_FATAL;
     gpu.said = true;
     return cake_fail("kernels",
-                     "%s failed at %s: %s (%s); `dmesg | grep Xid` and `nvidia-smi -q` may know why; what is "
-                     "in the journal stays, and the same command goes on from there",
+                     "%s failed at %s: %s (%s); `dmesg | grep Xid` and `nvidia-smi -q` may know why; "
+                     "what is in the journal stays, and the same command goes on from there",
                      gpu.text, gpu.doing, cudaGetErrorString(gpu.error), cudaGetErrorName(gpu.error));
 }
 

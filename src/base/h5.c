@@ -367,8 +367,8 @@ static cake_err check_filters(cake_h5_column *c, hid_t list)
         H5Z_filter_t filter = H5Pget_filter2(list, (unsigned)i, &flags, &none, NULL, 0, NULL, &config);
         if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE && filter != H5Z_FILTER_FLETCHER32)
             return fail(c->file, c->name,
-                        "is packed by a filter that is not known here; expected deflate (gzip), shuffle or "
-                        "fletcher32: h5repack -f GZIP=4 changes it");
+                        "is packed by a filter that is not known here; "
+                        "expected deflate (gzip), shuffle or fletcher32: h5repack -f GZIP=4 changes it");
     }
     return CAKE_OK;
 }

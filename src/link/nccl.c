@@ -113,8 +113,8 @@ static void give_up(const char *doing, cake_buf *why)
 {
     cake_fail(
         "link",
-        "NCCL failed at %s a wave: %s; NCCL_DEBUG=INFO tells more; what is in the journal stays, and the "
-        "same command goes on from there, with --link mpi without NCCL",
+        "NCCL failed at %s a wave: %s; NCCL_DEBUG=INFO tells more; "
+        "what is in the journal stays, and the same command goes on from there, with --link mpi without NCCL",
         doing, why->data);
     cake_world_abort();
 }

@@ -269,11 +269,10 @@ cake_err cake_bundle_check_files(const cake_bundle *b, const char *dir)
         err = cake_file_read("model", path.data, false, LARGEST, &text);
         uint32_t sum = err ? 0 : cake_crc(text.data, text.len);
         if (!err && ((int64_t)text.len != f->bytes || sum != f->sum))
-            err = cake_fail(
-                "model",
-                "%s: has %zu bytes and the checksum %08x, but %lld and %08x were staged: changed or "
-                "damaged; start cake-mpi stage again, which replaces it",
-                path.data, text.len, (unsigned)sum, (long long)f->bytes, (unsigned)f->sum);
+            err = cake_fail("model",
+                            "%s: has %zu bytes and the checksum %08x, but %lld and %08x were staged: "
+                            "changed or damaged; start cake-mpi stage again, which replaces it",
+                            path.data, text.len, (unsigned)sum, (long long)f->bytes, (unsigned)f->sum);
     }
     cake_buf_free(&path);
     cake_buf_free(&text);

@@ -149,8 +149,8 @@ static cake_err read_types(const cake_fields *fields, const cake_config *c, int 
                              type_names[types[i]]);
         if (type == SLIDING && !window)
             return cake_fail("model",
-                             "%s: %slayer_types[%d] is sliding_attention, but sliding_window is null or "
-                             "switched off",
+                             "%s: %slayer_types[%d] is sliding_attention, "
+                             "but sliding_window is null or switched off",
                              fields->file, fields->prefix, i);
         types[i] = type;
     }

@@ -429,11 +429,11 @@ static cake_err check_sums(const loading *l)
     char more[48] = "";
     if (n > 1)
         snprintf(more, sizeof more, ", and %d more tensors are wrong", n - 1);
-    return cake_fail(
-        "model",
-        "%s: tensor %s has the checksum %08x, but %08x was staged%s: the file is damaged; start cake-mpi "
-        "stage again, which replaces what is damaged",
-        cake_safetensors_path(bad->file), bad->tensor->name, (unsigned)found, (unsigned)bad->sum, more);
+    return cake_fail("model",
+                     "%s: tensor %s has the checksum %08x, but %08x was staged%s: "
+                     "the file is damaged; start cake-mpi stage again, which replaces what is damaged",
+                     cake_safetensors_path(bad->file), bad->tensor->name, (unsigned)found, (unsigned)bad->sum,
+                     more);
 }
 
 static void settle(const loading *l)
@@ -449,9 +449,8 @@ static void settle(const loading *l)
 static void tell(const loading *l, double seconds)
 {
     cake_log(CAKE_DEBUG, "model",
-             "%.1f MB of tensors became %.1f MB of weights in %.3f s; %d threads spent %.3f s on reading and "
-             "%.3f s on "
-             "packing%s%s",
+             "%.1f MB of tensors became %.1f MB of weights in %.3f s; "
+             "%d threads spent %.3f s on reading and %.3f s on packing%s%s",
              1e-6 * (double)l->read, 1e-6 * (double)l->arena->size, seconds, l->how->threads, l->read_s,
              l->pack_s, l->how->mapped ? ", mapped" : "",
              l->how->drop ? ", the page cache is given back" : "");

@@ -153,8 +153,8 @@ static cake_err check_tied(cake_model *model)
         return CAKE_ERR_FATAL;
     if (!same)
         cake_log(CAKE_WARN, "model",
-                 "%s: tie_word_embeddings is true, but lm_head.weight differs from "
-                 "%sembed_tokens.weight and is used",
+                 "%s: tie_word_embeddings is true, "
+                 "but lm_head.weight differs from %sembed_tokens.weight and is used",
                  model->dir, model->naming->body);
     model->config.tied = same;
     return CAKE_OK;

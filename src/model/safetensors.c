@@ -237,8 +237,8 @@ static cake_err read_bytes(int fd, const char *path, int64_t offset, void *into,
             struct stat st = {.st_size = (off_t)at};
             fstat(fd, &st); /* it may end before this */
             cake_buf_addf(why,
-                          "%s: ends at byte %lld, but data are expected up to %lld: truncated? download "
-                          "or stage it again",
+                          "%s: ends at byte %lld, but data are expected up to %lld: "
+                          "truncated? download or stage it again",
                           path, (long long)st.st_size, (long long)offset + (long long)len);
         }
         if (n <= 0)
@@ -274,8 +274,8 @@ static cake_err read_text(int fd, const char *path, int64_t file_size, char **te
         said = said << 8 | prefix[i];
     if (said > (uint64_t)(file_size - PREFIX))
         return cake_fail("model",
-                         "%s: the header is said to have %llu bytes, but the file has only %lld: not a "
-                         "safetensors file, or truncated",
+                         "%s: the header is said to have %llu bytes, but the file has only %lld: "
+                         "not a safetensors file, or truncated",
                          path, (unsigned long long)said, (long long)file_size);
     if (said > MAX_HEADER)
         return cake_fail("model", "%s: the header is said to have %llu bytes, at most %d are allowed", path,

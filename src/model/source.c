@@ -185,8 +185,7 @@ static cake_err open_file(cake_source *s, int i, const char *path)
         return CAKE_OK;
     return cake_fail(
         "model",
-        "%s: has %lld bytes here, but %lld where rank 0 is: -m has to lead to the same model on every "
-        "host",
+        "%s: has %lld bytes here, but %lld where rank 0 is: -m has to lead to the same model on every host",
         path, (long long)st.st_size, (long long)from->bytes);
 }
 

@@ -145,8 +145,8 @@ cake_err cake_store_open(const char *dir, cake_store **out)
         err = open_index(store, dir, index.data);
     } else {
         err = cake_fail("model",
-                        "%s: neither " SINGLE " nor " INDEX " is here: other formats have to be converted "
-                        "to safetensors first",
+                        "%s: neither " SINGLE " nor " INDEX " is here: other formats "
+                        "have to be converted to safetensors first",
                         dir);
     }
     cake_buf_free(&single);
@@ -172,17 +172,16 @@ static cake_err check_held(const cake_safetensors *file, const cake_bundle *bund
         if (strcmp(found->name, said->name) || found->dtype_name != said->dtype_name ||
             found->rank != said->rank ||
             memcmp(found->shape, said->shape, (size_t)said->rank * sizeof *said->shape))
-            return cake_fail(
-                "model",
-                "%s: has tensor %s where %s of %s belongs: damaged; start cake-mpi stage again, which "
-                "replaces it",
-                cake_safetensors_path(file), found->name, said->name, bundle->path);
+            return cake_fail("model",
+                             "%s: has tensor %s where %s of %s belongs: "
+                             "damaged; start cake-mpi stage again, which replaces it",
+                             cake_safetensors_path(file), found->name, said->name, bundle->path);
     }
     return cake_safetensors_count(file) == n
                ? CAKE_OK
                : cake_fail("model",
-                           "%s: has %d tensors, but %s says %d: damaged; start cake-mpi stage again, which "
-                           "replaces it",
+                           "%s: has %d tensors, but %s says %d: "
+                           "damaged; start cake-mpi stage again, which replaces it",
                            cake_safetensors_path(file), cake_safetensors_count(file), bundle->path, n);
 }
 

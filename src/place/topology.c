@@ -421,8 +421,8 @@ static cake_err settle(reader *r, const char *const *hosts, cake_topology *out)
     for (int i = 0; i < r->n_worker && !err && !hosts; i++)
         if (r->worker[i].replica > 0)
             err = cake_yaml_wrong(r->fault, r->worker[i].said.at,
-                                  "worker '%s' is of replica %d: here one replica is needed, leave the "
-                                  "others away",
+                                  "worker '%s' is of replica %d: "
+                                  "here one replica is needed, leave the others away",
                                   cake_yaml_show(r->worker[i].name, strlen(r->worker[i].name)),
                                   r->worker[i].replica);
     if (!err) {

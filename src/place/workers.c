@@ -147,10 +147,8 @@ static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
         if (w->rank >= j->n_rank)
             return cake_yaml_wrong(
                 fault, w->rank_at,
-                "there is no rank %d: the job has %d rank%s, counted from 0; start it with "
-                "%s %lld",
-                w->rank, j->n_rank, j->n_rank == 1 ? "" : "s", j->hosts ? "-np" : "--ranks",
-                (long long)w->rank + 1);
+                "there is no rank %d: the job has %d rank%s, counted from 0; start it with %s %lld", w->rank,
+                j->n_rank, j->n_rank == 1 ? "" : "s", j->hosts ? "-np" : "--ranks", (long long)w->rank + 1);
         if (j->taken[w->rank] >= 0) {
             const cake_worker *other = &worker[j->taken[w->rank]];
             return cake_yaml_wrong(fault, w->rank_at, "rank %d is worker '%s' already (line %d, column %d)",
@@ -211,8 +209,8 @@ static cake_err no_rank(const cake_worker *w, const job *j, int n_replica, cake_
                                "host '%s' is not in this job, whose hosts are: %s (any of them: '*')",
                                show(w->host), list);
     return cake_yaml_wrong(fault, w->host_at,
-                           "no rank is left for worker '%s': '%s' has %d%s, which other workers have; start "
-                           "more ranks there, or list fewer workers",
+                           "no rank is left for worker '%s': '%s' has %d%s, which other workers have; "
+                           "start more ranks there, or list fewer workers",
                            show(w->name), show(w->host), within, part);
 }
 
@@ -232,12 +230,12 @@ cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replic
             last = &worker[i];
     int replicas = last ? last->replica + 1 : 1;
     if (n_rank % replicas)
-        return cake_yaml_wrong(
-            fault, last->replica_at,
-            "replica %d, counted from 0, makes %d of them, among which %d rank%s cannot be shared out "
-            "evenly; start it with -np %lld or another multiple of %d",
-            last->replica, replicas, n_rank, n_rank == 1 ? "" : "s",
-            ((long long)n_rank / replicas + 1) * replicas, replicas);
+        return cake_yaml_wrong(fault, last->replica_at,
+                               "replica %d, counted from 0, "
+                               "makes %d of them, among which %d rank%s cannot be shared out evenly; "
+                               "start it with -np %lld or another multiple of %d",
+                               last->replica, replicas, n_rank, n_rank == 1 ? "" : "s",
+                               ((long long)n_rank / replicas + 1) * replicas, replicas);
     int size = n_rank / replicas, *members = cake_alloc((size_t)replicas, sizeof *members), none = 1;
     for (int i = 0; i < n; i++) {
         cake_worker *w = &worker[i];
@@ -250,8 +248,8 @@ cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replic
     free(members);
     if (none < replicas)
         return cake_yaml_wrong(fault, last->replica_at,
-                               "replica %d, but no worker is of replica %d: they are counted from 0 "
-                               "without gaps",
+                               "replica %d, but no worker is of replica %d: "
+                               "they are counted from 0 without gaps",
                                last->replica, none);
     *n_replica = replicas;
     return CAKE_OK;
@@ -271,8 +269,8 @@ static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
         else if (r % j->size)
             return cake_yaml_wrong(
                 fault, end,
-                "rank %d%s%.*s has no worker: there are %d for %d ranks, of which %s needs none; list one "
-                "more, or start fewer ranks",
+                "rank %d%s%.*s has no worker: "
+                "there are %d for %d ranks, of which %s needs none; list one more, or start fewer ranks",
                 r, j->hosts ? " on " : "", j->hosts ? (int)first_name(j->hosts[r]) : 0,
                 j->hosts ? j->hosts[r] : "", n, j->n_rank, several ? "the first of a replica" : "rank 0");
     }

@@ -150,8 +150,8 @@ static cake_err read_max(pass *p, const field *f, const cake_json *node)
         err = read_named(p, f, "max_tokens", node);
     if (!err && other != CAKE_UNSET && other != p->request->params.max_tokens)
         err = cake_fault_set(&p->request->fault, f->name,
-                             "max_tokens and max_completion_tokens are two names of one field, and here they "
-                             "differ; expected one of them");
+                             "max_tokens and max_completion_tokens are two names of one field, "
+                             "and here they differ; expected one of them");
     return err;
 }
 
@@ -492,10 +492,9 @@ static cake_err check_whole(pass *p)
         return wrong(p, "messages", cake_json_get(p->object, "messages"), "an array of messages");
     if (!p->chat && !request->text && !request->ids.len)
         return request->form == CAKE_FORM_SIMPLE
-                   ? cake_fault_set(
-                         &request->fault, "prompt",
-                         "prompt and messages are missing; expected one, or --prompt-field that says "
-                         "which field is the prompt")
+                   ? cake_fault_set(&request->fault, "prompt",
+                                    "prompt and messages are missing; "
+                                    "expected one, or --prompt-field that says which field is the prompt")
                    : wrong(p, "prompt", cake_json_get(p->object, "prompt"),
                            "a string or an array of token ids");
     const cake_params *params = &request->params;

@@ -81,11 +81,10 @@ static cake_err open_prompts(cake_hdf5 *t, const char *name)
         if (is_there(t, known[i]))
             name = known[i];
     if (!name)
-        return cake_fail(
-            "prompt",
-            "%s: has neither prompt nor prompt_tokens nor tokens; --prompt-field says what the prompts "
-            "are called",
-            t->path);
+        return cake_fail("prompt",
+                         "%s: has neither prompt nor prompt_tokens nor tokens; "
+                         "--prompt-field says what the prompts are called",
+                         t->path);
     cake_err err = open_rows(t, name, &t->prompt);
     if (err || strcmp(name, "prompt") != 0 || !is_there(t, "prompt_tokens"))
         return err;
@@ -139,12 +138,11 @@ static cake_err find(cake_hdf5 *t, const rows *r, int64_t *from, int64_t *len)
     if (err)
         return err;
     if (at[0] < 0 || at[1] < at[0] || at[1] > all)
-        return cake_fail(
-            "prompt",
-            "%s: %s: row %lld goes from %lld to %lld; expected offsets that ascend, up to %lld, the "
-            "length of its data",
-            t->path, cake_h5_name(r->offsets), (long long)t->row, (long long)at[0], (long long)at[1],
-            (long long)all);
+        return cake_fail("prompt",
+                         "%s: %s: row %lld goes from %lld to %lld; "
+                         "expected offsets that ascend, up to %lld, the length of its data",
+                         t->path, cake_h5_name(r->offsets), (long long)t->row, (long long)at[0],
+                         (long long)at[1], (long long)all);
     *from = at[0];
     *len = at[1] - at[0];
     return CAKE_OK;

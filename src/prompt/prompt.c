@@ -82,8 +82,8 @@ static cake_err guess(const char *path, cake_prompt_format *format)
     if (!strcmp(path, "-") || !ending)
         ;
     else if (i == sizeof known / sizeof *known)
-        err = cake_fail_usage("%s: the ending \"%s\" tells no format; expected .jsonl, .txt or .h5, or "
-                              "--input-format",
+        err = cake_fail_usage("%s: the ending \"%s\" tells no format; "
+                              "expected .jsonl, .txt or .h5, or --input-format",
                               path, ending);
     else
         *format = known[i].format;
@@ -200,15 +200,15 @@ static cake_err say_changed(cake_prompt *prompt)
     const char *name = prompt->n_text ? "the prompts" : name_of(prompt);
     prompt->changed = true;
     if (prompt->failed)
-        return cake_fail(
-            "prompt",
-            "%s: ends after %lld requests, but %lld were read when the run began; lines may be added at "
-            "its end, not taken away: give it as it was, or begin anew with --resume never --force",
-            name, (long long)prompt->order, (long long)mark->requests);
+        return cake_fail("prompt",
+                         "%s: ends after %lld requests, but %lld were read when the run began; "
+                         "lines may be added at its end, not taken away: "
+                         "give it as it was, or begin anew with --resume never --force",
+                         name, (long long)prompt->order, (long long)mark->requests);
     return cake_fail(
         "prompt",
-        "%s: lines %lld to %lld (counted from 0) are not what they were when the run began; lines may be "
-        "added at its end: give it as it was, or begin anew with --resume never --force",
+        "%s: lines %lld to %lld (counted from 0) are not what they were when the run began; "
+        "lines may be added at its end: give it as it was, or begin anew with --resume never --force",
         name, (long long)from, (long long)mark->line - 1);
 }
 

@@ -147,12 +147,11 @@ bool cake_lock_look(const char *path, cake_holder *out)
 static cake_err complain(const char *path, const cake_json *root)
 {
     const char *job = text_of(root, "job");
-    return cake_fail(
-        "record",
-        "%s: another run is writing there: process %lld on %s%s%s; wait for it, or, if it is certain to be "
-        "dead, remove this file",
-        path, (long long)cake_json_int(cake_json_get(root, "pid"), 0), text_of(root, "host"),
-        *job ? ", Slurm job " : "", job);
+    return cake_fail("record",
+                     "%s: another run is writing there: "
+                     "process %lld on %s%s%s; wait for it, or, if it is certain to be dead, remove this file",
+                     path, (long long)cake_json_int(cake_json_get(root, "pid"), 0), text_of(root, "host"),
+                     *job ? ", Slurm job " : "", job);
 }
 
 /* Moves the lock that was judged out of the way. Another one that came into its place in between goes back. */

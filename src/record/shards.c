@@ -227,9 +227,8 @@ static void say_stopped(const part *p, const cake_mark *end)
     add_range(&r, next, until);
     end_range(&r);
     cake_fail("record",
-              "%s: shard %" PRId64 "/%" PRId64 " is not finished: it has %" PRId64
-              " results%s%s%s; the same run "
-              "again goes on, if none is under way",
+              "%s: shard %" PRId64 "/%" PRId64 " is not finished: it has %" PRId64 " results%s%s%s; "
+              "the same run again goes on, if none is under way",
               path, p->shard.which, p->shard.of, places->n,
               r.n ? end->line ? ", and none of index " : ", and of what it had read none of index " : "",
               r.n ? r.text.data : "", end->line > end->requests ? " (some of these lines are blank)" : "");
@@ -306,8 +305,8 @@ static cake_err say_missing(int64_t of, const int32_t *who)
     cake_err err = CAKE_OK;
     if (r.n)
         err = cake_fail("record",
-                        "%" PRId64 " of the %" PRId64 " shards are not given: %s; nothing is there of "
-                        "the requests whose index modulo %" PRId64 " is that",
+                        "%" PRId64 " of the %" PRId64 " shards are not given: %s; "
+                        "nothing is there of the requests whose index modulo %" PRId64 " is that",
                         r.n, of, r.text.data, of);
     cake_buf_free(&r.text);
     return err;
@@ -355,8 +354,8 @@ static cake_err changed(const part *p)
 {
     return cake_fail(
         "record",
-        "%s: was changed since it was written: its size or checksum is not what %s.job says; write "
-        "it anew with --force, or bring it back",
+        "%s: was changed since it was written: "
+        "its size or checksum is not what %s.job says; write it anew with --force, or bring it back",
         p->results, p->results);
 }
 

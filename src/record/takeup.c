@@ -31,8 +31,8 @@ cake_err cake_partial_refuse_other(const cake_partial *p)
     if (p->copies)
         return refuse(p->results, "somebody else has made this file meanwhile");
     return cake_fail("record",
-                     "%s: somebody else has made this file since the run began; %lld results are in %s: move "
-                     "that file away, or give --force, and start the same command again%s",
+                     "%s: somebody else has made this file since the run began; %lld results are in %s: "
+                     "move that file away, or give --force, and start the same command again%s",
                      p->results, (long long)p->journal.places.n, p->path,
                      p->never ? ", without --resume never, which would drop them" : "");
 }
@@ -178,8 +178,8 @@ static cake_err refuse_partial(const cake_partial *p, const char *why)
         snprintf(begun, sizeof begun, " and %zu that were begun,",
                  cake_runnings_requests(&p->journal.running));
     return cake_fail("record",
-                     "%s: holds %lld finished requests%s of a run that was stopped%s; keep it under another "
-                     "name, or drop it with --force",
+                     "%s: holds %lld finished requests%s of a run that was stopped%s; "
+                     "keep it under another name, or drop it with --force",
                      p->path, (long long)p->journal.places.n, begun, why);
 }
 
@@ -266,8 +266,8 @@ static cake_err check_job(const cake_partial *p, bool force)
     if (known || (force && S_ISREG(info.st_mode)))
         return CAKE_OK;
     return cake_fail("record",
-                     "%s: is not what a run leaves there, and would be overwritten; move it away, or name "
-                     "another file with -o",
+                     "%s: is not what a run leaves there, and would be overwritten; "
+                     "move it away, or name another file with -o",
                      p->job_path);
 }
 

@@ -97,8 +97,8 @@ static bool is_evicting(const cake_figures *f)
 static void say_evicting(const cake_figures *f, cake_buf *out)
 {
     cake_buf_addf(out,
-                  "KV memory ran out: %.0f %% of all rows were computed again after an eviction; give more "
-                  "--kv-memory, or take fewer --max-seqs",
+                  "KV memory ran out: %.0f %% of all rows were computed again after an eviction; "
+                  "give more --kv-memory, or take fewer --max-seqs",
                   100 * f->again);
 }
 
@@ -111,8 +111,8 @@ static void say_starving(const cake_figures *f, cake_buf *out)
 {
     cake_buf_addf(
         out,
-        "few sequences: for %.0f %% of the stages' time there was no wave, and waves had %.0f rows; more "
-        "requests in flight would fill them (a longer file, a larger --max-seqs)",
+        "few sequences: for %.0f %% of the stages' time there was no wave, and waves had %.0f rows; "
+        "more requests in flight would fill them (a longer file, a larger --max-seqs)",
         100 * f->starved, rows_a_wave(f));
 }
 
@@ -124,11 +124,10 @@ static bool is_moving(const cake_figures *f)
 static void say_moving(const cake_figures *f, cake_buf *out)
 {
     int slowest = busiest(f);
-    cake_buf_addf(
-        out,
-        "messages take %.0f %% of rank %d's time: a faster network, or an MPI with single-copy shared "
-        "memory, would give it back",
-        percent(f->rank[slowest].move, f->seconds), f->first + slowest);
+    cake_buf_addf(out,
+                  "messages take %.0f %% of rank %d's time: "
+                  "a faster network, or an MPI with single-copy shared memory, would give it back",
+                  percent(f->rank[slowest].move, f->seconds), f->first + slowest);
 }
 
 /* Rank 0 holds all others up, and with its own work rather than with its layers. */
@@ -189,11 +188,10 @@ static bool is_reading(const cake_figures *f)
 
 static void say_reading(const cake_figures *f, cake_buf *out)
 {
-    cake_buf_addf(
-        out,
-        "memory bandwidth bound: waves of %.0f rows read all weights for few tokens; more requests in flight "
-        "(a longer file, a larger --max-seqs) would cost little more time",
-        rows_a_wave(f));
+    cake_buf_addf(out,
+                  "memory bandwidth bound: waves of %.0f rows read all weights for few tokens; "
+                  "more requests in flight (a longer file, a larger --max-seqs) would cost little more time",
+                  rows_a_wave(f));
 }
 
 static bool is_text(const cake_figures *f)
@@ -204,8 +202,8 @@ static bool is_text(const cake_figures *f)
 static void say_text(const cake_figures *f, cake_buf *out)
 {
     cake_buf_addf(out,
-                  "of rank %d's time sampling takes %.0f %% and reading prompts %.0f %%: larger models would "
-                  "not feel it",
+                  "of rank %d's time sampling takes %.0f %% and reading prompts %.0f %%: "
+                  "larger models would not feel it",
                   f->first, percent(f->sample, f->seconds), percent(f->read, f->seconds));
 }
 
@@ -217,8 +215,8 @@ static bool is_idle(const cake_figures *f)
 static void say_idle(const cake_figures *f, cake_buf *out)
 {
     cake_buf_addf(out,
-                  "even the busiest rank is idle for %.0f %%: waves differ in length, are on their way, or "
-                  "others take its cpus",
+                  "even the busiest rank is idle for %.0f %%: "
+                  "waves differ in length, are on their way, or others take its cpus",
                   100 * cake_figure_idle(f, busiest(f)));
 }
 
@@ -263,9 +261,9 @@ void cake_advice_late(const cake_figures *f, cake_buf *out)
     }
     if (worst >= 0)
         cake_buf_addf(out,
-                      "rank %d is %.0f %% slower than planned: its layers took %.2f ms a wave, at the pace "
-                      "of the other ranks it "
-                      "would have been %.2f; see what else runs there, its threads and its clock",
+                      "rank %d is %.0f %% slower than planned: its layers took %.2f ms a wave, "
+                      "at the pace of the other ranks it would have been %.2f; "
+                      "see what else runs there, its threads and its clock",
                       f->first + worst, 100 * most - 100, ms_a_wave(f, f->rank[worst].layer),
                       ms_a_wave(f, cake_figure_expected(f, worst)));
 }

@@ -89,8 +89,8 @@ static cake_err look_further(const cake_options *o, cake_answers *a, bool more, 
     if (more && !again)
         return cake_fail(
             "record",
-            "%s: is finished, and standard input, which cannot be read twice, has more requests: give it as "
-            "a file",
+            "%s: is finished, and standard input, which cannot be read twice, has more requests: "
+            "give it as a file",
             o->output);
     if (more || (o->retry_errors && failed))
         return cake_record_reopen(a->recorder);

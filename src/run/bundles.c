@@ -55,8 +55,8 @@ static cake_err wrong_number(const wish *w, int n, int n_rank, const cake_world 
     if (parts > 1)
         snprintf(whole, sizeof whole, " (%d ranks in %d replicas)", world->size, parts);
     return cake_fail_usage(
-        "%s: its bundles are for %d rank%s, but this run has %d%s; start it with -np %d (or a "
-        "multiple, with as many --replicas), or stage the model for %d",
+        "%s: its bundles are for %d rank%s, but this run has %d%s; "
+        "start it with -np %d (or a multiple, with as many --replicas), or stage the model for %d",
         w->dir, n, n == 1 ? "" : "s", n_rank, whole, n, n_rank);
 }
 
@@ -94,9 +94,9 @@ static cake_err missing(const wish *w, const char *own, int there, const cake_wo
                ? cake_fail("model", "%s: this bundle is not finished; start the same cake-mpi stage again",
                            own)
                : cake_fail("model",
-                           "%s: no bundle of rank %d is on %s, only of others (rank %d): ranks were "
-                           "elsewhere when the "
-                           "model was staged; stage it again with this job's hosts",
+                           "%s: no bundle of rank %d is on %s, only of others (rank %d): "
+                           "ranks were elsewhere when the model was staged; "
+                           "stage it again with this job's hosts",
                            w->dir, w->rank, world->host, there);
 }
 
@@ -182,11 +182,10 @@ cake_err cake_bundles_find(cake_options *o, const cake_world *world)
     if (!err && bundle && o->ranks)
         err = world->rank
                   ? CAKE_ERR_USAGE
-                  : cake_fail_usage(
-                        "--ranks %lld: %s holds bundles, which were made for %d rank%s; plan these with "
-                        "mpirun -np %d, other numbers with the whole model",
-                        (long long)o->ranks, o->model, bundle->n_rank, bundle->n_rank == 1 ? "" : "s",
-                        bundle->n_rank);
+                  : cake_fail_usage("--ranks %lld: %s holds bundles, which were made for %d rank%s; "
+                                    "plan these with mpirun -np %d, other numbers with the whole model",
+                                    (long long)o->ranks, o->model, bundle->n_rank,
+                                    bundle->n_rank == 1 ? "" : "s", bundle->n_rank);
     err = cake_world_agree(world, err);
     if (!err && !any)
         err = compare(world, o, bundle);
@@ -239,9 +238,8 @@ cake_err cake_bundles_plan(const cake_options *o, const cake_world *world, const
         cake_buf asked = {0}, there = {0};
         cake_bundles_layers(plan, &asked);
         cake_bundles_layers(&staged, &there);
-        cake_fail_usage("%s shares the layers out as %s, but the bundles in %s as %s; leave --topology away, "
-                        "or stage the "
-                        "model with it",
+        cake_fail_usage("%s shares the layers out as %s, but the bundles in %s as %s; "
+                        "leave --topology away, or stage the model with it",
                         o->topology, asked.data, o->staged.given, there.data);
         cake_buf_free(&asked);
         cake_buf_free(&there);

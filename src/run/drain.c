@@ -61,15 +61,14 @@ static cake_err find_end(const cake_options *o)
         double left = (double)(end - (int64_t)time(NULL));
         if (left <= 0)
             return cake_fail("run",
-                             "the job's end, as SLURM_JOB_END_TIME or squeue has it, was %.0f s ago: unset "
-                             "the variable if it is "
-                             "another job's",
+                             "the job's end, as SLURM_JOB_END_TIME or squeue has it, was %.0f s ago: "
+                             "unset the variable if it is another job's",
                              -left);
         if (left <= (double)margin)
             return cake_fail("run",
-                             "the job ends in %.0f s and the run is to stop %lld s before: no time is left "
-                             "for anything; give the "
-                             "job more time, or a shorter --stop-before",
+                             "the job ends in %.0f s and the run is to stop %lld s before: "
+                             "no time is left for anything; "
+                             "give the job more time, or a shorter --stop-before",
                              left, (long long)margin);
         limit(left - (double)margin, "the job's end is near");
         cake_log(CAKE_DEBUG, "run", "the job ends in %.0f s; the run stops %lld s before", left,

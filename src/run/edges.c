@@ -97,10 +97,9 @@ static int agree(const cake_options *o, const cake_world *world, cake_stage *sta
     if (!why)
         return NCCL;
     if (shared && asked && to == own)
-        *err = cake_fail_usage(
-            "--link nccl: ranks %d and %d share GPU %d of %s, and NCCL wants one each; use --link mpi, or "
-            "fewer ranks",
-            world->rank - own + from, world->rank, mine.gpu, mine.host);
+        *err = cake_fail_usage("--link nccl: ranks %d and %d share GPU %d of %s, and NCCL wants one each; "
+                               "use --link mpi, or fewer ranks",
+                               world->rank - own + from, world->rank, mine.gpu, mine.host);
     else if (!shared && to == own && (asked || otherwise == STAGED))
         warn(world, stage, e, mine.nccl || !*lacks ? why : lacks);
     return otherwise;

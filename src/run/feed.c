@@ -160,11 +160,10 @@ static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text
     size_t least = text->len / cake_token_longest(feed->token);
     if (feed->context &&
         least > most_tokens(feed, r)) /* so that the tokenizer does not work through megabytes for nothing */
-        return cake_fault_set(
-            &r->fault, r->messages ? "messages" : "prompt",
-            "the prompt has %zu bytes, at least %zu tokens, and leaves no room for an answer in a "
-            "context of %d; shorten it",
-            text->len, least, feed->context);
+        return cake_fault_set(&r->fault, r->messages ? "messages" : "prompt",
+                              "the prompt has %zu bytes, at least %zu tokens, "
+                              "and leaves no room for an answer in a context of %d; shorten it",
+                              text->len, least, feed->context);
     return cake_token_encode(feed->token, text->data ? text->data : "", text->len, !templated, ids,
                              &r->fault);
 }

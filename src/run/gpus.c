@@ -54,8 +54,8 @@ static void tell_absent(const cake_world *world, const char *why, bool others)
 {
     if (others)
         cake_log(CAKE_WARN, "place",
-                 "all layers are on CPUs: other ranks have GPUs, but rank %d on %s has none: %s; a topology "
-                 "that names devices uses both",
+                 "all layers are on CPUs: other ranks have GPUs, but rank %d on %s has none: "
+                 "%s; a topology that names devices uses both",
                  world->rank, world->host, why);
     else if (cake_device_built())
         cake_log(cake_device_outdated() ? CAKE_WARN : CAKE_INFO, "place", "all layers are on CPUs: %s", why);
@@ -215,12 +215,12 @@ static cake_err nothing_known(const cake_world *world, const cake_device *gpus, 
 {
     if (!n_gpu)
         return cake_fail("place",
-                         "%s%s has no GPU; with --gpu-memory 80G the plan is made as if each rank had one "
-                         "of that size",
+                         "%s%s has no GPU; "
+                         "with --gpu-memory 80G the plan is made as if each rank had one of that size",
                          at, world->host);
     return cake_fail("place",
-                     "%show much memory GPU %d of %s (%s) has is not known: it is hidden from this "
-                     "process, or this build has no CUDA; say it with --gpu-memory",
+                     "%show much memory GPU %d of %s (%s) has is not known: "
+                     "it is hidden from this process, or this build has no CUDA; say it with --gpu-memory",
                      at, number, world->host, gpus[number].bus);
 }
 
@@ -241,8 +241,8 @@ static cake_err find_card(const cake_world *world, const cake_device *gpus, int 
         : number >= n_gpu
             ? cake_fail("place", "%sgpu %d: %s has %d, counted from 0", at, number, world->host, n_gpu)
             : cake_fail("place",
-                        "%sGPU %d of %s (%s) is hidden from rank %d%s%s%s; ask the batch system for it, or "
-                        "choose another one",
+                        "%sGPU %d of %s (%s) is hidden from rank %d%s%s%s; "
+                        "ask the batch system for it, or choose another one",
                         at, number, world->host, gpus[number].bus, world->rank,
                         seen ? ": CUDA_VISIBLE_DEVICES is '" : "", seen ? seen : "", seen ? "'" : "");
     cake_buf_free(&why);

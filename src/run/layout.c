@@ -106,8 +106,7 @@ cake_err cake_layout_foresee(const cake_options *o, int n_rank, int n_layer, cak
             continue;
         cake_log(CAKE_WARN, "place",
                  "%s: cpus, threads, memory and devices of workers are looked at on their own hosts only; "
-                 "ranks are "
-                 "planned like those here",
+                 "ranks are planned like those here",
                  o->topology);
         break;
     }
@@ -147,8 +146,8 @@ static void find_place(struct hwloc_topology *topology, const cake_world *world,
         cake_cpus_and(&place, &allowed);
     if (!cake_cpus_within(&place, &allowed) || !cake_cpus_count(&place))
         cake_buf_addf(wrong,
-                      "%s %s: rank %d may run on cpus %s of %s only, by its cgroup and by the mask that it "
-                      "was started with",
+                      "%s %s: rank %d may run on cpus %s of %s only, "
+                      "by its cgroup and by the mask that it was started with",
                       what, asked, world->rank, there, world->host);
     claim->placed = true;
     claim->place = place;

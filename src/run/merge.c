@@ -62,11 +62,10 @@ static cake_err take_up(const cake_options *o, const cake_shards *shards, const 
     if (!cake_record_finished(recorder) && (same || !cake_record_resumed(recorder)))
         return CAKE_OK;
     if (!same)
-        return cake_fail(
-            "record",
-            "%s: there are results of the same job already, of %lld requests of the input; --force "
-            "overwrites them, or name another file with -o",
-            o->output, (long long)last.requests);
+        return cake_fail("record",
+                         "%s: there are results of the same job already, of %lld requests of the input; "
+                         "--force overwrites them, or name another file with -o",
+                         o->output, (long long)last.requests);
     cake_log(CAKE_INFO, "record", "%s: all %lld requests are there already", o->output,
              (long long)end.requests);
     return CAKE_END;

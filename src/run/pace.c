@@ -111,9 +111,8 @@ static cake_err recall(const cake_options *o, const cake_world *world, cake_stag
     cake_err err = cake_peaks_read(o->rates, stage->kernels->name, products, world->size, stage->rate, &most);
     if (!err && most > own && world->size == 1 && !o->threads)
         cake_log(CAKE_WARN, "place",
-                 "%s has rates of up to %d threads, and those of %d are taken, as many as this machine lets "
-                 "a rank "
-                 "have: --threads %d plans for ranks that have as many",
+                 "%s has rates of up to %d threads, and those of %d are taken, "
+                 "as many as this machine lets a rank have: --threads %d plans for ranks that have as many",
                  o->rates, most, own, most);
     if (!err)
         cake_rates_settle(world->size, stage->rate);
@@ -131,8 +130,8 @@ static void doubt(const cake_options *o, const cake_world *world, const cake_sta
             continue;
         cake_log(
             CAKE_WARN, "place",
-            "%s: rank %d on %s does %.3g GFLOP/s now, but the file says %.3g; if that is not by what else "
-            "runs there now, measure it again: cake-mpi bench peak -o FILE.json",
+            "%s: rank %d on %s does %.3g GFLOP/s now, but the file says %.3g; "
+            "if that is not by what else runs there now, measure it again: cake-mpi bench peak -o FILE.json",
             o->rates, i, stage->rate[i].host, 1e-9 * now[i], 1e-9 * said);
         return;
     }

@@ -174,9 +174,9 @@ void cake_parts_tell(const cake_world *world, const cake_stage *stage, cake_buf 
         put_names(own, n_layer, r ? &other : out);
         if (r && strcmp(out->data, other.data)) {
             cake_log(CAKE_WARN, "place",
-                     "replica 0 computes by %s, replica %d by %s: the last digits of a result depend on "
-                     "which one has "
-                     "it; --gpu-layers, --device or --isa make them alike",
+                     "replica 0 computes by %s, replica %d by %s: "
+                     "the last digits of a result depend on which one has it; "
+                     "--gpu-layers, --device or --isa make them alike",
                      out->data, r, other.data);
             break;
         }

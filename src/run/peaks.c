@@ -102,12 +102,11 @@ static cake_err complete(const lines *l)
             if (*value <= 0 && !l->hosts)
                 *value = l->any[which][i];
             if (*value <= 0)
-                return cake_fail(
-                    "place",
-                    "%s has no %s of %s with %d thread%s on %s; measure it there: cake-mpi bench peak "
-                    "--isa %s --threads %d -o FILE.json",
-                    l->path, l->name[which], l->isa, rate->cpus, rate->cpus == 1 ? "" : "s", rate->host,
-                    l->isa, rate->cpus);
+                return cake_fail("place",
+                                 "%s has no %s of %s with %d thread%s on %s; "
+                                 "measure it there: cake-mpi bench peak --isa %s --threads %d -o FILE.json",
+                                 l->path, l->name[which], l->isa, rate->cpus, rate->cpus == 1 ? "" : "s",
+                                 rate->host, l->isa, rate->cpus);
         }
     return CAKE_OK;
 }

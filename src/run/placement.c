@@ -99,8 +99,7 @@ cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *sa
     if (world->size == 1 && launcher.tasks > 1)
         cake_log(CAKE_WARN, "place",
                  "srun started %d of these, and each finds itself alone: they are not ranks of one run; "
-                 "start them "
-                 "with srun --mpi=pmix (srun --mpi=list has what there is)",
+                 "start them with srun --mpi=pmix (srun --mpi=list has what there is)",
                  launcher.tasks);
     say(world, &launcher, &p->pin, machine);
     return CAKE_OK;

@@ -83,8 +83,8 @@ static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, ca
         cake_slices_fill(o, stage);
         if ((lack = cake_slices_short(stage)) > 0)
             return cake_fail("place",
-                             "a KV cache of %s on each rank is more than is left beside the layers: on some "
-                             "host by %s; use less --kv-memory, or more ranks",
+                             "a KV cache of %s on each rank is more than is left beside the layers: "
+                             "on some host by %s; use less --kv-memory, or more ranks",
                              cake_size_text(stage->kv_memory), cake_size_text(lack));
         for (int class = 0; class < stage->shape.n_class; class ++)
             pages[class] =

@@ -38,13 +38,13 @@ static cake_err complain(const cake_options *o, int n, int n_rank, int n_layer)
     if (n > 1)
         cake_buf_addf(&replicas, "%d replicas of ", n);
     if (n_rank % n)
-        err = cake_fail_usage("--replicas %d: %d rank%s cannot be shared out evenly; start it with -np %d or "
-                              "another multiple of %d%s",
+        err = cake_fail_usage("--replicas %d: %d rank%s cannot be shared out evenly; "
+                              "start it with -np %d or another multiple of %d%s",
                               n, n_rank, n_rank == 1 ? "" : "s", (n_rank / n + 1) * n, n, works.data);
     else
         err =
-            cake_fail_usage("%d ranks for %sa model of %d layer%s: each rank needs at least one; start it "
-                            "with -np %d or fewer%s",
+            cake_fail_usage("%d ranks for %sa model of %d layer%s: "
+                            "each rank needs at least one; start it with -np %d or fewer%s",
                             n_rank, replicas.data, n_layer, n_layer == 1 ? "" : "s", n * n_layer, works.data);
     cake_buf_free(&works);
     cake_buf_free(&replicas);

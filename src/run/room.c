@@ -315,13 +315,12 @@ static cake_err too_large(const cake_options *o, const cake_world *world, const 
         snprintf(would, sizeof would, "however many ranks there are, one of them needs %s",
                  cake_size_text(cake_slices_largest(stage) + beside));
     }
-    return cake_fail(
-        "place",
-        "%sthe model does not fit: this rank needs %s (weights %s), the %d rank%s of %s together "
-        "%s, and %s of memory are free, %s too little; %s%s",
-        at, cake_size_text(r->fixed), cake_size_text(r->weights), world->local_size,
-        world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host), cake_size_text(r->memory),
-        lack, would, where);
+    return cake_fail("place",
+                     "%sthe model does not fit: this rank needs %s (weights %s), "
+                     "the %d rank%s of %s together %s, and %s of memory are free, %s too little; %s%s",
+                     at, cake_size_text(r->fixed), cake_size_text(r->weights), world->local_size,
+                     world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host),
+                     cake_size_text(r->memory), lack, would, where);
 }
 
 /* What a topology file asks for and forbids. */
@@ -347,8 +346,9 @@ static cake_err judge_bound(const cake_options *o, const cake_stage *stage, cons
             at, cake_size_text(bound), said->worker, cake_size_text(weights));
     if (said->memory && asked > bound - weights)
         return cake_fail("place",
-                         "%smemory is %s for worker '%s', but a KV cache of %s and weights of %s were asked "
-                         "for; give it more, fewer layers or less kv_memory",
+                         "%smemory is %s for worker '%s', "
+                         "but a KV cache of %s and weights of %s were asked for; "
+                         "give it more, fewer layers or less kv_memory",
                          at, cake_size_text(bound), said->worker, cake_size_text(asked),
                          cake_size_text(weights));
     return CAKE_OK;
@@ -361,8 +361,8 @@ static cake_err judge_mapping(const cake_stage *stage, const room *r)
     if (needs <= stage->mapping)
         return CAKE_OK;
     return cake_fail("place",
-                     "ulimit -v leaves this rank %s to map, and weights (%s)%s and buffers take %s, %s too "
-                     "little; raise the limit, or use more ranks",
+                     "ulimit -v leaves this rank %s to map, and weights (%s)%s and buffers take %s, "
+                     "%s too little; raise the limit, or use more ranks",
                      cake_size_text(stage->mapping), cake_size_text(r->weights),
                      asked ? ", the KV cache that was asked for" : "", cake_size_text(needs),
                      cake_size_text(needs - stage->mapping));
@@ -385,14 +385,14 @@ static cake_err judge(const cake_options *o, const cake_world *world, const cake
     for (int class = 0; class < stage->shape.n_class; class ++)
         least += r->page[class];
     if (left < 0 && left + r->tables > 0 && r->tables > r->memory / 4)
-        return !speaks ? CAKE_ERR_FATAL
-                       : cake_fail(
-                             "place",
-                             "the page tables of %d sequences of up to %d tokens take %s on %s, where %s are "
-                             "left for them; use --context %d or less, or fewer --max-seqs",
-                             stage->shape.n_lane * stage->shape.lane_seqs, stage->reach,
-                             cake_size_text(r->tables), world->host, cake_size_text(left + r->tables),
-                             (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
+        return !speaks
+                   ? CAKE_ERR_FATAL
+                   : cake_fail("place",
+                               "the page tables of %d sequences of up to %d tokens take %s on %s, "
+                               "where %s are left for them; use --context %d or less, or fewer --max-seqs",
+                               stage->shape.n_lane * stage->shape.lane_seqs, stage->reach,
+                               cake_size_text(r->tables), world->host, cake_size_text(left + r->tables),
+                               (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
     if (left < 0)
         return speaks ? too_large(o, world, stage, r, where) : CAKE_ERR_FATAL;
     if (!r->kernels->memory && (err = judge_mapping(stage, r)))
@@ -400,18 +400,17 @@ static cake_err judge(const cake_options *o, const cake_world *world, const cake
     const char *at = said->kv_memory ? cake_layout_at(o, said->kv_memory_at) : "";
     if (r->states > 0 && r->states > r->cache)
         return cake_fail("place",
-                         "%sa KV cache of %s does not hold the recurrent states of %d sequences (%s on this "
-                         "rank); use more %s, fewer --max-seqs or more ranks%s",
+                         "%sa KV cache of %s does not hold the recurrent states "
+                         "of %d sequences (%s on this rank); use more %s, fewer --max-seqs or more ranks%s",
                          at, cake_size_text(r->cache > 0 ? r->cache : 0),
                          stage->shape.n_lane * stage->shape.lane_seqs, cake_size_text(r->states), more,
                          where);
     if (r->states + least > r->cache)
-        return cake_fail(
-            "place",
-            "%sa KV cache of %s does not hold one page of %d tokens (%s on this rank%s); use more "
-            "%s or more ranks%s",
-            at, cake_size_text(r->cache > 0 ? r->cache : 0), CAKE_PAGE, cake_size_text(least),
-            r->states ? ", beside the recurrent states" : "", more, where);
+        return cake_fail("place",
+                         "%sa KV cache of %s does not hold one page of %d tokens (%s on this rank%s); "
+                         "use more %s or more ranks%s",
+                         at, cake_size_text(r->cache > 0 ? r->cache : 0), CAKE_PAGE, cake_size_text(least),
+                         r->states ? ", beside the recurrent states" : "", more, where);
     if (all_kv > left && (r->kernels->memory || world->local_rank == 0))
         return cake_fail(
             "place",
@@ -447,12 +446,11 @@ static void tell_split(const cake_world *world, const cake_stage *stage, int own
              cake_size_text(cake_parts_weights(stage, &stage->plan, rank, stage->away)));
     snprintf(here, sizeof here, "%s",
              cake_size_text(cake_parts_weights(stage, &stage->plan, rank, stage->kernels)));
-    cake_log(
-        warn ? CAKE_WARN : CAKE_INFO, "place",
-        "rank %d: %d of its %d layers are on GPU %d, which has %s (weights of %s); the others (%s) are on "
-        "CPUs%s",
-        world->rank, stage->n_away, own, stage->gpu.number, all, there, here,
-        warn ? ", which is slow: more of them do not fit; use more GPUs" : "");
+    cake_log(warn ? CAKE_WARN : CAKE_INFO, "place",
+             "rank %d: %d of its %d layers are on GPU %d, which has %s (weights of %s); "
+             "the others (%s) are on CPUs%s",
+             world->rank, stage->n_away, own, stage->gpu.number, all, there, here,
+             warn ? ", which is slow: more of them do not fit; use more GPUs" : "");
 }
 
 /* How many layers this rank's GPU gets: as many as leave a part of its memory to caches, if nobody said. */

@@ -195,12 +195,11 @@ int cake_spread_decide(const cake_options *o, const cake_stage *stage, int n_ran
     char asked[32] = "many";
     if (requests)
         snprintf(asked, sizeof asked, "%lld", (long long)requests);
-    cake_log(
-        CAKE_INFO, "place",
-        "planned: %d replica%s of %d stage%s (replicas x stages, for %s request%s if they were of %d + %d "
-        "tokens: %s); --replicas R decides otherwise",
-        n, n == 1 ? "" : "s", size, size == 1 ? "" : "s", asked, requests == 1 ? "" : "s", CAKE_DEMAND_USUAL,
-        CAKE_DEMAND_USUAL / 3, why.data);
+    cake_log(CAKE_INFO, "place",
+             "planned: %d replica%s of %d stage%s (replicas x stages, "
+             "for %s request%s if they were of %d + %d tokens: %s); --replicas R decides otherwise",
+             n, n == 1 ? "" : "s", size, size == 1 ? "" : "s", asked, requests == 1 ? "" : "s",
+             CAKE_DEMAND_USUAL, CAKE_DEMAND_USUAL / 3, why.data);
     cake_buf_free(&why);
     return n;
 }

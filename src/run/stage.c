@@ -95,9 +95,9 @@ cake_err cake_stage_threads(const cake_world *world, int n)
     int started = 1 + cake_threads_open(n - 1, &tried);
     cake_err err = started < n
                        ? cake_fail("place",
-                                   "%d threads cannot be started, only %d: the system's limits (ulimit -u, "
-                                   "ulimit -v, pids.max of the cgroup) do not allow more; use --threads %d "
-                                   "or fewer",
+                                   "%d threads cannot be started, only %d: "
+                                   "the system's limits (ulimit -u, ulimit -v, "
+                                   "pids.max of the cgroup) do not allow more; use --threads %d or fewer",
                                    n, started, started > 2 ? started / 2 : 1)
                        : CAKE_OK;
     err =
@@ -115,14 +115,14 @@ static cake_err check_lock(const cake_options *o, const cake_world *world, const
     int64_t allowed = o->mlock ? cake_machine_lockable() : INT64_MAX;
     cake_err err = CAKE_OK;
     if (weights + kv > allowed)
-        err = cake_fail(
-            "place",
-            "--mlock: %s of memory would be locked (weights %s, KV cache %s), but ulimit -l allows this "
-            "process %s; raise it (ulimit -l unlimited; under Slurm the node's own limit counts: "
-            "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf or srun --propagate=NONE), or use less "
-            "--kv-memory or no --mlock",
-            cake_size_text(weights + kv), cake_size_text(weights), cake_size_text(kv),
-            cake_size_text(allowed));
+        err = cake_fail("place",
+                        "--mlock: %s of memory would be locked (weights %s, "
+                        "KV cache %s), but ulimit -l allows this process %s; "
+                        "raise it (ulimit -l unlimited; under Slurm the node's own limit counts: "
+                        "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf or srun --propagate=NONE), "
+                        "or use less --kv-memory or no --mlock",
+                        cake_size_text(weights + kv), cake_size_text(weights), cake_size_text(kv),
+                        cake_size_text(allowed));
     return cake_world_agree(world, err);
 }
 
@@ -166,8 +166,8 @@ static cake_err take_layout(const cake_options *o, const cake_world *world, int 
         return CAKE_OK;
     return world->rank
                ? CAKE_ERR_USAGE
-               : cake_fail_usage("--replicas %lld, but %s has %d: its workers say which they are of with "
-                                 "`replica`; leave --replicas away",
+               : cake_fail_usage("--replicas %lld, but %s has %d: "
+                                 "its workers say which they are of with `replica`; leave --replicas away",
                                  (long long)o->replicas, o->topology, layout.n_replica);
 }
 

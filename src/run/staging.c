@@ -230,10 +230,9 @@ static cake_err check_ranks(const staging *s, int n_rank, int n_layer)
             "%d ranks for a model of %d layer%s: each rank needs at least one; stage it for %d or fewer",
             n_rank, n_layer, n_layer == 1 ? "" : "s", n_layer);
     if (size > 1 && size % n_rank)
-        return cake_fail_usage(
-            "--ranks %d: the %d ranks of this job cannot each have a bundle; start it with -np %d or "
-            "another multiple, or without mpirun",
-            n_rank, size, n_rank);
+        return cake_fail_usage("--ranks %d: the %d ranks of this job cannot each have a bundle; "
+                               "start it with -np %d or another multiple, or without mpirun",
+                               n_rank, size, n_rank);
     return CAKE_OK;
 }
 
@@ -435,9 +434,8 @@ static void tell(staging *s)
     snprintf(kept, sizeof kept, "%s", cake_size_text(sum.kept));
     if (!world->rank)
         cake_log(CAKE_INFO, "stage",
-                 "%s: bundles for %d rank%s (layers %s): %lld written, %lld there and intact; %s read from "
-                 "the model, %s "
-                 "kept from before",
+                 "%s: bundles for %d rank%s (layers %s): "
+                 "%lld written, %lld there and intact; %s read from the model, %s kept from before",
                  s->options->directory, s->plan.n_rank, s->plan.n_rank == 1 ? "" : "s", layers.data,
                  (long long)sum.written, (long long)sum.whole, read, kept);
     int old = world->rank ? -1 : cake_scratch_beyond(s->options->directory, s->plan.n_rank);

@@ -181,16 +181,15 @@ static void add_waves(const cake_summary *s, cake_buf *out)
     cake_slice_shape whole = {.count = config->n_layer};
     if (shape->states)
         cake_buf_addf(out,
-                      "states    %d, one a sequence, and %d for beginnings of prompts, each of %s in all "
-                      "layers together\n",
+                      "states    %d, one a sequence, "
+                      "and %d for beginnings of prompts, each of %s in all layers together\n",
                       shape->n_lane * shape->lane_seqs, shape->n_saved,
                       cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)));
     if (stage->gpus) {
-        cake_buf_addf(
-            out,
-            "GPUs      of %s a rank, for weights, KV and buffers; no rates of GPUs are known, so it is not "
-            "said how long it would take\n",
-            cake_size_text(least_gpu(s)));
+        cake_buf_addf(out,
+                      "GPUs      of %s a rank, for weights, KV and buffers; "
+                      "no rates of GPUs are known, so it is not said how long it would take\n",
+                      cake_size_text(least_gpu(s)));
         return;
     }
     for (int i = 0; i < s->world->size; i++) {
@@ -222,14 +221,12 @@ static void add_counted(const cake_summary *s, cake_buf *out)
     if (c->shared)
         cake_buf_addf(
             out,
-            "          %lld of them (%.1f %%) begin a prompt as they begin another, and are computed "
-            "once\n",
+            "          %lld of them (%.1f %%) begin a prompt as they begin another, and are computed once\n",
             (long long)c->shared, 100.0 * (double)c->shared / (double)c->total);
     if (c->outgrow)
         cake_buf_addf(
             out,
-            "          %lld may outgrow the KV cache, alone, if their answers are as long as they may "
-            "be\n",
+            "          %lld may outgrow the KV cache, alone, if their answers are as long as they may be\n",
             (long long)c->outgrow);
 }
 
@@ -246,9 +243,10 @@ static void add_time(const cake_summary *s, cake_buf *out)
     double answers = (double)s->demand->n, each = 100 * answers / (b->generated - a->generated);
     cake_buf_addf(
         out,
-        "time      %s to %s predicted, loading apart: the former with answers as short as they may be "
-        "(%.0f tokens, %.3g node-hours), the latter with answers as long as they may be (%.0f tokens, "
-        "%.3g node-hours); 100 tokens more in each answer take some %s\n",
+        "time      %s to %s predicted, loading apart: "
+        "the former with answers as short as they may be (%.0f tokens, "
+        "%.3g node-hours), the latter with answers as long as they may be (%.0f tokens, %.3g node-hours); "
+        "100 tokens more in each answer take some %s\n",
         time_text(a->seconds), time_text(b->seconds), a->generated, a->seconds * hours, b->generated,
         b->seconds * hours, time_text((b->seconds - a->seconds) * each));
 }

@@ -245,8 +245,8 @@ static void say_lost(const cake_watch *w, const cake_ear *ears, const cake_verdi
             put(&t, " is gone: its process was killed or crashed, ");
         else
             put(&t,
-                " was not heard of for %.0f s: it hangs, or its host or network is down (--watchdog); it "
-                "was ",
+                " was not heard of for %.0f s: "
+                "it hangs, or its host or network is down (--watchdog); it was ",
                 v->seconds);
         put_doing(&t, b);
     }
@@ -275,8 +275,8 @@ static void say_unheard(cake_watch *w, const cake_ear *ears)
             first = r;
     text t = {.len = 0};
     put(&t,
-        "%d rank%s (rank %d on %s) cannot reach rank 0 over TCP: should one die, the launcher has to end the "
-        "others (srun: --kill-on-bad-exit)",
+        "%d rank%s (rank %d on %s) cannot reach rank 0 over TCP: "
+        "should one die, the launcher has to end the others (srun: --kill-on-bad-exit)",
         n, n == 1 ? "" : "s, the first of them", first, w->host[first]);
     if (n)
         cake_log_now(CAKE_INFO, "link", t.at);

@@ -63,11 +63,10 @@ static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake
     if (id >= CAKE_VOCAB_MOST - 1)
         return cake_spot_fail(spot, "ids are used up; there are at most %d tokens", CAKE_VOCAB_MOST);
     if (token->said >= 0 && id != token->said)
-        cake_log(
-            CAKE_WARN, "token",
-            "added token \"%.80s\": the id %d of the file is not the next free one; it gets %d, as in the "
-            "tokenizers library",
-            token->text, token->said, id);
+        cake_log(CAKE_WARN, "token",
+                 "added token \"%.80s\": "
+                 "the id %d of the file is not the next free one; it gets %d, as in the tokenizers library",
+                 token->text, token->said, id);
     if (at < 0) {
         at = (int32_t)added->n;
         if (added->n == added->room) {

@@ -16,12 +16,12 @@ const char *const cake_builder_named[CAKE_NAMED] = {"bos_token", "eos_token", "u
 const cake_builder cake_builder_plain = {
     .name = "TokenizersBackend",
     .types =
-        " arctic chatlm ernie4_5 ernie4_5_moe flex_olmo fuyu glm glm4 glm4_moe glm4_moe_lite gpt_bigcode "
-        "granite granitemoe granitemoehybrid granitemoeshared h2ovl_chat hyperclovax hyperclovax_vlm "
-        "internlm2 internlm3 iquestcoder jamba kimi_k25 kimi_linear llava llava_next mimo_v2_flash minicpm3 "
-        "minicpmv minimax_m2 ministral ministral3 mistral mistral3 mistral_large4 mixtral molmo molmo2 "
-        "nemotron olmo2 olmo3 olmo_hybrid opencua persimmon phi3 phi3_v phimoe pixtral smolvlm stablelm "
-        "step3_vl umt5 vipllava voxtral "};
+        " arctic chatlm ernie4_5 ernie4_5_moe "
+        "flex_olmo fuyu glm glm4 glm4_moe glm4_moe_lite gpt_bigcode granite granitemoe granitemoehybrid "
+        "granitemoeshared h2ovl_chat hyperclovax hyperclovax_vlm internlm2 internlm3 iquestcoder "
+        "jamba kimi_k25 kimi_linear llava llava_next mimo_v2_flash minicpm3 minicpmv minimax_m2 ministral "
+        "ministral3 mistral mistral3 mistral_large4 mixtral molmo molmo2 nemotron olmo2 olmo3 olmo_hybrid "
+        "opencua persimmon phi3 phi3_v phimoe pixtral smolvlm stablelm step3_vl umt5 vipllava voxtral "};
 
 static const cake_builder classes[] = {
     {.name = "LlamaTokenizer",
@@ -35,9 +35,8 @@ static const cake_builder classes[] = {
      .builds = true,
      .spm = CAKE_SPM_CODE_LLAMA},
     {.name = "GemmaTokenizer",
-     .types =
-         " diffusion_gemma gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 "
-         "t5gemma ",
+     .types = " diffusion_gemma gemma "
+              "gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 t5gemma ",
      .named = {[CAKE_BOS] = "<bos>",
                [CAKE_EOS] = "<eos>",
                [CAKE_UNK] = "<unk>",
@@ -47,8 +46,8 @@ static const cake_builder classes[] = {
      .spm = CAKE_SPM_GEMMA},
     {.name = "Qwen2Tokenizer",
      .types =
-         " internvl lighton_ocr ovis2 qwen2 qwen2_5_omni qwen2_5_vl qwen2_audio qwen2_moe qwen2_vl qwen3 "
-         "qwen3_moe qwen3_next qwen3_omni_moe qwen3_vl qwen3_vl_moe ",
+         " internvl lighton_ocr ovis2 qwen2 qwen2_5_omni qwen2_5_vl "
+         "qwen2_audio qwen2_moe qwen2_vl qwen3 qwen3_moe qwen3_next qwen3_omni_moe qwen3_vl qwen3_vl_moe ",
      .named = {[CAKE_EOS] = END, [CAKE_UNK] = END, [CAKE_PAD] = END},
      .builds = true,
      .repeats = true,
@@ -59,8 +58,8 @@ static const cake_builder classes[] = {
      .builds = true,
      .spm = CAKE_SPM_NONE},
     {.name = "GPT2Tokenizer",
-     .types = " blip-2 codegen dbrx emu3 gpt2 gpt_neo gptj hyperclovax_vision_v2 instructblip jais2 opt phi "
-              "starcoder2 ",
+     .types = " blip-2 codegen dbrx "
+              "emu3 gpt2 gpt_neo gptj hyperclovax_vision_v2 instructblip jais2 opt phi starcoder2 ",
      .named = {[CAKE_BOS] = END, [CAKE_EOS] = END, [CAKE_UNK] = END},
      .builds = true,
      .spm = CAKE_SPM_NONE},
@@ -69,20 +68,17 @@ static const cake_builder classes[] = {
 /* Classes and model types that read SentencePiece models, or what passes for one, in ways of their own. */
 static const char others[] =
     " AlbertTokenizer BarthezTokenizer BertGenerationTokenizer BigBirdTokenizer CamembertTokenizer "
-    "CohereTokenizer "
-    "CpmTokenizer DebertaV2Tokenizer FNetTokenizer GPTNeoXTokenizer GPTSw3Tokenizer LayoutXLMTokenizer "
-    "M2M100Tokenizer MBartTokenizer MBart50Tokenizer MLukeTokenizer MarianTokenizer NllbTokenizer "
-    "PegasusTokenizer "
-    "ReformerTokenizer RemBertTokenizer RobertaTokenizer BertTokenizer SeamlessM4TTokenizer SiglipTokenizer "
-    "Siglip2Tokenizer Speech2TextTokenizer SpeechT5Tokenizer T5Tokenizer UdopTokenizer XGLMTokenizer "
-    "XLMRobertaTokenizer XLNetTokenizer MistralCommonBackend ";
-static const char other_types[] = " albert barthez bert bert-generation big_bird camembert cohere cohere2 "
-                                  "cpm deberta-v2 falcon_mamba fnet gpt-sw3 "
-                                  "gpt_neox layoutxlm m2m_100 mamba mamba2 marian mbart mbart50 mluke mpt "
-                                  "mt5 musicgen nllb nllb-moe olmo olmoe "
-                                  "pegasus reformer rembert roberta rwkv seamless_m4t seamless_m4t_v2 siglip "
-                                  "siglip2 speech_to_text speecht5 "
-                                  "switch_transformers t5 udop xglm xlm-roberta xlnet ";
+    "CohereTokenizer CpmTokenizer DebertaV2Tokenizer FNetTokenizer GPTNeoXTokenizer GPTSw3Tokenizer "
+    "LayoutXLMTokenizer M2M100Tokenizer MBartTokenizer MBart50Tokenizer MLukeTokenizer MarianTokenizer "
+    "NllbTokenizer PegasusTokenizer ReformerTokenizer RemBertTokenizer RobertaTokenizer BertTokenizer "
+    "SeamlessM4TTokenizer SiglipTokenizer Siglip2Tokenizer Speech2TextTokenizer SpeechT5Tokenizer "
+    "T5Tokenizer UdopTokenizer XGLMTokenizer XLMRobertaTokenizer XLNetTokenizer MistralCommonBackend ";
+static const char other_types[] = " albert barthez bert bert-generation "
+                                  "big_bird camembert cohere cohere2 cpm deberta-v2 falcon_mamba fnet "
+                                  "gpt-sw3 gpt_neox layoutxlm m2m_100 mamba mamba2 marian mbart mbart50 "
+                                  "mluke mpt mt5 musicgen nllb nllb-moe olmo olmoe pegasus reformer rembert "
+                                  "roberta rwkv seamless_m4t seamless_m4t_v2 siglip siglip2 speech_to_text "
+                                  "speecht5 switch_transformers t5 udop xglm xlm-roberta xlnet ";
 static const cake_builder other = {.name = "another", .types = other_types, .spm = CAKE_SPM_NONE};
 
 /* What the hub has for these is known to be wrong: the model type rules over the name of the class. */

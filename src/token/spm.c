@@ -342,12 +342,11 @@ cake_err cake_spm_convert(const char *bytes, size_t len, const char *where, cake
         cake_buf_adds(&m.own[i], names[i]);
     cake_err err = read_model(&m, bytes, len);
     if (!err && specials->class->spm == CAKE_SPM_NONE)
-        err = cake_fail(
-            "token",
-            "%s: a SentencePiece model of %.80s (the tokenizer_class of tokenizer_config.json, else the "
-            "model_type of config.json) is not supported; known are LlamaTokenizer, CodeLlamaTokenizer, "
-            "GemmaTokenizer, TokenizersBackend",
-            where, specials->reader);
+        err = cake_fail("token",
+                        "%s: a SentencePiece model of %.80s (the tokenizer_class of tokenizer_config.json, "
+                        "else the model_type of config.json) is not supported; "
+                        "known are LlamaTokenizer, CodeLlamaTokenizer, GemmaTokenizer, TokenizersBackend",
+                        where, specials->reader);
     for (size_t i = 0; !err && i < m.n; i++)
         if (cake_vocab_add(&ids, m.piece[i].text, m.piece[i].len, (int32_t)i) != (int32_t)i)
             err = cake_fail("token", "%s: piece %zu, \"%.*s\", is there twice", where, i,

@@ -76,11 +76,10 @@ static cake_err read_line(const char *where, size_t number, const char *line, si
         value = 10 * value + line[i] - '0';
     cake_buf_cut(token, 0);
     if (!digits || n + 1 + digits != len || cake_base64_read(line, n, token) < n || !token->len)
-        return cake_fail(
-            "token",
-            "%s: line %zu is not a token in base64, a space and its rank; is this a tiktoken file or a "
-            "SentencePiece model?",
-            where, number);
+        return cake_fail("token",
+                         "%s: line %zu is not a token in base64, a space and its rank; "
+                         "is this a tiktoken file or a SentencePiece model?",
+                         where, number);
     if (value >= CAKE_VOCAB_MOST)
         return cake_fail("token", "%s: line %zu: rank %lld is out of range; ranks are 0 to %d", where, number,
                          (long long)value, CAKE_VOCAB_MOST - 1);

@@ -257,11 +257,10 @@ cake_err cake_token_open(const char *dir, cake_token **out)
     else if (!err)
         err = open_own(dir, path.data, &text, out);
     if (err == CAKE_END)
-        err =
-            cake_fail("token",
-                      "%s: cannot be opened: No such file or directory; nor is there a tokenizer.model or a "
-                      ".tiktoken file",
-                      path.data);
+        err = cake_fail("token",
+                        "%s: cannot be opened: "
+                        "No such file or directory; nor is there a tokenizer.model or a .tiktoken file",
+                        path.data);
     cake_buf_free(&text);
     cake_buf_free(&path);
     return err;
