@@ -20,8 +20,8 @@ typedef enum cake_floor_kind {
     CAKE_FLOOR_KINDS
 } cake_floor_kind;
 
-/* The arithmetic that bounds a table's products with matrices that are kept so: of its instructions the fastest that
- * multiply such weights. */
+/* The arithmetic that bounds a table's products with matrices of this dtype: the fastest of its instructions
+ * that multiply such weights. */
 cake_floor_kind cake_floor_of_products(const cake_kernels *kernels, cake_dtype dtype);
 
 /* "peak.read" and so on: what bench calls it. */
@@ -29,19 +29,21 @@ const char *cake_floor_name(cake_floor_kind kind);
 
 typedef struct cake_floor cake_floor;
 
-/* One measure by the widest vectors that the kernel table `isa` may use. size: steps of arithmetic, or the bytes of
- * the memory that is read (of copied memory so many, twice); a team of so many threads touches it. CAKE_END: its
- * instructions have no such thing; CAKE_ERR_FATAL: there is no memory, which is said. */
+/* Opens one measurement, with the widest vectors that the kernel table `isa` may use. size: steps of
+ * arithmetic, or bytes of memory that are read (a copy takes twice as many); they are touched by a team of so
+ * many threads. CAKE_END: the instruction set has nothing for this kind; CAKE_ERR_FATAL: there is no memory,
+ * which was said. */
 cake_err cake_floor_open(const char *isa, cake_floor_kind kind, int64_t size, int threads, cake_floor **out);
 void cake_floor_close(cake_floor *floor); /* NULL is fine */
-/* What is to be timed, called by all members of a team; and the operations or bytes of one such call. */
+/* The work to be timed, called by all members of a team; and how many operations or bytes one such call is.
+ * */
 void cake_floor_work(const cake_exec *exec, void *floor);
 double cake_floor_amount(const cake_floor *floor, int threads);
 
-/* Operations or bytes a second of a team whose members work for so many seconds, each for itself, and what touching the
- * memory takes. 0: no such thing, or no memory. bytes: of what is streamed; what fits a cache is as fast as that. *share:
- * of this time the part in which the least favoured member had a cpu: with less than 1 somebody else wants it, too, and
- * longer looks are better. */
+/* Operations or bytes a second of a team whose members work for so many seconds, each for itself; touching
+ * the memory takes time beside that. 0: there is no such thing, or no memory. bytes: how many are streamed;
+ * what fits a cache is as fast as the cache. *share: for what part of the time the least favoured member had
+ * a cpu: below 1 somebody else wants it too, and measuring longer is better. */
 double cake_floor_quick(const char *isa, cake_floor_kind kind, int64_t bytes, int threads, double seconds,
                         double *share);
 

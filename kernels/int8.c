@@ -19,8 +19,8 @@ size_t cake_row_bytes(cake_dtype dtype, int n)
     return bytes + bytes % 2;
 }
 
-/* The largest absolute value, as bits, which are in the order of the values; NaN is above all. As signed numbers, which
- * older vectors can compare. */
+/* The bits of the largest absolute value: they are in the order of the values, and a NaN is above all.
+ * Compared as signed numbers, which older vector instructions can do. */
 static inline uint32_t largest(const float *in, int n)
 {
     int32_t most = 0;

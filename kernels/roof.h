@@ -7,7 +7,7 @@
 #ifndef CAKE_KERNELS_ROOF_H
 #define CAKE_KERNELS_ROOF_H
 
-/* Of one wave, or of many. bytes: that have to come from memory or go there. */
+/* The work of one wave, or of many. bytes: those that have to come from memory or go there. */
 typedef struct cake_effort {
     double flops, bytes;
 } cake_effort;
@@ -22,8 +22,8 @@ typedef struct cake_roof {
 void cake_roof_add(cake_roof *roof, cake_effort work);
 void cake_roof_merge(cake_roof *roof, const cake_roof *other);
 cake_effort cake_roof_sum(const cake_roof *roof);
-/* Seconds at least, with so many operations and bytes a second (both above 0); *reading: those of them in which memory
- * binds. */
+/* The least seconds that the work takes at so many operations and bytes a second (both above 0); *reading:
+ * those of them in which memory binds. */
 double cake_roof_seconds(const cake_roof *roof, double peak_flops, double peak_bandwidth, double *reading);
 
 #endif

@@ -22,7 +22,7 @@ typedef struct piece {
     const float *q;
 } piece;
 
-/* The parts of a KV head; a row has those of each, one after another. */
+/* How many parts a KV head makes; a row has those of each KV head, one after another. */
 INLINE int parts_of(int group)
 {
     return (group + HEADS - 1) / HEADS;
@@ -53,7 +53,7 @@ static void give_part(const segment *s, const bunch *p)
         }
 }
 
-/* next: what is taken afterwards, or nothing. */
+/* next: the piece that is taken afterwards; without a row there is none. */
 static void attend_piece(segment *s, const piece *w, const piece *next, int group)
 {
     if (!w->row)
@@ -72,8 +72,8 @@ static void attend_piece(segment *s, const piece *w, const piece *next, int grou
         give_part(s, &s->part[i]);
 }
 
-/* How many parts of a row are taken together, `most` at most: as many as leave each member of the team the same
- * number, else one. */
+/* How many parts of a row are taken together, `most` at most: as many as give each member of the team the
+ * same number, else one. */
 static int parts_together(int parts, int team, int most)
 {
     int n = parts % team ? 1 : parts / team;
@@ -92,7 +92,8 @@ static int prompt_end(const cake_row *rows, int first, int n_tok)
     return end;
 }
 
-/* Rows of prompts go the way of prefill.h, unless their heads are too large. */
+/* Whether a row is taken by segment.h: all but rows of prompts, and those too if their heads are too large
+ * for prefill.h. */
 INLINE bool goes_alone(const cake_kv *kv, const cake_row *row)
 {
     return row->kind != CAKE_ROW_PROMPT || kv->head_dim > PREFILL_DIM;
@@ -129,8 +130,8 @@ static int cuts_of(int n, int parts, int team)
     return cuts;
 }
 
-/* A member of the team at its pieces: one is found before the one before it is done, so that what it reads first can
- * be fetched. */
+/* A team member's way through its pieces: the next one is found before the current one is done, so that what
+ * it reads first can be fetched. */
 typedef struct member {
     const cake_exec *exec;
     int group;
@@ -145,8 +146,8 @@ static void attend_next(member *m, const piece *next)
     m->now = *next;
 }
 
-/* n rows of a wave that share the pages before `common`, or one. A member has the same parts of all pieces, one piece
- * after another, as long as the parts come out even. */
+/* Takes n rows of a wave that share the pages before `common`, or one row. A member takes the same parts of
+ * all pieces, one piece after another, as long as the parts come out even. */
 static void attend_rows(member *m, float *out, const float *q, const cake_row *rows, int n, int common)
 {
     int each = parts_of(m->group), parts = m->s.kv->n_kv * each, team = m->exec->size;

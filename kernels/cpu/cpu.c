@@ -66,7 +66,8 @@ static const struct {
 
 int64_t cake_cpu_first_cache(void)
 {
-    static _Atomic int64_t known = -1; /* to ask may leave a virtual machine, some microseconds each time */
+    static _Atomic int64_t known =
+        -1; /* asking again may exit a virtual machine, which takes microseconds each time */
     int64_t bytes = known;
     if (bytes < 0) {
 #ifdef _SC_LEVEL1_DCACHE_SIZE

@@ -10,10 +10,10 @@
 
 extern const cake_kernels cake_kernels_avx2;       /* AVX2, FMA, F16C */
 extern const cake_kernels cake_kernels_avx512;     /* AVX-512 F, BW, VL, DQ */
-extern const cake_kernels cake_kernels_avx512vnni; /* and VNNI; under the same name */
-extern const cake_kernels cake_kernels_avx512bf16; /* and BF16 */
+extern const cake_kernels cake_kernels_avx512vnni; /* as avx512, and VNNI; its name is avx512, too */
+extern const cake_kernels cake_kernels_avx512bf16; /* as avx512vnni, and BF16 */
 
-/* Bytes of a core's first data cache; 0: nobody says. */
+/* Bytes of a core's first-level data cache; 0: not known. */
 int64_t cake_cpu_first_cache(void);
 
 #endif

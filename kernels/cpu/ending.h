@@ -46,7 +46,7 @@ static void find_best(const ending *e, float *sum, int64_t row, int64_t column, 
                     n - i < LANES ? (int)(n - i) : LANES);
 }
 
-/* Fetches the places of sums that are about to be computed, so that finish need not wait for them. */
+/* Fetches the memory where sums will be stored, so that finish need not wait for it. */
 INLINE void fetch_places(const ending *e, int64_t row, int rows, int64_t column, int columns)
 {
     const int line = 64 / sizeof *e->out;

@@ -26,8 +26,8 @@ typedef struct seat {
 #define UNITS     (((uint64_t)1 << UNIT_BITS) - 1)
 #define DEALS     (((unsigned)1 << (64 - 2 * UNIT_BITS)) - 1)
 
-/* Members count in; the last one opens the next round. Counter and round are apart, since waiters read one
- * while arrivals write the other. */
+/* A team's barrier: members count themselves in, and the last one opens the next round. Counter and round are
+ * on different cache lines, since waiters read one while arrivals write the other. */
 struct cake_team {
     _Alignas(64) atomic_int arrived;
     _Alignas(64) atomic_uint round;
@@ -66,7 +66,8 @@ void cake_exec_barrier(const cake_exec *exec)
             sched_yield();
 }
 
-/* OpenMP ends the threads that a smaller team does not need, and starts others when it grows again. */
+/* Threads that are kept: OpenMP would end those that a smaller team does not need, and start others when
+ * teams grow again. */
 static int kept;
 
 void cake_exec_keep(int size)
@@ -141,7 +142,7 @@ static bool alone(const cake_exec *exec)
     return exec->size == 1 || exec->size > N_SEAT;
 }
 
-/* Somebody who came first may have opened this member's share, taken all of it, and gone on to deals behind. */
+/* A member who came first may have opened this one's share, taken all of it, and gone on to later deals. */
 cake_deal cake_exec_deal(const cake_exec *exec, int64_t n)
 {
     CAKE_ASSERT(n >= 0 && n <= (int64_t)UNITS);
@@ -157,15 +158,16 @@ cake_deal cake_exec_deal(const cake_exec *exec, int64_t n)
     return deal;
 }
 
-/* How many of those left: not so many that another member who comes now finds nothing. */
+/* How many of the units left to take at once: not so many that a member who comes now finds nothing. */
 static int64_t portion(int64_t left, int64_t most)
 {
     int64_t half = (left + 1) / 2;
     return half < most ? half : most;
 }
 
-/* From the beginning of one's own share, from the end of another's. A member that has finished the deal before this
- * one and has not come to this one yet has all of its share left; one that is further behind is let be. */
+/* Takes units from the beginning of one's own share, or from the end of another's. A member that has finished
+ * the previous deal and has not begun this one has all of its share left; one that is further behind is left
+ * alone. */
 static bool take_of(const cake_deal *deal, int rank, int64_t most, int64_t *first, int64_t *last)
 {
     seat *from = &deal->exec->team->seats[rank];

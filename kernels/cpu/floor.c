@@ -17,7 +17,8 @@
 
 #define CHAINS 12 /* enough for two units with a latency of 4 to 6, few enough for 16 registers */
 
-/* A loop that keeps the units busy, and one that does so with the memory; both return what may not be left out. */
+/* A loop that keeps the arithmetic units busy, and one that keeps the memory busy; both return something, so
+ * that the compiler cannot leave the work out. */
 typedef float chain_function(long steps);
 typedef float stream_function(char *to, const char *from, size_t bytes);
 
@@ -126,7 +127,8 @@ STREAMS(read_avx512, copy_avx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512
         _mm512_xor_si512, _mm512_setzero_si512)
 #endif
 
-/* The table's row; where int8 needs more than the table asks of the CPU, without it. */
+/* The loops for an instruction set, without int8 if the CPU lacks the instructions that it needs beyond the
+ * set. */
 static loops loops_of(const char *isa)
 {
     static const loops rows[] = {
@@ -195,7 +197,7 @@ static int64_t source(const cake_floor *f)
     return f->kind == CAKE_FLOOR_COPY ? f->size : 0;
 }
 
-/* Whose memory it is to be also touches it first: pages are then near. */
+/* Each member first touches the memory that it will use, so that its pages are near. */
 static void touch(const cake_exec *exec, void *arg)
 {
     const cake_floor *f = arg;
@@ -250,7 +252,7 @@ void cake_floor_work(const cake_exec *exec, void *floor)
         f->sink += result;
 }
 
-/* Operations of a lane, or bytes that count for one of memory. */
+/* Operations of a lane in a step, or bytes counted for each byte of memory. */
 static const double each[] = {[CAKE_FLOOR_F32] = 2,
                               [CAKE_FLOOR_BF16] = 4,
                               [CAKE_FLOOR_INT8] = 8,

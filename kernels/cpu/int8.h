@@ -26,9 +26,9 @@
 #define I8_COPY       (448 / DOT_SIZE) /* rows of a block that meet all panels together: half of the second cache */
 #define I8_SOME       (192 << 10) /* bytes of panels that all rows meet before the next ones */
 #define I8_AHEAD      4096        /* bytes that weights are fetched before their use */
-#define I8_ROWS_AHEAD 2           /* rows that x is */
+#define I8_ROWS_AHEAD 2           /* rows that x is fetched ahead */
 
-/* What a group of a quantised row is multiplied by, and where its sums begin. */
+/* The scale of a group of a quantised row, and what its sums begin with. */
 typedef struct i8_part {
     float scale;
     int32_t begin;
@@ -87,7 +87,7 @@ static void i8_quantise(i8_row *to, const entering *in, int64_t row, int64_t at,
     }
 }
 
-/* Rows x meet n values of k of a panel. */
+/* The product of rows x with n values of k of a panel. */
 typedef struct i8_meeting {
     const i8_row *x;
     const char *w;
@@ -146,7 +146,7 @@ INLINE void i8_end_group(const i8_meeting *m, int g, wholes *low, wholes *high, 
     }
 }
 
-/* So many rows, a constant wherever this is used. */
+/* The product for so many rows, which is a constant wherever this is used. */
 INLINE void i8_multiply(const i8_meeting *m, const int rows)
 {
     const char *w = m->w;
@@ -209,7 +209,7 @@ static void i8_pack_part(i8_row *to, const entering *in, int64_t first, int64_t 
             i8_quantise(to + row, in, row, k, n < I8_DEPTH ? n : I8_DEPTH);
 }
 
-/* What linear was asked. */
+/* The arguments of linear. */
 typedef struct i8_product {
     ending end;
     const i8_row *x; /* [n_in in blocks, n_tok] */

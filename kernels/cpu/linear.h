@@ -218,7 +218,7 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
     }
 }
 
-/* What linear was asked, for the functions below. */
+/* The arguments of linear, for the functions below. */
 typedef struct product {
     ending end;
     const float *x; /* packed */
@@ -227,15 +227,15 @@ typedef struct product {
     int n_tok;
 } product;
 
-/* A tile and panels that meet over n steps. */
+/* The product of a tile with panels, over n steps. */
 typedef struct meeting {
     const float *x;   /* the tile's, from the first step on */
     const char *w;    /* of the first panel and step */
     const char *next; /* what is fetched into the second cache, a line a step */
-    int64_t soon;     /* bytes that weights are fetched into the first one before their use */
-    float *sum;       /* [rows, GROUP * PANEL]; they wait there between blocks of k */
+    int64_t soon;     /* bytes that weights are fetched ahead into the first cache */
+    float *sum;       /* [rows, GROUP * PANEL] where sums wait between blocks of k */
     int n;
-    bool begins; /* the chains */
+    bool begins; /* the chains begin here: nothing was summed up before */
 } meeting;
 
 /* The sums of so many rows and panels, which are constants wherever this is used, like dtype. */
@@ -350,7 +350,7 @@ static walk walk_of(const cake_exec *exec, const product *p)
     return at;
 }
 
-/* Behind the last block there is one without panels. */
+/* The next block; behind the last one comes a block without panels. */
 static block next_block(const product *p, walk *at)
 {
     if (at->i == at->n_block) {
@@ -380,7 +380,7 @@ static const char *line_of(const product *p, const block *b, int64_t line, const
     return line / lines < b->panels ? weights_at(p, b->panel + line / lines, b->k) + line % lines * 64 : near;
 }
 
-/* The block's tiles; meanwhile they fetch the next one's weights. */
+/* Multiplies the block's tiles, which meanwhile fetch the next block's weights. */
 static void multiply_block(const product *p, const block *b, const block *next, float *sum)
 {
     cake_dtype dtype = p->w->dtype;
