@@ -12,7 +12,7 @@
 typedef struct prediction {
     double seconds;
     double *layer; /* [n_layer] seconds that each layer's waves take together; owned */
-    double head;   /* and the head */
+    double head;   /* seconds that the head takes for all waves together */
 } prediction;
 
 prediction predict(const cost_model *cost, const cake_plan *plan, const cake_schedule_shape *shape,

@@ -33,8 +33,8 @@ typedef struct cake_claim {
     bool unasked;    /* the launcher bound it without being told to */
     int threads;     /* asked for; 0: as many as there are cores */
     int began;       /* the cpu that it began on */
-    bool placed;     /* a topology file says where it runs: */
-    cake_cpus place; /* a part of what it may take (cake_pin_allowed) */
+    bool placed;     /* a topology file says where it runs */
+    cake_cpus place; /* placed: these cpus, a part of what it may take (cake_pin_allowed) */
 } cake_claim;
 
 typedef enum cake_trap {

@@ -21,8 +21,8 @@ typedef struct cake_demand {
     cake_prefixes *prefixes; /* of the first ones; or NULL */
     cake_answer *first;      /* [n_first] owned */
     int n_first, cap;
-    int64_t n; /* answers, and tokens of all: */
-    double computed, fewest, most;
+    int64_t n;                     /* answers */
+    double computed, fewest, most; /* sums over all answers of what cake_answer has of each, in tokens */
 } cake_demand;
 
 /* Whether the next answer will be among the first: it needs a chain if there are prefixes. */

@@ -23,9 +23,9 @@ typedef struct wish {
     bool wants; /* it is on a GPU; else what follows does not matter */
     cake_cpus cpus;
     int said;   /* the GPU that a topology says, or the only one that it sees; -1: the nearest */
-    bool sees;  /* which GPUs the driver lets it have is known: */
-    int n_card; /* those */
-    char bus[CAKE_GPUS_MOST][32];
+    bool sees;  /* it is known which GPUs the driver lets it have */
+    int n_card; /* sees: how many these are */
+    char bus[CAKE_GPUS_MOST][32]; /* sees: [n_card] where they are */
 } wish;
 
 enum { LEFT = 97 }; /* percent: what is taken has gaps */

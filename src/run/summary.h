@@ -13,9 +13,9 @@
 /* What the input holds. */
 typedef struct cake_counted {
     int64_t requests, failed, too_long, outgrow;
-    int64_t n; /* prompts with tokens; of these: */
-    int64_t least, median, p99, most, total;
-    int64_t shared; /* tokens that other prompts begin with, too */
+    int64_t n;                               /* prompts that have tokens */
+    int64_t least, median, p99, most, total; /* tokens of these n prompts */
+    int64_t shared;                          /* tokens that other prompts begin with, too */
     cake_shard shard;
 } cake_counted;
 

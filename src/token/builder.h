@@ -28,7 +28,7 @@ typedef struct cake_builder {
     const char *types;             /* model types that are read with it, each between spaces */
     const char *named[CAKE_NAMED]; /* the texts that its constructor gives special tokens; NULL: none */
     bool builds;  /* its constructor builds the tokenizer anew: added tokens are what is listed */
-    bool repeats; /* and adds its special tokens once more, as plain ones */
+    bool repeats; /* its constructor adds its special tokens once more, as plain ones */
     cake_builder_spm spm;
 } cake_builder;
 

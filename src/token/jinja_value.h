@@ -169,10 +169,9 @@ typedef cake_value (*cake_call_function)(cake_render *run, const struct cake_cal
 typedef struct cake_call {
     cake_call_function function;
     const char *name;
-    cake_value self; /* of a method */
-    /* of a macro or a caller: */
-    const cake_node *node;
-    struct cake_scope *scope;
+    cake_value self;          /* of a method */
+    const cake_node *node;    /* of a macro or a caller */
+    struct cake_scope *scope; /* of a macro or a caller */
 } cake_call;
 
 typedef struct cake_loop {

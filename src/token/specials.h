@@ -38,7 +38,7 @@ typedef struct cake_specials {
     cake_special_list extra;  /* extra_special_tokens */
     cake_vocab names;         /* of the model's own, to their place behind the CAKE_NAMED */
     bool given[CAKE_NAMED];   /* a file says what it is, or that there is none */
-    bool extra_given;         /* and none of the tokenizer's own has to be added */
+    bool extra_given;         /* a file says what `extra` is: none of the tokenizer's own has to be added */
     bool all;                 /* listed is all there is: there is an added_tokens_decoder */
     bool split;               /* special tokens in a text are text */
     bool bos, eos;            /* put around each text, where no tokenizer.json says what is */
