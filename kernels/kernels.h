@@ -47,8 +47,8 @@ void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *f
  * there need be no barrier between two of them, but there is one in any thousand. */
 typedef struct cake_deal {
     const cake_exec *exec;
-    int64_t n, first,
-        last; /* all units; what is left of this member's share, as long as nobody else takes of it */
+    int64_t n;           /* all units */
+    int64_t first, last; /* what is left of this member's share, as long as nobody else takes of it */
     unsigned number;
 } cake_deal;
 

@@ -33,10 +33,10 @@ typedef struct cake_link_kind {
     void (*send)(cake_link *link, cake_parcel *parcel, size_t bytes);
     float *(*place)(cake_link *link);         /* NULL: bodies go in waves */
     cake_parcel *(*arrived)(cake_link *link); /* NULL for a sending end */
-    bool (*progress)(
-        cake_link *link); /* lets messages move; returns whether one is still leaving; NULL: nothing to do */
-    void (*release)(cake_link *link,
-                    cake_parcel *parcel); /* of a receiving end; NULL: no parcel has its home here */
+    /* Lets messages move; returns whether one is still leaving. NULL: there is nothing to do. */
+    bool (*progress)(cake_link *link);
+    /* Of a receiving end: takes a parcel home. NULL: no parcel has its home here. */
+    void (*release)(cake_link *link, cake_parcel *parcel);
     void (*close)(cake_link *link);
 } cake_link_kind;
 

@@ -221,8 +221,8 @@ typedef struct pipe_mpi {
     cake_pipe pipe;
     MPI_Comm comm;
     int peer;
-    int out_head, n_out,
-        in_head; /* of the rings: the oldest send and how many there are; the oldest receive */
+    int out_head, n_out; /* of the ring of sends: the oldest one, and how many there are */
+    int in_head;         /* of the ring of receives: the oldest one */
     MPI_Request out[CAKE_PIECES], in[CAKE_PIECES];
     cake_arena arena;
     char *out_piece[CAKE_PIECES], *in_piece[CAKE_PIECES]; /* [CAKE_PIECE] each */

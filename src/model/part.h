@@ -90,7 +90,7 @@ bool cake_part_present(const cake_part *part, const cake_config *config, int lay
 bool cake_part_matrix(const cake_part *part);
 int cake_width_of(cake_width width, const cake_config *config);
 const cake_naming *cake_naming_at(int i); /* the usual one first; NULL past the end */
-void cake_part_name(const cake_part *part, const cake_naming *naming, int layer,
-                    cake_buf *out); /* replaces what out holds */
+/* The part's name in the files; replaces what out holds. */
+void cake_part_name(const cake_part *part, const cake_naming *naming, int layer, cake_buf *out);
 
 #endif

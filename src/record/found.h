@@ -25,9 +25,9 @@ typedef struct cake_found {
     int64_t created;      /* when the job first began, seconds since 1970 */
     int64_t wrote;        /* the latest change, likewise; 0: none */
     double share;         /* of the input that was answered then; negative: not known */
-    double rate,
-        left; /* results a second of the latest run; seconds that it would take to the end; negative: not known */
-    bool held; /* by the holder */
+    double rate;          /* results a second of the latest run; negative: not known */
+    double left;          /* seconds that it would take to the end; negative: not known */
+    bool held;            /* by the holder */
     cake_holder holder;
 } cake_found;
 

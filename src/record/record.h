@@ -121,13 +121,13 @@ cake_err cake_record_checkpoint(cake_recorder *recorder);
 
 bool cake_record_keeps(const cake_recorder *recorder);   /* results hold the text of prompts; false of NULL */
 bool cake_record_is_text(const cake_recorder *recorder); /* an answer a line: there is room for one */
-void cake_record_mark(cake_recorder *recorder,
-                      cake_mark read); /* how far this run has read, ahead of its records */
+/* read: how far this run has read, ahead of its records. */
+void cake_record_mark(cake_recorder *recorder, cake_mark read);
 cake_err cake_record_add(cake_recorder *recorder, const cake_record *record);
 /* A line [len], with its newline, that another run has made. */
 cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const char *line, size_t len);
-void cake_record_share(cake_recorder *recorder,
-                       double share); /* of the input that is answered; negative: unknown */
+/* share: of the input that is answered; negative: unknown. */
+void cake_record_share(cake_recorder *recorder, double share);
 /* Records are safe from a killed program after a moment, if this is called often; from a killed machine soon after. */
 void cake_record_tick(cake_recorder *recorder);
 cake_err cake_record_flush(cake_recorder *recorder); /* what there is, now */
@@ -135,8 +135,8 @@ cake_err cake_record_flush(cake_recorder *recorder); /* what there is, now */
 cake_err cake_record_stop(cake_recorder *recorder);
 /* The input is not that of the job: the records of this run go. */
 void cake_record_undo(cake_recorder *recorder);
-int64_t
-cake_record_failed(const cake_recorder *recorder); /* records with a fault so far, of earlier runs too */
+/* Records with a fault so far, of earlier runs too. */
+int64_t cake_record_failed(const cake_recorder *recorder);
 cake_record_cost cake_record_costs(const cake_recorder *recorder); /* NULL is fine */
 /* Writes RESULTS (temporary file, fsync, rename) and RESULTS.job, removes .partial. On failure .partial is intact. */
 cake_err cake_record_finish(cake_recorder *recorder);

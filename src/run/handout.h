@@ -25,9 +25,9 @@ typedef struct cake_appetite {
 
 /* What a replica has done since the beginning. */
 typedef struct cake_headway {
-    int64_t begun,
-        begun_tok; /* requests whose prompts are under way or through, and the tokens of these prompts */
-    int64_t rows;  /* rows that went through its layers */
+    int64_t begun;     /* requests whose prompts are under way or computed */
+    int64_t begun_tok; /* tokens of these prompts */
+    int64_t rows;      /* rows that went through its layers */
 } cake_headway;
 
 /* appetite [n_replica], copied. */
@@ -52,8 +52,8 @@ void cake_handout_done(cake_handout *handout, int replica);
 void *cake_handout_drop(cake_handout *handout);
 
 int cake_handout_waiting(const cake_handout *handout); /* items that nobody has */
-int64_t cake_handout_given(const cake_handout *handout,
-                           int r); /* items that replica r was given since the beginning */
+/* Items that replica r was given since the beginning. */
+int64_t cake_handout_given(const cake_handout *handout, int r);
 /* Nothing waits, nothing will be added, and all that was given is done. */
 bool cake_handout_over(const cake_handout *handout);
 

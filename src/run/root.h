@@ -24,8 +24,8 @@ typedef struct cake_root_stats {
     double embed_s, head_s, sample_s;
     double read_s, write_s; /* in the conductor: reading and tokenizing requests; making records */
     int64_t waves, rows;
-    int64_t begun,
-        begun_tok; /* requests whose prompts are under way or computed; the tokens of these prompts */
+    int64_t begun;     /* requests whose prompts are under way or computed */
+    int64_t begun_tok; /* tokens of these prompts */
     cake_schedule_stats schedule;
     cake_roof roof; /* the work of the head */
 } cake_root_stats;

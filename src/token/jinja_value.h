@@ -31,8 +31,8 @@ typedef struct cake_region_mark {
     size_t used;
 } cake_region_mark;
 
-__attribute__((cold)) void cake_region_more(cake_region *region,
-                                            size_t bytes); /* a new block with room for that */
+/* A new block with room for so many bytes. */
+__attribute__((cold)) void cake_region_more(cake_region *region, size_t bytes);
 void cake_region_drop(cake_region *region, const struct cake_region_block *top); /* the blocks above top */
 void cake_region_free(cake_region *region);
 

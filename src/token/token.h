@@ -27,8 +27,8 @@ cake_err cake_token_import(const char *bytes, size_t len, const char *where, cak
 void cake_token_close(cake_token *token);
 
 int cake_token_count(const cake_token *token); /* highest id + 1 */
-int32_t cake_token_find(const cake_token *token, const char *text,
-                        size_t len); /* of a whole token; -1: none */
+/* The id of the token whose whole text this is; -1: none. */
+int32_t cake_token_find(const cake_token *token, const char *text, size_t len);
 bool cake_token_is_special(const cake_token *token, int32_t id);
 /* The most bytes of text that one token can stand for: a text of n tokens has at most n times as many. SIZE_MAX
  * where there is no such number, since parts of a text can vanish. */
