@@ -134,7 +134,7 @@ static cake_err check_uses(const cake_options *o)
     const struct {
         const char *option, *of[2];
         bool given;
-    } uses[] = {{"--batch", {"throughput.load", "pipeline.modelled"}, o->load},
+    } uses[] = {{"--batch", {"throughput.load", "pipeline.modelled"}, o->batch},
                 {"--flops", {"pipeline.modelled", NULL}, o->flops},
                 {"--bandwidth", {"pipeline.modelled", NULL}, o->bandwidth}};
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
@@ -155,9 +155,9 @@ static cake_err check_options(const cake_options *o, const cake_world *world)
         return CAKE_ERR_USAGE;
     if (o->model && stat(o->model, &there))
         return cake_fail_usage("-m %s: %s", o->model, strerror(errno));
-    if (o->load && !cost_load_read(o->load, &load))
+    if (o->batch && !cost_load_read(o->batch, &load))
         return cake_fail_usage("--batch: \"%s\" is not prompts x tokens + generated, like 32x128+32",
-                               o->load);
+                               o->batch);
     if (o->stages && o->stages != world->size)
         return cake_fail_usage(
             "--stages %lld: a stage is a rank, and there %s %d; start it with mpirun -np %lld",
@@ -204,7 +204,7 @@ static void add_csv(cake_buf *out, const cake_result *r, const cake_bench *b)
     if (r->share > 0)
         cake_buf_addf(out, "%.4f", r->share);
     cake_buf_addf(out, ",%s,%s,%s,%s,%s\n", r->bound, b->options->shape ? b->options->shape : "",
-                  b->options->dtype, b->options->load ? b->options->load : "", cake_version());
+                  b->options->dtype, b->options->batch ? b->options->batch : "", cake_version());
 }
 
 static void add_json(cake_buf *out, const cake_result *r, const cake_bench *b)
@@ -219,8 +219,8 @@ static void add_json(cake_buf *out, const cake_result *r, const cake_bench *b)
         cake_buf_addf(out, ", \"share\": %.4f, \"bound\": \"%s\"", r->share, r->bound);
     if (b->options->shape)
         cake_json_put_text(out, ", \"shape\": ", b->options->shape);
-    if (b->options->load)
-        cake_json_put_text(out, ", \"batch\": ", b->options->load);
+    if (b->options->batch)
+        cake_json_put_text(out, ", \"batch\": ", b->options->batch);
     cake_json_put_text(out, ", \"dtype\": ", b->options->dtype);
     cake_json_put_text(out, ", \"version\": ", cake_version());
     cake_buf_adds(out, "}\n");

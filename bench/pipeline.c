@@ -224,8 +224,8 @@ static cake_err run_model(rig *r, cost_rates rates, cake_dtype cache)
 static cost_load choose_load(const cake_bench *bench, cost_load usual)
 {
     cost_load load = bench->smoke ? (cost_load){4 * bench->world->size, 64, 4, 0} : usual;
-    if (bench->options->load)
-        cost_load_read(bench->options->load, &load);
+    if (bench->options->batch)
+        cost_load_read(bench->options->batch, &load);
     return load;
 }
 

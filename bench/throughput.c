@@ -190,8 +190,8 @@ static cake_err run_throughput(cake_bench *bench, const cake_case *self)
     cake_stage stage = {0};
     take takes[TRIES] = {{0}};
     int tries = bench->smoke ? 1 : TRIES;
-    if (self->kind == GIVEN && bench->options->load)
-        cost_load_read(bench->options->load, &load);
+    if (self->kind == GIVEN && bench->options->batch)
+        cost_load_read(bench->options->batch, &load);
     else if (bench->smoke)
         load = (cost_load){load.seqs < 4 ? load.seqs : 4, load.prompt < 70 ? load.prompt : 70,
                            load.generated < 3 ? load.generated : 3, 0};

@@ -292,7 +292,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .device = "auto",
                               .link = "auto",
                               .gpu_layers = -1,
-                              .loading = "read",
+                              .load = "read",
                               .resume = "auto",
                               .dummy = -1,
                               .max_runtime = -1,

@@ -40,7 +40,7 @@ typedef struct cake_options {
     cake_names names;     /* of fields in other people's lines */
     const char
         *config; /* the text of a made-up model's config.json, with dummy weights; model is its name then */
-    const char *shape, *load; /* of bench */
+    const char *shape, *batch; /* of bench */
     int64_t stages, flops, bandwidth;
     bool raw, force, retry_errors, deterministic_ids, timing, smoke;
     const char *resume;
@@ -55,7 +55,7 @@ typedef struct cake_options {
     int64_t ranks;                             /* of plan and stage; 0: those that are there */
     int64_t threads_decode;                    /* 0: all */
     int64_t kv_memory;                         /* bytes; negative: percent of the free memory; 0: planned */
-    const char *dtype, *kv_dtype, *isa, *loading, *bind, *device, *link;
+    const char *dtype, *kv_dtype, *isa, *load, *bind, *device, *link;
     int64_t gpu_memory; /* bytes; 0: what GPUs have */
     int64_t gpu_layers; /* -1: all that fit */
     bool mlock;

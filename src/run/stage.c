@@ -300,8 +300,7 @@ static cake_err forward(void *self, cake_wave *wave, cake_way way, void (*betwee
 static cake_err load(const cake_options *o, cake_stage *stage)
 {
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop + 1, sizeof *ranges);
-    cake_loading how = {
-        .threads = stage->n_thread, .mapped = !strcmp(o->loading, "mmap"), .drop = stage->drop};
+    cake_loading how = {.threads = stage->n_thread, .mapped = !strcmp(o->load, "mmap"), .drop = stage->drop};
     const cake_kernels *kernels[2];
     cake_err err = CAKE_OK;
     for (int i = cake_parts_memories(stage, kernels); i-- > 0 && !err;) {
