@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128, a cache in BF16): a wave of a prompt against
- * what it is counted in operations (of pairs of BF16, where the table has them), generated rows of many sequences
- * against what they read, from memory, pages that they share once; or against their operations, if these take longer. So
- * many copies of small caches take turns that no cache of the processor holds them.
+ * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128, a cache in BF16): a wave of a prompt
+ * against what it is counted in operations (of pairs of BF16, where the table has them), generated rows of
+ * many sequences against what they read, from memory, pages that they share once; or against their
+ * operations, if these take longer. So many copies of small caches take turns that no cache of the processor
+ * holds them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -77,7 +78,8 @@ static void report(cake_bench *bench, const char *name, job *j, int threads)
         floor_say_bytes(bench, name, threads, FLOOR_READ, bytes, seconds);
 }
 
-/* Pages stand as in a cache of many layers, where neighbours of a table are nowhere near. Returns how many there are. */
+/* Pages stand as in a cache of many layers, where neighbours of a table are nowhere near. Returns how many
+ * there are. */
 static int deal_pages(int32_t *table, shape of, int stride)
 {
     int common = of.shared / CAKE_PAGE, own = stride - common, n_page = common + of.n_seq * own;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `cake-mpi bench`: named measurements. A measurement is a row of a table of its file; it says what it found with
- * cake_bench_say, once for each thing it found, and one printer makes text, CSV or JSON of that.
+ * `cake-mpi bench`: named measurements. A measurement is a row of a table of its file; it says what it found
+ * with cake_bench_say, once for each thing it found, and one printer makes text, CSV or JSON of that.
  *
- * All ranks take each measurement at the same time, so that what they share (a memory bus, caches, a clock) is
- * shared as in a run.
+ * All ranks take each measurement at the same time, so that what they share (a memory bus, caches, a clock)
+ * is shared as in a run.
  */
 #ifndef CAKE_BENCH_BENCH_H
 #define CAKE_BENCH_BENCH_H
@@ -47,13 +47,13 @@ struct cake_bench {
     int n;
 };
 
-/* Adds a result: value in unit ("GFLOP/s", "GB/s", "ns", ...); peer: the other rank, or -1; share: of the floor that
- * binds it, or 0 if it is one itself. */
+/* Adds a result: value in unit ("GFLOP/s", "GB/s", "ns", ...); peer: the other rank, or -1; share: of the
+ * floor that binds it, or 0 if it is one itself. */
 void cake_bench_say(cake_bench *bench, const char *name, int threads, int peer, double value,
                     const char *unit, double share, const char *bound);
 
-/* Calls work(exec, arg) on a team until it is sure about the time one call takes: the least of several tries, in
- * seconds. */
+/* Calls work(exec, arg) on a team until it is sure about the time one call takes: the least of several tries,
+ * in seconds. */
 double cake_bench_time(const cake_bench *bench, int threads, void (*work)(const cake_exec *exec, void *arg),
                        void *arg);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a config, rates, rows. Out: seconds that nothing can be faster than. Activations are taken to stay in caches.
+ * In: a config, rates, rows. Out: seconds that nothing can be faster than. Activations are taken to stay in
+ * caches.
  */
 #include "bench/cost.h"
 
@@ -89,7 +90,8 @@ static double attention(const cost_model *model, int class, const cost_wave *wav
            slower(model, flops * wave->generated_seen[class], line * wave->generated_seen[class]);
 }
 
-/* Three multiply-adds an element of the state and row; it is read and written in float32, of a prompt once. */
+/* Three multiply-adds an element of the state and row; it is read and written in float32, of a prompt
+ * once. */
 static double recurrence(const cost_model *model, const cost_wave *wave)
 {
     double state = (double)cake_delta_rule_size(&model->config->delta);

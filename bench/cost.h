@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a wave must cost at least on a machine of given rates: for each part of a layer the operations or the bytes,
- * whichever takes longer. Floors of whole runs and the modelled stages of `bench pipeline` are made of it. Pure.
+ * What a wave must cost at least on a machine of given rates: for each part of a layer the operations or the
+ * bytes, whichever takes longer. Floors of whole runs and the modelled stages of `bench pipeline` are made of
+ * it. Pure.
  */
 #ifndef CAKE_BENCH_COST_H
 #define CAKE_BENCH_COST_H
@@ -20,8 +21,8 @@ typedef struct cost_model {
     double *elements;     /* [n_layer] of a layer's matrices */
 } cost_model;
 
-/* So many sequences with prompts of so many tokens, or of many lengths from that to the longest, and so many tokens
- * generated for each. */
+/* So many sequences with prompts of so many tokens, or of many lengths from that to the longest, and so many
+ * tokens generated for each. */
 typedef struct cost_load {
     int seqs, prompt, generated, longest; /* longest 0: all have `prompt` tokens */
 } cost_load;
@@ -60,7 +61,8 @@ double cost_floor(const cost_model *model, const cost_load *load);
 /* Of its steps only, of which sequence i [seqs] has had the first from[i] >= 1 tokens. */
 double cost_floor_steps(const cost_model *model, const cost_load *load, const int *from);
 
-/* "32x128+32": 32 sequences, 128 tokens each, 32 generated; "32x16..128+32": 16 to 128 tokens. False: it is none. */
+/* "32x128+32": 32 sequences, 128 tokens each, 32 generated; "32x16..128+32": 16 to 128 tokens. False: it is
+ * none. */
 bool cost_load_read(const char *text, cost_load *load);
 
 #endif

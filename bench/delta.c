@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated delta rule in the shape of Qwen3.5-0.8B (16 key and value heads of 128, a convolution of 4): 512 rows of a
- * prompt against what the rule's formula is counted in operations, generated rows of 64 sequences against the states
- * that they read and write.
+ * The gated delta rule in the shape of Qwen3.5-0.8B (16 key and value heads of 128, a convolution of 4): 512
+ * rows of a prompt against what the rule's formula is counted in operations, generated rows of 64 sequences
+ * against the states that they read and write.
  */
 #include <math.h>
 #include <stdlib.h>

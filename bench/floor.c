@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: an instruction set, a number of threads. Out: the machine's floors, measured anew when a while has passed:
- * bandwidth on shared machines changes.
+ * In: an instruction set, a number of threads. Out: the machine's floors, measured anew when a while has
+ * passed: bandwidth on shared machines changes.
  * Invariant: none of the project's kernels is used, so that a mistake of theirs does not move the floor.
  */
 #include "bench/floor.h"

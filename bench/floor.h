@@ -17,8 +17,8 @@ typedef enum floor_kind {
     FLOOR_KINDS
 } floor_kind;
 
-/* On so many threads, by the widest vectors that the kernel table may use; 0: its instructions have no such thing
- * (or there is no memory, which is said). Measured, or what was measured a moment ago. */
+/* On so many threads, by the widest vectors that the kernel table may use; 0: its instructions have no such
+ * thing (or there is no memory, which is said). Measured, or what was measured a moment ago. */
 double floor_of(const cake_bench *bench, floor_kind kind, int threads);
 
 /* Says bytes or operations a second, and their share of that floor. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How near linear is to what the machine can do, on the shapes of Qwen3-0.6B in BF16, float32, F16 and int8. Out: each shape and number of
- * rows with its share of the floor that binds it.
+ * How near linear is to what the machine can do, on the shapes of Qwen3-0.6B in BF16, float32, F16 and int8.
+ * Out: each shape and number of rows with its share of the floor that binds it.
  *
  * Invariant: a product that does not have the bits of the table's oracle is not timed. Weights are read from
  * memory: so many copies of small matrices take turns that no cache holds them.

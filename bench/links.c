@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The links that waves travel on, as a run uses them: each rank with the next one, there and back, and a rank with
- * itself. Header alone, and waves with rows of 1,024 floats.
+ * The links that waves travel on, as a run uses them: each rank with the next one, there and back, and a rank
+ * with itself. Header alone, and waves with rows of 1,024 floats.
  * Invariant: every byte is compared when it comes back; what was changed on the way is not timed.
  */
 #include <sched.h>
@@ -124,7 +124,8 @@ static void report(cake_bench *bench, const cake_case *self, const pair *p, doub
         cake_bench_say(bench, self->name, 1, peer, seconds * 1e6, "us", share, bound);
 }
 
-/* The leading rank measures: the least of some tries. The first round makes connections and is not counted. */
+/* The leading rank measures: the least of some tries. The first round makes connections and is not
+ * counted. */
 static cake_err measure(cake_bench *bench, const cake_case *self, pair *p)
 {
     double best = 1e30;

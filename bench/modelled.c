@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: waves. Out: the same waves, later. Invariant: the time a wave takes is the cost model's; what else the cpu does
- * meanwhile (messages between layers, other ranks) comes on top only where it lasts longer than the next wait.
+ * In: waves. Out: the same waves, later. Invariant: the time a wave takes is the cost model's; what else the
+ * cpu does meanwhile (messages between layers, other ranks) comes on top only where it lasts longer than the
+ * next wait.
  */
 #include "bench/modelled.h"
 
@@ -50,8 +51,8 @@ cake_work modelled_work(modelled_hop *hop)
     return (cake_work){.self = hop, .forward = forward};
 }
 
-/* The root computes with a table of operations; these do nothing but the head's product, which waits. Scores stay
- * zeros, so that every token is the first. */
+/* The root computes with a table of operations; these do nothing but the head's product, which waits. Scores
+ * stay zeros, so that every token is the first. */
 static const cost_model *head;
 static double *head_spent;
 

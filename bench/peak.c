@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The floors themselves, as measurements: arithmetic, memory, messages. In: the machine. Out: what every other
- * figure is a share of.
+ * The floors themselves, as measurements: arithmetic, memory, messages. In: the machine. Out: what every
+ * other figure is a share of.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pipelines wider than the machine: the real conductor, schedule and links over as many ranks as mpirun starts, with
- * stages that wait as long as their layers would take. Beside it what a model of the pipeline predicts, and, for
- * models that can be run here, a real run.
+ * Pipelines wider than the machine: the real conductor, schedule and links over as many ranks as mpirun
+ * starts, with stages that wait as long as their layers would take. Beside it what a model of the pipeline
+ * predicts, and, for models that can be run here, a real run.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,8 +19,8 @@ prediction predict(const cost_model *cost, const cake_plan *plan, const cake_sch
                    const cost_load *load);
 void predict_free(prediction *p);
 
-/* Seconds that the slowest rank is busy under the best plan for these sums [n_layer], in n_rank runs of layers, the
- * first of which has the head too: nothing that keeps a layer in one place is faster. */
+/* Seconds that the slowest rank is busy under the best plan for these sums [n_layer], in n_rank runs of
+ * layers, the first of which has the head too: nothing that keeps a layer in one place is faster. */
 double predict_ideal(const double *layer, int n_layer, double head, int n_rank);
 
 #endif

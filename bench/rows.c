@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to rows between the products: norms, rotary embedding, activations, the cache's store, the embedding's
- * gather. Rows as in Qwen3-0.6B, so many that they come from memory; each is a share of the copy bandwidth.
+ * What is done to rows between the products: norms, rotary embedding, activations, the cache's store, the
+ * embedding's gather. Rows as in Qwen3-0.6B, so many that they come from memory; each is a share of the copy
+ * bandwidth.
  * Invariant: what does not agree with plain C is not timed.
  */
 #include <math.h>
@@ -214,7 +215,8 @@ static void multiply(const cake_exec *exec, void *arg)
     j->op->linear(exec, j->x, j->out, &j->table, NULL, NULL, j->n);
 }
 
-/* Out of what is packed, SAMPLE elements of each row take x's place: a product with rows of the unit matrix. */
+/* Out of what is packed, SAMPLE elements of each row take x's place: a product with rows of the unit
+ * matrix. */
 static cake_err unpack(job *j, cake_arena *arena)
 {
     size_t bytes = j->op->weight_bytes(CAKE_F32, SAMPLE, FF);

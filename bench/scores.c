@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to scores behind the head, with a vocabulary of 151,936: checks, logprobs, sampling. One thread, as in a
- * run; each a share of reading the scores once.
+ * What is done to scores behind the head, with a vocabulary of 151,936: checks, logprobs, sampling. One
+ * thread, as in a run; each a share of reading the scores once.
  * Invariant: what does not agree with the definition, written down here in double, is not timed.
  */
 #include <math.h>

@@ -8,8 +8,8 @@
 #include "bench/cost.h"
 #include "run/root.h"
 
-/* The part of a run in which nothing but generated tokens is computed: from the second round on in which every sequence has
- * had its first one. A round gives each sequence that runs a token. */
+/* The part of a run in which nothing but generated tokens is computed: from the second round on in which
+ * every sequence has had its first one. A round gives each sequence that runs a token. */
 typedef struct source_steady {
     int *got, *round_of; /* [seqs] tokens of each so far; the round of its latest */
     int *then;           /* [seqs] tokens of each before that part */

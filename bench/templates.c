@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a model's folder and a file with a request's messages (and tools). Out: the microseconds that the chat
- * template takes, from parsed JSON to text, and the bytes of the text. bench/templates.py runs it beside Python.
+ * template takes, from parsed JSON to text, and the bytes of the text. bench/templates.py runs it beside
+ * Python.
  *
  *     bench/templates MODEL REQUEST.json
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text side on one core: a model's tokenizer and chat template (-m), reading of requests, writing of strings.
- * The text is made up: words, numbers, marks and some letters beyond ASCII. Each is a share of reading memory, which
- * nothing that looks at every byte can exceed.
+ * The text side on one core: a model's tokenizer and chat template (-m), reading of requests, writing of
+ * strings. The text is made up: words, numbers, marks and some letters beyond ASCII. Each is a share of
+ * reading memory, which nothing that looks at every byte can exceed.
  * Invariant: what does not come back as it was is not timed.
  */
 #include <stdio.h>

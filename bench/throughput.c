@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a model, how many prompts of which length. Out: tokens a second of whole runs and their share of the floor: the
- * cost of the same rows at the rates of all ranks together, as `peak` measures them.
+ * In: a model, how many prompts of which length. Out: tokens a second of whole runs and their share of the
+ * floor: the cost of the same rows at the rates of all ranks together, as `peak` measures them.
  */
 #include "bench/throughput.h"
 

@@ -10,7 +10,8 @@
 #include "bench/source.h"
 #include "run/stage.h"
 
-/* Plans and loads what -m or --shape says (else `shape`) for a load; all ranks. cake_stage_close in any case. */
+/* Plans and loads what -m or --shape says (else `shape`) for a load; all ranks. cake_stage_close in any
+ * case. */
 cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *load, cake_stage *stage);
 /* One run, from the first wave to the last: what this rank did. steady: of rank 0, filled, or NULL. */
 cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const cost_load *load,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the machine can do at most: the measures that kernels and runs are held against. bench measures them with
- * care, a run's report quickly.
+ * What the machine can do at most: the measures that kernels and runs are held against. bench measures them
+ * with care, a run's report quickly.
  */
 #ifndef CAKE_KERNELS_FLOOR_H
 #define CAKE_KERNELS_FLOOR_H

@@ -3,11 +3,11 @@
  * The table of operations, and the promise every table keeps: an output element depends on its own row and on
  * the weights only, and its sum is taken in one order, whatever the number of rows, the size of the team and
  * the place of the row in the wave. For linear that order is k ascending in one chain of float32 fused
- * multiply-adds per element (for matrices in int8 what int8.h says), or what `oracle` does in plain C, or one of a GPU's
- * own; bias and residual are added after the sum, in this order.
+ * multiply-adds per element (for matrices in int8 what int8.h says), or what `oracle` does in plain C, or one
+ * of a GPU's own; bias and residual are added after the sum, in this order.
  *
- * An operation is called by all members of a team at the same time. It splits its work over them by its output,
- * never by its sums, and does not wait at the end: whoever needs the whole output calls
+ * An operation is called by all members of a team at the same time. It splits its work over them by its
+ * output, never by its sums, and does not wait at the end: whoever needs the whole output calls
  * cake_exec_barrier first.
  */
 #ifndef CAKE_KERNELS_KERNELS_H
@@ -42,9 +42,9 @@ void cake_exec_rest(void);
 /* The half-open range of [0, n) that is this member's, in units of `grain`. */
 void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last);
 
-/* n < 2^26 units of work that members take as they come to them: their own share in order, then from the end of
- * what others have left, so that none waits for a slower one. All members deal the same works in the same order;
- * there need be no barrier between two of them, but there is one in any thousand. */
+/* n < 2^26 units of work that members take as they come to them: their own share in order, then from the end
+ * of what others have left, so that none waits for a slower one. All members deal the same works in the same
+ * order; there need be no barrier between two of them, but there is one in any thousand. */
 typedef struct cake_deal {
     const cake_exec *exec;
     int64_t n;           /* all units */
@@ -53,11 +53,13 @@ typedef struct cake_deal {
 } cake_deal;
 
 cake_deal cake_exec_deal(const cake_exec *exec, int64_t n);
-/* The next units for this member, [*first, *last): `most`, or fewer when few are left. False: all are taken. */
+/* The next units for this member, [*first, *last): `most`, or fewer when few are left. False: all are
+ * taken. */
 bool cake_exec_take(cake_deal *deal, int64_t most, int64_t *first, int64_t *last);
 
-/* One layer's KV cache. Position p of slot s is in page table[s * stride + p / CAKE_PAGE], line p % CAKE_PAGE. In a
- * page of K the lines stand side by side, so that one element of q meets the keys of many positions in a vector.
+/* One layer's KV cache. Position p of slot s is in page table[s * stride + p / CAKE_PAGE], line p %
+ * CAKE_PAGE. In a page of K the lines stand side by side, so that one element of q meets the keys of many
+ * positions in a vector.
  *   K: [n_kv, head_dim, CAKE_PAGE] of dtype; V: [n_kv, CAKE_PAGE, head_dim].
  * BF16 with an even head_dim stands in pairs, so that one instruction adds both products of a pair:
  *   K: [n_kv, head_dim / 2, CAKE_PAGE, 2], two neighbouring elements of one line side by side;
@@ -98,9 +100,9 @@ CAKE_ANYWHERE static inline size_t cake_kv_value(const cake_kv *kv, int line, in
     return ((size_t)(line / pair) * (size_t)kv->head_dim + (size_t)j) * (size_t)pair + (size_t)(line % pair);
 }
 
-/* One gated delta-rule layer (Yang, Kautz and Hatamizadeh 2024; Qwen3.5's linear attention) and the states of all
- * slots. A state is what the layer keeps of a sequence, whatever its length: the rule's [n_value, key_dim,
- * value_dim], then the convolution's last width - 1 inputs [width - 1, channels], oldest first. */
+/* One gated delta-rule layer (Yang, Kautz and Hatamizadeh 2024; Qwen3.5's linear attention) and the states of
+ * all slots. A state is what the layer keeps of a sequence, whatever its length: the rule's [n_value,
+ * key_dim, value_dim], then the convolution's last width - 1 inputs [width - 1, channels], oldest first. */
 typedef struct cake_delta {
     int n_key, n_value;           /* heads; value head h goes with key head h / (n_value / n_key) */
     int key_dim, value_dim;       /* of a head, at most CAKE_DELTA_DIM */
@@ -168,8 +170,9 @@ static inline int cake_kv_shared(const cake_kv *kv, const cake_row *a, const cak
 /* What a gate g lets pass of a value x. */
 typedef enum cake_act {
     CAKE_ACT_SILU, /* x g / (1 + exp(-g)) */
-    CAKE_ACT_GELU, /* x g / (1 + exp(-2 u)) with u = sqrt(2 / pi) (g + 0.044715 g^3), which is x 0.5 g (1 + tanh(u)):
-                      * the approximation of Hendrycks & Gimpel 2016 that transformers calls gelu_pytorch_tanh */
+    /* x g / (1 + exp(-2 u)) with u = sqrt(2 / pi) (g + 0.044715 g^3), which is x 0.5 g (1 + tanh(u)): the
+     * approximation of Hendrycks & Gimpel 2016 that transformers calls gelu_pytorch_tanh */
+    CAKE_ACT_GELU,
     CAKE_ACT_SIGMOID /* x / (1 + exp(-g)) */
 } cake_act;
 
@@ -252,12 +255,12 @@ typedef struct cake_kernels {
     /* Writes k, v [n_tok, n_kv, head_dim] of each row into its page, rounded to the cache's dtype. */
     void (*kv_store)(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
                      const cake_row *rows, int n_tok);
-    /* out [n_tok, n_head, head_dim]: softmax(scores) v over positions 0 .. rows[i].pos of the row's own slot, or
-     * over the last kv->window of them, query head h with KV head h / (n_head / n_kv). A score is scale q k^T;
-     * with cap > 0 then cap tanh(score / cap). Segments between multiples of CAKE_SEGMENT positions join the
-     * sums in order, positions ascending (online softmax, Milakov & Gimelshein 2018).
-     * avx512bf16 rounds q, and the weights before they are summed up in any way, to BF16 where the cache stands in
-     * pairs and head_dim <= 256. */
+    /* out [n_tok, n_head, head_dim]: softmax(scores) v over positions 0 .. rows[i].pos of the row's own slot,
+     * or over the last kv->window of them, query head h with KV head h / (n_head / n_kv). A score is scale q
+     * k^T; with cap > 0 then cap tanh(score / cap). Segments between multiples of CAKE_SEGMENT positions join
+     * the sums in order, positions ascending (online softmax, Milakov & Gimelshein 2018).
+     * avx512bf16 rounds q, and the weights before they are summed up in any way, to BF16 where the cache
+     * stands in pairs and head_dim <= 256. */
     void (*attend)(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
                    int n_tok, int n_head, float scale, float cap);
 
@@ -265,24 +268,25 @@ typedef struct cake_kernels {
      * state is the one after the position before the first of them; position 0 starts from zeros, whatever
      * the state holds. Afterwards the state is the one after the last of them. */
 
-    /* x [n_tok, channels] in place: silu(sum over j of conv[c][j] * input[pos - width + 1 + j][c]), j upwards;
-     * inputs before position 0 are zero. */
+    /* x [n_tok, channels] in place: silu(sum over j of conv[c][j] * input[pos - width + 1 + j][c]), j
+     * upwards; inputs before position 0 are zero. */
     void (*delta_conv)(const cake_exec *exec, float *x, const cake_delta *delta, const cake_row *rows,
                        int n_tok);
-    /* out [n_tok, n_value, value_dim] from x [n_tok, channels] as delta_conv leaves it, and a, b [n_tok, n_value].
-     * Per value head, with q and k divided by sqrt(sum of squares + 1e-6), q also by sqrt(key_dim), and a state
-     * S [key_dim, value_dim]:
+    /* out [n_tok, n_value, value_dim] from x [n_tok, channels] as delta_conv leaves it, and a, b [n_tok,
+     * n_value]. Per value head, with q and k divided by sqrt(sum of squares + 1e-6), q also by sqrt(key_dim),
+     * and a state S [key_dim, value_dim]:
      *   S *= exp(-exp(a_log) softplus(a + dt_bias));  S += k^T sigmoid(b) (v - k S);  out = q S
-     * Generated and replayed rows go this way, one by one. Prompt rows may be taken together, those of one block
-     * [64 i, 64 i + 64) of positions at a time, so that it does not show where a prompt was cut into waves as
-     * long as cuts are at multiples of 64. */
+     * Generated and replayed rows go this way, one by one. Prompt rows may be taken together, those of one
+     * block [64 i, 64 i + 64) of positions at a time, so that it does not show where a prompt was cut into
+     * waves as long as cuts are at multiples of 64. */
     void (*delta_rule)(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
                        const cake_delta *delta, const cake_row *rows, int n_tok);
     /* Marks rows of x [n_tok, dim] that are not finite as broken here, unless they were marked before. ends:
      * the model's last layer is done; then a row that nobody reads is not looked at. */
     void (*mark)(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
                  bool ends);
-    /* Row i of to [.., dim] = row from[i] of x, or with back the other way round: row from[i] of to = row i of x. i < n */
+    /* Row i of to [.., dim] = row from[i] of x, or with back the other way round: row from[i] of to = row i
+     * of x. i < n */
     void (*move)(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
                  bool back);
     /* x [n_row, dim] in place: x / sqrt(mean(x^2) + eps) * weight [dim] * silu(gate [n_row, dim]). */
@@ -317,8 +321,8 @@ extern const cake_kernels cake_kernels_ref;
  * odd one is added first; numbers below the smallest normal float count as zero. The oracle of avx512bf16. */
 extern const cake_kernels cake_kernels_ref_bf16;
 
-/* What cpuid allows, worst first ("ref", "avx2", "avx512", "avx512bf16"); a rank's level is an index into this list, so that
- * all ranks agree on the smallest. */
+/* What cpuid allows, worst first ("ref", "avx2", "avx512", "avx512bf16"); a rank's level is an index into
+ * this list, so that all ranks agree on the smallest. */
 int cake_kernels_best(void);
 int cake_kernels_exact(void); /* the best of those that round no activations: ref is their oracle */
 int cake_kernels_level(const char *name);       /* -1: no such table in this build */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the operands of a table's operations lie: weights, caches, states, activations. Of tables for the CPU that is the
- * host's memory, and their cake_kernels has no cake_memory: then what follows is an arena, memcpy, and no wait. Elsewhere
- * nobody but the table's operations and these functions touches what is at such an address.
+ * Where the operands of a table's operations lie: weights, caches, states, activations. Of tables for the CPU
+ * that is the host's memory, and their cake_kernels has no cake_memory: then what follows is an arena,
+ * memcpy, and no wait. Elsewhere nobody but the table's operations and these functions touches what is at
+ * such an address.
  *
- * All of it is ordered with the operations that are asked for before and after, by one thread at a time (but for put while
- * weights are loaded).
+ * All of it is ordered with the operations that are asked for before and after, by one thread at a time (but
+ * for put while weights are loaded).
  */
 #ifndef CAKE_KERNELS_MEMORY_H
 #define CAKE_KERNELS_MEMORY_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The roofline of a run (Williams, Waterman and Patterson 2009): what was computed, sorted by operations a byte, and
- * the time that it takes at least where arithmetic and memory are as fast as their peaks. Peaks are measured when
- * the work is over, so the work is kept in bins in which one of the two binds.
+ * The roofline of a run (Williams, Waterman and Patterson 2009): what was computed, sorted by operations a
+ * byte, and the time that it takes at least where arithmetic and memory are as fast as their peaks. Peaks are
+ * measured when the work is over, so the work is kept in bins in which one of the two binds.
  */
 #ifndef CAKE_KERNELS_ROOF_H
 #define CAKE_KERNELS_ROOF_H

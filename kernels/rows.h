@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all tables for the CPU do alike: rows that are not finite, and rows that change places (kernels.h, mark and move).
+ * What all tables for the CPU do alike: rows that are not finite, and rows that change places (kernels.h,
+ * mark and move).
  */
 #ifndef CAKE_KERNELS_ROWS_H
 #define CAKE_KERNELS_ROWS_H

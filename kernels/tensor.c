@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: 16-bit floats and float32. Out: each other's values, exact upwards, rounded to nearest even downwards.
- * This is the oracle for the vector conversions of the kernels. Invariant: a NaN stays a NaN (made quiet, as the
- * hardware does), a value too large becomes infinity.
+ * This is the oracle for the vector conversions of the kernels. Invariant: a NaN stays a NaN (made quiet, as
+ * the hardware does), a value too large becomes infinity.
  */
 #include "kernels/tensor.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a tokenizer does not take its file by the letter: ids of added tokens, texts that would become gigabytes.
+ * Where a tokenizer does not take its file by the letter: ids of added tokens, texts that would become
+ * gigabytes.
  */
 #include <stdio.h>
 #include <string.h>

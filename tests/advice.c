@@ -9,7 +9,8 @@
 
 #include "suite.h"
 
-/* A run of ten seconds and a thousand waves of a hundred rows, in which three ranks of ten layers are busy and even. */
+/* A run of ten seconds and a thousand waves of a hundred rows, in which three ranks of ten layers are busy
+ * and even. */
 static cake_figure ranks[3];
 static cake_figures even(void)
 {

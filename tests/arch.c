@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The families' rows: what becomes of their layers, with fields as published files have them, left out or null.
- * Expected values are those that transformers 5.23 has in its config classes after reading the same text.
+ * The families' rows: what becomes of their layers, with fields as published files have them, left out or
+ * null. Expected values are those that transformers 5.23 has in its config classes after reading the same
+ * text.
  */
 #include <math.h>
 

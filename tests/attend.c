@@ -75,8 +75,8 @@ static void check_shape(const cake_kernels *op, cake_dtype dtype, int n_head, in
     check_look(op, dtype, n_head, n_kv, head_dim, (look){.sharp = sharp});
 }
 
-/* Windows of one position, inside a page, of whole pages, across segments, and wider than all there is; caps that
- * bend the scores. */
+/* Windows of one position, inside a page, of whole pages, across segments, and wider than all there is; caps
+ * that bend the scores. */
 static void check_windows(const cake_kernels *op)
 {
     static const look looks[] = {{1, 0, 1},    {1, 0, 17},   {30, 0, 64},   {1, 0, 65}, {1, 0, 1000},
@@ -149,7 +149,8 @@ static void attend_chunks(call *c, cake_row *row, int first, int n, int step, in
     c->q = q;
 }
 
-/* A value that is not finite is in the sums of those rows alone that see it, and others' are as they were: out. */
+/* A value that is not finite is in the sums of those rows alone that see it, and others' are as they were:
+ * out. */
 static void check_poison(call *a, cache *c, const cake_row *row, int n, const float *out, float *again)
 {
     size_t line = (size_t)(c->kv.n_kv * c->kv.head_dim), size = (size_t)(a->n_head * c->kv.head_dim);
@@ -231,9 +232,9 @@ static void test_prompt(void)
     for_tables(check_prompt);
 }
 
-/* Prompts of several sequences in one call, begun in the middle of pages: each row's bits are those it has beside rows of its
- * own sequence only, whatever lies where none of them looks, and though all values of one sequence's first position be
- * none. */
+/* Prompts of several sequences in one call, begun in the middle of pages: each row's bits are those it has
+ * beside rows of its own sequence only, whatever lies where none of them looks, and though all values of one
+ * sequence's first position be none. */
 static void check_neighbours(const cake_kernels *op)
 {
     enum { SLOTS = 5, HIGH = 62, BAD = 1 };
@@ -302,9 +303,9 @@ static int pick(uint64_t *seed, int n)
     return (int)(next_random(seed) % (uint64_t)n);
 }
 
-/* Generated rows of most slots, replayed rows of some, prompt rows of a few between them; positions differ by little or
- * by much. Where the window is small, it ends behind a segment's end for some rows, and before it for others. Returns
- * how many. */
+/* Generated rows of most slots, replayed rows of some, prompt rows of a few between them; positions differ by
+ * little or by much. Where the window is small, it ends behind a segment's end for some rows, and before it
+ * for others. Returns how many. */
 static int deal_rows(cake_row *row, const cache *c, uint64_t *seed)
 {
     int n = 0, near = c->kv.window == NARROW ? c->length - 1 : pick(seed, c->length);
@@ -544,7 +545,8 @@ static void run_alone(void *arg)
     cake_exec_run(1, run_attend, arg);
 }
 
-/* More rows and heads than a launch has room for: what was recorded with the long row first is right when it is last, too. */
+/* More rows and heads than a launch has room for: what was recorded with the long row first is right when it
+ * is last, too. */
 static void check_again(const cake_kernels *op)
 {
     enum { HEADS = 512, DIM = 256, ROWS = 7, FAR = 4500 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: calls of operations, and bytes that come and go. Out: what ref makes of them. Invariant: pages of this memory are open
- * while one of these functions runs, and closed else.
+ * In: calls of operations, and bytes that come and go. Out: what ref makes of them. Invariant: pages of this
+ * memory are open while one of these functions runs, and closed else.
  */
 #include "away.h"
 

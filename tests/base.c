@@ -80,8 +80,8 @@ static void test_json_faults(void)
 }
 
 /* What Python writes into configurations, and integers that no int64 holds. */
-/* A string of `lead` plain bytes and then `tail` as it stands in the text, as value and as element; whether it
- * is taken out before the parser sees it must not show. */
+/* A string of `lead` plain bytes and then `tail` as it stands in the text, as value and as element; whether
+ * it is taken out before the parser sees it must not show. */
 static void check_string(size_t lead, const char *tail, const char *expected, size_t n)
 {
     cake_buf text = {0}, wanted = {0};

@@ -42,8 +42,8 @@ static void answer(cake_schedule *s, int lane, const cake_batch *b, int *made, i
     }
 }
 
-/* Long prompts and short ones, more than there is room for: what the dearest of the waves that are under way together
- * costs, on average, over the mean wave. */
+/* Long prompts and short ones, more than there is room for: what the dearest of the waves that are under way
+ * together costs, on average, over the mean wave. */
 static double pace(bool weighed)
 {
     enum { LANES = 4, SEQS = 16, WAVES = 600 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bundles of small odd models hold what the whole model does; manifests that contradict themselves; bundles that were
- * begun and left.
+ * Bundles of small odd models hold what the whole model does; manifests that contradict themselves; bundles
+ * that were begun and left.
  */
 #include "model/bundle.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * KV caches for tests of attention: pages in any order beside float copies of what they hold, calls of a table's
- * operations, attention in float64, and NaN wherever no row looks.
+ * KV caches for tests of attention: pages in any order beside float copies of what they hold, calls of a
+ * table's operations, attention in float64, and NaN wherever no row looks.
  */
 #ifndef CAKE_TESTS_CACHES_H
 #define CAKE_TESTS_CACHES_H
@@ -93,7 +93,8 @@ static inline void cache_fill(const cake_kernels *op, cache *c, int team)
     free(rows);
 }
 
-/* Where element j of a position's key and value stands, in elements from kv.k and kv.v: plain lines, and pairs. */
+/* Where element j of a position's key and value stands, in elements from kv.k and kv.v: plain lines, and
+ * pairs. */
 typedef struct place {
     size_t key, value;
 } place;
@@ -165,8 +166,8 @@ static inline int attend_errors(const call *c, const cache *from)
         double size = attend_double(from, row, q + (int64_t)i * dim, i % c->n_head / group, c, exact);
         /* |v| <= 1: what scores lose weighs double, and long chains of sums lose a little each. */
         double bound = 0x1p-24 * (2 * (size + 1) * (dim / 4 + 2) + sqrt(row->pos + 1) + 32);
-        /* Weights w that are rounded are off by w 2^-9 at most. The mean of v moves by the mean of these errors
-         * times v - mean: |v - mean| is at most 1 on average, since the mean of v^2 is. */
+        /* Weights w that are rounded are off by w 2^-9 at most. The mean of v moves by the mean of these
+         * errors times v - mean: |v - mean| is at most 1 on average, since the mean of v^2 is. */
         bound += rounded ? 0x1.02p-9 : 0;
         for (int j = 0; j < dim; j++)
             wrong += !(fabs((double)c->out[(int64_t)i * dim + j] - exact[j]) <= bound);

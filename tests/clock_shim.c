@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded by tests/rounds.sh: in the program itself, not in its libraries, time passes CLOCK_FACTOR times as fast, so that a
- * run of a second writes as many groups and checkpoints as one of many. The time of day jumps there by CLOCK_JUMP seconds,
- * forward and back.
+ * Preloaded by tests/rounds.sh: in the program itself, not in its libraries, time passes CLOCK_FACTOR times
+ * as fast, so that a run of a second writes as many groups and checkpoints as one of many. The time of day
+ * jumps there by CLOCK_JUMP seconds, forward and back.
  */
 #include <dlfcn.h>
 #include <link.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A tokenizer as a filter, for tests/golden/tokenizer.py: `codec DIR < STRINGS`. In: JSON strings, one a line. Out:
- * for each, {"ids": without the post-processor, "full": with it, "text": ids as they decode} or {"error": ...}.
+ * A tokenizer as a filter, for tests/golden/tokenizer.py: `codec DIR < STRINGS`. In: JSON strings, one a
+ * line. Out: for each, {"ids": without the post-processor, "full": with it, "text": ids as they decode} or
+ * {"error": ...}.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated delta rule, its convolution, norm and gates, of every table: against the recurrence in float64, and
- * against itself where cuts, company, teams and slots must not show in the bits.
+ * The gated delta rule, its convolution, norm and gates, of every table: against the recurrence in float64,
+ * and against itself where cuts, company, teams and slots must not show in the bits.
  */
 #include <math.h>
 
@@ -63,8 +63,9 @@ static story story_open(shape s)
     return y;
 }
 
-/* Decays that are none, that forget all at once, and that are beyond what float32 has, side by side; gates that are open
- * and shut; keys that are all the same one, of which the first head neither forgets nor holds back anything. */
+/* Decays that are none, that forget all at once, and that are beyond what float32 has, side by side; gates
+ * that are open and shut; keys that are all the same one, of which the first head neither forgets nor holds
+ * back anything. */
 static void make_extreme(story *y)
 {
     static const float logs[] = {0, -30, 30, 85}, decays[] = {-200, 200, -30, 0, -88, 30, -200, -200, 5};
@@ -116,7 +117,9 @@ static void run_both(const cake_exec *exec, void *arg)
 
 /* How the sequences are cut into waves. */
 typedef struct way {
-    int step; /* prompt rows of a wave; a multiple of 64, or blocks are begun in their middle, as behind a shared beginning */
+    /* prompt rows of a wave; a multiple of 64, or blocks are begun in their middle, as behind a shared
+     * beginning */
+    int step;
     bool together;  /* generated rows: all in the wave of the prompt's end, or one by one */
     bool alone;     /* each sequence for itself */
     int team, turn; /* slots are given out from `turn` on */
@@ -391,7 +394,8 @@ static void test_itself(void)
     for_tables(against_itself);
 }
 
-/* Plays `n` rows of one wave, or each slot's for itself, in steps of `step`; returns what came out, owned, x then out. */
+/* Plays `n` rows of one wave, or each slot's for itself, in steps of `step`; returns what came out, owned, x
+ * then out. */
 static float *play_crowd(const cake_kernels *op, cake_delta *d, const cake_row *rows, int n, int n_slot,
                          int step)
 {
@@ -417,7 +421,8 @@ static float *play_crowd(const cake_kernels *op, cake_delta *d, const cake_row *
     return all;
 }
 
-/* More slots than one launch takes, of prompts and of others; a prompt that is longer than one launch takes. */
+/* More slots than one launch takes, of prompts and of others; a prompt that is longer than one launch
+ * takes. */
 static void check_crowd(const cake_kernels *op)
 {
     enum { SLOTS = 300, LONG = 260 * 32 };

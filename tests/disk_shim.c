@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded by tests/disk.sh: the DISK_AT-th call that changes a file whose path has DISK_PATH in it fails with the error
- * number DISK_ERROR, or, if that is 0, writes half of what it should, and the calls behind it fail with ENOSPC. Each of them
- * adds its name to DISK_LOG; the one that fails, with an exclamation mark.
+ * Preloaded by tests/disk.sh: the DISK_AT-th call that changes a file whose path has DISK_PATH in it fails
+ * with the error number DISK_ERROR, or, if that is 0, writes half of what it should, and the calls behind it
+ * fail with ENOSPC. Each of them adds its name to DISK_LOG; the one that fails, with an exclamation mark.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -193,7 +193,8 @@ static int take_n(cake_deal *deal, int n, int64_t *units)
     return taken;
 }
 
-/* The second member comes when the first one has taken all but one unit of a deal and what it may of the next. */
+/* The second member comes when the first one has taken all but one unit of a deal and what it may of the
+ * next. */
 typedef struct late {
     int64_t first[N_UNITS], next[N_UNITS], rest[N_UNITS], after[N_UNITS];
     int n_first, n_next, n_rest, n_after;

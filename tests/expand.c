@@ -13,7 +13,8 @@
 #include "base/pack.h"
 #include "records.h"
 
-/* Everything that lines have: an answer with scores, a failure, a chat of two choices, U+0000 wherever it may be. */
+/* Everything that lines have: an answer with scores, a failure, a chat of two choices, U+0000 wherever it may
+ * be. */
 static void add_all(cake_recorder *recorder)
 {
     static const cake_scored scored[] = {{1, -0.5f}, {7, -1.25f},    {2, -1.25f},

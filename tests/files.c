@@ -106,7 +106,8 @@ static void test_broken_files(void)
     }
 }
 
-/* A class that reads a model in a way that is not known here is named; tiktoken's ids stay where they are listed. */
+/* A class that reads a model in a way that is not known here is named; tiktoken's ids stay where they are
+ * listed. */
 static void test_hints(void)
 {
     static const char model[] = "\x0A\x05\x0A\x03<u>\x0A\x03\x0A\x01"

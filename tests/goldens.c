@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The golden models of tests/golden (see models.py there) against transformers in float64: first the arithmetic
- * alone, fed with the reference's own tokens, then whole runs of the program on one rank and on several.
+ * The golden models of tests/golden (see models.py there) against transformers in float64: first the
+ * arithmetic alone, fed with the reference's own tokens, then whole runs of the program on one rank and on
+ * several.
  */
 #include "away.h"
 #include "launch.h"
@@ -9,8 +10,8 @@
 
 /* ---- the arithmetic alone */
 
-/* The reference keeps keys and values in full, so with a cache in float32 nothing but rounding is left, whatever
- * the weights are. */
+/* The reference keeps keys and values in full, so with a cache in float32 nothing but rounding is left,
+ * whatever the weights are. */
 static void check_arithmetic(const cake_kernels *kernels, const char *dtype, cake_dtype kv_dtype,
                              double tolerance, int from)
 {
@@ -45,8 +46,8 @@ static void test_arithmetic(void)
     }
 }
 
-/* What int8 costs, beside activations in BF16. Random weights make much of little, and those of the delta nets most
- * of all: they turn the same roundings into ten times the difference, so they tell nothing here. */
+/* What int8 costs, beside activations in BF16. Random weights make much of little, and those of the delta
+ * nets most of all: they turn the same roundings into ten times the difference, so they tell nothing here. */
 static void test_int8(void)
 {
     check_arithmetic(cake_kernels_at(cake_kernels_best()), "bf16", CAKE_BF16, 0.25, N_DELTA);

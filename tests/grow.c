@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokenizers whose parts make gigabytes of a few characters: wherever a text can grow, it is the request that fails,
- * and lists that are too long are told when they are read.
+ * Tokenizers whose parts make gigabytes of a few characters: wherever a text can grow, it is the request that
+ * fails, and lists that are too long are told when they are read.
  */
 #include <stdio.h>
 #include <string.h>

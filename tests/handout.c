@@ -160,7 +160,8 @@ static void test_room(void)
     end();
 }
 
-/* Requests with ten documents in turn: the questions to one are one replica's, but for the last ones of who has more. */
+/* Requests with ten documents in turn: the questions to one are one replica's, but for the last ones of who
+ * has more. */
 static void test_groups(void)
 {
     begin(3, 64, 100000);

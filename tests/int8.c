@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrices in int8: their rows, and products where they are not like others. What they share with other matrices
- * (teams, numbers of rows, float64, the bits of ref) is in kernels.c.
+ * Matrices in int8: their rows, and products where they are not like others. What they share with other
+ * matrices (teams, numbers of rows, float64, the bits of ref) is in kernels.c.
  */
 #include <float.h>
 #include <math.h>
 
 #include "matrices.h"
 
-/* Groups of x that int8 cannot hold as they are, each beside others: as ref has it, NaN where there is one. */
+/* Groups of x that int8 cannot hold as they are, each beside others: as ref has it, NaN where there is
+ * one. */
 static void linear_int8_odd(const cake_kernels *op)
 {
     static const float odd[] = {NAN,    INFINITY,  -INFINITY,     FLT_MAX, -FLT_MAX,
@@ -67,7 +68,8 @@ static void test_int8_rows(void)
     CU_ASSERT(isnan(out[0]));
 }
 
-/* Rows of floats of every kind, and of one size whose scale is rounded in every way there is, as plain C makes them. */
+/* Rows of floats of every kind, and of one size whose scale is rounded in every way there is, as plain C
+ * makes them. */
 static void check_convert(const cake_kernels *op)
 {
     enum { N = 5 * CAKE_I8_GROUP + 7, SCALES = 1 << 14 };

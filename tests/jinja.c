@@ -140,9 +140,9 @@ static void test_real(void)
     cake_json_free(golden);
 }
 
-/* The list was made for an engine in JavaScript, which prints true for True and adds numbers to strings: it is run
- * as that. Of its 157 cases Python agrees with 98; we as Python with one more, a replace(count=) that newer ones
- * know. */
+/* The list was made for an engine in JavaScript, which prints true for True and adds numbers to strings: it
+ * is run as that. Of its 157 cases Python agrees with 98; we as Python with one more, a replace(count=) that
+ * newer ones know. */
 static void test_syntax(void)
 {
     const char *path = suite_asset("templates/syntax.json");

@@ -172,7 +172,8 @@ static size_t begun(const cake_journal *j, int64_t order, int answer)
     return r ? r->ids.len : 0;
 }
 
-/* Answers that were begun, cut at every byte: their tokens up to the last whole line, until their result is there. */
+/* Answers that were begun, cut at every byte: their tokens up to the last whole line, until their result is
+ * there. */
 static void test_begun(void)
 {
     cake_buf text = {0}, said = {0};
@@ -340,7 +341,8 @@ static void test_differs(void)
     }
 }
 
-/* Records [from, to) of a job of n requests; finishes it if all are there. What was said when it was opened. */
+/* Records [from, to) of a job of n requests; finishes it if all are there. What was said when it was
+ * opened. */
 static cake_err do_some(cake_record_options options, int from, int to, int n, cake_buf *said)
 {
     cake_recorder *recorder;

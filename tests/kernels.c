@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every table against float64 and against itself: rows, teams and places must not show in the bits. Attention and
- * the product with a head have programs of their own (attend.c, head.c).
+ * Every table against float64 and against itself: rows, teams and places must not show in the bits. Attention
+ * and the product with a head have programs of their own (attend.c, head.c).
  */
 #include <math.h>
 
@@ -35,8 +35,9 @@ static double linear_double(const matrix *m, const float *x, int column, double 
     return sum;
 }
 
-/* The bound of any order of n float32 sums: n units in the last place of the sum of absolute values; half a unit of
- * BF16 where x is rounded to that; half a step for each value, where x is quantised: all are below 1 here. */
+/* The bound of any order of n float32 sums: n units in the last place of the sum of absolute values; half a
+ * unit of BF16 where x is rounded to that; half a step for each value, where x is quantised: all are below 1
+ * here. */
 static int linear_errors(const call *c, const matrix *m)
 {
     int wrong = 0;
@@ -179,7 +180,8 @@ static void linear_rows(const cake_kernels *op)
     }
 }
 
-/* The same of many rows, by tables that cut such products in several ways, which depend on how many outputs there are. */
+/* The same of many rows, by tables that cut such products in several ways, which depend on how many outputs
+ * there are. */
 static void linear_many(const cake_kernels *op)
 {
     enum { N_IN = 200, MOST = 300 };
@@ -574,7 +576,8 @@ static void test_levels(void)
     CU_ASSERT_PTR_EQUAL(cake_kernels_at(cake_kernels_exact())->oracle, &cake_kernels_ref);
 }
 
-/* Every half of both kinds, floats of all sizes and kinds, any number of them at any place, as plain C converts them. */
+/* Every half of both kinds, floats of all sizes and kinds, any number of them at any place, as plain C
+ * converts them. */
 static void check_convert(const cake_kernels *op)
 {
     enum { N = 70000 };

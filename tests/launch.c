@@ -8,7 +8,8 @@
 
 #include "suite.h"
 
-/* jansson takes no NUL in a key, and the token of byte 0 is a key of top_logprobs when it is among the best. */
+/* jansson takes no NUL in a key, and the token of byte 0 is a key of top_logprobs when it is among the
+ * best. */
 static void without_nuls(char *text)
 {
     for (char *nul = text; (nul = strstr(nul, "\\u0000"));)

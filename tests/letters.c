@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request goes to another rank by letter, and what happens to it there happens to the original. Uses the demo model's
- * tokenizer.
+ * A request goes to another rank by letter, and what happens to it there happens to the original. Uses the
+ * demo model's tokenizer.
  */
 #include "run/letters.h"
 
@@ -103,8 +103,8 @@ static void test_begun(void)
     cake_sequence_close(there);
 }
 
-/* Three answers of five: one is over, nothing is known of another. Of a prompt that is to be scored something must be left to
- * generate, or nobody would score it. */
+/* Three answers of five: one is over, nothing is known of another. Of a prompt that is to be scored something
+ * must be left to generate, or nobody would score it. */
 static void test_begun_choices(void)
 {
     cake_params p = cake_params_base();
@@ -147,7 +147,8 @@ static void test_begun_choices(void)
     }
 }
 
-/* Seeds of a request, of its id, of its index: the key is the same. Nothing is decoded where no text ends an answer. */
+/* Seeds of a request, of its id, of its index: the key is the same. Nothing is decoded where no text ends an
+ * answer. */
 static void test_keys(void)
 {
     for (int i = 0; i < 3; i++) {

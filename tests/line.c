@@ -105,9 +105,10 @@ static void test_logprobs(void)
 {
     static const int32_t ids[] = {1, 2, 3, 4, 5, 0};
     static const cake_scored scored[] = {
-        {1, -0.5f}, {1, -0.5f},  {2, -1.25f},    {2, -3},     {6, -0.1f},   {2, -3}, /* 2 and 6 are spelled alike */
-        {3, 0},     {3, 0},      {4, -INFINITY}, {4, -2},     {4, -2},      {3, -3}, {5, -1},
-        {5, -1},    {0, -1e-7f}, {0, -1e-7f},    {0, -1e-7f}, {1, -16.25f},
+        /* 2 and 6 are spelled alike */
+        {1, -0.5f}, {1, -0.5f}, {2, -1.25f},    {2, -3},     {6, -0.1f},  {2, -3},
+        {3, 0},     {3, 0},     {4, -INFINITY}, {4, -2},     {4, -2},     {3, -3},
+        {5, -1},    {5, -1},    {0, -1e-7f},    {0, -1e-7f}, {0, -1e-7f}, {1, -16.25f},
     };
     cake_record_options options = options_of(path_of("shape.jsonl"));
     cake_record r = answer_of(0, "Hello\xC3\xA9 \"w\"");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that is locked: arenas, and what a process is allowed. Memory of a rank: where it lies. Mapped files: what is
- * not there reads as zeros.
+ * Memory that is locked: arenas, and what a process is allowed. Memory of a rank: where it lies. Mapped
+ * files: what is not there reads as zeros.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,8 @@ static void test_lock(void)
     CU_ASSERT_EQUAL(cake_arena_lock(&arena, "nothing"), CAKE_OK);
 }
 
-/* A process without the capability to lock what it likes, and with a limit: 64 KB at once, 128 KB if it asks. */
+/* A process without the capability to lock what it likes, and with a limit: 64 KB at once, 128 KB if it
+ * asks. */
 static int limited(void)
 {
     struct {
@@ -200,8 +201,8 @@ static uintptr_t end_of(const mappings *m, uintptr_t at)
     return 0;
 }
 
-/* Pages that came since `before` and were touched: how many, of these in the domain, and of these in mappings that may have
- * huge pages. */
+/* Pages that came since `before` and were touched: how many, of these in the domain, and of these in mappings
+ * that may have huge pages. */
 typedef struct pages {
     int64_t there, right, huge;
 } pages;
@@ -351,8 +352,8 @@ static void load_torn(bool mapped, off_t left)
     cake_model_close(m);
 }
 
-/* A file that shrinks between open and load: by a few bytes, whose place in a mapped page is zeros, and by whole pages,
- * which raise SIGBUS. */
+/* A file that shrinks between open and load: by a few bytes, whose place in a mapped page is zeros, and by
+ * whole pages, which raise SIGBUS. */
 static void test_truncated(void)
 {
     struct sigaction before, after;

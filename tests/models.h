@@ -13,8 +13,8 @@
 #include "kernels/tensor.h"
 #include "suite.h"
 
-/* A tiny qwen3 with biases: two layers, head_dim that is not dim / n_head. Written down here once more, so that
- * the program's own table is held against something. */
+/* A tiny qwen3 with biases: two layers, head_dim that is not dim / n_head. Written down here once more, so
+ * that the program's own table is held against something. */
 enum { DIM = 6, HEADS = 2, KV = 1, HEAD = 4, FF = 10, VOCAB = 11, LAYERS = 2 };
 
 typedef struct spec {

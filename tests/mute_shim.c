@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded by tests/watch.sh: while there is a file MUTE, what is sent as the watch sends is lost on the way. MPI sends in
- * other ways.
+ * Preloaded by tests/watch.sh: while there is a file MUTE, what is sent as the watch sends is lost on the
+ * way. MPI sends in other ways.
  */
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -173,7 +173,8 @@ static void test_prompts(void)
     cake_buf_free(&said);
 }
 
-/* The library may read what was written before the format was settled; here that is damage, in pieces of any size. */
+/* The library may read what was written before the format was settled; here that is damage, in pieces of any
+ * size. */
 static void test_old_frames(void)
 {
     static const char old[] = "\x27\xB5\x2F\xFD\x04\x01\x00\x00\x00",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which page is taken next: given back ones, then idle ones that no known prompt wants, then memory that was never
- * used, then what is wanted.
+ * Which page is taken next: given back ones, then idle ones that no known prompt wants, then memory that was
+ * never used, then what is wanted.
  */
 #include "run/pages.h"
 

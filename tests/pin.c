@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pins on machines that are files: tests/machines/NAME.txt, whose README says what its lines mean. What is expected was
- * written down from the machines' descriptions, not from what the program said.
+ * Pins on machines that are files: tests/machines/NAME.txt, whose README says what its lines mean. What is
+ * expected was written down from the machines' descriptions, not from what the program said.
  */
 #include "place/pin.h"
 
@@ -84,8 +84,8 @@ static void read_cpus(const machine *m, const char *list, cake_cpus *cpus)
     hwloc_bitmap_free(set);
 }
 
-/* MASK, MASK*N, ~MASK/POOL of ranks that a launcher bound unasked, MASK@PLACE of those that a topology file places,
- * MASK!CPU of those that began on a cpu. */
+/* MASK, MASK*N, ~MASK/POOL of ranks that a launcher bound unasked, MASK@PLACE of those that a topology file
+ * places, MASK!CPU of those that began on a cpu. */
 static void add_claims(machine *m, char *word, int threads)
 {
     char *times = strchr(word, '*'), *pool = strchr(word, '/'), *place = strchr(word, '@'),
@@ -274,7 +274,8 @@ static void test_machines(void)
     CU_ASSERT(n >= 8);
 }
 
-/* Any masks on any machine: ranks that share nothing they were not given together, one core at most for a thread. */
+/* Any masks on any machine: ranks that share nothing they were not given together, one core at most for a
+ * thread. */
 static void test_random(void)
 {
     static const char *const shapes[] = {"numa:1 core:5 pu:2", "numa:3 core:3 pu:1",
@@ -423,7 +424,8 @@ static void test_huge_pages(void)
     }
 }
 
-/* On this machine: a thread goes where it is told, its pages lie in its domain, and the end is as the beginning. */
+/* On this machine: a thread goes where it is told, its pages lie in its domain, and the end is as the
+ * beginning. */
 static void test_binding(void)
 {
     enum { PAGES = 64 };

@@ -14,8 +14,8 @@ static int throw(int sides)
     return (int)((dice = dice * 1664525u + 1013904223u) >> 16) % sides;
 }
 
-/* The least that the slowest stage can take, by trying every end of every slice: layers from `first` on for n_rank
- * ranks, each but rank 0 with one at least. */
+/* The least that the slowest stage can take, by trying every end of every slice: layers from `first` on for
+ * n_rank ranks, each but rank 0 with one at least. */
 static double best(int n_rank, int first, int n_layer, const double *layer, double root, const double *speed)
 {
     double least = 1e300, run = root;
@@ -31,7 +31,8 @@ static double best(int n_rank, int first, int n_layer, const double *layer, doub
     return least;
 }
 
-/* Layers in order, one at least for each rank but rank 0, whatever they cost; and what the slowest stage takes. */
+/* Layers in order, one at least for each rank but rank 0, whatever they cost; and what the slowest stage
+ * takes. */
 static double check_plan(int n_rank, int n_layer, const double *layer, double root, const double *speed)
 {
     cake_plan plan;
@@ -58,7 +59,8 @@ static double check_plan(int n_rank, int n_layer, const double *layer, double ro
 
 static const double ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
-/* Layers of two kinds, as those of attention and of delta nets; costs are whole numbers, so that sums are exact. */
+/* Layers of two kinds, as those of attention and of delta nets; costs are whole numbers, so that sums are
+ * exact. */
 static void test_best(void)
 {
     for (int n_layer = 1; n_layer <= 12; n_layer++)
@@ -260,8 +262,8 @@ static void test_little_memory(void)
     cake_plan_free(&plan);
 }
 
-/* As large as they get: 126 layers on as many ranks, 16 a host, whose memory ends slices all along. What it takes is
- * counted, since a clock would tell of the machine. */
+/* As large as they get: 126 layers on as many ranks, 16 a host, whose memory ends slices all along. What it
+ * takes is counted, since a clock would tell of the machine. */
 static void test_large(void)
 {
     enum { MOST = 126 };

@@ -187,7 +187,8 @@ static void test_open(void)
     }
 }
 
-/* Standard input that ends in the middle of a line: what came whole is served, the rest is an error record. */
+/* Standard input that ends in the middle of a line: what came whole is served, the rest is an error
+ * record. */
 static void test_cut_stdin(void)
 {
     static const char text[] = "{\"prompt\": \"whole\"}\n{\"id\": 7, \"prompt\": \"cut sh";

@@ -245,7 +245,7 @@ static int in_child(int (*work)(const char *path), const char *path)
     return status;
 }
 
-/* How many results of a partial file are whole and parse; -1 if one does not, or if something is behind them. */
+/* How many results of a partial file are whole and parse; -1: one does not, or something is behind them. */
 static int whole_lines(const char *path)
 {
     char *text = slurp(path), *line = text;
@@ -467,7 +467,8 @@ static void test_made_meanwhile_never(void)
     cake_buf_free(&said);
 }
 
-/* A run that was killed behind its last step but one: its RESULTS is its own only as long as nobody has changed it. */
+/* A run that was killed behind its last step but one: its RESULTS is its own only as long as nobody has
+ * changed it. */
 static void test_killed_before_the_last_step(void)
 {
     char path[200], partial[220];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The main function of a fuzz target in `make check`: every input of its kept corpus, once. What a fuzzer found
- * stays found, also where no fuzzer is.
+ * The main function of a fuzz target in `make check`: every input of its kept corpus, once. What a fuzzer
+ * found stays found, also where no fuzzer is.
  */
 #include <dirent.h>
 #include <stdint.h>

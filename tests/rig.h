@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The golden models of tests/golden, layer by layer without the program around them: fed with the tokens of transformers in
- * float64, by whichever operations.
+ * The golden models of tests/golden, layer by layer without the program around them: fed with the tokens of
+ * transformers in float64, by whichever operations.
  */
 #ifndef CAKE_TESTS_RIG_H
 #define CAKE_TESTS_RIG_H

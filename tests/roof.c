@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run had to do: counted row by row here, in another way in slice/work.c; and the time that peaks allow for it.
+ * What a run had to do: counted row by row here, in another way in slice/work.c; and the time that peaks
+ * allow for it.
  */
 #include "kernels/roof.h"
 
@@ -33,7 +34,8 @@ static void test_seconds(void)
     CU_ASSERT_DOUBLE_EQUAL(cake_roof_sum(&roof).bytes, 14e9, 1);
 }
 
-/* Near the ridge two waves of one bin share its maximum: the error is small, and never above what both need. */
+/* Near the ridge two waves of one bin share its maximum: the error is small, and never above what both
+ * need. */
 static void test_ridge(void)
 {
     double reading;
@@ -101,7 +103,8 @@ static void test_unread(void)
                            2 * (1000 - 300) + 1000 + 10 * (8 + 9 + 10) + 2 * 5 * (200 - 100) + 5 * 200, 1e-9);
 }
 
-/* The same wave's sequences in shared pages: what stands where it did for the sequence before is read once. */
+/* The same wave's sequences in shared pages: what stands where it did for the sequence before is read
+ * once. */
 static void test_shared(void)
 {
     const int window = 70;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rotary frequencies and the factor of cos and sin against transformers 5.23 (float32), for heads of 12 elements
- * and a context of 512.
+ * Rotary frequencies and the factor of cos and sin against transformers 5.23 (float32), for heads of 12
+ * elements and a context of 512.
  */
 #include <math.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of golden files about tokenizers: {"text", "ids", "full" (with what the post-processor adds), "decoded"}.
+ * Rows of golden files about tokenizers: {"text", "ids", "full" (with what the post-processor adds),
+ * "decoded"}.
  */
 #ifndef CAKE_TESTS_ROWS_H
 #define CAKE_TESTS_ROWS_H

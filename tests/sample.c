@@ -189,8 +189,8 @@ static void test_reference(void)
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
-/* Vocabularies of which only a part is listed: by a guess, by what is sure, or all of it; and many equal scores, which
- * no digit tells apart. */
+/* Vocabularies of which only a part is listed: by a guess, by what is sure, or all of it; and many equal
+ * scores, which no digit tells apart. */
 static void test_large(void)
 {
     enum { N = 40003 };
@@ -226,7 +226,8 @@ static void test_large(void)
     free(scratch);
 }
 
-/* Weights against expl: what a vocabulary's size leaves over for the last group, scores that weigh nothing. */
+/* Weights against expl: what a vocabulary's size leaves over for the last group, scores that weigh
+ * nothing. */
 static void test_weights(void)
 {
     enum { N = 4096 + 64 + 7 };
@@ -266,8 +267,8 @@ static void test_weights(void)
     free(weight);
 }
 
-/* What transformers 5's TemperatureLogitsWarper, TopKLogitsWarper and TopPLogitsWarper keep of these scores, in
- * that order (without ties at the k-th score, where transformers keeps them all and we keep k). */
+/* What transformers 5's TemperatureLogitsWarper, TopKLogitsWarper and TopPLogitsWarper keep of these scores,
+ * in that order (without ties at the k-th score, where transformers keeps them all and we keep k). */
 static void test_kept(void)
 {
     static const float score[] = {1.0f, 3.0f, 2.0f, -1.0f, 2.5f, 0.0f, 3.5f, -4.0f};
@@ -321,7 +322,8 @@ static void test_ties_at_k(void)
 }
 
 /* The share of right samplers whose draws are further from what is expected than these (Wilson and Hilferty's
- * approximation of the chi-square distribution). expected [n]: probabilities; cells under 10 draws are pooled. */
+ * approximation of the chi-square distribution). expected [n]: probabilities; cells under 10 draws are
+ * pooled. */
 static double p_value(const double *expected, const int *count, int n, double draws, int *impossible)
 {
     double chi = 0, rare = 0, rare_count = 0;
@@ -348,8 +350,8 @@ static double p_value(const double *expected, const int *count, int n, double dr
     return 0.5 * erfc((cbrt(chi / freedom) - (1 - spread)) / sqrt(2 * spread));
 }
 
-/* Draws from scores that a past may change; the p-value has to be one that right samplers have. The bounds are
- * exceeded once in 10^5, and the seeds are fixed, so once never. */
+/* Draws from scores that a past may change; the p-value has to be one that right samplers have. The bounds
+ * are exceeded once in 10^5, and the seeds are fixed, so once never. */
 static void check_draws(const char *name, float *score, int n, const cake_params *params, cake_past *past,
                         const double *expected, uint64_t seed, uint32_t draws)
 {

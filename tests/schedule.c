@@ -13,8 +13,8 @@
 enum { MAX_SEQS = 400, MAX_TOKENS = 1000, MAX_PAGES = 256, MAX_SLOTS = 64, MAX_SAVED = 4, STRIDE = 16 };
 enum { AHEAD = MAX_SLOTS }; /* groups whose prompts are known before it is their turn */
 
-/* A job: every sequence has a prompt and a number of tokens to generate. Those of one group have the same prompt;
- * where a group's stem has a slot, its other members fork from it. */
+/* A job: every sequence has a prompt and a number of tokens to generate. Those of one group have the same
+ * prompt; where a group's stem has a slot, its other members fork from it. */
 static struct {
     int prompt[MAX_SEQS], total[MAX_SEQS], known[MAX_SEQS], group[MAX_SEQS];
     int most[MAX_SEQS];                   /* what is said of total */
@@ -456,7 +456,8 @@ static void test_share_states(void)
     CU_ASSERT(evictions > 50 && shared > 10000);
 }
 
-/* Hundreds of prompts with one beginning: nobody computes it twice, even with few pages, and while others compute it. */
+/* Hundreds of prompts with one beginning: nobody computes it twice, even with few pages, and while others
+ * compute it. */
 static void test_share_one(void)
 {
     enum { N = MAX_SEQS };
@@ -517,7 +518,8 @@ static void test_chunks(void)
     cake_schedule_close(s);
 }
 
-/* One long prompt alone: its rows follow those that are under way, wave after wave, and none before another. */
+/* One long prompt alone: its rows follow those that are under way, wave after wave, and none before
+ * another. */
 static void test_ahead(void)
 {
     enum { LANES = 4, PROMPT = 1000 };

@@ -220,7 +220,8 @@ static void test_echo_alone(void)
     cake_sequence_close(s);
 }
 
-/* Choices have the prompt, numbers of their own to draw by, and go with their lead; prompt scores come once. */
+/* Choices have the prompt, numbers of their own to draw by, and go with their lead; prompt scores come
+ * once. */
 static void test_choices(void)
 {
     cake_sequence *lead = echo("Once upon", NULL, 0, 3);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Replicas and slices for worlds that are files: tests/plans/NAME.txt, whose README says what its lines mean. Of every
- * plan it is checked that all layers are there once, in order, and that no host is given more weights than it has
- * memory; of the choice, that fewer stages would not have held the weights, or are not what the file expects.
+ * Replicas and slices for worlds that are files: tests/plans/NAME.txt, whose README says what its lines mean.
+ * Of every plan it is checked that all layers are there once, in order, and that no host is given more
+ * weights than it has memory; of the choice, that fewer stages would not have held the weights, or are not
+ * what the file expects.
  */
 #include "run/spread.h"
 
@@ -104,7 +105,8 @@ static bool cut(world *w, int replica, cake_buf *out)
     return fits;
 }
 
-/* That no host of the world has more weights than memory, and that replicas of ranks that are alike are cut alike. */
+/* That no host of the world has more weights than memory, and that replicas of ranks that are alike are cut
+ * alike. */
 static void check_memory(world *w)
 {
     int64_t *held = cake_alloc(MOST, sizeof *held);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A real, trained model of others: stories260K, F32 in one file and BF16 in shards, 256 greedy tokens that two
- * other programs agree on.
+ * A real, trained model of others: stories260K, F32 in one file and BF16 in shards, 256 greedy tokens that
+ * two other programs agree on.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The style test: functions of at most 100 lines, files of at most 650, the licence line, nothing unfinished, and
+# The style test: functions of at most 100 lines, files of at most 650, lines of at most 110, the licence line, nothing unfinished, and
 # the layout of .clang-format. Versions of clang-format differ in their taste: only 14 decides, and where CI is
 # set it must be there.
 # tests/style.sh [ROOT]: ROOT is a source tree, default $top_srcdir. Exit status 1 and a line per violation.
@@ -25,6 +25,7 @@ FNR == 1 {
     if ($0 !~ /SPDX-License-Identifier: Apache-2\.0/) wrong(1, "the first line has no SPDX-License-Identifier: Apache-2.0")
 }
 { lines = FNR }
+length > 110 { wrong(FNR, "a line of " length " columns, 110 at most") }
 /^\{/ { start = FNR }
 /^\}/ { if (start && FNR - start > 101) wrong(start, "a function of " FNR - start - 1 " lines, 100 at most"); start = 0 }
 /(^|[^A-Za-z])(TO[D]O|FIX[M]E|XX[X])([^A-Za-z]|$)/ { wrong(FNR, "unfinished: " $0) }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run tells of itself: the report of INTERFACE section 6 with all its names, the timeline, the table on standard
- * error; on 1 to 4 ranks, whole also where a run fails.
+ * What a run tells of itself: the report of INTERFACE section 6 with all its names, the timeline, the table
+ * on standard error; on 1 to 4 ranks, whole also where a run fails.
  */
 #include <math.h>
 #include <stdio.h>
@@ -165,7 +165,8 @@ static void test_report(void)
         for (int rank = 0; rank < np; rank++)
             check_stage(report, rank, np, &layer);
         CU_ASSERT_EQUAL(layer, N_LAYER);
-        /* what is computed does not depend on who computes it; how near it comes to the peaks is below them */
+        /* what is computed does not depend on who computes it; how near it comes to the peaks is below
+         * them */
         const cake_json *roofline = cake_json_get(report, "roofline");
         if (np == 1)
             flops = real(roofline, "flops");
@@ -175,7 +176,8 @@ static void test_report(void)
     }
 }
 
-/* A run in which no token is generated has no times between tokens, one without a file no journal, and says so. */
+/* A run in which no token is generated has no times between tokens, one without a file no journal, and says
+ * so. */
 static void test_nothing_generated(void)
 {
     FILE *f = fopen(in_tmp("none.jsonl"), "w");

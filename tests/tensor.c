@@ -8,7 +8,8 @@
 #include "kernels/tensor.h"
 #include "suite.h"
 
-/* The value of a small float format by its definition: 1 sign bit, n_exp exponent bits, n_frac fraction bits. */
+/* The value of a small float format by its definition: 1 sign bit, n_exp exponent bits, n_frac fraction
+ * bits. */
 static double by_definition(unsigned bits, int n_exp, int n_frac)
 {
     int bias = (1 << (n_exp - 1)) - 1, exponent = (int)(bits >> n_frac) & ((1 << n_exp) - 1);
@@ -44,7 +45,8 @@ static void test_all_values(void)
     CU_ASSERT_EQUAL(bad, 0);
 }
 
-/* Between each finite value and the next: the middle goes to the even one, its neighbours to the nearer one. */
+/* Between each finite value and the next: the middle goes to the even one, its neighbours to the nearer
+ * one. */
 static int rounding_errors(float (*up)(uint16_t), uint16_t (*down)(float), unsigned last)
 {
     int bad = 0;

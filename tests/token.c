@@ -434,7 +434,8 @@ static void test_faults(void)
 }
 
 /* What a broken or unknown tokenizer.json is told. */
-#define MODEL     "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[[\"a\",\"b\"]]}"
+#define VOCAB     "{\"a\":0,\"b\":1,\"ab\":2}"
+#define MODEL     "\"model\":{\"type\":\"BPE\",\"vocab\":" VOCAB ",\"merges\":[[\"a\",\"b\"]]}"
 #define BPE(rest) "{\"model\":{\"type\":\"BPE\"," rest "}}"
 static const struct {
     const char *json, *said;

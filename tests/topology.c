@@ -538,7 +538,8 @@ static int lines_of(const char *text, size_t len)
     return n;
 }
 
-/* A line that is wrong behind the last worker: the fault is there, or somewhere before if that was wrong already. */
+/* A line that is wrong behind the last worker: the fault is there, or somewhere before if that was wrong
+ * already. */
 static void break_file(made *m, const char *const *hosts)
 {
     static const char *const bad[] = {

@@ -9,7 +9,8 @@ enum { N = 4 };
 
 static const double patience = 7, now = 1000;
 
-/* One pipeline of N ranks, a hop each but rank 0, which has none; all were heard just now and waves go round. */
+/* One pipeline of N ranks, a hop each but rank 0, which has none; all were heard just now and waves go
+ * round. */
 static void all_is_well(cake_ear *ears)
 {
     for (int r = 0; r < N; r++) {

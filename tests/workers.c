@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Topology files by the thousand, from a generator with a fixed seed: of a plan in many ways of writing, which must be
- * read as that plan; with one thing wrong in a line that is known; and with bytes changed at random.
+ * Topology files by the thousand, from a generator with a fixed seed: of a plan in many ways of writing,
+ * which must be read as that plan; with one thing wrong in a line that is known; and with bytes changed at
+ * random.
  */
 #include "place/workers.h"
 
@@ -35,7 +36,8 @@ typedef struct scheme {
     int order[RANKS], n_worker; /* ranks, in the order of the file */
 } scheme;
 
-/* Every rank but 0 has a layer; workers of one host, which has ranks that follow each other, are in their order. */
+/* Every rank but 0 has a layer; workers of one host, which has ranks that follow each other, are in their
+ * order. */
 static void make_scheme(scheme *s)
 {
     s->n_rank = 1 + draw(RANKS);

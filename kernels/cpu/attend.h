@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention over paged K and V, in the words of vec_*.h and step_*.h; included once by each instruction set's file.
+ * Attention over paged K and V, in the words of vec_*.h and step_*.h; included once by each instruction set's
+ * file.
  *
- * In: queries of each row, the cache. Out: the weighted sums of V. Here work is divided: prompt rows go the way of
- * prefill.h; of the others a piece is neighbouring parts of a row, or of some rows that share pages, for segment.h.
+ * In: queries of each row, the cache. Out: the weighted sums of V. Here work is divided: prompt rows go the
+ * way of prefill.h; of the others a piece is neighbouring parts of a row, or of some rows that share pages,
+ * for segment.h.
  *
  * Invariant: which rows go together, and who takes them, changes no bit of any.
  */
@@ -12,8 +14,8 @@
 
 #include "kernels/cpu/segment.h"
 
-/* Neighbouring parts of rows that follow each other in the wave and share the pages before `common`, or of a row that
- * goes alone. out, q [rows, n_head, head_dim]. */
+/* Neighbouring parts of rows that follow each other in the wave and share the pages before `common`, or of a
+ * row that goes alone. out, q [rows, n_head, head_dim]. */
 typedef struct piece {
     const cake_row *row;
     int rows, common;
@@ -99,9 +101,9 @@ INLINE bool goes_alone(const cake_kv *kv, const cake_row *row)
     return row->kind != CAKE_ROW_PROMPT || kv->head_dim > PREFILL_DIM;
 }
 
-/* The end of the rows from `first` on that go alone and share pages, each with the one before it about as much as the
- * first two do: few positions that many rows have in common do not part rows that have more. *common: all of them have
- * the same pages before it. */
+/* The end of the rows from `first` on that go alone and share pages, each with the one before it about as
+ * much as the first two do: few positions that many rows have in common do not part rows that have more.
+ * *common: all of them have the same pages before it. */
 static int sharing_end(const cake_kv *kv, const cake_row *rows, int first, int n_tok, int *common)
 {
     int end = first + 1, usual = 0;
@@ -117,8 +119,8 @@ static int sharing_end(const cake_kv *kv, const cake_row *rows, int first, int n
     return end;
 }
 
-/* Into how many pieces n rows that share pages are cut: as few as can be, as long as each member of the team gets about
- * the same. */
+/* Into how many pieces n rows that share pages are cut: as few as can be, as long as each member of the team
+ * gets about the same. */
 static int cuts_of(int n, int parts, int team)
 {
     int cuts = (n + ROWS - 1) / ROWS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table for CPUs with AVX2, FMA and F16C. Invariant: nothing in this file but the table is visible outside,
- * and none of its code runs before cpu.c has asked the CPU.
+ * The table for CPUs with AVX2, FMA and F16C. Invariant: nothing in this file but the table is visible
+ * outside, and none of its code runs before cpu.c has asked the CPU.
  */
 #include "kernels/cpu/vec_avx2.h" /* first: the headers below are written in its words */
 

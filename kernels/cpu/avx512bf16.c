@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table for CPUs with AVX-512 F, BW, VL, DQ, BF16 and VNNI. Invariant: nothing in this file but the table is visible outside,
- * and none of its code runs before cpu.c has asked the CPU.
+ * The table for CPUs with AVX-512 F, BW, VL, DQ, BF16 and VNNI. Invariant: nothing in this file but the table
+ * is visible outside, and none of its code runs before cpu.c has asked the CPU.
  */
 #include "kernels/cpu/vec_avx512.h" /* first: the headers below are written in its words */
 

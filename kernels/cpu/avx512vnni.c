@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The table for CPUs with AVX-512 F, BW, VL, DQ and VNNI: that of avx512.c with other
- * products of bytes, which have the same bits. Invariant: nothing in this file but the table is visible outside,
- * and none of its code runs before cpu.c has asked the CPU.
+ * products of bytes, which have the same bits. Invariant: nothing in this file but the table is visible
+ * outside, and none of its code runs before cpu.c has asked the CPU.
  */
 #include "kernels/cpu/vec_avx512.h" /* first: the headers below are written in its words */
 

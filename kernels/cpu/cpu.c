@@ -46,8 +46,8 @@ static bool has_avx512bf16(void)
 }
 #endif
 
-/* Each level's CPUs can run all levels below. Where a CPU can do more, a level has a faster table with the same
- * bits. */
+/* Each level's CPUs can run all levels below. Where a CPU can do more, a level has a faster table with the
+ * same bits. */
 static const struct {
     const cake_kernels *table;
     bool (*allowed)(void);

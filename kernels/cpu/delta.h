@@ -3,10 +3,11 @@
  * The gated delta rule, its convolution and gates, in the words of vec_*.h; included once by each instruction
  * set's file.
  *
- * In: rows and the states of their slots. Out: the rows' outputs, the states after them. A piece of work is one
- * value head of one slot's rows. Prompt rows go in blocks of 64 positions: what the rows of a block change in the
- * state is the solution of a triangular system (the WY form of Yang et al. 2024, section 3.2, with decays as in
- * their 2025 paper), so that the state is read and written once a block; other rows go one by one.
+ * In: rows and the states of their slots. Out: the rows' outputs, the states after them. A piece of work is
+ * one value head of one slot's rows. Prompt rows go in blocks of 64 positions: what the rows of a block
+ * change in the state is the solution of a triangular system (the WY form of Yang et al. 2024, section 3.2,
+ * with decays as in their 2025 paper), so that the state is read and written once a block; other rows go one
+ * by one.
  *
  * Invariant: the bits of a row depend on its sequence and on its place in its block, never on the wave.
  */
@@ -33,9 +34,10 @@ static int run_end(const cake_row *rows, int first, int n_tok)
     return end;
 }
 
-/* x [n, channels] of one run, vectors * LANES channels of it, in place; inputs [width - 1, channels] are those before the
- * run, then those at its end. The last inputs stay in registers: a row is read once and written once, and rows, which
- * lie pages apart, are fetched ahead. weight [width, CONV_CHANNELS]; the last vector has m lanes. */
+/* x [n, channels] of one run, vectors * LANES channels of it, in place; inputs [width - 1, channels] are
+ * those before the run, then those at its end. The last inputs stay in registers: a row is read once and
+ * written once, and rows, which lie pages apart, are fetched ahead. weight [width, CONV_CHANNELS]; the last
+ * vector has m lanes. */
 INLINE void convolve_strip(float *x, float *inputs, int64_t channels, const float *weight, int n,
                            const int width, const int vectors, const int m)
 {
@@ -182,8 +184,8 @@ static void compare_rows(delta_head *h)
     }
 }
 
-/* Decays between any two rows. They are summed up from the later row on, each for itself: differences of sums from
- * the block's start would lose their last digits to the sums' size. */
+/* Decays between any two rows. They are summed up from the later row on, each for itself: differences of sums
+ * from the block's start would lose their last digits to the sums' size. */
 static void decay_rows(delta_head *h)
 {
     _Alignas(64) float sum[BLOCK] = {0}, factor[BLOCK];

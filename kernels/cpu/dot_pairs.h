@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How int8.h multiplies bytes where the CPU has no instruction for that: in 16 bits, pairs added to 32 (VPMADDWD).
- * Products of bytes in 16 bits (VPMADDUBSW) would saturate, or need signs moved from x to each weight, which costs
- * as much. Invariant: nothing saturates; dot_vnni.h has the same sums.
+ * How int8.h multiplies bytes where the CPU has no instruction for that: in 16 bits, pairs added to 32
+ * (VPMADDWD). Products of bytes in 16 bits (VPMADDUBSW) would saturate, or need signs moved from x to each
+ * weight, which costs as much. Invariant: nothing saturates; dot_vnni.h has the same sums.
  */
 #ifndef CAKE_KERNELS_CPU_DOT_H
 #define CAKE_KERNELS_CPU_DOT_H
@@ -14,8 +14,8 @@
 
 #define DOT_PARTS 2 /* of a step, one after the other: their operands together would not fit the registers */
 
-/* LANES times a part of four weights of a column, from 0 to 255: the first and the third, or the second and the
- * fourth. */
+/* LANES times a part of four weights of a column, from 0 to 255: the first and the third, or the second and
+ * the fourth. */
 INLINE wholes dot_load(const char *w, const int part)
 {
     return part ? whole_high_bytes(whole_load(w)) : whole_low_bytes(whole_load(w));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How int8.h multiplies bytes where the CPU has AVX512-VNNI: four products a lane and instruction, added to int32
- * without saturation (VPDPBUSD; Intel SDM). Invariant: dot_pairs.h has the same sums.
+ * How int8.h multiplies bytes where the CPU has AVX512-VNNI: four products a lane and instruction, added to
+ * int32 without saturation (VPDPBUSD; Intel SDM). Invariant: dot_pairs.h has the same sums.
  */
 #ifndef CAKE_KERNELS_CPU_DOT_H
 #define CAKE_KERNELS_CPU_DOT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of the sums of a product, in the words of vec_*.h; linear.h and int8.h call. In: a tile of finished
- * sums. Out: their place in [n_tok, n_out], or what is best in them. Invariant: bias, then residual, each added in
- * float32.
+ * What becomes of the sums of a product, in the words of vec_*.h; linear.h and int8.h call. In: a tile of
+ * finished sums. Out: their place in [n_tok, n_out], or what is best in them. Invariant: bias, then residual,
+ * each added in float32.
  */
 #ifndef CAKE_KERNELS_CPU_ENDING_H
 #define CAKE_KERNELS_CPU_ENDING_H
@@ -55,8 +55,8 @@ INLINE void fetch_places(const ending *e, int64_t row, int rows, int64_t column,
             _mm_prefetch((const char *)(e->out + (row + r) * e->n_out + column + c), _MM_HINT_T0);
 }
 
-/* Sums of rows [row, row + rows) and columns [column, column + columns), as many of these as there are; a row's are
- * `pitch` floats behind those of the row before. */
+/* Sums of rows [row, row + rows) and columns [column, column + columns), as many of these as there are; a
+ * row's are `pitch` floats behind those of the row before. */
 static void finish(const ending *e, float *sum, int64_t pitch, int64_t row, int rows, int64_t column,
                    int columns)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a piece of work. Out: it, done by a team of threads; the one place that opens a parallel region. The pool
- * is OpenMP's; the barrier is our own, since OpenMP's spins for milliseconds where more threads than cores wait.
+ * In: a piece of work. Out: it, done by a team of threads; the one place that opens a parallel region. The
+ * pool is OpenMP's; the barrier is our own, since OpenMP's spins for milliseconds where more threads than
+ * cores wait.
  * Invariant: a unit of a deal is taken once.
  */
 #include <sched.h>
@@ -15,8 +16,8 @@
 #define SPINS  2000 /* some microseconds: longer than a barrier between equal shares takes */
 #define N_SEAT 256  /* in larger teams members keep to their shares */
 
-/* A member's share of a deal: one word, [deal, begin, end) of what nobody has taken, so that a unit goes to one taker
- * whoever asks at the same time. */
+/* A member's share of a deal: one word, [deal, begin, end) of what nobody has taken, so that a unit goes to
+ * one taker whoever asks at the same time. */
 typedef struct seat {
     _Alignas(64) _Atomic uint64_t left;
     unsigned deals; /* so far; the member's own */

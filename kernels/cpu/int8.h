@@ -3,11 +3,12 @@
  * Products with matrices in int8, in the words of vec_*.h and dot_*.h; linear.h calls, included once by each
  * instruction set's file.
  *
- * In: packed rows x [n_tok, n_in], a matrix as int8_pack.h has packed it. Out: [n_tok, n_out]. What the 128 that is added
- * to weights adds to a sum, 128 times the sum of the group's x, is taken off where the sum begins.
+ * In: packed rows x [n_tok, n_in], a matrix as int8_pack.h has packed it. Out: [n_tok, n_out]. What the 128
+ * that is added to weights adds to a sum, 128 times the sum of the group's x, is taken off where the sum
+ * begins.
  *
- * Invariant: the sums of a group are exact, so neither tiles nor instructions show in the bits; what is added in
- * float32 is added in the order of kernels/int8.h.
+ * Invariant: the sums of a group are exact, so neither tiles nor instructions show in the bits; what is added
+ * in float32 is added in the order of kernels/int8.h.
  */
 #ifndef CAKE_KERNELS_CPU_INT8_H
 #define CAKE_KERNELS_CPU_INT8_H
@@ -23,10 +24,10 @@
 #include "kernels/kernels.h"
 
 #define I8_DEPTH      1024             /* values of k of a block, whole groups */
-#define I8_COPY       (448 / DOT_SIZE) /* rows of a block that meet all panels together: half of the second cache */
-#define I8_SOME       (192 << 10) /* bytes of panels that all rows meet before the next ones */
-#define I8_AHEAD      4096        /* bytes that weights are fetched before their use */
-#define I8_ROWS_AHEAD 2           /* rows that x is fetched ahead */
+#define I8_COPY       (448 / DOT_SIZE) /* rows that meet all panels together: half of the second cache */
+#define I8_SOME       (192 << 10)      /* bytes of panels that all rows meet before the next ones */
+#define I8_AHEAD      4096             /* bytes that weights are fetched before their use */
+#define I8_ROWS_AHEAD 2                /* rows that x is fetched ahead */
 
 /* The scale of a group of a quantised row, and what its sums begin with. */
 typedef struct i8_part {
@@ -46,7 +47,8 @@ INLINE vec i8_load(const float *x, int n)
     return n >= LANES ? vec_load(x) : vec_load_n(x, n);
 }
 
-/* As quantise of kernels/ref/int8.h; n is a constant where groups are whole. to has room for whole vectors. */
+/* As quantise of kernels/ref/int8.h; n is a constant where groups are whole. to has room for whole
+ * vectors. */
 INLINE i8_part i8_quantise_group(char *to, const float *x, int n)
 {
     wholes sizes = whole_set(0), sum = whole_set(0);
@@ -230,8 +232,8 @@ static i8_tile i8_tile_at(int64_t row, int64_t rows, int64_t number, int64_t of)
     return (i8_tile){row + from, (int)(to - from), number, of};
 }
 
-/* Values k to k + n of a panel for a tile; next: the panel that is wanted when all tiles have had this one, of which
- * each fetches its part. */
+/* Values k to k + n of a panel for a tile; next: the panel that is wanted when all tiles have had this one,
+ * of which each fetches its part. */
 static i8_meeting i8_meeting_of(const i8_product *p, const i8_tile *t, int64_t panel, int64_t next, int k)
 {
     int n = p->w->n_in - k < I8_DEPTH ? p->w->n_in - k : I8_DEPTH;
@@ -243,7 +245,8 @@ static i8_meeting i8_meeting_of(const i8_product *p, const i8_tile *t, int64_t p
                         .begins = k == 0};
 }
 
-/* The product of a tile with one panel. Whole panels to which nothing is added go to their place without waiting. */
+/* The product of a tile with one panel. Whole panels to which nothing is added go to their place without
+ * waiting. */
 static void i8_multiply_tile(const i8_product *p, const i8_tile *t, int64_t panel, int64_t next)
 {
     _Alignas(64) float sum[DOT_ROWS * I8_PANEL];
@@ -268,8 +271,8 @@ typedef struct i8_some {
     int64_t first, last;
 } i8_some;
 
-/* Rows [row, row + rows) with some panels. A tile stays in the first cache while these pass, they in the second one
- * until all tiles had them; meanwhile the next ones arrive there. */
+/* Rows [row, row + rows) with some panels. A tile stays in the first cache while these pass, they in the
+ * second one until all tiles had them; meanwhile the next ones arrive there. */
 static void i8_multiply_some(const i8_product *p, i8_some now, i8_some next, int64_t row, int64_t rows)
 {
     int64_t tiles = (rows + DOT_ROWS - 1) / DOT_ROWS;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrices in int8, in the words of vec_*.h: rows are quantised, and packed for int8.h, which multiplies; included once
- * by each instruction set's file.
+ * Matrices in int8, in the words of vec_*.h: rows are quantised, and packed for int8.h, which multiplies;
+ * included once by each instruction set's file.
  *
- * In: rows of floats or halves, rows as kernels/int8.h has them. Out: such rows, a packed matrix: panels of I8_PANEL
- * columns; a panel is groups of CAKE_I8_GROUP values of k (the last one may be shorter); a group is the columns' scales,
- * which take turns as vec_load_pair has it, then for every four values of k the columns' weights, plus 128, so that they
- * have no sign.
+ * In: rows of floats or halves, rows as kernels/int8.h has them. Out: such rows, a packed matrix: panels of
+ * I8_PANEL columns; a panel is groups of CAKE_I8_GROUP values of k (the last one may be shorter); a group is
+ * the columns' scales, which take turns as vec_load_pair has it, then for every four values of k the columns'
+ * weights, plus 128, so that they have no sign.
  *
  * Invariant: the same bytes as kernels/int8.c makes.
  */
@@ -98,8 +98,8 @@ static void i8_weight_pack(const cake_weight *w, const void *src, int first, int
     }
 }
 
-/* As convert_group of kernels/int8.c does it; n is a constant where groups are whole. No value needs a bound: a scale is
- * rounded by less than a part in 256, which leaves the largest below 127.5. */
+/* As convert_group of kernels/int8.c does it; n is a constant where groups are whole. No value needs a bound:
+ * a scale is rounded by less than a part in 256, which leaves the largest below 127.5. */
 INLINE uint16_t i8_convert_group(int8_t *to, const void *in, cake_dtype from, size_t at, int n)
 {
     int32_t whole[CAKE_I8_GROUP];

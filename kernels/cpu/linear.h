@@ -3,15 +3,16 @@
  * The matrix product, in the words of vec_*.h and step_*.h; included once by each instruction set's file.
  *
  * In: packed rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix is panels of PANEL
- * columns; in a panel the columns' weights of step 0 stand together, then those of step 1, and so on (step_load
- * says how the columns of one step take turns). A step is as many values of k as an instruction adds up at once,
- * STEP_OF(dtype): one, or two. Columns and values of k behind the matrix are zero. A step of x has the place of a
- * float.
+ * columns; in a panel the columns' weights of step 0 stand together, then those of step 1, and so on
+ * (step_load says how the columns of one step take turns). A step is as many values of k as an instruction
+ * adds up at once, STEP_OF(dtype): one, or two. Columns and values of k behind the matrix are zero. A step of
+ * x has the place of a float.
  *
- * Invariant: an output is one chain of fused multiply-adds, steps ascending from 0; where the chain pauses between
- * blocks of k its float32 waits in memory unchanged. So neither the blocks below nor the width of a vector shows
- * in the bits. Weights are read from memory once: a block of them (some panels, DEPTH steps deep at most) stays in
- * the second cache while all rows pass, tile by tile; while these compute, the next block's weights are fetched.
+ * Invariant: an output is one chain of fused multiply-adds, steps ascending from 0; where the chain pauses
+ * between blocks of k its float32 waits in memory unchanged. So neither the blocks below nor the width of a
+ * vector shows in the bits. Weights are read from memory once: a block of them (some panels, DEPTH steps deep
+ * at most) stays in the second cache while all rows pass, tile by tile; while these compute, the next block's
+ * weights are fetched.
  */
 #ifndef CAKE_KERNELS_CPU_LINEAR_H
 #define CAKE_KERNELS_CPU_LINEAR_H
@@ -36,8 +37,8 @@
 /* Sums that fit the registers beside one pair of weights and one value of x: 24 of 32, 12 of 16. */
 #define N_SUM    (N_REGISTERS * 3 / 4)
 #define MAX_ROWS (N_SUM / 2)
-/* Panels at a time: one is one stream of memory, which the hardware follows best, and two chains of 16 lanes take a
- * step in the time of a multiply-add, which is more than memory gives; of 8 lanes that is less. */
+/* Panels at a time: one is one stream of memory, which the hardware follows best, and two chains of 16 lanes
+ * take a step in the time of a multiply-add, which is more than memory gives; of 8 lanes that is less. */
 #define WIDTH(rows) (LANES == 8 && (rows) <= 2 ? 2 : 1)
 
 static int64_t steps_of(cake_dtype dtype, int64_t n)
@@ -140,8 +141,9 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Packed x is tiles of rows that are multiplied together: the rows' values of step 0 side by side, then those of step
- * 1, and so on, so that one pointer walks through all of them. There are as few tiles as can be, about equal. */
+/* Packed x is tiles of rows that are multiplied together: the rows' values of step 0 side by side, then those
+ * of step 1, and so on, so that one pointer walks through all of them. There are as few tiles as can be,
+ * about equal. */
 typedef struct tile {
     int64_t first;
     int rows;
@@ -164,7 +166,8 @@ static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
     return cake_arena_round((size_t)n_tok * row);
 }
 
-/* Up to TURN_ROWS rows, n values of k of each, into a tile of `pitch` rows, of which to is the first one's place. */
+/* Up to TURN_ROWS rows, n values of k of each, into a tile of `pitch` rows, of which to is the first one's
+ * place. */
 static void pack_rows(float *to, int64_t pitch, const entering *in, int64_t row, int rows, int64_t k, int n,
                       cake_dtype dtype)
 {
@@ -327,8 +330,8 @@ typedef struct block {
     int n;
 } block;
 
-/* How a member goes through the blocks of a product: some panels that it takes of all, then deeper, then further tiles,
- * then the next panels. */
+/* How a member goes through the blocks of a product: some panels that it takes of all, then deeper, then
+ * further tiles, then the next panels. */
 typedef struct walk {
     cake_deal deal;
     int64_t most;        /* panels at a time */

@@ -2,16 +2,17 @@
  *
  * Attention of prompt rows, in the words of vec_*.h and step_*.h; included by attend.h.
  *
- * In: rows of q of consecutive prompt rows of one slot, the cache. Out: the weighted sums of V. A piece of work is
- * up to STAND queries, each a row's and a query head's, of one KV head. They stand side by side in vectors, so
- * that each element of K and V that is read meets all of them: scores = K Q^T and out^T = V^T weights, a page at a
- * time, the maximum so far going along (online softmax, Milakov & Gimelshein 2018). Where a step of BF16 takes two
- * products, pairs of K and V meet pairs of q and of weights as they stand in the cache; else they become floats.
+ * In: rows of q of consecutive prompt rows of one slot, the cache. Out: the weighted sums of V. A piece of
+ * work is up to STAND queries, each a row's and a query head's, of one KV head. They stand side by side in
+ * vectors, so that each element of K and V that is read meets all of them: scores = K Q^T and out^T = V^T
+ * weights, a page at a time, the maximum so far going along (online softmax, Milakov & Gimelshein 2018).
+ * Where a step of BF16 takes two products, pairs of K and V meet pairs of q and of weights as they stand in
+ * the cache; else they become floats.
  *
- * Invariant: a lane depends on its own row and head only. Scores run upwards in the element, sums over positions
- * upwards in the position, page by page; a position that a row does not see weighs nothing, which changes no bit
- * of its sums where V is finite; where it is not, the row is summed up once more, alone. So neither the chunks of a
- * prompt nor the queries beside show.
+ * Invariant: a lane depends on its own row and head only. Scores run upwards in the element, sums over
+ * positions upwards in the position, page by page; a position that a row does not see weighs nothing, which
+ * changes no bit of its sums where V is finite; where it is not, the row is summed up once more, alone. So
+ * neither the chunks of a prompt nor the queries beside show.
  */
 #ifndef CAKE_KERNELS_CPU_PREFILL_H
 #define CAKE_KERNELS_CPU_PREFILL_H
@@ -29,8 +30,8 @@
 #define BLOCK_WIDTH (TILE_VECTORS * LANES) /* queries of them that a tile takes */
 #define PREFILL_DIM 256                    /* elements of a head at most; rows of larger ones go alone */
 
-/* Positions that queries of a block see, both included: from the first that any sees to the last, and those that
- * all see. */
+/* Positions that queries of a block see, both included: from the first that any sees to the last, and those
+ * that all see. */
 typedef struct sight {
     int first, last;
     int all_first, all_last;
@@ -88,8 +89,8 @@ INLINE const float *keys_of(prefill *p, size_t page, int line, const cake_dtype 
     return p->page + line;
 }
 
-/* The values of positions [pos, pos + n): an element's a_row is 1, a step's a_col head_dim. Halves of pairs that no
- * query sees may be nobody's, maybe NaN, and become zeros. */
+/* The values of positions [pos, pos + n): an element's a_row is 1, a step's a_col head_dim. Halves of pairs
+ * that no query sees may be nobody's, maybe NaN, and become zeros. */
 INLINE const float *values_of(prefill *p, size_t page, int pos, int n, const cake_dtype dtype)
 {
     int dim = p->kv->head_dim, step = cake_kv_pair(p->kv), line = pos % CAKE_PAGE, over = line % step;
@@ -110,8 +111,8 @@ INLINE const float *values_of(prefill *p, size_t page, int pos, int n, const cak
     return p->page;
 }
 
-/* How many of the positions [pos, pos + n) a block computes: all up to the last one that any of its queries sees, in
- * whole steps. */
+/* How many of the positions [pos, pos + n) a block computes: all up to the last one that any of its queries
+ * sees, in whole steps. */
 INLINE int lines_of(const sight *s, int pos, int n, const cake_dtype dtype)
 {
     int step = STEP_OF(dtype), seen = s->last - pos + 1;
@@ -120,8 +121,8 @@ INLINE int lines_of(const sight *s, int pos, int n, const cake_dtype dtype)
     return seen < n ? (seen + step - 1) / step * step : n;
 }
 
-/* Scores of LANES queries from number i on become weights, and what was summed up before learns by how much the
- * largest score has grown. n: whole steps; masked: there are positions that some query does not see. */
+/* Scores of LANES queries from number i on become weights, and what was summed up before learns by how much
+ * the largest score has grown. n: whole steps; masked: there are positions that some query does not see. */
 INLINE void weigh_lines(prefill *p, int i, int n, const bool masked, const cake_dtype dtype)
 {
     const int step = STEP_OF(dtype);
@@ -210,8 +211,8 @@ static void add_pages_of_pairs(prefill *p)
     add_pages(p, CAKE_BF16);
 }
 
-/* Where a query's elements begin in q, and in out: row query / group of rows, query head query % group of the KV
- * head. */
+/* Where a query's elements begin in q, and in out: row query / group of rows, query head query % group of the
+ * KV head. */
 static int64_t place_of_query(const prefill *p, int64_t query, int group)
 {
     return ((query / group * p->kv->n_kv + p->kv_head) * group + query % group) * p->kv->head_dim;
@@ -324,8 +325,8 @@ static uint32_t lost(const prefill *p, int i)
     return which;
 }
 
-/* out, q: of rows[0], [n_head, head_dim] a row. A query beside others may have met a V that it does not see and that is
- * not finite: 0 * NaN. Alone it meets what it sees. */
+/* out, q: of rows[0], [n_head, head_dim] a row. A query beside others may have met a V that it does not see
+ * and that is not finite: 0 * NaN. Alone it meets what it sees. */
 static void attend_queries(prefill *p, float *out, const float *q, const cake_row *rows, int64_t query,
                            int group)
 {

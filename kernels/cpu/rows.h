@@ -16,8 +16,8 @@
 #include "kernels/cpu/pack.h"
 #include "kernels/kernels.h"
 
-/* e^x = 2^n (1 + p) for x in [-104.5, 89] to about 1 ulp of p: a polynomial on [-ln 2 / 2, ln 2 / 2], fitted for
- * the least relative error. */
+/* e^x = 2^n (1 + p) for x in [-104.5, 89] to about 1 ulp of p: a polynomial on [-ln 2 / 2, ln 2 / 2], fitted
+ * for the least relative error. */
 INLINE vec vec_exp_parts(vec x, vec *whole)
 {
     vec n = vec_round(vec_mul(x, vec_set(0x1.715476p+0f)));
@@ -44,8 +44,8 @@ INLINE vec vec_silu(vec v)
     return vec_div(v, vec_add(vec_set(1), vec_exp(vec_sub(vec_set(0), v))));
 }
 
-/* cap tanh(v / cap), by tanh(x) = t / (t + 2) with t = e^2x - 1, which loses nothing near zero. From |x| = 10 on
- * it is +-1 in float; NaN stays. */
+/* cap tanh(v / cap), by tanh(x) = t / (t + 2) with t = e^2x - 1, which loses nothing near zero. From |x| = 10
+ * on it is +-1 in float; NaN stays. */
 INLINE vec vec_soft_cap(vec v, float cap)
 {
     vec x = vec_div(vec_add(v, v), vec_set(cap));
@@ -54,8 +54,8 @@ INLINE vec vec_soft_cap(vec v, float cap)
     return vec_mul(vec_set(cap), vec_div(t, vec_add(t, vec_set(2.0f))));
 }
 
-/* Partial sums by i modulo CHAINS vectors, folded at the end: the order depends on dim only. What stands behind x, mostly
- * the next one to come, is fetched. */
+/* Partial sums by i modulo CHAINS vectors, folded at the end: the order depends on dim only. What stands
+ * behind x, mostly the next one to come, is fetched. */
 static float sum_of_squares(const float *x, int64_t dim)
 {
     enum { CHAINS = 4 };
@@ -226,8 +226,8 @@ static void store_key(const cake_kv *kv, size_t at, const float *in, size_t pair
 
 #define HALVES (2 * TURN) /* elements of a line of K that are turned at a time */
 
-/* Keys and values of TURN lines that stand side by side, in pairs; rows of `in` are `pitch` apart. The same bits as
- * store_key's and store_value's, without a line of the cache for every pair. */
+/* Keys and values of TURN lines that stand side by side, in pairs; rows of `in` are `pitch` apart. The same
+ * bits as store_key's and store_value's, without a line of the cache for every pair. */
 static void store_keys(const cake_kv *kv, size_t at, const float *in, int64_t pitch)
 {
     uint32_t *to = (uint32_t *)((uint16_t *)kv->k + at);

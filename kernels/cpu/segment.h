@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of rows that are no prompt's, a segment after another, in the words of vec_*.h and step_*.h; included by
- * attend.h.
+ * Attention of rows that are no prompt's, a segment after another, in the words of vec_*.h and step_*.h;
+ * included by attend.h.
  *
- * In: neighbouring parts of some rows, a part being up to HEADS query heads of one KV head; the cache. Out: their
- * weighted sums of V. The heads of a part share what is read of K and V, and the rows do: a page that all of them have
- * is met by all before the next one is read, others are read row by row, the parts of a page one after another, as they
- * lie in memory: the longer memory is read in its order, the nearer its bandwidth.
+ * In: neighbouring parts of some rows, a part being up to HEADS query heads of one KV head; the cache. Out:
+ * their weighted sums of V. The heads of a part share what is read of K and V, and the rows do: a page that
+ * all of them have is met by all before the next one is read, others are read row by row, the parts of a page
+ * one after another, as they lie in memory: the longer memory is read in its order, the nearer its bandwidth.
  *
  * Invariant: a query head's result depends on the row's positions only. A score folds its products by lane; a
- * segment's total by position modulo LANES; sums over V run upwards in position, and are scaled when a segment has
- * a larger score than those before it. Segments lie where the positions say, whoever walks along.
+ * segment's total by position modulo LANES; sums over V run upwards in position, and are scaled when a
+ * segment has a larger score than those before it. Segments lie where the positions say, whoever walks along.
  */
 #ifndef CAKE_KERNELS_CPU_SEGMENT_H
 #define CAKE_KERNELS_CPU_SEGMENT_H
@@ -39,9 +39,10 @@ typedef enum form {
 
 #define UNIT(form) ((form) == ONE ? 1 : 2) /* elements that are taken at a time */
 
-/* Memory that is read next: n rows of so many bytes, `pitch` bytes apart. Where the first cache holds a page of a KV head
- * beside the one that is being read, each line of it is fetched there; elsewhere a line in so many bytes into the second
- * cache, since more than that only keeps other loads waiting (docs/benchmarks.md, `attend`). */
+/* Memory that is read next: n rows of so many bytes, `pitch` bytes apart. Where the first cache holds a page
+ * of a KV head beside the one that is being read, each line of it is fetched there; elsewhere a line in so
+ * many bytes into the second cache, since more than that only keeps other loads waiting (docs/benchmarks.md,
+ * `attend`). */
 typedef struct ahead {
     const char *row;
     int64_t pitch;
@@ -127,7 +128,8 @@ INLINE void fetch(ahead *a, int rows, bool near, const int every)
     }
 }
 
-/* Whether the first cache is of those that gain by it, and holds what is read, what comes, and as much again. */
+/* Whether the first cache is of those that gain by it, and holds what is read, what comes, and as much
+ * again. */
 INLINE bool fetches_near(const cake_kv *kv)
 {
     const int64_t least = 48 << 10, first = cake_cpu_first_cache();
@@ -188,8 +190,8 @@ INLINE void score_lines(const segment *s, float *score, const float *q, const ch
         vec_store(score + h * SCORES + v * LANES, vec_mul(sum[h * vectors + v], vec_set(s->scale)));
 }
 
-/* The lines of the page in which the row's i-th position of the segment stands, in whole vectors: what else stands in one, or
- * beside it, may be nobody's, maybe NaN, and stays in its lane. */
+/* The lines of the page in which the row's i-th position of the segment stands, in whole vectors: what else
+ * stands in one, or beside it, may be nobody's, maybe NaN, and stays in its lane. */
 INLINE void score_page(const segment *s, bunch *p, int i, ahead next, const int heads, const cake_dtype dtype,
                        const form how)
 {
@@ -250,8 +252,9 @@ INLINE void weigh_unit(vec *sum, const float *weight, const char *at, const int 
     }
 }
 
-/* Columns of out [heads, head_dim], `vectors` vectors of which the last has n, += weight V over the lines of the page
- * in which the segment's i-th position stands. value: where these columns of the page's first line stand. */
+/* Columns of out [heads, head_dim], `vectors` vectors of which the last has n, += weight V over the lines of
+ * the page in which the segment's i-th position stands. value: where these columns of the page's first line
+ * stand. */
 INLINE void weigh_strip(const segment *s, const bunch *p, float *out, const float *change,
                         const float *weight, const char *value, ahead next, int i, const int heads,
                         const int vectors, int n, const cake_dtype dtype, const form how)
@@ -277,8 +280,8 @@ INLINE void weigh_strip(const segment *s, const bunch *p, float *out, const floa
         vec_store_n(out + h * s->kv->head_dim + v * LANES, sum[h * vectors + v], n);
 }
 
-/* One or two query heads from number h on. Whole rows are read, if they are not too long: the sums of so many vectors
- * fit the registers. */
+/* One or two query heads from number h on. Whole rows are read, if they are not too long: the sums of so many
+ * vectors fit the registers. */
 INLINE void weigh_rows(const segment *s, bunch *p, int i, int h, ahead next, const int heads,
                        const cake_dtype dtype, const form how)
 {
@@ -308,9 +311,9 @@ INLINE void weigh_page(const segment *s, bunch *p, int i, ahead next, const int 
         weigh_rows(s, p, i, 2, (ahead){0}, heads - 2, dtype, how);
 }
 
-/* Weights from the page's first line on become pairs, beginning at the place of line 0. Returns their sum as they
- * are then: out is a mean of values with weights that differ from the right ones by a rounding each, and equal
- * values stay what they are. */
+/* Weights from the page's first line on become pairs, beginning at the place of line 0. Returns their sum as
+ * they are then: out is a mean of values with weights that differ from the right ones by a rounding each, and
+ * equal values stay what they are. */
 static float pair_weights(float *weight, int first, int n)
 {
     vec sum = vec_set(0), both[2];
@@ -323,7 +326,8 @@ static float pair_weights(float *weight, int first, int n)
     return vec_sum(sum);
 }
 
-/* Scores of a head become weights, and what was summed up so far learns by how much the largest score has grown. */
+/* Scores of a head become weights, and what was summed up so far learns by how much the largest score has
+ * grown. */
 static void soften(const segment *s, bunch *p, int h, ahead *next)
 {
     const view *v = p->of;
@@ -358,8 +362,8 @@ static void soften(const segment *s, bunch *p, int h, ahead *next)
     p->most[h] = most;
 }
 
-/* A part's keys, or values, of the page in which the row's i-th position of the segment stands. The number of heads, the dtype
- * and the form become constants: one copy of the loops for each. */
+/* A part's keys, or values, of the page in which the row's i-th position of the segment stands. The number of
+ * heads, the dtype and the form become constants: one copy of the loops for each. */
 INLINE void take_page(const segment *s, bunch *p, int i, bool values, ahead next, const int heads,
                       const cake_dtype dtype, const form how)
 {
@@ -475,7 +479,8 @@ static ahead ahead_of(const segment *s, visit at, bool values)
                   : ahead_of_keys(s->kv, p->of->row, p->of->first + i, p->kv_head);
 }
 
-/* The keys, or values, of a segment. While a page is met for the first time what comes after it is fetched. */
+/* The keys, or values, of a segment. While a page is met for the first time what comes after it is
+ * fetched. */
 static void add_pages_seen(const segment *s, bool values, taker *take)
 {
     const void *data = values ? s->kv->v : s->kv->k;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How products take weights (linear.h), keys and values (attend.h, prefill.h): one value of k a step, in float32. Invariant: a step is one fused multiply-add.
+ * How products take weights (linear.h), keys and values (attend.h, prefill.h): one value of k a step, in
+ * float32. Invariant: a step is one fused multiply-add.
  */
 #ifndef CAKE_KERNELS_CPU_STEP_H
 #define CAKE_KERNELS_CPU_STEP_H
@@ -31,7 +32,8 @@ INLINE void step_copy(float *to, const float *x, int n, cake_dtype dtype)
     memcpy(to, x, (size_t)n * sizeof *to);
 }
 
-/* The same of STEP_OF(dtype) vectors, whose lanes stand side by side; they become what step_add sees of them. */
+/* The same of STEP_OF(dtype) vectors, whose lanes stand side by side; they become what step_add sees of
+ * them. */
 INLINE void step_store(float *to, vec *x, cake_dtype dtype)
 {
     (void)dtype;

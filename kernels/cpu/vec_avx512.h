@@ -176,8 +176,8 @@ INLINE void vec_store_pairs(uint32_t *to, vec even, vec odd)
     _mm512_storeu_si512(to, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
 }
 
-/* A vector of pairs of BF16 as two of floats. half: only the even elements of the pairs, or only the odd ones; the
- * others become zeros. */
+/* A vector of pairs of BF16 as two of floats. half: only the even elements of the pairs, or only the odd
+ * ones; the others become zeros. */
 INLINE void vec_split(vec pairs, vec *even, vec *odd)
 {
     __m512i bits = _mm512_castps_si512(pairs);

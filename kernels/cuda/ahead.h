@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies to shared memory that are under way while a thread goes on (PTX ISA, cp.async): groups of them, in order. What a
- * thread has waited for it sees itself; others see it behind a barrier. Before capability 8.0 a copy is done at once; in
- * tests as late as it may be.
+ * Copies to shared memory that are under way while a thread goes on (PTX ISA, cp.async): groups of them, in
+ * order. What a thread has waited for it sees itself; others see it behind a barrier. Before capability 8.0 a
+ * copy is done at once; in tests as late as it may be.
  */
 #ifndef CAKE_KERNELS_CUDA_AHEAD_H
 #define CAKE_KERNELS_CUDA_AHEAD_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: queries, and K and V in pages. Out: what attention makes of them (kernels.h, attend): by tile products where heads and
- * cache allow it (attend_prompt.cu, attend_generated.cu), else by a warp a row and head, which is here.
+ * In: queries, and K and V in pages. Out: what attention makes of them (kernels.h, attend): by tile products
+ * where heads and cache allow it (attend_prompt.cu, attend_generated.cu), else by a warp a row and head,
+ * which is here.
  */
 #include "kernels/cuda/attend.h"
 

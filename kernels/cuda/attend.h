@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What attention of prompts' rows and of generated ones have in common: a warp's lines, queries as fragments, the online
- * softmax (Milakov & Gimelshein 2018; in tiles as Dao 2023 has it), and which positions a line sees.
+ * What attention of prompts' rows and of generated ones have in common: a warp's lines, queries as fragments,
+ * the online softmax (Milakov & Gimelshein 2018; in tiles as Dao 2023 has it), and which positions a line
+ * sees.
  *
- * A line is a row and a query head of the group that shares a head of K and V. A warp has tiles of 16 lines, and walks
- * positions upwards, a part of 32 at a time, half a page; so many scores and the sums of heads of 256 fit the registers.
+ * A line is a row and a query head of the group that shares a head of K and V. A warp has tiles of 16 lines,
+ * and walks positions upwards, a part of 32 at a time, half a page; so many scores and the sums of heads of
+ * 256 fit the registers.
  *
- * Invariant: a line's bits depend on its own positions only. Parts begin at multiples of 32, whoever walks them.
- * Positions that a line does not see have the weight 0, and leave sums and the largest score as they are, bit for bit;
- * where all lines see all of a part nobody asks for each of them (ALL), which gives the same bits.
+ * Invariant: a line's bits depend on its own positions only. Parts begin at multiples of 32, whoever walks
+ * them. Positions that a line does not see have the weight 0, and leave sums and the largest score as they
+ * are, bit for bit; where all lines see all of a part nobody asks for each of them (ALL), which gives the
+ * same bits.
  *
- * Pages of K hold pairs of elements of 64 positions side by side, pages of V pairs of positions (kernels.h). A lane
- * (g = lane / 4, t = lane % 4 of mma.h) takes chunks of 16 bytes: of K the pair of 4 neighbouring positions, which are
- * column g of four tiles; of V 4 neighbouring elements of a pair of positions, likewise. So position 4 g + j of a part is
- * column g of tile j, the scores that a lane gets are those of positions 8 t + j and + 4, and they are already where the
- * product with V takes them from. Each chunk of a part is taken by one lane of a warp.
+ * Pages of K hold pairs of elements of 64 positions side by side, pages of V pairs of positions (kernels.h).
+ * A lane (g = lane / 4, t = lane % 4 of mma.h) takes chunks of 16 bytes: of K the pair of 4 neighbouring
+ * positions, which are column g of four tiles; of V 4 neighbouring elements of a pair of positions, likewise.
+ * So position 4 g + j of a part is column g of tile j, the scores that a lane gets are those of positions 8 t
+ * + j and + 4, and they are already where the product with V takes them from. Each chunk of a part is taken
+ * by one lane of a warp.
  */
 #ifndef CAKE_KERNELS_CUDA_ATTEND_H
 #define CAKE_KERNELS_CUDA_ATTEND_H
@@ -54,7 +58,8 @@ struct attention {
 void attend_generated_rows(const attention &a, int n);
 void attend_prompt_rows(const attention &a, int first_row);
 
-/* The lines of a block: those of rows [first_row, first_row + n_row), and heads [first_head, first_head + heads) of each. */
+/* The lines of a block: those of rows [first_row, first_row + n_row), and heads [first_head, first_head +
+ * heads) of each. */
 struct lines {
     int first_row, n_row, first_head, heads, kv_head;
 };
@@ -105,8 +110,8 @@ __device__ __forceinline__ int64_t place_of(const attention &a, const lines &l, 
     return ((int64_t)row_of(l, line) * a.n_head + l.first_head + line % l.heads) * a.kv.head_dim;
 }
 
-/* Queries of the lines from first_line on, rounded to the cache's precision, as fragments a [STEPS][32] of four words.
- * Lines that are not there are zeros. AT_ONCE: steps that are under way together. */
+/* Queries of the lines from first_line on, rounded to the cache's precision, as fragments a [STEPS][32] of
+ * four words. Lines that are not there are zeros. AT_ONCE: steps that are under way together. */
 template <int STEPS, int AT_ONCE>
 __device__ void load_queries(uint4 *fragment, const attention &a, const lines &l, int first_line)
 {

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: queries of generated rows, and K and V in pages. Out: what attention makes of them (attend.h has the invariant).
+ * In: queries of generated rows, and K and V in pages. Out: what attention makes of them (attend.h has the
+ * invariant).
  *
- * A block walks a segment of a row (layout.h has how long one is), for the heads that share a head of K and V; its warps take
- * parts in turn, and what they have is joined in order; then segments are, by the block that ends last.
+ * A block walks a segment of a row (layout.h has how long one is), for the heads that share a head of K and
+ * V; its warps take parts in turn, and what they have is joined in order; then segments are, by the block
+ * that ends last.
  *
- * What counts is how many bytes are under way: at 4.8 TB/s and about 1 us until they come, 36 KB on each of an H200's 132
- * multiprocessors. Every warp has a ring of four stages of 2 KB in shared memory, three of which are under way while it
- * works, across the ends of parts: 24 KB a block of four warps, whatever the size of heads, and at least two blocks on
- * a multiprocessor. (Laid out for, not measured.)
+ * What counts is how many bytes are under way: at 4.8 TB/s and about 1 us until they come, 36 KB on each of
+ * an H200's 132 multiprocessors. Every warp has a ring of four stages of 2 KB in shared memory, three of
+ * which are under way while it works, across the ends of parts: 24 KB a block of four warps, whatever the
+ * size of heads, and at least two blocks on a multiprocessor. (Laid out for, not measured.)
  *
- * A lane copies the chunks that it takes itself, and nobody else reads them: within the ring nobody waits for others.
+ * A lane copies the chunks that it takes itself, and nobody else reads them: within the ring nobody waits for
+ * others.
  */
 #include "kernels/cuda/attend.h"
 
 enum { STAGES = 4, CHUNKS = 4 /* 16-byte chunks that a lane copies in a stage */ };
 
-/* The stages of a part: two steps of 16 elements of K each, then 32 elements of V each, all of its positions. */
+/* The stages of a part: two steps of 16 elements of K each, then 32 elements of V each, all of its
+ * positions. */
 template <int STEPS> struct stages_of {
     enum { KEYS = (STEPS + 1) / 2, ALL = 2 * KEYS };
 };

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: queries of prompts' rows, and K and V in pages. Out: what attention makes of them (attend.h has the invariant).
+ * In: queries of prompts' rows, and K and V in pages. Out: what attention makes of them (attend.h has the
+ * invariant).
  *
- * A block has 128 lines (of heads of 256 elements 64), of as many rows as that makes, and walks each of their sequences from
- * the first position that any of its lines sees to the last. Its warps share what they read: a part of K and one of V
- * stand in shared memory; V comes while scores are computed, the next K while values are added up (the order of
- * FlashAttention-2, Dao 2023). Warps without lines in a sequence, or none that sees the part, only help to copy. The two tiles
- * of a warp take the same fragments of K and V: a tile product of heads of 128 then needs 192 bytes of shared memory and 32
- * of the second cache. A multiprocessor of an H200 has 128 and about 23 of them a clock, 0.7 products, and its tensor
- * cores are rated at one a clock. (Laid out for, not measured.)
+ * A block has 128 lines (of heads of 256 elements 64), of as many rows as that makes, and walks each of their
+ * sequences from the first position that any of its lines sees to the last. Its warps share what they read: a
+ * part of K and one of V stand in shared memory; V comes while scores are computed, the next K while values
+ * are added up (the order of FlashAttention-2, Dao 2023). Warps without lines in a sequence, or none that
+ * sees the part, only help to copy. The two tiles of a warp take the same fragments of K and V: a tile
+ * product of heads of 128 then needs 192 bytes of shared memory and 32 of the second cache. A multiprocessor
+ * of an H200 has 128 and about 23 of them a clock, 0.7 products, and its tensor cores are rated at one a
+ * clock. (Laid out for, not measured.)
  *
- * Chunks of 16 bytes in shared memory: a quarter of a warp, which reads at a time, has all four t and two neighbouring g, t
- * is the row and g the chunk, and all rows that meet begin in the same bank. So chunk c of row r stands where c ^ 2 (r % 4)
- * would of K, whose rows t are neighbours, and c ^ 2 (r / 4) of V, where they are four apart: the eight lanes then read
- * chunks that are different modulo 8, which is all banks once.
+ * Chunks of 16 bytes in shared memory: a quarter of a warp, which reads at a time, has all four t and two
+ * neighbouring g, t is the row and g the chunk, and all rows that meet begin in the same bank. So chunk c of
+ * row r stands where c ^ 2 (r % 4) would of K, whose rows t are neighbours, and c ^ 2 (r / 4) of V, where
+ * they are four apart: the eight lanes then read chunks that are different modulo 8, which is all banks once.
  */
 #include "kernels/cuda/attend.h"
 

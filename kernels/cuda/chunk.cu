@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a prompt's rows of gated delta nets, as delta_conv leaves them, cut into spans of at most 64 rows, none of which
- * crosses a multiple of 64 positions; and the states of their slots. Out: what kernels.h says of delta_rule, and the
- * states after the rows.
+ * In: a prompt's rows of gated delta nets, as delta_conv leaves them, cut into spans of at most 64 rows, none
+ * of which crosses a multiple of 64 positions; and the states of their slots. Out: what kernels.h says of
+ * delta_rule, and the states after the rows.
  *
- * What the rows of a span write into the state S solves a triangular system (the WY form of Yang et al. 2024, section 3.2,
- * with decays as in their 2025 paper). With g[i] the sum of the logarithms of decays up to row i,
- *   A[i][j] = beta[i] (k[i] k[j]) exp(g[i] - g[j]) for j < i, T = (1 + A)^-1, M[i][j] = (q[i] k[j]) exp(g[i] - g[j]) for j <= i:
- *   change = T beta (v - exp(g) k S);  out = exp(g) q S + M change;  S = exp(g[last]) S + k^T exp(g[last] - g) change
- * `prepare` makes T beta and M of all spans and heads at once; `walk` then goes through a sequence's spans in order, the
- * columns of the state being divided over blocks, since they do not know of each other.
+ * What the rows of a span write into the state S solves a triangular system (the WY form of Yang et al. 2024,
+ * section 3.2, with decays as in their 2025 paper). With g[i] the sum of the logarithms of decays up to row
+ * i,
+ *   A[i][j] = beta[i] (k[i] k[j]) exp(g[i] - g[j]) for j < i, T = (1 + A)^-1, M[i][j] = (q[i] k[j]) exp(g[i]
+ *     - g[j]) for j <= i:
+ *   change = T beta (v - exp(g) k S); out = exp(g) q S + M change; S = exp(g[last]) S + k^T exp(g[last] - g)
+ *     change
+ * `prepare` makes T beta and M of all spans and heads at once; `walk` then goes through a sequence's spans in
+ * order, the columns of the state being divided over blocks, since they do not know of each other.
  *
- * All is float32 by plain multiply-adds. In BF16 the state would keep 8 bits of what thousands of rows have added to it;
- * split into two BF16, products are good to 2^-17, which is less than what rows one by one have, and three parts take six
- * tile products: little is left of their speed, and GPUs before capability 8.0 have none. Differences of g are
- * summed up row by row from the later row on, never taken from two long sums, so that their exponentials are at most 1
- * and have all their digits however strong the decay.
+ * All is float32 by plain multiply-adds. In BF16 the state would keep 8 bits of what thousands of rows have
+ * added to it; split into two BF16, products are good to 2^-17, which is less than what rows one by one have,
+ * and three parts take six tile products: little is left of their speed, and GPUs before capability 8.0 have
+ * none. Differences of g are summed up row by row from the later row on, never taken from two long sums, so
+ * that their exponentials are at most 1 and have all their digits however strong the decay.
  *
- * Invariant: what a row gets depends on the rows before it in its span, and on the state before the span. Rows that a span
- * does not have count as zeros.
+ * Invariant: what a row gets depends on the rows before it in its span, and on the state before the span.
+ * Rows that a span does not have count as zeros.
  */
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/words.h"
@@ -56,8 +59,8 @@ struct source {
     int n_row, n[2];
 };
 
-/* Four elements of a row lie side by side. Where depends on the row, so that threads with neighbouring rows meet
- * different banks. */
+/* Four elements of a row lie side by side. Where depends on the row, so that threads with neighbouring rows
+ * meet different banks. */
 __device__ __forceinline__ int place_of(int half, int row, int group)
 {
     return (half * ROWS + row) * SLICE + 4 * (group ^ (row / 4 & 7));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of GPUs: operations of kernels.h become launches. A team is of one there; further members have nothing to do.
- * Matrices are packed by the host, row by row (layout.h).
+ * The table of GPUs: operations of kernels.h become launches. A team is of one there; further members have
+ * nothing to do. Matrices are packed by the host, row by row (layout.h).
  */
 #include "kernels/cuda/cuda.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows of gated delta nets, and the states of their slots. Out: what kernels.h says (delta_conv for all rows, delta_rule
- * for those that are not a prompt's), and the states after the rows. Invariant: the convolution's sums are taken in one
- * order wherever a span begins; generated rows go one by one.
+ * In: rows of gated delta nets, and the states of their slots. Out: what kernels.h says (delta_conv for all
+ * rows, delta_rule for those that are not a prompt's), and the states after the rows. Invariant: the
+ * convolution's sums are taken in one order wherever a span begins; generated rows go one by one.
  */
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/words.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks the CUDA runtime, which is linked statically and opens the driver's library itself: on a machine without
- * a driver the first call returns an error, and that error is the answer.
+ * Asks the CUDA runtime, which is linked statically and opens the driver's library itself: on a machine
+ * without a driver the first call returns an error, and that error is the answer.
  */
 #include "kernels/cuda/device.h"
 #include "config.h"

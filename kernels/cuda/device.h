@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The GPUs that this process may use, and the one that it takes. kernels/nodevice.c answers in builds without CUDA.
+ * The GPUs that this process may use, and the one that it takes. kernels/nodevice.c answers in builds without
+ * CUDA.
  */
 #ifndef CAKE_KERNELS_CUDA_DEVICE_H
 #define CAKE_KERNELS_CUDA_DEVICE_H

@@ -4,8 +4,8 @@
  * launch the kernels, one for each operation of kernels.h, with its arguments. All pointers are to memory of
  * the GPU; all work is ordered by its stream. n_tok >= 1.
  *
- * A matrix is row-major, each row padded with zeros to a multiple of CAKE_CUDA_K elements; so are rows packed for a
- * product. In int8 a row is padded to whole groups, and their scales, in float32, stand behind it.
+ * A matrix is row-major, each row padded with zeros to a multiple of CAKE_CUDA_K elements; so are rows packed
+ * for a product. In int8 a row is padded to whole groups, and their scales, in float32, stand behind it.
  */
 #ifndef CAKE_KERNELS_CUDA_LAYOUT_H
 #define CAKE_KERNELS_CUDA_LAYOUT_H
@@ -20,7 +20,8 @@
 extern "C" {
 #endif
 
-/* Whether attention over a BF16 cache with such heads takes tile products, which round q and weights to BF16. */
+/* Whether attention over a BF16 cache with such heads takes tile products, which round q and weights to
+ * BF16. */
 static inline bool cake_cuda_tiles(int head_dim)
 {
     return head_dim == 64 || head_dim == 80 || head_dim == 96 || head_dim == 128 || head_dim == 256;
@@ -147,7 +148,8 @@ void cake_cuda_scores(float *out, cake_best *best, const void *x, const cake_wei
 void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_dtype dtype, int n_in,
                           int n_tok);
 
-/* out [n, n_out] = sum [n, n_out] + bias [n_out] + residual [n, n_out], in this order; the latter two may be NULL. */
+/* out [n, n_out] = sum [n, n_out] + bias [n_out] + residual [n, n_out], in this order; the latter two may be
+ * NULL. */
 void cake_cuda_finish(float *out, const float *sum, const float *bias, const float *residual, int n_out,
                       int n);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: rows that input_pack has packed, and a matrix. Out: their product, for generated rows of any number.
- * Invariant: the sum of an element is taken in an order that depends on the matrix only: k is cut into parts (layout.h), each
- * of which a warp sums upwards 16 at a time, and the parts are added in order. So a row has the bits of the row alone,
- * whatever stands beside it.
+ * Invariant: the sum of an element is taken in an order that depends on the matrix only: k is cut into parts
+ * (layout.h), each of which a warp sums upwards 16 at a time, and the parts are added in order. So a row has
+ * the bits of the row alone, whatever stands beside it.
  *
- * Matrices are row-major, rows padded with zeros to whole blocks of k; so are packed rows. A lane loads 16 bytes of
- * a row at a time, 8 neighbouring elements: which of them meet in one tile product does not matter as long as both
- * operands take the same (blocks of 32: lane t of four has elements 8t to 8t + 7, of which the first tile takes
- * the lower four and the second the upper four).
+ * Matrices are row-major, rows padded with zeros to whole blocks of k; so are packed rows. A lane loads 16
+ * bytes of a row at a time, 8 neighbouring elements: which of them meet in one tile product does not matter
+ * as long as both operands take the same (blocks of 32: lane t of four has elements 8t to 8t + 7, of which
+ * the first tile takes the lower four and the second the upper four).
  *
- * Each weight is read once for up to 16 rows (64 in int8) and goes to registers only; what is small and shared, the rows,
- * comes out of caches. many.cu has what more rows than that take.
+ * Each weight is read once for up to 16 rows (64 in int8) and goes to registers only; what is small and
+ * shared, the rows, comes out of caches. many.cu has what more rows than that take.
  */
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/mma.h"

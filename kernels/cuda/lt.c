@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the system's libraries. Out: cuBLASLt, opened when it is asked for, so that the program also starts where it is not.
+ * In: the system's libraries. Out: cuBLASLt, opened when it is asked for, so that the program also starts
+ * where it is not.
  */
 #include "kernels/cuda/lt.h"
 #include "config.h"

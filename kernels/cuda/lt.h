@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of cuBLASLt that product.c calls, by the names that they have there: the one door to the library.
+ * The functions of cuBLASLt that product.c calls, by the names that they have there: the one door to the
+ * library.
  */
 #ifndef CAKE_KERNELS_CUDA_LT_H
 #define CAKE_KERNELS_CUDA_LT_H

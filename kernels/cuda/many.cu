@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows that input_pack has packed, more than a few, and a matrix or two. Out: their product, to the bit what linear.cu
- * makes of a row alone: the same parts of k, each summed upwards 16 at a time.
+ * In: rows that input_pack has packed, more than a few, and a matrix or two. Out: their product, to the bit
+ * what linear.cu makes of a row alone: the same parts of k, each summed upwards 16 at a time.
  *
- * With few rows a GPU waits for weights, with many for its caches: what a block reads of rows is shared by more outputs here.
- * A block has 128 outputs of up to 256 rows; both come through shared memory, 32 elements of k at a time, some stages
- * ahead. Blocks of the same outputs and other rows follow each other, so that they find weights in the cache. Where k is cut,
- * a block does one part of it, and another kernel adds the parts.
+ * With few rows a GPU waits for weights, with many for its caches: what a block reads of rows is shared by
+ * more outputs here. A block has 128 outputs of up to 256 rows; both come through shared memory, 32 elements
+ * of k at a time, some stages ahead. Blocks of the same outputs and other rows follow each other, so that
+ * they find weights in the cache. Where k is cut, a block does one part of it, and another kernel adds the
+ * parts.
  */
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/layout.h"

@@ -36,7 +36,8 @@ void cake_cuda_launched(int error);
 void cake_cuda_failed(const char *doing);
 /* Memory of the GPU for what one operation keeps between two kernels: CAKE_CUDA_WORKSPACE bytes. */
 void *cake_cuda_workspace(void);
-/* Memory of the GPU in which blocks of one kernel count who has come: CAKE_CUDA_ARRIVALS zeros, between kernels. */
+/* Memory of the GPU in which blocks of one kernel count who has come: CAKE_CUDA_ARRIVALS zeros, between
+ * kernels. */
 int32_t *cake_cuda_arrived(void);
 
 #define CAKE_CUDA_WORKSPACE ((size_t)64 << 20)

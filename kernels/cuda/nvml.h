@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What NVIDIA's management library knows of a GPU, by its place of the bus ("0000:c1:00.0"). The library comes with the driver and
- * is opened when it is asked for; where it is not, or does not know, nothing is known.
+ * What NVIDIA's management library knows of a GPU, by its place of the bus ("0000:c1:00.0"). The library
+ * comes with the driver and is opened when it is asked for; where it is not, or does not know, nothing is
+ * known.
  */
 #ifndef CAKE_KERNELS_CUDA_NVML_H
 #define CAKE_KERNELS_CUDA_NVML_H

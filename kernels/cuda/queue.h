@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stream of the GPU that is open beside the one of operations: for a library that moves what is in its memory. Nothing
- * orders the two but the host, which waits for what it needs.
+ * A stream of the GPU that is open beside the one of operations: for a library that moves what is in its
+ * memory. Nothing orders the two but the host, which waits for what it needs.
  */
 #ifndef CAKE_KERNELS_CUDA_QUEUE_H
 #define CAKE_KERNELS_CUDA_QUEUE_H

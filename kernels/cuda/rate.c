@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the GPU that is open. Out: what it does in a second, by the runtime's own clock: the floors that all else is held
- * against. device.h declares it.
+ * In: the GPU that is open. Out: what it does in a second, by the runtime's own clock: the floors that all
+ * else is held against. device.h declares it.
  */
 #include <cuda_runtime_api.h>
 

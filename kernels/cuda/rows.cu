@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows, one at a time. Out: embeddings, norms, turned heads, K and V in their pages, rows packed for products.
+ * In: rows, one at a time. Out: embeddings, norms, turned heads, K and V in their pages, rows packed for
+ * products.
  * Invariant: a row's sums are taken in an order that depends on its length only.
  */
 #include "kernels/cuda/ahead.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all kernels for GPUs share: elements of 16 bits as numbers, sums over a warp and a block, how a kernel is
- * launched. nvcc compiles them for GPUs; tests compile the same files for the CPU, with words of CUDA that
+ * What all kernels for GPUs share: elements of 16 bits as numbers, sums over a warp and a block, how a kernel
+ * is launched. nvcc compiles them for GPUs; tests compile the same files for the CPU, with words of CUDA that
  * tests/gpu/executor.h has.
  */
 #ifndef CAKE_KERNELS_CUDA_WORDS_H

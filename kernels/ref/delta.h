@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated delta rule by the plainest C: all rows one by one, prompt rows too. Part of ref.c, which includes it
- * once. In: rows and the states of their slots. Out: what kernels.h says, and the states after the rows.
+ * The gated delta rule by the plainest C: all rows one by one, prompt rows too. Part of ref.c, which includes
+ * it once. In: rows and the states of their slots. Out: what kernels.h says, and the states after the rows.
  */
 #ifndef CAKE_KERNELS_REF_DELTA_H
 #define CAKE_KERNELS_REF_DELTA_H

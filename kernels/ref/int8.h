@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products with matrices in int8, by the plainest C; ref.c includes it. In: rows of float32 and a matrix in int8.
+ * Products with matrices in int8, by the plainest C; ref.c includes it. In: rows of float32 and a matrix in
+ * int8.
  * Out: sums, which every table has bit for bit.
  */
 #ifndef CAKE_KERNELS_REF_INT8_H
@@ -11,8 +12,8 @@
 
 #include "kernels/int8.h"
 
-/* A group of x: bytes and their scale, largest absolute value over 127 in float32. Values below CAKE_I8_LEAST are
- * zeros; a group that is not finite has the scale NaN. */
+/* A group of x: bytes and their scale, largest absolute value over 127 in float32. Values below CAKE_I8_LEAST
+ * are zeros; a group that is not finite has the scale NaN. */
 static float quantise(int8_t *to, const float *x, int n)
 {
     float most = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what kernels.h says. Out: the same, by the plainest C: the oracle that every other table is held against.
- * A packed matrix is the row-major one. Invariant: sums are float32 and run upwards in one chain.
+ * In: what kernels.h says. Out: the same, by the plainest C: the oracle that every other table is held
+ * against. A packed matrix is the row-major one. Invariant: sums are float32 and run upwards in one chain.
  */
 #include <float.h>
 #include <math.h>

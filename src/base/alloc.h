@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small memory (structs, strings, vectors). Running out of it ends the run with a message: what is finished is
- * on disk, and no caller could do better. Weights, caches and buffers of the hot loop come from base/arena.h,
- * which plans before it takes and returns cake_err.
+ * Small memory (structs, strings, vectors). Running out of it ends the run with a message: what is finished
+ * is on disk, and no caller could do better. Weights, caches and buffers of the hot loop come from
+ * base/arena.h, which plans before it takes and returns cake_err.
  */
 #ifndef CAKE_BASE_ALLOC_H
 #define CAKE_BASE_ALLOC_H

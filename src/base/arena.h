@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Large memory that is planned before it is taken: one anonymous mapping, handed out in 64-byte aligned pieces,
- * freed as a whole. Pages are committed when first touched, so their first toucher decides their NUMA domain.
+ * Large memory that is planned before it is taken: one anonymous mapping, handed out in 64-byte aligned
+ * pieces, freed as a whole. Pages are committed when first touched, so their first toucher decides their NUMA
+ * domain.
  */
 #ifndef CAKE_BASE_ARENA_H
 #define CAKE_BASE_ARENA_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The best of a row's scores, as many as anybody wants to know: the product with the head finds them, sampling draws
- * from them. Invariant: what is held does not depend on the order in which scores come.
+ * The best of a row's scores, as many as anybody wants to know: the product with the head finds them,
+ * sampling draws from them. Invariant: what is held does not depend on the order in which scores come.
  */
 #ifndef CAKE_BASE_BEST_H
 #define CAKE_BASE_BEST_H

@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 
-/* "90", "90s", "15m", "2h", "1d", and as Slurm has it "12:00" (minutes and seconds), "1:30:00", "1-12", "1-12:00:00", in
- * seconds. False, and *into unchanged, for anything else. */
+/* "90", "90s", "15m", "2h", "1d", and as Slurm has it "12:00" (minutes and seconds), "1:30:00", "1-12",
+ * "1-12:00:00", in seconds. False, and *into unchanged, for anything else. */
 bool cake_duration_read(const char *text, int64_t *into);
 /* Appends seconds, 0 or more, in such words: 0:00:45, 12:30:00, 2-00:00:00. */
 void cake_duration_add(cake_buf *out, double seconds);

@@ -2,7 +2,7 @@
  *
  * Three kinds of trouble, three answers.
  *
- *   the request is bad   CAKE_ERR_REQUEST: described in a cake_fault, becomes an error record, nothing is said
+ *   the request is bad CAKE_ERR_REQUEST: described in a cake_fault, becomes an error record, nothing is said
  *   the world is bad     CAKE_ERR_FATAL, CAKE_ERR_USAGE: whoever detects it says it once, callers pass it up
  *   we are wrong         CAKE_ASSERT
  *

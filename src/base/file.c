@@ -73,6 +73,7 @@ void cake_file_guard(void)
 {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0)
-            /* open takes the lowest free one, which is this one; the wrong way round, so that using it fails */
+            /* open takes the lowest free one, which is this one; the wrong way round, so that using it
+             * fails */
             (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
 }

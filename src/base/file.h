@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whole small files: configurations, tokenizers, templates. A FIFO or an endless device in the place of one would
- * hang the run or eat the memory: only regular files up to a size are read.
+ * Whole small files: configurations, tokenizers, templates. A FIFO or an endless device in the place of one
+ * would hang the run or eat the memory: only regular files up to a size are read.
  */
 #ifndef CAKE_BASE_FILE_H
 #define CAKE_BASE_FILE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gzip: members one after the other, each with its header and checksum. Invariant: between members the stream is reset,
- * and nothing of the next one was taken.
+ * gzip: members one after the other, each with its header and checksum. Invariant: between members the stream
+ * is reset, and nothing of the next one was taken.
  */
 #include <stdlib.h>
 #include <zlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Columns enter, an HDF5 file leaves, and the other way round. Called by record and prompt. Invariant: what is held of a
- * column is less than a chunk that is not written yet, so chunks are deflated once each, or a window of what is read; a
- * file that is read is never believed: what its values are is checked before they are asked for.
+ * Columns enter, an HDF5 file leaves, and the other way round. Called by record and prompt. Invariant: what
+ * is held of a column is less than a chunk that is not written yet, so chunks are deflated once each, or a
+ * window of what is read; a file that is read is never believed: what its values are is checked before they
+ * are asked for.
  */
 #include "base/h5.h"
 
@@ -62,7 +63,8 @@ cake_err cake_h5_known(const char *path)
     return CAKE_OK;
 }
 
-/* Messages of the library's own go nowhere, and it is not asked to close at exit what it could not close before. */
+/* Messages of the library's own go nowhere, and it is not asked to close at exit what it could not close
+ * before. */
 static void begin(void)
 {
     static bool begun;
@@ -312,8 +314,9 @@ static H5I_type_t type_of(cake_h5 *file, const char *path)
     return type;
 }
 
-/* Links to other files and around in this one are not followed: each step of the path is the object itself. */
-static cake_h5_kind walk(cake_h5 *file, const char *path)
+/* Links to other files and around in this one are not followed: each step of the path is the object
+ * itself. */
+cake_h5_kind cake_h5_look(cake_h5 *file, const char *path)
 {
     char *part = cake_copy(path, strlen(path));
     cake_h5_kind kind = CAKE_H5_GROUP;
@@ -335,11 +338,6 @@ static cake_h5_kind walk(cake_h5 *file, const char *path)
     free(part);
     H5Eclear2(H5E_DEFAULT);
     return kind;
-}
-
-cake_h5_kind cake_h5_look(cake_h5 *file, const char *path)
-{
-    return walk(file, path);
 }
 
 static cake_err check_space(cake_h5_column *c)
@@ -408,8 +406,9 @@ static cake_err check_layout(cake_h5_column *c)
     return err ? err : widen(c, (size_t)(chunk[0] * chunk[1]) * c->bytes);
 }
 
-/* Deflate makes a byte of 1,032 at most (RFC 1951: 258 values in two bits), so what a file says to hold is bounded by what it has:
- * a few bytes can say of a list that it is endless, and its values are all read as nothing. */
+/* Deflate makes a byte of 1,032 at most (RFC 1951: 258 values in two bits), so what a file says to hold is
+ * bounded by what it has: a few bytes can say of a list that it is endless, and its values are all read as
+ * nothing. */
 static cake_err check_written(cake_h5_column *c)
 {
     const hsize_t few = 1 << 20, n = c->size[c->along], stored = H5Dget_storage_size(c->set);
@@ -460,7 +459,7 @@ static cake_err get(cake_h5 *file, const char *path, bool real, cake_h5_column *
     *c = (cake_h5_column){.file = file, .name = cake_copy(path, strlen(path)), .memory = -1, .set = -1};
     file->column = cake_grow(file->column, file->n + 1, sizeof(cake_h5_column *));
     file->column[file->n++] = c;
-    cake_h5_kind kind = walk(file, path);
+    cake_h5_kind kind = cake_h5_look(file, path);
     if (kind != CAKE_H5_COLUMN)
         return fail(file, path,
                     kind == CAKE_H5_ABSENT  ? "is not there"
@@ -511,8 +510,8 @@ const char *cake_h5_name(const cake_h5_column *column)
     return column->name;
 }
 
-/* Strings that are too long, in a file that may lie about their length, do not take the memory. What the library was given
- * for others before it came to one of them is lost to it. */
+/* Strings that are too long, in a file that may lie about their length, do not take the memory. What the
+ * library was given for others before it came to one of them is lost to it. */
 static void *take(size_t size, void *column)
 {
     cake_h5_column *c = column;

@@ -27,8 +27,8 @@ typedef enum cake_json_type {
     CAKE_JSON_OBJECT
 } cake_json_type;
 
-/* Parses len bytes. On failure *out is untouched and fault->message says what and at which byte; the result is
- * CAKE_ERR_REQUEST. Free the root with cake_json_free. */
+/* Parses len bytes. On failure *out is untouched and fault->message says what and at which byte; the result
+ * is CAKE_ERR_REQUEST. Free the root with cake_json_free. */
 cake_err cake_json_parse(const char *text, size_t len, cake_json **out, cake_fault *fault);
 /* Parses a whole file as Python's json does: NaN and Infinity, which are no JSON, are read as strings of that
  * name. Failures are said with topic and path. An absent file is CAKE_END if optional. */

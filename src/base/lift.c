@@ -36,7 +36,8 @@ static int32_t hex4(const char *at, const char *end)
     return value;
 }
 
-/* The character of an escape \uXXXX at `at`, a surrogate pair's too; NULL: not one, else the place behind it. */
+/* The character of an escape \uXXXX at `at`, a surrogate pair's too; NULL: not one, else the place behind
+ * it. */
 static const char *decode_unicode(const char *at, const char *end, cake_buf *out)
 {
     int32_t code = hex4(at + 2, end), low;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Long strings of a JSON text, decoded ahead of the parser. jansson looks at every byte several times, and most
- * bytes of a prompt file lie in a few long strings: these are decoded here by the run, and the parser gets a
- * short text with marks in their places. Strings that are not quite right stay where they are, so that the
- * parser finds the fault.
+ * Long strings of a JSON text, decoded ahead of the parser. jansson looks at every byte several times, and
+ * most bytes of a prompt file lie in a few long strings: these are decoded here by the run, and the parser
+ * gets a short text with marks in their places. Strings that are not quite right stay where they are, so that
+ * the parser finds the fault.
  */
 #ifndef CAKE_BASE_LIFT_H
 #define CAKE_BASE_LIFT_H

@@ -17,7 +17,8 @@
 
 static const char *const level_name[] = {"error: ", "warning: ", "", "debug: "};
 
-/* All topics: those of a folder, but for `memory`, what the C library lacks, and `usage`, the command line. */
+/* All topics: those of a folder, but for `memory`, what the C library lacks, and `usage`, the command
+ * line. */
 static const char *const topics[] = {"bench",  "kernels", "link",  "memory", "model", "place", "prompt",
                                      "record", "run",     "slice", "stage",  "token", "usage"};
 

@@ -15,22 +15,23 @@ typedef enum cake_level { CAKE_ERROR, CAKE_WARN, CAKE_INFO, CAKE_DEBUG } cake_le
 
 void cake_log(cake_level level, const char *topic, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same from any thread, also on the way out: no memory is asked for, and it goes past a capture. What is longer than a
- * thousand bytes is cut. */
+/* The same from any thread, also on the way out: no memory is asked for, and it goes past a capture. What is
+ * longer than a thousand bytes is cut. */
 void cake_log_now(cake_level level, const char *topic, const char *text);
 cake_level cake_log_level(cake_level level); /* default CAKE_INFO; returns what it was */
-/* "info", or "warn,place=debug": the level, and that of single topics. NULL: it holds; else what is wrong, and nothing has
- * changed. */
+/* "info", or "warn,place=debug": the level, and that of single topics. NULL: it holds; else what is wrong,
+ * and nothing has changed. */
 const char *cake_log_levels(const char *text);
 /* Only errors, whatever the levels, while hushed. Returns whether it was. */
 bool cake_log_hush(bool hushed);
 void cake_log_rank(int rank, const char *host); /* default rank 0 */
-/* Whether a progress bar stands on the terminal's line: the next message wipes it. Returns whether one did. */
+/* Whether a progress bar stands on the terminal's line: the next message wipes it. Returns whether one
+ * did. */
 bool cake_log_bar(bool stands);
 /* Messages go there; NULL: back to standard error. Returns where they went. */
 cake_buf *cake_log_capture(cake_buf *into);
-/* Waits, a second at most, until who reads standard error through a pipe has read it: a launcher may throw away what it has
- * not read of a rank that aborts. */
+/* Waits, a second at most, until who reads standard error through a pipe has read it: a launcher may throw
+ * away what it has not read of a rank that aborts. */
 void cake_log_heard(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that are packed, by the ending of their name: bytes enter in pieces of any size, and others leave. A row of const
- * functions for each form, with the one door to its library.
+ * Files that are packed, by the ending of their name: bytes enter in pieces of any size, and others leave. A
+ * row of const functions for each form, with the one door to its library.
  */
 #ifndef CAKE_BASE_PACK_H
 #define CAKE_BASE_PACK_H
@@ -22,8 +22,8 @@ typedef struct cake_pack_flow {
 typedef struct cake_pack {
     const char *name, *ending; /* "gzip", ".gz" */
     void *(*unpack_open)(void);
-    /* Goes on until in is taken or out is full. *whole: what was taken ends where a packed file may end. NULL, or what is
-     * wrong with the bytes from flow->in on. */
+    /* Goes on until in is taken or out is full. *whole: what was taken ends where a packed file may end.
+     * NULL, or what is wrong with the bytes from flow->in on. */
     const char *(*unpack)(void *state, cake_pack_flow *flow, bool *whole);
     void (*unpack_close)(void *state);
     void *(*pack_open)(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How one request wants to be answered. Four places fill it, later ones giving way to earlier ones: the request,
- * the command line, generation_config.json, the defaults of the interface. A field nobody set yet is "unset"
- * (NaN for reals, CAKE_UNSET for integers), so that merging is one loop over cake_params_fields.
+ * How one request wants to be answered. Four places fill it, later ones giving way to earlier ones: the
+ * request, the command line, generation_config.json, the defaults of the interface. A field nobody set yet is
+ * "unset" (NaN for reals, CAKE_UNSET for integers), so that merging is one loop over cake_params_fields.
  */
 #ifndef CAKE_BASE_PARAMS_H
 #define CAKE_BASE_PARAMS_H

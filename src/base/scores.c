@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: scores. Out: the best of them, weights, sums. Sampling and logits call.
- * Invariant: loops have no branches and run a fixed number of times, so that compilers make vectors of them, with any
- * instruction set; sums have LANES chains, whatever the vectors' width.
+ * Invariant: loops have no branches and run a fixed number of times, so that compilers make vectors of them,
+ * with any instruction set; sums have LANES chains, whatever the vectors' width.
  */
 #include "base/scores.h"
 
@@ -83,7 +83,8 @@ void cake_law_weigh(const cake_law *law, const float *score, int n, double *weig
     }
 }
 
-/* Adds a group to the chains, its few weights of each chain in float: that loses nothing which weights have. */
+/* Adds a group to the chains, its few weights of each chain in float: that loses nothing which weights
+ * have. */
 static inline void add_group(const cake_law law, const float *restrict score, double *restrict chain)
 {
     float lane[LANES];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A part of a job: the requests whose index modulo `of` is `which`. Runs take them, merging puts them together.
+ * A part of a job: the requests whose index modulo `of` is `which`. Runs take them, merging puts them
+ * together.
  */
 #ifndef CAKE_BASE_SHARD_H
 #define CAKE_BASE_SHARD_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What Slurm says about jobs: by the environment of its own, else by its commands, asked once and not for long.
+ * What Slurm says about jobs: by the environment of its own, else by its commands, asked once and not for
+ * long.
  */
 #ifndef CAKE_BASE_SLURM_H
 #define CAKE_BASE_SLURM_H

@@ -5,11 +5,12 @@
  *
  *   cake_wave   header
  *   cake_row    rows[n_tok]       which sequence and position each row is
- *   cake_change changes[n_change] of page tables and recurrent states, to be followed in order before the rows
+ *   cake_change changes[n_change] of page tables and recurrent states, to be followed in order before the
+ *     rows
  *   float       body[n_tok, dim]  the residual stream, 64-byte aligned
  *
- * The root (embed) fills it, slices change the body in place, the root (logits) reads it. n_tok and n_change are
- * fixed before the body is written, since its place depends on them.
+ * The root (embed) fills it, slices change the body in place, the root (logits) reads it. n_tok and n_change
+ * are fixed before the body is written, since its place depends on them.
  */
 #ifndef CAKE_BASE_WAVE_H
 #define CAKE_BASE_WAVE_H
@@ -43,8 +44,8 @@ typedef struct cake_wave {
     int32_t unused; /* keeps the rows 8-byte aligned */
 } cake_wave;
 
-/* Where a GPU has the body, in memory that only it reads: as the wave comes, and wanted there as it goes. NULL: in the
- * wave. */
+/* Where a GPU has the body, in memory that only it reads: as the wave comes, and wanted there as it goes.
+ * NULL: in the wave. */
 typedef struct cake_way {
     const float *from;
     float *to;
@@ -60,8 +61,8 @@ float *cake_wave_body(cake_wave *wave); /* [n_tok, dim] */
 bool cake_wave_generates(
     cake_wave *wave); /* all of its rows are generated ones, none a prompt's or replayed */
 
-/* Pages of a class that one sequence holds at most while it grows to `length` positions, `step` rows at a time.
- * window: positions a row sees, its own among them; 0: all. */
+/* Pages of a class that one sequence holds at most while it grows to `length` positions, `step` rows at a
+ * time. window: positions a row sees, its own among them; 0: all. */
 int cake_pages_held(int window, int length, int step);
 
 #endif

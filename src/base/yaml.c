@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the text of a YAML file. Out: its events one by one. The only door to libyaml. Topologies and settings are read so.
+ * In: the text of a YAML file. Out: its events one by one. The only door to libyaml. Topologies and settings
+ * are read so.
  */
 #include "base/yaml.h"
 

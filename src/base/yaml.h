@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * YAML files of our users: one map, read event by event. What is not expected ends it: nothing is skipped or kept, so
- * neither depth nor number costs anything, and there are neither aliases, which could stand for themselves many times over,
- * nor tags. Pure: a text in, its keys and values out, or what is wrong and where.
+ * YAML files of our users: one map, read event by event. What is not expected ends it: nothing is skipped or
+ * kept, so neither depth nor number costs anything, and there are neither aliases, which could stand for
+ * themselves many times over, nor tags. Pure: a text in, its keys and values out, or what is wrong and where.
  */
 #ifndef CAKE_BASE_YAML_H
 #define CAKE_BASE_YAML_H
@@ -35,8 +35,8 @@ typedef enum cake_yaml_kind {
 
 typedef struct cake_yaml cake_yaml; /* a file that is being read, and where in it we are */
 
-/* What a file is, for messages, as in "a topology" and "a map of workers by name"; and what is done with each key: read_key
- * finds it as the event, and leaves the last event of what stands behind it. */
+/* What a file is, for messages, as in "a topology" and "a map of workers by name"; and what is done with each
+ * key: read_key finds it as the event, and leaves the last event of what stands behind it. */
 typedef struct cake_yaml_form {
     const char *name, *map;
     cake_err (*read_key)(void *self, cake_yaml *yaml);
@@ -56,7 +56,8 @@ const char *cake_yaml_found(const cake_yaml *yaml); /* in words, as "a list" */
 const char *cake_yaml_value(const cake_yaml *yaml);
 size_t cake_yaml_length(const cake_yaml *yaml);
 bool cake_yaml_plain(const cake_yaml *yaml); /* without quotes */
-/* Whether it is a text that is neither empty nor null. what: for messages, as in "host" or "a worker's name". */
+/* Whether it is a text that is neither empty nor null. what: for messages, as in "host" or "a worker's
+ * name". */
 cake_err cake_yaml_need_text(cake_yaml *yaml, const char *what);
 /* Fills the fault, at this place; returns CAKE_ERR_FATAL. */
 cake_err cake_yaml_refuse(cake_yaml *yaml, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -64,7 +65,8 @@ cake_err cake_yaml_refuse(cake_yaml *yaml, const char *fmt, ...) __attribute__((
 /* The same for another place. */
 cake_err cake_yaml_wrong(cake_yaml_fault *fault, cake_yaml_spot at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* A text from a file as a message may show it: printable, and cut if it is long. One of four static buffers. */
+/* A text from a file as a message may show it: printable, and cut if it is long. One of four static
+ * buffers. */
 const char *cake_yaml_show(const char *text, size_t len);
 
 #endif

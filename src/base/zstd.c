@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Zstandard: frames one after the other. Windows are of 128 MiB at most, the library's own limit, so that a file does not
- * say how much memory it takes.
+ * Zstandard: frames one after the other. Windows are of 128 MiB at most, the library's own limit, so that a
+ * file does not say how much memory it takes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,9 @@
 
 enum { LEVEL = 3 };
 
-/* What a frame begins with: its own number, or that of a frame to skip, whose low four bits are free (RFC 8878, 3.1). The
- * library may read formats older than that besides; what it makes of those depends on how they come in pieces. */
+/* What a frame begins with: its own number, or that of a frame to skip, whose low four bits are free (RFC
+ * 8878, 3.1). The library may read formats older than that besides; what it makes of those depends on how
+ * they come in pieces. */
 enum { MAGIC = 4 };
 static const unsigned char FRAME[MAGIC] = {0x28, 0xB5, 0x2F, 0xFD}, SKIPPED[MAGIC] = {0x50, 0x2A, 0x4D, 0x18};
 

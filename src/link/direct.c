@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An edge between two GPUs: what a wave says of itself goes by MPI, as of any edge, and its body beside it by a wire, from
- * the GPU's memory to the other one's. Each end has places for as many bodies as may be under way.
+ * An edge between two GPUs: what a wave says of itself goes by MPI, as of any edge, and its body beside it by
+ * a wire, from the GPU's memory to the other one's. Each end has places for as many bodies as may be under
+ * way.
  *
- * Invariant: a body is complete before the wire has it and before the wave has arrived: who computes need not know of wires.
+ * Invariant: a body is complete before the wire has it and before the wave has arrived: who computes need not
+ * know of wires.
  */
 #include <sched.h>
 #include <stdlib.h>

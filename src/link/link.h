@@ -49,7 +49,8 @@ struct cake_link {
 /* An edge with both ends in one rank: what is sent has arrived; nothing is copied. depth: the most parcels
  * under way. */
 cake_link *cake_link_open_self(int depth);
-/* One end of edge number `edge` between ranks of a world. Receiving posts depth receives of up to max_bytes at once. */
+/* One end of edge number `edge` between ranks of a world. Receiving posts depth receives of up to max_bytes
+ * at once. */
 cake_err cake_link_open_mpi_out(const cake_world *world, int to, int edge, int depth, cake_link **out);
 cake_err cake_link_open_mpi_in(const cake_world *world, int from, int edge, int depth, size_t max_bytes,
                                cake_link **out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Letters between two ranks, beside the waves: bytes of any length, in order, both ways. They leave in pieces of bounded
- * size, a bounded number of which is under way, and nothing waits: what cannot leave yet is kept by its sender, and a
- * receiver takes no more than the letter that it has not read.
+ * Letters between two ranks, beside the waves: bytes of any length, in order, both ways. They leave in pieces
+ * of bounded size, a bounded number of which is under way, and nothing waits: what cannot leave yet is kept
+ * by its sender, and a receiver takes no more than the letter that it has not read.
  */
 #ifndef CAKE_LINK_MAIL_H
 #define CAKE_LINK_MAIL_H

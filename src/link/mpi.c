@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What goes between ranks over MPI point-to-point: waves and pieces of letters. Receives are posted ahead, one a parcel;
- * messages of an edge arrive in the order they were sent (MPI's non-overtaking rule), so only the oldest request needs a
- * test.
+ * What goes between ranks over MPI point-to-point: waves and pieces of letters. Receives are posted ahead,
+ * one a parcel; messages of an edge arrive in the order they were sent (MPI's non-overtaking rule), so only
+ * the oldest request needs a test.
  * MPI's default error handler ends the job: a broken link cannot be lived with.
  */
 #include <limits.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: places in GPUs' memory. Out: the same on the other rank, by NCCL's point-to-point. A communicator of two ranks for each
- * edge, a stream of its own for each communicator: an edge that waits holds nobody up.
+ * In: places in GPUs' memory. Out: the same on the other rank, by NCCL's point-to-point. A communicator of
+ * two ranks for each edge, a stream of its own for each communicator: an edge that waits holds nobody up.
  *
- * The library is opened when it is asked for, so that the program also starts where it is not. Communicators are of the kind
- * that does not block: a set-up that comes to nothing can be given up, and waves go another way.
+ * The library is opened when it is asked for, so that the program also starts where it is not. Communicators
+ * are of the kind that does not block: a set-up that comes to nothing can be given up, and waves go another
+ * way.
  */
 #include "config.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signs of life beside MPI: a thread of each rank tells rank 0 twice a second where it is, and rank 0 tells all, over TCP
- * connections of their own. A process that ends takes its connection with it, so its end is known at once; one that hangs,
- * or that no network leads to any longer, falls silent. MPI itself says neither.
+ * Signs of life beside MPI: a thread of each rank tells rank 0 twice a second where it is, and rank 0 tells
+ * all, over TCP connections of their own. A process that ends takes its connection with it, so its end is
+ * known at once; one that hangs, or that no network leads to any longer, falls silent. MPI itself says
+ * neither.
  */
 #ifndef CAKE_LINK_PULSE_H
 #define CAKE_LINK_PULSE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What carries bodies of waves from the memory of one rank's GPU to that of another's: NCCL (nccl.c), or an MPI that reads
- * GPUs' memory (mpi.c). Bodies of an edge arrive in the order they were sent.
+ * What carries bodies of waves from the memory of one rank's GPU to that of another's: NCCL (nccl.c), or an
+ * MPI that reads GPUs' memory (mpi.c). Bodies of an edge arrive in the order they were sent.
  */
 #ifndef CAKE_LINK_WIRE_H
 #define CAKE_LINK_WIRE_H

@@ -50,17 +50,18 @@ void cake_world_share(const cake_world *world, void *data, size_t bytes);
  * `mine`. */
 void cake_world_swap(const cake_world *world, int peer, const void *mine, void *theirs, size_t bytes);
 
-/* Seconds that a message of so many bytes takes from rank `one` to rank `other`, one way: the mean of `times` times
- * there and back. These two measure, on others it does nothing. buffer [bytes] is overwritten. */
+/* Seconds that a message of so many bytes takes from rank `one` to rank `other`, one way: the mean of `times`
+ * times there and back. These two measure, on others it does nothing. buffer [bytes] is overwritten. */
 double cake_world_echo(const cake_world *world, int one, int other, void *buffer, size_t bytes, int times);
 
-/* Seconds that a small message takes from rank `one` to rank `other` and back: the least of some. Both of them call it
- * and `one` learns it, others may call it; 0 if they are the same. *ahead: on `one` how far the other's clock
- * (cake_clock_now) is ahead of its own, by Cristian's method (1989): half the round trip is the doubt. */
+/* Seconds that a small message takes from rank `one` to rank `other` and back: the least of some. Both of
+ * them call it and `one` learns it, others may call it; 0 if they are the same. *ahead: on `one` how far the
+ * other's clock (cake_clock_now) is ahead of its own, by Cristian's method (1989): half the round trip is the
+ * doubt. */
 double cake_world_ping(const cake_world *world, int one, int other, double *ahead);
 
-/* Ends all ranks with exit status 1, rank 0 after it has closed its files where it can be told (link/pulse.h). The message
- * has been said. */
+/* Ends all ranks with exit status 1, rank 0 after it has closed its files where it can be told
+ * (link/pulse.h). The message has been said. */
 void cake_world_abort(void) __attribute__((noreturn));
 /* The same with another status. */
 void cake_world_abort_with(cake_err err) __attribute__((noreturn));

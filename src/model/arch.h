@@ -64,8 +64,9 @@ typedef struct cake_arch {
     bool logit_cap;      /* final_logit_softcapping */
     const char *act_key; /* the field with the MLP's activation; NULL: hidden_act */
     cake_act act;        /* where there is no such field */
-    /* What transformers takes for a field that is not there (not for one that is null): a JSON object. A field
-     * that stands neither here nor in config.json is one that a config.json has to have, or means nothing. */
+    /* What transformers takes for a field that is not there (not for one that is null): a JSON object. A
+     * field that stands neither here nor in config.json is one that a config.json has to have, or means
+     * nothing. */
     const char *defaults;
 } cake_arch;
 

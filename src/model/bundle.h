@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bundle is a directory with one rank's part of a model: its tensors in model.safetensors, what it needs of the
- * model's other files, and bundle.json, which says what model and plan it was made for, which tensors the whole model
- * has, and the checksums of what is here. docs/formats.md has the format. bundle.json is written last: with it a bundle
- * is whole.
+ * A bundle is a directory with one rank's part of a model: its tensors in model.safetensors, what it needs of
+ * the model's other files, and bundle.json, which says what model and plan it was made for, which tensors the
+ * whole model has, and the checksums of what is here. docs/formats.md has the format. bundle.json is written
+ * last: with it a bundle is whole.
  */
 #ifndef CAKE_MODEL_BUNDLE_H
 #define CAKE_MODEL_BUNDLE_H
@@ -71,13 +71,14 @@ bool cake_bundle_has_file(const cake_bundle *bundle, int file);
 /* Reads the files in dir that this rank's bundle has, and says which is not as it was written. */
 cake_err cake_bundle_check_files(const cake_bundle *bundle, const char *dir);
 
-/* Writing. A head is an object of what all ranks' bundles say alike, model (an object, as text) and plan, and the rank. */
+/* Writing. A head is an object of what all ranks' bundles say alike, model (an object, as text) and plan, and
+ * the rank. */
 void cake_bundle_add_head(const char *model, int n_rank, const cake_bundle_hop *hop, int n_hop, int rank,
                           cake_buf *out);
 /* bundle.json: the head and the checksums of the tensors that are held. */
 void cake_bundle_add(const cake_bundle *bundle, const char *head, cake_buf *out);
-/* model.safetensors up to its data, which hold the tensors of this rank one after the other in their order; at
- * [n_tensor] becomes where each begins in the file. Returns the bytes of the file. */
+/* model.safetensors up to its data, which hold the tensors of this rank one after the other in their order;
+ * at [n_tensor] becomes where each begins in the file. Returns the bytes of the file. */
 int64_t cake_bundle_add_tensors(const cake_bundle *bundle, cake_buf *out, int64_t *at);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: config.json, written by anyone. Out: cake_config, every number inside its bounds and consistent with the
- * others. model.c and `plan` call. Invariant: a field that would change the answer is computed as it says or
- * refused by name.
+ * In: config.json, written by anyone. Out: cake_config, every number inside its bounds and consistent with
+ * the others. model.c and `plan` call. Invariant: a field that would change the answer is computed as it says
+ * or refused by name.
  */
 #include "model/config.h"
 

@@ -77,7 +77,8 @@ typedef struct cake_config {
     cake_params defaults; /* generation_config.json's sampling, do_sample: false as temperature 0 */
 } cake_config;
 
-/* Reads dir/config.json and, if present, dir/generation_config.json. Failures are said with file and field. */
+/* Reads dir/config.json and, if present, dir/generation_config.json. Failures are said with file and
+ * field. */
 cake_err cake_config_load(const char *dir, cake_config *config);
 /* The same from the text of a config.json that is in no file; name stands for the directory in messages. */
 cake_err cake_config_parse(const char *text, const char *name, cake_config *config);
@@ -86,8 +87,8 @@ struct cake_json;
 cake_err cake_config_read(const struct cake_json *doc, const struct cake_json *generation, const char *dir,
                           cake_config *config);
 
-/* Rotary frequencies of a row whose span is that (cake_row): freq [n_rot / 2], radians per position. Formulas as
- * in transformers' modeling_rope_utils.py. */
+/* Rotary frequencies of a row whose span is that (cake_row): freq [n_rot / 2], radians per position. Formulas
+ * as in transformers' modeling_rope_utils.py. */
 void cake_rope_frequencies(const cake_rope *rope, int span, double *freq);
 /* Rows for which this gives the same number have the same frequencies; never negative. */
 int cake_rope_epoch(const cake_rope *rope, int span);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a JSON object and the name of a field. Out: its value inside the bounds, or one message with file, field,
- * what was found and what is expected. Invariant: nothing is believed before its type and range are checked.
+ * In: a JSON object and the name of a field. Out: its value inside the bounds, or one message with file,
+ * field, what was found and what is expected. Invariant: nothing is believed before its type and range are
+ * checked.
  */
 #include "model/config_read.h"
 

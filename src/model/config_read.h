@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the readers of config.json (config.c, rope.c) and generation_config.json (generation.c) share: one field
- * at a time is taken from a JSON object, checked, and complained about by name. null counts as absent, since
- * transformers writes it for "not set".
+ * What the readers of config.json (config.c, rope.c) and generation_config.json (generation.c) share: one
+ * field at a time is taken from a JSON object, checked, and complained about by name. null counts as absent,
+ * since transformers writes it for "not set".
  */
 #ifndef CAKE_MODEL_CONFIG_READ_H
 #define CAKE_MODEL_CONFIG_READ_H

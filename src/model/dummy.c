@@ -38,7 +38,8 @@ static void make_levels(bool norm, cake_dtype dtype, uint32_t *level)
     }
 }
 
-/* Four elements a hash, twelve bits each: a few seconds for a model of billions are part of every benchmark. */
+/* Four elements a hash, twelve bits each: a few seconds for a model of billions are part of every
+ * benchmark. */
 void cake_dummy_fill(uint64_t seed, const char *name, bool norm, cake_dtype dtype, int64_t first, int64_t n,
                      void *into)
 {

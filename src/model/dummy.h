@@ -11,7 +11,8 @@
 
 #include "kernels/tensor.h"
 
-/* into [n]: elements first, first + 1, ... of the tensor; ones for a norm, else uniform with deviation 0.02. */
+/* into [n]: elements first, first + 1, ... of the tensor; ones for a norm, else uniform with deviation
+ * 0.02. */
 void cake_dummy_fill(uint64_t seed, const char *name, bool norm, cake_dtype dtype, int64_t first, int64_t n,
                      void *into);
 

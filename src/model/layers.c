@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what config.json says of single layers: layer_types, the fields around sliding windows, which layers turn
- * their heads. Out: the kind of each layer and the KV classes. config.c calls. Invariant: layers that see
- * equally far are of one class.
+ * In: what config.json says of single layers: layer_types, the fields around sliding windows, which layers
+ * turn their heads. Out: the kind of each layer and the KV classes. config.c calls. Invariant: layers that
+ * see equally far are of one class.
  */
 #include <string.h>
 
@@ -64,8 +64,8 @@ static cake_err read_turns(const cake_fields *fields, const cake_config *c, bool
     return CAKE_OK;
 }
 
-/* Every period-th layer is full: a number, or letters G (full) and L (sliding) that repeat, with a last layer that
- * is full whatever they say. */
+/* Every period-th layer is full: a number, or letters G (full) and L (sliding) that repeat, with a last layer
+ * that is full whatever they say. */
 static cake_err read_period(const cake_fields *fields, const cake_config *c, layer_type *types)
 {
     const char *letters = NULL;

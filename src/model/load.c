@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the pieces of a share. Out: their tensors in the arena, matrices packed. model.h declares it, run calls.
+ * In: the pieces of a share. Out: their tensors in the arena, matrices packed. model.h declares it, run
+ * calls.
  *
  * The members of a team share the rows of every matrix as they will share them in its products, and each goes
- * through all matrices by itself: it asks the system for the rows that come next, reads some, converts and packs
- * them while they are in its cache, and goes on. So reading and packing overlap, nobody waits for another, and
- * memory is first touched by the thread that will read it.
+ * through all matrices by itself: it asks the system for the rows that come next, reads some, converts and
+ * packs them while they are in its cache, and goes on. So reading and packing overlap, nobody waits for
+ * another, and memory is first touched by the thread that will read it.
  *
  * Invariant: a row is written by one member only, and no two members write into one panel.
  */
@@ -282,8 +283,8 @@ static bool take(member *m, const step *s, const void *rows, cake_buf *why)
     return true;
 }
 
-/* Where the rows lie in a mapped file; NULL: they have to be read, which also makes them stand on a boundary of
- * their type. */
+/* Where the rows lie in a mapped file; NULL: they have to be read, which also makes them stand on a boundary
+ * of their type. */
 static const void *view(const cake_piece *p, const step *s)
 {
     const void *rows =
@@ -345,8 +346,8 @@ static void give_up(loading *l, const cake_buf *why)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* A member has gone past the items [from, to). What all have gone past is left behind, but for rows of the next item
- * that stand among those of this one. */
+/* A member has gone past the items [from, to). What all have gone past is left behind, but for rows of the
+ * next item that stand among those of this one. */
 static void go_past(loading *l, int from, int to)
 {
     bool last = false;

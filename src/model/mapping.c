@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a file. Out: its bytes. safetensors.c calls. Invariant: the handler of SIGBUS is ours exactly while the list of
- * mappings is not empty, and it touches nothing but pages of these.
+ * In: a file. Out: its bytes. safetensors.c calls. Invariant: the handler of SIGBUS is ours exactly while the
+ * list of mappings is not empty, and it touches nothing but pages of these.
  */
 #include "model/mapping.h"
 
@@ -27,7 +27,8 @@ static struct {
     uintptr_t page;          /* bytes of a page */
 } state;
 
-/* Zeros in place of the page that is not there; what is none of ours gets the handler that was there before. */
+/* Zeros in place of the page that is not there; what is none of ours gets the handler that was there
+ * before. */
 static void mend(int number, siginfo_t *info, void *context)
 {
     (void)context;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file as memory that is only read. A file that ends before its mapping does, or that cannot be read, raises
- * SIGBUS where it is looked at: as long as a mapping is open such a page becomes zeros instead, and the mapping
- * remembers that it was torn. Whoever used what it gave then reads the same bytes in another way, and learns there
- * what is wrong.
+ * A file as memory that is only read. A file that ends before its mapping does, or that cannot be read,
+ * raises SIGBUS where it is looked at: as long as a mapping is open such a page becomes zeros instead, and
+ * the mapping remembers that it was torn. Whoever used what it gave then reads the same bytes in another way,
+ * and learns there what is wrong.
  */
 #ifndef CAKE_MODEL_MAPPING_H
 #define CAKE_MODEL_MAPPING_H
@@ -13,8 +13,8 @@
 
 typedef struct cake_mapping cake_mapping;
 
-/* Maps bytes [0, size) of the file; NULL and errno if that is not possible. Mappings are opened and closed while no
- * thread looks into one. */
+/* Maps bytes [0, size) of the file; NULL and errno if that is not possible. Mappings are opened and closed
+ * while no thread looks into one. */
 cake_mapping *cake_mapping_open(int fd, int64_t size);
 void cake_mapping_close(cake_mapping *mapping); /* NULL is fine */
 

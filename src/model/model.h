@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A model directory becomes weights that kernels can read. Opening reads config and tensor headers and checks
- * every shape, so that all trouble comes before the first large read; loading reads this rank's tensors only, in
- * all threads, and packs them on the way.
+ * every shape, so that all trouble comes before the first large read; loading reads this rank's tensors only,
+ * in all threads, and packs them on the way.
  */
 #ifndef CAKE_MODEL_MODEL_H
 #define CAKE_MODEL_MODEL_H
@@ -69,8 +69,8 @@ cake_dtype cake_model_dtype(const cake_model *model);
 /* Whether any layer has a matrix that is kept in dtype. */
 bool cake_model_keeps(const cake_model *model, cake_dtype dtype);
 int64_t cake_model_parameters(const cake_model *model);
-/* Checksum of the names, types and shapes of its tensors in the files, of whatever bundle or directory; 0 for made-up
- * weights. */
+/* Checksum of the names, types and shapes of its tensors in the files, of whatever bundle or directory; 0 for
+ * made-up weights. */
 uint32_t cake_model_identity(const cake_model *model);
 /* Bytes of memory that the share takes when packed by these kernels: what load will take, to the byte. */
 size_t cake_model_bytes(const cake_model *model, const cake_share *share, const cake_kernels *kernels);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The walk over the tensors that a share holds: model.c checks and counts by it, load.c reads by it. In: a model
- * and a share. Out: one piece a tensor, always in the same order.
+ * The walk over the tensors that a share holds: model.c checks and counts by it, load.c reads by it. In: a
+ * model and a share. Out: one piece a tensor, always in the same order.
  */
 #ifndef CAKE_MODEL_PIECE_H
 #define CAKE_MODEL_PIECE_H

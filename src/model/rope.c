@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the rotary fields of config.json, in either generation. Out: the config's sets of rotary parameters and
- * the frequencies they stand for. config.c reads, slice asks for frequencies. Invariant: a kind of scaling that
- * is not computed here is refused by name, never taken for another one.
+ * the frequencies they stand for. config.c reads, slice asks for frequencies. Invariant: a kind of scaling
+ * that is not computed here is refused by name, never taken for another one.
  */
 #include <string.h>
 
@@ -204,8 +204,8 @@ static cake_err read_scaling(const cake_fields *top, const cake_fields *fields, 
     }
 }
 
-/* One set: `fields` is the inner object, top the file (or its text part), whose field `base` is the theta of an
- * object without one. */
+/* One set: `fields` is the inner object, top the file (or its text part), whose field `base` is the theta of
+ * an object without one. */
 static cake_err read_set(const cake_fields *top, const cake_fields *fields, const char *base,
                          const cake_config *c, cake_rope *out)
 {

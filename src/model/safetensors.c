@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a .safetensors file, written by anyone. Out: its tensors, each with a dtype, a shape and a range of bytes
- * that agree with each other and with the file. store.c calls. Invariant: after open every range lies inside
- * the file, ranges cover the data without overlap or hole, and shape x dtype is the length of the range.
+ * In: a .safetensors file, written by anyone. Out: its tensors, each with a dtype, a shape and a range of
+ * bytes that agree with each other and with the file. store.c calls. Invariant: after open every range lies
+ * inside the file, ranges cover the data without overlap or hole, and shape x dtype is the length of the
+ * range.
  */
 #include "model/safetensors.h"
 

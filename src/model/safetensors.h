@@ -27,8 +27,8 @@ typedef struct cake_tensor {
     int64_t begin, end; /* byte offsets in the file */
 } cake_tensor;
 
-/* dtype, rank and shape from an object with these names, and the bytes that such a tensor has; what is wrong is said with
- * path and name. */
+/* dtype, rank and shape from an object with these names, and the bytes that such a tensor has; what is wrong
+ * is said with path and name. */
 struct cake_json;
 cake_err cake_tensor_read(const struct cake_json *node, const char *name, const char *path,
                           cake_tensor *tensor, int64_t *bytes);
@@ -46,20 +46,22 @@ const char *cake_safetensors_path(const cake_safetensors *file);
 int cake_safetensors_count(const cake_safetensors *file);
 const cake_tensor *cake_safetensors_at(const cake_safetensors *file, int i);
 
-/* Reads bytes [offset, offset + len) of the tensor. A failure is said, or appended to *why if that is not NULL. */
+/* Reads bytes [offset, offset + len) of the tensor. A failure is said, or appended to *why if that is not
+ * NULL. */
 cake_err cake_safetensors_read(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset,
                                void *into, size_t len, cake_buf *why);
 /* Maps the file, so that view has something to show; or says why not. */
 cake_err cake_safetensors_map(cake_safetensors *file);
 void cake_safetensors_unmap(cake_safetensors *file);
-/* Bytes of a mapped file from `offset` of the tensor on; NULL if it is not mapped. What was there was only valid if
- * the file is not torn afterwards (it became shorter, or a page could not be read): read says what is wrong. */
+/* Bytes of a mapped file from `offset` of the tensor on; NULL if it is not mapped. What was there was only
+ * valid if the file is not torn afterwards (it became shorter, or a page could not be read): read says what
+ * is wrong. */
 const void *cake_safetensors_view(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset);
 bool cake_safetensors_torn(const cake_safetensors *file);
 /* Bytes [begin, begin + len) of the file will be read soon: a hint. */
 void cake_safetensors_ahead(const cake_safetensors *file, int64_t begin, int64_t len);
-/* Bytes [begin, end) have been used: a hint. They are this process's memory no longer if the file is mapped, and
- * with `drop` not the page cache's either. */
+/* Bytes [begin, end) have been used: a hint. They are this process's memory no longer if the file is mapped,
+ * and with `drop` not the page cache's either. */
 void cake_safetensors_leave(const cake_safetensors *file, int64_t begin, int64_t end, bool drop);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a model directory. Out: where each tensor lies. model.c calls. Invariant: a name stands for one tensor in
- * one file, and no file outside the directory is opened.
+ * In: a model directory. Out: where each tensor lies. model.c calls. Invariant: a name stands for one tensor
+ * in one file, and no file outside the directory is opened.
  */
 #include "model/store.h"
 

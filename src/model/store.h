@@ -19,8 +19,8 @@ typedef struct cake_stored {
 
 /* Opens every file and checks every header; no tensor is read. */
 cake_err cake_store_open(const char *dir, cake_store **out);
-/* The same of the bundle in dir, which is borrowed: all tensors that the model has, with those that are here. dir NULL:
- * none is. */
+/* The same of the bundle in dir, which is borrowed: all tensors that the model has, with those that are here.
+ * dir NULL: none is. */
 cake_err cake_store_open_bundle(const char *dir, const cake_bundle *bundle, cake_store **out);
 void cake_store_close(cake_store *store);
 const cake_stored *cake_store_find(const cake_store *store, const char *name); /* NULL: there is none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: pins. Out: masks and memory policies of this process and its threads, through hwloc. run/placement.c calls.
+ * In: pins. Out: masks and memory policies of this process and its threads, through hwloc. run/placement.c
+ * calls.
  * Invariant: a call that fails leaves things as they were; the close leaves the process with its first mask.
  */
 #include "place/bind.h"
@@ -22,8 +23,8 @@ static bool bind_to(cake_binding *b, hwloc_const_bitmap_t set, int flags)
     return !hwloc_bitmap_iszero(set) && !hwloc_set_cpubind(b->topology, set, flags);
 }
 
-/* What the kernel grants if everything is asked for: the cgroup's cpus, also where hwloc cannot see the cgroup. The
- * thread's mask is as before when it returns. */
+/* What the kernel grants if everything is asked for: the cgroup's cpus, also where hwloc cannot see the
+ * cgroup. The thread's mask is as before when it returns. */
 static void cut_to_granted(cake_binding *b, hwloc_bitmap_t set)
 {
     hwloc_bitmap_t granted = hwloc_bitmap_dup(set);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sets of cpus (hardware threads, by the system's numbers) as people write them and as they travel between ranks; NUMA
- * domains are counted by them, too. Pure.
+ * Sets of cpus (hardware threads, by the system's numbers) as people write them and as they travel between
+ * ranks; NUMA domains are counted by them, too. Pure.
  */
 #ifndef CAKE_PLACE_CPUS_H
 #define CAKE_PLACE_CPUS_H
@@ -15,7 +15,8 @@ typedef struct cake_cpus {
     uint64_t bit[CAKE_CPUS_MOST / 64];
 } cake_cpus;
 
-/* Adds a list like "0-7,16" to the set. NULL, or what is wrong with it, and the set may have part of it then. */
+/* Adds a list like "0-7,16" to the set. NULL, or what is wrong with it, and the set may have part of it
+ * then. */
 const char *cake_cpus_read(const char *text, cake_cpus *cpus);
 /* "0-3,8" into text; cut, if it is too long. */
 void cake_cpus_text(const cake_cpus *cpus, char *text, int size);

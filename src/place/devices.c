@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: hwloc's topology of any machine, with its PCI devices. Out: a list of GPUs and network cards, a GPU for each rank.
- * machine.c and run/layout.c call, and tests/pin.c with machines that are files.
+ * In: hwloc's topology of any machine, with its PCI devices. Out: a list of GPUs and network cards, a GPU for
+ * each rank. machine.c and run/layout.c call, and tests/pin.c with machines that are files.
  */
 #include "place/devices.h"
 
@@ -36,8 +36,8 @@ static void name_device(hwloc_obj_t pci, cake_device *device)
                                      os->name);
 }
 
-/* What the vendor's library told whoever wrote the topology down; else, of a processor and its only GPU, the memory that
- * they share. */
+/* What the vendor's library told whoever wrote the topology down; else, of a processor and its only GPU, the
+ * memory that they share. */
 static int64_t memory_of(hwloc_topology_t topology, hwloc_obj_t pci, hwloc_obj_t place)
 {
     int64_t found = 0;

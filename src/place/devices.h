@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GPUs and network cards of a machine, where they are, and which rank is nearest to which. What PCI says, through hwloc:
- * no driver is asked. Pure, but for cake_devices_read.
+ * GPUs and network cards of a machine, where they are, and which rank is nearest to which. What PCI says,
+ * through hwloc: no driver is asked. Pure, but for cake_devices_read.
  */
 #ifndef CAKE_PLACE_DEVICES_H
 #define CAKE_PLACE_DEVICES_H
@@ -30,17 +30,17 @@ typedef struct cake_gpu {
     int64_t memory; /* bytes that this rank may take of them */
 } cake_gpu;
 
-/* Owned; *n: how many there are, *n_gpu: of these GPUs, which come first and are counted from 0 in the order of the bus,
- * as CUDA_DEVICE_ORDER=PCI_BUS_ID does. */
+/* Owned; *n: how many there are, *n_gpu: of these GPUs, which come first and are counted from 0 in the order
+ * of the bus, as CUDA_DEVICE_ORDER=PCI_BUS_ID does. */
 cake_device *cake_devices_list(struct hwloc_topology *topology, int *n, int *n_gpu);
 /* What a topology has to be asked for before it is loaded, so that it has devices. */
 void cake_devices_want(struct hwloc_topology *topology);
 /* The same of this machine, GPUs only. */
 cake_device *cake_devices_read(int *n_gpu);
 
-/* A GPU for each rank of a host, choice [n_rank], by the cpus that ranks have: as many as can be have one of their own,
- * of these as many as can be one that is near, of the others as many as can be one of their package. True: some ranks have
- * to share one, as few as can be. n_gpu > 0. */
+/* A GPU for each rank of a host, choice [n_rank], by the cpus that ranks have: as many as can be have one of
+ * their own, of these as many as can be one that is near, of the others as many as can be one of their
+ * package. True: some ranks have to share one, as few as can be. n_gpu > 0. */
 bool cake_devices_share(const cake_device *gpu, int n_gpu, const cake_cpus *cpus, int n_rank, int *choice);
 /* What is wrong then, and which command line would be right. n_rank: of this host, world: in all. */
 void cake_devices_advise(int n_gpu, int n_rank, int world, cake_launch launcher, cake_buf *out);

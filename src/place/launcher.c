@@ -46,7 +46,8 @@ static bool mapping_places(const char *policy)
     return true;
 }
 
-/* --bind-to, --cpu-set, --cpu-list, slot lists, rank files, cpus per rank: mpirun hands them on as parameters. */
+/* --bind-to, --cpu-set, --cpu-list, slot lists, rank files, cpus per rank: mpirun hands them on as
+ * parameters. */
 static bool openmpi_was_told(char *const *env)
 {
     static const char *const names[] = {

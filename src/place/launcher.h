@@ -24,12 +24,12 @@ typedef struct cake_launcher {
     int tasks;    /* that srun started together; 0: it was not srun */
 } cake_launcher;
 
-/* From the environment: env as execve has it, "NAME=value" and NULL. Which variables Open MPI sets was seen in its
- * release 4.1.4; a launcher that is not known, and Open MPI 5, count as asked. */
+/* From the environment: env as execve has it, "NAME=value" and NULL. Which variables Open MPI sets was seen
+ * in its release 4.1.4; a launcher that is not known, and Open MPI 5, count as asked. */
 void cake_launcher_find(char *const *env, cake_launcher *out);
 
-/* The process of Open MPI that started this one (mpirun, or its daemon on this host), whatever shells are between;
- * -1: there is none to be found. */
+/* The process of Open MPI that started this one (mpirun, or its daemon on this host), whatever shells are
+ * between; -1: there is none to be found. */
 pid_t cake_launcher_process(void);
 
 /* A command line for n_rank ranks in all: with so many cores each, or (cores 0) one NUMA domain each. */

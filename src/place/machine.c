@@ -179,8 +179,8 @@ static void draw_distances(const struct hwloc_distances_s *far, hwloc_obj_t node
                               (unsigned long long)far->values[(size_t)i * far->nbobjs + j]);
 }
 
-/* One line for each piece of memory; those without cpus of their own (a GPU's) are shown as what they are. far: NULL, if
- * nobody knows. */
+/* One line for each piece of memory; those without cpus of their own (a GPU's) are shown as what they are.
+ * far: NULL, if nobody knows. */
 static void draw_domain(hwloc_topology_t topology, const struct hwloc_distances_s *far, hwloc_obj_t node,
                         cake_buf *out)
 {

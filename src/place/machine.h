@@ -29,7 +29,8 @@ typedef struct cake_machine {
 void cake_machine_read(cake_machine *machine);
 /* Says if hwloc is to read a machine from a file that it cannot read, and so takes this one. */
 void cake_machine_warn(void);
-/* Caches, NUMA domains (memory, package, cores, hardware threads, cpus) and devices of any machine that hwloc knows. */
+/* Caches, NUMA domains (memory, package, cores, hardware threads, cpus) and devices of any machine that hwloc
+ * knows. */
 void cake_machine_draw(struct hwloc_topology *topology, cake_buf *out);
 /* The machine as info shows it: processor, caches, domains, memory, limits, hwloc's version. */
 void cake_machine_describe(const cake_machine *machine, cake_buf *out);
@@ -37,11 +38,12 @@ void cake_machine_describe(const cake_machine *machine, cake_buf *out);
 /* Whether arenas may have transparent huge pages, by the kernel's setting, as "always [madvise] never". */
 void cake_machine_huge(const char *setting, cake_buf *out);
 
-/* How many bytes this process, whose threads are there, may still map for weights, cache and buffers (ulimit -v): what it
- * maps later beside them is not in it. INT64_MAX: any number. */
+/* How many bytes this process, whose threads are there, may still map for weights, cache and buffers (ulimit
+ * -v): what it maps later beside them is not in it. INT64_MAX: any number. */
 int64_t cake_machine_mapping(void);
 
-/* How many bytes this process may lock in memory, its limit raised as far as it may be; INT64_MAX: any number. */
+/* How many bytes this process may lock in memory, its limit raised as far as it may be; INT64_MAX: any
+ * number. */
 int64_t cake_machine_lockable(void);
 
 /* The most memory this process has held so far, in bytes. */

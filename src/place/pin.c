@@ -2,7 +2,8 @@
  *
  * In: hwloc's topology of any machine, the claims of a host's ranks. Out: the pins of one of them, traps.
  * run/placement.c calls, and tests/pin.c with machines that are files. No look at the machine it runs on.
- * Invariant: pinned cpus are a subset of what the claim and the topology allow; threads of one rank share no core.
+ * Invariant: pinned cpus are a subset of what the claim and the topology allow; threads of one rank share no
+ * core.
  *
  * Sets are hwloc's here; "base" is what a rank may take: its mask, or what stands in for it.
  */
@@ -37,8 +38,8 @@ static hwloc_obj_type_t core_type(hwloc_topology_t topology)
     return hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
 }
 
-/* Cores of which the set has a cpu, in hwloc's order, which keeps neighbours together. list: room for all; may be
- * NULL. */
+/* Cores of which the set has a cpu, in hwloc's order, which keeps neighbours together. list: room for all;
+ * may be NULL. */
 static int cores_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_obj_t *list)
 {
     int n = 0;
@@ -51,8 +52,8 @@ static int cores_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_o
     return n;
 }
 
-/* NUMA domains with cpus in the set, in order. Memory that shares its cpus with one before (of a GPU, high-bandwidth
- * memory) is none: hwloc lists the nearest and oldest first. list: room for all. */
+/* NUMA domains with cpus in the set, in order. Memory that shares its cpus with one before (of a GPU,
+ * high-bandwidth memory) is none: hwloc lists the nearest and oldest first. list: room for all. */
 static int domains_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_obj_t *list)
 {
     int n = 0;
@@ -79,8 +80,8 @@ int cake_pin_domains(struct hwloc_topology *topology)
     return n;
 }
 
-/* Open MPI's own choice: one core each for up to two ranks, else a NUMA domain or package each. Any other mask was made
- * by somebody, in a file of parameters for instance. */
+/* Open MPI's own choice: one core each for up to two ranks, else a NUMA domain or package each. Any other
+ * mask was made by somebody, in a file of parameters for instance. */
 static bool looks_default(hwloc_topology_t topology, hwloc_const_bitmap_t mask, int world)
 {
     static const hwloc_obj_type_t types[] = {HWLOC_OBJ_NUMANODE, HWLOC_OBJ_PACKAGE};
@@ -163,8 +164,8 @@ bool cake_pin_place(struct hwloc_topology *topology, const cake_cpus *domains, c
     return known;
 }
 
-/* What each rank may take [n], owned: those that are placed their places, others not the cores of these if that leaves
- * them some. */
+/* What each rank may take [n], owned: those that are placed their places, others not the cores of these if
+ * that leaves them some. */
 static hwloc_bitmap_t *bases_of(hwloc_topology_t topology, const cake_claim *claims, int n, int world,
                                 cake_bind bind)
 {
@@ -230,8 +231,8 @@ static void fit(const ground *g, int k, int i, int *first, int *last)
     }
 }
 
-/* The cores of rank i of k: whole domains or even parts of one, unless some would get less than half of what others
- * get; else even parts of all. */
+/* The cores of rank i of k: whole domains or even parts of one, unless some would get less than half of what
+ * others get; else even parts of all. */
 static void part(const ground *g, int k, int i, int *first, int *last)
 {
     if (g->n_domain && (k % g->n_domain == 0 || g->n_domain % k == 0)) {
@@ -297,8 +298,9 @@ static bool part_domains(const ground *g, int k, int i, ground *mine)
     return least > 0;
 }
 
-/* Ranks with the same base deal it out among themselves, if nobody else has part of it and there are cores for all.
- * Returns whether the rank has cores of its own: *mine (owned), of every domain some if they are to be distributed. */
+/* Ranks with the same base deal it out among themselves, if nobody else has part of it and there are cores
+ * for all. Returns whether the rank has cores of its own: *mine (owned), of every domain some if they are to
+ * be distributed. */
 static bool deal(const ground *g, hwloc_bitmap_t *bases, int n, int rank, bool distribute, ground *mine)
 {
     int same = 0, before = 0;

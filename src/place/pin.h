@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which cpus a rank and each of its threads get: a pure function of the machine, of what all ranks of the host were
- * given, and of what was asked for.
+ * Which cpus a rank and each of its threads get: a pure function of the machine, of what all ranks of the
+ * host were given, and of what was asked for.
  */
 #ifndef CAKE_PLACE_PIN_H
 #define CAKE_PLACE_PIN_H
@@ -14,8 +14,8 @@
 struct hwloc_topology;
 struct hwloc_bitmap_s;
 
-/* The last three mean what llama.cpp's --numa means by them: threads in turn on all NUMA domains, on the one that the
- * process began in, and the mask as numactl left it. */
+/* The last three mean what llama.cpp's --numa means by them: threads in turn on all NUMA domains, on the one
+ * that the process began in, and the mask as numactl left it. */
 typedef enum cake_bind {
     CAKE_BIND_AUTO,
     CAKE_BIND_NONE,
@@ -49,17 +49,20 @@ typedef struct cake_pin {
     cake_cpus cpus; /* of this rank */
     int n_core;     /* cores of its own, or its fair share of cores that ranks have together; at least 1 */
     int n_thread;   /* as asked, else n_core */
-    int domain; /* the NUMA domain (the system's number) that memory is bound to; -1: several, there is one only, or it is
-                 * bound by others */
+    /* the NUMA domain (the system's number) that memory is bound to; -1: several, or there is only one, or
+     * others bind it */
+    int domain;
     bool replaced; /* its mask was a default, and is left */
     bool room;     /* this host has a core for each thread that its ranks ask for */
     cake_trap trap;
     cake_cpus *thread; /* [n_thread] owned: where each may run; NULL: anywhere in cpus */
 } cake_pin;
 
-/* Makes the pins of rank `rank` of n, the ranks of this host in order, with their claims [n]. world: ranks in all, which
- * Open MPI's default depends on. Asked masks are never left but with CAKE_BIND_HWLOC; nothing reaches beyond what the
- * topology allows. A rank that is placed takes its place whatever bind is, and others leave it to it as far as they can. Every rank that calls it with the same claims gets disjoint cpus where there are enough. */
+/* Makes the pins of rank `rank` of n, the ranks of this host in order, with their claims [n]. world: ranks in
+ * all, which Open MPI's default depends on. Asked masks are never left but with CAKE_BIND_HWLOC; nothing
+ * reaches beyond what the topology allows. A rank that is placed takes its place whatever bind is, and others
+ * leave it to it as far as they can. Every rank that calls it with the same claims gets disjoint cpus where
+ * there are enough. */
 void cake_pin_make(struct hwloc_topology *topology, const cake_claim *claims, int n, int rank, int world,
                    cake_bind bind, cake_pin *pin);
 void cake_pin_free(cake_pin *pin); /* zeros are fine */
@@ -67,8 +70,8 @@ void cake_pin_free(cake_pin *pin); /* zeros are fine */
 /* What a rank may take: its mask, or what stands in for it. As cake_pin_make sees it, but for `placed`. */
 void cake_pin_allowed(struct hwloc_topology *topology, const cake_claim *claim, int world, cake_bind bind,
                       cake_cpus *allowed);
-/* The cpus of some NUMA domains (by the system's numbers). False: there is one among them that the machine has not, and
- * *cpus are the numbers of those it has. */
+/* The cpus of some NUMA domains (by the system's numbers). False: there is one among them that the machine
+ * has not, and *cpus are the numbers of those it has. */
 bool cake_pin_place(struct hwloc_topology *topology, const cake_cpus *domains, cake_cpus *cpus);
 
 /* What is wrong and which command line would be right; nothing without a trap. world: ranks in all. */

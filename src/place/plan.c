@@ -13,9 +13,10 @@
 #include "base/alloc.h"
 #include "base/row.h"
 
-/* What is to be cut, and the best that can be made of its ends, as the time of the slowest rank: `pools` [n_pool + 1,
- * n_layer + 1] of pools p.. if they get layers i.., `ranks` [n_rank + 1, n_layer + 1] of a pool's ranks r.. and all pools
- * behind it, if the pool's layers end by its limit. INFINITY: that cannot be. */
+/* What is to be cut, and the best that can be made of its ends, as the time of the slowest rank: `pools`
+ * [n_pool + 1, n_layer + 1] of pools p.. if they get layers i.., `ranks` [n_rank + 1, n_layer + 1] of a
+ * pool's ranks r.. and all pools behind it, if the pool's layers end by its limit. INFINITY: that cannot
+ * be. */
 typedef struct solver {
     const cake_cut *cut;
     const cake_pool *pool; /* [n_pool] */
@@ -35,8 +36,8 @@ static double *row_at(const solver *s, double *table, int row)
     return &table[(size_t)row * ((size_t)s->cut->n_layer + 1)];
 }
 
-/* A rank can begin at no layer before this one, and end behind none after that one: all others need one each, but
- * rank 0. */
+/* A rank can begin at no layer before this one, and end behind none after that one: all others need one each,
+ * but rank 0. */
 static int earliest(int rank)
 {
     return rank > 0 ? rank - 1 : 0;
@@ -47,7 +48,8 @@ static int latest(const cake_cut *c, int rank)
     return c->n_layer - (c->n_rank - 1 - rank);
 }
 
-/* Where the layers of a pool have to end that begin at `first`; before that: it has no memory for anything. */
+/* Where the layers of a pool have to end that begin at `first`; before that: it has no memory for
+ * anything. */
 static int limit_of(const solver *s, int pool, int first)
 {
     int64_t left;
@@ -61,8 +63,8 @@ static int limit_of(const solver *s, int pool, int first)
     return end;
 }
 
-/* The best end for layers from `first` on at a rank: more of them take the rank longer, until that alone is longer than
- * what is best so far. next [n_layer + 1]: of the ranks behind it. */
+/* The best end for layers from `first` on at a rank: more of them take the rank longer, until that alone is
+ * longer than what is best so far. next [n_layer + 1]: of the ranks behind it. */
 static double best_from(solver *s, int rank, int first, int last, const double *next)
 {
     const cake_cut *c = s->cut;
@@ -87,8 +89,9 @@ static int last_of(const solver *s, int rank, int limit)
     return last < limit ? last : limit;
 }
 
-/* Of a pool whose ranks begin with `from` and whose layers are among [first, limit), its last rank first: dynamic
- * programming over where a rank's layers begin. Returns the best for all of them, if they begin with `first`. */
+/* Of a pool whose ranks begin with `from` and whose layers are among [first, limit), its last rank first:
+ * dynamic programming over where a rank's layers begin. Returns the best for all of them, if they begin with
+ * `first`. */
 static double solve_ranks(solver *s, int pool, int from, int first, int limit)
 {
     int behind = from + s->pool[pool].n_rank;
@@ -105,8 +108,8 @@ static double solve_ranks(solver *s, int pool, int from, int first, int limit)
     return row_at(s, s->ranks, from)[first];
 }
 
-/* All pools, the last one first. What limits a pool's layers depends on where they begin, and grows with that; what its
- * ranks make of it depends only on the limit, which mostly is one and the same: all layers. */
+/* All pools, the last one first. What limits a pool's layers depends on where they begin, and grows with
+ * that; what its ranks make of it depends only on the limit, which mostly is one and the same: all layers. */
 static void solve(solver *s)
 {
     int n_layer = s->cut->n_layer, from = s->cut->n_rank;
@@ -131,8 +134,8 @@ static void solve(solver *s)
     }
 }
 
-/* Where a rank's layers end: of the ends with which nobody takes longer than `most` the one that comes nearest to its
- * share of what is left. */
+/* Where a rank's layers end: of the ends with which nobody takes longer than `most` the one that comes
+ * nearest to its share of what is left. */
 static int end_of(const solver *s, int rank, int first, int last, double most)
 {
     const cake_cut *c = s->cut;
@@ -259,8 +262,8 @@ static int clamp(int64_t value, int64_t least, int64_t most)
     return (int)(value < least ? least : value > most ? most : value);
 }
 
-/* What is planned where nothing is asked for. GPUs read weights so fast, and multiply so much faster still, that only hundreds
- * of rows make it worth while. */
+/* What is planned where nothing is asked for. GPUs read weights so fast, and multiply so much faster still,
+ * that only hundreds of rows make it worth while. */
 typedef struct usual {
     int seqs;             /* of a lane */
     int most, few, least; /* rows of a wave: with one stage, with some, with more than 8 */
@@ -269,9 +272,9 @@ typedef struct usual {
 
 static const usual on_cpus = {64, 512, 128, CAKE_PAGE, 64 << 20}, on_gpus = {512, 2048, 512, 256, 512 << 20};
 
-/* Rows of a wave. The last stage of many has nothing to do until the first wave was through all others, and the first
- * one nothing when the last wave has left: the more stages, the smaller the waves. From 64 rows on a CPU's products lose
- * little by it. */
+/* Rows of a wave. The last stage of many has nothing to do until the first wave was through all others, and
+ * the first one nothing when the last wave has left: the more stages, the smaller the waves. From 64 rows on
+ * a CPU's products lose little by it. */
 static int chunk_for(const usual *u, int n_stage)
 {
     if (n_stage > 8)

@@ -26,7 +26,8 @@ typedef struct cake_pool {
     int64_t bytes; /* for layers; negative: even without any it is too little */
 } cake_pool;
 
-/* What is to be cut into slices, 1 <= n_rank <= n_layer. Costs are in one unit; they and speeds are above 0, but root. */
+/* What is to be cut into slices, 1 <= n_rank <= n_layer. Costs are in one unit; they and speeds are above 0,
+ * but root. */
 typedef struct cake_cut {
     int n_rank, n_layer;
     const double *layer; /* [n_layer] what each costs */
@@ -38,12 +39,13 @@ typedef struct cake_cut {
     int n_pool; /* 0: there is memory enough, and bytes may be NULL */
 } cake_cut;
 
-/* Cuts so that everything fits and the slowest stage takes the least time that is possible then. Every rank has a layer
- * at least, but rank 0 none where that is better. False: nothing fits, and there is no plan. By dynamic programming: at
- * most n_rank * n_layer^2 steps, as many more for each length that a pool of several ranks limits its layers to. */
+/* Cuts so that everything fits and the slowest stage takes the least time that is possible then. Every rank
+ * has a layer at least, but rank 0 none where that is better. False: nothing fits, and there is no plan. By
+ * dynamic programming: at most n_rank * n_layer^2 steps, as many more for each length that a pool of several
+ * ranks limits its layers to. */
 bool cake_plan_make(const cake_cut *cut, cake_plan *plan);
-/* The least number of bytes that, if every pool had so many more, would let something fit; 0: it does. And the plan that
- * would be made then. */
+/* The least number of bytes that, if every pool had so many more, would let something fit; 0: it does. And
+ * the plan that would be made then. */
 int64_t cake_plan_lack(const cake_cut *cut, cake_plan *plan);
 /* The same slices, of ranks that begin at `first`. */
 cake_plan cake_plan_copy(const cake_plan *plan, int first);
@@ -67,9 +69,9 @@ typedef struct cake_load {
 
 void cake_load_decide(cake_load *load);
 
-/* Pages for each of n KV classes in `memory` bytes of a rank: as many of each, but of none more than `most` [n],
- * what all sequences at their longest can use. page_bytes [n]: of one page on this rank; 0: it has no layers of
- * that class. Returns how many that is for a class without bounds; 0: not even one. */
+/* Pages for each of n KV classes in `memory` bytes of a rank: as many of each, but of none more than `most`
+ * [n], what all sequences at their longest can use. page_bytes [n]: of one page on this rank; 0: it has no
+ * layers of that class. Returns how many that is for a class without bounds; 0: not even one. */
 int cake_plan_pages(int n, const int64_t *page_bytes, const int *most, int64_t memory);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the text of a topology file. Out: workers and what they claim (workers.c makes ranks and hops of them), or what is
- * wrong and where. run calls.
+ * In: the text of a topology file. Out: workers and what they claim (workers.c makes ranks and hops of them),
+ * or what is wrong and where. run calls.
  */
 #include "place/topology.h"
 
@@ -16,8 +16,8 @@
 #include "place/devices.h"
 #include "place/workers.h"
 
-/* The names of layers in files of weights: as a model of its own, as part of another, and so before transformers 4.52.
- * The last one is for messages. */
+/* The names of layers in files of weights: as a model of its own, as part of another, and so before
+ * transformers 4.52. The last one is for messages. */
 static const char *const prefixes[] = {"model.language_model.layers.", "language_model.model.layers.",
                                        "model.layers."};
 

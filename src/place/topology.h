@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Topology files: YAML that says which worker has which layers, as cake (github.com/evilsocket/cake) has it, and some keys
- * of our own; docs/topology.md has the format. Pure: a text and the names of the ranks' hosts in, hops out.
+ * Topology files: YAML that says which worker has which layers, as cake (github.com/evilsocket/cake) has it,
+ * and some keys of our own; docs/topology.md has the format. Pure: a text and the names of the ranks' hosts
+ * in, hops out.
  */
 #ifndef CAKE_PLACE_TOPOLOGY_H
 #define CAKE_PLACE_TOPOLOGY_H
@@ -44,17 +45,17 @@ typedef struct cake_topology {
     bool ports;               /* hosts have ports, which mean nothing here */
 } cake_topology;
 
-/* text [len]; hosts [n_rank]: the names of each rank's host, the one it calls itself by first, with spaces between them;
- * NULL: nobody knows yet, and any will do, and n_rank 0: as many as the file needs; there is one replica then. n_layer of
- * the model. *out (owned, cake_topology_free) is set on success; else the error is CAKE_ERR_FATAL, nobody has said it
- * yet, and *fault tells what is wrong and where. */
+/* text [len]; hosts [n_rank]: the names of each rank's host, the one it calls itself by first, with spaces
+ * between them; NULL: nobody knows yet, and any will do, and n_rank 0: as many as the file needs; there is
+ * one replica then. n_layer of the model. *out (owned, cake_topology_free) is set on success; else the error
+ * is CAKE_ERR_FATAL, nobody has said it yet, and *fault tells what is wrong and where. */
 cake_err cake_topology_parse(const char *text, size_t len, const char *const *hosts, int n_rank, int n_layer,
                              cake_topology *out, cake_yaml_fault *fault);
 void cake_topology_free(cake_topology *topology);
 
-/* Plans [n_replica] as a file that cake_topology_parse makes the same of, for as many ranks. rank [all ranks]: what was
- * said of them; about [all ranks]: their descriptions. Workers are named by rank, not by host: the next job has other
- * hosts. */
+/* Plans [n_replica] as a file that cake_topology_parse makes the same of, for as many ranks. rank [all
+ * ranks]: what was said of them; about [all ranks]: their descriptions. Workers are named by rank, not by
+ * host: the next job has other hosts. */
 void cake_topology_write(const cake_plan *plan, int n_replica, const cake_topology_rank *rank,
                          const char *const *about, cake_buf *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: workers as a topology file has them, the hosts of the ranks. Out: a rank for each worker, hops. topology.c calls.
+ * In: workers as a topology file has them, the hosts of the ranks. Out: a rank for each worker, hops.
+ * topology.c calls.
  * Invariant: on success no two workers have the same rank, and every rank but 0 has a worker.
  */
 #include "place/workers.h"
@@ -22,8 +23,8 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Whether name [len] is what pattern has, * for anything and ? for a character. A later * takes over from those before
- * it, so that the time is at most the product of the lengths. */
+/* Whether name [len] is what pattern has, * for anything and ? for a character. A later * takes over from
+ * those before it, so that the time is at most the product of the lengths. */
 static bool like(const char *pattern, const char *name, size_t len)
 {
     const char *star = NULL;
@@ -167,8 +168,8 @@ static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
     return CAKE_OK;
 }
 
-/* The others of a replica take its ranks from `first` on, hosts by name before patterns; without layers only its first
- * rank will do. Returns the one that finds none, or -1. */
+/* The others of a replica take its ranks from `first` on, hosts by name before patterns; without layers only
+ * its first rank will do. Returns the one that finds none, or -1. */
 static int match_hosts(cake_worker *worker, int n, const job *j, int replica, int first)
 {
     int begin = replica * j->size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An object's fields enter, a filled request or a fault leaves. The table says of every field of the API and of
- * its common extensions what becomes of it; a value is read, changes nothing, or is refused, never lost in
+ * An object's fields enter, a filled request or a fault leaves. The table says of every field of the API and
+ * of its common extensions what becomes of it; a value is read, changes nothing, or is refused, never lost in
  * silence. null, and the API's default, are as good as absent everywhere.
  */
 #include "prompt/fields.h"

@@ -9,14 +9,15 @@
 
 #include "prompt/prompt.h"
 
-/* Reads every field of object (the body of a batch line, or a whole simple line) into the request. chat: it has
- * messages, or goes to /v1/chat/completions. A field that nobody knows is a fault in a batch body; in a simple
- * line, which comes with its names, unknown(arg, name) hears of it. CAKE_ERR_REQUEST and request->fault if
- * anything is wrong. */
+/* Reads every field of object (the body of a batch line, or a whole simple line) into the request. chat: it
+ * has messages, or goes to /v1/chat/completions. A field that nobody knows is a fault in a batch body; in a
+ * simple line, which comes with its names, unknown(arg, name) hears of it. CAKE_ERR_REQUEST and
+ * request->fault if anything is wrong. */
 cake_err cake_fields_read(cake_request *request, const cake_json *object, bool chat, const cake_names *names,
                           void (*unknown)(void *arg, const char *name), void *arg);
 
-/* The field called name or, where there is none, what the path leads to: a.b.0 is the first of b of a. NULL. */
+/* The field called name or, where there is none, what the path leads to: a.b.0 is the first of b of a.
+ * NULL. */
 const cake_json *cake_field_at(const cake_json *object, const char *name);
 
 /* What stands there, short enough for a message: 3.5, "abc", an array. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Columns enter, lines leave; called by prompt.c alone. Invariant: a row is written as JSON whatever bytes it has, so
- * that what is wrong with it (UTF-8, ids) is found and told where that of lines is.
+ * Columns enter, lines leave; called by prompt.c alone. Invariant: a row is written as JSON whatever bytes it
+ * has, so that what is wrong with it (UTF-8, ids) is found and told where that of lines is.
  */
 #include "prompt/hdf5.h"
 

@@ -9,7 +9,8 @@
 
 typedef struct cake_hdf5 cake_hdf5;
 
-/* names: of the datasets or groups of prompts and ids; what they may be is in docs/formats.md. Says what is wrong. */
+/* names: of the datasets or groups of prompts and ids; what they may be is in docs/formats.md. Says what is
+ * wrong. */
 cake_err cake_hdf5_open(const char *path, const cake_names *names, cake_hdf5 **out);
 /* As cake_lines_next. */
 cake_err cake_hdf5_next(cake_hdf5 *table, const char **line, size_t *len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A line of JSON enters, a request leaves, good or with its fault. The id is read first, so that whatever else
- * is wrong with the line, its error record can be matched. Invariant: root is kept only while something of the
- * request is borrowed from it.
+ * A line of JSON enters, a request leaves, good or with its fault. The id is read first, so that whatever
+ * else is wrong with the line, its error record can be matched. Invariant: root is kept only while something
+ * of the request is borrowed from it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -90,8 +90,8 @@ static bool is_batch(const cake_names *names, const cake_json *line)
            cake_json_get(line, "method");
 }
 
-/* What the parsed line will weigh, in units of some tens of bytes: a line of 64 MiB made of "{}," would become
- * gigabytes. An overestimate for text that holds these characters, which real lines are far from. */
+/* What the parsed line will weigh, in units of some tens of bytes: a line of 64 MiB made of "{}," would
+ * become gigabytes. An overestimate for text that holds these characters, which real lines are far from. */
 static size_t weigh(const char *line, size_t len)
 {
     size_t weight = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks enter, lines leave; called by prompt.c alone. Invariant: a byte is searched for a newline once, and the
- * buffer never holds more than CAKE_LINE_MAX and a block.
+ * Blocks enter, lines leave; called by prompt.c alone. Invariant: a byte is searched for a newline once, and
+ * the buffer never holds more than CAKE_LINE_MAX and a block.
  */
 #include "prompt/lines.h"
 
@@ -92,7 +92,8 @@ static cake_err read_block(cake_lines *lines, char *into, size_t *n)
     return CAKE_OK;
 }
 
-/* Unpacks what there is, or else what one more reading gives, up to a block: what waits for a pipe does so in there once. */
+/* Unpacks what there is, or else what one more reading gives, up to a block: what waits for a pipe does so in
+ * there once. */
 static cake_err unpack(cake_lines *lines)
 {
     cake_pack_flow flow = {.out = lines->data + lines->to, .n_out = BLOCK};

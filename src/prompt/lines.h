@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes of a file or of memory become lines; a file that is packed (.gz, .zst) is unpacked on the way. Memory: the longest
- * line that is let through, never more.
+ * Bytes of a file or of memory become lines; a file that is packed (.gz, .zst) is unpacked on the way.
+ * Memory: the longest line that is let through, never more.
  */
 #ifndef CAKE_PROMPT_LINES_H
 #define CAKE_PROMPT_LINES_H
@@ -36,11 +36,11 @@ typedef struct cake_lines {
 /* path "-" is standard input. Says why it cannot be opened. */
 cake_err cake_lines_open(const char *path, cake_lines *lines);
 void cake_lines_from_bytes(const char *bytes, size_t len, cake_lines *lines); /* copied */
-/* A line without its end (LF or CRLF), valid until the next call. One longer than CAKE_LINE_MAX comes as NULL,
- * with *len its length. CAKE_END at the end; CAKE_ERR_FATAL, said, if reading failed. */
+/* A line without its end (LF or CRLF), valid until the next call. One longer than CAKE_LINE_MAX comes as
+ * NULL, with *len its length. CAKE_END at the end; CAKE_ERR_FATAL, said, if reading failed. */
 cake_err cake_lines_next(cake_lines *lines, const char **line, size_t *len);
-/* What the next call would give, so far as it is there: false, where that would have to wait for more of a pipe. Of the end,
- * and where reading fails, nothing is given. */
+/* What the next call would give, so far as it is there: false, where that would have to wait for more of a
+ * pipe. Of the end, and where reading fails, nothing is given. */
 bool cake_lines_peek(cake_lines *lines, const char **line, size_t *len);
 int64_t cake_lines_used(const cake_lines *lines); /* bytes of the file that lines came from, or nearly so */
 void cake_lines_close(cake_lines *lines);         /* zeros are fine */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A file, standard input, memory or -p enters; requests leave one by one, numbered from 0 without the blank
- * lines. Called by run and tokenize on rank 0. Invariant: what is held is one line, one request, the faults of
- * up to HELD first lines that do not tell their form, the hashes of the ids, and those of the names warned of.
+ * lines. Called by run and tokenize on rank 0. Invariant: what is held is one line, one request, the faults
+ * of up to HELD first lines that do not tell their form, the hashes of the ids, and those of the names warned
+ * of.
  */
 #include "prompt/prompt.h"
 

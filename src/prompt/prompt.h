@@ -14,8 +14,8 @@
 #include "base/mark.h"
 #include "base/params.h"
 
-/* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and ids
- * is the prompt. Everything is owned by the request; cake_request_free. */
+/* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and
+ * ids is the prompt. Everything is owned by the request; cake_request_free. */
 typedef struct cake_request {
     int64_t index; /* number of its line in the input, from 0; blank lines have numbers too */
     int64_t order; /* among the requests of the input, from 0, without holes */
@@ -53,8 +53,8 @@ typedef enum cake_prompt_format {
 
 /* path "-" is standard input (JSONL unless said otherwise). Says why it cannot be opened. */
 cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prompt **out);
-/* How the fields are called in other people's simple lines; borrowed, NULL: as here. A name that is no key is a
- * path: turns.0 is the first of turns. Of HDF5: objects of the file. */
+/* How the fields are called in other people's simple lines; borrowed, NULL: as here. A name that is no key is
+ * a path: turns.0 is the first of turns. Of HDF5: objects of the file. */
 typedef struct cake_names {
     const char *prompt, *id;
 } cake_names;
@@ -83,14 +83,14 @@ void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_re
 /* What depends on the lines before: a custom_id must be new; unknown fields are warned about once. */
 void cake_prompt_settle(cake_prompt *prompt, cake_request *request);
 
-/* Whether cake_prompt_next has something to give, be it the end, without waiting for more of a pipe. (One whose first lines do
- * not tell their form is waited for.) */
+/* Whether cake_prompt_next has something to give, be it the end, without waiting for more of a pipe. (One
+ * whose first lines do not tell their form is waited for.) */
 bool cake_prompt_ready(cake_prompt *prompt);
 
 /* What was read so far. */
 cake_mark cake_prompt_mark(const cake_prompt *prompt);
-/* The input has to be what it was at marks [n], in ascending order; more may follow. Reading fails at the first one where
- * it is not, and says which lines are not the same. Before the first line is read; copied. */
+/* The input has to be what it was at marks [n], in ascending order; more may follow. Reading fails at the
+ * first one where it is not, and says which lines are not the same. Before the first line is read; copied. */
 void cake_prompt_expect(cake_prompt *prompt, const cake_mark *marks, size_t n);
 bool cake_prompt_changed(const cake_prompt *prompt); /* whether that is why reading failed */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which ids occurred already: a set of 64-bit hashes, at most 22 bytes an id (and 64 KiB). Two different ids of a file of
- * ten million are taken for the same with probability 3e-6; the second one then gets an error record.
+ * Which ids occurred already: a set of 64-bit hashes, at most 22 bytes an id (and 64 KiB). Two different ids
+ * of a file of ten million are taken for the same with probability 3e-6; the second one then gets an error
+ * record.
  */
 #ifndef CAKE_PROMPT_SEEN_H
 #define CAKE_PROMPT_SEEN_H

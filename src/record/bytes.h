@@ -22,8 +22,9 @@ bool cake_bytes_write(int fd, const char *bytes, size_t len); /* at the file's p
 bool cake_bytes_write_at(int fd, const char *bytes, size_t len, int64_t offset);
 bool cake_bytes_read_at(int fd, char *bytes, size_t len, int64_t offset); /* a file that ends early: EIO */
 
-/* A file without a name, to read and write: in the directory of the file `beside`; NULL: in that of TMPDIR, or in /tmp where
- * that cannot be. -1: errno says why. where [n]: as messages have it, "beside FILE" or "in DIR". */
+/* A file without a name, to read and write: in the directory of the file `beside`; NULL: in that of TMPDIR,
+ * or in /tmp where that cannot be. -1: errno says why. where [n]: as messages have it, "beside FILE" or "in
+ * DIR". */
 int cake_bytes_spool(const char *beside, char *where, size_t n);
 
 #endif

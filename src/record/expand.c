@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RESULTS.jsonl.gz, .zst or .h5 enters, lines leave; called by shards.c. Invariant: nothing that the file says is believed
- * before it is checked, since RESULTS.job vouches for it no better than whoever wrote both; nor does it fill a disk or a
- * memory: it becomes no more lines than it should have, and no more bytes than a run's results pack into so few.
+ * RESULTS.jsonl.gz, .zst or .h5 enters, lines leave; called by shards.c. Invariant: nothing that the file
+ * says is believed before it is checked, since RESULTS.job vouches for it no better than whoever wrote both;
+ * nor does it fill a disk or a memory: it becomes no more lines than it should have, and no more bytes than a
+ * run's results pack into so few.
  */
 #include "record/expand.h"
 

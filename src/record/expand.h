@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A finished RESULTS that is packed or HDF5 becomes lines again: those that RESULTS.jsonl would have, to the byte. What a
- * RESULTS.h5 has beside its lines (prompts, token ids that nobody asked for) is not in them.
+ * A finished RESULTS that is packed or HDF5 becomes lines again: those that RESULTS.jsonl would have, to the
+ * byte. What a RESULTS.h5 has beside its lines (prompts, token ids that nobody asked for) is not in them.
  */
 #ifndef CAKE_RECORD_EXPAND_H
 #define CAKE_RECORD_EXPAND_H
@@ -20,7 +20,8 @@ typedef struct cake_expand_to {
     char where[4096]; /* as messages have it */
 } cake_expand_to;
 
-/* A file on the disk that has room for what is made of its lines: in the directory of `beside`. NULL: for temporary files. */
+/* A file on the disk that has room for what is made of its lines: in the directory of `beside`. NULL: for
+ * temporary files. */
 cake_err cake_expand_open(const char *beside, cake_expand_to *to);
 /* Writes the lines, so many; *len becomes their bytes. Memory: the longest line, and a few blocks.
  * CAKE_ERR_FATAL, said: the file is no RESULTS, is damaged, has other lines, or they cannot be written. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What there is of a result file, for those who only look: RESULTS, its .partial, .job and .lock. Nothing is changed.
+ * What there is of a result file, for those who only look: RESULTS, its .partial, .job and .lock. Nothing is
+ * changed.
  */
 #ifndef CAKE_RECORD_FOUND_H
 #define CAKE_RECORD_FOUND_H

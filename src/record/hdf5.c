@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines of RESULTS.partial enter, the columns of RESULTS.h5 leave. Invariant: one row a request in requests, prompt,
- * prompt_tokens and lines; one row an answer in choices, text, tokens and logprobs, of a failed request an empty one.
+ * Lines of RESULTS.partial enter, the columns of RESULTS.h5 leave. Invariant: one row a request in requests,
+ * prompt, prompt_tokens and lines; one row an answer in choices, text, tokens and logprobs, of a failed
+ * request an empty one.
  */
 #include "record/hdf5.h"
 

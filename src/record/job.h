@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RESULTS.job: what stays beside a finished RESULTS and says what job it is of, so that the same command given again
- * knows that all is done, and what a larger input adds to it. docs/formats.md has the format.
+ * RESULTS.job: what stays beside a finished RESULTS and says what job it is of, so that the same command
+ * given again knows that all is done, and what a larger input adds to it. docs/formats.md has the format.
  */
 #ifndef CAKE_RECORD_JOB_H
 #define CAKE_RECORD_JOB_H

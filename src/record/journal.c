@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes of a file become places of results, and the other way round. Invariant: a group counts only if the checksum in its
- * last line is that of all its bytes; that line says how many they are, so a damaged group hides no other one.
+ * Bytes of a file become places of results, and the other way round. Invariant: a group counts only if the
+ * checksum in its last line is that of all its bytes; that line says how many they are, so a damaged group
+ * hides no other one.
  */
 #include "record/journal.h"
 
@@ -348,7 +349,8 @@ static void take_reached(const cake_json *at, cake_journal *j)
     j->last = now;
 }
 
-/* Whether the numbers are those of a group: orders of requests that had been read, each once with its failure. */
+/* Whether the numbers are those of a group: orders of requests that had been read, each once with its
+ * failure. */
 static bool is_sound(const cake_json *orders, const cake_json *failed, const cake_mark *read)
 {
     size_t n_failed = cake_json_size(failed), f = 0;
@@ -446,8 +448,8 @@ static bool is_running(const cake_buf *line)
     return line->len > len && !memcmp(line->data, RUNNING, len);
 }
 
-/* A line of answers that were begun was read, which begins at `at`. It stands between groups: what is before it and belongs
- * to none was damaged. */
+/* A line of answers that were begun was read, which begins at `at`. It stands between groups: what is before
+ * it and belongs to none was damaged. */
 static void take_running(const scan *s, cake_journal *j, int64_t at)
 {
     cake_json *root = parse_own(&s->line, 0);

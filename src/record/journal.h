@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text of RESULTS.partial: a line that says what job this is, then groups: finished results, a line each, and a line
- * with their places in the input and a checksum; between groups lines with the tokens of answers that were begun. docs/formats.md has the format. No file is opened or changed here.
+ * The text of RESULTS.partial: a line that says what job this is, then groups: finished results, a line each,
+ * and a line with their places in the input and a checksum; between groups lines with the tokens of answers
+ * that were begun. docs/formats.md has the format. No file is opened or changed here.
  */
 #ifndef CAKE_RECORD_JOURNAL_H
 #define CAKE_RECORD_JOURNAL_H
@@ -58,7 +59,8 @@ void cake_journal_begin(const cake_journal_head *head, cake_buf *out);
 void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *read,
                         const cake_reached *reached, cake_buf *out);
 
-/* Around the parts of answers that were begun, in a line of their own: each added with cake_running_add, commas between them. */
+/* Around the parts of answers that were begun, in a line of their own: each added with cake_running_add,
+ * commas between them. */
 void cake_journal_open_running(cake_buf *out);
 void cake_journal_close_running(const cake_mark *read, cake_buf *out); /* out holds nothing but the line */
 

@@ -11,7 +11,8 @@
 void cake_line_simple(const cake_record_options *options, const cake_record *record, cake_buf *out);
 void cake_line_openai(const cake_record_options *options, const cake_record *record, cake_buf *out);
 
-/* The text of a JSONL line of either form, escaped as in .txt files; nothing for a failed one. False: it is no JSON. */
+/* The text of a JSONL line of either form, escaped as in .txt files; nothing for a failed one. False: it is
+ * no JSON. */
 bool cake_line_plain(const char *line, size_t len, cake_buf *out);
 
 /* What a line of RESULTS says of its request. False: it is no JSON. */

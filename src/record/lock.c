@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A path enters, a file there that names this process leaves. Invariant: a lock is removed by who made it, or by who has
- * moved it to a name of his own and found it to be the one that he had judged.
+ * A path enters, a file there that names this process leaves. Invariant: a lock is removed by who made it, or
+ * by who has moved it to a name of his own and found it to be the one that he had judged.
  */
 #include "record/lock.h"
 
@@ -29,8 +29,8 @@ struct cake_lock {
 
 static _Atomic(cake_lock *) held; /* the latest */
 
-/* When a process of this host began, in ticks since it was started; 0: there is none, or it is dead and nobody has taken
- * note. */
+/* When a process of this host began, in ticks since it was started; 0: there is none, or it is dead and
+ * nobody has taken note. */
 static long long began(long pid)
 {
     char path[64];
@@ -154,7 +154,8 @@ static cake_err complain(const char *path, const cake_json *root)
                      *job ? ", Slurm job " : "", job);
 }
 
-/* Moves the lock that was judged out of the way. Another one that came into its place in between goes back. */
+/* Moves the lock that was judged out of the way. Another one that came into its place in between goes
+ * back. */
 static void remove_judged(const char *path, const cake_buf *judged)
 {
     cake_buf name = {0}, text = {0};

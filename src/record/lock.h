@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run at a time writes a result file: a lock file that says who. It is made by O_EXCL, which holds on NFS and Lustre,
- * too, where locks on descriptors may not. One that a dead run has left is taken over: a process of this host that is no
- * more, a Slurm job that has ended or was requeued since.
+ * One run at a time writes a result file: a lock file that says who. It is made by O_EXCL, which holds on NFS
+ * and Lustre, too, where locks on descriptors may not. One that a dead run has left is taken over: a process
+ * of this host that is no more, a Slurm job that has ended or was requeued since.
  */
 #ifndef CAKE_RECORD_LOCK_H
 #define CAKE_RECORD_LOCK_H

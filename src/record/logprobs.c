@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scored tokens become the API's logprobs objects. A token that is no whole character is spelled with U+FFFD in
- * chat, which has its bytes beside it, and as bytes:\xNN in completions, whose dictionaries need keys that
+ * Scored tokens become the API's logprobs objects. A token that is no whole character is spelled with U+FFFD
+ * in chat, which has its bytes beside it, and as bytes:\xNN in completions, whose dictionaries need keys that
  * differ. Both include the token that ended the answer.
  */
 #include <math.h>
@@ -85,7 +85,8 @@ void cake_line_logprobs_chat(const cake_record_options *options, const cake_reco
     cake_buf_free(&bytes);
 }
 
-/* A token's bytes as a string of JSON, which can be a key: U+0000 in one is more than parsers take, ours among them. */
+/* A token's bytes as a string of JSON, which can be a key: U+0000 in one is more than parsers take, ours
+ * among them. */
 static void add_spelled(const cake_buf *bytes, cake_buf *out)
 {
     if (cake_utf8_check(bytes->data, bytes->len) == bytes->len && !memchr(bytes->data, 0, bytes->len)) {
@@ -152,8 +153,8 @@ static int64_t characters(const char *text, size_t from, size_t to)
     return n;
 }
 
-/* In characters of the whole text. A token that is not there (the end token, what a stop string cut off) is at
- * the place where it would be. */
+/* In characters of the whole text. A token that is not there (the end token, what a stop string cut off) is
+ * at the place where it would be. */
 static void add_offsets(const told *t, cake_buf *out)
 {
     const cake_record *r = t->record;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finished lines enter in any order, a whole file in the order of the input leaves. Invariant: at any moment
- * RESULTS.partial is its first line and whole groups up to `size` and perhaps the beginning of one more, and RESULTS is
- * either absent (or what it was) or complete. takeup.c opens.
+ * RESULTS.partial is its first line and whole groups up to `size` and perhaps the beginning of one more, and
+ * RESULTS is either absent (or what it was) or complete. takeup.c opens.
  */
 #include "record/partial.h"
 

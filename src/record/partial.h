@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RESULTS.partial while a run writes it: what an earlier run of the same job left is gone on from, finished lines are
- * appended in groups, and at the end it becomes RESULTS, with RESULTS.job beside it.
+ * RESULTS.partial while a run writes it: what an earlier run of the same job left is gone on from, finished
+ * lines are appended in groups, and at the end it becomes RESULTS, with RESULTS.job beside it.
  */
 #ifndef CAKE_RECORD_PARTIAL_H
 #define CAKE_RECORD_PARTIAL_H
@@ -50,7 +50,8 @@ void cake_partial_tick(cake_partial *partial);
 cake_err cake_partial_flush(cake_partial *partial);
 /* The tokens of a request that an earlier run began; NULL: it did not. */
 const cake_running *cake_partial_running(const cake_partial *partial, int64_t order, int *n);
-/* Tokens of answers under way, from part->at on; they are written by cake_partial_checkpoint, after the group that grows. */
+/* Tokens of answers under way, from part->at on; they are written by cake_partial_checkpoint, after the group
+ * that grows. */
 void cake_partial_begun(cake_partial *partial, const cake_running *part);
 cake_err cake_partial_checkpoint(cake_partial *partial);
 /* The input is not that of the job, or copying has failed: what this run appended goes. */
@@ -61,7 +62,8 @@ cake_err cake_partial_finish(cake_partial *partial, const cake_sorted_form *form
 /* Closes; a partial file without any result goes. */
 void cake_partial_close(cake_partial *partial);
 
-/* The identity that a run would go on from, appended; nothing, if there is none. force: RESULTS itself is made anew. */
+/* The identity that a run would go on from, appended; nothing, if there is none. force: RESULTS itself is
+ * made anew. */
 void cake_partial_peek(const char *results, bool force, cake_buf *identity);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of RESULTS.partial share: takeup.c (how a run finds it), partial.c (how it grows and becomes RESULTS).
- * Nobody else includes this.
+ * What the files of RESULTS.partial share: takeup.c (how a run finds it), partial.c (how it grows and becomes
+ * RESULTS). Nobody else includes this.
  */
 #ifndef CAKE_RECORD_PARTIAL_PARTS_H
 #define CAKE_RECORD_PARTIAL_PARTS_H

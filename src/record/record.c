@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finished requests enter, a file or standard output has them in the order of the input. Called by run on rank 0.
+ * Finished requests enter, a file or standard output has them in the order of the input. Called by run on
+ * rank 0.
  * Invariant: a record that was added successfully is in RESULTS.partial (or on its way through the stream).
  */
 #include "record/record.h"
@@ -129,7 +130,8 @@ cake_err cake_record_open(const cake_record_options *options, cake_recorder **ou
         err = cake_fail_usage("%s: HDF5 is packed in itself; expected .h5 alone", options->path);
     if (err)
         return err;
-    /* a closed pipe and a file at its limit are errors that writing reports, not signals that end all unsaid */
+    /* a closed pipe and a file at its limit are errors that writing reports, not signals that end all
+     * unsaid */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     cake_recorder *recorder = cake_alloc(1, sizeof *recorder);

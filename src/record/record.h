@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finished requests become lines of the result file. While the run goes on they are appended to
- * RESULTS.partial in the order they finish; at the end RESULTS appears whole, in the order of the input. What a run that
- * was stopped has left there counts, if it was of the same job.
+ * RESULTS.partial in the order they finish; at the end RESULTS appears whole, in the order of the input. What
+ * a run that was stopped has left there counts, if it was of the same job.
  * Without a file they go to standard output in input order, each as soon as all before it are out.
  * Memory: 16 bytes a request.
  */
@@ -114,8 +114,8 @@ const cake_mark *cake_record_marks(const cake_recorder *recorder, size_t *n);
 
 /* The tokens of a request that an earlier run began; NULL: it did not. Borrowed. */
 const cake_running *cake_record_running(const cake_recorder *recorder, int64_t order, int *n);
-/* Answers under way, for a later run: tokens from part->at on, then, when all are told, the line is written. A result must not
- * come in between. */
+/* Answers under way, for a later run: tokens from part->at on, then, when all are told, the line is written.
+ * A result must not come in between. */
 void cake_record_begun(cake_recorder *recorder, const cake_running *part);
 cake_err cake_record_checkpoint(cake_recorder *recorder);
 
@@ -128,7 +128,8 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record);
 cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const char *line, size_t len);
 /* share: of the input that is answered; negative: unknown. */
 void cake_record_share(cake_recorder *recorder, double share);
-/* Records are safe from a killed program after a moment, if this is called often; from a killed machine soon after. */
+/* Records are safe from a killed program after a moment, if this is called often; from a killed machine soon
+ * after. */
 void cake_record_tick(cake_recorder *recorder);
 cake_err cake_record_flush(cake_recorder *recorder); /* what there is, now */
 /* The run stops before its end, and says what it leaves. */
@@ -138,11 +139,13 @@ void cake_record_undo(cake_recorder *recorder);
 /* Records with a fault so far, of earlier runs too. */
 int64_t cake_record_failed(const cake_recorder *recorder);
 cake_record_cost cake_record_costs(const cake_recorder *recorder); /* NULL is fine */
-/* Writes RESULTS (temporary file, fsync, rename) and RESULTS.job, removes .partial. On failure .partial is intact. */
+/* Writes RESULTS (temporary file, fsync, rename) and RESULTS.job, removes .partial. On failure .partial is
+ * intact. */
 cake_err cake_record_finish(cake_recorder *recorder);
 void cake_record_close(cake_recorder *recorder); /* without finish: .partial stays */
 
-/* The identity of what a run to path would go on from, appended; nothing, if there is none. force: path is made anew. */
+/* The identity of what a run to path would go on from, appended; nothing, if there is none. force: path is
+ * made anew. */
 void cake_record_peek(const char *path, bool force, cake_buf *identity);
 
 /* One record as the line (without newline) that goes into the file: for tests. */

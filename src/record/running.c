@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: tokens and scores. Out: JSON, and the other way round. journal.c reads, partial.c writes.
- * Scores are written as the bits of their floats: what a later run says of a token is what this one would have said.
+ * Scores are written as the bits of their floats: what a later run says of a token is what this one would
+ * have said.
  */
 #include "record/running.h"
 

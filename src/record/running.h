@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers that were begun: their tokens so far, which a later run goes on from. Tokens are added in parts, each where the one
- * before ended, so that a long answer is written once.
+ * Answers that were begun: their tokens so far, which a later run goes on from. Tokens are added in parts,
+ * each where the one before ended, so that a long answer is written once.
  */
 #ifndef CAKE_RECORD_RUNNING_H
 #define CAKE_RECORD_RUNNING_H
@@ -39,7 +39,8 @@ struct cake_json;
 /* Owned; false: it is none. */
 bool cake_running_parse(const struct cake_json *object, cake_running *part);
 
-/* Takes the part over: it begins an answer, or goes on where the one that is known ends; else it is dropped. */
+/* Takes the part over: it begins an answer, or goes on where the one that is known ends; else it is
+ * dropped. */
 void cake_runnings_put(cake_runnings *all, cake_running *part);
 /* [n] of a request, those of its choices that were begun; NULL: there is none. */
 const cake_running *cake_runnings_get(const cake_runnings *all, int64_t order, int *n);

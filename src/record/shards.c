@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of result files enter, lines in the order of the input leave. Invariant: a line is given out only when it is known
- * that there is one for each request, and the end is reached only if the files still were what their RESULTS.job says.
+ * Names of result files enter, lines in the order of the input leave. Invariant: a line is given out only
+ * when it is known that there is one for each request, and the end is reached only if the files still were
+ * what their RESULTS.job says.
  */
 #include "record/shards.h"
 
@@ -47,7 +48,7 @@ typedef struct part {
     cake_job job;     /* head, and, if it is finished, the rest */
     cake_journal journal;
     char *whole; /* owned: its identity without its shard */
-    int fd; /* of its lines: the file of those that are expanded, borrowed, or -1: its own, opened each time */
+    int fd;      /* the file of expanded lines, borrowed; -1: its lines are in its own, opened each time */
     int64_t base, bytes; /* where they begin there; of all of them */
     uint32_t lines_sum;
     row *rows;        /* [job.requests] */
@@ -204,7 +205,8 @@ static int64_t index_at(int fd, cake_place place, cake_buf *line)
     return told.index;
 }
 
-/* Says what a shard that is not finished lacks, of an input that ends at `end`; line 0: it is not known where. */
+/* Says what a shard that is not finished lacks, of an input that ends at `end`; line 0: it is not known
+ * where. */
 static void say_stopped(const part *p, const cake_mark *end)
 {
     const cake_places *places = &p->journal.places;
@@ -412,7 +414,8 @@ static cake_err expand(cake_shards *s, part *p)
     p->base = s->expanded.at;
     err = cake_expand(p->results, p->job.requests, &s->expanded, &p->bytes);
     s->expanded.at += p->bytes;
-    /* what did not get in whole is no part of the next one; no error of its own, since nothing is merged any more */
+    /* what did not get in whole is no part of the next one; no error of its own, since nothing is merged any
+     * more */
     if (err)
         (void)!ftruncate(p->fd, (off_t)s->expanded.at);
     return err;
@@ -536,8 +539,8 @@ int64_t cake_shards_failed(const cake_shards *s)
     return s->failed;
 }
 
-/* Bytes [at, at + len) of the file are in the block. It is opened each time: there may be more shards than a process may
- * have files open. */
+/* Bytes [at, at + len) of the file are in the block. It is opened each time: there may be more shards than a
+ * process may have files open. */
 static cake_err fill(part *p, size_t len, size_t block)
 {
     if (p->at >= p->block_at && p->at + (int64_t)len <= p->block_at + (int64_t)p->block_len)
@@ -557,7 +560,8 @@ static cake_err fill(part *p, size_t len, size_t block)
     return done ? CAKE_OK : cake_fail("record", "%s: cannot be read: %s", p->results, strerror(why));
 }
 
-/* The shard with the next line: mostly the next one; where lines of the input are blank, the one with the least index. */
+/* The shard with the next line: mostly the next one; where lines of the input are blank, the one with the
+ * least index. */
 static part *next_part(cake_shards *s)
 {
     part *best = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The simple form: {"id", "index", "text", "finish_reason", "usage"}, with several answers {"id", "index",
- * "choices", "usage"}, or {"id", "index", "error"}; and what the forms share. Invariant: the line is one valid JSON object in UTF-8 without a newline.
+ * "choices", "usage"}, or {"id", "index", "error"}; and what the forms share. Invariant: the line is one
+ * valid JSON object in UTF-8 without a newline.
  */
 #include <string.h>
 

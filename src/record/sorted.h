@@ -27,8 +27,9 @@ typedef struct cake_sorted_form {
 } cake_sorted_form;
 
 struct cake_journal_head;
-/* Writes the lines of fd that places tell in that form to a new file tmp of fd's rights, in place of one that is there, and
- * brings it onto the disk. 0 and *out, or errno: nothing is left; EBADMSG: a line is no result. */
+/* Writes the lines of fd that places tell in that form to a new file tmp of fd's rights, in place of one that
+ * is there, and brings it onto the disk. 0 and *out, or errno: nothing is left; EBADMSG: a line is no
+ * result. */
 int cake_sorted_write(int fd, const cake_places *places, const struct cake_journal_head *head,
                       const cake_sorted_form *form, const char *tmp, cake_sorted *out);
 /* The directory's entry of path is on disk too, where the file system lets itself be asked. */

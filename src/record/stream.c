@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines enter in any order and leave in that of the input. Invariant: everything before `next` is written, and
- * everything in places waits in the spool. The spool is written anew when most of it has left: while there is always
- * something that waits it would become as large as all results.
+ * Lines enter in any order and leave in that of the input. Invariant: everything before `next` is written,
+ * and everything in places waits in the spool. The spool is written anew when most of it has left: while
+ * there is always something that waits it would become as large as all results.
  */
 #include "record/stream.h"
 
@@ -91,8 +91,8 @@ static bool copy_waiting(const cake_stream *stream, int fd)
     return done;
 }
 
-/* A new spool with what waits only. Where there is no room for both the old one is kept, for as long as it takes to
- * become twice as large. */
+/* A new spool with what waits only. Where there is no room for both the old one is kept, for as long as it
+ * takes to become twice as large. */
 static void renew(cake_stream *stream)
 {
     char where[sizeof stream->where];

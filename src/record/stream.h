@@ -18,7 +18,8 @@ typedef struct cake_stream cake_stream;
 cake_err cake_stream_open(const char *path, cake_stream **out);
 /* line [len], with its newline. */
 cake_err cake_stream_add(cake_stream *stream, int64_t order, const char *line, size_t len);
-/* The run stops before its end: what waits goes out in order, without what is missing. *n: lines that are out in all. */
+/* The run stops before its end: what waits goes out in order, without what is missing. *n: lines that are out
+ * in all. */
 cake_err cake_stream_stop(cake_stream *stream, int64_t *n);
 cake_err cake_stream_finish(cake_stream *stream);
 void cake_stream_close(cake_stream *stream);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread that brings what was written to a file onto the disk every two seconds, so that whoever writes never
- * waits for the disk.
+ * A thread that brings what was written to a file onto the disk every two seconds, so that whoever writes
+ * never waits for the disk.
  */
 #ifndef CAKE_RECORD_SYNC_H
 #define CAKE_RECORD_SYNC_H

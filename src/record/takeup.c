@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the names of RESULTS, .partial and .job, and what job it is now. Out: a partial file to append to, or that all is
- * done. Invariant: nothing is changed before the lock is held, nor anything of another job without --force.
+ * In: the names of RESULTS, .partial and .job, and what job it is now. Out: a partial file to append to, or
+ * that all is done. Invariant: nothing is changed before the lock is held, nor anything of another job
+ * without --force.
  */
 #include <errno.h>
 #include <fcntl.h>

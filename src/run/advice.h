@@ -38,7 +38,8 @@ double cake_figure_expected(const cake_figures *figures, int rank);
 void cake_advice_waits(const cake_figures *figures, int rank, cake_buf *out);
 /* Appends one sentence: the first row of a table of conditions that holds. */
 void cake_advice_give(const cake_figures *figures, cake_buf *out);
-/* Appends a sentence if a rank's layers took 20 % longer than planned, beside the others: of the rank with which it is worst. */
+/* Appends a sentence if a rank's layers took 20 % longer than planned, beside the others: of the rank with
+ * which it is worst. */
 void cake_advice_late(const cake_figures *figures, cake_buf *out);
 
 #endif

@@ -69,8 +69,8 @@ static cake_err open_recorder(const cake_options *o, const cake_stage *stage, ca
     return err;
 }
 
-/* Reads as far as earlier runs have, and holds it against what they read: the first difference is an error, before hours
- * are spent. CAKE_END: there is no more. */
+/* Reads as far as earlier runs have, and holds it against what they read: the first difference is an error,
+ * before hours are spent. CAKE_END: there is no more. */
 static cake_err compare(cake_prompt *prompt, const cake_mark *marks, size_t n)
 {
     int64_t known = n ? marks[n - 1].requests : 0;

@@ -27,8 +27,8 @@ typedef struct cake_answers {
     cake_times ttft, itl;
 } cake_answers;
 
-/* Where prompts come from and results go, and what an earlier run of the same job did; before weights are loaded. CAKE_END:
- * all is done already, and that was said. */
+/* Where prompts come from and results go, and what an earlier run of the same job did; before weights are
+ * loaded. CAKE_END: all is done already, and that was said. */
 cake_err cake_answers_open(const cake_options *options, const cake_stage *stage, cake_answers *answers);
 /* The run stops before its end: what is finished is written, and it is said how to go on. */
 void cake_answers_stop(cake_answers *answers);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what rows cost, what sequences have to send. Out: how much one wave may hold, and how far a prompt gets with it.
- * The schedule asks before it fills a wave. Costs are in rows at the beginning of a prompt.
+ * In: what rows cost, what sequences have to send. Out: how much one wave may hold, and how far a prompt gets
+ * with it. The schedule asks before it fills a wave. Costs are in rows at the beginning of a prompt.
  *
- * With several stages the dearest wave sets the pace: a lane's wave stands behind the others at every stage, so what
- * they cost less is waited for. Waves must therefore cost the same, and since prompts are cut at multiples of CAKE_PAGE
- * only, all others are made as dear as the dearest that cannot be made cheaper.
+ * With several stages the dearest wave sets the pace: a lane's wave stands behind the others at every stage,
+ * so what they cost less is waited for. Waves must therefore cost the same, and since prompts are cut at
+ * multiples of CAKE_PAGE only, all others are made as dear as the dearest that cannot be made cheaper.
  */
 #include <math.h>
 
@@ -39,7 +39,8 @@ double cake_budget_generated(const cake_schedule *s, int pos)
     return 1 + cost->generated + cost->score + cost_at(s, pos, cost->generated_seen);
 }
 
-/* Rows [from, end) of a sequence that lie in one page; what they see grows evenly, so the row in their middle tells. */
+/* Rows [from, end) of a sequence that lie in one page; what they see grows evenly, so the row in their middle
+ * tells. */
 static double step(const cake_schedule *s, const cake_seq *q, int from, int end)
 {
     const cake_row_cost *cost = &s->shape.cost;
@@ -80,8 +81,8 @@ double cake_budget_wave(const cake_schedule *s)
         }
         most = generated > most ? generated : most;
     }
-    /* Room for as many of the dearest steps as the chunk has pages. Of more than twice the chunk, filling and draining
-     * the stages would take longer than it gains. */
+    /* Room for as many of the dearest steps as the chunk has pages. Of more than twice the chunk, filling and
+     * draining the stages would take longer than it gains. */
     double chunk = s->shape.chunk * fmin(fmax(dearest / CAKE_PAGE, 1), 2);
     if (dearest > 0)
         most += dearest * fmax(1, round((chunk - most) / dearest));

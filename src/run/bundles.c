@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: -m. Out: the directory that this rank reads. main.c calls, stage.c asks for the plan. Invariant: all ranks of a run
- * have bundles of one staging, or all have the whole model. A host needs those of its own ranks only.
+ * In: -m. Out: the directory that this rank reads. main.c calls, stage.c asks for the plan. Invariant: all
+ * ranks of a run have bundles of one staging, or all have the whole model. A host needs those of its own
+ * ranks only.
  */
 #include "run/bundles.h"
 
@@ -151,7 +152,8 @@ static cake_err compare(const cake_world *world, const cake_options *o, const ca
     return cake_world_agree(world, err);
 }
 
-/* Where commands look that need no other rank, those that read no weights, and plans for ranks that are not there. */
+/* Where commands look that need no other rank, those that read no weights, and plans for ranks that are not
+ * there. */
 static bool any_will_do(const cake_options *o)
 {
     return o->dummy >= 0 || o->ranks || !strcmp(o->command, "tokenize") || !strcmp(o->command, "info");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scores become tokens and log probabilities, the rows of a wave side by side: of what the root does, this alone
- * grows with the vocabulary.
+ * Scores become tokens and log probabilities, the rows of a wave side by side: of what the root does, this
+ * alone grows with the vocabulary.
  */
 #ifndef CAKE_RUN_CHOOSE_H
 #define CAKE_RUN_CHOOSE_H
@@ -32,8 +32,8 @@ typedef struct cake_draw {
     cake_scored scored[1 + CAKE_MAX_TOP];
 } cake_draw;
 
-/* How many of the best scores have to be known; 0: all scores, since they are changed, become log probabilities, or
- * many are drawn from. */
+/* How many of the best scores have to be known; 0: all scores, since they are changed, become log
+ * probabilities, or many are drawn from. */
 int cake_draw_needs(const cake_draw *draw, int n_vocab);
 
 typedef struct cake_chooser cake_chooser;
@@ -45,8 +45,8 @@ size_t cake_chooser_bytes(int n_vocab, int max_row, int n_thread);
 
 /* Room for what comes next: [max_row]. */
 cake_draw *cake_chooser_rows(cake_chooser *chooser);
-/* Fills in the first n of them, by as many threads as open was told or fewer. The same, whatever the number of rows and
- * threads. */
+/* Fills in the first n of them, by as many threads as open was told or fewer. The same, whatever the number
+ * of rows and threads. */
 void cake_chooser_run(cake_chooser *chooser, int n_thread, int n);
 
 #endif

@@ -49,7 +49,8 @@ static void *worker(void *arg)
     return NULL;
 }
 
-/* One step of the caller's thread; with the lock, which it gives up meanwhile. *ended: nothing more to read. */
+/* One step of the caller's thread; with the lock, which it gives up meanwhile. *ended: nothing more to
+ * read. */
 static cake_err step(crew *c, bool *ended)
 {
     cake_err err = CAKE_OK;

@@ -18,8 +18,8 @@ typedef struct cake_crew_job {
     cake_err (*finish)(void *arg, void *item);
 } cake_crew_job;
 
-/* Until read says CAKE_END (then CAKE_OK) or something fails (then that). items [n_item]: what is under way at
- * most, owned by the caller; twice n_thread keep all busy. Fewer threads than asked for are no failure. */
+/* Until read says CAKE_END (then CAKE_OK) or something fails (then that). items [n_item]: what is under way
+ * at most, owned by the caller; twice n_thread keep all busy. Fewer threads than asked for are no failure. */
 cake_err cake_crew_run(const cake_crew_job *job, int n_thread, void **items, int n_item);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * World rank 0, where there are several replicas: between the conductor, which reads and writes files, and all roots, its
- * own among them. It reads ahead, hands requests out, and does to its copies what the roots do to theirs.
+ * World rank 0, where there are several replicas: between the conductor, which reads and writes files, and
+ * all roots, its own among them. It reads ahead, hands requests out, and does to its copies what the roots do
+ * to theirs.
  */
 #ifndef CAKE_RUN_DESK_H
 #define CAKE_RUN_DESK_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When a run has to stop before its end: SIGTERM, SIGUSR1 or SIGUSR2 came, --max-runtime is over, the end of the Slurm job
- * is near. Rank 0 decides; the other ranks take no notice of the signals, which launchers pass to all.
+ * When a run has to stop before its end: SIGTERM, SIGUSR1 or SIGUSR2 came, --max-runtime is over, the end of
+ * the Slurm job is near. Rank 0 decides; the other ranks take no notice of the signals, which launchers pass
+ * to all.
  */
 #ifndef CAKE_RUN_DRAIN_H
 #define CAKE_RUN_DRAIN_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a plan, where each rank computes, --link. Out: the wires of this rank's edges. stage.c calls.
- * Each rank goes through its edges in their order and speaks with the other end of one at a time: the first edge that is not
- * settled has nobody to wait for.
+ * Each rank goes through its edges in their order and speaks with the other end of one at a time: the first
+ * edge that is not settled has nobody to wait for.
  */
 #include "run/edges.h"
 
@@ -146,8 +146,8 @@ static void tell(const cake_world *world, const cake_stage *stage)
     free(all);
 }
 
-/* NCCL's end of an edge; NULL: the edge is of another kind now. *broken: an edge of this rank, or of one before it, did not open;
- * then the next ones are not tried, each of which might take a minute. */
+/* NCCL's end of an edge; NULL: the edge is of another kind now. *broken: an edge of this rank, or of one
+ * before it, did not open; then the next ones are not tried, each of which might take a minute. */
 static cake_wire *open_nccl(const cake_world *world, cake_stage *stage, int e, int peer, int depth,
                             bool *broken)
 {

@@ -13,13 +13,14 @@
 #include "kernels/floor.h"
 #include "slice/work.h"
 
-/* What kernels reach of the peaks, about, whatever the instruction set (docs/benchmarks.md, `bench linear attend`). */
+/* What kernels reach of the peaks, about, whatever the instruction set (docs/benchmarks.md, `bench linear
+ * attend`). */
 #define PRODUCTS 0.84  /* of arithmetic, many rows */
 #define WEIGHTS  0.85  /* of reading, one row */
 #define PROMPTS  0.62  /* of arithmetic: attention of prompts */
 #define CACHES   0.70  /* of reading: attention of generated rows */
 #define CHOICES  0.33  /* of arithmetic: the same where rows share what is read */
-#define LAYER    40e-6 /* seconds: what a layer takes beside, a wave: barriers and what is not worth sharing */
+#define LAYER    40e-6 /* seconds beside, for a layer and wave: barriers and what is not worth sharing */
 
 typedef struct hop_cost {
     cake_cost cost;
@@ -197,7 +198,8 @@ static cake_demand part_of(const cake_demand *all, double share)
     return own;
 }
 
-/* Seconds that a replica takes for its share; what was looked at of it goes into *look and busy, or nowhere (NULL). */
+/* Seconds that a replica takes for its share; what was looked at of it goes into *look and busy, or nowhere
+ * (NULL). */
 static double foresee(const cake_stage *stage, const cake_plan *plan, const cake_demand *all, bool most,
                       cake_look *of, double *busy)
 {
@@ -236,7 +238,8 @@ static bool alike(const cake_stage *stage, const cake_plan *a, const cake_plan *
     return same;
 }
 
-/* All replicas with their shares, each kind of them once. seconds [n_replica] of each. Returns how many kinds there are. */
+/* All replicas with their shares, each kind of them once. seconds [n_replica] of each. Returns how many kinds
+ * there are. */
 static int foresee_all(const cake_stage *stage, const cake_plan *plans, const cake_demand *all, bool most,
                        cake_look *looks, double *seconds, double *busy)
 {

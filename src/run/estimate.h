@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long a run will take: the schedule's waves over the planned slices, at what kernels reach of each rank's rates.
+ * How long a run will take: the schedule's waves over the planned slices, at what kernels reach of each
+ * rank's rates.
  */
 #ifndef CAKE_RUN_ESTIMATE_H
 #define CAKE_RUN_ESTIMATE_H
@@ -28,8 +29,8 @@ typedef struct cake_demand {
 /* Whether the next answer will be among the first: it needs a chain if there are prefixes. */
 bool cake_demand_near(const cake_demand *demand);
 void cake_demand_add(cake_demand *demand, const cake_answer *answer);
-/* n answers to what may be asked where nothing is known: prompts of so many tokens (CAKE_DEMAND_USUAL), three times as
- * long as answers. demand: zeros. */
+/* n answers to what may be asked where nothing is known: prompts of so many tokens (CAKE_DEMAND_USUAL), three
+ * times as long as answers. demand: zeros. */
 enum { CAKE_DEMAND_USUAL = 384 };
 void cake_demand_guess(const cake_stage *stage, int64_t n, int prompt, cake_demand *demand);
 void cake_demand_free(cake_demand *demand);
@@ -45,9 +46,10 @@ typedef struct cake_look {
     int64_t waves;
 } cake_look;
 
-/* With rates measured: of replicas with these plans [stage->n_replica]; requests are handed out by demand, so that all are
- * done at about the same time. most: answers are as long as they may be, else as short. looks [n_replica]: of each; busy
- * [ranks of the world]: seconds of work of each in what was looked at; both may be NULL. */
+/* With rates measured: of replicas with these plans [stage->n_replica]; requests are handed out by demand, so
+ * that all are done at about the same time. most: answers are as long as they may be, else as short. looks
+ * [n_replica]: of each; busy [ranks of the world]: seconds of work of each in what was looked at; both may be
+ * NULL. */
 cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans, const cake_demand *demand,
                                  bool most, cake_look *looks, double *busy);
 

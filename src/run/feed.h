@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests become sequences: template, tokens, defaults, and the check that they fit. Whatever is wrong with a
- * request stays with it: the sequence comes out with request.err set.
+ * Requests become sequences: template, tokens, defaults, and the check that they fit. Whatever is wrong with
+ * a request stays with it: the sequence comes out with request.err set.
  */
 #ifndef CAKE_RUN_FEED_H
 #define CAKE_RUN_FEED_H
@@ -38,8 +38,9 @@ cake_err cake_feed_again(const cake_feed *feed, cake_prompt **out);
  * them. */
 void cake_feed_compare(const cake_feed *feed, int64_t n_vocab, const char *what);
 void cake_feed_close(cake_feed *feed); /* zeros are fine */
-/* Completes the parameters of a request and makes ids [owned by the caller] of its prompt, and text the rendered
- * prompt (empty if it came as ids). Whatever is wrong is the request's fault. Called from any thread. */
+/* Completes the parameters of a request and makes ids [owned by the caller] of its prompt, and text the
+ * rendered prompt (empty if it came as ids). Whatever is wrong is the request's fault. Called from any
+ * thread. */
 void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *text, cake_ids *ids);
 /* CAKE_OK and an owned sequence, or CAKE_OK and NULL: a pipe has none now. CAKE_END: there are no more.
  * CAKE_ERR_FATAL. */

@@ -2,8 +2,8 @@
  *
  * In: what sequences know and what was sent of it. Out: the rows of a lane's next wave. The root calls.
  *
- * Invariant: a row leaves when all rows of its sequence before it have left, in its own wave or an earlier one, and the
- * pages that rows are written to are their sequence's own.
+ * Invariant: a row leaves when all rows of its sequence before it have left, in its own wave or an earlier
+ * one, and the pages that rows are written to are their sequence's own.
  */
 #include <string.h>
 
@@ -127,9 +127,9 @@ static double add_some(cake_schedule *s, int l, int32_t slot, double budget, cak
     return batch->n_tok > before ? budget - cost : budget;
 }
 
-/* The lane's own sequences first, the oldest of them before the others. Then those of lanes that are under way, the one
- * that left last first: a prompt's rows may follow those that are still under way, since waves keep their order at every
- * stage. So one long prompt alone keeps all stages busy. */
+/* The lane's own sequences first, the oldest of them before the others. Then those of lanes that are under
+ * way, the one that left last first: a prompt's rows may follow those that are still under way, since waves
+ * keep their order at every stage. So one long prompt alone keeps all stages busy. */
 static void add_prompts(cake_schedule *s, int l, double budget, cake_batch *batch)
 {
     for (int k = 0; k < s->shape.n_lane; k++) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what sequences hold and how long they may become. Out: whether one more would make them run out of pages before
- * the first of them are through. The schedule asks before a sequence gets its pages.
+ * In: what sequences hold and how long they may become. Out: whether one more would make them run out of
+ * pages before the first of them are through. The schedule asks before a sequence gets its pages.
  *
- * Sequences grow by a token a wave, and give their pages back at the end: pages are fewest when one of them is about to
- * finish. How long an answer becomes is known where nothing can end it early; of others the mean of those before is
- * taken, so what is foreseen is fair and not certain, and evictions remain for what was not.
+ * Sequences grow by a token a wave, and give their pages back at the end: pages are fewest when one of them
+ * is about to finish. How long an answer becomes is known where nothing can end it early; of others the mean
+ * of those before is taken, so what is foreseen is fair and not certain, and evictions remain for what was
+ * not.
  */
 #include "run/schedule_parts.h"
 
@@ -106,8 +107,8 @@ static bool class_fits(cake_schedule *s, const cake_seq *q, int class)
     return true;
 }
 
-/* With fewer than two pages for each sequence that may be there, waves are narrow: one more row costs next to nothing, and a replay
- * little, so whoever can begin does. */
+/* With fewer than two pages for each sequence that may be there, waves are narrow: one more row costs next to
+ * nothing, and a replay little, so whoever can begin does. */
 bool cake_forecast_fits(cake_schedule *s, const cake_seq *q)
 {
     bool fits = true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the cpus of all ranks of this host, its GPUs as hwloc and as the driver know them. Out: one for this rank, opened for
- * a run. run/stage.c calls. GPUs have the numbers of their host, whatever CUDA_VISIBLE_DEVICES leaves of them.
+ * In: the cpus of all ranks of this host, its GPUs as hwloc and as the driver know them. Out: one for this
+ * rank, opened for a run. run/stage.c calls. GPUs have the numbers of their host, whatever
+ * CUDA_VISIBLE_DEVICES leaves of them.
  */
 #include "run/gpus.h"
 
@@ -48,8 +49,8 @@ static want wanted_of(const cake_options *o, const cake_topology_rank *said)
     return strcmp(o->isa, "auto") ? NEVER : o->gpu_memory ? SURELY : MAYBE;
 }
 
-/* Nobody has to be on a GPU, and this rank sees none. others: some see one, which is likely to be a mistake of the job. Ranks
- * speak one at most: the first of those that see none. */
+/* Nobody has to be on a GPU, and this rank sees none. others: some see one, which is likely to be a mistake
+ * of the job. Ranks speak one at most: the first of those that see none. */
 static void tell_absent(const cake_world *world, const char *why, bool others)
 {
     if (others)
@@ -61,7 +62,8 @@ static void tell_absent(const cake_world *world, const char *why, bool others)
         cake_log(cake_device_outdated() ? CAKE_WARN : CAKE_INFO, "place", "all layers are on CPUs: %s", why);
 }
 
-/* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others that may have one, or some rank must. */
+/* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others that may have one,
+ * or some rank must. */
 static bool is_used(const cake_world *world, want mine, bool *any)
 {
     cake_buf why = {0};
@@ -100,8 +102,8 @@ static int place_of(const cake_device *gpus, int n, const char *bus)
     return -1;
 }
 
-/* GPUs that the driver knows and hwloc does not (a container may hide the bus from it): all that ranks of this host see, in
- * the order of the bus. */
+/* GPUs that the driver knows and hwloc does not (a container may hide the bus from it): all that ranks of
+ * this host see, in the order of the bus. */
 static cake_device *list_of_cards(const wish *all, int n_rank, int *n_gpu)
 {
     cake_device *list = cake_alloc(CAKE_GPUS_MOST, sizeof *list);
@@ -276,8 +278,8 @@ static cake_err take(const cake_world *world, const cake_device *gpus, int n_gpu
     return cake_world_agree(world, err);
 }
 
-/* Of a GPU that is not open: what a context of the driver and our workspace leave. Of a little one, which is none but in tests,
- * all. */
+/* Of a GPU that is not open: what a context of the driver and our workspace leave. Of a little one, which is
+ * none but in tests, all. */
 static int64_t usable(int64_t memory)
 {
     const int64_t least = (int64_t)4 << 30, kept = (int64_t)640 << 20;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: prompts in the order of the input, news of replicas. Out: portions. run/desk.c calls.
- * Invariant: a replica that was given a prompt is marked in all nodes of its chain, so the marks of a replica along a
- * chain are its first nodes and no others.
+ * Invariant: a replica that was given a prompt is marked in all nodes of its chain, so the marks of a replica
+ * along a chain are its first nodes and no others.
  */
 #include "run/handout.h"
 
@@ -176,21 +176,23 @@ bool cake_handout_over(const cake_handout *h)
     return over;
 }
 
-/* What a replica has done, as its speed is seen by it: all began at the same time. Some turns more, so that the first one
- * to finish a wave is not taken for the only one that can. */
+/* What a replica has done, as its speed is seen by it: all began at the same time. Some turns more, so that
+ * the first one to finish a wave is not taken for the only one that can. */
 static double speed(const replica *r)
 {
     return (double)(r->headway.rows + TURNS * r->appetite.rows);
 }
 
-/* When one request more would be done: sequences are worked on side by side, so the first ones take as long as all. */
+/* When one request more would be done: sequences are worked on side by side, so the first ones take as long
+ * as all. */
 static double until(const replica *r)
 {
     int64_t n = held(r) + 1;
     return (double)(n > r->appetite.n_slot ? n : r->appetite.n_slot) / speed(r);
 }
 
-/* Whether one of the last requests is in good hands: it would be done when all are, or hardly anybody is sooner. */
+/* Whether one of the last requests is in good hands: it would be done when all are, or hardly anybody is
+ * sooner. */
 static bool in_time(const cake_handout *h, const replica *r)
 {
     double left = h->n_waiting, speeds = 0, least = until(r);
@@ -241,9 +243,9 @@ static void look(const cake_handout *h, const prompt *p, int r, int *own, int *m
         ++*own;
 }
 
-/* The prompt that replica r should have next: of those that cost the fewest pages more than elsewhere the one with most
- * pages that are there already, and of these the first. One that many have overtaken goes before all. -1: a replica that
- * has something to begin is given none that would cost more. */
+/* The prompt that replica r should have next: of those that cost the fewest pages more than elsewhere the one
+ * with most pages that are there already, and of these the first. One that many have overtaken goes before
+ * all. -1: a replica that has something to begin is given none that would cost more. */
 static int choose(const cake_handout *h, int r)
 {
     int best = -1, best_loss = 0, best_own = 0;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which replica gets which requests. Pure: it knows lengths, which prompts begin alike, and how far each replica is; never
- * text, messages or time. The desk asks; what it answers changes who computes an answer, and never the answer.
+ * Which replica gets which requests. Pure: it knows lengths, which prompts begin alike, and how far each
+ * replica is; never text, messages or time. The desk asks; what it answers changes who computes an answer,
+ * and never the answer.
  *
- * Requests that were read wait in a bounded window. A replica is given a few at a time, as soon as those that it has are
- * nearly all begun: who is slow, short of memory or busy with long answers begins fewer and is given fewer. Those that
- * begin alike go to the replica that has the beginning, unless it would let another one stand idle.
+ * Requests that were read wait in a bounded window. A replica is given a few at a time, as soon as those that
+ * it has are nearly all begun: who is slow, short of memory or busy with long answers begins fewer and is
+ * given fewer. Those that begin alike go to the replica that has the beginning, unless it would let another
+ * one stand idle.
  */
 #ifndef CAKE_RUN_HANDOUT_H
 #define CAKE_RUN_HANDOUT_H
@@ -41,8 +43,8 @@ void cake_handout_add(cake_handout *handout, void *item, int64_t salt, const int
 /* No further item will be added. */
 void cake_handout_end(cake_handout *handout);
 
-/* The next portion: item [CAKE_PORTION] is filled with *n of those that wait, which are the replica's that is returned
- * from now on. -1: nobody should have more now. */
+/* The next portion: item [CAKE_PORTION] is filled with *n of those that wait, which are the replica's that is
+ * returned from now on. -1: nobody should have more now. */
 int cake_handout_next(cake_handout *handout, void **item, int *n);
 /* How far a replica is; what it has finished is told one by one. */
 void cake_handout_told(cake_handout *handout, int replica, const cake_headway *headway);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What job a run is: all that its results depend on, but for the requests. A run goes on from what another one left only
- * if these are the same.
+ * What job a run is: all that its results depend on, but for the requests. A run goes on from what another
+ * one left only if these are the same.
  */
 #ifndef CAKE_RUN_IDENTITY_H
 #define CAKE_RUN_IDENTITY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a topology file on rank 0, the hosts of all ranks. Out: the plan, the same on all ranks; or the other way round.
- * stage.c and preview.c call.
+ * In: a topology file on rank 0, the hosts of all ranks. Out: the plan, the same on all ranks; or the other
+ * way round. stage.c and preview.c call.
  */
 #include "run/layout.h"
 
@@ -43,7 +43,8 @@ static cake_err read_file(const cake_options *o, int n_rank, const char *names, 
     return err;
 }
 
-/* On all ranks what rank 0 has read: the number of hops of each replica [n_replica], then the hops, one after another. */
+/* On all ranks what rank 0 has read: the number of hops of each replica [n_replica], then the hops, one after
+ * another. */
 static void share_plans(const cake_world *world, const cake_topology *topology, int n_layer, cake_layout *out)
 {
     int n = out->n_replica, all = 0, *n_hop = cake_alloc((size_t)n, sizeof *n_hop);
@@ -153,7 +154,8 @@ static void find_place(struct hwloc_topology *topology, const cake_world *world,
     claim->place = place;
 }
 
-/* A plan may be of GPUs that are not here, if it is said how large they are; of a run gpus.c sees what is there. */
+/* A plan may be of GPUs that are not here, if it is said how large they are; of a run gpus.c sees what is
+ * there. */
 static void check_gpu(const cake_options *o, int gpu, const char *host, cake_buf *wrong)
 {
     int there;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: sequences. Out: bytes, and the other way round. run/desk.c (rank 0) and run/outpost.c (roots) call.
- * Invariant: rank 0's copy of a sequence has the tokens and scores of the root's, and hears them in the same order, so its
- * text ends where the root's did.
+ * Invariant: rank 0's copy of a sequence has the tokens and scores of the root's, and hears them in the same
+ * order, so its text ends where the root's did.
  */
 #include "run/letters.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `merge`: in: finished results of all shards of a job; out: the results that one run of the whole would have written, and
- * their RESULTS.job. No model, no input.
+ * `merge`: in: finished results of all shards of a job; out: the results that one run of the whole would have
+ * written, and their RESULTS.job. No model, no input.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line, a file of settings and CAKE_* variables become checked values. options.def is the one place where an option is
- * written down; --help, the man page's test and the parser read it.
+ * The command line, a file of settings and CAKE_* variables become checked values. options.def is the one
+ * place where an option is written down; --help, the man page's test and the parser read it.
  */
 #ifndef CAKE_RUN_OPTIONS_H
 #define CAKE_RUN_OPTIONS_H
@@ -28,8 +28,7 @@ typedef struct cake_staged {
 } cake_staged;
 
 typedef struct cake_options {
-    const char *
-        command; /* "run", "tokenize", "plan", "info", "stage", "bench", "merge", "status", "help", "version" */
+    const char *command; /* "run", "tokenize" and so on, of a table in options.c; "help", "version" */
     const char *help_of; /* the command that help is wanted for; NULL: all */
     const char *model, *input, *input_format, *output, *system;
     cake_texts prompts;
@@ -71,13 +70,13 @@ typedef struct cake_options {
     bool quiet, verbose;
 } cake_options;
 
-/* Rank 0's CAKE_* variables become those of all ranks, since a launcher need not pass them on; of what differs from host to
- * host a rank keeps its own. All ranks call, once, before anything is parsed. */
+/* Rank 0's CAKE_* variables become those of all ranks, since a launcher need not pass them on; of what
+ * differs from host to host a rank keeps its own. All ranks call, once, before anything is parsed. */
 void cake_options_share(const cake_world *world);
 /* Options not given have their defaults. Help and version are commands too. CAKE_ERR_USAGE is said. */
 cake_err cake_options_parse(int argc, char **argv, cake_options *options);
-/* CAKE_ERR_USAGE, said by the first rank that was given another option than rank 0, but for those that hosts differ in: what
- * all ranks do together depends on them. All ranks call. */
+/* CAKE_ERR_USAGE, said by the first rank that was given another option than rank 0, but for those that hosts
+ * differ in: what all ranks do together depends on them. All ranks call. */
 cake_err cake_options_agree(const cake_options *options, const cake_world *world);
 void cake_options_free(cake_options *options);
 /* --threads, else OMP_NUM_THREADS, else what the machine suggests. */
@@ -85,7 +84,8 @@ int cake_options_threads(const cake_options *options, int suggested);
 /* Whether the answer streams: one answer to one -p, and nowhere else to go. */
 bool cake_options_stream(const cake_options *options);
 bool cake_options_text(const char *path); /* whether a name ends in .txt; NULL does not */
-/* What the model is called in records: the last part of its path, of a bundle that of the model it was made from. */
+/* What the model is called in records: the last part of its path, of a bundle that of the model it was made
+ * from. */
 enum { CAKE_MODEL_NAME = 256 };
 const char *cake_options_model_name(const cake_options *options, char name[CAKE_MODEL_NAME]);
 /* --help of a command ("run", ...) on standard output. */

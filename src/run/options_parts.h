@@ -41,8 +41,9 @@ bool cake_option_takes(int command, const option_row *row);
 /* from: what is called so in messages; value: NULL for a flag on the command line. Text is borrowed. */
 cake_err cake_option_set(cake_options *o, const option_row *row, const char *from, char *value);
 
-/* Options of the environment, of --config's file and of argv, into options that have their defaults; or "help" or "version" in
- * options->command. CAKE_ERR_USAGE, or CAKE_ERR_FATAL for a file that cannot be read, is said. */
+/* Options of the environment, of --config's file and of argv, into options that have their defaults; or
+ * "help" or "version" in options->command. CAKE_ERR_USAGE, or CAKE_ERR_FATAL for a file that cannot be read,
+ * is said. */
 cake_err cake_sources_read(int argc, char **argv, int command, cake_options *options);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The root of a replica that is not world rank 0's: where its sequences come from and go to. Requests come by letter from
- * world rank 0, and what becomes of them goes back there, tokens as they come.
+ * The root of a replica that is not world rank 0's: where its sequences come from and go to. Requests come by
+ * letter from world rank 0, and what becomes of them goes back there, tokens as they come.
  */
 #ifndef CAKE_RUN_OUTPOST_H
 #define CAKE_RUN_OUTPOST_H
@@ -24,8 +24,8 @@ size_t cake_outpost_bytes(void); /* of its buffers */
 
 /* Letters come and go; called often. Whether there was something to do. */
 bool cake_outpost_attend(cake_outpost *outpost);
-/* After the last sequence, or what ended the loop: says so, until all has arrived. Returns err, unless rank 0 has told it to
- * quit, which then has the reason. */
+/* After the last sequence, or what ended the loop: says so, until all has arrived. Returns err, unless rank 0
+ * has told it to quit, which then has the reason. */
 cake_err cake_outpost_finish(cake_outpost *outpost, cake_err err);
 void cake_outpost_close(cake_outpost *outpost); /* NULL is fine */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the options. Out: whether their files can be written. run, tokenize, plan and bench call, before anything is opened.
+ * In: the options. Out: whether their files can be written. run, tokenize, plan and bench call, before
+ * anything is opened.
  */
 #include "run/outputs.h"
 

@@ -9,8 +9,8 @@
 #include "link/world.h"
 #include "run/options.h"
 
-/* Says so if two of the files that the options name are one, or one that is written is a file of the model. Nothing is
- * opened or changed. */
+/* Says so if two of the files that the options name are one, or one that is written is a file of the model.
+ * Nothing is opened or changed. */
 cake_err cake_outputs_check(const cake_options *options);
 /* What was printed on standard output has to arrive: err, or what is wrong with it. All ranks call. */
 cake_err cake_outputs_flush(const cake_world *world, cake_err err);

@@ -3,8 +3,8 @@
  * In: the machines of all ranks. Out: operations and bytes a second of each, a plan. run/stage.c calls.
  * Invariant: all ranks decide by the same numbers, which rank 0 has settled.
  *
- * What a layer or a row costs is operations by the model's shape; measured are how many operations take as long as a
- * byte, and how many of them each rank does in a second.
+ * What a layer or a row costs is operations by the model's shape; measured are how many operations take as
+ * long as a byte, and how many of them each rank does in a second.
  */
 #include "run/pace.h"
 
@@ -19,8 +19,8 @@
 #include "run/parts.h"
 #include "run/peaks.h"
 
-/* Of prompts and answers nothing is known yet: prompts are three times as long as answers, and positions no further than
- * this on average. */
+/* Of prompts and answers nothing is known yet: prompts are three times as long as answers, and positions no
+ * further than this on average. */
 #define SCORED   0.25 /* of all rows */
 #define POSITION 512
 
@@ -29,8 +29,9 @@ static double row_of_many(const cake_cost *cost)
     return (1 - SCORED) * cake_cost_row(cost, POSITION, true) + SCORED * cake_cost_row(cost, POSITION, false);
 }
 
-/* Bytes to read for the rate of memory: as many as a rank streams, so that what lies in caches is held against caches,
- * no more than it takes to be sure of memory, and by far not all that is free: whether the model fits is not known. */
+/* Bytes to read for the rate of memory: as many as a rank streams, so that what lies in caches is held
+ * against caches, no more than it takes to be sure of memory, and by far not all that is free: whether the
+ * model fits is not known. */
 static int64_t streamed(const cake_world *world, const cake_stage *stage)
 {
     /* what one core's neighbours have of caches, and what each core has */
@@ -44,9 +45,9 @@ static int64_t streamed(const cake_world *world, const cake_stage *stage)
     return weights < least || most < least ? least : weights > most ? most : weights;
 }
 
-/* All ranks at the same time, as they compute: those of one host share its memory. Where some share their cpus with
- * others, all look longer: turns at a cpu take milliseconds. *had becomes their share of them, if it is less; *whole is what
- * the rate would be if they had them all. */
+/* All ranks at the same time, as they compute: those of one host share its memory. Where some share their
+ * cpus with others, all look longer: turns at a cpu take milliseconds. *had becomes their share of them, if
+ * it is less; *whole is what the rate would be if they had them all. */
 static double look(const cake_world *world, const cake_stage *stage, cake_floor_kind kind, double *had,
                    double *whole)
 {
@@ -119,8 +120,8 @@ static cake_err recall(const cake_options *o, const cake_world *world, cake_stag
     return err;
 }
 
-/* On rank 0. A file may be of another host, or of a time when others used this one: plans go by it all the same. now
- * [world->size]: operations a second of each rank, had it its cpus to itself. */
+/* On rank 0. A file may be of another host, or of a time when others used this one: plans go by it all the
+ * same. now [world->size]: operations a second of each rank, had it its cpus to itself. */
 static void doubt(const cake_options *o, const cake_world *world, const cake_stage *stage, const double *now)
 {
     const double far = 1.5;

@@ -9,14 +9,16 @@
 #include "run/options.h"
 #include "run/stage.h"
 
-/* All ranks together, when threads and kernels are chosen and nothing else of theirs runs: the rates of all, from
- * --rates or measured, unless nothing would follow from them. Fills the stage's rate, speed, balance and whole, and the peaks of its report. */
+/* All ranks together, when threads and kernels are chosen and nothing else of theirs runs: the rates of all,
+ * from --rates or measured, unless nothing would follow from them. Fills the stage's rate, speed, balance and
+ * whole, and the peaks of its report. */
 cake_err cake_pace_open(const cake_options *options, const cake_world *world, cake_stage *stage);
 /* Pure, part of it: balance, whole and speed, by the rates of n_rank ranks. */
 void cake_pace_weigh(cake_stage *stage, int n_rank);
 void cake_pace_close(cake_stage *stage);
 
-/* What a row of usual waves costs: in each layer [n_layer] (owned), and of the root's work beside its layers. In operations. */
+/* What a row of usual waves costs: in each layer [n_layer] (owned), and of the root's work beside its layers.
+ * In operations. */
 double *cake_pace_layers(const cake_stage *stage);
 double cake_pace_root(const cake_stage *stage);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: who takes and gives back. Out: page numbers. The schedule calls.
- * Invariant: a page is on the stack of free ones, or in the ring of idle ones, or its holders are counted; a page that
- * keeps a node is the only one of its class that does.
+ * Invariant: a page is on the stack of free ones, or in the ring of idle ones, or its holders are counted; a
+ * page that keeps a node is the only one of its class that does.
  */
 #include "run/pages.h"
 
@@ -78,8 +78,8 @@ static void unlink_idle(cake_pages *p, int32_t page)
     p->n_idle--;
 }
 
-/* A page that nobody holds, to be written anew. Memory that was never used costs time, since the system clears it, and
- * room: an idle page that no known prompt wants comes first. */
+/* A page that nobody holds, to be written anew. Memory that was never used costs time, since the system
+ * clears it, and room: an idle page that no known prompt wants comes first. */
 static int32_t find_free(cake_pages *p)
 {
     int32_t page = p->newer[p->n_page], node = p->n_idle ? p->node[page] : -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, how many layers of a rank its GPU has. Out: what is where. room.c and stage.c call, so that what is counted is
- * what is loaded.
+ * In: a plan, how many layers of a rank its GPU has. Out: what is where. room.c and stage.c call, so that
+ * what is counted is what is loaded.
  */
 #include "run/parts.h"
 
@@ -122,7 +122,8 @@ int64_t cake_parts_weights(const cake_stage *stage, const cake_plan *plan, int r
 
 enum { NAME = 32 };
 
-/* What is between: [n_layer + 1][NAME], the head last; on rank 0 of all. names [n_layer + 1]: of this rank. */
+/* What is between: [n_layer + 1][NAME], the head last; on rank 0 of all. names [n_layer + 1]: of this
+ * rank. */
 static void fill_names(const cake_stage *stage, char (*names)[NAME])
 {
     const cake_plan *plan = &stage->plan;

@@ -250,7 +250,8 @@ static void attend_between(cake_pipeline *p)
     p->progressed = p->attended;
 }
 
-/* Between layers: the one that ended has its time, messages move. While a GPU computes they are all that there is to do. */
+/* Between layers: the one that ended has its time, messages move. While a GPU computes they are all that
+ * there is to do. */
 static void between(void *arg, bool layer)
 {
     cake_pipeline *p = arg;
@@ -397,8 +398,8 @@ static bool serve_root(cake_pipeline *p, bool *stopping, bool *stopped)
     return worked;
 }
 
-/* Polls, then yields, then sleeps: a rank that waits must not take the cpu from one that computes. Where ranks are
- * more than cpus somebody always wants it. */
+/* Polls, then yields, then sleeps: a rank that waits must not take the cpu from one that computes. Where
+ * ranks are more than cpus somebody always wants it. */
 static void wait_a_little(const cake_pipeline *p, int idle_rounds)
 {
     enum { POLL = 200, YIELD = 2000, CROWDED = 20 };

@@ -14,9 +14,9 @@
 
 typedef struct cake_pipeline cake_pipeline;
 
-/* What a hop does with a wave before it goes on: the layers of a slice, or (bench) as much time as they would take.
- * between(arg, true) is called by the calling thread before the first layer and after each: layers are timed there, and
- * messages under way make progress; between(arg, false) only for these. */
+/* What a hop does with a wave before it goes on: the layers of a slice, or (bench) as much time as they would
+ * take. between(arg, true) is called by the calling thread before the first layer and after each: layers are
+ * timed there, and messages under way make progress; between(arg, false) only for these. */
 typedef struct cake_work {
     void *self;
     cake_err (*forward)(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg, bool layer),
@@ -38,8 +38,9 @@ typedef struct cake_stage_stats {
 int cake_pipeline_depth(int n_lane);
 /* Bytes of link buffers on a rank. */
 size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t wave_bytes);
-/* world: of the replica. works: one for each hop of this rank, in the plan's order, copied; root: NULL on other ranks than
- * its 0, borrowed. edges [n_hop + 1]: of this rank's ends those with a wire; borrowed; NULL: none has. */
+/* world: of the replica. works: one for each hop of this rank, in the plan's order, copied; root: NULL on
+ * other ranks than its 0, borrowed. edges [n_hop + 1]: of this rank's ends those with a wire; borrowed; NULL:
+ * none has. */
 cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, const cake_work *works,
                             cake_root *root, int n_lane, size_t wave_bytes, const cake_beside *edges,
                             cake_pipeline **out);
@@ -47,7 +48,8 @@ cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, cons
 void cake_pipeline_watch(cake_pipeline *pipeline, cake_trace *trace);
 /* Where this rank is goes there, all the time; borrowed. */
 void cake_pipeline_tell(cake_pipeline *pipeline, cake_whereabouts *where);
-/* What else a rank does meanwhile: it is asked at every turn, and between layers, and says whether there was something. */
+/* What else a rank does meanwhile: it is asked at every turn, and between layers, and says whether there was
+ * something. */
 typedef struct cake_aside {
     void *self;
     bool (*attend)(void *self);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: options, the claims of all ranks of this host. Out: a process on its cpus. run/stage.c calls, before files are
- * opened (helpers that start later may run anywhere in the rank's cpus) and around the loading of weights (pages lie
- * where they are first touched).
+ * In: options, the claims of all ranks of this host. Out: a process on its cpus. run/stage.c calls, before
+ * files are opened (helpers that start later may run anywhere in the rank's cpus) and around the loading of
+ * weights (pages lie where they are first touched).
  */
 #include "run/placement.h"
 

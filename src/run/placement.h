@@ -18,15 +18,15 @@ typedef struct cake_placement {
     int n_thread;
 } cake_placement;
 
-/* Decides, and moves this process to its cpus, which *machine then says too. What was replaced and what is wrong with
- * the launch line is said once. said: what a topology file says of this rank, and refused if it cannot be; else the options
- * say. */
+/* Decides, and moves this process to its cpus, which *machine then says too. What was replaced and what is
+ * wrong with the launch line is said once. said: what a topology file says of this rank, and refused if it
+ * cannot be; else the options say. */
 cake_err cake_placement_open(const cake_options *options, const cake_topology_rank *said,
                              const cake_world *world, cake_machine *machine, cake_placement *placement);
 /* The cpus of this rank, if it is bound to less than the cgroup has; else none. */
 cake_cpus cake_placement_part(const cake_placement *placement);
-/* Each thread of the team to its cpus. Again after work by fewer threads: OpenMP ends those that are left over, and
- * those that it starts later are where the first one is. */
+/* Each thread of the team to its cpus. Again after work by fewer threads: OpenMP ends those that are left
+ * over, and those that it starts later are where the first one is. */
 void cake_placement_pin(cake_placement *placement);
 /* The process has its first mask again; zeros are fine. */
 void cake_placement_close(cake_placement *placement);

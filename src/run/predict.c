@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, lengths, what waves cost. Out: seconds. Waves keep their order at every hop, since links do, so a hop begins
- * a wave when both are there; only rank 0 chooses: its own layers first, then what came back, as the pipeline does.
+ * In: a plan, lengths, what waves cost. Out: seconds. Waves keep their order at every hop, since links do, so
+ * a hop begins a wave when both are there; only rank 0 chooses: its own layers first, then what came back, as
+ * the pipeline does.
  */
 #include "run/predict.h"
 

@@ -22,8 +22,8 @@ typedef struct cake_outlook {
     int n;                   /* requests, in their order */
     const cake_foreseen *request;
     void *self;
-    /* A wave leaves, request [slots] says which one a sequence is; then seconds of it in the plan's hop i, and at the
-     * root when it is back. */
+    /* A wave leaves, request [slots] says which one a sequence is; then seconds of it in the plan's hop i,
+     * and at the root when it is back. */
     void (*wave)(void *self, const cake_batch *batch, const int *request);
     double (*hop)(void *self, int i);
     double (*root)(void *self, const cake_batch *batch);

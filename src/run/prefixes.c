@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the tokens of prompts. Out: numbers of nodes. The root enters and leaves, the schedule keeps.
- * Invariant: a node is in its bucket as long as it has users, children or keepers; its parent lives at least as long.
+ * Invariant: a node is in its bucket as long as it has users, children or keepers; its parent lives at least
+ * as long.
  */
 #include "run/prefixes.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Beginnings of prompts, page by page, as numbers: a node stands for CAKE_PAGE tokens behind all those of its parent.
- * Two prompts have a node in common exactly if they are equal up to its end; then the schedule may let them share
- * what the model made of it. A node lives as long as a prompt has it, a child needs it, or something is kept for it.
+ * Beginnings of prompts, page by page, as numbers: a node stands for CAKE_PAGE tokens behind all those of its
+ * parent. Two prompts have a node in common exactly if they are equal up to its end; then the schedule may
+ * let them share what the model made of it. A node lives as long as a prompt has it, a child needs it, or
+ * something is kept for it.
  */
 #ifndef CAKE_RUN_PREFIXES_H
 #define CAKE_RUN_PREFIXES_H
@@ -14,8 +15,8 @@ typedef struct cake_prefixes cake_prefixes;
 
 cake_prefixes *cake_prefixes_open(void);
 void cake_prefixes_close(cake_prefixes *prefixes); /* NULL is fine */
-/* The nodes of the first n pages of a prompt: chain [n], of which the prompt is a user until it leaves. Prompts with
- * different salts have nothing in common. */
+/* The nodes of the first n pages of a prompt: chain [n], of which the prompt is a user until it leaves.
+ * Prompts with different salts have nothing in common. */
 void cake_prefixes_enter(cake_prefixes *prefixes, int64_t salt, const int32_t *ids, int n, int32_t *chain);
 void cake_prefixes_leave(cake_prefixes *prefixes, const int32_t *chain, int n);
 int cake_prefixes_users(const cake_prefixes *prefixes, int32_t node);

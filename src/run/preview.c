@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `plan`: in: what `run` would get. Out, on standard output: who would own what, and what the input holds. Every
- * check is made that needs no weights; nothing is computed.
+ * `plan`: in: what `run` would get. Out, on standard output: who would own what, and what the input holds.
+ * Every check is made that needs no weights; nothing is computed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,8 +132,8 @@ static void demand(census *c, const cake_request *r, int n_tok, const char *toke
     }
 }
 
-/* Pages that an earlier prompt begins with are not computed again, but for those whose scores are wanted. Returns what
- * is computed of the prompt. */
+/* Pages that an earlier prompt begins with are not computed again, but for those whose scores are wanted.
+ * Returns what is computed of the prompt. */
 static int share(census *c, const cake_request *r, int n_tok, const char *tokens, int n)
 {
     int shared = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far the run is: on standard error a bar on a terminal, a line a minute otherwise; in --progress-file for programs.
- * Rank 0 only.
+ * How far the run is: on standard error a bar on a terminal, a line a minute otherwise; in --progress-file
+ * for programs. Rank 0 only.
  */
 #ifndef CAKE_RUN_PROGRESS_H
 #define CAKE_RUN_PROGRESS_H
@@ -22,10 +22,12 @@ typedef struct cake_counts {
 void cake_progress_begin(const cake_options *options);
 /* The first wave is about to leave. */
 void cake_progress_open(const cake_options *options);
-/* Called often; looks at the clock and mostly returns. until_stop: seconds until a time limit stops the run, or INFINITY. */
+/* Called often; looks at the clock and mostly returns. until_stop: seconds until a time limit stops the run,
+ * or INFINITY. */
 void cake_progress_tick(const cake_counts *counts, double until_stop);
 void cake_progress_close(void); /* wipes the bar */
-/* What a bar and a line say, `seconds` after the first wave, appended: with the time that is left and whether it suffices. */
+/* What a bar and a line say, `seconds` after the first wave, appended: with the time that is left and whether
+ * it suffices. */
 void cake_progress_bar(const cake_counts *counts, double seconds, double until_stop, cake_buf *out);
 void cake_progress_line(const cake_counts *counts, double seconds, double until_stop, cake_buf *out);
 /* The run has ended in this way. */

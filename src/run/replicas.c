@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: options, the world, the model's layers. Out: whether that can be. run/stage.c calls before anything is planned.
+ * In: options, the world, the model's layers. Out: whether that can be. run/stage.c calls before anything is
+ * planned.
  */
 #include "run/replicas.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what each rank measured (cake_report_stage, gathered by tally.c). Out: the figures of replicas, some lines on
- * standard error. run.c calls on world rank 0 when the run is over; report_json.c makes the file of the same figures.
+ * In: what each rank measured (cake_report_stage, gathered by tally.c). Out: the figures of replicas, some
+ * lines on standard error. run.c calls on world rank 0 when the run is over; report_json.c makes the file of
+ * the same figures.
  */
 #include "run/report_parts.h"
 
@@ -79,8 +80,8 @@ double cake_report_ms(const cake_report *r, int rank, double seconds)
     return waves ? 1e3 * seconds / (double)waves : 0;
 }
 
-/* The other rank that the waves of a rank's first hop come from, if there is one; rank 0's without a layer come from
- * the last hop. */
+/* The other rank that the waves of a rank's first hop come from, if there is one; rank 0's without a layer
+ * come from the last hop. */
 static int upstream(const cake_plan *plan, int rank)
 {
     for (int i = 0; i < plan->n_hop; i++)

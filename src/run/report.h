@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the run did: counts, rates, and where each stage's time went; in short on standard error, whole as JSON.
+ * What the run did: counts, rates, and where each stage's time went; in short on standard error, whole as
+ * JSON.
  */
 #ifndef CAKE_RUN_REPORT_H
 #define CAKE_RUN_REPORT_H
@@ -58,8 +59,8 @@ typedef struct cake_report {
     cake_record_cost journal;
 } cake_report;
 
-/* What the GPUs of these ranks took in their runs, each counted once, in joules; negative: there is none, or of one it is not
- * known. */
+/* What the GPUs of these ranks took in their runs, each counted once, in joules; negative: there is none, or
+ * of one it is not known. */
 double cake_report_joules(const cake_report_stage *stages, int n);
 /* Layers of a rank, as the plan counts it, as "0-3,8-11"; "-" if it has none. Appended. */
 void cake_report_layers(const cake_plan *plan, int rank, cake_buf *out);

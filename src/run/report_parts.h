@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the report's files share: report.c (figures, the table on standard error), report_json.c (the file). Nobody else
- * includes this.
+ * What the report's files share: report.c (figures, the table on standard error), report_json.c (the file).
+ * Nobody else includes this.
  */
 #ifndef CAKE_RUN_REPORT_PARTS_H
 #define CAKE_RUN_REPORT_PARTS_H

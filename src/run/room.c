@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, options, the memory of ranks and hosts. Out: what waves hold, how many pages there are, whether it fits.
- * stage.c and slices.c call.
+ * In: a plan, options, the memory of ranks and hosts. Out: what waves hold, how many pages there are, whether
+ * it fits. stage.c and slices.c call.
  * Invariant: what is counted here is what will be allocated, to the byte.
  */
 #include "run/room.h"
@@ -51,8 +51,8 @@ typedef struct room {
     int64_t states;               /* recurrent states of all slots */
 } room;
 
-/* Page tables are as long as a sequence can become. A model may promise a context of billions of tokens: no sequence
- * grows beyond what all memory holds of the layers that see everything. */
+/* Page tables are as long as a sequence can become. A model may promise a context of billions of tokens: no
+ * sequence grows beyond what all memory holds of the layers that see everything. */
 static int reach_of(const cake_stage *stage, int rank, int64_t memory)
 {
     const cake_config *config = cake_model_config(stage->model);
@@ -209,8 +209,8 @@ static int saved_states(int n_slot)
     return n_slot < 8 * MOST ? (n_slot + 7) / 8 : MOST;
 }
 
-/* A wave that comes to a rank several times finds others before it: more of them have to be under way. Not without
- * bounds, since every hop has room for all waves. Replicas have as many. */
+/* A wave that comes to a rank several times finds others before it: more of them have to be under way. Not
+ * without bounds, since every hop has room for all waves. Replicas have as many. */
 static int stages_of(const cake_stage *stage)
 {
     const cake_plan *plan = &stage->plan;
@@ -368,8 +368,8 @@ static cake_err judge_mapping(const cake_stage *stage, const room *r)
                      cake_size_text(needs - stage->mapping));
 }
 
-/* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks that share the
- * memory; speaks: of the ranks that lack memory one. */
+/* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks that
+ * share the memory; speaks: of the ranks that lack memory one. */
 static cake_err judge(const cake_options *o, const cake_world *world, const cake_stage *stage, const room *r,
                       int64_t all_kv, bool speaks)
 {

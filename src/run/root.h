@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The root of a replica: it owns the page tables and the lanes, embeds, scores and samples. Sequences come from
- * the conductor and go back to it finished; in between this is their only owner.
+ * The root of a replica: it owns the page tables and the lanes, embeds, scores and samples. Sequences come
+ * from the conductor and go back to it finished; in between this is their only owner.
  */
 #ifndef CAKE_RUN_ROOT_H
 #define CAKE_RUN_ROOT_H

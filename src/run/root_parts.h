@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the root's files share: root.c (lanes and their waves, scores), slots.c (which sequence is in which slot, from its
- * admission to its end). Nobody else includes this.
+ * What the root's files share: root.c (lanes and their waves, scores), slots.c (which sequence is in which
+ * slot, from its admission to its end). Nobody else includes this.
  */
 #ifndef CAKE_RUN_ROOT_PARTS_H
 #define CAKE_RUN_ROOT_PARTS_H

@@ -2,11 +2,11 @@
  *
  * In: lengths of sequences, news of tokens. Out: batches. The pipeline's root calls.
  *
- * Invariants: a page that a row may read is never given away before the wave with that row has left (all waves
- * take the same way, so what is changed later arrives later); the oldest sequence can always go on, because
- * only younger ones are evicted; a sequence under way is never evicted before its rows are back; prompts and
- * replays hold reserved pages, so hardly any but generated rows evict others (a page that falls behind a window and is
- * still held by another sequence is not given back for the next).
+ * Invariants: a page that a row may read is never given away before the wave with that row has left (all
+ * waves take the same way, so what is changed later arrives later); the oldest sequence can always go on,
+ * because only younger ones are evicted; a sequence under way is never evicted before its rows are back;
+ * prompts and replays hold reserved pages, so hardly any but generated rows evict others (a page that falls
+ * behind a window and is still held by another sequence is not given back for the next).
  */
 #include "run/schedule.h"
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which rows travel in which wave, and which page keeps what. Pure: it knows lengths and which prompts begin alike,
- * never tokens, text or time. The root of a replica asks; its answers go into wave headers, where every stage follows
- * them.
+ * Which rows travel in which wave, and which page keeps what. Pure: it knows lengths and which prompts begin
+ * alike, never tokens, text or time. The root of a replica asks; its answers go into wave headers, where
+ * every stage follows them.
  *
  * A sequence lives in a slot and in a lane. It is waiting (no pages) or active. `known` tokens are prompt and
  * generated ones; `done` of them have been sent through the layers. When known == done + 1 and everything
  * before was sent, the last token's row yields the scores of the next.
  *
- * Several answers to one prompt: a stem is a sequence that only holds the prompt; forks share its pages. Prompts that
- * begin alike share what of it was sent through the layers: pages, and recurrent states where such were saved.
+ * Several answers to one prompt: a stem is a sequence that only holds the prompt; forks share its pages.
+ * Prompts that begin alike share what of it was sent through the layers: pages, and recurrent states where
+ * such were saved.
  */
 #ifndef CAKE_RUN_SCHEDULE_H
 #define CAKE_RUN_SCHEDULE_H
@@ -23,8 +24,8 @@
 
 typedef struct cake_schedule cake_schedule;
 
-/* What rows cost beside their products, in rows: each position of a class that is seen, by prompts and by rows behind
- * them; what the latter read for themselves; scores. Zeros: every row costs the same. */
+/* What rows cost beside their products, in rows: each position of a class that is seen, by prompts and by
+ * rows behind them; what the latter read for themselves; scores. Zeros: every row costs the same. */
 typedef struct cake_row_cost {
     double prompt_seen[CAKE_MAX_CLASS], generated_seen[CAKE_MAX_CLASS];
     double generated, score;
@@ -82,10 +83,10 @@ int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int most, const i
 int cake_schedule_readmit(cake_schedule *schedule, int n_prompt, int known, int most, const int32_t *chain,
                           int flags);
 enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
-/* Gives a sequence that begins with the stem's prompt a slot in a lane that is not under way: its prompt counts
- * as sent, and its next token is to be sampled from the scores of the stem's last row. CAKE_FORK_LATER: the
- * stem's prompt is not through, or others hold what is needed. CAKE_FORK_NEVER: nobody else does, and there is
- * no room beside the stem; without it there may be. */
+/* Gives a sequence that begins with the stem's prompt a slot in a lane that is not under way: its prompt
+ * counts as sent, and its next token is to be sampled from the scores of the stem's last row.
+ * CAKE_FORK_LATER: the stem's prompt is not through, or others hold what is needed. CAKE_FORK_NEVER: nobody
+ * else does, and there is no room beside the stem; without it there may be. */
 int cake_schedule_fork(cake_schedule *schedule, int stem);
 int cake_schedule_active(const cake_schedule *schedule); /* admitted and not retired */
 

@@ -81,8 +81,8 @@ void cake_schedule_activate(cake_schedule *schedule, cake_seq *seq);
 bool cake_schedule_make_room(cake_schedule *schedule, cake_seq *seq);
 void cake_schedule_starve(cake_schedule *schedule, cake_seq *seq, bool starved);
 
-/* How many pages from its beginning a sequence whose done is a multiple of CAKE_PAGE could have without computing
- * more of them: all that its rows behind them can see is kept. At least those it has. */
+/* How many pages from its beginning a sequence whose done is a multiple of CAKE_PAGE could have without
+ * computing more of them: all that its rows behind them can see is kept. At least those it has. */
 int cake_share_reach(const cake_schedule *schedule, const cake_seq *seq);
 /* Gives it as many pages of others as it can share, and the state at their end. */
 void cake_share_adopt(cake_schedule *schedule, cake_seq *seq);

@@ -2,12 +2,13 @@
  *
  * In: the head of a bundle, bytes of its tensors. Out: a directory with the bundle. run/staging.c calls.
  *
- * While it is written the tensors are in model.safetensors.partial and bundle.partial has the head and, a line each, the
- * checksums of tensors that are there. What such a line says is believed only if the bytes agree, so that no order of
- * writes has to be kept until the end: then data, files and bundle.json are brought onto the disk, in this order.
+ * While it is written the tensors are in model.safetensors.partial and bundle.partial has the head and, a
+ * line each, the checksums of tensors that are there. What such a line says is believed only if the bytes
+ * agree, so that no order of writes has to be kept until the end: then data, files and bundle.json are
+ * brought onto the disk, in this order.
  *
- * Invariant: a directory with a bundle.json has all that this names; one without is only overwritten if it has a
- * bundle.partial or no tensors.
+ * Invariant: a directory with a bundle.json has all that this names; one without is only overwritten if it
+ * has a bundle.partial or no tensors.
  */
 #include "run/scratch.h"
 
@@ -76,8 +77,8 @@ static cake_err fail(const char *path, const char *what, int error)
 
 /* ---- what an earlier try has left */
 
-/* bundle.json or bundle.partial: the text that its head has, and the head with the checksums it has. NULL: it is not
- * there, or not of use. */
+/* bundle.json or bundle.partial: the text that its head has, and the head with the checksums it has. NULL: it
+ * is not there, or not of use. */
 static cake_bundle *recall(const char *dir, bool finished, cake_buf *head)
 {
     cake_buf path = {0}, text = {0}, unsaid = {0};

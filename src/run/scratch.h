@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A rank's bundle as it is being written (docs/formats.md, "Bundles"). What an earlier try has left there is kept as far
- * as its checksums say that it is right; a bundle becomes one at the very end, by its bundle.json.
+ * A rank's bundle as it is being written (docs/formats.md, "Bundles"). What an earlier try has left there is
+ * kept as far as its checksums say that it is right; a bundle becomes one at the very end, by its
+ * bundle.json.
  */
 #ifndef CAKE_RUN_SCRATCH_H
 #define CAKE_RUN_SCRATCH_H
@@ -16,14 +17,16 @@ void cake_scratch_path(const char *dir, int rank, cake_buf *out);
 /* Makes a directory and those above it, where they are not there. */
 cake_err cake_scratch_make(const char *path);
 
-/* What dir/rank-NNNN, whole or begun, was made for; NULL: nothing, or nothing that can be understood. Owned. */
+/* What dir/rank-NNNN, whole or begun, was made for; NULL: nothing, or nothing that can be understood.
+ * Owned. */
 cake_bundle *cake_scratch_peek(const char *dir, int rank);
 
-/* The first rank from n_rank on that dir has a bundle of: what an earlier staging for more ranks has left; -1: none. */
+/* The first rank from n_rank on that dir has a bundle of: what an earlier staging for more ranks has left;
+ * -1: none. */
 int cake_scratch_beyond(const char *dir, int n_rank);
 
-/* Opens (and makes) the directory of the bundle that head is of: a parsed head whose `held` says what it shall hold,
- * and its text; both are borrowed. */
+/* Opens (and makes) the directory of the bundle that head is of: a parsed head whose `held` says what it
+ * shall hold, and its text; both are borrowed. */
 cake_err cake_scratch_open(const char *dir, cake_bundle *wanted, const char *head, cake_scratch **out);
 void cake_scratch_close(cake_scratch *scratch); /* NULL is fine; what is there stays for the next try */
 

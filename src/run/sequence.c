@@ -29,8 +29,8 @@ bool cake_sequence_scores_prompt(const cake_sequence *s)
     return s->n_top >= 0 && params_of(s)->echo == 1;
 }
 
-/* Where tokens do not decode to the text they came from they are found in it one after the other; one that is not there (a special token that was added, a
- * part that was normalized) is where the next one may be. */
+/* Where tokens do not decode to the text they came from they are found in it one after the other; one that is
+ * not there (a special token that was added, a part that was normalized) is where the next one may be. */
 static void find_begins(cake_sequence *lead, const char *text, size_t len)
 {
     cake_buf own = {0};
@@ -48,8 +48,8 @@ static void find_begins(cake_sequence *lead, const char *text, size_t len)
     cake_buf_free(&own);
 }
 
-/* The decoder hears the prompt, so that the answer goes on where it ends. Of a prompt that came as ids this is
- * how its text is known. */
+/* The decoder hears the prompt, so that the answer goes on where it ends. Of a prompt that came as ids this
+ * is how its text is known. */
 static void hear_prompt(cake_sequence *s)
 {
     cake_request *r = &s->lead->request;
@@ -172,8 +172,8 @@ size_t cake_sequence_settled(const cake_sequence *s)
     return s->text.len > hold ? s->text.len - hold : 0;
 }
 
-/* Cuts the text before the first stop string that ends in what was added since `before`; ties go to the one that
- * starts first. */
+/* Cuts the text before the first stop string that ends in what was added since `before`; ties go to the one
+ * that starts first. */
 static bool cut_at_stop(cake_sequence *s, size_t before)
 {
     const cake_params *p = params_of(s);

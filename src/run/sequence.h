@@ -55,8 +55,8 @@ struct cake_sequence {
     int broken; /* where the first of its rows was not finite: see cake_row */
 };
 
-/* A lead; owned. Takes *request over. Its prompt is in ids already; token outlives it. With echo, request.text
- * is what is echoed (of a prompt that came as ids: their text). */
+/* A lead; owned. Takes *request over. Its prompt is in ids already; token outlives it. With echo,
+ * request.text is what is echoed (of a prompt that came as ids: their text). */
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
                                   const cake_token *token);
 /* The next choice of a lead that has params.n > 1 and fewer so far; the lead's. */
@@ -66,14 +66,14 @@ void cake_sequence_close(cake_sequence *lead);
 /* Adds a generated token; true if the answer is finished. scored: [1 + n_top], read if n_top >= 0. */
 bool cake_sequence_push(cake_sequence *sequence, int32_t id, const cake_scored *scored, const int32_t *eos,
                         int n_eos);
-/* Adds what an earlier run generated of a lead's answers, running [n]; false: it is not of this request, or leaves nothing to
- * generate though the prompt is to be scored, and nothing was added. */
+/* Adds what an earlier run generated of a lead's answers, running [n]; false: it is not of this request, or
+ * leaves nothing to generate though the prompt is to be scored, and nothing was added. */
 bool cake_sequence_restore(cake_sequence *lead, const cake_running *running, int n, int n_vocab,
                            const int32_t *eos, int n_eos);
 /* Whether it generates, which the lead of several choices does not, and can do so in a later run. */
 bool cake_sequence_restores(const cake_sequence *sequence);
-/* The first choices of a lead up to n are there, as if they were to go on; and one of them has these tokens, ids [n_id], scored
- * [n_id, 1 + n_top]. */
+/* The first choices of a lead up to n are there, as if they were to go on; and one of them has these tokens,
+ * ids [n_id], scored [n_id, 1 + n_top]. */
 void cake_sequence_revive(cake_sequence *lead, int n);
 void cake_sequence_regain(cake_sequence *sequence, const int32_t *ids, size_t n_id, const cake_scored *scored,
                           const int32_t *eos, int n_eos);

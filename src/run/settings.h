@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file of --config: a YAML map of options by their names, as "max-tokens: 100". What options there are and what they
- * may be is options.c's matter.
+ * The file of --config: a YAML map of options by their names, as "max-tokens: 100". What options there are
+ * and what they may be is options.c's matter.
  */
 #ifndef CAKE_RUN_SETTINGS_H
 #define CAKE_RUN_SETTINGS_H
@@ -19,7 +19,8 @@ typedef struct cake_settings {
     int n;
 } cake_settings;
 
-/* *out (owned, cake_settings_free) is set in any case; errors as those of cake_yaml_read. A name stands once. */
+/* *out (owned, cake_settings_free) is set in any case; errors as those of cake_yaml_read. A name stands
+ * once. */
 cake_err cake_settings_parse(const char *text, size_t len, cake_settings *out, cake_yaml_fault *fault);
 void cake_settings_free(cake_settings *settings);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: chains of nodes, the pages and states that are kept for them. Out: sequences that begin where others were.
- * The schedule calls. Waves follow one another through all stages, so what a wave makes can be used by any later one,
- * also while it is still under way: one sequence computes the first rows of a common beginning, one in another lane
- * the next. Only within a wave nothing is shared: there a sequence waits for the next one.
+ * In: chains of nodes, the pages and states that are kept for them. Out: sequences that begin where others
+ * were. The schedule calls. Waves follow one another through all stages, so what a wave makes can be used by
+ * any later one, also while it is still under way: one sequence computes the first rows of a common
+ * beginning, one in another lane the next. Only within a wave nothing is shared: there a sequence waits for
+ * the next one.
  *
- * A recurrent state is of use at one position only. It is saved where the beginnings of known requests part, and
- * those that will need it wait for the one that makes it. Invariant: who makes the state at its nearest parting does
- * not wait, and who waits does so for one whose parting is no farther away; so none waits for ever.
+ * A recurrent state is of use at one position only. It is saved where the beginnings of known requests part,
+ * and those that will need it wait for the one that makes it. Invariant: who makes the state at its nearest
+ * parting does not wait, and who waits does so for one whose parting is no farther away; so none waits for
+ * ever.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what layers cost and weigh, how fast ranks are and what memory they have. Out: slices. stage.c and spread.c call.
- * Invariant: only what a rank would really allocate is counted (room.c), so that what is cut here is not refused there,
- * but for KV memory that was asked for and is not there.
+ * In: what layers cost and weigh, how fast ranks are and what memory they have. Out: slices. stage.c and
+ * spread.c call.
+ * Invariant: only what a rank would really allocate is counted (room.c), so that what is cut here is not
+ * refused there, but for KV memory that was asked for and is not there.
  */
 #include "run/slices.h"
 
@@ -31,8 +32,8 @@ void cake_slices_weigh(cake_stage *stage)
     }
 }
 
-/* Of ranks on GPUs each has its own memory: that of its GPU. What is free was read at different moments: ranks of one host
- * go by the least, so that all see the same. */
+/* Of ranks on GPUs each has its own memory: that of its GPU. What is free was read at different moments:
+ * ranks of one host go by the least, so that all see the same. */
 static void settle_memory(const cake_world *world, cake_stage *stage)
 {
     cake_seat *seat = stage->seat;
@@ -100,8 +101,8 @@ static keep keep_of(const cake_stage *stage, int first, int count)
     return k;
 }
 
-/* Pages that a cache should have, of a class without bounds: what sequences use on average if all are under way; or what
- * the memory that was asked for holds on ranks that have the same. */
+/* Pages that a cache should have, of a class without bounds: what sequences use on average if all are under
+ * way; or what the memory that was asked for holds on ranks that have the same. */
 static int64_t wanted_pages(const cake_stage *stage, int n_rank, const int *most)
 {
     enum { USUAL = 8 }; /* pages of a sequence */
@@ -116,8 +117,8 @@ static int64_t wanted_pages(const cake_stage *stage, int n_rank, const int *most
     return cake_plan_pages(shape->n_class, all.page, most, left > 0 ? left : 0);
 }
 
-/* What layers take [n_layer]: weights, states and pages, of these only one of `part`. Of memory that is left the cache has
- * a share only, where nobody said how much it may have. */
+/* What layers take [n_layer]: weights, states and pages, of these only one of `part`. Of memory that is left
+ * the cache has a share only, where nobody said how much it may have. */
 static void weigh(const cake_stage *stage, int64_t pages, const int *most, int64_t part, int64_t *bytes)
 {
     const cake_schedule_shape *shape = &stage->shape;
@@ -135,8 +136,8 @@ static void weigh(const cake_stage *stage, int64_t pages, const int *most, int64
     }
 }
 
-/* The memory of the plan's ranks for layers: pool [n_rank]. Returns how many there are. What a rank may map (ulimit -v)
- * it does not share with others of its host. */
+/* The memory of the plan's ranks for layers: pool [n_rank]. Returns how many there are. What a rank may map
+ * (ulimit -v) it does not share with others of its host. */
 static int find_pools(const cake_stage *stage, cake_pool *pool)
 {
     int n = 0;
@@ -158,8 +159,8 @@ static int find_pools(const cake_stage *stage, cake_pool *pool)
     return n;
 }
 
-/* How much longer a row takes if only one of `part` sequences is under way at a time: weights are read for fewer rows, of
- * which prompts have three of four. */
+/* How much longer a row takes if only one of `part` sequences is under way at a time: weights are read for
+ * fewer rows, of which prompts have three of four. */
 static double slower(const cake_stage *stage, int64_t part)
 {
     const cake_cost *all = &stage->whole;
@@ -298,7 +299,8 @@ int64_t cake_slices_short(const cake_stage *stage)
     return most;
 }
 
-/* Pages for a class without bounds; *seqs becomes less where states would have more than half of the memory. */
+/* Pages for a class without bounds; *seqs becomes less where states would have more than half of the
+ * memory. */
 static int pages_of(const cake_stage *stage, int64_t cache, const cake_hop *hop, int *seqs)
 {
     const cake_schedule_shape *shape = &stage->shape;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: sequences of the window, tokens that were drawn. Out: finished requests, to the conductor. root.c calls.
- * Invariant: slot s of the schedule is sequence seqs[s], from admission to retirement; a request of several choices is
- * handed back when the last of them has ended and no further one will begin.
+ * In: sequences of the window, tokens that were drawn. Out: finished requests, to the conductor. root.c
+ * calls.
+ * Invariant: slot s of the schedule is sequence seqs[s], from admission to retirement; a request of several
+ * choices is handed back when the last of them has ended and no further one will begin.
  */
 #include "base/clock.h"
 #include "run/root_parts.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: CAKE_* variables, a file of settings, argv. Out: what they say, in the options; the last of them wins. options.c calls.
+ * In: CAKE_* variables, a file of settings, argv. Out: what they say, in the options; the last of them wins.
+ * options.c calls.
  */
 #include <ctype.h>
 #include <getopt.h>
@@ -22,7 +23,8 @@ typedef struct parsing {
     source last[N_ROW]; /* that said something of the option */
 } parsing;
 
-/* What was said of an option by what counts less is forgotten, prompts for an input and the other way round, too. */
+/* What was said of an option by what counts less is forgotten, prompts for an input and the other way round,
+ * too. */
 static void forget(parsing *p, const option_row *row, source now)
 {
     cake_options *o = p->options;

@@ -2,9 +2,9 @@
  *
  * In: what the stage knows of all ranks. Out: a number of replicas. stage.c calls.
  *
- * Every number of stages that divides the ranks is planned as it would be, and what is asked is played through that plan as
- * `plan` does it. Bandwidth that replicas on one host share is in the rates, which all ranks measure at the same time; that
- * each loads all weights is counted, too.
+ * Every number of stages that divides the ranks is planned as it would be, and what is asked is played
+ * through that plan as `plan` does it. Bandwidth that replicas on one host share is in the rates, which all
+ * ranks measure at the same time; that each loads all weights is counted, too.
  */
 #include "run/spread.h"
 
@@ -89,8 +89,8 @@ static void free_trial(trial *t)
     *t = (trial){0};
 }
 
-/* What loading and so many requests would take. They are played shorter than they are: what there is of each, prompts,
- * answers, waves that are filled and waves that run dry, is the same. */
+/* What loading and so many requests would take. They are played shorter than they are: what there is of each,
+ * prompts, answers, waves that are filled and waves that run dry, is the same. */
 static double foresee(const trial *t, int64_t requests)
 {
     enum { SHORTER = 4 };

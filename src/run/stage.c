@@ -63,8 +63,8 @@ cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model)
     return dtype_named(option, model == CAKE_F32 ? CAKE_F32 : CAKE_BF16);
 }
 
-/* The best table that every rank can run (for small models: that rounds no activations), or the one that was asked
- * for. */
+/* The best table that every rank can run (for small models: that rounds no activations), or the one that was
+ * asked for. */
 static cake_err choose_kernels(const cake_options *o, const cake_world *world, cake_stage *stage)
 {
     int best = cake_kernels_best();

@@ -20,8 +20,8 @@
 #include "run/schedule.h"
 #include "slice/slice.h"
 
-/* Below so many parameters a model is small: rounded activations cost accuracy and save no time worth having, caches
- * hold most of it. */
+/* Below so many parameters a model is small: rounded activations cost accuracy and save no time worth having,
+ * caches hold most of it. */
 #define CAKE_STAGE_LARGE 100000000
 
 /* What plans know of a rank's machine. */
@@ -77,7 +77,7 @@ typedef struct cake_stage {
     cake_schedule_shape shape; /* of lanes and pages, the same on all ranks */
     int context, n_thread;
     int n_decode; /* of the threads, for waves that generate */
-    int reach; /* positions of a sequence for which there may be pages: the context, or what memory has room for */
+    int reach;    /* positions of a sequence that may have pages: the context, or what there is room for */
     cake_dtype kv_dtype;
     bool drop;               /* the model's files do not stay in the page cache: there is no room for them */
     cake_stretch *stretches; /* [n_stretch] owned; one for each hop of this rank, in the plan's order */

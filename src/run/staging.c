@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `stage`: in: a whole model, a number of ranks. Out: a bundle for each of them (docs/formats.md, "Bundles"). One process
- * writes all; under mpirun each rank has its own written on its host, and ranks that want the same one form a group, of
- * which one reads and all get what it reads. What the model is, all learn from rank 0: so each byte of the model is read
- * once, whatever the number of ranks.
+ * `stage`: in: a whole model, a number of ranks. Out: a bundle for each of them (docs/formats.md, "Bundles").
+ * One process writes all; under mpirun each rank has its own written on its host, and ranks that want the
+ * same one form a group, of which one reads and all get what it reads. What the model is, all learn from rank
+ * 0: so each byte of the model is read once, whatever the number of ranks.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -153,8 +153,8 @@ static const char *text_of(const staging *s, const char *name)
 
 /* ---- the plan */
 
-/* What an earlier start on rank 0's host has planned for the same model and ranks: measured anew it could be a little
- * different, and nothing of what is there could stay. */
+/* What an earlier start on rank 0's host has planned for the same model and ranks: measured anew it could be
+ * a little different, and nothing of what is there could stay. */
 static bool recall_plan(const staging *s, int n_rank, cake_plan *plan)
 {
     cake_bundle *before = cake_scratch_peek(s->options->directory, 0);
@@ -277,7 +277,8 @@ static cake_err make_plan(staging *s)
 
 /* ---- who writes */
 
-/* Of the ranks of a group that see the same directory, on one host or on a file system that they share, the first. */
+/* Of the ranks of a group that see the same directory, on one host or on a file system that they share, the
+ * first. */
 static cake_err choose_writers(staging *s)
 {
     int64_t token = (int64_t)time(NULL) << 20 ^ getpid();
@@ -309,8 +310,8 @@ static cake_err choose_writers(staging *s)
 
 /* ---- the bytes */
 
-/* Reads a tensor and writes it where it is wanted. All of the group call; a writer that is in trouble goes on to take part,
- * so that the others' bundles are finished. *err is this rank's. */
+/* Reads a tensor and writes it where it is wanted. All of the group call; a writer that is in trouble goes on
+ * to take part, so that the others' bundles are finished. *err is this rank's. */
 static cake_err pass_tensor(staging *s, cake_scratch *to, int tensor, cake_err *err)
 {
     const cake_tensor *t = &s->common->tensor[tensor];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `status`: in: names of result files; out: a line for each with how far its run is. Nothing is changed, and no run notices.
+ * `status`: in: names of result files; out: a line for each with how far its run is. Nothing is changed, and
+ * no run notices.
  */
 #include <stdio.h>
 #include <time.h>

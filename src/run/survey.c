@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the input of a feed. Out: calls to a surveyor. `tokenize` and `plan` call.
- * Invariant: a batch is read, worked on and taken by one thread at a time; only take and settle know the order.
+ * Invariant: a batch is read, worked on and taken by one thread at a time; only take and settle know the
+ * order.
  */
 #include "run/survey.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All ranks bring their figures together on rank 0: what each did and how far it is from the next. Every function is
- * called by all ranks together.
+ * All ranks bring their figures together on rank 0: what each did and how far it is from the next. Every
+ * function is called by all ranks together.
  */
 #ifndef CAKE_RUN_TALLY_H
 #define CAKE_RUN_TALLY_H
@@ -11,7 +11,8 @@
 #include "run/report.h"
 #include "run/stage.h"
 
-/* How long a message takes along each edge of the replica's ring. Before the run, when messages meet nobody else's. */
+/* How long a message takes along each edge of the replica's ring. Before the run, when messages meet nobody
+ * else's. */
 void cake_tally_links(cake_stage *stage);
 
 /* The plans of all replicas [n_replica], owned, on rank 0; NULL on others. */

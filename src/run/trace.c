@@ -77,7 +77,8 @@ void cake_trace_align(cake_trace *t, const cake_world *world)
     t->when[turn] = cake_clock_now();
 }
 
-/* A rank's time on rank 0's clock, in microseconds from `start`: clocks drift apart evenly between two looks. */
+/* A rank's time on rank 0's clock, in microseconds from `start`: clocks drift apart evenly between two
+ * looks. */
 static double aligned(const cake_trace *t, int size, int rank, double time, double start)
 {
     double from = t->ahead[rank], to = t->ahead[size + rank], between = t->when[1] - t->when[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The timeline of a run (--trace): every rank keeps its latest spans in memory; at the end rank 0 gathers them, puts
- * them on its own clock and writes them in Chrome's trace format, which Perfetto opens.
+ * The timeline of a run (--trace): every rank keeps its latest spans in memory; at the end rank 0 gathers
+ * them, puts them on its own clock and writes them in Chrome's trace format, which Perfetto opens.
  */
 #ifndef CAKE_RUN_TRACE_H
 #define CAKE_RUN_TRACE_H
@@ -43,10 +43,11 @@ void cake_trace_close(cake_trace *trace); /* NULL is fine */
 /* end: cake_clock_now; span's seconds are set. With trace NULL nothing happens. */
 void cake_trace_add(cake_trace *trace, cake_span span, double end);
 
-/* All ranks together, before the first and after the last span: how far each rank's clock is from rank 0's. */
+/* All ranks together, before the first and after the last span: how far each rank's clock is from rank
+ * 0's. */
 void cake_trace_align(cake_trace *trace, const cake_world *world);
-/* All ranks together. plans [n_replica], on rank 0, as is path: a file that cake_whole_check has found good; start: rank 0's
- * clock at 0. */
+/* All ranks together. plans [n_replica], on rank 0, as is path: a file that cake_whole_check has found good;
+ * start: rank 0's clock at 0. */
 cake_err cake_trace_write(cake_trace *trace, const cake_world *world, const cake_plan *plans, int n_replica,
                           const char *path, double start);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: signs of life. Out: one message, and the end of the run. run.c opens and asks; the thread of link/pulse.c calls.
- * Invariant: the thread touches no file of the run's. It says what is wrong and leaves the rest to the thread that has the
- * files, unless that does not come: then nothing is lost that was not lost already, since the journal is right at any moment.
+ * In: signs of life. Out: one message, and the end of the run. run.c opens and asks; the thread of
+ * link/pulse.c calls.
+ * Invariant: the thread touches no file of the run's. It says what is wrong and leaves the rest to the thread
+ * that has the files, unless that does not come: then nothing is lost that was not lost already, since the
+ * journal is right at any moment.
  */
 #include "run/watch.h"
 
@@ -83,8 +85,8 @@ static void find_gap(const cake_ear *ears, int n, int root, cake_verdict *v)
     }
 }
 
-/* A replica's waves are under way and nothing has happened at any of its ranks: somebody works on one thing for long, or
- * all of them wait for a message that does not come. */
+/* A replica's waves are under way and nothing has happened at any of its ranks: somebody works on one thing
+ * for long, or all of them wait for a message that does not come. */
 static cake_verdict judge_replica(const cake_ear *ears, int n, int root, double patience, double now)
 {
     cake_verdict v = {0};

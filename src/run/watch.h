@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether all ranks are alive and get on. A rank that dies, hangs or cannot be reached any longer ends the run with one
- * message that says which it is and what was under way; one that takes very long is named.
+ * Whether all ranks are alive and get on. A rank that dies, hangs or cannot be reached any longer ends the
+ * run with one message that says which it is and what was under way; one that takes very long is named.
  */
 #ifndef CAKE_RUN_WATCH_H
 #define CAKE_RUN_WATCH_H
@@ -22,7 +22,8 @@ typedef enum cake_phase {
     CAKE_PHASE_END
 } cake_phase;
 
-/* Where this rank is: whoever does the work writes it, the watch's thread reads it. The numbers are those of cake_beat. */
+/* Where this rank is: whoever does the work writes it, the watch's thread reads it. The numbers are those of
+ * cake_beat. */
 typedef struct cake_whereabouts {
     _Atomic int32_t phase, root, upstream, edges, layer, rows, away, active;
     _Atomic int64_t steps, back, got, sent;
@@ -35,10 +36,11 @@ typedef struct cake_watch cake_watch;
 /* All ranks call. NULL where there is nothing to watch: one rank, or --watchdog 0. */
 cake_watch *cake_watch_open(const cake_options *options, const cake_world *world, cake_whereabouts *where);
 void cake_watch_close(cake_watch *watch); /* NULL is fine */
-/* Rank 0, of several replicas: a letter of news has come from the root of one, so its waves go round. NULL is fine. */
+/* Rank 0, of several replicas: a letter of news has come from the root of one, so its waves go round. NULL is
+ * fine. */
 void cake_watch_heard(cake_watch *watch, int root);
-/* Rank 0: the status with which the run has to end because of another rank, which was said; CAKE_OK: it goes on. Whoever
- * asks closes the files and ends all ranks, within a moment. */
+/* Rank 0: the status with which the run has to end because of another rank, which was said; CAKE_OK: it goes
+ * on. Whoever asks closes the files and ends all ranks, within a moment. */
 cake_err cake_watch_lost(const cake_watch *watch);
 
 /* ---- for tests: what follows from what is known of all ranks */
@@ -58,8 +60,8 @@ typedef struct cake_verdict {
     double seconds;
 } cake_verdict;
 
-/* ears [n]: as rank 0 knows them, its own among them. letters [n]: when the latest news came from that rank by MPI, 0: none
- * did; NULL: of nobody. patience: seconds. */
+/* ears [n]: as rank 0 knows them, its own among them. letters [n]: when the latest news came from that rank
+ * by MPI, 0: none did; NULL: of nobody. patience: seconds. */
 cake_verdict cake_watch_judge(const cake_ear *ears, const _Atomic double *letters, int n, double patience,
                               double now);
 

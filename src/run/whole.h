@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file that is written at the end of a run and is there whole or not at all: beside its name first, then renamed. A
- * pipe, a device or a link is written as it is.
+ * A file that is written at the end of a run and is there whole or not at all: beside its name first, then
+ * renamed. A pipe, a device or a link is written as it is.
  */
 #ifndef CAKE_RUN_WHOLE_H
 #define CAKE_RUN_WHOLE_H

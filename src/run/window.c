@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: sequences of the conductor. Out: the same in the same order. The root calls.
- * Invariant: every sequence in the window, and every one that was taken and has not left, is a user of its chain.
+ * Invariant: every sequence in the window, and every one that was taken and has not left, is a user of its
+ * chain.
  */
 #include "run/window.h"
 

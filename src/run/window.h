@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests that were read before it is their turn: a bounded number of them, so that the schedule knows whose prompts
- * begin alike before it computes what they have in common.
+ * Requests that were read before it is their turn: a bounded number of them, so that the schedule knows whose
+ * prompts begin alike before it computes what they have in common.
  */
 #ifndef CAKE_RUN_WINDOW_H
 #define CAKE_RUN_WINDOW_H
@@ -15,8 +15,8 @@ typedef struct cake_conductor {
     void *self;
     /* CAKE_OK and an owned sequence, or NULL: nothing now; CAKE_END, or CAKE_ERR_FATAL. */
     cake_err (*next)(void *self, cake_sequence **out);
-    /* A token came, so many seconds after the one before, or the first after the sequence was admitted. The sequence
-     * stays the root's. */
+    /* A token came, so many seconds after the one before, or the first after the sequence was admitted. The
+     * sequence stays the root's. */
     void (*token)(void *self, cake_sequence *sequence, double waited);
     /* Finished or failed; the conductor owns it from here on. */
     cake_err (*done)(void *self, cake_sequence *sequence);
@@ -33,8 +33,8 @@ typedef struct cake_window {
     bool exhausted; /* the conductor has ended: there will be no more */
 } cake_window;
 
-/* What prompts of so many tokens have in common with those of equal salt only: K and V of equal tokens are equal if
- * they are turned alike, which may depend on the prompt's length. */
+/* What prompts of so many tokens have in common with those of equal salt only: K and V of equal tokens are
+ * equal if they are turned alike, which may depend on the prompt's length. */
 int64_t cake_window_salt(const cake_config *config, int n_prompt);
 
 /* All that is given outlives the window. */

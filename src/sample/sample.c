@@ -7,8 +7,9 @@
  * is on. A score of -infinity is a token that cannot be drawn. Invariant: shortcuts below never change that
  * result, and nothing in it depends on the machine (base/scores.h).
  *
- * A vocabulary is never sorted: what is looked for in the ranking is at a place where running sums pass something.
- * Sums over tokens whose keys begin alike say between which keys that is, and only few tokens have those.
+ * A vocabulary is never sorted: what is looked for in the ranking is at a place where running sums pass
+ * something. Sums over tokens whose keys begin alike say between which keys that is, and only few tokens have
+ * those.
  */
 #include "sample/sample.h"
 
@@ -60,8 +61,9 @@ static bool before(ranked a, ranked b)
     return a.key < b.key || (a.key == b.key && a.id < b.id);
 }
 
-/* The part at which the running sum of parts, on from *sum, passes target, or reaches it; *sum becomes the sum
- * before that part. Rounding may leave the target at the very end: then it is the last part that weighs anything. */
+/* The part at which the running sum of parts, on from *sum, passes target, or reaches it; *sum becomes the
+ * sum before that part. Rounding may leave the target at the very end: then it is the last part that weighs
+ * anything. */
 static int32_t find(const double *part, int32_t n, double target, bool reach, double *sum)
 {
     double running = *sum;
@@ -94,8 +96,8 @@ static void sift(ranked *heap, int32_t n, int32_t at)
     heap[at] = token;
 }
 
-/* The k tokens ranked first, in their order: a heap whose top is the worst of those kept so far. Nearly all groups
- * cost a look at their best. */
+/* The k tokens ranked first, in their order: a heap whose top is the worst of those kept so far. Nearly all
+ * groups cost a look at their best. */
 static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
 {
     for (int32_t i = 0; i < k; i++)
@@ -123,7 +125,8 @@ static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
     }
 }
 
-/* A score below which tokens weigh less than that: of the next lower power of two, which takes no logarithm. */
+/* A score below which tokens weigh less than that: of the next lower power of two, which takes no
+ * logarithm. */
 static float score_for(const cake_law *law, double weight)
 {
     int exponent;
@@ -189,8 +192,8 @@ static double total(const cake_law *law, const ranked *list, int32_t n)
     return sum;
 }
 
-/* Sorts by key, digit by digit from the lowest; equal keys stay in the order in which they come. Three digits: the
- * result is in to, and from is free. Of few, counting digits would take longer than all else. */
+/* Sorts by key, digit by digit from the lowest; equal keys stay in the order in which they come. Three
+ * digits: the result is in to, and from is free. Of few, counting digits would take longer than all else. */
 static void sort(ranked *from, ranked *to, int32_t n)
 {
     if (n <= FEW) {
@@ -218,8 +221,8 @@ static void sort(ranked *from, ranked *to, int32_t n)
     }
 }
 
-/* The token of list [n], by id or by rank, at which the running sum of weights in the order of ranks passes target
- * (find says how), and the sum before it. List stays as it is. */
+/* The token of list [n], by id or by rank, at which the running sum of weights in the order of ranks passes
+ * target (find says how), and the sum before it. List stays as it is. */
 static ranked search(const cake_law *law, const workspace *room, int32_t n, double target, bool reach,
                      double *sum)
 {
@@ -273,7 +276,8 @@ static int32_t list_top_k(const float *score, int n_vocab, int32_t k, float top,
     return keep_until(room->list, n, search(&one_each, room, n, k, true, &sum));
 }
 
-/* A power of two: tokens that weigh less do so, all together, by about `most` only. A guess by some of the groups. */
+/* A power of two: tokens that weigh less do so, all together, by about `most` only. A guess by some of the
+ * groups. */
 static double guess_least(const cake_law *law, const float *score, int n_vocab, double most)
 {
     enum { EVERY = 16, OCTAVES = 128 };
@@ -291,9 +295,10 @@ static double guess_least(const cake_law *law, const float *score, int n_vocab, 
     return ldexp(1, -least);
 }
 
-/* Lists the tokens among which top_p will cut, `target` being what they weigh that it keeps. Those that weigh less
- * than half of what it cuts off, all together, are not among them; a guess says of more that they are not, and the
- * weight of the others, whether it was right. Where rounding may be coarser than all that, all are listed. */
+/* Lists the tokens among which top_p will cut, `target` being what they weigh that it keeps. Those that weigh
+ * less than half of what it cuts off, all together, are not among them; a guess says of more that they are
+ * not, and the weight of the others, whether it was right. Where rounding may be coarser than all that, all
+ * are listed. */
 static int32_t list_top_p(const cake_law *law, const float *score, int n_vocab, double sum, double target,
                           const workspace *room)
 {

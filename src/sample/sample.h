@@ -28,14 +28,14 @@ double cake_key_uniform(const cake_key *key);
 /* Bytes of scratch that cake_sample needs. */
 size_t cake_sample_scratch(int n_vocab);
 /* score [n_vocab]: logits, changed by cake_past_apply; finite, or -infinity for what cannot be drawn.
- * temperature, then top_k, then top_p, then min_p (Nguyen et al. 2024), then the draw; ties go to the lowest id;
- * temperature 0 is arg-max, and so is a vocabulary in which nothing can be drawn. params: every field set but
- * max_tokens, seed, logprobs. */
+ * temperature, then top_k, then top_p, then min_p (Nguyen et al. 2024), then the draw; ties go to the lowest
+ * id; temperature 0 is arg-max, and so is a vocabulary in which nothing can be drawn. params: every field set
+ * but max_tokens, seed, logprobs. */
 int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
                     void *scratch);
 
-/* How many of the best scores a token is drawn from, where nothing has changed them: up to CAKE_MAX_BEST; 0: more
- * than that, and cake_sample has to see all. */
+/* How many of the best scores a token is drawn from, where nothing has changed them: up to CAKE_MAX_BEST; 0:
+ * more than that, and cake_sample has to see all. */
 int cake_sample_needs(const cake_params *params, int n_vocab);
 /* What cake_sample draws, from as many finite scores as it needs. */
 int32_t cake_sample_best(const cake_best *best, const cake_params *params, const cake_key *key);

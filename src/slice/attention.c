@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Grouped-query attention (Ainslie et al. 2023) over paged K and V: [n_tok, dim] taken, x [n_tok, dim] plus the
- * attention's output out. Rows see the positions of their own sequence up to themselves, or as many of them as
- * the layer's window holds; all rows of the wave are stored before any is read, so rows of one prompt see each
- * other.
+ * Grouped-query attention (Ainslie et al. 2023) over paged K and V: [n_tok, dim] taken, x [n_tok, dim] plus
+ * the attention's output out. Rows see the positions of their own sequence up to themselves, or as many of
+ * them as the layer's window holds; all rows of the wave are stored before any is read, so rows of one prompt
+ * see each other.
  */
 #include "slice/layer.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The model's last layer: of rows whose body nobody reads behind it only K and V are wanted, which is a seventh of its
- * work or less. Of a prompt all rows but the last one are such, mostly.
+ * The model's last layer: of rows whose body nobody reads behind it only K and V are wanted, which is a
+ * seventh of its work or less. Of a prompt all rows but the last one are such, mostly.
  *
- * Invariant: the bits of rows that are read, and of all K and V, are those of cake_layer_forward over all rows.
+ * Invariant: the bits of rows that are read, and of all K and V, are those of cake_layer_forward over all
+ * rows.
  */
 #ifndef CAKE_SLICE_LAST_H
 #define CAKE_SLICE_LAST_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated MLP (Shazeer 2020): [n_tok, dim] taken, x [n_tok, dim] plus down(act(gate) * up) out; down takes up through its gate.
+ * The gated MLP (Shazeer 2020): [n_tok, dim] taken, x [n_tok, dim] plus down(act(gate) * up) out; down takes
+ * up through its gate.
  */
 #include "slice/layer.h"
 

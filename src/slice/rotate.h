@@ -21,7 +21,8 @@ typedef struct cake_rotation {
 void cake_rotation_open(const cake_config *config, const cake_memory *memory, int n_thread, int max_tok,
                         cake_rotation *rotation);
 void cake_rotation_close(cake_rotation *rotation); /* zeros are fine */
-/* Fills pass->cos and pass->sin, in double so that far positions stay exact, by a team on the host. No barrier at the end. */
+/* Fills pass->cos and pass->sin, in double so that far positions stay exact, by a team on the host. No
+ * barrier at the end. */
 void cake_rotation_fill(const cake_exec *exec, const cake_rotation *rotation, const cake_pass *pass);
 /* Called by one member afterwards, behind a barrier: brings them to where the pass has them. */
 void cake_rotation_settle(const cake_rotation *rotation, const cake_pass *pass);

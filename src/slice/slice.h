@@ -26,8 +26,8 @@ typedef struct cake_slice_shape {
     int n_decode; /* of these, for waves that generate; 0: all */
 } cake_slice_shape;
 
-/* Bytes of one page of a KV class in all layers of the slice; of one sequence's recurrent states; of the cache: all
- * pages, tables and states. Pure. */
+/* Bytes of one page of a KV class in all layers of the slice; of one sequence's recurrent states; of the
+ * cache: all pages, tables and states. Pure. */
 size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape, int class);
 size_t cake_slice_state_bytes(const cake_config *config, const cake_slice_shape *shape);
 size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *shape);
@@ -44,9 +44,9 @@ void cake_slice_close(cake_slice *slice);
 /* What its waves had to cost at least so far. */
 const cake_roof *cake_slice_roof(const cake_slice *slice);
 
-/* All layers over all rows. way: NULLs where the host computes. between(arg, true) is called by the calling thread before the first and after each
- * layer: messages under way make progress there, and layers are timed; where the host does not compute between(arg, false) again and
- * again meanwhile. */
+/* All layers over all rows. way: NULLs where the host computes. between(arg, true) is called by the calling
+ * thread before the first and after each layer: messages under way make progress there, and layers are timed;
+ * where the host does not compute between(arg, false) again and again meanwhile. */
 cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_way way,
                             void (*between)(void *arg, bool layer), void *arg);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The recurrent states of one slice: for each sequence slot what its recurrent layers keep of the sequence. Slots
- * mean the same on every stage; the root decides which sequence is in which, and when a state is copied.
+ * The recurrent states of one slice: for each sequence slot what its recurrent layers keep of the sequence.
+ * Slots mean the same on every stage; the root decides which sequence is in which, and when a state is
+ * copied.
  */
 #ifndef CAKE_SLICE_STATE_H
 #define CAKE_SLICE_STATE_H
@@ -36,7 +37,8 @@ void cake_states_close(cake_states *states);    /* zeros are fine */
 /* Follows a CAKE_CHANGE_STATE of a wave's header; CAKE_ERR_FATAL, said, if it is out of range. */
 cake_err cake_states_copy(cake_states *states, const cake_change *change);
 /* Whether the rows of a wave, whose slots are in range, go on where the states are: each slot's together and
- * upwards, from position 0 or the one after the last. CAKE_ERR_FATAL, said, if not: then nothing else would tell. */
+ * upwards, from position 0 or the one after the last. CAKE_ERR_FATAL, said, if not: then nothing else would
+ * tell. */
 cake_err cake_states_follow(cake_states *states, const cake_row *rows, int n_tok);
 /* Where the states of recurrent layer 0 <= layer < n_layer are, in a view that has no weights yet. */
 cake_delta cake_states_layer(const cake_states *states, int layer);

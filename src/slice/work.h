@@ -2,10 +2,10 @@
  *
  * What a slice has to do for a wave, in operations and bytes, whatever the kernels make of it: products (two
  * operations a weight and row), attention (q k^T and p v over the positions that a row sees), the delta rule
- * (k S, k^T v and q S); weights read once a wave, K and V of a sequence read once (but what stands in the same pages as
- * for the sequence before it in the wave) and those of its rows written, states read and written. Of rows that nobody
- * reads the model's last layer has K and V only. Norms, activations and what a wave carries are left out: they stay in
- * caches.
+ * (k S, k^T v and q S); weights read once a wave, K and V of a sequence read once (but what stands in the
+ * same pages as for the sequence before it in the wave) and those of its rows written, states read and
+ * written. Of rows that nobody reads the model's last layer has K and V only. Norms, activations and what a
+ * wave carries are left out: they stay in caches.
  */
 #ifndef CAKE_SLICE_WORK_H
 #define CAKE_SLICE_WORK_H

@@ -2,8 +2,8 @@
  *
  * In: a tokenizer's `added_tokens`, then text. Out: where they stand in it.
  *
- * Like the original: at the leftmost place where any token begins the longest one wins, and the search goes on
- * behind it; a token that wants to be a single word and is not is passed over.
+ * Like the original: at the leftmost place where any token begins the longest one wins, and the search goes
+ * on behind it; a token that wants to be a single word and is not is passed over.
  * Invariant: a match never ends before it starts.
  */
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static void begin_added(cake_added *added, const cake_vocab *vocab)
     added->next = added->n && (added->top >= n || !n) ? added->top + 1 : n;
 }
 
-/* The id that the original gives a token, whatever the file says: that of an earlier one of the same text, else of the
- * model's own vocabulary, else the next that is free. */
+/* The id that the original gives a token, whatever the file says: that of an earlier one of the same text,
+ * else of the model's own vocabulary, else the next that is free. */
 static int32_t id_of(const cake_added *added, const cake_vocab *vocab, const cake_added_token *token,
                      int32_t at)
 {
@@ -47,7 +47,8 @@ static int32_t id_of(const cake_added *added, const cake_vocab *vocab, const cak
     return known >= 0 ? known : added->next;
 }
 
-/* A token that is there already changes what it is, not its id. text is borrowed; spot is where it is said. */
+/* A token that is there already changes what it is, not its id. text is borrowed; spot is where it is
+ * said. */
 static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake_spot *spot,
                           const cake_added_token *token)
 {
@@ -192,8 +193,9 @@ static int by_said(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* What counts as listed: added_tokens_decoder or, without one, added_tokens.json and the tokens of tokenizer.json,
- * which win where both have an id. Its texts are borrowed from both; owned is the list alone. */
+/* What counts as listed: added_tokens_decoder or, without one, added_tokens.json and the tokens of
+ * tokenizer.json, which win where both have an id. Its texts are borrowed from both; owned is the list
+ * alone. */
 static cake_special_list list_all(const cake_added *added, const cake_specials *specials)
 {
     const cake_special_list *said = &specials->listed;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Characters that are younger than Unicode 8, with the version that brought them and their general category (the
- * facts of DerivedAge.txt and UnicodeData.txt, version 17). In: a character. Out: its age and category.
+ * Characters that are younger than Unicode 8, with the version that brought them and their general category
+ * (the facts of DerivedAge.txt and UnicodeData.txt, version 17). In: a character. Out: its age and category.
  *
- * The original is made of parts that know different versions of Unicode: to the oldest everything in this table is
- * unassigned. Libraries on this machine know yet others, so all that is young is looked up here.
+ * The original is made of parts that know different versions of Unicode: to the oldest everything in this
+ * table is unassigned. Libraries on this machine know yet others, so all that is young is looked up here.
  * Invariant: rows are in order and do not overlap.
  */
 #include "token/ages.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The byte-level alphabet of GPT-2: the 188 bytes that print in Latin-1 stand for themselves, the other 68 are
- * written as U+0100 and up, in their order. The byte tokens of SentencePiece, "<0x0A>". And
+ * The byte-level alphabet of GPT-2: the 188 bytes that print in Latin-1 stand for themselves, the other 68
+ * are written as U+0100 and up, in their order. The byte tokens of SentencePiece, "<0x0A>". And
  * base64, in which files carry bytes.
  */
 #include <string.h>

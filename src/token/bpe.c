@@ -2,10 +2,10 @@
  *
  * Byte pair encoding. In: one piece of text. Out: its tokens.
  *
- * A piece begins as its characters; then, as long as there is one, the pair of neighbours with the lowest rank
- * (the leftmost among equals) becomes one symbol. A heap hands out the pairs, so a piece of n characters costs
- * n log n; entries whose pair has changed since are dropped when they come up. Long pieces are parted first where
- * that changes nothing, and what stays long is merged in rounds.
+ * A piece begins as its characters; then, as long as there is one, the pair of neighbours with the lowest
+ * rank (the leftmost among equals) becomes one symbol. A heap hands out the pairs, so a piece of n characters
+ * costs n log n; entries whose pair has changed since are dropped when they come up. Long pieces are parted
+ * first where that changes nothing, and what stays long is merged in rounds.
  * Invariant: a merge's three tokens are in the vocabulary.
  */
 #include <stdlib.h>
@@ -300,8 +300,8 @@ bool cake_bpe_drop(const cake_words *words, bool spelled)
 
 /* --- encoding --- */
 
-/* One piece's symbols while they grow, by the character with which they begin. A symbol of k > 1 characters has
- * -k behind its id and in its last place, so that both neighbours find it. */
+/* One piece's symbols while they grow, by the character with which they begin. A symbol of k > 1 characters
+ * has -k behind its id and in its last place, so that both neighbours find it. */
 typedef struct chain {
     int32_t *id; /* [n], negative: inside of a symbol */
     int32_t n;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: tokenizer_config.json and config.json. Out: the class of transformers 5 that AutoTokenizer takes for them.
- * Called by specials.c. The classes of the families that can be run have a row; of those that are not known here the
- * names matter where a SentencePiece model would be read otherwise than its own fields say.
+ * In: tokenizer_config.json and config.json. Out: the class of transformers 5 that AutoTokenizer takes for
+ * them.
+ * Called by specials.c. The classes of the families that can be run have a row; of those that are not known
+ * here the names matter where a SentencePiece model would be read otherwise than its own fields say.
  */
 #include "token/builder.h"
 

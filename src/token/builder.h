@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tokenizer classes of transformers 5: which of them a directory is read with, and what that class adds to what
- * the directory's files say.
+ * The tokenizer classes of transformers 5: which of them a directory is read with, and what that class adds
+ * to what the directory's files say.
  */
 #ifndef CAKE_TOKEN_BUILDER_H
 #define CAKE_TOKEN_BUILDER_H
@@ -34,8 +34,8 @@ typedef struct cake_builder {
 
 extern const cake_builder cake_builder_plain; /* TokenizersBackend: the files as they are */
 
-/* The class for a directory with this tokenizer_config.json and config.json (either may be NULL), as AutoTokenizer
- * finds it. bytes: there is a tokenizer.json which has ByteLevel. */
+/* The class for a directory with this tokenizer_config.json and config.json (either may be NULL), as
+ * AutoTokenizer finds it. bytes: there is a tokenizer.json which has ByteLevel. */
 const cake_builder *cake_builder_find(const cake_json *config, const cake_json *model, bool bytes);
 /* The class that the files name, else the model type; borrowed, NULL: neither. */
 const char *cake_builder_says(const cake_json *config, const cake_json *model);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pieces that were encoded before, with their ids: texts repeat their words. Threads share one without a lock: a
- * slot is filled once and then only read. What does not fit is not remembered.
+ * Pieces that were encoded before, with their ids: texts repeat their words. Threads share one without a
+ * lock: a slot is filled once and then only read. What does not fit is not remembered.
  */
 #ifndef CAKE_TOKEN_CACHE_H
 #define CAKE_TOKEN_CACHE_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Precompiled: SentencePiece's normal forms, as its models carry them. In: the map in base64, then text. Out: the
- * text with what the map has for its grapheme clusters.
+ * Precompiled: SentencePiece's normal forms, as its models carry them. In: the map in base64, then text. Out:
+ * the text with what the map has for its grapheme clusters.
  *
- * The map is a little-endian uint32, the bytes of a trie; the trie, a double array of uint32 as Darts-clone writes
- * it; and the replacements, each ended by a NUL, which the trie's values are offsets into. A cluster of less than
- * six bytes is looked up as a whole: the shortest entry that it begins with replaces all of it. What is not found
- * is looked up a character at a time.
+ * The map is a little-endian uint32, the bytes of a trie; the trie, a double array of uint32 as Darts-clone
+ * writes it; and the replacements, each ended by a NUL, which the trie's values are offsets into. A cluster
+ * of less than six bytes is looked up as a whole: the shortest entry that it begins with replaces all of it.
+ * What is not found is looked up a character at a time.
  * Invariant: every index is checked against the array; replacements are valid UTF-8.
  */
 #include <stdlib.h>

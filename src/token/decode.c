@@ -2,9 +2,9 @@
  *
  * In: a tokenizer's `decoder`, then tokens one at a time. Out: text as soon as it is certain.
  *
- * The original runs each stage over the list of all tokens. Here every stage takes one token, keeps what later
- * tokens may still change, and hands the rest to the next stage; so the pieces add up to the same text. Each piece
- * goes with the number of the token that it is of, which tells where a token's text begins.
+ * The original runs each stage over the list of all tokens. Here every stage takes one token, keeps what
+ * later tokens may still change, and hands the rest to the next stage; so the pieces add up to the same text.
+ * Each piece goes with the number of the token that it is of, which tells where a token's text begins.
  * Invariant: what leaves the last stage is valid UTF-8; the numbers that it goes with never descend.
  */
 #include <stdlib.h>
@@ -127,8 +127,8 @@ static void flush(cake_decoder *d, size_t i)
     cake_buf_cut(&s->out, 0);
 }
 
-/* Gathers text that stands for held bytes from `at` on; it goes on as one piece for each token, or as one piece if
- * the next stage takes pieces for tokens. *m: the mark at or before `at`. */
+/* Gathers text that stands for held bytes from `at` on; it goes on as one piece for each token, or as one
+ * piece if the next stage takes pieces for tokens. *m: the mark at or before `at`. */
 static void gather(cake_decoder *d, size_t i, size_t at, size_t *m, const char *text, size_t len)
 {
     const cake_decode_stages *stages = &d->token->stages;
@@ -291,8 +291,8 @@ static void pass_held(cake_decoder *d, size_t i, size_t at, size_t end, size_t *
     }
 }
 
-/* In one long string the end may be the beginning of a `from`: that much is held; all of it, if a pattern is to be
- * found. */
+/* In one long string the end may be the beginning of a `from`: that much is held; all of it, if a pattern is
+ * to be found. */
 static void push_replace(cake_decoder *d, size_t i, const char *text, size_t len)
 {
     const cake_decode_stage *stage = &d->token->stages.step[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the bytes of tokenizer.model or a .tiktoken file, and what the files beside it say. Out: the tokenizer.json that
- * they stand for. Called by token.c where a directory has no tokenizer.json.
+ * In: the bytes of tokenizer.model or a .tiktoken file, and what the files beside it say. Out: the
+ * tokenizer.json that they stand for. Called by token.c where a directory has no tokenizer.json.
  */
 #include "token/files.h"
 

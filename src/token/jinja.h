@@ -15,8 +15,9 @@
 
 typedef struct cake_jinja cake_jinja;
 
-/* Whose values a template works with. Models' templates are written for Python's, and chat.c knows no other; what
- * JavaScript's engines do differently is in one table (jinja_render.c), so that their test lists can be run. */
+/* Whose values a template works with. Models' templates are written for Python's, and chat.c knows no other;
+ * what JavaScript's engines do differently is in one table (jinja_render.c), so that their test lists can be
+ * run. */
 typedef enum cake_jinja_dialect { CAKE_JINJA_PYTHON, CAKE_JINJA_JAVASCRIPT } cake_jinja_dialect;
 
 /* What a template does not understand is said as WHERE:LINE: message. */

@@ -171,8 +171,8 @@ static bool is_plain(const cake_value *v)
     return v->kind == CAKE_V_TEXT && !v->shade;
 }
 
-/* The operands of a + b + c, as they are while all are plain texts: then their number. Otherwise part[0] is the
- * sum, and 1 is returned. */
+/* The operands of a + b + c, as they are while all are plain texts: then their number. Otherwise part[0] is
+ * the sum, and 1 is returned. */
 static size_t eval_sum(cake_render *run, const cake_node *node, cake_value *part)
 {
     const cake_node *right[PARTS];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters on lists, dicts and numbers. In: a value and arguments. Out: what Jinja's filter of that name gives.
+ * Filters on lists, dicts and numbers. In: a value and arguments. Out: what Jinja's filter of that name
+ * gives.
  * Invariant: no filter changes its input, but for the generators it walks.
  */
 #include <math.h>
@@ -23,7 +24,8 @@ static int64_t index_of(cake_value text)
     return index;
 }
 
-/* v.a.b.0 as the filters' attribute arguments mean it; otherwise (NULL: nothing) stands in for what is not there. */
+/* v.a.b.0 as the filters' attribute arguments mean it; otherwise (NULL: nothing) stands in for what is not
+ * there. */
 static cake_value attribute_or(cake_render *run, cake_value v, cake_value path, const cake_value *otherwise)
 {
     if (path.kind != CAKE_V_TEXT) {
@@ -331,8 +333,8 @@ static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
     return list;
 }
 
-/* Keeps items whose test (the next argument, else truth) comes out as wanted; with `attribute` an attribute of
- * the item is tested. */
+/* Keeps items whose test (the next argument, else truth) comes out as wanted; with `attribute` an attribute
+ * of the item is tested. */
 static cake_value choose(cake_render *run, cake_value v, const cake_args *args, bool attribute, bool wanted)
 {
     cake_value list = cake_v_list(run, CAKE_GENERATOR);

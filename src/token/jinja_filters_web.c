@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters that web pages need more than prompts do. In: a value and arguments. Out: what Jinja's filter of that name
- * gives. urlize, pprint, wordwrap and random are not here: a template that names them does not open.
+ * Filters that web pages need more than prompts do. In: a value and arguments. Out: what Jinja's filter of
+ * that name gives. urlize, pprint, wordwrap and random are not here: a template that names them does not
+ * open.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a format and values. Out: Python's `format % values` and `format.format(values)`; what a single value looks
- * like is the matter of jinja_spec.c.
+ * In: a format and values. Out: Python's `format % values` and `format.format(values)`; what a single value
+ * looks like is the matter of jinja_spec.c.
  * Invariant: in a format that is marked safe every value is escaped, and the result is safe.
  */
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: values. Out: JSON as Python's json.dumps writes it; transformers' tojson is that with ensure_ascii=False.
+ * In: values. Out: JSON as Python's json.dumps writes it; transformers' tojson is that with
+ * ensure_ascii=False.
  * Invariant: what has no JSON form fails the run.
  */
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a template's source. Out: its tokens, with the white space already treated as trim_blocks, lstrip_blocks
- * and the signs - and + ask.
+ * In: a template's source. Out: its tokens, with the white space already treated as trim_blocks,
+ * lstrip_blocks and the signs - and + ask.
  * Invariant: every token knows its line; the last one is CAKE_LEX_END.
  */
 #include <errno.h>

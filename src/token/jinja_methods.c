@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a value and the name of a method. Out: the method, bound to the value. Methods that would change a list or
- * a dict are hidden, as the immutable sandbox of transformers hides them.
+ * In: a value and the name of a method. Out: the method, bound to the value. Methods that would change a list
+ * or a dict are hidden, as the immutable sandbox of transformers hides them.
  */
 #include <string.h>
 
@@ -85,7 +85,8 @@ static cake_value do_replace(cake_render *run, const cake_call *call, const cake
     return cake_text_swap(run, call->self, v[0], v[1], most < 0 ? -1 : most);
 }
 
-/* The part of a text that the arguments start and end leave, as slices count them; *from: its first character. */
+/* The part of a text that the arguments start and end leave, as slices count them; *from: its first
+ * character. */
 static cake_value bounded(cake_render *run, cake_value text, const cake_value bound[2], int64_t *from)
 {
     int64_t at[2] = {0, 0};
@@ -111,7 +112,8 @@ static cake_value bounded(cake_render *run, cake_value text, const cake_value bo
     return cake_v_text(text.text.data + begin, end - begin);
 }
 
-/* The arguments sub, start and end: sub has to be a text; *part is where it is looked for, from character *from. */
+/* The arguments sub, start and end: sub has to be a text; *part is where it is looked for, from character
+ * *from. */
 static bool find_args(cake_render *run, const cake_call *call, const cake_args *args, cake_value *sub,
                       cake_value *part, int64_t *from)
 {
@@ -230,7 +232,8 @@ static cake_value do_count(cake_render *run, const cake_call *call, const cake_a
     return cake_v_int(n);
 }
 
-/* Whether all characters are of a kind; upper and lower want one letter of that case and none of the other. */
+/* Whether all characters are of a kind; upper and lower want one letter of that case and none of the
+ * other. */
 static cake_value do_is(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const none[] = {NULL};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: texts. Out: the numbers that Python's int(text, base) and float(text) read in them: white space around them,
- * single underscores between digits, decimal digits of any script (docs.python.org, library/functions.html#int and
- * #float). Integers of any size come out whole.
+ * In: texts. Out: the numbers that Python's int(text, base) and float(text) read in them: white space around
+ * them, single underscores between digits, decimal digits of any script (docs.python.org,
+ * library/functions.html#int and #float). Integers of any size come out whole.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -432,8 +432,8 @@ static cake_node *parse_body(cake_parser *p, const char *const *ends)
     return list;
 }
 
-/* A filter or test that nobody knows ends the parse, but inside of an if, which may ask for it: there it ends the
- * rendering that comes by, as in Jinja. */
+/* A filter or test that nobody knows ends the parse, but inside of an if, which may ask for it: there it ends
+ * the rendering that comes by, as in Jinja. */
 static void check_known(cake_parser *p, const cake_node *node, bool asked)
 {
     for (; node && !p->err; node = node->next) {

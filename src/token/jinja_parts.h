@@ -5,8 +5,8 @@
  *   source -> tokens (lex) -> tree (parse, expr) -> statements (run) -> values (eval, access, math)
  *
  * with filters, tests, methods and globals as tables of named functions. A rendering's memory is one region.
- * Trouble is sticky: the first failure fills the fault and sets run->failed; from then on every function returns
- * quickly with undefined values, so that only loops and statements have to look.
+ * Trouble is sticky: the first failure fills the fault and sets run->failed; from then on every function
+ * returns quickly with undefined values, so that only loops and statements have to look.
  */
 #ifndef CAKE_TOKEN_JINJA_PARTS_H
 #define CAKE_TOKEN_JINJA_PARTS_H
@@ -196,8 +196,8 @@ const cake_filter *cake_test_find(cake_value name);
 extern const cake_filter cake_filters_text[], cake_filters_list[],
     cake_filters_web[]; /* end with a NULL name */
 
-/* A bound method, or undefined with kind CAKE_V_UNDEFINED if there is none. hint: where the tables of methods have
- * the name; 0: nowhere. */
+/* A bound method, or undefined with kind CAKE_V_UNDEFINED if there is none. hint: where the tables of methods
+ * have the name; 0: nowhere. */
 cake_value cake_method_find(cake_render *run, cake_value v, cake_value name, int hint);
 int cake_method_hint(cake_value name);
 cake_value cake_dict_from_keys(cake_render *run, const cake_call *call, const cake_args *args);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: requests for memory. Out: zeroed bytes that live until the region goes back to a mark before them, or ends.
+ * In: requests for memory. Out: zeroed bytes that live until the region goes back to a mark before them, or
+ * ends.
  * Called by everything that makes values; jinja_render.c sets the marks.
- * Invariant: a region is a stack: what was taken last lies in the block on top, and used counts what lies below.
+ * Invariant: a region is a stack: what was taken last lies in the block on top, and used counts what lies
+ * below.
  */
 #include <stdlib.h>
 

@@ -98,8 +98,8 @@ void cake_scope_bind(cake_render *run, cake_scope *scope, int symbol, cake_value
     scope->binding[scope->n++] = (cake_binding){symbol, value};
 }
 
-/* A value that lives as long as the run: texts are copied, with room to grow where one did before. What else lies
- * in the region keeps all of it from going back. */
+/* A value that lives as long as the run: texts are copied, with room to grow where one did before. What else
+ * lies in the region keeps all of it from going back. */
 static cake_value keep(cake_render *run, cake_value v, const cake_value *before)
 {
     if (v.kept || v.kind < CAKE_V_TEXT)
@@ -143,8 +143,8 @@ void cake_space_set(cake_render *run, cake_dict *space, cake_value name, cake_va
 
 /* --- the door --- */
 
-/* A rendering's memory is kept for the next one: taking it anew from the system costs more than a short message's
- * whole text. Each thread that renders takes one out, so nothing is shared. */
+/* A rendering's memory is kept for the next one: taking it anew from the system costs more than a short
+ * message's whole text. Each thread that renders takes one out, so nothing is shared. */
 typedef struct cake_idle {
     _Atomic(cake_render *) slot[IDLE];
 } cake_idle;

@@ -89,8 +89,8 @@ static void run_in_scope(cake_render *run, const cake_node *body)
     run->scope = outer;
 }
 
-/* A loop's own test sees the target, not `loop`, and what earlier turns have changed: it runs when an item is wanted,
- * as Jinja's generators do. */
+/* A loop's own test sees the target, not `loop`, and what earlier turns have changed: it runs when an item is
+ * wanted, as Jinja's generators do. */
 size_t cake_loop_more(cake_render *run, cake_loop *loop, size_t n)
 {
     cake_scope *scope = run->scope;
@@ -329,7 +329,8 @@ static bool has_parameter(const cake_node *macro, cake_value name)
     return false;
 }
 
-/* What is left of the arguments: for a macro that reads varargs, kwargs or caller; otherwise it is too much. */
+/* What is left of the arguments: for a macro that reads varargs, kwargs or caller; otherwise it is too
+ * much. */
 static void bind_rest(cake_render *run, const cake_call *call, const cake_args *args, cake_scope *scope,
                       size_t n)
 {

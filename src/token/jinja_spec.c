@@ -209,7 +209,8 @@ static cake_value printed(cake_render *run, char type, bool alternate, int preci
     return cake_v_text(text, (size_t)n);
 }
 
-/* No type but a precision: like g, but with a digit behind the point, or an exponent where that has no place. */
+/* No type but a precision: like g, but with a digit behind the point, or an exponent where that has no
+ * place. */
 static cake_value general(cake_render *run, const cake_spec *s, double real)
 {
     int precision = s->precision ? s->precision : 1;

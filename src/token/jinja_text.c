@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: texts. Out: texts and lists of texts, as the methods of Python's str make them. Parts of a text share its
- * bytes.
+ * In: texts. Out: texts and lists of texts, as the methods of Python's str make them. Parts of a text share
+ * its bytes.
  * Invariant: positions count characters, and every result is valid UTF-8.
  */
 #include <stdio.h>

@@ -289,8 +289,8 @@ static int compare_big(cake_value a, cake_value b)
     return sign * ((order > 0) - (order < 0));
 }
 
-/* The same of an integer and a real, whatever their size: as the integers that both are, then by what is behind
- * the point. */
+/* The same of an integer and a real, whatever their size: as the integers that both are, then by what is
+ * behind the point. */
 static int compare_real(cake_value integer, double real)
 {
     if (!isfinite(real))

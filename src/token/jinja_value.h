@@ -84,8 +84,8 @@ typedef enum cake_value_kind {
     CAKE_V_LOOP   /* the variable loop */
 } cake_value_kind;
 
-/* What a list is in Python's eyes. A group is a tuple (grouper, list); a generator is empty once it was walked;
- * the views of a dict have no [index]. */
+/* What a list is in Python's eyes. A group is a tuple (grouper, list); a generator is empty once it was
+ * walked; the views of a dict have no [index]. */
 typedef enum cake_list_kind {
     CAKE_LIST,
     CAKE_TUPLE,
@@ -107,8 +107,8 @@ typedef struct cake_value {
     union {
         struct {
             cake_value_kind kind : 8;
-            unsigned
-                shade : 8; /* a list's cake_list_kind; a text's 1: marked safe; a namespace's 1: not to be written to */
+            /* a list's cake_list_kind; a text's 1: marked safe; a namespace's 1: not to be written to */
+            unsigned shade : 8;
             bool kept : 1; /* its memory lives as long as the run */
             union {
                 bool truth;
@@ -129,7 +129,8 @@ typedef struct cake_value {
     };
 } cake_value;
 
-/* Sums of lists share their items where they can: behind the items of the longest of them is room for more. */
+/* Sums of lists share their items where they can: behind the items of the longest of them is room for
+ * more. */
 typedef struct cake_shared {
     size_t used, room;
 } cake_shared;
@@ -228,8 +229,8 @@ static inline cake_value cake_v_name(const char *text)
     return v;
 }
 
-/* memcmp == 0. Most texts that are compared are names of a few letters, where a call would be most of the work:
- * their first and their last bytes are compared, which overlap. */
+/* memcmp == 0. Most texts that are compared are names of a few letters, where a call would be most of the
+ * work: their first and their last bytes are compared, which overlap. */
 static inline bool cake_bytes_same(const char *a, const char *b, size_t len)
 {
     if (len > 16)

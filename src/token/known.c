@@ -2,9 +2,9 @@
  *
  * In: text. Out: where the match of a well-known pattern ends. Called by split.c.
  *
- * All of these have the same alternatives in the same order: an English ending; letters, with one character before
- * them; digits; other characters with a space before and line ends behind; white space up to its last line end; white
- * space but for its last character, if something follows; white space.
+ * All of these have the same alternatives in the same order: an English ending; letters, with one character
+ * before them; digits; other characters with a space before and line ends behind; white space up to its last
+ * line end; white space but for its last character, if something follows; white space.
  * Invariant: a match has at least one character.
  */
 #include "token/known.h"

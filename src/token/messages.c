@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the messages of a request. Out: the messages as a template expects them.
- * Called by chat.c. Invariant: what a template sees differs from the request only as messages.h says, and lives
- * as long as the request and the rendering.
+ * Called by chat.c. Invariant: what a template sees differs from the request only as messages.h says, and
+ * lives as long as the request and the rendering.
  */
 #include "token/messages.h"
 

@@ -25,10 +25,10 @@ typedef struct cake_messages {
 
 /* Whether the messages are what a template can be given; the fault names the field otherwise. */
 cake_err cake_messages_usable(const cake_messages *messages, cake_fault *fault);
-/* The value that the template sees (messages: a cake_messages): a tool call's arguments that spell a JSON object
- * are that object, members that are null are absent, reasoning has all its names, contents that are lists of text
- * parts are one text (unless the template knows parts), and the last message carries a mark if it is to be
- * continued. */
+/* The value that the template sees (messages: a cake_messages): a tool call's arguments that spell a JSON
+ * object are that object, members that are null are absent, reasoning has all its names, contents that are
+ * lists of text parts are one text (unless the template knows parts), and the last message carries a mark if
+ * it is to be continued. */
 struct cake_value cake_messages_make(struct cake_render *run, const void *messages);
 /* Cuts the text rendered from byte `from` on at the mark, so that the model goes on there. */
 cake_err cake_messages_cut(const cake_messages *messages, cake_buf *text, size_t from, cake_fault *fault);

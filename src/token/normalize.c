@@ -15,7 +15,8 @@
 typedef struct cake_normalizer_kind {
     const char *type;
     cake_err (*open)(const cake_spot *spot, cake_normalizers *out); /* NULL: a step with nothing to read */
-    /* scratch->normal, which is not empty, into scratch->spare; sets scratch->moved where the beginning goes */
+    /* scratch->normal, which is not empty, into scratch->spare; sets scratch->moved where the beginning
+     * goes */
     cake_err (*run)(const cake_normalizer *step, cake_scratch *scratch, cake_fault *fault);
     int (*map)(uint32_t code, uint32_t out[3]); /* or what takes a character's place: how many */
     cake_unicode_form form;

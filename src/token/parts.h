@@ -50,8 +50,8 @@ uint32_t cake_text_last(const char *text, size_t len, size_t *at);
 /* Appends the bytes that text spells in base64; returns how far it is base64 (alphabet.c). */
 size_t cake_base64_read(const char *text, size_t len, cake_buf *out);
 
-/* Bytes that a text may have behind a step of any list: a Replace may make thousands of one, and the next step
- * thousands of each of those. More is a fault of `what` (replace.c). */
+/* Bytes that a text may have behind a step of any list: a Replace may make thousands of one, and the next
+ * step thousands of each of those. More is a fault of `what` (replace.c). */
 #define CAKE_GROWN_MOST ((size_t)256 << 20)
 cake_err cake_text_grown(size_t len, const char *what, cake_fault *fault);
 
@@ -68,7 +68,8 @@ typedef struct cake_replace {
 
 cake_err cake_replace_open(const cake_spot *spot, cake_replace *out);
 void cake_replace_close(cake_replace *replace);
-/* Appends text to *out with every match replaced. *first, if not NULL: bytes of a match at the beginning, or 0. */
+/* Appends text to *out with every match replaced. *first, if not NULL: bytes of a match at the beginning, or
+ * 0. */
 cake_err cake_replace_run(const cake_replace *replace, const char *text, size_t len, cake_buf *out,
                           size_t *first, void **match, cake_fault *fault);
 
@@ -105,7 +106,8 @@ cake_err cake_normalizers_open(const cake_spot *spot, cake_normalizers *out); /*
 size_t cake_normalizers_shrink(const cake_normalizers *normalizers);
 bool cake_normalizers_spell(const cake_normalizers *normalizers); /* they write the byte-level alphabet */
 void cake_normalizers_close(cake_normalizers *normalizers);
-/* Changes scratch->normal in place, and says in scratch->moved whether its beginning is gone. Fails as patterns do. */
+/* Changes scratch->normal in place, and says in scratch->moved whether its beginning is gone. Fails as
+ * patterns do. */
 cake_err cake_normalizers_run(const cake_normalizers *normalizers, cake_scratch *scratch, cake_fault *fault);
 /* --- pre-tokenizers: text to pieces (split.c) --- */
 
@@ -138,11 +140,12 @@ bool cake_splitters_drop(const cake_splitters *splitters);  /* parts of the text
 void cake_splitters_close(cake_splitters *splitters);
 typedef cake_err (*cake_piece_function)(void *own, const char *piece, size_t len);
 
-/* Hands the pieces of text (UTF-8, not empty) on, one at a time; none is empty. With splitters->raw they are still
- * to be spelled. first: the text is the beginning of all. Fails as patterns and `each` do. */
+/* Hands the pieces of text (UTF-8, not empty) on, one at a time; none is empty. With splitters->raw they are
+ * still to be spelled. first: the text is the beginning of all. Fails as patterns and `each` do. */
 cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, size_t len, bool first,
                             cake_scratch *scratch, cake_piece_function each, void *own, cake_fault *fault);
-/* The script of each of CAKE_CODES characters as a number, 0: that of what stands before; owned (scripts.c). */
+/* The script of each of CAKE_CODES characters as a number, 0: that of what stands before; owned
+ * (scripts.c). */
 #define CAKE_CODES 0x110000
 cake_err cake_scripts_open(const cake_spot *spot, uint8_t **out);
 /* How far text (not empty) stays with one script; 0: it begins without one. */
@@ -162,12 +165,12 @@ typedef struct cake_words {
     cake_lists *lists; /* borrowed while it is opened; NULL: none */
 } cake_words;
 
-/* lists: a BPE model's vocab and merges, or a Unigram model's scores, read already and taken over; NULL: they are in
- * spot. */
+/* lists: a BPE model's vocab and merges, or a Unigram model's scores, read already and taken over; NULL: they
+ * are in spot. */
 cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *out);
 void cake_words_close(cake_words *words);
-/* Appends a piece's ids. raw: its bytes are still to be spelled. Fails where a character has no token and there is
- * none for unknown ones. */
+/* Appends a piece's ids. raw: its bytes are still to be spelled. Fails where a character has no token and
+ * there is none for unknown ones. */
 cake_err cake_words_run(const cake_words *words, const char *piece, size_t len, bool raw,
                         cake_scratch *scratch, cake_ids *ids, cake_fault *fault);
 /* Whether characters can vanish: unknown ones without a token, or runs of them that share one. */
@@ -219,14 +222,16 @@ typedef struct cake_added_match {
     size_t start, end;             /* of the token, with the white space that it takes */
 } cake_added_match;
 
-/* The tokens of a tokenizer.json, those of other files, then finish: the tokens are as the normalizers leave them. */
+/* The tokens of a tokenizer.json, those of other files, then finish: the tokens are as the normalizers leave
+ * them. */
 cake_err cake_added_read(const cake_spot *spot, const cake_vocab *vocab, cake_added *out);
 cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const cake_specials *specials,
                              const char *where);
 cake_err cake_added_finish(cake_added *added, const cake_spot *spot, const cake_normalizers *normalizers);
 void cake_added_close(cake_added *added);
 const cake_added_token *cake_added_find(const cake_added *added, const char *text, size_t len);
-/* The first token of the trie at or behind *at; plain text reaches from `from` to match.start. Advances *at. */
+/* The first token of the trie at or behind *at; plain text reaches from `from` to match.start. Advances
+ * *at. */
 cake_added_match cake_added_next(const cake_added *added, const cake_trie *trie, const char *text, size_t len,
                                  size_t from, size_t *at);
 

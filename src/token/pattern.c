@@ -14,8 +14,8 @@
 #include "base/utf8.h"
 #include "token/regex.h"
 
-/* Steps of one match. Long runs of spaces need about one a character; a pattern that backtracks without end is
- * stopped within a second. */
+/* Steps of one match. Long runs of spaces need about one a character; a pattern that backtracks without end
+ * is stopped within a second. */
 #define MATCH_LIMIT 20000000
 
 struct cake_pattern {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a tokenizer's `post_processor`. Out: the ids that stand before and behind those of a single text. That is
- * all that post-processors do to ids: offsets and types of pairs are not needed here.
+ * In: a tokenizer's `post_processor`. Out: the ids that stand before and behind those of a single text. That
+ * is all that post-processors do to ids: offsets and types of pairs are not needed here.
  */
 #include <string.h>
 

@@ -2,10 +2,10 @@
  *
  * In: patterns in Oniguruma's Ruby syntax. Out: the same in PCRE2's. Called when a pattern is opened.
  *
- * What differs, besides sets of characters (regex_class.c): the option m is PCRE2's s, x is resolved here, options in
- * the middle of a group reach across its bars; a{n,m}+ repeats a repetition, a{n}? makes one optional, a{,n} is one;
- * \b follows what \w matches; \h, \v, \O, \N, \R and letters without a meaning mean something else.
- * Refused: the absent operator, text segment boundaries, options that Ruby has not.
+ * What differs, besides sets of characters (regex_class.c): the option m is PCRE2's s, x is resolved here,
+ * options in the middle of a group reach across its bars; a{n,m}+ repeats a repetition, a{n}? makes one
+ * optional, a{,n} is one; \b follows what \w matches; \h, \v, \O, \N, \R and letters without a meaning mean
+ * something else. Refused: the absent operator, text segment boundaries, options that Ruby has not.
  * Invariant: `item` is where the item begins that a repetition would repeat.
  */
 #include "token/regex.h"

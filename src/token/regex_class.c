@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what matches one character in Oniguruma's Ruby syntax: characters, properties, classes inside classes, cut with
- * one another. Out: one item of a pattern that PCRE2 understands. Called by regex.c.
+ * In: what matches one character in Oniguruma's Ruby syntax: characters, properties, classes inside classes,
+ * cut with one another. Out: one item of a pattern that PCRE2 understands. Called by regex.c.
  * What a property holds is what Oniguruma says, younger characters (ages.h) included.
  */
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What regex.c, which reads the structure of a pattern, and regex_class.c, which reads what matches one character,
- * share.
+ * What regex.c, which reads the structure of a pattern, and regex_class.c, which reads what matches one
+ * character, share.
  */
 #ifndef CAKE_TOKEN_REGEX_PARTS_H
 #define CAKE_TOKEN_REGEX_PARTS_H

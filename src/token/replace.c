@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the String or Regex and the content of a Replace, then text. Out: the text with the content for each match.
+ * In: the String or Regex and the content of a Replace, then text. Out: the text with the content for each
+ * match.
  * Called by normalizers and decoders.
  */
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a score as it stands in a tokenizer.json. Out: the number that the `tokenizers` library reads there. Called by
- * lists.c. Invariant: at most 64 bits of digits are believed, at most as many as there are are passed over.
+ * In: a score as it stands in a tokenizer.json. Out: the number that the `tokenizers` library reads there.
+ * Called by lists.c. Invariant: at most 64 bits of digits are believed, at most as many as there are are
+ * passed over.
  */
 #include "token/score.h"
 
@@ -36,7 +37,8 @@ static bool keep(reading *r, int next)
     return true;
 }
 
-/* From the first digit on that has no room all of the run are dropped; each counts `dropped`, the others `kept`. */
+/* From the first digit on that has no room all of the run are dropped; each counts `dropped`, the others
+ * `kept`. */
 static bool read_run(reading *r, int kept, int dropped)
 {
     const char *begin = r->at;

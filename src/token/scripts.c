@@ -3,8 +3,8 @@
  * UnicodeScripts: a text is cut where its script changes. In: nothing. Out: a number for the script of each
  * character.
  *
- * The original knows the scripts of Unicode 9, counts the Japanese syllabaries as Han, and lets spaces and what it
- * does not know belong to whatever stands before them.
+ * The original knows the scripts of Unicode 9, counts the Japanese syllabaries as Han, and lets spaces and
+ * what it does not know belong to whatever stands before them.
  */
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
  * Called by token.c, which adds them (added.c), and by chat.c, whose variables they are.
  *
  * The constructor of the directory's class has defaults; tokenizer_config.json says otherwise;
- * special_tokens_map.json rules over both and added_tokens.json lists tokens, but only where tokenizer_config.json
- * has no added_tokens_decoder.
+ * special_tokens_map.json rules over both and added_tokens.json lists tokens, but only where
+ * tokenizer_config.json has no added_tokens_decoder.
  * Invariant: named has at least the CAKE_NAMED tokens that every class can have.
  */
 #include "token/specials.h"
@@ -201,8 +201,8 @@ static cake_err read_old(const cake_spot *spot, cake_specials *out)
     return err;
 }
 
-/* extra_special_tokens, if it is a list; additional_special_tokens, its name of old, where that is absent, empty or
- * an object. */
+/* extra_special_tokens, if it is a list; additional_special_tokens, its name of old, where that is absent,
+ * empty or an object. */
 static cake_err read_extra(const cake_spot *root, cake_specials *out)
 {
     cake_spot extra = cake_spot_key(root, "extra_special_tokens");
@@ -303,8 +303,8 @@ static void add_texts(const cake_special_list *list, size_t n, cake_vocab *texts
             cake_vocab_put(texts, list->at[i].text, list->at[i].len, texts->count);
 }
 
-/* added_tokens.json: {"text": 7, ...}; those that are special tokens by name are special, but where the name's token
- * is an object, which transformers does not look into so early. */
+/* added_tokens.json: {"text": 7, ...}; those that are special tokens by name are special, but where the
+ * name's token is an object, which transformers does not look into so early. */
 static cake_err read_added(const cake_spot *root, cake_specials *out)
 {
     cake_err err = CAKE_OK;

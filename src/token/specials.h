@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files beside a tokenizer say about its tokens, read as transformers 5 reads them: tokenizer_config.json,
- * special_tokens_map.json, added_tokens.json, and the model type of config.json.
+ * What the files beside a tokenizer say about its tokens, read as transformers 5 reads them:
+ * tokenizer_config.json, special_tokens_map.json, added_tokens.json, and the model type of config.json.
  */
 #ifndef CAKE_TOKEN_SPECIALS_H
 #define CAKE_TOKEN_SPECIALS_H
@@ -47,8 +47,9 @@ typedef struct cake_specials {
 /* Zeros but for the class: no files. */
 #define CAKE_SPECIALS_NONE ((cake_specials){.class = &cake_builder_plain})
 
-/* Reads the files of dir that are there. tokenizer [len]: the tokenizer.json of dir; NULL: it is looked for, if it
- * matters. Failures are said with file and path. Close with cake_specials_close, also after a failure. */
+/* Reads the files of dir that are there. tokenizer [len]: the tokenizer.json of dir; NULL: it is looked for,
+ * if it matters. Failures are said with file and path. Close with cake_specials_close, also after a
+ * failure. */
 cake_err cake_specials_open(const char *dir, const char *tokenizer, size_t len, cake_specials *out);
 void cake_specials_close(cake_specials *specials);
 

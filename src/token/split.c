@@ -16,7 +16,8 @@
 typedef struct cake_splitter_kind {
     const char *type;
     cake_err (*open)(const cake_spot *spot, cake_splitters *out);
-    /* The end of the match at the beginning of text (not empty), or 0: none begins here. NULL: the pattern tells. */
+    /* The end of the match at the beginning of text (not empty), or 0: none begins here. NULL: the pattern
+     * tells. */
     size_t (*match)(const cake_splitter *step, const char *text, size_t len);
 } splitter_kind;
 
@@ -465,8 +466,9 @@ static cake_err cut_kind(cutter *c, size_t len)
     return err || done == len ? err : cut_part(c, done, len, false);
 }
 
-/* The text that a step cuts: ByteLevel may put a space before it, Metaspace writes its character for each. What is
- * put before the first character of all belongs to it: the library gives both its place in the original. */
+/* The text that a step cuts: ByteLevel may put a space before it, Metaspace writes its character for each.
+ * What is put before the first character of all belongs to it: the library gives both its place in the
+ * original. */
 static cake_err prepare(const splitting *s, size_t index, const char **text, size_t *len, size_t *head)
 {
     const cake_splitter *step = &s->splitters->step[index];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SentencePiece's tokenizer.model. In: its protocol buffer (sentencepiece_model.proto). Out: a tokenizer.json.
+ * SentencePiece's tokenizer.model. In: its protocol buffer (sentencepiece_model.proto). Out: a
+ * tokenizer.json.
  *
- * What the model leaves open follows transformers 5 and the class that it takes (builder.c): Llama's prepend a space
- * and take every model as BPE, Gemma's prepend none, TokenizersBackend goes by the model's own fields. None of them
- * looks at add_dummy_prefix, remove_extra_whitespaces or treat_whitespace_as_suffix.
+ * What the model leaves open follows transformers 5 and the class that it takes (builder.c): Llama's prepend
+ * a space and take every model as BPE, Gemma's prepend none, TokenizersBackend goes by the model's own
+ * fields. None of them looks at add_dummy_prefix, remove_extra_whitespaces or treat_whitespace_as_suffix.
  * Invariant: no length is believed before it is checked against what is left.
  */
 #include <stdbool.h>
@@ -167,8 +168,8 @@ static cake_err read_model(spm *m, const char *bytes, size_t len)
 
 /* --- the tokenizer.json --- */
 
-/* Every way to put a piece together of two others, the shorter beginning first: the order of merges is that of the
- * pieces they make. */
+/* Every way to put a piece together of two others, the shorter beginning first: the order of merges is that
+ * of the pieces they make. */
 static void add_merges(const spm *m, const cake_vocab *ids, cake_buf *out)
 {
     const char *comma = "";

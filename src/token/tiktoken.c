@@ -2,10 +2,11 @@
  *
  * tiktoken's files: on each line a token in base64 and its rank. In: such a file. Out: a tokenizer.json.
  *
- * As transformers has it, each way to put a token together of two others is a merge, tokens are taken whole where a
- * piece is one, and pieces are those of the pattern of cl100k. What tiktoken knows better for the files of its own
- * models, told by their number of ranks, is in the table `known`. Special tokens are those that are listed in
- * tokenizer_config.json, else those of the table; their ids stay, as tokens that no text holds take the ids between.
+ * As transformers has it, each way to put a token together of two others is a merge, tokens are taken whole
+ * where a piece is one, and pieces are those of the pattern of cl100k. What tiktoken knows better for the
+ * files of its own models, told by their number of ranks, is in the table `known`. Special tokens are those
+ * that are listed in tokenizer_config.json, else those of the table; their ids stay, as tokens that no text
+ * holds take the ids between.
  * Invariant: ids are ranks.
  */
 #include <stdio.h>
@@ -190,7 +191,8 @@ static void add_token(int32_t id, const char *text, size_t len, cake_buf *json)
     cake_buf_adds(json, ", \"special\": true}");
 }
 
-/* Ids that are listed are meant as they are, so what stands between them is taken by tokens that no text holds. */
+/* Ids that are listed are meant as they are, so what stands between them is taken by tokens that no text
+ * holds. */
 static cake_err add_listed(const cake_vocab *ranks, const cake_special_list *listed, const char *where,
                            cake_buf *json)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: tokenizer.json, then text or ids. Out: ids or text.
- * Called by run for every prompt and every generated token. Invariant: nothing of a cake_token changes once it
- * is open, so threads may share it.
+ * Called by run for every prompt and every generated token. Invariant: nothing of a cake_token changes once
+ * it is open, so threads may share it.
  */
 #include "token/token.h"
 
@@ -141,8 +141,8 @@ static cake_err open_json(const cake_json *json, cake_lists *lists, const cake_s
     return err;
 }
 
-/* own: the file is in the library's own format, whose scores are read as it reads them; those that were written here
- * are meant to the bit. */
+/* own: the file is in the library's own format, whose scores are read as it reads them; those that were
+ * written here are meant to the bit. */
 static cake_err parse(const char *json, size_t len, bool own, const cake_specials *specials,
                       const char *where, cake_token **out)
 {

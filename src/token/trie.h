@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Byte strings with a number each, walked a byte at a time: all of them that a text begins with are found in one
- * pass. Zeros are an empty trie. Built once, then only read.
+ * Byte strings with a number each, walked a byte at a time: all of them that a text begins with are found in
+ * one pass. Zeros are an empty trie. Built once, then only read.
  */
 #ifndef CAKE_TOKEN_TRIE_H
 #define CAKE_TOKEN_TRIE_H
@@ -23,7 +23,8 @@ typedef struct cake_trie {
     uint32_t n;      /* edges; node 0 is the root, node i the end of the i-th edge */
 } cake_trie;
 
-/* Of equal strings the last one's value counts, or the first one's with `keep`. value >= 0; "" is not taken. */
+/* Of equal strings the last one's value counts, or the first one's with `keep`. value >= 0; "" is not
+ * taken. */
 void cake_trie_add(cake_trie *trie, const char *text, size_t len, int32_t value, bool keep);
 void cake_trie_free(cake_trie *trie);
 

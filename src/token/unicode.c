@@ -16,7 +16,8 @@
 #define PART ((size_t)1 << 16) /* bytes of a text that are normalized at a time, and some more */
 
 /* Where a long text may be cut: before a character that no form puts together with what stands before it. Of
- * those only the common ones are told, by their first bytes: ASCII, Latin, Greek and Cyrillic letters, Han. */
+ * those only the common ones are told, by their first bytes: ASCII, Latin, Greek and Cyrillic letters,
+ * Han. */
 static size_t part_end(const char *text, size_t len, size_t from)
 {
     size_t at = len - from > PART ? from + PART : len;
@@ -52,7 +53,8 @@ static bool is_young(uint32_t code, int than)
     return code >= 0x560 && cake_age_find(code, &category) > than;
 }
 
-/* The original's forms know Unicode 9: a younger character is one that nothing joins and nothing moves across. */
+/* The original's forms know Unicode 9: a younger character is one that nothing joins and nothing moves
+ * across. */
 static void normalize_part(cake_unicode_form form, const char *text, size_t len, cake_buf *out)
 {
     size_t from = 0;
@@ -70,7 +72,8 @@ static void normalize_part(cake_unicode_form form, const char *text, size_t len,
         normalize_stretch(form, text + from, len - from, out);
 }
 
-/* Whether a form leaves the character alone, and never joins it to what stands before it. Only common ones. */
+/* Whether a form leaves the character alone, and never joins it to what stands before it. Only common
+ * ones. */
 static bool is_stable(cake_unicode_form form, uint32_t code)
 {
     if (code < 0x80 || (code >= 0x4E00 && code <= 0x9FA5))
@@ -78,7 +81,8 @@ static bool is_stable(cake_unicode_form form, uint32_t code)
     return form == CAKE_NFC && (code < 0x300 || (code >= 0x2010 && code <= 0x2027));
 }
 
-/* Where the characters from `at` on stop being stable, or being not; *last: where the last one of them begins. */
+/* Where the characters from `at` on stop being stable, or being not; *last: where the last one of them
+ * begins. */
 static size_t stretch_end(cake_unicode_form form, const char *text, size_t len, size_t at, bool stable,
                           size_t *last)
 {
@@ -92,8 +96,8 @@ static size_t stretch_end(cake_unicode_form form, const char *text, size_t len, 
     return at;
 }
 
-/* Stable characters are copied but for the one before another, which may join it. What is left goes in parts, since
- * the library takes eight bytes for each of the text. */
+/* Stable characters are copied but for the one before another, which may join it. What is left goes in parts,
+ * since the library takes eight bytes for each of the text. */
 void cake_unicode_normalize(cake_unicode_form form, const char *text, size_t len, cake_buf *out)
 {
     for (size_t at = 0; at < len;) {

@@ -2,12 +2,13 @@
  *
  * The unigram model of SentencePiece. In: one piece of text. Out: its tokens.
  *
- * Each token has a score, its log probability; of all ways to write a piece as tokens the one with the highest sum
- * is taken. It is found from left to right: for each place the best way there and the last token of it. A character
- * that is no token itself may always be written as the unknown one, ten below the lowest score; neighbouring unknown
- * ones become one, or their bytes where the model has tokens for those. If there is no unknown token, only a best way
- * that needs it is a fault (the original fails where one comes into sight). Sums are made in float64 and in the order
- * of the text, ties go to the earlier beginning, as in the original.
+ * Each token has a score, its log probability; of all ways to write a piece as tokens the one with the
+ * highest sum is taken. It is found from left to right: for each place the best way there and the last token
+ * of it. A character that is no token itself may always be written as the unknown one, ten below the lowest
+ * score; neighbouring unknown ones become one, or their bytes where the model has tokens for those. If there
+ * is no unknown token, only a best way that needs it is a fault (the original fails where one comes into
+ * sight). Sums are made in float64 and in the order of the text, ties go to the earlier beginning, as in the
+ * original.
  * Invariant: every place that is reached has a way to it from place 0.
  */
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a bundle.json without its checksum. What is accepted shares out its layers and has tensors inside the files
- * that they come from.
+ * libFuzzer: a bundle.json without its checksum. What is accepted shares out its layers and has tensors
+ * inside the files that they come from.
  */
 #include <stdint.h>
 #include <string.h>

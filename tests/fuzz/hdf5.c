@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: an HDF5 file as prompts and as RESULTS. The bytes say which datasets it has: names, types, shapes, chunks,
- * filters, values, links. The file itself is whole, since what HDF5's own library makes of broken ones is not ours to mend,
- * and names no other file: whoever writes such a dataset writes there.
+ * libFuzzer: an HDF5 file as prompts and as RESULTS. The bytes say which datasets it has: names, types,
+ * shapes, chunks, filters, values, links. The file itself is whole, since what HDF5's own library makes of
+ * broken ones is not ours to mend, and names no other file: whoever writes such a dataset writes there.
  */
 #include <fcntl.h>
 #include <hdf5.h>
@@ -77,7 +77,8 @@ static hid_t type_of(unsigned which)
     }
 }
 
-/* Values of n elements: numbers are bytes with a sign, but for 0x80, which says that a number follows whole. */
+/* Values of n elements: numbers are bytes with a sign, but for 0x80, which says that a number follows
+ * whole. */
 static void write_numbers(hid_t set, size_t n, left *values)
 {
     int64_t *number = cake_alloc(n, sizeof *number);
@@ -110,8 +111,9 @@ static void write_strings(hid_t set, hid_t type, size_t n, left *values)
     free(text);
 }
 
-/* Chunks may be larger than what they are of, and than memory; *light: not if their values are written. Filters stand in
- * the order in which they pack: scaleoffset takes whole elements only, and the library does not look. */
+/* Chunks may be larger than what they are of, and than memory; *light: not if their values are written.
+ * Filters stand in the order in which they pack: scaleoffset takes whole elements only, and the library does
+ * not look. */
 static hid_t layout_of(int rank, left *l, bool *light)
 {
     hid_t list = H5Pcreate(H5P_DATASET_CREATE);

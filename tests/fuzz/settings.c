@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a file of settings. What is accepted has a name and a value for each, in the order of the file, what is not has
- * a place.
+ * libFuzzer: a file of settings. What is accepted has a name and a value for each, in the order of the file,
+ * what is not has a place.
  */
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The GPU of a rank as kernels/cuda/memory.c, device.c and queue.c have it, over a CUDA runtime that is none (runtime.c).
+ * The GPU of a rank as kernels/cuda/memory.c, device.c and queue.c have it, over a CUDA runtime that is none
+ * (runtime.c).
  */
 #include "kernels/cuda/device.h"
 #include "config.h"
@@ -72,7 +73,8 @@ static bool all_zero(const unsigned char *at, size_t n)
     return true;
 }
 
-/* More than the pinned places hold, in one piece and in many, while the GPU takes none of it before it has to. */
+/* More than the pinned places hold, in one piece and in many, while the GPU takes none of it before it has
+ * to. */
 static void test_bytes(void)
 {
     open_device();
@@ -280,8 +282,8 @@ static void test_failure(void)
 {
     unsigned char byte = 0;
     open_device();
-    cake_cuda_launched(
-        1); /* cudaErrorInvalidValue; the runtime forgets it, as whoever asks how far the GPU is makes it do */
+    /* cudaErrorInvalidValue; the runtime forgets it, as whoever asks how far the GPU is makes it do */
+    cake_cuda_launched(1);
     gpu->flag(0);
     while (!gpu->passed(0))
         ;

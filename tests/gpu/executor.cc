@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: launches. Out: what a GPU would have written, by fibres. Fibres live as long as the program: each one waits for
- * a thread to be, runs it, and waits again. How they change places is ours where it can be: the system's way asks it for
- * signals each time, thousands of times for a tile.
+ * In: launches. Out: what a GPU would have written, by fibres. Fibres live as long as the program: each one
+ * waits for a thread to be, runs it, and waits again. How they change places is ours where it can be: the
+ * system's way asks it for signals each time, thousands of times for a tile.
  */
 #include "executor.h"
 
@@ -33,7 +33,8 @@ const size_t STACK = 128 << 10;
 static void live();
 
 #ifdef __x86_64__
-/* What a function leaves as it found it (System V ABI, 3.2.1) goes to the stack, and the stack pointer to *from. */
+/* What a function leaves as it found it (System V ABI, 3.2.1) goes to the stack, and the stack pointer to
+ * *from. */
 typedef void *place;
 extern "C" void executor_switch(place *from, place to);
 asm(".text\n"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CUDA's words on a CPU, for tests: the kernels of kernels/cuda compile against this header in place of nvcc's own, and
- * each thread of a block is a fibre. Blocks run one after the other. Within a block, fibres run until they wait for each
- * other, lane by lane: upwards, or downwards where executor_backwards says so, so that a barrier that is missing
- * shows as another result. What never comes together ends the program with a message. Memory is what malloc
- * gives, so that AddressSanitizer sees every access outside of it.
+ * CUDA's words on a CPU, for tests: the kernels of kernels/cuda compile against this header in place of
+ * nvcc's own, and each thread of a block is a fibre. Blocks run one after the other. Within a block, fibres
+ * run until they wait for each other, lane by lane: upwards, or downwards where executor_backwards says so,
+ * so that a barrier that is missing shows as another result. What never comes together ends the program with
+ * a message. Memory is what malloc gives, so that AddressSanitizer sees every access outside of it.
  *
  * One thread at a time may launch.
  */
@@ -61,11 +61,13 @@ void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
 void executor_allow(size_t shared);
 #define CAKE_ALLOW(kernel, shared) executor_allow(shared)
 
-/* For tests/gpu/runtime.c: it has launches from then on, and runs each as often as it likes, or drops it. NULL: they run at once. */
+/* For tests/gpu/runtime.c: it has launches from then on, and runs each as often as it likes, or drops it.
+ * NULL: they run at once. */
 extern "C" void (*executor_takes)(void *launch);
 extern "C" void executor_run(void *launch);
 extern "C" void executor_drop(void *launch);
-/* For tests/gpu/memory.c: launches are kept as number i from now on, as well as done (-1: no more), and done again. */
+/* For tests/gpu/memory.c: launches are kept as number i from now on, as well as done (-1: no more), and done
+ * again. */
 extern "C" void executor_record(int i);
 extern "C" void executor_replay(int i);
 
@@ -76,7 +78,8 @@ void *executor_shared();
 void __syncthreads();
 void __syncwarp(unsigned mask = 0xffffffffu);
 
-/* All 32 lanes of a warp give n <= EXECUTOR_WORDS words, and may then read those of each other until they give again. */
+/* All 32 lanes of a warp give n <= EXECUTOR_WORDS words, and may then read those of each other until they
+ * give again. */
 enum { EXECUTOR_WORDS = 6 };
 void executor_give(unsigned mask, const uint32_t *word, int n);
 uint32_t executor_word(int lane, int i);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The golden models by the operations of a GPU: of a real one, or of the executor. CAKE_ALL_GPU: all models, else a few.
+ * The golden models by the operations of a GPU: of a real one, or of the executor. CAKE_ALL_GPU: all models,
+ * else a few.
  */
 #include "../rig.h"
 #include "kernels/cuda/device.h"
@@ -17,8 +18,8 @@ static bool is_tried(const char *model)
     return found;
 }
 
-/* The first sequence of each model. gemma3-old's scale of the embedding is another one in float32 than in bfloat16; of what
- * BF16 rounds delta nets with random weights make ten times as much as others. */
+/* The first sequence of each model. gemma3-old's scale of the embedding is another one in float32 than in
+ * bfloat16; of what BF16 rounds delta nets with random weights make ten times as much as others. */
 static void check(const char *dtype, cake_dtype kv_dtype, double tolerance)
 {
     for (int m = 0; m < N_MODEL; m++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A cuBLASLt that is none: it looks at what it is asked for, ends the program if that is not what the library takes or if the order is
- * wrong, and multiplies in plain C. CAKE_TEST_LT=absent: it is not found; split: all that it offers splits k; company: all sums depend
- * on how many rows there are; fails: products fail.
+ * A cuBLASLt that is none: it looks at what it is asked for, ends the program if that is not what the library
+ * takes or if the order is wrong, and multiplies in plain C. CAKE_TEST_LT=absent: it is not found; split: all
+ * that it offers splits k; company: all sums depend on how many rows there are; fails: products fail.
  */
 #include "kernels/cuda/lt.h"
 

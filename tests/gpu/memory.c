@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A GPU whose memory is the host's: for kernels that run on the executor. CAKE_TEST_GPUS says how many of them this process
- * sees (two), CAKE_TEST_GPU_FIRST from which place of the bus on (0), CAKE_TEST_GPU_MEMORY how many bytes each has (64 MiB);
- * with CAKE_TEST_MPI_READS_GPUS MPI takes that memory; with CAKE_TEST_GPU_PLAIN nothing is repeated from what was recorded; with CAKE_TEST_GPU_BUSY they cannot be opened, with
- * CAKE_TEST_GPU_FAILS=N the Nth kernel from the start is the last; with CAKE_TEST_GPU_COUNTS it is said at the end how many there were.
+ * A GPU whose memory is the host's: for kernels that run on the executor. CAKE_TEST_GPUS says how many of
+ * them this process sees (two), CAKE_TEST_GPU_FIRST from which place of the bus on (0), CAKE_TEST_GPU_MEMORY
+ * how many bytes each has (64 MiB); with CAKE_TEST_MPI_READS_GPUS MPI takes that memory; with
+ * CAKE_TEST_GPU_PLAIN nothing is repeated from what was recorded; with CAKE_TEST_GPU_BUSY they cannot be
+ * opened, with CAKE_TEST_GPU_FAILS=N the Nth kernel from the start is the last; with CAKE_TEST_GPU_COUNTS it
+ * is said at the end how many there were.
  */
 #include "kernels/cuda/memory.h"
 

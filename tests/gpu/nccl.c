@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands in for NCCL's library where GPUs are none: two processes of one host, a file each way between them. The memory
- * is the host's, and streams do what they are asked for when somebody asks how far they are (stream.h): then what is sent is
- * appended, and what is received is read, if it is there.
+ * What stands in for NCCL's library where GPUs are none: two processes of one host, a file each way between
+ * them. The memory is the host's, and streams do what they are asked for when somebody asks how far they are
+ * (stream.h): then what is sent is appended, and what is received is read, if it is there.
  *
- * CAKE_TEST_NCCL=old: a version that is too old. =other: of odd ranks another version. =init, =send: this call fails on
- * rank 1 (send: the second one). =garbage: what arrives is not what was sent. =lost: nothing arrives, and after a while the other rank is said to be gone. =slow: calls are in progress for a while first.
+ * CAKE_TEST_NCCL=old: a version that is too old. =other: of odd ranks another version. =init, =send: this
+ * call fails on rank 1 (send: the second one). =garbage: what arrives is not what was sent. =lost: nothing
+ * arrives, and after a while the other rank is said to be gone. =slow: calls are in progress for a while
+ * first.
  */
 #include <fcntl.h>
 #include <nccl.h>

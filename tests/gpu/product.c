@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prompts' rows go to cuBLASLt (a fake one, lt.c) and others to our own kernel: right sums, and the bits of the row alone.
+ * Prompts' rows go to cuBLASLt (a fake one, lt.c) and others to our own kernel: right sums, and the bits of
+ * the row alone.
  */
 #include <math.h>
 #include <stdlib.h>

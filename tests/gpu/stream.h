@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stream of a GPU that is none, which all that stands in for NVIDIA's libraries shares: work that is done later, in order, when
- * somebody asks how far it is.
+ * A stream of a GPU that is none, which all that stands in for NVIDIA's libraries shares: work that is done
+ * later, in order, when somebody asks how far it is.
  */
 #ifndef CAKE_TESTS_GPU_STREAM_H
 #define CAKE_TESTS_GPU_STREAM_H
