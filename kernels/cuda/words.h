@@ -133,10 +133,13 @@ __device__ __forceinline__ void from_float(cake_bf16 &to, float x)
         to.bits = (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
+/* As cake_f16_from_f32, of a NaN, too, of which the instruction keeps nothing. */
 __device__ __forceinline__ void from_float(cake_f16 &to, float x)
 {
 #ifdef __CUDACC__
-    to.bits = __half_as_ushort(__float2half_rn(x));
+    const uint32_t bits = __float_as_uint(x);
+    to.bits = x == x ? __half_as_ushort(__float2half_rn(x))
+                     : (uint16_t)((bits >> 16 & 0x8000) | 0x7E00 | (bits >> 13 & 0x3FF));
 #else
     to.bits = cake_f16_from_f32(x);
 #endif
