@@ -181,15 +181,21 @@ stage_slurm() {
     plain && top_builddir=. "$root/tests/slurm.sh"
 }
 
-# Kernels for GPUs, compiled for all of them, and all of their tests on the CPU.
+# Kernels for GPUs, compiled for all of them, and all of their tests on the CPU: of the source as the compiler of the CPU
+# takes it, and of the instructions that nvcc makes of it.
 stage_cuda() {
     local status=0 tests
-    need nvcc c++filt || return 1
+    need nvcc c++filt python3 || return 1
     "$root/tests/gpu/resources.sh" || status=1
     tests=$(sed -n 's/^executor_tests = //p' "$root/tests/local.am")
     # shellcheck disable=SC2086
     plain && make -j"$jobs" $tests && # all that make check tries some of, by fibres
         printf '%s\n' $tests | CAKE_ALL_GPU=1 top_srcdir=$root top_builddir=. \
+            xargs -P "$jobs" -n 1 sh -c '"$0" || { echo "not ok - $0"; exit 1; }' || status=1
+    tests=$(sed -n 's/^ptx_tests = //p' "$root/tests/local.am")
+    # shellcheck disable=SC2086
+    plain && make -j"$jobs" $tests &&
+        printf '%s\n' $tests | top_srcdir=$root top_builddir=. \
             xargs -P "$jobs" -n 1 sh -c '"$0" || { echo "not ok - $0"; exit 1; }' || status=1
     return $status
 }

@@ -115,6 +115,7 @@ static const void *scheduler_stack;
 static size_t scheduler_size;
 static const std::function<void()> *job;
 static void *shared_memory;
+static size_t shared_size;
 
 static void fail(const char *what)
 {
@@ -281,6 +282,7 @@ void executor_run(void *all)
     executor_grid_dim = grid;
     executor_block_dim = block;
     job = &l->kernel;
+    shared_size = l->shared;
     for (int i = 0; i < n_fibre; i++) {
         if (!pool[i])
             pool[i] = make_fibre();
@@ -306,6 +308,11 @@ void executor_await_before()
     now->awaited = true;
 }
 
+bool executor_has_awaited()
+{
+    return now->awaited;
+}
+
 void executor_copy(void *to, const void *from)
 {
     if (((uintptr_t)to | (uintptr_t)from) % 16)
@@ -329,6 +336,11 @@ void executor_await_copies(int but)
 void *executor_shared()
 {
     return shared_memory;
+}
+
+size_t executor_shared_size()
+{
+    return shared_size;
 }
 
 void __syncthreads()

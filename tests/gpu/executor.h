@@ -14,15 +14,21 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 using std::max;
 using std::min;
 
+#ifdef CAKE_PTX
+#define __global__ /* ptx2cc.py knows a kernel by its name */
+#else
 #define __global__ static
+#endif
 #define __device__
 #define __host__
 #define __forceinline__ inline
@@ -54,12 +60,46 @@ extern int64_t executor_launches; /* so far */
 
 /* The kernel has its own copy of its arguments, as of now. */
 void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
-#define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
-    executor_launch(grid, block, shared, std::bind([](auto... a) { kernel(a...); }, __VA_ARGS__))
-
 /* The next launch takes so many bytes of a block; without it a launch gets 48 KB at most. */
 void executor_allow(size_t shared);
+
+#ifdef CAKE_PTX
+/* The kernels are those that nvcc has made (ptx.h), with arguments as they lie there. */
+enum { PTX_BYTES = 4096, PTX_ARGUMENTS = 32 };
+struct ptx_arguments {
+    alignas(16) char bytes[PTX_BYTES];
+    int n, end;
+    int first[PTX_ARGUMENTS], size[PTX_ARGUMENTS];
+};
+
+template <typename T> static void ptx_add(ptx_arguments &all, const T &argument)
+{
+    const int at = (all.end + (int)alignof(T) - 1) / (int)alignof(T) * (int)alignof(T);
+    if (all.n == PTX_ARGUMENTS || at > PTX_BYTES - (int)sizeof argument)
+        abort();
+    memcpy(all.bytes + at, &argument, sizeof argument);
+    all.first[all.n] = at;
+    all.size[all.n++] = (int)sizeof argument;
+    all.end = at + (int)sizeof argument;
+}
+void executor_launch_ptx(const void *kernel, dim3 grid, dim3 block, size_t shared,
+                         const ptx_arguments &arguments);
+void executor_allow_ptx(const void *kernel, size_t shared);
+
+template <typename... P, typename... A>
+static void launch_ptx(dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A... argument)
+{
+    ptx_arguments all = {};
+    (ptx_add<P>(all, (P)argument), ...);
+    executor_launch_ptx((const void *)kernel, grid, block, shared, all);
+}
+#define CAKE_LAUNCH(kernel, grid, block, shared, ...) launch_ptx(grid, block, shared, kernel, __VA_ARGS__)
+#define CAKE_ALLOW(kernel, shared)                    executor_allow_ptx((const void *)kernel, shared)
+#else
+#define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
+    executor_launch(grid, block, shared, std::bind([](auto... a) { kernel(a...); }, __VA_ARGS__))
 #define CAKE_ALLOW(kernel, shared) executor_allow(shared)
+#endif
 
 /* For tests/gpu/runtime.c: it has launches from then on, and runs each as often as it likes, or drops it.
  * NULL: they run at once. */
@@ -73,6 +113,7 @@ extern "C" void executor_replay(int i);
 
 /* The memory that a launch gives each block. */
 void *executor_shared();
+size_t executor_shared_size();
 #define CAKE_SHARED(type, name) type *name = (type *)executor_shared()
 
 void __syncthreads();
@@ -103,6 +144,7 @@ template <typename T> T __shfl_xor_sync(unsigned mask, T value, int flip)
 
 /* What kernels/cuda/words.h has: each thread has to come by here. */
 void executor_await_before();
+bool executor_has_awaited();
 
 /* What kernels/cuda/ahead.h has: 16 bytes are copied when they are waited for. */
 void executor_copy(void *to, const void *from);
