@@ -103,6 +103,7 @@ struct fibre {
                  [EXECUTOR_WORDS]; /* what it gave, in turns: who is behind still reads what it gave before */
     std::vector<copy> copies;
     int group;    /* of the next copy */
+    bool gives;   /* to its warp, rather than wait for it only */
     bool awaited; /* the kernel before this one */
 };
 
@@ -116,6 +117,8 @@ static size_t scheduler_size;
 static const std::function<void()> *job;
 static void *shared_memory;
 static size_t shared_size;
+static uint64_t block_moment;             /* one more with each block, and each barrier of one */
+static uint64_t warp_moment[MOST / WARP]; /* one more with each barrier; what lanes give each other is none */
 
 static void fail(const char *what)
 {
@@ -187,6 +190,7 @@ static bool run_warp(int warp)
             fail("some lanes wait for their warp while others have ended");
         for (int i = 0; i < n; i++)
             pool[first + i]->state = at::READY;
+        warp_moment[warp] += pool[first]->gives ? 0 : 1;
     }
 }
 
@@ -201,6 +205,7 @@ static void run_block()
         pool[i]->awaited = false;
     }
     for (;;) {
+        block_moment++;
         for (int i = 0; i < n_warp; i++)
             run_warp(executor_backwards ? n_warp - 1 - i : i);
         int waiting = 0;
@@ -296,8 +301,10 @@ void executor_run(void *all)
             for (unsigned x = 0; x < grid.x; x++) {
                 executor_block =
                     executor_backwards ? dim3(grid.x - 1 - x, grid.y - 1 - y, grid.z - 1 - z) : dim3(x, y, z);
-                shared_memory =
-                    l->shared ? malloc(l->shared) : nullptr; /* as large as it was asked for, and unknown */
+                shared_memory = l->shared ? malloc(l->shared)
+                                          : nullptr; /* as large as it was asked for, and unknown: NaN */
+                if (l->shared)
+                    memset(shared_memory, 0xff, l->shared);
                 run_block();
                 free(shared_memory);
             }
@@ -306,6 +313,11 @@ void executor_run(void *all)
 void executor_await_before()
 {
     now->awaited = true;
+}
+
+executor_moment executor_now()
+{
+    return executor_moment{block_moment, warp_moment[now->warp], now->warp * WARP + now->lane};
 }
 
 bool executor_has_awaited()
@@ -320,6 +332,8 @@ void executor_copy(void *to, const void *from)
     now->copies.push_back(copy{to, from, now->group});
 }
 
+void (*executor_copied)(void *to);
+
 void executor_end_copies()
 {
     now->group++;
@@ -328,8 +342,11 @@ void executor_end_copies()
 void executor_await_copies(int but)
 {
     size_t done = 0;
-    for (; done < now->copies.size() && now->copies[done].group < now->group - but; done++)
+    for (; done < now->copies.size() && now->copies[done].group < now->group - but; done++) {
         memcpy(now->copies[done].to, now->copies[done].from, 16);
+        if (executor_copied)
+            executor_copied(now->copies[done].to);
+    }
     now->copies.erase(now->copies.begin(), now->copies.begin() + (long)done);
 }
 
@@ -348,11 +365,17 @@ void __syncthreads()
     leave(at::BLOCK_BARRIER);
 }
 
-void __syncwarp(unsigned mask)
+static void meet_warp(unsigned mask, bool gives)
 {
     if (mask != 0xffffffffu)
         fail("a barrier of a part of a warp");
+    now->gives = gives;
     leave(at::WARP_BARRIER);
+}
+
+void __syncwarp(unsigned mask)
+{
+    meet_warp(mask, false);
 }
 
 int executor_lane()
@@ -364,7 +387,7 @@ void executor_give(unsigned mask, const uint32_t *word, int n)
 {
     now->turn ^= 1;
     memcpy(now->word[now->turn], word, (size_t)n * sizeof *word);
-    __syncwarp(mask);
+    meet_warp(mask, true);
 }
 
 uint32_t executor_word(int lane, int i)

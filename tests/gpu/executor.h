@@ -142,12 +142,20 @@ template <typename T> T __shfl_xor_sync(unsigned mask, T value, int flip)
     return __shfl_sync(mask, value, executor_lane() ^ flip);
 }
 
+/* Where between barriers the fibre that runs is: those of its block, and of its warp. */
+struct executor_moment {
+    uint64_t of_block, of_warp;
+    int thread;
+};
+executor_moment executor_now();
+
 /* What kernels/cuda/words.h has: each thread has to come by here. */
 void executor_await_before();
 bool executor_has_awaited();
 
 /* What kernels/cuda/ahead.h has: 16 bytes are copied when they are waited for. */
 void executor_copy(void *to, const void *from);
+extern void (*executor_copied)(void *to); /* NULL, or what is told when a copy is there */
 void executor_end_copies();
 void executor_await_copies(int but);
 

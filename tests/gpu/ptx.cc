@@ -64,6 +64,60 @@ void executor_launch_ptx(const void *launched, dim3 grid, dim3 block, size_t sha
                     [kernel, arguments] { kernel->run(arguments.bytes); });
 }
 
+/* ---- the memory of a block */
+
+enum { SEVERAL = -1 };
+
+/* Of four bytes: who wrote them last, and who has read them since. */
+struct touched {
+    executor_moment write, read;
+    int reading_warp; /* or SEVERAL; the thread of `read` may be SEVERAL, too */
+};
+
+static touched all_touched[(99 << 10) / 4];
+
+/* Whether what another thread did is behind a barrier. */
+static bool is_before(const executor_moment &then, int warp, const executor_moment &now)
+{
+    return then.of_block != now.of_block ||
+           (warp == now.thread / WARP && (then.of_warp != now.of_warp || then.thread == now.thread));
+}
+
+static void touch(touched &t, const executor_moment &now, bool writes)
+{
+    const bool reads_on = t.read.of_block == now.of_block && !writes;
+    if (t.write.of_block && !is_before(t.write, t.write.thread / WARP, now))
+        ptx_fail(writes ? "two threads write the same memory of the block with no barrier between"
+                        : "memory of the block is read that another thread writes with no barrier between");
+    if (writes && !is_before(t.read, t.reading_warp, now))
+        ptx_fail("memory of the block is written that another thread reads with no barrier between");
+    if (writes) {
+        t.write = now;
+        return;
+    }
+    const int warp = now.thread / WARP;
+    const bool same =
+        reads_on && t.reading_warp == warp && t.read.of_warp == now.of_warp && t.read.thread != now.thread;
+    t.reading_warp = reads_on && t.reading_warp != warp ? SEVERAL : warp;
+    t.read = now;
+    if (same)
+        t.read.thread = SEVERAL;
+}
+
+void ptx_touch(uint32_t offset, int size, bool writes)
+{
+    const executor_moment now = executor_now();
+    for (uint32_t i = offset / 4; i <= (offset + (uint32_t)size - 1) / 4; i++)
+        touch(all_touched[i], now, writes);
+}
+
+static void copied(void *to)
+{
+    ptx_touch((uint32_t)((char *)to - (char *)executor_shared()), 16, true);
+}
+
+static const bool is_told = (executor_copied = copied, true);
+
 /* ---- numbers of 16 bits */
 
 float of_f16(uint16_t x)

@@ -48,15 +48,19 @@ static inline char *stored(uint64_t at, int size)
     return there(at, size);
 }
 
+/* Bytes of the memory of the block are read or written: no other thread may write, or read, them with no barrier between. */
+void ptx_touch(uint32_t offset, int size, bool writes);
+
 /* The memory of the block: addresses are offsets. */
 struct shared_memory {
     char *const base = (char *)executor_shared();
     const size_t all = executor_shared_size();
 
-    char *at(uint32_t offset, int size) const
+    char *at(uint32_t offset, int size, bool writes) const
     {
         if (offset % (uint32_t)size || offset + (size_t)size > all)
             ptx_fail("an address outside of the memory of the block, or between two elements");
+        ptx_touch(offset, size, writes);
         return base + offset;
     }
     uint64_t address_of(uint64_t offset) const

@@ -117,7 +117,7 @@ class Function:
         base, offset = m.group(1), m.group(2) or "0"
         at = self.value(base, "u32" if space == "shared" else "u64") if base.startswith("%") else self.address_of(base)
         if space == "shared":
-            return "block.at((uint32_t)(%s + %s), %d)" % (at, offset, size)
+            return "block.at((uint32_t)(%s + %s), %d, %s)" % (at, offset, size, "true" if stored else "false")
         return "%s(%s + %s, %d)" % ("there" if not stored or space != "global" else "stored", at, offset, size)
 
     # ---- instructions
