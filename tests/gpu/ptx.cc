@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include <map>
+#include <unordered_map>
 
 enum { WARP = 32 };
 
@@ -62,6 +63,29 @@ void executor_launch_ptx(const void *launched, dim3 grid, dim3 block, size_t sha
         ptx_fail("more threads of a block than the kernel has been compiled for");
     executor_launch(grid, block, shared + (size_t)kernel->bytes,
                     [kernel, arguments] { kernel->run(arguments.bytes); });
+}
+
+/* ---- memory */
+
+enum { UNIT = 16, OVERLAP = 3 /* kernels that may run at the same moment */ };
+
+/* Which launch has written 16 bytes last. */
+static std::unordered_map<uint64_t, int64_t> &written()
+{
+    static std::unordered_map<uint64_t, int64_t> all;
+    return all;
+}
+
+void ptx_written(uint64_t at, int)
+{
+    written()[at / UNIT] = executor_launches;
+}
+
+void ptx_early(uint64_t at, int)
+{
+    auto found = written().find(at / UNIT);
+    if (found != written().end() && found->second > executor_launches - OVERLAP)
+        ptx_fail("memory is read that a kernel before has written, and not been waited for");
 }
 
 /* ---- the memory of a block */

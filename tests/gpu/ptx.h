@@ -41,10 +41,22 @@ static inline char *there(uint64_t at, int size)
     return (char *)(uintptr_t)at;
 }
 
+/* What one of the last kernels may still write, and this one reads before they have ended. */
+void ptx_early(uint64_t at, int size);
+void ptx_written(uint64_t at, int size);
+
+static inline char *loaded(uint64_t at, int size)
+{
+    if (!executor_has_awaited())
+        ptx_early(at, size);
+    return there(at, size);
+}
+
 static inline char *stored(uint64_t at, int size)
 {
     if (!executor_has_awaited())
         ptx_fail("memory that is written before the kernel before has ended");
+    ptx_written(at, size);
     return there(at, size);
 }
 

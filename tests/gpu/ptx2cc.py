@@ -118,7 +118,8 @@ class Function:
         at = self.value(base, "u32" if space == "shared" else "u64") if base.startswith("%") else self.address_of(base)
         if space == "shared":
             return "block.at((uint32_t)(%s + %s), %d, %s)" % (at, offset, size, "true" if stored else "false")
-        return "%s(%s + %s, %d)" % ("there" if not stored or space != "global" else "stored", at, offset, size)
+        how = "there" if space in ("param", "local") else "stored" if stored else "loaded"
+        return "%s(%s + %s, %d)" % (how, at, offset, size)
 
     # ---- instructions
 
@@ -346,7 +347,7 @@ class Function:
         if op in ("membar", "fence") or name == "griddepcontrol.launch_dependents":
             return ";"
         if name == "prefetch.global.L2":
-            return "(void)%s;" % self.address(args[0], "generic", 1, False)
+            return ";"
         if name == "griddepcontrol.wait":
             return "executor_await_before();"
         if op == "shfl" and parts[0] == "sync" and parts[2] == "b32":
