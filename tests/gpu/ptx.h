@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What C++ that ptx2cc.py has made of PTX runs by: instructions that are more than an expression of C++, as PTX ISA has
- * them, and the memory of a block. What a GPU would refuse ends the program with a message: an address that is no multiple
- * of the size of what is read, one outside of the block's memory, memory written before the kernel before has ended.
+ * them, and memory. What would go wrong on a GPU, or may, ends the program with a message: an address that is no multiple of
+ * the size of what is there, one outside of the block's memory, such memory touched by two threads with no barrier between,
+ * memory written, or read that the kernel before writes, before that has ended.
  */
 #ifndef CAKE_TESTS_GPU_PTX_H
 #define CAKE_TESTS_GPU_PTX_H
