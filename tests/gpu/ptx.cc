@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches of kernels as PTX has them, and what warps do together: the fragments of matrices are where PTX ISA ("Matrix
- * fragments for mma.m16n8k16", "... m16n8k32") says that they are, whatever kernels/cuda/mma.h makes of it.
+ * Launches of kernels as PTX has them, and what warps do together: the fragments of matrices are where PTX
+ * ISA ("Matrix fragments for mma.m16n8k16", "... m16n8k32") says that they are, whatever kernels/cuda/mma.h
+ * makes of it.
  */
 #include "tests/gpu/ptx.h"
 

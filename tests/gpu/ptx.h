@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What C++ that ptx2cc.py has made of PTX runs by: instructions that are more than an expression of C++, as PTX ISA has
- * them, and memory. What would go wrong on a GPU, or may, ends the program with a message: an address that is no multiple of
- * the size of what is there, one outside of the block's memory, such memory touched by two threads with no barrier between,
- * memory written, or read that the kernel before writes, before that has ended.
+ * What C++ that ptx2cc.py has made of PTX runs by: instructions that are more than an expression of C++, as
+ * PTX ISA has them, and memory. What would go wrong on a GPU, or may, ends the program with a message: an
+ * address that is no multiple of the size of what is there, one outside of the block's memory, such memory
+ * touched by two threads with no barrier between, memory written, or read that the kernel before writes,
+ * before that has ended.
  */
 #ifndef CAKE_TESTS_GPU_PTX_H
 #define CAKE_TESTS_GPU_PTX_H
@@ -61,7 +62,8 @@ static inline char *stored(uint64_t at, int size)
     return there(at, size);
 }
 
-/* Bytes of the memory of the block are read or written: no other thread may write, or read, them with no barrier between. */
+/* Bytes of the memory of the block are read or written: no other thread may write, or read, them with no
+ * barrier between. */
 void ptx_touch(uint32_t offset, int size, bool writes);
 
 /* The memory of the block: addresses are offsets. */
@@ -235,8 +237,8 @@ struct shuffle {
 
 shuffle shuffled(uint32_t value, uint32_t by, shuffle::how how, uint32_t clamp, uint32_t members);
 
-/* d = a b + c. word: of a four, of b two; sum: c, and then d. Products are added one by one, k upwards; a GPU may do so in
- * another order, and with other roundings. */
+/* d = a b + c. word: of a four, of b two; sum: c, and then d. Products are added one by one, k upwards; a GPU
+ * may do so in another order, and with other roundings. */
 template <bool IS_F16> void multiply_halves(float sum[4], const uint32_t word[6]);
 void multiply_bytes(int32_t sum[4], const uint32_t word[6]);
 
