@@ -116,19 +116,27 @@ template <typename T> static inline T rest(T a, T b)
 }
 
 /* length bits of a take the place of those of b from `from` on. */
-template <typename T> static inline uint32_t bfi(T a, uint32_t b, uint32_t from, uint32_t length)
+static inline uint32_t bfi(uint32_t a, uint32_t b, uint32_t from, uint32_t length)
 {
     from &= 255;
     length &= 255;
     for (uint32_t i = 0; i < length && from + i < 32; i++)
-        b = (b & ~(1u << (from + i))) | ((uint32_t)a >> i & 1) << (from + i);
+        b = (b & ~(1u << (from + i))) | (a >> i & 1) << (from + i);
     return b;
 }
 
-/* Four bytes of eight, each named by four bits, the last of which has its sign fill the byte. */
-template <typename T> static inline uint32_t prmt(T a, uint32_t b, uint32_t names)
+/* length bits of a, from `from` on. */
+static inline uint32_t bfe(uint32_t a, uint32_t from, uint32_t length)
 {
-    const uint64_t bytes = (uint64_t)b << 32 | (uint32_t)a;
+    from &= 255;
+    length &= 255;
+    return shifted_right(a, from) & ~(length < 32 ? ~0u << length : 0u);
+}
+
+/* Four bytes of eight, each named by four bits, the last of which has its sign fill the byte. */
+static inline uint32_t prmt(uint32_t a, uint32_t b, uint32_t names)
+{
+    const uint64_t bytes = (uint64_t)b << 32 | a;
     uint32_t all = 0;
     for (int i = 0; i < 4; i++) {
         const uint32_t name = names >> (4 * i) & 15;

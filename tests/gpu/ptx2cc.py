@@ -241,9 +241,10 @@ class Function:
         if op == "selp" and not mode:
             return self.put(args[0], kind, "%s ? %s : %s" % (self.value(args[3], "pred"), self.value(args[1], kind),
                                                              self.value(args[2], kind)))
-        if op in ("bfi", "prmt") and not mode and size_of(kind) == 4:
-            return self.put(args[0], kind, "%s<%s>(%s)" % (op, c, ", ".join(
-                [self.value(args[1], kind)] + [self.value(a, "u32") for a in args[2:]])))
+        if op == "popc" and kind == "b32":
+            return self.put(args[0], "u32", "(uint32_t)__builtin_popcount(%s)" % self.value(args[1], "u32"))
+        if (op, kind) in (("bfi", "b32"), ("bfe", "u32"), ("prmt", "b32")) and not mode:
+            return self.put(args[0], kind, "%s(%s)" % (op, ", ".join(self.value(a, "u32") for a in args[1:])))
         return None
 
     def floating(self, op, mode, args):
@@ -477,6 +478,7 @@ class Module:
     def function(self, is_entry, name, params, directives, body):
         listed, offset = [], 0
         for text in [p.strip() for p in params.split(",") if p.strip()]:
+            text = re.sub(r"\.ptr\s+(\.\w+\s+)?\.align\s+\d+\s+", "", text)  # of what a pointer points to
             m = re.match(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$]+)(?:\[(\d+)\])?$", text)
             if not m:
                 raise Unknown(text)
@@ -488,6 +490,7 @@ class Module:
         m = re.search(r"\.maxntid\s+(\d+)(?:,\s*(\d+),\s*(\d+))?", directives)
         f.threads = int(m.group(1)) * int(m.group(2) or 1) * int(m.group(3) or 1) if m else 0
         body = re.sub(r"^[ \t]*\{(.*;)[ \t]*\}[ \t]*$", r"\1", body, flags=re.M)  # of inline assembly
+        body = re.sub(r"\btmp\b", "_", re.sub(r"\.reg \.b16 tmp;", "", body))  # a half that nobody takes
         body = re.sub(r"^[ \t]*([{}])[ \t]*$", r"\1;", body, flags=re.M)  # of a call
         body = re.sub(r"^[ \t]*([$\w]+:)[ \t]*$", r"\1;", body, flags=re.M)
         for text in [t.strip() for t in body.split(";") if t.strip()]:
