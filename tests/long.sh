@@ -235,7 +235,7 @@ stage_asan() {
     export HWLOC_COMPONENTS=-pci # hwloc unloads what it asks for PCI, which leaks: then the leak has no name
     configure_in "$work/asan" --without-cuda \
         CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
-        make -j"$jobs" && check TESTS='$(unit_tests)' || return 1
+        make -j"$jobs" && check TESTS='$(unit_tests) $(fuzz_tests)' || return 1
     # shellcheck disable=SC2086
     rm -f $x86 kernels/cpu/libavx*.o && make -j"$jobs" $x86 CFLAGS="-O2 -g" && make -j"$jobs" && suite TESTS='$(script_tests)'
 }
