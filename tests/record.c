@@ -588,46 +588,6 @@ static void test_read_only(void)
     chmod(folder, 0755); /* or it could not be cleared away */
 }
 
-/* A pipe gets lines in the order of the input, each as soon as it can be there. */
-static void test_stream(void)
-{
-    int ends[2];
-    char path[32], got[8192];
-    CU_ASSERT_EQUAL_FATAL(pipe2(ends, O_NONBLOCK), 0);
-    snprintf(path, sizeof path, "/dev/fd/%d", ends[1]);
-    cake_record_options options = options_of(path);
-    options.format = CAKE_RECORD_TXT;
-    cake_recorder *recorder;
-    CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
-    static const struct {
-        int64_t index;
-        const char *text, *out;
-    } steps[] = {{2, "c", ""},       {0, "a", "a\n"}, {4, "e", ""},      {1, "b", "b\nc\n"},
-                 {3, "d", "d\ne\n"}, {6, "g", ""},    {5, "f", "f\ng\n"}};
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        cake_record r = answer_of(steps[i].index, steps[i].text);
-        CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_OK);
-        ssize_t n = read(ends[0], got, sizeof got - 1);
-        got[n < 0 ? 0 : n] = 0;
-        CU_ASSERT_STRING_EQUAL(got, steps[i].out);
-    }
-    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
-    cake_record r = answer_of(9, "late");
-    CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_OK);
-    cake_buf said = {0};
-    cake_log_capture(&said);
-    CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "request 7 has no result; 1 results behind it are lost"));
-    close(ends[0]);
-    r = answer_of(7, "x");
-    CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_ERR_FATAL);
-    cake_log_capture(NULL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "cannot be written: Broken pipe"));
-    cake_buf_free(&said);
-    cake_record_close(recorder);
-    close(ends[1]);
-}
-
 int main(void)
 {
     static const suite_test tests[] = {
@@ -644,7 +604,6 @@ int main(void)
         {"... and where a run was killed before its last step", test_killed_before_the_last_step},
         {"finished results are added to, or stay as they are", test_added_to},
         {"finished results in a folder that is read-only", test_read_only},
-        {"a pipe gets the order of the input", test_stream},
     };
     return SUITE_MAIN("record", tests);
 }
