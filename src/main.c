@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "bench/bench.h"
 #include "run/bundles.h"
+#include "run/consistency.h"
 #include "run/drain.h"
 #include "run/run.h"
 
@@ -37,6 +38,10 @@ int main(int argc, char **argv)
     cake_err err = cake_world_open(&argc, &argv, &world);
     if (err)
         return err;
+    if ((err = cake_consistency_build(&world))) {
+        cake_world_close();
+        return err;
+    }
     cake_options_share(&world);
     err = parse(argc, argv, &world, &options);
     if (!err && strcmp(options.command, "run"))

@@ -32,7 +32,7 @@ second() { timeout 30 env VARIABLES="$1" OPTIONS="$2" "$root/tests/mpirun.sh" 2 
 expect "variables of rank 1 alone" 0 '1 request ' second \
     "CAKE_TRACE=$dir/trace CAKE_REPORT=$dir/second.json CAKE_CONTEXT=999999 CAKE_REPLICAS=2 CAKE_TOPOLOGY=$dir/none CAKE_WATCHDOG=x" "--threads 1 -q"
 expect "... that hosts may differ in, wrong" 2 'rank 1 on .*CAKE_THREADS: "many" is not an integer' second CAKE_THREADS=many ""
-expect "an option of rank 1 alone" 2 'rank 1 on .*usage: --trace: this rank was started with another than rank 0' second "A=b" "--trace $dir/trace"
+expect "an option of rank 1 alone" 1 '--trace: rank 0 on .* and rank 1 on .* were started with different values' second "A=b" "--trace $dir/trace"
 expect "no such model" 1 'nowhere: cannot be opened' "$cake" run -m "$dir/nowhere" -i "$dir/in.jsonl"
 expect "no such input" 1 'nowhere.jsonl' "$cake" run -m "$model" -i "$dir/nowhere.jsonl"
 expect "no such output directory" 1 "$dir/no/such" run -o "$dir/no/such/out.jsonl"

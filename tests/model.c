@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "kernels/int8.h"
+#include "model/fingerprint.h"
 #include "models.h"
 #include "suite.h"
 
@@ -441,6 +443,51 @@ static void test_stories(void)
     cake_model_close(b);
 }
 
+/* Weights that are written while they are loaded are of no one version. */
+static void test_written(void)
+{
+    form f = {.dtype = CAKE_F32, .shards = 1};
+    const char *dir = write_model(&f);
+    char path[512];
+    cake_model *model = NULL;
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    CU_ASSERT_EQUAL_FATAL(open_quietly(dir, false, &model), CAKE_OK);
+    CU_ASSERT_EQUAL(utimensat(AT_FDCWD, path, (struct timespec[]){{.tv_sec = 1}, {.tv_sec = 2}}, 0), 0);
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(cake_model_load(model, &everything, &cake_kernels_ref, &(cake_loading){.threads = 1}),
+                    CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    CU_ASSERT(was_said("model.safetensors: was written to while it was being read"));
+    cake_model_close(model);
+}
+
+static void fingerprint(const char *dir, int64_t sums[2 + LAYERS * N_LAYER_SPEC + 1])
+{
+    cake_model *model = NULL;
+    CU_ASSERT_EQUAL_FATAL(open_quietly(dir, false, &model), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_model_tensors(model), 2 + LAYERS * N_LAYER_SPEC + 1);
+    CU_ASSERT_EQUAL(cake_model_fingerprint(model, sums), CAKE_OK);
+    CU_ASSERT_STRING_EQUAL(cake_model_tensor_name(model, 0), "lm_head.weight");
+    cake_model_close(model);
+}
+
+/* The fingerprint of a tensor does not depend on the file that it is in; one value changes that of its own
+ * tensor only. */
+static void test_fingerprint(void)
+{
+    int64_t one[2 + LAYERS * N_LAYER_SPEC + 1], four[sizeof one / sizeof *one],
+        other[sizeof one / sizeof *one];
+    form f = {.dtype = CAKE_BF16, .shards = 1};
+    fingerprint(write_model(&f), one);
+    f.shards = 4;
+    fingerprint(write_model(&f), four);
+    f.huge = "lm_head.weight";
+    fingerprint(write_model(&f), other);
+    CU_ASSERT(!memcmp(one, four, sizeof one));
+    CU_ASSERT(one[0] != other[0]);
+    CU_ASSERT(!memcmp(one + 1, other + 1, sizeof one - sizeof *one));
+}
+
 static void test_free(void)
 {
     cake_model_close(NULL);
@@ -460,6 +507,8 @@ int main(void)
         {"files that are no safetensors", test_broken_files},
         {"dummy weights are the same for any split", test_dummy},
         {"files of others: stories260K, single and sharded", test_stories},
+        {"weights that change while they are read", test_written},
+        {"a fingerprint is of a tensor's bytes", test_fingerprint},
         {"closing nothing is fine", test_free},
     };
     return SUITE_MAIN("model", tests);

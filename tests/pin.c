@@ -331,36 +331,41 @@ static void test_launchers(void)
         char *env[8];
         cake_launch kind;
         bool unasked, openmp;
+        int tasks;
     } rows[] = {
-        {{"HOME=/root"}, CAKE_LAUNCH_NONE, false, false},
-        {{OPENMPI}, CAKE_LAUNCH_OPENMPI, true, false},
-        {{OPENMPI, "OMPI_MCA_btl=self,vader"}, CAKE_LAUNCH_OPENMPI, true, false},
-        {{OPENMPI, "OMPI_MCA_rmaps_base_mapping_policy=ppr:1:node"}, CAKE_LAUNCH_OPENMPI, true, false},
-        {{OPENMPI, "OMPI_MCA_rmaps_base_mapping_policy=slot"}, CAKE_LAUNCH_OPENMPI, true, false},
-        {{OPENMPI, "OMPI_MCA_rmaps_base_mapping_policy=slot:PE=2"}, CAKE_LAUNCH_OPENMPI, false, false},
-        {{OPENMPI, "OMPI_MCA_rmaps_base_mapping_policy=socket"}, CAKE_LAUNCH_OPENMPI, false, false},
-        {{OPENMPI, "OMPI_MCA_rmaps_base_mapping_policy=ppr:1:numa"}, CAKE_LAUNCH_OPENMPI, false, false},
-        {{OPENMPI, "OMPI_MCA_rmaps_base_cpus_per_rank=2"}, CAKE_LAUNCH_OPENMPI, false, false},
-        {{OPENMPI, "OMPI_MCA_hwloc_base_binding_policy=core"}, CAKE_LAUNCH_OPENMPI, false, false},
-        {{OPENMPI, "OMPI_MCA_hwloc_base_cpu_set=0"}, CAKE_LAUNCH_OPENMPI, false, false},
-        {{OPENMPI, "OMPI_MCA_hwloc_base_cpu_list=1"}, CAKE_LAUNCH_OPENMPI, false, false},
-        {{OPENMPI, "OMPI_MCA_orte_rankfile=/tmp/ranks"}, CAKE_LAUNCH_OPENMPI, false, false},
+        {{"HOME=/root"}, CAKE_LAUNCH_NONE, false, false, 0},
+        {{OPENMPI}, CAKE_LAUNCH_OPENMPI, true, false, 2},
+        {{OPENMPI, "OMPI_MCA_btl=self,vader"}, CAKE_LAUNCH_OPENMPI, true, false, 2},
+        {{OPENMPI, "OMPI_MCA_rmaps_base_mapping_policy=ppr:1:node"}, CAKE_LAUNCH_OPENMPI, true, false, 2},
+        {{OPENMPI, "OMPI_MCA_rmaps_base_mapping_policy=slot"}, CAKE_LAUNCH_OPENMPI, true, false, 2},
+        {{OPENMPI, "OMPI_MCA_rmaps_base_mapping_policy=slot:PE=2"}, CAKE_LAUNCH_OPENMPI, false, false, 2},
+        {{OPENMPI, "OMPI_MCA_rmaps_base_mapping_policy=socket"}, CAKE_LAUNCH_OPENMPI, false, false, 2},
+        {{OPENMPI, "OMPI_MCA_rmaps_base_mapping_policy=ppr:1:numa"}, CAKE_LAUNCH_OPENMPI, false, false, 2},
+        {{OPENMPI, "OMPI_MCA_rmaps_base_cpus_per_rank=2"}, CAKE_LAUNCH_OPENMPI, false, false, 2},
+        {{OPENMPI, "OMPI_MCA_hwloc_base_binding_policy=core"}, CAKE_LAUNCH_OPENMPI, false, false, 2},
+        {{OPENMPI, "OMPI_MCA_hwloc_base_cpu_set=0"}, CAKE_LAUNCH_OPENMPI, false, false, 2},
+        {{OPENMPI, "OMPI_MCA_hwloc_base_cpu_list=1"}, CAKE_LAUNCH_OPENMPI, false, false, 2},
+        {{OPENMPI, "OMPI_MCA_orte_rankfile=/tmp/ranks"}, CAKE_LAUNCH_OPENMPI, false, false, 2},
         {{"OMPI_COMM_WORLD_SIZE=2", "OMPI_MCA_hwloc_base_binding_policy=none"},
          CAKE_LAUNCH_OPENMPI,
          false,
-         false},
-        {{OPENMPI, "SLURM_STEP_ID=0", "SLURM_PROCID=0"}, CAKE_LAUNCH_OPENMPI, true, false},
-        {{"SLURM_STEP_ID=0", "SLURM_PROCID=3", "PMI_RANK=3"}, CAKE_LAUNCH_SLURM, false, false},
-        {{"PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=8"}, CAKE_LAUNCH_HYDRA, false, false},
-        {{"OMP_PROC_BIND=close"}, CAKE_LAUNCH_NONE, false, true},
-        {{"OMP_PROC_BIND=false", "OMP_PLACES="}, CAKE_LAUNCH_NONE, false, false},
-        {{"GOMP_CPU_AFFINITY=0-3"}, CAKE_LAUNCH_NONE, false, true},
+         false,
+         2},
+        {{OPENMPI, "SLURM_STEP_ID=0", "SLURM_PROCID=0"}, CAKE_LAUNCH_OPENMPI, true, false, 2},
+        {{"SLURM_STEP_ID=0", "SLURM_PROCID=3", "PMI_RANK=3"}, CAKE_LAUNCH_SLURM, false, false, 0},
+        {{"SLURM_STEP_ID=0", "SLURM_PROCID=3", "SLURM_STEP_NUM_TASKS=5"}, CAKE_LAUNCH_SLURM, false, false, 5},
+        {{"PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=8"}, CAKE_LAUNCH_HYDRA, false, false, 2},
+        {{"PMI_RANK=1", "MPI_LOCALNRANKS=4"}, CAKE_LAUNCH_HYDRA, false, false, 4},
+        {{"OMP_PROC_BIND=close"}, CAKE_LAUNCH_NONE, false, true, 0},
+        {{"OMP_PROC_BIND=false", "OMP_PLACES="}, CAKE_LAUNCH_NONE, false, false, 0},
+        {{"GOMP_CPU_AFFINITY=0-3"}, CAKE_LAUNCH_NONE, false, true, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         cake_launcher found;
         cake_launcher_find(rows[i].env, &found);
         CU_ASSERT(found.kind == rows[i].kind && found.unasked == rows[i].unasked &&
                   found.openmp == rows[i].openmp);
+        CU_ASSERT_EQUAL(found.tasks, rows[i].tasks);
     }
     CU_ASSERT_EQUAL(cake_launcher_process(), -1);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "link/pulse.h"
@@ -170,10 +171,57 @@ void cake_world_gather(const cake_world *world, const void *mine, void *all, siz
         MPI_Gather(mine, (int)each, MPI_BYTE, all, (int)each, MPI_BYTE, 0, comm_of(world));
 }
 
-void cake_world_share(const cake_world *world, void *data, size_t bytes)
+void cake_world_share_from(const cake_world *world, int rank, void *data, size_t bytes)
 {
     if (world->size > 1)
-        MPI_Bcast(data, (int)bytes, MPI_BYTE, 0, comm_of(world));
+        MPI_Bcast(data, (int)bytes, MPI_BYTE, rank, comm_of(world));
+}
+
+void cake_world_share(const cake_world *world, void *data, size_t bytes)
+{
+    cake_world_share_from(world, 0, data, bytes);
+}
+
+static void name_hosts(const cake_world *world, cake_mismatch *mismatch)
+{
+    if (mismatch->rank[0] > mismatch->rank[1]) {
+        int other = mismatch->rank[0];
+        mismatch->rank[0] = mismatch->rank[1];
+        mismatch->rank[1] = other;
+    }
+    for (int k = 0; k < 2; k++) {
+        memcpy(mismatch->host[k], world->host, sizeof world->host);
+        cake_world_share_from(world, mismatch->rank[k], mismatch->host[k], sizeof world->host);
+    }
+}
+
+bool cake_world_same(const cake_world *world, int64_t *values, int n, cake_mismatch *mismatch)
+{
+    if (world->size == 1)
+        return true;
+    /* the least of each value, and of its negative: one reduction gives both ends */
+    int64_t *ends = cake_alloc(2 * (size_t)n, sizeof *ends);
+    for (int i = 0; i < n; i++) {
+        bool known = values[i] != CAKE_UNKNOWN;
+        ends[i] = known ? values[i] : INT64_MAX;
+        ends[n + i] = known ? -values[i] : INT64_MAX;
+    }
+    MPI_Allreduce(MPI_IN_PLACE, ends, 2 * n, MPI_INT64_T, MPI_MIN, comm_of(world));
+    int at = 0;
+    while (at < n && (ends[at] == INT64_MAX || ends[at] == -ends[n + at]))
+        at++;
+    bool same = at == n;
+    mismatch->at = at;
+    for (int k = 0; k < 2 && !same; k++) {
+        bool mine = values[at] == (k ? -ends[n + at] : ends[at]);
+        mismatch->rank[k] = (int)cake_world_least(world, mine ? world->rank : world->size);
+    }
+    if (!same)
+        name_hosts(world, mismatch);
+    for (int i = 0; i < n && same; i++)
+        values[i] = ends[i] == INT64_MAX ? CAKE_UNKNOWN : ends[i];
+    free(ends);
+    return same;
 }
 
 void cake_world_gather_local(const cake_world *world, const void *mine, void *all, size_t each)

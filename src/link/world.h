@@ -39,12 +39,26 @@ void cake_world_leave(cake_world *part); /* zeros are fine */
 cake_err cake_world_agree(const cake_world *world, cake_err err);
 int64_t cake_world_least(const cake_world *world, int64_t value);
 int64_t cake_world_sum_local(const cake_world *world, int64_t value); /* over all ranks of this host */
+
+/* Two ranks that have different values. */
+typedef struct cake_mismatch {
+    int at; /* which of the values is the first that differs */
+    int rank[2];
+    char host[2][64]; /* of these ranks */
+} cake_mismatch;
+#define CAKE_UNKNOWN (-1) /* a value that this rank has none of: it differs from nothing */
+
+/* Whether all ranks have the same values [n], each not negative, or CAKE_UNKNOWN. If so, what a rank did not
+ * know is filled in where another one does; if not, all learn of the same two ranks. */
+bool cake_world_same(const cake_world *world, int64_t *values, int n, cake_mismatch *mismatch);
 /* all [local_size, each] receives the bytes of every rank of this host, in their order. */
 void cake_world_gather_local(const cake_world *world, const void *mine, void *all, size_t each);
 /* all [size, each] on rank 0 (may be NULL elsewhere) receives every rank's `each` bytes. */
 void cake_world_gather(const cake_world *world, const void *mine, void *all, size_t each);
 /* data [bytes] becomes rank 0's on every rank; less than 2 GiB. */
 void cake_world_share(const cake_world *world, void *data, size_t bytes);
+/* The same from another rank. */
+void cake_world_share_from(const cake_world *world, int rank, void *data, size_t bytes);
 
 /* Exchanges bytes with a peer, which calls with this rank as its peer: theirs [bytes] receives the peer's
  * `mine`. */

@@ -487,6 +487,8 @@ cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_
         cake_store_unmap(model->store);
     model->bytes_read += l.read;
     err = atomic_load(&l.failed) ? CAKE_ERR_FATAL : check_sums(&l);
+    if (!err && model->store)
+        err = cake_store_unchanged(model->store);
     if (!err)
         settle(&l);
     tell(&l, cake_clock_now() - start);

@@ -178,6 +178,15 @@ static uint32_t identify(const cake_model *model, const bool *used)
     return sum;
 }
 
+static void list_used(cake_model *model, const bool *used)
+{
+    int n = model->store ? cake_store_count(model->store) : 0;
+    model->used = cake_alloc((size_t)n, sizeof *model->used);
+    for (int i = 0; i < n; i++)
+        if (used[i])
+            model->used[model->n_used++] = i;
+}
+
 static cake_err check_all(cake_model *model)
 {
     cake_range all = {0, model->config.n_layer};
@@ -188,6 +197,7 @@ static cake_err check_all(cake_model *model)
     if (!err && model->store)
         warn_unused(model, &c);
     model->identity = identify(model, c.used);
+    list_used(model, c.used);
     free(c.used);
     for (int i = 0; i < CAKE_N_KEPT; i++)
         if (c.elements[i] > c.elements[model->dtype])
@@ -263,6 +273,7 @@ void cake_model_close(cake_model *model)
     cake_bundle_close(model->bundle);
     cake_params_free(&model->config.defaults);
     free(model->layer);
+    free(model->used);
     free(model->dir);
     free(model);
 }

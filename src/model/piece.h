@@ -25,6 +25,8 @@ struct cake_model {
     bool keeps[CAKE_N_KEPT];
     int64_t parameters, bytes_read;
     uint32_t identity;
+    int *used; /* [n_used] which of the store's tensors the model has, in the order of names */
+    int n_used;
 
     struct cake_taken { /* what each load took, and of which memory */
         const cake_memory *memory;

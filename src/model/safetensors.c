@@ -26,6 +26,7 @@ struct cake_safetensors {
     char *path;
     int fd;                /* -1: parsed from memory */
     int64_t data, size;    /* byte offset of the data; bytes of the whole */
+    struct timespec time;  /* when it was last written to, as it was opened */
     cake_mapping *mapping; /* NULL: not mapped */
     cake_tensor *tensor;   /* [n], by begin */
     int n;
@@ -314,6 +315,7 @@ cake_err cake_safetensors_open(const char *path, cake_safetensors **out)
     }
     f->fd = fd;
     f->size = (int64_t)st.st_size;
+    f->time = st.st_mtim;
     *out = f;
     return CAKE_OK;
 }
@@ -379,6 +381,20 @@ void cake_safetensors_unmap(cake_safetensors *file)
 const void *cake_safetensors_view(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset)
 {
     return file->mapping ? cake_mapping_at(file->mapping, tensor->begin + offset) : NULL;
+}
+
+cake_err cake_safetensors_unchanged(const cake_safetensors *file)
+{
+    struct stat st;
+    if (fstat(file->fd, &st))
+        return cake_fail("model", "%s: cannot be examined: %s", file->path, strerror(errno));
+    if (st.st_size == file->size && st.st_mtim.tv_sec == file->time.tv_sec &&
+        st.st_mtim.tv_nsec == file->time.tv_nsec)
+        return CAKE_OK;
+    return cake_fail("model",
+                     "%s: was written to while it was being read, so some weights may be old and some new; "
+                     "start again when it is complete",
+                     file->path);
 }
 
 /* Beyond its end the last page of a file that became shorter reads as zeros, without a signal. */

@@ -58,6 +58,8 @@ void cake_safetensors_unmap(cake_safetensors *file);
  * is wrong. */
 const void *cake_safetensors_view(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset);
 bool cake_safetensors_torn(const cake_safetensors *file);
+/* Says so if the file was written to since it was opened. */
+cake_err cake_safetensors_unchanged(const cake_safetensors *file);
 /* Bytes [begin, begin + len) of the file will be read soon: a hint. */
 void cake_safetensors_ahead(const cake_safetensors *file, int64_t begin, int64_t len);
 /* Bytes [begin, end) have been used: a hint. They are this process's memory no longer if the file is mapped,

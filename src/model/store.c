@@ -240,6 +240,14 @@ void cake_store_unmap(cake_store *store)
         cake_safetensors_unmap(store->file[i]);
 }
 
+cake_err cake_store_unchanged(const cake_store *store)
+{
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < store->n_file && !err; i++)
+        err = cake_safetensors_unchanged(store->file[i]);
+    return err;
+}
+
 int cake_store_count(const cake_store *store)
 {
     return store->n_entry;

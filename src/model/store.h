@@ -27,6 +27,8 @@ const cake_stored *cake_store_find(const cake_store *store, const char *name); /
 /* Maps every file, or says why not; unmaps those that are. */
 cake_err cake_store_map(cake_store *store);
 void cake_store_unmap(cake_store *store);
+/* Says which file was written to since it was opened. */
+cake_err cake_store_unchanged(const cake_store *store);
 int cake_store_count(const cake_store *store);
 const cake_stored *cake_store_at(const cake_store *store, int i); /* by name */
 

@@ -57,6 +57,23 @@ static bool openmpi_was_told(char *const *env)
     return HAS(names) || mapping_places(value_of(env, "OMPI_MCA_rmaps_base_mapping_policy"));
 }
 
+/* Hydra's processes always know PMI_SIZE or, if it is PMIx that they speak, how many are on this host. */
+static int tasks_of(char *const *env, cake_launch kind)
+{
+    static const char *const names[][2] = {
+        [CAKE_LAUNCH_NONE] = {NULL},
+        [CAKE_LAUNCH_OPENMPI] = {"OMPI_COMM_WORLD_SIZE", NULL},
+        [CAKE_LAUNCH_SLURM] = {"SLURM_STEP_NUM_TASKS", NULL},
+        [CAKE_LAUNCH_HYDRA] = {"PMI_SIZE", "MPI_LOCALNRANKS"},
+    };
+    for (int i = 0; i < 2 && names[kind][i]; i++) {
+        const char *value = value_of(env, names[kind][i]);
+        if (value)
+            return atoi(value);
+    }
+    return 0;
+}
+
 void cake_launcher_find(char *const *env, cake_launcher *out)
 {
     static const char *const openmp[] = {"OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"};
@@ -70,8 +87,7 @@ void cake_launcher_find(char *const *env, cake_launcher *out)
                                                                                  : CAKE_LAUNCH_NONE};
     out->unasked = out->kind == CAKE_LAUNCH_OPENMPI && value_of(env, "OMPI_MCA_orte_bound_at_launch") &&
                    !openmpi_was_told(env);
-    const char *tasks = out->kind == CAKE_LAUNCH_SLURM ? value_of(env, "SLURM_STEP_NUM_TASKS") : NULL;
-    out->tasks = tasks ? atoi(tasks) : 0;
+    out->tasks = tasks_of(env, out->kind);
     out->openmp = HAS(openmp) || (proc_bind && strcasecmp(proc_bind, "false"));
 }
 

@@ -21,7 +21,7 @@ typedef struct cake_launcher {
     cake_launch kind;
     bool unasked; /* it has bound its ranks, and nobody told it how */
     bool openmp;  /* OpenMP's own variables bind its threads */
-    int tasks;    /* that srun started together; 0: it was not srun */
+    int tasks;    /* that it started together; 0: it does not say */
 } cake_launcher;
 
 /* From the environment: env as execve has it, "NAME=value" and NULL. Which variables Open MPI sets was seen

@@ -93,6 +93,7 @@ cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const
     add_sum(out, "generation_config.json", s.generation);
     add_sum(out, "tokenizer", s.tokenizer);
     add_sum(out, "tensors", cake_model_identity(stage->model));
+    add_sum(out, "weights", stage->weights);
     add_int(out, "dummy_weights", o->dummy);
     add_text(out, "isa", stage->isa.data);
     add_text(out, "dtype", o->dtype);

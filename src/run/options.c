@@ -318,7 +318,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
 }
 
 /* A number for the value, which others have mostly not. Lists are rank 0's matter alone. */
-static uint64_t mark_of(const cake_options *o, const option_row *row)
+static int64_t mark_of(const cake_options *o, const option_row *row)
 {
     const void *value = (const char *)o + row->offset;
     size_t len = row->kind == FLAG    ? sizeof(bool)
@@ -336,21 +336,21 @@ static uint64_t mark_of(const cake_options *o, const option_row *row)
 
 cake_err cake_options_agree(const cake_options *o, const cake_world *world)
 {
-    uint64_t own[N_ROW + 1], first[N_ROW + 1];
-    int at = 0;
+    int64_t marks[N_ROW + 1];
+    cake_mismatch odd;
     for (int i = 0; i < N_ROW; i++)
-        own[i] = mark_of(o, &cake_option_rows[i]);
-    own[N_ROW] = cake_crc_on(0, o->command, strlen(o->command));
-    memcpy(first, own, sizeof first);
-    cake_world_share(world, first, sizeof first);
-    while (at <= N_ROW && own[at] == first[at])
-        at++;
-    int64_t odd = cake_world_least(world, at <= N_ROW ? world->rank : world->size);
-    if (odd == world->rank)
-        return cake_fail_usage(
-            "%s%s: this rank was started with another than rank 0; give all ranks the same",
-            at < N_ROW ? "--" : "the command", at < N_ROW ? cake_option_rows[at].name : "");
-    return odd < world->size ? CAKE_ERR_USAGE : CAKE_OK;
+        marks[i] = mark_of(o, &cake_option_rows[i]);
+    marks[N_ROW] = cake_crc_on(0, o->command, strlen(o->command));
+    if (cake_world_same(world, marks, N_ROW + 1, &odd))
+        return CAKE_OK;
+    if (world->rank)
+        return CAKE_ERR_FATAL;
+    return cake_fail("link",
+                     "%s%s: rank %d on %s and rank %d on %s were started with different values; "
+                     "give all ranks the same command line",
+                     odd.at < N_ROW ? "--" : "the command",
+                     odd.at < N_ROW ? cake_option_rows[odd.at].name : "", odd.rank[0], odd.host[0],
+                     odd.rank[1], odd.host[1]);
 }
 
 int cake_options_threads(const cake_options *o, int suggested)

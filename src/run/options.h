@@ -75,8 +75,8 @@ typedef struct cake_options {
 void cake_options_share(const cake_world *world);
 /* Options not given have their defaults. Help and version are commands too. CAKE_ERR_USAGE is said. */
 cake_err cake_options_parse(int argc, char **argv, cake_options *options);
-/* CAKE_ERR_USAGE, said by the first rank that was given another option than rank 0, but for those that hosts
- * differ in: what all ranks do together depends on them. All ranks call. */
+/* CAKE_ERR_FATAL if two ranks were given different options, but for those that hosts may differ in: what all
+ * ranks do together depends on them. Rank 0 says so. All ranks call. */
 cake_err cake_options_agree(const cake_options *options, const cake_world *world);
 void cake_options_free(cake_options *options);
 /* --threads, else OMP_NUM_THREADS, else what the machine suggests. */

@@ -75,6 +75,25 @@ static void bind_rank(const cake_world *world, cake_bind bind, const cake_claim 
     free(all);
 }
 
+/* Each process of the launcher does all of the work. */
+static void warn_alone(const cake_launcher *launcher)
+{
+    if (launcher->kind == CAKE_LAUNCH_SLURM) {
+        cake_log(CAKE_WARN, "place",
+                 "srun started %d processes, but each finds itself alone: they are not ranks of one run; "
+                 "start them with srun --mpi=pmix (srun --mpi=list shows what there is)",
+                 launcher->tasks);
+        return;
+    }
+    cake_buf mpi = {0};
+    cake_world_describe(&mpi);
+    cake_log(CAKE_WARN, "place",
+             "the launcher started %d processes, but each finds itself alone: they are not ranks of one run; "
+             "this program was built with %s: start it with the mpirun of that MPI",
+             launcher->tasks, mpi.data);
+    cake_buf_free(&mpi);
+}
+
 cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *said, const cake_world *world,
                              cake_machine *machine, cake_placement *p)
 {
@@ -97,10 +116,7 @@ cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *sa
         return err;
     bind_rank(world, bind, &mine, machine, p);
     if (world->size == 1 && launcher.tasks > 1)
-        cake_log(CAKE_WARN, "place",
-                 "srun started %d of these, and each finds itself alone: they are not ranks of one run; "
-                 "start them with srun --mpi=pmix (srun --mpi=list has what there is)",
-                 launcher.tasks);
+        warn_alone(&launcher);
     say(world, &launcher, &p->pin, machine);
     return CAKE_OK;
 }

@@ -17,6 +17,7 @@
 #include "kernels/cuda/device.h"
 #include "place/threads.h"
 #include "run/bundles.h"
+#include "run/consistency.h"
 #include "run/edges.h"
 #include "run/gpus.h"
 #include "run/layout.h"
@@ -206,6 +207,8 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     *stage = (cake_stage){0};
     cake_machine_read(&stage->machine);
     cake_err err = open_model(o, world, stage);
+    if (!err)
+        err = cake_consistency_model(o, world, stage->model, &stage->weights);
     if (err)
         return err;
     const cake_config *config = cake_model_config(stage->model);

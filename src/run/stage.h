@@ -58,6 +58,7 @@ typedef struct cake_stage {
     bool gpus;    /* some rank is on a GPU */
     bool roomy;   /* gpus, and all GPUs have memory for large waves */
     cake_model *model;
+    uint32_t weights;            /* cake_consistency_model's checksum of them */
     const cake_kernels *kernels; /* of this rank's CPUs */
     const cake_kernels *away;    /* of this rank's GPU; NULL: it is on none */
     int n_away;                  /* how many of its layers are on the GPU, the first ones */

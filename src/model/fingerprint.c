@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: an open model. Out: a checksum of some kilobytes of each tensor. run/consistency.c calls: ranks that
+ * read other weights, and a job that goes on with other weights, are found by it.
+ * Invariant: the same tensor has the same fingerprint whatever file it lies in, so a bundle has that of the
+ * model it was made from.
+ */
+#include "model/fingerprint.h"
+
+#include <string.h>
+
+#include "base/crc.h"
+#include "model/piece.h"
+
+enum {
+    BLOCK = 1024,
+    BLOCKS = 4, /* the first bytes, the last ones, two blocks between them */
+    AHEAD =
+        128, /* tensors that the system is asked for before they are read: file servers answer many at once */
+};
+
+/* Where block i begins; smaller tensors are read whole. */
+static int64_t block_at(int64_t bytes, int i)
+{
+    return bytes <= BLOCK * BLOCKS ? (int64_t)BLOCK * i : (bytes - BLOCK) / (BLOCKS - 1) * i;
+}
+
+static size_t block_len(int64_t bytes, int i)
+{
+    int64_t left = bytes - block_at(bytes, i);
+    return left <= 0 ? 0 : left < BLOCK ? (size_t)left : BLOCK;
+}
+
+static void ask(const cake_stored *s)
+{
+    int64_t bytes = s->tensor->end - s->tensor->begin;
+    for (int i = 0; s->file && i < BLOCKS && block_len(bytes, i); i++)
+        cake_safetensors_ahead(s->file, s->tensor->begin + block_at(bytes, i), (int64_t)block_len(bytes, i));
+}
+
+static cake_err read_one(const cake_stored *s, int64_t *sum)
+{
+    char block[BLOCK];
+    int64_t bytes = s->tensor->end - s->tensor->begin;
+    uint32_t crc = cake_crc(s->tensor->name, strlen(s->tensor->name));
+    *sum = -1;
+    if (!s->file)
+        return CAKE_OK;
+    for (int i = 0; i < BLOCKS && block_len(bytes, i); i++) {
+        size_t len = block_len(bytes, i);
+        if (cake_safetensors_read(s->file, s->tensor, block_at(bytes, i), block, len, NULL))
+            return CAKE_ERR_FATAL;
+        crc = cake_crc_on(crc, block, len);
+    }
+    *sum = crc;
+    return CAKE_OK;
+}
+
+int cake_model_tensors(const cake_model *model)
+{
+    return model->n_used;
+}
+
+const char *cake_model_tensor_name(const cake_model *model, int i)
+{
+    return cake_store_at(model->store, model->used[i])->tensor->name;
+}
+
+cake_err cake_model_fingerprint(const cake_model *model, int64_t *sums)
+{
+    cake_err err = CAKE_OK;
+    for (int i = 0, asked = 0; i < model->n_used && !err; i++) {
+        for (; asked < model->n_used && asked < i + AHEAD; asked++)
+            ask(cake_store_at(model->store, model->used[asked]));
+        err = read_one(cake_store_at(model->store, model->used[i]), &sums[i]);
+    }
+    return err;
+}

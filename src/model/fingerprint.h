@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which weights a model has, without reading them all: a checksum over some kilobytes of each tensor.
+ * Training changes nearly every value of a tensor, so this tells versions of a model apart that have the same
+ * names, shapes and sizes.
+ */
+#ifndef CAKE_MODEL_FINGERPRINT_H
+#define CAKE_MODEL_FINGERPRINT_H
+
+#include <stdint.h>
+
+#include "model/model.h"
+
+/* Tensors that the model has, those of other ranks' bundles included; 0: dummy weights. */
+int cake_model_tensors(const cake_model *model);
+/* The name of tensor i, in the order of names; borrowed. */
+const char *cake_model_tensor_name(const cake_model *model, int i);
+/* sums [cake_model_tensors]: a CRC-32C of each one's name and sampled bytes; -1: its bytes are not here
+ * (another rank's bundle has them). A file that cannot be read is said. */
+cake_err cake_model_fingerprint(const cake_model *model, int64_t *sums);
+
+#endif
