@@ -32,7 +32,7 @@ start() { # NP OPTION... : in the background
     local np=$1
     shift
     rm -f "$dir"/pid.*
-    "$root/tests/mpirun.sh" "$np" "$dir/rank" run -m "$model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --deterministic-ids "$@" \
+    "$root/tests/mpirun.sh" "$np" "$dir/rank" run -m "$model" -i "${IN:-$dir/in.jsonl}" -o "$dir/out.jsonl" --deterministic-ids "$@" \
         2>>"$dir/err" &
     launcher=$!
     until [ -s "$dir/pid.$((np - 1))" ]; do sleep 0.02; done
@@ -64,6 +64,10 @@ rm -f "$dir"/out.jsonl*
 signalled TERM rank 1
 drained "SIGTERM" $?
 continues
+signalled XCPU rank 1
+drained "SIGXCPU" $?
+signalled HUP rank 1
+drained "SIGHUP" $?
 signalled USR1 launcher 2
 got=$?
 case $(${MPIRUN:-mpirun} --version 2>&1) in
@@ -93,6 +97,21 @@ wait $launcher
 test $? -eq 75 && kill $late && test ! -e "$dir/out.jsonl.lock" && grep -q '_cake": {"running"' "$dir/out.jsonl.partial"
 ok "two signals, while a replica does not get on: status 75" $?
 continues
+# One before anything is computed, here while a pipe is opened that nobody writes to: nothing waits for it.
+mkfifo "$dir/nobody"
+waits() { # NAME SIGNAL NP OPTION...
+    local name=$1 signal=$2
+    : >"$dir/err"
+    IN=$dir/nobody start "${@:3}"
+    [ -z "$signal" ] || { sleep 0.5 && kill -"$signal" "$(cat "$dir/pid.0")"; }
+    wait $launcher
+    test $? -eq 75 && grep -q 'stops before anything was computed; the same command again' "$dir/err" && test ! -e "$dir/out.jsonl.lock"
+    ok "$name while a pipe is opened: status 75" $?
+}
+waits SIGTERM TERM 1
+waits SIGHUP HUP 2
+waits "the end of the time" "" 1 --max-runtime 1
+
 # One while rank 0 waits in MPI_Init: it is not lost, which launchers do not get over.
 : >"$dir/err"
 touch "$dir/late.1"

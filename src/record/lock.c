@@ -28,6 +28,7 @@ struct cake_lock {
 };
 
 static _Atomic(cake_lock *) held; /* the latest */
+static _Atomic bool abandoned;    /* the process ends: none is to be left */
 
 /* When a process of this host began, in ticks since it was started; 0: there is none, or it is dead and
  * nobody has taken note. */
@@ -218,6 +219,11 @@ cake_err cake_lock_take(const char *path, cake_lock **out)
     *out = cake_alloc(1, sizeof **out);
     (*out)->path = cake_copy(path, strlen(path));
     held = *out;
+    if (abandoned) { /* by another thread, just now, which ends the process */
+        cake_lock_abandon();
+        for (;;)
+            pause();
+    }
     return CAKE_OK;
 }
 
@@ -235,6 +241,7 @@ void cake_lock_release(cake_lock *lock)
 
 void cake_lock_abandon(void)
 {
+    abandoned = true;
     const cake_lock *lock = atomic_exchange(&held, NULL);
     if (lock)
         unlink(lock->path);

@@ -174,6 +174,11 @@ void cake_progress_close(void)
     state.mode = NONE;
 }
 
+void cake_progress_stopped(void)
+{
+    cake_progress_end(&(cake_counts){.share = -1}, CAKE_STOPPED);
+}
+
 void cake_progress_end(const cake_counts *c, cake_err how)
 {
     write_file(c,

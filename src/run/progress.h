@@ -30,6 +30,8 @@ void cake_progress_close(void); /* wipes the bar */
  * it suffices. */
 void cake_progress_bar(const cake_counts *counts, double seconds, double until_stop, cake_buf *out);
 void cake_progress_line(const cake_counts *counts, double seconds, double until_stop, cake_buf *out);
+/* The run ends before its first wave: --progress-file says so. Any thread. */
+void cake_progress_stopped(void);
 /* The run has ended in this way. */
 void cake_progress_end(const cake_counts *counts, cake_err how);
 

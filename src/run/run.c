@@ -184,15 +184,6 @@ static void drain(job *j)
         cake_root_stop(j->root, CAKE_STOPPED);
 }
 
-/* What came while nothing was computed yet. */
-static cake_err stop_early(job *j)
-{
-    cake_err err = !j->world->rank && cake_drain_due() ? CAKE_STOPPED : CAKE_OK;
-    if (err)
-        cake_answers_stop(&j->answers);
-    return cake_world_agree(j->world, err);
-}
-
 static bool attend(void *self)
 {
     job *j = self;
@@ -269,8 +260,10 @@ static cake_err report(job *j)
 static cake_err work(job *j)
 {
     bool root = j->world->rank == 0;
-    if (root)
+    if (root) {
         cake_progress_open(j->options);
+        cake_drain_loop();
+    }
     cake_pipeline_watch(j->pipeline, j->trace);
     cake_pipeline_tell(j->pipeline, &j->where);
     if (j->desk)
@@ -278,8 +271,10 @@ static cake_err work(job *j)
     enter(j, CAKE_PHASE_RUN);
     cake_err err = part(j, cake_pipeline_run(j->pipeline, &(cake_aside){j, attend}));
     cake_progress_close();
-    if (root)
+    if (root) {
+        cake_drain_write();
         cake_answers_flush(&j->answers);
+    }
     /* what went wrong in the loop went wrong on the root; the other ranks learn of it here */
     err = cake_world_agree(j->world, err);
     enter(j, CAKE_PHASE_WRITE);
@@ -332,12 +327,12 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
     if (!err)
         err = open_files(&j);
     bool opened = !err;
-    if (opened && !world->rank)
+    if (opened && !world->rank) {
         cake_progress_begin(options);
+        cake_drain_ended(cake_progress_stopped);
+    }
     if (!err)
         introduce(&j);
-    if (!err)
-        err = stop_early(&j);
     j.trace = options->trace && !err ? cake_trace_open() : NULL;
     double begin = cake_clock_now();
     j.data = cake_machine_data();
@@ -346,8 +341,6 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
     cake_trace_add(j.trace, (cake_span){.begin = begin, .kind = CAKE_SPAN_LOAD}, cake_clock_now());
     if (!err)
         err = open_pipeline(&j);
-    if (!err)
-        err = stop_early(&j);
     j.loaded = cake_clock_now();
     if (!err)
         err = work(&j);
