@@ -36,6 +36,11 @@ void cake_exec_keep(int size);
 /* From now on there are more threads than cpus: who waits gives its cpu away at once, since whom it waits for
  * may need it. To be called by the thread that runs the teams. */
 void cake_exec_crowd(bool crowded);
+bool cake_exec_crowded(void);
+/* Runs work(arg) on this thread. Where threads are more than cpus, up to size - 1 others wait meanwhile,
+ * without spinning, for the teams that work(arg) runs: between teams OpenMP's own would spin for
+ * milliseconds. */
+void cake_exec_session(int size, void (*work)(void *arg), void *arg);
 void cake_exec_barrier(const cake_exec *exec);
 /* For waiting on anything but a barrier: gives the cpu away for a moment. */
 void cake_exec_rest(void);

@@ -47,7 +47,7 @@ static void test_barrier(void)
 
 /* A team smaller than what is kept is of its own size, and the other threads are the same ones afterwards. */
 typedef struct faces {
-    pthread_t thread[7];
+    pthread_t thread[8];
     atomic_int n;
 } faces;
 
@@ -117,6 +117,34 @@ static void test_crowd(void)
     CU_ASSERT(3 * gave_way < spun);
     if (3 * gave_way >= spun)
         printf("  %g s and %g s\n", spun, gave_way);
+}
+
+/* Teams of all sizes, as a run has them, on threads that wait in a session; and one after it. */
+static void run_teams(void *arg)
+{
+    meeting *m = arg;
+    for (int round = 0; round < 50; round++)
+        for (int size = 1; size <= 8; size++) {
+            faces found = {0};
+            cake_exec_run(size, show, &found);
+            CU_ASSERT_EQUAL(atomic_load(&found.n), size);
+        }
+    atomic_store(&m->here, 0);
+    cake_exec_run(9, meet, m); /* where the session has fewer, they are enough */
+}
+
+static void test_session(void)
+{
+    for (int told = 0; told < 2; told++) {
+        meeting m = {0};
+        cake_exec_crowd(told);
+        CU_ASSERT_EQUAL(cake_exec_crowded(), told);
+        cake_exec_session(8, run_teams, &m);
+        cake_exec_session(1, run_teams, &m);
+        CU_ASSERT_EQUAL(atomic_load(&m.wrong), 0);
+        test_barrier();
+    }
+    cake_exec_crowd(false);
 }
 
 static void test_share(void)
@@ -244,6 +272,7 @@ int main(void)
         {"barrier: all meet", test_barrier},
         {"a team that is smaller for a while", test_keep},
         {"more threads than cpus", test_crowd},
+        {"teams of a session", test_session},
         {"share: everything once", test_share},
         {"deal: everything once, deal after deal", test_deal},
         {"deal: others' shares from their end, those of members far behind not at all", test_late},

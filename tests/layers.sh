@@ -44,7 +44,7 @@ BEGIN {
     door("immintrin.h", "^kernels/cpu/")
     door("cpuid.h", "^kernels/cpu/")
     # The C library and POSIX: anybody.
-    n = split("arpa/inet assert ctype dirent errno fcntl fenv float getopt ifaddrs inttypes limits malloc locale math net/if netinet/in netinet/tcp poll pthread sched setjmp signal " \
+    n = split("arpa/inet assert ctype dirent errno fcntl fenv float getopt ifaddrs inttypes limits malloc locale math net/if netinet/in netinet/tcp poll pthread sched semaphore setjmp signal " \
               "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings sys/file sys/ioctl sys/mman " \
               "sys/resource sys/socket sys/stat sys/statvfs sys/syscall sys/sysinfo sys/time sys/types sys/utsname sys/wait " \
               "termios time unistd", libc, " ")

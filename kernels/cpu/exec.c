@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a piece of work. Out: it, done by a team of threads; the one place that opens a parallel region. The
- * pool is OpenMP's; the barrier is our own, since OpenMP's spins for milliseconds where more threads than
- * cores wait.
+ * In: a piece of work. Out: it, done by a team of threads; the one place that opens a parallel region.
+ * The pool is OpenMP's; the barrier is our own, since OpenMP's spins for milliseconds where more threads
+ * than cores wait. For the same reason a session keeps the pool inside one region where threads are more
+ * than cpus.
  * Invariant: a unit of a deal is taken once.
  */
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #ifdef _OPENMP
@@ -49,6 +51,11 @@ void cake_exec_crowd(bool crowded)
     spins = crowded ? 0 : SPINS;
 }
 
+bool cake_exec_crowded(void)
+{
+    return !spins;
+}
+
 void cake_exec_barrier(const cake_exec *exec)
 {
     struct cake_team *team = exec->team;
@@ -76,6 +83,113 @@ void cake_exec_keep(int size)
     kept = size;
 }
 
+#ifdef _OPENMP
+
+/* What a team does. */
+typedef struct job {
+    void (*work)(const cake_exec *exec, void *arg);
+    void *arg;
+    struct cake_team *team;
+    int size;
+} job;
+
+/* The session that is open. Its members go through every round, so that none misses one. */
+static struct {
+    int size; /* members, the one that runs the teams among them; 0: none is open */
+    pthread_t owner;
+    job job;
+    bool over;
+    atomic_uint round; /* changes with a new job, under the lock */
+    atomic_int left;   /* members that have not gone through this round */
+    pthread_mutex_t lock;
+    pthread_cond_t posted;
+} session = {.lock = PTHREAD_MUTEX_INITIALIZER, .posted = PTHREAD_COND_INITIALIZER};
+
+static bool in_session(void)
+{
+    return session.size && pthread_equal(session.owner, pthread_self());
+}
+
+static void post(const job *next)
+{
+    session.job = *next;
+    atomic_store(&session.left, session.size - 1);
+    pthread_mutex_lock(&session.lock);
+    atomic_fetch_add(&session.round, 1);
+    pthread_mutex_unlock(&session.lock);
+    pthread_cond_broadcast(&session.posted);
+}
+
+static void run_in_session(const job *next)
+{
+    cake_exec exec = {0, next->size, next->team};
+    post(next);
+    next->work(&exec, next->arg);
+    while (atomic_load(&session.left))
+        sched_yield();
+}
+
+static void wait_for_round(unsigned seen)
+{
+    enum { YIELDS = 50 }; /* the next team is mostly near */
+    for (int i = 0; i < YIELDS && atomic_load(&session.round) == seen; i++)
+        sched_yield();
+    if (atomic_load(&session.round) != seen)
+        return;
+    pthread_mutex_lock(&session.lock);
+    while (atomic_load(&session.round) == seen)
+        pthread_cond_wait(&session.posted, &session.lock);
+    pthread_mutex_unlock(&session.lock);
+}
+
+/* A member's part until the session is over. */
+static void serve(int rank, unsigned seen)
+{
+    for (;; seen++) {
+        wait_for_round(seen);
+        if (session.over)
+            return;
+        cake_exec exec = {rank, session.job.size, session.job.team};
+        if (rank < exec.size)
+            session.job.work(&exec, session.job.arg);
+        atomic_fetch_sub(&session.left, 1);
+    }
+}
+
+void cake_exec_session(int size, void (*work)(void *arg), void *arg)
+{
+    if (!cake_exec_crowded() || size == 1) {
+        work(arg);
+        return;
+    }
+    unsigned first = atomic_load(&session.round);
+    session.over = false;
+#pragma omp parallel num_threads(size)
+    {
+        int rank = omp_get_thread_num();
+        if (rank > 0) {
+            serve(rank, first);
+        } else {
+            session.owner = pthread_self();
+            session.size = omp_get_num_threads();
+            work(arg);
+            session.over = true;
+            post(&(job){0});
+            session.size = 0;
+        }
+    }
+}
+
+#else
+
+void cake_exec_session(int size, void (*work)(void *arg), void *arg)
+{
+    (void)size;
+    work(arg);
+}
+
+#endif
+
 void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), void *arg)
 {
 #ifdef _OPENMP
@@ -86,6 +200,10 @@ void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), voi
         for (int i = 0; i < N_SEAT && i < size; i++) {
             atomic_init(&team.seats[i].left, 0);
             team.seats[i].deals = 0;
+        }
+        if (in_session()) {
+            run_in_session(&(job){work, arg, &team, size < session.size ? size : session.size});
+            return;
         }
 #pragma omp parallel num_threads(size > kept ? size : kept)
         {

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -76,4 +77,24 @@ void cake_file_guard(void)
             /* open takes the lowest free one, which is this one; the wrong way round, so that using it
              * fails */
             (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
+int64_t cake_file_number(const char *path, const char *name)
+{
+    FILE *f = fopen(path, "r");
+    int64_t found = -1;
+    char line[256];
+    while (f && found < 0 && fgets(line, sizeof line, f)) {
+        char *end = line, *at = line;
+        if (name && strncmp(line, name, strlen(name)))
+            continue;
+        at += name ? strlen(name) : 0;
+        long long value = strtoll(at, &end, 10);
+        found = end > at ? value : -1;
+        if (!name)
+            break;
+    }
+    if (f)
+        fclose(f);
+    return found;
 }

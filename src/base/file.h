@@ -22,4 +22,8 @@ bool cake_file_same(const char *a, const char *b);
  * one of them: reading and writing such a one fails as it should. Called first of all. */
 void cake_file_guard(void);
 
+/* The number behind `name` in a file of lines such as those of /proc, name NULL: at the file's beginning;
+ * -1: there is none. */
+int64_t cake_file_number(const char *path, const char *name);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: hwloc's view, /proc/meminfo, the cgroup's limit. Out: a cake_machine. What cannot be read is left at a
- * value that does no harm (one cpu, memory unknown as 0).
+ * In: hwloc's view, /proc/meminfo, the control group's limits. Out: a cake_machine. What cannot be read
+ * is left at a value that does no harm (one cpu, memory unknown as 0).
  */
 #include "place/machine.h"
 
@@ -14,7 +14,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
+#include "place/cgroup.h"
 #include "place/devices.h"
 #include "place/pin.h"
 
@@ -32,47 +34,11 @@ const char *cake_size_text(int64_t bytes)
     return text[turn];
 }
 
-/* The number behind "name" in a file of "name number" lines; with name NULL the file's first number. */
-static int64_t number_in(const char *path, const char *name)
-{
-    FILE *f = fopen(path, "r");
-    int64_t found = -1;
-    char line[256];
-    while (f && found < 0 && fgets(line, sizeof line, f)) {
-        char *end = line, *at = line;
-        if (name && strncmp(line, name, strlen(name)))
-            continue;
-        at += name ? strlen(name) : 0;
-        long long value = strtoll(at, &end, 10);
-        found = end > at ? value : -1;
-        if (!name)
-            break;
-    }
-    if (f)
-        fclose(f);
-    return found;
-}
-
-/* What version 2 or 1 of the cgroup interface still leaves to this process, or -1. */
-static int64_t cgroup_left(void)
-{
-    static const char *const file[][2] = {
-        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-        {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"},
-    };
-    for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
-        int64_t limit = number_in(file[i][0], NULL), used = number_in(file[i][1], NULL);
-        if (limit >= 0 && used >= 0)
-            return limit > used ? limit - used : 0;
-    }
-    return -1;
-}
-
 int64_t cake_machine_mapping(void)
 {
     enum { LATER = 192 << 20 }; /* an arena of malloc while it is aligned, libraries for text and files */
     struct rlimit limit;
-    int64_t mapped = number_in("/proc/self/status", "VmSize:");
+    int64_t mapped = cake_file_number("/proc/self/status", "VmSize:");
     if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur > INT64_MAX ||
         mapped < 0) /* RLIM_INFINITY among them */
         return INT64_MAX;
@@ -80,15 +46,19 @@ int64_t cake_machine_mapping(void)
     return left > 0 ? left : 0;
 }
 
-static void read_memory(cake_machine *m)
+static void read_limits(cake_machine *m)
 {
-    int64_t all = number_in("/proc/meminfo", "MemTotal:"),
-            free_now = number_in("/proc/meminfo", "MemAvailable:");
-    int64_t left = cgroup_left();
+    int64_t all = cake_file_number("/proc/meminfo", "MemTotal:"),
+            free_now = cake_file_number("/proc/meminfo", "MemAvailable:");
+    cake_cgroup group;
+    cake_cgroup_read("", &group);
     m->memory_all = all > 0 ? all * 1024 : 0;
     m->memory = free_now > 0 ? free_now * 1024 : m->memory_all;
-    if (left >= 0 && left < m->memory)
-        m->memory = left;
+    if (group.memory >= 0 && group.memory < m->memory)
+        m->memory = group.memory;
+    m->quota = group.cpus;
+    if (m->quota > 0 && m->cores_mine > m->quota)
+        m->cores_mine = m->quota < 1 ? 1 : (int)m->quota;
 }
 
 /* Of a machine that is not this one: of its domains, but not of GPUs' memory. */
@@ -146,7 +116,7 @@ void cake_machine_read(cake_machine *machine)
     int *const counts[] = {&machine->cpus, &machine->cores_mine, &machine->cores_allowed, &machine->cores};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         *counts[i] = *counts[i] < 1 ? 1 : *counts[i];
-    read_memory(machine);
+    read_limits(machine);
 }
 
 /* Sizes of the caches, from the nearest one: "L1d 32.0 KiB, L2 1.0 MiB, L3 32.0 MiB for 8 cores". */
@@ -268,7 +238,10 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
             cake_machine_draw(topology, out);
         hwloc_topology_destroy(topology);
     }
-    cake_buf_addf(out, "cpus        %d for this process: %s\n", m->cpus, m->mask);
+    cake_buf_addf(out, "cpus        %d for this process: %s", m->cpus, m->mask);
+    if (m->quota > 0)
+        cake_buf_addf(out, "; its control group grants the time of %.3g", m->quota);
+    cake_buf_addc(out, '\n');
     if (m->memory_said)
         cake_buf_addf(out, "memory      %s, as hwloc was told; `plan` goes by it\n",
                       cake_size_text(m->memory_said));

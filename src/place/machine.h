@@ -20,6 +20,7 @@ typedef struct cake_machine {
     int packages;
     char mask[128]; /* the cpus as a list, "0-3,8" */
     char model[96]; /* the processor's name */
+    double quota;   /* cpus whose time the control group grants, which ranks of this machine share; 0: all */
     int64_t memory; /* bytes free to this process: the kernel's estimate, not above what the cgroup leaves */
     int64_t memory_all; /* bytes of the machine */
     /* Bytes of the machine that hwloc was told of (HWLOC_XMLFILE, HWLOC_SYNTHETIC); 0: it is this one. */

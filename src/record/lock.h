@@ -28,8 +28,8 @@ bool cake_lock_look(const char *path, cake_holder *out);
 cake_err cake_lock_take(const char *path, cake_lock **out);
 void cake_lock_release(cake_lock *lock); /* NULL is fine */
 
-/* The lock that this process holds, if any, goes: it ends, and nobody can release it in order. Whoever takes one
- * afterwards waits for the end. Any thread. */
+/* The lock that this process holds, if any, goes: it ends, and nobody can release it in order. Whoever
+ * takes one afterwards waits for the end. Any thread. */
 void cake_lock_abandon(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: signals, options, the environment. Out: whether to stop. run.c calls.
- * The loop of a run asks often, and then stops in order. Before the loop rank 0 may wait for minutes, in a read
- * of weights or for the other end of a pipe; behind it results are written. There a thread, the guard, ends the
- * process: nothing is lost, since the journal is right at any moment.
+ * In: signals, options, the environment. Out: whether to stop. run.c calls. The loop of a run asks often,
+ * and then stops in order. Before the loop rank 0 may wait for minutes, in a read of weights or for the
+ * other end of a pipe; behind it results are written. There a thread, the guard, ends the process:
+ * nothing is lost, since the journal is right at any moment.
  * Invariant: a handler does nothing but count and wake the guard.
  */
 #include "run/drain.h"
@@ -22,8 +22,8 @@
 #include "link/pulse.h"
 #include "record/lock.h"
 
-/* Seconds before the job's end at which the run stops, unless --stop-before says otherwise; that the loop gets
- * to stop in order after a second signal. */
+/* Seconds before the job's end at which the run stops, unless --stop-before says otherwise; that the loop
+ * gets to stop in order after a second signal. */
 enum { MARGIN = 60, GRACE = 3 };
 
 static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When a run has to stop before its end: SIGTERM, SIGUSR1, SIGUSR2, SIGHUP or SIGXCPU came, --max-runtime is
- * over, the end of the Slurm job is near. Rank 0 decides; the other ranks take no notice of the signals, which
- * launchers pass to all.
+ * When a run has to stop before its end: SIGTERM, SIGUSR1, SIGUSR2, SIGHUP or SIGXCPU came, --max-runtime
+ * is over, the end of the Slurm job is near. Rank 0 decides; the other ranks take no notice of the
+ * signals, which launchers pass to all.
  */
 #ifndef CAKE_RUN_DRAIN_H
 #define CAKE_RUN_DRAIN_H
@@ -19,10 +19,10 @@ void cake_drain_listen(void);
  * */
 void cake_drain_pass(void);
 
-/* After cake_drain_listen: finds out on rank 0 when time is up. All ranks call it, before anything long, and
- * call cake_drain_close even if it fails: then there is no time left. From here on to cake_drain_loop a signal,
- * or the end of the time, ends the process with status 75, whatever it waits for; so does a second signal behind
- * cake_drain_write, or one that the loop does not heed for some seconds. */
+/* After cake_drain_listen: finds out on rank 0 when time is up. All ranks call it, before anything long,
+ * and call cake_drain_close even if it fails: then there is no time left. From here on to cake_drain_loop
+ * a signal, or the end of the time, ends the process with status 75, whatever it waits for; so does a
+ * second signal behind cake_drain_write, or one that the loop does not heed for some seconds. */
 cake_err cake_drain_open(const cake_options *options, const cake_world *world);
 void cake_drain_loop(void);  /* rank 0: cake_drain_due is asked from now on */
 void cake_drain_write(void); /* rank 0: no more */

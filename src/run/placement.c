@@ -94,6 +94,37 @@ static void warn_alone(const cake_launcher *launcher)
     cake_buf_free(&mpi);
 }
 
+/* Threads that nobody asked for are no more than the control group has time for. */
+static void keep_to_quota(const cake_world *world, double quota, cake_placement *p)
+{
+    int most = (int)(quota / world->local_size);
+    most = most < 1 ? 1 : most;
+    p->n_thread = p->n_thread < most ? p->n_thread : most;
+}
+
+/* Whether threads of this rank have to share cpus with each other or with those of other ranks. A rank
+ * that may run on many cpus takes its part of each. */
+static bool is_crowded(const cake_world *world, const cake_placement *p, const cake_cpus *mask, double quota)
+{
+    typedef struct rank {
+        cake_cpus cpus;
+        int n_thread;
+    } rank;
+    rank mine = {.cpus = p->bound ? p->pin.cpus : *mask, .n_thread = p->n_thread};
+    rank *all = cake_alloc((size_t)world->local_size, sizeof *all);
+    double wanted = 0, all_threads = 0;
+    cake_world_gather_local(world, &mine, all, sizeof mine);
+    for (int r = 0; r < world->local_size; r++) {
+        cake_cpus both = all[r].cpus;
+        int cpus = cake_cpus_count(&both);
+        cake_cpus_and(&both, &mine.cpus);
+        all_threads += all[r].n_thread;
+        wanted += cpus ? (double)all[r].n_thread * cake_cpus_count(&both) / cpus : 0;
+    }
+    free(all);
+    return wanted > cake_cpus_count(&mine.cpus) + 0.01 || (quota > 0 && all_threads > quota);
+}
+
 cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *said, const cake_world *world,
                              cake_machine *machine, cake_placement *p)
 {
@@ -115,6 +146,10 @@ cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *sa
     if (err)
         return err;
     bind_rank(world, bind, &mine, machine, p);
+    if (machine->quota > 0 && !mine.threads)
+        keep_to_quota(world, machine->quota, p);
+    bool shares = is_crowded(world, p, &mine.mask, machine->quota);
+    p->crowded = shares || p->n_thread > machine->cpus;
     if (world->size == 1 && launcher.tasks > 1)
         warn_alone(&launcher);
     say(world, &launcher, &p->pin, machine);

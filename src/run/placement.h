@@ -16,6 +16,7 @@ typedef struct cake_placement {
     cake_pin pin;
     bool bound; /* the process, to pin.cpus */
     int n_thread;
+    bool crowded; /* ranks of this host have more threads than cpus for them */
 } cake_placement;
 
 /* Decides, and moves this process to its cpus, which *machine then says too. What was replaced and what is

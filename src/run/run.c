@@ -257,8 +257,21 @@ static cake_err report(job *j)
     return err;
 }
 
+/* The loop of this rank, as one session of its threads. */
+typedef struct turning {
+    job *job;
+    cake_err err;
+} turning;
+
+static void turn(void *arg)
+{
+    turning *t = arg;
+    t->err = cake_pipeline_run(t->job->pipeline, &(cake_aside){t->job, attend});
+}
+
 static cake_err work(job *j)
 {
+    turning t = {.job = j};
     bool root = j->world->rank == 0;
     if (root) {
         cake_progress_open(j->options);
@@ -269,7 +282,8 @@ static cake_err work(job *j)
     if (j->desk)
         cake_desk_watch(j->desk, j->trace, j->watch);
     enter(j, CAKE_PHASE_RUN);
-    cake_err err = part(j, cake_pipeline_run(j->pipeline, &(cake_aside){j, attend}));
+    cake_exec_session(j->stage.n_thread, turn, &t);
+    cake_err err = part(j, t.err);
     cake_progress_close();
     if (root) {
         cake_drain_write();
