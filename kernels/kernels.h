@@ -41,6 +41,11 @@ bool cake_exec_crowded(void);
  * without spinning, for the teams that work(arg) runs: between teams OpenMP's own would spin for
  * milliseconds. */
 void cake_exec_session(int size, void (*work)(void *arg), void *arg);
+/* Memory for what an operation has to keep while it runs, of this thread [CAKE_SCRATCH_BYTES], on a cache
+ * line's boundary: threads may have small stacks. The first call takes it, cake_exec_run's threads ahead
+ * of need. */
+#define CAKE_SCRATCH_BYTES ((size_t)1 << 20)
+void *cake_exec_scratch(void);
 void cake_exec_barrier(const cake_exec *exec);
 /* For waiting on anything but a barrier: gives the cpu away for a moment. */
 void cake_exec_rest(void);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "bench/bench.h"
 #include "run/bundles.h"
@@ -35,7 +36,9 @@ int main(int argc, char **argv)
     cake_options options;
     cake_file_guard();
     cake_drain_listen();
-    cake_err err = cake_world_open(&argc, &argv, &world);
+    cake_err err = cake_limits_raise();
+    if (!err)
+        err = cake_world_open(&argc, &argv, &world);
     if (err)
         return err;
     if ((err = cake_consistency_build(&world))) {

@@ -36,6 +36,18 @@ expect "an option of rank 1 alone" 1 '--trace: rank 0 on .* and rank 1 on .* wer
 expect "no such model" 1 'nowhere: cannot be opened' "$cake" run -m "$dir/nowhere" -i "$dir/in.jsonl"
 expect "no such input" 1 'nowhere.jsonl' "$cake" run -m "$model" -i "$dir/nowhere.jsonl"
 expect "no such output directory" 1 "$dir/no/such" run -o "$dir/no/such/out.jsonl"
+# Limits of the system are seen before the work, or are none.
+deep=$(printf '[%.0s' $(seq 1500))1$(printf ']%.0s' $(seq 1500))
+printf '{"prompt": [5, 6], "max_tokens": 2}\n{"prompt": [5], "x": %s}\n' "$deep" >"$dir/deep.jsonl"
+for isa in $("$cake" info | sed -n 's/([^)]*)//g; s/^isa  *//p'); do
+    expect "a stack of 512 KB, --isa $isa" 0 '"text"' sh -c "ulimit -s 512 && exec '$cake' run -m '$model' -i '$dir/deep.jsonl' --isa $isa --threads 2 -q"
+done
+expect "a small stack that may be larger" 0 '"text"' sh -c "ulimit -Ss 128 && exec '$cake' run -m '$model' -i '$dir/deep.jsonl' --threads 2 -q"
+expect "a stack that is too small" 1 'the stack may have 128 KB only, and 512 are needed: raise it' sh -c "ulimit -s 128 && exec '$cake' info"
+expect "few descriptors" 1 'only [0-9]* more files can be opened, and 33 may be needed: raise' \
+    sh -c "ulimit -n 20 && exec '$cake' run -m '$model' -i '$dir/deep.jsonl' -o '$dir/few.jsonl'"
+expect "a name too long for those beside it" 1 'the name has 250 bytes, and names of up to .* give a shorter name' \
+    run -o "$dir/$(printf 'a%.0s' $(seq 244)).jsonl"
 expect "a context beyond the model's" 2 "this model's context is 1024" run --context 2000
 cp "$dir/in.jsonl" "$dir/same.jsonl"
 for files in "-i $dir/same.jsonl -o $dir/same.jsonl" "-i $dir/same.jsonl.partial -o $dir/same.jsonl" \

@@ -169,40 +169,46 @@ static void attend_rows(member *m, float *out, const float *q, const cake_row *r
 static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
                    int n_tok, int n_head, float scale, float cap)
 {
+    typedef struct work {
+        member m;
+        prefill p;
+    } work;
+    _Static_assert(sizeof(work) <= CAKE_SCRATCH_BYTES, "attention fits its scratch");
     int group = n_head / kv->n_kv;
     int64_t dim = kv->head_dim;
-    member m;
-    m.exec = exec;
-    m.group = group;
-    m.item = 0;
-    m.now = (piece){0};
-    m.s.kv = kv;
-    m.s.scale = scale;
-    m.s.cap = cap;
-    m.s.near = fetches_near(kv);
-    prefill p;
-    p.kv = kv;
-    p.scale = scale;
-    p.cap = cap;
+    work *s = cake_exec_scratch();
+    member *m = &s->m;
+    prefill *p = &s->p;
+    m->exec = exec;
+    m->group = group;
+    m->item = 0;
+    m->now = (piece){0};
+    m->s.kv = kv;
+    m->s.scale = scale;
+    m->s.cap = cap;
+    m->s.near = fetches_near(kv);
+    p->kv = kv;
+    p->scale = scale;
+    p->cap = cap;
     for (int t = 0, end; t < n_tok; t = end) {
         float *to = out + t * n_head * dim;
         const float *from = q + t * n_head * dim;
         if (goes_alone(kv, &rows[t])) {
             int common;
             end = sharing_end(kv, rows, t, n_tok, &common);
-            attend_rows(&m, to, from, rows + t, end - t, common);
+            attend_rows(m, to, from, rows + t, end - t, common);
             continue;
         }
         end = prompt_end(rows, t, n_tok);
         int64_t queries = (int64_t)(end - t) * group;
         for (int64_t query = 0; query < queries; query += STAND)
-            for (p.kv_head = 0; p.kv_head < kv->n_kv; p.kv_head++) {
-                p.n = queries - query < STAND ? (int)(queries - query) : STAND;
-                if (m.item++ % exec->size == exec->rank)
-                    attend_queries(&p, to, from, rows + t, query, group);
+            for (p->kv_head = 0; p->kv_head < kv->n_kv; p->kv_head++) {
+                p->n = queries - query < STAND ? (int)(queries - query) : STAND;
+                if (m->item++ % exec->size == exec->rank)
+                    attend_queries(p, to, from, rows + t, query, group);
             }
     }
-    attend_next(&m, &(piece){0});
+    attend_next(m, &(piece){0});
 }
 
 #endif

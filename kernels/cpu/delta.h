@@ -326,14 +326,15 @@ static void delta_run(delta_head *h, const float *x, const float *a, const float
 static void delta_rule(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
                        const cake_delta *d, const cake_row *rows, int n_tok)
 {
-    delta_head h;
+    _Static_assert(sizeof(delta_head) <= CAKE_SCRATCH_BYTES, "a head fits its scratch");
+    delta_head *h = cake_exec_scratch();
     int64_t item = 0;
-    h.d = d;
+    h->d = d;
     for (int t = 0, end; t < n_tok; t = end) {
         end = run_end(rows, t, n_tok);
         for (int head = 0; head < d->n_value; head++)
             if (item++ % exec->size == exec->rank)
-                delta_run(&h, x, a, b, out, head, rows, t, end);
+                delta_run(h, x, a, b, out, head, rows, t, end);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -42,6 +43,27 @@ static void pause_briefly(void)
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #endif
+}
+
+static pthread_key_t scratch_key;
+static pthread_once_t scratch_once = PTHREAD_ONCE_INIT;
+
+static void make_key(void)
+{
+    CAKE_ASSERT(!pthread_key_create(&scratch_key, free)); /* with the thread its memory goes */
+}
+
+void *cake_exec_scratch(void)
+{
+    static _Thread_local void *mine;
+    if (mine)
+        return mine;
+    pthread_once(&scratch_once, make_key);
+    mine = aligned_alloc(64, CAKE_SCRATCH_BYTES);
+    if (!mine)
+        cake_die("no memory for a thread's scratch");
+    pthread_setspecific(scratch_key, mine);
+    return mine;
 }
 
 static int spins = SPINS;

@@ -416,7 +416,9 @@ static void multiply_all(const cake_exec *exec, const ending *end, const void *x
         i8_linear(exec, end, x, w, n_tok);
         return;
     }
-    _Alignas(64) float sum[WAITING * MAX_ROWS * GROUP * PANEL];
+    enum { SUMS = WAITING * MAX_ROWS * GROUP * PANEL };
+    _Static_assert(SUMS * sizeof(float) <= CAKE_SCRATCH_BYTES, "the sums of a block fit their scratch");
+    float *sum = cake_exec_scratch(); /* [SUMS] */
     product p = {*end, x, w, panel_bytes(w->dtype, w->n_in), n_tok};
     walk at = walk_of(exec, &p);
     for (block b = next_block(&p, &at), next; b.panels > 0; b = next) {

@@ -41,7 +41,7 @@ bool cake_file_same(const char *a, const char *b)
 /* Reads f to its end, at most `most` bytes. */
 static cake_err read_all(const char *topic, const char *path, FILE *f, size_t most, cake_buf *out)
 {
-    char chunk[1 << 16];
+    char chunk[1 << 14];
     size_t n, before = out->len;
     while ((n = fread(chunk, 1, sizeof chunk, f)) > 0) {
         cake_buf_add(out, chunk, n);

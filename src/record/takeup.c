@@ -295,8 +295,31 @@ static bool can_write(const char *path)
     return can;
 }
 
+/* Names beside RESULTS are longer than its own: one that is too long must not be found out at the end. */
+static cake_err check_name(const char *results)
+{
+    char host[256] = "", folder[4096];
+    const char *slash = strrchr(results, '/'), *base = slash ? slash + 1 : results;
+    int len = slash ? (int)(slash - results) + 1 : 1;
+    snprintf(folder, sizeof folder, "%.*s", len, slash ? results : ".");
+    gethostname(host, sizeof host - 1);
+    long most = pathconf(folder, _PC_NAME_MAX);
+    size_t longest = strlen(".partial.tmp"), moved = strlen(".lock..2147483647") + strlen(host);
+    longest = longest > moved ? longest : moved;
+    if (most <= 0 || strlen(base) + longest <= (size_t)most)
+        return CAKE_OK;
+    return cake_fail(
+        "record",
+        "%s: the name has %zu bytes, and names of up to %zu bytes more stand beside it, but the file "
+        "system allows %ld: give a shorter name with -o",
+        results, strlen(base), longest, most);
+}
+
 cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
 {
+    cake_err err = check_name(o->results);
+    if (err)
+        return err;
     cake_partial *p = cake_alloc(1, sizeof *p);
     *p = (cake_partial){.results = cake_bytes_name(o->results, ""),
                         .path = cake_bytes_name(o->results, ".partial"),
@@ -310,7 +333,7 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
                         .began = cake_clock_now()};
     char *lock = cake_bytes_name(o->results, ".lock");
     bool only_looks = !exists(p->path) && exists(p->results) && !o->force && !can_write(o->results);
-    cake_err err = only_looks ? CAKE_OK : cake_lock_take(lock, &p->lock);
+    err = only_looks ? CAKE_OK : cake_lock_take(lock, &p->lock);
     free(lock);
     if (!err)
         err = check_job(p, o->force);

@@ -140,7 +140,7 @@ static bool is_seen(const cake_device *gpu, const wish *all, int n)
 static int nearest_of(const cake_device *gpus, int n_gpu, const wish *w, const bool *taken)
 {
     int number[CAKE_GPUS_MOST], n_left = 0, nearest = 0;
-    cake_device left[CAKE_GPUS_MOST];
+    cake_device *left = cake_alloc(CAKE_GPUS_MOST, sizeof *left);
     for (int any = 0; any < 2 && !n_left; any++)
         for (int g = 0; g < n_gpu; g++)
             if (sees(w, &gpus[g]) && (any || !taken[g])) {
@@ -149,6 +149,7 @@ static int nearest_of(const cake_device *gpus, int n_gpu, const wish *w, const b
             }
     if (n_left)
         cake_devices_share(left, n_left, &w->cpus, 1, &nearest);
+    free(left);
     return n_left ? number[nearest] : -1;
 }
 
@@ -157,7 +158,7 @@ static void share_out(const cake_device *gpus, int n_gpu, const wish *all, int n
 {
     bool taken[CAKE_GPUS_MOST] = {false};
     int number[CAKE_GPUS_MOST], n_left = 0, n_open = 0;
-    cake_device left[CAKE_GPUS_MOST];
+    cake_device *left = cake_alloc(CAKE_GPUS_MOST, sizeof *left);
     cake_cpus *cpus = cake_alloc((size_t)n, sizeof *cpus);
     int *open = cake_alloc((size_t)n, sizeof *open), *nearest = cake_alloc((size_t)n, sizeof *nearest);
     for (int r = 0; r < n; r++) {
@@ -183,6 +184,7 @@ static void share_out(const cake_device *gpus, int n_gpu, const wish *all, int n
         if (own >= 0)
             taken[own] = true;
     }
+    free(left);
     free(cpus);
     free(open);
     free(nearest);

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "kernels/cuda/device.h"
 #include "place/threads.h"
@@ -59,6 +60,20 @@ static cake_err open_model(const cake_options *o, const cake_world *world, cake_
     return cake_world_agree(world, err);
 }
 
+/* Files of the model are open; others follow at any time, on rank 0 a connection to each rank among them. */
+static cake_err check_descriptors(const cake_world *world)
+{
+    int64_t need = 32 + (world->rank ? 0 : world->size), left = cake_limits_files();
+    cake_err err = CAKE_OK;
+    if (left < need)
+        err = cake_fail(
+            "place",
+            "only %lld more files can be opened, and %lld may be needed: raise the limit of open files "
+            "(ulimit -n 4096)",
+            (long long)(left > 0 ? left : 0), (long long)need);
+    return cake_world_agree(world, err);
+}
+
 cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model)
 {
     return dtype_named(option, model == CAKE_F32 ? CAKE_F32 : CAKE_BF16);
@@ -85,9 +100,10 @@ static cake_err choose_kernels(const cake_options *o, const cake_world *world, c
     return err;
 }
 
-static void do_nothing(const cake_exec *exec, void *arg)
+static void get_ready(const cake_exec *exec, void *arg)
 {
     (void)exec, (void)arg;
+    cake_exec_scratch();
 }
 
 cake_err cake_stage_threads(const cake_world *world, int n)
@@ -105,7 +121,7 @@ cake_err cake_stage_threads(const cake_world *world, int n)
         cake_world_agree(world, err); /* ranks may share a limit: nobody's threads go before all have tried */
     cake_threads_close(tried);
     if (!err)
-        cake_exec_run(n, do_nothing, NULL); /* before memory is taken that their stacks need */
+        cake_exec_run(n, get_ready, NULL); /* before memory is taken that their stacks need */
     return err;
 }
 
@@ -207,6 +223,8 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     *stage = (cake_stage){0};
     cake_machine_read(&stage->machine);
     cake_err err = open_model(o, world, stage);
+    if (!err)
+        err = check_descriptors(world);
     if (!err)
         err = cake_consistency_model(o, world, stage->model, &stage->weights);
     if (err)

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the limits that the shell, the batch system or a container have set. Out: higher ones. main.c
+ * raises them, run/stage.c asks.
+ * Invariant: a stack that the run begins with suffices for the deepest JSON that is read.
+ */
+#include "base/limits.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#define STACK ((rlim_t)8 << 20)   /* bytes that are asked for: the default of Linux */
+#define LEAST ((rlim_t)512 << 10) /* that suffice: twice of what JSON 2,048 deep takes */
+
+/* The limit that holds now. */
+static rlim_t raise_to(int resource, rlim_t wanted)
+{
+    struct rlimit limit;
+    if (getrlimit(resource, &limit))
+        return RLIM_INFINITY;
+    rlim_t before = limit.rlim_cur;
+    if (before >= wanted)
+        return before;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    return setrlimit(resource, &limit) ? before : limit.rlim_cur;
+}
+
+/* What threads get was settled by the limit that the process began with. */
+static void set_stack_of_threads(size_t bytes)
+{
+    pthread_attr_t attr;
+    size_t now;
+    if (pthread_getattr_default_np(&attr))
+        return;
+    if (!pthread_attr_getstacksize(&attr, &now) && now < bytes && !pthread_attr_setstacksize(&attr, bytes))
+        pthread_setattr_default_np(&attr);
+    pthread_attr_destroy(&attr);
+}
+
+cake_err cake_limits_raise(void)
+{
+    raise_to(RLIMIT_NOFILE, RLIM_INFINITY);
+    rlim_t stack = raise_to(RLIMIT_STACK, STACK);
+    if (stack < LEAST)
+        return cake_fail(NULL,
+                         "the stack may have %llu KB only, and %llu are needed: raise it (ulimit -s 8192)",
+                         (unsigned long long)stack >> 10, (unsigned long long)LEAST >> 10);
+    set_stack_of_threads(LEAST);
+    return CAKE_OK;
+}
+
+int64_t cake_limits_files(void)
+{
+    struct rlimit limit;
+    int64_t open_now = 0;
+    DIR *list = opendir("/proc/self/fd");
+    while (list && readdir(list))
+        open_now++;
+    if (list)
+        closedir(list);
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT64_MAX) /* RLIM_INFINITY among them */
+        return INT64_MAX;
+    return (int64_t)limit.rlim_cur - open_now;
+}
