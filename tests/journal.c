@@ -540,7 +540,7 @@ static void test_lock(void)
     snprintf(tool, sizeof tool, "%s/squeue", suite_tmp());
     f = fopen(tool, "w");
     fputs(
-        "#!/bin/sh\ncase \"$3\" in 7) echo 7,RUNNING ;; 8) ;; 9) echo 9,COMPLETED ;; "
+        "#!/bin/sh\n[ -z \"$SQUEUE_STATES$SQUEUE_PARTITION$SLURM_TIME_FORMAT\" ] || exit 0\ncase \"$3\" in 7) echo 7,RUNNING ;; 8) ;; 9) echo 9,COMPLETED ;; "
         "11) echo 12,RUNNING; echo 111,RUNNING ;; 13) echo 12,COMPLETED; echo 13,RUNNING; echo 14,FAILED ;; "
         "*) echo 'slurm_load_jobs error: Invalid job id specified'; exit 1 ;; esac\n",
         f);
@@ -549,6 +549,9 @@ static void test_lock(void)
     snprintf(text, sizeof text, "%s:%s", suite_tmp(), path);
     char *before = cake_copy(path, strlen(path));
     setenv("PATH", text, 1);
+    setenv("SQUEUE_STATES", "PD", 1); /* a user's own defaults would hide jobs */
+    setenv("SQUEUE_PARTITION", "other", 1);
+    setenv("SLURM_TIME_FORMAT", "relative", 1);
     static const struct {
         const char *job;
         bool over;

@@ -39,10 +39,14 @@ int64_t cake_slurm_restarts(void)
  * the one. squeue is sent a SIGTERM after 10 s and killed 2 s later. */
 static int ask_of(const char *job, char what, char *said, size_t room)
 {
-    char command[160], line[256];
+    /* a user's own defaults for squeue would hide jobs, or write times in another way */
+    static const char clean[] = "unset SLURM_TIME_FORMAT SLURM_CLUSTERS SLURM_BITSTR_LEN "
+                                "$(env | sed -n 's/^\\(SQUEUE_[A-Z0-9_]*\\)=.*/\\1/p')";
+    char command[320], line[256];
     size_t len = strlen(job);
-    snprintf(command, sizeof command, "timeout -k 2 10 squeue --noheader --jobs %s --format %%A,%%%c 2>&1",
-             job, what);
+    snprintf(command, sizeof command,
+             "%s; LC_ALL=C timeout -k 2 10 squeue --noheader --jobs %s --states all --format %%A,%%%c 2>&1",
+             clean, job, what);
     FILE *pipe = popen(command, "r");
     said[0] = 0;
     if (!pipe)

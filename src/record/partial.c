@@ -10,16 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "record/bytes.h"
 #include "record/partial_parts.h"
 
 /* A group ends after so many bytes, so many results, or so many seconds. */
 enum { ENOUGH = 256 << 10, GROUP = 128 };
-static const double moment = 0.25;
+static const double moment = 0.25, glance = 5; /* so often the file itself is looked at */
 
 bool cake_partial_finished(const cake_partial *p)
 {
@@ -92,6 +94,61 @@ static cake_err broken(cake_partial *p, int why)
         p->path, (long long)p->size, strerror(why), (long long)(p->journal.places.n - (int64_t)p->n_entry));
 }
 
+/* Somebody else has changed the file, or it is no longer under its name: what is computed from here on
+ * would be lost at the end. */
+static cake_err taken_away(cake_partial *p, const char *what)
+{
+    p->broken = true;
+    return cake_fail(
+        "record",
+        "%s: %s while the run writes it; the run ends, since its results could not be kept: give them "
+        "a place that nothing else touches, and start the same command again",
+        p->path, what);
+}
+
+/* Looks at the file, not too often: the file server is asked. */
+static cake_err check_file(cake_partial *p, bool now)
+{
+    struct stat ours, there;
+    double time = cake_clock_now();
+    if (p->fd < 0 || !p->opened || p->broken || p->undone || (!now && time < p->look))
+        return CAKE_OK;
+    p->look = time + glance;
+    if (fstat(p->fd, &ours))
+        return broken(p, errno);
+    if (stat(p->path, &there))
+        return taken_away(p, errno == ENOENT || errno == ENOTDIR ? "it was removed" : "it cannot be found");
+    if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
+        return taken_away(p, "another file was put in its place");
+    if (ours.st_size == p->size)
+        return CAKE_OK;
+    char what[128];
+    snprintf(what, sizeof what, "it was changed to %lld bytes from %lld", (long long)ours.st_size,
+             (long long)p->size);
+    return taken_away(p, what);
+}
+
+/* Every result is in the file as it was written: RESULTS is made of it. Nobody can say so where it is not
+ * known how far the input was read. */
+static cake_err check_content(cake_partial *p)
+{
+    cake_journal seen = {0};
+    cake_buf unsaid = {0};
+    cake_err err = check_file(p, true);
+    if (err || !p->read.requests)
+        return err;
+    cake_buf *before = cake_log_capture(&unsaid);
+    bool readable = !cake_journal_read(p->fd, p->path, &seen);
+    cake_log_capture(before);
+    cake_buf_free(&unsaid);
+    if (!readable)
+        err = taken_away(p, "its first line was changed");
+    if (!err && (seen.places.n != p->journal.places.n || seen.lost != p->journal.lost || seen.torn))
+        err = taken_away(p, "results in it were changed");
+    cake_journal_free(&seen);
+    return err;
+}
+
 /* Behind the last whole group. What fails leaves no part of it. */
 static cake_err extend(cake_partial *p, const cake_buf *text)
 {
@@ -113,11 +170,12 @@ cake_err cake_partial_flush(cake_partial *p)
     int late = cake_sync_error(p->sync);
     if (late)
         return broken(p, late);
-    if (!p->n_entry)
-        return CAKE_OK;
+    cake_err err = check_file(p, false);
+    if (err || !p->n_entry)
+        return err;
     p->reached.seconds = cake_clock_now() - p->began;
     cake_journal_close(p->entries, p->n_entry, &p->read, &p->reached, &p->group);
-    cake_err err = extend(p, &p->group);
+    err = extend(p, &p->group);
     if (err)
         return err;
     p->n_entry = 0;
@@ -179,10 +237,11 @@ cake_err cake_partial_append(cake_partial *p, cake_entry entry, const char *line
     return p->n_entry == GROUP || p->group.len >= ENOUGH ? cake_partial_flush(p) : CAKE_OK;
 }
 
-void cake_partial_tick(cake_partial *p)
+cake_err cake_partial_tick(cake_partial *p)
 {
-    if (p->n_entry && !p->broken && cake_clock_now() - p->since >= moment)
-        cake_partial_flush(p); /* what fails here fails again with the next result */
+    double now = cake_clock_now();
+    bool waits = p->n_entry && now - p->since >= moment;
+    return !p->broken && (waits || now >= p->look) ? cake_partial_flush(p) : CAKE_OK;
 }
 
 void cake_partial_undo(cake_partial *p)
@@ -214,6 +273,8 @@ static void write_job(cake_partial *p, const cake_sorted *results, int *why)
 cake_err cake_partial_finish(cake_partial *p, const cake_sorted_form *form)
 {
     cake_err err = cake_partial_flush(p);
+    if (!err)
+        err = check_content(p);
     if (err)
         return err;
     int64_t missing = cake_places_missing(&p->journal.places);

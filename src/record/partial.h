@@ -45,8 +45,9 @@ void cake_partial_mark(cake_partial *partial, const cake_mark *read); /* how far
 void cake_partial_share(cake_partial *partial, double share);
 /* entry's line [len], with its newline. On failure the file ends with the last whole group. */
 cake_err cake_partial_append(cake_partial *partial, cake_entry entry, const char *line, size_t len);
-/* What was appended is written, if it has waited for a while: call often. */
-void cake_partial_tick(cake_partial *partial);
+/* What was appended is written, if it has waited for a while, and the file is looked at: call often. An
+ * error is that of a file that cannot be written, or that somebody else has changed or removed. */
+cake_err cake_partial_tick(cake_partial *partial);
 cake_err cake_partial_flush(cake_partial *partial);
 /* The tokens of a request that an earlier run began; NULL: it did not. */
 const cake_running *cake_partial_running(const cake_partial *partial, int64_t order, int *n);

@@ -252,12 +252,12 @@ void cake_record_share(cake_recorder *recorder, double share)
         cake_partial_share(recorder->partial, share);
 }
 
-void cake_record_tick(cake_recorder *recorder)
+cake_err cake_record_tick(cake_recorder *recorder)
 {
     double begin = cake_clock_now();
-    if (recorder->partial)
-        cake_partial_tick(recorder->partial);
+    cake_err err = recorder->partial ? cake_partial_tick(recorder->partial) : CAKE_OK;
     spend(recorder, begin);
+    return err;
 }
 
 cake_err cake_record_flush(cake_recorder *recorder)

@@ -129,8 +129,8 @@ cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const c
 /* share: of the input that is answered; negative: unknown. */
 void cake_record_share(cake_recorder *recorder, double share);
 /* Records are safe from a killed program after a moment, if this is called often; from a killed machine soon
- * after. */
-void cake_record_tick(cake_recorder *recorder);
+ * after. An error, which was said, means that they are not safe any more. */
+cake_err cake_record_tick(cake_recorder *recorder);
 cake_err cake_record_flush(cake_recorder *recorder); /* what there is, now */
 /* The run stops before its end, and says what it leaves. */
 cake_err cake_record_stop(cake_recorder *recorder);

@@ -175,19 +175,20 @@ void cake_answers_keep(cake_answers *a)
     keep(a, 1);
 }
 
-void cake_answers_tick(cake_answers *a)
+cake_err cake_answers_tick(cake_answers *a)
 {
     const double every = 5;
     enum { ENOUGH = 32 }; /* fewer are computed again in less time than they take to be read */
     if (!a->recorder)
-        return;
-    cake_record_tick(a->recorder);
+        return CAKE_OK;
+    cake_err err = cake_record_tick(a->recorder);
     double now = cake_clock_now();
-    if (now < a->next)
-        return;
+    if (err || now < a->next)
+        return err;
     if (a->next > 0)
         keep(a, ENOUGH);
     a->next = now + every;
+    return CAKE_OK;
 }
 
 /* It has tokens; from here on they are kept. */

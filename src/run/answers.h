@@ -32,9 +32,9 @@ typedef struct cake_answers {
 cake_err cake_answers_open(const cake_options *options, const cake_stage *stage, cake_answers *answers);
 /* The run stops before its end: what is finished is written, and it is said how to go on. */
 void cake_answers_stop(cake_answers *answers);
-void cake_answers_keep(cake_answers *answers);  /* the tokens of what is under way, now */
-void cake_answers_flush(cake_answers *answers); /* what is finished, now */
-void cake_answers_tick(cake_answers *answers);  /* call often */
+void cake_answers_keep(cake_answers *answers);     /* the tokens of what is under way, now */
+void cake_answers_flush(cake_answers *answers);    /* what is finished, now */
+cake_err cake_answers_tick(cake_answers *answers); /* call often; an error: nothing is kept any more */
 void cake_answers_close(cake_answers *answers);
 /* Whether requests failed, in this run or in those that it goes on from. */
 bool cake_answers_failed(const cake_answers *answers);

@@ -168,6 +168,16 @@ static void secure(job *j)
     cake_answers_keep(&j->answers);
 }
 
+/* Nothing new begins. */
+static void stop(job *j, cake_err err)
+{
+    j->draining = true;
+    if (j->desk)
+        cake_desk_stop(j->desk, err);
+    else
+        cake_root_stop(j->root, err);
+}
+
 /* Once it is time nothing new begins; a second signal ends all at once, as does a rank that is lost. */
 static void drain(job *j)
 {
@@ -176,12 +186,8 @@ static void drain(job *j)
         end_at_once(j, lost ? lost : CAKE_STOPPED);
     if (j->draining || !cake_drain_due())
         return;
-    j->draining = true;
     secure(j);
-    if (j->desk)
-        cake_desk_stop(j->desk, CAKE_STOPPED);
-    else
-        cake_root_stop(j->root, CAKE_STOPPED);
+    stop(j, CAKE_STOPPED);
 }
 
 static bool attend(void *self)
@@ -190,7 +196,9 @@ static bool attend(void *self)
     if (j->world->rank == 0) {
         drain(j);
         cake_progress_tick(&j->answers.counts, cake_drain_left());
-        cake_answers_tick(&j->answers);
+        cake_err err = cake_answers_tick(&j->answers);
+        if (err)
+            stop(j, err);
     }
     return j->desk ? cake_desk_attend(j->desk) : j->outpost && cake_outpost_attend(j->outpost);
 }
