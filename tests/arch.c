@@ -167,7 +167,7 @@ static void test_refused(void)
           "{\"rope_type\": \"frob\"}}}",
           "", 0},
          "text_config.rope_parameters.full_attention.rope_type is \"frob\""},
-        {{"llama", "\"num_hidden_layers\": 2, \"text_config\": {}", "", 0}, "text_config is {}"},
+        {{"llama", "\"num_hidden_layers\": 2, \"text_config\": {\"a\": 1}", "", 0}, "text_config is {"},
     };
     cake_buf said = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -252,6 +252,26 @@ static void test_qwen(void)
     cake_buf_free(&said);
 }
 
+static void test_dtypes(void)
+{
+    static const struct {
+        change c[2];
+        cake_dtype dtype;
+    } cases[] = {{{{"torch_dtype", "\"torch.bfloat16\""}, {"eos_token_id", "2"}}, CAKE_BF16},
+                 {{{"torch_dtype", "\"half\""}, {"dtype", "null"}}, CAKE_F16},
+                 {{{"dtype", "\"torch.float16\""}, {"torch_dtype", "\"float32\""}}, CAKE_F16},
+                 {{{"dtype", "\"float\""}, {"torch_dtype", "\"bfloat16\""}}, CAKE_F32},
+                 {{{"dtype", "\"auto\""}, {"torch_dtype", "null"}}, CAKE_F32},
+                 {{{"dtype", "\"bfloat16\""}, {"torch_dtype", ""}}, CAKE_BF16}};
+    cake_buf said = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cake_config c;
+        CU_ASSERT_EQUAL_FATAL(read_changed(cases[i].c, 2, &c, &said), CAKE_OK);
+        CU_ASSERT_EQUAL(c.dtype, cases[i].dtype);
+    }
+    cake_buf_free(&said);
+}
+
 static void test_generation(void)
 {
     cake_buf said = {0}, text = {0};
@@ -316,6 +336,7 @@ int main(void)
         {"missing and broken files", test_files},
         {"llama: sizes, biases, nulls", test_llama},
         {"qwen2 and qwen3: biases, QK norm, both generations of the file", test_qwen},
+        {"all names of a dtype", test_dtypes},
         {"generation_config.json: end tokens and sampling", test_generation},
     };
     return SUITE_MAIN("config", tests);

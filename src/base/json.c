@@ -23,6 +23,7 @@
 #include "base/utf8.h"
 
 #define LARGEST_FILE ((size_t)512 << 20)
+#define MAX_SHOWN    80 /* bytes of a foreign value in a message */
 
 /* A cake_json is jansson's own node under another name. */
 static const json_t *node_of(const cake_json *node)
@@ -464,4 +465,14 @@ void cake_json_add_node(cake_buf *buf, const cake_json *node)
     } else {
         json_dump_callback(node_of(node), add_chunk, buf, JSON_COMPACT | JSON_ENCODE_ANY);
     }
+}
+
+void cake_json_add_part(cake_buf *buf, const cake_json *node)
+{
+    size_t start = buf->len;
+    cake_json_add_node(buf, node);
+    if (buf->len - start <= MAX_SHOWN)
+        return;
+    cake_buf_cut(buf, start + MAX_SHOWN - cake_utf8_pending(buf->data + start, MAX_SHOWN));
+    cake_buf_adds(buf, "...");
 }
