@@ -217,6 +217,8 @@ static void test_llama(void)
     CU_ASSERT(c.norm_eps == 1e-5F && c.rope[0].theta == 10000 && c.rope[0].kind == CAKE_ROPE_DEFAULT);
     CU_ASSERT(c.n_eos == 1 && c.eos[0] == 2 && isnan(c.defaults.temperature));
 
+    static const change bare = {"architectures", "[\"LlamaModel\"]"}; /* as AutoModel saves it */
+    CU_ASSERT_EQUAL_FATAL(read_changed(&bare, 1, &c, &said), CAKE_OK);
     static const change more[] = {
         {"head_dim", "24"},         {"num_key_value_heads", "null"}, {"attention_bias", "true"},
         {"mlp_bias", "true"},       {"tie_word_embeddings", "true"}, {"rope_scaling", "null"},

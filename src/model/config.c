@@ -143,6 +143,15 @@ static cake_err read_scores(const cake_fields *fields, cake_config *c)
                : read_cap(fields, "final_logit_softcapping", c->arch->logit_cap, &c->logit_cap);
 }
 
+/* Whether a class is the family's: the model that generates, or its decoder alone, as AutoModel saves it. */
+static bool is_class(const cake_arch *arch, const char *name)
+{
+    size_t stem = (size_t)(strstr(arch->architecture, "For") - arch->architecture);
+    return !strcmp(name, arch->architecture) ||
+           (!strncmp(name, arch->architecture, stem) &&
+            (!strcmp(name + stem, "Model") || !strcmp(name + stem, "TextModel")));
+}
+
 static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
 {
     const char *type = cake_json_text(cake_field(fields, "model_type"), NULL);
@@ -151,7 +160,7 @@ static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
     bool fits = !classes;
     for (size_t i = 0; arch && i < cake_json_size(classes); i++) {
         const char *name = cake_json_text(cake_json_at(classes, i), NULL);
-        fits = fits || (name && !strcmp(name, arch->architecture));
+        fits = fits || (name && is_class(arch, name));
     }
     if (arch && !fits)
         return cake_field_fail(fields, "architectures", "%s is expected for model_type %s",
