@@ -383,10 +383,71 @@ static void test_index(void)
         refuse(dir, cases[i].message);
     }
     unlink(path_in(dir, "model.safetensors.index.json"));
-    refuse(dir, "neither model.safetensors nor model.safetensors.index.json is here");
+    refuse(dir, "has no model.safetensors, but part-0.safetensors, weights without an index");
+}
+
+/* ---- folders that are no model */
+
+static void test_misfits(void)
+{
+    static const struct {
+        const char *file, *bytes, *message;
+    } cases[] = {
+        {"adapter_config.json", "{\"base_model_name_or_path\": \"some/base\"}",
+         "only an adapter (adapter_config.json, LoRA or another of PEFT) of some/base: merge it"},
+        {"adapter_config.json", "", "of a model that it does not name: merge it"},
+        {"consolidated.safetensors", "x", "but consolidated.safetensors, weights in Mistral's own"},
+        {"model-q4.gguf", "x", "but model-q4.gguf, a model in llama.cpp's format: take the model in"},
+        {"pytorch_model-00001-of-00002.bin", "x", "weights in PyTorch's format: load it with transformers"},
+        {"consolidated.00.pth", "x", "consolidated.00.pth, weights in PyTorch's format"},
+        {"last.ckpt", "x", "last.ckpt, a checkpoint of a training"},
+        {"model.onnx", "x", "model.onnx, a model in ONNX's format"},
+        {"training_args.bin", "x", ": cannot be opened: No such file"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int config = 0; config < 2; config++) {
+            form f = {.shards = 1};
+            const char *dir = write_model(&f), *missing = config ? "config.json" : "model.safetensors";
+            unlink(path_in(dir, "model.safetensors"));
+            if (config)
+                unlink(path_in(dir, missing));
+            write_bytes(dir, cases[i].file, cases[i].bytes, strlen(cases[i].bytes));
+            refuse(dir, cases[i].message);
+            CU_ASSERT(was_said(missing));
+        }
+    form f = {.shards = 2};
+    const char *dir = write_model(&f);
+    cake_model *m;
+    write_bytes(dir, "adapter_config.json", "{\"base_model_name_or_path\": \"a/b\"}", 34);
+    m = load(dir, false, &everything);
+    CU_ASSERT(was_said("an adapter of a/b is here, too (adapter_config.json), and is not applied"));
+    cake_model_close(m);
+    unlink(path_in(dir, "model.safetensors.index.json"));
+    unlink(path_in(dir, "adapter_config.json"));
+    refuse(dir, "has no model.safetensors, but part-0.safetensors, weights without an index");
+    unlink(path_in(dir, "config.json"));
+    refuse(dir, "/config.json: cannot be opened: No such file");
 }
 
 /* ---- files that break */
+
+#define POINTER "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 13984112\n"
+
+/* A clone without git-lfs has files of three lines. */
+static void test_pointers(void)
+{
+    static const char *const names[] = {"config.json", "generation_config.json", "part-1.safetensors",
+                                        "model.safetensors.index.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        form f = {.shards = 2};
+        const char *dir = write_model(&f);
+        char expected[128];
+        write_bytes(dir, names[i], POINTER, sizeof POINTER - 1);
+        snprintf(expected, sizeof expected, "/%s: is a pointer of git-lfs, not the file: run `git lfs pull`",
+                 names[i]);
+        refuse(dir, expected);
+    }
+}
 
 static void test_broken_files(void)
 {
@@ -498,6 +559,8 @@ int main(void)
         {"names with other prefixes", test_prefixes},
         {"the index decides, and may name too much", test_index_decides},
         {"an index that lies or leads out of the directory", test_index},
+        {"folders of adapters and of other formats", test_misfits},
+        {"pointers of git-lfs", test_pointers},
         {"files that are no safetensors", test_broken_files},
         {"dummy weights are the same for any split", test_dummy},
         {"files of others: stories260K, single and sharded", test_stories},

@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -222,10 +220,7 @@ cake_json *cake_json_peek(const char *path)
     cake_json *root = NULL;
     cake_buf text = {0};
     cake_fault fault;
-    struct stat info;
-    bool usable = !stat(path, &info) && S_ISREG(info.st_mode) && (uintmax_t)info.st_size <= LARGEST_FILE &&
-                  !access(path, R_OK);
-    if (usable && !cake_file_read("model", path, true, LARGEST_FILE, &text) &&
+    if (!cake_file_peek(path, LARGEST_FILE, &text) &&
         parse(text.data ? text.data : "", text.len, true, &root, &fault))
         root = NULL;
     cake_buf_free(&text);

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "model/config_read.h"
 #include "model/effects.h"
+#include "model/misfit.h"
 
 #define MAX_DIM  (1 << 20) /* of the residual stream */
 #define MAX_WIDE (1 << 24) /* vocabulary, MLP, all heads together: n * MAX_DIM * 4 bytes stay below 2^46 */
@@ -298,7 +299,9 @@ cake_err cake_config_load(const char *dir, cake_config *config)
         return cake_fail(
             "model", "%s: a directory with config.json, tokenizer.json and *.safetensors is expected", dir);
     cake_buf_addf(&path, "%s/config.json", dir);
-    cake_err err = cake_json_load("model", path.data, false, &doc);
+    cake_err err = cake_json_load("model", path.data, true, &doc);
+    if (err == CAKE_END)
+        err = cake_misfit_fail(dir, "config.json");
     if (!err) {
         cake_buf_cut(&path, 0);
         cake_buf_addf(&path, "%s/generation_config.json", dir);

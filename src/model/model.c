@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/log.h"
+#include "model/misfit.h"
 #include "model/piece.h"
 
 #define PROBES     16 /* places at which a tied head is compared with the embedding */
@@ -255,6 +256,8 @@ cake_err cake_model_open(const char *dir, const cake_model_options *options, cak
                                    : cake_config_load(dir, &model->config);
     if (!err && !options->dummy)
         err = open_tensors(model);
+    if (!err && !options->dummy && !options->index)
+        cake_misfit_warn(dir);
     if (!err)
         err = check_all(model);
     if (err) {

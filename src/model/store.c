@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "model/misfit.h"
 
 #define SINGLE    "model.safetensors"
 #define INDEX     "model.safetensors.index.json"
@@ -162,10 +163,7 @@ cake_err cake_store_open(const char *dir, cake_store **out)
     } else if (!access(index.data, F_OK)) {
         err = open_index(store, dir, index.data);
     } else {
-        err = cake_fail("model",
-                        "%s: neither " SINGLE " nor " INDEX " is here: other formats "
-                        "have to be converted to safetensors first",
-                        dir);
+        err = cake_misfit_fail(dir, SINGLE);
     }
     cake_buf_free(&single);
     cake_buf_free(&index);
