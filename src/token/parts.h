@@ -281,6 +281,7 @@ struct cake_token {
     cake_post post;
     cake_decode_stages stages;
     cake_known *known; /* [count], by id */
+    int32_t eos;       /* the eos_token that a file names; -1: none */
     int32_t count;
     size_t longest; /* bytes of text that one token stands for */
 };

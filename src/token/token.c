@@ -83,11 +83,17 @@ static size_t find_longest(const cake_token *token)
     return endless || __builtin_mul_overflow(longest, shrink, &longest) ? SIZE_MAX : longest;
 }
 
-/* The id of a token by name, for the post-processor. */
-static void add_named(const cake_token *token, const cake_specials *specials, int index, cake_ids *ids)
+/* The id of a token by name; -1: there is none. */
+static int32_t find_named(const cake_token *token, const cake_specials *specials, int index)
 {
     const cake_special *s = specials->named.n ? &specials->named.at[index] : NULL;
-    int32_t id = s && s->text ? cake_token_find(token, s->text, s->len) : -1;
+    return s && s->text ? cake_token_find(token, s->text, s->len) : -1;
+}
+
+/* The same, for the post-processor. */
+static void add_named(const cake_token *token, const cake_specials *specials, int index, cake_ids *ids)
+{
+    int32_t id = find_named(token, specials, index);
     if (id >= 0)
         cake_ids_add(ids, id);
 }
@@ -118,6 +124,7 @@ static cake_err open_parts(const cake_spot *root, cake_lists *lists, const cake_
         err = cake_added_finish(&token->added, &added, &token->normalizers);
     if (err)
         return err;
+    token->eos = specials->given[CAKE_EOS] ? find_named(token, specials, CAKE_EOS) : -1;
     if (specials->bos)
         add_named(token, specials, CAKE_BOS, &token->post.before);
     if (specials->eos)
@@ -290,6 +297,11 @@ int32_t cake_token_find(const cake_token *token, const char *text, size_t len)
 {
     const cake_added_token *added = cake_added_find(&token->added, text, len);
     return added ? added->id : cake_vocab_find(&token->words.vocab, text, len);
+}
+
+int32_t cake_token_eos(const cake_token *token)
+{
+    return token->eos;
 }
 
 bool cake_token_is_special(const cake_token *token, int32_t id)
