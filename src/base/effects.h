@@ -25,7 +25,7 @@ typedef struct cake_effect {
     cake_effect_kind kind;
     double neutral;   /* NaN: no number is */
     const char *text; /* WARN: what to do instead, or NULL; REFUSE: what is expected, NULL: a usual text */
-    size_t known;     /* REFUSE: offset in the owner of a bool: whether it is READ after all; 0: there is none */
+    size_t known; /* REFUSE: offset in the owner of a bool: whether it is READ after all; 0: there is none */
     bool null_counts; /* null is a value like others */
 } cake_effect;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Folders that are no model as this program reads it: adapters, weights in other formats, a level too high. What is
- * there is named, with what to do about it.
+ * Folders that are no model as this program reads it: adapters, weights in other formats, a level too high.
+ * What is there is named, with what to do about it.
  */
 #ifndef CAKE_MODEL_MISFIT_H
 #define CAKE_MODEL_MISFIT_H

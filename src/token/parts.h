@@ -169,6 +169,7 @@ typedef struct cake_words {
  * are in spot. */
 cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *out);
 void cake_words_close(cake_words *words);
+bool cake_words_bpe(const cake_words *words); /* whether the model is BPE */
 /* Appends a piece's ids. raw: its bytes are still to be spelled. Fails where a character has no token and
  * there is none for unknown ones. */
 cake_err cake_words_run(const cake_words *words, const char *piece, size_t len, bool raw,

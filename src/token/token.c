@@ -12,7 +12,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/utf8.h"
+#include "token/effects.h"
 #include "token/files.h"
 #include "token/parts.h"
 #include "token/pattern.h"
@@ -98,6 +100,21 @@ static void add_named(const cake_token *token, const cake_specials *specials, in
         cake_ids_add(ids, id);
 }
 
+/* Says what of tokenizer_config.json is not done. transformers cleans spaces up, but of BPE only where it is
+ * asked for twice. */
+static void check_config(const cake_token *token, const cake_specials *specials)
+{
+    cake_buf file = {0};
+    const char *slash = strrchr(token->where, '/');
+    cake_buf_add(&file, token->where, slash ? (size_t)(slash - token->where) + 1 : 0);
+    cake_buf_adds(&file, "tokenizer_config.json");
+    cake_effects_check(cake_tokenizer_effects, NULL, specials->config, "token", file.data, "");
+    if (cake_json_bool(cake_json_get(specials->config, "clean_up_tokenization_spaces"), false) &&
+        !cake_words_bpe(&token->words))
+        cake_log(CAKE_WARN, "token", "%s: clean_up_tokenization_spaces true is not applied", file.data);
+    cake_buf_free(&file);
+}
+
 /* specials: what the files beside it say. */
 static cake_err open_parts(const cake_spot *root, cake_lists *lists, const cake_specials *specials,
                            cake_token *token)
@@ -125,6 +142,7 @@ static cake_err open_parts(const cake_spot *root, cake_lists *lists, const cake_
     if (err)
         return err;
     token->eos = specials->given[CAKE_EOS] ? find_named(token, specials, CAKE_EOS) : -1;
+    check_config(token, specials);
     if (specials->bos)
         add_named(token, specials, CAKE_BOS, &token->post.before);
     if (specials->eos)

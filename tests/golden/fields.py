@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which fields transformers has for generation_config.json and for the config.json of each family that is computed here.
+"""Which fields transformers has for generation_config.json, tokenizer_config.json and each family's config.json.
 
     python3 tests/golden/fields.py > tests/golden/fields.json
 
 A family's fields are those of its config class, the names of old that this class takes, and what the code of its model
-asks the config for. tests/effects.c holds them against the tables of src/model/effects.c.
+asks the config for. A tokenizer's are what its constructors take. tests/effects.c holds
+them against the tables of src/model/effects.c and src/token/effects.c.
 """
 import dataclasses
 import inspect
@@ -15,7 +16,10 @@ from importlib import import_module
 from pathlib import Path
 
 import transformers
-from transformers import GenerationConfig, PreTrainedConfig, masking_utils, modeling_rope_utils
+from transformers import (CodeLlamaTokenizer, GemmaTokenizer, GenerationConfig, GPT2Tokenizer, LlamaTokenizer, PreTrainedConfig,
+                          PreTrainedTokenizerBase, Qwen2Tokenizer, masking_utils, modeling_rope_utils)
+from transformers.models.qwen3_5.tokenization_qwen3_5 import Qwen3_5Tokenizer
+from transformers.tokenization_utils_tokenizers import TokenizersBackend
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,9 +51,17 @@ def fields(family):
     return sorted(n for n in names if not n.startswith("_"))
 
 
+def tokenizer():
+    names = set()
+    for cls in (PreTrainedTokenizerBase, TokenizersBackend, CodeLlamaTokenizer, GemmaTokenizer, GPT2Tokenizer, LlamaTokenizer,
+                Qwen2Tokenizer, Qwen3_5Tokenizer):
+        names |= set(TAKEN.findall(inspect.getsource(cls.__init__))) | set(inspect.signature(cls.__init__).parameters)
+    return sorted(n for n in names - {"self", "kwargs", "args"} if not n.startswith("_"))
+
+
 def main():
     generation = sorted(n for n in vars(GenerationConfig()) if not n.startswith("_"))
-    lists = {"transformers": transformers.__version__, "generation": generation} | {f: fields(f) for f in FAMILIES}
+    lists = {"transformers": transformers.__version__, "generation": generation, "tokenizer": tokenizer()} | {f: fields(f) for f in FAMILIES}
     rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in lists.items())
     print("{" + rows + "}")
 
