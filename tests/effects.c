@@ -124,6 +124,7 @@ static void test_single(void)
         {true, "suppress_tokens", "null", NULL},
         {true, "begin_suppress_tokens", "[3, 517]", NULL}, /* what is not there is never drawn */
         {true, "max_length", "512", NULL},
+        {true, "max_length", "20, \"max_new_tokens\": 20", NULL},
         {true, "max_length", "20", "generation_config.json: max_length 20 is not applied; give it with"},
         {true, "stop_strings", "[\"a\"]", "stop_strings [\"a\"] is not applied; give them with --stop"},
         {true, "guidance_scale", "1.5", "guidance_scale 1.5 is not applied"},

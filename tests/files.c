@@ -168,6 +168,20 @@ static void test_pointers(void)
         cake_buf_free(&said);
     }
     remove_file("x.tiktoken");
+    for (int pointer = 0; pointer < 2; pointer++) { /* files that are not read are looked at where none is */
+        cake_buf said = {0};
+        cake_token *token = NULL;
+        write_file("vocab.json", pointer ? POINTER : "{}", pointer ? sizeof POINTER - 1 : 2);
+        cake_log_capture(&said);
+        CU_ASSERT_EQUAL(cake_token_open(suite_tmp(), &token), CAKE_ERR_FATAL);
+        cake_log_capture(NULL);
+        CU_ASSERT(said.data &&
+                  strstr(said.data, pointer ? "/vocab.json: is a pointer of git-lfs"
+                                            : "; there is vocab.json: save it with transformers'"));
+        CU_ASSERT(said.len && strchr(said.data, '\n') == said.data + said.len - 1);
+        cake_buf_free(&said);
+    }
+    remove_file("vocab.json");
 }
 
 int main(void)

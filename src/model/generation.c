@@ -62,11 +62,11 @@ static cake_err read_suppressed(const cake_fields *fields, const char *name, boo
     return CAKE_OK;
 }
 
-/* Prompt and answer together; of a model's context it says nothing new. */
+/* Prompt and answer together; max_new_tokens wins over it, and of the model's context it says nothing new. */
 static void warn_length(const cake_fields *fields, const cake_config *config)
 {
     double most = cake_json_real(cake_field(fields, "max_length"), INFINITY);
-    if (most < config->context)
+    if (most < config->context && !cake_field(fields, "max_new_tokens"))
         cake_log(CAKE_WARN, "model", "%s: max_length %g is not applied; give it with --context", fields->file,
                  most);
 }

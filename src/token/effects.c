@@ -22,7 +22,7 @@ const cake_effect cake_tokenizer_effects[] = {
     {"clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", CAKE_EFFECT_WARN, 0, NULL, 0,
      false},
     {"fix_mistral_regex", CAKE_EFFECT_WARN, 0,
-     "the pattern is that of tokenizer.json: save it anew with transformers", 0, false},
+     "the pattern is tokenizer.json's, which is right if it was saved after the fix", 0, false},
     {"post_processor", CAKE_EFFECT_WARN, NAN, "that of tokenizer.json is", 0, false},
     READ(add_bos_token),
     READ(add_eos_token),

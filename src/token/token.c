@@ -272,6 +272,36 @@ static cake_err open_own(const char *dir, const char *path, const cake_buf *text
     return err;
 }
 
+/* No file that is read is here: says so, with what is here of a tokenizer. */
+static cake_err fail_missing(const char *dir, const char *path)
+{
+    static const char *const others[] = {"vocab.json", "merges.txt", "vocab.txt", "tekken.json",
+                                         "spiece.model"};
+    cake_buf found = {0}, bytes = {0};
+    cake_err err = CAKE_OK;
+    for (size_t i = 0; i < sizeof others / sizeof *others && !err; i++) {
+        cake_buf other = {0};
+        cake_buf_addf(&other, "%s/%s", dir, others[i]);
+        cake_buf_cut(&bytes, 0);
+        if (!cake_file_peek(other.data, LARGEST_FILE, &bytes)) {
+            cake_buf_adds(&found, found.len ? ", " : "; there is ");
+            cake_buf_adds(&found, others[i]);
+            err = bytes.len ? cake_file_check_pointer("token", other.data, bytes.data, bytes.len) : CAKE_OK;
+        }
+        cake_buf_free(&other);
+    }
+    if (found.len)
+        cake_buf_adds(&found, ": save it with transformers' save_pretrained, which writes tokenizer.json");
+    if (!err)
+        err = cake_fail("token",
+                        "%s: cannot be opened: "
+                        "No such file or directory; nor is there a tokenizer.model or a .tiktoken file%s",
+                        path, found.len ? found.data : "");
+    cake_buf_free(&found);
+    cake_buf_free(&bytes);
+    return err;
+}
+
 cake_err cake_token_open(const char *dir, cake_token **out)
 {
     cake_buf path = {0}, text = {0};
@@ -282,10 +312,7 @@ cake_err cake_token_open(const char *dir, cake_token **out)
     else if (!err)
         err = open_own(dir, path.data, &text, out);
     if (err == CAKE_END)
-        err = cake_fail("token",
-                        "%s: cannot be opened: "
-                        "No such file or directory; nor is there a tokenizer.model or a .tiktoken file",
-                        path.data);
+        err = fail_missing(dir, path.data);
     cake_buf_free(&text);
     cake_buf_free(&path);
     return err;
