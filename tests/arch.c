@@ -157,6 +157,9 @@ static void test_refused(void)
          "layer_types[0] is linear_attention"},
         {{"qwen3", "\"num_hidden_layers\": 1, \"rope_scaling\": {\"mrope_section\": [1, 1, 2]}", "", 0},
          "mrope_section is [1"},
+        {{"llama", "\"num_hidden_layers\": 1, \"architectures\": [\"LlamaModelForTokenClassification\"]", "",
+          0},
+         "LlamaForCausalLM is expected"},
         {{"gemma3", "\"text_config\": 3", "", 0}, "text_config is 3, but an object"},
         {{"gemma3", "\"text_config\": {\"model_type\": \"llama\"}", "", 0},
          "text_config.model_type is \"llama\", but gemma3_text is expected"},
@@ -167,7 +170,7 @@ static void test_refused(void)
           "{\"rope_type\": \"frob\"}}}",
           "", 0},
          "text_config.rope_parameters.full_attention.rope_type is \"frob\""},
-        {{"llama", "\"num_hidden_layers\": 2, \"text_config\": {}", "", 0}, "text_config is {}"},
+        {{"llama", "\"num_hidden_layers\": 2, \"text_config\": {\"a\": 1}", "", 0}, "text_config is {"},
     };
     cake_buf said = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

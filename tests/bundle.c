@@ -74,6 +74,8 @@ static void test_same(void)
         {.dtype = CAKE_BF16, .shards = 2, .tied = true, .both = true, .head_differs = true},
         {.dtype = CAKE_F16, .shards = 1, .header_odd = 3},
         {.dtype = CAKE_F32, .shards = 2, .tied = true, .without = "model.embed_tokens.weight", .both = true},
+        {.dtype = CAKE_BF16, .shards = 1, .tied = true, .body = ""},
+        {.dtype = CAKE_BF16, .shards = 2, .twice = "model.layers.1.self_attn.k_proj.weight", .body = ""},
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         char whole[256], dir[256];

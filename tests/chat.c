@@ -333,6 +333,46 @@ static void test_threads(void)
     cake_chat_close(chat);
 }
 
+/* Contents with and without parts, in templates that take texts and in one that reads parts: as transformers
+ * 5.24 renders them, but that of a template that takes texts it would print the list. */
+static void test_contents(void)
+{
+    static const char *const templates[] = {
+        "{% for m in messages %}{{ m.content | trim }};{% endfor %}",
+        "{% for m in messages %}{{ '[' + m['content'] + ']' if m.content is defined else '-' }};{% endfor %}",
+        "{% for m in messages %}{% if m.content %}{{ m.content }}{% else %}-{% endif %};{% endfor %}",
+        "{% for m in messages %}{% if m.content is string %}S{{ m.content }}{% else %}"
+        "{% for c in m.content %}{% if c.type == 'text' %}<{{ c.text }}>{% endif %}{% endfor %}{% endif %};"
+        "{% endfor %}"};
+    static const struct {
+        const char *content;
+        const char *expected[4];
+    } cases[] = {
+        {"", {";", "-;", "-;", ";"}},
+        {"\"content\":null,", {";", "-;", "-;", ";"}},
+        {"\"content\":\"\",", {";", "[];", "-;", "S;"}},
+        {"\"content\":[],", {";", "[];", "-;", ";"}},
+        {"\"content\":[{\"type\":\"text\",\"text\":\"\"}],", {";", "[];", "-;", "<>;"}},
+        {"\"content\":[{\"type\":\"text\",\"text\":\"a \"},{\"type\":\"text\",\"text\":\"b\"}],",
+         {"a b;", "[a b];", "a b;", "<a ><b>;"}},
+        {"\"content\":\" a\",", {"a;", "[ a];", " a;", "S a;"}},
+    };
+    cake_buf out = {0}, messages = {0};
+    cake_fault fault;
+    for (size_t t = 0; t < sizeof templates / sizeof *templates; t++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            cake_buf_cut(&messages, 0);
+            cake_buf_addf(&messages, "[{%s\"role\":\"assistant\",\"tool_calls\":[{\"function\":{}}]}]",
+                          cases[i].content);
+            CU_ASSERT(!say(folder(templates[t], NULL, NULL), messages.data, NULL, NULL, false, &out, &fault));
+            CU_ASSERT_STRING_EQUAL(out.data, cases[i].expected[t]);
+            if (strcmp(out.data, cases[i].expected[t]))
+                printf("\n    template %zu, %s: %s\n", t, cases[i].content, out.data);
+        }
+    cake_buf_free(&out);
+    cake_buf_free(&messages);
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
@@ -340,6 +380,7 @@ int main(void)
         {"broken sources are told where and why", test_source_errors},
         {"files that are no templates", test_file_errors},
         {"messages: tool calls, reasoning, parts", test_messages},
+        {"contents: none, empty, of parts", test_contents},
         {"the last message is continued", test_continue},
         {"the demo's template", test_demo},
         {"threads share a template", test_threads},

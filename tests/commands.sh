@@ -29,6 +29,13 @@ ok "run -p prints the answer alone" $?
 "$cake" -m "$model" -p 'Spell the word garden.' -q >"$dir/out" 2>"$dir/err"
 printf 'g-a-r-d-e-n.\n' | cmp - "$dir/out" && test ! -s "$dir/err"
 ok "run is the default command, -q is quiet" $?
+# another end than the tokenizer's is warned of once, by name
+mkdir "$dir/ends" && ln -s "$(realpath "$model")"/* "$dir/ends/" && rm "$dir/ends/generation_config.json" "$dir/ends/config.json" &&
+    sed 's/"eos_token_id": 2/"eos_token_id": 3/' "$model/config.json" >"$dir/ends/config.json"
+expect "an eos_token that ends nothing" 0 "ends: the tokenizer's eos_token [0-9]+ \(\"<.im_end.>\"\) ends no answer: the model's eos_token_id is 3 \(" \
+    "$cake" -m "$dir/ends" -p x -p y --max-tokens 1
+test "$(grep -c eos_token "$dir/err")" -eq 1
+ok "... once" $?
 expect "a stop text" 0 '^37 \+ $' run -p 'What is 37 + 45?' --stop 45
 expect "defaults from the environment" 0 '^37$' env CAKE_MAX_TOKENS=2 "$cake" -m "$model" -p 'What is 37 + 45?'
 expect "the command line wins" 0 '^37 $' env CAKE_MAX_TOKENS=1 "$cake" -m "$model" -p 'What is 37 + 45?' --max-tokens 3

@@ -217,6 +217,8 @@ static void test_llama(void)
     CU_ASSERT(c.norm_eps == 1e-5F && c.rope[0].theta == 10000 && c.rope[0].kind == CAKE_ROPE_DEFAULT);
     CU_ASSERT(c.n_eos == 1 && c.eos[0] == 2 && isnan(c.defaults.temperature));
 
+    static const change bare = {"architectures", "[\"LlamaModel\"]"}; /* as AutoModel saves it */
+    CU_ASSERT_EQUAL_FATAL(read_changed(&bare, 1, &c, &said), CAKE_OK);
     static const change more[] = {
         {"head_dim", "24"},         {"num_key_value_heads", "null"}, {"attention_bias", "true"},
         {"mlp_bias", "true"},       {"tie_word_embeddings", "true"}, {"rope_scaling", "null"},
@@ -249,6 +251,26 @@ static void test_qwen(void)
     CU_ASSERT_EQUAL_FATAL(read_changed(qwen3, 8, &c, &said), CAKE_OK);
     CU_ASSERT(!c.qkv_bias && c.arch->qk_norm && c.head_dim == 128 && c.dtype == CAKE_F32);
     CU_ASSERT(c.rope[0].theta == 1e6 && c.rope[0].kind == CAKE_ROPE_DEFAULT);
+    cake_buf_free(&said);
+}
+
+static void test_dtypes(void)
+{
+    static const struct {
+        change c[2];
+        cake_dtype dtype;
+    } cases[] = {{{{"torch_dtype", "\"torch.bfloat16\""}, {"eos_token_id", "2"}}, CAKE_BF16},
+                 {{{"torch_dtype", "\"half\""}, {"dtype", "null"}}, CAKE_F16},
+                 {{{"dtype", "\"torch.float16\""}, {"torch_dtype", "\"float32\""}}, CAKE_F16},
+                 {{{"dtype", "\"float\""}, {"torch_dtype", "\"bfloat16\""}}, CAKE_F32},
+                 {{{"dtype", "\"auto\""}, {"torch_dtype", "null"}}, CAKE_F32},
+                 {{{"dtype", "\"bfloat16\""}, {"torch_dtype", ""}}, CAKE_BF16}};
+    cake_buf said = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cake_config c;
+        CU_ASSERT_EQUAL_FATAL(read_changed(cases[i].c, 2, &c, &said), CAKE_OK);
+        CU_ASSERT_EQUAL(c.dtype, cases[i].dtype);
+    }
     cake_buf_free(&said);
 }
 
@@ -316,6 +338,7 @@ int main(void)
         {"missing and broken files", test_files},
         {"llama: sizes, biases, nulls", test_llama},
         {"qwen2 and qwen3: biases, QK norm, both generations of the file", test_qwen},
+        {"all names of a dtype", test_dtypes},
         {"generation_config.json: end tokens and sampling", test_generation},
     };
     return SUITE_MAIN("config", tests);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "rows.h"
 #include "suite.h"
+#include "token/chat.h"
 #include "token/token.h"
 
 static void write_file(const char *name, const char *bytes, size_t len)
@@ -136,11 +137,59 @@ static void test_hints(void)
     remove_file("tokenizer_config.json");
 }
 
+#define POINTER "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 13984112\n"
+
+/* A clone without git-lfs has files of three lines in place of large ones, or of any. */
+static void test_pointers(void)
+{
+    static const char *const names[] = {
+        "tokenizer.model",     "x.tiktoken",         "special_tokens_map.json", "added_tokens.json",
+        "chat_template.jinja", "chat_template.json", "tokenizer_config.json",   "tokenizer.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        cake_buf said = {0};
+        cake_token *token = NULL;
+        cake_chat *chat = NULL;
+        char expected[128];
+        write_file(names[i], POINTER, sizeof POINTER - 1);
+        cake_log_capture(&said);
+        cake_err err = strncmp(names[i], "chat", 4) ? cake_token_open(suite_tmp(), &token)
+                                                    : cake_chat_open(suite_tmp(), &chat);
+        cake_log_capture(NULL);
+        snprintf(expected, sizeof expected, "/%s: is a pointer of git-lfs, not the file: run `git lfs pull`",
+                 names[i]);
+        CU_ASSERT_EQUAL(err, CAKE_ERR_FATAL);
+        CU_ASSERT(said.data && strstr(said.data, expected));
+        if (!said.data || !strstr(said.data, expected))
+            printf("\n  expected: %s\n  found: %s\n", expected, said.data ? said.data : "nothing");
+        CU_ASSERT(said.len && strchr(said.data, '\n') == said.data + said.len - 1);
+        remove_file(names[i]);
+        if (i == 1) /* the others are beside one */
+            write_file("x.tiktoken", "YQ== 0\nYg== 1\n", 14);
+        cake_buf_free(&said);
+    }
+    remove_file("x.tiktoken");
+    for (int pointer = 0; pointer < 2; pointer++) { /* files that are not read are looked at where none is */
+        cake_buf said = {0};
+        cake_token *token = NULL;
+        write_file("vocab.json", pointer ? POINTER : "{}", pointer ? sizeof POINTER - 1 : 2);
+        cake_log_capture(&said);
+        CU_ASSERT_EQUAL(cake_token_open(suite_tmp(), &token), CAKE_ERR_FATAL);
+        cake_log_capture(NULL);
+        CU_ASSERT(said.data &&
+                  strstr(said.data, pointer ? "/vocab.json: is a pointer of git-lfs"
+                                            : "; there is vocab.json: save it with transformers'"));
+        CU_ASSERT(said.len && strchr(said.data, '\n') == said.data + said.len - 1);
+        cake_buf_free(&said);
+    }
+    remove_file("vocab.json");
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
         {"tokenizer.model and .tiktoken as transformers has them", test_files},
         {"what the files beside them say", test_hints},
+        {"pointers of git-lfs", test_pointers},
         {"broken ones are told what is wrong", test_broken_files},
     };
     return SUITE_MAIN("files", tests);

@@ -540,7 +540,8 @@ static void test_lock(void)
     snprintf(tool, sizeof tool, "%s/squeue", suite_tmp());
     f = fopen(tool, "w");
     fputs(
-        "#!/bin/sh\n[ -z \"$SQUEUE_STATES$SQUEUE_PARTITION$SLURM_TIME_FORMAT\" ] || exit 0\ncase \"$3\" in 7) echo 7,RUNNING ;; 8) ;; 9) echo 9,COMPLETED ;; "
+        "#!/bin/sh\n[ -z \"$SQUEUE_STATES$SQUEUE_PARTITION$SLURM_TIME_FORMAT\" ] || exit 0\n"
+        "case \"$3\" in 7) echo 7,RUNNING ;; 8) ;; 9) echo 9,COMPLETED ;; "
         "11) echo 12,RUNNING; echo 111,RUNNING ;; 13) echo 12,COMPLETED; echo 13,RUNNING; echo 14,FAILED ;; "
         "*) echo 'slurm_load_jobs error: Invalid job id specified'; exit 1 ;; esac\n",
         f);

@@ -46,7 +46,7 @@ static cake_params all_set(void)
     cake_ids_add(&p.stop_ids, 11);
     p.n_bias = 3;
     p.bias = cake_alloc(3, sizeof *p.bias);
-    p.bias[2] = (cake_logit_bias){5, -1.5f};
+    p.bias[2] = (cake_logit_bias){5, -1.5f, 0};
     return p;
 }
 

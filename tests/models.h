@@ -60,7 +60,9 @@ typedef struct form {
     bool both;           /* tied, but the file has a head too */
     bool head_differs;   /* ... of its own */
     const char *without; /* this tensor is not written */
-    const char *twice;   /* this one goes into every shard */
+    const char *twice;   /* this one goes into every shard, with other bytes than the index's */
+    bool unsaid;         /* ... and the index does not have it */
+    const char *body;    /* what names begin with in place of "model." */
     const char *odd;     /* this one has the odd entry in place of dtype and shape */
     const char *odd_entry;
     const char *huge; /* the last element of this one is 1e5 */
@@ -76,22 +78,33 @@ static float value_of(const char *name, int64_t i)
     return (float)((int)((hash + 7 * (uint32_t)i) % 31) - 15) / 8;
 }
 
-static void add_tensor(writer *w, const form *f, const char *name, int out, int in)
+/* As the file has it. */
+static const char *named(const form *f, const char *name)
+{
+    static char text[128];
+    if (!f->body || strncmp(name, "model.", 6))
+        return name;
+    snprintf(text, sizeof text, "%s%s", f->body, name + 6);
+    return text;
+}
+
+static void add_tensor(writer *w, const form *f, const char *name, int out, int in, bool other)
 {
     static const char *const dtypes[] = {"F32", "BF16", "F16"};
     size_t begin = w->data.len;
     const char *like =
         !strcmp(name, "lm_head.weight") && f->both && !f->head_differs ? "model.embed_tokens.weight" : name;
     for (int64_t i = 0; i < (int64_t)out * (in ? in : 1); i++) {
-        float value =
-            f->huge && !strcmp(f->huge, name) && i == (int64_t)out * in - 1 ? 1e5F : value_of(like, i);
+        float value = f->huge && !strcmp(f->huge, name) && i == (int64_t)out * in - 1
+                          ? 1e5F
+                          : value_of(like, i + other);
         uint16_t half = f->dtype == CAKE_BF16 ? cake_bf16_from_f32(value) : cake_f16_from_f32(value);
         if (f->dtype == CAKE_F32)
             cake_buf_add(&w->data, &value, sizeof value);
         else
             cake_buf_add(&w->data, &half, sizeof half);
     }
-    cake_buf_addf(&w->header, "%s\"%s\":{", w->header.len ? "," : "{", name);
+    cake_buf_addf(&w->header, "%s\"%s\":{", w->header.len ? "," : "{", named(f, name));
     if (f->odd && !strcmp(f->odd, name))
         cake_buf_adds(&w->header, f->odd_entry);
     else if (in)
@@ -135,8 +148,10 @@ static void deal(writer *w, const form *f, cake_buf *map, int *turn, const char 
         return;
     for (int s = 0; s < f->shards; s++)
         if (s == *turn % f->shards || (f->twice && !strcmp(f->twice, name)))
-            add_tensor(&w[s], f, name, out, in);
-    cake_buf_addf(map, "%s\"%s\":\"part-%d.safetensors\"", map->len ? "," : "", name, *turn % f->shards);
+            add_tensor(&w[s], f, name, out, in, s != *turn % f->shards);
+    if (!f->unsaid || strcmp(f->twice, name))
+        cake_buf_addf(map, "%s\"%s\":\"part-%d.safetensors\"", map->len ? "," : "", named(f, name),
+                      *turn % f->shards);
     ++*turn;
 }
 

@@ -413,7 +413,7 @@ static void check_case(const draw_case *c, uint64_t seed, uint32_t draws)
 {
     enum { PROMPT = 8, PAST = 24 };
     cake_params params = params_of(c->temperature, c->top_k, c->top_p);
-    cake_logit_bias bias[] = {{4, 3}, {7, -2}, {11, -100}};
+    cake_logit_bias bias[] = {{4, 3, 0}, {7, -2, 0}, {11, -100, 0}};
     params.min_p = c->min_p;
     params.repetition_penalty = c->repetition;
     params.presence_penalty = c->presence;
@@ -488,8 +488,8 @@ static void check_golden(const cake_json *c, uint64_t seed)
     cake_logit_bias bias[8];
     params.bias = bias;
     for (void *it = cake_json_first(biases); it; it = cake_json_next(biases, it))
-        bias[params.n_bias++] =
-            (cake_logit_bias){atoi(cake_json_key(it, NULL)), (float)cake_json_real(cake_json_value(it), 0)};
+        bias[params.n_bias++] = (cake_logit_bias){atoi(cake_json_key(it, NULL)),
+                                                  (float)cake_json_real(cake_json_value(it), 0), 0};
     float score[N], before[N];
     double expected[N];
     int32_t prompt[32], generated[32];
@@ -564,6 +564,27 @@ static void test_min_tokens(void)
     free(scratch);
 }
 
+/* What a model suppresses is never drawn, whatever a request adds; what it suppresses first, not as the first
+ * token. */
+static void test_suppressed(void)
+{
+    cake_params params = params_of(0, 0, 1);
+    cake_logit_bias bias[] = {{3, 100, 0}, {3, -INFINITY, 0}, {2, 1, 0}, {2, -INFINITY, 1}};
+    float score[] = {0, 1, 7, 9}, before[] = {0, 1, 7, 9};
+    params.bias = bias;
+    params.n_bias = 4;
+    cake_past *past = cake_past_open(&params, NULL, 0, NULL, 0);
+    for (int i = 0; i < 3; i++) {
+        cake_past_apply(past, score);
+        CU_ASSERT_EQUAL(cake_sample(score, 4, &params, &(cake_key){0}, NULL), i ? 2 : 1);
+        CU_ASSERT(score[3] == -INFINITY && score[2] == (i ? 8 : -INFINITY) && score[1] == 1);
+        cake_past_undo(past, score);
+        CU_ASSERT_EQUAL(memcmp(score, before, sizeof score), 0);
+        cake_past_add(past, 0);
+    }
+    cake_past_close(past);
+}
+
 /* Penalties without end, and a vocabulary of which nothing may be drawn, give an id all the same. */
 static void test_extremes(void)
 {
@@ -607,6 +628,7 @@ int main(void)
         {"draws follow the distribution", test_distribution},
         {"scores and draws are those of transformers", test_golden},
         {"min_tokens forbids to end", test_min_tokens},
+        {"suppressed tokens are never drawn, or never first", test_suppressed},
         {"extreme options", test_extremes},
     };
     return SUITE_MAIN("sample", tests);

@@ -199,11 +199,52 @@ static void test_broken(void)
     clear();
 }
 
+/* What is not done as it says is said; all else opens in silence. Which token ends is known if a file says
+ * so. */
+static void test_fields(void)
+{
+    static const char bpe[] = "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"<e>\":1},\"merges\":[]}}";
+    static const char unigram[] =
+        "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",0],[\"<e>\",0]]}}";
+    static const struct {
+        const char *model, *config, *said; /* NULL: nothing */
+        int32_t eos;
+    } cases[] = {
+        {bpe, "{\"eos_token\":\"<e>\"}", NULL, 1},
+        {bpe, "{\"eos_token\":null,\"tokenizer_class\":\"LlamaTokenizer\"}", NULL, -1},
+        {bpe, "{\"tokenizer_class\":\"Qwen2Tokenizer\"}", NULL, -1}, /* the class's own is no file's */
+        {bpe, "{\"fix_mistral_regex\":true}", "tokenizer_config.json: fix_mistral_regex true is not applied",
+         -1},
+        {bpe, "{\"fix_mistral_regex\":false}", NULL, -1},
+        {bpe, "{\"clean_up_tokenization_spaces\":true}", NULL, -1},
+        {unigram, "{\"clean_up_tokenization_spaces\":true}",
+         "tokenizer_config.json: clean_up_tokenization_spaces true is not applied", -1},
+        {unigram, "{\"clean_up_tokenization_spaces\":false,\"add_eos_token\":true,\"do_lower_case\":true}",
+         NULL, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cake_buf said = {0};
+        cake_token *token = NULL;
+        clear();
+        put("tokenizer.json", cases[i].model);
+        put("tokenizer_config.json", cases[i].config);
+        cake_log_capture(&said);
+        CU_ASSERT_FATAL(!cake_token_open(suite_tmp(), &token));
+        cake_log_capture(NULL);
+        CU_ASSERT(cases[i].said ? said.data && strstr(said.data, cases[i].said) : !said.len);
+        CU_ASSERT_EQUAL(cake_token_eos(token), cases[i].eos);
+        cake_buf_free(&said);
+        cake_token_close(token);
+    }
+    clear();
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
         {"directories as AutoTokenizer has them", test_directories},
         {"the class that a directory is read with", test_classes},
+        {"fields of tokenizer_config.json that are not done", test_fields},
         {"broken files are told where and why", test_broken},
     };
     return SUITE_MAIN("specials", tests);

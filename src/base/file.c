@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,29 @@ static cake_err read_all(const char *topic, const char *path, FILE *f, size_t mo
     return CAKE_OK;
 }
 
+cake_err cake_file_check_pointer(const char *topic, const char *path, const char *bytes, size_t len)
+{
+    static const char begin[] = "version https://git-lfs.github.com/spec/";
+    if (len < sizeof begin - 1 || memcmp(bytes, begin, sizeof begin - 1))
+        return CAKE_OK;
+    return cake_fail(topic, "%s: is a pointer of git-lfs, not the file: run `git lfs pull` there", path);
+}
+
+cake_err cake_file_peek(const char *path, size_t most, cake_buf *out)
+{
+    struct stat info;
+    bool usable = !stat(path, &info) && S_ISREG(info.st_mode) && (uintmax_t)info.st_size <= most;
+    FILE *f = usable ? fopen(path, "rb") : NULL;
+    char chunk[1 << 12];
+    size_t n, before = out->len;
+    while (f && out->len - before <= most && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
+        cake_buf_add(out, chunk, n);
+    bool whole = f && !ferror(f) && out->len - before <= most;
+    if (f)
+        fclose(f);
+    return whole ? CAKE_OK : CAKE_END;
+}
+
 cake_err cake_file_read(const char *topic, const char *path, bool optional, size_t most, cake_buf *out)
 {
     struct stat info;
@@ -65,9 +89,12 @@ cake_err cake_file_read(const char *topic, const char *path, bool optional, size
     FILE *f = fopen(path, "rb");
     if (!f)
         return cake_fail(topic, "%s: cannot be opened: %s", path, strerror(errno));
+    size_t before = out->len;
     err = read_all(topic, path, f, most, out);
     fclose(f);
-    return err;
+    return err || out->len == before
+               ? err
+               : cake_file_check_pointer(topic, path, out->data + before, out->len - before);
 }
 
 void cake_file_guard(void)

@@ -14,6 +14,10 @@
 
 /* Appends the file to *out. Failures are said with topic and path. An absent file is CAKE_END if optional. */
 cake_err cake_file_read(const char *topic, const char *path, bool optional, size_t most, cake_buf *out);
+/* The same of a file whose absence or brokenness is nothing to speak of: CAKE_END, and nothing is said. */
+cake_err cake_file_peek(const char *path, size_t most, cake_buf *out);
+/* Whether the first bytes of a file are not those of a pointer that git-lfs leaves in its place; says so. */
+cake_err cake_file_check_pointer(const char *topic, const char *path, const char *bytes, size_t len);
 /* Whether path is a regular file, before it is opened; says what it is otherwise. */
 cake_err cake_file_check(const char *topic, const char *path);
 /* Whether both names lead to the same existing file; NULL leads nowhere. */

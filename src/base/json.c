@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -23,6 +21,7 @@
 #include "base/utf8.h"
 
 #define LARGEST_FILE ((size_t)512 << 20)
+#define MAX_SHOWN    80 /* bytes of a foreign value in a message */
 
 /* A cake_json is jansson's own node under another name. */
 static const json_t *node_of(const cake_json *node)
@@ -221,10 +220,7 @@ cake_json *cake_json_peek(const char *path)
     cake_json *root = NULL;
     cake_buf text = {0};
     cake_fault fault;
-    struct stat info;
-    bool usable = !stat(path, &info) && S_ISREG(info.st_mode) && (uintmax_t)info.st_size <= LARGEST_FILE &&
-                  !access(path, R_OK);
-    if (usable && !cake_file_read("model", path, true, LARGEST_FILE, &text) &&
+    if (!cake_file_peek(path, LARGEST_FILE, &text) &&
         parse(text.data ? text.data : "", text.len, true, &root, &fault))
         root = NULL;
     cake_buf_free(&text);
@@ -464,4 +460,14 @@ void cake_json_add_node(cake_buf *buf, const cake_json *node)
     } else {
         json_dump_callback(node_of(node), add_chunk, buf, JSON_COMPACT | JSON_ENCODE_ANY);
     }
+}
+
+void cake_json_add_part(cake_buf *buf, const cake_json *node)
+{
+    size_t start = buf->len;
+    cake_json_add_node(buf, node);
+    if (buf->len - start <= MAX_SHOWN)
+        return;
+    cake_buf_cut(buf, start + MAX_SHOWN - cake_utf8_pending(buf->data + start, MAX_SHOWN));
+    cake_buf_adds(buf, "...");
 }

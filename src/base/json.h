@@ -64,6 +64,8 @@ void cake_json_add_text(cake_buf *buf, const char *text, size_t len);
 /* Shortest decimal that reads back as the same double; NaN and infinities come out as null. */
 void cake_json_add_real(cake_buf *buf, double value);
 void cake_json_add_node(cake_buf *buf, const cake_json *node); /* compact, as it was read */
+/* The same, cut to what a message can carry. */
+void cake_json_add_part(cake_buf *buf, const cake_json *node);
 /* What stands before a value, as it is, and the value. */
 void cake_json_put_real(cake_buf *buf, const char *before, double value);
 void cake_json_put_text(cake_buf *buf, const char *before, const char *text);

@@ -65,6 +65,15 @@ cake_params cake_params_base(void)
     return params;
 }
 
+static void merge_bias(cake_params *params, const cake_params *over)
+{
+    if (!over->n_bias)
+        return;
+    params->bias = cake_grow(params->bias, params->n_bias + over->n_bias, sizeof *params->bias);
+    memcpy(params->bias + params->n_bias, over->bias, over->n_bias * sizeof *params->bias);
+    params->n_bias += over->n_bias;
+}
+
 void cake_params_merge(cake_params *params, const cake_params *over)
 {
     for (const cake_params_field *f = cake_params_fields; f->name; f++) {
@@ -80,6 +89,7 @@ void cake_params_merge(cake_params *params, const cake_params *over)
         for (int i = 0; i < over->n_stop; i++)
             params->stop[i] = cake_copy(over->stop[i], strlen(over->stop[i]));
     }
+    merge_bias(params, over);
 }
 
 void cake_params_free(cake_params *params)

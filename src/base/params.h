@@ -25,10 +25,11 @@ typedef enum cake_form {
 #define CAKE_MAX_CHOICE 128
 #define CAKE_MAX_TOP    20 /* logprobs of so many alternatives */
 
-/* What a request adds to one token's score. */
+/* What is added to one token's score. */
 typedef struct cake_logit_bias {
     int32_t id;
-    float bias; /* -100 to 100 */
+    float bias;    /* -100 to 100, or -infinity: the token is never drawn */
+    int32_t first; /* 1: the token is not an answer's first one, whatever bias is */
 } cake_logit_bias;
 
 typedef struct cake_params {
@@ -50,7 +51,7 @@ typedef struct cake_params {
     int n_stop;                /* -1: unset */
     char *stop[CAKE_MAX_STOP]; /* owned, NUL-terminated, not empty */
     cake_ids stop_ids;         /* owned; a request's own, none is a default */
-    cake_logit_bias *bias;     /* [n_bias] owned; a request's own, each id once */
+    cake_logit_bias *bias;     /* [n_bias] owned; a request's own, then the model's, which win over these */
     size_t n_bias;
 } cake_params;
 
@@ -68,7 +69,7 @@ extern const cake_params_field cake_params_fields[]; /* ends with a NULL name; l
 cake_params cake_params_unset(void);
 /* The defaults of the interface: max_tokens, seed and logprobs are unset, all else is set. */
 cake_params cake_params_base(void);
-/* Every field of *params that is unset takes over's value; stop strings are copied. */
+/* Every field of *params that is unset takes over's value; stop strings are copied, biases added behind. */
 void cake_params_merge(cake_params *params, const cake_params *over);
 void cake_params_free(cake_params *params); /* the lists; leaves them unset */
 

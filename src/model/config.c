@@ -13,6 +13,8 @@
 
 #include "base/log.h"
 #include "model/config_read.h"
+#include "model/effects.h"
+#include "model/misfit.h"
 
 #define MAX_DIM  (1 << 20) /* of the residual stream */
 #define MAX_WIDE (1 << 24) /* vocabulary, MLP, all heads together: n * MAX_DIM * 4 bytes stay below 2^46 */
@@ -70,60 +72,26 @@ static cake_err read_bias(const cake_fields *fields, const char *name, cake_bias
     return CAKE_OK;
 }
 
+/* As PyTorch spells it, with or without its name before it. "auto" is what the tensors have. */
 static cake_err read_dtype(const cake_fields *fields, cake_dtype *out)
 {
-    static const char *const names[] = {
-        [CAKE_F32] = "float32", [CAKE_BF16] = "bfloat16", [CAKE_F16] = "float16"};
+    static const struct {
+        const char *name;
+        cake_dtype dtype;
+    } names[] = {{"bfloat16", CAKE_BF16}, {"float16", CAKE_F16}, {"half", CAKE_F16},
+                 {"float32", CAKE_F32},   {"float", CAKE_F32},   {"auto", CAKE_F32}};
     const char *name = cake_field(fields, "dtype") ? "dtype" : "torch_dtype";
     const cake_json *node = cake_field(fields, name);
-    *out = CAKE_F32;
-    if (!node)
-        return CAKE_OK;
     const char *text = cake_json_text(node, NULL);
+    *out = CAKE_F32;
+    if (text && !strncmp(text, "torch.", 6))
+        text += 6;
     for (size_t i = 0; text && i < sizeof names / sizeof *names; i++)
-        if (!strcmp(text, names[i])) {
-            *out = (cake_dtype)i;
+        if (!strcmp(text, names[i].name)) {
+            *out = names[i].dtype;
             return CAKE_OK;
         }
-    return cake_field_fail(fields, name, "only float32, bfloat16 and float16 are supported");
-}
-
-/* Families that are close relatives say with these fields where they differ. */
-static cake_err refuse_numbers(const cake_fields *fields, const cake_arch *arch)
-{
-    const struct {
-        const char *name; /* "": the family knows it */
-        double neutral;   /* NaN: only null */
-    } others[] = {
-        {"quantization_config", NAN},
-        {"compression_config", NAN},
-        {"num_experts", 0},
-        {"num_local_experts", 0},
-        {"n_routed_experts", 0},
-        {"moe_intermediate_size", NAN},
-        {"attention_multiplier", NAN},
-        {arch->query_scalar ? "" : "query_pre_attn_scalar", NAN},
-        {"embedding_multiplier", 1},
-        {"residual_multiplier", 1},
-        {"logits_scaling", 1},
-        {"logit_scale", 1},
-        {"scale_emb", 1},
-        {"scale_depth", 1},
-        {arch->logit_cap ? "" : "attn_logit_softcapping", 0},
-        {arch->logit_cap ? "" : "final_logit_softcapping", 0},
-        {"attention_chunk_size", NAN},
-        {"cross_attention_layers", NAN},
-        {"vision_config", NAN},
-        {"text_config", NAN},
-        {"clip_qkv", NAN},
-    };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        const cake_json *node = cake_field(fields, others[i].name);
-        if (node && !(cake_json_is_number(node) && cake_json_real(node, NAN) == others[i].neutral))
-            return cake_field_fail(fields, others[i].name,
-                                   "this is not supported: take a model without it (dense, unquantized)");
-    }
-    return CAKE_OK;
+    return node ? cake_field_fail(fields, name, "only float32, bfloat16 and float16 are supported") : CAKE_OK;
 }
 
 static cake_err read_act(const cake_fields *fields, const cake_arch *arch, cake_act *out)
@@ -164,21 +132,25 @@ static cake_err read_cap(const cake_fields *fields, const char *name, bool known
 static cake_err read_scores(const cake_fields *fields, cake_config *c)
 {
     double over = c->head_dim;
-    bool both_ways;
-    if (cake_field_bool(fields, "use_bidirectional_attention", false, &both_ways))
-        return CAKE_ERR_FATAL;
-    if (both_ways)
-        return cake_field_fail(fields, "use_bidirectional_attention", "only causal attention is supported");
     if (c->arch->query_scalar && cake_field_real(fields, "query_pre_attn_scalar", 256, 1e-6, 1e9, &over))
         return CAKE_ERR_FATAL;
     c->score_scale = (float)(1 / sqrt(over));
-    if (!c->arch->score_cap && cake_field(fields, "attn_logit_softcapping"))
+    if (!c->arch->score_cap && cake_json_real(cake_field(fields, "attn_logit_softcapping"), 0) != 0)
         cake_log(CAKE_WARN, "model",
                  "%s: %sattn_logit_softcapping is not applied, nor does transformers for %s", fields->file,
                  fields->prefix, c->arch->name);
     return read_cap(fields, "attn_logit_softcapping", c->arch->score_cap, &c->score_cap)
                ? CAKE_ERR_FATAL
                : read_cap(fields, "final_logit_softcapping", c->arch->logit_cap, &c->logit_cap);
+}
+
+/* Whether a class is the family's: the model that generates, or its decoder alone, as AutoModel saves it. */
+static bool is_class(const cake_arch *arch, const char *name)
+{
+    size_t stem = (size_t)(strstr(arch->architecture, "For") - arch->architecture);
+    return !strcmp(name, arch->architecture) ||
+           (!strncmp(name, arch->architecture, stem) &&
+            (!strcmp(name + stem, "Model") || !strcmp(name + stem, "TextModel")));
 }
 
 static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
@@ -189,7 +161,7 @@ static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
     bool fits = !classes;
     for (size_t i = 0; arch && i < cake_json_size(classes); i++) {
         const char *name = cake_json_text(cake_json_at(classes, i), NULL);
-        fits = fits || (name && !strcmp(name, arch->architecture));
+        fits = fits || (name && is_class(arch, name));
     }
     if (arch && !fits)
         return cake_field_fail(fields, "architectures", "%s is expected for model_type %s",
@@ -223,6 +195,16 @@ static cake_err enter_text(const cake_arch **arch, cake_fields *fields)
     return CAKE_OK;
 }
 
+static cake_err check_effects(const cake_fields *top, const cake_fields *fields, const cake_arch *arch)
+{
+    const cake_json *all = top->object, *text = fields->object;
+    cake_err err = cake_effects_check(cake_relative_effects, NULL, all, "model", top->file, "");
+    if (!err && text != all)
+        err = cake_effects_check(cake_relative_effects, NULL, text, "model", fields->file, fields->prefix);
+    return err ? err
+               : cake_effects_check(cake_config_effects, arch, text, "model", fields->file, fields->prefix);
+}
+
 /* top is the whole file, fields its text part (mostly the same). */
 static cake_err read_text(const cake_fields *top, const cake_fields *fields, const cake_fields *generation,
                           cake_config *c)
@@ -230,7 +212,7 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
     double eps;
     bool tied_above = cake_field(top, "tie_word_embeddings");
     bool typed_above = cake_field(top, "dtype") || cake_field(top, "torch_dtype");
-    if (refuse_numbers(fields, c->arch) || read_act(fields, c->arch, &c->act) || read_sizes(fields, c) ||
+    if (check_effects(top, fields, c->arch) || read_act(fields, c->arch, &c->act) || read_sizes(fields, c) ||
         read_heads(fields, c) || read_scores(fields, c) ||
         cake_field_real(fields, "rms_norm_eps", CAKE_REQUIRED_REAL, 0, 1, &eps) ||
         cake_field_bool(tied_above ? top : fields, "tie_word_embeddings", false, &c->tied) ||
@@ -288,6 +270,8 @@ cake_err cake_config_read(const cake_json *doc, const cake_json *generation, con
     cake_err err = read_all(&fields, &more, &read);
     if (!err)
         *config = read;
+    else
+        cake_params_free(&read.defaults);
     cake_buf_free(&file);
     cake_buf_free(&generation_file);
     return err;
@@ -315,7 +299,9 @@ cake_err cake_config_load(const char *dir, cake_config *config)
         return cake_fail(
             "model", "%s: a directory with config.json, tokenizer.json and *.safetensors is expected", dir);
     cake_buf_addf(&path, "%s/config.json", dir);
-    cake_err err = cake_json_load("model", path.data, false, &doc);
+    cake_err err = cake_json_load("model", path.data, true, &doc);
+    if (err == CAKE_END)
+        err = cake_misfit_fail(dir, "config.json");
     if (!err) {
         cake_buf_cut(&path, 0);
         cake_buf_addf(&path, "%s/generation_config.json", dir);

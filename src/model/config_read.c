@@ -8,10 +8,6 @@
 
 #include <stdarg.h>
 
-#include "base/utf8.h"
-
-#define MAX_SHOWN 80 /* bytes of a foreign value in a message */
-
 const cake_json *cake_field(const cake_fields *fields, const char *name)
 {
     const cake_json *node = cake_json_get(fields->object, name);
@@ -20,25 +16,13 @@ const cake_json *cake_field(const cake_fields *fields, const char *name)
     return cake_json_kind(node) == CAKE_JSON_NULL ? NULL : node;
 }
 
-/* The value as it stands in the file, cut to what a message can carry. */
-static void show(cake_buf *text, const cake_json *node)
-{
-    size_t start = text->len;
-    cake_json_add_node(text, node);
-    if (text->len - start <= MAX_SHOWN)
-        return;
-    size_t whole = MAX_SHOWN - cake_utf8_pending(text->data + start, MAX_SHOWN);
-    cake_buf_cut(text, start + whole);
-    cake_buf_adds(text, "...");
-}
-
 cake_err cake_field_fail(const cake_fields *fields, const char *name, const char *expected, ...)
 {
     cake_buf text = {0};
     const cake_json *node = cake_json_get(fields->object, name);
     cake_buf_addf(&text, "%s%s%s is ", fields->outer ? fields->outer : "", fields->prefix, name);
     if (node)
-        show(&text, node);
+        cake_json_add_part(&text, node);
     else
         cake_buf_adds(&text, "missing");
     cake_buf_adds(&text, ", but ");

@@ -3,8 +3,10 @@
  * In: generation_config.json, where there is one, and the end token of config.json. Out: when an answer ends,
  * and how requests are sampled that do not say. config.c calls.
  */
+#include "base/alloc.h"
 #include "base/log.h"
 #include "model/config_read.h"
+#include "model/effects.h"
 
 static cake_err add_eos(const cake_fields *fields, const cake_json *node, cake_config *config)
 {
@@ -39,28 +41,34 @@ static cake_err read_eos(const cake_fields *fields, cake_config *config)
     return CAKE_OK;
 }
 
-/* What changes answers and is not applied: said, so that nobody compares in vain with other programs. */
-static void warn_unused(const cake_fields *fields)
+/* Tokens that are never drawn, or never as the first one. */
+static cake_err read_suppressed(const cake_fields *fields, const char *name, bool first, cake_config *config)
 {
-    static const struct {
-        const char *name;
-        double neutral;
-    } unused[] = {{"min_new_tokens", 0},
-                  {"num_return_sequences", 1},
-                  {"num_beams", 1},
-                  {"typical_p", 1},
-                  {"epsilon_cutoff", 0},
-                  {"eta_cutoff", 0},
-                  {"no_repeat_ngram_size", 0},
-                  {"penalty_alpha", 0},
-                  {"encoder_repetition_penalty", 1}};
-    for (size_t i = 0; i < sizeof unused / sizeof *unused; i++) {
-        double value = cake_json_real(cake_field(fields, unused[i].name), unused[i].neutral);
-        if (value != unused[i].neutral)
-            cake_log(CAKE_WARN, "model", "%s: %s %g is not applied", fields->file, unused[i].name, value);
+    cake_params *defaults = &config->defaults;
+    const cake_json *list = cake_field(fields, name);
+    if (!list)
+        return CAKE_OK;
+    if (cake_json_kind(list) != CAKE_JSON_ARRAY)
+        return cake_field_fail(fields, name, "an array of token ids is expected");
+    defaults->bias =
+        cake_grow(defaults->bias, defaults->n_bias + cake_json_size(list) + 1, sizeof *defaults->bias);
+    for (size_t i = 0; i < cake_json_size(list); i++) {
+        int64_t id = cake_json_int(cake_json_at(list, i), -1);
+        if (id < 0 || id > INT32_MAX)
+            return cake_field_fail(fields, name, "token ids from 0 to %d are expected", config->n_vocab - 1);
+        if (id < config->n_vocab) /* else it cannot be drawn anyway */
+            defaults->bias[defaults->n_bias++] = (cake_logit_bias){(int32_t)id, -INFINITY, first};
     }
-    if (cake_field(fields, "stop_strings"))
-        cake_log(CAKE_WARN, "model", "%s: stop_strings are not applied; give them with --stop", fields->file);
+    return CAKE_OK;
+}
+
+/* Prompt and answer together; max_new_tokens wins over it, and of the model's context it says nothing new. */
+static void warn_length(const cake_fields *fields, const cake_config *config)
+{
+    double most = cake_json_real(cake_field(fields, "max_length"), INFINITY);
+    if (most < config->context && !cake_field(fields, "max_new_tokens"))
+        cake_log(CAKE_WARN, "model", "%s: max_length %g is not applied; give it with --context", fields->file,
+                 most);
 }
 
 static cake_err read_sampling(const cake_fields *fields, cake_params *defaults)
@@ -109,9 +117,13 @@ cake_err cake_config_read_generation(const cake_fields *top, const cake_fields *
         if (cake_json_kind(generation->object) != CAKE_JSON_OBJECT)
             return cake_fail("model", "%s: an object is expected, found %s", generation->file,
                              cake_json_kind_name(generation->object));
-        if (read_eos(generation, config) || read_sampling(generation, &config->defaults))
+        if (read_eos(generation, config) || read_sampling(generation, &config->defaults) ||
+            read_suppressed(generation, "suppress_tokens", false, config) ||
+            read_suppressed(generation, "begin_suppress_tokens", true, config) ||
+            cake_effects_check(cake_generation_effects, NULL, generation->object, "model", generation->file,
+                               ""))
             return CAKE_ERR_FATAL;
-        warn_unused(generation);
+        warn_length(generation, config);
     }
     bool said = cake_field(generation, "eos_token_id") != NULL;
     return said ? CAKE_OK : read_eos(cake_field(top, "eos_token_id") ? top : fields, config);

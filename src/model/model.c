@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/log.h"
+#include "model/misfit.h"
 #include "model/piece.h"
 
 #define PROBES     16 /* places at which a tied head is compared with the embedding */
@@ -56,6 +57,11 @@ static cake_err check_shape(const cake_model *model, const cake_piece *p)
 static cake_err check_piece(const cake_model *model, const cake_piece *p, void *arg)
 {
     census *c = arg;
+    if (model->store && !p->from && p->part->when == CAKE_WHEN_UNTIED)
+        return cake_fail("model",
+                         "%s: tensor %s is missing, and tie_word_embeddings is not true: "
+                         "a model without a head, such as one for embeddings, generates no text",
+                         model->dir, p->name);
     if (model->store && !p->from)
         return cake_fail(
             "model", "%s: tensor %s is missing: an incomplete download, or config.json is of another model",
@@ -208,16 +214,22 @@ static cake_err check_all(cake_model *model)
     return err;
 }
 
-/* The one under which there is an embedding, or a first norm where the head stands for that. */
-static void choose_naming(cake_model *model)
+/* The one under which there is an embedding, or a last norm where the head stands for that. */
+static cake_err choose_naming(cake_model *model)
 {
     const cake_naming *naming;
     for (int i = 0; (naming = cake_naming_at(i)); i++)
         if (cake_piece_find(model, naming->body, "embed_tokens.weight") ||
             cake_piece_find(model, naming->body, "norm.weight")) {
             model->naming = naming;
-            return;
+            return CAKE_OK;
         }
+    const cake_stored *first = cake_store_count(model->store) ? cake_store_at(model->store, 0) : NULL;
+    return cake_fail("model",
+                     "%s: no tensor is named model.embed_tokens.weight, nor so with another prefix that is "
+                     "known; the first of %d is %.200s: they are of another kind of model, or were not saved "
+                     "by save_pretrained",
+                     model->dir, cake_store_count(model->store), first ? first->tensor->name : "none");
 }
 
 /* Files or bundle, and whether the head is the embedding. */
@@ -232,7 +244,9 @@ static cake_err open_tensors(cake_model *model)
                : cake_store_open(model->dir, &model->store);
     if (err)
         return err;
-    choose_naming(model);
+    err = choose_naming(model);
+    if (err)
+        return err;
     if (!said)
         return check_tied(model);
     model->config.tied = said->tied;
@@ -252,6 +266,8 @@ cake_err cake_model_open(const char *dir, const cake_model_options *options, cak
                                    : cake_config_load(dir, &model->config);
     if (!err && !options->dummy)
         err = open_tensors(model);
+    if (!err && !options->dummy && !options->index)
+        cake_misfit_warn(dir);
     if (!err)
         err = check_all(model);
     if (err) {

@@ -163,10 +163,14 @@ int cake_width_of(cake_width width, const cake_config *config)
     }
 }
 
-/* How files begin the names of the text part: as a model of its own, as part of another, and as part of
- * another in files that are older than transformers 4.52. */
-static const cake_naming namings[] = {
-    {"model.", ""}, {"model.language_model.", ""}, {"language_model.model.", "language_model."}};
+/* How files begin the names of the text part: as a model of its own, as part of another, as part of another
+ * in files that are older than transformers 4.52, and the first two as AutoModel saves them: without the
+ * head. */
+static const cake_naming namings[] = {{"model.", ""},
+                                      {"model.language_model.", ""},
+                                      {"language_model.model.", "language_model."},
+                                      {"", ""},
+                                      {"language_model.", ""}};
 
 const cake_naming *cake_naming_at(int i)
 {

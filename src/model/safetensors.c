@@ -265,6 +265,10 @@ static cake_err read_or_say(int fd, const char *path, int64_t offset, void *into
 static cake_err read_text(int fd, const char *path, int64_t file_size, char **text, size_t *len)
 {
     unsigned char prefix[PREFIX];
+    char begin[64];
+    ssize_t n = pread(fd, begin, sizeof begin, 0);
+    if (n > 0 && cake_file_check_pointer("model", path, begin, (size_t)n))
+        return CAKE_ERR_FATAL;
     if (file_size < PREFIX)
         return cake_fail("model",
                          "%s: has %lld bytes, too short for a safetensors file: download or stage it again",

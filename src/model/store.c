@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "model/misfit.h"
 
 #define SINGLE    "model.safetensors"
 #define INDEX     "model.safetensors.index.json"
@@ -38,8 +39,28 @@ static cake_err open_file(cake_store *store, const char *dir, const char *name)
     return err;
 }
 
-/* One sorted list of all files' tensors. */
-static cake_err collect(cake_store *store)
+static const char *name_of(const cake_safetensors *file)
+{
+    const char *path = cake_safetensors_path(file), *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Of tensors with one name that stays which is in the file that the index says. */
+static void drop_others(cake_store *store, const cake_json *map)
+{
+    int n = 0;
+    for (int i = 0; i < store->n_entry; i++) {
+        const cake_stored *s = &store->entry[i];
+        const char *file = cake_json_text(cake_json_get(map, s->tensor->name), NULL);
+        bool twin = (i && !by_name(s - 1, s)) || (i + 1 < store->n_entry && !by_name(s, s + 1));
+        if (!twin || !file || !strcmp(file, name_of(s->file)))
+            store->entry[n++] = *s;
+    }
+    store->n_entry = n;
+}
+
+/* One sorted list of all files' tensors. map: which file has which, NULL: there is one file. */
+static cake_err collect(cake_store *store, const cake_json *map)
 {
     size_t n = 0;
     for (int i = 0; i < store->n_file; i++)
@@ -52,6 +73,7 @@ static cake_err collect(cake_store *store)
             store->entry[store->n_entry++] =
                 (cake_stored){.file = store->file[i], .tensor = cake_safetensors_at(store->file[i], t)};
     qsort(store->entry, n, sizeof *store->entry, by_name);
+    drop_others(store, map);
     for (int i = 1; i < store->n_entry; i++)
         if (!by_name(&store->entry[i - 1], &store->entry[i]))
             return cake_fail("model", "tensor %s is in both %s and %s: it has to be in one of them",
@@ -98,18 +120,15 @@ static cake_err open_shards(cake_store *store, const char *dir, const char *inde
     return err;
 }
 
+/* What no file has may be a tensor that nobody needs; model.c misses the others. */
 static cake_err check_map(const cake_store *store, const char *index, const cake_json *map)
 {
     for (void *it = cake_json_first(map); it; it = cake_json_next(map, it)) {
         const char *name = cake_json_key(it, NULL), *file = cake_json_text(cake_json_value(it), NULL);
         const cake_stored *found = cake_store_find(store, name);
-        const char *path = found ? cake_safetensors_path(found->file) : NULL;
-        if (!path)
-            return cake_fail("model", "%s: tensor %.200s should be in %.200s, but is in no file", index, name,
-                             file);
-        if (strcmp(strrchr(path, '/') + 1, file))
+        if (found && strcmp(name_of(found->file), file))
             return cake_fail("model", "%s: tensor %.200s should be in %.200s, but is in %s", index, name,
-                             file, path);
+                             file, cake_safetensors_path(found->file));
     }
     return CAKE_OK;
 }
@@ -124,7 +143,7 @@ static cake_err open_index(cake_store *store, const char *dir, const char *index
     if (cake_json_kind(map) != CAKE_JSON_OBJECT || !cake_json_size(map))
         err = cake_fail("model", "%s: weight_map is %s, an object of tensor and file names is expected",
                         index, cake_json_size(map) ? cake_json_kind_name(map) : "empty or missing");
-    else if (!(err = open_shards(store, dir, index, map)) && !(err = collect(store)))
+    else if (!(err = open_shards(store, dir, index, map)) && !(err = collect(store, map)))
         err = check_map(store, index, map);
     cake_json_free(root);
     return err;
@@ -140,14 +159,11 @@ cake_err cake_store_open(const char *dir, cake_store **out)
     if (!access(single.data, F_OK)) {
         err = open_file(store, dir, SINGLE);
         if (!err)
-            err = collect(store);
+            err = collect(store, NULL);
     } else if (!access(index.data, F_OK)) {
         err = open_index(store, dir, index.data);
     } else {
-        err = cake_fail("model",
-                        "%s: neither " SINGLE " nor " INDEX " is here: other formats "
-                        "have to be converted to safetensors first",
-                        dir);
+        err = cake_misfit_fail(dir, SINGLE);
     }
     cake_buf_free(&single);
     cake_buf_free(&index);

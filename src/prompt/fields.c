@@ -234,7 +234,7 @@ static cake_err read_bias(pass *p, const field *f, const cake_json *node)
         snprintf(name, sizeof name, "logit_bias[\"%d\"]", id);
         if (!(value >= -100 && value <= 100))
             return wrong(p, name, cake_json_value(it), "a number from -100 to 100");
-        params->bias[params->n_bias++] = (cake_logit_bias){id, (float)value};
+        params->bias[params->n_bias++] = (cake_logit_bias){id, (float)value, 0};
     }
     return CAKE_OK;
 }

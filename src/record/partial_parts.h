@@ -27,7 +27,7 @@ struct cake_partial {
     cake_buf group;
     cake_buf parts; /* the line of answers that were begun, as far as it is told */
     double since;
-    double look;    /* when the file itself is looked at again */
+    double look;  /* when the file itself is looked at again */
     bool opened;  /* it is this run's */
     bool imports; /* it holds nothing yet but what RESULTS has */
     bool broken;  /* a write failed, and that was said */

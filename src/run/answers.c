@@ -132,6 +132,8 @@ cake_err cake_answers_open(const cake_options *o, const cake_stage *stage, cake_
     const cake_config *config = cake_model_config(stage->model);
     *a = (cake_answers){.feed.defaults = cake_params_unset(), .eos = config->eos, .n_eos = config->n_eos};
     cake_err err = cake_feed_open(o, &config->defaults, stage->context, config->n_vocab, &a->feed);
+    if (!err)
+        cake_feed_compare_ends(&a->feed, a->eos, a->n_eos);
     if (err || cake_options_stream(o))
         return err;
     err = open_recorder(o, stage, a);

@@ -83,6 +83,40 @@ void cake_feed_compare(const cake_feed *feed, int64_t n_vocab, const char *what)
                  feed->options->model, cake_token_count(feed->token) - 1, (long long)n_vocab, what);
 }
 
+static void add_token(const cake_feed *feed, int32_t id, cake_buf *out)
+{
+    cake_buf bytes = {0};
+    cake_token_bytes(feed->token, id, &bytes);
+    cake_buf_addf(out, "%d (", id);
+    cake_json_add_text(out, bytes.data ? bytes.data : "", bytes.len);
+    cake_buf_addc(out, ')');
+    cake_buf_free(&bytes);
+}
+
+void cake_feed_compare_ends(const cake_feed *feed, const int32_t *eos, int n_eos)
+{
+    enum { SHOWN = 4 };
+    int32_t end = cake_token_eos(feed->token);
+    cake_buf text = {0};
+    for (int i = 0; i < n_eos; i++)
+        if (eos[i] == end)
+            return;
+    if (end < 0)
+        return;
+    add_token(feed, end, &text);
+    cake_buf_adds(&text, n_eos ? " ends no answer: the model's eos_token_id is "
+                               : " ends no answer: the model has no eos_token_id");
+    for (int i = 0; i < n_eos && i < SHOWN; i++) {
+        cake_buf_adds(&text, i ? ", " : "");
+        add_token(feed, eos[i], &text);
+    }
+    cake_log(CAKE_WARN, "token",
+             "%s: the tokenizer's eos_token %s%s; if answers shall end there, add it to eos_token_id in "
+             "generation_config.json, or to a request's stop_token_ids",
+             feed->options->model, text.data, n_eos > SHOWN ? " and others" : "");
+    cake_buf_free(&text);
+}
+
 void cake_feed_close(cake_feed *feed)
 {
     cake_prompt_close(feed->prompt);

@@ -37,6 +37,9 @@ cake_err cake_feed_again(const cake_feed *feed, cake_prompt **out);
 /* Warns if the tokenizer has ids beyond the n_vocab rows of the model's embedding. what: says what happens to
  * them. */
 void cake_feed_compare(const cake_feed *feed, int64_t n_vocab, const char *what);
+/* Warns if the tokenizer's eos_token is none of the model's end tokens eos [n_eos]: other programs end
+ * there. */
+void cake_feed_compare_ends(const cake_feed *feed, const int32_t *eos, int n_eos);
 void cake_feed_close(cake_feed *feed); /* zeros are fine */
 /* Completes the parameters of a request and makes ids [owned by the caller] of its prompt, and text the
  * rendered prompt (empty if it came as ids). Whatever is wrong is the request's fault. Called from any

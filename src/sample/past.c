@@ -18,10 +18,12 @@ typedef struct past_token {
     float bias;
     float score;      /* what apply found */
     bool prompt, end; /* occurs in the prompt; ends an answer */
+    bool later;       /* is not the first token of an answer */
 } past_token;
 
 struct cake_past {
     int64_t left; /* tokens still to come before the answer may end */
+    bool begun;   /* there is a first token */
     float repetition, presence, frequency;
     past_token *token; /* [n] in the order in which they came up */
     uint32_t n, cap;
@@ -60,6 +62,14 @@ static past_token *token_of(cake_past *p, int32_t id)
     return &p->token[*place - 1];
 }
 
+static void add_bias(past_token *token, const cake_logit_bias *bias)
+{
+    if (bias->first)
+        token->later = true;
+    else
+        token->bias = bias->bias;
+}
+
 cake_past *cake_past_open(const cake_params *params, const int32_t *prompt, int n_prompt, const int32_t *eos,
                           int n_eos)
 {
@@ -73,7 +83,7 @@ cake_past *cake_past_open(const cake_params *params, const int32_t *prompt, int 
                      .presence = (float)params->presence_penalty,
                      .frequency = (float)params->frequency_penalty};
     for (size_t i = 0; i < params->n_bias; i++)
-        token_of(p, params->bias[i].id)->bias = params->bias[i].bias;
+        add_bias(token_of(p, params->bias[i].id), &params->bias[i]);
     for (int i = 0; repeats && i < n_prompt; i++)
         token_of(p, prompt[i])->prompt = true;
     for (int i = 0; p->left && i < n_eos; i++)
@@ -97,6 +107,7 @@ void cake_past_add(cake_past *past, int32_t id)
     if (!past)
         return;
     past->left -= past->left > 0;
+    past->begun = true;
     if (past->repetition != 1 || past->presence != 0 || past->frequency != 0)
         token_of(past, id)->count++;
 }
@@ -112,7 +123,8 @@ void cake_past_apply(cake_past *past, float *score)
         if (t->count)
             s -= (float)t->count * past->frequency + past->presence;
         s = fminf(fmaxf(s, -FLT_MAX), FLT_MAX);
-        score[t->id] = t->end && past->left ? -INFINITY : s;
+        bool never = (t->end && past->left) || (t->later && !past->begun) || t->bias == -INFINITY;
+        score[t->id] = never ? -INFINITY : s;
     }
 }
 

@@ -25,7 +25,8 @@ void cake_past_add(cake_past *past, int32_t id);
 /* Changes score [n_vocab] in place; undo puts back what apply found. With s the score of a token of the list:
  * s + bias; if it occurred in the prompt or since, s / repetition_penalty where s > 0, else s *
  * repetition_penalty (Keskar et al. 2019, as in transformers); if it was generated c > 0 times, s - c *
- * frequency_penalty - presence_penalty (OpenAI's API reference). What min_tokens forbids is -infinity. */
+ * frequency_penalty - presence_penalty (OpenAI's API reference). What min_tokens forbids is -infinity,
+ * and so is a token whose bias is; one that may not be the first only before there is a first. */
 void cake_past_apply(cake_past *past, float *score);
 void cake_past_undo(const cake_past *past, float *score);
 

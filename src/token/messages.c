@@ -148,12 +148,13 @@ static cake_value make_parts(cake_render *run, const cake_json *parts, bool mark
     return list;
 }
 
+/* Of none, too: they are the empty text then. */
 static bool all_text(const cake_json *parts)
 {
     for (size_t i = 0; i < cake_json_size(parts); i++)
         if (!part_text(cake_json_at(parts, i)))
             return false;
-    return cake_json_size(parts) > 0;
+    return true;
 }
 
 static cake_value make_content(cake_render *run, const cake_messages *m, const cake_json *content, bool mark)

@@ -169,6 +169,7 @@ typedef struct cake_words {
  * are in spot. */
 cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *out);
 void cake_words_close(cake_words *words);
+bool cake_words_bpe(const cake_words *words); /* whether the model is BPE */
 /* Appends a piece's ids. raw: its bytes are still to be spelled. Fails where a character has no token and
  * there is none for unknown ones. */
 cake_err cake_words_run(const cake_words *words, const char *piece, size_t len, bool raw,
@@ -281,6 +282,7 @@ struct cake_token {
     cake_post post;
     cake_decode_stages stages;
     cake_known *known; /* [count], by id */
+    int32_t eos;       /* the eos_token that a file names; -1: none */
     int32_t count;
     size_t longest; /* bytes of text that one token stands for */
 };

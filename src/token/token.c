@@ -12,7 +12,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/utf8.h"
+#include "token/effects.h"
 #include "token/files.h"
 #include "token/parts.h"
 #include "token/pattern.h"
@@ -83,13 +85,34 @@ static size_t find_longest(const cake_token *token)
     return endless || __builtin_mul_overflow(longest, shrink, &longest) ? SIZE_MAX : longest;
 }
 
-/* The id of a token by name, for the post-processor. */
-static void add_named(const cake_token *token, const cake_specials *specials, int index, cake_ids *ids)
+/* The id of a token by name; -1: there is none. */
+static int32_t find_named(const cake_token *token, const cake_specials *specials, int index)
 {
     const cake_special *s = specials->named.n ? &specials->named.at[index] : NULL;
-    int32_t id = s && s->text ? cake_token_find(token, s->text, s->len) : -1;
+    return s && s->text ? cake_token_find(token, s->text, s->len) : -1;
+}
+
+/* The same, for the post-processor. */
+static void add_named(const cake_token *token, const cake_specials *specials, int index, cake_ids *ids)
+{
+    int32_t id = find_named(token, specials, index);
     if (id >= 0)
         cake_ids_add(ids, id);
+}
+
+/* Says what of tokenizer_config.json is not done. transformers cleans spaces up, but of BPE only where it is
+ * asked for twice. */
+static void check_config(const cake_token *token, const cake_specials *specials)
+{
+    cake_buf file = {0};
+    const char *slash = strrchr(token->where, '/');
+    cake_buf_add(&file, token->where, slash ? (size_t)(slash - token->where) + 1 : 0);
+    cake_buf_adds(&file, "tokenizer_config.json");
+    cake_effects_check(cake_tokenizer_effects, NULL, specials->config, "token", file.data, "");
+    if (cake_json_bool(cake_json_get(specials->config, "clean_up_tokenization_spaces"), false) &&
+        !cake_words_bpe(&token->words))
+        cake_log(CAKE_WARN, "token", "%s: clean_up_tokenization_spaces true is not applied", file.data);
+    cake_buf_free(&file);
 }
 
 /* specials: what the files beside it say. */
@@ -118,6 +141,8 @@ static cake_err open_parts(const cake_spot *root, cake_lists *lists, const cake_
         err = cake_added_finish(&token->added, &added, &token->normalizers);
     if (err)
         return err;
+    token->eos = specials->given[CAKE_EOS] ? find_named(token, specials, CAKE_EOS) : -1;
+    check_config(token, specials);
     if (specials->bos)
         add_named(token, specials, CAKE_BOS, &token->post.before);
     if (specials->eos)
@@ -247,6 +272,36 @@ static cake_err open_own(const char *dir, const char *path, const cake_buf *text
     return err;
 }
 
+/* No file that is read is here: says so, with what is here of a tokenizer. */
+static cake_err fail_missing(const char *dir, const char *path)
+{
+    static const char *const others[] = {"vocab.json", "merges.txt", "vocab.txt", "tekken.json",
+                                         "spiece.model"};
+    cake_buf found = {0}, bytes = {0};
+    cake_err err = CAKE_OK;
+    for (size_t i = 0; i < sizeof others / sizeof *others && !err; i++) {
+        cake_buf other = {0};
+        cake_buf_addf(&other, "%s/%s", dir, others[i]);
+        cake_buf_cut(&bytes, 0);
+        if (!cake_file_peek(other.data, LARGEST_FILE, &bytes)) {
+            cake_buf_adds(&found, found.len ? ", " : "; there is ");
+            cake_buf_adds(&found, others[i]);
+            err = bytes.len ? cake_file_check_pointer("token", other.data, bytes.data, bytes.len) : CAKE_OK;
+        }
+        cake_buf_free(&other);
+    }
+    if (found.len)
+        cake_buf_adds(&found, ": save it with transformers' save_pretrained, which writes tokenizer.json");
+    if (!err)
+        err = cake_fail("token",
+                        "%s: cannot be opened: "
+                        "No such file or directory; nor is there a tokenizer.model or a .tiktoken file%s",
+                        path, found.len ? found.data : "");
+    cake_buf_free(&found);
+    cake_buf_free(&bytes);
+    return err;
+}
+
 cake_err cake_token_open(const char *dir, cake_token **out)
 {
     cake_buf path = {0}, text = {0};
@@ -257,10 +312,7 @@ cake_err cake_token_open(const char *dir, cake_token **out)
     else if (!err)
         err = open_own(dir, path.data, &text, out);
     if (err == CAKE_END)
-        err = cake_fail("token",
-                        "%s: cannot be opened: "
-                        "No such file or directory; nor is there a tokenizer.model or a .tiktoken file",
-                        path.data);
+        err = fail_missing(dir, path.data);
     cake_buf_free(&text);
     cake_buf_free(&path);
     return err;
@@ -290,6 +342,11 @@ int32_t cake_token_find(const cake_token *token, const char *text, size_t len)
 {
     const cake_added_token *added = cake_added_find(&token->added, text, len);
     return added ? added->id : cake_vocab_find(&token->words.vocab, text, len);
+}
+
+int32_t cake_token_eos(const cake_token *token)
+{
+    return token->eos;
 }
 
 bool cake_token_is_special(const cake_token *token, int32_t id)

@@ -31,6 +31,8 @@ void cake_token_close(cake_token *token);
 int cake_token_count(const cake_token *token); /* highest id + 1 */
 /* The id of the token whose whole text this is; -1: none. */
 int32_t cake_token_find(const cake_token *token, const char *text, size_t len);
+/* The id of the eos_token that a file beside the tokenizer names; -1: none. */
+int32_t cake_token_eos(const cake_token *token);
 bool cake_token_is_special(const cake_token *token, int32_t id);
 /* The most bytes of text that one token can stand for: a text of n tokens has at most n times as many.
  * SIZE_MAX where there is no such number, since parts of a text can vanish. */

@@ -82,6 +82,11 @@ cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *o
     return err;
 }
 
+bool cake_words_bpe(const cake_words *words)
+{
+    return words->kind == &kinds[0];
+}
+
 void cake_words_close(cake_words *words)
 {
     if (words->kind && words->own)

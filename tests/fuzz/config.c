@@ -20,6 +20,8 @@ static void check(const cake_config *c)
     CAKE_ASSERT(c->n_kv > 0 && c->n_head % c->n_kv == 0 && c->head_dim > 0 && c->head_dim % 2 == 0);
     CAKE_ASSERT((int64_t)c->n_head * c->head_dim <= 1 << 24);
     CAKE_ASSERT(c->norm_eps >= 0 && c->norm_eps <= 1 && c->n_eos >= 0 && c->n_eos <= CAKE_MAX_EOS);
+    for (size_t i = 0; i < c->defaults.n_bias; i++)
+        CAKE_ASSERT(c->defaults.bias[i].id >= 0 && c->defaults.bias[i].id < c->n_vocab);
     for (int i = 0; i < c->n_eos; i++)
         CAKE_ASSERT(c->eos[i] >= 0 && c->eos[i] < c->n_vocab);
     CAKE_ASSERT(c->n_class >= 0 && c->n_class <= CAKE_MAX_CLASS && c->n_rope > 0 &&
@@ -59,10 +61,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cake_config config;
     if (!cake_json_parse(text, len, &doc, &fault) &&
         (!second || !cake_json_parse(second + 1, size - len - 1, &generation, &fault))) {
-        if (!cake_config_read(doc, generation, "DIR", &config))
+        if (!cake_config_read(doc, generation, "DIR", &config)) {
             check(&config);
-        else
+            cake_params_free(&config.defaults);
+        } else {
             CAKE_ASSERT(said.len > 0);
+        }
     }
     cake_json_free(doc);
     cake_json_free(generation);

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Which fields transformers has for generation_config.json, tokenizer_config.json and each family's config.json.
+
+    python3 tests/golden/fields.py > tests/golden/fields.json
+
+A family's fields are those of its config class, the names of old that this class takes, and what the code of its model
+asks the config for. A tokenizer's are what its constructors take. tests/effects.c holds
+them against the tables of src/model/effects.c and src/token/effects.c.
+"""
+import dataclasses
+import inspect
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+
+import transformers
+from transformers import (CodeLlamaTokenizer, GemmaTokenizer, GenerationConfig, GPT2Tokenizer, LlamaTokenizer, PreTrainedConfig,
+                          PreTrainedTokenizerBase, Qwen2Tokenizer, masking_utils, modeling_rope_utils)
+from transformers.models.qwen3_5.tokenization_qwen3_5 import Qwen3_5Tokenizer
+from transformers.tokenization_utils_tokenizers import TokenizersBackend
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+ROOT = Path(__file__).resolve().parents[2]
+FAMILIES = sorted(set(re.findall(r'\.name = "(\w+)"', (ROOT / "src/model/arch.c").read_text())) | {"ministral3"})
+TAKEN = re.compile(r'kwargs\.(?:pop|get)\("(\w+)"')
+ASKED = re.compile(r'(?<!sub_)\bconfig\.([a-z]\w*)\b(?!\()|getattr\((?:self\.)?config, "([a-z]\w*)"')
+SHARED = (masking_utils, modeling_rope_utils)
+# The rope parser's own words of old, and methods or parts of configs that ASKED takes for fields.
+OLD = {"rope_theta", "rope_scaling", "partial_rotary_factor", "num_labels", "tie_last_hidden_states"}
+NO_FIELDS = {"json", "default_theta", "get_text_config", "validate_rope", "standardize_rope_params", "kv_sharing_modes"}
+
+
+def asked(module):
+    return {a or b for a, b in ASKED.findall(inspect.getsource(module))} - NO_FIELDS
+
+
+def fields(family):
+    cls = CONFIG_MAPPING[family]
+    names = {f.name for f in dataclasses.fields(cls)} | set(cls.attribute_map) | set(cls.attribute_map.values()) | OLD
+    for source in (cls, PreTrainedConfig.__post_init__):
+        names |= set(TAKEN.findall(inspect.getsource(source)))
+    for module in SHARED:
+        names |= asked(module)
+    modeling = import_module(cls.__module__.replace("configuration_", "modeling_"))
+    source = inspect.getsource(modeling)
+    for name, body in re.findall(r"\nclass (\w+).*?:\n(.*?)(?=\nclass |\Z)", source, re.S):
+        if "Vision" not in name and "Projector" not in name and "PatchMerger" not in name:
+            names |= {a or b for a, b in ASKED.findall(body)} - NO_FIELDS
+    return sorted(n for n in names if not n.startswith("_"))
+
+
+def tokenizer():
+    names = set()
+    for cls in (PreTrainedTokenizerBase, TokenizersBackend, CodeLlamaTokenizer, GemmaTokenizer, GPT2Tokenizer, LlamaTokenizer,
+                Qwen2Tokenizer, Qwen3_5Tokenizer):
+        names |= set(TAKEN.findall(inspect.getsource(cls.__init__))) | set(inspect.signature(cls.__init__).parameters)
+    return sorted(n for n in names - {"self", "kwargs", "args"} if not n.startswith("_"))
+
+
+def main():
+    generation = sorted(n for n in vars(GenerationConfig()) if not n.startswith("_"))
+    lists = {"transformers": transformers.__version__, "generation": generation, "tokenizer": tokenizer()} | {f: fields(f) for f in FAMILIES}
+    rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in lists.items())
+    print("{" + rows + "}")
+
+
+if __name__ == "__main__":
+    main()
