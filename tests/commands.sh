@@ -242,7 +242,7 @@ expect "... more than layers" 2 '9 ranks for a model of 8 layers' "$cake" plan -
 expect "... of two replicas" 0 '^replicas  2, of 8 ranks each' "$cake" plan -m "$model" --ranks 16 --replicas 2
 expect "... of replicas that are alike" 0 '^[0-9]+ to 127: the same, 1[0-9] times more$' "$cake" plan -m "$model" --ranks 128 --replicas 16
 expect "... of a machine that hwloc is told of" 1 'and 8.0 MiB of memory are free' env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=8MiB)] core:2 pu:1" "$cake" plan -m "$model"
-env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$cake" plan -m "$model" 2>&1 | grep -q 'srun started 2 of these, and each finds itself alone'
+env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$cake" plan -m "$model" 2>&1 | grep -q 'srun started 2 processes, but each finds itself alone'
 ok "tasks of srun that do not know of each other are told of" $?
 mkdir "$dir/huge" && sed -e 's/"hidden_size": [0-9]*/"hidden_size": 16384/' -e 's/"intermediate_size": 512/"intermediate_size": 10000000/' \
     "$model/config.json" >"$dir/huge/config.json"

@@ -36,7 +36,7 @@ static void compose(cake_buf *out, const int64_t *orders, int n_group, int each,
             cake_buf_addf(&group, "{\"index\": %lld, \"text\": \"answer\"}\n", (long long)order);
         }
         cake_mark read = {(g + 1) * 10, (g + 1) * 10 + 2, 77u * (uint32_t)g};
-        cake_reached reached = {1700000000 + g / 2, 10.5 * g, g ? 0.25 * g : -1};
+        cake_reached reached = {1700000000 + g / 2, 10.5 * g, g ? 0.25 * g : -1, g ? 9.5 * g : -1};
         cake_journal_close(entries, (size_t)each, &read, &reached, &group);
         cake_buf_add(out, group.data, group.len);
         cake_buf_free(&group);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "run/eta.h"
 #include "suite.h"
 
 static void test_words(void)
@@ -14,30 +15,30 @@ static void test_words(void)
         double seconds, until_stop;
         const char *bar, *line;
     } cases[] = {
-        {{.done = 30, .share = -1, .gained = -1, .generated = 600},
+        {{.done = 30, .share = -1, .left = -1, .generated = 600},
          60,
          100,
          "30 requests, 10 tokens/s",
          "30 requests done, 0 failed, 600 tokens generated, 10.0 tokens/s, 0:01:00"},
-        {{.done = 30, .failed = 2, .share = 0.25, .gained = 0.25, .generated = 600},
+        {{.done = 30, .failed = 2, .share = 0.25, .left = 180, .generated = 600},
          60,
          INFINITY,
          "[#####               ] 30 requests (2 failed), 10 tokens/s, 0:03:00 left",
          "30 requests done, 2 failed, 25.0 %, 600 tokens generated, 10.0 tokens/s, 0:01:00, 0:03:00 left"},
-        {{.done = 30, .share = 0.25, .gained = 0.25, .generated = 600},
+        {{.done = 30, .share = 0.25, .left = 180, .generated = 600},
          60,
          180.5,
          "[#####               ] 30 requests, 10 tokens/s, 0:03:00 left, in time",
          "30 requests done, 0 failed, 25.0 %, 600 tokens generated, 10.0 tokens/s, 0:01:00, 0:03:00 left, in "
          "time"},
-        {{.done = 30, .resumed = 30, .share = 0.5, .gained = 0.25, .generated = 600},
+        {{.done = 30, .resumed = 30, .share = 0.5, .left = 7200, .generated = 600},
          3600,
          1800,
          "[##########          ] 60 requests, 0 tokens/s, 2:00:00 left, but stops in 0:30:00 at about 62 %",
          "60 requests done, 0 failed, 50.0 %, 600 tokens generated, 0.2 tokens/s, 1:00:00, 2:00:00 left, but "
          "stops in 0:30:00 at "
          "about 62 %"},
-        {{.done = 30, .share = 0.5, .gained = 0.5, .generated = 600},
+        {{.done = 30, .share = 0.5, .left = 172800, .generated = 600},
          172800,
          -3,
          "[##########          ] 30 requests, 0 tokens/s, 2-00:00:00 left, but stops in 0:00:00 at about 50 "
@@ -45,7 +46,7 @@ static void test_words(void)
          "30 requests done, 0 failed, 50.0 %, 600 tokens generated, 0.0 tokens/s, 2-00:00:00, 2-00:00:00 "
          "left, but stops in "
          "0:00:00 at about 50 %"},
-        {{.resumed = 9, .share = 0, .gained = 0},
+        {{.resumed = 9, .share = 0, .left = -1},
          1,
          9,
          "[                    ] 9 requests, 0 tokens/s",
@@ -60,6 +61,98 @@ static void test_words(void)
         cake_buf_free(&bar);
         cake_buf_free(&line);
     }
+}
+
+/* A job of n answers, `slots` of them under way at a time, each a token a step; lengths by `draw`. Where
+ * something is said of what is left it is right within a factor of four. Returns at what part of the
+ * steps that begins. */
+static double follow(int n, int slots, int most, bool certain, int (*draw)(uint64_t *seed))
+{
+    enum { MOST = 700 };
+    int length[MOST], has[MOST] = {0}, next = 0, over = 0, steps = 0, first = -1;
+    double all = 0, done = 0, finished = 0;
+    uint64_t seed = 7;
+    cake_eta eta = {0};
+    for (int i = 0; i < n; i++)
+        all += length[i] = draw(&seed);
+    for (; over < n; steps++) {
+        next = over + slots < n ? over + slots : n;
+        eta.open = 0;
+        eta.so_far = 0;
+        for (int i = 0; i < next; i++) {
+            if (has[i] == length[i])
+                continue;
+            done++;
+            if (++has[i] == length[i]) {
+                over++;
+                finished += length[i];
+                if (!certain)
+                    cake_eta_end(&eta, length[i]);
+            } else if (!certain) {
+                eta.open++;
+                eta.so_far += has[i];
+            }
+        }
+        double left = 0, begun = finished;
+        bool known = over > 0;
+        for (int i = 0; i < next && known; i++)
+            if (has[i] < length[i]) {
+                double more = cake_eta_left(&eta, has[i], certain ? length[i] : most, certain);
+                known = more >= 0;
+                left += more;
+                begun += has[i] + more;
+            }
+        if (!known)
+            continue;
+        left += begun / next * (n - next);
+        first = first < 0 ? steps : first;
+        if (all - done > 0.02 * all) {
+            CU_ASSERT(left < 4 * (all - done));
+            CU_ASSERT(left > (all - done) / 4);
+            if (left >= 4 * (all - done) || left <= (all - done) / 4)
+                printf("\n    %d answers, step %d: %g tokens left, expected %g\n", n, steps, all - done,
+                       left);
+        }
+    }
+    return first < 0 ? 1 : (double)first / steps;
+}
+
+static double draw_real(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return ((double)(*seed >> 40) + 0.5) / (1 << 24);
+}
+
+static int draw_even(uint64_t *seed)
+{
+    return 80 + (int)(40 * draw_real(seed));
+}
+
+static int draw_wide(uint64_t *seed)
+{
+    double length = -300 * log(draw_real(seed));
+    return length < 1 ? 1 : length > 4000 ? 4000 : (int)length;
+}
+
+static int draw_capped(uint64_t *seed)
+{
+    return draw_real(seed) < 0.1 ? 5 : 256;
+}
+
+static int draw_one_short(uint64_t *seed)
+{
+    return (*seed)++ == 7 ? 4 : 900;
+}
+
+static void test_left(void)
+{
+    CU_ASSERT(follow(64, 64, 8000, false, draw_even) < 1);
+    CU_ASSERT(follow(640, 64, 8000, false, draw_even) < 0.2);
+    CU_ASSERT(follow(64, 64, 8000, false, draw_wide) < 0.3);
+    CU_ASSERT(follow(640, 64, 8000, false, draw_wide) < 0.1);
+    CU_ASSERT(follow(640, 64, 256, false, draw_capped) < 0.2);
+    CU_ASSERT(follow(64, 64, 900, true, draw_one_short) < 0.01);
+    CU_ASSERT(follow(3, 64, 8000, false, draw_even) > 0.9); /* too few to tell by */
 }
 
 /* What is written is read as the same. */
@@ -82,6 +175,7 @@ static void test_durations(void)
 int main(void)
 {
     static const suite_test tests[] = {{"what bars and lines say", test_words},
+                                       {"tokens that are left", test_left},
                                        {"durations", test_durations}};
     return SUITE_MAIN("progress", tests);
 }

@@ -123,7 +123,8 @@ for _ in $(seq 500); do
 done
 kill -USR1 "$(cat "$dir/pid.0")" && sleep 0.2 && rm "$dir/late.1"
 wait $launcher
-test $? -eq 75 && test ! -e "$dir/out.jsonl.lock"
+got=$?
+test $got -eq 75 && test ! -e "$dir/out.jsonl.lock" || { echo "    status $got"; ls "$dir"; cat "$dir/err"; false; }
 ok "a signal before MPI is up: status 75" $?
 continues
 requests 110 >"$dir/in.jsonl"

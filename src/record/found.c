@@ -33,16 +33,15 @@ static void take_head(const cake_journal_head *head, cake_found *f)
     cake_json_free(root);
 }
 
-/* Between the first and the last group of the latest run. */
+/* Requests a second between the first and the last group of the latest run; the rest as that one has it. */
 static void take_rate(const cake_journal *j, cake_found *f)
 {
-    double seconds = j->last.seconds - j->first.seconds, gained = j->last.share - j->first.share;
+    double seconds = j->last.seconds - j->first.seconds;
     f->share = j->last.run ? j->last.share : -1;
     if (!j->last.run || seconds <= 0)
         return;
     f->rate = (double)(j->places.n - j->first_n) / seconds;
-    if (j->first.share >= 0 && gained > 0)
-        f->left = seconds * (1 - j->last.share) / gained;
+    f->left = j->last.left;
 }
 
 static cake_err look_at_partial(const char *path, cake_found *f)

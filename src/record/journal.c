@@ -211,6 +211,14 @@ void cake_journal_begin(const cake_journal_head *head, cake_buf *out)
     add_sum(out, from);
 }
 
+static void add_known(double value, int digits, cake_buf *out)
+{
+    if (value >= 0)
+        cake_buf_addf(out, "%.*f", digits, value);
+    else
+        cake_buf_adds(out, "null");
+}
+
 void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *read,
                         const cake_reached *reached, cake_buf *out)
 {
@@ -228,10 +236,10 @@ void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *re
     add_mark(read, out);
     if (reached->run > 0) {
         cake_buf_addf(out, ", \"at\": [%" PRId64 ", %.2f, ", reached->run, reached->seconds);
-        if (reached->share >= 0)
-            cake_buf_addf(out, "%.6f]", reached->share);
-        else
-            cake_buf_adds(out, "null]");
+        add_known(reached->share, 6, out);
+        cake_buf_adds(out, ", ");
+        add_known(reached->left, 1, out);
+        cake_buf_addc(out, ']');
     }
     add_sum(out, 0);
 }
@@ -339,7 +347,7 @@ static int64_t covered(const cake_buf *line)
 static void take_reached(const cake_json *at, cake_journal *j)
 {
     cake_reached now = {cake_json_int(cake_json_at(at, 0), 0), cake_json_real(cake_json_at(at, 1), -1),
-                        cake_json_real(cake_json_at(at, 2), -1)};
+                        cake_json_real(cake_json_at(at, 2), -1), cake_json_real(cake_json_at(at, 3), -1)};
     if (now.run <= 0 || !(now.seconds >= 0) || now.share > 1)
         return;
     if (now.run != j->last.run) {

@@ -51,6 +51,7 @@ typedef struct cake_reached {
     int64_t run;    /* when this run began, seconds since 1970; 0: not said */
     double seconds; /* since then */
     double share;   /* of the input that is answered; negative: not known */
+    double left;    /* seconds to its end; negative: not known */
 } cake_reached;
 
 /* The first line. */

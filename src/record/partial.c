@@ -65,9 +65,10 @@ void cake_partial_mark(cake_partial *p, const cake_mark *read)
         p->read = *read;
 }
 
-void cake_partial_share(cake_partial *p, double share)
+void cake_partial_reached(cake_partial *p, double share, double left)
 {
     p->reached.share = share;
+    p->reached.left = left;
 }
 
 double cake_partial_cpu(const cake_partial *p)

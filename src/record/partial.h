@@ -41,8 +41,8 @@ bool cake_partial_has(const cake_partial *partial, int64_t order);
 const cake_mark *cake_partial_marks(const cake_partial *partial, size_t *n); /* what earlier runs read */
 
 void cake_partial_mark(cake_partial *partial, const cake_mark *read); /* how far this run has read */
-/* share: of the input that is answered; negative: unknown. */
-void cake_partial_share(cake_partial *partial, double share);
+/* share: of the input that is answered; left: seconds to its end; negative: unknown. */
+void cake_partial_reached(cake_partial *partial, double share, double left);
 /* entry's line [len], with its newline. On failure the file ends with the last whole group. */
 cake_err cake_partial_append(cake_partial *partial, cake_entry entry, const char *line, size_t len);
 /* What was appended is written, if it has waited for a while, and the file is looked at: call often. An

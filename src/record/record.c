@@ -246,10 +246,10 @@ void cake_record_mark(cake_recorder *recorder, cake_mark read)
         cake_partial_mark(recorder->partial, &read);
 }
 
-void cake_record_share(cake_recorder *recorder, double share)
+void cake_record_reached(cake_recorder *recorder, double share, double left)
 {
     if (recorder->partial)
-        cake_partial_share(recorder->partial, share);
+        cake_partial_reached(recorder->partial, share, left);
 }
 
 cake_err cake_record_tick(cake_recorder *recorder)

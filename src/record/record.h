@@ -126,8 +126,8 @@ void cake_record_mark(cake_recorder *recorder, cake_mark read);
 cake_err cake_record_add(cake_recorder *recorder, const cake_record *record);
 /* A line [len], with its newline, that another run has made. */
 cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const char *line, size_t len);
-/* share: of the input that is answered; negative: unknown. */
-void cake_record_share(cake_recorder *recorder, double share);
+/* share: of the input that is answered; left: seconds to its end; negative: unknown. */
+void cake_record_reached(cake_recorder *recorder, double share, double left);
 /* Records are safe from a killed program after a moment, if this is called often; from a killed machine soon
  * after. An error, which was said, means that they are not safe any more. */
 cake_err cake_record_tick(cake_recorder *recorder);

@@ -329,7 +329,7 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
                         .copies = o->copies,
                         .never = o->resume == CAKE_RESUME_NEVER,
                         .fd = -1,
-                        .reached = {.run = time(NULL), .share = -1},
+                        .reached = {.run = time(NULL), .share = -1, .left = -1},
                         .began = cake_clock_now()};
     char *lock = cake_bytes_name(o->results, ".lock");
     bool only_looks = !exists(p->path) && exists(p->results) && !o->force && !can_write(o->results);

@@ -130,7 +130,10 @@ static cake_err take_up(const cake_options *o, cake_answers *a)
 cake_err cake_answers_open(const cake_options *o, const cake_stage *stage, cake_answers *a)
 {
     const cake_config *config = cake_model_config(stage->model);
-    *a = (cake_answers){.feed.defaults = cake_params_unset(), .eos = config->eos, .n_eos = config->n_eos};
+    *a = (cake_answers){.counts = {.share = -1, .left = -1},
+                        .feed.defaults = cake_params_unset(),
+                        .eos = config->eos,
+                        .n_eos = config->n_eos};
     cake_err err = cake_feed_open(o, &config->defaults, stage->context, config->n_vocab, &a->feed);
     if (!err)
         cake_feed_compare_ends(&a->feed, a->eos, a->n_eos);
@@ -177,14 +180,95 @@ void cake_answers_keep(cake_answers *a)
     keep(a, 1);
 }
 
+/* What is open now, and what it is expected to take. */
+typedef struct open_work {
+    double requests;   /* that have begun; a choice is its part of one */
+    double done, left; /* tokens, prompts weighed */
+    double longest;    /* seconds that the one takes that takes longest, at its own pace */
+    bool known;
+} open_work;
+
+static bool is_certain(const cake_sequence *s)
+{
+    return s->lead->request.params.ignore_eos == 1;
+}
+
+static void count_open(cake_answers *a)
+{
+    a->eta.open = 0;
+    a->eta.so_far = 0;
+    for (int i = 0; i < a->n_begun; i++)
+        if (!is_certain(a->begun[i])) {
+            a->eta.open++;
+            a->eta.so_far += cake_sequence_generated(a->begun[i]);
+        }
+}
+
+static open_work look_at_open(const cake_answers *a)
+{
+    open_work open = {.known = true};
+    for (int i = 0; i < a->n_begun; i++) {
+        const cake_sequence *s = a->begun[i];
+        int n = cake_sequence_generated(s), choices = s->lead->n_choice ? s->lead->n_choice : 1;
+        double left = cake_eta_left(&a->eta, n, s->max_len - s->n_prompt, is_certain(s));
+        open.known = open.known && left >= 0;
+        open.requests += 1.0 / choices;
+        open.done += n + CAKE_ETA_PROMPT * s->n_prompt / choices;
+        open.left += left;
+        double seconds = n > 0 ? left * s->waited / n : 0;
+        open.longest = seconds > open.longest ? seconds : open.longest;
+    }
+    return open;
+}
+
+/* How many requests nobody has begun, negative: unknown. */
+static double count_waiting(const cake_answers *a, double begun)
+{
+    double read = a->counts.total ? 1 : cake_prompt_progress(a->feed.prompt);
+    double seen = (double)(a->taken + a->feed.passed), unread = read > 0 ? seen * (1 - read) / read : -1;
+    double known = (double)(a->counts.resumed - a->feed.passed); /* results of earlier runs further on */
+    if (unread < 0)
+        return -1;
+    unread = unread > known ? unread - known : 0;
+    return unread + (double)(a->taken - a->counts.done) - begun;
+}
+
+/* Time goes by work; the longest answer takes its time alone, at the end. */
+static double estimate_left(cake_answers *a)
+{
+    count_open(a);
+    open_work open = look_at_open(a);
+    double begun = (double)a->counts.done + open.requests, waiting = count_waiting(a, open.requests);
+    if (!open.known || begun <= 0 || waiting < 0 || a->worked <= 0)
+        return -1;
+    double each = (a->finished + open.done + open.left) / begun;
+    double left = (cake_clock_now() - a->started) * (open.left + waiting * each) / a->worked;
+    return left > open.longest ? left : open.longest;
+}
+
+/* What was read and is not answered yet is not done. */
+static double share_done(const cake_answers *a)
+{
+    double read = cake_prompt_progress(a->feed.prompt), seen = (double)(a->taken + a->feed.passed);
+    return read < 0 || seen <= 0 ? -1 : read * (double)(a->counts.done + a->feed.passed) / seen;
+}
+
 cake_err cake_answers_tick(cake_answers *a)
 {
     const double every = 5;
     enum { ENOUGH = 32 }; /* fewer are computed again in less time than they take to be read */
+    double now = cake_clock_now();
+    if (!a->started)
+        a->started = now;
+    if (now >= a->next_eta) {
+        a->counts.left = estimate_left(a);
+        if (a->recorder)
+            cake_record_reached(a->recorder, a->counts.share, a->counts.left);
+        a->next_eta = now + 0.5;
+    }
     if (!a->recorder)
         return CAKE_OK;
     cake_err err = cake_record_tick(a->recorder);
-    double now = cake_clock_now();
     if (err || now < a->next)
         return err;
     if (a->next > 0)
@@ -289,6 +373,7 @@ static void token(void *self, cake_sequence *s, double waited)
 {
     cake_answers *a = self;
     a->counts.generated++;
+    a->worked += cake_sequence_generated(s) == 1 ? 1 + CAKE_ETA_PROMPT * s->n_prompt : 1;
     list(a, s);
     cake_times_add(cake_sequence_generated(s) == 1 ? &a->ttft : &a->itl, waited);
     if (cake_sequence_generated(s) == 1)
@@ -345,22 +430,32 @@ static cake_err write_record(cake_answers *a, const cake_sequence *s)
     return cake_record_add(a->recorder, &record);
 }
 
+/* How long its answers became. */
+static void learn(cake_answers *a, const cake_sequence *lead)
+{
+    a->finished += CAKE_ETA_PROMPT * lead->n_prompt;
+    for (int i = 0; i < (lead->n_choice ? lead->n_choice : 1); i++) {
+        int n = cake_sequence_generated(lead->n_choice ? lead->choice[i] : lead);
+        a->finished += n;
+        if (!is_certain(lead))
+            cake_eta_end(&a->eta, n);
+    }
+}
+
 static cake_err done(void *self, cake_sequence *s)
 {
     cake_answers *a = self;
     bool failed = s->request.err != CAKE_OK;
-    double read = cake_prompt_progress(a->feed.prompt);
     cake_err err = CAKE_OK;
     unlist_all(a, s);
     a->counts.done++;
-    /* what was read and is not answered yet is not done */
-    double each = read < 0 ? -1 : read / (double)(a->taken + a->feed.passed);
-    a->counts.share = each * (double)(a->counts.done + a->feed.passed);
-    a->counts.gained = each * (double)a->counts.done;
+    a->counts.share = share_done(a);
+    if (!failed)
+        learn(a, s);
     a->counts.failed += failed;
     a->counts.prompt += failed ? 0 : s->n_prompt;
     if (a->recorder) {
-        cake_record_share(a->recorder, a->counts.share);
+        cake_record_reached(a->recorder, a->counts.share, a->counts.left);
         err = write_record(a, s);
     } else if (!failed)
         err = stream(a, s, true);

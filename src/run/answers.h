@@ -6,6 +6,7 @@
 #ifndef CAKE_RUN_ANSWERS_H
 #define CAKE_RUN_ANSWERS_H
 
+#include "run/eta.h"
 #include "run/feed.h"
 #include "run/root.h"
 #include "run/stage.h"
@@ -24,6 +25,11 @@ typedef struct cake_answers {
     const int32_t *eos; /* [n_eos] the model's, borrowed */
     int n_eos;
     cake_counts counts;
+    cake_eta eta;
+    double worked;   /* tokens of this run, those of prompts weighed (CAKE_ETA_PROMPT) */
+    double finished; /* ... of all requests that are done, with what earlier runs had of them */
+    double started;  /* when the loop began; 0: it has not */
+    double next_eta; /* when the time left is estimated again */
     cake_times ttft, itl;
 } cake_answers;
 

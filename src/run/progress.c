@@ -28,15 +28,9 @@ static struct {
     bool file;     /* it is wanted, and could be written so far */
 } state;
 
-/* Seconds to the end of the input at the rate of this run so far; negative: not known. */
-static double left_of(const cake_counts *c, double seconds)
-{
-    return c->gained > 0 && c->share >= 0 ? seconds * (1 - c->share) / c->gained : -1;
-}
-
 static void compose(const cake_counts *c, const char *how, double until_stop, cake_buf *out)
 {
-    double seconds = state.start > 0 ? cake_clock_now() - state.start : 0, left = left_of(c, seconds);
+    double seconds = state.start > 0 ? cake_clock_now() - state.start : 0;
     char host[256] = "", part[CAKE_SHARD_TEXT];
     gethostname(host, sizeof host - 1);
     cake_json_put_text(out, "{\"state\": ", how);
@@ -54,12 +48,12 @@ static void compose(const cake_counts *c, const char *how, double until_stop, ca
                   (long long)c->generated);
     cake_json_put_known(out, ", \"requests_per_s\": ", seconds > 0 ? (double)c->done / seconds : -1);
     cake_json_put_known(out, ", \"generated_per_s\": ", seconds > 0 ? (double)c->generated / seconds : -1);
-    cake_json_put_known(out, ", \"left_s\": ", left);
+    cake_json_put_known(out, ", \"left_s\": ", c->left);
     cake_json_put_known(out, ", \"stops_in_s\": ", until_stop > 0 ? until_stop : 0);
     cake_buf_addf(out, ", \"ends_in_time\": %s}\n",
-                  left < 0 || !isfinite(until_stop) ? "null"
-                  : left <= until_stop              ? "true"
-                                                    : "false");
+                  c->left < 0 || !isfinite(until_stop) ? "null"
+                  : c->left <= until_stop              ? "true"
+                                                       : "false");
 }
 
 static void write_file(const cake_counts *c, const char *how, double until_stop)
@@ -85,7 +79,7 @@ void cake_progress_begin(const cake_options *options)
     state.began = time(NULL);
     state.start = 0;
     state.file = options->progress_file != NULL;
-    write_file(&(cake_counts){.share = -1}, "loading", INFINITY);
+    write_file(&(cake_counts){.share = -1, .left = -1}, "loading", INFINITY);
 }
 
 void cake_progress_open(const cake_options *options)
@@ -101,9 +95,9 @@ void cake_progress_open(const cake_options *options)
 }
 
 /* How long it takes, and whether that is too long. */
-static void add_time(const cake_counts *c, double seconds, double until_stop, cake_buf *out)
+static void add_time(const cake_counts *c, double until_stop, cake_buf *out)
 {
-    double left = left_of(c, seconds);
+    double left = c->left;
     if (left < 0)
         return;
     cake_buf_adds(out, ", ");
@@ -113,6 +107,11 @@ static void add_time(const cake_counts *c, double seconds, double until_stop, ca
         return;
     if (left <= until_stop) {
         cake_buf_adds(out, ", in time");
+        return;
+    }
+    if (c->share < 0) {
+        cake_buf_adds(out, ", but stops in ");
+        cake_duration_add(out, until_stop > 0 ? until_stop : 0);
         return;
     }
     double reached = c->share + (left > 0 ? (1 - c->share) * (until_stop > 0 ? until_stop : 0) / left : 0);
@@ -131,7 +130,7 @@ void cake_progress_bar(const cake_counts *c, double seconds, double until_stop, 
     if (c->failed)
         cake_buf_addf(out, " (%lld failed)", (long long)c->failed);
     cake_buf_addf(out, ", %.0f tokens/s", (double)c->generated / seconds);
-    add_time(c, seconds, until_stop, out);
+    add_time(c, until_stop, out);
 }
 
 void cake_progress_line(const cake_counts *c, double seconds, double until_stop, cake_buf *out)
@@ -143,7 +142,7 @@ void cake_progress_line(const cake_counts *c, double seconds, double until_stop,
     cake_buf_addf(out, ", %lld tokens generated, %.1f tokens/s, ", (long long)c->generated,
                   (double)c->generated / seconds);
     cake_duration_add(out, seconds);
-    add_time(c, seconds, until_stop, out);
+    add_time(c, until_stop, out);
 }
 
 void cake_progress_tick(const cake_counts *c, double until_stop)
@@ -176,7 +175,7 @@ void cake_progress_close(void)
 
 void cake_progress_stopped(void)
 {
-    cake_progress_end(&(cake_counts){.share = -1}, CAKE_STOPPED);
+    cake_progress_end(&(cake_counts){.share = -1, .left = -1}, CAKE_STOPPED);
 }
 
 void cake_progress_end(const cake_counts *c, cake_err how)

@@ -15,7 +15,8 @@ typedef struct cake_counts {
     int64_t resumed;           /* results of earlier runs, which are not among them */
     int64_t total;             /* of both; 0: not known before the input's end was read */
     int64_t prompt, generated; /* tokens of requests that are done, and of generated ones so far */
-    double share, gained;      /* of the input that is answered, in all and by this run; negative: unknown */
+    double share;              /* of the input that is answered; negative: unknown */
+    double left;               /* seconds to its end; negative: unknown */
 } cake_counts;
 
 /* The run begins: --progress-file, if there is one, says so from here on. */
