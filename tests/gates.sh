@@ -73,5 +73,12 @@ style "something unfinished" src/base/base.c "/* TO""DO: later */"
 fresh
 sed -i 1d "$tree/src/base/base.c"
 must style 1 "no licence line"
-style "a function of 100 lines is fine, the layout is not" src/base/base.c "\nvoid f(void) {\n        f(); }"
+# The layout can be judged where clang-format 14 is; where it must be there, style.sh says so.
+fresh
+must style 0 "the good tree again"
+if grep -q 'not checked here: the layout' "$tree/log"; then
+    echo "not checked here: whether a wrong layout is found (clang-format 14 is not installed)"
+else
+    style "a function of 100 lines is fine, the layout is not" src/base/base.c "\nvoid f(void) {\n        f(); }"
+fi
 exit $failed

@@ -6,7 +6,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="warnings minimal install packaging tutorial mpich openai forms prompts resume valgrind asan fuzz distcheck cuda slurm hosts"
+stages="newcomer warnings minimal install packaging tutorial mpich openai forms prompts resume valgrind asan fuzz distcheck cuda slurm hosts"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
@@ -54,6 +54,11 @@ demo() { # PROGRAM MODEL NAME [OPTION...]: the demo at np 2, compared with what 
     rm -f "$name.jsonl" "$name.jsonl.job" "$name.jsonl.partial"
     "$root/tests/mpirun.sh" 2 "$program" run -m "$model" -i "$root/jobs/demo/prompts.jsonl" -o "$name.jsonl" \
         --deterministic-ids "$@" && cmp "$name.jsonl" "$root/jobs/demo/expected.jsonl"
+}
+
+# The README's two commands on a bare Debian.
+stage_newcomer() {
+    "$root/tests/newcomer.sh"
 }
 
 # No warning by clang, in program and tests, no large frame in the program, since stacks may be small, and the style test
@@ -193,6 +198,7 @@ stage_cuda() {
     plain && make -j"$jobs" $tests && # all that make check tries some of, by fibres
         printf '%s\n' $tests | CAKE_ALL_GPU=1 top_srcdir=$root top_builddir=. \
             xargs -P "$jobs" -n 1 sh -c '"$0" || { echo "not ok - $0"; exit 1; }' || status=1
+    suite TESTS="tests/gpu/device tests/gpu/product tests/gpu/program.sh tests/gpu/wide.sh tests/gpus.sh" || status=1
     tests=$(sed -n 's/^ptx_tests = //p' "$root/tests/local.am")
     # shellcheck disable=SC2086
     plain && make -j"$jobs" $tests &&

@@ -43,6 +43,6 @@ elif [ -n "${CI:-}" ]; then
     echo "style: clang-format 14 is needed where CI is set: install clang-format-14" >&2
     status=1
 else
-    echo "style: the layout is not checked, clang-format 14 is not here"
+    echo "not checked here: the layout of the source (clang-format 14 is not installed)"
 fi
 exit $status

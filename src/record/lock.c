@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -28,7 +30,9 @@ struct cake_lock {
 };
 
 static _Atomic(cake_lock *) held; /* the latest */
-static _Atomic bool abandoned;    /* the process ends: none is to be left */
+/* A lock is made, or given up, at a time; once one was given up, the process ends and makes none. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static bool abandoned;
 
 /* When a process of this host began, in ticks since it was started; 0: there is none, or it is dead and
  * nobody has taken note. */
@@ -202,28 +206,40 @@ static cake_err judge(const char *path)
     return err;
 }
 
+/* Makes the lock's file, unless another thread is about to end the process. 0, or errno. */
+static int hold(cake_lock *lock, const cake_buf *text)
+{
+    pthread_mutex_lock(&turn);
+    int why = abandoned ? 0 : make(lock->path, text);
+    if (!why)
+        held = lock;
+    bool ends = abandoned;
+    pthread_mutex_unlock(&turn);
+    while (ends)
+        pause();
+    return why;
+}
+
 cake_err cake_lock_take(const char *path, cake_lock **out)
 {
     cake_buf text = {0};
     cake_err err = CAKE_OK;
     int why = 0;
+    cake_lock *lock = cake_alloc(1, sizeof *lock);
+    lock->path = cake_copy(path, strlen(path));
     describe(&text);
-    for (int i = 0; i < TRIES && !err && (why = make(path, &text)) == EEXIST; i++)
+    for (int i = 0; i < TRIES && !err && (why = hold(lock, &text)) == EEXIST; i++)
         err = judge(path);
     cake_buf_free(&text);
     if (!err && why)
         err = cake_fail("record", "%s: cannot be created: %s; name a place that can be written to with -o",
                         path, strerror(why));
-    if (err)
+    if (err) {
+        free(lock->path);
+        free(lock);
         return err;
-    *out = cake_alloc(1, sizeof **out);
-    (*out)->path = cake_copy(path, strlen(path));
-    held = *out;
-    if (abandoned) { /* by another thread, just now, which ends the process */
-        cake_lock_abandon();
-        for (;;)
-            pause();
     }
+    *out = lock;
     return CAKE_OK;
 }
 
@@ -241,8 +257,14 @@ void cake_lock_release(cake_lock *lock)
 
 void cake_lock_abandon(void)
 {
+    struct timespec soon;
+    clock_gettime(CLOCK_REALTIME, &soon);
+    soon.tv_sec += 1; /* who makes one may wait for a file server */
+    bool mine = !pthread_mutex_timedlock(&turn, &soon);
     abandoned = true;
     const cake_lock *lock = atomic_exchange(&held, NULL);
     if (lock)
         unlink(lock->path);
+    if (mine)
+        pthread_mutex_unlock(&turn);
 }

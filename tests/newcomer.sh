@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The README's two commands on a bare Debian: debootstrap makes a root that has nothing but the base system, this
+# checkout is cloned into it, and ./quickstart installs what it names. So nothing that a developer's machine has beyond
+# that can hide a missing package. Wants to be root. The bare root and the packages are kept in $CAKE_DEBIAN for the
+# next time. Where no root can be made the status is 77 (skipped), and 1 where CI is set.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+kept=${CAKE_DEBIAN:-/var/cache/cake-mpi}
+release=bookworm
+
+cannot() {
+    echo "no bare Debian can be made here: $1"
+    [ -n "${CI:-}" ] && exit 1
+    exit 77
+}
+[ "$(id -u)" = 0 ] || cannot "this wants to be root"
+for tool in debootstrap chroot unshare mount tar git; do
+    command -v $tool >/dev/null || cannot "missing tool: $tool"
+done
+mkdir -p "$kept/archives/partial" || cannot "$kept cannot be made"
+place=$(mktemp -d "${TMPDIR:-/tmp}/newcomer.XXXXXX") || exit 1
+trap 'rm -rf "$place"' EXIT
+
+if [ ! -e "$kept/$release.tar" ]; then
+    debootstrap --variant=minbase $release "$place" >"$kept/debootstrap.log" 2>&1 ||
+        { tail -n 20 "$kept/debootstrap.log"; cannot "debootstrap failed (all of it: $kept/debootstrap.log)"; }
+    tar -C "$place" -cf "$kept/$release.tar.new" . && mv "$kept/$release.tar.new" "$kept/$release.tar" || exit 1
+else
+    tar -C "$place" -xf "$kept/$release.tar" || cannot "$kept/$release.tar cannot be unpacked: remove it"
+fi
+git clone -q --no-hardlinks "$root" "$place/root/cake-mpi" || exit 1
+cp -L /etc/resolv.conf /etc/hosts "$place/etc/"
+
+# Mounts go with this namespace. Of the environment nothing is passed on.
+export place kept
+unshare --mount --propagation private bash -eu -c '
+    mount -t proc proc "$place/proc"
+    mount --rbind /dev "$place/dev"
+    mount --bind "$kept/archives" "$place/var/cache/apt/archives"
+    exec chroot "$place" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb \
+        sh -c "cd /root/cake-mpi && ./quickstart && ./quickstart check"' </dev/null
+status=$?
+[ $status = 0 ] || tail -n 50 "$place"/root/cake-mpi/build/test-suite.log 2>/dev/null
+exit $status
