@@ -104,6 +104,8 @@ void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cak
 {
     enum { HEAVIEST = 4 << 20 };
     cake_json *root = NULL;
+    if (len >= 3 && !memcmp(line, "\xEF\xBB\xBF", 3)) /* of a file that was put behind another one */
+        line += 3, len -= 3;
     if (len > HEAVIEST && weigh(line, len) > HEAVIEST)
         request->err =
             cake_fault_set(&request->fault, NULL,
@@ -116,8 +118,10 @@ void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cak
     if (request->told)
         request->err = is_batch(names, root) ? read_batch(root, request) : read_simple(names, root, request);
     else
-        request->err = cake_fault_set(&request->fault, NULL, "the line is %s; expected an object",
-                                      cake_json_kind_name(root));
+        request->err = cake_fault_set(
+            &request->fault, NULL, "the line is %s; expected an object%s", cake_json_kind_name(root),
+            cake_json_kind(root) == CAKE_JSON_ARRAY ? " (jq -c '.[]' makes lines of the objects of an array)"
+                                                    : "");
     if (!request->err && request->messages)
         request->root = root;
     else

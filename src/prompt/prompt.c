@@ -20,6 +20,7 @@
 #include "prompt/hdf5.h"
 #include "prompt/lines.h"
 #include "prompt/seen.h"
+#include "prompt/sniff.h"
 
 enum { HELD = 1000, WARNED = 32 };
 
@@ -63,6 +64,20 @@ void cake_request_free(cake_request *request)
     *request = (cake_request){0};
 }
 
+static cake_err refuse_ending(const char *path, const char *ending)
+{
+    const char *reader = cake_sniff_ending(ending);
+    if (reader)
+        return cake_fail_usage(
+            "%s: %s files are not read; expected .jsonl, .txt or .h5: python3 -c \"import "
+            "pandas; pandas.%s.to_json('FILE.jsonl', orient='records', lines=True)\" makes "
+            "JSON Lines of one",
+            path, ending, reader);
+    return cake_fail_usage(
+        "%s: the ending \"%s\" tells no format; expected .jsonl, .txt or .h5, or --input-format", path,
+        ending);
+}
+
 /* The format that the path's ending tells. */
 static cake_err guess(const char *path, cake_prompt_format *format)
 {
@@ -83,9 +98,7 @@ static cake_err guess(const char *path, cake_prompt_format *format)
     if (!strcmp(path, "-") || !ending)
         ;
     else if (i == sizeof known / sizeof *known)
-        err = cake_fail_usage("%s: the ending \"%s\" tells no format; "
-                              "expected .jsonl, .txt or .h5, or --input-format",
-                              path, ending);
+        err = refuse_ending(path, ending);
     else
         *format = known[i].format;
     free(stem);
@@ -136,10 +149,43 @@ static cake_err open_table(cake_prompt *prompt)
                                           : cake_hdf5_open(prompt->path, &prompt->names, &prompt->table);
 }
 
+static bool is_blank(const char *line, size_t len)
+{
+    size_t i = 0;
+    while (i < len && (line[i] == ' ' || line[i] == '\t' || line[i] == '\r' || line[i] == '\n'))
+        i++;
+    return i == len;
+}
+
+static const char *name_of(const cake_prompt *prompt)
+{
+    return prompt->path ? prompt->path : prompt->lines.name;
+}
+
+/* Whether a file that does not have to be waited for begins as text and, of JSON Lines, with one. */
+static cake_err look_at_first(cake_prompt *prompt)
+{
+    const char *line;
+    size_t len;
+    cake_lines *lines = &prompt->lines;
+    if (lines->fd < 0 || lines->size < 0)
+        return CAKE_OK;
+    cake_lines_peek(lines, &line, &len);
+    if (lines->failed || !line || prompt->txt)
+        return lines->failed == CAKE_END ? CAKE_OK : lines->failed;
+    size_t behind = (size_t)(line - lines->data) + len;
+    bool all = lines->pack ? lines->ended : lines->read == lines->size;
+    bool whole = all && is_blank(lines->data + behind, lines->to - behind);
+    if (len >= 3 && !memcmp(line, "\xEF\xBB\xBF", 3))
+        line += 3, len -= 3;
+    return cake_sniff_line(name_of(prompt), line, len, whole);
+}
+
 cake_err cake_prompt_name(cake_prompt *prompt, const cake_names *names)
 {
     prompt->names = *names;
-    return prompt->failed = open_table(prompt);
+    cake_err err = open_table(prompt);
+    return prompt->failed = err ? err : look_at_first(prompt);
 }
 
 static cake_err next_line(cake_prompt *prompt, cake_line *line)
@@ -163,14 +209,6 @@ cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out)
     return CAKE_OK;
 }
 
-static bool is_blank(const char *line, size_t len)
-{
-    size_t i = 0;
-    while (i < len && (line[i] == ' ' || line[i] == '\t' || line[i] == '\r'))
-        i++;
-    return i == len;
-}
-
 cake_mark cake_prompt_mark(const cake_prompt *prompt)
 {
     return (cake_mark){.requests = prompt->order, .line = prompt->after, .sum = prompt->sum};
@@ -187,11 +225,6 @@ void cake_prompt_expect(cake_prompt *prompt, const cake_mark *marks, size_t n)
 bool cake_prompt_changed(const cake_prompt *prompt)
 {
     return prompt->changed;
-}
-
-static const char *name_of(const cake_prompt *prompt)
-{
-    return prompt->path ? prompt->path : prompt->lines.name;
 }
 
 static cake_err say_changed(cake_prompt *prompt)

@@ -58,7 +58,8 @@ cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prom
 typedef struct cake_names {
     const char *prompt, *id;
 } cake_names;
-/* Before the first line is read. Says of an HDF5 file what is wrong with it. */
+/* Before the first line is read. Says what is wrong with an HDF5 file, and with one that does not begin as
+ * prompts do. */
 cake_err cake_prompt_name(cake_prompt *prompt, const cake_names *names);
 /* From memory (fuzzing, -p): one prompt a string, use_template set. */
 cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out);
