@@ -69,7 +69,8 @@ static cake_err read_simple(const cake_names *names, const cake_json *line, cake
     const cake_json *id = cake_field_at(line, id_name);
     cake_json_type kind = cake_json_kind(id);
     request->form = CAKE_FORM_SIMPLE;
-    if (kind == CAKE_JSON_STRING || kind == CAKE_JSON_INT)
+    bool large = cake_json_digits(id, &(size_t){0}); /* all its digits are kept */
+    if (kind == CAKE_JSON_STRING || kind == CAKE_JSON_INT || large)
         request->id = json_text(id);
     else if (kind > CAKE_JSON_NULL)
         return missing(request, id_name, id, "a string or an integer");

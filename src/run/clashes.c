@@ -136,8 +136,8 @@ static bool has_format(const cake_options *o)
     return o->input_format != NULL;
 }
 
-/* What cannot both be wanted, or what of one is lost by the other: said before anything is read. plan finds the
- * same as run. */
+/* What cannot both be wanted, or what of one is lost by the other: said before anything is read. plan finds
+ * the same as run. */
 static const struct {
     int commands;
     bool (*one)(const cake_options *o), (*other)(const cake_options *o);
