@@ -188,6 +188,29 @@ static void test_open(void)
     }
 }
 
+/* Samples of a task as lines with one id: each is told the how-manieth it is, whatever lies between. */
+static void test_again(void)
+{
+    enum { N = 3000 };
+    cake_buf text = {0};
+    for (int i = 0; i < N; i++)
+        cake_buf_addf(&text, i % 3 ? "{\"id\":\"a\",\"prompt\":\"x\"}\n" : "{\"id\":%d,\"prompt\":\"x\"}\n",
+                      i);
+    cake_buf_adds(&text, COMPLETION("{\"prompt\":\"x\"}") "\n{\"id\":\"c\",\"prompt\":\"x\"}\n");
+    cake_prompt *prompt = from(text.data, CAKE_PROMPT_JSONL);
+    cake_request r;
+    int64_t times = 0, wrong = 0;
+    while (!cake_prompt_next(prompt, &r)) {
+        bool is_a = r.index < N && r.index % 3;
+        wrong += r.err != CAKE_OK || r.again != (is_a ? times++ : 0);
+        cake_request_free(&r);
+    }
+    CU_ASSERT_EQUAL(times, 2000);
+    CU_ASSERT_EQUAL(wrong, 0);
+    cake_prompt_close(prompt);
+    cake_buf_free(&text);
+}
+
 static const char zipped[] = "\x1F\x8B\x08\x00\x00\x00\x00\x00\x02\x03\xAB\x56\x2A\x28\xCA\xCF\x2D\x28"
                              "\x51\xB2\x52\x50\x4A\x54\xAA\xE5\x02\x00\x5B\x13\xF8\x2A\x10\x00\x00\x00";
 
@@ -432,6 +455,7 @@ int main(void)
         {"BOM, CRLF, blank lines, a last line without newline", test_lines},
         {"lines that cannot be parsed take the file's form", test_unparsable_forms},
         {"duplicate custom_id", test_duplicates},
+        {"the same id again", test_again},
         {"unknown fields of simple lines are said once", test_unknown_said_once},
         {"text files and -p", test_txt},
         {"files that cannot be opened", test_open},

@@ -41,6 +41,7 @@ struct cake_prompt {
     bool changed; /* it was not */
 
     cake_seen seen;   /* every custom_id */
+    cake_seen ids;    /* every other id, as often as it came */
     cake_seen warned; /* every name that was warned of */
     int n_warned;
 
@@ -354,6 +355,8 @@ void cake_prompt_settle(cake_prompt *prompt, cake_request *request)
                                       "custom_id is %.*s%s, as in an earlier line; expected another", SHOWN,
                                       request->id, strlen(request->id) > SHOWN ? "..." : "");
     }
+    if (request->form == CAKE_FORM_SIMPLE && request->id)
+        request->again = cake_seen_count(&prompt->ids, request->id, strlen(request->id));
     warn(prompt, request);
 }
 
@@ -448,6 +451,7 @@ void cake_prompt_close(cake_prompt *prompt)
     free(prompt->texts);
     free(prompt->marks);
     cake_seen_free(&prompt->seen);
+    cake_seen_free(&prompt->ids);
     cake_seen_free(&prompt->warned);
     cake_lines_close(&prompt->lines);
     cake_hdf5_close(prompt->table);

@@ -20,8 +20,9 @@ typedef struct cake_request {
     int64_t index; /* number of its line in the input, from 0; blank lines have numbers too */
     int64_t order; /* among the requests of the input, from 0, without holes */
     cake_form form;
-    char *id;    /* the id (custom_id) as JSON text ("\"a\"", "7"); NULL: none given */
-    char *model; /* what the request called the model; NULL */
+    char *id;      /* the id (custom_id) as JSON text ("\"a\"", "7"); NULL: none given */
+    int64_t again; /* how many lines before it had that id; of a simple line, once it is settled */
+    char *model;   /* what the request called the model; NULL */
 
     cake_json *root;           /* the parsed line, or NULL */
     bool chat;                 /* it comes, or came, as messages */
@@ -81,7 +82,8 @@ typedef struct cake_line {
 cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line);
 /* Called from any thread. */
 void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_request *request);
-/* What depends on the lines before: a custom_id must be new; unknown fields are warned about once. */
+/* What depends on the lines before: a custom_id must be new, another id may come again; unknown fields are
+ * warned about once. */
 void cake_prompt_settle(cake_prompt *prompt, cake_request *request);
 
 /* Whether cake_prompt_next has something to give, be it the end, without waiting for more of a pipe. (One
