@@ -75,6 +75,31 @@ expect "a slip in a variable" 0 'CAKE_MAXTOKENS in the environment is no option.
     env CAKE_MAXTOKENS=1 "$cake" -m "$model" -p x --max-tokens 1 -q
 test "$(wc -l <"$dir/err")" -eq 1
 ok "... said once, and nothing of our scripts' own" $?
+# What people are told of requests: lines as editors count them, ids, how many failed and which.
+printf '{"prompt": "a", "max_tokens": 1}\n\n{"id": "x", "prompt": "a", "top_p": 7}\n' >"$dir/bad.jsonl"
+expect "failed requests are named at the end" 3 '1 request failed: all is done, and the status is 3' run -i "$dir/bad.jsonl" -o "$dir/bad.out" -q
+grep -q 'record: line 3 (id "x"): top_p is 7' "$dir/err"
+ok "... by their line and id" $?
+expect "... by plan, too" 3 'prompt: line 3 \(id "x"\): top_p is 7' "$cake" plan -m "$model" -i "$dir/bad.jsonl"
+echo '{"prompt": "b", "max_tokens": 1}' >>"$dir/bad.jsonl"
+expect "failed ones of earlier runs are counted" 3 '2 results of earlier runs beside them \(1 failed: --retry-errors' run -i "$dir/bad.jsonl" -o "$dir/bad.out"
+grep -q '0 requests failed, and 1 of earlier runs: all is done, and the status is 3' "$dir/err"
+ok "... and the status is explained" $?
+: >"$dir/empty.jsonl"
+expect "an empty input" 0 'empty.jsonl: there is no prompt in it' run -i "$dir/empty.jsonl" -q
+for i in 1 2; do
+    echo "{\"custom_id\": \"c$i\", \"method\": \"POST\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"Once\"}}"
+done >"$dir/completions.jsonl"
+expect "completions without max_tokens" 0 'line 1 \(custom_id "c1"\), and perhaps others: /v1/completions without max_tokens' run -i "$dir/completions.jsonl" -q --context 20
+test "$(wc -l <"$dir/err")" -eq 1
+ok "... said once" $?
+expect "... and not where the command line has it" 0 . run -i "$dir/completions.jsonl" -q --max-tokens 1
+test ! -s "$dir/err"
+ok "... quietly" $?
+run -i "$dir/completions.jsonl" -q --max-tokens 1 -o "$dir/a
+b"
+expect "status shows names as merge does" 0 'a.x0ab: finished: 2 done' "$cake" status "$dir/a
+b"
 # What contradicts itself, or has nowhere to go, is said before anything is read.
 while IFS='|' read -r words wanted; do
     # shellcheck disable=SC2086

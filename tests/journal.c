@@ -287,7 +287,7 @@ static void test_others(void)
     } heads[] = {
         {"{\"_cake\": {\"journal\": 2", "was written by another version"},
         {"{\"_cake\": {\"journal\": 1", "was written by another version"},
-        {"{\"_cake\": {\"journal\": 1, \"created\": -1, \"job\": \"0123456789abcdef\", \"model\": \"m\", "
+        {"{\"_cake\": {\"journal\": 1, \"created\": \"-1\", \"job\": \"0123456789abcdef\", \"model\": \"m\", "
          "\"identity\": {}",
          "was written by another version"}};
     static const char *const groups[] = {

@@ -39,6 +39,7 @@ struct cake_prompt {
     cake_mark *marks; /* [n_mark] owned: what the sum has to be there; those up to next_mark were passed */
     size_t n_mark, next_mark;
     bool changed; /* it was not */
+    bool said_empty;
 
     cake_seen seen;   /* every custom_id */
     cake_seen ids;    /* every other id, as often as it came */
@@ -242,9 +243,10 @@ static cake_err say_changed(cake_prompt *prompt)
                          name, (long long)prompt->order, (long long)mark->requests);
     return cake_fail(
         "prompt",
-        "%s: lines %lld to %lld (counted from 0) are not what they were when the run began; "
-        "lines may be added at its end: give it as it was, or begin anew with --resume never --force",
-        name, (long long)from, (long long)mark->line - 1);
+        "%s: lines %lld to %lld are not what they were when the run began; "
+        "lines may be added at its end, and with --retry-errors those that failed may be corrected: "
+        "give it as it was, or begin anew with --resume never --force",
+        name, (long long)from + 1, (long long)mark->line);
 }
 
 /* Adds a line to the sum, and holds that against the next mark. */
@@ -299,6 +301,11 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
     }
     if (!line->given && prompt->failed == CAKE_END && prompt->next_mark < prompt->n_mark)
         prompt->failed = say_changed(prompt);
+    if (!line->given && prompt->failed == CAKE_END && !prompt->order && !prompt->said_empty) {
+        prompt->said_empty = true;
+        cake_log(CAKE_WARN, "prompt", "%s: there is no prompt in it: it is empty, or was cut off",
+                 name_of(prompt));
+    }
     if (!line->given && prompt->failed)
         return prompt->failed;
     line->unended = !prompt->table && prompt->lines.unended;
@@ -335,13 +342,14 @@ void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_re
 static void warn(cake_prompt *prompt, const cake_request *request)
 {
     const cake_buf *names = &request->unknown;
+    char place[CAKE_PLACE];
     for (size_t i = 0; i < names->len && prompt->n_warned < WARNED; i += strlen(names->data + i) + 1) {
         const char *name = names->data + i;
         if (!cake_seen_add(&prompt->warned, name, strlen(name)))
             continue;
         prompt->n_warned++;
-        cake_log(CAKE_WARN, "prompt", "%s: request %lld: field \"%.64s\" is unknown and ignored (said once)",
-                 name_of(prompt), (long long)request->index, name);
+        cake_log(CAKE_WARN, "prompt", "%s: %s: field \"%.64s\" is unknown and ignored (said once)",
+                 name_of(prompt), cake_form_place(request->form, request->index, request->id, place), name);
     }
 }
 

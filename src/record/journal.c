@@ -67,9 +67,10 @@ bool cake_journal_head_parse(const cake_json *object, cake_journal_head *head)
     cake_journal_head found = {0};
     const cake_json *identity = cake_json_get(object, "identity");
     const char *model = cake_json_text(cake_json_get(object, "model"), NULL);
-    found.created = cake_json_int(cake_json_get(object, "created"), -1);
+    const cake_json *created = cake_json_get(object, "created"); /* below 0 on a clock that was never set */
+    found.created = cake_json_int(created, 0);
     found.replaces = cake_json_bool(cake_json_get(object, "replaces"), false);
-    if (cake_json_kind(identity) != CAKE_JSON_OBJECT || !model || found.created < 0 ||
+    if (cake_json_kind(identity) != CAKE_JSON_OBJECT || !model || cake_json_kind(created) != CAKE_JSON_INT ||
         !read_hex(cake_json_get(object, "job"), 16, &found.job))
         return false;
     cake_buf text = {0};

@@ -119,6 +119,9 @@ static cake_err open_path(cake_recorder *recorder, const char *path)
         return cake_fail("record", "%s: is a directory; expected the name of a file", path);
     if (cake_record_streams(path))
         return open_stream(recorder, path && strcmp(path, "-") ? path : NULL);
+    if (!lstat(path, &info) &&
+        S_ISLNK(info.st_mode)) /* results would take its place, and leave what it leads to */
+        return cake_fail("record", "%s: is a symbolic link; give -o the name that it leads to", path);
     return open_partial(recorder);
 }
 
@@ -201,8 +204,10 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
     cake_record_line(recorder, record, line);
     if (recorder->hdf5)
         cake_hdf5_add_rest(record, line);
+    char place[CAKE_PLACE];
     if (record->fault && recorder->txt) /* a .txt file has no place for it */
-        cake_log(CAKE_WARN, "record", "request %lld: %s", (long long)record->index, record->fault->message);
+        cake_log(CAKE_WARN, "record", "%s: %s",
+                 cake_form_place(record->form, record->index, record->id, place), record->fault->message);
     cake_buf_addc(line, '\n');
     return cake_record_add_line(recorder, (cake_entry){record->order, record->fault != NULL}, line->data,
                                 line->len);

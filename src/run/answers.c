@@ -137,8 +137,10 @@ cake_err cake_answers_open(const cake_options *o, const cake_stage *stage, cake_
     err = open_recorder(o, stage, a);
     if (!err)
         err = take_up(o, a);
-    if (!err)
+    if (!err) {
         a->counts.resumed = cake_record_resumed(a->recorder);
+        a->counts.resumed_failed = cake_record_failed(a->recorder);
+    }
     a->feed.recorder = a->recorder;
     return err;
 }
@@ -224,6 +226,8 @@ void cake_answers_close(cake_answers *answers)
     cake_record_close(answers->recorder);
     cake_feed_close(&answers->feed);
     free(answers->begun);
+    for (int i = 0; i < answers->n_failure; i++)
+        cake_buf_free(&answers->failure[i]);
     cake_times_free(&answers->ttft);
     cake_times_free(&answers->itl);
 }
@@ -342,6 +346,33 @@ static cake_err write_record(cake_answers *a, const cake_sequence *s)
     return cake_record_add(a->recorder, &record);
 }
 
+/* The first ones are named at the end: the others are in the results. */
+static void note_failure(cake_answers *a, const cake_request *r)
+{
+    char place[CAKE_PLACE];
+    bool told = a->recorder && cake_record_is_text(a->recorder); /* one by one */
+    if (a->n_failure == CAKE_FAILURES || told)
+        return;
+    cake_buf *line = &a->failure[a->n_failure++];
+    cake_buf_addf(line, "%s: %s", cake_form_place(r->form, r->index, r->id, place), r->fault.message);
+}
+
+void cake_answers_say(const cake_answers *a)
+{
+    long long failed = a->counts.failed, earlier = a->counts.resumed_failed;
+    if (!a->recorder || (!failed && !earlier))
+        return;
+    cake_buf beside = {0};
+    if (earlier)
+        cake_buf_addf(&beside, ", and %lld of earlier runs", earlier);
+    cake_log(CAKE_WARN, "record", "%lld request%s failed%s: all is done, and the status is 3%s", failed,
+             failed == 1 ? "" : "s", beside.len ? beside.data : "",
+             a->n_failure < failed && a->n_failure ? "; the first were" : "");
+    for (int i = 0; i < a->n_failure; i++)
+        cake_log(CAKE_WARN, "record", "%s", a->failure[i].data);
+    cake_buf_free(&beside);
+}
+
 static cake_err done(void *self, cake_sequence *s)
 {
     cake_answers *a = self;
@@ -355,6 +386,8 @@ static cake_err done(void *self, cake_sequence *s)
     a->counts.share = each * (double)(a->counts.done + a->feed.passed);
     a->counts.gained = each * (double)a->counts.done;
     a->counts.failed += failed;
+    if (failed)
+        note_failure(a, &s->request);
     a->counts.prompt += failed ? 0 : s->n_prompt;
     if (a->recorder) {
         cake_record_share(a->recorder, a->counts.share);
