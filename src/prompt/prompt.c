@@ -249,10 +249,21 @@ static cake_err say_changed(cake_prompt *prompt)
         name, (long long)from + 1, (long long)mark->line);
 }
 
+/* A line's own sum; a step of splitmix64, so that sums of such sums tell as much as each. */
+static uint64_t sum_of(const cake_line *line, const int64_t head[2])
+{
+    uint32_t crc = cake_crc_on(0, head, 2 * sizeof *head);
+    uint64_t x = line->text ? cake_crc_on(crc, line->text, line->len) : crc;
+    x = (x + 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
 /* Adds a line to the sum, and holds that against the next mark. */
-static cake_err sum_up(cake_prompt *prompt, const cake_line *line)
+static cake_err sum_up(cake_prompt *prompt, cake_line *line)
 {
     int64_t head[2] = {line->index, (int64_t)line->len}; /* all there is of a line that is too long */
+    line->sum = sum_of(line, head);
     prompt->after = line->index + 1;
     prompt->sum = cake_crc_on(prompt->sum, head, sizeof head);
     if (line->text)
@@ -316,8 +327,11 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
 void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_request *request)
 {
     static const cake_names own = {0}; /* rows were given these */
-    *request = (cake_request){
-        .index = line->index, .order = line->order, .add_generation_prompt = true, .told = true};
+    *request = (cake_request){.index = line->index,
+                              .order = line->order,
+                              .sum = line->sum,
+                              .add_generation_prompt = true,
+                              .told = true};
     request->params = cake_params_unset();
     if (line->given) {
         cake_text_take(line->text, line->len, request);

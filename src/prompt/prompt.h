@@ -19,6 +19,7 @@
 typedef struct cake_request {
     int64_t index; /* number of its line in the input, from 0; blank lines have numbers too */
     int64_t order; /* among the requests of the input, from 0, without holes */
+    uint64_t sum;  /* of its line and index: sums of many lines differ if one of the lines does */
     cake_form form;
     char *id;      /* the id (custom_id) as JSON text ("\"a\"", "7"); NULL: none given */
     int64_t again; /* how many lines before it had that id; of a simple line, once it is settled */
@@ -74,6 +75,7 @@ typedef struct cake_line {
     const char *text; /* [len] without its end; NULL: longer than is let through */
     size_t len;
     int64_t index, order; /* as in cake_request */
+    uint64_t sum;         /* of the line and its index, as in cake_request */
     bool given;           /* from the command line: no escapes */
     bool unended;         /* the input ends behind it, without a newline */
 } cake_line;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Ids enter, "new" or "known" leaves, or how often. Invariant: open addressing, at most three quarters full;
- * the parts grow one by one, so that growing never needs a second copy of the whole set. Each is a mapping of its own: what
- * a part was before it grew would stay a hole in the heap, and all of these together are as large as the set.
+ * the parts grow one by one, so that growing never needs a second copy of the whole set. Each is a mapping of
+ * its own: what a part was before it grew would stay a hole in the heap, and all of these together are as
+ * large as the set.
  */
 #include "prompt/seen.h"
 

@@ -82,6 +82,37 @@ static cake_err compare(cake_prompt *prompt, const cake_mark *marks, size_t n)
     return err ? err : cake_prompt_read(prompt, &line);
 }
 
+/* Lines of requests that failed may have been corrected, where these are to be done again: whether the others
+ * are what they were, and the input as long. Nothing is said. *read: the input as it is now, so far. */
+static bool is_corrected(const cake_options *o, cake_answers *a, const cake_mark *last, cake_mark *read)
+{
+    cake_prompt *prompt = NULL;
+    cake_line line;
+    uint64_t sum = 0, wanted = 0;
+    int64_t order = 0;
+    if (!cake_record_recall(a->recorder, &wanted) || cake_feed_again(&a->feed, &prompt))
+        return false;
+    while (cake_prompt_mark(prompt).requests < last->requests && !cake_prompt_read(prompt, &line))
+        if (cake_shard_has(&o->shard, line.index) && cake_record_answered(a->recorder, order++))
+            sum += line.sum;
+    *read = cake_prompt_mark(prompt);
+    cake_prompt_close(prompt);
+    return read->requests == last->requests && read->line == last->line && read->sum != last->sum &&
+           sum == wanted;
+}
+
+static void take_corrections(const cake_options *o, cake_answers *a)
+{
+    size_t n;
+    const cake_mark *marks = cake_record_marks(a->recorder, &n);
+    cake_mark read;
+    if (!o->retry_errors || !n || !is_corrected(o, a, &marks[n - 1], &read))
+        return;
+    cake_log(CAKE_INFO, "record",
+             "%s: lines of requests that failed are not what they were: they are done anew", o->output);
+    cake_record_corrected(a->recorder, read);
+}
+
 /* All requests that there were are done. CAKE_END: these are all. */
 static cake_err look_further(const cake_options *o, cake_answers *a, bool more, bool again)
 {
@@ -106,6 +137,7 @@ static cake_err look_further(const cake_options *o, cake_answers *a, bool more, 
 static cake_err take_up(const cake_options *o, cake_answers *a)
 {
     size_t n;
+    take_corrections(o, a);
     const cake_mark *marks = cake_record_marks(a->recorder, &n);
     bool finished = cake_record_finished(a->recorder);
     cake_prompt *again = NULL;
@@ -324,6 +356,7 @@ static cake_err write_record(cake_answers *a, const cake_sequence *s)
     }
     cake_record record = {.index = r->index,
                           .order = r->order,
+                          .sum = r->sum,
                           .form = r->form,
                           .id = r->id,
                           .model = r->model,
