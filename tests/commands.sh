@@ -116,6 +116,7 @@ done <<'END'
 -i a --resume must|--resume must: there is nothing to go on from
 -i a -o - --retry-errors|--retry-errors: there is nothing to go on from
 -i a -o b --retry-errors --resume never|both --resume never and --retry-errors
+-i a --device cpu --link nccl|both --device cpu and --link nccl
 -p x --input-format txt|both -p and --input-format
 -p x --id-field k|--prompt-field and --id-field name fields of JSON lines or objects of HDF5: -p has none
 -i a.txt --prompt-field k|--prompt-field and --id-field .*: lines of text have none
@@ -159,6 +160,8 @@ expect "penalties and filters from the command line" 0 '^[0-9]' run --repetition
 expect "--raw leaves the template out" 0 '"prompt_tokens": ?2' run --raw --max-tokens 2 -p 'What is' -p 1+1
 
 # .txt in and out, with its escapes; a line that fails is empty, and its message goes to standard error
+echo '{"prompt": "Once"}' >"$dir/lines.txt"
+expect "lines of JSON under the name of text" 0 'lines.txt: looks like JSON Lines, and is read as text' run -i "$dir/lines.txt" --max-tokens 1 -q
 printf 'What is 37 + 45?\n\nSpell the word garden.\n' >"$dir/in.txt"
 expect "text in, text out" 0 . run -i "$dir/in.txt" -o "$dir/out.txt"
 printf '37 + 45 = 82.\ng-a-r-d-e-n.\n' | cmp - "$dir/out.txt"

@@ -224,6 +224,7 @@ static const struct {
     {"p.jsonl", "[\n {\"prompt\": \"a\"},\n {\"prompt\": \"b\"}\n]\n", 0, "p.jsonl: is a JSON array; ", 0},
     {"p.jsonl", "[{\"prompt\": \"a\"},\n{\"prompt\": \"b\"}]", 0, "is a JSON array; ", 0},
     {"p.jsonl", "\xEF\xBB\xBF[{\"prompt\": \"a\"}, {\"prompt\": \"b\"}] \n\n", 0, "is a JSON array; ", 0},
+    {"p.jsonl", "[ {\"prompt\": \"a\"}\n,{\"prompt\": \"b\"}]", 0, "is a JSON array; ", 0},
     {"p.jsonl", "{\n  \"prompt\": \"a\"\n}\n", 0, "its first line ends in \"{\": an object goes over", 0},
     {"p.jsonl", "{\"prompt\": \"a\",\r\n \"id\": 1}", 0, "its first line ends in \",\"", 0},
     {"p.jsonl", "{\"prompt\": \"a\"},\n{\"prompt\": \"b\"}", 0, "or commas stand between them", 0},
@@ -245,6 +246,7 @@ static const struct {
     {"p.jsonl", "version https://git-lfs.github.com/spec/v1\noid", 0, "is a pointer of Git LFS", 0},
     {"p.jsonl", zipped, sizeof zipped - 1, NULL, 1},
     {"p.txt", "PAR1 is a gene\n", 0, NULL, 1},
+    {"p.txt", "{\"a\": 1}\n", 0, NULL, 1},
     {"p.jsonl", "", 0, NULL, 0},
 };
 

@@ -173,8 +173,12 @@ static cake_err look_at_first(cake_prompt *prompt)
     if (lines->fd < 0 || lines->size < 0)
         return CAKE_OK;
     cake_lines_peek(lines, &line, &len);
-    if (lines->failed || !line || prompt->txt)
+    if (lines->failed || !line)
         return lines->failed == CAKE_END ? CAKE_OK : lines->failed;
+    if (prompt->txt) {
+        cake_sniff_prompt(name_of(prompt), line, len);
+        return CAKE_OK;
+    }
     size_t behind = (size_t)(line - lines->data) + len;
     bool all = lines->pack ? lines->ended : lines->read == lines->size;
     bool whole = all && is_blank(lines->data + behind, lines->to - behind);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/log.h"
+
 static const char unpack_it[] = "unpack it first";
 
 /* Packed forms that are read do not come here. */
@@ -73,7 +75,9 @@ cake_err cake_sniff_line(const char *name, const char *line, size_t len, bool wh
     if (!len || (*line != '[' && *line != '{'))
         return CAKE_OK;
     char last = line[len - 1];
-    if (*line == '[' && (strchr("[{,:", last) || (whole && last == ']')))
+    size_t second = 1 + (len > 1 ? strspn(line + 1, " \t") : 0);
+    bool objects = second < len && line[second] == '{' && last != ']';
+    if (*line == '[' && (objects || strchr("[{,:", last) || (whole && last == ']')))
         return cake_fail("prompt",
                          "%s: is a JSON array; expected JSON Lines, an object on each line: "
                          "jq -c '.[]' makes them of an array",
@@ -86,6 +90,19 @@ cake_err cake_sniff_line(const char *name, const char *line, size_t len, bool wh
             "objects",
             name, last);
     return CAKE_OK;
+}
+
+void cake_sniff_prompt(const char *name, const char *line, size_t len)
+{
+    static const char *const keys[] = {"\"prompt\":", "\"messages\":", "\"custom_id\":"};
+    bool known = false;
+    for (size_t i = 0; len && *line == '{' && i < sizeof keys / sizeof *keys; i++)
+        known |= memmem(line, len, keys[i], strlen(keys[i])) != NULL;
+    if (known)
+        cake_log(CAKE_WARN, "prompt",
+                 "%s: looks like JSON Lines, and is read as text: each line is a prompt as it stands; "
+                 "--input-format jsonl reads its fields",
+                 name);
 }
 
 const char *cake_sniff_ending(const char *ending)

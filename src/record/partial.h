@@ -38,9 +38,9 @@ int64_t cake_partial_resumed(const cake_partial *partial); /* results of earlier
 int64_t cake_partial_count(const cake_partial *partial);   /* these, and those of this run */
 int64_t cake_partial_failed(const cake_partial *partial);  /* error records, with those of this run */
 bool cake_partial_has(const cake_partial *partial, int64_t order);
-/* Lines of requests that failed may be corrected. Whether a request has an answer, which is no error; the sum
- * of the lines that have one; and that the input, read so far, is another one now, though these lines are what
- * they were. What of a finished RESULTS failed has to be recalled first. */
+/* Lines of requests that failed may be corrected. Whether a request has an answer, which is no error; the
+ * sum of the lines that have one; and that the input, read so far, is another one now, though these lines
+ * are what they were. What of a finished RESULTS failed has to be recalled first. */
 cake_err cake_partial_recall(cake_partial *partial);
 bool cake_partial_answered(const cake_partial *partial, int64_t order);
 const cake_answered *cake_partial_sum(const cake_partial *partial);
