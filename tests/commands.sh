@@ -116,7 +116,6 @@ done <<'END'
 -i a --resume must|--resume must: there is nothing to go on from
 -i a -o - --retry-errors|--retry-errors: there is nothing to go on from
 -i a -o b --retry-errors --resume never|both --resume never and --retry-errors
--i a --device cpu --link nccl|both --device cpu and --link nccl
 -p x --input-format txt|both -p and --input-format
 -p x --id-field k|--prompt-field and --id-field name fields of JSON lines or objects of HDF5: -p has none
 -i a.txt --prompt-field k|--prompt-field and --id-field .*: lines of text have none

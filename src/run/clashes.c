@@ -86,16 +86,6 @@ static bool has_no_file(const cake_options *o)
     return !o->output || !strcmp(o->output, "-");
 }
 
-static bool is_cpu(const cake_options *o)
-{
-    return !strcmp(o->device, "cpu");
-}
-
-static bool has_nccl(const cake_options *o)
-{
-    return !strcmp(o->link, "nccl");
-}
-
 static bool is_never(const cake_options *o)
 {
     return !strcmp(o->resume, "never");
@@ -164,7 +154,6 @@ static const struct {
      "--retry-errors: there is nothing to go on from where results do not go into a file: give -o"},
     {RUN | PLAN, is_never, is_retry,
      "both --resume never and --retry-errors: only what an earlier run left can be tried again"},
-    {RUN | PLAN, is_cpu, has_nccl, "both --device cpu and --link nccl: NCCL goes from GPU to GPU"},
     {RUN | PLAN | TOKENIZE, has_prompts, has_format, "both -p and --input-format: there is no input file"},
     {RUN | PLAN | TOKENIZE, has_prompts, has_field,
      "--prompt-field and --id-field name fields of JSON lines or objects of HDF5: -p has none"},
