@@ -161,6 +161,11 @@ expect "--raw leaves the template out" 0 '"prompt_tokens": ?2' run --raw --max-t
 # .txt in and out, with its escapes; a line that fails is empty, and its message goes to standard error
 echo '{"prompt": "Once"}' >"$dir/lines.txt"
 expect "lines of JSON under the name of text" 0 'lines.txt: looks like JSON Lines, and is read as text' run -i "$dir/lines.txt" --max-tokens 1 -q
+printf '\n[\n {"prompt": "a"},\n {"prompt": "b"}\n]\n' >"$dir/array.json"
+expect "an array over lines" 1 'array.json: is a JSON array' run -i "$dir/array.json"
+expect "... from a pipe" 1 'standard input: is a JSON array' sh -c "cat '$dir/array.json' | '$cake' -m '$model' -i -"
+test ! -s "$dir/out"
+ok "... answers nothing" $?
 printf 'What is 37 + 45?\n\nSpell the word garden.\n' >"$dir/in.txt"
 expect "text in, text out" 0 . run -i "$dir/in.txt" -o "$dir/out.txt"
 printf '37 + 45 = 82.\ng-a-r-d-e-n.\n' | cmp - "$dir/out.txt"

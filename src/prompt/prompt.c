@@ -38,8 +38,8 @@ struct cake_prompt {
     uint32_t sum;     /* of all lines so far that are not blank */
     cake_mark *marks; /* [n_mark] owned: what the sum has to be there; those up to next_mark were passed */
     size_t n_mark, next_mark;
-    bool changed; /* it was not */
-    bool said_empty;
+    bool changed;            /* it was not */
+    bool said_empty, looked; /* at the first line */
 
     cake_seen seen;   /* every custom_id */
     cake_seen ids;    /* every other id, as often as it came */
@@ -164,6 +164,14 @@ static const char *name_of(const cake_prompt *prompt)
     return prompt->path ? prompt->path : prompt->lines.name;
 }
 
+/* Whether the first line that is not blank begins JSON Lines. whole: there is no other. */
+static cake_err look_at_line(const cake_prompt *prompt, const char *line, size_t len, bool whole)
+{
+    if (len >= 3 && !memcmp(line, "\xEF\xBB\xBF", 3))
+        line += 3, len -= 3;
+    return cake_sniff_line(name_of(prompt), line, len, whole);
+}
+
 /* Whether a file that does not have to be waited for begins as text and, of JSON Lines, with one. */
 static cake_err look_at_first(cake_prompt *prompt)
 {
@@ -181,10 +189,8 @@ static cake_err look_at_first(cake_prompt *prompt)
     }
     size_t behind = (size_t)(line - lines->data) + len;
     bool all = lines->pack ? lines->ended : lines->read == lines->size;
-    bool whole = all && is_blank(lines->data + behind, lines->to - behind);
-    if (len >= 3 && !memcmp(line, "\xEF\xBB\xBF", 3))
-        line += 3, len -= 3;
-    return cake_sniff_line(name_of(prompt), line, len, whole);
+    prompt->looked = !is_blank(line, len);
+    return look_at_line(prompt, line, len, all && is_blank(lines->data + behind, lines->to - behind));
 }
 
 cake_err cake_prompt_name(cake_prompt *prompt, const cake_names *names)
@@ -321,6 +327,10 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
         cake_log(CAKE_WARN, "prompt", "%s: there is no prompt in it: it is empty, or was cut off",
                  name_of(prompt));
     }
+    bool first = !prompt->looked && !prompt->txt && !prompt->path && prompt->lines.fd >= 0;
+    if (!line->given && !prompt->failed && first && line->text) /* of a stream, or behind blank lines */
+        prompt->failed = look_at_line(prompt, line->text, line->len, false);
+    prompt->looked = true;
     if (!line->given && prompt->failed)
         return prompt->failed;
     line->unended = !prompt->table && prompt->lines.unended;
