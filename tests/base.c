@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/duration.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -65,6 +66,38 @@ static void test_json_text(void)
     cake_buf out = {0};
     cake_json_add_text(&out, "a\"\\\n\x01\xC3\xA9\xFF\x7F", 9);
     CU_ASSERT_STRING_EQUAL(out.data, "\"a\\\"\\\\\\n\\u0001\xC3\xA9\xEF\xBF\xBD\x7F\"");
+    cake_buf_free(&out);
+    /* what other readers take for the end of a line */
+    cake_json_add_text(&out,
+                       "a\xE2\x80\xA8"
+                       "b\xE2\x80\xA9"
+                       "c\xC2\x85"
+                       "d\v\f\x1E\xE2\x80\xA7\xC2\xA0",
+                       20);
+    CU_ASSERT_STRING_EQUAL(out.data, "\"a\\u2028b\\u2029c\\u0085d\\u000b\\f\\u001e\xE2\x80\xA7\xC2\xA0\"");
+    cake_buf_free(&out);
+}
+
+static void test_escapes(void)
+{
+    static const char *const pairs[][2] = {
+        {"a\n\tb\\", "a\\n\\tb\\\\"},
+        {"\r\v\f\x1C\x1D\x1E", "\\u000d\\u000b\\u000c\\u001c\\u001d\\u001e"},
+        {"\xC2\x85\xE2\x80\xA8\xE2\x80\xA9", "\\u0085\\u2028\\u2029"},
+        {"\\u2028 \\nu \\r", "\\\\u2028 \\\\nu \\\\r"},
+        {"\xC3\xA9 \x1B \xE2\x82\xAC \xFF", "\xC3\xA9 \x1B \xE2\x82\xAC \xFF"},
+    };
+    cake_buf out = {0};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        cake_buf_cut(&out, 0);
+        cake_escape_add(pairs[i][0], strlen(pairs[i][0]), &out);
+        CU_ASSERT_STRING_EQUAL(out.data, pairs[i][1]);
+        CU_ASSERT_EQUAL(cake_escape_undo(out.data, out.len), strlen(pairs[i][0]));
+        CU_ASSERT_STRING_EQUAL(out.data, pairs[i][0]);
+    }
+    char others[] = "\\rho \\u0041 \\u202 \\";
+    CU_ASSERT_EQUAL(cake_escape_undo(others, strlen(others)), sizeof others - 1);
+    CU_ASSERT_STRING_EQUAL(others, "\\rho \\u0041 \\u202 \\");
     cake_buf_free(&out);
 }
 
@@ -419,6 +452,7 @@ int main(void)
         {"UTF-8: every code point there and back", test_utf8_round_trip},
         {"UTF-8: the beginning of a character waits", test_utf8_pending},
         {"JSON: strings are escaped", test_json_text},
+        {"text on one line, and back", test_escapes},
         {"JSON: faults name the byte", test_json_faults},
         {"JSON: long strings, with every escape", test_json_long},
         {"JSON: faults in and behind long strings", test_json_long_faults},

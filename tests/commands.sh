@@ -55,7 +55,9 @@ max_tokens: 3|1:1: 'max_tokens' is no option; meant is perhaps 'max-tokens'
 seed: 1\nfrob: 1|2:1: 'frob' is no option; see
 seed: 1\nmax-tokens: x|2:13: max-tokens: "x" is not an integer
 model: [a]|1:9: model is a list
-raw: maybe|1:6: raw: "maybe" is not 0 or 1
+raw: maybe|1:6: raw: "maybe" is not true or false, 1 or 0
+max-token: 3|1:1: 'max-token' is no option; meant is perhaps 'max-tokens'
+stop: [null]|1:8: stop is empty
 stop: []|1:8: stop is an empty list
 seed:|1:6: seed is empty
 seed: 1\nseed: 2|2:1: 'seed' stands twice; the first one is in line 1
@@ -64,6 +66,73 @@ seed: &a 1|1:7: anchors and aliases are not read
 config: other|1:1: config: a file of settings names no other
 [seed]|1:1: a file of settings is a map of options by name; this is a list
 END
+# Words as other tools spell them; what falls away in silence elsewhere.
+for word in true True TRUE; do
+    printf 'quiet: %s\nraw: FALSE\nmax-tokens: null\nseed: ~\n' "$word" >"$dir/core.yaml"
+    expect "settings of YAML's core schema: $word" 0 '^37 \+ 45 = 82' run -p 'What is 37 + 45?' --config "$dir/core.yaml"
+    test ! -s "$dir/err"
+    ok "... true" $?
+done
+expect "underscores in options" 0 '^37$' run -p 'What is 37 + 45?' --max_tokens 2
+expect "a slip in an option" 2 'meant is perhaps --max-tokens' run -p x --maxtoken 2
+newline=$("$cake" tokenize -m "$model" --raw -p "$(printf 'a\nb')" -q | grep -oE '"token_ids": \[[0-9]+, [0-9]+' | grep -oE '[0-9]+$')
+echo "{\"prompt\": \"a\", \"max_tokens\": 3, \"logit_bias\": {\"$newline\": 100}}" >"$dir/newlines.jsonl"
+expect "escapes in stop texts" 0 '"text": ?"", ?"finish_reason": ?"stop"' run -i "$dir/newlines.jsonl" --stop '\n'
+expect "a slip in a variable" 0 'CAKE_MAXTOKENS in the environment is no option.s variable, and is ignored; meant is perhaps CAKE_MAX_TOKENS' \
+    env CAKE_MAXTOKENS=1 "$cake" -m "$model" -p x --max-tokens 1 -q
+test "$(wc -l <"$dir/err")" -eq 1
+ok "... said once, and nothing of our scripts' own" $?
+# What people are told of requests: lines as editors count them, ids, how many failed and which.
+printf '{"prompt": "a", "max_tokens": 1}\n\n{"id": "x", "prompt": "a", "top_p": 7}\n' >"$dir/bad.jsonl"
+expect "failed requests are named at the end" 3 '1 request failed: all is done, and the status is 3' run -i "$dir/bad.jsonl" -o "$dir/bad.out" -q
+grep -q 'record: line 3 (id "x"): top_p is 7' "$dir/err"
+ok "... by their line and id" $?
+expect "... by plan, too" 3 'prompt: line 3 \(id "x"\): top_p is 7' "$cake" plan -m "$model" -i "$dir/bad.jsonl"
+echo '{"prompt": "b", "max_tokens": 1}' >>"$dir/bad.jsonl"
+expect "failed ones of earlier runs are counted" 3 '2 results of earlier runs beside them \(1 failed: --retry-errors' run -i "$dir/bad.jsonl" -o "$dir/bad.out"
+grep -q '0 requests failed, and 1 of earlier runs: all is done, and the status is 3' "$dir/err"
+ok "... and the status is explained" $?
+: >"$dir/empty.jsonl"
+expect "an empty input" 0 'empty.jsonl: there is no prompt in it' run -i "$dir/empty.jsonl" -q
+for i in 1 2; do
+    echo "{\"custom_id\": \"c$i\", \"method\": \"POST\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"Once\"}}"
+done >"$dir/completions.jsonl"
+expect "completions without max_tokens" 0 'line 1 \(custom_id "c1"\), and perhaps others: /v1/completions without max_tokens' run -i "$dir/completions.jsonl" -q --context 20
+test "$(wc -l <"$dir/err")" -eq 1
+ok "... said once" $?
+expect "... and not where the command line has it" 0 . run -i "$dir/completions.jsonl" -q --max-tokens 1
+test ! -s "$dir/err"
+ok "... quietly" $?
+run -i "$dir/completions.jsonl" -q --max-tokens 1 -o "$dir/a
+b"
+expect "status shows names as merge does" 0 'a.x0ab: finished: 2 done' "$cake" status "$dir/a
+b"
+# What contradicts itself, or has nowhere to go, is said before anything is read.
+while IFS='|' read -r words wanted; do
+    # shellcheck disable=SC2086
+    expect "clash: $words" 2 "^cake-mpi: error: usage: $wanted" run $words
+done <<'END'
+-i a -i b|--input is given twice, as "a" and as "b"
+-p x -o a --output=b|--output is given twice
+-p x --max-tokens 1 --max_tokens 2|--max-tokens is given twice
+-i a -o b.txt --n 2|--n: a line of text has room for one answer
+-i a -o b.txt.gz --logprobs 2|--logprobs: a .txt file has no place
+-i a -o b.txt --timing|--timing: a .txt file has no place
+-p x --timing|--timing: the stream of one -p
+-p x --logprobs 1|--logprobs: the stream of one -p
+-i a --resume must|--resume must: there is nothing to go on from
+-i a -o - --retry-errors|--retry-errors: there is nothing to go on from
+-i a -o b --retry-errors --resume never|both --resume never and --retry-errors
+-p x --input-format txt|both -p and --input-format
+-p x --id-field k|--prompt-field and --id-field name fields of JSON lines or objects of HDF5: -p has none
+-i a.txt --prompt-field k|--prompt-field and --id-field .*: lines of text have none
+-i a.jsonl --input-format txt --id-field k|--prompt-field and --id-field .*: lines of text have none
+-p x --raw --system s|both --raw and --system
+-i a.jsonl --system s|--system: it goes with prompts of .txt files and -p
+-i a -o b.txt --shard 0/2|--shard: lines of text do not say
+END
+expect "... plan finds it, too" 2 '--n: a line of text' "$cake" plan -m "$model" -i a -o b.txt --n 2
+expect "twice the same is once" 0 '^37$' run -p 'What is 37 + 45?' --max-tokens 2 --max-tokens 2
 expect "settings that are nowhere" 1 'nowhere: cannot be opened' run -p x --config "$dir/nowhere"
 expect "messages of one topic" 0 '^cake-mpi: debug: place: ' run -p x --max-tokens 1 --device cpu --log warn,place=debug
 test "$(grep -vc '^cake-mpi: debug: place: ' "$dir/err")" -eq 0
@@ -97,6 +166,13 @@ expect "penalties and filters from the command line" 0 '^[0-9]' run --repetition
 expect "--raw leaves the template out" 0 '"prompt_tokens": ?2' run --raw --max-tokens 2 -p 'What is' -p 1+1
 
 # .txt in and out, with its escapes; a line that fails is empty, and its message goes to standard error
+echo '{"prompt": "Once"}' >"$dir/lines.txt"
+expect "lines of JSON under the name of text" 0 'lines.txt: looks like JSON Lines, and is read as text' run -i "$dir/lines.txt" --max-tokens 1 -q
+printf '\n[\n {"prompt": "a"},\n {"prompt": "b"}\n]\n' >"$dir/array.json"
+expect "an array over lines" 1 'array.json: is a JSON array' run -i "$dir/array.json"
+expect "... from a pipe" 1 'standard input: is a JSON array' sh -c "cat '$dir/array.json' | '$cake' -m '$model' -i -"
+test ! -s "$dir/out"
+ok "... answers nothing" $?
 printf 'What is 37 + 45?\n\nSpell the word garden.\n' >"$dir/in.txt"
 expect "text in, text out" 0 . run -i "$dir/in.txt" -o "$dir/out.txt"
 printf '37 + 45 = 82.\ng-a-r-d-e-n.\n' | cmp - "$dir/out.txt"

@@ -58,12 +58,39 @@ done
 cmp -s "$dir/in.jsonl" "$dir/same.jsonl"
 ok "... nothing was touched" $?
 expect "a report into standard output" 2 "report -: name a file" run -o "$dir/r.jsonl" --report -
-expect "a report on a full device" 1 'the report cannot be written' run -o "$dir/r.jsonl" --report /dev/full
+expect "a report on a full device leaves the results and their status" 0 'the report cannot be written' run -o "$dir/r.jsonl" --report /dev/full
 run -o "$dir/r.jsonl" --force -q --report /dev/stdout | grep -q '"ranks": 1'
 ok "a report into a pipe" $?
 expect "a report that cannot be written is told first" 1 "no/such/report" run -o "$dir/r2.jsonl" --report "$dir/no/such/report"
 test ! -e "$dir/r2.jsonl"
 ok "... before the work" $?
+# What a run has left is overwritten by nothing else.
+run -o "$dir/kept.jsonl" -q && cp "$dir/kept.jsonl" "$dir/kept" && cp "$dir/kept.jsonl.job" "$dir/kept.job"
+cp "$dir/kept.jsonl.job" "$dir/alone.job"
+ln -s kept.jsonl "$dir/leads" && ln -s nowhere "$dir/dangles"
+while IFS='|' read -r status words wanted; do
+    # shellcheck disable=SC2086
+    expect "over what is kept: $words" "$status" "$wanted" "$cake" ${words//@/$dir/}
+done <<END
+2|tokenize -m $model -p x -o @kept.jsonl|-o .*kept.jsonl: results of a run .its .job or .partial lies beside them. would be overwritten
+2|tokenize -m $model -p x -o @leads|-o .*leads: results of a run
+2|tokenize -m $model -p x -o @kept.jsonl.job|-o .*kept.jsonl.job: what a run keeps beside its results would be overwritten
+2|run -m $model -p x -o @r.jsonl --report @kept.jsonl --force|--report .*kept.jsonl: results of a run
+2|run -m $model -p x -o @r.jsonl --trace @alone.job --force|--trace .*alone.job: what a run keeps
+2|run -m $model -p x -o @r.jsonl --progress-file @kept.jsonl --force|--progress-file .*: results of a run
+2|plan -m $model --write-topology @kept.jsonl|--write-topology .*: results of a run
+2|merge @kept.jsonl -o @kept.jsonl --force|-o is one of the shards
+1|run -m $model -p x -o @leads --force|leads: is a symbolic link; give -o the name that it leads to
+1|run -m $model -p x -o @dangles|dangles: is a symbolic link
+1|run -m $model -p x -o @|is a directory
+1|tokenize -m $model -p x -o @|cannot be written to .*: Is a directory
+0|run -m $model -p x -o /dev/null|1 request
+0|plan -m $model -p x -o @kept.jsonl|
+END
+cmp "$dir/kept" "$dir/kept.jsonl" && cmp "$dir/kept.job" "$dir/kept.jsonl.job" && test -L "$dir/leads" && test -L "$dir/dangles"
+ok "... nothing was touched" $?
+"$cake" tokenize -m "$model" -p x -o "$dir/dangles" -q && test -L "$dir/dangles" && grep -q token_ids "$dir/nowhere"
+ok "a list of tokens goes where a link leads" $?
 expect "help into a full device" 1 "cannot be written" sh -c "'$cake' --help >/dev/full"
 expect "tokenize onto its input" 2 "are the same file" "$cake" tokenize -m "$model" -i "$dir/in.jsonl" -o "$dir/in.jsonl"
 cp -r "$root/tests/golden/llama-plain" "$dir/own"
@@ -133,7 +160,7 @@ cp -r "$root/tests/golden/qwen3-dynamic" "$dir/layer"
 poison "$dir/layer" model.layers.1.mlp.down_proj.weight 0
 for np in 1 3; do
     expect "a broken layer, $np ranks" 3 "not finite: layer 1, on rank $((np / 2)), gave" mpi $np run -m "$dir/layer" -p x -p y --max-tokens 2 --deterministic-ids
-    grep -q 'are not finite numbers: layer 1 gave the first' "$dir/out" && test "$(grep -c 'not finite' "$dir/err")" -eq 1 && mv "$dir/out" "$dir/broken.$np"
+    grep -q 'are not finite numbers: layer 1 gave the first' "$dir/out" && test "$(grep -c 'that are not finite' "$dir/err")" -eq 1 && mv "$dir/out" "$dir/broken.$np"
     ok "... a record names it, a message its rank, once" $?
 done
 cmp "$dir/broken.1" "$dir/broken.3"

@@ -170,6 +170,9 @@ static void test_defaults(void)
     CU_ASSERT_EQUAL(r.err, CAKE_OK);
     CU_ASSERT_EQUAL(r.params.max_tokens, 7);
     cake_request_free(&r);
+    r = only("{\"id\": -123456789012345678901, \"prompt\": \"a\"}");
+    CU_ASSERT(r.err == CAKE_OK && !strcmp(r.id, "-123456789012345678901"));
+    cake_request_free(&r);
     r = only("{\"prompt\": \"a\", \"seed\": 9223372036854775807}");
     CU_ASSERT(r.err == CAKE_OK && r.params.seed == INT64_MAX);
     cake_request_free(&r);
@@ -206,6 +209,7 @@ static void test_bad_lines(void)
         {"{}", "prompt", "prompt and messages are missing"},
         {"{\"prompt\": null}", "prompt", "missing"},
         {"{\"prompt\": \"a\", " HI "}", "prompt", "prompt does not go with messages"},
+        {"{\"id\": 5.0, \"prompt\": \"a\"}", "id", "id is 5.0; expected a string or an integer"},
         {"{\"id\": 1.5, \"prompt\": \"a\"}", "id", "id is 1.5; expected a string or an integer"},
         {"{\"prompt\": 5}", "prompt", "prompt is 5; expected a string or an array"},
         {"{\"prompt\": []}", "prompt", "empty array"},
@@ -274,7 +278,7 @@ static void test_bad_values(void)
         {P("\"max_tokens\": 3, \"max_completion_tokens\": 4"), "max_completion_tokens", "differ"},
         {P("\"seed\": 1.5"), "seed", "seed is 1.5; expected an integer from -9223372036854775807 to"},
         {P("\"seed\": -9223372036854775808"), "seed", "seed is -9223372036854775808"},
-        {P("\"seed\": 9223372036854775808"), "seed", "seed is 9.22"},
+        {P("\"seed\": 9223372036854775808"), "seed", "seed is 9223372036854775808; expected"},
         {P("\"stop\": 3"), "stop", "stop is 3; expected a string or an array of up to 16 strings"},
         {P("\"stop\": [\"a\", \"\"]"), "stop[1]", "stop[1] is \"\"; expected a string that is not empty"},
         {P("\"stop\": \"\""), "stop", "not empty"},

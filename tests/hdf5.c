@@ -313,6 +313,19 @@ static void with_sign(hid_t f)
     put(f, "requests/id", H5T_NATIVE_INT8, 2, (signed char[]){-2, 3});
 }
 
+/* Hashes: beyond what has a sign. */
+static void wide_ids(hid_t f)
+{
+    put(f, "prompt", string_of(H5T_VARIABLE), 3, strings);
+    put(f, "id", H5T_NATIVE_UINT64, 3, (uint64_t[]){UINT64_MAX, 0xC3000000000000C0, 7});
+}
+
+static void wide_tokens(hid_t f)
+{
+    put(f, "tokens/data", H5T_NATIVE_UINT64, 1, (uint64_t[]){UINT64_MAX});
+    put(f, "tokens/offsets", H5T_NATIVE_UINT64, 2, (uint64_t[]){0, 1});
+}
+
 static void tokens(hid_t f)
 {
     hsize_t size[2] = {1, 5};
@@ -380,6 +393,8 @@ static void test_prompts(void)
         {strings_any, {0}, "0 5:one|1 -6:two \"\\\n|2 7:|"},
         {strings_fixed, {0}, "0 \"5\":one|1 \"6\":two \"\\\n|2 \"7\":|"},
         {with_sign, {0}, "0 -2:\xC3\xA9|1 3:\xC3\xA8z|"},
+        {wide_ids, {0}, "0 18446744073709551615:one|1 14051230837395947712:two \"\\\n|2 7:|"},
+        {wide_tokens, {0}, "0 -:prompt[0] is 18446744073709551615; expected a token id (an integer from 0)|"},
         {text, {0}, "0 -:one|1 -: 1 2|2 -:tw|"},
         {text, {"prompt_tokens", NULL}, "0 -: 9|1 -: 1 2|2 -: 3 4|"},
         {tokens, {0}, "0 -: 65535 1 2|1 -:prompt is an empty array; expected one token id or more|2 -: 3 4|"},
@@ -502,6 +517,12 @@ static void odd_filter(hid_t f)
                         H5P_DEFAULT));
 }
 
+static void float_ids(hid_t f)
+{
+    put(f, "prompt", string_of(H5T_VARIABLE), 3, strings);
+    put(f, "id", H5T_NATIVE_DOUBLE, 3, (double[]){5, 6, 7});
+}
+
 static void few_ids(hid_t f)
 {
     put(f, "prompt", string_of(H5T_VARIABLE), 3, strings);
@@ -521,7 +542,7 @@ static void test_hostile(void)
     } cases[] = {
         {nothing, "made.h5: has neither prompt nor prompt_tokens nor tokens; --prompt-field"},
         {backwards, "made.h5: prompt/offsets: row 1 goes from 3 to 2; expected offsets that ascend, up to 5"},
-        {beyond, "made.h5: prompt/offsets: row 0 goes from 0 to 9223372036854775807; expected offsets"},
+        {beyond, "made.h5: prompt/offsets: row 0 goes from 0 to 18446744073709551615; expected offsets"},
         {floats, "made.h5: tokens/data: holds floating-point numbers; expected integers or strings"},
         {matrix, "made.h5: prompt: is not of one dimension"},
         {short_offsets, "made.h5: prompt/offsets: expected integers, one more than rows"},
@@ -532,7 +553,8 @@ static void test_hostile(void)
         {huge_chunk, "made.h5: prompt: has chunks of more than 64 MiB"},
         {endless,
          "made.h5: prompt: has 1099511627776 values, of which no more than 0 bytes were ever written"},
-        {odd_filter, "made.h5: tokens/data: is packed by a filter that is not known here"},
+        {odd_filter, "made.h5: tokens/data: is packed by filter 6, scaleoffset, which is not known here"},
+        {float_ids, "made.h5: id: holds floating-point numbers; expected integers or strings"},
         {few_ids, "made.h5: id has 2 rows; expected one for each of the 3 prompts"},
         {numbers, "made.h5: prompt: holds integers; expected strings, or a group"},
     };
@@ -549,6 +571,34 @@ static void test_hostile(void)
         cake_buf_free(&out);
         cake_buf_free(&said);
     }
+}
+
+static void strings_of_four(hid_t f)
+{
+    put(f, "prompt", string_of(4), 1, "abcd");
+}
+
+/* What the library says of a file of a later version comes through: here the version of the message that says
+ * how a dataset lies. */
+static void test_later_version(void)
+{
+    static const char layout[] = {8, 0, 24, 0};
+    static char bytes[1 << 14];
+    cake_buf out = {0}, said = {0};
+    const char *path = file_of(strings_of_four);
+    int fd = open(path, O_RDWR);
+    ssize_t n = read(fd, bytes, sizeof bytes);
+    char *at = memmem(bytes, n > 0 ? (size_t)n : 0, layout, sizeof layout);
+    CU_ASSERT_FATAL(at && at[8] == 3);
+    CU_ASSERT_EQUAL(pwrite(fd, "\5", 1, at - bytes + 8), 1);
+    close(fd);
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL(read_prompts(path, &(cake_names){0}, &out), CAKE_ERR_FATAL);
+    cake_log_capture(NULL);
+    CU_ASSERT(said.data &&
+              strstr(said.data, "prompt: cannot be opened: bad version number for layout message (HDF5 "));
+    cake_buf_free(&said);
+    cake_buf_free(&out);
 }
 
 /* Cut anywhere, or with a byte of its beginning changed: an error or rows, and never more than that. */
@@ -585,6 +635,7 @@ int main(void)
         {"prompts of every layout, and of results", test_prompts},
         {"strings that are too long fail alone", test_too_long},
         {"what is not as it must be is named", test_hostile},
+        {"a file of a later version", test_later_version},
         {"files that are cut short", test_damaged},
     };
     return SUITE_MAIN("hdf5", tests);

@@ -50,6 +50,10 @@ static void test_whole(void)
     CU_ASSERT(job.head.job == 0xABC && job.head.created == 1700000000 && !strcmp(job.head.model, "demo"));
     CU_ASSERT(job.marks[1].requests == 160 && job.marks[1].sum == 0xFFFFFFFF);
     cake_job_free(&job);
+    memcpy(strstr(text.data, "1700000000"), "-600000000", 10); /* a clock that was never set */
+    CU_ASSERT_FATAL(reads(text.data, text.len, &job));
+    CU_ASSERT_EQUAL(job.head.created, -600000000);
+    cake_job_free(&job);
     cake_buf_free(&text);
 }
 

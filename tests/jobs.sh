@@ -62,7 +62,7 @@ says() {
     [ $got -eq "$wanted" ] && tr '\n' ';' <"$dir/log" | grep -Eq -- "^${text:+$text;}\$"
     ok "$name" $?
 }
-run="run -m M -i P -o R.jsonl --progress line"
+run="run -m M -i P -o R.jsonl"
 says "a run that finishes" 0 "$run --seed 4" bash "$root/jobs/batch.sbatch" M P R.jsonl --seed 4
 says "some requests failed" 0 "$run" env STATUS=3 bash "$root/jobs/batch.sbatch" M P R.jsonl
 says "an error" 1 "$run" env STATUS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
@@ -78,8 +78,8 @@ says "... of which one is lost: queued again" 1 "$run;scontrol requeue 77" env S
 says "... but not for ever" 1 "$run" env STATUS=1 SLURM_RESTART_COUNT=10 bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... and not where nothing was done" 1 "$run" env STATUS=1 DOES=0 bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... stopped" 75 "$run;scontrol requeue 77" env STATUS=75 bash "$root/jobs/nodes.sbatch" M P R.jsonl
-says "... with a copy on their disks" 0 "stage -m M -d /s;run -m /s -i P -o R.jsonl --progress line" env SCRATCH=/s bash "$root/jobs/nodes.sbatch" M P R.jsonl
-says "a task of an array" 0 "run -m M -i P -o R.jsonl.2-of-8.jsonl --shard 2/8 --progress line --isa avx2" \
+says "... with a copy on their disks" 0 "stage -m M -d /s;run -m /s -i P -o R.jsonl" env SCRATCH=/s bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "a task of an array" 0 "run -m M -i P -o R.jsonl.2-of-8.jsonl --shard 2/8 --isa avx2" \
     env SLURM_ARRAY_TASK_ID=2 bash "$root/jobs/array.sbatch" 8 M P R.jsonl --isa avx2
 says "merged" 0 "merge merge -o R.jsonl R.jsonl.0-of-2.jsonl R.jsonl.1-of-2.jsonl" bash "$root/jobs/merge.sbatch" 2 R.jsonl
 says "a chain" 0 "sbatch --parsable --no-requeue S M;sbatch --parsable --no-requeue --dependency=afternotok:101 --kill-on-invalid-dep=yes S M;sbatch --parsable --no-requeue --dependency=afternotok:101:102 --kill-on-invalid-dep=yes S M" \

@@ -32,7 +32,7 @@ static void compose(cake_buf *out, const int64_t *orders, int n_group, int each,
         cake_entry entries[8];
         for (int i = 0; i < each; i++) {
             int64_t order = orders[g * each + i];
-            entries[i] = (cake_entry){order, order % 3 == 1};
+            entries[i] = (cake_entry){.order = order, .failed = order % 3 == 1};
             cake_buf_addf(&group, "{\"index\": %lld, \"text\": \"answer\"}\n", (long long)order);
         }
         cake_mark read = {(g + 1) * 10, (g + 1) * 10 + 2, 77u * (uint32_t)g};
@@ -287,7 +287,7 @@ static void test_others(void)
     } heads[] = {
         {"{\"_cake\": {\"journal\": 2", "was written by another version"},
         {"{\"_cake\": {\"journal\": 1", "was written by another version"},
-        {"{\"_cake\": {\"journal\": 1, \"created\": -1, \"job\": \"0123456789abcdef\", \"model\": \"m\", "
+        {"{\"_cake\": {\"journal\": 1, \"created\": \"-1\", \"job\": \"0123456789abcdef\", \"model\": \"m\", "
          "\"identity\": {}",
          "was written by another version"}};
     static const char *const groups[] = {

@@ -25,7 +25,7 @@ BEGIN {
     row("main", "run bench base")
     # Foreign headers: a regular expression of the files that may include them.
     door("jansson.h", "^src/base/json\\.c$")
-    door("hdf5.h", "^src/base/h5\\.c$")
+    door("hdf5.h", "^src/base/h5(_read\\.c|_parts\\.h|\\.c)$")
     door("zlib.h", "^src/base/gzip\\.c$")
     door("zstd.h", "^src/base/zstd\\.c$")
     door("pcre2.h", "^src/token/[a-z_]*\\.c$")

@@ -46,8 +46,8 @@ beside() {
         /"peak_bytes"/ { beside = ($NF - weights - kv) / 1e6; most = beside > most ? beside : most } END { print most }'
 }
 
-run() { # NP MODEL ARGUMENT...
-    mpi "$1" run -m "$2" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --force -q --kv-memory 8M --report "$dir/report.json" "${@:3}"
+run() { # NP MODEL ARGUMENT... : by 8 MB of KV cache, where kv does not say otherwise
+    mpi "$1" run -m "$2" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --force -q --kv-memory "${kv:-8M}" --report "$dir/report.json" "${@:3}"
 }
 
 # What the program and its MPI take is what a run of the demo takes.
@@ -81,7 +81,7 @@ while read -r name np CAKE_LOAD more <&3; do
     export CAKE_LOAD
     # shellcheck disable=SC2086
     mpi "$np" plan -m "$dir/$name" --kv-memory 24M --json $more >"$dir/plan.json" 2>"$dir/err" &&
-        run "$np" "$dir/$name" --kv-memory 24M $more
+        kv=24M run "$np" "$dir/$name" $more
     of_ranks "$dir/plan.json" weights_bytes kv_bytes buffers_bytes >"$dir/planned"
     of_ranks "$dir/report.json" opened_bytes >"$dir/opened"
     test "$(wc -l <"$dir/planned")" -eq "$np" && cmp "$dir/planned" "$dir/opened"

@@ -173,7 +173,8 @@ static void test_open(void)
     } cases[] = {
         {"/nonexistent/p.jsonl", "/nonexistent/p.jsonl: cannot be opened: No such file", CAKE_ERR_FATAL},
         {"/tmp", "/tmp: is a directory", CAKE_ERR_FATAL},
-        {"p.csv", "p.csv: the ending \".csv\" tells no format", CAKE_ERR_USAGE},
+        {"p.csv", "p.csv: .csv files are not read; expected .jsonl, .txt or .h5: python3", CAKE_ERR_USAGE},
+        {"p.md", "p.md: the ending \".md\" tells no format", CAKE_ERR_USAGE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf said = {0};
@@ -184,6 +185,98 @@ static void test_open(void)
         CU_ASSERT_PTR_NULL(prompt);
         CU_ASSERT(said.data && strstr(said.data, cases[i].message));
         cake_buf_free(&said);
+    }
+}
+
+/* Samples of a task as lines with one id: each is told the how-manieth it is, whatever lies between. */
+static void test_again(void)
+{
+    enum { N = 3000 };
+    cake_buf text = {0};
+    for (int i = 0; i < N; i++)
+        cake_buf_addf(&text, i % 3 ? "{\"id\":\"a\",\"prompt\":\"x\"}\n" : "{\"id\":%d,\"prompt\":\"x\"}\n",
+                      i);
+    cake_buf_adds(&text, COMPLETION("{\"prompt\":\"x\"}") "\n{\"id\":\"c\",\"prompt\":\"x\"}\n");
+    cake_prompt *prompt = from(text.data, CAKE_PROMPT_JSONL);
+    cake_request r;
+    int64_t times = 0, wrong = 0;
+    while (!cake_prompt_next(prompt, &r)) {
+        bool is_a = r.index < N && r.index % 3;
+        wrong += r.err != CAKE_OK || r.again != (is_a ? times++ : 0);
+        cake_request_free(&r);
+    }
+    CU_ASSERT_EQUAL(times, 2000);
+    CU_ASSERT_EQUAL(wrong, 0);
+    cake_prompt_close(prompt);
+    cake_buf_free(&text);
+}
+
+static const char zipped[] = "\x1F\x8B\x08\x00\x00\x00\x00\x00\x02\x03\xAB\x56\x2A\x28\xCA\xCF\x2D\x28"
+                             "\x51\xB2\x52\x50\x4A\x54\xAA\xE5\x02\x00\x5B\x13\xF8\x2A\x10\x00\x00\x00";
+
+/* What a file says of itself by its first bytes, whatever its name; NULL: it is read, and has n lines. */
+static const struct {
+    const char *name, *bytes;
+    size_t len; /* 0: as a string */
+    const char *message;
+    int n;
+} heads[] = {
+    {"p.jsonl", "[\n {\"prompt\": \"a\"},\n {\"prompt\": \"b\"}\n]\n", 0, "p.jsonl: is a JSON array; ", 0},
+    {"p.jsonl", "[{\"prompt\": \"a\"},\n{\"prompt\": \"b\"}]", 0, "is a JSON array; ", 0},
+    {"p.jsonl", "\xEF\xBB\xBF[{\"prompt\": \"a\"}, {\"prompt\": \"b\"}] \n\n", 0, "is a JSON array; ", 0},
+    {"p.jsonl", "[ {\"prompt\": \"a\"}\n,{\"prompt\": \"b\"}]", 0, "is a JSON array; ", 0},
+    {"p.jsonl", "{\n  \"prompt\": \"a\"\n}\n", 0, "its first line ends in \"{\": an object goes over", 0},
+    {"p.jsonl", "{\"prompt\": \"a\",\r\n \"id\": 1}", 0, "its first line ends in \",\"", 0},
+    {"p.jsonl", "{\"prompt\": \"a\"},\n{\"prompt\": \"b\"}", 0, "or commas stand between them", 0},
+    {"p.jsonl", "[\"a\"]\n{\"prompt\": \"b\"}\n", 0, NULL, 2}, /* one bad line hurts no other */
+    {"p.jsonl", "{\"prompt\": \"a,", 0, NULL, 1},
+    {"p.txt", "[\nb\n", 0, NULL, 2},
+    {"p.txt", "a\0b\0c\0", 6, "p.txt: is UTF-16LE; expected UTF-8: iconv -f UTF-16LE", 0},
+    {"p.txt", "\0a\0b", 4, "is UTF-16BE", 0},
+    {"p.jsonl", "\xFF\xFE{\0}\0", 6, "is UTF-16; expected UTF-8: iconv -f UTF-16 -t UTF-8", 0},
+    {"p.jsonl", "\xFF\xFE\0\0{\0\0\0", 8, "is UTF-32", 0},
+    {"p.jsonl", "BZh91AY&SY..", 0, "packed by bzip2; unpack it first", 0},
+    {"p.jsonl",
+     "\xFD"
+     "7zXZ\0\0",
+     7, "packed by xz", 0},
+    {"p.jsonl", "PK\3\4\x14", 5, "is a zip file", 0},
+    {"p.jsonl", "PAR1\x15\4", 6, "is Parquet; python3", 0},
+    {"p.jsonl", "\x89HDF\r\n\x1A\n", 8, "is HDF5; --input-format h5 reads it", 0},
+    {"p.jsonl", "version https://git-lfs.github.com/spec/v1\noid", 0, "is a pointer of Git LFS", 0},
+    {"p.jsonl", zipped, sizeof zipped - 1, NULL, 1},
+    {"p.txt", "PAR1 is a gene\n", 0, NULL, 1},
+    {"p.txt", "{\"a\": 1}\n", 0, NULL, 1},
+    {"p.jsonl", "", 0, NULL, 0},
+};
+
+static void test_heads(void)
+{
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/%s", suite_tmp(), heads[i].name);
+        FILE *f = fopen(path, "w");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+        fwrite(heads[i].bytes, 1, heads[i].len ? heads[i].len : strlen(heads[i].bytes), f);
+        fclose(f);
+        cake_buf said = {0};
+        cake_prompt *prompt;
+        cake_request r;
+        int n = 0;
+        cake_log_capture(&said);
+        CU_ASSERT_EQUAL_FATAL(cake_prompt_open(path, CAKE_PROMPT_AUTO, &prompt), CAKE_OK);
+        cake_err err = cake_prompt_name(prompt, &(cake_names){0});
+        for (; !cake_prompt_next(prompt, &r); n++)
+            cake_request_free(&r);
+        cake_log_capture(NULL);
+        cake_prompt_close(prompt);
+        CU_ASSERT_EQUAL(err, heads[i].message ? CAKE_ERR_FATAL : CAKE_OK);
+        CU_ASSERT(heads[i].message ? said.data && strstr(said.data, heads[i].message)
+                  : n              ? !said.len
+                                   : strstr(said.data, "there is no prompt in it") != NULL);
+        CU_ASSERT_EQUAL(n, heads[i].n);
+        cake_buf_free(&said);
+        unlink(path);
     }
 }
 
@@ -366,9 +459,11 @@ int main(void)
         {"BOM, CRLF, blank lines, a last line without newline", test_lines},
         {"lines that cannot be parsed take the file's form", test_unparsable_forms},
         {"duplicate custom_id", test_duplicates},
+        {"the same id again", test_again},
         {"unknown fields of simple lines are said once", test_unknown_said_once},
         {"text files and -p", test_txt},
         {"files that cannot be opened", test_open},
+        {"what the first bytes say", test_heads},
         {"standard input that ends in mid-line", test_cut_stdin},
         {"a file that cannot be read to its end", test_read_error},
         {"lines of 64 MiB and longer ones", test_long_lines},

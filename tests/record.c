@@ -223,7 +223,7 @@ static void test_txt(void)
     CU_ASSERT_EQUAL(cake_record_add(recorder, &b), CAKE_OK);
     CU_ASSERT_EQUAL(cake_record_add(recorder, &c), CAKE_OK);
     cake_log_capture(NULL);
-    CU_ASSERT(said.data && strstr(said.data, "request 0: it is too long"));
+    CU_ASSERT(said.data && strstr(said.data, "line 1: it is too long"));
     cake_buf_free(&said);
     CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
     cake_record_close(recorder);

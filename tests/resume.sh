@@ -212,10 +212,10 @@ cp "$dir/in.jsonl" "$dir/new.jsonl"
 stop out
 cp "$dir/out.jsonl.partial" "$dir/kept"
 sed -i '20s/number/NUMBER/' "$dir/in.jsonl"
-expect "a line was changed" 1 'in.jsonl: lines [0-9]+ to [0-9]+ \(counted from 0\) are not what they were' run -o "$dir/out.jsonl"
+expect "a line was changed" 1 'in.jsonl: lines [0-9]+ to [0-9]+ are not what they were' run -o "$dir/out.jsonl"
 ! grep -q 'goes on with' "$dir/err"
 ok "... it is not said that it goes on" $?
-expect "... on standard input" 1 'standard input: lines [0-9]+ to [0-9]+ .* are not what' sh -c \
+expect "... on standard input" 1 'standard input: lines [0-9]+ to [0-9]+ are not what' sh -c \
     "'$cake' run -m '$model' -i - --deterministic-ids -o '$dir/out.jsonl' <'$dir/in.jsonl'"
 cmp "$dir/kept" "$dir/out.jsonl.partial"
 ok "... and what was done stays as it is" $?
@@ -255,6 +255,43 @@ run -o "$dir/whole.jsonl" --force -q
 expect "a cache that is too small" 3 '\([1-3] failed\)' run -o "$dir/out.jsonl" --kv-memory 420K
 expect "... errors again" 0 'that failed are done again' run -o "$dir/out.jsonl" --retry-errors
 cmp "$dir/whole.jsonl" "$dir/out.jsonl"
+ok "... to the same bytes" $?
+
+# Lines that failed may be corrected for that, others not: of a finished run, of a shard of one, of one that was stopped.
+rm -f "$dir"/out.jsonl* "$dir"/fixed.jsonl*
+for i in $(seq 40); do printf '{"id": %d, "prompt": [%d, 6], "max_tokens": %d}\n' $i $i $((i % 7 ? 1 : -i)); done >"$dir/wrong.jsonl"
+sed 's/-[0-9]*}/1}/' "$dir/wrong.jsonl" >"$dir/right.jsonl"
+sed 's/"prompt": \[9, 6\]/"prompt": [9, 7]/' "$dir/right.jsonl" >"$dir/other.jsonl"
+head -n 39 "$dir/right.jsonl" >"$dir/fewer.jsonl"
+correct() { # FROM NAME OPTION... : a run of wrong.jsonl, then of FROM with --retry-errors
+    local from=$1 name=$2
+    shift 2
+    cp "$dir/wrong.jsonl" "$dir/in.jsonl" && run -o "$dir/$name.jsonl" -q "$@" 2>/dev/null
+    cp "$dir/$from.jsonl" "$dir/in.jsonl" && run -o "$dir/$name.jsonl" --retry-errors "$@"
+}
+cp "$dir/right.jsonl" "$dir/in.jsonl" && run -o "$dir/fixed.jsonl" -q && run -o "$dir/fixed.1.jsonl" -q --shard 1/2
+expect "lines that failed are corrected" 0 'lines of requests that failed are not what they were: they are done anew' correct right out
+cmp "$dir/fixed.jsonl" "$dir/out.jsonl"
+ok "... to the same bytes" $?
+expect "... which is the job's input then" 0 'all 40 requests are done already' run -o "$dir/out.jsonl"
+expect "... of a shard" 0 'they are done anew' correct right part --shard 1/2
+cmp "$dir/fixed.1.jsonl" "$dir/part.jsonl"
+ok "... to the same bytes" $?
+for from in other fewer; do
+    expect "... but no line that has an answer: $from" 1 'not what they were when the run began; .*with --retry-errors those that failed may be corrected|ends after 39 requests' correct $from "no-$from"
+done
+cp "$dir/wrong.jsonl" "$dir/in.jsonl" && run -o "$dir/unsaid.jsonl" -q 2>/dev/null
+sed -i 's/, "answered": "[0-9a-f]*"//' "$dir/unsaid.jsonl.job" && cp "$dir/right.jsonl" "$dir/in.jsonl"
+expect "... nor where what was answered is not known" 1 'are not what they were' run -o "$dir/unsaid.jsonl" --retry-errors
+cp "$dir/wrong.jsonl" "$dir/in.jsonl" && expect "... which goes on as it was" 3 '\(5 failed\)' run -o "$dir/unsaid.jsonl" --retry-errors
+for from in wrong right; do
+    for i in $(seq 300); do cat "$dir/$from.jsonl"; done >"$dir/many.$from.jsonl"
+done
+cp "$dir/many.right.jsonl" "$dir/in.jsonl" && run -o "$dir/many.jsonl" -q
+cp "$dir/many.wrong.jsonl" "$dir/in.jsonl" && stop halfway
+cp "$dir/many.right.jsonl" "$dir/in.jsonl"
+expect "... of a run that was stopped" 0 'they are done anew' run -o "$dir/halfway.jsonl" --retry-errors
+cmp "$dir/many.jsonl" "$dir/halfway.jsonl"
 ok "... to the same bytes" $?
 
 # Results of another instruction set are gone on from with that.

@@ -222,6 +222,25 @@ static void test_echo_alone(void)
 
 /* Choices have the prompt, numbers of their own to draw by, and go with their lead; prompt scores come
  * once. */
+/* The first of an id draws by the id alone; a seed of its own outweighs both. */
+static void test_draws(void)
+{
+    uint64_t seeds[4];
+    for (int i = 0; i < 4; i++) {
+        cake_request request = {.id = cake_copy("7", 1), .again = i, .params = cake_params_base()};
+        cake_ids ids = {0};
+        cake_ids_add(&ids, 3);
+        if (i == 3)
+            request.params.seed = 5;
+        cake_sequence *s = cake_sequence_open(&request, &ids, 1000, 9, NULL);
+        seeds[i] = s->key.seed;
+        cake_sequence_close(s);
+    }
+    CU_ASSERT_EQUAL(seeds[0], cake_key_of_id(9, "7", 1));
+    CU_ASSERT(seeds[1] != seeds[0] && seeds[2] != seeds[0] && seeds[2] != seeds[1]);
+    CU_ASSERT_EQUAL(seeds[3], 5);
+}
+
 static void test_choices(void)
 {
     cake_sequence *lead = echo("Once upon", NULL, 0, 3);
@@ -266,6 +285,7 @@ int main(void)
         {"min_tokens and stop strings", test_min_tokens},
         {"where tokens begin", test_begins},
         {"a prompt echoed without an answer", test_echo_alone},
+        {"who draws", test_draws},
         {"several choices", test_choices},
     };
     if (cake_token_open(suite_path("jobs/demo/model"), &tokenizer))

@@ -294,7 +294,7 @@ static void test_paths(void)
     } rows[] = {
         {"no/such/trace", NULL, 1, "the trace cannot be written to"},
         {"", NULL, 1, "the trace cannot be written to"},
-        {"/dev/full", NULL, 1, "the trace cannot be written to /dev/full: No space left"},
+        {"/dev/full", NULL, 0, "the trace cannot be written to /dev/full: No space left"},
         {"same", "same", 2, "--report and --trace are the same file"},
         {"paths.jsonl", NULL, 2, "-o and --trace are the same file"},
     };

@@ -95,6 +95,7 @@ static void pack_close(void *state)
 
 const cake_pack cake_pack_gzip = {.name = "gzip",
                                   .ending = ".gz",
+                                  .magic = "\x1F\x8B\x08",
                                   .unpack_open = unpack_open,
                                   .unpack = unpack,
                                   .unpack_close = unpack_close,

@@ -46,14 +46,21 @@ int cake_h5_finish(cake_h5 *file);
 /* A file to be read. Everything in it is foreign: what is wrong is said, with file and object. topic: of
  * messages. */
 cake_err cake_h5_open(const char *topic, const char *path, cake_h5 **out);
-typedef enum cake_h5_kind { CAKE_H5_ABSENT, CAKE_H5_GROUP, CAKE_H5_COLUMN, CAKE_H5_OTHER } cake_h5_kind;
+typedef enum cake_h5_kind {
+    CAKE_H5_ABSENT,
+    CAKE_H5_GROUP,
+    CAKE_H5_COLUMN,
+    CAKE_H5_OTHER, /* a link to elsewhere, a type */
+    CAKE_H5_BROKEN /* it is there, and the library cannot open it: cake_h5_get says why */
+} cake_h5_kind;
 /* What stands there, by links within the file alone. */
 cake_h5_kind cake_h5_look(cake_h5 *file, const char *path);
 /* The column there: integers, 8-bit integers or strings, of one dimension. */
 cake_err cake_h5_get(cake_h5 *file, const char *path, cake_h5_column **out);
 cake_err cake_h5_get_real(cake_h5 *file, const char *path, cake_h5_column **out); /* floating-point numbers */
 cake_h5_type cake_h5_type_of(const cake_h5_column *column); /* BYTE, LONG or TEXT; REAL of get_real */
-bool cake_h5_signed(const cake_h5_column *column);          /* BYTE: as int8_t, if it is a number */
+/* Whether numbers below 0 are possible: BYTE holds int8_t then. If not, LONG holds uint64_t. */
+bool cake_h5_signed(const cake_h5_column *column);
 int64_t cake_h5_length(const cake_h5_column *column);
 const char *cake_h5_name(const cake_h5_column *column);
 /* Values of a column of numbers, as they are read: int64_t of LONG, uint8_t of BYTE, float of REAL. The range

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/lift.h"
 #include "base/utf8.h"
@@ -352,6 +353,7 @@ const cake_json *cake_json_value(void *it)
 
 void cake_json_add_text(cake_buf *buf, const char *text, size_t len)
 {
+    uint32_t code;
     cake_buf_addc(buf, '"');
     for (size_t i = 0, n; i < len; i += n) {
         size_t plain = i;
@@ -368,6 +370,8 @@ void cake_json_add_text(cake_buf *buf, const char *text, size_t len)
             cake_buf_addf(buf, "\\%c", "\"\\bfnrt"[escape - "\"\\\b\f\n\r\t"]);
         else if ((unsigned char)text[i] < 0x20)
             cake_buf_addf(buf, "\\u%04x", (unsigned char)text[i]);
+        else if ((n = (size_t)cake_escape_ends_line(text + i, len - i, &code)) > 0)
+            cake_buf_addf(buf, "\\u%04x", (unsigned)code);
         else if ((n = (size_t)cake_utf8_next(text + i, len - i, NULL)) > 0)
             cake_buf_add(buf, text + i, n);
         else
@@ -457,6 +461,9 @@ void cake_json_add_node(cake_buf *buf, const cake_json *node)
         cake_buf_adds(buf, before == '{' ? "{}" : "}");
     } else if (digits) {
         cake_buf_add(buf, digits, len);
+    } else if (kind == CAKE_JSON_STRING) {
+        const char *text = cake_json_text(node, &len);
+        cake_json_add_text(buf, text, len);
     } else {
         json_dump_callback(node_of(node), add_chunk, buf, JSON_COMPACT | JSON_ENCODE_ANY);
     }

@@ -59,7 +59,8 @@ void *cake_json_next(const cake_json *object, void *it);
 const char *cake_json_key(void *it, size_t *len); /* len may be NULL */
 const cake_json *cake_json_value(void *it);
 
-/* Writing: appends to buf. Strings come out as JSON with non-ASCII left as UTF-8; invalid bytes as U+FFFD. */
+/* Writing: appends to buf. Strings come out as JSON with non-ASCII left as UTF-8, but for characters at which
+ * other readers end a line, which are escaped; invalid bytes as U+FFFD. */
 void cake_json_add_text(cake_buf *buf, const char *text, size_t len);
 /* Shortest decimal that reads back as the same double; NaN and infinities come out as null. */
 void cake_json_add_real(cake_buf *buf, double value);

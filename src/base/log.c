@@ -64,8 +64,7 @@ static bool is_control(unsigned char c)
     return c < 0x20 || c == 0x7F;
 }
 
-/* Messages quote foreign bytes: what could command a terminal is shown as its number. */
-static void escape_controls(cake_buf *line)
+void cake_log_escape(cake_buf *line)
 {
     cake_buf safe = {0};
     for (size_t i = 0; i < line->len; i++) {
@@ -111,7 +110,7 @@ void cake_log(cake_level level, const char *topic, const char *fmt, ...)
     va_start(args, fmt);
     cake_buf_addv(&line, fmt, args);
     va_end(args);
-    escape_controls(&line);
+    cake_log_escape(&line);
     cake_buf_addc(&line, '\n');
     if (state.capture) {
         cake_buf_add(state.capture, line.data, line.len);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a file's name. Out: the functions for its packed form. prompt, record and run/options.c call.
+ * In: a file's name, or its first bytes. Out: the functions for its packed form. prompt, record and
+ * run/clashes.c call.
  * Invariant: a name that is nothing but the ending is not packed.
  */
 #include "base/pack.h"
@@ -16,6 +17,16 @@ const cake_pack *cake_pack_of(const char *path)
     for (size_t i = 0; i < sizeof packs / sizeof *packs; i++) {
         size_t n = strlen(packs[i]->ending);
         if (len > n && !strcasecmp(path + len - n, packs[i]->ending))
+            return packs[i];
+    }
+    return NULL;
+}
+
+const cake_pack *cake_pack_that_begins(const char *head, size_t n)
+{
+    for (size_t i = 0; i < sizeof packs / sizeof *packs; i++) {
+        size_t len = strlen(packs[i]->magic);
+        if (n >= len && !memcmp(head, packs[i]->magic, len))
             return packs[i];
     }
     return NULL;

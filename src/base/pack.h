@@ -20,7 +20,7 @@ typedef struct cake_pack_flow {
 } cake_pack_flow;
 
 typedef struct cake_pack {
-    const char *name, *ending; /* "gzip", ".gz" */
+    const char *name, *ending, *magic; /* "gzip", ".gz", what its files begin with */
     void *(*unpack_open)(void);
     /* Goes on until in is taken or out is full. *whole: what was taken ends where a packed file may end.
      * NULL, or what is wrong with the bytes from flow->in on. */
@@ -33,6 +33,8 @@ typedef struct cake_pack {
 
 /* Of a name with its ending; NULL: it is not packed. */
 const cake_pack *cake_pack_of(const char *path);
+/* Of the first bytes of a file, whatever its name. */
+const cake_pack *cake_pack_that_begins(const char *head, size_t n);
 
 extern const cake_pack cake_pack_gzip, cake_pack_zstd;
 

@@ -7,10 +7,12 @@
 #include "base/params.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 
 #define INTEGER(field, least, most, base)                                                                    \
     {                                                                                                        \
@@ -39,6 +41,18 @@ const cake_params_field cake_params_fields[] = {
     REAL(frequency_penalty, -2, 2, false, 0),
     {0},
 };
+
+const char *cake_form_place(cake_form form, int64_t index, const char *id, char out[CAKE_PLACE])
+{
+    enum { SHOWN = 60 };
+    int n = snprintf(out, CAKE_PLACE, "line %lld", (long long)index + 1);
+    size_t shown = id && strlen(id) > SHOWN ? cake_utf8_check(id, SHOWN) : SHOWN;
+    if (id)
+        snprintf(out + n, CAKE_PLACE - (size_t)n, " (%s %.*s%s)",
+                 form == CAKE_FORM_SIMPLE ? "id" : "custom_id", (int)shown, id,
+                 strlen(id) > SHOWN ? "..." : "");
+    return out;
+}
 
 cake_params cake_params_unset(void)
 {

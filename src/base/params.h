@@ -20,6 +20,11 @@ typedef enum cake_form {
     CAKE_FORM_BATCH_COMPLETION /* OpenAI batch, /v1/completions */
 } cake_form;
 
+/* What people are told of a request: its line as an editor counts it, and its id, a JSON text or NULL:
+ * line 44 (custom_id "a"). index counts from 0. */
+enum { CAKE_PLACE = 128 };
+const char *cake_form_place(cake_form form, int64_t index, const char *id, char out[CAKE_PLACE]);
+
 #define CAKE_UNSET      INT64_MIN
 #define CAKE_MAX_STOP   16
 #define CAKE_MAX_CHOICE 128

@@ -5,6 +5,7 @@
 #include "base/size.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,11 @@ bool cake_size_read(const char *text, int64_t *into)
         return true;
     }
     const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    errno = 0;
+    char *digits_end;
+    long long digits = strtoll(text, &digits_end, 10); /* a double would round what is long */
+    if (!*digits_end && !errno && digits > 0)
+        return *into = digits, true;
     if (unit) {
         number = ldexp(number, 10 * (int)(unit - units + 1));
         end++;

@@ -114,6 +114,7 @@ static void pack_close(void *state)
 
 const cake_pack cake_pack_zstd = {.name = "zstd",
                                   .ending = ".zst",
+                                  .magic = "\x28\xB5\x2F\xFD",
                                   .unpack_open = unpack_open,
                                   .unpack = unpack,
                                   .unpack_close = unpack_close,

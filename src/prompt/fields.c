@@ -50,7 +50,13 @@ const char *cake_field_found(const cake_json *node, char out[CAKE_FOUND])
     } else if (kind == CAKE_JSON_INT) {
         snprintf(out, CAKE_FOUND, "%lld", (long long)cake_json_int(node, 0));
     } else if (kind == CAKE_JSON_REAL) {
-        snprintf(out, CAKE_FOUND, "%.15g", cake_json_real(node, 0));
+        cake_buf number = {0};
+        if (cake_json_digits(node, &(size_t){0}))
+            cake_json_add_node(&number, node);
+        else
+            cake_json_add_real(&number, cake_json_real(node, 0));
+        snprintf(out, CAKE_FOUND, "%.40s%s", number.data, number.len > 40 ? "..." : "");
+        cake_buf_free(&number);
     } else if (kind == CAKE_JSON_BOOL) {
         snprintf(out, CAKE_FOUND, "%s", cake_json_bool(node, false) ? "true" : "false");
     } else {

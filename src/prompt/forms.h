@@ -10,7 +10,7 @@
 /* request comes with index and defaults set. */
 void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cake_request *request);
 
-/* A line of a .txt file: \n, \t and \\ are escapes, other backslashes stay. */
+/* A line of a .txt file, with the escapes of base/escape.h; other backslashes stay. */
 void cake_text_parse(const char *line, size_t len, cake_request *request);
 /* A prompt as it is, from the command line. */
 void cake_text_take(const char *text, size_t len, cake_request *request);

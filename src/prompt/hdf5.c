@@ -5,6 +5,7 @@
  */
 #include "prompt/hdf5.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,29 @@ cake_err cake_hdf5_open(const char *path, const cake_names *names, cake_hdf5 **o
     return CAKE_OK;
 }
 
+/* A value of a column of integers, all its digits. */
+static void add_number(const cake_h5_column *column, int64_t number, const char *before, cake_buf *out)
+{
+    if (cake_h5_signed(column))
+        cake_buf_addf(out, "%s%" PRId64, before, number);
+    else
+        cake_buf_addf(out, "%s%" PRIu64, before, (uint64_t)number);
+}
+
+static cake_err fail_range(cake_hdf5 *t, const rows *r, const int64_t at[2], int64_t all)
+{
+    cake_buf range = {0};
+    add_number(r->offsets, at[0], "from ", &range);
+    add_number(r->offsets, at[1], " to ", &range);
+    cake_err err =
+        cake_fail("prompt",
+                  "%s: %s: row %lld goes %s; "
+                  "expected offsets that ascend, up to %lld, the length of its data",
+                  t->path, cake_h5_name(r->offsets), (long long)t->row, range.data, (long long)all);
+    cake_buf_free(&range);
+    return err;
+}
+
 /* Where row's values lie. */
 static cake_err find(cake_hdf5 *t, const rows *r, int64_t *from, int64_t *len)
 {
@@ -138,11 +162,7 @@ static cake_err find(cake_hdf5 *t, const rows *r, int64_t *from, int64_t *len)
     if (err)
         return err;
     if (at[0] < 0 || at[1] < at[0] || at[1] > all)
-        return cake_fail("prompt",
-                         "%s: %s: row %lld goes from %lld to %lld; "
-                         "expected offsets that ascend, up to %lld, the length of its data",
-                         t->path, cake_h5_name(r->offsets), (long long)t->row, (long long)at[0],
-                         (long long)at[1], (long long)all);
+        return fail_range(t, r, at, all);
     *from = at[0];
     *len = at[1] - at[0];
     return CAKE_OK;
@@ -197,7 +217,7 @@ static cake_err read_ids(cake_hdf5 *t, const rows *r, size_t *len)
         size_t some = n - done < PIECE / 8 ? (size_t)(n - done) : PIECE / 8;
         err = cake_h5_read(r->values, from + done, some, piece);
         for (size_t i = 0; !err && i < some; i++)
-            cake_buf_addf(&t->line, "%s%lld", done + (int64_t)i ? "," : "", (long long)piece[i]);
+            add_number(r->values, piece[i], done + (int64_t)i ? "," : "", &t->line);
     }
     cake_buf_addc(&t->line, ']');
     return err;
@@ -220,7 +240,7 @@ static cake_err add_id(cake_hdf5 *t, size_t *len)
         add_quoted(t->text.data, t->text.len, &t->line);
     } else if (cake_h5_type_of(t->id) == CAKE_H5_LONG) {
         err = cake_h5_read(t->id, t->row, 1, &number);
-        cake_buf_addf(&t->line, "\"id\":%lld", err ? 0 : (long long)number);
+        add_number(t->id, err ? 0 : number, "\"id\":", &t->line);
     } else {
         err = cake_h5_read(t->id, t->row, 1, &small);
         cake_buf_addf(&t->line, "\"id\":%d", err ? 0 : cake_h5_signed(t->id) ? (int8_t)small : small);

@@ -69,7 +69,8 @@ static cake_err read_simple(const cake_names *names, const cake_json *line, cake
     const cake_json *id = cake_field_at(line, id_name);
     cake_json_type kind = cake_json_kind(id);
     request->form = CAKE_FORM_SIMPLE;
-    if (kind == CAKE_JSON_STRING || kind == CAKE_JSON_INT)
+    bool large = cake_json_digits(id, &(size_t){0}); /* all its digits are kept */
+    if (kind == CAKE_JSON_STRING || kind == CAKE_JSON_INT || large)
         request->id = json_text(id);
     else if (kind > CAKE_JSON_NULL)
         return missing(request, id_name, id, "a string or an integer");
@@ -104,6 +105,8 @@ void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cak
 {
     enum { HEAVIEST = 4 << 20 };
     cake_json *root = NULL;
+    if (len >= 3 && !memcmp(line, "\xEF\xBB\xBF", 3)) /* of a file that was put behind another one */
+        line += 3, len -= 3;
     if (len > HEAVIEST && weigh(line, len) > HEAVIEST)
         request->err =
             cake_fault_set(&request->fault, NULL,
@@ -116,8 +119,10 @@ void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cak
     if (request->told)
         request->err = is_batch(names, root) ? read_batch(root, request) : read_simple(names, root, request);
     else
-        request->err = cake_fault_set(&request->fault, NULL, "the line is %s; expected an object",
-                                      cake_json_kind_name(root));
+        request->err = cake_fault_set(
+            &request->fault, NULL, "the line is %s; expected an object%s", cake_json_kind_name(root),
+            cake_json_kind(root) == CAKE_JSON_ARRAY ? " (jq -c '.[]' makes lines of the objects of an array)"
+                                                    : "");
     if (!request->err && request->messages)
         request->root = root;
     else

@@ -15,44 +15,9 @@
 
 #include "base/alloc.h"
 #include "base/pack.h"
+#include "prompt/sniff.h"
 
 #define BLOCK ((size_t)1 << 20)
-
-cake_err cake_lines_open(const char *path, cake_lines *lines)
-{
-    bool standard = !strcmp(path, "-");
-    const char *name = standard ? "standard input" : path;
-    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info)) {
-        int why = errno;
-        if (fd > STDIN_FILENO)
-            close(fd);
-        return cake_fail("prompt", "%s: cannot be opened: %s", name, strerror(why));
-    }
-    if (S_ISDIR(info.st_mode)) {
-        if (!standard)
-            close(fd);
-        return cake_fail("prompt", "%s: is a directory; expected a file of prompts", name);
-    }
-    *lines = (cake_lines){.name = cake_copy(name, strlen(name)), .fd = fd, .close = !standard};
-    lines->size = S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
-    lines->pack = standard ? NULL : cake_pack_of(path);
-    if (lines->pack) {
-        lines->unpacker = lines->pack->unpack_open();
-        lines->packed = cake_alloc(BLOCK, 1);
-        lines->whole = true;
-    }
-    return CAKE_OK;
-}
-
-void cake_lines_from_bytes(const char *bytes, size_t len, cake_lines *lines)
-{
-    *lines = (cake_lines){.fd = -1, .ended = true, .to = len, .cap = len};
-    lines->name = cake_copy("memory", 6);
-    lines->data = cake_copy(bytes, len);
-    lines->size = lines->read = (int64_t)len;
-}
 
 /* Room for a block behind `to`. What was given out already makes room first; memory that one long line needed
  * is given back after it. */
@@ -119,7 +84,8 @@ static cake_err unpack(cake_lines *lines)
     return err;
 }
 
-static cake_err fill(cake_lines *lines)
+/* Unpacked if it is packed. */
+static cake_err fill_plain(cake_lines *lines)
 {
     make_room(lines);
     if (lines->pack)
@@ -129,6 +95,69 @@ static cake_err fill(cake_lines *lines)
     lines->ended = !err && !n;
     lines->to += n;
     return err;
+}
+
+static void use_pack(cake_lines *lines, const cake_pack *pack)
+{
+    if (!pack)
+        return;
+    lines->pack = pack;
+    lines->unpacker = pack->unpack_open();
+    lines->packed = cake_alloc(BLOCK, 1);
+    lines->whole = true;
+}
+
+/* The first block, which is packed though the name does not say so, is unpacked after all. */
+static cake_err look_again(cake_lines *lines, const cake_pack *pack)
+{
+    use_pack(lines, pack);
+    lines->packed_to = lines->to;
+    memcpy(lines->packed, lines->data, lines->to);
+    lines->to = 0;
+    return fill_plain(lines);
+}
+
+static cake_err fill(cake_lines *lines)
+{
+    cake_err err = fill_plain(lines);
+    if (err || lines->begun)
+        return err;
+    lines->begun = true;
+    const cake_pack *pack = lines->pack ? NULL : cake_pack_that_begins(lines->data, lines->to);
+    if (pack && (err = look_again(lines, pack)))
+        return err;
+    return cake_sniff_text(lines->name, lines->data, lines->to < CAKE_SNIFF ? lines->to : CAKE_SNIFF);
+}
+
+cake_err cake_lines_open(const char *path, cake_lines *lines)
+{
+    bool standard = !strcmp(path, "-");
+    const char *name = standard ? "standard input" : path;
+    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info)) {
+        int why = errno;
+        if (fd > STDIN_FILENO)
+            close(fd);
+        return cake_fail("prompt", "%s: cannot be opened: %s", name, strerror(why));
+    }
+    if (S_ISDIR(info.st_mode)) {
+        if (!standard)
+            close(fd);
+        return cake_fail("prompt", "%s: is a directory; expected a file of prompts", name);
+    }
+    *lines = (cake_lines){.name = cake_copy(name, strlen(name)), .fd = fd, .close = !standard};
+    lines->size = S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
+    use_pack(lines, standard ? NULL : cake_pack_of(path));
+    return CAKE_OK;
+}
+
+void cake_lines_from_bytes(const char *bytes, size_t len, cake_lines *lines)
+{
+    *lines = (cake_lines){.fd = -1, .begun = true, .ended = true, .to = len, .cap = len};
+    lines->name = cake_copy("memory", 6);
+    lines->data = cake_copy(bytes, len);
+    lines->size = lines->read = (int64_t)len;
 }
 
 /* The end of the next line in the buffer: of its newline, or of the input. NULL: not there yet. */

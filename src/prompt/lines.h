@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes of a file or of memory become lines; a file that is packed (.gz, .zst) is unpacked on the way.
+ * Bytes of a file or of memory become lines; a file that is packed, as its ending or its first bytes say
+ * (gzip, zstd), is unpacked on the way.
  * Memory: the longest line that is let through, never more.
  */
 #ifndef CAKE_PROMPT_LINES_H
@@ -18,6 +19,7 @@ typedef struct cake_lines {
     char *name; /* owned; for messages */
     int fd;     /* -1: memory */
     bool close;
+    bool begun;          /* the first bytes were looked at */
     bool started, ended; /* past a byte order mark; nothing more to read */
     bool unended;        /* the line given last had no newline behind it */
     char *data;          /* [cap] owned; [from, to) is not given out yet, [from, scanned) holds no newline */

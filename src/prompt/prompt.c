@@ -20,6 +20,7 @@
 #include "prompt/hdf5.h"
 #include "prompt/lines.h"
 #include "prompt/seen.h"
+#include "prompt/sniff.h"
 
 enum { HELD = 1000, WARNED = 32 };
 
@@ -37,9 +38,11 @@ struct cake_prompt {
     uint32_t sum;     /* of all lines so far that are not blank */
     cake_mark *marks; /* [n_mark] owned: what the sum has to be there; those up to next_mark were passed */
     size_t n_mark, next_mark;
-    bool changed; /* it was not */
+    bool changed;            /* it was not */
+    bool said_empty, looked; /* at the first line */
 
     cake_seen seen;   /* every custom_id */
+    cake_seen ids;    /* every other id, as often as it came */
     cake_seen warned; /* every name that was warned of */
     int n_warned;
 
@@ -63,6 +66,20 @@ void cake_request_free(cake_request *request)
     *request = (cake_request){0};
 }
 
+static cake_err refuse_ending(const char *path, const char *ending)
+{
+    const char *reader = cake_sniff_ending(ending);
+    if (reader)
+        return cake_fail_usage(
+            "%s: %s files are not read; expected .jsonl, .txt or .h5: python3 -c \"import "
+            "pandas; pandas.%s.to_json('FILE.jsonl', orient='records', lines=True)\" makes "
+            "JSON Lines of one",
+            path, ending, reader);
+    return cake_fail_usage(
+        "%s: the ending \"%s\" tells no format; expected .jsonl, .txt or .h5, or --input-format", path,
+        ending);
+}
+
 /* The format that the path's ending tells. */
 static cake_err guess(const char *path, cake_prompt_format *format)
 {
@@ -83,9 +100,7 @@ static cake_err guess(const char *path, cake_prompt_format *format)
     if (!strcmp(path, "-") || !ending)
         ;
     else if (i == sizeof known / sizeof *known)
-        err = cake_fail_usage("%s: the ending \"%s\" tells no format; "
-                              "expected .jsonl, .txt or .h5, or --input-format",
-                              path, ending);
+        err = refuse_ending(path, ending);
     else
         *format = known[i].format;
     free(stem);
@@ -136,10 +151,53 @@ static cake_err open_table(cake_prompt *prompt)
                                           : cake_hdf5_open(prompt->path, &prompt->names, &prompt->table);
 }
 
+static bool is_blank(const char *line, size_t len)
+{
+    size_t i = 0;
+    while (i < len && (line[i] == ' ' || line[i] == '\t' || line[i] == '\r' || line[i] == '\n'))
+        i++;
+    return i == len;
+}
+
+static const char *name_of(const cake_prompt *prompt)
+{
+    return prompt->path ? prompt->path : prompt->lines.name;
+}
+
+/* Whether the first line that is not blank begins JSON Lines. whole: there is no other. */
+static cake_err look_at_line(const cake_prompt *prompt, const char *line, size_t len, bool whole)
+{
+    if (len >= 3 && !memcmp(line, "\xEF\xBB\xBF", 3))
+        line += 3, len -= 3;
+    return cake_sniff_line(name_of(prompt), line, len, whole);
+}
+
+/* Whether a file that does not have to be waited for begins as text and, of JSON Lines, with one. */
+static cake_err look_at_first(cake_prompt *prompt)
+{
+    const char *line;
+    size_t len;
+    cake_lines *lines = &prompt->lines;
+    if (lines->fd < 0 || lines->size < 0)
+        return CAKE_OK;
+    cake_lines_peek(lines, &line, &len);
+    if (lines->failed || !line)
+        return lines->failed == CAKE_END ? CAKE_OK : lines->failed;
+    if (prompt->txt) {
+        cake_sniff_prompt(name_of(prompt), line, len);
+        return CAKE_OK;
+    }
+    size_t behind = (size_t)(line - lines->data) + len;
+    bool all = lines->pack ? lines->ended : lines->read == lines->size;
+    prompt->looked = !is_blank(line, len);
+    return look_at_line(prompt, line, len, all && is_blank(lines->data + behind, lines->to - behind));
+}
+
 cake_err cake_prompt_name(cake_prompt *prompt, const cake_names *names)
 {
     prompt->names = *names;
-    return prompt->failed = open_table(prompt);
+    cake_err err = open_table(prompt);
+    return prompt->failed = err ? err : look_at_first(prompt);
 }
 
 static cake_err next_line(cake_prompt *prompt, cake_line *line)
@@ -163,14 +221,6 @@ cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out)
     return CAKE_OK;
 }
 
-static bool is_blank(const char *line, size_t len)
-{
-    size_t i = 0;
-    while (i < len && (line[i] == ' ' || line[i] == '\t' || line[i] == '\r'))
-        i++;
-    return i == len;
-}
-
 cake_mark cake_prompt_mark(const cake_prompt *prompt)
 {
     return (cake_mark){.requests = prompt->order, .line = prompt->after, .sum = prompt->sum};
@@ -189,11 +239,6 @@ bool cake_prompt_changed(const cake_prompt *prompt)
     return prompt->changed;
 }
 
-static const char *name_of(const cake_prompt *prompt)
-{
-    return prompt->path ? prompt->path : prompt->lines.name;
-}
-
 static cake_err say_changed(cake_prompt *prompt)
 {
     const cake_mark *mark = &prompt->marks[prompt->next_mark];
@@ -208,15 +253,27 @@ static cake_err say_changed(cake_prompt *prompt)
                          name, (long long)prompt->order, (long long)mark->requests);
     return cake_fail(
         "prompt",
-        "%s: lines %lld to %lld (counted from 0) are not what they were when the run began; "
-        "lines may be added at its end: give it as it was, or begin anew with --resume never --force",
-        name, (long long)from, (long long)mark->line - 1);
+        "%s: lines %lld to %lld are not what they were when the run began; "
+        "lines may be added at its end, and with --retry-errors those that failed may be corrected: "
+        "give it as it was, or begin anew with --resume never --force",
+        name, (long long)from + 1, (long long)mark->line);
+}
+
+/* A line's own sum; a step of splitmix64, so that sums of such sums tell as much as each. */
+static uint64_t sum_of(const cake_line *line, const int64_t head[2])
+{
+    uint32_t crc = cake_crc_on(0, head, 2 * sizeof *head);
+    uint64_t x = line->text ? cake_crc_on(crc, line->text, line->len) : crc;
+    x = (x + 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
 }
 
 /* Adds a line to the sum, and holds that against the next mark. */
-static cake_err sum_up(cake_prompt *prompt, const cake_line *line)
+static cake_err sum_up(cake_prompt *prompt, cake_line *line)
 {
     int64_t head[2] = {line->index, (int64_t)line->len}; /* all there is of a line that is too long */
+    line->sum = sum_of(line, head);
     prompt->after = line->index + 1;
     prompt->sum = cake_crc_on(prompt->sum, head, sizeof head);
     if (line->text)
@@ -265,6 +322,15 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
     }
     if (!line->given && prompt->failed == CAKE_END && prompt->next_mark < prompt->n_mark)
         prompt->failed = say_changed(prompt);
+    if (!line->given && prompt->failed == CAKE_END && !prompt->order && !prompt->said_empty) {
+        prompt->said_empty = true;
+        cake_log(CAKE_WARN, "prompt", "%s: there is no prompt in it: it is empty, or was cut off",
+                 name_of(prompt));
+    }
+    bool first = !prompt->looked && !prompt->txt && !prompt->path && prompt->lines.fd >= 0;
+    if (!line->given && !prompt->failed && first && line->text) /* of a stream, or behind blank lines */
+        prompt->failed = look_at_line(prompt, line->text, line->len, false);
+    prompt->looked = true;
     if (!line->given && prompt->failed)
         return prompt->failed;
     line->unended = !prompt->table && prompt->lines.unended;
@@ -275,8 +341,11 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
 void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_request *request)
 {
     static const cake_names own = {0}; /* rows were given these */
-    *request = (cake_request){
-        .index = line->index, .order = line->order, .add_generation_prompt = true, .told = true};
+    *request = (cake_request){.index = line->index,
+                              .order = line->order,
+                              .sum = line->sum,
+                              .add_generation_prompt = true,
+                              .told = true};
     request->params = cake_params_unset();
     if (line->given) {
         cake_text_take(line->text, line->len, request);
@@ -301,13 +370,14 @@ void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_re
 static void warn(cake_prompt *prompt, const cake_request *request)
 {
     const cake_buf *names = &request->unknown;
+    char place[CAKE_PLACE];
     for (size_t i = 0; i < names->len && prompt->n_warned < WARNED; i += strlen(names->data + i) + 1) {
         const char *name = names->data + i;
         if (!cake_seen_add(&prompt->warned, name, strlen(name)))
             continue;
         prompt->n_warned++;
-        cake_log(CAKE_WARN, "prompt", "%s: request %lld: field \"%.64s\" is unknown and ignored (said once)",
-                 name_of(prompt), (long long)request->index, name);
+        cake_log(CAKE_WARN, "prompt", "%s: %s: field \"%.64s\" is unknown and ignored (said once)",
+                 name_of(prompt), cake_form_place(request->form, request->index, request->id, place), name);
     }
 }
 
@@ -321,6 +391,8 @@ void cake_prompt_settle(cake_prompt *prompt, cake_request *request)
                                       "custom_id is %.*s%s, as in an earlier line; expected another", SHOWN,
                                       request->id, strlen(request->id) > SHOWN ? "..." : "");
     }
+    if (request->form == CAKE_FORM_SIMPLE && request->id)
+        request->again = cake_seen_count(&prompt->ids, request->id, strlen(request->id));
     warn(prompt, request);
 }
 
@@ -415,6 +487,7 @@ void cake_prompt_close(cake_prompt *prompt)
     free(prompt->texts);
     free(prompt->marks);
     cake_seen_free(&prompt->seen);
+    cake_seen_free(&prompt->ids);
     cake_seen_free(&prompt->warned);
     cake_lines_close(&prompt->lines);
     cake_hdf5_close(prompt->table);

@@ -19,9 +19,11 @@
 typedef struct cake_request {
     int64_t index; /* number of its line in the input, from 0; blank lines have numbers too */
     int64_t order; /* among the requests of the input, from 0, without holes */
+    uint64_t sum;  /* of its line and index: sums of many lines differ if one of the lines does */
     cake_form form;
-    char *id;    /* the id (custom_id) as JSON text ("\"a\"", "7"); NULL: none given */
-    char *model; /* what the request called the model; NULL */
+    char *id;      /* the id (custom_id) as JSON text ("\"a\"", "7"); NULL: none given */
+    int64_t again; /* how many lines before it had that id; of a simple line, once it is settled */
+    char *model;   /* what the request called the model; NULL */
 
     cake_json *root;           /* the parsed line, or NULL */
     bool chat;                 /* it comes, or came, as messages */
@@ -58,7 +60,8 @@ cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prom
 typedef struct cake_names {
     const char *prompt, *id;
 } cake_names;
-/* Before the first line is read. Says of an HDF5 file what is wrong with it. */
+/* Before the first line is read. Says what is wrong with an HDF5 file, and with one that does not begin as
+ * prompts do. */
 cake_err cake_prompt_name(cake_prompt *prompt, const cake_names *names);
 /* From memory (fuzzing, -p): one prompt a string, use_template set. */
 cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out);
@@ -72,6 +75,7 @@ typedef struct cake_line {
     const char *text; /* [len] without its end; NULL: longer than is let through */
     size_t len;
     int64_t index, order; /* as in cake_request */
+    uint64_t sum;         /* of the line and its index, as in cake_request */
     bool given;           /* from the command line: no escapes */
     bool unended;         /* the input ends behind it, without a newline */
 } cake_line;
@@ -80,7 +84,8 @@ typedef struct cake_line {
 cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line);
 /* Called from any thread. */
 void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_request *request);
-/* What depends on the lines before: a custom_id must be new; unknown fields are warned about once. */
+/* What depends on the lines before: a custom_id must be new, another id may come again; unknown fields are
+ * warned about once. */
 void cake_prompt_settle(cake_prompt *prompt, cake_request *request);
 
 /* Whether cake_prompt_next has something to give, be it the end, without waiting for more of a pipe. (One

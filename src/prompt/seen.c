@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ids enter, "new" or "known" leaves. Invariant: open addressing, at most three quarters full; the parts grow
- * one by one, so that growing never needs a second copy of the whole set. Each is a mapping of its own: what
- * a part was before it grew would stay a hole in the heap, and all of these together are as large as the set.
+ * Ids enter, "new" or "known" leaves, or how often. Invariant: open addressing, at most three quarters full;
+ * the parts grow one by one, so that growing never needs a second copy of the whole set. Each is a mapping of
+ * its own: what a part was before it grew would stay a hole in the heap, and all of these together are as
+ * large as the set.
  */
 #include "prompt/seen.h"
 
@@ -56,9 +57,14 @@ static void unmap(uint64_t *slot, size_t cap)
         munmap(slot, cap * sizeof *slot);
 }
 
-bool cake_seen_add(cake_seen *seen, const char *id, size_t len)
+static bool has(const cake_seen *seen, uint64_t value)
 {
-    uint64_t value = hash(id, len);
+    size_t p = value % CAKE_SEEN_PARTS, cap = seen->part[p].cap;
+    return cap && seen->part[p].slot[find(seen->part[p].slot, cap, value)];
+}
+
+static bool add(cake_seen *seen, uint64_t value)
+{
     size_t p = value % CAKE_SEEN_PARTS, n = seen->part[p].n, cap = seen->part[p].cap;
     if (n >= cap / 4 * 3) {
         size_t more = cap ? 2 * cap : FIRST;
@@ -76,6 +82,37 @@ bool cake_seen_add(cake_seen *seen, const char *id, size_t len)
     *place = value;
     seen->part[p].n = n + 1;
     return true;
+}
+
+bool cake_seen_add(cake_seen *seen, const char *id, size_t len)
+{
+    return add(seen, hash(id, len));
+}
+
+/* What stands for the id the time after `times`. */
+static uint64_t value_of(uint64_t id, int64_t times)
+{
+    uint64_t value = times ? mix(id + 0x9E3779B97F4A7C15u * (uint64_t)times) : id;
+    return value ? value : 1;
+}
+
+int64_t cake_seen_count(cake_seen *seen, const char *id, size_t len)
+{
+    uint64_t value = hash(id, len);
+    int64_t least = 0, most = 1; /* it was there `least` times, and, in the end, not `most` times */
+    if (add(seen, value))
+        return 0;
+    for (least = 1; has(seen, value_of(value, most)); most *= 2)
+        least = most + 1;
+    while (least < most) {
+        int64_t middle = least + (most - least) / 2;
+        if (has(seen, value_of(value, middle)))
+            least = middle + 1;
+        else
+            most = middle;
+    }
+    add(seen, value_of(value, least));
+    return least;
 }
 
 void cake_seen_free(cake_seen *seen)

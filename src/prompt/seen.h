@@ -21,6 +21,9 @@ typedef struct cake_seen {
 } cake_seen;
 
 bool cake_seen_add(cake_seen *seen, const char *id, size_t len); /* false: it was there */
+/* How often it was there already, counting from now on. Each time takes the memory of an id. Not for a set to
+ * which ids are added. */
+int64_t cake_seen_count(cake_seen *seen, const char *id, size_t len);
 void cake_seen_free(cake_seen *seen);
 
 #endif

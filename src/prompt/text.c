@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/escape.h"
 #include "base/utf8.h"
 #include "prompt/forms.h"
 
@@ -32,13 +33,6 @@ void cake_text_parse(const char *line, size_t len, cake_request *request)
 {
     if (!is_text(line, len, request))
         return;
-    static const char from[] = {'n', 't', '\\'}, to[] = {'\n', '\t', '\\'};
-    char *out = request->text = cake_copy(line, len);
-    for (size_t i = 0; i < len; i++) {
-        const char *escape = line[i] == '\\' && i + 1 < len ? memchr(from, line[i + 1], sizeof from) : NULL;
-        *out++ = escape ? to[escape - from] : line[i];
-        i += escape != NULL;
-    }
-    *out = 0;
-    request->text_len = (size_t)(out - request->text);
+    request->text = cake_copy(line, len);
+    request->text_len = cake_escape_undo(request->text, len);
 }

@@ -306,7 +306,7 @@ static void put_request(sheet *s, const parts *p)
             n_prompt = cake_json_int(cake_json_get(usage, "prompt_tokens"), 0);
     int64_t n_completion = cake_json_int(cake_json_get(usage, "completion_tokens"), 0);
     cake_buf_cut(&s->piece, 0);
-    if (!name && cake_json_kind(id) == CAKE_JSON_INT)
+    if (!name && cake_json_is_number(id))
         cake_json_add_node(&s->piece, id);
     name = name ? without_zeros(name, name_len, &s->piece) : s->piece.len ? s->piece.data : "";
     error = error ? without_zeros(error, error_len, &s->anew) : "";

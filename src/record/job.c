@@ -33,6 +33,8 @@ int cake_job_write(const char *path, const cake_job *job)
     cake_buf_adds(&text, "{\"cake_job\": 1, ");
     cake_journal_head_add(&job->head, &text);
     cake_buf_addf(&text, ",\n \"requests\": %" PRId64 ", \"failed\": %" PRId64, job->requests, job->failed);
+    if (!job->answered.unknown)
+        cake_buf_addf(&text, ", \"answered\": \"%016" PRIx64 "\"", job->answered.sum);
     cake_buf_addf(&text, ", \"bytes\": %" PRId64 ", \"crc\": %" PRIu32 ",\n \"read\": ", job->results.bytes,
                   job->results.sum);
     cake_journal_marks_add(job->marks, job->n_mark, MARKS, &text);
@@ -60,6 +62,7 @@ static bool parse(const cake_json *root, cake_job *job)
     job->requests = cake_json_int(cake_json_get(root, "requests"), -1);
     job->failed = cake_json_int(cake_json_get(root, "failed"), -1);
     job->results = (cake_sorted){cake_json_int(cake_json_get(root, "bytes"), -1), (uint32_t)sum};
+    job->answered.unknown = !cake_journal_hex(cake_json_get(root, "answered"), 16, &job->answered.sum);
     return cake_json_int(cake_json_get(root, "cake_job"), -1) == 1 && job->requests >= 0 &&
            job->requests <= CAKE_JOURNAL_MOST && job->failed >= 0 && job->failed <= job->requests &&
            job->results.bytes >= 0 && sum >= 0 && sum <= UINT32_MAX &&

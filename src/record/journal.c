@@ -51,8 +51,7 @@ void cake_journal_head_add(const cake_journal_head *head, cake_buf *out)
     cake_buf_adds(out, head->identity);
 }
 
-/* Digits of base 16, all of them. */
-static bool read_hex(const cake_json *node, size_t digits, uint64_t *out)
+bool cake_journal_hex(const cake_json *node, size_t digits, uint64_t *out)
 {
     size_t len;
     const char *text = cake_json_text(node, &len);
@@ -67,10 +66,11 @@ bool cake_journal_head_parse(const cake_json *object, cake_journal_head *head)
     cake_journal_head found = {0};
     const cake_json *identity = cake_json_get(object, "identity");
     const char *model = cake_json_text(cake_json_get(object, "model"), NULL);
-    found.created = cake_json_int(cake_json_get(object, "created"), -1);
+    const cake_json *created = cake_json_get(object, "created"); /* below 0 on a clock that was never set */
+    found.created = cake_json_int(created, 0);
     found.replaces = cake_json_bool(cake_json_get(object, "replaces"), false);
-    if (cake_json_kind(identity) != CAKE_JSON_OBJECT || !model || found.created < 0 ||
-        !read_hex(cake_json_get(object, "job"), 16, &found.job))
+    if (cake_json_kind(identity) != CAKE_JSON_OBJECT || !model || cake_json_kind(created) != CAKE_JSON_INT ||
+        !cake_journal_hex(cake_json_get(object, "job"), 16, &found.job))
         return false;
     cake_buf text = {0};
     cake_json_add_node(&text, identity);
@@ -195,6 +195,25 @@ bool cake_journal_marks_parse(const cake_json *array, cake_mark **marks, size_t 
     return true;
 }
 
+/* ---- answered lines */
+
+void cake_answered_add(cake_answered *answered, const cake_entry *entry)
+{
+    answered->unknown |= !entry->failed && !entry->known;
+    answered->sum += entry->failed ? 0 : entry->sum;
+}
+
+/* Of a group, from its line: one of an earlier version, or in which an answer stands for another one, is not
+ * known. */
+static void take_answered(const cake_json *own, const cake_json *orders, const cake_json *failed,
+                          cake_journal *j)
+{
+    uint64_t sum = 0;
+    bool any = cake_json_size(orders) > cake_json_size(failed);
+    j->answered.unknown |= any && !cake_journal_hex(cake_json_get(own, "answered"), 16, &sum);
+    j->answered.sum += sum;
+}
+
 /* ---- writing */
 
 /* Ends a line of our own with the checksum of out from `from` on. */
@@ -232,7 +251,13 @@ void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *re
             cake_buf_addf(out, "%s%" PRId64, between, entries[i].order);
             between = ", ";
         }
-    cake_buf_adds(out, "], \"read\": ");
+    cake_answered answered = {0};
+    for (size_t i = 0; i < n; i++)
+        cake_answered_add(&answered, &entries[i]);
+    cake_buf_adds(out, "], ");
+    if (!answered.unknown)
+        cake_buf_addf(out, "\"answered\": \"%016" PRIx64 "\", ", answered.sum);
+    cake_buf_adds(out, "\"read\": ");
     add_mark(read, out);
     if (reached->run > 0) {
         cake_buf_addf(out, ", \"at\": [%" PRId64 ", %.2f, ", reached->run, reached->seconds);
@@ -325,7 +350,7 @@ static cake_json *parse_own(const cake_buf *line, uint32_t before)
         cake_json_parse(line->data, line->len, &root, &fault))
         return NULL;
     const cake_json *crc = cake_json_get(cake_json_get(root, "_cake"), "crc");
-    if (read_hex(crc, 8, &sum) && sum == cake_crc_on(before, line->data, line->len - TAIL))
+    if (cake_journal_hex(crc, 8, &sum) && sum == cake_crc_on(before, line->data, line->len - TAIL))
         return root;
     cake_json_free(root);
     return NULL;
@@ -376,6 +401,7 @@ static void put_place(cake_journal *j, int64_t order, cake_place place)
 {
     cake_place before = cake_places_get(&j->places, order);
     if (before.len) {
+        j->answered.unknown |= !before.failed;
         j->failed -= before.failed;
         cake_places_drop(&j->places, order);
     }
@@ -443,6 +469,7 @@ static int take_group(scan *s, cake_journal *j, int64_t at)
             took = walk(s, from, at, orders, failed, j, &n) ? 1 : -1;
     }
     if (took > 0) {
+        take_answered(own, orders, failed, j);
         go_behind(j, from, behind, &read);
         take_reached(cake_json_get(own, "at"), j);
     }

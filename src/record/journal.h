@@ -32,6 +32,8 @@ void cake_journal_head_free(cake_journal_head *head);                           
 void cake_journal_head_add(const cake_journal_head *head, cake_buf *out);
 struct cake_json;
 bool cake_journal_head_parse(const struct cake_json *object, cake_journal_head *head); /* owned */
+/* A text of so many digits of base 16; false: it is none. */
+bool cake_journal_hex(const struct cake_json *node, size_t digits, uint64_t *out);
 /* What differs, as "isa was avx2 and is avx512"; nothing if they are of one job. Texts of identities. */
 void cake_journal_differs(const char *was, const char *is, cake_buf *out);
 
@@ -42,9 +44,19 @@ bool cake_journal_marks_parse(const struct cake_json *array, cake_mark **marks, 
 
 /* One result of a group. */
 typedef struct cake_entry {
-    int64_t order; /* among the requests of the input */
-    bool failed;
+    int64_t order;      /* among the requests of the input */
+    uint64_t sum;       /* of its line (cake_request) */
+    bool failed, known; /* known: sum is */
 } cake_entry;
+
+/* The sum of the lines of all requests that have an answer, which did not fail: whether these lines are what
+ * they were, whatever became of the others. */
+typedef struct cake_answered {
+    uint64_t sum;
+    bool unknown; /* of some it is not known */
+} cake_answered;
+
+void cake_answered_add(cake_answered *answered, const cake_entry *entry);
 
 /* How far the job was when a group was written, for those who look at it from outside. */
 typedef struct cake_reached {
@@ -72,6 +84,7 @@ typedef struct cake_journal {
     cake_runnings running; /* begun, and not finished */
     cake_mark *marks;      /* [n_mark] in ascending order */
     size_t n_mark;
+    cake_answered answered;
     int64_t failed;           /* places of error records */
     int64_t end;              /* offset behind the last whole group */
     int64_t torn;             /* bytes behind it, of a group that was being written */

@@ -53,6 +53,26 @@ bool cake_partial_has(const cake_partial *p, int64_t order)
     return cake_places_get(&p->journal.places, order).len > 0;
 }
 
+bool cake_partial_answered(const cake_partial *p, int64_t order)
+{
+    cake_place place = cake_places_get(&p->journal.places, order);
+    return place.len > 0 && !place.failed;
+}
+
+const cake_answered *cake_partial_sum(const cake_partial *p)
+{
+    return &p->journal.answered;
+}
+
+void cake_partial_corrected(cake_partial *p, const cake_mark *read)
+{
+    cake_runnings_free(&p->journal.running); /* of what other lines they are is not known */
+    free(p->journal.marks);
+    p->journal.marks = cake_alloc(1, sizeof *read);
+    p->journal.marks[0] = *read;
+    p->journal.n_mark = 1;
+}
+
 const cake_mark *cake_partial_marks(const cake_partial *p, size_t *n)
 {
     *n = p->journal.n_mark;
@@ -233,6 +253,7 @@ cake_err cake_partial_append(cake_partial *p, cake_entry entry, const char *line
         &p->journal.places, entry.order,
         (cake_place){.offset = p->size + (int64_t)p->group.len, .len = (int64_t)len, .failed = entry.failed});
     p->journal.failed += entry.failed;
+    cake_answered_add(&p->journal.answered, &entry);
     p->entries[p->n_entry++] = entry;
     cake_buf_add(&p->group, line, len);
     return p->n_entry == GROUP || p->group.len >= ENOUGH ? cake_partial_flush(p) : CAKE_OK;
@@ -260,6 +281,7 @@ static void write_job(cake_partial *p, const cake_sorted *results, int *why)
     cake_job job = {.head = p->journal.head,
                     .requests = p->journal.places.end,
                     .failed = p->journal.failed,
+                    .answered = p->journal.answered,
                     .marks = cake_alloc(n + 1, sizeof *job.marks),
                     .results = *results};
     if (n)

@@ -38,6 +38,13 @@ int64_t cake_partial_resumed(const cake_partial *partial); /* results of earlier
 int64_t cake_partial_count(const cake_partial *partial);   /* these, and those of this run */
 int64_t cake_partial_failed(const cake_partial *partial);  /* error records, with those of this run */
 bool cake_partial_has(const cake_partial *partial, int64_t order);
+/* Lines of requests that failed may be corrected. Whether a request has an answer, which is no error; the
+ * sum of the lines that have one; and that the input, read so far, is another one now, though these lines
+ * are what they were. What of a finished RESULTS failed has to be recalled first. */
+cake_err cake_partial_recall(cake_partial *partial);
+bool cake_partial_answered(const cake_partial *partial, int64_t order);
+const cake_answered *cake_partial_sum(const cake_partial *partial);
+void cake_partial_corrected(cake_partial *partial, const cake_mark *read);
 const cake_mark *cake_partial_marks(const cake_partial *partial, size_t *n); /* what earlier runs read */
 
 void cake_partial_mark(cake_partial *partial, const cake_mark *read); /* how far this run has read */

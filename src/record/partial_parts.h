@@ -27,10 +27,11 @@ struct cake_partial {
     cake_buf group;
     cake_buf parts; /* the line of answers that were begun, as far as it is told */
     double since;
-    double look;  /* when the file itself is looked at again */
-    bool opened;  /* it is this run's */
-    bool imports; /* it holds nothing yet but what RESULTS has */
-    bool broken;  /* a write failed, and that was said */
+    double look;            /* when the file itself is looked at again */
+    bool opened;            /* it is this run's */
+    bool imports;           /* it holds nothing yet but what RESULTS has */
+    cake_answered imported; /* of RESULTS, as long as it is to be added */
+    bool broken;            /* a write failed, and that was said */
     bool undone, gone;
     cake_buf found; /* what it goes on from, in words */
     bool damaged;   /* some of that was damaged: it is said as a warning */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A line of RESULTS.partial enters, a line of a .txt file leaves: the answer, with \n, \t and \\ as escapes.
+ * A line of RESULTS.partial enters, a line of a .txt file leaves: the answer, with the escapes of
+ * base/escape.h.
  */
+#include "base/escape.h"
 #include "base/json.h"
 #include "record/line.h"
 
@@ -24,16 +26,7 @@ bool cake_line_plain(const char *line, size_t len, cake_buf *out)
         return false;
     size_t n = 0;
     const char *text = cake_json_text(text_of(root), &n);
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '\n')
-            cake_buf_add(out, "\\n", 2);
-        else if (text[i] == '\t')
-            cake_buf_add(out, "\\t", 2);
-        else if (text[i] == '\\')
-            cake_buf_add(out, "\\\\", 2);
-        else
-            cake_buf_addc(out, text[i]);
-    }
+    cake_escape_add(text, n, out);
     cake_json_free(root);
     return true;
 }

@@ -119,6 +119,9 @@ static cake_err open_path(cake_recorder *recorder, const char *path)
         return cake_fail("record", "%s: is a directory; expected the name of a file", path);
     if (cake_record_streams(path))
         return open_stream(recorder, path && strcmp(path, "-") ? path : NULL);
+    if (!lstat(path, &info) &&
+        S_ISLNK(info.st_mode)) /* results would take its place, and leave what it leads to */
+        return cake_fail("record", "%s: is a symbolic link; give -o the name that it leads to", path);
     return open_partial(recorder);
 }
 
@@ -201,11 +204,14 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
     cake_record_line(recorder, record, line);
     if (recorder->hdf5)
         cake_hdf5_add_rest(record, line);
+    char place[CAKE_PLACE];
     if (record->fault && recorder->txt) /* a .txt file has no place for it */
-        cake_log(CAKE_WARN, "record", "request %lld: %s", (long long)record->index, record->fault->message);
+        cake_log(CAKE_WARN, "record", "%s: %s",
+                 cake_form_place(record->form, record->index, record->id, place), record->fault->message);
     cake_buf_addc(line, '\n');
-    return cake_record_add_line(recorder, (cake_entry){record->order, record->fault != NULL}, line->data,
-                                line->len);
+    return cake_record_add_line(recorder,
+                                (cake_entry){record->order, record->sum, record->fault != NULL, true},
+                                line->data, line->len);
 }
 
 void cake_record_say(cake_recorder *recorder)
@@ -238,6 +244,25 @@ const cake_mark *cake_record_marks(const cake_recorder *recorder, size_t *n)
 {
     *n = 0;
     return recorder->partial ? cake_partial_marks(recorder->partial, n) : NULL;
+}
+
+bool cake_record_recall(cake_recorder *recorder, uint64_t *sum)
+{
+    const cake_answered *all = recorder->partial ? cake_partial_sum(recorder->partial) : NULL;
+    if (!all || all->unknown || cake_partial_recall(recorder->partial))
+        return false;
+    *sum = all->sum;
+    return true;
+}
+
+bool cake_record_answered(const cake_recorder *recorder, int64_t order)
+{
+    return cake_partial_answered(recorder->partial, order);
+}
+
+void cake_record_corrected(cake_recorder *recorder, cake_mark read)
+{
+    cake_partial_corrected(recorder->partial, &read);
 }
 
 void cake_record_mark(cake_recorder *recorder, cake_mark read)

@@ -36,6 +36,7 @@ typedef struct cake_choice {
 typedef struct cake_record {
     int64_t index; /* number of the request's line in the input */
     int64_t order; /* among the requests of the input, from 0, without holes */
+    uint64_t sum;  /* of its line (cake_request) */
     cake_form form;
     const char *id;          /* JSON text, or NULL */
     const char *model;       /* or NULL */
@@ -111,6 +112,12 @@ cake_err cake_record_reopen(cake_recorder *recorder);
 bool cake_record_has(const cake_recorder *recorder, int64_t order);
 int64_t cake_record_resumed(const cake_recorder *recorder);
 const cake_mark *cake_record_marks(const cake_recorder *recorder, size_t *n);
+
+/* With options.retry, where the input is not what earlier runs read: whether the lines of requests with an
+ * answer are, whose sum this is of; see cake_partial_recall. False: it is not known. */
+bool cake_record_recall(cake_recorder *recorder, uint64_t *sum);
+bool cake_record_answered(const cake_recorder *recorder, int64_t order);
+void cake_record_corrected(cake_recorder *recorder, cake_mark read);
 
 /* The tokens of a request that an earlier run began; NULL: it did not. Borrowed. */
 const cake_running *cake_record_running(const cake_recorder *recorder, int64_t order, int *n);

@@ -68,6 +68,7 @@ struct cake_shards {
     int64_t count, failed, order;
     cake_journal_head head; /* owned */
     cake_mark mark;
+    cake_answered answered; /* of all; what of it no line was given yet */
     size_t block;
 };
 
@@ -473,6 +474,8 @@ static cake_err read_all(cake_shards *s)
             err = CAKE_ERR_FATAL; /* all are looked at */
         s->count += p->job.requests;
         s->failed += p->job.failed;
+        s->answered.sum += p->job.answered.sum;
+        s->answered.unknown |= p->job.answered.unknown;
         eldest = p->job.head.created < eldest->job.head.created ? p : eldest;
     }
     if (!err && s->count != s->mark.requests)
@@ -589,7 +592,11 @@ cake_err cake_shards_next(cake_shards *s, cake_entry *entry, const char **line, 
         return err;
     *line = p->block + (p->at - p->block_at);
     *len = (size_t)r->len;
-    *entry = (cake_entry){.order = s->order++, .failed = r->failed};
+    *entry = (cake_entry){.order = s->order++, .failed = r->failed, .known = !s->answered.unknown};
+    if (!r->failed) { /* the sum of all is what counts */
+        entry->sum = s->answered.sum;
+        s->answered.sum = 0;
+    }
     p->sum = cake_crc_on(p->sum, *line, *len);
     p->at += r->len;
     p->next++;

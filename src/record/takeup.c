@@ -242,8 +242,11 @@ static cake_err look_at_finished(cake_partial *p, const cake_partial_options *o)
     } else if (!whole) {
         err = refuse(p->results, "exists already, and was changed since it was written");
     } else {
-        p->journal =
-            (cake_journal){.head = job.head, .marks = job.marks, .n_mark = job.n_mark, .failed = job.failed};
+        p->journal = (cake_journal){.head = job.head,
+                                    .marks = job.marks,
+                                    .n_mark = job.n_mark,
+                                    .answered = job.answered,
+                                    .failed = job.failed};
         p->resumed = job.requests;
         job = (cake_job){0};
     }
@@ -357,8 +360,10 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
 
 /* ---- RESULTS becomes a journal again */
 
-/* Every line of RESULTS, by getline, into p's groups. */
-static cake_err import(cake_partial *p, FILE *from)
+/* Every line of RESULTS, by getline, to take. */
+static cake_err read_results(cake_partial *p, FILE *from,
+                             cake_err (*take)(cake_partial *p, cake_entry entry, const char *line,
+                                              size_t len))
 {
     char *line = NULL;
     size_t room = 0;
@@ -367,15 +372,51 @@ static cake_err import(cake_partial *p, FILE *from)
     for (ssize_t len; !err && (len = getline(&line, &room, from)) > 0; order++) {
         cake_told told;
         if (!cake_line_tell(line, (size_t)len, &told))
-            err = cake_fail("record", "%s: line %lld is no result", p->results, (long long)order);
+            err = cake_fail("record", "%s: line %lld is no result", p->results, (long long)order + 1);
         else
-            err = cake_partial_append(p, (cake_entry){order, told.failed}, line, (size_t)len);
+            err = take(p, (cake_entry){.order = order, .failed = told.failed}, line, (size_t)len);
     }
     free(line);
-    err = err ? err : cake_partial_flush(p);
     return !err && (ferror(from) || order != p->resumed)
                ? cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno ? errno : EIO))
                : err;
+}
+
+static cake_err take_place(cake_partial *p, cake_entry entry, const char *line, size_t len)
+{
+    (void)line;
+    cake_places_set(&p->journal.places, entry.order,
+                    (cake_place){.offset = 0, .len = (int64_t)len, .failed = entry.failed});
+    return CAKE_OK;
+}
+
+cake_err cake_partial_recall(cake_partial *p)
+{
+    if (p->fd >= 0 || p->lossy || p->journal.places.n)
+        return CAKE_OK;
+    FILE *from = fopen(p->results, "r");
+    if (!from)
+        return cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));
+    cake_err err = read_results(p, from, take_place);
+    fclose(from);
+    return err;
+}
+
+/* What single lines were is not known any more: the first answer stands for the sum of all. */
+static cake_err take_line(cake_partial *p, cake_entry entry, const char *line, size_t len)
+{
+    entry.known = !p->imported.unknown;
+    entry.sum = entry.failed ? 0 : p->imported.sum;
+    if (!entry.failed)
+        p->imported.sum = 0;
+    return cake_partial_append(p, entry, line, len);
+}
+
+/* RESULTS into p's groups. */
+static cake_err import(cake_partial *p, FILE *from)
+{
+    cake_err err = read_results(p, from, take_line);
+    return err ? err : cake_partial_flush(p);
 }
 
 cake_err cake_partial_reopen(cake_partial *p)
@@ -388,6 +429,8 @@ cake_err cake_partial_reopen(cake_partial *p)
     if (!from)
         return cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));
     head.replaces = true;
+    cake_places_free(&p->journal.places); /* of RESULTS: recalled */
+    p->imported = old.answered;
     p->journal = (cake_journal){0};
     cake_err err = open_file(p, O_CREAT | O_EXCL);
     if (!err)

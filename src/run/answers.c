@@ -82,6 +82,37 @@ static cake_err compare(cake_prompt *prompt, const cake_mark *marks, size_t n)
     return err ? err : cake_prompt_read(prompt, &line);
 }
 
+/* Lines of requests that failed may have been corrected, where these are to be done again: whether the others
+ * are what they were, and the input as long. Nothing is said. *read: the input as it is now, so far. */
+static bool is_corrected(const cake_options *o, cake_answers *a, const cake_mark *last, cake_mark *read)
+{
+    cake_prompt *prompt = NULL;
+    cake_line line;
+    uint64_t sum = 0, wanted = 0;
+    int64_t order = 0;
+    if (!cake_record_recall(a->recorder, &wanted) || cake_feed_again(&a->feed, &prompt))
+        return false;
+    while (cake_prompt_mark(prompt).requests < last->requests && !cake_prompt_read(prompt, &line))
+        if (cake_shard_has(&o->shard, line.index) && cake_record_answered(a->recorder, order++))
+            sum += line.sum;
+    *read = cake_prompt_mark(prompt);
+    cake_prompt_close(prompt);
+    return read->requests == last->requests && read->line == last->line && read->sum != last->sum &&
+           sum == wanted;
+}
+
+static void take_corrections(const cake_options *o, cake_answers *a)
+{
+    size_t n;
+    const cake_mark *marks = cake_record_marks(a->recorder, &n);
+    cake_mark read;
+    if (!o->retry_errors || !n || !is_corrected(o, a, &marks[n - 1], &read))
+        return;
+    cake_log(CAKE_INFO, "record",
+             "%s: lines of requests that failed are not what they were: they are done anew", o->output);
+    cake_record_corrected(a->recorder, read);
+}
+
 /* All requests that there were are done. CAKE_END: these are all. */
 static cake_err look_further(const cake_options *o, cake_answers *a, bool more, bool again)
 {
@@ -106,6 +137,7 @@ static cake_err look_further(const cake_options *o, cake_answers *a, bool more, 
 static cake_err take_up(const cake_options *o, cake_answers *a)
 {
     size_t n;
+    take_corrections(o, a);
     const cake_mark *marks = cake_record_marks(a->recorder, &n);
     bool finished = cake_record_finished(a->recorder);
     cake_prompt *again = NULL;
@@ -142,8 +174,10 @@ cake_err cake_answers_open(const cake_options *o, const cake_stage *stage, cake_
     err = open_recorder(o, stage, a);
     if (!err)
         err = take_up(o, a);
-    if (!err)
+    if (!err) {
         a->counts.resumed = cake_record_resumed(a->recorder);
+        a->counts.resumed_failed = cake_record_failed(a->recorder);
+    }
     a->feed.recorder = a->recorder;
     return err;
 }
@@ -311,6 +345,8 @@ void cake_answers_close(cake_answers *answers)
     cake_record_close(answers->recorder);
     cake_feed_close(&answers->feed);
     free(answers->begun);
+    for (int i = 0; i < answers->n_failure; i++)
+        cake_buf_free(&answers->failure[i]);
     cake_times_free(&answers->ttft);
     cake_times_free(&answers->itl);
 }
@@ -408,6 +444,7 @@ static cake_err write_record(cake_answers *a, const cake_sequence *s)
     }
     cake_record record = {.index = r->index,
                           .order = r->order,
+                          .sum = r->sum,
                           .form = r->form,
                           .id = r->id,
                           .model = r->model,
@@ -442,6 +479,33 @@ static void learn(cake_answers *a, const cake_sequence *lead)
     }
 }
 
+/* The first ones are named at the end: the others are in the results. */
+static void note_failure(cake_answers *a, const cake_request *r)
+{
+    char place[CAKE_PLACE];
+    bool told = a->recorder && cake_record_is_text(a->recorder); /* one by one */
+    if (a->n_failure == CAKE_FAILURES || told)
+        return;
+    cake_buf *line = &a->failure[a->n_failure++];
+    cake_buf_addf(line, "%s: %s", cake_form_place(r->form, r->index, r->id, place), r->fault.message);
+}
+
+void cake_answers_say(const cake_answers *a)
+{
+    long long failed = a->counts.failed, earlier = a->counts.resumed_failed;
+    if (!a->recorder || (!failed && !earlier))
+        return;
+    cake_buf beside = {0};
+    if (earlier)
+        cake_buf_addf(&beside, ", and %lld of earlier runs", earlier);
+    cake_log(CAKE_WARN, "record", "%lld request%s failed%s: all is done, and the status is 3%s", failed,
+             failed == 1 ? "" : "s", beside.len ? beside.data : "",
+             a->n_failure < failed && a->n_failure ? "; the first were" : "");
+    for (int i = 0; i < a->n_failure; i++)
+        cake_log(CAKE_WARN, "record", "%s", a->failure[i].data);
+    cake_buf_free(&beside);
+}
+
 static cake_err done(void *self, cake_sequence *s)
 {
     cake_answers *a = self;
@@ -453,6 +517,8 @@ static cake_err done(void *self, cake_sequence *s)
     if (!failed)
         learn(a, s);
     a->counts.failed += failed;
+    if (failed)
+        note_failure(a, &s->request);
     a->counts.prompt += failed ? 0 : s->n_prompt;
     if (a->recorder) {
         cake_record_reached(a->recorder, a->counts.share, a->counts.left);

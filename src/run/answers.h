@@ -12,6 +12,8 @@
 #include "run/stage.h"
 #include "run/times.h"
 
+enum { CAKE_FAILURES = 3 }; /* so many are named at the end */
+
 typedef struct cake_answers {
     cake_feed feed;
     cake_recorder *recorder; /* NULL: streaming */
@@ -30,6 +32,8 @@ typedef struct cake_answers {
     double finished; /* ... of all requests that are done, with what earlier runs had of them */
     double started;  /* when the loop began; 0: it has not */
     double next_eta; /* when the time left is estimated again */
+    cake_buf failure[CAKE_FAILURES]; /* [n_failure] what the first failed requests are, and why */
+    int n_failure;
     cake_times ttft, itl;
 } cake_answers;
 
@@ -44,6 +48,8 @@ cake_err cake_answers_tick(cake_answers *answers); /* call often; an error: noth
 void cake_answers_close(cake_answers *answers);
 /* Whether requests failed, in this run or in those that it goes on from. */
 bool cake_answers_failed(const cake_answers *answers);
+/* How many failed and, of this run's, which the first ones are; nothing, if none did. */
+void cake_answers_say(const cake_answers *answers);
 /* After the last sequence: the result file appears. */
 cake_err cake_answers_finish(cake_answers *answers);
 cake_conductor cake_answers_conductor(cake_answers *answers);

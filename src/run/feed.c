@@ -282,6 +282,19 @@ static bool is_wanted(cake_feed *feed, cake_request *request)
     return !done;
 }
 
+void cake_feed_warn(bool *warned, const cake_request *r)
+{
+    char place[CAKE_PLACE];
+    if (*warned || r->err || r->form != CAKE_FORM_BATCH_COMPLETION || r->params.max_tokens != CAKE_UNSET)
+        return;
+    *warned = true;
+    cake_log(
+        CAKE_WARN, "prompt",
+        "%s, and perhaps others: /v1/completions without max_tokens, so that an answer may fill the context, "
+        "while other servers end it after 16 tokens: give max_tokens, or --max-tokens 16 (said once)",
+        cake_form_place(r->form, r->index, r->id, place));
+}
+
 cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)
 {
     cake_request request = {0};
@@ -297,6 +310,7 @@ cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)
     if (err)
         return err;
     cake_feed_prepare(feed, &request, &feed->text, &ids);
+    cake_feed_warn(&feed->warned, &request);
     int context = feed->context ? feed->context : INT32_MAX;
     *out = cake_sequence_open(&request, &ids, context, (uint64_t)feed->options->seed, feed->token);
     (*out)->chat = (*out)->request.chat;

@@ -23,6 +23,7 @@ typedef struct cake_feed {
     int64_t order, passed;         /* requests of this shard so far; those of them that were passed by */
     int context, n_vocab;          /* of the model; 0: unknown (tokenize) */
     cake_buf text;                 /* of the latest prompt */
+    bool warned;                   /* of cake_feed_warn */
 } cake_feed;
 
 /* Opens tokenizer, template and input, says what is wrong. from_model: generation_config.json's defaults or
@@ -45,6 +46,9 @@ void cake_feed_close(cake_feed *feed); /* zeros are fine */
  * rendered prompt (empty if it came as ids). Whatever is wrong is the request's fault. Called from any
  * thread. */
 void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *text, cake_ids *ids);
+/* Says once of a prepared request that it comes from /v1/completions and has no max_tokens: the API ends it
+ * after 16, here the context does. */
+void cake_feed_warn(bool *warned, const cake_request *request);
 /* CAKE_OK and an owned sequence, or CAKE_OK and NULL: a pipe has none now. CAKE_END: there are no more.
  * CAKE_ERR_FATAL. */
 cake_err cake_feed_next(cake_feed *feed, cake_sequence **out);

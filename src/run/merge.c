@@ -12,6 +12,7 @@
 #include "record/record.h"
 #include "record/shards.h"
 #include "run/identity.h"
+#include "run/outputs.h"
 #include "run/run.h"
 
 /* What is written must not be what is read. */
@@ -21,7 +22,7 @@ static cake_err check(const cake_options *o)
         if (o->output &&
             (!strcmp(o->output, o->operands.text[i]) || cake_file_same(o->output, o->operands.text[i])))
             return cake_fail_usage("-o is one of the shards, %s: choose another name", o->output);
-    return CAKE_OK;
+    return cake_outputs_check(o);
 }
 
 static cake_err open_recorder(const cake_options *o, const cake_shards *shards, cake_recorder **out)
@@ -84,10 +85,10 @@ static cake_err copy(cake_shards *shards, cake_recorder *recorder)
         if (text && !cake_line_tell(line, len, &told))
             return cake_fail("record", "a shard was changed while it was read: merge again");
         if (text && told.n_choice > 1)
-            return cake_fail(
-                "record",
-                "request %lld has several answers; a .txt file has room for one: give -o a .jsonl file",
-                (long long)told.index);
+            return cake_fail("record",
+                             "line %lld of the input has several answers; a .txt file has room for one: give "
+                             "-o a .jsonl file",
+                             (long long)told.index + 1);
         if (!cake_record_has(recorder, entry.order))
             err = cake_record_add_line(recorder, entry, line, len);
         if (err)

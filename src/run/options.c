@@ -14,10 +14,9 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/duration.h"
+#include "base/escape.h"
 #include "base/log.h"
-#include "base/pack.h"
 #include "base/size.h"
-#include "record/record.h"
 
 const option_row cake_option_rows[] = {
 #define OPTION(group, commands, name, letter, kind, argument, field, least, most, help)                      \
@@ -117,15 +116,20 @@ static cake_err add_stop(const char *from, const char *value, cake_params *param
         params->n_stop = 0;
     if (params->n_stop == CAKE_MAX_STOP)
         return cake_fail_usage("%s: more than %d stop texts", from, CAKE_MAX_STOP);
-    params->stop[params->n_stop++] = cake_copy(value, strlen(value));
+    char *text = params->stop[params->n_stop++] = cake_copy(value, strlen(value));
+    cake_escape_undo(text, strlen(text));
     return CAKE_OK;
 }
 
+/* As YAML's core schema has them, in files of settings and in the environment. */
+#define TRUE  "1|true|True|TRUE"
+#define FALSE "0|false|False|FALSE"
+
 static cake_err set_flag(const char *from, const char *value, bool *into)
 {
-    if (value && strcmp(value, "0") && strcmp(value, "1"))
-        return bad_value(from, value, "0 or 1");
-    *into = !value || *value == '1';
+    if (value && !cake_option_among(TRUE "|" FALSE, value))
+        return bad_value(from, value, "true or false, 1 or 0");
+    *into = !value || cake_option_among(TRUE, value);
     return CAKE_OK;
 }
 
@@ -178,99 +182,6 @@ bool cake_option_takes(int command, const option_row *row)
     return row->commands & (command == PLAN ? PLAN | RUN : command);
 }
 
-static bool ends_in(const char *path, const char *ending)
-{
-    size_t len = strlen(path), n = strlen(ending);
-    return len >= n && !strcasecmp(path + len - n, ending);
-}
-
-/* Whether all is there that the command works on. */
-static cake_err check_given(const cake_options *o, int command)
-{
-    if (command & (MERGE | STATUS))
-        return o->operands.n ? CAKE_OK
-                             : cake_fail_usage("no results: name those of %s; see cake-mpi %s --help",
-                                               command & MERGE ? "all shards" : "a run", o->command);
-    if (!o->model)
-        return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
-    if (command & STAGE && !o->directory)
-        return cake_fail_usage("no directory: say with -d where the bundles go; see cake-mpi stage --help");
-    if (command & (RUN | TOKENIZE) && !o->input && !o->prompts.n)
-        return cake_fail_usage("no prompts: give a file with -i or a text with -p; see cake-mpi %s --help",
-                               o->command);
-    if (o->input && o->prompts.n)
-        return cake_fail_usage("both -i and -p: prompts come from one place");
-    return CAKE_OK;
-}
-
-/* Whether results can be written in that form. */
-static cake_err check_output(const cake_options *o, int command)
-{
-    bool packed = cake_pack_of(o->output) != NULL;
-    const char *form = cake_record_form(o->output);
-    if (o->output && ends_in(o->output, ".parquet"))
-        return cake_fail_usage(
-            "-o %s: Parquet is not written: give a .jsonl or .h5 file; cake-mpi-formats(5) "
-            "has the line that makes Parquet of it",
-            o->output);
-    if (command & RUN && o->shard.of && cake_options_text(o->output))
-        return cake_fail_usage(
-            "--shard: lines of text do not say which request they answer: give -o a .jsonl "
-            "file; merge -o FILE.txt makes text of all");
-    if (command & RUN && o->shard.of && (packed || strcmp(form, "jsonl") != 0))
-        return cake_fail_usage("--shard: shards are merged as JSONL: give -o a .jsonl file; merge -o FILE.h5 "
-                               "makes HDF5 of all");
-    if (command & TOKENIZE && (packed || !strcmp(form, "h5")))
-        return cake_fail_usage("-o %s: tokenize writes JSON lines as they are; choose another ending",
-                               o->output);
-    if (command & RUN && cake_options_stream(o) && o->params.logprobs != CAKE_UNSET)
-        return cake_fail_usage("--logprobs: the stream of one -p has no place for them; give -o");
-    return CAKE_OK;
-}
-
-static cake_err check_devices(const cake_options *o)
-{
-    bool cpu = !strcmp(o->device, "cpu"), cuda = !strcmp(o->device, "cuda");
-    if (o->rates && (cuda || (o->gpu_memory && !cpu)))
-        return cake_fail_usage("both %s and --rates: these are rates of CPUs; leave one of them away",
-                               cuda ? "--device cuda" : "--gpu-memory");
-    if (cpu && o->gpu_layers > 0)
-        return cake_fail_usage(
-            "--gpu-layers %lld with --device cpu: no layer is on a GPU then; leave one of them away",
-            (long long)o->gpu_layers);
-    if (o->gpu_layers >= 0 && o->ranks)
-        return cake_fail_usage("both --gpu-layers and --ranks: of ranks that are not here it is planned that "
-                               "their GPUs hold all of "
-                               "their layers; start as many in place of --ranks: mpirun -np %lld",
-                               (long long)o->ranks);
-    if (o->gpu_memory < 0)
-        return cake_fail_usage("--gpu-memory: a share of what? Give a size like 80G");
-    return CAKE_OK;
-}
-
-static cake_err check_threads(const cake_options *o)
-{
-    if (o->threads && o->threads_decode > o->threads)
-        return cake_fail_usage(
-            "--threads-decode %lld: there are %lld threads (--threads), of which these are",
-            (long long)o->threads_decode, (long long)o->threads);
-    return CAKE_OK;
-}
-
-static cake_err check(const cake_options *o)
-{
-    int command = command_bit(o->command);
-    if (command & (INFO | BENCH))
-        return CAKE_OK;
-    cake_err err = check_output(o, command);
-    if (!err)
-        err = check_given(o, command);
-    if (err || command & (MERGE | STATUS | STAGE))
-        return err;
-    err = check_devices(o);
-    return err ? err : check_threads(o);
-}
-
 /* Which messages are wanted; from here on. */
 static cake_err listen(const cake_options *o)
 {
@@ -314,7 +225,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
         options->help_of = skip ? command : NULL;
     if (!err && !help)
         err = listen(options);
-    return err || help ? err : check(options);
+    return err || help ? err : cake_option_clashes(options, command_bit(options->command));
 }
 
 /* A number for the value, which others have mostly not. Lists are rank 0's matter alone. */

@@ -41,6 +41,9 @@ bool cake_option_takes(int command, const option_row *row);
 /* from: what is called so in messages; value: NULL for a flag on the command line. Text is borrowed. */
 cake_err cake_option_set(cake_options *o, const option_row *row, const char *from, char *value);
 
+/* Whether the options go together, and all is there that the command works on; CAKE_ERR_USAGE is said. */
+cake_err cake_option_clashes(const cake_options *o, int command);
+
 /* Options of the environment, of --config's file and of argv, into options that have their defaults; or
  * "help" or "version" in options->command. CAKE_ERR_USAGE, or CAKE_ERR_FATAL for a file that cannot be read,
  * is said. */

@@ -9,7 +9,8 @@
 #include "link/world.h"
 #include "run/options.h"
 
-/* Says so if two of the files that the options name are one, or one that is written is a file of the model.
+/* Says so if two of the files that the options name are one, or one that is written is a file of the model or
+ * what a run has left: results are written over by run and merge alone, where --force says so.
  * Nothing is opened or changed. */
 cake_err cake_outputs_check(const cake_options *options);
 /* What was printed on standard output has to arrive: err, or what is wrong with it. All ranks call. */

@@ -37,6 +37,7 @@ typedef struct census {
     int32_t *length; /* [n] tokens of each prompt that has any */
     int64_t n, cap, total;
     int64_t requests, failed, too_long, outgrow;
+    bool warned; /* of cake_feed_warn */
     remembered past;
     int64_t shared; /* tokens that other prompts begin with, too */
     cake_demand demand;
@@ -45,8 +46,9 @@ typedef struct census {
 /* The first faults are told one by one: a run would put them into its results. */
 static void complain(census *c, const cake_request *r, const char *message)
 {
+    char place[CAKE_PLACE];
     if (c->failed++ < COMPLAINTS)
-        cake_log(CAKE_WARN, "prompt", "request %lld: %s", (long long)r->index, message);
+        cake_log(CAKE_WARN, "prompt", "%s: %s", cake_form_place(r->form, r->index, r->id, place), message);
 }
 
 /* Whether prompt and answer at its longest are more than the pages of some KV class hold. */
@@ -155,6 +157,7 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
 {
     census *c = self;
     c->requests++;
+    cake_feed_warn(&c->warned, r);
     if (n_tok) {
         if (c->n == c->cap) {
             c->cap = c->cap ? 2 * c->cap : 4096;

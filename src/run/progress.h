@@ -13,6 +13,7 @@
 typedef struct cake_counts {
     int64_t done, failed;      /* requests; failed ones are among the done */
     int64_t resumed;           /* results of earlier runs, which are not among them */
+    int64_t resumed_failed;    /* of these */
     int64_t total;             /* of both; 0: not known before the input's end was read */
     int64_t prompt, generated; /* tokens of requests that are done, and of generated ones so far */
     double share;              /* of the input that is answered; negative: unknown */

@@ -281,7 +281,9 @@ void cake_report_say(const cake_report *r)
         (long long)c->generated, r->run_s, cake_report_rate(c->prompt, r->run_s),
         cake_report_rate(c->generated, r->run_s));
     if (c->resumed)
-        cake_log(CAKE_INFO, NULL, "%lld results of earlier runs beside them", (long long)c->resumed);
+        cake_log(CAKE_INFO, NULL, "%lld result%s of earlier runs beside them (%lld failed%s)",
+                 (long long)c->resumed, c->resumed == 1 ? "" : "s", (long long)c->resumed_failed,
+                 c->resumed_failed ? ": --retry-errors does these again" : "");
     say_table(r, all);
     say_replicas(r);
     say_energy(r);

@@ -137,7 +137,8 @@ static void add_again(cake_buf *out, const cake_report *r)
     cake_buf_adds(out, "],\n  \"settings\": [");
     for (int i = 0; i < r->settings->n; i++) {
         cake_buf line = {0};
-        cake_buf_addf(&line, "%s: %s", r->settings->setting[i].name, r->settings->setting[i].value);
+        const char *value = r->settings->setting[i].value;
+        cake_buf_addf(&line, "%s: %s", r->settings->setting[i].name, value ? value : "null");
         cake_json_put_text(out, i ? ", " : "", line.data);
         cake_buf_free(&line);
     }

@@ -306,18 +306,19 @@ static cake_err work(job *j)
         cake_answers_stop(&j->answers);
     enter(j, CAKE_PHASE_END);
     err = cake_world_agree(j->world, err);
-    if (!err || err == CAKE_STOPPED) {
-        cake_err reported = cake_world_agree(j->world, report(j));
-        err = err ? err : reported;
-    }
+    /* a report or trace that cannot be written, after it could be before, is told; the results stand all the
+     * same, and so does their status: who waits for them goes by it */
+    if (!err || err == CAKE_STOPPED)
+        cake_world_agree(j->world, report(j));
     if (j->trace) { /* also of a run that failed */
         cake_trace_align(j->trace, j->world);
         cake_plan *plans = cake_tally_plans(j->world, &j->stage);
-        cake_err traced =
-            cake_trace_write(j->trace, j->world, plans, j->stage.n_replica, j->options->trace, j->start);
+        cake_world_agree(j->world, cake_trace_write(j->trace, j->world, plans, j->stage.n_replica,
+                                                    j->options->trace, j->start));
         cake_tally_free_plans(plans, j->stage.n_replica);
-        err = cake_world_agree(j->world, err ? err : traced);
     }
+    if (!err && root)
+        cake_answers_say(&j->answers);
     if (!err && root && cake_answers_failed(&j->answers))
         err = CAKE_ERR_REQUEST;
     return cake_world_agree(j->world, err);

@@ -76,6 +76,18 @@ static void hear_prompt(cake_sequence *s)
     check_text(s);
 }
 
+/* Whose draws they are. Lines with one id, as samples of one task, draw differently: the first one by the id
+ * alone, wherever it stands in the file. */
+static uint64_t seed_of(const cake_request *r, uint64_t job_seed)
+{
+    if (r->params.seed != CAKE_UNSET)
+        return (uint64_t)r->params.seed;
+    if (!r->id)
+        return cake_key_of_index(job_seed, r->index);
+    uint64_t seed = cake_key_of_id(job_seed, r->id, strlen(r->id));
+    return r->again ? cake_key_of_index(seed, r->again) : seed;
+}
+
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
                                   const cake_token *token)
 {
@@ -91,10 +103,7 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
     s->max_len = most < context ? (int)most : context;
     s->n_top = p->logprobs == CAKE_UNSET ? -1 : (int)p->logprobs;
     s->finish = CAKE_FINISH_LENGTH;
-    const char *id = s->request.id;
-    s->key.seed = p->seed != CAKE_UNSET ? (uint64_t)p->seed
-                  : id                  ? cake_key_of_id(job_seed, id, strlen(id))
-                                        : cake_key_of_index(job_seed, s->request.index);
+    s->key.seed = seed_of(&s->request, job_seed);
     s->token = token;
     if (token)
         s->decoder = cake_decoder_open(token);

@@ -16,10 +16,24 @@ static cake_setting *add(cake_settings *s, const char *name, cake_yaml_spot at)
     return &s->setting[s->n++];
 }
 
+/* The word, not that nothing was written, which is a slip. */
+static bool is_null(const cake_yaml *y)
+{
+    static const char *const words[] = {"~", "null", "Null", "NULL"};
+    size_t i = 0, n = sizeof words / sizeof *words;
+    if (cake_yaml_event(y) != CAKE_YAML_VALUE || !cake_yaml_plain(y))
+        return false;
+    while (i < n && strcmp(words[i], cake_yaml_value(y)))
+        i++;
+    return i < n;
+}
+
 /* A value as it is written; in quotes it may be empty. */
 static cake_err read_value(cake_yaml *y, cake_setting *setting)
 {
     bool quoted = cake_yaml_event(y) == CAKE_YAML_VALUE && !cake_yaml_plain(y) && !cake_yaml_length(y);
+    if (!setting->listed && is_null(y))
+        return CAKE_OK;
     cake_err err = quoted ? CAKE_OK : cake_yaml_need_text(y, setting->name);
     if (err)
         return err;

@@ -9,7 +9,7 @@
 #include "base/yaml.h"
 
 typedef struct cake_setting {
-    char *name, *value; /* owned; an entry of a list has a setting of its own */
+    char *name, *value; /* owned; an entry of a list has a setting of its own; value NULL: it is null */
     bool listed;
     cake_yaml_spot at, value_at;
 } cake_setting;

@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "record/found.h"
 #include "run/run.h"
 
@@ -38,7 +39,9 @@ static void add_holder(cake_buf *line, const cake_found *f)
 
 static void compose(const char *path, const cake_found *f, cake_buf *line)
 {
-    cake_buf_addf(line, "%s: %s: %lld done", path, state_name[f->state], (long long)f->done);
+    cake_buf_adds(line, path);
+    cake_log_escape(line);
+    cake_buf_addf(line, ": %s: %lld done", state_name[f->state], (long long)f->done);
     if (about(f) >= 0)
         cake_buf_addf(line, " of about %.0f", about(f));
     if (f->failed)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/json.h"
 #include "place/machine.h"
@@ -13,6 +12,7 @@
 #include "run/outputs.h"
 #include "run/run.h"
 #include "run/survey.h"
+#include "run/whole.h"
 
 typedef struct sheet {
     FILE *out;
@@ -54,14 +54,6 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
     return fwrite(composed, 1, len, s->out) == len ? CAKE_OK : unwritable(s);
 }
 
-/* Half a file would be taken for a whole one. */
-static void drop(const sheet *s)
-{
-    struct stat st;
-    if (!fstat(fileno(s->out), &st) && S_ISREG(st.st_mode))
-        remove(s->name);
-}
-
 /* tokenize needs no config.json, but one that is there may disagree. */
 static void compare(const cake_feed *feed)
 {
@@ -77,28 +69,40 @@ static void compare(const cake_feed *feed)
     cake_buf_free(&path);
 }
 
+/* Half a file would be taken for a whole one. */
+static cake_err settle(const cake_options *o, const sheet *s, cake_whole *whole, cake_err err)
+{
+    if (!o->output || !strcmp(o->output, "-"))
+        return !err && fflush(s->out) ? unwritable(s) : err;
+    if (!err)
+        return cake_whole_close(whole);
+    cake_whole_drop(whole);
+    return err;
+}
+
 cake_err cake_tokenize(const cake_options *options)
 {
     cake_feed feed;
     cake_machine machine;
+    cake_whole whole;
     sheet s = {.out = stdout, .name = options->output ? options->output : "standard output"};
     cake_surveyor surveyor = {.self = &s, .compose = compose, .take = take};
+    bool file = options->output && strcmp(options->output, "-");
     cake_machine_read(&machine);
-    cake_err err = cake_feed_open(options, NULL, 0, 0, &feed);
+    cake_err err = cake_outputs_check(options);
+    if (!err && file)
+        err = cake_whole_check("list of tokens", options->output);
+    if (err)
+        return err;
+    err = cake_feed_open(options, NULL, 0, 0, &feed);
     if (!err)
         compare(&feed);
-    if (!err)
-        err = cake_outputs_check(options);
-    if (!err && options->output && !(s.out = fopen(options->output, "w")))
-        err = unwritable(&s);
-    if (!err)
+    bool opened = !err && !(file && (err = cake_whole_open("list of tokens", options->output, &whole)));
+    if (opened) {
+        s.out = file ? whole.file : stdout;
         err = cake_survey_run(&feed, cake_options_threads(options, machine.cores_mine), &surveyor);
-    if (!err && fflush(s.out))
-        err = unwritable(&s);
-    if (err && s.out && s.out != stdout)
-        drop(&s);
-    if (s.out && s.out != stdout && fclose(s.out) && !err)
-        err = unwritable(&s);
+        err = settle(options, &s, &whole, err);
+    }
     cake_feed_close(&feed);
     return err ? err : s.failed ? CAKE_ERR_REQUEST : CAKE_OK;
 }

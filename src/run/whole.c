@@ -70,3 +70,15 @@ cake_err cake_whole_close(cake_whole *w)
     cake_buf_free(&w->first);
     return err;
 }
+
+void cake_whole_drop(cake_whole *w)
+{
+    struct stat info;
+    bool beside = strcmp(w->first.data, w->path);
+    if (!beside && !fstat(fileno(w->file), &info) && S_ISREG(info.st_mode))
+        (void)!ftruncate(fileno(w->file), 0); /* a link leads there */
+    fclose(w->file);
+    if (beside)
+        unlink(w->first.data);
+    cake_buf_free(&w->first);
+}

@@ -21,6 +21,8 @@ typedef struct cake_whole {
 cake_err cake_whole_check(const char *what, const char *path);
 /* what and path are borrowed until the close. */
 cake_err cake_whole_open(const char *what, const char *path, cake_whole *out);
+/* It is not wanted any more: nothing of it is there. */
+void cake_whole_drop(cake_whole *whole);
 /* All that was written is there under its name, or nothing is and it is said why. */
 cake_err cake_whole_close(cake_whole *whole);
 

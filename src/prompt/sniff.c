@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: first bytes, a first line, an ending. Out: what kind of data that is. lines.c and prompt.c call.
+ */
+#include "prompt/sniff.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+
+static const char unpack_it[] = "unpack it first";
+
+/* Packed forms that are read do not come here. */
+static const struct {
+    const char *bytes;
+    size_t at, len;
+    const char *what, *todo;
+} magics[] = {
+    {"\xFD"
+     "7zXZ\0",
+     0, 6, "packed by xz", unpack_it},
+    {"1AY&SY", 4, 6, "packed by bzip2", unpack_it},
+    {"PK\3\4", 0, 4, "a zip file", unpack_it},
+    {"7z\xBC\xAF\x27\x1C", 0, 6, "a 7z file", unpack_it},
+    {"\x89HDF\r\n\x1A\n", 0, 8, "HDF5", "--input-format h5 reads it"},
+    {"PAR1\x15", 0, 5, "Parquet",
+     "python3 -c \"import pandas; pandas.read_parquet('FILE').to_json('FILE.jsonl', orient='records', "
+     "lines=True)\" makes JSON Lines of it"},
+    {"ARROW1\0\0", 0, 8, "an Arrow file", "expected JSON Lines"},
+    {"\x93NUMPY", 0, 6, "a NumPy file", "expected JSON Lines"},
+    {"SQLite format 3\0", 0, 16, "an SQLite database", "expected JSON Lines"},
+    {"version https://git-lfs.github.com/spec/", 0, 40, "a pointer of Git LFS, and the file is not here",
+     "`git lfs pull` fetches it"},
+    {"\xFF\xFE\0\0", 0, 4, "UTF-32", "expected UTF-8: iconv -f UTF-32 -t UTF-8 makes it"},
+    {"\0\0\xFE\xFF", 0, 4, "UTF-32", "expected UTF-8: iconv -f UTF-32 -t UTF-8 makes it"},
+    {"\xFF\xFE", 0, 2, "UTF-16", "expected UTF-8: iconv -f UTF-16 -t UTF-8 makes it"},
+    {"\xFE\xFF", 0, 2, "UTF-16", "expected UTF-8: iconv -f UTF-16 -t UTF-8 makes it"},
+};
+
+/* Which of four bytes are zero in the encodings of text that begins with two characters of ASCII. */
+static const struct {
+    const char *zeros, *name;
+} wide[] = {{"0101", "UTF-16LE"}, {"1010", "UTF-16BE"}, {"0111", "UTF-32LE"}, {"1110", "UTF-32BE"}};
+
+static const char *encoding_of(const char *head, size_t n)
+{
+    for (size_t i = 0; n >= 4 && i < sizeof wide / sizeof *wide; i++) {
+        int byte = 0;
+        while (byte < 4 && (head[byte] == 0) == (wide[i].zeros[byte] == '1'))
+            byte++;
+        if (byte == 4)
+            return wide[i].name;
+    }
+    return NULL;
+}
+
+cake_err cake_sniff_text(const char *name, const char *head, size_t n)
+{
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if (n >= magics[i].at + magics[i].len && !memcmp(head + magics[i].at, magics[i].bytes, magics[i].len))
+            return cake_fail("prompt", "%s: is %s; %s", name, magics[i].what, magics[i].todo);
+    const char *encoding = encoding_of(head, n);
+    return !encoding ? CAKE_OK
+                     : cake_fail("prompt", "%s: is %s; expected UTF-8: iconv -f %s -t UTF-8 makes it", name,
+                                 encoding, encoding);
+}
+
+cake_err cake_sniff_line(const char *name, const char *line, size_t len, bool whole)
+{
+    while (len && strchr(" \t\r", line[len - 1]))
+        len--;
+    while (len && strchr(" \t", *line))
+        line++, len--;
+    if (!len || (*line != '[' && *line != '{'))
+        return CAKE_OK;
+    char last = line[len - 1];
+    size_t second = 1 + (len > 1 ? strspn(line + 1, " \t") : 0);
+    bool objects = second < len && line[second] == '{' && last != ']';
+    if (*line == '[' && (objects || strchr("[{,:", last) || (whole && last == ']')))
+        return cake_fail("prompt",
+                         "%s: is a JSON array; expected JSON Lines, an object on each line: "
+                         "jq -c '.[]' makes them of an array",
+                         name);
+    if (!whole && strchr("[{,:", last)) /* else it was cut short */
+        return cake_fail(
+            "prompt",
+            "%s: its first line ends in \"%c\": an object goes over several lines, or commas stand "
+            "between them; expected JSON Lines, an object on each line: jq -c . makes them of "
+            "objects",
+            name, last);
+    return CAKE_OK;
+}
+
+void cake_sniff_prompt(const char *name, const char *line, size_t len)
+{
+    static const char *const keys[] = {"\"prompt\":", "\"messages\":", "\"custom_id\":"};
+    bool known = false;
+    for (size_t i = 0; len && *line == '{' && i < sizeof keys / sizeof *keys; i++)
+        known |= memmem(line, len, keys[i], strlen(keys[i])) != NULL;
+    if (known)
+        cake_log(CAKE_WARN, "prompt",
+                 "%s: looks like JSON Lines, and is read as text: each line is a prompt as it stands; "
+                 "--input-format jsonl reads its fields",
+                 name);
+}
+
+const char *cake_sniff_ending(const char *ending)
+{
+    static const char *const readers[][2] = {
+        {".csv", "read_csv('FILE')"},         {".tsv", "read_csv('FILE', sep='\\t')"},
+        {".parquet", "read_parquet('FILE')"}, {".feather", "read_feather('FILE')"},
+        {".arrow", "read_feather('FILE')"},   {".xlsx", "read_excel('FILE')"}};
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
+        if (!strcasecmp(ending, readers[i][0]))
+            return readers[i][1];
+    return NULL;
+}
