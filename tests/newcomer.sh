@@ -36,6 +36,7 @@ cp -L /etc/resolv.conf /etc/hosts "$place/etc/"
 export place kept
 unshare --mount --propagation private bash -eu -c '
     mount -t proc proc "$place/proc"
+    mount --rbind /sys "$place/sys"
     mount --rbind /dev "$place/dev"
     mount --bind "$kept/archives" "$place/var/cache/apt/archives"
     exec chroot "$place" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb \

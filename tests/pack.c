@@ -241,11 +241,11 @@ static void test_results(void)
         cake_record_options options = options_of(path_of(names[i]));
         cake_recorder *recorder;
         CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK);
+        read_all(recorder, 20000);
         for (int64_t j = 19999; j >= 0; j--) {
             cake_record r = answer_of(j, j % 2 ? "odd\n" : "even");
             CU_ASSERT_EQUAL_FATAL(cake_record_add(recorder, &r), CAKE_OK);
         }
-        read_all(recorder, 20000);
         CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
         cake_record_close(recorder);
         CU_ASSERT_EQUAL_FATAL(cake_record_open(&options, &recorder), CAKE_OK); /* it knows its own */
