@@ -24,7 +24,8 @@ cake_level cake_log_level(cake_level level); /* default CAKE_INFO; returns what 
 const char *cake_log_levels(const char *text);
 /* Only errors, whatever the levels, while hushed. Returns whether it was. */
 bool cake_log_hush(bool hushed);
-void cake_log_rank(int rank, const char *host); /* default rank 0 */
+bool cake_log_wants(cake_level level, const char *topic); /* whether such a message of this rank is said */
+void cake_log_rank(int rank, const char *host);           /* default rank 0 */
 /* Whether a progress bar stands on the terminal's line: the next message wipes it. Returns whether one
  * did. */
 bool cake_log_bar(bool stands);
