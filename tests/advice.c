@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "run/report.h"
 #include "suite.h"
 
 /* A run of ten seconds and a thousand waves of a hundred rows, in which three ranks of ten layers are busy
@@ -58,17 +60,99 @@ static void test_even(void)
     CU_ASSERT_DOUBLE_EQUAL(cake_figure_idle(&f, 1), 0.01, 1e-12);
 }
 
+static void says_nothing(const cake_figures *f)
+{
+    cake_buf out = {0};
+    cake_advice_give(f, &out);
+    CU_ASSERT_EQUAL(out.len, 0);
+    cake_buf_free(&out);
+}
+
 static void test_short(void)
 {
     cake_figures f = even();
     f.seconds = 0.2;
-    says(&f, "too short to judge by: 0.20 s, 1000 waves");
+    says_nothing(&f);
+    f.crowd = (cake_crowd){"vm", 2, 4, 2};
+    says_nothing(&f);
     f = even();
     f.waves = 20;
-    says(&f, "20 waves");
+    says_nothing(&f);
     f = (cake_figures){.rank = ranks, .n_rank = 1, .reading = -1}; /* nothing ran at all */
-    says(&f, "too short");
+    says_nothing(&f);
     waits(&f, 0, "-");
+}
+
+/* Ranks that share cpus wait for each other in messages, at the root and in layers: that is the cause. */
+static void test_crowd(void)
+{
+    cake_figures f = even();
+    ranks[0].move = 5;
+    ranks[0].layer = 2;
+    f.head = 7;
+    for (int i = 0; i < 3; i++)
+        ranks[i].planned = i == 1 ? 5 : 10;
+    f.crowd = (cake_crowd){"vm", 3, 6, 2};
+    says(&f, "ranks of vm have 6 threads on 2 cpus and take turns: start fewer ranks, or give --threads");
+    cake_buf out = {0};
+    cake_advice_late(&f, &out);
+    CU_ASSERT_EQUAL(out.len, 0);
+    cake_buf_free(&out);
+    f.crowd = (cake_crowd){"vm", 1, 4, 1.5};
+    says(&f, "the rank of vm has 4 threads on 1.5 cpus and takes turns: give --threads");
+    f.crowd = (cake_crowd){0};
+    says(&f, "messages take");
+}
+
+/* Of a run of so many seconds on so many ranks, of a hundred waves each. */
+static cake_buf told(double seconds, int n, cake_level level, int crowd)
+{
+    cake_report_stage stages[2] = {{.host = "vm", .threads = 1, .busy_s = seconds, .compute_s = seconds},
+                                   {.host = "vm", .threads = 1, .busy_s = seconds, .compute_s = seconds}};
+    cake_hop hops[2] = {{0, 0, 4}, {1, 4, 4}};
+    cake_plan plan = {.hop = hops, .n_hop = n, .n_rank = n};
+    cake_world world = {.size = n};
+    cake_report r = {
+        .plans = &plan, .n_replica = 1, .n_layer = 8, .world = &world, .stages = stages, .run_s = seconds};
+    cake_buf out = {0};
+    stages[0].root.waves = 100;
+    stages[0].crowd_ranks = stages[1].crowd_ranks = stages[0].crowd_threads = crowd;
+    stages[0].crowd_cpus = 1;
+    r.counts.done = 3;
+    cake_level before = cake_log_level(level);
+    cake_log_capture(&out);
+    cake_report_say(&r);
+    cake_log_capture(NULL);
+    cake_log_level(before);
+    cake_buf_addc(&out, 0);
+    return out;
+}
+
+/* The table and the advice are for runs that are worth it, or for who asks; a table of one rank for the
+ * latter only. */
+static void test_told(void)
+{
+    static const struct {
+        double seconds;
+        int n;
+        cake_level level;
+        int crowd;
+        bool table, advice;
+    } rows[] = {
+        {9.9, 2, CAKE_INFO, 0, false, false}, {10, 2, CAKE_INFO, 0, true, true},
+        {10, 1, CAKE_INFO, 0, false, true},   {10, 1, CAKE_DEBUG, 0, true, true},
+        {9.9, 2, CAKE_DEBUG, 0, true, true},  {0.1, 2, CAKE_DEBUG, 0, true, false},
+        {10, 2, CAKE_INFO, 2, true, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cake_buf out = told(rows[i].seconds, rows[i].n, rows[i].level, rows[i].crowd);
+        CU_ASSERT(strstr(out.data, "cake-mpi: 3 requests (0 failed)") == out.data);
+        CU_ASSERT_EQUAL(strstr(out.data, "cake-mpi: rank  host") != NULL, rows[i].table);
+        CU_ASSERT_EQUAL(strstr(out.data, "cake-mpi: advice: ") != NULL, rows[i].advice);
+        CU_ASSERT_EQUAL(strstr(out.data, "ranks of vm have 2 threads on 1 cpu and") != NULL,
+                        rows[i].crowd > 0);
+        cake_buf_free(&out);
+    }
 }
 
 static void test_slowest(void)
@@ -179,6 +263,7 @@ int main(void)
         {"one rank is slower", test_slowest}, {"... than planned", test_late},
         {"the root is slower", test_root},    {"too few sequences", test_few},
         {"bound by memory", test_reading},    {"messages and text", test_messages},
+        {"ranks take turns", test_crowd},     {"what is told, and when", test_told},
     };
     return SUITE_MAIN("advice", tests);
 }

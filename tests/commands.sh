@@ -23,19 +23,29 @@ test "$(grep -c '^hwloc' "$dir/out")" -eq 1
 ok "... once" $?
 
 # run -p: the answer streams to standard output, and nothing else does
-run -p 'What is 37 + 45?' >"$dir/out" 2>/dev/null
-printf '37 + 45 = 82.\n' | cmp - "$dir/out"
+run -p 'What is 37 + 45?' >"$dir/out" 2>"$dir/err"
+printf '37 + 45 = 82.\n' | cmp - "$dir/out" && test ! -s "$dir/err"
 ok "run -p prints the answer alone" $?
+if ! command -v script >/dev/null; then echo "  a terminal: skipped, there is no script(1)"; else
+    CAKE_PROGRESS=auto script -qec "$cake -m $model -p 'What is 37 + 45?'" /dev/null </dev/null | tr -d "\r" >"$dir/out"
+    printf '37 + 45 = 82.\n' | cmp - "$dir/out"
+    ok "... on a terminal, too" $?
+fi
+expect "... with -v all messages" 0 '^cake-mpi: 1 request \(0 failed\)' run -p 'What is 37 + 45?' -v
+grep -q '^cake-mpi: rank  host' "$dir/err" && grep -q '^cake-mpi:    0  ' "$dir/err"
+ok "... the table of its rank, too" $?
+expect "... with --log info those of other runs" 0 '^cake-mpi: 1 request \(0 failed\)' run -p 'What is 37 + 45?' --log info
 "$cake" -m "$model" -p 'Spell the word garden.' -q >"$dir/out" 2>"$dir/err"
 printf 'g-a-r-d-e-n.\n' | cmp - "$dir/out" && test ! -s "$dir/err"
 ok "run is the default command, -q is quiet" $?
-# another end than the tokenizer's is warned of once, by name
+# another end than the tokenizer's is warned of once, by name; also where one answer streams
 mkdir "$dir/ends" && ln -s "$(realpath "$model")"/* "$dir/ends/" && rm "$dir/ends/generation_config.json" "$dir/ends/config.json" &&
     sed 's/"eos_token_id": 2/"eos_token_id": 3/' "$model/config.json" >"$dir/ends/config.json"
 expect "an eos_token that ends nothing" 0 "ends: the tokenizer's eos_token [0-9]+ \(\"<.im_end.>\"\) ends no answer: the model's eos_token_id is 3 \(" \
     "$cake" -m "$dir/ends" -p x -p y --max-tokens 1
 test "$(grep -c eos_token "$dir/err")" -eq 1
 ok "... once" $?
+expect "... also with one -p" 0 "^cake-mpi: warning: .*eos_token" "$cake" -m "$dir/ends" -p x --max-tokens 1
 expect "a stop text" 0 '^37 \+ $' run -p 'What is 37 + 45?' --stop 45
 expect "defaults from the environment" 0 '^37$' env CAKE_MAX_TOKENS=2 "$cake" -m "$model" -p 'What is 37 + 45?'
 expect "the command line wins" 0 '^37 $' env CAKE_MAX_TOKENS=1 "$cake" -m "$model" -p 'What is 37 + 45?' --max-tokens 3
@@ -207,6 +217,14 @@ expect "ids that the model has not" 3 'logit_bias has the token id 99999' run -i
 grep -q 'stop_token_ids\[0\] is 99999' "$dir/out" && grep -q 'min_tokens is 3; expected at most max_tokens, 2' "$dir/out"
 ok "... and more than is wanted" $?
 expect "mixed forms, some broken" 3 '9 requests \(4 failed\)' mpi 2 run -m "$model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --deterministic-ids
+# Launchers say that a job with a status "has been aborted": before it is said what the status means.
+grep -q 'status 3: all requests are done, 4 of them failed; see .*/out.jsonl (the launcher' "$dir/err"
+ok "... status 3 is explained under a launcher" $?
+awk '/status 3/ { said = NR } /non-zero exit/ && !cried { cried = NR } END { exit !said || (cried && cried < said) }' "$dir/err"
+ok "... before the launcher speaks" $?
+run -i "$dir/in.jsonl" -o "$dir/alone.jsonl" 2>"$dir/err"
+grep -q 'status 3' "$dir/err"
+ok "... and not without one" $((! $?))
 line() { sed -n "$1p" "$dir/out.jsonl" | grep -Eq -- "$3"; ok "$2" $?; }
 line 1 "simple line" '"id": ?"a", ?"index": ?0, ?"text": '
 line 2 "batch chat" '"custom_id": ?"b".*"status_code": ?200.*"chat.completion".*3 \+ 4 = 7\.'
@@ -271,6 +289,8 @@ expect "plan as one object" 0 '^  "prediction": ."least": ."generated": 60, ' \
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --json
 expect "plan says how long it would take" 0 '^time      .* to .* predicted.*\(7844 tokens' \
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl"
+grep -q 'node-hours' "$dir/out"
+ok "... no node-hours of a moment" $((! $?))
 expect "a job's line becomes its plan by one word" 0 '^time .*\(7844 tokens' "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" \
     -o "$dir/none/out.jsonl" --resume must --temperature 0.3 --load mmap --report "$dir/none/report" --stop .
 expect "... all answers counted" 0 '^time .*\([0-9]{5} tokens' "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --n 4
@@ -341,4 +361,6 @@ expect "--report" 0 . run -i "$dir/in.txt" -o "$dir/r.txt" --report "$dir/report
 grep -q '"requests": {"done": 2, "failed": 0' "$dir/report.json" && grep -q '"idle_share"' "$dir/report.json" &&
     grep -q '"read_bytes": 7' "$dir/report.json"
 ok "... counts, idle times, bytes read" $?
+grep -q '"advice": null' "$dir/report.json"
+ok "... no advice of a run too short to judge by" $?
 finish

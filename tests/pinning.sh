@@ -50,7 +50,7 @@ quiet() {
     ! grep -q 'place:' "$dir/err"
     ok "$1" $?
 }
-run=("$cake" run -m "$model" -p 'What is 37 + 45?')
+run=("$cake" run -m "$model" -p 'What is 37 + 45?' --log info)
 
 placed "alone: all cores" "$all" "$cores" "${run[@]}"
 quiet "... and nothing to say"
@@ -65,6 +65,20 @@ placed "OMP_NUM_THREADS" "$all" 1 env OMP_NUM_THREADS=1 "${run[@]}"
 many=$(($(each "$all" | wc -l) + 1))
 placed "more threads than cpus" "$all" "$many" "${run[@]}" --threads "$many"
 says "... are told" "take turns; give it --threads $cores"
+# More ranks than cpus, with a thread each: of that only one message.
+n=$((cores + 1))
+taskset -c "$last" "$root/tests/mpirun.sh" $n "${run[@]}" >"$dir/out" 2>"$dir/err"
+says "$n ranks on one cpu" "warning: place: $n ranks with $n threads for 1 cpu of .* take turns; start fewer ranks on it"
+test "$(grep -c 'take turns' "$dir/err")" -eq 1
+ok "... said once" $?
+printf '{"prompt": "%s", "max_tokens": 1500, "ignore_eos": true}\n' a b c d >"$dir/turns.jsonl"
+taskset -c "$last" "$root/tests/mpirun.sh" 2 "$cake" run -m "$model" -i "$dir/turns.jsonl" --report "$dir/report" >"$dir/out" 2>"$dir/err"
+# null, should a machine do it in half a second
+grep -Eq '"advice": (null|"ranks of .* have 2 threads on 1 cpu and take turns: start fewer ranks, or give --threads")' "$dir/report"
+ok "... the advice is that" $?
+expect "more threads than cores of each" 0 'take turns; give it --threads 1' taskset -c "$last" "$root/tests/mpirun.sh" 2 "${run[@]}" --threads 2
+test "$(grep -c 'take turns' "$dir/err")" -eq 1
+ok "... said once, too" $?
 expect "another way to bind" 2 'is not one of auto\|none\|hwloc' "${run[@]}" --bind numa
 
 # One thread a core: the masks of the threads of a run.

@@ -127,12 +127,13 @@ done >"$dir/rates"
 expect "rates of another machine" 0 'rates: rank 0 on [^ ]+ does [0-9.e+]+ GFLOP/s now, but the file says 100; ' \
     mpi 2 run -m "$model" -p x --max-tokens 1 --isa ref --threads 1 --rates "$dir/rates"
 planned() { mpi "$1" plan -m "$dir/large" --dummy-weights --isa ref --threads 1 --rates "$dir/rates" "${@:2}"; }
-expect "replicas are planned" 0 'planned: 2 replicas of 1 stage \(replicas x stages, for many requests if they were of 384 \+ 128 tokens: 2 x 1 [0-9.]+ s, 1 x 2 ' planned 2
+expect "replicas are planned" 0 'planned: 2 replicas of 1 stage \(replicas x stages, time in proportion for many requests: 2 x 1 1\.00, 1 x 2 [0-9]+\.[0-9]+\); --replicas R' planned 2
 grep -q '^replicas  2, of 1 rank each' "$dir/out" && test "$(grep -Ec '^[01] .* 0-7 ' "$dir/out")" -eq 2
 ok "... and the table has them" $?
-expect "... not more than requests" 0 'planned: 1 replica of 2 stages \(replicas x stages, for 1 request if ' planned 2 -p x --raw
+expect "... in seconds for who asks for more" 0 'time for many requests of 384 \+ 128 tokens: 2 x 1 [0-9.]+ s, 1 x 2 [0-9.]+ s\)' planned 2 -v
+expect "... not more than requests" 0 'planned: 1 replica of 2 stages \(replicas x stages, time in proportion for 1 request: ' planned 2 -p x --raw
 seq 1 5 >"$dir/five.txt"
-expect "... which are counted" 0 'planned: . replicas? of . stages? \(replicas x stages, for 5 requests if ' planned 2 -i "$dir/five.txt" --raw
+expect "... which are counted" 0 'planned: . replicas? of . stages? \(replicas x stages, time in proportion for 5 requests: ' planned 2 -i "$dir/five.txt" --raw
 expect "... not where it is said" 0 '^1 .* 4-7 ' planned 2 --replicas 1
 grep -q 'planned:' "$dir/err"
 ok "... which is not commented on" $((! $?))

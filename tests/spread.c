@@ -139,7 +139,7 @@ static void choose(world *w, const char *wanted)
     char got[64];
     cake_pace_weigh(&w->stage, w->n);
     cake_slices_weigh(&w->stage);
-    w->replicas = cake_spread_best(&w->options, &w->stage, w->n, w->requests, &why);
+    w->replicas = cake_spread_best(&w->options, &w->stage, w->n, w->requests, false, &why);
     CU_ASSERT_FATAL(w->replicas > 0 && w->n % w->replicas == 0);
     w->stage.n_replica = w->replicas;
     bool fits = cut(w, 0, &text);

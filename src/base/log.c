@@ -53,7 +53,7 @@ static cake_level level_of(const char *topic)
     return i < N_TOPIC && state.of[i] != UNSAID ? (cake_level)state.of[i] : state.level;
 }
 
-static bool is_wanted(cake_level level, const char *topic)
+bool cake_log_wants(cake_level level, const char *topic)
 {
     cake_level most = level_of(topic);
     return level <= most && (state.rank == 0 || level <= CAKE_WARN || most >= CAKE_DEBUG);
@@ -97,7 +97,7 @@ static void put(const char *line, size_t len)
 
 void cake_log(cake_level level, const char *topic, const char *fmt, ...)
 {
-    if (!is_wanted(level, topic))
+    if (!cake_log_wants(level, topic))
         return;
     cake_buf line = {0};
     cake_buf_adds(&line, "cake-mpi: ");
@@ -123,7 +123,7 @@ void cake_log(cake_level level, const char *topic, const char *fmt, ...)
 void cake_log_now(cake_level level, const char *topic, const char *text)
 {
     char line[1024], from[96] = "";
-    if (!is_wanted(level, topic))
+    if (!cake_log_wants(level, topic))
         return;
     if (state.rank > 0)
         snprintf(from, sizeof from, "rank %d on %s: ", state.rank, state.host);

@@ -24,6 +24,7 @@ cake_level cake_log_level(cake_level level); /* default CAKE_INFO; returns what 
 const char *cake_log_levels(const char *text);
 /* Only errors, whatever the levels, while hushed. Returns whether it was. */
 bool cake_log_hush(bool hushed);
+bool cake_log_wants(cake_level level, const char *topic); /* whether such a message of this rank is said */
 /* Messages quote foreign bytes: what could command a terminal is shown as its number, as \x0a. */
 void cake_log_escape(cake_buf *text);
 void cake_log_rank(int rank, const char *host); /* default rank 0 */

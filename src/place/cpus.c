@@ -38,6 +38,12 @@ void cake_cpus_and(cake_cpus *cpus, const cake_cpus *other)
         cpus->bit[i] &= other->bit[i];
 }
 
+void cake_cpus_or(cake_cpus *cpus, const cake_cpus *other)
+{
+    for (int i = 0; i < CAKE_CPUS_MOST / 64; i++)
+        cpus->bit[i] |= other->bit[i];
+}
+
 /* A number at *text, which is moved behind it; -1: there is none, CAKE_CPUS_MOST: it is too large. */
 static int number_at(const char **text)
 {

@@ -25,5 +25,6 @@ int cake_cpus_count(const cake_cpus *cpus);
 bool cake_cpus_has(const cake_cpus *cpus, int cpu);
 bool cake_cpus_within(const cake_cpus *part, const cake_cpus *whole);
 void cake_cpus_and(cake_cpus *cpus, const cake_cpus *other);
+void cake_cpus_or(cake_cpus *cpus, const cake_cpus *other);
 
 #endif

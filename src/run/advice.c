@@ -83,10 +83,24 @@ static bool is_short(const cake_figures *f)
     return f->seconds < 0.5 || f->waves < 8 * (int64_t)f->n_rank;
 }
 
-static void say_short(const cake_figures *f, cake_buf *out)
+static void say_nothing(const cake_figures *f, cake_buf *out)
 {
-    cake_buf_addf(out, "the run is too short to judge by: %.2f s, %lld waves", f->seconds,
-                  (long long)f->waves);
+    (void)f, (void)out;
+}
+
+/* Threads that wait for a cpu look like slow layers, slow messages and a slow root. */
+static bool is_crowded(const cake_figures *f)
+{
+    return f->crowd.host != NULL;
+}
+
+static void say_crowded(const cake_figures *f, cake_buf *out)
+{
+    const cake_crowd *c = &f->crowd;
+    cake_buf_addf(out, "%s of %s %s %d thread%s on %.4g cpu%s and take%s turns: %sgive --threads",
+                  c->ranks == 1 ? "the rank" : "ranks", c->host, c->ranks == 1 ? "has" : "have", c->threads,
+                  c->threads == 1 ? "" : "s", c->cpus, c->cpus == 1 ? "" : "s", c->ranks == 1 ? "s" : "",
+                  c->ranks == 1 ? "" : "start fewer ranks, or ");
 }
 
 static bool is_evicting(const cake_figures *f)
@@ -237,10 +251,10 @@ void cake_advice_give(const cake_figures *f, cake_buf *out)
         bool (*holds)(const cake_figures *f);
         void (*say)(const cake_figures *f, cake_buf *out);
     } rows[] = {
-        {is_short, say_short},   {is_evicting, say_evicting}, {is_starving, say_starving},
-        {is_moving, say_moving}, {is_root, say_root},         {is_uneven, say_uneven},
-        {is_text, say_text},     {is_idle, say_idle},         {is_reading, say_reading},
-        {NULL, say_busy},
+        {is_short, say_nothing},     {is_crowded, say_crowded}, {is_evicting, say_evicting},
+        {is_starving, say_starving}, {is_moving, say_moving},   {is_root, say_root},
+        {is_uneven, say_uneven},     {is_text, say_text},       {is_idle, say_idle},
+        {is_reading, say_reading},   {NULL, say_busy},
     };
     size_t i = 0;
     while (rows[i].holds && !rows[i].holds(f))
@@ -252,7 +266,7 @@ void cake_advice_late(const cake_figures *f, cake_buf *out)
 {
     double most = 1.2;
     int worst = -1;
-    for (int i = 0; i < f->n_rank && !is_short(f); i++) {
+    for (int i = 0; i < f->n_rank && !is_short(f) && !is_crowded(f); i++) {
         double expected = cake_figure_expected(f, i);
         if (expected > 0 && f->rank[i].layer > most * expected) {
             worst = i;

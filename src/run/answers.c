@@ -539,9 +539,9 @@ void cake_answers_stop(cake_answers *a)
         cake_record_stop(a->recorder); /* what fails here was said */
 }
 
-bool cake_answers_failed(const cake_answers *a)
+int64_t cake_answers_failed(const cake_answers *a)
 {
-    return a->recorder ? cake_record_failed(a->recorder) > 0 : a->counts.failed > 0;
+    return a->recorder ? cake_record_failed(a->recorder) : a->counts.failed;
 }
 
 cake_err cake_answers_finish(cake_answers *answers)

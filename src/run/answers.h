@@ -46,8 +46,8 @@ void cake_answers_keep(cake_answers *answers);     /* the tokens of what is unde
 void cake_answers_flush(cake_answers *answers);    /* what is finished, now */
 cake_err cake_answers_tick(cake_answers *answers); /* call often; an error: nothing is kept any more */
 void cake_answers_close(cake_answers *answers);
-/* Whether requests failed, in this run or in those that it goes on from. */
-bool cake_answers_failed(const cake_answers *answers);
+/* How many requests failed, in this run and in those that it goes on from. */
+int64_t cake_answers_failed(const cake_answers *answers);
 /* How many failed and, of this run's, which the first ones are; nothing, if none did. */
 void cake_answers_say(const cake_answers *answers);
 /* After the last sequence: the result file appears. */

@@ -167,7 +167,8 @@ static const char *why(void)
 static void end_now(const char *what)
 {
     char text[128];
-    snprintf(text, sizeof text, "%s: %s; the same command again goes on from there", why(), what);
+    snprintf(text, sizeof text, "%s: %s; the same command again goes on from there (status %d)", why(), what,
+             CAKE_STOPPED);
     cake_log_now(CAKE_INFO, "run", text);
     if (state.ended && state.phase == START)
         state.ended();

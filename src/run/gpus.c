@@ -59,7 +59,7 @@ static void tell_absent(const cake_world *world, const char *why, bool others)
                  "%s; a topology that names devices uses both",
                  world->rank, world->host, why);
     else if (cake_device_built())
-        cake_log(cake_device_outdated() ? CAKE_WARN : CAKE_INFO, "place", "all layers are on CPUs: %s", why);
+        cake_log(cake_device_outdated() ? CAKE_WARN : CAKE_DEBUG, "place", "all layers are on CPUs: %s", why);
 }
 
 /* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others that may have one,

@@ -182,13 +182,25 @@ bool cake_option_takes(int command, const option_row *row)
     return row->commands & (command == PLAN ? PLAN | RUN : command);
 }
 
-/* Which messages are wanted; from here on. */
-static cake_err listen(const cake_options *o)
+/* An answer that streams has standard output and mostly the terminal to itself, unless more is asked for. */
+static bool is_alone(const cake_options *o)
 {
+    return !strcmp(o->command, "run") && cake_options_stream(o) && !o->verbose && !o->log;
+}
+
+/* Which messages are wanted; from here on. */
+static cake_err listen(cake_options *o)
+{
+    bool alone = is_alone(o);
     if (o->quiet + o->verbose + !!o->log > 1)
         return cake_fail_usage("both %s and %s: one of them says which messages are wanted",
                                o->quiet ? "-q" : "-v", o->log ? "--log" : "-v");
-    const char *wrong = cake_log_levels(o->log ? o->log : o->verbose ? "debug" : o->quiet ? "warn" : "info");
+    if (alone && !strcmp(o->progress, "auto"))
+        o->progress = "none";
+    const char *wrong = cake_log_levels(o->log              ? o->log
+                                        : o->verbose        ? "debug"
+                                        : o->quiet || alone ? "warn"
+                                                            : "info");
     return wrong ? cake_fail_usage("--log: \"%s\": %s", o->log, wrong) : CAKE_OK;
 }
 

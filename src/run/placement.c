@@ -102,27 +102,54 @@ static void keep_to_quota(const cake_world *world, double quota, cake_placement 
     p->n_thread = p->n_thread < most ? p->n_thread : most;
 }
 
-/* Whether threads of this rank have to share cpus with each other or with those of other ranks. A rank
- * that may run on many cpus takes its part of each. */
-static bool is_crowded(const cake_world *world, const cake_placement *p, const cake_cpus *mask, double quota)
+/* What a rank lays before the others of its host. */
+typedef struct room {
+    cake_cpus cpus;
+    int n_thread;
+} room;
+
+/* Whether threads of this rank have to share cpus with each other or with those of other ranks, and who they
+ * are. A rank that may run on many cpus takes its part of each. */
+static void find_crowd(const cake_world *world, const cake_cpus *mask, double quota, cake_placement *p)
 {
-    typedef struct rank {
-        cake_cpus cpus;
-        int n_thread;
-    } rank;
-    rank mine = {.cpus = p->bound ? p->pin.cpus : *mask, .n_thread = p->n_thread};
-    rank *all = cake_alloc((size_t)world->local_size, sizeof *all);
+    room mine = {.cpus = p->bound ? p->pin.cpus : *mask, .n_thread = p->n_thread};
+    room *all = cake_alloc((size_t)world->local_size, sizeof *all);
+    cake_cpus together = mine.cpus;
     double wanted = 0, all_threads = 0;
+    int ranks = 0, threads = 0;
     cake_world_gather_local(world, &mine, all, sizeof mine);
     for (int r = 0; r < world->local_size; r++) {
         cake_cpus both = all[r].cpus;
         int cpus = cake_cpus_count(&both);
         cake_cpus_and(&both, &mine.cpus);
+        int common = cake_cpus_count(&both);
         all_threads += all[r].n_thread;
-        wanted += cpus ? (double)all[r].n_thread * cake_cpus_count(&both) / cpus : 0;
+        wanted += cpus ? (double)all[r].n_thread * common / cpus : 0;
+        if (!common)
+            continue;
+        ranks++;
+        threads += all[r].n_thread;
+        cake_cpus_or(&together, &all[r].cpus);
     }
     free(all);
-    return wanted > cake_cpus_count(&mine.cpus) + 0.01 || (quota > 0 && all_threads > quota);
+    bool starved = quota > 0 && all_threads > quota; /* all of the host, whichever cpus they run on */
+    p->crowded = wanted > cake_cpus_count(&mine.cpus) + 0.01 || starved;
+    p->crowd_ranks = starved ? world->local_size : ranks;
+    p->crowd_threads = starved ? (int)all_threads : threads;
+    p->crowd_cpus = starved ? quota : cake_cpus_count(&together);
+}
+
+/* Ranks that have a thread for each core that they get, and are still too many. Who has more threads than
+ * that, or is in another trap, has been told. */
+static void warn_crowd(const cake_world *world, const cake_launcher *launcher, const cake_placement *p)
+{
+    bool told = !cake_world_least(world, p->pin.trap == CAKE_TRAP_NONE);
+    if (speaks(world, p->crowded && !launcher->openmp) && !told)
+        cake_log(CAKE_WARN, "place",
+                 "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it", p->crowd_ranks,
+                 p->crowd_ranks == 1 ? "" : "s", p->crowd_threads, p->crowd_threads == 1 ? "" : "s",
+                 p->crowd_cpus, p->crowd_cpus == 1 ? "" : "s", world->host,
+                 p->crowd_ranks == 1 ? "fewer threads (--threads)" : "fewer ranks");
 }
 
 cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *said, const cake_world *world,
@@ -148,11 +175,11 @@ cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *sa
     bind_rank(world, bind, &mine, machine, p);
     if (machine->quota > 0 && !mine.threads)
         keep_to_quota(world, machine->quota, p);
-    bool shares = is_crowded(world, p, &mine.mask, machine->quota);
-    p->crowded = shares || p->n_thread > machine->cpus;
+    find_crowd(world, &mine.mask, machine->quota, p);
     if (world->size == 1 && launcher.tasks > 1)
         warn_alone(&launcher);
     say(world, &launcher, &p->pin, machine);
+    warn_crowd(world, &launcher, p);
     return CAKE_OK;
 }
 

@@ -16,7 +16,9 @@ typedef struct cake_placement {
     cake_pin pin;
     bool bound; /* the process, to pin.cpus */
     int n_thread;
-    bool crowded; /* ranks of this host have more threads than cpus for them */
+    bool crowded;                   /* ranks of this host have more threads than cpus for them: */
+    int crowd_ranks, crowd_threads; /* crowded: of those that take turns with this one, it among them */
+    double crowd_cpus;              /* crowded: that these may run on, or have the time of */
 } cake_placement;
 
 /* Decides, and moves this process to its cpus, which *machine then says too. What was replaced and what is

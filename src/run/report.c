@@ -112,6 +112,10 @@ static cake_figures figures_of(const cake_report *r, int replica, cake_figure *r
     int64_t once = r->counts.prompt - all.schedule.shared + r->counts.generated;
     if (all.schedule.evictions && all.rows > once)
         f.again = (double)(all.rows - once) / (double)all.rows;
+    for (int i = f.n_rank; i-- > 0;)
+        if (stages[i].crowd_ranks)
+            f.crowd = (cake_crowd){stages[i].host, stages[i].crowd_ranks, stages[i].crowd_threads,
+                                   stages[i].crowd_cpus};
     for (int i = 0; i < f.n_rank; i++)
         ranks[i] = (cake_figure){.upstream = upstream(plan, i),
                                  .busy = stages[i].busy_s,
@@ -269,11 +273,35 @@ static void say_replicas(const cake_report *r)
     cake_buf_free(&line);
 }
 
+/* What ranks did and what could be done better. A short run has little to tell of, and one rank waits for
+ * nobody: then only who asks for more is told. */
+static void say_details(const cake_report *r)
+{
+    const double worth = 10; /* seconds */
+    const bool more = cake_log_wants(CAKE_DEBUG, NULL);
+    if (r->run_s < worth && !more)
+        return;
+    cake_figures *all = cake_report_figures(r);
+    cake_buf advice = {0};
+    if (r->world->size > 1 || more)
+        say_table(r, all);
+    for (int i = 0; i < r->n_replica; i++) {
+        cake_buf_cut(&advice, 0);
+        cake_advice_late(&all[i], &advice);
+        if (advice.len)
+            cake_log(CAKE_INFO, NULL, "%s", advice.data);
+    }
+    cake_buf_cut(&advice, 0);
+    cake_report_advise(all, r, &advice);
+    if (advice.len)
+        cake_log(CAKE_INFO, NULL, "advice: %s", advice.data);
+    cake_buf_free(&advice);
+    cake_report_figures_free(all);
+}
+
 void cake_report_say(const cake_report *r)
 {
     const cake_counts *c = &r->counts;
-    cake_figures *all = cake_report_figures(r);
-    cake_buf advice = {0};
     cake_log(
         CAKE_INFO, NULL,
         "%lld request%s (%lld failed), %lld prompt and %lld generated tokens in %.2f s: %.1f + %.1f tokens/s",
@@ -284,18 +312,7 @@ void cake_report_say(const cake_report *r)
         cake_log(CAKE_INFO, NULL, "%lld result%s of earlier runs beside them (%lld failed%s)",
                  (long long)c->resumed, c->resumed == 1 ? "" : "s", (long long)c->resumed_failed,
                  c->resumed_failed ? ": --retry-errors does these again" : "");
-    say_table(r, all);
     say_replicas(r);
     say_energy(r);
-    for (int i = 0; i < r->n_replica; i++) {
-        cake_buf_cut(&advice, 0);
-        cake_advice_late(&all[i], &advice);
-        if (advice.len)
-            cake_log(CAKE_INFO, NULL, "%s", advice.data);
-    }
-    cake_buf_cut(&advice, 0);
-    cake_report_advise(all, r, &advice);
-    cake_log(CAKE_INFO, NULL, "advice: %s", advice.data);
-    cake_buf_free(&advice);
-    cake_report_figures_free(all);
+    say_details(r);
 }

@@ -26,6 +26,8 @@ typedef struct cake_report_stage {
     char host[64], cpus[CAKE_REPORT_CPUS], isa[32];
     char link[16]; /* what brings waves from other ranks; empty: none comes */
     int threads, threads_decode;
+    int crowd_ranks, crowd_threads; /* of its host, where these take turns on its cpus; else 0 */
+    double crowd_cpus;
     cake_gpu gpu;   /* what it computes on */
     int gpu_layers; /* how many of its layers are on its GPU */
     int64_t weights_bytes, read_bytes, kv_bytes, link_bytes, peak_bytes;
@@ -66,7 +68,8 @@ double cake_report_joules(const cake_report_stage *stages, int n);
 void cake_report_layers(const cake_plan *plan, int rank, cake_buf *out);
 /* Threads of a rank as "4", or "4/2" where fewer work on waves that generate. Appended. */
 void cake_report_threads(const cake_report_stage *stage, cake_buf *out);
-/* Some lines on standard error: counts, a table of stages, advice. */
+/* Some lines on standard error: counts; of a run of ten seconds or more, or at level debug, also a table of
+ * stages and advice. */
 void cake_report_say(const cake_report *report);
 /* JSON into a file that cake_whole_check has found good. */
 cake_err cake_report_write(cake_report *report, const char *path);

@@ -194,7 +194,7 @@ static void compose(cake_report *r, cake_buf *out)
     add_energy(out, r);
     cake_buf_addf(out, "  \"starved_share\": %.4f,\n", starved);
     cake_report_advise(all, r, &advice);
-    cake_json_put_text(out, "  \"advice\": ", advice.data);
+    cake_json_put_name(out, "  \"advice\": ", advice.len ? advice.data : NULL);
     cake_buf_adds(out, ",\n  \"stages\": [\n");
     for (int i = 0; i < r->world->size; i++)
         add_stage(out, r, all, i);

@@ -32,7 +32,7 @@ double cake_report_million(const cake_report *report, double joules);
 cake_figures *cake_report_figures(const cake_report *report);
 void cake_report_figures_free(cake_figures *all);
 double cake_report_idle(const cake_figures *all, const cake_report *report, int rank); /* share of the run */
-/* Whom the rank waited for, and what to do; appended. */
+/* Whom the rank waited for, and what to do (nothing if the run was too short to judge); appended. */
 void cake_report_waits(const cake_figures *all, const cake_report *report, int rank, cake_buf *out);
 void cake_report_advise(const cake_figures *all, const cake_report *report, cake_buf *out);
 

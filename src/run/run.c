@@ -17,6 +17,7 @@
 #include "run/answers.h"
 #include "run/desk.h"
 #include "run/drain.h"
+#include "run/ending.h"
 #include "run/identity.h"
 #include "run/outpost.h"
 #include "run/outputs.h"
@@ -152,10 +153,17 @@ static cake_err open_pipeline(job *j)
     return err;
 }
 
+static void say_status(const job *j, cake_err err)
+{
+    bool kept = !cake_record_streams(j->options->output);
+    cake_ending_say(err, cake_answers_failed(&j->answers), kept ? j->options->output : NULL);
+}
+
 /* What is finished is on the disk before anybody goes. */
 static void end_at_once(job *j, cake_err err)
 {
     cake_progress_close();
+    say_status(j, err);
     cake_answers_keep(&j->answers);
     cake_answers_close(&j->answers);
     cake_world_abort_with(err);
@@ -374,8 +382,10 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
     if (err == CAKE_END) /* all was done already */
         err = !world->rank && cake_answers_failed(&j.answers) ? CAKE_ERR_REQUEST : CAKE_OK;
     if (world->rank == 0) {
-        if (opened)
+        if (opened) {
             cake_progress_end(&j.answers.counts, err);
+            say_status(&j, err);
+        }
         cake_answers_close(&j.answers);
     }
     cake_stage_close(&j.stage);

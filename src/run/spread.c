@@ -106,11 +106,14 @@ static double foresee(const trial *t, int64_t requests)
     return t->load + SHORTER * seconds;
 }
 
-static void say(const trial *t, double seconds, cake_buf *why)
+/* base: 0, or seconds that a time is a share of. */
+static void say(const trial *t, double seconds, double base, cake_buf *why)
 {
     cake_buf_addf(why, "%s%d x %d ", why->len ? ", " : "", t->n, t->size);
     if (!t->fits)
         cake_buf_addf(why, "do%s not fit", t->n == 1 ? "es" : "");
+    else if (seconds > 0 && base > 0)
+        cake_buf_addf(why, seconds < 10 * base ? "%.2f" : "%.0f", seconds / base);
     else if (seconds > 0)
         cake_buf_addf(why, seconds < 1000 ? "%.3g s" : "%.0f s", seconds);
     else
@@ -127,11 +130,11 @@ static int fewest_of(int n_rank, int n_layer)
 }
 
 int cake_spread_best(const cake_options *o, const cake_stage *stage, int n_rank, int64_t requests,
-                     cake_buf *why)
+                     bool in_seconds, cake_buf *why)
 {
     int n_layer = cake_model_config(stage->model)->n_layer, fewest = fewest_of(n_rank, n_layer);
     int best = 0, worse = 0;
-    double least = 0;
+    double least = 0, base = 0;
     trial first = {0}; /* that fits: it is played when there is another one */
     int64_t n_request = requests ? requests : MANY;
     cake_buf_adds(why, "");
@@ -147,11 +150,12 @@ int cake_spread_best(const cake_options *o, const cake_stage *stage, int n_rank,
         }
         if (first.fits) {
             least = foresee(&first, n_request);
-            say(&first, least, why);
+            base = in_seconds ? 0 : least;
+            say(&first, least, base, why);
             free_trial(&first);
         }
         double seconds = t.fits ? foresee(&t, n_request) : 0;
-        say(&t, seconds, why);
+        say(&t, seconds, base, why);
         if (t.fits && seconds < WORTH * least) {
             best = n;
             least = seconds;
@@ -162,7 +166,7 @@ int cake_spread_best(const cake_options *o, const cake_stage *stage, int n_rank,
         free_trial(&t);
     }
     if (first.fits)
-        say(&first, 0, why);
+        say(&first, 0, 0, why);
     free_trial(&first);
     return best ? best : fewest;
 }
@@ -190,16 +194,19 @@ static int64_t count_requests(const cake_options *o)
 int cake_spread_decide(const cake_options *o, const cake_stage *stage, int n_rank)
 {
     cake_buf why = {0};
+    const bool more = cake_log_wants(CAKE_DEBUG, "place");
     int64_t parts = o->shard.of ? o->shard.of : 1, requests = (count_requests(o) + parts - 1) / parts;
-    int n = cake_spread_best(o, stage, n_rank, requests, &why), size = n_rank / n;
-    char asked[32] = "many";
+    int n = cake_spread_best(o, stage, n_rank, requests, more, &why), size = n_rank / n;
+    char asked[32] = "many", usual[96] = "";
     if (requests)
         snprintf(asked, sizeof asked, "%lld", (long long)requests);
+    if (more) /* seconds of these, which hardly are the requests of this run */
+        snprintf(usual, sizeof usual, " of %d + %d tokens", CAKE_DEMAND_USUAL, CAKE_DEMAND_USUAL / 3);
     cake_log(CAKE_INFO, "place",
-             "planned: %d replica%s of %d stage%s (replicas x stages, "
-             "for %s request%s if they were of %d + %d tokens: %s); --replicas R decides otherwise",
-             n, n == 1 ? "" : "s", size, size == 1 ? "" : "s", asked, requests == 1 ? "" : "s",
-             CAKE_DEMAND_USUAL, CAKE_DEMAND_USUAL / 3, why.data);
+             "planned: %d replica%s of %d stage%s (replicas x stages, %s for %s request%s%s: %s); "
+             "--replicas R decides otherwise",
+             n, n == 1 ? "" : "s", size, size == 1 ? "" : "s", more ? "time" : "time in proportion", asked,
+             requests == 1 ? "" : "s", usual, why.data);
     cake_buf_free(&why);
     return n;
 }

@@ -20,8 +20,8 @@ int cake_spread_choose(const cake_options *options, const cake_world *world, con
 /* On rank 0: the same, for so many ranks that the stage knows of. */
 int cake_spread_decide(const cake_options *options, const cake_stage *stage, int n_rank);
 /* Pure: the same for so many ranks and requests of usual lengths (0: many). What was compared is appended to
- * why. */
+ * why, times in seconds or as shares of the first one that fits. */
 int cake_spread_best(const cake_options *options, const cake_stage *stage, int n_rank, int64_t requests,
-                     cake_buf *why);
+                     bool in_seconds, cake_buf *why);
 
 #endif

@@ -152,6 +152,11 @@ static void describe(const cake_world *world, cake_stage *stage)
     r->threads = stage->n_thread;
     r->threads_decode = stage->n_decode;
     r->gpu = stage->gpu;
+    if (!stage->placement.crowded)
+        return;
+    r->crowd_ranks = stage->placement.crowd_ranks;
+    r->crowd_threads = stage->placement.crowd_threads;
+    r->crowd_cpus = stage->placement.crowd_cpus;
 }
 
 static void count_memory(cake_stage *stage)

@@ -230,25 +230,34 @@ static void add_counted(const cake_summary *s, cake_buf *out)
             (long long)c->outgrow);
 }
 
+/* Behind `before`; nothing of a time that nobody is charged for. */
+static void add_node_hours(double hours, const char *before, cake_buf *out)
+{
+    if (hours >= 0.01)
+        cake_buf_addf(out, "%s%.*f node-hours", before, hours < 10 ? 2 : hours < 100 ? 1 : 0, hours);
+}
+
 static void add_time(const cake_summary *s, cake_buf *out)
 {
     const cake_estimate *a = &s->least, *b = &s->most;
     double hours = count_nodes(s) / 3600.0;
     if (a->generated >= b->generated) {
-        cake_buf_addf(out,
-                      "time      %s predicted, loading apart, for %.0f generated tokens: %.3g node-hours\n",
-                      time_text(b->seconds), b->generated, b->seconds * hours);
+        cake_buf_addf(out, "time      %s predicted, loading apart, for %.0f generated tokens",
+                      time_text(b->seconds), b->generated);
+        add_node_hours(b->seconds * hours, ": ", out);
+        cake_buf_addc(out, '\n');
         return;
     }
     double answers = (double)s->demand->n, each = 100 * answers / (b->generated - a->generated);
-    cake_buf_addf(
-        out,
-        "time      %s to %s predicted, loading apart: "
-        "the former with answers as short as they may be (%.0f tokens, "
-        "%.3g node-hours), the latter with answers as long as they may be (%.0f tokens, %.3g node-hours); "
-        "100 tokens more in each answer take some %s\n",
-        time_text(a->seconds), time_text(b->seconds), a->generated, a->seconds * hours, b->generated,
-        b->seconds * hours, time_text((b->seconds - a->seconds) * each));
+    cake_buf_addf(out,
+                  "time      %s to %s predicted, loading apart: "
+                  "the former with answers as short as they may be (%.0f tokens",
+                  time_text(a->seconds), time_text(b->seconds), a->generated);
+    add_node_hours(a->seconds * hours, ", ", out);
+    cake_buf_addf(out, "), the latter with answers as long as they may be (%.0f tokens", b->generated);
+    add_node_hours(b->seconds * hours, ", ", out);
+    cake_buf_addf(out, "); 100 tokens more in each answer take some %s\n",
+                  time_text((b->seconds - a->seconds) * each));
 }
 
 void cake_summary_text(const cake_summary *s, cake_buf *out)

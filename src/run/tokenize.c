@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "place/machine.h"
 #include "record/line.h"
+#include "run/ending.h"
 #include "run/outputs.h"
 #include "run/run.h"
 #include "run/survey.h"
@@ -17,7 +18,7 @@
 typedef struct sheet {
     FILE *out;
     const char *name;
-    bool failed; /* some request */
+    int64_t failed; /* requests */
 } sheet;
 
 static void compose(void *self, const cake_request *r, const cake_buf *text, const cake_ids *ids,
@@ -50,7 +51,7 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
 {
     sheet *s = self;
     (void)n_tok;
-    s->failed |= r->err != CAKE_OK;
+    s->failed += r->err != CAKE_OK;
     return fwrite(composed, 1, len, s->out) == len ? CAKE_OK : unwritable(s);
 }
 
@@ -104,5 +105,7 @@ cake_err cake_tokenize(const cake_options *options)
         err = settle(options, &s, &whole, err);
     }
     cake_feed_close(&feed);
-    return err ? err : s.failed ? CAKE_ERR_REQUEST : CAKE_OK;
+    err = err ? err : s.failed ? CAKE_ERR_REQUEST : CAKE_OK;
+    cake_ending_say(err, s.failed, options->output);
+    return err;
 }
