@@ -21,6 +21,7 @@ done
 mkdir -p "$kept/archives/partial" || cannot "$kept cannot be made"
 place=$(mktemp -d "${TMPDIR:-/tmp}/newcomer.XXXXXX") || exit 1
 trap 'rm -rf "$place"' EXIT
+chmod 755 "$place" # it becomes /, which others than root pass through
 
 if [ ! -e "$kept/$release.tar" ]; then
     debootstrap --variant=minbase $release "$place" >"$kept/debootstrap.log" 2>&1 ||
