@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "token/chat.h"
+#include "chat/chat.h"
 
 #define ROUNDS 7
 #define ENOUGH 0.02 /* seconds of a round */

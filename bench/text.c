@@ -10,9 +10,9 @@
 
 #include "base/json.h"
 #include "bench/floor.h"
+#include "chat/chat.h"
 #include "prompt/prompt.h"
-#include "token/chat.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 enum { BYTES = 1 << 20, SMALL = 1 << 14, PIECE = 2000, MESSAGES = 9 };
 

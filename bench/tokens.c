@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 #define PIECE 20000
 

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "suite.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 #define MODEL "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[[\"a\",\"b\"]]}"
 

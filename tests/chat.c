@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "token/chat.h"
+#include "chat/chat.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 static void add_ids(cake_buf *out, const char *name, const cake_ids *ids)
 {

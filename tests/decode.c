@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "suite.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 /* Tokens and what becomes of them; the first `settled` are a prompt, if it is not 0. */
 typedef struct traced {

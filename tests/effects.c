@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "configs.h"
-#include "token/effects.h"
+#include "tokenizer/effects.h"
 
 #define SIZES                                                                                                \
     "\"hidden_size\": 48, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 100," \

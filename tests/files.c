@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "token/files.h"
+#include "tokenizer/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "chat/chat.h"
 #include "rows.h"
 #include "suite.h"
-#include "token/chat.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 static void write_file(const char *name, const char *bytes, size_t len)
 {

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "suite.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 #define VOCAB "\"vocab\":{\"a\":0,\"b\":1,\"\u4E2D\":2,\"#\":3,\"x\":4}"
 

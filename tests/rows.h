@@ -7,7 +7,7 @@
 #define CAKE_TESTS_ROWS_H
 
 #include "base/json.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 cake_json *rows_load(const char *path); /* owned; fails the test if the file cannot be read */
 bool rows_same(const cake_ids *ids, const cake_json *expected);

@@ -2,7 +2,7 @@
  *
  * The files beside a tokenizer: which tokens they make, which names templates have for them.
  */
-#include "token/specials.h"
+#include "tokenizer/specials.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "chat/chat.h"
 #include "rows.h"
 #include "suite.h"
-#include "token/chat.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 static const char *const names[] = {"tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
                                     "added_tokens.json", "config.json",           "chat_template.jinja"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "rows.h"
 #include "suite.h"
-#include "token/score.h"
+#include "tokenizer/score.h"
 
 /* The file has each model once: a tokenizer is the rest of it with one of them. */
 static void test_components(void)

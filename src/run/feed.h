@@ -6,12 +6,12 @@
 #ifndef CAKE_RUN_FEED_H
 #define CAKE_RUN_FEED_H
 
+#include "chat/chat.h"
 #include "prompt/prompt.h"
 #include "record/record.h"
 #include "run/options.h"
 #include "run/sequence.h"
-#include "token/chat.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 typedef struct cake_feed {
     cake_prompt *prompt;

@@ -15,7 +15,7 @@
 #include "record/record.h"
 #include "sample/past.h"
 #include "sample/sample.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 typedef struct cake_sequence cake_sequence;
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "token/token.h"
+#include "tokenizer/token.h"
 
 static void check_decoder(const cake_token *token, const int32_t *id, size_t n)
 {

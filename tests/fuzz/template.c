@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
-#include "token/jinja.h"
+#include "jinja/jinja.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

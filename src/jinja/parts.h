@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the Jinja interpreter share, in the order in which a template passes them:
+ *
+ *   source -> tokens (lex) -> tree (parse, expr) -> statements (run) -> values (eval, access, math)
+ *
+ * with filters, tests, methods and globals as tables of named functions. A rendering's memory is one region.
+ * Trouble is sticky: the first failure fills the fault and sets run->failed; from then on every function
+ * returns quickly with undefined values, so that only loops and statements have to look.
+ */
+#ifndef CAKE_JINJA_PARTS_H
+#define CAKE_JINJA_PARTS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "jinja/jinja.h"
+#include "jinja/render.h"
+#include "jinja/value.h"
+
+/* --- texts (text.c): positions are characters --- */
+
+size_t cake_text_count(cake_render *run, cake_value text);
+size_t cake_text_character(cake_value text, size_t at, uint32_t *code); /* at byte `at`; returns its length */
+size_t cake_text_offset(cake_render *run, cake_value text, size_t character); /* in bytes */
+/* memmem and its mirror image, paid for in steps. */
+const char *cake_text_search(cake_render *run, const char *text, size_t len, cake_value what);
+int64_t cake_text_search_back(cake_render *run, const char *text, size_t len, cake_value what); /* -1: none */
+/* set none: white space */
+cake_value cake_text_strip(cake_render *run, cake_value text, cake_value set, bool left, bool right);
+cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int64_t most, bool from_right);
+cake_value cake_text_lines(cake_render *run, cake_value text, bool keep_ends);
+cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, cake_value to, int64_t most);
+typedef enum cake_jinja_case { CAKE_UPPER, CAKE_LOWER, CAKE_TITLE, CAKE_CAPITAL, CAKE_FOLD } cake_jinja_case;
+cake_value cake_text_case(cake_render *run, cake_value text, cake_jinja_case how);
+cake_value cake_text_escape(cake_render *run, cake_value text); /* HTML; the result is safe */
+cake_value cake_text_format(cake_render *run, cake_value format, cake_value args); /* % */
+cake_value cake_text_format_method(cake_render *run, const cake_call *call, const cake_args *args);
+cake_value cake_text_format_map(cake_render *run, const cake_call *call, const cake_args *args);
+bool cake_text_space(uint32_t code); /* what Python strips */
+/* As int(text, base) and float(text) (number.c); false: it is no such number. */
+bool cake_text_to_int(cake_render *run, cake_value text, int64_t base, cake_value *out);
+bool cake_text_to_real(cake_render *run, cake_value text, double *out);
+
+/* --- templates (lex.c, parse.c, expr.c) --- */
+
+typedef enum cake_lex_kind {
+    CAKE_LEX_END,
+    CAKE_LEX_DATA,
+    CAKE_LEX_VARIABLE, /* {{ */
+    CAKE_LEX_BLOCK,    /* {% */
+    CAKE_LEX_CLOSE,    /* }} or %} */
+    CAKE_LEX_NAME,
+    CAKE_LEX_TEXT,
+    CAKE_LEX_INT,
+    CAKE_LEX_REAL,
+    CAKE_LEX_SIGN
+} cake_lex_kind;
+
+typedef struct cake_lex {
+    cake_lex_kind kind;
+    int line;
+    const char *at; /* names, signs: [len] of the source */
+    size_t len;
+    cake_value value; /* data, texts, numbers */
+} cake_lex;
+
+/* Source to tokens, the last one CAKE_LEX_END. */
+cake_err cake_lex_all(cake_jinja *jinja, const char *source, size_t len, cake_lex **out);
+
+typedef enum cake_node_kind {
+    /* expressions */
+    CAKE_N_CONST,  /* value */
+    CAKE_N_NAME,   /* symbol */
+    CAKE_N_ATTR,   /* a . value; op: what cake_attr_hint says of it */
+    CAKE_N_MEMBER, /* a [ value ], a text; op as before. So far all may lie where they are: see refer */
+    CAKE_N_PIPED,  /* what a filter block filters */
+    CAKE_N_TUPLE,  /* a: list; value: if all of it is constant, what `in` may look into */
+    CAKE_N_LIST,   /* the same */
+    CAKE_N_DICT,   /* a: list of pairs (a: key, b: value) */
+    CAKE_N_PAIR,
+    CAKE_N_ITEM,   /* a [ b ] */
+    CAKE_N_SLICE,  /* a : b : c, each may be NULL */
+    CAKE_N_CALL,   /* a ( b: arguments ) */
+    CAKE_N_ARG,    /* a; with value a text: named; op '*' or 'k': spread */
+    CAKE_N_FILTER, /* a | row ( b ) */
+    CAKE_N_TEST,   /* a is row ( b ) */
+    CAKE_N_NEGATE,
+    CAKE_N_PLUS,
+    CAKE_N_CHOICE, /* b if a else c */
+    CAKE_N_MATH,   /* a op b */
+    CAKE_N_CONCAT, /* a: list */
+    CAKE_N_OPERAND,
+    CAKE_N_COMPARE, /* a, then b: list of operands (op, a). From here on: see cake_eval_holds */
+    CAKE_N_NOT,
+    CAKE_N_AND,
+    CAKE_N_OR,
+    /* statements */
+    CAKE_N_DATA,  /* value */
+    CAKE_N_PRINT, /* a */
+    CAKE_N_IF,    /* a: list of clauses (a: test or NULL, b: body) */
+    CAKE_N_CLAUSE,
+    CAKE_N_FOR,      /* a: target, b: iterable, c: body, d: else, e: test; op 'r': recursive */
+    CAKE_N_SET,      /* a: target, b: value */
+    CAKE_N_SETBLOCK, /* a: target, b: body, c: filters or NULL */
+    CAKE_N_SPACEREF, /* symbol . value, as a target */
+    CAKE_N_MACRO, /* symbol, value: name, a: parameters (symbol, value, a: default or NULL), b: body, op: the
+                        bits of the cake_jinja_special that it reads */
+    CAKE_N_PARAM,
+    CAKE_N_CALLBLOCK,   /* a: call, c: macro of the body */
+    CAKE_N_FILTERBLOCK, /* a: filters, b: body */
+    CAKE_N_WITH,        /* a: list of sets, b: body */
+    CAKE_N_SCOPE,       /* b: body with names of its own; op 'b': which sees those of the template only */
+    CAKE_N_BREAK,
+    CAKE_N_CONTINUE
+} cake_node_kind;
+
+struct cake_node {
+    cake_node_kind kind;
+    int line;
+    int depth; /* of the tree below */
+    int op;
+    int symbol;
+    cake_node *a, *b, *c, *d, *e;
+    cake_node *next; /* in a list */
+    cake_value value;
+    const void *row; /* of a filter or test */
+};
+
+/* What a macro has besides its parameters, if its body reads it. */
+typedef enum cake_jinja_special { CAKE_VARARGS, CAKE_KWARGS, CAKE_CALLER, CAKE_SPECIALS } cake_jinja_special;
+extern const char *const cake_special_names[CAKE_SPECIALS];
+
+/* What a dialect does differently from Python. */
+typedef struct cake_habits {
+    bool json;   /* booleans, lists and dicts print as JSON */
+    bool sum;    /* a text and anything else add up to a text */
+    bool strict; /* true does not equal 1 */
+    bool lists;  /* filters give lists, not generators */
+    bool null;   /* null is another name of none */
+} cake_habits;
+
+struct cake_jinja {
+    const cake_habits *habits;
+    char *where;
+    cake_region region;
+    cake_node *body;
+    cake_value *symbols; /* [n_symbols] names of variables */
+    size_t n_symbols, room_symbols;
+    struct cake_idle *idle; /* renderings' memory, between them */
+    int *hash;              /* [n_hash, a power of 2] at a name's hash: 1 + its symbol, or 0 */
+    size_t n_hash;
+    int loop, special[CAKE_SPECIALS]; /* symbols of these names; -1: the template has them not */
+    cake_value *globals;              /* [n_symbols], unset where there is none */
+};
+
+typedef struct cake_parser {
+    cake_jinja *jinja;
+    const cake_lex *now;
+    int nesting; /* of the recursion */
+    int in_loop;
+    int special; /* which of the names that a macro binds by itself were read, see cake_jinja_special */
+    bool in_target, in_set; /* names only; those of set may have a member of a namespace */
+    cake_err err;           /* sticky */
+} cake_parser;
+
+cake_err cake_parse_all(cake_jinja *jinja, const cake_lex *tokens);
+/* Says WHERE:LINE: message, once. */
+void cake_parse_fail(cake_parser *p, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+cake_node *cake_parse_node(cake_parser *p, cake_node_kind kind, cake_node *a, cake_node *b, cake_node *c);
+void cake_parse_deepen(cake_parser *p, cake_node *node);    /* after a change below node */
+bool cake_parse_is(const cake_parser *p, const char *text); /* the token is this name or sign */
+bool cake_parse_skip(cake_parser *p, const char *text);
+void cake_parse_expect(cake_parser *p, const char *text);
+cake_value cake_parse_name(cake_parser *p);
+int cake_parse_symbol(cake_parser *p, cake_value name);
+bool cake_parse_enter(cake_parser *p); /* one level deeper; false: too deep */
+cake_node *cake_parse_expression(cake_parser *p, bool choice);
+cake_node *cake_parse_tuple(cake_parser *p, bool choice, const char *end);
+cake_node *cake_parse_target_part(cake_parser *p);
+cake_node *cake_parse_primary(cake_parser *p);
+cake_node *cake_parse_filters(cake_parser *p, cake_node *node, bool bare);
+
+/* --- tables --- */
+
+typedef cake_value (*cake_filter_function)(cake_render *run, cake_value v, const cake_args *args);
+
+typedef struct cake_filter {
+    const char *name;
+    cake_filter_function run;
+} cake_filter;
+
+/* Filters and tests by name; NULL: unknown. A test's function returns a boolean. */
+const cake_filter *cake_filter_find(cake_value name);
+const cake_filter *cake_test_find(cake_value name);
+extern const cake_filter cake_filters_text[], cake_filters_list[],
+    cake_filters_web[]; /* end with a NULL name */
+
+/* A bound method, or undefined with kind CAKE_V_UNDEFINED if there is none. hint: where the tables of methods
+ * have the name; 0: nowhere. */
+cake_value cake_method_find(cake_render *run, cake_value v, cake_value name, int hint);
+int cake_method_hint(cake_value name);
+cake_value cake_dict_from_keys(cake_render *run, const cake_call *call, const cake_args *args);
+/* A global, or undefined. */
+cake_value cake_global_find(const cake_habits *habits, cake_value name);
+int cake_loop_attr_find(cake_value name); /* 0: loop has none of that name */
+cake_value cake_loop_attr(cake_render *run, cake_value loop, int attr);
+/* Tests items until more than n have passed, or all are tested; returns how many have passed. */
+size_t cake_loop_more(cake_render *run, cake_loop *loop, size_t n);
+bool cake_macro_knows(cake_value name); /* macros have an attribute of that name */
+bool cake_macro_attr(cake_render *run, cake_value macro, cake_value name, cake_value *out);
+
+/* Puts arguments into their places: out[i] is that of names[i] or stays as it is. Fails the run over too many
+ * and unknown ones. names ends with NULL. */
+bool cake_args_place(cake_render *run, const cake_args *args, const char *what, const char *const *names,
+                     cake_value *out);
+static inline bool cake_args_bind(cake_render *run, const cake_args *args, const char *what,
+                                  const char *const *names, cake_value *out)
+{
+    return args->n || args->named ? cake_args_place(run, args, what, names, out) : !run->failed;
+}
+
+bool cake_arg_int(cake_render *run, cake_value v, int64_t *out);      /* fails the run unless an integer */
+bool cake_arg_text(cake_render *run, cake_value v, const char *what); /* fails the run unless a text */
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Unicode's general categories under their own short names, in the order and with the numbers that utf8proc
+ * gives them. For the files whose tables are full of them, and no others.
+ */
+#ifndef CAKE_TEXT_CATEGORIES_H
+#define CAKE_TEXT_CATEGORIES_H
+
+enum {
+    CN,
+    LU,
+    LL,
+    LT,
+    LM,
+    LO,
+    MN,
+    MC,
+    ME,
+    ND,
+    NL,
+    NO,
+    PC,
+    PD,
+    PS,
+    PE,
+    PI,
+    PF,
+    PO,
+    SM,
+    SC,
+    SK,
+    SO,
+    ZS,
+    ZL,
+    ZP,
+    CC,
+    CF
+};
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The byte-level alphabet of GPT-2: the 188 bytes that print in Latin-1 stand for themselves, the other 68
+ * are written as U+0100 and up, in their order. The byte tokens of SentencePiece, "<0x0A>". And
+ * base64, in which files carry bytes.
+ */
+#include <string.h>
+
+#include "base/utf8.h"
+#include "tokenizer/parts.h"
+
+static bool prints(unsigned b)
+{
+    return (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+}
+
+/* How many bytes below b do not print. */
+static unsigned hidden_below(unsigned b)
+{
+    if (b <= '!')
+        return b;
+    if (b <= 0x7F)
+        return '!';
+    return b <= 0xA1 ? '!' + b - 0x7F : 67;
+}
+
+static uint32_t spelling(unsigned b)
+{
+    return prints(b) ? b : 0x100 + hidden_below(b);
+}
+
+/* The byte that a character spells, -1 if it is not of the alphabet. */
+static int byte_of(uint32_t code)
+{
+    if (code < 0x100)
+        return prints(code) ? (int)code : -1;
+    code -= 0x100;
+    if (code <= ' ')
+        return (int)code;
+    if (code < 67)
+        return (int)(0x7F + code - '!');
+    return code == 67 ? 0xAD : -1;
+}
+
+void cake_alphabet_spell(const char *bytes, size_t len, cake_buf *out)
+{
+    for (size_t i = 0; i < len;) {
+        char chunk[256];
+        size_t n = 0;
+        for (; i < len && n + 4 <= sizeof chunk; i++)
+            n += (size_t)cake_utf8_put(chunk + n, spelling((unsigned char)bytes[i]));
+        cake_buf_add(out, chunk, n);
+    }
+}
+
+int cake_alphabet_read(const char *text, size_t len, cake_buf *out)
+{
+    size_t before = out->len;
+    for (size_t i = 0; i < len;) {
+        uint32_t code = 0;
+        int n = cake_utf8_next(text + i, len - i, &code);
+        int byte = n ? byte_of(code) : -1;
+        if (byte < 0) {
+            cake_buf_cut(out, before);
+            return -1;
+        }
+        cake_buf_addc(out, (char)byte);
+        i += (size_t)n;
+    }
+    return (int)(out->len - before);
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int cake_byte_token(const char *text, size_t len)
+{
+    if (len != 6 || text[0] != '<' || text[1] != '0' || text[2] != 'x' || text[5] != '>')
+        return -1;
+    int high = hex(text[3]), low = hex(text[4]);
+    return high < 0 || low < 0 ? -1 : 16 * high + low;
+}
+
+uint32_t cake_text_last(const char *text, size_t len, size_t *at)
+{
+    uint32_t code = 0;
+    *at = len - 1;
+    while (*at > 0 && ((unsigned char)text[*at] & 0xC0) == 0x80)
+        (*at)--;
+    cake_utf8_next(text + *at, len - *at, &code);
+    return code;
+}
+
+static int base64_digit(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+size_t cake_base64_read(const char *text, size_t len, cake_buf *out)
+{
+    uint32_t bits = 0;
+    size_t i;
+    int n = 0;
+    for (i = 0; i < len; i++) {
+        int digit = base64_digit(text[i]);
+        if (digit < 0)
+            break;
+        bits = bits << 6 | (uint32_t)digit;
+        n += 6;
+        if (n >= 8)
+            cake_buf_addc(out, (char)(bits >> (n -= 8) & 0xFF));
+    }
+    while (i < len && text[i] == '=')
+        i++;
+    return i;
+}

@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a tokenizer's `decoder`, then tokens one at a time. Out: text as soon as it is certain.
+ *
+ * The original runs each stage over the list of all tokens. Here every stage takes one token, keeps what
+ * later tokens may still change, and hands the rest to the next stage; so the pieces add up to the same text.
+ * Each piece goes with the number of the token that it is of, which tells where a token's text begins.
+ * Invariant: what leaves the last stage is valid UTF-8; the numbers that it goes with never descend.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "text/pattern.h"
+#include "tokenizer/parts.h"
+
+typedef struct mark {
+    size_t at; /* held bytes from here on are of the token */
+    int64_t owner;
+} mark;
+
+/* What a stage remembers between two tokens. */
+typedef struct state {
+    cake_buf held;
+    mark *mark; /* [n_mark] ascending; the first is at 0, if anything is held */
+    size_t n_mark, cap_mark;
+    cake_buf out;  /* scratch */
+    int64_t taken; /* Strip: characters taken from the beginning; -1: the beginning is over */
+    bool any;      /* a token came by */
+} state;
+
+struct cake_decoder {
+    const cake_token *token;
+    cake_buf *text; /* of the call under way */
+    int64_t count;  /* tokens pushed */
+    int64_t owner;  /* number of the token that the text under way is of */
+    int64_t begun;  /* tokens whose begin is certain */
+    int64_t base;   /* number of the token that begin[0] is of */
+    size_t *begin;  /* NULL: nobody asks */
+    size_t made;    /* bytes that stages handed on since the last end */
+    cake_err err;   /* the text outgrew what it may have, or a pattern gave up: fault says so */
+    cake_fault fault;
+    state state[]; /* [stages.n + 1] */
+};
+
+typedef struct cake_stage_kind {
+    const char *type;
+    cake_err (*open)(const cake_spot *spot, cake_decode_stage *out); /* NULL: nothing to read */
+    void (*push)(cake_decoder *d, size_t i, const char *text, size_t len);
+    void (*end)(cake_decoder *d, size_t i);    /* NULL: what is held vanishes */
+    void (*settle)(cake_decoder *d, size_t i); /* NULL: nothing whole is held */
+    void (*bytes)(const cake_decode_stage *s, cake_buf *text,
+                  cake_buf *spare); /* NULL: nothing of one token's */
+    bool fuses;                     /* makes one string of all tokens */
+    bool wants_apart;               /* has no meaning for one long string */
+} stage_kind;
+
+/* Tokens below `count` that had no begin have it here. */
+static void begin_until(cake_decoder *d, int64_t count)
+{
+    for (; d->begun < count; d->begun++)
+        if (d->begin)
+            d->begin[d->begun - d->base] = d->text->len;
+}
+
+/* Whether len bytes are too many; then nothing more is decoded. */
+static bool outgrown(cake_decoder *d, size_t len)
+{
+    if (!d->err)
+        d->err = cake_text_grown(len, "decoder", &d->fault);
+    return d->err;
+}
+
+static void next(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    const cake_decode_stages *stages = &d->token->stages;
+    if (outgrown(d, d->made += len))
+        return;
+    if (i + 1 < stages->n) {
+        stages->step[i + 1].kind->push(d, i + 1, text, len);
+    } else if (len) {
+        begin_until(d, d->owner + 1);
+        cake_buf_add(d->text, text, len);
+    }
+}
+
+/* Marks what is held from `at` on as the text under way's. */
+static void mark_held(const cake_decoder *d, state *s, size_t at)
+{
+    if (at == s->held.len)
+        return;
+    if (s->n_mark == s->cap_mark) {
+        s->cap_mark = s->cap_mark ? 2 * s->cap_mark : 4;
+        s->mark = cake_grow(s->mark, s->cap_mark, sizeof *s->mark);
+    }
+    s->mark[s->n_mark++] = (mark){at, d->owner};
+}
+
+static void hold(cake_decoder *d, state *s, const char *text, size_t len)
+{
+    if (outgrown(d, s->held.len + len))
+        return;
+    cake_buf_add(&s->held, text, len);
+    mark_held(d, s, s->held.len - len);
+}
+
+/* Forgets the first n bytes held. */
+static void drop(state *s, size_t n)
+{
+    size_t k = 0, left = s->held.len - n;
+    while (k < s->n_mark && (k + 1 < s->n_mark ? s->mark[k + 1].at : s->held.len) <= n)
+        k++;
+    for (size_t m = k; m < s->n_mark; m++)
+        s->mark[m - k] = (mark){s->mark[m].at > n ? s->mark[m].at - n : 0, s->mark[m].owner};
+    s->n_mark -= k;
+    if (left)
+        memmove(s->held.data, s->held.data + n, left);
+    cake_buf_cut(&s->held, left);
+}
+
+static void flush(cake_decoder *d, size_t i)
+{
+    state *s = &d->state[i];
+    if (s->out.len)
+        next(d, i, s->out.data, s->out.len);
+    cake_buf_cut(&s->out, 0);
+}
+
+/* Gathers text that stands for held bytes from `at` on; it goes on as one piece for each token, or as one
+ * piece if the next stage takes pieces for tokens. *m: the mark at or before `at`. */
+static void gather(cake_decoder *d, size_t i, size_t at, size_t *m, const char *text, size_t len)
+{
+    const cake_decode_stages *stages = &d->token->stages;
+    state *s = &d->state[i];
+    bool splits = i + 1 == stages->n || stages->step[i + 1].fused || stages->step[i + 1].kind->fuses;
+    while (*m + 1 < s->n_mark && s->mark[*m + 1].at <= at)
+        (*m)++;
+    if (outgrown(d, s->out.len + len))
+        return;
+    int64_t owner = s->mark[*m].owner;
+    if (owner != d->owner && (splits || !s->out.len)) {
+        flush(d, i);
+        d->owner = owner;
+    }
+    cake_buf_add(&s->out, text, len);
+}
+
+/* What was gathered goes on for the first n bytes held; then the text under way is the owner's again. */
+static void pass_gathered(cake_decoder *d, size_t i, size_t n, int64_t owner)
+{
+    drop(&d->state[i], n);
+    flush(d, i);
+    d->owner = owner;
+}
+
+/* --- ByteLevel: tokens spell bytes --- */
+
+/* Hands on what of the held bytes is settled; an invalid part becomes one U+FFFD, as Unicode recommends. */
+static void pass_utf8(cake_decoder *d, size_t i, bool all)
+{
+    state *s = &d->state[i];
+    int64_t owner = d->owner;
+    size_t at = 0, m = 0;
+    cake_buf_cut(&s->out, 0);
+    while (at < s->held.len) {
+        const char *text = s->held.data + at;
+        size_t left = s->held.len - at, n = (size_t)cake_utf8_next(text, left, NULL);
+        if (n) {
+            gather(d, i, at, &m, text, n);
+            at += n;
+            continue;
+        }
+        size_t part = left < 3 ? left : 3;
+        while (part > 1 && cake_utf8_pending(text, part) != part)
+            part--;
+        if (!all && part == left && cake_utf8_pending(text, part) == part)
+            break;
+        gather(d, i, at, &m, "\xEF\xBF\xBD", 3);
+        at += part;
+    }
+    pass_gathered(d, i, at, owner);
+}
+
+static void push_bytes(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    state *s = &d->state[i];
+    size_t at = s->held.len;
+    if (cake_alphabet_read(text, len, &s->held) < 0)
+        cake_buf_add(&s->held, text, len);
+    mark_held(d, s, at);
+    if (s->held.len)
+        pass_utf8(d, i, false);
+}
+
+static void end_bytes(cake_decoder *d, size_t i)
+{
+    if (d->state[i].held.len)
+        pass_utf8(d, i, true);
+}
+
+static void own_bytes(const cake_decode_stage *s, cake_buf *text, cake_buf *spare)
+{
+    (void)s;
+    cake_buf_cut(spare, 0);
+    if (cake_alphabet_read(text->data, text->len, spare) >= 0) {
+        cake_buf_cut(text, 0);
+        cake_buf_add(text, spare->data, spare->len);
+    }
+}
+
+/* --- ByteFallback: <0x0A> stands for a byte --- */
+
+/* The first len bytes held, as they are or one U+FFFD for each. */
+static void pass_fallback(cake_decoder *d, size_t i, size_t len, bool valid)
+{
+    state *s = &d->state[i];
+    int64_t owner = d->owner;
+    cake_buf_cut(&s->out, 0);
+    for (size_t at = 0, m = 0, n; at < len; at += n) {
+        n = valid ? (size_t)cake_utf8_next(s->held.data + at, len - at, NULL) : 1;
+        gather(d, i, at, &m, valid ? s->held.data + at : "\xEF\xBF\xBD", valid ? n : 3);
+    }
+    pass_gathered(d, i, len, owner);
+}
+
+/* A run of byte tokens is a text if all of it is valid, else one U+FFFD for each. It stays open until another
+ * token ends it. */
+static void end_fallback(cake_decoder *d, size_t i)
+{
+    state *s = &d->state[i];
+    if (s->held.len)
+        pass_fallback(d, i, s->held.len, cake_utf8_check(s->held.data, s->held.len) == s->held.len);
+}
+
+static void settle_fallback(cake_decoder *d, size_t i)
+{
+    const cake_buf *held = &d->state[i].held;
+    pass_fallback(d, i, cake_utf8_check(held->data, held->len), true);
+}
+
+static void push_fallback(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    int byte = cake_byte_token(text, len);
+    if (byte >= 0) {
+        hold(d, &d->state[i], &(char){(char)byte}, 1);
+        return;
+    }
+    end_fallback(d, i);
+    next(d, i, text, len);
+}
+
+static void own_fallback(const cake_decode_stage *s, cake_buf *text, cake_buf *spare)
+{
+    (void)s;
+    (void)spare;
+    int byte = cake_byte_token(text->data, text->len);
+    if (byte >= 0) {
+        cake_buf_cut(text, 0);
+        cake_buf_addc(text, (char)byte);
+    }
+}
+
+/* --- Replace --- */
+
+static cake_err open_replace(const cake_spot *spot, cake_decode_stage *out)
+{
+    return cake_replace_open(spot, &out->replace);
+}
+
+static cake_err replace_into(const cake_decode_stage *s, const char *text, size_t len, cake_buf *out,
+                             cake_fault *fault)
+{
+    void *match = NULL;
+    cake_buf_cut(out, 0);
+    cake_err err = cake_replace_run(&s->replace, text, len, out, NULL, &match, fault);
+    cake_pattern_match_free(match);
+    return err;
+}
+
+/* Gathers held bytes [at, end), token by token. */
+static void pass_held(cake_decoder *d, size_t i, size_t at, size_t end, size_t *m)
+{
+    state *s = &d->state[i];
+    while (at < end) {
+        while (*m + 1 < s->n_mark && s->mark[*m + 1].at <= at)
+            (*m)++;
+        size_t until = *m + 1 < s->n_mark && s->mark[*m + 1].at < end ? s->mark[*m + 1].at : end;
+        gather(d, i, at, m, s->held.data + at, until - at);
+        at = until;
+    }
+}
+
+/* In one long string the end may be the beginning of a `from`: that much is held; all of it, if a pattern is
+ * to be found. */
+static void push_replace(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    const cake_decode_stage *stage = &d->token->stages.step[i];
+    state *s = &d->state[i];
+    if (!stage->fused) {
+        d->err = replace_into(stage, text, len, &s->out, &d->fault);
+        next(d, i, s->out.data ? s->out.data : "", s->out.len);
+        return;
+    }
+    hold(d, s, text, len);
+    const char *from = stage->replace.from, *hit;
+    size_t at = 0, n = stage->replace.from_len, m = 0; /* everything before `at` is settled */
+    int64_t owner = d->owner;
+    if (!from || !s->held.len)
+        return;
+    cake_buf_cut(&s->out, 0);
+    while ((hit = memmem(s->held.data + at, s->held.len - at, from, n))) {
+        pass_held(d, i, at, (size_t)(hit - s->held.data), &m);
+        gather(d, i, (size_t)(hit - s->held.data), &m, stage->replace.to, stage->replace.to_len);
+        at = (size_t)(hit - s->held.data) + n;
+    }
+    size_t keep = s->held.len - at < n - 1 ? s->held.len - at : n - 1;
+    while (keep && memcmp(s->held.data + s->held.len - keep, from, keep))
+        keep--;
+    pass_held(d, i, at, s->held.len - keep, &m);
+    pass_gathered(d, i, s->held.len - keep, owner);
+}
+
+static void end_replace(cake_decoder *d, size_t i)
+{
+    const cake_decode_stage *stage = &d->token->stages.step[i];
+    state *s = &d->state[i];
+    const cake_buf *rest = stage->replace.from ? &s->held : &s->out;
+    if (!s->held.len)
+        return;
+    d->owner = s->mark[0].owner;
+    if (rest == &s->out)
+        d->err = replace_into(stage, s->held.data, s->held.len, &s->out, &d->fault);
+    next(d, i, rest->data ? rest->data : "", rest->len);
+}
+
+/* What cannot be replaced stays as it is: the answer's text tells what is wrong. */
+static void own_replace(const cake_decode_stage *s, cake_buf *text, cake_buf *spare)
+{
+    cake_fault fault;
+    if (replace_into(s, text->data, text->len, spare, &fault))
+        return;
+    cake_buf_cut(text, 0);
+    cake_buf_add(text, spare->data, spare->len);
+}
+
+/* --- Fuse, and the spaces between tokens where there is no decoder --- */
+
+static void push_fuse(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    next(d, i, text, len);
+}
+
+static void push_join(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    if (d->state[i].any)
+        next(d, i, " ", 1);
+    d->state[i].any = true;
+    next(d, i, text, len);
+}
+
+/* --- Metaspace: its character stands for a space, but not in the first token --- */
+
+static cake_err open_meta(const cake_spot *spot, cake_decode_stage *out)
+{
+    cake_splitters list = {0}; /* it has the members of its namesake among the pre-tokenizers */
+    cake_err err = cake_splitters_open(spot, &list);
+    if (!err) {
+        char text[4];
+        out->replace.from_len = (size_t)cake_utf8_put(text, list.step[0].character);
+        out->replace.from = cake_copy(text, out->replace.from_len);
+        out->replace.to = cake_copy(" ", 1);
+        out->replace.to_len = 1;
+        out->keeps = list.step[0].scheme == CAKE_META_NEVER;
+    }
+    cake_splitters_close(&list);
+    return err;
+}
+
+static void push_meta(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    const cake_decode_stage *stage = &d->token->stages.step[i];
+    const cake_replace *r = &stage->replace;
+    state *s = &d->state[i];
+    bool drops = !stage->keeps && (stage->fused || !s->any);
+    s->any = true;
+    cake_buf_cut(&s->out, 0);
+    cake_text_replace(text, len, r->from, r->from_len, r->to, drops ? 0 : r->to_len, &s->out);
+    next(d, i, s->out.data ? s->out.data : "", s->out.len);
+}
+
+/* --- BPEDecoder: a suffix ends each word but the last --- */
+
+static cake_err open_suffix(const cake_spot *spot, cake_decode_stage *out)
+{
+    const char *text = NULL;
+    cake_err err = cake_spot_text(spot, "suffix", &text, &out->replace.from_len);
+    if (!err && !out->replace.from_len)
+        return cake_spot_fail(spot, "the suffix is empty; what ends a word?");
+    if (!err)
+        out->replace.from = cake_copy(text, out->replace.from_len);
+    return err;
+}
+
+/* The token held, with its suffixes as spaces, or without them if it is the last. */
+static void pass_suffix(cake_decoder *d, size_t i, bool last)
+{
+    const cake_replace *r = &d->token->stages.step[i].replace;
+    state *s = &d->state[i];
+    int64_t owner = d->owner;
+    if (s->n_mark)
+        d->owner = s->mark[0].owner;
+    cake_buf_cut(&s->out, 0);
+    cake_text_replace(s->held.data ? s->held.data : "", s->held.len, r->from, r->from_len, " ", !last,
+                      &s->out);
+    drop(s, s->held.len);
+    next(d, i, s->out.data ? s->out.data : "", s->out.len);
+    d->owner = owner;
+}
+
+static void push_suffix(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    if (d->state[i].any && !d->token->stages.step[i].fused)
+        pass_suffix(d, i, false);
+    d->state[i].any = true;
+    hold(d, &d->state[i], text, len);
+}
+
+static void own_suffix(const cake_decode_stage *s, cake_buf *text, cake_buf *spare)
+{
+    cake_buf_cut(spare, 0);
+    cake_text_replace(text->data, text->len, s->replace.from, s->replace.from_len, " ", 1, spare);
+    cake_buf_cut(text, 0);
+    cake_buf_add(text, spare->data, spare->len);
+}
+
+static void end_suffix(cake_decoder *d, size_t i)
+{
+    if (d->state[i].any)
+        pass_suffix(d, i, true);
+}
+
+/* --- Strip --- */
+
+static cake_err open_strip(const cake_spot *spot, cake_decode_stage *out)
+{
+    const char *text = NULL;
+    size_t *n = &out->replace.from_len;
+    cake_err err = cake_spot_text(spot, "content", &text, n);
+    if (!err)
+        err = cake_spot_int(spot, "start", 0, INT32_MAX, &out->start);
+    if (!err)
+        err = cake_spot_int(spot, "stop", 0, INT32_MAX, &out->stop);
+    if (!err && (!*n || (size_t)cake_utf8_next(text, *n, NULL) != *n)) {
+        cake_spot member = cake_spot_key(spot, "content");
+        err = cake_spot_fail(&member, "\"%.40s\" is not one character", text);
+    }
+    if (!err)
+        out->replace.from = cake_copy(text, *n);
+    return err;
+}
+
+/* How many bytes of `content` repeated, at most `most` times, stand at text's beginning or end. */
+static size_t run_at(const cake_decode_stage *stage, const char *text, size_t len, int64_t most, bool at_end)
+{
+    size_t run = 0, n = stage->replace.from_len;
+    while (most-- > 0 && len - run >= n &&
+           !memcmp(at_end ? text + len - run - n : text + run, stage->replace.from, n))
+        run += n;
+    return run;
+}
+
+static void push_strip(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    const cake_decode_stage *stage = &d->token->stages.step[i];
+    state *s = &d->state[i];
+    size_t cut = s->taken < 0 ? 0 : run_at(stage, text, len, stage->start - s->taken, false);
+    if (!stage->fused) {
+        size_t tail = run_at(stage, text + cut, len - cut, stage->stop, true);
+        next(d, i, text + cut, len - cut - tail);
+        return;
+    }
+    if (s->taken >= 0)
+        s->taken = cut < len ? -1 : s->taken + (int64_t)(cut / stage->replace.from_len);
+    hold(d, s, text + cut, len - cut);
+    size_t tail = run_at(stage, s->held.data, s->held.len, stage->stop, true), m = 0;
+    int64_t owner = d->owner;
+    cake_buf_cut(&s->out, 0);
+    pass_held(d, i, 0, s->held.len - tail, &m);
+    pass_gathered(d, i, s->held.len - tail, owner);
+}
+
+static const stage_kind kinds[] = {
+    {"Sequence", NULL, NULL, NULL, NULL, NULL, false, false},
+    {"ByteLevel", NULL, push_bytes, end_bytes, NULL, own_bytes, true, true},
+    {"Replace", open_replace, push_replace, end_replace, NULL, own_replace, false, false},
+    {"ByteFallback", NULL, push_fallback, end_fallback, settle_fallback, own_fallback, false, true},
+    {"Fuse", NULL, push_fuse, NULL, NULL, NULL, true, false},
+    {"Strip", open_strip, push_strip, NULL, NULL, NULL, false, false},
+    {"Metaspace", open_meta, push_meta, NULL, NULL, own_replace, false, false},
+    {"BPEDecoder", open_suffix, push_suffix, end_suffix, NULL, own_suffix, false, false},
+};
+
+static const stage_kind join = {"null", NULL, push_join, NULL, NULL, NULL, true, false};
+
+static cake_decode_stage *add_stage(cake_decode_stages *out, const stage_kind *kind)
+{
+    bool fused = out->n && (out->step[out->n - 1].fused || out->step[out->n - 1].kind->fuses);
+    out->step = cake_grow(out->step, out->n + 1, sizeof *out->step);
+    out->step[out->n] = (cake_decode_stage){.kind = kind, .fused = fused};
+    return &out->step[out->n++];
+}
+
+static cake_err open_stage(const cake_spot *spot, size_t row, void *out)
+{
+    cake_decode_stages *list = out;
+    if (list->n >= CAKE_STEPS_MOST)
+        return cake_spot_fail(spot, "more than %d decoders cannot be run", CAKE_STEPS_MOST);
+    cake_decode_stage *stage = add_stage(list, &kinds[row]);
+    if (stage->fused && kinds[row].wants_apart)
+        return cake_spot_fail(spot, "%s behind a stage that joins all tokens is not supported",
+                              kinds[row].type);
+    return kinds[row].open ? kinds[row].open(spot, stage) : CAKE_OK;
+}
+
+cake_err cake_stages_open(const cake_spot *spot, cake_decode_stages *out)
+{
+    static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, "decoders"};
+    cake_err err = cake_spot_walk(spot, &table, open_stage, out);
+    if (!err && !out->n) /* an empty Sequence joins tokens with nothing between them */
+        add_stage(out, cake_json_kind(spot->node) <= CAKE_JSON_NULL ? &join : &kinds[4]);
+    return err;
+}
+
+void cake_stages_close(cake_decode_stages *stages)
+{
+    for (size_t i = 0; i < stages->n; i++)
+        cake_replace_close(&stages->step[i].replace);
+    free(stages->step);
+    *stages = (cake_decode_stages){0};
+}
+
+void cake_stages_bytes(const cake_decode_stages *stages, const char *text, size_t len, cake_buf *out)
+{
+    cake_buf now = {0}, spare = {0};
+    cake_buf_add(&now, text, len);
+    for (size_t i = 0; i < stages->n && !stages->step[i].fused; i++)
+        if (stages->step[i].kind->bytes)
+            stages->step[i].kind->bytes(&stages->step[i], &now, &spare);
+    cake_buf_add(out, now.data, now.len);
+    cake_buf_free(&now);
+    cake_buf_free(&spare);
+}
+
+cake_decoder *cake_decoder_open(const cake_token *token)
+{
+    cake_decoder *d = cake_alloc(1, sizeof *d + token->stages.n * sizeof *d->state);
+    d->token = token;
+    return d;
+}
+
+void cake_decoder_trace(cake_decoder *decoder, size_t *begin)
+{
+    decoder->begin = begin;
+}
+
+void cake_decoder_push(cake_decoder *decoder, int32_t id, cake_buf *text)
+{
+    const cake_token *token = decoder->token;
+    int64_t number = decoder->count++;
+    if (decoder->begin) /* until it is certain */
+        decoder->begin[number - decoder->base] = text->len;
+    if (decoder->err || id < 0 || id >= token->count || !token->known[id].text || token->known[id].special)
+        return;
+    decoder->text = text;
+    decoder->owner = number;
+    token->stages.step[0].kind->push(decoder, 0, token->known[id].text, token->known[id].len);
+}
+
+cake_err cake_decoder_check(const cake_decoder *decoder, cake_fault *fault)
+{
+    if (decoder->err)
+        *fault = decoder->fault;
+    return decoder->err;
+}
+
+static void end_trace(cake_decoder *decoder)
+{
+    begin_until(decoder, decoder->count);
+    decoder->base = decoder->count;
+    decoder->begin = NULL;
+}
+
+void cake_decoder_settle(cake_decoder *decoder, cake_buf *text)
+{
+    const cake_decode_stages *stages = &decoder->token->stages;
+    decoder->text = text;
+    for (size_t i = 0; i < stages->n; i++)
+        if (stages->step[i].kind->settle)
+            stages->step[i].kind->settle(decoder, i);
+    end_trace(decoder);
+}
+
+void cake_decoder_end(cake_decoder *decoder, cake_buf *text)
+{
+    const cake_decode_stages *stages = &decoder->token->stages;
+    decoder->text = text;
+    for (size_t i = 0; i < stages->n; i++) {
+        if (stages->step[i].kind->end && !decoder->err)
+            stages->step[i].kind->end(decoder, i);
+        drop(&decoder->state[i], decoder->state[i].held.len);
+        decoder->state[i].taken = 0;
+        decoder->state[i].any = false;
+    }
+    decoder->made = 0;
+    end_trace(decoder);
+}
+
+void cake_decoder_close(cake_decoder *decoder)
+{
+    if (!decoder)
+        return;
+    for (size_t i = 0; i < decoder->token->stages.n; i++) {
+        cake_buf_free(&decoder->state[i].held);
+        free(decoder->state[i].mark);
+        cake_buf_free(&decoder->state[i].out);
+    }
+    free(decoder);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What each field of tokenizer_config.json changes here. tests/effects.c holds the table against all fields
+ * that the tokenizers of transformers take.
+ */
+#ifndef CAKE_TOKENIZER_EFFECTS_H
+#define CAKE_TOKENIZER_EFFECTS_H
+
+#include "base/effects.h"
+
+extern const cake_effect cake_tokenizer_effects[]; /* ends with a NULL name */
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the text of a tokenizer.json. Out: its vocabulary and merges, or its scores. Called by token.c.
+ * Invariant: whatever is not exactly as expected ends the reading, silently.
+ */
+#include "tokenizer/lists.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "tokenizer/score.h"
+
+typedef struct cursor {
+    const char *at, *end;
+    cake_buf *spare; /* a string with escapes is decoded here */
+} cursor;
+
+typedef struct span {
+    const char *text;
+    size_t len;
+} span;
+
+static char look(cursor *c)
+{
+    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t' || *c->at == '\r'))
+        c->at++;
+    return c->at < c->end ? *c->at : 0;
+}
+
+static bool take(cursor *c, char what)
+{
+    if (look(c) != what)
+        return false;
+    c->at++;
+    return true;
+}
+
+static bool read_hex(cursor *c, uint32_t *code)
+{
+    *code = 0;
+    for (int i = 0; i < 4; i++, c->at++) {
+        static const char digits[] = "0123456789abcdefABCDEF";
+        const char *hit = c->at < c->end && *c->at ? strchr(digits, *c->at) : NULL;
+        if (!hit)
+            return false;
+        *code = *code << 4 | (uint32_t)(hit - digits > 15 ? hit - digits - 6 : hit - digits);
+    }
+    return true;
+}
+
+/* An escape behind its backslash. */
+static bool read_escape(cursor *c)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    char letter = c->at < c->end ? *c->at++ : 0, bytes[4];
+    const char *hit = letter ? strchr(from, letter) : NULL;
+    uint32_t code, low;
+    if (hit) {
+        cake_buf_addc(c->spare, to[hit - from]);
+        return true;
+    }
+    if (letter != 'u' || !read_hex(c, &code) || !code || (code >= 0xDC00 && code <= 0xDFFF))
+        return false;
+    if (code >= 0xD800 && code <= 0xDBFF) {
+        if (c->end - c->at < 6 || c->at[0] != '\\' || c->at[1] != 'u')
+            return false;
+        c->at += 2;
+        if (!read_hex(c, &low) || low < 0xDC00 || low > 0xDFFF)
+            return false;
+        code = 0x10000 + (code - 0xD800) * 0x400 + (low - 0xDC00);
+    }
+    cake_buf_add(c->spare, bytes, (size_t)cake_utf8_put(bytes, code));
+    return true;
+}
+
+/* A string; *out points into the text, or at the spare, where it lies until the next one. */
+static bool read_string(cursor *c, span *out)
+{
+    if (!take(c, '"'))
+        return false;
+    const char *begin = c->at;
+    while (c->at < c->end && *c->at != '"' && *c->at != '\\' && (unsigned char)*c->at >= 0x20)
+        c->at++;
+    *out = (span){begin, (size_t)(c->at - begin)};
+    if (c->at < c->end && *c->at == '"')
+        return c->at++, true;
+    cake_buf_cut(c->spare, 0);
+    cake_buf_add(c->spare, begin, out->len);
+    while (c->at < c->end && *c->at != '"') {
+        if ((unsigned char)*c->at < 0x20)
+            return false;
+        if (*c->at != '\\')
+            cake_buf_addc(c->spare, *c->at++);
+        else if (c->at++, !read_escape(c))
+            return false;
+    }
+    *out = (span){c->spare->data, c->spare->len};
+    return take(c, '"');
+}
+
+/* Passes over a value without looking at it closely. */
+static bool skip_value(cursor *c)
+{
+    int depth = 0;
+    do {
+        char next = look(c);
+        span ignored;
+        if (next == '"') {
+            if (!read_string(c, &ignored))
+                return false;
+            continue;
+        }
+        depth += next == '{' || next == '[' ? 1 : next == '}' || next == ']' ? -1 : 0;
+        if (!next || depth < 0)
+            return false;
+        c->at++;
+        while (!depth && c->at < c->end && !strchr(",}] \n\t\r", *c->at)) /* the rest of a number or word */
+            c->at++;
+    } while (depth);
+    return true;
+}
+
+/* The value of a key of the object at the cursor, which must be there once: where it begins and ends. */
+static bool find_member(cursor c, const char *key, span *value)
+{
+    int found = 0;
+    span name;
+    if (!take(&c, '{'))
+        return false;
+    do {
+        if (!read_string(&c, &name))
+            return false;
+        bool same = name.len == strlen(key) && !memcmp(name.text, key, name.len);
+        if (!take(&c, ':') || !look(&c))
+            return false;
+        const char *begin = c.at;
+        if (!skip_value(&c))
+            return false;
+        if (same)
+            *value = (span){begin, (size_t)(c.at - begin)};
+        found += same;
+    } while (take(&c, ','));
+    return take(&c, '}') && found == 1;
+}
+
+static bool read_vocab(span text, cake_buf *spare, cake_vocab *vocab)
+{
+    cursor c = {text.text, text.text + text.len, spare};
+    cake_vocab_expect(vocab, text.len / 12);
+    if (!take(&c, '{') || look(&c) == '}')
+        return false;
+    do {
+        span token;
+        int32_t id = 0;
+        int digits = 0;
+        if (!read_string(&c, &token) || !take(&c, ':'))
+            return false;
+        for (look(&c); c.at < c.end && *c.at >= '0' && *c.at <= '9' && digits < 9; digits++)
+            id = 10 * id + (*c.at++ - '0');
+        if (!digits || (digits > 1 && c.at[-digits] == '0') || id >= CAKE_VOCAB_MOST ||
+            cake_vocab_add(vocab, token.text, token.len, id) != id)
+            return false;
+    } while (take(&c, ','));
+    return take(&c, '}') && c.at == c.end;
+}
+
+/* "a b", or ["a", "b"]. */
+static bool read_pair(cursor *c, const cake_vocab *vocab, cake_pair *out)
+{
+    span left, right;
+    bool list = take(c, '[');
+    if (!read_string(c, &left))
+        return false;
+    if (list) {
+        out->left = cake_vocab_find(vocab, left.text, left.len);
+        if (!take(c, ',') || !read_string(c, &right) || !take(c, ']'))
+            return false;
+    } else {
+        const char *space = memchr(left.text, ' ', left.len);
+        if (!space)
+            return false;
+        right = (span){space + 1, left.len - (size_t)(space + 1 - left.text)};
+        left.len = (size_t)(space - left.text);
+        if (memchr(right.text, ' ', right.len))
+            return false;
+        out->left = cake_vocab_find(vocab, left.text, left.len);
+    }
+    out->right = cake_vocab_find(vocab, right.text, right.len);
+    return out->left >= 0 && out->right >= 0;
+}
+
+static bool read_merges(span text, cake_buf *spare, cake_lists *out)
+{
+    cursor c = {text.text, text.text + text.len, spare};
+    size_t room = 0;
+    if (!take(&c, '[') || look(&c) == ']')
+        return false;
+    do {
+        if (out->n == room)
+            out->pair = cake_grow(out->pair, room = room ? 2 * room : 1024, sizeof *out->pair);
+        if (out->n >= UINT32_MAX / 4 || !read_pair(&c, &out->vocab, &out->pair[out->n++]))
+            return false;
+    } while (take(&c, ','));
+    return take(&c, ']') && c.at == c.end;
+}
+
+/* Appends the text with the two spans, whichever comes first, empty. */
+static void add_rest(const char *json, size_t len, span vocab, span merges, cake_buf *rest)
+{
+    bool swapped = merges.text < vocab.text;
+    span first = swapped ? merges : vocab, second = swapped ? vocab : merges;
+    const char *behind = first.text + first.len, *end = second.text + second.len;
+    cake_buf_add(rest, json, (size_t)(first.text - json));
+    cake_buf_adds(rest, swapped ? "[]" : "{}");
+    cake_buf_add(rest, behind, (size_t)(second.text - behind));
+    cake_buf_adds(rest, swapped ? "{}" : "[]");
+    cake_buf_add(rest, end, len - (size_t)(end - json));
+}
+
+bool cake_lists_read(const char *json, size_t len, cake_lists *out, cake_buf *rest)
+{
+    cake_buf spare = {0};
+    span model, vocab, merges;
+    *out = (cake_lists){0};
+    bool good = cake_utf8_check(json, len) == len &&
+                find_member((cursor){json, json + len, &spare}, "model", &model) &&
+                find_member((cursor){model.text, model.text + model.len, &spare}, "vocab", &vocab) &&
+                find_member((cursor){model.text, model.text + model.len, &spare}, "merges", &merges) &&
+                read_vocab(vocab, &spare, &out->vocab) && read_merges(merges, &spare, out);
+    cake_buf_free(&spare);
+    if (good)
+        add_rest(json, len, vocab, merges, rest);
+    else
+        cake_lists_free(out);
+    return good;
+}
+
+/* [["a", -1.5], ...] */
+static bool read_scores(span text, cake_buf *spare, cake_lists *out)
+{
+    cursor c = {text.text, text.text + text.len, spare};
+    size_t room = 0;
+    if (!take(&c, '[') || look(&c) == ']')
+        return false;
+    do {
+        span token;
+        size_t n;
+        if (out->n_scores == room)
+            out->score = cake_grow(out->score, room = room ? 2 * room : 64, sizeof *out->score);
+        if (!take(&c, '[') || !read_string(&c, &token) || !take(&c, ',') || !look(&c) ||
+            !(n = cake_score_read(c.at, (size_t)(c.end - c.at), &out->score[out->n_scores++])))
+            return false;
+        c.at += n;
+    } while (take(&c, ']') && take(&c, ','));
+    return c.at[-1] == ']' && take(&c, ']') && c.at == c.end;
+}
+
+bool cake_lists_scores(const char *json, size_t len, cake_lists *out)
+{
+    cake_buf spare = {0};
+    span model, vocab;
+    *out = (cake_lists){0};
+    bool good = cake_utf8_check(json, len) == len &&
+                find_member((cursor){json, json + len, &spare}, "model", &model) &&
+                find_member((cursor){model.text, model.text + model.len, &spare}, "vocab", &vocab) &&
+                read_scores(vocab, &spare, out);
+    cake_buf_free(&spare);
+    if (!good)
+        cake_lists_free(out);
+    return good;
+}
+
+void cake_lists_free(cake_lists *lists)
+{
+    cake_vocab_free(&lists->vocab);
+    free(lists->pair);
+    free(lists->score);
+    *lists = (cake_lists){0};
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts that a tokenizer is made of, in the order in which text passes them:
+ *
+ *   added tokens -> normalizers -> pre-tokenizers -> model -> post-processor -> ids -> decoders -> text
+ *
+ * Normalizers, pre-tokenizers, post-processors and decoders are flat lists: a Sequence in the file dissolves
+ * into its members. Each list's file holds a table of the kinds that it knows; a new kind is a row there.
+ * All parts are read-only once opened; what an encoding needs to write lives in a cake_scratch.
+ */
+#ifndef CAKE_TOKENIZER_PARTS_H
+#define CAKE_TOKENIZER_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/spot.h"
+#include "tokenizer/cache.h"
+#include "tokenizer/known.h"
+#include "tokenizer/lists.h"
+#include "tokenizer/specials.h"
+#include "tokenizer/token.h"
+#include "tokenizer/trie.h"
+#include "tokenizer/vocab.h"
+
+/* What one encoding writes to. Zeros are fine. */
+typedef struct cake_scratch {
+    cake_buf normal, spare; /* the normalizers' */
+    bool moved;             /* the normalizers took the beginning of the text away */
+    size_t made;            /* bytes that the pre-tokenizers wrote */
+    void *match;            /* the patterns' */
+    cake_buf *step; /* [n_step] split.c's, two a step: its text with a prefix, a piece in its spelling */
+    size_t n_step;
+    int32_t *symbols; /* bpe.c's, [n_symbols] */
+    size_t n_symbols;
+    uint64_t *heap; /* bpe.c's, [heap_room] */
+    size_t n_heap, heap_room;
+    cake_buf character;             /* bpe.c's */
+    cake_buf spelled;               /* words.c's: a piece in the byte-level alphabet */
+    struct cake_unigram_path *path; /* unigram.c's, [n_path] */
+    size_t n_path;
+} cake_scratch;
+
+/* The character that ends text (UTF-8, not empty), and where it begins (alphabet.c). */
+uint32_t cake_text_last(const char *text, size_t len, size_t *at);
+
+/* Appends the bytes that text spells in base64; returns how far it is base64 (alphabet.c). */
+size_t cake_base64_read(const char *text, size_t len, cake_buf *out);
+
+/* Bytes that a text may have behind a step of any list: a Replace may make thousands of one, and the next
+ * step thousands of each of those. More is a fault of `what` (replace.c). */
+#define CAKE_GROWN_MOST ((size_t)256 << 20)
+cake_err cake_text_grown(size_t len, const char *what, cake_fault *fault);
+
+/* Steps of a list that runs as deep as it is long. */
+#define CAKE_STEPS_MOST 1000
+
+/* --- Replace, which is a normalizer and a decoder (replace.c) --- */
+
+typedef struct cake_replace {
+    char *from, *to; /* owned; from NULL: the pattern is looked for */
+    size_t from_len, to_len;
+    struct cake_pattern *pattern; /* owned */
+} cake_replace;
+
+cake_err cake_replace_open(const cake_spot *spot, cake_replace *out);
+void cake_replace_close(cake_replace *replace);
+/* Appends text to *out with every match replaced. *first, if not NULL: bytes of a match at the beginning, or
+ * 0. */
+cake_err cake_replace_run(const cake_replace *replace, const char *text, size_t len, cake_buf *out,
+                          size_t *first, void **match, cake_fault *fault);
+
+/* Appends text with `to` for every `from` (not empty). */
+void cake_text_replace(const char *text, size_t len, const char *from, size_t from_len, const char *to,
+                       size_t to_len, cake_buf *out);
+
+/* --- Precompiled: SentencePiece's own normal forms (charsmap.c) --- */
+
+typedef struct cake_charsmap cake_charsmap;
+
+cake_err cake_charsmap_open(const cake_spot *spot, cake_charsmap **out); /* of the string in base64 */
+void cake_charsmap_close(cake_charsmap *map);
+void cake_charsmap_run(const cake_charsmap *map, const char *text, size_t len, cake_buf *out);
+
+void cake_scratch_free(cake_scratch *scratch); /* back to zeros (token.c) */
+
+/* --- normalizers: text to text (normalize.c) --- */
+
+typedef struct cake_normalizer {
+    const struct cake_normalizer_kind *kind;
+    cake_replace replace;    /* Replace; Prepend: `to` */
+    cake_charsmap *charsmap; /* Precompiled: owned */
+    bool left, right;        /* Strip */
+} cake_normalizer;
+
+typedef struct cake_normalizers {
+    cake_normalizer *step;
+    size_t n;
+} cake_normalizers;
+
+cake_err cake_normalizers_open(const cake_spot *spot, cake_normalizers *out); /* null: none */
+/* How many times shorter they make a text at most; 0: without limit. */
+size_t cake_normalizers_shrink(const cake_normalizers *normalizers);
+bool cake_normalizers_spell(const cake_normalizers *normalizers); /* they write the byte-level alphabet */
+void cake_normalizers_close(cake_normalizers *normalizers);
+/* Changes scratch->normal in place, and says in scratch->moved whether its beginning is gone. Fails as
+ * patterns do. */
+cake_err cake_normalizers_run(const cake_normalizers *normalizers, cake_scratch *scratch, cake_fault *fault);
+/* --- pre-tokenizers: text to pieces (split.c) --- */
+
+typedef enum cake_meta { CAKE_META_ALWAYS, CAKE_META_FIRST, CAKE_META_NEVER } cake_meta;
+
+typedef struct cake_splitter {
+    const struct cake_splitter_kind *kind;
+    struct cake_pattern *pattern; /* owned; NULL: none */
+    cake_known_function known;    /* the same, matched by hand */
+    int behaviour;
+    bool invert;        /* what does not match is the match */
+    bool prefix_space;  /* ByteLevel: every piece begins with a space */
+    bool bytes;         /* ByteLevel: pieces are spelled in the byte-level alphabet */
+    uint8_t *script;    /* UnicodeScripts: owned */
+    uint32_t character; /* Metaspace, CharDelimiterSplit */
+    bool meta;          /* Metaspace: spaces become `character` */
+    cake_meta scheme;   /* Metaspace: where one stands before the text */
+    int64_t length;     /* FixedLength: characters */
+} cake_splitter;
+
+typedef struct cake_splitters {
+    cake_splitter *step;
+    size_t n;
+    bool raw; /* the last step spells: it is left to who receives the pieces */
+} cake_splitters;
+
+cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out); /* null: none */
+bool cake_splitters_spell(const cake_splitters *splitters); /* the model wants the byte-level alphabet */
+bool cake_splitters_drop(const cake_splitters *splitters);  /* parts of the text are removed */
+void cake_splitters_close(cake_splitters *splitters);
+typedef cake_err (*cake_piece_function)(void *own, const char *piece, size_t len);
+
+/* Hands the pieces of text (UTF-8, not empty) on, one at a time; none is empty. With splitters->raw they are
+ * still to be spelled. first: the text is the beginning of all. Fails as patterns and `each` do. */
+cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, size_t len, bool first,
+                            cake_scratch *scratch, cake_piece_function each, void *own, cake_fault *fault);
+/* The script of each of CAKE_CODES characters as a number, 0: that of what stands before; owned
+ * (scripts.c). */
+#define CAKE_CODES 0x110000
+cake_err cake_scripts_open(const cake_spot *spot, uint8_t **out);
+/* How far text (not empty) stays with one script; 0: it begins without one. */
+size_t cake_scripts_match(const uint8_t *script, const char *text, size_t len);
+/* The byte-level alphabet: every byte is written as one printable character. */
+void cake_alphabet_spell(const char *bytes, size_t len, cake_buf *out);
+/* The bytes that text spells, or -1 if it has a character outside of the alphabet (out is as before). */
+int cake_alphabet_read(const char *text, size_t len, cake_buf *out);
+
+/* --- models: a piece to ids (bpe.c) --- */
+
+typedef struct cake_words {
+    const struct cake_words_kind *kind;
+    cake_vocab vocab;
+    void *own; /* the kind's */
+    cake_cache *cache;
+    cake_lists *lists; /* borrowed while it is opened; NULL: none */
+} cake_words;
+
+/* lists: a BPE model's vocab and merges, or a Unigram model's scores, read already and taken over; NULL: they
+ * are in spot. */
+cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *out);
+void cake_words_close(cake_words *words);
+bool cake_words_bpe(const cake_words *words); /* whether the model is BPE */
+/* Appends a piece's ids. raw: its bytes are still to be spelled. Fails where a character has no token and
+ * there is none for unknown ones. */
+cake_err cake_words_run(const cake_words *words, const char *piece, size_t len, bool raw,
+                        cake_scratch *scratch, cake_ids *ids, cake_fault *fault);
+/* Whether characters can vanish: unknown ones without a token, or runs of them that share one. */
+bool cake_words_drop(const cake_words *words, bool spelled);
+int cake_byte_token(const char *text, size_t len); /* the byte that "<0x0A>" names, -1: another token */
+/* The ids of the byte tokens, -1 where there is none. */
+void cake_words_bytes(const cake_vocab *vocab, int32_t byte[256]);
+cake_err cake_words_unknown(const char *text, size_t len, cake_fault *fault); /* "no token for U+..." */
+
+/* Each model: reads spot into words->own, words->vocab being there. */
+cake_err cake_bpe_open(const cake_spot *spot, cake_words *words);
+void cake_bpe_close(cake_words *words);
+bool cake_bpe_drop(const cake_words *words, bool spelled);
+cake_err cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+                      cake_ids *ids, cake_fault *fault);
+/* The end of the part of a piece from `from` on that can be encoded for itself. */
+size_t cake_bpe_cut(const cake_words *words, const char *piece, size_t len, size_t from);
+cake_err cake_unigram_vocab(const cake_spot *spot, cake_words *words); /* [["token", score], ...] */
+cake_err cake_unigram_open(const cake_spot *spot, cake_words *words);
+void cake_unigram_close(cake_words *words);
+bool cake_unigram_drop(const cake_words *words, bool spelled);
+cake_err cake_unigram_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+                          cake_ids *ids, cake_fault *fault);
+
+/* --- added tokens: found in the text before anything else looks at it (added.c) --- */
+
+typedef struct cake_added_token {
+    char *text, *shown; /* owned; shown: as it decodes */
+    size_t len, shown_len;
+    int32_t id;
+    int32_t said; /* the id that the file has for it; -1: it says none */
+    bool special, left, right, word, normalized;
+    bool skipped; /* it was special once: decoding leaves out what is spelled so */
+    bool normal;  /* it was normalized once: it decodes as the normalizers leave it */
+} cake_added_token;
+
+typedef struct cake_added {
+    cake_added_token *token; /* [n], each with a text of its own */
+    size_t n, room;
+    cake_vocab texts;     /* to indexes into token */
+    int32_t top, next;    /* the highest id; the next new one */
+    bool split;           /* skipped tokens are not looked for */
+    cake_trie raw;        /* looked for in the text as it comes */
+    cake_trie normalized; /* looked for behind the normalizers */
+} cake_added;
+
+typedef struct cake_added_match {
+    const cake_added_token *token; /* NULL: plain text up to the end */
+    size_t start, end;             /* of the token, with the white space that it takes */
+} cake_added_match;
+
+/* The tokens of a tokenizer.json, those of other files, then finish: the tokens are as the normalizers leave
+ * them. */
+cake_err cake_added_read(const cake_spot *spot, const cake_vocab *vocab, cake_added *out);
+cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const cake_specials *specials,
+                             const char *where);
+cake_err cake_added_finish(cake_added *added, const cake_spot *spot, const cake_normalizers *normalizers);
+void cake_added_close(cake_added *added);
+const cake_added_token *cake_added_find(const cake_added *added, const char *text, size_t len);
+/* The first token of the trie at or behind *at; plain text reaches from `from` to match.start. Advances
+ * *at. */
+cake_added_match cake_added_next(const cake_added *added, const cake_trie *trie, const char *text, size_t len,
+                                 size_t from, size_t *at);
+
+/* --- post-processor: ids around a text's ids (post.c) --- */
+
+typedef struct cake_post {
+    cake_ids before, after;
+} cake_post;
+
+cake_err cake_post_open(const cake_spot *spot, cake_post *out); /* null: nothing */
+void cake_post_close(cake_post *post);
+
+/* --- decoders: tokens to text (decode.c) --- */
+
+typedef struct cake_decode_stage {
+    const struct cake_stage_kind *kind;
+    cake_replace replace; /* Strip, Metaspace, BPEDecoder: what they look for is `from` */
+    int64_t start, stop;  /* Strip */
+    bool keeps;           /* Metaspace: the first token too may begin with a space */
+    bool fused;           /* an earlier stage made one long string of the tokens */
+} cake_decode_stage;
+
+typedef struct cake_decode_stages {
+    cake_decode_stage *step;
+    size_t n;
+} cake_decode_stages;
+
+cake_err cake_stages_open(const cake_spot *spot, cake_decode_stages *out); /* null: tokens joined by spaces */
+void cake_stages_close(cake_decode_stages *stages);
+/* One token's own bytes, without what depends on its neighbours. */
+void cake_stages_bytes(const cake_decode_stages *stages, const char *text, size_t len, cake_buf *out);
+
+/* --- the whole (token.c) --- */
+
+typedef struct cake_known {
+    const char *text; /* NULL: no token has this id */
+    size_t len;
+    bool added, special;
+} cake_known;
+
+struct cake_token {
+    char *where; /* file name, for messages */
+    cake_normalizers normalizers;
+    cake_splitters splitters;
+    cake_words words;
+    cake_added added;
+    cake_post post;
+    cake_decode_stages stages;
+    cake_known *known; /* [count], by id */
+    int32_t eos;       /* the eos_token that a file names; -1: none */
+    int32_t count;
+    size_t longest; /* bytes of text that one token stands for */
+};
+
+#endif

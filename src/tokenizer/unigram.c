@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The unigram model of SentencePiece. In: one piece of text. Out: its tokens.
+ *
+ * Each token has a score, its log probability; of all ways to write a piece as tokens the one with the
+ * highest sum is taken. It is found from left to right: for each place the best way there and the last token
+ * of it. A character that is no token itself may always be written as the unknown one, ten below the lowest
+ * score; neighbouring unknown ones become one, or their bytes where the model has tokens for those. If there
+ * is no unknown token, only a best way that needs it is a fault (the original fails where one comes into
+ * sight). Sums are made in float64 and in the order of the text, ties go to the earlier beginning, as in the
+ * original.
+ * Invariant: every place that is reached has a way to it from place 0.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "tokenizer/parts.h"
+
+#define PENALTY 10.0 /* of an unknown character, below the lowest score */
+
+typedef struct unigram {
+    double *score; /* [count], by id */
+    double least;
+    int32_t unknown;   /* -1: none */
+    int32_t byte[256]; /* byte tokens, -1: none */
+    bool byte_fallback;
+    cake_trie trie;
+} unigram;
+
+/* The best way to a place. */
+typedef struct cake_unigram_path {
+    double score;
+    int32_t from; /* where its last token begins; -1: no way here yet */
+    int32_t id;   /* of that token */
+} place;
+
+cake_err cake_unigram_vocab(const cake_spot *spot, cake_words *words)
+{
+    unigram *u = words->own = cake_alloc(1, sizeof *u);
+    cake_err err = cake_spot_need(spot, CAKE_JSON_ARRAY, "an array");
+    size_t n = err ? 0 : cake_json_size(spot->node);
+    size_t scores = words->lists ? words->lists->n_scores : 0;
+    u->least = INFINITY;
+    if (n > CAKE_VOCAB_MOST)
+        return cake_spot_fail(spot, "%zu tokens are too many; at most %d can be read", n, CAKE_VOCAB_MOST);
+    u->score = cake_alloc(n, sizeof *u->score);
+    for (size_t i = 0; !err && i < n; i++) {
+        cake_spot row = cake_spot_at(spot, i), text = cake_spot_at(&row, 0), score = cake_spot_at(&row, 1);
+        size_t len = 0;
+        err = cake_spot_need(&text, CAKE_JSON_STRING, "a string");
+        if (!err && !cake_json_is_number(score.node))
+            err = cake_spot_fail(&score, "found %s, expected a score", cake_json_kind_name(score.node));
+        if (err)
+            break;
+        const char *token = cake_json_text(text.node, &len);
+        u->score[i] = i < scores ? words->lists->score[i] : cake_json_real(score.node, 0);
+        u->least = u->score[i] < u->least ? u->score[i] : u->least;
+        cake_vocab_put(&words->vocab, token, len, (int32_t)i);
+        cake_trie_add(&u->trie, token, len, (int32_t)i, false);
+    }
+    return err;
+}
+
+cake_err cake_unigram_open(const cake_spot *spot, cake_words *words)
+{
+    unigram *u = words->own;
+    int64_t unknown = -1;
+    cake_spot unk = cake_spot_key(spot, "unk_id");
+    cake_err err = cake_spot_flag(spot, "byte_fallback", false, &u->byte_fallback);
+    if (!err && cake_json_kind(unk.node) > CAKE_JSON_NULL)
+        err = cake_spot_int(spot, "unk_id", 0, words->vocab.count - 1, &unknown);
+    u->unknown = (int32_t)unknown;
+    cake_words_bytes(&words->vocab, u->byte);
+    return err;
+}
+
+void cake_unigram_close(cake_words *words)
+{
+    unigram *u = words->own;
+    free(u->score);
+    cake_trie_free(&u->trie);
+    free(u);
+}
+
+/* Runs of unknown characters share one token. */
+bool cake_unigram_drop(const cake_words *words, bool spelled)
+{
+    (void)words, (void)spelled;
+    return true;
+}
+
+static void offer(place *at, double score, size_t from, int32_t id)
+{
+    if (at->from < 0 || score > at->score)
+        *at = (place){score, (int32_t)from, id};
+}
+
+/* Fills best[1..len]. */
+static void walk(const unigram *u, const char *piece, size_t len, place *best)
+{
+    for (size_t from = 0, n; from < len; from += n) {
+        n = (size_t)cake_utf8_next(piece + from, len - from, NULL);
+        uint32_t node = 0;
+        int32_t id;
+        bool single = false;
+        for (size_t at = from;
+             u->trie.n && at < len && cake_trie_step(&u->trie, &node, (unsigned char)piece[at], &id);) {
+            at++;
+            if (id < 0)
+                continue;
+            offer(&best[at], best[from].score + u->score[id], from, id);
+            single = single || at - from == n;
+        }
+        if (!single)
+            offer(&best[from + n], best[from].score + (u->least - PENALTY), from, u->unknown);
+    }
+}
+
+/* A run of unknown characters: a token if it happens to be one, else its bytes, else the unknown token. */
+static void add_unknown(const cake_words *words, const char *text, size_t len, cake_ids *ids)
+{
+    const unigram *u = words->own;
+    int32_t id = cake_vocab_find(&words->vocab, text, len);
+    bool all = u->byte_fallback;
+    for (size_t i = 0; all && i < len; i++)
+        all = u->byte[(unsigned char)text[i]] >= 0;
+    if (id >= 0 || !all)
+        cake_ids_add(ids, id >= 0 ? id : u->unknown);
+    for (size_t i = 0; id < 0 && all && i < len; i++)
+        cake_ids_add(ids, u->byte[(unsigned char)text[i]]);
+}
+
+cake_err cake_unigram_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+                          cake_ids *ids, cake_fault *fault)
+{
+    const unigram *u = words->own;
+    if (len + 1 > scratch->n_path) {
+        free(scratch->path); /* before the new ones are there: they are large */
+        scratch->n_path = len < 1024 ? 1024 : len + 1;
+        scratch->path = cake_grow(NULL, scratch->n_path, sizeof *scratch->path);
+    }
+    place *best = scratch->path;
+    for (size_t i = 0; i <= len; i++)
+        best[i].from = -1;
+    best[0].score = 0;
+    walk(u, piece, len, best);
+    size_t next = len; /* turns the way round: from[] of a beginning becomes its end */
+    int32_t id = -1;
+    for (size_t end = len; end > 0;) {
+        place now = best[end];
+        best[end] = (place){.from = (int32_t)next, .id = id};
+        next = end;
+        id = now.id;
+        end = (size_t)now.from;
+    }
+    best[0] = (place){.from = (int32_t)next, .id = id};
+    for (size_t from = 0, end; from < len; from = end) {
+        end = (size_t)best[from].from;
+        if (best[from].id != u->unknown) {
+            cake_ids_add(ids, best[from].id);
+            continue;
+        }
+        if (u->unknown < 0)
+            return cake_words_unknown(piece + from, end - from, fault);
+        while (end < len && best[end].id == u->unknown)
+            end = (size_t)best[end].from;
+        add_unknown(words, piece + from, end - from, ids);
+    }
+    return CAKE_OK;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a tokenizer's `model`. Out: its vocabulary and the algorithm that makes tokens of a piece of text.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/utf8.h"
+#include "tokenizer/parts.h"
+
+typedef struct cake_words_kind {
+    const char *type;
+    cake_err (*vocab)(const cake_spot *vocab, cake_words *words);
+    cake_err (*open)(const cake_spot *model, cake_words *words); /* vocab is there already */
+    void (*close)(cake_words *words);
+    cake_err (*run)(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+                    cake_ids *ids, cake_fault *fault);
+    bool (*drop)(const cake_words *words, bool spelled);
+    size_t (*cut)(const cake_words *words, const char *piece, size_t len,
+                  size_t from); /* NULL: pieces are whole */
+} words_kind;
+
+/* {"token": id, ...} */
+static cake_err open_vocab(const cake_spot *spot, cake_words *words)
+{
+    cake_vocab *vocab = &words->vocab;
+    cake_err err = cake_spot_need(spot, CAKE_JSON_OBJECT, "an object");
+    if (err)
+        return err;
+    for (void *it = cake_json_first(spot->node); it; it = cake_json_next(spot->node, it)) {
+        size_t len;
+        const char *text = cake_json_key(it, &len);
+        cake_spot member = {.parent = spot, .key = text, .node = cake_json_value(it)};
+        int64_t id = cake_json_int(member.node, -1);
+        err = cake_spot_need(&member, CAKE_JSON_INT, "an id");
+        if (err)
+            return err;
+        if (id < 0 || id >= CAKE_VOCAB_MOST)
+            return cake_spot_fail(&member, "id %lld is out of range; ids are 0 to %d", (long long)id,
+                                  CAKE_VOCAB_MOST - 1);
+        if (cake_vocab_add(vocab, text, len, (int32_t)id) < 0) {
+            size_t other_len;
+            const char *other = cake_vocab_text(vocab, (int32_t)id, &other_len);
+            return cake_spot_fail(&member, "id %lld is that of \"%.*s\" already", (long long)id,
+                                  (int)(other_len < 80 ? other_len : 80), other);
+        }
+    }
+    return CAKE_OK;
+}
+
+static const words_kind kinds[] = {
+    {"BPE", open_vocab, cake_bpe_open, cake_bpe_close, cake_bpe_run, cake_bpe_drop, cake_bpe_cut},
+    {"Unigram", cake_unigram_vocab, cake_unigram_open, cake_unigram_close, cake_unigram_run,
+     cake_unigram_drop, NULL},
+};
+
+cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *out)
+{
+    size_t row = 0;
+    cake_spot vocab = cake_spot_key(spot, "vocab");
+    cake_err err = cake_spot_need(spot, CAKE_JSON_OBJECT, "an object");
+    /* Files of old have no type; only BPE has merges, only Unigram scores. */
+    if (!err && !cake_json_get(spot->node, "type") && cake_json_kind(vocab.node) == CAKE_JSON_ARRAY)
+        row = 1;
+    else if (!err && (cake_json_get(spot->node, "type") || !cake_json_get(spot->node, "merges")))
+        err = cake_spot_choose(spot, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
+    if (err)
+        return err;
+    out->kind = &kinds[row];
+    out->lists = lists;
+    if (lists && lists->n && kinds[row].open == cake_bpe_open) {
+        out->vocab = lists->vocab;
+        lists->vocab = (cake_vocab){0};
+    } else {
+        err = kinds[row].vocab(&vocab, out);
+    }
+    if (!err)
+        err = kinds[row].open(spot, out);
+    out->lists = NULL;
+    if (!err)
+        out->cache = cake_cache_open((size_t)out->vocab.count);
+    return err;
+}
+
+bool cake_words_bpe(const cake_words *words)
+{
+    return words->kind == &kinds[0];
+}
+
+void cake_words_close(cake_words *words)
+{
+    if (words->kind && words->own)
+        words->kind->close(words);
+    cake_vocab_free(&words->vocab);
+    cake_cache_close(words->cache);
+    *words = (cake_words){0};
+}
+
+bool cake_words_drop(const cake_words *words, bool spelled)
+{
+    return words->kind->drop(words, spelled);
+}
+
+void cake_words_bytes(const cake_vocab *vocab, int32_t byte[256])
+{
+    for (int i = 0; i < 256; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", i);
+        byte[i] = cake_vocab_find(vocab, name, 6);
+    }
+}
+
+cake_err cake_words_unknown(const char *text, size_t len, cake_fault *fault)
+{
+    uint32_t code = 0;
+    cake_utf8_next(text, len, &code);
+    return cake_fault_set(fault, NULL,
+                          "the tokenizer has no token for U+%04X, and none for unknown characters", code);
+}
+
+/* A part that can be encoded for itself, from memory if it came before. */
+static cake_err run_part(const cake_words *words, const char *piece, size_t len, bool raw,
+                         cake_scratch *scratch, cake_ids *ids, cake_fault *fault)
+{
+    size_t before = ids->len;
+    if (len <= CAKE_CACHE_KEY && cake_cache_get(words->cache, piece, len, ids))
+        return CAKE_OK;
+    const char *text = piece;
+    size_t n = len;
+    if (raw) {
+        cake_buf_cut(&scratch->spelled, 0);
+        cake_alphabet_spell(piece, len, &scratch->spelled);
+        text = scratch->spelled.data;
+        n = scratch->spelled.len;
+    }
+    cake_err err = words->kind->run(words, text, n, scratch, ids, fault);
+    if (!err && len <= CAKE_CACHE_KEY)
+        cake_cache_put(words->cache, piece, len, ids->len ? ids->id + before : NULL, ids->len - before);
+    return err;
+}
+
+cake_err cake_words_run(const cake_words *words, const char *piece, size_t len, bool raw,
+                        cake_scratch *scratch, cake_ids *ids, cake_fault *fault)
+{
+    if (raw || !words->kind->cut)
+        return run_part(words, piece, len, raw, scratch, ids, fault);
+    cake_err err = CAKE_OK;
+    for (size_t from = 0, end; !err && from < len; from = end) {
+        end = words->kind->cut(words, piece, len, from);
+        err = run_part(words, piece + from, end - from, raw, scratch, ids, fault);
+    }
+    return err;
+}
