@@ -7,8 +7,8 @@
 #ifndef CAKE_BENCH_COST_H
 #define CAKE_BENCH_COST_H
 
-#include "base/wave.h"
 #include "model/config.h"
+#include "types/wave.h"
 
 typedef struct cost_rates {
     double flops, bytes; /* operations and bytes a second */

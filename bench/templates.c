@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "chat/chat.h"
+#include "formats/json.h"
 
 #define ROUNDS 7
 #define ENOUGH 0.02 /* seconds of a round */

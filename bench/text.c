@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "bench/floor.h"
 #include "chat/chat.h"
+#include "formats/json.h"
 #include "prompt/prompt.h"
 #include "tokenizer/token.h"
 

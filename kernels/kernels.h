@@ -15,11 +15,11 @@
 
 #include <stdbool.h>
 
-#include "base/best.h"
 #include "base/err.h"
-#include "base/row.h"
 #include "kernels/memory.h"
 #include "kernels/tensor.h"
+#include "types/best.h"
+#include "types/row.h"
 
 /* One member of a team, which runs an operation together. */
 typedef struct cake_exec {

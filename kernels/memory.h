@@ -16,7 +16,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/row.h"
+#include "types/row.h"
 
 typedef struct cake_memory {
     const char *name; /* "GPU memory" */

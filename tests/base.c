@@ -13,11 +13,11 @@
 #include "base/duration.h"
 #include "base/escape.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/log.h"
-#include "base/params.h"
 #include "base/utf8.h"
+#include "formats/json.h"
 #include "suite.h"
+#include "types/params.h"
 
 static void test_utf8_bad(void)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/json.h"
+#include "formats/json.h"
 #include "tokenizer/token.h"
 
 static void add_ids(cake_buf *out, const char *name, const cake_ids *ids)

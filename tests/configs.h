@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "base/json.h"
 #include "base/log.h"
+#include "formats/json.h"
 #include "model/config.h"
 #include "suite.h"
 

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/pack.h"
+#include "formats/pack.h"
 #include "records.h"
 
 /* Everything that lines have: an answer with scores, a failure, a chat of two choices, U+0000 wherever it may

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "chat/chat.h"
+#include "formats/json.h"
 #include "rows.h"
 #include "suite.h"
 #include "tokenizer/token.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/wave.h"
 #include "suite.h"
+#include "types/wave.h"
 
 enum { MOST_REPLICAS = 70, MOST_ITEMS = 4000, LONG = 40 * CAKE_PAGE };
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/h5.h"
 #include "base/log.h"
+#include "formats/h5.h"
 #include "prompt/prompt.h"
 #include "records.h"
 

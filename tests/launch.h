@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "base/json.h"
+#include "formats/json.h"
 
 /* Answers the requests (a JSONL file) on np ranks. An array of the result's lines, owned; empty if the run
  * failed, which is an assertion too, with what the program said. */

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/log.h"
+#include "formats/json.h"
 #include "records.h"
 
 static void check_line(const cake_record_options *options, const cake_record *record, const char *want)

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/pack.h"
+#include "formats/pack.h"
 #include "prompt/lines.h"
 #include "prompt/prompt.h"
 #include "records.h"

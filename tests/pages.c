@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-#include "base/wave.h"
 #include "suite.h"
+#include "types/wave.h"
 
 enum { N_PAGE = 6 };
 

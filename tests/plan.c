@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/wave.h"
 #include "suite.h"
+#include "types/wave.h"
 
 static uint32_t dice = 1;
 

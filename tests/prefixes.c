@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/wave.h"
 #include "suite.h"
+#include "types/wave.h"
 
 enum { N_PROMPT = 200, MAX_PAGES = 6 };
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/json.h"
 #include "base/log.h"
+#include "formats/json.h"
 #include "records.h"
 
 /* Reads a whole file; NULL if there is none. */

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/json.h"
 #include "embed/embed.h"
+#include "formats/json.h"
 #include "logits/logits.h"
 #include "slice/slice.h"
 #include "suite.h"

@@ -6,7 +6,7 @@
 #ifndef CAKE_TESTS_ROWS_H
 #define CAKE_TESTS_ROWS_H
 
-#include "base/json.h"
+#include "formats/json.h"
 #include "tokenizer/token.h"
 
 cake_json *rows_load(const char *path); /* owned; fails the test if the file cannot be read */

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/json.h"
-#include "base/scores.h"
+#include "formats/json.h"
 #include "sample/past.h"
 #include "sample/rng.h"
 #include "sample/sample.h"
 #include "suite.h"
+#include "types/scores.h"
 
 static cake_params params_of(double temperature, int64_t top_k, double top_p)
 {

@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 
 #include "base/alloc.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "formats/json.h"
 #include "rows.h"
 #include "suite.h"
 #include "tokenizer/score.h"

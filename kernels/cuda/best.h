@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: scores as they come out of the product with a head. Out: the leader of each group of CAKE_WARP
- * neighbouring ones of a row, and, from these, the best of the row (base/best.h): the best m of all stand in
+ * neighbouring ones of a row, and, from these, the best of the row (types/best.h): the best m of all stand in
  * the m groups whose leaders are the best, so that of many groups nothing but their leader is looked at
  * again.
  */

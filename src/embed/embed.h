@@ -7,9 +7,9 @@
 
 #include <stdint.h>
 
-#include "base/wave.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
+#include "types/wave.h"
 
 /* ids [wave->n_tok], each in [0, n_vocab); the header and rows of the wave are already there. */
 void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n_thread, const int32_t *ids,

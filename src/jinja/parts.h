@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json.h"
+#include "formats/json.h"
 #include "jinja/jinja.h"
 #include "jinja/render.h"
 #include "jinja/value.h"

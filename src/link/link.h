@@ -15,10 +15,10 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/wave.h"
 #include "kernels/memory.h"
 #include "link/wire.h"
 #include "link/world.h"
+#include "types/wave.h"
 
 typedef struct cake_link cake_link;
 

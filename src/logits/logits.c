@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/scores.h"
+#include "types/scores.h"
 
 /* What goes in and what comes out. */
 typedef struct places {

@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "formats/json.h"
 #include "model/config.h"
 
 #define VERSION   1

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/params.h"
-#include "base/wave.h"
 #include "kernels/kernels.h"
 #include "model/arch.h"
+#include "types/params.h"
+#include "types/wave.h"
 
 #define CAKE_MAX_EOS     256
 #define CAKE_MAX_LAYER   1024

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "base/json.h"
+#include "formats/json.h"
 #include "model/config.h"
 
 typedef struct cake_fields {

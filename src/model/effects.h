@@ -6,7 +6,7 @@
 #ifndef CAKE_MODEL_EFFECTS_H
 #define CAKE_MODEL_EFFECTS_H
 
-#include "base/effects.h"
+#include "formats/effects.h"
 
 extern const cake_effect cake_generation_effects[]; /* end with a NULL name */
 extern const cake_effect cake_relative_effects[];   /* of config.json and its text_config */

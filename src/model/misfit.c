@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/json.h"
 #include "base/log.h"
+#include "formats/json.h"
 
 #define ADAPTER "adapter_config.json"
 #define SAVE    "load it with transformers and save it with save_pretrained"

@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "formats/json.h"
 #include "model/mapping.h"
 
 #define MAX_HEADER (100 << 20) /* as the reference implementation has it */

@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "formats/json.h"
 #include "model/piece.h"
 
 /* ---- description */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/json.h"
+#include "formats/json.h"
 #include "model/misfit.h"
 
 #define SINGLE    "model.safetensors"

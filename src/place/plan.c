@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/row.h"
+#include "types/row.h"
 
 /* What is to be cut, and the best that can be made of its ends, as the time of the slowest rank: `pools`
  * [n_pool + 1, n_layer + 1] of pools p.. if they get layers i.., `ranks` [n_rank + 1, n_layer + 1] of a

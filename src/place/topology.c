@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "base/yaml.h"
+#include "formats/yaml.h"
 #include "place/devices.h"
 #include "place/workers.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/yaml.h"
+#include "formats/yaml.h"
 #include "place/cpus.h"
 #include "place/plan.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/h5.h"
+#include "formats/h5.h"
 #include "prompt/lines.h"
 
 /* One prompt a row: strings (values), or a range of values between two offsets. */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/pack.h"
+#include "formats/pack.h"
 #include "prompt/sniff.h"
 
 #define BLOCK ((size_t)1 << 20)

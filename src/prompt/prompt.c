@@ -13,9 +13,9 @@
 
 #include "base/alloc.h"
 #include "base/crc.h"
-#include "base/h5.h"
 #include "base/log.h"
-#include "base/pack.h"
+#include "formats/h5.h"
+#include "formats/pack.h"
 #include "prompt/forms.h"
 #include "prompt/hdf5.h"
 #include "prompt/lines.h"

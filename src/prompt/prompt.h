@@ -10,9 +10,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json.h"
-#include "base/mark.h"
-#include "base/params.h"
+#include "formats/json.h"
+#include "types/mark.h"
+#include "types/params.h"
 
 /* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and
  * ids is the prompt. Everything is owned by the request; cake_request_free. */

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/h5.h"
-#include "base/json.h"
-#include "base/pack.h"
+#include "formats/h5.h"
+#include "formats/json.h"
+#include "formats/pack.h"
 #include "record/bytes.h"
 #include "record/hdf5.h"
 #include "record/line.h"

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/json.h"
-#include "base/shard.h"
+#include "formats/json.h"
 #include "record/bytes.h"
 #include "record/job.h"
+#include "types/shard.h"
 
 static void take_head(const cake_journal_head *head, cake_found *f)
 {

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/h5.h"
-#include "base/json.h"
+#include "formats/h5.h"
+#include "formats/json.h"
 #include "record/bytes.h"
 #include "record/line.h"
 

@@ -19,7 +19,7 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "formats/json.h"
 #include "record/bytes.h"
 
 enum { MARKS = 256 };

@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/crc.h"
-#include "base/json.h"
+#include "formats/json.h"
 #include "record/bytes.h"
 
 #define BLOCK   ((size_t)1 << 20)

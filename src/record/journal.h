@@ -11,9 +11,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/mark.h"
 #include "record/places.h"
 #include "record/running.h"
+#include "types/mark.h"
 
 #define CAKE_JOURNAL_MOST ((int64_t)1 << 32) /* requests; more are a broken number, not a larger file */
 

@@ -5,7 +5,7 @@
 #ifndef CAKE_RECORD_LINE_H
 #define CAKE_RECORD_LINE_H
 
-#include "base/json.h"
+#include "formats/json.h"
 #include "record/record.h"
 
 void cake_line_simple(const cake_record_options *options, const cake_record *record, cake_buf *out);

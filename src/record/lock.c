@@ -18,9 +18,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/slurm.h"
+#include "formats/json.h"
 #include "record/bytes.h"
 
 enum { LARGEST = 4096, TRIES = 5, HOST = 256 };

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/utf8.h"
+#include "formats/json.h"
 #include "record/line.h"
 
 /* The shortest decimal that reads back as the same float; -inf, which JSON has not, as the API's -9999. */

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "base/json.h"
+#include "formats/json.h"
 #include "record/line.h"
 
 static void add_id(const cake_record_options *options, const cake_record *record, const char *prefix,

@@ -4,7 +4,7 @@
  * base/escape.h.
  */
 #include "base/escape.h"
-#include "base/json.h"
+#include "formats/json.h"
 #include "record/line.h"
 
 static const cake_json *text_of(const cake_json *line)

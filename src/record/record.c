@@ -14,9 +14,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/h5.h"
 #include "base/log.h"
-#include "base/pack.h"
+#include "formats/h5.h"
+#include "formats/pack.h"
 #include "record/hdf5.h"
 #include "record/line.h"
 #include "record/partial.h"

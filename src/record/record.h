@@ -14,9 +14,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/mark.h"
-#include "base/params.h"
 #include "record/partial.h"
+#include "types/mark.h"
+#include "types/params.h"
 
 typedef enum cake_finish { CAKE_FINISH_STOP, CAKE_FINISH_LENGTH } cake_finish;
 

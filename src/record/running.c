@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/json.h"
-#include "base/params.h"
+#include "formats/json.h"
+#include "types/params.h"
 
 void cake_running_free(cake_running *running)
 {

@@ -18,7 +18,7 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "formats/json.h"
 #include "record/bytes.h"
 #include "record/expand.h"
 #include "record/found.h"

@@ -7,8 +7,8 @@
 #ifndef CAKE_RECORD_SHARDS_H
 #define CAKE_RECORD_SHARDS_H
 
-#include "base/shard.h"
 #include "record/journal.h"
+#include "types/shard.h"
 
 typedef struct cake_shards cake_shards;
 

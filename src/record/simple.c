@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "base/json.h"
+#include "formats/json.h"
 #include "record/line.h"
 
 void cake_line_string(cake_buf *out, const char *text)

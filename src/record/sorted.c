@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/crc.h"
-#include "base/pack.h"
+#include "formats/pack.h"
 #include "record/bytes.h"
 #include "record/hdf5.h"
 

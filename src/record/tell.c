@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "formats/json.h"
 #include "record/line.h"
 
 enum { DIGITS = 15 };

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/best.h"
 #include "base/err.h"
 #include "run/sequence.h"
+#include "types/best.h"
 
 /* What the scores of one row come to. */
 typedef struct cake_draw {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/pack.h"
+#include "formats/pack.h"
 #include "record/record.h"
 #include "run/options_parts.h"
 

@@ -11,8 +11,8 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "base/row.h"
 #include "run/prefixes.h"
+#include "types/row.h"
 
 enum {
     MOST = 256,            /* items that may wait, however many replicas there are */

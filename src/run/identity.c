@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/crc.h"
-#include "base/json.h"
 #include "base/version.h"
+#include "formats/json.h"
 #include "record/record.h"
 #include "run/beside.h"
 

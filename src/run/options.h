@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/params.h"
-#include "base/shard.h"
 #include "link/world.h"
 #include "prompt/prompt.h"
 #include "run/settings.h"
+#include "types/params.h"
+#include "types/shard.h"
 
 typedef struct cake_texts {
     char **text; /* borrowed from argv, settings and the environment */

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "base/row.h"
+#include "types/row.h"
 
 void cake_pages_open(cake_pages *p, int window, int n_page, cake_prefixes *prefixes)
 {

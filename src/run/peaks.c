@@ -13,8 +13,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/log.h"
+#include "formats/json.h"
 
 enum { BYTES = 64 << 20 };
 

@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/row.h"
+#include "types/row.h"
 
 typedef struct node {
     int64_t salt;

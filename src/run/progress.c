@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/slurm.h"
+#include "formats/json.h"
 #include "run/whole.h"
 
 static const double bar_every = 0.2, line_every = 60, file_every = 5; /* seconds */

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/version.h"
+#include "formats/json.h"
 #include "run/report_parts.h"
 #include "run/whole.h"
 

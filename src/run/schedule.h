@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/wave.h"
 #include "run/prefixes.h"
 #include "slice/work.h"
+#include "types/wave.h"
 
 typedef struct cake_schedule cake_schedule;
 

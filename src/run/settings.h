@@ -6,7 +6,7 @@
 #ifndef CAKE_RUN_SETTINGS_H
 #define CAKE_RUN_SETTINGS_H
 
-#include "base/yaml.h"
+#include "formats/yaml.h"
 
 typedef struct cake_setting {
     char *name, *value; /* owned; an entry of a list has a setting of its own; value NULL: it is null */

@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "base/duration.h"
-#include "base/json.h"
 #include "base/log.h"
+#include "formats/json.h"
 #include "record/found.h"
 #include "run/run.h"
 

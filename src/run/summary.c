@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "formats/json.h"
 #include "place/machine.h"
 #include "run/parts.h"
 #include "slice/slice.h"

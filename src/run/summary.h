@@ -5,10 +5,10 @@
 #ifndef CAKE_RUN_SUMMARY_H
 #define CAKE_RUN_SUMMARY_H
 
-#include "base/shard.h"
 #include "link/world.h"
 #include "run/estimate.h"
 #include "run/stage.h"
+#include "types/shard.h"
 
 /* What the input holds. */
 typedef struct cake_counted {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "formats/json.h"
 #include "place/machine.h"
 #include "record/line.h"
 #include "run/ending.h"

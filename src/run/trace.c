@@ -13,9 +13,9 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "formats/json.h"
 #include "run/whole.h"
 
 enum { MOST = 1 << 20, BLOCK = 256 };

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "base/params.h"
+#include "types/params.h"
 
 typedef struct cake_past cake_past;
 

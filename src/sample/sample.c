@@ -5,7 +5,7 @@
  * the shortest prefix whose sum reaches top_p of the sum of what top_k kept; min_p keeps of that what weighs
  * min_p of the first or more; the draw walks what is kept in that order, or by id if neither top_k nor top_p
  * is on. A score of -infinity is a token that cannot be drawn. Invariant: shortcuts below never change that
- * result, and nothing in it depends on the machine (base/scores.h).
+ * result, and nothing in it depends on the machine (types/scores.h).
  *
  * A vocabulary is never sorted: what is looked for in the ranking is at a place where running sums pass
  * something. Sums over tokens whose keys begin alike say between which keys that is, and only few tokens have
@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/scores.h"
+#include "types/scores.h"
 
 enum {
     GROUP = 64, /* scores that are looked at together */

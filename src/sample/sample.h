@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/best.h"
-#include "base/params.h"
+#include "types/best.h"
+#include "types/params.h"
 
 /* Who draws. seed is the request's own, or the job's mixed with the hash of the request's id or index. */
 typedef struct cake_key {

@@ -9,9 +9,9 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/wave.h"
 #include "kernels/kernels.h"
 #include "kernels/memory.h"
+#include "types/wave.h"
 
 typedef struct cake_kv_shape {
     cake_dtype dtype;

@@ -6,9 +6,9 @@
 #ifndef CAKE_SLICE_LAYER_H
 #define CAKE_SLICE_LAYER_H
 
-#include "base/wave.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
+#include "types/wave.h"
 
 typedef struct cake_pass {
     const cake_config *config;

@@ -7,10 +7,10 @@
 #define CAKE_SLICE_SLICE_H
 
 #include "base/err.h"
-#include "base/wave.h"
 #include "kernels/kernels.h"
 #include "kernels/roof.h"
 #include "model/model.h"
+#include "types/wave.h"
 
 typedef struct cake_slice cake_slice;
 

@@ -9,9 +9,9 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/wave.h"
 #include "kernels/kernels.h"
 #include "kernels/memory.h"
+#include "types/wave.h"
 
 typedef struct cake_state_shape {
     cake_delta layer; /* the sizes of one layer; weights and states are of no interest here */

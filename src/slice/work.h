@@ -12,10 +12,10 @@
 
 #include <stdbool.h>
 
-#include "base/wave.h"
 #include "kernels/kernels.h"
 #include "kernels/roof.h"
 #include "model/model.h"
+#include "types/wave.h"
 
 typedef struct cake_cost {
     double balance;        /* operations that take as long as moving a byte: makes the two comparable */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/spot.h"
+#include "formats/spot.h"
 
 typedef struct cake_pattern cake_pattern;
 

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/spot.h"
+#include "formats/spot.h"
 
 /* Appends the pattern as PCRE2 understands it (UTF, UCP and multiline on) to *out. Fails, naming the place,
  * where it holds something that cannot be said. text: UTF-8, [len]. */

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "base/json.h"
+#include "formats/json.h"
 
 /* Special tokens that every class can have, in the order in which they are added. */
 enum { CAKE_BOS, CAKE_EOS, CAKE_UNK, CAKE_SEP, CAKE_PAD, CAKE_CLS, CAKE_MASK, CAKE_NAMED };

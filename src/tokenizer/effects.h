@@ -6,7 +6,7 @@
 #ifndef CAKE_TOKENIZER_EFFECTS_H
 #define CAKE_TOKENIZER_EFFECTS_H
 
-#include "base/effects.h"
+#include "formats/effects.h"
 
 extern const cake_effect cake_tokenizer_effects[]; /* ends with a NULL name */
 

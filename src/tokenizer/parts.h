@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/spot.h"
+#include "formats/spot.h"
 #include "tokenizer/cache.h"
 #include "tokenizer/known.h"
 #include "tokenizer/lists.h"

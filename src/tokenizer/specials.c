@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/spot.h"
+#include "formats/spot.h"
 
 #define LARGEST_FILE ((size_t)512 << 20)
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/json.h"
+#include "formats/json.h"
 #include "tokenizer/builder.h"
 #include "tokenizer/vocab.h"
 

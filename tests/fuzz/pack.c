@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "base/pack.h"
+#include "formats/pack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a file's name, or its first bytes. Out: the functions for its packed form. prompt, record and
+ * run/clashes.c call.
+ * Invariant: a name that is nothing but the ending is not packed.
+ */
+#include "formats/pack.h"
+
+#include <string.h>
+#include <strings.h>
+
+static const cake_pack *const packs[] = {&cake_pack_gzip, &cake_pack_zstd};
+
+const cake_pack *cake_pack_of(const char *path)
+{
+    size_t len = path ? strlen(path) : 0;
+    for (size_t i = 0; i < sizeof packs / sizeof *packs; i++) {
+        size_t n = strlen(packs[i]->ending);
+        if (len > n && !strcasecmp(path + len - n, packs[i]->ending))
+            return packs[i];
+    }
+    return NULL;
+}
+
+const cake_pack *cake_pack_that_begins(const char *head, size_t n)
+{
+    for (size_t i = 0; i < sizeof packs / sizeof *packs; i++) {
+        size_t len = strlen(packs[i]->magic);
+        if (n >= len && !memcmp(head, packs[i]->magic, len))
+            return packs[i];
+    }
+    return NULL;
+}

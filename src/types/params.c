@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: parameters that are set or unset. Out: the same, unset ones filled. prompt parses by the table;
+ * run/feed.c merges.
+ * Invariant: the table has every field that is one number; lists are treated one by one.
+ */
+#include "types/params.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+
+#define INTEGER(field, least, most, base)                                                                    \
+    {                                                                                                        \
+#field, offsetof(cake_params, field), false, least, most, false, base                                \
+    }
+#define REAL(field, least, most, above, base)                                                                \
+    {                                                                                                        \
+#field, offsetof(cake_params, field), true, least, most, above, base                                 \
+    }
+
+const cake_params_field cake_params_fields[] = {
+    INTEGER(max_tokens, 1, INT32_MAX, NAN),
+    INTEGER(min_tokens, 0, INT32_MAX, 0),
+    INTEGER(n, 1, CAKE_MAX_CHOICE, 1),
+    INTEGER(top_k, -1, INT32_MAX, 0),
+    INTEGER(seed, -9223372036854775808.0, 9223372036854774784.0, NAN),
+    INTEGER(ignore_eos, 0, 1, 0),
+    INTEGER(echo, 0, 1, 0),
+    INTEGER(logprobs, 0, CAKE_MAX_TOP, NAN),
+    INTEGER(return_token_ids, 0, 1, 0),
+    REAL(temperature, 0, 2, false, 1),
+    REAL(top_p, 0, 1, true, 1),
+    REAL(min_p, 0, 1, false, 0),
+    REAL(repetition_penalty, 0, INFINITY, true, 1),
+    REAL(presence_penalty, -2, 2, false, 0),
+    REAL(frequency_penalty, -2, 2, false, 0),
+    {0},
+};
+
+const char *cake_form_place(cake_form form, int64_t index, const char *id, char out[CAKE_PLACE])
+{
+    enum { SHOWN = 60 };
+    int n = snprintf(out, CAKE_PLACE, "line %lld", (long long)index + 1);
+    size_t shown = id && strlen(id) > SHOWN ? cake_utf8_check(id, SHOWN) : SHOWN;
+    if (id)
+        snprintf(out + n, CAKE_PLACE - (size_t)n, " (%s %.*s%s)",
+                 form == CAKE_FORM_SIMPLE ? "id" : "custom_id", (int)shown, id,
+                 strlen(id) > SHOWN ? "..." : "");
+    return out;
+}
+
+cake_params cake_params_unset(void)
+{
+    cake_params params = {.n_stop = -1};
+    for (const cake_params_field *f = cake_params_fields; f->name; f++) {
+        if (f->real)
+            *(double *)((char *)&params + f->offset) = NAN;
+        else
+            *(int64_t *)((char *)&params + f->offset) = CAKE_UNSET;
+    }
+    return params;
+}
+
+cake_params cake_params_base(void)
+{
+    cake_params params = cake_params_unset();
+    for (const cake_params_field *f = cake_params_fields; f->name; f++) {
+        if (f->real)
+            *(double *)((char *)&params + f->offset) = f->base;
+        else if (!isnan(f->base))
+            *(int64_t *)((char *)&params + f->offset) = (int64_t)f->base;
+    }
+    params.n_stop = 0;
+    return params;
+}
+
+static void merge_bias(cake_params *params, const cake_params *over)
+{
+    if (!over->n_bias)
+        return;
+    params->bias = cake_grow(params->bias, params->n_bias + over->n_bias, sizeof *params->bias);
+    memcpy(params->bias + params->n_bias, over->bias, over->n_bias * sizeof *params->bias);
+    params->n_bias += over->n_bias;
+}
+
+void cake_params_merge(cake_params *params, const cake_params *over)
+{
+    for (const cake_params_field *f = cake_params_fields; f->name; f++) {
+        void *into = (char *)params + f->offset;
+        const void *from = (const char *)over + f->offset;
+        if (f->real && isnan(*(double *)into))
+            memcpy(into, from, sizeof(double));
+        else if (!f->real && *(int64_t *)into == CAKE_UNSET)
+            memcpy(into, from, sizeof(int64_t));
+    }
+    if (params->n_stop < 0 && over->n_stop >= 0) {
+        params->n_stop = over->n_stop;
+        for (int i = 0; i < over->n_stop; i++)
+            params->stop[i] = cake_copy(over->stop[i], strlen(over->stop[i]));
+    }
+    merge_bias(params, over);
+}
+
+void cake_params_free(cake_params *params)
+{
+    for (int i = 0; i < params->n_stop; i++)
+        free(params->stop[i]);
+    params->n_stop = -1;
+    cake_ids_free(&params->stop_ids);
+    free(params->bias);
+    params->bias = NULL;
+    params->n_bias = 0;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: scores. Out: the best of them, weights, sums. Sampling and logits call.
+ * Invariant: loops have no branches and run a fixed number of times, so that compilers make vectors of them,
+ * with any instruction set; sums have LANES chains, whatever the vectors' width.
+ */
+#include "types/scores.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    LANES = 16,  /* chains of a sum */
+    FEWER = 8,   /* chains of a search */
+    GROUP = 64,  /* scores that are weighed together */
+    STRETCH = 16 /* groups that are searched together for the best */
+};
+
+#define SMALL    (-120.0f) /* exponents below are none: nothing so light can be drawn */
+#define LIGHTEST 0x1p-119f
+
+/* 2^x for SMALL <= x <= 0. */
+static inline float power(float x)
+{
+    float shifted = x + 0x1.8p23f; /* rounds to an integer, in the low bits */
+    float f = x - (shifted - 0x1.8p23f);
+    /* 2^f for |f| <= 1/2: the polynomial that is 1 for f = 0 with the least relative error, 2e-8, in pairs */
+    float f2 = f * f;
+    float low = (0x1.62e43p-1f * f + 1) + (0x1.c6aee8p-5f * f + 0x1.ebfbdcp-3f) * f2;
+    float high = (0x1.5f3e54p-10f * f + 0x1.3b2d4cp-7f) + 0x1.41fbbap-13f * f2;
+    float sum = low + high * (f2 * f2);
+    uint32_t bits, exponent;
+    memcpy(&bits, &sum, sizeof bits);
+    memcpy(&exponent, &shifted, sizeof exponent);
+    bits += exponent << 23;
+    memcpy(&sum, &bits, sizeof sum);
+    return sum;
+}
+
+cake_law cake_law_of(float top, double temperature)
+{
+    double scale = 0x1.71547652b82fep+0 / temperature; /* log2(e) */
+    return (cake_law){
+        .top = top, .scale = scale < FLT_MAX ? (float)scale : FLT_MAX, .lowest = SMALL, .least = LIGHTEST};
+}
+
+void cake_law_cut(cake_law *law, double least)
+{
+    law->least = least > LIGHTEST ? (float)least : LIGHTEST;
+}
+
+/* No constants of the law are known here: gcc would make branches of them, and no vectors. */
+static inline float weigh(const cake_law law, float score)
+{
+    float x = (score - law.top) * law.scale;
+    float weight = power(x > law.lowest ? x : law.lowest);
+    return weight >= law.least ? weight : 0;
+}
+
+/* A group, if n scores fewer than that are left: padded [GROUP] with what weighs nothing. */
+static inline const float *group_of(const float *score, int n, float *padded)
+{
+    if (n >= GROUP)
+        return score;
+    for (int j = 0; j < GROUP; j++)
+        padded[j] = -INFINITY;
+    memcpy(padded, score, (size_t)n * sizeof *score);
+    return padded;
+}
+
+void cake_law_weigh(const cake_law *law, const float *score, int n, double *weight)
+{
+    const cake_law known = *law;
+    float padded[GROUP], weights[GROUP];
+    for (int i = 0; i < n; i += GROUP) {
+        int here = n - i < GROUP ? n - i : GROUP;
+        const float *group = group_of(score + i, here, padded);
+        for (int j = 0; j < GROUP; j++)
+            weights[j] = weigh(known, group[j]);
+        for (int j = 0; j < here; j++)
+            weight[i + j] = weights[j];
+    }
+}
+
+/* Adds a group to the chains, its few weights of each chain in float: that loses nothing which weights
+ * have. */
+static inline void add_group(const cake_law law, const float *restrict score, double *restrict chain)
+{
+    float lane[LANES];
+    for (int j = 0; j < LANES; j++)
+        lane[j] = weigh(law, score[j]);
+    for (int k = LANES; k < GROUP; k += LANES)
+        for (int j = 0; j < LANES; j++)
+            lane[j] += weigh(law, score[k + j]);
+    for (int j = 0; j < LANES; j++)
+        chain[j] += lane[j];
+}
+
+static double sum_block(const cake_law law, const float *score, int n)
+{
+    float padded[GROUP];
+    double chain[LANES] = {0}, sum = 0;
+    for (int i = 0; i < n; i += GROUP)
+        add_group(law, group_of(score + i, n - i, padded), chain);
+    for (int j = 0; j < LANES; j++)
+        sum += chain[j];
+    return sum;
+}
+
+double cake_scores_sum(const cake_law *law, const float *score, int n, double *part)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i += CAKE_SCORES_BLOCK) {
+        double block = sum_block(*law, score + i, n - i < CAKE_SCORES_BLOCK ? n - i : CAKE_SCORES_BLOCK);
+        if (part)
+            part[i / CAKE_SCORES_BLOCK] = block;
+        sum += block;
+    }
+    return sum;
+}
+
+float cake_scores_top(const float *score, int n)
+{
+    float lane[FEWER];
+    int i = 0;
+    for (int j = 0; j < FEWER; j++)
+        lane[j] = score[0];
+    for (; i + FEWER <= n; i += FEWER)
+        for (int j = 0; j < FEWER; j++)
+            lane[j] = score[i + j] > lane[j] ? score[i + j] : lane[j];
+    for (; i < n; i++)
+        lane[0] = score[i] > lane[0] ? score[i] : lane[0];
+    for (int half = FEWER / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] = lane[j + half] > lane[j] ? lane[j + half] : lane[j];
+    return lane[0];
+}
+
+int32_t cake_scores_best(const float *score, int n)
+{
+    float best = score[0];
+    int32_t at = 0;
+    for (int i = 0; i < n; i += GROUP * STRETCH) {
+        float top = cake_scores_top(score + i, n - i < GROUP * STRETCH ? n - i : GROUP * STRETCH);
+        if (top > best) {
+            best = top;
+            at = i;
+        }
+    }
+    while (score[at] != best)
+        at++;
+    return at;
+}
