@@ -17,9 +17,9 @@
 #include "bench/cost.h"
 #include "bench/shapes.h"
 #include "formats/json.h"
+#include "options/outputs.h"
 #include "place/machine.h"
-#include "run/outputs.h"
-#include "run/stage.h"
+#include "planner/stage.h"
 
 #define SECONDS 0.05 /* at least, of a try */
 #define TRIES   5    /* the least one counts: noise only slows down */

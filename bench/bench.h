@@ -13,7 +13,7 @@
 
 #include "kernels/kernels.h"
 #include "link/world.h"
-#include "run/options.h"
+#include "options/options.h"
 
 typedef struct cake_bench cake_bench;
 

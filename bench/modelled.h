@@ -7,8 +7,8 @@
 #define CAKE_BENCH_MODELLED_H
 
 #include "bench/cost.h"
+#include "engine/pipeline.h"
 #include "kernels/kernels.h"
-#include "run/pipeline.h"
 
 typedef struct modelled_hop {
     const cost_model *cost;

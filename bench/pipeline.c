@@ -15,10 +15,10 @@
 #include "bench/shapes.h"
 #include "bench/source.h"
 #include "bench/throughput.h"
+#include "engine/root.h"
 #include "logits/logits.h"
-#include "run/replicas.h"
-#include "run/root.h"
-#include "run/stage.h"
+#include "planner/replicas.h"
+#include "planner/stage.h"
 
 #define TAKES   60 /* seconds of a stage's work, where no rates are given */
 #define BALANCE 20 /* operations to a byte, where the bandwidth is not given */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "run/predict.h"
+#include "planner/predict.h"
 
 typedef struct rates {
     const cost_model *cost;

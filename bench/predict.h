@@ -7,7 +7,7 @@
 
 #include "bench/cost.h"
 #include "place/plan.h"
-#include "run/schedule.h"
+#include "schedule/schedule.h"
 
 typedef struct prediction {
     double seconds;

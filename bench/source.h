@@ -6,7 +6,7 @@
 #define CAKE_BENCH_SOURCE_H
 
 #include "bench/cost.h"
-#include "run/root.h"
+#include "engine/root.h"
 
 /* The part of a run in which nothing but generated tokens is computed: from the second round on in which
  * every sequence has had its first one. A round gives each sequence that runs a token. */

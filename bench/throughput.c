@@ -13,9 +13,10 @@
 #include "bench/floor.h"
 #include "bench/shapes.h"
 #include "bench/source.h"
+#include "engine/root.h"
 #include "kernels/cuda/device.h"
-#include "run/parts.h"
-#include "run/root.h"
+#include "planner/parts.h"
+#include "report/report.h"
 
 static const cost_load loads[] = {{8, 512, 1, 0},    {1, 16, 48, 0},    {8, 128, 32, 0},    {32, 128, 32, 0},
                                   {64, 128, 32, 0},  {16, 4096, 32, 0}, {1, 8192, 1, 0},    {16, 128, 16, 0},

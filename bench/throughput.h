@@ -8,7 +8,7 @@
 #include "bench/bench.h"
 #include "bench/cost.h"
 #include "bench/source.h"
-#include "run/stage.h"
+#include "planner/stage.h"
 
 /* Plans and loads what -m or --shape says (else `shape`) for a load; all ranks. cake_stage_close in any
  * case. */

@@ -9,10 +9,10 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "bench/bench.h"
-#include "run/bundles.h"
-#include "run/consistency.h"
-#include "run/drain.h"
+#include "bundle/bundles.h"
+#include "planner/consistency.h"
 #include "run/run.h"
+#include "watch/drain.h"
 
 /* Mostly every rank finds the same fault in the command line: rank 0 says so. */
 static cake_err parse(int argc, char **argv, const cake_world *world, cake_options *options)

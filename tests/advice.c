@@ -2,13 +2,13 @@
  *
  * Figures of runs as they can be, and what has to be said of them.
  */
-#include "run/advice.h"
+#include "report/advice.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "run/report.h"
+#include "report/report.h"
 #include "suite.h"
 
 /* A run of ten seconds and a thousand waves of a hundred rows, in which three ranks of ten layers are busy

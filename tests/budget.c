@@ -2,7 +2,7 @@
  *
  * Waves of one cost: what the schedule makes of prompts of many lengths, counted position by position.
  */
-#include "run/schedule.h"
+#include "schedule/schedule.h"
 
 #include "suite.h"
 

@@ -14,10 +14,10 @@
 #include "base/crc.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "bundle/scratch.h"
+#include "bundle/staging.h"
 #include "model/piece.h"
 #include "models.h"
-#include "run/run.h"
-#include "run/scratch.h"
 #include "suite.h"
 
 static cake_buf said;

@@ -2,7 +2,7 @@
  *
  * The rows of a wave, chosen on one thread and on several, beside one row at a time.
  */
-#include "run/choose.h"
+#include "engine/choose.h"
 
 #include <math.h>
 #include <stdlib.h>

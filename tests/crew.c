@@ -2,7 +2,7 @@
  *
  * Whatever the threads do, items are finished in the order they were read, each worked on once.
  */
-#include "run/crew.h"
+#include "request/crew.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
  *
  * Which replica gets which requests: by demand, a little ahead, those that begin alike together.
  */
-#include "run/handout.h"
+#include "dispatch/handout.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -16,7 +16,7 @@ function row(folders, may,   f, i, n) { n = split(folders, f, " "); for (i = 1; 
 function door(header, files) { doors[header] = files }
 BEGIN {
     row("base", "")
-    row("types formats", "base")
+    row("types formats", "base types formats")
     row("kernels", "base types formats")
     row("text jinja", "base types formats text")
     row("tokenizer", "base types formats text")
@@ -24,9 +24,16 @@ BEGIN {
     row("prompt sample record place", "base types formats")
     row("model link", "base types formats kernels")
     row("embed slice logits", "base types formats kernels model")
-    row("run", "base types formats kernels text jinja tokenizer chat prompt sample record place model link embed slice logits")
-    row("bench", "run base types formats kernels text jinja tokenizer chat prompt sample record place model link embed slice logits")
-    row("main", "run bench base types formats")
+    rest = "base types formats kernels text jinja tokenizer chat prompt sample record place model link embed slice logits"
+    row("options schedule trace", rest); rest = rest " options schedule trace"
+    row("request watch", rest); rest = rest " request watch"
+    row("engine", rest); rest = rest " engine"
+    row("dispatch", rest); rest = rest " dispatch"
+    row("planner", rest); rest = rest " planner"
+    row("report bundle", rest); rest = rest " report bundle"
+    row("run", rest); rest = rest " run"
+    row("bench", rest); rest = rest " bench"
+    row("main", "base link options watch planner bundle run bench")
     # Foreign headers: a regular expression of the files that may include them.
     door("jansson.h", "^src/formats/json\\.c$")
     door("hdf5.h", "^src/formats/h5(_read\\.c|_parts\\.h|\\.c)$")

@@ -3,7 +3,7 @@
  * A request goes to another rank by letter, and what happens to it there happens to the original. Uses the
  * demo model's tokenizer.
  */
-#include "run/letters.h"
+#include "dispatch/letters.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -21,7 +21,7 @@
 #include "model/model.h"
 #include "models.h"
 #include "place/machine.h"
-#include "run/placement.h"
+#include "planner/placement.h"
 #include "slice/slice.h"
 #include "suite.h"
 

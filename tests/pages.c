@@ -3,7 +3,7 @@
  * Which page is taken next: given back ones, then idle ones that no known prompt wants, then memory that was
  * never used, then what is wanted.
  */
-#include "run/pages.h"
+#include "schedule/pages.h"
 
 #include <stdlib.h>
 

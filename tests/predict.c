@@ -2,7 +2,7 @@
  *
  * What pipelines should take, where it can be said by hand; and that every row is counted once.
  */
-#include "run/predict.h"
+#include "planner/predict.h"
 
 #include <math.h>
 #include <string.h>

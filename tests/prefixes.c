@@ -2,7 +2,7 @@
  *
  * Nodes of beginnings against a model of them: the same for the same tokens, and gone when nobody needs them.
  */
-#include "run/prefixes.h"
+#include "schedule/prefixes.h"
 
 #include <stdbool.h>
 #include <string.h>

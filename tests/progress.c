@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/progress.h"
+#include "report/progress.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/duration.h"
-#include "run/eta.h"
+#include "report/eta.h"
 #include "suite.h"
 
 static void test_words(void)

@@ -3,7 +3,7 @@
  * The schedule against a model of the stages: page tables that follow the headers and remember which token of
  * which sequence was last written where. Whatever a row may read has to be what its own sequence wrote.
  */
-#include "run/schedule.h"
+#include "schedule/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * When an answer ends, and what its text is then. Uses the demo model's tokenizer.
  */
-#include "run/sequence.h"
+#include "request/sequence.h"
 
 #include <string.h>
 

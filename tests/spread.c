@@ -5,7 +5,7 @@
  * weights than it has memory; of the choice, that fewer stages would not have held the weights, or are not
  * what the file expects.
  */
-#include "run/spread.h"
+#include "planner/spread.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 
 #include "base/alloc.h"
 #include "bench/shapes.h"
-#include "run/pace.h"
-#include "run/slices.h"
+#include "planner/pace.h"
+#include "planner/slices.h"
 #include "suite.h"
 
 enum { MOST = 1024, LINE = 512 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/watch.h"
+#include "watch/watch.h"
 
 #include <string.h>
 

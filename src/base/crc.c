@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: bytes. Out: their CRC-32C. model/load.c, run/scratch.c and bundles call. Invariant: processors with an
- * instruction for it and those without give the same.
+ * In: bytes. Out: their CRC-32C. model/load.c, bundle/scratch.c and bundles call. Invariant: processors
+ * with an instruction for it and those without give the same.
  *
- * A text is a polynomial over GF(2) with its first bit as the highest power; its remainder by P is the sum.
- * Remainders are kept with the highest power in the lowest bit, as the instruction has them. A remainder
- * starts from all ones rather than from 0, which is the same as exclusive-oring ones to the first 32 bits: so
- * the remainder of a whole is the sum of those of its parts, each times x to the number of bits behind it,
- * and of the ones.
+ * A text is a polynomial over GF(2) with its first bit as the highest power; its remainder by P is the
+ * sum. Remainders are kept with the highest power in the lowest bit, as the instruction has them. A
+ * remainder starts from all ones rather than from 0, which is the same as exclusive-oring ones to the
+ * first 32 bits: so the remainder of a whole is the sum of those of its parts, each times x to the number
+ * of bits behind it, and of the ones.
  */
 #include "base/crc.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a file's name, or its first bytes. Out: the functions for its packed form. prompt, record and
- * run/clashes.c call.
+ * options/clashes.c call.
  * Invariant: a name that is nothing but the ending is not packed.
  */
 #include "formats/pack.h"

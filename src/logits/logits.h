@@ -34,8 +34,8 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
 /* What the scores of n rows cost at least: two operations a weight and row, the head read once. */
 cake_effort cake_logits_work(const cake_logits *logits, int n);
 
-/* log(sum(exp(score))) of finite scores, within 1e-6 (types/scores.h says in which order they are summed). The
- * logprob of a token is its score less this. */
+/* log(sum(exp(score))) of finite scores, within 1e-6 (types/scores.h says in which order they are
+ * summed). The logprob of a token is its score less this. */
 double cake_logits_total(const float *score, int n_vocab);
 /* The n best ids by descending score, ties by id. */
 void cake_logits_top(const float *score, int n_vocab, int n, int32_t *ids);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: an open model. Out: a checksum of some kilobytes of each tensor. run/consistency.c calls: ranks that
- * read other weights, and a job that goes on with other weights, are found by it.
- * Invariant: the same tensor has the same fingerprint whatever file it lies in, so a bundle has that of the
- * model it was made from.
+ * In: an open model. Out: a checksum of some kilobytes of each tensor. planner/consistency.c calls: ranks
+ * that read other weights, and a job that goes on with other weights, are found by it.
+ * Invariant: the same tensor has the same fingerprint whatever file it lies in, so a bundle has that of
+ * the model it was made from.
  */
 #include "model/fingerprint.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: pins. Out: masks and memory policies of this process and its threads, through hwloc. run/placement.c
- * calls.
- * Invariant: a call that fails leaves things as they were; the close leaves the process with its first mask.
+ * In: pins. Out: masks and memory policies of this process and its threads, through hwloc.
+ * planner/placement.c calls.
+ * Invariant: a call that fails leaves things as they were; the close leaves the process with its first
+ * mask.
  */
 #include "place/bind.h"
 

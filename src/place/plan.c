@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: costs, sizes and speeds (cake_cut). Out: the cut into slices whose slowest stage is fastest; sizes of
- * waves; numbers of pages. run/slices.c, run/room.c, run/staging.c and bench call.
+ * waves; numbers of pages. planner/slices.c, planner/room.c, bundle/staging.c and bench call.
  * Invariant: the tables hold the best time of what follows, so the plan is read off them from the front.
  */
 #include "place/plan.h"
@@ -325,4 +325,15 @@ int cake_plan_pages(int n, const int64_t *page_bytes, const int *most, int64_t m
             more = middle - 1;
     }
     return (int)fit;
+}
+
+void cake_plan_layers(const cake_plan *plan, int rank, cake_buf *out)
+{
+    size_t before = out->len;
+    for (int i = 0; i < plan->n_hop; i++)
+        if (plan->hop[i].rank == rank)
+            cake_buf_addf(out, "%s%d-%d", out->len > before ? "," : "", plan->hop[i].first,
+                          plan->hop[i].first + plan->hop[i].count - 1);
+    if (out->len == before)
+        cake_buf_addc(out, '-');
 }

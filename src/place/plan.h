@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
 /* Layers [first, first + count) on a rank. A wave visits the hops in the order of the plan. */
 typedef struct cake_hop {
     int rank, first, count;
@@ -73,5 +75,8 @@ void cake_load_decide(cake_load *load);
  * [n], what all sequences at their longest can use. page_bytes [n]: of one page on this rank; 0: it has no
  * layers of that class. Returns how many that is for a class without bounds; 0: not even one. */
 int cake_plan_pages(int n, const int64_t *page_bytes, const int *most, int64_t memory);
+
+/* Layers of a rank, as the plan counts it, as "0-3,8-11"; "-" if it has none. Appended. */
+void cake_plan_layers(const cake_plan *plan, int rank, cake_buf *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: plans, and what was said of their ranks. Out: a topology file that topology.c makes the same of.
- * run/layout.c calls.
+ * planner/layout.c calls.
  */
 #include <stdlib.h>
 

@@ -6,11 +6,12 @@
 #ifndef CAKE_RUN_ANSWERS_H
 #define CAKE_RUN_ANSWERS_H
 
-#include "run/eta.h"
-#include "run/feed.h"
-#include "run/root.h"
-#include "run/stage.h"
-#include "run/times.h"
+#include "engine/root.h"
+#include "planner/stage.h"
+#include "report/eta.h"
+#include "report/progress.h"
+#include "request/feed.h"
+#include "trace/times.h"
 
 enum { CAKE_FAILURES = 3 }; /* so many are named at the end */
 

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/version.h"
-#include "run/outputs.h"
+#include "bundle/staging.h"
+#include "options/outputs.h"
 #include "run/run.h"
 
 static cake_err help(const cake_options *options)

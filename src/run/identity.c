@@ -14,8 +14,8 @@
 #include "base/crc.h"
 #include "base/version.h"
 #include "formats/json.h"
+#include "model/beside.h"
 #include "record/record.h"
-#include "run/beside.h"
 
 /* Sums of the files beside the weights. Those of the tokenizer are added up: directories have no order. */
 typedef struct sums {

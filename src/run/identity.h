@@ -6,8 +6,8 @@
 #ifndef CAKE_RUN_IDENTITY_H
 #define CAKE_RUN_IDENTITY_H
 
-#include "run/feed.h"
-#include "run/stage.h"
+#include "planner/stage.h"
+#include "request/feed.h"
 
 /* Appends a JSON object of plain values, whose keys are what differences are called. */
 cake_err cake_identity_add(const cake_options *options, const cake_stage *stage, const cake_feed *feed,

@@ -8,11 +8,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "options/outputs.h"
 #include "record/line.h"
 #include "record/record.h"
 #include "record/shards.h"
 #include "run/identity.h"
-#include "run/outputs.h"
 #include "run/run.h"
 
 /* What is written must not be what is read. */

@@ -9,16 +9,16 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "run/layout.h"
-#include "run/prefixes.h"
-#include "run/pretend.h"
+#include "engine/window.h"
+#include "planner/layout.h"
+#include "planner/pretend.h"
+#include "planner/stage.h"
+#include "report/tally.h"
+#include "request/survey.h"
 #include "run/run.h"
-#include "run/schedule.h"
-#include "run/stage.h"
 #include "run/summary.h"
-#include "run/survey.h"
-#include "run/tally.h"
-#include "run/window.h"
+#include "schedule/prefixes.h"
+#include "schedule/schedule.h"
 
 enum { COMPLAINTS = 10, PAGE_BYTES = CAKE_PAGE * sizeof(int32_t) };
 

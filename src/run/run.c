@@ -14,22 +14,22 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/whole.h"
+#include "dispatch/desk.h"
+#include "dispatch/outpost.h"
+#include "engine/pipeline.h"
+#include "options/outputs.h"
+#include "planner/parts.h"
+#include "planner/stage.h"
+#include "report/ending.h"
+#include "report/progress.h"
+#include "report/report.h"
+#include "report/tally.h"
 #include "run/answers.h"
-#include "run/desk.h"
-#include "run/drain.h"
-#include "run/ending.h"
 #include "run/identity.h"
-#include "run/outpost.h"
-#include "run/outputs.h"
-#include "run/parts.h"
-#include "run/pipeline.h"
-#include "run/progress.h"
-#include "run/report.h"
-#include "run/stage.h"
-#include "run/tally.h"
-#include "run/trace.h"
-#include "run/watch.h"
-#include "run/whole.h"
+#include "trace/trace.h"
+#include "watch/drain.h"
+#include "watch/watch.h"
 
 typedef struct job {
     const cake_options *options;
@@ -121,7 +121,7 @@ static void introduce(job *j)
     const cake_plan *plan = &j->stage.plan;
     cake_buf layers = {0};
     int own = j->stage.replica.rank, edges = 0, before = 0;
-    cake_report_layers(plan, own, &layers);
+    cake_plan_layers(plan, own, &layers);
     snprintf(j->where.layers, sizeof j->where.layers, "%s", layers.data);
     cake_buf_free(&layers);
     for (int e = 0; e <= plan->n_hop; e++) {

@@ -7,14 +7,13 @@
 
 #include "base/err.h"
 #include "link/world.h"
-#include "run/options.h"
+#include "options/options.h"
 
 /* Runs the command that the options name; argc and argv go into the report. */
 cake_err cake_command(const cake_options *options, const cake_world *world, int argc, char **argv);
 
 cake_err cake_run(const cake_options *options, const cake_world *world, int argc, char **argv);
 cake_err cake_preview(const cake_options *options, const cake_world *world); /* `plan` */
-cake_err cake_staging(const cake_options *options, const cake_world *world); /* `stage` */
 cake_err cake_tokenize(const cake_options *options);                         /* rank 0 only */
 cake_err cake_merge(const cake_options *options);                            /* rank 0 only */
 cake_err cake_status(const cake_options *options);                           /* rank 0 only */

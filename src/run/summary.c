@@ -13,7 +13,8 @@
 
 #include "formats/json.h"
 #include "place/machine.h"
-#include "run/parts.h"
+#include "planner/parts.h"
+#include "report/report.h"
 #include "slice/slice.h"
 
 static int replica_of(const cake_summary *s, int rank)
@@ -79,7 +80,7 @@ static void add_row(const cake_summary *s, int rank, cake_buf *out)
         cake_buf_addf(out, " %3d", r->gpu.number);
     else if (s->stage->gpus)
         cake_buf_adds(out, "   -");
-    cake_report_layers(plan, rank - plan->first, &layers);
+    cake_plan_layers(plan, rank - plan->first, &layers);
     cake_report_threads(r, &threads);
     cake_buf_addf(out, " %-14s %7s  %-10s %10s %10s %10s", r->cpus, threads.data, layers.data,
                   cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes),

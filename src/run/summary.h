@@ -6,8 +6,8 @@
 #define CAKE_RUN_SUMMARY_H
 
 #include "link/world.h"
-#include "run/estimate.h"
-#include "run/stage.h"
+#include "planner/estimate.h"
+#include "planner/stage.h"
 #include "types/shard.h"
 
 /* What the input holds. */

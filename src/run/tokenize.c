@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/whole.h"
 #include "formats/json.h"
+#include "options/outputs.h"
 #include "place/machine.h"
 #include "record/line.h"
-#include "run/ending.h"
-#include "run/outputs.h"
+#include "report/ending.h"
+#include "request/survey.h"
 #include "run/run.h"
-#include "run/survey.h"
-#include "run/whole.h"
 
 typedef struct sheet {
     FILE *out;

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a name, and what the caller writes to the open file. Out: the file, whole, or a message. report.c,
+ * trace.c, layout.c and progress.c call.
+ * Invariant: a regular file is written as PATH.tmp and renamed only after everything was written without
+ * error.
+ */
+#include "base/whole.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static cake_err fail(const char *what, const char *path, int error)
+{
+    return cake_fail("run", "the %s cannot be written to %s: %s", what, path, strerror(error));
+}
+
+/* Where it is written first. */
+static void first_name(const char *path, cake_buf *name)
+{
+    struct stat info;
+    bool there_itself = !lstat(path, &info) && !S_ISREG(info.st_mode);
+    cake_buf_addf(name, there_itself ? "%s" : "%s.tmp", path);
+}
+
+cake_err cake_whole_check(const char *what, const char *path)
+{
+    cake_buf name = {0};
+    struct stat info;
+    cake_err err = CAKE_OK;
+    first_name(path, &name);
+    bool there = !lstat(name.data, &info);
+    FILE *f = there && !S_ISREG(info.st_mode) ? NULL : fopen(name.data, "a");
+    if (f && !there)
+        unlink(name.data);
+    if (!f && !(there && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
+        err = fail(what, path, there ? EISDIR : errno);
+    if (f)
+        fclose(f);
+    cake_buf_free(&name);
+    return err;
+}
+
+cake_err cake_whole_open(const char *what, const char *path, cake_whole *out)
+{
+    *out = (cake_whole){.what = what, .path = path};
+    first_name(path, &out->first);
+    out->file = fopen(out->first.data, "w");
+    if (out->file)
+        return CAKE_OK;
+    cake_err err = fail(what, path, errno);
+    cake_buf_free(&out->first);
+    return err;
+}
+
+cake_err cake_whole_close(cake_whole *w)
+{
+    bool beside = strcmp(w->first.data, w->path);
+    int error = fflush(w->file) ? errno : ferror(w->file) ? EIO : 0;
+    if (fclose(w->file) && !error)
+        error = errno;
+    if (!error && beside && rename(w->first.data, w->path))
+        error = errno;
+    if (error && beside)
+        unlink(w->first.data);
+    cake_err err = error ? fail(w->what, w->path, error) : CAKE_OK;
+    cake_buf_free(&w->first);
+    return err;
+}
+
+void cake_whole_drop(cake_whole *w)
+{
+    struct stat info;
+    bool beside = strcmp(w->first.data, w->path);
+    if (!beside && !fstat(fileno(w->file), &info) && S_ISREG(info.st_mode))
+        (void)!ftruncate(fileno(w->file), 0); /* a link leads there */
+    fclose(w->file);
+    if (beside)
+        unlink(w->first.data);
+    cake_buf_free(&w->first);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: -m. Out: the directory that this rank reads. main.c calls, stage.c asks for the plan. Invariant: all
+ * ranks of a run have bundles of one staging, or all have the whole model. A host needs those of its own
+ * ranks only.
+ */
+#include "bundle/bundles.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "bundle/scratch.h"
+#include "planner/replicas.h"
+
+/* Which bundle a rank wants. */
+typedef struct wish {
+    const char *dir; /* -m */
+    int rank;        /* of its replica; -1: any */
+    int n_rank;      /* that there have to be; 0: any */
+} wish;
+
+static bool has(const char *dir, const char *name)
+{
+    cake_buf path = {0};
+    cake_buf_addf(&path, "%s/%s", dir, name);
+    bool there = !access(path.data, F_OK);
+    cake_buf_free(&path);
+    return there;
+}
+
+/* The least rank that has something in dir, -1: nobody. */
+static int first_there(const char *dir)
+{
+    int least = -1, rank, end;
+    DIR *list = opendir(dir);
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        end = 0;
+        if (sscanf(entry->d_name, "rank-%7d%n", &rank, &end) == 1 && end && !entry->d_name[end] &&
+            rank >= 0 && (least < 0 || rank < least))
+            least = rank;
+    }
+    if (list)
+        closedir(list);
+    return least;
+}
+
+static cake_err wrong_number(const wish *w, int n, int n_rank, const cake_world *world)
+{
+    int parts = world->size / w->n_rank;
+    char whole[64] = "";
+    if (parts > 1)
+        snprintf(whole, sizeof whole, " (%d ranks in %d replicas)", world->size, parts);
+    return cake_fail_usage(
+        "%s: its bundles are for %d rank%s, but this run has %d%s; "
+        "start it with -np %d (or a multiple, with as many --replicas), or stage the model for %d",
+        w->dir, n, n == 1 ? "" : "s", n_rank, whole, n, n_rank);
+}
+
+/* The bundle in `own`, if it is the one. */
+static cake_err read_bundle(const wish *w, const char *own, bool direct, const cake_world *world,
+                            cake_bundle **out)
+{
+    cake_err err = cake_bundle_open(own, out);
+    if (err)
+        return err;
+    const cake_bundle *b = *out;
+    if (w->n_rank && direct && b->n_rank > 1)
+        return cake_fail_usage(
+            "%s: is one of %d bundles, that of rank %d; give the directory that they are in", own, b->n_rank,
+            b->rank);
+    if (w->n_rank && b->n_rank != w->n_rank)
+        return wrong_number(w, b->n_rank, w->n_rank, world);
+    if (w->rank >= 0 && b->rank != w->rank && !direct)
+        return cake_fail("model", "%s: is the bundle of rank %d, not of %d: stage the model again", own,
+                         b->rank, w->rank);
+    return cake_bundle_check_files(b, own);
+}
+
+/* A rank's own is not there. */
+static cake_err missing(const wish *w, const char *own, int there, const cake_world *world)
+{
+    cake_bundle *other = cake_scratch_peek(w->dir, there);
+    int n = other ? other->n_rank : 0;
+    cake_bundle_close(other);
+    if (!n && !has(own, "bundle.partial")) /* somebody else's rank-0000 */
+        return CAKE_END;
+    if (n && w->n_rank && n != w->n_rank)
+        return wrong_number(w, n, w->n_rank, world);
+    return has(own, "bundle.partial")
+               ? cake_fail("model", "%s: this bundle is not finished; start the same cake-mpi stage again",
+                           own)
+               : cake_fail("model",
+                           "%s: no bundle of rank %d is on %s, only of others (rank %d): "
+                           "ranks were elsewhere when the model was staged; "
+                           "stage it again with this job's hosts",
+                           w->dir, w->rank, world->host, there);
+}
+
+/* CAKE_END: the model is whole, or there is none. *own: the directory. */
+static cake_err find(const wish *w, const cake_world *world, cake_buf *own, cake_bundle **out)
+{
+    int there;
+    cake_buf_adds(own, w->dir);
+    if (has(w->dir, CAKE_BUNDLE_NAME))
+        return read_bundle(w, w->dir, true, world, out);
+    if (has(w->dir, "config.json") || (there = first_there(w->dir)) < 0)
+        return CAKE_END;
+    cake_buf_cut(own, 0);
+    cake_scratch_path(w->dir, w->rank < 0 ? there : w->rank, own);
+    if (has(own->data, CAKE_BUNDLE_NAME))
+        return read_bundle(w, own->data, false, world, out);
+    return missing(w, own->data, there, world);
+}
+
+/* What a rank has found. */
+typedef struct found {
+    bool bundle, whole;
+    uint32_t identity;
+    char host[64];
+} found;
+
+static const char *kind_of(const found *f, const found *root)
+{
+    return f->bundle && root->bundle ? "one of another model or plan"
+           : f->bundle               ? "a bundle"
+           : f->whole                ? "the whole model"
+                                     : "nothing";
+}
+
+/* All have the same, or none has any. */
+static cake_err compare(const cake_world *world, const cake_options *o, const cake_bundle *mine)
+{
+    found own = {
+        .bundle = mine, .whole = has(o->model, "config.json"), .identity = mine ? mine->identity : 0};
+    found *all = cake_alloc((size_t)world->size, sizeof own);
+    cake_err err = CAKE_OK;
+    snprintf(own.host, sizeof own.host, "%s", world->host);
+    cake_world_gather(world, &own, all, sizeof own);
+    for (int r = 1; r < world->size && !world->rank && !err; r++)
+        if (all[r].bundle != all->bundle || all[r].identity != all->identity)
+            err = cake_fail(
+                "model",
+                "%s: rank 0 on %s has %s, rank %d on %s %s: stage the model on all hosts with one command",
+                o->model, all->host, all->bundle ? "a bundle" : kind_of(all, &all[r]), r, all[r].host,
+                kind_of(&all[r], all));
+    free(all);
+    return cake_world_agree(world, err);
+}
+
+/* Where commands look that need no other rank, those that read no weights, and plans for ranks that are not
+ * there. */
+static bool any_will_do(const cake_options *o)
+{
+    return o->dummy >= 0 || o->ranks || !strcmp(o->command, "tokenize") || !strcmp(o->command, "info");
+}
+
+cake_err cake_bundles_find(cake_options *o, const cake_world *world)
+{
+    static const char *const others[] = {"stage", "help", "version"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!o->model || !strcmp(o->command, others[i]))
+            return CAKE_OK;
+    bool any = any_will_do(o);
+    int n = cake_replicas_asked(o), n_rank = world->size % n ? world->size : world->size / n;
+    wish w = {.dir = o->model, .rank = any ? -1 : world->rank % n_rank, .n_rank = any ? 0 : n_rank};
+    cake_buf own = {0};
+    cake_bundle *bundle = NULL;
+    cake_err err = CAKE_END;
+    for (int turn = 0; turn < 2; turn++) { /* rank 0 first: what is wrong for all is said once */
+        if ((world->rank > 0) == turn)
+            err = find(&w, world, &own, &bundle);
+        cake_err all = cake_world_agree(world, err == CAKE_END ? CAKE_OK : err);
+        if (all) {
+            err = all;
+            break;
+        }
+    }
+    err = err == CAKE_END ? CAKE_OK : err;
+    if (!err && bundle && o->ranks)
+        err = world->rank
+                  ? CAKE_ERR_USAGE
+                  : cake_fail_usage("--ranks %lld: %s holds bundles, which were made for %d rank%s; "
+                                    "plan these with mpirun -np %d, other numbers with the whole model",
+                                    (long long)o->ranks, o->model, bundle->n_rank,
+                                    bundle->n_rank == 1 ? "" : "s", bundle->n_rank);
+    err = cake_world_agree(world, err);
+    if (!err && !any)
+        err = compare(world, o, bundle);
+    if (!err && bundle) {
+        o->staged = (cake_staged){.given = o->model,
+                                  .dir = cake_copy(own.data, own.len),
+                                  .name = cake_copy(bundle->name, strlen(bundle->name))};
+        o->model = o->staged.dir;
+        if (!any && !o->replicas)
+            o->replicas = 1; /* bundles say how many stages there are, and so how many replicas */
+    }
+    cake_bundle_close(bundle);
+    cake_buf_free(&own);
+    return err;
+}

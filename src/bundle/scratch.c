@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the head of a bundle, bytes of its tensors. Out: a directory with the bundle. bundle/staging.c calls.
+ *
+ * While it is written the tensors are in model.safetensors.partial and bundle.partial has the head and, a
+ * line each, the checksums of tensors that are there. What such a line says is believed only if the bytes
+ * agree, so that no order of writes has to be kept until the end: then data, files and bundle.json are
+ * brought onto the disk, in this order.
+ *
+ * Invariant: a directory with a bundle.json has all that this names; one without is only overwritten if it
+ * has a bundle.partial or no tensors.
+ */
+#include "bundle/scratch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/crc.h"
+#include "base/file.h"
+#include "base/log.h"
+
+#define DATA      "model.safetensors"
+#define DATA_TEMP DATA ".partial"
+#define JOURNAL   "bundle.partial"
+#define LARGEST   ((size_t)1 << 30)
+
+enum { CHUNK = 1 << 20, LINE = 24 };
+
+struct cake_scratch {
+    cake_buf path; /* of the directory */
+    cake_bundle *wanted;
+    const char *head;
+    int fd; /* of the directory: its lock */
+    int data, journal;
+    cake_buf header; /* what stands before the data */
+    int64_t *at;     /* [n_tensor] where each begins in the file */
+    int64_t size, kept;
+    bool *there; /* [n_tensor] */
+    bool whole;
+};
+
+void cake_scratch_path(const char *dir, int rank, cake_buf *out)
+{
+    cake_buf_addf(out, "%s/rank-%04d", dir, rank);
+}
+
+/* The path of a file of the bundle; valid until the next call. */
+static const char *name_of(const cake_scratch *s, const char *name)
+{
+    static cake_buf path;
+    cake_buf_cut(&path, 0);
+    cake_buf_addf(&path, "%s/%s", s->path.data, name);
+    return path.data;
+}
+
+static bool exists(const cake_scratch *s, const char *name)
+{
+    struct stat st;
+    return !lstat(name_of(s, name), &st);
+}
+
+static cake_err fail(const char *path, const char *what, int error)
+{
+    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+    return cake_fail("stage", "%s: cannot be %s: %s%s", path, what, strerror(error),
+                     full ? "; what is written so far is kept: make room, and start the same command again"
+                          : "");
+}
+
+/* ---- what an earlier try has left */
+
+/* bundle.json or bundle.partial: the text that its head has, and the head with the checksums it has. NULL: it
+ * is not there, or not of use. */
+static cake_bundle *recall(const char *dir, bool finished, cake_buf *head)
+{
+    cake_buf path = {0}, text = {0}, unsaid = {0};
+    cake_bundle *b = NULL;
+    cake_buf *heard = cake_log_capture(&unsaid);
+    cake_buf_addf(&path, "%s/" JOURNAL, dir);
+    if (finished) {
+        if (!cake_bundle_open(dir, &b)) {
+            const char *name = CAKE_BUNDLE_NAME;
+            cake_buf_cut(&path, path.len - (sizeof JOURNAL - 1));
+            cake_buf_adds(&path, name);
+            cake_file_read("stage", path.data, false, LARGEST, &text);
+        }
+    } else if (!cake_file_read("stage", path.data, true, LARGEST, &text) && text.data) {
+        char *end = strchr(text.data, '\n');
+        if (end && !cake_bundle_parse(text.data, (size_t)(end - text.data), path.data, &b)) {
+            unsigned index, sum;
+            for (char *line = end + 1; sscanf(line, "%8x %u\n", &sum, &index) == 2; line = end + 1) {
+                end = strchr(line, '\n');
+                if (!end || index >= (unsigned)b->n_tensor) /* the last line of a try that was killed */
+                    break;
+                b->held[index] = true;
+                b->sum[index] = sum;
+            }
+        }
+    }
+    if (b && head) {
+        size_t len = strcspn(text.data, "\n");
+        cake_buf_add(head, text.data, len);
+        if (finished) { /* where the checksums follow it stands a comma for the brace */
+            cake_buf_cut(head, len - 1);
+            cake_buf_addc(head, '}');
+        }
+    }
+    cake_log_capture(heard);
+    cake_buf_free(&unsaid);
+    cake_buf_free(&path);
+    cake_buf_free(&text);
+    return b;
+}
+
+int cake_scratch_beyond(const char *dir, int n_rank)
+{
+    DIR *list = opendir(dir);
+    int least = -1;
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        int rank, used = 0;
+        bool is_rank = sscanf(entry->d_name, "rank-%9d%n", &rank, &used) == 1 && !entry->d_name[used];
+        if (!is_rank || rank < n_rank || (least >= 0 && rank > least))
+            continue;
+        cake_bundle *old = cake_scratch_peek(dir, rank);
+        least = old ? rank : least;
+        cake_bundle_close(old);
+    }
+    if (list)
+        closedir(list);
+    return least;
+}
+
+cake_bundle *cake_scratch_peek(const char *dir, int rank)
+{
+    cake_buf path = {0};
+    cake_scratch_path(dir, rank, &path);
+    cake_bundle *b = recall(path.data, false, NULL);
+    b = b ? b : recall(path.data, true, NULL);
+    cake_buf_free(&path);
+    return b;
+}
+
+/* Whether the tensor's bytes in the file have the checksum. */
+static bool verify(const cake_scratch *s, int fd, int tensor, uint32_t expected)
+{
+    const cake_tensor *t = &s->wanted->tensor[tensor];
+    int64_t left = t->end - t->begin, at = s->at[tensor];
+    char *chunk = cake_alloc(CHUNK, 1);
+    uint32_t sum = 0;
+    while (left > 0) {
+        ssize_t n = pread(fd, chunk, left < CHUNK ? (size_t)left : CHUNK, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        sum = cake_crc_on(sum, chunk, (size_t)n);
+        at += n;
+        left -= n;
+    }
+    free(chunk);
+    return left == 0 && sum == expected;
+}
+
+static bool same_header(const cake_scratch *s, int fd)
+{
+    struct stat st;
+    char *found = cake_alloc(s->header.len, 1);
+    bool same = !fstat(fd, &st) && st.st_size == s->size &&
+                pread(fd, found, s->header.len, 0) == (ssize_t)s->header.len &&
+                !memcmp(found, s->header.data, s->header.len);
+    free(found);
+    return same;
+}
+
+/* Which tensors are there, of those that `before` says are. Returns whether it is the whole file. */
+static bool find_tensors(cake_scratch *s, const cake_bundle *before, const char *name)
+{
+    int fd = open(name_of(s, name), O_RDONLY | O_CLOEXEC);
+    bool all = fd >= 0 && same_header(s, fd);
+    for (int i = 0; i < before->n_tensor && fd >= 0; i++) {
+        if (!s->wanted->held[i])
+            continue;
+        s->there[i] = before->held[i] && verify(s, fd, i, before->sum[i]);
+        s->wanted->sum[i] = before->sum[i];
+        s->kept += s->there[i] ? before->tensor[i].end - before->tensor[i].begin : 0;
+        all = all && s->there[i];
+    }
+    if (fd >= 0)
+        close(fd);
+    return all;
+}
+
+static bool files_right(const cake_scratch *s)
+{
+    cake_buf unsaid = {0};
+    cake_buf *heard = cake_log_capture(&unsaid);
+    bool right = !cake_bundle_check_files(s->wanted, s->path.data);
+    cake_log_capture(heard);
+    cake_buf_free(&unsaid);
+    return right;
+}
+
+/* Looks at what is there. *finished: a bundle.json is. */
+static void look(cake_scratch *s, bool *finished)
+{
+    *finished = exists(s, CAKE_BUNDLE_NAME);
+    for (int i = *finished; i >= 0; i--) {
+        cake_buf head = {0};
+        cake_bundle *before = recall(s->path.data, i, &head);
+        bool same = before && !strcmp(head.data, s->head);
+        if (same) {
+            bool all = find_tensors(s, before, i || !exists(s, DATA_TEMP) ? DATA : DATA_TEMP);
+            s->whole = all && i && files_right(s);
+        }
+        cake_bundle_close(before);
+        cake_buf_free(&head);
+        if (same)
+            return;
+    }
+}
+
+/* ---- writing */
+
+static cake_err write_all(int fd, const char *path, int64_t at, const void *bytes, size_t len)
+{
+    for (size_t done = 0; done < len;) {
+        ssize_t n = pwrite(fd, (const char *)bytes + done, len - done, (off_t)(at + (int64_t)done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail(path, "written", errno);
+        done += (size_t)n;
+    }
+    return CAKE_OK;
+}
+
+/* A file that is there whole or not at all, and on the disk. */
+static cake_err write_file(const cake_scratch *s, const char *name, const char *bytes, size_t len)
+{
+    cake_buf path = {0}, temp = {0};
+    cake_buf_addf(&path, "%s/%s", s->path.data, name);
+    cake_buf_addf(&temp, "%s.tmp", path.data);
+    int fd = open(temp.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    cake_err err = fd < 0 ? fail(temp.data, "written", errno) : write_all(fd, temp.data, 0, bytes, len);
+    if (!err && fsync(fd))
+        err = fail(temp.data, "written", errno);
+    if (fd >= 0 && close(fd) && !err)
+        err = fail(temp.data, "written", errno);
+    if (!err && rename(temp.data, path.data))
+        err = fail(path.data, "written", errno);
+    if (err && fd >= 0)
+        unlink(temp.data);
+    cake_buf_free(&temp);
+    cake_buf_free(&path);
+    return err;
+}
+
+static void add_line(const cake_scratch *s, int tensor, cake_buf *out)
+{
+    cake_buf_addf(out, "%08x %d\n", (unsigned)s->wanted->sum[tensor], tensor);
+}
+
+static cake_err start_journal(cake_scratch *s)
+{
+    cake_buf text = {0};
+    cake_buf_addf(&text, "%s\n", s->head);
+    for (int i = 0; i < s->wanted->n_tensor; i++)
+        if (s->there[i])
+            add_line(s, i, &text);
+    cake_err err = write_file(s, JOURNAL, text.data, text.len);
+    cake_buf_free(&text);
+    if (err)
+        return err;
+    s->journal = open(name_of(s, JOURNAL), O_WRONLY | O_APPEND | O_CLOEXEC);
+    return s->journal < 0 ? fail(name_of(s, JOURNAL), "opened", errno) : CAKE_OK;
+}
+
+/* The tensors' file at its full size, so that a lack of room shows before anything is read. */
+static cake_err start_data(cake_scratch *s)
+{
+    if (!exists(s, DATA_TEMP) && exists(s, DATA)) {
+        cake_buf from = {0};
+        cake_buf_adds(&from, name_of(s, DATA));
+        int failed = rename(from.data, name_of(s, DATA_TEMP)) ? errno : 0;
+        cake_buf_free(&from);
+        if (failed)
+            return fail(name_of(s, DATA), "renamed", failed);
+    }
+    const char *path = name_of(s, DATA_TEMP);
+    s->data = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (s->data < 0)
+        return fail(path, "written", errno);
+    int error = posix_fallocate(s->data, 0, (off_t)s->size);
+    if (error && error != EOPNOTSUPP && error != EINVAL)
+        return fail(path, "given its size", error);
+    if (ftruncate(s->data, (off_t)s->size))
+        return fail(path, "given its size", errno);
+    return write_all(s->data, path, 0, s->header.data, s->header.len);
+}
+
+/* What is written here is a file of ours: not one of another bundle, by a link, nor a directory. */
+static cake_err check_own(const cake_scratch *s)
+{
+    static const char *const names[] = {DATA, DATA_TEMP, JOURNAL, CAKE_BUNDLE_NAME};
+    struct stat st;
+    if (!lstat(s->path.data, &st) && S_ISLNK(st.st_mode))
+        return cake_fail("stage", "%s: is a symbolic link, perhaps to a bundle of another set: remove it",
+                         s->path.data);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *path = name_of(s, names[i]);
+        if (!lstat(path, &st) && !S_ISREG(st.st_mode))
+            return cake_fail("stage", "%s: is %s, where stage writes a file of its own: remove it", path,
+                             S_ISLNK(st.st_mode) ? "a symbolic link" : "a directory or a device");
+    }
+    return CAKE_OK;
+}
+
+/* A directory that is not empty is one of ours, or stays as it is. */
+static cake_err check_foreign(const cake_scratch *s)
+{
+    DIR *dir = opendir(s->path.data);
+    cake_err err = dir ? CAKE_OK : fail(s->path.data, "opened", errno);
+    for (struct dirent *e; !err && (e = readdir(dir));)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            err = cake_fail(
+                "stage",
+                "%s: is there already, and cake-mpi stage did not write it: give another directory with -d",
+                name_of(s, e->d_name));
+    if (dir)
+        closedir(dir);
+    return err;
+}
+
+/* From here on it is no bundle, until it is finished. */
+static cake_err start(cake_scratch *s, bool finished)
+{
+    if (!finished && !exists(s, JOURNAL)) {
+        cake_err foreign = check_foreign(s);
+        if (foreign)
+            return foreign;
+    }
+    if (finished)
+        cake_log(CAKE_INFO, "stage", "%s: %s", s->path.data,
+                 s->kept ? "what is damaged is replaced"
+                         : "a bundle of another model or plan, or damaged: replaced");
+    cake_err err = check_own(s);
+    if (!err)
+        err = start_journal(s);
+    if (!err && finished && unlink(name_of(s, CAKE_BUNDLE_NAME)))
+        err = fail(name_of(s, CAKE_BUNDLE_NAME), "removed", errno);
+    return err ? err : start_data(s);
+}
+
+cake_err cake_scratch_make(const char *path)
+{
+    char *part = cake_copy(path, strlen(path));
+    cake_err err = CAKE_OK;
+    for (char *at = part + 1; !err; at++) {
+        char was = *at;
+        if (was && was != '/')
+            continue;
+        *at = 0;
+        struct stat st;
+        if (mkdir(part, 0777) && errno != EEXIST)
+            err = fail(part, "made", errno);
+        else if (!stat(part, &st) && !S_ISDIR(st.st_mode))
+            err = cake_fail("stage", "%s: is not a directory", part);
+        *at = was;
+        if (!was)
+            break;
+    }
+    free(part);
+    return err;
+}
+
+static cake_err lock(cake_scratch *s)
+{
+    s->fd = open(s->path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->fd < 0)
+        return fail(s->path.data, "opened", errno);
+    if (flock(s->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        return cake_fail("stage", "%s: another cake-mpi stage is writing there: wait for it", s->path.data);
+    return CAKE_OK;
+}
+
+cake_err cake_scratch_open(const char *dir, cake_bundle *wanted, const char *head, cake_scratch **out)
+{
+    cake_scratch *s = cake_alloc(1, sizeof *s);
+    *s = (cake_scratch){.wanted = wanted, .head = head, .fd = -1, .data = -1, .journal = -1};
+    s->at = cake_alloc((size_t)wanted->n_tensor, sizeof *s->at);
+    s->there = cake_alloc((size_t)wanted->n_tensor, sizeof *s->there);
+    s->size = cake_bundle_add_tensors(wanted, &s->header, s->at);
+    cake_scratch_path(dir, wanted->rank, &s->path);
+    bool finished = false;
+    cake_err err = cake_scratch_make(s->path.data);
+    if (!err)
+        err = lock(s);
+    if (!err)
+        look(s, &finished);
+    if (!err && !s->whole)
+        err = start(s, finished);
+    if (err)
+        cake_scratch_close(s);
+    else
+        *out = s;
+    return err;
+}
+
+void cake_scratch_close(cake_scratch *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < 3; i++) {
+        int fd = i == 0 ? s->data : i == 1 ? s->journal : s->fd;
+        if (fd >= 0)
+            close(fd);
+    }
+    cake_buf_free(&s->header);
+    cake_buf_free(&s->path);
+    free(s->at);
+    free(s->there);
+    free(s);
+}
+
+bool cake_scratch_whole(const cake_scratch *s)
+{
+    return s->whole;
+}
+
+bool cake_scratch_has(const cake_scratch *s, int tensor)
+{
+    return s->there[tensor];
+}
+
+int64_t cake_scratch_kept(const cake_scratch *s)
+{
+    return s->kept;
+}
+
+cake_err cake_scratch_write(cake_scratch *s, int tensor, int64_t offset, const void *bytes, size_t len)
+{
+    const cake_tensor *t = &s->wanted->tensor[tensor];
+    uint32_t *sum = &s->wanted->sum[tensor];
+    *sum = cake_crc_on(offset ? *sum : 0, bytes, len);
+    cake_err err = write_all(s->data, name_of(s, DATA_TEMP), s->at[tensor] + offset, bytes, len);
+    if (err || offset + (int64_t)len < t->end - t->begin)
+        return err;
+    cake_buf line = {0};
+    add_line(s, tensor, &line);
+    s->there[tensor] = true;
+    if (write(s->journal, line.data, line.len) != (ssize_t)line.len)
+        err = fail(name_of(s, JOURNAL), "written", errno);
+    cake_buf_free(&line);
+    return err;
+}
+
+static cake_err finish_data(cake_scratch *s)
+{
+    cake_buf from = {0};
+    cake_err err = CAKE_OK;
+    cake_buf_adds(&from, name_of(s, DATA_TEMP));
+    if (fsync(s->data))
+        err = fail(from.data, "brought onto the disk", errno);
+    else if (rename(from.data, name_of(s, DATA)))
+        err = fail(from.data, "renamed", errno);
+    cake_buf_free(&from);
+    return err;
+}
+
+static cake_err finish_files(cake_scratch *s, const cake_buf *text)
+{
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < s->wanted->n_file && !err; i++) {
+        const char *name = s->wanted->file[i].name, *part = strchr(name, '/');
+        if (!cake_bundle_has_file(s->wanted, i))
+            continue;
+        if (part) {
+            cake_buf above = {0};
+            cake_buf_addf(&above, "%s/%.*s", s->path.data, (int)(part - name), name);
+            err = cake_scratch_make(above.data);
+            cake_buf_free(&above);
+        }
+        if (!err)
+            err = write_file(s, name, text[i].data, text[i].len);
+    }
+    return err;
+}
+
+cake_err cake_scratch_finish(cake_scratch *s, const cake_buf *text)
+{
+    cake_buf manifest = {0};
+    cake_err err = finish_data(s);
+    if (!err)
+        err = finish_files(s, text);
+    cake_bundle_add(s->wanted, s->head, &manifest);
+    if (!err)
+        err = write_file(s, CAKE_BUNDLE_NAME, manifest.data, manifest.len);
+    cake_buf_free(&manifest);
+    if (!err && fsync(s->fd) && errno != EINVAL) /* not every file system can */
+        err = fail(s->path.data, "brought onto the disk", errno);
+    if (!err)
+        unlink(name_of(s, JOURNAL));
+    return err;
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `stage`: in: a whole model, a number of ranks. Out: a bundle for each of them (docs/formats.md, "Bundles").
+ * One process writes all; under mpirun each rank has its own written on its host, and ranks that want the
+ * same one form a group, of which one reads and all get what it reads. What the model is, all learn from rank
+ * 0: so each byte of the model is read once, whatever the number of ranks.
+ */
+#include "bundle/staging.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/crc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "bundle/bundles.h"
+#include "bundle/scratch.h"
+#include "formats/json.h"
+#include "model/beside.h"
+#include "model/source.h"
+#include "planner/bundle_plan.h"
+#include "planner/layout.h"
+#include "planner/pace.h"
+#include "planner/slices.h"
+#include "planner/stage.h"
+
+enum { CHUNK = 16 << 20 };
+#define LARGEST_FILE ((size_t)1 << 30)
+
+/* What was done, of all ranks together in the end. */
+typedef struct counts {
+    int64_t written, whole; /* bundles */
+    int64_t read, kept;     /* bytes of tensors: from the model, and there from an earlier try */
+} counts;
+
+typedef struct staging {
+    const cake_options *options;
+    const cake_world *world;
+    cake_bundle_file *file; /* [n_file] of the model beside its weights: rank 0 */
+    cake_buf *text;         /* [n_file] what is in them: where it is needed */
+    int n_file;
+    cake_buf described;  /* the model, as cake_source_describe has it */
+    cake_bundle *common; /* the same, read: without ranks and plan */
+    cake_model *model;   /* opened by that */
+    cake_source *source;
+    cake_plan plan;
+    cake_world group; /* ranks that have the same bundle */
+    bool writes;      /* this rank does; else another one of the group writes to the same place */
+    char *chunk;      /* [CHUNK] */
+    counts counts;
+} staging;
+
+/* ---- what the model is */
+
+/* One file that is not weights. */
+static cake_err add_file(void *self, const char *name, cake_buf *text)
+{
+    staging *s = self;
+    s->file = cake_grow(s->file, (size_t)s->n_file + 1, sizeof *s->file);
+    s->text = cake_grow(s->text, (size_t)s->n_file + 1, sizeof *s->text);
+    s->file[s->n_file] = (cake_bundle_file){.name = cake_copy(name, strlen(name)),
+                                            .bytes = (int64_t)text->len,
+                                            .sum = cake_crc(text->data, text->len)};
+    s->text[s->n_file++] = *text;
+    return CAKE_OK;
+}
+
+/* On rank 0: reads all but weights, and checks it as a run would. */
+static cake_err read_model(staging *s)
+{
+    char name[CAKE_MODEL_NAME];
+    cake_model_options whole = {0};
+    cake_model *model = NULL;
+    cake_bundle *other = cake_scratch_peek(s->options->model, 0);
+    cake_err err = other ? CAKE_OK : cake_model_open(s->options->model, &whole, &model);
+    if (!err && (other || cake_model_bundle(model)))
+        err = cake_fail_usage("%s: holds bundles; stage from the whole model", s->options->model);
+    cake_bundle_close(other);
+    if (!err)
+        err = cake_beside_read(s->options->model, "stage", add_file, s);
+    if (!err)
+        err = cake_source_describe(model, cake_options_model_name(s->options, name), s->file, s->n_file,
+                                   &s->described);
+    cake_model_close(model);
+    return err;
+}
+
+/* A text of rank 0's becomes everybody's in the part. */
+static void share_text(const cake_world *part, cake_buf *text)
+{
+    int64_t left = (int64_t)text->len;
+    cake_world_share(part, &left, sizeof left);
+    if (part->rank) {
+        cake_buf_free(text);
+        char *room = cake_alloc((size_t)left + 1, 1);
+        *text = (cake_buf){.data = room, .len = (size_t)left, .cap = (size_t)left + 1};
+    }
+    for (int64_t at = 0, n; at < left; at += n) {
+        n = left - at < CHUNK ? left - at : CHUNK;
+        cake_world_share(part, text->data + at, (size_t)n);
+    }
+}
+
+/* Whether all bundles have the file, or rank 0's only. */
+static bool everywhere(const staging *s, int file)
+{
+    cake_bundle other = {.file = s->common->file, .rank = 1};
+    return cake_bundle_has_file(&other, file);
+}
+
+/* All learn what rank 0 has read: the description and, of the files, those that all bundles have. */
+static cake_err learn_model(staging *s)
+{
+    cake_bundle_hop all = {0, 0, 1};
+    cake_buf head = {0};
+    cake_err err = cake_world_agree(s->world, s->world->rank ? CAKE_OK : read_model(s));
+    if (err)
+        return err;
+    share_text(s->world, &s->described);
+    cake_json *root = NULL;
+    cake_fault fault;
+    err = cake_json_parse(s->described.data, s->described.len, &root, &fault);
+    CAKE_ASSERT(!err); /* rank 0 wrote it */
+    all.count = (int)cake_json_int(cake_json_get(root, "layers"), 0);
+    cake_json_free(root);
+    cake_bundle_add_head(s->described.data, 1, &all, 1, 0, &head);
+    err = cake_bundle_parse(head.data, head.len, s->options->model, &s->common);
+    cake_buf_free(&head);
+    if (err)
+        return err;
+    if (s->world->rank) {
+        s->n_file = s->common->n_file;
+        s->text = cake_alloc((size_t)s->n_file, sizeof *s->text);
+    }
+    for (int i = 0; i < s->n_file; i++)
+        if (everywhere(s, i))
+            share_text(s->world, &s->text[i]);
+    return CAKE_OK;
+}
+
+/* The text of a file that all have. */
+static const char *text_of(const staging *s, const char *name)
+{
+    for (int i = 0; i < s->common->n_file; i++)
+        if (!strcmp(s->common->file[i].name, name))
+            return s->text[i].data;
+    return "";
+}
+
+/* ---- the plan */
+
+/* What an earlier start on rank 0's host has planned for the same model and ranks: measured anew it could be
+ * a little different, and nothing of what is there could stay. */
+static bool recall_plan(const staging *s, int n_rank, cake_plan *plan)
+{
+    cake_bundle *before = cake_scratch_peek(s->options->directory, 0);
+    bool same = before && before->n_rank == n_rank;
+    if (same) {
+        cake_buf head = {0};
+        cake_bundle *wanted = NULL;
+        cake_bundle_add_head(s->described.data, n_rank, before->hop, before->n_hop, 0, &head);
+        same = !cake_bundle_parse(head.data, head.len, "", &wanted) && wanted->identity == before->identity;
+        cake_bundle_close(wanted);
+        cake_buf_free(&head);
+    }
+    if (same) {
+        *plan = (cake_plan){.hop = cake_alloc((size_t)before->n_hop, sizeof *plan->hop),
+                            .n_hop = before->n_hop,
+                            .n_rank = n_rank};
+        for (int i = 0; i < plan->n_hop; i++)
+            plan->hop[i] = (cake_hop){before->hop[i].rank, before->hop[i].first, before->hop[i].count};
+    }
+    cake_bundle_close(before);
+    return same;
+}
+
+/* For n_rank ranks that are all alike and have memory enough. */
+static void cut_even(const staging *s, int n_rank, cake_plan *plan)
+{
+    cake_stage stage = {.model = s->model,
+                        .kernels = cake_kernels_at(cake_kernels_exact()),
+                        .kv_dtype = cake_stage_kv_dtype("auto", cake_model_dtype(s->model)),
+                        .balance = CAKE_COST_BALANCE};
+    double *layer = cake_pace_layers(&stage);
+    cake_cut cut = {
+        .n_rank = n_rank, .n_layer = s->common->n_layer, .layer = layer, .root = cake_pace_root(&stage)};
+    bool fits = cake_plan_make(&cut, plan);
+    CAKE_ASSERT(fits);
+    free(layer);
+}
+
+/* For the ranks of this job, as fast as they are and with the memory that they have. All call. */
+static cake_err cut_measured(const staging *s, cake_plan *plan)
+{
+    cake_stage stage = {0};
+    cake_options options = *s->options;
+    options.config = text_of(s, "config.json");
+    options.index = s->common;
+    options.ranks = 0; /* they are there */
+    options.replicas = 1;
+    cake_err err = cake_stage_open(&options, s->world, &stage);
+    if (!err) {
+        cake_world_part(s->world, 1, &stage.replica);
+        cake_slices_agree(&options, s->world, &stage);
+        *plan = stage.plan;
+        stage.plan = (cake_plan){0};
+    }
+    cake_stage_close(&stage);
+    return err;
+}
+
+static void share_plan(const staging *s, cake_plan *plan)
+{
+    cake_world_share(s->world, &plan->n_rank, sizeof plan->n_rank);
+    cake_world_share(s->world, &plan->n_hop, sizeof plan->n_hop);
+    if (s->world->rank)
+        plan->hop = cake_alloc((size_t)plan->n_hop, sizeof *plan->hop);
+    cake_world_share(s->world, plan->hop, (size_t)plan->n_hop * sizeof *plan->hop);
+}
+
+static cake_err check_ranks(const staging *s, int n_rank, int n_layer)
+{
+    int size = s->world->size;
+    if (n_rank > n_layer)
+        return cake_fail_usage(
+            "%d ranks for a model of %d layer%s: each rank needs at least one; stage it for %d or fewer",
+            n_rank, n_layer, n_layer == 1 ? "" : "s", n_layer);
+    if (size > 1 && size % n_rank)
+        return cake_fail_usage("--ranks %d: the %d ranks of this job cannot each have a bundle; "
+                               "start it with -np %d or another multiple, or without mpirun",
+                               n_rank, size, n_rank);
+    return CAKE_OK;
+}
+
+/* The same plan on all ranks. */
+static cake_err make_plan(staging *s)
+{
+    const cake_options *o = s->options;
+    int n_layer = s->common->n_layer, size = s->world->size;
+    int n_rank = o->ranks ? (int)o->ranks : size;
+    cake_err err = CAKE_OK;
+    bool recalled = false;
+    if (o->topology && size > 1 && size == n_rank) {
+        cake_layout layout;
+        err = cake_layout_read(o, s->world, n_layer, &layout);
+        if (err)
+            return err;
+        s->plan = layout.plan;
+        if (layout.n_replica == 1)
+            return CAKE_OK;
+        return s->world->rank
+                   ? CAKE_ERR_USAGE
+                   : cake_fail_usage("%s is of %d replicas: bundles are those of one, leave the others away",
+                                     o->topology, layout.n_replica);
+    }
+    if (!s->world->rank && o->topology)
+        err = cake_layout_foresee(o, size == 1 ? (int)o->ranks : n_rank, n_layer, &s->plan);
+    else if (!s->world->rank && !(err = check_ranks(s, n_rank, n_layer)))
+        recalled = recall_plan(s, n_rank, &s->plan);
+    if (!s->world->rank && !err && o->topology)
+        err = check_ranks(s, s->plan.n_rank, n_layer);
+    err = cake_world_agree(s->world, err);
+    cake_world_share(s->world, &recalled, sizeof recalled);
+    if (err)
+        return err;
+    if (!o->topology && !recalled && size > 1 && size == n_rank)
+        return cut_measured(s, &s->plan);
+    if (!s->world->rank && !o->topology && !recalled)
+        cut_even(s, n_rank, &s->plan);
+    share_plan(s, &s->plan);
+    return CAKE_OK;
+}
+
+/* ---- who writes */
+
+/* Of the ranks of a group that see the same directory, on one host or on a file system that they share, the
+ * first. */
+static cake_err choose_writers(staging *s)
+{
+    int64_t token = (int64_t)time(NULL) << 20 ^ getpid();
+    cake_buf name = {0};
+    struct stat st;
+    s->writes = true;
+    if (s->group.size == 1)
+        return CAKE_OK;
+    cake_world_share(&s->group, &token, sizeof token);
+    cake_buf_addf(&name, "%s/.stage-%llx-%d", s->options->directory, (unsigned long long)token,
+                  s->group.rank);
+    FILE *mark = fopen(name.data, "w");
+    cake_err err =
+        mark ? CAKE_OK : cake_fail("stage", "%s: cannot be written: %s", name.data, strerror(errno));
+    if (mark)
+        fclose(mark);
+    err = cake_world_agree(&s->group, err);
+    for (int r = 0; r < s->group.rank && !err && s->writes; r++) {
+        cake_buf other = {0};
+        cake_buf_addf(&other, "%s/.stage-%llx-%d", s->options->directory, (unsigned long long)token, r);
+        s->writes = stat(other.data, &st) != 0;
+        cake_buf_free(&other);
+    }
+    cake_world_agree(&s->group, CAKE_OK); /* all have looked */
+    unlink(name.data);
+    cake_buf_free(&name);
+    return err;
+}
+
+/* ---- the bytes */
+
+/* Reads a tensor and writes it where it is wanted. All of the group call; a writer that is in trouble goes on
+ * to take part, so that the others' bundles are finished. *err is this rank's. */
+static cake_err pass_tensor(staging *s, cake_scratch *to, int tensor, cake_err *err)
+{
+    const cake_tensor *t = &s->common->tensor[tensor];
+    int64_t bytes = t->end - t->begin;
+    for (int64_t at = 0; at < bytes; at += CHUNK) {
+        int64_t n = bytes - at < CHUNK ? bytes - at : CHUNK;
+        int read =
+            s->group.rank ? CAKE_OK : (int)cake_source_read(s->source, tensor, at, s->chunk, (size_t)n);
+        cake_world_share(&s->group, &read, sizeof read);
+        if (read)
+            return (cake_err)read;
+        s->counts.read += s->group.rank ? 0 : n;
+        cake_world_share(&s->group, s->chunk, (size_t)n);
+        if (to && !*err)
+            *err = cake_scratch_write(to, tensor, at, s->chunk, (size_t)n);
+    }
+    return CAKE_OK;
+}
+
+static cake_err pass_all(staging *s, const cake_bundle *wanted, cake_scratch *to, cake_err err)
+{
+    for (int i = 0; i < wanted->n_tensor; i++) {
+        if (!wanted->held[i])
+            continue;
+        bool wants = to && !err && !cake_scratch_whole(to) && !cake_scratch_has(to, i);
+        if (cake_world_least(&s->group, !wants))
+            continue;
+        cake_err read = pass_tensor(s, wants ? to : NULL, i, &err);
+        if (read)
+            return read;
+    }
+    return err;
+}
+
+/* A rank's bundle: what it holds, its head. */
+static cake_err describe(const staging *s, int rank, cake_buf *head, cake_bundle **out)
+{
+    cake_range *range = cake_alloc((size_t)s->plan.n_hop, sizeof *range);
+    cake_bundle_hop *hop = cake_alloc((size_t)s->plan.n_hop, sizeof *hop);
+    cake_share share = {.range = range, .embed = rank == 0, .head = rank == 0};
+    for (int i = 0; i < s->plan.n_hop; i++) {
+        const cake_hop *h = &s->plan.hop[i];
+        hop[i] = (cake_bundle_hop){h->rank, h->first, h->count};
+        if (h->rank == rank)
+            range[share.n_range++] = (cake_range){h->first, h->count};
+    }
+    cake_bundle_add_head(s->described.data, s->plan.n_rank, hop, s->plan.n_hop, rank, head);
+    cake_err err = cake_bundle_parse(head->data, head->len, s->options->model, out);
+    if (!err)
+        cake_source_mark(s->model, &share, (*out)->held);
+    free(range);
+    free(hop);
+    return err;
+}
+
+/* All of the group call. */
+static cake_err stage_one(staging *s, int rank)
+{
+    cake_buf head = {0};
+    cake_bundle *wanted = NULL;
+    cake_scratch *to = NULL;
+    cake_err err = describe(s, rank, &head, &wanted);
+    CAKE_ASSERT(!err);
+    if (s->writes)
+        err = cake_scratch_open(s->options->directory, wanted, head.data, &to);
+    bool whole = to && cake_scratch_whole(to);
+    for (int i = 0; i < s->n_file && !rank; i++)
+        if (!everywhere(s, i))
+            share_text(&s->group, &s->text[i]);
+    err = pass_all(s, wanted, to, err);
+    if (to && !err && !whole)
+        err = cake_scratch_finish(to, s->text);
+    if (to && !err) {
+        s->counts.written += !whole;
+        s->counts.whole += whole;
+        s->counts.kept += whole ? 0 : cake_scratch_kept(to);
+        cake_log(CAKE_DEBUG, "stage", "%s/rank-%04d: %s", s->options->directory, rank,
+                 whole ? "there and intact" : "written");
+    }
+    cake_scratch_close(to);
+    cake_bundle_close(wanted);
+    cake_buf_free(&head);
+    return err;
+}
+
+/* ---- together */
+
+/* Where bundles go there is nothing that would be taken for a model. */
+static cake_err check_directory(const cake_options *o)
+{
+    static const char *const own[] = {"config.json", CAKE_BUNDLE_NAME};
+    cake_err err = CAKE_OK;
+    if (cake_file_same(o->model, o->directory))
+        return cake_fail_usage("both -m and -d are %s: bundles need a directory of their own", o->directory);
+    for (size_t i = 0; i < sizeof own / sizeof *own && !err; i++) {
+        cake_buf path = {0};
+        cake_buf_addf(&path, "%s/%s", o->directory, own[i]);
+        if (!access(path.data, F_OK))
+            err = cake_fail_usage("-d %s: has a %s, so it is a model%s; give a directory of the bundles' own",
+                                  o->directory, own[i], i ? "'s bundle" : "");
+        cake_buf_free(&path);
+    }
+    return err;
+}
+
+static void tell(staging *s)
+{
+    const cake_world *world = s->world;
+    counts *all = cake_alloc((size_t)world->size, sizeof *all), sum = {0};
+    cake_buf layers = {0};
+    cake_world_gather(world, &s->counts, all, sizeof *all);
+    for (int r = 0; r < world->size && !world->rank; r++) {
+        sum.written += all[r].written;
+        sum.whole += all[r].whole;
+        sum.read += all[r].read;
+        sum.kept += all[r].kept;
+    }
+    cake_bundle_plan_layers(&s->plan, &layers);
+    char read[32], kept[32];
+    snprintf(read, sizeof read, "%s", cake_size_text(sum.read));
+    snprintf(kept, sizeof kept, "%s", cake_size_text(sum.kept));
+    if (!world->rank)
+        cake_log(CAKE_INFO, "stage",
+                 "%s: bundles for %d rank%s (layers %s): "
+                 "%lld written, %lld there and intact; %s read from the model, %s kept from before",
+                 s->options->directory, s->plan.n_rank, s->plan.n_rank == 1 ? "" : "s", layers.data,
+                 (long long)sum.written, (long long)sum.whole, read, kept);
+    int old = world->rank ? -1 : cake_scratch_beyond(s->options->directory, s->plan.n_rank);
+    if (old >= 0)
+        cake_log(CAKE_WARN, "stage",
+                 "%s/rank-%04d and on: left by an earlier stage for more ranks; no run of %d uses them, "
+                 "remove them",
+                 s->options->directory, old, s->plan.n_rank);
+    cake_buf_free(&layers);
+    free(all);
+}
+
+static cake_err stage_all(staging *s)
+{
+    cake_err err = CAKE_OK;
+    if (s->world->size > 1)
+        return stage_one(s, s->world->rank % s->plan.n_rank);
+    for (int r = 0; r < s->plan.n_rank && !err; r++)
+        err = stage_one(s, r);
+    return err;
+}
+
+static void close_staging(staging *s)
+{
+    for (int i = 0; i < s->n_file; i++) {
+        if (s->file)
+            free(s->file[i].name);
+        cake_buf_free(&s->text[i]);
+    }
+    free(s->file);
+    free(s->text);
+    free(s->chunk);
+    cake_source_close(s->source);
+    cake_model_close(s->model);
+    cake_bundle_close(s->common);
+    cake_plan_free(&s->plan);
+    cake_buf_free(&s->described);
+    cake_world_leave(&s->group);
+}
+
+cake_err cake_staging(const cake_options *options, const cake_world *world)
+{
+    staging s = {.options = options, .world = world, .chunk = cake_alloc(CHUNK, 1)};
+    cake_err err = cake_world_agree(world, world->rank ? CAKE_OK : check_directory(options));
+    if (!err)
+        err = learn_model(&s);
+    if (!err) {
+        cake_model_options by_index = {.config = text_of(&s, "config.json"), .index = s.common};
+        err = cake_world_agree(world, cake_model_open(options->model, &by_index, &s.model));
+    }
+    if (!err)
+        err = make_plan(&s);
+    if (!err) {
+        s.source = cake_source_open(options->model, s.common);
+        cake_world_split(world, world->rank % s.plan.n_rank, &s.group);
+        err = cake_world_agree(world, cake_scratch_make(options->directory));
+    }
+    if (!err)
+        err = cake_world_agree(world, choose_writers(&s));
+    if (!err)
+        err = cake_world_agree(world, stage_all(&s));
+    if (!err)
+        tell(&s);
+    close_staging(&s);
+    return err;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: requests of the conductor, news of roots. Out: requests to roots, tokens and finished sequences to the
+ * conductor. run.c calls, and the pipeline between its turns and between layers.
+ * Invariant: a request that is another replica's lies in `away` under its ticket until that replica has done
+ * it.
+ */
+#include "dispatch/desk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "dispatch/letters.h"
+#include "link/mail.h"
+
+static const double patience = 2e-3; /* seconds that reading letters, or requests, takes at most at a turn */
+
+/* Requests that are read for each replica: before the first one is given out, and at each turn after that. */
+enum { FIRST = 16, STEP = 4 };
+
+/* A request that another replica has. */
+typedef struct lent {
+    cake_sequence *lead; /* NULL: the ticket is free */
+    int next;            /* of a free ticket: the next free one; -1: there is none */
+    int replica;
+} lent;
+
+struct cake_desk {
+    cake_conductor conductor;
+    const cake_config *config;
+    int n_replica;
+    cake_handout *handout;
+    cake_root *root;
+    cake_mail **mail;    /* [n_replica] to each root; NULL: of replica 0 */
+    bool *gone;          /* [n_replica] its root will send no more letters */
+    cake_sequence **own; /* [cap] requests for replica 0: n, from `first` on, that its root has not taken */
+    int cap, first, n;
+    lent *away;       /* [n_away] requests of other replicas, by ticket */
+    int n_away, free; /* the first free ticket, or -1 */
+    int turn;         /* the replica whose letters are read first */
+    bool read, told;  /* the input has ended; all roots know that */
+    cake_err err;
+    cake_buf letter;
+    double read_s;
+    cake_trace *trace; /* or NULL */
+    cake_watch *watch; /* or NULL */
+    int *rank;         /* [n_replica] the rank of each root in the world */
+};
+
+cake_desk *cake_desk_open(const cake_conductor *conductor, const cake_config *config, int n_replica,
+                          const cake_appetite *appetite)
+{
+    size_t n = (size_t)n_replica;
+    cake_desk *d = cake_alloc(1, sizeof *d);
+    *d = (cake_desk){.conductor = *conductor, .config = config, .n_replica = n_replica, .free = -1};
+    d->handout = cake_handout_open(n_replica, appetite);
+    d->mail = cake_alloc(n, sizeof *d->mail);
+    d->gone = cake_alloc(n, sizeof *d->gone);
+    d->rank = cake_alloc(n, sizeof *d->rank);
+    d->gone[0] = true;
+    return d;
+}
+
+size_t cake_desk_bytes(int n_replica)
+{
+    return (size_t)(n_replica - 1) * cake_pipe_bytes();
+}
+
+cake_err cake_desk_connect(cake_desk *d, const cake_world *world, cake_root *root)
+{
+    d->root = root;
+    for (int r = 1; r < d->n_replica; r++) {
+        cake_pipe *pipe;
+        d->rank[r] = r * (world->size / d->n_replica);
+        cake_err err = cake_pipe_open_mpi(world, d->rank[r], &pipe);
+        if (err)
+            return err;
+        d->mail[r] = cake_mail_open(pipe);
+    }
+    return CAKE_OK;
+}
+
+void cake_desk_watch(cake_desk *d, cake_trace *trace, cake_watch *watch)
+{
+    d->trace = trace;
+    d->watch = watch;
+}
+
+void cake_desk_close(cake_desk *d)
+{
+    if (!d)
+        return;
+    for (void *lead; (lead = cake_handout_drop(d->handout)) != NULL;)
+        cake_sequence_close(lead);
+    for (int i = 0; i < d->n; i++)
+        cake_sequence_close(d->own[d->first + i]);
+    for (int i = 0; i < d->n_away; i++)
+        cake_sequence_close(d->away[i].lead);
+    for (int r = 0; r < d->n_replica; r++)
+        cake_mail_close(d->mail[r]);
+    cake_handout_close(d->handout);
+    cake_buf_free(&d->letter);
+    free(d->mail);
+    free(d->gone);
+    free(d->rank);
+    free(d->own);
+    free(d->away);
+    free(d);
+}
+
+double cake_desk_read_s(const cake_desk *d)
+{
+    return d->read_s;
+}
+
+int64_t cake_desk_given(const cake_desk *d, int r)
+{
+    return cake_handout_given(d->handout, r);
+}
+
+static bool all_gone(const cake_desk *d)
+{
+    bool gone = true;
+    for (int r = 0; r < d->n_replica; r++)
+        gone = gone && d->gone[r];
+    return gone;
+}
+
+static void tell_all(cake_desk *d, char what)
+{
+    for (int r = 1; r < d->n_replica; r++)
+        if (!d->gone[r])
+            cake_mail_send(d->mail[r], &what, 1);
+}
+
+/* Ends the work of all roots at the first error, which was said. An error while they drain takes precedence
+ * over CAKE_STOPPED. */
+static cake_err fail(cake_desk *d, cake_err err)
+{
+    if (err && !d->err) {
+        tell_all(d, CAKE_LETTER_QUIT);
+        cake_root_stop(d->root, err);
+    }
+    if (err && (!d->err || d->err == CAKE_STOPPED))
+        d->err = err;
+    return err;
+}
+
+void cake_desk_stop(cake_desk *d, cake_err err)
+{
+    fail(d, err);
+}
+
+/* Hands a request that is done back to the conductor. */
+static cake_err hand_back(cake_desk *d, cake_sequence *lead, int replica)
+{
+    cake_handout_done(d->handout, replica);
+    return fail(d, d->conductor.done(d->conductor.self, lead));
+}
+
+/* Replica 0's root is told last that there is no more, since its pipeline is what serves the others, too. */
+static cake_err next(void *self, cake_sequence **out)
+{
+    cake_desk *d = self;
+    *out = NULL;
+    if (d->err)
+        return d->err;
+    if (!d->n)
+        return d->read && cake_handout_over(d->handout) && all_gone(d) ? CAKE_END : CAKE_OK;
+    *out = d->own[d->first++];
+    d->n--;
+    return CAKE_OK;
+}
+
+static void token(void *self, cake_sequence *s, double waited)
+{
+    cake_desk *d = self;
+    d->conductor.token(d->conductor.self, s, waited);
+}
+
+static cake_err done(void *self, cake_sequence *lead)
+{
+    return hand_back(self, lead, 0);
+}
+
+cake_conductor cake_desk_conductor(cake_desk *desk)
+{
+    return (cake_conductor){.self = desk, .next = next, .token = token, .done = done};
+}
+
+static lent *of_ticket(cake_desk *d, int64_t ticket, int replica)
+{
+    CAKE_ASSERT(ticket >= 0 && ticket < d->n_away && d->away[ticket].lead &&
+                d->away[ticket].replica == replica);
+    return &d->away[ticket];
+}
+
+static void read_news(cake_desk *d, int replica, cake_letter *letter)
+{
+    cake_headway headway;
+    cake_letter_take(letter, &headway, sizeof headway);
+    cake_handout_told(d->handout, replica, &headway);
+    while (letter->at < letter->end && !d->err) {
+        cake_news news;
+        cake_sequence *s;
+        cake_letter_take(letter, &news, sizeof news);
+        lent *l = of_ticket(d, news.ticket, replica);
+        cake_sequence *lead = l->lead;
+        bool over = cake_letter_follow(letter, &news, d->config->eos, d->config->n_eos, lead, &s);
+        if (s)
+            d->conductor.token(d->conductor.self, s, (double)news.waited);
+        if (!over)
+            continue;
+        double start = cake_clock_now();
+        *l = (lent){.next = d->free};
+        d->free = (int)news.ticket;
+        hand_back(d, lead, replica);
+        cake_trace_add(d->trace, (cake_span){.begin = start, .kind = CAKE_SPAN_RECORD}, cake_clock_now());
+    }
+}
+
+/* Reads letters of one root, no longer than `until`. Returns whether there were any. */
+static bool read_letters(cake_desk *d, int replica, double until)
+{
+    bool any = false;
+    size_t len;
+    const char *text;
+    while (!d->gone[replica] && cake_clock_now() < until &&
+           (text = cake_mail_next(d->mail[replica], &len)) != NULL) {
+        cake_letter letter = {text, text + len};
+        char kind;
+        cake_letter_take(&letter, &kind, 1);
+        d->gone[replica] = kind == CAKE_LETTER_BYE;
+        CAKE_ASSERT(d->gone[replica] || kind == CAKE_LETTER_NEWS);
+        if (kind == CAKE_LETTER_NEWS)
+            read_news(d, replica, &letter);
+        cake_watch_heard(d->watch, d->rank[replica]);
+        any = true;
+    }
+    return any;
+}
+
+/* Reads one more request, which then waits to be handed out or has failed already. False: there is none now.
+ * */
+static bool read_one(cake_desk *d)
+{
+    cake_sequence *s = NULL;
+    cake_err err = d->conductor.next(d->conductor.self, &s);
+    if (err == CAKE_END) {
+        d->read = true;
+        cake_handout_end(d->handout);
+    } else if (err) {
+        fail(d, err);
+    } else if (!s) {
+        return false;
+    } else if (s->request.err) {
+        fail(d, d->conductor.done(d->conductor.self, s));
+    } else {
+        int64_t salt = cake_window_salt(d->config, s->n_prompt);
+        cake_handout_add(d->handout, s, salt, s->ids.id, s->n_prompt);
+    }
+    return true;
+}
+
+/* Reads several requests before the first one is given out, so that it is known which begin alike; then a few
+ * at a time. */
+static bool read_ahead(cake_desk *d)
+{
+    double start = cake_clock_now(), now = start;
+    bool first = !d->own && !d->away;
+    for (int n = (first ? FIRST : STEP) * d->n_replica; n > 0; n--) {
+        if (d->read || d->err || !cake_handout_room(d->handout) || (!first && now - start > patience))
+            break;
+        if (!read_one(d))
+            break;
+        now = cake_clock_now();
+    }
+    if (now <= start)
+        return false;
+    cake_trace_add(d->trace, (cake_span){.begin = start, .kind = CAKE_SPAN_READ}, now);
+    d->read_s += now - start;
+    return true;
+}
+
+static void keep(cake_desk *d, cake_sequence *lead)
+{
+    if (d->first)
+        memmove(d->own, d->own + d->first, (size_t)d->n * sizeof *d->own);
+    d->first = 0;
+    if (d->n == d->cap) {
+        d->cap = d->cap ? 2 * d->cap : 64;
+        d->own = cake_grow(d->own, (size_t)d->cap, sizeof *d->own);
+    }
+    d->own[d->n++] = lead;
+}
+
+/* Lends a request to a replica; returns its ticket. */
+static int lend(cake_desk *d, cake_sequence *lead, int replica)
+{
+    if (d->free < 0) {
+        int n = d->n_away ? 2 * d->n_away : 64;
+        d->away = cake_grow(d->away, (size_t)n, sizeof *d->away);
+        for (int i = n; i-- > d->n_away; d->free = i)
+            d->away[i] = (lent){.next = d->free};
+        d->n_away = n;
+    }
+    int ticket = d->free;
+    d->free = d->away[ticket].next;
+    d->away[ticket] = (lent){.lead = lead, .replica = replica};
+    return ticket;
+}
+
+static bool hand_out(cake_desk *d)
+{
+    void *item[CAKE_PORTION];
+    int n, r;
+    bool any = false;
+    for (; !d->err && (r = cake_handout_next(d->handout, item, &n)) >= 0; any = true) {
+        cake_buf_cut(&d->letter, 0);
+        cake_buf_addc(&d->letter, CAKE_LETTER_WORK);
+        for (int i = 0; i < n; i++) {
+            cake_sequence *lead = item[i];
+            lead->admitted = cake_clock_now();
+            if (r == 0)
+                keep(d, lead);
+            else
+                cake_letter_add_request(&d->letter, lend(d, lead, r), lead);
+        }
+        if (r > 0)
+            cake_mail_send(d->mail[r], d->letter.data, d->letter.len);
+    }
+    if (d->read && !d->told && !d->err && !cake_handout_waiting(d->handout)) {
+        tell_all(d, CAKE_LETTER_END);
+        d->told = true;
+    }
+    return any;
+}
+
+bool cake_desk_attend(cake_desk *d)
+{
+    bool worked = false;
+    double until = cake_clock_now() + patience;
+    int others = d->n_replica - 1;
+    for (int i = 0; i < others; i++)
+        worked |= read_letters(d, 1 + (d->turn + i) % others, until);
+    d->turn = (d->turn + 1) % others;
+    cake_headway own = cake_root_headway(d->root);
+    cake_handout_told(d->handout, 0, &own);
+    if (!d->err)
+        worked |= read_ahead(d);
+    worked |= hand_out(d); /* does nothing after an error */
+    for (int r = 1; r <= others; r++)
+        cake_mail_move(d->mail[r]);
+    return worked;
+}
+
+bool cake_desk_over(const cake_desk *d)
+{
+    bool leaving = false;
+    for (int r = 1; r < d->n_replica; r++)
+        leaving = leaving || cake_mail_leaving(d->mail[r]);
+    return !leaving && all_gone(d);
+}
+
+cake_err cake_desk_error(const cake_desk *d)
+{
+    return d->err == CAKE_STOPPED && cake_handout_over(d->handout) ? CAKE_OK : d->err;
+}

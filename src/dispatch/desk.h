@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * World rank 0, where there are several replicas: between the conductor, which reads and writes files, and
+ * all roots, its own among them. It reads ahead, hands requests out, and does to its copies what the roots do
+ * to theirs.
+ */
+#ifndef CAKE_DISPATCH_DESK_H
+#define CAKE_DISPATCH_DESK_H
+
+#include <stdbool.h>
+
+#include "dispatch/handout.h"
+#include "engine/root.h"
+#include "link/world.h"
+#include "model/config.h"
+#include "trace/trace.h"
+#include "watch/watch.h"
+
+typedef struct cake_desk cake_desk;
+
+/* conductor: where requests come from and go back to. config outlives the desk. appetite [n_replica] of each
+ * replica; replica 0's root is on this rank. */
+cake_desk *cake_desk_open(const cake_conductor *conductor, const cake_config *config, int n_replica,
+                          const cake_appetite *appetite);
+/* The conductor that replica 0's root is to have. */
+cake_conductor cake_desk_conductor(cake_desk *desk);
+/* Opens the mail to the other roots, each of which is the first rank of its part of the world. root: replica
+ * 0's, borrowed. */
+cake_err cake_desk_connect(cake_desk *desk, const cake_world *world, cake_root *root);
+size_t cake_desk_bytes(int n_replica); /* bytes of its buffers */
+/* trace: where its spans go; watch: who is told of letters. Both borrowed; NULL: nowhere, nobody. */
+void cake_desk_watch(cake_desk *desk, cake_trace *trace, cake_watch *watch);
+
+/* Lets letters come and go, reads requests and hands them out, for a few milliseconds at most unless a long
+ * request is read. Called often. Returns whether there was something to do. */
+bool cake_desk_attend(cake_desk *desk);
+/* As cake_root_stop, for all roots. An error takes precedence over CAKE_STOPPED; of two errors the first one
+ * counts. */
+void cake_desk_stop(cake_desk *desk, cake_err err);
+/* Whether all other roots have ended too, and all letters have arrived. */
+bool cake_desk_over(const cake_desk *desk);
+/* The error that ends the run; CAKE_OK also if it was stopped when nothing was left to do. */
+cake_err cake_desk_error(const cake_desk *desk);
+void cake_desk_close(cake_desk *desk); /* NULL is fine */
+
+double cake_desk_read_s(const cake_desk *desk);        /* seconds that reading requests took */
+int64_t cake_desk_given(const cake_desk *desk, int r); /* requests that replica r was given */
+
+#endif

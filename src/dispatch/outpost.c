@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: letters of world rank 0, tokens and finished sequences of this root. Out: sequences, news. run.c calls,
+ * and the pipeline between its turns and between layers.
+ * Invariant: news are in the order in which things happened, and none is kept longer than a moment.
+ */
+#include "dispatch/outpost.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "dispatch/letters.h"
+#include "link/mail.h"
+
+enum { ENOUGH = 16 << 10, HEAD = 1 + sizeof(cake_headway) }; /* bytes of a letter; of its beginning */
+
+static const double moment = 0.01; /* seconds that a token waits at most, to share a letter */
+static const double silence = 1;   /* seconds after which rank 0 hears, though there is no news */
+
+struct cake_outpost {
+    int context;
+    const cake_config *config;
+    cake_token *token;
+    cake_mail *mail;
+    cake_root *root;
+    cake_sequence **inbox; /* [cap] those from `first` on, n of them, have not begun */
+    int cap, first, n;
+    bool ended;    /* there will be no more requests */
+    bool quit;     /* those that there are shall not be finished */
+    cake_buf news; /* the next letter, after its beginning */
+    double since;  /* of its first news */
+    bool urgent;   /* a request is done */
+    cake_headway told;
+    double wrote; /* when that was */
+};
+
+cake_err cake_outpost_open(const cake_options *options, const cake_config *config, int context,
+                           cake_outpost **out)
+{
+    cake_outpost *o = cake_alloc(1, sizeof *o);
+    o->context = context;
+    o->config = config;
+    bool hushed = cake_log_hush(true); /* warnings are rank 0's */
+    cake_err err = cake_token_open(options->model, &o->token);
+    cake_log_hush(hushed);
+    cake_alloc_trim();
+    if (err) {
+        cake_outpost_close(o);
+        return err;
+    }
+    *out = o;
+    return CAKE_OK;
+}
+
+size_t cake_outpost_bytes(void)
+{
+    return cake_pipe_bytes();
+}
+
+cake_err cake_outpost_connect(cake_outpost *o, const cake_world *world, cake_root *root)
+{
+    cake_pipe *pipe;
+    cake_err err = cake_pipe_open_mpi(world, 0, &pipe);
+    if (err)
+        return err;
+    o->mail = cake_mail_open(pipe);
+    o->root = root;
+    return CAKE_OK;
+}
+
+void cake_outpost_close(cake_outpost *o)
+{
+    if (!o)
+        return;
+    for (int i = 0; i < o->n; i++)
+        cake_sequence_close(o->inbox[o->first + i]);
+    free(o->inbox);
+    cake_mail_close(o->mail);
+    cake_token_close(o->token);
+    cake_buf_free(&o->news);
+    free(o);
+}
+
+static cake_err next(void *self, cake_sequence **out)
+{
+    cake_outpost *o = self;
+    *out = NULL;
+    if (!o->n)
+        return o->ended ? CAKE_END : CAKE_OK;
+    *out = o->inbox[o->first++];
+    o->n--;
+    return CAKE_OK;
+}
+
+static cake_buf *add_news(cake_outpost *o)
+{
+    static const char blank[HEAD];
+    if (!o->news.len) {
+        cake_buf_add(&o->news, blank, HEAD);
+        o->since = cake_clock_now();
+    }
+    return &o->news;
+}
+
+static void token(void *self, cake_sequence *s, double waited)
+{
+    cake_letter_add_token(add_news(self), s, waited);
+}
+
+static cake_err done(void *self, cake_sequence *lead)
+{
+    cake_outpost *o = self;
+    cake_letter_add_over(add_news(o), lead);
+    o->urgent = true;
+    cake_sequence_close(lead);
+    return CAKE_OK;
+}
+
+cake_conductor cake_outpost_conductor(cake_outpost *outpost)
+{
+    return (cake_conductor){.self = outpost, .next = next, .token = token, .done = done};
+}
+
+static void take_work(cake_outpost *o, cake_letter *letter)
+{
+    if (o->first)
+        memmove(o->inbox, o->inbox + o->first, (size_t)o->n * sizeof *o->inbox);
+    o->first = 0;
+    while (letter->at < letter->end) {
+        if (o->n == o->cap) {
+            o->cap = o->cap ? 2 * o->cap : 16;
+            o->inbox = cake_grow(o->inbox, (size_t)o->cap, sizeof *o->inbox);
+        }
+        o->inbox[o->n++] =
+            cake_letter_take_request(letter, o->context, o->token, o->config->eos, o->config->n_eos);
+    }
+}
+
+static void read_letter(cake_outpost *o, const char *text, size_t len)
+{
+    cake_letter letter = {text, text + len};
+    char kind;
+    cake_letter_take(&letter, &kind, 1);
+    CAKE_ASSERT(!o->ended || kind == CAKE_LETTER_QUIT);
+    if (kind == CAKE_LETTER_WORK)
+        take_work(o, &letter);
+    o->ended = kind != CAKE_LETTER_WORK;
+    o->quit = kind == CAKE_LETTER_QUIT;
+    if (o->quit)
+        cake_root_stop(o->root, CAKE_ERR_FATAL);
+}
+
+/* Sends what there is, if it is time. */
+static bool write_news(cake_outpost *o)
+{
+    cake_headway headway = cake_root_headway(o->root);
+    double now = cake_clock_now();
+    bool begun = headway.begun != o->told.begun,
+         quiet = headway.rows != o->told.rows && now - o->wrote > silence;
+    if (!begun && !quiet && !o->urgent && o->news.len < ENOUGH && (!o->news.len || now - o->since < moment))
+        return false;
+    cake_buf *letter = add_news(o);
+    letter->data[0] = CAKE_LETTER_NEWS;
+    memcpy(letter->data + 1, &headway, sizeof headway);
+    cake_mail_send(o->mail, letter->data, letter->len);
+    cake_buf_cut(letter, 0);
+    o->told = headway;
+    o->wrote = now;
+    o->urgent = false;
+    return true;
+}
+
+bool cake_outpost_attend(cake_outpost *o)
+{
+    size_t len;
+    bool worked = false;
+    for (const char *text; (text = cake_mail_next(o->mail, &len)) != NULL; worked = true)
+        read_letter(o, text, len);
+    worked |= write_news(o);
+    cake_mail_move(o->mail);
+    return worked;
+}
+
+cake_err cake_outpost_finish(cake_outpost *o, cake_err err)
+{
+    static const char bye = CAKE_LETTER_BYE;
+    CAKE_ASSERT(o->ended); /* or its root would not be done */
+    o->urgent = o->news.len > 0;
+    cake_outpost_attend(o);
+    cake_mail_send(o->mail, &bye, 1);
+    while (cake_mail_leaving(o->mail)) {
+        cake_mail_move(o->mail);
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    }
+    return o->quit ? CAKE_OK : err;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The root of a replica that is not world rank 0's: where its sequences come from and go to. Requests come by
+ * letter from world rank 0, and what becomes of them goes back there, tokens as they come.
+ */
+#ifndef CAKE_DISPATCH_OUTPOST_H
+#define CAKE_DISPATCH_OUTPOST_H
+
+#include <stdbool.h>
+
+#include "engine/root.h"
+#include "link/world.h"
+#include "options/options.h"
+
+typedef struct cake_outpost cake_outpost;
+
+/* Opens the tokenizer, which world rank 0 has opened too: what is wrong with it is said there. */
+cake_err cake_outpost_open(const cake_options *options, const cake_config *config, int context,
+                           cake_outpost **out);
+cake_conductor cake_outpost_conductor(cake_outpost *outpost);
+/* The way to world rank 0; root: borrowed, to be stopped where the run fails. */
+cake_err cake_outpost_connect(cake_outpost *outpost, const cake_world *world, cake_root *root);
+size_t cake_outpost_bytes(void); /* of its buffers */
+
+/* Letters come and go; called often. Whether there was something to do. */
+bool cake_outpost_attend(cake_outpost *outpost);
+/* After the last sequence, or what ended the loop: says so, until all has arrived. Returns err, unless rank 0
+ * has told it to quit, which then has the reason. */
+cake_err cake_outpost_finish(cake_outpost *outpost, cake_err err);
+void cake_outpost_close(cake_outpost *outpost); /* NULL is fine */
+
+#endif

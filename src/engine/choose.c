@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: scores of rows. Out: tokens, log probabilities. The root calls.
+ * Invariant: a row is one thread's, from the first look at its scores to the last.
+ */
+#include "engine/choose.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "kernels/kernels.h"
+#include "logits/logits.h"
+
+#define THREADS 8 /* at most: each needs room for a sorted vocabulary, and memory feeds no more */
+
+struct cake_chooser {
+    int n_vocab, n;
+    int n_worker; /* threads that choose; the others of a team, whose size never changes, look on */
+    cake_arena arena;
+    cake_draw *draw;        /* [max_row] */
+    void *scratch[THREADS]; /* [n_worker] */
+};
+
+static int threads_of(int max_row, int n_thread)
+{
+    int n = n_thread < THREADS ? n_thread : THREADS;
+    return n < max_row ? n : max_row;
+}
+
+static size_t draw_bytes(int max_row)
+{
+    return cake_arena_round((size_t)max_row * sizeof(cake_draw));
+}
+
+size_t cake_chooser_bytes(int n_vocab, int max_row, int n_thread)
+{
+    return draw_bytes(max_row) +
+           (size_t)threads_of(max_row, n_thread) * cake_arena_round(cake_sample_scratch(n_vocab));
+}
+
+cake_err cake_chooser_open(int n_vocab, int max_row, int n_thread, cake_chooser **out)
+{
+    cake_arena arena;
+    cake_err err = cake_arena_open(&arena, "sampling", cake_chooser_bytes(n_vocab, max_row, n_thread));
+    if (err)
+        return err;
+    cake_chooser *c = cake_alloc(1, sizeof *c);
+    *c = (cake_chooser){.n_vocab = n_vocab, .n_worker = threads_of(max_row, n_thread), .arena = arena};
+    c->draw = cake_arena_take(&c->arena, draw_bytes(max_row));
+    for (int i = 0; i < c->n_worker; i++)
+        c->scratch[i] = cake_arena_take(&c->arena, cake_arena_round(cake_sample_scratch(n_vocab)));
+    *out = c;
+    return CAKE_OK;
+}
+
+void cake_chooser_close(cake_chooser *chooser)
+{
+    if (!chooser)
+        return;
+    cake_arena_close(&chooser->arena);
+    free(chooser);
+}
+
+cake_draw *cake_chooser_rows(cake_chooser *chooser)
+{
+    return chooser->draw;
+}
+
+/* The token's logprob and the best alternatives', of the model's own distribution. */
+static void score_token(cake_draw *c, int n_vocab, int n_top)
+{
+    int32_t best[CAKE_MAX_TOP];
+    double total = cake_logits_total(c->score, n_vocab);
+    cake_logits_top(c->score, n_vocab, n_top, best);
+    c->scored[0] = (cake_scored){c->id, (float)((double)c->score[c->id] - total)};
+    for (int i = 0; i < n_top; i++)
+        c->scored[1 + i] = (cake_scored){best[i], (float)((double)c->score[best[i]] - total)};
+}
+
+int cake_draw_needs(const cake_draw *draw, int n_vocab)
+{
+    const cake_sequence *s = draw->sequence;
+    if (!s || draw->what == CAKE_CHOOSE_CHECK)
+        return 1;
+    if (draw->what == CAKE_CHOOSE_SCORE || s->n_top >= 0 || s->past)
+        return 0;
+    return cake_sample_needs(&s->lead->request.params, n_vocab);
+}
+
+static void choose(cake_draw *c, int n_vocab, void *scratch)
+{
+    cake_sequence *s = c->sequence;
+    if (!s || !c->finite || c->what == CAKE_CHOOSE_CHECK)
+        return;
+    if (c->what == CAKE_CHOOSE_SAMPLE) {
+        const cake_params *params = &s->lead->request.params;
+        s->key.pos = (uint32_t)s->ids.len;
+        cake_past_apply(s->past, c->score);
+        c->id = c->score ? cake_sample(c->score, n_vocab, params, &s->key, scratch)
+                         : cake_sample_best(c->best, params, &s->key);
+        cake_past_undo(s->past, c->score);
+    }
+    if (s->n_top >= 0)
+        score_token(c, n_vocab, s->n_top);
+}
+
+static void work(const cake_exec *exec, void *arg)
+{
+    cake_chooser *c = arg;
+    int workers = exec->size < c->n_worker ? exec->size : c->n_worker;
+    for (int i = exec->rank; exec->rank < workers && i < c->n; i += workers)
+        choose(&c->draw[i], c->n_vocab, c->scratch[exec->rank]);
+}
+
+void cake_chooser_run(cake_chooser *chooser, int n_thread, int n)
+{
+    chooser->n = n;
+    cake_exec_run(n > 1 ? n_thread : 1, work, chooser);
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: sequences, waves that are back. Out: waves, finished sequences. The pipeline calls.
+ * Invariant: slot s of the schedule is sequence seqs[s], from admission to retirement.
+ */
+#include "engine/root.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "embed/embed.h"
+#include "engine/root_parts.h"
+
+static size_t wave_bytes(const cake_config *config, const cake_schedule_shape *shape)
+{
+    return cake_arena_round(cake_wave_bytes(shape->max_tok, cake_schedule_changes(shape), config->dim));
+}
+
+static size_t own_bytes(const cake_config *config, const cake_schedule_shape *shape)
+{
+    return (size_t)shape->n_lane * wave_bytes(config, shape) +
+           cake_arena_round((size_t)shape->max_tok * sizeof(int32_t)) +
+           cake_arena_round((size_t)config->n_vocab * sizeof(float));
+}
+
+size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread)
+{
+    return own_bytes(config, shape) + cake_chooser_bytes(config->n_vocab, shape->lane_seqs, n_thread);
+}
+
+static size_t body_bytes(const cake_config *config, const cake_schedule_shape *shape)
+{
+    return cake_arena_round((size_t)shape->max_tok * (size_t)config->dim * sizeof(float));
+}
+
+size_t cake_root_bytes_there(const cake_config *config, const cake_schedule_shape *shape)
+{
+    return (size_t)shape->n_lane * body_bytes(config, shape) +
+           cake_arena_round((size_t)shape->max_tok * sizeof(int32_t));
+}
+
+/* Takes the lanes' waves and bodies from the arenas. */
+static void take_lanes(cake_root *r)
+{
+    for (int i = 0; i < r->shape.n_lane; i++) {
+        r->lanes[i].parcel.wave = cake_arena_take(&r->arena, wave_bytes(r->config, &r->shape));
+        if (r->embed->memory)
+            r->lanes[i].body = cake_arena_take(&r->away, body_bytes(r->config, &r->shape));
+    }
+    if (r->embed->memory)
+        r->there = cake_arena_take(&r->away, (size_t)r->shape.max_tok * sizeof *r->there);
+}
+
+cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
+                        const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
+                        const cake_conductor *conductor, cake_root **out)
+{
+    const cake_config *config = cake_model_config(model);
+    cake_root *r = cake_alloc(1, sizeof *r);
+    *r = (cake_root){.model = model,
+                     .config = config,
+                     .embed = embed,
+                     .plan = plan,
+                     .stem = -1,
+                     .shape = *shape,
+                     .n_thread = n_thread,
+                     .n_decode = n_decode ? n_decode : n_thread,
+                     .conductor = *conductor};
+    cake_err err = cake_arena_open(&r->arena, "waves", own_bytes(config, shape));
+    if (!err && embed->memory)
+        err = cake_memory_open(embed->memory, &r->away, "waves", cake_root_bytes_there(config, shape));
+    if (!err)
+        err = cake_logits_open(model, head, shape->lane_seqs, n_thread, &r->logits);
+    if (!err)
+        err = cake_chooser_open(config->n_vocab, shape->lane_seqs, n_thread, &r->chooser);
+    if (err) {
+        cake_root_close(r);
+        return err;
+    }
+    r->prefixes = shape->share ? cake_prefixes_open() : NULL;
+    r->schedule = cake_schedule_open(shape, r->prefixes);
+    cake_window_open(&r->conductor, config, r->prefixes, &r->window);
+    r->seqs = cake_alloc((size_t)shape->n_lane * (size_t)shape->lane_seqs, sizeof *r->seqs);
+    r->lanes = cake_alloc((size_t)shape->n_lane, sizeof *r->lanes);
+    r->wanted = cake_alloc((size_t)shape->lane_seqs, sizeof *r->wanted);
+    r->best = cake_alloc((size_t)shape->lane_seqs, sizeof *r->best);
+    take_lanes(r);
+    r->ids = cake_arena_take(&r->arena, (size_t)shape->max_tok * sizeof *r->ids);
+    r->stem_score = cake_arena_take(&r->arena, (size_t)config->n_vocab * sizeof *r->stem_score);
+    *out = r;
+    return CAKE_OK;
+}
+
+/* Closes a request, with all of its choices that are in slots. */
+static void close_lead(cake_root *r, cake_sequence *lead)
+{
+    for (int i = 0; lead && i < r->shape.n_lane * r->shape.lane_seqs; i++)
+        if (r->seqs[i] && r->seqs[i]->lead == lead)
+            r->seqs[i] = NULL;
+    cake_sequence_close(lead);
+}
+
+void cake_root_close(cake_root *r)
+{
+    if (!r)
+        return;
+    int n_slot = r->seqs ? r->shape.n_lane * r->shape.lane_seqs : 0;
+    close_lead(r, r->lead);
+    for (int i = 0; i < n_slot; i++)
+        if (r->seqs[i])
+            close_lead(r, r->seqs[i]->lead);
+    cake_chooser_close(r->chooser);
+    cake_logits_close(r->logits);
+    cake_window_close(&r->window);
+    cake_schedule_close(r->schedule);
+    cake_prefixes_close(r->prefixes);
+    cake_arena_close(&r->arena);
+    cake_memory_close(r->embed->memory, &r->away);
+    free(r->seqs);
+    free(r->lanes);
+    free(r->wanted);
+    free(r->best);
+    free(r);
+}
+
+void cake_root_watch(cake_root *r, cake_trace *trace)
+{
+    r->trace = trace;
+}
+
+void cake_root_stop(cake_root *r, cake_err err)
+{
+    r->err = r->err ? r->err : err;
+}
+
+cake_headway cake_root_headway(const cake_root *r)
+{
+    return (cake_headway){.begun = r->stats.begun, .begun_tok = r->stats.begun_tok, .rows = r->stats.rows};
+}
+
+double cake_root_trace(cake_root *r, cake_span_kind kind, double begin, int rows)
+{
+    double now = cake_clock_now();
+    cake_trace_add(r->trace, (cake_span){.begin = begin, .kind = (int32_t)kind, .rows = rows}, now);
+    return now - begin;
+}
+
+int cake_root_away(const cake_root *r)
+{
+    return r->n_away;
+}
+
+int cake_root_active(const cake_root *r)
+{
+    return cake_schedule_active(r->schedule);
+}
+
+/* Nothing is left to do. */
+static bool is_over(const cake_root *r)
+{
+    return r->window.exhausted && !r->window.n && !r->lead && !cake_schedule_active(r->schedule);
+}
+
+bool cake_root_done(const cake_root *r)
+{
+    return !r->n_away && (r->err || is_over(r));
+}
+
+cake_err cake_root_error(const cake_root *r)
+{
+    return r->err == CAKE_STOPPED && is_over(r) ? CAKE_OK : r->err;
+}
+
+cake_root_stats cake_root_statistics(const cake_root *r)
+{
+    cake_root_stats stats = r->stats;
+    stats.schedule = cake_schedule_statistics(r->schedule);
+    return stats;
+}
+
+static int team_of(const cake_root *r, cake_wave *wave)
+{
+    return cake_wave_generates(wave) ? r->n_decode : r->n_thread;
+}
+
+/* Writes a batch into the lane's wave and starts it on its way. */
+static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *first)
+{
+    cake_root_lane *l = &r->lanes[lane];
+    cake_wave *wave = l->parcel.wave;
+    *wave = (cake_wave){.kind = CAKE_WAVE_ROWS,
+                        .lane = lane,
+                        .n_tok = batch->n_tok,
+                        .n_change = batch->n_change,
+                        .dim = r->config->dim};
+    memcpy(cake_wave_rows(wave), batch->rows, (size_t)batch->n_tok * sizeof *batch->rows);
+    memcpy(cake_wave_changes(wave), batch->changes, (size_t)batch->n_change * sizeof *batch->changes);
+    for (int i = 0; i < batch->n_tok; i++) {
+        cake_sequence *s = r->seqs[batch->rows[i].slot];
+        r->ids[i] = s->ids.id[batch->rows[i].pos];
+        cake_root_begin(r, s->lead);
+    }
+    double start = cake_clock_now();
+    l->parcel.body = l->body;
+    if (l->body)
+        cake_embed_fill_there(r->model, r->embed, r->ids, wave->n_tok, r->there, l->body);
+    else
+        cake_embed_fill(r->model, r->embed, team_of(r, wave), r->ids, wave);
+    r->stats.embed_s += cake_root_trace(r, CAKE_SPAN_EMBED, start, batch->n_tok);
+    r->stats.rows += batch->n_tok;
+    l->batch = batch;
+    l->parcel.busy = true;
+    r->n_away++;
+    start = cake_clock_now();
+    cake_link_send(first, &l->parcel);
+    cake_span sent = {
+        .begin = start, .kind = CAKE_SPAN_SEND, .number = (int32_t)r->stats.waves++, .lane = lane};
+    cake_trace_add(r->trace, sent, cake_clock_now());
+}
+
+bool cake_root_send(cake_root *r, cake_link *first)
+{
+    enum {
+        FIRST = 16,
+        STEP = 4
+    }; /* requests that are read ahead: before the first wave, and at each further turn */
+    bool sent = false;
+    if (!r->stats.waves && !r->err)
+        cake_root_read(r, FIRST - r->window.n);
+    cake_root_admit(r);
+    for (int lane = 0; lane < r->shape.n_lane && !r->err; lane++) {
+        /* a wave may be back, by a parcel of another edge, while the lane's own one is still being sent */
+        if (cake_schedule_away(r->schedule, lane) || r->lanes[lane].parcel.busy)
+            continue;
+        const cake_batch *batch = cake_schedule_fill(r->schedule, lane);
+        while (batch->n_overflow) {
+            for (int i = 0; i < batch->n_overflow; i++)
+                cake_root_overflow(r, batch->overflow[i]);
+            batch = cake_schedule_fill(r->schedule, lane);
+        }
+        if (batch->n_tok) {
+            depart(r, lane, batch, first);
+            sent = true;
+        }
+    }
+    if (sent && !r->err) /* now, since the other ranks compute */
+        cake_root_read(r, STEP);
+    return sent;
+}
+
+/* Says which rank has the layer. The record does not, since it must not depend on the plan. */
+static void blame(cake_root *r, int layer, const char *where)
+{
+    int rank = 0;
+    for (int i = 0; i < r->plan->n_hop; i++)
+        if (layer >= r->plan->hop[i].first && layer < r->plan->hop[i].first + r->plan->hop[i].count)
+            rank = r->plan->hop[i].rank;
+    if (!r->blamed)
+        cake_log(CAKE_WARN, "run", "numbers that are not finite: %s, on rank %d, gave the first", where,
+                 r->plan->first + rank);
+    r->blamed = true;
+}
+
+/* Breaks a request off whose numbers are not finite, and says which layer gave the first one. If all scores
+ * of a prompt are wanted, the rows before this one were finite; those behind it, which may be in the same
+ * wave, are not to blame. */
+static void break_off(cake_root *r, int slot, const cake_row *row)
+{
+    const cake_sequence *s = r->seqs[slot];
+    cake_request *request = &s->lead->request;
+    char where[64];
+    int broken = row->pos + 1 < s->n_prompt ? row->broken : s->lead->broken;
+    int layer = broken ? broken - CAKE_ROW_BROKEN(0) : -1;
+    if (layer >= 0)
+        snprintf(where, sizeof where, "layer %d", layer);
+    else
+        snprintf(where, sizeof where, "%s", broken ? "the embedding" : "the final norm or the head");
+    request->err = cake_fault_set(
+        &request->fault, NULL,
+        "the model's scores behind position %d are not finite numbers: %s gave the first", row->pos, where);
+    request->fault.status = 500;
+    blame(r, layer, where);
+}
+
+/* What a row's scores are for: to score a token of the prompt, for the token behind a stem, for the next
+ * token, or only to see that they are finite. */
+static cake_draw draw_of(const cake_root *r, int slot, const cake_row *row)
+{
+    cake_sequence *s = r->seqs[slot];
+    cake_draw draw = {.sequence = s, .what = CAKE_CHOOSE_CHECK};
+    if (!s || s->lead->request.err)
+        return draw; /* an earlier block of rows has failed the request */
+    if (row->pos + 1 < s->n_prompt) {
+        draw.what = CAKE_CHOOSE_SCORE;
+        draw.id = s->ids.id[row->pos + 1];
+    } else if (slot != r->stem && s->max_len > s->n_prompt) {
+        draw.what = CAKE_CHOOSE_SAMPLE;
+    }
+    return draw;
+}
+
+static void take(cake_root *r, int slot, const cake_row *row, const cake_draw *draw)
+{
+    cake_sequence *s = r->seqs[slot];
+    if (!s) /* an earlier row of the wave has failed the request */
+        return;
+    if (!s->lead->request.err && !draw->finite)
+        break_off(r, slot, row);
+    if (s->lead->request.err) { /* one choice has failed, so the others are of no use */
+        if (slot != r->stem)
+            cake_root_retire(r, slot);
+    } else if (draw->what == CAKE_CHOOSE_SCORE) {
+        cake_sequence_score_prompt(s, row->pos + 1, draw->scored);
+    } else if (slot == r->stem) {
+        memcpy(r->stem_score, draw->score, (size_t)r->config->n_vocab * sizeof *draw->score);
+        r->stem_known = true;
+    } else if (draw->what == CAKE_CHOOSE_CHECK) {
+        cake_root_retire_prompt(r, slot);
+    } else {
+        cake_root_token(r, slot, draw);
+    }
+}
+
+/* A row that is not finite spoils others of its sequence from the next attention on: so the earliest layer
+ * that any row is marked with is where it began. */
+static void note_broken(cake_root *r, cake_wave *wave)
+{
+    const cake_row *rows = cake_wave_rows(wave);
+    for (int i = 0; i < wave->n_tok; i++) {
+        cake_sequence *s = r->seqs[rows[i].slot];
+        if (rows[i].broken && (!s->lead->broken || rows[i].broken < s->lead->broken))
+            s->lead->broken = rows[i].broken;
+    }
+}
+
+/* For rows [first, first + n) of those that are scored: what their scores are for, then the scores or the
+ * best of them. */
+static void score(cake_root *r, const cake_parcel *parcel, const cake_batch *batch, int first, int n)
+{
+    cake_wave *wave = parcel->wave;
+    const int32_t *row = batch->score + first;
+    cake_draw *draw = cake_chooser_rows(r->chooser);
+    for (int i = 0; i < n; i++) {
+        draw[i] = draw_of(r, batch->slot[first + i], &cake_wave_rows(wave)[row[i]]);
+        int needs = cake_draw_needs(&draw[i], r->config->n_vocab);
+        r->wanted[i] = !needs || batch->slot[first + i] == r->stem;
+        cake_best_clear(&r->best[i], needs ? needs : 1);
+    }
+    double start = cake_clock_now();
+    float *scores =
+        cake_logits_forward(r->logits, team_of(r, wave), wave, parcel->body, row, n, r->wanted, r->best);
+    if (!scores)
+        cake_world_abort();
+    for (int i = 0; i < n; i++) {
+        draw[i].finite = draw[i].sequence && !r->best[i].broken;
+        draw[i].score = r->wanted[i] ? scores + (size_t)i * (size_t)r->config->n_vocab : NULL;
+        draw[i].best = &r->best[i];
+    }
+    r->stats.head_s += cake_root_trace(r, CAKE_SPAN_HEAD, start, n);
+    cake_roof_add(&r->stats.roof, cake_logits_work(r->logits, n));
+}
+
+/* Scores and samples in blocks of at most lane_seqs rows: a prompt whose rows are all wanted may have more.
+ * */
+static void continue_all(cake_root *r, const cake_parcel *parcel, const cake_batch *batch)
+{
+    cake_wave *wave = parcel->wave;
+    for (int first = 0, n; first < batch->n_score; first += n) {
+        n = batch->n_score - first < r->shape.lane_seqs ? batch->n_score - first : r->shape.lane_seqs;
+        score(r, parcel, batch, first, n);
+        double scored = cake_clock_now();
+        cake_chooser_run(r->chooser, team_of(r, wave), n);
+        for (int i = 0; i < n; i++)
+            take(r, batch->slot[first + i], &cake_wave_rows(wave)[batch->score[first + i]],
+                 &cake_chooser_rows(r->chooser)[i]);
+        r->stats.sample_s += cake_root_trace(r, CAKE_SPAN_SAMPLE, scored, n);
+    }
+}
+
+void cake_root_receive(cake_root *r, cake_parcel *parcel)
+{
+    int lane = parcel->wave->lane;
+    CAKE_ASSERT(lane >= 0 && lane < r->shape.n_lane && cake_schedule_away(r->schedule, lane));
+    cake_schedule_back(r->schedule, lane);
+    r->n_away--;
+    note_broken(r, parcel->wave);
+    continue_all(r, parcel, r->lanes[lane].batch);
+    cake_parcel_release(parcel);
+}

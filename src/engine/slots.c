@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: sequences of the window, tokens that were drawn. Out: finished requests, to the conductor. root.c
+ * calls.
+ * Invariant: slot s of the schedule is sequence seqs[s], from admission to retirement; a request of several
+ * choices is handed back when the last of them has ended and no further one will begin.
+ */
+#include "base/clock.h"
+#include "engine/root_parts.h"
+
+void cake_root_begin(cake_root *r, cake_sequence *lead)
+{
+    r->stats.begun += !lead->begun;
+    r->stats.begun_tok += lead->begun ? 0 : lead->n_prompt;
+    lead->begun = true;
+}
+
+/* Hands a finished request back; the first error stops all further work. */
+static void finish(cake_root *r, cake_sequence *lead)
+{
+    double start = cake_clock_now();
+    cake_root_begin(r, lead);
+    cake_window_leave(&r->window, lead);
+    cake_err err = CAKE_OK;
+    if (r->err && r->err != CAKE_STOPPED)
+        cake_sequence_close(lead);
+    else
+        err = r->conductor.done(r->conductor.self, lead);
+    r->err = err ? err : r->err;
+    r->stats.write_s += cake_root_trace(r, CAKE_SPAN_RECORD, start, 0);
+}
+
+void cake_root_retire(cake_root *r, int slot)
+{
+    cake_sequence *lead = r->seqs[slot]->lead;
+    bool several = r->seqs[slot] != lead;
+    cake_schedule_retire(r->schedule, slot);
+    r->seqs[slot] = NULL;
+    lead->n_done += several;
+    if (lead != r->lead && lead->n_done == lead->n_choice)
+        finish(r, lead);
+}
+
+/* Takes the stem out of its slot: all choices are begun, or there is no room for them beside it. */
+static void drop_stem(cake_root *r)
+{
+    if (r->stem < 0)
+        return;
+    cake_schedule_retire(r->schedule, r->stem);
+    r->seqs[r->stem] = NULL;
+    r->stem = -1;
+}
+
+/* No further choice of the lead will begin. */
+static void release_lead(cake_root *r)
+{
+    cake_sequence *lead = r->lead;
+    drop_stem(r);
+    r->lead = NULL;
+    for (; lead->n_back; lead->n_back--) /* it has failed: these are not even begun again */
+        lead->n_done += !lead->choice[lead->n_choice - lead->n_back]->over;
+    if (lead->n_done == lead->n_choice)
+        finish(r, lead);
+}
+
+static void enter(cake_root *r, int slot, cake_sequence *s)
+{
+    r->seqs[slot] = s;
+    s->past =
+        cake_past_open(&s->lead->request.params, s->ids.id, s->n_prompt, r->config->eos, r->config->n_eos);
+    for (size_t i = (size_t)s->n_prompt; i < s->ids.len; i++) /* an earlier run's */
+        cake_past_add(s->past, s->ids.id[i]);
+}
+
+void cake_root_token(cake_root *r, int slot, const cake_draw *draw)
+{
+    cake_sequence *s = r->seqs[slot];
+    double now = cake_clock_now(),
+           waited = now - (s->ids.len == (size_t)s->n_prompt ? s->admitted : s->latest);
+    bool finished = cake_sequence_push(s, draw->id, draw->scored, r->config->eos, r->config->n_eos);
+    s->latest = now;
+    r->conductor.token(r->conductor.self, s, waited);
+    if (finished)
+        cake_root_retire(r, slot);
+    else
+        cake_schedule_token(r->schedule, slot);
+}
+
+/* What the schedule has to know of a request. */
+static int flags_of(const cake_sequence *lead, bool scored)
+{
+    const cake_params *p = &lead->request.params;
+    bool sure = p->ignore_eos == 1 && !p->n_stop && !p->stop_ids.len;
+    return (scored ? CAKE_SEQ_SCORED : 0) | (sure ? CAKE_SEQ_SURE : 0);
+}
+
+static bool lacks_scores(const cake_sequence *lead)
+{
+    return cake_sequence_scores_prompt(lead) && lead->n_prompt_scored < lead->n_prompt;
+}
+
+/* A choice goes into a slot of its own, with its prompt. */
+static void admit_alone(cake_root *r, cake_sequence *s, bool again)
+{
+    cake_sequence *lead = r->lead;
+    int flags = flags_of(lead, lacks_scores(lead)) | (again ? CAKE_SEQ_AGAIN : 0);
+    s->admitted = s->latest = lead->admitted;
+    enter(r, cake_schedule_readmit(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, lead->chain, flags),
+          s);
+}
+
+/* The first of those choices that an earlier run began. */
+static bool admit_back(cake_root *r)
+{
+    cake_sequence *lead = r->lead, *s = lead->choice[lead->n_choice - lead->n_back];
+    if (!s->over && !cake_schedule_room(r->schedule))
+        return false;
+    lead->n_back--;
+    if (!s->over)
+        admit_alone(r, s, lead->n_choice - lead->n_back > 1);
+    return true;
+}
+
+/* The lead's prompt, of which its choices are forks. */
+static bool admit_stem(cake_root *r)
+{
+    cake_sequence *lead = r->lead;
+    if (!cake_schedule_room(r->schedule))
+        return false;
+    int flags = flags_of(lead, lacks_scores(lead)) | (lead->n_choice ? CAKE_SEQ_AGAIN : 0);
+    r->stem =
+        cake_schedule_admit(r->schedule, lead->n_prompt, lead->max_len, lead->chain, flags | CAKE_SEQ_STEM);
+    r->seqs[r->stem] = lead;
+    return true;
+}
+
+/* Begins one more choice of the lead. False: not now. */
+static bool admit_choice(cake_root *r)
+{
+    cake_sequence *lead = r->lead;
+    bool stems = r->shape.n_lane * r->shape.lane_seqs > 1;
+    if (lead->n_back && !lead->request.err)
+        return admit_back(r);
+    if (lead->n_choice == lead->request.params.n || lead->request.err) {
+        if (r->stem >= 0 && cake_schedule_riding(r->schedule, r->stem))
+            return false;
+        release_lead(r);
+        return true;
+    }
+    if (r->stem >= 0) {
+        int slot = r->stem_known ? cake_schedule_fork(r->schedule, r->stem) : CAKE_FORK_LATER;
+        if (slot == CAKE_FORK_NEVER)
+            drop_stem(r);
+        if (slot >= 0) {
+            enter(r, slot, cake_sequence_branch(lead));
+            cake_draw *draw = cake_chooser_rows(r->chooser);
+            *draw = (cake_draw){.sequence = r->seqs[slot],
+                                .finite = true,
+                                .score = r->stem_score,
+                                .what = CAKE_CHOOSE_SAMPLE};
+            cake_chooser_run(r->chooser, 1, 1);
+            cake_root_token(r, slot, draw);
+        }
+        return slot != CAKE_FORK_LATER;
+    }
+    if (stems && !r->stem_known)
+        return admit_stem(r);
+    if (!cake_schedule_room(r->schedule))
+        return false;
+    bool again = stems || lead->n_choice > 0;
+    admit_alone(r, cake_sequence_branch(lead), again);
+    return true;
+}
+
+/* Nothing of the model is asked for: the answers are the prompt. */
+static void give_back_empty(cake_root *r, cake_sequence *lead)
+{
+    while (lead->request.params.n > 1 && lead->n_choice < lead->request.params.n)
+        cake_sequence_branch(lead);
+    finish(r, lead);
+}
+
+void cake_root_retire_prompt(cake_root *r, int slot)
+{
+    cake_sequence *s = r->seqs[slot];
+    cake_schedule_retire(r->schedule, slot);
+    r->seqs[slot] = NULL;
+    give_back_empty(r, s);
+}
+
+static void admit_request(cake_root *r, cake_sequence *s)
+{
+    bool wants_tokens = s->max_len > s->n_prompt, scored = cake_sequence_scores_prompt(s);
+    int flags = flags_of(s, scored);
+    s->admitted = s->latest = cake_clock_now();
+    if (s->over) {
+        finish(r, s);
+    } else if (!wants_tokens && (!scored || s->n_prompt == 1)) {
+        give_back_empty(r, s);
+    } else if (wants_tokens && s->request.params.n > 1) {
+        r->lead = s;
+        r->stem_known = false;
+    } else {
+        enter(r,
+              cake_schedule_readmit(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, s->chain, flags),
+              s);
+    }
+}
+
+void cake_root_read(cake_root *r, int n)
+{
+    double start = cake_clock_now();
+    int before = r->window.n;
+    r->err = cake_window_read(&r->window, n);
+    if (r->window.n > before || r->err) /* it is asked for at every turn */
+        r->stats.read_s += cake_root_trace(r, CAKE_SPAN_READ, start, 0);
+}
+
+void cake_root_admit(cake_root *r)
+{
+    while (!r->err) {
+        if (r->lead) {
+            if (!admit_choice(r))
+                return;
+            continue;
+        }
+        if (!cake_schedule_room(r->schedule))
+            return;
+        if (!r->window.n)
+            cake_root_read(r, 1);
+        cake_sequence *sequence = cake_window_take(&r->window);
+        if (sequence)
+            admit_request(r, sequence);
+        else if (r->window.dry)
+            return;
+    }
+}
+
+void cake_root_overflow(cake_root *r, int slot)
+{
+    cake_request *request = &r->seqs[slot]->lead->request;
+    request->err = cake_fault_set(
+        &request->fault, NULL,
+        "a sequence of %zu tokens alone is more than the KV memory holds (%d pages of %d tokens); "
+        "try again with more --kv-memory or more ranks",
+        r->seqs[slot]->ids.len, r->shape.n_page[0], CAKE_PAGE);
+    request->fault.status = 500;
+    if (slot == r->stem)
+        release_lead(r);
+    else
+        cake_root_retire(r, slot);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: sequences of the conductor. Out: the same in the same order. The root calls.
+ * Invariant: every sequence in the window, and every one that was taken and has not left, is a user of its
+ * chain.
+ */
+#include "engine/window.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "schedule/schedule.h"
+
+enum { MOST = 256, MOST_TOKENS = 1 << 20 };
+
+int64_t cake_window_salt(const cake_config *config, int n_prompt)
+{
+    int64_t salt = 0;
+    for (int i = 0; i < config->n_rope; i++)
+        salt = (int64_t)((uint64_t)salt << 32) | cake_rope_epoch(&config->rope[i], n_prompt);
+    return salt;
+}
+
+void cake_window_open(const cake_conductor *conductor, const cake_config *config, cake_prefixes *prefixes,
+                      cake_window *w)
+{
+    *w = (cake_window){.conductor = conductor,
+                       .config = config,
+                       .prefixes = prefixes,
+                       .waiting = cake_alloc(MOST, sizeof(cake_sequence *)),
+                       .cap = MOST};
+}
+
+void cake_window_close(cake_window *w)
+{
+    for (int i = 0; i < w->n; i++)
+        cake_sequence_close(w->waiting[(w->first + i) % w->cap]);
+    free(w->waiting);
+    *w = (cake_window){0};
+}
+
+static void enter(cake_window *w, cake_sequence *s)
+{
+    int n = cake_schedule_chain(s->n_prompt);
+    w->n_tok += s->n_prompt;
+    if (!w->prefixes || !n)
+        return;
+    s->chain = cake_alloc((size_t)n, sizeof *s->chain);
+    cake_prefixes_enter(w->prefixes, cake_window_salt(w->config, s->n_prompt), s->ids.id, n, s->chain);
+}
+
+void cake_window_leave(const cake_window *w, cake_sequence *s)
+{
+    if (s->chain)
+        cake_prefixes_leave(w->prefixes, s->chain, cake_schedule_chain(s->n_prompt));
+    free(s->chain);
+    s->chain = NULL;
+}
+
+/* Whether nothing more can be known now. */
+static bool is_full(const cake_window *w)
+{
+    return w->exhausted || w->n == w->cap || w->n_tok >= MOST_TOKENS;
+}
+
+cake_err cake_window_read(cake_window *w, int n)
+{
+    cake_err err = CAKE_OK;
+    w->dry = w->exhausted;
+    for (; n > 0 && !err && !w->dry && !is_full(w); n--) {
+        cake_sequence *s = NULL;
+        err = w->conductor->next(w->conductor->self, &s);
+        w->exhausted = err == CAKE_END;
+        w->dry = !s;
+        if (!s) {
+            err = w->exhausted ? CAKE_OK : err;
+        } else if (!err && s->request.err) {
+            err = w->conductor->done(w->conductor->self, s);
+        } else if (!err) {
+            enter(w, s);
+            w->waiting[(w->first + w->n++) % w->cap] = s;
+        }
+    }
+    if (w->prefixes)
+        cake_prefixes_see(w->prefixes, is_full(w));
+    return err;
+}
+
+cake_sequence *cake_window_take(cake_window *w)
+{
+    if (!w->n)
+        return NULL;
+    cake_sequence *s = w->waiting[w->first];
+    w->first = (w->first + 1) % w->cap;
+    w->n--;
+    w->n_tok -= s->n_prompt;
+    return s;
+}

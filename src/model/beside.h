@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The files of a model, by their names: which are its own, and what those hold that are not its weights:
+ * config, tokenizer, templates.
+ */
+#ifndef CAKE_MODEL_BESIDE_H
+#define CAKE_MODEL_BESIDE_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Whether a file of this name in the model's directory is the model's own: others may be results of old. */
+bool cake_beside_is_own(const char *name);
+
+/* Reads each that is there, but for weights, and gives it to take, which owns text. Stops at the first
+ * error. */
+cake_err cake_beside_read(const char *dir, const char *topic,
+                          cake_err (*take)(void *self, const char *name, cake_buf *text), void *self);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: options, each of them checked. Out: whether they go together, and all is there that the command needs.
+ * options.c calls. Nothing is read.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "formats/pack.h"
+#include "options/options_parts.h"
+#include "record/record.h"
+
+static bool ends_in(const char *path, const char *ending)
+{
+    size_t len = strlen(path), n = strlen(ending);
+    return len >= n && !strcasecmp(path + len - n, ending);
+}
+
+/* Whether all is there that the command works on. */
+static cake_err check_given(const cake_options *o, int command)
+{
+    if (command & (MERGE | STATUS))
+        return o->operands.n ? CAKE_OK
+                             : cake_fail_usage("no results: name those of %s; see cake-mpi %s --help",
+                                               command & MERGE ? "all shards" : "a run", o->command);
+    if (!o->model)
+        return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
+    if (command & STAGE && !o->directory)
+        return cake_fail_usage("no directory: say with -d where the bundles go; see cake-mpi stage --help");
+    if (command & (RUN | TOKENIZE) && !o->input && !o->prompts.n)
+        return cake_fail_usage("no prompts: give a file with -i or a text with -p; see cake-mpi %s --help",
+                               o->command);
+    if (o->input && o->prompts.n)
+        return cake_fail_usage("both -i and -p: prompts come from one place");
+    return CAKE_OK;
+}
+
+/* Whether results can be written in that form. */
+static cake_err check_output(const cake_options *o, int command)
+{
+    bool packed = cake_pack_of(o->output) != NULL;
+    const char *form = cake_record_form(o->output);
+    if (o->output && ends_in(o->output, ".parquet"))
+        return cake_fail_usage(
+            "-o %s: Parquet is not written: give a .jsonl or .h5 file; cake-mpi-formats(5) "
+            "has the line that makes Parquet of it",
+            o->output);
+    if (command & RUN && o->shard.of && cake_options_text(o->output))
+        return cake_fail_usage(
+            "--shard: lines of text do not say which request they answer: give -o a .jsonl "
+            "file; merge -o FILE.txt makes text of all");
+    if (command & RUN && o->shard.of && (packed || strcmp(form, "jsonl") != 0))
+        return cake_fail_usage("--shard: shards are merged as JSONL: give -o a .jsonl file; merge -o FILE.h5 "
+                               "makes HDF5 of all");
+    if (command & TOKENIZE && (packed || !strcmp(form, "h5")))
+        return cake_fail_usage("-o %s: tokenize writes JSON lines as they are; choose another ending",
+                               o->output);
+    return CAKE_OK;
+}
+
+/* ---- what the table of clashes asks */
+
+static bool is_txt(const cake_options *o)
+{
+    return !strcmp(cake_record_form(o->output), "txt");
+}
+
+static bool reads_txt(const cake_options *o)
+{
+    const char *form = o->input_format ? o->input_format : cake_record_form(o->input);
+    return o->input && !strcmp(form, "txt");
+}
+
+static bool reads_no_txt(const cake_options *o)
+{
+    return o->input && !reads_txt(o);
+}
+
+static bool has_prompts(const cake_options *o)
+{
+    return o->prompts.n > 0;
+}
+
+static bool has_no_file(const cake_options *o)
+{
+    return !o->output || !strcmp(o->output, "-");
+}
+
+static bool is_never(const cake_options *o)
+{
+    return !strcmp(o->resume, "never");
+}
+
+static bool is_must(const cake_options *o)
+{
+    return !strcmp(o->resume, "must");
+}
+
+static bool is_retry(const cake_options *o)
+{
+    return o->retry_errors;
+}
+
+static bool is_timed(const cake_options *o)
+{
+    return o->timing;
+}
+
+static bool has_scores(const cake_options *o)
+{
+    return o->params.logprobs != CAKE_UNSET;
+}
+
+static bool has_choices(const cake_options *o)
+{
+    return o->params.n != CAKE_UNSET && o->params.n > 1;
+}
+
+static bool is_raw(const cake_options *o)
+{
+    return o->raw;
+}
+
+static bool has_system(const cake_options *o)
+{
+    return o->system != NULL;
+}
+
+static bool has_field(const cake_options *o)
+{
+    return o->names.prompt || o->names.id;
+}
+
+static bool has_format(const cake_options *o)
+{
+    return o->input_format != NULL;
+}
+
+/* What cannot both be wanted, or what of one is lost by the other: said before anything is read. plan finds
+ * the same as run. */
+static const struct {
+    int commands;
+    bool (*one)(const cake_options *o), (*other)(const cake_options *o);
+    const char *message;
+} clashes[] = {
+    {RUN | PLAN, is_txt, has_choices, "--n: a line of text has room for one answer: give -o a .jsonl file"},
+    {RUN | PLAN, is_txt, has_scores, "--logprobs: a .txt file has no place for them: give -o a .jsonl file"},
+    {RUN | PLAN, is_txt, is_timed, "--timing: a .txt file has no place for times: give -o a .jsonl file"},
+    {RUN, cake_options_stream, has_scores, "--logprobs: the stream of one -p has no place for them; give -o"},
+    {RUN, cake_options_stream, is_timed, "--timing: the stream of one -p has no place for times; give -o"},
+    {RUN | PLAN, has_no_file, is_must,
+     "--resume must: there is nothing to go on from where results do not go into a file: give -o"},
+    {RUN | PLAN, has_no_file, is_retry,
+     "--retry-errors: there is nothing to go on from where results do not go into a file: give -o"},
+    {RUN | PLAN, is_never, is_retry,
+     "both --resume never and --retry-errors: only what an earlier run left can be tried again"},
+    {RUN | PLAN | TOKENIZE, has_prompts, has_format, "both -p and --input-format: there is no input file"},
+    {RUN | PLAN | TOKENIZE, has_prompts, has_field,
+     "--prompt-field and --id-field name fields of JSON lines or objects of HDF5: -p has none"},
+    {RUN | PLAN | TOKENIZE, reads_txt, has_field,
+     "--prompt-field and --id-field name fields of JSON lines or objects of HDF5: lines of text have none"},
+    {RUN | PLAN | TOKENIZE, is_raw, has_system,
+     "both --raw and --system: without the chat template there is no place for a system message"},
+    {RUN | PLAN | TOKENIZE, reads_no_txt, has_system,
+     "--system: it goes with prompts of .txt files and -p; elsewhere give each line its own messages"},
+};
+
+static cake_err check_pairs(const cake_options *o, int command)
+{
+    for (size_t i = 0; i < sizeof clashes / sizeof *clashes; i++)
+        if (clashes[i].commands & command && clashes[i].one(o) && clashes[i].other(o))
+            return cake_fail_usage("%s", clashes[i].message);
+    return CAKE_OK;
+}
+
+static cake_err check_devices(const cake_options *o)
+{
+    bool cpu = !strcmp(o->device, "cpu"), cuda = !strcmp(o->device, "cuda");
+    if (o->rates && (cuda || (o->gpu_memory && !cpu)))
+        return cake_fail_usage("both %s and --rates: these are rates of CPUs; leave one of them away",
+                               cuda ? "--device cuda" : "--gpu-memory");
+    if (cpu && o->gpu_layers > 0)
+        return cake_fail_usage(
+            "--gpu-layers %lld with --device cpu: no layer is on a GPU then; leave one of them away",
+            (long long)o->gpu_layers);
+    if (o->gpu_layers >= 0 && o->ranks)
+        return cake_fail_usage("both --gpu-layers and --ranks: of ranks that are not here it is planned that "
+                               "their GPUs hold all of "
+                               "their layers; start as many in place of --ranks: mpirun -np %lld",
+                               (long long)o->ranks);
+    if (o->gpu_memory < 0)
+        return cake_fail_usage("--gpu-memory: a share of what? Give a size like 80G");
+    return CAKE_OK;
+}
+
+static cake_err check_threads(const cake_options *o)
+{
+    if (o->threads && o->threads_decode > o->threads)
+        return cake_fail_usage(
+            "--threads-decode %lld: there are %lld threads (--threads), of which these are",
+            (long long)o->threads_decode, (long long)o->threads);
+    return CAKE_OK;
+}
+
+cake_err cake_option_clashes(const cake_options *o, int command)
+{
+    if (command & (INFO | BENCH))
+        return CAKE_OK;
+    cake_err err = check_output(o, command);
+    if (!err)
+        err = check_given(o, command);
+    if (!err)
+        err = check_pairs(o, command);
+    if (err || command & (MERGE | STATUS | STAGE))
+        return err;
+    err = check_devices(o);
+    return err ? err : check_threads(o);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: what sources.c finds. Out: cake_options, checked. main calls.
+ */
+#include "options/options_parts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/crc.h"
+#include "base/duration.h"
+#include "base/escape.h"
+#include "base/log.h"
+#include "base/size.h"
+
+const option_row cake_option_rows[] = {
+#define OPTION(group, commands, name, letter, kind, argument, field, least, most, help)                      \
+    {group,           commands,       name, letter, kind, argument, offsetof(cake_options, field),           \
+     (double)(least), (double)(most), help},
+#include "options/options.def"
+#undef OPTION
+};
+
+static const struct {
+    const char *name;
+    int bit;
+    const char *usage, *what;
+} commands[] = {
+    {"run", RUN, "[run] -m MODEL (-i PROMPTS | -p TEXT) [-o RESULTS] [options]",
+     "answer prompts (the default command)"},
+    {"tokenize", TOKENIZE, "tokenize -m MODEL (-i PROMPTS | -p TEXT) [-o FILE] [options]",
+     "show what the model would see: rendered prompt and token ids"},
+    {"plan", PLAN, "plan -m MODEL [-i PROMPTS | -p TEXT] [options]",
+     "who would own what, and what the prompts hold; checks all inputs, computes nothing"},
+    {"info", INFO, "info [-m MODEL]", "what this build, machine and model can do"},
+    {"stage", STAGE, "stage -m MODEL -d DIR [--ranks N] [options]",
+     "each rank's part of the model as a bundle of its own, for instance on its host's scratch disk"},
+    {"bench", BENCH, "bench [NAME...] [-o FILE] [options]",
+     "what the machine can do and how near the program comes; without a name: the list of names"},
+    {"merge", MERGE, "merge [-o RESULTS] SHARD... [options]",
+     "results of all shards of a job (run --shard) become those of one run"},
+    {"status", STATUS, "status RESULTS... [options]", "how far runs are: under way, stopped or finished"},
+};
+
+enum { N_COMMAND = sizeof commands / sizeof *commands };
+
+static int command_bit(const char *name)
+{
+    for (int i = 0; i < N_COMMAND; i++)
+        if (!strcmp(commands[i].name, name))
+            return commands[i].bit;
+    return 0;
+}
+
+bool cake_option_among(const char *choices, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+        if (!strncmp(at, word, len) && (at[len] == '|' || !at[len]))
+            return true;
+    return false;
+}
+
+static cake_err bad_value(const char *from, const char *value, const char *expected)
+{
+    return cake_fail_usage("%s: \"%s\" is not %s", from, value, expected);
+}
+
+static cake_err set_integer(const char *from, const option_row *row, const char *value, int64_t *into)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(value, &end, 10);
+    if (end == value || *end || errno || (double)number < row->least || (double)number > row->most)
+        return cake_fail_usage("%s: \"%s\" is not an integer from %.0f to %lld", from, value, row->least,
+                               row->most >= 0x1p63 ? (long long)INT64_MAX : (long long)row->most);
+    *into = number;
+    return CAKE_OK;
+}
+
+static cake_err set_real(const char *from, const option_row *row, const char *value, double *into)
+{
+    char *end;
+    double number = strtod(value, &end);
+    const cake_params_field *field = cake_params_fields;
+    while (field->offset + offsetof(cake_options, params) != row->offset)
+        field++;
+    bool open = field->above_least;
+    if (end == value || *end || !isfinite(number) || number < row->least || (open && number == row->least) ||
+        number > row->most) {
+        char most[32] = "";
+        if (isfinite(row->most))
+            snprintf(most, sizeof most, ", up to %g", row->most);
+        return cake_fail_usage("%s: \"%s\" is not a number %s %g%s", from, value, open ? "above" : "from",
+                               row->least, most);
+    }
+    *into = number;
+    return CAKE_OK;
+}
+
+static cake_err set_size(const char *from, const char *value, int64_t *into)
+{
+    return cake_size_read(value, into) ? CAKE_OK : bad_value(from, value, "a size like 512M, 16G or 80%");
+}
+
+static cake_err add_stop(const char *from, const char *value, cake_params *params)
+{
+    if (!*value)
+        return cake_fail_usage("%s: an empty stop text would end every answer at once", from);
+    if (params->n_stop < 0)
+        params->n_stop = 0;
+    if (params->n_stop == CAKE_MAX_STOP)
+        return cake_fail_usage("%s: more than %d stop texts", from, CAKE_MAX_STOP);
+    char *text = params->stop[params->n_stop++] = cake_copy(value, strlen(value));
+    cake_escape_undo(text, strlen(text));
+    return CAKE_OK;
+}
+
+/* As YAML's core schema has them, in files of settings and in the environment. */
+#define TRUE  "1|true|True|TRUE"
+#define FALSE "0|false|False|FALSE"
+
+static cake_err set_flag(const char *from, const char *value, bool *into)
+{
+    if (value && !cake_option_among(TRUE "|" FALSE, value))
+        return bad_value(from, value, "true or false, 1 or 0");
+    *into = !value || cake_option_among(TRUE, value);
+    return CAKE_OK;
+}
+
+cake_err cake_option_set(cake_options *o, const option_row *row, const char *from, char *value)
+{
+    void *into = (char *)o + row->offset;
+    switch (row->kind) {
+    case FLAG:
+        return set_flag(from, value, into);
+    case TEXT:
+        if (strchr(row->argument, '|') && !cake_option_among(row->argument, value))
+            return cake_fail_usage("%s: \"%s\" is not one of %s", from, value, row->argument);
+        *(const char **)into = value;
+        return CAKE_OK;
+    case TEXTS: {
+        cake_texts *texts = into;
+        texts->text = cake_grow(texts->text, (size_t)texts->n + 1, sizeof *texts->text);
+        texts->text[texts->n++] = value;
+        return CAKE_OK;
+    }
+    case INTEGER:
+        return set_integer(from, row, value, into);
+    case REAL:
+        return set_real(from, row, value, into);
+    case SIZE:
+        return set_size(from, value, into);
+    case DURATION:
+        return cake_duration_read(value, into)
+                   ? CAKE_OK
+                   : bad_value(from, value, "a duration like 90, 15m, 2h or 1-12:00:00");
+    case SHARD:
+        return cake_shard_read(value, into)
+                   ? CAKE_OK
+                   : bad_value(from, value, "a shard like 0/8, the first of eight, to 7/8, the last");
+    case STOP:
+        return add_stop(from, value, &o->params);
+    default: /* SEED */
+        *(int64_t *)into = 0;
+        return value ? set_integer(from, row, value, into) : CAKE_OK;
+    }
+}
+
+bool cake_option_is_own(const option_row *row)
+{
+    return cake_option_among("model|directory|threads|threads-decode|bind|log|quiet|verbose", row->name);
+}
+
+bool cake_option_takes(int command, const option_row *row)
+{
+    return row->commands & (command == PLAN ? PLAN | RUN : command);
+}
+
+/* An answer that streams has standard output and mostly the terminal to itself, unless more is asked for. */
+static bool is_alone(const cake_options *o)
+{
+    return !strcmp(o->command, "run") && cake_options_stream(o) && !o->verbose && !o->log;
+}
+
+/* Which messages are wanted; from here on. */
+static cake_err listen(cake_options *o)
+{
+    bool alone = is_alone(o);
+    if (o->quiet + o->verbose + !!o->log > 1)
+        return cake_fail_usage("both %s and %s: one of them says which messages are wanted",
+                               o->quiet ? "-q" : "-v", o->log ? "--log" : "-v");
+    if (alone && !strcmp(o->progress, "auto"))
+        o->progress = "none";
+    const char *wrong = cake_log_levels(o->log              ? o->log
+                                        : o->verbose        ? "debug"
+                                        : o->quiet || alone ? "warn"
+                                                            : "info");
+    return wrong ? cake_fail_usage("--log: \"%s\": %s", o->log, wrong) : CAKE_OK;
+}
+
+cake_err cake_options_parse(int argc, char **argv, cake_options *options)
+{
+    *options = (cake_options){.command = "run",
+                              .params = cake_params_unset(),
+                              .dtype = "auto",
+                              .kv_dtype = "auto",
+                              .isa = "auto",
+                              .bind = "auto",
+                              .device = "auto",
+                              .link = "auto",
+                              .gpu_layers = -1,
+                              .load = "read",
+                              .resume = "auto",
+                              .dummy = -1,
+                              .max_runtime = -1,
+                              .stop_before = -1,
+                              .watchdog = -1,
+                              .progress = "auto",
+                              .words = {argv, argc}};
+    int skip = 0;
+    if (argc > 1 && argv[1][0] != '-') {
+        if (!command_bit(argv[1]))
+            return cake_fail_usage("\"%s\" is not a command; see cake-mpi --help", argv[1]);
+        options->command = argv[1];
+        skip = 1;
+    }
+    const char *command = options->command;
+    cake_err err = cake_sources_read(argc - skip, argv + skip, command_bit(command), options);
+    bool help = !strcmp(options->command, "help") || !strcmp(options->command, "version");
+    if (help)
+        options->help_of = skip ? command : NULL;
+    if (!err && !help)
+        err = listen(options);
+    return err || help ? err : cake_option_clashes(options, command_bit(options->command));
+}
+
+/* A number for the value, which others have mostly not. Lists are rank 0's matter alone. */
+static int64_t mark_of(const cake_options *o, const option_row *row)
+{
+    const void *value = (const char *)o + row->offset;
+    size_t len = row->kind == FLAG    ? sizeof(bool)
+                 : row->kind == REAL  ? sizeof(double)
+                 : row->kind == SHARD ? sizeof(cake_shard)
+                                      : sizeof(int64_t);
+    if (cake_option_is_own(row) || row->kind == STOP || row->kind == TEXTS)
+        return 0;
+    if (row->kind == TEXT) {
+        value = *(const char *const *)value;
+        len = value ? strlen(value) + 1 : 0;
+    }
+    return cake_crc_on(0, value ? value : "", len);
+}
+
+cake_err cake_options_agree(const cake_options *o, const cake_world *world)
+{
+    int64_t marks[N_ROW + 1];
+    cake_mismatch odd;
+    for (int i = 0; i < N_ROW; i++)
+        marks[i] = mark_of(o, &cake_option_rows[i]);
+    marks[N_ROW] = cake_crc_on(0, o->command, strlen(o->command));
+    if (cake_world_same(world, marks, N_ROW + 1, &odd))
+        return CAKE_OK;
+    if (world->rank)
+        return CAKE_ERR_FATAL;
+    return cake_fail("link",
+                     "%s%s: rank %d on %s and rank %d on %s were started with different values; "
+                     "give all ranks the same command line",
+                     odd.at < N_ROW ? "--" : "the command",
+                     odd.at < N_ROW ? cake_option_rows[odd.at].name : "", odd.rank[0], odd.host[0],
+                     odd.rank[1], odd.host[1]);
+}
+
+int cake_options_threads(const cake_options *o, int suggested)
+{
+    enum { MOST = 4096 };
+    const char *omp = getenv("OMP_NUM_THREADS");
+    if (o->threads)
+        return (int)o->threads;
+    if (omp && atoi(omp) > 0)
+        return atoi(omp) < MOST ? atoi(omp) : MOST;
+    return suggested;
+}
+
+bool cake_options_text(const char *path)
+{
+    size_t len = path ? strlen(path) : 0;
+    return len > 4 && !strcasecmp(path + len - 4, ".txt");
+}
+
+bool cake_options_stream(const cake_options *options)
+{
+    return options->prompts.n == 1 && !options->output &&
+           (options->params.n == CAKE_UNSET || options->params.n == 1);
+}
+
+const char *cake_options_model_name(const cake_options *o, char name[CAKE_MODEL_NAME])
+{
+    const char *path = o->staged.name ? o->staged.name : o->model;
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    size_t from = len;
+    while (from > 0 && path[from - 1] != '/')
+        from--;
+    snprintf(name, CAKE_MODEL_NAME, "%.*s", (int)(len - from), path + from);
+    return name;
+}
+
+void cake_options_free(cake_options *options)
+{
+    cake_params_free(&options->params);
+    free(options->prompts.text);
+    cake_settings_free(&options->said);
+    free(options->staged.dir);
+    free(options->staged.name);
+}
+
+static void print_option(const option_row *row)
+{
+    char left[80];
+    int n = row->letter ? snprintf(left, sizeof left, "  -%c, --%s", row->letter, row->name)
+                        : snprintf(left, sizeof left, "      --%s", row->name);
+    if (row->argument)
+        n += snprintf(left + n, sizeof left - (size_t)n, row->kind == SEED ? "[=%s]" : " %s", row->argument);
+    if (n > 30)
+        printf("%s\n%31s%s\n", left, "", row->help);
+    else
+        printf("%-31s%s\n", left, row->help);
+}
+
+void cake_options_help(const char *command)
+{
+    int bit = command ? command_bit(command) : RUN;
+    printf("Usage:\n");
+    for (int i = 0; i < N_COMMAND; i++)
+        if (!command || commands[i].bit == bit)
+            printf("  %scake-mpi %s\n", commands[i].bit & (RUN | PLAN | STAGE | BENCH) ? "mpirun -np N " : "",
+                   commands[i].usage);
+    printf("\n");
+    for (int i = 0; i < N_COMMAND; i++)
+        if (!command || commands[i].bit == bit)
+            printf("%-10s %s\n", commands[i].name, commands[i].what);
+    const char *group = "";
+    for (int i = 0; i < N_ROW; i++) {
+        if (!(cake_option_rows[i].commands & bit))
+            continue;
+        if (strcmp(group, cake_option_rows[i].group))
+            printf("\n%s%s:\n", group = cake_option_rows[i].group, command ? "" : bit == RUN ? " (run)" : "");
+        print_option(&cake_option_rows[i]);
+    }
+    if (bit == PLAN)
+        printf("\nAll other options of run are taken, too: a job's line becomes its plan by exchanging the "
+               "word.\n");
+    printf("\n  -h, --help                   this text; each command has its own\n"
+           "      --version                the version\n\n"
+           "CAKE_<OPTION> in the environment (CAKE_MAX_TOKENS=9) gives an option's default; a file of\n"
+           "--config wins over it, and the command line over both.\n"
+           "Exit status: 0 all done, 1 fatal, 2 wrong usage, 3 finished but some requests failed,\n"
+           "75 stopped early: the same command again goes on.\n");
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a bundle, --topology. Out: the plan that the bundle was made for, or that it is not the one asked for.
+ * stage.c calls.
+ */
+#include "planner/bundle_plan.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+static bool same_plan(const cake_plan *a, const cake_plan *b)
+{
+    return a->n_rank == b->n_rank && a->n_hop == b->n_hop &&
+           !memcmp(a->hop, b->hop, (size_t)a->n_hop * sizeof *a->hop);
+}
+
+void cake_bundle_plan_layers(const cake_plan *plan, cake_buf *out)
+{
+    enum { MOST = 16 };
+    for (int r = 0; r < plan->n_rank && r < MOST; r++) {
+        cake_buf_adds(out, r ? " | " : "");
+        cake_plan_layers(plan, r, out);
+    }
+    if (plan->n_rank > MOST)
+        cake_buf_adds(out, " | ...");
+}
+
+cake_err cake_bundle_plan_take(const cake_options *o, const cake_world *world, const cake_bundle *bundle,
+                               cake_plan *plan)
+{
+    cake_plan staged = {.hop = cake_alloc((size_t)bundle->n_hop, sizeof *staged.hop),
+                        .n_hop = bundle->n_hop,
+                        .n_rank = bundle->n_rank};
+    for (int i = 0; i < bundle->n_hop; i++)
+        staged.hop[i] = (cake_hop){bundle->hop[i].rank, bundle->hop[i].first, bundle->hop[i].count};
+    if (!o->topology) {
+        *plan = staged;
+        return CAKE_OK;
+    }
+    cake_err err = same_plan(plan, &staged) ? CAKE_OK : CAKE_ERR_USAGE;
+    if (cake_world_least(world, err ? world->rank : INT64_MAX) == world->rank && err) {
+        cake_buf asked = {0}, there = {0};
+        cake_bundle_plan_layers(plan, &asked);
+        cake_bundle_plan_layers(&staged, &there);
+        cake_fail_usage("%s shares the layers out as %s, but the bundles in %s as %s; "
+                        "leave --topology away, or stage the model with it",
+                        o->topology, asked.data, o->staged.given, there.data);
+        cake_buf_free(&asked);
+        cake_buf_free(&there);
+    }
+    cake_plan_free(&staged);
+    return cake_world_agree(world, err);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: what each rank runs and reads. Out: agreement, or one message with two ranks, their hosts and the first
+ * thing that they differ in. main.c calls for the build, stage.c for the model.
+ * Invariant: nothing that ranks do together depends on something that was not compared before.
+ */
+#include "planner/consistency.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/crc.h"
+#include "base/version.h"
+#include "model/beside.h"
+#include "model/bundle.h"
+#include "model/fingerprint.h"
+
+enum { VERSION = 96 };
+
+cake_err cake_consistency_build(const cake_world *world)
+{
+    cake_mismatch odd;
+    cake_buf build = {0};
+    char version[2][VERSION] = {"", ""};
+    cake_build_describe(&build);
+    int64_t values[] = {cake_crc(cake_version(), strlen(cake_version())), cake_crc(build.data, build.len)};
+    cake_buf_free(&build);
+    if (cake_world_same(world, values, 2, &odd))
+        return CAKE_OK;
+    for (int k = 0; k < 2; k++) {
+        snprintf(version[k], VERSION, "%s", cake_version());
+        cake_world_share_from(world, odd.rank[k], version[k], VERSION);
+    }
+    if (world->rank)
+        return CAKE_ERR_FATAL;
+    if (odd.at)
+        return cake_fail("link",
+                         "rank %d on %s and rank %d on %s run different builds of version %s; "
+                         "`cake-mpi info` on each host shows what differs: all ranks need the same build",
+                         odd.rank[0], odd.host[0], odd.rank[1], odd.host[1], version[0]);
+    return cake_fail("link",
+                     "rank %d on %s runs version %s, rank %d on %s version %s: "
+                     "all ranks need the same build of cake-mpi",
+                     odd.rank[0], odd.host[0], version[0], odd.rank[1], odd.host[1], version[1]);
+}
+
+/* What is compared of a model before its tensors. */
+static const struct {
+    const char *name; /* of a file in the model's directory; NULL: all that have no row */
+    const char *text; /* for messages */
+} files[] = {
+    {"config.json", "config.json"},
+    {"generation_config.json", "generation_config.json"},
+    {"tokenizer.json", "tokenizer.json"},
+    {"tokenizer_config.json", "tokenizer_config.json"},
+    {"chat_template.jinja", "chat_template.jinja"},
+    {NULL, "the files of the tokenizer"},
+};
+
+enum { N_FILE = sizeof files / sizeof *files, HEADERS = N_FILE, BUNDLE, N_FACT };
+
+/* Files of one row are added up: directories have no order. */
+static cake_err sum_file(void *self, const char *name, cake_buf *text)
+{
+    int64_t *sums = self;
+    int i = 0;
+    while (files[i].name && strcmp(files[i].name, name))
+        i++;
+    sums[i] = (sums[i] + cake_crc_on(cake_crc(name, strlen(name)), text->data, text->len)) & UINT32_MAX;
+    cake_buf_free(text);
+    return CAKE_OK;
+}
+
+/* A bundle has the config, that of rank 0 the other files, too. */
+static cake_err gather_facts(const cake_options *o, const cake_world *world, const cake_model *model,
+                             int64_t facts[N_FACT])
+{
+    const cake_bundle *bundle = cake_model_bundle(model);
+    cake_err err =
+        o->config || world->size == 1 ? CAKE_OK : cake_beside_read(o->model, "model", sum_file, facts);
+    for (int i = 1; i < N_FILE && bundle && world->rank; i++)
+        facts[i] = CAKE_UNKNOWN;
+    facts[HEADERS] = cake_model_identity(model);
+    facts[BUNDLE] = bundle ? bundle->identity : 0;
+    return err;
+}
+
+static cake_err differ(const cake_world *world, const cake_mismatch *odd, const char *what, const char *name)
+{
+    if (world->rank)
+        return CAKE_ERR_FATAL;
+    return cake_fail("model",
+                     "rank %d on %s and rank %d on %s do not have the same model: %s%s differs; "
+                     "-m has to lead to the same files on every host",
+                     odd->rank[0], odd->host[0], odd->rank[1], odd->host[1], what, name);
+}
+
+/* Of every tensor the bytes that were sampled; what a rank's bundle does not have is taken from others. */
+static cake_err compare_tensors(const cake_world *world, const cake_model *model, uint32_t *weights)
+{
+    int n = cake_model_tensors(model);
+    int64_t *sums = cake_alloc((size_t)n, sizeof *sums);
+    cake_mismatch odd;
+    cake_err err = cake_world_agree(world, cake_model_fingerprint(model, sums));
+    if (!err && !cake_world_same(world, sums, n, &odd))
+        err = differ(world, &odd, "the content of tensor ", cake_model_tensor_name(model, odd.at));
+    *weights = 0;
+    for (int i = 0; i < n && !err; i++)
+        *weights = cake_crc_on(*weights, &sums[i], sizeof sums[i]);
+    free(sums);
+    return err;
+}
+
+cake_err cake_consistency_model(const cake_options *o, const cake_world *world, const cake_model *model,
+                                uint32_t *weights)
+{
+    int64_t facts[N_FACT] = {0};
+    cake_mismatch odd;
+    *weights = 0;
+    if (world->size == 1 && strcmp(o->command, "run")) /* there is nobody to compare with, and no journal */
+        return CAKE_OK;
+    cake_err err = cake_world_agree(world, gather_facts(o, world, model, facts));
+    if (!err && !cake_world_same(world, facts, N_FACT, &odd))
+        err = differ(world, &odd,
+                     odd.at < N_FILE     ? files[odd.at].text
+                     : odd.at == HEADERS ? "the list of tensors and their shapes"
+                                         : "bundle.json",
+                     "");
+    return err ? err : compare_tensors(world, model, weights);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ranks of one run must be of one build and read one model: an old copy on one node would give answers of no
+ * model, or a wait without end. All ranks call; rank 0 says which two ranks differ in what.
+ */
+#ifndef CAKE_PLANNER_CONSISTENCY_H
+#define CAKE_PLANNER_CONSISTENCY_H
+
+#include "link/world.h"
+#include "model/model.h"
+#include "options/options.h"
+
+/* The same version and build of the program. Before anything else is exchanged. */
+cake_err cake_consistency_build(const cake_world *world);
+/* The same config, tokenizer, tensors and, as far as a sample of each tensor can tell, weights. *weights: the
+ * checksum of these samples, the same for a model and for bundles of it; 0: dummy weights. */
+cake_err cake_consistency_model(const cake_options *options, const cake_world *world, const cake_model *model,
+                                uint32_t *weights);
+
+#endif

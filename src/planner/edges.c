@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a plan, where each rank computes, --link. Out: the wires of this rank's edges. stage.c calls.
+ * Each rank goes through its edges in their order and speaks with the other end of one at a time: the first
+ * edge that is not settled has nobody to wait for.
+ */
+#include "planner/edges.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "planner/parts.h"
+
+enum { STAGED, AWARE, NCCL, SELF }; /* what an edge may be */
+
+static const char *const names[] = {"mpi", "mpi-cuda", "nccl", "self"};
+
+/* What an end says of itself. */
+typedef struct offer {
+    int32_t gpu;  /* that has the body there; -1: none */
+    int32_t nccl; /* its version; 0: it is not there, or not wanted */
+    int32_t aware;
+    char host[64];
+} offer;
+
+static bool is_end(const cake_plan *plan, int e, int rank)
+{
+    int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
+    return from != to && (from == rank || to == rank);
+}
+
+static size_t body_bytes(const cake_stage *stage)
+{
+    return (size_t)stage->shape.max_tok * (size_t)cake_model_config(stage->model)->dim * sizeof(float);
+}
+
+int64_t cake_edges_bytes(const cake_stage *stage, const cake_plan *plan, int rank)
+{
+    size_t bytes = 0;
+    for (int e = 0; e <= plan->n_hop && stage->direct; e++)
+        if (is_end(plan, e, rank) && cake_parts_gives(stage, plan, e) && cake_parts_takes(stage, plan, e))
+            bytes += cake_link_direct_bytes(cake_pipeline_depth(stage->shape.n_lane), body_bytes(stage));
+    return (int64_t)bytes;
+}
+
+/* Why NCCL is not tried between two GPUs, or NULL. Both ends come to the same. */
+static const char *obstacle(const offer *from, const offer *to, char text[256])
+{
+    char one[16], other[16];
+    if (!strcmp(from->host, to->host) && from->gpu == to->gpu) {
+        snprintf(text, 256, "both are on GPU %d of %s", to->gpu, to->host);
+        return text;
+    }
+    if (!from->nccl || !to->nccl) {
+        snprintf(text, 256, "there is no NCCL on %s", from->nccl ? to->host : from->host);
+        return text;
+    }
+    if (from->nccl != to->nccl) {
+        snprintf(text, 256, "NCCL is %s on %s and %s on %s: both have to be the same",
+                 cake_wire_nccl_text(from->nccl, one), from->host, cake_wire_nccl_text(to->nccl, other),
+                 to->host);
+        return text;
+    }
+    return NULL;
+}
+
+static void warn(const cake_world *world, const cake_stage *stage, int e, const char *why)
+{
+    int first = world->rank - stage->replica.rank;
+    cake_log(CAKE_WARN, "link", "waves from rank %d to rank %d go by MPI, not by NCCL: %s",
+             first + cake_plan_from(&stage->plan, e), first + cake_plan_to(&stage->plan, e), why);
+}
+
+/* What an edge is to be. */
+static int agree(const cake_options *o, const cake_world *world, cake_stage *stage, int e, const char *lacks,
+                 cake_err *err)
+{
+    const bool asked = !strcmp(o->link, "nccl");
+    const int own = stage->replica.rank, to = cake_plan_to(&stage->plan, e),
+              from = cake_plan_from(&stage->plan, e);
+    const bool away = (to == own ? cake_parts_takes : cake_parts_gives)(stage, &stage->plan, e);
+    offer mine = {.gpu = away ? stage->gpu.number : -1, .nccl = stage->nccl, .aware = cake_wire_mpi_can()},
+          theirs;
+    snprintf(mine.host, sizeof mine.host, "%s", world->host);
+    cake_world_swap(&stage->replica, to == own ? from : to, &mine, &theirs, sizeof mine);
+    if (mine.gpu < 0 || theirs.gpu < 0)
+        return STAGED;
+    const int otherwise = mine.aware && theirs.aware ? AWARE : STAGED;
+    if (!strcmp(o->link, "mpi"))
+        return otherwise;
+    char text[256];
+    const bool shared = !strcmp(mine.host, theirs.host) && mine.gpu == theirs.gpu;
+    const char *why = obstacle(to == own ? &theirs : &mine, to == own ? &mine : &theirs, text);
+    if (!why)
+        return NCCL;
+    if (shared && asked && to == own)
+        *err = cake_fail_usage("--link nccl: ranks %d and %d share GPU %d of %s, and NCCL wants one each; "
+                               "use --link mpi, or fewer ranks",
+                               world->rank - own + from, world->rank, mine.gpu, mine.host);
+    else if (!shared && to == own && (asked || otherwise == STAGED))
+        warn(world, stage, e, mine.nccl || !*lacks ? why : lacks);
+    return otherwise;
+}
+
+cake_err cake_edges_agree(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    const cake_plan *plan = &stage->plan;
+    cake_err err = CAKE_OK;
+    cake_buf lacks = {0};
+    stage->edge = cake_alloc((size_t)plan->n_hop + 1, sizeof *stage->edge);
+    stage->edge_kind = cake_alloc((size_t)plan->n_hop + 1, 1);
+    if (stage->away && stage->replica.size > 1 && strcmp(o->link, "mpi"))
+        stage->nccl = cake_wire_nccl_version(&lacks);
+    for (int e = 0; e <= plan->n_hop; e++)
+        stage->edge_kind[e] = !is_end(plan, e, stage->replica.rank)
+                                  ? SELF
+                                  : (uint8_t)agree(o, world, stage, e, lacks.data ? lacks.data : "", &err);
+    cake_buf_free(&lacks);
+    if (!stage->gpus && !strcmp(o->link, "nccl") && !world->rank)
+        cake_log(CAKE_WARN, "link", "--link nccl: no rank is on a GPU, so it is not used; see --device");
+    return cake_world_agree(world, err);
+}
+
+/* "self 0, nccl 1-3, mpi 4": of the edges of replica 0, on world rank 0. */
+static void tell(const cake_world *world, const cake_stage *stage)
+{
+    const cake_plan *plan = &stage->plan;
+    size_t n = (size_t)plan->n_hop + 1;
+    uint8_t *all = stage->replica.rank ? NULL : cake_alloc(n * (size_t)stage->replica.size, 1);
+    cake_world_gather(&stage->replica, stage->edge_kind, all, n);
+    cake_buf text = {0};
+    for (size_t from = 0, to; from < n && world->rank == 0; from = to) {
+        int kind = all[(size_t)cake_plan_to(plan, (int)from) * n + from];
+        for (to = from + 1; to < n && all[(size_t)cake_plan_to(plan, (int)to) * n + to] == kind; to++)
+            ;
+        cake_buf_addf(&text, "%s%s %zu", from ? ", " : "", names[kind], from);
+        if (to > from + 1)
+            cake_buf_addf(&text, "-%zu", to - 1);
+    }
+    if (world->rank == 0)
+        cake_log(CAKE_INFO, "link", "edges of the ring: %s", text.data);
+    cake_buf_free(&text);
+    free(all);
+}
+
+/* NCCL's end of an edge; NULL: the edge is of another kind now. *broken: an edge of this rank, or of one
+ * before it, did not open; then the next ones are not tried, each of which might take a minute. */
+static cake_wire *open_nccl(const cake_world *world, cake_stage *stage, int e, int peer, int depth,
+                            bool *broken)
+{
+    const int own = stage->replica.rank, from = cake_plan_from(&stage->plan, e);
+    cake_buf why = {0};
+    cake_wire *wire = NULL;
+    bool there = false;
+    cake_world_swap(&stage->replica, peer, broken, &there, sizeof there);
+    const bool tried = !*broken && !there;
+    if (tried)
+        wire = cake_wire_open_nccl(&stage->replica, peer, from == own, depth, stage->away->memory, &why);
+    *broken = !wire;
+    /* who knows why says it, of two the first */
+    struct {
+        bool says, aware;
+    } mine = {!wire && why.len, cake_wire_mpi_can()}, theirs;
+    cake_world_swap(&stage->replica, peer, &mine, &theirs, sizeof mine);
+    bool speaks = from == own ? mine.says || !theirs.says : mine.says && !theirs.says;
+    if (!wire && speaks && tried)
+        warn(world, stage, e, why.len ? why.data : "it does not open");
+    cake_buf_free(&why);
+    if (!wire)
+        stage->edge_kind[e] = mine.aware && theirs.aware ? AWARE : STAGED;
+    return wire;
+}
+
+void cake_edges_open(const cake_world *world, cake_stage *stage)
+{
+    const cake_plan *plan = &stage->plan;
+    const int own = stage->replica.rank, depth = cake_pipeline_depth(stage->shape.n_lane);
+    bool broken = false;
+    for (int e = 0; e <= plan->n_hop; e++) {
+        int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e), peer = to == own ? from : to;
+        cake_wire *wire = NULL;
+        if (stage->edge_kind[e] == NCCL)
+            wire = open_nccl(world, stage, e, peer, depth, &broken);
+        if (stage->edge_kind[e] == AWARE)
+            wire = cake_wire_open_mpi(&stage->replica, peer, e, depth);
+        if (wire || cake_parts_stays(stage, plan, e))
+            stage->edge[e] = (cake_beside){wire, stage->away->memory, body_bytes(stage)};
+        if (to == own && from != own && !stage->report.link[0])
+            snprintf(stage->report.link, sizeof stage->report.link, "%s", names[stage->edge_kind[e]]);
+    }
+    if (stage->gpus && stage->replica.size > 1)
+        tell(world, stage);
+}
+
+void cake_edges_close(cake_stage *stage)
+{
+    for (int e = 0; stage->edge && e <= stage->plan.n_hop; e++)
+        if (stage->edge[e].wire)
+            stage->edge[e].wire->kind->close(stage->edge[e].wire);
+    free(stage->edge);
+    free(stage->edge_kind);
+    stage->edge = NULL;
+    stage->edge_kind = NULL;
+}

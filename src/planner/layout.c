@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a topology file on rank 0, the hosts of all ranks. Out: the plan, the same on all ranks; or the other
+ * way round. stage.c and preview.c call.
+ */
+#include "planner/layout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/whole.h"
+#include "options/outputs.h"
+#include "place/devices.h"
+#include "place/names.h"
+
+enum { NAMES = 512 };
+
+/* On rank 0. names [n_rank, NAMES], or NULL. */
+static cake_err read_file(const cake_options *o, int n_rank, const char *names, int n_layer,
+                          cake_topology *out)
+{
+    bool alone = names && n_rank == 1 && !strcmp(o->command, "plan");
+    cake_buf text = {0};
+    cake_yaml_fault fault;
+    cake_err err = cake_file_read("place", o->topology, false, CAKE_YAML_BYTES, &text);
+    if (err)
+        return err;
+    const char **hosts = names ? cake_alloc((size_t)n_rank, sizeof *hosts) : NULL;
+    for (int r = 0; r < n_rank && hosts; r++)
+        hosts[r] = names + (size_t)r * NAMES;
+    err = cake_topology_parse(text.data ? text.data : "", text.len, hosts, n_rank, n_layer, out, &fault);
+    if (err)
+        err = cake_fail("place", "%s:%d:%d: %s%s", o->topology, fault.at.line, fault.at.column, fault.message,
+                        alone ? "; --ranks N plans for N ranks on hosts that are not here" : "");
+    else if (out->ports)
+        cake_log(CAKE_INFO, "place", "%s: ports of hosts are not used: MPI connects the ranks", o->topology);
+    free(hosts);
+    cake_buf_free(&text);
+    return err;
+}
+
+/* On all ranks what rank 0 has read: the number of hops of each replica [n_replica], then the hops, one after
+ * another. */
+static void share_plans(const cake_world *world, const cake_topology *topology, int n_layer, cake_layout *out)
+{
+    int n = out->n_replica, all = 0, *n_hop = cake_alloc((size_t)n, sizeof *n_hop);
+    for (int i = 0; i < n && !world->rank; i++)
+        n_hop[i] = topology->plan[i].n_hop;
+    cake_world_share(world, n_hop, (size_t)n * sizeof *n_hop);
+    cake_hop *hop = cake_alloc((size_t)n * (size_t)n_layer, sizeof *hop);
+    int size = world->size / n, mine = world->rank / size;
+    out->plan =
+        (cake_plan){.hop = cake_alloc((size_t)n_layer, sizeof *hop), .n_rank = size, .first = mine * size};
+    for (int i = 0; i < n; all += n_hop[i++])
+        if (!world->rank)
+            memcpy(hop + all, topology->plan[i].hop, (size_t)n_hop[i] * sizeof *hop);
+    cake_world_share(world, hop, (size_t)all * sizeof *hop);
+    for (int i = 0, at = 0; i < n; at += n_hop[i++]) {
+        out->hops = n_hop[i] > out->hops ? n_hop[i] : out->hops;
+        if (i != mine)
+            continue;
+        out->plan.n_hop = n_hop[i];
+        memcpy(out->plan.hop, hop + at, (size_t)n_hop[i] * sizeof *hop);
+    }
+    free(n_hop);
+    free(hop);
+}
+
+cake_err cake_layout_read(const cake_options *o, const cake_world *world, int n_layer, cake_layout *out)
+{
+    char own[NAMES] = {0};
+    char *names = world->rank ? NULL : cake_alloc((size_t)world->size, NAMES);
+    cake_topology topology = {0};
+    *out = (cake_layout){0};
+    cake_names_read(world->host, own, sizeof own);
+    cake_world_gather(world, own, names, NAMES);
+    cake_err err = world->rank ? CAKE_OK : read_file(o, world->size, names, n_layer, &topology);
+    free(names);
+    err = cake_world_agree(world, err);
+    if (err)
+        return err;
+    if (world->rank)
+        topology.rank = cake_alloc((size_t)world->size, sizeof *topology.rank);
+    cake_world_share(world, topology.rank, (size_t)world->size * sizeof *topology.rank);
+    out->mine = topology.rank[world->rank];
+    out->n_replica = topology.n_replica;
+    cake_world_share(world, &out->n_replica, sizeof out->n_replica);
+    share_plans(world, &topology, n_layer, out);
+    cake_topology_free(&topology);
+    return CAKE_OK;
+}
+
+cake_err cake_layout_foresee(const cake_options *o, int n_rank, int n_layer, cake_plan *plan)
+{
+    cake_topology topology = {0};
+    cake_err err = read_file(o, n_rank, NULL, n_layer, &topology);
+    if (err)
+        return err;
+    for (int r = 0; r < topology.n_rank && !strcmp(o->command, "plan"); r++) {
+        const cake_topology_rank *said = &topology.rank[r];
+        if (!said->where && !said->threads && !said->memory && !said->kv_memory && !said->has_gpu &&
+            said->device != CAKE_WISH_CUDA)
+            continue;
+        cake_log(CAKE_WARN, "place",
+                 "%s: cpus, threads, memory and devices of workers are looked at on their own hosts only; "
+                 "ranks are planned like those here",
+                 o->topology);
+        break;
+    }
+    *plan = topology.plan[0];
+    topology.plan[0] = (cake_plan){0};
+    cake_topology_free(&topology);
+    return CAKE_OK;
+}
+
+const char *cake_layout_at(const cake_options *o, cake_yaml_spot at)
+{
+    static char text[512];
+    snprintf(text, sizeof text, "%s:%d:%d: ", o->topology, at.line, at.column);
+    return text;
+}
+
+/* What is wrong with the place that this rank should have, or nothing; the place itself. */
+static void find_place(struct hwloc_topology *topology, const cake_world *world, cake_bind bind,
+                       const cake_topology_rank *mine, cake_claim *claim, cake_buf *wrong)
+{
+    char asked[256], there[256];
+    cake_cpus allowed, place = mine->set;
+    const char *what = mine->where == CAKE_WHERE_CPUS ? "cpus" : "numa";
+    cake_cpus_text(&mine->set, asked, sizeof asked);
+    if (!topology) {
+        cake_buf_addf(wrong, "%s: hwloc cannot read this machine, so that nothing can be bound", what);
+        return;
+    }
+    if (mine->where == CAKE_WHERE_DOMAINS && !cake_pin_place(topology, &mine->set, &place)) {
+        cake_cpus_text(&place, there, sizeof there);
+        cake_buf_addf(wrong, "numa %s: the NUMA domains of %s are %s", asked, world->host, there);
+        return;
+    }
+    cake_pin_allowed(topology, claim, world->size, bind, &allowed);
+    cake_cpus_text(&allowed, there, sizeof there);
+    if (mine->where == CAKE_WHERE_DOMAINS)
+        cake_cpus_and(&place, &allowed);
+    if (!cake_cpus_within(&place, &allowed) || !cake_cpus_count(&place))
+        cake_buf_addf(wrong,
+                      "%s %s: rank %d may run on cpus %s of %s only, "
+                      "by its cgroup and by the mask that it was started with",
+                      what, asked, world->rank, there, world->host);
+    claim->placed = true;
+    claim->place = place;
+}
+
+/* A plan may be of GPUs that are not here, if it is said how large they are; of a run gpus.c sees what is
+ * there. */
+static void check_gpu(const cake_options *o, int gpu, const char *host, cake_buf *wrong)
+{
+    int there;
+    free(cake_devices_read(&there));
+    if (gpu < there || o->gpu_memory || strcmp(o->command, "plan"))
+        return;
+    if (there)
+        cake_buf_addf(wrong, "gpu %d: %s has %d, counted from 0", gpu, host, there);
+    else
+        cake_buf_addf(wrong, "gpu %d: %s has none", gpu, host);
+}
+
+cake_err cake_layout_place(const cake_options *o, const cake_world *world, struct hwloc_topology *topology,
+                           cake_bind bind, const cake_topology_rank *mine, cake_claim *claim)
+{
+    cake_buf wrong = {0};
+    cake_yaml_spot at = mine->gpu_at;
+    if (mine->has_gpu)
+        check_gpu(o, mine->gpu, world->host, &wrong);
+    if (!wrong.len && mine->where) {
+        find_place(topology, world, bind, mine, claim, &wrong);
+        at = mine->where_at;
+    }
+    bool first = cake_world_least(world, wrong.len ? world->rank : INT64_MAX) == world->rank;
+    cake_err err = CAKE_OK;
+    if (wrong.len)
+        err = first ? cake_fail("place", "%s%s", cake_layout_at(o, at), wrong.data) : CAKE_ERR_FATAL;
+    cake_buf_free(&wrong);
+    return cake_world_agree(world, err);
+}
+
+const char *cake_layout_where(const cake_options *o, const cake_topology_rank *mine)
+{
+    static char text[512];
+    *text = 0;
+    if (o->topology && mine->at.line)
+        snprintf(text, sizeof text, "; its layers are those of worker '%s' (%s:%d:%d)", mine->worker,
+                 o->topology, mine->at.line, mine->at.column);
+    return text;
+}
+
+cake_err cake_layout_check(const cake_options *o)
+{
+    cake_err err = cake_outputs_check(o);
+    return err || !o->write_topology ? err : cake_whole_check("topology", o->write_topology);
+}
+
+cake_err cake_layout_write(const cake_options *o, const cake_plan *plans, int n_replica,
+                           const cake_topology_rank *rank, const cake_report_stage *stages)
+{
+    cake_whole whole;
+    cake_err err = cake_whole_open("topology", o->write_topology, &whole);
+    if (err)
+        return err;
+    int n_rank = n_replica * plans[0].n_rank;
+    const char **about = cake_alloc((size_t)n_rank, sizeof *about);
+    cake_buf text = {0}, *parts = cake_alloc((size_t)n_rank, sizeof *parts);
+    for (int r = 0; r < n_rank; r++) {
+        cake_buf_addf(&parts[r], "planned for %s, cpus %s", stages[r].host, stages[r].cpus);
+        about[r] = parts[r].data;
+    }
+    cake_buf_addf(&text,
+                  "# A plan of cake-mpi for %d rank%s: mpirun -np %d cake-mpi run --topology ...\n"
+                  "# Layers that are not listed are those of %s.\n",
+                  n_rank, n_rank == 1 ? "" : "s", n_rank,
+                  n_replica > 1 ? "the first rank of the replica" : "rank 0");
+    cake_topology_write(plans, n_replica, rank, about, &text);
+    fwrite(text.data, 1, text.len, whole.file);
+    for (int r = 0; r < n_rank; r++)
+        cake_buf_free(&parts[r]);
+    cake_buf_free(&text);
+    free(parts);
+    free(about);
+    return cake_whole_close(&whole);
+}

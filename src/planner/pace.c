@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the machines of all ranks. Out: operations and bytes a second of each, a plan. planner/stage.c calls.
+ * Invariant: all ranks decide by the same numbers, which rank 0 has settled.
+ *
+ * What a layer or a row costs is operations by the model's shape; measured are how many operations take as
+ * long as a byte, and how many of them each rank does in a second.
+ */
+#include "planner/pace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "kernels/cuda/device.h"
+#include "kernels/floor.h"
+#include "planner/parts.h"
+#include "planner/peaks.h"
+
+/* Of prompts and answers nothing is known yet: prompts are three times as long as answers, and positions no
+ * further than this on average. */
+#define SCORED   0.25 /* of all rows */
+#define POSITION 512
+
+static double row_of_many(const cake_cost *cost)
+{
+    return (1 - SCORED) * cake_cost_row(cost, POSITION, true) + SCORED * cake_cost_row(cost, POSITION, false);
+}
+
+/* Bytes to read for the rate of memory: as many as a rank streams, so that what lies in caches is held
+ * against caches, no more than it takes to be sure of memory, and by far not all that is free: whether the
+ * model fits is not known. */
+static int64_t streamed(const cake_world *world, const cake_stage *stage)
+{
+    /* what one core's neighbours have of caches, and what each core has */
+    int64_t most = (128LL << 20) + stage->n_thread * (16LL << 20), least = 64 << 10;
+    cake_range all = {0, cake_model_config(stage->model)->n_layer};
+    cake_share whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
+    int64_t weights =
+        (int64_t)cake_model_bytes(stage->model, &whole, stage->kernels) * stage->n_replica / world->size;
+    int64_t free_here = stage->machine.memory / world->local_size / 4;
+    most = free_here < most ? free_here : most;
+    return weights < least || most < least ? least : weights > most ? most : weights;
+}
+
+/* All ranks at the same time, as they compute: those of one host share its memory. Where some share their
+ * cpus with others, all look longer: turns at a cpu take milliseconds. *had becomes their share of them, if
+ * it is less; *whole is what the rate would be if they had them all. */
+static double look(const cake_world *world, const cake_stage *stage, cake_floor_kind kind, double *had,
+                   double *whole)
+{
+    const double glance = 0.02, turns = 0.1; /* seconds */
+    int64_t bytes = kind == CAKE_FLOOR_READ ? streamed(world, stage) : 0;
+    double share, rate;
+    cake_world_agree(world, CAKE_OK);
+    *whole = rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, glance, &share);
+    if (cake_world_least(world, share > 0.8))
+        return rate;
+    rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, turns, &share);
+    *whole = share > 0 && share < 1 ? rate / share : rate;
+    *had = share < *had ? share : *had;
+    return rate;
+}
+
+/* The same of a GPU: nobody shares it but who is on it, too. */
+static cake_rate measure_gpu(cake_stage *stage)
+{
+    cake_rate rate = {.flops = cake_device_rate(CAKE_FLOOR_BF16), .bytes = cake_device_rate(CAKE_FLOOR_READ)};
+    stage->report.peak_flops = rate.flops;
+    stage->report.peak_bandwidth = rate.bytes;
+    return rate;
+}
+
+/* This rank's rates as they are now; the report holds the run against what the machine has. */
+static cake_rate measure(const cake_world *world, cake_stage *stage, bool plan)
+{
+    cake_rate rate = {0};
+    cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
+    cake_buf unsaid = {0}; /* that there is no memory to measure with is no error of the run */
+    cake_buf *before = cake_log_capture(&unsaid);
+    double had = 1;
+    rate.flops = look(world, stage, products, &had, &stage->report.peak_flops);
+    rate.bytes = look(world, stage, CAKE_FLOOR_READ, &had, &stage->report.peak_bandwidth);
+    cake_log_capture(before);
+    cake_buf_free(&unsaid);
+    if (plan && had < 0.8)
+        cake_log(CAKE_WARN, "place",
+                 "others use these cpus: while rates were measured %.0f %% of one were left; "
+                 "--rates FILE takes those of a better time",
+                 100 * had);
+    return rate;
+}
+
+/* Every rank's own becomes known to all. elsewhere: its threads are not to share the cpus that are here. */
+static void exchange(const cake_world *world, cake_stage *stage, cake_rate mine, bool elsewhere)
+{
+    bool few = stage->machine.cpus < stage->n_thread && !elsewhere;
+    mine.cpus = few ? stage->machine.cpus : stage->n_thread;
+    snprintf(mine.host, sizeof mine.host, "%s", world->host);
+    cake_world_gather(world, &mine, stage->rate, sizeof mine);
+    cake_rates_settle(world->size, stage->rate); /* of use on rank 0 only */
+    cake_world_share(world, stage->rate, (size_t)world->size * sizeof mine);
+}
+
+/* What was measured another time. On rank 0. */
+static cake_err recall(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    int most = 0, own = stage->rate[0].cpus;
+    cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
+    cake_err err = cake_peaks_read(o->rates, stage->kernels->name, products, world->size, stage->rate, &most);
+    if (!err && most > own && world->size == 1 && !o->threads)
+        cake_log(CAKE_WARN, "place",
+                 "%s has rates of up to %d threads, and those of %d are taken, "
+                 "as many as this machine lets a rank have: --threads %d plans for ranks that have as many",
+                 o->rates, most, own, most);
+    if (!err)
+        cake_rates_settle(world->size, stage->rate);
+    return err;
+}
+
+/* On rank 0. A file may be of another host, or of a time when others used this one: plans go by it all the
+ * same. now [world->size]: operations a second of each rank, had it its cpus to itself. */
+static void doubt(const cake_options *o, const cake_world *world, const cake_stage *stage, const double *now)
+{
+    const double far = 1.5;
+    for (int i = 0; i < world->size; i++) {
+        double said = stage->rate[i].flops;
+        if (now[i] <= 0 || (now[i] < far * said && said < far * now[i]))
+            continue;
+        cake_log(
+            CAKE_WARN, "place",
+            "%s: rank %d on %s does %.3g GFLOP/s now, but the file says %.3g; "
+            "if that is not by what else runs there now, measure it again: cake-mpi bench peak -o FILE.json",
+            o->rates, i, stage->rate[i].host, 1e-9 * now[i], 1e-9 * said);
+        return;
+    }
+}
+
+void cake_pace_weigh(cake_stage *stage, int n_rank)
+{
+    bool large =
+        cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE; /* of a small one caches hold most */
+    double measured = large ? cake_rates_balance(n_rank, stage->rate) : 0, fastest = 0;
+    int n_layer = cake_model_config(stage->model)->n_layer;
+    stage->balance = measured > 0 ? measured : CAKE_COST_BALANCE;
+    stage->whole = cake_cost_of_layers(stage->model, cake_parts_first(stage), 0, n_layer, stage->kv_dtype);
+    stage->whole.balance = stage->balance;
+    stage->speed = cake_alloc((size_t)n_rank, sizeof *stage->speed);
+    for (int i = 0; i < n_rank; i++) {
+        const cake_rate *rate = &stage->rate[i];
+        cake_cost all = stage->whole;
+        all.balance = large && rate->flops > 0 ? cake_rates_balance(1, rate) : stage->balance;
+        stage->speed[i] = rate->flops > 0 ? rate->flops / row_of_many(&all) : 1;
+        fastest = stage->speed[i] > fastest ? stage->speed[i] : fastest;
+    }
+    for (int i = 0; i < n_rank; i++)
+        stage->speed[i] /= fastest;
+}
+
+/* On rank 0. */
+static void tell(const cake_world *world, const cake_stage *stage)
+{
+    double slowest = 1;
+    for (int i = 0; i < world->size; i++) {
+        slowest = stage->speed[i] < slowest ? stage->speed[i] : slowest;
+        cake_log(CAKE_DEBUG, "place", "rank %d on %s: %.4g GFLOP/s, %.4g GB/s, speed %.2f", i,
+                 stage->rate[i].host, 1e-9 * stage->rate[i].flops, 1e-9 * stage->rate[i].bytes,
+                 stage->speed[i]);
+    }
+    if (slowest < 1)
+        cake_log(CAKE_INFO, "place",
+                 "ranks are not equally fast, as measured: the slowest has %.2f of the fastest's speed",
+                 slowest);
+}
+
+cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    size_t n = (size_t)world->size;
+    bool large = cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE;
+    bool plan = !strcmp(o->command, "plan");
+    stage->rate = cake_alloc(n, sizeof *stage->rate);
+    bool elsewhere = plan && o->rates && o->threads;
+    exchange(world, stage, (cake_rate){0}, elsewhere);
+    bool matters = plan || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)));
+    bool measured = !plan && cake_world_least(
+                                 world, stage->gpu.used); /* of GPUs that are not opened no rates are known */
+    matters = matters && !stage->gpus;
+    bool doubted = o->rates && !plan && n > 1 && !stage->gpus; /* a plan may be of hosts that are not here */
+    if (measured)
+        exchange(world, stage, measure_gpu(stage), elsewhere);
+    else if ((o->report && !stage->gpus) || (matters && !o->rates) || doubted)
+        exchange(world, stage, measure(world, stage, plan), elsewhere);
+    if (o->rates && !stage->gpus) {
+        double *now = cake_alloc(n, sizeof *now);
+        cake_world_gather(world, &stage->report.peak_flops, now, sizeof *now);
+        cake_err err = world->rank ? CAKE_OK : recall(o, world, stage);
+        if (!err && doubted && !world->rank)
+            doubt(o, world, stage, now);
+        free(now);
+        err = cake_world_agree(world, err);
+        if (err)
+            return err;
+        cake_world_share(world, stage->rate, n * sizeof *stage->rate);
+    }
+    cake_pace_weigh(stage, world->size);
+    if (!world->rank)
+        tell(world, stage);
+    return CAKE_OK;
+}
+
+void cake_pace_close(cake_stage *stage)
+{
+    free(stage->rate);
+    free(stage->speed);
+}
+
+double *cake_pace_layers(const cake_stage *stage)
+{
+    int n_layer = cake_model_config(stage->model)->n_layer;
+    double *layer = cake_alloc((size_t)n_layer, sizeof *layer);
+    for (int i = 0; i < n_layer; i++) {
+        cake_cost cost = cake_cost_of_layers(stage->model, cake_parts_first(stage), i, 1, stage->kv_dtype);
+        cost.balance = stage->balance;
+        layer[i] = row_of_many(&cost);
+    }
+    return layer;
+}
+
+double cake_pace_root(const cake_stage *stage)
+{
+    const cake_config *c = cake_model_config(stage->model);
+    return (double)c->dim * 2 * sizeof(float) * stage->balance + SCORED * cake_cost_scores(c);
+}
+
+double cake_pace_scores(const cake_stage *stage)
+{
+    const double *speed = stage->speed + stage->plan.first;
+    double layers = 0, seconds = 0;
+    for (int i = 0; i < stage->plan.n_hop; i++) {
+        layers += stage->plan.hop[i].count;
+        seconds += stage->plan.hop[i].count / speed[stage->plan.hop[i].rank];
+    }
+    return cake_cost_scores(cake_model_config(stage->model)) * layers / seconds / speed[0];
+}

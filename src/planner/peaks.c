@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: JSON lines of `bench peak`. Out: the rates of n ranks. pace.c calls on world rank 0.
+ * Invariant: a line counts for a rank only with its number of threads, and for products only with its
+ * instruction set; what is measured on the rank's own host goes before what one other host says.
+ */
+#include "planner/peaks.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "formats/json.h"
+
+enum { BYTES = 64 << 20 };
+
+typedef struct lines {
+    const char *path, *isa, *name[2]; /* the lines' names of products and of reading */
+    int n;
+    cake_rate *rate;
+    char host[64];  /* of the latest line that counts; empty: none yet */
+    bool hosts;     /* lines are of several hosts */
+    int threads;    /* the most that any line is of */
+    double *any[2]; /* [n] of any host, for ranks whose host the file does not have */
+} lines;
+
+/* avx512bf16 has the float32 and int8 arithmetic of avx512. */
+static bool same_isa(const char *wanted, const char *is)
+{
+    return is && !strncmp(wanted, is, strlen(wanted));
+}
+
+static cake_err take(lines *l, const cake_json *line, int number)
+{
+    const char *name = cake_json_text(cake_json_get(line, "name"), NULL);
+    const char *host = cake_json_text(cake_json_get(line, "host"), NULL);
+    const char *isa = cake_json_text(cake_json_get(line, "isa"), NULL);
+    int64_t threads = cake_json_int(cake_json_get(line, "threads"), 0);
+    double value = 1e9 * cake_json_real(cake_json_get(line, "value"), NAN);
+    int which = name && !strcmp(name, l->name[1]);
+    if (!name || !host || threads < 1)
+        return cake_fail(
+            "place",
+            "%s:%d: expected a line of `cake-mpi bench peak -o FILE.json`: an object with name, host, "
+            "threads and value",
+            l->path, number);
+    if (strcmp(name, l->name[which]) || (!which && !same_isa(l->isa, isa)))
+        return CAKE_OK;
+    if (!(value >= 1 && value <= 1e21)) /* a billionth to a trillion of what is said; NaN is neither */
+        return cake_fail(
+            "place",
+            "%s:%d: value: expected a number above 0, from a billionth to a trillion of GFLOP/s or GB/s",
+            l->path, number);
+    l->threads = threads > l->threads && threads <= INT_MAX ? (int)threads : l->threads;
+    l->hosts = l->hosts || (*l->host && strcmp(l->host, host));
+    strncpy(l->host, host, sizeof l->host - 1);
+    for (int i = 0; i < l->n; i++) {
+        cake_rate *rate = &l->rate[i];
+        if (rate->cpus != threads)
+            continue;
+        l->any[which][i] = value;
+        if (!strcmp(rate->host, host))
+            *(which ? &rate->bytes : &rate->flops) = value;
+    }
+    return CAKE_OK;
+}
+
+static cake_err take_all(lines *l, const cake_buf *text)
+{
+    int number = 1;
+    for (size_t at = 0; at < text->len; number++) {
+        const char *line = text->data + at, *end = memchr(line, '\n', text->len - at);
+        size_t len = end ? (size_t)(end - line) : text->len - at;
+        cake_json *node = NULL;
+        cake_fault fault = {0};
+        at += len + 1;
+        if (!len)
+            continue;
+        if (cake_json_parse(line, len, &node, &fault))
+            return cake_fail(
+                "place", "%s:%d: %s; expected JSON lines, as `cake-mpi bench peak -o FILE.json` writes them",
+                l->path, number, fault.message);
+        cake_err err = take(l, node, number);
+        cake_json_free(node);
+        if (err)
+            return err;
+    }
+    return CAKE_OK;
+}
+
+/* What no line said of a rank's host, one host's file says of all. */
+static cake_err complete(const lines *l)
+{
+    for (int i = 0; i < l->n; i++)
+        for (int which = 0; which < 2; which++) {
+            cake_rate *rate = &l->rate[i];
+            double *value = which ? &rate->bytes : &rate->flops;
+            if (*value <= 0 && !l->hosts)
+                *value = l->any[which][i];
+            if (*value <= 0)
+                return cake_fail("place",
+                                 "%s has no %s of %s with %d thread%s on %s; "
+                                 "measure it there: cake-mpi bench peak --isa %s --threads %d -o FILE.json",
+                                 l->path, l->name[which], l->isa, rate->cpus, rate->cpus == 1 ? "" : "s",
+                                 rate->host, l->isa, rate->cpus);
+        }
+    return CAKE_OK;
+}
+
+cake_err cake_peaks_read(const char *path, const char *isa, cake_floor_kind products, int n, cake_rate *rate,
+                         int *threads)
+{
+    cake_buf text = {0};
+    lines l = {.path = path, .isa = isa, .n = n, .rate = rate};
+    l.name[0] = cake_floor_name(products);
+    l.name[1] = cake_floor_name(CAKE_FLOOR_READ);
+    cake_err err = cake_file_read("place", path, false, BYTES, &text);
+    if (err)
+        return err;
+    for (int i = 0; i < 2; i++)
+        l.any[i] = cake_alloc((size_t)n, sizeof *l.any[i]);
+    for (int i = 0; i < n; i++)
+        rate[i].flops = rate[i].bytes = 0;
+    err = take_all(&l, &text);
+    if (!err)
+        err = complete(&l);
+    *threads = l.threads;
+    cake_buf_free(&text);
+    free(l.any[0]);
+    free(l.any[1]);
+    return err;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: options, the claims of all ranks of this host. Out: a process on its cpus. planner/stage.c calls,
+ * before files are opened (helpers that start later may run anywhere in the rank's cpus) and around the
+ * loading of weights (pages lie where they are first touched).
+ */
+#include "planner/placement.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "kernels/kernels.h"
+#include "planner/layout.h"
+
+extern char **environ;
+
+/* `bench` compares whole runs with what it measures on the mask that it has, and keeps to that. */
+static cake_bind wanted(const cake_options *o, const cake_launcher *launcher)
+{
+    static const char *const words[CAKE_N_BIND] = {
+        [CAKE_BIND_AUTO] = "auto",       [CAKE_BIND_NONE] = "none",
+        [CAKE_BIND_HWLOC] = "hwloc",     [CAKE_BIND_DISTRIBUTE] = "distribute",
+        [CAKE_BIND_ISOLATE] = "isolate", [CAKE_BIND_NUMACTL] = "numactl",
+    };
+    int bind = 0;
+    while (bind + 1 < CAKE_N_BIND && strcmp(o->bind, words[bind]))
+        bind++;
+    bool none = !strcmp(o->command, "bench") || (bind == CAKE_BIND_AUTO && launcher->openmp);
+    return none ? CAKE_BIND_NONE : (cake_bind)bind;
+}
+
+/* One rank speaks for all that are in the same place. */
+static bool speaks(const cake_world *world, bool has)
+{
+    return cake_world_least(world, has ? world->rank : INT64_MAX) == world->rank && has;
+}
+
+static void say(const cake_world *world, const cake_launcher *launcher, const cake_pin *pin,
+                const cake_machine *machine)
+{
+    cake_buf text = {0};
+    if (speaks(world, pin->replaced))
+        cake_log(CAKE_INFO, "place",
+                 "cpus %s instead of those of Open MPI's default binding; --bind none keeps those, "
+                 "mpirun --bind-to says which",
+                 machine->mask);
+    /* OpenMP has bound the first thread, so its mask is not that of the others */
+    if (speaks(world, pin->trap != CAKE_TRAP_NONE && !launcher->openmp)) {
+        cake_pin_advise(pin, launcher->kind, world->size, &text);
+        cake_log(CAKE_WARN, "place", "%s", text.data);
+    }
+    cake_buf_free(&text);
+}
+
+/* The pin of this rank, among all of its host. */
+static void bind_rank(const cake_world *world, cake_bind bind, const cake_claim *mine, cake_machine *machine,
+                      cake_placement *p)
+{
+    cake_claim *all = cake_alloc((size_t)world->local_size, sizeof *all);
+    cake_world_gather_local(world, mine, all, sizeof *mine);
+    if (p->binding) {
+        cake_pin_make(cake_binding_topology(p->binding), all, world->local_size, world->local_rank,
+                      world->size, bind, &p->pin);
+        p->n_thread = p->pin.n_thread;
+        p->bound = (bind != CAKE_BIND_NONE || mine->placed) && cake_binding_process(p->binding, &p->pin.cpus);
+    }
+    if (p->bound) {
+        machine->cpus = cake_cpus_count(&p->pin.cpus);
+        machine->cores_mine = p->pin.n_core;
+        cake_cpus_text(&p->pin.cpus, machine->mask, sizeof machine->mask);
+    }
+    free(all);
+}
+
+/* Each process of the launcher does all of the work. */
+static void warn_alone(const cake_launcher *launcher)
+{
+    if (launcher->kind == CAKE_LAUNCH_SLURM) {
+        cake_log(CAKE_WARN, "place",
+                 "srun started %d processes, but each finds itself alone: they are not ranks of one run; "
+                 "start them with srun --mpi=pmix (srun --mpi=list shows what there is)",
+                 launcher->tasks);
+        return;
+    }
+    cake_buf mpi = {0};
+    cake_world_describe(&mpi);
+    cake_log(CAKE_WARN, "place",
+             "the launcher started %d processes, but each finds itself alone: they are not ranks of one run; "
+             "this program was built with %s: start it with the mpirun of that MPI",
+             launcher->tasks, mpi.data);
+    cake_buf_free(&mpi);
+}
+
+/* Threads that nobody asked for are no more than the control group has time for. */
+static void keep_to_quota(const cake_world *world, double quota, cake_placement *p)
+{
+    int most = (int)(quota / world->local_size);
+    most = most < 1 ? 1 : most;
+    p->n_thread = p->n_thread < most ? p->n_thread : most;
+}
+
+/* What a rank lays before the others of its host. */
+typedef struct room {
+    cake_cpus cpus;
+    int n_thread;
+} room;
+
+/* Whether threads of this rank have to share cpus with each other or with those of other ranks, and who they
+ * are. A rank that may run on many cpus takes its part of each. */
+static void find_crowd(const cake_world *world, const cake_cpus *mask, double quota, cake_placement *p)
+{
+    room mine = {.cpus = p->bound ? p->pin.cpus : *mask, .n_thread = p->n_thread};
+    room *all = cake_alloc((size_t)world->local_size, sizeof *all);
+    cake_cpus together = mine.cpus;
+    double wanted = 0, all_threads = 0;
+    int ranks = 0, threads = 0;
+    cake_world_gather_local(world, &mine, all, sizeof mine);
+    for (int r = 0; r < world->local_size; r++) {
+        cake_cpus both = all[r].cpus;
+        int cpus = cake_cpus_count(&both);
+        cake_cpus_and(&both, &mine.cpus);
+        int common = cake_cpus_count(&both);
+        all_threads += all[r].n_thread;
+        wanted += cpus ? (double)all[r].n_thread * common / cpus : 0;
+        if (!common)
+            continue;
+        ranks++;
+        threads += all[r].n_thread;
+        cake_cpus_or(&together, &all[r].cpus);
+    }
+    free(all);
+    bool starved = quota > 0 && all_threads > quota; /* all of the host, whichever cpus they run on */
+    p->crowded = wanted > cake_cpus_count(&mine.cpus) + 0.01 || starved;
+    p->crowd_ranks = starved ? world->local_size : ranks;
+    p->crowd_threads = starved ? (int)all_threads : threads;
+    p->crowd_cpus = starved ? quota : cake_cpus_count(&together);
+}
+
+/* Ranks that have a thread for each core that they get, and are still too many. Who has more threads than
+ * that, or is in another trap, has been told. */
+static void warn_crowd(const cake_world *world, const cake_launcher *launcher, const cake_placement *p)
+{
+    bool told = !cake_world_least(world, p->pin.trap == CAKE_TRAP_NONE);
+    if (speaks(world, p->crowded && !launcher->openmp) && !told)
+        cake_log(CAKE_WARN, "place",
+                 "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it", p->crowd_ranks,
+                 p->crowd_ranks == 1 ? "" : "s", p->crowd_threads, p->crowd_threads == 1 ? "" : "s",
+                 p->crowd_cpus, p->crowd_cpus == 1 ? "" : "s", world->host,
+                 p->crowd_ranks == 1 ? "fewer threads (--threads)" : "fewer ranks");
+}
+
+cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *said, const cake_world *world,
+                             cake_machine *machine, cake_placement *p)
+{
+    cake_launcher launcher;
+    cake_claim mine;
+    *p = (cake_placement){.pin.domain = -1};
+    p->n_thread = said->threads ? said->threads : cake_options_threads(o, machine->cores_mine);
+    if (!world->rank)
+        cake_machine_warn();
+    cake_launcher_find(environ, &launcher);
+    cake_bind bind = wanted(o, &launcher),
+              own = said->where && bind == CAKE_BIND_NONE ? CAKE_BIND_AUTO : bind;
+    p->binding = cake_binding_open(&launcher, own, &mine);
+    mine.threads = said->threads ? said->threads : cake_options_threads(o, 0);
+    cake_err err = CAKE_OK;
+    if (o->topology)
+        err = cake_layout_place(o, world, p->binding ? cake_binding_topology(p->binding) : NULL, own, said,
+                                &mine);
+    if (err)
+        return err;
+    bind_rank(world, bind, &mine, machine, p);
+    if (machine->quota > 0 && !mine.threads)
+        keep_to_quota(world, machine->quota, p);
+    find_crowd(world, &mine.mask, machine->quota, p);
+    if (world->size == 1 && launcher.tasks > 1)
+        warn_alone(&launcher);
+    say(world, &launcher, &p->pin, machine);
+    warn_crowd(world, &launcher, p);
+    return CAKE_OK;
+}
+
+cake_cpus cake_placement_part(const cake_placement *p)
+{
+    cake_cpus allowed, none = {{0}};
+    if (!p->bound)
+        return none;
+    cake_binding_all(p->binding, &allowed);
+    return cake_cpus_within(&allowed, &p->pin.cpus) ? none : p->pin.cpus;
+}
+
+static void pin_one(const cake_exec *exec, void *arg)
+{
+    const cake_placement *p = arg;
+    bool own = p->pin.thread && exec->rank < p->pin.n_thread;
+    if (!cake_binding_thread(p->binding, own ? &p->pin.thread[exec->rank] : &p->pin.cpus, p->pin.domain) &&
+        exec->rank == 0)
+        cake_log(CAKE_DEBUG, "place", "the system does not let threads or memory be bound");
+}
+
+void cake_placement_pin(cake_placement *placement)
+{
+    if (placement->binding && (placement->pin.thread || placement->pin.domain >= 0))
+        cake_exec_run(placement->n_thread, pin_one, placement);
+}
+
+void cake_placement_close(cake_placement *placement)
+{
+    cake_binding_close(placement->binding);
+    cake_pin_free(&placement->pin);
+    *placement = (cake_placement){0};
+}

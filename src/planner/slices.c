@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: what layers cost and weigh, how fast ranks are and what memory they have. Out: slices. stage.c and
+ * spread.c call.
+ * Invariant: only what a rank would really allocate is counted (room.c), so that what is cut here is not
+ * refused there, but for KV memory that was asked for and is not there.
+ */
+#include "planner/slices.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "planner/pace.h"
+#include "planner/parts.h"
+#include "planner/room.h"
+
+void cake_slices_weigh(cake_stage *stage)
+{
+    int n_layer = cake_model_config(stage->model)->n_layer;
+    const cake_kernels *kernels = cake_parts_first(stage);
+    cake_share ends = {.embed = true, .head = true};
+    stage->layers = (cake_layers){.cost = cake_pace_layers(stage),
+                                  .root = cake_pace_root(stage),
+                                  .bytes = cake_alloc((size_t)n_layer, sizeof(int64_t)),
+                                  .ends = (int64_t)cake_model_bytes(stage->model, &ends, kernels)};
+    for (int i = 0; i < n_layer; i++) {
+        cake_range one = {i, 1};
+        cake_share share = {.range = &one, .n_range = 1};
+        stage->layers.bytes[i] = (int64_t)cake_model_bytes(stage->model, &share, kernels);
+    }
+}
+
+/* Of ranks on GPUs each has its own memory: that of its GPU. What is free was read at different moments:
+ * ranks of one host go by the least, so that all see the same. */
+static void settle_memory(const cake_world *world, cake_stage *stage)
+{
+    cake_seat *seat = stage->seat;
+    for (int i = 0; i < world->size; i++) {
+        cake_seat *host = &seat[seat[i].host];
+        host->memory = seat[i].memory < host->memory ? seat[i].memory : host->memory;
+    }
+    for (int i = 0; i < world->size; i++)
+        seat[i].memory = seat[seat[i].host].memory;
+    if (!stage->gpu.used)
+        stage->machine.memory = seat[world->rank].memory;
+}
+
+void cake_slices_open(const cake_world *world, cake_stage *stage)
+{
+    const bool own = stage->gpu.used;
+    cake_seat mine = {.host = world->rank,
+                      .local_size = own ? 1 : world->local_size,
+                      .n_thread = stage->n_thread,
+                      .beside = own ? stage->machine.memory / world->local_size : 0,
+                      .memory = own ? stage->gpu.memory : stage->machine.memory,
+                      .mapping = stage->mapping};
+    int *here = cake_alloc((size_t)world->local_size, sizeof *here), sharing = own ? INT_MAX : world->rank;
+    cake_world_gather_local(world, &sharing, here, sizeof *here);
+    for (int i = 0; i < world->local_size && !own; i++)
+        mine.host = here[i] < mine.host ? here[i] : mine.host;
+    free(here);
+    stage->seat = cake_alloc((size_t)world->size, sizeof mine);
+    stage->n_seat = world->size;
+    cake_world_gather(world, &mine, stage->seat, sizeof mine);
+    cake_world_share(world, stage->seat, (size_t)world->size * sizeof mine);
+    settle_memory(world, stage);
+    cake_slices_weigh(stage);
+}
+
+void cake_slices_close(cake_stage *stage)
+{
+    free(stage->seat);
+    free(stage->layers.cost);
+    free(stage->layers.bytes);
+}
+
+static cake_cut cut_of(const cake_stage *stage, int n_rank, const double *speed)
+{
+    return (cake_cut){.n_rank = n_rank,
+                      .n_layer = cake_model_config(stage->model)->n_layer,
+                      .layer = stage->layers.cost,
+                      .root = stage->layers.root,
+                      .speed = speed};
+}
+
+/* What a layer keeps of sequences. */
+typedef struct keep {
+    int64_t page[CAKE_MAX_CLASS], state;
+} keep;
+
+static keep keep_of(const cake_stage *stage, int first, int count)
+{
+    const cake_config *config = cake_model_config(stage->model);
+    cake_hop hop = {0, first, count};
+    cake_slice_shape shape = cake_room_slice(stage, &hop);
+    keep k = {.state = (int64_t)cake_slice_state_bytes(config, &shape)};
+    for (int class = 0; class < config->n_class; class ++)
+        k.page[class] = (int64_t)cake_slice_page_bytes(config, &shape, class);
+    return k;
+}
+
+/* Pages that a cache should have, of a class without bounds: what sequences use on average if all are under
+ * way; or what the memory that was asked for holds on ranks that have the same. */
+static int64_t wanted_pages(const cake_stage *stage, int n_rank, const int *most)
+{
+    enum { USUAL = 8 }; /* pages of a sequence */
+    const cake_schedule_shape *shape = &stage->shape;
+    int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs;
+    if (stage->kv_memory <= 0)
+        return USUAL * slots;
+    keep all = keep_of(stage, 0, cake_model_config(stage->model)->n_layer);
+    for (int class = 0; class < shape->n_class; class ++)
+        all.page[class] /= n_rank;
+    int64_t left = stage->kv_memory - all.state / n_rank * (slots + shape->n_saved);
+    return cake_plan_pages(shape->n_class, all.page, most, left > 0 ? left : 0);
+}
+
+/* What layers take [n_layer]: weights, states and pages, of these only one of `part`. Of memory that is left
+ * the cache has a share only, where nobody said how much it may have. */
+static void weigh(const cake_stage *stage, int64_t pages, const int *most, int64_t part, int64_t *bytes)
+{
+    const cake_schedule_shape *shape = &stage->shape;
+    int64_t asked = stage->kv_memory, n_layer = cake_model_config(stage->model)->n_layer;
+    int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved;
+    double times = asked > 0 ? 1 : asked < 0 ? 100.0 / (double)-asked : 2;
+    pages = pages / part > 1 ? pages / part : 1;
+    slots = slots / part > 1 ? slots / part : 1;
+    for (int i = 0; i < n_layer; i++) {
+        keep k = keep_of(stage, i, 1);
+        double kept = (double)k.state * (double)slots;
+        for (int class = 0; class < shape->n_class; class ++)
+            kept += (double)k.page[class] * (double)(pages < most[class] ? pages : most[class]);
+        bytes[i] = stage->layers.bytes[i] + (int64_t)fmin(ceil(kept * times), 0x1p61 / (double)n_layer);
+    }
+}
+
+/* The memory of the plan's ranks for layers: pool [n_rank]. Returns how many there are. What a rank may map
+ * (ulimit -v) it does not share with others of its host. */
+static int find_pools(const cake_stage *stage, cake_pool *pool)
+{
+    int n = 0;
+    bool before = false;
+    for (int i = 0; i < stage->plan.n_rank; i++) {
+        const cake_seat *seat = &stage->seat[stage->plan.first + i];
+        int64_t own = seat->memory / seat->local_size;
+        bool shares = seat->mapping >= seat->memory;
+        own = shares || own < seat->mapping ? own : seat->mapping;
+        own -= cake_room_beside(stage, i, seat->n_thread) + (i ? 0 : stage->layers.ends);
+        if (before && shares && seat->host == seat[-1].host) {
+            pool[n - 1].n_rank++;
+            pool[n - 1].bytes += own;
+        } else {
+            pool[n++] = (cake_pool){1, own};
+        }
+        before = shares;
+    }
+    return n;
+}
+
+/* How much longer a row takes if only one of `part` sequences is under way at a time: weights are read for
+ * fewer rows, of which prompts have three of four. */
+static double slower(const cake_stage *stage, int64_t part)
+{
+    const cake_cost *all = &stage->whole;
+    double rows = 4.0 * stage->shape.lane_seqs, read = all->wave_bytes * all->balance;
+    double few = rows / (double)part > 1 ? rows / (double)part : 1;
+    return (all->row_flops + read / few) / (all->row_flops + read / rows);
+}
+
+static void take_plan(cake_stage *stage, cake_plan plan, int first)
+{
+    cake_plan_free(&stage->plan);
+    stage->plan = plan;
+    stage->plan.first = first;
+}
+
+int64_t cake_slices_cut(const cake_options *o, cake_stage *stage, int first, int n)
+{
+    cake_cut cut = cut_of(stage, n, stage->speed + first);
+    cake_plan plan;
+    int most[CAKE_MAX_CLASS];
+    cake_plan_make(&cut, &plan);
+    take_plan(stage, plan, first);
+    stage->reach = cake_room_reach(stage);
+    cake_room_waves(o, stage, 0);
+    cake_room_most(stage, most);
+
+    int64_t pages = wanted_pages(stage, n, most),
+            slots = (int64_t)stage->shape.n_lane * stage->shape.lane_seqs;
+    int64_t parts = pages > slots ? pages : slots, *bytes = cake_alloc((size_t)cut.n_layer, sizeof *bytes);
+    cake_pool *pool = cake_alloc((size_t)n, sizeof *pool);
+    cut.bytes = bytes;
+    cut.pool = pool;
+    cut.n_pool = find_pools(stage, pool);
+    double least = INFINITY, freely = cake_plan_cost(&stage->plan, &cut);
+    plan = (cake_plan){0};
+    for (int64_t part = 1; part / 2 <= parts && least > freely; part *= 2) {
+        cake_plan other;
+        weigh(stage, pages, most, part, bytes);
+        if (!cake_plan_make(&cut, &other))
+            continue;
+        double seconds = cake_plan_cost(&other, &cut) * slower(stage, part);
+        cake_plan_free(seconds < least ? &plan : &other);
+        plan = seconds < least ? other : plan;
+        least = fmin(least, seconds);
+    }
+    int64_t lack = least < INFINITY ? 0 : cake_plan_lack(&cut, &plan);
+    take_plan(stage, plan, first);
+    free(bytes);
+    free(pool);
+    return lack;
+}
+
+bool cake_slices_alike(const cake_stage *stage, int a, int b, int n)
+{
+    const cake_rate *rate = stage->rate;
+    const cake_seat *seat = stage->seat;
+    for (int i = 0; i < n; i++, a++, b++)
+        if (rate[a].flops != rate[b].flops || rate[a].bytes != rate[b].bytes ||
+            stage->speed[a] != stage->speed[b] || seat[a].n_thread != seat[b].n_thread ||
+            seat[a].local_size != seat[b].local_size || seat[a].memory != seat[b].memory ||
+            seat[a].mapping != seat[b].mapping ||
+            (i && (seat[a].host == seat[a - 1].host) != (seat[b].host == seat[b - 1].host)))
+            return false;
+    return true;
+}
+
+/* What the layers of a pool's ranks take. */
+static int64_t layers_of(const cake_stage *stage, const cake_pool *pool, int first_rank)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < stage->plan.n_hop; i++) {
+        const cake_hop *hop = &stage->plan.hop[i];
+        for (int j = hop->first; j < hop->first + hop->count; j++)
+            if (hop->rank >= first_rank && hop->rank < first_rank + pool->n_rank)
+                bytes += stage->layers.bytes[j];
+    }
+    return bytes;
+}
+
+int64_t cake_slices_take(const cake_options *o, cake_stage *stage, cake_plan *plan)
+{
+    cake_pool *pool = cake_alloc((size_t)plan->n_rank, sizeof *pool);
+    int64_t most = 0;
+    take_plan(stage, *plan, 0);
+    *plan = (cake_plan){0};
+    stage->hops = stage->plan.n_hop;
+    stage->reach = cake_room_reach(stage);
+    cake_room_waves(o, stage, 0);
+    int n_pool = find_pools(stage, pool);
+    for (int p = 0, first = 0; p < n_pool; first += pool[p++].n_rank) {
+        int64_t lack = layers_of(stage, &pool[p], first) - pool[p].bytes;
+        most = lack > most ? lack : most;
+    }
+    free(pool);
+    return most;
+}
+
+/* Bytes that a rank has for its cache, beside what all ranks of its pool hold. */
+static int64_t cache_of(const cake_stage *stage, const cake_pool *pool, int first_rank, int64_t left)
+{
+    int64_t asked = stage->kv_memory;
+    left = (left - layers_of(stage, pool, first_rank)) / pool->n_rank;
+    return asked > 0 ? asked : asked < 0 ? left * -asked / 100 : stage->gpus ? left : left / 2;
+}
+
+/* What a cache that was asked for lacks beside the layers and caches of so many ranks. */
+static int64_t short_of(const cake_stage *stage, const cake_pool *pool, int first_rank)
+{
+    const cake_schedule_shape *shape = &stage->shape;
+    int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved, kept = 0, left = pool->bytes;
+    for (int i = 0; i < stage->plan.n_hop; i++) {
+        const cake_hop *hop = &stage->plan.hop[i];
+        if (hop->rank < first_rank || hop->rank >= first_rank + pool->n_rank)
+            continue;
+        keep k = keep_of(stage, hop->first, hop->count);
+        kept += k.state * slots;
+        for (int class = 0; class < shape->n_class; class ++)
+            kept += k.page[class] * shape->n_page[class];
+        for (int j = hop->first; j < hop->first + hop->count; j++)
+            left -= stage->layers.bytes[j];
+    }
+    return kept - left;
+}
+
+int64_t cake_slices_short(const cake_stage *stage)
+{
+    int n_rank = stage->plan.n_rank;
+    cake_pool *pool = cake_alloc((size_t)n_rank, sizeof *pool);
+    int64_t most = 0;
+    int n_pool = stage->kv_memory > 0 ? find_pools(stage, pool) : 0;
+    for (int p = 0, first = 0; p < n_pool; first += pool[p++].n_rank) {
+        int64_t lack = short_of(stage, &pool[p], first);
+        most = lack > most ? lack : most;
+    }
+    free(pool);
+    return most;
+}
+
+/* Pages for a class without bounds; *seqs becomes less where states would have more than half of the
+ * memory. */
+static int pages_of(const cake_stage *stage, int64_t cache, const cake_hop *hop, int *seqs)
+{
+    const cake_schedule_shape *shape = &stage->shape;
+    int most[CAKE_MAX_CLASS];
+    keep k = keep_of(stage, hop->first, hop->count);
+    int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved, states = k.state * slots;
+    int64_t half = cache > 0 ? cache / 2 : 0;
+    if (states > half) {
+        int64_t fit = half / (states / shape->lane_seqs + 1);
+        *seqs = fit < *seqs ? (int)(fit > 0 ? fit : 1) : *seqs;
+        states = half;
+    }
+    cake_room_most(stage, most);
+    return cake_plan_pages(shape->n_class, k.page, most, cache > states ? cache - states : 0);
+}
+
+void cake_slices_fill(const cake_options *o, cake_stage *stage)
+{
+    cake_schedule_shape *shape = &stage->shape;
+    int n_rank = stage->plan.n_rank, pages = INT_MAX, seqs = shape->lane_seqs, most[CAKE_MAX_CLASS];
+    cake_pool *pool = cake_alloc((size_t)n_rank, sizeof *pool);
+    int n_pool = find_pools(stage, pool);
+    for (int p = 0, first = 0; p < n_pool; first += pool[p++].n_rank) {
+        int64_t cache = cache_of(stage, &pool[p], first, pool[p].bytes);
+        for (int i = 0; i < stage->plan.n_hop; i++) {
+            const cake_hop *hop = &stage->plan.hop[i];
+            if (hop->rank < first || hop->rank >= first + pool[p].n_rank)
+                continue;
+            int own = pages_of(stage, cache, hop, &seqs);
+            pages = own < pages ? own : pages;
+        }
+    }
+    free(pool);
+    if (seqs < shape->lane_seqs && !o->max_seqs)
+        cake_room_waves(o, stage, seqs);
+    cake_room_most(stage, most);
+    for (int class = 0; class < shape->n_class; class ++)
+        shape->n_page[class] = pages < 1 ? 1 : pages < most[class] ? pages : most[class];
+}
+
+/* Layers that do not fit into GPUs may be with the hosts, too, from now on. */
+static bool widen(cake_stage *stage)
+{
+    for (int i = 0; i < stage->n_seat; i++)
+        stage->seat[i].memory += stage->seat[i].beside;
+    return stage->gpu.used;
+}
+
+void cake_slices_agree(const cake_options *o, const cake_world *world, cake_stage *stage)
+{
+    const cake_world *replica = &stage->replica;
+    size_t n_layer = (size_t)cake_model_config(stage->model)->n_layer;
+    if (replica->rank == 0) {
+        int64_t lack = cake_slices_cut(o, stage, world->rank, replica->size);
+        if (lack && widen(stage))
+            cake_slices_cut(o, stage, world->rank, replica->size);
+    } else
+        stage->plan = (cake_plan){.hop = cake_alloc(n_layer, sizeof(cake_hop)), .n_rank = replica->size};
+    cake_world_share(replica, &stage->plan.n_hop, sizeof stage->plan.n_hop);
+    cake_world_share(replica, stage->plan.hop, (size_t)stage->plan.n_hop * sizeof(cake_hop));
+}
+
+static bool shares_fit(const cake_stage *stage, int n_rank, int64_t bytes, int n_local)
+{
+    cake_cut cut = cut_of(stage, n_rank, NULL);
+    cake_pool *pool = cake_alloc((size_t)n_rank, sizeof *pool);
+    for (int first = 0; first < n_rank; first += n_local) {
+        int n = n_rank - first < n_local ? n_rank - first : n_local;
+        pool[cut.n_pool++] = (cake_pool){n, n * bytes - (first ? 0 : stage->layers.ends)};
+    }
+    cut.bytes = stage->layers.bytes;
+    cut.pool = pool;
+    cake_plan plan = {0};
+    bool fit = cake_plan_make(&cut, &plan);
+    cake_plan_free(&plan);
+    free(pool);
+    return fit;
+}
+
+int cake_slices_least(const cake_stage *stage, int64_t bytes, int n_local)
+{
+    int few = 0, enough = cake_model_config(stage->model)->n_layer;
+    if (!shares_fit(stage, enough, bytes, n_local))
+        return 0;
+    while (enough - few > 1) {
+        int middle = few + (enough - few) / 2;
+        *(shares_fit(stage, middle, bytes, n_local) ? &enough : &few) = middle;
+    }
+    return enough;
+}
+
+int64_t cake_slices_largest(const cake_stage *stage)
+{
+    int64_t most = stage->layers.ends;
+    for (int i = 0; i < cake_model_config(stage->model)->n_layer; i++)
+        most = stage->layers.bytes[i] > most ? stage->layers.bytes[i] : most;
+    return most;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: what the stage knows of all ranks. Out: a number of replicas. stage.c calls.
+ *
+ * Every number of stages that divides the ranks is planned as it would be, and what is asked is played
+ * through that plan as `plan` does it. Bandwidth that replicas on one host share is in the rates, which all
+ * ranks measure at the same time; that each loads all weights is counted, too.
+ */
+#include "planner/spread.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "planner/estimate.h"
+#include "planner/slices.h"
+
+#define LOADING                                                                                              \
+    0.12           /* of a rank's rate of reading: weights from the page cache, packed (docs/benchmarks.md) */
+#define WORTH 0.90 /* of the time: less is a reason for more stages */
+
+enum { MANY = 16384, GLANCE = 1 << 20 };
+
+bool cake_spread_wanted(const cake_options *o, int n_rank, const cake_model *model)
+{
+    return !o->replicas && !o->topology && strcmp(o->command, "bench") && n_rank > 1 &&
+           cake_model_parameters(model) >= CAKE_STAGE_LARGE;
+}
+
+/* Seconds until the slowest rank of a replica has its weights. */
+static double loading(const cake_stage *stage)
+{
+    const cake_plan *plan = &stage->plan;
+    double most = (double)stage->layers.ends / stage->rate[plan->first].bytes;
+    for (int i = 0; i < plan->n_hop; i++) {
+        int64_t bytes = plan->hop[i].rank ? 0 : stage->layers.ends;
+        for (int j = 0; j < plan->hop[i].count; j++)
+            bytes += stage->layers.bytes[plan->hop[i].first + j];
+        most = fmax(most, (double)bytes / stage->rate[plan->first + plan->hop[i].rank].bytes);
+    }
+    return most / LOADING;
+}
+
+/* Replicas that were planned, to see how they would do. */
+typedef struct trial {
+    int n, size; /* of how many ranks each */
+    cake_stage stage;
+    cake_plan *plans; /* [n] owned */
+    double load;      /* seconds until all have their weights */
+    bool fits;
+} trial;
+
+static trial plan_trial(const cake_options *o, const cake_stage *stage, int n, int size)
+{
+    trial t = {.n = n, .size = size, .stage = *stage, .fits = true};
+    int pages[CAKE_MAX_CLASS];
+    t.plans = cake_alloc((size_t)n, sizeof *t.plans);
+    t.stage.n_replica = n;
+    for (int r = 0; r < n && t.fits; r++) {
+        if (r && cake_slices_alike(stage, (r - 1) * size, r * size, size)) {
+            t.plans[r] = cake_plan_copy(&t.plans[r - 1], r * size);
+            continue;
+        }
+        t.stage.plan = (cake_plan){0};
+        t.fits = !cake_slices_cut(o, &t.stage, r * size, size);
+        cake_slices_fill(o, &t.stage);
+        t.load = fmax(t.load, loading(&t.stage));
+        t.plans[r] = t.stage.plan;
+        for (int class = 0; class < t.stage.shape.n_class; class ++) {
+            int own = t.stage.shape.n_page[class];
+            pages[class] = r && pages[class] < own ? pages[class] : own;
+        }
+    }
+    t.stage.plan = (cake_plan){0};
+    if (t.fits)
+        memcpy(t.stage.shape.n_page, pages, sizeof pages);
+    return t;
+}
+
+static void free_trial(trial *t)
+{
+    for (int r = 0; t->plans && r < t->n; r++)
+        cake_plan_free(&t->plans[r]);
+    free(t->plans);
+    *t = (trial){0};
+}
+
+/* What loading and so many requests would take. They are played shorter than they are: what there is of each,
+ * prompts, answers, waves that are filled and waves that run dry, is the same. */
+static double foresee(const trial *t, int64_t requests)
+{
+    enum { SHORTER = 4 };
+    cake_demand demand = {0};
+    int looked =
+        2 * t->stage.shape.n_lane * t->stage.shape.lane_seqs; /* two times all that can be under way */
+    if (t->stage.rate[0].flops <= 0)                          /* nothing was measured */
+        return 0;
+    cake_demand_guess(&t->stage, requests, CAKE_DEMAND_USUAL / SHORTER, &demand);
+    demand.n_first = demand.n_first < looked ? demand.n_first : looked;
+    double seconds = cake_estimate_make(&t->stage, t->plans, &demand, true, NULL, NULL).seconds;
+    cake_demand_free(&demand);
+    return t->load + SHORTER * seconds;
+}
+
+/* base: 0, or seconds that a time is a share of. */
+static void say(const trial *t, double seconds, double base, cake_buf *why)
+{
+    cake_buf_addf(why, "%s%d x %d ", why->len ? ", " : "", t->n, t->size);
+    if (!t->fits)
+        cake_buf_addf(why, "do%s not fit", t->n == 1 ? "es" : "");
+    else if (seconds > 0 && base > 0)
+        cake_buf_addf(why, seconds < 10 * base ? "%.2f" : "%.0f", seconds / base);
+    else if (seconds > 0)
+        cake_buf_addf(why, seconds < 1000 ? "%.3g s" : "%.0f s", seconds);
+    else
+        cake_buf_adds(why, t->n == 1 ? "fits" : "fit");
+}
+
+/* The fewest replicas that have no more stages than there are layers. */
+static int fewest_of(int n_rank, int n_layer)
+{
+    int fewest = n_rank;
+    for (int size = 1; size <= n_rank && size <= n_layer; size++)
+        fewest = n_rank % size ? fewest : n_rank / size;
+    return fewest;
+}
+
+int cake_spread_best(const cake_options *o, const cake_stage *stage, int n_rank, int64_t requests,
+                     bool in_seconds, cake_buf *why)
+{
+    int n_layer = cake_model_config(stage->model)->n_layer, fewest = fewest_of(n_rank, n_layer);
+    int best = 0, worse = 0;
+    double least = 0, base = 0;
+    trial first = {0}; /* that fits: it is played when there is another one */
+    int64_t n_request = requests ? requests : MANY;
+    cake_buf_adds(why, "");
+    for (int size = 1; size <= n_rank && size <= n_layer && worse < 2; size++) {
+        int n = n_rank / size;
+        if (n_rank % size || (requests && n > requests && n > fewest)) /* a replica without a request */
+            continue;
+        trial t = plan_trial(o, stage, n, size);
+        if (t.fits && !best) {
+            best = n;
+            first = t;
+            continue;
+        }
+        if (first.fits) {
+            least = foresee(&first, n_request);
+            base = in_seconds ? 0 : least;
+            say(&first, least, base, why);
+            free_trial(&first);
+        }
+        double seconds = t.fits ? foresee(&t, n_request) : 0;
+        say(&t, seconds, base, why);
+        if (t.fits && seconds < WORTH * least) {
+            best = n;
+            least = seconds;
+            worse = 0;
+        } else if (best) {
+            worse++;
+        }
+        free_trial(&t);
+    }
+    if (first.fits)
+        say(&first, 0, 0, why);
+    free_trial(&first);
+    return best ? best : fewest;
+}
+
+/* How many requests there will be, as far as can be seen without reading all: 0, if it cannot. */
+static int64_t count_requests(const cake_options *o)
+{
+    struct stat st;
+    if (o->prompts.n)
+        return o->prompts.n;
+    if (!o->input || !strcmp(o->input, "-") || stat(o->input, &st) || !S_ISREG(st.st_mode))
+        return 0;
+    FILE *f = fopen(o->input, "rb");
+    char *text = cake_alloc(GLANCE, 1);
+    int64_t lines = 0;
+    size_t n = f ? fread(text, 1, GLANCE, f) : 0;
+    for (size_t i = 0; i < n; i++)
+        lines += text[i] == '\n' || i + 1 == n;
+    free(text);
+    if (f)
+        fclose(f);
+    return n && (int64_t)n < st.st_size ? (int64_t)((double)lines * (double)st.st_size / (double)n) : lines;
+}
+
+int cake_spread_decide(const cake_options *o, const cake_stage *stage, int n_rank)
+{
+    cake_buf why = {0};
+    const bool more = cake_log_wants(CAKE_DEBUG, "place");
+    int64_t parts = o->shard.of ? o->shard.of : 1, requests = (count_requests(o) + parts - 1) / parts;
+    int n = cake_spread_best(o, stage, n_rank, requests, more, &why), size = n_rank / n;
+    char asked[32] = "many", usual[96] = "";
+    if (requests)
+        snprintf(asked, sizeof asked, "%lld", (long long)requests);
+    if (more) /* seconds of these, which hardly are the requests of this run */
+        snprintf(usual, sizeof usual, " of %d + %d tokens", CAKE_DEMAND_USUAL, CAKE_DEMAND_USUAL / 3);
+    cake_log(CAKE_INFO, "place",
+             "planned: %d replica%s of %d stage%s (replicas x stages, %s for %s request%s%s: %s); "
+             "--replicas R decides otherwise",
+             n, n == 1 ? "" : "s", size, size == 1 ? "" : "s", more ? "time" : "time in proportion", asked,
+             requests == 1 ? "" : "s", usual, why.data);
+    cake_buf_free(&why);
+    return n;
+}
+
+int cake_spread_choose(const cake_options *o, const cake_world *world, const cake_stage *stage)
+{
+    int n = world->rank ? 0 : cake_spread_decide(o, stage, world->size);
+    cake_world_share(world, &n, sizeof n);
+    return n;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the figures of a run. Out: words. The report calls.
+ * Invariant: every figure in a sentence was measured; a condition that could not be measured does not hold.
+ */
+#include "report/advice.h"
+
+#include <stdbool.h>
+
+static int busiest(const cake_figures *f)
+{
+    int most = 0;
+    for (int i = 1; i < f->n_rank; i++)
+        most = f->rank[i].busy > f->rank[most].busy ? i : most;
+    return most;
+}
+
+static double mean_busy(const cake_figures *f)
+{
+    double all = 0;
+    for (int i = 0; i < f->n_rank; i++)
+        all += f->rank[i].busy;
+    return all / f->n_rank;
+}
+
+/* The root's own work on rank 0, which is no layer's. */
+static double root_work(const cake_figures *f)
+{
+    double rest = f->rank[0].busy - f->rank[0].layer;
+    return rest > 0 ? rest : 0;
+}
+
+static double rows_a_wave(const cake_figures *f)
+{
+    return f->waves ? (double)f->rows / (double)f->waves : 0;
+}
+
+static double ms_a_wave(const cake_figures *f, double seconds)
+{
+    return f->waves ? 1e3 * seconds / (double)f->waves : 0;
+}
+
+static double percent(double part, double whole)
+{
+    return whole > 0 ? 100 * part / whole : 0;
+}
+
+double cake_figure_idle(const cake_figures *f, int rank)
+{
+    double busy = f->rank[rank].busy;
+    return f->seconds > 0 && busy < f->seconds ? 1 - busy / f->seconds : 0;
+}
+
+double cake_figure_expected(const cake_figures *f, int rank)
+{
+    double seconds = 0, planned = 0;
+    for (int i = 0; i < f->n_rank; i++)
+        if (i != rank && f->rank[i].planned > 0) {
+            seconds += f->rank[i].layer;
+            planned += f->rank[i].planned;
+        }
+    return planned > 0 ? seconds / planned * f->rank[rank].planned : 0;
+}
+
+void cake_advice_waits(const cake_figures *f, int rank, cake_buf *out)
+{
+    const double hardly = 0.02;
+    double idle = cake_figure_idle(f, rank);
+    int slowest = busiest(f);
+    int whom = rank == slowest ? f->rank[rank].upstream : slowest;
+    if (idle < hardly)
+        cake_buf_adds(out, "-");
+    else if (f->starved >= idle / 2 || f->n_rank == 1)
+        cake_buf_adds(out, "nothing to do");
+    else if (whom == 0 && root_work(f) > f->rank[0].layer)
+        cake_buf_adds(out, "root");
+    else
+        cake_buf_addf(out, "rank %d", f->first + whom);
+}
+
+static bool is_short(const cake_figures *f)
+{
+    return f->seconds < 0.5 || f->waves < 8 * (int64_t)f->n_rank;
+}
+
+static void say_nothing(const cake_figures *f, cake_buf *out)
+{
+    (void)f, (void)out;
+}
+
+/* Threads that wait for a cpu look like slow layers, slow messages and a slow root. */
+static bool is_crowded(const cake_figures *f)
+{
+    return f->crowd.host != NULL;
+}
+
+static void say_crowded(const cake_figures *f, cake_buf *out)
+{
+    const cake_crowd *c = &f->crowd;
+    cake_buf_addf(out, "%s of %s %s %d thread%s on %.4g cpu%s and take%s turns: %sgive --threads",
+                  c->ranks == 1 ? "the rank" : "ranks", c->host, c->ranks == 1 ? "has" : "have", c->threads,
+                  c->threads == 1 ? "" : "s", c->cpus, c->cpus == 1 ? "" : "s", c->ranks == 1 ? "s" : "",
+                  c->ranks == 1 ? "" : "start fewer ranks, or ");
+}
+
+static bool is_evicting(const cake_figures *f)
+{
+    return f->again > 0.05;
+}
+
+static void say_evicting(const cake_figures *f, cake_buf *out)
+{
+    cake_buf_addf(out,
+                  "KV memory ran out: %.0f %% of all rows were computed again after an eviction; "
+                  "give more --kv-memory, or take fewer --max-seqs",
+                  100 * f->again);
+}
+
+static bool is_starving(const cake_figures *f)
+{
+    return f->n_rank > 1 && f->starved > 0.2;
+}
+
+static void say_starving(const cake_figures *f, cake_buf *out)
+{
+    cake_buf_addf(
+        out,
+        "few sequences: for %.0f %% of the stages' time there was no wave, and waves had %.0f rows; "
+        "more requests in flight would fill them (a longer file, a larger --max-seqs)",
+        100 * f->starved, rows_a_wave(f));
+}
+
+static bool is_moving(const cake_figures *f)
+{
+    return f->rank[busiest(f)].move > 0.1 * f->seconds;
+}
+
+static void say_moving(const cake_figures *f, cake_buf *out)
+{
+    int slowest = busiest(f);
+    cake_buf_addf(out,
+                  "messages take %.0f %% of rank %d's time: "
+                  "a faster network, or an MPI with single-copy shared memory, would give it back",
+                  percent(f->rank[slowest].move, f->seconds), f->first + slowest);
+}
+
+/* Rank 0 holds all others up, and with its own work rather than with its layers. */
+static bool is_root(const cake_figures *f)
+{
+    return f->n_rank > 1 && busiest(f) == 0 && f->rank[0].busy > 1.15 * mean_busy(f) &&
+           root_work(f) > f->rank[0].layer;
+}
+
+static void say_root(const cake_figures *f, cake_buf *out)
+{
+    cake_buf_addf(
+        out,
+        "stages wait for the root: of %.1f ms a wave embedding takes %.1f, the head %.1f, sampling %.1f, "
+        "reading %.1f; give rank %d %s",
+        ms_a_wave(f, f->rank[0].busy), ms_a_wave(f, f->embed), ms_a_wave(f, f->head), ms_a_wave(f, f->sample),
+        ms_a_wave(f, f->read), f->first, f->rank[0].n_layer > 1 ? "fewer layers" : "more threads");
+}
+
+static bool is_uneven(const cake_figures *f)
+{
+    return f->n_rank > 1 && f->rank[busiest(f)].busy > 1.15 * mean_busy(f);
+}
+
+/* Milliseconds of a layer, on one rank or (-1) on all others than `but`. */
+static double layer_ms(const cake_figures *f, int rank, int but)
+{
+    double seconds = 0;
+    int n = 0;
+    for (int i = 0; i < f->n_rank; i++)
+        if (i == rank || (rank < 0 && i != but)) {
+            seconds += f->rank[i].layer;
+            n += f->rank[i].n_layer;
+        }
+    return n ? ms_a_wave(f, seconds) / n : 0;
+}
+
+static void say_uneven(const cake_figures *f, cake_buf *out)
+{
+    int slowest = busiest(f);
+    double own = layer_ms(f, slowest, -1), others = layer_ms(f, -1, slowest);
+    cake_buf_addf(out, "rank %d is the slowest: %.1f times the mean; ", f->first + slowest,
+                  f->rank[slowest].busy / mean_busy(f));
+    if (others > 0 && own > 1.3 * others)
+        cake_buf_addf(
+            out,
+            "a layer takes it %.1f times as long as the others: see what else runs there, and its threads",
+            own / others);
+    else
+        cake_buf_adds(out, "give it fewer layers, or more threads");
+}
+
+/* What weights weigh is read for a few rows only. */
+static bool is_reading(const cake_figures *f)
+{
+    return f->reading >= 0 ? f->reading > 0.5 : rows_a_wave(f) < 8;
+}
+
+static void say_reading(const cake_figures *f, cake_buf *out)
+{
+    cake_buf_addf(out,
+                  "memory bandwidth bound: waves of %.0f rows read all weights for few tokens; "
+                  "more requests in flight (a longer file, a larger --max-seqs) would cost little more time",
+                  rows_a_wave(f));
+}
+
+static bool is_text(const cake_figures *f)
+{
+    return f->sample + f->read > 0.25 * f->seconds;
+}
+
+static void say_text(const cake_figures *f, cake_buf *out)
+{
+    cake_buf_addf(out,
+                  "of rank %d's time sampling takes %.0f %% and reading prompts %.0f %%: "
+                  "larger models would not feel it",
+                  f->first, percent(f->sample, f->seconds), percent(f->read, f->seconds));
+}
+
+static bool is_idle(const cake_figures *f)
+{
+    return cake_figure_idle(f, busiest(f)) > 0.15;
+}
+
+static void say_idle(const cake_figures *f, cake_buf *out)
+{
+    cake_buf_addf(out,
+                  "even the busiest rank is idle for %.0f %%: "
+                  "waves differ in length, are on their way, or others take its cpus",
+                  100 * cake_figure_idle(f, busiest(f)));
+}
+
+static void say_busy(const cake_figures *f, cake_buf *out)
+{
+    double least = 1;
+    for (int i = 0; i < f->n_rank; i++) {
+        double busy = 1 - cake_figure_idle(f, i);
+        least = busy < least ? busy : least;
+    }
+    cake_buf_addf(out, "every rank was busy %.0f %% of the time%s: faster with more cores or machines only",
+                  100 * least, f->n_rank > 1 && least < 1 ? " or more" : "");
+}
+
+void cake_advice_give(const cake_figures *f, cake_buf *out)
+{
+    static const struct {
+        bool (*holds)(const cake_figures *f);
+        void (*say)(const cake_figures *f, cake_buf *out);
+    } rows[] = {
+        {is_short, say_nothing},     {is_crowded, say_crowded}, {is_evicting, say_evicting},
+        {is_starving, say_starving}, {is_moving, say_moving},   {is_root, say_root},
+        {is_uneven, say_uneven},     {is_text, say_text},       {is_idle, say_idle},
+        {is_reading, say_reading},   {NULL, say_busy},
+    };
+    size_t i = 0;
+    while (rows[i].holds && !rows[i].holds(f))
+        i++;
+    rows[i].say(f, out);
+}
+
+void cake_advice_late(const cake_figures *f, cake_buf *out)
+{
+    double most = 1.2;
+    int worst = -1;
+    for (int i = 0; i < f->n_rank && !is_short(f) && !is_crowded(f); i++) {
+        double expected = cake_figure_expected(f, i);
+        if (expected > 0 && f->rank[i].layer > most * expected) {
+            worst = i;
+            most = f->rank[i].layer / expected;
+        }
+    }
+    if (worst >= 0)
+        cake_buf_addf(out,
+                      "rank %d is %.0f %% slower than planned: its layers took %.2f ms a wave, "
+                      "at the pace of the other ranks it would have been %.2f; "
+                      "see what else runs there, its threads and its clock",
+                      f->first + worst, 100 * most - 100, ms_a_wave(f, f->rank[worst].layer),
+                      ms_a_wave(f, cake_figure_expected(f, worst)));
+}

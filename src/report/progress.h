@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How far the run is: on standard error a bar on a terminal, a line a minute otherwise; in --progress-file
+ * for programs. Rank 0 only.
+ */
+#ifndef CAKE_REPORT_PROGRESS_H
+#define CAKE_REPORT_PROGRESS_H
+
+#include <stdint.h>
+
+#include "options/options.h"
+
+typedef struct cake_counts {
+    int64_t done, failed;      /* requests; failed ones are among the done */
+    int64_t resumed;           /* results of earlier runs, which are not among them */
+    int64_t resumed_failed;    /* of these */
+    int64_t total;             /* of both; 0: not known before the input's end was read */
+    int64_t prompt, generated; /* tokens of requests that are done, and of generated ones so far */
+    double share;              /* of the input that is answered; negative: unknown */
+    double left;               /* seconds to its end; negative: unknown */
+} cake_counts;
+
+/* The run begins: --progress-file, if there is one, says so from here on. */
+void cake_progress_begin(const cake_options *options);
+/* The first wave is about to leave. */
+void cake_progress_open(const cake_options *options);
+/* Called often; looks at the clock and mostly returns. until_stop: seconds until a time limit stops the run,
+ * or INFINITY. */
+void cake_progress_tick(const cake_counts *counts, double until_stop);
+void cake_progress_close(void); /* wipes the bar */
+/* What a bar and a line say, `seconds` after the first wave, appended: with the time that is left and whether
+ * it suffices. */
+void cake_progress_bar(const cake_counts *counts, double seconds, double until_stop, cake_buf *out);
+void cake_progress_line(const cake_counts *counts, double seconds, double until_stop, cake_buf *out);
+/* The run ends before its first wave: --progress-file says so. Any thread. */
+void cake_progress_stopped(void);
+/* The run has ended in this way. */
+void cake_progress_end(const cake_counts *counts, cake_err how);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: every rank's figures. Out: on world rank 0 arrays of all of them. run.c and preview.c call on all
+ * ranks.
+ * Invariant: plans travel as arrays of n_layer + 1 hops, the count of a plan's hops in the last one, so that
+ * all ranks send equally much.
+ */
+#include "report/tally.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+void cake_tally_links(cake_stage *stage)
+{
+    const cake_world *world = &stage->replica;
+    const cake_plan *plan = &stage->plan;
+    double ahead;
+    for (int e = plan->n_hop; e >= 0; e--) { /* so that of a rank's edges the first one stays */
+        int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
+        double seconds = cake_world_ping(world, to, from, &ahead);
+        if (world->rank == to && seconds > 0)
+            stage->report.rtt_s = seconds;
+    }
+}
+
+cake_plan *cake_tally_plans(const cake_world *world, const cake_stage *stage)
+{
+    size_t n = (size_t)cake_model_config(stage->model)->n_layer + 1, each = n * sizeof(cake_hop);
+    int ranks = world->size / stage->n_replica;
+    cake_hop *mine = cake_alloc(n, sizeof *mine);
+    cake_hop *all = world->rank ? NULL : cake_alloc((size_t)world->size, each);
+    memcpy(mine, stage->plan.hop, (size_t)stage->plan.n_hop * sizeof *mine);
+    mine[n - 1].count = stage->plan.n_hop;
+    cake_world_gather(world, mine, all, each);
+    cake_plan *plans = all ? cake_alloc((size_t)stage->n_replica, sizeof *plans) : NULL;
+    for (int r = 0; all && r < stage->n_replica; r++) {
+        const cake_hop *hops = all + (size_t)(r * ranks) * n;
+        plans[r] = (cake_plan){.n_hop = hops[n - 1].count, .n_rank = ranks, .first = r * ranks};
+        plans[r].hop = cake_alloc(n, sizeof(cake_hop));
+        memcpy(plans[r].hop, hops, each);
+    }
+    free(mine);
+    free(all);
+    return plans;
+}
+
+void cake_tally_free_plans(cake_plan *plans, int n)
+{
+    for (int r = 0; plans && r < n; r++)
+        cake_plan_free(&plans[r]);
+    free(plans);
+}
+
+void cake_tally_gather(const cake_world *world, cake_stage *stage, const cake_pipeline *pipeline,
+                       const cake_root *root, cake_tally *out)
+{
+    cake_report_stage *mine = &stage->report;
+    cake_stage_stats stats = cake_pipeline_statistics(pipeline);
+    mine->compute_s = stats.compute_s;
+    mine->busy_s = stats.busy_s;
+    mine->move_s = stats.move_s;
+    mine->run_s = stats.run_s;
+    mine->link_bytes = stats.link_bytes;
+    mine->joules = stats.joules;
+    for (int i = 0; i < stage->n_stretch; i++)
+        for (int j = 0; j < stage->stretches[i].n; j++)
+            cake_roof_merge(&mine->roof, cake_slice_roof(stage->stretches[i].slice[j]));
+    mine->starved_s = stats.starved_s;
+    if (root) {
+        mine->root = cake_root_statistics(root);
+        cake_roof_merge(&mine->roof, &mine->root.roof);
+    }
+    mine->planned = 0;
+    for (int i = 0; i < stage->plan.n_hop; i++)
+        for (int j = 0; j < stage->plan.hop[i].count && stage->plan.hop[i].rank == stage->replica.rank; j++)
+            mine->planned += stage->layers.cost[stage->plan.hop[i].first + j] / stage->speed[world->rank];
+    *out = (cake_tally){.n_replica = stage->n_replica};
+    size_t n = (size_t)cake_model_config(stage->model)->n_layer;
+    if (world->rank == 0) {
+        out->stages = cake_alloc((size_t)world->size, sizeof *out->stages);
+        out->layer_s = cake_alloc((size_t)world->size, n * sizeof *out->layer_s);
+    }
+    cake_world_gather(world, mine, out->stages, sizeof *mine);
+    double *layer_s = cake_alloc(n, sizeof *layer_s);
+    cake_pipeline_layers(pipeline, layer_s);
+    cake_world_gather(world, layer_s, out->layer_s, n * sizeof *layer_s);
+    free(layer_s);
+    out->plans = cake_tally_plans(world, stage);
+}
+
+void cake_tally_free(cake_tally *tally)
+{
+    free(tally->stages);
+    free(tally->layer_s);
+    cake_tally_free_plans(tally->plans, tally->n_replica);
+    *tally = (cake_tally){0};
+}

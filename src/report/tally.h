@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All ranks bring their figures together on rank 0: what each did and how far it is from the next. Every
+ * function is called by all ranks together.
+ */
+#ifndef CAKE_REPORT_TALLY_H
+#define CAKE_REPORT_TALLY_H
+
+#include "engine/pipeline.h"
+#include "link/world.h"
+#include "planner/stage.h"
+#include "report/report.h"
+
+/* How long a message takes along each edge of the replica's ring. Before the run, when messages meet nobody
+ * else's. */
+void cake_tally_links(cake_stage *stage);
+
+/* The plans of all replicas [n_replica], owned, on rank 0; NULL on others. */
+cake_plan *cake_tally_plans(const cake_world *world, const cake_stage *stage);
+void cake_tally_free_plans(cake_plan *plans, int n); /* NULL is fine */
+
+typedef struct cake_tally {
+    int n_replica;
+    cake_report_stage *stages; /* [size] owned; on rank 0 */
+    double *layer_s;           /* [size, n_layer] owned; on rank 0: seconds of each rank in each layer */
+    cake_plan *plans;          /* [n_replica] owned; on rank 0 */
+} cake_tally;
+
+/* root: NULL on ranks that are none. */
+void cake_tally_gather(const cake_world *world, cake_stage *stage, const cake_pipeline *pipeline,
+                       const cake_root *root, cake_tally *out);
+void cake_tally_free(cake_tally *tally); /* zeros are fine */
+
+#endif

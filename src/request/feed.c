@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: requests from the prompt iterator. Out: sequences, in the order of the input, or a list of ids for
+ * those who only count. answers.c, survey.c, preview.c and tokenize.c call.
+ * Invariant: only trouble with the input as a whole is returned; a request that is bad comes out with
+ * request.err.
+ */
+#include "request/feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+static cake_err open_prompt(const cake_options *o, cake_prompt **out)
+{
+    cake_prompt_format format = !o->input_format                  ? CAKE_PROMPT_AUTO
+                                : !strcmp(o->input_format, "txt") ? CAKE_PROMPT_TXT
+                                : !strcmp(o->input_format, "h5")  ? CAKE_PROMPT_HDF5
+                                                                  : CAKE_PROMPT_JSONL;
+    cake_err err = o->input ? cake_prompt_open(o->input, format, out)
+                            : cake_prompt_from_texts(o->prompts.text, o->prompts.n, out);
+    if (err)
+        return err;
+    err = cake_prompt_name(*out, &o->names);
+    if (err) {
+        cake_prompt_close(*out);
+        *out = NULL;
+    }
+    return err;
+}
+
+/* Whether it can be read only once: standard input, or a pipe. */
+static bool is_stream(const char *path)
+{
+    struct stat info;
+    return !strcmp(path, "-") || (!stat(path, &info) && !S_ISREG(info.st_mode));
+}
+
+cake_err cake_feed_check(const cake_options *o)
+{
+    cake_prompt *prompt = NULL;
+    cake_err err = !o->input || is_stream(o->input) ? CAKE_OK : open_prompt(o, &prompt);
+    cake_prompt_close(prompt);
+    return err;
+}
+
+cake_err cake_feed_again(const cake_feed *feed, cake_prompt **out)
+{
+    const char *path = feed->options->input;
+    return path && is_stream(path) ? CAKE_END : open_prompt(feed->options, out);
+}
+
+cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, int context, int n_vocab,
+                        cake_feed *feed)
+{
+    *feed =
+        (cake_feed){.options = o, .context = context, .n_vocab = n_vocab, .defaults = cake_params_unset()};
+    cake_params_merge(&feed->defaults, &o->params);
+    if (from_model)
+        cake_params_merge(&feed->defaults, from_model);
+    cake_params base = cake_params_base();
+    cake_params_merge(&feed->defaults, &base);
+
+    cake_err err = cake_token_open(o->model, &feed->token);
+    cake_alloc_trim(); /* a large tokenizer.json was held in memory, and is not needed again */
+    if (!err)
+        err = cake_chat_open(o->model, &feed->chat);
+    if (!err)
+        err = open_prompt(o, &feed->prompt);
+    if (!err && n_vocab)
+        cake_feed_compare(feed, n_vocab, "prompts with ids beyond fail");
+    return err;
+}
+
+void cake_feed_compare(const cake_feed *feed, int64_t n_vocab, const char *what)
+{
+    if (cake_token_count(feed->token) > n_vocab)
+        cake_log(CAKE_WARN, "token",
+                 "%s: the tokenizer has ids up to %d, the model's embedding %lld rows: %s",
+                 feed->options->model, cake_token_count(feed->token) - 1, (long long)n_vocab, what);
+}
+
+static void add_token(const cake_feed *feed, int32_t id, cake_buf *out)
+{
+    cake_buf bytes = {0};
+    cake_token_bytes(feed->token, id, &bytes);
+    cake_buf_addf(out, "%d (", id);
+    cake_json_add_text(out, bytes.data ? bytes.data : "", bytes.len);
+    cake_buf_addc(out, ')');
+    cake_buf_free(&bytes);
+}
+
+void cake_feed_compare_ends(const cake_feed *feed, const int32_t *eos, int n_eos)
+{
+    enum { SHOWN = 4 };
+    int32_t end = cake_token_eos(feed->token);
+    cake_buf text = {0};
+    for (int i = 0; i < n_eos; i++)
+        if (eos[i] == end)
+            return;
+    if (end < 0)
+        return;
+    add_token(feed, end, &text);
+    cake_buf_adds(&text, n_eos ? " ends no answer: the model's eos_token_id is "
+                               : " ends no answer: the model has no eos_token_id");
+    for (int i = 0; i < n_eos && i < SHOWN; i++) {
+        cake_buf_adds(&text, i ? ", " : "");
+        add_token(feed, eos[i], &text);
+    }
+    cake_log(CAKE_WARN, "token",
+             "%s: the tokenizer's eos_token %s%s; if answers shall end there, add it to eos_token_id in "
+             "generation_config.json, or to a request's stop_token_ids",
+             feed->options->model, text.data, n_eos > SHOWN ? " and others" : "");
+    cake_buf_free(&text);
+}
+
+void cake_feed_close(cake_feed *feed)
+{
+    cake_prompt_close(feed->prompt);
+    cake_chat_close(feed->chat);
+    cake_token_close(feed->token);
+    cake_params_free(&feed->defaults);
+    cake_buf_free(&feed->text);
+    *feed = (cake_feed){.defaults = cake_params_unset()};
+}
+
+/* Puts messages through the model's template. */
+static cake_err render(const cake_feed *feed, const cake_json *messages, cake_request *r, cake_buf *text)
+{
+    if (!cake_chat_has(feed->chat))
+        return cake_fault_set(
+            &r->fault, "messages",
+            "this model has no chat template: give the text as \"prompt\" instead of messages");
+    cake_chat_input input = {.messages = messages,
+                             .tools = r->tools,
+                             .kwargs = r->kwargs,
+                             .add_generation_prompt = r->add_generation_prompt,
+                             .continue_final_message = r->continue_final_message};
+    return cake_chat_render(feed->chat, &input, text, &r->fault);
+}
+
+/* A line of text as the user's message. */
+static cake_err render_text(const cake_feed *feed, cake_request *r, cake_buf *text)
+{
+    cake_buf json = {0};
+    cake_json *messages = NULL;
+    cake_buf_addc(&json, '[');
+    if (feed->options->system) {
+        cake_buf_adds(&json, "{\"role\": \"system\", \"content\": ");
+        cake_json_add_text(&json, feed->options->system, strlen(feed->options->system));
+        cake_buf_adds(&json, "}, ");
+    }
+    cake_buf_adds(&json, "{\"role\": \"user\", \"content\": ");
+    cake_json_add_text(&json, r->text, r->text_len);
+    cake_buf_adds(&json, "}]");
+    cake_err err = cake_json_parse(json.data, json.len, &messages, &r->fault);
+    r->add_generation_prompt = true;
+    if (!err)
+        err = render(feed, messages, r, text);
+    cake_json_free(messages);
+    cake_buf_free(&json);
+    return err;
+}
+
+/* The longest prompt: it leaves room for one token, unless none is wanted. */
+static size_t most_tokens(const cake_feed *feed, const cake_request *r)
+{
+    return (size_t)feed->context - (r->params.max_tokens != 0);
+}
+
+/* The request's prompt as ids. The tokenizer's post-processor adds its tokens only if no template was used.
+ * */
+static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text, cake_ids *ids)
+{
+    bool templated = r->messages || (r->use_template && !feed->options->raw && cake_chat_has(feed->chat));
+    cake_err err = CAKE_OK;
+    cake_buf_cut(text, 0);
+    if (r->ids.len) {
+        *ids = r->ids;
+        r->ids = (cake_ids){0};
+        return CAKE_OK;
+    }
+    if (r->messages)
+        err = render(feed, r->messages, r, text);
+    else if (templated)
+        err = render_text(feed, r, text);
+    else
+        cake_buf_add(text, r->text, r->text_len);
+    if (err)
+        return err;
+    size_t least = text->len / cake_token_longest(feed->token);
+    if (feed->context &&
+        least > most_tokens(feed, r)) /* so that the tokenizer does not work through megabytes for nothing */
+        return cake_fault_set(&r->fault, r->messages ? "messages" : "prompt",
+                              "the prompt has %zu bytes, at least %zu tokens, "
+                              "and leaves no room for an answer in a context of %d; shorten it",
+                              text->len, least, feed->context);
+    return cake_token_encode(feed->token, text->data ? text->data : "", text->len, !templated, ids,
+                             &r->fault);
+}
+
+/* Checks the ids that a request names beside its prompt. */
+static cake_err check_named(const cake_feed *feed, cake_request *r)
+{
+    const cake_params *p = &r->params;
+    for (size_t i = 0; i < p->stop_ids.len; i++)
+        if (p->stop_ids.id[i] >= feed->n_vocab)
+            return cake_fault_set(
+                &r->fault, "stop_token_ids",
+                "stop_token_ids[%zu] is %d; expected an id below the model's vocabulary of %d", i,
+                p->stop_ids.id[i], feed->n_vocab);
+    for (size_t i = 0; i < p->n_bias; i++)
+        if (p->bias[i].id >= feed->n_vocab)
+            return cake_fault_set(
+                &r->fault, "logit_bias",
+                "logit_bias has the token id %d; expected ids below the model's vocabulary of %d",
+                p->bias[i].id, feed->n_vocab);
+    return CAKE_OK;
+}
+
+static cake_err check(const cake_feed *feed, const cake_ids *ids, cake_request *r)
+{
+    cake_fault *fault = &r->fault;
+    const cake_params *p = &r->params;
+    if (!ids->len)
+        return cake_fault_set(fault, "prompt", "the prompt has no tokens");
+    if (p->max_tokens != CAKE_UNSET && p->min_tokens > p->max_tokens)
+        return cake_fault_set(fault, "min_tokens", "min_tokens is %lld; expected at most max_tokens, %lld",
+                              (long long)p->min_tokens, (long long)p->max_tokens);
+    if (feed->context && ids->len > most_tokens(feed, r))
+        return cake_fault_set(
+            fault, "prompt",
+            "the prompt has %zu tokens and leaves no room for an answer in a context of %d; shorten it%s",
+            ids->len, feed->context, feed->options->context ? " or raise --context" : "");
+    for (size_t i = 0; feed->n_vocab && i < ids->len; i++)
+        if (ids->id[i] < 0 || ids->id[i] >= feed->n_vocab)
+            return cake_fault_set(fault, "prompt",
+                                  "token id %d at position %zu is not below the model's vocabulary of %d",
+                                  ids->id[i], i, feed->n_vocab);
+    return feed->n_vocab ? check_named(feed, r) : CAKE_OK;
+}
+
+void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *text, cake_ids *ids)
+{
+    cake_buf_cut(text, 0);
+    if (!request->err) {
+        cake_params_merge(&request->params, &feed->defaults);
+        if (feed->n_vocab && request->params.logprobs > feed->n_vocab)
+            request->params.logprobs = feed->n_vocab;
+        request->err = tokens_of(feed, request, text, ids);
+    }
+    if (!request->err)
+        request->err = check(feed, ids, request);
+    request->chat = request->messages != NULL;
+    /* The parsed line is not needed any longer: only the request's identity and what is echoed stay while it
+     * is answered. */
+    cake_json_free(request->root);
+    request->root = NULL;
+    request->messages = request->tools = request->kwargs = NULL;
+    if (cake_record_keeps(feed->recorder)) {
+        free(request->text);
+        request->text = text->len ? cake_copy(text->data, text->len) : NULL;
+        request->text_len = text->len;
+    } else if (request->params.echo != 1) {
+        free(request->text);
+        request->text = NULL;
+    }
+}
+
+/* Whether a request is to be answered. Requests of other shards get no order, so that the orders of this one
+ * have no gaps. */
+static bool is_wanted(cake_feed *feed, cake_request *request)
+{
+    if (!cake_shard_has(&feed->options->shard, request->index))
+        return false;
+    request->order = feed->order++;
+    bool done = feed->recorder && cake_record_has(feed->recorder, request->order);
+    feed->passed += done;
+    return !done;
+}
+
+void cake_feed_warn(bool *warned, const cake_request *r)
+{
+    char place[CAKE_PLACE];
+    if (*warned || r->err || r->form != CAKE_FORM_BATCH_COMPLETION || r->params.max_tokens != CAKE_UNSET)
+        return;
+    *warned = true;
+    cake_log(
+        CAKE_WARN, "prompt",
+        "%s, and perhaps others: /v1/completions without max_tokens, so that an answer may fill the context, "
+        "while other servers end it after 16 tokens: give max_tokens, or --max-tokens 16 (said once)",
+        cake_form_place(r->form, r->index, r->id, place));
+}
+
+cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)
+{
+    cake_request request = {0};
+    cake_ids ids = {0};
+    cake_err err;
+    *out = NULL;
+    do {
+        cake_request_free(&request);
+        if (!cake_prompt_ready(feed->prompt))
+            return CAKE_OK;
+        err = cake_prompt_next(feed->prompt, &request);
+    } while (!err && !is_wanted(feed, &request));
+    if (err)
+        return err;
+    cake_feed_prepare(feed, &request, &feed->text, &ids);
+    cake_feed_warn(&feed->warned, &request);
+    int context = feed->context ? feed->context : INT32_MAX;
+    *out = cake_sequence_open(&request, &ids, context, (uint64_t)feed->options->seed, feed->token);
+    (*out)->chat = (*out)->request.chat;
+    return CAKE_OK;
+}

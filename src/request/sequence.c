@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a request, then its tokens. Out: text, scores, and when the answer is over. Feed opens, root pushes,
+ * answers reads and closes. Invariant: begin ascends, and is exact when the answer is over.
+ */
+#include "request/sequence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* What cannot be decoded fails the request. */
+static bool check_text(cake_sequence *s)
+{
+    cake_request *r = &s->lead->request;
+    if (s->decoder && !r->err)
+        r->err = cake_decoder_check(s->decoder, &r->fault);
+    return r->err;
+}
+
+static const cake_params *params_of(const cake_sequence *s)
+{
+    return &s->lead->request.params;
+}
+
+bool cake_sequence_scores_prompt(const cake_sequence *s)
+{
+    return s->n_top >= 0 && params_of(s)->echo == 1;
+}
+
+/* Where tokens do not decode to the text they came from they are found in it one after the other; one that is
+ * not there (a special token that was added, a part that was normalized) is where the next one may be. */
+static void find_begins(cake_sequence *lead, const char *text, size_t len)
+{
+    cake_buf own = {0};
+    size_t at = 0;
+    for (int i = 0; i < lead->n_prompt; i++) {
+        lead->prompt_begin[i] = at;
+        cake_buf_cut(&own, 0);
+        cake_token_bytes(lead->token, lead->ids.id[i], &own);
+        bool blank = own.len && own.data[0] == ' ' && !at; /* added before the first word */
+        if (own.len <= len - at && own.len && !memcmp(text + at, own.data, own.len))
+            at += own.len;
+        else if (blank && own.len - 1 <= len - at && !memcmp(text + at, own.data + 1, own.len - 1))
+            at += own.len - 1;
+    }
+    cake_buf_free(&own);
+}
+
+/* The decoder hears the prompt, so that the answer goes on where it ends. Of a prompt that came as ids this
+ * is how its text is known. */
+static void hear_prompt(cake_sequence *s)
+{
+    cake_request *r = &s->lead->request;
+    cake_buf text = {0};
+    cake_buf_adds(&text, "");
+    bool first = s == s->lead && cake_sequence_scores_prompt(s);
+    if (first)
+        s->prompt_begin = cake_alloc((size_t)s->n_prompt, sizeof *s->prompt_begin);
+    cake_decoder_trace(s->decoder, first ? s->prompt_begin : NULL);
+    for (int i = 0; i < s->n_prompt; i++)
+        cake_decoder_push(s->decoder, s->ids.id[i], &text);
+    if (s->max_len > s->n_prompt)
+        cake_decoder_settle(s->decoder, &text);
+    else /* nothing follows */
+        cake_decoder_end(s->decoder, &text);
+    if (first && r->text && (r->text_len != text.len || memcmp(r->text, text.data, text.len) != 0))
+        find_begins(s, r->text, r->text_len);
+    if (!r->text) {
+        r->text = text.data;
+        r->text_len = text.len;
+    } else {
+        cake_buf_free(&text);
+    }
+    check_text(s);
+}
+
+/* Whose draws they are. Lines with one id, as samples of one task, draw differently: the first one by the id
+ * alone, wherever it stands in the file. */
+static uint64_t seed_of(const cake_request *r, uint64_t job_seed)
+{
+    if (r->params.seed != CAKE_UNSET)
+        return (uint64_t)r->params.seed;
+    if (!r->id)
+        return cake_key_of_index(job_seed, r->index);
+    uint64_t seed = cake_key_of_id(job_seed, r->id, strlen(r->id));
+    return r->again ? cake_key_of_index(seed, r->again) : seed;
+}
+
+cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
+                                  const cake_token *token)
+{
+    cake_sequence *s = cake_alloc(1, sizeof *s);
+    s->lead = s;
+    s->request = *request;
+    s->ids = *ids;
+    *request = (cake_request){0};
+    *ids = (cake_ids){0};
+    s->n_prompt = (int)s->ids.len;
+    const cake_params *p = &s->request.params;
+    int64_t most = (int64_t)s->n_prompt + (p->max_tokens == CAKE_UNSET ? context : p->max_tokens);
+    s->max_len = most < context ? (int)most : context;
+    s->n_top = p->logprobs == CAKE_UNSET ? -1 : (int)p->logprobs;
+    s->finish = CAKE_FINISH_LENGTH;
+    s->key.seed = seed_of(&s->request, job_seed);
+    s->token = token;
+    if (token)
+        s->decoder = cake_decoder_open(token);
+    if (token && p->echo == 1 && !s->request.err)
+        hear_prompt(s);
+    if (!s->request.err && cake_sequence_scores_prompt(s)) {
+        s->prompt_scored = cake_alloc((size_t)s->n_prompt * (1 + (size_t)s->n_top), sizeof *s->prompt_scored);
+        s->prompt_scored[0].id = s->ids.id[0]; /* nothing comes before it: it has no score */
+        s->n_prompt_scored = 1;
+    }
+    return s;
+}
+
+cake_sequence *cake_sequence_branch(cake_sequence *lead)
+{
+    cake_sequence *s = cake_alloc(1, sizeof *s);
+    s->lead = lead;
+    for (int i = 0; i < lead->n_prompt; i++)
+        cake_ids_add(&s->ids, lead->ids.id[i]);
+    s->n_prompt = lead->n_prompt;
+    s->max_len = lead->max_len;
+    s->n_top = lead->n_top;
+    s->finish = lead->finish;
+    s->key = lead->key;
+    s->key.choice = (uint32_t)lead->n_choice;
+    s->admitted = lead->admitted;
+    s->token = lead->token;
+    if (s->token)
+        s->decoder = cake_decoder_open(s->token);
+    if (s->token && params_of(s)->echo == 1)
+        hear_prompt(s);
+    lead->choice = cake_grow(lead->choice, (size_t)lead->n_choice + 1, sizeof *lead->choice);
+    lead->choice[lead->n_choice++] = s;
+    return s;
+}
+
+void cake_sequence_close(cake_sequence *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < s->n_choice; i++)
+        cake_sequence_close(s->choice[i]);
+    free(s->choice);
+    free(s->chain);
+    if (s == s->lead)
+        cake_request_free(&s->request);
+    cake_ids_free(&s->ids);
+    cake_decoder_close(s->decoder);
+    cake_past_close(s->past);
+    cake_buf_free(&s->text);
+    free(s->scored);
+    free(s->begin);
+    free(s->prompt_scored);
+    free(s->prompt_begin);
+    free(s);
+}
+
+int cake_sequence_generated(const cake_sequence *s)
+{
+    return (int)s->ids.len - s->n_prompt;
+}
+
+static size_t longest_stop(const cake_params *p)
+{
+    size_t longest = 0;
+    for (int i = 0; i < p->n_stop; i++)
+        if (strlen(p->stop[i]) > longest)
+            longest = strlen(p->stop[i]);
+    return longest;
+}
+
+size_t cake_sequence_settled(const cake_sequence *s)
+{
+    size_t longest = longest_stop(params_of(s)), hold = longest ? longest - 1 : 0;
+    return s->text.len > hold ? s->text.len - hold : 0;
+}
+
+/* Cuts the text before the first stop string that ends in what was added since `before`; ties go to the one
+ * that starts first. */
+static bool cut_at_stop(cake_sequence *s, size_t before)
+{
+    const cake_params *p = params_of(s);
+    size_t found = s->text.len;
+    for (int i = 0; i < p->n_stop; i++) {
+        size_t len = strlen(p->stop[i]);
+        size_t from = before > len - 1 ? before - (len - 1) : 0;
+        const char *at = s->text.len - from >= len
+                             ? memmem(s->text.data + from, s->text.len - from, p->stop[i], len)
+                             : NULL;
+        if (at && (size_t)(at - s->text.data) < found)
+            found = (size_t)(at - s->text.data);
+    }
+    if (found == s->text.len)
+        return false;
+    cake_buf_cut(&s->text, found);
+    return true;
+}
+
+static bool among(const int32_t *ids, size_t n, int32_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
+/* Of the latest token. */
+static void keep_scores(cake_sequence *s, const cake_scored *scored)
+{
+    size_t n = 1 + (size_t)s->n_top, i = (size_t)cake_sequence_generated(s) - 1;
+    if (i == s->cap_scored) {
+        s->cap_scored = s->cap_scored ? 2 * s->cap_scored : 16;
+        s->scored = cake_grow(s->scored, s->cap_scored * n, sizeof *s->scored);
+        s->begin = cake_grow(s->begin, s->cap_scored, sizeof *s->begin);
+    }
+    memcpy(s->scored + i * n, scored, n * sizeof *scored);
+    if (s->decoder)
+        cake_decoder_trace(s->decoder, s->begin);
+}
+
+void cake_sequence_score_prompt(cake_sequence *s, int pos, const cake_scored *scored)
+{
+    cake_sequence *lead = s->lead;
+    size_t n = 1 + (size_t)lead->n_top;
+    if (pos != lead->n_prompt_scored) /* replayed */
+        return;
+    memcpy(lead->prompt_scored + (size_t)pos * n, scored, n * sizeof *scored);
+    lead->n_prompt_scored++;
+}
+
+bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored, const int32_t *eos,
+                        int n_eos)
+{
+    const cake_params *p = params_of(s);
+    cake_ids_add(&s->ids, id);
+    cake_past_add(s->past, id);
+    int generated = cake_sequence_generated(s);
+    size_t before = s->text.len;
+    bool ended =
+        (p->ignore_eos != 1 && among(eos, (size_t)n_eos, id)) || among(p->stop_ids.id, p->stop_ids.len, id);
+    bool full = (int)s->ids.len >= s->max_len;
+    if (s->n_top >= 0)
+        keep_scores(s, scored);
+    if (s->decoder)
+        cake_decoder_push(s->decoder, ended ? -1 : id,
+                          &s->text); /* the end token is no text, but is somewhere */
+    if (s->decoder && (ended || full))
+        cake_decoder_end(s->decoder, &s->text);
+    if (check_text(s))
+        return true;
+    bool stopped = !ended && generated > p->min_tokens && s->text.len > before && cut_at_stop(s, before);
+    s->finish = ended || stopped ? CAKE_FINISH_STOP : CAKE_FINISH_LENGTH;
+    return s->over = ended || stopped || full;
+}
+
+bool cake_sequence_restores(const cake_sequence *s)
+{
+    return (s != s->lead || params_of(s)->n == 1) && !s->lead->request.err;
+}
+
+static bool fits(const cake_sequence *lead, const cake_running *r, int n_vocab)
+{
+    size_t width = lead->n_top >= 0 ? 1 + (size_t)lead->n_top : 0;
+    bool right = !lead->request.err && r->choice < params_of(lead)->n && (size_t)r->width == width &&
+                 r->ids.len <= (size_t)(lead->max_len - lead->n_prompt);
+    for (size_t i = 0; right && i < r->ids.len; i++)
+        right = r->ids.id[i] >= 0 && r->ids.id[i] < n_vocab;
+    for (size_t i = 0; right && i < r->ids.len * width; i++)
+        right = r->scored[i].id >= 0 && r->scored[i].id < n_vocab;
+    return right;
+}
+
+void cake_sequence_revive(cake_sequence *lead, int n)
+{
+    while (lead->n_choice < n) {
+        cake_sequence_branch(lead);
+        lead->n_back++;
+    }
+}
+
+void cake_sequence_regain(cake_sequence *s, const int32_t *ids, size_t n_id, const cake_scored *scored,
+                          const int32_t *eos, int n_eos)
+{
+    for (size_t i = 0; !s->over && !s->lead->request.err && i < n_id; i++)
+        cake_sequence_push(s, ids[i], s->n_top >= 0 ? scored + i * (1 + (size_t)s->n_top) : NULL, eos, n_eos);
+    s->lead->n_done += s != s->lead && s->over;
+}
+
+static void forget_choices(cake_sequence *lead)
+{
+    for (int i = 0; i < lead->n_choice; i++)
+        cake_sequence_close(lead->choice[i]);
+    lead->n_choice = lead->n_done = lead->n_back = 0;
+}
+
+/* One answer that is over, or all of several are. */
+static bool nothing_left(cake_sequence *lead, const cake_running *r, const int32_t *eos, int n_eos)
+{
+    if (params_of(lead)->n > 1)
+        return lead->n_done == params_of(lead)->n;
+    cake_sequence *trial = cake_sequence_branch(lead); /* tokens are not taken back from a lead */
+    cake_sequence_regain(trial, r->ids.id, r->ids.len, r->scored, eos, n_eos);
+    bool over = trial->over;
+    forget_choices(lead);
+    return over;
+}
+
+bool cake_sequence_restore(cake_sequence *lead, const cake_running *r, int n, int n_vocab, const int32_t *eos,
+                           int n_eos)
+{
+    bool several = params_of(lead)->n > 1, scores = cake_sequence_scores_prompt(lead);
+    for (int i = 0; i < n; i++)
+        if (!fits(lead, &r[i], n_vocab))
+            return false;
+    if (!several && scores && nothing_left(lead, r, eos, n_eos))
+        return false;
+    for (int i = 0; i < n; i++) {
+        if (several)
+            cake_sequence_revive(lead, r[i].choice + 1);
+        cake_sequence_regain(several ? lead->choice[r[i].choice] : lead, r[i].ids.id, r[i].ids.len,
+                             r[i].scored, eos, n_eos);
+    }
+    if (!several || !scores || !nothing_left(lead, r, eos, n_eos))
+        return true;
+    forget_choices(lead);
+    return false;
+}

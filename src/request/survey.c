@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the input of a feed. Out: calls to a surveyor. `tokenize` and `plan` call.
+ * Invariant: a batch is read, worked on and taken by one thread at a time; only take and settle know the
+ * order.
+ */
+#include "request/survey.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "request/crew.h"
+
+enum {
+    BATCH_BYTES = 256 << 10, /* of lines: hundreds of requests, so that the crew's lock is cheap */
+    BATCH_LINES = 512,
+    BATCH_KEPT = 4 << 20 /* memory that a batch keeps after a long line */
+};
+
+typedef struct result {
+    cake_request request; /* its identity and its fault */
+    int64_t n_tok;
+    size_t end; /* of what was composed of it, in out */
+} result;
+
+typedef struct batch {
+    cake_buf lines;
+    cake_line *line; /* [n] text is an offset until all are read */
+    size_t *from;    /* [n] where its text begins in lines */
+    result *result;  /* [n] */
+    int n;
+    cake_buf out, text; /* composed; the rendered prompt of one request */
+} batch;
+
+typedef struct survey {
+    cake_feed *feed;
+    const cake_surveyor *surveyor;
+    cake_err end; /* what reading said last */
+} survey;
+
+static cake_err read_batch(void *arg, void *item)
+{
+    survey *s = arg;
+    batch *b = item;
+    b->n = 0;
+    cake_buf_cut(&b->lines, 0);
+    while (!s->end && b->n < BATCH_LINES && b->lines.len < BATCH_BYTES) {
+        cake_line *line = &b->line[b->n];
+        s->end = cake_prompt_read(s->feed->prompt, line);
+        if (s->end)
+            break;
+        b->from[b->n++] = b->lines.len;
+        if (line->text)
+            cake_buf_add(&b->lines, line->text, line->len);
+    }
+    for (int i = 0; i < b->n; i++)
+        if (b->line[i].text)
+            b->line[i].text = b->lines.data + b->from[i];
+    return b->n ? CAKE_OK : s->end;
+}
+
+static void compose(const survey *s, const cake_request *r, const cake_buf *text, const cake_ids *ids,
+                    cake_buf *out)
+{
+    if (s->surveyor->compose)
+        s->surveyor->compose(s->surveyor->self, r, text, ids, out);
+}
+
+/* Lines of other shards are parsed, since an id must be new among all of them, and no more. */
+static bool is_wanted(const survey *s, const cake_request *request)
+{
+    return cake_shard_has(&s->feed->options->shard, request->index);
+}
+
+static void work_batch(void *arg, void *item)
+{
+    const survey *s = arg;
+    batch *b = item;
+    cake_buf_cut(&b->out, 0);
+    for (int i = 0; i < b->n; i++) {
+        result *r = &b->result[i];
+        cake_ids ids = {0};
+        cake_prompt_parse(s->feed->prompt, &b->line[i], &r->request);
+        if (is_wanted(s, &r->request)) {
+            cake_feed_prepare(s->feed, &r->request, &b->text, &ids);
+            compose(s, &r->request, &b->text, &ids, &b->out);
+        }
+        r->n_tok = (int64_t)ids.len;
+        r->end = b->out.len;
+        cake_ids_free(&ids);
+    }
+}
+
+/* A request that was fine by itself may have the id of an earlier one: what was composed of it is wrong. */
+static cake_err take_result(survey *s, batch *b, int i)
+{
+    result *r = &b->result[i];
+    size_t from = i ? b->result[i - 1].end : 0;
+    bool failed = r->request.err;
+    cake_prompt_settle(s->feed->prompt, &r->request);
+    if (!is_wanted(s, &r->request))
+        return CAKE_OK;
+    if (!failed && r->request.err) {
+        cake_buf anew = {0};
+        cake_buf_cut(&b->text, 0);
+        compose(s, &r->request, &b->text, &(cake_ids){0}, &anew);
+        cake_err err = s->surveyor->take(s->surveyor->self, &r->request, 0, anew.data, anew.len);
+        cake_buf_free(&anew);
+        return err;
+    }
+    return s->surveyor->take(s->surveyor->self, &r->request, r->n_tok,
+                             b->out.data ? b->out.data + from : NULL, r->end - from);
+}
+
+static void trim(cake_buf *buf)
+{
+    if (buf->cap > BATCH_KEPT)
+        cake_buf_free(buf);
+}
+
+static cake_err finish_batch(void *arg, void *item)
+{
+    batch *b = item;
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < b->n; i++) {
+        if (!err)
+            err = take_result(arg, b, i);
+        cake_request_free(&b->result[i].request);
+    }
+    b->n = 0;
+    trim(&b->lines);
+    trim(&b->out);
+    trim(&b->text);
+    return err;
+}
+
+cake_err cake_survey_run(cake_feed *feed, int n_thread, const cake_surveyor *surveyor)
+{
+    survey s = {.feed = feed, .surveyor = surveyor};
+    int n = 2 * n_thread;
+    batch *batches = cake_alloc((size_t)n, sizeof *batches);
+    void **items = cake_alloc((size_t)n, sizeof *items);
+    for (int i = 0; i < n; i++) {
+        batches[i].line = cake_alloc(BATCH_LINES, sizeof *batches[i].line);
+        batches[i].from = cake_alloc(BATCH_LINES, sizeof *batches[i].from);
+        batches[i].result = cake_alloc(BATCH_LINES, sizeof *batches[i].result);
+        items[i] = &batches[i];
+    }
+    cake_crew_job job = {.arg = &s, .read = read_batch, .work = work_batch, .finish = finish_batch};
+    cake_err err = cake_crew_run(&job, n_thread, items, n);
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < batches[i].n; j++)
+            cake_request_free(&batches[i].result[j].request);
+        free(batches[i].line);
+        free(batches[i].from);
+        free(batches[i].result);
+        cake_buf_free(&batches[i].lines);
+        cake_buf_free(&batches[i].out);
+        cake_buf_free(&batches[i].text);
+    }
+    free(items);
+    free(batches);
+    return err;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All requests of the input as the model would see them: parsed, rendered and tokenized by several threads,
+ * handed over in the order of the input; of a shard its own ones. No model is needed. Memory: a few batches
+ * of lines per thread.
+ */
+#ifndef CAKE_REQUEST_SURVEY_H
+#define CAKE_REQUEST_SURVEY_H
+
+#include "request/feed.h"
+
+typedef struct cake_surveyor {
+    void *self;
+    /* Appends what is to be said of a request to out; NULL: nothing. From any thread; text is empty if the
+     * prompt came as ids. */
+    void (*compose)(void *self, const cake_request *request, const cake_buf *text, const cake_ids *ids,
+                    cake_buf *out);
+    /* A request (with its fault, if it has one), the number of its tokens, and what was composed [len]; in
+     * order. */
+    cake_err (*take)(void *self, const cake_request *request, int64_t n_tok, const char *composed,
+                     size_t len);
+} cake_surveyor;
+
+cake_err cake_survey_run(cake_feed *feed, int n_thread, const cake_surveyor *surveyor);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: what sequences know and what was sent of it. Out: the rows of a lane's next wave. The root calls.
+ *
+ * Invariant: a row leaves when all rows of its sequence before it have left, in its own wave or an earlier
+ * one, and the pages that rows are written to are their sequence's own.
+ */
+#include <string.h>
+
+#include "base/err.h"
+#include "schedule/schedule_parts.h"
+
+/* How far, up to end, the pages reach that the sequence holds or can have. */
+static int reach(const cake_schedule *s, const cake_seq *q, int end)
+{
+    for (int class = 0; class < s->shape.n_class; class ++) {
+        const cake_held *held = &q->held[class];
+        int64_t pages = (int64_t)held->hi + held->reserved + cake_pages_spare(&s->pages[class]);
+        if (pages * CAKE_PAGE < end)
+            end = (int)(pages * CAKE_PAGE);
+    }
+    return end;
+}
+
+/* Pages of others that its table has and the stages do not know of. */
+static int untold(const cake_schedule *s, const cake_seq *q)
+{
+    int n = 0;
+    for (int class = 0; class < s->shape.n_class; class ++) {
+        const cake_held *held = &q->held[class];
+        n += held->hi - (held->lo > q->told ? held->lo : q->told);
+    }
+    return n;
+}
+
+/* Pages up to end, and the stages are told of all that they do not know. */
+static void take_pages(cake_schedule *s, cake_seq *q, int end)
+{
+    int pages = cake_pages_held(0, end, 1);
+    for (int class = 0; class < s->shape.n_class; class ++) {
+        cake_held *held = &q->held[class];
+        while (held->hi < pages)
+            cake_pages_take(&s->pages[class], held);
+        for (int i = held->lo > q->told ? held->lo : q->told; i < pages; i++)
+            cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_MAP,
+                                                .class = class,
+                                                .slot = (int32_t)(q - s->seqs),
+                                                .index = i,
+                                                .page = held->page[i]});
+    }
+    q->told = pages;
+}
+
+static void ask_score(int32_t slot, cake_batch *batch)
+{
+    batch->rows[batch->n_tok - 1].unread = false;
+    batch->score[batch->n_score] = batch->n_tok - 1;
+    batch->slot[batch->n_score++] = slot;
+}
+
+/* Adds the rows [done, end) of a sequence, as far as pages can be had. */
+static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_batch *batch)
+{
+    cake_seq *q = &s->seqs[slot];
+    bool fresh = q->done >= q->known - 1;
+    int from = q->done;
+    if (q->evict || (q->riding && reach(s, q, end) <= q->done))
+        return; /* nothing can be done for it before its rows are back */
+    if (s->n_adopted + untold(s, q) > s->shape.n_class * s->shape.max_tok)
+        return; /* the next wave will tell */
+    for (int class = 0; class < s->shape.n_class; class ++)
+        cake_pages_forget(&s->pages[class], &q->held[class], q->done);
+    while (reach(s, q, end) <= q->done)
+        if (!cake_schedule_make_room(s, q))
+            return;
+    cake_schedule_starve(s, q, false);
+    end = reach(s, q, end);
+    s->n_adopted += untold(s, q);
+    take_pages(s, q, end);
+    q->riding = true;
+    q->carrier = lane;
+    for (; q->done < end; q->done++) {
+        bool prompt = q->done < q->n_prompt;
+        batch->rows[batch->n_tok++] = (cake_row){.slot = slot,
+                                                 .pos = q->done,
+                                                 .kind = prompt  ? CAKE_ROW_PROMPT
+                                                         : fresh ? CAKE_ROW_GENERATED
+                                                                 : CAKE_ROW_REPLAYED,
+                                                 .span = prompt ? q->n_prompt : q->done + 1,
+                                                 .unread = true};
+        bool first_time = q->flags & CAKE_SEQ_SCORED && prompt && q->done >= q->scored;
+        if (first_time)
+            q->scored = q->done + 1;
+        /* behind its last row stands what is sampled, or is known already */
+        if ((first_time && q->done + 1 < q->n_prompt) || q->done == q->known - 1)
+            ask_score(slot, batch);
+    }
+    q->covered = q->done > q->covered ? q->done : q->covered;
+    cake_share_sent(s, q, from);
+}
+
+/* Even alone, and in the smallest steps, it would need more pages than there are. */
+static bool too_long(const cake_schedule *s, const cake_seq *q)
+{
+    for (int class = 0; class < s->shape.n_class; class ++)
+        if (cake_pages_held(s->shape.window[class], q->known, CAKE_PAGE) > s->shape.n_page[class])
+            return true;
+    return false;
+}
+
+/* Rows of a prompt or a replay for lane l's wave, as many as the budget holds; what is left of that. */
+static double add_some(cake_schedule *s, int l, int32_t slot, double budget, cake_batch *batch)
+{
+    cake_seq *q = &s->seqs[slot];
+    double cost;
+    if (!q->active)
+        cake_schedule_activate(s, q);
+    /* One whose prompt is scored may fail at any of its rows: it has no others under way then. */
+    if (!q->active || cake_budget_generates(q) || (q->riding && q->flags & CAKE_SEQ_SCORED))
+        return budget;
+    cake_share_adopt(s, q);
+    int before = batch->n_tok;
+    int end = cake_budget_reach(s, q, budget, s->shape.max_tok - batch->n_tok, &cost);
+    if (end == q->done || cake_share_wait(s, q))
+        return budget;
+    add_rows(s, l, slot, cake_share_cut(s, q, end), batch);
+    return batch->n_tok > before ? budget - cost : budget;
+}
+
+/* The lane's own sequences first, the oldest of them before the others. Then those of lanes that are under
+ * way, the one that left last first: a prompt's rows may follow those that are still under way, since waves
+ * keep their order at every stage. So one long prompt alone keeps all stages busy. */
+static void add_prompts(cake_schedule *s, int l, double budget, cake_batch *batch)
+{
+    for (int k = 0; k < s->shape.n_lane; k++) {
+        const cake_lane *of = &s->lanes[(l + s->shape.n_lane - k) % s->shape.n_lane];
+        for (int i = 0; i < of->n && budget > 0 && (k == 0 || of->away); i++)
+            budget = add_some(s, l, of->slots[i], budget, batch);
+    }
+}
+
+/* All changes that have come up go with this wave; those of what it makes, with the next one. */
+static void complete(cake_schedule *s, cake_batch *batch)
+{
+    memcpy(batch->changes, s->pending, (size_t)s->n_pending * sizeof *s->pending);
+    batch->n_change = s->n_pending;
+    s->n_pending = 0;
+    for (int i = 0; i < batch->n_tok; i++)
+        if (i == 0 || batch->rows[i].slot != batch->rows[i - 1].slot)
+            cake_share_keep(s, &s->seqs[batch->rows[i].slot]);
+}
+
+const cake_batch *cake_schedule_fill(cake_schedule *s, int l)
+{
+    cake_lane *at = &s->lanes[l];
+    cake_batch *batch = &at->batch;
+    CAKE_ASSERT(!at->away);
+    batch->n_tok = batch->n_score = batch->n_overflow = 0;
+    for (int i = 0; i < at->n; i++)
+        if (!s->seqs[at->slots[i]].riding && too_long(s, &s->seqs[at->slots[i]]))
+            batch->overflow[batch->n_overflow++] = at->slots[i];
+    if (batch->n_overflow)
+        return batch;
+    s->fills++;
+    s->n_adopted = 0;
+    double budget = cake_budget_wave(s);
+    /* One row for each sequence that generates, the oldest first: what it evicts has no row yet. */
+    for (int i = 0; i < at->n; i++) {
+        cake_seq *q = &s->seqs[at->slots[i]];
+        int before = batch->n_tok;
+        if (q->active && cake_budget_generates(q))
+            add_rows(s, l, at->slots[i], q->known, batch);
+        if (batch->n_tok > before)
+            budget -= cake_budget_generated(s, q->known - 1);
+    }
+    add_prompts(s, l, budget, batch);
+    at->away = batch->n_tok > 0;
+    if (at->away)
+        complete(s, batch);
+    return batch;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: lengths of sequences, news of tokens. Out: batches. The pipeline's root calls.
+ *
+ * Invariants: a page that a row may read is never given away before the wave with that row has left (all
+ * waves take the same way, so what is changed later arrives later); the oldest sequence can always go on,
+ * because only younger ones are evicted; a sequence under way is never evicted before its rows are back;
+ * prompts and replays hold reserved pages, so hardly any but generated rows evict others (a page that falls
+ * behind a window and is still held by another sequence is not given back for the next).
+ */
+#include "schedule/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "schedule/schedule_parts.h"
+
+/* Changes of a fork: in each class it shares pages and copies one, and it copies the states. */
+static int fork_changes(const cake_schedule_shape *shape)
+{
+    return 2 * shape->n_class + 1;
+}
+
+int cake_schedule_changes(const cake_schedule_shape *shape)
+{
+    int n_slot = shape->n_lane * shape->lane_seqs;
+    /* at most as many adopted pages as own ones, what forks need, and saved states */
+    return 2 * shape->n_class * shape->max_tok + n_slot * (fork_changes(shape) + 1);
+}
+
+cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefixes *prefixes)
+{
+    CAKE_ASSERT(shape->max_tok >= shape->lane_seqs + CAKE_PAGE);
+    cake_schedule *s = cake_alloc(1, sizeof *s);
+    s->shape = *shape;
+    s->n_slot = shape->n_lane * shape->lane_seqs;
+    s->seqs = cake_alloc((size_t)s->n_slot, sizeof *s->seqs);
+    s->lanes = cake_alloc((size_t)shape->n_lane, sizeof *s->lanes);
+    s->futures = cake_alloc((size_t)s->n_slot, sizeof *s->futures);
+    s->prefixes = prefixes;
+    s->typical = CAKE_PAGE; /* until a first one has ended */
+    s->pending = cake_alloc((size_t)cake_schedule_changes(shape), sizeof *s->pending);
+    s->saved = cake_alloc((size_t)shape->n_saved, sizeof *s->saved);
+    for (int i = 0; i < shape->n_saved; i++)
+        s->saved[i].node = -1;
+    for (int class = 0; class < shape->n_class; class ++)
+        cake_pages_open(&s->pages[class], shape->window[class], shape->n_page[class], prefixes);
+    size_t max_tok = (size_t)shape->max_tok, seqs = (size_t)shape->lane_seqs;
+    for (int i = 0; i < shape->n_lane; i++) {
+        cake_lane *l = &s->lanes[i];
+        l->slots = cake_alloc(seqs, sizeof *l->slots);
+        l->batch = (cake_batch){
+            .rows = cake_alloc(max_tok, sizeof *l->batch.rows),
+            .changes = cake_alloc((size_t)cake_schedule_changes(shape), sizeof *l->batch.changes),
+            .score = cake_alloc(max_tok, sizeof *l->batch.score),
+            .slot = cake_alloc(max_tok, sizeof *l->batch.slot),
+            .overflow = cake_alloc(seqs, sizeof *l->batch.overflow)};
+    }
+    return s;
+}
+
+void cake_schedule_close(cake_schedule *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < s->n_slot; i++)
+        for (int class = 0; class < s->shape.n_class; class ++)
+            free(s->seqs[i].held[class].page);
+    for (int i = 0; i < s->shape.n_lane; i++) {
+        free(s->lanes[i].slots);
+        free(s->lanes[i].batch.rows);
+        free(s->lanes[i].batch.changes);
+        free(s->lanes[i].batch.score);
+        free(s->lanes[i].batch.slot);
+        free(s->lanes[i].batch.overflow);
+    }
+    for (int class = 0; class < s->shape.n_class; class ++)
+        cake_pages_close(&s->pages[class]);
+    free(s->pending);
+    free(s->saved);
+    free(s->futures);
+    free(s->sent);
+    free(s->maker);
+    free(s->seqs);
+    free(s->lanes);
+    free(s);
+}
+
+bool cake_schedule_room(const cake_schedule *s)
+{
+    return s->n_active < s->n_slot && s->n_waiting == 0;
+}
+
+int cake_schedule_active(const cake_schedule *s)
+{
+    return s->n_active;
+}
+
+cake_schedule_stats cake_schedule_statistics(const cake_schedule *s)
+{
+    return s->stats;
+}
+
+int cake_schedule_chain(int n_prompt)
+{
+    return (n_prompt - 1) / CAKE_PAGE;
+}
+
+bool cake_schedule_away(const cake_schedule *s, int l)
+{
+    return s->lanes[l].away;
+}
+
+void cake_schedule_starve(cake_schedule *s, cake_seq *q, bool starved)
+{
+    s->n_starved += starved - q->starved;
+    q->starved = starved;
+}
+
+void cake_schedule_push(cake_schedule *s, cake_change change)
+{
+    CAKE_ASSERT(s->n_pending < cake_schedule_changes(&s->shape));
+    s->pending[s->n_pending++] = change;
+}
+
+/* Drops pending changes of a sequence that ends before they have left. */
+static void forget_pending(cake_schedule *s, int slot)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_pending; i++)
+        if (s->pending[i].slot != slot)
+            s->pending[n++] = s->pending[i];
+    s->n_pending = n;
+}
+
+/* Gives all pages of the sequence back; it starts again from its first token when it is its turn. */
+static void deactivate(cake_schedule *s, cake_seq *q)
+{
+    forget_pending(s, (int)(q - s->seqs));
+    for (int class = 0; class < s->shape.n_class; class ++)
+        cake_pages_drop(&s->pages[class], &q->held[class]);
+    q->done = q->told = q->kept = 0;
+    cake_schedule_starve(s, q, false);
+    q->active = q->evict = false;
+}
+
+/* Gives its pages back; it starts again when it is its turn. */
+static void evict(cake_schedule *s, cake_seq *q)
+{
+    deactivate(s, q);
+    s->n_waiting++;
+    s->stats.evictions++;
+}
+
+/* Whether it is next to get pages: the oldest waiting sequence is, so that none waits for ever. */
+static bool is_next(const cake_schedule *s, const cake_seq *q)
+{
+    for (int i = 0; i < s->n_slot; i++)
+        if (s->seqs[i].used && !s->seqs[i].active && s->seqs[i].age < q->age)
+            return false;
+    return true;
+}
+
+int cake_schedule_need(const cake_schedule *s, const cake_seq *q, int class)
+{
+    int n = cake_pages_held(s->shape.window[class], q->known, s->shape.max_tok) + 1;
+    return n < s->shape.n_page[class] ? n : s->shape.n_page[class];
+}
+
+/* Whether there are pages for a sequence that begins with the first `reach` pages of its chain. */
+static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
+{
+    for (int class = 0; class < s->shape.n_class; class ++) {
+        const cake_pages *p = &s->pages[class];
+        int need = cake_schedule_need(s, q, class);
+        for (int i = 0; i < reach && !p->window; i++)
+            need -= p->holders[cake_pages_kept(p, q->chain[i])] > 0;
+        if (cake_pages_spare(p) < need)
+            return false;
+    }
+    return true;
+}
+
+/* Whether all rows of its prompt are computed, of a stem. */
+static bool is_idle(const cake_seq *q)
+{
+    return q->active && !q->riding && q->done == q->known;
+}
+
+/* Whether any sequence but a stem has pages: then one that finds no room can wait until they end. */
+static bool has_company(const cake_schedule *s)
+{
+    return s->n_active - s->n_waiting > (s->stem && s->stem->active);
+}
+
+/* An idle stem is evicted for it: the stem may be the only one that holds pages. */
+void cake_schedule_activate(cake_schedule *s, cake_seq *q)
+{
+    if (s->n_starved || !is_next(s, q))
+        return;
+    if (!fits(s, q, cake_share_reach(s, q)) && s->stem && is_idle(s->stem))
+        evict(s, s->stem);
+    if (!fits(s, q, cake_share_reach(s, q)) || (has_company(s) && !cake_forecast_fits(s, q)))
+        return;
+    int spare[CAKE_MAX_CLASS];
+    for (int class = 0; class < s->shape.n_class; class ++)
+        spare[class] = cake_pages_spare(&s->pages[class]);
+    q->active = true;
+    cake_share_adopt(s, q);
+    for (int class = 0; class < s->shape.n_class; class ++) {
+        cake_pages *p = &s->pages[class];
+        /* a page that it shares may become the others' alone when it falls behind the window */
+        int has = p->window ? spare[class] - cake_pages_spare(p) : q->held[class].hi;
+        int further = cake_schedule_need(s, q, class) - has;
+        cake_pages_reserve(p, &q->held[class], further > 0 ? further : 0);
+    }
+    s->n_waiting--;
+}
+
+/* Whether pages are shared: with recurrent layers only if states can be kept, too. */
+static bool shares(const cake_schedule *s)
+{
+    return s->shape.share && (!s->shape.states || s->shape.n_saved);
+}
+
+/* Takes a free slot and a place in the lane; pages come later. */
+static int enter(cake_schedule *s, int l, int n_prompt, int known, int most, const int32_t *chain, int flags)
+{
+    int slot = 0;
+    while (s->seqs[slot].used)
+        slot++;
+    cake_seq *q = &s->seqs[slot], fresh = {.used = true,
+                                           .flags = flags,
+                                           .lane = l,
+                                           .age = flags & CAKE_SEQ_STEM ? INT64_MAX : s->admitted++,
+                                           .n_prompt = n_prompt,
+                                           .known = known,
+                                           .most = most,
+                                           .chain = chain,
+                                           .n_chain = shares(s) ? cake_schedule_chain(n_prompt) : 0};
+    memcpy(fresh.held, q->held, sizeof fresh.held); /* empty, with room for page numbers */
+    *q = fresh;
+    s->lanes[l].slots[s->lanes[l].n++] = slot;
+    s->n_active++;
+    return slot;
+}
+
+/* What the lane's wave costs when all of its sequences generate. */
+static double burden(const cake_schedule *s, const cake_lane *l)
+{
+    double cost = 0;
+    for (int i = 0; i < l->n; i++)
+        cost += cake_budget_generated(s, s->seqs[l->slots[i]].known - 1);
+    return cost;
+}
+
+/* The lane with a free place that has the least to do. any: also one whose wave is under way. -1: there is
+ * none. */
+static int lane_for_one(const cake_schedule *s, bool any)
+{
+    int best = -1;
+    double least = 0;
+    for (int i = 0; i < s->shape.n_lane; i++) {
+        const cake_lane *l = &s->lanes[i];
+        if ((l->away && !any) || l->n == s->shape.lane_seqs)
+            continue;
+        double cost = burden(s, l);
+        if (best < 0 || cost < least) {
+            best = i;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+int cake_schedule_readmit(cake_schedule *s, int n_prompt, int known, int most, const int32_t *chain,
+                          int flags)
+{
+    CAKE_ASSERT(s->n_active < s->n_slot && n_prompt > 0 && known >= n_prompt);
+    int slot = enter(s, lane_for_one(s, true), n_prompt, known, most, chain, flags);
+    if (flags & CAKE_SEQ_STEM) {
+        CAKE_ASSERT(!s->stem);
+        s->stem = &s->seqs[slot];
+    }
+    s->n_waiting++;
+    cake_schedule_activate(s, &s->seqs[slot]);
+    return slot;
+}
+
+int cake_schedule_admit(cake_schedule *s, int n_prompt, int most, const int32_t *chain, int flags)
+{
+    return cake_schedule_readmit(s, n_prompt, n_prompt, most, chain, flags);
+}
+
+static void share(cake_schedule *s, int slot, int stem, int class)
+{
+    cake_seq *q = &s->seqs[slot], *of = &s->seqs[stem];
+    int full = q->n_prompt / CAKE_PAGE;
+    cake_pages_share(&s->pages[class], &q->held[class], &of->held[class], full);
+    if (full)
+        cake_schedule_push(
+            s, (cake_change){
+                   .kind = CAKE_CHANGE_SHARE, .class = class, .slot = slot, .index = full, .from = stem});
+    if (q->n_prompt % CAKE_PAGE)
+        cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_COPY,
+                                            .class = class,
+                                            .slot = slot,
+                                            .index = full,
+                                            .page = cake_pages_take(&s->pages[class], &q->held[class]),
+                                            .from = of->held[class].page[full]});
+}
+
+int cake_schedule_fork(cake_schedule *s, int stem)
+{
+    cake_seq *of = &s->seqs[stem];
+    CAKE_ASSERT(of == s->stem);
+    int l = lane_for_one(s, false), own = 1 + (of->n_prompt % CAKE_PAGE != 0);
+    bool room = l >= 0 && is_idle(of) && !of->evict && !s->n_waiting && !s->n_starved;
+    for (int class = 0; class < s->shape.n_class; class ++)
+        room = room && cake_pages_spare(&s->pages[class]) >= own;
+    if (!room)
+        return is_idle(of) && s->n_active == 1 ? CAKE_FORK_NEVER : CAKE_FORK_LATER;
+    int slot = enter(s, l, of->n_prompt, of->n_prompt, of->most, of->chain,
+                     CAKE_SEQ_AGAIN | (of->flags & CAKE_SEQ_SURE));
+    cake_seq *q = &s->seqs[slot];
+    q->active = true;
+    q->done = q->covered = q->n_prompt;
+    q->told = cake_pages_held(0, q->n_prompt, 1);
+    q->kept = q->n_chain;
+    for (int class = 0; class < s->shape.n_class; class ++) {
+        cake_pages_reserve(&s->pages[class], &q->held[class], own);
+        share(s, slot, stem, class);
+    }
+    if (s->shape.states)
+        cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_STATE, .slot = slot, .from = stem});
+    return slot;
+}
+
+void cake_schedule_back(cake_schedule *s, int l)
+{
+    cake_lane *back = &s->lanes[l];
+    CAKE_ASSERT(back->away);
+    back->away = false;
+    for (int i = 0; i < back->batch.n_tok; i++) {
+        cake_seq *q = &s->seqs[back->batch.rows[i].slot];
+        if (!q->riding || q->carrier != l)
+            continue;
+        q->riding = false;
+        if (q->evict)
+            evict(s, q);
+    }
+}
+
+void cake_schedule_token(cake_schedule *s, int slot)
+{
+    cake_seq *q = &s->seqs[slot];
+    CAKE_ASSERT(q->used && !q->riding);
+    q->known++;
+}
+
+bool cake_schedule_riding(const cake_schedule *s, int slot)
+{
+    return s->seqs[slot].riding;
+}
+
+void cake_schedule_retire(cake_schedule *s, int slot)
+{
+    cake_seq *q = &s->seqs[slot];
+    cake_lane *l = &s->lanes[q->lane];
+    CAKE_ASSERT(q->used && !q->riding);
+    cake_forecast_learn(s, q);
+    if (q->active)
+        deactivate(s, q);
+    else
+        s->n_waiting--;
+    int at = 0;
+    while (l->slots[at] != slot)
+        at++;
+    memmove(&l->slots[at], &l->slots[at + 1], (size_t)(--l->n - at) * sizeof *l->slots);
+    q->used = false;
+    s->n_active--;
+    if (q == s->stem)
+        s->stem = NULL;
+}
+
+static cake_seq *youngest_active(cake_schedule *s)
+{
+    cake_seq *young = NULL;
+    for (int i = 0; i < s->n_slot; i++) {
+        cake_seq *q = &s->seqs[i];
+        if (q->used && q->active && (!young || q->age > young->age))
+            young = q;
+    }
+    return young;
+}
+
+bool cake_schedule_make_room(cake_schedule *s, cake_seq *q)
+{
+    cake_seq *young = youngest_active(s);
+    if (young != q && young->riding) {
+        young->evict = true;
+        cake_schedule_starve(s, q, true);
+        return false;
+    }
+    evict(s, young);
+    return young != q;
+}

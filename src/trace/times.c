@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace/times.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+void cake_times_add(cake_times *t, double seconds)
+{
+    enum { KEPT = 1 << 16 };
+    int64_t at = t->n;
+    t->seen++;
+    if (t->n == KEPT) { /* reservoir (Vitter 1985) with a fixed generator: a report is not a result */
+        uint64_t z = t->seen * 0x9E3779B97F4A7C15u;
+        z = (z ^ z >> 29) * 0xBF58476D1CE4E5B9u;
+        at = (int64_t)((z ^ z >> 32) % t->seen);
+        if (at >= KEPT)
+            return;
+    } else if (t->n++ == t->cap) {
+        t->cap = t->cap ? 2 * t->cap : 256;
+        t->value = cake_grow(t->value, (size_t)t->cap, sizeof *t->value);
+    }
+    t->value[at] = (float)(1e3 * seconds);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+double cake_times_percentile(cake_times *t, int percent)
+{
+    if (!t->n) /* no memory, which qsort may not be given */
+        return NAN;
+    qsort(t->value, (size_t)t->n, sizeof *t->value, ascending);
+    return (double)t->value[t->n * percent / 100];
+}
+
+void cake_times_free(cake_times *t)
+{
+    free(t->value);
+    *t = (cake_times){0};
+}
