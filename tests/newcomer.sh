@@ -21,7 +21,6 @@ done
 mkdir -p "$kept/archives/partial" || cannot "$kept cannot be made"
 place=$(mktemp -d "${TMPDIR:-/tmp}/newcomer.XXXXXX") || exit 1
 trap 'rm -rf "$place"' EXIT
-chmod 755 "$place" # it becomes /, which others than root pass through
 
 if [ ! -e "$kept/$release.tar" ]; then
     debootstrap --variant=minbase $release "$place" >"$kept/debootstrap.log" 2>&1 ||
@@ -30,6 +29,7 @@ if [ ! -e "$kept/$release.tar" ]; then
 else
     tar -C "$place" -xf "$kept/$release.tar" || cannot "$kept/$release.tar cannot be unpacked: remove it"
 fi
+chmod 755 "$place" # it becomes /, which others than root pass through
 git clone -q --no-hardlinks "$root" "$place/root/cake-mpi" || exit 1
 cp -L /etc/resolv.conf /etc/hosts "$place/etc/"
 
