@@ -24,7 +24,7 @@ run() { # NP ARGUMENT... : one rank needs no launcher
     if [ "$1" = 1 ]; then "$cake" run -m "$model" "${@:2}"; else mpi "$1" run -m "$model" "${@:2}"; fi
 }
 short() { # NP ARGUMENT... : an answer to little
-    run "$1" -p Hi --raw --max-tokens 1 "${@:2}"
+    run "$1" -p Hi --raw --max-tokens "${TOKENS:-1}" "${@:2}"
 }
 answers() { # NP RESULTS ARGUMENT... : results on NP ranks with a GPU each
     run "$1" -i "$dir/p.jsonl" -o "$dir/$2" --deterministic-ids --logprobs 2 --max-tokens 3 --device cuda "${@:3}"
@@ -124,7 +124,7 @@ if "$cake" info | grep -q '^NCCL  .* at build time'; then
     same "waves that come by twice" 2 --topology "$dir/t.yml" --report "$dir/r.json"
     grep -q 'edges of the ring: self 0, nccl 1-4$' "$dir/err"
     ok "... all by NCCL" $?
-    expect "... but to layers on CPUs" 0 'edges of the ring: self 0, nccl 1-2, mpi 3-4$' short 2 --topology "$dir/t.yml" --gpu-layers 3
+    expect "... but to layers on CPUs" 0 'edges of the ring: self 0, nccl 1-2, mpi 3-4$' short 2 --topology "$dir/t.yml" --gpu-layers 3 --log info
     unset CAKE_TEST_GPUS
     fall() { # KIND TEXT ARGUMENT... : what is broken is warned of, and goes by MPI
         CAKE_TEST_NCCL=$1 expect "NCCL: $1" 0 "warning: link: waves from rank 0 to rank 1 go by MPI, not by NCCL: $2" \
@@ -145,7 +145,7 @@ if "$cake" info | grep -q '^NCCL  .* at build time'; then
         fall init 'another made-up error'
         CAKE_TEST_GPU_NO_QUEUE=1 fall stream 'no stream'
     fi
-    CAKE_TEST_NCCL=send expect "NCCL: send, in a run" 1 'error: link: NCCL failed at sending a wave: a made-up system error' short 2 --max-tokens 3
+    TOKENS=3 CAKE_TEST_NCCL=send expect "NCCL: send, in a run" 1 'error: link: NCCL failed at sending a wave: a made-up system error' short 2
     CAKE_TEST_GPUS=1 expect "NCCL, and one GPU" 2 '--link nccl: ranks 0 and 1 share GPU 0 of [^ ]*, and NCCL wants one each; use --link mpi' \
         run 2 -p Hello --link nccl
 fi
@@ -160,13 +160,13 @@ if [ -x "$runtime" ]; then
     ok "... the report says where it was" $?
     same "... two ranks" 2 --link mpi
     expect "... waves of which nobody reads a row" 0 '1 request \(0 failed\), [1-9][0-9][0-9] prompt' \
-        run 1 -p "$(printf 'one two three %.0s' $(seq 60))" --raw --max-tokens 1 --chunk 64 --device cuda
+        run 1 -p "$(printf 'one two three %.0s' $(seq 60))" --raw --max-tokens 1 --chunk 64 --device cuda --log info
     if "$cake" info | grep -q '^NCCL  .* at build time'; then
         same "... by NCCL" 2 --link nccl
         fall lost 'another made-up error' # what still waits ends before memory is given back
     fi
-    CAKE_TEST_GPU_FAILS=700 expect "... a GPU that fails" 1 \
-        'GPU 0 \(Executor, 0000:01:00.0\) failed at computing: an illegal memory access was encountered \(cudaErrorIllegalAddress\)' short 1 --max-tokens 9
+    TOKENS=9 CAKE_TEST_GPU_FAILS=700 expect "... a GPU that fails" 1 \
+        'GPU 0 \(Executor, 0000:01:00.0\) failed at computing: an illegal memory access was encountered \(cudaErrorIllegalAddress\)' short 1
     cake=$executor
 fi
 
