@@ -35,7 +35,13 @@ start() { # NP OPTION... : in the background
     "$root/tests/mpirun.sh" "$np" "$dir/rank" run -m "$model" -i "${IN:-$dir/in.jsonl}" -o "$dir/out.jsonl" --deterministic-ids "$@" \
         2>>"$dir/err" &
     launcher=$!
-    until [ -s "$dir/pid.$((np - 1))" ]; do sleep 0.02; done
+    until [ -s "$dir/pid.$((np - 1))" ] || ! kill -0 $launcher 2>/dev/null; do sleep 0.02; done
+}
+
+await_group() { # until something is finished, or the run is over before
+    until { [ -e "$dir/out.jsonl.lock" ] && grep -qs '_cake": {"group' "$dir/out.jsonl.partial"; } || ! kill -0 $launcher 2>/dev/null; do
+        sleep 0.02
+    done
 }
 
 # Signals and limits: the run ends early with 75, and goes on to the same bytes.
@@ -55,7 +61,7 @@ signalled() { # SIGNAL WHOM NP OPTION... : WHOM is launcher or rank
     shift 3
     : >"$dir/err"
     start "$np" --max-seqs 8 "$@"
-    until [ -e "$dir/out.jsonl.lock" ] && grep -qs '_cake": {"group' "$dir/out.jsonl.partial"; do sleep 0.02; done
+    await_group
     [ "$whom" = rank ] || kill -"$signal" $launcher
     [ "$whom" = launcher ] || kill -"$signal" "$(cat "$dir/pid.0")"
     wait $launcher 2>/dev/null
@@ -79,7 +85,7 @@ drained "SIGUSR2 to rank 0 of 2 replicas" $? 2
 continues
 : >"$dir/err"
 start 2 --max-seqs 8
-until [ -e "$dir/out.jsonl.lock" ] && grep -qs '_cake": {"group' "$dir/out.jsonl.partial"; do sleep 0.02; done
+await_group
 kill -USR1 "$(cat "$dir/pid.0")" && kill -USR2 "$(cat "$dir/pid.0")"
 wait $launcher
 test $? -eq 75 && test ! -e "$dir/out.jsonl.lock"
@@ -88,7 +94,7 @@ continues
 # ... while rank 0 waits for a replica that does not get on.
 : >"$dir/err"
 start 2 --max-seqs 8 --replicas 2 --watchdog 60
-until [ -e "$dir/out.jsonl.lock" ] && grep -qs '_cake": {"group' "$dir/out.jsonl.partial"; do sleep 0.02; done
+await_group
 kill -STOP "$(cat "$dir/pid.1")" && kill -USR1 "$(cat "$dir/pid.0")" && sleep 1
 kill -USR2 "$(cat "$dir/pid.0")"
 (sleep 5; kill -9 "$(cat "$dir/pid.1")") 2>/dev/null &
