@@ -45,6 +45,12 @@ OTHER=$dir/other expect "another version" 1 "rank 0 on .* runs version $version.
 expect "a launcher of another MPI" 0 'started 3 processes, but each finds itself alone' \
     env PMI_RANK=0 PMI_SIZE=3 "$cake" run -m "$small" -i "$dir/in.jsonl" -q
 
+# What is staged is of one model, too.
+expect "ranks that stage two models" 1 "${differ}the content of tensor" env OTHER= sh -c "
+    printf '\\123' | dd of='$weights' bs=1 seek=$(($(stat -c %s "$weights") - 1)) conv=notrunc 2>/dev/null
+    exec '$root/tests/mpirun.sh' 2 '$dir/ranks' stage -d '$dir/staged'"
+rm -rf "$dir/new" && cp -r "$dir/old" "$dir/new"
+
 # A job is of one model's weights: those of a later training have the same names, shapes and sizes.
 job() { "$cake" "$1" -m "$dir/new" -i "$dir/in.jsonl" "${@:2}"; }
 retrain() { printf '\123' | dd of="$weights" bs=1 seek="$(($(stat -c %s "$weights") - 1))" conv=notrunc 2>/dev/null; }

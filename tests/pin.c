@@ -355,6 +355,7 @@ static void test_launchers(void)
         {{"SLURM_STEP_ID=0", "SLURM_PROCID=3", "PMI_RANK=3"}, CAKE_LAUNCH_SLURM, false, false, 0},
         {{"SLURM_STEP_ID=0", "SLURM_PROCID=3", "SLURM_STEP_NUM_TASKS=5"}, CAKE_LAUNCH_SLURM, false, false, 5},
         {{"PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=8"}, CAKE_LAUNCH_HYDRA, false, false, 2},
+        {{"MV2_COMM_WORLD_SIZE=3"}, CAKE_LAUNCH_NONE, false, false, 3},
         {{"PMI_RANK=1", "MPI_LOCALNRANKS=4"}, CAKE_LAUNCH_HYDRA, false, false, 4},
         {{"OMP_PROC_BIND=close"}, CAKE_LAUNCH_NONE, false, true, 0},
         {{"OMP_PROC_BIND=false", "OMP_PLACES="}, CAKE_LAUNCH_NONE, false, false, 0},

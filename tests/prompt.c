@@ -214,6 +214,9 @@ static void test_again(void)
 static const char zipped[] = "\x1F\x8B\x08\x00\x00\x00\x00\x00\x02\x03\xAB\x56\x2A\x28\xCA\xCF\x2D\x28"
                              "\x51\xB2\x52\x50\x4A\x54\xAA\xE5\x02\x00\x5B\x13\xF8\x2A\x10\x00\x00\x00";
 
+/* The header of a tar file has its mark behind the name and numbers of its first member. */
+static const char tar[512] = {[0] = 'a', [257] = 'u', [258] = 's', [259] = 't', [260] = 'a', [261] = 'r'};
+
 /* What a file says of itself by its first bytes, whatever its name; NULL: it is read, and has n lines. */
 static const struct {
     const char *name, *bytes;
@@ -242,6 +245,10 @@ static const struct {
      7, "packed by xz", 0},
     {"p.jsonl", "PK\3\4\x14", 5, "is a zip file", 0},
     {"p.jsonl", "PAR1\x15\4", 6, "is Parquet; python3", 0},
+    {"p.jsonl", "\x04\x22\x4D\x18\x40", 5, "packed by lz4", 0},
+    {"p.jsonl", tar, 512, "is a tar file; unpack it first", 0},
+    {"p.txt", "Hi\rHo\rHa", 8, "its lines end in \\r alone; expected \\n: tr", 0},
+    {"p.txt", "Hi\rHo\rHa\n", 9, NULL, 1},
     {"p.jsonl", "\x89HDF\r\n\x1A\n", 8, "is HDF5; --input-format h5 reads it", 0},
     {"p.jsonl", "version https://git-lfs.github.com/spec/v1\noid", 0, "is a pointer of Git LFS", 0},
     {"p.jsonl", zipped, sizeof zipped - 1, NULL, 1},

@@ -25,6 +25,7 @@
 #include "model/beside.h"
 #include "model/source.h"
 #include "planner/bundle_plan.h"
+#include "planner/consistency.h"
 #include "planner/layout.h"
 #include "planner/pace.h"
 #include "planner/slices.h"
@@ -399,6 +400,30 @@ static cake_err stage_one(staging *s, int rank)
     return err;
 }
 
+static const char *name_of(const void *self, int i)
+{
+    const staging *s = self;
+    return s->common->tensor[i].name;
+}
+
+/* Those who read have the same weights, as far as a sample of each tensor can tell. */
+static cake_err compare_readers(staging *s)
+{
+    int n = s->common->n_tensor;
+    int64_t *sums = cake_alloc((size_t)n, sizeof *sums);
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < n && !err; i++) {
+        sums[i] = CAKE_UNKNOWN;
+        if (s->world->size > 1 && !s->group.rank)
+            err = cake_source_fingerprint(s->source, i, &sums[i]);
+    }
+    err = cake_world_agree(s->world, err);
+    if (!err)
+        err = cake_consistency_tensors(s->world, sums, n, name_of, s);
+    free(sums);
+    return err;
+}
+
 /* ---- together */
 
 /* Where bundles go there is nothing that would be taken for a model. */
@@ -496,6 +521,8 @@ cake_err cake_staging(const cake_options *options, const cake_world *world)
         cake_world_split(world, world->rank % s.plan.n_rank, &s.group);
         err = cake_world_agree(world, cake_scratch_make(options->directory));
     }
+    if (!err)
+        err = compare_readers(&s);
     if (!err)
         err = cake_world_agree(world, choose_writers(&s));
     if (!err)

@@ -38,22 +38,26 @@ static void ask(const cake_stored *s)
         cake_safetensors_ahead(s->file, s->tensor->begin + block_at(bytes, i), (int64_t)block_len(bytes, i));
 }
 
-static cake_err read_one(const cake_stored *s, int64_t *sum)
+cake_err cake_fingerprint_tensor(const cake_tensor *tensor, cake_fingerprint_read *read, void *self,
+                                 int64_t *sum)
 {
     char block[BLOCK];
-    int64_t bytes = s->tensor->end - s->tensor->begin;
-    uint32_t crc = cake_crc(s->tensor->name, strlen(s->tensor->name));
-    *sum = -1;
-    if (!s->file)
-        return CAKE_OK;
-    for (int i = 0; i < BLOCKS && block_len(bytes, i); i++) {
+    int64_t bytes = tensor->end - tensor->begin;
+    uint32_t crc = cake_crc(tensor->name, strlen(tensor->name));
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < BLOCKS && block_len(bytes, i) && !err; i++) {
         size_t len = block_len(bytes, i);
-        if (cake_safetensors_read(s->file, s->tensor, block_at(bytes, i), block, len, NULL))
-            return CAKE_ERR_FATAL;
+        err = read(self, block_at(bytes, i), block, len);
         crc = cake_crc_on(crc, block, len);
     }
     *sum = crc;
-    return CAKE_OK;
+    return err;
+}
+
+static cake_err read_stored(void *self, int64_t offset, void *into, size_t len)
+{
+    const cake_stored *s = self;
+    return cake_safetensors_read(s->file, s->tensor, offset, into, len, NULL);
 }
 
 int cake_model_tensors(const cake_model *model)
@@ -72,7 +76,10 @@ cake_err cake_model_fingerprint(const cake_model *model, int64_t *sums)
     for (int i = 0, asked = 0; i < model->n_used && !err; i++) {
         for (; asked < model->n_used && asked < i + AHEAD; asked++)
             ask(cake_store_at(model->store, model->used[asked]));
-        err = read_one(cake_store_at(model->store, model->used[i]), &sums[i]);
+        cake_stored s = *cake_store_at(model->store, model->used[i]);
+        sums[i] = -1;
+        if (s.file)
+            err = cake_fingerprint_tensor(s.tensor, read_stored, &s, &sums[i]);
     }
     return err;
 }

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "formats/json.h"
+#include "model/fingerprint.h"
 #include "model/piece.h"
 
 /* ---- description */
@@ -213,4 +214,22 @@ cake_err cake_source_read(cake_source *s, int tensor, int64_t offset, void *into
     }
     cake_buf_free(&path);
     return err;
+}
+
+/* A tensor that is being sampled. */
+typedef struct sampling {
+    cake_source *source;
+    int tensor;
+} sampling;
+
+static cake_err read_sample(void *self, int64_t offset, void *into, size_t len)
+{
+    const sampling *s = self;
+    return cake_source_read(s->source, s->tensor, offset, into, len);
+}
+
+cake_err cake_source_fingerprint(cake_source *source, int tensor, int64_t *sum)
+{
+    return cake_fingerprint_tensor(&source->bundle->tensor[tensor], read_sample, &(sampling){source, tensor},
+                                   sum);
 }

@@ -23,6 +23,8 @@ typedef struct cake_source cake_source;
  * borrowed. */
 cake_source *cake_source_open(const char *dir, const cake_bundle *bundle);
 void cake_source_close(cake_source *source);
+/* sum: the fingerprint of a tensor (fingerprint.h). Says why not. */
+cake_err cake_source_fingerprint(cake_source *source, int tensor, int64_t *sum);
 /* Bytes [offset, offset + len) of a tensor. Says why not, also if the file is another than the bundle
  * says. */
 cake_err cake_source_read(cake_source *source, int tensor, int64_t offset, void *into, size_t len);

@@ -261,9 +261,9 @@ cake_err cake_options_agree(const cake_options *o, const cake_world *world)
 {
     int64_t marks[N_ROW + 1];
     cake_mismatch odd;
+    marks[0] = cake_crc_on(0, o->command, strlen(o->command)); /* others have other options */
     for (int i = 0; i < N_ROW; i++)
-        marks[i] = mark_of(o, &cake_option_rows[i]);
-    marks[N_ROW] = cake_crc_on(0, o->command, strlen(o->command));
+        marks[1 + i] = mark_of(o, &cake_option_rows[i]);
     if (cake_world_same(world, marks, N_ROW + 1, &odd))
         return CAKE_OK;
     if (world->rank)
@@ -271,9 +271,8 @@ cake_err cake_options_agree(const cake_options *o, const cake_world *world)
     return cake_fail("link",
                      "%s%s: rank %d on %s and rank %d on %s were started with different values; "
                      "give all ranks the same command line",
-                     odd.at < N_ROW ? "--" : "the command",
-                     odd.at < N_ROW ? cake_option_rows[odd.at].name : "", odd.rank[0], odd.host[0],
-                     odd.rank[1], odd.host[1]);
+                     odd.at ? "--" : "the command", odd.at ? cake_option_rows[odd.at - 1].name : "",
+                     odd.rank[0], odd.host[0], odd.rank[1], odd.host[1]);
 }
 
 int cake_options_threads(const cake_options *o, int suggested)
@@ -282,9 +281,8 @@ int cake_options_threads(const cake_options *o, int suggested)
     const char *omp = getenv("OMP_NUM_THREADS");
     if (o->threads)
         return (int)o->threads;
-    if (omp && atoi(omp) > 0)
-        return atoi(omp) < MOST ? atoi(omp) : MOST;
-    return suggested;
+    int64_t n = omp ? strtoll(omp, NULL, 10) : 0; /* the first of a list, for nested regions */
+    return n > 0 && n <= MOST ? (int)n : suggested;
 }
 
 bool cake_options_text(const char *path)

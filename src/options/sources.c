@@ -258,6 +258,8 @@ static cake_err complain(int found, int argc, char **argv, const char *command)
         return cake_fail_usage("%s needs an argument; see cake-mpi %s --help", name, command);
     size_t len = is_long ? strcspn(name + 2, "=") : 0;
     const char *near = len ? nearest(name + 2, len) : NULL;
+    if (near && strlen(near) == len && !strncmp(near, name + 2, len)) /* another command has it */
+        near = NULL;
     return cake_fail_usage(
         "%s is not an option of cake-mpi %s, or is ambiguous; %s%s%ssee cake-mpi %s --help", name, command,
         near ? "meant is perhaps --" : "", near ? near : "", near ? "; " : "", command);

@@ -5,6 +5,7 @@
  */
 #include "place/launcher.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,16 +61,18 @@ static bool openmpi_was_told(char *const *env)
 /* Hydra's processes always know PMI_SIZE or, if it is PMIx that they speak, how many are on this host. */
 static int tasks_of(char *const *env, cake_launch kind)
 {
-    static const char *const names[][2] = {
-        [CAKE_LAUNCH_NONE] = {NULL},
+    static const char *const names[][4] = {
+        [CAKE_LAUNCH_NONE] = {"MV2_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE", "FLUX_JOB_SIZE", "PALS_SIZE"},
         [CAKE_LAUNCH_OPENMPI] = {"OMPI_COMM_WORLD_SIZE", NULL},
         [CAKE_LAUNCH_SLURM] = {"SLURM_STEP_NUM_TASKS", NULL},
         [CAKE_LAUNCH_HYDRA] = {"PMI_SIZE", "MPI_LOCALNRANKS"},
     };
-    for (int i = 0; i < 2 && names[kind][i]; i++) {
+    for (int i = 0; i < 4 && names[kind][i]; i++) {
         const char *value = value_of(env, names[kind][i]);
-        if (value)
-            return atoi(value);
+        if (value) {
+            long n = strtol(value, NULL, 10);
+            return n < 0 ? 0 : n > INT_MAX ? INT_MAX : (int)n;
+        }
     }
     return 0;
 }

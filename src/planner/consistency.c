@@ -97,15 +97,28 @@ static cake_err differ(const cake_world *world, const cake_mismatch *odd, const 
                      odd->rank[0], odd->host[0], odd->rank[1], odd->host[1], what, name);
 }
 
+cake_err cake_consistency_tensors(const cake_world *world, int64_t *sums, int n,
+                                  const char *(*name)(const void *self, int i), const void *self)
+{
+    cake_mismatch odd;
+    return cake_world_same(world, sums, n, &odd)
+               ? CAKE_OK
+               : differ(world, &odd, "the content of tensor ", name(self, odd.at));
+}
+
+static const char *name_in_model(const void *self, int i)
+{
+    return cake_model_tensor_name(self, i);
+}
+
 /* Of every tensor the bytes that were sampled; what a rank's bundle does not have is taken from others. */
 static cake_err compare_tensors(const cake_world *world, const cake_model *model, uint32_t *weights)
 {
     int n = cake_model_tensors(model);
     int64_t *sums = cake_alloc((size_t)n, sizeof *sums);
-    cake_mismatch odd;
     cake_err err = cake_world_agree(world, cake_model_fingerprint(model, sums));
-    if (!err && !cake_world_same(world, sums, n, &odd))
-        err = differ(world, &odd, "the content of tensor ", cake_model_tensor_name(model, odd.at));
+    if (!err)
+        err = cake_consistency_tensors(world, sums, n, name_in_model, model);
     *weights = 0;
     for (int i = 0; i < n && !err; i++)
         *weights = cake_crc_on(*weights, &sums[i], sizeof sums[i]);

@@ -159,6 +159,10 @@ cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *sa
     cake_claim mine;
     *p = (cake_placement){.pin.domain = -1};
     p->n_thread = said->threads ? said->threads : cake_options_threads(o, machine->cores_mine);
+    const char *omp = getenv("OMP_NUM_THREADS");
+    if (!world->rank && omp && *omp && !o->threads && !cake_options_threads(o, 0))
+        cake_log(CAKE_WARN, "place",
+                 "OMP_NUM_THREADS is \"%s\", which is no number of threads up to 4096: it is not used", omp);
     if (!world->rank)
         cake_machine_warn();
     cake_launcher_find(environ, &launcher);

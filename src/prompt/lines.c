@@ -126,7 +126,7 @@ static cake_err fill(cake_lines *lines)
     const cake_pack *pack = lines->pack ? NULL : cake_pack_that_begins(lines->data, lines->to);
     if (pack && (err = look_again(lines, pack)))
         return err;
-    return cake_sniff_text(lines->name, lines->data, lines->to < CAKE_SNIFF ? lines->to : CAKE_SNIFF);
+    return cake_sniff_text(lines->name, lines->data, lines->to);
 }
 
 cake_err cake_lines_open(const char *path, cake_lines *lines)

@@ -24,6 +24,8 @@ static const struct {
     {"PK\3\4", 0, 4, "a zip file", unpack_it},
     {"7z\xBC\xAF\x27\x1C", 0, 6, "a 7z file", unpack_it},
     {"\x89HDF\r\n\x1A\n", 0, 8, "HDF5", "--input-format h5 reads it"},
+    {"\x04\x22\x4D\x18", 0, 4, "packed by lz4", unpack_it},
+    {"ustar", 257, 5, "a tar file", unpack_it},
     {"PAR1\x15", 0, 5, "Parquet",
      "python3 -c \"import pandas; pandas.read_parquet('FILE').to_json('FILE.jsonl', orient='records', "
      "lines=True)\" makes JSON Lines of it"},
@@ -55,11 +57,21 @@ static const char *encoding_of(const char *head, size_t n)
     return NULL;
 }
 
+/* Lines as old Macs have them. One \r alone may be a part of a text. */
+static bool ends_in_cr(const char *head, size_t n)
+{
+    const char *first = memchr(head, '\r', n);
+    return first && memchr(first + 1, '\r', n - (size_t)(first + 1 - head)) && !memchr(head, '\n', n);
+}
+
 cake_err cake_sniff_text(const char *name, const char *head, size_t n)
 {
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (n >= magics[i].at + magics[i].len && !memcmp(head + magics[i].at, magics[i].bytes, magics[i].len))
             return cake_fail("prompt", "%s: is %s; %s", name, magics[i].what, magics[i].todo);
+    if (ends_in_cr(head, n))
+        return cake_fail("prompt",
+                         "%s: its lines end in \\r alone; expected \\n: tr '\\r' '\\n' makes them so", name);
     const char *encoding = encoding_of(head, n);
     return !encoding ? CAKE_OK
                      : cake_fail("prompt", "%s: is %s; expected UTF-8: iconv -f %s -t UTF-8 makes it", name,

@@ -11,8 +11,6 @@
 
 #include "base/err.h"
 
-enum { CAKE_SNIFF = 64 }; /* first bytes that are enough */
-
 /* Whether head [n] is that of text, or may be. If not, it is said what it is and what to do. name: of the
  * input, for messages. */
 cake_err cake_sniff_text(const char *name, const char *head, size_t n);

@@ -178,8 +178,11 @@ void cake_progress_stopped(void)
     cake_progress_end(&(cake_counts){.share = -1, .left = -1}, CAKE_STOPPED);
 }
 
-void cake_progress_end(const cake_counts *c, cake_err how)
+void cake_progress_end(const cake_counts *counts, cake_err how)
 {
+    cake_counts last = *counts, *c = &last;
+    if (!how || how == CAKE_ERR_REQUEST || how == CAKE_END)
+        last.left = 0;
     write_file(c,
                how == CAKE_STOPPED                                 ? "stopped"
                : how && how != CAKE_ERR_REQUEST && how != CAKE_END ? "failed"
