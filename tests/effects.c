@@ -182,6 +182,16 @@ static void test_suppressed(void)
     CU_ASSERT(own.n_bias == 3 && own.bias[2].id == 7 && own.bias != c.defaults.bias);
     cake_params_free(&own);
     cake_params_free(&c.defaults);
+
+    cake_buf all = {0}; /* of which a half is for the first place only */
+    cake_buf_adds(&all, "{\"suppress_tokens\": [");
+    for (int id = 0; id < 517; id++)
+        cake_buf_addf(&all, "%s%d", id == 250 ? "], \"begin_suppress_tokens\": [" : id ? ", " : "", id);
+    cake_buf_adds(&all, "]}");
+    CU_ASSERT_EQUAL(read_text("{\"model_type\": \"llama\", " SIZES "}", all.data, &c, &said), CAKE_ERR_FATAL);
+    CU_ASSERT(said.len && strstr(said.data, "leave no token to draw"));
+    cake_params_free(&c.defaults);
+    cake_buf_free(&all);
     cake_buf_free(&said);
 }
 

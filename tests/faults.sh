@@ -33,6 +33,7 @@ expect "variables of rank 1 alone" 0 '1 request ' second \
     "CAKE_TRACE=$dir/trace CAKE_REPORT=$dir/second.json CAKE_CONTEXT=999999 CAKE_REPLICAS=2 CAKE_TOPOLOGY=$dir/none CAKE_WATCHDOG=x" "--threads 1 -q"
 expect "... that hosts may differ in, wrong" 2 'rank 1 on .*CAKE_THREADS: "many" is not an integer' second CAKE_THREADS=many ""
 expect "an option of rank 1 alone" 1 '--trace: rank 0 on .* and rank 1 on .* were started with different values' second "A=b" "--trace $dir/trace"
+expect "a stop string of rank 1 alone" 1 '--stop: rank 0 on .* and rank 1 on .* were started with different values' second "A=b" "--stop x"
 expect "no such model" 1 'nowhere: cannot be opened' "$cake" run -m "$dir/nowhere" -i "$dir/in.jsonl"
 expect "no such input" 1 'nowhere.jsonl' "$cake" run -m "$model" -i "$dir/nowhere.jsonl"
 expect "no such output directory" 1 "$dir/no/such" run -o "$dir/no/such/out.jsonl"
@@ -54,6 +55,12 @@ for files in "-i $dir/same.jsonl -o $dir/same.jsonl" "-i $dir/same.jsonl.partial
     "-i $dir/in.jsonl -o $dir/r.jsonl --report $dir/r.jsonl" "-i $dir/in.jsonl -o $dir/r.jsonl --report $dir/in.jsonl"; do
     # shellcheck disable=SC2086
     expect "two files in one: $files" 2 'are the same file' "$cake" run -m "$model" $files --force
+done
+ln -s . "$dir/here" && ln -s new.jsonl "$dir/points"
+for files in "--report $dir/./new.jsonl" "--trace $dir/here/new.jsonl" "--report $dir/points" "--progress-file $dir/here/new.jsonl.partial" \
+    "--report $dir/x --trace $dir/./x"; do
+    # shellcheck disable=SC2086
+    expect "two names of one file that is not there: $files" 2 'are the same file' "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/new.jsonl" $files
 done
 cmp -s "$dir/in.jsonl" "$dir/same.jsonl"
 ok "... nothing was touched" $?

@@ -3,6 +3,8 @@
  * In: generation_config.json, where there is one, and the end token of config.json. Out: when an answer ends,
  * and how requests are sampled that do not say. config.c calls.
  */
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "base/log.h"
 #include "model/config_read.h"
@@ -60,6 +62,22 @@ static cake_err read_suppressed(const cake_fields *fields, const char *name, boo
             defaults->bias[defaults->n_bias++] = (cake_logit_bias){(int32_t)id, -INFINITY, first};
     }
     return CAKE_OK;
+}
+
+/* Together they leave a token, also for the first place. */
+static cake_err check_suppressed(const cake_fields *fields, const cake_config *config)
+{
+    const cake_params *defaults = &config->defaults;
+    bool *seen = cake_alloc((size_t)config->n_vocab, sizeof *seen);
+    int left = config->n_vocab;
+    for (int i = 0; i < (int)defaults->n_bias; i++) {
+        left -= !seen[defaults->bias[i].id];
+        seen[defaults->bias[i].id] = true;
+    }
+    free(seen);
+    return left ? CAKE_OK
+                : cake_fail("model", "%s: suppress_tokens and begin_suppress_tokens leave no token to draw",
+                            fields->file);
 }
 
 /* Prompt and answer together; max_new_tokens wins over it, and of the model's context it says nothing new. */
@@ -120,6 +138,7 @@ cake_err cake_config_read_generation(const cake_fields *top, const cake_fields *
         if (read_eos(generation, config) || read_sampling(generation, &config->defaults) ||
             read_suppressed(generation, "suppress_tokens", false, config) ||
             read_suppressed(generation, "begin_suppress_tokens", true, config) ||
+            check_suppressed(generation, config) ||
             cake_effects_check(cake_generation_effects, NULL, generation->object, "model", generation->file,
                                ""))
             return CAKE_ERR_FATAL;

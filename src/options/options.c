@@ -240,7 +240,15 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
     return err || help ? err : cake_option_clashes(options, command_bit(options->command));
 }
 
-/* A number for the value, which others have mostly not. Lists are rank 0's matter alone. */
+static int64_t mark_of_list(char *const *text, int n)
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum = cake_crc_on(sum, text[i], strlen(text[i]) + 1);
+    return sum;
+}
+
+/* A number for the value, which others have mostly not. */
 static int64_t mark_of(const cake_options *o, const option_row *row)
 {
     const void *value = (const char *)o + row->offset;
@@ -248,8 +256,12 @@ static int64_t mark_of(const cake_options *o, const option_row *row)
                  : row->kind == REAL  ? sizeof(double)
                  : row->kind == SHARD ? sizeof(cake_shard)
                                       : sizeof(int64_t);
-    if (cake_option_is_own(row) || row->kind == STOP || row->kind == TEXTS)
+    if (cake_option_is_own(row))
         return 0;
+    if (row->kind == STOP)
+        return mark_of_list(o->params.stop, o->params.n_stop);
+    if (row->kind == TEXTS)
+        return mark_of_list(((const cake_texts *)value)->text, ((const cake_texts *)value)->n);
     if (row->kind == TEXT) {
         value = *(const char *const *)value;
         len = value ? strlen(value) + 1 : 0;

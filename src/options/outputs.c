@@ -7,10 +7,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
@@ -77,13 +79,50 @@ static cake_err check_names(const places *all)
     return CAKE_OK;
 }
 
+/* Where a file is or will be: links are followed, also one that leads to nothing yet. Appended; as it is
+ * given where its folder is not there. */
+static void add_real(const char *path, int links, cake_buf *out)
+{
+    char target[PATH_MAX], *real = realpath(path, NULL);
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    cake_buf folder = {0}, next = {0};
+    cake_buf_add(&folder, slash ? path : ".", slash ? (size_t)(slash - path) + 1 : 1);
+    cake_buf_adds(&folder, "");
+    ssize_t len = real || links == 0 ? -1 : readlink(path, target, sizeof target - 1);
+    if (real) {
+        cake_buf_adds(out, real);
+    } else if (len > 0) {
+        target[len] = 0;
+        cake_buf_addf(&next, "%s%s%s", *target == '/' ? "" : folder.data, *target == '/' ? "" : "/", target);
+        add_real(next.data, links - 1, out);
+    } else {
+        real = realpath(folder.data, NULL);
+        cake_buf_addf(out, "%s/%s", real ? real : folder.data, base);
+    }
+    free(real);
+    cake_buf_free(&folder);
+    cake_buf_free(&next);
+}
+
+static bool are_same(const char *a, const char *b)
+{
+    enum { LINKS = 8 };
+    cake_buf x = {0}, y = {0};
+    add_real(a, LINKS, &x);
+    add_real(b, LINKS, &y);
+    bool same = !strcmp(x.data, y.data) || cake_file_same(a, b);
+    cake_buf_free(&x);
+    cake_buf_free(&y);
+    return same;
+}
+
 static cake_err check_pairs(const places *all)
 {
     for (size_t i = 0; i < all->n; i++)
         for (size_t j = i + 1; j < all->n; j++) {
             const place *p = &all->at[i], *q = &all->at[j];
             const char *a = p->path.data, *b = q->path.data;
-            if ((p->written || q->written) && (!strcmp(a, b) || cake_file_same(a, b)) && !is_stream(a))
+            if ((p->written || q->written) && !is_stream(a) && are_same(a, b))
                 return cake_fail_usage("%s and %s are the same file: %s", p->name.data, q->name.data, a);
         }
     return CAKE_OK;
