@@ -21,7 +21,7 @@ start() { # NP OPTION... : until something is finished
     local np=$1
     shift
     rm -f "$dir"/pid.* "$dir"/out.jsonl*
-    "$root/tests/mpirun.sh" "$np" "$dir/rank" run -m "$model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --max-seqs 40 "$@" 2>"$dir/err" &
+    "$root/tests/mpirun.sh" "$np" "$dir/rank" run -m "$model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --max-seqs "${SEQS:-40}" "$@" 2>"$dir/err" &
     launcher=$!
     for _ in $(seq 300); do
         grep -qs '_cake.: {.group' "$dir/out.jsonl.partial" && return
@@ -78,7 +78,7 @@ compiler=$(command -v cc || command -v gcc || command -v clang)
 for i in $(seq 500); do printf '{"id": %d, "prompt": "Once upon a time", "max_tokens": %d, "ignore_eos": true}\n' "$i" $((i < 9 ? 9 : 900)); done >"$dir/in.jsonl"
 for replicas in $(few "" "1 2"); do
     "$compiler" -std=gnu11 -D_GNU_SOURCE -O1 -shared -fPIC -o "$dir/shim.so" "$root/tests/mute_shim.c" || { ok "the shim compiles" 1; break; }
-    start 2 --replicas $replicas --max-seqs 2 --watchdog 2
+    SEQS=2 start 2 --replicas $replicas --watchdog 2
     sleep 1.5 # beats that say which replica a rank is of
     touch "$dir/mute"
     sleep 5
