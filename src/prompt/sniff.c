@@ -78,23 +78,31 @@ cake_err cake_sniff_text(const char *name, const char *head, size_t n)
                                  encoding, encoding);
 }
 
+/* Lines may hold anything, and do not end in NUL. */
+static bool is_among(const char *set, char c)
+{
+    return c && strchr(set, c);
+}
+
 cake_err cake_sniff_line(const char *name, const char *line, size_t len, bool whole)
 {
-    while (len && strchr(" \t\r", line[len - 1]))
+    while (len && is_among(" \t\r", line[len - 1]))
         len--;
-    while (len && strchr(" \t", *line))
+    while (len && is_among(" \t", *line))
         line++, len--;
     if (!len || (*line != '[' && *line != '{'))
         return CAKE_OK;
     char last = line[len - 1];
-    size_t second = 1 + (len > 1 ? strspn(line + 1, " \t") : 0);
+    size_t second = 1;
+    while (second < len && is_among(" \t", line[second]))
+        second++;
     bool objects = second < len && line[second] == '{' && last != ']';
-    if (*line == '[' && (objects || strchr("[{,:", last) || (whole && last == ']')))
+    if (*line == '[' && (objects || is_among("[{,:", last) || (whole && last == ']')))
         return cake_fail("prompt",
                          "%s: is a JSON array; expected JSON Lines, an object on each line: "
                          "jq -c '.[]' makes them of an array",
                          name);
-    if (!whole && strchr("[{,:", last)) /* else it was cut short */
+    if (!whole && is_among("[{,:", last)) /* else it was cut short */
         return cake_fail(
             "prompt",
             "%s: its first line ends in \"%c\": an object goes over several lines, or commas stand "
