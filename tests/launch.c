@@ -47,6 +47,7 @@ int launch_command(int np, const char *arguments, cake_buf *said)
     snprintf(log, sizeof log, "%s/log", suite_tmp());
     cake_buf_addf(&command, "'%s' %d '%s/cake-mpi' %s >'%s' 2>&1 </dev/null", suite_path("mpirun.sh"), np,
                   build ? build : ".", arguments, log);
+    suite_launches();
     int status = system(command.data);
     cake_buf_free(&command);
     cake_buf_cut(said, 0);

@@ -93,8 +93,10 @@ int main(int argc, char **argv)
     static const suite_test tests[] = {{"messages that leave in pieces", test_pieces}};
     int status = 0;
     if (argc == 1) {
-        execl(suite_path("mpirun.sh"), "mpirun.sh", "2", argv[0], "rank", NULL);
-        return perror("mpirun.sh"), 1;
+        char command[1024];
+        suite_launches();
+        snprintf(command, sizeof command, "'%s' 2 '%s' rank", suite_path("mpirun.sh"), argv[0]);
+        return system(command) != 0;
     }
     if (cake_world_open(&argc, &argv, &world))
         return 1;

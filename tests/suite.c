@@ -37,6 +37,12 @@ static void remove_tmp(void)
         fprintf(stderr, "%s is left behind\n", tmp);
 }
 
+void suite_launches(void)
+{
+    setenv("OMPI_MCA_orte_tmpdir_base", suite_tmp(), 1);
+    setenv("PRTE_MCA_prte_tmpdir_base", suite_tmp(), 1);
+}
+
 const char *suite_tmp(void)
 {
     if (!tmp[0]) {
