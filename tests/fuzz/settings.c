@@ -19,8 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         for (int i = 0; i < settings.n; i++) {
             const cake_setting *s = &settings.setting[i], *other = s - 1;
-            CAKE_ASSERT(s->name && s->name[0] && s->value && s->at.line > 0 &&
-                        s->value_at.line >= s->at.line);
+            CAKE_ASSERT(s->name && s->name[0] && s->at.line > 0 &&
+                        s->value_at.line >= s->at.line); /* a value that is NULL is null */
             CAKE_ASSERT(!i || s->at.line > other->at.line ||
                         (s->at.line == other->at.line && s->at.column >= other->at.column));
             CAKE_ASSERT(!i || !strcmp(s->name, other->name) ==
