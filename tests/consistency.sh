@@ -42,8 +42,9 @@ rm -rf "$dir/new" && cp -r "$dir/old" "$dir/new"
 version=$("$cake" --version | sed 's/cake-mpi \([0-9.]*\).*/\1/')
 LC_ALL=C sed "s/$version/${version%?}9/g" "$cake" >"$dir/other" && chmod +x "$dir/other"
 OTHER=$dir/other expect "another version" 1 "rank 0 on .* runs version $version.*, rank 1 on .* version ${version%?}9" two
+# MPI itself leaves memory lying, which is none of ours.
 expect "a launcher of another MPI" 0 'started 3 processes, but each finds itself alone' \
-    env PMI_RANK=0 PMI_SIZE=3 "$cake" run -m "$small" -i "$dir/in.jsonl" -q
+    env PMI_RANK=0 PMI_SIZE=3 ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "$cake" run -m "$small" -i "$dir/in.jsonl" -q
 
 # What is staged is of one model, too.
 expect "ranks that stage two models" 1 "${differ}the content of tensor" env OTHER= sh -c "
