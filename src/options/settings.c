@@ -32,13 +32,13 @@ static bool is_null(const cake_yaml *y)
 static cake_err read_value(cake_yaml *y, cake_setting *setting)
 {
     bool quoted = cake_yaml_event(y) == CAKE_YAML_VALUE && !cake_yaml_plain(y) && !cake_yaml_length(y);
+    setting->value_at = cake_yaml_at(y);
     if (!setting->listed && is_null(y))
         return CAKE_OK;
     cake_err err = quoted ? CAKE_OK : cake_yaml_need_text(y, setting->name);
     if (err)
         return err;
     setting->value = cake_copy(cake_yaml_value(y), cake_yaml_length(y));
-    setting->value_at = cake_yaml_at(y);
     return CAKE_OK;
 }
 
