@@ -15,7 +15,7 @@ static const char unpack_it[] = "unpack it first";
 static const struct {
     const char *bytes;
     size_t at, len;
-    const char *what, *todo;
+    const char *what, *advice;
 } magics[] = {
     {"\xFD"
      "7zXZ\0",
@@ -68,7 +68,7 @@ cake_err cake_sniff_text(const char *name, const char *head, size_t n)
 {
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (n >= magics[i].at + magics[i].len && !memcmp(head + magics[i].at, magics[i].bytes, magics[i].len))
-            return cake_fail("prompt", "%s: is %s; %s", name, magics[i].what, magics[i].todo);
+            return cake_fail("prompt", "%s: is %s; %s", name, magics[i].what, magics[i].advice);
     if (ends_in_cr(head, n))
         return cake_fail("prompt",
                          "%s: its lines end in \\r alone; expected \\n: tr '\\r' '\\n' makes them so", name);
