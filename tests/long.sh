@@ -318,7 +318,7 @@ run_stage() {
     [ -z "$counts" ] || { passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); }
     echo "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $((SECONDS - start)) s"
     [ "$result" != FAILED ] ||
-        { { grep -E '^ *(not ok|FAIL|ERROR)\b' "$log" | head -n 40; tail -n 60 "$log"; } | sed 's/^/    /'; echo "    all of it: $log"; }
+        { { grep -E -A 8 '^ *(not ok|FAIL|ERROR)\b|\.\.\.FAILED' "$log" | head -n 60; tail -n 60 "$log"; } | sed 's/^/    /'; echo "    all of it: $log"; }
 }
 
 # shellcheck disable=SC2086

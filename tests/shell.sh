@@ -30,6 +30,7 @@ ok() { # NAME STATUS : counts a check, in the words that tests/count.sh knows; S
     else
         failed=$((failed + 1))
         echo "  Test: $1 ...FAILED"
+        [ ! -s "$dir/err" ] || tail -n 5 "$dir/err" | sed 's/^/    last said: /'
     fi
 }
 

@@ -29,6 +29,12 @@ typedef struct cake_effect {
     bool null_counts; /* null is a value like others */
 } cake_effect;
 
+/* A row of which nothing is said: READ or NONE. */
+#define CAKE_EFFECT_OF(field, kind)                                                                          \
+    {                                                                                                        \
+#field, CAKE_EFFECT_##kind, 0, NULL, 0, false                                                        \
+    }
+
 /* The row of a name in a table that ends with a NULL name; NULL: there is none. */
 const cake_effect *cake_effects_find(const cake_effect *table, const char *name);
 /* Says what of the object is not done: "FILE: PREFIXname VALUE is not applied"; or fails by the first field

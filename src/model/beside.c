@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <string.h>
 
+#include "base/crc.h"
 #include "base/file.h"
 
 #define LARGEST ((size_t)512 << 20)
@@ -55,6 +56,11 @@ bool cake_beside_is_own(const char *name)
     while (i < N_FILE && !is_file(i, name))
         i++;
     return i < N_FILE;
+}
+
+uint32_t cake_beside_sum(const char *name, const cake_buf *text)
+{
+    return cake_crc_on(cake_crc(name, strlen(name)), text->data, text->len);
 }
 
 static cake_err read_one(const char *dir, const char *topic, const char *name,

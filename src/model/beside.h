@@ -7,12 +7,16 @@
 #define CAKE_MODEL_BESIDE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 
 /* Whether a file of this name in the model's directory is the model's own: others may be results of old. */
 bool cake_beside_is_own(const char *name);
+
+/* The checksum of a file's name and content. */
+uint32_t cake_beside_sum(const char *name, const cake_buf *text);
 
 /* Reads each that is there, but for weights, and gives it to take, which owns text. Stops at the first
  * error. */

@@ -9,14 +9,8 @@
 
 #include "model/arch.h"
 
-#define READ(field)                                                                                          \
-    {                                                                                                        \
-#field, CAKE_EFFECT_READ, 0, NULL, 0, false                                                          \
-    }
-#define NONE(field)                                                                                          \
-    {                                                                                                        \
-#field, CAKE_EFFECT_NONE, 0, NULL, 0, false                                                          \
-    }
+#define READ(field) CAKE_EFFECT_OF(field, READ)
+#define NONE(field) CAKE_EFFECT_OF(field, NONE)
 
 /* What finds tokens faster, keeps caches elsewhere or returns more than tokens changes no answer, nor does
  * what counts with beams only. */

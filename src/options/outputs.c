@@ -41,6 +41,33 @@ static void add(places *all, const char *name, const char *path, const char *beh
     cake_buf_addf(&p->path, "%s%s", path, behind);
 }
 
+enum { LINKS = 8 }; /* that are followed, one behind the other */
+
+/* Where a file is or will be: links are followed, also one that leads to nothing yet. Appended; as it is
+ * given where its folder is not there. */
+static void add_real(const char *path, int links, cake_buf *out)
+{
+    char target[PATH_MAX], *real = realpath(path, NULL);
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    cake_buf folder = {0}, next = {0};
+    cake_buf_add(&folder, slash ? path : ".", slash ? (size_t)(slash - path) + 1 : 1);
+    cake_buf_adds(&folder, "");
+    ssize_t len = real || links == 0 ? -1 : readlink(path, target, sizeof target - 1);
+    if (real) {
+        cake_buf_adds(out, real);
+    } else if (len > 0) {
+        target[len] = 0;
+        cake_buf_addf(&next, "%s%s%s", *target == '/' ? "" : folder.data, *target == '/' ? "" : "/", target);
+        add_real(next.data, links - 1, out);
+    } else {
+        real = realpath(folder.data, NULL);
+        cake_buf_addf(out, "%s/%s", real ? real : folder.data, base);
+    }
+    free(real);
+    cake_buf_free(&folder);
+    cake_buf_free(&next);
+}
+
 /* Streams and devices hold nothing that could be destroyed. */
 static bool is_stream(const char *path)
 {
@@ -79,34 +106,8 @@ static cake_err check_names(const places *all)
     return CAKE_OK;
 }
 
-/* Where a file is or will be: links are followed, also one that leads to nothing yet. Appended; as it is
- * given where its folder is not there. */
-static void add_real(const char *path, int links, cake_buf *out)
-{
-    char target[PATH_MAX], *real = realpath(path, NULL);
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    cake_buf folder = {0}, next = {0};
-    cake_buf_add(&folder, slash ? path : ".", slash ? (size_t)(slash - path) + 1 : 1);
-    cake_buf_adds(&folder, "");
-    ssize_t len = real || links == 0 ? -1 : readlink(path, target, sizeof target - 1);
-    if (real) {
-        cake_buf_adds(out, real);
-    } else if (len > 0) {
-        target[len] = 0;
-        cake_buf_addf(&next, "%s%s%s", *target == '/' ? "" : folder.data, *target == '/' ? "" : "/", target);
-        add_real(next.data, links - 1, out);
-    } else {
-        real = realpath(folder.data, NULL);
-        cake_buf_addf(out, "%s/%s", real ? real : folder.data, base);
-    }
-    free(real);
-    cake_buf_free(&folder);
-    cake_buf_free(&next);
-}
-
 static bool are_same(const char *a, const char *b)
 {
-    enum { LINKS = 8 };
     cake_buf x = {0}, y = {0};
     add_real(a, LINKS, &x);
     add_real(b, LINKS, &y);
@@ -147,12 +148,12 @@ static bool keeps_books(const char *path)
 static cake_err check_results(const place *p)
 {
     struct stat info;
-    char *real = realpath(p->path.data, NULL); /* what a link leads to */
-    cake_buf job = {0}, partial = {0};
-    cake_buf_addf(&job, "%s.job", real ? real : p->path.data);
-    cake_buf_addf(&partial, "%s.partial", real ? real : p->path.data);
-    bool there = real && !stat(real, &info) && S_ISREG(info.st_mode);
-    bool books = there && keeps_books(real);
+    cake_buf real = {0}, job = {0}, partial = {0};
+    add_real(p->path.data, LINKS, &real);
+    cake_buf_addf(&job, "%s.job", real.data);
+    cake_buf_addf(&partial, "%s.partial", real.data);
+    bool there = !stat(real.data, &info) && S_ISREG(info.st_mode);
+    bool books = there && keeps_books(real.data);
     bool kept = !p->own && (keeps_books(partial.data) || (there && keeps_books(job.data)));
     cake_err err = CAKE_OK;
     if (books || kept)
@@ -161,7 +162,7 @@ static cake_err check_results(const place *p)
                             books ? "what a run keeps beside its results"
                                   : "results of a run (its .job or "
                                     ".partial lies beside them)");
-    free(real);
+    cake_buf_free(&real);
     cake_buf_free(&job);
     cake_buf_free(&partial);
     return err;

@@ -68,7 +68,7 @@ static cake_err sum_file(void *self, const char *name, cake_buf *text)
     int i = 0;
     while (files[i].name && strcmp(files[i].name, name))
         i++;
-    sums[i] = (sums[i] + cake_crc_on(cake_crc(name, strlen(name)), text->data, text->len)) & UINT32_MAX;
+    sums[i] = (sums[i] + cake_beside_sum(name, text)) & UINT32_MAX;
     cake_buf_free(text);
     return CAKE_OK;
 }

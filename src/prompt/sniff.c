@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
 #include "base/log.h"
 
 static const char unpack_it[] = "unpack it first";
@@ -32,8 +33,6 @@ static const struct {
     {"ARROW1\0\0", 0, 8, "an Arrow file", "expected JSON Lines"},
     {"\x93NUMPY", 0, 6, "a NumPy file", "expected JSON Lines"},
     {"SQLite format 3\0", 0, 16, "an SQLite database", "expected JSON Lines"},
-    {"version https://git-lfs.github.com/spec/", 0, 40, "a pointer of Git LFS, and the file is not here",
-     "`git lfs pull` fetches it"},
     {"\xFF\xFE\0\0", 0, 4, "UTF-32", "expected UTF-8: iconv -f UTF-32 -t UTF-8 makes it"},
     {"\0\0\xFE\xFF", 0, 4, "UTF-32", "expected UTF-8: iconv -f UTF-32 -t UTF-8 makes it"},
     {"\xFF\xFE", 0, 2, "UTF-16", "expected UTF-8: iconv -f UTF-16 -t UTF-8 makes it"},
@@ -66,6 +65,8 @@ static bool ends_in_cr(const char *head, size_t n)
 
 cake_err cake_sniff_text(const char *name, const char *head, size_t n)
 {
+    if (cake_file_check_pointer("prompt", name, head, n))
+        return CAKE_ERR_FATAL;
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (n >= magics[i].at + magics[i].len && !memcmp(head + magics[i].at, magics[i].bytes, magics[i].len))
             return cake_fail("prompt", "%s: is %s; %s", name, magics[i].what, magics[i].advice);

@@ -123,7 +123,7 @@ static cake_err taken_away(cake_partial *p, const char *what)
     return cake_fail(
         "record",
         "%s: %s while the run writes it; the run ends, since its results could not be kept: give them "
-        "a place that nothing else touches, and start the same command again",
+        "a place that nothing else touches, and start again",
         p->path, what);
 }
 

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "run/identity.h"
+#include "run/time_left.h"
 
 static void spell(const void *answers, int32_t id, cake_buf *out)
 {
@@ -214,72 +215,6 @@ void cake_answers_keep(cake_answers *a)
     keep(a, 1);
 }
 
-/* What is open now, and what it is expected to take. */
-typedef struct open_work {
-    double requests;   /* that have begun; a choice is its part of one */
-    double done, left; /* tokens, prompts weighed */
-    double longest;    /* seconds that the one takes that takes longest, at its own pace */
-    bool known;
-} open_work;
-
-static bool is_certain(const cake_sequence *s)
-{
-    return s->lead->request.params.ignore_eos == 1;
-}
-
-static void count_open(cake_answers *a)
-{
-    a->eta.open = 0;
-    a->eta.so_far = 0;
-    for (int i = 0; i < a->n_begun; i++)
-        if (!is_certain(a->begun[i])) {
-            a->eta.open++;
-            a->eta.so_far += cake_sequence_generated(a->begun[i]);
-        }
-}
-
-static open_work look_at_open(const cake_answers *a)
-{
-    open_work open = {.known = true};
-    for (int i = 0; i < a->n_begun; i++) {
-        const cake_sequence *s = a->begun[i];
-        int n = cake_sequence_generated(s), choices = s->lead->n_choice ? s->lead->n_choice : 1;
-        double left = cake_eta_left(&a->eta, n, s->max_len - s->n_prompt, is_certain(s));
-        open.known = open.known && left >= 0;
-        open.requests += 1.0 / choices;
-        open.done += n + CAKE_ETA_PROMPT * s->n_prompt / choices;
-        open.left += left;
-        double seconds = n > 0 ? left * s->waited / n : 0;
-        open.longest = seconds > open.longest ? seconds : open.longest;
-    }
-    return open;
-}
-
-/* How many requests nobody has begun, negative: unknown. */
-static double count_waiting(const cake_answers *a, double begun)
-{
-    double read = a->counts.total ? 1 : cake_prompt_progress(a->feed.prompt);
-    double seen = (double)(a->taken + a->feed.passed), unread = read > 0 ? seen * (1 - read) / read : -1;
-    double known = (double)(a->counts.resumed - a->feed.passed); /* results of earlier runs further on */
-    if (unread < 0)
-        return -1;
-    unread = unread > known ? unread - known : 0;
-    return unread + (double)(a->taken - a->counts.done) - begun;
-}
-
-/* Time goes by work; the longest answer takes its time alone, at the end. */
-static double estimate_left(cake_answers *a)
-{
-    count_open(a);
-    open_work open = look_at_open(a);
-    double begun = (double)a->counts.done + open.requests, waiting = count_waiting(a, open.requests);
-    if (!open.known || begun <= 0 || waiting < 0 || a->worked <= 0)
-        return -1;
-    double each = (a->finished + open.done + open.left) / begun;
-    double left = (cake_clock_now() - a->started) * (open.left + waiting * each) / a->worked;
-    return left > open.longest ? left : open.longest;
-}
-
 /* What was read and is not answered yet is not done. */
 static double share_done(const cake_answers *a)
 {
@@ -295,7 +230,7 @@ cake_err cake_answers_tick(cake_answers *a)
     if (!a->started)
         a->started = now;
     if (now >= a->next_eta) {
-        a->counts.left = estimate_left(a);
+        a->counts.left = cake_time_left(a);
         if (a->recorder)
             cake_record_reached(a->recorder, a->counts.share, a->counts.left);
         a->next_eta = now + 0.5;
@@ -474,7 +409,7 @@ static void learn(cake_answers *a, const cake_sequence *lead)
     for (int i = 0; i < (lead->n_choice ? lead->n_choice : 1); i++) {
         int n = cake_sequence_generated(lead->n_choice ? lead->choice[i] : lead);
         a->finished += n;
-        if (!is_certain(lead))
+        if (!cake_time_is_certain(lead))
             cake_eta_end(&a->eta, n);
     }
 }

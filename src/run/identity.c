@@ -25,7 +25,7 @@ typedef struct sums {
 static cake_err sum_file(void *self, const char *name, cake_buf *text)
 {
     sums *s = self;
-    uint32_t sum = cake_crc_on(cake_crc(name, strlen(name)), text->data, text->len);
+    uint32_t sum = cake_beside_sum(name, text);
     if (!strcmp(name, "config.json"))
         s->config = sum;
     else if (!strcmp(name, "generation_config.json"))

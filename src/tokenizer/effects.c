@@ -7,14 +7,8 @@
 
 #include <math.h>
 
-#define READ(field)                                                                                          \
-    {                                                                                                        \
-#field, CAKE_EFFECT_READ, 0, NULL, 0, false                                                          \
-    }
-#define NONE(field)                                                                                          \
-    {                                                                                                        \
-#field, CAKE_EFFECT_NONE, 0, NULL, 0, false                                                          \
-    }
+#define READ(field) CAKE_EFFECT_OF(field, READ)
+#define NONE(field) CAKE_EFFECT_OF(field, NONE)
 
 /* Names of files and classes, and how batches of inputs are cut and filled up, change no text's ids; where
  * there is a tokenizer.json, it says what letters become small. */
