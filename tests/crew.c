@@ -2,7 +2,7 @@
  *
  * Whatever the threads do, items are finished in the order they were read, each worked on once.
  */
-#include "request/crew.h"
+#include "base/worker_pool.h"
 
 #include <stdint.h>
 
@@ -55,8 +55,8 @@ static desk play(int n_thread, int n_item, int64_t fail_read, int64_t fail_finis
     for (int i = 0; i < N_ITEM; i++)
         slots[i] = &items[i];
     desk d = {.fail_read = fail_read, .fail_finish = fail_finish};
-    cake_crew_job job = {.arg = &d, .read = read_item, .work = work, .finish = finish};
-    CU_ASSERT_EQUAL(cake_crew_run(&job, n_thread, slots, n_item), expected);
+    cake_worker_job job = {.arg = &d, .read = read_item, .work = work, .finish = finish};
+    CU_ASSERT_EQUAL(cake_worker_pool_run(&job, n_thread, slots, n_item), expected);
     CU_ASSERT_EQUAL(d.wrong, 0);
     return d;
 }

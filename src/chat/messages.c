@@ -190,15 +190,15 @@ static member member_of(const char *name, size_t len)
 {
     switch (len) {
     case 7:
-        return cake_bytes_same(name, "content", 7) ? CONTENT : OTHER;
+        return cake_io_same(name, "content", 7) ? CONTENT : OTHER;
     case 8:
-        return cake_bytes_same(name, "thinking", 8) ? THINKING : OTHER;
+        return cake_io_same(name, "thinking", 8) ? THINKING : OTHER;
     case 9:
-        return cake_bytes_same(name, "reasoning", 9) ? REASONING : OTHER;
+        return cake_io_same(name, "reasoning", 9) ? REASONING : OTHER;
     case 10:
-        return cake_bytes_same(name, "tool_calls", 10) ? CALLS : OTHER;
+        return cake_io_same(name, "tool_calls", 10) ? CALLS : OTHER;
     case 17:
-        return cake_bytes_same(name, "reasoning_content", 17) ? REASONING_CONTENT : OTHER;
+        return cake_io_same(name, "reasoning_content", 17) ? REASONING_CONTENT : OTHER;
     default:
         return OTHER;
     }

@@ -210,7 +210,7 @@ static int symbol_of(const cake_jinja *jinja, const char *name)
     for (size_t h = hash_of(name, len);; h++) {
         int symbol = jinja->hash[h & (jinja->n_hash - 1)] - 1;
         if (symbol < 0 || (jinja->symbols[symbol].text.len == len &&
-                           cake_bytes_same(jinja->symbols[symbol].text.data, name, len)))
+                           cake_io_same(jinja->symbols[symbol].text.data, name, len)))
             return symbol;
     }
 }

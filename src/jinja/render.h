@@ -222,7 +222,7 @@ static inline void cake_dict_push(cake_render *run, cake_dict *dict, const char 
 /* memcmp == 0, paid for in steps. */
 static inline bool cake_text_same(cake_render *run, const char *a, const char *b, size_t len)
 {
-    return cake_render_spend(run, 1 + len / 64) && cake_bytes_same(a, b, len);
+    return cake_render_spend(run, 1 + len / 64) && cake_io_same(a, b, len);
 }
 
 static inline bool cake_text_equal(cake_render *run, cake_value a, cake_value b)
@@ -238,7 +238,7 @@ static inline cake_value *cake_dict_named(cake_render *run, const cake_dict *dic
         const cake_value *key = &dict->key[i];
         if (key->kind != CAKE_V_TEXT || key->text.len != name.text.len)
             continue;
-        if (name.text.len <= 16 ? cake_bytes_same(key->text.data, name.text.data, name.text.len)
+        if (name.text.len <= 16 ? cake_io_same(key->text.data, name.text.data, name.text.len)
                                 : cake_text_same(run, key->text.data, name.text.data, name.text.len))
             return &dict->value[i];
     }

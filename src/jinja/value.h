@@ -231,7 +231,7 @@ static inline cake_value cake_v_name(const char *text)
 
 /* memcmp == 0. Most texts that are compared are names of a few letters, where a call would be most of the
  * work: their first and their last bytes are compared, which overlap. */
-static inline bool cake_bytes_same(const char *a, const char *b, size_t len)
+static inline bool cake_io_same(const char *a, const char *b, size_t len)
 {
     if (len > 16)
         return !memcmp(a, b, len);

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/whole.h"
 #include "options/outputs.h"
 #include "place/devices.h"
 #include "place/names.h"
@@ -200,14 +200,14 @@ const char *cake_layout_where(const cake_options *o, const cake_topology_rank *m
 cake_err cake_layout_check(const cake_options *o)
 {
     cake_err err = cake_outputs_check(o);
-    return err || !o->write_topology ? err : cake_whole_check("topology", o->write_topology);
+    return err || !o->write_topology ? err : cake_atomic_file_check("topology", o->write_topology);
 }
 
 cake_err cake_layout_write(const cake_options *o, const cake_plan *plans, int n_replica,
                            const cake_topology_rank *rank, const cake_report_stage *stages)
 {
-    cake_whole whole;
-    cake_err err = cake_whole_open("topology", o->write_topology, &whole);
+    cake_atomic_file whole;
+    cake_err err = cake_atomic_file_open("topology", o->write_topology, &whole);
     if (err)
         return err;
     int n_rank = n_replica * plans[0].n_rank;
@@ -229,5 +229,5 @@ cake_err cake_layout_write(const cake_options *o, const cake_plan *plans, int n_
     cake_buf_free(&text);
     free(parts);
     free(about);
-    return cake_whole_close(&whole);
+    return cake_atomic_file_close(&whole);
 }

@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "formats/h5.h"
 #include "formats/json.h"
 #include "formats/pack.h"
-#include "record/bytes.h"
 #include "record/hdf5.h"
 #include "record/line.h"
 
@@ -49,7 +49,7 @@ static cake_err flush(sink *out)
                          " MiB of lines, which is more than %d times its size: "
                          "it is taken for damaged; if it is right, make it anew as .jsonl",
                          out->results, out->most >> 20, RATIO_MOST);
-    if (!cake_bytes_write_at(out->to->fd, out->block.data, out->block.len, out->to->at + out->at))
+    if (!cake_io_write_at(out->to->fd, out->block.data, out->block.len, out->to->at + out->at))
         return cake_fail("record", "a temporary file %s cannot be written: %s", out->to->where,
                          strerror(errno));
     out->at += (int64_t)out->block.len;
@@ -83,7 +83,7 @@ static cake_err put(sink *out, const char *bytes, size_t n)
 cake_err cake_expand_open(const char *beside, cake_expand_to *to)
 {
     *to = (cake_expand_to){0};
-    to->fd = cake_bytes_spool(beside, to->where, sizeof to->where);
+    to->fd = cake_io_spool(beside, to->where, sizeof to->where);
     return to->fd < 0
                ? cake_fail("record", "a temporary file %s cannot be made: %s", to->where, strerror(errno))
                : CAKE_OK;

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "formats/json.h"
-#include "record/bytes.h"
 #include "record/job.h"
 #include "types/shard.h"
 
@@ -49,7 +49,7 @@ static cake_err look_at_partial(const char *path, cake_found *f)
     struct stat info;
     cake_journal j = {0};
     int fd;
-    cake_err err = cake_bytes_open(path, &fd, &info);
+    cake_err err = cake_io_open(path, &fd, &info);
     if (err)
         return err;
     err = cake_journal_read(fd, path, &j);
@@ -102,8 +102,8 @@ char *cake_found_results(const char *path)
 
 cake_err cake_found_look(const char *path, cake_found *out)
 {
-    char *results = cake_found_results(path), *lock = cake_bytes_name(results, ".lock");
-    char *partial = cake_bytes_name(results, ".partial"), *job = cake_bytes_name(results, ".job");
+    char *results = cake_found_results(path), *lock = cake_io_name(results, ".lock");
+    char *partial = cake_io_name(results, ".partial"), *job = cake_io_name(results, ".job");
     cake_found f = {.share = -1, .rate = -1, .left = -1};
     f.held = cake_lock_look(lock, &f.holder) && !f.holder.over;
     cake_err err = look_at_partial(partial, &f);

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "formats/h5.h"
 #include "formats/json.h"
-#include "record/bytes.h"
 #include "record/line.h"
 
 static const char rest_key[] = ", \"_hdf5\": {"; /* quotes in strings are escaped: it is found in no text */
@@ -397,7 +397,7 @@ static bool put_all(sheet *s, int fd, const cake_places *places)
     for (int64_t i = 0; done && i < places->end; i++) {
         cake_place place = cake_places_get(places, i);
         cake_buf_room(&line, (size_t)place.len);
-        done = cake_bytes_read_at(fd, line.data, line.len, place.offset);
+        done = cake_io_read_at(fd, line.data, line.len, place.offset);
         if (done && !put_line(s, line.data, line.len - 1)) {
             done = false;
             errno = EBADMSG;

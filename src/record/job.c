@@ -19,8 +19,8 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "formats/json.h"
-#include "record/bytes.h"
 
 enum { MARKS = 256 };
 
@@ -42,7 +42,7 @@ int cake_job_write(const char *path, const cake_job *job)
     cake_buf_addf(&tmp, "%s.tmp", path);
     int fd = open(tmp.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666), why = errno;
     if (fd >= 0) {
-        bool done = cake_bytes_write(fd, text.data, text.len) && (!fsync(fd) || errno == EINVAL);
+        bool done = cake_io_write(fd, text.data, text.len) && (!fsync(fd) || errno == EINVAL);
         why = done ? 0 : errno;
         if (close(fd) && !why)
             why = errno;
@@ -107,7 +107,7 @@ bool cake_job_holds(const cake_job *job, int fd)
     for (int64_t at = 0; right && at < job->results.bytes;) {
         int64_t left = job->results.bytes - at;
         size_t n = left < (int64_t)BLOCK ? (size_t)left : BLOCK;
-        right = cake_bytes_read_at(fd, block, n, at);
+        right = cake_io_read_at(fd, block, n, at);
         sum = right ? cake_crc_on(sum, block, n) : sum;
         at += (int64_t)n;
     }

@@ -15,8 +15,8 @@
 
 #include "base/alloc.h"
 #include "base/crc.h"
+#include "base/io.h"
 #include "formats/json.h"
-#include "record/bytes.h"
 
 #define BLOCK   ((size_t)1 << 20)
 #define OWN     ((size_t)1 << 20) /* bytes of a line of our own at most */
@@ -300,7 +300,7 @@ static bool fill(scan *s, int64_t at)
         return true;
     s->block_at = at;
     s->block_len = s->size - at < (int64_t)BLOCK ? (size_t)(s->size - at) : BLOCK;
-    return cake_bytes_read_at(s->fd, s->block, s->block_len, at);
+    return cake_io_read_at(s->fd, s->block, s->block_len, at);
 }
 
 /* 1: a line, 0: no whole one is left, -1: the file cannot be read. *from: where it begins. */

@@ -18,10 +18,10 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/slurm.h"
 #include "formats/json.h"
-#include "record/bytes.h"
 
 enum { LARGEST = 4096, TRIES = 5, HOST = 256 };
 
@@ -92,7 +92,7 @@ static int make(const char *path, const cake_buf *text)
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return errno;
-    int why = cake_bytes_write(fd, text->data, text->len) && (!fsync(fd) || errno == EINVAL) ? 0 : errno;
+    int why = cake_io_write(fd, text->data, text->len) && (!fsync(fd) || errno == EINVAL) ? 0 : errno;
     if (close(fd) && !why)
         why = errno;
     if (why)

@@ -15,8 +15,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/log.h"
-#include "record/bytes.h"
 #include "record/partial_parts.h"
 
 /* A group ends after so many bytes, so many results, or so many seconds. */
@@ -173,7 +173,7 @@ static cake_err check_content(cake_partial *p)
 /* Behind the last whole group. What fails leaves no part of it. */
 static cake_err extend(cake_partial *p, const cake_buf *text)
 {
-    if (!cake_bytes_write_at(p->fd, text->data, text->len, p->size)) {
+    if (!cake_io_write_at(p->fd, text->data, text->len, p->size)) {
         int why = errno;
         if (ftruncate(p->fd, (off_t)p->size))
             why = errno; /* what is left of the group stays; readers take whole ones only */

@@ -18,8 +18,8 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "formats/json.h"
-#include "record/bytes.h"
 #include "record/expand.h"
 #include "record/found.h"
 #include "record/job.h"
@@ -127,7 +127,7 @@ static cake_err look_at_partial(part *p, const char *path)
 {
     struct stat info;
     int fd;
-    cake_err err = cake_bytes_open(path, &fd, &info);
+    cake_err err = cake_io_open(path, &fd, &info);
     if (!err) {
         err = cake_journal_read(fd, path, &p->journal);
         close(fd);
@@ -140,7 +140,7 @@ static cake_err look_at_partial(part *p, const char *path)
 
 static cake_err look(part *p)
 {
-    char *partial = cake_bytes_name(p->results, ".partial"), *job = cake_bytes_name(p->results, ".job");
+    char *partial = cake_io_name(p->results, ".partial"), *job = cake_io_name(p->results, ".job");
     struct stat info;
     cake_err err;
     if (!lstat(partial, &info))
@@ -200,7 +200,7 @@ static int64_t index_at(int fd, cake_place place, cake_buf *line)
 {
     cake_told told = {.index = -1};
     cake_buf_room(line, (size_t)place.len);
-    if (!cake_bytes_read_at(fd, line->data, line->len, place.offset) ||
+    if (!cake_io_read_at(fd, line->data, line->len, place.offset) ||
         !cake_line_tell(line->data, line->len, &told))
         return -1;
     return told.index;
@@ -211,7 +211,7 @@ static int64_t index_at(int fd, cake_place place, cake_buf *line)
 static void say_stopped(const part *p, const cake_mark *end)
 {
     const cake_places *places = &p->journal.places;
-    char *path = cake_bytes_name(p->results, ".partial");
+    char *path = cake_io_name(p->results, ".partial");
     ranges r = {.step = p->shard.of, .last = -1};
     int64_t until = end->line           ? end->line
                     : p->journal.n_mark ? p->journal.marks[p->journal.n_mark - 1].line
@@ -554,7 +554,7 @@ static cake_err fill(part *p, size_t len, size_t block)
     if (n > p->block_cap)
         p->block = cake_grow(p->block, p->block_cap = n, 1);
     int fd = p->fd < 0 ? open(p->results, O_RDONLY | O_CLOEXEC) : p->fd;
-    bool done = fd >= 0 && cake_bytes_read_at(fd, p->block, n, p->base + p->at);
+    bool done = fd >= 0 && cake_io_read_at(fd, p->block, n, p->base + p->at);
     int why = errno;
     if (fd >= 0 && fd != p->fd)
         close(fd);

@@ -16,8 +16,8 @@
 
 #include "base/alloc.h"
 #include "base/crc.h"
+#include "base/io.h"
 #include "formats/pack.h"
-#include "record/bytes.h"
 #include "record/hdf5.h"
 
 #define BLOCK ((size_t)1 << 20)
@@ -40,7 +40,7 @@ static bool flush(sink *out, bool last)
         cake_buf_cut(bytes, 0);
         out->pack->pack(out->packer, out->block.data, out->block.len, last, bytes);
     }
-    bool done = cake_bytes_write(out->fd, bytes->data, bytes->len);
+    bool done = cake_io_write(out->fd, bytes->data, bytes->len);
     out->all.sum = cake_crc_on(out->all.sum, bytes->data, bytes->len);
     out->all.bytes += (int64_t)bytes->len;
     cake_buf_cut(&out->block, 0);
@@ -51,7 +51,7 @@ static bool copy_range(int64_t offset, int64_t len, char *piece, sink *out)
 {
     while (len > 0) {
         size_t n = len < (int64_t)BLOCK ? (size_t)len : BLOCK;
-        if (!cake_bytes_read_at(out->from, piece, n, offset))
+        if (!cake_io_read_at(out->from, piece, n, offset))
             return false;
         cake_buf_add(&out->block, piece, n);
         if (out->block.len >= BLOCK && !flush(out, false))
@@ -85,7 +85,7 @@ static bool convert_all(const cake_places *places, cake_convert *convert, sink *
     for (int64_t i = 0; done && i < places->end; i++) {
         cake_place place = cake_places_get(places, i);
         cake_buf_room(&line, (size_t)place.len);
-        done = cake_bytes_read_at(out->from, line.data, line.len, place.offset);
+        done = cake_io_read_at(out->from, line.data, line.len, place.offset);
         if (done && !convert(line.data, line.len - 1, &out->block)) {
             done = false;
             errno = EBADMSG;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "record/bytes.h"
+#include "base/io.h"
 #include "record/places.h"
 
 #define BLOCK ((size_t)1 << 20)
@@ -65,7 +65,7 @@ static cake_err spool_failed(const cake_stream *stream, int why)
 
 static cake_err flush(cake_stream *stream, int64_t upto)
 {
-    if (!cake_bytes_write(stream->fd, stream->block.data, stream->block.len))
+    if (!cake_io_write(stream->fd, stream->block.data, stream->block.len))
         return broken(stream, errno);
     cake_buf_cut(&stream->block, 0);
     stream->next = upto;
@@ -83,8 +83,8 @@ static bool copy_waiting(const cake_stream *stream, int fd)
         if (!(place = cake_places_get(&stream->places, at)).len)
             continue;
         line = cake_grow(line, (size_t)place.len, 1);
-        done = cake_bytes_read_at(stream->spool, line, (size_t)place.len, place.offset) &&
-               cake_bytes_write_at(fd, line, (size_t)place.len, size);
+        done = cake_io_read_at(stream->spool, line, (size_t)place.len, place.offset) &&
+               cake_io_write_at(fd, line, (size_t)place.len, size);
         size += place.len;
     }
     free(line);
@@ -96,7 +96,7 @@ static bool copy_waiting(const cake_stream *stream, int fd)
 static void renew(cake_stream *stream)
 {
     char where[sizeof stream->where];
-    int fd = cake_bytes_spool(NULL, where, sizeof where);
+    int fd = cake_io_spool(NULL, where, sizeof where);
     if (fd < 0 || !copy_waiting(stream, fd)) {
         stream->renewed_at = 2 * stream->spool_size;
         if (fd >= 0)
@@ -121,10 +121,9 @@ static void renew(cake_stream *stream)
 
 static cake_err lay_aside(cake_stream *stream, int64_t order, const char *line, size_t len)
 {
-    if (stream->spool < 0 &&
-        (stream->spool = cake_bytes_spool(NULL, stream->where, sizeof stream->where)) < 0)
+    if (stream->spool < 0 && (stream->spool = cake_io_spool(NULL, stream->where, sizeof stream->where)) < 0)
         return spool_failed(stream, errno);
-    if (!cake_bytes_write_at(stream->spool, line, len, stream->spool_size))
+    if (!cake_io_write_at(stream->spool, line, len, stream->spool_size))
         return spool_failed(stream, errno);
     cake_places_set(&stream->places, order, (cake_place){.offset = stream->spool_size, .len = (int64_t)len});
     stream->spool_size += (int64_t)len;
@@ -142,7 +141,7 @@ static cake_err catch_up(cake_stream *stream, int64_t from)
     char *line = NULL;
     for (; !err && (place = cake_places_get(&stream->places, from)).len; from++) {
         line = cake_grow(line, (size_t)place.len, 1);
-        if (!cake_bytes_read_at(stream->spool, line, (size_t)place.len, place.offset)) {
+        if (!cake_io_read_at(stream->spool, line, (size_t)place.len, place.offset)) {
             stream->broken = true;
             err = spool_failed(stream, errno);
             break;

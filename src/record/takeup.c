@@ -16,8 +16,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/log.h"
-#include "record/bytes.h"
 #include "record/line.h"
 #include "record/partial_parts.h"
 
@@ -79,7 +79,7 @@ static cake_err begin(cake_partial *p, const cake_journal_head *head)
     cake_journal_free(&p->journal);
     cake_journal_head_copy(&p->journal.head, head);
     cake_journal_begin(head, &line);
-    bool done = !ftruncate(p->fd, 0) && cake_bytes_write_at(p->fd, line.data, line.len, 0) &&
+    bool done = !ftruncate(p->fd, 0) && cake_io_write_at(p->fd, line.data, line.len, 0) &&
                 (!fsync(p->fd) || errno == EINVAL);
     p->first = p->size = p->begun = (int64_t)line.len;
     p->opened = true;
@@ -264,7 +264,7 @@ static cake_err check_job(const cake_partial *p, bool force)
     if (lstat(p->job_path, &info))
         return CAKE_OK;
     int fd = S_ISREG(info.st_mode) ? open(p->job_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
-    bool known = fd >= 0 && cake_bytes_read_at(fd, text, sizeof begins - 1, 0) && !strcmp(text, begins);
+    bool known = fd >= 0 && cake_io_read_at(fd, text, sizeof begins - 1, 0) && !strcmp(text, begins);
     if (fd >= 0)
         close(fd);
     if (known || (force && S_ISREG(info.st_mode)))
@@ -324,9 +324,9 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
     if (err)
         return err;
     cake_partial *p = cake_alloc(1, sizeof *p);
-    *p = (cake_partial){.results = cake_bytes_name(o->results, ""),
-                        .path = cake_bytes_name(o->results, ".partial"),
-                        .job_path = cake_bytes_name(o->results, ".job"),
+    *p = (cake_partial){.results = cake_io_name(o->results, ""),
+                        .path = cake_io_name(o->results, ".partial"),
+                        .job_path = cake_io_name(o->results, ".job"),
                         .retry = o->retry,
                         .lossy = o->lossy,
                         .copies = o->copies,
@@ -334,7 +334,7 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
                         .fd = -1,
                         .reached = {.run = time(NULL), .share = -1, .left = -1},
                         .began = cake_clock_now()};
-    char *lock = cake_bytes_name(o->results, ".lock");
+    char *lock = cake_io_name(o->results, ".lock");
     bool only_looks = !exists(p->path) && exists(p->results) && !o->force && !can_write(o->results);
     err = only_looks ? CAKE_OK : cake_lock_take(lock, &p->lock);
     free(lock);
@@ -461,7 +461,7 @@ cake_err cake_partial_reopen(cake_partial *p)
 
 void cake_partial_peek(const char *results, bool force, cake_buf *identity)
 {
-    char *path = cake_bytes_name(results, ".partial"), *job_path = cake_bytes_name(results, ".job");
+    char *path = cake_io_name(results, ".partial"), *job_path = cake_io_name(results, ".job");
     cake_journal_head head = {0};
     cake_job job = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

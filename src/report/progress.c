@@ -11,11 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/log.h"
 #include "base/slurm.h"
-#include "base/whole.h"
 #include "formats/json.h"
 
 static const double bar_every = 0.2, line_every = 60, file_every = 5; /* seconds */
@@ -58,16 +58,16 @@ static void compose(const cake_counts *c, const char *how, double until_stop, ca
 
 static void write_file(const cake_counts *c, const char *how, double until_stop)
 {
-    cake_whole whole;
+    cake_atomic_file whole;
     cake_buf text = {0};
     if (!state.file)
         return;
     state.next_file = cake_clock_now() + file_every;
     compose(c, how, until_stop, &text);
-    cake_err err = cake_whole_open("progress", state.options->progress_file, &whole);
+    cake_err err = cake_atomic_file_open("progress", state.options->progress_file, &whole);
     if (!err) {
         fwrite(text.data, 1, text.len, whole.file);
-        err = cake_whole_close(&whole);
+        err = cake_atomic_file_close(&whole);
     }
     state.file = !err;
     cake_buf_free(&text);

@@ -43,7 +43,7 @@ void cake_report_threads(const cake_report_stage *stage, cake_buf *out);
 /* Some lines on standard error: counts; of a run of ten seconds or more, or at level debug, also a table of
  * stages and advice. */
 void cake_report_say(const cake_report *report);
-/* JSON into a file that cake_whole_check has found good. */
+/* JSON into a file that cake_atomic_file_check has found good. */
 cake_err cake_report_write(cake_report *report, const char *path);
 
 #endif

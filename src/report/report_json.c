@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/atomic_file.h"
 #include "base/version.h"
-#include "base/whole.h"
 #include "formats/json.h"
 #include "report/report_parts.h"
 
@@ -208,13 +208,13 @@ static void compose(cake_report *r, cake_buf *out)
 
 cake_err cake_report_write(cake_report *r, const char *path)
 {
-    cake_whole whole;
+    cake_atomic_file whole;
     cake_buf out = {0};
-    cake_err err = cake_whole_open("report", path, &whole);
+    cake_err err = cake_atomic_file_open("report", path, &whole);
     if (err)
         return err;
     compose(r, &out);
     fwrite(out.data, 1, out.len, whole.file); /* what fails is told by the close */
     cake_buf_free(&out);
-    return cake_whole_close(&whole);
+    return cake_atomic_file_close(&whole);
 }

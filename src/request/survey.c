@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "request/crew.h"
+#include "base/worker_pool.h"
 
 enum {
     BATCH_BYTES = 256 << 10, /* of lines: hundreds of requests, so that the crew's lock is cheap */
@@ -146,8 +146,8 @@ cake_err cake_survey_run(cake_feed *feed, int n_thread, const cake_surveyor *sur
         batches[i].result = cake_alloc(BATCH_LINES, sizeof *batches[i].result);
         items[i] = &batches[i];
     }
-    cake_crew_job job = {.arg = &s, .read = read_batch, .work = work_batch, .finish = finish_batch};
-    cake_err err = cake_crew_run(&job, n_thread, items, n);
+    cake_worker_job job = {.arg = &s, .read = read_batch, .work = work_batch, .finish = finish_batch};
+    cake_err err = cake_worker_pool_run(&job, n_thread, items, n);
     for (int i = 0; i < n; i++) {
         for (int j = 0; j < batches[i].n; j++)
             cake_request_free(&batches[i].result[j].request);

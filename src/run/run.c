@@ -12,9 +12,9 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/whole.h"
 #include "dispatch/desk.h"
 #include "dispatch/outpost.h"
 #include "engine/pipeline.h"
@@ -57,11 +57,11 @@ static cake_err open_files(job *j)
     if (j->world->rank == 0) {
         err = cake_outputs_check(j->options);
         if (!err && j->options->report)
-            err = cake_whole_check("report", j->options->report);
+            err = cake_atomic_file_check("report", j->options->report);
         if (!err && j->options->trace)
-            err = cake_whole_check("trace", j->options->trace);
+            err = cake_atomic_file_check("trace", j->options->trace);
         if (!err && j->options->progress_file)
-            err = cake_whole_check("progress", j->options->progress_file);
+            err = cake_atomic_file_check("progress", j->options->progress_file);
         if (!err)
             err = cake_answers_open(j->options, &j->stage, &j->answers);
     }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/whole.h"
+#include "base/atomic_file.h"
 #include "formats/json.h"
 #include "options/outputs.h"
 #include "place/machine.h"
@@ -71,13 +71,13 @@ static void compare(const cake_feed *feed)
 }
 
 /* Half a file would be taken for a whole one. */
-static cake_err settle(const cake_options *o, const sheet *s, cake_whole *whole, cake_err err)
+static cake_err settle(const cake_options *o, const sheet *s, cake_atomic_file *whole, cake_err err)
 {
     if (!o->output || !strcmp(o->output, "-"))
         return !err && fflush(s->out) ? unwritable(s) : err;
     if (!err)
-        return cake_whole_close(whole);
-    cake_whole_drop(whole);
+        return cake_atomic_file_close(whole);
+    cake_atomic_file_drop(whole);
     return err;
 }
 
@@ -85,20 +85,20 @@ cake_err cake_tokenize(const cake_options *options)
 {
     cake_feed feed;
     cake_machine machine;
-    cake_whole whole;
+    cake_atomic_file whole;
     sheet s = {.out = stdout, .name = options->output ? options->output : "standard output"};
     cake_surveyor surveyor = {.self = &s, .compose = compose, .take = take};
     bool file = options->output && strcmp(options->output, "-");
     cake_machine_read(&machine);
     cake_err err = cake_outputs_check(options);
     if (!err && file)
-        err = cake_whole_check("list of tokens", options->output);
+        err = cake_atomic_file_check("list of tokens", options->output);
     if (err)
         return err;
     err = cake_feed_open(options, NULL, 0, 0, &feed);
     if (!err)
         compare(&feed);
-    bool opened = !err && !(file && (err = cake_whole_open("list of tokens", options->output, &whole)));
+    bool opened = !err && !(file && (err = cake_atomic_file_open("list of tokens", options->output, &whole)));
     if (opened) {
         s.out = file ? whole.file : stdout;
         err = cake_survey_run(&feed, cake_options_threads(options, machine.cores_mine), &surveyor);

@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/atomic_file.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/version.h"
-#include "base/whole.h"
 #include "formats/json.h"
 
 enum { MOST = 1 << 20, BLOCK = 256 };
@@ -223,12 +223,12 @@ cake_err cake_trace_write(cake_trace *t, const cake_world *world, const cake_pla
                           const char *path, double start)
 {
     origin own = {.n = t->n}, *origins = NULL;
-    cake_whole whole = {0};
+    cake_atomic_file whole = {0};
     snprintf(own.host, sizeof own.host, "%s", world->host);
     if (world->rank == 0)
         origins = cake_alloc((size_t)world->size, sizeof *origins);
     cake_world_gather(world, &own, origins, sizeof own);
-    cake_err err = world->rank ? CAKE_OK : cake_whole_open("trace", path, &whole);
+    cake_err err = world->rank ? CAKE_OK : cake_atomic_file_open("trace", path, &whole);
     err = cake_world_agree(world, err);
     if (!err && world->rank) {
         gather(t, world, NULL);
@@ -242,7 +242,7 @@ cake_err cake_trace_write(cake_trace *t, const cake_world *world, const cake_pla
         write_head(&w, origins);
         gather(t, world, &w);
         fputs("\n]}\n", whole.file);
-        err = cake_whole_close(&whole);
+        err = cake_atomic_file_close(&whole);
     }
     free(origins);
     return err;

@@ -46,8 +46,8 @@ void cake_trace_add(cake_trace *trace, cake_span span, double end);
 /* All ranks together, before the first and after the last span: how far each rank's clock is from rank
  * 0's. */
 void cake_trace_align(cake_trace *trace, const cake_world *world);
-/* All ranks together. plans [n_replica], on rank 0, as is path: a file that cake_whole_check has found good;
- * start: rank 0's clock at 0. */
+/* All ranks together. plans [n_replica], on rank 0, as is path: a file that cake_atomic_file_check has
+ * found good; start: rank 0's clock at 0. */
 cake_err cake_trace_write(cake_trace *trace, const cake_world *world, const cake_plan *plans, int n_replica,
                           const char *path, double start);
 

@@ -4,7 +4,7 @@
  * Invariant: finished <= taken <= read <= finished + n_item, counted from the start; item i lies in items[i %
  * n_item].
  */
-#include "request/crew.h"
+#include "base/worker_pool.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 
 typedef struct crew {
-    const cake_crew_job *job;
+    const cake_worker_job *job;
     void **items;
     bool *done; /* [n_item] */
     int n_item;
@@ -76,7 +76,7 @@ static cake_err step(crew *c, bool *ended)
     return err == CAKE_END ? CAKE_OK : err;
 }
 
-cake_err cake_crew_run(const cake_crew_job *job, int n_thread, void **items, int n_item)
+cake_err cake_worker_pool_run(const cake_worker_job *job, int n_thread, void **items, int n_item)
 {
     crew c = {.job = job,
               .items = items,

@@ -5,7 +5,7 @@
  * Invariant: true means every byte; a spool file has no name, so that nothing of it is left when the process
  * dies.
  */
-#include "record/bytes.h"
+#include "base/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include "base/buf.h"
 
-char *cake_bytes_name(const char *results, const char *ending)
+char *cake_io_name(const char *results, const char *ending)
 {
     cake_buf path = {0};
     cake_buf_adds(&path, results);
@@ -24,7 +24,7 @@ char *cake_bytes_name(const char *results, const char *ending)
     return path.data;
 }
 
-cake_err cake_bytes_open(const char *path, int *fd, struct stat *info)
+cake_err cake_io_open(const char *path, int *fd, struct stat *info)
 {
     int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (opened < 0 && errno == ENOENT)
@@ -39,7 +39,7 @@ cake_err cake_bytes_open(const char *path, int *fd, struct stat *info)
     return CAKE_OK;
 }
 
-bool cake_bytes_write(int fd, const char *bytes, size_t len)
+bool cake_io_write(int fd, const char *bytes, size_t len)
 {
     for (size_t done = 0; done < len;) {
         ssize_t n = write(fd, bytes + done, len - done);
@@ -50,7 +50,7 @@ bool cake_bytes_write(int fd, const char *bytes, size_t len)
     return true;
 }
 
-bool cake_bytes_write_at(int fd, const char *bytes, size_t len, int64_t offset)
+bool cake_io_write_at(int fd, const char *bytes, size_t len, int64_t offset)
 {
     for (size_t done = 0; done < len;) {
         ssize_t n = pwrite(fd, bytes + done, len - done, (off_t)(offset + (int64_t)done));
@@ -61,7 +61,7 @@ bool cake_bytes_write_at(int fd, const char *bytes, size_t len, int64_t offset)
     return true;
 }
 
-bool cake_bytes_read_at(int fd, char *bytes, size_t len, int64_t offset)
+bool cake_io_read_at(int fd, char *bytes, size_t len, int64_t offset)
 {
     for (size_t done = 0; done < len;) {
         ssize_t n = pread(fd, bytes + done, len - done, (off_t)(offset + (int64_t)done));
@@ -86,7 +86,7 @@ static int open_nameless(const char *prefix)
     return fd;
 }
 
-int cake_bytes_spool(const char *beside, char *where, size_t n)
+int cake_io_spool(const char *beside, char *where, size_t n)
 {
     const char *dirs[] = {getenv("TMPDIR"), P_tmpdir};
     int fd = -1;

@@ -5,7 +5,7 @@
  * Invariant: a regular file is written as PATH.tmp and renamed only after everything was written without
  * error.
  */
-#include "base/whole.h"
+#include "base/atomic_file.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -26,7 +26,7 @@ static void first_name(const char *path, cake_buf *name)
     cake_buf_addf(name, there_itself ? "%s" : "%s.tmp", path);
 }
 
-cake_err cake_whole_check(const char *what, const char *path)
+cake_err cake_atomic_file_check(const char *what, const char *path)
 {
     cake_buf name = {0};
     struct stat info;
@@ -44,9 +44,9 @@ cake_err cake_whole_check(const char *what, const char *path)
     return err;
 }
 
-cake_err cake_whole_open(const char *what, const char *path, cake_whole *out)
+cake_err cake_atomic_file_open(const char *what, const char *path, cake_atomic_file *out)
 {
-    *out = (cake_whole){.what = what, .path = path};
+    *out = (cake_atomic_file){.what = what, .path = path};
     first_name(path, &out->first);
     out->file = fopen(out->first.data, "w");
     if (out->file)
@@ -56,7 +56,7 @@ cake_err cake_whole_open(const char *what, const char *path, cake_whole *out)
     return err;
 }
 
-cake_err cake_whole_close(cake_whole *w)
+cake_err cake_atomic_file_close(cake_atomic_file *w)
 {
     bool beside = strcmp(w->first.data, w->path);
     int error = fflush(w->file) ? errno : ferror(w->file) ? EIO : 0;
@@ -71,7 +71,7 @@ cake_err cake_whole_close(cake_whole *w)
     return err;
 }
 
-void cake_whole_drop(cake_whole *w)
+void cake_atomic_file_drop(cake_atomic_file *w)
 {
     struct stat info;
     bool beside = strcmp(w->first.data, w->path);
