@@ -29,8 +29,8 @@ static void work_for(double seconds)
     }
 }
 
-static cake_err forward(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg, bool layer),
-                        void *arg)
+static cake_err forward(void *self, cake_wave *wave, cake_wave_buffers way,
+                        void (*between)(void *arg, bool layer), void *arg)
 {
     (void)way;
     modelled_hop *hop = self;
@@ -68,12 +68,12 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
     (void)exec, (void)to, (void)x, (void)gate, (void)dtype, (void)n_in, (void)n_tok;
 }
 
-static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
+static void scores(const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
                    const bool *wanted, float cap, int n_tok)
 {
     (void)exec, (void)out, (void)x, (void)w, (void)wanted, (void)cap;
     for (int row = 0; row < n_tok; row++)
-        cake_best_add(&best[row], (cake_ranked){0});
+        cake_topk_add(&best[row], (cake_ranked){0});
     double seconds = cost_head(head, n_tok);
     *head_spent += seconds;
     start_work();

@@ -18,8 +18,8 @@
 #include "base/err.h"
 #include "kernels/memory.h"
 #include "kernels/tensor.h"
-#include "types/best.h"
 #include "types/row.h"
+#include "types/topk.h"
 
 /* One member of a team, which runs an operation together. */
 typedef struct cake_exec {
@@ -245,8 +245,8 @@ typedef struct cake_kernels {
     /* The product with a head: out [n_tok, w->n_out] as of linear, where cap > 0 each element x then becomes
      * cap tanh(x / cap); and the best of each row. Rows that are not wanted may stay unwritten. best [n_tok]
      * is the member's own, cleared before, and gets the best of the columns that the member computed:
-     * cake_best_join joins those of all members. */
-    void (*scores)(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
+     * cake_topk_join joins those of all members. */
+    void (*scores)(const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
                    const bool *wanted, float cap, int n_tok);
     /* out [n, w->n_in] = factor * rows row[i] of W as float32 (0 <= row[i] < w->n_out): the embedding. */
     void (*gather)(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,

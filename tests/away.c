@@ -139,7 +139,7 @@ OPERATION(linear,
            const float *residual, int n_tok),
           (exec, out, x, w, bias, residual, n_tok))
 OPERATION(scores,
-          (const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
+          (const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
            const bool *wanted, float cap, int n_tok),
           (exec, out, best, x, w, wanted, cap, n_tok))
 OPERATION(gather,

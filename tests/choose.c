@@ -122,15 +122,15 @@ static void test_without_scores(void)
     cake_chooser *chooser;
     float *score = malloc(sizeof(float) * N_VOCAB);
     void *scratch = malloc(cake_sample_scratch(N_VOCAB));
-    cake_best best;
+    cake_topk best;
     CU_ASSERT_EQUAL_FATAL(cake_chooser_open(N_VOCAB, 3, 2, &chooser), CAKE_OK);
     cake_draw *draw = cake_chooser_rows(chooser);
     for (int row = 0; row <= 4; row += 4) {
         cake_sequence *s = begin(row);
         fill(score, row);
-        cake_best_clear(&best, row ? 20 : 1);
+        cake_topk_clear(&best, row ? 20 : 1);
         for (int i = N_VOCAB; i-- > 0;)
-            cake_best_add(&best, (cake_ranked){score[i], i});
+            cake_topk_add(&best, (cake_ranked){score[i], i});
         for (int i = 0; i < 3; i++)
             draw[i] = (cake_draw){.sequence = i < 2 ? s : NULL,
                                   .finite = i == 0,

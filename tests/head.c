@@ -12,7 +12,7 @@ typedef struct scoring {
     call *c;
     float cap;
     const bool *wanted;
-    cake_best *best; /* [team, n_tok] */
+    cake_topk *best; /* [team, n_tok] */
 } scoring;
 
 static void pack_and_score(const cake_exec *exec, void *arg)
@@ -25,7 +25,7 @@ static void pack_and_score(const cake_exec *exec, void *arg)
 }
 
 /* Whether best holds what is best of score [n]: for each score as many stand before it as its place says. */
-static bool holds(const cake_best *best, const float *score, int n)
+static bool holds(const cake_topk *best, const float *score, int n)
 {
     int found = 0;
     for (int i = 0; i < n; i++) {
@@ -44,7 +44,7 @@ static bool holds(const cake_best *best, const float *score, int n)
 
 /* What scores finds, in the scores of linear, capped or not. */
 static void check_scores(const call *c, const float *plain, float cap, const bool *wanted,
-                         const cake_best *best)
+                         const cake_topk *best)
 {
     int n = c->w->n_out;
     for (int t = 0; t < c->n_tok; t++) {
@@ -61,17 +61,17 @@ static void check_scores(const call *c, const float *plain, float cap, const boo
 }
 
 /* A team's scores: best [n_tok] is clear. */
-static void run_scores(int team, call *c, float cap, const bool *wanted, cake_best *best)
+static void run_scores(int team, call *c, float cap, const bool *wanted, cake_topk *best)
 {
     scoring s = {.c = c, .cap = cap, .wanted = wanted};
     s.best = malloc((size_t)(team * c->n_tok) * sizeof *s.best);
     c->input = aligned_alloc(64, c->op->input_bytes(c->w->dtype, c->w->n_in, c->n_tok));
     CU_ASSERT_FATAL(s.best && c->input);
     for (int i = 0; i < team * c->n_tok; i++)
-        cake_best_clear(&s.best[i], best[i % c->n_tok].most);
+        cake_topk_clear(&s.best[i], best[i % c->n_tok].most);
     cake_exec_run(team, pack_and_score, &s);
     for (int i = team * c->n_tok; i-- > 0;)
-        cake_best_join(&best[i % c->n_tok], &s.best[i]);
+        cake_topk_join(&best[i % c->n_tok], &s.best[i]);
     free(s.best);
     free(c->input);
 }
@@ -80,7 +80,7 @@ static void run_scores(int team, call *c, float cap, const bool *wanted, cake_be
 static void scores_of_rows(const cake_kernels *op)
 {
     enum { N_OUT = 331, N_IN = 70, MOST = 70 };
-    static const int n_toks[] = {1, 2, 7, 20, MOST}, most[] = {1, 20, CAKE_MAX_BEST, 2, 63};
+    static const int n_toks[] = {1, 2, 7, 20, MOST}, most[] = {1, 20, CAKE_MAX_TOPK, 2, 63};
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
         float *value = random_floats((size_t)N_OUT * N_IN, 31), *x = random_floats((size_t)MOST * N_IN, 32);
         for (int o = N_OUT / 2; o < N_OUT; o++)
@@ -90,7 +90,7 @@ static void scores_of_rows(const cake_kernels *op)
         float *plain = malloc((size_t)MOST * N_OUT * sizeof *plain),
               *out = malloc((size_t)MOST * N_OUT * sizeof *out);
         bool wanted[MOST];
-        cake_best best[MOST];
+        cake_topk best[MOST];
         for (int i = is_executed(op) ? 3 : 0; i < COUNT(n_toks); i++)
             for (int team = 1; team <= (is_executed(op) ? 1 : 3); team++)
                 for (int capped = 0; capped < 2; capped++) {
@@ -98,7 +98,7 @@ static void scores_of_rows(const cake_kernels *op)
                     run_linear(1, &c);
                     for (int t = 0; t < c.n_tok; t++) {
                         wanted[t] = t % 3 != 1;
-                        cake_best_clear(&best[t], most[(t + team) % COUNT(most)]);
+                        cake_topk_clear(&best[t], most[(t + team) % COUNT(most)]);
                     }
                     c.out = out;
                     run_scores(team, &c, capped ? 3.0F : 0, wanted, best);
@@ -108,7 +108,7 @@ static void scores_of_rows(const cake_kernels *op)
         call few = product(op, out, x, &w, 20);
         memset(wanted, 0, sizeof wanted);
         for (int t = 0; t < few.n_tok; t++)
-            cake_best_clear(&best[t], t == 5 ? 3 : 1);
+            cake_topk_clear(&best[t], t == 5 ? 3 : 1);
         for (int i = 0; i < few.n_tok * N_OUT; i++)
             out[i] = NAN;
         run_scores(1, &few, 0, wanted, best);
@@ -116,15 +116,15 @@ static void scores_of_rows(const cake_kernels *op)
         x[3] = NAN; /* of the first row */
         call c = product(op, out, x, &w, 2);
         memset(wanted, 0, sizeof wanted);
-        cake_best_clear(&best[0], 20);
-        cake_best_clear(&best[1], 20);
+        cake_topk_clear(&best[0], 20);
+        cake_topk_clear(&best[1], 20);
         run_scores(2, &c, 0, wanted, best);
         CU_ASSERT(best[0].broken && !best[1].broken && holds(&best[1], plain + N_OUT, N_OUT));
         w.n_out = 40; /* fewer than are asked for; it is another matrix now */
         c = product(op, plain, x + N_IN, &w, 1);
         run_linear(1, &c);
         c.out = out;
-        cake_best_clear(&best[0], CAKE_MAX_BEST);
+        cake_topk_clear(&best[0], CAKE_MAX_TOPK);
         run_scores(2, &c, 0, wanted, best);
         CU_ASSERT(!best[0].broken && best[0].n == 40 && holds(&best[0], plain, 40));
         free(value);

@@ -27,7 +27,7 @@ static bool reads(const char *text, size_t len, cake_job *job)
 /* What cake_job_write makes, as text. */
 static void compose(cake_buf *text)
 {
-    cake_mark marks[] = {{100, 103, 7}, {160, 164, 0xFFFFFFFF}};
+    cake_input_checkpoint marks[] = {{100, 103, 7}, {160, 164, 0xFFFFFFFF}};
     cake_job job = {
         .head = {.identity = "{\"isa\": \"ref\"}", .model = "demo", .created = 1700000000, .job = 0xABC},
         .requests = 150,

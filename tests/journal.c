@@ -35,7 +35,7 @@ static void compose(cake_buf *out, const int64_t *orders, int n_group, int each,
             entries[i] = (cake_entry){.order = order, .failed = order % 3 == 1};
             cake_buf_addf(&group, "{\"index\": %lld, \"text\": \"answer\"}\n", (long long)order);
         }
-        cake_mark read = {(g + 1) * 10, (g + 1) * 10 + 2, 77u * (uint32_t)g};
+        cake_input_checkpoint read = {(g + 1) * 10, (g + 1) * 10 + 2, 77u * (uint32_t)g};
         cake_reached reached = {1700000000 + g / 2, 10.5 * g, g ? 0.25 * g : -1, g ? 9.5 * g : -1};
         cake_journal_close(entries, (size_t)each, &read, &reached, &group);
         cake_buf_add(out, group.data, group.len);
@@ -152,7 +152,7 @@ static void compose_begun(cake_buf *out, int64_t order, int answer, int64_t at, 
                          .ids = {.id = ids, .len = (size_t)n},
                          .width = 2,
                          .scored = scored};
-    cake_mark read = {30, 32, 1};
+    cake_input_checkpoint read = {30, 32, 1};
     cake_journal_open_running(&line);
     cake_running_add(&part, &line);
     cake_journal_close_running(&read, &line);

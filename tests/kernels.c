@@ -517,7 +517,7 @@ typedef struct rows_call {
 static void run_mark(const cake_exec *exec, void *arg)
 {
     rows_call *c = arg;
-    c->op->mark(exec, c->rows, c->x, c->n, c->dim, CAKE_ROW_BROKEN(3), c->ends);
+    c->op->mark(exec, c->rows, c->x, c->n, c->dim, CAKE_ROW_NONFINITE(3), c->ends);
 }
 
 static void run_move(const cake_exec *exec, void *arg)
@@ -540,9 +540,9 @@ static void check_rows(const cake_kernels *op)
             y[4 * DIM - 1] = NAN;
             rows_call c = {.op = op, .rows = row, .x = y, .n = N, .dim = DIM, .ends = ends};
             cake_exec_run(team, run_mark, &c);
-            CU_ASSERT(!row[0].broken && row[1].broken == (ends ? 0 : CAKE_ROW_BROKEN(3)) &&
+            CU_ASSERT(!row[0].broken && row[1].broken == (ends ? 0 : CAKE_ROW_NONFINITE(3)) &&
                       row[2].broken == 1);
-            CU_ASSERT(row[3].broken == CAKE_ROW_BROKEN(3) && !row[4].broken);
+            CU_ASSERT(row[3].broken == CAKE_ROW_NONFINITE(3) && !row[4].broken);
             c = (rows_call){.op = op, .x = x, .to = to, .from = from, .n = N, .dim = DIM};
             cake_exec_run(team, run_move, &c);
             for (int i = 0; i < N; i++)

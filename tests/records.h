@@ -34,7 +34,7 @@ static inline const char *path_of(const char *name)
 /* As if so many requests had been read. */
 static inline void read_all(cake_recorder *recorder, int n)
 {
-    cake_record_mark(recorder, (cake_mark){n, n, (uint32_t)n});
+    cake_record_read_to(recorder, (cake_input_checkpoint){n, n, (uint32_t)n});
 }
 
 static inline cake_record_options options_of(const char *path)

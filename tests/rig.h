@@ -131,11 +131,12 @@ static inline const float *step(rig *r, const int32_t *ids, int n, int pos, int 
                           .index = page + i / c->n_class,
                           .page = CONTEXT / CAKE_PAGE - 1 - page - i / c->n_class};
     cake_embed_fill(r->model, r->kernels->memory ? &cake_kernels_ref : r->kernels, 1, ids, r->wave);
-    CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, (cake_way){0}, no_messages, NULL), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, (cake_wave_buffers){0}, no_messages, NULL),
+                          CAKE_OK);
     int32_t row = n - 1;
     bool wanted = true;
-    cake_best best;
-    cake_best_clear(&best, 1);
+    cake_topk best;
+    cake_topk_clear(&best, 1);
     const float *score = cake_logits_forward(r->logits, 1, r->wave, NULL, &row, 1, &wanted, &best);
     CU_ASSERT(!best.broken && best.n == 1 && best.held[0].score == score[best.held[0].id]);
     for (int i = 0; i < cake_model_config(r->model)->n_vocab; i++)

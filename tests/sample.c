@@ -12,7 +12,7 @@
 #include "sample/rng.h"
 #include "sample/sample.h"
 #include "suite.h"
-#include "types/scores.h"
+#include "types/softmax.h"
 
 static cake_params params_of(double temperature, int64_t top_k, double top_p)
 {
@@ -80,11 +80,11 @@ static void test_keys(void)
 /* From as many of the best as are needed, in whatever order they come. */
 static int32_t from_best(const float *score, int n, const cake_params *params, const cake_key *key)
 {
-    cake_best best;
-    cake_best_clear(&best, cake_sample_needs(params, n));
+    cake_topk best;
+    cake_topk_clear(&best, cake_sample_needs(params, n));
     for (int64_t i = 0; i < n; i++) { /* times a prime that divides no n of the tests */
         int32_t id = (int32_t)(i * 7919 % n);
-        cake_best_add(&best, (cake_ranked){score[id], id});
+        cake_topk_add(&best, (cake_ranked){score[id], id});
     }
     return cake_sample_best(&best, params, key);
 }
@@ -175,7 +175,7 @@ static void test_reference(void)
                 cake_key key = {.seed = 5, .pos = (uint32_t)a};
                 int32_t got = cake_sample(score, n, &params, &key, scratch);
                 wrong += got != reference(score, n, &params, cake_key_uniform(&key), order);
-                bool few = params.top_k > 0 && params.top_k <= CAKE_MAX_BEST && params.top_k < n;
+                bool few = params.top_k > 0 && params.top_k <= CAKE_MAX_TOPK && params.top_k < n;
                 wrong += cake_sample_needs(&params, n) != (few ? params.top_k : 0);
                 wrong += few && from_best(score, n, &params, &key) != got;
                 checked++;
@@ -239,8 +239,8 @@ static void test_weights(void)
         score[n / 3] = -INFINITY;
         score[n / 2] = 17.5f;
         double temperature = 0.3 + n % 4 * 0.4, all = 0, worst = 0;
-        cake_law law = cake_law_of(cake_scores_top(score, n), temperature);
-        cake_law_weigh(&law, score, n, weight);
+        cake_softmax law = cake_softmax_of(cake_softmax_max(score, n), temperature);
+        cake_softmax_weigh(&law, score, n, weight);
         for (int i = 0; i < n; i++) {
             long double x = ((long double)score[i] - 17.5L) / temperature, exact = expl(x);
             double off = fabs((double)(weight[i] / exact - 1)) / (1 + 1.4427 * fabs((double)x));
@@ -249,18 +249,18 @@ static void test_weights(void)
             worst = off > worst ? off : worst;
             all += (double)exact;
         }
-        double sum = cake_scores_sum(&law, score, n, part);
+        double sum = cake_softmax_sum(&law, score, n, part);
         CU_ASSERT(worst < 2e-7);
         CU_ASSERT(fabs(sum / all - 1) < 2e-7);
         CU_ASSERT_EQUAL(n > 4096 ? part[0] + part[1] : part[0], sum);
-        CU_ASSERT_EQUAL(cake_scores_best(score, n), n / 2);
+        CU_ASSERT_EQUAL(cake_softmax_argmax(score, n), n / 2);
         CU_ASSERT_EQUAL(weight[n / 2], 1);
     }
     score[7] = score[3000] = 18;
-    CU_ASSERT_EQUAL(cake_scores_best(score, N), 7);
-    cake_law law = cake_law_of(18, 1);
-    cake_law_cut(&law, 0.55);
-    cake_law_weigh(&law, score, N, weight);
+    CU_ASSERT_EQUAL(cake_softmax_argmax(score, N), 7);
+    cake_softmax law = cake_softmax_of(18, 1);
+    cake_softmax_cut(&law, 0.55);
+    cake_softmax_weigh(&law, score, N, weight);
     for (int i = 0; i < N; i++)
         CU_ASSERT(weight[i] == 0 ? score[i] < 17.41f : weight[i] >= 0.55);
     free(score);

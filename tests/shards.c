@@ -60,10 +60,10 @@ static void make(int i, const made *m)
         r.form = index % 4 == 1 ? CAKE_FORM_BATCH_CHAT : CAKE_FORM_SIMPLE;
         r.id = index % 4 == 1 ? "\"custom-7\"" : NULL;
         r.fault = index % 10 == 3 ? &fault : NULL;
-        cake_record_mark(recorder, (cake_mark){requests, index + 1, (uint32_t)m->lines});
+        cake_record_read_to(recorder, (cake_input_checkpoint){requests, index + 1, (uint32_t)m->lines});
         CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_OK);
     }
-    cake_record_mark(recorder, (cake_mark){requests, m->lines, (uint32_t)m->lines});
+    cake_record_read_to(recorder, (cake_input_checkpoint){requests, m->lines, (uint32_t)m->lines});
     if (!m->stop)
         CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
     cake_record_close(recorder);
@@ -130,7 +130,7 @@ static void test_order(void)
             }
             CU_ASSERT_EQUAL(cake_shards_next(s, &entry, &line, &len), CAKE_END);
             CU_ASSERT(cake_shards_count(s) == order && cake_shards_failed(s) == failed);
-            CU_ASSERT(cake_shards_mark(s).requests == order && cake_shards_mark(s).line == LINES);
+            CU_ASSERT(cake_shards_checkpoint(s).requests == order && cake_shards_checkpoint(s).line == LINES);
             cake_shards_close(s);
         }
     cake_buf_free(&said);

@@ -13,7 +13,7 @@ typedef struct ending {
     const float *residual; /* [n_tok, n_out], or NULL */
     int64_t n_out;
     /* of scores, which have neither bias nor residual */
-    cake_best *best;    /* [n_tok], or NULL */
+    cake_topk *best;    /* [n_tok], or NULL */
     const bool *wanted; /* [n_tok] */
     float cap;
 } ending;
@@ -21,7 +21,7 @@ typedef struct ending {
 /* One row's scores of columns [column, last): sum, which has room for whole vectors. */
 static void find_best(const ending *e, float *sum, int64_t row, int64_t column, int64_t last)
 {
-    cake_best *best = &e->best[row];
+    cake_topk *best = &e->best[row];
     vec most = vec_set(-INFINITY);
     wholes size = whole_set(0);
     int64_t n = last - column;
@@ -36,11 +36,11 @@ static void find_best(const ending *e, float *sum, int64_t row, int64_t column, 
         size = whole_max(size, whole_size(v));
     }
     best->broken |= whole_most(size) >= 0x7F800000;
-    float least = cake_best_least(best);
+    float least = cake_topk_least(best);
     bool enters = vec_most(most) >= least;
     for (int64_t i = 0; enters && i < n; i++)
         if (sum[i] >= least)
-            cake_best_add(best, (cake_ranked){sum[i], (int32_t)(column + i)});
+            cake_topk_add(best, (cake_ranked){sum[i], (int32_t)(column + i)});
     for (int64_t i = 0; e->wanted[row] && i < n; i += LANES)
         vec_store_n(e->out + row * e->n_out + column + i, vec_load(sum + i),
                     n - i < LANES ? (int)(n - i) : LANES);

@@ -434,7 +434,7 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
     multiply_all(exec, &end, x, w, n_tok);
 }
 
-static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
+static void scores(const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
                    const bool *wanted, float cap, int n_tok)
 {
     ending end = {.out = out, .n_out = w->n_out, .best = best, .wanted = wanted, .cap = cap};

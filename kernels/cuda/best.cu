@@ -45,13 +45,13 @@ __device__ __forceinline__ void choose(cake_ranked *to, const cake_ranked *from,
 
 /* A block a row. */
 __global__ void __launch_bounds__(THREADS)
-    choose_of_leaders(cake_best *best, const cake_ranked *leader, const float *score, int n_out)
+    choose_of_leaders(cake_topk *best, const cake_ranked *leader, const float *score, int n_out)
 {
     begin_kernel();
-    __shared__ cake_ranked chosen[CAKE_MAX_BEST], found[CAKE_MAX_BEST * CAKE_WARP],
+    __shared__ cake_ranked chosen[CAKE_MAX_TOPK], found[CAKE_MAX_TOPK * CAKE_WARP],
         place[THREADS / CAKE_WARP];
     const int64_t row = blockIdx.x;
-    cake_best *to = best + row;
+    cake_topk *to = best + row;
     const int most = to->most, n_group = groups_of_scores(n_out);
     choose(chosen, leader + row * n_group, n_group, most, place);
     if (most > 1) {

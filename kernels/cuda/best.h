@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: scores as they come out of the product with a head. Out: the leader of each group of CAKE_WARP
- * neighbouring ones of a row, and, from these, the best of the row (types/best.h): the best m of all stand in
+ * neighbouring ones of a row, and, from these, the best of the row (types/topk.h): the best m of all stand in
  * the m groups whose leaders are the best, so that of many groups nothing but their leader is looked at
  * again.
  */
@@ -14,7 +14,7 @@
 /* What a product with a head does beside its sums. */
 struct leading {
     cake_ranked *leader; /* [n_tok, groups]; NULL: the product is not one with a head */
-    cake_best *best;     /* [n_tok] says how many are asked for; scores that are not finite are noted there */
+    cake_topk *best;     /* [n_tok] says how many are asked for; scores that are not finite are noted there */
     float cap;           /* as cake_kernels.scores has it */
     bool all; /* all scores are stored; else not those of rows of which only the best is asked for */
 };

@@ -128,7 +128,7 @@ static bool linears(const cake_exec *exec, const cake_product *product, int n, c
     return fits;
 }
 
-static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
+static void scores(const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
                    const bool *wanted, float cap, int n_tok)
 {
     if (exec->rank)

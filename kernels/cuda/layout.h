@@ -143,7 +143,7 @@ void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const fl
  * may stay unwritten. leaders: n_tok times cake_cuda_leaders bytes; parts: half as many bytes as for two
  * matrices of linear. */
 size_t cake_cuda_leaders(int n_out);
-void cake_cuda_scores(float *out, cake_best *best, const void *x, const cake_weight *w, bool all, float cap,
+void cake_cuda_scores(float *out, cake_topk *best, const void *x, const cake_weight *w, bool all, float cap,
                       int n_tok, void *leaders, void *parts);
 void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_dtype dtype, int n_in,
                           int n_tok);

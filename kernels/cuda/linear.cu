@@ -383,7 +383,7 @@ size_t cake_cuda_leaders(int n_out)
     return (size_t)groups_of_scores(n_out) * sizeof(cake_ranked);
 }
 
-void cake_cuda_scores(float *out, cake_best *best, const void *x, const cake_weight *w, bool all, float cap,
+void cake_cuda_scores(float *out, cake_topk *best, const void *x, const cake_weight *w, bool all, float cap,
                       int n_tok, void *leaders, void *parts)
 {
     leading to = {(cake_ranked *)leaders, best, cap, all};

@@ -307,7 +307,7 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
 }
 
 /* What is best in this member's columns of out, once they are capped. */
-static void find_best(const cake_exec *exec, float *out, cake_best *best, int64_t n_out, float cap, int n_tok)
+static void find_best(const cake_exec *exec, float *out, cake_topk *best, int64_t n_out, float cap, int n_tok)
 {
     int64_t first, last;
     cake_exec_share(exec, n_out, 1, &first, &last);
@@ -316,7 +316,7 @@ static void find_best(const cake_exec *exec, float *out, cake_best *best, int64_
             float *score = &out[row * n_out + c];
             *score = cap > 0 ? capped(*score, cap) : *score;
             best[row].broken |= !(fabsf(*score) <= FLT_MAX);
-            cake_best_add(&best[row], (cake_ranked){*score, (int32_t)c});
+            cake_topk_add(&best[row], (cake_ranked){*score, (int32_t)c});
         }
 }
 
@@ -335,7 +335,7 @@ static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, i
     }
 }
 
-static void scores(const cake_exec *exec, float *out, cake_best *best, const void *x, const cake_weight *w,
+static void scores(const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
                    const bool *wanted, float cap, int n_tok)
 {
     (void)wanted;
@@ -343,7 +343,7 @@ static void scores(const cake_exec *exec, float *out, cake_best *best, const voi
     find_best(exec, out, best, w->n_out, cap, n_tok);
 }
 
-static void scores_bf16(const cake_exec *exec, float *out, cake_best *best, const void *x,
+static void scores_bf16(const cake_exec *exec, float *out, cake_topk *best, const void *x,
                         const cake_weight *w, const bool *wanted, float cap, int n_tok)
 {
     (void)wanted;

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "request/sequence.h"
-#include "types/best.h"
+#include "types/topk.h"
 
 /* What the scores of one row come to. */
 typedef struct cake_draw {
@@ -21,7 +21,7 @@ typedef struct cake_draw {
     cake_sequence *sequence;
     bool finite;           /* all scores are finite; if not, nothing is out */
     float *score;          /* [n_vocab] changed meanwhile, and restored; NULL: `best` is all that is needed */
-    const cake_best *best; /* as many as cake_draw_needs says; read where there is no score */
+    const cake_topk *best; /* as many as cake_draw_needs says; read where there is no score */
     enum {
         CAKE_CHOOSE_CHECK,
         CAKE_CHOOSE_SCORE,

@@ -306,7 +306,7 @@ static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
         p->at = at;
         p->layer = -1;
         p->aside_s = 0;
-        cake_way way = {parcel->body, cake_link_place(at->out)};
+        cake_wave_buffers way = {parcel->body, cake_link_place(at->out)};
         if (at->stays && !parcel->home) /* the place is the root's own */
             way.to = parcel->body;
         if (at->work.forward(at->work.self, parcel->wave, way, between, p))

@@ -19,8 +19,8 @@ typedef struct cake_pipeline cake_pipeline;
  * timed there, and messages under way make progress; between(arg, false) only for these. */
 typedef struct cake_work {
     void *self;
-    cake_err (*forward)(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg, bool layer),
-                        void *arg);
+    cake_err (*forward)(void *self, cake_wave *wave, cake_wave_buffers way,
+                        void (*between)(void *arg, bool layer), void *arg);
 } cake_work;
 
 /* Parcels that an edge may hold. */

@@ -274,7 +274,7 @@ static void break_off(cake_root *r, int slot, const cake_row *row)
     cake_request *request = &s->lead->request;
     char where[64];
     int broken = row->pos + 1 < s->n_prompt ? row->broken : s->lead->broken;
-    int layer = broken ? broken - CAKE_ROW_BROKEN(0) : -1;
+    int layer = broken ? broken - CAKE_ROW_NONFINITE(0) : -1;
     if (layer >= 0)
         snprintf(where, sizeof where, "layer %d", layer);
     else
@@ -348,7 +348,7 @@ static void score(cake_root *r, const cake_parcel *parcel, const cake_batch *bat
         draw[i] = draw_of(r, batch->slot[first + i], &cake_wave_rows(wave)[row[i]]);
         int needs = cake_draw_needs(&draw[i], r->config->n_vocab);
         r->wanted[i] = !needs || batch->slot[first + i] == r->stem;
-        cake_best_clear(&r->best[i], needs ? needs : 1);
+        cake_topk_clear(&r->best[i], needs ? needs : 1);
     }
     double start = cake_clock_now();
     float *scores =

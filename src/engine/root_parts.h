@@ -43,7 +43,7 @@ struct cake_root {
     cake_chooser *chooser;
     cake_logits *logits;
     bool *wanted;    /* [lane_seqs] for each scored row: all of its scores are needed, not only the best */
-    cake_best *best; /* [lane_seqs] the best scores of each of these rows */
+    cake_topk *best; /* [lane_seqs] the best scores of each of these rows */
     bool blamed;     /* it was said which rank gave numbers that are not finite */
     cake_root_stats stats;
     cake_trace *trace; /* or NULL */

@@ -10,13 +10,13 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "types/scores.h"
+#include "types/softmax.h"
 
 /* What goes in and what comes out. */
 typedef struct places {
     float *x;        /* [max_row, dim] */
     float *score;    /* [max_row, n_vocab] */
-    cake_best *best; /* [n_thread, max_row] */
+    cake_topk *best; /* [n_thread, max_row] */
     int32_t *row;    /* [max_row] of the wave */
 } places;
 
@@ -53,7 +53,7 @@ static size_t input_bytes(const cake_config *c, const cake_kernels *kernels, int
 
 static size_t best_bytes(int max_row, int n_thread)
 {
-    return cake_arena_round((size_t)max_row * (size_t)n_thread * sizeof(cake_best));
+    return cake_arena_round((size_t)max_row * (size_t)n_thread * sizeof(cake_topk));
 }
 
 static size_t row_bytes(int max_row)
@@ -186,14 +186,14 @@ static void forward_away(cake_logits *l)
 }
 
 float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,
-                           const int32_t *row, int n, const bool *wanted, cake_best *best)
+                           const int32_t *row, int n, const bool *wanted, cake_topk *best)
 {
     CAKE_ASSERT(n <= logits->max_row && n_thread <= logits->n_thread);
     const places *p = &logits->here;
     take_rows(logits, wave, body, row, n);
     for (int member = 0; member < logits->n_thread; member++) /* the team may be smaller */
         for (int i = 0; i < n; i++)
-            cake_best_clear(&p->best[(size_t)member * (size_t)logits->max_row + (size_t)i], best[i].most);
+            cake_topk_clear(&p->best[(size_t)member * (size_t)logits->max_row + (size_t)i], best[i].most);
     logits->n = n;
     logits->wanted = wanted;
     if (logits->kernels->memory)
@@ -204,7 +204,7 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
         cake_exec_run(n_thread, forward, logits);
     for (int member = 0; member < logits->n_thread; member++)
         for (int i = 0; i < n; i++)
-            cake_best_join(&best[i], &p->best[(size_t)member * (size_t)logits->max_row + (size_t)i]);
+            cake_topk_join(&best[i], &p->best[(size_t)member * (size_t)logits->max_row + (size_t)i]);
     return p->score;
 }
 
@@ -217,8 +217,8 @@ cake_effort cake_logits_work(const cake_logits *logits, int n)
 
 double cake_logits_total(const float *score, int n_vocab)
 {
-    cake_law law = cake_law_of(cake_scores_top(score, n_vocab), 1);
-    return law.top + log(cake_scores_sum(&law, score, n_vocab, NULL));
+    cake_softmax law = cake_softmax_of(cake_softmax_max(score, n_vocab), 1);
+    return law.top + log(cake_softmax_sum(&law, score, n_vocab, NULL));
 }
 
 void cake_logits_top(const float *score, int n_vocab, int n, int32_t *ids)
@@ -227,7 +227,7 @@ void cake_logits_top(const float *score, int n_vocab, int n, int32_t *ids)
     int held = 0;
     for (int from = 0; from < n_vocab; from += GROUP) {
         int to = n_vocab - from < GROUP ? n_vocab : from + GROUP;
-        if (held == n && (n == 0 || cake_scores_top(score + from, to - from) <= score[ids[n - 1]]))
+        if (held == n && (n == 0 || cake_softmax_max(score + from, to - from) <= score[ids[n - 1]]))
             continue;
         for (int i = from; i < to; i++) {
             if (held == n && score[i] <= score[ids[n - 1]])

@@ -29,12 +29,12 @@ void cake_logits_close(cake_logits *logits);
  * the wave's; NULL: in the wave. best [n]: of each row, clear when it comes. Scores of broken rows must not
  * be sampled from. NULL: the kernels' device has failed, which was said. */
 float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,
-                           const int32_t *row, int n, const bool *wanted, cake_best *best);
+                           const int32_t *row, int n, const bool *wanted, cake_topk *best);
 
 /* What the scores of n rows cost at least: two operations a weight and row, the head read once. */
 cake_effort cake_logits_work(const cake_logits *logits, int n);
 
-/* log(sum(exp(score))) of finite scores, within 1e-6 (types/scores.h says in which order they are
+/* log(sum(exp(score))) of finite scores, within 1e-6 (types/softmax.h says in which order they are
  * summed). The logprob of a token is its score less this. */
 double cake_logits_total(const float *score, int n_vocab);
 /* The n best ids by descending score, ties by id. */

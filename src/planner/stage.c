@@ -308,15 +308,15 @@ static void pass_on(void *arg, bool layer)
     l->told = l->told && !layer;
 }
 
-static cake_err forward(void *self, cake_wave *wave, cake_way way, void (*between)(void *arg, bool layer),
-                        void *arg)
+static cake_err forward(void *self, cake_wave *wave, cake_wave_buffers way,
+                        void (*between)(void *arg, bool layer), void *arg)
 {
     const cake_stretch *s = self;
     cake_err err = CAKE_OK;
     for (int i = 0; i < s->n && !err; i++) {
         listener l = {between, arg,
                       i > 0}; /* behind the last layer of one is before the first of the other */
-        cake_way part = {i == 0 ? way.from : NULL, i == s->n - 1 ? way.to : NULL};
+        cake_wave_buffers part = {i == 0 ? way.from : NULL, i == s->n - 1 ? way.to : NULL};
         err = cake_slice_forward(s->slice[i], wave, part, pass_on, &l);
     }
     return err;

@@ -34,9 +34,10 @@ struct cake_prompt {
     int n_text, next_text;
     int64_t order, line; /* of the next request; of the next line */
 
-    int64_t after;    /* the line behind the latest request */
-    uint32_t sum;     /* of all lines so far that are not blank */
-    cake_mark *marks; /* [n_mark] owned: what the sum has to be there; those up to next_mark were passed */
+    int64_t after; /* the line behind the latest request */
+    uint32_t sum;  /* of all lines so far that are not blank */
+    cake_input_checkpoint
+        *marks; /* [n_mark] owned: what the sum has to be there; those up to next_mark were passed */
     size_t n_mark, next_mark;
     bool changed;            /* it was not */
     bool said_empty, looked; /* at the first line */
@@ -221,12 +222,12 @@ cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out)
     return CAKE_OK;
 }
 
-cake_mark cake_prompt_mark(const cake_prompt *prompt)
+cake_input_checkpoint cake_prompt_checkpoint(const cake_prompt *prompt)
 {
-    return (cake_mark){.requests = prompt->order, .line = prompt->after, .sum = prompt->sum};
+    return (cake_input_checkpoint){.requests = prompt->order, .line = prompt->after, .sum = prompt->sum};
 }
 
-void cake_prompt_expect(cake_prompt *prompt, const cake_mark *marks, size_t n)
+void cake_prompt_expect(cake_prompt *prompt, const cake_input_checkpoint *marks, size_t n)
 {
     prompt->marks = cake_alloc(n, sizeof *marks);
     if (n)
@@ -241,7 +242,7 @@ bool cake_prompt_changed(const cake_prompt *prompt)
 
 static cake_err say_changed(cake_prompt *prompt)
 {
-    const cake_mark *mark = &prompt->marks[prompt->next_mark];
+    const cake_input_checkpoint *mark = &prompt->marks[prompt->next_mark];
     int64_t from = prompt->next_mark ? mark[-1].line : 0;
     const char *name = prompt->n_text ? "the prompts" : name_of(prompt);
     prompt->changed = true;
@@ -280,7 +281,7 @@ static cake_err sum_up(cake_prompt *prompt, cake_line *line)
         prompt->sum = cake_crc_on(prompt->sum, line->text, line->len);
     if (prompt->next_mark == prompt->n_mark)
         return CAKE_OK;
-    const cake_mark *mark = &prompt->marks[prompt->next_mark];
+    const cake_input_checkpoint *mark = &prompt->marks[prompt->next_mark];
     if (prompt->order < mark->requests)
         return CAKE_OK;
     if (prompt->sum != mark->sum || prompt->after != mark->line)

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "formats/json.h"
-#include "types/mark.h"
+#include "types/input_checkpoint.h"
 #include "types/params.h"
 
 /* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and
@@ -93,10 +93,10 @@ void cake_prompt_settle(cake_prompt *prompt, cake_request *request);
 bool cake_prompt_ready(cake_prompt *prompt);
 
 /* What was read so far. */
-cake_mark cake_prompt_mark(const cake_prompt *prompt);
+cake_input_checkpoint cake_prompt_checkpoint(const cake_prompt *prompt);
 /* The input has to be what it was at marks [n], in ascending order; more may follow. Reading fails at the
  * first one where it is not, and says which lines are not the same. Before the first line is read; copied. */
-void cake_prompt_expect(cake_prompt *prompt, const cake_mark *marks, size_t n);
+void cake_prompt_expect(cake_prompt *prompt, const cake_input_checkpoint *marks, size_t n);
 bool cake_prompt_changed(const cake_prompt *prompt); /* whether that is why reading failed */
 
 /* Share of the file that was read so far, 0 to 1; negative if its size is unknown. */

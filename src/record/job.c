@@ -37,7 +37,7 @@ int cake_job_write(const char *path, const cake_job *job)
         cake_buf_addf(&text, ", \"answered\": \"%016" PRIx64 "\"", job->answered.sum);
     cake_buf_addf(&text, ", \"bytes\": %" PRId64 ", \"crc\": %" PRIu32 ",\n \"read\": ", job->results.bytes,
                   job->results.sum);
-    cake_journal_marks_add(job->marks, job->n_mark, MARKS, &text);
+    cake_journal_add_checkpoints(job->marks, job->n_mark, MARKS, &text);
     cake_buf_adds(&text, "}\n");
     cake_buf_addf(&tmp, "%s.tmp", path);
     int fd = open(tmp.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666), why = errno;
@@ -66,7 +66,7 @@ static bool parse(const cake_json *root, cake_job *job)
     return cake_json_int(cake_json_get(root, "cake_job"), -1) == 1 && job->requests >= 0 &&
            job->requests <= CAKE_JOURNAL_MOST && job->failed >= 0 && job->failed <= job->requests &&
            job->results.bytes >= 0 && sum >= 0 && sum <= UINT32_MAX &&
-           cake_journal_marks_parse(cake_json_get(root, "read"), &job->marks, &job->n_mark) &&
+           cake_journal_parse_checkpoints(cake_json_get(root, "read"), &job->marks, &job->n_mark) &&
            job->requests <=
                (job->n_mark ? job->marks[job->n_mark - 1].requests : 0) && /* a shard's are fewer */
            cake_journal_head_parse(root, &job->head);

@@ -13,7 +13,7 @@ typedef struct cake_job {
     cake_journal_head head;
     int64_t requests, failed;
     cake_answered answered;
-    cake_mark *marks; /* [n_mark] of the input; owned */
+    cake_input_checkpoint *marks; /* [n_mark] of the input; owned */
     size_t n_mark;
     cake_sorted results; /* what RESULTS was written as */
 } cake_job;

@@ -141,12 +141,12 @@ void cake_journal_differs(const char *was, const char *is, cake_buf *out)
 
 /* ---- marks */
 
-static void add_mark(const cake_mark *mark, cake_buf *out)
+static void add_mark(const cake_input_checkpoint *mark, cake_buf *out)
 {
     cake_buf_addf(out, "[%" PRId64 ", %" PRId64 ", %" PRIu32 "]", mark->requests, mark->line, mark->sum);
 }
 
-void cake_journal_marks_add(const cake_mark *marks, size_t n, size_t most, cake_buf *out)
+void cake_journal_add_checkpoints(const cake_input_checkpoint *marks, size_t n, size_t most, cake_buf *out)
 {
     size_t step = n / most + 1;
     cake_buf_addc(out, '[');
@@ -158,7 +158,7 @@ void cake_journal_marks_add(const cake_mark *marks, size_t n, size_t most, cake_
     cake_buf_addc(out, ']');
 }
 
-static bool read_mark(const cake_json *node, cake_mark *mark)
+static bool read_mark(const cake_json *node, cake_input_checkpoint *mark)
 {
     int64_t sum = cake_json_int(cake_json_at(node, 2), -1);
     mark->requests = cake_json_int(cake_json_at(node, 0), -1);
@@ -168,16 +168,16 @@ static bool read_mark(const cake_json *node, cake_mark *mark)
            sum >= 0 && sum <= UINT32_MAX;
 }
 
-static void push_mark(cake_mark **marks, size_t *n, const cake_mark *mark)
+static void push_mark(cake_input_checkpoint **marks, size_t *n, const cake_input_checkpoint *mark)
 {
     if (!(*n & (*n - 1))) /* room for twice as many at every power of two */
         *marks = cake_grow(*marks, *n ? 2 * *n : 1, sizeof **marks);
     (*marks)[(*n)++] = *mark;
 }
 
-bool cake_journal_marks_parse(const cake_json *array, cake_mark **marks, size_t *n)
+bool cake_journal_parse_checkpoints(const cake_json *array, cake_input_checkpoint **marks, size_t *n)
 {
-    cake_mark mark, *all = NULL;
+    cake_input_checkpoint mark, *all = NULL;
     size_t count = 0;
     bool right = cake_json_kind(array) == CAKE_JSON_ARRAY;
     for (size_t i = 0; right && i < cake_json_size(array); i++) {
@@ -238,7 +238,7 @@ static void add_known(double value, int digits, cake_buf *out)
         cake_buf_adds(out, "null");
 }
 
-void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *read,
+void cake_journal_close(const cake_entry *entries, size_t n, const cake_input_checkpoint *read,
                         const cake_reached *reached, cake_buf *out)
 {
     const char *between = "";
@@ -274,7 +274,7 @@ void cake_journal_open_running(cake_buf *out)
     cake_buf_adds(out, RUNNING);
 }
 
-void cake_journal_close_running(const cake_mark *read, cake_buf *out)
+void cake_journal_close_running(const cake_input_checkpoint *read, cake_buf *out)
 {
     cake_buf_adds(out, "], \"read\": ");
     add_mark(read, out);
@@ -384,7 +384,7 @@ static void take_reached(const cake_json *at, cake_journal *j)
 
 /* Whether the numbers are those of a group: orders of requests that had been read, each once with its
  * failure. */
-static bool is_sound(const cake_json *orders, const cake_json *failed, const cake_mark *read)
+static bool is_sound(const cake_json *orders, const cake_json *failed, const cake_input_checkpoint *read)
 {
     size_t n_failed = cake_json_size(failed), f = 0;
     for (size_t i = 0; i < cake_json_size(orders); i++) {
@@ -439,7 +439,7 @@ static bool walk(scan *s, int64_t from, int64_t to, const cake_json *orders, con
 }
 
 /* What begins at `from` counts, up to `behind`. */
-static void go_behind(cake_journal *j, int64_t from, int64_t behind, const cake_mark *read)
+static void go_behind(cake_journal *j, int64_t from, int64_t behind, const cake_input_checkpoint *read)
 {
     j->lost += from - j->end;
     j->end = behind;
@@ -459,7 +459,7 @@ static int take_group(scan *s, cake_journal *j, int64_t at)
     cake_json *root = parse_own(&s->line, sum);
     const cake_json *own = cake_json_get(root, "_cake"), *orders = cake_json_get(own, "orders");
     const cake_json *failed = cake_json_get(own, "failed");
-    cake_mark read;
+    cake_input_checkpoint read;
     size_t n;
     int took = 0;
     if (root && read_mark(cake_json_get(own, "read"), &read) && is_sound(orders, failed, &read)) {
@@ -489,7 +489,7 @@ static void take_running(const scan *s, cake_journal *j, int64_t at)
 {
     cake_json *root = parse_own(&s->line, 0);
     const cake_json *own = cake_json_get(root, "_cake"), *parts = cake_json_get(own, "running");
-    cake_mark read;
+    cake_input_checkpoint read;
     if (root && read_mark(cake_json_get(own, "read"), &read)) {
         for (size_t i = 0; i < cake_json_size(parts); i++) {
             cake_running part;

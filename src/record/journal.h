@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "record/places.h"
 #include "record/running.h"
-#include "types/mark.h"
+#include "types/input_checkpoint.h"
 
 #define CAKE_JOURNAL_MOST ((int64_t)1 << 32) /* requests; more are a broken number, not a larger file */
 
@@ -38,9 +38,9 @@ bool cake_journal_hex(const struct cake_json *node, size_t digits, uint64_t *out
 void cake_journal_differs(const char *was, const char *is, cake_buf *out);
 
 /* The marks, evenly thinned to so many at most, the last one among them: an array. */
-void cake_journal_marks_add(const cake_mark *marks, size_t n, size_t most, cake_buf *out);
+void cake_journal_add_checkpoints(const cake_input_checkpoint *marks, size_t n, size_t most, cake_buf *out);
 /* Owned; false: they are none, or not in ascending order. */
-bool cake_journal_marks_parse(const struct cake_json *array, cake_mark **marks, size_t *n);
+bool cake_journal_parse_checkpoints(const struct cake_json *array, cake_input_checkpoint **marks, size_t *n);
 
 /* One result of a group. */
 typedef struct cake_entry {
@@ -69,20 +69,21 @@ typedef struct cake_reached {
 /* The first line. */
 void cake_journal_begin(const cake_journal_head *head, cake_buf *out);
 /* Behind the lines of a group [n entries], which are all that is in out. */
-void cake_journal_close(const cake_entry *entries, size_t n, const cake_mark *read,
+void cake_journal_close(const cake_entry *entries, size_t n, const cake_input_checkpoint *read,
                         const cake_reached *reached, cake_buf *out);
 
 /* Around the parts of answers that were begun, in a line of their own: each added with cake_running_add,
  * commas between them. */
 void cake_journal_open_running(cake_buf *out);
-void cake_journal_close_running(const cake_mark *read, cake_buf *out); /* out holds nothing but the line */
+void cake_journal_close_running(const cake_input_checkpoint *read,
+                                cake_buf *out); /* out holds nothing but the line */
 
 /* What a journal holds. */
 typedef struct cake_journal {
     cake_journal_head head;
-    cake_places places;    /* of whole groups */
-    cake_runnings running; /* begun, and not finished */
-    cake_mark *marks;      /* [n_mark] in ascending order */
+    cake_places places;           /* of whole groups */
+    cake_runnings running;        /* begun, and not finished */
+    cake_input_checkpoint *marks; /* [n_mark] in ascending order */
     size_t n_mark;
     cake_answered answered;
     int64_t failed;           /* places of error records */

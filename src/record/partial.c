@@ -64,7 +64,7 @@ const cake_answered *cake_partial_sum(const cake_partial *p)
     return &p->journal.answered;
 }
 
-void cake_partial_corrected(cake_partial *p, const cake_mark *read)
+void cake_partial_corrected(cake_partial *p, const cake_input_checkpoint *read)
 {
     cake_runnings_free(&p->journal.running); /* of what other lines they are is not known */
     free(p->journal.marks);
@@ -73,13 +73,13 @@ void cake_partial_corrected(cake_partial *p, const cake_mark *read)
     p->journal.n_mark = 1;
 }
 
-const cake_mark *cake_partial_marks(const cake_partial *p, size_t *n)
+const cake_input_checkpoint *cake_partial_input_checkpoints(const cake_partial *p, size_t *n)
 {
     *n = p->journal.n_mark;
     return p->journal.marks;
 }
 
-void cake_partial_mark(cake_partial *p, const cake_mark *read)
+void cake_partial_read_to(cake_partial *p, const cake_input_checkpoint *read)
 {
     if (read->requests > p->read.requests)
         p->read = *read;

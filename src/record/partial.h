@@ -44,10 +44,12 @@ bool cake_partial_has(const cake_partial *partial, int64_t order);
 cake_err cake_partial_recall(cake_partial *partial);
 bool cake_partial_answered(const cake_partial *partial, int64_t order);
 const cake_answered *cake_partial_sum(const cake_partial *partial);
-void cake_partial_corrected(cake_partial *partial, const cake_mark *read);
-const cake_mark *cake_partial_marks(const cake_partial *partial, size_t *n); /* what earlier runs read */
+void cake_partial_corrected(cake_partial *partial, const cake_input_checkpoint *read);
+const cake_input_checkpoint *cake_partial_input_checkpoints(const cake_partial *partial,
+                                                            size_t *n); /* what earlier runs read */
 
-void cake_partial_mark(cake_partial *partial, const cake_mark *read); /* how far this run has read */
+void cake_partial_read_to(cake_partial *partial,
+                          const cake_input_checkpoint *read); /* how far this run has read */
 /* share: of the input that is answered; left: seconds to its end; negative: unknown. */
 void cake_partial_reached(cake_partial *partial, double share, double left);
 /* entry's line [len], with its newline. On failure the file ends with the last whole group. */

@@ -19,7 +19,7 @@ struct cake_partial {
     cake_journal journal;       /* head, places, marks of earlier runs, failures */
     int64_t first, begun, size; /* bytes: of the first line; when this run opened it; now, of whole groups */
     int64_t resumed;
-    cake_mark read;
+    cake_input_checkpoint read;
     cake_reached reached; /* but for the seconds */
     double began;         /* cake_clock_now of reached.run */
     cake_entry *entries;  /* [GROUP] those of the group that grows: n_entry, begun at `since` */

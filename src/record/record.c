@@ -240,10 +240,10 @@ int64_t cake_record_resumed(const cake_recorder *recorder)
     return recorder->partial ? cake_partial_resumed(recorder->partial) : 0;
 }
 
-const cake_mark *cake_record_marks(const cake_recorder *recorder, size_t *n)
+const cake_input_checkpoint *cake_record_input_checkpoints(const cake_recorder *recorder, size_t *n)
 {
     *n = 0;
-    return recorder->partial ? cake_partial_marks(recorder->partial, n) : NULL;
+    return recorder->partial ? cake_partial_input_checkpoints(recorder->partial, n) : NULL;
 }
 
 bool cake_record_recall(cake_recorder *recorder, uint64_t *sum)
@@ -260,15 +260,15 @@ bool cake_record_answered(const cake_recorder *recorder, int64_t order)
     return cake_partial_answered(recorder->partial, order);
 }
 
-void cake_record_corrected(cake_recorder *recorder, cake_mark read)
+void cake_record_corrected(cake_recorder *recorder, cake_input_checkpoint read)
 {
     cake_partial_corrected(recorder->partial, &read);
 }
 
-void cake_record_mark(cake_recorder *recorder, cake_mark read)
+void cake_record_read_to(cake_recorder *recorder, cake_input_checkpoint read)
 {
     if (recorder->partial)
-        cake_partial_mark(recorder->partial, &read);
+        cake_partial_read_to(recorder->partial, &read);
 }
 
 void cake_record_reached(cake_recorder *recorder, double share, double left)

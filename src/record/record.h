@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "record/partial.h"
-#include "types/mark.h"
+#include "types/input_checkpoint.h"
 #include "types/params.h"
 
 typedef enum cake_finish { CAKE_FINISH_STOP, CAKE_FINISH_LENGTH } cake_finish;
@@ -111,13 +111,13 @@ cake_err cake_record_reopen(cake_recorder *recorder);
 /* What earlier runs did: whether they have a request's result, how many, and how far they had read. */
 bool cake_record_has(const cake_recorder *recorder, int64_t order);
 int64_t cake_record_resumed(const cake_recorder *recorder);
-const cake_mark *cake_record_marks(const cake_recorder *recorder, size_t *n);
+const cake_input_checkpoint *cake_record_input_checkpoints(const cake_recorder *recorder, size_t *n);
 
 /* With options.retry, where the input is not what earlier runs read: whether the lines of requests with an
  * answer are, whose sum this is of; see cake_partial_recall. False: it is not known. */
 bool cake_record_recall(cake_recorder *recorder, uint64_t *sum);
 bool cake_record_answered(const cake_recorder *recorder, int64_t order);
-void cake_record_corrected(cake_recorder *recorder, cake_mark read);
+void cake_record_corrected(cake_recorder *recorder, cake_input_checkpoint read);
 
 /* The tokens of a request that an earlier run began; NULL: it did not. Borrowed. */
 const cake_running *cake_record_running(const cake_recorder *recorder, int64_t order, int *n);
@@ -129,7 +129,7 @@ cake_err cake_record_checkpoint(cake_recorder *recorder);
 bool cake_record_keeps(const cake_recorder *recorder);   /* results hold the text of prompts; false of NULL */
 bool cake_record_is_text(const cake_recorder *recorder); /* an answer a line: there is room for one */
 /* read: how far this run has read, ahead of its records. */
-void cake_record_mark(cake_recorder *recorder, cake_mark read);
+void cake_record_read_to(cake_recorder *recorder, cake_input_checkpoint read);
 cake_err cake_record_add(cake_recorder *recorder, const cake_record *record);
 /* A line [len], with its newline, that another run has made. */
 cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const char *line, size_t len);

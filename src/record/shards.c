@@ -67,7 +67,7 @@ struct cake_shards {
     int64_t turn;            /* of what shard the next line is expected */
     int64_t count, failed, order;
     cake_journal_head head; /* owned */
-    cake_mark mark;
+    cake_input_checkpoint mark;
     cake_answered answered; /* of all; what of it no line was given yet */
     size_t block;
 };
@@ -208,7 +208,7 @@ static int64_t index_at(int fd, cake_place place, cake_buf *line)
 
 /* Says what a shard that is not finished lacks, of an input that ends at `end`; line 0: it is not known
  * where. */
-static void say_stopped(const part *p, const cake_mark *end)
+static void say_stopped(const part *p, const cake_input_checkpoint *end)
 {
     const cake_places *places = &p->journal.places;
     char *path = cake_io_name(p->results, ".partial");
@@ -243,16 +243,17 @@ static void say_stopped(const part *p, const cake_mark *end)
 }
 
 /* The end of the input, as the finished ones have found it: they must have found the same. */
-static cake_err find_end(const cake_shards *s, cake_mark *end)
+static cake_err find_end(const cake_shards *s, cake_input_checkpoint *end)
 {
     const part *first = NULL;
     cake_err err = CAKE_OK;
-    *end = (cake_mark){0};
+    *end = (cake_input_checkpoint){0};
     for (int i = 0; i < s->n; i++) {
         const part *p = &s->parts[i];
         if (!p->known || p->stopped)
             continue;
-        cake_mark mark = p->job.n_mark ? p->job.marks[p->job.n_mark - 1] : (cake_mark){0};
+        cake_input_checkpoint mark =
+            p->job.n_mark ? p->job.marks[p->job.n_mark - 1] : (cake_input_checkpoint){0};
         if (!first) {
             first = p;
             *end = mark;
@@ -527,7 +528,7 @@ const cake_journal_head *cake_shards_head(const cake_shards *s)
     return &s->head;
 }
 
-cake_mark cake_shards_mark(const cake_shards *s)
+cake_input_checkpoint cake_shards_checkpoint(const cake_shards *s)
 {
     return s->mark;
 }

@@ -19,8 +19,8 @@ typedef struct cake_shards cake_shards;
 cake_err cake_shards_open(char *const *paths, int n, const char *beside, cake_shards **out);
 /* What one run of the whole job would have; its identity has the shard null. Borrowed. */
 const cake_journal_head *cake_shards_head(const cake_shards *shards);
-cake_mark cake_shards_mark(const cake_shards *shards); /* the end of the input */
-int64_t cake_shards_count(const cake_shards *shards);  /* of requests */
+cake_input_checkpoint cake_shards_checkpoint(const cake_shards *shards); /* the end of the input */
+int64_t cake_shards_count(const cake_shards *shards);                    /* of requests */
 int64_t cake_shards_failed(const cake_shards *shards); /* of requests whose result is an error record */
 /* The next request's line [len], with its newline, valid until the next call. CAKE_END; CAKE_ERR_FATAL, said,
  * if a file cannot be read or changed meanwhile. */

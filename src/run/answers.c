@@ -72,20 +72,21 @@ static cake_err open_recorder(const cake_options *o, const cake_stage *stage, ca
 
 /* Reads as far as earlier runs have, and holds it against what they read: the first difference is an error,
  * before hours are spent. CAKE_END: there is no more. */
-static cake_err compare(cake_prompt *prompt, const cake_mark *marks, size_t n)
+static cake_err compare(cake_prompt *prompt, const cake_input_checkpoint *marks, size_t n)
 {
     int64_t known = n ? marks[n - 1].requests : 0;
     cake_err err = CAKE_OK;
     cake_line line;
     cake_prompt_expect(prompt, marks, n);
-    while (!err && cake_prompt_mark(prompt).requests < known)
+    while (!err && cake_prompt_checkpoint(prompt).requests < known)
         err = cake_prompt_read(prompt, &line);
     return err ? err : cake_prompt_read(prompt, &line);
 }
 
 /* Lines of requests that failed may have been corrected, where these are to be done again: whether the others
  * are what they were, and the input as long. Nothing is said. *read: the input as it is now, so far. */
-static bool is_corrected(const cake_options *o, cake_answers *a, const cake_mark *last, cake_mark *read)
+static bool is_corrected(const cake_options *o, cake_answers *a, const cake_input_checkpoint *last,
+                         cake_input_checkpoint *read)
 {
     cake_prompt *prompt = NULL;
     cake_line line;
@@ -93,10 +94,10 @@ static bool is_corrected(const cake_options *o, cake_answers *a, const cake_mark
     int64_t order = 0;
     if (!cake_record_recall(a->recorder, &wanted) || cake_feed_again(&a->feed, &prompt))
         return false;
-    while (cake_prompt_mark(prompt).requests < last->requests && !cake_prompt_read(prompt, &line))
+    while (cake_prompt_checkpoint(prompt).requests < last->requests && !cake_prompt_read(prompt, &line))
         if (cake_shard_has(&o->shard, line.index) && cake_record_answered(a->recorder, order++))
             sum += line.sum;
-    *read = cake_prompt_mark(prompt);
+    *read = cake_prompt_checkpoint(prompt);
     cake_prompt_close(prompt);
     return read->requests == last->requests && read->line == last->line && read->sum != last->sum &&
            sum == wanted;
@@ -105,8 +106,8 @@ static bool is_corrected(const cake_options *o, cake_answers *a, const cake_mark
 static void take_corrections(const cake_options *o, cake_answers *a)
 {
     size_t n;
-    const cake_mark *marks = cake_record_marks(a->recorder, &n);
-    cake_mark read;
+    const cake_input_checkpoint *marks = cake_record_input_checkpoints(a->recorder, &n);
+    cake_input_checkpoint read;
     if (!o->retry_errors || !n || !is_corrected(o, a, &marks[n - 1], &read))
         return;
     cake_log(CAKE_INFO, "record",
@@ -139,7 +140,7 @@ static cake_err take_up(const cake_options *o, cake_answers *a)
 {
     size_t n;
     take_corrections(o, a);
-    const cake_mark *marks = cake_record_marks(a->recorder, &n);
+    const cake_input_checkpoint *marks = cake_record_input_checkpoints(a->recorder, &n);
     bool finished = cake_record_finished(a->recorder);
     cake_prompt *again = NULL;
     cake_err err = n || finished ? cake_feed_again(&a->feed, &again) : CAKE_END;
@@ -154,7 +155,7 @@ static cake_err take_up(const cake_options *o, cake_answers *a)
     }
     if (finished && (err = look_further(o, a, err == CAKE_OK, !once)))
         return err;
-    marks = cake_record_marks(a->recorder, &n);
+    marks = cake_record_input_checkpoints(a->recorder, &n);
     cake_prompt_expect(a->feed.prompt, marks, n);
     cake_record_say(a->recorder);
     return CAKE_OK;
@@ -322,7 +323,7 @@ static cake_err next(void *self, cake_sequence **out)
     cake_answers *a = self;
     cake_err err = cake_feed_next(&a->feed, out);
     if (a->recorder)
-        cake_record_mark(a->recorder, cake_prompt_mark(a->feed.prompt));
+        cake_record_read_to(a->recorder, cake_prompt_checkpoint(a->feed.prompt));
     if (err && a->recorder && cake_prompt_changed(a->feed.prompt))
         cake_record_undo(a->recorder);
     if (err == CAKE_END)

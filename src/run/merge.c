@@ -57,8 +57,9 @@ static cake_err open_recorder(const cake_options *o, const cake_shards *shards, 
 static cake_err take_up(const cake_options *o, const cake_shards *shards, const cake_recorder *recorder)
 {
     size_t n;
-    const cake_mark *marks = cake_record_marks(recorder, &n);
-    cake_mark end = cake_shards_mark(shards), last = n ? marks[n - 1] : (cake_mark){0};
+    const cake_input_checkpoint *marks = cake_record_input_checkpoints(recorder, &n);
+    cake_input_checkpoint end = cake_shards_checkpoint(shards),
+                          last = n ? marks[n - 1] : (cake_input_checkpoint){0};
     bool same = last.requests == end.requests && last.sum == end.sum;
     if (!cake_record_finished(recorder) && (same || !cake_record_resumed(recorder)))
         return CAKE_OK;
@@ -80,7 +81,7 @@ static cake_err copy(cake_shards *shards, cake_recorder *recorder)
     size_t len;
     bool text = cake_record_is_text(recorder);
     cake_err err;
-    cake_record_mark(recorder, cake_shards_mark(shards));
+    cake_record_read_to(recorder, cake_shards_checkpoint(shards));
     while (!(err = cake_shards_next(shards, &entry, &line, &len))) {
         if (text && !cake_line_tell(line, len, &told))
             return cake_fail("record", "a shard was changed while it was read: merge again");

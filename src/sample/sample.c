@@ -5,7 +5,7 @@
  * the shortest prefix whose sum reaches top_p of the sum of what top_k kept; min_p keeps of that what weighs
  * min_p of the first or more; the draw walks what is kept in that order, or by id if neither top_k nor top_p
  * is on. A score of -infinity is a token that cannot be drawn. Invariant: shortcuts below never change that
- * result, and nothing in it depends on the machine (types/scores.h).
+ * result, and nothing in it depends on the machine (types/softmax.h).
  *
  * A vocabulary is never sorted: what is looked for in the ranking is at a place where running sums pass
  * something. Sums over tokens whose keys begin alike say between which keys that is, and only few tokens have
@@ -18,12 +18,12 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "types/scores.h"
+#include "types/softmax.h"
 
 enum {
     GROUP = 64, /* scores that are looked at together */
     HEAP_K =
-        256,   /* up to this top_k a heap is faster than looking for the place; no less than CAKE_MAX_BEST */
+        256,   /* up to this top_k a heap is faster than looking for the place; no less than CAKE_MAX_TOPK */
     FEW = 64,  /* tokens that are sorted at once */
     BITS = 11, /* of a digit; three make a key */
     DIGITS = 1 << BITS
@@ -107,7 +107,7 @@ static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
     float worst = score_of(list[0]);
     for (int32_t from = k; from < n_vocab; from += GROUP) {
         int32_t n = n_vocab - from < GROUP ? n_vocab - from : GROUP;
-        if (!(cake_scores_top(score + from, n) > worst))
+        if (!(cake_softmax_max(score + from, n) > worst))
             continue;
         for (int32_t i = from; i < from + n; i++) {
             if (score[i] > worst) { /* an equal one has the higher id */
@@ -127,7 +127,7 @@ static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
 
 /* A score below which tokens weigh less than that: of the next lower power of two, which takes no
  * logarithm. */
-static float score_for(const cake_law *law, double weight)
+static float score_for(const cake_softmax *law, double weight)
 {
     int exponent;
     if (!(weight > 0x1p-100 && law->scale > 0))
@@ -145,7 +145,7 @@ static int32_t list_above(const float *score, int n_vocab, float least, const wo
     int32_t *id = (void *)room->rest, n = 0;
     for (int32_t from = 0; from < n_vocab; from += GROUP) {
         int32_t to = n_vocab - from < GROUP ? n_vocab : from + GROUP;
-        if (!(cake_scores_top(score + from, to - from) >= least))
+        if (!(cake_softmax_max(score + from, to - from) >= least))
             continue;
         for (int32_t i = from; i < to; i++) { /* no branch that could not be foreseen */
             id[n] = i;
@@ -160,16 +160,16 @@ static int32_t list_above(const float *score, int n_vocab, float least, const wo
 /* ---- places in the ranking */
 
 /* weight [n] of the tokens of a list, n <= GROUP. */
-static void weigh(const cake_law *law, const ranked *list, int32_t n, double *weight)
+static void weigh(const cake_softmax *law, const ranked *list, int32_t n, double *weight)
 {
     float score[GROUP];
     for (int32_t i = 0; i < n; i++)
         score[i] = score_of(list[i]);
-    cake_law_weigh(law, score, n, weight);
+    cake_softmax_weigh(law, score, n, weight);
 }
 
 /* Adds the weights of the tokens of a list to the sums of their digits at `shift`. */
-static void add_up(const cake_law *law, const ranked *list, int32_t n, int shift, double *sum)
+static void add_up(const cake_softmax *law, const ranked *list, int32_t n, int shift, double *sum)
 {
     double weight[GROUP];
     for (int32_t from = 0; from < n; from += GROUP) {
@@ -180,7 +180,7 @@ static void add_up(const cake_law *law, const ranked *list, int32_t n, int shift
     }
 }
 
-static double total(const cake_law *law, const ranked *list, int32_t n)
+static double total(const cake_softmax *law, const ranked *list, int32_t n)
 {
     double weight[GROUP], sum = 0;
     for (int32_t from = 0; from < n; from += GROUP) {
@@ -223,7 +223,7 @@ static void sort(ranked *from, ranked *to, int32_t n)
 
 /* The token of list [n], by id or by rank, at which the running sum of weights in the order of ranks passes
  * target (find says how), and the sum before it. List stays as it is. */
-static ranked search(const cake_law *law, const workspace *room, int32_t n, double target, bool reach,
+static ranked search(const cake_softmax *law, const workspace *room, int32_t n, double target, bool reach,
                      double *sum)
 {
     const ranked *list = room->list;
@@ -270,7 +270,7 @@ static int32_t list_top_k(const float *score, int n_vocab, int32_t k, float top,
         list_first(score, n_vocab, k, room->list);
         return k;
     }
-    const cake_law one_each = cake_law_of(top, INFINITY);
+    const cake_softmax one_each = cake_softmax_of(top, INFINITY);
     double sum;
     int32_t n = list_above(score, n_vocab, -FLT_MAX, room);
     return keep_until(room->list, n, search(&one_each, room, n, k, true, &sum));
@@ -278,12 +278,12 @@ static int32_t list_top_k(const float *score, int n_vocab, int32_t k, float top,
 
 /* A power of two: tokens that weigh less do so, all together, by about `most` only. A guess by some of the
  * groups. */
-static double guess_least(const cake_law *law, const float *score, int n_vocab, double most)
+static double guess_least(const cake_softmax *law, const float *score, int n_vocab, double most)
 {
     enum { EVERY = 16, OCTAVES = 128 };
     double octave[OCTAVES] = {0}, weight[GROUP], below = 0;
     for (int32_t from = 0; from + GROUP <= n_vocab; from += EVERY * GROUP) {
-        cake_law_weigh(law, score + from, GROUP, weight);
+        cake_softmax_weigh(law, score + from, GROUP, weight);
         for (int i = 0, exponent; i < GROUP; i++) {
             frexp(weight[i], &exponent);
             octave[weight[i] > 0 ? 1 - exponent : OCTAVES - 1] += EVERY * weight[i];
@@ -299,7 +299,7 @@ static double guess_least(const cake_law *law, const float *score, int n_vocab, 
  * less than half of what it cuts off, all together, are not among them; a guess says of more that they are
  * not, and the weight of the others, whether it was right. Where rounding may be coarser than all that, all
  * are listed. */
-static int32_t list_top_p(const cake_law *law, const float *score, int n_vocab, double sum, double target,
+static int32_t list_top_p(const cake_softmax *law, const float *score, int n_vocab, double sum, double target,
                           const workspace *room)
 {
     double cut = sum - target, sure = cut > 1e-5 * sum ? 0.5 * cut / n_vocab : 0;
@@ -313,19 +313,19 @@ static int32_t list_top_p(const cake_law *law, const float *score, int n_vocab, 
 }
 
 /* Of a list that weighs `sum`: what top_p and min_p keep of it, and of that one token. */
-static int32_t draw(cake_law law, const cake_params *params, double u, const workspace *room, int32_t n,
+static int32_t draw(cake_softmax law, const cake_params *params, double u, const workspace *room, int32_t n,
                     double sum)
 {
     double before_last;
     if (params->top_p < 1)
         n = keep_until(room->list, n, search(&law, room, n, params->top_p * sum, true, &before_last));
-    cake_law_cut(&law, params->min_p);
+    cake_softmax_cut(&law, params->min_p);
     sum = total(&law, room->list, n);
     return search(&law, room, n, u * sum, false, &before_last).id;
 }
 
 /* By rank, of all or of those that top_k leaves. */
-static int32_t sample_ranked(const float *score, int n_vocab, cake_law law, const cake_params *params,
+static int32_t sample_ranked(const float *score, int n_vocab, cake_softmax law, const cake_params *params,
                              double u, const workspace *room)
 {
     int32_t n;
@@ -333,20 +333,20 @@ static int32_t sample_ranked(const float *score, int n_vocab, cake_law law, cons
         n = list_top_k(score, n_vocab, (int32_t)params->top_k, law.top, room);
         return draw(law, params, u, room, n, total(&law, room->list, n));
     }
-    double sum = cake_scores_sum(&law, score, n_vocab, NULL);
+    double sum = cake_softmax_sum(&law, score, n_vocab, NULL);
     n = list_top_p(&law, score, n_vocab, sum, params->top_p * sum, room);
     return draw(law, params, u, room, n, sum);
 }
 
 /* By id: the block in which the sum passes, then the token in the block. */
-static int32_t sample_all(const float *score, int n_vocab, const cake_law *law, double u, double *part)
+static int32_t sample_all(const float *score, int n_vocab, const cake_softmax *law, double u, double *part)
 {
-    int32_t n_block = (n_vocab + CAKE_SCORES_BLOCK - 1) / CAKE_SCORES_BLOCK;
+    int32_t n_block = (n_vocab + CAKE_SOFTMAX_BLOCK - 1) / CAKE_SOFTMAX_BLOCK;
     double *weight = part + n_block, sum = 0;
-    double target = u * cake_scores_sum(law, score, n_vocab, part);
-    int32_t first = find(part, n_block, target, false, &sum) * CAKE_SCORES_BLOCK;
-    int32_t n = n_vocab - first < CAKE_SCORES_BLOCK ? n_vocab - first : CAKE_SCORES_BLOCK;
-    cake_law_weigh(law, score + first, n, weight);
+    double target = u * cake_softmax_sum(law, score, n_vocab, part);
+    int32_t first = find(part, n_block, target, false, &sum) * CAKE_SOFTMAX_BLOCK;
+    int32_t n = n_vocab - first < CAKE_SOFTMAX_BLOCK ? n_vocab - first : CAKE_SOFTMAX_BLOCK;
+    cake_softmax_weigh(law, score + first, n, weight);
     return first + find(weight, n, target, false, &sum);
 }
 
@@ -358,10 +358,10 @@ size_t cake_sample_scratch(int n_vocab)
 int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
                     void *scratch)
 {
-    int32_t best = cake_scores_best(score, n_vocab);
+    int32_t best = cake_softmax_argmax(score, n_vocab);
     if (params->temperature == 0 || score[best] == -INFINITY)
         return best;
-    cake_law law = cake_law_of(score[best], params->temperature);
+    cake_softmax law = cake_softmax_of(score[best], params->temperature);
     double u = cake_key_uniform(key);
     if (params->top_p < 1 || (params->top_k > 0 && params->top_k < n_vocab)) {
         workspace room = {.list = scratch};
@@ -369,7 +369,7 @@ int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, 
         room.sorted = room.rest + n_vocab;
         return sample_ranked(score, n_vocab, law, params, u, &room);
     }
-    cake_law_cut(&law, params->min_p);
+    cake_softmax_cut(&law, params->min_p);
     return sample_all(score, n_vocab, &law, u, scratch);
 }
 
@@ -377,18 +377,18 @@ int cake_sample_needs(const cake_params *params, int n_vocab)
 {
     if (params->temperature == 0)
         return 1;
-    return params->top_k > 0 && params->top_k < n_vocab && params->top_k <= CAKE_MAX_BEST ? (int)params->top_k
+    return params->top_k > 0 && params->top_k < n_vocab && params->top_k <= CAKE_MAX_TOPK ? (int)params->top_k
                                                                                           : 0;
 }
 
-int32_t cake_sample_best(const cake_best *best, const cake_params *params, const cake_key *key)
+int32_t cake_sample_best(const cake_topk *best, const cake_params *params, const cake_key *key)
 {
     if (params->temperature == 0)
         return best->held[0].id;
-    ranked list[3][CAKE_MAX_BEST];
+    ranked list[3][CAKE_MAX_TOPK];
     workspace room = {list[0], list[1], list[2]};
     for (int i = 0; i < best->n; i++)
         room.list[i] = rank_of(best->held[i].score, best->held[i].id);
-    cake_law law = cake_law_of(best->held[0].score, params->temperature);
+    cake_softmax law = cake_softmax_of(best->held[0].score, params->temperature);
     return draw(law, params, cake_key_uniform(key), &room, best->n, total(&law, room.list, best->n));
 }

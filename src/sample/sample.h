@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "types/best.h"
 #include "types/params.h"
+#include "types/topk.h"
 
 /* Who draws. seed is the request's own, or the job's mixed with the hash of the request's id or index. */
 typedef struct cake_key {
@@ -34,10 +34,10 @@ size_t cake_sample_scratch(int n_vocab);
 int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
                     void *scratch);
 
-/* How many of the best scores a token is drawn from, where nothing has changed them: up to CAKE_MAX_BEST; 0:
+/* How many of the best scores a token is drawn from, where nothing has changed them: up to CAKE_MAX_TOPK; 0:
  * more than that, and cake_sample has to see all. */
 int cake_sample_needs(const cake_params *params, int n_vocab);
 /* What cake_sample draws, from as many finite scores as it needs. */
-int32_t cake_sample_best(const cake_best *best, const cake_params *params, const cake_key *key);
+int32_t cake_sample_best(const cake_topk *best, const cake_params *params, const cake_key *key);
 
 #endif

@@ -285,7 +285,7 @@ static void forward(const cake_exec *exec, void *arg)
     cake_slice *s = arg;
     const cake_pass *pass = &s->pass;
     const int n_layer = pass->config->n_layer;
-    int32_t here = s->shape.first == 0 ? CAKE_ROW_BROKEN(-1) : 0;
+    int32_t here = s->shape.first == 0 ? CAKE_ROW_NONFINITE(-1) : 0;
     for (int class = 0; class < pass->config->n_class; class ++)
         cake_kv_touch(exec, &s->kv[class]);
     if (!pass->kernels->memory)
@@ -302,7 +302,7 @@ static void forward(const cake_exec *exec, void *arg)
             cake_last_forward(exec, &s->last, pass, &s->rotation, kind, weights, &s->view[i], here);
         else
             cake_layer_forward(exec, pass, kind, weights, &s->view[i], here);
-        here = CAKE_ROW_BROKEN(layer);
+        here = CAKE_ROW_NONFINITE(layer);
         behind_layer(exec, s, i + 1);
     }
     if (here)
@@ -345,7 +345,7 @@ static void ask_for(cake_slice *s)
 
 /* A wave on a GPU: brings what the host has, asks for the layers as a team of one, and waits for one after
  * the other. */
-static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_way way)
+static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_wave_buffers way)
 {
     const cake_memory *memory = s->pass.kernels->memory;
     const size_t rows = (size_t)wave->n_tok * sizeof(cake_row),
@@ -428,7 +428,7 @@ static void take_wave(cake_slice *s, cake_wave *wave)
     s->spares = may_spare(s) && cake_last_choose(&s->last, &s->pass);
 }
 
-cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_way way,
+cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffers way,
                             void (*between)(void *arg, bool layer), void *arg)
 {
     if (wave->n_tok < 1 || wave->n_tok > slice->shape.max_tok || wave->dim != slice->pass.config->dim)

@@ -47,7 +47,7 @@ const cake_roof *cake_slice_roof(const cake_slice *slice);
 /* All layers over all rows. way: NULLs where the host computes. between(arg, true) is called by the calling
  * thread before the first and after each layer: messages under way make progress there, and layers are timed;
  * where the host does not compute between(arg, false) again and again meanwhile. */
-cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_way way,
+cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffers way,
                             void (*between)(void *arg, bool layer), void *arg);
 
 #endif

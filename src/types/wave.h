@@ -46,10 +46,10 @@ typedef struct cake_wave {
 
 /* Where a GPU has the body, in memory that only it reads: as the wave comes, and wanted there as it goes.
  * NULL: in the wave. */
-typedef struct cake_way {
+typedef struct cake_wave_buffers {
     const float *from;
     float *to;
-} cake_way;
+} cake_wave_buffers;
 
 typedef enum cake_wave_kind { CAKE_WAVE_ROWS, CAKE_WAVE_STOP } cake_wave_kind;
 

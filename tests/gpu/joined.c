@@ -103,11 +103,11 @@ typedef struct norm {
 static void run_norm(const cake_exec *exec, void *arg)
 {
     norm *n = arg;
-    n->op->mark(exec, n->marked[0], n->x, n->n_tok, n->dim, CAKE_ROW_BROKEN(3), false);
+    n->op->mark(exec, n->marked[0], n->x, n->n_tok, n->dim, CAKE_ROW_NONFINITE(3), false);
     n->op->rmsnorm(exec, n->between, n->x, n->weight, NULL, n->n_tok, n->dim, 1e-6F);
     n->op->input_pack(exec, n->apart, n->between, NULL, n->dtype, n->dim, n->n_tok);
     n->done = n->op->normed(exec, n->at_once, n->x, n->weight, n->dtype, n->n_tok, n->dim, 1e-6F,
-                            n->marked[1], CAKE_ROW_BROKEN(3));
+                            n->marked[1], CAKE_ROW_NONFINITE(3));
 }
 
 /* Rows that are not finite in some place, one of them known to be, and one whose sum of squares is not. */
@@ -117,7 +117,7 @@ static void break_rows(norm *n)
     for (int i = 0; i < COUNT(odd) && i < n->n_tok - 1; i++)
         n->x[(i + 1) * n->dim + (7 * i + 900) % n->dim] = odd[i];
     for (int i = 0; i < 2 && n->n_tok > 4; i++)
-        n->marked[i][4].broken = CAKE_ROW_BROKEN(1);
+        n->marked[i][4].broken = CAKE_ROW_NONFINITE(1);
 }
 
 static void check_norms(const cake_kernels *op)
@@ -135,7 +135,7 @@ static void check_norms(const cake_kernels *op)
             cake_exec_run(1, run_norm, &n);
             CU_ASSERT_EQUAL(n.done, n.dtype != CAKE_I8);
             CU_ASSERT(!n.done || !memcmp(n.marked[0], n.marked[1], sizeof n.marked[0]));
-            CU_ASSERT(n.n_tok < 2 || n.marked[0][1].broken == CAKE_ROW_BROKEN(3));
+            CU_ASSERT(n.n_tok < 2 || n.marked[0][1].broken == CAKE_ROW_NONFINITE(3));
             CU_ASSERT(n.n_tok < 3 || !n.marked[0][2].broken);
             CU_ASSERT(!n.done ||
                       !memcmp(n.apart, n.at_once, (size_t)n.n_tok * cake_cuda_step(n.dtype, n.dim)));

@@ -3,29 +3,29 @@
  * The best of a row's scores, as many as anybody wants to know: the product with the head finds them,
  * sampling draws from them. Invariant: what is held does not depend on the order in which scores come.
  */
-#ifndef CAKE_TYPES_BEST_H
-#define CAKE_TYPES_BEST_H
+#ifndef CAKE_TYPES_TOPK_H
+#define CAKE_TYPES_TOPK_H
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CAKE_MAX_BEST 64
+#define CAKE_MAX_TOPK 64
 
 typedef struct cake_ranked {
     float score;
     int32_t id;
 } cake_ranked;
 
-typedef struct cake_best {
-    int32_t most;                    /* are held, 1 to CAKE_MAX_BEST */
+typedef struct cake_topk {
+    int32_t most;                    /* are held, 1 to CAKE_MAX_TOPK */
     int32_t n;                       /* so far */
     bool broken;                     /* there is a score that is NaN or infinite */
-    cake_ranked held[CAKE_MAX_BEST]; /* [n] the highest score first, of equal ones the lowest id */
-} cake_best;
+    cake_ranked held[CAKE_MAX_TOPK]; /* [n] the highest score first, of equal ones the lowest id */
+} cake_topk;
 
 /* Nothing is known yet. */
-static inline void cake_best_clear(cake_best *best, int most)
+static inline void cake_topk_clear(cake_topk *best, int most)
 {
     best->most = most;
     best->n = 0;
@@ -38,14 +38,14 @@ static inline bool cake_ranked_before(cake_ranked a, cake_ranked b)
 }
 
 /* What is lower is not held. */
-static inline float cake_best_least(const cake_best *best)
+static inline float cake_topk_least(const cake_topk *best)
 {
     return best->n < best->most ? -INFINITY : best->held[best->n - 1].score;
 }
 
-static inline void cake_best_add(cake_best *best, cake_ranked token)
+static inline void cake_topk_add(cake_topk *best, cake_ranked token)
 {
-    if (!(token.score >= cake_best_least(best))) /* NaN, too */
+    if (!(token.score >= cake_topk_least(best))) /* NaN, too */
         return;
     int at = best->n;
     if (at < best->most)
@@ -58,11 +58,11 @@ static inline void cake_best_add(cake_best *best, cake_ranked token)
 }
 
 /* What holds for some scores becomes what holds for others, too. */
-static inline void cake_best_join(cake_best *best, const cake_best *other)
+static inline void cake_topk_join(cake_topk *best, const cake_topk *other)
 {
     best->broken |= other->broken;
     for (int i = 0; i < other->n; i++)
-        cake_best_add(best, other->held[i]);
+        cake_topk_add(best, other->held[i]);
 }
 
 #endif

@@ -4,7 +4,7 @@
  * Invariant: loops have no branches and run a fixed number of times, so that compilers make vectors of them,
  * with any instruction set; sums have LANES chains, whatever the vectors' width.
  */
-#include "types/scores.h"
+#include "types/softmax.h"
 
 #include <float.h>
 #include <math.h>
@@ -38,20 +38,20 @@ static inline float power(float x)
     return sum;
 }
 
-cake_law cake_law_of(float top, double temperature)
+cake_softmax cake_softmax_of(float top, double temperature)
 {
     double scale = 0x1.71547652b82fep+0 / temperature; /* log2(e) */
-    return (cake_law){
+    return (cake_softmax){
         .top = top, .scale = scale < FLT_MAX ? (float)scale : FLT_MAX, .lowest = SMALL, .least = LIGHTEST};
 }
 
-void cake_law_cut(cake_law *law, double least)
+void cake_softmax_cut(cake_softmax *law, double least)
 {
     law->least = least > LIGHTEST ? (float)least : LIGHTEST;
 }
 
 /* No constants of the law are known here: gcc would make branches of them, and no vectors. */
-static inline float weigh(const cake_law law, float score)
+static inline float weigh(const cake_softmax law, float score)
 {
     float x = (score - law.top) * law.scale;
     float weight = power(x > law.lowest ? x : law.lowest);
@@ -69,9 +69,9 @@ static inline const float *group_of(const float *score, int n, float *padded)
     return padded;
 }
 
-void cake_law_weigh(const cake_law *law, const float *score, int n, double *weight)
+void cake_softmax_weigh(const cake_softmax *law, const float *score, int n, double *weight)
 {
-    const cake_law known = *law;
+    const cake_softmax known = *law;
     float padded[GROUP], weights[GROUP];
     for (int i = 0; i < n; i += GROUP) {
         int here = n - i < GROUP ? n - i : GROUP;
@@ -85,7 +85,7 @@ void cake_law_weigh(const cake_law *law, const float *score, int n, double *weig
 
 /* Adds a group to the chains, its few weights of each chain in float: that loses nothing which weights
  * have. */
-static inline void add_group(const cake_law law, const float *restrict score, double *restrict chain)
+static inline void add_group(const cake_softmax law, const float *restrict score, double *restrict chain)
 {
     float lane[LANES];
     for (int j = 0; j < LANES; j++)
@@ -97,7 +97,7 @@ static inline void add_group(const cake_law law, const float *restrict score, do
         chain[j] += lane[j];
 }
 
-static double sum_block(const cake_law law, const float *score, int n)
+static double sum_block(const cake_softmax law, const float *score, int n)
 {
     float padded[GROUP];
     double chain[LANES] = {0}, sum = 0;
@@ -108,19 +108,19 @@ static double sum_block(const cake_law law, const float *score, int n)
     return sum;
 }
 
-double cake_scores_sum(const cake_law *law, const float *score, int n, double *part)
+double cake_softmax_sum(const cake_softmax *law, const float *score, int n, double *part)
 {
     double sum = 0;
-    for (int i = 0; i < n; i += CAKE_SCORES_BLOCK) {
-        double block = sum_block(*law, score + i, n - i < CAKE_SCORES_BLOCK ? n - i : CAKE_SCORES_BLOCK);
+    for (int i = 0; i < n; i += CAKE_SOFTMAX_BLOCK) {
+        double block = sum_block(*law, score + i, n - i < CAKE_SOFTMAX_BLOCK ? n - i : CAKE_SOFTMAX_BLOCK);
         if (part)
-            part[i / CAKE_SCORES_BLOCK] = block;
+            part[i / CAKE_SOFTMAX_BLOCK] = block;
         sum += block;
     }
     return sum;
 }
 
-float cake_scores_top(const float *score, int n)
+float cake_softmax_max(const float *score, int n)
 {
     float lane[FEWER];
     int i = 0;
@@ -137,12 +137,12 @@ float cake_scores_top(const float *score, int n)
     return lane[0];
 }
 
-int32_t cake_scores_best(const float *score, int n)
+int32_t cake_softmax_argmax(const float *score, int n)
 {
     float best = score[0];
     int32_t at = 0;
     for (int i = 0; i < n; i += GROUP * STRETCH) {
-        float top = cake_scores_top(score + i, n - i < GROUP * STRETCH ? n - i : GROUP * STRETCH);
+        float top = cake_softmax_max(score + i, n - i < GROUP * STRETCH ? n - i : GROUP * STRETCH);
         if (top > best) {
             best = top;
             at = i;
