@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "formats/pack.h"
+#include "formats/codec.h"
 #include "records.h"
 
 /* Everything that lines have: an answer with scores, a failure, a chat of two choices, U+0000 wherever it may
@@ -219,10 +219,10 @@ static void test_too_much(void)
     cake_expand_to to;
     snprintf(path, sizeof path, "%s/bomb.jsonl.zst", suite_tmp());
     memset(block, 'x', 1 << 20);
-    void *pack = cake_pack_zstd.pack_open();
+    void *pack = cake_codec_zstd.pack_open();
     for (int i = 0; i < 66; i++)
-        cake_pack_zstd.pack(pack, block, 1 << 20, i == 65, &packed);
-    cake_pack_zstd.pack_close(pack);
+        cake_codec_zstd.pack(pack, block, 1 << 20, i == 65, &packed);
+    cake_codec_zstd.pack_close(pack);
     FILE *f = fopen(path, "w");
     CU_ASSERT_FATAL(f && fwrite(packed.data, 1, packed.len, f) == packed.len && !fclose(f));
     cake_log_capture(&said);

@@ -6,15 +6,15 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "formats/pack.h"
+#include "formats/codec.h"
 #include "prompt/lines.h"
 #include "prompt/prompt.h"
 #include "records.h"
 
-static const cake_pack *const packs[] = {&cake_pack_gzip, &cake_pack_zstd};
+static const cake_codec *const packs[] = {&cake_codec_gzip, &cake_codec_zstd};
 enum { N_PACK = 2 };
 
-static void pack_on(const cake_pack *pack, const char *bytes, size_t len, size_t piece, cake_buf *out)
+static void pack_on(const cake_codec *pack, const char *bytes, size_t len, size_t piece, cake_buf *out)
 {
     void *state = pack->pack_open();
     for (size_t i = 0; i < len; i += piece)
@@ -24,7 +24,7 @@ static void pack_on(const cake_pack *pack, const char *bytes, size_t len, size_t
 }
 
 /* In pieces of those sizes; *whole: it ended where it may. NULL, or what is wrong. */
-static const char *unpack_all(const cake_pack *pack, const cake_buf *packed, size_t in, size_t out,
+static const char *unpack_all(const cake_codec *pack, const cake_buf *packed, size_t in, size_t out,
                               cake_buf *into, bool *whole)
 {
     char *room = cake_alloc(out, 1);
@@ -32,7 +32,7 @@ static const char *unpack_all(const cake_pack *pack, const cake_buf *packed, siz
     const char *wrong = NULL;
     *whole = true;
     for (size_t at = 0; at < packed->len && !wrong;) {
-        cake_pack_flow flow = {packed->data + at, packed->len - at < in ? packed->len - at : in, NULL, 0};
+        cake_codec_flow flow = {packed->data + at, packed->len - at < in ? packed->len - at : in, NULL, 0};
         size_t given = flow.n_in;
         do {
             flow.out = room;
@@ -61,8 +61,8 @@ static void test_there_and_back(void)
         size_t first = packed.len;
         pack_on(packs[p], bytes, 10, 3, &packed); /* a second member */
         pack_on(packs[p], "", 0, 1, &packed);     /* an empty one */
-        CU_ASSERT(first < N / 4 && cake_pack_of("x.jsonl.gz") == packs[0] &&
-                  cake_pack_of("X.ZST") == packs[1]);
+        CU_ASSERT(first < N / 4 && cake_codec_of("x.jsonl.gz") == packs[0] &&
+                  cake_codec_of("X.ZST") == packs[1]);
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             cake_buf back = {0};
             bool whole;
@@ -183,12 +183,12 @@ static void test_old_frames(void)
         cake_buf packed = {0}, back = {0};
         bool whole;
         cake_buf_add(&packed, skipped, sizeof skipped - 1);
-        pack_on(&cake_pack_zstd, "line\n", 5, 5, &packed);
-        CU_ASSERT_PTR_NULL(unpack_all(&cake_pack_zstd, &packed, in, 16, &back, &whole));
+        pack_on(&cake_codec_zstd, "line\n", 5, 5, &packed);
+        CU_ASSERT_PTR_NULL(unpack_all(&cake_codec_zstd, &packed, in, 16, &back, &whole));
         CU_ASSERT(whole && back.len == 5);
         cake_buf_add(&packed, old, sizeof old - 1);
         back.len = 0;
-        const char *wrong = unpack_all(&cake_pack_zstd, &packed, in, 16, &back, &whole);
+        const char *wrong = unpack_all(&cake_codec_zstd, &packed, in, 16, &back, &whole);
         CU_ASSERT_FATAL(wrong != NULL);
         CU_ASSERT_PTR_NOT_NULL(strstr(wrong, "RFC 8878"));
         CU_ASSERT(back.len == 5 && !memcmp(back.data, "line\n", 5));
@@ -203,13 +203,13 @@ static void test_bomb(void)
     enum { PIECE = 1 << 20 };
     char *zeros = cake_alloc(PIECE, 1);
     cake_buf packed = {0}, last = {0};
-    void *state = cake_pack_zstd.pack_open();
+    void *state = cake_codec_zstd.pack_open();
     struct rusage before, after;
     int n;
     for (int i = 0; i < 1000; i++)
-        cake_pack_zstd.pack(state, zeros, PIECE, false, &packed);
-    cake_pack_zstd.pack(state, "\n{\"prompt\": \"x\"}", 16, true, &packed);
-    cake_pack_zstd.pack_close(state);
+        cake_codec_zstd.pack(state, zeros, PIECE, false, &packed);
+    cake_codec_zstd.pack(state, "\n{\"prompt\": \"x\"}", 16, true, &packed);
+    cake_codec_zstd.pack_close(state);
     CU_ASSERT(packed.len < 200000);
     getrusage(RUSAGE_SELF, &before);
     CU_ASSERT(read_file(write_file("bomb.jsonl.zst", &packed), &n, &last) == CAKE_END && n == 2);
@@ -254,7 +254,7 @@ static void test_results(void)
         cake_buf bytes = {0};
         bool whole = true;
         slurp(options.path, &bytes);
-        const cake_pack *pack = cake_pack_of(names[i]);
+        const cake_codec *pack = cake_codec_of(names[i]);
         CU_ASSERT_PTR_NULL(pack ? unpack_all(pack, &bytes, 1 << 16, 1 << 16, &texts[i], &whole) : NULL);
         if (!pack)
             cake_buf_add(&texts[i], bytes.data, bytes.len);

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "formats/pack.h"
+#include "formats/codec.h"
 
 enum { WINDOW = 15 + 16, LEVEL = 6, MEMORY = 8, ROOM = 64 << 10 };
 
@@ -26,7 +26,7 @@ static void *unpack_open(void)
     return g;
 }
 
-static const char *unpack(void *state, cake_pack_flow *flow, bool *whole)
+static const char *unpack(void *state, cake_codec_flow *flow, bool *whole)
 {
     gzip *g = state;
     const char *wrong = NULL;
@@ -93,12 +93,12 @@ static void pack_close(void *state)
     free(g);
 }
 
-const cake_pack cake_pack_gzip = {.name = "gzip",
-                                  .ending = ".gz",
-                                  .magic = "\x1F\x8B\x08",
-                                  .unpack_open = unpack_open,
-                                  .unpack = unpack,
-                                  .unpack_close = unpack_close,
-                                  .pack_open = pack_open,
-                                  .pack = pack,
-                                  .pack_close = pack_close};
+const cake_codec cake_codec_gzip = {.name = "gzip",
+                                    .ending = ".gz",
+                                    .magic = "\x1F\x8B\x08",
+                                    .unpack_open = unpack_open,
+                                    .unpack = unpack,
+                                    .unpack_close = unpack_close,
+                                    .pack_open = pack_open,
+                                    .pack = pack,
+                                    .pack_close = pack_close};

@@ -2,7 +2,7 @@
  *
  * In: text from anywhere. Out: nodes to read; JSON to write. Everything that reads or writes JSON calls.
  * Invariant: jansson never sees an integer beyond 64 bits, which passes through it as a marked string; long
- * strings go past it, for speed (formats/lift.h).
+ * strings go past it, for speed (formats/json_strings.h).
  */
 #include "formats/json.h"
 
@@ -19,7 +19,7 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/utf8.h"
-#include "formats/lift.h"
+#include "formats/json_strings.h"
 
 #define LARGEST_FILE ((size_t)512 << 20)
 #define MAX_SHOWN    80 /* bytes of a foreign value in a message */
@@ -39,7 +39,7 @@ static bool is_word(char c)
 }
 
 /* An integer beyond 64 bits goes through jansson as a string that begins with U+0000, as no string does after
- * cake_lift_take, and is kept as one that begins with a byte that UTF-8 has not. */
+ * cake_json_strings_take, and is kept as one that begins with a byte that UTF-8 has not. */
 static const char big_mark[] = "\"\\u0000#";
 #define BIG '\xFF'
 
@@ -120,7 +120,7 @@ static void rewrite(const char *text, size_t len, bool python, cake_buf *out)
 }
 
 /* Puts the long strings back where their marks stand, and large integers too. */
-static void put_back(json_t *node, const cake_lift *lift)
+static void put_back(json_t *node, const cake_json_strings *lift)
 {
     size_t len, i;
     const char *key;
@@ -129,7 +129,8 @@ static void put_back(json_t *node, const cake_lift *lift)
     case JSON_STRING: {
         if (settle_big(node))
             break;
-        const char *text = cake_lift_find(lift, json_string_value(node), json_string_length(node), &len);
+        const char *text =
+            cake_json_strings_find(lift, json_string_value(node), json_string_length(node), &len);
         if (text && json_string_setn_nocheck(node, text, len))
             cake_die("out of memory: a JSON string of %zu bytes", len);
         break;
@@ -157,7 +158,8 @@ static void use_take(void)
 }
 
 /* lift: what was taken out; NULL: what comes out is not used. */
-static json_t *load(const char *text, size_t len, bool python, const cake_lift *lift, json_error_t *error)
+static json_t *load(const char *text, size_t len, bool python, const cake_json_strings *lift,
+                    json_error_t *error)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     cake_buf care = {0};
@@ -183,12 +185,12 @@ static cake_err parse(const char *text, size_t len, bool python, cake_json **out
                               (unsigned char)text[bad]);
     json_error_t error;
     json_t *root = NULL;
-    cake_lift lift = {0};
-    cake_lift_take(&lift, text, len);
+    cake_json_strings lift = {0};
+    cake_json_strings_take(&lift, text, len);
     if (lift.n)
         root = load(lift.text.data, lift.text.len, python, &lift, &error);
     bool taken = lift.n > 0;
-    cake_lift_free(&lift);
+    cake_json_strings_free(&lift);
     if (!root && !taken)
         root = load(text, len, python, &lift, &error);
     else if (!root) /* something is wrong, and the whole text tells at which byte */

@@ -20,7 +20,7 @@ struct cake_yaml {
     cake_yaml_fault *fault;
 };
 
-cake_err cake_yaml_wrong(cake_yaml_fault *fault, cake_yaml_spot at, const char *fmt, ...)
+cake_err cake_yaml_wrong(cake_yaml_fault *fault, cake_yaml_position at, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -55,25 +55,25 @@ const char *cake_yaml_show(const char *text, size_t len)
     return to;
 }
 
-static cake_yaml_spot spot(yaml_mark_t mark)
+static cake_yaml_position spot(yaml_mark_t mark)
 {
     enum { MOST = INT_MAX - 1 };
-    return (cake_yaml_spot){mark.line < MOST ? (int)mark.line + 1 : MOST,
-                            mark.column < MOST ? (int)mark.column + 1 : MOST};
+    return (cake_yaml_position){mark.line < MOST ? (int)mark.line + 1 : MOST,
+                                mark.column < MOST ? (int)mark.column + 1 : MOST};
 }
 
-cake_yaml_spot cake_yaml_at(const cake_yaml *y)
+cake_yaml_position cake_yaml_at(const cake_yaml *y)
 {
     return spot(y->event.start_mark);
 }
 
 /* Where a byte is, for what libyaml does not say in lines. */
-static cake_yaml_spot spot_of_byte(const cake_yaml *y, size_t offset)
+static cake_yaml_position spot_of_byte(const cake_yaml *y, size_t offset)
 {
-    cake_yaml_spot at = {1, 1};
+    cake_yaml_position at = {1, 1};
     for (size_t i = 0; i < offset && i < y->len; i++) {
         if (y->text[i] == '\n')
-            at = (cake_yaml_spot){at.line + 1, 1};
+            at = (cake_yaml_position){at.line + 1, 1};
         else
             at.column += ((unsigned char)y->text[i] & 0xC0) != 0x80;
     }
@@ -101,7 +101,7 @@ static cake_err not_yaml(cake_yaml *y)
         return cake_yaml_wrong(y->fault, spot_of_byte(y, p->problem_offset), "this is no text: %s", problem);
     if (byte_at(y, p->problem_mark) == '\t')
         return cake_yaml_wrong(y->fault, spot(p->problem_mark), "a tab: YAML is indented by spaces only");
-    cake_yaml_spot since = spot(p->context_mark);
+    cake_yaml_position since = spot(p->context_mark);
     if (p->context)
         return cake_yaml_wrong(y->fault, spot(p->problem_mark),
                                "this is not YAML: %s, %s that begins in line %d, column %d", problem,
@@ -210,12 +210,12 @@ cake_err cake_yaml_need_text(cake_yaml *y, const char *what)
 /* A file that was cut off, or never written, is no wish for what {} means. */
 static cake_err refuse_empty(cake_yaml *y)
 {
-    return cake_yaml_wrong(y->fault, (cake_yaml_spot){1, 1}, "there is nothing in this file; %s is %s",
+    return cake_yaml_wrong(y->fault, (cake_yaml_position){1, 1}, "there is nothing in this file; %s is %s",
                            y->form->name, y->form->map);
 }
 
 /* The one document of the file. */
-static cake_err read_document(cake_yaml *y, void *self, cake_yaml_spot *end)
+static cake_err read_document(cake_yaml *y, void *self, cake_yaml_position *end)
 {
     bool value = y->event.type == YAML_SCALAR_EVENT;
     if (value && cake_yaml_plain(y) && !cake_yaml_length(y))
@@ -232,7 +232,7 @@ static cake_err read_document(cake_yaml *y, void *self, cake_yaml_spot *end)
     return err;
 }
 
-static cake_err read_file(cake_yaml *y, void *self, cake_yaml_spot *end)
+static cake_err read_file(cake_yaml *y, void *self, cake_yaml_position *end)
 {
     if (y->len > CAKE_YAML_BYTES)
         return cake_yaml_wrong(y->fault, spot_of_byte(y, CAKE_YAML_BYTES), "%s has %d bytes at most",
@@ -251,7 +251,7 @@ static cake_err read_file(cake_yaml *y, void *self, cake_yaml_spot *end)
 }
 
 cake_err cake_yaml_read(const char *text, size_t len, const cake_yaml_form *form, void *self,
-                        cake_yaml_spot *end, cake_yaml_fault *fault)
+                        cake_yaml_position *end, cake_yaml_fault *fault)
 {
     cake_yaml y = {.text = text, .len = len, .form = form, .fault = fault};
     if (!yaml_parser_initialize(&y.parser))

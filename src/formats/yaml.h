@@ -15,12 +15,12 @@
 enum { CAKE_YAML_BYTES = 1 << 20 }; /* of a file, at most */
 
 /* Lines and columns (of characters) count from 1. */
-typedef struct cake_yaml_spot {
+typedef struct cake_yaml_position {
     int line, column;
-} cake_yaml_spot;
+} cake_yaml_position;
 
 typedef struct cake_yaml_fault {
-    cake_yaml_spot at;
+    cake_yaml_position at;
     char message[600]; /* printable, one line */
 } cake_yaml_fault;
 
@@ -45,12 +45,12 @@ typedef struct cake_yaml_form {
 /* Reads the one document of text [len], a map. *end, if not NULL: where one more key would stand. Errors are
  * CAKE_ERR_FATAL, nobody has said them yet, and *fault tells what is wrong and where. */
 cake_err cake_yaml_read(const char *text, size_t len, const cake_yaml_form *form, void *self,
-                        cake_yaml_spot *end, cake_yaml_fault *fault);
+                        cake_yaml_position *end, cake_yaml_fault *fault);
 
 /* Within read_key. The next event, and what it is. */
 cake_err cake_yaml_next(cake_yaml *yaml);
 cake_yaml_kind cake_yaml_event(const cake_yaml *yaml);
-cake_yaml_spot cake_yaml_at(const cake_yaml *yaml);
+cake_yaml_position cake_yaml_at(const cake_yaml *yaml);
 const char *cake_yaml_found(const cake_yaml *yaml); /* in words, as "a list" */
 /* Of a single value; its text [length] may have zeros in it, and ends in one; the next event ends it. */
 const char *cake_yaml_value(const cake_yaml *yaml);
@@ -63,7 +63,7 @@ cake_err cake_yaml_need_text(cake_yaml *yaml, const char *what);
 cake_err cake_yaml_refuse(cake_yaml *yaml, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The same for another place. */
-cake_err cake_yaml_wrong(cake_yaml_fault *fault, cake_yaml_spot at, const char *fmt, ...)
+cake_err cake_yaml_wrong(cake_yaml_fault *fault, cake_yaml_position at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* A text from a file as a message may show it: printable, and cut if it is long. One of four static
  * buffers. */

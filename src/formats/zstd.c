@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "formats/pack.h"
+#include "formats/codec.h"
 
 enum { LEVEL = 3 };
 
@@ -45,7 +45,7 @@ static bool may_begin(unpacker *u, const char *bytes, size_t len)
     return !memcmp(u->magic, FRAME, u->n_magic) || !memcmp(u->magic, SKIPPED, u->n_magic);
 }
 
-static const char *unpack(void *state, cake_pack_flow *flow, bool *whole)
+static const char *unpack(void *state, cake_codec_flow *flow, bool *whole)
 {
     unpacker *u = state;
     ZSTD_inBuffer in = {flow->in, flow->n_in, 0};
@@ -112,12 +112,12 @@ static void pack_close(void *state)
     ZSTD_freeCCtx(state);
 }
 
-const cake_pack cake_pack_zstd = {.name = "zstd",
-                                  .ending = ".zst",
-                                  .magic = "\x28\xB5\x2F\xFD",
-                                  .unpack_open = unpack_open,
-                                  .unpack = unpack,
-                                  .unpack_close = unpack_close,
-                                  .pack_open = pack_open,
-                                  .pack = pack,
-                                  .pack_close = pack_close};
+const cake_codec cake_codec_zstd = {.name = "zstd",
+                                    .ending = ".zst",
+                                    .magic = "\x28\xB5\x2F\xFD",
+                                    .unpack_open = unpack_open,
+                                    .unpack = unpack,
+                                    .unpack_close = unpack_close,
+                                    .pack_open = pack_open,
+                                    .pack = pack,
+                                    .pack_close = pack_close};

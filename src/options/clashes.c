@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "formats/pack.h"
+#include "formats/codec.h"
 #include "options/options_parts.h"
 #include "record/record.h"
 
@@ -38,7 +38,7 @@ static cake_err check_given(const cake_options *o, int command)
 /* Whether results can be written in that form. */
 static cake_err check_output(const cake_options *o, int command)
 {
-    bool packed = cake_pack_of(o->output) != NULL;
+    bool packed = cake_codec_of(o->output) != NULL;
     const char *form = cake_record_form(o->output);
     if (o->output && ends_in(o->output, ".parquet"))
         return cake_fail_usage(

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 
-static cake_setting *add(cake_settings *s, const char *name, cake_yaml_spot at)
+static cake_setting *add(cake_settings *s, const char *name, cake_yaml_position at)
 {
     s->setting = cake_grow(s->setting, (size_t)s->n + 1, sizeof *s->setting);
     s->setting[s->n] = (cake_setting){.name = cake_copy(name, strlen(name)), .at = at};
@@ -42,7 +42,7 @@ static cake_err read_value(cake_yaml *y, cake_setting *setting)
     return CAKE_OK;
 }
 
-static cake_err read_list(cake_yaml *y, cake_settings *s, const char *name, cake_yaml_spot at)
+static cake_err read_list(cake_yaml *y, cake_settings *s, const char *name, cake_yaml_position at)
 {
     cake_err err = cake_yaml_next(y);
     if (!err && cake_yaml_event(y) == CAKE_YAML_LIST_END)
@@ -59,7 +59,7 @@ static cake_err read_list(cake_yaml *y, cake_settings *s, const char *name, cake
 static cake_err read_key(void *self, cake_yaml *y)
 {
     cake_settings *s = self;
-    cake_yaml_spot at = cake_yaml_at(y);
+    cake_yaml_position at = cake_yaml_at(y);
     cake_err err = cake_yaml_need_text(y, "the name of an option");
     if (err)
         return err;

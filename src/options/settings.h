@@ -11,7 +11,7 @@
 typedef struct cake_setting {
     char *name, *value; /* owned; an entry of a list has a setting of its own; value NULL: it is null */
     bool listed;
-    cake_yaml_spot at, value_at;
+    cake_yaml_position at, value_at;
 } cake_setting;
 
 typedef struct cake_settings {

@@ -34,11 +34,11 @@ typedef struct reader {
     cake_layer_claim *claim; /* [claim_room] owned; n_claim are there, as in the file */
     int n_claim, claim_room;
     bool ports;
-    cake_yaml_spot end; /* where one more worker would stand */
+    cake_yaml_position end; /* where one more worker would stand */
     cake_yaml_fault *fault;
 } reader;
 
-static cake_yaml_spot here(const reader *r)
+static cake_yaml_position here(const reader *r)
 {
     return cake_yaml_at(r->yaml);
 }
@@ -196,7 +196,7 @@ static cake_err read_layers(reader *r, cake_worker *w)
     if (event(r) != CAKE_YAML_LIST)
         return cake_yaml_wrong(r->fault, here(r), "layers is %s; expected a list, as ['%s0-7']", found(r),
                                prefixes[2]);
-    cake_yaml_spot at = here(r);
+    cake_yaml_position at = here(r);
     cake_err err = next(r);
     for (; !err && event(r) != CAKE_YAML_LIST_END; err = err ? err : next(r)) {
         err = claim(r, (int)(w - r->worker));
@@ -318,7 +318,7 @@ static const struct {
 enum { N_KEY = sizeof keys / sizeof *keys };
 
 /* A key of a worker and what stands behind it. */
-static cake_err read_key(reader *r, cake_worker *w, cake_yaml_spot *seen)
+static cake_err read_key(reader *r, cake_worker *w, cake_yaml_position *seen)
 {
     cake_err err = need_text(r, "a key");
     int key = 0;
@@ -358,7 +358,7 @@ static cake_err read_worker(void *self, cake_yaml *yaml)
 {
     reader *r = self;
     r->yaml = yaml;
-    cake_yaml_spot seen[N_KEY] = {{0}};
+    cake_yaml_position seen[N_KEY] = {{0}};
     cake_err err = need_text(r, "a worker's name");
     for (int i = 0; i < r->n_worker && !err; i++)
         if (!strcmp(r->worker[i].name, value(r)))

@@ -33,9 +33,10 @@ typedef struct cake_topology_rank {
     cake_device_wish device;
     bool has_gpu;
     int gpu;
-    char worker[64];   /* the name of its worker, printable; "": none, the first rank of a replica only */
-    cake_yaml_spot at; /* where the worker stands in the file */
-    cake_yaml_spot where_at, memory_at, kv_memory_at, device_at, gpu_at; /* where its fields stand there */
+    char worker[64];       /* the name of its worker, printable; "": none, the first rank of a replica only */
+    cake_yaml_position at; /* where the worker stands in the file */
+    cake_yaml_position where_at, memory_at, kv_memory_at, device_at,
+        gpu_at; /* where its fields stand there */
 } cake_topology_rank;
 
 typedef struct cake_topology {

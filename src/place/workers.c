@@ -257,7 +257,7 @@ cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replic
 }
 
 /* What each rank has, when all that are to be found are found. */
-static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_yaml_spot end,
+static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_yaml_position end,
                             cake_yaml_fault *fault)
 {
     bool several = j->size < j->n_rank;
@@ -279,7 +279,7 @@ static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
 }
 
 cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts, int n_rank, int n_replica,
-                            cake_yaml_spot end, cake_yaml_fault *fault)
+                            cake_yaml_position end, cake_yaml_fault *fault)
 {
     job j = {.hosts = hosts, .n_rank = n_rank, .size = n_rank / n_replica};
     j.taken = cake_alloc((size_t)n_rank, sizeof *j.taken);
@@ -306,7 +306,7 @@ cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts
     return err;
 }
 
-static cake_err twice(const cake_layer_claim *c, int layer, const char *name, cake_yaml_spot at,
+static cake_err twice(const cake_layer_claim *c, int layer, const char *name, cake_yaml_position at,
                       cake_yaml_fault *fault)
 {
     char last[16] = "";

@@ -9,7 +9,7 @@
 
 typedef struct cake_worker {
     char *name, *host; /* owned; host without its port, NULL: any */
-    cake_yaml_spot host_at, rank_at, replica_at;
+    cake_yaml_position host_at, rank_at, replica_at;
     int rank, replica;       /* asked for, or -1; cake_workers_match and _part fill them in */
     bool listed;             /* it has layers of its own */
     cake_topology_rank said; /* its name is not in it yet */
@@ -18,7 +18,7 @@ typedef struct cake_worker {
 /* A worker says that layers are its: first to last. */
 typedef struct cake_layer_claim {
     int worker, first, last;
-    cake_yaml_spot at;
+    cake_yaml_position at;
 } cake_layer_claim;
 
 /* Whether a host of these names (with spaces between them) is meant: the name itself, without regard to case
@@ -37,7 +37,7 @@ cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replic
  * of a replica must have a worker, with layers. hosts as in cake_topology_parse; end: where one more worker
  * would stand. */
 cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts, int n_rank, int n_replica,
-                            cake_yaml_spot end, cake_yaml_fault *fault);
+                            cake_yaml_position end, cake_yaml_fault *fault);
 
 /* Whose each layer is: owner [n_replica, n_layer], the number of the claim, or -1: nobody's. */
 cake_err cake_workers_own(const cake_worker *worker, const cake_layer_claim *claim, int n_claim, int n_layer,

@@ -117,7 +117,7 @@ cake_err cake_layout_foresee(const cake_options *o, int n_rank, int n_layer, cak
     return CAKE_OK;
 }
 
-const char *cake_layout_at(const cake_options *o, cake_yaml_spot at)
+const char *cake_layout_at(const cake_options *o, cake_yaml_position at)
 {
     static char text[512];
     snprintf(text, sizeof text, "%s:%d:%d: ", o->topology, at.line, at.column);
@@ -172,7 +172,7 @@ cake_err cake_layout_place(const cake_options *o, const cake_world *world, struc
                            cake_bind bind, const cake_topology_rank *mine, cake_claim *claim)
 {
     cake_buf wrong = {0};
-    cake_yaml_spot at = mine->gpu_at;
+    cake_yaml_position at = mine->gpu_at;
     if (mine->has_gpu)
         check_gpu(o, mine->gpu, world->host, &wrong);
     if (!wrong.len && mine->where) {

@@ -34,7 +34,7 @@ cake_err cake_layout_place(const cake_options *options, const cake_world *world,
                            cake_claim *claim);
 
 /* "FILE:3:1: ", in a static buffer. */
-const char *cake_layout_at(const cake_options *options, cake_yaml_spot at);
+const char *cake_layout_at(const cake_options *options, cake_yaml_position at);
 /* "; its layers are those of worker 'a' (FILE:3:1)", or nothing without a file or a worker: for what does not
  * fit. In a static buffer. */
 const char *cake_layout_where(const cake_options *options, const cake_topology_rank *mine);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "formats/pack.h"
+#include "formats/codec.h"
 #include "prompt/sniff.h"
 
 #define BLOCK ((size_t)1 << 20)
@@ -61,7 +61,7 @@ static cake_err read_block(cake_lines *lines, char *into, size_t *n)
  * there once. */
 static cake_err unpack(cake_lines *lines)
 {
-    cake_pack_flow flow = {.out = lines->data + lines->to, .n_out = BLOCK};
+    cake_codec_flow flow = {.out = lines->data + lines->to, .n_out = BLOCK};
     cake_err err = CAKE_OK;
     for (int reads = 0; !err && reads < 2; reads++) {
         flow.in = lines->packed + lines->packed_from;
@@ -97,7 +97,7 @@ static cake_err fill_plain(cake_lines *lines)
     return err;
 }
 
-static void use_pack(cake_lines *lines, const cake_pack *pack)
+static void use_pack(cake_lines *lines, const cake_codec *pack)
 {
     if (!pack)
         return;
@@ -108,7 +108,7 @@ static void use_pack(cake_lines *lines, const cake_pack *pack)
 }
 
 /* The first block, which is packed though the name does not say so, is unpacked after all. */
-static cake_err look_again(cake_lines *lines, const cake_pack *pack)
+static cake_err look_again(cake_lines *lines, const cake_codec *pack)
 {
     use_pack(lines, pack);
     lines->packed_to = lines->to;
@@ -123,7 +123,7 @@ static cake_err fill(cake_lines *lines)
     if (err || lines->begun)
         return err;
     lines->begun = true;
-    const cake_pack *pack = lines->pack ? NULL : cake_pack_that_begins(lines->data, lines->to);
+    const cake_codec *pack = lines->pack ? NULL : cake_codec_detect(lines->data, lines->to);
     if (pack && (err = look_again(lines, pack)))
         return err;
     return cake_sniff_text(lines->name, lines->data, lines->to);
@@ -148,7 +148,7 @@ cake_err cake_lines_open(const char *path, cake_lines *lines)
     }
     *lines = (cake_lines){.name = cake_copy(name, strlen(name)), .fd = fd, .close = !standard};
     lines->size = S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
-    use_pack(lines, standard ? NULL : cake_pack_of(path));
+    use_pack(lines, standard ? NULL : cake_codec_of(path));
     return CAKE_OK;
 }
 

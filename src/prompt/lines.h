@@ -28,7 +28,7 @@ typedef struct cake_lines {
     int64_t size, read; /* of the file; size -1: unknown */
     cake_err failed;    /* there is no more: CAKE_END, or it was said */
 
-    const struct cake_pack *pack; /* NULL: it is not packed */
+    const struct cake_codec *pack; /* NULL: it is not packed */
     void *unpacker;
     char *packed; /* owned; [from, to) is not unpacked yet */
     size_t packed_from, packed_to;

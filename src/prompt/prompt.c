@@ -14,8 +14,8 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/log.h"
+#include "formats/codec.h"
 #include "formats/h5.h"
-#include "formats/pack.h"
 #include "prompt/forms.h"
 #include "prompt/hdf5.h"
 #include "prompt/lines.h"
@@ -89,7 +89,7 @@ static cake_err guess(const char *path, cake_prompt_format *format)
         cake_prompt_format format;
     } known[] = {{".jsonl", CAKE_PROMPT_JSONL}, {".ndjson", CAKE_PROMPT_JSONL}, {".json", CAKE_PROMPT_JSONL},
                  {".txt", CAKE_PROMPT_TXT},     {".h5", CAKE_PROMPT_HDF5},      {".hdf5", CAKE_PROMPT_HDF5}};
-    const cake_pack *pack = cake_pack_of(path);
+    const cake_codec *pack = cake_codec_of(path);
     char *stem = cake_copy(path, strlen(path) - (pack ? strlen(pack->ending) : 0));
     const char *base = strrchr(stem, '/');
     const char *ending = strrchr(base ? base : stem, '.');
@@ -117,7 +117,7 @@ cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prom
     bool table = format == CAKE_PROMPT_HDF5;
     if (table && !strcmp(path, "-"))
         err = cake_fail_usage("standard input: HDF5 cannot be read as a stream; give the file by its name");
-    else if (table && cake_pack_of(path))
+    else if (table && cake_codec_of(path))
         err = cake_fail_usage(
             "%s: HDF5 is packed in itself and cannot be read out of another file: unpack it first", path);
     else if (table)

@@ -18,9 +18,9 @@
 
 #include "base/alloc.h"
 #include "base/io.h"
+#include "formats/codec.h"
 #include "formats/h5.h"
 #include "formats/json.h"
-#include "formats/pack.h"
 #include "record/hdf5.h"
 #include "record/line.h"
 
@@ -91,13 +91,13 @@ cake_err cake_expand_open(const char *beside, cake_expand_to *to)
 
 bool cake_expand_is_needed(const char *results)
 {
-    return cake_pack_of(results) || !strcmp(cake_record_form(results), "h5");
+    return cake_codec_of(results) || !strcmp(cake_record_form(results), "h5");
 }
 
 /* ---- packed */
 
 /* Unpacks n bytes that come behind `before` ones. */
-static cake_err unpack(const char *results, const cake_pack *pack, void *state, cake_pack_flow flow,
+static cake_err unpack(const char *results, const cake_codec *pack, void *state, cake_codec_flow flow,
                        int64_t before, bool *whole, sink *out)
 {
     size_t n = flow.n_in;
@@ -115,7 +115,7 @@ static cake_err unpack(const char *results, const cake_pack *pack, void *state, 
     return err;
 }
 
-static cake_err expand_packed(const char *results, const cake_pack *pack, sink *out)
+static cake_err expand_packed(const char *results, const cake_codec *pack, sink *out)
 {
     int fd = open(results, O_RDONLY | O_CLOEXEC);
     char *packed = cake_alloc(BLOCK, 1), *room = cake_alloc(BLOCK, 1);
@@ -125,8 +125,8 @@ static cake_err expand_packed(const char *results, const cake_pack *pack, sink *
     ssize_t n = fd < 0 ? -1 : 0;
     cake_err err = CAKE_OK;
     while (fd >= 0 && !err && (n = pread(fd, packed, BLOCK, read)) > 0) {
-        err =
-            unpack(results, pack, state, (cake_pack_flow){packed, (size_t)n, room, BLOCK}, read, &whole, out);
+        err = unpack(results, pack, state, (cake_codec_flow){packed, (size_t)n, room, BLOCK}, read, &whole,
+                     out);
         read += n;
     }
     if (!err && n < 0)
@@ -353,7 +353,7 @@ static cake_err expand_columns(const char *results, sink *out)
 
 cake_err cake_expand(const char *results, int64_t lines, const cake_expand_to *to, int64_t *len)
 {
-    const cake_pack *pack = cake_pack_of(results);
+    const cake_codec *pack = cake_codec_of(results);
     struct stat info;
     *len = 0;
     if (stat(results, &info))

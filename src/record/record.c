@@ -15,8 +15,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "formats/codec.h"
 #include "formats/h5.h"
-#include "formats/pack.h"
 #include "record/hdf5.h"
 #include "record/line.h"
 #include "record/partial.h"
@@ -26,7 +26,7 @@ struct cake_recorder {
     cake_record_options options;
     char *path, *model, *command; /* owned copies of what options points to */
     bool txt, hdf5;
-    const cake_pack *pack;
+    const cake_codec *pack;
     cake_partial *partial; /* one of the two */
     cake_stream *stream;
     int64_t failed;
@@ -45,7 +45,7 @@ static const struct {
 /* Which of the endings path has: the last one, if no other. */
 static size_t ending_of(const char *path)
 {
-    const cake_pack *pack = cake_pack_of(path);
+    const cake_codec *pack = cake_codec_of(path);
     char *stem = cake_copy(path ? path : "", path ? strlen(path) - (pack ? strlen(pack->ending) : 0) : 0);
     const char *base = strrchr(stem, '/');
     const char *ending = strrchr(base ? base : stem, '.');
@@ -129,7 +129,7 @@ cake_err cake_record_open(const cake_record_options *options, cake_recorder **ou
 {
     cake_record_format format = options->format ? options->format : endings[ending_of(options->path)].format;
     cake_err err = format == CAKE_RECORD_HDF5 ? cake_h5_known(options->path) : CAKE_OK;
-    if (!err && format == CAKE_RECORD_HDF5 && cake_pack_of(options->path))
+    if (!err && format == CAKE_RECORD_HDF5 && cake_codec_of(options->path))
         err = cake_fail_usage("%s: HDF5 is packed in itself; expected .h5 alone", options->path);
     if (err)
         return err;
@@ -141,7 +141,7 @@ cake_err cake_record_open(const cake_record_options *options, cake_recorder **ou
     recorder->options = *options;
     recorder->txt = format == CAKE_RECORD_TXT;
     recorder->hdf5 = format == CAKE_RECORD_HDF5;
-    recorder->pack = cake_pack_of(options->path);
+    recorder->pack = cake_codec_of(options->path);
     if (options->command)
         recorder->options.command = recorder->command = cake_copy(options->command, strlen(options->command));
     if (options->path)

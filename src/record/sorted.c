@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/io.h"
-#include "formats/pack.h"
+#include "formats/codec.h"
 #include "record/hdf5.h"
 
 #define BLOCK ((size_t)1 << 20)
@@ -26,7 +26,7 @@
 typedef struct sink {
     int from, fd;
     cake_buf block;
-    const cake_pack *pack; /* NULL: bytes go as they are */
+    const cake_codec *pack; /* NULL: bytes go as they are */
     void *packer;
     cake_buf packed;
     cake_sorted all;

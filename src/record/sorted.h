@@ -20,10 +20,10 @@ typedef struct cake_sorted {
 
 /* What becomes of the lines. */
 typedef struct cake_sorted_form {
-    cake_convert *convert;        /* NULL: they stay what they are */
-    bool hdf5;                    /* columns */
-    const struct cake_pack *pack; /* NULL: the file is not packed */
-    const char *command;          /* for a file that says where it comes from; NULL: unknown */
+    cake_convert *convert;         /* NULL: they stay what they are */
+    bool hdf5;                     /* columns */
+    const struct cake_codec *pack; /* NULL: the file is not packed */
+    const char *command;           /* for a file that says where it comes from; NULL: unknown */
 } cake_sorted_form;
 
 struct cake_journal_head;

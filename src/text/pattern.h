@@ -11,16 +11,17 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "formats/spot.h"
+#include "formats/json_path.h"
 
 typedef struct cake_pattern cake_pattern;
 
 /* literal: the text stands for itself. */
-cake_err cake_pattern_open(const cake_spot *spot, const char *text, size_t len, bool literal,
+cake_err cake_pattern_open(const cake_json_path *spot, const char *text, size_t len, bool literal,
                            cake_pattern **out);
 /* Which of the scripts each character belongs to: its place among the names from 1, 0: to none. script:
  * [0x110000] */
-cake_err cake_pattern_scripts(const cake_spot *spot, const char *const *names, size_t n, uint8_t *script);
+cake_err cake_pattern_scripts(const cake_json_path *spot, const char *const *names, size_t n,
+                              uint8_t *script);
 void cake_pattern_close(cake_pattern *pattern);
 /* Where a search stands. {0, SIZE_MAX} is the beginning. */
 typedef struct cake_search {

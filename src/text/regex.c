@@ -236,7 +236,7 @@ static cake_err read_alternatives(cake_regex *r)
     return err;
 }
 
-cake_err cake_regex_translate(const cake_spot *spot, const char *text, size_t len, cake_buf *out)
+cake_err cake_regex_translate(const cake_json_path *spot, const char *text, size_t len, cake_buf *out)
 {
     cake_regex r = {.spot = spot, .text = text, .len = len, .out = out};
     cake_buf_adds(out, "");

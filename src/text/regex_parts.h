@@ -15,7 +15,7 @@
 #define CAKE_REGEX_DEPTH 200 /* groups and classes inside each other: more is no pattern but an attack */
 
 typedef struct cake_regex {
-    const cake_spot *spot;
+    const cake_json_path *spot;
     const char *text; /* [len], what is read */
     size_t len, at;
     cake_buf *out;

@@ -49,7 +49,7 @@ static int32_t id_of(const cake_added *added, const cake_vocab *vocab, const cak
 
 /* A token that is there already changes what it is, not its id. text is borrowed; spot is where it is
  * said. */
-static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake_spot *spot,
+static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
                           const cake_added_token *token)
 {
     if (!token->len)
@@ -59,10 +59,11 @@ static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake
     size_t len = 0;
     const char *other = at < 0 ? cake_vocab_text(vocab, id, &len) : NULL;
     if (other && (len != token->len || memcmp(other, token->text, len) != 0))
-        return cake_spot_fail(spot, "\"%.80s\" would get the id %d, which is that of \"%.*s\" in model.vocab",
-                              token->text, id, (int)(len < 80 ? len : 80), other);
+        return cake_json_path_fail(spot,
+                                   "\"%.80s\" would get the id %d, which is that of \"%.*s\" in model.vocab",
+                                   token->text, id, (int)(len < 80 ? len : 80), other);
     if (id >= CAKE_VOCAB_MOST - 1)
-        return cake_spot_fail(spot, "ids are used up; there are at most %d tokens", CAKE_VOCAB_MOST);
+        return cake_json_path_fail(spot, "ids are used up; there are at most %d tokens", CAKE_VOCAB_MOST);
     if (token->said >= 0 && id != token->said)
         cake_log(CAKE_WARN, "token",
                  "added token \"%.80s\": "
@@ -93,31 +94,31 @@ static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake
     return CAKE_OK;
 }
 
-static cake_err read_token(const cake_spot *spot, cake_added_token *token)
+static cake_err read_token(const cake_json_path *spot, cake_added_token *token)
 {
     const char *text = NULL;
     int64_t id = 0;
-    cake_err err = cake_spot_need(spot, CAKE_JSON_OBJECT, "an object");
+    cake_err err = cake_json_path_need(spot, CAKE_JSON_OBJECT, "an object");
     if (!err)
-        err = cake_spot_int(spot, "id", 0, CAKE_VOCAB_MOST - 1, &id);
+        err = cake_json_path_int(spot, "id", 0, CAKE_VOCAB_MOST - 1, &id);
     if (!err)
-        err = cake_spot_text(spot, "content", &text, &token->len);
+        err = cake_json_path_text(spot, "content", &text, &token->len);
     if (!err)
-        err = cake_spot_added(spot, false, &token->special, &token->left, &token->right, &token->word,
-                              &token->normalized);
+        err = cake_json_path_added(spot, false, &token->special, &token->left, &token->right, &token->word,
+                                   &token->normalized);
     token->text = (char *)text;
     token->said = (int32_t)id;
     return err;
 }
 
-cake_err cake_added_read(const cake_spot *spot, const cake_vocab *vocab, cake_added *out)
+cake_err cake_added_read(const cake_json_path *spot, const cake_vocab *vocab, cake_added *out)
 {
     if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
         return CAKE_OK;
-    cake_err err = cake_spot_need(spot, CAKE_JSON_ARRAY, "an array");
+    cake_err err = cake_json_path_need(spot, CAKE_JSON_ARRAY, "an array");
     begin_added(out, vocab);
     for (size_t i = 0; !err && i < cake_json_size(spot->node); i++) {
-        cake_spot member = cake_spot_at(spot, i);
+        cake_json_path member = cake_json_path_at(spot, i);
         cake_added_token token = {0};
         err = read_token(&member, &token);
         if (!err)
@@ -128,7 +129,7 @@ cake_err cake_added_read(const cake_spot *spot, const cake_vocab *vocab, cake_ad
 
 /* --- what the files beside it say --- */
 
-static cake_err put_special(cake_added *added, const cake_vocab *vocab, const cake_spot *spot,
+static cake_err put_special(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
                             const cake_special *s)
 {
     cake_added_token token = {.text = s->text,
@@ -143,7 +144,7 @@ static cake_err put_special(cake_added *added, const cake_vocab *vocab, const ca
 }
 
 /* Those that are listed with an id; a token that has a name is special. */
-static cake_err put_listed(cake_added *added, const cake_vocab *vocab, const cake_spot *spot,
+static cake_err put_listed(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
                            const cake_special_list *list, const cake_special_list *named)
 {
     cake_vocab names = {0};
@@ -161,7 +162,7 @@ static cake_err put_listed(cake_added *added, const cake_vocab *vocab, const cak
 }
 
 /* Those that only have names, unless they are added tokens already: the first n are older than names. */
-static cake_err put_missing(cake_added *added, const cake_vocab *vocab, const cake_spot *spot,
+static cake_err put_missing(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
                             const cake_special_list *list, size_t n)
 {
     cake_err err = CAKE_OK;
@@ -175,7 +176,7 @@ static cake_err put_missing(cake_added *added, const cake_vocab *vocab, const ca
 }
 
 /* All special tokens once more, in white space as it is. */
-static cake_err put_again(cake_added *added, const cake_vocab *vocab, const cake_spot *spot,
+static cake_err put_again(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
                           const cake_special_list *list)
 {
     cake_err err = CAKE_OK;
@@ -225,7 +226,7 @@ static cake_special_list list_all(const cake_added *added, const cake_specials *
 cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const cake_specials *specials,
                              const char *where)
 {
-    cake_spot spot = cake_spot_root(where, NULL);
+    cake_json_path spot = cake_json_path_root(where, NULL);
     cake_added before = {0};
     cake_special_list listed = list_all(added, specials);
     if (specials->class->builds) { /* its tokenizer begins without any */
@@ -251,7 +252,7 @@ cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const c
     return err;
 }
 
-cake_err cake_added_finish(cake_added *added, const cake_spot *spot, const cake_normalizers *normalizers)
+cake_err cake_added_finish(cake_added *added, const cake_json_path *spot, const cake_normalizers *normalizers)
 {
     cake_scratch scratch = {0};
     cake_err err = CAKE_OK;
@@ -261,7 +262,7 @@ cake_err cake_added_finish(cake_added *added, const cake_spot *spot, const cake_
         cake_buf_cut(&scratch.normal, 0);
         cake_buf_add(&scratch.normal, token->text, token->len);
         if (token->normal && cake_normalizers_run(normalizers, &scratch, &fault))
-            err = cake_spot_fail(spot, "\"%.80s\" cannot be normalized: %s", token->text, fault.message);
+            err = cake_json_path_fail(spot, "\"%.80s\" cannot be normalized: %s", token->text, fault.message);
         token->shown = cake_copy(scratch.normal.data, scratch.normal.len);
         token->shown_len = scratch.normal.len;
         if (token->normalized)

@@ -62,14 +62,14 @@ static const merge *find_merge(const bpe *b, int32_t left, int32_t right)
 /* --- opening --- */
 
 /* The two halves of a merge: ["a", "b"] or "a b". */
-static cake_err read_pair(const cake_spot *spot, const char *half[2], size_t len[2])
+static cake_err read_pair(const cake_json_path *spot, const char *half[2], size_t len[2])
 {
     if (cake_json_kind(spot->node) == CAKE_JSON_ARRAY) {
         if (cake_json_size(spot->node) != 2)
-            return cake_spot_fail(spot, "found %zu elements, expected 2", cake_json_size(spot->node));
+            return cake_json_path_fail(spot, "found %zu elements, expected 2", cake_json_size(spot->node));
         for (size_t i = 0; i < 2; i++) {
-            cake_spot side = cake_spot_at(spot, i);
-            cake_err err = cake_spot_need(&side, CAKE_JSON_STRING, "a string");
+            cake_json_path side = cake_json_path_at(spot, i);
+            cake_err err = cake_json_path_need(&side, CAKE_JSON_STRING, "a string");
             if (err)
                 return err;
             half[i] = cake_json_text(side.node, &len[i]);
@@ -77,20 +77,20 @@ static cake_err read_pair(const cake_spot *spot, const char *half[2], size_t len
         return CAKE_OK;
     }
     size_t all;
-    cake_err err = cake_spot_need(spot, CAKE_JSON_STRING, "\"left right\" or [\"left\", \"right\"]");
+    cake_err err = cake_json_path_need(spot, CAKE_JSON_STRING, "\"left right\" or [\"left\", \"right\"]");
     if (err)
         return err;
     half[0] = cake_json_text(spot->node, &all);
     const char *space = memchr(half[0], ' ', all);
     if (!space || memchr(space + 1, ' ', all - (size_t)(space + 1 - half[0])))
-        return cake_spot_fail(spot, "\"%.80s\" is not two tokens with one space between them", half[0]);
+        return cake_json_path_fail(spot, "\"%.80s\" is not two tokens with one space between them", half[0]);
     len[0] = (size_t)(space - half[0]);
     half[1] = space + 1;
     len[1] = all - len[0] - 1;
     return CAKE_OK;
 }
 
-static cake_err find_pair(const cake_spot *spot, const cake_vocab *vocab, cake_pair *pair)
+static cake_err find_pair(const cake_json_path *spot, const cake_vocab *vocab, cake_pair *pair)
 {
     const char *half[2];
     size_t len[2];
@@ -98,15 +98,15 @@ static cake_err find_pair(const cake_spot *spot, const cake_vocab *vocab, cake_p
     for (int i = 0; !err && i < 2; i++) {
         int32_t id = cake_vocab_find(vocab, half[i], len[i]);
         if (id < 0)
-            return cake_spot_fail(spot, "the token \"%.*s\" is not in model.vocab",
-                                  (int)(len[i] < 80 ? len[i] : 80), half[i]);
+            return cake_json_path_fail(spot, "the token \"%.*s\" is not in model.vocab",
+                                       (int)(len[i] < 80 ? len[i] : 80), half[i]);
         *(i ? &pair->right : &pair->left) = id;
     }
     return err;
 }
 
 /* The union of a pair, less the second's prefix, has to be a token. */
-static cake_err add_merge(const cake_spot *spot, const cake_vocab *vocab, bpe *b, uint32_t rank,
+static cake_err add_merge(const cake_json_path *spot, const cake_vocab *vocab, bpe *b, uint32_t rank,
                           cake_pair ids, cake_buf *both)
 {
     size_t left_len = 0, right_len = 0;
@@ -118,21 +118,22 @@ static cake_err add_merge(const cake_spot *spot, const cake_vocab *vocab, bpe *b
     cake_buf_add(both, right + skip, right_len - skip);
     int32_t merged = cake_vocab_find(vocab, both->data, both->len);
     if (merged < 0)
-        return cake_spot_fail(spot, "their union, the token \"%.80s\", is not in model.vocab", both->data);
+        return cake_json_path_fail(spot, "their union, the token \"%.80s\", is not in model.vocab",
+                                   both->data);
     uint64_t pair = (uint64_t)(uint32_t)ids.left << 32 | (uint32_t)ids.right;
     b->merges[slot_of(b, pair)] = (merge){.pair = pair, .rank = rank, .id = merged};
     return CAKE_OK;
 }
 
-static cake_err open_merges(const cake_spot *model, const cake_words *words, bpe *b)
+static cake_err open_merges(const cake_json_path *model, const cake_words *words, bpe *b)
 {
-    cake_spot list = cake_spot_key(model, "merges");
-    cake_err err = cake_spot_need(&list, CAKE_JSON_ARRAY, "an array");
+    cake_json_path list = cake_json_path_key(model, "merges");
+    cake_err err = cake_json_path_need(&list, CAKE_JSON_ARRAY, "an array");
     if (err)
         return err;
     size_t n = words->lists ? words->lists->n : cake_json_size(list.node);
     if (n >= UINT32_MAX / 4)
-        return cake_spot_fail(&list, "%zu merges are more than can be ranked", n);
+        return cake_json_path_fail(&list, "%zu merges are more than can be ranked", n);
     b->n_merges = (uint32_t)n;
     for (b->n_slot = 16; b->n_slot < 2 * n + 2;)
         b->n_slot *= 2;
@@ -141,7 +142,8 @@ static cake_err open_merges(const cake_spot *model, const cake_words *words, bpe
         b->merges[i].pair = NO_PAIR;
     cake_buf both = {0};
     for (size_t i = 0; !err && i < n; i++) {
-        cake_spot spot = cake_spot_at(&list, i); /* without a node where the list was read already */
+        cake_json_path spot =
+            cake_json_path_at(&list, i); /* without a node where the list was read already */
         cake_pair pair = {0, 0};
         if (words->lists)
             pair = words->lists->pair[i];
@@ -155,12 +157,12 @@ static cake_err open_merges(const cake_spot *model, const cake_words *words, bpe
 }
 
 /* A string member that may be absent or null: then "". */
-static cake_err open_affix(const cake_spot *model, const char *key, char **out)
+static cake_err open_affix(const cake_json_path *model, const char *key, char **out)
 {
     const char *text = "";
     size_t len = 0;
     if (cake_json_kind(cake_json_get(model->node, key)) > CAKE_JSON_NULL) {
-        cake_err err = cake_spot_text(model, key, &text, &len);
+        cake_err err = cake_json_path_text(model, key, &text, &len);
         if (err)
             return err;
     }
@@ -169,14 +171,14 @@ static cake_err open_affix(const cake_spot *model, const char *key, char **out)
 }
 
 /* An unknown token that is no token matters only once there is an unknown character. */
-static cake_err open_unknown(const cake_spot *model, const cake_vocab *vocab, bpe *b)
+static cake_err open_unknown(const cake_json_path *model, const cake_vocab *vocab, bpe *b)
 {
     b->unknown = NONE;
     if (cake_json_kind(cake_json_get(model->node, "unk_token")) <= CAKE_JSON_NULL)
         return CAKE_OK;
     const char *text = NULL;
     size_t len = 0;
-    cake_err err = cake_spot_text(model, "unk_token", &text, &len);
+    cake_err err = cake_json_path_text(model, "unk_token", &text, &len);
     b->unknown = err ? NONE : cake_vocab_find(vocab, text, len);
     b->unknown = b->unknown < 0 ? ABSENT : b->unknown;
     return err;
@@ -241,21 +243,22 @@ static bool is_ordered(const cake_vocab *vocab, const bpe *b)
     return ordered;
 }
 
-cake_err cake_bpe_open(const cake_spot *model, cake_words *words)
+cake_err cake_bpe_open(const cake_json_path *model, cake_words *words)
 {
     bpe *b = words->own = cake_alloc(1, sizeof *b);
-    cake_spot dropout = cake_spot_key(model, "dropout");
+    cake_json_path dropout = cake_json_path_key(model, "dropout");
     if (cake_json_kind(dropout.node) > CAKE_JSON_NULL && cake_json_real(dropout.node, 1) != 0)
-        return cake_spot_fail(&dropout, "only null is supported: encoding has to be the same every time");
+        return cake_json_path_fail(&dropout,
+                                   "only null is supported: encoding has to be the same every time");
     cake_err err = open_affix(model, "continuing_subword_prefix", &b->prefix);
     if (!err)
         err = open_affix(model, "end_of_word_suffix", &b->suffix);
     if (!err)
-        err = cake_spot_flag(model, "fuse_unk", false, &b->fuse_unknown);
+        err = cake_json_path_flag(model, "fuse_unk", false, &b->fuse_unknown);
     if (!err)
-        err = cake_spot_flag(model, "byte_fallback", false, &b->byte_fallback);
+        err = cake_json_path_flag(model, "byte_fallback", false, &b->byte_fallback);
     if (!err)
-        err = cake_spot_flag(model, "ignore_merges", false, &b->whole_words);
+        err = cake_json_path_flag(model, "ignore_merges", false, &b->whole_words);
     if (!err)
         err = open_unknown(model, &words->vocab, b);
     if (!err)

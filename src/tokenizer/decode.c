@@ -46,7 +46,7 @@ struct cake_decoder {
 
 typedef struct cake_stage_kind {
     const char *type;
-    cake_err (*open)(const cake_spot *spot, cake_decode_stage *out); /* NULL: nothing to read */
+    cake_err (*open)(const cake_json_path *spot, cake_decode_stage *out); /* NULL: nothing to read */
     void (*push)(cake_decoder *d, size_t i, const char *text, size_t len);
     void (*end)(cake_decoder *d, size_t i);    /* NULL: what is held vanishes */
     void (*settle)(cake_decoder *d, size_t i); /* NULL: nothing whole is held */
@@ -263,7 +263,7 @@ static void own_fallback(const cake_decode_stage *s, cake_buf *text, cake_buf *s
 
 /* --- Replace --- */
 
-static cake_err open_replace(const cake_spot *spot, cake_decode_stage *out)
+static cake_err open_replace(const cake_json_path *spot, cake_decode_stage *out)
 {
     return cake_replace_open(spot, &out->replace);
 }
@@ -361,7 +361,7 @@ static void push_join(cake_decoder *d, size_t i, const char *text, size_t len)
 
 /* --- Metaspace: its character stands for a space, but not in the first token --- */
 
-static cake_err open_meta(const cake_spot *spot, cake_decode_stage *out)
+static cake_err open_meta(const cake_json_path *spot, cake_decode_stage *out)
 {
     cake_splitters list = {0}; /* it has the members of its namesake among the pre-tokenizers */
     cake_err err = cake_splitters_open(spot, &list);
@@ -391,12 +391,12 @@ static void push_meta(cake_decoder *d, size_t i, const char *text, size_t len)
 
 /* --- BPEDecoder: a suffix ends each word but the last --- */
 
-static cake_err open_suffix(const cake_spot *spot, cake_decode_stage *out)
+static cake_err open_suffix(const cake_json_path *spot, cake_decode_stage *out)
 {
     const char *text = NULL;
-    cake_err err = cake_spot_text(spot, "suffix", &text, &out->replace.from_len);
+    cake_err err = cake_json_path_text(spot, "suffix", &text, &out->replace.from_len);
     if (!err && !out->replace.from_len)
-        return cake_spot_fail(spot, "the suffix is empty; what ends a word?");
+        return cake_json_path_fail(spot, "the suffix is empty; what ends a word?");
     if (!err)
         out->replace.from = cake_copy(text, out->replace.from_len);
     return err;
@@ -442,18 +442,18 @@ static void end_suffix(cake_decoder *d, size_t i)
 
 /* --- Strip --- */
 
-static cake_err open_strip(const cake_spot *spot, cake_decode_stage *out)
+static cake_err open_strip(const cake_json_path *spot, cake_decode_stage *out)
 {
     const char *text = NULL;
     size_t *n = &out->replace.from_len;
-    cake_err err = cake_spot_text(spot, "content", &text, n);
+    cake_err err = cake_json_path_text(spot, "content", &text, n);
     if (!err)
-        err = cake_spot_int(spot, "start", 0, INT32_MAX, &out->start);
+        err = cake_json_path_int(spot, "start", 0, INT32_MAX, &out->start);
     if (!err)
-        err = cake_spot_int(spot, "stop", 0, INT32_MAX, &out->stop);
+        err = cake_json_path_int(spot, "stop", 0, INT32_MAX, &out->stop);
     if (!err && (!*n || (size_t)cake_utf8_next(text, *n, NULL) != *n)) {
-        cake_spot member = cake_spot_key(spot, "content");
-        err = cake_spot_fail(&member, "\"%.40s\" is not one character", text);
+        cake_json_path member = cake_json_path_key(spot, "content");
+        err = cake_json_path_fail(&member, "\"%.40s\" is not one character", text);
     }
     if (!err)
         out->replace.from = cake_copy(text, *n);
@@ -511,22 +511,23 @@ static cake_decode_stage *add_stage(cake_decode_stages *out, const stage_kind *k
     return &out->step[out->n++];
 }
 
-static cake_err open_stage(const cake_spot *spot, size_t row, void *out)
+static cake_err open_stage(const cake_json_path *spot, size_t row, void *out)
 {
     cake_decode_stages *list = out;
     if (list->n >= CAKE_STEPS_MOST)
-        return cake_spot_fail(spot, "more than %d decoders cannot be run", CAKE_STEPS_MOST);
+        return cake_json_path_fail(spot, "more than %d decoders cannot be run", CAKE_STEPS_MOST);
     cake_decode_stage *stage = add_stage(list, &kinds[row]);
     if (stage->fused && kinds[row].wants_apart)
-        return cake_spot_fail(spot, "%s behind a stage that joins all tokens is not supported",
-                              kinds[row].type);
+        return cake_json_path_fail(spot, "%s behind a stage that joins all tokens is not supported",
+                                   kinds[row].type);
     return kinds[row].open ? kinds[row].open(spot, stage) : CAKE_OK;
 }
 
-cake_err cake_stages_open(const cake_spot *spot, cake_decode_stages *out)
+cake_err cake_stages_open(const cake_json_path *spot, cake_decode_stages *out)
 {
-    static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, "decoders"};
-    cake_err err = cake_spot_walk(spot, &table, open_stage, out);
+    static const cake_json_path_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
+                                               "decoders"};
+    cake_err err = cake_json_path_walk(spot, &table, open_stage, out);
     if (!err && !out->n) /* an empty Sequence joins tokens with nothing between them */
         add_stage(out, cake_json_kind(spot->node) <= CAKE_JSON_NULL ? &join : &kinds[4]);
     return err;

@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "formats/spot.h"
+#include "formats/json_path.h"
 #include "tokenizer/cache.h"
 #include "tokenizer/known.h"
 #include "tokenizer/lists.h"
@@ -66,7 +66,7 @@ typedef struct cake_replace {
     struct cake_pattern *pattern; /* owned */
 } cake_replace;
 
-cake_err cake_replace_open(const cake_spot *spot, cake_replace *out);
+cake_err cake_replace_open(const cake_json_path *spot, cake_replace *out);
 void cake_replace_close(cake_replace *replace);
 /* Appends text to *out with every match replaced. *first, if not NULL: bytes of a match at the beginning, or
  * 0. */
@@ -81,7 +81,7 @@ void cake_text_replace(const char *text, size_t len, const char *from, size_t fr
 
 typedef struct cake_charsmap cake_charsmap;
 
-cake_err cake_charsmap_open(const cake_spot *spot, cake_charsmap **out); /* of the string in base64 */
+cake_err cake_charsmap_open(const cake_json_path *spot, cake_charsmap **out); /* of the string in base64 */
 void cake_charsmap_close(cake_charsmap *map);
 void cake_charsmap_run(const cake_charsmap *map, const char *text, size_t len, cake_buf *out);
 
@@ -101,7 +101,7 @@ typedef struct cake_normalizers {
     size_t n;
 } cake_normalizers;
 
-cake_err cake_normalizers_open(const cake_spot *spot, cake_normalizers *out); /* null: none */
+cake_err cake_normalizers_open(const cake_json_path *spot, cake_normalizers *out); /* null: none */
 /* How many times shorter they make a text at most; 0: without limit. */
 size_t cake_normalizers_shrink(const cake_normalizers *normalizers);
 bool cake_normalizers_spell(const cake_normalizers *normalizers); /* they write the byte-level alphabet */
@@ -134,7 +134,7 @@ typedef struct cake_splitters {
     bool raw; /* the last step spells: it is left to who receives the pieces */
 } cake_splitters;
 
-cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out); /* null: none */
+cake_err cake_splitters_open(const cake_json_path *spot, cake_splitters *out); /* null: none */
 bool cake_splitters_spell(const cake_splitters *splitters); /* the model wants the byte-level alphabet */
 bool cake_splitters_drop(const cake_splitters *splitters);  /* parts of the text are removed */
 void cake_splitters_close(cake_splitters *splitters);
@@ -147,7 +147,7 @@ cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, s
 /* The script of each of CAKE_CODES characters as a number, 0: that of what stands before; owned
  * (scripts.c). */
 #define CAKE_CODES 0x110000
-cake_err cake_scripts_open(const cake_spot *spot, uint8_t **out);
+cake_err cake_scripts_open(const cake_json_path *spot, uint8_t **out);
 /* How far text (not empty) stays with one script; 0: it begins without one. */
 size_t cake_scripts_match(const uint8_t *script, const char *text, size_t len);
 /* The byte-level alphabet: every byte is written as one printable character. */
@@ -167,7 +167,7 @@ typedef struct cake_words {
 
 /* lists: a BPE model's vocab and merges, or a Unigram model's scores, read already and taken over; NULL: they
  * are in spot. */
-cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *out);
+cake_err cake_words_open(const cake_json_path *spot, cake_lists *lists, cake_words *out);
 void cake_words_close(cake_words *words);
 bool cake_words_bpe(const cake_words *words); /* whether the model is BPE */
 /* Appends a piece's ids. raw: its bytes are still to be spelled. Fails where a character has no token and
@@ -182,15 +182,15 @@ void cake_words_bytes(const cake_vocab *vocab, int32_t byte[256]);
 cake_err cake_words_unknown(const char *text, size_t len, cake_fault *fault); /* "no token for U+..." */
 
 /* Each model: reads spot into words->own, words->vocab being there. */
-cake_err cake_bpe_open(const cake_spot *spot, cake_words *words);
+cake_err cake_bpe_open(const cake_json_path *spot, cake_words *words);
 void cake_bpe_close(cake_words *words);
 bool cake_bpe_drop(const cake_words *words, bool spelled);
 cake_err cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
                       cake_ids *ids, cake_fault *fault);
 /* The end of the part of a piece from `from` on that can be encoded for itself. */
 size_t cake_bpe_cut(const cake_words *words, const char *piece, size_t len, size_t from);
-cake_err cake_unigram_vocab(const cake_spot *spot, cake_words *words); /* [["token", score], ...] */
-cake_err cake_unigram_open(const cake_spot *spot, cake_words *words);
+cake_err cake_unigram_vocab(const cake_json_path *spot, cake_words *words); /* [["token", score], ...] */
+cake_err cake_unigram_open(const cake_json_path *spot, cake_words *words);
 void cake_unigram_close(cake_words *words);
 bool cake_unigram_drop(const cake_words *words, bool spelled);
 cake_err cake_unigram_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
@@ -225,10 +225,11 @@ typedef struct cake_added_match {
 
 /* The tokens of a tokenizer.json, those of other files, then finish: the tokens are as the normalizers leave
  * them. */
-cake_err cake_added_read(const cake_spot *spot, const cake_vocab *vocab, cake_added *out);
+cake_err cake_added_read(const cake_json_path *spot, const cake_vocab *vocab, cake_added *out);
 cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const cake_specials *specials,
                              const char *where);
-cake_err cake_added_finish(cake_added *added, const cake_spot *spot, const cake_normalizers *normalizers);
+cake_err cake_added_finish(cake_added *added, const cake_json_path *spot,
+                           const cake_normalizers *normalizers);
 void cake_added_close(cake_added *added);
 const cake_added_token *cake_added_find(const cake_added *added, const char *text, size_t len);
 /* The first token of the trie at or behind *at; plain text reaches from `from` to match.start. Advances
@@ -242,7 +243,7 @@ typedef struct cake_post {
     cake_ids before, after;
 } cake_post;
 
-cake_err cake_post_open(const cake_spot *spot, cake_post *out); /* null: nothing */
+cake_err cake_post_open(const cake_json_path *spot, cake_post *out); /* null: nothing */
 void cake_post_close(cake_post *post);
 
 /* --- decoders: tokens to text (decode.c) --- */
@@ -260,7 +261,8 @@ typedef struct cake_decode_stages {
     size_t n;
 } cake_decode_stages;
 
-cake_err cake_stages_open(const cake_spot *spot, cake_decode_stages *out); /* null: tokens joined by spaces */
+cake_err cake_stages_open(const cake_json_path *spot,
+                          cake_decode_stages *out); /* null: tokens joined by spaces */
 void cake_stages_close(cake_decode_stages *stages);
 /* One token's own bytes, without what depends on its neighbours. */
 void cake_stages_bytes(const cake_decode_stages *stages, const char *text, size_t len, cake_buf *out);

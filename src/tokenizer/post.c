@@ -9,10 +9,10 @@
 
 typedef struct post_kind {
     const char *type;
-    cake_err (*open)(const cake_spot *spot, cake_post *out);
+    cake_err (*open)(const cake_json_path *spot, cake_post *out);
 } post_kind;
 
-static cake_err open_offsets(const cake_spot *spot, cake_post *out)
+static cake_err open_offsets(const cake_json_path *spot, cake_post *out)
 {
     (void)spot;
     (void)out; /* ByteLevel only moves offsets */
@@ -20,27 +20,29 @@ static cake_err open_offsets(const cake_spot *spot, cake_post *out)
 }
 
 /* A name may stand for thousands of ids, and stand there thousands of times. */
-static cake_err check_count(const cake_spot *spot, const cake_ids *ids)
+static cake_err check_count(const cake_json_path *spot, const cake_ids *ids)
 {
     enum { MOST = 1 << 20 };
-    return ids->len <= MOST ? CAKE_OK
-                            : cake_spot_fail(spot, "more than %d ids stand before or behind the text", MOST);
+    return ids->len <= MOST
+               ? CAKE_OK
+               : cake_json_path_fail(spot, "more than %d ids stand before or behind the text", MOST);
 }
 
 /* Appends the ids that special_tokens has for a name. */
-static cake_err add_special(const cake_spot *spot, const cake_spot *specials, const char *name, cake_ids *ids)
+static cake_err add_special(const cake_json_path *spot, const cake_json_path *specials, const char *name,
+                            cake_ids *ids)
 {
-    cake_spot special = cake_spot_key(specials, name);
+    cake_json_path special = cake_json_path_key(specials, name);
     if (!special.node)
-        return cake_spot_fail(spot, "\"%.80s\" is not in special_tokens", name);
-    cake_spot list = cake_spot_key(&special, "ids");
-    cake_err err = cake_spot_need(&list, CAKE_JSON_ARRAY, "an array");
+        return cake_json_path_fail(spot, "\"%.80s\" is not in special_tokens", name);
+    cake_json_path list = cake_json_path_key(&special, "ids");
+    cake_err err = cake_json_path_need(&list, CAKE_JSON_ARRAY, "an array");
     for (size_t i = 0; !err && i < cake_json_size(list.node); i++) {
-        cake_spot member = cake_spot_at(&list, i);
+        cake_json_path member = cake_json_path_at(&list, i);
         int64_t id = cake_json_int(member.node, -1);
         if (id < 0 || id >= CAKE_VOCAB_MOST)
-            return cake_spot_fail(&member, "found %s, expected an id from 0 to %d",
-                                  cake_json_kind_name(member.node), CAKE_VOCAB_MOST - 1);
+            return cake_json_path_fail(&member, "found %s, expected an id from 0 to %d",
+                                       cake_json_kind_name(member.node), CAKE_VOCAB_MOST - 1);
         cake_ids_add(ids, (int32_t)id);
         err = check_count(spot, ids);
     }
@@ -48,37 +50,40 @@ static cake_err add_special(const cake_spot *spot, const cake_spot *specials, co
 }
 
 /* Reads one element of `single`: a special token, or the place of the text. */
-static cake_err read_piece(const cake_spot *spot, const cake_spot *specials, bool *text_seen, cake_post *out)
+static cake_err read_piece(const cake_json_path *spot, const cake_json_path *specials, bool *text_seen,
+                           cake_post *out)
 {
     const char *name = NULL;
-    cake_spot special = cake_spot_key(spot, "SpecialToken"), sequence = cake_spot_key(spot, "Sequence");
+    cake_json_path special = cake_json_path_key(spot, "SpecialToken"),
+                   sequence = cake_json_path_key(spot, "Sequence");
     if (special.node) {
-        cake_err err = cake_spot_text(&special, "id", &name, NULL);
+        cake_err err = cake_json_path_text(&special, "id", &name, NULL);
         return err ? err : add_special(&special, specials, name, *text_seen ? &out->after : &out->before);
     }
     if (!sequence.node)
-        return cake_spot_fail(spot, "found neither SpecialToken nor Sequence");
-    cake_err err = cake_spot_text(&sequence, "id", &name, NULL);
+        return cake_json_path_fail(spot, "found neither SpecialToken nor Sequence");
+    cake_err err = cake_json_path_text(&sequence, "id", &name, NULL);
     if (!err && strcmp(name, "A"))
-        err = cake_spot_fail(&sequence, "the sequence \"%.40s\" is not that of a single text, A", name);
+        err = cake_json_path_fail(&sequence, "the sequence \"%.40s\" is not that of a single text, A", name);
     if (!err && *text_seen)
-        err = cake_spot_fail(&sequence, "the text stands here a second time; once is supported");
+        err = cake_json_path_fail(&sequence, "the text stands here a second time; once is supported");
     *text_seen = true;
     return err;
 }
 
-static cake_err open_template(const cake_spot *spot, cake_post *out)
+static cake_err open_template(const cake_json_path *spot, cake_post *out)
 {
-    cake_spot single = cake_spot_key(spot, "single"), specials = cake_spot_key(spot, "special_tokens");
-    cake_err err = cake_spot_need(&single, CAKE_JSON_ARRAY, "an array");
+    cake_json_path single = cake_json_path_key(spot, "single"),
+                   specials = cake_json_path_key(spot, "special_tokens");
+    cake_err err = cake_json_path_need(&single, CAKE_JSON_ARRAY, "an array");
     bool text_seen = false;
     cake_post own = {0};
     for (size_t i = 0; !err && i < cake_json_size(single.node); i++) {
-        cake_spot piece = cake_spot_at(&single, i);
+        cake_json_path piece = cake_json_path_at(&single, i);
         err = read_piece(&piece, &specials, &text_seen, &own);
     }
     if (!err && !text_seen)
-        err = cake_spot_fail(&single, "there is no Sequence: where does the text go?");
+        err = cake_json_path_fail(&single, "there is no Sequence: where does the text go?");
     /* What an earlier processor put around the text comes inside. */
     for (size_t i = 0; i < out->before.len; i++)
         cake_ids_add(&own.before, out->before.id[i]);
@@ -91,20 +96,20 @@ static cake_err open_template(const cake_spot *spot, cake_post *out)
 }
 
 /* ["text", id] */
-static cake_err read_pair(const cake_spot *spot, const char *key, int32_t *out)
+static cake_err read_pair(const cake_json_path *spot, const char *key, int32_t *out)
 {
-    cake_spot pair = cake_spot_key(spot, key), second = cake_spot_at(&pair, 1);
-    cake_err err = cake_spot_need(&pair, CAKE_JSON_ARRAY, "[\"token\", id]");
+    cake_json_path pair = cake_json_path_key(spot, key), second = cake_json_path_at(&pair, 1);
+    cake_err err = cake_json_path_need(&pair, CAKE_JSON_ARRAY, "[\"token\", id]");
     int64_t id = cake_json_int(second.node, -1);
     if (!err && (id < 0 || id >= CAKE_VOCAB_MOST))
-        err = cake_spot_fail(&second, "found %s, expected an id from 0 to %d",
-                             cake_json_kind_name(second.node), CAKE_VOCAB_MOST - 1);
+        err = cake_json_path_fail(&second, "found %s, expected an id from 0 to %d",
+                                  cake_json_kind_name(second.node), CAKE_VOCAB_MOST - 1);
     *out = (int32_t)id;
     return err;
 }
 
 /* BERT and RoBERTa: a token before the text, one behind. */
-static cake_err open_around(const cake_spot *spot, cake_post *out)
+static cake_err open_around(const cake_json_path *spot, cake_post *out)
 {
     int32_t before, after;
     cake_err err = read_pair(spot, "cls", &before);
@@ -127,7 +132,7 @@ static const post_kind kinds[] = {
     {"RobertaProcessing", open_around},
 };
 
-static cake_err open_step(const cake_spot *spot, size_t row, void *out)
+static cake_err open_step(const cake_json_path *spot, size_t row, void *out)
 {
     cake_post *post = out;
     cake_err err = kinds[row].open(spot, post);
@@ -136,10 +141,11 @@ static cake_err open_step(const cake_spot *spot, size_t row, void *out)
     return err ? err : check_count(spot, &post->after);
 }
 
-cake_err cake_post_open(const cake_spot *spot, cake_post *out)
+cake_err cake_post_open(const cake_json_path *spot, cake_post *out)
 {
-    static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, "processors"};
-    return cake_spot_walk(spot, &table, open_step, out);
+    static const cake_json_path_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
+                                               "processors"};
+    return cake_json_path_walk(spot, &table, open_step, out);
 }
 
 void cake_post_close(cake_post *post)

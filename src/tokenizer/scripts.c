@@ -158,7 +158,7 @@ static const char *const names[] = {
 #define HIRAGANA 47
 #define KATAKANA 55
 
-cake_err cake_scripts_open(const cake_spot *spot, uint8_t **out)
+cake_err cake_scripts_open(const cake_json_path *spot, uint8_t **out)
 {
     uint8_t *script = cake_alloc(CAKE_CODES, sizeof *script);
     cake_err err = cake_pattern_scripts(spot, names, sizeof names / sizeof *names, script);

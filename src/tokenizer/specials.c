@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "formats/spot.h"
+#include "formats/json_path.h"
 
 #define LARGEST_FILE ((size_t)512 << 20)
 
@@ -66,24 +66,25 @@ void cake_specials_name(cake_specials *specials, int index, const char *text, si
 }
 
 /* The flags of an added token that is an object. special: what it is where the object does not say. */
-static cake_err read_flags(const cake_spot *spot, bool special, cake_special *token)
+static cake_err read_flags(const cake_json_path *spot, bool special, cake_special *token)
 {
-    return cake_spot_added(spot, special, &token->special, &token->left, &token->right, &token->word,
-                           &token->normalized);
+    return cake_json_path_added(spot, special, &token->special, &token->left, &token->right, &token->word,
+                                &token->normalized);
 }
 
 /* A text, or an object with the text as its content; appended to list. */
-static cake_err read_token(const cake_spot *spot, const char *name, bool special, cake_special_list *list)
+static cake_err read_token(const cake_json_path *spot, const char *name, bool special,
+                           cake_special_list *list)
 {
     size_t len = 0;
     const char *text = cake_json_text(spot->node, &len);
     bool plain = text != NULL;
     cake_err err = CAKE_OK;
     if (!plain && cake_json_kind(spot->node) != CAKE_JSON_OBJECT)
-        return cake_spot_fail(spot, "found %s, expected a string or an object with a content",
-                              cake_json_kind_name(spot->node));
+        return cake_json_path_fail(spot, "found %s, expected a string or an object with a content",
+                                   cake_json_kind_name(spot->node));
     if (!plain)
-        err = cake_spot_text(spot, "content", &text, &len);
+        err = cake_json_path_text(spot, "content", &text, &len);
     if (err)
         return err;
     cake_special *token = append(list, name, text, len);
@@ -92,7 +93,7 @@ static cake_err read_token(const cake_spot *spot, const char *name, bool special
 }
 
 /* One of those that every class can have; null: none. */
-static cake_err read_usual(const cake_spot *spot, int index, cake_specials *out)
+static cake_err read_usual(const cake_json_path *spot, int index, cake_specials *out)
 {
     cake_special_list one = {0};
     if (cake_json_kind(spot->node) == CAKE_JSON_ABSENT)
@@ -125,7 +126,7 @@ static bool is_own(const char *key, size_t len)
 }
 
 /* A token of the model's own; of two with one name the last counts. */
-static cake_err read_own(const cake_spot *spot, cake_specials *out)
+static cake_err read_own(const cake_json_path *spot, cake_specials *out)
 {
     cake_special_list one = {0};
     cake_err err = read_token(spot, spot->key, true, &one);
@@ -152,12 +153,12 @@ static cake_err read_own(const cake_spot *spot, cake_specials *out)
 enum { TEXTS = 1, OBJECTS = 2 };
 
 /* Members that are tokens by their names: those that are texts, objects or both. */
-static cake_err read_owns(const cake_spot *spot, int kinds, cake_specials *out)
+static cake_err read_owns(const cake_json_path *spot, int kinds, cake_specials *out)
 {
     cake_err err = CAKE_OK;
     for (void *it = cake_json_first(spot->node); !err && it; it = cake_json_next(spot->node, it)) {
         size_t len = 0;
-        cake_spot member = {.parent = spot, .key = cake_json_key(it, &len), .node = cake_json_value(it)};
+        cake_json_path member = {.parent = spot, .key = cake_json_key(it, &len), .node = cake_json_value(it)};
         bool text = cake_json_kind(member.node) == CAKE_JSON_STRING;
         if (is_own(member.key, len) && (text ? kinds & TEXTS : kinds & OBJECTS) &&
             (text || cake_json_get(member.node, "content")))
@@ -167,24 +168,24 @@ static cake_err read_owns(const cake_spot *spot, int kinds, cake_specials *out)
 }
 
 /* All members are tokens of the model's own. */
-static cake_err read_object(const cake_spot *spot, cake_specials *out)
+static cake_err read_object(const cake_json_path *spot, cake_specials *out)
 {
     cake_err err = CAKE_OK;
     for (void *it = cake_json_first(spot->node); !err && it; it = cake_json_next(spot->node, it)) {
-        cake_spot member = {.parent = spot, .key = cake_json_key(it, NULL), .node = cake_json_value(it)};
+        cake_json_path member = {.parent = spot, .key = cake_json_key(it, NULL), .node = cake_json_value(it)};
         err = read_own(&member, out);
     }
     return err;
 }
 
 /* A list of tokens, for the end of the extra ones. */
-static cake_err read_list(const cake_spot *spot, cake_special_list *list)
+static cake_err read_list(const cake_json_path *spot, cake_special_list *list)
 {
     if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
         return CAKE_OK;
-    cake_err err = cake_spot_need(spot, CAKE_JSON_ARRAY, "an array");
+    cake_err err = cake_json_path_need(spot, CAKE_JSON_ARRAY, "an array");
     for (size_t i = 0; !err && i < cake_json_size(spot->node); i++) {
-        cake_spot member = cake_spot_at(spot, i);
+        cake_json_path member = cake_json_path_at(spot, i);
         err = read_token(&member, NULL,
                          cake_json_kind(cake_json_get(member.node, "__type")) <= CAKE_JSON_NULL, list);
     }
@@ -192,7 +193,7 @@ static cake_err read_list(const cake_spot *spot, cake_special_list *list)
 }
 
 /* A list under its name of old, which other places may replace. */
-static cake_err read_old(const cake_spot *spot, cake_specials *out)
+static cake_err read_old(const cake_json_path *spot, cake_specials *out)
 {
     cake_specials_drop(out);
     cake_err err = read_list(spot, &out->extra);
@@ -203,29 +204,29 @@ static cake_err read_old(const cake_spot *spot, cake_specials *out)
 
 /* extra_special_tokens, if it is a list; additional_special_tokens, its name of old, where that is absent,
  * empty or an object. */
-static cake_err read_extra(const cake_spot *root, cake_specials *out)
+static cake_err read_extra(const cake_json_path *root, cake_specials *out)
 {
-    cake_spot extra = cake_spot_key(root, "extra_special_tokens");
-    cake_spot old = cake_spot_key(root, "additional_special_tokens");
+    cake_json_path extra = cake_json_path_key(root, "extra_special_tokens");
+    cake_json_path old = cake_json_path_key(root, "additional_special_tokens");
     if (cake_json_kind(extra.node) == CAKE_JSON_OBJECT && cake_json_size(extra.node))
         return old.node ? read_old(&old, out) : CAKE_OK;
-    const cake_spot *list = old.node && !cake_json_size(extra.node) ? &old : &extra;
+    const cake_json_path *list = old.node && !cake_json_size(extra.node) ? &old : &extra;
     out->extra_given = list->node != NULL;
     bool empty = cake_json_kind(list->node) == CAKE_JSON_OBJECT && !cake_json_size(list->node);
     return empty ? CAKE_OK : read_list(list, &out->extra);
 }
 
-static cake_err read_named(const cake_spot *root, cake_specials *out)
+static cake_err read_named(const cake_json_path *root, cake_specials *out)
 {
     cake_err err = CAKE_OK;
     for (int i = 0; !err && i < CAKE_NAMED; i++) {
-        cake_spot member = cake_spot_key(root, cake_builder_named[i]);
+        cake_json_path member = cake_json_path_key(root, cake_builder_named[i]);
         err = read_usual(&member, i, out);
     }
     return err;
 }
 
-static cake_err read_config(const cake_spot *root, cake_specials *out)
+static cake_err read_config(const cake_json_path *root, cake_specials *out)
 {
     cake_err err = read_named(root, out);
     if (!err)
@@ -239,10 +240,10 @@ static cake_err read_config(const cake_spot *root, cake_specials *out)
 }
 
 /* What of tokenizer_config.json rules over special_tokens_map.json: tokens of its own that are texts. */
-static cake_err read_explicit(const cake_spot *root, cake_specials *out)
+static cake_err read_explicit(const cake_json_path *root, cake_specials *out)
 {
-    cake_spot extra = cake_spot_key(root, "extra_special_tokens");
-    cake_spot specific = cake_spot_key(root, "model_specific_special_tokens");
+    cake_json_path extra = cake_json_path_key(root, "extra_special_tokens");
+    cake_json_path specific = cake_json_path_key(root, "model_specific_special_tokens");
     cake_err err = read_owns(root, TEXTS, out);
     if (!err && cake_json_kind(extra.node) == CAKE_JSON_OBJECT)
         err = read_object(&extra, out);
@@ -252,10 +253,10 @@ static cake_err read_explicit(const cake_spot *root, cake_specials *out)
 }
 
 /* special_tokens_map.json: it rules over what was read before. */
-static cake_err read_map(const cake_spot *root, cake_specials *out)
+static cake_err read_map(const cake_json_path *root, cake_specials *out)
 {
-    cake_spot extra = cake_spot_key(root, "extra_special_tokens");
-    cake_spot old = cake_spot_key(root, "additional_special_tokens");
+    cake_json_path extra = cake_json_path_key(root, "extra_special_tokens");
+    cake_json_path old = cake_json_path_key(root, "additional_special_tokens");
     cake_err err = read_named(root, out);
     if (!err)
         err = read_owns(root, TEXTS | OBJECTS, out);
@@ -276,18 +277,18 @@ static int by_id(const void *a, const void *b)
 }
 
 /* {"7": {"content": ...}, ...} */
-static cake_err read_decoder(const cake_spot *spot, cake_specials *out)
+static cake_err read_decoder(const cake_json_path *spot, cake_specials *out)
 {
-    cake_err err = cake_spot_need(spot, CAKE_JSON_OBJECT, "an object");
+    cake_err err = cake_json_path_need(spot, CAKE_JSON_OBJECT, "an object");
     for (void *it = err ? NULL : cake_json_first(spot->node); !err && it;
          it = cake_json_next(spot->node, it)) {
-        cake_spot member = {.parent = spot, .key = cake_json_key(it, NULL), .node = cake_json_value(it)};
+        cake_json_path member = {.parent = spot, .key = cake_json_key(it, NULL), .node = cake_json_value(it)};
         char *end = NULL;
         long long id = strtoll(member.key, &end, 10);
         if (end == member.key || *end || id < 0 || id >= CAKE_VOCAB_MOST)
-            return cake_spot_fail(&member, "\"%.40s\" is no id from 0 to %d", member.key,
-                                  CAKE_VOCAB_MOST - 1);
-        err = cake_spot_need(&member, CAKE_JSON_OBJECT, "an object");
+            return cake_json_path_fail(&member, "\"%.40s\" is no id from 0 to %d", member.key,
+                                       CAKE_VOCAB_MOST - 1);
+        err = cake_json_path_need(&member, CAKE_JSON_OBJECT, "an object");
         if (!err)
             err = read_token(&member, NULL, false, &out->listed);
         if (!err)
@@ -305,7 +306,7 @@ static void add_texts(const cake_special_list *list, size_t n, cake_vocab *texts
 
 /* added_tokens.json: {"text": 7, ...}; those that are special tokens by name are special, but where the
  * name's token is an object, which transformers does not look into so early. */
-static cake_err read_added(const cake_spot *root, cake_specials *out)
+static cake_err read_added(const cake_json_path *root, cake_specials *out)
 {
     cake_err err = CAKE_OK;
     cake_vocab texts = {0};
@@ -313,11 +314,11 @@ static cake_err read_added(const cake_spot *root, cake_specials *out)
     add_texts(&out->extra, out->extra.n, &texts);
     for (void *it = cake_json_first(root->node); !err && it; it = cake_json_next(root->node, it)) {
         size_t len = 0;
-        cake_spot member = {.parent = root, .key = cake_json_key(it, &len), .node = cake_json_value(it)};
+        cake_json_path member = {.parent = root, .key = cake_json_key(it, &len), .node = cake_json_value(it)};
         int64_t id = cake_json_int(member.node, -1);
         if (id < 0 || id >= CAKE_VOCAB_MOST)
-            err = cake_spot_fail(&member, "found %s, expected an id from 0 to %d",
-                                 cake_json_kind_name(member.node), CAKE_VOCAB_MOST - 1);
+            err = cake_json_path_fail(&member, "found %s, expected an id from 0 to %d",
+                                      cake_json_kind_name(member.node), CAKE_VOCAB_MOST - 1);
         cake_special *token = append(&out->listed, NULL, member.key, len);
         token->id = id;
         token->special = cake_vocab_find(&texts, member.key, len) >= 0;
@@ -368,11 +369,11 @@ static void set_class(const cake_builder *c, cake_specials *out)
 
 /* The object in dir/name, where there is one, to be read by `read`. */
 static cake_err read_file(const char *dir, const char *name, cake_buf *path, cake_specials *out,
-                          cake_err (*read)(const cake_spot *root, cake_specials *out))
+                          cake_err (*read)(const cake_json_path *root, cake_specials *out))
 {
     cake_json *json = NULL;
     cake_err err = load(dir, name, path, &json);
-    cake_spot root = cake_spot_root(path->data, json);
+    cake_json_path root = cake_json_path_root(path->data, json);
     if (!err && json)
         err = read(&root, out);
     cake_json_free(json);
@@ -394,8 +395,8 @@ cake_err cake_specials_open(const char *dir, const char *tokenizer, size_t len, 
     const char *reader = cake_builder_says(out->config, model);
     out->reader = reader ? cake_copy(reader, strlen(reader)) : NULL;
     cake_json_free(model);
-    cake_spot root = cake_spot_root(path.data, out->config);
-    cake_spot decoder = cake_spot_key(&root, "added_tokens_decoder");
+    cake_json_path root = cake_json_path_root(path.data, out->config);
+    cake_json_path decoder = cake_json_path_key(&root, "added_tokens_decoder");
     out->all = cake_json_kind(decoder.node) > CAKE_JSON_NULL;
     if (!err)
         err = read_config(&root, out);
@@ -404,7 +405,7 @@ cake_err cake_specials_open(const char *dir, const char *tokenizer, size_t len, 
     if (!err && !out->all)
         err = read_file(dir, "special_tokens_map.json", &path, out, read_map);
     set_path(&path, dir, "tokenizer_config.json");
-    root = cake_spot_root(path.data, out->config);
+    root = cake_json_path_root(path.data, out->config);
     if (!err)
         err = read_explicit(&root, out);
     if (!err && !out->all)

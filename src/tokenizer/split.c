@@ -15,7 +15,7 @@
 
 typedef struct cake_splitter_kind {
     const char *type;
-    cake_err (*open)(const cake_spot *spot, cake_splitters *out);
+    cake_err (*open)(const cake_json_path *spot, cake_splitters *out);
     /* The end of the match at the beginning of text (not empty), or 0: none begins here. NULL: the pattern
      * tells. */
     size_t (*match)(const cake_splitter *step, const char *text, size_t len);
@@ -101,12 +101,12 @@ static size_t match_script(const cake_splitter *step, const char *text, size_t l
 
 /* --- opening --- */
 
-static cake_err open_behaviour(const cake_spot *spot, cake_splitter *out)
+static cake_err open_behaviour(const cake_json_path *spot, cake_splitter *out)
 {
     static const char *const names[] = {"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext",
                                         "Contiguous"};
     const char *text;
-    cake_err err = cake_spot_text(spot, "behavior", &text, NULL);
+    cake_err err = cake_json_path_text(spot, "behavior", &text, NULL);
     if (err)
         return err;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -115,22 +115,22 @@ static cake_err open_behaviour(const cake_spot *spot, cake_splitter *out)
             return CAKE_OK;
         }
     }
-    cake_spot member = cake_spot_key(spot, "behavior");
-    return cake_spot_fail(&member,
-                          "\"%.40s\" is not supported; known are Isolated, Removed, MergedWithPrevious, "
-                          "MergedWithNext, Contiguous",
-                          text);
+    cake_json_path member = cake_json_path_key(spot, "behavior");
+    return cake_json_path_fail(&member,
+                               "\"%.40s\" is not supported; known are Isolated, Removed, MergedWithPrevious, "
+                               "MergedWithNext, Contiguous",
+                               text);
 }
 
 /* A member that is one character. */
-static cake_err open_character(const cake_spot *spot, const char *key, uint32_t *out)
+static cake_err open_character(const cake_json_path *spot, const char *key, uint32_t *out)
 {
     const char *text = NULL;
     size_t len = 0;
-    cake_err err = cake_spot_text(spot, key, &text, &len);
-    cake_spot member = cake_spot_key(spot, key);
+    cake_err err = cake_json_path_text(spot, key, &text, &len);
+    cake_json_path member = cake_json_path_key(spot, key);
     if (!err && (!len || (size_t)cake_utf8_next(text, len, out) != len))
-        err = cake_spot_fail(&member, "\"%.40s\" is not one character", text);
+        err = cake_json_path_fail(&member, "\"%.40s\" is not one character", text);
     return err;
 }
 
@@ -145,20 +145,20 @@ static const splitter_kind character = {"Metaspace", NULL, match_character};
 static const splitter_kind scripts = {"UnicodeScripts", NULL, match_script};
 static const splitter_kind lengths = {"FixedLength", NULL, match_length};
 
-static cake_err open_split(const cake_spot *spot, cake_splitters *list)
+static cake_err open_split(const cake_json_path *spot, cake_splitters *list)
 {
     cake_splitter *out = add_step(list, &split);
-    cake_spot pattern = cake_spot_key(spot, "pattern");
+    cake_json_path pattern = cake_json_path_key(spot, "pattern");
     bool literal = cake_json_get(pattern.node, "String") != NULL;
     const char *text = NULL;
     size_t len = 0;
-    cake_err err = cake_spot_need(&pattern, CAKE_JSON_OBJECT, "an object");
+    cake_err err = cake_json_path_need(&pattern, CAKE_JSON_OBJECT, "an object");
     if (!err)
-        err = cake_spot_text(&pattern, literal ? "String" : "Regex", &text, &len);
+        err = cake_json_path_text(&pattern, literal ? "String" : "Regex", &text, &len);
     if (!err)
         err = open_behaviour(spot, out);
     if (!err)
-        err = cake_spot_flag(spot, "invert", false, &out->invert);
+        err = cake_json_path_flag(spot, "invert", false, &out->invert);
     out->known = err || literal ? NULL : cake_known_find(text, len);
     if (out->known)
         out->kind = &known;
@@ -167,13 +167,13 @@ static cake_err open_split(const cake_spot *spot, cake_splitters *list)
     return err;
 }
 
-static cake_err open_bytes(const cake_spot *spot, cake_splitters *list)
+static cake_err open_bytes(const cake_json_path *spot, cake_splitters *list)
 {
     cake_splitter *out = add_step(list, &bytes);
     bool pattern = true;
-    cake_err err = cake_spot_flag(spot, "add_prefix_space", true, &out->prefix_space);
+    cake_err err = cake_json_path_flag(spot, "add_prefix_space", true, &out->prefix_space);
     if (!err)
-        err = cake_spot_flag(spot, "use_regex", true, &pattern);
+        err = cake_json_path_flag(spot, "use_regex", true, &pattern);
     if (pattern) {
         out->kind = &known;
         out->known = cake_known_find(cake_known_gpt2, strlen(cake_known_gpt2));
@@ -182,30 +182,31 @@ static cake_err open_bytes(const cake_spot *spot, cake_splitters *list)
     return err;
 }
 
-static cake_err open_scheme(const cake_spot *spot, cake_splitter *out)
+static cake_err open_scheme(const cake_json_path *spot, cake_splitter *out)
 {
     static const char *const names[] = {"always", "first", "never"};
     bool prefix = true;
-    cake_spot scheme = cake_spot_key(spot, "prepend_scheme");
-    cake_err err = cake_spot_flag(spot, "add_prefix_space", true, &prefix);
+    cake_json_path scheme = cake_json_path_key(spot, "prepend_scheme");
+    cake_err err = cake_json_path_flag(spot, "add_prefix_space", true, &prefix);
     out->scheme = prefix ? CAKE_META_ALWAYS : CAKE_META_NEVER; /* as files of old say it */
     if (err || !scheme.node)
         return err;
     const char *text = NULL;
-    err = cake_spot_text(spot, "prepend_scheme", &text, NULL);
+    err = cake_json_path_text(spot, "prepend_scheme", &text, NULL);
     for (int i = 0; !err && i < 3; i++) {
         if (strcmp(text, names[i]))
             continue;
         out->scheme = (cake_meta)i;
         if (!prefix && i != CAKE_META_NEVER)
-            return cake_spot_fail(&scheme, "\"%s\" contradicts add_prefix_space, which is false", text);
+            return cake_json_path_fail(&scheme, "\"%s\" contradicts add_prefix_space, which is false", text);
         return CAKE_OK;
     }
     return err ? err
-               : cake_spot_fail(&scheme, "\"%.40s\" is not supported; known are always, first, never", text);
+               : cake_json_path_fail(&scheme, "\"%.40s\" is not supported; known are always, first, never",
+                                     text);
 }
 
-static cake_err open_meta(const cake_spot *spot, cake_splitters *list)
+static cake_err open_meta(const cake_json_path *spot, cake_splitters *list)
 {
     cake_splitter *out = add_step(list, &character);
     bool cuts = true;
@@ -213,7 +214,7 @@ static cake_err open_meta(const cake_spot *spot, cake_splitters *list)
     if (!err)
         err = open_scheme(spot, out);
     if (!err)
-        err = cake_spot_flag(spot, "split", true, &cuts);
+        err = cake_json_path_flag(spot, "split", true, &cuts);
     out->meta = true;
     out->behaviour = WITH_NEXT;
     if (!cuts)
@@ -221,29 +222,29 @@ static cake_err open_meta(const cake_spot *spot, cake_splitters *list)
     return err;
 }
 
-static cake_err open_delimiter(const cake_spot *spot, cake_splitters *list)
+static cake_err open_delimiter(const cake_json_path *spot, cake_splitters *list)
 {
     cake_splitter *out = add_step(list, &character);
     out->behaviour = REMOVED;
     return open_character(spot, "delimiter", &out->character);
 }
 
-static cake_err open_digits(const cake_spot *spot, cake_splitters *list)
+static cake_err open_digits(const cake_json_path *spot, cake_splitters *list)
 {
     bool each = false;
-    cake_err err = cake_spot_flag(spot, "individual_digits", false, &each);
+    cake_err err = cake_json_path_flag(spot, "individual_digits", false, &each);
     add_step(list, &numbers)->behaviour = each ? ISOLATED : CONTIGUOUS;
     return err;
 }
 
-static cake_err open_punctuation(const cake_spot *spot, cake_splitters *list)
+static cake_err open_punctuation(const cake_json_path *spot, cake_splitters *list)
 {
     cake_splitter *out = add_step(list, &punctuation);
     return cake_json_get(spot->node, "behavior") ? open_behaviour(spot, out) : CAKE_OK;
 }
 
 /* Of these only what matches is kept. */
-static cake_err open_words(const cake_spot *spot, cake_splitters *list)
+static cake_err open_words(const cake_json_path *spot, cake_splitters *list)
 {
     (void)spot;
     cake_splitter *out = add_step(list, &words);
@@ -252,7 +253,7 @@ static cake_err open_words(const cake_spot *spot, cake_splitters *list)
     return CAKE_OK;
 }
 
-static cake_err open_scripts(const cake_spot *spot, cake_splitters *list)
+static cake_err open_scripts(const cake_json_path *spot, cake_splitters *list)
 {
     cake_splitter *out = add_step(list, &scripts);
     out->behaviour = REMOVED;
@@ -260,26 +261,27 @@ static cake_err open_scripts(const cake_spot *spot, cake_splitters *list)
     return cake_scripts_open(spot, &out->script);
 }
 
-static cake_err open_spaces(const cake_spot *spot, cake_splitters *list)
+static cake_err open_spaces(const cake_json_path *spot, cake_splitters *list)
 {
     (void)spot;
     add_step(list, &spaces)->behaviour = REMOVED;
     return CAKE_OK;
 }
 
-static cake_err open_bert(const cake_spot *spot, cake_splitters *list)
+static cake_err open_bert(const cake_json_path *spot, cake_splitters *list)
 {
     cake_err err = open_spaces(spot, list);
     add_step(list, &punctuation);
     return err;
 }
 
-static cake_err open_length(const cake_spot *spot, cake_splitters *list)
+static cake_err open_length(const cake_json_path *spot, cake_splitters *list)
 {
     cake_splitter *out = add_step(list, &lengths);
     out->length = 5;
-    return cake_json_get(spot->node, "length") ? cake_spot_int(spot, "length", 1, INT32_MAX, &out->length)
-                                               : CAKE_OK;
+    return cake_json_get(spot->node, "length")
+               ? cake_json_path_int(spot, "length", 1, INT32_MAX, &out->length)
+               : CAKE_OK;
 }
 
 static const splitter_kind kinds[] = {
@@ -297,19 +299,19 @@ static const splitter_kind kinds[] = {
     {"FixedLength", open_length, NULL},
 };
 
-static cake_err open_step(const cake_spot *spot, size_t row, void *out)
+static cake_err open_step(const cake_json_path *spot, size_t row, void *out)
 {
     cake_splitters *list = out;
     if (list->n >= CAKE_STEPS_MOST)
-        return cake_spot_fail(spot, "more than %d pre-tokenizers cannot be run", CAKE_STEPS_MOST);
+        return cake_json_path_fail(spot, "more than %d pre-tokenizers cannot be run", CAKE_STEPS_MOST);
     return kinds[row].open(spot, list);
 }
 
-cake_err cake_splitters_open(const cake_spot *spot, cake_splitters *out)
+cake_err cake_splitters_open(const cake_json_path *spot, cake_splitters *out)
 {
-    static const cake_spot_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
-                                          "pretokenizers"};
-    cake_err err = cake_spot_walk(spot, &table, open_step, out);
+    static const cake_json_path_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
+                                               "pretokenizers"};
+    cake_err err = cake_json_path_walk(spot, &table, open_step, out);
     out->raw = out->n && out->step[out->n - 1].bytes;
     return err;
 }

@@ -44,13 +44,13 @@ static void list_known(cake_token *token)
 }
 
 /* Ids that the post-processor adds have to be ids of this model. */
-static cake_err check_post(const cake_token *token, const cake_spot *spot)
+static cake_err check_post(const cake_token *token, const cake_json_path *spot)
 {
     const cake_ids *lists[] = {&token->post.before, &token->post.after};
     for (size_t l = 0; l < 2; l++)
         for (size_t i = 0; i < lists[l]->len; i++)
             if (lists[l]->id[i] >= token->count || !token->known[lists[l]->id[i]].text)
-                return cake_spot_fail(spot, "it adds the id %d, which no token has", lists[l]->id[i]);
+                return cake_json_path_fail(spot, "it adds the id %d, which no token has", lists[l]->id[i]);
     return CAKE_OK;
 }
 
@@ -116,13 +116,16 @@ static void check_config(const cake_token *token, const cake_specials *specials)
 }
 
 /* specials: what the files beside it say. */
-static cake_err open_parts(const cake_spot *root, cake_lists *lists, const cake_specials *specials,
+static cake_err open_parts(const cake_json_path *root, cake_lists *lists, const cake_specials *specials,
                            cake_token *token)
 {
-    cake_spot model = cake_spot_key(root, "model"), normalizer = cake_spot_key(root, "normalizer");
-    cake_spot splitter = cake_spot_key(root, "pre_tokenizer"), added = cake_spot_key(root, "added_tokens");
-    cake_spot post = cake_spot_key(root, "post_processor"), decoder = cake_spot_key(root, "decoder");
-    cake_err err = cake_spot_need(root, CAKE_JSON_OBJECT, "an object");
+    cake_json_path model = cake_json_path_key(root, "model"),
+                   normalizer = cake_json_path_key(root, "normalizer");
+    cake_json_path splitter = cake_json_path_key(root, "pre_tokenizer"),
+                   added = cake_json_path_key(root, "added_tokens");
+    cake_json_path post = cake_json_path_key(root, "post_processor"),
+                   decoder = cake_json_path_key(root, "decoder");
+    cake_err err = cake_json_path_need(root, CAKE_JSON_OBJECT, "an object");
     if (!err)
         err = cake_normalizers_open(&normalizer, &token->normalizers);
     if (!err)
@@ -157,7 +160,7 @@ static cake_err open_json(const cake_json *json, cake_lists *lists, const cake_s
 {
     cake_token *token = cake_alloc(1, sizeof *token);
     token->where = cake_copy(where, strlen(where));
-    cake_spot root = cake_spot_root(token->where, json);
+    cake_json_path root = cake_json_path_root(token->where, json);
     cake_err err = open_parts(&root, lists, specials, token);
     if (err)
         cake_token_close(token);

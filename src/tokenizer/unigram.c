@@ -37,22 +37,24 @@ typedef struct cake_unigram_path {
     int32_t id;   /* of that token */
 } place;
 
-cake_err cake_unigram_vocab(const cake_spot *spot, cake_words *words)
+cake_err cake_unigram_vocab(const cake_json_path *spot, cake_words *words)
 {
     unigram *u = words->own = cake_alloc(1, sizeof *u);
-    cake_err err = cake_spot_need(spot, CAKE_JSON_ARRAY, "an array");
+    cake_err err = cake_json_path_need(spot, CAKE_JSON_ARRAY, "an array");
     size_t n = err ? 0 : cake_json_size(spot->node);
     size_t scores = words->lists ? words->lists->n_scores : 0;
     u->least = INFINITY;
     if (n > CAKE_VOCAB_MOST)
-        return cake_spot_fail(spot, "%zu tokens are too many; at most %d can be read", n, CAKE_VOCAB_MOST);
+        return cake_json_path_fail(spot, "%zu tokens are too many; at most %d can be read", n,
+                                   CAKE_VOCAB_MOST);
     u->score = cake_alloc(n, sizeof *u->score);
     for (size_t i = 0; !err && i < n; i++) {
-        cake_spot row = cake_spot_at(spot, i), text = cake_spot_at(&row, 0), score = cake_spot_at(&row, 1);
+        cake_json_path row = cake_json_path_at(spot, i), text = cake_json_path_at(&row, 0),
+                       score = cake_json_path_at(&row, 1);
         size_t len = 0;
-        err = cake_spot_need(&text, CAKE_JSON_STRING, "a string");
+        err = cake_json_path_need(&text, CAKE_JSON_STRING, "a string");
         if (!err && !cake_json_is_number(score.node))
-            err = cake_spot_fail(&score, "found %s, expected a score", cake_json_kind_name(score.node));
+            err = cake_json_path_fail(&score, "found %s, expected a score", cake_json_kind_name(score.node));
         if (err)
             break;
         const char *token = cake_json_text(text.node, &len);
@@ -64,14 +66,14 @@ cake_err cake_unigram_vocab(const cake_spot *spot, cake_words *words)
     return err;
 }
 
-cake_err cake_unigram_open(const cake_spot *spot, cake_words *words)
+cake_err cake_unigram_open(const cake_json_path *spot, cake_words *words)
 {
     unigram *u = words->own;
     int64_t unknown = -1;
-    cake_spot unk = cake_spot_key(spot, "unk_id");
-    cake_err err = cake_spot_flag(spot, "byte_fallback", false, &u->byte_fallback);
+    cake_json_path unk = cake_json_path_key(spot, "unk_id");
+    cake_err err = cake_json_path_flag(spot, "byte_fallback", false, &u->byte_fallback);
     if (!err && cake_json_kind(unk.node) > CAKE_JSON_NULL)
-        err = cake_spot_int(spot, "unk_id", 0, words->vocab.count - 1, &unknown);
+        err = cake_json_path_int(spot, "unk_id", 0, words->vocab.count - 1, &unknown);
     u->unknown = (int32_t)unknown;
     cake_words_bytes(&words->vocab, u->byte);
     return err;

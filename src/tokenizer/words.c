@@ -10,8 +10,8 @@
 
 typedef struct cake_words_kind {
     const char *type;
-    cake_err (*vocab)(const cake_spot *vocab, cake_words *words);
-    cake_err (*open)(const cake_spot *model, cake_words *words); /* vocab is there already */
+    cake_err (*vocab)(const cake_json_path *vocab, cake_words *words);
+    cake_err (*open)(const cake_json_path *model, cake_words *words); /* vocab is there already */
     void (*close)(cake_words *words);
     cake_err (*run)(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
                     cake_ids *ids, cake_fault *fault);
@@ -21,28 +21,28 @@ typedef struct cake_words_kind {
 } words_kind;
 
 /* {"token": id, ...} */
-static cake_err open_vocab(const cake_spot *spot, cake_words *words)
+static cake_err open_vocab(const cake_json_path *spot, cake_words *words)
 {
     cake_vocab *vocab = &words->vocab;
-    cake_err err = cake_spot_need(spot, CAKE_JSON_OBJECT, "an object");
+    cake_err err = cake_json_path_need(spot, CAKE_JSON_OBJECT, "an object");
     if (err)
         return err;
     for (void *it = cake_json_first(spot->node); it; it = cake_json_next(spot->node, it)) {
         size_t len;
         const char *text = cake_json_key(it, &len);
-        cake_spot member = {.parent = spot, .key = text, .node = cake_json_value(it)};
+        cake_json_path member = {.parent = spot, .key = text, .node = cake_json_value(it)};
         int64_t id = cake_json_int(member.node, -1);
-        err = cake_spot_need(&member, CAKE_JSON_INT, "an id");
+        err = cake_json_path_need(&member, CAKE_JSON_INT, "an id");
         if (err)
             return err;
         if (id < 0 || id >= CAKE_VOCAB_MOST)
-            return cake_spot_fail(&member, "id %lld is out of range; ids are 0 to %d", (long long)id,
-                                  CAKE_VOCAB_MOST - 1);
+            return cake_json_path_fail(&member, "id %lld is out of range; ids are 0 to %d", (long long)id,
+                                       CAKE_VOCAB_MOST - 1);
         if (cake_vocab_add(vocab, text, len, (int32_t)id) < 0) {
             size_t other_len;
             const char *other = cake_vocab_text(vocab, (int32_t)id, &other_len);
-            return cake_spot_fail(&member, "id %lld is that of \"%.*s\" already", (long long)id,
-                                  (int)(other_len < 80 ? other_len : 80), other);
+            return cake_json_path_fail(&member, "id %lld is that of \"%.*s\" already", (long long)id,
+                                       (int)(other_len < 80 ? other_len : 80), other);
         }
     }
     return CAKE_OK;
@@ -54,16 +54,16 @@ static const words_kind kinds[] = {
      cake_unigram_drop, NULL},
 };
 
-cake_err cake_words_open(const cake_spot *spot, cake_lists *lists, cake_words *out)
+cake_err cake_words_open(const cake_json_path *spot, cake_lists *lists, cake_words *out)
 {
     size_t row = 0;
-    cake_spot vocab = cake_spot_key(spot, "vocab");
-    cake_err err = cake_spot_need(spot, CAKE_JSON_OBJECT, "an object");
+    cake_json_path vocab = cake_json_path_key(spot, "vocab");
+    cake_err err = cake_json_path_need(spot, CAKE_JSON_OBJECT, "an object");
     /* Files of old have no type; only BPE has merges, only Unigram scores. */
     if (!err && !cake_json_get(spot->node, "type") && cake_json_kind(vocab.node) == CAKE_JSON_ARRAY)
         row = 1;
     else if (!err && (cake_json_get(spot->node, "type") || !cake_json_get(spot->node, "merges")))
-        err = cake_spot_choose(spot, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
+        err = cake_json_path_choose(spot, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
     if (err)
         return err;
     out->kind = &kinds[row];

@@ -9,13 +9,13 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "formats/pack.h"
+#include "formats/codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST = 1 << 20 }; /* bytes that are looked at */
 
-static const char *unpack(const cake_pack *pack, const char *bytes, size_t len, size_t in, size_t out,
+static const char *unpack(const cake_codec *pack, const char *bytes, size_t len, size_t in, size_t out,
                           cake_buf *into)
 {
     char *room = cake_alloc(out, 1);
@@ -23,7 +23,7 @@ static const char *unpack(const cake_pack *pack, const char *bytes, size_t len, 
     const char *wrong = NULL;
     bool whole = true;
     for (size_t at = 0; at < len && !wrong && into->len < MOST;) {
-        cake_pack_flow flow = {bytes + at, len - at < in ? len - at : in, NULL, 0};
+        cake_codec_flow flow = {bytes + at, len - at < in ? len - at : in, NULL, 0};
         size_t given = flow.n_in;
         do {
             flow.out = room;
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2)
         return 0;
-    const cake_pack *pack = data[0] % 2 ? &cake_pack_gzip : &cake_pack_zstd;
+    const cake_codec *pack = data[0] % 2 ? &cake_codec_gzip : &cake_codec_zstd;
     const char *bytes = (const char *)data + 2;
     cake_buf once = {0}, pieces = {0};
     const char *first = unpack(pack, bytes, size - 2, size, MOST, &once);

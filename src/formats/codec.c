@@ -4,14 +4,14 @@
  * options/clashes.c call.
  * Invariant: a name that is nothing but the ending is not packed.
  */
-#include "formats/pack.h"
+#include "formats/codec.h"
 
 #include <string.h>
 #include <strings.h>
 
-static const cake_pack *const packs[] = {&cake_pack_gzip, &cake_pack_zstd};
+static const cake_codec *const packs[] = {&cake_codec_gzip, &cake_codec_zstd};
 
-const cake_pack *cake_pack_of(const char *path)
+const cake_codec *cake_codec_of(const char *path)
 {
     size_t len = path ? strlen(path) : 0;
     for (size_t i = 0; i < sizeof packs / sizeof *packs; i++) {
@@ -22,7 +22,7 @@ const cake_pack *cake_pack_of(const char *path)
     return NULL;
 }
 
-const cake_pack *cake_pack_that_begins(const char *head, size_t n)
+const cake_codec *cake_codec_detect(const char *head, size_t n)
 {
     for (size_t i = 0; i < sizeof packs / sizeof *packs; i++) {
         size_t len = strlen(packs[i]->magic);

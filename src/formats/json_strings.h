@@ -5,23 +5,23 @@
  * gets a short text with marks in their places. Strings that are not quite right stay where they are, so that
  * the parser finds the fault.
  */
-#ifndef CAKE_FORMATS_LIFT_H
-#define CAKE_FORMATS_LIFT_H
+#ifndef CAKE_FORMATS_JSON_STRINGS_H
+#define CAKE_FORMATS_JSON_STRINGS_H
 
 #include "base/buf.h"
 
-/* All zeros before the first use and after cake_lift_free. */
-typedef struct cake_lift {
+/* All zeros before the first use and after cake_json_strings_free. */
+typedef struct cake_json_strings {
     cake_buf text;    /* for the parser; if n is 0 it is empty, and the parser takes the text as it was */
     cake_buf strings; /* decoded, one after the other */
     size_t *end;      /* [n] where each ends in strings */
     size_t n, cap;
-} cake_lift;
+} cake_json_strings;
 
 /* Takes the long strings out of a JSON text [len] of valid UTF-8. */
-void cake_lift_take(cake_lift *lift, const char *text, size_t len);
+void cake_json_strings_take(cake_json_strings *lift, const char *text, size_t len);
 /* The string [*len] that a parsed string [n] stands for; NULL: it is no mark. */
-const char *cake_lift_find(const cake_lift *lift, const char *mark, size_t n, size_t *len);
-void cake_lift_free(cake_lift *lift);
+const char *cake_json_strings_find(const cake_json_strings *lift, const char *mark, size_t n, size_t *len);
+void cake_json_strings_free(cake_json_strings *lift);
 
 #endif

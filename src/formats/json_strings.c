@@ -3,7 +3,7 @@
  * In: a JSON text. Out: a shorter one and the strings it lacks. formats/json.c calls.
  * Invariant: a mark is a string that begins with U+0000, and no such string of the text itself is left in it.
  */
-#include "formats/lift.h"
+#include "formats/json_strings.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -124,7 +124,7 @@ static bool is_long(const char *at, const char *end)
     return left > LONG && !memchr(at, '"', LONG);
 }
 
-static void keep(cake_lift *lift)
+static void keep(cake_json_strings *lift)
 {
     if (lift->n == lift->cap) {
         lift->cap = lift->cap ? 2 * lift->cap : 16;
@@ -133,7 +133,7 @@ static void keep(cake_lift *lift)
     lift->end[lift->n++] = lift->strings.len;
 }
 
-void cake_lift_take(cake_lift *lift, const char *text, size_t len)
+void cake_json_strings_take(cake_json_strings *lift, const char *text, size_t len)
 {
     const char *end = text + len, *from = text, *at = text;
     while ((at = memchr(at, '"', (size_t)(end - at)))) {
@@ -155,7 +155,7 @@ void cake_lift_take(cake_lift *lift, const char *text, size_t len)
         cake_buf_add(&lift->text, from, (size_t)(end - from));
 }
 
-const char *cake_lift_find(const cake_lift *lift, const char *mark, size_t n, size_t *len)
+const char *cake_json_strings_find(const cake_json_strings *lift, const char *mark, size_t n, size_t *len)
 {
     if (!n || mark[0])
         return NULL;
@@ -165,10 +165,10 @@ const char *cake_lift_find(const cake_lift *lift, const char *mark, size_t n, si
     return lift->strings.data ? lift->strings.data + from : "";
 }
 
-void cake_lift_free(cake_lift *lift)
+void cake_json_strings_free(cake_json_strings *lift)
 {
     cake_buf_free(&lift->text);
     cake_buf_free(&lift->strings);
     free(lift->end);
-    *lift = (cake_lift){0};
+    *lift = (cake_json_strings){0};
 }
