@@ -11,14 +11,14 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 /* As transformers does it: a mark that no template looks at, with a space that templates may trim. */
 #define MARK "CONTINUE_FINAL_MESSAGE_TAG "
 
 static cake_value text_of(const char *data, size_t len)
 {
-    cake_value v = cake_v_text(data, len);
+    cake_value v = cake_value_text(data, len);
     v.kept = true;
     return v;
 }
@@ -28,7 +28,7 @@ static cake_value marked(cake_render *run, const char *data, size_t len, bool ma
 {
     if (!mark || !cake_render_room(run, len + strlen(MARK)))
         return text_of(data, len);
-    char *text = cake_region_raw(&run->region, len + strlen(MARK));
+    char *text = cake_jinja_arena_raw(&run->region, len + strlen(MARK));
     if (len)
         memcpy(text, data, len);
     memcpy(text + len, MARK, strlen(MARK));
@@ -44,14 +44,14 @@ static cake_value make_arguments(cake_render *run, cake_messages *m, const cake_
     cake_json *parsed = NULL;
     cake_fault ignored;
     if (!text || cake_json_parse(text, len, &parsed, &ignored))
-        return cake_v_json(run, arguments);
+        return cake_value_json(run, arguments);
     if (cake_json_kind(parsed) != CAKE_JSON_OBJECT) {
         cake_json_free(parsed);
-        return cake_v_json(run, arguments);
+        return cake_value_json(run, arguments);
     }
     m->parsed = cake_grow(m->parsed, m->n_parsed + 1, sizeof(cake_json *));
     m->parsed[m->n_parsed++] = parsed;
-    return cake_v_json(run, parsed);
+    return cake_value_json(run, parsed);
 }
 
 typedef cake_value (*maker)(cake_render *run, cake_messages *m, const cake_json *member);
@@ -61,13 +61,13 @@ static cake_value make_object(cake_render *run, cake_messages *m, const cake_jso
                               maker make)
 {
     if (cake_json_kind(object) != CAKE_JSON_OBJECT)
-        return cake_v_json(run, object);
-    cake_value dict = cake_v_sized_dict(run, cake_json_size(object));
+        return cake_value_json(run, object);
+    cake_value dict = cake_value_sized_dict(run, cake_json_size(object));
     for (void *it = cake_json_first(object); it && !run->failed; it = cake_json_next(object, it)) {
         size_t len;
         const char *name = cake_json_key(it, &len);
         cake_value value =
-            strcmp(name, key) ? cake_v_json(run, cake_json_value(it)) : make(run, m, cake_json_value(it));
+            strcmp(name, key) ? cake_value_json(run, cake_json_value(it)) : make(run, m, cake_json_value(it));
         cake_dict_push(run, dict.dict, name, len, value);
     }
     dict.kept = true;
@@ -83,8 +83,8 @@ static cake_value make_tool_calls(cake_render *run, cake_messages *m, const cake
 {
     size_t n = cake_json_size(calls);
     if (cake_json_kind(calls) != CAKE_JSON_ARRAY)
-        return cake_v_json(run, calls);
-    cake_value list = cake_v_sized_list(run, n);
+        return cake_value_json(run, calls);
+    cake_value list = cake_value_sized_list(run, n);
     for (size_t i = 0; i < n && !run->failed; i++)
         cake_list_push(run, list.list,
                        make_object(run, m, cake_json_at(calls, i), "function", make_function));
@@ -109,8 +109,8 @@ static cake_value make_joined(cake_render *run, const cake_json *parts, bool mar
         whole += len;
     }
     if (!cake_render_room(run, whole + 1))
-        return cake_v_none();
-    char *text = cake_region_raw(&run->region, whole + 1), *at = text;
+        return cake_value_none();
+    char *text = cake_jinja_arena_raw(&run->region, whole + 1), *at = text;
     for (size_t i = 0; i < n; i++) {
         const char *data = cake_json_text(part_text(cake_json_at(parts, i)), &len);
         if (len)
@@ -133,14 +133,14 @@ static size_t last_text(const cake_json *parts)
 static cake_value make_parts(cake_render *run, const cake_json *parts, bool mark)
 {
     size_t n = cake_json_size(parts), last = mark ? last_text(parts) : n;
-    cake_value list = cake_v_sized_list(run, n);
+    cake_value list = cake_value_sized_list(run, n);
     for (size_t i = 0; i < n && !run->failed; i++) {
         const cake_json *part = cake_json_at(parts, i);
-        cake_value v = cake_v_json(run, part);
+        cake_value v = cake_value_json(run, part);
         if (i == last) {
             size_t len;
             const char *text = cake_json_text(part_text(part), &len);
-            cake_dict_set(run, v.dict, cake_v_name("text"), marked(run, text, len, true));
+            cake_dict_set(run, v.dict, cake_value_name("text"), marked(run, text, len, true));
         }
         cake_list_push(run, list.list, v);
     }
@@ -165,7 +165,7 @@ static cake_value make_content(cake_render *run, const cake_messages *m, const c
     if (text)
         return marked(run, text, len, mark);
     if (kind != CAKE_JSON_ARRAY)
-        return cake_v_json(run, content);
+        return cake_value_json(run, content);
     return !m->parts && all_text(content) ? make_joined(run, content, mark) : make_parts(run, content, mark);
 }
 
@@ -209,7 +209,7 @@ static cake_value make_member(cake_render *run, cake_messages *m, member which, 
 {
     return which == CONTENT ? make_content(run, m, value, mark)
            : which == CALLS ? make_tool_calls(run, m, value)
-                            : cake_v_json(run, value);
+                            : cake_value_json(run, value);
 }
 
 /* A message that reasons: under all names, in the order in which transformers' dict has them. */
@@ -219,7 +219,7 @@ static void add_reasoning(cake_render *run, cake_messages *m, const cake_json *m
     const cake_json *reasoning = reasoning_of(message), *thinking = cake_json_get(message, "thinking");
     bool own = false;
     cake_dict_push(run, dict, "thinking", 8,
-                   cake_v_json(run, cake_json_kind(thinking) > CAKE_JSON_NULL ? thinking : reasoning));
+                   cake_value_json(run, cake_json_kind(thinking) > CAKE_JSON_NULL ? thinking : reasoning));
     for (void *it = cake_json_first(message); it && !run->failed; it = cake_json_next(message, it)) {
         size_t len;
         const char *name = cake_json_key(it, &len);
@@ -232,12 +232,12 @@ static void add_reasoning(cake_render *run, cake_messages *m, const cake_json *m
                        make_member(run, m, which, which == REASONING_CONTENT ? reasoning : value, mark));
     }
     if (!own)
-        cake_dict_push(run, dict, "reasoning_content", 17, cake_v_json(run, reasoning));
+        cake_dict_push(run, dict, "reasoning_content", 17, cake_value_json(run, reasoning));
 }
 
 static cake_value make_message(cake_render *run, cake_messages *m, const cake_json *message, bool mark)
 {
-    cake_value dict = cake_v_sized_dict(run, cake_json_size(message) + 2);
+    cake_value dict = cake_value_sized_dict(run, cake_json_size(message) + 2);
     dict.kept = true;
     for (void *it = cake_json_first(message); it && !run->failed; it = cake_json_next(message, it)) {
         size_t len, text_len;
@@ -262,7 +262,7 @@ cake_value cake_messages_make(cake_render *run, const void *messages)
 {
     cake_messages *m = (cake_messages *)(uintptr_t)messages;
     size_t n = cake_json_size(m->list);
-    cake_value list = cake_v_sized_list(run, n);
+    cake_value list = cake_value_sized_list(run, n);
     for (size_t i = 0; i < n && !run->failed; i++)
         cake_list_push(run, list.list, make_message(run, m, cake_json_at(m->list, i), m->mark && i + 1 == n));
     list.kept = true;

@@ -5,12 +5,12 @@
  */
 #include <string.h>
 
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 static cake_value eval_name(cake_render *run, const cake_node *node)
 {
     const cake_value *value = cake_scope_find(run, node->symbol);
-    return value ? *value : cake_v_undefined(run, NULL, node->value);
+    return value ? *value : cake_value_undefined(run, NULL, node->value);
 }
 
 static const cake_value *refer_member(cake_render *run, const cake_node *node, cake_value *own);
@@ -36,10 +36,10 @@ static const cake_value *refer_member(cake_render *run, const cake_node *node, c
     if (!cake_render_enter(run))
         return NULL;
     const cake_value *of = refer(run, node->a, own), *found = NULL;
-    if (of->kind == CAKE_V_SPACE || (of->kind == CAKE_V_DICT && !(attribute && node->op)))
+    if (of->kind == CAKE_VALUE_SPACE || (of->kind == CAKE_VALUE_DICT && !(attribute && node->op)))
         found = cake_dict_named(run, of->dict, node->value);
     if (!found) {
-        *own = (attribute ? cake_v_attr : cake_v_member)(run, *of, node->value, node->op);
+        *own = (attribute ? cake_value_attr : cake_value_member)(run, *of, node->value, node->op);
         found = own;
     }
     cake_render_leave(run);
@@ -55,7 +55,7 @@ static inline cake_value eval(cake_render *run, const cake_node *node)
 
 static cake_value eval_list(cake_render *run, const cake_node *node)
 {
-    cake_value list = cake_v_list(run, node->kind == CAKE_N_TUPLE ? CAKE_TUPLE : CAKE_LIST);
+    cake_value list = cake_value_list(run, node->kind == CAKE_N_TUPLE ? CAKE_TUPLE : CAKE_LIST);
     for (const cake_node *item = node->a; item && !run->failed; item = item->next)
         cake_list_push(run, list.list, eval(run, item));
     return list;
@@ -63,7 +63,7 @@ static cake_value eval_list(cake_render *run, const cake_node *node)
 
 static cake_value eval_dict(cake_render *run, const cake_node *node)
 {
-    cake_value dict = cake_v_dict(run);
+    cake_value dict = cake_value_dict(run);
     for (const cake_node *pair = node->a; pair && !run->failed; pair = pair->next) {
         cake_value key = eval(run, pair->a);
         cake_dict_set(run, dict.dict, key, eval(run, pair->b));
@@ -75,18 +75,18 @@ static cake_value eval_item(cake_render *run, const cake_node *node)
 {
     cake_value of = eval(run, node->a);
     if (node->b->kind != CAKE_N_SLICE)
-        return cake_v_item(run, of, eval(run, node->b));
+        return cake_value_item(run, of, eval(run, node->b));
     const cake_node *part[3] = {node->b->a, node->b->b, node->b->c};
     cake_value bound[3];
     for (int i = 0; i < 3; i++)
-        bound[i] = part[i] ? eval(run, part[i]) : cake_v_none();
-    return cake_v_slice(run, of, bound);
+        bound[i] = part[i] ? eval(run, part[i]) : cake_value_none();
+    return cake_value_slice(run, of, bound);
 }
 
 static void spread_named(cake_render *run, cake_value from, cake_dict *into)
 {
-    if (from.kind != CAKE_V_DICT) {
-        cake_render_fail(run, "argument after ** must be a mapping, not %s", cake_v_type(from));
+    if (from.kind != CAKE_VALUE_DICT) {
+        cake_render_fail(run, "argument after ** must be a mapping, not %s", cake_value_type(from));
         return;
     }
     for (size_t i = 0; i < from.dict->n && !run->failed; i++)
@@ -98,18 +98,18 @@ static cake_args eval_args(cake_render *run, const cake_node *list)
     cake_list values = {0};
     cake_args args = {0};
     for (const cake_node *arg = list; arg && !run->failed; arg = arg->next) {
-        bool named = arg->value.kind == CAKE_V_TEXT;
+        bool named = arg->value.kind == CAKE_VALUE_TEXT;
         cake_value value = eval(run, arg->a);
         if (named || arg->op == 'k') {
             if (!args.named)
-                args.named = cake_v_dict(run).dict;
+                args.named = cake_value_dict(run).dict;
             if (named)
                 cake_dict_set(run, args.named, arg->value, value);
             else
                 spread_named(run, value, args.named);
             continue;
         }
-        const cake_list *items = arg->op == '*' ? cake_v_items(run, value) : NULL;
+        const cake_list *items = arg->op == '*' ? cake_value_items(run, value) : NULL;
         if (!items)
             cake_list_push(run, &values, value);
         for (size_t i = 0; items && i < items->n && !run->failed; i++)
@@ -124,12 +124,12 @@ static cake_value eval_call(cake_render *run, const cake_node *node)
 {
     cake_value callee = eval(run, node->a);
     if (run->failed)
-        return cake_v_none();
+        return cake_value_none();
     cake_args args = eval_args(run, node->b);
     if (run->failed)
-        return cake_v_none();
+        return cake_value_none();
     run->line = node->line;
-    return cake_v_invoke(run, callee, &args);
+    return cake_value_invoke(run, callee, &args);
 }
 
 static cake_value eval_filter(cake_render *run, const cake_node *node)
@@ -152,23 +152,23 @@ static cake_value eval_filter(cake_render *run, const cake_node *node)
 static cake_value eval_sign(cake_render *run, const cake_node *node)
 {
     cake_value v = eval(run, node->a);
-    if (run->failed || !cake_v_usable(run, v))
-        return cake_v_none();
-    if (!cake_v_is_number(v))
-        return cake_render_fail(run, "bad operand type for unary sign: '%s'", cake_v_type(v));
+    if (run->failed || !cake_value_usable(run, v))
+        return cake_value_none();
+    if (!cake_value_is_number(v))
+        return cake_render_fail(run, "bad operand type for unary sign: '%s'", cake_value_type(v));
     bool minus = node->kind == CAKE_N_NEGATE;
-    if (v.kind == CAKE_V_REAL)
-        return cake_v_real(minus ? -v.real : v.real);
-    if (v.kind == CAKE_V_BOOL)
-        v = cake_v_int(v.truth);
-    return minus ? cake_v_negative(run, v) : v;
+    if (v.kind == CAKE_VALUE_REAL)
+        return cake_value_real(minus ? -v.real : v.real);
+    if (v.kind == CAKE_VALUE_BOOL)
+        v = cake_value_int(v.truth);
+    return minus ? cake_value_negative(run, v) : v;
 }
 
 #define PARTS 16 /* of a sum, that are put together at once */
 
 static bool is_plain(const cake_value *v)
 {
-    return v->kind == CAKE_V_TEXT && !v->shade;
+    return v->kind == CAKE_VALUE_TEXT && !v->shade;
 }
 
 /* The operands of a + b + c, as they are while all are plain texts: then their number. Otherwise part[0] is
@@ -216,12 +216,12 @@ void cake_eval_print(cake_render *run, const cake_node *node)
         cake_value part[PARTS];
         size_t n = eval_sum(run, node, part);
         for (size_t i = 0; i < n && !run->failed; i++)
-            cake_v_str(run->out, part[i]);
+            cake_value_str(run->out, part[i]);
     } else if (node->kind == CAKE_N_CONCAT) {
         for (const cake_node *part = node->a; part && !run->failed; part = part->next)
-            cake_v_str(run->out, *refer(run, part, &own));
+            cake_value_str(run->out, *refer(run, part, &own));
     } else {
-        cake_v_str(run->out, *refer(run, node, &own));
+        cake_value_str(run->out, *refer(run, node, &own));
     }
 }
 
@@ -230,17 +230,17 @@ static bool compare(cake_render *run, int op, cake_value a, cake_value b)
     int order;
     switch (op) {
     case '=':
-        return cake_v_equal(run, a, b);
+        return cake_value_equal(run, a, b);
     case '!':
-        return !cake_v_equal(run, a, b);
+        return !cake_value_equal(run, a, b);
     case 'i':
-        return cake_v_contains(run, a, b);
+        return cake_value_contains(run, a, b);
     case 'n':
-        return !cake_v_contains(run, a, b);
+        return !cake_value_contains(run, a, b);
     default:
-        order = cake_v_compare(run, a, b);
+        order = cake_value_compare(run, a, b);
     }
-    if (order == 2 && (cake_v_is_number(a) || run->failed))
+    if (order == 2 && (cake_value_is_number(a) || run->failed))
         return false; /* not a number */
     return op == '<' ? order < 0 : op == 'l' ? order <= 0 : op == '>' ? order > 0 : order >= 0;
 }
@@ -251,12 +251,12 @@ static bool compares(cake_render *run, const cake_node *node)
     cake_value own[2], left;
     const cake_node *operand = node->b;
     const cake_value *a = refer(run, node->a, &own[0]), *b = &operand->a->value;
-    if (operand->a->kind == CAKE_N_CONST && a->kind == CAKE_V_TEXT && b->kind == CAKE_V_TEXT &&
+    if (operand->a->kind == CAKE_N_CONST && a->kind == CAKE_VALUE_TEXT && b->kind == CAKE_VALUE_TEXT &&
         !operand->next && (operand->op == '=' || operand->op == '!'))
         return cake_render_spend(run, 1) && cake_text_equal(run, *a, *b) == (operand->op == '=');
     for (left = *a; operand && !run->failed; operand = operand->next) {
         const cake_node *of = operand->a;
-        bool constant = of->value.kind == CAKE_V_LIST && (operand->op == 'i' || operand->op == 'n');
+        bool constant = of->value.kind == CAKE_VALUE_LIST && (operand->op == 'i' || operand->op == 'n');
         b = constant ? &of->value : refer(run, of, &own[1]);
         if (run->failed || !compare(run, operand->op, left, *b))
             return false;
@@ -270,7 +270,7 @@ bool cake_eval_holds(cake_render *run, const cake_node *node)
     cake_value own;
     bool truth;
     if (node->kind < CAKE_N_COMPARE || !cake_render_spend(run, 1))
-        return cake_v_truth(*refer(run, node, &own));
+        return cake_value_truth(*refer(run, node, &own));
     if (!cake_render_enter(run))
         return false;
     switch (node->kind) {
@@ -293,14 +293,14 @@ bool cake_eval_holds(cake_render *run, const cake_node *node)
 
 static cake_value eval_condition(cake_render *run, const cake_node *node)
 {
-    return cake_v_bool(cake_eval_holds(run, node));
+    return cake_value_bool(cake_eval_holds(run, node));
 }
 
 static cake_value eval_concat(cake_render *run, const cake_node *node)
 {
     cake_writer w = {.run = run};
     for (const cake_node *part = node->a; part && !run->failed; part = part->next)
-        cake_v_str(&w, eval(run, part));
+        cake_value_str(&w, eval(run, part));
     return cake_write_done(&w);
 }
 
@@ -308,13 +308,13 @@ static cake_value eval_concat(cake_render *run, const cake_node *node)
 static cake_value eval_either(cake_render *run, const cake_node *node)
 {
     cake_value v = eval(run, node->a);
-    return cake_v_truth(v) == (node->kind == CAKE_N_AND) ? eval(run, node->b) : v;
+    return cake_value_truth(v) == (node->kind == CAKE_N_AND) ? eval(run, node->b) : v;
 }
 
 static cake_value eval_choice(cake_render *run, const cake_node *node)
 {
     const cake_node *chosen = cake_eval_holds(run, node->a) ? node->b : node->c;
-    return chosen ? eval(run, chosen) : (cake_value){.kind = CAKE_V_UNDEFINED};
+    return chosen ? eval(run, chosen) : (cake_value){.kind = CAKE_VALUE_UNDEFINED};
 }
 
 static cake_value eval_piped(cake_render *run, const cake_node *node)
@@ -340,7 +340,7 @@ static cake_value (*const ways[])(cake_render *run, const cake_node *node) = {
 
 cake_value cake_eval(cake_render *run, const cake_node *node)
 {
-    cake_value v = {.kind = CAKE_V_UNDEFINED};
+    cake_value v = {.kind = CAKE_VALUE_UNDEFINED};
     if (!cake_render_spend(run, 1))
         return v;
     if (node->kind == CAKE_N_NAME)
@@ -351,5 +351,5 @@ cake_value cake_eval(cake_render *run, const cake_node *node)
         return v;
     v = ways[node->kind](run, node);
     cake_render_leave(run);
-    return run->failed ? (cake_value){.kind = CAKE_V_UNDEFINED} : v;
+    return run->failed ? (cake_value){.kind = CAKE_VALUE_UNDEFINED} : v;
 }

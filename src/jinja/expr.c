@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 static cake_node *parse_unary(cake_parser *p, bool with_filter);
 
@@ -34,12 +34,12 @@ static cake_node *make_list(cake_parser *p, cake_node_kind kind, cake_node *list
     for (const cake_node *item = list; item; item = item->next, n++)
         if (item->kind != CAKE_N_CONST)
             return node;
-    cake_list *all = cake_region_take(&p->jinja->region, sizeof *all);
-    all->item = cake_region_take(&p->jinja->region, n * sizeof *all->item);
+    cake_list *all = cake_jinja_arena_take(&p->jinja->region, sizeof *all);
+    all->item = cake_jinja_arena_take(&p->jinja->region, n * sizeof *all->item);
     for (const cake_node *item = list; item; item = item->next)
         all->item[all->n++] = item->value;
     all->room = n;
-    node->value = (cake_value){.kind = CAKE_V_LIST, .list = all};
+    node->value = (cake_value){.kind = CAKE_VALUE_LIST, .list = all};
     return node;
 }
 
@@ -95,12 +95,12 @@ static cake_node *parse_strings(cake_parser *p)
         len += p->now->value.text.len;
     if (p->now == first + 1)
         return parse_constant(p, first->value);
-    char *text = cake_region_take(&p->jinja->region, len + 1);
+    char *text = cake_jinja_arena_take(&p->jinja->region, len + 1);
     size_t at = 0;
     for (const cake_lex *t = first; t < p->now; at += t->value.text.len, t++)
         if (t->value.text.len)
             memcpy(text + at, t->value.text.data, t->value.text.len);
-    return parse_constant(p, cake_v_text(text, len));
+    return parse_constant(p, cake_value_text(text, len));
 }
 
 static cake_node *parse_name(cake_parser *p)
@@ -109,12 +109,12 @@ static cake_node *parse_name(cake_parser *p)
         const char *name;
         cake_value value;
     } constants[] = {
-        {"true", {.kind = CAKE_V_BOOL, .truth = true}},
-        {"True", {.kind = CAKE_V_BOOL, .truth = true}},
-        {"false", {.kind = CAKE_V_BOOL}},
-        {"False", {.kind = CAKE_V_BOOL}},
-        {"none", {.kind = CAKE_V_NONE}},
-        {"None", {.kind = CAKE_V_NONE}},
+        {"true", {.kind = CAKE_VALUE_BOOL, .truth = true}},
+        {"True", {.kind = CAKE_VALUE_BOOL, .truth = true}},
+        {"false", {.kind = CAKE_VALUE_BOOL}},
+        {"False", {.kind = CAKE_VALUE_BOOL}},
+        {"none", {.kind = CAKE_VALUE_NONE}},
+        {"None", {.kind = CAKE_VALUE_NONE}},
     };
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (cake_parse_skip(p, constants[i].name))
@@ -207,7 +207,7 @@ static cake_node *parse_item(cake_parser *p, cake_node *of)
         cake_parse_fail(p, p->now->line, "nothing stands between [ and ]");
     else if (list->next)
         list = cake_parse_node(p, CAKE_N_TUPLE, list, NULL, NULL);
-    if (list && list->kind == CAKE_N_CONST && list->value.kind == CAKE_V_TEXT) {
+    if (list && list->kind == CAKE_N_CONST && list->value.kind == CAKE_VALUE_TEXT) {
         cake_node *node = cake_parse_node(p, CAKE_N_MEMBER, of, NULL, NULL);
         node->value = list->value;
         node->op = cake_attr_hint(node->value);

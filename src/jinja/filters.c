@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 static const char *const no_names[] = {NULL};
 
@@ -28,18 +28,18 @@ static int64_t index_of(cake_value text)
  * there. */
 static cake_value attribute_or(cake_render *run, cake_value v, cake_value path, const cake_value *otherwise)
 {
-    if (path.kind != CAKE_V_TEXT) {
-        v = cake_v_item(run, v, path);
-        return otherwise && v.kind == CAKE_V_UNDEFINED ? *otherwise : v;
+    if (path.kind != CAKE_VALUE_TEXT) {
+        v = cake_value_item(run, v, path);
+        return otherwise && v.kind == CAKE_VALUE_UNDEFINED ? *otherwise : v;
     }
-    const cake_list *parts = cake_text_split(run, path, cake_v_name("."), -1, false).list;
+    const cake_list *parts = cake_text_split(run, path, cake_value_name("."), -1, false).list;
     for (size_t i = 0; i < parts->n && !run->failed; i++) {
         cake_value part = parts->item[i];
         int64_t index = index_of(part);
         if (index >= 0)
-            part = cake_v_int(index);
-        v = cake_v_item(run, v, part);
-        if (otherwise && v.kind == CAKE_V_UNDEFINED)
+            part = cake_value_int(index);
+        v = cake_value_item(run, v, part);
+        if (otherwise && v.kind == CAKE_VALUE_UNDEFINED)
             v = *otherwise;
     }
     return v;
@@ -52,48 +52,48 @@ static cake_value attribute_of(cake_render *run, cake_value v, cake_value path)
 
 static cake_value do_abs(cake_render *run, cake_value v, const cake_args *args)
 {
-    if (!cake_args_bind(run, args, "abs", no_names, NULL) || !cake_v_usable(run, v))
+    if (!cake_args_bind(run, args, "abs", no_names, NULL) || !cake_value_usable(run, v))
         return v;
-    if (!cake_v_is_number(v))
-        return cake_render_fail(run, "bad operand type for abs(): '%s'", cake_v_type(v));
-    if (v.kind == CAKE_V_REAL)
-        return cake_v_real(fabs(v.real));
-    if (v.kind == CAKE_V_BOOL)
-        v = cake_v_int(v.truth);
-    return cake_v_compare(run, v, cake_v_int(0)) < 0 ? cake_v_negative(run, v) : v;
+    if (!cake_value_is_number(v))
+        return cake_render_fail(run, "bad operand type for abs(): '%s'", cake_value_type(v));
+    if (v.kind == CAKE_VALUE_REAL)
+        return cake_value_real(fabs(v.real));
+    if (v.kind == CAKE_VALUE_BOOL)
+        v = cake_value_int(v.truth);
+    return cake_value_compare(run, v, cake_value_int(0)) < 0 ? cake_value_negative(run, v) : v;
 }
 
 static cake_value do_attr(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"name", NULL};
-    cake_value name = cake_v_none();
+    cake_value name = cake_value_none();
     if (!cake_args_bind(run, args, "attr", names, &name) || !cake_arg_text(run, name, "attr"))
         return v;
-    cake_value found = v.kind == CAKE_V_LOOP ? cake_loop_attr(run, v, cake_loop_attr_find(name))
-                                             : cake_method_find(run, v, name, cake_method_hint(name));
-    return found.kind == CAKE_V_UNDEFINED ? cake_v_undefined(run, cake_v_type(v), name) : found;
+    cake_value found = v.kind == CAKE_VALUE_LOOP ? cake_loop_attr(run, v, cake_loop_attr_find(name))
+                                                 : cake_method_find(run, v, name, cake_method_hint(name));
+    return found.kind == CAKE_VALUE_UNDEFINED ? cake_value_undefined(run, cake_value_type(v), name) : found;
 }
 
 static cake_value do_length(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "length", no_names, NULL))
         return v;
-    if (v.kind == CAKE_V_TEXT)
-        return cake_v_int((int64_t)cake_text_count(run, v));
-    if (v.kind == CAKE_V_LIST && v.shade != CAKE_GENERATOR)
-        return cake_v_int((int64_t)v.list->n);
-    if (v.kind == CAKE_V_DICT)
-        return cake_v_int((int64_t)v.dict->n);
-    if (v.kind == CAKE_V_UNDEFINED)
-        return cake_v_int(0);
-    return cake_render_fail(run, "object of type '%s' has no len()", cake_v_type(v));
+    if (v.kind == CAKE_VALUE_TEXT)
+        return cake_value_int((int64_t)cake_text_count(run, v));
+    if (v.kind == CAKE_VALUE_LIST && v.shade != CAKE_GENERATOR)
+        return cake_value_int((int64_t)v.list->n);
+    if (v.kind == CAKE_VALUE_DICT)
+        return cake_value_int((int64_t)v.dict->n);
+    if (v.kind == CAKE_VALUE_UNDEFINED)
+        return cake_value_int(0);
+    return cake_render_fail(run, "object of type '%s' has no len()", cake_value_type(v));
 }
 
 static cake_value do_list(cake_render *run, cake_value v, const cake_args *args)
 {
-    cake_value list = cake_v_list(run, CAKE_LIST);
+    cake_value list = cake_value_list(run, CAKE_LIST);
     if (cake_args_bind(run, args, "list", no_names, NULL))
-        list.list = cake_v_items(run, v);
+        list.list = cake_value_items(run, v);
     return list;
 }
 
@@ -101,33 +101,34 @@ static cake_value do_first(cake_render *run, cake_value v, const cake_args *args
 {
     if (!cake_args_bind(run, args, "first", no_names, NULL))
         return v;
-    const cake_list *list = cake_v_items(run, v);
-    return list->n ? list->item[0] : cake_v_undefined(run, NULL, cake_v_name("the first item of nothing"));
+    const cake_list *list = cake_value_items(run, v);
+    return list->n ? list->item[0]
+                   : cake_value_undefined(run, NULL, cake_value_name("the first item of nothing"));
 }
 
 static cake_value do_last(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "last", no_names, NULL))
         return v;
-    if (v.kind == CAKE_V_LIST && v.shade == CAKE_GENERATOR)
+    if (v.kind == CAKE_VALUE_LIST && v.shade == CAKE_GENERATOR)
         return cake_render_fail(run, "'generator' object is not reversible");
-    const cake_list *list = cake_v_items(run, v);
+    const cake_list *list = cake_value_items(run, v);
     return list->n ? list->item[list->n - 1]
-                   : cake_v_undefined(run, NULL, cake_v_name("the last item of nothing"));
+                   : cake_value_undefined(run, NULL, cake_value_name("the last item of nothing"));
 }
 
 static cake_value do_default(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"default_value", "boolean", NULL};
-    cake_value out[2] = {cake_v_name(""), cake_v_bool(false)};
+    cake_value out[2] = {cake_value_name(""), cake_value_bool(false)};
     if (!cake_args_bind(run, args, "default", names, out))
         return v;
-    return v.kind == CAKE_V_UNDEFINED || (cake_v_truth(out[1]) && !cake_v_truth(v)) ? out[0] : v;
+    return v.kind == CAKE_VALUE_UNDEFINED || (cake_value_truth(out[1]) && !cake_value_truth(v)) ? out[0] : v;
 }
 
 static cake_value pair_of(cake_render *run, cake_value a, cake_value b)
 {
-    cake_value pair = cake_v_list(run, CAKE_TUPLE);
+    cake_value pair = cake_value_list(run, CAKE_TUPLE);
     cake_list_push(run, pair.list, a);
     cake_list_push(run, pair.list, b);
     return pair;
@@ -135,10 +136,10 @@ static cake_value pair_of(cake_render *run, cake_value a, cake_value b)
 
 static cake_value do_items(cake_render *run, cake_value v, const cake_args *args)
 {
-    cake_value list = cake_v_list(run, CAKE_GENERATOR);
-    if (!cake_args_bind(run, args, "items", no_names, NULL) || v.kind == CAKE_V_UNDEFINED)
+    cake_value list = cake_value_list(run, CAKE_GENERATOR);
+    if (!cake_args_bind(run, args, "items", no_names, NULL) || v.kind == CAKE_VALUE_UNDEFINED)
         return list;
-    if (v.kind != CAKE_V_DICT)
+    if (v.kind != CAKE_VALUE_DICT)
         return cake_render_fail(run, "Can only get item pairs from a mapping.");
     for (size_t i = 0; i < v.dict->n && !run->failed; i++)
         cake_list_push(run, list.list, pair_of(run, v.dict->key[i], v.dict->value[i]));
@@ -157,9 +158,9 @@ typedef struct sorting {
 
 static cake_value sort_key(cake_render *run, cake_value item, const sorting *by)
 {
-    if (by->attribute.kind != CAKE_V_NONE)
+    if (by->attribute.kind != CAKE_VALUE_NONE)
         item = attribute_or(run, item, by->attribute, by->otherwise);
-    return !by->sensitive && item.kind == CAKE_V_TEXT ? cake_text_case(run, item, CAKE_LOWER) : item;
+    return !by->sensitive && item.kind == CAKE_VALUE_TEXT ? cake_text_case(run, item, CAKE_LOWER) : item;
 }
 
 /* A stable merge sort of n items by their keys. */
@@ -167,8 +168,8 @@ static void merge_sort(cake_render *run, cake_value *key, cake_value *item, size
 {
     if (!cake_render_room(run, 2 * n * sizeof *key))
         return;
-    cake_value *keys = cake_region_take(&run->region, (n + 1) * sizeof *keys);
-    cake_value *items = cake_region_take(&run->region, (n + 1) * sizeof *items);
+    cake_value *keys = cake_jinja_arena_take(&run->region, (n + 1) * sizeof *keys);
+    cake_value *items = cake_jinja_arena_take(&run->region, (n + 1) * sizeof *items);
     for (size_t width = 1; width < n && cake_render_spend(run, n); width *= 2) {
         for (size_t from = 0; from < n; from += 2 * width) {
             size_t a = from, mid = from + width < n ? from + width : n, b = mid;
@@ -176,8 +177,8 @@ static void merge_sort(cake_render *run, cake_value *key, cake_value *item, size
             for (size_t to = from; to < end; to++) {
                 bool second = a == mid;
                 if (a < mid && b < end && !run->failed) {
-                    bool same = !by->strict && cake_v_equal(run, key[b], key[a]);
-                    int order = same ? 0 : cake_v_compare(run, key[b], key[a]);
+                    bool same = !by->strict && cake_value_equal(run, key[b], key[a]);
+                    int order = same ? 0 : cake_value_compare(run, key[b], key[a]);
                     second = by->descending ? order > 0 && order != 2 : order < 0;
                 }
                 size_t take = second ? b++ : a++;
@@ -192,8 +193,8 @@ static void merge_sort(cake_render *run, cake_value *key, cake_value *item, size
 
 static cake_value sorted(cake_render *run, const cake_list *from, const sorting *by)
 {
-    cake_list *keys = cake_v_list(run, CAKE_LIST).list;
-    cake_value list = cake_v_list(run, CAKE_LIST);
+    cake_list *keys = cake_value_list(run, CAKE_LIST).list;
+    cake_value list = cake_value_list(run, CAKE_LIST);
     for (size_t i = 0; i < from->n && !run->failed; i++) {
         cake_list_push(run, keys, sort_key(run, from->item[i], by));
         cake_list_push(run, list.list, from->item[i]);
@@ -206,16 +207,17 @@ static cake_value sorted(cake_render *run, const cake_list *from, const sorting 
 static cake_value do_sort(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"reverse", "case_sensitive", "attribute", NULL};
-    cake_value out[3] = {cake_v_bool(false), cake_v_bool(false), cake_v_none()};
+    cake_value out[3] = {cake_value_bool(false), cake_value_bool(false), cake_value_none()};
     if (!cake_args_bind(run, args, "sort", names, out))
         return v;
-    sorting by = {.attribute = out[2], .sensitive = cake_v_truth(out[1]), .descending = cake_v_truth(out[0])};
-    if (out[2].kind != CAKE_V_TEXT)
-        return sorted(run, cake_v_items(run, v), &by);
+    sorting by = {
+        .attribute = out[2], .sensitive = cake_value_truth(out[1]), .descending = cake_value_truth(out[0])};
+    if (out[2].kind != CAKE_VALUE_TEXT)
+        return sorted(run, cake_value_items(run, v), &by);
     /* "a,b": by the last one first, since the sort is stable. */
-    const cake_list *names_of = cake_text_split(run, out[2], cake_v_name(","), -1, false).list;
-    cake_value list = cake_v_list(run, CAKE_LIST);
-    list.list = cake_v_items(run, v);
+    const cake_list *names_of = cake_text_split(run, out[2], cake_value_name(","), -1, false).list;
+    cake_value list = cake_value_list(run, CAKE_LIST);
+    list.list = cake_value_items(run, v);
     for (size_t i = names_of->n; i-- > 0 && !run->failed;) {
         by.attribute = names_of->item[i];
         list = sorted(run, list.list, &by);
@@ -226,17 +228,18 @@ static cake_value do_sort(cake_render *run, cake_value v, const cake_args *args)
 static cake_value do_dictsort(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"case_sensitive", "by", "reverse", NULL};
-    cake_value out[3] = {cake_v_bool(false), cake_v_name("key"), cake_v_bool(false)};
-    cake_list *pairs = cake_v_list(run, CAKE_LIST).list;
+    cake_value out[3] = {cake_value_bool(false), cake_value_name("key"), cake_value_bool(false)};
+    cake_list *pairs = cake_value_list(run, CAKE_LIST).list;
     if (!cake_args_bind(run, args, "dictsort", names, out))
         return v;
-    if (v.kind != CAKE_V_DICT || (!cake_v_is_text(out[1], "key") && !cake_v_is_text(out[1], "value")))
+    if (v.kind != CAKE_VALUE_DICT ||
+        (!cake_value_is_text(out[1], "key") && !cake_value_is_text(out[1], "value")))
         return cake_render_fail(run, "dictsort sorts a dict by 'key' or by 'value'");
     for (size_t i = 0; i < v.dict->n && !run->failed; i++)
         cake_list_push(run, pairs, pair_of(run, v.dict->key[i], v.dict->value[i]));
-    sorting by = {.attribute = cake_v_int(cake_v_is_text(out[1], "value")),
-                  .sensitive = cake_v_truth(out[0]),
-                  .descending = cake_v_truth(out[2]),
+    sorting by = {.attribute = cake_value_int(cake_value_is_text(out[1], "value")),
+                  .sensitive = cake_value_truth(out[0]),
+                  .descending = cake_value_truth(out[2]),
                   .strict = true};
     return sorted(run, pairs, &by);
 }
@@ -244,19 +247,20 @@ static cake_value do_dictsort(cake_render *run, cake_value v, const cake_args *a
 static cake_value extreme(cake_render *run, cake_value v, const cake_args *args, int sign, const char *what)
 {
     static const char *const names[] = {"case_sensitive", "attribute", NULL};
-    cake_value out[2] = {cake_v_bool(false), cake_v_none()}, best = cake_v_none(), best_key = cake_v_none();
+    cake_value out[2] = {cake_value_bool(false), cake_value_none()}, best = cake_value_none(),
+               best_key = cake_value_none();
     if (!cake_args_bind(run, args, what, names, out))
         return v;
-    sorting by = {.attribute = out[1], .sensitive = cake_v_truth(out[0])};
-    const cake_list *list = cake_v_items(run, v);
+    sorting by = {.attribute = out[1], .sensitive = cake_value_truth(out[0])};
+    const cake_list *list = cake_value_items(run, v);
     for (size_t i = 0; i < list->n && !run->failed; i++) {
         cake_value key = sort_key(run, list->item[i], &by);
-        if (i && sign * cake_v_compare(run, key, best_key) <= 0)
+        if (i && sign * cake_value_compare(run, key, best_key) <= 0)
             continue;
         best = list->item[i];
         best_key = key;
     }
-    return list->n ? best : cake_v_undefined(run, NULL, cake_v_name("the extreme of nothing"));
+    return list->n ? best : cake_value_undefined(run, NULL, cake_value_name("the extreme of nothing"));
 }
 
 static cake_value do_min(cake_render *run, cake_value v, const cake_args *args)
@@ -272,17 +276,18 @@ static cake_value do_max(cake_render *run, cake_value v, const cake_args *args)
 static cake_value do_unique(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"case_sensitive", "attribute", NULL};
-    cake_value out[2] = {cake_v_bool(false), cake_v_none()}, list = cake_v_list(run, CAKE_GENERATOR);
+    cake_value out[2] = {cake_value_bool(false), cake_value_none()},
+               list = cake_value_list(run, CAKE_GENERATOR);
     if (!cake_args_bind(run, args, "unique", names, out))
         return v;
-    sorting by = {.attribute = out[1], .sensitive = cake_v_truth(out[0])};
-    cake_dict *seen = cake_v_dict(run).dict;
-    const cake_list *items = cake_v_items(run, v);
+    sorting by = {.attribute = out[1], .sensitive = cake_value_truth(out[0])};
+    cake_dict *seen = cake_value_dict(run).dict;
+    const cake_list *items = cake_value_items(run, v);
     for (size_t i = 0; i < items->n && !run->failed; i++) {
         cake_value key = sort_key(run, items->item[i], &by);
         if (cake_dict_find(run, seen, key))
             continue;
-        cake_dict_set(run, seen, key, cake_v_none());
+        cake_dict_set(run, seen, key, cake_value_none());
         cake_list_push(run, list.list, items->item[i]);
     }
     return list;
@@ -292,15 +297,15 @@ static cake_value do_reverse(cake_render *run, cake_value v, const cake_args *ar
 {
     if (!cake_args_bind(run, args, "reverse", no_names, NULL))
         return v;
-    const cake_list *items = cake_v_items(run, v);
-    cake_value list = cake_v_list(run, CAKE_GENERATOR);
+    const cake_list *items = cake_value_items(run, v);
+    cake_value list = cake_value_list(run, CAKE_GENERATOR);
     for (size_t i = items->n; i-- > 0 && !run->failed;)
         cake_list_push(run, list.list, items->item[i]);
-    if (v.kind != CAKE_V_TEXT)
+    if (v.kind != CAKE_VALUE_TEXT)
         return list;
     cake_writer w = {.run = run};
     for (size_t i = 0; i < list.list->n; i++)
-        cake_v_str(&w, list.list->item[i]);
+        cake_value_str(&w, list.list->item[i]);
     return cake_write_done(&w);
 }
 
@@ -313,18 +318,18 @@ static cake_args shift(const cake_args *args, size_t n)
 
 static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
 {
-    cake_value list = cake_v_list(run, CAKE_GENERATOR);
+    cake_value list = cake_value_list(run, CAKE_GENERATOR);
     const cake_value *attribute = cake_dict_name(args->named, "attribute");
     const cake_value *otherwise = cake_dict_name(args->named, "default");
     const cake_filter *filter = NULL;
-    if (!cake_v_truth(v)) /* of nothing at all Jinja makes nothing, whatever it is */
+    if (!cake_value_truth(v)) /* of nothing at all Jinja makes nothing, whatever it is */
         return list;
-    if (!attribute && args->n && args->value[0].kind == CAKE_V_TEXT)
+    if (!attribute && args->n && args->value[0].kind == CAKE_VALUE_TEXT)
         filter = cake_filter_find(args->value[0]);
     if (!attribute && !filter)
         return cake_render_fail(run, "map wants the name of a filter that is known, or attribute=");
     cake_args rest = filter ? shift(args, 1) : *args;
-    const cake_list *items = cake_v_items(run, v);
+    const cake_list *items = cake_value_items(run, v);
     for (size_t i = 0; i < items->n && cake_render_spend(run, 1); i++) {
         cake_value item = filter ? filter->run(run, items->item[i], &rest)
                                  : attribute_or(run, items->item[i], *attribute, otherwise);
@@ -337,24 +342,24 @@ static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
  * of the item is tested. */
 static cake_value choose(cake_render *run, cake_value v, const cake_args *args, bool attribute, bool wanted)
 {
-    cake_value list = cake_v_list(run, CAKE_GENERATOR);
+    cake_value list = cake_value_list(run, CAKE_GENERATOR);
     size_t used = attribute;
     const cake_filter *test = NULL;
-    if (!cake_v_truth(v))
+    if (!cake_value_truth(v))
         return list;
     if (args->n < used)
         return cake_render_fail(run, "the name of an attribute is missing");
     if (args->n > used) {
-        test = args->value[used].kind == CAKE_V_TEXT ? cake_test_find(args->value[used]) : NULL;
+        test = args->value[used].kind == CAKE_VALUE_TEXT ? cake_test_find(args->value[used]) : NULL;
         if (!test)
             return cake_render_fail(run, "select and reject want the name of a test that is known");
         used++;
     }
     cake_args rest = shift(args, used);
-    const cake_list *items = cake_v_items(run, v);
+    const cake_list *items = cake_value_items(run, v);
     for (size_t i = 0; i < items->n && cake_render_spend(run, 1); i++) {
         cake_value item = attribute ? attribute_of(run, items->item[i], args->value[0]) : items->item[i];
-        if (cake_v_truth(test ? test->run(run, item, &rest) : item) == wanted)
+        if (cake_value_truth(test ? test->run(run, item, &rest) : item) == wanted)
             cake_list_push(run, list.list, items->item[i]);
     }
     return list;
@@ -383,20 +388,20 @@ static cake_value do_rejectattr(cake_render *run, cake_value v, const cake_args 
 static cake_value do_groupby(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"attribute", "default", "case_sensitive", NULL};
-    cake_value out[3] = {cake_v_none(), cake_v_none(), cake_v_bool(false)},
-               groups = cake_v_list(run, CAKE_LIST);
+    cake_value out[3] = {cake_value_none(), cake_value_none(), cake_value_bool(false)},
+               groups = cake_value_list(run, CAKE_LIST);
     if (!cake_args_bind(run, args, "groupby", names, out))
         return v;
-    const cake_value *otherwise = out[1].kind == CAKE_V_NONE ? NULL : &out[1];
+    const cake_value *otherwise = out[1].kind == CAKE_VALUE_NONE ? NULL : &out[1];
     sorting by = {
-        .attribute = out[0], .otherwise = otherwise, .sensitive = cake_v_truth(out[2]), .strict = true};
-    const cake_list *items = sorted(run, cake_v_items(run, v), &by).list;
-    cake_value last = cake_v_none();
+        .attribute = out[0], .otherwise = otherwise, .sensitive = cake_value_truth(out[2]), .strict = true};
+    const cake_list *items = sorted(run, cake_value_items(run, v), &by).list;
+    cake_value last = cake_value_none();
     cake_list *group = NULL;
     for (size_t i = 0; i < items->n && !run->failed; i++) {
         cake_value key = sort_key(run, items->item[i], &by);
-        if (!group || !cake_v_equal(run, key, last)) {
-            cake_value list = cake_v_list(run, CAKE_LIST);
+        if (!group || !cake_value_equal(run, key, last)) {
+            cake_value list = cake_value_list(run, CAKE_LIST);
             group = list.list;
             cake_value pair = pair_of(run, attribute_or(run, items->item[i], out[0], otherwise), list);
             pair.shade = CAKE_GROUP;
@@ -413,22 +418,23 @@ static cake_value do_groupby(cake_render *run, cake_value v, const cake_args *ar
 static cake_value do_batch(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"linecount", "fill_with", NULL};
-    cake_value out[2] = {cake_v_none(), cake_v_none()}, list = cake_v_list(run, CAKE_GENERATOR);
+    cake_value out[2] = {cake_value_none(), cake_value_none()}, list = cake_value_list(run, CAKE_GENERATOR);
     int64_t n = 0;
     if (!cake_args_bind(run, args, "batch", names, out) || !cake_arg_int(run, out[0], &n))
         return v;
-    const cake_list *items = cake_v_items(run, v);
-    cake_value row = cake_v_list(run, CAKE_LIST);
+    const cake_list *items = cake_value_items(run, v);
+    cake_value row = cake_value_list(run, CAKE_LIST);
     for (size_t i = 0; i < items->n && !run->failed; i++) {
         if ((int64_t)row.list->n == n) {
             cake_list_push(run, list.list, row);
-            row = cake_v_list(run, CAKE_LIST);
+            row = cake_value_list(run, CAKE_LIST);
         }
         cake_list_push(run, row.list, items->item[i]);
     }
     if (items->n)
         cake_list_push(run, list.list, row);
-    while (items->n && out[1].kind != CAKE_V_NONE && (int64_t)row.list->n < n && cake_render_spend(run, 1))
+    while (items->n && out[1].kind != CAKE_VALUE_NONE && (int64_t)row.list->n < n &&
+           cake_render_spend(run, 1))
         cake_list_push(run, row.list, out[1]);
     return list;
 }
@@ -436,19 +442,19 @@ static cake_value do_batch(cake_render *run, cake_value v, const cake_args *args
 static cake_value do_slice(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"slices", "fill_with", NULL};
-    cake_value out[2] = {cake_v_none(), cake_v_none()}, list = cake_v_list(run, CAKE_GENERATOR);
+    cake_value out[2] = {cake_value_none(), cake_value_none()}, list = cake_value_list(run, CAKE_GENERATOR);
     int64_t n = 0;
     if (!cake_args_bind(run, args, "slice", names, out) || !cake_arg_int(run, out[0], &n))
         return v;
     if (n < 1)
         return cake_render_fail(run, "slice wants a positive number of slices");
-    const cake_list *items = cake_v_items(run, v);
+    const cake_list *items = cake_value_items(run, v);
     int64_t each = (int64_t)items->n / n, more = (int64_t)items->n % n, at = 0;
     for (int64_t i = 0; i < n && cake_render_spend(run, 1); i++) {
-        cake_value row = cake_v_list(run, CAKE_LIST);
+        cake_value row = cake_value_list(run, CAKE_LIST);
         for (int64_t k = 0; k < each + (i < more) && !run->failed; k++)
             cake_list_push(run, row.list, items->item[at++]);
-        if (out[1].kind != CAKE_V_NONE && i >= more)
+        if (out[1].kind != CAKE_VALUE_NONE && i >= more)
             cake_list_push(run, row.list, out[1]);
         cake_list_push(run, list.list, row);
     }
@@ -458,14 +464,14 @@ static cake_value do_slice(cake_render *run, cake_value v, const cake_args *args
 static cake_value do_sum(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"attribute", "start", NULL};
-    cake_value out[2] = {cake_v_none(), cake_v_int(0)};
+    cake_value out[2] = {cake_value_none(), cake_value_int(0)};
     if (!cake_args_bind(run, args, "sum", names, out))
         return v;
-    const cake_list *items = cake_v_items(run, v);
+    const cake_list *items = cake_value_items(run, v);
     for (size_t i = 0; i < items->n && cake_render_spend(run, 1); i++) {
         cake_value item = items->item[i];
         out[1] = cake_eval_math(run, '+', out[1],
-                                out[0].kind == CAKE_V_NONE ? item : attribute_of(run, item, out[0]));
+                                out[0].kind == CAKE_VALUE_NONE ? item : attribute_of(run, item, out[0]));
     }
     return out[1];
 }
@@ -473,31 +479,32 @@ static cake_value do_sum(cake_render *run, cake_value v, const cake_args *args)
 static cake_value do_round(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"precision", "method", NULL};
-    cake_value out[2] = {cake_v_int(0), cake_v_name("common")};
+    cake_value out[2] = {cake_value_int(0), cake_value_name("common")};
     int64_t digits = 0;
     if (!cake_args_bind(run, args, "round", names, out) || !cake_arg_int(run, out[0], &digits))
         return v;
-    if (!cake_v_is_text(out[1], "common") && !cake_v_is_text(out[1], "ceil") &&
-        !cake_v_is_text(out[1], "floor"))
+    if (!cake_value_is_text(out[1], "common") && !cake_value_is_text(out[1], "ceil") &&
+        !cake_value_is_text(out[1], "floor"))
         return cake_render_fail(run, "method must be common, ceil or floor");
-    if (!cake_v_is_number(v))
-        return cake_render_fail(run, "type %s doesn't define a rounding", cake_v_type(v));
-    double scale = pow(10, (double)digits), x = cake_v_number(v);
-    if (cake_v_is_text(out[1], "ceil") || cake_v_is_text(out[1], "floor"))
-        return cake_v_real((cake_v_is_text(out[1], "ceil") ? ceil(x * scale) : floor(x * scale)) / scale);
-    if (v.kind == CAKE_V_BIG && digits >= 0)
+    if (!cake_value_is_number(v))
+        return cake_render_fail(run, "type %s doesn't define a rounding", cake_value_type(v));
+    double scale = pow(10, (double)digits), x = cake_value_number(v);
+    if (cake_value_is_text(out[1], "ceil") || cake_value_is_text(out[1], "floor"))
+        return cake_value_real((cake_value_is_text(out[1], "ceil") ? ceil(x * scale) : floor(x * scale)) /
+                               scale);
+    if (v.kind == CAKE_VALUE_BIG && digits >= 0)
         return v;
-    if (v.kind != CAKE_V_REAL && digits >= 0)
-        return cake_eval_math(run, '+', v, cake_v_int(0));
+    if (v.kind != CAKE_VALUE_REAL && digits >= 0)
+        return cake_eval_math(run, '+', v, cake_value_int(0));
     if (digits < 0) {
         x = scale > 0 ? nearbyint(x * scale) / scale : copysign(0, x);
-        return v.kind == CAKE_V_REAL || fabs(x) > 9e15 ? cake_v_real(x) : cake_v_int((int64_t)x);
+        return v.kind == CAKE_VALUE_REAL || fabs(x) > 9e15 ? cake_value_real(x) : cake_value_int((int64_t)x);
     }
     char text[512]; /* the decimal places of x itself, not of a product */
     if (digits > 40 || !isfinite(x))
         return v;
     snprintf(text, sizeof text, "%.*f", (int)digits, x);
-    return cake_v_real(strtod(text, NULL));
+    return cake_value_real(strtod(text, NULL));
 }
 
 const cake_filter cake_filters_list[] = {
@@ -535,7 +542,7 @@ const cake_filter *cake_filter_find(cake_value name)
     const cake_filter *const tables[] = {cake_filters_list, cake_filters_text, cake_filters_web};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const cake_filter *f = tables[t]; f->name; f++)
-            if (cake_v_is_text(name, f->name))
+            if (cake_value_is_text(name, f->name))
                 return f;
     return NULL;
 }

@@ -9,21 +9,21 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 #include "text/unicode.h"
 
 static const char *const no_names[] = {NULL};
 
 static cake_value do_string(cake_render *run, cake_value v, const cake_args *args)
 {
-    return cake_args_bind(run, args, "string", no_names, NULL) ? cake_v_to_text(run, v) : v;
+    return cake_args_bind(run, args, "string", no_names, NULL) ? cake_value_to_text(run, v) : v;
 }
 
 static cake_value case_with(cake_render *run, cake_value v, const cake_args *args, cake_jinja_case how)
 {
     if (!cake_args_bind(run, args, "a filter of cases", no_names, NULL))
         return v;
-    return cake_text_case(run, cake_v_to_text(run, v), how);
+    return cake_text_case(run, cake_value_to_text(run, v), how);
 }
 
 static cake_value do_upper(cake_render *run, cake_value v, const cake_args *args)
@@ -44,15 +44,15 @@ static cake_value do_capitalize(cake_render *run, cake_value v, const cake_args 
 /* Unlike str.title a word begins behind white space, hyphens and opening brackets only. */
 static cake_value do_title(cake_render *run, cake_value v, const cake_args *args)
 {
-    cake_value text = cake_v_to_text(run, v);
+    cake_value text = cake_value_to_text(run, v);
     cake_writer w = {.run = run};
     if (!cake_args_bind(run, args, "title", no_names, NULL))
         return v;
-    const cake_list *characters = cake_v_items(run, text);
+    const cake_list *characters = cake_value_items(run, text);
     bool begins = true;
     for (size_t i = 0; i < characters->n && !run->failed; i++) {
         cake_value c = characters->item[i];
-        cake_v_str(&w, cake_text_case(run, c, begins ? CAKE_UPPER : CAKE_LOWER));
+        cake_value_str(&w, cake_text_case(run, c, begins ? CAKE_UPPER : CAKE_LOWER));
         uint32_t code = 0;
         cake_utf8_next(c.text.data, c.text.len, &code);
         begins = (code && code < 0x80 && strchr("-([{<", (int)code)) || cake_text_space(code);
@@ -63,48 +63,48 @@ static cake_value do_title(cake_render *run, cake_value v, const cake_args *args
 static cake_value do_trim(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"chars", NULL};
-    cake_value set = cake_v_none();
+    cake_value set = cake_value_none();
     if (!cake_args_bind(run, args, "trim", names, &set))
         return v;
-    cake_value text = cake_v_to_text(run, v);
+    cake_value text = cake_value_to_text(run, v);
     return cake_text_strip(run, text, set, true, true);
 }
 
 static cake_value do_replace(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"old", "new", "count", NULL};
-    const cake_value absent = {.kind = CAKE_V_UNDEFINED};
-    cake_value out[3] = {absent, absent, cake_v_none()};
+    const cake_value absent = {.kind = CAKE_VALUE_UNDEFINED};
+    cake_value out[3] = {absent, absent, cake_value_none()};
     int64_t most = -1;
     if (!cake_args_bind(run, args, "replace", names, out))
         return v;
     if (args->n + (args->named ? args->named->n : 0) < 2)
         return cake_render_fail(run, "replace wants what to look for and what to put there");
-    if (out[2].kind != CAKE_V_NONE && !cake_arg_int(run, out[2], &most))
+    if (out[2].kind != CAKE_VALUE_NONE && !cake_arg_int(run, out[2], &most))
         return v;
-    cake_value text = cake_v_to_text(run, v);
+    cake_value text = cake_value_to_text(run, v);
     text.shade = 0;
-    return cake_text_swap(run, text, cake_v_to_text(run, out[0]), cake_v_to_text(run, out[1]),
+    return cake_text_swap(run, text, cake_value_to_text(run, out[0]), cake_value_to_text(run, out[1]),
                           most < 0 ? -1 : most);
 }
 
 static cake_value do_join(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"d", "attribute", NULL};
-    cake_value out[2] = {cake_v_name(""), cake_v_none()};
+    cake_value out[2] = {cake_value_name(""), cake_value_none()};
     cake_writer w = {.run = run};
     if (!cake_args_bind(run, args, "join", names, out))
         return v;
-    if (out[1].kind != CAKE_V_NONE) {
-        cake_dict *named = cake_v_dict(run).dict;
-        cake_dict_set(run, named, cake_v_name("attribute"), out[1]);
-        v = cake_filter_find(cake_v_name("map"))->run(run, v, &(cake_args){.named = named});
+    if (out[1].kind != CAKE_VALUE_NONE) {
+        cake_dict *named = cake_value_dict(run).dict;
+        cake_dict_set(run, named, cake_value_name("attribute"), out[1]);
+        v = cake_filter_find(cake_value_name("map"))->run(run, v, &(cake_args){.named = named});
     }
-    const cake_list *items = cake_v_items(run, v);
+    const cake_list *items = cake_value_items(run, v);
     for (size_t i = 0; i < items->n && !run->failed; i++) {
         if (i)
-            cake_v_str(&w, out[0]);
-        cake_v_str(&w, items->item[i]);
+            cake_value_str(&w, out[0]);
+        cake_value_str(&w, items->item[i]);
     }
     return cake_write_done(&w);
 }
@@ -112,29 +112,30 @@ static cake_value do_join(cake_render *run, cake_value v, const cake_args *args)
 static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"ensure_ascii", "indent", "separators", "sort_keys", NULL};
-    cake_value out[4] = {cake_v_bool(false), cake_v_none(), cake_v_none(), cake_v_bool(false)};
+    cake_value out[4] = {cake_value_bool(false), cake_value_none(), cake_value_none(),
+                         cake_value_bool(false)};
     if (!cake_args_bind(run, args, "tojson", names, out))
         return v;
     cake_json_style style = {.indent = -1,
-                             .comma = cake_v_name(out[1].kind == CAKE_V_NONE ? ", " : ","),
-                             .colon = cake_v_name(": "),
-                             .ascii = cake_v_truth(out[0]),
-                             .sort = cake_v_truth(out[3])};
+                             .comma = cake_value_name(out[1].kind == CAKE_VALUE_NONE ? ", " : ","),
+                             .colon = cake_value_name(": "),
+                             .ascii = cake_value_truth(out[0]),
+                             .sort = cake_value_truth(out[3])};
     int64_t indent = 0;
-    if (out[1].kind == CAKE_V_TEXT) {
+    if (out[1].kind == CAKE_VALUE_TEXT) {
         if (!cake_render_room(run, out[1].text.len + 1))
             return v;
-        char *text = cake_region_take(&run->region, out[1].text.len + 1);
+        char *text = cake_jinja_arena_take(&run->region, out[1].text.len + 1);
         memcpy(text, out[1].text.data, out[1].text.len);
         style.newline_indent = text;
         style.indent = 0;
-    } else if (out[1].kind != CAKE_V_NONE) {
+    } else if (out[1].kind != CAKE_VALUE_NONE) {
         if (!cake_arg_int(run, out[1], &indent))
             return v;
         style.indent = indent < 0 ? 0 : indent > INT32_MAX ? INT32_MAX : (int)indent;
     }
-    if (out[2].kind != CAKE_V_NONE) {
-        const cake_list *pair = cake_v_items(run, out[2]);
+    if (out[2].kind != CAKE_VALUE_NONE) {
+        const cake_list *pair = cake_value_items(run, out[2]);
         if (pair->n != 2)
             return cake_render_fail(run, "tojson wants two separators");
         style.comma = pair->item[0];
@@ -148,27 +149,27 @@ static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *arg
 static cake_value do_indent(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"width", "first", "blank", NULL};
-    cake_value out[3] = {cake_v_int(4), cake_v_bool(false), cake_v_bool(false)};
+    cake_value out[3] = {cake_value_int(4), cake_value_bool(false), cake_value_bool(false)};
     cake_writer w = {.run = run}, pad = {.run = run};
     int64_t width = 0;
     if (!cake_args_bind(run, args, "indent", names, out) || !cake_arg_text(run, v, "indent"))
         return v;
-    if (out[0].kind == CAKE_V_TEXT)
-        cake_v_str(&pad, out[0]);
+    if (out[0].kind == CAKE_VALUE_TEXT)
+        cake_value_str(&pad, out[0]);
     else if (!cake_arg_int(run, out[0], &width))
         return v;
     cake_write_spaces(&pad, width);
-    cake_value text = cake_v_to_text(run, v);
+    cake_value text = cake_value_to_text(run, v);
     /* A newline is added so that one at the end is not lost. */
     cake_writer with_end = {.run = run};
-    cake_v_str(&with_end, text);
+    cake_value_str(&with_end, text);
     cake_writes(&with_end, "\n");
     const cake_list *lines = cake_text_lines(run, cake_write_done(&with_end), false).list;
     for (size_t i = 0; i < lines->n && !run->failed; i++) {
         cake_writes(&w, i ? "\n" : "");
-        if (i ? cake_v_truth(out[2]) || lines->item[i].text.len : cake_v_truth(out[1]))
+        if (i ? cake_value_truth(out[2]) || lines->item[i].text.len : cake_value_truth(out[1]))
             cake_write(&w, pad.data, pad.len);
-        cake_v_str(&w, lines->item[i]);
+        cake_value_str(&w, lines->item[i]);
     }
     cake_value indented = cake_write_done(&w);
     indented.shade = text.shade;
@@ -178,17 +179,17 @@ static cake_value do_indent(cake_render *run, cake_value v, const cake_args *arg
 static cake_value do_center(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"width", NULL};
-    cake_value out = cake_v_int(80);
+    cake_value out = cake_value_int(80);
     int64_t width = 0;
     cake_writer w = {.run = run};
     if (!cake_args_bind(run, args, "center", names, &out) || !cake_arg_int(run, out, &width))
         return v;
-    cake_value text = cake_v_to_text(run, v);
+    cake_value text = cake_value_to_text(run, v);
     int64_t pad = width - (int64_t)cake_text_count(run, text);
     pad = pad < 0 ? 0 : pad;
     int64_t left = pad / 2 + (pad & width & 1);
     cake_write_spaces(&w, left);
-    cake_v_str(&w, text);
+    cake_value_str(&w, text);
     cake_write_spaces(&w, pad - left);
     cake_value centered = cake_write_done(&w);
     centered.shade = text.shade;
@@ -198,24 +199,25 @@ static cake_value do_center(cake_render *run, cake_value v, const cake_args *arg
 static cake_value do_truncate(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"length", "killwords", "end", "leeway", NULL};
-    cake_value out[4] = {cake_v_int(255), cake_v_bool(false), cake_v_name("..."), cake_v_int(5)};
+    cake_value out[4] = {cake_value_int(255), cake_value_bool(false), cake_value_name("..."),
+                         cake_value_int(5)};
     int64_t length = 0, leeway = 0;
     if (!cake_args_bind(run, args, "truncate", names, out) || !cake_arg_int(run, out[0], &length) ||
         !cake_arg_int(run, out[3], &leeway) || !cake_arg_text(run, out[2], "truncate"))
         return v;
-    cake_value text = v.kind == CAKE_V_UNDEFINED ? cake_v_to_text(run, v) : v;
+    cake_value text = v.kind == CAKE_VALUE_UNDEFINED ? cake_value_to_text(run, v) : v;
     int64_t end = (int64_t)cake_text_count(run, out[2]);
     if (length < end || leeway < 0)
         return cake_render_fail(run, "truncate wants a length of at least %lld", (long long)end);
-    size_t n = text.kind == CAKE_V_DICT                                   ? text.dict->n
-               : text.kind == CAKE_V_LIST && text.shade != CAKE_GENERATOR ? text.list->n
-                                                                          : SIZE_MAX;
+    size_t n = text.kind == CAKE_VALUE_DICT                                   ? text.dict->n
+               : text.kind == CAKE_VALUE_LIST && text.shade != CAKE_GENERATOR ? text.list->n
+                                                                              : SIZE_MAX;
     if ((n < INT64_MAX && (int64_t)n <= length + leeway) || !cake_arg_text(run, text, "truncate"))
         return v;
     if ((int64_t)cake_text_count(run, text) <= length + leeway)
         return text;
     text.text.len = cake_text_offset(run, text, (size_t)(length - end));
-    if (!cake_v_truth(out[1]))
+    if (!cake_value_truth(out[1]))
         for (size_t at = text.text.len; at-- > 0;)
             if (text.text.data[at] == ' ') {
                 text.text.len = at;
@@ -226,32 +228,32 @@ static cake_value do_truncate(cake_render *run, cake_value v, const cake_args *a
 
 static cake_value do_escape(cake_render *run, cake_value v, const cake_args *args)
 {
-    if (!cake_args_bind(run, args, "escape", no_names, NULL) || (v.kind == CAKE_V_TEXT && v.shade))
+    if (!cake_args_bind(run, args, "escape", no_names, NULL) || (v.kind == CAKE_VALUE_TEXT && v.shade))
         return v;
-    return cake_text_escape(run, cake_v_to_text(run, v));
+    return cake_text_escape(run, cake_value_to_text(run, v));
 }
 
 static cake_value do_safe(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "safe", no_names, NULL))
         return v;
-    v = cake_v_to_text(run, v);
+    v = cake_value_to_text(run, v);
     v.shade = 1;
     return v;
 }
 
 static cake_value do_format(cake_render *run, cake_value v, const cake_args *args)
 {
-    cake_value values = cake_v_list(run, CAKE_TUPLE);
+    cake_value values = cake_value_list(run, CAKE_TUPLE);
     if (args->n && args->named)
         return cake_render_fail(run, "can't handle positional and keyword arguments at the same time");
     for (size_t i = 0; i < args->n; i++)
         cake_list_push(run, values.list, args->value[i]);
     if (args->named) {
-        values.kind = CAKE_V_DICT;
+        values.kind = CAKE_VALUE_DICT;
         values.dict = args->named;
     }
-    return cake_text_format(run, cake_v_to_text(run, v), values);
+    return cake_text_format(run, cake_value_to_text(run, v), values);
 }
 
 static cake_value do_wordcount(cake_render *run, cake_value v, const cake_args *args)
@@ -260,7 +262,7 @@ static cake_value do_wordcount(cake_render *run, cake_value v, const cake_args *
     bool inside = false;
     if (!cake_args_bind(run, args, "wordcount", no_names, NULL))
         return v;
-    cake_value text = cake_v_to_text(run, v);
+    cake_value text = cake_value_to_text(run, v);
     cake_render_spend(run, text.text.len / 2);
     for (size_t i = 0, length; i < text.text.len && !run->failed; i += length) {
         uint32_t code;
@@ -269,41 +271,41 @@ static cake_value do_wordcount(cake_render *run, cake_value v, const cake_args *
         n += word && !inside;
         inside = word;
     }
-    return cake_v_int(n);
+    return cake_value_int(n);
 }
 
 static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"default", "base", NULL};
-    cake_value out[2] = {cake_v_int(0), cake_v_int(10)}, found;
+    cake_value out[2] = {cake_value_int(0), cake_value_int(10)}, found;
     int64_t base = 10;
     if (!cake_args_bind(run, args, "int", names, out) || !cake_arg_int(run, out[1], &base) ||
-        !cake_v_usable(run, v))
+        !cake_value_usable(run, v))
         return v;
-    if (v.kind == CAKE_V_BOOL)
-        return cake_v_int(v.truth);
-    if (v.kind == CAKE_V_INT || v.kind == CAKE_V_BIG)
+    if (v.kind == CAKE_VALUE_BOOL)
+        return cake_value_int(v.truth);
+    if (v.kind == CAKE_VALUE_INT || v.kind == CAKE_VALUE_BIG)
         return v;
     double real = NAN;
-    if (v.kind == CAKE_V_REAL)
+    if (v.kind == CAKE_VALUE_REAL)
         real = v.real;
-    else if (v.kind == CAKE_V_TEXT && cake_text_to_int(run, v, base, &found))
+    else if (v.kind == CAKE_VALUE_TEXT && cake_text_to_int(run, v, base, &found))
         return found;
-    else if (v.kind == CAKE_V_TEXT)
+    else if (v.kind == CAKE_VALUE_TEXT)
         cake_text_to_real(run, v, &real); /* so that '42.23' gives 42 */
-    return isfinite(real) ? cake_v_whole(run, real) : out[0];
+    return isfinite(real) ? cake_value_whole(run, real) : out[0];
 }
 
 static cake_value do_float(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"default", NULL};
-    cake_value otherwise = cake_v_real(0);
+    cake_value otherwise = cake_value_real(0);
     double real;
-    if (!cake_args_bind(run, args, "float", names, &otherwise) || !cake_v_usable(run, v))
+    if (!cake_args_bind(run, args, "float", names, &otherwise) || !cake_value_usable(run, v))
         return v;
-    if (cake_v_is_number(v))
-        return cake_v_real(cake_v_number(v));
-    return v.kind == CAKE_V_TEXT && cake_text_to_real(run, v, &real) ? cake_v_real(real) : otherwise;
+    if (cake_value_is_number(v))
+        return cake_value_real(cake_value_number(v));
+    return v.kind == CAKE_VALUE_TEXT && cake_text_to_real(run, v, &real) ? cake_value_real(real) : otherwise;
 }
 
 const cake_filter cake_filters_text[] = {

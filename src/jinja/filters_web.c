@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 static const char *const no_names[] = {NULL};
 
@@ -15,22 +15,22 @@ static cake_value do_forceescape(cake_render *run, cake_value v, const cake_args
 {
     if (!cake_args_bind(run, args, "forceescape", no_names, NULL))
         return v;
-    return cake_text_escape(run, cake_v_to_text(run, v));
+    return cake_text_escape(run, cake_value_to_text(run, v));
 }
 
 static cake_value do_filesizeformat(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"binary", NULL};
     static const char prefixes[] = "kMGTPEZY";
-    cake_value binary = cake_v_bool(false), size;
+    cake_value binary = cake_value_bool(false), size;
     char text[400];
-    if (!cake_args_bind(run, args, "filesizeformat", names, &binary) || !cake_v_usable(run, v))
+    if (!cake_args_bind(run, args, "filesizeformat", names, &binary) || !cake_value_usable(run, v))
         return v;
-    cake_value none = cake_v_none();
-    size = cake_filter_find(cake_v_name("float"))->run(run, v, &(cake_args){.value = &none, .n = 1});
-    if (size.kind != CAKE_V_REAL)
-        return cake_render_fail(run, "filesizeformat wants a number, found '%s'", cake_v_type(v));
-    bool two = cake_v_truth(binary);
+    cake_value none = cake_value_none();
+    size = cake_filter_find(cake_value_name("float"))->run(run, v, &(cake_args){.value = &none, .n = 1});
+    if (size.kind != CAKE_VALUE_REAL)
+        return cake_render_fail(run, "filesizeformat wants a number, found '%s'", cake_value_type(v));
+    bool two = cake_value_truth(binary);
     double bytes = size.real, base = two ? 1024 : 1000, unit = base;
     if (bytes == 1) {
         snprintf(text, sizeof text, "1 Byte");
@@ -52,25 +52,25 @@ static cake_value do_filesizeformat(cake_render *run, cake_value v, const cake_a
 static cake_value do_xmlattr(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"autospace", NULL};
-    cake_value space = cake_v_bool(true);
+    cake_value space = cake_value_bool(true);
     cake_writer w = {.run = run};
     if (!cake_args_bind(run, args, "xmlattr", names, &space))
         return v;
-    if (v.kind != CAKE_V_DICT)
-        return cake_render_fail(run, "xmlattr wants a dict, found '%s'", cake_v_type(v));
+    if (v.kind != CAKE_VALUE_DICT)
+        return cake_render_fail(run, "xmlattr wants a dict, found '%s'", cake_value_type(v));
     for (size_t i = 0; i < v.dict->n && !run->failed; i++) {
         cake_value key = v.dict->key[i], value = v.dict->value[i];
-        if (value.kind == CAKE_V_NONE || value.kind == CAKE_V_UNDEFINED ||
+        if (value.kind == CAKE_VALUE_NONE || value.kind == CAKE_VALUE_UNDEFINED ||
             !cake_arg_text(run, key, "xmlattr"))
             continue;
         for (size_t k = 0; k < key.text.len; k++)
             if (strchr(" \t\n\r\f/>=", key.text.data[k]) && key.text.data[k])
                 return cake_render_fail(run, "Invalid character in attribute name");
-        cake_writes(&w, w.len || cake_v_truth(space) ? " " : "");
-        cake_v_str(&w, key.shade ? key : cake_text_escape(run, key));
+        cake_writes(&w, w.len || cake_value_truth(space) ? " " : "");
+        cake_value_str(&w, key.shade ? key : cake_text_escape(run, key));
         cake_writes(&w, "=\"");
-        bool safe = value.kind == CAKE_V_TEXT && value.shade;
-        cake_v_str(&w, safe ? value : cake_text_escape(run, cake_v_to_text(run, value)));
+        bool safe = value.kind == CAKE_VALUE_TEXT && value.shade;
+        cake_value_str(&w, safe ? value : cake_text_escape(run, cake_value_to_text(run, value)));
         cake_writes(&w, "\"");
     }
     return cake_write_done(&w);
@@ -79,7 +79,7 @@ static cake_value do_xmlattr(cake_render *run, cake_value v, const cake_args *ar
 /* pair: a part of a query, where a blank is + and / is not plain. */
 static void url_quote(cake_writer *w, cake_value v, bool pair)
 {
-    cake_value text = cake_v_to_text(w->run, v);
+    cake_value text = cake_value_to_text(w->run, v);
     for (size_t i = 0; i < text.text.len && !w->run->failed; i++) {
         unsigned char c = (unsigned char)text.text.data[i];
         char hex[8];
@@ -96,17 +96,18 @@ static cake_value do_urlencode(cake_render *run, cake_value v, const cake_args *
     cake_writer w = {.run = run};
     if (!cake_args_bind(run, args, "urlencode", none, NULL))
         return v;
-    if (v.kind != CAKE_V_LIST && v.kind != CAKE_V_DICT) {
+    if (v.kind != CAKE_VALUE_LIST && v.kind != CAKE_VALUE_DICT) {
         url_quote(&w, v, false);
         return cake_write_done(&w);
     }
     cake_list keys = {0};
-    if (v.kind == CAKE_V_DICT)
+    if (v.kind == CAKE_VALUE_DICT)
         keys = (cake_list){.item = v.dict->key, .n = v.dict->n};
-    const cake_list *items = v.kind == CAKE_V_DICT ? &keys : cake_v_items(run, v);
+    const cake_list *items = v.kind == CAKE_VALUE_DICT ? &keys : cake_value_items(run, v);
     for (size_t i = 0; i < items->n && !run->failed; i++) {
-        cake_value pair[2] = {items->item[i], v.kind == CAKE_V_DICT ? v.dict->value[i] : cake_v_none()};
-        const cake_list *two = v.kind == CAKE_V_DICT ? NULL : cake_v_items(run, items->item[i]);
+        cake_value pair[2] = {items->item[i],
+                              v.kind == CAKE_VALUE_DICT ? v.dict->value[i] : cake_value_none()};
+        const cake_list *two = v.kind == CAKE_VALUE_DICT ? NULL : cake_value_items(run, items->item[i]);
         if (two && two->n != 2)
             return cake_render_fail(run, "urlencode wants pairs, found %zu values", two->n);
         if (two)

@@ -14,7 +14,7 @@
 static cake_value ascii(cake_render *run, cake_value v)
 {
     cake_writer all = {.run = run}, w = {.run = run};
-    cake_v_repr(&all, v);
+    cake_value_repr(&all, v);
     for (size_t i = 0, n; i < all.len && !run->failed; i += n) {
         uint32_t code = 0;
         char text[16];
@@ -31,10 +31,10 @@ static cake_value converted(cake_render *run, char how, cake_value v)
 {
     cake_writer w = {.run = run};
     if (how == 's')
-        return cake_v_to_text(run, v);
+        return cake_value_to_text(run, v);
     if (how == 'a')
         return ascii(run, v);
-    cake_v_repr(&w, v);
+    cake_value_repr(&w, v);
     return cake_write_done(&w);
 }
 
@@ -77,7 +77,7 @@ static cake_spec read_percent(cake_render *run, percent *f)
     const char *p = f->format.text.data;
     size_t len = f->format.text.len;
     bool left = false, zero = false;
-    cake_spec s = {.fill = {.kind = CAKE_V_UNDEFINED}, .precision = -1, .percent = true};
+    cake_spec s = {.fill = {.kind = CAKE_VALUE_UNDEFINED}, .precision = -1, .percent = true};
     for (; f->at < len && p[f->at] && strchr("-+ 0#", p[f->at]); f->at++) {
         char c = p[f->at];
         left |= c == '-';
@@ -99,7 +99,7 @@ static cake_spec read_percent(cake_render *run, percent *f)
         s.type = p[f->at];
     bool number = s.type && strchr("diuxXoeEfFgG", s.type);
     if (zero && !left && number)
-        s.fill = cake_v_name("0");
+        s.fill = cake_value_name("0");
     s.align = left ? '<' : zero && number ? '=' : '>';
     return s;
 }
@@ -108,12 +108,12 @@ static cake_spec read_percent(cake_render *run, percent *f)
 static cake_value number_for(cake_render *run, char type, cake_value v)
 {
     bool real = strchr("eEfFgG", type) != NULL, decimal = strchr("diu", type) != NULL;
-    if (!cake_v_is_number(v) || (v.kind == CAKE_V_REAL && !real && !decimal))
+    if (!cake_value_is_number(v) || (v.kind == CAKE_VALUE_REAL && !real && !decimal))
         return cake_render_fail(run, "%%%c format: %s is required, not %s", type,
-                                real || decimal ? "a real number" : "an integer", cake_v_type(v));
-    if (v.kind != CAKE_V_REAL || real)
-        return real ? cake_v_real(cake_v_number(v)) : v;
-    return cake_v_whole(run, v.real);
+                                real || decimal ? "a real number" : "an integer", cake_value_type(v));
+    if (v.kind != CAKE_VALUE_REAL || real)
+        return real ? cake_value_real(cake_value_number(v)) : v;
+    return cake_value_whole(run, v.real);
 }
 
 static void convert(cake_writer *w, cake_spec *s, cake_value v, bool escape)
@@ -129,7 +129,7 @@ static void convert(cake_writer *w, cake_spec *s, cake_value v, bool escape)
             .fill = s->fill, .align = s->align, .width = s->width, .precision = s->precision};
         cake_spec_write(w, &as_text, escaped(run, converted(run, type, v), escape));
     } else if (type == 'c') {
-        bool text = v.kind == CAKE_V_TEXT;
+        bool text = v.kind == CAKE_VALUE_TEXT;
         if (text && cake_text_count(run, v) != 1)
             cake_render_fail(run, "%%c requires an int or a single character");
         cake_spec as_char = {
@@ -145,7 +145,7 @@ cake_value cake_text_format(cake_render *run, cake_value format, cake_value args
     cake_writer w = {.run = run};
     const char *p = format.text.data;
     size_t len = format.text.len;
-    bool many = args.kind == CAKE_V_LIST && (args.shade == CAKE_TUPLE || args.shade == CAKE_GROUP);
+    bool many = args.kind == CAKE_VALUE_LIST && (args.shade == CAKE_TUPLE || args.shade == CAKE_GROUP);
     percent f = {.format = format, .args = args, .many = many, .n = many ? args.list->n : 1};
     while (f.at < len && !run->failed) {
         const char *sign = memchr(p + f.at, '%', len - f.at);
@@ -154,11 +154,11 @@ cake_value cake_text_format(cake_render *run, cake_value format, cake_value args
         if ((f.at = plain + 1) > len)
             break;
         const char *close = f.at < len && p[f.at] == '(' ? memchr(p + f.at, ')', len - f.at) : NULL;
-        cake_value v = cake_v_none();
+        cake_value v = cake_value_none();
         if (close) {
-            if (args.kind != CAKE_V_DICT)
+            if (args.kind != CAKE_VALUE_DICT)
                 return cake_render_fail(run, "format requires a mapping");
-            cake_value name = cake_v_text(p + f.at + 1, (size_t)(close - p) - f.at - 1);
+            cake_value name = cake_value_text(p + f.at + 1, (size_t)(close - p) - f.at - 1);
             const cake_value *found = cake_dict_find(run, args.dict, name);
             if (!found)
                 return cake_render_fail(run, "the format names what is not given");
@@ -176,7 +176,7 @@ cake_value cake_text_format(cake_render *run, cake_value format, cake_value args
         }
         f.at++;
     }
-    bool spare = args.kind == CAKE_V_DICT || (args.kind == CAKE_V_LIST && !many);
+    bool spare = args.kind == CAKE_VALUE_DICT || (args.kind == CAKE_VALUE_LIST && !many);
     if (!run->failed && f.used < f.n && !f.named && !spare)
         cake_render_fail(run, "not all arguments converted during string formatting");
     cake_value text = cake_write_done(&w);
@@ -225,7 +225,7 @@ static cake_value field_value(cake_render *run, braces *f, cake_value field)
     size_t len = field.text.len, at = 0;
     while (at < len && p[at] != '.' && p[at] != '[')
         at++;
-    cake_value v = argument(run, f, cake_v_text(p, at));
+    cake_value v = argument(run, f, cake_value_text(p, at));
     while (at < len && !run->failed) {
         bool item = p[at] == '[';
         size_t from = ++at;
@@ -233,13 +233,13 @@ static cake_value field_value(cake_render *run, braces *f, cake_value field)
             return cake_render_fail(run, "only . or [ may follow ] in the field of a format");
         while (at < len && (item ? p[at] != ']' : p[at] != '.' && p[at] != '['))
             at++;
-        cake_value name = cake_v_text(p + from, at - from);
+        cake_value name = cake_value_text(p + from, at - from);
         if (!name.text.len || (item && at == len))
             return cake_render_fail(run, "an empty attribute or an open [ in the field of a format");
         int index = index_of(name);
-        v = !item        ? cake_v_attr(run, v, name, cake_attr_hint(name))
-            : index >= 0 ? cake_v_item(run, v, cake_v_int(index))
-                         : cake_v_item(run, v, name);
+        v = !item        ? cake_value_attr(run, v, name, cake_attr_hint(name))
+            : index >= 0 ? cake_value_item(run, v, cake_value_int(index))
+                         : cake_value_item(run, v, name);
         at += item;
     }
     return v;
@@ -252,17 +252,17 @@ static void write_field(cake_writer *w, const braces *f, cake_value v, char how,
     cake_writer own = {.run = run};
     if (how)
         v = converted(run, how, v);
-    if (f->escape && v.kind == CAKE_V_TEXT && v.shade && spec.text.len)
+    if (f->escape && v.kind == CAKE_VALUE_TEXT && v.shade && spec.text.len)
         cake_render_fail(run, "Unsupported format specification for Markup.");
     if (spec.text.len) {
         cake_spec s = cake_spec_read(run, spec);
         cake_spec_write(&own, &s, v);
     } else {
-        cake_v_str(&own, v);
+        cake_value_str(&own, v);
     }
     cake_value text = cake_write_done(&own);
-    text.shade = v.kind == CAKE_V_TEXT && v.shade;
-    cake_v_str(w, escaped(run, text, f->escape));
+    text.shade = v.kind == CAKE_VALUE_TEXT && v.shade;
+    cake_value_str(w, escaped(run, text, f->escape));
 }
 
 static cake_value format_part(cake_render *run, braces *f, cake_value text, int depth);
@@ -289,8 +289,8 @@ static void replace_field(cake_writer *w, braces *f, cake_value inside, int dept
         end += 2;
     }
     size_t from = end < len ? end + 1 : len;
-    cake_value v = field_value(w->run, f, cake_v_text(p, name));
-    cake_value spec = cake_v_text(p + from, len - from);
+    cake_value v = field_value(w->run, f, cake_value_text(p, name));
+    cake_value spec = cake_value_text(p + from, len - from);
     write_field(w, f, v, how, w->run->failed ? spec : format_part(w->run, f, spec, depth - 1));
 }
 
@@ -317,7 +317,7 @@ static cake_value format_part(cake_render *run, braces *f, cake_value text, int 
         }
         if (p[from - 1] == '}' || i >= len)
             return cake_render_fail(run, "a single brace in a format string");
-        replace_field(&w, f, cake_v_text(p + from, i - from), depth);
+        replace_field(&w, f, cake_value_text(p + from, i - from), depth);
     }
     return cake_write_done(&w);
 }
@@ -340,10 +340,10 @@ cake_value cake_text_format_method(cake_render *run, const cake_call *call, cons
 cake_value cake_text_format_map(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"mapping", NULL};
-    cake_value map = cake_v_none();
+    cake_value map = cake_value_none();
     if (!cake_args_bind(run, args, call->name, names, &map))
         return map;
-    if (map.kind != CAKE_V_DICT)
-        return cake_render_fail(run, "format_map wants a dict, found '%s'", cake_v_type(map));
+    if (map.kind != CAKE_VALUE_DICT)
+        return cake_render_fail(run, "format_map wants a dict, found '%s'", cake_value_type(map));
     return format_with(run, call->self, &(cake_args){.named = map.dict});
 }

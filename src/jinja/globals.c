@@ -5,24 +5,24 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 #define RANGE_MOST 100000 /* as Jinja's sandbox has it */
 
-cake_value cake_v_range(cake_render *run, int64_t from, int64_t to, int64_t step)
+cake_value cake_value_range(cake_render *run, int64_t from, int64_t to, int64_t step)
 {
-    cake_jinja_range *range = cake_region_take(&run->region, sizeof *range);
+    cake_jinja_range *range = cake_jinja_arena_take(&run->region, sizeof *range);
     *range = (cake_jinja_range){.from = from, .to = to, .step = step};
     for (int64_t i = from; !run->failed && (step > 0 ? i < to : i > to);) {
         if (range->list.n == RANGE_MOST)
             return cake_render_fail(run, "Range too big. The sandbox blocks ranges larger than %d",
                                     RANGE_MOST);
-        cake_list_push(run, &range->list, cake_v_int(i));
+        cake_list_push(run, &range->list, cake_value_int(i));
         if (__builtin_add_overflow(i, step, &i))
             break;
     }
     cake_list_kind kind = run->jinja->habits->lists ? CAKE_LIST : CAKE_RANGE;
-    return (cake_value){.kind = CAKE_V_LIST, .shade = (int)kind, .list = &range->list};
+    return (cake_value){.kind = CAKE_VALUE_LIST, .shade = (int)kind, .list = &range->list};
 }
 
 static cake_value do_range(cake_render *run, const cake_call *call, const cake_args *args)
@@ -32,27 +32,27 @@ static cake_value do_range(cake_render *run, const cake_call *call, const cake_a
         return cake_render_fail(run, "%s takes one to three integers", call->name);
     for (size_t i = 0; i < args->n; i++)
         if (!cake_arg_int(run, args->value[i], &bound[args->n == 1 ? 1 : i]))
-            return cake_v_none();
+            return cake_value_none();
     if (!bound[2])
         return cake_render_fail(run, "range() arg 3 must not be zero");
-    return cake_v_range(run, bound[0], bound[1], bound[2]);
+    return cake_value_range(run, bound[0], bound[1], bound[2]);
 }
 
 /* dict(), dict(mapping), dict(pairs), dict(name=value); namespace() is the same, but can be written to. */
 static cake_value do_dict(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    cake_value dict = cake_v_dict(run);
+    cake_value dict = cake_value_dict(run);
     bool space = !strcmp(call->name, "namespace");
     if (args->n > 1)
         return cake_render_fail(run, "%s takes one mapping and named values", call->name);
     cake_value from = args->n ? args->value[0] : dict;
-    if (from.kind == CAKE_V_DICT) {
+    if (from.kind == CAKE_VALUE_DICT) {
         for (size_t i = 0; i < from.dict->n && !run->failed; i++)
             cake_dict_set(run, dict.dict, from.dict->key[i], from.dict->value[i]);
     } else {
-        const cake_list *pairs = cake_v_items(run, from);
+        const cake_list *pairs = cake_value_items(run, from);
         for (size_t i = 0; i < pairs->n && !run->failed; i++) {
-            const cake_list *pair = cake_v_items(run, pairs->item[i]);
+            const cake_list *pair = cake_value_items(run, pairs->item[i]);
             if (pair->n != 2)
                 return cake_render_fail(run, "%s wants pairs, found %zu values", call->name, pair->n);
             cake_dict_set(run, dict.dict, pair->item[0], pair->item[1]);
@@ -61,17 +61,17 @@ static cake_value do_dict(cake_render *run, const cake_call *call, const cake_ar
     for (size_t i = 0; args->named && i < args->named->n && !run->failed; i++)
         cake_dict_set(run, dict.dict, args->named->key[i], args->named->value[i]);
     if (space)
-        dict.kind = CAKE_V_SPACE;
+        dict.kind = CAKE_VALUE_SPACE;
     return dict;
 }
 
 cake_value cake_dict_from_keys(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"iterable", "value", NULL};
-    cake_value v[2] = {cake_v_none(), cake_v_none()}, dict = cake_v_dict(run);
+    cake_value v[2] = {cake_value_none(), cake_value_none()}, dict = cake_value_dict(run);
     if (!cake_args_bind(run, args, call->name, names, v))
         return dict;
-    const cake_list *keys = cake_v_items(run, v[0]);
+    const cake_list *keys = cake_value_items(run, v[0]);
     for (size_t i = 0; i < keys->n && !run->failed; i++)
         cake_dict_set(run, dict.dict, keys->item[i], v[1]);
     return dict;
@@ -91,23 +91,24 @@ static cake_value cycle_on(cake_render *run, const cake_call *call, const cake_a
         return was;
     *at = call->name[0] == 'r' ? 0 : (*at + 1) % (int64_t)items->n;
     cycler->value[0] = items->item[*at];
-    return call->name[0] == 'r' ? cake_v_none() : was;
+    return call->name[0] == 'r' ? cake_value_none() : was;
 }
 
 static cake_value do_cycler(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    cake_value cycler = cake_v_dict(run), state = cake_v_list(run, CAKE_LIST), items = cake_v_list(run, 0);
+    cake_value cycler = cake_value_dict(run), state = cake_value_list(run, CAKE_LIST),
+               items = cake_value_list(run, 0);
     if (!args->n || args->named)
         return cake_render_fail(run, "%s wants at least one item, and none by name", call->name);
     for (size_t i = 0; i < args->n; i++)
         cake_list_push(run, items.list, args->value[i]);
-    const cake_value parts[] = {cake_v_int(0), cycler, items};
+    const cake_value parts[] = {cake_value_int(0), cycler, items};
     for (size_t i = 0; i < 3; i++)
         cake_list_push(run, state.list, parts[i]);
     cake_dict_push(run, cycler.dict, "current", 7, args->value[0]);
-    cake_dict_push(run, cycler.dict, "next", 4, cake_v_call(run, cycle_on, "next", state));
-    cake_dict_push(run, cycler.dict, "reset", 5, cake_v_call(run, cycle_on, "reset", state));
-    cycler.kind = CAKE_V_SPACE;
+    cake_dict_push(run, cycler.dict, "next", 4, cake_value_call(run, cycle_on, "next", state));
+    cake_dict_push(run, cycler.dict, "reset", 5, cake_value_call(run, cycle_on, "reset", state));
+    cycler.kind = CAKE_VALUE_SPACE;
     cycler.shade = 1;
     return cycler;
 }
@@ -118,18 +119,18 @@ static cake_value join_on(cake_render *run, const cake_call *call, const cake_ar
     cake_value *state = call->self.list->item;
     if (!cake_args_bind(run, args, call->name, none, NULL) || state[0].integer++)
         return state[1];
-    return cake_v_name("");
+    return cake_value_name("");
 }
 
 static cake_value do_joiner(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"sep", NULL};
-    cake_value sep = cake_v_name(", "), state = cake_v_list(run, CAKE_LIST);
+    cake_value sep = cake_value_name(", "), state = cake_value_list(run, CAKE_LIST);
     if (!cake_args_bind(run, args, call->name, names, &sep))
         return sep;
-    cake_list_push(run, state.list, cake_v_int(0));
+    cake_list_push(run, state.list, cake_value_int(0));
     cake_list_push(run, state.list, sep);
-    return cake_v_call(run, join_on, "joiner", state);
+    return cake_value_call(run, join_on, "joiner", state);
 }
 
 static cake_value do_lipsum(cake_render *run, const cake_call *call, const cake_args *args)
@@ -141,10 +142,10 @@ static cake_value do_lipsum(cake_render *run, const cake_call *call, const cake_
 static cake_value do_raise(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"message", NULL};
-    cake_value message = cake_v_name("");
+    cake_value message = cake_value_name("");
     if (!cake_args_bind(run, args, call->name, names, &message))
         return message;
-    message = cake_v_to_text(run, message);
+    message = cake_value_to_text(run, message);
     return cake_render_fail(run, "%.*s", (int)(message.text.len < 320 ? message.text.len : 320),
                             message.text.data);
 }
@@ -153,7 +154,7 @@ static cake_value do_raise(cake_render *run, const cake_call *call, const cake_a
 static cake_value do_strftime(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"format", NULL};
-    cake_value format = cake_v_none();
+    cake_value format = cake_value_none();
     cake_writer w = {.run = run};
     struct tm now;
     if (!cake_args_bind(run, args, call->name, names, &format) || !cake_arg_text(run, format, call->name))
@@ -197,12 +198,12 @@ static const cake_call globals[] = {
 
 cake_value cake_global_find(const cake_habits *habits, cake_value name)
 {
-    if (habits->null && cake_v_is_text(name, "null"))
-        return cake_v_none();
+    if (habits->null && cake_value_is_text(name, "null"))
+        return cake_value_none();
     for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)
-        if (cake_v_is_text(name, globals[i].name))
-            return (cake_value){.kind = CAKE_V_CALL, .call = &globals[i]};
-    return (cake_value){.kind = CAKE_V_UNDEFINED};
+        if (cake_value_is_text(name, globals[i].name))
+            return (cake_value){.kind = CAKE_VALUE_CALL, .call = &globals[i]};
+    return (cake_value){.kind = CAKE_VALUE_UNDEFINED};
 }
 
 /* --- loop --- */
@@ -217,17 +218,17 @@ static cake_value do_cycle(cake_render *run, const cake_call *call, const cake_a
 static cake_value do_changed(cake_render *run, const cake_call *call, const cake_args *args)
 {
     cake_loop *loop = call->self.loop;
-    cake_list *now = cake_v_list(run, CAKE_LIST).list;
+    cake_list *now = cake_value_list(run, CAKE_LIST).list;
     bool same = loop->changed && loop->changed->n == args->n;
     for (size_t i = 0; i < args->n; i++) {
-        same = same && cake_v_equal(run, loop->changed->item[i], args->value[i]);
+        same = same && cake_value_equal(run, loop->changed->item[i], args->value[i]);
         cake_list_push(run, now, args->value[i]);
     }
     if (!same) { /* the loop is older than this turn */
         loop->changed = now;
         run->escapes++;
     }
-    return cake_v_bool(!same);
+    return cake_value_bool(!same);
 }
 
 typedef enum loop_attr {
@@ -256,7 +257,7 @@ int cake_loop_attr_find(cake_value name)
         [CHANGED] = "changed",
     };
     for (int i = 1; i < (int)(sizeof names / sizeof *names); i++)
-        if (cake_v_is_text(name, names[i]))
+        if (cake_value_is_text(name, names[i]))
             return i;
     return NOT_THERE;
 }
@@ -271,35 +272,35 @@ cake_value cake_loop_attr(cake_render *run, cake_value v, int attr)
     int64_t index = (int64_t)loop->index, n = (int64_t)cake_loop_more(run, loop, wanted);
     switch ((loop_attr)attr) {
     case INDEX0:
-        return cake_v_int(index);
+        return cake_value_int(index);
     case INDEX:
-        return cake_v_int(index + 1);
+        return cake_value_int(index + 1);
     case REVINDEX0:
-        return cake_v_int(n - index - 1);
+        return cake_value_int(n - index - 1);
     case REVINDEX:
-        return cake_v_int(n - index);
+        return cake_value_int(n - index);
     case FIRST:
-        return cake_v_bool(!index);
+        return cake_value_bool(!index);
     case LAST:
-        return cake_v_bool(index + 1 == n);
+        return cake_value_bool(index + 1 == n);
     case LENGTH:
-        return cake_v_int(n);
+        return cake_value_int(n);
     case DEPTH0:
-        return cake_v_int(loop->depth);
+        return cake_value_int(loop->depth);
     case DEPTH:
-        return cake_v_int(loop->depth + 1);
+        return cake_value_int(loop->depth + 1);
     case PREVITEM:
         return index ? items->item[index - 1]
-                     : cake_v_undefined(run, NULL, cake_v_name("there is no previous item"));
+                     : cake_value_undefined(run, NULL, cake_value_name("there is no previous item"));
     case NEXTITEM:
         return index + 1 < n ? items->item[index + 1]
-                             : cake_v_undefined(run, NULL, cake_v_name("there is no next item"));
+                             : cake_value_undefined(run, NULL, cake_value_name("there is no next item"));
     case CYCLE:
-        return cake_v_call(run, do_cycle, "cycle", v);
+        return cake_value_call(run, do_cycle, "cycle", v);
     case CHANGED:
-        return cake_v_call(run, do_changed, "changed", v);
+        return cake_value_call(run, do_changed, "changed", v);
     case NOT_THERE:
         break;
     }
-    return (cake_value){.kind = CAKE_V_UNDEFINED};
+    return (cake_value){.kind = CAKE_VALUE_UNDEFINED};
 }

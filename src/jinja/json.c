@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 /* How many bytes at the beginning stand for themselves: eight at a time, until one of them may not. */
 static size_t plain_bytes(const char *data, size_t len, bool ascii)
@@ -83,7 +83,7 @@ static void json_list(cake_writer *w, const cake_list *list, const cake_json_sty
     cake_writes(w, "[");
     for (size_t i = 0; i < list->n && !w->run->failed; i++) {
         if (i)
-            cake_v_str(w, style->comma);
+            cake_value_str(w, style->comma);
         new_line(w, style, level + 1);
         write_value(w, list->item[i], style, level + 1);
     }
@@ -95,14 +95,14 @@ static void json_list(cake_writer *w, const cake_list *list, const cake_json_sty
 /* Keys that are no texts become texts, as json.dumps does it. */
 static void json_key(cake_writer *w, cake_value key, const cake_json_style *style)
 {
-    if (key.kind == CAKE_V_TEXT) {
+    if (key.kind == CAKE_VALUE_TEXT) {
         json_text(w, key, style->ascii);
-    } else if (key.kind == CAKE_V_NONE || cake_v_is_number(key)) {
+    } else if (key.kind == CAKE_VALUE_NONE || cake_value_is_number(key)) {
         cake_writes(w, "\"");
         write_value(w, key, style, 0);
         cake_writes(w, "\"");
     } else {
-        cake_render_fail(w->run, "keys must be str, int, float, bool or None, not %s", cake_v_type(key));
+        cake_render_fail(w->run, "keys must be str, int, float, bool or None, not %s", cake_value_type(key));
     }
 }
 
@@ -111,11 +111,11 @@ static size_t *order_of(cake_render *run, const cake_dict *dict)
 {
     if (!cake_render_room(run, dict->n * sizeof(size_t)))
         return NULL;
-    size_t *order = cake_region_take(&run->region, (dict->n + 1) * sizeof *order);
+    size_t *order = cake_jinja_arena_take(&run->region, (dict->n + 1) * sizeof *order);
     for (size_t i = 0; i < dict->n && !run->failed; i++) {
         size_t at = i;
         cake_render_spend(run, i / 4);
-        for (; at && cake_v_compare(run, dict->key[order[at - 1]], dict->key[i]) > 0; at--)
+        for (; at && cake_value_compare(run, dict->key[order[at - 1]], dict->key[i]) > 0; at--)
             order[at] = order[at - 1];
         order[at] = i;
     }
@@ -129,10 +129,10 @@ static void json_dict(cake_writer *w, const cake_dict *dict, const cake_json_sty
     for (size_t i = 0; i < dict->n && !w->run->failed; i++) {
         size_t at = order ? order[i] : i;
         if (i)
-            cake_v_str(w, style->comma);
+            cake_value_str(w, style->comma);
         new_line(w, style, level + 1);
         json_key(w, dict->key[at], style);
-        cake_v_str(w, style->colon);
+        cake_value_str(w, style->colon);
         write_value(w, dict->value[at], style, level + 1);
     }
     if (dict->n)
@@ -145,36 +145,36 @@ static void write_value(cake_writer *w, cake_value v, const cake_json_style *sty
     if (!cake_render_enter(w->run))
         return;
     switch (v.kind) {
-    case CAKE_V_NONE:
+    case CAKE_VALUE_NONE:
         cake_writes(w, "null");
         break;
-    case CAKE_V_BOOL:
+    case CAKE_VALUE_BOOL:
         cake_writes(w, v.truth ? "true" : "false");
         break;
-    case CAKE_V_REAL:
+    case CAKE_VALUE_REAL:
         if (isfinite(v.real))
             cake_write_real(w, v.real);
         else
             cake_writes(w, isnan(v.real) ? "NaN" : v.real < 0 ? "-Infinity" : "Infinity");
         break;
-    case CAKE_V_INT:
-    case CAKE_V_BIG:
-        cake_v_str(w, v);
+    case CAKE_VALUE_INT:
+    case CAKE_VALUE_BIG:
+        cake_value_str(w, v);
         break;
-    case CAKE_V_TEXT:
+    case CAKE_VALUE_TEXT:
         json_text(w, v, style->ascii);
         break;
-    case CAKE_V_DICT:
+    case CAKE_VALUE_DICT:
         json_dict(w, v.dict, style, level);
         break;
-    case CAKE_V_LIST:
+    case CAKE_VALUE_LIST:
         if (v.shade < CAKE_RANGE) {
             json_list(w, v.list, style, level);
             break;
         }
-        cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_v_type(v));
+        cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_value_type(v));
         break;
-    case CAKE_V_UNDEFINED:
+    case CAKE_VALUE_UNDEFINED:
         if (style->undefined) {
             cake_writes(w, "undefined");
             break;
@@ -182,7 +182,7 @@ static void write_value(cake_writer *w, cake_value v, const cake_json_style *sty
         cake_render_fail(w->run, "Object of type Undefined is not JSON serializable");
         break;
     default:
-        cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_v_type(v));
+        cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_value_type(v));
     }
     cake_render_leave(w->run);
 }

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 #include "text/unicode.h"
 
 #define DEEPEST 64 /* brackets in an expression */
@@ -101,7 +101,7 @@ static void push_data(lexer *x, size_t to, char sign, bool block)
             end = line;
     }
     if (end > from)
-        push(x, CAKE_LEX_DATA, from, end - from)->value = cake_v_text(x->text + from, end - from);
+        push(x, CAKE_LEX_DATA, from, end - from)->value = cake_value_text(x->text + from, end - from);
     advance(x, to);
 }
 
@@ -154,10 +154,10 @@ static cake_err number(lexer *x)
             plain[n++] = x->text[i];
     plain[n] = 0;
     errno = 0;
-    cake_value v = real ? cake_v_real(strtod(plain, NULL)) : cake_v_int(strtoll(plain, NULL, base));
+    cake_value v = real ? cake_value_real(strtod(plain, NULL)) : cake_value_int(strtoll(plain, NULL, base));
     if (!real && errno && base == 10 && n + 1 < sizeof plain) {
-        char *kept = cake_region_take(&x->jinja->region, n);
-        v = cake_v_digits(memcpy(kept, plain, n), n);
+        char *kept = cake_jinja_arena_take(&x->jinja->region, n);
+        v = cake_value_digits(memcpy(kept, plain, n), n);
         errno = 0;
     }
     if (n + 1 == sizeof plain || (!real && errno))
@@ -212,10 +212,10 @@ static cake_err string(lexer *x)
         else
             i += 1 + unescape(x->text + i + 1, end - i - 1, &text);
     }
-    char *kept = cake_region_take(&x->jinja->region, text.len + 1);
+    char *kept = cake_jinja_arena_take(&x->jinja->region, text.len + 1);
     if (text.len)
         memcpy(kept, text.data, text.len);
-    push(x, CAKE_LEX_TEXT, start, end - start)->value = cake_v_text(kept, text.len);
+    push(x, CAKE_LEX_TEXT, start, end - start)->value = cake_value_text(kept, text.len);
     cake_buf_free(&text);
     advance(x, end + 1);
     return CAKE_OK;
@@ -359,7 +359,7 @@ static cake_err tag(lexer *x)
 /* Newlines of all kinds become \n, and one at the very end goes. */
 static void normalize(lexer *x, const char *source, size_t len)
 {
-    x->text = cake_region_take(&x->jinja->region, len + 1);
+    x->text = cake_jinja_arena_take(&x->jinja->region, len + 1);
     for (size_t i = 0; i < len; i++) {
         if (source[i] == '\r' && i + 1 < len && source[i + 1] == '\n')
             continue;

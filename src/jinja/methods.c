@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 #include "text/unicode.h"
 
 typedef struct method {
@@ -20,10 +20,10 @@ static cake_value strip_with(cake_render *run, const cake_call *call, const cake
                              bool right)
 {
     static const char *const names[] = {"chars", NULL};
-    cake_value set = cake_v_none();
+    cake_value set = cake_value_none();
     if (!cake_args_bind(run, args, call->name, names, &set))
         return set;
-    if (set.kind != CAKE_V_NONE && !cake_arg_text(run, set, call->name))
+    if (set.kind != CAKE_VALUE_NONE && !cake_arg_text(run, set, call->name))
         return set;
     return cake_text_strip(run, call->self, set, left, right);
 }
@@ -46,10 +46,10 @@ static cake_value do_rstrip(cake_render *run, const cake_call *call, const cake_
 static cake_value split_with(cake_render *run, const cake_call *call, const cake_args *args, bool right)
 {
     static const char *const names[] = {"sep", "maxsplit", NULL};
-    cake_value v[2] = {cake_v_none(), cake_v_int(-1)};
+    cake_value v[2] = {cake_value_none(), cake_value_int(-1)};
     int64_t most = -1;
     if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_int(run, v[1], &most))
-        return cake_v_none();
+        return cake_value_none();
     return cake_text_split(run, call->self, v[0], most < 0 ? -1 : most, right);
 }
 
@@ -66,20 +66,20 @@ static cake_value do_rsplit(cake_render *run, const cake_call *call, const cake_
 static cake_value do_splitlines(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"keepends", NULL};
-    cake_value keep = cake_v_bool(false);
+    cake_value keep = cake_value_bool(false);
     if (!cake_args_bind(run, args, call->name, names, &keep))
         return keep;
-    return cake_text_lines(run, call->self, cake_v_truth(keep));
+    return cake_text_lines(run, call->self, cake_value_truth(keep));
 }
 
 static cake_value do_replace(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"old", "new", "count", NULL};
-    cake_value v[3] = {cake_v_none(), cake_v_none(), cake_v_int(-1)};
+    cake_value v[3] = {cake_value_none(), cake_value_none(), cake_value_int(-1)};
     int64_t most = -1;
     if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_text(run, v[0], call->name) ||
         !cake_arg_text(run, v[1], call->name) || !cake_arg_int(run, v[2], &most))
-        return cake_v_none();
+        return cake_value_none();
     if (call->self.shade && !v[1].shade)
         v[1] = cake_text_escape(run, v[1]);
     return cake_text_swap(run, call->self, v[0], v[1], most < 0 ? -1 : most);
@@ -91,12 +91,12 @@ static cake_value bounded(cake_render *run, cake_value text, const cake_value bo
 {
     int64_t at[2] = {0, 0};
     *from = 0;
-    if (bound[0].kind == CAKE_V_NONE && bound[1].kind == CAKE_V_NONE)
+    if (bound[0].kind == CAKE_VALUE_NONE && bound[1].kind == CAKE_VALUE_NONE)
         return text;
     int64_t n = (int64_t)cake_text_count(run, text);
     at[1] = n;
     for (int i = 0; i < 2; i++) {
-        if (bound[i].kind == CAKE_V_NONE)
+        if (bound[i].kind == CAKE_VALUE_NONE)
             continue;
         if (!cake_arg_int(run, bound[i], &at[i]))
             return text;
@@ -105,11 +105,11 @@ static cake_value bounded(cake_render *run, cake_value text, const cake_value bo
     *from = at[0];
     if (at[0] > n || at[0] > at[1]) { /* nothing is found there, not even the empty text */
         *from = -1;
-        return cake_v_name("");
+        return cake_value_name("");
     }
     size_t begin = cake_text_offset(run, text, (size_t)at[0]);
     size_t end = cake_text_offset(run, text, (size_t)at[1]);
-    return cake_v_text(text.text.data + begin, end - begin);
+    return cake_value_text(text.text.data + begin, end - begin);
 }
 
 /* The arguments sub, start and end: sub has to be a text; *part is where it is looked for, from character
@@ -118,7 +118,7 @@ static bool find_args(cake_render *run, const cake_call *call, const cake_args *
                       cake_value *part, int64_t *from)
 {
     static const char *const names[] = {"sub", "start", "end", NULL};
-    cake_value v[3] = {cake_v_none(), cake_v_none(), cake_v_none()};
+    cake_value v[3] = {cake_value_none(), cake_value_none(), cake_value_none()};
     if (!cake_args_bind(run, args, call->name, names, v))
         return false;
     *sub = v[0];
@@ -138,16 +138,16 @@ static cake_value affix(cake_render *run, const cake_call *call, const cake_args
     cake_value v, text;
     int64_t from;
     if (!find_args(run, call, args, &v, &text, &from))
-        return cake_v_none();
+        return cake_value_none();
     cake_list one = {.item = &v, .n = 1};
-    const cake_list *list = v.kind == CAKE_V_LIST && v.shade == CAKE_TUPLE ? v.list : &one;
+    const cake_list *list = v.kind == CAKE_VALUE_LIST && v.shade == CAKE_TUPLE ? v.list : &one;
     for (size_t i = 0; i < list->n; i++) {
         if (!cake_arg_text(run, list->item[i], call->name))
             return v;
         if (from >= 0 && has_affix(run, text, list->item[i], at_end))
-            return cake_v_bool(true);
+            return cake_value_bool(true);
     }
-    return cake_v_bool(false);
+    return cake_value_bool(false);
 }
 
 static cake_value do_startswith(cake_render *run, const cake_call *call, const cake_args *args)
@@ -163,7 +163,7 @@ static cake_value do_endswith(cake_render *run, const cake_call *call, const cak
 static cake_value remove_affix(cake_render *run, const cake_call *call, const cake_args *args, bool at_end)
 {
     static const char *const names[] = {"affix", NULL};
-    cake_value gone = cake_v_none(), v = call->self;
+    cake_value gone = cake_value_none(), v = call->self;
     if (!cake_args_bind(run, args, call->name, names, &gone) || !cake_arg_text(run, gone, call->name) ||
         !has_affix(run, v, gone, at_end))
         return v;
@@ -191,7 +191,7 @@ static cake_value do_case(cake_render *run, const cake_call *call, const cake_ar
                           : call->name[2] == 's' ? CAKE_FOLD
                                                  : CAKE_CAPITAL;
     if (!cake_args_bind(run, args, call->name, none, NULL))
-        return cake_v_none();
+        return cake_value_none();
     return cake_text_case(run, call->self, how);
 }
 
@@ -208,14 +208,14 @@ static int64_t find(cake_render *run, const cake_call *call, const cake_args *ar
         const char *hit = cake_text_search(run, text.text.data, text.text.len, sub);
         at = hit ? hit - text.text.data : -1;
     }
-    return at < 0 ? -1 : from + (int64_t)cake_text_count(run, cake_v_text(text.text.data, (size_t)at));
+    return at < 0 ? -1 : from + (int64_t)cake_text_count(run, cake_value_text(text.text.data, (size_t)at));
 }
 
 static cake_value do_find(cake_render *run, const cake_call *call, const cake_args *args)
 {
     int64_t at = find(run, call, args, call->name[0] == 'r');
     bool wanted = strstr(call->name, "index") != NULL;
-    return at < 0 && wanted ? cake_render_fail(run, "substring not found") : cake_v_int(at);
+    return at < 0 && wanted ? cake_render_fail(run, "substring not found") : cake_value_int(at);
 }
 
 static cake_value do_count(cake_render *run, const cake_call *call, const cake_args *args)
@@ -223,13 +223,13 @@ static cake_value do_count(cake_render *run, const cake_call *call, const cake_a
     cake_value sub, text;
     int64_t n = 0, from;
     if (!find_args(run, call, args, &sub, &text, &from) || !cake_arg_text(run, sub, call->name))
-        return cake_v_none();
+        return cake_value_none();
     if (!sub.text.len || from < 0)
-        return cake_v_int(from < 0 ? 0 : (int64_t)cake_text_count(run, text) + 1);
+        return cake_value_int(from < 0 ? 0 : (int64_t)cake_text_count(run, text) + 1);
     const char *p = text.text.data, *end = p + text.text.len;
     while ((p = cake_text_search(run, p, (size_t)(end - p), sub)))
         p += sub.text.len, n++;
-    return cake_v_int(n);
+    return cake_value_int(n);
 }
 
 /* Whether all characters are of a kind; upper and lower want one letter of that case and none of the
@@ -238,7 +238,7 @@ static cake_value do_is(cake_render *run, const cake_call *call, const cake_args
 {
     static const char *const none[] = {NULL};
     if (!cake_args_bind(run, args, call->name, none, NULL))
-        return cake_v_none();
+        return cake_value_none();
     const char *what = call->name + 2;
     cake_value text = call->self;
     bool cased = false;
@@ -255,28 +255,29 @@ static cake_value do_is(cake_render *run, const cake_call *call, const cake_args
             (what[0] == 's' && !cake_text_space(code)) ||
             (!strcmp(what, "alpha") && !cake_char_is_letter(code)) ||
             (!strcmp(what, "alnum") && !cake_char_is_letter(code) && !cake_char_is_number(code)))
-            return cake_v_bool(false);
+            return cake_value_bool(false);
     }
-    return cake_v_bool(what[0] == 'u' || what[0] == 'l' ? cased : what[0] == 'p' || text.text.len > 0);
+    return cake_value_bool(what[0] == 'u' || what[0] == 'l' ? cased : what[0] == 'p' || text.text.len > 0);
 }
 
 static cake_value do_join(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"iterable", NULL};
-    cake_value v = cake_v_none();
+    cake_value v = cake_value_none();
     cake_writer w = {.run = run};
     if (!cake_args_bind(run, args, call->name, names, &v))
         return v;
-    const cake_list *list = cake_v_items(run, v);
+    const cake_list *list = cake_value_items(run, v);
     for (size_t i = 0; i < list->n && !run->failed; i++) {
         cake_value item = list->item[i];
         if (i)
-            cake_v_str(&w, call->self);
+            cake_value_str(&w, call->self);
         if (call->self.shade) /* a safe text escapes what is not, and makes texts of what are none */
-            item = item.kind == CAKE_V_TEXT && item.shade ? item
-                                                          : cake_text_escape(run, cake_v_to_text(run, item));
+            item = item.kind == CAKE_VALUE_TEXT && item.shade
+                       ? item
+                       : cake_text_escape(run, cake_value_to_text(run, item));
         if (cake_arg_text(run, item, "join"))
-            cake_v_str(&w, item);
+            cake_value_str(&w, item);
     }
     cake_value joined = cake_write_done(&w);
     joined.shade = call->self.shade;
@@ -287,7 +288,7 @@ static cake_value do_join(cake_render *run, const cake_call *call, const cake_ar
 static cake_value do_pad(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"width", "fillchar", NULL};
-    cake_value v[2] = {cake_v_none(), cake_v_name(" ")}, text = call->self;
+    cake_value v[2] = {cake_value_none(), cake_value_name(" ")}, text = call->self;
     int64_t width = 0;
     char how = call->name[0];
     if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_int(run, v[0], &width) ||
@@ -298,14 +299,14 @@ static cake_value do_pad(cake_render *run, const cake_call *call, const cake_arg
     int64_t pad = width - (int64_t)cake_text_count(run, text);
     pad = pad < 0 ? 0 : pad;
     int64_t left = how == 'l' ? 0 : how == 'c' ? pad / 2 + (pad & width & 1) : pad;
-    cake_value sign = cake_v_text(text.text.data, 0);
+    cake_value sign = cake_value_text(text.text.data, 0);
     if (how == 'z') {
-        v[1] = cake_v_name("0");
+        v[1] = cake_value_name("0");
         sign.text.len = text.text.len && strchr("+-", text.text.data[0]) && text.text.data[0];
-        text = cake_v_text(text.text.data + sign.text.len, text.text.len - sign.text.len);
+        text = cake_value_text(text.text.data + sign.text.len, text.text.len - sign.text.len);
     }
-    const cake_value parts[] = {sign, cake_eval_math(run, '*', v[1], cake_v_int(left)), text,
-                                cake_eval_math(run, '*', v[1], cake_v_int(pad - left))};
+    const cake_value parts[] = {sign, cake_eval_math(run, '*', v[1], cake_value_int(left)), text,
+                                cake_eval_math(run, '*', v[1], cake_value_int(pad - left))};
     return run->failed ? text : cake_text_append(run, parts, 4);
 }
 
@@ -313,7 +314,7 @@ static cake_value do_pad(cake_render *run, const cake_call *call, const cake_arg
 static cake_value do_partition(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"sep", NULL};
-    cake_value by = cake_v_none(), text = call->self, three = cake_v_list(run, CAKE_TUPLE);
+    cake_value by = cake_value_none(), text = call->self, three = cake_value_list(run, CAKE_TUPLE);
     bool last = call->name[0] == 'r';
     if (!cake_args_bind(run, args, call->name, names, &by) || !cake_arg_text(run, by, call->name))
         return three;
@@ -327,9 +328,9 @@ static cake_value do_partition(cake_render *run, const cake_call *call, const ca
         at = hit ? hit - text.text.data : -1;
     }
     size_t from = at >= 0 ? (size_t)at : last ? 0 : text.text.len, to = at >= 0 ? from + by.text.len : from;
-    cake_list_push(run, three.list, cake_v_text(text.text.data, from));
-    cake_list_push(run, three.list, cake_v_text(text.text.data + from, to - from));
-    cake_list_push(run, three.list, cake_v_text(text.text.data + to, text.text.len - to));
+    cake_list_push(run, three.list, cake_value_text(text.text.data, from));
+    cake_list_push(run, three.list, cake_value_text(text.text.data + from, to - from));
+    cake_list_push(run, three.list, cake_value_text(text.text.data + to, text.text.len - to));
     return three;
 }
 
@@ -338,12 +339,12 @@ static cake_value do_swapcase(cake_render *run, const cake_call *call, const cak
     static const char *const none[] = {NULL};
     cake_writer w = {.run = run};
     if (!cake_args_bind(run, args, call->name, none, NULL))
-        return cake_v_none();
-    const cake_list *characters = cake_v_items(run, call->self);
+        return cake_value_none();
+    const cake_list *characters = cake_value_items(run, call->self);
     for (size_t i = 0; i < characters->n && !run->failed; i++) {
         uint32_t code = 0;
         cake_utf8_next(characters->item[i].text.data, characters->item[i].text.len, &code);
-        cake_v_str(
+        cake_value_str(
             &w, cake_text_case(run, characters->item[i], cake_char_is_upper(code) ? CAKE_LOWER : CAKE_UPPER));
     }
     return cake_write_done(&w);
@@ -362,18 +363,18 @@ static cake_value do_istitle(cake_render *run, const cake_call *call, const cake
         n = cake_text_character(text, i, &code);
         bool upper = cake_char_is_upper(code), lower = cake_char_is_lower(code);
         if (upper ? inside : lower && !inside)
-            return cake_v_bool(false);
+            return cake_value_bool(false);
         inside = upper || lower;
         cased |= inside;
     }
-    return cake_v_bool(cased);
+    return cake_value_bool(cased);
 }
 
 /* Tabs become blanks up to the next multiple of tabsize, counted from the last line end. */
 static cake_value do_expandtabs(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"tabsize", NULL};
-    cake_value size = cake_v_int(8), text = call->self;
+    cake_value size = cake_value_int(8), text = call->self;
     int64_t tab = 8, column = 0;
     cake_writer w = {.run = run};
     if (!cake_args_bind(run, args, call->name, names, &size) || !cake_arg_int(run, size, &tab))
@@ -396,7 +397,7 @@ static cake_value do_isascii(cake_render *run, const cake_call *call, const cake
     static const char *const none[] = {NULL};
     cake_value text = call->self;
     cake_args_bind(run, args, call->name, none, NULL);
-    return cake_v_bool(cake_text_count(run, text) == text.text.len); /* a byte a character */
+    return cake_value_bool(cake_text_count(run, text) == text.text.len); /* a byte a character */
 }
 
 /* --- dict --- */
@@ -404,8 +405,8 @@ static cake_value do_isascii(cake_render *run, const cake_call *call, const cake
 static cake_value do_get(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"key", "default", NULL};
-    cake_value v[2] = {cake_v_none(), cake_v_none()};
-    if (!cake_args_bind(run, args, call->name, names, v) || !cake_v_hashable(run, v[0]))
+    cake_value v[2] = {cake_value_none(), cake_value_none()};
+    if (!cake_args_bind(run, args, call->name, names, v) || !cake_value_hashable(run, v[0]))
         return v[0];
     const cake_value *found = cake_dict_find(run, call->self.dict, v[0]);
     return found ? *found : v[1];
@@ -416,9 +417,9 @@ static cake_value do_view(cake_render *run, const cake_call *call, const cake_ar
 {
     static const char *const none[] = {NULL};
     const cake_dict *dict = call->self.dict;
-    cake_value view = cake_v_list(run, call->name[0] == 'k'   ? CAKE_KEYS
-                                       : call->name[0] == 'v' ? CAKE_VALUES
-                                                              : CAKE_ITEMS);
+    cake_value view = cake_value_list(run, call->name[0] == 'k'   ? CAKE_KEYS
+                                           : call->name[0] == 'v' ? CAKE_VALUES
+                                                                  : CAKE_ITEMS);
     if (!cake_args_bind(run, args, call->name, none, NULL))
         return view;
     for (size_t i = 0; i < dict->n && !run->failed; i++) {
@@ -426,7 +427,7 @@ static cake_value do_view(cake_render *run, const cake_call *call, const cake_ar
             cake_list_push(run, view.list, call->name[0] == 'k' ? dict->key[i] : dict->value[i]);
             continue;
         }
-        cake_value pair = cake_v_list(run, CAKE_TUPLE);
+        cake_value pair = cake_value_list(run, CAKE_TUPLE);
         cake_list_push(run, pair.list, dict->key[i]);
         cake_list_push(run, pair.list, dict->value[i]);
         cake_list_push(run, view.list, pair);
@@ -446,24 +447,24 @@ static cake_value do_copy(cake_render *run, const cake_call *call, const cake_ar
 static cake_value do_list_count(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"value", NULL};
-    cake_value v = cake_v_none();
+    cake_value v = cake_value_none();
     int64_t n = 0;
     if (!cake_args_bind(run, args, call->name, names, &v))
         return v;
     for (size_t i = 0; i < call->self.list->n && !run->failed; i++)
-        n += cake_v_equal(run, call->self.list->item[i], v);
-    return cake_v_int(n);
+        n += cake_value_equal(run, call->self.list->item[i], v);
+    return cake_value_int(n);
 }
 
 static cake_value do_index(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"value", NULL};
-    cake_value v = cake_v_none();
+    cake_value v = cake_value_none();
     if (!cake_args_bind(run, args, call->name, names, &v))
         return v;
     for (size_t i = 0; i < call->self.list->n && !run->failed; i++)
-        if (cake_v_equal(run, call->self.list->item[i], v))
-            return cake_v_int((int64_t)i);
+        if (cake_value_equal(run, call->self.list->item[i], v))
+            return cake_value_int((int64_t)i);
     return cake_render_fail(run, "the list has no such value");
 }
 
@@ -531,7 +532,7 @@ static const method list_methods[] = {
 static int place_of(const method *table, cake_value name)
 {
     for (int i = 0; table[i].name; i++)
-        if (cake_v_is_text(name, table[i].name))
+        if (cake_value_is_text(name, table[i].name))
             return i + 1;
     return 0;
 }
@@ -547,13 +548,13 @@ int cake_method_hint(cake_value name)
 static const method *method_at(cake_value v, int hint)
 {
     int text = hint & 63, dict = hint >> 6 & 63, list = hint >> 12 & 63;
-    if (v.kind == CAKE_V_TEXT)
+    if (v.kind == CAKE_VALUE_TEXT)
         return text ? &text_methods[text - 1] : NULL;
-    if (v.kind == CAKE_V_DICT)
+    if (v.kind == CAKE_VALUE_DICT)
         return dict ? &dict_methods[dict - 1] : NULL;
-    if (v.kind == CAKE_V_LIST && cake_list_indexed(v.shade))
+    if (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.shade))
         return list && (v.shade != CAKE_RANGE || list <= RANGE_METHODS) ? &list_methods[list - 1] : NULL;
-    bool type = v.kind == CAKE_V_CALL && v.call->name && !v.call->node && !strcmp(v.call->name, "dict");
+    bool type = v.kind == CAKE_VALUE_CALL && v.call->name && !v.call->node && !strcmp(v.call->name, "dict");
     return type && dict && dict_methods[dict - 1].run == cake_dict_from_keys ? &dict_methods[dict - 1] : NULL;
 }
 
@@ -561,10 +562,10 @@ cake_value cake_method_find(cake_render *run, cake_value v, cake_value name, int
 {
     const method *m = method_at(v, hint);
     if (!m)
-        return (cake_value){.kind = CAKE_V_UNDEFINED};
+        return (cake_value){.kind = CAKE_VALUE_UNDEFINED};
     if (m->run)
-        return cake_v_call(run, m->run, m->name, v);
-    cake_value hidden = cake_v_undefined(run, cake_v_type(v), name);
+        return cake_value_call(run, m->run, m->name, v);
+    cake_value hidden = cake_value_undefined(run, cake_value_type(v), name);
     hidden.undefined->unsafe = true;
     return hidden;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 #include "text/unicode.h"
 
 enum { MOST = 4300 }; /* characters of an integer, sys.get_int_max_str_digits(); also of a number here */
@@ -25,7 +25,7 @@ static char decimal(uint32_t code)
 /* The text in ASCII, without what stands around it; false: it is no number. */
 static bool plain(cake_render *run, cake_value text, char out[MOST + 1])
 {
-    text = cake_text_strip(run, text, cake_v_none(), true, true);
+    text = cake_text_strip(run, text, cake_value_none(), true, true);
     size_t len = 0;
     for (size_t i = 0, n; i < text.text.len && !run->failed; i += n) {
         uint32_t code = 0;
@@ -79,8 +79,8 @@ static cake_value convert(cake_render *run, bool minus, const char *digits, int6
     size_t len = strlen(digits), room = len * 2 + 2,
            n = 1; /* a digit of base 36 is less than two decimal ones */
     if (!cake_render_room(run, room) || !cake_render_spend(run, len * len / 16))
-        return cake_v_none();
-    unsigned char *value = cake_region_take(&run->region, room); /* the lowest first */
+        return cake_value_none();
+    unsigned char *value = cake_jinja_arena_take(&run->region, room); /* the lowest first */
     for (const char *p = digits; *p; p++) {
         unsigned carry = (unsigned)digit_of(*p);
         for (size_t i = 0; i < n || carry; i++) {
@@ -92,12 +92,12 @@ static cake_value convert(cake_render *run, bool minus, const char *digits, int6
     }
     while (n > 1 && !value[n - 1])
         n--;
-    char *text = cake_region_take(&run->region, n + 1), *out = text;
+    char *text = cake_jinja_arena_take(&run->region, n + 1), *out = text;
     if (minus)
         *out++ = '-';
     while (n)
         *out++ = (char)('0' + value[--n]);
-    return cake_v_digits(text, (size_t)(out - text));
+    return cake_value_digits(text, (size_t)(out - text));
 }
 
 bool cake_text_to_int(cake_render *run, cake_value text, int64_t base, cake_value *out)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 #define DEEPEST      200  /* levels of the parser's own recursion; a tree may have twice as many */
 #define SYMBOLS_MOST 4096 /* names are looked up one by one */
@@ -38,7 +38,7 @@ static int depth_of(const cake_node *list)
 
 cake_node *cake_parse_node(cake_parser *p, cake_node_kind kind, cake_node *a, cake_node *b, cake_node *c)
 {
-    cake_node *node = cake_region_take(&p->jinja->region, sizeof *node);
+    cake_node *node = cake_jinja_arena_take(&p->jinja->region, sizeof *node);
     node->kind = kind;
     node->line = p->now->line;
     node->a = a;
@@ -109,9 +109,9 @@ cake_value cake_parse_name(cake_parser *p)
 {
     if (p->now->kind != CAKE_LEX_NAME) {
         fail_expected(p, "a name");
-        return cake_v_name("");
+        return cake_value_name("");
     }
-    cake_value name = cake_v_text(p->now->at, p->now->len);
+    cake_value name = cake_value_text(p->now->at, p->now->len);
     p->now++;
     return name;
 }
@@ -290,7 +290,7 @@ static cake_node *parse_macro(cake_parser *p)
 static cake_node *parse_call_block(cake_parser *p)
 {
     cake_node *caller = cake_parse_node(p, CAKE_N_MACRO, NULL, NULL, NULL);
-    caller->value = cake_v_name("caller");
+    caller->value = cake_value_name("caller");
     caller->symbol = cake_parse_symbol(p, caller->value);
     if (cake_parse_is(p, "("))
         caller->a = parse_parameters(p);

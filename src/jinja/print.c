@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 #include "text/unicode.h"
 
 /* Where the next byte goes, and how many more may. */
@@ -67,7 +67,7 @@ void cake_write_more(cake_writer *w, const char *text, size_t len)
         room *= 2;
     if (!cake_render_room(w->run, room))
         return;
-    char *grown = cake_region_raw(&w->run->region, room);
+    char *grown = cake_jinja_arena_raw(&w->run->region, room);
     if (w->len)
         memcpy(grown, w->data, w->len);
     memcpy(grown + w->len, text, len);
@@ -174,13 +174,13 @@ static void repr_list(cake_writer *w, cake_value v)
 {
     bool tuple = v.shade == CAKE_TUPLE || v.shade == CAKE_GROUP, view = v.shade > CAKE_GENERATOR;
     if (view) {
-        cake_writes(w, cake_v_type(v));
+        cake_writes(w, cake_value_type(v));
         cake_writes(w, "(");
     }
     cake_writes(w, tuple ? "(" : "[");
     for (size_t i = 0; i < v.list->n && !w->run->failed; i++) {
         cake_writes(w, i ? ", " : "");
-        cake_v_repr(w, v.list->item[i]);
+        cake_value_repr(w, v.list->item[i]);
     }
     cake_writes(w, tuple ? v.list->n == 1 ? ",)" : ")" : view ? "])" : "]");
 }
@@ -203,41 +203,41 @@ static void repr_dict(cake_writer *w, const cake_dict *dict)
     cake_writes(w, "{");
     for (size_t i = 0; i < dict->n && !w->run->failed; i++) {
         cake_writes(w, i ? ", " : "");
-        cake_v_repr(w, dict->key[i]);
+        cake_value_repr(w, dict->key[i]);
         cake_writes(w, ": ");
-        cake_v_repr(w, dict->value[i]);
+        cake_value_repr(w, dict->value[i]);
     }
     cake_writes(w, "}");
 }
 
-void cake_v_repr(cake_writer *w, cake_value v)
+void cake_value_repr(cake_writer *w, cake_value v)
 {
     if (!cake_render_enter(w->run))
         return;
     switch (v.kind) {
-    case CAKE_V_UNDEFINED:
+    case CAKE_VALUE_UNDEFINED:
         cake_writes(w, "Undefined");
         break;
-    case CAKE_V_TEXT:
+    case CAKE_VALUE_TEXT:
         if (v.shade)
             cake_writes(w, "Markup(");
         repr_text(w, v);
         if (v.shade)
             cake_writes(w, ")");
         break;
-    case CAKE_V_LIST:
+    case CAKE_VALUE_LIST:
         if (v.shade == CAKE_GENERATOR)
-            cake_v_str(w, v);
+            cake_value_str(w, v);
         else if (v.shade == CAKE_RANGE)
             repr_range(w, (const cake_jinja_range *)v.list);
         else
             repr_list(w, v);
         break;
-    case CAKE_V_DICT:
+    case CAKE_VALUE_DICT:
         repr_dict(w, v.dict);
         break;
     default:
-        cake_v_str(w, v);
+        cake_value_str(w, v);
     }
     cake_render_leave(w->run);
 }
@@ -245,59 +245,59 @@ void cake_v_repr(cake_writer *w, cake_value v)
 /* As JSON, in the dialect that prints so. */
 static bool wrote_json(cake_writer *w, cake_value v)
 {
-    bool prints = v.kind == CAKE_V_BOOL || v.kind == CAKE_V_LIST || v.kind == CAKE_V_DICT;
+    bool prints = v.kind == CAKE_VALUE_BOOL || v.kind == CAKE_VALUE_LIST || v.kind == CAKE_VALUE_DICT;
     if (!prints || !w->run->jinja->habits->json)
         return false;
     cake_write_json(
         w, v,
         &(cake_json_style){
-            .indent = -1, .comma = cake_v_name(", "), .colon = cake_v_name(": "), .undefined = true});
+            .indent = -1, .comma = cake_value_name(", "), .colon = cake_value_name(": "), .undefined = true});
     return true;
 }
 
-void cake_v_str_of(cake_writer *w, cake_value v)
+void cake_value_str_of(cake_writer *w, cake_value v)
 {
     if (wrote_json(w, v))
         return;
     switch (v.kind) {
-    case CAKE_V_UNDEFINED:
+    case CAKE_VALUE_UNDEFINED:
         break;
-    case CAKE_V_NONE:
+    case CAKE_VALUE_NONE:
         cake_writes(w, "None");
         break;
-    case CAKE_V_BOOL:
+    case CAKE_VALUE_BOOL:
         cake_writes(w, v.truth ? "True" : "False");
         break;
-    case CAKE_V_INT:
+    case CAKE_VALUE_INT:
         write_int(w, v.integer);
         break;
-    case CAKE_V_REAL:
+    case CAKE_VALUE_REAL:
         cake_write_real(w, v.real);
         break;
-    case CAKE_V_BIG:
-    case CAKE_V_TEXT:
+    case CAKE_VALUE_BIG:
+    case CAKE_VALUE_TEXT:
         cake_write(w, v.text.data, v.text.len);
         break;
-    case CAKE_V_LIST:
+    case CAKE_VALUE_LIST:
         if (v.shade == CAKE_GENERATOR)
             cake_writes(w, "<generator object>");
         else
-            cake_v_repr(w, v);
+            cake_value_repr(w, v);
         break;
-    case CAKE_V_DICT:
-        cake_v_repr(w, v);
+    case CAKE_VALUE_DICT:
+        cake_value_repr(w, v);
         break;
-    case CAKE_V_SPACE:
+    case CAKE_VALUE_SPACE:
         cake_writes(w, "<Namespace ");
-        cake_v_repr(w, (cake_value){.kind = CAKE_V_DICT, .dict = v.dict});
+        cake_value_repr(w, (cake_value){.kind = CAKE_VALUE_DICT, .dict = v.dict});
         cake_writes(w, ">");
         break;
-    case CAKE_V_CALL:
+    case CAKE_VALUE_CALL:
         cake_writes(w, v.call->node ? "<Macro '" : "<function '");
         cake_writes(w, v.call->name);
         cake_writes(w, "'>");
         break;
-    case CAKE_V_LOOP:
+    case CAKE_VALUE_LOOP:
         cake_writes(w, "<LoopContext ");
         write_int(w, (int64_t)v.loop->index + 1);
         cake_writes(w, "/");
@@ -307,11 +307,11 @@ void cake_v_str_of(cake_writer *w, cake_value v)
     }
 }
 
-cake_value cake_v_to_text(cake_render *run, cake_value v)
+cake_value cake_value_to_text(cake_render *run, cake_value v)
 {
-    if (v.kind == CAKE_V_TEXT)
+    if (v.kind == CAKE_VALUE_TEXT)
         return v;
     cake_writer w = {.run = run};
-    cake_v_str(&w, v);
+    cake_value_str(&w, v);
     return cake_write_done(&w);
 }

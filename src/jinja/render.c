@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 #define IDLE    8                  /* renderings whose memory waits for the next */
 #define LARGEST ((size_t)64 << 10) /* bytes of a captured text whose memory is worth keeping */
@@ -30,7 +30,7 @@ cake_value cake_render_fail(cake_render *run, const char *fmt, ...)
         run->failed = true;
         run->steps = INT64_MIN / 2; /* so that looking at one of both is enough */
     }
-    return (cake_value){.kind = CAKE_V_UNDEFINED};
+    return (cake_value){.kind = CAKE_VALUE_UNDEFINED};
 }
 
 bool cake_render_broke(cake_render *run)
@@ -58,7 +58,7 @@ bool cake_render_full(cake_render *run)
 
 cake_scope *cake_scope_open(cake_render *run, cake_scope *parent)
 {
-    cake_scope *scope = cake_region_raw(&run->region, sizeof *scope);
+    cake_scope *scope = cake_jinja_arena_raw(&run->region, sizeof *scope);
     scope->parent = parent;
     scope->place = NULL;
     scope->binding = scope->few;
@@ -73,7 +73,7 @@ static cake_scope *open_places(cake_render *run)
 {
     size_t bytes = run->jinja->n_symbols * sizeof(cake_value);
     cake_scope *scope = cake_scope_open(run, NULL);
-    scope->place = cake_region_raw(&run->region, bytes);
+    scope->place = cake_jinja_arena_raw(&run->region, bytes);
     if (bytes)
         memcpy(scope->place, run->jinja->globals, bytes);
     return scope;
@@ -90,7 +90,7 @@ void cake_scope_bind(cake_render *run, cake_scope *scope, int symbol, cake_value
     }
     if (scope->n == scope->room) {
         size_t room = 2 * scope->room;
-        cake_binding *grown = cake_region_take(&run->region, room * sizeof *grown);
+        cake_binding *grown = cake_jinja_arena_take(&run->region, room * sizeof *grown);
         memcpy(grown, scope->binding, scope->n * sizeof *grown);
         scope->binding = grown;
         scope->room = room;
@@ -102,17 +102,17 @@ void cake_scope_bind(cake_render *run, cake_scope *scope, int symbol, cake_value
  * lies in the region keeps all of it from going back. */
 static cake_value keep(cake_render *run, cake_value v, const cake_value *before)
 {
-    if (v.kept || v.kind < CAKE_V_TEXT)
-        run->escapes += v.kind == CAKE_V_UNDEFINED;
-    else if (v.kind != CAKE_V_TEXT)
+    if (v.kept || v.kind < CAKE_VALUE_TEXT)
+        run->escapes += v.kind == CAKE_VALUE_UNDEFINED;
+    else if (v.kind != CAKE_VALUE_TEXT)
         run->escapes++;
-    if (v.kept || v.kind != CAKE_V_TEXT)
+    if (v.kept || v.kind != CAKE_VALUE_TEXT)
         return v;
-    bool grows = before && before->kind == CAKE_V_TEXT && before->kept && v.text.len > before->text.len;
+    bool grows = before && before->kind == CAKE_VALUE_TEXT && before->kept && v.text.len > before->text.len;
     size_t room = grows ? 2 * v.text.len : v.text.len;
     if (!cake_render_room(run, room))
         return v;
-    char *data = cake_region_take(&run->kept, room);
+    char *data = cake_jinja_arena_take(&run->kept, room);
     if (v.text.len)
         memcpy(data, v.text.data, v.text.len);
     v.text.data = data;
@@ -127,7 +127,7 @@ static cake_value keep(cake_render *run, cake_value v, const cake_value *before)
 
 void cake_space_set(cake_render *run, cake_dict *space, cake_value name, cake_value value)
 {
-    if (name.kind == CAKE_V_TEXT && name.text.len && name.text.data[0] == '_') {
+    if (name.kind == CAKE_VALUE_TEXT && name.text.len && name.text.data[0] == '_') {
         cake_render_fail(run, "a namespace has no attributes that begin with _");
         return;
     }
@@ -153,8 +153,8 @@ static void free_run(cake_render *run)
 {
     if (!run)
         return;
-    cake_region_free(&run->region);
-    cake_region_free(&run->kept);
+    cake_jinja_arena_free(&run->region);
+    cake_jinja_arena_free(&run->kept);
     while (run->spare.n)
         cake_buf_free(&run->spare.buf[--run->spare.n]);
     free(run);
@@ -174,8 +174,8 @@ static cake_render *take_run(const cake_jinja *jinja)
 static void give_run(cake_render *run)
 {
     cake_idle *idle = run->jinja->idle;
-    cake_region_back(&run->region, (cake_region_mark){0});
-    cake_region_back(&run->kept, (cake_region_mark){0});
+    cake_jinja_arena_back(&run->region, (cake_jinja_arena_mark){0});
+    cake_jinja_arena_back(&run->kept, (cake_jinja_arena_mark){0});
     for (int i = run->spare.n; i-- > 0;)
         if (run->spare.buf[i].cap > LARGEST) {
             cake_buf_free(&run->spare.buf[i]);
@@ -233,7 +233,7 @@ static void settle_names(cake_jinja *jinja)
     jinja->globals = cake_alloc(jinja->n_symbols + 1, sizeof *jinja->globals);
     for (size_t i = 0; i < jinja->n_symbols; i++) {
         jinja->globals[i] = cake_global_find(jinja->habits, jinja->symbols[i]);
-        if (jinja->globals[i].kind == CAKE_V_UNDEFINED)
+        if (jinja->globals[i].kind == CAKE_VALUE_UNDEFINED)
             jinja->globals[i].shade = CAKE_UNSET;
     }
 }
@@ -275,7 +275,7 @@ void cake_jinja_close(cake_jinja *jinja)
     for (int i = 0; i < IDLE; i++)
         free_run(atomic_load(&jinja->idle->slot[i]));
     free(jinja->idle);
-    cake_region_free(&jinja->region);
+    cake_jinja_arena_free(&jinja->region);
     free(jinja->symbols);
     free(jinja->hash);
     free(jinja->globals);
@@ -289,16 +289,16 @@ static void set_variable(cake_render *run, const cake_jinja_variable *variable)
     int symbol = symbol_of(run->jinja, variable->name);
     if (symbol < 0)
         return;
-    cake_value value = cake_v_none();
+    cake_value value = cake_value_none();
     if (variable->make) {
         value = variable->make(run, variable->from);
     } else if (variable->json) {
-        value = cake_v_json(run, variable->json);
+        value = cake_value_json(run, variable->json);
     } else if (variable->text) {
-        value = cake_v_text(variable->text, variable->len);
+        value = cake_value_text(variable->text, variable->len);
         value.kept = true;
     } else if (variable->truth >= 0) {
-        value = cake_v_bool(variable->truth);
+        value = cake_value_bool(variable->truth);
     }
     cake_scope_set(run, run->scope, symbol, value);
 }

@@ -46,10 +46,10 @@ typedef struct cake_spares {
 
 struct cake_render {
     const cake_jinja *jinja;
-    cake_region region; /* goes back behind each printed expression and each turn of a loop */
-    cake_region kept;   /* what namespaces hold on to */
-    size_t escapes;     /* values of the region that something older refers to: then it does not go back */
-    cake_tail tail[4];  /* where texts in kept may grow; the oldest is replaced */
+    cake_jinja_arena region; /* goes back behind each printed expression and each turn of a loop */
+    cake_jinja_arena kept;   /* what namespaces hold on to */
+    size_t escapes;    /* values of the region that something older refers to: then it does not go back */
+    cake_tail tail[4]; /* where texts in kept may grow; the oldest is replaced */
     int next_tail;
     cake_spares spare;
     size_t captured; /* bytes of captured texts now */
@@ -139,12 +139,12 @@ static inline void cake_writes(cake_writer *w, const char *text)
 
 static inline cake_value cake_write_done(const cake_writer *w)
 {
-    return cake_v_text(w->data, w->len);
+    return cake_value_text(w->data, w->len);
 }
 
-void cake_v_str_of(cake_writer *w, cake_value v); /* of what is no text */
-void cake_v_repr(cake_writer *w, cake_value v);
-cake_value cake_v_to_text(cake_render *run, cake_value v); /* str(v) */
+void cake_value_str_of(cake_writer *w, cake_value v); /* of what is no text */
+void cake_value_repr(cake_writer *w, cake_value v);
+cake_value cake_value_to_text(cake_render *run, cake_value v); /* str(v) */
 void cake_write_real(cake_writer *w, double real);
 typedef struct cake_json_style {
     int indent;                 /* -1: one line */
@@ -155,12 +155,12 @@ typedef struct cake_json_style {
 } cake_json_style;
 void cake_write_json(cake_writer *w, cake_value v, const cake_json_style *style);
 
-static inline void cake_v_str(cake_writer *w, cake_value v)
+static inline void cake_value_str(cake_writer *w, cake_value v)
 {
-    if (v.kind == CAKE_V_TEXT)
+    if (v.kind == CAKE_VALUE_TEXT)
         cake_write(w, v.text.data, v.text.len);
     else
-        cake_v_str_of(w, v);
+        cake_value_str_of(w, v);
 }
 
 /* --- trees --- */
@@ -191,7 +191,7 @@ static inline const cake_value *cake_scope_find(cake_render *run, int symbol)
             if (scope->binding[i].symbol == symbol)
                 return &scope->binding[i].value;
     }
-    return cake_v_unset(scope->place[symbol]) ? NULL : &scope->place[symbol];
+    return cake_value_unset(scope->place[symbol]) ? NULL : &scope->place[symbol];
 }
 
 /* Whoever copies lists pays for each item. */
@@ -214,7 +214,7 @@ static inline void cake_dict_add(cake_render *run, cake_dict *dict, cake_value k
 static inline void cake_dict_push(cake_render *run, cake_dict *dict, const char *key, size_t len,
                                   cake_value value)
 {
-    cake_value name = cake_v_text(key, len);
+    cake_value name = cake_value_text(key, len);
     name.kept = true;
     cake_dict_add(run, dict, name, value);
 }
@@ -236,7 +236,7 @@ static inline cake_value *cake_dict_named(cake_render *run, const cake_dict *dic
     run->steps -= (int64_t)dict->n / 8;
     for (size_t i = 0; i < dict->n; i++) {
         const cake_value *key = &dict->key[i];
-        if (key->kind != CAKE_V_TEXT || key->text.len != name.text.len)
+        if (key->kind != CAKE_VALUE_TEXT || key->text.len != name.text.len)
             continue;
         if (name.text.len <= 16 ? cake_io_same(key->text.data, name.text.data, name.text.len)
                                 : cake_text_same(run, key->text.data, name.text.data, name.text.len))
@@ -250,13 +250,13 @@ bool cake_eval_holds(cake_render *run, const cake_node *node); /* its truth; no 
 void cake_eval_print(cake_render *run, const cake_node *node); /* evaluates and prints */
 cake_value cake_text_append(cake_render *run, const cake_value *part, size_t n); /* plain texts as one */
 cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b);
-bool cake_v_contains(cake_render *run, cake_value item, cake_value in);
+bool cake_value_contains(cake_render *run, cake_value item, cake_value in);
 /* hint: what cake_attr_hint says of the name */
-cake_value cake_v_attr(cake_render *run, cake_value v, cake_value name, int hint);
+cake_value cake_value_attr(cake_render *run, cake_value v, cake_value name, int hint);
 int cake_attr_hint(cake_value name); /* 0: neither a method nor an attribute of loop has that name */
-cake_value cake_v_item(cake_render *run, cake_value v, cake_value key);
-cake_value cake_v_member(cake_render *run, cake_value v, cake_value key, int hint); /* v[key], a text */
-cake_value cake_v_slice(cake_render *run, cake_value v, const cake_value bound[3]);
-cake_value cake_v_invoke(cake_render *run, cake_value callee, const cake_args *args);
+cake_value cake_value_item(cake_render *run, cake_value v, cake_value key);
+cake_value cake_value_member(cake_render *run, cake_value v, cake_value key, int hint); /* v[key], a text */
+cake_value cake_value_slice(cake_render *run, cake_value v, const cake_value bound[3]);
+cake_value cake_value_invoke(cake_render *run, cake_value callee, const cake_args *args);
 
 #endif

@@ -38,17 +38,17 @@ cake_spec cake_spec_read(cake_render *run, cake_value text)
     static const char aligns[] = "<>^=";
     const char *p = text.text.data;
     size_t len = text.text.len, at = 0, first = cake_text_offset(run, text, 1);
-    cake_spec s = {.fill = {.kind = CAKE_V_UNDEFINED}, .precision = -1};
+    cake_spec s = {.fill = {.kind = CAKE_VALUE_UNDEFINED}, .precision = -1};
     if (first < len && p[first] && strchr(aligns, p[first])) {
-        s.fill = cake_v_text(p, first);
+        s.fill = cake_value_text(p, first);
         at = first;
     }
     s.align = take_one(p, len, &at, aligns);
     s.sign = take_one(p, len, &at, "+- ");
     s.positive = take(p, len, &at, 'z');
     s.alternate = take(p, len, &at, '#');
-    if (s.fill.kind == CAKE_V_UNDEFINED && take(p, len, &at, '0')) {
-        s.fill = cake_v_name("0");
+    if (s.fill.kind == CAKE_VALUE_UNDEFINED && take(p, len, &at, '0')) {
+        s.fill = cake_value_name("0");
         s.align = s.align ? s.align : '0'; /* behind the sign of a number, before a text's end */
     }
     s.width = cake_spec_number(p, len, &at);
@@ -70,12 +70,12 @@ typedef struct number {
 
 static void write_fill(cake_writer *w, const cake_spec *s, int64_t n)
 {
-    if (s->fill.kind != CAKE_V_TEXT) {
+    if (s->fill.kind != CAKE_VALUE_TEXT) {
         cake_write_spaces(w, n);
         return;
     }
     for (; n > 0 && !w->run->failed; n--)
-        cake_v_str(w, s->fill);
+        cake_value_str(w, s->fill);
 }
 
 /* Digits with a sign between groups of them; with fill zeros in front until they are `least` columns wide. */
@@ -99,7 +99,7 @@ static void write_number(cake_writer *w, const cake_spec *s, const number *x)
 {
     char align = s->align == '0' ? '=' : s->align ? s->align : '>';
     int64_t around = (int64_t)(strlen(x->sign) + strlen(x->prefix) + x->rest.text.len);
-    bool zeros = align == '=' && s->fill.kind == CAKE_V_TEXT && cake_v_is_text(s->fill, "0");
+    bool zeros = align == '=' && s->fill.kind == CAKE_VALUE_TEXT && cake_value_is_text(s->fill, "0");
     cake_value digits = grouped(w->run, x->digits, s, zeros ? s->width - around : 0);
     int64_t pad = s->width - around - (int64_t)digits.text.len;
     int64_t left = pad <= 0 || align == '<' ? 0 : align == '^' ? pad / 2 : pad;
@@ -109,8 +109,8 @@ static void write_number(cake_writer *w, const cake_spec *s, const number *x)
     cake_writes(w, x->prefix);
     if (align == '=')
         write_fill(w, s, left);
-    cake_v_str(w, digits);
-    cake_v_str(w, x->rest);
+    cake_value_str(w, digits);
+    cake_value_str(w, x->rest);
     write_fill(w, s, pad - left);
 }
 
@@ -126,13 +126,13 @@ static cake_value integer_digits(cake_render *run, cake_value v, char type, bool
 {
     unsigned shift = type == 'b' ? 1 : type == 'o' ? 3 : type == 'x' || type == 'X' ? 4 : 0;
     char text[72], *at = text + sizeof text;
-    if (v.kind == CAKE_V_BIG) {
+    if (v.kind == CAKE_VALUE_BIG) {
         if (shift)
             cake_render_fail(run, "a number beyond 64 bits is written with decimal digits only");
         *minus = v.text.data[0] == '-';
-        return cake_v_text(v.text.data + *minus, v.text.len - *minus);
+        return cake_value_text(v.text.data + *minus, v.text.len - *minus);
     }
-    int64_t integer = v.kind == CAKE_V_INT ? v.integer : v.truth;
+    int64_t integer = v.kind == CAKE_VALUE_INT ? v.integer : v.truth;
     uint64_t size = integer < 0 ? 0 - (uint64_t)integer : (uint64_t)integer;
     *minus = integer < 0;
     do {
@@ -151,7 +151,7 @@ static cake_value least_digits(cake_render *run, cake_value digits, int n)
     cake_writer w = {.run = run};
     for (int64_t i = (int64_t)digits.text.len; i < n && !run->failed; i++)
         cake_writes(&w, "0");
-    cake_v_str(&w, digits);
+    cake_value_str(&w, digits);
     return cake_write_done(&w);
 }
 
@@ -166,7 +166,7 @@ static void write_char(cake_writer *w, const cake_spec *s, cake_value v)
         cake_render_fail(w->run, "the format c wants the number of a character, no sign, no precision");
         return;
     }
-    cake_value body = cake_v_text(text, (size_t)cake_utf8_put(text, (uint32_t)code));
+    cake_value body = cake_value_text(text, (size_t)cake_utf8_put(text, (uint32_t)code));
     cake_spec as_text = *s;
     as_text.type = 0;
     as_text.align = s->align == '0' || s->align == '=' || !s->align ? '>' : s->align;
@@ -176,7 +176,7 @@ static void write_char(cake_writer *w, const cake_spec *s, cake_value v)
 static void write_integer(cake_writer *w, const cake_spec *s, cake_value v)
 {
     bool minus, groups = s->type && strchr("boxX", s->type);
-    number x = {.prefix = "", .rest = cake_v_name("")};
+    number x = {.prefix = "", .rest = cake_value_name("")};
     if (s->positive || (s->precision >= 0 && !s->percent) || (s->group == ',' && groups)) {
         cake_render_fail(w->run, "the format of an integer has a part that integers do not take");
         return;
@@ -201,12 +201,12 @@ static cake_value printed(cake_render *run, char type, bool alternate, int preci
 {
     size_t room = (size_t)precision + 352; /* the digits of the largest double, and its signs */
     if (!cake_render_room(run, room) || !cake_render_spend(run, room / 8))
-        return cake_v_name("");
-    char *text = cake_region_take(&run->region, room);
+        return cake_value_name("");
+    char *text = cake_jinja_arena_take(&run->region, room);
     int n = type == 'e'   ? snprintf(text, room, alternate ? "%#.*e" : "%.*e", precision, real)
             : type == 'f' ? snprintf(text, room, alternate ? "%#.*f" : "%.*f", precision, real)
                           : snprintf(text, room, alternate ? "%#.*g" : "%.*g", precision, real);
-    return cake_v_text(text, (size_t)n);
+    return cake_value_text(text, (size_t)n);
 }
 
 /* No type but a precision: like g, but with a digit behind the point, or an exponent where that has no
@@ -224,11 +224,11 @@ static cake_value general(cake_render *run, const cake_spec *s, double real)
         while (!s->alternate && digits > 1 && e.text.data[digits - 1] == '0')
             digits--;
         digits -= digits > 1 && e.text.data[digits - 1] == '.' && !s->alternate;
-        const cake_value parts[] = {cake_v_text(e.text.data, digits),
-                                    cake_v_text(mark, e.text.len - (size_t)(mark - e.text.data))};
+        const cake_value parts[] = {cake_value_text(e.text.data, digits),
+                                    cake_value_text(mark, e.text.len - (size_t)(mark - e.text.data))};
         return cake_text_append(run, parts, 2);
     }
-    const cake_value whole[] = {text, cake_v_name(".0")};
+    const cake_value whole[] = {text, cake_value_name(".0")};
     return with_exponent || memchr(text.text.data, '.', text.text.len) ? text
                                                                        : cake_text_append(run, whole, 2);
 }
@@ -240,8 +240,8 @@ static cake_value pointed(cake_render *run, cake_value text)
     size_t digits = e ? (size_t)(e - text.text.data) : text.text.len;
     if (memchr(text.text.data, '.', text.text.len))
         return text;
-    const cake_value parts[] = {cake_v_text(text.text.data, digits), cake_v_name("."),
-                                cake_v_text(text.text.data + digits, text.text.len - digits)};
+    const cake_value parts[] = {cake_value_text(text.text.data, digits), cake_value_name("."),
+                                cake_value_text(text.text.data + digits, text.text.len - digits)};
     return cake_text_append(run, parts, 3);
 }
 
@@ -262,12 +262,12 @@ static cake_value real_text(cake_render *run, const cake_spec *s, double real)
     } else {
         int precision = s->precision < 0 ? 6 : s->precision;
         bool g = type == 'g' || type == 'n';
-        cake_v_str(&w,
-                   printed(run,
-                           g             ? 'g'
-                           : type == '%' ? 'f'
-                                         : type,
-                           s->alternate, g && !precision ? 1 : precision, type == '%' ? 100 * real : real));
+        cake_value_str(&w, printed(run,
+                                   g             ? 'g'
+                                   : type == '%' ? 'f'
+                                                 : type,
+                                   s->alternate, g && !precision ? 1 : precision,
+                                   type == '%' ? 100 * real : real));
         cake_writes(&w, type == '%' ? "%" : "");
     }
     return cake_write_done(&w);
@@ -277,7 +277,7 @@ static void write_real(cake_writer *w, const cake_spec *s, double real)
 {
     bool minus = signbit(real) && !isnan(real);
     cake_value text = real_text(w->run, s, fabs(real));
-    char *own = cake_region_take(&w->run->region, text.text.len + 1);
+    char *own = cake_jinja_arena_take(&w->run->region, text.text.len + 1);
     size_t n = 0, len = text.text.len;
     bool zero = true;
     for (size_t i = 0; i < len; i++) {
@@ -288,14 +288,15 @@ static void write_real(cake_writer *w, const cake_spec *s, double real)
     while (n < len && own[n] >= '0' && own[n] <= '9')
         n++;
     if (!n) { /* inf and nan pad as digits do */
-        number x = {sign_of(s, minus), "", cake_v_text(own, 0), cake_v_text(own, len)};
+        number x = {sign_of(s, minus), "", cake_value_text(own, 0), cake_value_text(own, len)};
         cake_spec plain = *s;
         plain.group = 0;
         write_number(w, &plain, &x);
         return;
     }
     minus = minus && !(s->positive && zero);
-    write_number(w, s, &(number){sign_of(s, minus), "", cake_v_text(own, n), cake_v_text(own + n, len - n)});
+    write_number(
+        w, s, &(number){sign_of(s, minus), "", cake_value_text(own, n), cake_value_text(own + n, len - n)});
 }
 
 /* --- the rest --- */
@@ -312,7 +313,7 @@ static void write_text(cake_writer *w, const cake_spec *s, cake_value text)
     int64_t pad = s->width - (int64_t)cake_text_count(w->run, text);
     int64_t left = pad <= 0 ? 0 : s->align == '>' ? pad : s->align == '^' ? pad / 2 : 0;
     write_fill(w, s, left);
-    cake_v_str(w, text);
+    cake_value_str(w, text);
     write_fill(w, s, pad - left);
 }
 
@@ -322,17 +323,17 @@ void cake_spec_write(cake_writer *w, const cake_spec *s, cake_value v)
         cake_render_fail(w->run, "Cannot specify '%c' with 'n'.", s->group);
     if (w->run->failed)
         return;
-    if (v.kind == CAKE_V_TEXT)
+    if (v.kind == CAKE_VALUE_TEXT)
         write_text(w, s, v);
-    else if (!cake_v_is_number(v))
-        cake_render_fail(w->run, "unsupported format string passed to %s.__format__", cake_v_type(v));
-    else if (s->type == 'c' && v.kind != CAKE_V_REAL)
+    else if (!cake_value_is_number(v))
+        cake_render_fail(w->run, "unsupported format string passed to %s.__format__", cake_value_type(v));
+    else if (s->type == 'c' && v.kind != CAKE_VALUE_REAL)
         write_char(w, s, v);
-    else if (v.kind != CAKE_V_REAL && (!s->type || strchr("bdnoxX", s->type)))
+    else if (v.kind != CAKE_VALUE_REAL && (!s->type || strchr("bdnoxX", s->type)))
         write_integer(w, s, v);
     else if (!s->type || strchr("eEfFgGn%", s->type))
-        write_real(w, s, cake_v_number(v));
+        write_real(w, s, cake_value_number(v));
     else
         cake_render_fail(w->run, "Unknown format code '%c' for object of type '%s'",
-                         s->type > ' ' ? s->type : '?', cake_v_type(v));
+                         s->type > ' ' ? s->type : '?', cake_value_type(v));
 }

@@ -5,7 +5,7 @@
 #ifndef CAKE_JINJA_SPEC_H
 #define CAKE_JINJA_SPEC_H
 
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 #define CAKE_WIDEST 100000 /* columns and digits that a format may ask for */
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 static const char *const no_names[] = {NULL};
 static const char *const other_name[] = {"other", NULL};
@@ -14,49 +14,49 @@ static const char *const other_name[] = {"other", NULL};
     static cake_value is_##name(cake_render *run, cake_value v, const cake_args *args)                       \
     {                                                                                                        \
         cake_args_bind(run, args, #name, no_names, NULL);                                                    \
-        return cake_v_bool(condition);                                                                       \
+        return cake_value_bool(condition);                                                                   \
     }
 
-PLAIN(boolean, v.kind == CAKE_V_BOOL)
-PLAIN(callable, v.kind == CAKE_V_CALL || v.kind == CAKE_V_LOOP || v.kind == CAKE_V_UNDEFINED)
-PLAIN(defined, v.kind != CAKE_V_UNDEFINED)
-PLAIN(escaped, v.kind == CAKE_V_TEXT && v.shade)
-PLAIN(false, v.kind == CAKE_V_BOOL && !v.truth)
-PLAIN(float, v.kind == CAKE_V_REAL)
-PLAIN(integer, v.kind == CAKE_V_INT || v.kind == CAKE_V_BIG)
-PLAIN(iterable, cake_v_is_iterable(v) || v.kind == CAKE_V_LOOP)
-PLAIN(mapping, v.kind == CAKE_V_DICT)
-PLAIN(none, v.kind == CAKE_V_NONE)
-PLAIN(number, cake_v_is_number(v))
-PLAIN(sequence, v.kind == CAKE_V_TEXT || v.kind == CAKE_V_DICT || v.kind == CAKE_V_UNDEFINED ||
-                    (v.kind == CAKE_V_LIST && cake_list_indexed(v.shade)))
-PLAIN(string, v.kind == CAKE_V_TEXT)
-PLAIN(true, v.kind == CAKE_V_BOOL && v.truth)
-PLAIN(undefined, v.kind == CAKE_V_UNDEFINED)
-PLAIN(filter, v.kind == CAKE_V_TEXT && cake_filter_find(v))
-PLAIN(test, v.kind == CAKE_V_TEXT && cake_test_find(v))
+PLAIN(boolean, v.kind == CAKE_VALUE_BOOL)
+PLAIN(callable, v.kind == CAKE_VALUE_CALL || v.kind == CAKE_VALUE_LOOP || v.kind == CAKE_VALUE_UNDEFINED)
+PLAIN(defined, v.kind != CAKE_VALUE_UNDEFINED)
+PLAIN(escaped, v.kind == CAKE_VALUE_TEXT && v.shade)
+PLAIN(false, v.kind == CAKE_VALUE_BOOL && !v.truth)
+PLAIN(float, v.kind == CAKE_VALUE_REAL)
+PLAIN(integer, v.kind == CAKE_VALUE_INT || v.kind == CAKE_VALUE_BIG)
+PLAIN(iterable, cake_value_is_iterable(v) || v.kind == CAKE_VALUE_LOOP)
+PLAIN(mapping, v.kind == CAKE_VALUE_DICT)
+PLAIN(none, v.kind == CAKE_VALUE_NONE)
+PLAIN(number, cake_value_is_number(v))
+PLAIN(sequence, v.kind == CAKE_VALUE_TEXT || v.kind == CAKE_VALUE_DICT || v.kind == CAKE_VALUE_UNDEFINED ||
+                    (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.shade)))
+PLAIN(string, v.kind == CAKE_VALUE_TEXT)
+PLAIN(true, v.kind == CAKE_VALUE_BOOL && v.truth)
+PLAIN(undefined, v.kind == CAKE_VALUE_UNDEFINED)
+PLAIN(filter, v.kind == CAKE_VALUE_TEXT && cake_filter_find(v))
+PLAIN(test, v.kind == CAKE_VALUE_TEXT && cake_test_find(v))
 
 /* The rest of a division by `by`, as it is or by 2. */
 static bool divides(cake_render *run, cake_value v, cake_value by, int64_t rest)
 {
-    return cake_v_equal(run, cake_eval_math(run, '%', v, by), cake_v_int(rest));
+    return cake_value_equal(run, cake_eval_math(run, '%', v, by), cake_value_int(rest));
 }
 
-PLAIN(even, divides(run, v, cake_v_int(2), 0))
-PLAIN(odd, divides(run, v, cake_v_int(2), 1))
+PLAIN(even, divides(run, v, cake_value_int(2), 0))
+PLAIN(odd, divides(run, v, cake_value_int(2), 1))
 
 static cake_value is_divisibleby(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"num", NULL};
-    cake_value by = cake_v_none();
-    return cake_v_bool(cake_args_bind(run, args, "divisibleby", names, &by) && divides(run, v, by, 0));
+    cake_value by = cake_value_none();
+    return cake_value_bool(cake_args_bind(run, args, "divisibleby", names, &by) && divides(run, v, by, 0));
 }
 
 static bool is_case(cake_render *run, cake_value v, const char *method)
 {
-    cake_value name = cake_v_name(method);
-    cake_value found = cake_method_find(run, cake_v_to_text(run, v), name, cake_method_hint(name));
-    return cake_v_truth(cake_v_invoke(run, found, &(cake_args){0}));
+    cake_value name = cake_value_name(method);
+    cake_value found = cake_method_find(run, cake_value_to_text(run, v), name, cake_method_hint(name));
+    return cake_value_truth(cake_value_invoke(run, found, &(cake_args){0}));
 }
 
 PLAIN(lower, is_case(run, v, "islower"))
@@ -65,17 +65,17 @@ PLAIN(upper, is_case(run, v, "isupper"))
 #define COMPARISON(name, condition)                                                                          \
     static cake_value is_##name(cake_render *run, cake_value v, const cake_args *args)                       \
     {                                                                                                        \
-        cake_value other = cake_v_none();                                                                    \
+        cake_value other = cake_value_none();                                                                \
         if (!args->n && !args->named)                                                                        \
             return cake_render_fail(run, "the test %s wants a value to compare with", #name);                \
-        return cake_v_bool(cake_args_bind(run, args, #name, other_name, &other) && (condition));             \
+        return cake_value_bool(cake_args_bind(run, args, #name, other_name, &other) && (condition));         \
     }
 
 /* The order of two values, 2 where they have none. */
 static int order(cake_render *run, cake_value a, cake_value b)
 {
-    int o = cake_v_compare(run, a, b);
-    return run->failed || (o == 2 && cake_v_is_number(a)) ? 2 : (o > 0) - (o < 0);
+    int o = cake_value_compare(run, a, b);
+    return run->failed || (o == 2 && cake_value_is_number(a)) ? 2 : (o > 0) - (o < 0);
 }
 
 /* The same object: for what Python keeps once, the same value. */
@@ -83,18 +83,18 @@ static bool same(cake_render *run, cake_value a, cake_value b)
 {
     if (a.kind != b.kind)
         return false;
-    if (a.kind == CAKE_V_LIST || a.kind == CAKE_V_DICT || a.kind == CAKE_V_SPACE)
+    if (a.kind == CAKE_VALUE_LIST || a.kind == CAKE_VALUE_DICT || a.kind == CAKE_VALUE_SPACE)
         return a.list == b.list;
-    return cake_v_equal(run, a, b);
+    return cake_value_equal(run, a, b);
 }
 
-COMPARISON(eq, cake_v_equal(run, v, other))
-COMPARISON(ne, !cake_v_equal(run, v, other))
+COMPARISON(eq, cake_value_equal(run, v, other))
+COMPARISON(ne, !cake_value_equal(run, v, other))
 COMPARISON(lt, order(run, v, other) == -1)
 COMPARISON(le, order(run, v, other) <= 0)
 COMPARISON(gt, order(run, v, other) == 1)
 COMPARISON(ge, order(run, v, other) == 0 || order(run, v, other) == 1)
-COMPARISON(in, cake_v_contains(run, v, other))
+COMPARISON(in, cake_value_contains(run, v, other))
 COMPARISON(sameas, same(run, v, other))
 
 static const cake_filter tests[] = {
@@ -142,7 +142,7 @@ static const cake_filter tests[] = {
 const cake_filter *cake_test_find(cake_value name)
 {
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
-        if (cake_v_is_text(name, tests[i].name))
+        if (cake_value_is_text(name, tests[i].name))
             return &tests[i];
     return NULL;
 }

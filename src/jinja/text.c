@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 #include "text/unicode.h"
 
 /* How many characters begin in the 8 bytes at p. */
@@ -75,7 +75,7 @@ bool cake_text_space(uint32_t code)
 
 static cake_value part(cake_value of, size_t from, size_t to)
 {
-    cake_value v = cake_v_text(of.text.data + from, to - from);
+    cake_value v = cake_value_text(of.text.data + from, to - from);
     v.shade = of.shade;
     v.kept = of.kept;
     return v;
@@ -98,10 +98,10 @@ static size_t before(cake_value text, size_t at)
 static bool strips(cake_render *run, cake_value text, size_t at, cake_value set)
 {
     uint32_t code;
-    if (!cake_render_spend(run, 1 + (set.kind == CAKE_V_TEXT ? set.text.len / 16 : 0)))
+    if (!cake_render_spend(run, 1 + (set.kind == CAKE_VALUE_TEXT ? set.text.len / 16 : 0)))
         return false;
     size_t n = cake_text_character(text, at, &code);
-    if (set.kind != CAKE_V_TEXT)
+    if (set.kind != CAKE_VALUE_TEXT)
         return cake_text_space(code);
     return set.text.len && memmem(set.text.data, set.text.len, text.text.data + at, n);
 }
@@ -116,7 +116,7 @@ cake_value cake_text_strip(cake_render *run, cake_value text, cake_value set, bo
 {
     size_t from = 0, to = text.text.len;
     uint32_t code;
-    if (set.kind != CAKE_V_TEXT) { /* mostly there is nothing to strip */
+    if (set.kind != CAKE_VALUE_TEXT) { /* mostly there is nothing to strip */
         left = left && to && !is_solid(text.text.data[0]);
         right = right && to && !is_solid(text.text.data[to - 1]);
     }
@@ -162,7 +162,7 @@ static void split_space_right(cake_render *run, cake_value text, int64_t most, c
 {
     size_t to = text.text.len;
     while (!run->failed) {
-        while (to && strips(run, text, before(text, to), cake_v_none()))
+        while (to && strips(run, text, before(text, to), cake_value_none()))
             to = before(text, to);
         if (!to)
             break;
@@ -171,7 +171,7 @@ static void split_space_right(cake_render *run, cake_value text, int64_t most, c
             break;
         }
         size_t from = to;
-        while (from && !strips(run, text, before(text, from), cake_v_none()))
+        while (from && !strips(run, text, before(text, from), cake_value_none()))
             from = before(text, from);
         cake_list_push(run, out, part(text, from, to));
         to = from;
@@ -205,10 +205,10 @@ static void split_at_right(cake_render *run, cake_value text, cake_value by, int
 
 cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int64_t most, bool from_right)
 {
-    cake_value list = cake_v_list(run, CAKE_LIST);
-    if (by.kind == CAKE_V_NONE)
+    cake_value list = cake_value_list(run, CAKE_LIST);
+    if (by.kind == CAKE_VALUE_NONE)
         cake_render_spend(run, from_right ? 0 : text.text.len / 8);
-    if (by.kind == CAKE_V_NONE)
+    if (by.kind == CAKE_VALUE_NONE)
         (from_right ? split_space_right : split_space)(run, text, most, list.list);
     else if (!cake_arg_text(run, by, "split"))
         return list;
@@ -221,7 +221,7 @@ cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int
 
 cake_value cake_text_lines(cake_render *run, cake_value text, bool keep_ends)
 {
-    cake_value list = cake_v_list(run, CAKE_LIST);
+    cake_value list = cake_value_list(run, CAKE_LIST);
     size_t from = 0, n;
     for (size_t at = 0; at < text.text.len && !run->failed; at += n) {
         uint32_t code;

@@ -15,33 +15,34 @@
 #include "base/err.h"
 #include "formats/json.h"
 
-/* --- memory that is freed as a whole (region.c) --- */
+/* --- memory that is freed as a whole (arena.c) --- */
 
-typedef struct cake_region {
-    struct cake_region_block *top, *spare; /* spare: empty ones */
+typedef struct cake_jinja_arena {
+    struct cake_jinja_arena_block *top, *spare; /* spare: empty ones */
     int n_spare;
     char *at, *end; /* what is free of the block on top */
     size_t used;    /* bytes handed out; who must stay within a limit looks at it first */
-} cake_region;
+} cake_jinja_arena;
 
 /* A place in a region to which it can go back: then all is free that was taken since. */
-typedef struct cake_region_mark {
-    struct cake_region_block *top;
+typedef struct cake_jinja_arena_mark {
+    struct cake_jinja_arena_block *top;
     char *at;
     size_t used;
-} cake_region_mark;
+} cake_jinja_arena_mark;
 
 /* A new block with room for so many bytes. */
-__attribute__((cold)) void cake_region_more(cake_region *region, size_t bytes);
-void cake_region_drop(cake_region *region, const struct cake_region_block *top); /* the blocks above top */
-void cake_region_free(cake_region *region);
+__attribute__((cold)) void cake_jinja_arena_more(cake_jinja_arena *region, size_t bytes);
+void cake_jinja_arena_drop(cake_jinja_arena *region,
+                           const struct cake_jinja_arena_block *top); /* the blocks above top */
+void cake_jinja_arena_free(cake_jinja_arena *region);
 
 /* 16-byte aligned, never NULL; the bytes are what they were. */
-static inline void *cake_region_raw(cake_region *region, size_t bytes)
+static inline void *cake_jinja_arena_raw(cake_jinja_arena *region, size_t bytes)
 {
     bytes = (bytes + 15 + !bytes) / 16 * 16;
     if ((size_t)(region->end - region->at) < bytes)
-        cake_region_more(region, bytes);
+        cake_jinja_arena_more(region, bytes);
     void *memory = region->at;
     region->at += bytes;
     region->used += bytes;
@@ -49,20 +50,20 @@ static inline void *cake_region_raw(cake_region *region, size_t bytes)
 }
 
 /* The same, zeroed. */
-static inline void *cake_region_take(cake_region *region, size_t bytes)
+static inline void *cake_jinja_arena_take(cake_jinja_arena *region, size_t bytes)
 {
-    return memset(cake_region_raw(region, bytes), 0, bytes);
+    return memset(cake_jinja_arena_raw(region, bytes), 0, bytes);
 }
 
-static inline cake_region_mark cake_region_now(const cake_region *region)
+static inline cake_jinja_arena_mark cake_jinja_arena_now(const cake_jinja_arena *region)
 {
-    return (cake_region_mark){region->top, region->at, region->used};
+    return (cake_jinja_arena_mark){region->top, region->at, region->used};
 }
 
-static inline void cake_region_back(cake_region *region, cake_region_mark mark)
+static inline void cake_jinja_arena_back(cake_jinja_arena *region, cake_jinja_arena_mark mark)
 {
     if (region->top != mark.top)
-        cake_region_drop(region, mark.top);
+        cake_jinja_arena_drop(region, mark.top);
     region->at = mark.at;
     region->used = mark.used;
 }
@@ -70,18 +71,18 @@ static inline void cake_region_back(cake_region *region, cake_region_mark mark)
 /* --- values (value.c, print.c) --- */
 
 typedef enum cake_value_kind {
-    CAKE_V_UNDEFINED,
-    CAKE_V_NONE,
-    CAKE_V_BOOL,
-    CAKE_V_INT,
-    CAKE_V_REAL,
-    CAKE_V_TEXT,
-    CAKE_V_BIG, /* an integer beyond 64 bits: its digits, in the place of a text's */
-    CAKE_V_LIST,
-    CAKE_V_DICT,
-    CAKE_V_SPACE, /* a namespace: a dict that templates may write to */
-    CAKE_V_CALL,  /* a function, method or macro */
-    CAKE_V_LOOP   /* the variable loop */
+    CAKE_VALUE_UNDEFINED,
+    CAKE_VALUE_NONE,
+    CAKE_VALUE_BOOL,
+    CAKE_VALUE_INT,
+    CAKE_VALUE_REAL,
+    CAKE_VALUE_TEXT,
+    CAKE_VALUE_BIG, /* an integer beyond 64 bits: its digits, in the place of a text's */
+    CAKE_VALUE_LIST,
+    CAKE_VALUE_DICT,
+    CAKE_VALUE_SPACE, /* a namespace: a dict that templates may write to */
+    CAKE_VALUE_CALL,  /* a function, method or macro */
+    CAKE_VALUE_LOOP   /* the variable loop */
 } cake_value_kind;
 
 /* What a list is in Python's eyes. A group is a tuple (grouper, list); a generator is empty once it was
@@ -192,39 +193,39 @@ struct cake_args {
     cake_dict *named; /* NULL: none */
 };
 
-static inline cake_value cake_v_none(void)
+static inline cake_value cake_value_none(void)
 {
-    return (cake_value){.kind = CAKE_V_NONE};
+    return (cake_value){.kind = CAKE_VALUE_NONE};
 }
 
-static inline cake_value cake_v_bool(bool truth)
+static inline cake_value cake_value_bool(bool truth)
 {
-    return (cake_value){.kind = CAKE_V_BOOL, .truth = truth};
+    return (cake_value){.kind = CAKE_VALUE_BOOL, .truth = truth};
 }
 
-static inline cake_value cake_v_int(int64_t integer)
+static inline cake_value cake_value_int(int64_t integer)
 {
-    return (cake_value){.kind = CAKE_V_INT, .integer = integer};
+    return (cake_value){.kind = CAKE_VALUE_INT, .integer = integer};
 }
 
-static inline cake_value cake_v_real(double real)
+static inline cake_value cake_value_real(double real)
 {
-    return (cake_value){.kind = CAKE_V_REAL, .real = real};
+    return (cake_value){.kind = CAKE_VALUE_REAL, .real = real};
 }
 
-static inline cake_value cake_v_text(const char *data, size_t len)
+static inline cake_value cake_value_text(const char *data, size_t len)
 {
     CAKE_ASSERT(len <= UINT32_MAX); /* memory and lines are bounded far below */
-    cake_value v = {.kind = CAKE_V_TEXT};
+    cake_value v = {.kind = CAKE_VALUE_TEXT};
     v.text.data = data ? data : "";
     v.text.len = (uint32_t)len;
     return v;
 }
 
 /* A NUL-terminated text that outlives the run. */
-static inline cake_value cake_v_name(const char *text)
+static inline cake_value cake_value_name(const char *text)
 {
-    cake_value v = cake_v_text(text, strlen(text));
+    cake_value v = cake_value_text(text, strlen(text));
     v.kept = true;
     return v;
 }
@@ -257,39 +258,40 @@ static inline bool cake_io_same(const char *a, const char *b, size_t len)
     return true;
 }
 
-static inline bool cake_v_is_text(cake_value v, const char *text)
+static inline bool cake_value_is_text(cake_value v, const char *text)
 {
-    return v.kind == CAKE_V_TEXT && v.text.len == strlen(text) && !memcmp(v.text.data, text, v.text.len);
+    return v.kind == CAKE_VALUE_TEXT && v.text.len == strlen(text) && !memcmp(v.text.data, text, v.text.len);
 }
 
-bool cake_v_holds(cake_value v); /* the truth of what is no boolean */
+bool cake_value_holds(cake_value v); /* the truth of what is no boolean */
 
-static inline bool cake_v_truth(cake_value v)
+static inline bool cake_value_truth(cake_value v)
 {
-    return v.kind == CAKE_V_BOOL ? v.truth : cake_v_holds(v);
+    return v.kind == CAKE_VALUE_BOOL ? v.truth : cake_value_holds(v);
 }
 
 /* A place for a value that has none: no template sees it. */
 #define CAKE_UNSET 255
 
-static inline bool cake_v_unset(cake_value v)
+static inline bool cake_value_unset(cake_value v)
 {
-    return v.kind == CAKE_V_UNDEFINED && v.shade == CAKE_UNSET;
+    return v.kind == CAKE_VALUE_UNDEFINED && v.shade == CAKE_UNSET;
 }
 
 /* The integer that a sign and decimal digits are; they outlive the value. */
-cake_value cake_v_digits(const char *digits, size_t len);
-cake_value cake_v_whole(cake_render *run, double real); /* rounded towards zero; fails the run if infinite */
-cake_value cake_v_negative(cake_render *run, cake_value integer);
-cake_value cake_v_list(cake_render *run, cake_list_kind kind);
-cake_value cake_v_dict(cake_render *run);
-cake_value cake_v_range(cake_render *run, int64_t from, int64_t to, int64_t step); /* step is not 0 */
-cake_value cake_v_call(cake_render *run, cake_call_function function, const char *name, cake_value self);
-cake_value cake_v_undefined(cake_render *run, const char *of, cake_value name);
-cake_value cake_v_json(cake_render *run, const cake_json *json);
+cake_value cake_value_digits(const char *digits, size_t len);
+cake_value cake_value_whole(cake_render *run,
+                            double real); /* rounded towards zero; fails the run if infinite */
+cake_value cake_value_negative(cake_render *run, cake_value integer);
+cake_value cake_value_list(cake_render *run, cake_list_kind kind);
+cake_value cake_value_dict(cake_render *run);
+cake_value cake_value_range(cake_render *run, int64_t from, int64_t to, int64_t step); /* step is not 0 */
+cake_value cake_value_call(cake_render *run, cake_call_function function, const char *name, cake_value self);
+cake_value cake_value_undefined(cake_render *run, const char *of, cake_value name);
+cake_value cake_value_json(cake_render *run, const cake_json *json);
 /* Empty, with room for n. */
-cake_value cake_v_sized_list(cake_render *run, size_t n);
-cake_value cake_v_sized_dict(cake_render *run, size_t n);
+cake_value cake_value_sized_list(cake_render *run, size_t n);
+cake_value cake_value_sized_dict(cake_render *run, size_t n);
 bool cake_list_grow(cake_render *run, cake_list *list); /* room for at least one more; false: there is none */
 bool cake_dict_grow(cake_render *run, cake_dict *dict);
 /* NULL: not there. */
@@ -297,16 +299,17 @@ cake_value *cake_dict_find(cake_render *run, const cake_dict *dict, cake_value k
 const cake_value *cake_dict_name(const cake_dict *dict, const char *name);
 void cake_dict_set(cake_render *run, cake_dict *dict, cake_value key, cake_value value);
 
-bool cake_v_is_number(cake_value v); /* booleans too */
-double cake_v_number(cake_value v);
-bool cake_v_equal(cake_render *run, cake_value a, cake_value b);
+bool cake_value_is_number(cake_value v); /* booleans too */
+double cake_value_number(cake_value v);
+bool cake_value_equal(cake_render *run, cake_value a, cake_value b);
 /* Negative, 0, positive; fails the run where Python has no order. */
-int cake_v_compare(cake_render *run, cake_value a, cake_value b);
-const char *cake_v_type(cake_value v); /* Python's name of its type */
+int cake_value_compare(cake_render *run, cake_value a, cake_value b);
+const char *cake_value_type(cake_value v); /* Python's name of its type */
 /* The items of anything that can be walked; empties a generator. Never NULL; fails the run. */
-cake_list *cake_v_items(cake_render *run, cake_value v);
-bool cake_v_is_iterable(cake_value v);
-bool cake_v_hashable(cake_render *run, cake_value key); /* a dict can have it as a key; else fails the run */
-bool cake_v_usable(cake_render *run, cake_value v);     /* fails the run if undefined */
+cake_list *cake_value_items(cake_render *run, cake_value v);
+bool cake_value_is_iterable(cake_value v);
+bool cake_value_hashable(cake_render *run,
+                         cake_value key);               /* a dict can have it as a key; else fails the run */
+bool cake_value_usable(cake_render *run, cake_value v); /* fails the run if undefined */
 
 #endif

@@ -2,15 +2,15 @@
  *
  * In: what matches one character in Oniguruma's Ruby syntax: characters, properties, classes inside classes,
  * cut with one another. Out: one item of a pattern that PCRE2 understands. Called by regex.c.
- * What a property holds is what Oniguruma says, younger characters (ages.h) included.
+ * What a property holds is what Oniguruma says, younger characters (unicode_age.h) included.
  */
 #include <ctype.h>
 #include <string.h>
 
 #include "base/utf8.h"
-#include "text/ages.h"
 #include "text/categories.h"
 #include "text/regex_parts.h"
+#include "text/unicode_age.h"
 
 /* --- sets of characters that have a name --- */
 
@@ -87,7 +87,7 @@ static const set sets[] = {
 static const set points_and_symbols = {"punct", "\\p{P}\\p{S}", POINTS | SYMBOLS, false};
 static const set words = {"word", WORD, IN_WORDS, false};
 
-/* Two letters each, in the order of ages.h, with the long name. */
+/* Two letters each, in the order of unicode_age.h, with the long name. */
 static const char *const categories[][2] = {
     {"cn", "unassigned"},
     {"lu", "uppercaseletter"},

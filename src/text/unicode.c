@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/utf8.h"
-#include "text/ages.h"
+#include "text/unicode_age.h"
 
 #define PART ((size_t)1 << 16) /* bytes of a text that are normalized at a time, and some more */
 

@@ -10,8 +10,8 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "text/ages.h"
 #include "text/pattern.h"
+#include "text/unicode_age.h"
 #include "tokenizer/parts.h"
 
 static const char *const names[] = {

@@ -9,19 +9,19 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 #define BLOCK ((size_t)32 << 10)
 #define SLACK ((size_t)4 << 10) /* behind a large piece, for small ones */
 #define SPARE 16                /* blocks that wait for the next use */
 
-typedef struct cake_region_block {
-    struct cake_region_block *below;
+typedef struct cake_jinja_arena_block {
+    struct cake_jinja_arena_block *below;
     char *end;
     _Alignas(16) char bytes[];
 } block;
 
-void cake_region_more(cake_region *region, size_t bytes)
+void cake_jinja_arena_more(cake_jinja_arena *region, size_t bytes)
 {
     size_t size = bytes > BLOCK - SLACK ? bytes + SLACK : BLOCK;
     block *fresh = region->spare;
@@ -38,7 +38,7 @@ void cake_region_more(cake_region *region, size_t bytes)
     region->end = fresh->end;
 }
 
-static void drop(cake_region *region)
+static void drop(cake_jinja_arena *region)
 {
     block *b = region->top;
     region->top = b->below;
@@ -51,19 +51,19 @@ static void drop(cake_region *region)
     region->n_spare++;
 }
 
-void cake_region_drop(cake_region *region, const block *top)
+void cake_jinja_arena_drop(cake_jinja_arena *region, const block *top)
 {
     while (region->top != top)
         drop(region);
     region->end = top ? region->top->end : NULL;
 }
 
-void cake_region_free(cake_region *region)
+void cake_jinja_arena_free(cake_jinja_arena *region)
 {
-    cake_region_drop(region, NULL);
+    cake_jinja_arena_drop(region, NULL);
     for (block *b = region->spare, *below; b; b = below) {
         below = b->below;
         free(b);
     }
-    *region = (cake_region){0};
+    *region = (cake_jinja_arena){0};
 }

@@ -8,8 +8,8 @@
  * Trouble is sticky: the first failure fills the fault and sets run->failed; from then on every function
  * returns quickly with undefined values, so that only loops and statements have to look.
  */
-#ifndef CAKE_JINJA_PARTS_H
-#define CAKE_JINJA_PARTS_H
+#ifndef CAKE_JINJA_INTERNAL_H
+#define CAKE_JINJA_INTERNAL_H
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -143,7 +143,7 @@ typedef struct cake_habits {
 struct cake_jinja {
     const cake_habits *habits;
     char *where;
-    cake_region region;
+    cake_jinja_arena region;
     cake_node *body;
     cake_value *symbols; /* [n_symbols] names of variables */
     size_t n_symbols, room_symbols;
@@ -196,8 +196,8 @@ const cake_filter *cake_test_find(cake_value name);
 extern const cake_filter cake_filters_text[], cake_filters_list[],
     cake_filters_web[]; /* end with a NULL name */
 
-/* A bound method, or undefined with kind CAKE_V_UNDEFINED if there is none. hint: where the tables of methods
- * have the name; 0: nowhere. */
+/* A bound method, or undefined with kind CAKE_VALUE_UNDEFINED if there is none. hint: where the tables of
+ * methods have the name; 0: nowhere. */
 cake_value cake_method_find(cake_render *run, cake_value v, cake_value name, int hint);
 int cake_method_hint(cake_value name);
 cake_value cake_dict_from_keys(cake_render *run, const cake_call *call, const cake_args *args);

@@ -7,7 +7,7 @@
  * table is unassigned. Libraries on this machine know yet others, so all that is young is looked up here.
  * Invariant: rows are in order and do not overlap.
  */
-#include "text/ages.h"
+#include "text/unicode_age.h"
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
  * Since when a character is one. Each part of the `tokenizers` library knows the version of Unicode that it
  * was built with; these are the versions that its release 0.23 shows.
  */
-#ifndef CAKE_TEXT_AGES_H
-#define CAKE_TEXT_AGES_H
+#ifndef CAKE_TEXT_UNICODE_AGE_H
+#define CAKE_TEXT_UNICODE_AGE_H
 
 #include <stdint.h>
 

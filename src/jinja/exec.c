@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "jinja/parts.h"
+#include "jinja/internal.h"
 
 static void assign(cake_render *run, const cake_node *target, cake_value value)
 {
@@ -17,13 +17,13 @@ static void assign(cake_render *run, const cake_node *target, cake_value value)
     }
     if (target->kind == CAKE_N_SPACEREF) {
         const cake_value *space = cake_scope_find(run, target->symbol);
-        if (!space || space->kind != CAKE_V_SPACE || space->shade)
+        if (!space || space->kind != CAKE_VALUE_SPACE || space->shade)
             cake_render_fail(run, "cannot assign attribute on non-namespace object");
         else
             cake_space_set(run, space->dict, target->value, value);
         return;
     }
-    const cake_list *items = cake_v_items(run, value);
+    const cake_list *items = cake_value_items(run, value);
     size_t i = 0;
     for (const cake_node *t = target->a; t && !run->failed; t = t->next, i++) {
         if (i >= items->n)
@@ -53,13 +53,13 @@ static void capture_begin(cake_render *run, capturing *c)
 
 static cake_value capture_end(cake_render *run, capturing *c)
 {
-    cake_value text = cake_v_name("");
+    cake_value text = cake_value_name("");
     size_t len = c->text.len;
     run->out = c->out;
     run->captured -= c->text.base;
     if (len && cake_render_room(run, len)) {
-        char *data = cake_region_raw(&run->region, len);
-        text = cake_v_text(memcpy(data, c->text.data, len), len);
+        char *data = cake_jinja_arena_raw(&run->region, len);
+        text = cake_value_text(memcpy(data, c->text.data, len), len);
     }
     c->buf.len = 0;
     if (run->spare.n < (int)(sizeof run->spare.buf / sizeof *run->spare.buf))
@@ -111,7 +111,8 @@ static void run_turn(cake_render *run, const cake_node *node, cake_loop *loop)
     cake_scope *scope = run->scope;
     int symbol = run->jinja->loop;
     if (symbol >= 0)
-        scope->binding[scope->n++] = (cake_binding){symbol, (cake_value){.kind = CAKE_V_LOOP, .loop = loop}};
+        scope->binding[scope->n++] =
+            (cake_binding){symbol, (cake_value){.kind = CAKE_VALUE_LOOP, .loop = loop}};
     if (node->a->kind == CAKE_N_NAME && node->a->symbol != symbol)
         scope->binding[scope->n++] = (cake_binding){node->a->symbol, loop->items->item[loop->index]};
     else
@@ -122,28 +123,28 @@ static void run_turn(cake_render *run, const cake_node *node, cake_loop *loop)
 static void run_loop(cake_render *run, const cake_node *node, cake_value over, int depth)
 {
     cake_scope *outer = run->scope, *inner = NULL;
-    cake_loop *loop = cake_region_take(&run->region, sizeof *loop);
-    cake_region_mark mark = {0};
+    cake_loop *loop = cake_jinja_arena_take(&run->region, sizeof *loop);
+    cake_jinja_arena_mark mark = {0};
     size_t escapes = 0;
     bool whole = false; /* a turn came to its end: else follows where none did, as Jinja has it */
-    loop->items = cake_v_items(run, over);
+    loop->items = cake_value_items(run, over);
     if (node->e) {
         loop->from = loop->items;
-        loop->items = cake_v_sized_list(run, loop->from->n).list;
+        loop->items = cake_value_sized_list(run, loop->from->n).list;
     }
     loop->depth = depth;
     loop->node = node;
     loop->scope = outer;
     for (; cake_loop_more(run, loop, loop->index) > loop->index && cake_render_spend(run, 1); loop->index++) {
         if (inner && escapes == run->escapes) {
-            cake_region_back(&run->region, mark);
+            cake_jinja_arena_back(&run->region, mark);
             inner->n = 0;
             inner->room = sizeof inner->few / sizeof *inner->few;
             inner->binding = inner->few;
         } else {
             inner = cake_scope_open(run, outer);
             escapes = run->escapes;
-            mark = cake_region_now(&run->region);
+            mark = cake_jinja_arena_now(&run->region);
         }
         run->scope = inner;
         run_turn(run, node, loop);
@@ -165,7 +166,7 @@ cake_value cake_render_loop_again(cake_render *run, cake_loop *loop, cake_value 
     capturing c;
     cake_scope *outer = run->scope;
     if (!cake_render_enter(run))
-        return cake_v_none();
+        return cake_value_none();
     capture_begin(run, &c);
     run->scope = loop->scope;
     run_loop(run, loop->node, items, loop->depth + 1);
@@ -202,17 +203,17 @@ static void run_filter_block(cake_render *run, const cake_node *node)
     cake_value piped = run->piped;
     run->piped = capture(run, node->b, cake_scope_open(run, run->scope));
     if (run->flow == CAKE_GO)
-        cake_v_str(run->out, cake_eval(run, node->a));
+        cake_value_str(run->out, cake_eval(run, node->a));
     run->piped = piped;
 }
 
 static cake_value macro_of(cake_render *run, const cake_node *node)
 {
-    char *name = cake_region_take(&run->region, node->value.text.len + 1);
+    char *name = cake_jinja_arena_take(&run->region, node->value.text.len + 1);
     memcpy(name, node->value.text.data, node->value.text.len);
-    cake_call *call = cake_region_take(&run->region, sizeof *call);
+    cake_call *call = cake_jinja_arena_take(&run->region, sizeof *call);
     *call = (cake_call){.function = cake_render_macro, .name = name, .node = node, .scope = run->scope};
-    return (cake_value){.kind = CAKE_V_CALL, .call = call};
+    return (cake_value){.kind = CAKE_VALUE_CALL, .call = call};
 }
 
 /* A call block hands its body to the macro as the function caller. */
@@ -220,10 +221,11 @@ static void run_call_block(cake_render *run, const cake_node *node)
 {
     cake_node call = *node->a;
     cake_node caller = {.kind = CAKE_N_CONST, .line = node->line, .value = macro_of(run, node->c)};
-    cake_node arg = {.kind = CAKE_N_ARG, .line = node->line, .a = &caller, .value = cake_v_name("caller")};
+    cake_node arg = {
+        .kind = CAKE_N_ARG, .line = node->line, .a = &caller, .value = cake_value_name("caller")};
     arg.next = call.b;
     call.b = &arg;
-    cake_v_str(run->out, cake_eval(run, &call));
+    cake_value_str(run->out, cake_eval(run, &call));
 }
 
 static void run_with(cake_render *run, const cake_node *node)
@@ -252,11 +254,11 @@ static void run_block(cake_render *run, const cake_node *node)
 
 static void run_print(cake_render *run, const cake_node *node)
 {
-    cake_region_mark mark = cake_region_now(&run->region);
+    cake_jinja_arena_mark mark = cake_jinja_arena_now(&run->region);
     size_t escapes = run->escapes;
     cake_eval_print(run, node);
     if (escapes == run->escapes)
-        cake_region_back(&run->region, mark);
+        cake_jinja_arena_back(&run->region, mark);
 }
 
 static void run_statement(cake_render *run, const cake_node *node)
@@ -264,7 +266,7 @@ static void run_statement(cake_render *run, const cake_node *node)
     run->line = node->line;
     switch (node->kind) {
     case CAKE_N_DATA:
-        cake_v_str(run->out, node->value);
+        cake_value_str(run->out, node->value);
         break;
     case CAKE_N_PRINT:
         run_print(run, node->a);
@@ -335,22 +337,22 @@ static void bind_rest(cake_render *run, const cake_call *call, const cake_args *
                       size_t n)
 {
     const cake_node *macro = call->node;
-    cake_value rest = cake_v_list(run, CAKE_TUPLE), named = cake_v_dict(run);
-    const cake_value caller = cake_v_name(cake_special_names[CAKE_CALLER]);
+    cake_value rest = cake_value_list(run, CAKE_TUPLE), named = cake_value_dict(run);
+    const cake_value caller = cake_value_name(cake_special_names[CAKE_CALLER]);
     for (size_t i = n; i < args->n; i++)
         cake_list_push(run, rest.list, args->value[i]);
     for (size_t i = 0; args->named && i < args->named->n && !run->failed; i++) {
         cake_value key = args->named->key[i];
-        if (key.kind != CAKE_V_TEXT || has_parameter(macro, key))
+        if (key.kind != CAKE_VALUE_TEXT || has_parameter(macro, key))
             continue;
-        if (cake_v_is_text(key, caller.text.data) && macro->op & 1 << CAKE_CALLER)
+        if (cake_value_is_text(key, caller.text.data) && macro->op & 1 << CAKE_CALLER)
             set_special(run, scope, CAKE_CALLER, args->named->value[i]);
         else
             cake_dict_set(run, named.dict, key, args->named->value[i]);
     }
     if (macro->op & 1 << CAKE_CALLER && !cake_dict_name(args->named, caller.text.data) &&
         !has_parameter(macro, caller))
-        set_special(run, scope, CAKE_CALLER, cake_v_undefined(run, NULL, caller));
+        set_special(run, scope, CAKE_CALLER, cake_value_undefined(run, NULL, caller));
     if (macro->op & 1 << CAKE_VARARGS)
         set_special(run, scope, CAKE_VARARGS, rest);
     else if (rest.list->n)
@@ -374,7 +376,7 @@ static bool bind_parameters(cake_render *run, const cake_call *call, const cake_
         cake_value value = i < args->n ? args->value[i]
                            : given     ? *given
                            : param->a  ? cake_eval(run, param->a)
-                                       : cake_v_undefined(run, NULL, param->value);
+                                       : cake_value_undefined(run, NULL, param->value);
         cake_scope_set(run, scope, param->symbol, value);
     }
     if (!run->failed && (args->n > i || args->named || call->node->op))
@@ -384,34 +386,34 @@ static bool bind_parameters(cake_render *run, const cake_call *call, const cake_
 
 bool cake_macro_knows(cake_value name)
 {
-    return cake_v_is_text(name, "name") || cake_v_is_text(name, "arguments") ||
-           cake_v_is_text(name, "catch_varargs") || cake_v_is_text(name, "catch_kwargs") ||
-           cake_v_is_text(name, "caller");
+    return cake_value_is_text(name, "name") || cake_value_is_text(name, "arguments") ||
+           cake_value_is_text(name, "catch_varargs") || cake_value_is_text(name, "catch_kwargs") ||
+           cake_value_is_text(name, "caller");
 }
 
 bool cake_macro_attr(cake_render *run, cake_value macro, cake_value name, cake_value *out)
 {
     const cake_node *node = macro.call->node;
-    if (cake_v_is_text(name, "name")) {
+    if (cake_value_is_text(name, "name")) {
         *out = node->value;
         return true;
     }
-    if (cake_v_is_text(name, "arguments")) {
-        *out = cake_v_list(run, CAKE_TUPLE);
+    if (cake_value_is_text(name, "arguments")) {
+        *out = cake_value_list(run, CAKE_TUPLE);
         for (const cake_node *param = node->a; param; param = param->next)
             cake_list_push(run, out->list, param->value);
         return true;
     }
-    *out = cake_v_bool(node->op & 1 << (cake_v_is_text(name, "caller")         ? CAKE_CALLER
-                                        : cake_v_is_text(name, "catch_kwargs") ? CAKE_KWARGS
-                                                                               : CAKE_VARARGS));
+    *out = cake_value_bool(node->op & 1 << (cake_value_is_text(name, "caller")         ? CAKE_CALLER
+                                            : cake_value_is_text(name, "catch_kwargs") ? CAKE_KWARGS
+                                                                                       : CAKE_VARARGS));
     return true;
 }
 
 cake_value cake_render_macro(cake_render *run, const cake_call *call, const cake_args *args)
 {
     cake_scope *outer = run->scope, *scope = cake_scope_open(run, call->scope);
-    cake_value text = cake_v_name("");
+    cake_value text = cake_value_name("");
     int line = run->line;
     run->scope = scope; /* defaults see the parameters before them */
     if (bind_parameters(run, call, args, scope))
