@@ -12,7 +12,7 @@
 #include "chat/chat.h"
 #include "formats/json.h"
 #include "prompt/prompt.h"
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 
 enum { BYTES = 1 << 20, SMALL = 1 << 14, PIECE = 2000, MESSAGES = 9 };
 
@@ -20,7 +20,7 @@ typedef struct job {
     const char *dir;
     cake_buf text, lines; /* what is encoded or written; what is read */
     int n_line;
-    cake_token *token;
+    cake_tokenizer *token;
     cake_chat *chat;
     cake_json *messages;
     cake_ids ids;
@@ -64,7 +64,7 @@ static void encode(const cake_exec *exec, void *arg)
     j->ids.len = 0;
     for (size_t at = 0, end; at < j->text.len && !j->failed; at = end) {
         end = piece_end(&j->text, at);
-        j->failed = cake_token_encode(j->token, j->text.data + at, end - at, false, &j->ids, &fault);
+        j->failed = cake_tokenizer_encode(j->token, j->text.data + at, end - at, false, &j->ids, &fault);
     }
 }
 
@@ -239,7 +239,7 @@ static cake_err run_text(cake_bench *bench, const cake_case *self)
     make_text(bench->smoke ? SMALL * 2 : BYTES, &j.text);
     make_lines(&j);
     if (kinds[k].token)
-        err = cake_token_open(j.dir, &j.token);
+        err = cake_tokenizer_open(j.dir, &j.token);
     if (!err && kinds[k].chat)
         err = cake_chat_open(j.dir, &j.chat);
     if (!err && kinds[k].chat)
@@ -249,7 +249,7 @@ static cake_err run_text(cake_bench *bench, const cake_case *self)
         err = measure(bench, self, &j);
     cake_json_free(j.messages);
     cake_chat_close(j.chat);
-    cake_token_close(j.token);
+    cake_tokenizer_close(j.token);
     cake_ids_free(&j.ids);
     cake_buf_free(&j.out);
     cake_buf_free(&j.lines);

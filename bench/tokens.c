@@ -9,12 +9,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 
 #define PIECE 20000
 
 /* Tokens of the whole text, or -1. */
-static long long pass(const cake_token *token, const cake_buf *text)
+static long long pass(const cake_tokenizer *token, const cake_buf *text)
 {
     cake_ids ids = {0};
     cake_fault fault;
@@ -24,8 +24,9 @@ static long long pass(const cake_token *token, const cake_buf *text)
         while (end < text->len && text->data[end - 1] != '\n')
             end++;
         ids.len = 0;
-        n = cake_token_encode(token, text->data + at, end - at, false, &ids, &fault) ? -1
-                                                                                     : n + (long long)ids.len;
+        n = cake_tokenizer_encode(token, text->data + at, end - at, false, &ids, &fault)
+                ? -1
+                : n + (long long)ids.len;
     }
     cake_ids_free(&ids);
     return n;
@@ -34,11 +35,11 @@ static long long pass(const cake_token *token, const cake_buf *text)
 int main(int argc, char **argv)
 {
     cake_buf text = {0};
-    cake_token *token = NULL;
+    cake_tokenizer *token = NULL;
     if (argc != 3 || cake_file_read("bench", argv[2], false, (size_t)1 << 30, &text))
         return 2;
     double begin = cake_clock_now();
-    if (cake_token_open(argv[1], &token))
+    if (cake_tokenizer_open(argv[1], &token))
         return 1;
     double opened = cake_clock_now() - begin, best = 1e9;
     long long n = 0;
@@ -51,7 +52,7 @@ int main(int argc, char **argv)
     const char *name = strrchr(argv[1], '/');
     printf("%s,cake-mpi,%.3f,%.2f,%lld\n", name ? name + 1 : argv[1], opened, (double)text.len / 1e6 / best,
            n);
-    cake_token_close(token);
+    cake_tokenizer_close(token);
     cake_buf_free(&text);
     return n < 0;
 }

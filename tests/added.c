@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "suite.h"
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 
 #define MODEL "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[[\"a\",\"b\"]]}"
 
@@ -25,16 +25,16 @@ static void test_added_ids(void)
         {"{\"id\":3,\"content\":\"x\"},{\"id\":8,\"content\":\"x\"},{\"id\":4,\"content\":\"y\"}", 3, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf json = {0}, said = {0};
-        cake_token *token = NULL;
+        cake_tokenizer *token = NULL;
         cake_buf_addf(&json, "{" MODEL ",\"added_tokens\":[%s]}", cases[i].added);
         cake_log_capture(&said);
-        CU_ASSERT_EQUAL_FATAL(cake_token_parse(json.data, json.len, "t.json", &token), CAKE_OK);
+        CU_ASSERT_EQUAL_FATAL(cake_tokenizer_parse(json.data, json.len, "t.json", &token), CAKE_OK);
         cake_log_capture(NULL);
         CU_ASSERT(said.data && strstr(said.data, "as in the tokenizers library"));
-        CU_ASSERT_EQUAL(cake_token_find(token, "x", 1), cases[i].x);
-        CU_ASSERT_EQUAL(cake_token_find(token, "y", 1), cases[i].y);
-        CU_ASSERT_EQUAL(cake_token_find(token, "a", 1), 0);
-        cake_token_close(token);
+        CU_ASSERT_EQUAL(cake_tokenizer_find(token, "x", 1), cases[i].x);
+        CU_ASSERT_EQUAL(cake_tokenizer_find(token, "y", 1), cases[i].y);
+        CU_ASSERT_EQUAL(cake_tokenizer_find(token, "a", 1), 0);
+        cake_tokenizer_close(token);
         cake_buf_free(&json);
         cake_buf_free(&said);
     }
@@ -44,7 +44,7 @@ static void test_added_ids(void)
 static void test_growth(void)
 {
     cake_buf json = {0}, content = {0};
-    cake_token *token = NULL;
+    cake_tokenizer *token = NULL;
     cake_ids ids = {0};
     cake_fault fault = {0};
     for (int i = 0; i < 1000; i++)
@@ -54,11 +54,11 @@ static void test_growth(void)
         cake_buf_addf(&json, "%s{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"%s\"}",
                       i ? "," : "", content.data);
     cake_buf_adds(&json, "]}}");
-    CU_ASSERT_EQUAL_FATAL(cake_token_parse(json.data, json.len, "t.json", &token), CAKE_OK);
-    CU_ASSERT_EQUAL(cake_token_encode(token, "a", 1, true, &ids, &fault), CAKE_ERR_REQUEST);
+    CU_ASSERT_EQUAL_FATAL(cake_tokenizer_parse(json.data, json.len, "t.json", &token), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_tokenizer_encode(token, "a", 1, true, &ids, &fault), CAKE_ERR_REQUEST);
     CU_ASSERT(strstr(fault.message, "Replace makes more than") != NULL);
     cake_ids_free(&ids);
-    cake_token_close(token);
+    cake_tokenizer_close(token);
     cake_buf_free(&json);
     cake_buf_free(&content);
 }

@@ -251,7 +251,7 @@ static void test_begun(void)
     char dir[300];
     const cake_buf text[] = {{.data = (char[]){"{} "}, .len = 3}};
     piecework p = begin_work();
-    cake_scratch *s = NULL;
+    cake_encode_ws *s = NULL;
     p.wanted->file[0].sum = cake_crc("{} ", 3);
     /* the head with that checksum */
     cake_buf head = {0};
@@ -266,7 +266,7 @@ static void test_begun(void)
     CU_ASSERT(!cake_scratch_has(s, 0));
     CU_ASSERT_EQUAL(cake_scratch_write(s, 0, 10, p.data + 10, 14), CAKE_OK);
     CU_ASSERT(cake_scratch_has(s, 0));
-    cake_scratch *second = NULL;
+    cake_encode_ws *second = NULL;
     listen();
     CU_ASSERT_EQUAL(cake_scratch_open(dir, p.wanted, head.data, &second), CAKE_ERR_FATAL);
     CU_ASSERT(heard("another cake-mpi stage is writing there"));

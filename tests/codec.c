@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "formats/json.h"
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 
 static void add_ids(cake_buf *out, const char *name, const cake_ids *ids)
 {
@@ -20,14 +20,14 @@ static void add_ids(cake_buf *out, const char *name, const cake_ids *ids)
     cake_buf_adds(out, "], ");
 }
 
-static void answer(const cake_token *token, const char *text, size_t len, cake_buf *out)
+static void answer(const cake_tokenizer *token, const char *text, size_t len, cake_buf *out)
 {
     cake_ids ids = {0}, full = {0};
     cake_buf back = {0};
     cake_fault fault;
     cake_buf_adds(out, "{");
-    if (cake_token_encode(token, text, len, false, &ids, &fault) ||
-        cake_token_encode(token, text, len, true, &full, &fault)) {
+    if (cake_tokenizer_encode(token, text, len, false, &ids, &fault) ||
+        cake_tokenizer_encode(token, text, len, true, &full, &fault)) {
         cake_buf_adds(out, "\"error\": ");
         cake_json_add_text(out, fault.message, strlen(fault.message));
     } else {
@@ -49,10 +49,10 @@ static void answer(const cake_token *token, const char *text, size_t len, cake_b
 
 int main(int argc, char **argv)
 {
-    cake_token *token = NULL;
+    cake_tokenizer *token = NULL;
     char *line = NULL;
     size_t room = 0;
-    if (argc != 2 || cake_token_open(argv[1], &token))
+    if (argc != 2 || cake_tokenizer_open(argv[1], &token))
         return 1;
     for (ssize_t n; (n = getline(&line, &room, stdin)) > 0;) {
         cake_json *root = NULL;
@@ -68,6 +68,6 @@ int main(int argc, char **argv)
         cake_json_free(root);
     }
     free(line);
-    cake_token_close(token);
+    cake_tokenizer_close(token);
     return 0;
 }

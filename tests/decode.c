@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "suite.h"
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 
 /* Tokens and what becomes of them; the first `settled` are a prompt, if it is not 0. */
 typedef struct traced {
@@ -50,11 +50,11 @@ static void test_trace(void)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const traced *t = &cases[c];
         cake_buf json = {0}, text = {0};
-        cake_token *token = NULL;
+        cake_tokenizer *token = NULL;
         size_t begin[16];
         cake_buf_addf(&json, "{\"decoder\":%s,\"model\":{\"type\":\"BPE\",\"vocab\":{%s},\"merges\":[]}}",
                       t->decoder, t->vocab);
-        CU_ASSERT_FATAL(!cake_token_parse(json.data, json.len, "trace", &token));
+        CU_ASSERT_FATAL(!cake_tokenizer_parse(json.data, json.len, "trace", &token));
         cake_decoder *decoder = cake_decoder_open(token);
         for (int round = 0; round < 2; round++) { /* an end starts afresh */
             cake_buf_cut(&text, 0);
@@ -72,7 +72,7 @@ static void test_trace(void)
                 CU_ASSERT_EQUAL(begin[i], t->begin[i]);
         }
         cake_decoder_close(decoder);
-        cake_token_close(token);
+        cake_tokenizer_close(token);
         cake_buf_free(&text);
         cake_buf_free(&json);
     }

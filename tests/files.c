@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tokenizer/files.h"
+#include "tokenizer/import.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "formats/json.h"
 #include "rows.h"
 #include "suite.h"
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 
 static void write_file(const char *name, const char *bytes, size_t len)
 {
@@ -51,11 +51,11 @@ static void test_files(void)
             write_file(cake_json_key(it, NULL), text.data, text.len);
             cake_buf_free(&text);
         }
-        cake_token *token = NULL;
-        CU_ASSERT_FATAL(!cake_token_open(suite_tmp(), &token));
+        cake_tokenizer *token = NULL;
+        CU_ASSERT_FATAL(!cake_tokenizer_open(suite_tmp(), &token));
         for (size_t k = 0; k < cake_json_size(cases); k++, rows++)
             CU_ASSERT(rows_check(token, name, cake_json_at(cases, k)));
-        cake_token_close(token);
+        cake_tokenizer_close(token);
         remove_file(file);
         for (void *it = cake_json_first(beside); it; it = cake_json_next(beside, it))
             remove_file(cake_json_key(it, NULL));
@@ -94,16 +94,16 @@ static void test_broken_files(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf said = {0};
-        cake_token *token = NULL;
+        cake_tokenizer *token = NULL;
         cake_log_capture(&said);
-        CU_ASSERT_EQUAL(cake_token_import(cases[i].bytes, cases[i].len, "FILE", &token), CAKE_ERR_FATAL);
+        CU_ASSERT_EQUAL(cake_tokenizer_import(cases[i].bytes, cases[i].len, "FILE", &token), CAKE_ERR_FATAL);
         cake_log_capture(NULL);
         bool good = said.data && strstr(said.data, cases[i].said);
         if (!good)
             printf("\n  expected: %s\n  found: %s\n", cases[i].said, said.data ? said.data : "nothing");
         CU_ASSERT(good);
         cake_buf_free(&said);
-        cake_token_close(token);
+        cake_tokenizer_close(token);
     }
 }
 
@@ -117,22 +117,22 @@ static void test_hints(void)
     static const char listed[] =
         "{\"added_tokens_decoder\":{\"5\":{\"content\":\"<|end|>\",\"special\":true}}}";
     cake_buf said = {0};
-    cake_token *token = NULL;
+    cake_tokenizer *token = NULL;
     write_file("tokenizer.model", model, sizeof model - 1);
     write_file("tokenizer_config.json", config, sizeof config - 1);
     cake_log_capture(&said);
-    CU_ASSERT_EQUAL(cake_token_open(suite_tmp(), &token), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_tokenizer_open(suite_tmp(), &token), CAKE_ERR_FATAL);
     cake_log_capture(NULL);
     CU_ASSERT(said.data && strstr(said.data, "a SentencePiece model of T5TokenizerFast"));
     cake_buf_free(&said);
     remove_file("tokenizer.model");
     write_file("x.tiktoken", "YQ== 0\nYg== 1\n", 14);
     write_file("tokenizer_config.json", listed, sizeof listed - 1);
-    CU_ASSERT_FATAL(!cake_token_open(suite_tmp(), &token));
-    CU_ASSERT_EQUAL(cake_token_find(token, "<|end|>", 7), 5);
-    CU_ASSERT_EQUAL(cake_token_find(token, "<|reserved_token_2|>", 20), 2);
-    CU_ASSERT_EQUAL(cake_token_count(token), 6);
-    cake_token_close(token);
+    CU_ASSERT_FATAL(!cake_tokenizer_open(suite_tmp(), &token));
+    CU_ASSERT_EQUAL(cake_tokenizer_find(token, "<|end|>", 7), 5);
+    CU_ASSERT_EQUAL(cake_tokenizer_find(token, "<|reserved_token_2|>", 20), 2);
+    CU_ASSERT_EQUAL(cake_tokenizer_count(token), 6);
+    cake_tokenizer_close(token);
     remove_file("x.tiktoken");
     remove_file("tokenizer_config.json");
 }
@@ -147,12 +147,12 @@ static void test_pointers(void)
         "chat_template.jinja", "chat_template.json", "tokenizer_config.json",   "tokenizer.json"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         cake_buf said = {0};
-        cake_token *token = NULL;
+        cake_tokenizer *token = NULL;
         cake_chat *chat = NULL;
         char expected[128];
         write_file(names[i], POINTER, sizeof POINTER - 1);
         cake_log_capture(&said);
-        cake_err err = strncmp(names[i], "chat", 4) ? cake_token_open(suite_tmp(), &token)
+        cake_err err = strncmp(names[i], "chat", 4) ? cake_tokenizer_open(suite_tmp(), &token)
                                                     : cake_chat_open(suite_tmp(), &chat);
         cake_log_capture(NULL);
         snprintf(expected, sizeof expected, "/%s: is a pointer of git-lfs, not the file: run `git lfs pull`",
@@ -170,10 +170,10 @@ static void test_pointers(void)
     remove_file("x.tiktoken");
     for (int pointer = 0; pointer < 2; pointer++) { /* files that are not read are looked at where none is */
         cake_buf said = {0};
-        cake_token *token = NULL;
+        cake_tokenizer *token = NULL;
         write_file("vocab.json", pointer ? POINTER : "{}", pointer ? sizeof POINTER - 1 : 2);
         cake_log_capture(&said);
-        CU_ASSERT_EQUAL(cake_token_open(suite_tmp(), &token), CAKE_ERR_FATAL);
+        CU_ASSERT_EQUAL(cake_tokenizer_open(suite_tmp(), &token), CAKE_ERR_FATAL);
         cake_log_capture(NULL);
         CU_ASSERT(said.data &&
                   strstr(said.data, pointer ? "/vocab.json: is a pointer of git-lfs"

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "suite.h"
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 
 #define VOCAB "\"vocab\":{\"a\":0,\"b\":1,\"\u4E2D\":2,\"#\":3,\"x\":4}"
 
@@ -21,14 +21,14 @@ static void add_steps(cake_buf *json, const char *part, const char *list, const 
     cake_buf_adds(json, "]}");
 }
 
-static cake_token *open_steps(const char *part, const char *list, const char *step, int n)
+static cake_tokenizer *open_steps(const char *part, const char *list, const char *step, int n)
 {
     cake_buf json = {0};
-    cake_token *token = NULL;
+    cake_tokenizer *token = NULL;
     cake_buf_adds(&json, "{\"model\":{\"type\":\"BPE\",\"merges\":[]," VOCAB "}");
     add_steps(&json, part, list, step, n);
     cake_buf_addc(&json, '}');
-    CU_ASSERT_EQUAL_FATAL(cake_token_parse(json.data, json.len, "grow.json", &token), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_tokenizer_parse(json.data, json.len, "grow.json", &token), CAKE_OK);
     cake_buf_free(&json);
     return token;
 }
@@ -36,19 +36,19 @@ static cake_token *open_steps(const char *part, const char *list, const char *st
 static void check_encode(const char *part, const char *list, const char *step, int n, const char *text,
                          int times, const char *message)
 {
-    cake_token *token = open_steps(part, list, step, n);
+    cake_tokenizer *token = open_steps(part, list, step, n);
     cake_buf many = {0};
     cake_ids ids = {0};
     cake_fault fault = {0};
     for (int i = 0; i < times; i++)
         cake_buf_adds(&many, text);
-    CU_ASSERT_EQUAL(cake_token_encode(token, many.data, many.len, true, &ids, &fault), CAKE_ERR_REQUEST);
+    CU_ASSERT_EQUAL(cake_tokenizer_encode(token, many.data, many.len, true, &ids, &fault), CAKE_ERR_REQUEST);
     CU_ASSERT_PTR_NOT_NULL(strstr(fault.message, message));
     if (!strstr(fault.message, message))
         printf("    %s: %s\n", step, fault.message);
     cake_buf_free(&many);
     cake_ids_free(&ids);
-    cake_token_close(token);
+    cake_tokenizer_close(token);
 }
 
 static void test_encode(void)
@@ -71,7 +71,7 @@ static void test_encode(void)
 static void test_prefix(void)
 {
     cake_buf json = {0};
-    cake_token *token = NULL;
+    cake_tokenizer *token = NULL;
     cake_ids ids = {0};
     cake_fault fault = {0};
     cake_buf_adds(&json,
@@ -79,19 +79,19 @@ static void test_prefix(void)
     for (int i = 0; i < 20000; i++)
         cake_buf_addc(&json, '#');
     cake_buf_adds(&json, "\"}}");
-    CU_ASSERT_EQUAL_FATAL(cake_token_parse(json.data, json.len, "grow.json", &token), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_tokenizer_parse(json.data, json.len, "grow.json", &token), CAKE_OK);
     cake_buf_cut(&json, 20000);
-    CU_ASSERT_EQUAL(cake_token_encode(token, json.data, json.len, true, &ids, &fault), CAKE_ERR_REQUEST);
+    CU_ASSERT_EQUAL(cake_tokenizer_encode(token, json.data, json.len, true, &ids, &fault), CAKE_ERR_REQUEST);
     CU_ASSERT_PTR_NOT_NULL(strstr(fault.message, "continuing_subword_prefix makes more than"));
     cake_buf_free(&json);
     cake_ids_free(&ids);
-    cake_token_close(token);
+    cake_tokenizer_close(token);
 }
 
 /* Pushes `a` so often; what the decoder says then and later. */
 static void check_decode(const char *step, int n, int times, const char *message)
 {
-    cake_token *token = open_steps("decoder", "decoders", step, n);
+    cake_tokenizer *token = open_steps("decoder", "decoders", step, n);
     cake_decoder *decoder = cake_decoder_open(token);
     cake_buf text = {0};
     cake_fault fault = {0};
@@ -108,7 +108,7 @@ static void check_decode(const char *step, int n, int times, const char *message
     CU_ASSERT_EQUAL(text.len, len);
     cake_buf_free(&text);
     cake_decoder_close(decoder);
-    cake_token_close(token);
+    cake_tokenizer_close(token);
 }
 
 /* Four letters of one and a long tail: a few matches make much, since sanitizers walk the text for each. */
@@ -140,13 +140,13 @@ static void test_decode(void)
 
 static void check_refused(const cake_buf *json, const char *message)
 {
-    cake_token *token = NULL;
+    cake_tokenizer *token = NULL;
     cake_buf said = {0};
     cake_log_capture(&said);
-    CU_ASSERT_EQUAL(cake_token_parse(json->data, json->len, "grow.json", &token), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_tokenizer_parse(json->data, json->len, "grow.json", &token), CAKE_ERR_FATAL);
     cake_log_capture(NULL);
     CU_ASSERT(said.data && strstr(said.data, message));
-    cake_token_close(token);
+    cake_tokenizer_close(token);
     cake_buf_free(&said);
 }
 

@@ -13,7 +13,7 @@
 
 enum { CONTEXT = 1000 };
 
-static cake_token *tokenizer;
+static cake_tokenizer *tokenizer;
 static const int32_t eos[] = {2};
 
 static cake_sequence *request(const char *text, const cake_params *params)
@@ -26,7 +26,7 @@ static cake_sequence *request(const char *text, const cake_params *params)
     r.id = cake_copy("\"name\"", 6);
     r.text = params->echo == 1 ? cake_copy(text, strlen(text)) : NULL;
     r.text_len = strlen(text);
-    CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, text, strlen(text), false, &ids, &fault), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_tokenizer_encode(tokenizer, text, strlen(text), false, &ids, &fault), CAKE_OK);
     return cake_sequence_open(&r, &ids, CONTEXT, 77, tokenizer);
 }
 
@@ -214,7 +214,8 @@ static void test_answer(void)
     cake_ids ids = {0};
     cake_fault fault;
     cake_buf letter = {0};
-    CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, " 5 = 9, and on", 14, false, &ids, &fault), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_tokenizer_encode(tokenizer, " 5 = 9, and on", 14, false, &ids, &fault),
+                          CAKE_OK);
     bool over = false;
     for (size_t i = 0; i < ids.len && !over; i++)
         over = generate(&letter, there, ids.id[i]);
@@ -310,9 +311,9 @@ int main(void)
     char dir[512];
     strncpy(dir, suite_path("jobs/demo/model"), sizeof dir - 1);
     dir[sizeof dir - 1] = 0;
-    if (cake_token_open(dir, &tokenizer))
+    if (cake_tokenizer_open(dir, &tokenizer))
         return 1;
     int failed = SUITE_MAIN("letters", tests);
-    cake_token_close(tokenizer);
+    cake_tokenizer_close(tokenizer);
     return failed;
 }

@@ -22,7 +22,7 @@ bool rows_same(const cake_ids *ids, const cake_json *expected)
     return same;
 }
 
-void rows_decode(const cake_token *token, const cake_ids *ids, cake_buf *out)
+void rows_decode(const cake_tokenizer *token, const cake_ids *ids, cake_buf *out)
 {
     cake_decoder *decoder = cake_decoder_open(token);
     bool whole = true; /* no piece has half a character */
@@ -38,7 +38,7 @@ void rows_decode(const cake_token *token, const cake_ids *ids, cake_buf *out)
 }
 
 /* Holds one row against the library; says which, where they differ. */
-bool rows_check(const cake_token *token, const char *name, const cake_json *row)
+bool rows_check(const cake_tokenizer *token, const char *name, const cake_json *row)
 {
     size_t len, decoded_len;
     const char *text = cake_json_text(cake_json_get(row, "text"), &len);
@@ -47,8 +47,8 @@ bool rows_check(const cake_token *token, const char *name, const cake_json *row)
     cake_ids plain = {0}, with_post = {0};
     cake_buf back = {0};
     cake_fault fault;
-    bool good = !cake_token_encode(token, text, len, false, &plain, &fault) && rows_same(&plain, ids) &&
-                !cake_token_encode(token, text, len, true, &with_post, &fault) &&
+    bool good = !cake_tokenizer_encode(token, text, len, false, &plain, &fault) && rows_same(&plain, ids) &&
+                !cake_tokenizer_encode(token, text, len, true, &with_post, &fault) &&
                 rows_same(&with_post, full ? full : ids);
     rows_decode(token, &plain, &back);
     good = good && (!decoded ||

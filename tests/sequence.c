@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "suite.h"
 
-static cake_token *tokenizer;
+static cake_tokenizer *tokenizer;
 
 static cake_sequence *begin(const char *stop, const char *stop2, int max_tokens, int n_top)
 {
@@ -33,7 +33,7 @@ static int push(cake_sequence *s, const char *text)
     static const int32_t eos[] = {2};
     cake_ids ids = {0};
     cake_fault fault;
-    CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, text, strlen(text), false, &ids, &fault), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_tokenizer_encode(tokenizer, text, strlen(text), false, &ids, &fault), CAKE_OK);
     int taken = -1;
     cake_scored scored[3] = {{1, -1}, {2, -2}, {3, -3}};
     for (size_t i = 0; i < ids.len && taken < 0; i++)
@@ -104,7 +104,7 @@ static void test_stop_ids(void)
     cake_request request = {.params = cake_params_base()};
     cake_ids ids = {0}, of_b = {0};
     cake_fault fault;
-    CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, "8", 1, false, &of_b, &fault), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_tokenizer_encode(tokenizer, "8", 1, false, &of_b, &fault), CAKE_OK);
     request.params.ignore_eos = 1;
     cake_ids_add(&request.params.stop_ids, of_b.id[of_b.len - 1]);
     cake_ids_add(&ids, 5);
@@ -140,7 +140,8 @@ static cake_sequence *echo(const char *text, const int32_t *prompt, int n, int c
     if (text) {
         request.text = cake_copy(text, strlen(text));
         request.text_len = strlen(text);
-        CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, text, strlen(text), false, &ids, &fault), CAKE_OK);
+        CU_ASSERT_EQUAL_FATAL(cake_tokenizer_encode(tokenizer, text, strlen(text), false, &ids, &fault),
+                              CAKE_OK);
     }
     for (int i = 0; i < n; i++)
         cake_ids_add(&ids, prompt[i]);
@@ -163,7 +164,7 @@ static void test_begins(void)
                 begin++;
             CU_ASSERT_EQUAL(s->prompt_begin[i], begin);
             cake_buf_cut(&own, 0);
-            cake_token_bytes(tokenizer, s->ids.id[i], &own);
+            cake_tokenizer_bytes(tokenizer, s->ids.id[i], &own);
             at += own.len;
         }
         CU_ASSERT_EQUAL(at, strlen(texts[t]));
@@ -173,7 +174,7 @@ static void test_begins(void)
     /* of ids: the end token is no text, and bytes that are no characters are U+FFFD */
     cake_ids ids = {0};
     cake_fault fault;
-    CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, "x\xF0\x9F\x98\x80yz", 7, false, &ids, &fault),
+    CU_ASSERT_EQUAL_FATAL(cake_tokenizer_encode(tokenizer, "x\xF0\x9F\x98\x80yz", 7, false, &ids, &fault),
                           CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(ids.len, 7);
     int32_t broken[] = {2, ids.id[0], ids.id[1], ids.id[2], ids.id[5], ids.id[6], ids.id[3]};
@@ -191,7 +192,7 @@ static void test_begins(void)
         CU_ASSERT_EQUAL(s->begin[i - 1], begins[i]);
     cake_sequence_close(s);
     cake_ids_free(&ids);
-    CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, "x\xF0\x9F\x98\x80y", 6, false, &ids, &fault),
+    CU_ASSERT_EQUAL_FATAL(cake_tokenizer_encode(tokenizer, "x\xF0\x9F\x98\x80y", 6, false, &ids, &fault),
                           CAKE_OK);
     s = echo(NULL, ids.id, 3, 1); /* a character of which prompt and answer have a half each */
     CU_ASSERT_STRING_EQUAL(s->request.text, "x");
@@ -209,7 +210,8 @@ static void test_echo_alone(void)
     cake_request request = {.params = cake_params_base()};
     cake_ids ids = {0};
     cake_fault fault;
-    CU_ASSERT_EQUAL_FATAL(cake_token_encode(tokenizer, "x\xF0\x9F\x98\x80", 5, false, &ids, &fault), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_tokenizer_encode(tokenizer, "x\xF0\x9F\x98\x80", 5, false, &ids, &fault),
+                          CAKE_OK);
     ids.len = 3;
     request.params.echo = 1;
     request.params.logprobs = 0;
@@ -288,9 +290,9 @@ int main(void)
         {"who draws", test_draws},
         {"several choices", test_choices},
     };
-    if (cake_token_open(suite_path("jobs/demo/model"), &tokenizer))
+    if (cake_tokenizer_open(suite_path("jobs/demo/model"), &tokenizer))
         return 1;
     int failed = SUITE_MAIN("sequence", tests);
-    cake_token_close(tokenizer);
+    cake_tokenizer_close(tokenizer);
     return failed;
 }

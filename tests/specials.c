@@ -13,7 +13,7 @@
 #include "chat/chat.h"
 #include "rows.h"
 #include "suite.h"
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 
 static const char *const names[] = {"tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
                                     "added_tokens.json", "config.json",           "chat_template.jinja"};
@@ -93,11 +93,11 @@ static void test_directories(void)
         put("chat_template.jinja", cake_json_text(cake_json_get(golden, "template"), NULL));
         for (void *it = cake_json_first(files); it; it = cake_json_next(files, it))
             put_node(cake_json_key(it, NULL), cake_json_value(it));
-        cake_token *token = NULL;
-        CU_ASSERT_FATAL(!cake_token_open(suite_tmp(), &token));
+        cake_tokenizer *token = NULL;
+        CU_ASSERT_FATAL(!cake_tokenizer_open(suite_tmp(), &token));
         for (size_t k = 0; k < cake_json_size(cases); k++, rows++)
             CU_ASSERT(rows_check(token, name, cake_json_at(cases, k)));
-        cake_token_close(token);
+        cake_tokenizer_close(token);
         check_variables(name, cake_json_text(cake_json_get(entry, "variables"), NULL));
     }
     CU_ASSERT(rows >= 300);
@@ -143,7 +143,7 @@ static void test_classes(void)
         cake_fault fault;
         CU_ASSERT_FATAL(!cake_json_parse(cases[i].config, strlen(cases[i].config), &config, &fault));
         CU_ASSERT_FATAL(!cake_json_parse(cases[i].model, strlen(cases[i].model), &model, &fault));
-        CU_ASSERT_STRING_EQUAL(cake_builder_find(config, model, cases[i].bytes)->name, cases[i].name);
+        CU_ASSERT_STRING_EQUAL(cake_tokenizer_class_find(config, model, cases[i].bytes)->name, cases[i].name);
         cake_json_free(config);
         cake_json_free(model);
     }
@@ -181,12 +181,12 @@ static void test_broken(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf said = {0};
-        cake_token *token = NULL;
+        cake_tokenizer *token = NULL;
         clear();
         put("tokenizer.json", "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]}}");
         put(cases[i].file, cases[i].text);
         cake_log_capture(&said);
-        cake_err err = cake_token_open(suite_tmp(), &token);
+        cake_err err = cake_tokenizer_open(suite_tmp(), &token);
         cake_log_capture(NULL);
         bool good = cases[i].said ? err && said.data && strstr(said.data, cases[i].said) : !err && !said.len;
         if (!good)
@@ -194,7 +194,7 @@ static void test_broken(void)
                    said.data ? said.data : "nothing");
         CU_ASSERT(good);
         cake_buf_free(&said);
-        cake_token_close(token);
+        cake_tokenizer_close(token);
     }
     clear();
 }
@@ -224,17 +224,17 @@ static void test_fields(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf said = {0};
-        cake_token *token = NULL;
+        cake_tokenizer *token = NULL;
         clear();
         put("tokenizer.json", cases[i].model);
         put("tokenizer_config.json", cases[i].config);
         cake_log_capture(&said);
-        CU_ASSERT_FATAL(!cake_token_open(suite_tmp(), &token));
+        CU_ASSERT_FATAL(!cake_tokenizer_open(suite_tmp(), &token));
         cake_log_capture(NULL);
         CU_ASSERT(cases[i].said ? said.data && strstr(said.data, cases[i].said) : !said.len);
-        CU_ASSERT_EQUAL(cake_token_eos(token), cases[i].eos);
+        CU_ASSERT_EQUAL(cake_tokenizer_eos(token), cases[i].eos);
         cake_buf_free(&said);
-        cake_token_close(token);
+        cake_tokenizer_close(token);
     }
     clear();
 }

@@ -81,7 +81,7 @@ static void take_begun(cake_letter *letter, uint64_t n, cake_sequence *s, const 
     free(scored);
 }
 
-cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const cake_token *token,
+cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const cake_tokenizer *token,
                                         const int32_t *eos, int n_eos)
 {
     head h;

@@ -31,7 +31,7 @@ void cake_letter_take(cake_letter *letter, void *into, size_t bytes);
 void cake_letter_add_request(cake_buf *letter, int64_t ticket, const cake_sequence *lead);
 /* Owned, with the tokens that it had. token: for answers that end at stop strings, the others are not
  * decoded. context and what ends an answer as on rank 0. */
-cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const cake_token *token,
+cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const cake_tokenizer *token,
                                         const int32_t *eos, int n_eos);
 
 typedef enum cake_news_kind {

@@ -24,7 +24,7 @@ static const double silence = 1;   /* seconds after which rank 0 hears, though t
 struct cake_outpost {
     int context;
     const cake_config *config;
-    cake_token *token;
+    cake_tokenizer *token;
     cake_mail *mail;
     cake_root *root;
     cake_sequence **inbox; /* [cap] those from `first` on, n of them, have not begun */
@@ -45,7 +45,7 @@ cake_err cake_outpost_open(const cake_options *options, const cake_config *confi
     o->context = context;
     o->config = config;
     bool hushed = cake_log_hush(true); /* warnings are rank 0's */
-    cake_err err = cake_token_open(options->model, &o->token);
+    cake_err err = cake_tokenizer_open(options->model, &o->token);
     cake_log_hush(hushed);
     cake_alloc_trim();
     if (err) {
@@ -80,7 +80,7 @@ void cake_outpost_close(cake_outpost *o)
         cake_sequence_close(o->inbox[o->first + i]);
     free(o->inbox);
     cake_mail_close(o->mail);
-    cake_token_close(o->token);
+    cake_tokenizer_close(o->token);
     cake_buf_free(&o->news);
     free(o);
 }

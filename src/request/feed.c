@@ -64,7 +64,7 @@ cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, in
     cake_params base = cake_params_base();
     cake_params_merge(&feed->defaults, &base);
 
-    cake_err err = cake_token_open(o->model, &feed->token);
+    cake_err err = cake_tokenizer_open(o->model, &feed->token);
     cake_alloc_trim(); /* a large tokenizer.json was held in memory, and is not needed again */
     if (!err)
         err = cake_chat_open(o->model, &feed->chat);
@@ -77,16 +77,16 @@ cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, in
 
 void cake_feed_compare(const cake_feed *feed, int64_t n_vocab, const char *what)
 {
-    if (cake_token_count(feed->token) > n_vocab)
+    if (cake_tokenizer_count(feed->token) > n_vocab)
         cake_log(CAKE_WARN, "token",
                  "%s: the tokenizer has ids up to %d, the model's embedding %lld rows: %s",
-                 feed->options->model, cake_token_count(feed->token) - 1, (long long)n_vocab, what);
+                 feed->options->model, cake_tokenizer_count(feed->token) - 1, (long long)n_vocab, what);
 }
 
 static void add_token(const cake_feed *feed, int32_t id, cake_buf *out)
 {
     cake_buf bytes = {0};
-    cake_token_bytes(feed->token, id, &bytes);
+    cake_tokenizer_bytes(feed->token, id, &bytes);
     cake_buf_addf(out, "%d (", id);
     cake_json_add_text(out, bytes.data ? bytes.data : "", bytes.len);
     cake_buf_addc(out, ')');
@@ -96,7 +96,7 @@ static void add_token(const cake_feed *feed, int32_t id, cake_buf *out)
 void cake_feed_compare_ends(const cake_feed *feed, const int32_t *eos, int n_eos)
 {
     enum { SHOWN = 4 };
-    int32_t end = cake_token_eos(feed->token);
+    int32_t end = cake_tokenizer_eos(feed->token);
     cake_buf text = {0};
     for (int i = 0; i < n_eos; i++)
         if (eos[i] == end)
@@ -121,7 +121,7 @@ void cake_feed_close(cake_feed *feed)
 {
     cake_prompt_close(feed->prompt);
     cake_chat_close(feed->chat);
-    cake_token_close(feed->token);
+    cake_tokenizer_close(feed->token);
     cake_params_free(&feed->defaults);
     cake_buf_free(&feed->text);
     *feed = (cake_feed){.defaults = cake_params_unset()};
@@ -191,15 +191,15 @@ static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text
         cake_buf_add(text, r->text, r->text_len);
     if (err)
         return err;
-    size_t least = text->len / cake_token_longest(feed->token);
+    size_t least = text->len / cake_tokenizer_longest(feed->token);
     if (feed->context &&
         least > most_tokens(feed, r)) /* so that the tokenizer does not work through megabytes for nothing */
         return cake_fault_set(&r->fault, r->messages ? "messages" : "prompt",
                               "the prompt has %zu bytes, at least %zu tokens, "
                               "and leaves no room for an answer in a context of %d; shorten it",
                               text->len, least, feed->context);
-    return cake_token_encode(feed->token, text->data ? text->data : "", text->len, !templated, ids,
-                             &r->fault);
+    return cake_tokenizer_encode(feed->token, text->data ? text->data : "", text->len, !templated, ids,
+                                 &r->fault);
 }
 
 /* Checks the ids that a request names beside its prompt. */

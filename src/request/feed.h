@@ -11,11 +11,11 @@
 #include "prompt/prompt.h"
 #include "record/record.h"
 #include "request/sequence.h"
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 
 typedef struct cake_feed {
     cake_prompt *prompt;
-    cake_token *token;
+    cake_tokenizer *token;
     cake_chat *chat;
     const cake_options *options;
     cake_params defaults;          /* command line, then generation_config.json, then the interface's */

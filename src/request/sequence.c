@@ -38,7 +38,7 @@ static void find_begins(cake_sequence *lead, const char *text, size_t len)
     for (int i = 0; i < lead->n_prompt; i++) {
         lead->prompt_begin[i] = at;
         cake_buf_cut(&own, 0);
-        cake_token_bytes(lead->token, lead->ids.id[i], &own);
+        cake_tokenizer_bytes(lead->token, lead->ids.id[i], &own);
         bool blank = own.len && own.data[0] == ' ' && !at; /* added before the first word */
         if (own.len <= len - at && own.len && !memcmp(text + at, own.data, own.len))
             at += own.len;
@@ -89,7 +89,7 @@ static uint64_t seed_of(const cake_request *r, uint64_t job_seed)
 }
 
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
-                                  const cake_token *token)
+                                  const cake_tokenizer *token)
 {
     cake_sequence *s = cake_alloc(1, sizeof *s);
     s->lead = s;

@@ -15,7 +15,7 @@
 #include "record/record.h"
 #include "sample/past.h"
 #include "sample/sample.h"
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 
 typedef struct cake_sequence cake_sequence;
 
@@ -26,7 +26,7 @@ struct cake_sequence {
     cake_ids ids;          /* prompt and what was generated */
     int n_prompt, max_len; /* ids.len never exceeds max_len */
     cake_key key;
-    const cake_token *token; /* NULL where nothing is decoded */
+    const cake_tokenizer *token; /* NULL where nothing is decoded */
     cake_decoder *decoder;
     cake_past *past; /* the root's: changes of the next scores, or NULL */
     cake_buf text;   /* of what was generated; cut before a stop string */
@@ -58,7 +58,7 @@ struct cake_sequence {
 /* A lead; owned. Takes *request over. Its prompt is in ids already; token outlives it. With echo,
  * request.text is what is echoed (of a prompt that came as ids: their text). */
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
-                                  const cake_token *token);
+                                  const cake_tokenizer *token);
 /* The next choice of a lead that has params.n > 1 and fewer so far; the lead's. */
 cake_sequence *cake_sequence_branch(cake_sequence *lead);
 void cake_sequence_close(cake_sequence *lead);

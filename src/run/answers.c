@@ -22,7 +22,7 @@
 
 static void spell(const void *answers, int32_t id, cake_buf *out)
 {
-    cake_token_bytes(((const cake_answers *)answers)->feed.token, id, out);
+    cake_tokenizer_bytes(((const cake_answers *)answers)->feed.token, id, out);
 }
 
 /* As a shell would read it. */

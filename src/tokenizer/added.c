@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "text/unicode.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
 /* The longest token that text begins with: its index and length, or -1. */
 static int32_t trie_longest(const cake_trie *trie, const char *text, size_t len, size_t *length)
@@ -254,7 +254,7 @@ cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const c
 
 cake_err cake_added_finish(cake_added *added, const cake_json_path *spot, const cake_normalizers *normalizers)
 {
-    cake_scratch scratch = {0};
+    cake_encode_ws scratch = {0};
     cake_err err = CAKE_OK;
     for (size_t i = 0; !err && i < added->n; i++) {
         cake_added_token *token = &added->token[i];
@@ -270,7 +270,7 @@ cake_err cake_added_finish(cake_added *added, const cake_json_path *spot, const 
         else
             cake_trie_add(&added->raw, token->text, token->len, (int32_t)i, true);
     }
-    cake_scratch_free(&scratch);
+    cake_encode_ws_free(&scratch);
     return err;
 }
 

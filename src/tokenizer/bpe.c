@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
 #define PART       ((size_t)1 << 10) /* bytes of a piece from which on a place to part it is looked for */
 #define LONG_CHAIN (1 << 17)         /* symbols from which on memory counts more than time */
@@ -125,7 +125,7 @@ static cake_err add_merge(const cake_json_path *spot, const cake_vocab *vocab, b
     return CAKE_OK;
 }
 
-static cake_err open_merges(const cake_json_path *model, const cake_words *words, bpe *b)
+static cake_err open_merges(const cake_json_path *model, const cake_tokenizer_model *words, bpe *b)
 {
     cake_json_path list = cake_json_path_key(model, "merges");
     cake_err err = cake_json_path_need(&list, CAKE_JSON_ARRAY, "an array");
@@ -187,7 +187,7 @@ static cake_err open_unknown(const cake_json_path *model, const cake_vocab *voca
 static void open_tables(const cake_vocab *vocab, bpe *b)
 {
     if (b->byte_fallback)
-        cake_words_bytes(vocab, b->byte);
+        cake_tokenizer_model_bytes(vocab, b->byte);
     else
         memset(b->byte, -1, sizeof b->byte);
     b->mark = cake_vocab_find(vocab, "\xE2\x96\x81", 3);
@@ -243,7 +243,7 @@ static bool is_ordered(const cake_vocab *vocab, const bpe *b)
     return ordered;
 }
 
-cake_err cake_bpe_open(const cake_json_path *model, cake_words *words)
+cake_err cake_bpe_open(const cake_json_path *model, cake_tokenizer_model *words)
 {
     bpe *b = words->own = cake_alloc(1, sizeof *b);
     cake_json_path dropout = cake_json_path_key(model, "dropout");
@@ -272,7 +272,7 @@ cake_err cake_bpe_open(const cake_json_path *model, cake_words *words)
     return CAKE_OK;
 }
 
-void cake_bpe_close(cake_words *words)
+void cake_bpe_close(cake_tokenizer_model *words)
 {
     bpe *b = words->own;
     free(b->merges);
@@ -282,7 +282,7 @@ void cake_bpe_close(cake_words *words)
     free(b);
 }
 
-bool cake_bpe_drop(const cake_words *words, bool spelled)
+bool cake_bpe_drop(const cake_tokenizer_model *words, bool spelled)
 {
     const bpe *b = words->own;
     bool all_bytes = b->byte_fallback, all_spelled = spelled && !b->affixes;
@@ -292,7 +292,7 @@ bool cake_bpe_drop(const cake_words *words, bool spelled)
         char byte = (char)i;
         cake_buf text = {0};
         uint32_t code = 0;
-        cake_alphabet_spell(&byte, 1, &text);
+        cake_byte_level_spell(&byte, 1, &text);
         cake_utf8_next(text.data, text.len, &code);
         all_spelled = all_spelled && b->fast[code] >= 0;
         all_bytes = all_bytes && b->byte[i] >= 0;
@@ -339,8 +339,8 @@ static void join(chain *c, int32_t at, int32_t id)
     c->id[at] = id;
 }
 
-static int32_t find_character(const cake_words *words, const char *text, size_t len, bool first, bool last,
-                              cake_buf *spelled)
+static int32_t find_character(const cake_tokenizer_model *words, const char *text, size_t len, bool first,
+                              bool last, cake_buf *spelled)
 {
     const bpe *b = words->own;
     uint32_t code = 0;
@@ -368,8 +368,8 @@ static bool add_bytes(const bpe *b, chain *c, const char *text, size_t len)
 
 /* The piece's characters. An unknown one waits until a known one follows, so that a run of them can be fused;
  * byte tokens do not count as known: they overtake it, as in the original. */
-static cake_err spell(const cake_words *words, const char *piece, size_t len, chain *c, cake_buf *spelled,
-                      cake_fault *fault)
+static cake_err spell(const cake_tokenizer_model *words, const char *piece, size_t len, chain *c,
+                      cake_buf *spelled, cake_fault *fault)
 {
     const bpe *b = words->own;
     bool waiting = false;
@@ -386,7 +386,7 @@ static cake_err spell(const cake_words *words, const char *piece, size_t len, ch
                                                    : add_bytes(b, c, piece + i, n))) {
             continue;
         } else if (b->unknown == ABSENT) {
-            return cake_words_unknown(piece + i, n, fault);
+            return cake_tokenizer_model_unknown(piece + i, n, fault);
         } else if (b->unknown >= 0) {
             if (waiting && !b->fuse_unknown)
                 add_symbol(c, b->unknown);
@@ -398,7 +398,7 @@ static cake_err spell(const cake_words *words, const char *piece, size_t len, ch
     return CAKE_OK;
 }
 
-static void heap_push(cake_scratch *scratch, uint64_t key)
+static void heap_push(cake_encode_ws *scratch, uint64_t key)
 {
     if (scratch->n_heap == scratch->heap_room) {
         scratch->heap_room = scratch->heap_room ? 2 * scratch->heap_room : 64;
@@ -413,7 +413,7 @@ static void heap_push(cake_scratch *scratch, uint64_t key)
     heap[at] = key;
 }
 
-static uint64_t heap_pop(cake_scratch *scratch)
+static uint64_t heap_pop(cake_encode_ws *scratch)
 {
     uint64_t *heap = scratch->heap, top = heap[0], key = heap[--scratch->n_heap];
     size_t at = 0, n = scratch->n_heap;
@@ -432,7 +432,7 @@ static uint64_t heap_pop(cake_scratch *scratch)
     return top;
 }
 
-static void offer(const bpe *b, const chain *c, int32_t at, uint32_t below, cake_scratch *scratch)
+static void offer(const bpe *b, const chain *c, int32_t at, uint32_t below, cake_encode_ws *scratch)
 {
     const merge *m = merge_at(b, c, at);
     if (m && m->rank < below)
@@ -440,7 +440,7 @@ static void offer(const bpe *b, const chain *c, int32_t at, uint32_t below, cake
 }
 
 /* All merges of ranks below `below`. An entry is rank and position; a stale one has another rank by now. */
-static void merge_below(const bpe *b, chain *c, uint32_t below, cake_scratch *scratch)
+static void merge_below(const bpe *b, chain *c, uint32_t below, cake_encode_ws *scratch)
 {
     for (int32_t i = 0; i < c->n; i = behind(c, i))
         offer(b, c, i, below, scratch);
@@ -468,7 +468,7 @@ static void merge_rank(const bpe *b, chain *c, uint32_t rank)
 }
 
 /* A long chain is merged in rounds, each of as many ranks as leave the heap small beside the chain. */
-static void merge_long(const bpe *b, chain *c, cake_scratch *scratch)
+static void merge_long(const bpe *b, chain *c, cake_encode_ws *scratch)
 {
     uint32_t *count = cake_alloc(b->n_merges, sizeof *count);
     uint32_t most = (uint32_t)c->n / 8;
@@ -494,8 +494,8 @@ static void merge_long(const bpe *b, chain *c, cake_scratch *scratch)
     free(count);
 }
 
-static cake_err run_part(const cake_words *words, const char *text, size_t len, cake_scratch *scratch,
-                         cake_ids *ids, cake_fault *fault)
+static cake_err run_part(const cake_tokenizer_model *words, const char *text, size_t len,
+                         cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault)
 {
     const bpe *b = words->own;
     size_t room = len + strlen(b->suffix) + (b->prefix[0] ? len * strlen(b->prefix) : 0);
@@ -522,7 +522,7 @@ static cake_err run_part(const cake_words *words, const char *text, size_t len, 
 
 /* The end of the part of a piece that begins at `from`: a place that no merge can reach across, since both
  * characters there are tokens and no token holds the two side by side. */
-static size_t part_end(const cake_words *words, const char *piece, size_t len, size_t from)
+static size_t part_end(const cake_tokenizer_model *words, const char *piece, size_t len, size_t from)
 {
     const bpe *b = words->own;
     uint32_t code, last = 0;
@@ -540,7 +540,7 @@ static size_t part_end(const cake_words *words, const char *piece, size_t len, s
 }
 
 /* Words end before a space or what stands for one, where no merge reaches across. */
-size_t cake_bpe_cut(const cake_words *words, const char *piece, size_t len, size_t from)
+size_t cake_bpe_cut(const cake_tokenizer_model *words, const char *piece, size_t len, size_t from)
 {
     static const uint32_t mark = 0x2581;
     const bpe *b = words->own;
@@ -557,8 +557,8 @@ size_t cake_bpe_cut(const cake_words *words, const char *piece, size_t len, size
     return len;
 }
 
-cake_err cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
-                      cake_ids *ids, cake_fault *fault)
+cake_err cake_bpe_run(const cake_tokenizer_model *words, const char *piece, size_t len,
+                      cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault)
 {
     const bpe *b = words->own;
     if (b->whole_words) {

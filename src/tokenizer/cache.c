@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: pieces and their ids. Out: the ids, when the piece comes again. Called by words.c for every piece.
+ * In: pieces and their ids. Out: the ids, when the piece comes again. Called by tokenizer_model.c for
+ * every piece.
  * Invariant: an entry never changes once its slot points at it, and lives as long as the cache.
  */
 #include "tokenizer/cache.h"

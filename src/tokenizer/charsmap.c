@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "text/unicode.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
 #define WHOLE 6 /* bytes from which on a cluster is taken apart */
 

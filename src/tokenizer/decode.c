@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "text/pattern.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
 typedef struct mark {
     size_t at; /* held bytes from here on are of the token */
@@ -31,7 +31,7 @@ typedef struct state {
 } state;
 
 struct cake_decoder {
-    const cake_token *token;
+    const cake_tokenizer *token;
     cake_buf *text; /* of the call under way */
     int64_t count;  /* tokens pushed */
     int64_t owner;  /* number of the token that the text under way is of */
@@ -186,7 +186,7 @@ static void push_bytes(cake_decoder *d, size_t i, const char *text, size_t len)
 {
     state *s = &d->state[i];
     size_t at = s->held.len;
-    if (cake_alphabet_read(text, len, &s->held) < 0)
+    if (cake_byte_level_read(text, len, &s->held) < 0)
         cake_buf_add(&s->held, text, len);
     mark_held(d, s, at);
     if (s->held.len)
@@ -203,7 +203,7 @@ static void own_bytes(const cake_decode_stage *s, cake_buf *text, cake_buf *spar
 {
     (void)s;
     cake_buf_cut(spare, 0);
-    if (cake_alphabet_read(text->data, text->len, spare) >= 0) {
+    if (cake_byte_level_read(text->data, text->len, spare) >= 0) {
         cake_buf_cut(text, 0);
         cake_buf_add(text, spare->data, spare->len);
     }
@@ -363,8 +363,8 @@ static void push_join(cake_decoder *d, size_t i, const char *text, size_t len)
 
 static cake_err open_meta(const cake_json_path *spot, cake_decode_stage *out)
 {
-    cake_splitters list = {0}; /* it has the members of its namesake among the pre-tokenizers */
-    cake_err err = cake_splitters_open(spot, &list);
+    cake_pre_tokenizers list = {0}; /* it has the members of its namesake among the pre-tokenizers */
+    cake_err err = cake_pre_tokenizers_open(spot, &list);
     if (!err) {
         char text[4];
         out->replace.from_len = (size_t)cake_utf8_put(text, list.step[0].character);
@@ -373,7 +373,7 @@ static cake_err open_meta(const cake_json_path *spot, cake_decode_stage *out)
         out->replace.to_len = 1;
         out->keeps = list.step[0].scheme == CAKE_META_NEVER;
     }
-    cake_splitters_close(&list);
+    cake_pre_tokenizers_close(&list);
     return err;
 }
 
@@ -553,7 +553,7 @@ void cake_stages_bytes(const cake_decode_stages *stages, const char *text, size_
     cake_buf_free(&spare);
 }
 
-cake_decoder *cake_decoder_open(const cake_token *token)
+cake_decoder *cake_decoder_open(const cake_tokenizer *token)
 {
     cake_decoder *d = cake_alloc(1, sizeof *d + token->stages.n * sizeof *d->state);
     d->token = token;
@@ -567,7 +567,7 @@ void cake_decoder_trace(cake_decoder *decoder, size_t *begin)
 
 void cake_decoder_push(cake_decoder *decoder, int32_t id, cake_buf *text)
 {
-    const cake_token *token = decoder->token;
+    const cake_tokenizer *token = decoder->token;
     int64_t number = decoder->count++;
     if (decoder->begin) /* until it is certain */
         decoder->begin[number - decoder->base] = text->len;

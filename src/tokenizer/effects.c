@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of effects.h. token.c checks a tokenizer_config.json against it. Invariant: a field that changes
- * the ids or the text that transformers makes is not NONE.
+ * The table of effects.h. tokenizer.c checks a tokenizer_config.json against it. Invariant: a field that
+ * changes the ids or the text that transformers makes is not NONE.
  */
 #include "tokenizer/effects.h"
 

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "text/unicode.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
 typedef struct cake_normalizer_kind {
     const char *type;
@@ -18,7 +18,7 @@ typedef struct cake_normalizer_kind {
                      cake_normalizers *out); /* NULL: a step with nothing to read */
     /* scratch->normal, which is not empty, into scratch->spare; sets scratch->moved where the beginning
      * goes */
-    cake_err (*run)(const cake_normalizer *step, cake_scratch *scratch, cake_fault *fault);
+    cake_err (*run)(const cake_normalizer *step, cake_encode_ws *scratch, cake_fault *fault);
     int (*map)(uint32_t code, uint32_t out[3]); /* or what takes a character's place: how many */
     cake_unicode_form form;
     size_t shrink; /* a text becomes at most so many times shorter; 0: without limit */
@@ -33,14 +33,14 @@ static cake_normalizer *add_step(cake_normalizers *out, const normalizer_kind *k
 
 /* --- the whole text --- */
 
-static cake_err run_form(const cake_normalizer *step, cake_scratch *scratch, cake_fault *fault)
+static cake_err run_form(const cake_normalizer *step, cake_encode_ws *scratch, cake_fault *fault)
 {
     (void)fault;
     cake_unicode_normalize(step->kind->form, scratch->normal.data, scratch->normal.len, &scratch->spare);
     return CAKE_OK;
 }
 
-static cake_err run_prepend(const cake_normalizer *step, cake_scratch *scratch, cake_fault *fault)
+static cake_err run_prepend(const cake_normalizer *step, cake_encode_ws *scratch, cake_fault *fault)
 {
     (void)fault;
     cake_buf_add(&scratch->spare, step->replace.to, step->replace.to_len);
@@ -49,7 +49,7 @@ static cake_err run_prepend(const cake_normalizer *step, cake_scratch *scratch, 
 }
 
 /* What replaces a match stands where its last character stood. */
-static cake_err run_replace(const cake_normalizer *step, cake_scratch *scratch, cake_fault *fault)
+static cake_err run_replace(const cake_normalizer *step, cake_encode_ws *scratch, cake_fault *fault)
 {
     const cake_buf *text = &scratch->normal;
     size_t first = 0;
@@ -60,14 +60,14 @@ static cake_err run_replace(const cake_normalizer *step, cake_scratch *scratch, 
     return err;
 }
 
-static cake_err run_precompiled(const cake_normalizer *step, cake_scratch *scratch, cake_fault *fault)
+static cake_err run_precompiled(const cake_normalizer *step, cake_encode_ws *scratch, cake_fault *fault)
 {
     (void)fault;
     cake_charsmap_run(step->charsmap, scratch->normal.data, scratch->normal.len, &scratch->spare);
     return CAKE_OK;
 }
 
-static cake_err run_strip(const cake_normalizer *step, cake_scratch *scratch, cake_fault *fault)
+static cake_err run_strip(const cake_normalizer *step, cake_encode_ws *scratch, cake_fault *fault)
 {
     (void)fault;
     const char *text = scratch->normal.data;
@@ -85,10 +85,10 @@ static cake_err run_strip(const cake_normalizer *step, cake_scratch *scratch, ca
     return CAKE_OK;
 }
 
-static cake_err run_bytes(const cake_normalizer *step, cake_scratch *scratch, cake_fault *fault)
+static cake_err run_bytes(const cake_normalizer *step, cake_encode_ws *scratch, cake_fault *fault)
 {
     (void)step, (void)fault;
-    cake_alphabet_spell(scratch->normal.data, scratch->normal.len, &scratch->spare);
+    cake_byte_level_spell(scratch->normal.data, scratch->normal.len, &scratch->spare);
     return CAKE_OK;
 }
 
@@ -148,7 +148,7 @@ static int map_nonspacing(uint32_t code, uint32_t out[3])
     return !cake_char_is_nonspacing(code);
 }
 
-static void map_text(const cake_normalizer *step, cake_scratch *scratch)
+static void map_text(const cake_normalizer *step, cake_encode_ws *scratch)
 {
     const cake_buf *text = &scratch->normal;
     for (size_t at = 0, n; at < text->len; at += n) {
@@ -292,7 +292,7 @@ void cake_normalizers_close(cake_normalizers *normalizers)
     *normalizers = (cake_normalizers){0};
 }
 
-cake_err cake_normalizers_run(const cake_normalizers *normalizers, cake_scratch *scratch, cake_fault *fault)
+cake_err cake_normalizers_run(const cake_normalizers *normalizers, cake_encode_ws *scratch, cake_fault *fault)
 {
     cake_err err = CAKE_OK;
     scratch->moved = false;

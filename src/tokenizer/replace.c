@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "text/pattern.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
 cake_err cake_replace_open(const cake_json_path *spot, cake_replace *out)
 {

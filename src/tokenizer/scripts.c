@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "text/pattern.h"
 #include "text/unicode_age.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
 static const char *const names[] = {
     "Adlam",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the files beside a tokenizer. Out: the tokens that transformers 5 adds because of them, in its order.
- * Called by token.c, which adds them (added.c), and by chat.c, whose variables they are.
+ * Called by tokenizer.c, which adds them (added.c), and by chat.c, whose variables they are.
  *
  * The constructor of the directory's class has defaults; tokenizer_config.json says otherwise;
  * special_tokens_map.json rules over both and added_tokens.json lists tokens, but only where
@@ -56,7 +56,7 @@ void cake_specials_drop(cake_specials *specials)
 void cake_specials_name(cake_specials *specials, int index, const char *text, size_t len)
 {
     while (specials->named.n < CAKE_NAMED)
-        append(&specials->named, cake_builder_named[specials->named.n], NULL, 0);
+        append(&specials->named, cake_tokenizer_class_named[specials->named.n], NULL, 0);
     cake_special *token = &specials->named.at[index];
     free(token->text);
     token->text = text ? cake_copy(text, len) : NULL;
@@ -103,7 +103,7 @@ static cake_err read_usual(const cake_json_path *spot, int index, cake_specials 
         cake_specials_name(out, index, NULL, 0);
         return CAKE_OK;
     }
-    cake_err err = read_token(spot, cake_builder_named[index], true, &one);
+    cake_err err = read_token(spot, cake_tokenizer_class_named[index], true, &one);
     if (err) {
         clear(&one);
         return err;
@@ -120,7 +120,7 @@ static cake_err read_usual(const cake_json_path *spot, int index, cake_specials 
 static bool is_own(const char *key, size_t len)
 {
     for (int i = 0; i < CAKE_NAMED; i++)
-        if (!strcmp(key, cake_builder_named[i]))
+        if (!strcmp(key, cake_tokenizer_class_named[i]))
             return false;
     return len > 6 && !strcmp(key + len - 6, "_token");
 }
@@ -220,7 +220,7 @@ static cake_err read_named(const cake_json_path *root, cake_specials *out)
 {
     cake_err err = CAKE_OK;
     for (int i = 0; !err && i < CAKE_NAMED; i++) {
-        cake_json_path member = cake_json_path_key(root, cake_builder_named[i]);
+        cake_json_path member = cake_json_path_key(root, cake_tokenizer_class_named[i]);
         err = read_usual(&member, i, out);
     }
     return err;
@@ -359,7 +359,7 @@ static bool has_bytes(const char *dir, const char *tokenizer, size_t len, cake_b
     return found;
 }
 
-static void set_class(const cake_builder *c, cake_specials *out)
+static void set_class(const cake_tokenizer_class *c, cake_specials *out)
 {
     out->class = c;
     for (int i = 0; i < CAKE_NAMED; i++)
@@ -388,11 +388,11 @@ cake_err cake_specials_open(const char *dir, const char *tokenizer, size_t len, 
     cake_json *model = cake_json_peek(path.data);
     cake_err err = load(dir, "tokenizer_config.json", &path, &out->config);
     if (!err) {
-        bool bytes = cake_builder_asks(out->config, model) && has_bytes(dir, tokenizer, len, &path);
-        set_class(cake_builder_find(out->config, model, bytes), out);
+        bool bytes = cake_tokenizer_class_asks(out->config, model) && has_bytes(dir, tokenizer, len, &path);
+        set_class(cake_tokenizer_class_find(out->config, model, bytes), out);
         set_path(&path, dir, "tokenizer_config.json");
     }
-    const char *reader = cake_builder_says(out->config, model);
+    const char *reader = cake_tokenizer_class_says(out->config, model);
     out->reader = reader ? cake_copy(reader, strlen(reader)) : NULL;
     cake_json_free(model);
     cake_json_path root = cake_json_path_root(path.data, out->config);

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "formats/json.h"
-#include "tokenizer/builder.h"
+#include "tokenizer/tokenizer_class.h"
 #include "tokenizer/vocab.h"
 
 typedef struct cake_special {
@@ -30,22 +30,23 @@ typedef struct cake_special_list {
 } cake_special_list;
 
 typedef struct cake_specials {
-    const cake_builder *class;
+    const cake_tokenizer_class *class;
     char *reader;             /* the class or model type that the files name; owned, NULL: neither */
     cake_json *config;        /* tokenizer_config.json; owned, NULL: none */
     cake_special_list listed; /* of added_tokens_decoder, else of added_tokens.json; ids ascend */
-    cake_special_list named;  /* bos_token etc. in the order of cake_builder_named, then the model's own */
-    cake_special_list extra;  /* extra_special_tokens */
-    cake_vocab names;         /* of the model's own, to their place behind the CAKE_NAMED */
-    bool given[CAKE_NAMED];   /* a file says what it is, or that there is none */
-    bool extra_given;         /* a file says what `extra` is: none of the tokenizer's own has to be added */
-    bool all;                 /* listed is all there is: there is an added_tokens_decoder */
-    bool split;               /* special tokens in a text are text */
-    bool bos, eos;            /* put around each text, where no tokenizer.json says what is */
+    cake_special_list
+        named; /* bos_token etc. in the order of cake_tokenizer_class_named, then the model's own */
+    cake_special_list extra; /* extra_special_tokens */
+    cake_vocab names;        /* of the model's own, to their place behind the CAKE_NAMED */
+    bool given[CAKE_NAMED];  /* a file says what it is, or that there is none */
+    bool extra_given;        /* a file says what `extra` is: none of the tokenizer's own has to be added */
+    bool all;                /* listed is all there is: there is an added_tokens_decoder */
+    bool split;              /* special tokens in a text are text */
+    bool bos, eos;           /* put around each text, where no tokenizer.json says what is */
 } cake_specials;
 
 /* Zeros but for the class: no files. */
-#define CAKE_SPECIALS_NONE ((cake_specials){.class = &cake_builder_plain})
+#define CAKE_SPECIALS_NONE ((cake_specials){.class = &cake_tokenizer_class_plain})
 
 /* Reads the files of dir that are there. tokenizer [len]: the tokenizer.json of dir; NULL: it is looked for,
  * if it matters. Failures are said with file and path. Close with cake_specials_close, also after a

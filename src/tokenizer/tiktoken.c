@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tokenizer/files.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/import.h"
+#include "tokenizer/internal.h"
 
 #define MOST_BETWEEN 100000 /* ids that may lie between ranks and special tokens */
 
@@ -115,7 +115,7 @@ static cake_err read_ranks(const char *where, const char *bytes, size_t len, cak
 static void add_spelled(const char *bytes, size_t len, cake_buf *spare, cake_buf *json)
 {
     cake_buf_cut(spare, 0);
-    cake_alphabet_spell(bytes, len, spare);
+    cake_byte_level_spell(bytes, len, spare);
     cake_json_add_text(json, spare->data, spare->len);
 }
 

@@ -17,7 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
 #define PENALTY 10.0 /* of an unknown character, below the lowest score */
 
@@ -37,7 +37,7 @@ typedef struct cake_unigram_path {
     int32_t id;   /* of that token */
 } place;
 
-cake_err cake_unigram_vocab(const cake_json_path *spot, cake_words *words)
+cake_err cake_unigram_vocab(const cake_json_path *spot, cake_tokenizer_model *words)
 {
     unigram *u = words->own = cake_alloc(1, sizeof *u);
     cake_err err = cake_json_path_need(spot, CAKE_JSON_ARRAY, "an array");
@@ -66,7 +66,7 @@ cake_err cake_unigram_vocab(const cake_json_path *spot, cake_words *words)
     return err;
 }
 
-cake_err cake_unigram_open(const cake_json_path *spot, cake_words *words)
+cake_err cake_unigram_open(const cake_json_path *spot, cake_tokenizer_model *words)
 {
     unigram *u = words->own;
     int64_t unknown = -1;
@@ -75,11 +75,11 @@ cake_err cake_unigram_open(const cake_json_path *spot, cake_words *words)
     if (!err && cake_json_kind(unk.node) > CAKE_JSON_NULL)
         err = cake_json_path_int(spot, "unk_id", 0, words->vocab.count - 1, &unknown);
     u->unknown = (int32_t)unknown;
-    cake_words_bytes(&words->vocab, u->byte);
+    cake_tokenizer_model_bytes(&words->vocab, u->byte);
     return err;
 }
 
-void cake_unigram_close(cake_words *words)
+void cake_unigram_close(cake_tokenizer_model *words)
 {
     unigram *u = words->own;
     free(u->score);
@@ -88,7 +88,7 @@ void cake_unigram_close(cake_words *words)
 }
 
 /* Runs of unknown characters share one token. */
-bool cake_unigram_drop(const cake_words *words, bool spelled)
+bool cake_unigram_drop(const cake_tokenizer_model *words, bool spelled)
 {
     (void)words, (void)spelled;
     return true;
@@ -122,7 +122,7 @@ static void walk(const unigram *u, const char *piece, size_t len, place *best)
 }
 
 /* A run of unknown characters: a token if it happens to be one, else its bytes, else the unknown token. */
-static void add_unknown(const cake_words *words, const char *text, size_t len, cake_ids *ids)
+static void add_unknown(const cake_tokenizer_model *words, const char *text, size_t len, cake_ids *ids)
 {
     const unigram *u = words->own;
     int32_t id = cake_vocab_find(&words->vocab, text, len);
@@ -135,8 +135,8 @@ static void add_unknown(const cake_words *words, const char *text, size_t len, c
         cake_ids_add(ids, u->byte[(unsigned char)text[i]]);
 }
 
-cake_err cake_unigram_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
-                          cake_ids *ids, cake_fault *fault)
+cake_err cake_unigram_run(const cake_tokenizer_model *words, const char *piece, size_t len,
+                          cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault)
 {
     const unigram *u = words->own;
     if (len + 1 > scratch->n_path) {
@@ -166,7 +166,7 @@ cake_err cake_unigram_run(const cake_words *words, const char *piece, size_t len
             continue;
         }
         if (u->unknown < 0)
-            return cake_words_unknown(piece + from, end - from, fault);
+            return cake_tokenizer_model_unknown(piece + from, end - from, fault);
         while (end < len && best[end].id == u->unknown)
             end = (size_t)best[end].from;
         add_unknown(words, piece + from, end - from, ids);

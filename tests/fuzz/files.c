@@ -15,14 +15,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cake_buf_cut(&said, 0);
     cake_log_capture(&said);
     const char *bytes = (const char *)data;
-    cake_token *token = NULL;
-    if (cake_token_import(bytes, size, "FILE", &token)) {
+    cake_tokenizer *token = NULL;
+    if (cake_tokenizer_import(bytes, size, "FILE", &token)) {
         CAKE_ASSERT(said.len > 0 && !token);
     } else {
         check(token, bytes, size);
         check(token, "the lower  world \xE2\x96\x81\xC3\xA9 1234", 26);
     }
-    cake_token_close(token);
+    cake_tokenizer_close(token);
     cake_log_capture(NULL);
     return 0;
 }

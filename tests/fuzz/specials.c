@@ -58,12 +58,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         put(names[i], at, (size_t)(stop - at));
         at = stop < end ? stop + 1 : end;
     }
-    cake_token *token = NULL;
-    if (cake_token_open(folder, &token))
+    cake_tokenizer *token = NULL;
+    if (cake_tokenizer_open(folder, &token))
         CAKE_ASSERT(said.len > 0 && !token);
     else
         check(token, at, (size_t)(end - at));
-    cake_token_close(token);
+    cake_tokenizer_close(token);
     cake_log_capture(NULL);
     return 0;
 }

@@ -16,12 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cake_log_capture(&said);
     const char *json = (const char *)data, *text = memchr(json, 0, size);
     size_t len = text ? (size_t)(text - json) : size;
-    cake_token *token = NULL;
-    if (cake_token_parse(json, len, "FILE", &token))
+    cake_tokenizer *token = NULL;
+    if (cake_tokenizer_parse(json, len, "FILE", &token))
         CAKE_ASSERT(said.len > 0 && !token);
     else
         check(token, text ? text + 1 : json, text ? size - len - 1 : size);
-    cake_token_close(token);
+    cake_tokenizer_close(token);
     cake_log_capture(NULL);
     return 0;
 }

@@ -6,10 +6,10 @@
  *
  * Normalizers, pre-tokenizers, post-processors and decoders are flat lists: a Sequence in the file dissolves
  * into its members. Each list's file holds a table of the kinds that it knows; a new kind is a row there.
- * All parts are read-only once opened; what an encoding needs to write lives in a cake_scratch.
+ * All parts are read-only once opened; what an encoding needs to write lives in a cake_encode_ws.
  */
-#ifndef CAKE_TOKENIZER_PARTS_H
-#define CAKE_TOKENIZER_PARTS_H
+#ifndef CAKE_TOKENIZER_INTERNAL_H
+#define CAKE_TOKENIZER_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,35 +19,36 @@
 #include "base/err.h"
 #include "formats/json_path.h"
 #include "tokenizer/cache.h"
-#include "tokenizer/known.h"
-#include "tokenizer/lists.h"
+#include "tokenizer/fast_patterns.h"
 #include "tokenizer/specials.h"
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 #include "tokenizer/trie.h"
 #include "tokenizer/vocab.h"
+#include "tokenizer/vocab_reader.h"
 
 /* What one encoding writes to. Zeros are fine. */
-typedef struct cake_scratch {
+typedef struct cake_encode_ws {
     cake_buf normal, spare; /* the normalizers' */
     bool moved;             /* the normalizers took the beginning of the text away */
     size_t made;            /* bytes that the pre-tokenizers wrote */
     void *match;            /* the patterns' */
-    cake_buf *step; /* [n_step] split.c's, two a step: its text with a prefix, a piece in its spelling */
+    cake_buf
+        *step; /* [n_step] pre_tokenizer.c's, two a step: its text with a prefix, a piece in its spelling */
     size_t n_step;
     int32_t *symbols; /* bpe.c's, [n_symbols] */
     size_t n_symbols;
     uint64_t *heap; /* bpe.c's, [heap_room] */
     size_t n_heap, heap_room;
     cake_buf character;             /* bpe.c's */
-    cake_buf spelled;               /* words.c's: a piece in the byte-level alphabet */
+    cake_buf spelled;               /* tokenizer_model.c's: a piece in the byte-level alphabet */
     struct cake_unigram_path *path; /* unigram.c's, [n_path] */
     size_t n_path;
-} cake_scratch;
+} cake_encode_ws;
 
-/* The character that ends text (UTF-8, not empty), and where it begins (alphabet.c). */
+/* The character that ends text (UTF-8, not empty), and where it begins (byte_level.c). */
 uint32_t cake_text_last(const char *text, size_t len, size_t *at);
 
-/* Appends the bytes that text spells in base64; returns how far it is base64 (alphabet.c). */
+/* Appends the bytes that text spells in base64; returns how far it is base64 (byte_level.c). */
 size_t cake_base64_read(const char *text, size_t len, cake_buf *out);
 
 /* Bytes that a text may have behind a step of any list: a Replace may make thousands of one, and the next
@@ -85,7 +86,7 @@ cake_err cake_charsmap_open(const cake_json_path *spot, cake_charsmap **out); /*
 void cake_charsmap_close(cake_charsmap *map);
 void cake_charsmap_run(const cake_charsmap *map, const char *text, size_t len, cake_buf *out);
 
-void cake_scratch_free(cake_scratch *scratch); /* back to zeros (token.c) */
+void cake_encode_ws_free(cake_encode_ws *scratch); /* back to zeros (tokenizer.c) */
 
 /* --- normalizers: text to text (normalize.c) --- */
 
@@ -108,15 +109,16 @@ bool cake_normalizers_spell(const cake_normalizers *normalizers); /* they write 
 void cake_normalizers_close(cake_normalizers *normalizers);
 /* Changes scratch->normal in place, and says in scratch->moved whether its beginning is gone. Fails as
  * patterns do. */
-cake_err cake_normalizers_run(const cake_normalizers *normalizers, cake_scratch *scratch, cake_fault *fault);
-/* --- pre-tokenizers: text to pieces (split.c) --- */
+cake_err cake_normalizers_run(const cake_normalizers *normalizers, cake_encode_ws *scratch,
+                              cake_fault *fault);
+/* --- pre-tokenizers: text to pieces (pre_tokenizer.c) --- */
 
 typedef enum cake_meta { CAKE_META_ALWAYS, CAKE_META_FIRST, CAKE_META_NEVER } cake_meta;
 
-typedef struct cake_splitter {
+typedef struct cake_pre_tokenizer {
     const struct cake_splitter_kind *kind;
     struct cake_pattern *pattern; /* owned; NULL: none */
-    cake_known_function known;    /* the same, matched by hand */
+    cake_fast_pattern known;      /* the same, matched by hand */
     int behaviour;
     bool invert;        /* what does not match is the match */
     bool prefix_space;  /* ByteLevel: every piece begins with a space */
@@ -126,24 +128,26 @@ typedef struct cake_splitter {
     bool meta;          /* Metaspace: spaces become `character` */
     cake_meta scheme;   /* Metaspace: where one stands before the text */
     int64_t length;     /* FixedLength: characters */
-} cake_splitter;
+} cake_pre_tokenizer;
 
-typedef struct cake_splitters {
-    cake_splitter *step;
+typedef struct cake_pre_tokenizers {
+    cake_pre_tokenizer *step;
     size_t n;
     bool raw; /* the last step spells: it is left to who receives the pieces */
-} cake_splitters;
+} cake_pre_tokenizers;
 
-cake_err cake_splitters_open(const cake_json_path *spot, cake_splitters *out); /* null: none */
-bool cake_splitters_spell(const cake_splitters *splitters); /* the model wants the byte-level alphabet */
-bool cake_splitters_drop(const cake_splitters *splitters);  /* parts of the text are removed */
-void cake_splitters_close(cake_splitters *splitters);
+cake_err cake_pre_tokenizers_open(const cake_json_path *spot, cake_pre_tokenizers *out); /* null: none */
+bool cake_pre_tokenizers_spell(
+    const cake_pre_tokenizers *splitters); /* the model wants the byte-level alphabet */
+bool cake_pre_tokenizers_drop(const cake_pre_tokenizers *splitters); /* parts of the text are removed */
+void cake_pre_tokenizers_close(cake_pre_tokenizers *splitters);
 typedef cake_err (*cake_piece_function)(void *own, const char *piece, size_t len);
 
 /* Hands the pieces of text (UTF-8, not empty) on, one at a time; none is empty. With splitters->raw they are
  * still to be spelled. first: the text is the beginning of all. Fails as patterns and `each` do. */
-cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, size_t len, bool first,
-                            cake_scratch *scratch, cake_piece_function each, void *own, cake_fault *fault);
+cake_err cake_pre_tokenizers_run(const cake_pre_tokenizers *splitters, const char *text, size_t len,
+                                 bool first, cake_encode_ws *scratch, cake_piece_function each, void *own,
+                                 cake_fault *fault);
 /* The script of each of CAKE_CODES characters as a number, 0: that of what stands before; owned
  * (scripts.c). */
 #define CAKE_CODES 0x110000
@@ -151,50 +155,53 @@ cake_err cake_scripts_open(const cake_json_path *spot, uint8_t **out);
 /* How far text (not empty) stays with one script; 0: it begins without one. */
 size_t cake_scripts_match(const uint8_t *script, const char *text, size_t len);
 /* The byte-level alphabet: every byte is written as one printable character. */
-void cake_alphabet_spell(const char *bytes, size_t len, cake_buf *out);
+void cake_byte_level_spell(const char *bytes, size_t len, cake_buf *out);
 /* The bytes that text spells, or -1 if it has a character outside of the alphabet (out is as before). */
-int cake_alphabet_read(const char *text, size_t len, cake_buf *out);
+int cake_byte_level_read(const char *text, size_t len, cake_buf *out);
 
 /* --- models: a piece to ids (bpe.c) --- */
 
-typedef struct cake_words {
-    const struct cake_words_kind *kind;
+typedef struct cake_tokenizer_model {
+    const struct cake_tokenizer_model_kind *kind;
     cake_vocab vocab;
     void *own; /* the kind's */
     cake_cache *cache;
-    cake_lists *lists; /* borrowed while it is opened; NULL: none */
-} cake_words;
+    cake_vocab_reader *lists; /* borrowed while it is opened; NULL: none */
+} cake_tokenizer_model;
 
 /* lists: a BPE model's vocab and merges, or a Unigram model's scores, read already and taken over; NULL: they
  * are in spot. */
-cake_err cake_words_open(const cake_json_path *spot, cake_lists *lists, cake_words *out);
-void cake_words_close(cake_words *words);
-bool cake_words_bpe(const cake_words *words); /* whether the model is BPE */
+cake_err cake_tokenizer_model_open(const cake_json_path *spot, cake_vocab_reader *lists,
+                                   cake_tokenizer_model *out);
+void cake_tokenizer_model_close(cake_tokenizer_model *words);
+bool cake_tokenizer_model_bpe(const cake_tokenizer_model *words); /* whether the model is BPE */
 /* Appends a piece's ids. raw: its bytes are still to be spelled. Fails where a character has no token and
  * there is none for unknown ones. */
-cake_err cake_words_run(const cake_words *words, const char *piece, size_t len, bool raw,
-                        cake_scratch *scratch, cake_ids *ids, cake_fault *fault);
+cake_err cake_tokenizer_model_run(const cake_tokenizer_model *words, const char *piece, size_t len, bool raw,
+                                  cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault);
 /* Whether characters can vanish: unknown ones without a token, or runs of them that share one. */
-bool cake_words_drop(const cake_words *words, bool spelled);
+bool cake_tokenizer_model_drop(const cake_tokenizer_model *words, bool spelled);
 int cake_byte_token(const char *text, size_t len); /* the byte that "<0x0A>" names, -1: another token */
 /* The ids of the byte tokens, -1 where there is none. */
-void cake_words_bytes(const cake_vocab *vocab, int32_t byte[256]);
-cake_err cake_words_unknown(const char *text, size_t len, cake_fault *fault); /* "no token for U+..." */
+void cake_tokenizer_model_bytes(const cake_vocab *vocab, int32_t byte[256]);
+cake_err cake_tokenizer_model_unknown(const char *text, size_t len,
+                                      cake_fault *fault); /* "no token for U+..." */
 
 /* Each model: reads spot into words->own, words->vocab being there. */
-cake_err cake_bpe_open(const cake_json_path *spot, cake_words *words);
-void cake_bpe_close(cake_words *words);
-bool cake_bpe_drop(const cake_words *words, bool spelled);
-cake_err cake_bpe_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
-                      cake_ids *ids, cake_fault *fault);
+cake_err cake_bpe_open(const cake_json_path *spot, cake_tokenizer_model *words);
+void cake_bpe_close(cake_tokenizer_model *words);
+bool cake_bpe_drop(const cake_tokenizer_model *words, bool spelled);
+cake_err cake_bpe_run(const cake_tokenizer_model *words, const char *piece, size_t len,
+                      cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault);
 /* The end of the part of a piece from `from` on that can be encoded for itself. */
-size_t cake_bpe_cut(const cake_words *words, const char *piece, size_t len, size_t from);
-cake_err cake_unigram_vocab(const cake_json_path *spot, cake_words *words); /* [["token", score], ...] */
-cake_err cake_unigram_open(const cake_json_path *spot, cake_words *words);
-void cake_unigram_close(cake_words *words);
-bool cake_unigram_drop(const cake_words *words, bool spelled);
-cake_err cake_unigram_run(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
-                          cake_ids *ids, cake_fault *fault);
+size_t cake_bpe_cut(const cake_tokenizer_model *words, const char *piece, size_t len, size_t from);
+cake_err cake_unigram_vocab(const cake_json_path *spot,
+                            cake_tokenizer_model *words); /* [["token", score], ...] */
+cake_err cake_unigram_open(const cake_json_path *spot, cake_tokenizer_model *words);
+void cake_unigram_close(cake_tokenizer_model *words);
+bool cake_unigram_drop(const cake_tokenizer_model *words, bool spelled);
+cake_err cake_unigram_run(const cake_tokenizer_model *words, const char *piece, size_t len,
+                          cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault);
 
 /* --- added tokens: found in the text before anything else looks at it (added.c) --- */
 
@@ -237,14 +244,14 @@ const cake_added_token *cake_added_find(const cake_added *added, const char *tex
 cake_added_match cake_added_next(const cake_added *added, const cake_trie *trie, const char *text, size_t len,
                                  size_t from, size_t *at);
 
-/* --- post-processor: ids around a text's ids (post.c) --- */
+/* --- post-processor: ids around a text's ids (post_processor.c) --- */
 
-typedef struct cake_post {
+typedef struct cake_post_processor {
     cake_ids before, after;
-} cake_post;
+} cake_post_processor;
 
-cake_err cake_post_open(const cake_json_path *spot, cake_post *out); /* null: nothing */
-void cake_post_close(cake_post *post);
+cake_err cake_post_processor_open(const cake_json_path *spot, cake_post_processor *out); /* null: nothing */
+void cake_post_processor_close(cake_post_processor *post);
 
 /* --- decoders: tokens to text (decode.c) --- */
 
@@ -267,7 +274,7 @@ void cake_stages_close(cake_decode_stages *stages);
 /* One token's own bytes, without what depends on its neighbours. */
 void cake_stages_bytes(const cake_decode_stages *stages, const char *text, size_t len, cake_buf *out);
 
-/* --- the whole (token.c) --- */
+/* --- the whole (tokenizer.c) --- */
 
 typedef struct cake_known {
     const char *text; /* NULL: no token has this id */
@@ -275,13 +282,13 @@ typedef struct cake_known {
     bool added, special;
 } cake_known;
 
-struct cake_token {
+struct cake_tokenizer {
     char *where; /* file name, for messages */
     cake_normalizers normalizers;
-    cake_splitters splitters;
-    cake_words words;
+    cake_pre_tokenizers splitters;
+    cake_tokenizer_model words;
     cake_added added;
-    cake_post post;
+    cake_post_processor post;
     cake_decode_stages stages;
     cake_known *known; /* [count], by id */
     int32_t eos;       /* the eos_token that a file names; -1: none */

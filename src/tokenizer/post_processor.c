@@ -5,14 +5,14 @@
  */
 #include <string.h>
 
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
 typedef struct post_kind {
     const char *type;
-    cake_err (*open)(const cake_json_path *spot, cake_post *out);
+    cake_err (*open)(const cake_json_path *spot, cake_post_processor *out);
 } post_kind;
 
-static cake_err open_offsets(const cake_json_path *spot, cake_post *out)
+static cake_err open_offsets(const cake_json_path *spot, cake_post_processor *out)
 {
     (void)spot;
     (void)out; /* ByteLevel only moves offsets */
@@ -51,7 +51,7 @@ static cake_err add_special(const cake_json_path *spot, const cake_json_path *sp
 
 /* Reads one element of `single`: a special token, or the place of the text. */
 static cake_err read_piece(const cake_json_path *spot, const cake_json_path *specials, bool *text_seen,
-                           cake_post *out)
+                           cake_post_processor *out)
 {
     const char *name = NULL;
     cake_json_path special = cake_json_path_key(spot, "SpecialToken"),
@@ -71,13 +71,13 @@ static cake_err read_piece(const cake_json_path *spot, const cake_json_path *spe
     return err;
 }
 
-static cake_err open_template(const cake_json_path *spot, cake_post *out)
+static cake_err open_template(const cake_json_path *spot, cake_post_processor *out)
 {
     cake_json_path single = cake_json_path_key(spot, "single"),
                    specials = cake_json_path_key(spot, "special_tokens");
     cake_err err = cake_json_path_need(&single, CAKE_JSON_ARRAY, "an array");
     bool text_seen = false;
-    cake_post own = {0};
+    cake_post_processor own = {0};
     for (size_t i = 0; !err && i < cake_json_size(single.node); i++) {
         cake_json_path piece = cake_json_path_at(&single, i);
         err = read_piece(&piece, &specials, &text_seen, &own);
@@ -109,7 +109,7 @@ static cake_err read_pair(const cake_json_path *spot, const char *key, int32_t *
 }
 
 /* BERT and RoBERTa: a token before the text, one behind. */
-static cake_err open_around(const cake_json_path *spot, cake_post *out)
+static cake_err open_around(const cake_json_path *spot, cake_post_processor *out)
 {
     int32_t before, after;
     cake_err err = read_pair(spot, "cls", &before);
@@ -134,21 +134,21 @@ static const post_kind kinds[] = {
 
 static cake_err open_step(const cake_json_path *spot, size_t row, void *out)
 {
-    cake_post *post = out;
+    cake_post_processor *post = out;
     cake_err err = kinds[row].open(spot, post);
     if (!err)
         err = check_count(spot, &post->before);
     return err ? err : check_count(spot, &post->after);
 }
 
-cake_err cake_post_open(const cake_json_path *spot, cake_post *out)
+cake_err cake_post_processor_open(const cake_json_path *spot, cake_post_processor *out)
 {
     static const cake_json_path_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
                                                "processors"};
     return cake_json_path_walk(spot, &table, open_step, out);
 }
 
-void cake_post_close(cake_post *post)
+void cake_post_processor_close(cake_post_processor *post)
 {
     cake_ids_free(&post->before);
     cake_ids_free(&post->after);

@@ -5,8 +5,8 @@
  * building a tree of them. Only files that are as regular as all known ones are read so; others take the long
  * way, which can also tell what is wrong with them.
  */
-#ifndef CAKE_TOKENIZER_LISTS_H
-#define CAKE_TOKENIZER_LISTS_H
+#ifndef CAKE_TOKENIZER_VOCAB_READER_H
+#define CAKE_TOKENIZER_VOCAB_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,20 +19,20 @@ typedef struct cake_pair {
     int32_t left, right; /* ids */
 } cake_pair;
 
-typedef struct cake_lists {
+typedef struct cake_vocab_reader {
     cake_vocab vocab;
     cake_pair *pair; /* [n], owned: merges in their order */
     size_t n;
     double *score; /* [n_scores], owned: a Unigram model's, in the order of its vocab */
     size_t n_scores;
-} cake_lists;
+} cake_vocab_reader;
 
 /* Reads model.vocab and model.merges of json (UTF-8), and appends the rest, with both empty, to *rest. false,
  * and nothing is kept, if they are not there or in any way odd. */
-bool cake_lists_read(const char *json, size_t len, cake_lists *out, cake_buf *rest);
-/* Reads the scores in model.vocab of json, by cake_score_read. false, and nothing is kept, if they are not
+bool cake_vocab_reader_read(const char *json, size_t len, cake_vocab_reader *out, cake_buf *rest);
+/* Reads the scores in model.vocab of json, by cake_parse_score. false, and nothing is kept, if they are not
  * there or in any way odd. */
-bool cake_lists_scores(const char *json, size_t len, cake_lists *out);
-void cake_lists_free(cake_lists *lists);
+bool cake_vocab_reader_scores(const char *json, size_t len, cake_vocab_reader *out);
+void cake_vocab_reader_free(cake_vocab_reader *lists);
 
 #endif

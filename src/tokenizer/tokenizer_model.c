@@ -6,22 +6,22 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
-typedef struct cake_words_kind {
+typedef struct cake_tokenizer_model_kind {
     const char *type;
-    cake_err (*vocab)(const cake_json_path *vocab, cake_words *words);
-    cake_err (*open)(const cake_json_path *model, cake_words *words); /* vocab is there already */
-    void (*close)(cake_words *words);
-    cake_err (*run)(const cake_words *words, const char *piece, size_t len, cake_scratch *scratch,
+    cake_err (*vocab)(const cake_json_path *vocab, cake_tokenizer_model *words);
+    cake_err (*open)(const cake_json_path *model, cake_tokenizer_model *words); /* vocab is there already */
+    void (*close)(cake_tokenizer_model *words);
+    cake_err (*run)(const cake_tokenizer_model *words, const char *piece, size_t len, cake_encode_ws *scratch,
                     cake_ids *ids, cake_fault *fault);
-    bool (*drop)(const cake_words *words, bool spelled);
-    size_t (*cut)(const cake_words *words, const char *piece, size_t len,
+    bool (*drop)(const cake_tokenizer_model *words, bool spelled);
+    size_t (*cut)(const cake_tokenizer_model *words, const char *piece, size_t len,
                   size_t from); /* NULL: pieces are whole */
 } words_kind;
 
 /* {"token": id, ...} */
-static cake_err open_vocab(const cake_json_path *spot, cake_words *words)
+static cake_err open_vocab(const cake_json_path *spot, cake_tokenizer_model *words)
 {
     cake_vocab *vocab = &words->vocab;
     cake_err err = cake_json_path_need(spot, CAKE_JSON_OBJECT, "an object");
@@ -54,7 +54,8 @@ static const words_kind kinds[] = {
      cake_unigram_drop, NULL},
 };
 
-cake_err cake_words_open(const cake_json_path *spot, cake_lists *lists, cake_words *out)
+cake_err cake_tokenizer_model_open(const cake_json_path *spot, cake_vocab_reader *lists,
+                                   cake_tokenizer_model *out)
 {
     size_t row = 0;
     cake_json_path vocab = cake_json_path_key(spot, "vocab");
@@ -82,26 +83,26 @@ cake_err cake_words_open(const cake_json_path *spot, cake_lists *lists, cake_wor
     return err;
 }
 
-bool cake_words_bpe(const cake_words *words)
+bool cake_tokenizer_model_bpe(const cake_tokenizer_model *words)
 {
     return words->kind == &kinds[0];
 }
 
-void cake_words_close(cake_words *words)
+void cake_tokenizer_model_close(cake_tokenizer_model *words)
 {
     if (words->kind && words->own)
         words->kind->close(words);
     cake_vocab_free(&words->vocab);
     cake_cache_close(words->cache);
-    *words = (cake_words){0};
+    *words = (cake_tokenizer_model){0};
 }
 
-bool cake_words_drop(const cake_words *words, bool spelled)
+bool cake_tokenizer_model_drop(const cake_tokenizer_model *words, bool spelled)
 {
     return words->kind->drop(words, spelled);
 }
 
-void cake_words_bytes(const cake_vocab *vocab, int32_t byte[256])
+void cake_tokenizer_model_bytes(const cake_vocab *vocab, int32_t byte[256])
 {
     for (int i = 0; i < 256; i++) {
         char name[8];
@@ -110,7 +111,7 @@ void cake_words_bytes(const cake_vocab *vocab, int32_t byte[256])
     }
 }
 
-cake_err cake_words_unknown(const char *text, size_t len, cake_fault *fault)
+cake_err cake_tokenizer_model_unknown(const char *text, size_t len, cake_fault *fault)
 {
     uint32_t code = 0;
     cake_utf8_next(text, len, &code);
@@ -119,8 +120,8 @@ cake_err cake_words_unknown(const char *text, size_t len, cake_fault *fault)
 }
 
 /* A part that can be encoded for itself, from memory if it came before. */
-static cake_err run_part(const cake_words *words, const char *piece, size_t len, bool raw,
-                         cake_scratch *scratch, cake_ids *ids, cake_fault *fault)
+static cake_err run_part(const cake_tokenizer_model *words, const char *piece, size_t len, bool raw,
+                         cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault)
 {
     size_t before = ids->len;
     if (len <= CAKE_CACHE_KEY && cake_cache_get(words->cache, piece, len, ids))
@@ -129,7 +130,7 @@ static cake_err run_part(const cake_words *words, const char *piece, size_t len,
     size_t n = len;
     if (raw) {
         cake_buf_cut(&scratch->spelled, 0);
-        cake_alphabet_spell(piece, len, &scratch->spelled);
+        cake_byte_level_spell(piece, len, &scratch->spelled);
         text = scratch->spelled.data;
         n = scratch->spelled.len;
     }
@@ -139,8 +140,8 @@ static cake_err run_part(const cake_words *words, const char *piece, size_t len,
     return err;
 }
 
-cake_err cake_words_run(const cake_words *words, const char *piece, size_t len, bool raw,
-                        cake_scratch *scratch, cake_ids *ids, cake_fault *fault)
+cake_err cake_tokenizer_model_run(const cake_tokenizer_model *words, const char *piece, size_t len, bool raw,
+                                  cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault)
 {
     if (raw || !words->kind->cut)
         return run_part(words, piece, len, raw, scratch, ids, fault);

@@ -3,9 +3,10 @@
  * SentencePiece's tokenizer.model. In: its protocol buffer (sentencepiece_model.proto). Out: a
  * tokenizer.json.
  *
- * What the model leaves open follows transformers 5 and the class that it takes (builder.c): Llama's prepend
- * a space and take every model as BPE, Gemma's prepend none, TokenizersBackend goes by the model's own
- * fields. None of them looks at add_dummy_prefix, remove_extra_whitespaces or treat_whitespace_as_suffix.
+ * What the model leaves open follows transformers 5 and the class that it takes (tokenizer_class.c):
+ * Llama's prepend a space and take every model as BPE, Gemma's prepend none, TokenizersBackend goes by
+ * the model's own fields. None of them looks at add_dummy_prefix, remove_extra_whitespaces or
+ * treat_whitespace_as_suffix.
  * Invariant: no length is believed before it is checked against what is left.
  */
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "tokenizer/files.h"
+#include "tokenizer/import.h"
 #include "tokenizer/vocab.h"
 
 enum { CONTROL = 3, USER_DEFINED = 4 };
@@ -246,7 +247,7 @@ static void add_stages(const spm *m, const cake_specials *specials, cake_buf *ou
         "{\"type\": \"Replace\", \"pattern\": {\"String\": " MARK "}, \"content\": \" \"}";
     static const char spaces[] =
         "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": " MARK "}";
-    cake_builder_spm kind = specials->class->spm;
+    cake_tokenizer_class_spm kind = specials->class->spm;
     bool llama = kind == CAKE_SPM_LLAMA || kind == CAKE_SPM_CODE_LLAMA;
     bool prefix = cake_json_bool(cake_json_get(specials->config, "add_prefix_space"), true);
     bool legacy = kind == CAKE_SPM_LLAMA && cake_json_bool(cake_json_get(specials->config, "legacy"), false);
@@ -291,7 +292,7 @@ static void rename_pieces(spm *m, cake_vocab *ids, const cake_special_list *list
 
 static void add_model(spm *m, cake_vocab *ids, const cake_specials *specials, cake_buf *json)
 {
-    cake_builder_spm kind = specials->class->spm;
+    cake_tokenizer_class_spm kind = specials->class->spm;
     const cake_special *unk = specials->named.n ? &specials->named.at[CAKE_UNK] : NULL;
     const cake_buf *own = &m->own[0];
     cake_buf merges = {0};
@@ -333,8 +334,8 @@ static void add_specials(const spm *m, cake_specials *specials)
             cake_specials_name(specials, index[i], m->own[i].data, m->own[i].len);
 }
 
-cake_err cake_spm_convert(const char *bytes, size_t len, const char *where, cake_specials *specials,
-                          cake_buf *json)
+cake_err cake_sentencepiece_convert(const char *bytes, size_t len, const char *where, cake_specials *specials,
+                                    cake_buf *json)
 {
     spm m = {.where = where, .model_type = UNIGRAM, .id = {0, 1, 2}};
     static const char *const names[] = {"<unk>", "<s>", "</s>"};

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
 static bool prints(unsigned b)
 {
@@ -42,7 +42,7 @@ static int byte_of(uint32_t code)
     return code == 67 ? 0xAD : -1;
 }
 
-void cake_alphabet_spell(const char *bytes, size_t len, cake_buf *out)
+void cake_byte_level_spell(const char *bytes, size_t len, cake_buf *out)
 {
     for (size_t i = 0; i < len;) {
         char chunk[256];
@@ -53,7 +53,7 @@ void cake_alphabet_spell(const char *bytes, size_t len, cake_buf *out)
     }
 }
 
-int cake_alphabet_read(const char *text, size_t len, cake_buf *out)
+int cake_byte_level_read(const char *text, size_t len, cake_buf *out)
 {
     size_t before = out->len;
     for (size_t i = 0; i < len;) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: text. Out: where the match of a well-known pattern ends. Called by split.c.
+ * In: text. Out: where the match of a well-known pattern ends. Called by pre_tokenizer.c.
  *
  * All of these have the same alternatives in the same order: an English ending; letters, with one character
  * before them; digits; other characters with a space before and line ends behind; white space up to its last
  * line end; white space but for its last character, if something follows; white space.
  * Invariant: a match has at least one character.
  */
-#include "tokenizer/known.h"
+#include "tokenizer/fast_patterns.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -132,11 +132,11 @@ static size_t match_gpt2(const char *text, size_t len)
     return same ? run(text, len, begin + first, same, SIZE_MAX) : blanks(text, len, false);
 }
 
-cake_known_function cake_known_find(const char *pattern, size_t len)
+cake_fast_pattern cake_fast_pattern_find(const char *pattern, size_t len)
 {
     static const struct {
         const char *pattern;
-        cake_known_function match;
+        cake_fast_pattern match;
     } known[] = {
         {cake_known_gpt2, match_gpt2},
         {ENDINGS PLAIN "\\p{N}" OTHERS, match_1},

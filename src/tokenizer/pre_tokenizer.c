@@ -11,22 +11,22 @@
 #include "base/utf8.h"
 #include "text/pattern.h"
 #include "text/unicode.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/internal.h"
 
 typedef struct cake_splitter_kind {
     const char *type;
-    cake_err (*open)(const cake_json_path *spot, cake_splitters *out);
+    cake_err (*open)(const cake_json_path *spot, cake_pre_tokenizers *out);
     /* The end of the match at the beginning of text (not empty), or 0: none begins here. NULL: the pattern
      * tells. */
-    size_t (*match)(const cake_splitter *step, const char *text, size_t len);
+    size_t (*match)(const cake_pre_tokenizer *step, const char *text, size_t len);
 } splitter_kind;
 
 typedef enum behaviour { ISOLATED, REMOVED, WITH_PREVIOUS, WITH_NEXT, CONTIGUOUS } behaviour;
 
-static cake_splitter *add_step(cake_splitters *out, const splitter_kind *kind)
+static cake_pre_tokenizer *add_step(cake_pre_tokenizers *out, const splitter_kind *kind)
 {
     out->step = cake_grow(out->step, out->n + 1, sizeof *out->step);
-    out->step[out->n] = (cake_splitter){.kind = kind};
+    out->step[out->n] = (cake_pre_tokenizer){.kind = kind};
     return &out->step[out->n++];
 }
 
@@ -39,25 +39,25 @@ static size_t match_one(const char *text, size_t len, bool (*is)(uint32_t))
     return is(code) ? n : 0;
 }
 
-static size_t match_space(const cake_splitter *step, const char *text, size_t len)
+static size_t match_space(const cake_pre_tokenizer *step, const char *text, size_t len)
 {
     (void)step;
     return match_one(text, len, cake_char_is_space);
 }
 
-static size_t match_number(const cake_splitter *step, const char *text, size_t len)
+static size_t match_number(const cake_pre_tokenizer *step, const char *text, size_t len)
 {
     (void)step;
     return match_one(text, len, cake_char_is_number);
 }
 
-static size_t match_punctuation(const cake_splitter *step, const char *text, size_t len)
+static size_t match_punctuation(const cake_pre_tokenizer *step, const char *text, size_t len)
 {
     (void)step;
     return match_one(text, len, cake_char_is_punctuation);
 }
 
-static size_t match_character(const cake_splitter *step, const char *text, size_t len)
+static size_t match_character(const cake_pre_tokenizer *step, const char *text, size_t len)
 {
     uint32_t code = 0;
     size_t n = (size_t)cake_utf8_next(text, len, &code);
@@ -65,7 +65,7 @@ static size_t match_character(const cake_splitter *step, const char *text, size_
 }
 
 /* A run of word characters, or one of characters that are neither those nor white space. */
-static size_t match_word(const cake_splitter *step, const char *text, size_t len)
+static size_t match_word(const cake_pre_tokenizer *step, const char *text, size_t len)
 {
     (void)step;
     int kind = -1;
@@ -81,7 +81,7 @@ static size_t match_word(const cake_splitter *step, const char *text, size_t len
     return at;
 }
 
-static size_t match_length(const cake_splitter *step, const char *text, size_t len)
+static size_t match_length(const cake_pre_tokenizer *step, const char *text, size_t len)
 {
     size_t at = 0;
     for (int64_t i = 0; i < step->length && at < len; i++)
@@ -89,19 +89,19 @@ static size_t match_length(const cake_splitter *step, const char *text, size_t l
     return at;
 }
 
-static size_t match_known(const cake_splitter *step, const char *text, size_t len)
+static size_t match_known(const cake_pre_tokenizer *step, const char *text, size_t len)
 {
     return step->known(text, len);
 }
 
-static size_t match_script(const cake_splitter *step, const char *text, size_t len)
+static size_t match_script(const cake_pre_tokenizer *step, const char *text, size_t len)
 {
     return cake_scripts_match(step->script, text, len);
 }
 
 /* --- opening --- */
 
-static cake_err open_behaviour(const cake_json_path *spot, cake_splitter *out)
+static cake_err open_behaviour(const cake_json_path *spot, cake_pre_tokenizer *out)
 {
     static const char *const names[] = {"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext",
                                         "Contiguous"};
@@ -145,9 +145,9 @@ static const splitter_kind character = {"Metaspace", NULL, match_character};
 static const splitter_kind scripts = {"UnicodeScripts", NULL, match_script};
 static const splitter_kind lengths = {"FixedLength", NULL, match_length};
 
-static cake_err open_split(const cake_json_path *spot, cake_splitters *list)
+static cake_err open_split(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
-    cake_splitter *out = add_step(list, &split);
+    cake_pre_tokenizer *out = add_step(list, &split);
     cake_json_path pattern = cake_json_path_key(spot, "pattern");
     bool literal = cake_json_get(pattern.node, "String") != NULL;
     const char *text = NULL;
@@ -159,7 +159,7 @@ static cake_err open_split(const cake_json_path *spot, cake_splitters *list)
         err = open_behaviour(spot, out);
     if (!err)
         err = cake_json_path_flag(spot, "invert", false, &out->invert);
-    out->known = err || literal ? NULL : cake_known_find(text, len);
+    out->known = err || literal ? NULL : cake_fast_pattern_find(text, len);
     if (out->known)
         out->kind = &known;
     else if (!err)
@@ -167,22 +167,22 @@ static cake_err open_split(const cake_json_path *spot, cake_splitters *list)
     return err;
 }
 
-static cake_err open_bytes(const cake_json_path *spot, cake_splitters *list)
+static cake_err open_bytes(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
-    cake_splitter *out = add_step(list, &bytes);
+    cake_pre_tokenizer *out = add_step(list, &bytes);
     bool pattern = true;
     cake_err err = cake_json_path_flag(spot, "add_prefix_space", true, &out->prefix_space);
     if (!err)
         err = cake_json_path_flag(spot, "use_regex", true, &pattern);
     if (pattern) {
         out->kind = &known;
-        out->known = cake_known_find(cake_known_gpt2, strlen(cake_known_gpt2));
+        out->known = cake_fast_pattern_find(cake_known_gpt2, strlen(cake_known_gpt2));
     }
     out->bytes = true;
     return err;
 }
 
-static cake_err open_scheme(const cake_json_path *spot, cake_splitter *out)
+static cake_err open_scheme(const cake_json_path *spot, cake_pre_tokenizer *out)
 {
     static const char *const names[] = {"always", "first", "never"};
     bool prefix = true;
@@ -206,9 +206,9 @@ static cake_err open_scheme(const cake_json_path *spot, cake_splitter *out)
                                      text);
 }
 
-static cake_err open_meta(const cake_json_path *spot, cake_splitters *list)
+static cake_err open_meta(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
-    cake_splitter *out = add_step(list, &character);
+    cake_pre_tokenizer *out = add_step(list, &character);
     bool cuts = true;
     cake_err err = open_character(spot, "replacement", &out->character);
     if (!err)
@@ -222,14 +222,14 @@ static cake_err open_meta(const cake_json_path *spot, cake_splitters *list)
     return err;
 }
 
-static cake_err open_delimiter(const cake_json_path *spot, cake_splitters *list)
+static cake_err open_delimiter(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
-    cake_splitter *out = add_step(list, &character);
+    cake_pre_tokenizer *out = add_step(list, &character);
     out->behaviour = REMOVED;
     return open_character(spot, "delimiter", &out->character);
 }
 
-static cake_err open_digits(const cake_json_path *spot, cake_splitters *list)
+static cake_err open_digits(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
     bool each = false;
     cake_err err = cake_json_path_flag(spot, "individual_digits", false, &each);
@@ -237,47 +237,47 @@ static cake_err open_digits(const cake_json_path *spot, cake_splitters *list)
     return err;
 }
 
-static cake_err open_punctuation(const cake_json_path *spot, cake_splitters *list)
+static cake_err open_punctuation(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
-    cake_splitter *out = add_step(list, &punctuation);
+    cake_pre_tokenizer *out = add_step(list, &punctuation);
     return cake_json_get(spot->node, "behavior") ? open_behaviour(spot, out) : CAKE_OK;
 }
 
 /* Of these only what matches is kept. */
-static cake_err open_words(const cake_json_path *spot, cake_splitters *list)
+static cake_err open_words(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
     (void)spot;
-    cake_splitter *out = add_step(list, &words);
+    cake_pre_tokenizer *out = add_step(list, &words);
     out->behaviour = REMOVED;
     out->invert = true;
     return CAKE_OK;
 }
 
-static cake_err open_scripts(const cake_json_path *spot, cake_splitters *list)
+static cake_err open_scripts(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
-    cake_splitter *out = add_step(list, &scripts);
+    cake_pre_tokenizer *out = add_step(list, &scripts);
     out->behaviour = REMOVED;
     out->invert = true;
     return cake_scripts_open(spot, &out->script);
 }
 
-static cake_err open_spaces(const cake_json_path *spot, cake_splitters *list)
+static cake_err open_spaces(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
     (void)spot;
     add_step(list, &spaces)->behaviour = REMOVED;
     return CAKE_OK;
 }
 
-static cake_err open_bert(const cake_json_path *spot, cake_splitters *list)
+static cake_err open_bert(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
     cake_err err = open_spaces(spot, list);
     add_step(list, &punctuation);
     return err;
 }
 
-static cake_err open_length(const cake_json_path *spot, cake_splitters *list)
+static cake_err open_length(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
-    cake_splitter *out = add_step(list, &lengths);
+    cake_pre_tokenizer *out = add_step(list, &lengths);
     out->length = 5;
     return cake_json_get(spot->node, "length")
                ? cake_json_path_int(spot, "length", 1, INT32_MAX, &out->length)
@@ -301,13 +301,13 @@ static const splitter_kind kinds[] = {
 
 static cake_err open_step(const cake_json_path *spot, size_t row, void *out)
 {
-    cake_splitters *list = out;
+    cake_pre_tokenizers *list = out;
     if (list->n >= CAKE_STEPS_MOST)
         return cake_json_path_fail(spot, "more than %d pre-tokenizers cannot be run", CAKE_STEPS_MOST);
     return kinds[row].open(spot, list);
 }
 
-cake_err cake_splitters_open(const cake_json_path *spot, cake_splitters *out)
+cake_err cake_pre_tokenizers_open(const cake_json_path *spot, cake_pre_tokenizers *out)
 {
     static const cake_json_path_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
                                                "pretokenizers"};
@@ -316,7 +316,7 @@ cake_err cake_splitters_open(const cake_json_path *spot, cake_splitters *out)
     return err;
 }
 
-bool cake_splitters_spell(const cake_splitters *splitters)
+bool cake_pre_tokenizers_spell(const cake_pre_tokenizers *splitters)
 {
     bool spell = false;
     for (size_t i = 0; i < splitters->n; i++)
@@ -324,7 +324,7 @@ bool cake_splitters_spell(const cake_splitters *splitters)
     return spell;
 }
 
-bool cake_splitters_drop(const cake_splitters *splitters)
+bool cake_pre_tokenizers_drop(const cake_pre_tokenizers *splitters)
 {
     bool drop = false;
     for (size_t i = 0; i < splitters->n; i++)
@@ -332,20 +332,20 @@ bool cake_splitters_drop(const cake_splitters *splitters)
     return drop;
 }
 
-void cake_splitters_close(cake_splitters *splitters)
+void cake_pre_tokenizers_close(cake_pre_tokenizers *splitters)
 {
     for (size_t i = 0; i < splitters->n; i++) {
         cake_pattern_close(splitters->step[i].pattern);
         free(splitters->step[i].script);
     }
     free(splitters->step);
-    *splitters = (cake_splitters){0};
+    *splitters = (cake_pre_tokenizers){0};
 }
 
 /* One run over a text; where the pieces go. */
 typedef struct splitting {
-    const cake_splitters *splitters;
-    cake_scratch *scratch;
+    const cake_pre_tokenizers *splitters;
+    cake_encode_ws *scratch;
     cake_piece_function each;
     void *own;
     cake_fault *fault;
@@ -358,7 +358,7 @@ static cake_err split_from(const splitting *s, size_t step, const char *text, si
 typedef struct cutter {
     const splitting *run;
     size_t index; /* of the step */
-    const cake_splitter *step;
+    const cake_pre_tokenizer *step;
     const char *text;
     size_t from, to; /* of the piece that may still grow */
     bool was_match;  /* the part before */
@@ -366,7 +366,7 @@ typedef struct cutter {
 } cutter;
 
 /* A step wrote so many bytes. */
-static cake_err note_made(const splitting *s, const cake_splitter *step, size_t len)
+static cake_err note_made(const splitting *s, const cake_pre_tokenizer *step, size_t len)
 {
     s->scratch->made += len;
     return cake_text_grown(s->scratch->made, step->meta ? "Metaspace" : "ByteLevel", s->fault);
@@ -383,9 +383,9 @@ static cake_err end_piece(cutter *c)
     if (c->step->bytes && (!c->run->splitters->raw || c->index + 1 < c->run->splitters->n)) {
         cake_buf *spelled = &c->run->scratch->step[2 * c->index + 1];
         cake_buf_cut(spelled, 0);
-        cake_alphabet_spell(piece, head, spelled);
+        cake_byte_level_spell(piece, head, spelled);
         size_t spelled_head = spelled->len;
-        cake_alphabet_spell(piece + head, len - head, spelled);
+        cake_byte_level_spell(piece + head, len - head, spelled);
         piece = spelled->data;
         len = spelled->len;
         head = spelled_head;
@@ -473,7 +473,7 @@ static cake_err cut_kind(cutter *c, size_t len)
  * original. */
 static cake_err prepare(const splitting *s, size_t index, const char **text, size_t *len, size_t *head)
 {
-    const cake_splitter *step = &s->splitters->step[index];
+    const cake_pre_tokenizer *step = &s->splitters->step[index];
     cake_buf *made = &s->scratch->step[2 * index];
     char mark[4] = {' '};
     size_t n = step->meta ? (size_t)cake_utf8_put(mark, step->character) : 1;
@@ -516,8 +516,9 @@ static cake_err split_from(const splitting *s, size_t step, const char *text, si
     return err ? err : end_piece(&c);
 }
 
-cake_err cake_splitters_run(const cake_splitters *splitters, const char *text, size_t len, bool first,
-                            cake_scratch *scratch, cake_piece_function each, void *own, cake_fault *fault)
+cake_err cake_pre_tokenizers_run(const cake_pre_tokenizers *splitters, const char *text, size_t len,
+                                 bool first, cake_encode_ws *scratch, cake_piece_function each, void *own,
+                                 cake_fault *fault)
 {
     splitting s = {splitters, scratch, each, own, fault};
     if (!scratch->step) {

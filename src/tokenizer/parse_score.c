@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a score as it stands in a tokenizer.json. Out: the number that the `tokenizers` library reads there.
- * Called by lists.c. Invariant: at most 64 bits of digits are believed, at most as many as there are are
- * passed over.
+ * In: a score as it stands in a tokenizer.json. Out: the number that the `tokenizers` library reads
+ * there. Called by vocab_reader.c. Invariant: at most 64 bits of digits are believed, at most as many as
+ * there are are passed over.
  */
-#include "tokenizer/score.h"
+#include "tokenizer/parse_score.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -77,7 +77,7 @@ static double power_of_ten(int64_t n)
     return strtod(text, NULL);
 }
 
-size_t cake_score_read(const char *text, size_t len, double *out)
+size_t cake_parse_score(const char *text, size_t len, double *out)
 {
     reading r = {.at = text, .end = text + len};
     bool minus = len && *text == '-';

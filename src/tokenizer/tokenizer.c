@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: tokenizer.json, then text or ids. Out: ids or text.
- * Called by run for every prompt and every generated token. Invariant: nothing of a cake_token changes once
- * it is open, so threads may share it.
+ * In: tokenizer.json, then text or ids. Out: ids or text. Called by run for every prompt and every
+ * generated token. Invariant: nothing of a cake_tokenizer changes once it is open, so threads may share
+ * it.
  */
-#include "tokenizer/token.h"
+#include "tokenizer/tokenizer.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -16,15 +16,15 @@
 #include "base/utf8.h"
 #include "text/pattern.h"
 #include "tokenizer/effects.h"
-#include "tokenizer/files.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/import.h"
+#include "tokenizer/internal.h"
 
 #define TEXT_MOST    ((size_t)1 << 30) /* positions inside a piece are 32 bits wide */
 #define LARGEST_FILE ((size_t)512 << 20)
 #define SPARE_MOST   ((size_t)1 << 20) /* bytes that are kept for the next normalization */
 
 /* Everything by id, so that decoding is one look: an added token hides a model's token of the same id. */
-static void list_known(cake_token *token)
+static void list_known(cake_tokenizer *token)
 {
     const cake_vocab *vocab = &token->words.vocab;
     token->count = vocab->count;
@@ -44,7 +44,7 @@ static void list_known(cake_token *token)
 }
 
 /* Ids that the post-processor adds have to be ids of this model. */
-static cake_err check_post(const cake_token *token, const cake_json_path *spot)
+static cake_err check_post(const cake_tokenizer *token, const cake_json_path *spot)
 {
     const cake_ids *lists[] = {&token->post.before, &token->post.after};
     for (size_t l = 0; l < 2; l++)
@@ -58,17 +58,18 @@ static cake_err check_post(const cake_token *token, const cake_json_path *spot)
 static size_t token_bytes(const char *text, size_t len, bool spelled, cake_buf *bytes)
 {
     cake_buf_cut(bytes, 0);
-    if (spelled && cake_alphabet_read(text, len, bytes) >= 0)
+    if (spelled && cake_byte_level_read(text, len, bytes) >= 0)
         return bytes->len;
     return cake_byte_token(text, len) >= 0 ? 1 : len;
 }
 
-static size_t find_longest(const cake_token *token)
+static size_t find_longest(const cake_tokenizer *token)
 {
-    bool spelled = cake_splitters_spell(&token->splitters) || cake_normalizers_spell(&token->normalizers);
+    bool spelled =
+        cake_pre_tokenizers_spell(&token->splitters) || cake_normalizers_spell(&token->normalizers);
     size_t shrink = cake_normalizers_shrink(&token->normalizers), longest = 4; /* an unknown character */
-    bool endless =
-        !shrink || cake_splitters_drop(&token->splitters) || cake_words_drop(&token->words, spelled);
+    bool endless = !shrink || cake_pre_tokenizers_drop(&token->splitters) ||
+                   cake_tokenizer_model_drop(&token->words, spelled);
     cake_buf bytes = {0};
     for (int32_t id = 0; id < token->words.vocab.count; id++) {
         size_t len = 0;
@@ -86,14 +87,14 @@ static size_t find_longest(const cake_token *token)
 }
 
 /* The id of a token by name; -1: there is none. */
-static int32_t find_named(const cake_token *token, const cake_specials *specials, int index)
+static int32_t find_named(const cake_tokenizer *token, const cake_specials *specials, int index)
 {
     const cake_special *s = specials->named.n ? &specials->named.at[index] : NULL;
-    return s && s->text ? cake_token_find(token, s->text, s->len) : -1;
+    return s && s->text ? cake_tokenizer_find(token, s->text, s->len) : -1;
 }
 
 /* The same, for the post-processor. */
-static void add_named(const cake_token *token, const cake_specials *specials, int index, cake_ids *ids)
+static void add_named(const cake_tokenizer *token, const cake_specials *specials, int index, cake_ids *ids)
 {
     int32_t id = find_named(token, specials, index);
     if (id >= 0)
@@ -102,7 +103,7 @@ static void add_named(const cake_token *token, const cake_specials *specials, in
 
 /* Says what of tokenizer_config.json is not done. transformers cleans spaces up, but of BPE only where it is
  * asked for twice. */
-static void check_config(const cake_token *token, const cake_specials *specials)
+static void check_config(const cake_tokenizer *token, const cake_specials *specials)
 {
     cake_buf file = {0};
     const char *slash = strrchr(token->where, '/');
@@ -110,14 +111,14 @@ static void check_config(const cake_token *token, const cake_specials *specials)
     cake_buf_adds(&file, "tokenizer_config.json");
     cake_effects_check(cake_tokenizer_effects, NULL, specials->config, "token", file.data, "");
     if (cake_json_bool(cake_json_get(specials->config, "clean_up_tokenization_spaces"), false) &&
-        !cake_words_bpe(&token->words))
+        !cake_tokenizer_model_bpe(&token->words))
         cake_log(CAKE_WARN, "token", "%s: clean_up_tokenization_spaces true is not applied", file.data);
     cake_buf_free(&file);
 }
 
 /* specials: what the files beside it say. */
-static cake_err open_parts(const cake_json_path *root, cake_lists *lists, const cake_specials *specials,
-                           cake_token *token)
+static cake_err open_parts(const cake_json_path *root, cake_vocab_reader *lists,
+                           const cake_specials *specials, cake_tokenizer *token)
 {
     cake_json_path model = cake_json_path_key(root, "model"),
                    normalizer = cake_json_path_key(root, "normalizer");
@@ -129,13 +130,13 @@ static cake_err open_parts(const cake_json_path *root, cake_lists *lists, const 
     if (!err)
         err = cake_normalizers_open(&normalizer, &token->normalizers);
     if (!err)
-        err = cake_splitters_open(&splitter, &token->splitters);
+        err = cake_pre_tokenizers_open(&splitter, &token->splitters);
     if (!err)
-        err = cake_post_open(&post, &token->post);
+        err = cake_post_processor_open(&post, &token->post);
     if (!err)
         err = cake_stages_open(&decoder, &token->stages);
     if (!err)
-        err = cake_words_open(&model, lists, &token->words);
+        err = cake_tokenizer_model_open(&model, lists, &token->words);
     if (!err)
         err = cake_added_read(&added, &token->words.vocab, &token->added);
     if (!err)
@@ -155,15 +156,15 @@ static cake_err open_parts(const cake_json_path *root, cake_lists *lists, const 
     return check_post(token, &post);
 }
 
-static cake_err open_json(const cake_json *json, cake_lists *lists, const cake_specials *specials,
-                          const char *where, cake_token **out)
+static cake_err open_json(const cake_json *json, cake_vocab_reader *lists, const cake_specials *specials,
+                          const char *where, cake_tokenizer **out)
 {
-    cake_token *token = cake_alloc(1, sizeof *token);
+    cake_tokenizer *token = cake_alloc(1, sizeof *token);
     token->where = cake_copy(where, strlen(where));
     cake_json_path root = cake_json_path_root(token->where, json);
     cake_err err = open_parts(&root, lists, specials, token);
     if (err)
-        cake_token_close(token);
+        cake_tokenizer_close(token);
     else
         *out = token;
     return err;
@@ -172,46 +173,46 @@ static cake_err open_json(const cake_json *json, cake_lists *lists, const cake_s
 /* own: the file is in the library's own format, whose scores are read as it reads them; those that were
  * written here are meant to the bit. */
 static cake_err parse(const char *json, size_t len, bool own, const cake_specials *specials,
-                      const char *where, cake_token **out)
+                      const char *where, cake_tokenizer **out)
 {
     cake_json *root = NULL;
-    cake_lists lists;
+    cake_vocab_reader lists;
     cake_buf rest = {0};
     cake_fault fault;
     cake_err err;
-    bool listed =
-        cake_lists_read(json, len, &lists, &rest) && !cake_json_parse(rest.data, rest.len, &root, &fault);
+    bool listed = cake_vocab_reader_read(json, len, &lists, &rest) &&
+                  !cake_json_parse(rest.data, rest.len, &root, &fault);
     if (listed)
         err = open_json(root, &lists, specials, where, out);
     else if (cake_json_parse(json, len, &root, &fault))
         err = cake_fail("token", "%s: %s", where, fault.message);
     else
-        err = open_json(root, own && cake_lists_scores(json, len, &lists) ? &lists : NULL, specials, where,
-                        out);
-    cake_lists_free(&lists);
+        err = open_json(root, own && cake_vocab_reader_scores(json, len, &lists) ? &lists : NULL, specials,
+                        where, out);
+    cake_vocab_reader_free(&lists);
     cake_buf_free(&rest);
     cake_json_free(root);
     return err;
 }
 
-cake_err cake_token_parse(const char *json, size_t len, const char *where, cake_token **out)
+cake_err cake_tokenizer_parse(const char *json, size_t len, const char *where, cake_tokenizer **out)
 {
     return parse(json, len, true, &CAKE_SPECIALS_NONE, where, out);
 }
 
 /* Another format's bytes, said as JSON. */
 static cake_err import(const char *bytes, size_t len, const char *where, cake_specials *specials,
-                       cake_token **out)
+                       cake_tokenizer **out)
 {
     cake_buf json = {0};
-    cake_err err = cake_files_convert(bytes, len, where, specials, &json);
+    cake_err err = cake_import_convert(bytes, len, where, specials, &json);
     if (!err)
         err = parse(json.data, json.len, false, specials, where, out);
     cake_buf_free(&json);
     return err;
 }
 
-cake_err cake_token_import(const char *bytes, size_t len, const char *where, cake_token **out)
+cake_err cake_tokenizer_import(const char *bytes, size_t len, const char *where, cake_tokenizer **out)
 {
     cake_specials specials = CAKE_SPECIALS_NONE;
     cake_err err = import(bytes, len, where, &specials, out);
@@ -240,7 +241,7 @@ static cake_err find_tiktoken(const char *dir, cake_buf *name)
 }
 
 /* tokenizer.model or what ends in .tiktoken; CAKE_END: neither is there. */
-static cake_err open_other(const char *dir, cake_token **out)
+static cake_err open_other(const char *dir, cake_tokenizer **out)
 {
     cake_buf path = {0}, name = {0}, bytes = {0};
     cake_specials specials = CAKE_SPECIALS_NONE;
@@ -263,7 +264,7 @@ static cake_err open_other(const char *dir, cake_token **out)
 }
 
 /* tokenizer.json, with what the files beside it say; what is put around a text is its own matter. */
-static cake_err open_own(const char *dir, const char *path, const cake_buf *text, cake_token **out)
+static cake_err open_own(const char *dir, const char *path, const cake_buf *text, cake_tokenizer **out)
 {
     const char *json = text->data ? text->data : "";
     cake_specials specials;
@@ -305,7 +306,7 @@ static cake_err fail_missing(const char *dir, const char *path)
     return err;
 }
 
-cake_err cake_token_open(const char *dir, cake_token **out)
+cake_err cake_tokenizer_open(const char *dir, cake_tokenizer **out)
 {
     cake_buf path = {0}, text = {0};
     cake_buf_addf(&path, "%s/tokenizer.json", dir);
@@ -321,48 +322,48 @@ cake_err cake_token_open(const char *dir, cake_token **out)
     return err;
 }
 
-void cake_token_close(cake_token *token)
+void cake_tokenizer_close(cake_tokenizer *token)
 {
     if (!token)
         return;
     cake_normalizers_close(&token->normalizers);
-    cake_splitters_close(&token->splitters);
-    cake_words_close(&token->words);
+    cake_pre_tokenizers_close(&token->splitters);
+    cake_tokenizer_model_close(&token->words);
     cake_added_close(&token->added);
-    cake_post_close(&token->post);
+    cake_post_processor_close(&token->post);
     cake_stages_close(&token->stages);
     free(token->known);
     free(token->where);
     free(token);
 }
 
-int cake_token_count(const cake_token *token)
+int cake_tokenizer_count(const cake_tokenizer *token)
 {
     return token->count;
 }
 
-int32_t cake_token_find(const cake_token *token, const char *text, size_t len)
+int32_t cake_tokenizer_find(const cake_tokenizer *token, const char *text, size_t len)
 {
     const cake_added_token *added = cake_added_find(&token->added, text, len);
     return added ? added->id : cake_vocab_find(&token->words.vocab, text, len);
 }
 
-int32_t cake_token_eos(const cake_token *token)
+int32_t cake_tokenizer_eos(const cake_tokenizer *token)
 {
     return token->eos;
 }
 
-bool cake_token_is_special(const cake_token *token, int32_t id)
+bool cake_tokenizer_is_special(const cake_tokenizer *token, int32_t id)
 {
     return id >= 0 && id < token->count && token->known[id].special;
 }
 
-size_t cake_token_longest(const cake_token *token)
+size_t cake_tokenizer_longest(const cake_tokenizer *token)
 {
     return token->longest;
 }
 
-void cake_token_bytes(const cake_token *token, int32_t id, cake_buf *out)
+void cake_tokenizer_bytes(const cake_tokenizer *token, int32_t id, cake_buf *out)
 {
     if (id < 0 || id >= token->count || !token->known[id].text)
         return;
@@ -376,8 +377,8 @@ void cake_token_bytes(const cake_token *token, int32_t id, cake_buf *out)
 /* --- encoding --- */
 
 typedef struct encoding {
-    const cake_token *token;
-    cake_scratch scratch;
+    const cake_tokenizer *token;
+    cake_encode_ws scratch;
     cake_ids *ids;
     cake_fault *fault;
 } encoding;
@@ -385,8 +386,8 @@ typedef struct encoding {
 static cake_err encode_piece(void *own, const char *piece, size_t len)
 {
     encoding *e = own;
-    return cake_words_run(&e->token->words, piece, len, e->token->splitters.raw, &e->scratch, e->ids,
-                          e->fault);
+    return cake_tokenizer_model_run(&e->token->words, piece, len, e->token->splitters.raw, &e->scratch,
+                                    e->ids, e->fault);
 }
 
 /* Text behind the normalizers; first: the beginning of all. */
@@ -394,7 +395,8 @@ static cake_err encode_plain(encoding *e, const char *text, size_t len, bool fir
 {
     if (!len)
         return CAKE_OK;
-    return cake_splitters_run(&e->token->splitters, text, len, first, &e->scratch, encode_piece, e, e->fault);
+    return cake_pre_tokenizers_run(&e->token->splitters, text, len, first, &e->scratch, encode_piece, e,
+                                   e->fault);
 }
 
 typedef cake_err (*encode_rest)(encoding *e, const char *text, size_t len, bool first);
@@ -434,7 +436,7 @@ static cake_err encode_normalized(encoding *e, const char *text, size_t len, boo
                : encode_added(e, trie, normal->data, normal->len, first && !e->scratch.moved, encode_plain);
 }
 
-void cake_scratch_free(cake_scratch *scratch)
+void cake_encode_ws_free(cake_encode_ws *scratch)
 {
     cake_pattern_match_free(scratch->match);
     for (size_t i = 0; i < scratch->n_step; i++)
@@ -447,11 +449,11 @@ void cake_scratch_free(cake_scratch *scratch)
     cake_buf_free(&scratch->spelled);
     cake_buf_free(&scratch->normal);
     cake_buf_free(&scratch->spare);
-    *scratch = (cake_scratch){0};
+    *scratch = (cake_encode_ws){0};
 }
 
-cake_err cake_token_encode(const cake_token *token, const char *text, size_t len, bool post, cake_ids *ids,
-                           cake_fault *fault)
+cake_err cake_tokenizer_encode(const cake_tokenizer *token, const char *text, size_t len, bool post,
+                               cake_ids *ids, cake_fault *fault)
 {
     if (len > TEXT_MOST)
         return cake_fault_set(fault, NULL, "the text has %zu bytes; at most %zu can be tokenized", len,
@@ -466,6 +468,6 @@ cake_err cake_token_encode(const cake_token *token, const char *text, size_t len
     cake_err err = encode_added(&e, &token->added.raw, text, len, true, encode_normalized);
     for (size_t i = 0; post && !err && i < token->post.after.len; i++)
         cake_ids_add(ids, token->post.after.id[i]);
-    cake_scratch_free(&e.scratch);
+    cake_encode_ws_free(&e.scratch);
     return err;
 }

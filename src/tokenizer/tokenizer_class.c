@@ -5,16 +5,16 @@
  * Called by specials.c. The classes of the families that can be run have a row; of those that are not known
  * here the names matter where a SentencePiece model would be read otherwise than its own fields say.
  */
-#include "tokenizer/builder.h"
+#include "tokenizer/tokenizer_class.h"
 
 #include <string.h>
 
-const char *const cake_builder_named[CAKE_NAMED] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                                    "pad_token", "cls_token", "mask_token"};
+const char *const cake_tokenizer_class_named[CAKE_NAMED] = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
 #define END "<|endoftext|>"
 
-const cake_builder cake_builder_plain = {
+const cake_tokenizer_class cake_tokenizer_class_plain = {
     .name = "TokenizersBackend",
     .types =
         " arctic chatlm ernie4_5 ernie4_5_moe "
@@ -24,7 +24,7 @@ const cake_builder cake_builder_plain = {
         "ministral3 mistral mistral3 mistral_large4 mixtral molmo molmo2 nemotron olmo2 olmo3 olmo_hybrid "
         "opencua persimmon phi3 phi3_v phimoe pixtral smolvlm stablelm step3_vl umt5 vipllava voxtral "};
 
-static const cake_builder classes[] = {
+static const cake_tokenizer_class classes[] = {
     {.name = "LlamaTokenizer",
      .types = " idefics idefics2 ",
      .named = {[CAKE_BOS] = "<s>", [CAKE_EOS] = "</s>", [CAKE_UNK] = "<unk>"},
@@ -80,7 +80,7 @@ static const char other_types[] = " albert barthez bert bert-generation "
                                   "mluke mpt mt5 musicgen nllb nllb-moe olmo olmoe pegasus reformer rembert "
                                   "roberta rwkv seamless_m4t seamless_m4t_v2 siglip siglip2 speech_to_text "
                                   "speecht5 switch_transformers t5 udop xglm xlm-roberta xlnet ";
-static const cake_builder other = {.name = "another", .types = other_types, .spm = CAKE_SPM_NONE};
+static const cake_tokenizer_class other = {.name = "another", .types = other_types, .spm = CAKE_SPM_NONE};
 
 /* What the hub has for these is known to be wrong: the model type rules over the name of the class. */
 static const char forced[] =
@@ -102,27 +102,27 @@ static size_t plain_length(const char *name)
     return len > 4 && !strcmp(name + len - 4, "Fast") ? len - 4 : len;
 }
 
-static bool is_named(const cake_builder *c, const char *name)
+static bool is_named(const cake_tokenizer_class *c, const char *name)
 {
     return strlen(c->name) == plain_length(name) && !strncmp(c->name, name, plain_length(name));
 }
 
-static const cake_builder *by_name(const char *name)
+static const cake_tokenizer_class *by_name(const char *name)
 {
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (is_named(&classes[i], name))
             return &classes[i];
-    return has_word(others, name, plain_length(name)) ? &other : &cake_builder_plain;
+    return has_word(others, name, plain_length(name)) ? &other : &cake_tokenizer_class_plain;
 }
 
 /* NULL: transformers has none for this model type. */
-static const cake_builder *by_type(const char *type)
+static const cake_tokenizer_class *by_type(const char *type)
 {
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (has_word(classes[i].types, type, strlen(type)))
             return &classes[i];
-    if (has_word(cake_builder_plain.types, type, strlen(type)))
-        return &cake_builder_plain;
+    if (has_word(cake_tokenizer_class_plain.types, type, strlen(type)))
+        return &cake_tokenizer_class_plain;
     return has_word(other.types, type, strlen(type)) ? &other : NULL;
 }
 
@@ -132,31 +132,32 @@ static const char *declared(const cake_json *config, const cake_json *model)
     return name ? name : cake_json_text(cake_json_get(model, "tokenizer_class"), NULL);
 }
 
-const char *cake_builder_says(const cake_json *config, const cake_json *model)
+const char *cake_tokenizer_class_says(const cake_json *config, const cake_json *model)
 {
     const char *name = declared(config, model);
     return name ? name : cake_json_text(cake_json_get(model, "model_type"), NULL);
 }
 
-bool cake_builder_asks(const cake_json *config, const cake_json *model)
+bool cake_tokenizer_class_asks(const cake_json *config, const cake_json *model)
 {
     const char *name = declared(config, model);
     return name && is_named(&classes[0], name);
 }
 
-const cake_builder *cake_builder_find(const cake_json *config, const cake_json *model, bool bytes)
+const cake_tokenizer_class *cake_tokenizer_class_find(const cake_json *config, const cake_json *model,
+                                                      bool bytes)
 {
     const cake_json *map = cake_json_get(config, "auto_map");
     bool remote = cake_json_kind(map) == CAKE_JSON_ARRAY || cake_json_get(map, "AutoTokenizer");
     const char *name = declared(config, model);
     const char *type = cake_json_text(cake_json_get(model, "model_type"), NULL);
-    const cake_builder *usual = type ? by_type(type) : NULL;
+    const cake_tokenizer_class *usual = type ? by_type(type) : NULL;
     bool force = type && has_word(forced, type, strlen(type));
     if (!name)
-        return usual ? usual : &cake_builder_plain;
-    if (!remote && bytes && !force && cake_builder_asks(config, model))
-        return &cake_builder_plain;
+        return usual ? usual : &cake_tokenizer_class_plain;
+    if (!remote && bytes && !force && cake_tokenizer_class_asks(config, model))
+        return &cake_tokenizer_class_plain;
     if (remote || !usual || is_named(usual, name))
         return by_name(name);
-    return usual == &cake_builder_plain ? usual : force ? usual : by_name(name);
+    return usual == &cake_tokenizer_class_plain ? usual : force ? usual : by_name(name);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the text of a tokenizer.json. Out: its vocabulary and merges, or its scores. Called by token.c.
+ * In: the text of a tokenizer.json. Out: its vocabulary and merges, or its scores. Called by tokenizer.c.
  * Invariant: whatever is not exactly as expected ends the reading, silently.
  */
-#include "tokenizer/lists.h"
+#include "tokenizer/vocab_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "tokenizer/score.h"
+#include "tokenizer/parse_score.h"
 
 typedef struct cursor {
     const char *at, *end;
@@ -191,7 +191,7 @@ static bool read_pair(cursor *c, const cake_vocab *vocab, cake_pair *out)
     return out->left >= 0 && out->right >= 0;
 }
 
-static bool read_merges(span text, cake_buf *spare, cake_lists *out)
+static bool read_merges(span text, cake_buf *spare, cake_vocab_reader *out)
 {
     cursor c = {text.text, text.text + text.len, spare};
     size_t room = 0;
@@ -219,11 +219,11 @@ static void add_rest(const char *json, size_t len, span vocab, span merges, cake
     cake_buf_add(rest, end, len - (size_t)(end - json));
 }
 
-bool cake_lists_read(const char *json, size_t len, cake_lists *out, cake_buf *rest)
+bool cake_vocab_reader_read(const char *json, size_t len, cake_vocab_reader *out, cake_buf *rest)
 {
     cake_buf spare = {0};
     span model, vocab, merges;
-    *out = (cake_lists){0};
+    *out = (cake_vocab_reader){0};
     bool good = cake_utf8_check(json, len) == len &&
                 find_member((cursor){json, json + len, &spare}, "model", &model) &&
                 find_member((cursor){model.text, model.text + model.len, &spare}, "vocab", &vocab) &&
@@ -233,12 +233,12 @@ bool cake_lists_read(const char *json, size_t len, cake_lists *out, cake_buf *re
     if (good)
         add_rest(json, len, vocab, merges, rest);
     else
-        cake_lists_free(out);
+        cake_vocab_reader_free(out);
     return good;
 }
 
 /* [["a", -1.5], ...] */
-static bool read_scores(span text, cake_buf *spare, cake_lists *out)
+static bool read_scores(span text, cake_buf *spare, cake_vocab_reader *out)
 {
     cursor c = {text.text, text.text + text.len, spare};
     size_t room = 0;
@@ -250,32 +250,32 @@ static bool read_scores(span text, cake_buf *spare, cake_lists *out)
         if (out->n_scores == room)
             out->score = cake_grow(out->score, room = room ? 2 * room : 64, sizeof *out->score);
         if (!take(&c, '[') || !read_string(&c, &token) || !take(&c, ',') || !look(&c) ||
-            !(n = cake_score_read(c.at, (size_t)(c.end - c.at), &out->score[out->n_scores++])))
+            !(n = cake_parse_score(c.at, (size_t)(c.end - c.at), &out->score[out->n_scores++])))
             return false;
         c.at += n;
     } while (take(&c, ']') && take(&c, ','));
     return c.at[-1] == ']' && take(&c, ']') && c.at == c.end;
 }
 
-bool cake_lists_scores(const char *json, size_t len, cake_lists *out)
+bool cake_vocab_reader_scores(const char *json, size_t len, cake_vocab_reader *out)
 {
     cake_buf spare = {0};
     span model, vocab;
-    *out = (cake_lists){0};
+    *out = (cake_vocab_reader){0};
     bool good = cake_utf8_check(json, len) == len &&
                 find_member((cursor){json, json + len, &spare}, "model", &model) &&
                 find_member((cursor){model.text, model.text + model.len, &spare}, "vocab", &vocab) &&
                 read_scores(vocab, &spare, out);
     cake_buf_free(&spare);
     if (!good)
-        cake_lists_free(out);
+        cake_vocab_reader_free(out);
     return good;
 }
 
-void cake_lists_free(cake_lists *lists)
+void cake_vocab_reader_free(cake_vocab_reader *lists)
 {
     cake_vocab_free(&lists->vocab);
     free(lists->pair);
     free(lists->score);
-    *lists = (cake_lists){0};
+    *lists = (cake_vocab_reader){0};
 }

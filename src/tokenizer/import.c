@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the bytes of tokenizer.model or a .tiktoken file, and what the files beside it say. Out: the
+ * tokenizer.json that they stand for. Called by tokenizer.c where a directory has no tokenizer.json.
+ */
+#include "tokenizer/import.h"
+
+cake_err cake_import_convert(const char *bytes, size_t len, const char *where, cake_specials *specials,
+                             cake_buf *json)
+{
+    /* A model begins with a piece, 0x0A; ranks begin with base64. */
+    if (len && bytes[0] == '\n')
+        return cake_sentencepiece_convert(bytes, len, where, specials, json);
+    return cake_tiktoken_convert(bytes, len, where, specials, json);
+}
