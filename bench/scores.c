@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "bench/floor.h"
 #include "logits/logits.h"
-#include "sample/past.h"
+#include "sample/penalties.h"
 #include "sample/sample.h"
 
 enum { VOCAB = 151936, ROWS = 64, TOP = 20, SEEN = 512 };
@@ -21,7 +21,7 @@ typedef struct job {
     float *score; /* [n, VOCAB] */
     int n;
     cake_params params;
-    cake_past *past;
+    cake_penalties *past;
     void *scratch;
     int32_t id[ROWS * TOP];
     double total[ROWS];
@@ -54,9 +54,9 @@ static void run_sample(const cake_exec *exec, void *arg)
     (void)exec;
     for (int i = 0; i < j->n; i++) {
         cake_key key = {17, 0, (uint32_t)i};
-        cake_past_apply(j->past, row(j, i));
+        cake_penalties_apply(j->past, row(j, i));
         j->id[i] = cake_sample(row(j, i), VOCAB, &j->params, &key, j->scratch);
-        cake_past_undo(j->past, row(j, i));
+        cake_penalties_undo(j->past, row(j, i));
     }
 }
 
@@ -116,9 +116,9 @@ static int32_t drawn(const job *j, const float *score, const cake_key *key)
 static bool right_sample(job *j)
 {
     cake_key key = {17, 0, 0};
-    cake_past_apply(j->past, j->score);
+    cake_penalties_apply(j->past, j->score);
     int32_t id = drawn(j, j->score, &key);
-    cake_past_undo(j->past, j->score);
+    cake_penalties_undo(j->past, j->score);
     return j->id[0] == id;
 }
 
@@ -162,7 +162,7 @@ static void set_params(const cake_case *self, job *j)
     int32_t seen[SEEN];
     for (int i = 0; i < SEEN; i++)
         seen[i] = (int32_t)((uint64_t)i * 7919 % VOCAB);
-    j->past = cake_past_open(&j->params, seen, SEEN, NULL, 0);
+    j->past = cake_penalties_open(&j->params, seen, SEEN, NULL, 0);
 }
 
 static cake_err run_scores(cake_bench *bench, const cake_case *self)
@@ -191,7 +191,7 @@ static cake_err run_scores(cake_bench *bench, const cake_case *self)
                         cake_bench_time(bench, 1, kinds[self->kind].run, &j));
     else
         err = cake_fail("bench", "%s does not agree with its definition; it is not timed", self->name);
-    cake_past_close(j.past);
+    cake_penalties_close(j.past);
     cake_params_free(&j.params);
     cake_arena_close(&arena);
     return err;

@@ -107,9 +107,9 @@ static void test_needs(void)
         s->n_top = 0; /* log probabilities */
         check_needs(s, 0);
         s->n_top = -1;
-        s->past = cake_past_open(&(cake_params){.repetition_penalty = 1.1}, NULL, 0, NULL, 0);
+        s->past = cake_penalties_open(&(cake_params){.repetition_penalty = 1.1}, NULL, 0, NULL, 0);
         check_needs(s, 0);
-        cake_past_close(s->past);
+        cake_penalties_close(s->past);
         s->past = NULL;
         cake_sequence_close(s);
     }

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "formats/json.h"
-#include "sample/past.h"
+#include "sample/penalties.h"
 #include "sample/rng.h"
 #include "sample/sample.h"
 #include "suite.h"
@@ -352,15 +352,15 @@ static double p_value(const double *expected, const int *count, int n, double dr
 
 /* Draws from scores that a past may change; the p-value has to be one that right samplers have. The bounds
  * are exceeded once in 10^5, and the seeds are fixed, so once never. */
-static void check_draws(const char *name, float *score, int n, const cake_params *params, cake_past *past,
-                        const double *expected, uint64_t seed, uint32_t draws)
+static void check_draws(const char *name, float *score, int n, const cake_params *params,
+                        cake_penalties *past, const double *expected, uint64_t seed, uint32_t draws)
 {
     int *count = cake_alloc((size_t)n, sizeof *count), impossible;
     void *scratch = cake_alloc(cake_sample_scratch(n), 1);
-    cake_past_apply(past, score);
+    cake_penalties_apply(past, score);
     for (uint32_t pos = 0; pos < draws; pos++)
         count[cake_sample(score, n, params, &(cake_key){.seed = seed, .pos = pos}, scratch)]++;
-    cake_past_undo(past, score);
+    cake_penalties_undo(past, score);
     double p = p_value(expected, count, n, draws, &impossible);
     if (name)
         printf("\n    %-34s %u draws, p = %.4f", name, draws, p);
@@ -427,12 +427,12 @@ static void check_case(const draw_case *c, uint64_t seed, uint32_t draws)
         score[i] = (float)(3 * sin(i * 1.7) + (i % 5));
     for (int i = 0; i < PAST; i++)
         past[i] = i * i % 17; /* some often, some only in the prompt */
-    cake_past *p = cake_past_open(&params, past, PROMPT, NULL, 0);
+    cake_penalties *p = cake_penalties_open(&params, past, PROMPT, NULL, 0);
     for (int i = PROMPT; i < PAST; i++)
-        cake_past_add(p, past[i]);
+        cake_penalties_add(p, past[i]);
     exact(score, c->n, &params, past, PROMPT, PAST, expected);
     check_draws(c->name, score, c->n, &params, p, expected, seed, draws);
-    cake_past_close(p);
+    cake_penalties_close(p);
     free(score);
     free(expected);
 }
@@ -500,19 +500,19 @@ static void check_golden(const cake_json *c, uint64_t seed)
         before[i] = score[i] = (float)cake_json_real(cake_json_at(cake_json_get(c, "logits"), i), NAN);
         expected[i] = cake_json_real(cake_json_at(cake_json_get(c, "probability"), i), NAN);
     }
-    cake_past *past = cake_past_open(&params, prompt, n_prompt, NULL, 0);
+    cake_penalties *past = cake_penalties_open(&params, prompt, n_prompt, NULL, 0);
     for (int i = 0; i < n_generated; i++)
-        cake_past_add(past, generated[i]);
-    cake_past_apply(past, score);
+        cake_penalties_add(past, generated[i]);
+    cake_penalties_apply(past, score);
     for (size_t i = 0; i < N; i++) {
         double want = cake_json_real(cake_json_at(cake_json_get(c, "changed"), i), NAN);
         wrong += !(fabs(score[i] - want) <= 2e-6 * (1 + fabs(want)));
     }
-    cake_past_undo(past, score);
+    cake_penalties_undo(past, score);
     CU_ASSERT_EQUAL(wrong, 0);
     CU_ASSERT_EQUAL(memcmp(score, before, sizeof score), 0);
     check_draws(NULL, score, N, &params, past, expected, seed, 50000);
-    cake_past_close(past);
+    cake_penalties_close(past);
 }
 
 static void test_golden(void)
@@ -541,23 +541,23 @@ static void test_min_tokens(void)
     params.min_tokens = 900;
     params.presence_penalty = 0.25;
     cake_ids_add(&params.stop_ids, 2500);
-    cake_past *past = cake_past_open(&params, prompt, 1, eos, 2);
+    cake_penalties *past = cake_penalties_open(&params, prompt, 1, eos, 2);
     int wrong = 0;
     for (int32_t i = 0; i < 900; i++) {
         params.temperature = i % 2;
-        cake_past_apply(past, score);
+        cake_penalties_apply(past, score);
         int32_t id = cake_sample(score, N, &params, &(cake_key){.pos = (uint32_t)i}, scratch);
         wrong += score[1] != -INFINITY || score[2] != -INFINITY || score[2500] != -INFINITY;
         wrong += id == 1 || id == 2 || id == 2500 || (i > 0 && score[3 + i - 1] != before[3 + i - 1] - 0.25f);
-        cake_past_undo(past, score);
-        cake_past_add(past, 3 + i);
+        cake_penalties_undo(past, score);
+        cake_penalties_add(past, 3 + i);
     }
     CU_ASSERT_EQUAL(wrong, 0);
     CU_ASSERT_EQUAL(memcmp(score, before, N * sizeof *score), 0);
-    cake_past_apply(past, score);
+    cake_penalties_apply(past, score);
     params.temperature = 0;
     CU_ASSERT_EQUAL(cake_sample(score, N, &params, &(cake_key){0}, scratch), 1);
-    cake_past_close(past);
+    cake_penalties_close(past);
     cake_params_free(&params);
     free(score);
     free(before);
@@ -573,16 +573,16 @@ static void test_suppressed(void)
     float score[] = {0, 1, 7, 9}, before[] = {0, 1, 7, 9};
     params.bias = bias;
     params.n_bias = 4;
-    cake_past *past = cake_past_open(&params, NULL, 0, NULL, 0);
+    cake_penalties *past = cake_penalties_open(&params, NULL, 0, NULL, 0);
     for (int i = 0; i < 3; i++) {
-        cake_past_apply(past, score);
+        cake_penalties_apply(past, score);
         CU_ASSERT_EQUAL(cake_sample(score, 4, &params, &(cake_key){0}, NULL), i ? 2 : 1);
         CU_ASSERT(score[3] == -INFINITY && score[2] == (i ? 8 : -INFINITY) && score[1] == 1);
-        cake_past_undo(past, score);
+        cake_penalties_undo(past, score);
         CU_ASSERT_EQUAL(memcmp(score, before, sizeof score), 0);
-        cake_past_add(past, 0);
+        cake_penalties_add(past, 0);
     }
-    cake_past_close(past);
+    cake_penalties_close(past);
 }
 
 /* Penalties without end, and a vocabulary of which nothing may be drawn, give an id all the same. */
@@ -598,19 +598,19 @@ static void test_extremes(void)
         params.frequency_penalty = 2;
         params.min_p = way % 4 / 4.0;
         params.min_tokens = way % 2;
-        cake_past *past = cake_past_open(&params, prompt, 4, prompt, way > 8 ? 4 : 2);
-        cake_past_apply(past, score);
+        cake_penalties *past = cake_penalties_open(&params, prompt, 4, prompt, way > 8 ? 4 : 2);
+        cake_penalties_apply(past, score);
         int32_t id = cake_sample(score, 4, &params, &(cake_key){.pos = (uint32_t)way}, scratch);
         CU_ASSERT(id >= 0 && id < 4);
         CU_ASSERT(!(isnan(score[0]) || isnan(score[1]) || isnan(score[2]) || isnan(score[3])));
-        cake_past_close(past);
+        cake_penalties_close(past);
     }
     cake_params none = params_of(1, 0, 1);
-    CU_ASSERT_PTR_NULL(cake_past_open(&none, prompt, 4, prompt, 4));
-    cake_past_add(NULL, 3);
-    cake_past_apply(NULL, NULL);
-    cake_past_undo(NULL, NULL);
-    cake_past_close(NULL);
+    CU_ASSERT_PTR_NULL(cake_penalties_open(&none, prompt, 4, prompt, 4));
+    cake_penalties_add(NULL, 3);
+    cake_penalties_apply(NULL, NULL);
+    cake_penalties_undo(NULL, NULL);
+    cake_penalties_close(NULL);
 }
 
 int main(void)

@@ -96,10 +96,10 @@ static void choose(cake_draw *c, int n_vocab, void *scratch)
     if (c->what == CAKE_CHOOSE_SAMPLE) {
         const cake_params *params = &s->lead->request.params;
         s->key.pos = (uint32_t)s->ids.len;
-        cake_past_apply(s->past, c->score);
+        cake_penalties_apply(s->past, c->score);
         c->id = c->score ? cake_sample(c->score, n_vocab, params, &s->key, scratch)
                          : cake_sample_best(c->best, params, &s->key);
-        cake_past_undo(s->past, c->score);
+        cake_penalties_undo(s->past, c->score);
     }
     if (s->n_top >= 0)
         score_token(c, n_vocab, s->n_top);

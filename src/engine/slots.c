@@ -66,10 +66,10 @@ static void release_lead(cake_root *r)
 static void enter(cake_root *r, int slot, cake_sequence *s)
 {
     r->seqs[slot] = s;
-    s->past =
-        cake_past_open(&s->lead->request.params, s->ids.id, s->n_prompt, r->config->eos, r->config->n_eos);
+    s->past = cake_penalties_open(&s->lead->request.params, s->ids.id, s->n_prompt, r->config->eos,
+                                  r->config->n_eos);
     for (size_t i = (size_t)s->n_prompt; i < s->ids.len; i++) /* an earlier run's */
-        cake_past_add(s->past, s->ids.id[i]);
+        cake_penalties_add(s->past, s->ids.id[i]);
 }
 
 void cake_root_token(cake_root *r, int slot, const cake_draw *draw)

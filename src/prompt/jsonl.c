@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "prompt/fields.h"
-#include "prompt/forms.h"
+#include "prompt/parsers.h"
 
 static void keep_unknown(void *arg, const char *name)
 {

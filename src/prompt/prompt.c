@@ -16,10 +16,10 @@
 #include "base/log.h"
 #include "formats/codec.h"
 #include "formats/h5.h"
-#include "prompt/forms.h"
 #include "prompt/hdf5.h"
+#include "prompt/id_set.h"
 #include "prompt/lines.h"
-#include "prompt/seen.h"
+#include "prompt/parsers.h"
 #include "prompt/sniff.h"
 
 enum { HELD = 1000, WARNED = 32 };
@@ -42,9 +42,9 @@ struct cake_prompt {
     bool changed;            /* it was not */
     bool said_empty, looked; /* at the first line */
 
-    cake_seen seen;   /* every custom_id */
-    cake_seen ids;    /* every other id, as often as it came */
-    cake_seen warned; /* every name that was warned of */
+    cake_id_set seen;   /* every custom_id */
+    cake_id_set ids;    /* every other id, as often as it came */
+    cake_id_set warned; /* every name that was warned of */
     int n_warned;
 
     /* Lines before the first one that tells its form wait for it, since their error records take its form. */
@@ -349,14 +349,14 @@ void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_re
                               .told = true};
     request->params = cake_params_unset();
     if (line->given) {
-        cake_text_take(line->text, line->len, request);
+        cake_txt_take(line->text, line->len, request);
     } else if (!line->text) {
         request->told = prompt->txt;
         request->err =
             cake_fault_set(&request->fault, NULL, "the line has %zu bytes; expected at most %zu (64 MiB)",
                            line->len, CAKE_LINE_MAX);
     } else if (prompt->txt) {
-        cake_text_parse(line->text, line->len, request);
+        cake_txt_parse(line->text, line->len, request);
     } else {
         request->told = false;
         cake_jsonl_parse(prompt->table ? &own : &prompt->names, line->text, line->len, request);
@@ -374,7 +374,7 @@ static void warn(cake_prompt *prompt, const cake_request *request)
     char place[CAKE_PLACE];
     for (size_t i = 0; i < names->len && prompt->n_warned < WARNED; i += strlen(names->data + i) + 1) {
         const char *name = names->data + i;
-        if (!cake_seen_add(&prompt->warned, name, strlen(name)))
+        if (!cake_id_set_add(&prompt->warned, name, strlen(name)))
             continue;
         prompt->n_warned++;
         cake_log(CAKE_WARN, "prompt", "%s: %s: field \"%.64s\" is unknown and ignored (said once)",
@@ -386,14 +386,14 @@ void cake_prompt_settle(cake_prompt *prompt, cake_request *request)
 {
     enum { SHOWN = 64 };
     if (request->form != CAKE_FORM_SIMPLE && request->id &&
-        !cake_seen_add(&prompt->seen, request->id + 1, strlen(request->id) - 2)) {
+        !cake_id_set_add(&prompt->seen, request->id + 1, strlen(request->id) - 2)) {
         request->fault = (cake_fault){0};
         request->err = cake_fault_set(&request->fault, "custom_id",
                                       "custom_id is %.*s%s, as in an earlier line; expected another", SHOWN,
                                       request->id, strlen(request->id) > SHOWN ? "..." : "");
     }
     if (request->form == CAKE_FORM_SIMPLE && request->id)
-        request->again = cake_seen_count(&prompt->ids, request->id, strlen(request->id));
+        request->again = cake_id_set_count(&prompt->ids, request->id, strlen(request->id));
     warn(prompt, request);
 }
 
@@ -487,9 +487,9 @@ void cake_prompt_close(cake_prompt *prompt)
         free(prompt->texts[i]);
     free(prompt->texts);
     free(prompt->marks);
-    cake_seen_free(&prompt->seen);
-    cake_seen_free(&prompt->ids);
-    cake_seen_free(&prompt->warned);
+    cake_id_set_free(&prompt->seen);
+    cake_id_set_free(&prompt->ids);
+    cake_id_set_free(&prompt->warned);
     cake_lines_close(&prompt->lines);
     cake_hdf5_close(prompt->table);
     free(prompt->path);

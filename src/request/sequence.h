@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "prompt/prompt.h"
 #include "record/record.h"
-#include "sample/past.h"
+#include "sample/penalties.h"
 #include "sample/sample.h"
 #include "tokenizer/tokenizer.h"
 
@@ -28,8 +28,8 @@ struct cake_sequence {
     cake_key key;
     const cake_tokenizer *token; /* NULL where nothing is decoded */
     cake_decoder *decoder;
-    cake_past *past; /* the root's: changes of the next scores, or NULL */
-    cake_buf text;   /* of what was generated; cut before a stop string */
+    cake_penalties *past; /* the root's: changes of the next scores, or NULL */
+    cake_buf text;        /* of what was generated; cut before a stop string */
     cake_finish finish;
     bool over;           /* the latest token ended the answer */
     int n_top;           /* alternatives of each token; -1: no logprobs wanted */

@@ -27,7 +27,7 @@ double cake_key_uniform(const cake_key *key);
 
 /* Bytes of scratch that cake_sample needs. */
 size_t cake_sample_scratch(int n_vocab);
-/* score [n_vocab]: logits, changed by cake_past_apply; finite, or -infinity for what cannot be drawn.
+/* score [n_vocab]: logits, changed by cake_penalties_apply; finite, or -infinity for what cannot be drawn.
  * temperature, then top_k, then top_p, then min_p (Nguyen et al. 2024), then the draw; ties go to the lowest
  * id; temperature 0 is arg-max, and so is a vocabulary in which nothing can be drawn. params: every field set
  * but max_tokens, seed, logprobs. */

@@ -5,7 +5,7 @@
  * its own: what a part was before it grew would stay a hole in the heap, and all of these together are as
  * large as the set.
  */
-#include "prompt/seen.h"
+#include "prompt/id_set.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -57,13 +57,13 @@ static void unmap(uint64_t *slot, size_t cap)
         munmap(slot, cap * sizeof *slot);
 }
 
-static bool has(const cake_seen *seen, uint64_t value)
+static bool has(const cake_id_set *seen, uint64_t value)
 {
     size_t p = value % CAKE_SEEN_PARTS, cap = seen->part[p].cap;
     return cap && seen->part[p].slot[find(seen->part[p].slot, cap, value)];
 }
 
-static bool add(cake_seen *seen, uint64_t value)
+static bool add(cake_id_set *seen, uint64_t value)
 {
     size_t p = value % CAKE_SEEN_PARTS, n = seen->part[p].n, cap = seen->part[p].cap;
     if (n >= cap / 4 * 3) {
@@ -84,7 +84,7 @@ static bool add(cake_seen *seen, uint64_t value)
     return true;
 }
 
-bool cake_seen_add(cake_seen *seen, const char *id, size_t len)
+bool cake_id_set_add(cake_id_set *seen, const char *id, size_t len)
 {
     return add(seen, hash(id, len));
 }
@@ -96,7 +96,7 @@ static uint64_t value_of(uint64_t id, int64_t times)
     return value ? value : 1;
 }
 
-int64_t cake_seen_count(cake_seen *seen, const char *id, size_t len)
+int64_t cake_id_set_count(cake_id_set *seen, const char *id, size_t len)
 {
     uint64_t value = hash(id, len);
     int64_t least = 0, most = 1; /* it was there `least` times, and, in the end, not `most` times */
@@ -115,9 +115,9 @@ int64_t cake_seen_count(cake_seen *seen, const char *id, size_t len)
     return least;
 }
 
-void cake_seen_free(cake_seen *seen)
+void cake_id_set_free(cake_id_set *seen)
 {
     for (int p = 0; p < CAKE_SEEN_PARTS; p++)
         unmap(seen->part[p].slot, seen->part[p].cap);
-    *seen = (cake_seen){0};
+    *seen = (cake_id_set){0};
 }

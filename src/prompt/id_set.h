@@ -4,8 +4,8 @@
  * of a file of ten million are taken for the same with probability 3e-6; the second one then gets an error
  * record.
  */
-#ifndef CAKE_PROMPT_SEEN_H
-#define CAKE_PROMPT_SEEN_H
+#ifndef CAKE_PROMPT_ID_SET_H
+#define CAKE_PROMPT_ID_SET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,17 +13,17 @@
 
 #define CAKE_SEEN_PARTS 16
 
-typedef struct cake_seen {
+typedef struct cake_id_set {
     struct {
         uint64_t *slot; /* [cap], a power of two; 0: free */
         size_t n, cap;
     } part[CAKE_SEEN_PARTS];
-} cake_seen;
+} cake_id_set;
 
-bool cake_seen_add(cake_seen *seen, const char *id, size_t len); /* false: it was there */
+bool cake_id_set_add(cake_id_set *seen, const char *id, size_t len); /* false: it was there */
 /* How often it was there already, counting from now on. Each time takes the memory of an id. Not for a set to
  * which ids are added. */
-int64_t cake_seen_count(cake_seen *seen, const char *id, size_t len);
-void cake_seen_free(cake_seen *seen);
+int64_t cake_id_set_count(cake_id_set *seen, const char *id, size_t len);
+void cake_id_set_free(cake_id_set *seen);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/escape.h"
 #include "base/utf8.h"
-#include "prompt/forms.h"
+#include "prompt/parsers.h"
 
 static bool is_text(const char *text, size_t len, cake_request *request)
 {
@@ -21,7 +21,7 @@ static bool is_text(const char *text, size_t len, cake_request *request)
     return bad == len;
 }
 
-void cake_text_take(const char *text, size_t len, cake_request *request)
+void cake_txt_take(const char *text, size_t len, cake_request *request)
 {
     if (!is_text(text, len, request))
         return;
@@ -29,7 +29,7 @@ void cake_text_take(const char *text, size_t len, cake_request *request)
     request->text_len = len;
 }
 
-void cake_text_parse(const char *line, size_t len, cake_request *request)
+void cake_txt_parse(const char *line, size_t len, cake_request *request)
 {
     if (!is_text(line, len, request))
         return;

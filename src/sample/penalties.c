@@ -3,7 +3,7 @@
  * Ids enter, changed scores leave. The root of a replica calls, a past for each sequence that needs one.
  * Invariant: table finds every token of the list, and each is there once.
  */
-#include "sample/past.h"
+#include "sample/penalties.h"
 
 #include <float.h>
 #include <math.h>
@@ -21,7 +21,7 @@ typedef struct past_token {
     bool later;       /* is not the first token of an answer */
 } past_token;
 
-struct cake_past {
+struct cake_penalties {
     int64_t left; /* tokens still to come before the answer may end */
     bool begun;   /* there is a first token */
     float repetition, presence, frequency;
@@ -31,7 +31,7 @@ struct cake_past {
     uint32_t size;   /* a power of two, at least twice n */
 };
 
-static uint32_t *place_of(const cake_past *p, int32_t id)
+static uint32_t *place_of(const cake_penalties *p, int32_t id)
 {
     uint32_t at = (uint32_t)id * 0x9E3779B1u;
     for (at ^= at >> 15;; at++) {
@@ -41,7 +41,7 @@ static uint32_t *place_of(const cake_past *p, int32_t id)
     }
 }
 
-static past_token *token_of(cake_past *p, int32_t id)
+static past_token *token_of(cake_penalties *p, int32_t id)
 {
     if (2 * (p->n + 1) > p->size) {
         free(p->table);
@@ -70,18 +70,18 @@ static void add_bias(past_token *token, const cake_logit_bias *bias)
         token->bias = bias->bias;
 }
 
-cake_past *cake_past_open(const cake_params *params, const int32_t *prompt, int n_prompt, const int32_t *eos,
-                          int n_eos)
+cake_penalties *cake_penalties_open(const cake_params *params, const int32_t *prompt, int n_prompt,
+                                    const int32_t *eos, int n_eos)
 {
     bool counts = params->presence_penalty != 0 || params->frequency_penalty != 0;
     bool repeats = params->repetition_penalty != 1;
     if (!params->n_bias && !repeats && !counts && params->min_tokens == 0)
         return NULL;
-    cake_past *p = cake_alloc(1, sizeof *p);
-    *p = (cake_past){.left = params->min_tokens,
-                     .repetition = (float)fmin(fmax(params->repetition_penalty, FLT_MIN), FLT_MAX),
-                     .presence = (float)params->presence_penalty,
-                     .frequency = (float)params->frequency_penalty};
+    cake_penalties *p = cake_alloc(1, sizeof *p);
+    *p = (cake_penalties){.left = params->min_tokens,
+                          .repetition = (float)fmin(fmax(params->repetition_penalty, FLT_MIN), FLT_MAX),
+                          .presence = (float)params->presence_penalty,
+                          .frequency = (float)params->frequency_penalty};
     for (size_t i = 0; i < params->n_bias; i++)
         add_bias(token_of(p, params->bias[i].id), &params->bias[i]);
     for (int i = 0; repeats && i < n_prompt; i++)
@@ -93,7 +93,7 @@ cake_past *cake_past_open(const cake_params *params, const int32_t *prompt, int 
     return p;
 }
 
-void cake_past_close(cake_past *past)
+void cake_penalties_close(cake_penalties *past)
 {
     if (!past)
         return;
@@ -102,7 +102,7 @@ void cake_past_close(cake_past *past)
     free(past);
 }
 
-void cake_past_add(cake_past *past, int32_t id)
+void cake_penalties_add(cake_penalties *past, int32_t id)
 {
     if (!past)
         return;
@@ -112,7 +112,7 @@ void cake_past_add(cake_past *past, int32_t id)
         token_of(past, id)->count++;
 }
 
-void cake_past_apply(cake_past *past, float *score)
+void cake_penalties_apply(cake_penalties *past, float *score)
 {
     for (uint32_t i = 0; past && i < past->n; i++) {
         past_token *t = &past->token[i];
@@ -128,7 +128,7 @@ void cake_past_apply(cake_past *past, float *score)
     }
 }
 
-void cake_past_undo(const cake_past *past, float *score)
+void cake_penalties_undo(const cake_penalties *past, float *score)
 {
     for (uint32_t i = 0; past && i < past->n; i++)
         score[past->token[i].id] = past->token[i].score;

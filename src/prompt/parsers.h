@@ -2,8 +2,8 @@
  *
  * One line of each kind of file becomes a request.
  */
-#ifndef CAKE_PROMPT_FORMS_H
-#define CAKE_PROMPT_FORMS_H
+#ifndef CAKE_PROMPT_PARSERS_H
+#define CAKE_PROMPT_PARSERS_H
 
 #include "prompt/prompt.h"
 
@@ -11,8 +11,8 @@
 void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cake_request *request);
 
 /* A line of a .txt file, with the escapes of base/escape.h; other backslashes stay. */
-void cake_text_parse(const char *line, size_t len, cake_request *request);
+void cake_txt_parse(const char *line, size_t len, cake_request *request);
 /* A prompt as it is, from the command line. */
-void cake_text_take(const char *text, size_t len, cake_request *request);
+void cake_txt_take(const char *text, size_t len, cake_request *request);
 
 #endif
