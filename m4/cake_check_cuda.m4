@@ -15,9 +15,9 @@ AS_CASE([$with_cuda], [auto|yes], [cake_cuda_dir=${CUDA_HOME:-/usr/local/cuda}],
 : ${NVCC=$cake_cuda_dir/bin/nvcc} ${NVCCFLAGS=-O3}
 AS_IF([test "x$with_cuda" != xno],
   [AC_MSG_CHECKING([for nvcc and the CUDA runtime in $cake_cuda_dir])
-   cake_found=`$NVCC --list-gpu-code 2>/dev/null | tr '\n' ' '`
+   cake_inspection=`$NVCC --list-gpu-code 2>/dev/null | tr '\n' ' '`
    for cake_lib in $cake_cuda_dir/lib64 $cake_cuda_dir/lib $cake_cuda_dir/targets/*/lib; do
-     AS_IF([test $cake_cuda = no && test -n "$cake_found" && test -f "$cake_lib/libcudart_static.a"],
+     AS_IF([test $cake_cuda = no && test -n "$cake_inspection" && test -f "$cake_lib/libcudart_static.a"],
        [cake_save_CFLAGS=$CFLAGS cake_save_LIBS=$LIBS cake_cuda_lib=$cake_lib
         CUDA_CFLAGS="-isystem $cake_cuda_dir/include" CUDA_LIBS="$cake_lib/libcudart_static.a -lpthread -ldl -lrt"
         CFLAGS="$CFLAGS $CUDA_CFLAGS" LIBS="$CUDA_LIBS $LIBS"
@@ -36,9 +36,9 @@ AS_IF([test "x$cake_cuda" = xno],
   [AC_MSG_CHECKING([for the capabilities of GPUs that there is code for])
    cake_archs= cake_last=
    for cake_arch in ${CUDA_ARCH-75 80 89 90a 100 120}; do
-     AS_CASE([" $cake_found"], [*" sm_`AS_ECHO([$cake_arch]) | tr -d af` "*],
+     AS_CASE([" $cake_inspection"], [*" sm_`AS_ECHO([$cake_arch]) | tr -d af` "*],
        [cake_archs="$cake_archs $cake_arch" cake_last=$cake_arch CUDA_CODE="$CUDA_CODE -gencode arch=compute_$cake_arch,code=sm_$cake_arch"],
-       [AS_IF([test -n "$CUDA_ARCH"], [AC_MSG_ERROR([CUDA_ARCH: this nvcc has no $cake_arch; it has $cake_found])])])
+       [AS_IF([test -n "$CUDA_ARCH"], [AC_MSG_ERROR([CUDA_ARCH: this nvcc has no $cake_arch; it has $cake_inspection])])])
    done
    AC_MSG_RESULT([$cake_archs])
    AS_CASE([$cake_last], [*@<:@af@:>@], [], [CUDA_CODE="$CUDA_CODE -gencode arch=compute_$cake_last,code=compute_$cake_last"])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/expand.h"
+#include "record/unpack.h"
 
 #include <fcntl.h>
 #include <hdf5.h>
@@ -56,13 +56,13 @@ static void add_all(cake_recorder *recorder)
 /* The lines that the file has, behind seven bytes of others. */
 static cake_err expand(const char *path, int64_t lines, cake_buf *out)
 {
-    cake_expand_to to;
-    CU_ASSERT_EQUAL_FATAL(cake_expand_open(path, &to), CAKE_OK);
+    cake_unpack_to to;
+    CU_ASSERT_EQUAL_FATAL(cake_unpack_open(path, &to), CAKE_OK);
     int64_t len = 0;
     int fd = to.fd;
     CU_ASSERT_EQUAL(write(fd, "before\n", 7), 7);
     to.at = 7;
-    cake_err err = cake_expand(path, lines, &to, &len);
+    cake_err err = cake_unpack(path, lines, &to, &len);
     char *text = cake_alloc((size_t)len + 7, 1);
     CU_ASSERT(err || pread(fd, text, (size_t)len + 7, 0) == (ssize_t)len + 7);
     if (!err && !memcmp(text, "before\n", 7))
@@ -86,7 +86,7 @@ static void test_back(void)
         add_all(recorder);
         CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
         cake_record_close(recorder);
-        CU_ASSERT_EQUAL(cake_expand_is_needed(path), i > 0);
+        CU_ASSERT_EQUAL(cake_unpack_is_needed(path), i > 0);
         cake_err err =
             i > 0 ? expand(path, 5, &lines[i]) : cake_file_read("test", path, false, 1 << 20, &lines[i]);
         CU_ASSERT_EQUAL(err, CAKE_OK);
@@ -216,7 +216,7 @@ static void test_too_much(void)
 {
     cake_buf out = {0}, said = {0}, packed = {0};
     char path[200], link[64], to_path[300] = "", *block = cake_alloc(1 << 20, 1);
-    cake_expand_to to;
+    cake_unpack_to to;
     snprintf(path, sizeof path, "%s/bomb.jsonl.zst", suite_tmp());
     memset(block, 'x', 1 << 20);
     void *pack = cake_codec_zstd.pack_open();
@@ -229,7 +229,7 @@ static void test_too_much(void)
     CU_ASSERT_EQUAL(expand(path, 1, &out), CAKE_ERR_FATAL);
     CU_ASSERT_EQUAL(expand(path_of("back.jsonl.gz"), 4, &out), CAKE_ERR_FATAL);
     CU_ASSERT_EQUAL(expand(path_of("back.h5"), 4, &out), CAKE_ERR_FATAL);
-    CU_ASSERT_EQUAL(cake_expand_open(path_of("absent/merged.jsonl"), &to), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_unpack_open(path_of("absent/merged.jsonl"), &to), CAKE_ERR_FATAL);
     cake_log_capture(NULL);
     static const char *const wanted[] = {
         "bomb.jsonl.zst: becomes more than 64 MiB of lines, which is more than 1024 times its size",
@@ -241,7 +241,7 @@ static void test_too_much(void)
             printf("not said: %s\n", wanted[i]);
     }
     /* the file lies there, and has no name that could stay */
-    CU_ASSERT_EQUAL_FATAL(cake_expand_open(path_of("merged.jsonl"), &to), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_unpack_open(path_of("merged.jsonl"), &to), CAKE_OK);
     snprintf(link, sizeof link, "/proc/self/fd/%d", to.fd);
     CU_ASSERT(readlink(link, to_path, sizeof to_path - 1) > 0 &&
               strstr(to_path, path_of("merged.jsonl.lines-")) && strstr(to_path, " (deleted)"));

@@ -70,7 +70,7 @@ static bool is_right(const cake_journal *j, const char *text)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < j->places.end; i++) {
-        cake_place place = cake_places_get(&j->places, i);
+        cake_line_at place = cake_line_index_get(&j->places, i);
         char want[64];
         int len = snprintf(want, sizeof want, "{\"index\": %lld, \"text\": \"answer\"}\n", (long long)i);
         n += place.len > 0;
@@ -99,7 +99,8 @@ static void test_whole(void)
     cake_buf_cut(&text, 0);
     compose(&text, again, 2, 3, ends);
     CU_ASSERT_EQUAL_FATAL(read_text(text.data, text.len, &j, &said), CAKE_OK);
-    CU_ASSERT(j.places.n == 4 && j.failed == 2 && cake_places_get(&j.places, 0).offset > (int64_t)ends[1]);
+    CU_ASSERT(j.places.n == 4 && j.failed == 2 &&
+              cake_line_index_get(&j.places, 0).offset > (int64_t)ends[1]);
     CU_ASSERT(is_right(&j, text.data));
     cake_journal_free(&j);
     cake_buf_free(&text);
@@ -146,15 +147,15 @@ static void compose_begun(cake_buf *out, int64_t order, int answer, int64_t at, 
         scored[2 * i] = (cake_scored){ids[i], i ? -0.1f * (float)(at + i) : -INFINITY};
         scored[2 * i + 1] = (cake_scored){3, -1e-7f};
     }
-    cake_running part = {.order = order,
-                         .choice = answer,
-                         .at = at,
-                         .ids = {.id = ids, .len = (size_t)n},
-                         .width = 2,
-                         .scored = scored};
+    cake_inflight part = {.order = order,
+                          .choice = answer,
+                          .at = at,
+                          .ids = {.id = ids, .len = (size_t)n},
+                          .width = 2,
+                          .scored = scored};
     cake_input_checkpoint read = {30, 32, 1};
     cake_journal_open_running(&line);
-    cake_running_add(&part, &line);
+    cake_inflight_add(&part, &line);
     cake_journal_close_running(&read, &line);
     cake_buf_add(out, line.data, line.len);
     cake_buf_free(&line);
@@ -163,7 +164,7 @@ static void compose_begun(cake_buf *out, int64_t order, int answer, int64_t at, 
 static size_t begun(const cake_journal *j, int64_t order, int answer)
 {
     int n;
-    const cake_running *r = cake_runnings_get(&j->running, order, &n);
+    const cake_inflight *r = cake_inflights_get(&j->running, order, &n);
     while (n && r->choice != answer)
         r = --n ? r + 1 : NULL;
     for (size_t i = 0; r && i < r->ids.len; i++)
@@ -206,7 +207,7 @@ static void test_begun(void)
         }
         wrong += begun(&j, 5, 7) != wanted[whole] || begun(&j, 5, 0) || begun(&j, 9, 0) ||
                  begun(&j, 5, 2) != others[whole] ||
-                 cake_runnings_requests(&j.running) != (wanted[whole] > 0) ||
+                 cake_inflights_requests(&j.running) != (wanted[whole] > 0) ||
                  j.end != (int64_t)lines[whole] || j.lost || j.places.n != (whole == 5 ? 6 : 3) ||
                  (whole && j.marks[j.n_mark - 1].requests != 30);
         cake_journal_free(&j);
@@ -353,7 +354,7 @@ static cake_err do_some(cake_record_options options, int from, int to, int n, ca
     if (!err && cake_record_finished(recorder))
         err = options.retry || n > cake_record_resumed(recorder) ? cake_record_reopen(recorder) : CAKE_END;
     if (!err)
-        cake_record_say(recorder);
+        cake_record_log_resume(recorder);
     cake_log_capture(NULL);
     if (err && err != CAKE_END)
         return err;
@@ -469,7 +470,7 @@ static void test_undo(void)
         CU_ASSERT_EQUAL(cake_record_add(recorder, &r), CAKE_OK);
         CU_ASSERT_EQUAL(cake_record_flush(recorder), CAKE_OK);
     }
-    cake_record_undo(recorder);
+    cake_record_rollback(recorder);
     cake_record_close(recorder);
     CU_ASSERT_EQUAL(lines_with("undo.jsonl.partial", "wrong"), 0);
     o.path = path_of("undo.jsonl");

@@ -88,7 +88,7 @@ static void test_begun(void)
     cake_sequence *here = request("3 + 4 = ", &p);
     cake_scored scored[2][3] = {{{7, -1.5f}, {7, -1.5f}, {8, -2}}, {{6, -0.1f}, {6, -0.1f}, {5, -3}}};
     int32_t ids[] = {7, 6};
-    cake_running running = {.ids = {.id = ids, .len = 2}, .width = 3, .scored = scored[0]};
+    cake_inflight running = {.ids = {.id = ids, .len = 2}, .width = 3, .scored = scored[0]};
     CU_ASSERT_FALSE(
         cake_sequence_restore(here, &running, 1, 7, NULL, 0)); /* 7 is no id, 8 is none in scores */
     running.width = 0;
@@ -115,11 +115,11 @@ static void test_begun_choices(void)
     cake_sequence *here = request("3 + 4 = ", &p);
     cake_scored scored[4][3] = {{{7, -1.5f}, {7, -1.5f}, {8, -2}}, {{6, -0.1f}, {6, -0.1f}, {5, -3}}};
     int32_t ids[] = {7, 6, 7, 6};
-    cake_running all[5];
+    cake_inflight all[5];
     for (int i = 0; i < 5; i++)
-        all[i] = (cake_running){
+        all[i] = (cake_inflight){
             .choice = i, .ids = {.id = ids, .len = i == 2 ? 2 : 4}, .width = 3, .scored = scored[0]};
-    cake_running some[] = {all[0], all[2]}, beyond[] = {all[0], all[2]};
+    cake_inflight some[] = {all[0], all[2]}, beyond[] = {all[0], all[2]};
     beyond[1].choice = 5;
     CU_ASSERT_FALSE(cake_sequence_restore(here, beyond, 2, 100, NULL, 0));
     CU_ASSERT(here->n_choice == 0 && cake_sequence_restore(here, some, 2, 100, NULL, 0));

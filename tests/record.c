@@ -95,7 +95,7 @@ static cake_err open_said(const cake_record_options *options, const char *messag
     cake_log_capture(&said);
     cake_err err = cake_record_open(options, &recorder);
     if (!err)
-        cake_record_say(recorder);
+        cake_record_log_resume(recorder);
     cake_log_capture(NULL);
     bool right = message ? said.data && strstr(said.data, message) : !said.len;
     if (!right)

@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "formats/h5.h"
 #include "formats/json.h"
-#include "record/line.h"
+#include "record/format.h"
 
 static const char rest_key[] = ", \"_hdf5\": {"; /* quotes in strings are escaped: it is found in no text */
 
@@ -302,7 +302,7 @@ static void put_request(sheet *s, const parts *p)
     const char *error = cake_json_text(cake_json_get(p->error, "message"), &error_len),
                *name = cake_json_text(id, &name_len);
     const char *type = cake_json_text(cake_json_get(p->error, "type"), NULL);
-    int64_t index = cake_line_index(p->root),
+    int64_t index = cake_line_read_index(p->root),
             n_prompt = cake_json_int(cake_json_get(usage, "prompt_tokens"), 0);
     int64_t n_completion = cake_json_int(cake_json_get(usage, "completion_tokens"), 0);
     cake_buf_cut(&s->piece, 0);
@@ -390,12 +390,12 @@ static bool note_all(cake_h5 *file, const cake_journal_head *head, const char *c
     return timing;
 }
 
-static bool put_all(sheet *s, int fd, const cake_places *places)
+static bool put_all(sheet *s, int fd, const cake_line_index *places)
 {
     bool done = true;
     cake_buf line = {0};
     for (int64_t i = 0; done && i < places->end; i++) {
-        cake_place place = cake_places_get(places, i);
+        cake_line_at place = cake_line_index_get(places, i);
         cake_buf_room(&line, (size_t)place.len);
         done = cake_io_read_at(fd, line.data, line.len, place.offset);
         if (done && !put_line(s, line.data, line.len - 1)) {
@@ -407,7 +407,7 @@ static bool put_all(sheet *s, int fd, const cake_places *places)
     return done;
 }
 
-int cake_hdf5_write(int fd, const cake_places *places, const cake_journal_head *head, const char *command,
+int cake_hdf5_write(int fd, const cake_line_index *places, const cake_journal_head *head, const char *command,
                     const char *path)
 {
     sheet s = {.file = cake_h5_create(path)};

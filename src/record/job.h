@@ -6,8 +6,8 @@
 #ifndef CAKE_RECORD_JOB_H
 #define CAKE_RECORD_JOB_H
 
-#include "record/journal.h"
-#include "record/sorted.h"
+#include "record/finalize.h"
+#include "record/journal_format.h"
 
 typedef struct cake_job {
     cake_journal_head head;
@@ -15,7 +15,7 @@ typedef struct cake_job {
     cake_answered answered;
     cake_input_checkpoint *marks; /* [n_mark] of the input; owned */
     size_t n_mark;
-    cake_sorted results; /* what RESULTS was written as */
+    cake_finalized results; /* what RESULTS was written as */
 } cake_job;
 
 /* Writes path through a temporary file. 0, or errno. */

@@ -11,7 +11,7 @@
 
 #include "base/utf8.h"
 #include "formats/json.h"
-#include "record/line.h"
+#include "record/format.h"
 
 /* The shortest decimal that reads back as the same float; -inf, which JSON has not, as the API's -9999. */
 static void add_logprob(float value, cake_buf *out)

@@ -17,9 +17,9 @@
 #include "base/log.h"
 #include "formats/codec.h"
 #include "formats/h5.h"
+#include "record/format.h"
 #include "record/hdf5.h"
-#include "record/line.h"
-#include "record/partial.h"
+#include "record/journal_writer.h"
 #include "record/stream.h"
 
 struct cake_recorder {
@@ -27,7 +27,7 @@ struct cake_recorder {
     char *path, *model, *command; /* owned copies of what options points to */
     bool txt, hdf5;
     const cake_codec *pack;
-    cake_partial *partial; /* one of the two */
+    cake_journal_writer *partial; /* one of the two */
     cake_stream *stream;
     int64_t failed;
     cake_buf line, plain;
@@ -65,17 +65,17 @@ static cake_err open_partial(cake_recorder *r)
 {
     const cake_record_options *o = &r->options;
     char *identity = (char *)(o->identity ? o->identity : "{}"), *model = (char *)(o->model ? o->model : "");
-    cake_partial_options options = {.results = r->path,
-                                    .resume = o->resume,
-                                    .force = o->force,
-                                    .retry = o->retry,
-                                    .copies = o->copies,
-                                    .lossy = r->txt || r->hdf5 || r->pack,
-                                    .head = {identity, model, o->created, o->job, false}};
-    cake_err err = cake_partial_open(&options, &r->partial);
+    cake_journal_writer_options options = {.results = r->path,
+                                           .resume = o->resume,
+                                           .force = o->force,
+                                           .retry = o->retry,
+                                           .copies = o->copies,
+                                           .lossy = r->txt || r->hdf5 || r->pack,
+                                           .head = {identity, model, o->created, o->job, false}};
+    cake_err err = cake_journal_writer_open(&options, &r->partial);
     if (err)
         return err;
-    const cake_journal_head *head = cake_partial_head(r->partial);
+    const cake_journal_head *head = cake_journal_writer_head(r->partial);
     r->options.created = head->created;
     r->options.job = head->job;
     if (o->model) {
@@ -174,7 +174,7 @@ static void spend(cake_recorder *recorder, double begin)
 static cake_err append(cake_recorder *recorder, cake_entry entry, const char *line, size_t len)
 {
     double begin = cake_clock_now();
-    cake_err err = cake_partial_append(recorder->partial, entry, line, len);
+    cake_err err = cake_journal_writer_append(recorder->partial, entry, line, len);
     spend(recorder, begin);
     return err;
 }
@@ -186,7 +186,7 @@ cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const c
     cake_buf *plain = &recorder->plain;
     if (recorder->txt) {
         cake_buf_cut(plain, 0);
-        if (!cake_line_plain(line, len - 1, plain))
+        if (!cake_line_txt(line, len - 1, plain))
             return cake_fail("record", "a result is no JSON: it cannot become text");
         cake_buf_addc(plain, '\n');
         line = plain->data;
@@ -214,42 +214,42 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
                                 line->data, line->len);
 }
 
-void cake_record_say(cake_recorder *recorder)
+void cake_record_log_resume(cake_recorder *recorder)
 {
     if (recorder->partial)
-        cake_partial_say(recorder->partial);
+        cake_journal_writer_log_resume(recorder->partial);
 }
 
 bool cake_record_finished(const cake_recorder *recorder)
 {
-    return recorder->partial && cake_partial_finished(recorder->partial);
+    return recorder->partial && cake_journal_writer_finished(recorder->partial);
 }
 
 cake_err cake_record_reopen(cake_recorder *recorder)
 {
-    return cake_partial_reopen(recorder->partial);
+    return cake_journal_writer_reopen(recorder->partial);
 }
 
 bool cake_record_has(const cake_recorder *recorder, int64_t order)
 {
-    return recorder->partial && cake_partial_has(recorder->partial, order);
+    return recorder->partial && cake_journal_writer_has(recorder->partial, order);
 }
 
 int64_t cake_record_resumed(const cake_recorder *recorder)
 {
-    return recorder->partial ? cake_partial_resumed(recorder->partial) : 0;
+    return recorder->partial ? cake_journal_writer_resumed(recorder->partial) : 0;
 }
 
 const cake_input_checkpoint *cake_record_input_checkpoints(const cake_recorder *recorder, size_t *n)
 {
     *n = 0;
-    return recorder->partial ? cake_partial_input_checkpoints(recorder->partial, n) : NULL;
+    return recorder->partial ? cake_journal_writer_input_checkpoints(recorder->partial, n) : NULL;
 }
 
 bool cake_record_recall(cake_recorder *recorder, uint64_t *sum)
 {
-    const cake_answered *all = recorder->partial ? cake_partial_sum(recorder->partial) : NULL;
-    if (!all || all->unknown || cake_partial_recall(recorder->partial))
+    const cake_answered *all = recorder->partial ? cake_journal_writer_sum(recorder->partial) : NULL;
+    if (!all || all->unknown || cake_journal_writer_recall(recorder->partial))
         return false;
     *sum = all->sum;
     return true;
@@ -257,30 +257,30 @@ bool cake_record_recall(cake_recorder *recorder, uint64_t *sum)
 
 bool cake_record_answered(const cake_recorder *recorder, int64_t order)
 {
-    return cake_partial_answered(recorder->partial, order);
+    return cake_journal_writer_answered(recorder->partial, order);
 }
 
 void cake_record_corrected(cake_recorder *recorder, cake_input_checkpoint read)
 {
-    cake_partial_corrected(recorder->partial, &read);
+    cake_journal_writer_corrected(recorder->partial, &read);
 }
 
 void cake_record_read_to(cake_recorder *recorder, cake_input_checkpoint read)
 {
     if (recorder->partial)
-        cake_partial_read_to(recorder->partial, &read);
+        cake_journal_writer_read_to(recorder->partial, &read);
 }
 
 void cake_record_reached(cake_recorder *recorder, double share, double left)
 {
     if (recorder->partial)
-        cake_partial_reached(recorder->partial, share, left);
+        cake_journal_writer_reached(recorder->partial, share, left);
 }
 
 cake_err cake_record_tick(cake_recorder *recorder)
 {
     double begin = cake_clock_now();
-    cake_err err = recorder->partial ? cake_partial_tick(recorder->partial) : CAKE_OK;
+    cake_err err = recorder->partial ? cake_journal_writer_tick(recorder->partial) : CAKE_OK;
     spend(recorder, begin);
     return err;
 }
@@ -288,7 +288,7 @@ cake_err cake_record_tick(cake_recorder *recorder)
 cake_err cake_record_flush(cake_recorder *recorder)
 {
     double begin = cake_clock_now();
-    cake_err err = recorder->partial ? cake_partial_flush(recorder->partial) : CAKE_OK;
+    cake_err err = recorder->partial ? cake_journal_writer_flush(recorder->partial) : CAKE_OK;
     spend(recorder, begin);
     return err;
 }
@@ -296,8 +296,8 @@ cake_err cake_record_flush(cake_recorder *recorder)
 cake_err cake_record_stop(cake_recorder *recorder)
 {
     int64_t n;
-    cake_err err =
-        recorder->stream ? cake_stream_stop(recorder->stream, &n) : cake_partial_flush(recorder->partial);
+    cake_err err = recorder->stream ? cake_stream_stop(recorder->stream, &n)
+                                    : cake_journal_writer_flush(recorder->partial);
     if (err)
         return err;
     if (recorder->stream)
@@ -306,44 +306,44 @@ cake_err cake_record_stop(cake_recorder *recorder)
     else
         cake_log(CAKE_INFO, "record",
                  "%s.partial has %lld results; the same command again goes on from there", recorder->path,
-                 (long long)cake_partial_count(recorder->partial));
+                 (long long)cake_journal_writer_count(recorder->partial));
     return CAKE_OK;
 }
 
-void cake_record_undo(cake_recorder *recorder)
+void cake_record_rollback(cake_recorder *recorder)
 {
     if (recorder->partial)
-        cake_partial_undo(recorder->partial);
+        cake_journal_writer_rollback(recorder->partial);
 }
 
-const cake_running *cake_record_running(const cake_recorder *recorder, int64_t order, int *n)
+const cake_inflight *cake_record_inflight(const cake_recorder *recorder, int64_t order, int *n)
 {
     *n = 0;
-    return recorder->partial ? cake_partial_running(recorder->partial, order, n) : NULL;
+    return recorder->partial ? cake_journal_writer_inflight(recorder->partial, order, n) : NULL;
 }
 
-void cake_record_begun(cake_recorder *recorder, const cake_running *part)
+void cake_record_add_inflight(cake_recorder *recorder, const cake_inflight *part)
 {
     double begin = cake_clock_now();
     if (recorder->partial)
-        cake_partial_begun(recorder->partial, part);
+        cake_journal_writer_add_inflight(recorder->partial, part);
     spend(recorder, begin);
 }
 
 cake_err cake_record_checkpoint(cake_recorder *recorder)
 {
     double begin = cake_clock_now();
-    cake_err err = recorder->partial ? cake_partial_checkpoint(recorder->partial) : CAKE_OK;
+    cake_err err = recorder->partial ? cake_journal_writer_checkpoint(recorder->partial) : CAKE_OK;
     spend(recorder, begin);
     return err;
 }
 
-void cake_record_peek(const char *path, bool force, cake_buf *identity)
+void cake_record_read_identity(const char *path, bool force, cake_buf *identity)
 {
-    cake_partial_peek(path, force, identity);
+    cake_journal_writer_read_identity(path, force, identity);
 }
 
-bool cake_record_keeps(const cake_recorder *recorder)
+bool cake_record_wants_prompt(const cake_recorder *recorder)
 {
     return recorder && recorder->hdf5;
 }
@@ -355,19 +355,19 @@ bool cake_record_is_text(const cake_recorder *recorder)
 
 int64_t cake_record_failed(const cake_recorder *recorder)
 {
-    return recorder->partial ? cake_partial_failed(recorder->partial) : recorder->failed;
+    return recorder->partial ? cake_journal_writer_failed(recorder->partial) : recorder->failed;
 }
 
 cake_err cake_record_finish(cake_recorder *recorder)
 {
     if (recorder->stream)
         return cake_stream_finish(recorder->stream);
-    cake_sorted_form form = {.convert = recorder->txt ? cake_line_plain : NULL,
-                             .hdf5 = recorder->hdf5,
-                             .pack = recorder->pack,
-                             .command = recorder->command};
+    cake_finalize_form form = {.convert = recorder->txt ? cake_line_txt : NULL,
+                               .hdf5 = recorder->hdf5,
+                               .pack = recorder->pack,
+                               .command = recorder->command};
     double begin = cake_clock_now();
-    cake_err err = cake_partial_finish(recorder->partial, &form);
+    cake_err err = cake_journal_writer_finish(recorder->partial, &form);
     recorder->cost.finish = cake_clock_now() - begin;
     return err;
 }
@@ -377,7 +377,7 @@ cake_record_cost cake_record_costs(const cake_recorder *recorder)
     if (!recorder || !recorder->partial)
         return (cake_record_cost){-1, -1, -1};
     cake_record_cost cost = recorder->cost;
-    cost.sync = cake_partial_cpu(recorder->partial);
+    cost.sync = cake_journal_writer_cpu(recorder->partial);
     return cost;
 }
 
@@ -385,7 +385,7 @@ void cake_record_close(cake_recorder *recorder)
 {
     if (!recorder)
         return;
-    cake_partial_close(recorder->partial);
+    cake_journal_writer_close(recorder->partial);
     cake_stream_close(recorder->stream);
     cake_buf_free(&recorder->line);
     cake_buf_free(&recorder->plain);

@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "record/partial.h"
+#include "record/journal_writer.h"
 #include "types/input_checkpoint.h"
 #include "types/params.h"
 
@@ -42,7 +42,8 @@ typedef struct cake_record {
     const char *model;       /* or NULL */
     const cake_fault *fault; /* not NULL: failed, and nothing below counts */
 
-    const char *prompt; /* [prompt_len] the text of the prompt; NULL: it came as ids. See cake_record_keeps */
+    const char
+        *prompt; /* [prompt_len] the text of the prompt; NULL: it came as ids. See cake_record_wants_prompt */
     size_t prompt_len;
     const int32_t *prompt_ids; /* [n_prompt] */
     int n_prompt;
@@ -103,7 +104,7 @@ bool cake_record_streams(const char *path);
 /* Says why not (directory not writable, files of another job there): called before loading. */
 cake_err cake_record_open(const cake_record_options *options, cake_recorder **out);
 /* Says what it goes on from, if anything: when nothing speaks against it any more. */
-void cake_record_say(cake_recorder *recorder);
+void cake_record_log_resume(cake_recorder *recorder);
 /* RESULTS is there, finished, and of this job: there is nothing to write. */
 bool cake_record_finished(const cake_recorder *recorder);
 /* It is to be added to all the same. */
@@ -114,19 +115,20 @@ int64_t cake_record_resumed(const cake_recorder *recorder);
 const cake_input_checkpoint *cake_record_input_checkpoints(const cake_recorder *recorder, size_t *n);
 
 /* With options.retry, where the input is not what earlier runs read: whether the lines of requests with an
- * answer are, whose sum this is of; see cake_partial_recall. False: it is not known. */
+ * answer are, whose sum this is of; see cake_journal_writer_recall. False: it is not known. */
 bool cake_record_recall(cake_recorder *recorder, uint64_t *sum);
 bool cake_record_answered(const cake_recorder *recorder, int64_t order);
 void cake_record_corrected(cake_recorder *recorder, cake_input_checkpoint read);
 
 /* The tokens of a request that an earlier run began; NULL: it did not. Borrowed. */
-const cake_running *cake_record_running(const cake_recorder *recorder, int64_t order, int *n);
+const cake_inflight *cake_record_inflight(const cake_recorder *recorder, int64_t order, int *n);
 /* Answers under way, for a later run: tokens from part->at on, then, when all are told, the line is written.
  * A result must not come in between. */
-void cake_record_begun(cake_recorder *recorder, const cake_running *part);
+void cake_record_add_inflight(cake_recorder *recorder, const cake_inflight *part);
 cake_err cake_record_checkpoint(cake_recorder *recorder);
 
-bool cake_record_keeps(const cake_recorder *recorder);   /* results hold the text of prompts; false of NULL */
+bool cake_record_wants_prompt(
+    const cake_recorder *recorder);                      /* results hold the text of prompts; false of NULL */
 bool cake_record_is_text(const cake_recorder *recorder); /* an answer a line: there is room for one */
 /* read: how far this run has read, ahead of its records. */
 void cake_record_read_to(cake_recorder *recorder, cake_input_checkpoint read);
@@ -142,7 +144,7 @@ cake_err cake_record_flush(cake_recorder *recorder); /* what there is, now */
 /* The run stops before its end, and says what it leaves. */
 cake_err cake_record_stop(cake_recorder *recorder);
 /* The input is not that of the job: the records of this run go. */
-void cake_record_undo(cake_recorder *recorder);
+void cake_record_rollback(cake_recorder *recorder);
 /* Records with a fault so far, of earlier runs too. */
 int64_t cake_record_failed(const cake_recorder *recorder);
 cake_record_cost cake_record_costs(const cake_recorder *recorder); /* NULL is fine */
@@ -153,7 +155,7 @@ void cake_record_close(cake_recorder *recorder); /* without finish: .partial sta
 
 /* The identity of what a run to path would go on from, appended; nothing, if there is none. force: path is
  * made anew. */
-void cake_record_peek(const char *path, bool force, cake_buf *identity);
+void cake_record_read_identity(const char *path, bool force, cake_buf *identity);
 
 /* One record as the line (without newline) that goes into the file: for tests. */
 void cake_record_line(const cake_recorder *recorder, const cake_record *record, cake_buf *out);

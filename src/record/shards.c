@@ -20,10 +20,10 @@
 #include "base/file.h"
 #include "base/io.h"
 #include "formats/json.h"
-#include "record/expand.h"
-#include "record/found.h"
+#include "record/format.h"
+#include "record/inspect.h"
 #include "record/job.h"
-#include "record/line.h"
+#include "record/unpack.h"
 
 #define BLOCKS      ((size_t)64 << 20) /* bytes of all blocks together, and of one at least and at most */
 #define BLOCK_LEAST ((size_t)4 << 10)
@@ -63,7 +63,7 @@ struct cake_shards {
     part *parts; /* [n] then, once they are right, [which] */
     int n;
     const char *beside;      /* what is made of them, or NULL; borrowed */
-    cake_expand_to expanded; /* fd -1: all are lines as they are */
+    cake_unpack_to expanded; /* fd -1: all are lines as they are */
     int64_t turn;            /* of what shard the next line is expected */
     int64_t count, failed, order;
     cake_journal_head head; /* owned */
@@ -196,12 +196,12 @@ static void add_range(ranges *r, int64_t from, int64_t to)
 }
 
 /* The index in a line of a journal; -1: it cannot be read, or says none. */
-static int64_t index_at(int fd, cake_place place, cake_buf *line)
+static int64_t index_at(int fd, cake_line_at place, cake_buf *line)
 {
-    cake_told told = {.index = -1};
+    cake_line_info told = {.index = -1};
     cake_buf_room(line, (size_t)place.len);
     if (!cake_io_read_at(fd, line->data, line->len, place.offset) ||
-        !cake_line_tell(line->data, line->len, &told))
+        !cake_line_info_read(line->data, line->len, &told))
         return -1;
     return told.index;
 }
@@ -210,7 +210,7 @@ static int64_t index_at(int fd, cake_place place, cake_buf *line)
  * where. */
 static void say_stopped(const part *p, const cake_input_checkpoint *end)
 {
-    const cake_places *places = &p->journal.places;
+    const cake_line_index *places = &p->journal.places;
     char *path = cake_io_name(p->results, ".partial");
     ranges r = {.step = p->shard.of, .last = -1};
     int64_t until = end->line           ? end->line
@@ -220,7 +220,7 @@ static void say_stopped(const part *p, const cake_input_checkpoint *end)
     cake_buf line = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     for (int64_t i = 0; fd >= 0 && i < places->end; i++) {
-        cake_place place = cake_places_get(places, i);
+        cake_line_at place = cake_line_index_get(places, i);
         int64_t index = place.len ? index_at(fd, place, &line) : -1;
         if (index < next || index > LINES_MOST)
             continue;
@@ -366,9 +366,9 @@ static cake_err changed(const part *p)
 /* A line of the file becomes a row. */
 static cake_err take_line(part *p, const char *line, size_t len, int64_t end, int64_t i)
 {
-    cake_told told;
+    cake_line_info told;
     int64_t before = i ? p->rows[i - 1].index : -1;
-    if (!cake_line_tell(line, len, &told) || told.index < 0)
+    if (!cake_line_info_read(line, len, &told) || told.index < 0)
         return cake_fail("record", "%s: line %" PRId64 " (from 0) is no result with an index", p->results, i);
     if (!cake_shard_has(&p->shard, told.index) || told.index <= before || told.index >= end)
         return cake_fail("record",
@@ -409,12 +409,12 @@ static cake_err expand(cake_shards *s, part *p)
         close(fd);
     if (!right)
         return changed(p);
-    cake_err err = s->expanded.fd < 0 ? cake_expand_open(s->beside, &s->expanded) : CAKE_OK;
+    cake_err err = s->expanded.fd < 0 ? cake_unpack_open(s->beside, &s->expanded) : CAKE_OK;
     if (err)
         return err;
     p->fd = s->expanded.fd;
     p->base = s->expanded.at;
-    err = cake_expand(p->results, p->job.requests, &s->expanded, &p->bytes);
+    err = cake_unpack(p->results, p->job.requests, &s->expanded, &p->bytes);
     s->expanded.at += p->bytes;
     /* what did not get in whole is no part of the next one; no error of its own, since nothing is merged any
      * more */
@@ -435,7 +435,7 @@ static cake_err open_part(cake_shards *s, part *p, FILE **out)
                         "%s.job: says that it has %" PRId64 " results, of an input of %" PRId64
                         " lines and %" PRId64 " shards",
                         p->results, p->job.requests, s->mark.line, p->shard.of);
-    if (!err && cake_expand_is_needed(p->results))
+    if (!err && cake_unpack_is_needed(p->results))
         err = expand(s, p);
     if (err)
         return err;
@@ -499,7 +499,7 @@ cake_err cake_shards_open(char *const *paths, int n, const char *beside, cake_sh
     s->block = s->block > BLOCK_MOST ? BLOCK_MOST : s->block;
     cake_err err = CAKE_OK;
     for (int i = 0; i < n; i++) {
-        s->parts[i].results = cake_found_results(paths[i]);
+        s->parts[i].results = cake_inspect_results(paths[i]);
         if (look(&s->parts[i]))
             err = CAKE_ERR_FATAL; /* all that is wrong is said, not the first thing only */
     }

@@ -7,14 +7,14 @@
 #ifndef CAKE_RECORD_SHARDS_H
 #define CAKE_RECORD_SHARDS_H
 
-#include "record/journal.h"
+#include "record/journal_format.h"
 #include "types/shard.h"
 
 typedef struct cake_shards cake_shards;
 
 /* paths: of RESULTS of each (or of its .partial). Reads all of them once. Says everything that keeps them
  * from being one job with each request exactly once: shards that are missing, there twice, not finished (with
- * what they lack), of another job, of another input, changed since they were written. beside: as in expand.h;
+ * what they lack), of another job, of another input, changed since they were written. beside: as in unpack.h;
  * borrowed. */
 cake_err cake_shards_open(char *const *paths, int n, const char *beside, cake_shards **out);
 /* What one run of the whole job would have; its identity has the shard null. Borrowed. */

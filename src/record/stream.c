@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/io.h"
-#include "record/places.h"
+#include "record/line_index.h"
 
 #define BLOCK ((size_t)1 << 20)
 #define SMALL ((int64_t)16 << 20) /* bytes of a spool that are not worth to be written anew */
@@ -28,7 +28,7 @@ struct cake_stream {
     char where[512];
     int64_t spool_size, waiting; /* bytes of it, and of what is in places */
     int64_t renewed_at;          /* not before it has so many bytes */
-    cake_places places;
+    cake_line_index places;
     cake_buf block;
 };
 
@@ -77,10 +77,10 @@ static bool copy_waiting(const cake_stream *stream, int fd)
 {
     int64_t size = 0;
     bool done = true;
-    cake_place place;
+    cake_line_at place;
     char *line = NULL;
     for (int64_t at = stream->next; done && size < stream->waiting; at++) {
-        if (!(place = cake_places_get(&stream->places, at)).len)
+        if (!(place = cake_line_index_get(&stream->places, at)).len)
             continue;
         line = cake_grow(line, (size_t)place.len, 1);
         done = cake_io_read_at(stream->spool, line, (size_t)place.len, place.offset) &&
@@ -105,11 +105,11 @@ static void renew(cake_stream *stream)
     }
     int64_t size = 0;
     for (int64_t at = stream->next; size < stream->waiting; at++) {
-        cake_place place = cake_places_get(&stream->places, at);
+        cake_line_at place = cake_line_index_get(&stream->places, at);
         if (!place.len)
             continue;
-        cake_places_drop(&stream->places, at);
-        cake_places_set(&stream->places, at, (cake_place){.offset = size, .len = place.len});
+        cake_line_index_drop(&stream->places, at);
+        cake_line_index_set(&stream->places, at, (cake_line_at){.offset = size, .len = place.len});
         size += place.len;
     }
     close(stream->spool);
@@ -125,7 +125,8 @@ static cake_err lay_aside(cake_stream *stream, int64_t order, const char *line, 
         return spool_failed(stream, errno);
     if (!cake_io_write_at(stream->spool, line, len, stream->spool_size))
         return spool_failed(stream, errno);
-    cake_places_set(&stream->places, order, (cake_place){.offset = stream->spool_size, .len = (int64_t)len});
+    cake_line_index_set(&stream->places, order,
+                        (cake_line_at){.offset = stream->spool_size, .len = (int64_t)len});
     stream->spool_size += (int64_t)len;
     stream->waiting += (int64_t)len;
     if (stream->spool_size > stream->renewed_at && stream->spool_size / 4 > stream->waiting)
@@ -137,9 +138,9 @@ static cake_err lay_aside(cake_stream *stream, int64_t order, const char *line, 
 static cake_err catch_up(cake_stream *stream, int64_t from)
 {
     cake_err err = CAKE_OK;
-    cake_place place;
+    cake_line_at place;
     char *line = NULL;
-    for (; !err && (place = cake_places_get(&stream->places, from)).len; from++) {
+    for (; !err && (place = cake_line_index_get(&stream->places, from)).len; from++) {
         line = cake_grow(line, (size_t)place.len, 1);
         if (!cake_io_read_at(stream->spool, line, (size_t)place.len, place.offset)) {
             stream->broken = true;
@@ -147,7 +148,7 @@ static cake_err catch_up(cake_stream *stream, int64_t from)
             break;
         }
         cake_buf_add(&stream->block, line, (size_t)place.len);
-        cake_places_drop(&stream->places, from);
+        cake_line_index_drop(&stream->places, from);
         stream->waiting -= place.len;
         if (stream->block.len >= BLOCK)
             err = flush(stream, from + 1);
@@ -177,7 +178,7 @@ cake_err cake_stream_stop(cake_stream *stream, int64_t *n)
     cake_err err = stream->broken ? CAKE_ERR_FATAL : CAKE_OK;
     *n = stream->next + stream->places.n;
     for (int64_t at = stream->next; !err && stream->places.n; at++)
-        if (cake_places_get(&stream->places, at).len)
+        if (cake_line_index_get(&stream->places, at).len)
             err = catch_up(stream, at);
     return err;
 }
@@ -200,7 +201,7 @@ void cake_stream_close(cake_stream *stream)
         close(stream->fd);
     if (stream->spool >= 0)
         close(stream->spool);
-    cake_places_free(&stream->places);
+    cake_line_index_free(&stream->places);
     cake_buf_free(&stream->block);
     free(stream);
 }

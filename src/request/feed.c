@@ -260,7 +260,7 @@ void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *t
     cake_json_free(request->root);
     request->root = NULL;
     request->messages = request->tools = request->kwargs = NULL;
-    if (cake_record_keeps(feed->recorder)) {
+    if (cake_record_wants_prompt(feed->recorder)) {
         free(request->text);
         request->text = text->len ? cake_copy(text->data, text->len) : NULL;
         request->text_len = text->len;

@@ -264,7 +264,7 @@ bool cake_sequence_restores(const cake_sequence *s)
     return (s != s->lead || params_of(s)->n == 1) && !s->lead->request.err;
 }
 
-static bool fits(const cake_sequence *lead, const cake_running *r, int n_vocab)
+static bool fits(const cake_sequence *lead, const cake_inflight *r, int n_vocab)
 {
     size_t width = lead->n_top >= 0 ? 1 + (size_t)lead->n_top : 0;
     bool right = !lead->request.err && r->choice < params_of(lead)->n && (size_t)r->width == width &&
@@ -300,7 +300,7 @@ static void forget_choices(cake_sequence *lead)
 }
 
 /* One answer that is over, or all of several are. */
-static bool nothing_left(cake_sequence *lead, const cake_running *r, const int32_t *eos, int n_eos)
+static bool nothing_left(cake_sequence *lead, const cake_inflight *r, const int32_t *eos, int n_eos)
 {
     if (params_of(lead)->n > 1)
         return lead->n_done == params_of(lead)->n;
@@ -311,8 +311,8 @@ static bool nothing_left(cake_sequence *lead, const cake_running *r, const int32
     return over;
 }
 
-bool cake_sequence_restore(cake_sequence *lead, const cake_running *r, int n, int n_vocab, const int32_t *eos,
-                           int n_eos)
+bool cake_sequence_restore(cake_sequence *lead, const cake_inflight *r, int n, int n_vocab,
+                           const int32_t *eos, int n_eos)
 {
     bool several = params_of(lead)->n > 1, scores = cake_sequence_scores_prompt(lead);
     for (int i = 0; i < n; i++)

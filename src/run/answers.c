@@ -157,7 +157,7 @@ static cake_err take_up(const cake_options *o, cake_answers *a)
         return err;
     marks = cake_record_input_checkpoints(a->recorder, &n);
     cake_prompt_expect(a->feed.prompt, marks, n);
-    cake_record_say(a->recorder);
+    cake_record_log_resume(a->recorder);
     return CAKE_OK;
 }
 
@@ -196,15 +196,15 @@ static void keep(cake_answers *a, int least)
     for (int i = 0; i < a->n_begun && !a->hurt; i++) {
         cake_sequence *s = a->begun[i];
         int width = s->n_top >= 0 ? 1 + s->n_top : 0, n = cake_sequence_generated(s) - s->kept;
-        cake_running part = {.order = s->lead->request.order,
-                             .choice = s == s->lead ? 0 : (int)s->key.choice,
-                             .at = s->kept,
-                             .ids = {.id = s->ids.id + s->n_prompt + s->kept, .len = (size_t)n},
-                             .width = width,
-                             .scored = width ? s->scored + (size_t)s->kept * (size_t)width : NULL};
+        cake_inflight part = {.order = s->lead->request.order,
+                              .choice = s == s->lead ? 0 : (int)s->key.choice,
+                              .at = s->kept,
+                              .ids = {.id = s->ids.id + s->n_prompt + s->kept, .len = (size_t)n},
+                              .width = width,
+                              .scored = width ? s->scored + (size_t)s->kept * (size_t)width : NULL};
         if (n < least)
             continue;
-        cake_record_begun(a->recorder, &part);
+        cake_record_add_inflight(a->recorder, &part);
         s->kept += n;
     }
     if (a->n_begun && !a->hurt)
@@ -308,7 +308,7 @@ static cake_err stream(cake_answers *a, const cake_sequence *s, bool end)
 static void restore(cake_answers *a, cake_sequence *s)
 {
     int n;
-    const cake_running *begun = a->recorder ? cake_record_running(a->recorder, s->request.order, &n) : NULL;
+    const cake_inflight *begun = a->recorder ? cake_record_inflight(a->recorder, s->request.order, &n) : NULL;
     if (!begun || !cake_sequence_restore(s, begun, n, a->feed.n_vocab, a->eos, a->n_eos))
         return;
     for (int i = 0; i < n; i++) {
@@ -325,7 +325,7 @@ static cake_err next(void *self, cake_sequence **out)
     if (a->recorder)
         cake_record_read_to(a->recorder, cake_prompt_checkpoint(a->feed.prompt));
     if (err && a->recorder && cake_prompt_changed(a->feed.prompt))
-        cake_record_undo(a->recorder);
+        cake_record_rollback(a->recorder);
     if (err == CAKE_END)
         a->counts.total = a->feed.order;
     a->hurt |= err && err != CAKE_END;

@@ -123,7 +123,7 @@ void cake_identity_isa(const cake_options *o, char isa[CAKE_IDENTITY_ISA])
     isa[0] = 0;
     if (!o->output || cake_identity_resume(o) == CAKE_RESUME_NEVER)
         return;
-    cake_record_peek(o->output, o->force, &text);
+    cake_record_read_identity(o->output, o->force, &text);
     if (text.len && !cake_json_parse(text.data, text.len, &root, &fault)) {
         const char *name = cake_json_text(cake_json_get(root, "isa"), NULL);
         if (name && cake_kernels_level(name) >= 0)

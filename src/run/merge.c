@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "options/outputs.h"
-#include "record/line.h"
+#include "record/format.h"
 #include "record/record.h"
 #include "record/shards.h"
 #include "run/identity.h"
@@ -76,14 +76,14 @@ static cake_err take_up(const cake_options *o, const cake_shards *shards, const 
 static cake_err copy(cake_shards *shards, cake_recorder *recorder)
 {
     cake_entry entry;
-    cake_told told;
+    cake_line_info told;
     const char *line;
     size_t len;
     bool text = cake_record_is_text(recorder);
     cake_err err;
     cake_record_read_to(recorder, cake_shards_checkpoint(shards));
     while (!(err = cake_shards_next(shards, &entry, &line, &len))) {
-        if (text && !cake_line_tell(line, len, &told))
+        if (text && !cake_line_info_read(line, len, &told))
             return cake_fail("record", "a shard was changed while it was read: merge again");
         if (text && told.n_choice > 1)
             return cake_fail("record",
@@ -116,7 +116,7 @@ cake_err cake_merge(const cake_options *o)
     if (!err)
         err = cake_record_finish(recorder);
     if (began && err)
-        cake_record_undo(recorder);
+        cake_record_rollback(recorder);
     if (!err)
         cake_log(CAKE_INFO, "record", "%s: %lld requests (%lld failed) of %d shard%s",
                  o->output ? o->output : "standard output", (long long)cake_shards_count(shards),

@@ -10,7 +10,7 @@
 #include "formats/json.h"
 #include "options/outputs.h"
 #include "place/machine.h"
-#include "record/line.h"
+#include "record/format.h"
 #include "report/ending.h"
 #include "request/survey.h"
 #include "run/run.h"

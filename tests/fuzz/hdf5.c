@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "prompt/prompt.h"
-#include "record/expand.h"
+#include "record/unpack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -256,11 +256,11 @@ static void read_prompts(const char *path, unsigned how, const cake_buf *said)
 
 static void read_results(const char *path, int64_t lines, const cake_buf *said)
 {
-    static cake_expand_to to = {.fd = -1};
+    static cake_unpack_to to = {.fd = -1};
     int64_t len = -1;
-    if (to.fd < 0 && cake_expand_open(NULL, &to))
+    if (to.fd < 0 && cake_unpack_open(NULL, &to))
         abort();
-    cake_err err = cake_expand(path, lines, &to, &len);
+    cake_err err = cake_unpack(path, lines, &to, &len);
     CAKE_ASSERT(err ? said->len > 0 : len >= 0 && lseek(to.fd, 0, SEEK_END) == (off_t)len);
     if (ftruncate(to.fd, 0))
         abort();

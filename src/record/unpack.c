@@ -5,7 +5,7 @@
  * nor does it fill a disk or a memory: it becomes no more lines than it should have, and no more bytes than a
  * run's results pack into so few.
  */
-#include "record/expand.h"
+#include "record/unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@
 #include "formats/codec.h"
 #include "formats/h5.h"
 #include "formats/json.h"
+#include "record/format.h"
 #include "record/hdf5.h"
-#include "record/line.h"
 
 #define BLOCK     ((size_t)1 << 20)
 #define LINE_MOST ((size_t)1 << 30) /* bytes of a line; a request has 64 MiB at most */
@@ -34,7 +34,7 @@
 /* Where lines go. */
 typedef struct sink {
     const char *results; /* borrowed */
-    const cake_expand_to *to;
+    const cake_unpack_to *to;
     int64_t at, most;     /* bytes written, and how many they may become */
     int64_t lines, whole; /* expected; ended so far */
     size_t line;          /* bytes of the one that has not ended */
@@ -80,16 +80,16 @@ static cake_err put(sink *out, const char *bytes, size_t n)
     return out->block.len >= BLOCK ? flush(out) : CAKE_OK;
 }
 
-cake_err cake_expand_open(const char *beside, cake_expand_to *to)
+cake_err cake_unpack_open(const char *beside, cake_unpack_to *to)
 {
-    *to = (cake_expand_to){0};
+    *to = (cake_unpack_to){0};
     to->fd = cake_io_spool(beside, to->where, sizeof to->where);
     return to->fd < 0
                ? cake_fail("record", "a temporary file %s cannot be made: %s", to->where, strerror(errno))
                : CAKE_OK;
 }
 
-bool cake_expand_is_needed(const char *results)
+bool cake_unpack_is_needed(const char *results)
 {
     return cake_codec_of(results) || !strcmp(cake_record_form(results), "h5");
 }
@@ -351,7 +351,7 @@ static cake_err expand_columns(const char *results, sink *out)
     return err;
 }
 
-cake_err cake_expand(const char *results, int64_t lines, const cake_expand_to *to, int64_t *len)
+cake_err cake_unpack(const char *results, int64_t lines, const cake_unpack_to *to, int64_t *len)
 {
     const cake_codec *pack = cake_codec_of(results);
     struct stat info;

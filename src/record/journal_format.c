@@ -4,7 +4,7 @@
  * checksum in its last line is that of all its bytes; that line says how many they are, so a damaged group
  * hides no other one.
  */
-#include "record/journal.h"
+#include "record/journal_format.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -397,17 +397,17 @@ static bool is_sound(const cake_json *orders, const cake_json *failed, const cak
 }
 
 /* A later result stands for an earlier one: the request was done again. */
-static void put_place(cake_journal *j, int64_t order, cake_place place)
+static void put_place(cake_journal *j, int64_t order, cake_line_at place)
 {
-    cake_place before = cake_places_get(&j->places, order);
+    cake_line_at before = cake_line_index_get(&j->places, order);
     if (before.len) {
         j->answered.unknown |= !before.failed;
         j->failed -= before.failed;
-        cake_places_drop(&j->places, order);
+        cake_line_index_drop(&j->places, order);
     }
     j->failed += place.failed;
-    cake_places_set(&j->places, order, place);
-    cake_runnings_drop(&j->running, order);
+    cake_line_index_set(&j->places, order, place);
+    cake_inflights_drop(&j->running, order);
 }
 
 /* How many lines are in [from, to), and, if j is not NULL, their places. */
@@ -430,7 +430,7 @@ static bool walk(scan *s, int64_t from, int64_t to, const cake_json *orders, con
             int64_t order = cake_json_int(cake_json_at(orders, *n), -1);
             bool is_failed = cake_json_int(cake_json_at(failed, f), -1) == order;
             f += is_failed;
-            put_place(j, order, (cake_place){.offset = begin, .len = at - begin, .failed = is_failed});
+            put_place(j, order, (cake_line_at){.offset = begin, .len = at - begin, .failed = is_failed});
         }
         begin = at;
         ++*n;
@@ -492,13 +492,13 @@ static void take_running(const scan *s, cake_journal *j, int64_t at)
     cake_input_checkpoint read;
     if (root && read_mark(cake_json_get(own, "read"), &read)) {
         for (size_t i = 0; i < cake_json_size(parts); i++) {
-            cake_running part;
-            if (!cake_running_parse(cake_json_at(parts, i), &part))
+            cake_inflight part;
+            if (!cake_inflight_parse(cake_json_at(parts, i), &part))
                 continue;
-            if (part.order < read.requests && !cake_places_get(&j->places, part.order).len)
-                cake_runnings_put(&j->running, &part);
+            if (part.order < read.requests && !cake_line_index_get(&j->places, part.order).len)
+                cake_inflights_put(&j->running, &part);
             else
-                cake_running_free(&part);
+                cake_inflight_free(&part);
         }
         go_behind(j, at, s->at, &read);
     }
@@ -611,8 +611,8 @@ bool cake_journal_peek(int fd, cake_journal_head *head)
 void cake_journal_free(cake_journal *j)
 {
     cake_journal_head_free(&j->head);
-    cake_places_free(&j->places);
-    cake_runnings_free(&j->running);
+    cake_line_index_free(&j->places);
+    cake_inflights_free(&j->running);
     free(j->marks);
     *j = (cake_journal){0};
 }

@@ -4,15 +4,15 @@
  * and a line with their places in the input and a checksum; between groups lines with the tokens of answers
  * that were begun. docs/formats.md has the format. No file is opened or changed here.
  */
-#ifndef CAKE_RECORD_JOURNAL_H
-#define CAKE_RECORD_JOURNAL_H
+#ifndef CAKE_RECORD_JOURNAL_FORMAT_H
+#define CAKE_RECORD_JOURNAL_FORMAT_H
 
 #include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "record/places.h"
-#include "record/running.h"
+#include "record/inflight.h"
+#include "record/line_index.h"
 #include "types/input_checkpoint.h"
 
 #define CAKE_JOURNAL_MOST ((int64_t)1 << 32) /* requests; more are a broken number, not a larger file */
@@ -72,7 +72,7 @@ void cake_journal_begin(const cake_journal_head *head, cake_buf *out);
 void cake_journal_close(const cake_entry *entries, size_t n, const cake_input_checkpoint *read,
                         const cake_reached *reached, cake_buf *out);
 
-/* Around the parts of answers that were begun, in a line of their own: each added with cake_running_add,
+/* Around the parts of answers that were begun, in a line of their own: each added with cake_inflight_add,
  * commas between them. */
 void cake_journal_open_running(cake_buf *out);
 void cake_journal_close_running(const cake_input_checkpoint *read,
@@ -81,8 +81,8 @@ void cake_journal_close_running(const cake_input_checkpoint *read,
 /* What a journal holds. */
 typedef struct cake_journal {
     cake_journal_head head;
-    cake_places places;           /* of whole groups */
-    cake_runnings running;        /* begun, and not finished */
+    cake_line_index places;       /* of whole groups */
+    cake_inflights running;       /* begun, and not finished */
     cake_input_checkpoint *marks; /* [n_mark] in ascending order */
     size_t n_mark;
     cake_answered answered;

@@ -3,10 +3,10 @@
  * What there is of a result file, for those who only look: RESULTS, its .partial, .job and .lock. Nothing is
  * changed.
  */
-#ifndef CAKE_RECORD_FOUND_H
-#define CAKE_RECORD_FOUND_H
+#ifndef CAKE_RECORD_INSPECT_H
+#define CAKE_RECORD_INSPECT_H
 
-#include "record/journal.h"
+#include "record/journal_format.h"
 #include "record/lock.h"
 
 typedef enum cake_state {
@@ -16,7 +16,7 @@ typedef enum cake_state {
     CAKE_FINISHED
 } cake_state;
 
-typedef struct cake_found {
+typedef struct cake_inspection {
     cake_state state;
     char *shard;          /* owned; "0/8", or NULL */
     int64_t done, failed; /* results, error records among them */
@@ -30,11 +30,11 @@ typedef struct cake_found {
     double left;          /* seconds that it would take to the end; negative: not known */
     bool held;            /* by the holder */
     cake_holder holder;
-} cake_found;
+} cake_inspection;
 
-char *cake_found_results(const char *path); /* RESULTS, of its own name or of that of its .partial; owned */
+char *cake_inspect_results(const char *path); /* RESULTS, of its own name or of that of its .partial; owned */
 /* path: of RESULTS, or of its .partial. Says what is wrong: nothing of it is there, it cannot be read. */
-cake_err cake_found_look(const char *path, cake_found *out);
-void cake_found_free(cake_found *found); /* zeros are fine */
+cake_err cake_inspect(const char *path, cake_inspection *out);
+void cake_inspect_free(cake_inspection *found); /* zeros are fine */
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: tokens and scores. Out: JSON, and the other way round. journal.c reads, partial.c writes.
+ * In: tokens and scores. Out: JSON, and the other way round. journal_format.c reads, journal_writer.c writes.
  * Scores are written as the bits of their floats: what a later run says of a token is what this one would
  * have said.
  */
-#include "record/running.h"
+#include "record/inflight.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@
 #include "formats/json.h"
 #include "types/params.h"
 
-void cake_running_free(cake_running *running)
+void cake_inflight_free(cake_inflight *running)
 {
     cake_ids_free(&running->ids);
     free(running->scored);
-    *running = (cake_running){0};
+    *running = (cake_inflight){0};
 }
 
-void cake_running_add(const cake_running *part, cake_buf *out)
+void cake_inflight_add(const cake_inflight *part, cake_buf *out)
 {
     cake_buf_addf(out, "{\"order\": %" PRId64, part->order);
     if (part->choice)
@@ -63,10 +63,10 @@ static bool read_scores(const cake_json *array, size_t n, cake_scored *scored)
     return true;
 }
 
-bool cake_running_parse(const cake_json *object, cake_running *part)
+bool cake_inflight_parse(const cake_json *object, cake_inflight *part)
 {
-    cake_running found = {.order = cake_json_int(cake_json_get(object, "order"), -1),
-                          .at = cake_json_int(cake_json_get(object, "at"), -1)};
+    cake_inflight found = {.order = cake_json_int(cake_json_get(object, "order"), -1),
+                           .at = cake_json_int(cake_json_get(object, "at"), -1)};
     int64_t width = cake_json_int(cake_json_get(object, "width"), -1);
     const cake_json *which = cake_json_get(object, "choice");
     int64_t choice = which ? cake_json_int(which, -1) : 0;
@@ -83,17 +83,17 @@ bool cake_running_parse(const cake_json *object, cake_running *part)
     if (right)
         *part = found;
     else
-        cake_running_free(&found);
+        cake_inflight_free(&found);
     return right;
 }
 
 /* Where it is, or would be. */
-static size_t find(const cake_runnings *all, int64_t order, int choice)
+static size_t find(const cake_inflights *all, int64_t order, int choice)
 {
     size_t low = 0, high = all->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const cake_running *r = &all->entry[middle];
+        const cake_inflight *r = &all->entry[middle];
         if (r->order < order || (r->order == order && r->choice < choice))
             low = middle + 1;
         else
@@ -102,12 +102,12 @@ static size_t find(const cake_runnings *all, int64_t order, int choice)
     return low;
 }
 
-static bool is_at(const cake_runnings *all, size_t at, int64_t order)
+static bool is_at(const cake_inflights *all, size_t at, int64_t order)
 {
     return at < all->n && all->entry[at].order == order;
 }
 
-static void append(cake_running *known, const cake_running *part)
+static void append(cake_inflight *known, const cake_inflight *part)
 {
     size_t before = known->ids.len * (size_t)known->width, more = part->ids.len * (size_t)part->width;
     for (size_t i = 0; i < part->ids.len; i++)
@@ -118,14 +118,14 @@ static void append(cake_running *known, const cake_running *part)
     }
 }
 
-void cake_runnings_put(cake_runnings *all, cake_running *part)
+void cake_inflights_put(cake_inflights *all, cake_inflight *part)
 {
     size_t at = find(all, part->order, part->choice);
     bool known = is_at(all, at, part->order) && all->entry[at].choice == part->choice;
     if (known && !part->at) {
-        cake_running_free(&all->entry[at]);
+        cake_inflight_free(&all->entry[at]);
         all->entry[at] = *part;
-        *part = (cake_running){0};
+        *part = (cake_inflight){0};
     } else if (!known && !part->at) {
         if (all->n == all->cap) {
             all->cap = all->cap ? 2 * all->cap : 16;
@@ -133,14 +133,14 @@ void cake_runnings_put(cake_runnings *all, cake_running *part)
         }
         memmove(&all->entry[at + 1], &all->entry[at], (all->n++ - at) * sizeof *all->entry);
         all->entry[at] = *part;
-        *part = (cake_running){0};
+        *part = (cake_inflight){0};
     } else if (known && part->at == (int64_t)all->entry[at].ids.len && part->width == all->entry[at].width) {
         append(&all->entry[at], part);
     }
-    cake_running_free(part);
+    cake_inflight_free(part);
 }
 
-static size_t count(const cake_runnings *all, size_t at, int64_t order)
+static size_t count(const cake_inflights *all, size_t at, int64_t order)
 {
     size_t n = 0;
     while (is_at(all, at + n, order))
@@ -148,14 +148,14 @@ static size_t count(const cake_runnings *all, size_t at, int64_t order)
     return n;
 }
 
-const cake_running *cake_runnings_get(const cake_runnings *all, int64_t order, int *n)
+const cake_inflight *cake_inflights_get(const cake_inflights *all, int64_t order, int *n)
 {
     size_t at = find(all, order, 0);
     *n = (int)count(all, at, order);
     return *n ? &all->entry[at] : NULL;
 }
 
-size_t cake_runnings_requests(const cake_runnings *all)
+size_t cake_inflights_requests(const cake_inflights *all)
 {
     size_t n = 0;
     for (size_t i = 0; i < all->n; i++)
@@ -163,21 +163,21 @@ size_t cake_runnings_requests(const cake_runnings *all)
     return n;
 }
 
-void cake_runnings_drop(cake_runnings *all, int64_t order)
+void cake_inflights_drop(cake_inflights *all, int64_t order)
 {
     size_t at = find(all, order, 0), n = count(all, at, order);
     if (!n)
         return;
     for (size_t i = at; i < at + n; i++)
-        cake_running_free(&all->entry[i]);
+        cake_inflight_free(&all->entry[i]);
     all->n -= n;
     memmove(&all->entry[at], &all->entry[at + n], (all->n - at) * sizeof *all->entry);
 }
 
-void cake_runnings_free(cake_runnings *all)
+void cake_inflights_free(cake_inflights *all)
 {
     for (size_t i = 0; i < all->n; i++)
-        cake_running_free(&all->entry[i]);
+        cake_inflight_free(&all->entry[i]);
     free(all->entry);
-    *all = (cake_runnings){0};
+    *all = (cake_inflights){0};
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "formats/json.h"
-#include "record/line.h"
+#include "record/format.h"
 
 void cake_line_string(cake_buf *out, const char *text)
 {

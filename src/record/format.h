@@ -2,8 +2,8 @@
  *
  * A record becomes a line, without newline: one function per form, and what they share.
  */
-#ifndef CAKE_RECORD_LINE_H
-#define CAKE_RECORD_LINE_H
+#ifndef CAKE_RECORD_FORMAT_H
+#define CAKE_RECORD_FORMAT_H
 
 #include "formats/json.h"
 #include "record/record.h"
@@ -13,16 +13,16 @@ void cake_line_openai(const cake_record_options *options, const cake_record *rec
 
 /* The text of a JSONL line of either form, escaped as in .txt files; nothing for a failed one. False: it is
  * no JSON. */
-bool cake_line_plain(const char *line, size_t len, cake_buf *out);
+bool cake_line_txt(const char *line, size_t len, cake_buf *out);
 
 /* What a line of RESULTS says of its request. False: it is no JSON. */
-typedef struct cake_told {
+typedef struct cake_line_info {
     int64_t index; /* -1: not said */
     bool failed;
     int64_t n_choice; /* 0: there is no list of them */
-} cake_told;
-bool cake_line_tell(const char *line, size_t len, cake_told *out);
-int64_t cake_line_index(const cake_json *line); /* -1: not said */
+} cake_line_info;
+bool cake_line_info_read(const char *line, size_t len, cake_line_info *out);
+int64_t cake_line_read_index(const cake_json *line); /* -1: not said */
 
 /* The value of `logprobs` of a choice, in the shape of chat.completion or of text_completion. */
 void cake_line_logprobs_chat(const cake_record_options *options, const cake_record *record,

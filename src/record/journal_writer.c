@@ -2,9 +2,9 @@
  *
  * Finished lines enter in any order, a whole file in the order of the input leaves. Invariant: at any moment
  * RESULTS.partial is its first line and whole groups up to `size` and perhaps the beginning of one more, and
- * RESULTS is either absent (or what it was) or complete. takeup.c opens.
+ * RESULTS is either absent (or what it was) or complete. resume.c opens.
  */
-#include "record/partial.h"
+#include "record/journal_writer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,92 +17,92 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "record/partial_parts.h"
+#include "record/journal_writer_internal.h"
 
 /* A group ends after so many bytes, so many results, or so many seconds. */
 enum { ENOUGH = 256 << 10, GROUP = 128 };
 static const double moment = 0.25, glance = 5; /* so often the file itself is looked at */
 
-bool cake_partial_finished(const cake_partial *p)
+bool cake_journal_writer_finished(const cake_journal_writer *p)
 {
     return p->fd < 0;
 }
 
-const cake_journal_head *cake_partial_head(const cake_partial *p)
+const cake_journal_head *cake_journal_writer_head(const cake_journal_writer *p)
 {
     return &p->journal.head;
 }
 
-int64_t cake_partial_resumed(const cake_partial *p)
+int64_t cake_journal_writer_resumed(const cake_journal_writer *p)
 {
     return p->resumed;
 }
 
-int64_t cake_partial_count(const cake_partial *p)
+int64_t cake_journal_writer_count(const cake_journal_writer *p)
 {
     return p->fd < 0 ? p->resumed : p->journal.places.n;
 }
 
-int64_t cake_partial_failed(const cake_partial *p)
+int64_t cake_journal_writer_failed(const cake_journal_writer *p)
 {
     return p->journal.failed;
 }
 
-bool cake_partial_has(const cake_partial *p, int64_t order)
+bool cake_journal_writer_has(const cake_journal_writer *p, int64_t order)
 {
-    return cake_places_get(&p->journal.places, order).len > 0;
+    return cake_line_index_get(&p->journal.places, order).len > 0;
 }
 
-bool cake_partial_answered(const cake_partial *p, int64_t order)
+bool cake_journal_writer_answered(const cake_journal_writer *p, int64_t order)
 {
-    cake_place place = cake_places_get(&p->journal.places, order);
+    cake_line_at place = cake_line_index_get(&p->journal.places, order);
     return place.len > 0 && !place.failed;
 }
 
-const cake_answered *cake_partial_sum(const cake_partial *p)
+const cake_answered *cake_journal_writer_sum(const cake_journal_writer *p)
 {
     return &p->journal.answered;
 }
 
-void cake_partial_corrected(cake_partial *p, const cake_input_checkpoint *read)
+void cake_journal_writer_corrected(cake_journal_writer *p, const cake_input_checkpoint *read)
 {
-    cake_runnings_free(&p->journal.running); /* of what other lines they are is not known */
+    cake_inflights_free(&p->journal.running); /* of what other lines they are is not known */
     free(p->journal.marks);
     p->journal.marks = cake_alloc(1, sizeof *read);
     p->journal.marks[0] = *read;
     p->journal.n_mark = 1;
 }
 
-const cake_input_checkpoint *cake_partial_input_checkpoints(const cake_partial *p, size_t *n)
+const cake_input_checkpoint *cake_journal_writer_input_checkpoints(const cake_journal_writer *p, size_t *n)
 {
     *n = p->journal.n_mark;
     return p->journal.marks;
 }
 
-void cake_partial_read_to(cake_partial *p, const cake_input_checkpoint *read)
+void cake_journal_writer_read_to(cake_journal_writer *p, const cake_input_checkpoint *read)
 {
     if (read->requests > p->read.requests)
         p->read = *read;
 }
 
-void cake_partial_reached(cake_partial *p, double share, double left)
+void cake_journal_writer_reached(cake_journal_writer *p, double share, double left)
 {
     p->reached.share = share;
     p->reached.left = left;
 }
 
-double cake_partial_cpu(const cake_partial *p)
+double cake_journal_writer_cpu(const cake_journal_writer *p)
 {
-    return cake_sync_cpu(p->sync);
+    return cake_fsync_thread_cpu(p->sync);
 }
 
-static cake_err fail_copy(const cake_partial *p, int why)
+static cake_err fail_copy(const cake_journal_writer *p, int why)
 {
     return cake_fail("record", "%s: cannot be written: %s; what it is made of is as it was", p->results,
                      strerror(why));
 }
 
-static cake_err broken(cake_partial *p, int why)
+static cake_err broken(cake_journal_writer *p, int why)
 {
     p->broken = true;
     if (p->imports)
@@ -117,7 +117,7 @@ static cake_err broken(cake_partial *p, int why)
 
 /* Somebody else has changed the file, or it is no longer under its name: what is computed from here on
  * would be lost at the end. */
-static cake_err taken_away(cake_partial *p, const char *what)
+static cake_err taken_away(cake_journal_writer *p, const char *what)
 {
     p->broken = true;
     return cake_fail(
@@ -128,7 +128,7 @@ static cake_err taken_away(cake_partial *p, const char *what)
 }
 
 /* Looks at the file, not too often: the file server is asked. */
-static cake_err check_file(cake_partial *p, bool now)
+static cake_err check_file(cake_journal_writer *p, bool now)
 {
     struct stat ours, there;
     double time = cake_clock_now();
@@ -151,7 +151,7 @@ static cake_err check_file(cake_partial *p, bool now)
 
 /* Every result is in the file as it was written: RESULTS is made of it. Nobody can say so where it is not
  * known how far the input was read. */
-static cake_err check_content(cake_partial *p)
+static cake_err check_content(cake_journal_writer *p)
 {
     cake_journal seen = {0};
     cake_buf unsaid = {0};
@@ -171,7 +171,7 @@ static cake_err check_content(cake_partial *p)
 }
 
 /* Behind the last whole group. What fails leaves no part of it. */
-static cake_err extend(cake_partial *p, const cake_buf *text)
+static cake_err extend(cake_journal_writer *p, const cake_buf *text)
 {
     if (!cake_io_write_at(p->fd, text->data, text->len, p->size)) {
         int why = errno;
@@ -180,15 +180,15 @@ static cake_err extend(cake_partial *p, const cake_buf *text)
         return broken(p, why);
     }
     p->size += (int64_t)text->len;
-    cake_sync_dirty(p->sync);
+    cake_fsync_thread_dirty(p->sync);
     return CAKE_OK;
 }
 
-cake_err cake_partial_flush(cake_partial *p)
+cake_err cake_journal_writer_flush(cake_journal_writer *p)
 {
     if (p->broken)
         return CAKE_ERR_FATAL;
-    int late = cake_sync_error(p->sync);
+    int late = cake_fsync_thread_error(p->sync);
     if (late)
         return broken(p, late);
     cake_err err = check_file(p, false);
@@ -204,25 +204,25 @@ cake_err cake_partial_flush(cake_partial *p)
     return CAKE_OK;
 }
 
-const cake_running *cake_partial_running(const cake_partial *p, int64_t order, int *n)
+const cake_inflight *cake_journal_writer_inflight(const cake_journal_writer *p, int64_t order, int *n)
 {
-    return cake_runnings_get(&p->journal.running, order, n);
+    return cake_inflights_get(&p->journal.running, order, n);
 }
 
-void cake_partial_begun(cake_partial *p, const cake_running *part)
+void cake_journal_writer_add_inflight(cake_journal_writer *p, const cake_inflight *part)
 {
     /* a line is read as a whole, and not if it has more than a megabyte: 40 bytes for the longest score */
     size_t most = (size_t)(ENOUGH / (12 + 24 * part->width)), left = part->ids.len;
-    cake_running piece = *part;
+    cake_inflight piece = *part;
     for (; left && !p->broken && !p->undone; left -= piece.ids.len) {
         piece.ids.len = left < most ? left : most;
         if (p->parts.len >= ENOUGH)
-            cake_partial_checkpoint(p);
+            cake_journal_writer_checkpoint(p);
         if (!p->parts.len)
             cake_journal_open_running(&p->parts);
         else
             cake_buf_adds(&p->parts, ", ");
-        cake_running_add(&piece, &p->parts);
+        cake_inflight_add(&piece, &p->parts);
         piece.at += (int64_t)piece.ids.len;
         piece.ids.id += piece.ids.len;
         if (piece.width)
@@ -230,9 +230,9 @@ void cake_partial_begun(cake_partial *p, const cake_running *part)
     }
 }
 
-cake_err cake_partial_checkpoint(cake_partial *p)
+cake_err cake_journal_writer_checkpoint(cake_journal_writer *p)
 {
-    cake_err err = p->undone ? CAKE_ERR_FATAL : cake_partial_flush(p);
+    cake_err err = p->undone ? CAKE_ERR_FATAL : cake_journal_writer_flush(p);
     if (!p->parts.len)
         return err;
     cake_journal_close_running(&p->read, &p->parts);
@@ -241,7 +241,7 @@ cake_err cake_partial_checkpoint(cake_partial *p)
     return err;
 }
 
-cake_err cake_partial_append(cake_partial *p, cake_entry entry, const char *line, size_t len)
+cake_err cake_journal_writer_append(cake_journal_writer *p, cake_entry entry, const char *line, size_t len)
 {
     if (p->broken || p->undone)
         return CAKE_ERR_FATAL;
@@ -249,24 +249,25 @@ cake_err cake_partial_append(cake_partial *p, cake_entry entry, const char *line
         p->entries = cake_alloc(GROUP, sizeof *p->entries);
     if (!p->n_entry)
         p->since = cake_clock_now();
-    cake_places_set(
-        &p->journal.places, entry.order,
-        (cake_place){.offset = p->size + (int64_t)p->group.len, .len = (int64_t)len, .failed = entry.failed});
+    cake_line_index_set(&p->journal.places, entry.order,
+                        (cake_line_at){.offset = p->size + (int64_t)p->group.len,
+                                       .len = (int64_t)len,
+                                       .failed = entry.failed});
     p->journal.failed += entry.failed;
     cake_answered_add(&p->journal.answered, &entry);
     p->entries[p->n_entry++] = entry;
     cake_buf_add(&p->group, line, len);
-    return p->n_entry == GROUP || p->group.len >= ENOUGH ? cake_partial_flush(p) : CAKE_OK;
+    return p->n_entry == GROUP || p->group.len >= ENOUGH ? cake_journal_writer_flush(p) : CAKE_OK;
 }
 
-cake_err cake_partial_tick(cake_partial *p)
+cake_err cake_journal_writer_tick(cake_journal_writer *p)
 {
     double now = cake_clock_now();
     bool waits = p->n_entry && now - p->since >= moment;
-    return !p->broken && (waits || now >= p->look) ? cake_partial_flush(p) : CAKE_OK;
+    return !p->broken && (waits || now >= p->look) ? cake_journal_writer_flush(p) : CAKE_OK;
 }
 
-void cake_partial_undo(cake_partial *p)
+void cake_journal_writer_rollback(cake_journal_writer *p)
 {
     p->n_entry = 0;
     p->undone = true;
@@ -275,7 +276,7 @@ void cake_partial_undo(cake_partial *p)
 }
 
 /* The marks of earlier runs and that of this one. */
-static void write_job(cake_partial *p, const cake_sorted *results, int *why)
+static void write_job(cake_journal_writer *p, const cake_finalized *results, int *why)
 {
     size_t n = p->journal.n_mark;
     cake_job job = {.head = p->journal.head,
@@ -293,24 +294,24 @@ static void write_job(cake_partial *p, const cake_sorted *results, int *why)
     free(job.marks);
 }
 
-cake_err cake_partial_finish(cake_partial *p, const cake_sorted_form *form)
+cake_err cake_journal_writer_finish(cake_journal_writer *p, const cake_finalize_form *form)
 {
-    cake_err err = cake_partial_flush(p);
+    cake_err err = cake_journal_writer_flush(p);
     if (!err)
         err = check_content(p);
     if (err)
         return err;
-    int64_t missing = cake_places_missing(&p->journal.places);
+    int64_t missing = cake_line_index_missing(&p->journal.places);
     if (missing >= 0)
         return cake_fail("record", "%s: request %lld has no result; the %lld others are in it", p->path,
                          (long long)missing, (long long)p->journal.places.n);
     bool new = !p->journal.head.replaces;
     if (new && !access(p->results, F_OK))
-        return cake_partial_refuse_other(p);
+        return cake_journal_writer_refuse_other(p);
     cake_buf tmp = {0};
-    cake_sorted written;
+    cake_finalized written;
     cake_buf_addf(&tmp, "%s.tmp", p->path);
-    int why = cake_sorted_write(p->fd, &p->journal.places, &p->journal.head, form, tmp.data, &written);
+    int why = cake_finalize_write(p->fd, &p->journal.places, &p->journal.head, form, tmp.data, &written);
     bool there = !why;
     if (!why)
         write_job(p, &written, &why);
@@ -333,20 +334,20 @@ cake_err cake_partial_finish(cake_partial *p, const cake_sorted_form *form)
     if (why)
         return cake_fail("record", "%s: cannot be written: %s; all %lld results are in %s", p->results,
                          strerror(why), (long long)p->journal.places.n, p->path);
-    cake_sorted_settle(p->results);
+    cake_finalize_fsync_dir(p->results);
     unlink(p->path);
     p->gone = true;
     return CAKE_OK;
 }
 
-void cake_partial_close(cake_partial *p)
+void cake_journal_writer_close(cake_journal_writer *p)
 {
     if (!p)
         return;
     bool ours = p->fd >= 0 && p->opened;
     if (ours && !p->gone && !p->undone)
-        cake_partial_flush(p);
-    cake_sync_close(p->sync);
+        cake_journal_writer_flush(p);
+    cake_fsync_thread_close(p->sync);
     if (ours && !p->gone && p->size <= p->first)
         unlink(p->path);
     else if (ours && !p->gone)

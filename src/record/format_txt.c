@@ -5,7 +5,7 @@
  */
 #include "base/escape.h"
 #include "formats/json.h"
-#include "record/line.h"
+#include "record/format.h"
 
 static const cake_json *text_of(const cake_json *line)
 {
@@ -18,7 +18,7 @@ static const cake_json *text_of(const cake_json *line)
     return text ? text : cake_json_get(cake_json_get(choice, "message"), "content");
 }
 
-bool cake_line_plain(const char *line, size_t len, cake_buf *out)
+bool cake_line_txt(const char *line, size_t len, cake_buf *out)
 {
     cake_json *root = NULL;
     cake_fault fault;

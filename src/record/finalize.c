@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a journal's descriptor and where its lines lie. Out: a new file with them in the input's order, its
- * length and its sum. partial.c calls when a job is finished.
+ * length and its sum. journal_writer.c calls when a job is finished.
  * Invariant: lines are moved a block, or a line, at a time; the sum is of the bytes as they stand in the
  * file.
  */
-#include "record/sorted.h"
+#include "record/finalize.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ typedef struct sink {
     const cake_codec *pack; /* NULL: bytes go as they are */
     void *packer;
     cake_buf packed;
-    cake_sorted all;
+    cake_finalized all;
 } sink;
 
 static bool flush(sink *out, bool last)
@@ -63,14 +63,14 @@ static bool copy_range(int64_t offset, int64_t len, char *piece, sink *out)
 }
 
 /* Lines that stand one behind the other are copied as one range. */
-static bool copy_all(const cake_places *places, sink *out)
+static bool copy_all(const cake_line_index *places, sink *out)
 {
     char *piece = cake_alloc(BLOCK, 1);
     bool done = true;
     for (int64_t i = 0; i < places->end && done;) {
-        cake_place place = cake_places_get(places, i), next;
+        cake_line_at place = cake_line_index_get(places, i), next;
         int64_t len = place.len;
-        while (++i < places->end && (next = cake_places_get(places, i)).offset == place.offset + len)
+        while (++i < places->end && (next = cake_line_index_get(places, i)).offset == place.offset + len)
             len += next.len;
         done = copy_range(place.offset, len, piece, out);
     }
@@ -78,12 +78,12 @@ static bool copy_all(const cake_places *places, sink *out)
     return done && flush(out, true);
 }
 
-static bool convert_all(const cake_places *places, cake_convert *convert, sink *out)
+static bool convert_all(const cake_line_index *places, cake_convert *convert, sink *out)
 {
     bool done = true;
     cake_buf line = {0};
     for (int64_t i = 0; done && i < places->end; i++) {
-        cake_place place = cake_places_get(places, i);
+        cake_line_at place = cake_line_index_get(places, i);
         cake_buf_room(&line, (size_t)place.len);
         done = cake_io_read_at(out->from, line.data, line.len, place.offset);
         if (done && !convert(line.data, line.len - 1, &out->block)) {
@@ -100,7 +100,7 @@ static bool convert_all(const cake_places *places, cake_convert *convert, sink *
     return done && flush(out, true);
 }
 
-void cake_sorted_settle(const char *path)
+void cake_finalize_fsync_dir(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char *name = slash ? cake_copy(path, (size_t)(slash - path) + 1) : cake_copy(".", 1);
@@ -125,7 +125,7 @@ static bool sum_up(sink *out)
     return n == 0;
 }
 
-static bool write_columns(const cake_places *places, const cake_journal_head *head, const char *command,
+static bool write_columns(const cake_line_index *places, const cake_journal_head *head, const char *command,
                           const char *path, sink *out)
 {
     int why = cake_hdf5_write(out->from, places, head, command, path);
@@ -133,8 +133,8 @@ static bool write_columns(const cake_places *places, const cake_journal_head *he
     return !why && sum_up(out);
 }
 
-int cake_sorted_write(int fd, const cake_places *places, const cake_journal_head *head,
-                      const cake_sorted_form *form, const char *tmp, cake_sorted *result)
+int cake_finalize_write(int fd, const cake_line_index *places, const cake_journal_head *head,
+                        const cake_finalize_form *form, const char *tmp, cake_finalized *result)
 {
     struct stat info;
     unlink(tmp); /* of a run that was killed */

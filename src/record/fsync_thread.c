@@ -3,7 +3,7 @@
  * "Something was written" enters, fdatasync happens. Invariant: the thread touches nothing but its own struct
  * and the descriptor, and takes no signals.
  */
-#include "record/sync.h"
+#include "record/fsync_thread.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 
 #define SECONDS 2
 
-struct cake_sync {
+struct cake_fsync_thread {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
@@ -27,7 +27,7 @@ struct cake_sync {
 
 static void *work(void *arg)
 {
-    cake_sync *sync = arg;
+    cake_fsync_thread *sync = arg;
     pthread_mutex_lock(&sync->mutex);
     while (!sync->stop) {
         struct timespec until;
@@ -47,9 +47,9 @@ static void *work(void *arg)
     return NULL;
 }
 
-cake_sync *cake_sync_open(int fd)
+cake_fsync_thread *cake_fsync_thread_open(int fd)
 {
-    cake_sync *sync = cake_alloc(1, sizeof *sync);
+    cake_fsync_thread *sync = cake_alloc(1, sizeof *sync);
     sync->fd = fd;
     pthread_mutex_init(&sync->mutex, NULL);
     pthread_condattr_t steady; /* a clock that is set back stops nothing */
@@ -68,7 +68,7 @@ cake_sync *cake_sync_open(int fd)
     return NULL;
 }
 
-void cake_sync_dirty(cake_sync *sync)
+void cake_fsync_thread_dirty(cake_fsync_thread *sync)
 {
     if (!sync)
         return;
@@ -77,7 +77,7 @@ void cake_sync_dirty(cake_sync *sync)
     pthread_mutex_unlock(&sync->mutex);
 }
 
-int cake_sync_error(cake_sync *sync)
+int cake_fsync_thread_error(cake_fsync_thread *sync)
 {
     if (!sync)
         return 0;
@@ -87,7 +87,7 @@ int cake_sync_error(cake_sync *sync)
     return error;
 }
 
-double cake_sync_cpu(const cake_sync *sync)
+double cake_fsync_thread_cpu(const cake_fsync_thread *sync)
 {
     clockid_t clock;
     struct timespec took;
@@ -96,7 +96,7 @@ double cake_sync_cpu(const cake_sync *sync)
     return (double)took.tv_sec + 1e-9 * (double)took.tv_nsec;
 }
 
-void cake_sync_close(cake_sync *sync)
+void cake_fsync_thread_close(cake_fsync_thread *sync)
 {
     if (!sync)
         return;

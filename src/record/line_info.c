@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "formats/json.h"
-#include "record/line.h"
+#include "record/format.h"
 
 enum { DIGITS = 15 };
 
@@ -18,13 +18,13 @@ static int64_t index_of_id(const cake_json *id)
     return n && n <= DIGITS && !dash[1 + n] ? strtoll(dash + 1, NULL, 10) : -1;
 }
 
-int64_t cake_line_index(const cake_json *line)
+int64_t cake_line_read_index(const cake_json *line)
 {
     return cake_json_get(line, "response") ? index_of_id(cake_json_get(line, "id"))
                                            : cake_json_int(cake_json_get(line, "index"), -1);
 }
 
-bool cake_line_tell(const char *line, size_t len, cake_told *out)
+bool cake_line_info_read(const char *line, size_t len, cake_line_info *out)
 {
     cake_json *root = NULL;
     cake_fault fault;
@@ -33,8 +33,8 @@ bool cake_line_tell(const char *line, size_t len, cake_told *out)
     const cake_json *response = cake_json_get(root, "response");
     const cake_json *body = cake_json_get(response, "body");
     const cake_json *status = cake_json_get(response, "status_code");
-    *out = (cake_told){
-        .index = cake_line_index(root),
+    *out = (cake_line_info){
+        .index = cake_line_read_index(root),
         .failed = status ? cake_json_int(status, 0) != 200
                          : cake_json_kind(cake_json_get(root, "error")) == CAKE_JSON_OBJECT,
         .n_choice = (int64_t)cake_json_size(cake_json_get(response ? body : root, "choices")),

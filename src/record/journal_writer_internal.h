@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of RESULTS.partial share: takeup.c (how a run finds it), partial.c (how it grows and becomes
- * RESULTS). Nobody else includes this.
+ * What the files of RESULTS.partial share: resume.c (how a run finds it), journal_writer.c (how it grows
+ * and becomes RESULTS). Nobody else includes this.
  */
-#ifndef CAKE_RECORD_PARTIAL_PARTS_H
-#define CAKE_RECORD_PARTIAL_PARTS_H
+#ifndef CAKE_RECORD_JOURNAL_WRITER_INTERNAL_H
+#define CAKE_RECORD_JOURNAL_WRITER_INTERNAL_H
 
+#include "record/fsync_thread.h"
 #include "record/job.h"
+#include "record/journal_writer.h"
 #include "record/lock.h"
-#include "record/partial.h"
-#include "record/sync.h"
 
-struct cake_partial {
+struct cake_journal_writer {
     char *results, *path, *job_path;  /* owned; RESULTS, with .partial, with .job behind it */
     bool retry, lossy, copies, never; /* never: --resume never, under which nothing is gone on from */
     cake_lock *lock;
@@ -35,10 +35,10 @@ struct cake_partial {
     bool undone, gone;
     cake_buf found; /* what it goes on from, in words */
     bool damaged;   /* some of that was damaged: it is said as a warning */
-    cake_sync *sync;
+    cake_fsync_thread *sync;
 };
 
 /* RESULTS is somebody else's, while what this job has done is in .partial. */
-cake_err cake_partial_refuse_other(const cake_partial *partial);
+cake_err cake_journal_writer_refuse_other(const cake_journal_writer *partial);
 
 #endif

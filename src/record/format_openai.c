@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "formats/json.h"
-#include "record/line.h"
+#include "record/format.h"
 
 static void add_id(const cake_record_options *options, const cake_record *record, const char *prefix,
                    cake_buf *out)

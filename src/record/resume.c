@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "record/line.h"
-#include "record/partial_parts.h"
+#include "record/format.h"
+#include "record/journal_writer_internal.h"
 
 /* RESULTS is in the way: why it is not gone on from. */
 static cake_err refuse(const char *results, const char *why)
@@ -27,7 +27,7 @@ static cake_err refuse(const char *results, const char *why)
     return cake_fail("record", "%s: %s; --force overwrites it, or name another file with -o", results, why);
 }
 
-cake_err cake_partial_refuse_other(const cake_partial *p)
+cake_err cake_journal_writer_refuse_other(const cake_journal_writer *p)
 {
     if (p->copies)
         return refuse(p->results, "somebody else has made this file meanwhile");
@@ -51,7 +51,7 @@ static bool is_taken(int fd)
     return fcntl(fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES);
 }
 
-static cake_err open_file(cake_partial *p, int flags)
+static cake_err open_file(cake_journal_writer *p, int flags)
 {
     int fd = open(p->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0666);
     if (fd < 0)
@@ -73,7 +73,7 @@ static cake_err open_file(cake_partial *p, int flags)
 }
 
 /* An empty file gets its first line, which is on the disk before any result is computed. */
-static cake_err begin(cake_partial *p, const cake_journal_head *head)
+static cake_err begin(cake_journal_writer *p, const cake_journal_head *head)
 {
     cake_buf line = {0};
     cake_journal_free(&p->journal);
@@ -87,25 +87,25 @@ static cake_err begin(cake_partial *p, const cake_journal_head *head)
     return done ? CAKE_OK : cake_fail("record", "%s: cannot be written: %s", p->path, strerror(errno));
 }
 
-static void drop_failed(cake_partial *p)
+static void drop_failed(cake_journal_writer *p)
 {
-    cake_places *places = &p->journal.places;
+    cake_line_index *places = &p->journal.places;
     for (int64_t i = 0; p->journal.failed && i < places->end; i++)
-        if (cake_places_get(places, i).failed) {
-            cake_places_drop(places, i);
+        if (cake_line_index_get(places, i).failed) {
+            cake_line_index_drop(places, i);
             p->journal.failed--;
         }
 }
 
 /* What is gone on from, in one line. */
-static void describe(cake_partial *p, int64_t again)
+static void describe(cake_journal_writer *p, int64_t again)
 {
     const cake_journal *j = &p->journal;
     cake_buf line = {0};
     cake_buf_addf(&line, "%s: goes on with %" PRId64 " finished requests (%" PRId64 " failed)", p->path,
                   j->places.n, j->failed);
     if (j->running.n)
-        cake_buf_addf(&line, " and %zu that were begun", cake_runnings_requests(&j->running));
+        cake_buf_addf(&line, " and %zu that were begun", cake_inflights_requests(&j->running));
     if (again)
         cake_buf_addf(&line, "; %" PRId64 " that failed are done again", again);
     if (j->torn)
@@ -118,7 +118,7 @@ static void describe(cake_partial *p, int64_t again)
 }
 
 /* A run was killed while it wrote the first line. */
-static void describe_nothing(cake_partial *p)
+static void describe_nothing(cake_journal_writer *p)
 {
     struct stat info;
     if (!fstat(p->fd, &info) && info.st_size)
@@ -126,7 +126,7 @@ static void describe_nothing(cake_partial *p)
                       p->path);
 }
 
-void cake_partial_say(cake_partial *p)
+void cake_journal_writer_log_resume(cake_journal_writer *p)
 {
     if (p->found.len)
         cake_log(p->damaged ? CAKE_WARN : CAKE_INFO, "record", "%s", p->found.data);
@@ -134,7 +134,7 @@ void cake_partial_say(cake_partial *p)
 }
 
 /* The journal that was read is of this job. */
-static cake_err go_on(cake_partial *p)
+static cake_err go_on(cake_journal_writer *p)
 {
     int64_t failed = p->journal.failed;
     if (p->journal.torn && ftruncate(p->fd, (off_t)p->journal.end))
@@ -149,7 +149,7 @@ static cake_err go_on(cake_partial *p)
 }
 
 /* What the job says of RESULTS is so. */
-static bool is_whole(const cake_partial *p, const cake_job *job)
+static bool is_whole(const cake_journal_writer *p, const cake_job *job)
 {
     int fd = open(p->results, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool whole = fd >= 0 && cake_job_holds(job, fd);
@@ -159,7 +159,7 @@ static bool is_whole(const cake_partial *p, const cake_job *job)
 }
 
 /* RESULTS beside a .partial: this job's own of an earlier time, or somebody else's. */
-static cake_err check_beside(cake_partial *p, const cake_partial_options *o)
+static cake_err check_beside(cake_journal_writer *p, const cake_journal_writer_options *o)
 {
     cake_job job = {0};
     if (!exists(p->results) || p->journal.head.replaces || o->force) {
@@ -169,15 +169,15 @@ static cake_err check_beside(cake_partial *p, const cake_partial_options *o)
     bool own = cake_job_read(p->job_path, &job) && job.head.job == p->journal.head.job && is_whole(p, &job);
     p->journal.head.replaces = own; /* the last run ended between its last two steps */
     cake_job_free(&job);
-    return own ? CAKE_OK : cake_partial_refuse_other(p);
+    return own ? CAKE_OK : cake_journal_writer_refuse_other(p);
 }
 
-static cake_err refuse_partial(const cake_partial *p, const char *why)
+static cake_err refuse_partial(const cake_journal_writer *p, const char *why)
 {
     char begun[64] = "";
     if (p->journal.running.n)
         snprintf(begun, sizeof begun, " and %zu that were begun,",
-                 cake_runnings_requests(&p->journal.running));
+                 cake_inflights_requests(&p->journal.running));
     return cake_fail("record",
                      "%s: holds %lld finished requests%s of a run that was stopped%s; "
                      "keep it under another name, or drop it with --force",
@@ -185,7 +185,7 @@ static cake_err refuse_partial(const cake_partial *p, const char *why)
 }
 
 /* A .partial is there. CAKE_END: there is nothing in it that counts. */
-static cake_err take_up(cake_partial *p, const cake_partial_options *o)
+static cake_err take_up(cake_journal_writer *p, const cake_journal_writer_options *o)
 {
     cake_buf unsaid = {0}, why = {0}, differs = {0}, *before = NULL;
     cake_err err = open_file(p, 0);
@@ -216,7 +216,7 @@ static cake_err take_up(cake_partial *p, const cake_partial_options *o)
     return err;
 }
 
-static void drop(cake_partial *p)
+static void drop(cake_journal_writer *p)
 {
     cake_journal_free(&p->journal);
     unlink(p->path);
@@ -225,7 +225,7 @@ static void drop(cake_partial *p)
 }
 
 /* RESULTS is there, and no .partial: whether it is what this job would make. */
-static cake_err look_at_finished(cake_partial *p, const cake_partial_options *o)
+static cake_err look_at_finished(cake_journal_writer *p, const cake_journal_writer_options *o)
 {
     cake_job job = {0};
     cake_buf differs = {0};
@@ -256,7 +256,7 @@ static cake_err look_at_finished(cake_partial *p, const cake_partial_options *o)
 }
 
 /* RESULTS.job will be written: nothing else is to be in its place. */
-static cake_err check_job(const cake_partial *p, bool force)
+static cake_err check_job(const cake_journal_writer *p, bool force)
 {
     static const char begins[] = "{\"cake_job\"";
     char text[sizeof begins] = "";
@@ -276,7 +276,7 @@ static cake_err check_job(const cake_partial *p, bool force)
 }
 
 /* No .partial is there that counts. */
-static cake_err start(cake_partial *p, const cake_partial_options *o)
+static cake_err start(cake_journal_writer *p, const cake_journal_writer_options *o)
 {
     cake_journal_head head = o->head;
     head.replaces = o->force;
@@ -318,22 +318,22 @@ static cake_err check_name(const char *results)
         results, strlen(base), longest, most);
 }
 
-cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
+cake_err cake_journal_writer_open(const cake_journal_writer_options *o, cake_journal_writer **out)
 {
     cake_err err = check_name(o->results);
     if (err)
         return err;
-    cake_partial *p = cake_alloc(1, sizeof *p);
-    *p = (cake_partial){.results = cake_io_name(o->results, ""),
-                        .path = cake_io_name(o->results, ".partial"),
-                        .job_path = cake_io_name(o->results, ".job"),
-                        .retry = o->retry,
-                        .lossy = o->lossy,
-                        .copies = o->copies,
-                        .never = o->resume == CAKE_RESUME_NEVER,
-                        .fd = -1,
-                        .reached = {.run = time(NULL), .share = -1, .left = -1},
-                        .began = cake_clock_now()};
+    cake_journal_writer *p = cake_alloc(1, sizeof *p);
+    *p = (cake_journal_writer){.results = cake_io_name(o->results, ""),
+                               .path = cake_io_name(o->results, ".partial"),
+                               .job_path = cake_io_name(o->results, ".job"),
+                               .retry = o->retry,
+                               .lossy = o->lossy,
+                               .copies = o->copies,
+                               .never = o->resume == CAKE_RESUME_NEVER,
+                               .fd = -1,
+                               .reached = {.run = time(NULL), .share = -1, .left = -1},
+                               .began = cake_clock_now()};
     char *lock = cake_io_name(o->results, ".lock");
     bool only_looks = !exists(p->path) && exists(p->results) && !o->force && !can_write(o->results);
     err = only_looks ? CAKE_OK : cake_lock_take(lock, &p->lock);
@@ -349,11 +349,11 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
     if (!err && !there)
         err = start(p, o);
     if (err) {
-        cake_partial_close(p);
+        cake_journal_writer_close(p);
         return err;
     }
     if (p->fd >= 0)
-        p->sync = cake_sync_open(p->fd);
+        p->sync = cake_fsync_thread_open(p->fd);
     *out = p;
     return CAKE_OK;
 }
@@ -361,8 +361,8 @@ cake_err cake_partial_open(const cake_partial_options *o, cake_partial **out)
 /* ---- RESULTS becomes a journal again */
 
 /* Every line of RESULTS, by getline, to take. */
-static cake_err read_results(cake_partial *p, FILE *from,
-                             cake_err (*take)(cake_partial *p, cake_entry entry, const char *line,
+static cake_err read_results(cake_journal_writer *p, FILE *from,
+                             cake_err (*take)(cake_journal_writer *p, cake_entry entry, const char *line,
                                               size_t len))
 {
     char *line = NULL;
@@ -370,8 +370,8 @@ static cake_err read_results(cake_partial *p, FILE *from,
     int64_t order = 0;
     cake_err err = CAKE_OK;
     for (ssize_t len; !err && (len = getline(&line, &room, from)) > 0; order++) {
-        cake_told told;
-        if (!cake_line_tell(line, (size_t)len, &told))
+        cake_line_info told;
+        if (!cake_line_info_read(line, (size_t)len, &told))
             err = cake_fail("record", "%s: line %lld is no result", p->results, (long long)order + 1);
         else
             err = take(p, (cake_entry){.order = order, .failed = told.failed}, line, (size_t)len);
@@ -382,15 +382,15 @@ static cake_err read_results(cake_partial *p, FILE *from,
                : err;
 }
 
-static cake_err take_place(cake_partial *p, cake_entry entry, const char *line, size_t len)
+static cake_err take_place(cake_journal_writer *p, cake_entry entry, const char *line, size_t len)
 {
     (void)line;
-    cake_places_set(&p->journal.places, entry.order,
-                    (cake_place){.offset = 0, .len = (int64_t)len, .failed = entry.failed});
+    cake_line_index_set(&p->journal.places, entry.order,
+                        (cake_line_at){.offset = 0, .len = (int64_t)len, .failed = entry.failed});
     return CAKE_OK;
 }
 
-cake_err cake_partial_recall(cake_partial *p)
+cake_err cake_journal_writer_recall(cake_journal_writer *p)
 {
     if (p->fd >= 0 || p->lossy || p->journal.places.n)
         return CAKE_OK;
@@ -403,23 +403,23 @@ cake_err cake_partial_recall(cake_partial *p)
 }
 
 /* What single lines were is not known any more: the first answer stands for the sum of all. */
-static cake_err take_line(cake_partial *p, cake_entry entry, const char *line, size_t len)
+static cake_err take_line(cake_journal_writer *p, cake_entry entry, const char *line, size_t len)
 {
     entry.known = !p->imported.unknown;
     entry.sum = entry.failed ? 0 : p->imported.sum;
     if (!entry.failed)
         p->imported.sum = 0;
-    return cake_partial_append(p, entry, line, len);
+    return cake_journal_writer_append(p, entry, line, len);
 }
 
 /* RESULTS into p's groups. */
-static cake_err import(cake_partial *p, FILE *from)
+static cake_err import(cake_journal_writer *p, FILE *from)
 {
     cake_err err = read_results(p, from, take_line);
-    return err ? err : cake_partial_flush(p);
+    return err ? err : cake_journal_writer_flush(p);
 }
 
-cake_err cake_partial_reopen(cake_partial *p)
+cake_err cake_journal_writer_reopen(cake_journal_writer *p)
 {
     cake_journal old = p->journal;
     cake_journal_head head = old.head;
@@ -429,7 +429,7 @@ cake_err cake_partial_reopen(cake_partial *p)
     if (!from)
         return cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));
     head.replaces = true;
-    cake_places_free(&p->journal.places); /* of RESULTS: recalled */
+    cake_line_index_free(&p->journal.places); /* of RESULTS: recalled */
     p->imported = old.answered;
     p->journal = (cake_journal){0};
     cake_err err = open_file(p, O_CREAT | O_EXCL);
@@ -455,11 +455,11 @@ cake_err cake_partial_reopen(cake_partial *p)
     p->journal.end = p->size;
     cake_journal_head_free(&old.head);
     err = go_on(p);
-    p->sync = cake_sync_open(p->fd);
+    p->sync = cake_fsync_thread_open(p->fd);
     return err;
 }
 
-void cake_partial_peek(const char *results, bool force, cake_buf *identity)
+void cake_journal_writer_read_identity(const char *results, bool force, cake_buf *identity)
 {
     char *path = cake_io_name(results, ".partial"), *job_path = cake_io_name(results, ".job");
     cake_journal_head head = {0};

@@ -4,7 +4,7 @@
  * Invariant: only reads; .partial is looked at before RESULTS, so that a file which is renamed meanwhile is
  * still found.
  */
-#include "record/found.h"
+#include "record/inspect.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "record/job.h"
 #include "types/shard.h"
 
-static void take_head(const cake_journal_head *head, cake_found *f)
+static void take_head(const cake_journal_head *head, cake_inspection *f)
 {
     cake_json *root = NULL;
     cake_fault fault;
@@ -34,7 +34,7 @@ static void take_head(const cake_journal_head *head, cake_found *f)
 }
 
 /* Requests a second between the first and the last group of the latest run; the rest as that one has it. */
-static void take_rate(const cake_journal *j, cake_found *f)
+static void take_rate(const cake_journal *j, cake_inspection *f)
 {
     double seconds = j->last.seconds - j->first.seconds;
     f->share = j->last.run ? j->last.share : -1;
@@ -44,7 +44,7 @@ static void take_rate(const cake_journal *j, cake_found *f)
     f->left = j->last.left;
 }
 
-static cake_err look_at_partial(const char *path, cake_found *f)
+static cake_err look_at_partial(const char *path, cake_inspection *f)
 {
     struct stat info;
     cake_journal j = {0};
@@ -71,7 +71,7 @@ static cake_err look_at_partial(const char *path, cake_found *f)
     return CAKE_OK;
 }
 
-static cake_err look_at_results(const char *path, const char *job_path, cake_found *f)
+static cake_err look_at_results(const char *path, const char *job_path, cake_inspection *f)
 {
     struct stat info;
     cake_job job = {0};
@@ -93,18 +93,18 @@ static cake_err look_at_results(const char *path, const char *job_path, cake_fou
     return CAKE_OK;
 }
 
-char *cake_found_results(const char *path)
+char *cake_inspect_results(const char *path)
 {
     static const char ending[] = ".partial";
     size_t len = strlen(path), end = sizeof ending - 1;
     return cake_copy(path, len > end && !strcmp(path + len - end, ending) ? len - end : len);
 }
 
-cake_err cake_found_look(const char *path, cake_found *out)
+cake_err cake_inspect(const char *path, cake_inspection *out)
 {
-    char *results = cake_found_results(path), *lock = cake_io_name(results, ".lock");
+    char *results = cake_inspect_results(path), *lock = cake_io_name(results, ".lock");
     char *partial = cake_io_name(results, ".partial"), *job = cake_io_name(results, ".job");
-    cake_found f = {.share = -1, .rate = -1, .left = -1};
+    cake_inspection f = {.share = -1, .rate = -1, .left = -1};
     f.held = cake_lock_look(lock, &f.holder) && !f.holder.over;
     cake_err err = look_at_partial(partial, &f);
     f.state = f.held ? CAKE_RUNNING : CAKE_PAUSED;
@@ -120,7 +120,7 @@ cake_err cake_found_look(const char *path, cake_found *out)
             cake_fail("record", "%s: is not there, nor is its .partial or .lock: no run has begun", results);
     }
     if (err)
-        cake_found_free(&f);
+        cake_inspect_free(&f);
     else
         *out = f;
     free(results);
@@ -130,8 +130,8 @@ cake_err cake_found_look(const char *path, cake_found *out)
     return err;
 }
 
-void cake_found_free(cake_found *f)
+void cake_inspect_free(cake_inspection *f)
 {
     free(f->shard);
-    *f = (cake_found){0};
+    *f = (cake_inspection){0};
 }

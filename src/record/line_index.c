@@ -2,7 +2,7 @@
  *
  * Indices and places enter, places leave. Invariant: n counts the places whose len is not 0.
  */
-#include "record/places.h"
+#include "record/line_index.h"
 
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #define CHUNK    4096
 #define MAX_REQS ((int64_t)1 << 40) /* an index beyond is a broken one, not a larger file */
 
-void cake_places_set(cake_places *places, int64_t index, cake_place place)
+void cake_line_index_set(cake_line_index *places, int64_t index, cake_line_at place)
 {
     CAKE_ASSERT(index >= 0 && index < MAX_REQS && place.len > 0);
     size_t c = (size_t)(index / CHUNK);
@@ -24,7 +24,7 @@ void cake_places_set(cake_places *places, int64_t index, cake_place place)
     }
     if (!places->chunk[c])
         places->chunk[c] = cake_alloc(CHUNK, sizeof **places->chunk);
-    cake_place *into = &places->chunk[c][index % CHUNK];
+    cake_line_at *into = &places->chunk[c][index % CHUNK];
     CAKE_ASSERT(into->len == 0); /* one record a request */
     *into = place;
     places->n++;
@@ -32,33 +32,33 @@ void cake_places_set(cake_places *places, int64_t index, cake_place place)
         places->end = index + 1;
 }
 
-cake_place cake_places_get(const cake_places *places, int64_t index)
+cake_line_at cake_line_index_get(const cake_line_index *places, int64_t index)
 {
     size_t c = (size_t)(index / CHUNK);
     if (c >= places->n_chunk || !places->chunk[c])
-        return (cake_place){0};
+        return (cake_line_at){0};
     return places->chunk[c][index % CHUNK];
 }
 
-void cake_places_drop(cake_places *places, int64_t index)
+void cake_line_index_drop(cake_line_index *places, int64_t index)
 {
-    CAKE_ASSERT(cake_places_get(places, index).len > 0);
-    places->chunk[index / CHUNK][index % CHUNK] = (cake_place){0};
+    CAKE_ASSERT(cake_line_index_get(places, index).len > 0);
+    places->chunk[index / CHUNK][index % CHUNK] = (cake_line_at){0};
     places->n--;
 }
 
-int64_t cake_places_missing(const cake_places *places)
+int64_t cake_line_index_missing(const cake_line_index *places)
 {
     for (int64_t i = 0; places->n < places->end && i < places->end; i++)
-        if (!cake_places_get(places, i).len)
+        if (!cake_line_index_get(places, i).len)
             return i;
     return -1;
 }
 
-void cake_places_free(cake_places *places)
+void cake_line_index_free(cake_line_index *places)
 {
     for (size_t c = 0; c < places->n_chunk; c++)
         free(places->chunk[c]);
     free(places->chunk);
-    *places = (cake_places){0};
+    *places = (cake_line_index){0};
 }
