@@ -44,14 +44,14 @@ static void shape_waves(rig *r)
 {
     const cake_options *o = r->bench->options;
     const cake_config *c = r->config;
-    cake_load load = {.max_seqs = o->max_seqs ? (int)o->max_seqs : r->load.seqs,
-                      .chunk = (int)o->chunk,
-                      .n_stage = r->plan.n_rank,
-                      .n_vocab = c->n_vocab};
+    cake_batch_size load = {.max_seqs = o->max_seqs ? (int)o->max_seqs : r->load.seqs,
+                            .chunk = (int)o->chunk,
+                            .n_stage = r->plan.n_rank,
+                            .n_vocab = c->n_vocab};
     cake_cost all = cake_cost_of_layers(r->model, &cake_kernels_ref, 0, c->n_layer, r->cache);
     if (load.n_stage > 1)
         load.dearest = cake_cost_row(&all, cost_load_longest(&r->load) - 1, false) / all.row_flops;
-    cake_load_decide(&load);
+    cake_batch_size_decide(&load);
     r->shape = (cake_schedule_shape){.n_lane = load.n_lane,
                                      .lane_seqs = load.lane_seqs,
                                      .chunk = load.chunk,
@@ -79,7 +79,8 @@ static void make_plan(rig *r)
     r->plan = (cake_plan){.n_rank = size}; /* what the shape depends on */
     shape_waves(r);
     prediction p = predict(&r->cost, &one, &r->shape, &r->load);
-    cake_cut cut = {.n_rank = size, .n_layer = r->config->n_layer, .layer = p.layer, .root = p.head};
+    cake_partition_input cut = {
+        .n_rank = size, .n_layer = r->config->n_layer, .layer = p.layer, .root = p.head};
     cake_plan_make(&cut, &r->plan);
     predict_free(&p);
     r->predicted = predict(&r->cost, &r->plan, &r->shape, &r->load);

@@ -74,7 +74,7 @@ void predict_free(prediction *p)
 double predict_ideal(const double *layer, int n_layer, double head, int n_rank)
 {
     cake_plan best;
-    cake_cut cut = {.n_rank = n_rank, .n_layer = n_layer, .layer = layer, .root = head};
+    cake_partition_input cut = {.n_rank = n_rank, .n_layer = n_layer, .layer = layer, .root = head};
     cake_plan_make(&cut, &best);
     double seconds = cake_plan_cost(&best, &cut);
     cake_plan_free(&best);

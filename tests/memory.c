@@ -248,15 +248,15 @@ static void check_policy(const cake_exec *exec, void *arg)
 }
 
 /* The last domain of which this process may use cpus, and these. */
-static int find_domain(const cake_binding *b, const cake_claim *claim, cake_cpus *cpus)
+static int find_domain(const cake_binding *b, const cake_bind_request *claim, cake_cpuset *cpus)
 {
     int domain = -1;
     hwloc_topology_t topology = cake_binding_topology(b);
     for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));) {
-        cake_cpus mine;
-        cake_cpus_of(node->cpuset, &mine);
-        cake_cpus_and(&mine, &claim->pool);
-        if (!cake_cpus_count(&mine))
+        cake_cpuset mine;
+        cake_cpuset_of(node->cpuset, &mine);
+        cake_cpuset_and(&mine, &claim->pool);
+        if (!cake_cpuset_count(&mine))
             continue;
         domain = (int)node->os_index;
         *cpus = mine;
@@ -301,7 +301,7 @@ static void check_rank(int domain)
 static void test_domain(void)
 {
     cake_launcher launcher = {0};
-    cake_claim claim;
+    cake_bind_request claim;
     cake_binding *b = cake_binding_open(&launcher, CAKE_BIND_HWLOC, &claim);
     cake_placement placement = {.binding = b, .n_thread = 2, .bound = true};
     placement.pin = (cake_pin){.n_thread = 2};

@@ -16,8 +16,8 @@
 
 #include "base/alloc.h"
 #include "place/bind.h"
-#include "place/devices.h"
 #include "place/machine.h"
+#include "place/pci_devices.h"
 #include "suite.h"
 
 enum { MOST_RANKS = 64, LINE = 4096 };
@@ -27,11 +27,11 @@ typedef struct machine {
     int line;
     hwloc_topology_t topology;
     cake_buf drawn, expected; /* as info draws it */
-    cake_claim claims[MOST_RANKS];
+    cake_bind_request claims[MOST_RANKS];
     int n_claim, next, world; /* next: the rank whose line comes next */
     cake_bind bind;
     int cases;
-    cake_cpus pinned[MOST_RANKS]; /* that ranks of the case got */
+    cake_cpuset pinned[MOST_RANKS]; /* that ranks of the case got */
 } machine;
 
 static void wrong(const machine *m, const char *what, const char *got, const char *wanted)
@@ -73,14 +73,14 @@ static void allow(machine *m, const char *list)
     hwloc_bitmap_free(set);
 }
 
-static void read_cpus(const machine *m, const char *list, cake_cpus *cpus)
+static void read_cpus(const machine *m, const char *list, cake_cpuset *cpus)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     if (!strcmp(list, "all"))
         hwloc_bitmap_copy(set, hwloc_topology_get_allowed_cpuset(m->topology));
     else
         CU_ASSERT_FATAL(!hwloc_bitmap_list_sscanf(set, list));
-    cake_cpus_of(set, cpus);
+    cake_cpuset_of(set, cpus);
     hwloc_bitmap_free(set);
 }
 
@@ -91,7 +91,7 @@ static void add_claims(machine *m, char *word, int threads)
     char *times = strchr(word, '*'), *pool = strchr(word, '/'), *place = strchr(word, '@'),
          *began = strchr(word, '!');
     int n = times ? atoi(times + 1) : 1;
-    cake_claim claim = {.unasked = *word == '~', .threads = threads};
+    cake_bind_request claim = {.unasked = *word == '~', .threads = threads};
     if (times)
         *times = 0;
     if (pool)
@@ -141,7 +141,7 @@ static void check_threads(const machine *m, const cake_pin *pin, const char *wan
         *got = 0;
     for (int t = 0; pin->thread && t < pin->n_thread; t++) {
         bool shown = !dots || t == 0 || t == pin->n_thread - 1;
-        cake_cpus_text(&pin->thread[t], one, sizeof one);
+        cake_cpuset_text(&pin->thread[t], one, sizeof one);
         if (shown)
             snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", !t ? "" : dots ? ".." : "/", one);
     }
@@ -151,10 +151,10 @@ static void check_threads(const machine *m, const cake_pin *pin, const char *wan
 /* Whatever is expected: no cpu that is not allowed, no core for two threads, nothing of another rank's. */
 static void check_rules(const machine *m, const cake_pin *pin)
 {
-    hwloc_bitmap_t cpus = cake_cpus_set(&pin->cpus), seen = hwloc_bitmap_alloc();
+    hwloc_bitmap_t cpus = cake_cpuset_set(&pin->cpus), seen = hwloc_bitmap_alloc();
     CU_ASSERT(hwloc_bitmap_isincluded(cpus, hwloc_topology_get_allowed_cpuset(m->topology)));
     for (int t = 0; pin->thread && t < pin->n_thread; t++) {
-        hwloc_bitmap_t one = cake_cpus_set(&pin->thread[t]);
+        hwloc_bitmap_t one = cake_cpuset_set(&pin->thread[t]);
         CU_ASSERT(!hwloc_bitmap_iszero(one) && hwloc_bitmap_isincluded(one, cpus) &&
                   (pin->n_thread > pin->n_core || !hwloc_bitmap_intersects(one, seen)));
         hwloc_bitmap_or(seen, seen, one);
@@ -175,7 +175,7 @@ static void check_rank(machine *m, const char *words)
     cake_pin pin;
     cake_pin_make(m->topology, m->claims, m->n_claim, m->next, m->world, m->bind, &pin);
     m->pinned[m->next++] = pin.cpus;
-    cake_cpus_text(&pin.cpus, got, sizeof got);
+    cake_cpuset_text(&pin.cpus, got, sizeof got);
     same(m, "cpus", got, cpus);
     snprintf(got, sizeof got, "%d %d", pin.n_core, pin.n_thread);
     snprintf(cpus, sizeof cpus, "%d %d", cores, n);
@@ -298,7 +298,7 @@ static void test_random(void)
             if (i && rand_r(&seed) % 2)
                 hwloc_bitmap_copy(set, all);
             hwloc_bitmap_copy(all, set);
-            cake_cpus_of(set, &m.claims[i].mask);
+            cake_cpuset_of(set, &m.claims[i].mask);
             m.claims[i].pool = m.claims[i].mask;
             m.claims[i].threads = rand_r(&seed) % 4;
             m.claims[i].began = rand_r(&seed) % cpus;
@@ -306,10 +306,10 @@ static void test_random(void)
         for (int i = 0; i < n; i++) {
             cake_pin pin;
             cake_pin_make(m.topology, m.claims, n, i, n, (cake_bind)(round / RANKS % CAKE_N_BIND), &pin);
-            hwloc_bitmap_t mine = cake_cpus_set(&pin.cpus), given = cake_cpus_set(&m.claims[i].mask);
+            hwloc_bitmap_t mine = cake_cpuset_set(&pin.cpus), given = cake_cpuset_set(&m.claims[i].mask);
             CU_ASSERT(hwloc_bitmap_isincluded(mine, given) && !hwloc_bitmap_iszero(mine));
-            CU_ASSERT(pin.n_thread >= 1 && (pin.n_thread <= pin.n_core) ==
-                                               (pin.trap < CAKE_TRAP_SMT || pin.trap > CAKE_TRAP_NARROW));
+            CU_ASSERT(pin.n_thread >= 1 && (pin.n_thread <= pin.n_core) == (pin.trap < CAKE_PIN_WARN_SMT ||
+                                                                            pin.trap > CAKE_PIN_WARN_NARROW));
             check_rules(&m, &pin);
             hwloc_bitmap_free(mine);
             hwloc_bitmap_free(given);
@@ -381,9 +381,9 @@ static void advises(cake_pin pin, cake_launch launcher, const char *part)
 
 static void test_advice(void)
 {
-    cake_pin narrow = {.n_core = 2, .n_thread = 4, .room = true, .trap = CAKE_TRAP_NARROW}, full = narrow;
-    cake_pin domain = {.n_core = 2, .n_thread = 2, .trap = CAKE_TRAP_DOMAIN};
-    cake_pin smt = {.n_core = 2, .n_thread = 4, .trap = CAKE_TRAP_SMT};
+    cake_pin narrow = {.n_core = 2, .n_thread = 4, .room = true, .trap = CAKE_PIN_WARN_NARROW}, full = narrow;
+    cake_pin domain = {.n_core = 2, .n_thread = 2, .trap = CAKE_PIN_WARN_DOMAIN};
+    cake_pin smt = {.n_core = 2, .n_thread = 4, .trap = CAKE_PIN_WARN_SMT};
     advises(narrow, CAKE_LAUNCH_OPENMPI,
             "--threads 2, or start it with `mpirun --map-by slot:PE=4 --bind-to core -np 6 cake-mpi ...`");
     advises(narrow, CAKE_LAUNCH_SLURM,
@@ -396,7 +396,7 @@ static void test_advice(void)
     advises(domain, CAKE_LAUNCH_SLURM, "--cpu-bind=ldoms -n 6");
     advises(domain, CAKE_LAUNCH_HYDRA, "-map-by numa -np 6");
     advises(smt, CAKE_LAUNCH_OPENMPI, "hardware threads");
-    cake_pin stacked = {.n_core = 1, .n_thread = 1, .trap = CAKE_TRAP_STACKED};
+    cake_pin stacked = {.n_core = 1, .n_thread = 1, .trap = CAKE_PIN_WARN_STACKED};
     advises(stacked, CAKE_LAUNCH_OPENMPI,
             "others are empty; start it with `mpirun --map-by slot:PE=1 --bind-to core -np 6 cake-mpi ...`");
     static const char *const lines[] = {
@@ -436,12 +436,12 @@ static void test_binding(void)
 {
     enum { PAGES = 64 };
     cake_launcher launcher = {0};
-    cake_claim claim;
+    cake_bind_request claim;
     cake_binding *b = cake_binding_open(&launcher, CAKE_BIND_HWLOC, &claim);
     CU_ASSERT_FATAL(b != NULL);
     cpu_set_t before, after;
     CU_ASSERT(!sched_getaffinity(0, sizeof before, &before));
-    hwloc_bitmap_t pool = cake_cpus_set(&claim.pool);
+    hwloc_bitmap_t pool = cake_cpuset_set(&claim.pool);
     int cpu = hwloc_bitmap_last(pool);
     hwloc_topology_t topology = cake_binding_topology(b);
     hwloc_obj_t pu = hwloc_get_pu_obj_by_os_index(topology, (unsigned)cpu), node = NULL;
@@ -451,8 +451,8 @@ static void test_binding(void)
             break;
     CU_ASSERT_FATAL(node != NULL);
     hwloc_bitmap_only(pool, (unsigned)cpu);
-    cake_cpus one;
-    cake_cpus_of(pool, &one);
+    cake_cpuset one;
+    cake_cpuset_of(pool, &one);
     hwloc_bitmap_free(pool);
     CU_ASSERT(cake_binding_process(b, &one));
     if (!cake_binding_thread(b, &one, (int)node->os_index)) {

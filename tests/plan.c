@@ -36,7 +36,8 @@ static double best(int n_rank, int first, int n_layer, const double *layer, doub
 static double check_plan(int n_rank, int n_layer, const double *layer, double root, const double *speed)
 {
     cake_plan plan;
-    cake_cut cut = {.n_rank = n_rank, .n_layer = n_layer, .layer = layer, .root = root, .speed = speed};
+    cake_partition_input cut = {
+        .n_rank = n_rank, .n_layer = n_layer, .layer = layer, .root = root, .speed = speed};
     CU_ASSERT_FATAL(cake_plan_make(&cut, &plan));
     CU_ASSERT(plan.steps <= (int64_t)n_rank * (n_layer + 1) * (n_layer + 2));
     int next = 0, rank = plan.hop[0].rank;
@@ -98,7 +99,7 @@ static void test_even(void)
         layer[i] = 1;
     for (int n_rank = 1; n_rank <= 126; n_rank++) {
         cake_plan plan;
-        cake_cut cut = {.n_rank = n_rank, .n_layer = 126, .layer = layer, .root = 0.5};
+        cake_partition_input cut = {.n_rank = n_rank, .n_layer = 126, .layer = layer, .root = 0.5};
         CU_ASSERT_FATAL(cake_plan_make(&cut, &plan));
         for (int i = 1; i < plan.n_hop; i++)
             CU_ASSERT(plan.hop[i].rank == 0 || abs(plan.hop[i].count - 126 / n_rank) <= 1);
@@ -111,7 +112,7 @@ static void test_root(void)
 {
     double layer[28];
     cake_plan plan;
-    cake_cut cut = {.n_rank = 2, .n_layer = 28, .layer = layer, .root = 2.5};
+    cake_partition_input cut = {.n_rank = 2, .n_layer = 28, .layer = layer, .root = 2.5};
     for (int i = 0; i < 28; i++)
         layer[i] = 1;
     cake_plan_make(&cut, &plan);
@@ -129,7 +130,7 @@ static void test_root(void)
 }
 
 /* What ends [n_rank] of slices mean: bytes that some pool lacks, and the time of the slowest rank. */
-static int64_t lack_of(const cake_cut *c, const int *end)
+static int64_t lack_of(const cake_partition_input *c, const int *end)
 {
     int64_t most = 0;
     for (int pool = 0, rank = 0, layer = 0; pool < c->n_pool; pool++) {
@@ -142,7 +143,7 @@ static int64_t lack_of(const cake_cut *c, const int *end)
     return most;
 }
 
-static double time_of(const cake_cut *c, const int *end)
+static double time_of(const cake_partition_input *c, const int *end)
 {
     double most = 0;
     for (int rank = 0, layer = 0; rank < c->n_rank; rank++) {
@@ -156,7 +157,8 @@ static double time_of(const cake_cut *c, const int *end)
 }
 
 /* All ways to cut: the least that anything lacks, the best time of those that lack no more than `allowed`. */
-static void try_all(const cake_cut *c, int rank, int *end, int64_t allowed, int64_t *lack, double *time)
+static void try_all(const cake_partition_input *c, int rank, int *end, int64_t allowed, int64_t *lack,
+                    double *time)
 {
     int begin = rank ? end[rank - 1] : 0;
     if (rank == c->n_rank) {
@@ -190,23 +192,23 @@ static void test_memory(void)
     for (int round = 0; round < ROUNDS; round++) {
         double layer[MOST], speed[MOST], time = 1e300, freely = 1e300;
         int64_t bytes[MOST], lack = INT64_MAX;
-        cake_pool pool[MOST];
+        cake_host_memory pool[MOST];
         int end[MOST], n_layer = 1 + throw(MOST), n_rank = 1 + throw(n_layer < 5 ? n_layer : 5),
                        generous = throw(30);
-        cake_cut cut = {.n_rank = n_rank,
-                        .n_layer = n_layer,
-                        .layer = layer,
-                        .root = throw(3) ? throw(20) : 0,
-                        .speed = speed,
-                        .bytes = bytes,
-                        .pool = pool};
+        cake_partition_input cut = {.n_rank = n_rank,
+                                    .n_layer = n_layer,
+                                    .layer = layer,
+                                    .root = throw(3) ? throw(20) : 0,
+                                    .speed = speed,
+                                    .bytes = bytes,
+                                    .pool = pool};
         for (int i = 0; i < n_layer; i++) {
             layer[i] = 1 + throw(round % 2 ? 20 : 2);
             bytes[i] = throw(round % 3 ? 9 : 2);
         }
         for (int i = 0, more; i < n_rank; i += more) {
             more = 1 + throw(n_rank - i);
-            pool[cut.n_pool++] = (cake_pool){more, throw(6 + more * generous) - 2};
+            pool[cut.n_pool++] = (cake_host_memory){more, throw(6 + more * generous) - 2};
         }
         for (int i = 0; i < n_rank; i++)
             speed[i] = 1.0 / (1 << throw(3));
@@ -216,7 +218,7 @@ static void test_memory(void)
         bool fits = cake_plan_make(&cut, &plan);
         CU_ASSERT_EQUAL(fits, lack == 0);
         if (!fits)
-            CU_ASSERT_EQUAL(cake_plan_lack(&cut, &plan), lack);
+            CU_ASSERT_EQUAL(cake_plan_deficit(&cut, &plan), lack);
         ends_of(&plan, end);
         CU_ASSERT_EQUAL(end[n_rank - 1], n_layer);
         CU_ASSERT_EQUAL(lack_of(&cut, end), lack);
@@ -239,14 +241,14 @@ static void test_little_memory(void)
         layer[i] = 1;
         bytes[i] = 10;
     }
-    cake_pool pool[] = {{2, 1000}, {2, 1000}};
-    cake_cut cut = {.n_rank = 4,
-                    .n_layer = 32,
-                    .layer = layer,
-                    .speed = speed,
-                    .bytes = bytes,
-                    .pool = pool,
-                    .n_pool = 2};
+    cake_host_memory pool[] = {{2, 1000}, {2, 1000}};
+    cake_partition_input cut = {.n_rank = 4,
+                                .n_layer = 32,
+                                .layer = layer,
+                                .speed = speed,
+                                .bytes = bytes,
+                                .pool = pool,
+                                .n_pool = 2};
     CU_ASSERT_FATAL(cake_plan_make(&cut, &plan));
     CU_ASSERT(plan.hop[0].count == 13 && plan.hop[1].count == 13 && plan.hop[2].count == 3);
     cake_plan_free(&plan);
@@ -257,7 +259,7 @@ static void test_little_memory(void)
     cake_plan_free(&plan);
     pool[1].bytes = 150; /* one layer is in no place */
     CU_ASSERT(!cake_plan_make(&cut, &plan));
-    CU_ASSERT_EQUAL(cake_plan_lack(&cut, &plan), 5); /* which would be the first host's */
+    CU_ASSERT_EQUAL(cake_plan_deficit(&cut, &plan), 5); /* which would be the first host's */
     CU_ASSERT(plan.hop[0].count + plan.hop[1].count == 17);
     cake_plan_free(&plan);
 }
@@ -269,7 +271,7 @@ static void test_large(void)
     enum { MOST = 126 };
     double layer[MOST], speed[MOST];
     int64_t bytes[MOST];
-    cake_pool pool[MOST];
+    cake_host_memory pool[MOST];
     for (int i = 0; i < MOST; i++) {
         layer[i] = 1 + i % 3;
         speed[i] = 1.0 / (1 + i % 2);
@@ -279,16 +281,16 @@ static void test_large(void)
     check_plan(MOST / 2, MOST, layer, 10, speed);
     for (int each = 1; each <= 64; each *= 4)
         for (int n_rank = 2; n_rank <= MOST; n_rank += 31) {
-            cake_cut cut = {.n_rank = n_rank,
-                            .n_layer = MOST,
-                            .layer = layer,
-                            .root = 10,
-                            .speed = speed,
-                            .bytes = bytes,
-                            .pool = pool};
+            cake_partition_input cut = {.n_rank = n_rank,
+                                        .n_layer = MOST,
+                                        .layer = layer,
+                                        .root = 10,
+                                        .speed = speed,
+                                        .bytes = bytes,
+                                        .pool = pool};
             for (int i = 0; i < n_rank; i += each) {
                 int n = n_rank - i < each ? n_rank - i : each;
-                pool[cut.n_pool++] = (cake_pool){n, (int64_t)n * 200 * MOST / n_rank};
+                pool[cut.n_pool++] = (cake_host_memory){n, (int64_t)n * 200 * MOST / n_rank};
             }
             cake_plan plan;
             CU_ASSERT_FATAL(cake_plan_make(&cut, &plan));
@@ -300,41 +302,41 @@ static void test_large(void)
 
 static void test_load(void)
 {
-    cake_load load = {.n_stage = 4, .n_vocab = 2048};
-    cake_load_decide(&load);
+    cake_batch_size load = {.n_stage = 4, .n_vocab = 2048};
+    cake_batch_size_decide(&load);
     CU_ASSERT(load.n_lane == 4 && load.lane_seqs == 64 && load.chunk == 128 && load.max_tok == 128);
     for (int n_stage = 1, before = 512; n_stage <= 64;
          n_stage++) { /* the more stages, the smaller the waves */
-        load = (cake_load){.n_stage = n_stage, .n_vocab = 2048};
-        cake_load_decide(&load);
+        load = (cake_batch_size){.n_stage = n_stage, .n_vocab = 2048};
+        cake_batch_size_decide(&load);
         CU_ASSERT(load.chunk <= before && load.chunk >= CAKE_PAGE && load.chunk % CAKE_PAGE == 0);
         CU_ASSERT(n_stage > 1 || load.chunk == 512);
         before = load.chunk;
     }
     static const int gpu_chunks[] = {2048, 1024, 640, 512}; /* of as many stages, ... */
     for (int n_stage = 1; n_stage <= 4; n_stage++) {
-        load = (cake_load){.n_stage = n_stage, .n_vocab = 151936, .gpus = true};
-        cake_load_decide(&load);
+        load = (cake_batch_size){.n_stage = n_stage, .n_vocab = 151936, .gpus = true};
+        cake_batch_size_decide(&load);
         CU_ASSERT(load.lane_seqs == 512 && load.chunk == gpu_chunks[n_stage - 1] &&
                   load.max_tok >= load.lane_seqs + CAKE_PAGE);
     }
-    load = (cake_load){.n_stage = 64, .n_vocab = 1 << 20, .gpus = true};
-    cake_load_decide(&load); /* ... and of many; scores of 128 sequences fill 512 MiB */
+    load = (cake_batch_size){.n_stage = 64, .n_vocab = 1 << 20, .gpus = true};
+    cake_batch_size_decide(&load); /* ... and of many; scores of 128 sequences fill 512 MiB */
     CU_ASSERT(load.chunk == 256 && load.lane_seqs == 128);
-    load = (cake_load){.n_stage = 2, .n_vocab = 1 << 24};
-    cake_load_decide(&load); /* scores of one sequence fill 64 MiB */
+    load = (cake_batch_size){.n_stage = 2, .n_vocab = 1 << 24};
+    cake_batch_size_decide(&load); /* scores of one sequence fill 64 MiB */
     CU_ASSERT(load.lane_seqs == 1);
-    load = (cake_load){.n_stage = 2, .n_vocab = 2048, .dearest = 1.25};
-    cake_load_decide(&load); /* where rows are dear, waves of cheap ones are wide ... */
+    load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .dearest = 1.25};
+    cake_batch_size_decide(&load); /* where rows are dear, waves of cheap ones are wide ... */
     CU_ASSERT(load.chunk == 256 && load.max_tok == 320);
-    load = (cake_load){.n_stage = 2, .n_vocab = 2048, .dearest = 40};
-    cake_load_decide(&load); /* ... to an extent ... */
+    load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .dearest = 40};
+    cake_batch_size_decide(&load); /* ... to an extent ... */
     CU_ASSERT(load.chunk == 256 && load.max_tok == 512);
-    load = (cake_load){.n_stage = 2, .n_vocab = 2048, .dearest = 40, .chunk = 192};
-    cake_load_decide(&load); /* ... and not if the user says how wide they are */
+    load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .dearest = 40, .chunk = 192};
+    cake_batch_size_decide(&load); /* ... and not if the user says how wide they are */
     CU_ASSERT(load.chunk == 192 && load.max_tok == 192);
-    load = (cake_load){.n_stage = 3, .n_vocab = 100, .max_seqs = 1, .chunk = 1};
-    cake_load_decide(&load);
+    load = (cake_batch_size){.n_stage = 3, .n_vocab = 100, .max_seqs = 1, .chunk = 1};
+    cake_batch_size_decide(&load);
     CU_ASSERT(load.n_lane == 1 && load.lane_seqs == 1 && load.max_tok == 1 + CAKE_PAGE);
 }
 

@@ -36,8 +36,8 @@ static void test_same(void)
         for (int i = 0; i < RANKS; i++)
             rate[i] = rate_of(i / 4, 8, 4e11 * noise(0.06), 3e10 * noise(0.06));
         rate[round % RANKS].flops *= round % 2 ? 0.3 : 5;
-        CU_ASSERT(!cake_rates_alike(RANKS, rate) && cake_rates_alike(4, rate + 4));
-        cake_rates_settle(RANKS, rate);
+        CU_ASSERT(!cake_rates_same(RANKS, rate) && cake_rates_same(4, rate + 4));
+        cake_rates_normalize(RANKS, rate);
         for (int i = 0; i < RANKS; i++)
             CU_ASSERT(rate[i].flops == rate[0].flops && rate[i].bytes == rate[0].bytes);
         CU_ASSERT(rate[0].flops > 3.7e11 && rate[0].flops < 4.3e11);
@@ -56,8 +56,8 @@ static void test_different(void)
             rate[i] =
                 rate_of(i < 6 ? i / 2 : 9, i < 6 ? 8 : 4 - kind, is[kind] * noise(0.06), 3e10 * noise(0.06));
         }
-        CU_ASSERT(!cake_rates_alike(4, rate + 10));
-        cake_rates_settle(RANKS, rate);
+        CU_ASSERT(!cake_rates_same(4, rate + 10));
+        cake_rates_normalize(RANKS, rate);
         for (int i = 1; i < RANKS; i++) {
             CU_ASSERT(i == 6 || i == 12 ? rate[i].flops < 0.7 * rate[i - 1].flops
                                         : rate[i].flops == rate[i - 1].flops);
@@ -75,7 +75,7 @@ static void test_unknown(void)
             rate[i].bytes = 0;
         else
             rate[i].flops = 0;
-        cake_rates_settle(3, rate);
+        cake_rates_normalize(3, rate);
         for (int j = 0; j < 3; j++)
             CU_ASSERT(rate[j].flops == 0 && rate[j].bytes == 0);
         CU_ASSERT(cake_rates_balance(3, rate) == 0);

@@ -397,9 +397,9 @@ static void test_written(void)
     CU_ASSERT(one.rank[0].memory == -80 && one.rank[0].memory_at.line == 3 && one.rank[2].has_gpu);
     CU_ASSERT(one.rank[2].gpu == 3 && one.rank[2].device == CAKE_WISH_CUDA &&
               one.rank[1].device == CAKE_WISH_CPU);
-    CU_ASSERT(one.rank[1].where == CAKE_WHERE_CPUS && cake_cpus_count(&one.rank[1].set) == 6 &&
-              cake_cpus_has(&one.rank[1].set, 8191) && !cake_cpus_has(&one.rank[1].set, 4));
-    CU_ASSERT(one.rank[3].where == CAKE_WHERE_DOMAINS && cake_cpus_count(&one.rank[3].set) == 2);
+    CU_ASSERT(one.rank[1].where == CAKE_WHERE_CPUS && cake_cpuset_count(&one.rank[1].set) == 6 &&
+              cake_cpuset_has(&one.rank[1].set, 8191) && !cake_cpuset_has(&one.rank[1].set, 4));
+    CU_ASSERT(one.rank[3].where == CAKE_WHERE_DOMAINS && cake_cpuset_count(&one.rank[3].set) == 2);
     write_again(&one, hosts, LAYERS);
     cake_topology_free(&one);
 }

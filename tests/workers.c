@@ -4,7 +4,7 @@
  * which must be read as that plan; with one thing wrong in a line that is known; and with bytes changed at
  * random.
  */
-#include "place/workers.h"
+#include "place/topology_workers.h"
 
 #include <stdbool.h>
 #include <stdio.h>

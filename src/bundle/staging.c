@@ -189,7 +189,7 @@ static void cut_even(const staging *s, int n_rank, cake_plan *plan)
                         .kv_dtype = cake_stage_kv_dtype("auto", cake_model_dtype(s->model)),
                         .balance = CAKE_COST_BALANCE};
     double *layer = cake_pace_layers(&stage);
-    cake_cut cut = {
+    cake_partition_input cut = {
         .n_rank = n_rank, .n_layer = s->common->n_layer, .layer = layer, .root = cake_pace_root(&stage)};
     bool fits = cake_plan_make(&cut, plan);
     CAKE_ASSERT(fits);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "kernels/roof.h"
-#include "place/devices.h"
+#include "place/pci_devices.h"
 #include "schedule/schedule.h"
 
 typedef struct cake_root_stats {

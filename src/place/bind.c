@@ -56,10 +56,10 @@ static bool find_pool(cake_binding *b, cake_bind bind, hwloc_bitmap_t pool)
     return !hwloc_bitmap_iszero(pool);
 }
 
-cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, cake_claim *claim)
+cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, cake_bind_request *claim)
 {
     cake_binding *b = cake_alloc(1, sizeof *b);
-    *claim = (cake_claim){0};
+    *claim = (cake_bind_request){0};
     if (hwloc_topology_init(&b->topology)) {
         free(b);
         return NULL;
@@ -69,14 +69,14 @@ cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, c
         cake_binding_close(b);
         return NULL;
     }
-    cake_cpus_of(b->first, &claim->mask);
+    cake_cpuset_of(b->first, &claim->mask);
     claim->pool = claim->mask;
     claim->began = sched_getcpu();
     bool kept = bind == CAKE_BIND_NONE || bind == CAKE_BIND_NUMACTL;
     if (bind == CAKE_BIND_HWLOC || (!kept && launcher->unasked)) {
         hwloc_bitmap_t pool = hwloc_bitmap_alloc();
         if (find_pool(b, bind, pool)) {
-            cake_cpus_of(pool, &claim->pool);
+            cake_cpuset_of(pool, &claim->pool);
             claim->unasked = launcher->unasked;
         }
         hwloc_bitmap_free(pool);
@@ -103,14 +103,14 @@ struct hwloc_topology *cake_binding_topology(const cake_binding *b)
     return b->topology;
 }
 
-void cake_binding_all(const cake_binding *b, cake_cpus *cpus)
+void cake_binding_all(const cake_binding *b, cake_cpuset *cpus)
 {
-    cake_cpus_of(hwloc_topology_get_allowed_cpuset(b->topology), cpus);
+    cake_cpuset_of(hwloc_topology_get_allowed_cpuset(b->topology), cpus);
 }
 
-bool cake_binding_process(cake_binding *b, const cake_cpus *cpus)
+bool cake_binding_process(cake_binding *b, const cake_cpuset *cpus)
 {
-    hwloc_bitmap_t set = cake_cpus_set(cpus);
+    hwloc_bitmap_t set = cake_cpuset_set(cpus);
     bool bound = bind_to(b, set, HWLOC_CPUBIND_PROCESS);
     b->changed |= bound;
     hwloc_bitmap_free(set);
@@ -118,9 +118,9 @@ bool cake_binding_process(cake_binding *b, const cake_cpus *cpus)
 }
 
 /* Memory is preferred where it is near, not refused where it is not: a full domain must not end the run. */
-bool cake_binding_thread(cake_binding *b, const cake_cpus *cpus, int domain)
+bool cake_binding_thread(cake_binding *b, const cake_cpuset *cpus, int domain)
 {
-    hwloc_bitmap_t set = cake_cpus_set(cpus);
+    hwloc_bitmap_t set = cake_cpuset_set(cpus);
     bool bound = bind_to(b, set, HWLOC_CPUBIND_THREAD);
     if (bound && domain >= 0) {
         hwloc_bitmap_only(set, (unsigned)domain);

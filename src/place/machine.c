@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "place/cgroup.h"
-#include "place/devices.h"
+#include "place/pci_devices.h"
 #include "place/pin.h"
 
 const char *cake_size_text(int64_t bytes)

@@ -16,17 +16,17 @@
 
 #include "base/alloc.h"
 
-void cake_cpus_of(const struct hwloc_bitmap_s *set, cake_cpus *cpus)
+void cake_cpuset_of(const struct hwloc_bitmap_s *set, cake_cpuset *cpus)
 {
-    *cpus = (cake_cpus){{0}};
-    for (int i = hwloc_bitmap_first(set); i >= 0 && i < CAKE_CPUS_MOST; i = hwloc_bitmap_next(set, i))
+    *cpus = (cake_cpuset){{0}};
+    for (int i = hwloc_bitmap_first(set); i >= 0 && i < CAKE_MAX_CPUS; i = hwloc_bitmap_next(set, i))
         cpus->bit[i / 64] |= (uint64_t)1 << i % 64;
 }
 
-struct hwloc_bitmap_s *cake_cpus_set(const cake_cpus *cpus)
+struct hwloc_bitmap_s *cake_cpuset_set(const cake_cpuset *cpus)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    for (int i = 0; i < CAKE_CPUS_MOST; i++)
+    for (int i = 0; i < CAKE_MAX_CPUS; i++)
         if (cpus->bit[i / 64] >> i % 64 & 1)
             hwloc_bitmap_set(set, (unsigned)i);
     return set;
@@ -117,14 +117,15 @@ static void isolate(hwloc_topology_t topology, int began, hwloc_bitmap_t base)
 }
 
 /* What a rank may take; owned. */
-static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_claim *claim, int world, cake_bind bind)
+static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_bind_request *claim, int world,
+                              cake_bind bind)
 {
     hwloc_const_bitmap_t allowed = hwloc_topology_get_allowed_cpuset(topology);
-    hwloc_bitmap_t base = cake_cpus_set(&claim->mask);
+    hwloc_bitmap_t base = cake_cpuset_set(&claim->mask);
     bool left = leaves(bind) && claim->unasked && looks_default(topology, base, world);
     if (left || bind == CAKE_BIND_HWLOC) {
         hwloc_bitmap_free(base);
-        base = cake_cpus_set(&claim->pool);
+        base = cake_cpuset_set(&claim->pool);
     }
     hwloc_bitmap_t mine = hwloc_bitmap_dup(base);
     hwloc_bitmap_and(mine, mine, allowed);
@@ -136,28 +137,28 @@ static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_claim *claim
     return base;
 }
 
-void cake_pin_allowed(struct hwloc_topology *topology, const cake_claim *claim, int world, cake_bind bind,
-                      cake_cpus *allowed)
+void cake_pin_allowed(struct hwloc_topology *topology, const cake_bind_request *claim, int world,
+                      cake_bind bind, cake_cpuset *allowed)
 {
     hwloc_bitmap_t base = base_of(topology, claim, world, bind);
-    cake_cpus_of(base, allowed);
+    cake_cpuset_of(base, allowed);
     hwloc_bitmap_free(base);
 }
 
-bool cake_pin_place(struct hwloc_topology *topology, const cake_cpus *domains, cake_cpus *cpus)
+bool cake_pin_place(struct hwloc_topology *topology, const cake_cpuset *domains, cake_cpuset *cpus)
 {
     hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
     hwloc_bitmap_t all = hwloc_bitmap_alloc(), numbers = hwloc_bitmap_alloc();
     int n = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain), found = 0;
     for (int i = 0; i < n; i++) {
         hwloc_bitmap_set(numbers, domain[i]->os_index);
-        if (!cake_cpus_has(domains, (int)domain[i]->os_index))
+        if (!cake_cpuset_has(domains, (int)domain[i]->os_index))
             continue;
         hwloc_bitmap_or(all, all, domain[i]->cpuset);
         found++;
     }
-    bool known = found == cake_cpus_count(domains);
-    cake_cpus_of(known ? all : numbers, cpus);
+    bool known = found == cake_cpuset_count(domains);
+    cake_cpuset_of(known ? all : numbers, cpus);
     hwloc_bitmap_free(all);
     hwloc_bitmap_free(numbers);
     free(domain);
@@ -166,14 +167,14 @@ bool cake_pin_place(struct hwloc_topology *topology, const cake_cpus *domains, c
 
 /* What each rank may take [n], owned: those that are placed their places, others not the cores of these if
  * that leaves them some. */
-static hwloc_bitmap_t *bases_of(hwloc_topology_t topology, const cake_claim *claims, int n, int world,
+static hwloc_bitmap_t *bases_of(hwloc_topology_t topology, const cake_bind_request *claims, int n, int world,
                                 cake_bind bind)
 {
     hwloc_bitmap_t *bases = cake_alloc((size_t)n, sizeof(hwloc_bitmap_t)), taken = hwloc_bitmap_alloc();
     hwloc_obj_t *core = room_for(topology, core_type(topology));
     for (int i = 0; i < n; i++) {
         bases[i] =
-            claims[i].placed ? cake_cpus_set(&claims[i].place) : base_of(topology, &claims[i], world, bind);
+            claims[i].placed ? cake_cpuset_set(&claims[i].place) : base_of(topology, &claims[i], world, bind);
         for (int k = claims[i].placed ? cores_in(topology, bases[i], core) : 0; k > 0; k--)
             hwloc_bitmap_or(taken, taken, core[k - 1]->cpuset);
     }
@@ -371,7 +372,7 @@ static void pin_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin *pi
     pin->thread = cake_alloc((size_t)pin->n_thread, sizeof *pin->thread);
     for (int t = 0; t < pin->n_thread; t++) {
         gather(g->core, (int)(cores * t / pin->n_thread), (int)(cores * (t + 1) / pin->n_thread), base, set);
-        cake_cpus_of(set, &pin->thread[t]);
+        cake_cpuset_of(set, &pin->thread[t]);
     }
     hwloc_bitmap_free(set);
 }
@@ -405,7 +406,7 @@ static void spread_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin 
             begin += (int)(cores * i / held[d]);
         }
         gather(g->core, begin, end, base, set);
-        cake_cpus_of(set, &pin->thread[t]);
+        cake_cpuset_of(set, &pin->thread[t]);
     }
     hwloc_bitmap_free(set);
     free(held);
@@ -413,7 +414,7 @@ static void spread_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin 
     free(home);
 }
 
-static bool room_for_all(hwloc_topology_t topology, const cake_claim *claims, int n)
+static bool room_for_all(hwloc_topology_t topology, const cake_bind_request *claims, int n)
 {
     int64_t asked = 0;
     for (int i = 0; i < n; i++)
@@ -444,8 +445,8 @@ static bool take_part(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, i
     return own;
 }
 
-void cake_pin_make(struct hwloc_topology *topology, const cake_claim *claims, int n, int rank, int world,
-                   cake_bind bind, cake_pin *pin)
+void cake_pin_make(struct hwloc_topology *topology, const cake_bind_request *claims, int n, int rank,
+                   int world, cake_bind bind, cake_pin *pin)
 {
     hwloc_bitmap_t *bases = bases_of(topology, claims, n, world, bind), mine = hwloc_bitmap_alloc();
     bool free_to_run = bind == CAKE_BIND_NONE && !claims[rank].placed;
@@ -455,20 +456,20 @@ void cake_pin_make(struct hwloc_topology *topology, const cake_claim *claims, in
                       .room = room_for_all(topology, claims, n)};
     if (free_to_run || !take_part(topology, bases, n, rank, bind == CAKE_BIND_DISTRIBUTE, pin, mine))
         hwloc_bitmap_copy(mine, bases[rank]);
-    cake_cpus_of(mine, &pin->cpus);
+    cake_cpuset_of(mine, &pin->cpus);
     pin->n_thread = pin->n_thread ? pin->n_thread : pin->n_core;
     pin->replaced = leaves(bind) && bind != CAKE_BIND_HWLOC && claims[rank].unasked && !claims[rank].placed &&
                     memcmp(&pin->cpus, &claims[rank].mask, sizeof pin->cpus) != 0;
     pin->domain = free_to_run || bind == CAKE_BIND_NUMACTL ? -1 : domain_of(topology, mine);
     if (pin->n_thread > pin->n_core)
         pin->trap =
-            pin->n_thread <= cake_cpus_count(&pin->cpus) && cores_in(topology, mine, NULL) == pin->n_core
-                ? CAKE_TRAP_SMT
-                : CAKE_TRAP_NARROW;
+            pin->n_thread <= cake_cpuset_count(&pin->cpus) && cores_in(topology, mine, NULL) == pin->n_core
+                ? CAKE_PIN_WARN_SMT
+                : CAKE_PIN_WARN_NARROW;
     else if (!claims[rank].placed && crowded_domain(topology, bases, n))
-        pin->trap = CAKE_TRAP_DOMAIN;
+        pin->trap = CAKE_PIN_WARN_DOMAIN;
     else if (!claims[rank].placed && pin->room && stacked(topology, bases, n, rank))
-        pin->trap = CAKE_TRAP_STACKED;
+        pin->trap = CAKE_PIN_WARN_STACKED;
     hwloc_bitmap_free(mine);
     for (int i = 0; i < n; i++)
         hwloc_bitmap_free(bases[i]);
@@ -484,19 +485,19 @@ void cake_pin_free(cake_pin *pin)
 void cake_pin_advise(const cake_pin *pin, cake_launch launcher, int world, cake_buf *out)
 {
     char list[256];
-    cake_cpus_text(&pin->cpus, list, sizeof list);
-    if (pin->trap == CAKE_TRAP_DOMAIN) {
+    cake_cpuset_text(&pin->cpus, list, sizeof list);
+    if (pin->trap == CAKE_PIN_WARN_DOMAIN) {
         cake_buf_adds(out, "two ranks run in one NUMA domain while another one is empty; start it with ");
         cake_launcher_line(launcher, world, 0, out);
-    } else if (pin->trap == CAKE_TRAP_STACKED) {
+    } else if (pin->trap == CAKE_PIN_WARN_STACKED) {
         cake_buf_addf(out, "ranks take turns on cpus %s while others are empty; start it with ", list);
         cake_launcher_line(launcher, world, pin->n_thread, out);
-    } else if (pin->trap != CAKE_TRAP_NONE) {
+    } else if (pin->trap != CAKE_PIN_WARN_NONE) {
         cake_buf_addf(out, "%d threads a rank for %d core%s of cpus %s", pin->n_thread, pin->n_core,
                       pin->n_core == 1 ? "" : "s", list);
         cake_buf_addf(out, "%s; give it --threads %d",
-                      pin->trap == CAKE_TRAP_SMT ? ": hardware threads of one core share its arithmetic"
-                                                 : " take turns",
+                      pin->trap == CAKE_PIN_WARN_SMT ? ": hardware threads of one core share its arithmetic"
+                                                     : " take turns",
                       pin->n_core);
         if (pin->room) {
             cake_buf_adds(out, ", or start it with ");

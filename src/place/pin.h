@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "place/cpus.h"
+#include "place/cpuset.h"
 #include "place/launcher.h"
 
 struct hwloc_topology;
@@ -27,35 +27,35 @@ typedef enum cake_bind {
 } cake_bind;
 
 /* What one rank has and wants; all ranks of a host lay theirs together. */
-typedef struct cake_claim {
-    cake_cpus mask;  /* it may run on now */
-    cake_cpus pool;  /* what its launcher has, in the cgroup: for use instead of a mask nobody asked for */
-    bool unasked;    /* the launcher bound it without being told to */
-    int threads;     /* asked for; 0: as many as there are cores */
-    int began;       /* the cpu that it began on */
-    bool placed;     /* a topology file says where it runs */
-    cake_cpus place; /* placed: these cpus, a part of what it may take (cake_pin_allowed) */
-} cake_claim;
+typedef struct cake_bind_request {
+    cake_cpuset mask;  /* it may run on now */
+    cake_cpuset pool;  /* what its launcher has, in the cgroup: for use instead of a mask nobody asked for */
+    bool unasked;      /* the launcher bound it without being told to */
+    int threads;       /* asked for; 0: as many as there are cores */
+    int began;         /* the cpu that it began on */
+    bool placed;       /* a topology file says where it runs */
+    cake_cpuset place; /* placed: these cpus, a part of what it may take (cake_pin_allowed) */
+} cake_bind_request;
 
-typedef enum cake_trap {
-    CAKE_TRAP_NONE,
-    CAKE_TRAP_SMT,     /* more threads than cores, since hardware threads were counted */
-    CAKE_TRAP_NARROW,  /* more threads than cpus */
-    CAKE_TRAP_DOMAIN,  /* two ranks in one NUMA domain while another is empty */
-    CAKE_TRAP_STACKED, /* ranks share a core while another is empty */
-} cake_trap;
+typedef enum cake_pin_warning {
+    CAKE_PIN_WARN_NONE,
+    CAKE_PIN_WARN_SMT,     /* more threads than cores, since hardware threads were counted */
+    CAKE_PIN_WARN_NARROW,  /* more threads than cpus */
+    CAKE_PIN_WARN_DOMAIN,  /* two ranks in one NUMA domain while another is empty */
+    CAKE_PIN_WARN_STACKED, /* ranks share a core while another is empty */
+} cake_pin_warning;
 
 typedef struct cake_pin {
-    cake_cpus cpus; /* of this rank */
-    int n_core;     /* cores of its own, or its fair share of cores that ranks have together; at least 1 */
-    int n_thread;   /* as asked, else n_core */
+    cake_cpuset cpus; /* of this rank */
+    int n_core;       /* cores of its own, or its fair share of cores that ranks have together; at least 1 */
+    int n_thread;     /* as asked, else n_core */
     /* the NUMA domain (the system's number) that memory is bound to; -1: several, or there is only one, or
      * others bind it */
     int domain;
     bool replaced; /* its mask was a default, and is left */
     bool room;     /* this host has a core for each thread that its ranks ask for */
-    cake_trap trap;
-    cake_cpus *thread; /* [n_thread] owned: where each may run; NULL: anywhere in cpus */
+    cake_pin_warning trap;
+    cake_cpuset *thread; /* [n_thread] owned: where each may run; NULL: anywhere in cpus */
 } cake_pin;
 
 /* Makes the pins of rank `rank` of n, the ranks of this host in order, with their claims [n]. world: ranks in
@@ -63,16 +63,16 @@ typedef struct cake_pin {
  * reaches beyond what the topology allows. A rank that is placed takes its place whatever bind is, and others
  * leave it to it as far as they can. Every rank that calls it with the same claims gets disjoint cpus where
  * there are enough. */
-void cake_pin_make(struct hwloc_topology *topology, const cake_claim *claims, int n, int rank, int world,
-                   cake_bind bind, cake_pin *pin);
+void cake_pin_make(struct hwloc_topology *topology, const cake_bind_request *claims, int n, int rank,
+                   int world, cake_bind bind, cake_pin *pin);
 void cake_pin_free(cake_pin *pin); /* zeros are fine */
 
 /* What a rank may take: its mask, or what stands in for it. As cake_pin_make sees it, but for `placed`. */
-void cake_pin_allowed(struct hwloc_topology *topology, const cake_claim *claim, int world, cake_bind bind,
-                      cake_cpus *allowed);
+void cake_pin_allowed(struct hwloc_topology *topology, const cake_bind_request *claim, int world,
+                      cake_bind bind, cake_cpuset *allowed);
 /* The cpus of some NUMA domains (by the system's numbers). False: there is one among them that the machine
  * has not, and *cpus are the numbers of those it has. */
-bool cake_pin_place(struct hwloc_topology *topology, const cake_cpus *domains, cake_cpus *cpus);
+bool cake_pin_place(struct hwloc_topology *topology, const cake_cpuset *domains, cake_cpuset *cpus);
 
 /* What is wrong and which command line would be right; nothing without a trap. world: ranks in all. */
 void cake_pin_advise(const cake_pin *pin, cake_launch launcher, int world, cake_buf *out);
@@ -80,8 +80,8 @@ void cake_pin_advise(const cake_pin *pin, cake_launch launcher, int world, cake_
 /* NUMA domains of the machine: memory that has cpus of its own. */
 int cake_pin_domains(struct hwloc_topology *topology);
 
-/* To and from hwloc's sets; cpus beyond CAKE_CPUS_MOST are left out. */
-void cake_cpus_of(const struct hwloc_bitmap_s *set, cake_cpus *cpus);
-struct hwloc_bitmap_s *cake_cpus_set(const cake_cpus *cpus); /* owned */
+/* To and from hwloc's sets; cpus beyond CAKE_MAX_CPUS are left out. */
+void cake_cpuset_of(const struct hwloc_bitmap_s *set, cake_cpuset *cpus);
+struct hwloc_bitmap_s *cake_cpuset_set(const cake_cpuset *cpus); /* owned */
 
 #endif

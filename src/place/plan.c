@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: costs, sizes and speeds (cake_cut). Out: the cut into slices whose slowest stage is fastest; sizes of
- * waves; numbers of pages. planner/slices.c, planner/room.c, bundle/staging.c and bench call.
+ * In: costs, sizes and speeds (cake_partition_input). Out: the cut into slices whose slowest stage is
+ * fastest; sizes of waves; numbers of pages. planner/slices.c, planner/room.c, bundle/staging.c and bench
+ * call.
  * Invariant: the tables hold the best time of what follows, so the plan is read off them from the front.
  */
 #include "place/plan.h"
@@ -18,15 +19,15 @@
  * pool's ranks r.. and all pools behind it, if the pool's layers end by its limit. INFINITY: that cannot
  * be. */
 typedef struct solver {
-    const cake_cut *cut;
-    const cake_pool *pool; /* [n_pool] */
+    const cake_partition_input *cut;
+    const cake_host_memory *pool; /* [n_pool] */
     int n_pool;
     int64_t extra; /* bytes that every pool has more */
     double *pools, *ranks;
     int64_t steps;
 } solver;
 
-static double speed_of(const cake_cut *c, int rank)
+static double speed_of(const cake_partition_input *c, int rank)
 {
     return c->speed ? c->speed[rank] : 1;
 }
@@ -43,7 +44,7 @@ static int earliest(int rank)
     return rank > 0 ? rank - 1 : 0;
 }
 
-static int latest(const cake_cut *c, int rank)
+static int latest(const cake_partition_input *c, int rank)
 {
     return c->n_layer - (c->n_rank - 1 - rank);
 }
@@ -67,7 +68,7 @@ static int limit_of(const solver *s, int pool, int first)
  * longer than what is best so far. next [n_layer + 1]: of the ranks behind it. */
 static double best_from(solver *s, int rank, int first, int last, const double *next)
 {
-    const cake_cut *c = s->cut;
+    const cake_partition_input *c = s->cut;
     double run = rank ? 0 : c->root, best = INFINITY;
     for (int end = first; end <= last; end++) {
         double own = run / speed_of(c, rank);
@@ -138,7 +139,7 @@ static void solve(solver *s)
  * nearest to its share of what is left. */
 static int end_of(const solver *s, int rank, int first, int last, double most)
 {
-    const cake_cut *c = s->cut;
+    const cake_partition_input *c = s->cut;
     const double *next = row_at(s, s->ranks, rank + 1);
     double run = rank ? 0 : c->root, share = run, speeds = 0;
     int good = c->n_layer;
@@ -160,7 +161,7 @@ static int end_of(const solver *s, int rank, int first, int last, double most)
 /* The ends that were found to be the best. */
 static void follow(solver *s, cake_plan *plan)
 {
-    const cake_cut *c = s->cut;
+    const cake_partition_input *c = s->cut;
     double most = s->pools[0];
     *plan = (cake_plan){.hop = cake_alloc((size_t)c->n_rank, sizeof *plan->hop), .n_rank = c->n_rank};
     for (int pool = 0, rank = 0, first = 0; pool < s->n_pool; pool++) {
@@ -177,10 +178,10 @@ static void follow(solver *s, cake_plan *plan)
 }
 
 /* plan: NULL if it is only asked whether there is one. */
-static bool make(const cake_cut *cut, int64_t extra, cake_plan *plan)
+static bool make(const cake_partition_input *cut, int64_t extra, cake_plan *plan)
 {
-    cake_pool plenty = {cut->n_rank, INT64_MAX};
-    cake_cut free_of_bytes = *cut;
+    cake_host_memory plenty = {cut->n_rank, INT64_MAX};
+    cake_partition_input free_of_bytes = *cut;
     solver s = {.cut = cut, .pool = cut->pool, .n_pool = cut->n_pool, .extra = extra};
     size_t row = (size_t)cut->n_layer + 1;
     if (!cut->n_pool) {
@@ -198,12 +199,12 @@ static bool make(const cake_cut *cut, int64_t extra, cake_plan *plan)
     return fits;
 }
 
-bool cake_plan_make(const cake_cut *cut, cake_plan *plan)
+bool cake_plan_make(const cake_partition_input *cut, cake_plan *plan)
 {
     return make(cut, 0, plan);
 }
 
-int64_t cake_plan_lack(const cake_cut *cut, cake_plan *plan)
+int64_t cake_plan_deficit(const cake_partition_input *cut, cake_plan *plan)
 {
     int64_t few = -1, enough = 0; /* so many are not enough, and so many are */
     for (int i = 0; i < cut->n_layer && cut->n_pool; i++)
@@ -218,7 +219,7 @@ int64_t cake_plan_lack(const cake_cut *cut, cake_plan *plan)
     return enough;
 }
 
-double cake_plan_cost(const cake_plan *plan, const cake_cut *cut)
+double cake_plan_cost(const cake_plan *plan, const cake_partition_input *cut)
 {
     double most = cut->root / speed_of(cut, 0);
     for (int i = 0; i < plan->n_hop; i++) {
@@ -282,7 +283,7 @@ static int chunk_for(const usual *u, int n_stage)
     return u->most / n_stage > u->few ? u->most / n_stage / CAKE_PAGE * CAKE_PAGE : u->few;
 }
 
-void cake_load_decide(cake_load *load)
+void cake_batch_size_decide(cake_batch_size *load)
 {
     enum { MAX_SEQS = 4096 };
     const usual *u = load->gpus ? &on_gpus : &on_cpus;

@@ -23,32 +23,32 @@ typedef struct cake_plan {
 } cake_plan;
 
 /* Memory that ranks which follow one another have together: those of one host, or one alone. */
-typedef struct cake_pool {
+typedef struct cake_host_memory {
     int n_rank;
     int64_t bytes; /* for layers; negative: even without any it is too little */
-} cake_pool;
+} cake_host_memory;
 
 /* What is to be cut into slices, 1 <= n_rank <= n_layer. Costs are in one unit; they and speeds are above 0,
  * but root. */
-typedef struct cake_cut {
+typedef struct cake_partition_input {
     int n_rank, n_layer;
     const double *layer; /* [n_layer] what each costs */
     double root; /* what rank 0 (the first stage) does beside its layers: embedding, LM head, sampling */
     const double *speed;  /* [n_rank] what each rank does in a unit of time; NULL: all the same */
     const int64_t *bytes; /* [n_layer] what each takes of memory, with its part of the KV cache; see n_pool */
     /* [n_pool] of all ranks in their order, less what they hold beside layers: embedding, head, buffers. */
-    const cake_pool *pool;
+    const cake_host_memory *pool;
     int n_pool; /* 0: there is memory enough, and bytes may be NULL */
-} cake_cut;
+} cake_partition_input;
 
 /* Cuts so that everything fits and the slowest stage takes the least time that is possible then. Every rank
  * has a layer at least, but rank 0 none where that is better. False: nothing fits, and there is no plan. By
  * dynamic programming: at most n_rank * n_layer^2 steps, as many more for each length that a pool of several
  * ranks limits its layers to. */
-bool cake_plan_make(const cake_cut *cut, cake_plan *plan);
+bool cake_plan_make(const cake_partition_input *cut, cake_plan *plan);
 /* The least number of bytes that, if every pool had so many more, would let something fit; 0: it does. And
  * the plan that would be made then. */
-int64_t cake_plan_lack(const cake_cut *cut, cake_plan *plan);
+int64_t cake_plan_deficit(const cake_partition_input *cut, cake_plan *plan);
 /* The same slices, of ranks that begin at `first`. */
 cake_plan cake_plan_copy(const cake_plan *plan, int first);
 void cake_plan_free(cake_plan *plan);
@@ -56,10 +56,10 @@ void cake_plan_free(cake_plan *plan);
 int cake_plan_from(const cake_plan *plan, int e);
 int cake_plan_to(const cake_plan *plan, int e);
 /* What the slowest stage takes. */
-double cake_plan_cost(const cake_plan *plan, const cake_cut *cut);
+double cake_plan_cost(const cake_plan *plan, const cake_partition_input *cut);
 
 /* How many sequences and rows the waves of a replica hold. What was not asked for is 0 before the call. */
-typedef struct cake_load {
+typedef struct cake_batch_size {
     int max_seqs, chunk;  /* asked for, or 0 */
     int most_seqs;        /* of a lane, where nothing was asked for: what memory allows, or 0 */
     int n_stage, n_vocab; /* ranks: those with layers, and rank 0 */
@@ -67,9 +67,9 @@ typedef struct cake_load {
     double dearest;       /* row at the end of the context, over one at its beginning; 0: all cost the same */
     int n_lane, lane_seqs; /* out: waves under way, sequences of each */
     int max_tok;           /* out: rows of the largest wave */
-} cake_load;
+} cake_batch_size;
 
-void cake_load_decide(cake_load *load);
+void cake_batch_size_decide(cake_batch_size *load);
 
 /* Pages for each of n KV classes in `memory` bytes of a rank: as many of each, but of none more than `most`
  * [n], what all sequences at their longest can use. page_bytes [n]: of one page on this rank; 0: it has no

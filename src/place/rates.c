@@ -66,7 +66,7 @@ static void settle(entry *list, int n)
     }
 }
 
-bool cake_rates_alike(int n, const cake_rate *rate)
+bool cake_rates_same(int n, const cake_rate *rate)
 {
     bool alike = true;
     for (int i = 1; i < n; i++)
@@ -74,7 +74,7 @@ bool cake_rates_alike(int n, const cake_rate *rate)
     return alike;
 }
 
-void cake_rates_settle(int n, cake_rate *rate)
+void cake_rates_normalize(int n, cake_rate *rate)
 {
     entry *list = cake_alloc((size_t)n, sizeof *list);
     bool known = true;

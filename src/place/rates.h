@@ -18,12 +18,12 @@ typedef struct cake_rate {
 } cake_rate;
 
 /* Whether n ranks are of one kind: of one host, with as many cpus each. */
-bool cake_rates_alike(int n, const cake_rate *rate);
+bool cake_rates_same(int n, const cake_rate *rate);
 
 /* Takes noise out of n ranks' rates: ranks of a host with as many cpus have their median; of what is then
  * within 15 % of the fastest all have the median of these, and so on with those that are left. If one rank
  * has not measured, none has: all are 0. */
-void cake_rates_settle(int n, cake_rate *rate);
+void cake_rates_normalize(int n, cake_rate *rate);
 
 /* Operations that take as long as a byte: the median of all ranks, rounded to 1/2, 16 or 512, so that it
  * stays what it is from run to run. 0 where nothing was measured. */

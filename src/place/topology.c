@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the text of a topology file. Out: workers and what they claim (workers.c makes ranks and hops of them),
- * or what is wrong and where. run calls.
+ * In: the text of a topology file. Out: workers and what they claim (topology_workers.c makes ranks and
+ * hops of them), or what is wrong and where. run calls.
  */
 #include "place/topology.h"
 
@@ -13,8 +13,8 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "formats/yaml.h"
-#include "place/devices.h"
-#include "place/workers.h"
+#include "place/pci_devices.h"
+#include "place/topology_workers.h"
 
 /* The names of layers in files of weights: as a model of its own, as part of another, and so before
  * transformers 4.52. The last one is for messages. */
@@ -245,10 +245,10 @@ static cake_err read_memory(reader *r, cake_worker *w)
     return read_size(r, "memory", &w->said.memory);
 }
 
-static cake_err add_numbers(reader *r, const char *what, cake_cpus *set)
+static cake_err add_numbers(reader *r, const char *what, cake_cpuset *set)
 {
     cake_err err = need_text(r, what);
-    const char *wrong = err ? NULL : cake_cpus_read(value(r), set);
+    const char *wrong = err ? NULL : cake_cpuset_read(value(r), set);
     return wrong ? cake_yaml_wrong(r->fault, here(r), "%s is '%s': %s", what, shown(r), wrong) : err;
 }
 
@@ -267,7 +267,7 @@ static cake_err read_where(reader *r, cake_worker *w, const char *what, cake_whe
     cake_err err = next(r);
     for (; !err && event(r) != CAKE_YAML_LIST_END; err = err ? err : next(r))
         err = add_numbers(r, what, &said->set);
-    if (!err && !cake_cpus_count(&said->set))
+    if (!err && !cake_cpuset_count(&said->set))
         err = cake_yaml_wrong(r->fault, said->where_at, "%s is an empty list", what);
     return err;
 }
@@ -299,7 +299,7 @@ static cake_err read_gpu(reader *r, cake_worker *w)
 {
     w->said.gpu_at = here(r);
     w->said.has_gpu = true;
-    return need_number(r, "gpu", 0, CAKE_GPUS_MOST - 1, &w->said.gpu);
+    return need_number(r, "gpu", 0, CAKE_MAX_GPUS - 1, &w->said.gpu);
 }
 
 /* The keys of a worker. */

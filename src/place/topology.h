@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "formats/yaml.h"
-#include "place/cpus.h"
+#include "place/cpuset.h"
 #include "place/plan.h"
 
 enum { CAKE_TOPOLOGY_THREADS = 4096 }; /* of a rank, at most */
@@ -29,7 +29,7 @@ typedef struct cake_topology_rank {
     int64_t memory;    /* that weights and KV may take, written likewise */
     int threads;
     cake_where where;
-    cake_cpus set; /* the numbers of these cpus, or NUMA domains */
+    cake_cpuset set; /* the numbers of these cpus, or NUMA domains */
     cake_device_wish device;
     bool has_gpu;
     int gpu;

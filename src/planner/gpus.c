@@ -22,11 +22,11 @@ extern char **environ;
 /* What a rank lays before the others of its host. */
 typedef struct wish {
     bool wants; /* it is on a GPU; else what follows does not matter */
-    cake_cpus cpus;
+    cake_cpuset cpus;
     int said;   /* the GPU that a topology says, or the only one that it sees; -1: the nearest */
     bool sees;  /* it is known which GPUs the driver lets it have */
     int n_card; /* sees: how many these are */
-    char bus[CAKE_GPUS_MOST][32]; /* sees: [n_card] where they are */
+    char bus[CAKE_MAX_GPUS][32]; /* sees: [n_card] where they are */
 } wish;
 
 enum { LEFT = 97 }; /* percent: what is taken has gaps */
@@ -88,7 +88,7 @@ static void look(wish *mine)
 {
     cake_card card;
     int n = cake_device_count(NULL);
-    for (int i = 0; i < n && mine->n_card < CAKE_GPUS_MOST; i++)
+    for (int i = 0; i < n && mine->n_card < CAKE_MAX_GPUS; i++)
         if (cake_device_card(i, &card))
             snprintf(mine->bus[mine->n_card++], sizeof mine->bus[0], "%s", card.bus);
 }
@@ -106,10 +106,10 @@ static int place_of(const cake_device *gpus, int n, const char *bus)
  * this host see, in the order of the bus. */
 static cake_device *list_of_cards(const wish *all, int n_rank, int *n_gpu)
 {
-    cake_device *list = cake_alloc(CAKE_GPUS_MOST, sizeof *list);
+    cake_device *list = cake_alloc(CAKE_MAX_GPUS, sizeof *list);
     *n_gpu = 0;
     for (int r = 0; r < n_rank; r++)
-        for (int i = 0; i < all[r].n_card && *n_gpu < CAKE_GPUS_MOST; i++)
+        for (int i = 0; i < all[r].n_card && *n_gpu < CAKE_MAX_GPUS; i++)
             if (place_of(list, *n_gpu, all[r].bus[i]) < 0) {
                 cake_device *d = &list[(*n_gpu)++];
                 *d = (cake_device){.gpu = true, .package = -1, .domain = -1, .beside = -1};
@@ -139,8 +139,8 @@ static bool is_seen(const cake_device *gpu, const wish *all, int n)
 /* The nearest GPU that a rank sees, of those that nobody has if there is one; -1: it sees none. */
 static int nearest_of(const cake_device *gpus, int n_gpu, const wish *w, const bool *taken)
 {
-    int number[CAKE_GPUS_MOST], n_left = 0, nearest = 0;
-    cake_device *left = cake_alloc(CAKE_GPUS_MOST, sizeof *left);
+    int number[CAKE_MAX_GPUS], n_left = 0, nearest = 0;
+    cake_device *left = cake_alloc(CAKE_MAX_GPUS, sizeof *left);
     for (int any = 0; any < 2 && !n_left; any++)
         for (int g = 0; g < n_gpu; g++)
             if (sees(w, &gpus[g]) && (any || !taken[g])) {
@@ -156,14 +156,14 @@ static int nearest_of(const cake_device *gpus, int n_gpu, const wish *w, const b
 /* choice [n]: what is said, and of the GPUs that are left the nearest. */
 static void share_out(const cake_device *gpus, int n_gpu, const wish *all, int n, int *choice)
 {
-    bool taken[CAKE_GPUS_MOST] = {false};
-    int number[CAKE_GPUS_MOST], n_left = 0, n_open = 0;
-    cake_device *left = cake_alloc(CAKE_GPUS_MOST, sizeof *left);
-    cake_cpus *cpus = cake_alloc((size_t)n, sizeof *cpus);
+    bool taken[CAKE_MAX_GPUS] = {false};
+    int number[CAKE_MAX_GPUS], n_left = 0, n_open = 0;
+    cake_device *left = cake_alloc(CAKE_MAX_GPUS, sizeof *left);
+    cake_cpuset *cpus = cake_alloc((size_t)n, sizeof *cpus);
     int *open = cake_alloc((size_t)n, sizeof *open), *nearest = cake_alloc((size_t)n, sizeof *nearest);
     for (int r = 0; r < n; r++) {
         choice[r] = all[r].wants ? all[r].said : -1;
-        if (choice[r] >= 0 && choice[r] < CAKE_GPUS_MOST)
+        if (choice[r] >= 0 && choice[r] < CAKE_MAX_GPUS)
             taken[choice[r]] = true;
         if (choice[r] < 0 && all[r].wants) {
             cpus[n_open] = all[r].cpus;

@@ -6,7 +6,7 @@
 #define CAKE_PLANNER_GPUS_H
 
 #include "kernels/kernels.h"
-#include "place/devices.h"
+#include "place/pci_devices.h"
 #include "planner/placement.h"
 
 /* All ranks together, when they have their cpus: the nearest GPU of this host for each rank, or the one that

@@ -14,8 +14,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "options/outputs.h"
-#include "place/devices.h"
-#include "place/names.h"
+#include "place/hostnames.h"
+#include "place/pci_devices.h"
 
 enum { NAMES = 512 };
 
@@ -76,7 +76,7 @@ cake_err cake_layout_read(const cake_options *o, const cake_world *world, int n_
     char *names = world->rank ? NULL : cake_alloc((size_t)world->size, NAMES);
     cake_topology topology = {0};
     *out = (cake_layout){0};
-    cake_names_read(world->host, own, sizeof own);
+    cake_hostnames_read(world->host, own, sizeof own);
     cake_world_gather(world, own, names, NAMES);
     cake_err err = world->rank ? CAKE_OK : read_file(o, world->size, names, n_layer, &topology);
     free(names);
@@ -126,26 +126,26 @@ const char *cake_layout_at(const cake_options *o, cake_yaml_position at)
 
 /* What is wrong with the place that this rank should have, or nothing; the place itself. */
 static void find_place(struct hwloc_topology *topology, const cake_world *world, cake_bind bind,
-                       const cake_topology_rank *mine, cake_claim *claim, cake_buf *wrong)
+                       const cake_topology_rank *mine, cake_bind_request *claim, cake_buf *wrong)
 {
     char asked[256], there[256];
-    cake_cpus allowed, place = mine->set;
+    cake_cpuset allowed, place = mine->set;
     const char *what = mine->where == CAKE_WHERE_CPUS ? "cpus" : "numa";
-    cake_cpus_text(&mine->set, asked, sizeof asked);
+    cake_cpuset_text(&mine->set, asked, sizeof asked);
     if (!topology) {
         cake_buf_addf(wrong, "%s: hwloc cannot read this machine, so that nothing can be bound", what);
         return;
     }
     if (mine->where == CAKE_WHERE_DOMAINS && !cake_pin_place(topology, &mine->set, &place)) {
-        cake_cpus_text(&place, there, sizeof there);
+        cake_cpuset_text(&place, there, sizeof there);
         cake_buf_addf(wrong, "numa %s: the NUMA domains of %s are %s", asked, world->host, there);
         return;
     }
     cake_pin_allowed(topology, claim, world->size, bind, &allowed);
-    cake_cpus_text(&allowed, there, sizeof there);
+    cake_cpuset_text(&allowed, there, sizeof there);
     if (mine->where == CAKE_WHERE_DOMAINS)
-        cake_cpus_and(&place, &allowed);
-    if (!cake_cpus_within(&place, &allowed) || !cake_cpus_count(&place))
+        cake_cpuset_and(&place, &allowed);
+    if (!cake_cpuset_within(&place, &allowed) || !cake_cpuset_count(&place))
         cake_buf_addf(wrong,
                       "%s %s: rank %d may run on cpus %s of %s only, "
                       "by its cgroup and by the mask that it was started with",
@@ -169,7 +169,7 @@ static void check_gpu(const cake_options *o, int gpu, const char *host, cake_buf
 }
 
 cake_err cake_layout_place(const cake_options *o, const cake_world *world, struct hwloc_topology *topology,
-                           cake_bind bind, const cake_topology_rank *mine, cake_claim *claim)
+                           cake_bind bind, const cake_topology_rank *mine, cake_bind_request *claim)
 {
     cake_buf wrong = {0};
     cake_yaml_position at = mine->gpu_at;

@@ -31,7 +31,7 @@ cake_err cake_layout_foresee(const cake_options *options, int n_rank, int n_laye
  * has. topology NULL: nobody can tell. A device that it cannot have is refused, too. */
 cake_err cake_layout_place(const cake_options *options, const cake_world *world,
                            struct hwloc_topology *topology, cake_bind bind, const cake_topology_rank *mine,
-                           cake_claim *claim);
+                           cake_bind_request *claim);
 
 /* "FILE:3:1: ", in a static buffer. */
 const char *cake_layout_at(const cake_options *options, cake_yaml_position at);

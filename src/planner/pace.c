@@ -100,7 +100,7 @@ static void exchange(const cake_world *world, cake_stage *stage, cake_rate mine,
     mine.cpus = few ? stage->machine.cpus : stage->n_thread;
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
     cake_world_gather(world, &mine, stage->rate, sizeof mine);
-    cake_rates_settle(world->size, stage->rate); /* of use on rank 0 only */
+    cake_rates_normalize(world->size, stage->rate); /* of use on rank 0 only */
     cake_world_share(world, stage->rate, (size_t)world->size * sizeof mine);
 }
 
@@ -116,7 +116,7 @@ static cake_err recall(const cake_options *o, const cake_world *world, cake_stag
                  "as many as this machine lets a rank have: --threads %d plans for ranks that have as many",
                  o->rates, most, own, most);
     if (!err)
-        cake_rates_settle(world->size, stage->rate);
+        cake_rates_normalize(world->size, stage->rate);
     return err;
 }
 
@@ -183,7 +183,7 @@ cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_sta
     stage->rate = cake_alloc(n, sizeof *stage->rate);
     bool elsewhere = plan && o->rates && o->threads;
     exchange(world, stage, (cake_rate){0}, elsewhere);
-    bool matters = plan || (n > 1 && (large || !cake_rates_alike(world->size, stage->rate)));
+    bool matters = plan || (n > 1 && (large || !cake_rates_same(world->size, stage->rate)));
     bool measured = !plan && cake_world_least(
                                  world, stage->gpu.used); /* of GPUs that are not opened no rates are known */
     matters = matters && !stage->gpus;

@@ -48,7 +48,7 @@ static void say(const cake_world *world, const cake_launcher *launcher, const ca
                  "mpirun --bind-to says which",
                  machine->mask);
     /* OpenMP has bound the first thread, so its mask is not that of the others */
-    if (speaks(world, pin->trap != CAKE_TRAP_NONE && !launcher->openmp)) {
+    if (speaks(world, pin->trap != CAKE_PIN_WARN_NONE && !launcher->openmp)) {
         cake_pin_advise(pin, launcher->kind, world->size, &text);
         cake_log(CAKE_WARN, "place", "%s", text.data);
     }
@@ -56,10 +56,10 @@ static void say(const cake_world *world, const cake_launcher *launcher, const ca
 }
 
 /* The pin of this rank, among all of its host. */
-static void bind_rank(const cake_world *world, cake_bind bind, const cake_claim *mine, cake_machine *machine,
-                      cake_placement *p)
+static void bind_rank(const cake_world *world, cake_bind bind, const cake_bind_request *mine,
+                      cake_machine *machine, cake_placement *p)
 {
-    cake_claim *all = cake_alloc((size_t)world->local_size, sizeof *all);
+    cake_bind_request *all = cake_alloc((size_t)world->local_size, sizeof *all);
     cake_world_gather_local(world, mine, all, sizeof *mine);
     if (p->binding) {
         cake_pin_make(cake_binding_topology(p->binding), all, world->local_size, world->local_rank,
@@ -68,9 +68,9 @@ static void bind_rank(const cake_world *world, cake_bind bind, const cake_claim 
         p->bound = (bind != CAKE_BIND_NONE || mine->placed) && cake_binding_process(p->binding, &p->pin.cpus);
     }
     if (p->bound) {
-        machine->cpus = cake_cpus_count(&p->pin.cpus);
+        machine->cpus = cake_cpuset_count(&p->pin.cpus);
         machine->cores_mine = p->pin.n_core;
-        cake_cpus_text(&p->pin.cpus, machine->mask, sizeof machine->mask);
+        cake_cpuset_text(&p->pin.cpus, machine->mask, sizeof machine->mask);
     }
     free(all);
 }
@@ -104,46 +104,46 @@ static void keep_to_quota(const cake_world *world, double quota, cake_placement 
 
 /* What a rank lays before the others of its host. */
 typedef struct room {
-    cake_cpus cpus;
+    cake_cpuset cpus;
     int n_thread;
 } room;
 
 /* Whether threads of this rank have to share cpus with each other or with those of other ranks, and who they
  * are. A rank that may run on many cpus takes its part of each. */
-static void find_crowd(const cake_world *world, const cake_cpus *mask, double quota, cake_placement *p)
+static void find_crowd(const cake_world *world, const cake_cpuset *mask, double quota, cake_placement *p)
 {
     room mine = {.cpus = p->bound ? p->pin.cpus : *mask, .n_thread = p->n_thread};
     room *all = cake_alloc((size_t)world->local_size, sizeof *all);
-    cake_cpus together = mine.cpus;
+    cake_cpuset together = mine.cpus;
     double wanted = 0, all_threads = 0;
     int ranks = 0, threads = 0;
     cake_world_gather_local(world, &mine, all, sizeof mine);
     for (int r = 0; r < world->local_size; r++) {
-        cake_cpus both = all[r].cpus;
-        int cpus = cake_cpus_count(&both);
-        cake_cpus_and(&both, &mine.cpus);
-        int common = cake_cpus_count(&both);
+        cake_cpuset both = all[r].cpus;
+        int cpus = cake_cpuset_count(&both);
+        cake_cpuset_and(&both, &mine.cpus);
+        int common = cake_cpuset_count(&both);
         all_threads += all[r].n_thread;
         wanted += cpus ? (double)all[r].n_thread * common / cpus : 0;
         if (!common)
             continue;
         ranks++;
         threads += all[r].n_thread;
-        cake_cpus_or(&together, &all[r].cpus);
+        cake_cpuset_or(&together, &all[r].cpus);
     }
     free(all);
     bool starved = quota > 0 && all_threads > quota; /* all of the host, whichever cpus they run on */
-    p->crowded = wanted > cake_cpus_count(&mine.cpus) + 0.01 || starved;
+    p->crowded = wanted > cake_cpuset_count(&mine.cpus) + 0.01 || starved;
     p->crowd_ranks = starved ? world->local_size : ranks;
     p->crowd_threads = starved ? (int)all_threads : threads;
-    p->crowd_cpus = starved ? quota : cake_cpus_count(&together);
+    p->crowd_cpus = starved ? quota : cake_cpuset_count(&together);
 }
 
 /* Ranks that have a thread for each core that they get, and are still too many. Who has more threads than
  * that, or is in another trap, has been told. */
 static void warn_crowd(const cake_world *world, const cake_launcher *launcher, const cake_placement *p)
 {
-    bool told = !cake_world_least(world, p->pin.trap == CAKE_TRAP_NONE);
+    bool told = !cake_world_least(world, p->pin.trap == CAKE_PIN_WARN_NONE);
     if (speaks(world, p->crowded && !launcher->openmp) && !told)
         cake_log(CAKE_WARN, "place",
                  "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it", p->crowd_ranks,
@@ -156,7 +156,7 @@ cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *sa
                              cake_machine *machine, cake_placement *p)
 {
     cake_launcher launcher;
-    cake_claim mine;
+    cake_bind_request mine;
     *p = (cake_placement){.pin.domain = -1};
     p->n_thread = said->threads ? said->threads : cake_options_threads(o, machine->cores_mine);
     const char *omp = getenv("OMP_NUM_THREADS");
@@ -187,13 +187,13 @@ cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *sa
     return CAKE_OK;
 }
 
-cake_cpus cake_placement_part(const cake_placement *p)
+cake_cpuset cake_placement_part(const cake_placement *p)
 {
-    cake_cpus allowed, none = {{0}};
+    cake_cpuset allowed, none = {{0}};
     if (!p->bound)
         return none;
     cake_binding_all(p->binding, &allowed);
-    return cake_cpus_within(&allowed, &p->pin.cpus) ? none : p->pin.cpus;
+    return cake_cpuset_within(&allowed, &p->pin.cpus) ? none : p->pin.cpus;
 }
 
 static void pin_one(const cake_exec *exec, void *arg)

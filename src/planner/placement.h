@@ -27,7 +27,7 @@ typedef struct cake_placement {
 cake_err cake_placement_open(const cake_options *options, const cake_topology_rank *said,
                              const cake_world *world, cake_machine *machine, cake_placement *placement);
 /* The cpus of this rank, if it is bound to less than the cgroup has; else none. */
-cake_cpus cake_placement_part(const cake_placement *placement);
+cake_cpuset cake_placement_part(const cake_placement *placement);
 /* Each thread of the team to its cpus. Again after work by fewer threads: OpenMP ends those that are left
  * over, and those that it starts later are where the first one is. */
 void cake_placement_pin(cake_placement *placement);

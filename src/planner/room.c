@@ -221,16 +221,16 @@ static int stages_of(const cake_stage *stage)
 void cake_room_waves(const cake_options *o, cake_stage *stage, int most)
 {
     const cake_config *config = cake_model_config(stage->model);
-    cake_load load = {.max_seqs = (int)o->max_seqs,
-                      .chunk = (int)o->chunk,
-                      .n_stage = stages_of(stage),
-                      .n_vocab = config->n_vocab,
-                      .gpus = stage->roomy,
-                      .most_seqs = most};
+    cake_batch_size load = {.max_seqs = (int)o->max_seqs,
+                            .chunk = (int)o->chunk,
+                            .n_stage = stages_of(stage),
+                            .n_vocab = config->n_vocab,
+                            .gpus = stage->roomy,
+                            .most_seqs = most};
     cake_cost all = stage->whole;
     if (load.n_stage > 1)
         load.dearest = cake_cost_row(&all, stage->context - 1, false) / all.row_flops;
-    cake_load_decide(&load);
+    cake_batch_size_decide(&load);
     stage->shape = (cake_schedule_shape){.n_lane = load.n_lane,
                                          .lane_seqs = load.lane_seqs,
                                          .chunk = load.chunk,

@@ -76,13 +76,13 @@ void cake_slices_close(cake_stage *stage)
     free(stage->layers.bytes);
 }
 
-static cake_cut cut_of(const cake_stage *stage, int n_rank, const double *speed)
+static cake_partition_input cut_of(const cake_stage *stage, int n_rank, const double *speed)
 {
-    return (cake_cut){.n_rank = n_rank,
-                      .n_layer = cake_model_config(stage->model)->n_layer,
-                      .layer = stage->layers.cost,
-                      .root = stage->layers.root,
-                      .speed = speed};
+    return (cake_partition_input){.n_rank = n_rank,
+                                  .n_layer = cake_model_config(stage->model)->n_layer,
+                                  .layer = stage->layers.cost,
+                                  .root = stage->layers.root,
+                                  .speed = speed};
 }
 
 /* What a layer keeps of sequences. */
@@ -138,7 +138,7 @@ static void weigh(const cake_stage *stage, int64_t pages, const int *most, int64
 
 /* The memory of the plan's ranks for layers: pool [n_rank]. Returns how many there are. What a rank may map
  * (ulimit -v) it does not share with others of its host. */
-static int find_pools(const cake_stage *stage, cake_pool *pool)
+static int find_pools(const cake_stage *stage, cake_host_memory *pool)
 {
     int n = 0;
     bool before = false;
@@ -152,7 +152,7 @@ static int find_pools(const cake_stage *stage, cake_pool *pool)
             pool[n - 1].n_rank++;
             pool[n - 1].bytes += own;
         } else {
-            pool[n++] = (cake_pool){1, own};
+            pool[n++] = (cake_host_memory){1, own};
         }
         before = shares;
     }
@@ -178,7 +178,7 @@ static void take_plan(cake_stage *stage, cake_plan plan, int first)
 
 int64_t cake_slices_cut(const cake_options *o, cake_stage *stage, int first, int n)
 {
-    cake_cut cut = cut_of(stage, n, stage->speed + first);
+    cake_partition_input cut = cut_of(stage, n, stage->speed + first);
     cake_plan plan;
     int most[CAKE_MAX_CLASS];
     cake_plan_make(&cut, &plan);
@@ -190,7 +190,7 @@ int64_t cake_slices_cut(const cake_options *o, cake_stage *stage, int first, int
     int64_t pages = wanted_pages(stage, n, most),
             slots = (int64_t)stage->shape.n_lane * stage->shape.lane_seqs;
     int64_t parts = pages > slots ? pages : slots, *bytes = cake_alloc((size_t)cut.n_layer, sizeof *bytes);
-    cake_pool *pool = cake_alloc((size_t)n, sizeof *pool);
+    cake_host_memory *pool = cake_alloc((size_t)n, sizeof *pool);
     cut.bytes = bytes;
     cut.pool = pool;
     cut.n_pool = find_pools(stage, pool);
@@ -206,7 +206,7 @@ int64_t cake_slices_cut(const cake_options *o, cake_stage *stage, int first, int
         plan = seconds < least ? other : plan;
         least = fmin(least, seconds);
     }
-    int64_t lack = least < INFINITY ? 0 : cake_plan_lack(&cut, &plan);
+    int64_t lack = least < INFINITY ? 0 : cake_plan_deficit(&cut, &plan);
     take_plan(stage, plan, first);
     free(bytes);
     free(pool);
@@ -228,7 +228,7 @@ bool cake_slices_alike(const cake_stage *stage, int a, int b, int n)
 }
 
 /* What the layers of a pool's ranks take. */
-static int64_t layers_of(const cake_stage *stage, const cake_pool *pool, int first_rank)
+static int64_t layers_of(const cake_stage *stage, const cake_host_memory *pool, int first_rank)
 {
     int64_t bytes = 0;
     for (int i = 0; i < stage->plan.n_hop; i++) {
@@ -242,7 +242,7 @@ static int64_t layers_of(const cake_stage *stage, const cake_pool *pool, int fir
 
 int64_t cake_slices_take(const cake_options *o, cake_stage *stage, cake_plan *plan)
 {
-    cake_pool *pool = cake_alloc((size_t)plan->n_rank, sizeof *pool);
+    cake_host_memory *pool = cake_alloc((size_t)plan->n_rank, sizeof *pool);
     int64_t most = 0;
     take_plan(stage, *plan, 0);
     *plan = (cake_plan){0};
@@ -259,7 +259,7 @@ int64_t cake_slices_take(const cake_options *o, cake_stage *stage, cake_plan *pl
 }
 
 /* Bytes that a rank has for its cache, beside what all ranks of its pool hold. */
-static int64_t cache_of(const cake_stage *stage, const cake_pool *pool, int first_rank, int64_t left)
+static int64_t cache_of(const cake_stage *stage, const cake_host_memory *pool, int first_rank, int64_t left)
 {
     int64_t asked = stage->kv_memory;
     left = (left - layers_of(stage, pool, first_rank)) / pool->n_rank;
@@ -267,7 +267,7 @@ static int64_t cache_of(const cake_stage *stage, const cake_pool *pool, int firs
 }
 
 /* What a cache that was asked for lacks beside the layers and caches of so many ranks. */
-static int64_t short_of(const cake_stage *stage, const cake_pool *pool, int first_rank)
+static int64_t short_of(const cake_stage *stage, const cake_host_memory *pool, int first_rank)
 {
     const cake_schedule_shape *shape = &stage->shape;
     int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved, kept = 0, left = pool->bytes;
@@ -288,7 +288,7 @@ static int64_t short_of(const cake_stage *stage, const cake_pool *pool, int firs
 int64_t cake_slices_short(const cake_stage *stage)
 {
     int n_rank = stage->plan.n_rank;
-    cake_pool *pool = cake_alloc((size_t)n_rank, sizeof *pool);
+    cake_host_memory *pool = cake_alloc((size_t)n_rank, sizeof *pool);
     int64_t most = 0;
     int n_pool = stage->kv_memory > 0 ? find_pools(stage, pool) : 0;
     for (int p = 0, first = 0; p < n_pool; first += pool[p++].n_rank) {
@@ -321,7 +321,7 @@ void cake_slices_fill(const cake_options *o, cake_stage *stage)
 {
     cake_schedule_shape *shape = &stage->shape;
     int n_rank = stage->plan.n_rank, pages = INT_MAX, seqs = shape->lane_seqs, most[CAKE_MAX_CLASS];
-    cake_pool *pool = cake_alloc((size_t)n_rank, sizeof *pool);
+    cake_host_memory *pool = cake_alloc((size_t)n_rank, sizeof *pool);
     int n_pool = find_pools(stage, pool);
     for (int p = 0, first = 0; p < n_pool; first += pool[p++].n_rank) {
         int64_t cache = cache_of(stage, &pool[p], first, pool[p].bytes);
@@ -365,11 +365,11 @@ void cake_slices_agree(const cake_options *o, const cake_world *world, cake_stag
 
 static bool shares_fit(const cake_stage *stage, int n_rank, int64_t bytes, int n_local)
 {
-    cake_cut cut = cut_of(stage, n_rank, NULL);
-    cake_pool *pool = cake_alloc((size_t)n_rank, sizeof *pool);
+    cake_partition_input cut = cut_of(stage, n_rank, NULL);
+    cake_host_memory *pool = cake_alloc((size_t)n_rank, sizeof *pool);
     for (int first = 0; first < n_rank; first += n_local) {
         int n = n_rank - first < n_local ? n_rank - first : n_local;
-        pool[cut.n_pool++] = (cake_pool){n, n * bytes - (first ? 0 : stage->layers.ends)};
+        pool[cut.n_pool++] = (cake_host_memory){n, n * bytes - (first ? 0 : stage->layers.ends)};
     }
     cut.bytes = stage->layers.bytes;
     cut.pool = pool;

@@ -16,7 +16,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "kernels/cuda/device.h"
-#include "place/threads.h"
+#include "place/thread_limit.h"
 #include "planner/bundle_plan.h"
 #include "planner/consistency.h"
 #include "planner/edges.h"
@@ -108,8 +108,8 @@ static void get_ready(const cake_exec *exec, void *arg)
 
 cake_err cake_stage_threads(const cake_world *world, int n)
 {
-    cake_threads *tried;
-    int started = 1 + cake_threads_open(n - 1, &tried);
+    cake_thread_limit *tried;
+    int started = 1 + cake_thread_limit_open(n - 1, &tried);
     cake_err err = started < n
                        ? cake_fail("place",
                                    "%d threads cannot be started, only %d: "
@@ -119,7 +119,7 @@ cake_err cake_stage_threads(const cake_world *world, int n)
                        : CAKE_OK;
     err =
         cake_world_agree(world, err); /* ranks may share a limit: nobody's threads go before all have tried */
-    cake_threads_close(tried);
+    cake_thread_limit_close(tried);
     if (!err)
         cake_exec_run(n, get_ready, NULL); /* before memory is taken that their stacks need */
     return err;

@@ -13,7 +13,7 @@
 #include "engine/stats.h"
 #include "kernels/roof.h"
 #include "link/world.h"
-#include "place/devices.h"
+#include "place/pci_devices.h"
 #include "place/plan.h"
 #include "record/record.h"
 #include "report/progress.h"

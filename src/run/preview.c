@@ -319,7 +319,7 @@ static cake_err preview_here(const cake_options *options, const cake_world *worl
     cake_topology_rank mine = stage->said;
     if (!mine.where) {
         mine.set = cake_placement_part(&stage->placement);
-        mine.where = cake_cpus_count(&mine.set) ? CAKE_WHERE_CPUS : CAKE_WHERE_ANY;
+        mine.where = cake_cpuset_count(&mine.set) ? CAKE_WHERE_CPUS : CAKE_WHERE_ANY;
     }
     if (stage->gpu.used)
         mine.device = CAKE_WISH_CUDA;

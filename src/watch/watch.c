@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "place/names.h"
+#include "place/hostnames.h"
 #include "record/lock.h"
 
 static const double fresh = 2;     /* seconds: what was heard then is how it is */
@@ -399,7 +399,7 @@ cake_watch *cake_watch_open(const cake_options *o, const cake_world *world, cake
     cake_world_share(world, w->host, (size_t)world->size * sizeof *w->host);
     w->speaks = world->rank == speaker_of(w);
     if (!world->rank)
-        cake_names_read("", names, sizeof names);
+        cake_hostnames_read("", names, sizeof names);
     cake_pulse_owner owner = {.self = w, .tell = tell, .look = look};
     w->pulse = cake_pulse_open(world, names, &owner);
     return w;

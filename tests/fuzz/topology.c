@@ -34,7 +34,7 @@ static void check(const cake_topology *t)
         CAKE_ASSERT(t->rank[r].threads >= 0 && t->rank[r].threads <= CAKE_TOPOLOGY_THREADS &&
                     t->rank[r].kv_memory >= -100 && t->rank[r].memory >= -100 &&
                     (r % size == 0 || t->rank[r].at.line > 0) &&
-                    (t->rank[r].where == CAKE_WHERE_ANY) == !cake_cpus_count(&t->rank[r].set));
+                    (t->rank[r].where == CAKE_WHERE_ANY) == !cake_cpuset_count(&t->rank[r].set));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

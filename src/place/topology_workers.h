@@ -2,8 +2,8 @@
  *
  * The workers of a topology file: who is which rank, and whose which layer is. topology.c reads them.
  */
-#ifndef CAKE_PLACE_WORKERS_H
-#define CAKE_PLACE_WORKERS_H
+#ifndef CAKE_PLACE_TOPOLOGY_WORKERS_H
+#define CAKE_PLACE_TOPOLOGY_WORKERS_H
 
 #include "place/topology.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: lists like "0-7,16", or sets. Out: sets, or lists. Others of place/, and run, call.
- * Invariant: no number at or beyond CAKE_CPUS_MOST is read into a set, and none twice.
+ * Invariant: no number at or beyond CAKE_MAX_CPUS is read into a set, and none twice.
  */
-#include "place/cpus.h"
+#include "place/cpuset.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,49 +11,49 @@
 
 #include "base/err.h"
 
-bool cake_cpus_has(const cake_cpus *cpus, int cpu)
+bool cake_cpuset_has(const cake_cpuset *cpus, int cpu)
 {
-    return cpu >= 0 && cpu < CAKE_CPUS_MOST && cpus->bit[cpu / 64] >> cpu % 64 & 1;
+    return cpu >= 0 && cpu < CAKE_MAX_CPUS && cpus->bit[cpu / 64] >> cpu % 64 & 1;
 }
 
-int cake_cpus_count(const cake_cpus *cpus)
+int cake_cpuset_count(const cake_cpuset *cpus)
 {
     int n = 0;
-    for (int i = 0; i < CAKE_CPUS_MOST / 64; i++)
+    for (int i = 0; i < CAKE_MAX_CPUS / 64; i++)
         n += __builtin_popcountll(cpus->bit[i]);
     return n;
 }
 
-bool cake_cpus_within(const cake_cpus *part, const cake_cpus *whole)
+bool cake_cpuset_within(const cake_cpuset *part, const cake_cpuset *whole)
 {
     uint64_t beyond = 0;
-    for (int i = 0; i < CAKE_CPUS_MOST / 64; i++)
+    for (int i = 0; i < CAKE_MAX_CPUS / 64; i++)
         beyond |= part->bit[i] & ~whole->bit[i];
     return !beyond;
 }
 
-void cake_cpus_and(cake_cpus *cpus, const cake_cpus *other)
+void cake_cpuset_and(cake_cpuset *cpus, const cake_cpuset *other)
 {
-    for (int i = 0; i < CAKE_CPUS_MOST / 64; i++)
+    for (int i = 0; i < CAKE_MAX_CPUS / 64; i++)
         cpus->bit[i] &= other->bit[i];
 }
 
-void cake_cpus_or(cake_cpus *cpus, const cake_cpus *other)
+void cake_cpuset_or(cake_cpuset *cpus, const cake_cpuset *other)
 {
-    for (int i = 0; i < CAKE_CPUS_MOST / 64; i++)
+    for (int i = 0; i < CAKE_MAX_CPUS / 64; i++)
         cpus->bit[i] |= other->bit[i];
 }
 
-/* A number at *text, which is moved behind it; -1: there is none, CAKE_CPUS_MOST: it is too large. */
+/* A number at *text, which is moved behind it; -1: there is none, CAKE_MAX_CPUS: it is too large. */
 static int number_at(const char **text)
 {
     size_t digits = strspn(*text, "0123456789"), zeros = strspn(*text, "0");
-    int number = !digits ? -1 : digits - zeros > 4 ? CAKE_CPUS_MOST : atoi(*text);
+    int number = !digits ? -1 : digits - zeros > 4 ? CAKE_MAX_CPUS : atoi(*text);
     *text += digits;
-    return number < CAKE_CPUS_MOST ? number : CAKE_CPUS_MOST;
+    return number < CAKE_MAX_CPUS ? number : CAKE_MAX_CPUS;
 }
 
-const char *cake_cpus_read(const char *text, cake_cpus *cpus)
+const char *cake_cpuset_read(const char *text, cake_cpuset *cpus)
 {
     static const char shape[] = "expected numbers and ranges like 0-7,16";
     do {
@@ -64,12 +64,12 @@ const char *cake_cpus_read(const char *text, cake_cpus *cpus)
         }
         if (first < 0 || last < 0 || (*text && *text != ','))
             return shape;
-        if (first == CAKE_CPUS_MOST || last == CAKE_CPUS_MOST)
+        if (first == CAKE_MAX_CPUS || last == CAKE_MAX_CPUS)
             return "numbers go up to 8191";
         if (last < first)
             return "a range runs backwards";
         for (int i = first; i <= last; i++) {
-            if (cake_cpus_has(cpus, i))
+            if (cake_cpuset_has(cpus, i))
                 return "a number stands twice";
             cpus->bit[i / 64] |= (uint64_t)1 << i % 64;
         }
@@ -77,16 +77,16 @@ const char *cake_cpus_read(const char *text, cake_cpus *cpus)
     return NULL;
 }
 
-void cake_cpus_text(const cake_cpus *cpus, char *text, int size)
+void cake_cpuset_text(const cake_cpuset *cpus, char *text, int size)
 {
     CAKE_ASSERT(size > 0);
     size_t used = 0, room = (size_t)size;
     *text = 0;
-    for (int i = 0; i < CAKE_CPUS_MOST && used < room; i++) {
+    for (int i = 0; i < CAKE_MAX_CPUS && used < room; i++) {
         int first = i;
-        if (!cake_cpus_has(cpus, i))
+        if (!cake_cpuset_has(cpus, i))
             continue;
-        while (cake_cpus_has(cpus, i + 1))
+        while (cake_cpuset_has(cpus, i + 1))
             i++;
         used += (size_t)snprintf(text + used, room - used, i > first ? "%s%d-%d" : "%s%d", used ? "," : "",
                                  first, i);

@@ -2,7 +2,7 @@
  *
  * In: the system's interfaces. Out: a list of names. Topology files may give a host by its address.
  */
-#include "place/names.h"
+#include "place/hostnames.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -18,7 +18,7 @@ static const void *address_in(const struct sockaddr *a)
     return a->sa_family == AF_INET6 ? &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr : NULL;
 }
 
-void cake_names_read(const char *host, char *out, size_t size)
+void cake_hostnames_read(const char *host, char *out, size_t size)
 {
     size_t used = (size_t)snprintf(out, size, "%s", host);
     struct ifaddrs *all = NULL;

@@ -4,7 +4,7 @@
  * topology.c calls.
  * Invariant: on success no two workers have the same rank, and every rank but 0 has a worker.
  */
-#include "place/workers.h"
+#include "place/topology_workers.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * In: hwloc's topology of any machine, with its PCI devices. Out: a list of GPUs and network cards, a GPU for
  * each rank. machine.c and planner/layout.c call, and tests/pin.c with machines that are files.
  */
-#include "place/devices.h"
+#include "place/pci_devices.h"
 
 #include <hwloc.h>
 #include <stdio.h>
@@ -66,8 +66,8 @@ static cake_device describe(hwloc_topology_t topology, hwloc_obj_t pci)
     hwloc_obj_t package = place->type == HWLOC_OBJ_PACKAGE
                               ? place
                               : hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, place);
-    cake_cpus_of(place->cpuset, &d.near);
-    cake_cpus_of((package ? package : place)->cpuset, &d.around);
+    cake_cpuset_of(place->cpuset, &d.near);
+    cake_cpuset_of((package ? package : place)->cpuset, &d.around);
     if (package)
         d.package = (int)package->os_index;
     d.memory = d.gpu ? memory_of(topology, pci, place) : 0;
@@ -107,7 +107,7 @@ cake_device *cake_devices_list(struct hwloc_topology *topology, int *n, int *n_g
     qsort(found, (size_t)all, sizeof *found, by_bus);
     cake_device *list = cake_alloc((size_t)most, sizeof *list);
     *n = 0;
-    for (int i = 0; i < all && *n < CAKE_GPUS_MOST; i++)
+    for (int i = 0; i < all && *n < CAKE_MAX_GPUS; i++)
         if (is_gpu(&found[i]->attr->pcidev)) {
             gpu[*n] = found[i];
             list[(*n)++] = describe(topology, found[i]);
@@ -151,15 +151,15 @@ void cake_devices_want(struct hwloc_topology *topology)
         hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, vendors[i]);
 }
 
-static bool meet(const cake_cpus *a, const cake_cpus *b)
+static bool meet(const cake_cpuset *a, const cake_cpuset *b)
 {
-    cake_cpus both = *a;
-    cake_cpus_and(&both, b);
-    return cake_cpus_count(&both) > 0;
+    cake_cpuset both = *a;
+    cake_cpuset_and(&both, b);
+    return cake_cpuset_count(&both) > 0;
 }
 
 /* 0: near, 1: of the same package, 2: farther. */
-static int distance(const cake_device *gpu, const cake_cpus *cpus)
+static int distance(const cake_device *gpu, const cake_cpuset *cpus)
 {
     return meet(&gpu->near, cpus) ? 0 : meet(&gpu->around, cpus) ? 1 : 2;
 }
@@ -167,10 +167,10 @@ static int distance(const cake_device *gpu, const cake_cpus *cpus)
 /* Ranks and GPUs of a host. */
 typedef struct match {
     const cake_device *gpu;
-    const cake_cpus *cpus;
+    const cake_cpuset *cpus;
     int n_gpu, n_rank, far; /* how far a rank may be from its GPU now */
-    int owner[CAKE_GPUS_MOST];
-    bool fixed[CAKE_GPUS_MOST], tried[CAKE_GPUS_MOST];
+    int owner[CAKE_MAX_GPUS];
+    bool fixed[CAKE_MAX_GPUS], tried[CAKE_MAX_GPUS];
 } match;
 
 static bool may_have(const match *m, int rank, int g)
@@ -210,11 +210,11 @@ static int least_held(const match *m, const int *held, int rank)
     return best;
 }
 
-bool cake_devices_share(const cake_device *gpu, int n_gpu, const cake_cpus *cpus, int n_rank, int *choice)
+bool cake_devices_share(const cake_device *gpu, int n_gpu, const cake_cpuset *cpus, int n_rank, int *choice)
 {
     match m = {
-        .gpu = gpu, .cpus = cpus, .n_gpu = n_gpu < CAKE_GPUS_MOST ? n_gpu : CAKE_GPUS_MOST, .n_rank = n_rank};
-    int held[CAKE_GPUS_MOST] = {0};
+        .gpu = gpu, .cpus = cpus, .n_gpu = n_gpu < CAKE_MAX_GPUS ? n_gpu : CAKE_MAX_GPUS, .n_rank = n_rank};
+    int held[CAKE_MAX_GPUS] = {0};
     for (int g = 0; g < m.n_gpu; g++)
         m.owner[g] = -1;
     for (int r = 0; r < n_rank; r++)
@@ -248,16 +248,16 @@ void cake_devices_advise(int n_gpu, int n_rank, int world, cake_launch launcher,
 }
 
 /* The cpus of the rank that has each GPU [n_gpu], if there is one for each; owned. */
-static cake_cpus *ranks_of(struct hwloc_topology *topology, const cake_device *gpus, int n_gpu)
+static cake_cpuset *ranks_of(struct hwloc_topology *topology, const cake_device *gpus, int n_gpu)
 {
     if (!n_gpu)
         return NULL;
-    cake_cpus *having = cake_alloc((size_t)n_gpu, sizeof *having);
-    cake_claim *claims = cake_alloc((size_t)n_gpu, sizeof *claims);
-    cake_cpus *cpus = cake_alloc((size_t)n_gpu, sizeof *cpus);
+    cake_cpuset *having = cake_alloc((size_t)n_gpu, sizeof *having);
+    cake_bind_request *claims = cake_alloc((size_t)n_gpu, sizeof *claims);
+    cake_cpuset *cpus = cake_alloc((size_t)n_gpu, sizeof *cpus);
     int *choice = cake_alloc((size_t)n_gpu, sizeof *choice);
     for (int r = 0; r < n_gpu; r++)
-        cake_cpus_of(hwloc_topology_get_allowed_cpuset(topology), &claims[r].mask);
+        cake_cpuset_of(hwloc_topology_get_allowed_cpuset(topology), &claims[r].mask);
     for (int r = 0; r < n_gpu; r++) {
         cake_pin pin;
         cake_pin_make(topology, claims, n_gpu, r, n_gpu, CAKE_BIND_AUTO, &pin);
@@ -277,7 +277,7 @@ void cake_devices_draw(struct hwloc_topology *topology, cake_buf *out)
 {
     int n, n_gpu;
     cake_device *list = cake_devices_list(topology, &n, &n_gpu);
-    cake_cpus *ranks = ranks_of(topology, list, n_gpu);
+    cake_cpuset *ranks = ranks_of(topology, list, n_gpu);
     for (int i = 0; i < n; i++) {
         const cake_device *d = &list[i];
         char cpus[256] = "";
@@ -293,7 +293,7 @@ void cake_devices_draw(struct hwloc_topology *topology, cake_buf *out)
         if (d->memory)
             cake_buf_addf(out, ", %s", cake_size_text(d->memory));
         if (d->gpu)
-            cake_cpus_text(&ranks[i], cpus, sizeof cpus);
+            cake_cpuset_text(&ranks[i], cpus, sizeof cpus);
         if (*cpus)
             cake_buf_addf(out, ", of a rank on cpus %s", cpus);
         if (d->beside >= 0)

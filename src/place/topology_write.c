@@ -44,7 +44,7 @@ static void add_said(const cake_topology_rank *said, cake_buf *out)
     static const char *const where[] = {NULL, "cpus", "numa"}, *const device[] = {NULL, "cpu", "cuda"};
     char list[1 << 15]; /* every second cpu */
     if (said->where) {
-        cake_cpus_text(&said->set, list, sizeof list);
+        cake_cpuset_text(&said->set, list, sizeof list);
         cake_buf_addf(out, "  %s: '%s'\n", where[said->where], list);
     }
     if (said->threads)

@@ -3,14 +3,14 @@
  * In: a number. Out: so many threads that do nothing, or fewer. run calls before the first parallel region.
  * Invariant: every thread that was started is waited for.
  */
-#include "place/threads.h"
+#include "place/thread_limit.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 
-struct cake_threads {
+struct cake_thread_limit {
     pthread_mutex_t door; /* closed until all may go */
     pthread_t *thread;    /* [n] */
     int n;
@@ -18,15 +18,15 @@ struct cake_threads {
 
 static void *wait_there(void *arg)
 {
-    cake_threads *t = arg;
+    cake_thread_limit *t = arg;
     pthread_mutex_lock(&t->door);
     pthread_mutex_unlock(&t->door);
     return NULL;
 }
 
-int cake_threads_open(int n, cake_threads **out)
+int cake_thread_limit_open(int n, cake_thread_limit **out)
 {
-    cake_threads *t = *out = cake_alloc(1, sizeof *t);
+    cake_thread_limit *t = *out = cake_alloc(1, sizeof *t);
     t->thread = cake_alloc((size_t)n, sizeof *t->thread);
     pthread_mutex_init(&t->door, NULL);
     pthread_mutex_lock(&t->door);
@@ -35,7 +35,7 @@ int cake_threads_open(int n, cake_threads **out)
     return t->n;
 }
 
-void cake_threads_close(cake_threads *t)
+void cake_thread_limit_close(cake_thread_limit *t)
 {
     if (!t)
         return;

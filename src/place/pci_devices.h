@@ -3,23 +3,23 @@
  * GPUs and network cards of a machine, where they are, and which rank is nearest to which. What PCI says,
  * through hwloc: no driver is asked. Pure, but for cake_devices_read.
  */
-#ifndef CAKE_PLACE_DEVICES_H
-#define CAKE_PLACE_DEVICES_H
+#ifndef CAKE_PLACE_PCI_DEVICES_H
+#define CAKE_PLACE_PCI_DEVICES_H
 
-#include "place/cpus.h"
+#include "place/cpuset.h"
 #include "place/launcher.h"
 
 struct hwloc_topology;
 
-enum { CAKE_GPUS_MOST = 64 };
+enum { CAKE_MAX_GPUS = 64 };
 
 typedef struct cake_device {
-    bool gpu;               /* else a network card */
-    char bus[32], name[64]; /* "0000:c1:00.0"; "cuda3", the system's names with spaces between them */
-    int package, domain;    /* the system's numbers; -1: of several, or unknown */
-    cake_cpus near, around; /* cpus that it is nearest to, and those of their package */
-    int beside;             /* of a network card: the GPU behind the same bridge, or -1 */
-    int64_t memory;         /* bytes of a GPU's own; 0: unknown */
+    bool gpu;                 /* else a network card */
+    char bus[32], name[64];   /* "0000:c1:00.0"; "cuda3", the system's names with spaces between them */
+    int package, domain;      /* the system's numbers; -1: of several, or unknown */
+    cake_cpuset near, around; /* cpus that it is nearest to, and those of their package */
+    int beside;               /* of a network card: the GPU behind the same bridge, or -1 */
+    int64_t memory;           /* bytes of a GPU's own; 0: unknown */
 } cake_device;
 
 /* What a rank computes on. */
@@ -41,7 +41,7 @@ cake_device *cake_devices_read(int *n_gpu);
 /* A GPU for each rank of a host, choice [n_rank], by the cpus that ranks have: as many as can be have one of
  * their own, of these as many as can be one that is near, of the others as many as can be one of their
  * package. True: some ranks have to share one, as few as can be. n_gpu > 0. */
-bool cake_devices_share(const cake_device *gpu, int n_gpu, const cake_cpus *cpus, int n_rank, int *choice);
+bool cake_devices_share(const cake_device *gpu, int n_gpu, const cake_cpuset *cpus, int n_rank, int *choice);
 /* What is wrong then, and which command line would be right. n_rank: of this host, world: in all. */
 void cake_devices_advise(int n_gpu, int n_rank, int world, cake_launch launcher, cake_buf *out);
 
