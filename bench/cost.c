@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "kernels/int8.h"
-#include "model/part.h"
+#include "model/tensor_spec.h"
 
 void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, cake_dtype cache,
                cost_model *model)
@@ -22,9 +22,9 @@ void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, 
                           .cache = (double)cake_dtype_bytes(cache),
                           .elements = cake_alloc((size_t)config->n_layer, sizeof *model->elements)};
     for (int layer = 0; layer < config->n_layer; layer++)
-        for (const cake_part *part = cake_parts; part->name; part++)
-            if (part->owner == CAKE_PART_LAYER && cake_part_matrix(part) &&
-                cake_part_present(part, config, layer))
+        for (const cake_tensor_spec *part = cake_parts; part->name; part++)
+            if (part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part) &&
+                cake_tensor_spec_present(part, config, layer))
                 model->elements[layer] +=
                     (double)cake_width_of(part->out, config) * cake_width_of(part->in, config);
 }

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "bundle/scratch.h"
 #include "bundle/staging.h"
-#include "model/piece.h"
+#include "model/tensor_walk.h"
 #include "models.h"
 #include "suite.h"
 
@@ -54,7 +54,7 @@ static cake_err stage(const char *model, const char *dir, int ranks)
     return cake_staging(&options, &world);
 }
 
-static cake_model *load(const char *dir, const cake_share *share)
+static cake_model *load(const char *dir, const cake_weight_set *share)
 {
     cake_model *model = NULL;
     cake_model_options options = {0};
@@ -87,7 +87,7 @@ static void test_same(void)
         cake_log_level(CAKE_ERROR); /* the model with two heads warns */
         for (int rank = 0; rank < 2; rank++) {
             cake_range range = {rank, 1};
-            cake_share share = {.range = &range, .n_range = 1, .embed = !rank, .head = !rank};
+            cake_weight_set share = {.range = &range, .n_range = 1, .embed = !rank, .head = !rank};
             cake_buf own = {0};
             cake_scratch_path(dir, rank, &own);
             cake_model *a = load(whole, &share), *b = load(own.data, &share);
@@ -114,7 +114,7 @@ static void test_share(void)
     cake_model *model = NULL;
     cake_model_options options = {0};
     cake_range range = {0, 2};
-    cake_share share = {.range = &range, .n_range = 1};
+    cake_weight_set share = {.range = &range, .n_range = 1};
     cake_buf own = {0};
     listen();
     CU_ASSERT_EQUAL_FATAL(stage(whole, dir, 2), CAKE_OK);
@@ -285,18 +285,18 @@ static void test_begun(void)
     cake_buf own = {0};
     cake_scratch_path(dir, 1, &own);
     cake_bundle *b = NULL;
-    cake_store *store = NULL;
+    cake_tensor_index *store = NULL;
     CU_ASSERT_EQUAL_FATAL(cake_bundle_open(own.data, &b), CAKE_OK);
     CU_ASSERT_EQUAL(b->sum[0], cake_crc(p.data, 24));
     CU_ASSERT_EQUAL(b->sum[1], cake_crc(p.data + 50, 2));
     CU_ASSERT_EQUAL(cake_bundle_check_files(b, own.data), CAKE_OK);
-    CU_ASSERT_EQUAL_FATAL(cake_store_open_bundle(own.data, b, &store), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_tensor_index_open_bundle(own.data, b, &store), CAKE_OK);
     char read[24];
-    const cake_stored *stored = cake_store_find(store, "a");
+    const cake_indexed_tensor *stored = cake_tensor_index_find(store, "a");
     CU_ASSERT(stored && stored->summed);
     CU_ASSERT_EQUAL(cake_safetensors_read(stored->file, stored->tensor, 0, read, 24, NULL), CAKE_OK);
     CU_ASSERT(!memcmp(read, p.data, 24));
-    cake_store_close(store);
+    cake_tensor_index_close(store);
     CU_ASSERT_EQUAL_FATAL(cake_scratch_open(dir, p.wanted, head.data, &s), CAKE_OK);
     CU_ASSERT(cake_scratch_whole(s));
     cake_scratch_close(s);
@@ -304,12 +304,12 @@ static void test_begun(void)
     /* What it holds is not what the manifest says. */
     b->held[0] = false;
     listen();
-    CU_ASSERT_EQUAL(cake_store_open_bundle(own.data, b, &store), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_tensor_index_open_bundle(own.data, b, &store), CAKE_ERR_FATAL);
     CU_ASSERT(heard("has 2 tensors, but"));
     b->held[0] = true;
     b->tensor[1].name[0] = 'c';
     listen();
-    CU_ASSERT_EQUAL(cake_store_open_bundle(own.data, b, &store), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_tensor_index_open_bundle(own.data, b, &store), CAKE_ERR_FATAL);
     CU_ASSERT(heard("has tensor b where c of"));
     cake_bundle_close(b);
     cake_bundle_close(p.wanted);

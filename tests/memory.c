@@ -17,7 +17,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "model/mapping.h"
+#include "model/mmap_file.h"
 #include "model/model.h"
 #include "models.h"
 #include "place/machine.h"
@@ -116,22 +116,22 @@ static void test_mapping(void)
     CU_ASSERT_EQUAL(ftruncate(fd, size), 0);
     CU_ASSERT_EQUAL(pwrite(fd, "here", 4, page), 4);
     CU_ASSERT_EQUAL(pwrite(fd, "gone", 4, 3 * page), 4);
-    cake_mapping *one = cake_mapping_open(fd, size), *two = cake_mapping_open(fd, size);
+    cake_mmap_file *one = cake_mmap_file_open(fd, size), *two = cake_mmap_file_open(fd, size);
     CU_ASSERT_FATAL(one && two);
-    CU_ASSERT(!memcmp(cake_mapping_at(one, page), "here", 4));
-    CU_ASSERT(!memcmp(cake_mapping_at(one, 3 * page), "gone", 4));
-    cake_mapping_leave(one, 0, size);
-    CU_ASSERT(!memcmp(cake_mapping_at(one, page), "here", 4));
-    CU_ASSERT(!cake_mapping_torn(one));
+    CU_ASSERT(!memcmp(cake_mmap_file_at(one, page), "here", 4));
+    CU_ASSERT(!memcmp(cake_mmap_file_at(one, 3 * page), "gone", 4));
+    cake_mmap_file_leave(one, 0, size);
+    CU_ASSERT(!memcmp(cake_mmap_file_at(one, page), "here", 4));
+    CU_ASSERT(!cake_mmap_file_faulted(one));
     CU_ASSERT_EQUAL(ftruncate(fd, 2 * page), 0);
-    CU_ASSERT(!memcmp(cake_mapping_at(one, page), "here", 4));
-    CU_ASSERT(!memcmp(cake_mapping_at(one, 3 * page), "\0\0\0\0", 4));
-    CU_ASSERT(cake_mapping_torn(one) && !cake_mapping_torn(two));
-    cake_mapping_close(two);
-    cake_mapping_close(one);
-    cake_mapping_close(NULL);
+    CU_ASSERT(!memcmp(cake_mmap_file_at(one, page), "here", 4));
+    CU_ASSERT(!memcmp(cake_mmap_file_at(one, 3 * page), "\0\0\0\0", 4));
+    CU_ASSERT(cake_mmap_file_faulted(one) && !cake_mmap_file_faulted(two));
+    cake_mmap_file_close(two);
+    cake_mmap_file_close(one);
+    cake_mmap_file_close(NULL);
     close(fd);
-    CU_ASSERT_PTR_NULL(cake_mapping_open(-1, page));
+    CU_ASSERT_PTR_NULL(cake_mmap_file_open(-1, page));
 }
 
 /* A bus error that has nothing to do with mappings ends the process as ever. */
@@ -147,7 +147,7 @@ static void test_other_bus_error(void)
         char path[512];
         snprintf(path, sizeof path, "%s/other", suite_tmp());
         int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
-        if (ftruncate(fd, 4096) || !cake_mapping_open(fd, 4096))
+        if (ftruncate(fd, 4096) || !cake_mmap_file_open(fd, 4096))
             _exit(1);
         kill(getpid(), SIGBUS);
         _exit(0);
@@ -157,7 +157,7 @@ static void test_other_bus_error(void)
 }
 
 static const cake_range both_layers = {0, LAYERS};
-static const cake_share everything = {.range = &both_layers, .n_range = 1, .embed = true, .head = true};
+static const cake_weight_set everything = {.range = &both_layers, .n_range = 1, .embed = true, .head = true};
 
 /* Anonymous mappings of this process, from /proc/self/smaps. */
 typedef struct mappings {

@@ -52,7 +52,7 @@ static void refuse(const char *dir, const char *what)
     CU_ASSERT(said.len && strchr(said.data, '\n') == said.data + said.len - 1);
 }
 
-static cake_model *load(const char *dir, bool dummy, const cake_share *share)
+static cake_model *load(const char *dir, bool dummy, const cake_weight_set *share)
 {
     cake_model *model = NULL;
     CU_ASSERT_EQUAL_FATAL(open_quietly(dir, dummy, &model), CAKE_OK);
@@ -143,7 +143,7 @@ static void check_layer(const cake_model *model, int layer)
 }
 
 static const cake_range both_layers = {0, LAYERS};
-static const cake_share everything = {.range = &both_layers, .n_range = 1, .embed = true, .head = true};
+static const cake_weight_set everything = {.range = &both_layers, .n_range = 1, .embed = true, .head = true};
 
 static void test_values(void)
 {
@@ -212,7 +212,7 @@ static void test_shares(void)
     form f = {.dtype = CAKE_BF16, .shards = 1};
     const char *dir = write_model(&f);
     static const cake_range second = {1, 1}, first = {0, 1};
-    const cake_share shares[] = {
+    const cake_weight_set shares[] = {
         {.embed = true}, {.head = true}, {.range = &first, .n_range = 1}, {.range = &second, .n_range = 1}};
     cake_model *whole = load(dir, false, &everything);
     int64_t read = 0;
@@ -237,8 +237,8 @@ static void test_shares(void)
 
 static void test_tied(void)
 {
-    static const cake_share embed = {.embed = true}, head = {.head = true},
-                            ends = {.embed = true, .head = true};
+    static const cake_weight_set embed = {.embed = true}, head = {.head = true},
+                                 ends = {.embed = true, .head = true};
     form f = {.shards = 1, .tied = true};
     cake_model *m = load(write_model(&f), false, &ends);
     CU_ASSERT_PTR_EQUAL(cake_model_head(m)->data, cake_model_embedding(m)->data);
@@ -490,7 +490,7 @@ static void test_dummy(void)
     cake_model *whole = load(dir, true, &everything);
     CU_ASSERT(cake_model_dtype(whole) == CAKE_BF16 && cake_model_bytes_read(whole) == 0);
     static const cake_range second = {1, 1};
-    static const cake_share part = {.range = &second, .n_range = 1, .head = true};
+    static const cake_weight_set part = {.range = &second, .n_range = 1, .head = true};
     cake_model *some = load(dir, true, &part);
     const cake_layer_weights *a = cake_model_layer(whole, 1), *b = cake_model_layer(some, 1);
     float *x = rows_of(&a->down), *y = rows_of(&b->down), *z = rows_of(&a->gate);
@@ -528,7 +528,7 @@ static void test_stories(void)
     if (!path || !sharded)
         return;
     static const cake_range five = {0, 5};
-    static const cake_share all = {.range = &five, .n_range = 1, .embed = true, .head = true};
+    static const cake_weight_set all = {.range = &five, .n_range = 1, .embed = true, .head = true};
     cake_model *a = load(single, false, &all), *b = load(sharded, false, &all);
     CU_ASSERT(cake_model_dtype(a) == CAKE_F32 && cake_model_dtype(b) == CAKE_BF16);
     CU_ASSERT_EQUAL(cake_model_parameters(a), 260032); /* total_size of the BF16 index, halved */

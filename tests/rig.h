@@ -73,7 +73,7 @@ static inline void open_rig(rig *r, const char *name, const cake_kernels *kernel
     CU_ASSERT_EQUAL_FATAL(cake_model_open(golden_path(name, "."), &options, &r->model), CAKE_OK);
     const cake_config *c = cake_model_config(r->model);
     cake_range all = {0, c->n_layer};
-    cake_share share = {.range = &all, .n_range = 1, .embed = true, .head = true};
+    cake_weight_set share = {.range = &all, .n_range = 1, .embed = true, .head = true};
     cake_slice_shape shape = {.count = c->n_layer,
                               .max_tok = MAX_TOK,
                               .n_slot = 1,
@@ -84,7 +84,7 @@ static inline void open_rig(rig *r, const char *name, const cake_kernels *kernel
     const cake_loading how = {.threads = 2};
     r->kernels = kernels;
     if (kernels->memory) { /* the embedding stays with the host */
-        cake_share embed = {.embed = true};
+        cake_weight_set embed = {.embed = true};
         CU_ASSERT_EQUAL_FATAL(cake_model_load(r->model, &embed, &cake_kernels_ref, &how), CAKE_OK);
         share.embed = false;
     }

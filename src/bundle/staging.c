@@ -22,7 +22,7 @@
 #include "bundle/bundles.h"
 #include "bundle/scratch.h"
 #include "formats/json.h"
-#include "model/beside.h"
+#include "model/side_files.h"
 #include "model/source.h"
 #include "planner/bundle_plan.h"
 #include "planner/consistency.h"
@@ -84,7 +84,7 @@ static cake_err read_model(staging *s)
         err = cake_fail_usage("%s: holds bundles; stage from the whole model", s->options->model);
     cake_bundle_close(other);
     if (!err)
-        err = cake_beside_read(s->options->model, "stage", add_file, s);
+        err = cake_side_files_read(s->options->model, "stage", add_file, s);
     if (!err)
         err = cake_source_describe(model, cake_options_model_name(s->options, name), s->file, s->n_file,
                                    &s->described);
@@ -354,7 +354,7 @@ static cake_err describe(const staging *s, int rank, cake_buf *head, cake_bundle
 {
     cake_range *range = cake_alloc((size_t)s->plan.n_hop, sizeof *range);
     cake_bundle_hop *hop = cake_alloc((size_t)s->plan.n_hop, sizeof *hop);
-    cake_share share = {.range = range, .embed = rank == 0, .head = rank == 0};
+    cake_weight_set share = {.range = range, .embed = rank == 0, .head = rank == 0};
     for (int i = 0; i < s->plan.n_hop; i++) {
         const cake_hop *h = &s->plan.hop[i];
         hop[i] = (cake_bundle_hop){h->rank, h->first, h->count};

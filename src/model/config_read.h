@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the readers of config.json (config.c, rope.c) and generation_config.json (generation.c) share: one
- * field at a time is taken from a JSON object, checked, and complained about by name. null counts as absent,
- * since transformers writes it for "not set".
+ * What the readers of config.json (config.c, rope.c) and generation_config.json (generation_config.c)
+ * share: one field at a time is taken from a JSON object, checked, and complained about by name. null
+ * counts as absent, since transformers writes it for "not set".
  */
 #ifndef CAKE_MODEL_CONFIG_READ_H
 #define CAKE_MODEL_CONFIG_READ_H
@@ -38,9 +38,9 @@ cake_err cake_field_bool(const cake_fields *fields, const char *name, bool other
 
 /* rope.c: config->rope, and context where scaling extends it; context and head_dim are there already. */
 cake_err cake_config_read_rope(const cake_fields *fields, cake_config *config);
-/* layers.c: config->layer and the KV classes; n_layer and context are there already. */
+/* layer_kinds.c: config->layer and the KV classes; n_layer and context are there already. */
 cake_err cake_config_read_layers(const cake_fields *fields, cake_config *config);
-/* generation.c: eos and defaults; top is the whole config.json, generation may hold a NULL object. */
+/* generation_config.c: eos and defaults; top is the whole config.json, generation may hold a NULL object. */
 cake_err cake_config_read_generation(const cake_fields *top, const cake_fields *fields,
                                      const cake_fields *generation, cake_config *config);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of effects.h. config.c and generation.c check what they read against them. Invariant: a field
- * that changes what transformers answers is not NONE.
+ * The tables of effects.h. config.c and generation_config.c check what they read against them. Invariant:
+ * a field that changes what transformers answers is not NONE.
  */
 #include "model/effects.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/crc.h"
-#include "model/piece.h"
+#include "model/tensor_walk.h"
 
 enum {
     BLOCK = 1024,
@@ -31,7 +31,7 @@ static size_t block_len(int64_t bytes, int i)
     return left <= 0 ? 0 : left < BLOCK ? (size_t)left : BLOCK;
 }
 
-static void ask(const cake_stored *s)
+static void ask(const cake_indexed_tensor *s)
 {
     int64_t bytes = s->tensor->end - s->tensor->begin;
     for (int i = 0; s->file && i < BLOCKS && block_len(bytes, i); i++)
@@ -56,7 +56,7 @@ cake_err cake_fingerprint_tensor(const cake_tensor *tensor, cake_fingerprint_rea
 
 static cake_err read_stored(void *self, int64_t offset, void *into, size_t len)
 {
-    const cake_stored *s = self;
+    const cake_indexed_tensor *s = self;
     return cake_safetensors_read(s->file, s->tensor, offset, into, len, NULL);
 }
 
@@ -67,7 +67,7 @@ int cake_model_tensors(const cake_model *model)
 
 const char *cake_model_tensor_name(const cake_model *model, int i)
 {
-    return cake_store_at(model->store, model->used[i])->tensor->name;
+    return cake_tensor_index_at(model->store, model->used[i])->tensor->name;
 }
 
 cake_err cake_model_fingerprint(const cake_model *model, int64_t *sums)
@@ -75,8 +75,8 @@ cake_err cake_model_fingerprint(const cake_model *model, int64_t *sums)
     cake_err err = CAKE_OK;
     for (int i = 0, asked = 0; i < model->n_used && !err; i++) {
         for (; asked < model->n_used && asked < i + AHEAD; asked++)
-            ask(cake_store_at(model->store, model->used[asked]));
-        cake_stored s = *cake_store_at(model->store, model->used[i]);
+            ask(cake_tensor_index_at(model->store, model->used[asked]));
+        cake_indexed_tensor s = *cake_tensor_index_at(model->store, model->used[i]);
         sums[i] = -1;
         if (s.file)
             err = cake_fingerprint_tensor(s.tensor, read_stored, &s, &sums[i]);

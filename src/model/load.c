@@ -22,8 +22,8 @@
 #include "base/crc.h"
 #include "base/log.h"
 #include "kernels/int8.h"
-#include "model/dummy.h"
-#include "model/piece.h"
+#include "model/random_weights.h"
+#include "model/tensor_walk.h"
 
 #define PACKERS    64          /* that pack: more wait for memory */
 #define GRAIN      64          /* rows of whole panels */
@@ -35,7 +35,7 @@
 
 /* A tensor and its place. */
 typedef struct item {
-    cake_piece piece;
+    cake_tensor_item piece;
     char *name;
     void *data;
     int64_t begin, end; /* bytes of the file, from the first of its rows to the last */
@@ -87,22 +87,22 @@ typedef struct member {
 /* ---- what there is to do */
 
 /* Which row of the tensor is row i of the piece. */
-static int64_t row_in_file(const cake_piece *p, int i)
+static int64_t row_in_file(const cake_tensor_item *p, int i)
 {
     return (int64_t)i / p->run * 2 * p->run + p->before + i % p->run;
 }
 
-static void set_place(const cake_model *model, const cake_piece *p, void *data)
+static void set_place(const cake_model *model, const cake_tensor_item *p, void *data)
 {
-    char *owner = p->part->owner == CAKE_PART_LAYER ? (char *)&model->layer[p->layer] : (char *)&model->ends;
-    if (cake_part_matrix(p->part))
+    char *owner = p->part->owner == CAKE_SPEC_LAYER ? (char *)&model->layer[p->layer] : (char *)&model->ends;
+    if (cake_tensor_spec_matrix(p->part))
         *(cake_weight *)(owner + p->part->offset) =
             (cake_weight){.data = data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->kept};
     else
         *(const float **)(owner + p->part->offset) = data;
 }
 
-static cake_err list_piece(const cake_model *model, const cake_piece *p, void *arg)
+static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     loading *l = arg;
     if (p->from && !p->from->file)
@@ -111,7 +111,7 @@ static cake_err list_piece(const cake_model *model, const cake_piece *p, void *a
     item *it = &l->items[l->n++];
     *it = (item){.piece = *p, .name = cake_copy(p->name, strlen(p->name))};
     it->piece.name = it->name;
-    it->data = cake_arena_take(l->arena, cake_piece_bytes(p, l->kernels));
+    it->data = cake_arena_take(l->arena, cake_tensor_walk_bytes(p, l->kernels));
     if (p->from) {
         int64_t bytes = (int64_t)cake_row_bytes(p->dtype, p->n_in);
         it->begin = p->from->tensor->begin + row_in_file(p, 0) * bytes;
@@ -133,7 +133,7 @@ static int in_file_order(const void *a, const void *b)
 /* ---- one member's way */
 
 /* Rows that a step may have: whole panels, unless rows are very long. */
-static int step_rows(const cake_piece *p)
+static int step_rows(const cake_tensor_item *p)
 {
     size_t row = cake_row_bytes(p->dtype, p->n_in), rows = STEP_BYTES / row / STEP_ROWS * STEP_ROWS;
     if (!rows)
@@ -146,14 +146,14 @@ static bool next_step(const loading *l, const cake_exec *exec, walker *w, step *
     while (w->next == w->to) {
         if (++w->item == l->n)
             return false;
-        const cake_piece *p = &l->items[w->item].piece;
+        const cake_tensor_item *p = &l->items[w->item].piece;
         int64_t from = 0, to = w->item % exec->size == exec->rank ? p->n_out : 0;
-        if (cake_part_matrix(p->part))
+        if (cake_tensor_spec_matrix(p->part))
             cake_exec_share(exec, p->n_out, GRAIN, &from, &to);
         w->next = (int)from;
         w->to = (int)to;
     }
-    const cake_piece *p = &l->items[w->item].piece;
+    const cake_tensor_item *p = &l->items[w->item].piece;
     int n = step_rows(p), run = p->run - w->next % p->run;
     n = n < run ? n : run;
     n = n < w->to - w->next ? n : w->to - w->next;
@@ -164,7 +164,7 @@ static bool next_step(const loading *l, const cake_exec *exec, walker *w, step *
 }
 
 /* Where the rows of a step lie in their tensor. */
-static int64_t step_offset(const cake_piece *p, const step *s)
+static int64_t step_offset(const cake_tensor_item *p, const step *s)
 {
     return row_in_file(p, s->first) * (int64_t)cake_row_bytes(p->dtype, p->n_in);
 }
@@ -176,7 +176,7 @@ static void ask_ahead(member *m)
     step s;
     while (m->ahead.item < m->l->n && m->ahead.bytes - m->now.bytes < most &&
            next_step(m->l, m->exec, &m->ahead, &s)) {
-        const cake_piece *p = &m->l->items[s.item].piece;
+        const cake_tensor_item *p = &m->l->items[s.item].piece;
         if (p->from)
             cake_safetensors_ahead(p->from->file, p->from->tensor->begin + step_offset(p, &s),
                                    s.n * (int64_t)cake_row_bytes(p->dtype, p->n_in));
@@ -191,13 +191,13 @@ static void *room(char **memory, size_t *size, size_t need)
 }
 
 /* The rows of a step as the file has them, or NULL and why. */
-static const void *fetch(member *m, const cake_piece *p, const step *s, cake_buf *why)
+static const void *fetch(member *m, const cake_tensor_item *p, const step *s, cake_buf *why)
 {
     size_t bytes = (size_t)s->n * cake_row_bytes(p->dtype, p->n_in);
     void *into = room(&m->bounce, &m->bounce_size, bytes);
     if (!p->from) {
-        cake_dummy_fill(m->l->model->options.dummy_seed, p->name, p->part->norm, p->dtype,
-                        row_in_file(p, s->first) * p->n_in, (int64_t)s->n * p->n_in, into);
+        cake_random_weights_fill(m->l->model->options.dummy_seed, p->name, p->part->norm, p->dtype,
+                                 row_in_file(p, s->first) * p->n_in, (int64_t)s->n * p->n_in, into);
         return into;
     }
     m->read += (int64_t)bytes;
@@ -220,7 +220,7 @@ static bool any_infinite(const uint16_t *half, int64_t n)
 }
 
 /* Complains of the first of n elements that is too large for f16, if there is one. */
-static bool fits_half(const member *m, const cake_piece *p, const void *from, int64_t n, cake_buf *why)
+static bool fits_half(const member *m, const cake_tensor_item *p, const void *from, int64_t n, cake_buf *why)
 {
     const size_t size = cake_dtype_bytes(p->dtype);
     for (int64_t i = 0; i < n; i++) {
@@ -236,7 +236,7 @@ static bool fits_half(const member *m, const cake_piece *p, const void *from, in
 }
 
 /* Rows [n] as the file has them become rows as weight_pack takes them. */
-static bool convert(member *m, const cake_piece *p, void *to, const void *from, int n, cake_buf *why)
+static bool convert(member *m, const cake_tensor_item *p, void *to, const void *from, int n, cake_buf *why)
 {
     const cake_kernels *op = m->l->kernels;
     int64_t all = (int64_t)n * p->n_in;
@@ -251,7 +251,8 @@ static bool convert(member *m, const cake_piece *p, void *to, const void *from, 
 }
 
 /* Norms that are held as what is to be added to 1 are read as what they are. */
-static void fill_vector(const cake_model *model, const cake_piece *p, float *to, const void *from, int64_t n)
+static void fill_vector(const cake_model *model, const cake_tensor_item *p, float *to, const void *from,
+                        int64_t n)
 {
     cake_to_f32(to, from, p->dtype, n);
     if (p->part->norm && !p->part->whole && p->from && model->config.arch->norms_less_one)
@@ -263,8 +264,8 @@ static void fill_vector(const cake_model *model, const cake_piece *p, float *to,
 static bool take(member *m, const step *s, const void *rows, cake_buf *why)
 {
     const item *it = &m->l->items[s->item];
-    const cake_piece *p = &it->piece;
-    if (!cake_part_matrix(p->part)) {
+    const cake_tensor_item *p = &it->piece;
+    if (!cake_tensor_spec_matrix(p->part)) {
         const int64_t n = (int64_t)s->n * p->n_in;
         float *value = room(&m->kept, &m->kept_size, (size_t)n * sizeof *value);
         fill_vector(m->l->model, p, value, rows, n);
@@ -285,7 +286,7 @@ static bool take(member *m, const step *s, const void *rows, cake_buf *why)
 
 /* Where the rows lie in a mapped file; NULL: they have to be read, which also makes them stand on a boundary
  * of their type. */
-static const void *view(const cake_piece *p, const step *s)
+static const void *view(const cake_tensor_item *p, const step *s)
 {
     const void *rows =
         p->from ? cake_safetensors_view(p->from->file, p->from->tensor, step_offset(p, s)) : NULL;
@@ -293,7 +294,7 @@ static const void *view(const cake_piece *p, const step *s)
 }
 
 /* The rows' part of their tensor's checksum: they lie in the caches still. */
-static uint32_t sum_up(const cake_piece *p, const step *s, const void *rows)
+static uint32_t sum_up(const cake_tensor_item *p, const step *s, const void *rows)
 {
     size_t bytes = (size_t)s->n * cake_row_bytes(p->dtype, p->n_in);
     if (!p->from || !p->from->summed)
@@ -302,23 +303,23 @@ static uint32_t sum_up(const cake_piece *p, const step *s, const void *rows)
                          p->from->tensor->end - p->from->tensor->begin - step_offset(p, s) - (int64_t)bytes);
 }
 
-static void note(const loading *l, const cake_piece *p, const step *s, uint32_t sum)
+static void note(const loading *l, const cake_tensor_item *p, const step *s, uint32_t sum)
 {
     if (!p->from || !p->from->summed)
         return;
-    seen *tensor = &l->seen[p->from - cake_store_at(l->model->store, 0)];
+    seen *tensor = &l->seen[p->from - cake_tensor_index_at(l->model->store, 0)];
     atomic_fetch_xor(&tensor->parts, sum);
     atomic_fetch_add(&tensor->bytes, s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in));
 }
 
 static bool do_step(member *m, const step *s, cake_buf *why)
 {
-    const cake_piece *p = &m->l->items[s->item].piece;
+    const cake_tensor_item *p = &m->l->items[s->item].piece;
     const void *rows = view(p, s);
     double begin = cake_clock_now(), fetched = begin;
     bool done = rows && take(m, s, rows, why);
     uint32_t sum = done ? sum_up(p, s, rows) : 0;
-    done = done && !cake_safetensors_torn(p->from->file);
+    done = done && !cake_safetensors_faulted(p->from->file);
     if (done) {
         m->read += s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
     } else {
@@ -409,11 +410,11 @@ static void load_all(const cake_exec *exec, void *arg)
 /* Every byte that was loaded from a bundle is what was staged. */
 static cake_err check_sums(const loading *l)
 {
-    const cake_stored *bad = NULL;
+    const cake_indexed_tensor *bad = NULL;
     uint32_t found = 0;
     int n = 0;
-    for (int i = 0; l->model->store && i < cake_store_count(l->model->store); i++) {
-        const cake_stored *s = cake_store_at(l->model->store, i);
+    for (int i = 0; l->model->store && i < cake_tensor_index_count(l->model->store); i++) {
+        const cake_indexed_tensor *s = cake_tensor_index_at(l->model->store, i);
         int64_t bytes = s->tensor->end - s->tensor->begin;
         if (!s->summed || !atomic_load(&l->seen[i].bytes))
             continue;
@@ -440,9 +441,9 @@ static cake_err check_sums(const loading *l)
 static void settle(const loading *l)
 {
     for (int i = 0; i < l->n && l->kernels->settle; i++) {
-        const cake_piece *p = &l->items[i].piece;
+        const cake_tensor_item *p = &l->items[i].piece;
         cake_weight weight = {.data = l->items[i].data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->kept};
-        if (p->part->owner == CAKE_PART_LAYER && cake_part_matrix(p->part))
+        if (p->part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(p->part))
             l->kernels->settle(&weight);
     }
 }
@@ -457,7 +458,7 @@ static void tell(const loading *l, double seconds)
              l->how->drop ? ", the page cache is given back" : "");
 }
 
-cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels,
+cake_err cake_model_load(cake_model *model, const cake_weight_set *share, const cake_kernels *kernels,
                          const cake_loading *how)
 {
     CAKE_ASSERT(model->n_held < CAKE_MAX_LOAD);
@@ -467,7 +468,7 @@ cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_
     cake_err err =
         cake_memory_open(kernels->memory, &held->arena, "weights", cake_model_bytes(model, share, kernels));
     if (!err && how->mapped && model->store)
-        err = cake_store_map(model->store);
+        err = cake_tensor_index_map(model->store);
     if (err)
         return err;
     double start = cake_clock_now();
@@ -476,19 +477,19 @@ cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_
                  .kernels = kernels,
                  .how = how,
                  .lock = PTHREAD_MUTEX_INITIALIZER};
-    l.seen = cake_alloc(model->store ? (size_t)cake_store_count(model->store) : 0, sizeof *l.seen);
-    err = cake_piece_visit(model, share, list_piece, &l);
+    l.seen = cake_alloc(model->store ? (size_t)cake_tensor_index_count(model->store) : 0, sizeof *l.seen);
+    err = cake_tensor_walk_visit(model, share, list_piece, &l);
     atomic_init(&l.failed, err != CAKE_OK);
     CAKE_ASSERT(err || held->arena.used == held->arena.size);
     if (l.n)
         qsort(l.items, (size_t)l.n, sizeof *l.items, in_file_order);
     cake_exec_run(how->threads < PACKERS ? how->threads : PACKERS, load_all, &l);
     if (model->store)
-        cake_store_unmap(model->store);
+        cake_tensor_index_unmap(model->store);
     model->bytes_read += l.read;
     err = atomic_load(&l.failed) ? CAKE_ERR_FATAL : check_sums(&l);
     if (!err && model->store)
-        err = cake_store_unchanged(model->store);
+        err = cake_tensor_index_unchanged(model->store);
     if (!err)
         settle(&l);
     tell(&l, cake_clock_now() - start);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a folder without config.json or weights. Out: one message that names what it has instead. config.c and
- * store.c call where they would only miss a file. Invariant: nothing here is believed but names of files, and
- * of an adapter's config the name of its model.
+ * In: a folder without config.json or weights. Out: one message that names what it has instead. config.c
+ * and tensor_index.c call where they would only miss a file. Invariant: nothing here is believed but
+ * names of files, and of an adapter's config the name of its model.
  */
 #include "model/misfit.h"
 

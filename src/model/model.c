@@ -14,7 +14,7 @@
 #include "base/crc.h"
 #include "base/log.h"
 #include "model/misfit.h"
-#include "model/piece.h"
+#include "model/tensor_walk.h"
 
 #define PROBES     16 /* places at which a tied head is compared with the embedding */
 #define PROBE_SIZE 4096
@@ -26,19 +26,19 @@ typedef struct census {
     int64_t parameters;
     cake_dtype embed;
     bool keeps[CAKE_N_KEPT];
-    bool *used; /* [cake_store_count] which of the files' tensors the model has */
+    bool *used; /* [cake_tensor_index_count] which of the files' tensors the model has */
 } census;
 
 /* The file that a piece is in, or that says what it is. */
-static const char *path_of(const cake_model *model, const cake_piece *p)
+static const char *path_of(const cake_model *model, const cake_tensor_item *p)
 {
     return p->from->file ? cake_safetensors_path(p->from->file) : model->dir;
 }
 
-static cake_err check_shape(const cake_model *model, const cake_piece *p)
+static cake_err check_shape(const cake_model *model, const cake_tensor_item *p)
 {
     const cake_tensor *t = p->from->tensor;
-    int rank = p->part->flat ? 3 : cake_part_matrix(p->part) ? 2 : 1;
+    int rank = p->part->flat ? 3 : cake_tensor_spec_matrix(p->part) ? 2 : 1;
     if (t->rank == rank && t->shape[0] == p->all && (rank == 1 || t->shape[rank - 1] == p->n_in) &&
         (rank < 3 || t->shape[1] == 1))
         return CAKE_OK;
@@ -54,7 +54,7 @@ static cake_err check_shape(const cake_model *model, const cake_piece *p)
     return err;
 }
 
-static cake_err check_piece(const cake_model *model, const cake_piece *p, void *arg)
+static cake_err check_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     census *c = arg;
     if (model->store && !p->from && p->part->when == CAKE_WHEN_UNTIED)
@@ -72,23 +72,23 @@ static cake_err check_piece(const cake_model *model, const cake_piece *p, void *
     if (p->from && check_shape(model, p))
         return CAKE_ERR_FATAL;
     if (p->from)
-        c->used[p->from - cake_store_at(model->store, 0)] = true;
+        c->used[p->from - cake_tensor_index_at(model->store, 0)] = true;
     int64_t elements = (int64_t)p->n_out * p->n_in;
-    if (cake_part_matrix(p->part)) {
+    if (cake_tensor_spec_matrix(p->part)) {
         c->elements[p->kept] += elements;
-        c->keeps[p->kept] |= p->part->owner == CAKE_PART_LAYER;
+        c->keeps[p->kept] |= p->part->owner == CAKE_SPEC_LAYER;
     }
-    if (p->part->owner == CAKE_PART_EMBED)
+    if (p->part->owner == CAKE_SPEC_EMBED)
         c->embed = p->kept == CAKE_I8 ? p->dtype : p->kept;
     c->parameters += elements;
     return CAKE_OK;
 }
 
 /* Buffers that old files hold, and the second copy of a tied matrix, are of no use but no surprise. */
-static bool surplus(const cake_model *model, const cake_stored *stored)
+static bool surplus(const cake_model *model, const cake_indexed_tensor *stored)
 {
     return strstr(stored->tensor->name, "rotary_emb.inv_freq") ||
-           (model->config.tied && stored == cake_piece_find_head(model));
+           (model->config.tied && stored == cake_tensor_walk_find_head(model));
 }
 
 /* Of the parts of a larger model that are not text. */
@@ -108,8 +108,8 @@ static void warn_unused(const cake_model *model, const census *c)
 {
     const char *first = NULL;
     int n = 0, n_else = 0;
-    for (int i = 0; i < cake_store_count(model->store); i++) {
-        const cake_stored *stored = cake_store_at(model->store, i);
+    for (int i = 0; i < cake_tensor_index_count(model->store); i++) {
+        const cake_indexed_tensor *stored = cake_tensor_index_at(model->store, i);
         if (c->used[i] || surplus(model, stored))
             continue;
         if (elsewhere(stored->tensor->name)) {
@@ -130,7 +130,7 @@ static void warn_unused(const cake_model *model, const census *c)
 }
 
 /* Whether two tensors of equal shape hold the same bytes, as far as a few probes can tell. */
-static cake_err compare(const cake_stored *a, const cake_stored *b, bool *same)
+static cake_err compare(const cake_indexed_tensor *a, const cake_indexed_tensor *b, bool *same)
 {
     char left[PROBE_SIZE], right[PROBE_SIZE];
     int64_t size = a->tensor->end - a->tensor->begin;
@@ -150,8 +150,9 @@ static cake_err compare(const cake_stored *a, const cake_stored *b, bool *same)
  * them is enough. If they differ the file is believed, as transformers does. */
 static cake_err check_tied(cake_model *model)
 {
-    const cake_stored *embedding = cake_piece_find(model, model->naming->body, "embed_tokens.weight");
-    const cake_stored *head = cake_piece_find_head(model);
+    const cake_indexed_tensor *embedding =
+        cake_tensor_walk_find(model, model->naming->body, "embed_tokens.weight");
+    const cake_indexed_tensor *head = cake_tensor_walk_find_head(model);
     bool same = true;
     if (!model->config.tied || !embedding || !head)
         return CAKE_OK;
@@ -169,8 +170,8 @@ static cake_err check_tied(cake_model *model)
 static uint32_t identify(const cake_model *model, const bool *used)
 {
     uint32_t sum = 0;
-    for (int i = 0; model->store && i < cake_store_count(model->store); i++) {
-        const cake_tensor *t = cake_store_at(model->store, i)->tensor;
+    for (int i = 0; model->store && i < cake_tensor_index_count(model->store); i++) {
+        const cake_tensor *t = cake_tensor_index_at(model->store, i)->tensor;
         int64_t shape = 0;
         if (!used[i])
             continue;
@@ -186,7 +187,7 @@ static uint32_t identify(const cake_model *model, const bool *used)
 
 static void list_used(cake_model *model, const bool *used)
 {
-    int n = model->store ? cake_store_count(model->store) : 0;
+    int n = model->store ? cake_tensor_index_count(model->store) : 0;
     model->used = cake_alloc((size_t)n, sizeof *model->used);
     for (int i = 0; i < n; i++)
         if (used[i])
@@ -196,10 +197,10 @@ static void list_used(cake_model *model, const bool *used)
 static cake_err check_all(cake_model *model)
 {
     cake_range all = {0, model->config.n_layer};
-    cake_share share = {.range = &all, .n_range = 1, .embed = true, .head = true};
-    census c = {.used =
-                    cake_alloc(model->store ? (size_t)cake_store_count(model->store) : 0, sizeof *c.used)};
-    cake_err err = cake_piece_visit(model, &share, check_piece, &c);
+    cake_weight_set share = {.range = &all, .n_range = 1, .embed = true, .head = true};
+    census c = {
+        .used = cake_alloc(model->store ? (size_t)cake_tensor_index_count(model->store) : 0, sizeof *c.used)};
+    cake_err err = cake_tensor_walk_visit(model, &share, check_piece, &c);
     if (!err && model->store)
         warn_unused(model, &c);
     model->identity = identify(model, c.used);
@@ -217,19 +218,20 @@ static cake_err check_all(cake_model *model)
 /* The one under which there is an embedding, or a last norm where the head stands for that. */
 static cake_err choose_naming(cake_model *model)
 {
-    const cake_naming *naming;
-    for (int i = 0; (naming = cake_naming_at(i)); i++)
-        if (cake_piece_find(model, naming->body, "embed_tokens.weight") ||
-            cake_piece_find(model, naming->body, "norm.weight")) {
+    const cake_name_prefix *naming;
+    for (int i = 0; (naming = cake_name_prefix_at(i)); i++)
+        if (cake_tensor_walk_find(model, naming->body, "embed_tokens.weight") ||
+            cake_tensor_walk_find(model, naming->body, "norm.weight")) {
             model->naming = naming;
             return CAKE_OK;
         }
-    const cake_stored *first = cake_store_count(model->store) ? cake_store_at(model->store, 0) : NULL;
+    const cake_indexed_tensor *first =
+        cake_tensor_index_count(model->store) ? cake_tensor_index_at(model->store, 0) : NULL;
     return cake_fail("model",
                      "%s: no tensor is named model.embed_tokens.weight, nor so with another prefix that is "
                      "known; the first of %d is %.200s: they are of another kind of model, or were not saved "
                      "by save_pretrained",
-                     model->dir, cake_store_count(model->store), first ? first->tensor->name : "none");
+                     model->dir, cake_tensor_index_count(model->store), first ? first->tensor->name : "none");
 }
 
 /* Files or bundle, and whether the head is the embedding. */
@@ -240,8 +242,8 @@ static cake_err open_tensors(cake_model *model)
     if (err && err != CAKE_END)
         return err;
     const cake_bundle *said = index ? index : model->bundle;
-    err = said ? cake_store_open_bundle(index ? NULL : model->dir, said, &model->store)
-               : cake_store_open(model->dir, &model->store);
+    err = said ? cake_tensor_index_open_bundle(index ? NULL : model->dir, said, &model->store)
+               : cake_tensor_index_open(model->dir, &model->store);
     if (err)
         return err;
     err = choose_naming(model);
@@ -261,7 +263,7 @@ cake_err cake_model_open(const char *dir, const cake_model_options *options, cak
     cake_model *model = cake_alloc(1, sizeof *model);
     model->options = *options;
     model->dir = cake_copy(dir, strlen(dir));
-    model->naming = cake_naming_at(0);
+    model->naming = cake_name_prefix_at(0);
     cake_err err = options->config ? cake_config_parse(options->config, dir, &model->config)
                                    : cake_config_load(dir, &model->config);
     if (!err && !options->dummy)
@@ -285,7 +287,7 @@ void cake_model_close(cake_model *model)
         return;
     for (int i = 0; i < model->n_held; i++)
         cake_memory_close(model->held[i].memory, &model->held[i].arena);
-    cake_store_close(model->store);
+    cake_tensor_index_close(model->store);
     cake_bundle_close(model->bundle);
     cake_params_free(&model->config.defaults);
     free(model->layer);
@@ -300,26 +302,26 @@ typedef struct tally {
     int64_t in_files; /* as they are there */
 } tally;
 
-static cake_err count_piece(const cake_model *model, const cake_piece *p, void *arg)
+static cake_err count_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     (void)model;
     tally *t = arg;
-    t->bytes += t->kernels ? cake_piece_bytes(p, t->kernels) : 0;
+    t->bytes += t->kernels ? cake_tensor_walk_bytes(p, t->kernels) : 0;
     t->in_files += p->from ? (int64_t)p->n_out * p->n_in * (int64_t)cake_dtype_bytes(p->dtype) : 0;
     return CAKE_OK;
 }
 
-size_t cake_model_bytes(const cake_model *model, const cake_share *share, const cake_kernels *kernels)
+size_t cake_model_bytes(const cake_model *model, const cake_weight_set *share, const cake_kernels *kernels)
 {
     tally t = {.kernels = kernels};
-    cake_piece_visit(model, share, count_piece, &t);
+    cake_tensor_walk_visit(model, share, count_piece, &t);
     return t.bytes;
 }
 
-int64_t cake_model_bytes_in_files(const cake_model *model, const cake_share *share)
+int64_t cake_model_bytes_in_files(const cake_model *model, const cake_weight_set *share)
 {
     tally t = {0};
-    cake_piece_visit(model, share, count_piece, &t);
+    cake_tensor_walk_visit(model, share, count_piece, &t);
     return t.in_files;
 }
 

@@ -30,12 +30,12 @@ typedef struct cake_range {
     int first, count;
 } cake_range;
 
-typedef struct cake_share {
+typedef struct cake_weight_set {
     const cake_range *range;
     int n_range;
     bool embed; /* the embedding rows (packed as the head when tied) */
     bool head;  /* the final norm and the LM head */
-} cake_share;
+} cake_weight_set;
 
 /* A weight with data NULL, and a NULL vector, is one that the layer does not have. */
 typedef struct cake_layer_weights {
@@ -73,9 +73,9 @@ int64_t cake_model_parameters(const cake_model *model);
  * made-up weights. */
 uint32_t cake_model_identity(const cake_model *model);
 /* Bytes of memory that the share takes when packed by these kernels: what load will take, to the byte. */
-size_t cake_model_bytes(const cake_model *model, const cake_share *share, const cake_kernels *kernels);
+size_t cake_model_bytes(const cake_model *model, const cake_weight_set *share, const cake_kernels *kernels);
 /* Bytes that load will read from the files for it. */
-int64_t cake_model_bytes_in_files(const cake_model *model, const cake_share *share);
+int64_t cake_model_bytes_in_files(const cake_model *model, const cake_weight_set *share);
 
 typedef struct cake_loading {
     int threads; /* of the team that reads and packs */
@@ -84,7 +84,7 @@ typedef struct cake_loading {
 } cake_loading;
 
 /* Reads what the share names, into the memory of the kernels; twice at most, with kernels of two memories. */
-cake_err cake_model_load(cake_model *model, const cake_share *share, const cake_kernels *kernels,
+cake_err cake_model_load(cake_model *model, const cake_weight_set *share, const cake_kernels *kernels,
                          const cake_loading *how);
 cake_err cake_model_lock(cake_model *model);            /* what was loaded, in memory */
 int64_t cake_model_bytes_read(const cake_model *model); /* from files, by load */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a .safetensors file, written by anyone. Out: its tensors, each with a dtype, a shape and a range of
- * bytes that agree with each other and with the file. store.c calls. Invariant: after open every range lies
- * inside the file, ranges cover the data without overlap or hole, and shape x dtype is the length of the
- * range.
+ * bytes that agree with each other and with the file. tensor_index.c calls. Invariant: after open every
+ * range lies inside the file, ranges cover the data without overlap or hole, and shape x dtype is the
+ * length of the range.
  */
 #include "model/safetensors.h"
 
@@ -17,18 +17,18 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "formats/json.h"
-#include "model/mapping.h"
+#include "model/mmap_file.h"
 
 #define MAX_HEADER (100 << 20) /* as the reference implementation has it */
 #define PREFIX     8           /* bytes of the header's length */
 
 struct cake_safetensors {
     char *path;
-    int fd;                /* -1: parsed from memory */
-    int64_t data, size;    /* byte offset of the data; bytes of the whole */
-    struct timespec time;  /* when it was last written to, as it was opened */
-    cake_mapping *mapping; /* NULL: not mapped */
-    cake_tensor *tensor;   /* [n], by begin */
+    int fd;                  /* -1: parsed from memory */
+    int64_t data, size;      /* byte offset of the data; bytes of the whole */
+    struct timespec time;    /* when it was last written to, as it was opened */
+    cake_mmap_file *mapping; /* NULL: not mapped */
+    cake_tensor *tensor;     /* [n], by begin */
     int n;
 };
 
@@ -370,7 +370,7 @@ void cake_safetensors_ahead(const cake_safetensors *file, int64_t begin, int64_t
 cake_err cake_safetensors_map(cake_safetensors *file)
 {
     CAKE_ASSERT(!file->mapping);
-    file->mapping = cake_mapping_open(file->fd, file->size);
+    file->mapping = cake_mmap_file_open(file->fd, file->size);
     return file->mapping
                ? CAKE_OK
                : cake_fail("model", "%s: cannot be mapped: %s; use --load read", file->path, strerror(errno));
@@ -378,13 +378,13 @@ cake_err cake_safetensors_map(cake_safetensors *file)
 
 void cake_safetensors_unmap(cake_safetensors *file)
 {
-    cake_mapping_close(file->mapping);
+    cake_mmap_file_close(file->mapping);
     file->mapping = NULL;
 }
 
 const void *cake_safetensors_view(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset)
 {
-    return file->mapping ? cake_mapping_at(file->mapping, tensor->begin + offset) : NULL;
+    return file->mapping ? cake_mmap_file_at(file->mapping, tensor->begin + offset) : NULL;
 }
 
 cake_err cake_safetensors_unchanged(const cake_safetensors *file)
@@ -402,17 +402,17 @@ cake_err cake_safetensors_unchanged(const cake_safetensors *file)
 }
 
 /* Beyond its end the last page of a file that became shorter reads as zeros, without a signal. */
-bool cake_safetensors_torn(const cake_safetensors *file)
+bool cake_safetensors_faulted(const cake_safetensors *file)
 {
     struct stat st;
-    return cake_mapping_torn(file->mapping) || fstat(file->fd, &st) || (int64_t)st.st_size < file->size;
+    return cake_mmap_file_faulted(file->mapping) || fstat(file->fd, &st) || (int64_t)st.st_size < file->size;
 }
 
 void cake_safetensors_leave(const cake_safetensors *file, int64_t begin, int64_t end, bool drop)
 {
     int64_t first = begin - begin % sysconf(_SC_PAGESIZE); /* the page that the tensor before ended in */
     if (file->mapping)
-        cake_mapping_leave(file->mapping, first, end);
+        cake_mmap_file_leave(file->mapping, first, end);
     if (drop)
         posix_fadvise(file->fd, (off_t)first, (off_t)(end - first), POSIX_FADV_DONTNEED);
 }

@@ -57,7 +57,7 @@ void cake_safetensors_unmap(cake_safetensors *file);
  * valid if the file is not torn afterwards (it became shorter, or a page could not be read): read says what
  * is wrong. */
 const void *cake_safetensors_view(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset);
-bool cake_safetensors_torn(const cake_safetensors *file);
+bool cake_safetensors_faulted(const cake_safetensors *file);
 /* Says so if the file was written to since it was opened. */
 cake_err cake_safetensors_unchanged(const cake_safetensors *file);
 /* Bytes [begin, begin + len) of the file will be read soon: a hint. */

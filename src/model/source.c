@@ -17,16 +17,16 @@
 #include "base/file.h"
 #include "formats/json.h"
 #include "model/fingerprint.h"
-#include "model/piece.h"
+#include "model/tensor_walk.h"
 
 /* ---- description */
 
 typedef struct listing {
-    const cake_stored **stored; /* [n] */
+    const cake_indexed_tensor **stored; /* [n] */
     size_t n;
 } listing;
 
-static cake_err list_piece(const cake_model *model, const cake_piece *p, void *arg)
+static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     (void)model;
     listing *l = arg;
@@ -37,7 +37,8 @@ static cake_err list_piece(const cake_model *model, const cake_piece *p, void *a
 
 static int in_file_order(const void *a, const void *b)
 {
-    const cake_stored *x = *(const cake_stored *const *)a, *y = *(const cake_stored *const *)b;
+    const cake_indexed_tensor *x = *(const cake_indexed_tensor *const *)a,
+                              *y = *(const cake_indexed_tensor *const *)b;
     int order = strcmp(cake_safetensors_path(x->file), cake_safetensors_path(y->file));
     return order ? order : (x->tensor->begin > y->tensor->begin) - (x->tensor->begin < y->tensor->begin);
 }
@@ -46,9 +47,9 @@ static int in_file_order(const void *a, const void *b)
 static void list_all(const cake_model *model, listing *l)
 {
     cake_range all = {0, model->config.n_layer};
-    cake_share whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
+    cake_weight_set whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
     size_t n = 0;
-    cake_piece_visit(model, &whole, list_piece, l);
+    cake_tensor_walk_visit(model, &whole, list_piece, l);
     qsort(l->stored, l->n, sizeof *l->stored, in_file_order);
     for (size_t i = 0; i < l->n; i++)
         if (!i || l->stored[i] != l->stored[i - 1])
@@ -126,7 +127,7 @@ typedef struct marking {
     bool *held;
 } marking;
 
-static cake_err mark_piece(const cake_model *model, const cake_piece *p, void *arg)
+static cake_err mark_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     (void)model;
     const marking *m = arg;
@@ -134,10 +135,10 @@ static cake_err mark_piece(const cake_model *model, const cake_piece *p, void *a
     return CAKE_OK;
 }
 
-void cake_source_mark(const cake_model *model, const cake_share *share, bool *held)
+void cake_source_mark(const cake_model *model, const cake_weight_set *share, bool *held)
 {
     marking m = {model->options.index, held};
-    cake_piece_visit(model, share, mark_piece, &m);
+    cake_tensor_walk_visit(model, share, mark_piece, &m);
 }
 
 /* ---- bytes */

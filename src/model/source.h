@@ -15,7 +15,7 @@ cake_err cake_source_describe(const cake_model *model, const char *name, const c
                               int n_file, cake_buf *out);
 
 /* Marks the tensors that the share holds: held [tensors of the bundle that the model was opened by]. */
-void cake_source_mark(const cake_model *model, const cake_share *share, bool *held);
+void cake_source_mark(const cake_model *model, const cake_weight_set *share, bool *held);
 
 typedef struct cake_source cake_source;
 

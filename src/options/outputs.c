@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
-#include "model/beside.h"
+#include "model/side_files.h"
 #include "options/options_parts.h"
 
 typedef struct place {
@@ -81,7 +81,7 @@ static cake_err check_model(const char *dir, const places *all)
     cake_err err = CAKE_OK;
     DIR *list = opendir(dir);
     for (struct dirent *entry; list && !err && (entry = readdir(list));) {
-        if (!cake_beside_is_own(entry->d_name))
+        if (!cake_side_files_is_own(entry->d_name))
             continue;
         cake_buf_cut(&path, 0);
         cake_buf_addf(&path, "%s/%s", dir, entry->d_name);

@@ -13,9 +13,9 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/version.h"
-#include "model/beside.h"
 #include "model/bundle.h"
 #include "model/fingerprint.h"
+#include "model/side_files.h"
 
 enum { VERSION = 96 };
 
@@ -68,7 +68,7 @@ static cake_err sum_file(void *self, const char *name, cake_buf *text)
     int i = 0;
     while (files[i].name && strcmp(files[i].name, name))
         i++;
-    sums[i] = (sums[i] + cake_beside_sum(name, text)) & UINT32_MAX;
+    sums[i] = (sums[i] + cake_side_files_sum(name, text)) & UINT32_MAX;
     cake_buf_free(text);
     return CAKE_OK;
 }
@@ -79,7 +79,7 @@ static cake_err gather_facts(const cake_options *o, const cake_world *world, con
 {
     const cake_bundle *bundle = cake_model_bundle(model);
     cake_err err =
-        o->config || world->size == 1 ? CAKE_OK : cake_beside_read(o->model, "model", sum_file, facts);
+        o->config || world->size == 1 ? CAKE_OK : cake_side_files_read(o->model, "model", sum_file, facts);
     for (int i = 1; i < N_FILE && bundle && world->rank; i++)
         facts[i] = CAKE_UNKNOWN;
     facts[HEADERS] = cake_model_identity(model);

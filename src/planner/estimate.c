@@ -58,7 +58,7 @@ static void open_costs(const cake_stage *stage, const cake_plan *plan, costs *c)
     double products = times_f32(cake_floor_of_products(stage->kernels, dtype));
     double pairs = times_f32(cake_floor_of_products(stage->kernels, stage->kv_dtype));
     double head = times_f32(cake_floor_of_products(stage->kernels, dtype == CAKE_I8 ? CAKE_BF16 : dtype));
-    cake_share share = {.head = true};
+    cake_weight_set share = {.head = true};
     *c = (costs){.stage = stage, .plan = plan, .hop = cake_alloc((size_t)plan->n_hop, sizeof *c->hop)};
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];

@@ -37,7 +37,7 @@ static int64_t streamed(const cake_world *world, const cake_stage *stage)
     /* what one core's neighbours have of caches, and what each core has */
     int64_t most = (128LL << 20) + stage->n_thread * (16LL << 20), least = 64 << 10;
     cake_range all = {0, cake_model_config(stage->model)->n_layer};
-    cake_share whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
+    cake_weight_set whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
     int64_t weights =
         (int64_t)cake_model_bytes(stage->model, &whole, stage->kernels) * stage->n_replica / world->size;
     int64_t free_here = stage->machine.memory / world->local_size / 4;

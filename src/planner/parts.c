@@ -95,12 +95,12 @@ bool cake_parts_stays(const cake_stage *stage, const cake_plan *plan, int e)
            cake_parts_takes(stage, plan, e);
 }
 
-cake_share cake_parts_share(const cake_stage *stage, const cake_plan *plan, int rank,
-                            const cake_kernels *kernels, cake_range *ranges)
+cake_weight_set cake_parts_share(const cake_stage *stage, const cake_plan *plan, int rank,
+                                 const cake_kernels *kernels, cake_range *ranges)
 {
-    cake_share share = {.range = ranges,
-                        .embed = rank == 0 && kernels == cake_parts_embed(stage, plan),
-                        .head = rank == 0 && kernels == cake_parts_head(stage, plan)};
+    cake_weight_set share = {.range = ranges,
+                             .embed = rank == 0 && kernels == cake_parts_embed(stage, plan),
+                             .head = rank == 0 && kernels == cake_parts_head(stage, plan)};
     cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
     int n = cake_parts_of(stage, plan, rank, part);
     for (int i = 0; i < n; i++)
@@ -114,7 +114,7 @@ int64_t cake_parts_weights(const cake_stage *stage, const cake_plan *plan, int r
                            const cake_kernels *kernels)
 {
     cake_range *ranges = cake_alloc((size_t)plan->n_hop + 1, sizeof *ranges);
-    cake_share share = cake_parts_share(stage, plan, rank, kernels, ranges);
+    cake_weight_set share = cake_parts_share(stage, plan, rank, kernels, ranges);
     int64_t bytes = (int64_t)cake_model_bytes(stage->model, &share, kernels);
     free(ranges);
     return bytes;

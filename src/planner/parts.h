@@ -31,8 +31,8 @@ bool cake_parts_takes(const cake_stage *stage, const cake_plan *plan, int e);
 /* Whether both ends of edge e are on this rank's own GPU: bodies stay there. */
 bool cake_parts_stays(const cake_stage *stage, const cake_plan *plan, int e);
 /* What a rank has in the memory of these kernels; ranges [plan->n_hop + 1] are filled. */
-cake_share cake_parts_share(const cake_stage *stage, const cake_plan *plan, int rank,
-                            const cake_kernels *kernels, cake_range *ranges);
+cake_weight_set cake_parts_share(const cake_stage *stage, const cake_plan *plan, int rank,
+                                 const cake_kernels *kernels, cake_range *ranges);
 /* Bytes of its weights there. */
 int64_t cake_parts_weights(const cake_stage *stage, const cake_plan *plan, int rank,
                            const cake_kernels *kernels);

@@ -423,12 +423,13 @@ static cake_err judge(const cake_options *o, const cake_world *world, const cake
 static int64_t bytes_of_files(const cake_world *world, const cake_stage *stage)
 {
     cake_range range = {0, cake_model_config(stage->model)->n_layer};
-    cake_share whole = {.range = &range, .n_range = 1, .embed = true, .head = true};
+    cake_weight_set whole = {.range = &range, .n_range = 1, .embed = true, .head = true};
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop + 1, sizeof *ranges);
     const cake_kernels *kernels[2];
     int64_t own = 0;
     for (int i = cake_parts_memories(stage, kernels); i-- > 0;) {
-        cake_share share = cake_parts_share(stage, &stage->plan, stage->replica.rank, kernels[i], ranges);
+        cake_weight_set share =
+            cake_parts_share(stage, &stage->plan, stage->replica.rank, kernels[i], ranges);
         own += cake_model_bytes_in_files(stage->model, &share);
     }
     free(ranges);

@@ -20,14 +20,14 @@ void cake_slices_weigh(cake_stage *stage)
 {
     int n_layer = cake_model_config(stage->model)->n_layer;
     const cake_kernels *kernels = cake_parts_first(stage);
-    cake_share ends = {.embed = true, .head = true};
+    cake_weight_set ends = {.embed = true, .head = true};
     stage->layers = (cake_layers){.cost = cake_pace_layers(stage),
                                   .root = cake_pace_root(stage),
                                   .bytes = cake_alloc((size_t)n_layer, sizeof(int64_t)),
                                   .ends = (int64_t)cake_model_bytes(stage->model, &ends, kernels)};
     for (int i = 0; i < n_layer; i++) {
         cake_range one = {i, 1};
-        cake_share share = {.range = &one, .n_range = 1};
+        cake_weight_set share = {.range = &one, .n_range = 1};
         stage->layers.bytes[i] = (int64_t)cake_model_bytes(stage->model, &share, kernels);
     }
 }

@@ -330,7 +330,8 @@ static cake_err load(const cake_options *o, cake_stage *stage)
     const cake_kernels *kernels[2];
     cake_err err = CAKE_OK;
     for (int i = cake_parts_memories(stage, kernels); i-- > 0 && !err;) {
-        cake_share share = cake_parts_share(stage, &stage->plan, stage->replica.rank, kernels[i], ranges);
+        cake_weight_set share =
+            cake_parts_share(stage, &stage->plan, stage->replica.rank, kernels[i], ranges);
         if (share.n_range || share.embed || share.head)
             err = cake_model_load(stage->model, &share, kernels[i], &how);
         if (!err && kernels[i]->memory)

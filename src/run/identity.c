@@ -14,7 +14,7 @@
 #include "base/crc.h"
 #include "base/version.h"
 #include "formats/json.h"
-#include "model/beside.h"
+#include "model/side_files.h"
 #include "record/record.h"
 
 /* Sums of the files beside the weights. Those of the tokenizer are added up: directories have no order. */
@@ -25,7 +25,7 @@ typedef struct sums {
 static cake_err sum_file(void *self, const char *name, cake_buf *text)
 {
     sums *s = self;
-    uint32_t sum = cake_beside_sum(name, text);
+    uint32_t sum = cake_side_files_sum(name, text);
     if (!strcmp(name, "config.json"))
         s->config = sum;
     else if (!strcmp(name, "generation_config.json"))
@@ -86,7 +86,7 @@ cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const
                            cake_buf *out)
 {
     sums s = {0};
-    cake_err err = cake_beside_read(o->model, "record", sum_file, &s);
+    cake_err err = cake_side_files_read(o->model, "record", sum_file, &s);
     const char *form = o->input_format ? o->input_format : o->input ? cake_record_form(o->input) : "txt";
     cake_json_put_text(out, "{\"version\": ", cake_version());
     add_sum(out, "config.json", s.config);

@@ -22,7 +22,7 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     if (err)
         return err;
     const cake_config *c = cake_model_config(model);
-    cake_share all = {.range = &(cake_range){0, c->n_layer}, .n_range = 1, .embed = true, .head = true};
+    cake_weight_set all = {.range = &(cake_range){0, c->n_layer}, .n_range = 1, .embed = true, .head = true};
     const cake_kernels *kernels = cake_kernels_at(cake_kernels_exact());
     const cake_bundle *bundle = cake_model_bundle(model);
     cake_buf_addf(out, "model       %s\n", bundle ? bundle->name : dir);

@@ -8,14 +8,15 @@
 
 #include <stddef.h>
 
-#include "model/part.h"
+#include "model/tensor_spec.h"
 
 /* Operations of a row in a layer's matrices; kv: only in those for K and V. */
 static double flops_of(const cake_config *c, int layer, bool kv)
 {
     double flops = 0;
-    for (const cake_part *part = cake_parts; part->name; part++)
-        if (part->owner == CAKE_PART_LAYER && cake_part_matrix(part) && cake_part_present(part, c, layer) &&
+    for (const cake_tensor_spec *part = cake_parts; part->name; part++)
+        if (part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part) &&
+            cake_tensor_spec_present(part, c, layer) &&
             (!kv || part->offset == offsetof(cake_layer_weights, k) ||
              part->offset == offsetof(cake_layer_weights, v)))
             flops += 2.0 * cake_width_of(part->out, c) * cake_width_of(part->in, c);
@@ -44,7 +45,8 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
     for (int class = 0; class < c->n_class; class ++)
         cost.kv[class].window = c->window[class];
     cake_range range = {first, count};
-    cost.wave_bytes = (double)cake_model_bytes(model, &(cake_share){.range = &range, .n_range = 1}, kernels);
+    cost.wave_bytes =
+        (double)cake_model_bytes(model, &(cake_weight_set){.range = &range, .n_range = 1}, kernels);
     for (int i = first; i < first + count; i++) {
         cost.row_flops += flops_of(c, i, false);
         add_layer(&cost, c, &c->layer[i], kv_dtype);

@@ -141,13 +141,13 @@ bool cake_pre_tokenizers_spell(
     const cake_pre_tokenizers *splitters); /* the model wants the byte-level alphabet */
 bool cake_pre_tokenizers_drop(const cake_pre_tokenizers *splitters); /* parts of the text are removed */
 void cake_pre_tokenizers_close(cake_pre_tokenizers *splitters);
-typedef cake_err (*cake_piece_function)(void *own, const char *piece, size_t len);
+typedef cake_err (*cake_tensor_walk_function)(void *own, const char *piece, size_t len);
 
 /* Hands the pieces of text (UTF-8, not empty) on, one at a time; none is empty. With splitters->raw they are
  * still to be spelled. first: the text is the beginning of all. Fails as patterns and `each` do. */
 cake_err cake_pre_tokenizers_run(const cake_pre_tokenizers *splitters, const char *text, size_t len,
-                                 bool first, cake_encode_ws *scratch, cake_piece_function each, void *own,
-                                 cake_fault *fault);
+                                 bool first, cake_encode_ws *scratch, cake_tensor_walk_function each,
+                                 void *own, cake_fault *fault);
 /* The script of each of CAKE_CODES characters as a number, 0: that of what stands before; owned
  * (scripts.c). */
 #define CAKE_CODES 0x110000

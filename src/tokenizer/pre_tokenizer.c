@@ -346,7 +346,7 @@ void cake_pre_tokenizers_close(cake_pre_tokenizers *splitters)
 typedef struct splitting {
     const cake_pre_tokenizers *splitters;
     cake_encode_ws *scratch;
-    cake_piece_function each;
+    cake_tensor_walk_function each;
     void *own;
     cake_fault *fault;
 } splitting;
@@ -517,8 +517,8 @@ static cake_err split_from(const splitting *s, size_t step, const char *text, si
 }
 
 cake_err cake_pre_tokenizers_run(const cake_pre_tokenizers *splitters, const char *text, size_t len,
-                                 bool first, cake_encode_ws *scratch, cake_piece_function each, void *own,
-                                 cake_fault *fault)
+                                 bool first, cake_encode_ws *scratch, cake_tensor_walk_function each,
+                                 void *own, cake_fault *fault)
 {
     splitting s = {splitters, scratch, each, own, fault};
     if (!scratch->step) {

@@ -3,7 +3,7 @@
  * In: seed, name of a tensor, range of elements. Out: the elements. model.c calls where it would read a file.
  * Invariant: no state; the n-th element is a hash of n.
  */
-#include "model/dummy.h"
+#include "model/random_weights.h"
 
 #include <string.h>
 
@@ -40,8 +40,8 @@ static void make_levels(bool norm, cake_dtype dtype, uint32_t *level)
 
 /* Four elements a hash, twelve bits each: a few seconds for a model of billions are part of every
  * benchmark. */
-void cake_dummy_fill(uint64_t seed, const char *name, bool norm, cake_dtype dtype, int64_t first, int64_t n,
-                     void *into)
+void cake_random_weights_fill(uint64_t seed, const char *name, bool norm, cake_dtype dtype, int64_t first,
+                              int64_t n, void *into)
 {
     uint32_t level[LEVELS];
     make_levels(norm, dtype, level);

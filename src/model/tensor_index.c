@@ -3,7 +3,7 @@
  * In: a model directory. Out: where each tensor lies. model.c calls. Invariant: a name stands for one tensor
  * in one file, and no file outside the directory is opened.
  */
-#include "model/store.h"
+#include "model/tensor_index.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +17,19 @@
 #define INDEX     "model.safetensors.index.json"
 #define MAX_FILES 4096
 
-struct cake_store {
-    cake_safetensors **file; /* [n_file] */
-    cake_stored *entry;      /* [n_entry], by name */
+struct cake_tensor_index {
+    cake_safetensors **file;    /* [n_file] */
+    cake_indexed_tensor *entry; /* [n_entry], by name */
     int n_file, n_entry;
 };
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const cake_stored *)a)->tensor->name, ((const cake_stored *)b)->tensor->name);
+    return strcmp(((const cake_indexed_tensor *)a)->tensor->name,
+                  ((const cake_indexed_tensor *)b)->tensor->name);
 }
 
-static cake_err open_file(cake_store *store, const char *dir, const char *name)
+static cake_err open_file(cake_tensor_index *store, const char *dir, const char *name)
 {
     cake_buf path = {0};
     cake_buf_addf(&path, "%s/%s", dir, name);
@@ -46,11 +47,11 @@ static const char *name_of(const cake_safetensors *file)
 }
 
 /* Of tensors with one name that stays which is in the file that the index says. */
-static void drop_others(cake_store *store, const cake_json *map)
+static void drop_others(cake_tensor_index *store, const cake_json *map)
 {
     int n = 0;
     for (int i = 0; i < store->n_entry; i++) {
-        const cake_stored *s = &store->entry[i];
+        const cake_indexed_tensor *s = &store->entry[i];
         const char *file = cake_json_text(cake_json_get(map, s->tensor->name), NULL);
         bool twin = (i && !by_name(s - 1, s)) || (i + 1 < store->n_entry && !by_name(s, s + 1));
         if (!twin || !file || !strcmp(file, name_of(s->file)))
@@ -60,7 +61,7 @@ static void drop_others(cake_store *store, const cake_json *map)
 }
 
 /* One sorted list of all files' tensors. map: which file has which, NULL: there is one file. */
-static cake_err collect(cake_store *store, const cake_json *map)
+static cake_err collect(cake_tensor_index *store, const cake_json *map)
 {
     size_t n = 0;
     for (int i = 0; i < store->n_file; i++)
@@ -70,8 +71,8 @@ static cake_err collect(cake_store *store, const cake_json *map)
     store->entry = cake_alloc(n, sizeof *store->entry);
     for (int i = 0; i < store->n_file; i++)
         for (int t = 0; t < cake_safetensors_count(store->file[i]); t++)
-            store->entry[store->n_entry++] =
-                (cake_stored){.file = store->file[i], .tensor = cake_safetensors_at(store->file[i], t)};
+            store->entry[store->n_entry++] = (cake_indexed_tensor){
+                .file = store->file[i], .tensor = cake_safetensors_at(store->file[i], t)};
     qsort(store->entry, n, sizeof *store->entry, by_name);
     drop_others(store, map);
     for (int i = 1; i < store->n_entry; i++)
@@ -94,7 +95,8 @@ static int by_text(const void *a, const void *b)
 }
 
 /* Opens each file that the map names once. */
-static cake_err open_shards(cake_store *store, const char *dir, const char *index, const cake_json *map)
+static cake_err open_shards(cake_tensor_index *store, const char *dir, const char *index,
+                            const cake_json *map)
 {
     const char **name = cake_alloc(cake_json_size(map), sizeof *name);
     size_t n = 0, n_file = 0;
@@ -121,11 +123,11 @@ static cake_err open_shards(cake_store *store, const char *dir, const char *inde
 }
 
 /* What no file has may be a tensor that nobody needs; model.c misses the others. */
-static cake_err check_map(const cake_store *store, const char *index, const cake_json *map)
+static cake_err check_map(const cake_tensor_index *store, const char *index, const cake_json *map)
 {
     for (void *it = cake_json_first(map); it; it = cake_json_next(map, it)) {
         const char *name = cake_json_key(it, NULL), *file = cake_json_text(cake_json_value(it), NULL);
-        const cake_stored *found = cake_store_find(store, name);
+        const cake_indexed_tensor *found = cake_tensor_index_find(store, name);
         if (found && strcmp(name_of(found->file), file))
             return cake_fail("model", "%s: tensor %.200s should be in %.200s, but is in %s", index, name,
                              file, cake_safetensors_path(found->file));
@@ -133,7 +135,7 @@ static cake_err check_map(const cake_store *store, const char *index, const cake
     return CAKE_OK;
 }
 
-static cake_err open_index(cake_store *store, const char *dir, const char *index)
+static cake_err open_index(cake_tensor_index *store, const char *dir, const char *index)
 {
     cake_json *root = NULL;
     cake_err err = cake_json_load("model", index, false, &root);
@@ -149,9 +151,9 @@ static cake_err open_index(cake_store *store, const char *dir, const char *index
     return err;
 }
 
-cake_err cake_store_open(const char *dir, cake_store **out)
+cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out)
 {
-    cake_store *store = cake_alloc(1, sizeof *store);
+    cake_tensor_index *store = cake_alloc(1, sizeof *store);
     cake_buf single = {0}, index = {0};
     cake_buf_addf(&single, "%s/" SINGLE, dir);
     cake_buf_addf(&index, "%s/" INDEX, dir);
@@ -168,7 +170,7 @@ cake_err cake_store_open(const char *dir, cake_store **out)
     cake_buf_free(&single);
     cake_buf_free(&index);
     if (err)
-        cake_store_close(store);
+        cake_tensor_index_close(store);
     else
         *out = store;
     return err;
@@ -201,30 +203,30 @@ static cake_err check_held(const cake_safetensors *file, const cake_bundle *bund
                            cake_safetensors_path(file), cake_safetensors_count(file), bundle->path, n);
 }
 
-cake_err cake_store_open_bundle(const char *dir, const cake_bundle *bundle, cake_store **out)
+cake_err cake_tensor_index_open_bundle(const char *dir, const cake_bundle *bundle, cake_tensor_index **out)
 {
-    cake_store *store = cake_alloc(1, sizeof *store);
+    cake_tensor_index *store = cake_alloc(1, sizeof *store);
     cake_err err = dir ? open_file(store, dir, SINGLE) : CAKE_OK;
     if (!err && dir)
         err = check_held(store->file[0], bundle);
     store->entry = cake_alloc((size_t)bundle->n_tensor, sizeof *store->entry);
     for (int i = 0, at = 0; i < bundle->n_tensor && !err; i++) {
         bool here = dir && bundle->held[i];
-        store->entry[store->n_entry++] =
-            (cake_stored){.file = here ? store->file[0] : NULL,
-                          .tensor = here ? cake_safetensors_at(store->file[0], at++) : &bundle->tensor[i],
-                          .summed = here,
-                          .sum = bundle->sum[i]};
+        store->entry[store->n_entry++] = (cake_indexed_tensor){
+            .file = here ? store->file[0] : NULL,
+            .tensor = here ? cake_safetensors_at(store->file[0], at++) : &bundle->tensor[i],
+            .summed = here,
+            .sum = bundle->sum[i]};
     }
     qsort(store->entry, (size_t)store->n_entry, sizeof *store->entry, by_name);
     if (err)
-        cake_store_close(store);
+        cake_tensor_index_close(store);
     else
         *out = store;
     return err;
 }
 
-void cake_store_close(cake_store *store)
+void cake_tensor_index_close(cake_tensor_index *store)
 {
     if (!store)
         return;
@@ -235,14 +237,14 @@ void cake_store_close(cake_store *store)
     free(store);
 }
 
-const cake_stored *cake_store_find(const cake_store *store, const char *name)
+const cake_indexed_tensor *cake_tensor_index_find(const cake_tensor_index *store, const char *name)
 {
     cake_tensor tensor = {.name = (char *)(uintptr_t)name};
-    cake_stored key = {.tensor = &tensor};
+    cake_indexed_tensor key = {.tensor = &tensor};
     return bsearch(&key, store->entry, (size_t)store->n_entry, sizeof *store->entry, by_name);
 }
 
-cake_err cake_store_map(cake_store *store)
+cake_err cake_tensor_index_map(cake_tensor_index *store)
 {
     cake_err err = CAKE_OK;
     for (int i = 0; i < store->n_file && !err; i++)
@@ -250,13 +252,13 @@ cake_err cake_store_map(cake_store *store)
     return err;
 }
 
-void cake_store_unmap(cake_store *store)
+void cake_tensor_index_unmap(cake_tensor_index *store)
 {
     for (int i = 0; i < store->n_file; i++)
         cake_safetensors_unmap(store->file[i]);
 }
 
-cake_err cake_store_unchanged(const cake_store *store)
+cake_err cake_tensor_index_unchanged(const cake_tensor_index *store)
 {
     cake_err err = CAKE_OK;
     for (int i = 0; i < store->n_file && !err; i++)
@@ -264,12 +266,12 @@ cake_err cake_store_unchanged(const cake_store *store)
     return err;
 }
 
-int cake_store_count(const cake_store *store)
+int cake_tensor_index_count(const cake_tensor_index *store)
 {
     return store->n_entry;
 }
 
-const cake_stored *cake_store_at(const cake_store *store, int i)
+const cake_indexed_tensor *cake_tensor_index_at(const cake_tensor_index *store, int i)
 {
     return &store->entry[i];
 }

@@ -3,8 +3,8 @@
  * Seeded weights in place of a file's: for benchmarks and plans. An element depends on the seed, its tensor's
  * name and its place in the tensor only, so that any split over ranks has the same model.
  */
-#ifndef CAKE_MODEL_DUMMY_H
-#define CAKE_MODEL_DUMMY_H
+#ifndef CAKE_MODEL_RANDOM_WEIGHTS_H
+#define CAKE_MODEL_RANDOM_WEIGHTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 
 /* into [n]: elements first, first + 1, ... of the tensor; ones for a norm, else uniform with deviation
  * 0.02. */
-void cake_dummy_fill(uint64_t seed, const char *name, bool norm, cake_dtype dtype, int64_t first, int64_t n,
-                     void *into);
+void cake_random_weights_fill(uint64_t seed, const char *name, bool norm, cake_dtype dtype, int64_t first,
+                              int64_t n, void *into);
 
 #endif

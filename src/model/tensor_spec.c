@@ -3,20 +3,20 @@
  * In: a config. Out: which tensors such a model has, what they are called and what shape they must have.
  * model.c walks the table for checking, counting and loading alike. Invariant: a tensor stands here once.
  */
-#include "model/part.h"
+#include "model/tensor_spec.h"
 
 #include <stddef.h>
 
-#define IN_LAYER(field)    .owner = CAKE_PART_LAYER, .offset = offsetof(cake_layer_weights, field)
-#define WITH_EMBED(field)  .owner = CAKE_PART_EMBED, .offset = offsetof(cake_ends, field)
-#define WITH_HEAD(field)   .owner = CAKE_PART_HEAD, .offset = offsetof(cake_ends, field)
+#define IN_LAYER(field)    .owner = CAKE_SPEC_LAYER, .offset = offsetof(cake_layer_weights, field)
+#define WITH_EMBED(field)  .owner = CAKE_SPEC_EMBED, .offset = offsetof(cake_ends, field)
+#define WITH_HEAD(field)   .owner = CAKE_SPEC_HEAD, .offset = offsetof(cake_ends, field)
 #define SHAPE(n_out, n_in) .out = CAKE_WIDTH_##n_out, .in = CAKE_WIDTH_##n_in
 #define WHEN(what)         .when = CAKE_WHEN_##what
 
 #define SLICE(whole, above) .all = CAKE_WIDTH_##whole, .before = CAKE_WIDTH_##above
 #define IN_TURN(above)      SLICE(Q_TWICE, above), .run = CAKE_WIDTH_HEAD
 
-const cake_part cake_parts[] = {
+const cake_tensor_spec cake_parts[] = {
     {"embed_tokens.weight", SHAPE(VOCAB, DIM), WITH_EMBED(embedding)},
     {"input_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_BEFORE), .norm = true, IN_LAYER(attn_norm)},
     {"self_attn.q_proj.weight", SHAPE(Q, DIM), WHEN(Q_APART), IN_LAYER(q)},
@@ -68,7 +68,7 @@ const cake_part cake_parts[] = {
     {0},
 };
 
-bool cake_part_present(const cake_part *part, const cake_config *config, int layer)
+bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *config, int layer)
 {
     const cake_arch *arch = config->arch;
     bool attention = config->layer[layer].mixer == CAKE_MIX_ATTENTION;
@@ -118,7 +118,7 @@ bool cake_part_present(const cake_part *part, const cake_config *config, int lay
     }
 }
 
-bool cake_part_matrix(const cake_part *part)
+bool cake_tensor_spec_matrix(const cake_tensor_spec *part)
 {
     return part->in != CAKE_WIDTH_ONE && !part->flat;
 }
@@ -166,22 +166,23 @@ int cake_width_of(cake_width width, const cake_config *config)
 /* How files begin the names of the text part: as a model of its own, as part of another, as part of another
  * in files that are older than transformers 4.52, and the first two as AutoModel saves them: without the
  * head. */
-static const cake_naming namings[] = {{"model.", ""},
-                                      {"model.language_model.", ""},
-                                      {"language_model.model.", "language_model."},
-                                      {"", ""},
-                                      {"language_model.", ""}};
+static const cake_name_prefix namings[] = {{"model.", ""},
+                                           {"model.language_model.", ""},
+                                           {"language_model.model.", "language_model."},
+                                           {"", ""},
+                                           {"language_model.", ""}};
 
-const cake_naming *cake_naming_at(int i)
+const cake_name_prefix *cake_name_prefix_at(int i)
 {
     return i < (int)(sizeof namings / sizeof *namings) ? &namings[i] : NULL;
 }
 
-void cake_part_name(const cake_part *part, const cake_naming *naming, int layer, cake_buf *out)
+void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_name_prefix *naming, int layer,
+                           cake_buf *out)
 {
     cake_buf_cut(out, 0);
     cake_buf_adds(out, part->when == CAKE_WHEN_UNTIED ? naming->head : naming->body);
-    if (part->owner == CAKE_PART_LAYER)
+    if (part->owner == CAKE_SPEC_LAYER)
         cake_buf_addf(out, "layers.%d.", layer);
     cake_buf_adds(out, part->name);
 }

@@ -3,7 +3,7 @@
  * In: a file. Out: its bytes. safetensors.c calls. Invariant: the handler of SIGBUS is ours exactly while the
  * list of mappings is not empty, and it touches nothing but pages of these.
  */
-#include "model/mapping.h"
+#include "model/mmap_file.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,15 +14,15 @@
 
 #include "base/alloc.h"
 
-struct cake_mapping {
+struct cake_mmap_file {
     char *base;
     size_t size;
     atomic_bool torn;
-    cake_mapping *next;
+    cake_mmap_file *next;
 };
 
 static struct {
-    cake_mapping *first;
+    cake_mmap_file *first;
     struct sigaction before; /* what SIGBUS did */
     uintptr_t page;          /* bytes of a page */
 } state;
@@ -33,7 +33,7 @@ static void mend(int number, siginfo_t *info, void *context)
 {
     (void)context;
     char *at = info->si_addr;
-    for (cake_mapping *m = state.first; m && info->si_code > 0; m = m->next) { /* not sent by a process */
+    for (cake_mmap_file *m = state.first; m && info->si_code > 0; m = m->next) { /* not sent by a process */
         if (at < m->base || at >= m->base + m->size)
             continue;
         char *page = at - (uintptr_t)at % state.page;
@@ -48,12 +48,12 @@ static void mend(int number, siginfo_t *info, void *context)
     raise(number); /* waits until this handler has returned */
 }
 
-cake_mapping *cake_mapping_open(int fd, int64_t size)
+cake_mmap_file *cake_mmap_file_open(int fd, int64_t size)
 {
     void *base = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
         return NULL;
-    cake_mapping *m = cake_alloc(1, sizeof *m);
+    cake_mmap_file *m = cake_alloc(1, sizeof *m);
     m->base = base;
     m->size = (size_t)size;
     m->next = state.first;
@@ -67,11 +67,11 @@ cake_mapping *cake_mapping_open(int fd, int64_t size)
     return m;
 }
 
-void cake_mapping_close(cake_mapping *mapping)
+void cake_mmap_file_close(cake_mmap_file *mapping)
 {
     if (!mapping)
         return;
-    cake_mapping **at = &state.first;
+    cake_mmap_file **at = &state.first;
     while (*at != mapping)
         at = &(*at)->next;
     *at = mapping->next;
@@ -81,17 +81,17 @@ void cake_mapping_close(cake_mapping *mapping)
     free(mapping);
 }
 
-const char *cake_mapping_at(const cake_mapping *mapping, int64_t offset)
+const char *cake_mmap_file_at(const cake_mmap_file *mapping, int64_t offset)
 {
     return mapping->base + offset;
 }
 
-bool cake_mapping_torn(const cake_mapping *mapping)
+bool cake_mmap_file_faulted(const cake_mmap_file *mapping)
 {
     return atomic_load(&mapping->torn);
 }
 
-void cake_mapping_leave(cake_mapping *mapping, int64_t begin, int64_t end)
+void cake_mmap_file_leave(cake_mmap_file *mapping, int64_t begin, int64_t end)
 {
     uintptr_t first = (uintptr_t)begin / state.page * state.page,
               last = (uintptr_t)end / state.page * state.page;

@@ -3,17 +3,17 @@
  * The tensors of a model by name, shape and place in memory: one const row each, shared by all families. A
  * family that lacks a tensor says so in its cake_arch row.
  */
-#ifndef CAKE_MODEL_PART_H
-#define CAKE_MODEL_PART_H
+#ifndef CAKE_MODEL_TENSOR_SPEC_H
+#define CAKE_MODEL_TENSOR_SPEC_H
 
 #include "base/buf.h"
 #include "model/model.h"
 
-typedef enum cake_part_owner {
-    CAKE_PART_EMBED, /* held by who embeds, and when tied by who has the head */
-    CAKE_PART_LAYER,
-    CAKE_PART_HEAD
-} cake_part_owner;
+typedef enum cake_tensor_spec_owner {
+    CAKE_SPEC_EMBED, /* held by who embeds, and when tied by who has the head */
+    CAKE_SPEC_LAYER,
+    CAKE_SPEC_HEAD
+} cake_tensor_spec_owner;
 
 /* Sizes that the config names. */
 typedef enum cake_width {
@@ -36,7 +36,7 @@ typedef enum cake_width {
     CAKE_WIDTH_VOCAB
 } cake_width;
 
-typedef enum cake_part_when {
+typedef enum cake_condition {
     CAKE_WHEN_ALWAYS,
     CAKE_WHEN_ATTENTION, /* in layers of attention, as are all up to QK_NORM */
     CAKE_WHEN_APART,     /* k and v have tensors of their own */
@@ -58,7 +58,7 @@ typedef enum cake_part_when {
     CAKE_WHEN_NO_NORM_AFTER,
     CAKE_WHEN_NORMS_BOTH,
     CAKE_WHEN_UNTIED /* the head alone */
-} cake_part_when;
+} cake_condition;
 
 /* What is not in a layer. */
 typedef struct cake_ends {
@@ -66,10 +66,10 @@ typedef struct cake_ends {
     const float *final_norm;
 } cake_ends;
 
-typedef struct cake_part {
+typedef struct cake_tensor_spec {
     const char *name; /* in the file, behind the naming's body and, of a layer's part, behind "layers.N." */
-    cake_part_owner owner;
-    cake_part_when when;
+    cake_tensor_spec_owner owner;
+    cake_condition when;
     cake_width out, in;     /* in is ONE: a vector, which becomes float32; else a matrix */
     cake_width all, before; /* rows of the tensor that it is cut from, and those above it; NONE: it is all */
     cake_width run; /* so many rows are of this part, as many of the other, in turn; NONE: all in one */
@@ -77,20 +77,21 @@ typedef struct cake_part {
     bool norm;      /* a norm's weights: factors around 1 */
     bool whole;     /* norm: factors even where the model's other norms have 1 still to be added */
     size_t offset;  /* in cake_layer_weights or cake_ends, of a cake_weight or a const float * */
-} cake_part;
+} cake_tensor_spec;
 
 /* What the names of all tensors begin with, and that of the head. */
-typedef struct cake_naming {
+typedef struct cake_name_prefix {
     const char *body, *head;
-} cake_naming;
+} cake_name_prefix;
 
-extern const cake_part cake_parts[]; /* ends with a NULL name */
+extern const cake_tensor_spec cake_parts[]; /* ends with a NULL name */
 
-bool cake_part_present(const cake_part *part, const cake_config *config, int layer);
-bool cake_part_matrix(const cake_part *part);
+bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *config, int layer);
+bool cake_tensor_spec_matrix(const cake_tensor_spec *part);
 int cake_width_of(cake_width width, const cake_config *config);
-const cake_naming *cake_naming_at(int i); /* the usual one first; NULL past the end */
+const cake_name_prefix *cake_name_prefix_at(int i); /* the usual one first; NULL past the end */
 /* The part's name in the files; replaces what out holds. */
-void cake_part_name(const cake_part *part, const cake_naming *naming, int layer, cake_buf *out);
+void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_name_prefix *naming, int layer,
+                           cake_buf *out);
 
 #endif

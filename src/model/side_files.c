@@ -4,7 +4,7 @@
  * identity.c sums them up, staging.c copies them.
  * Invariant: a file that is absent is passed over; one that cannot be read is an error.
  */
-#include "model/beside.h"
+#include "model/side_files.h"
 
 #include <dirent.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static bool is_file(size_t i, const char *name)
                               : !strcmp(name, files[i].name);
 }
 
-bool cake_beside_is_own(const char *name)
+bool cake_side_files_is_own(const char *name)
 {
     size_t i = 0;
     while (i < N_FILE && !is_file(i, name))
@@ -58,7 +58,7 @@ bool cake_beside_is_own(const char *name)
     return i < N_FILE;
 }
 
-uint32_t cake_beside_sum(const char *name, const cake_buf *text)
+uint32_t cake_side_files_sum(const char *name, const cake_buf *text)
 {
     return cake_crc_on(cake_crc(name, strlen(name)), text->data, text->len);
 }
@@ -90,8 +90,8 @@ static cake_err read_ending(const char *dir, const char *topic, size_t i,
     return err;
 }
 
-cake_err cake_beside_read(const char *dir, const char *topic,
-                          cake_err (*take)(void *self, const char *name, cake_buf *text), void *self)
+cake_err cake_side_files_read(const char *dir, const char *topic,
+                              cake_err (*take)(void *self, const char *name, cake_buf *text), void *self)
 {
     cake_err err = CAKE_OK;
     for (size_t i = 0; i < N_FILE && !err; i++)

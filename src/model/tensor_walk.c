@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a model and a share of it. Out: fn called for each of its tensors. model.c, source.c and load.c call.
+ * Invariant: the same share gives the same pieces in the same order, so that what was counted is what is
+ * loaded.
+ */
+#include "model/tensor_walk.h"
+
+const cake_indexed_tensor *cake_tensor_walk_find(const cake_model *model, const char *prefix,
+                                                 const char *name)
+{
+    cake_buf whole = {0};
+    cake_buf_addf(&whole, "%s%s", prefix, name);
+    const cake_indexed_tensor *found = cake_tensor_index_find(model->store, whole.data);
+    cake_buf_free(&whole);
+    return found;
+}
+
+const cake_indexed_tensor *cake_tensor_walk_find_head(const cake_model *model)
+{
+    return cake_tensor_walk_find(model, model->naming->head, "lm_head.weight");
+}
+
+size_t cake_tensor_walk_bytes(const cake_tensor_item *p, const cake_kernels *kernels)
+{
+    size_t bytes = cake_tensor_spec_matrix(p->part) ? kernels->weight_bytes(p->kept, p->n_out, p->n_in)
+                                                    : (size_t)p->n_out * (size_t)p->n_in * sizeof(float);
+    return cake_arena_round(bytes);
+}
+
+static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part, int layer,
+                          cake_tensor_walk_fn fn, void *arg)
+{
+    const cake_config *c = &model->config;
+    cake_buf name = {0};
+    cake_tensor_spec_name(part, model->naming, layer, &name);
+    cake_tensor_item p = {.part = part,
+                          .layer = layer,
+                          .n_out = cake_width_of(part->out, c),
+                          .n_in = cake_width_of(part->in, c),
+                          .all = cake_width_of(part->all ? part->all : part->out, c),
+                          .before = cake_width_of(part->before, c),
+                          .run = cake_width_of(part->run ? part->run : part->out, c),
+                          .dtype = c->dtype};
+    if (model->store) {
+        p.from = cake_tensor_index_find(model->store, name.data);
+        if (!p.from && c->tied && part->owner == CAKE_SPEC_EMBED) /* one matrix, under its other name */
+            p.from = cake_tensor_walk_find_head(model);
+        if (p.from)
+            p.dtype = p.from->tensor->dtype;
+    }
+    p.kept = model->options.convert ? model->options.dtype : p.dtype;
+    p.name = name.data;
+    cake_err err = fn(model, &p, arg);
+    cake_buf_free(&name);
+    return err;
+}
+
+cake_err cake_tensor_walk_visit(const cake_model *model, const cake_weight_set *share, cake_tensor_walk_fn fn,
+                                void *arg)
+{
+    const cake_config *c = &model->config;
+    for (const cake_tensor_spec *part = cake_parts; part->name; part++) {
+        bool held = part->owner == CAKE_SPEC_EMBED ? share->embed || (share->head && c->tied) : share->head;
+        if (part->owner == CAKE_SPEC_LAYER || !held || !cake_tensor_spec_present(part, c, 0))
+            continue;
+        cake_err err = visit_one(model, part, 0, fn, arg);
+        if (err)
+            return err;
+    }
+    for (int r = 0; r < share->n_range; r++) {
+        cake_range range = share->range[r];
+        CAKE_ASSERT(range.first >= 0 && range.count >= 0 && range.count <= c->n_layer - range.first);
+        for (int layer = range.first; layer < range.first + range.count; layer++)
+            for (const cake_tensor_spec *part = cake_parts; part->name; part++) {
+                if (part->owner != CAKE_SPEC_LAYER || !cake_tensor_spec_present(part, c, layer))
+                    continue;
+                cake_err err = visit_one(model, part, layer, fn, arg);
+                if (err)
+                    return err;
+            }
+    }
+    return CAKE_OK;
+}
