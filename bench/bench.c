@@ -145,7 +145,7 @@ static cake_err check_uses(const cake_options *o)
     return CAKE_OK;
 }
 
-static cake_err check_options(const cake_options *o, const cake_world *world)
+static cake_err check_options(const cake_options *o, const cake_comm *world)
 {
     cost_load load;
     struct stat there;
@@ -250,13 +250,13 @@ typedef struct found {
 /* Adds every rank's results of one measurement, rank after rank. */
 static void gather(const cake_bench *b, found *f)
 {
-    const cake_world *world = b->world;
+    const cake_comm *world = b->world;
     size_t room = (size_t)(MOST + world->size), each = sizeof(int64_t) + room * sizeof *f->result;
     char *mine = cake_alloc(1, each), *every = world->rank ? NULL : cake_alloc((size_t)world->size, each);
     int64_t count = b->n;
     memcpy(mine, &count, sizeof count);
     memcpy(mine + sizeof count, b->result, (size_t)b->n * sizeof *f->result);
-    cake_world_gather(world, mine, every, each);
+    cake_comm_gather(world, mine, every, each);
     for (int r = 0; every && r < world->size; r++) {
         const char *from = every + (size_t)r * each;
         memcpy(&count, from, sizeof count);
@@ -278,7 +278,7 @@ static cake_err run_cases(const cake_options *o, cake_bench *b, found *f)
             int before = f->n;
             b->n = 0;
             b->lacks = "two ranks: start it with mpirun -np 2";
-            err = cake_world_agree(b->world, c->run(b, c));
+            err = cake_comm_agree(b->world, c->run(b, c));
             gather(b, f);
             if (!err && b->world->rank == 0 && f->n == before)
                 printf("%-33s needs %s\n", c->name, b->lacks);
@@ -290,20 +290,20 @@ static cake_err run_cases(const cake_options *o, cake_bench *b, found *f)
 }
 
 /* What can be wrong with the command line, and the table of kernels that all ranks have. */
-static cake_err prepare(const cake_options *o, const cake_world *world, cake_bench *b)
+static cake_err prepare(const cake_options *o, const cake_comm *world, cake_bench *b)
 {
     int level = strcmp(o->isa, "auto") ? cake_kernels_level(o->isa) : cake_kernels_best();
     cake_err err = world->rank ? CAKE_OK : check_options(o, world);
     if (!err && !cake_kernels_at(level))
         err = cake_fail("kernels", "--isa %s: not in this build or processor; the best here is %s", o->isa,
                         cake_kernels_at(cake_kernels_best())->name);
-    err = cake_world_agree(world, err);
+    err = cake_comm_agree(world, err);
     if (!err)
-        b->kernels = cake_kernels_at((int)cake_world_least(world, level));
+        b->kernels = cake_kernels_at((int)cake_comm_allreduce_min(world, level));
     return err;
 }
 
-cake_err cake_bench_run(const cake_options *options, const cake_world *world)
+cake_err cake_bench_run(const cake_options *options, const cake_comm *world)
 {
     cake_machine machine;
     cake_bench b = {.world = world, .options = options, .smoke = options->smoke};
@@ -324,7 +324,7 @@ cake_err cake_bench_run(const cake_options *options, const cake_world *world)
         err = run_cases(options, &b, &f);
     if (!err && world->rank == 0 && !f.n)
         err = cake_fail_usage("nothing was measured: it needs %s", b.lacks);
-    err = cake_world_agree(world, err);
+    err = cake_comm_agree(world, err);
     if (!err && options->output && world->rank == 0)
         err = write_file(options->output, f.result, f.n, &b);
     free(f.result);

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "kernels/kernels.h"
-#include "link/world.h"
+#include "link/comm.h"
 #include "options/options.h"
 
 typedef struct cake_bench cake_bench;
@@ -37,7 +37,7 @@ extern const cake_case cake_cases_throughput[];
 extern const cake_case cake_cases_pipeline[];
 
 struct cake_bench {
-    const cake_world *world;
+    const cake_comm *world;
     const cake_options *options;
     const cake_kernels *kernels; /* what --isa says; results name it */
     int threads;                 /* the most that are tried */
@@ -61,6 +61,6 @@ double cake_bench_time(const cake_bench *bench, int threads, void (*work)(const 
 int cake_bench_more(const cake_bench *bench, int threads);
 
 /* The command. The exit code that all ranks agreed on. */
-cake_err cake_bench_run(const cake_options *options, const cake_world *world);
+cake_err cake_bench_run(const cake_options *options, const cake_comm *world);
 
 #endif

@@ -18,7 +18,7 @@ enum { DIM = 1024, TRIES = 3 };
 typedef struct pair {
     int first, second;   /* ranks, this one among them; the same: a rank by itself */
     cake_link *out, *in; /* the ends here */
-    cake_parcel parcel;
+    cake_wave_msg parcel;
     cake_arena arena; /* its wave */
     int n_tok, times;
     size_t bytes;
@@ -49,9 +49,9 @@ static bool intact(cake_wave *wave, int n_tok)
     return same;
 }
 
-static cake_parcel *wait_for(pair *p)
+static cake_wave_msg *wait_for(pair *p)
 {
-    cake_parcel *parcel;
+    cake_wave_msg *parcel;
     while (!(parcel = cake_link_arrived(p->in))) {
         cake_link_progress(p->out);
         sched_yield(); /* ranks may be more than cpus */
@@ -66,10 +66,10 @@ static bool lead(pair *p, int times)
     for (int i = 0; i < times; i++) {
         p->parcel.busy = true;
         cake_link_send(p->out, &p->parcel);
-        cake_parcel *back = wait_for(p);
+        cake_wave_msg *back = wait_for(p);
         if (i == times - 1)
             same = intact(back->wave, p->n_tok);
-        cake_parcel_release(back);
+        cake_wave_msg_release(back);
         while (p->parcel.busy)
             cake_link_progress(p->out);
     }
@@ -145,11 +145,11 @@ static cake_err measure(cake_bench *bench, const cake_case *self, pair *p)
 }
 
 /* The least seconds that bare MPI takes for a message of the same size. */
-static double bare(const cake_world *world, const pair *p)
+static double bare(const cake_comm *world, const pair *p)
 {
     double best = 1e30;
     for (int i = 0; i <= TRIES; i++) {
-        double seconds = cake_world_echo(world, p->first, p->second, p->parcel.wave, p->bytes, p->times);
+        double seconds = cake_comm_pingpong(world, p->first, p->second, p->parcel.wave, p->bytes, p->times);
         best = i && seconds < best ? seconds : best;
     }
     return best;
@@ -158,21 +158,21 @@ static double bare(const cake_world *world, const pair *p)
 /* Pairs one after the other: none shares the memory with another. */
 static cake_err run_mpi(cake_bench *bench, const cake_case *self)
 {
-    const cake_world *world = bench->world;
+    const cake_comm *world = bench->world;
     cake_err err = CAKE_OK;
     for (int first = 0; first + 1 < world->size && !err; first++) {
         bool leads = world->rank == first, mine = leads || world->rank == first + 1;
         pair p = {0};
         if (mine)
             err = open_pair(bench, first, first + 1, self->kind, &p);
-        err = cake_world_agree(world, err);
+        err = cake_comm_agree(world, err);
         if (!err && mine)
             p.floor = bare(world, &p);
         if (!err && leads)
             err = measure(bench, self, &p);
         else if (!err && mine)
             follow(&p);
-        err = cake_world_agree(world, err);
+        err = cake_comm_agree(world, err);
         if (!err && mine)
             close_pair(&p);
     }

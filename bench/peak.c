@@ -62,13 +62,13 @@ enum { SMALL = 8, LARGE = 4 << 20 }; /* bytes of a message */
 /* Rank 0 with each other rank, one after the other. */
 static cake_err run_messages(cake_bench *bench, const cake_case *self)
 {
-    const cake_world *world = bench->world;
+    const cake_comm *world = bench->world;
     size_t bytes = (size_t)self->kind;
     void *buffer = cake_alloc(1, bytes);
     int times = bench->smoke ? 4 : self->kind == SMALL ? 10000 : 200;
     for (int other = 1; other < world->size; other++) {
-        cake_world_echo(world, 0, other, buffer, bytes, times / 4); /* connections are made */
-        double seconds = cake_world_echo(world, 0, other, buffer, bytes, times);
+        cake_comm_pingpong(world, 0, other, buffer, bytes, times / 4); /* connections are made */
+        double seconds = cake_comm_pingpong(world, 0, other, buffer, bytes, times);
         if (world->rank == 0 && self->kind == SMALL)
             cake_bench_say(bench, self->name, 1, other, seconds * 1e6, "us", 0, NULL);
         else if (world->rank == 0)

@@ -115,7 +115,7 @@ static void choose_rates(rig *r, cost_rates rates)
 /* Waves are real, and each rank has room for one of every lane. */
 static cake_err check_memory(const rig *r)
 {
-    const cake_world *world = r->bench->world;
+    const cake_comm *world = r->bench->world;
     cake_machine machine;
     cake_machine_read(&machine);
     int64_t bytes = (int64_t)cake_pipeline_bytes(&r->plan, world->rank, r->shape.n_lane, r->wave_bytes);
@@ -123,7 +123,7 @@ static cake_err check_memory(const rig *r)
         bytes +=
             (int64_t)(cake_root_bytes(r->config, &r->shape, 1) +
                       cake_logits_bytes(r->config, modelled_kernels(&r->cost, NULL), r->shape.lane_seqs, 1));
-    bytes = cake_world_sum_local(world, bytes);
+    bytes = cake_comm_node_sum(world, bytes);
     if (bytes > machine.memory && world->local_rank == 0)
         return cake_fail("bench",
                          "the waves of %d ranks take %s, and %s of memory are free; use a smaller --chunk",
@@ -134,10 +134,10 @@ static cake_err check_memory(const rig *r)
 /* All layers' seconds come to rank 0. */
 static void gather(rig *r, const double *mine)
 {
-    const cake_world *world = r->bench->world;
+    const cake_comm *world = r->bench->world;
     size_t n = (size_t)r->config->n_layer;
     double *all = cake_alloc((size_t)world->size * n, sizeof *all);
-    cake_world_gather(world, mine, all, n * sizeof *all);
+    cake_comm_gather(world, mine, all, n * sizeof *all);
     for (size_t i = 0; i < n * (size_t)world->size && !world->rank; i++)
         r->spent[i % n] += all[i];
     free(all);
@@ -145,7 +145,7 @@ static void gather(rig *r, const double *mine)
 
 static cake_err conduct(rig *r)
 {
-    const cake_world *world = r->bench->world;
+    const cake_comm *world = r->bench->world;
     double *mine = cake_alloc((size_t)r->config->n_layer, sizeof *mine);
     modelled_hop modelled = {.cost = &r->cost, .spent = mine};
     for (int i = 0; i < r->plan.n_hop; i++)
@@ -165,9 +165,9 @@ static cake_err conduct(rig *r)
     if (!err)
         err =
             cake_pipeline_open(world, &r->plan, &work, root, r->shape.n_lane, r->wave_bytes, NULL, &pipeline);
-    err = cake_world_agree(world, err);
+    err = cake_comm_agree(world, err);
     if (!err)
-        err = cake_world_agree(world, cake_pipeline_run(pipeline, NULL));
+        err = cake_comm_agree(world, cake_pipeline_run(pipeline, NULL));
     if (!err)
         r->stats = cake_pipeline_statistics(pipeline);
     if (!err)
@@ -202,7 +202,7 @@ static void report(rig *r)
 /* The modelled pipeline with a model that is opened, at these rates or such that it takes a while. */
 static cake_err run_model(rig *r, cost_rates rates, cake_dtype cache)
 {
-    const cake_world *world = r->bench->world;
+    const cake_comm *world = r->bench->world;
     r->config = cake_model_config(r->model);
     r->cache = cache;
     cake_err err = cake_replicas_check(r->bench->options, world, cake_replicas_asked(r->bench->options),
@@ -238,7 +238,7 @@ static cake_err run_modelled(cake_bench *bench, const cake_case *self)
     cake_model_options options = {.dummy = true, .config = o->model ? NULL : shape_config(shape)};
     (void)self;
     cake_err err = cake_model_open(o->model ? o->model : shape, &options, &r.model);
-    err = cake_world_agree(bench->world, err);
+    err = cake_comm_agree(bench->world, err);
     if (!err)
         err = run_model(&r, (cost_rates){0, 0}, CAKE_BF16);
     cake_model_close(r.model);

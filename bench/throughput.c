@@ -56,9 +56,9 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
     if (!err)
         err = cake_pipeline_open(bench->world, &stage->plan, stage->works, root, stage->shape.n_lane,
                                  stage->wave_bytes, stage->edge, &pipeline);
-    err = cake_world_agree(bench->world, err);
+    err = cake_comm_agree(bench->world, err);
     if (!err)
-        err = cake_world_agree(bench->world, cake_pipeline_run(pipeline, NULL));
+        err = cake_comm_agree(bench->world, cake_pipeline_run(pipeline, NULL));
     if (!err)
         *stats = cake_pipeline_statistics(pipeline);
     CAKE_ASSERT(err || bench->world->rank || from.generated == (int64_t)load->seqs * load->generated);
@@ -81,10 +81,10 @@ cost_rates throughput_rates(cake_bench *bench, const cake_stage *stage)
 }
 
 /* Of all ranks together; on rank 0. */
-static cost_rates sum_rates(const cake_world *world, cost_rates mine)
+static cost_rates sum_rates(const cake_comm *world, cost_rates mine)
 {
     cost_rates *all = cake_alloc((size_t)world->size, sizeof *all), sum = {0, 0};
-    cake_world_gather(world, &mine, all, sizeof mine);
+    cake_comm_gather(world, &mine, all, sizeof mine);
     for (int i = 0; i < world->size; i++) {
         sum.flops += all[i].flops;
         sum.bytes += all[i].bytes;
@@ -158,11 +158,11 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Of all ranks together; on rank 0. */
-static double sum_joules(const cake_world *world, const cake_stage *stage, double mine)
+static double sum_joules(const cake_comm *world, const cake_stage *stage, double mine)
 {
     cake_report_stage own = stage->report, *all = cake_alloc((size_t)world->size, sizeof *all);
     own.joules = mine;
-    cake_world_gather(world, &own, all, sizeof own);
+    cake_comm_gather(world, &own, all, sizeof own);
     double sum = world->rank ? -1 : cake_report_joules(all, world->size);
     free(all);
     return sum;

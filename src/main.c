@@ -15,7 +15,7 @@
 #include "watch/drain.h"
 
 /* Mostly every rank finds the same fault in the command line: rank 0 says so. */
-static cake_err parse(int argc, char **argv, const cake_world *world, cake_options *options)
+static cake_err parse(int argc, char **argv, const cake_comm *world, cake_options *options)
 {
     cake_buf unsaid = {0};
     if (world->rank > 0)
@@ -23,26 +23,26 @@ static cake_err parse(int argc, char **argv, const cake_world *world, cake_optio
     cake_err err = cake_options_parse(argc, argv, options);
     cake_log_capture(NULL);
     int64_t first = err;
-    cake_world_share(world, &first, sizeof first);
+    cake_comm_bcast(world, &first, sizeof first);
     if (err && !first)
         fputs(unsaid.data, stderr);
     cake_buf_free(&unsaid);
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }
 
 int main(int argc, char **argv)
 {
-    cake_world world;
+    cake_comm world;
     cake_options options;
     cake_file_guard();
     cake_drain_listen();
     cake_err err = cake_limits_raise();
     if (!err)
-        err = cake_world_open(&argc, &argv, &world);
+        err = cake_comm_open(&argc, &argv, &world);
     if (err)
         return err;
     if ((err = cake_consistency_build(&world))) {
-        cake_world_close();
+        cake_comm_close();
         return err;
     }
     cake_options_share(&world);
@@ -61,6 +61,6 @@ int main(int argc, char **argv)
         err = strcmp(options.command, "bench") ? cake_command(&options, &world, argc, argv)
                                                : cake_bench_run(&options, &world);
     cake_options_free(&options);
-    cake_world_close();
+    cake_comm_close();
     return err;
 }

@@ -111,7 +111,7 @@ static cake_buf told(double seconds, int n, cake_level level, int crowd)
                                    {.host = "vm", .threads = 1, .busy_s = seconds, .compute_s = seconds}};
     cake_hop hops[2] = {{0, 0, 4}, {1, 4, 4}};
     cake_plan plan = {.hop = hops, .n_hop = n, .n_rank = n};
-    cake_world world = {.size = n};
+    cake_comm world = {.size = n};
     cake_report r = {
         .plans = &plan, .n_replica = 1, .n_layer = 8, .world = &world, .stages = stages, .run_s = seconds};
     cake_buf out = {0};

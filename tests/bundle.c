@@ -50,7 +50,7 @@ static const char *fresh(void)
 static cake_err stage(const char *model, const char *dir, int ranks)
 {
     cake_options options = {.command = "stage", .model = model, .directory = dir, .ranks = ranks};
-    cake_world world = {.size = 1, .local_size = 1};
+    cake_comm world = {.size = 1, .local_size = 1};
     return cake_staging(&options, &world);
 }
 

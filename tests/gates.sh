@@ -15,8 +15,8 @@ fresh() {
     cp "$here/../.clang-format" "$tree/"
     local head='/* SPDX-License-Identifier: Apache-2.0 */'
     printf '%s\n#include <stdio.h>\n' "$head" >"$tree/src/base/base.c"
-    printf '%s\n#include <mpi.h>\n\n#include "base/base.h"\n' "$head" >"$tree/src/link/world.c"
-    printf '%s\n#include "link/world.h"\n#include "tokenizer/tokenizer.h"\n' "$head" >"$tree/src/run/run.c"
+    printf '%s\n#include <mpi.h>\n\n#include "base/base.h"\n' "$head" >"$tree/src/link/comm.c"
+    printf '%s\n#include "link/comm.h"\n#include "tokenizer/tokenizer.h"\n' "$head" >"$tree/src/run/run.c"
     printf '%s\n#include "base/base.h"\n/* exit(1) in a comment, and MPI_Abort() */\n' "$head" >"$tree/src/tokenizer/tokenizer.c"
     printf '%s\n#include "model/model.h"\nconst char *text = "exit(1)";\n' "$head" >"$tree/src/slice/slice.c"
     printf '%s\n#include <immintrin.h>\n' "$head" >"$tree/kernels/cpu/cpu.c"
@@ -52,7 +52,7 @@ must layers 0 "the good tree"
 must style 0 "the good tree"
 layer "base includes a folder above it" src/base/base.c '#include "tokenizer/tokenizer.h"'
 layer "siblings" src/tokenizer/tokenizer.c '#include "sample/sample.h"'
-layer "siblings in row 2 with kernels" src/link/world.c '#include "model/model.h"'
+layer "siblings in row 2 with kernels" src/link/comm.c '#include "model/model.h"'
 layer "link is no business of slice" src/slice/slice.c '#include "link/link.h"'
 layer "kernels include the model" kernels/cpu/cpu.c '#include "model/model.h"'
 layer "main goes around run" src/main.c '#include "tokenizer/tokenizer.h"'
@@ -62,7 +62,7 @@ layer "jansson outside its door" src/tokenizer/tokenizer.c '#include <jansson.h>
 layer "a second door" src/base/base.c '#include <pcre2.h>'
 layer "a header in no row" src/base/base.c '#include <openssl/sha.h>'
 layer "exit() outside main.c" src/base/base.c 'void f(void) { exit(1); }'
-layer "MPI_Abort() outside world.c" src/run/run.c 'void f(void) { MPI_Abort(MPI_COMM_WORLD, 1); }'
+layer "MPI_Abort() outside comm.c" src/run/run.c 'void f(void) { MPI_Abort(MPI_COMM_WORLD, 1); }'
 layer "a call of MPI elsewhere" src/slice/slice.c 'void f(void) { MPI_Barrier(0); }'
 mkdir -p "$tree/src/util" && printf '/* SPDX */\n' >"$tree/src/util/util.c"
 must layers 1 "a folder in no row"

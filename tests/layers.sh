@@ -100,7 +100,7 @@ is_include && match(code, /<[^>]*>/) {
     else owner[name] = FILENAME
 }
 code ~ /(^|[^A-Za-z0-9_])exit[ \t]*\(/ && FILENAME != "src/main.c" { wrong("exit() outside main.c") }
-code ~ /(^|[^A-Za-z0-9_])MPI_Abort[ \t]*\(/ && FILENAME != "src/link/world.c" { wrong("MPI_Abort() outside link/world.c") }
-code ~ /(^|[^A-Za-z0-9_])MPI_[A-Z]/ && FILENAME !~ /^src\/link\/(mpi|world)\.c$/ { wrong("MPI outside link/mpi.c and link/world.c") }
+code ~ /(^|[^A-Za-z0-9_])MPI_Abort[ \t]*\(/ && FILENAME != "src/link/comm.c" { wrong("MPI_Abort() outside link/comm.c") }
+code ~ /(^|[^A-Za-z0-9_])MPI_[A-Z]/ && FILENAME !~ /^src\/link\/(mpi|world)\.c$/ { wrong("MPI outside link/mpi.c and link/comm.c") }
 END { exit n_wrong > 0 }
 ' $files

@@ -2,7 +2,7 @@
  *
  * Letters over pieces of bounded size and number: whole, in order, both ways, however slowly pieces move.
  */
-#include "link/mail.h"
+#include "link/channel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,63 +12,63 @@
 
 /* One way: pieces in a queue, of which the receiver sees `there`. */
 typedef struct way {
-    char piece[CAKE_PIECES][CAKE_PIECE];
-    size_t bytes[CAKE_PIECES];
+    char piece[CAKE_FRAGMENTS][CAKE_FRAGMENT_BYTES];
+    size_t bytes[CAKE_FRAGMENTS];
     int first, n, there, most;
 } way;
 
 /* An end: the way that leads from it, and the one to it. */
 typedef struct end {
-    cake_pipe pipe;
+    cake_transport pipe;
     way *out, *in;
 } end;
 
-static char *room(cake_pipe *pipe)
+static char *room(cake_transport *pipe)
 {
     way *w = ((end *)pipe)->out;
-    return w->n < CAKE_PIECES ? w->piece[(w->first + w->n) % CAKE_PIECES] : NULL;
+    return w->n < CAKE_FRAGMENTS ? w->piece[(w->first + w->n) % CAKE_FRAGMENTS] : NULL;
 }
 
-static void send(cake_pipe *pipe, size_t bytes)
+static void send(cake_transport *pipe, size_t bytes)
 {
     way *w = ((end *)pipe)->out;
-    CU_ASSERT(bytes > 0 && bytes <= CAKE_PIECE && w->n < CAKE_PIECES);
-    w->bytes[(w->first + w->n++) % CAKE_PIECES] = bytes;
+    CU_ASSERT(bytes > 0 && bytes <= CAKE_FRAGMENT_BYTES && w->n < CAKE_FRAGMENTS);
+    w->bytes[(w->first + w->n++) % CAKE_FRAGMENTS] = bytes;
     w->most = w->n > w->most ? w->n : w->most;
 }
 
-static const char *arrived(cake_pipe *pipe, size_t *bytes)
+static const char *arrived(cake_transport *pipe, size_t *bytes)
 {
     way *w = ((end *)pipe)->in;
     *bytes = w->bytes[w->first];
     return w->there ? w->piece[w->first] : NULL;
 }
 
-static void release(cake_pipe *pipe)
+static void release(cake_transport *pipe)
 {
     way *w = ((end *)pipe)->in;
-    memset(w->piece[w->first], 0xEE, CAKE_PIECE); /* nobody may look at it any more */
-    w->first = (w->first + 1) % CAKE_PIECES;
+    memset(w->piece[w->first], 0xEE, CAKE_FRAGMENT_BYTES); /* nobody may look at it any more */
+    w->first = (w->first + 1) % CAKE_FRAGMENTS;
     w->n--;
     w->there--;
 }
 
-static bool leaving(cake_pipe *pipe)
+static bool leaving(cake_transport *pipe)
 {
     return ((end *)pipe)->out->n > 0;
 }
 
-static void close_end(cake_pipe *pipe)
+static void close_end(cake_transport *pipe)
 {
     free(pipe);
 }
 
-static cake_mail *open_end(way *out, way *in)
+static cake_channel *open_end(way *out, way *in)
 {
-    static const cake_pipe_kind kind = {room, send, arrived, release, leaving, close_end};
+    static const cake_transport_ops kind = {room, send, arrived, release, leaving, close_end};
     end *e = cake_alloc(1, sizeof *e);
     *e = (end){{&kind}, out, in};
-    return cake_mail_open(&e->pipe);
+    return cake_channel_open(&e->pipe);
 }
 
 static uint64_t state = 5;
@@ -82,8 +82,15 @@ static size_t dice(size_t n)
 /* Letter number i of a way: its length and its bytes follow from the number. */
 static size_t length(int i)
 {
-    static const size_t lengths[] = {
-        1, 7, 8, 9, 100, CAKE_PIECE - 8, CAKE_PIECE - 7, CAKE_PIECE, 5 * CAKE_PIECE + 3};
+    static const size_t lengths[] = {1,
+                                     7,
+                                     8,
+                                     9,
+                                     100,
+                                     CAKE_FRAGMENT_BYTES - 8,
+                                     CAKE_FRAGMENT_BYTES - 7,
+                                     CAKE_FRAGMENT_BYTES,
+                                     5 * CAKE_FRAGMENT_BYTES + 3};
     size_t n = sizeof lengths / sizeof *lengths;
     return lengths[(size_t)(i * 7) % n] + (size_t)(i / 20);
 }
@@ -93,12 +100,12 @@ static char byte_of(int i, size_t at)
     return (char)(at * 31 + at / 251 + (size_t)i * 17);
 }
 
-static void write_letter(cake_mail *mail, int i)
+static void write_letter(cake_channel *mail, int i)
 {
     char *text = cake_alloc(length(i), 1);
     for (size_t at = 0; at < length(i); at++)
         text[at] = byte_of(i, at);
-    cake_mail_send(mail, text, length(i));
+    cake_channel_send(mail, text, length(i));
     free(text);
 }
 
@@ -114,7 +121,7 @@ static void test_both_ways(void)
 {
     enum { N = 300 };
     static way ways[2];
-    cake_mail *mail[2] = {open_end(&ways[0], &ways[1]), open_end(&ways[1], &ways[0])};
+    cake_channel *mail[2] = {open_end(&ways[0], &ways[1]), open_end(&ways[1], &ways[0])};
     int sent[2] = {0}, read[2] = {0}, wrong = 0;
     memset(ways, 0, sizeof ways);
     while (read[0] < N || read[1] < N) {
@@ -123,8 +130,8 @@ static void test_both_ways(void)
         if (sent[who] < N && dice(3) == 0)
             write_letter(mail[who], sent[who]++);
         ways[who].there += ways[who].there < ways[who].n && dice(2);
-        cake_mail_move(mail[who]);
-        const char *text = dice(4) ? cake_mail_next(mail[who], &len) : NULL;
+        cake_channel_progress(mail[who]);
+        const char *text = dice(4) ? cake_channel_recv(mail[who], &len) : NULL;
         if (!text)
             continue;
         if (sent[who] < N && dice(2)) /* what is read stays while an answer is sent */
@@ -134,9 +141,9 @@ static void test_both_ways(void)
     CU_ASSERT_EQUAL(wrong, 0);
     for (int who = 0; who < 2; who++) {
         size_t len;
-        CU_ASSERT(ways[who].most == CAKE_PIECES && !cake_mail_leaving(mail[who]));
-        CU_ASSERT_PTR_NULL(cake_mail_next(mail[who], &len));
-        cake_mail_close(mail[who]);
+        CU_ASSERT(ways[who].most == CAKE_FRAGMENTS && !cake_channel_sending(mail[who]));
+        CU_ASSERT_PTR_NULL(cake_channel_recv(mail[who], &len));
+        cake_channel_close(mail[who]);
     }
 }
 
@@ -145,22 +152,22 @@ static void test_pieces_are_shared(void)
 {
     static way ways[2];
     memset(ways, 0, sizeof ways);
-    cake_mail *from = open_end(&ways[0], &ways[1]), *to = open_end(&ways[1], &ways[0]);
+    cake_channel *from = open_end(&ways[0], &ways[1]), *to = open_end(&ways[1], &ways[0]);
     size_t len;
     int n = 0;
     for (int i = 0; i < 1000; i++)
-        cake_mail_send(from, "news", 4);
-    CU_ASSERT(ways[0].n == CAKE_PIECES && cake_mail_leaving(from));
-    while (cake_mail_leaving(from)) {
+        cake_channel_send(from, "news", 4);
+    CU_ASSERT(ways[0].n == CAKE_FRAGMENTS && cake_channel_sending(from));
+    while (cake_channel_sending(from)) {
         ways[0].there = ways[0].n;
-        for (const char *text; (text = cake_mail_next(to, &len)) != NULL; n++)
+        for (const char *text; (text = cake_channel_recv(to, &len)) != NULL; n++)
             CU_ASSERT(len == 4 && !memcmp(text, "news", 4));
-        cake_mail_move(from);
+        cake_channel_progress(from);
     }
     CU_ASSERT_EQUAL(n, 1000);
-    cake_mail_close(from);
-    cake_mail_close(to);
-    cake_mail_close(NULL);
+    cake_channel_close(from);
+    cake_channel_close(to);
+    cake_channel_close(NULL);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
  * Two ranks whose connection takes messages in pieces, or not at all for some time: neither is taken for a
  * dead one. Starts itself under the launcher.
  */
-#include "link/pulse.h"
+#include "link/heartbeat.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -20,10 +20,10 @@
 
 enum { BEATS = 5 };
 
-static cake_world world;
-static cake_pulse *pulse;
+static cake_comm world;
+static cake_heartbeat *pulse;
 static atomic_int calls, told;
-static _Atomic(cake_ear_state) state;
+static _Atomic(cake_peer_state) state;
 static _Atomic int64_t steps;
 static atomic_bool backwards;
 
@@ -40,43 +40,43 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
     return syscall(SYS_sendto, fd, bytes, call && len > 10 ? 10 : len, flags, NULL, 0);
 }
 
-static void tell(void *self, cake_beat *beat)
+static void tell(void *self, cake_rank_beat *beat)
 {
     (void)self;
-    *beat = (cake_beat){.steps = ++told};
+    *beat = (cake_rank_beat){.steps = ++told};
 }
 
-static void look(void *self, const cake_ear *ears, double now)
+static void look(void *self, const cake_peer *ears, double now)
 {
     (void)self, (void)now;
-    const cake_ear *ear = world.rank ? ears : &ears[1];
+    const cake_peer *ear = world.rank ? ears : &ears[1];
     backwards = backwards || ear->beat.steps < steps;
     steps = ear->beat.steps;
     state = ear->state;
 }
 
-static bool comes_to(cake_ear_state wanted, int64_t least)
+static bool comes_to(cake_peer_state wanted, int64_t least)
 {
     double end = cake_clock_now() + 20;
-    while ((state != wanted || steps < least) && state <= CAKE_EAR_HEARD && cake_clock_now() < end)
+    while ((state != wanted || steps < least) && state <= CAKE_PEER_HEARD && cake_clock_now() < end)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     return state == wanted && steps >= least;
 }
 
 static void open_pulse(void)
 {
-    cake_pulse_owner owner = {.tell = tell, .look = look};
-    pulse = cake_pulse_open(&world, "127.0.0.1", &owner);
+    cake_heartbeat_owner owner = {.tell = tell, .look = look};
+    pulse = cake_heartbeat_open(&world, "127.0.0.1", &owner);
 }
 
 static void test_pieces(void)
 {
     open_pulse();
     CU_ASSERT_FATAL(pulse != NULL);
-    CU_ASSERT(comes_to(CAKE_EAR_HEARD, BEATS));
+    CU_ASSERT(comes_to(CAKE_PEER_HEARD, BEATS));
     CU_ASSERT(!backwards);
-    CU_ASSERT(comes_to(CAKE_EAR_LEFT, BEATS)); /* its goodbye comes whole, too */
-    cake_pulse_close(pulse);
+    CU_ASSERT(comes_to(CAKE_PEER_LEFT, BEATS)); /* its goodbye comes whole, too */
+    cake_heartbeat_close(pulse);
 }
 
 /* Rank 1: beats, and a goodbye. */
@@ -85,7 +85,7 @@ static void accompany(void)
     open_pulse();
     while (told < BEATS + 2)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    cake_pulse_close(pulse);
+    cake_heartbeat_close(pulse);
 }
 
 int main(int argc, char **argv)
@@ -98,12 +98,12 @@ int main(int argc, char **argv)
         snprintf(command, sizeof command, "'%s' 2 '%s' rank", suite_path("mpirun.sh"), argv[0]);
         return system(command) != 0;
     }
-    if (cake_world_open(&argc, &argv, &world))
+    if (cake_comm_open(&argc, &argv, &world))
         return 1;
     if (world.rank)
         accompany();
     else
         status = SUITE_MAIN("pulse", tests);
-    cake_world_close();
+    cake_comm_close();
     return status;
 }

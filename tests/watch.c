@@ -11,23 +11,23 @@ static const double patience = 7, now = 1000;
 
 /* One pipeline of N ranks, a hop each but rank 0, which has none; all were heard just now and waves go
  * round. */
-static void all_is_well(cake_ear *ears)
+static void all_is_well(cake_peer *ears)
 {
     for (int r = 0; r < N; r++) {
         ears[r] =
-            (cake_ear){.state = CAKE_EAR_HEARD, .heard = now - 0.3, .moved = now - 0.3, .came = now - 0.3};
-        ears[r].beat = (cake_beat){.phase = CAKE_PHASE_RUN,
-                                   .upstream = (r + N - 1) % N,
-                                   .edges = 1,
-                                   .layer = -1,
-                                   .got = 50,
-                                   .sent = 50,
-                                   .turned_s = 0.01};
+            (cake_peer){.state = CAKE_PEER_HEARD, .heard = now - 0.3, .moved = now - 0.3, .came = now - 0.3};
+        ears[r].beat = (cake_rank_beat){.phase = CAKE_PHASE_RUN,
+                                        .upstream = (r + N - 1) % N,
+                                        .edges = 1,
+                                        .layer = -1,
+                                        .got = 50,
+                                        .sent = 50,
+                                        .turned_s = 0.01};
     }
     ears[0].beat.away = 3;
 }
 
-static bool is(const cake_ear *ears, cake_verdict_kind kind, int rank)
+static bool is(const cake_peer *ears, cake_verdict_kind kind, int rank)
 {
     cake_verdict v = cake_watch_judge(ears, NULL, N, patience, now);
     return v.kind == kind && (!kind || v.rank == rank);
@@ -35,24 +35,24 @@ static bool is(const cake_ear *ears, cake_verdict_kind kind, int rank)
 
 static void test_lost(void)
 {
-    cake_ear ears[N];
+    cake_peer ears[N];
     all_is_well(ears);
     CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
-    ears[2].state = CAKE_EAR_GONE;
+    ears[2].state = CAKE_PEER_GONE;
     CU_ASSERT(is(ears, CAKE_VERDICT_GONE, 2));
-    ears[3].state = CAKE_EAR_FAILED; /* the others die of it */
+    ears[3].state = CAKE_PEER_FAILED; /* the others die of it */
     ears[3].status = 1;
     CU_ASSERT(is(ears, CAKE_VERDICT_FAILED, 3));
     all_is_well(ears);
-    ears[1].state = CAKE_EAR_LEFT;
-    ears[2].state = CAKE_EAR_NONE;
+    ears[1].state = CAKE_PEER_LEFT;
+    ears[2].state = CAKE_PEER_NONE;
     CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
 }
 
 /* Silence counts where no waves come back either. */
 static void test_silent(void)
 {
-    cake_ear ears[N];
+    cake_peer ears[N];
     all_is_well(ears);
     ears[2].heard = now - 7.5;
     CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
@@ -84,7 +84,7 @@ static void test_silent(void)
 /* No connection is left to a replica, and its root's letters still come. */
 static void test_letters(void)
 {
-    cake_ear ears[N];
+    cake_peer ears[N];
     _Atomic double letters[N] = {0};
     all_is_well(ears);
     for (int r = 0; r < N; r++)
@@ -104,7 +104,7 @@ static void test_letters(void)
 /* Somebody works on one thing for long, or a message does not come through. */
 static void test_stuck(void)
 {
-    cake_ear ears[N];
+    cake_peer ears[N];
     all_is_well(ears);
     for (int r = 0; r < N; r++)
         ears[r].moved = now - 8;
@@ -130,7 +130,7 @@ static void test_stuck(void)
     ears[3].heard = now - 3; /* it may have moved since */
     CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
     ears[3].heard = now;
-    ears[3].state = CAKE_EAR_NONE; /* it was never reached, and may be the one that works */
+    ears[3].state = CAKE_PEER_NONE; /* it was never reached, and may be the one that works */
     CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));
 }
 

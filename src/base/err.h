@@ -40,7 +40,7 @@ cake_err cake_fail_usage(const char *fmt, ...) __attribute__((format(printf, 1, 
 void cake_die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 /* The same where the program is wrong, with SIGABRT, so that a debugger or a core shows where. */
 void cake_die_broken(const char *file, int line, const char *condition) __attribute__((noreturn));
-void cake_die_with(void (*last_words)(void)); /* world.c registers what ends the other ranks */
+void cake_die_with(void (*last_words)(void)); /* comm.c registers what ends the other ranks */
 
 #define CAKE_ASSERT(condition) ((condition) ? (void)0 : cake_die_broken(__FILE__, __LINE__, #condition))
 

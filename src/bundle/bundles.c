@@ -48,7 +48,7 @@ static int first_there(const char *dir)
     return least;
 }
 
-static cake_err wrong_number(const wish *w, int n, int n_rank, const cake_world *world)
+static cake_err wrong_number(const wish *w, int n, int n_rank, const cake_comm *world)
 {
     int parts = world->size / w->n_rank;
     char whole[64] = "";
@@ -61,7 +61,7 @@ static cake_err wrong_number(const wish *w, int n, int n_rank, const cake_world 
 }
 
 /* The bundle in `own`, if it is the one. */
-static cake_err read_bundle(const wish *w, const char *own, bool direct, const cake_world *world,
+static cake_err read_bundle(const wish *w, const char *own, bool direct, const cake_comm *world,
                             cake_bundle **out)
 {
     cake_err err = cake_bundle_open(own, out);
@@ -81,7 +81,7 @@ static cake_err read_bundle(const wish *w, const char *own, bool direct, const c
 }
 
 /* A rank's own is not there. */
-static cake_err missing(const wish *w, const char *own, int there, const cake_world *world)
+static cake_err missing(const wish *w, const char *own, int there, const cake_comm *world)
 {
     cake_bundle *other = cake_scratch_peek(w->dir, there);
     int n = other ? other->n_rank : 0;
@@ -101,7 +101,7 @@ static cake_err missing(const wish *w, const char *own, int there, const cake_wo
 }
 
 /* CAKE_END: the model is whole, or there is none. *own: the directory. */
-static cake_err find(const wish *w, const cake_world *world, cake_buf *own, cake_bundle **out)
+static cake_err find(const wish *w, const cake_comm *world, cake_buf *own, cake_bundle **out)
 {
     int there;
     cake_buf_adds(own, w->dir);
@@ -132,14 +132,14 @@ static const char *kind_of(const found *f, const found *root)
 }
 
 /* All have the same, or none has any. */
-static cake_err compare(const cake_world *world, const cake_options *o, const cake_bundle *mine)
+static cake_err compare(const cake_comm *world, const cake_options *o, const cake_bundle *mine)
 {
     found own = {
         .bundle = mine, .whole = has(o->model, "config.json"), .identity = mine ? mine->identity : 0};
     found *all = cake_alloc((size_t)world->size, sizeof own);
     cake_err err = CAKE_OK;
     snprintf(own.host, sizeof own.host, "%s", world->host);
-    cake_world_gather(world, &own, all, sizeof own);
+    cake_comm_gather(world, &own, all, sizeof own);
     for (int r = 1; r < world->size && !world->rank && !err; r++)
         if (all[r].bundle != all->bundle || all[r].identity != all->identity)
             err = cake_fail(
@@ -148,7 +148,7 @@ static cake_err compare(const cake_world *world, const cake_options *o, const ca
                 o->model, all->host, all->bundle ? "a bundle" : kind_of(all, &all[r]), r, all[r].host,
                 kind_of(&all[r], all));
     free(all);
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }
 
 /* Where commands look that need no other rank, those that read no weights, and plans for ranks that are not
@@ -158,7 +158,7 @@ static bool any_will_do(const cake_options *o)
     return o->dummy >= 0 || o->ranks || !strcmp(o->command, "tokenize") || !strcmp(o->command, "info");
 }
 
-cake_err cake_bundles_find(cake_options *o, const cake_world *world)
+cake_err cake_bundles_find(cake_options *o, const cake_comm *world)
 {
     static const char *const others[] = {"stage", "help", "version"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -173,7 +173,7 @@ cake_err cake_bundles_find(cake_options *o, const cake_world *world)
     for (int turn = 0; turn < 2; turn++) { /* rank 0 first: what is wrong for all is said once */
         if ((world->rank > 0) == turn)
             err = find(&w, world, &own, &bundle);
-        cake_err all = cake_world_agree(world, err == CAKE_END ? CAKE_OK : err);
+        cake_err all = cake_comm_agree(world, err == CAKE_END ? CAKE_OK : err);
         if (all) {
             err = all;
             break;
@@ -187,7 +187,7 @@ cake_err cake_bundles_find(cake_options *o, const cake_world *world)
                                     "plan these with mpirun -np %d, other numbers with the whole model",
                                     (long long)o->ranks, o->model, bundle->n_rank,
                                     bundle->n_rank == 1 ? "" : "s", bundle->n_rank);
-    err = cake_world_agree(world, err);
+    err = cake_comm_agree(world, err);
     if (!err && !any)
         err = compare(world, o, bundle);
     if (!err && bundle) {

@@ -6,13 +6,13 @@
 #ifndef CAKE_BUNDLE_BUNDLES_H
 #define CAKE_BUNDLE_BUNDLES_H
 
-#include "link/world.h"
+#include "link/comm.h"
 #include "model/bundle.h"
 #include "options/options.h"
 #include "place/plan.h"
 
 /* All ranks call, before anything is read. If the model is in bundles options->model becomes the directory of
  * this rank's, and options->staged tells of it; their files and their number are checked. */
-cake_err cake_bundles_find(cake_options *options, const cake_world *world);
+cake_err cake_bundles_find(cake_options *options, const cake_comm *world);
 
 #endif

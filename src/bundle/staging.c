@@ -42,7 +42,7 @@ typedef struct counts {
 
 typedef struct staging {
     const cake_options *options;
-    const cake_world *world;
+    const cake_comm *world;
     cake_bundle_file *file; /* [n_file] of the model beside its weights: rank 0 */
     cake_buf *text;         /* [n_file] what is in them: where it is needed */
     int n_file;
@@ -51,9 +51,9 @@ typedef struct staging {
     cake_model *model;   /* opened by that */
     cake_source *source;
     cake_plan plan;
-    cake_world group; /* ranks that have the same bundle */
-    bool writes;      /* this rank does; else another one of the group writes to the same place */
-    char *chunk;      /* [CHUNK] */
+    cake_comm group; /* ranks that have the same bundle */
+    bool writes;     /* this rank does; else another one of the group writes to the same place */
+    char *chunk;     /* [CHUNK] */
     counts counts;
 } staging;
 
@@ -93,10 +93,10 @@ static cake_err read_model(staging *s)
 }
 
 /* A text of rank 0's becomes everybody's in the part. */
-static void share_text(const cake_world *part, cake_buf *text)
+static void share_text(const cake_comm *part, cake_buf *text)
 {
     int64_t left = (int64_t)text->len;
-    cake_world_share(part, &left, sizeof left);
+    cake_comm_bcast(part, &left, sizeof left);
     if (part->rank) {
         cake_buf_free(text);
         char *room = cake_alloc((size_t)left + 1, 1);
@@ -104,7 +104,7 @@ static void share_text(const cake_world *part, cake_buf *text)
     }
     for (int64_t at = 0, n; at < left; at += n) {
         n = left - at < CHUNK ? left - at : CHUNK;
-        cake_world_share(part, text->data + at, (size_t)n);
+        cake_comm_bcast(part, text->data + at, (size_t)n);
     }
 }
 
@@ -120,7 +120,7 @@ static cake_err learn_model(staging *s)
 {
     cake_bundle_hop all = {0, 0, 1};
     cake_buf head = {0};
-    cake_err err = cake_world_agree(s->world, s->world->rank ? CAKE_OK : read_model(s));
+    cake_err err = cake_comm_agree(s->world, s->world->rank ? CAKE_OK : read_model(s));
     if (err)
         return err;
     share_text(s->world, &s->described);
@@ -207,7 +207,7 @@ static cake_err cut_measured(const staging *s, cake_plan *plan)
     options.replicas = 1;
     cake_err err = cake_stage_open(&options, s->world, &stage);
     if (!err) {
-        cake_world_part(s->world, 1, &stage.replica);
+        cake_comm_divide(s->world, 1, &stage.replica);
         cake_slices_agree(&options, s->world, &stage);
         *plan = stage.plan;
         stage.plan = (cake_plan){0};
@@ -218,11 +218,11 @@ static cake_err cut_measured(const staging *s, cake_plan *plan)
 
 static void share_plan(const staging *s, cake_plan *plan)
 {
-    cake_world_share(s->world, &plan->n_rank, sizeof plan->n_rank);
-    cake_world_share(s->world, &plan->n_hop, sizeof plan->n_hop);
+    cake_comm_bcast(s->world, &plan->n_rank, sizeof plan->n_rank);
+    cake_comm_bcast(s->world, &plan->n_hop, sizeof plan->n_hop);
     if (s->world->rank)
         plan->hop = cake_alloc((size_t)plan->n_hop, sizeof *plan->hop);
-    cake_world_share(s->world, plan->hop, (size_t)plan->n_hop * sizeof *plan->hop);
+    cake_comm_bcast(s->world, plan->hop, (size_t)plan->n_hop * sizeof *plan->hop);
 }
 
 static cake_err check_ranks(const staging *s, int n_rank, int n_layer)
@@ -266,8 +266,8 @@ static cake_err make_plan(staging *s)
         recalled = recall_plan(s, n_rank, &s->plan);
     if (!s->world->rank && !err && o->topology)
         err = check_ranks(s, s->plan.n_rank, n_layer);
-    err = cake_world_agree(s->world, err);
-    cake_world_share(s->world, &recalled, sizeof recalled);
+    err = cake_comm_agree(s->world, err);
+    cake_comm_bcast(s->world, &recalled, sizeof recalled);
     if (err)
         return err;
     if (!o->topology && !recalled && size > 1 && size == n_rank)
@@ -290,7 +290,7 @@ static cake_err choose_writers(staging *s)
     s->writes = true;
     if (s->group.size == 1)
         return CAKE_OK;
-    cake_world_share(&s->group, &token, sizeof token);
+    cake_comm_bcast(&s->group, &token, sizeof token);
     cake_buf_addf(&name, "%s/.stage-%llx-%d", s->options->directory, (unsigned long long)token,
                   s->group.rank);
     FILE *mark = fopen(name.data, "w");
@@ -298,14 +298,14 @@ static cake_err choose_writers(staging *s)
         mark ? CAKE_OK : cake_fail("stage", "%s: cannot be written: %s", name.data, strerror(errno));
     if (mark)
         fclose(mark);
-    err = cake_world_agree(&s->group, err);
+    err = cake_comm_agree(&s->group, err);
     for (int r = 0; r < s->group.rank && !err && s->writes; r++) {
         cake_buf other = {0};
         cake_buf_addf(&other, "%s/.stage-%llx-%d", s->options->directory, (unsigned long long)token, r);
         s->writes = stat(other.data, &st) != 0;
         cake_buf_free(&other);
     }
-    cake_world_agree(&s->group, CAKE_OK); /* all have looked */
+    cake_comm_agree(&s->group, CAKE_OK); /* all have looked */
     unlink(name.data);
     cake_buf_free(&name);
     return err;
@@ -323,11 +323,11 @@ static cake_err pass_tensor(staging *s, cake_scratch *to, int tensor, cake_err *
         int64_t n = bytes - at < CHUNK ? bytes - at : CHUNK;
         int read =
             s->group.rank ? CAKE_OK : (int)cake_source_read(s->source, tensor, at, s->chunk, (size_t)n);
-        cake_world_share(&s->group, &read, sizeof read);
+        cake_comm_bcast(&s->group, &read, sizeof read);
         if (read)
             return (cake_err)read;
         s->counts.read += s->group.rank ? 0 : n;
-        cake_world_share(&s->group, s->chunk, (size_t)n);
+        cake_comm_bcast(&s->group, s->chunk, (size_t)n);
         if (to && !*err)
             *err = cake_scratch_write(to, tensor, at, s->chunk, (size_t)n);
     }
@@ -340,7 +340,7 @@ static cake_err pass_all(staging *s, const cake_bundle *wanted, cake_scratch *to
         if (!wanted->held[i])
             continue;
         bool wants = to && !err && !cake_scratch_whole(to) && !cake_scratch_has(to, i);
-        if (cake_world_least(&s->group, !wants))
+        if (cake_comm_allreduce_min(&s->group, !wants))
             continue;
         cake_err read = pass_tensor(s, wants ? to : NULL, i, &err);
         if (read)
@@ -417,7 +417,7 @@ static cake_err compare_readers(staging *s)
         if (s->world->size > 1 && !s->group.rank)
             err = cake_source_fingerprint(s->source, i, &sums[i]);
     }
-    err = cake_world_agree(s->world, err);
+    err = cake_comm_agree(s->world, err);
     if (!err)
         err = cake_consistency_tensors(s->world, sums, n, name_of, s);
     free(sums);
@@ -446,10 +446,10 @@ static cake_err check_directory(const cake_options *o)
 
 static void tell(staging *s)
 {
-    const cake_world *world = s->world;
+    const cake_comm *world = s->world;
     counts *all = cake_alloc((size_t)world->size, sizeof *all), sum = {0};
     cake_buf layers = {0};
-    cake_world_gather(world, &s->counts, all, sizeof *all);
+    cake_comm_gather(world, &s->counts, all, sizeof *all);
     for (int r = 0; r < world->size && !world->rank; r++) {
         sum.written += all[r].written;
         sum.whole += all[r].whole;
@@ -501,32 +501,32 @@ static void close_staging(staging *s)
     cake_bundle_close(s->common);
     cake_plan_free(&s->plan);
     cake_buf_free(&s->described);
-    cake_world_leave(&s->group);
+    cake_comm_free(&s->group);
 }
 
-cake_err cake_staging(const cake_options *options, const cake_world *world)
+cake_err cake_staging(const cake_options *options, const cake_comm *world)
 {
     staging s = {.options = options, .world = world, .chunk = cake_alloc(CHUNK, 1)};
-    cake_err err = cake_world_agree(world, world->rank ? CAKE_OK : check_directory(options));
+    cake_err err = cake_comm_agree(world, world->rank ? CAKE_OK : check_directory(options));
     if (!err)
         err = learn_model(&s);
     if (!err) {
         cake_model_options by_index = {.config = text_of(&s, "config.json"), .index = s.common};
-        err = cake_world_agree(world, cake_model_open(options->model, &by_index, &s.model));
+        err = cake_comm_agree(world, cake_model_open(options->model, &by_index, &s.model));
     }
     if (!err)
         err = make_plan(&s);
     if (!err) {
         s.source = cake_source_open(options->model, s.common);
-        cake_world_split(world, world->rank % s.plan.n_rank, &s.group);
-        err = cake_world_agree(world, cake_scratch_make(options->directory));
+        cake_comm_split(world, world->rank % s.plan.n_rank, &s.group);
+        err = cake_comm_agree(world, cake_scratch_make(options->directory));
     }
     if (!err)
         err = compare_readers(&s);
     if (!err)
-        err = cake_world_agree(world, choose_writers(&s));
+        err = cake_comm_agree(world, choose_writers(&s));
     if (!err)
-        err = cake_world_agree(world, stage_all(&s));
+        err = cake_comm_agree(world, stage_all(&s));
     if (!err)
         tell(&s);
     close_staging(&s);

@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "dispatch/letters.h"
-#include "link/mail.h"
+#include "link/channel.h"
 
 static const double patience = 2e-3; /* seconds that reading letters, or requests, takes at most at a turn */
 
@@ -33,7 +33,7 @@ struct cake_desk {
     int n_replica;
     cake_handout *handout;
     cake_root *root;
-    cake_mail **mail;    /* [n_replica] to each root; NULL: of replica 0 */
+    cake_channel **mail; /* [n_replica] to each root; NULL: of replica 0 */
     bool *gone;          /* [n_replica] its root will send no more letters */
     cake_sequence **own; /* [cap] requests for replica 0: n, from `first` on, that its root has not taken */
     int cap, first, n;
@@ -65,19 +65,19 @@ cake_desk *cake_desk_open(const cake_conductor *conductor, const cake_config *co
 
 size_t cake_desk_bytes(int n_replica)
 {
-    return (size_t)(n_replica - 1) * cake_pipe_bytes();
+    return (size_t)(n_replica - 1) * cake_transport_bytes();
 }
 
-cake_err cake_desk_connect(cake_desk *d, const cake_world *world, cake_root *root)
+cake_err cake_desk_connect(cake_desk *d, const cake_comm *world, cake_root *root)
 {
     d->root = root;
     for (int r = 1; r < d->n_replica; r++) {
-        cake_pipe *pipe;
+        cake_transport *pipe;
         d->rank[r] = r * (world->size / d->n_replica);
-        cake_err err = cake_pipe_open_mpi(world, d->rank[r], &pipe);
+        cake_err err = cake_transport_open_mpi(world, d->rank[r], &pipe);
         if (err)
             return err;
-        d->mail[r] = cake_mail_open(pipe);
+        d->mail[r] = cake_channel_open(pipe);
     }
     return CAKE_OK;
 }
@@ -99,7 +99,7 @@ void cake_desk_close(cake_desk *d)
     for (int i = 0; i < d->n_away; i++)
         cake_sequence_close(d->away[i].lead);
     for (int r = 0; r < d->n_replica; r++)
-        cake_mail_close(d->mail[r]);
+        cake_channel_close(d->mail[r]);
     cake_handout_close(d->handout);
     cake_buf_free(&d->letter);
     free(d->mail);
@@ -132,7 +132,7 @@ static void tell_all(cake_desk *d, char what)
 {
     for (int r = 1; r < d->n_replica; r++)
         if (!d->gone[r])
-            cake_mail_send(d->mail[r], &what, 1);
+            cake_channel_send(d->mail[r], &what, 1);
 }
 
 /* Ends the work of all roots at the first error, which was said. An error while they drain takes precedence
@@ -228,7 +228,7 @@ static bool read_letters(cake_desk *d, int replica, double until)
     size_t len;
     const char *text;
     while (!d->gone[replica] && cake_clock_now() < until &&
-           (text = cake_mail_next(d->mail[replica], &len)) != NULL) {
+           (text = cake_channel_recv(d->mail[replica], &len)) != NULL) {
         cake_letter letter = {text, text + len};
         char kind;
         cake_letter_take(&letter, &kind, 1);
@@ -329,7 +329,7 @@ static bool hand_out(cake_desk *d)
                 cake_letter_add_request(&d->letter, lend(d, lead, r), lead);
         }
         if (r > 0)
-            cake_mail_send(d->mail[r], d->letter.data, d->letter.len);
+            cake_channel_send(d->mail[r], d->letter.data, d->letter.len);
     }
     if (d->read && !d->told && !d->err && !cake_handout_waiting(d->handout)) {
         tell_all(d, CAKE_LETTER_END);
@@ -352,7 +352,7 @@ bool cake_desk_attend(cake_desk *d)
         worked |= read_ahead(d);
     worked |= hand_out(d); /* does nothing after an error */
     for (int r = 1; r <= others; r++)
-        cake_mail_move(d->mail[r]);
+        cake_channel_progress(d->mail[r]);
     return worked;
 }
 
@@ -360,7 +360,7 @@ bool cake_desk_over(const cake_desk *d)
 {
     bool leaving = false;
     for (int r = 1; r < d->n_replica; r++)
-        leaving = leaving || cake_mail_leaving(d->mail[r]);
+        leaving = leaving || cake_channel_sending(d->mail[r]);
     return !leaving && all_gone(d);
 }
 

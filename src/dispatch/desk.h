@@ -11,7 +11,7 @@
 
 #include "dispatch/handout.h"
 #include "engine/root.h"
-#include "link/world.h"
+#include "link/comm.h"
 #include "model/config.h"
 #include "trace/trace.h"
 #include "watch/watch.h"
@@ -26,7 +26,7 @@ cake_desk *cake_desk_open(const cake_conductor *conductor, const cake_config *co
 cake_conductor cake_desk_conductor(cake_desk *desk);
 /* Opens the mail to the other roots, each of which is the first rank of its part of the world. root: replica
  * 0's, borrowed. */
-cake_err cake_desk_connect(cake_desk *desk, const cake_world *world, cake_root *root);
+cake_err cake_desk_connect(cake_desk *desk, const cake_comm *world, cake_root *root);
 size_t cake_desk_bytes(int n_replica); /* bytes of its buffers */
 /* trace: where its spans go; watch: who is told of letters. Both borrowed; NULL: nowhere, nobody. */
 void cake_desk_watch(cake_desk *desk, cake_trace *trace, cake_watch *watch);

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "dispatch/letters.h"
-#include "link/mail.h"
+#include "link/channel.h"
 
 enum { ENOUGH = 16 << 10, HEAD = 1 + sizeof(cake_headway) }; /* bytes of a letter; of its beginning */
 
@@ -25,7 +25,7 @@ struct cake_outpost {
     int context;
     const cake_config *config;
     cake_tokenizer *token;
-    cake_mail *mail;
+    cake_channel *mail;
     cake_root *root;
     cake_sequence **inbox; /* [cap] those from `first` on, n of them, have not begun */
     int cap, first, n;
@@ -58,16 +58,16 @@ cake_err cake_outpost_open(const cake_options *options, const cake_config *confi
 
 size_t cake_outpost_bytes(void)
 {
-    return cake_pipe_bytes();
+    return cake_transport_bytes();
 }
 
-cake_err cake_outpost_connect(cake_outpost *o, const cake_world *world, cake_root *root)
+cake_err cake_outpost_connect(cake_outpost *o, const cake_comm *world, cake_root *root)
 {
-    cake_pipe *pipe;
-    cake_err err = cake_pipe_open_mpi(world, 0, &pipe);
+    cake_transport *pipe;
+    cake_err err = cake_transport_open_mpi(world, 0, &pipe);
     if (err)
         return err;
-    o->mail = cake_mail_open(pipe);
+    o->mail = cake_channel_open(pipe);
     o->root = root;
     return CAKE_OK;
 }
@@ -79,7 +79,7 @@ void cake_outpost_close(cake_outpost *o)
     for (int i = 0; i < o->n; i++)
         cake_sequence_close(o->inbox[o->first + i]);
     free(o->inbox);
-    cake_mail_close(o->mail);
+    cake_channel_close(o->mail);
     cake_tokenizer_close(o->token);
     cake_buf_free(&o->news);
     free(o);
@@ -166,7 +166,7 @@ static bool write_news(cake_outpost *o)
     cake_buf *letter = add_news(o);
     letter->data[0] = CAKE_LETTER_NEWS;
     memcpy(letter->data + 1, &headway, sizeof headway);
-    cake_mail_send(o->mail, letter->data, letter->len);
+    cake_channel_send(o->mail, letter->data, letter->len);
     cake_buf_cut(letter, 0);
     o->told = headway;
     o->wrote = now;
@@ -178,10 +178,10 @@ bool cake_outpost_attend(cake_outpost *o)
 {
     size_t len;
     bool worked = false;
-    for (const char *text; (text = cake_mail_next(o->mail, &len)) != NULL; worked = true)
+    for (const char *text; (text = cake_channel_recv(o->mail, &len)) != NULL; worked = true)
         read_letter(o, text, len);
     worked |= write_news(o);
-    cake_mail_move(o->mail);
+    cake_channel_progress(o->mail);
     return worked;
 }
 
@@ -191,9 +191,9 @@ cake_err cake_outpost_finish(cake_outpost *o, cake_err err)
     CAKE_ASSERT(o->ended); /* or its root would not be done */
     o->urgent = o->news.len > 0;
     cake_outpost_attend(o);
-    cake_mail_send(o->mail, &bye, 1);
-    while (cake_mail_leaving(o->mail)) {
-        cake_mail_move(o->mail);
+    cake_channel_send(o->mail, &bye, 1);
+    while (cake_channel_sending(o->mail)) {
+        cake_channel_progress(o->mail);
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
     return o->quit ? CAKE_OK : err;

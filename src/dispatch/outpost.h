@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "engine/root.h"
-#include "link/world.h"
+#include "link/comm.h"
 #include "options/options.h"
 
 typedef struct cake_outpost cake_outpost;
@@ -19,7 +19,7 @@ cake_err cake_outpost_open(const cake_options *options, const cake_config *confi
                            cake_outpost **out);
 cake_conductor cake_outpost_conductor(cake_outpost *outpost);
 /* The way to world rank 0; root: borrowed, to be stopped where the run fails. */
-cake_err cake_outpost_connect(cake_outpost *outpost, const cake_world *world, cake_root *root);
+cake_err cake_outpost_connect(cake_outpost *outpost, const cake_comm *world, cake_root *root);
 size_t cake_outpost_bytes(void); /* of its buffers */
 
 /* Letters come and go; called often. Whether there was something to do. */

@@ -35,7 +35,7 @@ struct cake_pipeline {
         cake_wave wave;
         char bytes[64]; /* a message is never shorter than its alignment */
     } stop;             /* what the root ends the ring with */
-    cake_parcel stop_parcel;
+    cake_wave_msg stop_parcel;
     cake_link **links; /* [n_link] every link once */
     int n_link;
     bool crowded; /* ranks of this host are more than its cpus */
@@ -80,20 +80,21 @@ static void count(_Atomic int64_t *what)
 }
 
 /* Edge e as this rank sees it: *in and *out are its ends here, NULL where it has none. */
-static cake_err open_edge(cake_pipeline *p, const cake_world *world, const cake_plan *plan, int e,
-                          size_t wave_bytes, const cake_beside *edges, cake_link **in, cake_link **out)
+static cake_err open_edge(cake_pipeline *p, const cake_comm *world, const cake_plan *plan, int e,
+                          size_t wave_bytes, const cake_edge_transport *edges, cake_link **in,
+                          cake_link **out)
 {
     int rank = world->rank;
     int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e), depth = cake_pipeline_depth(p->n_lane);
     cake_err err = CAKE_OK;
     *in = *out = NULL;
-    const cake_beside *beside = edges && edges[e].wire ? &edges[e] : NULL;
+    const cake_edge_transport *beside = edges && edges[e].wire ? &edges[e] : NULL;
     if (from == rank && to == rank)
         *in = *out = cake_link_open_self(depth);
     else if (from == rank && beside)
-        err = cake_link_open_direct_out(world, to, e, depth, beside, out);
+        err = cake_gpu_link_open_out(world, to, e, depth, beside, out);
     else if (to == rank && beside)
-        err = cake_link_open_direct_in(world, from, e, depth, wave_bytes, beside, in);
+        err = cake_gpu_link_open_in(world, from, e, depth, wave_bytes, beside, in);
     else if (from == rank)
         err = cake_link_open_mpi_out(world, to, e, depth, out);
     else if (to == rank)
@@ -103,8 +104,8 @@ static cake_err open_edge(cake_pipeline *p, const cake_world *world, const cake_
     return err;
 }
 
-cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, const cake_work *works,
-                            cake_root *root, int n_lane, size_t wave_bytes, const cake_beside *edges,
+cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const cake_work *works,
+                            cake_root *root, int n_lane, size_t wave_bytes, const cake_edge_transport *edges,
                             cake_pipeline **out)
 {
     cake_pipeline *p = cake_alloc(1, sizeof *p);
@@ -291,7 +292,7 @@ static cake_span span_of(const station *at, cake_wave *wave, double begin)
 }
 
 /* A wave has come to a station: compute, send on. */
-static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
+static void serve(cake_pipeline *p, station *at, cake_wave_msg *parcel)
 {
     double took = 0;
     count(&p->where->steps);
@@ -310,7 +311,7 @@ static void serve(cake_pipeline *p, station *at, cake_parcel *parcel)
         if (at->stays && !parcel->home) /* the place is the root's own */
             way.to = parcel->body;
         if (at->work.forward(at->work.self, parcel->wave, way, between, p))
-            cake_world_abort();
+            cake_comm_abort();
         parcel->body = way.to;
         double end = cake_clock_now();
         took = end - start;
@@ -339,7 +340,7 @@ static bool serve_stations(cake_pipeline *p)
     bool worked = false;
     for (int i = 0; i < p->n_station; i++) {
         station *at = &p->stations[i];
-        cake_parcel *parcel = at->done ? NULL : cake_link_arrived(at->in);
+        cake_wave_msg *parcel = at->done ? NULL : cake_link_arrived(at->in);
         if (parcel) {
             serve(p, at, parcel);
             worked = true;
@@ -352,7 +353,7 @@ static bool serve_stations(cake_pipeline *p)
 static void send_stop(cake_pipeline *p)
 {
     p->stop.wave = (cake_wave){.kind = CAKE_WAVE_STOP};
-    p->stop_parcel = (cake_parcel){.wave = &p->stop.wave, .busy = true};
+    p->stop_parcel = (cake_wave_msg){.wave = &p->stop.wave, .busy = true};
     cake_link_send(p->first, &p->stop_parcel);
     if (p->far_first)
         count(&p->where->sent);
@@ -371,11 +372,11 @@ static bool send_lanes(cake_pipeline *p)
 static bool serve_root(cake_pipeline *p, bool *stopping, bool *stopped)
 {
     bool worked = false;
-    cake_parcel *parcel = cake_link_arrived(p->last);
+    cake_wave_msg *parcel = cake_link_arrived(p->last);
     if (parcel && p->far_last)
         count(&p->where->got);
     if (parcel && parcel->wave->kind == CAKE_WAVE_STOP) {
-        cake_parcel_release(parcel);
+        cake_wave_msg_release(parcel);
         *stopped = true;
         return true;
     }

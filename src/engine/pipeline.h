@@ -7,7 +7,7 @@
 #define CAKE_ENGINE_PIPELINE_H
 
 #include "engine/root.h"
-#include "link/world.h"
+#include "link/comm.h"
 #include "place/plan.h"
 #include "trace/trace.h"
 #include "watch/watch.h"
@@ -30,8 +30,8 @@ size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t w
 /* world: of the replica. works: one for each hop of this rank, in the plan's order, copied; root: NULL on
  * other ranks than its 0, borrowed. edges [n_hop + 1]: of this rank's ends those with a wire; borrowed; NULL:
  * none has. */
-cake_err cake_pipeline_open(const cake_world *world, const cake_plan *plan, const cake_work *works,
-                            cake_root *root, int n_lane, size_t wave_bytes, const cake_beside *edges,
+cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const cake_work *works,
+                            cake_root *root, int n_lane, size_t wave_bytes, const cake_edge_transport *edges,
                             cake_pipeline **out);
 /* What it and the root do goes into a trace, which outlives them; NULL: nowhere. */
 void cake_pipeline_watch(cake_pipeline *pipeline, cake_trace *trace);

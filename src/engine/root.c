@@ -339,7 +339,7 @@ static void note_broken(cake_root *r, cake_wave *wave)
 
 /* For rows [first, first + n) of those that are scored: what their scores are for, then the scores or the
  * best of them. */
-static void score(cake_root *r, const cake_parcel *parcel, const cake_batch *batch, int first, int n)
+static void score(cake_root *r, const cake_wave_msg *parcel, const cake_batch *batch, int first, int n)
 {
     cake_wave *wave = parcel->wave;
     const int32_t *row = batch->score + first;
@@ -354,7 +354,7 @@ static void score(cake_root *r, const cake_parcel *parcel, const cake_batch *bat
     float *scores =
         cake_logits_forward(r->logits, team_of(r, wave), wave, parcel->body, row, n, r->wanted, r->best);
     if (!scores)
-        cake_world_abort();
+        cake_comm_abort();
     for (int i = 0; i < n; i++) {
         draw[i].finite = draw[i].sequence && !r->best[i].broken;
         draw[i].score = r->wanted[i] ? scores + (size_t)i * (size_t)r->config->n_vocab : NULL;
@@ -366,7 +366,7 @@ static void score(cake_root *r, const cake_parcel *parcel, const cake_batch *bat
 
 /* Scores and samples in blocks of at most lane_seqs rows: a prompt whose rows are all wanted may have more.
  * */
-static void continue_all(cake_root *r, const cake_parcel *parcel, const cake_batch *batch)
+static void continue_all(cake_root *r, const cake_wave_msg *parcel, const cake_batch *batch)
 {
     cake_wave *wave = parcel->wave;
     for (int first = 0, n; first < batch->n_score; first += n) {
@@ -381,7 +381,7 @@ static void continue_all(cake_root *r, const cake_parcel *parcel, const cake_bat
     }
 }
 
-void cake_root_receive(cake_root *r, cake_parcel *parcel)
+void cake_root_receive(cake_root *r, cake_wave_msg *parcel)
 {
     int lane = parcel->wave->lane;
     CAKE_ASSERT(lane >= 0 && lane < r->shape.n_lane && cake_schedule_away(r->schedule, lane));
@@ -389,5 +389,5 @@ void cake_root_receive(cake_root *r, cake_parcel *parcel)
     r->n_away--;
     note_broken(r, parcel->wave);
     continue_all(r, parcel, r->lanes[lane].batch);
-    cake_parcel_release(parcel);
+    cake_wave_msg_release(parcel);
 }

@@ -38,7 +38,7 @@ void cake_root_close(cake_root *root);
  * error nothing new is sent. True if something was sent. */
 bool cake_root_send(cake_root *root, cake_link *first);
 /* Takes a lane's wave that is back: scores it, draws tokens, finishes sequences. Releases the parcel. */
-void cake_root_receive(cake_root *root, cake_parcel *parcel);
+void cake_root_receive(cake_root *root, cake_wave_msg *parcel);
 /* Whether no wave is under way and nothing is left to do, or an error stops it. */
 bool cake_root_done(const cake_root *root);
 void cake_root_watch(cake_root *root, cake_trace *trace); /* borrowed; NULL: nothing is traced */

@@ -12,7 +12,7 @@
 #include "logits/logits.h"
 
 typedef struct cake_root_lane {
-    cake_parcel parcel;      /* what the lane's waves leave in */
+    cake_wave_msg parcel;    /* what the lane's waves leave in */
     const cake_batch *batch; /* what the wave under way holds */
     float *body;             /* [max_tok, dim] the lane's body where a GPU has it; NULL: it is in the wave */
 } cake_root_lane;

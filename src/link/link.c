@@ -11,7 +11,7 @@ float *cake_link_place(cake_link *link)
     return link->kind->place ? link->kind->place(link) : NULL;
 }
 
-void cake_link_send(cake_link *link, cake_parcel *parcel)
+void cake_link_send(cake_link *link, cake_wave_msg *parcel)
 {
     const cake_wave *wave = parcel->wave;
     size_t bytes = parcel->body ? cake_wave_head_bytes(wave->n_tok, wave->n_change)
@@ -20,7 +20,7 @@ void cake_link_send(cake_link *link, cake_parcel *parcel)
     link->kind->send(link, parcel, bytes);
 }
 
-cake_parcel *cake_link_arrived(cake_link *link)
+cake_wave_msg *cake_link_arrived(cake_link *link)
 {
     return link->kind->arrived(link);
 }
@@ -30,7 +30,7 @@ bool cake_link_progress(cake_link *link)
     return link->kind->progress && link->kind->progress(link);
 }
 
-void cake_parcel_release(cake_parcel *parcel)
+void cake_wave_msg_release(cake_wave_msg *parcel)
 {
     parcel->body = NULL;
     if (parcel->home)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An edge of the ring: waves go in at one end and come out at the other, in order. Edge 0 leads from the root
- * to the first hop, edge i from hop i-1 to hop i, the last one back to the root.
+ * An edge of the ring: waves go in at one end and come out at the other, in order. Edge 0 leads from the
+ * root to the first hop, edge i from hop i-1 to hop i, the last one back to the root.
  *
  * A wave travels in a parcel, and its body in it or beside it, from one GPU's memory to another's
- * (link/wire.h). A parcel's home is the incoming end it arrived at (NULL: the root's own parcels);
- * cake_parcel_release takes it home, where the next message can arrive in it. A parcel that is given to send
- * belongs to the link until it is sent, and is then released by the link.
+ * (link/gpu_transport.h). A parcel's home is the incoming end it arrived at (NULL: the root's own
+ * parcels); cake_wave_msg_release takes it home, where the next message can arrive in it. A parcel that
+ * is given to send belongs to the link until it is sent, and is then released by the link.
  */
 #ifndef CAKE_LINK_LINK_H
 #define CAKE_LINK_LINK_H
@@ -16,33 +16,33 @@
 
 #include "base/err.h"
 #include "kernels/memory.h"
-#include "link/wire.h"
-#include "link/world.h"
+#include "link/comm.h"
+#include "link/gpu_transport.h"
 #include "types/wave.h"
 
 typedef struct cake_link cake_link;
 
-typedef struct cake_parcel {
+typedef struct cake_wave_msg {
     cake_wave *wave;
     float *body; /* where a GPU has the body; NULL: in the wave */
     cake_link *home;
     bool busy; /* it is being sent, or on its way; only for parcels without a home */
-} cake_parcel;
+} cake_wave_msg;
 
-typedef struct cake_link_kind {
-    void (*send)(cake_link *link, cake_parcel *parcel, size_t bytes);
-    float *(*place)(cake_link *link);         /* NULL: bodies go in waves */
-    cake_parcel *(*arrived)(cake_link *link); /* NULL for a sending end */
+typedef struct cake_link_ops {
+    void (*send)(cake_link *link, cake_wave_msg *parcel, size_t bytes);
+    float *(*place)(cake_link *link);           /* NULL: bodies go in waves */
+    cake_wave_msg *(*arrived)(cake_link *link); /* NULL for a sending end */
     /* Lets messages move; returns whether one is still leaving. NULL: there is nothing to do. */
     bool (*progress)(cake_link *link);
     /* Of a receiving end: takes a parcel home. NULL: no parcel has its home here. */
-    void (*release)(cake_link *link, cake_parcel *parcel);
+    void (*release)(cake_link *link, cake_wave_msg *parcel);
     void (*close)(cake_link *link);
-} cake_link_kind;
+} cake_link_ops;
 
 /* What every kind begins with. */
 struct cake_link {
-    const cake_link_kind *kind;
+    const cake_link_ops *kind;
     int64_t bytes; /* sent or received */
 };
 
@@ -51,34 +51,34 @@ struct cake_link {
 cake_link *cake_link_open_self(int depth);
 /* One end of edge number `edge` between ranks of a world. Receiving posts depth receives of up to max_bytes
  * at once. */
-cake_err cake_link_open_mpi_out(const cake_world *world, int to, int edge, int depth, cake_link **out);
-cake_err cake_link_open_mpi_in(const cake_world *world, int from, int edge, int depth, size_t max_bytes,
+cake_err cake_link_open_mpi_out(const cake_comm *world, int to, int edge, int depth, cake_link **out);
+cake_err cake_link_open_mpi_in(const cake_comm *world, int from, int edge, int depth, size_t max_bytes,
                                cake_link **out);
 
 /* Of a sending end: where in the GPU's memory the body of the next wave should be put; NULL: in the wave. */
 float *cake_link_place(cake_link *link);
 /* parcel->body has to be what cake_link_place returned. */
-void cake_link_send(cake_link *link, cake_parcel *parcel);
+void cake_link_send(cake_link *link, cake_wave_msg *parcel);
 /* The oldest parcel that has arrived, or NULL. */
-cake_parcel *cake_link_arrived(cake_link *link);
+cake_wave_msg *cake_link_arrived(cake_link *link);
 /* Lets messages of this end move on; returns whether one is still leaving. */
 bool cake_link_progress(cake_link *link);
-void cake_parcel_release(cake_parcel *parcel);
+void cake_wave_msg_release(cake_wave_msg *parcel);
 
 /* An edge whose bodies do not travel in their waves: they go by a wire or, without one, stay where they are,
  * since both ends are on one GPU. */
-typedef struct cake_beside {
-    cake_wire *wire;           /* its end here, borrowed; or NULL */
+typedef struct cake_edge_transport {
+    cake_gpu_transport *wire;  /* its end here, borrowed; or NULL */
     const cake_memory *memory; /* the memory of this rank's GPU */
     size_t body_bytes;         /* of the largest body */
-} cake_beside;
+} cake_edge_transport;
 
 /* Bytes that one end takes of that memory. */
-size_t cake_link_direct_bytes(int depth, size_t body_bytes);
-cake_err cake_link_open_direct_out(const cake_world *world, int to, int edge, int depth,
-                                   const cake_beside *beside, cake_link **out);
-cake_err cake_link_open_direct_in(const cake_world *world, int from, int edge, int depth, size_t max_bytes,
-                                  const cake_beside *beside, cake_link **out);
+size_t cake_gpu_link_bytes(int depth, size_t body_bytes);
+cake_err cake_gpu_link_open_out(const cake_comm *world, int to, int edge, int depth,
+                                const cake_edge_transport *beside, cake_link **out);
+cake_err cake_gpu_link_open_in(const cake_comm *world, int from, int edge, int depth, size_t max_bytes,
+                               const cake_edge_transport *beside, cake_link **out);
 
 void cake_link_close(cake_link *link); /* NULL is fine; nothing may be under way */
 

@@ -12,23 +12,23 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "link/channel.h"
 #include "link/link.h"
-#include "link/mail.h"
 #include "link/tags.h"
 
 typedef struct end {
     cake_link link;
     MPI_Comm comm;
     int peer, tag, depth;
-    int head, n;          /* the ring's oldest entry and how many there are */
-    cake_parcel **ring;   /* [depth] in the order of posting */
-    MPI_Request *request; /* [depth] of the parcels in ring */
-    cake_parcel *parcels; /* [depth], receiving end only */
-    cake_arena arena;     /* their waves */
+    int head, n;            /* the ring's oldest entry and how many there are */
+    cake_wave_msg **ring;   /* [depth] in the order of posting */
+    MPI_Request *request;   /* [depth] of the parcels in ring */
+    cake_wave_msg *parcels; /* [depth], receiving end only */
+    cake_arena arena;       /* their waves */
     size_t max_bytes;
 } end;
 
-static int push(end *e, cake_parcel *parcel)
+static int push(end *e, cake_wave_msg *parcel)
 {
     CAKE_ASSERT(e->n < e->depth);
     int at = (e->head + e->n++) % e->depth;
@@ -37,7 +37,7 @@ static int push(end *e, cake_parcel *parcel)
 }
 
 /* The oldest parcel if its request is complete, else NULL. */
-static cake_parcel *pop(end *e, MPI_Status *status)
+static cake_wave_msg *pop(end *e, MPI_Status *status)
 {
     int done = 0;
     if (!e->n)
@@ -45,7 +45,7 @@ static cake_parcel *pop(end *e, MPI_Status *status)
     MPI_Test(&e->request[e->head], &done, status);
     if (!done)
         return NULL;
-    cake_parcel *parcel = e->ring[e->head];
+    cake_wave_msg *parcel = e->ring[e->head];
     e->head = (e->head + 1) % e->depth;
     e->n--;
     return parcel;
@@ -54,8 +54,8 @@ static cake_parcel *pop(end *e, MPI_Status *status)
 static bool mpi_progress(cake_link *link)
 {
     end *e = (end *)link;
-    for (cake_parcel *parcel; (parcel = pop(e, MPI_STATUS_IGNORE)) != NULL;)
-        cake_parcel_release(parcel);
+    for (cake_wave_msg *parcel; (parcel = pop(e, MPI_STATUS_IGNORE)) != NULL;)
+        cake_wave_msg_release(parcel);
     return e->n > 0;
 }
 
@@ -69,7 +69,7 @@ static bool mpi_listen(cake_link *link)
     return false;
 }
 
-static void mpi_send(cake_link *link, cake_parcel *parcel, size_t bytes)
+static void mpi_send(cake_link *link, cake_wave_msg *parcel, size_t bytes)
 {
     end *e = (end *)link;
     while (e->n == e->depth)
@@ -78,18 +78,18 @@ static void mpi_send(cake_link *link, cake_parcel *parcel, size_t bytes)
     MPI_Isend(parcel->wave, (int)bytes, MPI_BYTE, e->peer, e->tag, e->comm, &e->request[at]);
 }
 
-static void mpi_post(cake_link *link, cake_parcel *parcel)
+static void mpi_post(cake_link *link, cake_wave_msg *parcel)
 {
     end *e = (end *)link;
     int at = push(e, parcel);
     MPI_Irecv(parcel->wave, (int)e->max_bytes, MPI_BYTE, e->peer, e->tag, e->comm, &e->request[at]);
 }
 
-static cake_parcel *mpi_arrived(cake_link *link)
+static cake_wave_msg *mpi_arrived(cake_link *link)
 {
     end *e = (end *)link;
     MPI_Status status;
-    cake_parcel *parcel = pop(e, &status);
+    cake_wave_msg *parcel = pop(e, &status);
     if (!parcel)
         return NULL;
     int bytes;
@@ -119,11 +119,11 @@ static void mpi_close(cake_link *link)
     free(e);
 }
 
-static const cake_link_kind out_kind = {.send = mpi_send, .progress = mpi_progress, .close = mpi_close};
-static const cake_link_kind in_kind = {
+static const cake_link_ops out_kind = {.send = mpi_send, .progress = mpi_progress, .close = mpi_close};
+static const cake_link_ops in_kind = {
     .progress = mpi_listen, .arrived = mpi_arrived, .release = mpi_post, .close = mpi_close};
 
-static end *open_end(const cake_link_kind *kind, const cake_world *world, int peer, int edge, int depth)
+static end *open_end(const cake_link_ops *kind, const cake_comm *world, int peer, int edge, int depth)
 {
     end *e = cake_alloc(1, sizeof *e);
     *e = (end){.link = {.kind = kind},
@@ -136,13 +136,13 @@ static end *open_end(const cake_link_kind *kind, const cake_world *world, int pe
     return e;
 }
 
-cake_err cake_link_open_mpi_out(const cake_world *world, int to, int edge, int depth, cake_link **out)
+cake_err cake_link_open_mpi_out(const cake_comm *world, int to, int edge, int depth, cake_link **out)
 {
     *out = &open_end(&out_kind, world, to, edge, depth)->link;
     return CAKE_OK;
 }
 
-cake_err cake_link_open_mpi_in(const cake_world *world, int from, int edge, int depth, size_t max_bytes,
+cake_err cake_link_open_mpi_in(const cake_comm *world, int from, int edge, int depth, size_t max_bytes,
                                cake_link **out)
 {
     size_t each = cake_arena_round(max_bytes);
@@ -159,7 +159,7 @@ cake_err cake_link_open_mpi_in(const cake_world *world, int from, int edge, int 
     e->max_bytes = max_bytes;
     e->parcels = cake_alloc((size_t)depth, sizeof *e->parcels);
     for (int i = 0; i < depth; i++) {
-        e->parcels[i] = (cake_parcel){.wave = cake_arena_take(&e->arena, each), .home = &e->link};
+        e->parcels[i] = (cake_wave_msg){.wave = cake_arena_take(&e->arena, each), .home = &e->link};
         memset(e->parcels[i].wave, 0, each); /* so that the pages have memory before the first wave comes */
         mpi_post(&e->link, &e->parcels[i]);
     }
@@ -169,40 +169,40 @@ cake_err cake_link_open_mpi_in(const cake_world *world, int from, int edge, int 
 
 /* A wire by an MPI that reads GPUs' memory: one request for each place. */
 typedef struct wire_mpi {
-    cake_wire wire;
+    cake_gpu_transport wire;
     MPI_Comm comm;
     int peer, tag;
     MPI_Request *request; /* [depth] */
 } wire_mpi;
 
-static void wire_send(cake_wire *wire, int place, const float *body, size_t n)
+static void wire_send(cake_gpu_transport *wire, int place, const float *body, size_t n)
 {
     wire_mpi *w = (wire_mpi *)wire;
     MPI_Isend(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
 }
 
-static void wire_receive(cake_wire *wire, int place, float *body, size_t n)
+static void wire_receive(cake_gpu_transport *wire, int place, float *body, size_t n)
 {
     wire_mpi *w = (wire_mpi *)wire;
     MPI_Irecv(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
 }
 
-static bool wire_done(cake_wire *wire, int place)
+static bool wire_done(cake_gpu_transport *wire, int place)
 {
     int done;
     MPI_Test(&((wire_mpi *)wire)->request[place], &done, MPI_STATUS_IGNORE);
     return done;
 }
 
-static void wire_close(cake_wire *wire)
+static void wire_close(cake_gpu_transport *wire)
 {
     free(((wire_mpi *)wire)->request);
     free(wire);
 }
 
-cake_wire *cake_wire_open_mpi(const cake_world *world, int peer, int edge, int depth)
+cake_gpu_transport *cake_gpu_transport_open_mpi(const cake_comm *world, int peer, int edge, int depth)
 {
-    static const cake_wire_kind kind = {
+    static const cake_gpu_transport_ops kind = {
         .send = wire_send, .receive = wire_receive, .done = wire_done, .close = wire_close};
     wire_mpi *w = cake_alloc(1, sizeof *w);
     *w = (wire_mpi){.wire = {.kind = &kind},
@@ -216,27 +216,27 @@ cake_wire *cake_wire_open_mpi(const cake_world *world, int peer, int edge, int d
 }
 
 /* A pipe for pieces of letters: a ring of buffers each way. Sends are synchronous, which means that one is
- * complete when its receiver has taken it: so at most CAKE_PIECES pieces are anywhere in between. */
+ * complete when its receiver has taken it: so at most CAKE_FRAGMENTS pieces are anywhere in between. */
 typedef struct pipe_mpi {
-    cake_pipe pipe;
+    cake_transport pipe;
     MPI_Comm comm;
     int peer;
     int out_head, n_out; /* of the ring of sends: the oldest one, and how many there are */
     int in_head;         /* of the ring of receives: the oldest one */
-    MPI_Request out[CAKE_PIECES], in[CAKE_PIECES];
+    MPI_Request out[CAKE_FRAGMENTS], in[CAKE_FRAGMENTS];
     cake_arena arena;
-    char *out_piece[CAKE_PIECES], *in_piece[CAKE_PIECES]; /* [CAKE_PIECE] each */
+    char *out_piece[CAKE_FRAGMENTS], *in_piece[CAKE_FRAGMENTS]; /* [CAKE_FRAGMENT_BYTES] each */
 } pipe_mpi;
 
 static void post_piece(pipe_mpi *p, int at)
 {
-    MPI_Irecv(p->in_piece[at], CAKE_PIECE, MPI_BYTE, p->peer, CAKE_TAG_MAIL, p->comm, &p->in[at]);
+    MPI_Irecv(p->in_piece[at], CAKE_FRAGMENT_BYTES, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm, &p->in[at]);
 }
 
-static bool pipe_leaving(cake_pipe *pipe)
+static bool pipe_leaving(cake_transport *pipe)
 {
     pipe_mpi *p = (pipe_mpi *)pipe;
-    for (int done; p->n_out; p->n_out--, p->out_head = (p->out_head + 1) % CAKE_PIECES) {
+    for (int done; p->n_out; p->n_out--, p->out_head = (p->out_head + 1) % CAKE_FRAGMENTS) {
         MPI_Test(&p->out[p->out_head], &done, MPI_STATUS_IGNORE);
         if (!done)
             return true;
@@ -244,21 +244,21 @@ static bool pipe_leaving(cake_pipe *pipe)
     return false;
 }
 
-static char *pipe_room(cake_pipe *pipe)
+static char *pipe_room(cake_transport *pipe)
 {
     pipe_mpi *p = (pipe_mpi *)pipe;
     pipe_leaving(pipe);
-    return p->n_out < CAKE_PIECES ? p->out_piece[(p->out_head + p->n_out) % CAKE_PIECES] : NULL;
+    return p->n_out < CAKE_FRAGMENTS ? p->out_piece[(p->out_head + p->n_out) % CAKE_FRAGMENTS] : NULL;
 }
 
-static void pipe_send(cake_pipe *pipe, size_t bytes)
+static void pipe_send(cake_transport *pipe, size_t bytes)
 {
     pipe_mpi *p = (pipe_mpi *)pipe;
-    int at = (p->out_head + p->n_out++) % CAKE_PIECES;
-    MPI_Issend(p->out_piece[at], (int)bytes, MPI_BYTE, p->peer, CAKE_TAG_MAIL, p->comm, &p->out[at]);
+    int at = (p->out_head + p->n_out++) % CAKE_FRAGMENTS;
+    MPI_Issend(p->out_piece[at], (int)bytes, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm, &p->out[at]);
 }
 
-static const char *pipe_arrived(cake_pipe *pipe, size_t *bytes)
+static const char *pipe_arrived(cake_transport *pipe, size_t *bytes)
 {
     pipe_mpi *p = (pipe_mpi *)pipe;
     MPI_Status status;
@@ -271,17 +271,17 @@ static const char *pipe_arrived(cake_pipe *pipe, size_t *bytes)
     return p->in_piece[p->in_head];
 }
 
-static void pipe_release(cake_pipe *pipe)
+static void pipe_release(cake_transport *pipe)
 {
     pipe_mpi *p = (pipe_mpi *)pipe;
     post_piece(p, p->in_head);
-    p->in_head = (p->in_head + 1) % CAKE_PIECES;
+    p->in_head = (p->in_head + 1) % CAKE_FRAGMENTS;
 }
 
-static void pipe_close(cake_pipe *pipe)
+static void pipe_close(cake_transport *pipe)
 {
     pipe_mpi *p = (pipe_mpi *)pipe;
-    for (int i = 0; i < CAKE_PIECES; i++) {
+    for (int i = 0; i < CAKE_FRAGMENTS; i++) {
         MPI_Cancel(&p->in[i]);
         MPI_Wait(&p->in[i], MPI_STATUS_IGNORE);
     }
@@ -289,28 +289,28 @@ static void pipe_close(cake_pipe *pipe)
     free(p);
 }
 
-size_t cake_pipe_bytes(void)
+size_t cake_transport_bytes(void)
 {
-    return 2 * CAKE_PIECES * cake_arena_round(CAKE_PIECE);
+    return 2 * CAKE_FRAGMENTS * cake_arena_round(CAKE_FRAGMENT_BYTES);
 }
 
-cake_err cake_pipe_open_mpi(const cake_world *world, int peer, cake_pipe **out)
+cake_err cake_transport_open_mpi(const cake_comm *world, int peer, cake_transport **out)
 {
-    static const cake_pipe_kind kind = {.room = pipe_room,
-                                        .send = pipe_send,
-                                        .arrived = pipe_arrived,
-                                        .release = pipe_release,
-                                        .leaving = pipe_leaving,
-                                        .close = pipe_close};
+    static const cake_transport_ops kind = {.room = pipe_room,
+                                            .send = pipe_send,
+                                            .arrived = pipe_arrived,
+                                            .release = pipe_release,
+                                            .leaving = pipe_leaving,
+                                            .close = pipe_close};
     cake_arena arena;
-    cake_err err = cake_arena_open(&arena, "letters", cake_pipe_bytes());
+    cake_err err = cake_arena_open(&arena, "letters", cake_transport_bytes());
     if (err)
         return err;
     pipe_mpi *p = cake_alloc(1, sizeof *p);
     *p = (pipe_mpi){.pipe = {.kind = &kind}, .comm = MPI_Comm_f2c(world->comm), .peer = peer, .arena = arena};
-    for (int i = 0; i < CAKE_PIECES; i++) {
-        p->out_piece[i] = cake_arena_take(&p->arena, CAKE_PIECE);
-        p->in_piece[i] = cake_arena_take(&p->arena, CAKE_PIECE);
+    for (int i = 0; i < CAKE_FRAGMENTS; i++) {
+        p->out_piece[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
+        p->in_piece[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
         post_piece(p, i);
     }
     *out = &p->pipe;

@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "kernels/cuda/queue.h"
-#include "link/wire.h"
+#include "link/gpu_transport.h"
 
 #define NAME "libnccl.so.2"
 #define FUNCTIONS(X)                                                                                         \
@@ -60,13 +60,13 @@ static bool find(cake_buf *why)
     return true;
 }
 
-int cake_wire_nccl_version(cake_buf *why)
+int cake_gpu_transport_nccl_version(cake_buf *why)
 {
     return find(why) ? nccl.version : 0;
 }
 
 typedef struct wire {
-    cake_wire wire;
+    cake_gpu_transport wire;
     ncclComm_t comm;
     cake_queue *queue;
     const cake_memory *memory; /* the GPU's memory, in which bodies are */
@@ -117,17 +117,17 @@ static void give_up(const char *doing, cake_buf *why)
         "NCCL failed at %s a wave: %s; NCCL_DEBUG=INFO tells more; "
         "what is in the journal stays, and the same command goes on from there, with --link mpi without NCCL",
         doing, why->data);
-    cake_world_abort();
+    cake_comm_abort();
 }
 
-static void nccl_send(cake_wire *self, int place, const float *body, size_t n)
+static void nccl_send(cake_gpu_transport *self, int place, const float *body, size_t n)
 {
     cake_buf why = {0};
     if (!start_send((wire *)self, place, body, n, &why))
         give_up("sending", &why);
 }
 
-static void nccl_receive(cake_wire *self, int place, float *body, size_t n)
+static void nccl_receive(cake_gpu_transport *self, int place, float *body, size_t n)
 {
     cake_buf why = {0};
     if (!start_receive((wire *)self, place, body, n, &why))
@@ -148,7 +148,7 @@ static int passed(wire *w, int place, cake_buf *why)
     return -1;
 }
 
-static bool nccl_done(cake_wire *self, int place)
+static bool nccl_done(cake_gpu_transport *self, int place)
 {
     cake_buf why = {0};
     int there = passed((wire *)self, place, &why);
@@ -170,7 +170,7 @@ static void close_wire(wire *w, bool broken)
     free(w);
 }
 
-static void nccl_close(cake_wire *self)
+static void nccl_close(cake_gpu_transport *self)
 {
     close_wire((wire *)self, false);
 }
@@ -213,7 +213,7 @@ static bool probe(wire *w, float *body, bool leads, cake_buf *why)
     return true;
 }
 
-static bool connect(wire *w, const cake_world *world, int peer, bool leads, cake_buf *why)
+static bool connect(wire *w, const cake_comm *world, int peer, bool leads, cake_buf *why)
 {
     struct {
         ncclUniqueId id;
@@ -231,7 +231,7 @@ static bool connect(wire *w, const cake_world *world, int peer, bool leads, cake
     if (mine.good)
         w->queue = cake_queue_open(w->depth, why);
     mine.good = w->queue != NULL;
-    cake_world_swap(world, peer, &mine, &theirs, sizeof mine);
+    cake_comm_sendrecv(world, peer, &mine, &theirs, sizeof mine);
     if (!mine.good || !theirs.good)
         return false;
     said = nccl.CommInitRankConfig(&w->comm, 2, leads ? mine.id : theirs.id, leads ? 0 : 1, &config);
@@ -240,15 +240,15 @@ static bool connect(wire *w, const cake_world *world, int peer, bool leads, cake
            probe(w, (float *)w->test.base, leads, why);
 }
 
-cake_wire *cake_wire_open_nccl(const cake_world *world, int peer, bool leads, int depth,
-                               const cake_memory *memory, cake_buf *why)
+cake_gpu_transport *cake_gpu_transport_open_nccl(const cake_comm *world, int peer, bool leads, int depth,
+                                                 const cake_memory *memory, cake_buf *why)
 {
-    static const cake_wire_kind kind = {
+    static const cake_gpu_transport_ops kind = {
         .alone = true, .send = nccl_send, .receive = nccl_receive, .done = nccl_done, .close = nccl_close};
     wire *w = cake_alloc(1, sizeof *w);
     *w = (wire){.wire = {.kind = &kind}, .memory = memory, .other = leads ? 1 : 0, .depth = depth};
     bool good = connect(w, world, peer, leads, why), all = false;
-    cake_world_swap(world, peer, &good, &all, sizeof good);
+    cake_comm_sendrecv(world, peer, &good, &all, sizeof good);
     if (good && all) {
         cake_memory_close(memory, &w->test);
         return &w->wire;

@@ -10,10 +10,10 @@
 typedef struct self {
     cake_link link;
     int depth, head, n;
-    cake_parcel **queue; /* [depth] ring */
+    cake_wave_msg **queue; /* [depth] ring */
 } self;
 
-static void self_send(cake_link *link, cake_parcel *parcel, size_t bytes)
+static void self_send(cake_link *link, cake_wave_msg *parcel, size_t bytes)
 {
     self *s = (self *)link;
     (void)bytes;
@@ -21,12 +21,12 @@ static void self_send(cake_link *link, cake_parcel *parcel, size_t bytes)
     s->queue[(s->head + s->n++) % s->depth] = parcel;
 }
 
-static cake_parcel *self_arrived(cake_link *link)
+static cake_wave_msg *self_arrived(cake_link *link)
 {
     self *s = (self *)link;
     if (!s->n)
         return NULL;
-    cake_parcel *parcel = s->queue[s->head];
+    cake_wave_msg *parcel = s->queue[s->head];
     s->head = (s->head + 1) % s->depth;
     s->n--;
     return parcel;
@@ -40,7 +40,7 @@ static void self_close(cake_link *link)
 
 cake_link *cake_link_open_self(int depth)
 {
-    static const cake_link_kind kind = {.send = self_send, .arrived = self_arrived, .close = self_close};
+    static const cake_link_ops kind = {.send = self_send, .arrived = self_arrived, .close = self_close};
     self *s = cake_alloc(1, sizeof *s);
     *s =
         (self){.link = {.kind = &kind}, .depth = depth, .queue = cake_alloc((size_t)depth, sizeof *s->queue)};

@@ -269,14 +269,14 @@ static int64_t mark_of(const cake_options *o, const option_row *row)
     return cake_crc_on(0, value ? value : "", len);
 }
 
-cake_err cake_options_agree(const cake_options *o, const cake_world *world)
+cake_err cake_options_agree(const cake_options *o, const cake_comm *world)
 {
     int64_t marks[N_ROW + 1];
     cake_mismatch odd;
     marks[0] = cake_crc_on(0, o->command, strlen(o->command)); /* others have other options */
     for (int i = 0; i < N_ROW; i++)
         marks[1 + i] = mark_of(o, &cake_option_rows[i]);
-    if (cake_world_same(world, marks, N_ROW + 1, &odd))
+    if (cake_comm_same(world, marks, N_ROW + 1, &odd))
         return CAKE_OK;
     if (world->rank)
         return CAKE_ERR_FATAL;

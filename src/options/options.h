@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "link/world.h"
+#include "link/comm.h"
 #include "options/settings.h"
 #include "prompt/prompt.h"
 #include "types/params.h"
@@ -72,12 +72,12 @@ typedef struct cake_options {
 
 /* Rank 0's CAKE_* variables become those of all ranks, since a launcher need not pass them on; of what
  * differs from host to host a rank keeps its own. All ranks call, once, before anything is parsed. */
-void cake_options_share(const cake_world *world);
+void cake_options_share(const cake_comm *world);
 /* Options not given have their defaults. Help and version are commands too. CAKE_ERR_USAGE is said. */
 cake_err cake_options_parse(int argc, char **argv, cake_options *options);
 /* CAKE_ERR_FATAL if two ranks were given different options, but for those that hosts may differ in: what all
  * ranks do together depends on them. Rank 0 says so. All ranks call. */
-cake_err cake_options_agree(const cake_options *options, const cake_world *world);
+cake_err cake_options_agree(const cake_options *options, const cake_comm *world);
 void cake_options_free(cake_options *options);
 /* --threads, else OMP_NUM_THREADS, else what the machine suggests. */
 int cake_options_threads(const cake_options *options, int suggested);

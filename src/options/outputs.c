@@ -222,9 +222,9 @@ cake_err cake_outputs_check(const cake_options *o)
     return err;
 }
 
-cake_err cake_outputs_flush(const cake_world *world, cake_err err)
+cake_err cake_outputs_flush(const cake_comm *world, cake_err err)
 {
     if (world->rank == 0 && (fflush(stdout) || ferror(stdout)) && (!err || err == CAKE_ERR_REQUEST))
         err = cake_fail("record", "standard output cannot be written: %s", strerror(errno));
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }

@@ -6,7 +6,7 @@
 #define CAKE_OPTIONS_OUTPUTS_H
 
 #include "base/err.h"
-#include "link/world.h"
+#include "link/comm.h"
 #include "options/options.h"
 
 /* Says so if two of the files that the options name are one, or one that is written is a file of the model or
@@ -14,6 +14,6 @@
  * Nothing is opened or changed. */
 cake_err cake_outputs_check(const cake_options *options);
 /* What was printed on standard output has to arrive: err, or what is wrong with it. All ranks call. */
-cake_err cake_outputs_flush(const cake_world *world, cake_err err);
+cake_err cake_outputs_flush(const cake_comm *world, cake_err err);
 
 #endif

@@ -66,7 +66,7 @@ static char *variable_of(const option_row *row, char name[VARIABLE])
     return name;
 }
 
-void cake_options_share(const cake_world *world)
+void cake_options_share(const cake_comm *world)
 {
     cake_buf all = {0};
     char name[VARIABLE];
@@ -77,9 +77,9 @@ void cake_options_share(const cake_world *world)
             cake_buf_add(&all, value, strlen(value) + 1);
         }
     int64_t len = (int64_t)all.len;
-    cake_world_share(world, &len, sizeof len);
+    cake_comm_bcast(world, &len, sizeof len);
     char *text = world->rank ? cake_alloc((size_t)len, 1) : all.data;
-    cake_world_share(world, text, (size_t)len);
+    cake_comm_bcast(world, text, (size_t)len);
     for (int i = 0; world->rank && i < N_ROW; i++)
         if (!cake_option_is_own(&cake_option_rows[i]))
             unsetenv(variable_of(&cake_option_rows[i], name));

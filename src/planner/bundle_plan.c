@@ -26,7 +26,7 @@ void cake_bundle_plan_layers(const cake_plan *plan, cake_buf *out)
         cake_buf_adds(out, " | ...");
 }
 
-cake_err cake_bundle_plan_take(const cake_options *o, const cake_world *world, const cake_bundle *bundle,
+cake_err cake_bundle_plan_take(const cake_options *o, const cake_comm *world, const cake_bundle *bundle,
                                cake_plan *plan)
 {
     cake_plan staged = {.hop = cake_alloc((size_t)bundle->n_hop, sizeof *staged.hop),
@@ -39,7 +39,7 @@ cake_err cake_bundle_plan_take(const cake_options *o, const cake_world *world, c
         return CAKE_OK;
     }
     cake_err err = same_plan(plan, &staged) ? CAKE_OK : CAKE_ERR_USAGE;
-    if (cake_world_least(world, err ? world->rank : INT64_MAX) == world->rank && err) {
+    if (cake_comm_allreduce_min(world, err ? world->rank : INT64_MAX) == world->rank && err) {
         cake_buf asked = {0}, there = {0};
         cake_bundle_plan_layers(plan, &asked);
         cake_bundle_plan_layers(&staged, &there);
@@ -50,5 +50,5 @@ cake_err cake_bundle_plan_take(const cake_options *o, const cake_world *world, c
         cake_buf_free(&there);
     }
     cake_plan_free(&staged);
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }

@@ -19,7 +19,7 @@
 
 enum { VERSION = 96 };
 
-cake_err cake_consistency_build(const cake_world *world)
+cake_err cake_consistency_build(const cake_comm *world)
 {
     cake_mismatch odd;
     cake_buf build = {0};
@@ -27,11 +27,11 @@ cake_err cake_consistency_build(const cake_world *world)
     cake_build_describe(&build);
     int64_t values[] = {cake_crc(cake_version(), strlen(cake_version())), cake_crc(build.data, build.len)};
     cake_buf_free(&build);
-    if (cake_world_same(world, values, 2, &odd))
+    if (cake_comm_same(world, values, 2, &odd))
         return CAKE_OK;
     for (int k = 0; k < 2; k++) {
         snprintf(version[k], VERSION, "%s", cake_version());
-        cake_world_share_from(world, odd.rank[k], version[k], VERSION);
+        cake_comm_bcast_from(world, odd.rank[k], version[k], VERSION);
     }
     if (world->rank)
         return CAKE_ERR_FATAL;
@@ -74,7 +74,7 @@ static cake_err sum_file(void *self, const char *name, cake_buf *text)
 }
 
 /* A bundle has the config, that of rank 0 the other files, too. */
-static cake_err gather_facts(const cake_options *o, const cake_world *world, const cake_model *model,
+static cake_err gather_facts(const cake_options *o, const cake_comm *world, const cake_model *model,
                              int64_t facts[N_FACT])
 {
     const cake_bundle *bundle = cake_model_bundle(model);
@@ -87,7 +87,7 @@ static cake_err gather_facts(const cake_options *o, const cake_world *world, con
     return err;
 }
 
-static cake_err differ(const cake_world *world, const cake_mismatch *odd, const char *what, const char *name)
+static cake_err differ(const cake_comm *world, const cake_mismatch *odd, const char *what, const char *name)
 {
     if (world->rank)
         return CAKE_ERR_FATAL;
@@ -97,11 +97,11 @@ static cake_err differ(const cake_world *world, const cake_mismatch *odd, const 
                      odd->rank[0], odd->host[0], odd->rank[1], odd->host[1], what, name);
 }
 
-cake_err cake_consistency_tensors(const cake_world *world, int64_t *sums, int n,
+cake_err cake_consistency_tensors(const cake_comm *world, int64_t *sums, int n,
                                   const char *(*name)(const void *self, int i), const void *self)
 {
     cake_mismatch odd;
-    return cake_world_same(world, sums, n, &odd)
+    return cake_comm_same(world, sums, n, &odd)
                ? CAKE_OK
                : differ(world, &odd, "the content of tensor ", name(self, odd.at));
 }
@@ -112,11 +112,11 @@ static const char *name_in_model(const void *self, int i)
 }
 
 /* Of every tensor the bytes that were sampled; what a rank's bundle does not have is taken from others. */
-static cake_err compare_tensors(const cake_world *world, const cake_model *model, uint32_t *weights)
+static cake_err compare_tensors(const cake_comm *world, const cake_model *model, uint32_t *weights)
 {
     int n = cake_model_tensors(model);
     int64_t *sums = cake_alloc((size_t)n, sizeof *sums);
-    cake_err err = cake_world_agree(world, cake_model_fingerprint(model, sums));
+    cake_err err = cake_comm_agree(world, cake_model_fingerprint(model, sums));
     if (!err)
         err = cake_consistency_tensors(world, sums, n, name_in_model, model);
     *weights = 0;
@@ -126,7 +126,7 @@ static cake_err compare_tensors(const cake_world *world, const cake_model *model
     return err;
 }
 
-cake_err cake_consistency_model(const cake_options *o, const cake_world *world, const cake_model *model,
+cake_err cake_consistency_model(const cake_options *o, const cake_comm *world, const cake_model *model,
                                 uint32_t *weights)
 {
     int64_t facts[N_FACT] = {0};
@@ -134,8 +134,8 @@ cake_err cake_consistency_model(const cake_options *o, const cake_world *world, 
     *weights = 0;
     if (world->size == 1 && strcmp(o->command, "run")) /* there is nobody to compare with, and no journal */
         return CAKE_OK;
-    cake_err err = cake_world_agree(world, gather_facts(o, world, model, facts));
-    if (!err && !cake_world_same(world, facts, N_FACT, &odd))
+    cake_err err = cake_comm_agree(world, gather_facts(o, world, model, facts));
+    if (!err && !cake_comm_same(world, facts, N_FACT, &odd))
         err = differ(world, &odd,
                      odd.at < N_FILE     ? files[odd.at].text
                      : odd.at == HEADERS ? "the list of tensors and their shapes"

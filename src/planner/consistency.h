@@ -6,20 +6,20 @@
 #ifndef CAKE_PLANNER_CONSISTENCY_H
 #define CAKE_PLANNER_CONSISTENCY_H
 
-#include "link/world.h"
+#include "link/comm.h"
 #include "model/model.h"
 #include "options/options.h"
 
 /* The same version and build of the program. Before anything else is exchanged. */
-cake_err cake_consistency_build(const cake_world *world);
+cake_err cake_consistency_build(const cake_comm *world);
 /* The same config, tokenizer, tensors and, as far as a sample of each tensor can tell, weights. *weights: the
  * checksum of these samples, the same for a model and for bundles of it; 0: dummy weights. */
-cake_err cake_consistency_model(const cake_options *options, const cake_world *world, const cake_model *model,
+cake_err cake_consistency_model(const cake_options *options, const cake_comm *world, const cake_model *model,
                                 uint32_t *weights);
 
 /* The same fingerprints of n tensors; CAKE_UNKNOWN is filled in where another rank knows it. name: of
  * tensor i. */
-cake_err cake_consistency_tensors(const cake_world *world, int64_t *sums, int n,
+cake_err cake_consistency_tensors(const cake_comm *world, int64_t *sums, int n,
                                   const char *(*name)(const void *self, int i), const void *self);
 
 #endif

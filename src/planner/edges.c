@@ -42,7 +42,7 @@ int64_t cake_edges_bytes(const cake_stage *stage, const cake_plan *plan, int ran
     size_t bytes = 0;
     for (int e = 0; e <= plan->n_hop && stage->direct; e++)
         if (is_end(plan, e, rank) && cake_parts_gives(stage, plan, e) && cake_parts_takes(stage, plan, e))
-            bytes += cake_link_direct_bytes(cake_pipeline_depth(stage->shape.n_lane), body_bytes(stage));
+            bytes += cake_gpu_link_bytes(cake_pipeline_depth(stage->shape.n_lane), body_bytes(stage));
     return (int64_t)bytes;
 }
 
@@ -60,14 +60,14 @@ static const char *obstacle(const offer *from, const offer *to, char text[256])
     }
     if (from->nccl != to->nccl) {
         snprintf(text, 256, "NCCL is %s on %s and %s on %s: both have to be the same",
-                 cake_wire_nccl_text(from->nccl, one), from->host, cake_wire_nccl_text(to->nccl, other),
-                 to->host);
+                 cake_gpu_transport_nccl_text(from->nccl, one), from->host,
+                 cake_gpu_transport_nccl_text(to->nccl, other), to->host);
         return text;
     }
     return NULL;
 }
 
-static void warn(const cake_world *world, const cake_stage *stage, int e, const char *why)
+static void warn(const cake_comm *world, const cake_stage *stage, int e, const char *why)
 {
     int first = world->rank - stage->replica.rank;
     cake_log(CAKE_WARN, "link", "waves from rank %d to rank %d go by MPI, not by NCCL: %s",
@@ -75,17 +75,19 @@ static void warn(const cake_world *world, const cake_stage *stage, int e, const 
 }
 
 /* What an edge is to be. */
-static int agree(const cake_options *o, const cake_world *world, cake_stage *stage, int e, const char *lacks,
+static int agree(const cake_options *o, const cake_comm *world, cake_stage *stage, int e, const char *lacks,
                  cake_err *err)
 {
     const bool asked = !strcmp(o->link, "nccl");
     const int own = stage->replica.rank, to = cake_plan_to(&stage->plan, e),
               from = cake_plan_from(&stage->plan, e);
     const bool away = (to == own ? cake_parts_takes : cake_parts_gives)(stage, &stage->plan, e);
-    offer mine = {.gpu = away ? stage->gpu.number : -1, .nccl = stage->nccl, .aware = cake_wire_mpi_can()},
+    offer mine = {.gpu = away ? stage->gpu.number : -1,
+                  .nccl = stage->nccl,
+                  .aware = cake_gpu_transport_mpi_can()},
           theirs;
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
-    cake_world_swap(&stage->replica, to == own ? from : to, &mine, &theirs, sizeof mine);
+    cake_comm_sendrecv(&stage->replica, to == own ? from : to, &mine, &theirs, sizeof mine);
     if (mine.gpu < 0 || theirs.gpu < 0)
         return STAGED;
     const int otherwise = mine.aware && theirs.aware ? AWARE : STAGED;
@@ -105,7 +107,7 @@ static int agree(const cake_options *o, const cake_world *world, cake_stage *sta
     return otherwise;
 }
 
-cake_err cake_edges_agree(const cake_options *o, const cake_world *world, cake_stage *stage)
+cake_err cake_edges_agree(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     const cake_plan *plan = &stage->plan;
     cake_err err = CAKE_OK;
@@ -113,7 +115,7 @@ cake_err cake_edges_agree(const cake_options *o, const cake_world *world, cake_s
     stage->edge = cake_alloc((size_t)plan->n_hop + 1, sizeof *stage->edge);
     stage->edge_kind = cake_alloc((size_t)plan->n_hop + 1, 1);
     if (stage->away && stage->replica.size > 1 && strcmp(o->link, "mpi"))
-        stage->nccl = cake_wire_nccl_version(&lacks);
+        stage->nccl = cake_gpu_transport_nccl_version(&lacks);
     for (int e = 0; e <= plan->n_hop; e++)
         stage->edge_kind[e] = !is_end(plan, e, stage->replica.rank)
                                   ? SELF
@@ -121,16 +123,16 @@ cake_err cake_edges_agree(const cake_options *o, const cake_world *world, cake_s
     cake_buf_free(&lacks);
     if (!stage->gpus && !strcmp(o->link, "nccl") && !world->rank)
         cake_log(CAKE_WARN, "link", "--link nccl: no rank is on a GPU, so it is not used; see --device");
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }
 
 /* "self 0, nccl 1-3, mpi 4": of the edges of replica 0, on world rank 0. */
-static void tell(const cake_world *world, const cake_stage *stage)
+static void tell(const cake_comm *world, const cake_stage *stage)
 {
     const cake_plan *plan = &stage->plan;
     size_t n = (size_t)plan->n_hop + 1;
     uint8_t *all = stage->replica.rank ? NULL : cake_alloc(n * (size_t)stage->replica.size, 1);
-    cake_world_gather(&stage->replica, stage->edge_kind, all, n);
+    cake_comm_gather(&stage->replica, stage->edge_kind, all, n);
     cake_buf text = {0};
     for (size_t from = 0, to; from < n && world->rank == 0; from = to) {
         int kind = all[(size_t)cake_plan_to(plan, (int)from) * n + from];
@@ -148,23 +150,24 @@ static void tell(const cake_world *world, const cake_stage *stage)
 
 /* NCCL's end of an edge; NULL: the edge is of another kind now. *broken: an edge of this rank, or of one
  * before it, did not open; then the next ones are not tried, each of which might take a minute. */
-static cake_wire *open_nccl(const cake_world *world, cake_stage *stage, int e, int peer, int depth,
-                            bool *broken)
+static cake_gpu_transport *open_nccl(const cake_comm *world, cake_stage *stage, int e, int peer, int depth,
+                                     bool *broken)
 {
     const int own = stage->replica.rank, from = cake_plan_from(&stage->plan, e);
     cake_buf why = {0};
-    cake_wire *wire = NULL;
+    cake_gpu_transport *wire = NULL;
     bool there = false;
-    cake_world_swap(&stage->replica, peer, broken, &there, sizeof there);
+    cake_comm_sendrecv(&stage->replica, peer, broken, &there, sizeof there);
     const bool tried = !*broken && !there;
     if (tried)
-        wire = cake_wire_open_nccl(&stage->replica, peer, from == own, depth, stage->away->memory, &why);
+        wire = cake_gpu_transport_open_nccl(&stage->replica, peer, from == own, depth, stage->away->memory,
+                                            &why);
     *broken = !wire;
     /* who knows why says it, of two the first */
     struct {
         bool says, aware;
-    } mine = {!wire && why.len, cake_wire_mpi_can()}, theirs;
-    cake_world_swap(&stage->replica, peer, &mine, &theirs, sizeof mine);
+    } mine = {!wire && why.len, cake_gpu_transport_mpi_can()}, theirs;
+    cake_comm_sendrecv(&stage->replica, peer, &mine, &theirs, sizeof mine);
     bool speaks = from == own ? mine.says || !theirs.says : mine.says && !theirs.says;
     if (!wire && speaks && tried)
         warn(world, stage, e, why.len ? why.data : "it does not open");
@@ -174,20 +177,20 @@ static cake_wire *open_nccl(const cake_world *world, cake_stage *stage, int e, i
     return wire;
 }
 
-void cake_edges_open(const cake_world *world, cake_stage *stage)
+void cake_edges_open(const cake_comm *world, cake_stage *stage)
 {
     const cake_plan *plan = &stage->plan;
     const int own = stage->replica.rank, depth = cake_pipeline_depth(stage->shape.n_lane);
     bool broken = false;
     for (int e = 0; e <= plan->n_hop; e++) {
         int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e), peer = to == own ? from : to;
-        cake_wire *wire = NULL;
+        cake_gpu_transport *wire = NULL;
         if (stage->edge_kind[e] == NCCL)
             wire = open_nccl(world, stage, e, peer, depth, &broken);
         if (stage->edge_kind[e] == AWARE)
-            wire = cake_wire_open_mpi(&stage->replica, peer, e, depth);
+            wire = cake_gpu_transport_open_mpi(&stage->replica, peer, e, depth);
         if (wire || cake_parts_stays(stage, plan, e))
-            stage->edge[e] = (cake_beside){wire, stage->away->memory, body_bytes(stage)};
+            stage->edge[e] = (cake_edge_transport){wire, stage->away->memory, body_bytes(stage)};
         if (to == own && from != own && !stage->report.link[0])
             snprintf(stage->report.link, sizeof stage->report.link, "%s", names[stage->edge_kind[e]]);
     }

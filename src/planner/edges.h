@@ -12,9 +12,9 @@
 int64_t cake_edges_bytes(const cake_stage *stage, const cake_plan *plan, int rank);
 /* Both ends of each edge agree on what to try, before anything is loaded. CAKE_ERR_USAGE, said: it was asked
  * for what cannot be. All ranks together, as for the next. */
-cake_err cake_edges_agree(const cake_options *options, const cake_world *world, cake_stage *stage);
+cake_err cake_edges_agree(const cake_options *options, const cake_comm *world, cake_stage *stage);
 /* Opens what was agreed on; what cannot be opened is warned of, and goes through the host's memory. */
-void cake_edges_open(const cake_world *world, cake_stage *stage);
+void cake_edges_open(const cake_comm *world, cake_stage *stage);
 void cake_edges_close(cake_stage *stage); /* zeros are fine */
 
 #endif

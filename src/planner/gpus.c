@@ -51,7 +51,7 @@ static want wanted_of(const cake_options *o, const cake_topology_rank *said)
 
 /* Nobody has to be on a GPU, and this rank sees none. others: some see one, which is likely to be a mistake
  * of the job. Ranks speak one at most: the first of those that see none. */
-static void tell_absent(const cake_world *world, const char *why, bool others)
+static void tell_absent(const cake_comm *world, const char *why, bool others)
 {
     if (others)
         cake_log(CAKE_WARN, "place",
@@ -64,15 +64,16 @@ static void tell_absent(const cake_world *world, const char *why, bool others)
 
 /* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others that may have one,
  * or some rank must. */
-static bool is_used(const cake_world *world, want mine, bool *any)
+static bool is_used(const cake_comm *world, want mine, bool *any)
 {
     cake_buf why = {0};
     bool may = mine != NEVER && (mine == SURELY || cake_device_count(&why) > 0);
     const bool absent = mine == MAYBE && !may;
-    bool all = cake_world_least(world, !absent), surely = !cake_world_least(world, mine != SURELY),
-         some = !cake_world_least(world, !may);
+    bool all = cake_comm_allreduce_min(world, !absent),
+         surely = !cake_comm_allreduce_min(world, mine != SURELY),
+         some = !cake_comm_allreduce_min(world, !may);
     *any = (all && some) || surely;
-    if (cake_world_least(world, absent ? world->rank : INT64_MAX) == world->rank && !surely)
+    if (cake_comm_allreduce_min(world, absent ? world->rank : INT64_MAX) == world->rank && !surely)
         tell_absent(world, why.data, some);
     cake_buf_free(&why);
     return may && *any;
@@ -200,11 +201,11 @@ static int64_t memory_of(const cake_options *o, const cake_device *gpus, int n_g
     return gpus[number].memory ? gpus[number].memory : cake_device_memory(gpus[number].bus);
 }
 
-static void advise(const cake_world *world, int n_gpu, bool shared)
+static void advise(const cake_comm *world, int n_gpu, bool shared)
 {
     cake_launcher launcher;
     cake_buf text = {0};
-    int64_t first = cake_world_least(world, shared ? world->rank : INT64_MAX);
+    int64_t first = cake_comm_allreduce_min(world, shared ? world->rank : INT64_MAX);
     if (shared && first == world->rank) {
         cake_launcher_find(environ, &launcher);
         cake_devices_advise(n_gpu, world->local_size, world->size, launcher.kind, &text);
@@ -214,7 +215,7 @@ static void advise(const cake_world *world, int n_gpu, bool shared)
 }
 
 /* Why a rank has no GPU that it could plan with. */
-static cake_err nothing_known(const cake_world *world, const cake_device *gpus, int n_gpu, int number,
+static cake_err nothing_known(const cake_comm *world, const cake_device *gpus, int n_gpu, int number,
                               const char *at)
 {
     if (!n_gpu)
@@ -229,7 +230,7 @@ static cake_err nothing_known(const cake_world *world, const cake_device *gpus, 
 }
 
 /* The runtime's number of a GPU of this host. */
-static cake_err find_card(const cake_world *world, const cake_device *gpus, int n_gpu, int number,
+static cake_err find_card(const cake_comm *world, const cake_device *gpus, int n_gpu, int number,
                           const char *at, int *card)
 {
     cake_buf why = {0};
@@ -253,7 +254,7 @@ static cake_err find_card(const cake_world *world, const cake_device *gpus, int 
     return err;
 }
 
-static cake_err open_card(const cake_world *world, const cake_device *gpus, int n_gpu, int number,
+static cake_err open_card(const cake_comm *world, const cake_device *gpus, int n_gpu, int number,
                           const char *at, const cake_kernels **kernels)
 {
     int card;
@@ -262,7 +263,7 @@ static cake_err open_card(const cake_world *world, const cake_device *gpus, int 
 }
 
 /* The GPU is this process's from now on. All ranks together. */
-static cake_err take(const cake_world *world, const cake_device *gpus, int n_gpu, const char *at, int with,
+static cake_err take(const cake_comm *world, const cake_device *gpus, int n_gpu, const char *at, int with,
                      cake_gpu *gpu, const cake_kernels **kernels)
 {
     cake_buf unsaid = {0};
@@ -272,12 +273,12 @@ static cake_err take(const cake_world *world, const cake_device *gpus, int n_gpu
     if (!err && unsaid.len && !world->rank) /* what is only warned of is likely to be so everywhere */
         fputs(unsaid.data, stderr);
     cake_buf_free(&unsaid);
-    if (cake_world_least(world, err ? world->rank : INT64_MAX) == world->rank) /* it speaks for all */
+    if (cake_comm_allreduce_min(world, err ? world->rank : INT64_MAX) == world->rank) /* it speaks for all */
         err = open_card(world, gpus, n_gpu, gpu->number, at, kernels);
-    err = cake_world_agree(world, err); /* all have opened theirs before what is left is shared out */
+    err = cake_comm_agree(world, err); /* all have opened theirs before what is left is shared out */
     if (!err && gpu->used)
         gpu->memory = gpu->size = cake_device_free() / 100 * LEFT / with;
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }
 
 /* Of a GPU that is not open: what a context of the driver and our workspace leave. Of a little one, which is
@@ -289,11 +290,11 @@ static int64_t usable(int64_t memory)
 }
 
 /* The same of a plan. */
-static cake_err foresee(const cake_options *o, const cake_world *world, const cake_device *gpus, int n_gpu,
+static cake_err foresee(const cake_options *o, const cake_comm *world, const cake_device *gpus, int n_gpu,
                         const char *at, int with, cake_gpu *gpu, const cake_kernels **kernels)
 {
     int64_t memory = gpu->used ? memory_of(o, gpus, n_gpu, gpu->number) : INT64_MAX;
-    bool first = cake_world_least(world, memory ? INT64_MAX : world->rank) == world->rank;
+    bool first = cake_comm_allreduce_min(world, memory ? INT64_MAX : world->rank) == world->rank;
     cake_err err = memory  ? CAKE_OK
                    : first ? nothing_known(world, gpus, n_gpu, gpu->number, at)
                            : CAKE_ERR_FATAL;
@@ -302,10 +303,10 @@ static cake_err foresee(const cake_options *o, const cake_world *world, const ca
         gpu->memory = usable(memory) / with;
         *kernels = &cake_kernels_planned;
     }
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }
 
-cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said, const cake_world *world,
+cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said, const cake_comm *world,
                           const cake_placement *placement, cake_gpu *gpu, const cake_kernels **kernels,
                           bool *any)
 {
@@ -327,7 +328,7 @@ cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said,
                    .sees = !plan};
     if (!plan || !n_gpu)
         look(mine);
-    cake_world_gather_local(world, mine, all, sizeof *mine);
+    cake_comm_node_allgather(world, mine, all, sizeof *mine);
     if (!n_gpu) {
         free(gpus);
         gpus = list_of_cards(all, n, &n_gpu);

@@ -14,8 +14,8 @@
  * kernels: its operations, of a plan only what they take, NULL for ranks on CPUs; any: some rank is on one.
  * Who has to share one is told the launch line that would be right. An error if there is none, or it is
  * hidden or busy. said: of this rank. */
-cake_err cake_gpus_choose(const cake_options *options, const cake_topology_rank *said,
-                          const cake_world *world, const cake_placement *placement, cake_gpu *gpu,
-                          const cake_kernels **kernels, bool *any);
+cake_err cake_gpus_choose(const cake_options *options, const cake_topology_rank *said, const cake_comm *world,
+                          const cake_placement *placement, cake_gpu *gpu, const cake_kernels **kernels,
+                          bool *any);
 
 #endif

@@ -45,12 +45,12 @@ static cake_err read_file(const cake_options *o, int n_rank, const char *names, 
 
 /* On all ranks what rank 0 has read: the number of hops of each replica [n_replica], then the hops, one after
  * another. */
-static void share_plans(const cake_world *world, const cake_topology *topology, int n_layer, cake_layout *out)
+static void share_plans(const cake_comm *world, const cake_topology *topology, int n_layer, cake_layout *out)
 {
     int n = out->n_replica, all = 0, *n_hop = cake_alloc((size_t)n, sizeof *n_hop);
     for (int i = 0; i < n && !world->rank; i++)
         n_hop[i] = topology->plan[i].n_hop;
-    cake_world_share(world, n_hop, (size_t)n * sizeof *n_hop);
+    cake_comm_bcast(world, n_hop, (size_t)n * sizeof *n_hop);
     cake_hop *hop = cake_alloc((size_t)n * (size_t)n_layer, sizeof *hop);
     int size = world->size / n, mine = world->rank / size;
     out->plan =
@@ -58,7 +58,7 @@ static void share_plans(const cake_world *world, const cake_topology *topology, 
     for (int i = 0; i < n; all += n_hop[i++])
         if (!world->rank)
             memcpy(hop + all, topology->plan[i].hop, (size_t)n_hop[i] * sizeof *hop);
-    cake_world_share(world, hop, (size_t)all * sizeof *hop);
+    cake_comm_bcast(world, hop, (size_t)all * sizeof *hop);
     for (int i = 0, at = 0; i < n; at += n_hop[i++]) {
         out->hops = n_hop[i] > out->hops ? n_hop[i] : out->hops;
         if (i != mine)
@@ -70,25 +70,25 @@ static void share_plans(const cake_world *world, const cake_topology *topology, 
     free(hop);
 }
 
-cake_err cake_layout_read(const cake_options *o, const cake_world *world, int n_layer, cake_layout *out)
+cake_err cake_layout_read(const cake_options *o, const cake_comm *world, int n_layer, cake_layout *out)
 {
     char own[NAMES] = {0};
     char *names = world->rank ? NULL : cake_alloc((size_t)world->size, NAMES);
     cake_topology topology = {0};
     *out = (cake_layout){0};
     cake_hostnames_read(world->host, own, sizeof own);
-    cake_world_gather(world, own, names, NAMES);
+    cake_comm_gather(world, own, names, NAMES);
     cake_err err = world->rank ? CAKE_OK : read_file(o, world->size, names, n_layer, &topology);
     free(names);
-    err = cake_world_agree(world, err);
+    err = cake_comm_agree(world, err);
     if (err)
         return err;
     if (world->rank)
         topology.rank = cake_alloc((size_t)world->size, sizeof *topology.rank);
-    cake_world_share(world, topology.rank, (size_t)world->size * sizeof *topology.rank);
+    cake_comm_bcast(world, topology.rank, (size_t)world->size * sizeof *topology.rank);
     out->mine = topology.rank[world->rank];
     out->n_replica = topology.n_replica;
-    cake_world_share(world, &out->n_replica, sizeof out->n_replica);
+    cake_comm_bcast(world, &out->n_replica, sizeof out->n_replica);
     share_plans(world, &topology, n_layer, out);
     cake_topology_free(&topology);
     return CAKE_OK;
@@ -125,7 +125,7 @@ const char *cake_layout_at(const cake_options *o, cake_yaml_position at)
 }
 
 /* What is wrong with the place that this rank should have, or nothing; the place itself. */
-static void find_place(struct hwloc_topology *topology, const cake_world *world, cake_bind bind,
+static void find_place(struct hwloc_topology *topology, const cake_comm *world, cake_bind bind,
                        const cake_topology_rank *mine, cake_bind_request *claim, cake_buf *wrong)
 {
     char asked[256], there[256];
@@ -168,7 +168,7 @@ static void check_gpu(const cake_options *o, int gpu, const char *host, cake_buf
         cake_buf_addf(wrong, "gpu %d: %s has none", gpu, host);
 }
 
-cake_err cake_layout_place(const cake_options *o, const cake_world *world, struct hwloc_topology *topology,
+cake_err cake_layout_place(const cake_options *o, const cake_comm *world, struct hwloc_topology *topology,
                            cake_bind bind, const cake_topology_rank *mine, cake_bind_request *claim)
 {
     cake_buf wrong = {0};
@@ -179,12 +179,12 @@ cake_err cake_layout_place(const cake_options *o, const cake_world *world, struc
         find_place(topology, world, bind, mine, claim, &wrong);
         at = mine->where_at;
     }
-    bool first = cake_world_least(world, wrong.len ? world->rank : INT64_MAX) == world->rank;
+    bool first = cake_comm_allreduce_min(world, wrong.len ? world->rank : INT64_MAX) == world->rank;
     cake_err err = CAKE_OK;
     if (wrong.len)
         err = first ? cake_fail("place", "%s%s", cake_layout_at(o, at), wrong.data) : CAKE_ERR_FATAL;
     cake_buf_free(&wrong);
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }
 
 const char *cake_layout_where(const cake_options *o, const cake_topology_rank *mine)

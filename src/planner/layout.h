@@ -6,7 +6,7 @@
 #define CAKE_PLANNER_LAYOUT_H
 
 #include "engine/stats.h"
-#include "link/world.h"
+#include "link/comm.h"
 #include "options/options.h"
 #include "place/pin.h"
 #include "place/topology.h"
@@ -20,7 +20,7 @@ typedef struct cake_layout {
 } cake_layout;
 
 /* All ranks call; rank 0 reads the file for all. */
-cake_err cake_layout_read(const cake_options *options, const cake_world *world, int n_layer,
+cake_err cake_layout_read(const cake_options *options, const cake_comm *world, int n_layer,
                           cake_layout *layout);
 
 /* The plan of one replica for n_rank ranks of a job to come, whose hosts nobody knows yet; 0: as many as the
@@ -29,7 +29,7 @@ cake_err cake_layout_foresee(const cake_options *options, int n_rank, int n_laye
 
 /* All ranks call: whether this rank may run where the file says, which *claim (from cake_binding_open) then
  * has. topology NULL: nobody can tell. A device that it cannot have is refused, too. */
-cake_err cake_layout_place(const cake_options *options, const cake_world *world,
+cake_err cake_layout_place(const cake_options *options, const cake_comm *world,
                            struct hwloc_topology *topology, cake_bind bind, const cake_topology_rank *mine,
                            cake_bind_request *claim);
 

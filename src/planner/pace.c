@@ -32,7 +32,7 @@ static double row_of_many(const cake_cost *cost)
 /* Bytes to read for the rate of memory: as many as a rank streams, so that what lies in caches is held
  * against caches, no more than it takes to be sure of memory, and by far not all that is free: whether the
  * model fits is not known. */
-static int64_t streamed(const cake_world *world, const cake_stage *stage)
+static int64_t streamed(const cake_comm *world, const cake_stage *stage)
 {
     /* what one core's neighbours have of caches, and what each core has */
     int64_t most = (128LL << 20) + stage->n_thread * (16LL << 20), least = 64 << 10;
@@ -48,15 +48,15 @@ static int64_t streamed(const cake_world *world, const cake_stage *stage)
 /* All ranks at the same time, as they compute: those of one host share its memory. Where some share their
  * cpus with others, all look longer: turns at a cpu take milliseconds. *had becomes their share of them, if
  * it is less; *whole is what the rate would be if they had them all. */
-static double look(const cake_world *world, const cake_stage *stage, cake_floor_kind kind, double *had,
+static double look(const cake_comm *world, const cake_stage *stage, cake_floor_kind kind, double *had,
                    double *whole)
 {
     const double glance = 0.02, turns = 0.1; /* seconds */
     int64_t bytes = kind == CAKE_FLOOR_READ ? streamed(world, stage) : 0;
     double share, rate;
-    cake_world_agree(world, CAKE_OK);
+    cake_comm_agree(world, CAKE_OK);
     *whole = rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, glance, &share);
-    if (cake_world_least(world, share > 0.8))
+    if (cake_comm_allreduce_min(world, share > 0.8))
         return rate;
     rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, turns, &share);
     *whole = share > 0 && share < 1 ? rate / share : rate;
@@ -74,7 +74,7 @@ static cake_rate measure_gpu(cake_stage *stage)
 }
 
 /* This rank's rates as they are now; the report holds the run against what the machine has. */
-static cake_rate measure(const cake_world *world, cake_stage *stage, bool plan)
+static cake_rate measure(const cake_comm *world, cake_stage *stage, bool plan)
 {
     cake_rate rate = {0};
     cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
@@ -94,18 +94,18 @@ static cake_rate measure(const cake_world *world, cake_stage *stage, bool plan)
 }
 
 /* Every rank's own becomes known to all. elsewhere: its threads are not to share the cpus that are here. */
-static void exchange(const cake_world *world, cake_stage *stage, cake_rate mine, bool elsewhere)
+static void exchange(const cake_comm *world, cake_stage *stage, cake_rate mine, bool elsewhere)
 {
     bool few = stage->machine.cpus < stage->n_thread && !elsewhere;
     mine.cpus = few ? stage->machine.cpus : stage->n_thread;
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
-    cake_world_gather(world, &mine, stage->rate, sizeof mine);
+    cake_comm_gather(world, &mine, stage->rate, sizeof mine);
     cake_rates_normalize(world->size, stage->rate); /* of use on rank 0 only */
-    cake_world_share(world, stage->rate, (size_t)world->size * sizeof mine);
+    cake_comm_bcast(world, stage->rate, (size_t)world->size * sizeof mine);
 }
 
 /* What was measured another time. On rank 0. */
-static cake_err recall(const cake_options *o, const cake_world *world, cake_stage *stage)
+static cake_err recall(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     int most = 0, own = stage->rate[0].cpus;
     cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
@@ -122,7 +122,7 @@ static cake_err recall(const cake_options *o, const cake_world *world, cake_stag
 
 /* On rank 0. A file may be of another host, or of a time when others used this one: plans go by it all the
  * same. now [world->size]: operations a second of each rank, had it its cpus to itself. */
-static void doubt(const cake_options *o, const cake_world *world, const cake_stage *stage, const double *now)
+static void doubt(const cake_options *o, const cake_comm *world, const cake_stage *stage, const double *now)
 {
     const double far = 1.5;
     for (int i = 0; i < world->size; i++) {
@@ -160,7 +160,7 @@ void cake_pace_weigh(cake_stage *stage, int n_rank)
 }
 
 /* On rank 0. */
-static void tell(const cake_world *world, const cake_stage *stage)
+static void tell(const cake_comm *world, const cake_stage *stage)
 {
     double slowest = 1;
     for (int i = 0; i < world->size; i++) {
@@ -175,7 +175,7 @@ static void tell(const cake_world *world, const cake_stage *stage)
                  slowest);
 }
 
-cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_stage *stage)
+cake_err cake_pace_open(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     size_t n = (size_t)world->size;
     bool large = cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE;
@@ -184,7 +184,7 @@ cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_sta
     bool elsewhere = plan && o->rates && o->threads;
     exchange(world, stage, (cake_rate){0}, elsewhere);
     bool matters = plan || (n > 1 && (large || !cake_rates_same(world->size, stage->rate)));
-    bool measured = !plan && cake_world_least(
+    bool measured = !plan && cake_comm_allreduce_min(
                                  world, stage->gpu.used); /* of GPUs that are not opened no rates are known */
     matters = matters && !stage->gpus;
     bool doubted = o->rates && !plan && n > 1 && !stage->gpus; /* a plan may be of hosts that are not here */
@@ -194,15 +194,15 @@ cake_err cake_pace_open(const cake_options *o, const cake_world *world, cake_sta
         exchange(world, stage, measure(world, stage, plan), elsewhere);
     if (o->rates && !stage->gpus) {
         double *now = cake_alloc(n, sizeof *now);
-        cake_world_gather(world, &stage->report.peak_flops, now, sizeof *now);
+        cake_comm_gather(world, &stage->report.peak_flops, now, sizeof *now);
         cake_err err = world->rank ? CAKE_OK : recall(o, world, stage);
         if (!err && doubted && !world->rank)
             doubt(o, world, stage, now);
         free(now);
-        err = cake_world_agree(world, err);
+        err = cake_comm_agree(world, err);
         if (err)
             return err;
-        cake_world_share(world, stage->rate, n * sizeof *stage->rate);
+        cake_comm_bcast(world, stage->rate, n * sizeof *stage->rate);
     }
     cake_pace_weigh(stage, world->size);
     if (!world->rank)

@@ -5,14 +5,14 @@
 #ifndef CAKE_PLANNER_PACE_H
 #define CAKE_PLANNER_PACE_H
 
-#include "link/world.h"
+#include "link/comm.h"
 #include "options/options.h"
 #include "planner/stage.h"
 
 /* All ranks together, when threads and kernels are chosen and nothing else of theirs runs: the rates of all,
  * from --rates or measured, unless nothing would follow from them. Fills the stage's rate, speed, balance and
  * whole, and the peaks of its report. */
-cake_err cake_pace_open(const cake_options *options, const cake_world *world, cake_stage *stage);
+cake_err cake_pace_open(const cake_options *options, const cake_comm *world, cake_stage *stage);
 /* Pure, part of it: balance, whole and speed, by the rates of n_rank ranks. */
 void cake_pace_weigh(cake_stage *stage, int n_rank);
 void cake_pace_close(cake_stage *stage);

@@ -156,14 +156,14 @@ static void put_names(char (*names)[NAME], int n_layer, cake_buf *out)
     }
 }
 
-void cake_parts_tell(const cake_world *world, const cake_stage *stage, cake_buf *out)
+void cake_parts_tell(const cake_comm *world, const cake_stage *stage, cake_buf *out)
 {
     int n_layer = cake_model_config(stage->model)->n_layer, size = world->size / stage->n_replica;
     size_t n = (size_t)n_layer + 1;
     char(*own)[NAME] = cake_alloc(n, NAME),
     (*all)[NAME] = world->rank ? NULL : cake_alloc(n * (size_t)world->size, NAME);
     fill_names(stage, own);
-    cake_world_gather(world, own, all, n * NAME);
+    cake_comm_gather(world, own, all, n * NAME);
     cake_buf other = {0};
     for (int r = 0; r < stage->n_replica && world->rank == 0; r++) {
         memset(own, 0, n * NAME);

@@ -38,7 +38,7 @@ int64_t cake_parts_weights(const cake_stage *stage, const cake_plan *plan, int r
                            const cake_kernels *kernels);
 /* All ranks together. On rank 0: whose operations are between a request and its result, which decides about
  * bits: the name of a table, or which layers have which. Replicas that differ in this are warned of. */
-void cake_parts_tell(const cake_world *world, const cake_stage *stage, cake_buf *out);
+void cake_parts_tell(const cake_comm *world, const cake_stage *stage, cake_buf *out);
 /* How many layers a rank has. */
 int cake_parts_layers(const cake_plan *plan, int rank);
 

@@ -33,12 +33,12 @@ static cake_bind wanted(const cake_options *o, const cake_launcher *launcher)
 }
 
 /* One rank speaks for all that are in the same place. */
-static bool speaks(const cake_world *world, bool has)
+static bool speaks(const cake_comm *world, bool has)
 {
-    return cake_world_least(world, has ? world->rank : INT64_MAX) == world->rank && has;
+    return cake_comm_allreduce_min(world, has ? world->rank : INT64_MAX) == world->rank && has;
 }
 
-static void say(const cake_world *world, const cake_launcher *launcher, const cake_pin *pin,
+static void say(const cake_comm *world, const cake_launcher *launcher, const cake_pin *pin,
                 const cake_machine *machine)
 {
     cake_buf text = {0};
@@ -56,11 +56,11 @@ static void say(const cake_world *world, const cake_launcher *launcher, const ca
 }
 
 /* The pin of this rank, among all of its host. */
-static void bind_rank(const cake_world *world, cake_bind bind, const cake_bind_request *mine,
+static void bind_rank(const cake_comm *world, cake_bind bind, const cake_bind_request *mine,
                       cake_machine *machine, cake_placement *p)
 {
     cake_bind_request *all = cake_alloc((size_t)world->local_size, sizeof *all);
-    cake_world_gather_local(world, mine, all, sizeof *mine);
+    cake_comm_node_allgather(world, mine, all, sizeof *mine);
     if (p->binding) {
         cake_pin_make(cake_binding_topology(p->binding), all, world->local_size, world->local_rank,
                       world->size, bind, &p->pin);
@@ -86,7 +86,7 @@ static void warn_alone(const cake_launcher *launcher)
         return;
     }
     cake_buf mpi = {0};
-    cake_world_describe(&mpi);
+    cake_comm_describe(&mpi);
     cake_log(CAKE_WARN, "place",
              "the launcher started %d processes, but each finds itself alone: they are not ranks of one run; "
              "this program was built with %s: start it with the mpirun of that MPI",
@@ -95,7 +95,7 @@ static void warn_alone(const cake_launcher *launcher)
 }
 
 /* Threads that nobody asked for are no more than the control group has time for. */
-static void keep_to_quota(const cake_world *world, double quota, cake_placement *p)
+static void keep_to_quota(const cake_comm *world, double quota, cake_placement *p)
 {
     int most = (int)(quota / world->local_size);
     most = most < 1 ? 1 : most;
@@ -110,14 +110,14 @@ typedef struct room {
 
 /* Whether threads of this rank have to share cpus with each other or with those of other ranks, and who they
  * are. A rank that may run on many cpus takes its part of each. */
-static void find_crowd(const cake_world *world, const cake_cpuset *mask, double quota, cake_placement *p)
+static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double quota, cake_placement *p)
 {
     room mine = {.cpus = p->bound ? p->pin.cpus : *mask, .n_thread = p->n_thread};
     room *all = cake_alloc((size_t)world->local_size, sizeof *all);
     cake_cpuset together = mine.cpus;
     double wanted = 0, all_threads = 0;
     int ranks = 0, threads = 0;
-    cake_world_gather_local(world, &mine, all, sizeof mine);
+    cake_comm_node_allgather(world, &mine, all, sizeof mine);
     for (int r = 0; r < world->local_size; r++) {
         cake_cpuset both = all[r].cpus;
         int cpus = cake_cpuset_count(&both);
@@ -141,9 +141,9 @@ static void find_crowd(const cake_world *world, const cake_cpuset *mask, double 
 
 /* Ranks that have a thread for each core that they get, and are still too many. Who has more threads than
  * that, or is in another trap, has been told. */
-static void warn_crowd(const cake_world *world, const cake_launcher *launcher, const cake_placement *p)
+static void warn_crowd(const cake_comm *world, const cake_launcher *launcher, const cake_placement *p)
 {
-    bool told = !cake_world_least(world, p->pin.trap == CAKE_PIN_WARN_NONE);
+    bool told = !cake_comm_allreduce_min(world, p->pin.trap == CAKE_PIN_WARN_NONE);
     if (speaks(world, p->crowded && !launcher->openmp) && !told)
         cake_log(CAKE_WARN, "place",
                  "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it", p->crowd_ranks,
@@ -152,7 +152,7 @@ static void warn_crowd(const cake_world *world, const cake_launcher *launcher, c
                  p->crowd_ranks == 1 ? "fewer threads (--threads)" : "fewer ranks");
 }
 
-cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *said, const cake_world *world,
+cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *said, const cake_comm *world,
                              cake_machine *machine, cake_placement *p)
 {
     cake_launcher launcher;

@@ -5,7 +5,7 @@
 #ifndef CAKE_PLANNER_PLACEMENT_H
 #define CAKE_PLANNER_PLACEMENT_H
 
-#include "link/world.h"
+#include "link/comm.h"
 #include "options/options.h"
 #include "place/bind.h"
 #include "place/machine.h"
@@ -25,7 +25,7 @@ typedef struct cake_placement {
  * wrong with the launch line is said once. said: what a topology file says of this rank, and refused if it
  * cannot be; else the options say. */
 cake_err cake_placement_open(const cake_options *options, const cake_topology_rank *said,
-                             const cake_world *world, cake_machine *machine, cake_placement *placement);
+                             const cake_comm *world, cake_machine *machine, cake_placement *placement);
 /* The cpus of this rank, if it is bound to less than the cgroup has; else none. */
 cake_cpuset cake_placement_part(const cake_placement *placement);
 /* Each thread of the team to its cpus. Again after work by fewer threads: OpenMP ends those that are left

@@ -124,7 +124,7 @@ static cake_report_stage report_of(const cake_stage *stage, const cake_plan *pla
 }
 
 /* On rank 0. here [world->size]. */
-static cake_err pretend(const cake_options *o, const cake_world *world, cake_stage *stage,
+static cake_err pretend(const cake_options *o, const cake_comm *world, cake_stage *stage,
                         const cake_report_stage *here, cake_pretended *out)
 {
     int n = (int)o->ranks;
@@ -153,16 +153,16 @@ static cake_err pretend(const cake_options *o, const cake_world *world, cake_sta
     return err;
 }
 
-cake_err cake_pretend_open(const cake_options *o, const cake_world *world, cake_stage *stage,
+cake_err cake_pretend_open(const cake_options *o, const cake_comm *world, cake_stage *stage,
                            cake_pretended *out)
 {
     *out = (cake_pretended){0};
     cake_report_stage *here = world->rank ? NULL : cake_alloc((size_t)world->size, sizeof *here);
-    cake_world_part(world, 1, &stage->replica);
-    cake_world_gather(world, &stage->report, here, sizeof *here);
+    cake_comm_divide(world, 1, &stage->replica);
+    cake_comm_gather(world, &stage->report, here, sizeof *here);
     cake_err err = world->rank ? CAKE_OK : pretend(o, world, stage, here, out);
     free(here);
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }
 
 void cake_pretend_close(cake_pretended *pretended, const cake_stage *stage)

@@ -11,7 +11,7 @@
 
 /* What a world would have told; on rank 0. */
 typedef struct cake_pretended {
-    cake_world world;
+    cake_comm world;
     cake_plan *plans;         /* [stage->n_replica] owned */
     cake_report_stage *ranks; /* [world.size] owned */
 } cake_pretended;
@@ -19,7 +19,7 @@ typedef struct cake_pretended {
 /* All ranks together, of an open stage. On rank 0 the stage becomes that of options->ranks ranks: those that
  * are there, and so on in their order on further hosts of the same kinds; with replicas, pages and waves.
  * Says if nothing fits. */
-cake_err cake_pretend_open(const cake_options *options, const cake_world *world, cake_stage *stage,
+cake_err cake_pretend_open(const cake_options *options, const cake_comm *world, cake_stage *stage,
                            cake_pretended *out);
 void cake_pretend_close(cake_pretended *pretended, const cake_stage *stage); /* zeros are fine */
 

@@ -52,7 +52,7 @@ static cake_err complain(const cake_options *o, int n, int n_rank, int n_layer)
     return err;
 }
 
-cake_err cake_replicas_check(const cake_options *o, const cake_world *world, int n, int n_layer)
+cake_err cake_replicas_check(const cake_options *o, const cake_comm *world, int n, int n_layer)
 {
     if (world->size % n == 0 && world->size / n <= n_layer)
         return CAKE_OK;

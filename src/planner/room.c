@@ -150,7 +150,7 @@ static int64_t bound_of(const cake_stage *stage, const room *r)
     return said > 0 ? said : said < 0 ? r->memory / 100 * -said : INT64_MAX;
 }
 
-static room measure(const cake_world *world, const cake_stage *stage, const cake_kernels *kernels)
+static room measure(const cake_comm *world, const cake_stage *stage, const cake_kernels *kernels)
 {
     const bool away = kernels->memory;
     int rank = stage->replica.rank;
@@ -159,8 +159,8 @@ static room measure(const cake_world *world, const cake_stage *stage, const cake
     r.n_rank = away ? 1 : world->local_size;
     r.weights = cake_parts_weights(stage, &stage->plan, rank, kernels);
     r.fixed += r.weights;
-    r.tables = away ? r.tables : cake_world_sum_local(world, r.tables);
-    r.host = away ? r.fixed : cake_world_sum_local(world, r.fixed);
+    r.tables = away ? r.tables : cake_comm_node_sum(world, r.tables);
+    r.host = away ? r.fixed : cake_comm_node_sum(world, r.fixed);
     int64_t left = (r.memory - r.host) / r.n_rank;
     if (!away && left > stage->mapping - r.fixed)
         left = stage->mapping - r.fixed;
@@ -188,7 +188,7 @@ static int64_t half_of(const room *r)
 }
 
 /* A rank's memories: all [2]. What was asked for its cache is shared by the layers that are in them. */
-static int measure_all(const cake_world *world, const cake_stage *stage, room *all)
+static int measure_all(const cake_comm *world, const cake_stage *stage, room *all)
 {
     const cake_kernels *kernels[2];
     int n = cake_parts_memories(stage, kernels);
@@ -258,7 +258,7 @@ void cake_room_most(const cake_stage *stage, int *most)
 }
 
 /* Pages of each class that all ranks have memory for: all [n], of this one. */
-static void count_pages(const cake_world *world, cake_stage *stage, const room *all, int n)
+static void count_pages(const cake_comm *world, cake_stage *stage, const room *all, int n)
 {
     cake_schedule_shape *shape = &stage->shape;
     int most[CAKE_MAX_CLASS];
@@ -269,7 +269,7 @@ static void count_pages(const cake_world *world, cake_stage *stage, const room *
         int64_t fit = cake_plan_pages(shape->n_class, all[i].page, most, memory > 0 ? memory : 0);
         pages = fit < pages ? fit : pages;
     }
-    pages = cake_world_least(world, pages);
+    pages = cake_comm_allreduce_min(world, pages);
     for (int class = 0; class < shape->n_class; class ++)
         shape->n_page[class] = pages < most[class] ? (int)pages : most[class];
 }
@@ -284,7 +284,7 @@ static int64_t cache_bytes(const cake_stage *stage, const room *r)
 }
 
 /* By how much, and what would do: as many ranks as here on hosts with as much memory as this one has now. */
-static cake_err too_large(const cake_options *o, const cake_world *world, const cake_stage *stage,
+static cake_err too_large(const cake_options *o, const cake_comm *world, const cake_stage *stage,
                           const room *r, const char *where)
 {
     const char *at = *where ? cake_layout_at(o, stage->said.at) : "";
@@ -370,7 +370,7 @@ static cake_err judge_mapping(const cake_stage *stage, const room *r)
 
 /* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks that
  * share the memory; speaks: of the ranks that lack memory one. */
-static cake_err judge(const cake_options *o, const cake_world *world, const cake_stage *stage, const room *r,
+static cake_err judge(const cake_options *o, const cake_comm *world, const cake_stage *stage, const room *r,
                       int64_t all_kv, bool speaks)
 {
     const cake_topology_rank *said = &stage->said;
@@ -420,7 +420,7 @@ static cake_err judge(const cake_options *o, const cake_world *world, const cake
 }
 
 /* That the ranks of this host read, once: replicas read the same. */
-static int64_t bytes_of_files(const cake_world *world, const cake_stage *stage)
+static int64_t bytes_of_files(const cake_comm *world, const cake_stage *stage)
 {
     cake_range range = {0, cake_model_config(stage->model)->n_layer};
     cake_weight_set whole = {.range = &range, .n_range = 1, .embed = true, .head = true};
@@ -433,12 +433,12 @@ static int64_t bytes_of_files(const cake_world *world, const cake_stage *stage)
         own += cake_model_bytes_in_files(stage->model, &share);
     }
     free(ranges);
-    int64_t all = cake_world_sum_local(world, own), most = cake_model_bytes_in_files(stage->model, &whole);
+    int64_t all = cake_comm_node_sum(world, own), most = cake_model_bytes_in_files(stage->model, &whole);
     return all < most ? all : most;
 }
 
 /* What is where, of a GPU that has not all; warn: since it is too small. */
-static void tell_split(const cake_world *world, const cake_stage *stage, int own, bool warn)
+static void tell_split(const cake_comm *world, const cake_stage *stage, int own, bool warn)
 {
     char all[32], there[32], here[32];
     int rank = stage->replica.rank;
@@ -455,7 +455,7 @@ static void tell_split(const cake_world *world, const cake_stage *stage, int own
 }
 
 /* How many layers this rank's GPU gets: as many as leave a part of its memory to caches, if nobody said. */
-static void settle_layers(const cake_options *o, const cake_world *world, cake_stage *stage)
+static void settle_layers(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     const int part = 16;
     int own = cake_parts_layers(&stage->plan, stage->replica.rank);
@@ -471,29 +471,31 @@ static void settle_layers(const cake_options *o, const cake_world *world, cake_s
 }
 
 /* GPUs' memory first, then that of hosts. Of the ranks that lack memory the one that lacks most speaks. */
-static cake_err judge_all(const cake_options *o, const cake_world *world, const cake_stage *stage,
+static cake_err judge_all(const cake_options *o, const cake_comm *world, const cake_stage *stage,
                           const room *all, int n, const int64_t *kv)
 {
     cake_err err = CAKE_OK;
     for (int host = !stage->gpus; host < 2 && !err; host++) {
         int i = host ? n - 1 : 0;
         const room *r = host || stage->away ? &all[i] : NULL; /* others have a GPU */
-        int64_t all_kv = host ? cake_world_sum_local(world, kv[i]) : kv[i];
-        int64_t lacking = r && r->memory < r->host ? -r->fixed : 0, worst = cake_world_least(world, lacking);
-        bool speaks = cake_world_least(world, lacking == worst ? world->rank : INT64_MAX) == world->rank;
-        err = cake_world_agree(world, r ? judge(o, world, stage, r, all_kv, speaks) : CAKE_OK);
+        int64_t all_kv = host ? cake_comm_node_sum(world, kv[i]) : kv[i];
+        int64_t lacking = r && r->memory < r->host ? -r->fixed : 0,
+                worst = cake_comm_allreduce_min(world, lacking);
+        bool speaks =
+            cake_comm_allreduce_min(world, lacking == worst ? world->rank : INT64_MAX) == world->rank;
+        err = cake_comm_agree(world, r ? judge(o, world, stage, r, all_kv, speaks) : CAKE_OK);
     }
     return err;
 }
 
-cake_err cake_room_make(const cake_options *o, const cake_world *world, cake_stage *stage)
+cake_err cake_room_make(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     room all[2], *first = &all[0];
     int64_t kv[2] = {0};
     first->kernels = cake_parts_first(stage);
     first->memory = stage->away ? stage->gpu.memory : stage->machine.memory;
     int64_t bound = bound_of(stage, first), most_memory = bound < first->memory ? bound : first->memory;
-    stage->reach = (int)cake_world_least(world, reach_of(stage, stage->replica.rank, most_memory));
+    stage->reach = (int)cake_comm_allreduce_min(world, reach_of(stage, stage->replica.rank, most_memory));
     cake_room_waves(o, stage, 0);
     settle_layers(o, world, stage);
     int64_t files = bytes_of_files(world, stage);
@@ -505,7 +507,7 @@ cake_err cake_room_make(const cake_options *o, const cake_world *world, cake_sta
         int64_t fit = all[i].states > half ? half / (all[i].states / stage->shape.lane_seqs) : most;
         most = fit < most ? fit : most;
     }
-    most = cake_world_least(world, most);
+    most = cake_comm_allreduce_min(world, most);
     if (!o->max_seqs && most < stage->shape.lane_seqs) {
         cake_room_waves(o, stage, most > 0 ? (int)most : 1);
         n = measure_all(world, stage, all);
@@ -513,7 +515,7 @@ cake_err cake_room_make(const cake_options *o, const cake_world *world, cake_sta
     bool crowded = false;
     for (int i = 0; i < n; i++)
         crowded = crowded || all[i].states > half_of(&all[i]);
-    if (cake_world_least(world, !crowded) == 0) { /* all that there are must fit, others need not */
+    if (cake_comm_allreduce_min(world, !crowded) == 0) { /* all that there are must fit, others need not */
         stage->shape.n_saved = 0;
         n = measure_all(world, stage, all);
     }
@@ -530,6 +532,6 @@ cake_err cake_room_make(const cake_options *o, const cake_world *world, cake_sta
                  all[i].kernels->name, stage->n_thread);
     }
     const room *host = &all[n - 1];
-    stage->drop = host->memory - host->host - cake_world_sum_local(world, kv[n - 1]) < files;
+    stage->drop = host->memory - host->host - cake_comm_node_sum(world, kv[n - 1]) < files;
     return judge_all(o, world, stage, all, n, kv);
 }

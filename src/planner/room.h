@@ -26,6 +26,6 @@ int64_t cake_room_buffers(const cake_stage *stage, const cake_plan *plan, int ra
 
 /* All ranks together: decides the waves and the KV pages, and says before loading if the model does not
  * fit. */
-cake_err cake_room_make(const cake_options *options, const cake_world *world, cake_stage *stage);
+cake_err cake_room_make(const cake_options *options, const cake_comm *world, cake_stage *stage);
 
 #endif

@@ -34,7 +34,7 @@ void cake_slices_weigh(cake_stage *stage)
 
 /* Of ranks on GPUs each has its own memory: that of its GPU. What is free was read at different moments:
  * ranks of one host go by the least, so that all see the same. */
-static void settle_memory(const cake_world *world, cake_stage *stage)
+static void settle_memory(const cake_comm *world, cake_stage *stage)
 {
     cake_seat *seat = stage->seat;
     for (int i = 0; i < world->size; i++) {
@@ -47,7 +47,7 @@ static void settle_memory(const cake_world *world, cake_stage *stage)
         stage->machine.memory = seat[world->rank].memory;
 }
 
-void cake_slices_open(const cake_world *world, cake_stage *stage)
+void cake_slices_open(const cake_comm *world, cake_stage *stage)
 {
     const bool own = stage->gpu.used;
     cake_seat mine = {.host = world->rank,
@@ -57,14 +57,14 @@ void cake_slices_open(const cake_world *world, cake_stage *stage)
                       .memory = own ? stage->gpu.memory : stage->machine.memory,
                       .mapping = stage->mapping};
     int *here = cake_alloc((size_t)world->local_size, sizeof *here), sharing = own ? INT_MAX : world->rank;
-    cake_world_gather_local(world, &sharing, here, sizeof *here);
+    cake_comm_node_allgather(world, &sharing, here, sizeof *here);
     for (int i = 0; i < world->local_size && !own; i++)
         mine.host = here[i] < mine.host ? here[i] : mine.host;
     free(here);
     stage->seat = cake_alloc((size_t)world->size, sizeof mine);
     stage->n_seat = world->size;
-    cake_world_gather(world, &mine, stage->seat, sizeof mine);
-    cake_world_share(world, stage->seat, (size_t)world->size * sizeof mine);
+    cake_comm_gather(world, &mine, stage->seat, sizeof mine);
+    cake_comm_bcast(world, stage->seat, (size_t)world->size * sizeof mine);
     settle_memory(world, stage);
     cake_slices_weigh(stage);
 }
@@ -349,9 +349,9 @@ static bool widen(cake_stage *stage)
     return stage->gpu.used;
 }
 
-void cake_slices_agree(const cake_options *o, const cake_world *world, cake_stage *stage)
+void cake_slices_agree(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
-    const cake_world *replica = &stage->replica;
+    const cake_comm *replica = &stage->replica;
     size_t n_layer = (size_t)cake_model_config(stage->model)->n_layer;
     if (replica->rank == 0) {
         int64_t lack = cake_slices_cut(o, stage, world->rank, replica->size);
@@ -359,8 +359,8 @@ void cake_slices_agree(const cake_options *o, const cake_world *world, cake_stag
             cake_slices_cut(o, stage, world->rank, replica->size);
     } else
         stage->plan = (cake_plan){.hop = cake_alloc(n_layer, sizeof(cake_hop)), .n_rank = replica->size};
-    cake_world_share(replica, &stage->plan.n_hop, sizeof stage->plan.n_hop);
-    cake_world_share(replica, stage->plan.hop, (size_t)stage->plan.n_hop * sizeof(cake_hop));
+    cake_comm_bcast(replica, &stage->plan.n_hop, sizeof stage->plan.n_hop);
+    cake_comm_bcast(replica, stage->plan.hop, (size_t)stage->plan.n_hop * sizeof(cake_hop));
 }
 
 static bool shares_fit(const cake_stage *stage, int n_rank, int64_t bytes, int n_local)

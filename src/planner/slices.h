@@ -9,7 +9,7 @@
 #include "planner/stage.h"
 
 /* All ranks together, when rates are known: fills the stage's seats and layers. */
-void cake_slices_open(const cake_world *world, cake_stage *stage);
+void cake_slices_open(const cake_comm *world, cake_stage *stage);
 /* Pure, part of it: the layers. */
 void cake_slices_weigh(cake_stage *stage);
 void cake_slices_close(cake_stage *stage);
@@ -37,7 +37,7 @@ void cake_slices_fill(const cake_options *options, cake_stage *stage);
 int64_t cake_slices_short(const cake_stage *stage);
 
 /* All ranks of a replica together: its plan, which its first rank makes. */
-void cake_slices_agree(const cake_options *options, const cake_world *world, cake_stage *stage);
+void cake_slices_agree(const cake_options *options, const cake_comm *world, cake_stage *stage);
 
 /* The least number of ranks, at most as many as layers, that have memory for all of them, if each n_local
  * ranks have n_local times so many bytes together for weights; the first perhaps owns no layer. 0: as many as

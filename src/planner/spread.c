@@ -211,9 +211,9 @@ int cake_spread_decide(const cake_options *o, const cake_stage *stage, int n_ran
     return n;
 }
 
-int cake_spread_choose(const cake_options *o, const cake_world *world, const cake_stage *stage)
+int cake_spread_choose(const cake_options *o, const cake_comm *world, const cake_stage *stage)
 {
     int n = world->rank ? 0 : cake_spread_decide(o, stage, world->size);
-    cake_world_share(world, &n, sizeof n);
+    cake_comm_bcast(world, &n, sizeof n);
     return n;
 }

@@ -15,7 +15,7 @@ bool cake_spread_wanted(const cake_options *options, int n_rank, const cake_mode
 
 /* All ranks together, when rates, seats and layers are known: how many replicas, which rank 0 decides and
  * says why. */
-int cake_spread_choose(const cake_options *options, const cake_world *world, const cake_stage *stage);
+int cake_spread_choose(const cake_options *options, const cake_comm *world, const cake_stage *stage);
 
 /* On rank 0: the same, for so many ranks that the stage knows of. */
 int cake_spread_decide(const cake_options *options, const cake_stage *stage, int n_rank);

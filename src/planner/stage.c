@@ -40,7 +40,7 @@ static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
 }
 
 /* Rank 0 first, so that a file that is missing for all is complained of once. */
-static cake_err open_model(const cake_options *o, const cake_world *world, cake_stage *stage)
+static cake_err open_model(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     cake_model_options options = {.config = o->config,
                                   .index = o->index,
@@ -51,17 +51,17 @@ static cake_err open_model(const cake_options *o, const cake_world *world, cake_
     cake_err err = CAKE_OK;
     if (world->rank == 0)
         err = cake_model_open(o->model, &options, &stage->model);
-    err = cake_world_agree(world, err);
+    err = cake_comm_agree(world, err);
     if (!err && world->rank > 0) {
         bool hushed = cake_log_hush(true); /* rank 0 has warned already */
         err = cake_model_open(o->model, &options, &stage->model);
         cake_log_hush(hushed);
     }
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }
 
 /* Files of the model are open; others follow at any time, on rank 0 a connection to each rank among them. */
-static cake_err check_descriptors(const cake_world *world)
+static cake_err check_descriptors(const cake_comm *world)
 {
     int64_t need = 32 + (world->rank ? 0 : world->size), left = cake_limits_files();
     cake_err err = CAKE_OK;
@@ -71,7 +71,7 @@ static cake_err check_descriptors(const cake_world *world)
             "only %lld more files can be opened, and %lld may be needed: raise the limit of open files "
             "(ulimit -n 4096)",
             (long long)(left > 0 ? left : 0), (long long)need);
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }
 
 cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model)
@@ -81,7 +81,7 @@ cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model)
 
 /* The best table that every rank can run (for small models: that rounds no activations), or the one that was
  * asked for. */
-static cake_err choose_kernels(const cake_options *o, const cake_world *world, cake_stage *stage)
+static cake_err choose_kernels(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     int best = cake_kernels_best();
     int level = cake_model_parameters(stage->model) < CAKE_STAGE_LARGE ? cake_kernels_exact() : best;
@@ -94,9 +94,9 @@ static cake_err choose_kernels(const cake_options *o, const cake_world *world, c
                             level < 0 ? "this build does not have it" : "this processor does not have it",
                             cake_kernels_at(best)->name);
     }
-    err = cake_world_agree(world, err);
+    err = cake_comm_agree(world, err);
     if (!err)
-        stage->kernels = cake_kernels_at((int)cake_world_least(world, level));
+        stage->kernels = cake_kernels_at((int)cake_comm_allreduce_min(world, level));
     return err;
 }
 
@@ -106,7 +106,7 @@ static void get_ready(const cake_exec *exec, void *arg)
     cake_exec_scratch();
 }
 
-cake_err cake_stage_threads(const cake_world *world, int n)
+cake_err cake_stage_threads(const cake_comm *world, int n)
 {
     cake_thread_limit *tried;
     int started = 1 + cake_thread_limit_open(n - 1, &tried);
@@ -118,7 +118,7 @@ cake_err cake_stage_threads(const cake_world *world, int n)
                                    n, started, started > 2 ? started / 2 : 1)
                        : CAKE_OK;
     err =
-        cake_world_agree(world, err); /* ranks may share a limit: nobody's threads go before all have tried */
+        cake_comm_agree(world, err); /* ranks may share a limit: nobody's threads go before all have tried */
     cake_thread_limit_close(tried);
     if (!err)
         cake_exec_run(n, get_ready, NULL); /* before memory is taken that their stacks need */
@@ -126,7 +126,7 @@ cake_err cake_stage_threads(const cake_world *world, int n)
 }
 
 /* What --mlock will lock has to be allowed, and ranks say so before they load. */
-static cake_err check_lock(const cake_options *o, const cake_world *world, const cake_stage *stage)
+static cake_err check_lock(const cake_options *o, const cake_comm *world, const cake_stage *stage)
 {
     int64_t weights = stage->report.weights_bytes, kv = stage->report.kv_bytes;
     int64_t allowed = o->mlock ? cake_machine_lockable() : INT64_MAX;
@@ -140,10 +140,10 @@ static cake_err check_lock(const cake_options *o, const cake_world *world, const
                         "or use less --kv-memory or no --mlock",
                         cake_size_text(weights + kv), cake_size_text(weights), cake_size_text(kv),
                         cake_size_text(allowed));
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }
 
-static void describe(const cake_world *world, cake_stage *stage)
+static void describe(const cake_comm *world, cake_stage *stage)
 {
     cake_report_stage *r = &stage->report;
     snprintf(r->host, sizeof r->host, "%s", world->host);
@@ -174,7 +174,7 @@ static void count_memory(cake_stage *stage)
 }
 
 /* What --topology says. */
-static cake_err take_layout(const cake_options *o, const cake_world *world, int n_layer, cake_stage *stage)
+static cake_err take_layout(const cake_options *o, const cake_comm *world, int n_layer, cake_stage *stage)
 {
     cake_layout layout;
     cake_err err = cake_layout_read(o, world, n_layer, &layout);
@@ -194,11 +194,11 @@ static cake_err take_layout(const cake_options *o, const cake_world *world, int 
 }
 
 /* How many there are, and where it was said, which layers each rank has. */
-static cake_err find_replicas(const cake_options *o, const cake_world *world, cake_stage *stage)
+static cake_err find_replicas(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     int n_layer = cake_model_config(stage->model)->n_layer;
     const cake_bundle *bundle = cake_model_bundle(stage->model);
-    cake_world asked = *world;
+    cake_comm asked = *world;
     cake_err err = CAKE_OK;
     if (o->ranks)
         asked.size = (int)o->ranks;
@@ -213,7 +213,7 @@ static cake_err find_replicas(const cake_options *o, const cake_world *world, ca
     return err;
 }
 
-static cake_err settle_threads(const cake_options *o, const cake_world *world, cake_stage *stage)
+static cake_err settle_threads(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     stage->n_thread = stage->n_decode = stage->placement.n_thread;
     if (o->threads_decode && o->threads_decode < stage->n_thread)
@@ -223,7 +223,7 @@ static cake_err settle_threads(const cake_options *o, const cake_world *world, c
     return cake_stage_threads(world, stage->n_thread);
 }
 
-cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_stage *stage)
+cake_err cake_stage_open(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     *stage = (cake_stage){0};
     cake_machine_read(&stage->machine);
@@ -253,9 +253,9 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
                                &stage->gpus);
     if (err)
         return err;
-    stage->roomy =
-        stage->gpus && cake_world_least(world, stage->gpu.used ? stage->gpu.memory : INT64_MAX) >= ROOMY;
-    stage->direct = stage->gpus && (strcmp(o->link, "mpi") || cake_wire_mpi_can());
+    stage->roomy = stage->gpus &&
+                   cake_comm_allreduce_min(world, stage->gpu.used ? stage->gpu.memory : INT64_MAX) >= ROOMY;
+    stage->direct = stage->gpus && (strcmp(o->link, "mpi") || cake_gpu_transport_mpi_can());
     stage->n_away = stage->most_away = o->gpu_layers >= 0 ? (int)o->gpu_layers : INT_MAX;
     if (stage->machine.memory_said && !strcmp(o->command, "plan"))
         stage->machine.memory = stage->machine.memory_said;
@@ -272,14 +272,14 @@ cake_err cake_stage_open(const cake_options *o, const cake_world *world, cake_st
     return err;
 }
 
-cake_err cake_stage_plan(const cake_options *o, const cake_world *world, cake_stage *stage)
+cake_err cake_stage_plan(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     cake_err err = cake_stage_open(o, world, stage);
     if (err)
         return err;
     if (stage->planned)
         stage->n_replica = cake_spread_choose(o, world, stage);
-    cake_world_part(world, stage->n_replica, &stage->replica);
+    cake_comm_divide(world, stage->n_replica, &stage->replica);
     if (!o->topology && !cake_model_bundle(stage->model))
         cake_slices_agree(o, world, stage);
     stage->plan.first = world->rank - stage->replica.rank;
@@ -357,7 +357,7 @@ static int open_stretch(const cake_options *o, cake_stage *stage, const cake_hop
     return s->n;
 }
 
-cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_stage *stage)
+cake_err cake_stage_load(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     double start = cake_clock_now();
     cake_err err = cake_edges_agree(o, world, stage);
@@ -379,7 +379,7 @@ cake_err cake_stage_load(const cake_options *o, const cake_world *world, cake_st
     free(part);
     stage->report.read_bytes = cake_model_bytes_read(stage->model);
     stage->report.load_s = cake_clock_now() - start;
-    err = cake_world_agree(world, err);
+    err = cake_comm_agree(world, err);
     if (!err)
         cake_edges_open(world, stage);
     return err;
@@ -399,7 +399,7 @@ void cake_stage_close(cake_stage *stage)
     cake_placement_close(&stage->placement);
     cake_pace_close(stage);
     cake_slices_close(stage);
-    cake_world_leave(&stage->replica);
+    cake_comm_free(&stage->replica);
     if (stage->away)
         cake_device_close();
     *stage = (cake_stage){0};

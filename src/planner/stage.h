@@ -10,7 +10,7 @@
 #include "engine/pipeline.h"
 #include "engine/stats.h"
 #include "kernels/kernels.h"
-#include "link/world.h"
+#include "link/comm.h"
 #include "model/model.h"
 #include "options/options.h"
 #include "place/machine.h"
@@ -49,8 +49,8 @@ typedef struct cake_stretch {
 
 typedef struct cake_stage {
     int n_replica;
-    bool planned;       /* n_replica is settled */
-    cake_world replica; /* this rank among those of its replica: what plan and hops count */
+    bool planned;      /* n_replica is settled */
+    cake_comm replica; /* this rank among those of its replica: what plan and hops count */
     cake_machine machine;
     int64_t mapping; /* bytes that this rank may still map, when its threads are there */
     cake_placement placement;
@@ -84,24 +84,24 @@ typedef struct cake_stage {
     cake_stretch *stretches; /* [n_stretch] owned; one for each hop of this rank, in the plan's order */
     cake_work *works;        /* [n_stretch] owned; the same, as the pipeline takes them */
     int n_stretch;
-    size_t wave_bytes;  /* of the largest wave */
-    bool direct;        /* bodies may go from GPU to GPU (edges.h) */
-    int nccl;           /* version of the NCCL that may carry them; 0: there is none, or it is not wanted */
-    cake_beside *edge;  /* [plan.n_hop + 1] owned; of this rank's edges that have a wire */
-    uint8_t *edge_kind; /* [plan.n_hop + 1] owned; what each edge is (edges.c) */
+    size_t wave_bytes; /* of the largest wave */
+    bool direct;       /* bodies may go from GPU to GPU (edges.h) */
+    int nccl;          /* version of the NCCL that may carry them; 0: there is none, or it is not wanted */
+    cake_edge_transport *edge; /* [plan.n_hop + 1] owned; of this rank's edges that have a wire */
+    uint8_t *edge_kind;        /* [plan.n_hop + 1] owned; what each edge is (edges.c) */
     cake_report_stage report;
 } cake_stage;
 
 /* Reads config and tensor headers, chooses kernels and threads, learns of the machines of all ranks. */
-cake_err cake_stage_open(const cake_options *options, const cake_world *world, cake_stage *stage);
+cake_err cake_stage_open(const cake_options *options, const cake_comm *world, cake_stage *stage);
 /* This, and makes the plan, sees that it fits. No weights. */
-cake_err cake_stage_plan(const cake_options *options, const cake_world *world, cake_stage *stage);
+cake_err cake_stage_plan(const cake_options *options, const cake_comm *world, cake_stage *stage);
 /* Loads the weights and opens the slices. */
-cake_err cake_stage_load(const cake_options *options, const cake_world *world, cake_stage *stage);
+cake_err cake_stage_load(const cake_options *options, const cake_comm *world, cake_stage *stage);
 void cake_stage_close(cake_stage *stage); /* zeros are fine */
 
 /* Starts the threads that all later work is done by, or says how many there can be. n: of this rank. */
-cake_err cake_stage_threads(const cake_world *world, int n);
+cake_err cake_stage_threads(const cake_comm *world, int n);
 
 /* The cache's precision for --kv-dtype and the model's own. */
 cake_dtype cake_stage_kv_dtype(const char *option, cake_dtype model);

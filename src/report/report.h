@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "engine/stats.h"
 #include "kernels/roof.h"
-#include "link/world.h"
+#include "link/comm.h"
 #include "place/pci_devices.h"
 #include "place/plan.h"
 #include "record/record.h"
@@ -26,7 +26,7 @@ typedef struct cake_report {
     char **argv;
     const cake_plan *plans; /* [n_replica] */
     int n_replica, n_layer;
-    const cake_world *world;
+    const cake_comm *world;
     const cake_report_stage *stages; /* [world->size] */
     const double *layer_s;           /* [world->size, n_layer] seconds of each rank in each layer */
     cake_counts counts;

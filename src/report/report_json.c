@@ -124,7 +124,7 @@ static void add_again(cake_buf *out, const cake_report *r)
 {
     static const char *const prefix[] = {"OMPI_", "UCX_", "NCCL_", "OMP_", "SLURM_", "CAKE_"};
     cake_buf mpi = {0};
-    cake_world_describe(&mpi);
+    cake_comm_describe(&mpi);
     cake_json_put_text(out, "  \"version\": ", cake_version());
     cake_json_put_text(out, ",\n  \"mpi\": ", mpi.data);
     cake_buf_free(&mpi);

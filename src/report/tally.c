@@ -14,18 +14,18 @@
 
 void cake_tally_links(cake_stage *stage)
 {
-    const cake_world *world = &stage->replica;
+    const cake_comm *world = &stage->replica;
     const cake_plan *plan = &stage->plan;
     double ahead;
     for (int e = plan->n_hop; e >= 0; e--) { /* so that of a rank's edges the first one stays */
         int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
-        double seconds = cake_world_ping(world, to, from, &ahead);
+        double seconds = cake_comm_clock_offset(world, to, from, &ahead);
         if (world->rank == to && seconds > 0)
             stage->report.rtt_s = seconds;
     }
 }
 
-cake_plan *cake_tally_plans(const cake_world *world, const cake_stage *stage)
+cake_plan *cake_tally_plans(const cake_comm *world, const cake_stage *stage)
 {
     size_t n = (size_t)cake_model_config(stage->model)->n_layer + 1, each = n * sizeof(cake_hop);
     int ranks = world->size / stage->n_replica;
@@ -33,7 +33,7 @@ cake_plan *cake_tally_plans(const cake_world *world, const cake_stage *stage)
     cake_hop *all = world->rank ? NULL : cake_alloc((size_t)world->size, each);
     memcpy(mine, stage->plan.hop, (size_t)stage->plan.n_hop * sizeof *mine);
     mine[n - 1].count = stage->plan.n_hop;
-    cake_world_gather(world, mine, all, each);
+    cake_comm_gather(world, mine, all, each);
     cake_plan *plans = all ? cake_alloc((size_t)stage->n_replica, sizeof *plans) : NULL;
     for (int r = 0; all && r < stage->n_replica; r++) {
         const cake_hop *hops = all + (size_t)(r * ranks) * n;
@@ -53,7 +53,7 @@ void cake_tally_free_plans(cake_plan *plans, int n)
     free(plans);
 }
 
-void cake_tally_gather(const cake_world *world, cake_stage *stage, const cake_pipeline *pipeline,
+void cake_tally_gather(const cake_comm *world, cake_stage *stage, const cake_pipeline *pipeline,
                        const cake_root *root, cake_tally *out)
 {
     cake_report_stage *mine = &stage->report;
@@ -82,10 +82,10 @@ void cake_tally_gather(const cake_world *world, cake_stage *stage, const cake_pi
         out->stages = cake_alloc((size_t)world->size, sizeof *out->stages);
         out->layer_s = cake_alloc((size_t)world->size, n * sizeof *out->layer_s);
     }
-    cake_world_gather(world, mine, out->stages, sizeof *mine);
+    cake_comm_gather(world, mine, out->stages, sizeof *mine);
     double *layer_s = cake_alloc(n, sizeof *layer_s);
     cake_pipeline_layers(pipeline, layer_s);
-    cake_world_gather(world, layer_s, out->layer_s, n * sizeof *layer_s);
+    cake_comm_gather(world, layer_s, out->layer_s, n * sizeof *layer_s);
     free(layer_s);
     out->plans = cake_tally_plans(world, stage);
 }

@@ -7,7 +7,7 @@
 #define CAKE_REPORT_TALLY_H
 
 #include "engine/pipeline.h"
-#include "link/world.h"
+#include "link/comm.h"
 #include "planner/stage.h"
 #include "report/report.h"
 
@@ -16,7 +16,7 @@
 void cake_tally_links(cake_stage *stage);
 
 /* The plans of all replicas [n_replica], owned, on rank 0; NULL on others. */
-cake_plan *cake_tally_plans(const cake_world *world, const cake_stage *stage);
+cake_plan *cake_tally_plans(const cake_comm *world, const cake_stage *stage);
 void cake_tally_free_plans(cake_plan *plans, int n); /* NULL is fine */
 
 typedef struct cake_tally {
@@ -27,7 +27,7 @@ typedef struct cake_tally {
 } cake_tally;
 
 /* root: NULL on ranks that are none. */
-void cake_tally_gather(const cake_world *world, cake_stage *stage, const cake_pipeline *pipeline,
+void cake_tally_gather(const cake_comm *world, cake_stage *stage, const cake_pipeline *pipeline,
                        const cake_root *root, cake_tally *out);
 void cake_tally_free(cake_tally *tally); /* zeros are fine */
 

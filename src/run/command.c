@@ -32,12 +32,12 @@ static const struct {
              {"status", cake_status},     {"help", help},      {"version", version}};
 
 static cake_err run_alone(cake_err (*run)(const cake_options *options), const cake_options *options,
-                          const cake_world *world)
+                          const cake_comm *world)
 {
-    return cake_world_agree(world, world->rank == 0 ? run(options) : CAKE_OK);
+    return cake_comm_agree(world, world->rank == 0 ? run(options) : CAKE_OK);
 }
 
-cake_err cake_command(const cake_options *options, const cake_world *world, int argc, char **argv)
+cake_err cake_command(const cake_options *options, const cake_comm *world, int argc, char **argv)
 {
     for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
         if (!strcmp(alone[i].name, options->command))

@@ -7,7 +7,7 @@
 #include "base/version.h"
 #include "kernels/cuda/device.h"
 #include "kernels/kernels.h"
-#include "link/wire.h"
+#include "link/gpu_transport.h"
 #include "model/bundle.h"
 #include "model/model.h"
 #include "place/machine.h"
@@ -53,10 +53,11 @@ static void describe_wires(cake_buf *out)
 {
     char text[16];
     cake_buf why = {0};
-    int nccl = cake_wire_nccl_version(&why);
+    int nccl = cake_gpu_transport_nccl_version(&why);
     cake_buf_addf(out, "GPU to GPU  %s%s",
-                  nccl ? "NCCL " : "no NCCL: ", nccl ? cake_wire_nccl_text(nccl, text) : why.data);
-    cake_buf_addf(out, "; MPI %s\n", cake_wire_mpi_can() ? "from their memory" : "through the host's memory");
+                  nccl ? "NCCL " : "no NCCL: ", nccl ? cake_gpu_transport_nccl_text(nccl, text) : why.data);
+    cake_buf_addf(out, "; MPI %s\n",
+                  cake_gpu_transport_mpi_can() ? "from their memory" : "through the host's memory");
     cake_buf_free(&why);
 }
 
@@ -67,7 +68,7 @@ cake_err cake_info(const cake_options *options)
     cake_buf_addf(&out, "cake-mpi    %s\n", cake_version());
     cake_build_describe(&out);
     cake_buf_adds(&out, "MPI         ");
-    cake_world_describe(&out);
+    cake_comm_describe(&out);
     cake_buf_adds(&out, "\nisa        ");
     for (int level = cake_kernels_best(); level >= 0; level--)
         cake_buf_addf(&out, " %s%s", cake_kernels_at(level)->name,

@@ -277,7 +277,7 @@ static void predict(cake_summary *s, cake_look *looks, double *busy)
 }
 
 /* On rank 0. all, said [world->size]: of each rank. */
-static cake_err tell(const cake_options *o, const cake_world *world, const cake_stage *stage,
+static cake_err tell(const cake_options *o, const cake_comm *world, const cake_stage *stage,
                      const cake_report_stage *all, const cake_plan *plans, const cake_topology_rank *said)
 {
     census c = {.stage = stage};
@@ -310,12 +310,12 @@ static cake_err tell(const cake_options *o, const cake_world *world, const cake_
 }
 
 /* Of the ranks that are there. */
-static cake_err preview_here(const cake_options *options, const cake_world *world, cake_stage *stage)
+static cake_err preview_here(const cake_options *options, const cake_comm *world, cake_stage *stage)
 {
     size_t n = world->rank ? 0 : (size_t)world->size;
     cake_report_stage *all = n ? cake_alloc(n, sizeof *all) : NULL;
     cake_topology_rank *said = n ? cake_alloc(n, sizeof *said) : NULL;
-    cake_world_gather(world, &stage->report, all, sizeof *all);
+    cake_comm_gather(world, &stage->report, all, sizeof *all);
     cake_topology_rank mine = stage->said;
     if (!mine.where) {
         mine.set = cake_placement_part(&stage->placement);
@@ -323,9 +323,9 @@ static cake_err preview_here(const cake_options *options, const cake_world *worl
     }
     if (stage->gpu.used)
         mine.device = CAKE_WISH_CUDA;
-    cake_world_gather(world, &mine, said, sizeof *said);
+    cake_comm_gather(world, &mine, said, sizeof *said);
     cake_plan *plans = cake_tally_plans(world, stage);
-    cake_err err = cake_world_agree(world, n ? tell(options, world, stage, all, plans, said) : CAKE_OK);
+    cake_err err = cake_comm_agree(world, n ? tell(options, world, stage, all, plans, said) : CAKE_OK);
     cake_tally_free_plans(plans, stage->n_replica);
     free(all);
     free(said);
@@ -333,20 +333,20 @@ static cake_err preview_here(const cake_options *options, const cake_world *worl
 }
 
 /* Of ranks that are not. */
-static cake_err preview_others(const cake_options *options, const cake_world *world, cake_stage *stage)
+static cake_err preview_others(const cake_options *options, const cake_comm *world, cake_stage *stage)
 {
     cake_pretended p;
     cake_err err = cake_pretend_open(options, world, stage, &p);
     cake_topology_rank *said = cake_alloc((size_t)options->ranks, sizeof *said); /* nothing */
     if (!err)
-        err = cake_world_agree(world, world->rank ? CAKE_OK
-                                                  : tell(options, &p.world, stage, p.ranks, p.plans, said));
+        err = cake_comm_agree(world,
+                              world->rank ? CAKE_OK : tell(options, &p.world, stage, p.ranks, p.plans, said));
     free(said);
     cake_pretend_close(&p, stage);
     return err;
 }
 
-cake_err cake_preview(const cake_options *options, const cake_world *world)
+cake_err cake_preview(const cake_options *options, const cake_comm *world)
 {
     cake_stage stage = {0};
     cake_err err = CAKE_OK;
@@ -354,7 +354,7 @@ cake_err cake_preview(const cake_options *options, const cake_world *world)
         err = cake_layout_check(options);
         err = err ? err : cake_feed_check(options);
     }
-    err = cake_world_agree(world, err);
+    err = cake_comm_agree(world, err);
     if (!err)
         err = (options->ranks ? cake_stage_open : cake_stage_plan)(options, world, &stage);
     if (!err)

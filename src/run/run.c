@@ -33,7 +33,7 @@
 
 typedef struct job {
     const cake_options *options;
-    const cake_world *world;
+    const cake_comm *world;
     int argc;
     char **argv;
     double start, loaded;
@@ -65,10 +65,10 @@ static cake_err open_files(job *j)
         if (!err)
             err = cake_answers_open(j->options, &j->stage, &j->answers);
     }
-    err = cake_world_agree(j->world, err);
+    err = cake_comm_agree(j->world, err);
     if (!err && j->world->rank && j->stage.replica.rank == 0) /* what is wrong for all was said once */
         err = cake_outpost_open(j->options, cake_model_config(j->stage.model), j->stage.context, &j->outpost);
-    return cake_world_agree(j->world, err);
+    return cake_comm_agree(j->world, err);
 }
 
 /* Where replica 0's sequences come from: the file, or, with others to be served, the desk. All ranks call. */
@@ -80,7 +80,7 @@ static cake_conductor open_desk(job *j)
     cake_conductor conductor = cake_answers_conductor(&j->answers);
     int n = j->stage.n_replica, each = j->world->size / n;
     cake_appetite *all = cake_alloc((size_t)j->world->size, sizeof *all);
-    cake_world_gather(j->world, &own, all, sizeof own);
+    cake_comm_gather(j->world, &own, all, sizeof own);
     if (n > 1 && !j->world->rank) {
         for (int r = 0; r < n; r++)
             all[r] = all[r * each];
@@ -145,7 +145,7 @@ static cake_err open_pipeline(job *j)
                                  j->stage.shape.n_lane, j->stage.wave_bytes, j->stage.edge, &j->pipeline);
     j->stage.report.opened_bytes = (int64_t)cake_arena_bytes();
     j->stage.report.grown_bytes = cake_machine_data() - j->data;
-    err = cake_world_agree(j->world, err);
+    err = cake_comm_agree(j->world, err);
     if (!err && j->options->report)
         cake_tally_links(&j->stage);
     if (!err && j->trace)
@@ -166,7 +166,7 @@ static void end_at_once(job *j, cake_err err)
     say_status(j, err);
     cake_answers_keep(&j->answers);
     cake_answers_close(&j->answers);
-    cake_world_abort_with(err);
+    cake_comm_abort_with(err);
 }
 
 /* What there is goes to the disk: the other replicas' waves may take longer than a killer waits. */
@@ -306,46 +306,46 @@ static cake_err work(job *j)
         cake_answers_flush(&j->answers);
     }
     /* what went wrong in the loop went wrong on the root; the other ranks learn of it here */
-    err = cake_world_agree(j->world, err);
+    err = cake_comm_agree(j->world, err);
     enter(j, CAKE_PHASE_WRITE);
     if (!err && root)
         err = cake_answers_finish(&j->answers);
     else if (err == CAKE_STOPPED && root)
         cake_answers_stop(&j->answers);
     enter(j, CAKE_PHASE_END);
-    err = cake_world_agree(j->world, err);
+    err = cake_comm_agree(j->world, err);
     /* a report or trace that cannot be written, after it could be before, is told; the results stand all the
      * same, and so does their status: who waits for them goes by it */
     if (!err || err == CAKE_STOPPED)
-        cake_world_agree(j->world, report(j));
+        cake_comm_agree(j->world, report(j));
     if (j->trace) { /* also of a run that failed */
         cake_trace_align(j->trace, j->world);
         cake_plan *plans = cake_tally_plans(j->world, &j->stage);
-        cake_world_agree(j->world, cake_trace_write(j->trace, j->world, plans, j->stage.n_replica,
-                                                    j->options->trace, j->start));
+        cake_comm_agree(j->world, cake_trace_write(j->trace, j->world, plans, j->stage.n_replica,
+                                                   j->options->trace, j->start));
         cake_tally_free_plans(plans, j->stage.n_replica);
     }
     if (!err && root)
         cake_answers_say(&j->answers);
     if (!err && root && cake_answers_failed(&j->answers))
         err = CAKE_ERR_REQUEST;
-    return cake_world_agree(j->world, err);
+    return cake_comm_agree(j->world, err);
 }
 
 /* Results that an earlier run left are gone on from with its instruction set. */
-static void find_isa(const cake_world *world, cake_options *options, char isa[CAKE_IDENTITY_ISA])
+static void find_isa(const cake_comm *world, cake_options *options, char isa[CAKE_IDENTITY_ISA])
 {
     isa[0] = 0;
     if (!world->rank && !strcmp(options->isa, "auto"))
         cake_identity_isa(options, isa);
-    cake_world_share(world, isa, CAKE_IDENTITY_ISA);
+    cake_comm_bcast(world, isa, CAKE_IDENTITY_ISA);
     if (!isa[0])
         return;
     options->isa = isa;
     options->isa_from = options->output;
 }
 
-cake_err cake_run(const cake_options *given, const cake_world *world, int argc, char **argv)
+cake_err cake_run(const cake_options *given, const cake_comm *world, int argc, char **argv)
 {
     char isa[CAKE_IDENTITY_ISA];
     cake_options own = *given, *options = &own;
@@ -393,5 +393,5 @@ cake_err cake_run(const cake_options *given, const cake_world *world, int argc, 
     cake_drain_close();
     cake_watch_close(j.watch);
     /* nobody goes with another status than 0 before rank 0 has closed its files */
-    return cake_world_agree(world, err);
+    return cake_comm_agree(world, err);
 }

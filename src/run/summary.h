@@ -5,7 +5,7 @@
 #ifndef CAKE_RUN_SUMMARY_H
 #define CAKE_RUN_SUMMARY_H
 
-#include "link/world.h"
+#include "link/comm.h"
 #include "planner/estimate.h"
 #include "planner/stage.h"
 #include "types/shard.h"
@@ -20,7 +20,7 @@ typedef struct cake_counted {
 } cake_counted;
 
 typedef struct cake_summary {
-    const cake_world *world;
+    const cake_comm *world;
     const cake_stage *stage;
     const cake_plan *plans;         /* [stage->n_replica] */
     const cake_report_stage *ranks; /* [world->size] */

@@ -64,7 +64,7 @@ void cake_trace_add(cake_trace *t, cake_span span, double end)
     t->span[t->n++ % MOST] = span;
 }
 
-void cake_trace_align(cake_trace *t, const cake_world *world)
+void cake_trace_align(cake_trace *t, const cake_comm *world)
 {
     size_t size = (size_t)world->size;
     int turn = t->n_align++ ? 1 : 0;
@@ -72,8 +72,8 @@ void cake_trace_align(cake_trace *t, const cake_world *world)
     if (!t->ahead)
         t->ahead = cake_alloc(2 * size, sizeof *t->ahead);
     for (int rank = 1; rank < world->size; rank++)
-        cake_world_ping(world, 0, rank,
-                        world->rank ? &unused : &t->ahead[(size_t)turn * size + (size_t)rank]);
+        cake_comm_clock_offset(world, 0, rank,
+                               world->rank ? &unused : &t->ahead[(size_t)turn * size + (size_t)rank]);
     t->when[turn] = cake_clock_now();
 }
 
@@ -204,13 +204,13 @@ static void fill(const cake_trace *t, int64_t first, block *b)
 }
 
 /* All ranks' spans, block by block, so that rank 0 never holds them all. w: NULL on other ranks. */
-static void gather(const cake_trace *t, const cake_world *world, writer *w)
+static void gather(const cake_trace *t, const cake_comm *world, writer *w)
 {
-    int64_t kept = t->n < MOST ? t->n : MOST, most = -cake_world_least(world, -kept);
+    int64_t kept = t->n < MOST ? t->n : MOST, most = -cake_comm_allreduce_min(world, -kept);
     block *mine = cake_alloc(1, sizeof *mine), *all = w ? cake_alloc((size_t)world->size, sizeof *all) : NULL;
     for (int64_t first = 0; first < most; first += BLOCK) {
         fill(t, first, mine);
-        cake_world_gather(world, mine, all, sizeof *mine);
+        cake_comm_gather(world, mine, all, sizeof *mine);
         for (int rank = 0; w && rank < world->size; rank++)
             for (int64_t i = 0; i < all[rank].n; i++)
                 write_span(w, rank, &all[rank].span[i]);
@@ -219,7 +219,7 @@ static void gather(const cake_trace *t, const cake_world *world, writer *w)
     free(mine);
 }
 
-cake_err cake_trace_write(cake_trace *t, const cake_world *world, const cake_plan *plans, int n_replica,
+cake_err cake_trace_write(cake_trace *t, const cake_comm *world, const cake_plan *plans, int n_replica,
                           const char *path, double start)
 {
     origin own = {.n = t->n}, *origins = NULL;
@@ -227,9 +227,9 @@ cake_err cake_trace_write(cake_trace *t, const cake_world *world, const cake_pla
     snprintf(own.host, sizeof own.host, "%s", world->host);
     if (world->rank == 0)
         origins = cake_alloc((size_t)world->size, sizeof *origins);
-    cake_world_gather(world, &own, origins, sizeof own);
+    cake_comm_gather(world, &own, origins, sizeof own);
     cake_err err = world->rank ? CAKE_OK : cake_atomic_file_open("trace", path, &whole);
-    err = cake_world_agree(world, err);
+    err = cake_comm_agree(world, err);
     if (!err && world->rank) {
         gather(t, world, NULL);
     } else if (!err) {

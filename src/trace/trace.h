@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "link/world.h"
+#include "link/comm.h"
 #include "place/plan.h"
 
 typedef struct cake_trace cake_trace;
@@ -45,10 +45,10 @@ void cake_trace_add(cake_trace *trace, cake_span span, double end);
 
 /* All ranks together, before the first and after the last span: how far each rank's clock is from rank
  * 0's. */
-void cake_trace_align(cake_trace *trace, const cake_world *world);
+void cake_trace_align(cake_trace *trace, const cake_comm *world);
 /* All ranks together. plans [n_replica], on rank 0, as is path: a file that cake_atomic_file_check has
  * found good; start: rank 0's clock at 0. */
-cake_err cake_trace_write(cake_trace *trace, const cake_world *world, const cake_plan *plans, int n_replica,
+cake_err cake_trace_write(cake_trace *trace, const cake_comm *world, const cake_plan *plans, int n_replica,
                           const char *path, double start);
 
 #endif

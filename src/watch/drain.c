@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/slurm.h"
-#include "link/pulse.h"
+#include "link/heartbeat.h"
 #include "record/lock.h"
 
 /* Seconds before the job's end at which the run stops, unless --stop-before says otherwise; that the loop
@@ -173,8 +173,8 @@ static void end_now(const char *what)
     if (state.ended && state.phase == START)
         state.ended();
     cake_lock_abandon();
-    cake_pulse_last(CAKE_STOPPED);
-    cake_world_quit(CAKE_STOPPED);
+    cake_heartbeat_send_failed(CAKE_STOPPED);
+    cake_comm_exit_now(CAKE_STOPPED);
 }
 
 /* Until a signal comes, or time is up before the loop has begun. */
@@ -225,9 +225,9 @@ static void enter(phase next)
     sem_post(&state.wake); /* what came before may mean something else now */
 }
 
-cake_err cake_drain_open(const cake_options *options, const cake_world *world)
+cake_err cake_drain_open(const cake_options *options, const cake_comm *world)
 {
-    cake_err err = cake_world_agree(world, world->rank ? CAKE_OK : find_end(options));
+    cake_err err = cake_comm_agree(world, world->rank ? CAKE_OK : find_end(options));
     if (err || world->rank)
         return err;
     state.phase = START;

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "link/world.h"
+#include "link/comm.h"
 #include "options/options.h"
 
 /* From here on signals are only counted. Called before MPI_Init, since a launcher that loses a rank within it
@@ -23,7 +23,7 @@ void cake_drain_pass(void);
  * and call cake_drain_close even if it fails: then there is no time left. From here on to cake_drain_loop
  * a signal, or the end of the time, ends the process with status 75, whatever it waits for; so does a
  * second signal behind cake_drain_write, or one that the loop does not heed for some seconds. */
-cake_err cake_drain_open(const cake_options *options, const cake_world *world);
+cake_err cake_drain_open(const cake_options *options, const cake_comm *world);
 void cake_drain_loop(void);  /* rank 0: cake_drain_due is asked from now on */
 void cake_drain_write(void); /* rank 0: no more */
 /* What is to be called, by another thread, before the process ends before its loop. */

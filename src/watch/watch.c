@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: signs of life. Out: one message, and the end of the run. run.c opens and asks; the thread of
- * link/pulse.c calls.
+ * link/heartbeat.c calls.
  * Invariant: the thread touches no file of the run's. It says what is wrong and leaves the rest to the thread
  * that has the files, unless that does not come: then nothing is lost that was not lost already, since the
  * journal is right at any moment.
@@ -28,7 +28,7 @@ static const double acquaint = 20; /* seconds in which every rank should have be
 enum { HOST = 64, LISTED = 16 };
 
 struct cake_watch {
-    cake_pulse *pulse;
+    cake_heartbeat *pulse;
     cake_whereabouts *where;
     int rank, size;
     double patience, opened;
@@ -44,25 +44,25 @@ struct cake_watch {
     double moved;            /* when where->steps was last seen to change */
 };
 
-static void tell(void *self, cake_beat *b)
+static void tell(void *self, cake_rank_beat *b)
 {
     const cake_watch *w = self;
     cake_whereabouts *at = w->where;
     double now = cake_clock_now();
-    *b = (cake_beat){.phase = at->phase,
-                     .root = at->root,
-                     .upstream = at->upstream,
-                     .edges = at->edges,
-                     .layer = at->layer,
-                     .rows = at->rows,
-                     .away = at->away,
-                     .active = at->active,
-                     .steps = at->steps,
-                     .back = at->back,
-                     .got = at->got,
-                     .sent = at->sent,
-                     .since_s = now - at->since,
-                     .turned_s = now - at->turned};
+    *b = (cake_rank_beat){.phase = at->phase,
+                          .root = at->root,
+                          .upstream = at->upstream,
+                          .edges = at->edges,
+                          .layer = at->layer,
+                          .rows = at->rows,
+                          .away = at->away,
+                          .active = at->active,
+                          .steps = at->steps,
+                          .back = at->back,
+                          .got = at->got,
+                          .sent = at->sent,
+                          .since_s = now - at->since,
+                          .turned_s = now - at->turned};
     if (b->phase > CAKE_PHASE_START)
         memcpy(b->layers, at->layers, sizeof b->layers);
 }
@@ -70,12 +70,12 @@ static void tell(void *self, cake_beat *b)
 /* ---- what follows */
 
 /* Whose wave has not arrived, among ranks that have one edge each way. */
-static void find_gap(const cake_ear *ears, int n, int root, cake_verdict *v)
+static void find_gap(const cake_peer *ears, int n, int root, cake_verdict *v)
 {
     v->rank = root;
     v->other = -1;
     for (int r = 0; r < n; r++) {
-        const cake_beat *b = &ears[r].beat;
+        const cake_rank_beat *b = &ears[r].beat;
         if (b->root != root || b->edges != 1 || b->upstream < 0 || b->upstream >= n ||
             ears[b->upstream].beat.edges != 1 || ears[b->upstream].beat.sent <= b->got)
             continue;
@@ -87,7 +87,7 @@ static void find_gap(const cake_ear *ears, int n, int root, cake_verdict *v)
 
 /* A replica's waves are under way and nothing has happened at any of its ranks: somebody works on one thing
  * for long, or all of them wait for a message that does not come. */
-static cake_verdict judge_replica(const cake_ear *ears, int n, int root, double patience, double now)
+static cake_verdict judge_replica(const cake_peer *ears, int n, int root, double patience, double now)
 {
     cake_verdict v = {0};
     double latest = 0, longest = 0;
@@ -95,12 +95,12 @@ static cake_verdict judge_replica(const cake_ear *ears, int n, int root, double 
     if (!ears[root].beat.away)
         return v;
     for (int r = 0; r < n; r++) {
-        const cake_ear *e = &ears[r];
-        if (e->state == CAKE_EAR_NONE)
+        const cake_peer *e = &ears[r];
+        if (e->state == CAKE_PEER_NONE)
             return v; /* it may be the one that works, for whichever replica */
         if (e->beat.root != root)
             continue;
-        if (e->state != CAKE_EAR_HEARD || e->beat.phase != CAKE_PHASE_RUN || now - e->heard > fresh)
+        if (e->state != CAKE_PEER_HEARD || e->beat.phase != CAKE_PHASE_RUN || now - e->heard > fresh)
             return v;
         latest = e->moved > latest ? e->moved : latest;
         if (e->beat.turned_s > 1 && e->beat.turned_s > longest) {
@@ -120,31 +120,31 @@ static cake_verdict judge_replica(const cake_ear *ears, int n, int root, double 
 }
 
 /* For so long no wave of the replica is known to have come back: by its root's beats, or by letters. */
-static double without_waves(const cake_ear *ears, const _Atomic double *letters, int root, double now)
+static double without_waves(const cake_peer *ears, const _Atomic double *letters, int root, double now)
 {
     double beat = ears[root].came, letter = letters ? letters[root] : 0;
     return now - (beat > letter ? beat : letter);
 }
 
-cake_verdict cake_watch_judge(const cake_ear *ears, const _Atomic double *letters, int n, double patience,
+cake_verdict cake_watch_judge(const cake_peer *ears, const _Atomic double *letters, int n, double patience,
                               double now)
 {
     for (int r = 1; r < n; r++)
-        if (ears[r].state == CAKE_EAR_FAILED)
+        if (ears[r].state == CAKE_PEER_FAILED)
             return (cake_verdict){.kind = CAKE_VERDICT_FAILED, .rank = r, .status = ears[r].status};
     for (int r = 1; r < n; r++)
-        if (ears[r].state == CAKE_EAR_GONE)
+        if (ears[r].state == CAKE_PEER_GONE)
             return (cake_verdict){.kind = CAKE_VERDICT_GONE, .rank = r, .seconds = now - ears[r].heard};
     for (int r = 1; r < n; r++) {
         /* waves of its replica that come back have been in its hands: it is its connection that is broken */
         int root = ears[r].beat.root >= 0 && ears[r].beat.root < n ? ears[r].beat.root : 0;
         double silent = now - ears[r].heard, without = without_waves(ears, letters, root, now);
-        if (ears[r].state == CAKE_EAR_HEARD && silent > patience && without > patience)
+        if (ears[r].state == CAKE_PEER_HEARD && silent > patience && without > patience)
             return (cake_verdict){.kind = CAKE_VERDICT_SILENT, .rank = r, .seconds = silent};
     }
     for (int r = 0; r < n; r++) {
         cake_verdict v = {0};
-        if (ears[r].state == CAKE_EAR_HEARD && ears[r].beat.root == r)
+        if (ears[r].state == CAKE_PEER_HEARD && ears[r].beat.root == r)
             v = judge_replica(ears, n, r, patience, now);
         if (v.kind)
             return v;
@@ -168,7 +168,7 @@ static __attribute__((format(printf, 2, 3))) void put(text *t, const char *fmt, 
     t->len = n < 0 ? t->len : t->len + (size_t)n < sizeof t->at ? t->len + (size_t)n : sizeof t->at - 1;
 }
 
-static void put_rank(text *t, const cake_watch *w, int rank, const cake_beat *b)
+static void put_rank(text *t, const cake_watch *w, int rank, const cake_rank_beat *b)
 {
     put(t, "rank %d on %s", rank, w->host[rank]);
     if (b->layers[0])
@@ -176,7 +176,7 @@ static void put_rank(text *t, const cake_watch *w, int rank, const cake_beat *b)
 }
 
 /* What it did when it was last heard. */
-static void put_doing(text *t, const cake_beat *b)
+static void put_doing(text *t, const cake_rank_beat *b)
 {
     static const char *const words[] = {"starting", "loading weights", NULL, "writing results", "at its end"};
     if (b->phase < 0 || b->phase > CAKE_PHASE_END || words[b->phase]) {
@@ -192,7 +192,7 @@ static void put_doing(text *t, const cake_beat *b)
 }
 
 /* Of all replicas. */
-static void put_under_way(text *t, const cake_watch *w, const cake_ear *ears)
+static void put_under_way(text *t, const cake_watch *w, const cake_peer *ears)
 {
     int waves = 0, sequences = 0;
     bool running = ears[0].beat.phase == CAKE_PHASE_RUN;
@@ -208,7 +208,7 @@ static void put_under_way(text *t, const cake_watch *w, const cake_ear *ears)
 }
 
 /* Where all ranks are, in lines of some. */
-static void say_all(const cake_watch *w, const cake_ear *ears)
+static void say_all(const cake_watch *w, const cake_peer *ears)
 {
     text t = {.len = 0};
     for (int r = 0; r < w->size && r < LISTED; r++) {
@@ -225,10 +225,10 @@ static void say_all(const cake_watch *w, const cake_ear *ears)
         cake_log_now(CAKE_WARN, "link", t.at);
 }
 
-static void say_lost(const cake_watch *w, const cake_ear *ears, const cake_verdict *v)
+static void say_lost(const cake_watch *w, const cake_peer *ears, const cake_verdict *v)
 {
     text t = {.len = 0};
-    const cake_beat *b = &ears[w->rank ? 0 : v->rank].beat;
+    const cake_rank_beat *b = &ears[w->rank ? 0 : v->rank].beat;
     if (v->kind == CAKE_VERDICT_STUCK) {
         put(&t, "for %.0f s no message has come through ", v->seconds);
         if (v->other < 0)
@@ -258,7 +258,7 @@ static void say_lost(const cake_watch *w, const cake_ear *ears, const cake_verdi
         say_all(w, ears);
 }
 
-static void say_slow(const cake_watch *w, const cake_ear *ears, const cake_verdict *v)
+static void say_slow(const cake_watch *w, const cake_peer *ears, const cake_verdict *v)
 {
     text t = {.len = 0};
     put_rank(&t, w, v->rank, &ears[v->rank].beat);
@@ -269,11 +269,11 @@ static void say_slow(const cake_watch *w, const cake_ear *ears, const cake_verdi
 }
 
 /* Ranks that no connection leads to are nothing to worry about while they live. */
-static void say_unheard(cake_watch *w, const cake_ear *ears)
+static void say_unheard(cake_watch *w, const cake_peer *ears)
 {
     int n = 0, first = 0;
     for (int r = 1; r < w->size; r++)
-        if (ears[r].state == CAKE_EAR_NONE && n++ == 0)
+        if (ears[r].state == CAKE_PEER_NONE && n++ == 0)
             first = r;
     text t = {.len = 0};
     put(&t,
@@ -297,11 +297,11 @@ static void end_soon(cake_watch *w, int status, double now)
 static void end_now(const cake_watch *w)
 {
     cake_lock_abandon();
-    cake_pulse_last(w->lost);
-    cake_world_quit(w->lost);
+    cake_heartbeat_send_failed(w->lost);
+    cake_comm_exit_now(w->lost);
 }
 
-static void look_at_all(cake_watch *w, const cake_ear *ears, double now)
+static void look_at_all(cake_watch *w, const cake_peer *ears, double now)
 {
     int phase = w->where->phase;
     if (w->lost) {
@@ -327,27 +327,27 @@ static void look_at_all(cake_watch *w, const cake_ear *ears, double now)
 }
 
 /* Other ranks know rank 0 only. Waves that come are a sign of it, too. */
-static void look_at_root(cake_watch *w, const cake_ear *ear, double now)
+static void look_at_root(cake_watch *w, const cake_peer *ear, double now)
 {
     cake_verdict v = {.seconds = now - ear->heard};
-    if (ear->state == CAKE_EAR_FAILED)
-        cake_world_quit(ear->status);
+    if (ear->state == CAKE_PEER_FAILED)
+        cake_comm_exit_now(ear->status);
     if (w->where->steps != w->steps) {
         w->steps = w->where->steps;
         w->moved = now;
     }
-    if (ear->state == CAKE_EAR_GONE)
+    if (ear->state == CAKE_PEER_GONE)
         v.kind = CAKE_VERDICT_GONE;
-    else if (ear->state == CAKE_EAR_HEARD && v.seconds > w->patience && now - w->moved > w->patience)
+    else if (ear->state == CAKE_PEER_HEARD && v.seconds > w->patience && now - w->moved > w->patience)
         v.kind = CAKE_VERDICT_SILENT;
     if (!v.kind)
         return;
     if (w->speaks)
         say_lost(w, ear, &v);
-    cake_world_quit(CAKE_ERR_FATAL);
+    cake_comm_exit_now(CAKE_ERR_FATAL);
 }
 
-static void look(void *self, const cake_ear *ears, double now)
+static void look(void *self, const cake_peer *ears, double now)
 {
     cake_watch *w = self;
     if (w->rank)
@@ -376,13 +376,13 @@ static int speaker_of(const cake_watch *w)
     return 1;
 }
 
-cake_watch *cake_watch_open(const cake_options *o, const cake_world *world, cake_whereabouts *where)
+cake_watch *cake_watch_open(const cake_options *o, const cake_comm *world, cake_whereabouts *where)
 {
     char names[512] = "";
     *where = (cake_whereabouts){
         .layer = -1, .upstream = -1, .since = cake_clock_now(), .turned = cake_clock_now()};
     int64_t seconds = o->watchdog; /* rank 0's: a launcher need not give the others its environment */
-    cake_world_share(world, &seconds, sizeof seconds);
+    cake_comm_bcast(world, &seconds, sizeof seconds);
     if (world->size == 1 || !seconds)
         return NULL;
     cake_watch *w = cake_alloc(1, sizeof *w);
@@ -395,13 +395,13 @@ cake_watch *cake_watch_open(const cake_options *o, const cake_world *world, cake
                       .wait = slow};
     w->letters = cake_alloc((size_t)world->size, sizeof *w->letters);
     w->host = cake_alloc((size_t)world->size, sizeof *w->host);
-    cake_world_gather(world, world->host, w->host, sizeof *w->host);
-    cake_world_share(world, w->host, (size_t)world->size * sizeof *w->host);
+    cake_comm_gather(world, world->host, w->host, sizeof *w->host);
+    cake_comm_bcast(world, w->host, (size_t)world->size * sizeof *w->host);
     w->speaks = world->rank == speaker_of(w);
     if (!world->rank)
         cake_hostnames_read("", names, sizeof names);
-    cake_pulse_owner owner = {.self = w, .tell = tell, .look = look};
-    w->pulse = cake_pulse_open(world, names, &owner);
+    cake_heartbeat_owner owner = {.self = w, .tell = tell, .look = look};
+    w->pulse = cake_heartbeat_open(world, names, &owner);
     return w;
 }
 
@@ -409,7 +409,7 @@ void cake_watch_close(cake_watch *w)
 {
     if (!w)
         return;
-    cake_pulse_close(w->pulse);
+    cake_heartbeat_close(w->pulse);
     free(w->host);
     free(w->letters);
     free(w);

@@ -8,8 +8,8 @@
 
 #include <stdatomic.h>
 
-#include "link/pulse.h"
-#include "link/world.h"
+#include "link/comm.h"
+#include "link/heartbeat.h"
 #include "options/options.h"
 
 enum { CAKE_WATCH_SECONDS = 7 }; /* that a rank may be silent, unless --watchdog says it */
@@ -23,18 +23,18 @@ typedef enum cake_phase {
 } cake_phase;
 
 /* Where this rank is: whoever does the work writes it, the watch's thread reads it. The numbers are those of
- * cake_beat. */
+ * cake_rank_beat. */
 typedef struct cake_whereabouts {
     _Atomic int32_t phase, root, upstream, edges, layer, rows, away, active;
     _Atomic int64_t steps, back, got, sent;
-    _Atomic double since, turned;  /* cake_clock_now's */
-    char layers[CAKE_BEAT_LAYERS]; /* written before the phase that follows CAKE_PHASE_START */
+    _Atomic double since, turned;    /* cake_clock_now's */
+    char layers[CAKE_STATUS_LAYERS]; /* written before the phase that follows CAKE_PHASE_START */
 } cake_whereabouts;
 
 typedef struct cake_watch cake_watch;
 
 /* All ranks call. NULL where there is nothing to watch: one rank, or --watchdog 0. */
-cake_watch *cake_watch_open(const cake_options *options, const cake_world *world, cake_whereabouts *where);
+cake_watch *cake_watch_open(const cake_options *options, const cake_comm *world, cake_whereabouts *where);
 void cake_watch_close(cake_watch *watch); /* NULL is fine */
 /* Rank 0, of several replicas: a letter of news has come from the root of one, so its waves go round. NULL is
  * fine. */
@@ -62,7 +62,7 @@ typedef struct cake_verdict {
 
 /* ears [n]: as rank 0 knows them, its own among them. letters [n]: when the latest news came from that rank
  * by MPI, 0: none did; NULL: of nobody. patience: seconds. */
-cake_verdict cake_watch_judge(const cake_ear *ears, const _Atomic double *letters, int n, double patience,
+cake_verdict cake_watch_judge(const cake_peer *ears, const _Atomic double *letters, int n, double patience,
                               double now);
 
 #endif

@@ -19,7 +19,7 @@
 #include "kernels/cuda/nvml.h"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/queue.h"
-#include "link/wire.h"
+#include "link/gpu_transport.h"
 #include "tests/gpu/stream.h"
 
 static int64_t number_of(const char *name, int64_t otherwise)
@@ -189,7 +189,7 @@ int cake_queue_passed(cake_queue *queue, int i, cake_buf *why)
     return queue->stream.done >= queue->mark[i];
 }
 
-bool cake_wire_mpi_can(void)
+bool cake_gpu_transport_mpi_can(void)
 {
     return getenv("CAKE_TEST_MPI_READS_GPUS");
 }

@@ -19,7 +19,7 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/memory.h"
-#include "link/wire.h"
+#include "link/gpu_transport.h"
 #include "tests/gpu/stream.h"
 
 #define CHECK(condition) ((condition) ? (void)0 : wrong(#condition, __LINE__))
@@ -593,7 +593,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
 
 /* ---- beside the runtime */
 
-bool cake_wire_mpi_can(void)
+bool cake_gpu_transport_mpi_can(void)
 {
     return false;
 }

@@ -5,7 +5,7 @@
  * Invariant: ranks of one host have successive numbers, and rank 0 is the launcher's; without a launcher the
  * world is one rank and nothing communicates.
  */
-#include "link/world.h"
+#include "link/comm.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "link/pulse.h"
+#include "link/heartbeat.h"
 #include "link/tags.h"
 
 static MPI_Comm everyone = MPI_COMM_NULL, local = MPI_COMM_NULL;
@@ -65,9 +65,9 @@ static bool number_by_host(void)
     return changed;
 }
 
-cake_err cake_world_open(int *argc, char ***argv, cake_world *world)
+cake_err cake_comm_open(int *argc, char ***argv, cake_comm *world)
 {
-    *world = (cake_world){.rank = 0, .size = 1, .local_rank = 0, .local_size = 1};
+    *world = (cake_comm){.rank = 0, .size = 1, .local_rank = 0, .local_size = 1};
     gethostname(world->host, sizeof world->host - 1);
     if (!launched())
         return CAKE_OK;
@@ -75,7 +75,7 @@ cake_err cake_world_open(int *argc, char ***argv, cake_world *world)
     set_defaults();
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
         return cake_fail("link", "MPI cannot be started; was the program built with the MPI of this mpirun?");
-    cake_die_with(cake_world_abort);
+    cake_die_with(cake_comm_abort);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
     world->dealt = number_by_host();
     world->comm = MPI_Comm_c2f(everyone);
@@ -89,7 +89,7 @@ cake_err cake_world_open(int *argc, char ***argv, cake_world *world)
                : CAKE_OK;
 }
 
-void cake_world_close(void)
+void cake_comm_close(void)
 {
     if (!open_now())
         return;
@@ -99,12 +99,12 @@ void cake_world_close(void)
 }
 
 /* Meaningless where MPI is not open. */
-static MPI_Comm comm_of(const cake_world *world)
+static MPI_Comm comm_of(const cake_comm *world)
 {
     return open_now() ? MPI_Comm_f2c(world->comm) : MPI_COMM_NULL;
 }
 
-void cake_world_part(const cake_world *world, int n_part, cake_world *part)
+void cake_comm_divide(const cake_comm *world, int n_part, cake_comm *part)
 {
     int size = world->size / n_part, rank = world->rank;
     *part = *world;
@@ -118,7 +118,7 @@ void cake_world_part(const cake_world *world, int n_part, cake_world *part)
     part->size = size;
 }
 
-void cake_world_split(const cake_world *world, int colour, cake_world *part)
+void cake_comm_split(const cake_comm *world, int colour, cake_comm *part)
 {
     *part = *world;
     if (world->size == 1)
@@ -130,12 +130,12 @@ void cake_world_split(const cake_world *world, int colour, cake_world *part)
     MPI_Comm_size(comm, &part->size);
 }
 
-void cake_world_leave(cake_world *part)
+void cake_comm_free(cake_comm *part)
 {
     MPI_Comm comm = part->size ? comm_of(part) : MPI_COMM_NULL;
     if (comm != MPI_COMM_NULL && comm != everyone)
         MPI_Comm_free(&comm);
-    *part = (cake_world){0};
+    *part = (cake_comm){0};
 }
 
 /* A reduction over all ranks; without a launcher the value itself. */
@@ -146,24 +146,24 @@ static int64_t reduce(MPI_Comm comm, int64_t value, MPI_Op op)
     return value;
 }
 
-cake_err cake_world_agree(const cake_world *world, cake_err err)
+cake_err cake_comm_agree(const cake_comm *world, cake_err err)
 {
     /* The largest code counts, so usage before fatal: of two complaints the one about the command line can be
      * acted on. */
     return (cake_err)reduce(comm_of(world), err, MPI_MAX);
 }
 
-int64_t cake_world_least(const cake_world *world, int64_t value)
+int64_t cake_comm_allreduce_min(const cake_comm *world, int64_t value)
 {
     return reduce(comm_of(world), value, MPI_MIN);
 }
 
-int64_t cake_world_sum_local(const cake_world *world, int64_t value)
+int64_t cake_comm_node_sum(const cake_comm *world, int64_t value)
 {
     return world->local_size == 1 ? value : reduce(local, value, MPI_SUM);
 }
 
-void cake_world_gather(const cake_world *world, const void *mine, void *all, size_t each)
+void cake_comm_gather(const cake_comm *world, const void *mine, void *all, size_t each)
 {
     if (world->size == 1)
         memcpy(all, mine, each);
@@ -171,18 +171,18 @@ void cake_world_gather(const cake_world *world, const void *mine, void *all, siz
         MPI_Gather(mine, (int)each, MPI_BYTE, all, (int)each, MPI_BYTE, 0, comm_of(world));
 }
 
-void cake_world_share_from(const cake_world *world, int rank, void *data, size_t bytes)
+void cake_comm_bcast_from(const cake_comm *world, int rank, void *data, size_t bytes)
 {
     if (world->size > 1)
         MPI_Bcast(data, (int)bytes, MPI_BYTE, rank, comm_of(world));
 }
 
-void cake_world_share(const cake_world *world, void *data, size_t bytes)
+void cake_comm_bcast(const cake_comm *world, void *data, size_t bytes)
 {
-    cake_world_share_from(world, 0, data, bytes);
+    cake_comm_bcast_from(world, 0, data, bytes);
 }
 
-static void name_hosts(const cake_world *world, cake_mismatch *mismatch)
+static void name_hosts(const cake_comm *world, cake_mismatch *mismatch)
 {
     if (mismatch->rank[0] > mismatch->rank[1]) {
         int other = mismatch->rank[0];
@@ -191,11 +191,11 @@ static void name_hosts(const cake_world *world, cake_mismatch *mismatch)
     }
     for (int k = 0; k < 2; k++) {
         memcpy(mismatch->host[k], world->host, sizeof world->host);
-        cake_world_share_from(world, mismatch->rank[k], mismatch->host[k], sizeof world->host);
+        cake_comm_bcast_from(world, mismatch->rank[k], mismatch->host[k], sizeof world->host);
     }
 }
 
-bool cake_world_same(const cake_world *world, int64_t *values, int n, cake_mismatch *mismatch)
+bool cake_comm_same(const cake_comm *world, int64_t *values, int n, cake_mismatch *mismatch)
 {
     if (world->size == 1)
         return true;
@@ -214,7 +214,7 @@ bool cake_world_same(const cake_world *world, int64_t *values, int n, cake_misma
     mismatch->at = at;
     for (int k = 0; k < 2 && !same; k++) {
         bool mine = values[at] == (k ? -ends[n + at] : ends[at]);
-        mismatch->rank[k] = (int)cake_world_least(world, mine ? world->rank : world->size);
+        mismatch->rank[k] = (int)cake_comm_allreduce_min(world, mine ? world->rank : world->size);
     }
     if (!same)
         name_hosts(world, mismatch);
@@ -224,7 +224,7 @@ bool cake_world_same(const cake_world *world, int64_t *values, int n, cake_misma
     return same;
 }
 
-void cake_world_gather_local(const cake_world *world, const void *mine, void *all, size_t each)
+void cake_comm_node_allgather(const cake_comm *world, const void *mine, void *all, size_t each)
 {
     if (world->local_size == 1)
         memcpy(all, mine, each);
@@ -232,13 +232,13 @@ void cake_world_gather_local(const cake_world *world, const void *mine, void *al
         MPI_Allgather(mine, (int)each, MPI_BYTE, all, (int)each, MPI_BYTE, local);
 }
 
-void cake_world_swap(const cake_world *world, int peer, const void *mine, void *theirs, size_t bytes)
+void cake_comm_sendrecv(const cake_comm *world, int peer, const void *mine, void *theirs, size_t bytes)
 {
-    MPI_Sendrecv(mine, (int)bytes, MPI_BYTE, peer, CAKE_TAG_SWAP, theirs, (int)bytes, MPI_BYTE, peer,
-                 CAKE_TAG_SWAP, comm_of(world), MPI_STATUS_IGNORE);
+    MPI_Sendrecv(mine, (int)bytes, MPI_BYTE, peer, CAKE_TAG_SENDRECV, theirs, (int)bytes, MPI_BYTE, peer,
+                 CAKE_TAG_SENDRECV, comm_of(world), MPI_STATUS_IGNORE);
 }
 
-double cake_world_echo(const cake_world *world, int one, int other, void *buffer, size_t bytes, int times)
+double cake_comm_pingpong(const cake_comm *world, int one, int other, void *buffer, size_t bytes, int times)
 {
     if (world->rank != one && world->rank != other)
         return 0;
@@ -256,7 +256,7 @@ double cake_world_echo(const cake_world *world, int one, int other, void *buffer
     return (MPI_Wtime() - start) / (2.0 * times);
 }
 
-double cake_world_ping(const cake_world *world, int one, int other, double *ahead)
+double cake_comm_clock_offset(const cake_comm *world, int one, int other, double *ahead)
 {
     enum { TIMES = 10 };
     double least = 0, theirs = 0;
@@ -281,26 +281,26 @@ double cake_world_ping(const cake_world *world, int one, int other, double *ahea
     return world->rank == one ? least : 0;
 }
 
-void cake_world_quit(int status)
+void cake_comm_exit_now(int status)
 {
     cake_log_heard();
     _exit(status);
 }
 
-void cake_world_abort_with(cake_err err)
+void cake_comm_abort_with(cake_err err)
 {
-    cake_pulse_last((int)err);
+    cake_heartbeat_send_failed((int)err);
     if (open_now())
         MPI_Abort(MPI_COMM_WORLD, (int)err);
     _exit((int)err);
 }
 
-void cake_world_abort(void)
+void cake_comm_abort(void)
 {
-    cake_world_abort_with(CAKE_ERR_FATAL);
+    cake_comm_abort_with(CAKE_ERR_FATAL);
 }
 
-void cake_world_describe(cake_buf *out)
+void cake_comm_describe(cake_buf *out)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int len, major, minor;

@@ -15,13 +15,13 @@
 
 typedef struct direct {
     cake_link link;
-    cake_link *head; /* the MPI link that brings all but the bodies, owned */
-    cake_wire *wire; /* borrowed */
+    cake_link *head;          /* the MPI link that brings all but the bodies, owned */
+    cake_gpu_transport *wire; /* borrowed */
     const cake_memory *memory;
-    cake_arena arena;     /* of the bodies */
-    size_t each;          /* bytes of a place */
-    int depth, next, n;   /* places for bodies; the next one to use; how many before it are under way */
-    cake_parcel **coming; /* [depth] receiving end: the parcel whose body each place gets */
+    cake_arena arena;       /* of the bodies */
+    size_t each;            /* bytes of a place */
+    int depth, next, n;     /* places for bodies; the next one to use; how many before it are under way */
+    cake_wave_msg **coming; /* [depth] receiving end: the parcel whose body each place gets */
 } direct;
 
 static float *place_at(const direct *d, int i)
@@ -57,7 +57,7 @@ static float *next_place(cake_link *link)
     return place_at(d, d->next);
 }
 
-static void direct_send(cake_link *link, cake_parcel *parcel, size_t bytes)
+static void direct_send(cake_link *link, cake_wave_msg *parcel, size_t bytes)
 {
     direct *d = (direct *)link;
     if (parcel->body) {
@@ -83,7 +83,7 @@ static bool listen(cake_link *link)
 {
     direct *d = (direct *)link;
     cake_link_progress(d->head);
-    for (cake_parcel *parcel; d->n < d->depth && (parcel = cake_link_arrived(d->head)) != NULL; d->n++) {
+    for (cake_wave_msg *parcel; d->n < d->depth && (parcel = cake_link_arrived(d->head)) != NULL; d->n++) {
         size_t n = floats_of(d, parcel->wave);
         parcel->body = n ? place_at(d, d->next) : NULL;
         if (n)
@@ -96,13 +96,13 @@ static bool listen(cake_link *link)
     return false;
 }
 
-static cake_parcel *direct_arrived(cake_link *link)
+static cake_wave_msg *direct_arrived(cake_link *link)
 {
     direct *d = (direct *)link;
     listen(link);
     if (!d->n)
         return NULL;
-    cake_parcel *parcel = d->coming[oldest(d)];
+    cake_wave_msg *parcel = d->coming[oldest(d)];
     if (parcel->body && !d->wire->kind->done(d->wire, oldest(d)))
         return NULL;
     d->n--;
@@ -120,18 +120,18 @@ static void direct_close(cake_link *link)
     free(d);
 }
 
-static const cake_link_kind out_kind = {
+static const cake_link_ops out_kind = {
     .place = next_place, .send = direct_send, .progress = leaving, .close = direct_close};
-static const cake_link_kind in_kind = {.arrived = direct_arrived, .progress = listen, .close = direct_close};
+static const cake_link_ops in_kind = {.arrived = direct_arrived, .progress = listen, .close = direct_close};
 
-size_t cake_link_direct_bytes(int depth, size_t body_bytes)
+size_t cake_gpu_link_bytes(int depth, size_t body_bytes)
 {
     return (size_t)depth * cake_arena_round(body_bytes);
 }
 
 /* head: the MPI link of this end, which the new link owns from now on. */
-static cake_err open_direct(const cake_link_kind *kind, cake_link *head, const cake_beside *beside, int depth,
-                            cake_link **out)
+static cake_err open_direct(const cake_link_ops *kind, cake_link *head, const cake_edge_transport *beside,
+                            int depth, cake_link **out)
 {
     direct *d = cake_alloc(1, sizeof *d);
     *d = (direct){.link = {.kind = kind},
@@ -141,7 +141,7 @@ static cake_err open_direct(const cake_link_kind *kind, cake_link *head, const c
                   .each = cake_arena_round(beside->body_bytes),
                   .depth = depth};
     cake_err err = cake_memory_open(d->memory, &d->arena, "bodies of waves",
-                                    cake_link_direct_bytes(depth, beside->body_bytes));
+                                    cake_gpu_link_bytes(depth, beside->body_bytes));
     if (err) {
         direct_close(&d->link);
         return err;
@@ -152,16 +152,16 @@ static cake_err open_direct(const cake_link_kind *kind, cake_link *head, const c
     return CAKE_OK;
 }
 
-cake_err cake_link_open_direct_out(const cake_world *world, int to, int edge, int depth,
-                                   const cake_beside *beside, cake_link **out)
+cake_err cake_gpu_link_open_out(const cake_comm *world, int to, int edge, int depth,
+                                const cake_edge_transport *beside, cake_link **out)
 {
     cake_link *head = NULL;
     cake_err err = cake_link_open_mpi_out(world, to, edge, depth, &head);
     return err ? err : open_direct(&out_kind, head, beside, depth, out);
 }
 
-cake_err cake_link_open_direct_in(const cake_world *world, int from, int edge, int depth, size_t max_bytes,
-                                  const cake_beside *beside, cake_link **out)
+cake_err cake_gpu_link_open_in(const cake_comm *world, int from, int edge, int depth, size_t max_bytes,
+                               const cake_edge_transport *beside, cake_link **out)
 {
     cake_link *head = NULL;
     cake_err err = cake_link_open_mpi_in(world, from, edge, depth, max_bytes, &head);

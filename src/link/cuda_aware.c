@@ -7,9 +7,9 @@
 #include <mpi-ext.h>
 #endif
 
-#include "link/wire.h"
+#include "link/gpu_transport.h"
 
-bool cake_wire_mpi_can(void)
+bool cake_gpu_transport_mpi_can(void)
 {
 #if defined(MPIX_CUDA_AWARE_SUPPORT) || (defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40000000)
     return MPIX_Query_cuda_support() > 0;

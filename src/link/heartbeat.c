@@ -5,7 +5,7 @@
  * Invariant: the thread asks for no memory, takes no signals, and a descriptor stays open until the thread is
  * over, so that a last word of another thread reaches nobody else.
  */
-#include "link/pulse.h"
+#include "link/heartbeat.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ typedef enum kind { BEAT = 1, LEAVE, LAST } kind;
 typedef struct message {
     uint64_t token[2];
     int32_t kind, rank, status, padding;
-    cake_beat beat;
+    cake_rank_beat beat;
 } message;
 
 /* One connection. */
@@ -58,15 +58,15 @@ typedef struct door {
     char host[64], names[NAMES];
 } door;
 
-struct cake_pulse {
-    cake_pulse_owner owner;
+struct cake_heartbeat {
+    cake_heartbeat_owner owner;
     int rank, size, n_stranger, n_line; /* lines to all ranks, or to rank 0 */
     int listener, wake[2];
     door door;
     bool near; /* rank 0 is on this host */
     line *lines;
     line *strangers;       /* [n_stranger] who has not said yet which rank it is */
-    cake_ear *ears;        /* [n_line] */
+    cake_peer *ears;       /* [n_line] */
     struct pollfd *polled; /* [n_line + n_stranger + 2] */
     atomic_bool stop;
     atomic_bool ending;    /* by this rank, which has said why: that others end now is no news */
@@ -74,9 +74,9 @@ struct cake_pulse {
     pthread_t thread;
 };
 
-static _Atomic(cake_pulse *) current;
+static _Atomic(cake_heartbeat *) current;
 
-static message message_of(const cake_pulse *p, kind what)
+static message message_of(const cake_heartbeat *p, kind what)
 {
     message m = {.token = {p->door.token[0], p->door.token[1]}, .kind = (int32_t)what, .rank = p->rank};
     if (what == BEAT)
@@ -115,7 +115,7 @@ static void say(line *l, const message *m)
     catch_up(l);
 }
 
-static void say_all(cake_pulse *p, const message *m)
+static void say_all(cake_heartbeat *p, const message *m)
 {
     pthread_mutex_lock(&p->mutex);
     for (int i = 0; i < p->n_line; i++)
@@ -125,7 +125,7 @@ static void say_all(cake_pulse *p, const message *m)
 
 /* Before this end closes: waits until all that was said has left, or nobody has taken any of it for some
  * time. */
-static void wait_until_said(cake_pulse *p)
+static void wait_until_said(cake_heartbeat *p)
 {
     enum { PATIENCE = 20 }; /* hundredths of a second */
     bool said = false;
@@ -142,25 +142,25 @@ static void wait_until_said(cake_pulse *p)
 
 /* ---- what is heard */
 
-static void hear(cake_ear *ear, const message *m, double now)
+static void hear(cake_peer *ear, const message *m, double now)
 {
     ear->heard = now;
     if (m->kind == LEAVE)
-        ear->state = CAKE_EAR_LEFT;
+        ear->state = CAKE_PEER_LEFT;
     if (m->kind == LAST) {
-        ear->state = CAKE_EAR_FAILED;
+        ear->state = CAKE_PEER_FAILED;
         ear->status = m->status;
     }
-    if (m->kind != BEAT || ear->state > CAKE_EAR_HEARD)
+    if (m->kind != BEAT || ear->state > CAKE_PEER_HEARD)
         return;
-    bool first = ear->state == CAKE_EAR_NONE;
-    ear->state = CAKE_EAR_HEARD;
+    bool first = ear->state == CAKE_PEER_NONE;
+    ear->state = CAKE_PEER_HEARD;
     if (first || m->beat.steps != ear->beat.steps || m->beat.phase != ear->beat.phase)
         ear->moved = now;
     if (first || m->beat.back != ear->beat.back)
         ear->came = now;
     ear->beat = m->beat;
-    ear->beat.layers[CAKE_BEAT_LAYERS - 1] = 0;
+    ear->beat.layers[CAKE_STATUS_LAYERS - 1] = 0;
 }
 
 /* One whole message more, or false. *over: the other end is no more. */
@@ -181,21 +181,21 @@ static bool receive(line *l, bool *over)
     return true;
 }
 
-static bool is_ours(const cake_pulse *p, const message *m)
+static bool is_ours(const cake_heartbeat *p, const message *m)
 {
     return m->token[0] == p->door.token[0] && m->token[1] == p->door.token[1];
 }
 
-static void read_line(cake_pulse *p, int i, double now)
+static void read_line(cake_heartbeat *p, int i, double now)
 {
     line *l = &p->lines[i];
-    cake_ear *ear = &p->ears[i];
+    cake_peer *ear = &p->ears[i];
     bool over = false;
     while (!l->dead && receive(l, &over))
         if (is_ours(p, &l->in))
             hear(ear, &l->in, now);
-    if (over && ear->state == CAKE_EAR_HEARD) /* if it was never heard, somebody else answered */
-        ear->state = CAKE_EAR_GONE;
+    if (over && ear->state == CAKE_PEER_HEARD) /* if it was never heard, somebody else answered */
+        ear->state = CAKE_PEER_GONE;
 }
 
 static void hang_up(line *l)
@@ -205,7 +205,7 @@ static void hang_up(line *l)
 }
 
 /* The first message of a connection says whose it is. */
-static void read_stranger(cake_pulse *p, line *l, double now)
+static void read_stranger(cake_heartbeat *p, line *l, double now)
 {
     bool over = false;
     if (!receive(l, &over)) {
@@ -228,7 +228,7 @@ static void read_stranger(cake_pulse *p, line *l, double now)
     read_line(p, rank, now);
 }
 
-static void answer(cake_pulse *p)
+static void answer(cake_heartbeat *p)
 {
     int fd, one = 1, at = 0;
     while ((fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
@@ -245,7 +245,7 @@ static void answer(cake_pulse *p)
 
 /* ---- dialing */
 
-static bool dial_one(cake_pulse *p, const char *address)
+static bool dial_one(cake_heartbeat *p, const char *address)
 {
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(p->door.port)};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(p->door.port)};
@@ -273,7 +273,7 @@ static bool dial_one(cake_pulse *p, const char *address)
     return true;
 }
 
-static bool dial(cake_pulse *p)
+static bool dial(cake_heartbeat *p)
 {
     char names[NAMES], *rest = names;
     memcpy(names, p->door.names, sizeof names);
@@ -287,7 +287,7 @@ static bool dial(cake_pulse *p)
 
 /* ---- the thread */
 
-static int fill_polled(cake_pulse *p)
+static int fill_polled(cake_heartbeat *p)
 {
     int n = 0;
     p->polled[n++] = (struct pollfd){.fd = p->wake[0], .events = POLLIN};
@@ -299,7 +299,7 @@ static int fill_polled(cake_pulse *p)
     return n;
 }
 
-static void read_all(cake_pulse *p, double now)
+static void read_all(cake_heartbeat *p, double now)
 {
     const struct pollfd *of = p->polled + 2;
     for (int i = 0; i < p->n_line; i++)
@@ -312,7 +312,7 @@ static void read_all(cake_pulse *p, double now)
         answer(p);
 }
 
-static void beat(cake_pulse *p, double now)
+static void beat(cake_heartbeat *p, double now)
 {
     message m = message_of(p, BEAT);
     say_all(p, &m);
@@ -322,7 +322,7 @@ static void beat(cake_pulse *p, double now)
 
 /* After this process had been stopped, or its host asleep: nobody could be heard meanwhile, so that time does
  * not count. */
-static void forgive(cake_pulse *p, double gap)
+static void forgive(cake_heartbeat *p, double gap)
 {
     for (int i = 0; i < p->n_line; i++) {
         p->ears[i].heard += gap;
@@ -333,7 +333,7 @@ static void forgive(cake_pulse *p, double gap)
 
 static void *work(void *arg)
 {
-    cake_pulse *p = arg;
+    cake_heartbeat *p = arg;
     for (int i = 1; p->rank && !dial(p); i++) /* where all knock at once some may not be heard */
         if (p->stop || i == DIALS || poll(&(struct pollfd){.fd = p->wake[0], .events = POLLIN}, 1, DIAL_MS))
             return NULL;
@@ -408,7 +408,7 @@ static void raise_limit(int size)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void open_door(cake_pulse *p, const cake_world *world, const char *names)
+static void open_door(cake_heartbeat *p, const cake_comm *world, const char *names)
 {
     int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
     bool drawn = fd >= 0 && read(fd, p->door.token, sizeof p->door.token) == (ssize_t)sizeof p->door.token;
@@ -422,7 +422,7 @@ static void open_door(cake_pulse *p, const cake_world *world, const char *names)
         p->door.port = 0;
 }
 
-static bool start(cake_pulse *p)
+static bool start(cake_heartbeat *p)
 {
     sigset_t all, before;
     pthread_attr_t small;
@@ -436,7 +436,7 @@ static bool start(cake_pulse *p)
     return !failed;
 }
 
-static void free_pulse(cake_pulse *p)
+static void free_pulse(cake_heartbeat *p)
 {
     for (int i = 0; i < p->n_line; i++)
         if (p->lines[i].fd >= 0)
@@ -457,17 +457,18 @@ static void free_pulse(cake_pulse *p)
     free(p);
 }
 
-cake_pulse *cake_pulse_open(const cake_world *world, const char *names, const cake_pulse_owner *owner)
+cake_heartbeat *cake_heartbeat_open(const cake_comm *world, const char *names,
+                                    const cake_heartbeat_owner *owner)
 {
-    cake_pulse *p = cake_alloc(1, sizeof *p);
-    *p = (cake_pulse){.owner = *owner,
-                      .rank = world->rank,
-                      .size = world->size,
-                      .n_line = world->rank ? 1 : world->size,
-                      .n_stranger = world->rank ? 0 : world->size + STRANGERS,
-                      .listener = -1,
-                      .wake = {-1, -1},
-                      .mutex = PTHREAD_MUTEX_INITIALIZER};
+    cake_heartbeat *p = cake_alloc(1, sizeof *p);
+    *p = (cake_heartbeat){.owner = *owner,
+                          .rank = world->rank,
+                          .size = world->size,
+                          .n_line = world->rank ? 1 : world->size,
+                          .n_stranger = world->rank ? 0 : world->size + STRANGERS,
+                          .listener = -1,
+                          .wake = {-1, -1},
+                          .mutex = PTHREAD_MUTEX_INITIALIZER};
     p->lines = cake_alloc((size_t)p->n_line, sizeof *p->lines);
     p->ears = cake_alloc((size_t)p->n_line, sizeof *p->ears);
     p->strangers = cake_alloc((size_t)p->n_stranger, sizeof *p->strangers);
@@ -478,7 +479,7 @@ cake_pulse *cake_pulse_open(const cake_world *world, const char *names, const ca
         p->strangers[i].fd = -1;
     if (!world->rank)
         open_door(p, world, names);
-    cake_world_share(world, &p->door, sizeof p->door);
+    cake_comm_bcast(world, &p->door, sizeof p->door);
     p->near = !strcmp(world->host, p->door.host);
     if (!p->door.port || pipe2(p->wake, O_CLOEXEC | O_NONBLOCK) || !start(p)) {
         cake_log(
@@ -491,7 +492,7 @@ cake_pulse *cake_pulse_open(const cake_world *world, const char *names, const ca
     return p;
 }
 
-void cake_pulse_close(cake_pulse *p)
+void cake_heartbeat_close(cake_heartbeat *p)
 {
     if (!p)
         return;
@@ -503,7 +504,7 @@ void cake_pulse_close(cake_pulse *p)
     free_pulse(p);
 }
 
-static bool hears_rank_0(cake_pulse *p)
+static bool hears_rank_0(cake_heartbeat *p)
 {
     pthread_mutex_lock(&p->mutex);
     bool hears = p->lines[0].fd >= 0 && !p->lines[0].dead;
@@ -511,10 +512,10 @@ static bool hears_rank_0(cake_pulse *p)
     return hears;
 }
 
-void cake_pulse_last(int status)
+void cake_heartbeat_send_failed(int status)
 {
     enum { PATIENCE = 200 }; /* hundredths of a second */
-    cake_pulse *p = current;
+    cake_heartbeat *p = current;
     cake_log_heard(); /* who hears the last word ends, and some launchers then end this process, too */
     if (!p)
         return;

@@ -5,7 +5,7 @@
  * it says.
  * Invariant: in[in_from..) begins with a letter's length.
  */
-#include "link/mail.h"
+#include "link/channel.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,20 +13,20 @@
 
 #include "base/alloc.h"
 
-struct cake_mail {
-    cake_pipe *pipe;
+struct cake_channel {
+    cake_transport *pipe;
     cake_buf out, in;
     size_t out_from, in_from; /* bytes of out before this have left; bytes of in before this were read */
 };
 
-cake_mail *cake_mail_open(cake_pipe *pipe)
+cake_channel *cake_channel_open(cake_transport *pipe)
 {
-    cake_mail *mail = cake_alloc(1, sizeof *mail);
+    cake_channel *mail = cake_alloc(1, sizeof *mail);
     mail->pipe = pipe;
     return mail;
 }
 
-void cake_mail_close(cake_mail *mail)
+void cake_channel_close(cake_channel *mail)
 {
     if (!mail)
         return;
@@ -48,17 +48,17 @@ static void compact(cake_buf *buf, size_t *from)
     *from = 0;
 }
 
-void cake_mail_send(cake_mail *mail, const void *letter, size_t len)
+void cake_channel_send(cake_channel *mail, const void *letter, size_t len)
 {
     uint64_t head = len;
     CAKE_ASSERT(len > 0);
     cake_buf_add(&mail->out, &head, sizeof head);
     cake_buf_add(&mail->out, letter, len);
-    cake_mail_move(mail);
+    cake_channel_progress(mail);
 }
 
 /* The length of the oldest letter that has arrived completely; 0: there is none. */
-static size_t whole(const cake_mail *mail)
+static size_t whole(const cake_channel *mail)
 {
     uint64_t head;
     size_t there = mail->in.len - mail->in_from;
@@ -69,7 +69,7 @@ static size_t whole(const cake_mail *mail)
     return there - sizeof head >= head ? (size_t)head : 0;
 }
 
-const char *cake_mail_next(cake_mail *mail, size_t *len)
+const char *cake_channel_recv(cake_channel *mail, size_t *len)
 {
     size_t bytes;
     const char *piece;
@@ -86,11 +86,12 @@ const char *cake_mail_next(cake_mail *mail, size_t *len)
     return letter;
 }
 
-void cake_mail_move(cake_mail *mail)
+void cake_channel_progress(cake_channel *mail)
 {
     char *room;
     while (mail->out_from < mail->out.len && (room = mail->pipe->kind->room(mail->pipe)) != NULL) {
-        size_t left = mail->out.len - mail->out_from, bytes = left < CAKE_PIECE ? left : CAKE_PIECE;
+        size_t left = mail->out.len - mail->out_from,
+               bytes = left < CAKE_FRAGMENT_BYTES ? left : CAKE_FRAGMENT_BYTES;
         memcpy(room, mail->out.data + mail->out_from, bytes);
         mail->pipe->kind->send(mail->pipe, bytes);
         mail->out_from += bytes;
@@ -98,7 +99,7 @@ void cake_mail_move(cake_mail *mail)
     compact(&mail->out, &mail->out_from);
 }
 
-bool cake_mail_leaving(const cake_mail *mail)
+bool cake_channel_sending(const cake_channel *mail)
 {
     return mail->out_from < mail->out.len || mail->pipe->kind->leaving(mail->pipe);
 }
