@@ -34,14 +34,14 @@ AS_IF([test "x$cake_cuda" = xno],
    AS_CASE([$with_cuda], [auto|no], [],
      [AC_MSG_ERROR([no CUDA 12 or later (bin/nvcc, cuda_runtime_api.h, libcudart_static.a) in $cake_cuda_dir: give --with-cuda=DIR, or leave it away])])],
   [AC_MSG_CHECKING([for the capabilities of GPUs that there is code for])
-   cake_archs= cake_last=
+   cake_archs= cake_last_layer=
    for cake_arch in ${CUDA_ARCH-75 80 89 90a 100 120}; do
      AS_CASE([" $cake_inspection"], [*" sm_`AS_ECHO([$cake_arch]) | tr -d af` "*],
-       [cake_archs="$cake_archs $cake_arch" cake_last=$cake_arch CUDA_CODE="$CUDA_CODE -gencode arch=compute_$cake_arch,code=sm_$cake_arch"],
+       [cake_archs="$cake_archs $cake_arch" cake_last_layer=$cake_arch CUDA_CODE="$CUDA_CODE -gencode arch=compute_$cake_arch,code=sm_$cake_arch"],
        [AS_IF([test -n "$CUDA_ARCH"], [AC_MSG_ERROR([CUDA_ARCH: this nvcc has no $cake_arch; it has $cake_inspection])])])
    done
    AC_MSG_RESULT([$cake_archs])
-   AS_CASE([$cake_last], [*@<:@af@:>@], [], [CUDA_CODE="$CUDA_CODE -gencode arch=compute_$cake_last,code=compute_$cake_last"])
+   AS_CASE([$cake_last_layer], [*@<:@af@:>@], [], [CUDA_CODE="$CUDA_CODE -gencode arch=compute_$cake_last_layer,code=compute_$cake_last_layer"])
    cake_cuda_archs=$cake_archs
    AC_MSG_CHECKING([for cublasLt.h])
    AS_IF([test -f "$cake_cuda_dir/include/cublasLt.h"], [cake_cublas=yes])

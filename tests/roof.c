@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run had to do: counted row by row here, in another way in slice/work.c; and the time that peaks
+ * What a run had to do: counted row by row here, in another way in slice/cost.c; and the time that peaks
  * allow for it.
  */
 #include "kernels/roof.h"
@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "kernels/floor.h"
-#include "slice/work.h"
+#include "slice/cost.h"
 #include "suite.h"
 
 static void test_seconds(void)

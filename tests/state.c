@@ -2,7 +2,7 @@
  *
  * Recurrent states of a slice: places of their own, copies, and waves that do not go on where a state is.
  */
-#include "slice/state.h"
+#include "slice/recurrent_state.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a plan, rates, lengths. Out: seconds. `plan` calls.
- * Invariant: what a wave costs is what slice/work.h counts of it, and nothing else of the requests is used.
+ * Invariant: what a wave costs is what slice/cost.h counts of it, and nothing else of the requests is used.
  */
 #include "planner/estimate.h"
 
@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "kernels/floor.h"
-#include "slice/work.h"
+#include "slice/cost.h"
 
 /* What kernels reach of the peaks, about, whatever the instruction set (docs/benchmarks.md, `bench linear
  * attend`). */

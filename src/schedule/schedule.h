@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "schedule/prefixes.h"
-#include "slice/work.h"
+#include "slice/cost.h"
 #include "types/wave.h"
 
 typedef struct cake_schedule cake_schedule;

@@ -9,7 +9,7 @@
 
 /* Turns q or k, x [n_tok, n_head * head_dim]: norm, whose weights are for each head or for all heads
  * together, then rotary embedding. x has to be complete; this member's rows are turned when it returns. */
-static void turn(const cake_exec *exec, const cake_pass *pass, int rope, float *x, int n_head,
+static void turn(const cake_exec *exec, const cake_forward_ctx *pass, int rope, float *x, int n_head,
                  const float *norm)
 {
     const cake_kernels *op = pass->kernels;
@@ -32,7 +32,7 @@ static void turn(const cake_exec *exec, const cake_pass *pass, int rope, float *
 
 /* Turns the heads of q, if there are any, and of k, and stores k and v, in one operation. False: the table
  * has none for this, and nothing was done. */
-static bool turn_and_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+static bool turn_and_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                            const cake_layer_weights *w, const cake_kv *kv, int n_head)
 {
     const cake_kernels *op = pass->kernels;
@@ -49,7 +49,7 @@ static bool turn_and_store(const cake_exec *exec, const cake_pass *pass, const c
 }
 
 /* Computes q, if it is wanted, k and v from the packed input; stores k and v of all rows, and turns q. */
-static void project(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+static void project(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                     const cake_layer_weights *w, const cake_kv *kv, bool wants_q)
 {
     const cake_config *c = pass->config;
@@ -61,7 +61,7 @@ static void project(const cake_exec *exec, const cake_pass *pass, const cake_lay
         product[n++] = (cake_product){pass->z, &w->q_gate, w->q_gate_bias};
     product[n++] = (cake_product){pass->k, &w->k, w->k_bias};
     product[n++] = (cake_product){pass->v, &w->v, w->v_bias};
-    cake_layer_products(exec, pass, product, n);
+    cake_layer_matmul_many(exec, pass, product, n);
     cake_exec_barrier(exec);
     if (turn_and_store(exec, pass, kind, w, kv, wants_q ? c->n_head : 0))
         return;
@@ -73,7 +73,7 @@ static void project(const cake_exec *exec, const cake_pass *pass, const cake_lay
 
 /* Attention, and the packing of its output for the next product, in one operation. False: the table has none
  * for this. */
-static bool attend_and_pack(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
+static bool attend_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
                             const cake_kv *kv)
 {
     const cake_kernels *op = pass->kernels;
@@ -83,13 +83,13 @@ static bool attend_and_pack(const cake_exec *exec, const cake_pass *pass, const 
                         c->n_head, c->score_scale, c->score_cap);
 }
 
-void cake_attention_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+void cake_attention_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                           const cake_layer_weights *w, const cake_kv *kv)
 {
     project(exec, pass, kind, w, kv, false);
 }
 
-void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                             const cake_layer_weights *w, const cake_kv *kv)
 {
     const cake_kernels *op = pass->kernels;
@@ -106,5 +106,6 @@ void cake_attention_forward(const cake_exec *exec, const cake_pass *pass, const 
                c->score_cap);
     cake_exec_barrier(exec);
     cake_gate gate = {pass->z, CAKE_ACT_SIGMOID};
-    cake_layer_leave(exec, pass, pass->mix, w->q_gate.data ? &gate : NULL, &w->o, w->o_bias, w->attn_after);
+    cake_layer_project_out(exec, pass, pass->mix, w->q_gate.data ? &gate : NULL, &w->o, w->o_bias,
+                           w->attn_after);
 }

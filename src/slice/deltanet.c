@@ -6,7 +6,7 @@
  */
 #include "slice/layer.h"
 
-void cake_deltanet_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w,
+void cake_deltanet_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
                            const cake_delta *delta)
 {
     const cake_kernels *op = pass->kernels;
@@ -16,7 +16,7 @@ void cake_deltanet_forward(const cake_exec *exec, const cake_pass *pass, const c
                                     {pass->z, &w->delta_z, NULL},
                                     {pass->decay, &w->delta_a, NULL},
                                     {pass->beta, &w->delta_b, NULL}};
-    cake_layer_products(exec, pass, product, sizeof product / sizeof *product);
+    cake_layer_matmul_many(exec, pass, product, sizeof product / sizeof *product);
     cake_exec_barrier(exec);
     op->delta_conv(exec, pass->qkv, delta, pass->there, n_tok);
     cake_exec_barrier(exec);
@@ -25,5 +25,5 @@ void cake_deltanet_forward(const cake_exec *exec, const cake_pass *pass, const c
     op->rmsnorm_gated(exec, pass->mix, pass->z, w->delta_norm, n_tok * delta->n_value, delta->value_dim,
                       pass->config->norm_eps);
     cake_exec_barrier(exec);
-    cake_layer_leave(exec, pass, pass->mix, NULL, &w->delta_out, NULL, w->attn_after);
+    cake_layer_project_out(exec, pass, pass->mix, NULL, &w->delta_out, NULL, w->attn_after);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the residual stream before a layer. Out: the same after it. slice.c and last.c call; attention.c,
+ * In: the residual stream before a layer. Out: the same after it. slice.c and last_layer.c call; attention.c,
  * deltanet.c and mlp.c use the parts that begin and end theirs.
  * Invariant: the stream and packed inputs are complete for all members, by a barrier, before any of them
  * reads them.
@@ -9,7 +9,7 @@
 
 /* Packs x [n_tok, n_in], which the next products multiply. This member's rows of it have to be complete; all
  * rows are packed when it returns. */
-static void take_rows(const cake_exec *exec, const cake_pass *pass, const float *x, int n_in)
+static void take_rows(const cake_exec *exec, const cake_forward_ctx *pass, const float *x, int n_in)
 {
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
         if (pass->input[dtype])
@@ -18,24 +18,25 @@ static void take_rows(const cake_exec *exec, const cake_pass *pass, const float 
     cake_exec_barrier(exec);
 }
 
-void cake_layer_multiply(const cake_exec *exec, const cake_pass *pass, float *out, const cake_weight *w,
-                         const float *bias)
+void cake_layer_matmul(const cake_exec *exec, const cake_forward_ctx *pass, float *out, const cake_weight *w,
+                       const float *bias)
 {
     pass->kernels->linear(exec, out, pass->input[w->dtype], w, bias, NULL, pass->n_tok);
 }
 
-void cake_layer_products(const cake_exec *exec, const cake_pass *pass, const cake_product *product, int n)
+void cake_layer_matmul_many(const cake_exec *exec, const cake_forward_ctx *pass, const cake_product *product,
+                            int n)
 {
     const cake_kernels *op = pass->kernels;
     if (op->linears && op->linears(exec, product, n, pass->input[product->w->dtype], pass->n_tok))
         return;
     for (int i = 0; i < n; i++)
-        cake_layer_multiply(exec, pass, product[i].out, product[i].w, product[i].bias);
+        cake_layer_matmul(exec, pass, product[i].out, product[i].w, product[i].bias);
 }
 
 /* The norm, and the packing of its output for products, in one operation for each dtype. False: the table has
  * none for this. */
-static bool take_normed(const cake_exec *exec, const cake_pass *pass, const float *norm, int32_t here)
+static bool take_normed(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm, int32_t here)
 {
     const cake_kernels *op = pass->kernels;
     bool all = norm && op->normed;
@@ -50,7 +51,7 @@ static bool take_normed(const cake_exec *exec, const cake_pass *pass, const floa
 
 /* How a part of the layer begins: packs the residual stream, through the part's norm if it has one before it.
  * here: as in cake_layer_forward. */
-static void enter(const cake_exec *exec, const cake_pass *pass, const float *norm, int32_t here)
+static void enter(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm, int32_t here)
 {
     const cake_kernels *op = pass->kernels;
     if (take_normed(exec, pass, norm, here))
@@ -63,16 +64,16 @@ static void enter(const cake_exec *exec, const cake_pass *pass, const float *nor
     take_rows(exec, pass, norm ? pass->norm : pass->x, pass->config->dim);
 }
 
-void cake_layer_leave(const cake_exec *exec, const cake_pass *pass, const float *y, const cake_gate *gate,
-                      const cake_weight *w, const float *bias, const float *norm)
+void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass, const float *y,
+                            const cake_gate *gate, const cake_weight *w, const float *bias, const float *norm)
 {
     pass->kernels->input_pack(exec, pass->input[w->dtype], y, gate, w->dtype, w->n_in, pass->n_tok);
     cake_exec_barrier(exec);
     cake_layer_add(exec, pass, pass->input[w->dtype], w, bias, norm);
 }
 
-void cake_layer_add(const cake_exec *exec, const cake_pass *pass, const void *packed, const cake_weight *w,
-                    const float *bias, const float *norm)
+void cake_layer_add(const cake_exec *exec, const cake_forward_ctx *pass, const void *packed,
+                    const cake_weight *w, const float *bias, const float *norm)
 {
     const cake_kernels *op = pass->kernels;
     if (norm) {
@@ -86,7 +87,7 @@ void cake_layer_add(const cake_exec *exec, const cake_pass *pass, const void *pa
     cake_exec_barrier(exec);
 }
 
-void cake_layer_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                         const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
     enter(exec, pass, w->attn_norm, here);
@@ -98,7 +99,7 @@ void cake_layer_forward(const cake_exec *exec, const cake_pass *pass, const cake
     cake_mlp_forward(exec, pass, w);
 }
 
-void cake_layer_store(const cake_exec *exec, const cake_pass *pass, const cake_layer_kind *kind,
+void cake_layer_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                       const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
     enter(exec, pass, w->attn_norm, here);

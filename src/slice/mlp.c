@@ -5,7 +5,7 @@
  */
 #include "slice/layer.h"
 
-void cake_mlp_forward(const cake_exec *exec, const cake_pass *pass, const cake_layer_weights *w)
+void cake_mlp_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
 {
     const cake_kernels *op = pass->kernels;
     const cake_act act = pass->config->act;
@@ -17,8 +17,8 @@ void cake_mlp_forward(const cake_exec *exec, const cake_pass *pass, const cake_l
         return;
     }
     cake_gate gate = {pass->gate, act};
-    cake_layer_multiply(exec, pass, pass->gate, &w->gate, w->gate_bias);
-    cake_layer_multiply(exec, pass, pass->up, &w->up, w->up_bias);
+    cake_layer_matmul(exec, pass, pass->gate, &w->gate, w->gate_bias);
+    cake_layer_matmul(exec, pass, pass->up, &w->up, w->up_bias);
     cake_exec_barrier(exec);
-    cake_layer_leave(exec, pass, pass->up, &gate, &w->down, w->down_bias, w->mlp_after);
+    cake_layer_project_out(exec, pass, pass->up, &gate, &w->down, w->down_bias, w->mlp_after);
 }

@@ -9,12 +9,12 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "slice/cost.h"
 #include "slice/kv.h"
-#include "slice/last.h"
+#include "slice/last_layer.h"
 #include "slice/layer.h"
-#include "slice/rotate.h"
-#include "slice/state.h"
-#include "slice/work.h"
+#include "slice/recurrent_state.h"
+#include "slice/rope_table.h"
 
 struct cake_slice {
     cake_slice_shape shape;
@@ -22,9 +22,9 @@ struct cake_slice {
     cake_kv_cache kv[CAKE_MAX_CLASS];
     cake_states states;
     cake_arena scratch;
-    cake_pass pass;
-    cake_rotation rotation;
-    cake_last last;        /* the model's last layer, if it is here */
+    cake_forward_ctx pass;
+    cake_rope_table rotation;
+    cake_last_layer last;  /* the model's last layer, if it is here */
     bool spares;           /* the last layer leaves out rows of this wave that nobody reads */
     cake_cost cost;        /* what a wave costs in these layers */
     cake_roof roof;        /* work of all waves so far */
@@ -189,7 +189,7 @@ static cake_err open_states(cake_slice *s)
 
 static void take_buffers(cake_slice *s)
 {
-    cake_pass *p = &s->pass;
+    cake_forward_ctx *p = &s->pass;
     float **const buffer[COS] = {&p->norm, &p->q, &p->mix, &p->k, &p->v, &p->gate, &p->up};
     for (int i = 0; i < N_BUFFER; i++) {
         float *taken = cake_arena_take(&s->scratch, buffer_bytes(p->config, s->shape.max_tok, i));
@@ -207,7 +207,7 @@ static void take_buffers(cake_slice *s)
         away[i] = cake_arena_take(&s->scratch, away_bytes(p->config, s->shape.max_tok, i));
     s->body = away[BODY];
     s->marked = away[ROWS];
-    cake_last_open(s->shape.max_tok, p->kernels->memory, away[READ], away[FROM], &s->last);
+    cake_last_layer_open(s->shape.max_tok, p->kernels->memory, away[READ], away[FROM], &s->last);
     p->z = p->up;
     p->qkv = p->q;
     p->decay = p->k;
@@ -223,7 +223,7 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     s->model = model;
     s->pass.config = config;
     s->pass.kernels = kernels;
-    cake_rotation_open(config, kernels->memory, shape->n_thread, shape->max_tok, &s->rotation);
+    cake_rope_table_open(config, kernels->memory, shape->n_thread, shape->max_tok, &s->rotation);
 
     cake_err err = open_kv(s);
     if (!err)
@@ -257,8 +257,8 @@ void cake_slice_close(cake_slice *slice)
         cake_kv_close(&slice->kv[class]);
     cake_states_close(&slice->states);
     cake_memory_close(slice->pass.kernels->memory, &slice->scratch);
-    cake_rotation_close(&slice->rotation);
-    cake_last_close(&slice->last);
+    cake_rope_table_close(&slice->rotation);
+    cake_last_layer_close(&slice->last);
     free(slice->view);
     free(slice);
 }
@@ -283,13 +283,13 @@ static void behind_layer(const cake_exec *exec, const cake_slice *s, int n)
 static void forward(const cake_exec *exec, void *arg)
 {
     cake_slice *s = arg;
-    const cake_pass *pass = &s->pass;
+    const cake_forward_ctx *pass = &s->pass;
     const int n_layer = pass->config->n_layer;
     int32_t here = s->shape.first == 0 ? CAKE_ROW_NONFINITE(-1) : 0;
     for (int class = 0; class < pass->config->n_class; class ++)
         cake_kv_touch(exec, &s->kv[class]);
     if (!pass->kernels->memory)
-        cake_rotation_fill(exec, &s->rotation, pass);
+        cake_rope_table_fill(exec, &s->rotation, pass);
     if (pass->kernels->about && exec->rank == 0)
         pass->kernels->about(pass->there, pass->n_tok);
     cake_exec_barrier(exec);
@@ -299,7 +299,7 @@ static void forward(const cake_exec *exec, void *arg)
         const cake_layer_kind *kind = &pass->config->layer[layer];
         const cake_layer_weights *weights = cake_model_layer(s->model, layer);
         if (s->spares && layer == n_layer - 1)
-            cake_last_forward(exec, &s->last, pass, &s->rotation, kind, weights, &s->view[i], here);
+            cake_last_layer_forward(exec, &s->last, pass, &s->rotation, kind, weights, &s->view[i], here);
         else
             cake_layer_forward(exec, pass, kind, weights, &s->view[i], here);
         here = CAKE_ROW_NONFINITE(layer);
@@ -313,7 +313,7 @@ static void forward(const cake_exec *exec, void *arg)
 static void turn(const cake_exec *exec, void *arg)
 {
     cake_slice *s = arg;
-    cake_rotation_fill(exec, &s->rotation, &s->pass);
+    cake_rope_table_fill(exec, &s->rotation, &s->pass);
 }
 
 /* All that the launches of a wave depend on, where all its rows are generated ones: if it is the same again,
@@ -356,7 +356,7 @@ static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_wave_buffers w
         cake_memory_copy(memory, s->body, way.from, body);
     else
         cake_memory_put(memory, s->body, cake_wave_body(wave), body);
-    cake_rotation_settle(&s->rotation, &s->pass);
+    cake_rope_table_settle(&s->rotation, &s->pass);
     ask_for(s);
     for (int i = 0; i <= s->shape.count; i++) {
         while (!memory->passed(i)) {
@@ -425,7 +425,7 @@ static void take_wave(cake_slice *s, cake_wave *wave)
     s->pass.there = s->marked;
     s->pass.n_tok = wave->n_tok;
     s->pass.x = away ? s->body : cake_wave_body(wave);
-    s->spares = may_spare(s) && cake_last_choose(&s->last, &s->pass);
+    s->spares = may_spare(s) && cake_last_layer_choose(&s->last, &s->pass);
 }
 
 cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffers way,

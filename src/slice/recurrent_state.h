@@ -4,8 +4,8 @@
  * Slots mean the same on every stage; the root decides which sequence is in which, and when a state is
  * copied.
  */
-#ifndef CAKE_SLICE_STATE_H
-#define CAKE_SLICE_STATE_H
+#ifndef CAKE_SLICE_RECURRENT_STATE_H
+#define CAKE_SLICE_RECURRENT_STATE_H
 
 #include "base/arena.h"
 #include "base/err.h"

@@ -4,7 +4,7 @@
  * waves by it. Pure.
  * Invariant: numbers follow from sizes and positions alone; nothing is measured.
  */
-#include "slice/work.h"
+#include "slice/cost.h"
 
 #include <stddef.h>
 

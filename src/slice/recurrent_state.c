@@ -3,7 +3,7 @@
  * In: state changes and rows from waves. Out: views for the kernels. slice.c calls.
  * Invariant: `next` of a slot is the position after the last one that its state has seen.
  */
-#include "slice/state.h"
+#include "slice/recurrent_state.h"
 
 #include <stdlib.h>
 

@@ -2,29 +2,30 @@
  *
  * In: a wave before the model's last layer. Out: behind it, as far as somebody reads it. The slice calls.
  */
-#include "slice/last.h"
+#include "slice/last_layer.h"
 
 #include <stdlib.h>
 
 #include "base/alloc.h"
 
-void cake_last_open(int max_tok, const cake_memory *memory, cake_row *rows, int32_t *from, cake_last *last)
+void cake_last_layer_open(int max_tok, const cake_memory *memory, cake_row *rows, int32_t *from,
+                          cake_last_layer *last)
 {
-    *last = (cake_last){.rows = cake_alloc((size_t)max_tok, sizeof *last->rows),
-                        .from = cake_alloc((size_t)max_tok, sizeof *last->from),
-                        .memory = memory};
+    *last = (cake_last_layer){.rows = cake_alloc((size_t)max_tok, sizeof *last->rows),
+                              .from = cake_alloc((size_t)max_tok, sizeof *last->from),
+                              .memory = memory};
     last->rows_there = memory ? rows : last->rows;
     last->from_there = memory ? from : last->from;
 }
 
-void cake_last_close(cake_last *last)
+void cake_last_layer_close(cake_last_layer *last)
 {
     free(last->rows);
     free(last->from);
-    *last = (cake_last){0};
+    *last = (cake_last_layer){0};
 }
 
-bool cake_last_choose(cake_last *last, const cake_pass *pass)
+bool cake_last_layer_choose(cake_last_layer *last, const cake_forward_ctx *pass)
 {
     int n = 0;
     for (int i = 0; i < pass->n_tok; i++)
@@ -47,21 +48,21 @@ bool cake_last_choose(cake_last *last, const cake_pass *pass)
     return true;
 }
 
-void cake_last_forward(const cake_exec *exec, const cake_last *last, const cake_pass *pass,
-                       const cake_rotation *rotation, const cake_layer_kind *kind,
-                       const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
+void cake_last_layer_forward(const cake_exec *exec, const cake_last_layer *last, const cake_forward_ctx *pass,
+                             const cake_rope_table *rotation, const cake_layer_kind *kind,
+                             const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
     const cake_kernels *op = pass->kernels;
     const int dim = pass->config->dim;
     cake_layer_store(exec, pass, kind, w, view, here);
     cake_exec_barrier(exec);
     if (last->pass.n_tok) {
-        const cake_pass *read = &last->pass;
+        const cake_forward_ctx *read = &last->pass;
         if (op->about && exec->rank == 0)
             op->about(read->there, read->n_tok);
         op->move(exec, read->x, pass->x, last->from_there, read->n_tok, dim, false);
-        cake_rotation_fill(exec, rotation, read);
-        cake_rotation_settle(rotation, read);
+        cake_rope_table_fill(exec, rotation, read);
+        cake_rope_table_settle(rotation, read);
         /* K and V of these rows are computed again: a little work, which spares a variant of the layer. */
         cake_layer_forward(exec, read, kind, w, view, 0);
         op->move(exec, pass->x, read->x, last->from_there, read->n_tok, dim, true);

@@ -7,8 +7,8 @@
  * written. Of rows that nobody reads the model's last layer has K and V only. Norms, activations and what a
  * wave carries are left out: they stay in caches.
  */
-#ifndef CAKE_SLICE_WORK_H
-#define CAKE_SLICE_WORK_H
+#ifndef CAKE_SLICE_COST_H
+#define CAKE_SLICE_COST_H
 
 #include <stdbool.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a wave's rows. Out: the cosines and sines of their angles. slice.c and last.c call.
+ * In: a wave's rows. Out: the cosines and sines of their angles. slice.c and last_layer.c call.
  * Invariant: an angle depends on its row alone; that a member keeps frequencies saves time and changes no
  * bit.
  */
-#include "slice/rotate.h"
+#include "slice/rope_table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,15 +16,15 @@ static size_t set_size(const cake_config *config, int set, int n_tok)
     return (size_t)n_tok * (size_t)(config->rope[set].n_rot / 2);
 }
 
-void cake_rotation_open(const cake_config *config, const cake_memory *memory, int n_thread, int max_tok,
-                        cake_rotation *rotation)
+void cake_rope_table_open(const cake_config *config, const cake_memory *memory, int n_thread, int max_tok,
+                          cake_rope_table *rotation)
 {
     size_t n = (size_t)n_thread * (size_t)config->n_rope;
     int stride = config->head_dim / 2;
-    *rotation = (cake_rotation){.freq = cake_alloc(n * (size_t)stride, sizeof *rotation->freq),
-                                .epoch = cake_alloc(n, sizeof *rotation->epoch),
-                                .stride = stride,
-                                .memory = memory};
+    *rotation = (cake_rope_table){.freq = cake_alloc(n * (size_t)stride, sizeof *rotation->freq),
+                                  .epoch = cake_alloc(n, sizeof *rotation->epoch),
+                                  .stride = stride,
+                                  .memory = memory};
     for (int set = 0; memory && set < config->n_rope; set++) {
         rotation->cos[set] = cake_alloc(set_size(config, set, max_tok), sizeof(float));
         rotation->sin[set] = cake_alloc(set_size(config, set, max_tok), sizeof(float));
@@ -33,7 +33,7 @@ void cake_rotation_open(const cake_config *config, const cake_memory *memory, in
         rotation->epoch[i] = -1;
 }
 
-void cake_rotation_close(cake_rotation *rotation)
+void cake_rope_table_close(cake_rope_table *rotation)
 {
     free(rotation->freq);
     free(rotation->epoch);
@@ -41,10 +41,11 @@ void cake_rotation_close(cake_rotation *rotation)
         free(rotation->cos[set]);
         free(rotation->sin[set]);
     }
-    *rotation = (cake_rotation){0};
+    *rotation = (cake_rope_table){0};
 }
 
-static void fill_set(const cake_exec *exec, const cake_rotation *rotation, const cake_pass *pass, int set)
+static void fill_set(const cake_exec *exec, const cake_rope_table *rotation, const cake_forward_ctx *pass,
+                     int set)
 {
     const cake_rope *rope = &pass->config->rope[set];
     int64_t own = (int64_t)exec->rank * pass->config->n_rope + set, first, last;
@@ -67,13 +68,14 @@ static void fill_set(const cake_exec *exec, const cake_rotation *rotation, const
     }
 }
 
-void cake_rotation_fill(const cake_exec *exec, const cake_rotation *rotation, const cake_pass *pass)
+void cake_rope_table_fill(const cake_exec *exec, const cake_rope_table *rotation,
+                          const cake_forward_ctx *pass)
 {
     for (int set = 0; set < pass->config->n_rope; set++)
         fill_set(exec, rotation, pass, set);
 }
 
-void cake_rotation_settle(const cake_rotation *rotation, const cake_pass *pass)
+void cake_rope_table_settle(const cake_rope_table *rotation, const cake_forward_ctx *pass)
 {
     for (int set = 0; rotation->memory && set < pass->config->n_rope; set++) {
         size_t bytes = set_size(pass->config, set, pass->n_tok) * sizeof(float);
