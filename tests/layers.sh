@@ -42,9 +42,9 @@ BEGIN {
     door("pcre2.h", "^src/text/pattern\\.c$")
     door("utf8proc.h", "^src/text/unicode\\.c$")
     door("yaml.h", "^src/formats/yaml\\.c$")
-    door("hwloc.h", "^src/place/(machine|devices|pin|bind)\\.c$")
-    door("mpi.h", "^src/link/(mpi|world|aware)\\.c$")
-    door("mpi-ext.h", "^src/link/aware\\.c$")
+    door("hwloc.h", "^src/place/(machine|pci_devices|pin|bind)\\.c$")
+    door("mpi.h", "^src/link/(mpi|comm|cuda_aware)\\.c$")
+    door("mpi-ext.h", "^src/link/cuda_aware\\.c$")
     door("nccl.h", "^src/link/nccl\\.c$")
     door("cuda_runtime_api.h", "^kernels/cuda/")
     door("cuda_runtime.h", "^kernels/cuda/")
@@ -101,6 +101,6 @@ is_include && match(code, /<[^>]*>/) {
 }
 code ~ /(^|[^A-Za-z0-9_])exit[ \t]*\(/ && FILENAME != "src/main.c" { wrong("exit() outside main.c") }
 code ~ /(^|[^A-Za-z0-9_])MPI_Abort[ \t]*\(/ && FILENAME != "src/link/comm.c" { wrong("MPI_Abort() outside link/comm.c") }
-code ~ /(^|[^A-Za-z0-9_])MPI_[A-Z]/ && FILENAME !~ /^src\/link\/(mpi|world)\.c$/ { wrong("MPI outside link/mpi.c and link/comm.c") }
+code ~ /(^|[^A-Za-z0-9_])MPI_[A-Z]/ && FILENAME !~ /^src\/link\/(mpi|comm)\.c$/ { wrong("MPI outside link/mpi.c and link/comm.c") }
 END { exit n_wrong > 0 }
 ' $files
