@@ -32,7 +32,7 @@ static double cost_of(const cake_batch *b, const cake_schedule_shape *shape)
 /* A lane's wave is back: every sequence makes so many tokens and ends. */
 static void answer(cake_schedule *s, int lane, const cake_batch *b, int *made, int most)
 {
-    cake_schedule_back(s, lane);
+    cake_schedule_complete(s, lane);
     for (int i = 0; i < b->n_score; i++) {
         int slot = b->slot[i];
         if (++made[slot] == most)
@@ -70,7 +70,7 @@ static double pace(bool weighed)
             int n_prompt = dice(8) ? 32 + dice(200) : 1000 + dice(3000);
             made[cake_schedule_admit(s, n_prompt, n_prompt + 40, NULL, CAKE_SEQ_SURE)] = 0;
         }
-        under_way[lane] = cake_schedule_fill(s, lane);
+        under_way[lane] = cake_schedule_next_batch(s, lane);
         double is = cost_of(under_way[lane], &by);
         sum += is;
         dearest = lane && is < dearest ? dearest : is;
@@ -100,7 +100,7 @@ static void test_dealing(void)
         for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
             cake_schedule_admit(s, prompts[i], 5000, NULL, 0);
         for (int wave = 0; wave < 400; wave++) { /* until all generate */
-            b = cake_schedule_fill(s, wave % 2);
+            b = cake_schedule_next_batch(s, wave % 2);
             rows[wave % 2] = b->n_tok;
             answer(s, wave % 2, b, made, 1 << 20);
         }

@@ -2,7 +2,7 @@
  *
  * Nodes of beginnings against a model of them: the same for the same tokens, and gone when nobody needs them.
  */
-#include "schedule/prefixes.h"
+#include "schedule/prefix_tree.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static void write_prompt(int i)
 }
 
 /* Every two prompts have the same node where they are alike, and only there; users are counted. */
-static void check(const cake_prefixes *p)
+static void check(const cake_prefix_tree *p)
 {
     int wrong = 0;
     for (int a = 0; a < N_PROMPT; a++)
@@ -58,31 +58,31 @@ static void check(const cake_prefixes *p)
                 for (int j = 0; j < job.n[b]; j++)
                     wrong += (job.chain[a][k] == job.chain[b][j]) != (j == k && same);
             }
-            wrong += cake_prefixes_users(p, job.chain[a][k]) != users;
+            wrong += cake_prefix_tree_users(p, job.chain[a][k]) != users;
         }
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
 static void test_nodes(void)
 {
-    cake_prefixes *p = cake_prefixes_open();
+    cake_prefix_tree *p = cake_prefix_tree_open();
     memset(&job, 0, sizeof job);
     for (int step = 0; step < 3000; step++) {
         int i = dice(N_PROMPT);
         if (job.n[i]) {
-            cake_prefixes_leave(p, job.chain[i], job.n[i]);
+            cake_prefix_tree_release(p, job.chain[i], job.n[i]);
             job.n[i] = 0;
         } else {
             write_prompt(i);
-            cake_prefixes_enter(p, job.salt[i], job.id[i], job.n[i], job.chain[i]);
+            cake_prefix_tree_insert(p, job.salt[i], job.id[i], job.n[i], job.chain[i]);
         }
         if (step % 100 == 0)
             check(p);
     }
     for (int i = 0; i < N_PROMPT; i++)
-        cake_prefixes_leave(p, job.chain[i], job.n[i]);
-    CU_ASSERT_EQUAL(cake_prefixes_count(p), 0);
-    cake_prefixes_close(p);
+        cake_prefix_tree_release(p, job.chain[i], job.n[i]);
+    CU_ASSERT_EQUAL(cake_prefix_tree_count(p), 0);
+    cake_prefix_tree_close(p);
 }
 
 /* More nodes than there is room for at first: all of them are found again. */
@@ -90,22 +90,22 @@ static void test_growth(void)
 {
     enum { N = 5000 };
     static int32_t id[2 * CAKE_PAGE], chain[N][2];
-    cake_prefixes *p = cake_prefixes_open();
+    cake_prefix_tree *p = cake_prefix_tree_open();
     int wrong = 0;
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < N; i++) {
             int32_t again[2];
             id[CAKE_PAGE + i % CAKE_PAGE] = i;
-            cake_prefixes_enter(p, 0, id, 2, round ? again : chain[i]);
+            cake_prefix_tree_insert(p, 0, id, 2, round ? again : chain[i]);
             wrong += round && (again[0] != chain[i][0] || again[1] != chain[i][1]);
             id[CAKE_PAGE + i % CAKE_PAGE] = 0;
         }
     CU_ASSERT_EQUAL(wrong, 0);
-    CU_ASSERT_EQUAL(cake_prefixes_users(p, chain[0][0]), 2 * N);
+    CU_ASSERT_EQUAL(cake_prefix_tree_users(p, chain[0][0]), 2 * N);
     for (int i = 0; i < 2 * N; i++)
-        cake_prefixes_leave(p, chain[i % N], 2);
-    CU_ASSERT_EQUAL(cake_prefixes_count(p), 0);
-    cake_prefixes_close(p);
+        cake_prefix_tree_release(p, chain[i % N], 2);
+    CU_ASSERT_EQUAL(cake_prefix_tree_count(p), 0);
+    cake_prefix_tree_close(p);
 }
 
 /* What is kept for a node keeps it and those before it, after all prompts are gone. */
@@ -113,20 +113,20 @@ static void test_keep(void)
 {
     static int32_t id[3 * CAKE_PAGE], other[CAKE_PAGE] = {1};
     int32_t chain[3], again[3], one;
-    cake_prefixes *p = cake_prefixes_open();
-    cake_prefixes_enter(p, 0, id, 3, chain);
-    cake_prefixes_keep(p, chain[1]);
-    cake_prefixes_leave(p, chain, 3);
-    CU_ASSERT_EQUAL(cake_prefixes_count(p), 2);
-    CU_ASSERT_EQUAL(cake_prefixes_users(p, chain[1]), 0);
-    cake_prefixes_enter(p, 0, other, 1, &one);
-    cake_prefixes_enter(p, 0, id, 3, again);
+    cake_prefix_tree *p = cake_prefix_tree_open();
+    cake_prefix_tree_insert(p, 0, id, 3, chain);
+    cake_prefix_tree_keep(p, chain[1]);
+    cake_prefix_tree_release(p, chain, 3);
+    CU_ASSERT_EQUAL(cake_prefix_tree_count(p), 2);
+    CU_ASSERT_EQUAL(cake_prefix_tree_users(p, chain[1]), 0);
+    cake_prefix_tree_insert(p, 0, other, 1, &one);
+    cake_prefix_tree_insert(p, 0, id, 3, again);
     CU_ASSERT(again[0] == chain[0] && again[1] == chain[1] && one != chain[0] && one != chain[1]);
-    cake_prefixes_leave(p, again, 3);
-    cake_prefixes_leave(p, &one, 1);
-    cake_prefixes_drop(p, chain[1]);
-    CU_ASSERT_EQUAL(cake_prefixes_count(p), 0);
-    cake_prefixes_close(p);
+    cake_prefix_tree_release(p, again, 3);
+    cake_prefix_tree_release(p, &one, 1);
+    cake_prefix_tree_drop(p, chain[1]);
+    CU_ASSERT_EQUAL(cake_prefix_tree_count(p), 0);
+    cake_prefix_tree_close(p);
 }
 
 int main(void)

@@ -33,7 +33,7 @@ static struct {
     int finished, overflowed, forks, wrong;
     int64_t prompt_rows; /* that were computed */
     cake_schedule_stats stats;
-    cake_prefixes *prefixes;
+    cake_prefix_tree *prefixes;
 } job;
 
 static uint32_t state;
@@ -129,7 +129,7 @@ static void leave(int id)
 {
     int group = job.group[id];
     if (--job.left[group] == 0)
-        cake_prefixes_leave(job.prefixes, job.chain[group], cake_schedule_chain(job.prompt[id]));
+        cake_prefix_tree_release(job.prefixes, job.chain[group], cake_schedule_chain(job.prompt[id]));
 }
 
 static void advance(cake_schedule *s, int slot)
@@ -148,7 +148,7 @@ static void advance(cake_schedule *s, int slot)
 static bool come_back(cake_schedule *s, int lane, const cake_batch *b)
 {
     bool stem = false;
-    cake_schedule_back(s, lane);
+    cake_schedule_complete(s, lane);
     for (int i = 0; i < b->n_score; i++) {
         int slot = b->slot[i], id = job.owner[slot], pos = b->rows[b->score[i]].pos;
         job.wrong += b->rows[b->score[i]].slot != slot;
@@ -171,8 +171,8 @@ static void look_ahead(int n, int next)
     int last = next < n ? job.group[next] + AHEAD : job.entered - 1;
     for (int i = 0; i < n; i++)
         if (job.group[i] == job.entered && job.entered <= last) {
-            cake_prefixes_enter(job.prefixes, 0, job.id[job.entered], cake_schedule_chain(job.prompt[i]),
-                                job.chain[job.entered]);
+            cake_prefix_tree_insert(job.prefixes, 0, job.id[job.entered], cake_schedule_chain(job.prompt[i]),
+                                    job.chain[job.entered]);
             job.entered++;
         }
 }
@@ -249,7 +249,7 @@ static bool in_turn;
  * Those of a group that does not fit all overflow. */
 static int play(int n, const cake_schedule_shape *shape, int longest, int group, int flags)
 {
-    cake_prefixes *prefixes = cake_prefixes_open();
+    cake_prefix_tree *prefixes = cake_prefix_tree_open();
     cake_schedule *s = cake_schedule_open(shape, prefixes);
     const cake_batch *under_way[8] = {0};
     int next = 0, rounds = 0, stem = -1;
@@ -262,7 +262,7 @@ static int play(int n, const cake_schedule_shape *shape, int longest, int group,
         for (int l = 0; l < shape->n_lane; l++) {
             if (under_way[l])
                 continue;
-            const cake_batch *b = cake_schedule_fill(s, l);
+            const cake_batch *b = cake_schedule_next_batch(s, l);
             for (int i = 0; i < b->n_overflow; i++, job.overflowed++) {
                 cake_schedule_retire(s, b->overflow[i]);
                 leave(job.owner[b->overflow[i]]);
@@ -284,7 +284,7 @@ static int play(int n, const cake_schedule_shape *shape, int longest, int group,
     job.wrong += cake_schedule_active(s) != 0;
     job.stats = cake_schedule_statistics(s);
     cake_schedule_close(s);
-    cake_prefixes_close(prefixes);
+    cake_prefix_tree_close(prefixes);
     return (int)job.stats.evictions;
 }
 
@@ -505,14 +505,14 @@ static void test_chunks(void)
     cake_schedule *s = cake_schedule_open(&shape, NULL);
     int slot = cake_schedule_admit(s, 300, 400, NULL, 0), end = 0;
     for (int i = 0; i < 5; i++) {
-        const cake_batch *b = cake_schedule_fill(s, 0);
+        const cake_batch *b = cake_schedule_next_batch(s, 0);
         end += b->n_tok;
         CU_ASSERT(end == 300 ? b->n_score == 1 : end % CAKE_PAGE == 0 && b->n_score == 0);
         CU_ASSERT_EQUAL(b->n_tok, i < 4 ? 64 : 44);
-        cake_schedule_back(s, 0);
+        cake_schedule_complete(s, 0);
     }
     cake_schedule_token(s, slot);
-    const cake_batch *b = cake_schedule_fill(s, 0);
+    const cake_batch *b = cake_schedule_next_batch(s, 0);
     CU_ASSERT(b->n_tok == 1 && b->n_score == 1 && b->rows[0].pos == 300 &&
               b->rows[0].kind == CAKE_ROW_GENERATED);
     cake_schedule_close(s);
@@ -527,26 +527,26 @@ static void test_ahead(void)
     cake_schedule *s = cake_schedule_open(&shape, NULL);
     int slot = cake_schedule_admit(s, PROMPT, PROMPT + 2, NULL, 0), next = 0, lane = 0, scores = 0;
     for (; next < PROMPT; lane = (lane + 1) % LANES) {
-        const cake_batch *b = cake_schedule_fill(s, lane);
+        const cake_batch *b = cake_schedule_next_batch(s, lane);
         for (int i = 0; i < b->n_tok; i++)
             CU_ASSERT(b->rows[i].slot == slot && b->rows[i].pos == next + i);
         CU_ASSERT(b->n_tok == 128 || next + b->n_tok == PROMPT);
         next += b->n_tok;
         scores += b->n_score;
-        if (cake_schedule_away(s, (lane + 1) % LANES))
-            cake_schedule_back(s, (lane + 1) % LANES);
-        CU_ASSERT(cake_schedule_riding(s, slot));
+        if (cake_schedule_in_flight(s, (lane + 1) % LANES))
+            cake_schedule_complete(s, (lane + 1) % LANES);
+        CU_ASSERT(cake_schedule_seq_in_flight(s, slot));
     }
     CU_ASSERT(next == PROMPT && scores == 1);
     for (int i = 0; i < LANES; i++)
-        if (cake_schedule_away(s, (lane + i) % LANES))
-            cake_schedule_back(s, (lane + i) % LANES);
-    CU_ASSERT(!cake_schedule_riding(s, slot));
+        if (cake_schedule_in_flight(s, (lane + i) % LANES))
+            cake_schedule_complete(s, (lane + i) % LANES);
+    CU_ASSERT(!cake_schedule_seq_in_flight(s, slot));
     cake_schedule_close(s);
 
     s = cake_schedule_open(&shape, NULL); /* a prompt that may fail at any of its rows waits for them */
     cake_schedule_admit(s, PROMPT, PROMPT, NULL, CAKE_SEQ_SCORED);
-    CU_ASSERT(cake_schedule_fill(s, 0)->n_tok == 128 && cake_schedule_fill(s, 1)->n_tok == 0);
+    CU_ASSERT(cake_schedule_next_batch(s, 0)->n_tok == 128 && cake_schedule_next_batch(s, 1)->n_tok == 0);
     cake_schedule_close(s);
 }
 
@@ -576,7 +576,7 @@ static void test_dealing(void)
     for (int i = 0; i < 8; i++)
         cake_schedule_admit(s, 10, 20, NULL, 0);
     for (int l = 0; l < 4; l++)
-        CU_ASSERT_EQUAL(cake_schedule_fill(s, l)->n_score, 2);
+        CU_ASSERT_EQUAL(cake_schedule_next_batch(s, l)->n_score, 2);
     cake_schedule_close(s);
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "schedule/prefixes.h"
+#include "schedule/prefix_tree.h"
 #include "types/row.h"
 
 enum {
@@ -41,7 +41,7 @@ typedef struct replica {
 struct cake_handout {
     int n_replica, n_word; /* words of a node's marks */
     replica *replicas;     /* [n_replica] */
-    cake_prefixes *prefixes;
+    cake_prefix_tree *prefixes;
     uint64_t *marks; /* [n_node, n_word] replicas that were given a prompt with the node */
     int n_node;
     prompt *waiting; /* [n_waiting] in the order of the input */
@@ -61,7 +61,7 @@ cake_handout *cake_handout_open(int n_replica, const cake_appetite *appetite)
     h->cap = MOST + MOST_EACH * n_replica;
     h->replicas = cake_alloc((size_t)n_replica, sizeof *h->replicas);
     h->waiting = cake_alloc((size_t)h->cap, sizeof *h->waiting);
-    h->prefixes = cake_prefixes_open();
+    h->prefixes = cake_prefix_tree_open();
     for (int r = 0; r < n_replica; r++)
         h->replicas[r].appetite = appetite[r];
     return h;
@@ -69,7 +69,7 @@ cake_handout *cake_handout_open(int n_replica, const cake_appetite *appetite)
 
 static void forget(cake_handout *h, prompt *p)
 {
-    cake_prefixes_leave(h->prefixes, p->chain, p->n_chain);
+    cake_prefix_tree_release(h->prefixes, p->chain, p->n_chain);
     free(p->chain);
 }
 
@@ -88,7 +88,7 @@ void cake_handout_close(cake_handout *h)
         forget(h, &h->waiting[i]);
     while (h->n_given)
         forget_first(h);
-    cake_prefixes_close(h->prefixes);
+    cake_prefix_tree_close(h->prefixes);
     free(h->replicas);
     free(h->waiting);
     free(h->given);
@@ -105,7 +105,7 @@ bool cake_handout_room(const cake_handout *h)
 static void enter(cake_handout *h, prompt *p, int64_t salt, const int32_t *ids)
 {
     p->chain = cake_alloc((size_t)p->n_chain, sizeof *p->chain);
-    cake_prefixes_enter(h->prefixes, salt, ids, p->n_chain, p->chain);
+    cake_prefix_tree_insert(h->prefixes, salt, ids, p->n_chain, p->chain);
     for (int i = 0; i < p->n_chain; i++) {
         int node = p->chain[i];
         if (node >= h->n_node) {
@@ -113,7 +113,7 @@ static void enter(cake_handout *h, prompt *p, int64_t salt, const int32_t *ids)
             h->marks = cake_grow(h->marks, (size_t)n * (size_t)h->n_word, sizeof *h->marks);
             h->n_node = n;
         }
-        if (cake_prefixes_users(h->prefixes, node) == 1)
+        if (cake_prefix_tree_users(h->prefixes, node) == 1)
             memset(h->marks + (size_t)node * (size_t)h->n_word, 0, (size_t)h->n_word * sizeof *h->marks);
     }
 }
@@ -267,7 +267,7 @@ static int choose(const cake_handout *h, int r)
 /* A prompt that is given out is remembered as long as there is room. */
 static void remember(cake_handout *h, const prompt *p)
 {
-    while (h->n_given && cake_prefixes_count(h->prefixes) > REMEMBERED + h->n_tok / CAKE_PAGE)
+    while (h->n_given && cake_prefix_tree_count(h->prefixes) > REMEMBERED + h->n_tok / CAKE_PAGE)
         forget_first(h);
     if (h->n_given == h->cap_given) {
         int cap = h->cap_given ? 2 * h->cap_given : 256;

@@ -81,7 +81,7 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, cons
         cake_root_close(r);
         return err;
     }
-    r->prefixes = shape->share ? cake_prefixes_open() : NULL;
+    r->prefixes = shape->share ? cake_prefix_tree_open() : NULL;
     r->schedule = cake_schedule_open(shape, r->prefixes);
     cake_window_open(&r->conductor, config, r->prefixes, &r->window);
     r->seqs = cake_alloc((size_t)shape->n_lane * (size_t)shape->lane_seqs, sizeof *r->seqs);
@@ -117,7 +117,7 @@ void cake_root_close(cake_root *r)
     cake_logits_close(r->logits);
     cake_window_close(&r->window);
     cake_schedule_close(r->schedule);
-    cake_prefixes_close(r->prefixes);
+    cake_prefix_tree_close(r->prefixes);
     cake_arena_close(&r->arena);
     cake_memory_close(r->embed->memory, &r->away);
     free(r->seqs);
@@ -234,13 +234,13 @@ bool cake_root_send(cake_root *r, cake_link *first)
     cake_root_admit(r);
     for (int lane = 0; lane < r->shape.n_lane && !r->err; lane++) {
         /* a wave may be back, by a parcel of another edge, while the lane's own one is still being sent */
-        if (cake_schedule_away(r->schedule, lane) || r->lanes[lane].parcel.busy)
+        if (cake_schedule_in_flight(r->schedule, lane) || r->lanes[lane].parcel.busy)
             continue;
-        const cake_batch *batch = cake_schedule_fill(r->schedule, lane);
+        const cake_batch *batch = cake_schedule_next_batch(r->schedule, lane);
         while (batch->n_overflow) {
             for (int i = 0; i < batch->n_overflow; i++)
                 cake_root_overflow(r, batch->overflow[i]);
-            batch = cake_schedule_fill(r->schedule, lane);
+            batch = cake_schedule_next_batch(r->schedule, lane);
         }
         if (batch->n_tok) {
             depart(r, lane, batch, first);
@@ -384,8 +384,8 @@ static void continue_all(cake_root *r, const cake_wave_msg *parcel, const cake_b
 void cake_root_receive(cake_root *r, cake_wave_msg *parcel)
 {
     int lane = parcel->wave->lane;
-    CAKE_ASSERT(lane >= 0 && lane < r->shape.n_lane && cake_schedule_away(r->schedule, lane));
-    cake_schedule_back(r->schedule, lane);
+    CAKE_ASSERT(lane >= 0 && lane < r->shape.n_lane && cake_schedule_in_flight(r->schedule, lane));
+    cake_schedule_complete(r->schedule, lane);
     r->n_away--;
     note_broken(r, parcel->wave);
     continue_all(r, parcel, r->lanes[lane].batch);

@@ -25,7 +25,7 @@ struct cake_root {
     cake_schedule_shape shape;
     int n_thread, n_decode; /* threads for waves; for those that only generate */
     cake_conductor conductor;
-    cake_prefixes *prefixes; /* NULL: nothing is shared */
+    cake_prefix_tree *prefixes; /* NULL: nothing is shared */
     cake_window window;
     cake_schedule *schedule;
     cake_sequence **seqs;  /* [n_lane * lane_seqs] */

@@ -105,7 +105,7 @@ static void admit_alone(cake_root *r, cake_sequence *s, bool again)
     cake_sequence *lead = r->lead;
     int flags = flags_of(lead, lacks_scores(lead)) | (again ? CAKE_SEQ_AGAIN : 0);
     s->admitted = s->latest = lead->admitted;
-    enter(r, cake_schedule_readmit(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, lead->chain, flags),
+    enter(r, cake_schedule_resume(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, lead->chain, flags),
           s);
 }
 
@@ -142,7 +142,7 @@ static bool admit_choice(cake_root *r)
     if (lead->n_back && !lead->request.err)
         return admit_back(r);
     if (lead->n_choice == lead->request.params.n || lead->request.err) {
-        if (r->stem >= 0 && cake_schedule_riding(r->schedule, r->stem))
+        if (r->stem >= 0 && cake_schedule_seq_in_flight(r->schedule, r->stem))
             return false;
         release_lead(r);
         return true;
@@ -201,8 +201,7 @@ static void admit_request(cake_root *r, cake_sequence *s)
         r->lead = s;
         r->stem_known = false;
     } else {
-        enter(r,
-              cake_schedule_readmit(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, s->chain, flags),
+        enter(r, cake_schedule_resume(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, s->chain, flags),
               s);
     }
 }

@@ -21,7 +21,7 @@ int64_t cake_window_salt(const cake_config *config, int n_prompt)
     return salt;
 }
 
-void cake_window_open(const cake_conductor *conductor, const cake_config *config, cake_prefixes *prefixes,
+void cake_window_open(const cake_conductor *conductor, const cake_config *config, cake_prefix_tree *prefixes,
                       cake_window *w)
 {
     *w = (cake_window){.conductor = conductor,
@@ -46,13 +46,13 @@ static void enter(cake_window *w, cake_sequence *s)
     if (!w->prefixes || !n)
         return;
     s->chain = cake_alloc((size_t)n, sizeof *s->chain);
-    cake_prefixes_enter(w->prefixes, cake_window_salt(w->config, s->n_prompt), s->ids.id, n, s->chain);
+    cake_prefix_tree_insert(w->prefixes, cake_window_salt(w->config, s->n_prompt), s->ids.id, n, s->chain);
 }
 
 void cake_window_leave(const cake_window *w, cake_sequence *s)
 {
     if (s->chain)
-        cake_prefixes_leave(w->prefixes, s->chain, cake_schedule_chain(s->n_prompt));
+        cake_prefix_tree_release(w->prefixes, s->chain, cake_schedule_chain(s->n_prompt));
     free(s->chain);
     s->chain = NULL;
 }
@@ -82,7 +82,7 @@ cake_err cake_window_read(cake_window *w, int n)
         }
     }
     if (w->prefixes)
-        cake_prefixes_see(w->prefixes, is_full(w));
+        cake_prefix_tree_set_lookahead(w->prefixes, is_full(w));
     return err;
 }
 

@@ -8,7 +8,7 @@
 
 #include "model/config.h"
 #include "request/sequence.h"
-#include "schedule/prefixes.h"
+#include "schedule/prefix_tree.h"
 
 /* Where sequences come from and go to. */
 typedef struct cake_conductor {
@@ -25,8 +25,8 @@ typedef struct cake_conductor {
 typedef struct cake_window {
     const cake_conductor *conductor;
     const cake_config *config;
-    cake_prefixes *prefixes; /* NULL: chains are not wanted */
-    cake_sequence **waiting; /* ring [cap]: n of them from `first` on */
+    cake_prefix_tree *prefixes; /* NULL: chains are not wanted */
+    cake_sequence **waiting;    /* ring [cap]: n of them from `first` on */
     int cap, first, n;
     int64_t n_tok;  /* of their prompts */
     bool dry;       /* the conductor had nothing the last time */
@@ -38,7 +38,7 @@ typedef struct cake_window {
 int64_t cake_window_salt(const cake_config *config, int n_prompt);
 
 /* All that is given outlives the window. */
-void cake_window_open(const cake_conductor *conductor, const cake_config *config, cake_prefixes *prefixes,
+void cake_window_open(const cake_conductor *conductor, const cake_config *config, cake_prefix_tree *prefixes,
                       cake_window *window);
 void cake_window_close(cake_window *window); /* zeros are fine */
 /* Reads up to n more requests, as far as there is room; those that failed already are handed back. */

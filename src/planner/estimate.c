@@ -334,6 +334,6 @@ void cake_demand_free(cake_demand *d)
     for (int i = 0; i < d->n_first; i++)
         free(d->first[i].chain);
     free(d->first);
-    cake_prefixes_close(d->prefixes);
+    cake_prefix_tree_close(d->prefixes);
     *d = (cake_demand){0};
 }

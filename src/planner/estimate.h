@@ -19,8 +19,8 @@ typedef struct cake_answer {
 
 /* What a file asks for. Of large files the first answers are looked at one by one, of all others the sums. */
 typedef struct cake_demand {
-    cake_prefixes *prefixes; /* of the first ones; or NULL */
-    cake_answer *first;      /* [n_first] owned */
+    cake_prefix_tree *prefixes; /* of the first ones; or NULL */
+    cake_answer *first;         /* [n_first] owned */
     int n_first, cap;
     int64_t n;                     /* answers */
     double computed, fewest, most; /* sums over all answers of what cake_answer has of each, in tokens */

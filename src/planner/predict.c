@@ -57,7 +57,7 @@ static void come_back(sim *s)
     trip t = pop(s->coming, &s->n_coming);
     const cake_batch *batch = s->batch[t.lane];
     work(s, 0, t.at, s->of->root(s->of->self, batch));
-    cake_schedule_back(s->schedule, t.lane);
+    cake_schedule_complete(s->schedule, t.lane);
     for (int i = 0; i < batch->n_score; i++) {
         int slot = batch->slot[i];
         const cake_foreseen *r = &s->of->request[s->request[slot]];
@@ -73,11 +73,11 @@ static void come_back(sim *s)
 /* The next wave of a lane; sequences that outgrow all memory alone end. */
 static const cake_batch *fill(sim *s, int lane)
 {
-    const cake_batch *batch = cake_schedule_fill(s->schedule, lane);
+    const cake_batch *batch = cake_schedule_next_batch(s->schedule, lane);
     while (batch->n_overflow) {
         for (int i = 0; i < batch->n_overflow; i++)
             cake_schedule_retire(s->schedule, batch->overflow[i]);
-        batch = cake_schedule_fill(s->schedule, lane);
+        batch = cake_schedule_next_batch(s->schedule, lane);
     }
     return batch;
 }
@@ -97,7 +97,7 @@ static void send_all(sim *s)
 {
     admit(s);
     for (int lane = 0; lane < s->of->shape->n_lane; lane++) {
-        if (cake_schedule_away(s->schedule, lane))
+        if (cake_schedule_in_flight(s->schedule, lane))
             continue;
         s->batch[lane] = fill(s, lane);
         if (!s->batch[lane]->n_tok)

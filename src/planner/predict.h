@@ -18,8 +18,8 @@ typedef struct cake_foreseen {
 typedef struct cake_outlook {
     const cake_plan *plan;
     const cake_schedule_shape *shape;
-    cake_prefixes *prefixes; /* that chains are of; or NULL */
-    int n;                   /* requests, in their order */
+    cake_prefix_tree *prefixes; /* that chains are of; or NULL */
+    int n;                      /* requests, in their order */
     const cake_foreseen *request;
     void *self;
     /* A wave leaves, request [slots] says which one a sequence is; then seconds of it in the plan's hop i,

@@ -17,14 +17,14 @@
 #include "request/survey.h"
 #include "run/run.h"
 #include "run/summary.h"
-#include "schedule/prefixes.h"
+#include "schedule/prefix_tree.h"
 #include "schedule/schedule.h"
 
 enum { COMPLAINTS = 10, PAGE_BYTES = CAKE_PAGE * sizeof(int32_t) };
 
 /* Prompts whose pages the KV cache would still have, the latest ones. */
 typedef struct remembered {
-    cake_prefixes *prefixes;
+    cake_prefix_tree *prefixes;
     int32_t **chain; /* ring [cap]: n of them from `first` on, [length] each */
     int *length;
     int cap, first, n;
@@ -64,7 +64,7 @@ static bool outgrows(const cake_stage *stage, const cake_request *r, int64_t n_t
 
 static void forget(remembered *p)
 {
-    cake_prefixes_leave(p->prefixes, p->chain[p->first], p->length[p->first]);
+    cake_prefix_tree_release(p->prefixes, p->chain[p->first], p->length[p->first]);
     free(p->chain[p->first]);
     p->first = (p->first + 1) % p->cap;
     p->n--;
@@ -85,7 +85,7 @@ static void remember(remembered *p, int32_t *chain, int n)
     int at = (p->first + p->n++) % p->cap;
     p->chain[at] = chain;
     p->length[at] = n;
-    while (p->n > 1 && cake_prefixes_count(p->prefixes) > p->most)
+    while (p->n > 1 && cake_prefix_tree_count(p->prefixes) > p->most)
         forget(p);
 }
 
@@ -122,9 +122,9 @@ static void demand(census *c, const cake_request *r, int n_tok, const char *toke
             int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES);
             memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
             answer.chain = cake_alloc((size_t)n, sizeof *answer.chain);
-            cake_prefixes_enter(c->demand.prefixes,
-                                cake_window_salt(cake_model_config(c->stage->model), n_tok), ids, n,
-                                answer.chain);
+            cake_prefix_tree_insert(c->demand.prefixes,
+                                    cake_window_salt(cake_model_config(c->stage->model), n_tok), ids, n,
+                                    answer.chain);
             free(ids);
         }
         cake_demand_add(&c->demand, &answer);
@@ -143,10 +143,10 @@ static int share(census *c, const cake_request *r, int n_tok, const char *tokens
         return n_tok;
     int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES), *chain = cake_alloc((size_t)n, sizeof *chain);
     memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
-    cake_prefixes_enter(c->past.prefixes, cake_window_salt(cake_model_config(c->stage->model), n_tok), ids, n,
-                        chain);
+    cake_prefix_tree_insert(c->past.prefixes, cake_window_salt(cake_model_config(c->stage->model), n_tok),
+                            ids, n, chain);
     free(ids);
-    for (int i = 0; i < n && !is_scored(r) && cake_prefixes_users(c->past.prefixes, chain[i]) > 1; i++)
+    for (int i = 0; i < n && !is_scored(r) && cake_prefix_tree_users(c->past.prefixes, chain[i]) > 1; i++)
         shared += CAKE_PAGE;
     remember(&c->past, chain, n);
     c->shared += shared;
@@ -225,8 +225,8 @@ static cake_err count_input(const cake_options *o, census *c)
     for (int class = 0; class < c->stage->shape.n_class; class ++)
         if (c->stage->shape.n_page[class] > c->past.most)
             c->past.most = c->stage->shape.n_page[class];
-    c->past.prefixes = cake_prefixes_open();
-    c->demand.prefixes = cake_prefixes_open();
+    c->past.prefixes = cake_prefix_tree_open();
+    c->demand.prefixes = cake_prefix_tree_open();
     cake_surveyor surveyor = {.self = c, .compose = compose, .take = take};
     cake_feed feed;
     cake_err err = cake_feed_open(o, &config->defaults, 0, config->n_vocab, &feed);
@@ -242,7 +242,7 @@ static void close_census(census *c)
         forget(&c->past);
     free(c->past.chain);
     free(c->past.length);
-    cake_prefixes_close(c->past.prefixes);
+    cake_prefix_tree_close(c->past.prefixes);
     cake_demand_free(&c->demand);
     free(c->length);
 }

@@ -9,7 +9,7 @@
  */
 #include <math.h>
 
-#include "schedule/schedule_parts.h"
+#include "schedule/internal.h"
 
 void cake_schedule_weigh(cake_schedule_shape *shape, const cake_cost *all, double score)
 {

@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "schedule/schedule_parts.h"
+#include "schedule/internal.h"
 
 /* Changes of a fork: in each class it shares pages and copies one, and it copies the states. */
 static int fork_changes(const cake_schedule_shape *shape)
@@ -30,7 +30,7 @@ int cake_schedule_changes(const cake_schedule_shape *shape)
     return 2 * shape->n_class * shape->max_tok + n_slot * (fork_changes(shape) + 1);
 }
 
-cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefixes *prefixes)
+cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_tree *prefixes)
 {
     CAKE_ASSERT(shape->max_tok >= shape->lane_seqs + CAKE_PAGE);
     cake_schedule *s = cake_alloc(1, sizeof *s);
@@ -46,7 +46,7 @@ cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefixe
     for (int i = 0; i < shape->n_saved; i++)
         s->saved[i].node = -1;
     for (int class = 0; class < shape->n_class; class ++)
-        cake_pages_open(&s->pages[class], shape->window[class], shape->n_page[class], prefixes);
+        cake_page_pool_open(&s->pages[class], shape->window[class], shape->n_page[class], prefixes);
     size_t max_tok = (size_t)shape->max_tok, seqs = (size_t)shape->lane_seqs;
     for (int i = 0; i < shape->n_lane; i++) {
         cake_lane *l = &s->lanes[i];
@@ -77,7 +77,7 @@ void cake_schedule_close(cake_schedule *s)
         free(s->lanes[i].batch.overflow);
     }
     for (int class = 0; class < s->shape.n_class; class ++)
-        cake_pages_close(&s->pages[class]);
+        cake_page_pool_close(&s->pages[class]);
     free(s->pending);
     free(s->saved);
     free(s->futures);
@@ -108,12 +108,12 @@ int cake_schedule_chain(int n_prompt)
     return (n_prompt - 1) / CAKE_PAGE;
 }
 
-bool cake_schedule_away(const cake_schedule *s, int l)
+bool cake_schedule_in_flight(const cake_schedule *s, int l)
 {
     return s->lanes[l].away;
 }
 
-void cake_schedule_starve(cake_schedule *s, cake_seq *q, bool starved)
+void cake_schedule_wait_page(cake_schedule *s, cake_seq *q, bool starved)
 {
     s->n_starved += starved - q->starved;
     q->starved = starved;
@@ -140,9 +140,9 @@ static void deactivate(cake_schedule *s, cake_seq *q)
 {
     forget_pending(s, (int)(q - s->seqs));
     for (int class = 0; class < s->shape.n_class; class ++)
-        cake_pages_drop(&s->pages[class], &q->held[class]);
+        cake_page_pool_free(&s->pages[class], &q->held[class]);
     q->done = q->told = q->kept = 0;
-    cake_schedule_starve(s, q, false);
+    cake_schedule_wait_page(s, q, false);
     q->active = q->evict = false;
 }
 
@@ -173,11 +173,11 @@ int cake_schedule_need(const cake_schedule *s, const cake_seq *q, int class)
 static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
 {
     for (int class = 0; class < s->shape.n_class; class ++) {
-        const cake_pages *p = &s->pages[class];
+        const cake_page_pool *p = &s->pages[class];
         int need = cake_schedule_need(s, q, class);
         for (int i = 0; i < reach && !p->window; i++)
-            need -= p->holders[cake_pages_kept(p, q->chain[i])] > 0;
-        if (cake_pages_spare(p) < need)
+            need -= p->holders[cake_page_pool_cached(p, q->chain[i])] > 0;
+        if (cake_page_pool_available(p) < need)
             return false;
     }
     return true;
@@ -200,21 +200,21 @@ void cake_schedule_activate(cake_schedule *s, cake_seq *q)
 {
     if (s->n_starved || !is_next(s, q))
         return;
-    if (!fits(s, q, cake_share_reach(s, q)) && s->stem && is_idle(s->stem))
+    if (!fits(s, q, cake_prefix_cache_match(s, q)) && s->stem && is_idle(s->stem))
         evict(s, s->stem);
-    if (!fits(s, q, cake_share_reach(s, q)) || (has_company(s) && !cake_forecast_fits(s, q)))
+    if (!fits(s, q, cake_prefix_cache_match(s, q)) || (has_company(s) && !cake_kv_admission_fits(s, q)))
         return;
     int spare[CAKE_MAX_CLASS];
     for (int class = 0; class < s->shape.n_class; class ++)
-        spare[class] = cake_pages_spare(&s->pages[class]);
+        spare[class] = cake_page_pool_available(&s->pages[class]);
     q->active = true;
-    cake_share_adopt(s, q);
+    cake_prefix_cache_attach(s, q);
     for (int class = 0; class < s->shape.n_class; class ++) {
-        cake_pages *p = &s->pages[class];
+        cake_page_pool *p = &s->pages[class];
         /* a page that it shares may become the others' alone when it falls behind the window */
-        int has = p->window ? spare[class] - cake_pages_spare(p) : q->held[class].hi;
+        int has = p->window ? spare[class] - cake_page_pool_available(p) : q->held[class].hi;
         int further = cake_schedule_need(s, q, class) - has;
-        cake_pages_reserve(p, &q->held[class], further > 0 ? further : 0);
+        cake_page_pool_reserve(p, &q->held[class], further > 0 ? further : 0);
     }
     s->n_waiting--;
 }
@@ -275,8 +275,7 @@ static int lane_for_one(const cake_schedule *s, bool any)
     return best;
 }
 
-int cake_schedule_readmit(cake_schedule *s, int n_prompt, int known, int most, const int32_t *chain,
-                          int flags)
+int cake_schedule_resume(cake_schedule *s, int n_prompt, int known, int most, const int32_t *chain, int flags)
 {
     CAKE_ASSERT(s->n_active < s->n_slot && n_prompt > 0 && known >= n_prompt);
     int slot = enter(s, lane_for_one(s, true), n_prompt, known, most, chain, flags);
@@ -291,14 +290,14 @@ int cake_schedule_readmit(cake_schedule *s, int n_prompt, int known, int most, c
 
 int cake_schedule_admit(cake_schedule *s, int n_prompt, int most, const int32_t *chain, int flags)
 {
-    return cake_schedule_readmit(s, n_prompt, n_prompt, most, chain, flags);
+    return cake_schedule_resume(s, n_prompt, n_prompt, most, chain, flags);
 }
 
 static void share(cake_schedule *s, int slot, int stem, int class)
 {
     cake_seq *q = &s->seqs[slot], *of = &s->seqs[stem];
     int full = q->n_prompt / CAKE_PAGE;
-    cake_pages_share(&s->pages[class], &q->held[class], &of->held[class], full);
+    cake_page_pool_share(&s->pages[class], &q->held[class], &of->held[class], full);
     if (full)
         cake_schedule_push(
             s, (cake_change){
@@ -308,7 +307,7 @@ static void share(cake_schedule *s, int slot, int stem, int class)
                                             .class = class,
                                             .slot = slot,
                                             .index = full,
-                                            .page = cake_pages_take(&s->pages[class], &q->held[class]),
+                                            .page = cake_page_pool_alloc(&s->pages[class], &q->held[class]),
                                             .from = of->held[class].page[full]});
 }
 
@@ -319,7 +318,7 @@ int cake_schedule_fork(cake_schedule *s, int stem)
     int l = lane_for_one(s, false), own = 1 + (of->n_prompt % CAKE_PAGE != 0);
     bool room = l >= 0 && is_idle(of) && !of->evict && !s->n_waiting && !s->n_starved;
     for (int class = 0; class < s->shape.n_class; class ++)
-        room = room && cake_pages_spare(&s->pages[class]) >= own;
+        room = room && cake_page_pool_available(&s->pages[class]) >= own;
     if (!room)
         return is_idle(of) && s->n_active == 1 ? CAKE_FORK_NEVER : CAKE_FORK_LATER;
     int slot = enter(s, l, of->n_prompt, of->n_prompt, of->most, of->chain,
@@ -330,7 +329,7 @@ int cake_schedule_fork(cake_schedule *s, int stem)
     q->told = cake_pages_held(0, q->n_prompt, 1);
     q->kept = q->n_chain;
     for (int class = 0; class < s->shape.n_class; class ++) {
-        cake_pages_reserve(&s->pages[class], &q->held[class], own);
+        cake_page_pool_reserve(&s->pages[class], &q->held[class], own);
         share(s, slot, stem, class);
     }
     if (s->shape.states)
@@ -338,7 +337,7 @@ int cake_schedule_fork(cake_schedule *s, int stem)
     return slot;
 }
 
-void cake_schedule_back(cake_schedule *s, int l)
+void cake_schedule_complete(cake_schedule *s, int l)
 {
     cake_lane *back = &s->lanes[l];
     CAKE_ASSERT(back->away);
@@ -360,7 +359,7 @@ void cake_schedule_token(cake_schedule *s, int slot)
     q->known++;
 }
 
-bool cake_schedule_riding(const cake_schedule *s, int slot)
+bool cake_schedule_seq_in_flight(const cake_schedule *s, int slot)
 {
     return s->seqs[slot].riding;
 }
@@ -370,7 +369,7 @@ void cake_schedule_retire(cake_schedule *s, int slot)
     cake_seq *q = &s->seqs[slot];
     cake_lane *l = &s->lanes[q->lane];
     CAKE_ASSERT(q->used && !q->riding);
-    cake_forecast_learn(s, q);
+    cake_kv_admission_learn(s, q);
     if (q->active)
         deactivate(s, q);
     else
@@ -401,7 +400,7 @@ bool cake_schedule_make_room(cake_schedule *s, cake_seq *q)
     cake_seq *young = youngest_active(s);
     if (young != q && young->riding) {
         young->evict = true;
-        cake_schedule_starve(s, q, true);
+        cake_schedule_wait_page(s, q, true);
         return false;
     }
     evict(s, young);

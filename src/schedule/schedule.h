@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schedule/prefixes.h"
+#include "schedule/prefix_tree.h"
 #include "slice/cost.h"
 #include "types/wave.h"
 
@@ -62,7 +62,7 @@ typedef struct cake_batch {
 int cake_schedule_changes(const cake_schedule_shape *shape);
 
 /* prefixes: has the nodes of prompts; outlives the schedule. */
-cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefixes *prefixes);
+cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_tree *prefixes);
 void cake_schedule_close(cake_schedule *schedule);
 
 /* Whether a further sequence may be admitted now: not while any waits for pages. */
@@ -80,8 +80,8 @@ int cake_schedule_chain(int n_prompt);
  * fewest. chain: [cake_schedule_chain(n_prompt)] the nodes of its prompt, which stay until it is retired. */
 int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int most, const int32_t *chain, int flags);
 /* The same for a sequence that has `known` tokens already: those behind the prompt are replayed. */
-int cake_schedule_readmit(cake_schedule *schedule, int n_prompt, int known, int most, const int32_t *chain,
-                          int flags);
+int cake_schedule_resume(cake_schedule *schedule, int n_prompt, int known, int most, const int32_t *chain,
+                         int flags);
 enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
 /* Gives a sequence that begins with the stem's prompt a slot in a lane that is not under way: its prompt
  * counts as sent, and its next token is to be sampled from the scores of the stem's last row.
@@ -90,16 +90,16 @@ enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
 int cake_schedule_fork(cake_schedule *schedule, int stem);
 int cake_schedule_active(const cake_schedule *schedule); /* admitted and not retired */
 
-/* Decides the next wave of a lane that is not under way. n_tok 0: nothing can be sent now. Otherwise the lane
- * is under way until cake_schedule_back. If there is overflow there is nothing else: the caller retires those
- * slots and asks again. */
-const cake_batch *cake_schedule_fill(cake_schedule *schedule, int lane);
-void cake_schedule_back(cake_schedule *schedule, int lane);
-bool cake_schedule_away(const cake_schedule *schedule, int lane);
+/* Decides the next wave of a lane that is not under way. n_tok 0: nothing can be sent now. Otherwise the
+ * lane is under way until cake_schedule_complete. If there is overflow there is nothing else: the caller
+ * retires those slots and asks again. */
+const cake_batch *cake_schedule_next_batch(cake_schedule *schedule, int lane);
+void cake_schedule_complete(cake_schedule *schedule, int lane);
+bool cake_schedule_in_flight(const cake_schedule *schedule, int lane);
 /* One more token of the sequence is known. Its lane is not under way. */
 void cake_schedule_token(cake_schedule *schedule, int slot);
 /* Whether rows of the sequence are under way. */
-bool cake_schedule_riding(const cake_schedule *schedule, int slot);
+bool cake_schedule_seq_in_flight(const cake_schedule *schedule, int slot);
 /* The sequence is finished: frees its slot and pages. It has no rows under way. */
 void cake_schedule_retire(cake_schedule *schedule, int slot);
 

@@ -8,14 +8,14 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "schedule/schedule_parts.h"
+#include "schedule/internal.h"
 
 /* How far, up to end, the pages reach that the sequence holds or can have. */
 static int reach(const cake_schedule *s, const cake_seq *q, int end)
 {
     for (int class = 0; class < s->shape.n_class; class ++) {
-        const cake_held *held = &q->held[class];
-        int64_t pages = (int64_t)held->hi + held->reserved + cake_pages_spare(&s->pages[class]);
+        const cake_page_list *held = &q->held[class];
+        int64_t pages = (int64_t)held->hi + held->reserved + cake_page_pool_available(&s->pages[class]);
         if (pages * CAKE_PAGE < end)
             end = (int)(pages * CAKE_PAGE);
     }
@@ -27,7 +27,7 @@ static int untold(const cake_schedule *s, const cake_seq *q)
 {
     int n = 0;
     for (int class = 0; class < s->shape.n_class; class ++) {
-        const cake_held *held = &q->held[class];
+        const cake_page_list *held = &q->held[class];
         n += held->hi - (held->lo > q->told ? held->lo : q->told);
     }
     return n;
@@ -38,9 +38,9 @@ static void take_pages(cake_schedule *s, cake_seq *q, int end)
 {
     int pages = cake_pages_held(0, end, 1);
     for (int class = 0; class < s->shape.n_class; class ++) {
-        cake_held *held = &q->held[class];
+        cake_page_list *held = &q->held[class];
         while (held->hi < pages)
-            cake_pages_take(&s->pages[class], held);
+            cake_page_pool_alloc(&s->pages[class], held);
         for (int i = held->lo > q->told ? held->lo : q->told; i < pages; i++)
             cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_MAP,
                                                 .class = class,
@@ -69,11 +69,11 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
     if (s->n_adopted + untold(s, q) > s->shape.n_class * s->shape.max_tok)
         return; /* the next wave will tell */
     for (int class = 0; class < s->shape.n_class; class ++)
-        cake_pages_forget(&s->pages[class], &q->held[class], q->done);
+        cake_page_pool_slide(&s->pages[class], &q->held[class], q->done);
     while (reach(s, q, end) <= q->done)
         if (!cake_schedule_make_room(s, q))
             return;
-    cake_schedule_starve(s, q, false);
+    cake_schedule_wait_page(s, q, false);
     end = reach(s, q, end);
     s->n_adopted += untold(s, q);
     take_pages(s, q, end);
@@ -96,7 +96,7 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
             ask_score(slot, batch);
     }
     q->covered = q->done > q->covered ? q->done : q->covered;
-    cake_share_sent(s, q, from);
+    cake_prefix_cache_mark_sent(s, q, from);
 }
 
 /* Even alone, and in the smallest steps, it would need more pages than there are. */
@@ -118,12 +118,12 @@ static double add_some(cake_schedule *s, int l, int32_t slot, double budget, cak
     /* One whose prompt is scored may fail at any of its rows: it has no others under way then. */
     if (!q->active || cake_budget_generates(q) || (q->riding && q->flags & CAKE_SEQ_SCORED))
         return budget;
-    cake_share_adopt(s, q);
+    cake_prefix_cache_attach(s, q);
     int before = batch->n_tok;
     int end = cake_budget_reach(s, q, budget, s->shape.max_tok - batch->n_tok, &cost);
-    if (end == q->done || cake_share_wait(s, q))
+    if (end == q->done || cake_prefix_cache_defer(s, q))
         return budget;
-    add_rows(s, l, slot, cake_share_cut(s, q, end), batch);
+    add_rows(s, l, slot, cake_prefix_cache_split(s, q, end), batch);
     return batch->n_tok > before ? budget - cost : budget;
 }
 
@@ -147,10 +147,10 @@ static void complete(cake_schedule *s, cake_batch *batch)
     s->n_pending = 0;
     for (int i = 0; i < batch->n_tok; i++)
         if (i == 0 || batch->rows[i].slot != batch->rows[i - 1].slot)
-            cake_share_keep(s, &s->seqs[batch->rows[i].slot]);
+            cake_prefix_cache_publish(s, &s->seqs[batch->rows[i].slot]);
 }
 
-const cake_batch *cake_schedule_fill(cake_schedule *s, int l)
+const cake_batch *cake_schedule_next_batch(cake_schedule *s, int l)
 {
     cake_lane *at = &s->lanes[l];
     cake_batch *batch = &at->batch;

@@ -4,7 +4,7 @@
  * Invariant: a node is in its bucket as long as it has users, children or keepers; its parent lives at least
  * as long.
  */
-#include "schedule/prefixes.h"
+#include "schedule/prefix_tree.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ typedef struct node {
     int32_t token[CAKE_PAGE];
 } node;
 
-struct cake_prefixes {
+struct cake_prefix_tree {
     node *nodes;      /* [cap] */
     int32_t *buckets; /* [n_bucket] the first node, or -1; n_bucket is a power of two, at least cap */
     int32_t cap, n, free, n_bucket;
@@ -32,9 +32,9 @@ struct cake_prefixes {
     uint64_t seed; /* of the hash: which tokens share a bucket cannot be told in advance */
 };
 
-cake_prefixes *cake_prefixes_open(void)
+cake_prefix_tree *cake_prefix_tree_open(void)
 {
-    cake_prefixes *p = cake_alloc(1, sizeof *p);
+    cake_prefix_tree *p = cake_alloc(1, sizeof *p);
     double now = cake_clock_now();
     memcpy(&p->seed, &now, sizeof now);
     p->seed ^= (uint64_t)(uintptr_t)p << 20;
@@ -43,7 +43,7 @@ cake_prefixes *cake_prefixes_open(void)
     return p;
 }
 
-void cake_prefixes_close(cake_prefixes *p)
+void cake_prefix_tree_close(cake_prefix_tree *p)
 {
     if (!p)
         return;
@@ -53,7 +53,7 @@ void cake_prefixes_close(cake_prefixes *p)
 }
 
 /* Twice as many nodes, and every one in its new bucket. */
-static void grow(cake_prefixes *p)
+static void grow(cake_prefix_tree *p)
 {
     int32_t old = p->cap;
     CAKE_ASSERT(old < INT32_MAX / 2);
@@ -80,7 +80,7 @@ static uint64_t mix(uint64_t h)
     return h ^ h >> 32;
 }
 
-static uint64_t hash_of(const cake_prefixes *p, int64_t salt, int32_t parent, const int32_t *token)
+static uint64_t hash_of(const cake_prefix_tree *p, int64_t salt, int32_t parent, const int32_t *token)
 {
     uint64_t h = mix(p->seed ^ (uint64_t)salt);
     h = mix(h ^ (parent < 0 ? 0 : p->nodes[parent].hash));
@@ -89,7 +89,7 @@ static uint64_t hash_of(const cake_prefixes *p, int64_t salt, int32_t parent, co
     return h;
 }
 
-static void let_go(cake_prefixes *p, int32_t i)
+static void let_go(cake_prefix_tree *p, int32_t i)
 {
     while (i >= 0 && --p->nodes[i].held == 0) {
         node *gone = &p->nodes[i];
@@ -105,7 +105,7 @@ static void let_go(cake_prefixes *p, int32_t i)
 }
 
 /* The node of these tokens behind a parent, found or made. */
-static int32_t find(cake_prefixes *p, int64_t salt, int32_t parent, const int32_t *token)
+static int32_t find(cake_prefix_tree *p, int64_t salt, int32_t parent, const int32_t *token)
 {
     uint64_t hash = hash_of(p, salt, parent, token);
     int32_t i = p->n_bucket ? p->buckets[hash & (uint64_t)(p->n_bucket - 1)] : -1;
@@ -130,7 +130,7 @@ static int32_t find(cake_prefixes *p, int64_t salt, int32_t parent, const int32_
     return i;
 }
 
-void cake_prefixes_enter(cake_prefixes *p, int64_t salt, const int32_t *ids, int n, int32_t *chain)
+void cake_prefix_tree_insert(cake_prefix_tree *p, int64_t salt, const int32_t *ids, int n, int32_t *chain)
 {
     for (int i = 0; i < n; i++) {
         chain[i] = find(p, salt, i ? chain[i - 1] : -1, ids + (int64_t)i * CAKE_PAGE);
@@ -139,7 +139,7 @@ void cake_prefixes_enter(cake_prefixes *p, int64_t salt, const int32_t *ids, int
     }
 }
 
-void cake_prefixes_leave(cake_prefixes *p, const int32_t *chain, int n)
+void cake_prefix_tree_release(cake_prefix_tree *p, const int32_t *chain, int n)
 {
     for (int i = n; i-- > 0;) {
         p->nodes[chain[i]].users--;
@@ -147,32 +147,32 @@ void cake_prefixes_leave(cake_prefixes *p, const int32_t *chain, int n)
     }
 }
 
-void cake_prefixes_see(cake_prefixes *p, bool far)
+void cake_prefix_tree_set_lookahead(cake_prefix_tree *p, bool far)
 {
     p->blind = !far;
 }
 
-bool cake_prefixes_wanted(const cake_prefixes *p, int32_t i)
+bool cake_prefix_tree_is_needed(const cake_prefix_tree *p, int32_t i)
 {
     return p->blind || p->nodes[i].users > 0;
 }
 
-int cake_prefixes_users(const cake_prefixes *p, int32_t i)
+int cake_prefix_tree_users(const cake_prefix_tree *p, int32_t i)
 {
     return p->nodes[i].users;
 }
 
-void cake_prefixes_keep(cake_prefixes *p, int32_t i)
+void cake_prefix_tree_keep(cake_prefix_tree *p, int32_t i)
 {
     p->nodes[i].held++;
 }
 
-void cake_prefixes_drop(cake_prefixes *p, int32_t i)
+void cake_prefix_tree_drop(cake_prefix_tree *p, int32_t i)
 {
     let_go(p, i);
 }
 
-int cake_prefixes_count(const cake_prefixes *p)
+int cake_prefix_tree_count(const cake_prefix_tree *p)
 {
     return p->n;
 }

@@ -4,7 +4,7 @@
  * Invariant: a page is on the stack of free ones, or in the ring of idle ones, or its holders are counted; a
  * page that keeps a node is the only one of its class that does.
  */
-#include "schedule/pages.h"
+#include "schedule/page_pool.h"
 
 #include <stdlib.h>
 
@@ -12,17 +12,17 @@
 #include "base/err.h"
 #include "types/row.h"
 
-void cake_pages_open(cake_pages *p, int window, int n_page, cake_prefixes *prefixes)
+void cake_page_pool_open(cake_page_pool *p, int window, int n_page, cake_prefix_tree *prefixes)
 {
     size_t n = (size_t)n_page;
-    *p = (cake_pages){.window = window,
-                      .n_page = n_page,
-                      .free = cake_alloc(n, sizeof *p->free),
-                      .holders = cake_alloc(n, sizeof *p->holders),
-                      .node = cake_alloc(n, sizeof *p->node),
-                      .older = cake_alloc(n + 1, sizeof *p->older),
-                      .newer = cake_alloc(n + 1, sizeof *p->newer),
-                      .prefixes = prefixes};
+    *p = (cake_page_pool){.window = window,
+                          .n_page = n_page,
+                          .free = cake_alloc(n, sizeof *p->free),
+                          .holders = cake_alloc(n, sizeof *p->holders),
+                          .node = cake_alloc(n, sizeof *p->node),
+                          .older = cake_alloc(n + 1, sizeof *p->older),
+                          .newer = cake_alloc(n + 1, sizeof *p->newer),
+                          .prefixes = prefixes};
     p->older[n_page] = p->newer[n_page] = n_page;
     for (; p->n_free < n_page; p->n_free++) {
         p->free[p->n_free] = n_page - 1 - p->n_free;
@@ -30,7 +30,7 @@ void cake_pages_open(cake_pages *p, int window, int n_page, cake_prefixes *prefi
     }
 }
 
-void cake_pages_close(cake_pages *p)
+void cake_page_pool_close(cake_page_pool *p)
 {
     free(p->free);
     free(p->holders);
@@ -38,22 +38,22 @@ void cake_pages_close(cake_pages *p)
     free(p->older);
     free(p->newer);
     free(p->kept);
-    *p = (cake_pages){0};
+    *p = (cake_page_pool){0};
 }
 
-int cake_pages_spare(const cake_pages *p)
+int cake_page_pool_available(const cake_page_pool *p)
 {
     return p->n_free + p->n_idle - p->reserved;
 }
 
-void cake_pages_reserve(cake_pages *p, cake_held *held, int n)
+void cake_page_pool_reserve(cake_page_pool *p, cake_page_list *held, int n)
 {
-    CAKE_ASSERT(n <= cake_pages_spare(p));
+    CAKE_ASSERT(n <= cake_page_pool_available(p));
     held->reserved += n;
     p->reserved += n;
 }
 
-void cake_pages_release(cake_pages *p, cake_held *held, int n)
+void cake_page_pool_unreserve(cake_page_pool *p, cake_page_list *held, int n)
 {
     if (held->reserved > n) {
         p->reserved -= held->reserved - n;
@@ -62,7 +62,7 @@ void cake_pages_release(cake_pages *p, cake_held *held, int n)
 }
 
 /* The newest of the idle. */
-static void link_idle(cake_pages *p, int32_t page)
+static void link_idle(cake_page_pool *p, int32_t page)
 {
     int32_t head = p->n_page, before = p->older[head];
     p->older[page] = before;
@@ -71,7 +71,7 @@ static void link_idle(cake_pages *p, int32_t page)
     p->n_idle++;
 }
 
-static void unlink_idle(cake_pages *p, int32_t page)
+static void unlink_idle(cake_page_pool *p, int32_t page)
 {
     p->newer[p->older[page]] = p->newer[page];
     p->older[p->newer[page]] = p->older[page];
@@ -80,22 +80,22 @@ static void unlink_idle(cake_pages *p, int32_t page)
 
 /* A page that nobody holds, to be written anew. Memory that was never used costs time, since the system
  * clears it, and room: an idle page that no known prompt wants comes first. */
-static int32_t find_free(cake_pages *p)
+static int32_t find_free(cake_page_pool *p)
 {
     int32_t page = p->newer[p->n_page], node = p->n_idle ? p->node[page] : -1;
     int32_t top = p->n_free ? p->free[p->n_free - 1] : -1;
-    if (top >= 0 && (top < p->n_used || node < 0 || cake_prefixes_wanted(p->prefixes, node))) {
+    if (top >= 0 && (top < p->n_used || node < 0 || cake_prefix_tree_is_needed(p->prefixes, node))) {
         p->n_free--;
         p->n_used = top < p->n_used ? p->n_used : top + 1;
         return top;
     }
     unlink_idle(p, page);
     p->node[page] = p->kept[node] = -1;
-    cake_prefixes_drop(p->prefixes, node);
+    cake_prefix_tree_drop(p->prefixes, node);
     return page;
 }
 
-static void append(cake_held *held, int32_t page)
+static void append(cake_page_list *held, int32_t page)
 {
     if (held->hi == held->cap) {
         held->cap = held->cap ? 2 * held->cap : 16;
@@ -105,13 +105,13 @@ static void append(cake_held *held, int32_t page)
 }
 
 /* One page more is out of others' reach: it is one of the reserved ones, or was spare. */
-static void pay(cake_pages *p, cake_held *held)
+static void pay(cake_page_pool *p, cake_page_list *held)
 {
-    CAKE_ASSERT(held->reserved || cake_pages_spare(p) > 0);
-    cake_pages_release(p, held, held->reserved ? held->reserved - 1 : 0);
+    CAKE_ASSERT(held->reserved || cake_page_pool_available(p) > 0);
+    cake_page_pool_unreserve(p, held, held->reserved ? held->reserved - 1 : 0);
 }
 
-int32_t cake_pages_take(cake_pages *p, cake_held *held)
+int32_t cake_page_pool_alloc(cake_page_pool *p, cake_page_list *held)
 {
     pay(p, held);
     int32_t page = find_free(p);
@@ -120,7 +120,7 @@ int32_t cake_pages_take(cake_pages *p, cake_held *held)
     return page;
 }
 
-void cake_pages_share(cake_pages *p, cake_held *held, const cake_held *of, int n)
+void cake_page_pool_share(cake_page_pool *p, cake_page_list *held, const cake_page_list *of, int n)
 {
     CAKE_ASSERT(held->hi == 0 && n <= of->hi);
     for (int i = 0; i < n; i++) {
@@ -131,10 +131,10 @@ void cake_pages_share(cake_pages *p, cake_held *held, const cake_held *of, int n
     held->lo = of->lo < n ? of->lo : n;
 }
 
-void cake_pages_keep(cake_pages *p, const cake_held *held, int index, int32_t node)
+void cake_page_pool_cache(cake_page_pool *p, const cake_page_list *held, int index, int32_t node)
 {
     int32_t page = held->page[index];
-    if (index < held->lo || p->node[page] >= 0 || cake_pages_kept(p, node) >= 0)
+    if (index < held->lo || p->node[page] >= 0 || cake_page_pool_cached(p, node) >= 0)
         return;
     if (node >= p->n_kept) {
         int n = 2 * node + 256;
@@ -144,15 +144,15 @@ void cake_pages_keep(cake_pages *p, const cake_held *held, int index, int32_t no
     }
     p->kept[node] = page;
     p->node[page] = node;
-    cake_prefixes_keep(p->prefixes, node);
+    cake_prefix_tree_keep(p->prefixes, node);
 }
 
-int32_t cake_pages_kept(const cake_pages *p, int32_t node)
+int32_t cake_page_pool_cached(const cake_page_pool *p, int32_t node)
 {
     return node < p->n_kept ? p->kept[node] : -1;
 }
 
-void cake_pages_adopt(cake_pages *p, cake_held *held, int32_t page)
+void cake_page_pool_attach(cake_page_pool *p, cake_page_list *held, int32_t page)
 {
     if (!p->holders[page]) {
         pay(p, held);
@@ -162,7 +162,7 @@ void cake_pages_adopt(cake_pages *p, cake_held *held, int32_t page)
     append(held, page);
 }
 
-void cake_pages_skip(cake_held *held, int first)
+void cake_page_pool_skip(cake_page_list *held, int first)
 {
     while (held->hi < first) {
         append(held, -1);
@@ -171,7 +171,7 @@ void cake_pages_skip(cake_held *held, int first)
 }
 
 /* True if nobody else holds it. */
-static bool give_back(cake_pages *p, int32_t page)
+static bool give_back(cake_page_pool *p, int32_t page)
 {
     if (--p->holders[page])
         return false;
@@ -182,24 +182,24 @@ static bool give_back(cake_pages *p, int32_t page)
     return true;
 }
 
-int cake_pages_first(const cake_pages *p, int pos)
+int cake_page_pool_first(const cake_page_pool *p, int pos)
 {
     return p->window && pos >= p->window ? (pos - p->window + 1) / CAKE_PAGE : 0;
 }
 
-void cake_pages_forget(cake_pages *p, cake_held *held, int pos)
+void cake_page_pool_slide(cake_page_pool *p, cake_page_list *held, int pos)
 {
-    int first = cake_pages_first(p, pos);
+    int first = cake_page_pool_first(p, pos);
     for (; held->lo < first && held->lo < held->hi; held->lo++)
-        if (give_back(p, held->page[held->lo]) || cake_pages_spare(p) > 0)
-            cake_pages_reserve(p, held, 1);
+        if (give_back(p, held->page[held->lo]) || cake_page_pool_available(p) > 0)
+            cake_page_pool_reserve(p, held, 1);
 }
 
 /* The last ones become idle first: they are of no use without those before them. */
-void cake_pages_drop(cake_pages *p, cake_held *held)
+void cake_page_pool_free(cake_page_pool *p, cake_page_list *held)
 {
     while (held->hi > held->lo)
         give_back(p, held->page[--held->hi]);
-    cake_pages_release(p, held, 0);
+    cake_page_pool_unreserve(p, held, 0);
     held->lo = held->hi = 0;
 }

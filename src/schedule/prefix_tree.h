@@ -5,29 +5,30 @@
  * let them share what the model made of it. A node lives as long as a prompt has it, a child needs it, or
  * something is kept for it.
  */
-#ifndef CAKE_SCHEDULE_PREFIXES_H
-#define CAKE_SCHEDULE_PREFIXES_H
+#ifndef CAKE_SCHEDULE_PREFIX_TREE_H
+#define CAKE_SCHEDULE_PREFIX_TREE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct cake_prefixes cake_prefixes;
+typedef struct cake_prefix_tree cake_prefix_tree;
 
-cake_prefixes *cake_prefixes_open(void);
-void cake_prefixes_close(cake_prefixes *prefixes); /* NULL is fine */
+cake_prefix_tree *cake_prefix_tree_open(void);
+void cake_prefix_tree_close(cake_prefix_tree *prefixes); /* NULL is fine */
 /* The nodes of the first n pages of a prompt: chain [n], of which the prompt is a user until it leaves.
  * Prompts with different salts have nothing in common. */
-void cake_prefixes_enter(cake_prefixes *prefixes, int64_t salt, const int32_t *ids, int n, int32_t *chain);
-void cake_prefixes_leave(cake_prefixes *prefixes, const int32_t *chain, int n);
-int cake_prefixes_users(const cake_prefixes *prefixes, int32_t node);
+void cake_prefix_tree_insert(cake_prefix_tree *prefixes, int64_t salt, const int32_t *ids, int n,
+                             int32_t *chain);
+void cake_prefix_tree_release(cake_prefix_tree *prefixes, const int32_t *chain, int n);
+int cake_prefix_tree_users(const cake_prefix_tree *prefixes, int32_t node);
 /* Whether all prompts that come soon have been entered; at first that is not so. */
-void cake_prefixes_see(cake_prefixes *prefixes, bool far);
+void cake_prefix_tree_set_lookahead(cake_prefix_tree *prefixes, bool far);
 /* Whether a prompt has the node, or one that comes soon and is not known might have it. */
-bool cake_prefixes_wanted(const cake_prefixes *prefixes, int32_t node);
+bool cake_prefix_tree_is_needed(const cake_prefix_tree *prefixes, int32_t node);
 /* Something is kept for the node, and no longer. Numbers of nodes that are gone are used again. */
-void cake_prefixes_keep(cake_prefixes *prefixes, int32_t node);
-void cake_prefixes_drop(cake_prefixes *prefixes, int32_t node);
+void cake_prefix_tree_keep(cake_prefix_tree *prefixes, int32_t node);
+void cake_prefix_tree_drop(cake_prefix_tree *prefixes, int32_t node);
 /* Nodes that there are now. */
-int cake_prefixes_count(const cake_prefixes *prefixes);
+int cake_prefix_tree_count(const cake_prefix_tree *prefixes);
 
 #endif

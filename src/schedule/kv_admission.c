@@ -8,7 +8,7 @@
  * of those before is taken, so what is foreseen is fair and not certain, and evictions remain for what was
  * not.
  */
-#include "schedule/schedule_parts.h"
+#include "schedule/internal.h"
 
 enum {
     POINTS = 64, /* times at which pages are counted: a sample of those at which sequences end */
@@ -34,7 +34,7 @@ static int in_common(const cake_schedule *s, const cake_seq *q)
         return q->n_prompt / CAKE_PAGE;
     while (lo < hi) { /* users never become more along a chain */
         int middle = (lo + hi) / 2;
-        if (cake_prefixes_users(s->prefixes, q->chain[middle]) > 1)
+        if (cake_prefix_tree_users(s->prefixes, q->chain[middle]) > 1)
             lo = middle + 1;
         else
             hi = middle;
@@ -61,28 +61,28 @@ static int count_behind(const cake_schedule *s, const cake_seq *q)
 /* What each of them will have of a class: n of s->futures. *common: pages that are taken whoever ends. */
 static int look(cake_schedule *s, const cake_seq *q, int class, int *common)
 {
-    const cake_pages *p = &s->pages[class];
+    const cake_page_pool *p = &s->pages[class];
     int n = 0, held = p->n_page - p->n_free - p->n_idle;
     for (int i = 0; i < s->n_slot; i++) {
         const cake_seq *at = &s->seqs[i];
         if (!counts(s, at, q))
             continue;
-        const cake_held *has = &at->held[class];
+        const cake_page_list *has = &at->held[class];
         int shared = p->window ? 0 : in_common(s, at), own = has->hi - has->lo - shared;
         held -= own > 0 ? own : 0;
-        s->futures[n++] = (cake_future){.known = at->known,
-                                        .end = expected(s, at),
-                                        .last = expected(s, at) - at->known + s->behind + SLACK,
-                                        .has = at->active ? has->hi - has->lo + has->reserved
-                                                          : cake_schedule_need(s, at, class),
-                                        .shared = shared};
+        s->futures[n++] = (cake_kv_forecast){.known = at->known,
+                                             .end = expected(s, at),
+                                             .last = expected(s, at) - at->known + s->behind + SLACK,
+                                             .has = at->active ? has->hi - has->lo + has->reserved
+                                                               : cake_schedule_need(s, at, class),
+                                             .shared = shared};
     }
     *common = !p->window && held > 0 ? held : 0;
     return n;
 }
 
 /* Pages of its own after so many waves more; none when it has ended. */
-static int own_after(const cake_future *f, int window, int waves)
+static int own_after(const cake_kv_forecast *f, int window, int waves)
 {
     int pages = cake_pages_held(window, f->known + waves < f->end ? f->known + waves : f->end, 1);
     pages = (pages > f->has ? pages : f->has) - f->shared;
@@ -109,7 +109,7 @@ static bool class_fits(cake_schedule *s, const cake_seq *q, int class)
 
 /* With fewer than two pages for each sequence that may be there, waves are narrow: one more row costs next to
  * nothing, and a replay little, so whoever can begin does. */
-bool cake_forecast_fits(cake_schedule *s, const cake_seq *q)
+bool cake_kv_admission_fits(cake_schedule *s, const cake_seq *q)
 {
     bool fits = true;
     s->behind = count_behind(s, q);
@@ -118,7 +118,7 @@ bool cake_forecast_fits(cake_schedule *s, const cake_seq *q)
     return fits;
 }
 
-void cake_forecast_learn(cake_schedule *s, const cake_seq *q)
+void cake_kv_admission_learn(cake_schedule *s, const cake_seq *q)
 {
     int made = q->known - q->n_prompt;
     if (made > 0 && !(q->flags & CAKE_SEQ_SURE))

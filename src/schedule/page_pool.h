@@ -7,14 +7,14 @@
  * A sequence may have pages reserved, so that what it has begun it can finish. Pages that fall behind a
  * window become reserved ones again, unless others hold them still.
  */
-#ifndef CAKE_SCHEDULE_PAGES_H
-#define CAKE_SCHEDULE_PAGES_H
+#ifndef CAKE_SCHEDULE_PAGE_POOL_H
+#define CAKE_SCHEDULE_PAGE_POOL_H
 
 #include <stdint.h>
 
-#include "schedule/prefixes.h"
+#include "schedule/prefix_tree.h"
 
-typedef struct cake_pages {
+typedef struct cake_page_pool {
     int window; /* positions that a row sees; 0: all */
     int n_page, n_free, n_idle, reserved;
     int n_used;             /* pages from here on were never taken */
@@ -24,41 +24,41 @@ typedef struct cake_pages {
     int32_t *older, *newer; /* [n_page + 1] the ring of idle pages, which begins and ends at n_page */
     int32_t *kept;          /* [n_kept] by node: the page that keeps it, or -1 */
     int n_kept;
-    cake_prefixes *prefixes; /* borrowed; NULL: no page is kept */
-} cake_pages;
+    cake_prefix_tree *prefixes; /* borrowed; NULL: no page is kept */
+} cake_page_pool;
 
 /* What one sequence holds: positions from lo * CAKE_PAGE to hi * CAKE_PAGE. */
-typedef struct cake_held {
+typedef struct cake_page_list {
     int32_t *page; /* [hi] by index; below lo they are gone */
     int lo, hi, cap;
     int reserved;
-} cake_held;
+} cake_page_list;
 
-void cake_pages_open(cake_pages *pages, int window, int n_page, cake_prefixes *prefixes);
-void cake_pages_close(cake_pages *pages);
+void cake_page_pool_open(cake_page_pool *pages, int window, int n_page, cake_prefix_tree *prefixes);
+void cake_page_pool_close(cake_page_pool *pages);
 /* Pages that nobody holds and nobody was promised. */
-int cake_pages_spare(const cake_pages *pages);
+int cake_page_pool_available(const cake_page_pool *pages);
 /* Promises n further pages, which are spare. */
-void cake_pages_reserve(cake_pages *pages, cake_held *held, int n);
+void cake_page_pool_reserve(cake_page_pool *pages, cake_page_list *held, int n);
 /* All but n of its promises are no longer needed. */
-void cake_pages_release(cake_pages *pages, cake_held *held, int n);
+void cake_page_pool_unreserve(cake_page_pool *pages, cake_page_list *held, int n);
 /* One page more, of the reserved or the spare ones; there is one. */
-int32_t cake_pages_take(cake_pages *pages, cake_held *held);
+int32_t cake_page_pool_alloc(cake_page_pool *pages, cake_page_list *held);
 /* The first n pages of another sequence are held by this one too, which held none. */
-void cake_pages_share(cake_pages *pages, cake_held *held, const cake_held *of, int n);
+void cake_page_pool_share(cake_page_pool *pages, cake_page_list *held, const cake_page_list *of, int n);
 /* The page it holds at index keeps a node from now on, if no other does. */
-void cake_pages_keep(cake_pages *pages, const cake_held *held, int index, int32_t node);
+void cake_page_pool_cache(cake_page_pool *pages, const cake_page_list *held, int index, int32_t node);
 /* The page that keeps a node, or -1. */
-int32_t cake_pages_kept(const cake_pages *pages, int32_t node);
+int32_t cake_page_pool_cached(const cake_page_pool *pages, int32_t node);
 /* A kept page becomes the sequence's next one; if it is idle, instead of one that is reserved or spare. */
-void cake_pages_adopt(cake_pages *pages, cake_held *held, int32_t page);
+void cake_page_pool_attach(cake_page_pool *pages, cake_page_list *held, int32_t page);
 /* Goes on behind index `first`, with nothing before it. */
-void cake_pages_skip(cake_held *held, int first);
+void cake_page_pool_skip(cake_page_list *held, int first);
 /* The first index that a row at position pos can see. */
-int cake_pages_first(const cake_pages *pages, int pos);
+int cake_page_pool_first(const cake_page_pool *pages, int pos);
 /* Gives back what a row at position pos and those after it cannot see. */
-void cake_pages_forget(cake_pages *pages, cake_held *held, int pos);
+void cake_page_pool_slide(cake_page_pool *pages, cake_page_list *held, int pos);
 /* Gives everything back, the reserved ones too. */
-void cake_pages_drop(cake_pages *pages, cake_held *held);
+void cake_page_pool_free(cake_page_pool *pages, cake_page_list *held);
 
 #endif

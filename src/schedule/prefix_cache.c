@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "schedule/schedule_parts.h"
+#include "schedule/internal.h"
 
 /* Pages of its prompt that it may take over: not those whose scores are wanted. */
 static int limit_of(const cake_seq *q)
@@ -44,13 +44,13 @@ static void know(cake_schedule *s, int32_t node)
 }
 
 /* The first page that a row behind n pages sees, of those that it would have to take over. */
-static int first_wanted(const cake_pages *p, const cake_held *held, int n)
+static int first_wanted(const cake_page_pool *p, const cake_page_list *held, int n)
 {
-    int first = cake_pages_first(p, n * CAKE_PAGE);
+    int first = cake_page_pool_first(p, n * CAKE_PAGE);
     return first > held->hi ? first : held->hi;
 }
 
-int cake_share_reach(const cake_schedule *s, const cake_seq *q)
+int cake_prefix_cache_match(const cake_schedule *s, const cake_seq *q)
 {
     int begin = q->done / CAKE_PAGE, most = limit_of(q), reach = begin;
     int since[CAKE_MAX_CLASS];             /* all pages from here on are kept */
@@ -61,8 +61,8 @@ int cake_share_reach(const cake_schedule *s, const cake_seq *q)
     for (int i = begin; i < most; i++) {
         bool there = !s->shape.states || saved_at(s, q->chain[i]);
         for (int class = 0; class < s->shape.n_class; class ++) {
-            const cake_pages *p = &s->pages[class];
-            if (cake_pages_kept(p, q->chain[i]) < 0) {
+            const cake_page_pool *p = &s->pages[class];
+            if (cake_page_pool_cached(p, q->chain[i]) < 0) {
                 if (!p->window)
                     return reach;
                 since[class] = i + 1;
@@ -78,11 +78,11 @@ int cake_share_reach(const cake_schedule *s, const cake_seq *q)
 static bool affordable(const cake_schedule *s, const cake_seq *q, int reach)
 {
     for (int class = 0; class < s->shape.n_class; class ++) {
-        const cake_pages *p = &s->pages[class];
+        const cake_page_pool *p = &s->pages[class];
         int idle = 0;
         for (int i = first_wanted(p, &q->held[class], reach); i < reach; i++)
-            idle += !p->holders[cake_pages_kept(p, q->chain[i])];
-        if (idle > q->held[class].reserved + cake_pages_spare(p))
+            idle += !p->holders[cake_page_pool_cached(p, q->chain[i])];
+        if (idle > q->held[class].reserved + cake_page_pool_available(p))
             return false;
     }
     return true;
@@ -104,21 +104,21 @@ static void take_state(cake_schedule *s, const cake_seq *q, int reach)
                                         .from = s->n_slot + (int32_t)(from - s->saved)});
 }
 
-void cake_share_adopt(cake_schedule *s, cake_seq *q)
+void cake_prefix_cache_attach(cake_schedule *s, cake_seq *q)
 {
-    int reach = cake_share_reach(s, q);
+    int reach = cake_prefix_cache_match(s, q);
     if (reach <= q->done / CAKE_PAGE || !affordable(s, q, reach))
         return;
     for (int class = 0; class < s->shape.n_class; class ++) {
-        cake_pages *p = &s->pages[class];
-        cake_held *held = &q->held[class];
+        cake_page_pool *p = &s->pages[class];
+        cake_page_list *held = &q->held[class];
         int first = first_wanted(p, held, reach);
-        cake_pages_forget(p, held, reach * CAKE_PAGE);
-        cake_pages_skip(held, first);
+        cake_page_pool_slide(p, held, reach * CAKE_PAGE);
+        cake_page_pool_skip(held, first);
         for (int i = first; i < reach; i++)
-            cake_pages_adopt(p, held, cake_pages_kept(p, q->chain[i]));
+            cake_page_pool_attach(p, held, cake_page_pool_cached(p, q->chain[i]));
         if (!p->window) /* what it needs further is less now */
-            cake_pages_release(p, held, cake_schedule_need(s, q, class) - held->hi);
+            cake_page_pool_unreserve(p, held, cake_schedule_need(s, q, class) - held->hi);
     }
     if (s->shape.states)
         take_state(s, q, reach);
@@ -135,8 +135,8 @@ static int parting(const cake_schedule *s, const cake_seq *q)
 {
     int i = q->done / CAKE_PAGE;
     for (int users, next; i < q->n_chain; i++) {
-        users = cake_prefixes_users(s->prefixes, q->chain[i]);
-        next = i + 1 < q->n_chain ? cake_prefixes_users(s->prefixes, q->chain[i + 1]) : 0;
+        users = cake_prefix_tree_users(s->prefixes, q->chain[i]);
+        next = i + 1 < q->n_chain ? cake_prefix_tree_users(s->prefixes, q->chain[i + 1]) : 0;
         if (users > 1 && next < users)
             break;
     }
@@ -152,7 +152,7 @@ static bool is_made(const cake_schedule *s, const cake_seq *q, int at)
            maker->chain[at] == node && maker->done <= at * CAKE_PAGE;
 }
 
-bool cake_share_wait(cake_schedule *s, const cake_seq *q)
+bool cake_prefix_cache_defer(cake_schedule *s, const cake_seq *q)
 {
     int at = q->done / CAKE_PAGE;
     if (at >= limit_of(q))
@@ -163,7 +163,7 @@ bool cake_share_wait(cake_schedule *s, const cake_seq *q)
     return at < limit_of(q) && !saved_at(s, q->chain[at]) && is_made(s, q, at);
 }
 
-int cake_share_cut(cake_schedule *s, const cake_seq *q, int end)
+int cake_prefix_cache_split(cake_schedule *s, const cake_seq *q, int end)
 {
     int at = s->shape.n_saved && q->done % CAKE_PAGE == 0 ? parting(s, q) : q->n_chain;
     if (at >= q->n_chain)
@@ -174,7 +174,7 @@ int cake_share_cut(cake_schedule *s, const cake_seq *q, int end)
     return end > (at + 1) * CAKE_PAGE ? (at + 1) * CAKE_PAGE : end;
 }
 
-void cake_share_sent(cake_schedule *s, const cake_seq *q, int from)
+void cake_prefix_cache_mark_sent(cake_schedule *s, const cake_seq *q, int from)
 {
     for (int i = from / CAKE_PAGE; i < q->n_chain && i * CAKE_PAGE < q->done; i++) {
         know(s, q->chain[i]);
@@ -189,7 +189,7 @@ static cake_saved *least_wanted(const cake_schedule *s)
     bool wanted = true;
     for (int i = 0; i < s->shape.n_saved; i++) {
         cake_saved *at = &s->saved[i];
-        bool here = at->node >= 0 && cake_prefixes_users(s->prefixes, at->node) > 0;
+        bool here = at->node >= 0 && cake_prefix_tree_users(s->prefixes, at->node) > 0;
         if (here < wanted || (here == wanted && at->used < least->used)) {
             least = at;
             wanted = here;
@@ -204,9 +204,9 @@ static void save(cake_schedule *s, const cake_seq *q, int32_t node)
     if (to)
         return;
     to = least_wanted(s);
-    cake_prefixes_keep(s->prefixes, node);
+    cake_prefix_tree_keep(s->prefixes, node);
     if (to->node >= 0)
-        cake_prefixes_drop(s->prefixes, to->node);
+        cake_prefix_tree_drop(s->prefixes, to->node);
     *to = (cake_saved){.node = node, .used = s->fills};
     s->stats.states++;
     cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_STATE,
@@ -214,16 +214,16 @@ static void save(cake_schedule *s, const cake_seq *q, int32_t node)
                                         .from = (int32_t)(q - s->seqs)});
 }
 
-void cake_share_keep(cake_schedule *s, cake_seq *q)
+void cake_prefix_cache_publish(cake_schedule *s, cake_seq *q)
 {
     int before = q->kept;
     for (; q->kept < q->n_chain && (q->kept + 1) * CAKE_PAGE <= q->done; q->kept++)
         for (int class = 0; class < s->shape.n_class; class ++)
-            cake_pages_keep(&s->pages[class], &q->held[class], q->kept, q->chain[q->kept]);
+            cake_page_pool_cache(&s->pages[class], &q->held[class], q->kept, q->chain[q->kept]);
     if (!s->shape.n_saved || q->kept == before || q->done != q->kept * CAKE_PAGE)
         return;
     int32_t last = q->chain[q->kept - 1];
-    int next = q->kept < q->n_chain ? cake_prefixes_users(s->prefixes, q->chain[q->kept]) : 0;
-    if (cake_prefixes_users(s->prefixes, last) > 1 && next < cake_prefixes_users(s->prefixes, last))
+    int next = q->kept < q->n_chain ? cake_prefix_tree_users(s->prefixes, q->chain[q->kept]) : 0;
+    if (cake_prefix_tree_users(s->prefixes, last) > 1 && next < cake_prefix_tree_users(s->prefixes, last))
         save(s, q, last);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the schedule's files share: schedule.c (who has a slot and pages), share.c (who begins with what
- * others have made), forecast.c (who can have slot and pages to the end), budget.c (what a wave may cost),
- * fill.c (which rows go). Nobody else includes this.
+ * What the schedule's files share: schedule.c (who has a slot and pages), prefix_cache.c (who begins with
+ * what others have made), kv_admission.c (who can have slot and pages to the end), budget.c (what a wave
+ * may cost), next_batch.c (which rows go). Nobody else includes this.
  */
-#ifndef CAKE_SCHEDULE_SCHEDULE_PARTS_H
-#define CAKE_SCHEDULE_SCHEDULE_PARTS_H
+#ifndef CAKE_SCHEDULE_INTERNAL_H
+#define CAKE_SCHEDULE_INTERNAL_H
 
-#include "schedule/pages.h"
-#include "schedule/prefixes.h"
+#include "schedule/page_pool.h"
+#include "schedule/prefix_tree.h"
 #include "schedule/schedule.h"
 
 typedef struct cake_seq {
@@ -28,7 +28,7 @@ typedef struct cake_seq {
     int kept;             /* pages of its prompt that others may share already */
     int n_chain;          /* pages of the prompt that could be shared */
     const int32_t *chain; /* [n_chain] the nodes of these pages, borrowed */
-    cake_held held[CAKE_MAX_CLASS];
+    cake_page_list held[CAKE_MAX_CLASS];
 } cake_seq;
 
 typedef struct cake_lane {
@@ -46,14 +46,14 @@ typedef struct cake_saved {
 
 /* What a sequence is expected to become: tokens now, and at its end; waves until its end; pages that it has
  * or was promised, and how many of these others hold too. */
-typedef struct cake_future {
+typedef struct cake_kv_forecast {
     int known, end, last, has, shared;
-} cake_future;
+} cake_kv_forecast;
 
 struct cake_schedule {
     cake_schedule_shape shape;
-    cake_prefixes *prefixes; /* borrowed; NULL: nothing is shared */
-    cake_pages pages[CAKE_MAX_CLASS];
+    cake_prefix_tree *prefixes; /* borrowed; NULL: nothing is shared */
+    cake_page_pool pages[CAKE_MAX_CLASS];
     cake_seq *seqs;   /* [n_slot] */
     cake_lane *lanes; /* [n_lane] */
     int n_slot, n_active, n_waiting, n_starved;
@@ -67,8 +67,8 @@ struct cake_schedule {
     int64_t *sent;            /* [n_node] by node: the fill in which rows of it went last */
     int32_t *maker;           /* [n_node] by node: the slot that is to make the state at its end */
     int n_node;
-    cake_future *futures; /* [n_slot] the forecast's (forecast.c) */
-    int behind;           /* the forecast's: waves of each lane before all sequences generate */
+    cake_kv_forecast *futures; /* [n_slot] the forecast's (kv_admission.c) */
+    int behind;                /* the forecast's: waves of each lane before all sequences generate */
 };
 
 void cake_schedule_push(cake_schedule *schedule, cake_change change);
@@ -79,21 +79,21 @@ void cake_schedule_activate(cake_schedule *schedule, cake_seq *seq);
 /* Evicts the youngest sequence. False if seq has to wait: it was the youngest and was evicted itself, or the
  * youngest will be evicted when its lane is back. */
 bool cake_schedule_make_room(cake_schedule *schedule, cake_seq *seq);
-void cake_schedule_starve(cake_schedule *schedule, cake_seq *seq, bool starved);
+void cake_schedule_wait_page(cake_schedule *schedule, cake_seq *seq, bool starved);
 
 /* How many pages from its beginning a sequence whose done is a multiple of CAKE_PAGE could have without
  * computing more of them: all that its rows behind them can see is kept. At least those it has. */
-int cake_share_reach(const cake_schedule *schedule, const cake_seq *seq);
+int cake_prefix_cache_match(const cake_schedule *schedule, const cake_seq *seq);
 /* Gives it as many pages of others as it can share, and the state at their end. */
-void cake_share_adopt(cake_schedule *schedule, cake_seq *seq);
+void cake_prefix_cache_attach(cake_schedule *schedule, cake_seq *seq);
 /* Whether another sequence is already computing what it would compute next. */
-bool cake_share_wait(cake_schedule *schedule, const cake_seq *seq);
+bool cake_prefix_cache_defer(cake_schedule *schedule, const cake_seq *seq);
 /* Where its rows must end, at `end` or before, so that the state there can be saved for others. */
-int cake_share_cut(cake_schedule *schedule, const cake_seq *seq, int end);
+int cake_prefix_cache_split(cake_schedule *schedule, const cake_seq *seq, int end);
 /* Takes note that its rows [from, done) are in this wave. */
-void cake_share_sent(cake_schedule *schedule, const cake_seq *seq, int from);
+void cake_prefix_cache_mark_sent(cake_schedule *schedule, const cake_seq *seq, int from);
 /* Called when the wave is complete: what its rows make can be shared from the next wave on. */
-void cake_share_keep(cake_schedule *schedule, cake_seq *seq);
+void cake_prefix_cache_publish(cake_schedule *schedule, cake_seq *seq);
 
 /* What a wave should cost now: as much as the chunk, or as the dearest one of what has to be sent. */
 double cake_budget_wave(const cake_schedule *schedule);
@@ -106,8 +106,8 @@ int cake_budget_reach(const cake_schedule *schedule, const cake_seq *seq, double
 bool cake_budget_generates(const cake_seq *seq);
 
 /* Whether all active sequences and seq can go on to their ends, as far as that can be foreseen. */
-bool cake_forecast_fits(cake_schedule *schedule, const cake_seq *seq);
+bool cake_kv_admission_fits(cake_schedule *schedule, const cake_seq *seq);
 /* Learns from a sequence that has ended how long answers are. */
-void cake_forecast_learn(cake_schedule *schedule, const cake_seq *seq);
+void cake_kv_admission_learn(cake_schedule *schedule, const cake_seq *seq);
 
 #endif
