@@ -12,7 +12,7 @@
 #include "bundle/bundles.h"
 #include "planner/consistency.h"
 #include "run/run.h"
-#include "watch/drain.h"
+#include "watch/shutdown.h"
 
 /* Mostly every rank finds the same fault in the command line: rank 0 says so. */
 static cake_err parse(int argc, char **argv, const cake_comm *world, cake_options *options)
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     cake_comm world;
     cake_options options;
     cake_file_guard();
-    cake_drain_listen();
+    cake_shutdown_install();
     cake_err err = cake_limits_raise();
     if (!err)
         err = cake_comm_open(&argc, &argv, &world);
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
     cake_options_share(&world);
     err = parse(argc, argv, &world, &options);
     if (!err && strcmp(options.command, "run"))
-        cake_drain_pass();
+        cake_shutdown_restore();
     if (!err)
         err = cake_options_agree(&options, &world);
     if (!err) {

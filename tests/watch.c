@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/watch.h"
+#include "watch/watchdog.h"
 
 #include <string.h>
 
@@ -27,9 +27,9 @@ static void all_is_well(cake_peer *ears)
     ears[0].beat.away = 3;
 }
 
-static bool is(const cake_peer *ears, cake_verdict_kind kind, int rank)
+static bool is(const cake_peer *ears, cake_watchdog_verdict_kind kind, int rank)
 {
-    cake_verdict v = cake_watch_judge(ears, NULL, N, patience, now);
+    cake_watchdog_verdict v = cake_watchdog_judge(ears, NULL, N, patience, now);
     return v.kind == kind && (!kind || v.rank == rank);
 }
 
@@ -92,12 +92,12 @@ static void test_letters(void)
     for (int r = 2; r < N; r++)
         ears[r].heard = ears[r].came = now - 60;
     letters[2] = now - 6.5;
-    CU_ASSERT(cake_watch_judge(ears, letters, N, patience, now).kind == CAKE_VERDICT_FINE);
+    CU_ASSERT(cake_watchdog_judge(ears, letters, N, patience, now).kind == CAKE_VERDICT_FINE);
     letters[2] = now - 7.5;
-    CU_ASSERT(cake_watch_judge(ears, letters, N, patience, now).kind == CAKE_VERDICT_SILENT);
+    CU_ASSERT(cake_watchdog_judge(ears, letters, N, patience, now).kind == CAKE_VERDICT_SILENT);
     letters[2] = now - 1;
     ears[1].heard = ears[0].came = now - 8; /* they say nothing of another replica's ranks */
-    cake_verdict v = cake_watch_judge(ears, letters, N, patience, now);
+    cake_watchdog_verdict v = cake_watchdog_judge(ears, letters, N, patience, now);
     CU_ASSERT(v.kind == CAKE_VERDICT_SILENT && v.rank == 1);
 }
 
@@ -116,10 +116,10 @@ static void test_stuck(void)
     CU_ASSERT(is(ears, CAKE_VERDICT_SLOW, 2));
     ears[2].beat.turned_s = 0;
     ears[1].beat.sent = 51;
-    cake_verdict v = cake_watch_judge(ears, NULL, N, patience, now);
+    cake_watchdog_verdict v = cake_watchdog_judge(ears, NULL, N, patience, now);
     CU_ASSERT(v.kind == CAKE_VERDICT_STUCK && v.rank == 1 && v.other == 2);
     ears[1].beat.edges = 2; /* then nobody knows between whom */
-    v = cake_watch_judge(ears, NULL, N, patience, now);
+    v = cake_watchdog_judge(ears, NULL, N, patience, now);
     CU_ASSERT(v.kind == CAKE_VERDICT_STUCK && v.rank == 0 && v.other == -1);
     ears[3].moved = now - 6.5;
     CU_ASSERT(is(ears, CAKE_VERDICT_FINE, 0));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: Slurm's environment, else what squeue prints. Out: this job's number and end, whether another one is
- * over. watch/drain.c and record/lock.c call.
+ * over. watch/shutdown.c and record/lock.c call.
  * Invariant: only digits go to a shell, and squeue is never waited for longer than 12 seconds.
  */
 #include "base/slurm.h"

@@ -44,9 +44,9 @@ struct cake_desk {
     cake_err err;
     cake_buf letter;
     double read_s;
-    cake_trace *trace; /* or NULL */
-    cake_watch *watch; /* or NULL */
-    int *rank;         /* [n_replica] the rank of each root in the world */
+    cake_trace *trace;    /* or NULL */
+    cake_watchdog *watch; /* or NULL */
+    int *rank;            /* [n_replica] the rank of each root in the world */
 };
 
 cake_desk *cake_desk_open(const cake_conductor *conductor, const cake_config *config, int n_replica,
@@ -82,7 +82,7 @@ cake_err cake_desk_connect(cake_desk *d, const cake_comm *world, cake_root *root
     return CAKE_OK;
 }
 
-void cake_desk_watch(cake_desk *d, cake_trace *trace, cake_watch *watch)
+void cake_desk_watch(cake_desk *d, cake_trace *trace, cake_watchdog *watch)
 {
     d->trace = trace;
     d->watch = watch;
@@ -236,7 +236,7 @@ static bool read_letters(cake_desk *d, int replica, double until)
         CAKE_ASSERT(d->gone[replica] || kind == CAKE_LETTER_NEWS);
         if (kind == CAKE_LETTER_NEWS)
             read_news(d, replica, &letter);
-        cake_watch_heard(d->watch, d->rank[replica]);
+        cake_watchdog_heard(d->watch, d->rank[replica]);
         any = true;
     }
     return any;

@@ -14,7 +14,7 @@
 #include "link/comm.h"
 #include "model/config.h"
 #include "trace/trace.h"
-#include "watch/watch.h"
+#include "watch/watchdog.h"
 
 typedef struct cake_desk cake_desk;
 
@@ -29,7 +29,7 @@ cake_conductor cake_desk_conductor(cake_desk *desk);
 cake_err cake_desk_connect(cake_desk *desk, const cake_comm *world, cake_root *root);
 size_t cake_desk_bytes(int n_replica); /* bytes of its buffers */
 /* trace: where its spans go; watch: who is told of letters. Both borrowed; NULL: nowhere, nobody. */
-void cake_desk_watch(cake_desk *desk, cake_trace *trace, cake_watch *watch);
+void cake_desk_watch(cake_desk *desk, cake_trace *trace, cake_watchdog *watch);
 
 /* Lets letters come and go, reads requests and hands them out, for a few milliseconds at most unless a long
  * request is read. Called often. Returns whether there was something to do. */

@@ -48,7 +48,7 @@ struct cake_pipeline {
     int layer;                    /* of its hop, under way; -1: none has begun */
     int n_back;                   /* root: waves that came back */
     cake_trace *trace;            /* or NULL */
-    cake_whereabouts *where, own; /* where this rank is: own, unless somebody wants to know */
+    cake_rank_status *where, own; /* where this rank is: own, unless somebody wants to know */
     bool far_first, far_last;     /* the root's edges lead to other ranks */
     double missing;               /* root: share of the stages for which there was no wave at the last look */
     cake_stage_stats stats;
@@ -168,7 +168,7 @@ void cake_pipeline_close(cake_pipeline *p)
     free(p);
 }
 
-void cake_pipeline_tell(cake_pipeline *p, cake_whereabouts *where)
+void cake_pipeline_tell(cake_pipeline *p, cake_rank_status *where)
 {
     p->where = where;
 }

@@ -10,7 +10,7 @@
 #include "link/comm.h"
 #include "place/plan.h"
 #include "trace/trace.h"
-#include "watch/watch.h"
+#include "watch/watchdog.h"
 
 typedef struct cake_pipeline cake_pipeline;
 
@@ -36,7 +36,7 @@ cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const
 /* What it and the root do goes into a trace, which outlives them; NULL: nowhere. */
 void cake_pipeline_watch(cake_pipeline *pipeline, cake_trace *trace);
 /* Where this rank is goes there, all the time; borrowed. */
-void cake_pipeline_tell(cake_pipeline *pipeline, cake_whereabouts *where);
+void cake_pipeline_tell(cake_pipeline *pipeline, cake_rank_status *where);
 /* What else a rank does meanwhile: it is asked at every turn, and between layers, and says whether there was
  * something. */
 typedef struct cake_aside {

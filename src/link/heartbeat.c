@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: beats of this rank. Out: what is known of the others. watch/watch.c calls.
+ * In: beats of this rank. Out: what is known of the others. watch/watchdog.c calls.
  * Rank 0 listens, the others dial. Whoever cannot show the job's token, which MPI has shared, is hung up on.
  * Invariant: the thread asks for no memory, takes no signals, and a descriptor stays open until the thread is
  * over, so that a last word of another thread reaches nobody else.

@@ -17,7 +17,7 @@
 #include "place/plan.h"
 #include "record/record.h"
 #include "report/progress.h"
-#include "trace/times.h"
+#include "trace/latency.h"
 
 typedef struct cake_report {
     const char *model;
@@ -31,7 +31,7 @@ typedef struct cake_report {
     const double *layer_s;           /* [world->size, n_layer] seconds of each rank in each layer */
     cake_counts counts;
     double load_s, run_s, total_s;
-    cake_times ttft, itl;
+    cake_latency ttft, itl;
     cake_record_cost journal;
 } cake_report;
 

@@ -14,12 +14,12 @@
 
 extern char **environ;
 
-static void add_times(cake_buf *out, const char *name, cake_times *t)
+static void add_times(cake_buf *out, const char *name, cake_latency *t)
 {
     cake_buf_addf(out, "  \"%s\": {\"p50\": ", name);
-    cake_json_add_real(out, cake_times_percentile(t, 50));
+    cake_json_add_real(out, cake_latency_percentile(t, 50));
     cake_buf_adds(out, ", \"p99\": ");
-    cake_json_add_real(out, cake_times_percentile(t, 99));
+    cake_json_add_real(out, cake_latency_percentile(t, 99));
     cake_buf_adds(out, "},\n");
 }
 

@@ -92,7 +92,7 @@ static bool is_corrected(const cake_options *o, cake_answers *a, const cake_inpu
     cake_line line;
     uint64_t sum = 0, wanted = 0;
     int64_t order = 0;
-    if (!cake_record_recall(a->recorder, &wanted) || cake_feed_again(&a->feed, &prompt))
+    if (!cake_record_recall(a->recorder, &wanted) || cake_prepare_reopen(&a->feed, &prompt))
         return false;
     while (cake_prompt_checkpoint(prompt).requests < last->requests && !cake_prompt_read(prompt, &line))
         if (cake_shard_has(&o->shard, line.index) && cake_record_answered(a->recorder, order++))
@@ -143,7 +143,7 @@ static cake_err take_up(const cake_options *o, cake_answers *a)
     const cake_input_checkpoint *marks = cake_record_input_checkpoints(a->recorder, &n);
     bool finished = cake_record_finished(a->recorder);
     cake_prompt *again = NULL;
-    cake_err err = n || finished ? cake_feed_again(&a->feed, &again) : CAKE_END;
+    cake_err err = n || finished ? cake_prepare_reopen(&a->feed, &again) : CAKE_END;
     bool once = err == CAKE_END;
     if (!once && err)
         return err;
@@ -168,9 +168,9 @@ cake_err cake_answers_open(const cake_options *o, const cake_stage *stage, cake_
                         .feed.defaults = cake_params_unset(),
                         .eos = config->eos,
                         .n_eos = config->n_eos};
-    cake_err err = cake_feed_open(o, &config->defaults, stage->context, config->n_vocab, &a->feed);
+    cake_err err = cake_prepare_open(o, &config->defaults, stage->context, config->n_vocab, &a->feed);
     if (!err)
-        cake_feed_compare_ends(&a->feed, a->eos, a->n_eos);
+        cake_prepare_check_eos(&a->feed, a->eos, a->n_eos);
     if (err || cake_options_stream(o))
         return err;
     err = open_recorder(o, stage, a);
@@ -279,12 +279,12 @@ static void unlist_all(cake_answers *a, const cake_sequence *lead)
 void cake_answers_close(cake_answers *answers)
 {
     cake_record_close(answers->recorder);
-    cake_feed_close(&answers->feed);
+    cake_prepare_close(&answers->feed);
     free(answers->begun);
     for (int i = 0; i < answers->n_failure; i++)
         cake_buf_free(&answers->failure[i]);
-    cake_times_free(&answers->ttft);
-    cake_times_free(&answers->itl);
+    cake_latency_free(&answers->ttft);
+    cake_latency_free(&answers->itl);
 }
 
 /* Writes what of the text is certain; at the end all of it and a newline. */
@@ -321,7 +321,7 @@ static void restore(cake_answers *a, cake_sequence *s)
 static cake_err next(void *self, cake_sequence **out)
 {
     cake_answers *a = self;
-    cake_err err = cake_feed_next(&a->feed, out);
+    cake_err err = cake_prepare_next(&a->feed, out);
     if (a->recorder)
         cake_record_read_to(a->recorder, cake_prompt_checkpoint(a->feed.prompt));
     if (err && a->recorder && cake_prompt_changed(a->feed.prompt))
@@ -347,7 +347,7 @@ static void token(void *self, cake_sequence *s, double waited)
     a->counts.generated++;
     a->worked += cake_sequence_generated(s) == 1 ? 1 + CAKE_ETA_PROMPT * s->n_prompt : 1;
     list(a, s);
-    cake_times_add(cake_sequence_generated(s) == 1 ? &a->ttft : &a->itl, waited);
+    cake_latency_add(cake_sequence_generated(s) == 1 ? &a->ttft : &a->itl, waited);
     if (cake_sequence_generated(s) == 1)
         s->ttft = waited;
     s->waited += waited;

@@ -10,13 +10,13 @@
 #include "planner/stage.h"
 #include "report/eta.h"
 #include "report/progress.h"
-#include "request/feed.h"
-#include "trace/times.h"
+#include "request/prepare.h"
+#include "trace/latency.h"
 
 enum { CAKE_FAILURES = 3 }; /* so many are named at the end */
 
 typedef struct cake_answers {
-    cake_feed feed;
+    cake_preparation feed;
     cake_recorder *recorder; /* NULL: streaming */
     size_t streamed;         /* bytes of the answer that are out */
     bool broken;             /* standard output cannot be written */
@@ -35,7 +35,7 @@ typedef struct cake_answers {
     double next_eta; /* when the time left is estimated again */
     cake_buf failure[CAKE_FAILURES]; /* [n_failure] what the first failed requests are, and why */
     int n_failure;
-    cake_times ttft, itl;
+    cake_latency ttft, itl;
 } cake_answers;
 
 /* Where prompts come from and results go, and what an earlier run of the same job did; before weights are

@@ -82,7 +82,7 @@ static void add_params(cake_buf *out, const cake_params *params)
     cake_buf_addc(out, ']');
 }
 
-cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const cake_feed *feed,
+cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const cake_preparation *feed,
                            cake_buf *out)
 {
     sums s = {0};

@@ -14,7 +14,7 @@
 #include "planner/pretend.h"
 #include "planner/stage.h"
 #include "report/tally.h"
-#include "request/survey.h"
+#include "request/scan.h"
 #include "run/run.h"
 #include "run/summary.h"
 #include "schedule/prefix_tree.h"
@@ -37,7 +37,7 @@ typedef struct census {
     int32_t *length; /* [n] tokens of each prompt that has any */
     int64_t n, cap, total;
     int64_t requests, failed, too_long, outgrow;
-    bool warned; /* of cake_feed_warn */
+    bool warned; /* of cake_prepare_warn */
     remembered past;
     int64_t shared; /* tokens that other prompts begin with, too */
     cake_demand demand;
@@ -157,7 +157,7 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
 {
     census *c = self;
     c->requests++;
-    cake_feed_warn(&c->warned, r);
+    cake_prepare_warn(&c->warned, r);
     if (n_tok) {
         if (c->n == c->cap) {
             c->cap = c->cap ? 2 * c->cap : 4096;
@@ -227,12 +227,12 @@ static cake_err count_input(const cake_options *o, census *c)
             c->past.most = c->stage->shape.n_page[class];
     c->past.prefixes = cake_prefix_tree_open();
     c->demand.prefixes = cake_prefix_tree_open();
-    cake_surveyor surveyor = {.self = c, .compose = compose, .take = take};
-    cake_feed feed;
-    cake_err err = cake_feed_open(o, &config->defaults, 0, config->n_vocab, &feed);
+    cake_scanner surveyor = {.self = c, .compose = compose, .take = take};
+    cake_preparation feed;
+    cake_err err = cake_prepare_open(o, &config->defaults, 0, config->n_vocab, &feed);
     if (!err)
-        err = cake_survey_run(&feed, cake_options_threads(o, c->stage->machine.cores_mine), &surveyor);
-    cake_feed_close(&feed);
+        err = cake_scan_run(&feed, cake_options_threads(o, c->stage->machine.cores_mine), &surveyor);
+    cake_prepare_close(&feed);
     return err;
 }
 
@@ -352,7 +352,7 @@ cake_err cake_preview(const cake_options *options, const cake_comm *world)
     cake_err err = CAKE_OK;
     if (world->rank == 0) {
         err = cake_layout_check(options);
-        err = err ? err : cake_feed_check(options);
+        err = err ? err : cake_prepare_check(options);
     }
     err = cake_comm_agree(world, err);
     if (!err)

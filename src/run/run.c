@@ -28,8 +28,8 @@
 #include "run/answers.h"
 #include "run/identity.h"
 #include "trace/trace.h"
-#include "watch/drain.h"
-#include "watch/watch.h"
+#include "watch/shutdown.h"
+#include "watch/watchdog.h"
 
 typedef struct job {
     const cake_options *options;
@@ -45,8 +45,8 @@ typedef struct job {
     cake_root *root;       /* rank 0 of a replica */
     cake_trace *trace;     /* NULL: none is wanted */
     cake_pipeline *pipeline;
-    cake_watch *watch; /* NULL: there is nobody to watch */
-    cake_whereabouts where;
+    cake_watchdog *watch; /* NULL: there is nobody to watch */
+    cake_rank_status where;
     bool draining; /* rank 0 */
 } job;
 
@@ -189,10 +189,10 @@ static void stop(job *j, cake_err err)
 /* Once it is time nothing new begins; a second signal ends all at once, as does a rank that is lost. */
 static void drain(job *j)
 {
-    cake_err lost = cake_watch_lost(j->watch);
-    if (lost || cake_drain_at_once())
+    cake_err lost = cake_watchdog_lost(j->watch);
+    if (lost || cake_shutdown_forced())
         end_at_once(j, lost ? lost : CAKE_STOPPED);
-    if (j->draining || !cake_drain_due())
+    if (j->draining || !cake_shutdown_requested())
         return;
     secure(j);
     stop(j, CAKE_STOPPED);
@@ -203,7 +203,7 @@ static bool attend(void *self)
     job *j = self;
     if (j->world->rank == 0) {
         drain(j);
-        cake_progress_tick(&j->answers.counts, cake_drain_left());
+        cake_progress_tick(&j->answers.counts, cake_shutdown_seconds_left());
         cake_err err = cake_answers_tick(&j->answers);
         if (err)
             stop(j, err);
@@ -291,7 +291,7 @@ static cake_err work(job *j)
     bool root = j->world->rank == 0;
     if (root) {
         cake_progress_open(j->options);
-        cake_drain_loop();
+        cake_shutdown_loop();
     }
     cake_pipeline_watch(j->pipeline, j->trace);
     cake_pipeline_tell(j->pipeline, &j->where);
@@ -302,7 +302,7 @@ static cake_err work(job *j)
     cake_err err = part(j, t.err);
     cake_progress_close();
     if (root) {
-        cake_drain_write();
+        cake_shutdown_write();
         cake_answers_flush(&j->answers);
     }
     /* what went wrong in the loop went wrong on the root; the other ranks learn of it here */
@@ -351,8 +351,8 @@ cake_err cake_run(const cake_options *given, const cake_comm *world, int argc, c
     cake_options own = *given, *options = &own;
     job j = {.options = options, .world = world, .argc = argc, .argv = argv, .start = cake_clock_now()};
     find_isa(world, options, isa);
-    j.watch = cake_watch_open(options, world, &j.where);
-    cake_err err = cake_drain_open(options, world);
+    j.watch = cake_watchdog_open(options, world, &j.where);
+    cake_err err = cake_shutdown_open(options, world);
     if (!err)
         err = cake_stage_plan(options, world, &j.stage);
     if (!err)
@@ -360,7 +360,7 @@ cake_err cake_run(const cake_options *given, const cake_comm *world, int argc, c
     bool opened = !err;
     if (opened && !world->rank) {
         cake_progress_begin(options);
-        cake_drain_ended(cake_progress_stopped);
+        cake_shutdown_on_exit(cake_progress_stopped);
     }
     if (!err)
         introduce(&j);
@@ -390,8 +390,8 @@ cake_err cake_run(const cake_options *given, const cake_comm *world, int argc, c
     }
     cake_stage_close(&j.stage);
     cake_trace_close(j.trace);
-    cake_drain_close();
-    cake_watch_close(j.watch);
+    cake_shutdown_close();
+    cake_watchdog_close(j.watch);
     /* nobody goes with another status than 0 before rank 0 has closed its files */
     return cake_comm_agree(world, err);
 }

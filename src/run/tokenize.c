@@ -12,7 +12,7 @@
 #include "place/machine.h"
 #include "record/format.h"
 #include "report/ending.h"
-#include "request/survey.h"
+#include "request/scan.h"
 #include "run/run.h"
 
 typedef struct sheet {
@@ -56,7 +56,7 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
 }
 
 /* tokenize needs no config.json, but one that is there may disagree. */
-static void compare(const cake_feed *feed)
+static void compare(const cake_preparation *feed)
 {
     cake_buf path = {0};
     cake_buf_addf(&path, "%s/config.json", feed->options->model);
@@ -65,7 +65,7 @@ static void compare(const cake_feed *feed)
     rows = rows ? rows : cake_json_get(cake_json_get(config, "text_config"), "vocab_size");
     int64_t n_vocab = cake_json_int(rows, 0);
     if (n_vocab > 0)
-        cake_feed_compare(feed, n_vocab, "a run would fail prompts with ids beyond");
+        cake_prepare_check_vocab(feed, n_vocab, "a run would fail prompts with ids beyond");
     cake_json_free(config);
     cake_buf_free(&path);
 }
@@ -83,11 +83,11 @@ static cake_err settle(const cake_options *o, const sheet *s, cake_atomic_file *
 
 cake_err cake_tokenize(const cake_options *options)
 {
-    cake_feed feed;
+    cake_preparation feed;
     cake_machine machine;
     cake_atomic_file whole;
     sheet s = {.out = stdout, .name = options->output ? options->output : "standard output"};
-    cake_surveyor surveyor = {.self = &s, .compose = compose, .take = take};
+    cake_scanner surveyor = {.self = &s, .compose = compose, .take = take};
     bool file = options->output && strcmp(options->output, "-");
     cake_machine_read(&machine);
     cake_err err = cake_outputs_check(options);
@@ -95,16 +95,16 @@ cake_err cake_tokenize(const cake_options *options)
         err = cake_atomic_file_check("list of tokens", options->output);
     if (err)
         return err;
-    err = cake_feed_open(options, NULL, 0, 0, &feed);
+    err = cake_prepare_open(options, NULL, 0, 0, &feed);
     if (!err)
         compare(&feed);
     bool opened = !err && !(file && (err = cake_atomic_file_open("list of tokens", options->output, &whole)));
     if (opened) {
         s.out = file ? whole.file : stdout;
-        err = cake_survey_run(&feed, cake_options_threads(options, machine.cores_mine), &surveyor);
+        err = cake_scan_run(&feed, cake_options_threads(options, machine.cores_mine), &surveyor);
         err = settle(options, &s, &whole, err);
     }
-    cake_feed_close(&feed);
+    cake_prepare_close(&feed);
     err = err ? err : s.failed ? CAKE_ERR_REQUEST : CAKE_OK;
     cake_ending_say(err, s.failed, options->output);
     return err;

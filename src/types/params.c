@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: parameters that are set or unset. Out: the same, unset ones filled. prompt parses by the table;
- * request/feed.c merges.
+ * request/prepare.c merges.
  * Invariant: the table has every field that is one number; lists are treated one by one.
  */
 #include "types/params.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: "I/N", an index. Out: whether the shard has it. options/options.c, request/feed.c and record call.
+ * In: "I/N", an index. Out: whether the shard has it. options/options.c, request/prepare.c and record call.
  * Invariant: of the shards 0/N to N-1/N exactly one has any index.
  */
 #include "types/shard.h"

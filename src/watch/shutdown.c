@@ -6,7 +6,7 @@
  * nothing is lost, since the journal is right at any moment.
  * Invariant: a handler does nothing but count and wake the guard.
  */
-#include "watch/drain.h"
+#include "watch/shutdown.h"
 
 #include <errno.h>
 #include <math.h>
@@ -42,7 +42,7 @@ enum { N_TAKEN = sizeof taken / sizeof *taken };
 typedef enum phase {
     EARLY, /* MPI is not up: a launcher that loses a rank now may wait for ever */
     START, /* nothing was computed */
-    LOOP,  /* cake_drain_due is asked often */
+    LOOP,  /* cake_shutdown_requested is asked often */
     WRITE  /* all is done but for RESULTS */
 } phase;
 
@@ -128,7 +128,7 @@ static cake_err find_end(const cake_options *o)
     return CAKE_OK;
 }
 
-void cake_drain_listen(void)
+void cake_shutdown_install(void)
 {
     struct sigaction ours = {.sa_handler = note, .sa_flags = SA_RESTART};
     sigemptyset(&ours.sa_mask);
@@ -146,7 +146,7 @@ static void restore(void)
         sigaction(taken[i].number, &state.before[i], NULL);
 }
 
-void cake_drain_pass(void)
+void cake_shutdown_restore(void)
 {
     restore();
     if (state.came)
@@ -225,7 +225,7 @@ static void enter(phase next)
     sem_post(&state.wake); /* what came before may mean something else now */
 }
 
-cake_err cake_drain_open(const cake_options *options, const cake_comm *world)
+cake_err cake_shutdown_open(const cake_options *options, const cake_comm *world)
 {
     cake_err err = cake_comm_agree(world, world->rank ? CAKE_OK : find_end(options));
     if (err || world->rank)
@@ -236,25 +236,25 @@ cake_err cake_drain_open(const cake_options *options, const cake_comm *world)
     return CAKE_OK;
 }
 
-void cake_drain_ended(void (*ended)(void))
+void cake_shutdown_on_exit(void (*ended)(void))
 {
     pthread_mutex_lock(&state.lock);
     state.ended = ended;
     pthread_mutex_unlock(&state.lock);
 }
 
-void cake_drain_loop(void)
+void cake_shutdown_loop(void)
 {
     enter(LOOP);
 }
 
-void cake_drain_write(void)
+void cake_shutdown_write(void)
 {
     enter(WRITE);
 }
 
 /* If a signal came the process is about to end: another one must not cut that short. */
-void cake_drain_close(void)
+void cake_shutdown_close(void)
 {
     if (state.guarded) {
         pthread_mutex_lock(&state.lock);
@@ -268,12 +268,12 @@ void cake_drain_close(void)
         restore();
 }
 
-double cake_drain_left(void)
+double cake_shutdown_seconds_left(void)
 {
     return state.until - cake_clock_now();
 }
 
-bool cake_drain_due(void)
+bool cake_shutdown_requested(void)
 {
     if (!state.due && (state.came || cake_clock_now() >= state.until)) {
         state.due = true;
@@ -283,7 +283,7 @@ bool cake_drain_due(void)
     return state.due;
 }
 
-bool cake_drain_at_once(void)
+bool cake_shutdown_forced(void)
 {
     return state.came > 1;
 }

@@ -4,12 +4,12 @@
  * handed over in the order of the input; of a shard its own ones. No model is needed. Memory: a few batches
  * of lines per thread.
  */
-#ifndef CAKE_REQUEST_SURVEY_H
-#define CAKE_REQUEST_SURVEY_H
+#ifndef CAKE_REQUEST_SCAN_H
+#define CAKE_REQUEST_SCAN_H
 
-#include "request/feed.h"
+#include "request/prepare.h"
 
-typedef struct cake_surveyor {
+typedef struct cake_scanner {
     void *self;
     /* Appends what is to be said of a request to out; NULL: nothing. From any thread; text is empty if the
      * prompt came as ids. */
@@ -19,8 +19,8 @@ typedef struct cake_surveyor {
      * order. */
     cake_err (*take)(void *self, const cake_request *request, int64_t n_tok, const char *composed,
                      size_t len);
-} cake_surveyor;
+} cake_scanner;
 
-cake_err cake_survey_run(cake_feed *feed, int n_thread, const cake_surveyor *surveyor);
+cake_err cake_scan_run(cake_preparation *feed, int n_thread, const cake_scanner *surveyor);
 
 #endif

@@ -4,7 +4,7 @@
  * Invariant: a batch is read, worked on and taken by one thread at a time; only take and settle know the
  * order.
  */
-#include "request/survey.h"
+#include "request/scan.h"
 
 #include <stdlib.h>
 
@@ -33,8 +33,8 @@ typedef struct batch {
 } batch;
 
 typedef struct survey {
-    cake_feed *feed;
-    const cake_surveyor *surveyor;
+    cake_preparation *feed;
+    const cake_scanner *surveyor;
     cake_err end; /* what reading said last */
 } survey;
 
@@ -82,7 +82,7 @@ static void work_batch(void *arg, void *item)
         cake_ids ids = {0};
         cake_prompt_parse(s->feed->prompt, &b->line[i], &r->request);
         if (is_wanted(s, &r->request)) {
-            cake_feed_prepare(s->feed, &r->request, &b->text, &ids);
+            cake_prepare_request(s->feed, &r->request, &b->text, &ids);
             compose(s, &r->request, &b->text, &ids, &b->out);
         }
         r->n_tok = (int64_t)ids.len;
@@ -134,7 +134,7 @@ static cake_err finish_batch(void *arg, void *item)
     return err;
 }
 
-cake_err cake_survey_run(cake_feed *feed, int n_thread, const cake_surveyor *surveyor)
+cake_err cake_scan_run(cake_preparation *feed, int n_thread, const cake_scanner *surveyor)
 {
     survey s = {.feed = feed, .surveyor = surveyor};
     int n = 2 * n_thread;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: requests from the prompt iterator. Out: sequences, in the order of the input, or a list of ids for
- * those who only count. answers.c, survey.c, preview.c and tokenize.c call.
+ * those who only count. answers.c, scan.c, preview.c and tokenize.c call.
  * Invariant: only trouble with the input as a whole is returned; a request that is bad comes out with
  * request.err.
  */
-#include "request/feed.h"
+#include "request/prepare.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static bool is_stream(const char *path)
     return !strcmp(path, "-") || (!stat(path, &info) && !S_ISREG(info.st_mode));
 }
 
-cake_err cake_feed_check(const cake_options *o)
+cake_err cake_prepare_check(const cake_options *o)
 {
     cake_prompt *prompt = NULL;
     cake_err err = !o->input || is_stream(o->input) ? CAKE_OK : open_prompt(o, &prompt);
@@ -47,17 +47,17 @@ cake_err cake_feed_check(const cake_options *o)
     return err;
 }
 
-cake_err cake_feed_again(const cake_feed *feed, cake_prompt **out)
+cake_err cake_prepare_reopen(const cake_preparation *feed, cake_prompt **out)
 {
     const char *path = feed->options->input;
     return path && is_stream(path) ? CAKE_END : open_prompt(feed->options, out);
 }
 
-cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, int context, int n_vocab,
-                        cake_feed *feed)
+cake_err cake_prepare_open(const cake_options *o, const cake_params *from_model, int context, int n_vocab,
+                           cake_preparation *feed)
 {
-    *feed =
-        (cake_feed){.options = o, .context = context, .n_vocab = n_vocab, .defaults = cake_params_unset()};
+    *feed = (cake_preparation){
+        .options = o, .context = context, .n_vocab = n_vocab, .defaults = cake_params_unset()};
     cake_params_merge(&feed->defaults, &o->params);
     if (from_model)
         cake_params_merge(&feed->defaults, from_model);
@@ -71,11 +71,11 @@ cake_err cake_feed_open(const cake_options *o, const cake_params *from_model, in
     if (!err)
         err = open_prompt(o, &feed->prompt);
     if (!err && n_vocab)
-        cake_feed_compare(feed, n_vocab, "prompts with ids beyond fail");
+        cake_prepare_check_vocab(feed, n_vocab, "prompts with ids beyond fail");
     return err;
 }
 
-void cake_feed_compare(const cake_feed *feed, int64_t n_vocab, const char *what)
+void cake_prepare_check_vocab(const cake_preparation *feed, int64_t n_vocab, const char *what)
 {
     if (cake_tokenizer_count(feed->token) > n_vocab)
         cake_log(CAKE_WARN, "token",
@@ -83,7 +83,7 @@ void cake_feed_compare(const cake_feed *feed, int64_t n_vocab, const char *what)
                  feed->options->model, cake_tokenizer_count(feed->token) - 1, (long long)n_vocab, what);
 }
 
-static void add_token(const cake_feed *feed, int32_t id, cake_buf *out)
+static void add_token(const cake_preparation *feed, int32_t id, cake_buf *out)
 {
     cake_buf bytes = {0};
     cake_tokenizer_bytes(feed->token, id, &bytes);
@@ -93,7 +93,7 @@ static void add_token(const cake_feed *feed, int32_t id, cake_buf *out)
     cake_buf_free(&bytes);
 }
 
-void cake_feed_compare_ends(const cake_feed *feed, const int32_t *eos, int n_eos)
+void cake_prepare_check_eos(const cake_preparation *feed, const int32_t *eos, int n_eos)
 {
     enum { SHOWN = 4 };
     int32_t end = cake_tokenizer_eos(feed->token);
@@ -117,18 +117,19 @@ void cake_feed_compare_ends(const cake_feed *feed, const int32_t *eos, int n_eos
     cake_buf_free(&text);
 }
 
-void cake_feed_close(cake_feed *feed)
+void cake_prepare_close(cake_preparation *feed)
 {
     cake_prompt_close(feed->prompt);
     cake_chat_close(feed->chat);
     cake_tokenizer_close(feed->token);
     cake_params_free(&feed->defaults);
     cake_buf_free(&feed->text);
-    *feed = (cake_feed){.defaults = cake_params_unset()};
+    *feed = (cake_preparation){.defaults = cake_params_unset()};
 }
 
 /* Puts messages through the model's template. */
-static cake_err render(const cake_feed *feed, const cake_json *messages, cake_request *r, cake_buf *text)
+static cake_err render(const cake_preparation *feed, const cake_json *messages, cake_request *r,
+                       cake_buf *text)
 {
     if (!cake_chat_has(feed->chat))
         return cake_fault_set(
@@ -143,7 +144,7 @@ static cake_err render(const cake_feed *feed, const cake_json *messages, cake_re
 }
 
 /* A line of text as the user's message. */
-static cake_err render_text(const cake_feed *feed, cake_request *r, cake_buf *text)
+static cake_err render_text(const cake_preparation *feed, cake_request *r, cake_buf *text)
 {
     cake_buf json = {0};
     cake_json *messages = NULL;
@@ -166,14 +167,14 @@ static cake_err render_text(const cake_feed *feed, cake_request *r, cake_buf *te
 }
 
 /* The longest prompt: it leaves room for one token, unless none is wanted. */
-static size_t most_tokens(const cake_feed *feed, const cake_request *r)
+static size_t most_tokens(const cake_preparation *feed, const cake_request *r)
 {
     return (size_t)feed->context - (r->params.max_tokens != 0);
 }
 
 /* The request's prompt as ids. The tokenizer's post-processor adds its tokens only if no template was used.
  * */
-static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text, cake_ids *ids)
+static cake_err tokens_of(const cake_preparation *feed, cake_request *r, cake_buf *text, cake_ids *ids)
 {
     bool templated = r->messages || (r->use_template && !feed->options->raw && cake_chat_has(feed->chat));
     cake_err err = CAKE_OK;
@@ -203,7 +204,7 @@ static cake_err tokens_of(const cake_feed *feed, cake_request *r, cake_buf *text
 }
 
 /* Checks the ids that a request names beside its prompt. */
-static cake_err check_named(const cake_feed *feed, cake_request *r)
+static cake_err check_named(const cake_preparation *feed, cake_request *r)
 {
     const cake_params *p = &r->params;
     for (size_t i = 0; i < p->stop_ids.len; i++)
@@ -221,7 +222,7 @@ static cake_err check_named(const cake_feed *feed, cake_request *r)
     return CAKE_OK;
 }
 
-static cake_err check(const cake_feed *feed, const cake_ids *ids, cake_request *r)
+static cake_err check(const cake_preparation *feed, const cake_ids *ids, cake_request *r)
 {
     cake_fault *fault = &r->fault;
     const cake_params *p = &r->params;
@@ -243,7 +244,7 @@ static cake_err check(const cake_feed *feed, const cake_ids *ids, cake_request *
     return feed->n_vocab ? check_named(feed, r) : CAKE_OK;
 }
 
-void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *text, cake_ids *ids)
+void cake_prepare_request(const cake_preparation *feed, cake_request *request, cake_buf *text, cake_ids *ids)
 {
     cake_buf_cut(text, 0);
     if (!request->err) {
@@ -272,7 +273,7 @@ void cake_feed_prepare(const cake_feed *feed, cake_request *request, cake_buf *t
 
 /* Whether a request is to be answered. Requests of other shards get no order, so that the orders of this one
  * have no gaps. */
-static bool is_wanted(cake_feed *feed, cake_request *request)
+static bool is_wanted(cake_preparation *feed, cake_request *request)
 {
     if (!cake_shard_has(&feed->options->shard, request->index))
         return false;
@@ -282,7 +283,7 @@ static bool is_wanted(cake_feed *feed, cake_request *request)
     return !done;
 }
 
-void cake_feed_warn(bool *warned, const cake_request *r)
+void cake_prepare_warn(bool *warned, const cake_request *r)
 {
     char place[CAKE_PLACE];
     if (*warned || r->err || r->form != CAKE_FORM_BATCH_COMPLETION || r->params.max_tokens != CAKE_UNSET)
@@ -295,7 +296,7 @@ void cake_feed_warn(bool *warned, const cake_request *r)
         cake_form_place(r->form, r->index, r->id, place));
 }
 
-cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)
+cake_err cake_prepare_next(cake_preparation *feed, cake_sequence **out)
 {
     cake_request request = {0};
     cake_ids ids = {0};
@@ -309,8 +310,8 @@ cake_err cake_feed_next(cake_feed *feed, cake_sequence **out)
     } while (!err && !is_wanted(feed, &request));
     if (err)
         return err;
-    cake_feed_prepare(feed, &request, &feed->text, &ids);
-    cake_feed_warn(&feed->warned, &request);
+    cake_prepare_request(feed, &request, &feed->text, &ids);
+    cake_prepare_warn(&feed->warned, &request);
     int context = feed->context ? feed->context : INT32_MAX;
     *out = cake_sequence_open(&request, &ids, context, (uint64_t)feed->options->seed, feed->token);
     (*out)->chat = (*out)->request.chat;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace/times.h"
+#include "trace/latency.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 
-void cake_times_add(cake_times *t, double seconds)
+void cake_latency_add(cake_latency *t, double seconds)
 {
     enum { KEPT = 1 << 16 };
     int64_t at = t->n;
@@ -30,7 +30,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double cake_times_percentile(cake_times *t, int percent)
+double cake_latency_percentile(cake_latency *t, int percent)
 {
     if (!t->n) /* no memory, which qsort may not be given */
         return NAN;
@@ -38,8 +38,8 @@ double cake_times_percentile(cake_times *t, int percent)
     return (double)t->value[t->n * percent / 100];
 }
 
-void cake_times_free(cake_times *t)
+void cake_latency_free(cake_latency *t)
 {
     free(t->value);
-    *t = (cake_times){0};
+    *t = (cake_latency){0};
 }

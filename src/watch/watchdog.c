@@ -6,7 +6,7 @@
  * that has the files, unless that does not come: then nothing is lost that was not lost already, since the
  * journal is right at any moment.
  */
-#include "watch/watch.h"
+#include "watch/watchdog.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -27,9 +27,9 @@ static const double acquaint = 20; /* seconds in which every rank should have be
 
 enum { HOST = 64, LISTED = 16 };
 
-struct cake_watch {
+struct cake_watchdog {
     cake_heartbeat *pulse;
-    cake_whereabouts *where;
+    cake_rank_status *where;
     int rank, size;
     double patience, opened;
     bool keeps;              /* there is a journal to go on from */
@@ -46,8 +46,8 @@ struct cake_watch {
 
 static void tell(void *self, cake_rank_beat *b)
 {
-    const cake_watch *w = self;
-    cake_whereabouts *at = w->where;
+    const cake_watchdog *w = self;
+    cake_rank_status *at = w->where;
     double now = cake_clock_now();
     *b = (cake_rank_beat){.phase = at->phase,
                           .root = at->root,
@@ -70,7 +70,7 @@ static void tell(void *self, cake_rank_beat *b)
 /* ---- what follows */
 
 /* Whose wave has not arrived, among ranks that have one edge each way. */
-static void find_gap(const cake_peer *ears, int n, int root, cake_verdict *v)
+static void find_gap(const cake_peer *ears, int n, int root, cake_watchdog_verdict *v)
 {
     v->rank = root;
     v->other = -1;
@@ -87,9 +87,10 @@ static void find_gap(const cake_peer *ears, int n, int root, cake_verdict *v)
 
 /* A replica's waves are under way and nothing has happened at any of its ranks: somebody works on one thing
  * for long, or all of them wait for a message that does not come. */
-static cake_verdict judge_replica(const cake_peer *ears, int n, int root, double patience, double now)
+static cake_watchdog_verdict judge_replica(const cake_peer *ears, int n, int root, double patience,
+                                           double now)
 {
-    cake_verdict v = {0};
+    cake_watchdog_verdict v = {0};
     double latest = 0, longest = 0;
     int busy = -1;
     if (!ears[root].beat.away)
@@ -126,30 +127,31 @@ static double without_waves(const cake_peer *ears, const _Atomic double *letters
     return now - (beat > letter ? beat : letter);
 }
 
-cake_verdict cake_watch_judge(const cake_peer *ears, const _Atomic double *letters, int n, double patience,
-                              double now)
+cake_watchdog_verdict cake_watchdog_judge(const cake_peer *ears, const _Atomic double *letters, int n,
+                                          double patience, double now)
 {
     for (int r = 1; r < n; r++)
         if (ears[r].state == CAKE_PEER_FAILED)
-            return (cake_verdict){.kind = CAKE_VERDICT_FAILED, .rank = r, .status = ears[r].status};
+            return (cake_watchdog_verdict){.kind = CAKE_VERDICT_FAILED, .rank = r, .status = ears[r].status};
     for (int r = 1; r < n; r++)
         if (ears[r].state == CAKE_PEER_GONE)
-            return (cake_verdict){.kind = CAKE_VERDICT_GONE, .rank = r, .seconds = now - ears[r].heard};
+            return (cake_watchdog_verdict){
+                .kind = CAKE_VERDICT_GONE, .rank = r, .seconds = now - ears[r].heard};
     for (int r = 1; r < n; r++) {
         /* waves of its replica that come back have been in its hands: it is its connection that is broken */
         int root = ears[r].beat.root >= 0 && ears[r].beat.root < n ? ears[r].beat.root : 0;
         double silent = now - ears[r].heard, without = without_waves(ears, letters, root, now);
         if (ears[r].state == CAKE_PEER_HEARD && silent > patience && without > patience)
-            return (cake_verdict){.kind = CAKE_VERDICT_SILENT, .rank = r, .seconds = silent};
+            return (cake_watchdog_verdict){.kind = CAKE_VERDICT_SILENT, .rank = r, .seconds = silent};
     }
     for (int r = 0; r < n; r++) {
-        cake_verdict v = {0};
+        cake_watchdog_verdict v = {0};
         if (ears[r].state == CAKE_PEER_HEARD && ears[r].beat.root == r)
             v = judge_replica(ears, n, r, patience, now);
         if (v.kind)
             return v;
     }
-    return (cake_verdict){0};
+    return (cake_watchdog_verdict){0};
 }
 
 /* ---- what is said */
@@ -168,7 +170,7 @@ static __attribute__((format(printf, 2, 3))) void put(text *t, const char *fmt, 
     t->len = n < 0 ? t->len : t->len + (size_t)n < sizeof t->at ? t->len + (size_t)n : sizeof t->at - 1;
 }
 
-static void put_rank(text *t, const cake_watch *w, int rank, const cake_rank_beat *b)
+static void put_rank(text *t, const cake_watchdog *w, int rank, const cake_rank_beat *b)
 {
     put(t, "rank %d on %s", rank, w->host[rank]);
     if (b->layers[0])
@@ -192,7 +194,7 @@ static void put_doing(text *t, const cake_rank_beat *b)
 }
 
 /* Of all replicas. */
-static void put_under_way(text *t, const cake_watch *w, const cake_peer *ears)
+static void put_under_way(text *t, const cake_watchdog *w, const cake_peer *ears)
 {
     int waves = 0, sequences = 0;
     bool running = ears[0].beat.phase == CAKE_PHASE_RUN;
@@ -208,7 +210,7 @@ static void put_under_way(text *t, const cake_watch *w, const cake_peer *ears)
 }
 
 /* Where all ranks are, in lines of some. */
-static void say_all(const cake_watch *w, const cake_peer *ears)
+static void say_all(const cake_watchdog *w, const cake_peer *ears)
 {
     text t = {.len = 0};
     for (int r = 0; r < w->size && r < LISTED; r++) {
@@ -225,7 +227,7 @@ static void say_all(const cake_watch *w, const cake_peer *ears)
         cake_log_now(CAKE_WARN, "link", t.at);
 }
 
-static void say_lost(const cake_watch *w, const cake_peer *ears, const cake_verdict *v)
+static void say_lost(const cake_watchdog *w, const cake_peer *ears, const cake_watchdog_verdict *v)
 {
     text t = {.len = 0};
     const cake_rank_beat *b = &ears[w->rank ? 0 : v->rank].beat;
@@ -258,7 +260,7 @@ static void say_lost(const cake_watch *w, const cake_peer *ears, const cake_verd
         say_all(w, ears);
 }
 
-static void say_slow(const cake_watch *w, const cake_peer *ears, const cake_verdict *v)
+static void say_slow(const cake_watchdog *w, const cake_peer *ears, const cake_watchdog_verdict *v)
 {
     text t = {.len = 0};
     put_rank(&t, w, v->rank, &ears[v->rank].beat);
@@ -269,7 +271,7 @@ static void say_slow(const cake_watch *w, const cake_peer *ears, const cake_verd
 }
 
 /* Ranks that no connection leads to are nothing to worry about while they live. */
-static void say_unheard(cake_watch *w, const cake_peer *ears)
+static void say_unheard(cake_watchdog *w, const cake_peer *ears)
 {
     int n = 0, first = 0;
     for (int r = 1; r < w->size; r++)
@@ -288,20 +290,20 @@ static void say_unheard(cake_watch *w, const cake_peer *ears)
 /* ---- what is done */
 
 /* The run is over: rank 0's main thread closes the files, if it comes to it in time. */
-static void end_soon(cake_watch *w, int status, double now)
+static void end_soon(cake_watchdog *w, int status, double now)
 {
     w->found = now;
     w->lost = status ? status : CAKE_ERR_FATAL;
 }
 
-static void end_now(const cake_watch *w)
+static void end_now(const cake_watchdog *w)
 {
     cake_lock_abandon();
     cake_heartbeat_send_failed(w->lost);
     cake_comm_exit_now(w->lost);
 }
 
-static void look_at_all(cake_watch *w, const cake_peer *ears, double now)
+static void look_at_all(cake_watchdog *w, const cake_peer *ears, double now)
 {
     int phase = w->where->phase;
     if (w->lost) {
@@ -312,7 +314,7 @@ static void look_at_all(cake_watch *w, const cake_peer *ears, double now)
     }
     if (!w->acquainted && now - w->opened > acquaint)
         say_unheard(w, ears);
-    cake_verdict v = cake_watch_judge(ears, w->letters, w->size, w->patience, now);
+    cake_watchdog_verdict v = cake_watchdog_judge(ears, w->letters, w->size, w->patience, now);
     if (v.kind == CAKE_VERDICT_SLOW) {
         if (now - w->said < w->wait)
             return;
@@ -327,9 +329,9 @@ static void look_at_all(cake_watch *w, const cake_peer *ears, double now)
 }
 
 /* Other ranks know rank 0 only. Waves that come are a sign of it, too. */
-static void look_at_root(cake_watch *w, const cake_peer *ear, double now)
+static void look_at_root(cake_watchdog *w, const cake_peer *ear, double now)
 {
-    cake_verdict v = {.seconds = now - ear->heard};
+    cake_watchdog_verdict v = {.seconds = now - ear->heard};
     if (ear->state == CAKE_PEER_FAILED)
         cake_comm_exit_now(ear->status);
     if (w->where->steps != w->steps) {
@@ -349,26 +351,26 @@ static void look_at_root(cake_watch *w, const cake_peer *ear, double now)
 
 static void look(void *self, const cake_peer *ears, double now)
 {
-    cake_watch *w = self;
+    cake_watchdog *w = self;
     if (w->rank)
         look_at_root(w, ears, now);
     else
         look_at_all(w, ears, now);
 }
 
-void cake_watch_heard(cake_watch *watch, int root)
+void cake_watchdog_heard(cake_watchdog *watch, int root)
 {
     if (watch)
         watch->letters[root] = cake_clock_now();
 }
 
-cake_err cake_watch_lost(const cake_watch *watch)
+cake_err cake_watchdog_lost(const cake_watchdog *watch)
 {
     return watch ? (cake_err)watch->lost : CAKE_OK;
 }
 
 /* Whoever is likely to outlive rank 0: a rank of another host, if there is one. */
-static int speaker_of(const cake_watch *w)
+static int speaker_of(const cake_watchdog *w)
 {
     for (int r = 1; r < w->size; r++)
         if (strcmp(w->host[r], w->host[0]))
@@ -376,23 +378,23 @@ static int speaker_of(const cake_watch *w)
     return 1;
 }
 
-cake_watch *cake_watch_open(const cake_options *o, const cake_comm *world, cake_whereabouts *where)
+cake_watchdog *cake_watchdog_open(const cake_options *o, const cake_comm *world, cake_rank_status *where)
 {
     char names[512] = "";
-    *where = (cake_whereabouts){
+    *where = (cake_rank_status){
         .layer = -1, .upstream = -1, .since = cake_clock_now(), .turned = cake_clock_now()};
     int64_t seconds = o->watchdog; /* rank 0's: a launcher need not give the others its environment */
     cake_comm_bcast(world, &seconds, sizeof seconds);
     if (world->size == 1 || !seconds)
         return NULL;
-    cake_watch *w = cake_alloc(1, sizeof *w);
-    *w = (cake_watch){.where = where,
-                      .rank = world->rank,
-                      .size = world->size,
-                      .patience = seconds < 0 ? CAKE_WATCH_SECONDS : (double)seconds,
-                      .opened = cake_clock_now(),
-                      .keeps = o->output && strcmp(o->output, "-") != 0,
-                      .wait = slow};
+    cake_watchdog *w = cake_alloc(1, sizeof *w);
+    *w = (cake_watchdog){.where = where,
+                         .rank = world->rank,
+                         .size = world->size,
+                         .patience = seconds < 0 ? CAKE_WATCHDOG_SECONDS : (double)seconds,
+                         .opened = cake_clock_now(),
+                         .keeps = o->output && strcmp(o->output, "-") != 0,
+                         .wait = slow};
     w->letters = cake_alloc((size_t)world->size, sizeof *w->letters);
     w->host = cake_alloc((size_t)world->size, sizeof *w->host);
     cake_comm_gather(world, world->host, w->host, sizeof *w->host);
@@ -405,7 +407,7 @@ cake_watch *cake_watch_open(const cake_options *o, const cake_comm *world, cake_
     return w;
 }
 
-void cake_watch_close(cake_watch *w)
+void cake_watchdog_close(cake_watchdog *w)
 {
     if (!w)
         return;
