@@ -46,9 +46,9 @@ static cake_err forward(void *self, cake_wave *wave, cake_wave_buffers way,
     return CAKE_OK;
 }
 
-cake_work modelled_work(modelled_hop *hop)
+cake_hop_work modelled_work(modelled_hop *hop)
 {
-    return (cake_work){.self = hop, .forward = forward};
+    return (cake_hop_work){.self = hop, .forward = forward};
 }
 
 /* The root computes with a table of operations; these do nothing but the head's product, which waits. Scores

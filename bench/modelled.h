@@ -17,7 +17,7 @@ typedef struct modelled_hop {
 } modelled_hop;
 
 /* hop outlives it. */
-cake_work modelled_work(modelled_hop *hop);
+cake_hop_work modelled_work(modelled_hop *hop);
 
 /* What a root needs, with a head that takes as long as this model's: one root a process. *spent grows by what
  * the head took; both outlive the root. */

@@ -15,7 +15,7 @@
 #include "bench/shapes.h"
 #include "bench/source.h"
 #include "bench/throughput.h"
-#include "engine/root.h"
+#include "engine/engine.h"
 #include "logits/logits.h"
 #include "planner/replicas.h"
 #include "planner/stage.h"
@@ -121,7 +121,7 @@ static cake_err check_memory(const rig *r)
     int64_t bytes = (int64_t)cake_pipeline_bytes(&r->plan, world->rank, r->shape.n_lane, r->wave_bytes);
     if (world->rank == 0)
         bytes +=
-            (int64_t)(cake_root_bytes(r->config, &r->shape, 1) +
+            (int64_t)(cake_engine_bytes(r->config, &r->shape, 1) +
                       cake_logits_bytes(r->config, modelled_kernels(&r->cost, NULL), r->shape.lane_seqs, 1));
     bytes = cake_comm_node_sum(world, bytes);
     if (bytes > machine.memory && world->local_rank == 0)
@@ -153,15 +153,15 @@ static cake_err conduct(rig *r)
             modelled.first = r->plan.hop[i].first;
             modelled.count = r->plan.hop[i].count;
         }
-    cake_work work = modelled_work(&modelled);
+    cake_hop_work work = modelled_work(&modelled);
     source from = {.load = r->load, .n_vocab = r->config->n_vocab};
-    cake_conductor conductor = source_conductor(&from);
-    cake_root *root = NULL;
+    cake_sequence_io conductor = source_conductor(&from);
+    cake_engine *root = NULL;
     cake_pipeline *pipeline = NULL;
     cake_err err = check_memory(r);
     const cake_kernels *kernels = modelled_kernels(&r->cost, &r->head);
     if (!err && world->rank == 0)
-        err = cake_root_open(r->model, kernels, kernels, &r->plan, &r->shape, 1, 0, &conductor, &root);
+        err = cake_engine_open(r->model, kernels, kernels, &r->plan, &r->shape, 1, 0, &conductor, &root);
     if (!err)
         err =
             cake_pipeline_open(world, &r->plan, &work, root, r->shape.n_lane, r->wave_bytes, NULL, &pipeline);
@@ -173,7 +173,7 @@ static cake_err conduct(rig *r)
     if (!err)
         gather(r, mine);
     cake_pipeline_close(pipeline);
-    cake_root_close(root);
+    cake_engine_close(root);
     free(mine);
     return err;
 }

@@ -89,7 +89,7 @@ static cake_err done(void *self, cake_sequence *sequence)
     return err;
 }
 
-cake_conductor source_conductor(source *s)
+cake_sequence_io source_conductor(source *s)
 {
-    return (cake_conductor){.self = s, .next = next, .token = token, .done = done};
+    return (cake_sequence_io){.self = s, .next = next, .token = token, .done = done};
 }

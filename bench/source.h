@@ -6,7 +6,7 @@
 #define CAKE_BENCH_SOURCE_H
 
 #include "bench/cost.h"
-#include "engine/root.h"
+#include "engine/engine.h"
 
 /* The part of a run in which nothing but generated tokens is computed: from the second round on in which
  * every sequence has had its first one. A round gives each sequence that runs a token. */
@@ -30,6 +30,6 @@ source_steady *source_steady_open(int seqs);
 void source_steady_close(source_steady *steady); /* NULL is fine */
 
 /* s outlives the conductor. A request that fails fails the run, and is said. */
-cake_conductor source_conductor(source *s);
+cake_sequence_io source_conductor(source *s);
 
 #endif

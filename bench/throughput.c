@@ -13,7 +13,7 @@
 #include "bench/floor.h"
 #include "bench/shapes.h"
 #include "bench/source.h"
-#include "engine/root.h"
+#include "engine/engine.h"
 #include "kernels/cuda/device.h"
 #include "planner/parts.h"
 #include "report/report.h"
@@ -45,14 +45,14 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
                         source_steady *steady, cake_stage_stats *stats)
 {
     source from = {.load = *load, .n_vocab = cake_model_config(stage->model)->n_vocab, .steady = steady};
-    cake_conductor conductor = source_conductor(&from);
-    cake_root *root = NULL;
+    cake_sequence_io conductor = source_conductor(&from);
+    cake_engine *root = NULL;
     cake_pipeline *pipeline = NULL;
     cake_err err = CAKE_OK;
     if (bench->world->rank == 0)
-        err = cake_root_open(stage->model, cake_parts_embed(stage, &stage->plan),
-                             cake_parts_head(stage, &stage->plan), &stage->plan, &stage->shape,
-                             stage->n_thread, stage->n_decode, &conductor, &root);
+        err = cake_engine_open(stage->model, cake_parts_embed(stage, &stage->plan),
+                               cake_parts_head(stage, &stage->plan), &stage->plan, &stage->shape,
+                               stage->n_thread, stage->n_decode, &conductor, &root);
     if (!err)
         err = cake_pipeline_open(bench->world, &stage->plan, stage->works, root, stage->shape.n_lane,
                                  stage->wave_bytes, stage->edge, &pipeline);
@@ -63,7 +63,7 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
         *stats = cake_pipeline_statistics(pipeline);
     CAKE_ASSERT(err || bench->world->rank || from.generated == (int64_t)load->seqs * load->generated);
     cake_pipeline_close(pipeline);
-    cake_root_close(root);
+    cake_engine_close(root);
     return err;
 }
 

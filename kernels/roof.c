@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: operations and bytes of pieces of work. Out: how long a processor's peaks would take for them. slice.c
- * and root.c add, report.c asks.
+ * and engine.c add, report.c asks.
  * Invariant: work is kept in bins by its operations per byte, so that it is still known what binds it after
  * it was added up.
  */

@@ -2,7 +2,7 @@
  *
  * The rows of a wave, chosen on one thread and on several, beside one row at a time.
  */
-#include "engine/choose.h"
+#include "engine/sampler.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void fill(float *score, int row)
     }
 }
 
-static void check(const cake_draw *draw, const float *before, int row)
+static void check(const cake_sample_row *draw, const float *before, int row)
 {
     const cake_sequence *s = draw->sequence;
     double total = 0;
@@ -46,7 +46,7 @@ static void check(const cake_draw *draw, const float *before, int row)
     key.pos = (uint32_t)(row + 1);
     CU_ASSERT(draw->finite);
     CU_ASSERT(!memcmp(draw->score, before, N_VOCAB * sizeof *before));
-    CU_ASSERT_EQUAL(draw->id, draw->what == CAKE_CHOOSE_SCORE
+    CU_ASSERT_EQUAL(draw->id, draw->what == CAKE_SAMPLE_SCORE
                                   ? 17
                                   : cake_sample(before, N_VOCAB, &s->request.params, &key, scratch));
     for (int i = 0; i < N_VOCAB; i++)
@@ -65,22 +65,22 @@ static void test_threads(void)
     for (int row = 0; row < N_ROW; row++)
         fill(before + row * N_VOCAB, row);
     for (int threads = 1; threads <= 4; threads++) {
-        cake_chooser *chooser;
-        CU_ASSERT_EQUAL_FATAL(cake_chooser_open(N_VOCAB, N_ROW, threads, &chooser), CAKE_OK);
-        cake_draw *draw = cake_chooser_rows(chooser);
+        cake_sampler *chooser;
+        CU_ASSERT_EQUAL_FATAL(cake_sampler_open(N_VOCAB, N_ROW, threads, &chooser), CAKE_OK);
+        cake_sample_row *draw = cake_sampler_rows(chooser);
         memcpy(score, before, sizeof(float) * N_ROW * N_VOCAB);
         for (int row = 0; row < N_ROW; row++)
-            draw[row] = (cake_draw){.sequence = begin(row),
-                                    .finite = true,
-                                    .score = score + row * N_VOCAB,
-                                    .what = row == 5 ? CAKE_CHOOSE_SCORE : CAKE_CHOOSE_SAMPLE,
-                                    .id = 17};
-        cake_chooser_run(chooser, threads, N_ROW);
+            draw[row] = (cake_sample_row){.sequence = begin(row),
+                                          .finite = true,
+                                          .score = score + row * N_VOCAB,
+                                          .what = row == 5 ? CAKE_SAMPLE_SCORE : CAKE_SAMPLE_SAMPLE,
+                                          .id = 17};
+        cake_sampler_run(chooser, threads, N_ROW);
         for (int row = 0; row < N_ROW; row++) {
             check(&draw[row], before + row * N_VOCAB, row);
             cake_sequence_close(draw[row].sequence);
         }
-        cake_chooser_close(chooser);
+        cake_sampler_close(chooser);
     }
     free(before);
     free(score);
@@ -89,12 +89,12 @@ static void test_threads(void)
 /* What a draw needs of the head, and no more: the same token as from all scores. */
 static void check_needs(const cake_sequence *sequence, int needs)
 {
-    cake_draw draw = {.sequence = (cake_sequence *)sequence, .what = CAKE_CHOOSE_SAMPLE};
-    CU_ASSERT_EQUAL(cake_draw_needs(&draw, N_VOCAB), needs);
-    draw.what = CAKE_CHOOSE_SCORE;
-    CU_ASSERT_EQUAL(cake_draw_needs(&draw, N_VOCAB), 0);
-    draw.what = CAKE_CHOOSE_CHECK;
-    CU_ASSERT_EQUAL(cake_draw_needs(&draw, N_VOCAB), 1);
+    cake_sample_row draw = {.sequence = (cake_sequence *)sequence, .what = CAKE_SAMPLE_SAMPLE};
+    CU_ASSERT_EQUAL(cake_sample_row_topk(&draw, N_VOCAB), needs);
+    draw.what = CAKE_SAMPLE_SCORE;
+    CU_ASSERT_EQUAL(cake_sample_row_topk(&draw, N_VOCAB), 0);
+    draw.what = CAKE_SAMPLE_CHECK;
+    CU_ASSERT_EQUAL(cake_sample_row_topk(&draw, N_VOCAB), 1);
 }
 
 static void test_needs(void)
@@ -113,18 +113,18 @@ static void test_needs(void)
         s->past = NULL;
         cake_sequence_close(s);
     }
-    CU_ASSERT_EQUAL(cake_draw_needs(&(cake_draw){.what = CAKE_CHOOSE_SAMPLE}, N_VOCAB), 1);
+    CU_ASSERT_EQUAL(cake_sample_row_topk(&(cake_sample_row){.what = CAKE_SAMPLE_SAMPLE}, N_VOCAB), 1);
 }
 
 /* Some of the best are enough where not all scores are needed; rows that are broken have no token. */
 static void test_without_scores(void)
 {
-    cake_chooser *chooser;
+    cake_sampler *chooser;
     float *score = malloc(sizeof(float) * N_VOCAB);
     void *scratch = malloc(cake_sample_scratch(N_VOCAB));
     cake_topk best;
-    CU_ASSERT_EQUAL_FATAL(cake_chooser_open(N_VOCAB, 3, 2, &chooser), CAKE_OK);
-    cake_draw *draw = cake_chooser_rows(chooser);
+    CU_ASSERT_EQUAL_FATAL(cake_sampler_open(N_VOCAB, 3, 2, &chooser), CAKE_OK);
+    cake_sample_row *draw = cake_sampler_rows(chooser);
     for (int row = 0; row <= 4; row += 4) {
         cake_sequence *s = begin(row);
         fill(score, row);
@@ -132,17 +132,17 @@ static void test_without_scores(void)
         for (int i = N_VOCAB; i-- > 0;)
             cake_topk_add(&best, (cake_ranked){score[i], i});
         for (int i = 0; i < 3; i++)
-            draw[i] = (cake_draw){.sequence = i < 2 ? s : NULL,
-                                  .finite = i == 0,
-                                  .best = &best,
-                                  .what = CAKE_CHOOSE_SAMPLE,
-                                  .id = -7};
-        cake_chooser_run(chooser, 2, 3);
+            draw[i] = (cake_sample_row){.sequence = i < 2 ? s : NULL,
+                                        .finite = i == 0,
+                                        .best = &best,
+                                        .what = CAKE_SAMPLE_SAMPLE,
+                                        .id = -7};
+        cake_sampler_run(chooser, 2, 3);
         CU_ASSERT_EQUAL(draw[0].id, cake_sample(score, N_VOCAB, &s->request.params, &s->key, scratch));
         CU_ASSERT(s->key.pos == (uint32_t)row + 1 && draw[1].id == -7 && draw[2].id == -7);
         cake_sequence_close(s);
     }
-    cake_chooser_close(chooser);
+    cake_sampler_close(chooser);
     free(score);
     free(scratch);
 }

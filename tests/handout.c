@@ -19,7 +19,7 @@ typedef struct game {
     int n_replica;
     int item[MOST_ITEMS], owner[MOST_ITEMS];
     int n_item, n_given;
-    cake_headway headway[MOST_REPLICAS];
+    cake_replica_progress headway[MOST_REPLICAS];
 } game;
 
 static game g;

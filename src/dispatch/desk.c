@@ -28,11 +28,11 @@ typedef struct lent {
 } lent;
 
 struct cake_desk {
-    cake_conductor conductor;
+    cake_sequence_io conductor;
     const cake_config *config;
     int n_replica;
     cake_handout *handout;
-    cake_root *root;
+    cake_engine *root;
     cake_channel **mail; /* [n_replica] to each root; NULL: of replica 0 */
     bool *gone;          /* [n_replica] its root will send no more letters */
     cake_sequence **own; /* [cap] requests for replica 0: n, from `first` on, that its root has not taken */
@@ -49,7 +49,7 @@ struct cake_desk {
     int *rank;            /* [n_replica] the rank of each root in the world */
 };
 
-cake_desk *cake_desk_open(const cake_conductor *conductor, const cake_config *config, int n_replica,
+cake_desk *cake_desk_open(const cake_sequence_io *conductor, const cake_config *config, int n_replica,
                           const cake_appetite *appetite)
 {
     size_t n = (size_t)n_replica;
@@ -68,7 +68,7 @@ size_t cake_desk_bytes(int n_replica)
     return (size_t)(n_replica - 1) * cake_transport_bytes();
 }
 
-cake_err cake_desk_connect(cake_desk *d, const cake_comm *world, cake_root *root)
+cake_err cake_desk_connect(cake_desk *d, const cake_comm *world, cake_engine *root)
 {
     d->root = root;
     for (int r = 1; r < d->n_replica; r++) {
@@ -141,7 +141,7 @@ static cake_err fail(cake_desk *d, cake_err err)
 {
     if (err && !d->err) {
         tell_all(d, CAKE_LETTER_QUIT);
-        cake_root_stop(d->root, err);
+        cake_engine_stop(d->root, err);
     }
     if (err && (!d->err || d->err == CAKE_STOPPED))
         d->err = err;
@@ -185,9 +185,9 @@ static cake_err done(void *self, cake_sequence *lead)
     return hand_back(self, lead, 0);
 }
 
-cake_conductor cake_desk_conductor(cake_desk *desk)
+cake_sequence_io cake_desk_conductor(cake_desk *desk)
 {
-    return (cake_conductor){.self = desk, .next = next, .token = token, .done = done};
+    return (cake_sequence_io){.self = desk, .next = next, .token = token, .done = done};
 }
 
 static lent *of_ticket(cake_desk *d, int64_t ticket, int replica)
@@ -199,7 +199,7 @@ static lent *of_ticket(cake_desk *d, int64_t ticket, int replica)
 
 static void read_news(cake_desk *d, int replica, cake_letter *letter)
 {
-    cake_headway headway;
+    cake_replica_progress headway;
     cake_letter_take(letter, &headway, sizeof headway);
     cake_handout_told(d->handout, replica, &headway);
     while (letter->at < letter->end && !d->err) {
@@ -258,7 +258,7 @@ static bool read_one(cake_desk *d)
     } else if (s->request.err) {
         fail(d, d->conductor.done(d->conductor.self, s));
     } else {
-        int64_t salt = cake_window_salt(d->config, s->n_prompt);
+        int64_t salt = cake_request_queue_prefix_salt(d->config, s->n_prompt);
         cake_handout_add(d->handout, s, salt, s->ids.id, s->n_prompt);
     }
     return true;
@@ -346,7 +346,7 @@ bool cake_desk_attend(cake_desk *d)
     for (int i = 0; i < others; i++)
         worked |= read_letters(d, 1 + (d->turn + i) % others, until);
     d->turn = (d->turn + 1) % others;
-    cake_headway own = cake_root_headway(d->root);
+    cake_replica_progress own = cake_engine_progress(d->root);
     cake_handout_told(d->handout, 0, &own);
     if (!d->err)
         worked |= read_ahead(d);

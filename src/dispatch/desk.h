@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "dispatch/handout.h"
-#include "engine/root.h"
+#include "engine/engine.h"
 #include "link/comm.h"
 #include "model/config.h"
 #include "trace/trace.h"
@@ -20,13 +20,13 @@ typedef struct cake_desk cake_desk;
 
 /* conductor: where requests come from and go back to. config outlives the desk. appetite [n_replica] of each
  * replica; replica 0's root is on this rank. */
-cake_desk *cake_desk_open(const cake_conductor *conductor, const cake_config *config, int n_replica,
+cake_desk *cake_desk_open(const cake_sequence_io *conductor, const cake_config *config, int n_replica,
                           const cake_appetite *appetite);
 /* The conductor that replica 0's root is to have. */
-cake_conductor cake_desk_conductor(cake_desk *desk);
+cake_sequence_io cake_desk_conductor(cake_desk *desk);
 /* Opens the mail to the other roots, each of which is the first rank of its part of the world. root: replica
  * 0's, borrowed. */
-cake_err cake_desk_connect(cake_desk *desk, const cake_comm *world, cake_root *root);
+cake_err cake_desk_connect(cake_desk *desk, const cake_comm *world, cake_engine *root);
 size_t cake_desk_bytes(int n_replica); /* bytes of its buffers */
 /* trace: where its spans go; watch: who is told of letters. Both borrowed; NULL: nowhere, nobody. */
 void cake_desk_watch(cake_desk *desk, cake_trace *trace, cake_watchdog *watch);
@@ -34,8 +34,8 @@ void cake_desk_watch(cake_desk *desk, cake_trace *trace, cake_watchdog *watch);
 /* Lets letters come and go, reads requests and hands them out, for a few milliseconds at most unless a long
  * request is read. Called often. Returns whether there was something to do. */
 bool cake_desk_attend(cake_desk *desk);
-/* As cake_root_stop, for all roots. An error takes precedence over CAKE_STOPPED; of two errors the first one
- * counts. */
+/* As cake_engine_stop, for all roots. An error takes precedence over CAKE_STOPPED; of two errors the
+ * first one counts. */
 void cake_desk_stop(cake_desk *desk, cake_err err);
 /* Whether all other roots have ended too, and all letters have arrived. */
 bool cake_desk_over(const cake_desk *desk);

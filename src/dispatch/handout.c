@@ -33,7 +33,7 @@ typedef struct prompt {
 
 typedef struct replica {
     cake_appetite appetite;
-    cake_headway headway;
+    cake_replica_progress headway;
     int64_t given, given_tok, done;
     bool asked; /* for its choice, by the cake_handout_next under way */
 } replica;
@@ -132,7 +132,7 @@ void cake_handout_end(cake_handout *h)
     h->ended = true;
 }
 
-void cake_handout_told(cake_handout *h, int r, const cake_headway *headway)
+void cake_handout_told(cake_handout *h, int r, const cake_replica_progress *headway)
 {
     h->replicas[r].headway = *headway;
 }

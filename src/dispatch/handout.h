@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/headway.h"
+#include "engine/progress.h"
 
 typedef struct cake_handout cake_handout;
 
@@ -42,7 +42,7 @@ void cake_handout_end(cake_handout *handout);
  * returned from now on. -1: nobody should have more now. */
 int cake_handout_next(cake_handout *handout, void **item, int *n);
 /* How far a replica is; what it has finished is told one by one. */
-void cake_handout_told(cake_handout *handout, int replica, const cake_headway *headway);
+void cake_handout_told(cake_handout *handout, int replica, const cake_replica_progress *headway);
 void cake_handout_done(cake_handout *handout, int replica);
 
 /* Any item that waits, which waits no longer; NULL: none does. For the end of a run that failed. */

@@ -15,7 +15,7 @@ enum {
     CAKE_LETTER_WORK = 'w', /* rank 0: requests */
     CAKE_LETTER_END = 'e',  /* rank 0: there will be no more */
     CAKE_LETTER_QUIT = 'q', /* rank 0: what is begun is of no use any longer */
-    CAKE_LETTER_NEWS = 'n', /* a root: how far it is (cake_headway), then news */
+    CAKE_LETTER_NEWS = 'n', /* a root: how far it is (cake_replica_progress), then news */
     CAKE_LETTER_BYE = 'b'   /* a root: there will be no more letters */
 };
 

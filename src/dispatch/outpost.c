@@ -16,7 +16,10 @@
 #include "dispatch/letters.h"
 #include "link/channel.h"
 
-enum { ENOUGH = 16 << 10, HEAD = 1 + sizeof(cake_headway) }; /* bytes of a letter; of its beginning */
+enum {
+    ENOUGH = 16 << 10,
+    HEAD = 1 + sizeof(cake_replica_progress)
+}; /* bytes of a letter; of its beginning */
 
 static const double moment = 0.01; /* seconds that a token waits at most, to share a letter */
 static const double silence = 1;   /* seconds after which rank 0 hears, though there is no news */
@@ -26,7 +29,7 @@ struct cake_outpost {
     const cake_config *config;
     cake_tokenizer *token;
     cake_channel *mail;
-    cake_root *root;
+    cake_engine *root;
     cake_sequence **inbox; /* [cap] those from `first` on, n of them, have not begun */
     int cap, first, n;
     bool ended;    /* there will be no more requests */
@@ -34,7 +37,7 @@ struct cake_outpost {
     cake_buf news; /* the next letter, after its beginning */
     double since;  /* of its first news */
     bool urgent;   /* a request is done */
-    cake_headway told;
+    cake_replica_progress told;
     double wrote; /* when that was */
 };
 
@@ -61,7 +64,7 @@ size_t cake_outpost_bytes(void)
     return cake_transport_bytes();
 }
 
-cake_err cake_outpost_connect(cake_outpost *o, const cake_comm *world, cake_root *root)
+cake_err cake_outpost_connect(cake_outpost *o, const cake_comm *world, cake_engine *root)
 {
     cake_transport *pipe;
     cake_err err = cake_transport_open_mpi(world, 0, &pipe);
@@ -120,9 +123,9 @@ static cake_err done(void *self, cake_sequence *lead)
     return CAKE_OK;
 }
 
-cake_conductor cake_outpost_conductor(cake_outpost *outpost)
+cake_sequence_io cake_outpost_conductor(cake_outpost *outpost)
 {
-    return (cake_conductor){.self = outpost, .next = next, .token = token, .done = done};
+    return (cake_sequence_io){.self = outpost, .next = next, .token = token, .done = done};
 }
 
 static void take_work(cake_outpost *o, cake_letter *letter)
@@ -151,13 +154,13 @@ static void read_letter(cake_outpost *o, const char *text, size_t len)
     o->ended = kind != CAKE_LETTER_WORK;
     o->quit = kind == CAKE_LETTER_QUIT;
     if (o->quit)
-        cake_root_stop(o->root, CAKE_ERR_FATAL);
+        cake_engine_stop(o->root, CAKE_ERR_FATAL);
 }
 
 /* Sends what there is, if it is time. */
 static bool write_news(cake_outpost *o)
 {
-    cake_headway headway = cake_root_headway(o->root);
+    cake_replica_progress headway = cake_engine_progress(o->root);
     double now = cake_clock_now();
     bool begun = headway.begun != o->told.begun,
          quiet = headway.rows != o->told.rows && now - o->wrote > silence;

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "engine/root.h"
+#include "engine/engine.h"
 #include "link/comm.h"
 #include "options/options.h"
 
@@ -17,9 +17,9 @@ typedef struct cake_outpost cake_outpost;
 /* Opens the tokenizer, which world rank 0 has opened too: what is wrong with it is said there. */
 cake_err cake_outpost_open(const cake_options *options, const cake_config *config, int context,
                            cake_outpost **out);
-cake_conductor cake_outpost_conductor(cake_outpost *outpost);
+cake_sequence_io cake_outpost_conductor(cake_outpost *outpost);
 /* The way to world rank 0; root: borrowed, to be stopped where the run fails. */
-cake_err cake_outpost_connect(cake_outpost *outpost, const cake_comm *world, cake_root *root);
+cake_err cake_outpost_connect(cake_outpost *outpost, const cake_comm *world, cake_engine *root);
 size_t cake_outpost_bytes(void); /* of its buffers */
 
 /* Letters come and go; called often. Whether there was something to do. */

@@ -15,7 +15,7 @@
 #include "place/machine.h"
 
 typedef struct station {
-    cake_work work;
+    cake_hop_work work;
     cake_link *in, *out; /* self links are shared with the neighbouring station */
     int at;              /* which hop of the plan */
     cake_hop hop;
@@ -29,7 +29,7 @@ typedef struct station {
 struct cake_pipeline {
     station *stations;
     int n_station, n_done;
-    cake_root *root;
+    cake_engine *root;
     cake_link *first, *last; /* the root's edges: to hop 0, from the last hop */
     union {
         cake_wave wave;
@@ -41,7 +41,7 @@ struct cake_pipeline {
     bool crowded; /* ranks of this host are more than its cpus */
     int n_lane, n_stage, world_size;
     double progressed;            /* when messages were last given time */
-    cake_aside aside;             /* what else this rank does between waves and layers */
+    cake_poll_hook aside;         /* what else this rank does between waves and layers */
     double attended;              /* when aside was last attended to */
     double aside_s;               /* seconds that aside took of the wave under way */
     station *at;                  /* the station that computes */
@@ -104,9 +104,9 @@ static cake_err open_edge(cake_pipeline *p, const cake_comm *world, const cake_p
     return err;
 }
 
-cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const cake_work *works,
-                            cake_root *root, int n_lane, size_t wave_bytes, const cake_edge_transport *edges,
-                            cake_pipeline **out)
+cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const cake_hop_work *works,
+                            cake_engine *root, int n_lane, size_t wave_bytes,
+                            const cake_edge_transport *edges, cake_pipeline **out)
 {
     cake_pipeline *p = cake_alloc(1, sizeof *p);
     p->root = root;
@@ -168,16 +168,16 @@ void cake_pipeline_close(cake_pipeline *p)
     free(p);
 }
 
-void cake_pipeline_tell(cake_pipeline *p, cake_rank_status *where)
+void cake_pipeline_publish(cake_pipeline *p, cake_rank_status *where)
 {
     p->where = where;
 }
 
-void cake_pipeline_watch(cake_pipeline *p, cake_trace *trace)
+void cake_pipeline_set_trace(cake_pipeline *p, cake_trace *trace)
 {
     p->trace = trace;
     if (p->root)
-        cake_root_watch(p->root, trace);
+        cake_engine_set_trace(p->root, trace);
 }
 
 cake_stage_stats cake_pipeline_statistics(const cake_pipeline *p)
@@ -361,9 +361,9 @@ static void send_stop(cake_pipeline *p)
 
 static bool send_lanes(cake_pipeline *p)
 {
-    int before = cake_root_away(p->root);
-    bool sent = cake_root_send(p->root, p->first);
-    for (int i = before; p->far_first && i < cake_root_away(p->root); i++)
+    int before = cake_engine_in_flight(p->root);
+    bool sent = cake_engine_send(p->root, p->first);
+    for (int i = before; p->far_first && i < cake_engine_in_flight(p->root); i++)
         count(&p->where->sent);
     return sent;
 }
@@ -385,14 +385,14 @@ static bool serve_root(cake_pipeline *p, bool *stopping, bool *stopped)
                           .kind = CAKE_SPAN_FINISH,
                           .number = p->n_back++,
                           .lane = parcel->wave->lane};
-        cake_root_receive(p->root, parcel);
+        cake_engine_receive(p->root, parcel);
         count(&p->where->back);
         cake_trace_add(p->trace, span, cake_clock_now());
         worked = true;
     }
     if (!*stopping)
         worked |= send_lanes(p);
-    if (!*stopping && cake_root_done(p->root)) {
+    if (!*stopping && cake_engine_done(p->root)) {
         send_stop(p);
         *stopping = worked = true;
     }
@@ -416,11 +416,11 @@ static void wait_a_little(const cake_pipeline *p, int idle_rounds)
 /* Share of the stages for which there is no wave: nobody but more requests could keep them busy. */
 static double missing(const cake_pipeline *p)
 {
-    int away = p->root ? cake_root_away(p->root) : p->n_stage;
+    int away = p->root ? cake_engine_in_flight(p->root) : p->n_stage;
     return away < p->n_stage ? (double)(p->n_stage - away) / p->n_stage : 0;
 }
 
-cake_err cake_pipeline_run(cake_pipeline *p, const cake_aside *aside)
+cake_err cake_pipeline_run(cake_pipeline *p, const cake_poll_hook *aside)
 {
     bool stopping = false, stopped = !p->root;
     int idle_rounds = 0;
@@ -436,8 +436,8 @@ cake_err cake_pipeline_run(cake_pipeline *p, const cake_aside *aside)
         bool worked = serve_stations(p);
         if (p->root && !stopped) {
             worked |= serve_root(p, &stopping, &stopped);
-            tell(&p->where->away, cake_root_away(p->root));
-            tell(&p->where->active, cake_root_active(p->root));
+            tell(&p->where->away, cake_engine_in_flight(p->root));
+            tell(&p->where->active, cake_engine_active(p->root));
         }
         if (worked)
             count(&p->where->steps);
@@ -453,5 +453,5 @@ cake_err cake_pipeline_run(cake_pipeline *p, const cake_aside *aside)
     }
     p->stats.run_s = cake_clock_now() - start;
     p->stats.joules = joules < 0 ? -1 : cake_device_joules() - joules;
-    return p->root ? cake_root_error(p->root) : CAKE_OK;
+    return p->root ? cake_engine_error(p->root) : CAKE_OK;
 }

@@ -11,7 +11,7 @@
 #include "place/pci_devices.h"
 #include "schedule/schedule.h"
 
-typedef struct cake_root_stats {
+typedef struct cake_engine_stats {
     double embed_s, head_s, sample_s;
     double read_s, write_s; /* in the conductor: reading and tokenizing requests; making records */
     int64_t waves, rows;
@@ -19,7 +19,7 @@ typedef struct cake_root_stats {
     int64_t begun_tok; /* tokens of these prompts */
     cake_schedule_stats schedule;
     cake_roof roof; /* the work of the head */
-} cake_root_stats;
+} cake_engine_stats;
 
 typedef struct cake_stage_stats {
     double compute_s; /* in slices, moving messages between layers included; not what is done aside */
@@ -51,8 +51,8 @@ typedef struct cake_report_stage {
     double rtt_s; /* to the rank that its waves come from, and back; 0: it is the same, or was not measured */
     double starved_s; /* of a root: seconds for which there was no wave, the mean over its replica's stages */
     double planned;   /* what its layers should cost, in a unit that all ranks have */
-    cake_root_stats root; /* zeros where there is none */
-    int64_t requests;     /* that a root has answered */
+    cake_engine_stats root; /* zeros where there is none */
+    int64_t requests;       /* that a root has answered */
     cake_roof roof;
     double peak_flops, peak_bandwidth; /* 0: not measured */
     double joules;                     /* of its GPU in run_s; negative: not known */

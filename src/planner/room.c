@@ -89,9 +89,9 @@ static int64_t measure_root(const cake_stage *stage, const cake_plan *plan, int 
     int64_t bytes = head == kernels ? (int64_t)cake_logits_bytes(config, kernels, rows, n_thread) : 0;
     if (kernels->memory) {
         bool embeds = cake_parts_embed(stage, plan) == kernels;
-        return bytes + (embeds ? (int64_t)cake_root_bytes_there(config, &stage->shape) : 0);
+        return bytes + (embeds ? (int64_t)cake_engine_device_bytes(config, &stage->shape) : 0);
     }
-    bytes += (int64_t)cake_root_bytes(config, &stage->shape, n_thread);
+    bytes += (int64_t)cake_engine_bytes(config, &stage->shape, n_thread);
     bytes += (int64_t)(plan->first ? cake_outpost_bytes() : cake_desk_bytes(stage->n_replica));
     return bytes + (head->memory ? (int64_t)cake_logits_beside(config, rows, n_thread) : 0);
 }

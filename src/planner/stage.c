@@ -353,7 +353,7 @@ static int open_stretch(const cake_options *o, cake_stage *stage, const cake_hop
             *err = cake_slice_lock(s->slice[s->n]);
         s->n++;
     }
-    stage->works[stage->n_stretch++] = (cake_work){s, forward};
+    stage->works[stage->n_stretch++] = (cake_hop_work){s, forward};
     return s->n;
 }
 

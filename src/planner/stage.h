@@ -82,7 +82,7 @@ typedef struct cake_stage {
     cake_dtype kv_dtype;
     bool drop;               /* the model's files do not stay in the page cache: there is no room for them */
     cake_stretch *stretches; /* [n_stretch] owned; one for each hop of this rank, in the plan's order */
-    cake_work *works;        /* [n_stretch] owned; the same, as the pipeline takes them */
+    cake_hop_work *works;    /* [n_stretch] owned; the same, as the pipeline takes them */
     int n_stretch;
     size_t wave_bytes; /* of the largest wave */
     bool direct;       /* bodies may go from GPU to GPU (edges.h) */

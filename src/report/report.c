@@ -55,16 +55,16 @@ const cake_plan *cake_report_plan(const cake_report *r, int rank)
 }
 
 /* Of the rank's replica. */
-static const cake_root_stats *root_of(const cake_report *r, int rank)
+static const cake_engine_stats *root_of(const cake_report *r, int rank)
 {
     return &r->stages[cake_report_plan(r, rank)->first].root;
 }
 
-cake_root_stats cake_report_roots(const cake_report *r)
+cake_engine_stats cake_report_roots(const cake_report *r)
 {
-    cake_root_stats sum = {0};
+    cake_engine_stats sum = {0};
     for (int i = 0; i < r->n_replica; i++) {
-        const cake_root_stats *one = &r->stages[r->plans[i].first].root;
+        const cake_engine_stats *one = &r->stages[r->plans[i].first].root;
         sum.waves += one->waves;
         sum.rows += one->rows;
         sum.schedule.evictions += one->schedule.evictions;
@@ -95,8 +95,8 @@ static cake_figures figures_of(const cake_report *r, int replica, cake_figure *r
 {
     const cake_plan *plan = &r->plans[replica];
     const cake_report_stage *stages = &r->stages[plan->first];
-    const cake_root_stats *root = &stages->root;
-    cake_root_stats all = cake_report_roots(r);
+    const cake_engine_stats *root = &stages->root;
+    cake_engine_stats all = cake_report_roots(r);
     cake_figures f = {.rank = ranks,
                       .n_rank = plan->n_rank,
                       .first = plan->first,

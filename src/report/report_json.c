@@ -163,7 +163,7 @@ static void compose(cake_report *r, cake_buf *out)
     cake_figures *all = cake_report_figures(r);
     cake_buf advice = {0};
     cake_roofline peaks = cake_report_roofline(r, 0, r->world->size);
-    cake_root_stats roots = cake_report_roots(r);
+    cake_engine_stats roots = cake_report_roots(r);
     double starved = 0;
     for (int i = 0; i < r->n_replica; i++)
         starved += all[i].starved / r->n_replica;

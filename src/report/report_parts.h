@@ -22,7 +22,7 @@ cake_roofline cake_report_roofline(const cake_report *report, int first, int cou
 
 int cake_report_replica(const cake_report *report, int rank);           /* that it is of */
 const cake_plan *cake_report_plan(const cake_report *report, int rank); /* of its replica */
-cake_root_stats cake_report_roots(const cake_report *report); /* what all roots have counted together */
+cake_engine_stats cake_report_roots(const cake_report *report); /* what all roots have counted together */
 double cake_report_ms(const cake_report *report, int rank, double seconds); /* a wave of the rank's replica */
 double cake_report_rate(int64_t n, double seconds);                         /* 0: it took no time */
 /* Joules a million tokens; negative: not known. */

@@ -54,7 +54,7 @@ void cake_tally_free_plans(cake_plan *plans, int n)
 }
 
 void cake_tally_gather(const cake_comm *world, cake_stage *stage, const cake_pipeline *pipeline,
-                       const cake_root *root, cake_tally *out)
+                       const cake_engine *root, cake_tally *out)
 {
     cake_report_stage *mine = &stage->report;
     cake_stage_stats stats = cake_pipeline_statistics(pipeline);
@@ -69,7 +69,7 @@ void cake_tally_gather(const cake_comm *world, cake_stage *stage, const cake_pip
             cake_roof_merge(&mine->roof, cake_slice_roof(stage->stretches[i].slice[j]));
     mine->starved_s = stats.starved_s;
     if (root) {
-        mine->root = cake_root_statistics(root);
+        mine->root = cake_engine_statistics(root);
         cake_roof_merge(&mine->roof, &mine->root.roof);
     }
     mine->planned = 0;

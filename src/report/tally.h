@@ -28,7 +28,7 @@ typedef struct cake_tally {
 
 /* root: NULL on ranks that are none. */
 void cake_tally_gather(const cake_comm *world, cake_stage *stage, const cake_pipeline *pipeline,
-                       const cake_root *root, cake_tally *out);
+                       const cake_engine *root, cake_tally *out);
 void cake_tally_free(cake_tally *tally); /* zeros are fine */
 
 #endif

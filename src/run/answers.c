@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: requests from the feed, tokens and finished sequences from the roots of replicas (cake_conductor).
+ * In: requests from the feed, tokens and finished sequences from the roots of replicas (cake_sequence_io).
  * Out: records, or text on standard output. run.c opens and closes it on world rank 0.
  * Invariant: a sequence that a later run can take up is listed in `begun` from its first token until it is
  * done, so that a stop can keep its tokens.
@@ -485,7 +485,7 @@ cake_err cake_answers_finish(cake_answers *answers)
     return answers->recorder ? cake_record_finish(answers->recorder) : CAKE_OK;
 }
 
-cake_conductor cake_answers_conductor(cake_answers *answers)
+cake_sequence_io cake_answers_conductor(cake_answers *answers)
 {
-    return (cake_conductor){.self = answers, .next = next, .token = token, .done = done};
+    return (cake_sequence_io){.self = answers, .next = next, .token = token, .done = done};
 }

@@ -6,7 +6,7 @@
 #ifndef CAKE_RUN_ANSWERS_H
 #define CAKE_RUN_ANSWERS_H
 
-#include "engine/root.h"
+#include "engine/engine.h"
 #include "planner/stage.h"
 #include "report/eta.h"
 #include "report/progress.h"
@@ -53,6 +53,6 @@ int64_t cake_answers_failed(const cake_answers *answers);
 void cake_answers_say(const cake_answers *answers);
 /* After the last sequence: the result file appears. */
 cake_err cake_answers_finish(cake_answers *answers);
-cake_conductor cake_answers_conductor(cake_answers *answers);
+cake_sequence_io cake_answers_conductor(cake_answers *answers);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "engine/window.h"
+#include "engine/request_queue.h"
 #include "planner/layout.h"
 #include "planner/pretend.h"
 #include "planner/stage.h"
@@ -123,8 +123,8 @@ static void demand(census *c, const cake_request *r, int n_tok, const char *toke
             memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
             answer.chain = cake_alloc((size_t)n, sizeof *answer.chain);
             cake_prefix_tree_insert(c->demand.prefixes,
-                                    cake_window_salt(cake_model_config(c->stage->model), n_tok), ids, n,
-                                    answer.chain);
+                                    cake_request_queue_prefix_salt(cake_model_config(c->stage->model), n_tok),
+                                    ids, n, answer.chain);
             free(ids);
         }
         cake_demand_add(&c->demand, &answer);
@@ -143,8 +143,9 @@ static int share(census *c, const cake_request *r, int n_tok, const char *tokens
         return n_tok;
     int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES), *chain = cake_alloc((size_t)n, sizeof *chain);
     memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
-    cake_prefix_tree_insert(c->past.prefixes, cake_window_salt(cake_model_config(c->stage->model), n_tok),
-                            ids, n, chain);
+    cake_prefix_tree_insert(c->past.prefixes,
+                            cake_request_queue_prefix_salt(cake_model_config(c->stage->model), n_tok), ids, n,
+                            chain);
     free(ids);
     for (int i = 0; i < n && !is_scored(r) && cake_prefix_tree_users(c->past.prefixes, chain[i]) > 1; i++)
         shared += CAKE_PAGE;

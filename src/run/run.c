@@ -42,7 +42,7 @@ typedef struct job {
     cake_answers answers;  /* rank 0 */
     cake_desk *desk;       /* rank 0 of a run with several replicas */
     cake_outpost *outpost; /* the other roots' */
-    cake_root *root;       /* rank 0 of a replica */
+    cake_engine *root;     /* rank 0 of a replica */
     cake_trace *trace;     /* NULL: none is wanted */
     cake_pipeline *pipeline;
     cake_watchdog *watch; /* NULL: there is nobody to watch */
@@ -72,12 +72,12 @@ static cake_err open_files(job *j)
 }
 
 /* Where replica 0's sequences come from: the file, or, with others to be served, the desk. All ranks call. */
-static cake_conductor open_desk(job *j)
+static cake_sequence_io open_desk(job *j)
 {
     const cake_schedule_shape *shape = &j->stage.shape;
     cake_appetite own = {.n_slot = shape->n_lane * shape->lane_seqs,
                          .rows = (int64_t)shape->n_lane * shape->chunk};
-    cake_conductor conductor = cake_answers_conductor(&j->answers);
+    cake_sequence_io conductor = cake_answers_conductor(&j->answers);
     int n = j->stage.n_replica, each = j->world->size / n;
     cake_appetite *all = cake_alloc((size_t)j->world->size, sizeof *all);
     cake_comm_gather(j->world, &own, all, sizeof own);
@@ -93,14 +93,15 @@ static cake_conductor open_desk(job *j)
 
 static cake_err open_root(job *j)
 {
-    cake_conductor conductor = open_desk(j);
+    cake_sequence_io conductor = open_desk(j);
     if (j->stage.replica.rank)
         return CAKE_OK;
     if (j->outpost)
         conductor = cake_outpost_conductor(j->outpost);
-    cake_err err = cake_root_open(j->stage.model, cake_parts_embed(&j->stage, &j->stage.plan),
-                                  cake_parts_head(&j->stage, &j->stage.plan), &j->stage.plan, &j->stage.shape,
-                                  j->stage.n_thread, j->stage.n_decode, &conductor, &j->root);
+    cake_err err =
+        cake_engine_open(j->stage.model, cake_parts_embed(&j->stage, &j->stage.plan),
+                         cake_parts_head(&j->stage, &j->stage.plan), &j->stage.plan, &j->stage.shape,
+                         j->stage.n_thread, j->stage.n_decode, &conductor, &j->root);
     if (!err && j->outpost)
         err = cake_outpost_connect(j->outpost, j->world, j->root);
     if (!err && j->desk)
@@ -183,7 +184,7 @@ static void stop(job *j, cake_err err)
     if (j->desk)
         cake_desk_stop(j->desk, err);
     else
-        cake_root_stop(j->root, err);
+        cake_engine_stop(j->root, err);
 }
 
 /* Once it is time nothing new begins; a second signal ends all at once, as does a rank that is lost. */
@@ -282,7 +283,7 @@ typedef struct turning {
 static void turn(void *arg)
 {
     turning *t = arg;
-    t->err = cake_pipeline_run(t->job->pipeline, &(cake_aside){t->job, attend});
+    t->err = cake_pipeline_run(t->job->pipeline, &(cake_poll_hook){t->job, attend});
 }
 
 static cake_err work(job *j)
@@ -293,8 +294,8 @@ static cake_err work(job *j)
         cake_progress_open(j->options);
         cake_shutdown_loop();
     }
-    cake_pipeline_watch(j->pipeline, j->trace);
-    cake_pipeline_tell(j->pipeline, &j->where);
+    cake_pipeline_set_trace(j->pipeline, j->trace);
+    cake_pipeline_publish(j->pipeline, &j->where);
     if (j->desk)
         cake_desk_watch(j->desk, j->trace, j->watch);
     enter(j, CAKE_PHASE_RUN);
@@ -376,7 +377,7 @@ cake_err cake_run(const cake_options *given, const cake_comm *world, int argc, c
     if (!err)
         err = work(&j);
     cake_pipeline_close(j.pipeline);
-    cake_root_close(j.root);
+    cake_engine_close(j.root);
     cake_outpost_close(j.outpost);
     cake_desk_close(j.desk);
     if (err == CAKE_END) /* all was done already */

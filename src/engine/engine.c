@@ -3,7 +3,7 @@
  * In: sequences, waves that are back. Out: waves, finished sequences. The pipeline calls.
  * Invariant: slot s of the schedule is sequence seqs[s], from admission to retirement.
  */
-#include "engine/root.h"
+#include "engine/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "embed/embed.h"
-#include "engine/root_parts.h"
+#include "engine/internal.h"
 
 static size_t wave_bytes(const cake_config *config, const cake_schedule_shape *shape)
 {
@@ -27,9 +27,9 @@ static size_t own_bytes(const cake_config *config, const cake_schedule_shape *sh
            cake_arena_round((size_t)config->n_vocab * sizeof(float));
 }
 
-size_t cake_root_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread)
+size_t cake_engine_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread)
 {
-    return own_bytes(config, shape) + cake_chooser_bytes(config->n_vocab, shape->lane_seqs, n_thread);
+    return own_bytes(config, shape) + cake_sampler_bytes(config->n_vocab, shape->lane_seqs, n_thread);
 }
 
 static size_t body_bytes(const cake_config *config, const cake_schedule_shape *shape)
@@ -37,14 +37,14 @@ static size_t body_bytes(const cake_config *config, const cake_schedule_shape *s
     return cake_arena_round((size_t)shape->max_tok * (size_t)config->dim * sizeof(float));
 }
 
-size_t cake_root_bytes_there(const cake_config *config, const cake_schedule_shape *shape)
+size_t cake_engine_device_bytes(const cake_config *config, const cake_schedule_shape *shape)
 {
     return (size_t)shape->n_lane * body_bytes(config, shape) +
            cake_arena_round((size_t)shape->max_tok * sizeof(int32_t));
 }
 
 /* Takes the lanes' waves and bodies from the arenas. */
-static void take_lanes(cake_root *r)
+static void take_lanes(cake_engine *r)
 {
     for (int i = 0; i < r->shape.n_lane; i++) {
         r->lanes[i].parcel.wave = cake_arena_take(&r->arena, wave_bytes(r->config, &r->shape));
@@ -55,35 +55,35 @@ static void take_lanes(cake_root *r)
         r->there = cake_arena_take(&r->away, (size_t)r->shape.max_tok * sizeof *r->there);
 }
 
-cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
-                        const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
-                        const cake_conductor *conductor, cake_root **out)
+cake_err cake_engine_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
+                          const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
+                          const cake_sequence_io *conductor, cake_engine **out)
 {
     const cake_config *config = cake_model_config(model);
-    cake_root *r = cake_alloc(1, sizeof *r);
-    *r = (cake_root){.model = model,
-                     .config = config,
-                     .embed = embed,
-                     .plan = plan,
-                     .stem = -1,
-                     .shape = *shape,
-                     .n_thread = n_thread,
-                     .n_decode = n_decode ? n_decode : n_thread,
-                     .conductor = *conductor};
+    cake_engine *r = cake_alloc(1, sizeof *r);
+    *r = (cake_engine){.model = model,
+                       .config = config,
+                       .embed = embed,
+                       .plan = plan,
+                       .stem = -1,
+                       .shape = *shape,
+                       .n_thread = n_thread,
+                       .n_decode = n_decode ? n_decode : n_thread,
+                       .conductor = *conductor};
     cake_err err = cake_arena_open(&r->arena, "waves", own_bytes(config, shape));
     if (!err && embed->memory)
-        err = cake_memory_open(embed->memory, &r->away, "waves", cake_root_bytes_there(config, shape));
+        err = cake_memory_open(embed->memory, &r->away, "waves", cake_engine_device_bytes(config, shape));
     if (!err)
         err = cake_logits_open(model, head, shape->lane_seqs, n_thread, &r->logits);
     if (!err)
-        err = cake_chooser_open(config->n_vocab, shape->lane_seqs, n_thread, &r->chooser);
+        err = cake_sampler_open(config->n_vocab, shape->lane_seqs, n_thread, &r->chooser);
     if (err) {
-        cake_root_close(r);
+        cake_engine_close(r);
         return err;
     }
     r->prefixes = shape->share ? cake_prefix_tree_open() : NULL;
     r->schedule = cake_schedule_open(shape, r->prefixes);
-    cake_window_open(&r->conductor, config, r->prefixes, &r->window);
+    cake_request_queue_open(&r->conductor, config, r->prefixes, &r->window);
     r->seqs = cake_alloc((size_t)shape->n_lane * (size_t)shape->lane_seqs, sizeof *r->seqs);
     r->lanes = cake_alloc((size_t)shape->n_lane, sizeof *r->lanes);
     r->wanted = cake_alloc((size_t)shape->lane_seqs, sizeof *r->wanted);
@@ -96,7 +96,7 @@ cake_err cake_root_open(const cake_model *model, const cake_kernels *embed, cons
 }
 
 /* Closes a request, with all of its choices that are in slots. */
-static void close_lead(cake_root *r, cake_sequence *lead)
+static void close_lead(cake_engine *r, cake_sequence *lead)
 {
     for (int i = 0; lead && i < r->shape.n_lane * r->shape.lane_seqs; i++)
         if (r->seqs[i] && r->seqs[i]->lead == lead)
@@ -104,7 +104,7 @@ static void close_lead(cake_root *r, cake_sequence *lead)
     cake_sequence_close(lead);
 }
 
-void cake_root_close(cake_root *r)
+void cake_engine_close(cake_engine *r)
 {
     if (!r)
         return;
@@ -113,9 +113,9 @@ void cake_root_close(cake_root *r)
     for (int i = 0; i < n_slot; i++)
         if (r->seqs[i])
             close_lead(r, r->seqs[i]->lead);
-    cake_chooser_close(r->chooser);
+    cake_sampler_close(r->chooser);
     cake_logits_close(r->logits);
-    cake_window_close(&r->window);
+    cake_request_queue_close(&r->window);
     cake_schedule_close(r->schedule);
     cake_prefix_tree_close(r->prefixes);
     cake_arena_close(&r->arena);
@@ -127,70 +127,71 @@ void cake_root_close(cake_root *r)
     free(r);
 }
 
-void cake_root_watch(cake_root *r, cake_trace *trace)
+void cake_engine_set_trace(cake_engine *r, cake_trace *trace)
 {
     r->trace = trace;
 }
 
-void cake_root_stop(cake_root *r, cake_err err)
+void cake_engine_stop(cake_engine *r, cake_err err)
 {
     r->err = r->err ? r->err : err;
 }
 
-cake_headway cake_root_headway(const cake_root *r)
+cake_replica_progress cake_engine_progress(const cake_engine *r)
 {
-    return (cake_headway){.begun = r->stats.begun, .begun_tok = r->stats.begun_tok, .rows = r->stats.rows};
+    return (cake_replica_progress){
+        .begun = r->stats.begun, .begun_tok = r->stats.begun_tok, .rows = r->stats.rows};
 }
 
-double cake_root_trace(cake_root *r, cake_span_kind kind, double begin, int rows)
+double cake_engine_trace(cake_engine *r, cake_span_kind kind, double begin, int rows)
 {
     double now = cake_clock_now();
     cake_trace_add(r->trace, (cake_span){.begin = begin, .kind = (int32_t)kind, .rows = rows}, now);
     return now - begin;
 }
 
-int cake_root_away(const cake_root *r)
+int cake_engine_in_flight(const cake_engine *r)
 {
     return r->n_away;
 }
 
-int cake_root_active(const cake_root *r)
+int cake_engine_active(const cake_engine *r)
 {
     return cake_schedule_active(r->schedule);
 }
 
 /* Nothing is left to do. */
-static bool is_over(const cake_root *r)
+static bool is_over(const cake_engine *r)
 {
     return r->window.exhausted && !r->window.n && !r->lead && !cake_schedule_active(r->schedule);
 }
 
-bool cake_root_done(const cake_root *r)
+bool cake_engine_done(const cake_engine *r)
 {
     return !r->n_away && (r->err || is_over(r));
 }
 
-cake_err cake_root_error(const cake_root *r)
+cake_err cake_engine_error(const cake_engine *r)
 {
     return r->err == CAKE_STOPPED && is_over(r) ? CAKE_OK : r->err;
 }
 
-cake_root_stats cake_root_statistics(const cake_root *r)
+cake_engine_stats cake_engine_statistics(const cake_engine *r)
 {
-    cake_root_stats stats = r->stats;
+    cake_engine_stats stats = r->stats;
     stats.schedule = cake_schedule_statistics(r->schedule);
     return stats;
 }
 
-static int team_of(const cake_root *r, cake_wave *wave)
+static int team_of(const cake_engine *r, cake_wave *wave)
 {
     return cake_wave_generates(wave) ? r->n_decode : r->n_thread;
 }
 
 /* Writes a batch into the lane's wave and starts it on its way. */
-static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *first)
+static void depart(cake_engine *r, int lane, const cake_batch *batch, cake_link *first)
 {
-    cake_root_lane *l = &r->lanes[lane];
+    cake_engine_lane *l = &r->lanes[lane];
     cake_wave *wave = l->parcel.wave;
     *wave = (cake_wave){.kind = CAKE_WAVE_ROWS,
                         .lane = lane,
@@ -202,7 +203,7 @@ static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *f
     for (int i = 0; i < batch->n_tok; i++) {
         cake_sequence *s = r->seqs[batch->rows[i].slot];
         r->ids[i] = s->ids.id[batch->rows[i].pos];
-        cake_root_begin(r, s->lead);
+        cake_engine_begin(r, s->lead);
     }
     double start = cake_clock_now();
     l->parcel.body = l->body;
@@ -210,7 +211,7 @@ static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *f
         cake_embed_fill_there(r->model, r->embed, r->ids, wave->n_tok, r->there, l->body);
     else
         cake_embed_fill(r->model, r->embed, team_of(r, wave), r->ids, wave);
-    r->stats.embed_s += cake_root_trace(r, CAKE_SPAN_EMBED, start, batch->n_tok);
+    r->stats.embed_s += cake_engine_trace(r, CAKE_SPAN_EMBED, start, batch->n_tok);
     r->stats.rows += batch->n_tok;
     l->batch = batch;
     l->parcel.busy = true;
@@ -222,7 +223,7 @@ static void depart(cake_root *r, int lane, const cake_batch *batch, cake_link *f
     cake_trace_add(r->trace, sent, cake_clock_now());
 }
 
-bool cake_root_send(cake_root *r, cake_link *first)
+bool cake_engine_send(cake_engine *r, cake_link *first)
 {
     enum {
         FIRST = 16,
@@ -230,8 +231,8 @@ bool cake_root_send(cake_root *r, cake_link *first)
     }; /* requests that are read ahead: before the first wave, and at each further turn */
     bool sent = false;
     if (!r->stats.waves && !r->err)
-        cake_root_read(r, FIRST - r->window.n);
-    cake_root_admit(r);
+        cake_engine_read(r, FIRST - r->window.n);
+    cake_engine_admit(r);
     for (int lane = 0; lane < r->shape.n_lane && !r->err; lane++) {
         /* a wave may be back, by a parcel of another edge, while the lane's own one is still being sent */
         if (cake_schedule_in_flight(r->schedule, lane) || r->lanes[lane].parcel.busy)
@@ -239,7 +240,7 @@ bool cake_root_send(cake_root *r, cake_link *first)
         const cake_batch *batch = cake_schedule_next_batch(r->schedule, lane);
         while (batch->n_overflow) {
             for (int i = 0; i < batch->n_overflow; i++)
-                cake_root_overflow(r, batch->overflow[i]);
+                cake_engine_overflow(r, batch->overflow[i]);
             batch = cake_schedule_next_batch(r->schedule, lane);
         }
         if (batch->n_tok) {
@@ -248,12 +249,12 @@ bool cake_root_send(cake_root *r, cake_link *first)
         }
     }
     if (sent && !r->err) /* now, since the other ranks compute */
-        cake_root_read(r, STEP);
+        cake_engine_read(r, STEP);
     return sent;
 }
 
 /* Says which rank has the layer. The record does not, since it must not depend on the plan. */
-static void blame(cake_root *r, int layer, const char *where)
+static void blame(cake_engine *r, int layer, const char *where)
 {
     int rank = 0;
     for (int i = 0; i < r->plan->n_hop; i++)
@@ -268,7 +269,7 @@ static void blame(cake_root *r, int layer, const char *where)
 /* Breaks a request off whose numbers are not finite, and says which layer gave the first one. If all scores
  * of a prompt are wanted, the rows before this one were finite; those behind it, which may be in the same
  * wave, are not to blame. */
-static void break_off(cake_root *r, int slot, const cake_row *row)
+static void break_off(cake_engine *r, int slot, const cake_row *row)
 {
     const cake_sequence *s = r->seqs[slot];
     cake_request *request = &s->lead->request;
@@ -288,22 +289,22 @@ static void break_off(cake_root *r, int slot, const cake_row *row)
 
 /* What a row's scores are for: to score a token of the prompt, for the token behind a stem, for the next
  * token, or only to see that they are finite. */
-static cake_draw draw_of(const cake_root *r, int slot, const cake_row *row)
+static cake_sample_row draw_of(const cake_engine *r, int slot, const cake_row *row)
 {
     cake_sequence *s = r->seqs[slot];
-    cake_draw draw = {.sequence = s, .what = CAKE_CHOOSE_CHECK};
+    cake_sample_row draw = {.sequence = s, .what = CAKE_SAMPLE_CHECK};
     if (!s || s->lead->request.err)
         return draw; /* an earlier block of rows has failed the request */
     if (row->pos + 1 < s->n_prompt) {
-        draw.what = CAKE_CHOOSE_SCORE;
+        draw.what = CAKE_SAMPLE_SCORE;
         draw.id = s->ids.id[row->pos + 1];
     } else if (slot != r->stem && s->max_len > s->n_prompt) {
-        draw.what = CAKE_CHOOSE_SAMPLE;
+        draw.what = CAKE_SAMPLE_SAMPLE;
     }
     return draw;
 }
 
-static void take(cake_root *r, int slot, const cake_row *row, const cake_draw *draw)
+static void take(cake_engine *r, int slot, const cake_row *row, const cake_sample_row *draw)
 {
     cake_sequence *s = r->seqs[slot];
     if (!s) /* an earlier row of the wave has failed the request */
@@ -312,22 +313,22 @@ static void take(cake_root *r, int slot, const cake_row *row, const cake_draw *d
         break_off(r, slot, row);
     if (s->lead->request.err) { /* one choice has failed, so the others are of no use */
         if (slot != r->stem)
-            cake_root_retire(r, slot);
-    } else if (draw->what == CAKE_CHOOSE_SCORE) {
+            cake_engine_retire(r, slot);
+    } else if (draw->what == CAKE_SAMPLE_SCORE) {
         cake_sequence_score_prompt(s, row->pos + 1, draw->scored);
     } else if (slot == r->stem) {
         memcpy(r->stem_score, draw->score, (size_t)r->config->n_vocab * sizeof *draw->score);
         r->stem_known = true;
-    } else if (draw->what == CAKE_CHOOSE_CHECK) {
-        cake_root_retire_prompt(r, slot);
+    } else if (draw->what == CAKE_SAMPLE_CHECK) {
+        cake_engine_retire_prompt(r, slot);
     } else {
-        cake_root_token(r, slot, draw);
+        cake_engine_token(r, slot, draw);
     }
 }
 
 /* A row that is not finite spoils others of its sequence from the next attention on: so the earliest layer
  * that any row is marked with is where it began. */
-static void note_broken(cake_root *r, cake_wave *wave)
+static void note_broken(cake_engine *r, cake_wave *wave)
 {
     const cake_row *rows = cake_wave_rows(wave);
     for (int i = 0; i < wave->n_tok; i++) {
@@ -339,14 +340,14 @@ static void note_broken(cake_root *r, cake_wave *wave)
 
 /* For rows [first, first + n) of those that are scored: what their scores are for, then the scores or the
  * best of them. */
-static void score(cake_root *r, const cake_wave_msg *parcel, const cake_batch *batch, int first, int n)
+static void score(cake_engine *r, const cake_wave_msg *parcel, const cake_batch *batch, int first, int n)
 {
     cake_wave *wave = parcel->wave;
     const int32_t *row = batch->score + first;
-    cake_draw *draw = cake_chooser_rows(r->chooser);
+    cake_sample_row *draw = cake_sampler_rows(r->chooser);
     for (int i = 0; i < n; i++) {
         draw[i] = draw_of(r, batch->slot[first + i], &cake_wave_rows(wave)[row[i]]);
-        int needs = cake_draw_needs(&draw[i], r->config->n_vocab);
+        int needs = cake_sample_row_topk(&draw[i], r->config->n_vocab);
         r->wanted[i] = !needs || batch->slot[first + i] == r->stem;
         cake_topk_clear(&r->best[i], needs ? needs : 1);
     }
@@ -360,28 +361,28 @@ static void score(cake_root *r, const cake_wave_msg *parcel, const cake_batch *b
         draw[i].score = r->wanted[i] ? scores + (size_t)i * (size_t)r->config->n_vocab : NULL;
         draw[i].best = &r->best[i];
     }
-    r->stats.head_s += cake_root_trace(r, CAKE_SPAN_HEAD, start, n);
+    r->stats.head_s += cake_engine_trace(r, CAKE_SPAN_HEAD, start, n);
     cake_roof_add(&r->stats.roof, cake_logits_work(r->logits, n));
 }
 
 /* Scores and samples in blocks of at most lane_seqs rows: a prompt whose rows are all wanted may have more.
  * */
-static void continue_all(cake_root *r, const cake_wave_msg *parcel, const cake_batch *batch)
+static void continue_all(cake_engine *r, const cake_wave_msg *parcel, const cake_batch *batch)
 {
     cake_wave *wave = parcel->wave;
     for (int first = 0, n; first < batch->n_score; first += n) {
         n = batch->n_score - first < r->shape.lane_seqs ? batch->n_score - first : r->shape.lane_seqs;
         score(r, parcel, batch, first, n);
         double scored = cake_clock_now();
-        cake_chooser_run(r->chooser, team_of(r, wave), n);
+        cake_sampler_run(r->chooser, team_of(r, wave), n);
         for (int i = 0; i < n; i++)
             take(r, batch->slot[first + i], &cake_wave_rows(wave)[batch->score[first + i]],
-                 &cake_chooser_rows(r->chooser)[i]);
-        r->stats.sample_s += cake_root_trace(r, CAKE_SPAN_SAMPLE, scored, n);
+                 &cake_sampler_rows(r->chooser)[i]);
+        r->stats.sample_s += cake_engine_trace(r, CAKE_SPAN_SAMPLE, scored, n);
     }
 }
 
-void cake_root_receive(cake_root *r, cake_wave_msg *parcel)
+void cake_engine_receive(cake_engine *r, cake_wave_msg *parcel)
 {
     int lane = parcel->wave->lane;
     CAKE_ASSERT(lane >= 0 && lane < r->shape.n_lane && cake_schedule_in_flight(r->schedule, lane));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: sequences of the window, tokens that were drawn. Out: finished requests, to the conductor. root.c
+ * In: sequences of the window, tokens that were drawn. Out: finished requests, to the conductor. engine.c
  * calls.
  * Invariant: slot s of the schedule is sequence seqs[s], from admission to retirement; a request of several
  * choices is handed back when the last of them has ended and no further one will begin.
  */
 #include "base/clock.h"
-#include "engine/root_parts.h"
+#include "engine/internal.h"
 
-void cake_root_begin(cake_root *r, cake_sequence *lead)
+void cake_engine_begin(cake_engine *r, cake_sequence *lead)
 {
     r->stats.begun += !lead->begun;
     r->stats.begun_tok += lead->begun ? 0 : lead->n_prompt;
@@ -16,21 +16,21 @@ void cake_root_begin(cake_root *r, cake_sequence *lead)
 }
 
 /* Hands a finished request back; the first error stops all further work. */
-static void finish(cake_root *r, cake_sequence *lead)
+static void finish(cake_engine *r, cake_sequence *lead)
 {
     double start = cake_clock_now();
-    cake_root_begin(r, lead);
-    cake_window_leave(&r->window, lead);
+    cake_engine_begin(r, lead);
+    cake_request_queue_forget(&r->window, lead);
     cake_err err = CAKE_OK;
     if (r->err && r->err != CAKE_STOPPED)
         cake_sequence_close(lead);
     else
         err = r->conductor.done(r->conductor.self, lead);
     r->err = err ? err : r->err;
-    r->stats.write_s += cake_root_trace(r, CAKE_SPAN_RECORD, start, 0);
+    r->stats.write_s += cake_engine_trace(r, CAKE_SPAN_RECORD, start, 0);
 }
 
-void cake_root_retire(cake_root *r, int slot)
+void cake_engine_retire(cake_engine *r, int slot)
 {
     cake_sequence *lead = r->seqs[slot]->lead;
     bool several = r->seqs[slot] != lead;
@@ -42,7 +42,7 @@ void cake_root_retire(cake_root *r, int slot)
 }
 
 /* Takes the stem out of its slot: all choices are begun, or there is no room for them beside it. */
-static void drop_stem(cake_root *r)
+static void drop_stem(cake_engine *r)
 {
     if (r->stem < 0)
         return;
@@ -52,7 +52,7 @@ static void drop_stem(cake_root *r)
 }
 
 /* No further choice of the lead will begin. */
-static void release_lead(cake_root *r)
+static void release_lead(cake_engine *r)
 {
     cake_sequence *lead = r->lead;
     drop_stem(r);
@@ -63,7 +63,7 @@ static void release_lead(cake_root *r)
         finish(r, lead);
 }
 
-static void enter(cake_root *r, int slot, cake_sequence *s)
+static void enter(cake_engine *r, int slot, cake_sequence *s)
 {
     r->seqs[slot] = s;
     s->past = cake_penalties_open(&s->lead->request.params, s->ids.id, s->n_prompt, r->config->eos,
@@ -72,7 +72,7 @@ static void enter(cake_root *r, int slot, cake_sequence *s)
         cake_penalties_add(s->past, s->ids.id[i]);
 }
 
-void cake_root_token(cake_root *r, int slot, const cake_draw *draw)
+void cake_engine_token(cake_engine *r, int slot, const cake_sample_row *draw)
 {
     cake_sequence *s = r->seqs[slot];
     double now = cake_clock_now(),
@@ -81,7 +81,7 @@ void cake_root_token(cake_root *r, int slot, const cake_draw *draw)
     s->latest = now;
     r->conductor.token(r->conductor.self, s, waited);
     if (finished)
-        cake_root_retire(r, slot);
+        cake_engine_retire(r, slot);
     else
         cake_schedule_token(r->schedule, slot);
 }
@@ -100,7 +100,7 @@ static bool lacks_scores(const cake_sequence *lead)
 }
 
 /* A choice goes into a slot of its own, with its prompt. */
-static void admit_alone(cake_root *r, cake_sequence *s, bool again)
+static void admit_alone(cake_engine *r, cake_sequence *s, bool again)
 {
     cake_sequence *lead = r->lead;
     int flags = flags_of(lead, lacks_scores(lead)) | (again ? CAKE_SEQ_AGAIN : 0);
@@ -110,7 +110,7 @@ static void admit_alone(cake_root *r, cake_sequence *s, bool again)
 }
 
 /* The first of those choices that an earlier run began. */
-static bool admit_back(cake_root *r)
+static bool admit_back(cake_engine *r)
 {
     cake_sequence *lead = r->lead, *s = lead->choice[lead->n_choice - lead->n_back];
     if (!s->over && !cake_schedule_room(r->schedule))
@@ -122,7 +122,7 @@ static bool admit_back(cake_root *r)
 }
 
 /* The lead's prompt, of which its choices are forks. */
-static bool admit_stem(cake_root *r)
+static bool admit_stem(cake_engine *r)
 {
     cake_sequence *lead = r->lead;
     if (!cake_schedule_room(r->schedule))
@@ -135,7 +135,7 @@ static bool admit_stem(cake_root *r)
 }
 
 /* Begins one more choice of the lead. False: not now. */
-static bool admit_choice(cake_root *r)
+static bool admit_choice(cake_engine *r)
 {
     cake_sequence *lead = r->lead;
     bool stems = r->shape.n_lane * r->shape.lane_seqs > 1;
@@ -153,13 +153,13 @@ static bool admit_choice(cake_root *r)
             drop_stem(r);
         if (slot >= 0) {
             enter(r, slot, cake_sequence_branch(lead));
-            cake_draw *draw = cake_chooser_rows(r->chooser);
-            *draw = (cake_draw){.sequence = r->seqs[slot],
-                                .finite = true,
-                                .score = r->stem_score,
-                                .what = CAKE_CHOOSE_SAMPLE};
-            cake_chooser_run(r->chooser, 1, 1);
-            cake_root_token(r, slot, draw);
+            cake_sample_row *draw = cake_sampler_rows(r->chooser);
+            *draw = (cake_sample_row){.sequence = r->seqs[slot],
+                                      .finite = true,
+                                      .score = r->stem_score,
+                                      .what = CAKE_SAMPLE_SAMPLE};
+            cake_sampler_run(r->chooser, 1, 1);
+            cake_engine_token(r, slot, draw);
         }
         return slot != CAKE_FORK_LATER;
     }
@@ -173,14 +173,14 @@ static bool admit_choice(cake_root *r)
 }
 
 /* Nothing of the model is asked for: the answers are the prompt. */
-static void give_back_empty(cake_root *r, cake_sequence *lead)
+static void give_back_empty(cake_engine *r, cake_sequence *lead)
 {
     while (lead->request.params.n > 1 && lead->n_choice < lead->request.params.n)
         cake_sequence_branch(lead);
     finish(r, lead);
 }
 
-void cake_root_retire_prompt(cake_root *r, int slot)
+void cake_engine_retire_prompt(cake_engine *r, int slot)
 {
     cake_sequence *s = r->seqs[slot];
     cake_schedule_retire(r->schedule, slot);
@@ -188,7 +188,7 @@ void cake_root_retire_prompt(cake_root *r, int slot)
     give_back_empty(r, s);
 }
 
-static void admit_request(cake_root *r, cake_sequence *s)
+static void admit_request(cake_engine *r, cake_sequence *s)
 {
     bool wants_tokens = s->max_len > s->n_prompt, scored = cake_sequence_scores_prompt(s);
     int flags = flags_of(s, scored);
@@ -206,16 +206,16 @@ static void admit_request(cake_root *r, cake_sequence *s)
     }
 }
 
-void cake_root_read(cake_root *r, int n)
+void cake_engine_read(cake_engine *r, int n)
 {
     double start = cake_clock_now();
     int before = r->window.n;
-    r->err = cake_window_read(&r->window, n);
+    r->err = cake_request_queue_read(&r->window, n);
     if (r->window.n > before || r->err) /* it is asked for at every turn */
-        r->stats.read_s += cake_root_trace(r, CAKE_SPAN_READ, start, 0);
+        r->stats.read_s += cake_engine_trace(r, CAKE_SPAN_READ, start, 0);
 }
 
-void cake_root_admit(cake_root *r)
+void cake_engine_admit(cake_engine *r)
 {
     while (!r->err) {
         if (r->lead) {
@@ -226,8 +226,8 @@ void cake_root_admit(cake_root *r)
         if (!cake_schedule_room(r->schedule))
             return;
         if (!r->window.n)
-            cake_root_read(r, 1);
-        cake_sequence *sequence = cake_window_take(&r->window);
+            cake_engine_read(r, 1);
+        cake_sequence *sequence = cake_request_queue_pop(&r->window);
         if (sequence)
             admit_request(r, sequence);
         else if (r->window.dry)
@@ -235,7 +235,7 @@ void cake_root_admit(cake_root *r)
     }
 }
 
-void cake_root_overflow(cake_root *r, int slot)
+void cake_engine_overflow(cake_engine *r, int slot)
 {
     cake_request *request = &r->seqs[slot]->lead->request;
     request->err = cake_fault_set(
@@ -247,5 +247,5 @@ void cake_root_overflow(cake_root *r, int slot)
     if (slot == r->stem)
         release_lead(r);
     else
-        cake_root_retire(r, slot);
+        cake_engine_retire(r, slot);
 }

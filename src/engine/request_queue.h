@@ -3,15 +3,15 @@
  * Requests that were read before it is their turn: a bounded number of them, so that the schedule knows whose
  * prompts begin alike before it computes what they have in common.
  */
-#ifndef CAKE_ENGINE_WINDOW_H
-#define CAKE_ENGINE_WINDOW_H
+#ifndef CAKE_ENGINE_REQUEST_QUEUE_H
+#define CAKE_ENGINE_REQUEST_QUEUE_H
 
 #include "model/config.h"
 #include "request/sequence.h"
 #include "schedule/prefix_tree.h"
 
 /* Where sequences come from and go to. */
-typedef struct cake_conductor {
+typedef struct cake_sequence_io {
     void *self;
     /* CAKE_OK and an owned sequence, or NULL: nothing now; CAKE_END, or CAKE_ERR_FATAL. */
     cake_err (*next)(void *self, cake_sequence **out);
@@ -20,10 +20,10 @@ typedef struct cake_conductor {
     void (*token)(void *self, cake_sequence *sequence, double waited);
     /* Finished or failed; the conductor owns it from here on. */
     cake_err (*done)(void *self, cake_sequence *sequence);
-} cake_conductor;
+} cake_sequence_io;
 
-typedef struct cake_window {
-    const cake_conductor *conductor;
+typedef struct cake_request_queue {
+    const cake_sequence_io *conductor;
     const cake_config *config;
     cake_prefix_tree *prefixes; /* NULL: chains are not wanted */
     cake_sequence **waiting;    /* ring [cap]: n of them from `first` on */
@@ -31,21 +31,21 @@ typedef struct cake_window {
     int64_t n_tok;  /* of their prompts */
     bool dry;       /* the conductor had nothing the last time */
     bool exhausted; /* the conductor has ended: there will be no more */
-} cake_window;
+} cake_request_queue;
 
 /* What prompts of so many tokens have in common with those of equal salt only: K and V of equal tokens are
  * equal if they are turned alike, which may depend on the prompt's length. */
-int64_t cake_window_salt(const cake_config *config, int n_prompt);
+int64_t cake_request_queue_prefix_salt(const cake_config *config, int n_prompt);
 
 /* All that is given outlives the window. */
-void cake_window_open(const cake_conductor *conductor, const cake_config *config, cake_prefix_tree *prefixes,
-                      cake_window *window);
-void cake_window_close(cake_window *window); /* zeros are fine */
+void cake_request_queue_open(const cake_sequence_io *conductor, const cake_config *config,
+                             cake_prefix_tree *prefixes, cake_request_queue *window);
+void cake_request_queue_close(cake_request_queue *window); /* zeros are fine */
 /* Reads up to n more requests, as far as there is room; those that failed already are handed back. */
-cake_err cake_window_read(cake_window *window, int n);
+cake_err cake_request_queue_read(cake_request_queue *window, int n);
 /* The next sequence, whose prompt's chain is known; owned. NULL: nothing is read, or nothing is left. */
-cake_sequence *cake_window_take(cake_window *window);
+cake_sequence *cake_request_queue_pop(cake_request_queue *window);
 /* The sequence's prompt is not needed any longer. */
-void cake_window_leave(const cake_window *window, cake_sequence *sequence);
+void cake_request_queue_forget(const cake_request_queue *window, cake_sequence *sequence);
 
 #endif

@@ -3,7 +3,7 @@
  * In: scores of rows. Out: tokens, log probabilities. The root calls.
  * Invariant: a row is one thread's, from the first look at its scores to the last.
  */
-#include "engine/choose.h"
+#include "engine/sampler.h"
 
 #include <stdlib.h>
 
@@ -14,11 +14,11 @@
 
 #define THREADS 8 /* at most: each needs room for a sorted vocabulary, and memory feeds no more */
 
-struct cake_chooser {
+struct cake_sampler {
     int n_vocab, n;
     int n_worker; /* threads that choose; the others of a team, whose size never changes, look on */
     cake_arena arena;
-    cake_draw *draw;        /* [max_row] */
+    cake_sample_row *draw;  /* [max_row] */
     void *scratch[THREADS]; /* [n_worker] */
 };
 
@@ -30,23 +30,23 @@ static int threads_of(int max_row, int n_thread)
 
 static size_t draw_bytes(int max_row)
 {
-    return cake_arena_round((size_t)max_row * sizeof(cake_draw));
+    return cake_arena_round((size_t)max_row * sizeof(cake_sample_row));
 }
 
-size_t cake_chooser_bytes(int n_vocab, int max_row, int n_thread)
+size_t cake_sampler_bytes(int n_vocab, int max_row, int n_thread)
 {
     return draw_bytes(max_row) +
            (size_t)threads_of(max_row, n_thread) * cake_arena_round(cake_sample_scratch(n_vocab));
 }
 
-cake_err cake_chooser_open(int n_vocab, int max_row, int n_thread, cake_chooser **out)
+cake_err cake_sampler_open(int n_vocab, int max_row, int n_thread, cake_sampler **out)
 {
     cake_arena arena;
-    cake_err err = cake_arena_open(&arena, "sampling", cake_chooser_bytes(n_vocab, max_row, n_thread));
+    cake_err err = cake_arena_open(&arena, "sampling", cake_sampler_bytes(n_vocab, max_row, n_thread));
     if (err)
         return err;
-    cake_chooser *c = cake_alloc(1, sizeof *c);
-    *c = (cake_chooser){.n_vocab = n_vocab, .n_worker = threads_of(max_row, n_thread), .arena = arena};
+    cake_sampler *c = cake_alloc(1, sizeof *c);
+    *c = (cake_sampler){.n_vocab = n_vocab, .n_worker = threads_of(max_row, n_thread), .arena = arena};
     c->draw = cake_arena_take(&c->arena, draw_bytes(max_row));
     for (int i = 0; i < c->n_worker; i++)
         c->scratch[i] = cake_arena_take(&c->arena, cake_arena_round(cake_sample_scratch(n_vocab)));
@@ -54,7 +54,7 @@ cake_err cake_chooser_open(int n_vocab, int max_row, int n_thread, cake_chooser 
     return CAKE_OK;
 }
 
-void cake_chooser_close(cake_chooser *chooser)
+void cake_sampler_close(cake_sampler *chooser)
 {
     if (!chooser)
         return;
@@ -62,13 +62,13 @@ void cake_chooser_close(cake_chooser *chooser)
     free(chooser);
 }
 
-cake_draw *cake_chooser_rows(cake_chooser *chooser)
+cake_sample_row *cake_sampler_rows(cake_sampler *chooser)
 {
     return chooser->draw;
 }
 
 /* The token's logprob and the best alternatives', of the model's own distribution. */
-static void score_token(cake_draw *c, int n_vocab, int n_top)
+static void score_token(cake_sample_row *c, int n_vocab, int n_top)
 {
     int32_t best[CAKE_MAX_TOP];
     double total = cake_logits_total(c->score, n_vocab);
@@ -78,22 +78,22 @@ static void score_token(cake_draw *c, int n_vocab, int n_top)
         c->scored[1 + i] = (cake_scored){best[i], (float)((double)c->score[best[i]] - total)};
 }
 
-int cake_draw_needs(const cake_draw *draw, int n_vocab)
+int cake_sample_row_topk(const cake_sample_row *draw, int n_vocab)
 {
     const cake_sequence *s = draw->sequence;
-    if (!s || draw->what == CAKE_CHOOSE_CHECK)
+    if (!s || draw->what == CAKE_SAMPLE_CHECK)
         return 1;
-    if (draw->what == CAKE_CHOOSE_SCORE || s->n_top >= 0 || s->past)
+    if (draw->what == CAKE_SAMPLE_SCORE || s->n_top >= 0 || s->past)
         return 0;
     return cake_sample_needs(&s->lead->request.params, n_vocab);
 }
 
-static void choose(cake_draw *c, int n_vocab, void *scratch)
+static void choose(cake_sample_row *c, int n_vocab, void *scratch)
 {
     cake_sequence *s = c->sequence;
-    if (!s || !c->finite || c->what == CAKE_CHOOSE_CHECK)
+    if (!s || !c->finite || c->what == CAKE_SAMPLE_CHECK)
         return;
-    if (c->what == CAKE_CHOOSE_SAMPLE) {
+    if (c->what == CAKE_SAMPLE_SAMPLE) {
         const cake_params *params = &s->lead->request.params;
         s->key.pos = (uint32_t)s->ids.len;
         cake_penalties_apply(s->past, c->score);
@@ -107,13 +107,13 @@ static void choose(cake_draw *c, int n_vocab, void *scratch)
 
 static void work(const cake_exec *exec, void *arg)
 {
-    cake_chooser *c = arg;
+    cake_sampler *c = arg;
     int workers = exec->size < c->n_worker ? exec->size : c->n_worker;
     for (int i = exec->rank; exec->rank < workers && i < c->n; i += workers)
         choose(&c->draw[i], c->n_vocab, c->scratch[exec->rank]);
 }
 
-void cake_chooser_run(cake_chooser *chooser, int n_thread, int n)
+void cake_sampler_run(cake_sampler *chooser, int n_thread, int n)
 {
     chooser->n = n;
     cake_exec_run(n > 1 ? n_thread : 1, work, chooser);

@@ -4,7 +4,7 @@
  * Invariant: every sequence in the window, and every one that was taken and has not left, is a user of its
  * chain.
  */
-#include "engine/window.h"
+#include "engine/request_queue.h"
 
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 
 enum { MOST = 256, MOST_TOKENS = 1 << 20 };
 
-int64_t cake_window_salt(const cake_config *config, int n_prompt)
+int64_t cake_request_queue_prefix_salt(const cake_config *config, int n_prompt)
 {
     int64_t salt = 0;
     for (int i = 0; i < config->n_rope; i++)
@@ -21,35 +21,36 @@ int64_t cake_window_salt(const cake_config *config, int n_prompt)
     return salt;
 }
 
-void cake_window_open(const cake_conductor *conductor, const cake_config *config, cake_prefix_tree *prefixes,
-                      cake_window *w)
+void cake_request_queue_open(const cake_sequence_io *conductor, const cake_config *config,
+                             cake_prefix_tree *prefixes, cake_request_queue *w)
 {
-    *w = (cake_window){.conductor = conductor,
-                       .config = config,
-                       .prefixes = prefixes,
-                       .waiting = cake_alloc(MOST, sizeof(cake_sequence *)),
-                       .cap = MOST};
+    *w = (cake_request_queue){.conductor = conductor,
+                              .config = config,
+                              .prefixes = prefixes,
+                              .waiting = cake_alloc(MOST, sizeof(cake_sequence *)),
+                              .cap = MOST};
 }
 
-void cake_window_close(cake_window *w)
+void cake_request_queue_close(cake_request_queue *w)
 {
     for (int i = 0; i < w->n; i++)
         cake_sequence_close(w->waiting[(w->first + i) % w->cap]);
     free(w->waiting);
-    *w = (cake_window){0};
+    *w = (cake_request_queue){0};
 }
 
-static void enter(cake_window *w, cake_sequence *s)
+static void enter(cake_request_queue *w, cake_sequence *s)
 {
     int n = cake_schedule_chain(s->n_prompt);
     w->n_tok += s->n_prompt;
     if (!w->prefixes || !n)
         return;
     s->chain = cake_alloc((size_t)n, sizeof *s->chain);
-    cake_prefix_tree_insert(w->prefixes, cake_window_salt(w->config, s->n_prompt), s->ids.id, n, s->chain);
+    cake_prefix_tree_insert(w->prefixes, cake_request_queue_prefix_salt(w->config, s->n_prompt), s->ids.id, n,
+                            s->chain);
 }
 
-void cake_window_leave(const cake_window *w, cake_sequence *s)
+void cake_request_queue_forget(const cake_request_queue *w, cake_sequence *s)
 {
     if (s->chain)
         cake_prefix_tree_release(w->prefixes, s->chain, cake_schedule_chain(s->n_prompt));
@@ -58,12 +59,12 @@ void cake_window_leave(const cake_window *w, cake_sequence *s)
 }
 
 /* Whether nothing more can be known now. */
-static bool is_full(const cake_window *w)
+static bool is_full(const cake_request_queue *w)
 {
     return w->exhausted || w->n == w->cap || w->n_tok >= MOST_TOKENS;
 }
 
-cake_err cake_window_read(cake_window *w, int n)
+cake_err cake_request_queue_read(cake_request_queue *w, int n)
 {
     cake_err err = CAKE_OK;
     w->dry = w->exhausted;
@@ -86,7 +87,7 @@ cake_err cake_window_read(cake_window *w, int n)
     return err;
 }
 
-cake_sequence *cake_window_take(cake_window *w)
+cake_sequence *cake_request_queue_pop(cake_request_queue *w)
 {
     if (!w->n)
         return NULL;
