@@ -2,7 +2,7 @@
  *
  * Which replica gets which requests: by demand, a little ahead, those that begin alike together.
  */
-#include "dispatch/handout.h"
+#include "dispatch/policy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum { MOST_REPLICAS = 70, MOST_ITEMS = 4000, LONG = 40 * CAKE_PAGE };
 
 /* Items are numbered; owner tells who was given which, in which order. */
 typedef struct game {
-    cake_handout *handout;
+    cake_dispatch_policy *handout;
     int n_replica;
     int item[MOST_ITEMS], owner[MOST_ITEMS];
     int n_item, n_given;
@@ -26,12 +26,12 @@ static game g;
 
 static void begin(int n_replica, int n_slot, int rows)
 {
-    cake_appetite appetite[MOST_REPLICAS];
+    cake_replica_capacity appetite[MOST_REPLICAS];
     memset(&g, 0, sizeof g);
     for (int r = 0; r < n_replica; r++)
-        appetite[r] = (cake_appetite){n_slot, rows};
+        appetite[r] = (cake_replica_capacity){n_slot, rows};
     g.n_replica = n_replica;
-    g.handout = cake_handout_open(n_replica, appetite);
+    g.handout = cake_dispatch_policy_open(n_replica, appetite);
 }
 
 /* A prompt of so many tokens, the first `alike` of which are those of its group, the others its own. */
@@ -43,15 +43,15 @@ static void add(int group, int alike, int n_tok)
         ids[i] = i < alike ? 1000 * group + i : 100000 * (n + 1) + i;
     g.item[n] = n;
     g.owner[n] = -1;
-    cake_handout_add(g.handout, &g.item[n], 0, ids, n_tok);
+    cake_dispatch_policy_add(g.handout, &g.item[n], 0, ids, n_tok);
 }
 
 /* One portion; its replica. */
 static int give(void)
 {
-    void *item[CAKE_PORTION];
-    int n, r = cake_handout_next(g.handout, item, &n);
-    CU_ASSERT_FATAL((r < 0) == (n == 0) && n <= CAKE_PORTION && r < g.n_replica);
+    void *item[CAKE_DISPATCH_MAX];
+    int n, r = cake_dispatch_policy_pick(g.handout, item, &n);
+    CU_ASSERT_FATAL((r < 0) == (n == 0) && n <= CAKE_DISPATCH_MAX && r < g.n_replica);
     for (int i = 0; i < n; i++) {
         int at = *(int *)item[i];
         CU_ASSERT(g.owner[at] == -1);
@@ -69,7 +69,7 @@ static void give_all(void)
 
 static int count(int r)
 {
-    return (int)cake_handout_given(g.handout, r);
+    return (int)cake_dispatch_policy_given(g.handout, r);
 }
 
 /* The replica has begun all that it was given. */
@@ -77,26 +77,26 @@ static void start(int r, int64_t tokens)
 {
     g.headway[r].begun = count(r);
     g.headway[r].begun_tok = tokens;
-    cake_handout_told(g.handout, r, &g.headway[r]);
+    cake_dispatch_policy_update(g.handout, r, &g.headway[r]);
 }
 
 static void end(void)
 {
-    while (cake_handout_drop(g.handout))
+    while (cake_dispatch_policy_cancel(g.handout))
         ;
-    cake_handout_close(g.handout);
+    cake_dispatch_policy_close(g.handout);
 }
 
 static void test_one_goes_to_the_first(void)
 {
     begin(4, 64, 512);
     add(0, 0, 20);
-    cake_handout_end(g.handout);
+    cake_dispatch_policy_end(g.handout);
     CU_ASSERT_EQUAL(give(), 0);
     CU_ASSERT_EQUAL(give(), -1);
-    CU_ASSERT(!cake_handout_over(g.handout));
-    cake_handout_done(g.handout, 0);
-    CU_ASSERT(cake_handout_over(g.handout));
+    CU_ASSERT(!cake_dispatch_policy_over(g.handout));
+    cake_dispatch_policy_done(g.handout, 0);
+    CU_ASSERT(cake_dispatch_policy_over(g.handout));
     end();
 }
 
@@ -106,7 +106,7 @@ static void test_few(void)
     begin(3, 1000, 100000);
     for (int i = 0; i < 30; i++)
         add(0, 0, 10 + i);
-    cake_handout_end(g.handout);
+    cake_dispatch_policy_end(g.handout);
     give_all();
     CU_ASSERT_EQUAL(g.n_given, 30);
     for (int r = 0; r < 3; r++)
@@ -147,14 +147,14 @@ static void test_room(void)
 {
     begin(2, 8, 512);
     int n = 0;
-    while (cake_handout_room(g.handout) && n < MOST_ITEMS) {
+    while (cake_dispatch_policy_room(g.handout) && n < MOST_ITEMS) {
         add(0, 0, 10);
         n++;
     }
     CU_ASSERT(n > 100 && n < 1000);
     end();
     begin(2, 8, 512);
-    for (n = 0; cake_handout_room(g.handout) && n < MOST_ITEMS; n++)
+    for (n = 0; cake_dispatch_policy_room(g.handout) && n < MOST_ITEMS; n++)
         add(0, 0, LONG);
     CU_ASSERT(n > 100 && n < 1000 && n * LONG < 2 << 20);
     end();
@@ -195,7 +195,7 @@ static void test_groups_below_one_beginning(void)
                                          : 10000 * (i + 1) + j;
         g.item[g.n_item] = i;
         g.owner[g.n_item] = -1;
-        cake_handout_add(g.handout, &g.item[g.n_item++], 0, ids, 6 * CAKE_PAGE);
+        cake_dispatch_policy_add(g.handout, &g.item[g.n_item++], 0, ids, 6 * CAKE_PAGE);
     }
     for (int round = 0; round < 30; round++) {
         give();
@@ -231,10 +231,10 @@ static void test_salt(void)
     for (int i = 0; i < 2; i++) {
         g.item[i] = i;
         g.owner[i] = -1;
-        cake_handout_add(g.handout, &g.item[i], i, ids, 2 * CAKE_PAGE + 1);
+        cake_dispatch_policy_add(g.handout, &g.item[i], i, ids, 2 * CAKE_PAGE + 1);
     }
     g.n_item = 2;
-    cake_handout_end(g.handout);
+    cake_dispatch_policy_end(g.handout);
     give_all();
     CU_ASSERT(g.owner[0] == 0 && g.owner[1] == 1);
     end();
@@ -250,9 +250,9 @@ static void test_nobody_is_forgotten(void)
     start(0, 0);
     add(0, 0, 10); /* whom many overtake */
     for (; waited < 0 && n < 3000; n++) {
-        while (cake_handout_room(g.handout) && g.n_item < MOST_ITEMS && g.n_item < n + 20)
+        while (cake_dispatch_policy_room(g.handout) && g.n_item < MOST_ITEMS && g.n_item < n + 20)
             add(1, 2 * CAKE_PAGE, 2 * CAKE_PAGE + 1);
-        cake_handout_done(g.handout, 0);
+        cake_dispatch_policy_done(g.handout, 0);
         start(0, 0);
         give();
         waited = g.owner[1] == 0 ? n : -1;
@@ -271,13 +271,13 @@ typedef struct worker {
 static int play(int n_item, worker *workers, int n_slot, const int *length)
 {
     int turns = 0, given[MOST_REPLICAS] = {0}, queue[MOST_REPLICAS][MOST_ITEMS];
-    while (!cake_handout_over(g.handout) && turns < 1000000) {
-        while (g.n_item < n_item && cake_handout_room(g.handout))
+    while (!cake_dispatch_policy_over(g.handout) && turns < 1000000) {
+        while (g.n_item < n_item && cake_dispatch_policy_room(g.handout))
             add(0, 0, 10);
         if (g.n_item == n_item)
-            cake_handout_end(g.handout);
-        void *item[CAKE_PORTION];
-        for (int n, r; (r = cake_handout_next(g.handout, item, &n)) >= 0;)
+            cake_dispatch_policy_end(g.handout);
+        void *item[CAKE_DISPATCH_MAX];
+        for (int n, r; (r = cake_dispatch_policy_pick(g.handout, item, &n)) >= 0;)
             for (int i = 0; i < n; i++)
                 queue[r][given[r]++] = *(int *)item[i];
         for (int r = 0; r < g.n_replica; r++) {
@@ -290,12 +290,12 @@ static int play(int n_item, worker *workers, int n_slot, const int *length)
                     if (--w->left[i] == 0) {
                         w->left[i] = w->left[--w->n_active];
                         w->answered++;
-                        cake_handout_done(g.handout, r);
+                        cake_dispatch_policy_done(g.handout, r);
                     }
             }
             g.headway[r].begun = w->begun;
             g.headway[r].begun_tok = 10 * w->begun;
-            cake_handout_told(g.handout, r, &g.headway[r]);
+            cake_dispatch_policy_update(g.handout, r, &g.headway[r]);
         }
         turns++;
     }

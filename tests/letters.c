@@ -3,7 +3,7 @@
  * A request goes to another rank by letter, and what happens to it there happens to the original. Uses the
  * demo model's tokenizer.
  */
-#include "dispatch/letters.h"
+#include "dispatch/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +54,9 @@ static cake_params all_set(void)
 static cake_sequence *sent(const cake_sequence *lead, int64_t ticket)
 {
     cake_buf letter = {0};
-    cake_letter_add_request(&letter, ticket, lead);
-    cake_letter read = {letter.data, letter.data + letter.len};
-    cake_sequence *there = cake_letter_take_request(&read, CONTEXT, tokenizer, NULL, 0);
+    cake_dispatch_msg_add_request(&letter, ticket, lead);
+    cake_dispatch_msg read = {letter.data, letter.data + letter.len};
+    cake_sequence *there = cake_dispatch_msg_take_request(&read, CONTEXT, tokenizer, NULL, 0);
     CU_ASSERT_PTR_EQUAL(read.at, read.end);
     cake_buf_free(&letter);
     return there;
@@ -170,22 +170,22 @@ static bool generate(cake_buf *letter, cake_sequence *s, int32_t id)
     for (int i = 0; i <= CAKE_MAX_TOP; i++)
         scored[i] = (cake_scored){id + i, -0.5f * (float)i - (float)s->ids.len};
     bool over = cake_sequence_push(s, id, scored, eos, 1);
-    cake_letter_add_token(letter, s, 0.25 * (double)s->ids.len);
+    cake_dispatch_msg_add_token(letter, s, 0.25 * (double)s->ids.len);
     return over;
 }
 
 /* Follows all news of a letter; tokens that came, or -1 where the request is over. */
 static int follow(const cake_buf *letter, cake_sequence *here, int64_t ticket)
 {
-    cake_letter read = {letter->data, letter->data + letter->len};
+    cake_dispatch_msg read = {letter->data, letter->data + letter->len};
     int n = 0;
     bool over = false;
     while (read.at < read.end) {
-        cake_news news;
+        cake_event news;
         cake_sequence *s;
-        cake_letter_take(&read, &news, sizeof news);
+        cake_dispatch_msg_take(&read, &news, sizeof news);
         CU_ASSERT(!over && news.ticket == ticket);
-        over = cake_letter_follow(&read, &news, eos, 1, here, &s);
+        over = cake_dispatch_msg_apply(&read, &news, eos, 1, here, &s);
         n += s != NULL;
         if (s)
             CU_ASSERT(news.waited == 0.25f * (float)s->ids.len);
@@ -227,7 +227,7 @@ static void test_answer(void)
         cake_scored scored[3] = {{i, -1}, {i + 1, -2}, {i + 2, -3}};
         cake_sequence_score_prompt(there, i, scored);
     }
-    cake_letter_add_over(&letter, there);
+    cake_dispatch_msg_add_done(&letter, there);
     CU_ASSERT_EQUAL(follow(&letter, here, 6), -1);
     same_answer(here, there);
     CU_ASSERT(!here->request.err && here->n_prompt_scored == here->n_prompt);
@@ -253,7 +253,7 @@ static void test_choices(void)
     static const int turns[] = {1, 0, 1, 2, 1, 0, 0, 2, 2};
     for (int i = 0; i < 9; i++)
         CU_ASSERT_EQUAL(generate(&letter, there->choice[turns[i]], 30 + i), i == 4 || i == 6 || i == 8);
-    cake_letter_add_over(&letter, there);
+    cake_dispatch_msg_add_done(&letter, there);
     CU_ASSERT_EQUAL(follow(&letter, here, 0), -1);
     CU_ASSERT_FATAL(here->n_choice == 3);
     for (int i = 0; i < 3; i++)
@@ -274,7 +274,7 @@ static void test_no_tokens(void)
     cake_buf letter = {0};
     cake_sequence_branch(there);
     cake_sequence_branch(there);
-    cake_letter_add_over(&letter, there);
+    cake_dispatch_msg_add_done(&letter, there);
     CU_ASSERT(follow(&letter, here, 1) == -1 && here->n_choice == 2 && !here->request.err);
     cake_sequence_close(here);
     cake_sequence_close(there);
@@ -287,7 +287,7 @@ static void test_no_tokens(void)
     generate(&letter, there, 40);
     there->request.err = cake_fault_set(&there->request.fault, "prompt", "no more memory");
     there->request.fault.status = 500;
-    cake_letter_add_over(&letter, there);
+    cake_dispatch_msg_add_done(&letter, there);
     CU_ASSERT_EQUAL(follow(&letter, here, 2), -1);
     CU_ASSERT(here->request.err == CAKE_ERR_REQUEST && here->request.fault.status == 500);
     CU_ASSERT_STRING_EQUAL(here->request.fault.message, "no more memory");

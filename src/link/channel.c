@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: letters. Out: the same on the other rank. dispatch/desk.c and dispatch/outpost.c call.
+ * In: letters. Out: the same on the other rank. dispatch/dispatcher.c and dispatch/client.c call.
  * Each way is one stream of bytes, cut into pieces without regard to letters: a letter is its length and what
  * it says.
  * Invariant: in[in_from..) begins with a letter's length.

@@ -13,8 +13,8 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/log.h"
-#include "dispatch/desk.h"
-#include "dispatch/outpost.h"
+#include "dispatch/client.h"
+#include "dispatch/dispatcher.h"
 #include "logits/logits.h"
 #include "planner/edges.h"
 #include "planner/layout.h"
@@ -92,7 +92,7 @@ static int64_t measure_root(const cake_stage *stage, const cake_plan *plan, int 
         return bytes + (embeds ? (int64_t)cake_engine_device_bytes(config, &stage->shape) : 0);
     }
     bytes += (int64_t)cake_engine_bytes(config, &stage->shape, n_thread);
-    bytes += (int64_t)(plan->first ? cake_outpost_bytes() : cake_desk_bytes(stage->n_replica));
+    bytes += (int64_t)(plan->first ? cake_dispatch_client_bytes() : cake_dispatcher_bytes(stage->n_replica));
     return bytes + (head->memory ? (int64_t)cake_logits_beside(config, rows, n_thread) : 0);
 }
 

@@ -4,46 +4,46 @@
  * all roots, its own among them. It reads ahead, hands requests out, and does to its copies what the roots do
  * to theirs.
  */
-#ifndef CAKE_DISPATCH_DESK_H
-#define CAKE_DISPATCH_DESK_H
+#ifndef CAKE_DISPATCH_DISPATCHER_H
+#define CAKE_DISPATCH_DISPATCHER_H
 
 #include <stdbool.h>
 
-#include "dispatch/handout.h"
+#include "dispatch/policy.h"
 #include "engine/engine.h"
 #include "link/comm.h"
 #include "model/config.h"
 #include "trace/trace.h"
 #include "watch/watchdog.h"
 
-typedef struct cake_desk cake_desk;
+typedef struct cake_dispatcher cake_dispatcher;
 
 /* conductor: where requests come from and go back to. config outlives the desk. appetite [n_replica] of each
  * replica; replica 0's root is on this rank. */
-cake_desk *cake_desk_open(const cake_sequence_io *conductor, const cake_config *config, int n_replica,
-                          const cake_appetite *appetite);
+cake_dispatcher *cake_dispatcher_open(const cake_sequence_io *conductor, const cake_config *config,
+                                      int n_replica, const cake_replica_capacity *appetite);
 /* The conductor that replica 0's root is to have. */
-cake_sequence_io cake_desk_conductor(cake_desk *desk);
+cake_sequence_io cake_dispatcher_io(cake_dispatcher *desk);
 /* Opens the mail to the other roots, each of which is the first rank of its part of the world. root: replica
  * 0's, borrowed. */
-cake_err cake_desk_connect(cake_desk *desk, const cake_comm *world, cake_engine *root);
-size_t cake_desk_bytes(int n_replica); /* bytes of its buffers */
+cake_err cake_dispatcher_connect(cake_dispatcher *desk, const cake_comm *world, cake_engine *root);
+size_t cake_dispatcher_bytes(int n_replica); /* bytes of its buffers */
 /* trace: where its spans go; watch: who is told of letters. Both borrowed; NULL: nowhere, nobody. */
-void cake_desk_watch(cake_desk *desk, cake_trace *trace, cake_watchdog *watch);
+void cake_dispatcher_set_trace(cake_dispatcher *desk, cake_trace *trace, cake_watchdog *watch);
 
 /* Lets letters come and go, reads requests and hands them out, for a few milliseconds at most unless a long
  * request is read. Called often. Returns whether there was something to do. */
-bool cake_desk_attend(cake_desk *desk);
+bool cake_dispatcher_poll(cake_dispatcher *desk);
 /* As cake_engine_stop, for all roots. An error takes precedence over CAKE_STOPPED; of two errors the
  * first one counts. */
-void cake_desk_stop(cake_desk *desk, cake_err err);
+void cake_dispatcher_stop(cake_dispatcher *desk, cake_err err);
 /* Whether all other roots have ended too, and all letters have arrived. */
-bool cake_desk_over(const cake_desk *desk);
+bool cake_dispatcher_over(const cake_dispatcher *desk);
 /* The error that ends the run; CAKE_OK also if it was stopped when nothing was left to do. */
-cake_err cake_desk_error(const cake_desk *desk);
-void cake_desk_close(cake_desk *desk); /* NULL is fine */
+cake_err cake_dispatcher_error(const cake_dispatcher *desk);
+void cake_dispatcher_close(cake_dispatcher *desk); /* NULL is fine */
 
-double cake_desk_read_s(const cake_desk *desk);        /* seconds that reading requests took */
-int64_t cake_desk_given(const cake_desk *desk, int r); /* requests that replica r was given */
+double cake_dispatcher_read_s(const cake_dispatcher *desk);        /* seconds that reading requests took */
+int64_t cake_dispatcher_given(const cake_dispatcher *desk, int r); /* requests that replica r was given */
 
 #endif

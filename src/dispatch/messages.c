@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: sequences. Out: bytes, and the other way round. dispatch/desk.c (rank 0) and dispatch/outpost.c
+ * In: sequences. Out: bytes, and the other way round. dispatch/dispatcher.c (rank 0) and dispatch/client.c
  * (roots) call.
  * Invariant: rank 0's copy of a sequence has the tokens and scores of the root's, and hears them in the
  * same order, so its text ends where the root's did.
  */
-#include "dispatch/letters.h"
+#include "dispatch/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct head {
     int32_t n_choice; /* that were begun; for each, behind the lists: how many tokens, these, their scores */
 } head;
 
-void cake_letter_take(cake_letter *letter, void *into, size_t bytes)
+void cake_dispatch_msg_take(cake_dispatch_msg *letter, void *into, size_t bytes)
 {
     CAKE_ASSERT((size_t)(letter->end - letter->at) >= bytes);
     if (bytes)
@@ -31,15 +31,15 @@ void cake_letter_take(cake_letter *letter, void *into, size_t bytes)
 }
 
 /* An owned list of n things; NULL for none. */
-static void *take_list(cake_letter *letter, uint64_t n, size_t each)
+static void *take_list(cake_dispatch_msg *letter, uint64_t n, size_t each)
 {
     CAKE_ASSERT(n <= (size_t)(letter->end - letter->at) / each);
     void *list = n ? cake_alloc(n, each) : NULL;
-    cake_letter_take(letter, list, n * each);
+    cake_dispatch_msg_take(letter, list, n * each);
     return list;
 }
 
-void cake_letter_add_request(cake_buf *letter, int64_t ticket, const cake_sequence *lead)
+void cake_dispatch_msg_add_request(cake_buf *letter, int64_t ticket, const cake_sequence *lead)
 {
     const cake_params *p = &lead->request.params;
     size_t scores = (size_t)cake_sequence_generated(lead) * (size_t)(1 + lead->n_top);
@@ -71,7 +71,7 @@ void cake_letter_add_request(cake_buf *letter, int64_t ticket, const cake_sequen
 }
 
 /* n tokens that an earlier run had. */
-static void take_begun(cake_letter *letter, uint64_t n, cake_sequence *s, const int32_t *eos, int n_eos)
+static void take_begun(cake_dispatch_msg *letter, uint64_t n, cake_sequence *s, const int32_t *eos, int n_eos)
 {
     size_t width = (size_t)(1 + s->n_top);
     int32_t *ids = take_list(letter, n, sizeof *ids);
@@ -81,12 +81,12 @@ static void take_begun(cake_letter *letter, uint64_t n, cake_sequence *s, const 
     free(scored);
 }
 
-cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const cake_tokenizer *token,
-                                        const int32_t *eos, int n_eos)
+cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *letter, int context,
+                                              const cake_tokenizer *token, const int32_t *eos, int n_eos)
 {
     head h;
     uint64_t some;
-    cake_letter_take(letter, &h, sizeof h);
+    cake_dispatch_msg_take(letter, &h, sizeof h);
     cake_request request = {.order = h.ticket, .params = h.params};
     cake_params *p = &request.params;
     CAKE_ASSERT(h.n_prompt > 0 && h.n_begun >= 0 && p->n_stop >= 0 && p->n_stop <= CAKE_MAX_STOP);
@@ -101,7 +101,7 @@ cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const 
     p->bias = take_list(letter, h.n_bias, sizeof *p->bias);
     for (int i = 0; i < p->n_stop; i++) {
         uint64_t len;
-        cake_letter_take(letter, &len, sizeof len);
+        cake_dispatch_msg_take(letter, &len, sizeof len);
         CAKE_ASSERT(len <= (size_t)(letter->end - letter->at));
         p->stop[i] = cake_copy(letter->at, len);
         letter->at += len;
@@ -114,38 +114,38 @@ cake_sequence *cake_letter_take_request(cake_letter *letter, int context, const 
     CAKE_ASSERT(h.n_choice >= 0 && h.n_choice <= lead->request.params.n);
     cake_sequence_revive(lead, h.n_choice);
     for (int i = 0; i < lead->n_choice; i++) {
-        cake_letter_take(letter, &some, sizeof some);
+        cake_dispatch_msg_take(letter, &some, sizeof some);
         take_begun(letter, some, lead->choice[i], eos, n_eos);
     }
     return lead;
 }
 
-void cake_letter_add_token(cake_buf *letter, const cake_sequence *s, double waited)
+void cake_dispatch_msg_add_token(cake_buf *letter, const cake_sequence *s, double waited)
 {
     size_t n = s->n_top >= 0 ? 1 + (size_t)s->n_top : 0, last = (size_t)cake_sequence_generated(s) - 1;
-    cake_news news = {.kind = CAKE_NEWS_TOKEN,
-                      .ticket = s->lead->request.order,
-                      .at = s == s->lead ? -1 : (int32_t)s->key.choice,
-                      .id = s->ids.id[s->ids.len - 1],
-                      .n = (int32_t)n,
-                      .waited = (float)waited};
+    cake_event news = {.kind = CAKE_EVENT_TOKEN,
+                       .ticket = s->lead->request.order,
+                       .at = s == s->lead ? -1 : (int32_t)s->key.choice,
+                       .id = s->ids.id[s->ids.len - 1],
+                       .n = (int32_t)n,
+                       .waited = (float)waited};
     cake_buf_add(letter, &news, sizeof news);
     cake_buf_add(letter, s->scored ? s->scored + last * n : NULL, n * sizeof *s->scored);
 }
 
-void cake_letter_add_over(cake_buf *letter, const cake_sequence *lead)
+void cake_dispatch_msg_add_done(cake_buf *letter, const cake_sequence *lead)
 {
     const cake_request *r = &lead->request;
-    cake_news news = {.ticket = r->order};
+    cake_event news = {.ticket = r->order};
     if (!r->err && lead->n_prompt_scored > 1) {
         size_t n = 1 + (size_t)lead->n_top;
-        news.kind = CAKE_NEWS_SCORES;
+        news.kind = CAKE_EVENT_SCORES;
         news.at = 1; /* nothing comes before the first */
         news.n = lead->n_prompt_scored - 1;
         cake_buf_add(letter, &news, sizeof news);
         cake_buf_add(letter, lead->prompt_scored + n, (size_t)news.n * n * sizeof *lead->prompt_scored);
     }
-    news.kind = CAKE_NEWS_OVER;
+    news.kind = CAKE_EVENT_DONE;
     news.at = lead->n_choice;
     news.n = r->err != CAKE_OK;
     cake_buf_add(letter, &news, sizeof news);
@@ -162,12 +162,12 @@ static cake_sequence *choice(cake_sequence *lead, int at)
     return at < 0 ? lead : lead->choice[at];
 }
 
-static void follow_token(cake_letter *letter, const cake_news *news, const int32_t *eos, int n_eos,
+static void follow_token(cake_dispatch_msg *letter, const cake_event *news, const int32_t *eos, int n_eos,
                          cake_sequence *lead, cake_sequence **token)
 {
     cake_scored scored[1 + CAKE_MAX_TOP];
     CAKE_ASSERT(news->n == (lead->n_top >= 0 ? 1 + lead->n_top : 0));
-    cake_letter_take(letter, scored, (size_t)news->n * sizeof *scored);
+    cake_dispatch_msg_take(letter, scored, (size_t)news->n * sizeof *scored);
     if (lead->request.err) /* its text cannot be decoded, of which the root knows nothing */
         return;
     *token = choice(lead, news->at);
@@ -175,32 +175,32 @@ static void follow_token(cake_letter *letter, const cake_news *news, const int32
     cake_sequence_push(*token, news->id, scored, eos, n_eos);
 }
 
-static void follow_scores(cake_letter *letter, const cake_news *news, cake_sequence *lead)
+static void follow_scores(cake_dispatch_msg *letter, const cake_event *news, cake_sequence *lead)
 {
     cake_scored scored[1 + CAKE_MAX_TOP];
     CAKE_ASSERT(cake_sequence_scores_prompt(lead) && news->at >= 1 && news->n <= lead->n_prompt - news->at);
     for (int i = 0; i < news->n; i++) {
-        cake_letter_take(letter, scored, (1 + (size_t)lead->n_top) * sizeof *scored);
+        cake_dispatch_msg_take(letter, scored, (1 + (size_t)lead->n_top) * sizeof *scored);
         cake_sequence_score_prompt(lead, news->at + i, scored);
     }
 }
 
-bool cake_letter_follow(cake_letter *letter, const cake_news *news, const int32_t *eos, int n_eos,
-                        cake_sequence *lead, cake_sequence **token)
+bool cake_dispatch_msg_apply(cake_dispatch_msg *letter, const cake_event *news, const int32_t *eos, int n_eos,
+                             cake_sequence *lead, cake_sequence **token)
 {
     cake_request *r = &lead->request;
     *token = NULL;
-    if (news->kind == CAKE_NEWS_TOKEN) {
+    if (news->kind == CAKE_EVENT_TOKEN) {
         follow_token(letter, news, eos, n_eos, lead, token);
         return false;
     }
-    if (news->kind == CAKE_NEWS_SCORES) {
+    if (news->kind == CAKE_EVENT_SCORES) {
         follow_scores(letter, news, lead);
         return false;
     }
     cake_fault fault;
-    CAKE_ASSERT(news->kind == CAKE_NEWS_OVER && news->at >= 0 && news->at <= r->params.n);
-    cake_letter_take(letter, &fault, news->n ? sizeof fault : 0);
+    CAKE_ASSERT(news->kind == CAKE_EVENT_DONE && news->at >= 0 && news->at <= r->params.n);
+    cake_dispatch_msg_take(letter, &fault, news->n ? sizeof fault : 0);
     if (news->n && !r->err) {
         r->fault = fault;
         r->err = CAKE_ERR_REQUEST;

@@ -4,7 +4,7 @@
  * and the pipeline between its turns and between layers.
  * Invariant: news are in the order in which things happened, and none is kept longer than a moment.
  */
-#include "dispatch/outpost.h"
+#include "dispatch/client.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "dispatch/letters.h"
+#include "dispatch/messages.h"
 #include "link/channel.h"
 
 enum {
@@ -24,7 +24,7 @@ enum {
 static const double moment = 0.01; /* seconds that a token waits at most, to share a letter */
 static const double silence = 1;   /* seconds after which rank 0 hears, though there is no news */
 
-struct cake_outpost {
+struct cake_dispatch_client {
     int context;
     const cake_config *config;
     cake_tokenizer *token;
@@ -41,10 +41,10 @@ struct cake_outpost {
     double wrote; /* when that was */
 };
 
-cake_err cake_outpost_open(const cake_options *options, const cake_config *config, int context,
-                           cake_outpost **out)
+cake_err cake_dispatch_client_open(const cake_options *options, const cake_config *config, int context,
+                                   cake_dispatch_client **out)
 {
-    cake_outpost *o = cake_alloc(1, sizeof *o);
+    cake_dispatch_client *o = cake_alloc(1, sizeof *o);
     o->context = context;
     o->config = config;
     bool hushed = cake_log_hush(true); /* warnings are rank 0's */
@@ -52,19 +52,19 @@ cake_err cake_outpost_open(const cake_options *options, const cake_config *confi
     cake_log_hush(hushed);
     cake_alloc_trim();
     if (err) {
-        cake_outpost_close(o);
+        cake_dispatch_client_close(o);
         return err;
     }
     *out = o;
     return CAKE_OK;
 }
 
-size_t cake_outpost_bytes(void)
+size_t cake_dispatch_client_bytes(void)
 {
     return cake_transport_bytes();
 }
 
-cake_err cake_outpost_connect(cake_outpost *o, const cake_comm *world, cake_engine *root)
+cake_err cake_dispatch_client_connect(cake_dispatch_client *o, const cake_comm *world, cake_engine *root)
 {
     cake_transport *pipe;
     cake_err err = cake_transport_open_mpi(world, 0, &pipe);
@@ -75,7 +75,7 @@ cake_err cake_outpost_connect(cake_outpost *o, const cake_comm *world, cake_engi
     return CAKE_OK;
 }
 
-void cake_outpost_close(cake_outpost *o)
+void cake_dispatch_client_close(cake_dispatch_client *o)
 {
     if (!o)
         return;
@@ -90,7 +90,7 @@ void cake_outpost_close(cake_outpost *o)
 
 static cake_err next(void *self, cake_sequence **out)
 {
-    cake_outpost *o = self;
+    cake_dispatch_client *o = self;
     *out = NULL;
     if (!o->n)
         return o->ended ? CAKE_END : CAKE_OK;
@@ -99,7 +99,7 @@ static cake_err next(void *self, cake_sequence **out)
     return CAKE_OK;
 }
 
-static cake_buf *add_news(cake_outpost *o)
+static cake_buf *add_news(cake_dispatch_client *o)
 {
     static const char blank[HEAD];
     if (!o->news.len) {
@@ -111,24 +111,24 @@ static cake_buf *add_news(cake_outpost *o)
 
 static void token(void *self, cake_sequence *s, double waited)
 {
-    cake_letter_add_token(add_news(self), s, waited);
+    cake_dispatch_msg_add_token(add_news(self), s, waited);
 }
 
 static cake_err done(void *self, cake_sequence *lead)
 {
-    cake_outpost *o = self;
-    cake_letter_add_over(add_news(o), lead);
+    cake_dispatch_client *o = self;
+    cake_dispatch_msg_add_done(add_news(o), lead);
     o->urgent = true;
     cake_sequence_close(lead);
     return CAKE_OK;
 }
 
-cake_sequence_io cake_outpost_conductor(cake_outpost *outpost)
+cake_sequence_io cake_dispatch_client_io(cake_dispatch_client *outpost)
 {
     return (cake_sequence_io){.self = outpost, .next = next, .token = token, .done = done};
 }
 
-static void take_work(cake_outpost *o, cake_letter *letter)
+static void take_work(cake_dispatch_client *o, cake_dispatch_msg *letter)
 {
     if (o->first)
         memmove(o->inbox, o->inbox + o->first, (size_t)o->n * sizeof *o->inbox);
@@ -139,26 +139,26 @@ static void take_work(cake_outpost *o, cake_letter *letter)
             o->inbox = cake_grow(o->inbox, (size_t)o->cap, sizeof *o->inbox);
         }
         o->inbox[o->n++] =
-            cake_letter_take_request(letter, o->context, o->token, o->config->eos, o->config->n_eos);
+            cake_dispatch_msg_take_request(letter, o->context, o->token, o->config->eos, o->config->n_eos);
     }
 }
 
-static void read_letter(cake_outpost *o, const char *text, size_t len)
+static void read_letter(cake_dispatch_client *o, const char *text, size_t len)
 {
-    cake_letter letter = {text, text + len};
+    cake_dispatch_msg letter = {text, text + len};
     char kind;
-    cake_letter_take(&letter, &kind, 1);
-    CAKE_ASSERT(!o->ended || kind == CAKE_LETTER_QUIT);
-    if (kind == CAKE_LETTER_WORK)
+    cake_dispatch_msg_take(&letter, &kind, 1);
+    CAKE_ASSERT(!o->ended || kind == CAKE_DISPATCH_QUIT);
+    if (kind == CAKE_DISPATCH_REQUESTS)
         take_work(o, &letter);
-    o->ended = kind != CAKE_LETTER_WORK;
-    o->quit = kind == CAKE_LETTER_QUIT;
+    o->ended = kind != CAKE_DISPATCH_REQUESTS;
+    o->quit = kind == CAKE_DISPATCH_QUIT;
     if (o->quit)
         cake_engine_stop(o->root, CAKE_ERR_FATAL);
 }
 
 /* Sends what there is, if it is time. */
-static bool write_news(cake_outpost *o)
+static bool write_news(cake_dispatch_client *o)
 {
     cake_replica_progress headway = cake_engine_progress(o->root);
     double now = cake_clock_now();
@@ -167,7 +167,7 @@ static bool write_news(cake_outpost *o)
     if (!begun && !quiet && !o->urgent && o->news.len < ENOUGH && (!o->news.len || now - o->since < moment))
         return false;
     cake_buf *letter = add_news(o);
-    letter->data[0] = CAKE_LETTER_NEWS;
+    letter->data[0] = CAKE_DISPATCH_EVENTS;
     memcpy(letter->data + 1, &headway, sizeof headway);
     cake_channel_send(o->mail, letter->data, letter->len);
     cake_buf_cut(letter, 0);
@@ -177,7 +177,7 @@ static bool write_news(cake_outpost *o)
     return true;
 }
 
-bool cake_outpost_attend(cake_outpost *o)
+bool cake_dispatch_client_poll(cake_dispatch_client *o)
 {
     size_t len;
     bool worked = false;
@@ -188,12 +188,12 @@ bool cake_outpost_attend(cake_outpost *o)
     return worked;
 }
 
-cake_err cake_outpost_finish(cake_outpost *o, cake_err err)
+cake_err cake_dispatch_client_finish(cake_dispatch_client *o, cake_err err)
 {
-    static const char bye = CAKE_LETTER_BYE;
+    static const char bye = CAKE_DISPATCH_BYE;
     CAKE_ASSERT(o->ended); /* or its root would not be done */
     o->urgent = o->news.len > 0;
-    cake_outpost_attend(o);
+    cake_dispatch_client_poll(o);
     cake_channel_send(o->mail, &bye, 1);
     while (cake_channel_sending(o->mail)) {
         cake_channel_progress(o->mail);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: prompts in the order of the input, news of replicas. Out: portions. dispatch/desk.c calls.
+ * In: prompts in the order of the input, news of replicas. Out: portions. dispatch/dispatcher.c calls.
  * Invariant: a replica that was given a prompt is marked in all nodes of its chain, so the marks of a replica
  * along a chain are its first nodes and no others.
  */
-#include "dispatch/handout.h"
+#include "dispatch/policy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,13 +32,13 @@ typedef struct prompt {
 } prompt;
 
 typedef struct replica {
-    cake_appetite appetite;
+    cake_replica_capacity appetite;
     cake_replica_progress headway;
     int64_t given, given_tok, done;
-    bool asked; /* for its choice, by the cake_handout_next under way */
+    bool asked; /* for its choice, by the cake_dispatch_policy_pick under way */
 } replica;
 
-struct cake_handout {
+struct cake_dispatch_policy {
     int n_replica, n_word; /* words of a node's marks */
     replica *replicas;     /* [n_replica] */
     cake_prefix_tree *prefixes;
@@ -53,9 +53,9 @@ struct cake_handout {
     bool ended;
 };
 
-cake_handout *cake_handout_open(int n_replica, const cake_appetite *appetite)
+cake_dispatch_policy *cake_dispatch_policy_open(int n_replica, const cake_replica_capacity *appetite)
 {
-    cake_handout *h = cake_alloc(1, sizeof *h);
+    cake_dispatch_policy *h = cake_alloc(1, sizeof *h);
     h->n_replica = n_replica;
     h->n_word = (n_replica + 63) / 64;
     h->cap = MOST + MOST_EACH * n_replica;
@@ -67,20 +67,20 @@ cake_handout *cake_handout_open(int n_replica, const cake_appetite *appetite)
     return h;
 }
 
-static void forget(cake_handout *h, prompt *p)
+static void forget(cake_dispatch_policy *h, prompt *p)
 {
     cake_prefix_tree_release(h->prefixes, p->chain, p->n_chain);
     free(p->chain);
 }
 
-static void forget_first(cake_handout *h)
+static void forget_first(cake_dispatch_policy *h)
 {
     forget(h, &h->given[h->first_given]);
     h->first_given = (h->first_given + 1) % h->cap_given;
     h->n_given--;
 }
 
-void cake_handout_close(cake_handout *h)
+void cake_dispatch_policy_close(cake_dispatch_policy *h)
 {
     if (!h)
         return;
@@ -96,13 +96,13 @@ void cake_handout_close(cake_handout *h)
     free(h);
 }
 
-bool cake_handout_room(const cake_handout *h)
+bool cake_dispatch_policy_room(const cake_dispatch_policy *h)
 {
     return h->n_waiting < h->cap && h->n_tok < MOST_TOKENS && !h->ended;
 }
 
 /* Marks of nodes that are new, or that nobody had any longer, are wiped. */
-static void enter(cake_handout *h, prompt *p, int64_t salt, const int32_t *ids)
+static void enter(cake_dispatch_policy *h, prompt *p, int64_t salt, const int32_t *ids)
 {
     p->chain = cake_alloc((size_t)p->n_chain, sizeof *p->chain);
     cake_prefix_tree_insert(h->prefixes, salt, ids, p->n_chain, p->chain);
@@ -118,32 +118,33 @@ static void enter(cake_handout *h, prompt *p, int64_t salt, const int32_t *ids)
     }
 }
 
-void cake_handout_add(cake_handout *h, void *item, int64_t salt, const int32_t *ids, int n_prompt)
+void cake_dispatch_policy_add(cake_dispatch_policy *h, void *item, int64_t salt, const int32_t *ids,
+                              int n_prompt)
 {
-    CAKE_ASSERT(cake_handout_room(h));
+    CAKE_ASSERT(cake_dispatch_policy_room(h));
     prompt *p = &h->waiting[h->n_waiting++];
     *p = (prompt){.item = item, .n_chain = (n_prompt - 1) / CAKE_PAGE, .n_tok = n_prompt, .since = h->n_out};
     enter(h, p, salt, ids);
     h->n_tok += n_prompt;
 }
 
-void cake_handout_end(cake_handout *h)
+void cake_dispatch_policy_end(cake_dispatch_policy *h)
 {
     h->ended = true;
 }
 
-void cake_handout_told(cake_handout *h, int r, const cake_replica_progress *headway)
+void cake_dispatch_policy_update(cake_dispatch_policy *h, int r, const cake_replica_progress *headway)
 {
     h->replicas[r].headway = *headway;
 }
 
-void cake_handout_done(cake_handout *h, int r)
+void cake_dispatch_policy_done(cake_dispatch_policy *h, int r)
 {
     h->replicas[r].done++;
     CAKE_ASSERT(h->replicas[r].done <= h->replicas[r].given);
 }
 
-void *cake_handout_drop(cake_handout *h)
+void *cake_dispatch_policy_cancel(cake_dispatch_policy *h)
 {
     if (!h->n_waiting)
         return NULL;
@@ -153,12 +154,12 @@ void *cake_handout_drop(cake_handout *h)
     return last->item;
 }
 
-int cake_handout_waiting(const cake_handout *h)
+int cake_dispatch_policy_waiting(const cake_dispatch_policy *h)
 {
     return h->n_waiting;
 }
 
-int64_t cake_handout_given(const cake_handout *h, int r)
+int64_t cake_dispatch_policy_given(const cake_dispatch_policy *h, int r)
 {
     return h->replicas[r].given;
 }
@@ -168,7 +169,7 @@ static int64_t held(const replica *r)
     return r->given - r->done;
 }
 
-bool cake_handout_over(const cake_handout *h)
+bool cake_dispatch_policy_over(const cake_dispatch_policy *h)
 {
     bool over = h->ended && !h->n_waiting;
     for (int r = 0; r < h->n_replica; r++)
@@ -193,7 +194,7 @@ static double until(const replica *r)
 
 /* Whether one of the last requests is in good hands: it would be done when all are, or hardly anybody is
  * sooner. */
-static bool in_time(const cake_handout *h, const replica *r)
+static bool in_time(const cake_dispatch_policy *h, const replica *r)
 {
     double left = h->n_waiting, speeds = 0, least = until(r);
     for (int i = 0; i < h->n_replica; i++) {
@@ -210,7 +211,7 @@ static bool is_idle(const replica *r)
     return r->headway.begun >= r->given;
 }
 
-static bool wants(const cake_handout *h, const replica *r)
+static bool wants(const cake_dispatch_policy *h, const replica *r)
 {
     int64_t unbegun = r->given - r->headway.begun, unbegun_tok = r->given_tok - r->headway.begun_tok;
     int64_t ahead = r->appetite.n_slot / 2 > FEW ? r->appetite.n_slot / 2 : FEW;
@@ -220,12 +221,12 @@ static bool wants(const cake_handout *h, const replica *r)
                           held(r) < r->appetite.n_slot + ahead);
 }
 
-static bool is_marked(const cake_handout *h, int32_t node, int r)
+static bool is_marked(const cake_dispatch_policy *h, int32_t node, int r)
 {
     return h->marks[(size_t)node * (size_t)h->n_word + (size_t)(r / 64)] >> (r % 64) & 1;
 }
 
-static bool is_known(const cake_handout *h, int32_t node)
+static bool is_known(const cake_dispatch_policy *h, int32_t node)
 {
     uint64_t any = 0;
     for (int i = 0; i < h->n_word; i++)
@@ -234,7 +235,7 @@ static bool is_known(const cake_handout *h, int32_t node)
 }
 
 /* Pages of a prompt that replica r has, and that any one has at most. */
-static void look(const cake_handout *h, const prompt *p, int r, int *own, int *most)
+static void look(const cake_dispatch_policy *h, const prompt *p, int r, int *own, int *most)
 {
     *own = *most = 0;
     while (*most < p->n_chain && is_known(h, p->chain[*most]))
@@ -246,7 +247,7 @@ static void look(const cake_handout *h, const prompt *p, int r, int *own, int *m
 /* The prompt that replica r should have next: of those that cost the fewest pages more than elsewhere the one
  * with most pages that are there already, and of these the first. One that many have overtaken goes before
  * all. -1: a replica that has something to begin is given none that would cost more. */
-static int choose(const cake_handout *h, int r)
+static int choose(const cake_dispatch_policy *h, int r)
 {
     int best = -1, best_loss = 0, best_own = 0;
     if (h->n_waiting && h->n_out - h->waiting[0].since > 2 * h->cap)
@@ -265,7 +266,7 @@ static int choose(const cake_handout *h, int r)
 }
 
 /* A prompt that is given out is remembered as long as there is room. */
-static void remember(cake_handout *h, const prompt *p)
+static void remember(cake_dispatch_policy *h, const prompt *p)
 {
     while (h->n_given && cake_prefix_tree_count(h->prefixes) > REMEMBERED + h->n_tok / CAKE_PAGE)
         forget_first(h);
@@ -282,7 +283,7 @@ static void remember(cake_handout *h, const prompt *p)
     h->given[(h->first_given + h->n_given++) % h->cap_given] = *p;
 }
 
-static void *give(cake_handout *h, int at, int r)
+static void *give(cake_dispatch_policy *h, int at, int r)
 {
     prompt p = h->waiting[at];
     memmove(&h->waiting[at], &h->waiting[at + 1], (size_t)(--h->n_waiting - at) * sizeof *h->waiting);
@@ -300,7 +301,7 @@ static void *give(cake_handout *h, int at, int r)
 }
 
 /* Who is through with what it has first, at its speed, of those that want more and have not been asked. */
-static int neediest(const cake_handout *h)
+static int neediest(const cake_dispatch_policy *h)
 {
     int best = -1;
     double least = 0;
@@ -318,13 +319,13 @@ static int neediest(const cake_handout *h)
 }
 
 /* Requests that are given at once: the last ones singly, so that all get as many. */
-static int portion(const cake_handout *h)
+static int portion(const cake_dispatch_policy *h)
 {
     int n = h->n_waiting / (2 * h->n_replica);
-    return !h->ended || n > CAKE_PORTION ? CAKE_PORTION : n > 1 ? n : 1;
+    return !h->ended || n > CAKE_DISPATCH_MAX ? CAKE_DISPATCH_MAX : n > 1 ? n : 1;
 }
 
-int cake_handout_next(cake_handout *h, void **item, int *n)
+int cake_dispatch_policy_pick(cake_dispatch_policy *h, void **item, int *n)
 {
     int r;
     *n = 0;

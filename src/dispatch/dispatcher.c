@@ -5,14 +5,14 @@
  * Invariant: a request that is another replica's lies in `away` under its ticket until that replica has done
  * it.
  */
-#include "dispatch/desk.h"
+#include "dispatch/dispatcher.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "dispatch/letters.h"
+#include "dispatch/messages.h"
 #include "link/channel.h"
 
 static const double patience = 2e-3; /* seconds that reading letters, or requests, takes at most at a turn */
@@ -27,11 +27,11 @@ typedef struct lent {
     int replica;
 } lent;
 
-struct cake_desk {
+struct cake_dispatcher {
     cake_sequence_io conductor;
     const cake_config *config;
     int n_replica;
-    cake_handout *handout;
+    cake_dispatch_policy *handout;
     cake_engine *root;
     cake_channel **mail; /* [n_replica] to each root; NULL: of replica 0 */
     bool *gone;          /* [n_replica] its root will send no more letters */
@@ -49,13 +49,13 @@ struct cake_desk {
     int *rank;            /* [n_replica] the rank of each root in the world */
 };
 
-cake_desk *cake_desk_open(const cake_sequence_io *conductor, const cake_config *config, int n_replica,
-                          const cake_appetite *appetite)
+cake_dispatcher *cake_dispatcher_open(const cake_sequence_io *conductor, const cake_config *config,
+                                      int n_replica, const cake_replica_capacity *appetite)
 {
     size_t n = (size_t)n_replica;
-    cake_desk *d = cake_alloc(1, sizeof *d);
-    *d = (cake_desk){.conductor = *conductor, .config = config, .n_replica = n_replica, .free = -1};
-    d->handout = cake_handout_open(n_replica, appetite);
+    cake_dispatcher *d = cake_alloc(1, sizeof *d);
+    *d = (cake_dispatcher){.conductor = *conductor, .config = config, .n_replica = n_replica, .free = -1};
+    d->handout = cake_dispatch_policy_open(n_replica, appetite);
     d->mail = cake_alloc(n, sizeof *d->mail);
     d->gone = cake_alloc(n, sizeof *d->gone);
     d->rank = cake_alloc(n, sizeof *d->rank);
@@ -63,12 +63,12 @@ cake_desk *cake_desk_open(const cake_sequence_io *conductor, const cake_config *
     return d;
 }
 
-size_t cake_desk_bytes(int n_replica)
+size_t cake_dispatcher_bytes(int n_replica)
 {
     return (size_t)(n_replica - 1) * cake_transport_bytes();
 }
 
-cake_err cake_desk_connect(cake_desk *d, const cake_comm *world, cake_engine *root)
+cake_err cake_dispatcher_connect(cake_dispatcher *d, const cake_comm *world, cake_engine *root)
 {
     d->root = root;
     for (int r = 1; r < d->n_replica; r++) {
@@ -82,17 +82,17 @@ cake_err cake_desk_connect(cake_desk *d, const cake_comm *world, cake_engine *ro
     return CAKE_OK;
 }
 
-void cake_desk_watch(cake_desk *d, cake_trace *trace, cake_watchdog *watch)
+void cake_dispatcher_set_trace(cake_dispatcher *d, cake_trace *trace, cake_watchdog *watch)
 {
     d->trace = trace;
     d->watch = watch;
 }
 
-void cake_desk_close(cake_desk *d)
+void cake_dispatcher_close(cake_dispatcher *d)
 {
     if (!d)
         return;
-    for (void *lead; (lead = cake_handout_drop(d->handout)) != NULL;)
+    for (void *lead; (lead = cake_dispatch_policy_cancel(d->handout)) != NULL;)
         cake_sequence_close(lead);
     for (int i = 0; i < d->n; i++)
         cake_sequence_close(d->own[d->first + i]);
@@ -100,7 +100,7 @@ void cake_desk_close(cake_desk *d)
         cake_sequence_close(d->away[i].lead);
     for (int r = 0; r < d->n_replica; r++)
         cake_channel_close(d->mail[r]);
-    cake_handout_close(d->handout);
+    cake_dispatch_policy_close(d->handout);
     cake_buf_free(&d->letter);
     free(d->mail);
     free(d->gone);
@@ -110,17 +110,17 @@ void cake_desk_close(cake_desk *d)
     free(d);
 }
 
-double cake_desk_read_s(const cake_desk *d)
+double cake_dispatcher_read_s(const cake_dispatcher *d)
 {
     return d->read_s;
 }
 
-int64_t cake_desk_given(const cake_desk *d, int r)
+int64_t cake_dispatcher_given(const cake_dispatcher *d, int r)
 {
-    return cake_handout_given(d->handout, r);
+    return cake_dispatch_policy_given(d->handout, r);
 }
 
-static bool all_gone(const cake_desk *d)
+static bool all_gone(const cake_dispatcher *d)
 {
     bool gone = true;
     for (int r = 0; r < d->n_replica; r++)
@@ -128,7 +128,7 @@ static bool all_gone(const cake_desk *d)
     return gone;
 }
 
-static void tell_all(cake_desk *d, char what)
+static void tell_all(cake_dispatcher *d, char what)
 {
     for (int r = 1; r < d->n_replica; r++)
         if (!d->gone[r])
@@ -137,10 +137,10 @@ static void tell_all(cake_desk *d, char what)
 
 /* Ends the work of all roots at the first error, which was said. An error while they drain takes precedence
  * over CAKE_STOPPED. */
-static cake_err fail(cake_desk *d, cake_err err)
+static cake_err fail(cake_dispatcher *d, cake_err err)
 {
     if (err && !d->err) {
-        tell_all(d, CAKE_LETTER_QUIT);
+        tell_all(d, CAKE_DISPATCH_QUIT);
         cake_engine_stop(d->root, err);
     }
     if (err && (!d->err || d->err == CAKE_STOPPED))
@@ -148,27 +148,27 @@ static cake_err fail(cake_desk *d, cake_err err)
     return err;
 }
 
-void cake_desk_stop(cake_desk *d, cake_err err)
+void cake_dispatcher_stop(cake_dispatcher *d, cake_err err)
 {
     fail(d, err);
 }
 
 /* Hands a request that is done back to the conductor. */
-static cake_err hand_back(cake_desk *d, cake_sequence *lead, int replica)
+static cake_err hand_back(cake_dispatcher *d, cake_sequence *lead, int replica)
 {
-    cake_handout_done(d->handout, replica);
+    cake_dispatch_policy_done(d->handout, replica);
     return fail(d, d->conductor.done(d->conductor.self, lead));
 }
 
 /* Replica 0's root is told last that there is no more, since its pipeline is what serves the others, too. */
 static cake_err next(void *self, cake_sequence **out)
 {
-    cake_desk *d = self;
+    cake_dispatcher *d = self;
     *out = NULL;
     if (d->err)
         return d->err;
     if (!d->n)
-        return d->read && cake_handout_over(d->handout) && all_gone(d) ? CAKE_END : CAKE_OK;
+        return d->read && cake_dispatch_policy_over(d->handout) && all_gone(d) ? CAKE_END : CAKE_OK;
     *out = d->own[d->first++];
     d->n--;
     return CAKE_OK;
@@ -176,7 +176,7 @@ static cake_err next(void *self, cake_sequence **out)
 
 static void token(void *self, cake_sequence *s, double waited)
 {
-    cake_desk *d = self;
+    cake_dispatcher *d = self;
     d->conductor.token(d->conductor.self, s, waited);
 }
 
@@ -185,30 +185,30 @@ static cake_err done(void *self, cake_sequence *lead)
     return hand_back(self, lead, 0);
 }
 
-cake_sequence_io cake_desk_conductor(cake_desk *desk)
+cake_sequence_io cake_dispatcher_io(cake_dispatcher *desk)
 {
     return (cake_sequence_io){.self = desk, .next = next, .token = token, .done = done};
 }
 
-static lent *of_ticket(cake_desk *d, int64_t ticket, int replica)
+static lent *of_ticket(cake_dispatcher *d, int64_t ticket, int replica)
 {
     CAKE_ASSERT(ticket >= 0 && ticket < d->n_away && d->away[ticket].lead &&
                 d->away[ticket].replica == replica);
     return &d->away[ticket];
 }
 
-static void read_news(cake_desk *d, int replica, cake_letter *letter)
+static void read_news(cake_dispatcher *d, int replica, cake_dispatch_msg *letter)
 {
     cake_replica_progress headway;
-    cake_letter_take(letter, &headway, sizeof headway);
-    cake_handout_told(d->handout, replica, &headway);
+    cake_dispatch_msg_take(letter, &headway, sizeof headway);
+    cake_dispatch_policy_update(d->handout, replica, &headway);
     while (letter->at < letter->end && !d->err) {
-        cake_news news;
+        cake_event news;
         cake_sequence *s;
-        cake_letter_take(letter, &news, sizeof news);
+        cake_dispatch_msg_take(letter, &news, sizeof news);
         lent *l = of_ticket(d, news.ticket, replica);
         cake_sequence *lead = l->lead;
-        bool over = cake_letter_follow(letter, &news, d->config->eos, d->config->n_eos, lead, &s);
+        bool over = cake_dispatch_msg_apply(letter, &news, d->config->eos, d->config->n_eos, lead, &s);
         if (s)
             d->conductor.token(d->conductor.self, s, (double)news.waited);
         if (!over)
@@ -222,19 +222,19 @@ static void read_news(cake_desk *d, int replica, cake_letter *letter)
 }
 
 /* Reads letters of one root, no longer than `until`. Returns whether there were any. */
-static bool read_letters(cake_desk *d, int replica, double until)
+static bool read_letters(cake_dispatcher *d, int replica, double until)
 {
     bool any = false;
     size_t len;
     const char *text;
     while (!d->gone[replica] && cake_clock_now() < until &&
            (text = cake_channel_recv(d->mail[replica], &len)) != NULL) {
-        cake_letter letter = {text, text + len};
+        cake_dispatch_msg letter = {text, text + len};
         char kind;
-        cake_letter_take(&letter, &kind, 1);
-        d->gone[replica] = kind == CAKE_LETTER_BYE;
-        CAKE_ASSERT(d->gone[replica] || kind == CAKE_LETTER_NEWS);
-        if (kind == CAKE_LETTER_NEWS)
+        cake_dispatch_msg_take(&letter, &kind, 1);
+        d->gone[replica] = kind == CAKE_DISPATCH_BYE;
+        CAKE_ASSERT(d->gone[replica] || kind == CAKE_DISPATCH_EVENTS);
+        if (kind == CAKE_DISPATCH_EVENTS)
             read_news(d, replica, &letter);
         cake_watchdog_heard(d->watch, d->rank[replica]);
         any = true;
@@ -244,13 +244,13 @@ static bool read_letters(cake_desk *d, int replica, double until)
 
 /* Reads one more request, which then waits to be handed out or has failed already. False: there is none now.
  * */
-static bool read_one(cake_desk *d)
+static bool read_one(cake_dispatcher *d)
 {
     cake_sequence *s = NULL;
     cake_err err = d->conductor.next(d->conductor.self, &s);
     if (err == CAKE_END) {
         d->read = true;
-        cake_handout_end(d->handout);
+        cake_dispatch_policy_end(d->handout);
     } else if (err) {
         fail(d, err);
     } else if (!s) {
@@ -259,19 +259,19 @@ static bool read_one(cake_desk *d)
         fail(d, d->conductor.done(d->conductor.self, s));
     } else {
         int64_t salt = cake_request_queue_prefix_salt(d->config, s->n_prompt);
-        cake_handout_add(d->handout, s, salt, s->ids.id, s->n_prompt);
+        cake_dispatch_policy_add(d->handout, s, salt, s->ids.id, s->n_prompt);
     }
     return true;
 }
 
 /* Reads several requests before the first one is given out, so that it is known which begin alike; then a few
  * at a time. */
-static bool read_ahead(cake_desk *d)
+static bool read_ahead(cake_dispatcher *d)
 {
     double start = cake_clock_now(), now = start;
     bool first = !d->own && !d->away;
     for (int n = (first ? FIRST : STEP) * d->n_replica; n > 0; n--) {
-        if (d->read || d->err || !cake_handout_room(d->handout) || (!first && now - start > patience))
+        if (d->read || d->err || !cake_dispatch_policy_room(d->handout) || (!first && now - start > patience))
             break;
         if (!read_one(d))
             break;
@@ -284,7 +284,7 @@ static bool read_ahead(cake_desk *d)
     return true;
 }
 
-static void keep(cake_desk *d, cake_sequence *lead)
+static void keep(cake_dispatcher *d, cake_sequence *lead)
 {
     if (d->first)
         memmove(d->own, d->own + d->first, (size_t)d->n * sizeof *d->own);
@@ -297,7 +297,7 @@ static void keep(cake_desk *d, cake_sequence *lead)
 }
 
 /* Lends a request to a replica; returns its ticket. */
-static int lend(cake_desk *d, cake_sequence *lead, int replica)
+static int lend(cake_dispatcher *d, cake_sequence *lead, int replica)
 {
     if (d->free < 0) {
         int n = d->n_away ? 2 * d->n_away : 64;
@@ -312,33 +312,33 @@ static int lend(cake_desk *d, cake_sequence *lead, int replica)
     return ticket;
 }
 
-static bool hand_out(cake_desk *d)
+static bool hand_out(cake_dispatcher *d)
 {
-    void *item[CAKE_PORTION];
+    void *item[CAKE_DISPATCH_MAX];
     int n, r;
     bool any = false;
-    for (; !d->err && (r = cake_handout_next(d->handout, item, &n)) >= 0; any = true) {
+    for (; !d->err && (r = cake_dispatch_policy_pick(d->handout, item, &n)) >= 0; any = true) {
         cake_buf_cut(&d->letter, 0);
-        cake_buf_addc(&d->letter, CAKE_LETTER_WORK);
+        cake_buf_addc(&d->letter, CAKE_DISPATCH_REQUESTS);
         for (int i = 0; i < n; i++) {
             cake_sequence *lead = item[i];
             lead->admitted = cake_clock_now();
             if (r == 0)
                 keep(d, lead);
             else
-                cake_letter_add_request(&d->letter, lend(d, lead, r), lead);
+                cake_dispatch_msg_add_request(&d->letter, lend(d, lead, r), lead);
         }
         if (r > 0)
             cake_channel_send(d->mail[r], d->letter.data, d->letter.len);
     }
-    if (d->read && !d->told && !d->err && !cake_handout_waiting(d->handout)) {
-        tell_all(d, CAKE_LETTER_END);
+    if (d->read && !d->told && !d->err && !cake_dispatch_policy_waiting(d->handout)) {
+        tell_all(d, CAKE_DISPATCH_END);
         d->told = true;
     }
     return any;
 }
 
-bool cake_desk_attend(cake_desk *d)
+bool cake_dispatcher_poll(cake_dispatcher *d)
 {
     bool worked = false;
     double until = cake_clock_now() + patience;
@@ -347,7 +347,7 @@ bool cake_desk_attend(cake_desk *d)
         worked |= read_letters(d, 1 + (d->turn + i) % others, until);
     d->turn = (d->turn + 1) % others;
     cake_replica_progress own = cake_engine_progress(d->root);
-    cake_handout_told(d->handout, 0, &own);
+    cake_dispatch_policy_update(d->handout, 0, &own);
     if (!d->err)
         worked |= read_ahead(d);
     worked |= hand_out(d); /* does nothing after an error */
@@ -356,7 +356,7 @@ bool cake_desk_attend(cake_desk *d)
     return worked;
 }
 
-bool cake_desk_over(const cake_desk *d)
+bool cake_dispatcher_over(const cake_dispatcher *d)
 {
     bool leaving = false;
     for (int r = 1; r < d->n_replica; r++)
@@ -364,7 +364,7 @@ bool cake_desk_over(const cake_desk *d)
     return !leaving && all_gone(d);
 }
 
-cake_err cake_desk_error(const cake_desk *d)
+cake_err cake_dispatcher_error(const cake_dispatcher *d)
 {
-    return d->err == CAKE_STOPPED && cake_handout_over(d->handout) ? CAKE_OK : d->err;
+    return d->err == CAKE_STOPPED && cake_dispatch_policy_over(d->handout) ? CAKE_OK : d->err;
 }
