@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "planner/predict.h"
+#include "planner/simulate.h"
 
 typedef struct rates {
     const cost_model *cost;
@@ -48,20 +48,21 @@ prediction predict(const cost_model *cost, const cake_plan *plan, const cake_sch
                    const cost_load *load)
 {
     prediction p = {.layer = cake_alloc((size_t)cost->config->n_layer, sizeof *p.layer)};
-    cake_foreseen *requests = cake_alloc((size_t)load->seqs, sizeof *requests);
+    cake_sim_request *requests = cake_alloc((size_t)load->seqs, sizeof *requests);
     for (int i = 0; i < load->seqs; i++)
-        requests[i] = (cake_foreseen){.n_prompt = cost_load_prompt(load, i), .n_generated = load->generated};
+        requests[i] =
+            (cake_sim_request){.n_prompt = cost_load_prompt(load, i), .n_generated = load->generated};
     rates r = {.cost = cost, .plan = plan, .out = &p};
-    cake_outlook outlook = {.plan = plan,
-                            .shape = shape,
-                            .n = load->seqs,
-                            .request = requests,
-                            .self = &r,
-                            .wave = depart,
-                            .hop = visit,
-                            .root = finish};
+    cake_simulation outlook = {.plan = plan,
+                               .shape = shape,
+                               .n = load->seqs,
+                               .request = requests,
+                               .self = &r,
+                               .wave = depart,
+                               .hop = visit,
+                               .root = finish};
     int64_t waves;
-    p.seconds = cake_predict(&outlook, NULL, &waves);
+    p.seconds = cake_simulate(&outlook, NULL, &waves);
     free(requests);
     return p;
 }

@@ -15,7 +15,7 @@
 #include "bench/source.h"
 #include "engine/engine.h"
 #include "kernels/cuda/device.h"
-#include "planner/parts.h"
+#include "planner/offload.h"
 #include "report/report.h"
 
 static const cost_load loads[] = {{8, 512, 1, 0},    {1, 16, 48, 0},    {8, 128, 32, 0},    {32, 128, 32, 0},
@@ -50,8 +50,8 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
     cake_pipeline *pipeline = NULL;
     cake_err err = CAKE_OK;
     if (bench->world->rank == 0)
-        err = cake_engine_open(stage->model, cake_parts_embed(stage, &stage->plan),
-                               cake_parts_head(stage, &stage->plan), &stage->plan, &stage->shape,
+        err = cake_engine_open(stage->model, cake_offload_embed(stage, &stage->plan),
+                               cake_offload_head(stage, &stage->plan), &stage->plan, &stage->shape,
                                stage->n_thread, stage->n_decode, &conductor, &root);
     if (!err)
         err = cake_pipeline_open(bench->world, &stage->plan, stage->works, root, stage->shape.n_lane,
@@ -128,7 +128,7 @@ static void report(cake_bench *bench, const cake_case *self, const cake_stage *s
     double share = cost_floor(&floor, load) / seconds, prompts = cost_load_prompts(load) / seconds,
            answers = (double)load->seqs * load->generated / seconds;
     const cake_kernels *named = bench->kernels;
-    bench->kernels = cake_parts_first(stage);
+    bench->kernels = cake_offload_first(stage);
     char name[40];
     cake_bench_say(bench, self->name, stage->n_thread, -1, prompts + answers, "tokens/s", share, "floor");
     snprintf(name, sizeof name, "%s.prompt", self->name);

@@ -21,7 +21,7 @@
 #include "model/model.h"
 #include "models.h"
 #include "place/machine.h"
-#include "planner/placement.h"
+#include "planner/affinity.h"
 #include "slice/slice.h"
 #include "suite.h"
 
@@ -303,7 +303,7 @@ static void test_domain(void)
     cake_launcher launcher = {0};
     cake_bind_request claim;
     cake_binding *b = cake_binding_open(&launcher, CAKE_BIND_HWLOC, &claim);
-    cake_placement placement = {.binding = b, .n_thread = 2, .bound = true};
+    cake_affinity placement = {.binding = b, .n_thread = 2, .bound = true};
     placement.pin = (cake_pin){.n_thread = 2};
     CU_ASSERT_FATAL(b != NULL);
     policies p = {.domain = find_domain(b, &claim, &placement.pin.cpus)};
@@ -312,7 +312,7 @@ static void test_domain(void)
     cake_exec_run(2, check_policy, &p); /* threads that are there before do not inherit */
     CU_ASSERT(cake_binding_process(b, &placement.pin.cpus));
     p.right[0] = p.right[1] = 0;
-    cake_placement_pin(&placement);
+    cake_affinity_pin(&placement);
     cake_exec_run(2, check_policy, &p);
     if (!p.right[0] && !cake_binding_thread(b, &placement.pin.cpus, p.domain)) {
         printf("SKIPPED: the system does not let memory be bound\n");

@@ -2,7 +2,7 @@
  *
  * What pipelines should take, where it can be said by hand; and that every row is counted once.
  */
-#include "planner/predict.h"
+#include "planner/simulate.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,20 +48,20 @@ static cake_schedule_shape shape_of(int n_lane, int lane_seqs, int pages)
 }
 
 static double run(fixed *f, const cake_plan *plan, const cake_schedule_shape *shape, int n,
-                  const cake_foreseen *requests, double *busy)
+                  const cake_sim_request *requests, double *busy)
 {
     int64_t waves;
-    cake_outlook outlook = {.plan = plan,
-                            .shape = shape,
-                            .n = n,
-                            .request = requests,
-                            .self = f,
-                            .wave = wave,
-                            .hop = hop,
-                            .root = root};
+    cake_simulation outlook = {.plan = plan,
+                               .shape = shape,
+                               .n = n,
+                               .request = requests,
+                               .self = f,
+                               .wave = wave,
+                               .hop = hop,
+                               .root = root};
     f->n = n;
     f->rows = f->scores = f->waves = 0;
-    double seconds = cake_predict(&outlook, busy, &waves);
+    double seconds = cake_simulate(&outlook, busy, &waves);
     CU_ASSERT_EQUAL(waves, f->waves);
     return seconds;
 }
@@ -72,7 +72,7 @@ static void test_one(void)
     cake_hop hops[] = {{1, 0, 2}, {0, 2, 1}, {2, 3, 3}};
     cake_plan plan = {.hop = hops, .n_hop = 3, .n_rank = 3};
     cake_schedule_shape shape = shape_of(3, 4, 100);
-    cake_foreseen one = {.n_prompt = 30, .n_generated = 7};
+    cake_sim_request one = {.n_prompt = 30, .n_generated = 7};
     fixed f = {.hop = {2, 3, 5}, .root = 1};
     double busy[3];
     CU_ASSERT_DOUBLE_EQUAL(run(&f, &plan, &shape, 1, &one, busy), 7 * 11, 1e-9);
@@ -86,12 +86,12 @@ static void test_one(void)
 static void test_many(void)
 {
     enum { N = 200 };
-    static cake_foreseen requests[N];
+    static cake_sim_request requests[N];
     cake_hop hops[] = {{0, 0, 1}, {1, 1, 1}, {2, 2, 1}};
     cake_plan plan = {.hop = hops, .n_hop = 3, .n_rank = 3};
     int64_t rows = 0, generated = 0;
     for (int i = 0; i < N; i++) {
-        requests[i] = (cake_foreseen){.n_prompt = 1 + i * 37 % 300, .n_generated = 1 + i * 11 % 40};
+        requests[i] = (cake_sim_request){.n_prompt = 1 + i * 37 % 300, .n_generated = 1 + i * 11 % 40};
         rows += requests[i].n_prompt + requests[i].n_generated - 1;
         generated += requests[i].n_generated;
     }
@@ -115,9 +115,9 @@ static void test_odd(void)
     cake_hop hops[] = {{0, 0, 1}};
     cake_plan plan = {.hop = hops, .n_hop = 1, .n_rank = 1};
     cake_schedule_shape shape = shape_of(1, 4, 3);
-    cake_foreseen requests[] = {{.n_prompt = 70, .n_generated = 2, .flags = CAKE_SEQ_SCORED},
-                                {.n_prompt = 10, .n_generated = 1000},
-                                {.n_prompt = 10, .n_generated = 3}};
+    cake_sim_request requests[] = {{.n_prompt = 70, .n_generated = 2, .flags = CAKE_SEQ_SCORED},
+                                   {.n_prompt = 10, .n_generated = 1000},
+                                   {.n_prompt = 10, .n_generated = 3}};
     fixed f = {.hop = {1}, .root = 0};
     CU_ASSERT(run(&f, &plan, &shape, 1, requests, NULL) > 0);
     CU_ASSERT(f.scores == 70 + 1 && f.rows == 71);

@@ -5,7 +5,7 @@
  * weights than it has memory; of the choice, that fewer stages would not have held the weights, or are not
  * what the file expects.
  */
-#include "planner/spread.h"
+#include "planner/parallelism.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 
 #include "base/alloc.h"
 #include "bench/shapes.h"
-#include "planner/pace.h"
-#include "planner/slices.h"
+#include "planner/calibrate.h"
+#include "planner/partition.h"
 #include "suite.h"
 
 enum { MOST = 1024, LINE = 512 };
@@ -45,8 +45,8 @@ static void end_case(world *w)
     if (!w->stage.model)
         return;
     cake_plan_free(&w->stage.plan);
-    cake_slices_close(&w->stage);
-    cake_pace_close(&w->stage);
+    cake_partition_close(&w->stage);
+    cake_calibration_free(&w->stage);
     cake_model_close(w->stage.model);
     w->stage = (cake_stage){0};
 }
@@ -77,11 +77,11 @@ static void add_hosts(world *w, const char *words)
         cake_rate *rate = &w->stage.rate[w->n];
         *rate = (cake_rate){.cpus = 8, .flops = 1e9 * flops, .bytes = 1e9 * bytes};
         snprintf(rate->host, sizeof rate->host, "h%d", w->n - i % ranks);
-        w->stage.seat[w->n] = (cake_seat){.host = w->n - i % ranks,
-                                          .local_size = ranks,
-                                          .n_thread = 8,
-                                          .memory = (int64_t)(memory * GIB),
-                                          .mapping = INT64_MAX};
+        w->stage.seat[w->n] = (cake_rank_resources){.host = w->n - i % ranks,
+                                                    .local_size = ranks,
+                                                    .n_thread = 8,
+                                                    .memory = (int64_t)(memory * GIB),
+                                                    .mapping = INT64_MAX};
     }
 }
 
@@ -89,7 +89,7 @@ static void add_hosts(world *w, const char *words)
 static bool cut(world *w, int replica, cake_buf *out)
 {
     int size = w->n / w->replicas, next = 0, hop = 0;
-    bool fits = !cake_slices_cut(&w->options, &w->stage, replica * size, size);
+    bool fits = !cake_partition_solve(&w->options, &w->stage, replica * size, size);
     const cake_plan *plan = &w->stage.plan;
     cake_buf_adds(out, "");
     for (int rank = 0; rank < size; rank++) {
@@ -114,7 +114,7 @@ static void check_memory(world *w)
     cake_buf text = {0}, before = {0};
     for (int r = 0; r < w->replicas; r++) {
         CU_ASSERT(cut(w, r, &text));
-        if (r && cake_slices_alike(&w->stage, (r - 1) * size, r * size, size))
+        if (r && cake_partition_same(&w->stage, (r - 1) * size, r * size, size))
             same(w, "slices of the one before", text.data, before.data);
         cake_buf_free(&before);
         before = text;
@@ -137,9 +137,9 @@ static void choose(world *w, const char *wanted)
 {
     cake_buf why = {0}, text = {0};
     char got[64];
-    cake_pace_weigh(&w->stage, w->n);
-    cake_slices_weigh(&w->stage);
-    w->replicas = cake_spread_best(&w->options, &w->stage, w->n, w->requests, false, &why);
+    cake_calibrate_normalize(&w->stage, w->n);
+    cake_partition_weigh(&w->stage);
+    w->replicas = cake_parallelism_best(&w->options, &w->stage, w->n, w->requests, false, &why);
     CU_ASSERT_FATAL(w->replicas > 0 && w->n % w->replicas == 0);
     w->stage.n_replica = w->replicas;
     bool fits = cut(w, 0, &text);

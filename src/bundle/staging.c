@@ -25,11 +25,11 @@
 #include "model/side_files.h"
 #include "model/source.h"
 #include "planner/bundle_plan.h"
+#include "planner/calibrate.h"
 #include "planner/consistency.h"
-#include "planner/layout.h"
-#include "planner/pace.h"
-#include "planner/slices.h"
+#include "planner/partition.h"
 #include "planner/stage.h"
+#include "planner/topology_io.h"
 
 enum { CHUNK = 16 << 20 };
 #define LARGEST_FILE ((size_t)1 << 30)
@@ -188,9 +188,11 @@ static void cut_even(const staging *s, int n_rank, cake_plan *plan)
                         .kernels = cake_kernels_at(cake_kernels_exact()),
                         .kv_dtype = cake_stage_kv_dtype("auto", cake_model_dtype(s->model)),
                         .balance = CAKE_COST_BALANCE};
-    double *layer = cake_pace_layers(&stage);
-    cake_partition_input cut = {
-        .n_rank = n_rank, .n_layer = s->common->n_layer, .layer = layer, .root = cake_pace_root(&stage)};
+    double *layer = cake_calibrated_layer_costs(&stage);
+    cake_partition_input cut = {.n_rank = n_rank,
+                                .n_layer = s->common->n_layer,
+                                .layer = layer,
+                                .root = cake_calibrated_root_cost(&stage)};
     bool fits = cake_plan_make(&cut, plan);
     CAKE_ASSERT(fits);
     free(layer);
@@ -208,7 +210,7 @@ static cake_err cut_measured(const staging *s, cake_plan *plan)
     cake_err err = cake_stage_open(&options, s->world, &stage);
     if (!err) {
         cake_comm_divide(s->world, 1, &stage.replica);
-        cake_slices_agree(&options, s->world, &stage);
+        cake_partition_agree(&options, s->world, &stage);
         *plan = stage.plan;
         stage.plan = (cake_plan){0};
     }
@@ -248,8 +250,8 @@ static cake_err make_plan(staging *s)
     cake_err err = CAKE_OK;
     bool recalled = false;
     if (o->topology && size > 1 && size == n_rank) {
-        cake_layout layout;
-        err = cake_layout_read(o, s->world, n_layer, &layout);
+        cake_topology_read_result layout;
+        err = cake_topology_io_read(o, s->world, n_layer, &layout);
         if (err)
             return err;
         s->plan = layout.plan;
@@ -261,7 +263,7 @@ static cake_err make_plan(staging *s)
                                      o->topology, layout.n_replica);
     }
     if (!s->world->rank && o->topology)
-        err = cake_layout_foresee(o, size == 1 ? (int)o->ranks : n_rank, n_layer, &s->plan);
+        err = cake_topology_io_foresee(o, size == 1 ? (int)o->ranks : n_rank, n_layer, &s->plan);
     else if (!s->world->rank && !(err = check_ranks(s, n_rank, n_layer)))
         recalled = recall_plan(s, n_rank, &s->plan);
     if (!s->world->rank && !err && o->topology)

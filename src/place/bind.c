@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: pins. Out: masks and memory policies of this process and its threads, through hwloc.
- * planner/placement.c calls.
+ * planner/affinity.c calls.
  * Invariant: a call that fails leaves things as they were; the close leaves the process with its first
  * mask.
  */

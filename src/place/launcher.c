@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the environment, the processes above this one. Out: the launcher, and words for its users.
- * planner/placement.c calls. Invariant: where it is not certain that a mask is a default, it was asked for.
+ * planner/affinity.c calls. Invariant: where it is not certain that a mask is a default, it was asked for.
  */
 #include "place/launcher.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: hwloc's topology of any machine, the claims of a host's ranks. Out: the pins of one of them, traps.
- * planner/placement.c calls, and tests/pin.c with machines that are files. No look at the machine it runs on.
+ * planner/affinity.c calls, and tests/pin.c with machines that are files. No look at the machine it runs on.
  * Invariant: pinned cpus are a subset of what the claim and the topology allow; threads of one rank share no
  * core.
  *

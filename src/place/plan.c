@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: costs, sizes and speeds (cake_partition_input). Out: the cut into slices whose slowest stage is
- * fastest; sizes of waves; numbers of pages. planner/slices.c, planner/room.c, bundle/staging.c and bench
- * call.
+ * fastest; sizes of waves; numbers of pages. planner/partition.c, planner/memory_plan.c, bundle/staging.c
+ * and bench call.
  * Invariant: the tables hold the best time of what follows, so the plan is read off them from the front.
  */
 #include "place/plan.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: measured rates of all ranks. Out: the same, equal wherever they differ by no more than noise.
- * planner/pace.c calls.
+ * planner/calibrate.c calls.
  * Invariant: rates become equal in groups, by their median: first those of one kind, then those close to the
  * fastest that is left.
  */

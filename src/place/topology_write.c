@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: plans, and what was said of their ranks. Out: a topology file that topology.c makes the same of.
- * planner/layout.c calls.
+ * planner/topology_io.c calls.
  */
 #include <stdlib.h>
 

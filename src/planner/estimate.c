@@ -38,12 +38,12 @@ typedef struct wave_rows {
 
 typedef struct costs {
     const cake_stage *stage;
-    const cake_plan *plan;        /* of one replica */
-    hop_cost *hop;                /* [n_hop] */
-    double head_flops;            /* operations a second of its rank 0 on the head */
-    double head_bytes;            /* of the head */
-    const cake_foreseen *request; /* [n] the requests that the schedule is played through with */
-    wave_rows rows;               /* of the wave that left */
+    const cake_plan *plan;           /* of one replica */
+    hop_cost *hop;                   /* [n_hop] */
+    double head_flops;               /* operations a second of its rank 0 on the head */
+    double head_bytes;               /* of the head */
+    const cake_sim_request *request; /* [n] the requests that the schedule is played through with */
+    wave_rows rows;                  /* of the wave that left */
 } costs;
 
 /* How much faster arithmetic of a kind is than that of float32, as vectors have it. */
@@ -87,7 +87,7 @@ static void see(void *self, const cake_batch *batch, const int *request)
         const cake_row *row = &batch->rows[i];
         double *seen = row->kind == CAKE_ROW_PROMPT ? w->prompt_seen : w->generated_seen;
         w->n_run += !i || row->slot != batch->rows[i - 1].slot;
-        const cake_foreseen *r = &c->request[request[row->slot]];
+        const cake_sim_request *r = &c->request[request[row->slot]];
         int32_t node = r->shared ? r->chain[r->shared / CAKE_PAGE - 1] : -1;
         for (int class = 0; class < shape->n_class; class ++) {
             int window = shape->window[class], sees = window && row->pos >= window ? window : row->pos + 1;
@@ -129,37 +129,37 @@ static double finish(void *self, const cake_batch *batch)
 }
 
 /* The first n of the demand. */
-static double look(costs *c, const cake_demand *d, int n, bool most, double *busy, int64_t *waves)
+static double look(costs *c, const cake_workload *d, int n, bool most, double *busy, int64_t *waves)
 {
-    cake_foreseen *request = cake_alloc((size_t)n, sizeof *request);
+    cake_sim_request *request = cake_alloc((size_t)n, sizeof *request);
     for (int i = 0; i < n; i++) {
-        const cake_answer *a = &d->first[i];
+        const cake_workload_item *a = &d->first[i];
         request[i] =
-            (cake_foreseen){.n_prompt = a->n_prompt,
-                            .n_generated = most ? a->most : a->least,
-                            .flags = a->flags,
-                            .shared = a->chain ? (a->n_prompt - a->computed) / CAKE_PAGE * CAKE_PAGE : 0,
-                            .chain = a->chain};
+            (cake_sim_request){.n_prompt = a->n_prompt,
+                               .n_generated = most ? a->most : a->least,
+                               .flags = a->flags,
+                               .shared = a->chain ? (a->n_prompt - a->computed) / CAKE_PAGE * CAKE_PAGE : 0,
+                               .chain = a->chain};
     }
     c->request = request;
     cake_schedule_shape shape = c->stage->shape;
     shape.share = d->prefixes != NULL;
-    cake_outlook outlook = {.plan = c->plan,
-                            .shape = &shape,
-                            .prefixes = d->prefixes,
-                            .n = n,
-                            .request = request,
-                            .self = c,
-                            .wave = see,
-                            .hop = visit,
-                            .root = finish};
-    double seconds = cake_predict(&outlook, busy, waves);
+    cake_simulation outlook = {.plan = c->plan,
+                               .shape = &shape,
+                               .prefixes = d->prefixes,
+                               .n = n,
+                               .request = request,
+                               .self = c,
+                               .wave = see,
+                               .hop = visit,
+                               .root = finish};
+    double seconds = cake_simulate(&outlook, busy, waves);
     free(request);
     return seconds;
 }
 
 /* How many of the first are enough, and not too much work. */
-static int enough(const cake_demand *d, bool most)
+static int enough(const cake_workload *d, bool most)
 {
     const double tokens = 4e6;
     double all = 0;
@@ -176,7 +176,7 @@ static double in_rows(const costs *c, double computed, double generated)
     return computed + generated * (1 + scores / c->stage->whole.row_flops);
 }
 
-static double rows_of(const costs *c, const cake_demand *d, int n, bool most)
+static double rows_of(const costs *c, const cake_workload *d, int n, bool most)
 {
     double computed = 0, generated = 0;
     for (int i = 0; i < n; i++) {
@@ -187,9 +187,9 @@ static double rows_of(const costs *c, const cake_demand *d, int n, bool most)
 }
 
 /* What a replica is given of all that is asked for. */
-static cake_demand part_of(const cake_demand *all, double share)
+static cake_workload part_of(const cake_workload *all, double share)
 {
-    cake_demand own = *all;
+    cake_workload own = *all;
     own.n = (int64_t)ceil((double)all->n * share - 1e-9);
     own.n_first = own.n < all->n_first ? (int)own.n : all->n_first;
     own.computed *= share;
@@ -200,13 +200,13 @@ static cake_demand part_of(const cake_demand *all, double share)
 
 /* Seconds that a replica takes for its share; what was looked at of it goes into *look and busy, or nowhere
  * (NULL). */
-static double foresee(const cake_stage *stage, const cake_plan *plan, const cake_demand *all, bool most,
-                      cake_look *of, double *busy)
+static double foresee(const cake_stage *stage, const cake_plan *plan, const cake_workload *all, bool most,
+                      cake_replica_estimate *of, double *busy)
 {
     costs c;
     int64_t waves;
-    cake_demand own = part_of(all, of->share);
-    const cake_demand *d = &own;
+    cake_workload own = part_of(all, of->share);
+    const cake_workload *d = &own;
     int n = enough(d, most);
     of->seconds = 0;
     of->waves = 0;
@@ -240,8 +240,8 @@ static bool alike(const cake_stage *stage, const cake_plan *a, const cake_plan *
 
 /* All replicas with their shares, each kind of them once. seconds [n_replica] of each. Returns how many kinds
  * there are. */
-static int foresee_all(const cake_stage *stage, const cake_plan *plans, const cake_demand *all, bool most,
-                       cake_look *looks, double *seconds, double *busy)
+static int foresee_all(const cake_stage *stage, const cake_plan *plans, const cake_workload *all, bool most,
+                       cake_replica_estimate *looks, double *seconds, double *busy)
 {
     int kinds = 0;
     for (int r = 0; r < stage->n_replica; r++) {
@@ -267,13 +267,13 @@ static int foresee_all(const cake_stage *stage, const cake_plan *plans, const ca
     return kinds;
 }
 
-cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans, const cake_demand *all,
-                                 bool most, cake_look *looks, double *busy)
+cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans, const cake_workload *all,
+                                 bool most, cake_replica_estimate *looks, double *busy)
 {
     int n = stage->n_replica;
     cake_estimate e = {.generated = most ? all->most : all->fewest};
     double *seconds = cake_alloc((size_t)n, sizeof *seconds), rates = 0;
-    cake_look *own = looks ? looks : cake_alloc((size_t)n, sizeof *own);
+    cake_replica_estimate *own = looks ? looks : cake_alloc((size_t)n, sizeof *own);
     int64_t sharing = all->n < n ? all->n : n;
     for (int r = 0; r < n; r++)
         own[r].share = 1.0 / (double)(sharing > 0 ? sharing : 1);
@@ -293,19 +293,19 @@ cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans
     return e;
 }
 
-bool cake_demand_near(const cake_demand *d)
+bool cake_workload_is_sampled(const cake_workload *d)
 {
     enum { FIRST = 2048 };
     return d->n_first < FIRST;
 }
 
-void cake_demand_add(cake_demand *d, const cake_answer *answer)
+void cake_workload_add(cake_workload *d, const cake_workload_item *answer)
 {
     d->n++;
     d->computed += answer->computed;
     d->fewest += answer->least;
     d->most += answer->most;
-    if (!cake_demand_near(d))
+    if (!cake_workload_is_sampled(d))
         return;
     if (d->n_first == d->cap) {
         d->cap = d->cap ? 2 * d->cap : 256;
@@ -314,14 +314,14 @@ void cake_demand_add(cake_demand *d, const cake_answer *answer)
     d->first[d->n_first++] = *answer;
 }
 
-void cake_demand_guess(const cake_stage *stage, int64_t n, int prompt, cake_demand *d)
+void cake_workload_guess(const cake_stage *stage, int64_t n, int prompt, cake_workload *d)
 {
     int most = stage->context / 4 * 3 > 0 ? stage->context / 4 * 3 : 1;
     prompt = prompt < most ? prompt : most;
-    cake_answer answer = {
+    cake_workload_item answer = {
         .n_prompt = prompt, .computed = prompt, .least = (prompt + 2) / 3, .most = (prompt + 2) / 3};
-    while (d->n < n && cake_demand_near(d))
-        cake_demand_add(d, &answer);
+    while (d->n < n && cake_workload_is_sampled(d))
+        cake_workload_add(d, &answer);
     double others = (double)(n - d->n);
     d->n = n;
     d->computed += others * answer.computed;
@@ -329,11 +329,11 @@ void cake_demand_guess(const cake_stage *stage, int64_t n, int prompt, cake_dema
     d->most += others * answer.most;
 }
 
-void cake_demand_free(cake_demand *d)
+void cake_workload_free(cake_workload *d)
 {
     for (int i = 0; i < d->n_first; i++)
         free(d->first[i].chain);
     free(d->first);
     cake_prefix_tree_close(d->prefixes);
-    *d = (cake_demand){0};
+    *d = (cake_workload){0};
 }

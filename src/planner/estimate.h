@@ -6,51 +6,52 @@
 #ifndef CAKE_PLANNER_ESTIMATE_H
 #define CAKE_PLANNER_ESTIMATE_H
 
-#include "planner/predict.h"
+#include "planner/simulate.h"
 #include "planner/stage.h"
 
 /* One answer to a prompt, in tokens. */
-typedef struct cake_answer {
+typedef struct cake_workload_item {
     int n_prompt, computed; /* of the prompt; of these not shared with prompts before */
     int least, most;        /* generated */
     int flags;              /* CAKE_SEQ_SCORED */
     int32_t *chain;         /* [cake_schedule_chain(n_prompt)] owned, or NULL where nothing is shared */
-} cake_answer;
+} cake_workload_item;
 
 /* What a file asks for. Of large files the first answers are looked at one by one, of all others the sums. */
-typedef struct cake_demand {
+typedef struct cake_workload {
     cake_prefix_tree *prefixes; /* of the first ones; or NULL */
-    cake_answer *first;         /* [n_first] owned */
+    cake_workload_item *first;  /* [n_first] owned */
     int n_first, cap;
-    int64_t n;                     /* answers */
-    double computed, fewest, most; /* sums over all answers of what cake_answer has of each, in tokens */
-} cake_demand;
+    int64_t n; /* answers */
+    double computed, fewest,
+        most; /* sums over all answers of what cake_workload_item has of each, in tokens */
+} cake_workload;
 
 /* Whether the next answer will be among the first: it needs a chain if there are prefixes. */
-bool cake_demand_near(const cake_demand *demand);
-void cake_demand_add(cake_demand *demand, const cake_answer *answer);
-/* n answers to what may be asked where nothing is known: prompts of so many tokens (CAKE_DEMAND_USUAL), three
- * times as long as answers. demand: zeros. */
-enum { CAKE_DEMAND_USUAL = 384 };
-void cake_demand_guess(const cake_stage *stage, int64_t n, int prompt, cake_demand *demand);
-void cake_demand_free(cake_demand *demand);
+bool cake_workload_is_sampled(const cake_workload *demand);
+void cake_workload_add(cake_workload *demand, const cake_workload_item *answer);
+/* n answers to what may be asked where nothing is known: prompts of so many tokens (CAKE_WORKLOAD_USUAL),
+ * three times as long as answers. demand: zeros. */
+enum { CAKE_WORKLOAD_USUAL = 384 };
+void cake_workload_guess(const cake_stage *stage, int64_t n, int prompt, cake_workload *demand);
+void cake_workload_free(cake_workload *demand);
 
 typedef struct cake_estimate {
     double seconds, generated; /* of the whole file */
 } cake_estimate;
 
 /* What a replica does of it, and what was looked at of that. */
-typedef struct cake_look {
+typedef struct cake_replica_estimate {
     double share;   /* of all requests */
     double seconds; /* that the first requests take, which are looked at one by one */
     int64_t waves;
-} cake_look;
+} cake_replica_estimate;
 
 /* With rates measured: of replicas with these plans [stage->n_replica]; requests are handed out by demand, so
  * that all are done at about the same time. most: answers are as long as they may be, else as short. looks
  * [n_replica]: of each; busy [ranks of the world]: seconds of work of each in what was looked at; both may be
  * NULL. */
-cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans, const cake_demand *demand,
-                                 bool most, cake_look *looks, double *busy);
+cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans, const cake_workload *demand,
+                                 bool most, cake_replica_estimate *looks, double *busy);
 
 #endif

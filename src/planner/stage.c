@@ -18,16 +18,16 @@
 #include "kernels/cuda/device.h"
 #include "place/thread_limit.h"
 #include "planner/bundle_plan.h"
+#include "planner/calibrate.h"
 #include "planner/consistency.h"
-#include "planner/edges.h"
-#include "planner/gpus.h"
-#include "planner/layout.h"
-#include "planner/pace.h"
-#include "planner/parts.h"
+#include "planner/gpu_assign.h"
+#include "planner/memory_plan.h"
+#include "planner/offload.h"
+#include "planner/parallelism.h"
+#include "planner/partition.h"
 #include "planner/replicas.h"
-#include "planner/room.h"
-#include "planner/slices.h"
-#include "planner/spread.h"
+#include "planner/topology_io.h"
+#include "planner/transport.h"
 
 #define ROOMY ((int64_t)8 << 30) /* bytes of a GPU, of which buffers of some thousand rows are a small part */
 
@@ -148,7 +148,7 @@ static void describe(const cake_comm *world, cake_stage *stage)
     cake_report_stage *r = &stage->report;
     snprintf(r->host, sizeof r->host, "%s", world->host);
     snprintf(r->cpus, sizeof r->cpus, "%s", stage->machine.mask);
-    snprintf(r->isa, sizeof r->isa, "%s", cake_parts_first(stage)->name);
+    snprintf(r->isa, sizeof r->isa, "%s", cake_offload_first(stage)->name);
     r->threads = stage->n_thread;
     r->threads_decode = stage->n_decode;
     r->gpu = stage->gpu;
@@ -162,12 +162,12 @@ static void describe(const cake_comm *world, cake_stage *stage)
 static void count_memory(cake_stage *stage)
 {
     stage->report.buffers_bytes =
-        cake_room_buffers(stage, &stage->plan, stage->replica.rank, stage->n_thread);
+        cake_memplan_buffer_bytes(stage, &stage->plan, stage->replica.rank, stage->n_thread);
     stage->report.gpu_layers = stage->away ? stage->n_away : 0;
     if (stage->away && !stage->n_away) /* not one fits */
         snprintf(stage->report.isa, sizeof stage->report.isa, "%s", stage->kernels->name);
     for (int i = 0; i < stage->plan.n_hop; i++) {
-        cake_slice_shape shape = cake_room_slice(stage, &stage->plan.hop[i]);
+        cake_slice_shape shape = cake_memplan_slice(stage, &stage->plan.hop[i]);
         if (stage->plan.hop[i].rank == stage->replica.rank)
             stage->report.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(stage->model), &shape);
     }
@@ -176,8 +176,8 @@ static void count_memory(cake_stage *stage)
 /* What --topology says. */
 static cake_err take_layout(const cake_options *o, const cake_comm *world, int n_layer, cake_stage *stage)
 {
-    cake_layout layout;
-    cake_err err = cake_layout_read(o, world, n_layer, &layout);
+    cake_topology_read_result layout;
+    cake_err err = cake_topology_io_read(o, world, n_layer, &layout);
     if (err)
         return err;
     stage->plan = layout.plan;
@@ -202,9 +202,9 @@ static cake_err find_replicas(const cake_options *o, const cake_comm *world, cak
     cake_err err = CAKE_OK;
     if (o->ranks)
         asked.size = (int)o->ranks;
-    stage->planned = cake_spread_wanted(o, asked.size, stage->model);
+    stage->planned = cake_parallelism_is_open(o, asked.size, stage->model);
     stage->n_replica = cake_replicas_asked(o);
-    if (o->topology && !o->ranks) /* pretend.c has it else */
+    if (o->topology && !o->ranks) /* whatif.c has it else */
         err = take_layout(o, world, n_layer, stage);
     if (!err && !stage->planned)
         err = cake_replicas_check(o, &asked, stage->n_replica, n_layer);
@@ -247,10 +247,10 @@ cake_err cake_stage_open(const cake_options *o, const cake_comm *world, cake_sta
     stage->context = o->context ? (int)o->context : config->context;
     stage->kv_dtype = cake_stage_kv_dtype(o->kv_dtype, cake_model_dtype(stage->model));
     stage->kv_memory = stage->said.kv_memory ? stage->said.kv_memory : o->kv_memory;
-    err = cake_placement_open(o, &stage->said, world, &stage->machine, &stage->placement);
+    err = cake_affinity_open(o, &stage->said, world, &stage->machine, &stage->placement);
     if (!err)
-        err = cake_gpus_choose(o, &stage->said, world, &stage->placement, &stage->gpu, &stage->away,
-                               &stage->gpus);
+        err = cake_gpu_assign(o, &stage->said, world, &stage->placement, &stage->gpu, &stage->away,
+                              &stage->gpus);
     if (err)
         return err;
     stage->roomy = stage->gpus &&
@@ -266,9 +266,9 @@ cake_err cake_stage_open(const cake_options *o, const cake_comm *world, cake_sta
     if (err)
         return err;
     describe(world, stage);
-    err = cake_pace_open(o, world, stage);
+    err = cake_calibrate(o, world, stage);
     if (!err)
-        cake_slices_open(world, stage);
+        cake_partition_open(world, stage);
     return err;
 }
 
@@ -278,16 +278,16 @@ cake_err cake_stage_plan(const cake_options *o, const cake_comm *world, cake_sta
     if (err)
         return err;
     if (stage->planned)
-        stage->n_replica = cake_spread_choose(o, world, stage);
+        stage->n_replica = cake_parallelism_choose(o, world, stage);
     cake_comm_divide(world, stage->n_replica, &stage->replica);
     if (!o->topology && !cake_model_bundle(stage->model))
-        cake_slices_agree(o, world, stage);
+        cake_partition_agree(o, world, stage);
     stage->plan.first = world->rank - stage->replica.rank;
-    err = cake_room_make(o, world, stage);
+    err = cake_memplan_solve(o, world, stage);
     if (err)
         return err;
     count_memory(stage);
-    cake_parts_tell(world, stage, &stage->isa);
+    cake_offload_describe(world, stage, &stage->isa);
     if (stage->gpus && strcmp(o->isa, "auto") && !world->rank && !strstr(stage->isa.data, o->isa))
         cake_log(CAKE_WARN, "place", "--isa %s: nothing is computed on CPUs, so it is not used", o->isa);
     return check_lock(o, world, stage);
@@ -311,7 +311,7 @@ static void pass_on(void *arg, bool layer)
 static cake_err forward(void *self, cake_wave *wave, cake_wave_buffers way,
                         void (*between)(void *arg, bool layer), void *arg)
 {
-    const cake_stretch *s = self;
+    const cake_hop_slices *s = self;
     cake_err err = CAKE_OK;
     for (int i = 0; i < s->n && !err; i++) {
         listener l = {between, arg,
@@ -329,9 +329,9 @@ static cake_err load(const cake_options *o, cake_stage *stage)
     cake_loading how = {.threads = stage->n_thread, .mapped = !strcmp(o->load, "mmap"), .drop = stage->drop};
     const cake_kernels *kernels[2];
     cake_err err = CAKE_OK;
-    for (int i = cake_parts_memories(stage, kernels); i-- > 0 && !err;) {
+    for (int i = cake_offload_memories(stage, kernels); i-- > 0 && !err;) {
         cake_weight_set share =
-            cake_parts_share(stage, &stage->plan, stage->replica.rank, kernels[i], ranges);
+            cake_offload_weight_set(stage, &stage->plan, stage->replica.rank, kernels[i], ranges);
         if (share.n_range || share.embed || share.head)
             err = cake_model_load(stage->model, &share, kernels[i], &how);
         if (!err && kernels[i]->memory)
@@ -345,9 +345,9 @@ static cake_err load(const cake_options *o, cake_stage *stage)
 static int open_stretch(const cake_options *o, cake_stage *stage, const cake_hop *hop,
                         const cake_hop_part *part, cake_err *err)
 {
-    cake_stretch *s = &stage->stretches[stage->n_stretch];
+    cake_hop_slices *s = &stage->stretches[stage->n_stretch];
     for (int count = 0; count < hop->count && !*err; count += part[s->n - 1].hop.count) {
-        cake_slice_shape shape = cake_room_slice(stage, &part[s->n].hop);
+        cake_slice_shape shape = cake_memplan_slice(stage, &part[s->n].hop);
         *err = cake_slice_open(stage->model, part[s->n].kernels, &shape, &s->slice[s->n]);
         if (!*err && o->mlock && !part[s->n].kernels->memory)
             *err = cake_slice_lock(s->slice[s->n]);
@@ -360,19 +360,19 @@ static int open_stretch(const cake_options *o, cake_stage *stage, const cake_hop
 cake_err cake_stage_load(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     double start = cake_clock_now();
-    cake_err err = cake_edges_agree(o, world, stage);
+    cake_err err = cake_transport_plan_negotiate(o, world, stage);
     if (err)
         return err;
-    cake_placement_pin(&stage->placement);
+    cake_affinity_pin(&stage->placement);
     err = load(o, stage);
-    cake_placement_pin(&stage->placement); /* not all threads load where there are very many */
+    cake_affinity_pin(&stage->placement); /* not all threads load where there are very many */
     if (!err && o->mlock)
         err = cake_model_lock(stage->model);
     size_t n_hop = (size_t)stage->plan.n_hop;
     stage->stretches = cake_alloc(n_hop, sizeof *stage->stretches);
     stage->works = cake_alloc(n_hop, sizeof *stage->works);
     cake_hop_part *part = cake_alloc(n_hop + 1, sizeof *part);
-    cake_parts_of(stage, &stage->plan, stage->replica.rank, part);
+    cake_offload_of(stage, &stage->plan, stage->replica.rank, part);
     for (int i = 0, n = 0; i < stage->plan.n_hop && !err; i++)
         if (stage->plan.hop[i].rank == stage->replica.rank)
             n += open_stretch(o, stage, &stage->plan.hop[i], part + n, &err);
@@ -381,7 +381,7 @@ cake_err cake_stage_load(const cake_options *o, const cake_comm *world, cake_sta
     stage->report.load_s = cake_clock_now() - start;
     err = cake_comm_agree(world, err);
     if (!err)
-        cake_edges_open(world, stage);
+        cake_transport_plan_open(world, stage);
     return err;
 }
 
@@ -390,15 +390,15 @@ void cake_stage_close(cake_stage *stage)
     for (int i = 0; i < stage->n_stretch; i++)
         for (int j = 0; j < stage->stretches[i].n; j++)
             cake_slice_close(stage->stretches[i].slice[j]);
-    cake_edges_close(stage);
+    cake_transport_plan_close(stage);
     cake_buf_free(&stage->isa);
     free(stage->stretches);
     free(stage->works);
     cake_model_close(stage->model);
     cake_plan_free(&stage->plan);
-    cake_placement_close(&stage->placement);
-    cake_pace_close(stage);
-    cake_slices_close(stage);
+    cake_affinity_close(&stage->placement);
+    cake_calibration_free(stage);
+    cake_partition_close(stage);
     cake_comm_free(&stage->replica);
     if (stage->away)
         cake_device_close();

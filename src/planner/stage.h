@@ -16,7 +16,7 @@
 #include "place/machine.h"
 #include "place/rates.h"
 #include "place/topology.h"
-#include "planner/placement.h"
+#include "planner/affinity.h"
 #include "schedule/schedule.h"
 #include "slice/slice.h"
 
@@ -25,13 +25,13 @@
 #define CAKE_STAGE_LARGE 100000000
 
 /* What plans know of a rank's machine. */
-typedef struct cake_seat {
+typedef struct cake_rank_resources {
     int host; /* the first rank there */
     int local_size, n_thread;
     int64_t memory;  /* bytes that are free on the host, or of its GPU */
     int64_t mapping; /* bytes that this process may map, as cake_machine has it */
     int64_t beside;  /* of a rank on a GPU: its part of what is free on the host */
-} cake_seat;
+} cake_rank_resources;
 
 /* What layers cost and take, one by one: the same on all ranks. */
 typedef struct cake_layers {
@@ -42,10 +42,10 @@ typedef struct cake_layers {
 } cake_layers;
 
 /* A hop's layers: a slice, or two where a GPU has the first ones of them. */
-typedef struct cake_stretch {
+typedef struct cake_hop_slices {
     cake_slice *slice[2];
     int n;
-} cake_stretch;
+} cake_hop_slices;
 
 typedef struct cake_stage {
     int n_replica;
@@ -53,7 +53,7 @@ typedef struct cake_stage {
     cake_comm replica; /* this rank among those of its replica: what plan and hops count */
     cake_machine machine;
     int64_t mapping; /* bytes that this rank may still map, when its threads are there */
-    cake_placement placement;
+    cake_affinity placement;
     cake_gpu gpu; /* of this rank */
     bool gpus;    /* some rank is on a GPU */
     bool roomy;   /* gpus, and all GPUs have memory for large waves */
@@ -71,7 +71,7 @@ typedef struct cake_stage {
     double *speed;           /* [ranks] owned; of each over that of the fastest: what plans and waves go by */
     double balance;          /* operations that take as long as a byte */
     cake_cost whole;         /* of all layers */
-    cake_seat *seat;         /* [n_seat] of the ranks, owned */
+    cake_rank_resources *seat; /* [n_seat] of the ranks, owned */
     int n_seat;
     cake_layers layers;
     int64_t kv_memory;         /* as cake_options has it, of this rank */
@@ -80,15 +80,15 @@ typedef struct cake_stage {
     int n_decode; /* of the threads, for waves that generate */
     int reach;    /* positions of a sequence that may have pages: the context, or what there is room for */
     cake_dtype kv_dtype;
-    bool drop;               /* the model's files do not stay in the page cache: there is no room for them */
-    cake_stretch *stretches; /* [n_stretch] owned; one for each hop of this rank, in the plan's order */
-    cake_hop_work *works;    /* [n_stretch] owned; the same, as the pipeline takes them */
+    bool drop; /* the model's files do not stay in the page cache: there is no room for them */
+    cake_hop_slices *stretches; /* [n_stretch] owned; one for each hop of this rank, in the plan's order */
+    cake_hop_work *works;       /* [n_stretch] owned; the same, as the pipeline takes them */
     int n_stretch;
     size_t wave_bytes; /* of the largest wave */
-    bool direct;       /* bodies may go from GPU to GPU (edges.h) */
+    bool direct;       /* bodies may go from GPU to GPU (transport.h) */
     int nccl;          /* version of the NCCL that may carry them; 0: there is none, or it is not wanted */
     cake_edge_transport *edge; /* [plan.n_hop + 1] owned; of this rank's edges that have a wire */
-    uint8_t *edge_kind;        /* [plan.n_hop + 1] owned; what each edge is (edges.c) */
+    uint8_t *edge_kind;        /* [plan.n_hop + 1] owned; what each edge is (transport.c) */
     cake_report_stage report;
 } cake_stage;
 

@@ -10,9 +10,9 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "engine/request_queue.h"
-#include "planner/layout.h"
-#include "planner/pretend.h"
 #include "planner/stage.h"
+#include "planner/topology_io.h"
+#include "planner/whatif.h"
 #include "report/tally.h"
 #include "request/scan.h"
 #include "run/run.h"
@@ -40,7 +40,7 @@ typedef struct census {
     bool warned; /* of cake_prepare_warn */
     remembered past;
     int64_t shared; /* tokens that other prompts begin with, too */
-    cake_demand demand;
+    cake_workload demand;
 } census;
 
 /* The first faults are told one by one: a run would put them into its results. */
@@ -112,13 +112,13 @@ static void demand(census *c, const cake_request *r, int n_tok, const char *toke
     int most = p->max_tokens == CAKE_UNSET || p->max_tokens > room ? room : (int)p->max_tokens;
     bool sure = p->ignore_eos == 1 && p->n_stop <= 0 && !p->stop_ids.len;
     int least = sure ? most : p->min_tokens < most ? (int)p->min_tokens : most;
-    cake_answer answer = {.n_prompt = n_tok,
-                          .computed = computed,
-                          .least = least > 0 ? least : 1,
-                          .most = most > 0 ? most : 1,
-                          .flags = is_scored(r) ? CAKE_SEQ_SCORED : 0};
+    cake_workload_item answer = {.n_prompt = n_tok,
+                                 .computed = computed,
+                                 .least = least > 0 ? least : 1,
+                                 .most = most > 0 ? most : 1,
+                                 .flags = is_scored(r) ? CAKE_SEQ_SCORED : 0};
     for (int64_t i = 0; i < (p->n > 1 ? p->n : 1); i++) {
-        if (cake_demand_near(&c->demand) && n) {
+        if (cake_workload_is_sampled(&c->demand) && n) {
             int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES);
             memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
             answer.chain = cake_alloc((size_t)n, sizeof *answer.chain);
@@ -127,7 +127,7 @@ static void demand(census *c, const cake_request *r, int n_tok, const char *toke
                                     ids, n, answer.chain);
             free(ids);
         }
-        cake_demand_add(&c->demand, &answer);
+        cake_workload_add(&c->demand, &answer);
         answer.computed = n_tok - n * CAKE_PAGE; /* choices share the pages of their prompt */
         answer.flags = 0;
         answer.chain = NULL;
@@ -244,7 +244,7 @@ static void close_census(census *c)
     free(c->past.chain);
     free(c->past.length);
     cake_prefix_tree_close(c->past.prefixes);
-    cake_demand_free(&c->demand);
+    cake_workload_free(&c->demand);
     free(c->length);
 }
 
@@ -264,10 +264,10 @@ static int64_t usual_requests(const cake_stage *stage)
 }
 
 /* looks, busy: the summary's. Of GPUs no rates are known. */
-static void predict(cake_summary *s, cake_look *looks, double *busy)
+static void predict(cake_summary *s, cake_replica_estimate *looks, double *busy)
 {
     const cake_stage *stage = s->stage;
-    const cake_demand *demand = s->demand;
+    const cake_workload *demand = s->demand;
     for (int r = 0; r < stage->n_replica; r++)
         looks[r].share = 1.0 / stage->n_replica;
     if (stage->gpus)
@@ -283,15 +283,16 @@ static cake_err tell(const cake_options *o, const cake_comm *world, const cake_s
 {
     census c = {.stage = stage};
     bool input = o->input || o->prompts.n;
-    cake_err err = o->write_topology ? cake_layout_write(o, plans, stage->n_replica, said, all) : CAKE_OK;
+    cake_err err =
+        o->write_topology ? cake_topology_io_write(o, plans, stage->n_replica, said, all) : CAKE_OK;
     if (!err && input)
         err = count_input(o, &c);
     if (!err) {
         cake_counted counted = sum_up(o, &c);
         double *busy = cake_alloc((size_t)world->size, sizeof *busy);
-        cake_look *looks = cake_alloc((size_t)stage->n_replica, sizeof *looks);
+        cake_replica_estimate *looks = cake_alloc((size_t)stage->n_replica, sizeof *looks);
         if (!input)
-            cake_demand_guess(stage, usual_requests(stage), CAKE_DEMAND_USUAL, &c.demand);
+            cake_workload_guess(stage, usual_requests(stage), CAKE_WORKLOAD_USUAL, &c.demand);
         cake_summary summary = {.world = world,
                                 .stage = stage,
                                 .plans = plans,
@@ -319,7 +320,7 @@ static cake_err preview_here(const cake_options *options, const cake_comm *world
     cake_comm_gather(world, &stage->report, all, sizeof *all);
     cake_topology_rank mine = stage->said;
     if (!mine.where) {
-        mine.set = cake_placement_part(&stage->placement);
+        mine.set = cake_affinity_part(&stage->placement);
         mine.where = cake_cpuset_count(&mine.set) ? CAKE_WHERE_CPUS : CAKE_WHERE_ANY;
     }
     if (stage->gpu.used)
@@ -336,14 +337,14 @@ static cake_err preview_here(const cake_options *options, const cake_comm *world
 /* Of ranks that are not. */
 static cake_err preview_others(const cake_options *options, const cake_comm *world, cake_stage *stage)
 {
-    cake_pretended p;
-    cake_err err = cake_pretend_open(options, world, stage, &p);
+    cake_whatif p;
+    cake_err err = cake_whatif_open(options, world, stage, &p);
     cake_topology_rank *said = cake_alloc((size_t)options->ranks, sizeof *said); /* nothing */
     if (!err)
         err = cake_comm_agree(world,
                               world->rank ? CAKE_OK : tell(options, &p.world, stage, p.ranks, p.plans, said));
     free(said);
-    cake_pretend_close(&p, stage);
+    cake_whatif_close(&p, stage);
     return err;
 }
 
@@ -352,7 +353,7 @@ cake_err cake_preview(const cake_options *options, const cake_comm *world)
     cake_stage stage = {0};
     cake_err err = CAKE_OK;
     if (world->rank == 0) {
-        err = cake_layout_check(options);
+        err = cake_topology_io_check(options);
         err = err ? err : cake_prepare_check(options);
     }
     err = cake_comm_agree(world, err);

@@ -19,7 +19,7 @@
 #include "dispatch/dispatcher.h"
 #include "engine/pipeline.h"
 #include "options/outputs.h"
-#include "planner/parts.h"
+#include "planner/offload.h"
 #include "planner/stage.h"
 #include "report/ending.h"
 #include "report/progress.h"
@@ -100,8 +100,8 @@ static cake_err open_root(job *j)
     if (j->outpost)
         conductor = cake_dispatch_client_io(j->outpost);
     cake_err err =
-        cake_engine_open(j->stage.model, cake_parts_embed(&j->stage, &j->stage.plan),
-                         cake_parts_head(&j->stage, &j->stage.plan), &j->stage.plan, &j->stage.shape,
+        cake_engine_open(j->stage.model, cake_offload_embed(&j->stage, &j->stage.plan),
+                         cake_offload_head(&j->stage, &j->stage.plan), &j->stage.plan, &j->stage.shape,
                          j->stage.n_thread, j->stage.n_decode, &conductor, &j->root);
     if (!err && j->outpost)
         err = cake_dispatch_client_connect(j->outpost, j->world, j->root);

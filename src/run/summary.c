@@ -13,7 +13,7 @@
 
 #include "formats/json.h"
 #include "place/machine.h"
-#include "planner/parts.h"
+#include "planner/offload.h"
 #include "report/report.h"
 #include "slice/slice.h"
 
@@ -24,13 +24,13 @@ static int replica_of(const cake_summary *s, int rank)
 
 static double idle_share(const cake_summary *s, int rank)
 {
-    const cake_look *look = &s->looks[replica_of(s, rank)];
+    const cake_replica_estimate *look = &s->looks[replica_of(s, rank)];
     return look->seconds > 0 ? 1 - s->busy[rank] / look->seconds : 1; /* no request is left for it */
 }
 
 static double wave_seconds(const cake_summary *s, int rank)
 {
-    const cake_look *look = &s->looks[replica_of(s, rank)];
+    const cake_replica_estimate *look = &s->looks[replica_of(s, rank)];
     return look->waves ? s->busy[rank] / (double)look->waves : 0;
 }
 
@@ -159,7 +159,7 @@ static int64_t least_gpu(const cake_summary *s)
 
 static const char *isa_of(const cake_stage *stage)
 {
-    return stage->isa.len ? stage->isa.data : cake_parts_first(stage)->name;
+    return stage->isa.len ? stage->isa.data : cake_offload_first(stage)->name;
 }
 
 static void add_waves(const cake_summary *s, cake_buf *out)

@@ -25,9 +25,9 @@ typedef struct cake_summary {
     const cake_plan *plans;         /* [stage->n_replica] */
     const cake_report_stage *ranks; /* [world->size] */
     const cake_counted *counted;    /* NULL: there is no input, and the estimates are of usual lengths */
-    const cake_demand *demand;
-    const cake_look *looks; /* [stage->n_replica] with answers as long as they may be */
-    const double *busy;     /* [world->size] seconds of work of each rank in what looks looked at */
+    const cake_workload *demand;
+    const cake_replica_estimate *looks; /* [stage->n_replica] with answers as long as they may be */
+    const double *busy; /* [world->size] seconds of work of each rank in what looks looked at */
     cake_estimate least, most;
 } cake_summary;
 

@@ -2,8 +2,8 @@
  *
  * --rates: what `bench peak -o FILE` measured, instead of measuring it now.
  */
-#ifndef CAKE_PLANNER_PEAKS_H
-#define CAKE_PLANNER_PEAKS_H
+#ifndef CAKE_PLANNER_RATES_FILE_H
+#define CAKE_PLANNER_RATES_FILE_H
 
 #include "base/err.h"
 #include "kernels/floor.h"
@@ -13,7 +13,7 @@
  * that kind by that instruction set, and reading, by as many threads on the rank's host; a file of one host
  * serves all. Of lines that say the same the last one counts, others are passed over. *threads: the most that
  * any such line is of. */
-cake_err cake_peaks_read(const char *path, const char *isa, cake_floor_kind products, int n, cake_rate *rate,
-                         int *threads);
+cake_err cake_rates_file_read(const char *path, const char *isa, cake_floor_kind products, int n,
+                              cake_rate *rate, int *threads);
 
 #endif

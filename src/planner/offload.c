@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, how many layers of a rank its GPU has. Out: what is where. room.c and stage.c call, so that
- * what is counted is what is loaded.
+ * In: a plan, how many layers of a rank its GPU has. Out: what is where. memory_plan.c and stage.c call,
+ * so that what is counted is what is loaded.
  */
-#include "planner/parts.h"
+#include "planner/offload.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-const cake_kernels *cake_parts_first(const cake_stage *stage)
+const cake_kernels *cake_offload_first(const cake_stage *stage)
 {
     return stage->away ? stage->away : stage->kernels;
 }
 
-int cake_parts_memories(const cake_stage *stage, const cake_kernels **kernels)
+int cake_offload_memories(const cake_stage *stage, const cake_kernels **kernels)
 {
     int n = 0;
     if (stage->away)
@@ -31,7 +31,7 @@ static int on_gpu(const cake_stage *stage, int rank)
     return !stage->away ? 0 : rank == stage->replica.rank ? stage->n_away : stage->most_away;
 }
 
-int cake_parts_layers(const cake_plan *plan, int rank)
+int cake_offload_layers(const cake_plan *plan, int rank)
 {
     int n = 0;
     for (int i = 0; i < plan->n_hop; i++)
@@ -39,7 +39,7 @@ int cake_parts_layers(const cake_plan *plan, int rank)
     return n;
 }
 
-int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake_hop_part *part)
+int cake_offload_of(const cake_stage *stage, const cake_plan *plan, int rank, cake_hop_part *part)
 {
     int n = 0, left = on_gpu(stage, rank);
     for (int i = 0; i < plan->n_hop; i++) {
@@ -56,14 +56,14 @@ int cake_parts_of(const cake_stage *stage, const cake_plan *plan, int rank, cake
     return n;
 }
 
-const cake_kernels *cake_parts_head(const cake_stage *stage, const cake_plan *plan)
+const cake_kernels *cake_offload_head(const cake_stage *stage, const cake_plan *plan)
 {
-    return stage->away && on_gpu(stage, 0) >= cake_parts_layers(plan, 0) ? stage->away : stage->kernels;
+    return stage->away && on_gpu(stage, 0) >= cake_offload_layers(plan, 0) ? stage->away : stage->kernels;
 }
 
-const cake_kernels *cake_parts_embed(const cake_stage *stage, const cake_plan *plan)
+const cake_kernels *cake_offload_embed(const cake_stage *stage, const cake_plan *plan)
 {
-    return plan->hop[0].rank == 0 ? cake_parts_head(stage, plan) : stage->kernels;
+    return plan->hop[0].rank == 0 ? cake_offload_head(stage, plan) : stage->kernels;
 }
 
 /* Whether a hop's first or, if so said, its last layer is on a GPU. */
@@ -76,33 +76,33 @@ static bool is_away(const cake_stage *stage, const cake_plan *plan, int hop, boo
     return layer < on_gpu(stage, at->rank);
 }
 
-bool cake_parts_gives(const cake_stage *stage, const cake_plan *plan, int e)
+bool cake_offload_sends_device(const cake_stage *stage, const cake_plan *plan, int e)
 {
     return stage->away &&
-           (e > 0 ? is_away(stage, plan, e - 1, true) : cake_parts_embed(stage, plan) == stage->away);
+           (e > 0 ? is_away(stage, plan, e - 1, true) : cake_offload_embed(stage, plan) == stage->away);
 }
 
-bool cake_parts_takes(const cake_stage *stage, const cake_plan *plan, int e)
+bool cake_offload_receives_device(const cake_stage *stage, const cake_plan *plan, int e)
 {
     return stage->away &&
-           (e < plan->n_hop ? is_away(stage, plan, e, false) : cake_parts_head(stage, plan) == stage->away);
+           (e < plan->n_hop ? is_away(stage, plan, e, false) : cake_offload_head(stage, plan) == stage->away);
 }
 
-bool cake_parts_stays(const cake_stage *stage, const cake_plan *plan, int e)
+bool cake_offload_stays_on_device(const cake_stage *stage, const cake_plan *plan, int e)
 {
     const int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
-    return from == to && from == stage->replica.rank && cake_parts_gives(stage, plan, e) &&
-           cake_parts_takes(stage, plan, e);
+    return from == to && from == stage->replica.rank && cake_offload_sends_device(stage, plan, e) &&
+           cake_offload_receives_device(stage, plan, e);
 }
 
-cake_weight_set cake_parts_share(const cake_stage *stage, const cake_plan *plan, int rank,
-                                 const cake_kernels *kernels, cake_range *ranges)
+cake_weight_set cake_offload_weight_set(const cake_stage *stage, const cake_plan *plan, int rank,
+                                        const cake_kernels *kernels, cake_range *ranges)
 {
     cake_weight_set share = {.range = ranges,
-                             .embed = rank == 0 && kernels == cake_parts_embed(stage, plan),
-                             .head = rank == 0 && kernels == cake_parts_head(stage, plan)};
+                             .embed = rank == 0 && kernels == cake_offload_embed(stage, plan),
+                             .head = rank == 0 && kernels == cake_offload_head(stage, plan)};
     cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
-    int n = cake_parts_of(stage, plan, rank, part);
+    int n = cake_offload_of(stage, plan, rank, part);
     for (int i = 0; i < n; i++)
         if (part[i].kernels == kernels)
             ranges[share.n_range++] = (cake_range){part[i].hop.first, part[i].hop.count};
@@ -110,11 +110,11 @@ cake_weight_set cake_parts_share(const cake_stage *stage, const cake_plan *plan,
     return share;
 }
 
-int64_t cake_parts_weights(const cake_stage *stage, const cake_plan *plan, int rank,
-                           const cake_kernels *kernels)
+int64_t cake_offload_weights(const cake_stage *stage, const cake_plan *plan, int rank,
+                             const cake_kernels *kernels)
 {
     cake_range *ranges = cake_alloc((size_t)plan->n_hop + 1, sizeof *ranges);
-    cake_weight_set share = cake_parts_share(stage, plan, rank, kernels, ranges);
+    cake_weight_set share = cake_offload_weight_set(stage, plan, rank, kernels, ranges);
     int64_t bytes = (int64_t)cake_model_bytes(stage->model, &share, kernels);
     free(ranges);
     return bytes;
@@ -128,13 +128,13 @@ static void fill_names(const cake_stage *stage, char (*names)[NAME])
 {
     const cake_plan *plan = &stage->plan;
     cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
-    int n = cake_parts_of(stage, plan, stage->replica.rank, part);
+    int n = cake_offload_of(stage, plan, stage->replica.rank, part);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < part[i].hop.count; j++)
             snprintf(names[part[i].hop.first + j], NAME, "%s", part[i].kernels->name);
     if (stage->replica.rank == 0)
         snprintf(names[cake_model_config(stage->model)->n_layer], NAME, "%s",
-                 cake_parts_head(stage, plan)->name);
+                 cake_offload_head(stage, plan)->name);
     free(part);
 }
 
@@ -156,7 +156,7 @@ static void put_names(char (*names)[NAME], int n_layer, cake_buf *out)
     }
 }
 
-void cake_parts_tell(const cake_comm *world, const cake_stage *stage, cake_buf *out)
+void cake_offload_describe(const cake_comm *world, const cake_stage *stage, cake_buf *out)
 {
     int n_layer = cake_model_config(stage->model)->n_layer, size = world->size / stage->n_replica;
     size_t n = (size_t)n_layer + 1;

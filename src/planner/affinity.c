@@ -4,7 +4,7 @@
  * before files are opened (helpers that start later may run anywhere in the rank's cpus) and around the
  * loading of weights (pages lie where they are first touched).
  */
-#include "planner/placement.h"
+#include "planner/affinity.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "kernels/kernels.h"
-#include "planner/layout.h"
+#include "planner/topology_io.h"
 
 extern char **environ;
 
@@ -57,7 +57,7 @@ static void say(const cake_comm *world, const cake_launcher *launcher, const cak
 
 /* The pin of this rank, among all of its host. */
 static void bind_rank(const cake_comm *world, cake_bind bind, const cake_bind_request *mine,
-                      cake_machine *machine, cake_placement *p)
+                      cake_machine *machine, cake_affinity *p)
 {
     cake_bind_request *all = cake_alloc((size_t)world->local_size, sizeof *all);
     cake_comm_node_allgather(world, mine, all, sizeof *mine);
@@ -95,7 +95,7 @@ static void warn_alone(const cake_launcher *launcher)
 }
 
 /* Threads that nobody asked for are no more than the control group has time for. */
-static void keep_to_quota(const cake_comm *world, double quota, cake_placement *p)
+static void keep_to_quota(const cake_comm *world, double quota, cake_affinity *p)
 {
     int most = (int)(quota / world->local_size);
     most = most < 1 ? 1 : most;
@@ -110,7 +110,7 @@ typedef struct room {
 
 /* Whether threads of this rank have to share cpus with each other or with those of other ranks, and who they
  * are. A rank that may run on many cpus takes its part of each. */
-static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double quota, cake_placement *p)
+static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double quota, cake_affinity *p)
 {
     room mine = {.cpus = p->bound ? p->pin.cpus : *mask, .n_thread = p->n_thread};
     room *all = cake_alloc((size_t)world->local_size, sizeof *all);
@@ -141,7 +141,7 @@ static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double q
 
 /* Ranks that have a thread for each core that they get, and are still too many. Who has more threads than
  * that, or is in another trap, has been told. */
-static void warn_crowd(const cake_comm *world, const cake_launcher *launcher, const cake_placement *p)
+static void warn_crowd(const cake_comm *world, const cake_launcher *launcher, const cake_affinity *p)
 {
     bool told = !cake_comm_allreduce_min(world, p->pin.trap == CAKE_PIN_WARN_NONE);
     if (speaks(world, p->crowded && !launcher->openmp) && !told)
@@ -152,12 +152,12 @@ static void warn_crowd(const cake_comm *world, const cake_launcher *launcher, co
                  p->crowd_ranks == 1 ? "fewer threads (--threads)" : "fewer ranks");
 }
 
-cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *said, const cake_comm *world,
-                             cake_machine *machine, cake_placement *p)
+cake_err cake_affinity_open(const cake_options *o, const cake_topology_rank *said, const cake_comm *world,
+                            cake_machine *machine, cake_affinity *p)
 {
     cake_launcher launcher;
     cake_bind_request mine;
-    *p = (cake_placement){.pin.domain = -1};
+    *p = (cake_affinity){.pin.domain = -1};
     p->n_thread = said->threads ? said->threads : cake_options_threads(o, machine->cores_mine);
     const char *omp = getenv("OMP_NUM_THREADS");
     if (!world->rank && omp && *omp && !o->threads && !cake_options_threads(o, 0))
@@ -172,8 +172,8 @@ cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *sa
     mine.threads = said->threads ? said->threads : cake_options_threads(o, 0);
     cake_err err = CAKE_OK;
     if (o->topology)
-        err = cake_layout_place(o, world, p->binding ? cake_binding_topology(p->binding) : NULL, own, said,
-                                &mine);
+        err = cake_topology_io_place(o, world, p->binding ? cake_binding_topology(p->binding) : NULL, own,
+                                     said, &mine);
     if (err)
         return err;
     bind_rank(world, bind, &mine, machine, p);
@@ -187,7 +187,7 @@ cake_err cake_placement_open(const cake_options *o, const cake_topology_rank *sa
     return CAKE_OK;
 }
 
-cake_cpuset cake_placement_part(const cake_placement *p)
+cake_cpuset cake_affinity_part(const cake_affinity *p)
 {
     cake_cpuset allowed, none = {{0}};
     if (!p->bound)
@@ -198,22 +198,22 @@ cake_cpuset cake_placement_part(const cake_placement *p)
 
 static void pin_one(const cake_exec *exec, void *arg)
 {
-    const cake_placement *p = arg;
+    const cake_affinity *p = arg;
     bool own = p->pin.thread && exec->rank < p->pin.n_thread;
     if (!cake_binding_thread(p->binding, own ? &p->pin.thread[exec->rank] : &p->pin.cpus, p->pin.domain) &&
         exec->rank == 0)
         cake_log(CAKE_DEBUG, "place", "the system does not let threads or memory be bound");
 }
 
-void cake_placement_pin(cake_placement *placement)
+void cake_affinity_pin(cake_affinity *placement)
 {
     if (placement->binding && (placement->pin.thread || placement->pin.domain >= 0))
         cake_exec_run(placement->n_thread, pin_one, placement);
 }
 
-void cake_placement_close(cake_placement *placement)
+void cake_affinity_close(cake_affinity *placement)
 {
     cake_binding_close(placement->binding);
     cake_pin_free(&placement->pin);
-    *placement = (cake_placement){0};
+    *placement = (cake_affinity){0};
 }

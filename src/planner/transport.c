@@ -4,7 +4,7 @@
  * Each rank goes through its edges in their order and speaks with the other end of one at a time: the first
  * edge that is not settled has nobody to wait for.
  */
-#include "planner/edges.h"
+#include "planner/transport.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "planner/parts.h"
+#include "planner/offload.h"
 
 enum { STAGED, AWARE, NCCL, SELF }; /* what an edge may be */
 
@@ -37,11 +37,12 @@ static size_t body_bytes(const cake_stage *stage)
     return (size_t)stage->shape.max_tok * (size_t)cake_model_config(stage->model)->dim * sizeof(float);
 }
 
-int64_t cake_edges_bytes(const cake_stage *stage, const cake_plan *plan, int rank)
+int64_t cake_transport_plan_bytes(const cake_stage *stage, const cake_plan *plan, int rank)
 {
     size_t bytes = 0;
     for (int e = 0; e <= plan->n_hop && stage->direct; e++)
-        if (is_end(plan, e, rank) && cake_parts_gives(stage, plan, e) && cake_parts_takes(stage, plan, e))
+        if (is_end(plan, e, rank) && cake_offload_sends_device(stage, plan, e) &&
+            cake_offload_receives_device(stage, plan, e))
             bytes += cake_gpu_link_bytes(cake_pipeline_depth(stage->shape.n_lane), body_bytes(stage));
     return (int64_t)bytes;
 }
@@ -81,7 +82,8 @@ static int agree(const cake_options *o, const cake_comm *world, cake_stage *stag
     const bool asked = !strcmp(o->link, "nccl");
     const int own = stage->replica.rank, to = cake_plan_to(&stage->plan, e),
               from = cake_plan_from(&stage->plan, e);
-    const bool away = (to == own ? cake_parts_takes : cake_parts_gives)(stage, &stage->plan, e);
+    const bool away =
+        (to == own ? cake_offload_receives_device : cake_offload_sends_device)(stage, &stage->plan, e);
     offer mine = {.gpu = away ? stage->gpu.number : -1,
                   .nccl = stage->nccl,
                   .aware = cake_gpu_transport_mpi_can()},
@@ -107,7 +109,7 @@ static int agree(const cake_options *o, const cake_comm *world, cake_stage *stag
     return otherwise;
 }
 
-cake_err cake_edges_agree(const cake_options *o, const cake_comm *world, cake_stage *stage)
+cake_err cake_transport_plan_negotiate(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     const cake_plan *plan = &stage->plan;
     cake_err err = CAKE_OK;
@@ -177,7 +179,7 @@ static cake_gpu_transport *open_nccl(const cake_comm *world, cake_stage *stage, 
     return wire;
 }
 
-void cake_edges_open(const cake_comm *world, cake_stage *stage)
+void cake_transport_plan_open(const cake_comm *world, cake_stage *stage)
 {
     const cake_plan *plan = &stage->plan;
     const int own = stage->replica.rank, depth = cake_pipeline_depth(stage->shape.n_lane);
@@ -189,7 +191,7 @@ void cake_edges_open(const cake_comm *world, cake_stage *stage)
             wire = open_nccl(world, stage, e, peer, depth, &broken);
         if (stage->edge_kind[e] == AWARE)
             wire = cake_gpu_transport_open_mpi(&stage->replica, peer, e, depth);
-        if (wire || cake_parts_stays(stage, plan, e))
+        if (wire || cake_offload_stays_on_device(stage, plan, e))
             stage->edge[e] = (cake_edge_transport){wire, stage->away->memory, body_bytes(stage)};
         if (to == own && from != own && !stage->report.link[0])
             snprintf(stage->report.link, sizeof stage->report.link, "%s", names[stage->edge_kind[e]]);
@@ -198,7 +200,7 @@ void cake_edges_open(const cake_comm *world, cake_stage *stage)
         tell(world, stage);
 }
 
-void cake_edges_close(cake_stage *stage)
+void cake_transport_plan_close(cake_stage *stage)
 {
     for (int e = 0; stage->edge && e <= stage->plan.n_hop; e++)
         if (stage->edge[e].wire)

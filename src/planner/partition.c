@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: what layers cost and weigh, how fast ranks are and what memory they have. Out: slices. stage.c and
- * spread.c call.
- * Invariant: only what a rank would really allocate is counted (room.c), so that what is cut here is not
- * refused there, but for KV memory that was asked for and is not there.
+ * parallelism.c call.
+ * Invariant: only what a rank would really allocate is counted (memory_plan.c), so that what is cut here
+ * is not refused there, but for KV memory that was asked for and is not there.
  */
-#include "planner/slices.h"
+#include "planner/partition.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "planner/pace.h"
-#include "planner/parts.h"
-#include "planner/room.h"
+#include "planner/calibrate.h"
+#include "planner/memory_plan.h"
+#include "planner/offload.h"
 
-void cake_slices_weigh(cake_stage *stage)
+void cake_partition_weigh(cake_stage *stage)
 {
     int n_layer = cake_model_config(stage->model)->n_layer;
-    const cake_kernels *kernels = cake_parts_first(stage);
+    const cake_kernels *kernels = cake_offload_first(stage);
     cake_weight_set ends = {.embed = true, .head = true};
-    stage->layers = (cake_layers){.cost = cake_pace_layers(stage),
-                                  .root = cake_pace_root(stage),
+    stage->layers = (cake_layers){.cost = cake_calibrated_layer_costs(stage),
+                                  .root = cake_calibrated_root_cost(stage),
                                   .bytes = cake_alloc((size_t)n_layer, sizeof(int64_t)),
                                   .ends = (int64_t)cake_model_bytes(stage->model, &ends, kernels)};
     for (int i = 0; i < n_layer; i++) {
@@ -36,9 +36,9 @@ void cake_slices_weigh(cake_stage *stage)
  * ranks of one host go by the least, so that all see the same. */
 static void settle_memory(const cake_comm *world, cake_stage *stage)
 {
-    cake_seat *seat = stage->seat;
+    cake_rank_resources *seat = stage->seat;
     for (int i = 0; i < world->size; i++) {
-        cake_seat *host = &seat[seat[i].host];
+        cake_rank_resources *host = &seat[seat[i].host];
         host->memory = seat[i].memory < host->memory ? seat[i].memory : host->memory;
     }
     for (int i = 0; i < world->size; i++)
@@ -47,15 +47,15 @@ static void settle_memory(const cake_comm *world, cake_stage *stage)
         stage->machine.memory = seat[world->rank].memory;
 }
 
-void cake_slices_open(const cake_comm *world, cake_stage *stage)
+void cake_partition_open(const cake_comm *world, cake_stage *stage)
 {
     const bool own = stage->gpu.used;
-    cake_seat mine = {.host = world->rank,
-                      .local_size = own ? 1 : world->local_size,
-                      .n_thread = stage->n_thread,
-                      .beside = own ? stage->machine.memory / world->local_size : 0,
-                      .memory = own ? stage->gpu.memory : stage->machine.memory,
-                      .mapping = stage->mapping};
+    cake_rank_resources mine = {.host = world->rank,
+                                .local_size = own ? 1 : world->local_size,
+                                .n_thread = stage->n_thread,
+                                .beside = own ? stage->machine.memory / world->local_size : 0,
+                                .memory = own ? stage->gpu.memory : stage->machine.memory,
+                                .mapping = stage->mapping};
     int *here = cake_alloc((size_t)world->local_size, sizeof *here), sharing = own ? INT_MAX : world->rank;
     cake_comm_node_allgather(world, &sharing, here, sizeof *here);
     for (int i = 0; i < world->local_size && !own; i++)
@@ -66,10 +66,10 @@ void cake_slices_open(const cake_comm *world, cake_stage *stage)
     cake_comm_gather(world, &mine, stage->seat, sizeof mine);
     cake_comm_bcast(world, stage->seat, (size_t)world->size * sizeof mine);
     settle_memory(world, stage);
-    cake_slices_weigh(stage);
+    cake_partition_weigh(stage);
 }
 
-void cake_slices_close(cake_stage *stage)
+void cake_partition_close(cake_stage *stage)
 {
     free(stage->seat);
     free(stage->layers.cost);
@@ -94,7 +94,7 @@ static keep keep_of(const cake_stage *stage, int first, int count)
 {
     const cake_config *config = cake_model_config(stage->model);
     cake_hop hop = {0, first, count};
-    cake_slice_shape shape = cake_room_slice(stage, &hop);
+    cake_slice_shape shape = cake_memplan_slice(stage, &hop);
     keep k = {.state = (int64_t)cake_slice_state_bytes(config, &shape)};
     for (int class = 0; class < config->n_class; class ++)
         k.page[class] = (int64_t)cake_slice_page_bytes(config, &shape, class);
@@ -143,11 +143,11 @@ static int find_pools(const cake_stage *stage, cake_host_memory *pool)
     int n = 0;
     bool before = false;
     for (int i = 0; i < stage->plan.n_rank; i++) {
-        const cake_seat *seat = &stage->seat[stage->plan.first + i];
+        const cake_rank_resources *seat = &stage->seat[stage->plan.first + i];
         int64_t own = seat->memory / seat->local_size;
         bool shares = seat->mapping >= seat->memory;
         own = shares || own < seat->mapping ? own : seat->mapping;
-        own -= cake_room_beside(stage, i, seat->n_thread) + (i ? 0 : stage->layers.ends);
+        own -= cake_memplan_overhead_bytes(stage, i, seat->n_thread) + (i ? 0 : stage->layers.ends);
         if (before && shares && seat->host == seat[-1].host) {
             pool[n - 1].n_rank++;
             pool[n - 1].bytes += own;
@@ -176,16 +176,16 @@ static void take_plan(cake_stage *stage, cake_plan plan, int first)
     stage->plan.first = first;
 }
 
-int64_t cake_slices_cut(const cake_options *o, cake_stage *stage, int first, int n)
+int64_t cake_partition_solve(const cake_options *o, cake_stage *stage, int first, int n)
 {
     cake_partition_input cut = cut_of(stage, n, stage->speed + first);
     cake_plan plan;
     int most[CAKE_MAX_CLASS];
     cake_plan_make(&cut, &plan);
     take_plan(stage, plan, first);
-    stage->reach = cake_room_reach(stage);
-    cake_room_waves(o, stage, 0);
-    cake_room_most(stage, most);
+    stage->reach = cake_memplan_max_positions(stage);
+    cake_memplan_batch_limits(o, stage, 0);
+    cake_memplan_max_pages(stage, most);
 
     int64_t pages = wanted_pages(stage, n, most),
             slots = (int64_t)stage->shape.n_lane * stage->shape.lane_seqs;
@@ -213,10 +213,10 @@ int64_t cake_slices_cut(const cake_options *o, cake_stage *stage, int first, int
     return lack;
 }
 
-bool cake_slices_alike(const cake_stage *stage, int a, int b, int n)
+bool cake_partition_same(const cake_stage *stage, int a, int b, int n)
 {
     const cake_rate *rate = stage->rate;
-    const cake_seat *seat = stage->seat;
+    const cake_rank_resources *seat = stage->seat;
     for (int i = 0; i < n; i++, a++, b++)
         if (rate[a].flops != rate[b].flops || rate[a].bytes != rate[b].bytes ||
             stage->speed[a] != stage->speed[b] || seat[a].n_thread != seat[b].n_thread ||
@@ -240,15 +240,15 @@ static int64_t layers_of(const cake_stage *stage, const cake_host_memory *pool, 
     return bytes;
 }
 
-int64_t cake_slices_take(const cake_options *o, cake_stage *stage, cake_plan *plan)
+int64_t cake_partition_adopt(const cake_options *o, cake_stage *stage, cake_plan *plan)
 {
     cake_host_memory *pool = cake_alloc((size_t)plan->n_rank, sizeof *pool);
     int64_t most = 0;
     take_plan(stage, *plan, 0);
     *plan = (cake_plan){0};
     stage->hops = stage->plan.n_hop;
-    stage->reach = cake_room_reach(stage);
-    cake_room_waves(o, stage, 0);
+    stage->reach = cake_memplan_max_positions(stage);
+    cake_memplan_batch_limits(o, stage, 0);
     int n_pool = find_pools(stage, pool);
     for (int p = 0, first = 0; p < n_pool; first += pool[p++].n_rank) {
         int64_t lack = layers_of(stage, &pool[p], first) - pool[p].bytes;
@@ -285,7 +285,7 @@ static int64_t short_of(const cake_stage *stage, const cake_host_memory *pool, i
     return kept - left;
 }
 
-int64_t cake_slices_short(const cake_stage *stage)
+int64_t cake_partition_kv_deficit(const cake_stage *stage)
 {
     int n_rank = stage->plan.n_rank;
     cake_host_memory *pool = cake_alloc((size_t)n_rank, sizeof *pool);
@@ -313,11 +313,11 @@ static int pages_of(const cake_stage *stage, int64_t cache, const cake_hop *hop,
         *seqs = fit < *seqs ? (int)(fit > 0 ? fit : 1) : *seqs;
         states = half;
     }
-    cake_room_most(stage, most);
+    cake_memplan_max_pages(stage, most);
     return cake_plan_pages(shape->n_class, k.page, most, cache > states ? cache - states : 0);
 }
 
-void cake_slices_fill(const cake_options *o, cake_stage *stage)
+void cake_partition_size_kv(const cake_options *o, cake_stage *stage)
 {
     cake_schedule_shape *shape = &stage->shape;
     int n_rank = stage->plan.n_rank, pages = INT_MAX, seqs = shape->lane_seqs, most[CAKE_MAX_CLASS];
@@ -335,8 +335,8 @@ void cake_slices_fill(const cake_options *o, cake_stage *stage)
     }
     free(pool);
     if (seqs < shape->lane_seqs && !o->max_seqs)
-        cake_room_waves(o, stage, seqs);
-    cake_room_most(stage, most);
+        cake_memplan_batch_limits(o, stage, seqs);
+    cake_memplan_max_pages(stage, most);
     for (int class = 0; class < shape->n_class; class ++)
         shape->n_page[class] = pages < 1 ? 1 : pages < most[class] ? pages : most[class];
 }
@@ -349,14 +349,14 @@ static bool widen(cake_stage *stage)
     return stage->gpu.used;
 }
 
-void cake_slices_agree(const cake_options *o, const cake_comm *world, cake_stage *stage)
+void cake_partition_agree(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     const cake_comm *replica = &stage->replica;
     size_t n_layer = (size_t)cake_model_config(stage->model)->n_layer;
     if (replica->rank == 0) {
-        int64_t lack = cake_slices_cut(o, stage, world->rank, replica->size);
+        int64_t lack = cake_partition_solve(o, stage, world->rank, replica->size);
         if (lack && widen(stage))
-            cake_slices_cut(o, stage, world->rank, replica->size);
+            cake_partition_solve(o, stage, world->rank, replica->size);
     } else
         stage->plan = (cake_plan){.hop = cake_alloc(n_layer, sizeof(cake_hop)), .n_rank = replica->size};
     cake_comm_bcast(replica, &stage->plan.n_hop, sizeof stage->plan.n_hop);
@@ -380,7 +380,7 @@ static bool shares_fit(const cake_stage *stage, int n_rank, int64_t bytes, int n
     return fit;
 }
 
-int cake_slices_least(const cake_stage *stage, int64_t bytes, int n_local)
+int cake_partition_min_ranks(const cake_stage *stage, int64_t bytes, int n_local)
 {
     int few = 0, enough = cake_model_config(stage->model)->n_layer;
     if (!shares_fit(stage, enough, bytes, n_local))
@@ -392,7 +392,7 @@ int cake_slices_least(const cake_stage *stage, int64_t bytes, int n_local)
     return enough;
 }
 
-int64_t cake_slices_largest(const cake_stage *stage)
+int64_t cake_partition_max_layer_bytes(const cake_stage *stage)
 {
     int64_t most = stage->layers.ends;
     for (int i = 0; i < cake_model_config(stage->model)->n_layer; i++)

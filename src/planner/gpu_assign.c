@@ -4,7 +4,7 @@
  * rank, opened for a run. planner/stage.c calls. GPUs have the numbers of their host, whatever
  * CUDA_VISIBLE_DEVICES leaves of them.
  */
-#include "planner/gpus.h"
+#include "planner/gpu_assign.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.h"
-#include "planner/layout.h"
+#include "planner/topology_io.h"
 
 extern char **environ;
 
@@ -38,7 +38,7 @@ static want wanted_of(const cake_options *o, const cake_topology_rank *said)
     const bool cpu = !strcmp(o->device, "cpu"), asked = said->device == CAKE_WISH_CUDA || said->has_gpu;
     if (cpu && asked)
         cake_log(CAKE_WARN, "place", "%sa GPU is asked for here, and --device cpu goes before it",
-                 cake_layout_at(o, said->device == CAKE_WISH_CUDA ? said->device_at : said->gpu_at));
+                 cake_topology_io_at(o, said->device == CAKE_WISH_CUDA ? said->device_at : said->gpu_at));
     if (cpu || said->device == CAKE_WISH_CPU || o->gpu_layers == 0)
         return NEVER;
     if (said->device == CAKE_WISH_CUDA || !strcmp(o->device, "cuda"))
@@ -306,9 +306,9 @@ static cake_err foresee(const cake_options *o, const cake_comm *world, const cak
     return cake_comm_agree(world, err);
 }
 
-cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said, const cake_comm *world,
-                          const cake_placement *placement, cake_gpu *gpu, const cake_kernels **kernels,
-                          bool *any)
+cake_err cake_gpu_assign(const cake_options *o, const cake_topology_rank *said, const cake_comm *world,
+                         const cake_affinity *placement, cake_gpu *gpu, const cake_kernels **kernels,
+                         bool *any)
 {
     const bool plan = !strcmp(o->command, "plan");
     *gpu = (cake_gpu){0};
@@ -340,8 +340,8 @@ cake_err cake_gpus_choose(const cake_options *o, const cake_topology_rank *said,
     gpu->number = gpu->used ? choice[world->local_rank] : 0;
     for (int r = 0; r < n; r++)
         with += gpu->used && choice[r] == gpu->number;
-    const char *at = said->device == CAKE_WISH_CUDA ? cake_layout_at(o, said->device_at)
-                     : said->has_gpu                ? cake_layout_at(o, said->gpu_at)
+    const char *at = said->device == CAKE_WISH_CUDA ? cake_topology_io_at(o, said->device_at)
+                     : said->has_gpu                ? cake_topology_io_at(o, said->gpu_at)
                                                     : "";
     cake_err err = (plan ? foresee(o, world, gpus, n_gpu, at, with, gpu, kernels)
                          : take(world, gpus, n_gpu, at, with, gpu, kernels));

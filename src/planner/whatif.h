@@ -2,25 +2,25 @@
  *
  * `plan --ranks N`: ranks that are not there, on hosts like those that are.
  */
-#ifndef CAKE_PLANNER_PRETEND_H
-#define CAKE_PLANNER_PRETEND_H
+#ifndef CAKE_PLANNER_WHATIF_H
+#define CAKE_PLANNER_WHATIF_H
 
 #include "engine/stats.h"
 #include "options/options.h"
 #include "planner/stage.h"
 
 /* What a world would have told; on rank 0. */
-typedef struct cake_pretended {
+typedef struct cake_whatif {
     cake_comm world;
     cake_plan *plans;         /* [stage->n_replica] owned */
     cake_report_stage *ranks; /* [world.size] owned */
-} cake_pretended;
+} cake_whatif;
 
 /* All ranks together, of an open stage. On rank 0 the stage becomes that of options->ranks ranks: those that
  * are there, and so on in their order on further hosts of the same kinds; with replicas, pages and waves.
  * Says if nothing fits. */
-cake_err cake_pretend_open(const cake_options *options, const cake_comm *world, cake_stage *stage,
-                           cake_pretended *out);
-void cake_pretend_close(cake_pretended *pretended, const cake_stage *stage); /* zeros are fine */
+cake_err cake_whatif_open(const cake_options *options, const cake_comm *world, cake_stage *stage,
+                          cake_whatif *out);
+void cake_whatif_close(cake_whatif *pretended, const cake_stage *stage); /* zeros are fine */
 
 #endif

@@ -6,7 +6,7 @@
  * What a layer or a row costs is operations by the model's shape; measured are how many operations take as
  * long as a byte, and how many of them each rank does in a second.
  */
-#include "planner/pace.h"
+#include "planner/calibrate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 #include "base/log.h"
 #include "kernels/cuda/device.h"
 #include "kernels/floor.h"
-#include "planner/parts.h"
-#include "planner/peaks.h"
+#include "planner/offload.h"
+#include "planner/rates_file.h"
 
 /* Of prompts and answers nothing is known yet: prompts are three times as long as answers, and positions no
  * further than this on average. */
@@ -109,7 +109,8 @@ static cake_err recall(const cake_options *o, const cake_comm *world, cake_stage
 {
     int most = 0, own = stage->rate[0].cpus;
     cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
-    cake_err err = cake_peaks_read(o->rates, stage->kernels->name, products, world->size, stage->rate, &most);
+    cake_err err =
+        cake_rates_file_read(o->rates, stage->kernels->name, products, world->size, stage->rate, &most);
     if (!err && most > own && world->size == 1 && !o->threads)
         cake_log(CAKE_WARN, "place",
                  "%s has rates of up to %d threads, and those of %d are taken, "
@@ -138,14 +139,14 @@ static void doubt(const cake_options *o, const cake_comm *world, const cake_stag
     }
 }
 
-void cake_pace_weigh(cake_stage *stage, int n_rank)
+void cake_calibrate_normalize(cake_stage *stage, int n_rank)
 {
     bool large =
         cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE; /* of a small one caches hold most */
     double measured = large ? cake_rates_balance(n_rank, stage->rate) : 0, fastest = 0;
     int n_layer = cake_model_config(stage->model)->n_layer;
     stage->balance = measured > 0 ? measured : CAKE_COST_BALANCE;
-    stage->whole = cake_cost_of_layers(stage->model, cake_parts_first(stage), 0, n_layer, stage->kv_dtype);
+    stage->whole = cake_cost_of_layers(stage->model, cake_offload_first(stage), 0, n_layer, stage->kv_dtype);
     stage->whole.balance = stage->balance;
     stage->speed = cake_alloc((size_t)n_rank, sizeof *stage->speed);
     for (int i = 0; i < n_rank; i++) {
@@ -175,7 +176,7 @@ static void tell(const cake_comm *world, const cake_stage *stage)
                  slowest);
 }
 
-cake_err cake_pace_open(const cake_options *o, const cake_comm *world, cake_stage *stage)
+cake_err cake_calibrate(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     size_t n = (size_t)world->size;
     bool large = cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE;
@@ -204,37 +205,37 @@ cake_err cake_pace_open(const cake_options *o, const cake_comm *world, cake_stag
             return err;
         cake_comm_bcast(world, stage->rate, n * sizeof *stage->rate);
     }
-    cake_pace_weigh(stage, world->size);
+    cake_calibrate_normalize(stage, world->size);
     if (!world->rank)
         tell(world, stage);
     return CAKE_OK;
 }
 
-void cake_pace_close(cake_stage *stage)
+void cake_calibration_free(cake_stage *stage)
 {
     free(stage->rate);
     free(stage->speed);
 }
 
-double *cake_pace_layers(const cake_stage *stage)
+double *cake_calibrated_layer_costs(const cake_stage *stage)
 {
     int n_layer = cake_model_config(stage->model)->n_layer;
     double *layer = cake_alloc((size_t)n_layer, sizeof *layer);
     for (int i = 0; i < n_layer; i++) {
-        cake_cost cost = cake_cost_of_layers(stage->model, cake_parts_first(stage), i, 1, stage->kv_dtype);
+        cake_cost cost = cake_cost_of_layers(stage->model, cake_offload_first(stage), i, 1, stage->kv_dtype);
         cost.balance = stage->balance;
         layer[i] = row_of_many(&cost);
     }
     return layer;
 }
 
-double cake_pace_root(const cake_stage *stage)
+double cake_calibrated_root_cost(const cake_stage *stage)
 {
     const cake_config *c = cake_model_config(stage->model);
     return (double)c->dim * 2 * sizeof(float) * stage->balance + SCORED * cake_cost_scores(c);
 }
 
-double cake_pace_scores(const cake_stage *stage)
+double cake_calibrated_scores_cost(const cake_stage *stage)
 {
     const double *speed = stage->speed + stage->plan.first;
     double layers = 0, seconds = 0;

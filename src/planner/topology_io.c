@@ -3,7 +3,7 @@
  * In: a topology file on rank 0, the hosts of all ranks. Out: the plan, the same on all ranks; or the other
  * way round. stage.c and preview.c call.
  */
-#include "planner/layout.h"
+#include "planner/topology_io.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,8 @@ static cake_err read_file(const cake_options *o, int n_rank, const char *names, 
 
 /* On all ranks what rank 0 has read: the number of hops of each replica [n_replica], then the hops, one after
  * another. */
-static void share_plans(const cake_comm *world, const cake_topology *topology, int n_layer, cake_layout *out)
+static void share_plans(const cake_comm *world, const cake_topology *topology, int n_layer,
+                        cake_topology_read_result *out)
 {
     int n = out->n_replica, all = 0, *n_hop = cake_alloc((size_t)n, sizeof *n_hop);
     for (int i = 0; i < n && !world->rank; i++)
@@ -70,12 +71,13 @@ static void share_plans(const cake_comm *world, const cake_topology *topology, i
     free(hop);
 }
 
-cake_err cake_layout_read(const cake_options *o, const cake_comm *world, int n_layer, cake_layout *out)
+cake_err cake_topology_io_read(const cake_options *o, const cake_comm *world, int n_layer,
+                               cake_topology_read_result *out)
 {
     char own[NAMES] = {0};
     char *names = world->rank ? NULL : cake_alloc((size_t)world->size, NAMES);
     cake_topology topology = {0};
-    *out = (cake_layout){0};
+    *out = (cake_topology_read_result){0};
     cake_hostnames_read(world->host, own, sizeof own);
     cake_comm_gather(world, own, names, NAMES);
     cake_err err = world->rank ? CAKE_OK : read_file(o, world->size, names, n_layer, &topology);
@@ -94,7 +96,7 @@ cake_err cake_layout_read(const cake_options *o, const cake_comm *world, int n_l
     return CAKE_OK;
 }
 
-cake_err cake_layout_foresee(const cake_options *o, int n_rank, int n_layer, cake_plan *plan)
+cake_err cake_topology_io_foresee(const cake_options *o, int n_rank, int n_layer, cake_plan *plan)
 {
     cake_topology topology = {0};
     cake_err err = read_file(o, n_rank, NULL, n_layer, &topology);
@@ -117,7 +119,7 @@ cake_err cake_layout_foresee(const cake_options *o, int n_rank, int n_layer, cak
     return CAKE_OK;
 }
 
-const char *cake_layout_at(const cake_options *o, cake_yaml_position at)
+const char *cake_topology_io_at(const cake_options *o, cake_yaml_position at)
 {
     static char text[512];
     snprintf(text, sizeof text, "%s:%d:%d: ", o->topology, at.line, at.column);
@@ -154,8 +156,8 @@ static void find_place(struct hwloc_topology *topology, const cake_comm *world, 
     claim->place = place;
 }
 
-/* A plan may be of GPUs that are not here, if it is said how large they are; of a run gpus.c sees what is
- * there. */
+/* A plan may be of GPUs that are not here, if it is said how large they are; of a run gpu_assign.c sees
+ * what is there. */
 static void check_gpu(const cake_options *o, int gpu, const char *host, cake_buf *wrong)
 {
     int there;
@@ -168,8 +170,9 @@ static void check_gpu(const cake_options *o, int gpu, const char *host, cake_buf
         cake_buf_addf(wrong, "gpu %d: %s has none", gpu, host);
 }
 
-cake_err cake_layout_place(const cake_options *o, const cake_comm *world, struct hwloc_topology *topology,
-                           cake_bind bind, const cake_topology_rank *mine, cake_bind_request *claim)
+cake_err cake_topology_io_place(const cake_options *o, const cake_comm *world,
+                                struct hwloc_topology *topology, cake_bind bind,
+                                const cake_topology_rank *mine, cake_bind_request *claim)
 {
     cake_buf wrong = {0};
     cake_yaml_position at = mine->gpu_at;
@@ -182,12 +185,12 @@ cake_err cake_layout_place(const cake_options *o, const cake_comm *world, struct
     bool first = cake_comm_allreduce_min(world, wrong.len ? world->rank : INT64_MAX) == world->rank;
     cake_err err = CAKE_OK;
     if (wrong.len)
-        err = first ? cake_fail("place", "%s%s", cake_layout_at(o, at), wrong.data) : CAKE_ERR_FATAL;
+        err = first ? cake_fail("place", "%s%s", cake_topology_io_at(o, at), wrong.data) : CAKE_ERR_FATAL;
     cake_buf_free(&wrong);
     return cake_comm_agree(world, err);
 }
 
-const char *cake_layout_where(const cake_options *o, const cake_topology_rank *mine)
+const char *cake_topology_io_where(const cake_options *o, const cake_topology_rank *mine)
 {
     static char text[512];
     *text = 0;
@@ -197,14 +200,14 @@ const char *cake_layout_where(const cake_options *o, const cake_topology_rank *m
     return text;
 }
 
-cake_err cake_layout_check(const cake_options *o)
+cake_err cake_topology_io_check(const cake_options *o)
 {
     cake_err err = cake_outputs_check(o);
     return err || !o->write_topology ? err : cake_atomic_file_check("topology", o->write_topology);
 }
 
-cake_err cake_layout_write(const cake_options *o, const cake_plan *plans, int n_replica,
-                           const cake_topology_rank *rank, const cake_report_stage *stages)
+cake_err cake_topology_io_write(const cake_options *o, const cake_plan *plans, int n_replica,
+                                const cake_topology_rank *rank, const cake_report_stage *stages)
 {
     cake_atomic_file whole;
     cake_err err = cake_atomic_file_open("topology", o->write_topology, &whole);

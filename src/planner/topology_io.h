@@ -2,8 +2,8 @@
  *
  * --topology and --write-topology: who owns what, as a file has it.
  */
-#ifndef CAKE_PLANNER_LAYOUT_H
-#define CAKE_PLANNER_LAYOUT_H
+#ifndef CAKE_PLANNER_TOPOLOGY_IO_H
+#define CAKE_PLANNER_TOPOLOGY_IO_H
 
 #include "engine/stats.h"
 #include "link/comm.h"
@@ -12,36 +12,36 @@
 #include "place/topology.h"
 
 /* What a file says to a rank. */
-typedef struct cake_layout {
+typedef struct cake_topology_read_result {
     int n_replica;
     int hops;       /* of the replica that has most */
     cake_plan plan; /* owned; of this rank's replica */
     cake_topology_rank mine;
-} cake_layout;
+} cake_topology_read_result;
 
 /* All ranks call; rank 0 reads the file for all. */
-cake_err cake_layout_read(const cake_options *options, const cake_comm *world, int n_layer,
-                          cake_layout *layout);
+cake_err cake_topology_io_read(const cake_options *options, const cake_comm *world, int n_layer,
+                               cake_topology_read_result *layout);
 
 /* The plan of one replica for n_rank ranks of a job to come, whose hosts nobody knows yet; 0: as many as the
  * file needs. Rank 0 only. */
-cake_err cake_layout_foresee(const cake_options *options, int n_rank, int n_layer, cake_plan *plan);
+cake_err cake_topology_io_foresee(const cake_options *options, int n_rank, int n_layer, cake_plan *plan);
 
 /* All ranks call: whether this rank may run where the file says, which *claim (from cake_binding_open) then
  * has. topology NULL: nobody can tell. A device that it cannot have is refused, too. */
-cake_err cake_layout_place(const cake_options *options, const cake_comm *world,
-                           struct hwloc_topology *topology, cake_bind bind, const cake_topology_rank *mine,
-                           cake_bind_request *claim);
+cake_err cake_topology_io_place(const cake_options *options, const cake_comm *world,
+                                struct hwloc_topology *topology, cake_bind bind,
+                                const cake_topology_rank *mine, cake_bind_request *claim);
 
 /* "FILE:3:1: ", in a static buffer. */
-const char *cake_layout_at(const cake_options *options, cake_yaml_position at);
+const char *cake_topology_io_at(const cake_options *options, cake_yaml_position at);
 /* "; its layers are those of worker 'a' (FILE:3:1)", or nothing without a file or a worker: for what does not
  * fit. In a static buffer. */
-const char *cake_layout_where(const cake_options *options, const cake_topology_rank *mine);
+const char *cake_topology_io_where(const cake_options *options, const cake_topology_rank *mine);
 
 /* Rank 0: whether FILE can be written, and writes it. plans [n_replica]; rank, stages [all ranks]. */
-cake_err cake_layout_check(const cake_options *options);
-cake_err cake_layout_write(const cake_options *options, const cake_plan *plans, int n_replica,
-                           const cake_topology_rank *rank, const cake_report_stage *stages);
+cake_err cake_topology_io_check(const cake_options *options);
+cake_err cake_topology_io_write(const cake_options *options, const cake_plan *plans, int n_replica,
+                                const cake_topology_rank *rank, const cake_report_stage *stages);
 
 #endif

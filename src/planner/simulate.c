@@ -4,7 +4,7 @@
  * a hop begins a wave when both are there; only rank 0 chooses: its own layers first, then what came back, as
  * the pipeline does.
  */
-#include "planner/predict.h"
+#include "planner/simulate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct trip {
 } trip;
 
 typedef struct sim {
-    const cake_outlook *of;
+    const cake_simulation *of;
     cake_schedule *schedule;
     const cake_batch **batch; /* [n_lane] under way */
     int *request, *told;      /* [slots] of each sequence: which, tokens generated */
@@ -60,7 +60,7 @@ static void come_back(sim *s)
     cake_schedule_complete(s->schedule, t.lane);
     for (int i = 0; i < batch->n_score; i++) {
         int slot = batch->slot[i];
-        const cake_foreseen *r = &s->of->request[s->request[slot]];
+        const cake_sim_request *r = &s->of->request[s->request[slot]];
         if (batch->rows[batch->score[i]].pos + 1 < r->n_prompt)
             continue; /* a score that the request wants of its prompt */
         if (++s->told[slot] == r->n_generated)
@@ -85,7 +85,7 @@ static const cake_batch *fill(sim *s, int lane)
 static void admit(sim *s)
 {
     while (s->given < s->of->n && cake_schedule_room(s->schedule)) {
-        const cake_foreseen *r = &s->of->request[s->given];
+        const cake_sim_request *r = &s->of->request[s->given];
         int slot = cake_schedule_admit(s->schedule, r->n_prompt, r->n_prompt + r->n_generated, r->chain,
                                        CAKE_SEQ_SURE | r->flags);
         s->told[slot] = 0;
@@ -107,7 +107,7 @@ static void send_all(sim *s)
     }
 }
 
-double cake_predict(const cake_outlook *outlook, double *busy, int64_t *waves)
+double cake_simulate(const cake_simulation *outlook, double *busy, int64_t *waves)
 {
     const cake_schedule_shape *shape = outlook->shape;
     size_t lanes = (size_t)shape->n_lane, slots = lanes * (size_t)shape->lane_seqs,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: JSON lines of `bench peak`. Out: the rates of n ranks. pace.c calls on world rank 0.
+ * In: JSON lines of `bench peak`. Out: the rates of n ranks. calibrate.c calls on world rank 0.
  * Invariant: a line counts for a rank only with its number of threads, and for products only with its
  * instruction set; what is measured on the rank's own host goes before what one other host says.
  */
-#include "planner/peaks.h"
+#include "planner/rates_file.h"
 
 #include <limits.h>
 #include <math.h>
@@ -111,8 +111,8 @@ static cake_err complete(const lines *l)
     return CAKE_OK;
 }
 
-cake_err cake_peaks_read(const char *path, const char *isa, cake_floor_kind products, int n, cake_rate *rate,
-                         int *threads)
+cake_err cake_rates_file_read(const char *path, const char *isa, cake_floor_kind products, int n,
+                              cake_rate *rate, int *threads)
 {
     cake_buf text = {0};
     lines l = {.path = path, .isa = isa, .n = n, .rate = rate};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a plan, options, the memory of ranks and hosts. Out: what waves hold, how many pages there are, whether
- * it fits. stage.c and slices.c call.
+ * it fits. stage.c and partition.c call.
  * Invariant: what is counted here is what will be allocated, to the byte.
  */
-#include "planner/room.h"
+#include "planner/memory_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +16,13 @@
 #include "dispatch/client.h"
 #include "dispatch/dispatcher.h"
 #include "logits/logits.h"
-#include "planner/edges.h"
-#include "planner/layout.h"
-#include "planner/pace.h"
-#include "planner/parts.h"
-#include "planner/slices.h"
+#include "planner/calibrate.h"
+#include "planner/offload.h"
+#include "planner/partition.h"
+#include "planner/topology_io.h"
+#include "planner/transport.h"
 
-cake_slice_shape cake_room_slice(const cake_stage *stage, const cake_hop *hop)
+cake_slice_shape cake_memplan_slice(const cake_stage *stage, const cake_hop *hop)
 {
     cake_slice_shape shape = {.first = hop->first,
                               .count = hop->count,
@@ -59,7 +59,7 @@ static int reach_of(const cake_stage *stage, int rank, int64_t memory)
     int64_t bytes = 0, pages = INT32_MAX;
     memory = stage->kv_memory > 0 ? stage->kv_memory : memory;
     for (int i = 0; i < stage->plan.n_hop; i++) {
-        cake_slice_shape shape = cake_room_slice(stage, &stage->plan.hop[i]);
+        cake_slice_shape shape = cake_memplan_slice(stage, &stage->plan.hop[i]);
         for (int class = 0; class < config->n_class && stage->plan.hop[i].rank == rank; class ++)
             if (!config->window[class])
                 bytes += (int64_t)cake_slice_page_bytes(config, &shape, class);
@@ -69,7 +69,7 @@ static int reach_of(const cake_stage *stage, int rank, int64_t memory)
     return pages < stage->context / CAKE_PAGE ? (int)pages * CAKE_PAGE : stage->context;
 }
 
-int cake_room_reach(const cake_stage *stage)
+int cake_memplan_max_positions(const cake_stage *stage)
 {
     int least = stage->context;
     for (int i = 0; i < stage->plan.n_rank; i++) {
@@ -84,11 +84,11 @@ static int64_t measure_root(const cake_stage *stage, const cake_plan *plan, int 
                             const cake_kernels *kernels)
 {
     const cake_config *config = cake_model_config(stage->model);
-    const cake_kernels *head = cake_parts_head(stage, plan);
+    const cake_kernels *head = cake_offload_head(stage, plan);
     int rows = stage->shape.lane_seqs;
     int64_t bytes = head == kernels ? (int64_t)cake_logits_bytes(config, kernels, rows, n_thread) : 0;
     if (kernels->memory) {
-        bool embeds = cake_parts_embed(stage, plan) == kernels;
+        bool embeds = cake_offload_embed(stage, plan) == kernels;
         return bytes + (embeds ? (int64_t)cake_engine_device_bytes(config, &stage->shape) : 0);
     }
     bytes += (int64_t)cake_engine_bytes(config, &stage->shape, n_thread);
@@ -102,12 +102,12 @@ static room measure_rank(const cake_stage *stage, const cake_plan *plan, int ran
 {
     const cake_config *config = cake_model_config(stage->model);
     cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
-    int n_part = cake_parts_of(stage, plan, rank, part);
+    int n_part = cake_offload_of(stage, plan, rank, part);
     room r = {.kernels = kernels};
     for (int i = 0; i < n_part; i++) {
         if (part[i].kernels != kernels)
             continue;
-        cake_slice_shape shape = cake_room_slice(stage, &part[i].hop);
+        cake_slice_shape shape = cake_memplan_slice(stage, &part[i].hop);
         int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * (shape.n_slot + shape.n_saved);
         memset(shape.n_page, 0, sizeof shape.n_page);
         r.tables += (int64_t)cake_slice_kv_bytes(config, &shape) - states;
@@ -119,7 +119,7 @@ static room measure_rank(const cake_stage *stage, const cake_plan *plan, int ran
     if (!kernels->memory)
         r.fixed += (int64_t)cake_pipeline_bytes(plan, rank, stage->shape.n_lane, stage->wave_bytes);
     else
-        r.fixed += cake_edges_bytes(stage, plan, rank);
+        r.fixed += cake_transport_plan_bytes(stage, plan, rank);
     r.fixed += r.tables;
     if (rank == 0)
         r.fixed += measure_root(stage, plan, n_thread, kernels);
@@ -127,16 +127,16 @@ static room measure_rank(const cake_stage *stage, const cake_plan *plan, int ran
     return r;
 }
 
-int64_t cake_room_beside(const cake_stage *stage, int rank, int n_thread)
+int64_t cake_memplan_overhead_bytes(const cake_stage *stage, int rank, int n_thread)
 {
-    return measure_rank(stage, &stage->plan, rank, n_thread, cake_parts_first(stage)).fixed;
+    return measure_rank(stage, &stage->plan, rank, n_thread, cake_offload_first(stage)).fixed;
 }
 
-int64_t cake_room_buffers(const cake_stage *stage, const cake_plan *plan, int rank, int n_thread)
+int64_t cake_memplan_buffer_bytes(const cake_stage *stage, const cake_plan *plan, int rank, int n_thread)
 {
     const cake_kernels *kernels[2];
     int64_t bytes = 0;
-    for (int i = cake_parts_memories(stage, kernels); i-- > 0;) {
+    for (int i = cake_offload_memories(stage, kernels); i-- > 0;) {
         room r = measure_rank(stage, plan, rank, n_thread, kernels[i]);
         bytes += r.fixed - r.tables;
     }
@@ -157,7 +157,7 @@ static room measure(const cake_comm *world, const cake_stage *stage, const cake_
     room r = measure_rank(stage, &stage->plan, rank, stage->n_thread, kernels);
     r.memory = away ? stage->gpu.memory : stage->machine.memory;
     r.n_rank = away ? 1 : world->local_size;
-    r.weights = cake_parts_weights(stage, &stage->plan, rank, kernels);
+    r.weights = cake_offload_weights(stage, &stage->plan, rank, kernels);
     r.fixed += r.weights;
     r.tables = away ? r.tables : cake_comm_node_sum(world, r.tables);
     r.host = away ? r.fixed : cake_comm_node_sum(world, r.fixed);
@@ -191,7 +191,7 @@ static int64_t half_of(const room *r)
 static int measure_all(const cake_comm *world, const cake_stage *stage, room *all)
 {
     const cake_kernels *kernels[2];
-    int n = cake_parts_memories(stage, kernels);
+    int n = cake_offload_memories(stage, kernels);
     double held = 0;
     for (int i = 0; i < n; i++) {
         all[i] = measure(world, stage, kernels[i]);
@@ -218,7 +218,7 @@ static int stages_of(const cake_stage *stage)
     return hops <= plan->n_rank ? plan->n_rank : hops < most ? hops : most;
 }
 
-void cake_room_waves(const cake_options *o, cake_stage *stage, int most)
+void cake_memplan_batch_limits(const cake_options *o, cake_stage *stage, int most)
 {
     const cake_config *config = cake_model_config(stage->model);
     cake_batch_size load = {.max_seqs = (int)o->max_seqs,
@@ -239,7 +239,7 @@ void cake_room_waves(const cake_options *o, cake_stage *stage, int most)
                                          .share = true};
     memcpy(stage->shape.window, config->window, sizeof stage->shape.window);
     if (load.n_stage > 1) /* one stage alone has nobody to wait for */
-        cake_schedule_weigh(&stage->shape, &all, cake_pace_scores(stage));
+        cake_schedule_weigh(&stage->shape, &all, cake_calibrated_scores_cost(stage));
     for (int i = 0; i < config->n_layer; i++)
         stage->shape.states = stage->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
     stage->shape.n_saved = stage->shape.states ? saved_states(load.n_lane * load.lane_seqs) : 0;
@@ -247,7 +247,7 @@ void cake_room_waves(const cake_options *o, cake_stage *stage, int most)
         cake_arena_round(cake_wave_bytes(load.max_tok, cake_schedule_changes(&stage->shape), config->dim));
 }
 
-void cake_room_most(const cake_stage *stage, int *most)
+void cake_memplan_max_pages(const cake_stage *stage, int *most)
 {
     const cake_schedule_shape *shape = &stage->shape;
     for (int class = 0; class < shape->n_class; class ++) {
@@ -263,7 +263,7 @@ static void count_pages(const cake_comm *world, cake_stage *stage, const room *a
     cake_schedule_shape *shape = &stage->shape;
     int most[CAKE_MAX_CLASS];
     int64_t pages = INT32_MAX;
-    cake_room_most(stage, most);
+    cake_memplan_max_pages(stage, most);
     for (int i = 0; i < n; i++) {
         int64_t memory = all[i].cache - all[i].states;
         int64_t fit = cake_plan_pages(shape->n_class, all[i].page, most, memory > 0 ? memory : 0);
@@ -287,11 +287,11 @@ static int64_t cache_bytes(const cake_stage *stage, const room *r)
 static cake_err too_large(const cake_options *o, const cake_comm *world, const cake_stage *stage,
                           const room *r, const char *where)
 {
-    const char *at = *where ? cake_layout_at(o, stage->said.at) : "";
+    const char *at = *where ? cake_topology_io_at(o, stage->said.at) : "";
     int64_t each = r->memory / r->n_rank, beside = r->fixed - r->weights;
-    int least =
-        *where ? 0
-               : cake_slices_least(stage, each - beside, r->n_rank) * (stage->planned ? 1 : stage->n_replica);
+    int least = *where ? 0
+                       : cake_partition_min_ranks(stage, each - beside, r->n_rank) *
+                             (stage->planned ? 1 : stage->n_replica);
     char would[128] = "use more hosts", lack[32];
     snprintf(lack, sizeof lack, "%s", cake_size_text(r->host - r->memory));
     if (r->kernels->memory) {
@@ -313,7 +313,7 @@ static cake_err too_large(const cake_options *o, const cake_comm *world, const c
         snprintf(would, sizeof would, "give it fewer layers, or a host with more memory");
     } else if (!least) {
         snprintf(would, sizeof would, "however many ranks there are, one of them needs %s",
-                 cake_size_text(cake_slices_largest(stage) + beside));
+                 cake_size_text(cake_partition_max_layer_bytes(stage) + beside));
     }
     return cake_fail("place",
                      "%sthe model does not fit: this rank needs %s (weights %s), "
@@ -330,13 +330,13 @@ static cake_err judge_bound(const cake_options *o, const cake_stage *stage, cons
     int64_t weights = r->weights, bound = bound_of(stage, r), asked = stage->kv_memory, there = r->memory;
     if (stage->away && !r->kernels->memory)
         return CAKE_OK;
-    const char *at = said->memory ? cake_layout_at(o, said->memory_at) : "";
+    const char *at = said->memory ? cake_topology_io_at(o, said->memory_at) : "";
     if (said->memory > there)
         return cake_fail("place", "%smemory is %s for worker '%s', but %s are free there; give it less", at,
                          cake_size_text(bound), said->worker, cake_size_text(there));
     if (said->kv_memory > there)
         return cake_fail("place", "%skv_memory is %s for worker '%s', but %s are free there; give it less",
-                         cake_layout_at(o, said->kv_memory_at), cake_size_text(asked), said->worker,
+                         cake_topology_io_at(o, said->kv_memory_at), cake_size_text(asked), said->worker,
                          cake_size_text(there));
     if (weights > bound)
         return cake_fail(
@@ -374,10 +374,10 @@ static cake_err judge(const cake_options *o, const cake_comm *world, const cake_
                       int64_t all_kv, bool speaks)
 {
     const cake_topology_rank *said = &stage->said;
-    const char *where = cake_layout_where(o, said), *more = said->kv_memory ? "kv_memory"
-                                                            : r->kernels->memory && !stage->kv_memory
-                                                                ? "of the GPU, by fewer --gpu-layers,"
-                                                                : "--kv-memory";
+    const char *where = cake_topology_io_where(o, said), *more = said->kv_memory ? "kv_memory"
+                                                                 : r->kernels->memory && !stage->kv_memory
+                                                                     ? "of the GPU, by fewer --gpu-layers,"
+                                                                     : "--kv-memory";
     int64_t left = r->memory - r->host, least = 0;
     cake_err err = judge_bound(o, stage, r);
     if (err)
@@ -397,7 +397,7 @@ static cake_err judge(const cake_options *o, const cake_comm *world, const cake_
         return speaks ? too_large(o, world, stage, r, where) : CAKE_ERR_FATAL;
     if (!r->kernels->memory && (err = judge_mapping(stage, r)))
         return err;
-    const char *at = said->kv_memory ? cake_layout_at(o, said->kv_memory_at) : "";
+    const char *at = said->kv_memory ? cake_topology_io_at(o, said->kv_memory_at) : "";
     if (r->states > 0 && r->states > r->cache)
         return cake_fail("place",
                          "%sa KV cache of %s does not hold the recurrent states "
@@ -427,9 +427,9 @@ static int64_t bytes_of_files(const cake_comm *world, const cake_stage *stage)
     cake_range *ranges = cake_alloc((size_t)stage->plan.n_hop + 1, sizeof *ranges);
     const cake_kernels *kernels[2];
     int64_t own = 0;
-    for (int i = cake_parts_memories(stage, kernels); i-- > 0;) {
+    for (int i = cake_offload_memories(stage, kernels); i-- > 0;) {
         cake_weight_set share =
-            cake_parts_share(stage, &stage->plan, stage->replica.rank, kernels[i], ranges);
+            cake_offload_weight_set(stage, &stage->plan, stage->replica.rank, kernels[i], ranges);
         own += cake_model_bytes_in_files(stage->model, &share);
     }
     free(ranges);
@@ -444,9 +444,9 @@ static void tell_split(const cake_comm *world, const cake_stage *stage, int own,
     int rank = stage->replica.rank;
     snprintf(all, sizeof all, "%s", cake_size_text(stage->gpu.memory));
     snprintf(there, sizeof there, "%s",
-             cake_size_text(cake_parts_weights(stage, &stage->plan, rank, stage->away)));
+             cake_size_text(cake_offload_weights(stage, &stage->plan, rank, stage->away)));
     snprintf(here, sizeof here, "%s",
-             cake_size_text(cake_parts_weights(stage, &stage->plan, rank, stage->kernels)));
+             cake_size_text(cake_offload_weights(stage, &stage->plan, rank, stage->kernels)));
     cake_log(warn ? CAKE_WARN : CAKE_INFO, "place",
              "rank %d: %d of its %d layers are on GPU %d, which has %s (weights of %s); "
              "the others (%s) are on CPUs%s",
@@ -458,11 +458,11 @@ static void tell_split(const cake_comm *world, const cake_stage *stage, int own,
 static void settle_layers(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     const int part = 16;
-    int own = cake_parts_layers(&stage->plan, stage->replica.rank);
+    int own = cake_offload_layers(&stage->plan, stage->replica.rank);
     stage->n_away = o->gpu_layers >= 0 && o->gpu_layers < own ? (int)o->gpu_layers : own;
     for (; stage->away && o->gpu_layers < 0 && stage->n_away > 0; stage->n_away--) {
         room r = measure_rank(stage, &stage->plan, stage->replica.rank, stage->n_thread, stage->away);
-        int64_t weights = cake_parts_weights(stage, &stage->plan, stage->replica.rank, stage->away);
+        int64_t weights = cake_offload_weights(stage, &stage->plan, stage->replica.rank, stage->away);
         if (r.fixed + weights + stage->gpu.memory / part <= stage->gpu.memory)
             break;
     }
@@ -488,15 +488,15 @@ static cake_err judge_all(const cake_options *o, const cake_comm *world, const c
     return err;
 }
 
-cake_err cake_room_make(const cake_options *o, const cake_comm *world, cake_stage *stage)
+cake_err cake_memplan_solve(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     room all[2], *first = &all[0];
     int64_t kv[2] = {0};
-    first->kernels = cake_parts_first(stage);
+    first->kernels = cake_offload_first(stage);
     first->memory = stage->away ? stage->gpu.memory : stage->machine.memory;
     int64_t bound = bound_of(stage, first), most_memory = bound < first->memory ? bound : first->memory;
     stage->reach = (int)cake_comm_allreduce_min(world, reach_of(stage, stage->replica.rank, most_memory));
-    cake_room_waves(o, stage, 0);
+    cake_memplan_batch_limits(o, stage, 0);
     settle_layers(o, world, stage);
     int64_t files = bytes_of_files(world, stage);
 
@@ -509,7 +509,7 @@ cake_err cake_room_make(const cake_options *o, const cake_comm *world, cake_stag
     }
     most = cake_comm_allreduce_min(world, most);
     if (!o->max_seqs && most < stage->shape.lane_seqs) {
-        cake_room_waves(o, stage, most > 0 ? (int)most : 1);
+        cake_memplan_batch_limits(o, stage, most > 0 ? (int)most : 1);
         n = measure_all(world, stage, all);
     }
     bool crowded = false;

@@ -3,18 +3,19 @@
  * How bodies of waves get from rank to rank, edge by edge: in their waves, by MPI through the host's memory,
  * as between CPUs; or beside them, from GPU to GPU, by NCCL or by an MPI that reads GPUs' memory.
  */
-#ifndef CAKE_PLANNER_EDGES_H
-#define CAKE_PLANNER_EDGES_H
+#ifndef CAKE_PLANNER_TRANSPORT_H
+#define CAKE_PLANNER_TRANSPORT_H
 
 #include "planner/stage.h"
 
 /* Bytes of places for bodies that a rank of a plan has in its GPU's memory at most. */
-int64_t cake_edges_bytes(const cake_stage *stage, const cake_plan *plan, int rank);
+int64_t cake_transport_plan_bytes(const cake_stage *stage, const cake_plan *plan, int rank);
 /* Both ends of each edge agree on what to try, before anything is loaded. CAKE_ERR_USAGE, said: it was asked
  * for what cannot be. All ranks together, as for the next. */
-cake_err cake_edges_agree(const cake_options *options, const cake_comm *world, cake_stage *stage);
+cake_err cake_transport_plan_negotiate(const cake_options *options, const cake_comm *world,
+                                       cake_stage *stage);
 /* Opens what was agreed on; what cannot be opened is warned of, and goes through the host's memory. */
-void cake_edges_open(const cake_comm *world, cake_stage *stage);
-void cake_edges_close(cake_stage *stage); /* zeros are fine */
+void cake_transport_plan_open(const cake_comm *world, cake_stage *stage);
+void cake_transport_plan_close(cake_stage *stage); /* zeros are fine */
 
 #endif

@@ -6,7 +6,7 @@
  * through that plan as `plan` does it. Bandwidth that replicas on one host share is in the rates, which all
  * ranks measure at the same time; that each loads all weights is counted, too.
  */
-#include "planner/spread.h"
+#include "planner/parallelism.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "planner/estimate.h"
-#include "planner/slices.h"
+#include "planner/partition.h"
 
 #define LOADING                                                                                              \
     0.12           /* of a rank's rate of reading: weights from the page cache, packed (docs/benchmarks.md) */
@@ -25,7 +25,7 @@
 
 enum { MANY = 16384, GLANCE = 1 << 20 };
 
-bool cake_spread_wanted(const cake_options *o, int n_rank, const cake_model *model)
+bool cake_parallelism_is_open(const cake_options *o, int n_rank, const cake_model *model)
 {
     return !o->replicas && !o->topology && strcmp(o->command, "bench") && n_rank > 1 &&
            cake_model_parameters(model) >= CAKE_STAGE_LARGE;
@@ -61,13 +61,13 @@ static trial plan_trial(const cake_options *o, const cake_stage *stage, int n, i
     t.plans = cake_alloc((size_t)n, sizeof *t.plans);
     t.stage.n_replica = n;
     for (int r = 0; r < n && t.fits; r++) {
-        if (r && cake_slices_alike(stage, (r - 1) * size, r * size, size)) {
+        if (r && cake_partition_same(stage, (r - 1) * size, r * size, size)) {
             t.plans[r] = cake_plan_copy(&t.plans[r - 1], r * size);
             continue;
         }
         t.stage.plan = (cake_plan){0};
-        t.fits = !cake_slices_cut(o, &t.stage, r * size, size);
-        cake_slices_fill(o, &t.stage);
+        t.fits = !cake_partition_solve(o, &t.stage, r * size, size);
+        cake_partition_size_kv(o, &t.stage);
         t.load = fmax(t.load, loading(&t.stage));
         t.plans[r] = t.stage.plan;
         for (int class = 0; class < t.stage.shape.n_class; class ++) {
@@ -94,15 +94,15 @@ static void free_trial(trial *t)
 static double foresee(const trial *t, int64_t requests)
 {
     enum { SHORTER = 4 };
-    cake_demand demand = {0};
+    cake_workload demand = {0};
     int looked =
         2 * t->stage.shape.n_lane * t->stage.shape.lane_seqs; /* two times all that can be under way */
     if (t->stage.rate[0].flops <= 0)                          /* nothing was measured */
         return 0;
-    cake_demand_guess(&t->stage, requests, CAKE_DEMAND_USUAL / SHORTER, &demand);
+    cake_workload_guess(&t->stage, requests, CAKE_WORKLOAD_USUAL / SHORTER, &demand);
     demand.n_first = demand.n_first < looked ? demand.n_first : looked;
     double seconds = cake_estimate_make(&t->stage, t->plans, &demand, true, NULL, NULL).seconds;
-    cake_demand_free(&demand);
+    cake_workload_free(&demand);
     return t->load + SHORTER * seconds;
 }
 
@@ -129,8 +129,8 @@ static int fewest_of(int n_rank, int n_layer)
     return fewest;
 }
 
-int cake_spread_best(const cake_options *o, const cake_stage *stage, int n_rank, int64_t requests,
-                     bool in_seconds, cake_buf *why)
+int cake_parallelism_best(const cake_options *o, const cake_stage *stage, int n_rank, int64_t requests,
+                          bool in_seconds, cake_buf *why)
 {
     int n_layer = cake_model_config(stage->model)->n_layer, fewest = fewest_of(n_rank, n_layer);
     int best = 0, worse = 0;
@@ -191,17 +191,17 @@ static int64_t count_requests(const cake_options *o)
     return n && (int64_t)n < st.st_size ? (int64_t)((double)lines * (double)st.st_size / (double)n) : lines;
 }
 
-int cake_spread_decide(const cake_options *o, const cake_stage *stage, int n_rank)
+int cake_parallelism_decide(const cake_options *o, const cake_stage *stage, int n_rank)
 {
     cake_buf why = {0};
     const bool more = cake_log_wants(CAKE_DEBUG, "place");
     int64_t parts = o->shard.of ? o->shard.of : 1, requests = (count_requests(o) + parts - 1) / parts;
-    int n = cake_spread_best(o, stage, n_rank, requests, more, &why), size = n_rank / n;
+    int n = cake_parallelism_best(o, stage, n_rank, requests, more, &why), size = n_rank / n;
     char asked[32] = "many", usual[96] = "";
     if (requests)
         snprintf(asked, sizeof asked, "%lld", (long long)requests);
     if (more) /* seconds of these, which hardly are the requests of this run */
-        snprintf(usual, sizeof usual, " of %d + %d tokens", CAKE_DEMAND_USUAL, CAKE_DEMAND_USUAL / 3);
+        snprintf(usual, sizeof usual, " of %d + %d tokens", CAKE_WORKLOAD_USUAL, CAKE_WORKLOAD_USUAL / 3);
     cake_log(CAKE_INFO, "place",
              "planned: %d replica%s of %d stage%s (replicas x stages, %s for %s request%s%s: %s); "
              "--replicas R decides otherwise",
@@ -211,9 +211,9 @@ int cake_spread_decide(const cake_options *o, const cake_stage *stage, int n_ran
     return n;
 }
 
-int cake_spread_choose(const cake_options *o, const cake_comm *world, const cake_stage *stage)
+int cake_parallelism_choose(const cake_options *o, const cake_comm *world, const cake_stage *stage)
 {
-    int n = world->rank ? 0 : cake_spread_decide(o, stage, world->size);
+    int n = world->rank ? 0 : cake_parallelism_decide(o, stage, world->size);
     cake_comm_bcast(world, &n, sizeof n);
     return n;
 }

@@ -3,7 +3,7 @@
  * In: what is known of the ranks that were started. Out: a plan for others. preview.c calls.
  * Invariant: bytes are counted by the functions that count them for ranks that are there.
  */
-#include "planner/pretend.h"
+#include "planner/whatif.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "planner/layout.h"
-#include "planner/parts.h"
-#include "planner/room.h"
-#include "planner/slices.h"
-#include "planner/spread.h"
+#include "planner/memory_plan.h"
+#include "planner/offload.h"
+#include "planner/parallelism.h"
+#include "planner/partition.h"
+#include "planner/topology_io.h"
 
 /* Rates, speeds and seats of n ranks, after those of n_here. */
 static void multiply(cake_stage *stage, int n_here, int n)
@@ -45,11 +45,11 @@ static const char *kind_of(const cake_stage *stage, int n)
 
 static cake_err too_large(const cake_options *o, const cake_stage *stage, int n_rank, int64_t lack)
 {
-    const cake_seat *seat = &stage->seat[0];
+    const cake_rank_resources *seat = &stage->seat[0];
     bool limited = seat->mapping < seat->memory; /* what a rank may map it does not share */
     int64_t each = limited ? seat->mapping : seat->memory / seat->local_size;
-    int64_t beside = cake_room_beside(stage, 0, seat->n_thread);
-    int least = cake_slices_least(stage, each - beside, limited ? 1 : seat->local_size) *
+    int64_t beside = cake_memplan_overhead_bytes(stage, 0, seat->n_thread);
+    int least = cake_partition_min_ranks(stage, each - beside, limited ? 1 : seat->local_size) *
                 (stage->planned ? 1 : stage->n_replica);
     char missing[32], would[96] = "";
     snprintf(missing, sizeof missing, "%s", cake_size_text(lack));
@@ -60,7 +60,7 @@ static cake_err too_large(const cake_options *o, const cake_stage *stage, int n_
                  least);
     else if (!least)
         snprintf(would, sizeof would, "; however many there are, one of them needs %s",
-                 cake_size_text(cake_slices_largest(stage) + beside));
+                 cake_size_text(cake_partition_max_layer_bytes(stage) + beside));
     return cake_fail(
         "place", "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
         n_rank, kind_of(stage, n_rank), cake_size_text(limited ? each : seat->memory),
@@ -73,15 +73,16 @@ static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, ca
 {
     int size = n_rank / stage->n_replica, pages[CAKE_MAX_CLASS], reach = INT_MAX;
     for (int r = 0; r < stage->n_replica; r++) {
-        if (r && cake_slices_alike(stage, (r - 1) * size, r * size, size)) {
+        if (r && cake_partition_same(stage, (r - 1) * size, r * size, size)) {
             plans[r] = cake_plan_copy(&plans[r - 1], r * size);
             continue;
         }
-        int64_t lack = said ? cake_slices_take(o, stage, said) : cake_slices_cut(o, stage, r * size, size);
+        int64_t lack =
+            said ? cake_partition_adopt(o, stage, said) : cake_partition_solve(o, stage, r * size, size);
         if (lack)
             return too_large(o, stage, n_rank, lack);
-        cake_slices_fill(o, stage);
-        if ((lack = cake_slices_short(stage)) > 0)
+        cake_partition_size_kv(o, stage);
+        if ((lack = cake_partition_kv_deficit(stage)) > 0)
             return cake_fail("place",
                              "a KV cache of %s on each rank is more than is left beside the layers: "
                              "on some host by %s; use less --kv-memory, or more ranks",
@@ -108,16 +109,16 @@ static cake_report_stage report_of(const cake_stage *stage, const cake_plan *pla
     if (copy)
         snprintf(r.host, sizeof r.host, "%.50s+%d", like->host, copy);
     r.weights_bytes = 0;
-    r.gpu_layers = stage->away ? cake_parts_layers(plan, rank) : 0;
-    for (int i = cake_parts_memories(stage, kernels); i-- > 0;)
-        r.weights_bytes += cake_parts_weights(stage, plan, rank, kernels[i]);
+    r.gpu_layers = stage->away ? cake_offload_layers(plan, rank) : 0;
+    for (int i = cake_offload_memories(stage, kernels); i-- > 0;)
+        r.weights_bytes += cake_offload_weights(stage, plan, rank, kernels[i]);
     r.kv_bytes = 0;
-    r.buffers_bytes = cake_room_buffers(stage, plan, rank, r.threads);
+    r.buffers_bytes = cake_memplan_buffer_bytes(stage, plan, rank, r.threads);
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];
         if (hop->rank != rank)
             continue;
-        cake_slice_shape shape = cake_room_slice(stage, hop);
+        cake_slice_shape shape = cake_memplan_slice(stage, hop);
         r.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(stage->model), &shape);
     }
     return r;
@@ -125,20 +126,21 @@ static cake_report_stage report_of(const cake_stage *stage, const cake_plan *pla
 
 /* On rank 0. here [world->size]. */
 static cake_err pretend(const cake_options *o, const cake_comm *world, cake_stage *stage,
-                        const cake_report_stage *here, cake_pretended *out)
+                        const cake_report_stage *here, cake_whatif *out)
 {
     int n = (int)o->ranks;
     multiply(stage, world->size, n);
     out->world = *world;
     out->world.size = n;
     if (stage->planned)
-        stage->n_replica = cake_spread_decide(o, stage, n);
+        stage->n_replica = cake_parallelism_decide(o, stage, n);
     if (o->topology && o->replicas > 1)
         return cake_fail_usage("--replicas %lld, but %s has 1; leave --replicas away", (long long)o->replicas,
                                o->topology);
     cake_plan said = {0};
-    cake_err err =
-        o->topology ? cake_layout_foresee(o, n, cake_model_config(stage->model)->n_layer, &said) : CAKE_OK;
+    cake_err err = o->topology
+                       ? cake_topology_io_foresee(o, n, cake_model_config(stage->model)->n_layer, &said)
+                       : CAKE_OK;
     if (err)
         return err;
     int size = n / stage->n_replica;
@@ -153,10 +155,9 @@ static cake_err pretend(const cake_options *o, const cake_comm *world, cake_stag
     return err;
 }
 
-cake_err cake_pretend_open(const cake_options *o, const cake_comm *world, cake_stage *stage,
-                           cake_pretended *out)
+cake_err cake_whatif_open(const cake_options *o, const cake_comm *world, cake_stage *stage, cake_whatif *out)
 {
-    *out = (cake_pretended){0};
+    *out = (cake_whatif){0};
     cake_report_stage *here = world->rank ? NULL : cake_alloc((size_t)world->size, sizeof *here);
     cake_comm_divide(world, 1, &stage->replica);
     cake_comm_gather(world, &stage->report, here, sizeof *here);
@@ -165,11 +166,11 @@ cake_err cake_pretend_open(const cake_options *o, const cake_comm *world, cake_s
     return cake_comm_agree(world, err);
 }
 
-void cake_pretend_close(cake_pretended *pretended, const cake_stage *stage)
+void cake_whatif_close(cake_whatif *pretended, const cake_stage *stage)
 {
     for (int r = 0; pretended->plans && r < stage->n_replica; r++)
         cake_plan_free(&pretended->plans[r]);
     free(pretended->plans);
     free(pretended->ranks);
-    *pretended = (cake_pretended){0};
+    *pretended = (cake_whatif){0};
 }
