@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "bench/bench.h"
-#include "bundle/bundles.h"
+#include "bundle/locate.h"
 #include "planner/consistency.h"
 #include "run/run.h"
 #include "watch/shutdown.h"
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
         if (world.dealt && !world.rank)
             cake_log(CAKE_INFO, "link",
                      "ranks are numbered host by host here, not as the launcher dealt them out");
-        err = cake_bundles_find(&options, &world);
+        err = cake_bundle_locate(&options, &world);
     }
     if (!err)
         err = strcmp(options.command, "bench") ? cake_command(&options, &world, argc, argv)

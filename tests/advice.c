@@ -2,7 +2,7 @@
  *
  * Figures of runs as they can be, and what has to be said of them.
  */
-#include "report/advice.h"
+#include "report/diagnosis.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,28 +13,28 @@
 
 /* A run of ten seconds and a thousand waves of a hundred rows, in which three ranks of ten layers are busy
  * and even. */
-static cake_figure ranks[3];
-static cake_figures even(void)
+static cake_rank_metrics ranks[3];
+static cake_run_metrics even(void)
 {
     for (int i = 0; i < 3; i++)
-        ranks[i] =
-            (cake_figure){.upstream = (i + 2) % 3, .n_layer = 10, .busy = 9.9, .layer = 9.5, .move = 0.1};
-    return (cake_figures){.rank = ranks,
-                          .n_rank = 3,
-                          .seconds = 10,
-                          .reading = -1,
-                          .waves = 1000,
-                          .rows = 100000,
-                          .embed = 0.01,
-                          .head = 0.2,
-                          .sample = 0.1,
-                          .read = 0.05};
+        ranks[i] = (cake_rank_metrics){
+            .upstream = (i + 2) % 3, .n_layer = 10, .busy = 9.9, .layer = 9.5, .move = 0.1};
+    return (cake_run_metrics){.rank = ranks,
+                              .n_rank = 3,
+                              .seconds = 10,
+                              .reading = -1,
+                              .waves = 1000,
+                              .rows = 100000,
+                              .embed = 0.01,
+                              .head = 0.2,
+                              .sample = 0.1,
+                              .read = 0.05};
 }
 
-static void says(const cake_figures *f, const char *text)
+static void says(const cake_run_metrics *f, const char *text)
 {
     cake_buf out = {0};
-    cake_advice_give(f, &out);
+    cake_diagnosis_give(f, &out);
     if (!out.len || !strstr(out.data, text)) {
         printf("\n    \"%s\" has no \"%s\"\n", out.len ? out.data : "", text);
         CU_FAIL("the advice is another one");
@@ -43,34 +43,34 @@ static void says(const cake_figures *f, const char *text)
     cake_buf_free(&out);
 }
 
-static void waits(const cake_figures *f, int rank, const char *text)
+static void waits(const cake_run_metrics *f, int rank, const char *text)
 {
     cake_buf out = {0};
-    cake_advice_waits(f, rank, &out);
+    cake_diagnosis_waits(f, rank, &out);
     CU_ASSERT_STRING_EQUAL(out.data, text);
     cake_buf_free(&out);
 }
 
 static void test_even(void)
 {
-    cake_figures f = even();
+    cake_run_metrics f = even();
     says(&f, "every rank was busy 99 % of the time");
     for (int i = 0; i < 3; i++)
         waits(&f, i, "-");
     CU_ASSERT_DOUBLE_EQUAL(cake_figure_idle(&f, 1), 0.01, 1e-12);
 }
 
-static void says_nothing(const cake_figures *f)
+static void says_nothing(const cake_run_metrics *f)
 {
     cake_buf out = {0};
-    cake_advice_give(f, &out);
+    cake_diagnosis_give(f, &out);
     CU_ASSERT_EQUAL(out.len, 0);
     cake_buf_free(&out);
 }
 
 static void test_short(void)
 {
-    cake_figures f = even();
+    cake_run_metrics f = even();
     f.seconds = 0.2;
     says_nothing(&f);
     f.crowd = (cake_crowd){"vm", 2, 4, 2};
@@ -78,7 +78,7 @@ static void test_short(void)
     f = even();
     f.waves = 20;
     says_nothing(&f);
-    f = (cake_figures){.rank = ranks, .n_rank = 1, .reading = -1}; /* nothing ran at all */
+    f = (cake_run_metrics){.rank = ranks, .n_rank = 1, .reading = -1}; /* nothing ran at all */
     says_nothing(&f);
     waits(&f, 0, "-");
 }
@@ -86,7 +86,7 @@ static void test_short(void)
 /* Ranks that share cpus wait for each other in messages, at the root and in layers: that is the cause. */
 static void test_crowd(void)
 {
-    cake_figures f = even();
+    cake_run_metrics f = even();
     ranks[0].move = 5;
     ranks[0].layer = 2;
     f.head = 7;
@@ -95,7 +95,7 @@ static void test_crowd(void)
     f.crowd = (cake_crowd){"vm", 3, 6, 2};
     says(&f, "ranks of vm have 6 threads on 2 cpus and take turns: start fewer ranks, or give --threads");
     cake_buf out = {0};
-    cake_advice_late(&f, &out);
+    cake_diagnosis_late(&f, &out);
     CU_ASSERT_EQUAL(out.len, 0);
     cake_buf_free(&out);
     f.crowd = (cake_crowd){"vm", 1, 4, 1.5};
@@ -157,7 +157,7 @@ static void test_told(void)
 
 static void test_slowest(void)
 {
-    cake_figures f = even();
+    cake_run_metrics f = even();
     ranks[0].busy = ranks[2].busy = 6; /* of 21.9 seconds the second one has 9.9: 1.36 times the mean */
     ranks[0].layer = ranks[2].layer = 5.5;
     ranks[1].n_layer = 17;
@@ -172,32 +172,32 @@ static void test_slowest(void)
 /* What was planned for a rank is known by what the others took for theirs. */
 static void test_late(void)
 {
-    cake_figures f = even();
+    cake_run_metrics f = even();
     cake_buf out = {0};
-    cake_advice_late(&f, &out);
+    cake_diagnosis_late(&f, &out);
     CU_ASSERT(!out.len && cake_figure_expected(&f, 1) == 0);
     for (int i = 0; i < 3; i++)
         ranks[i].planned = 10;
     ranks[1].planned = 8.5; /* 18 % slower */
-    cake_advice_late(&f, &out);
+    cake_diagnosis_late(&f, &out);
     CU_ASSERT(!out.len);
     ranks[1].planned = 5;
     CU_ASSERT_DOUBLE_EQUAL(cake_figure_expected(&f, 1), 4.75, 1e-9);
-    cake_advice_late(&f, &out);
+    cake_diagnosis_late(&f, &out);
     CU_ASSERT(out.len &&
               strstr(out.data,
                      "rank 1 is 100 % slower than planned: its layers took 9.50 ms a wave, at the pace of "
                      "the other ranks it would have been 4.75"));
     cake_buf_cut(&out, 0);
     f.seconds = 0.2;
-    cake_advice_late(&f, &out);
+    cake_diagnosis_late(&f, &out);
     CU_ASSERT(!out.len);
     cake_buf_free(&out);
 }
 
 static void test_root(void)
 {
-    cake_figures f = even();
+    cake_run_metrics f = even();
     ranks[0].layer = 2;
     ranks[1].busy = ranks[2].busy = 5;
     ranks[1].layer = ranks[2].layer = 4.8;
@@ -217,7 +217,7 @@ static void test_root(void)
 
 static void test_few(void)
 {
-    cake_figures f = even();
+    cake_run_metrics f = even();
     for (int i = 0; i < 3; i++)
         ranks[i].busy = ranks[i].layer = 3.3;
     f.starved = 0.66;
@@ -233,7 +233,7 @@ static void test_few(void)
 
 static void test_reading(void)
 {
-    cake_figures f = even();
+    cake_run_metrics f = even();
     f.rows = 2000;
     says(&f, "memory bandwidth bound: waves of 2 rows");
     f.rows = 100000;
@@ -245,7 +245,7 @@ static void test_reading(void)
 
 static void test_messages(void)
 {
-    cake_figures f = even();
+    cake_run_metrics f = even();
     ranks[2].busy = 9.95;
     ranks[2].move = 2;
     says(&f, "messages take 20 % of rank 2's time");

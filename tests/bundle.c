@@ -14,8 +14,8 @@
 #include "base/crc.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "bundle/scratch.h"
-#include "bundle/staging.h"
+#include "bundle/cmd_stage.h"
+#include "bundle/writer.h"
 #include "model/tensor_walk.h"
 #include "models.h"
 #include "suite.h"
@@ -51,7 +51,7 @@ static cake_err stage(const char *model, const char *dir, int ranks)
 {
     cake_options options = {.command = "stage", .model = model, .directory = dir, .ranks = ranks};
     cake_comm world = {.size = 1, .local_size = 1};
-    return cake_staging(&options, &world);
+    return cake_cmd_stage(&options, &world);
 }
 
 static cake_model *load(const char *dir, const cake_weight_set *share)
@@ -89,7 +89,7 @@ static void test_same(void)
             cake_range range = {rank, 1};
             cake_weight_set share = {.range = &range, .n_range = 1, .embed = !rank, .head = !rank};
             cake_buf own = {0};
-            cake_scratch_path(dir, rank, &own);
+            cake_bundle_writer_path(dir, rank, &own);
             cake_model *a = load(whole, &share), *b = load(own.data, &share);
             CU_ASSERT_EQUAL_FATAL(a->held[0].arena.size, b->held[0].arena.size);
             CU_ASSERT(!memcmp(a->held[0].arena.base, b->held[0].arena.base, a->held[0].arena.size));
@@ -118,7 +118,7 @@ static void test_share(void)
     cake_buf own = {0};
     listen();
     CU_ASSERT_EQUAL_FATAL(stage(whole, dir, 2), CAKE_OK);
-    cake_scratch_path(dir, 1, &own);
+    cake_bundle_writer_path(dir, 1, &own);
     CU_ASSERT_EQUAL_FATAL(cake_model_open(own.data, &options, &model), CAKE_OK);
     CU_ASSERT_EQUAL(cake_model_load(model, &share, cake_kernels_at(0), &(cake_loading){.threads = 1}),
                     CAKE_ERR_FATAL);
@@ -202,7 +202,7 @@ static void test_flips(void)
     cake_bundle *b = NULL;
     cake_buf text = {0};
     char path[300];
-    CU_ASSERT_EQUAL_FATAL(cake_scratch_make(dir), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_bundle_writer_make(dir), CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(cake_bundle_parse(good_head, strlen(good_head), "head", &b), CAKE_OK);
     b->held[1] = true;
     b->sum[1] = 0xABCDEF;
@@ -260,30 +260,30 @@ static void test_begun(void)
                   at + 8);
     snprintf(dir, sizeof dir, "%s/deep/down", fresh());
 
-    CU_ASSERT_EQUAL_FATAL(cake_scratch_open(dir, p.wanted, head.data, &s), CAKE_OK);
-    CU_ASSERT(!cake_scratch_whole(s) && !cake_scratch_has(s, 0) && !cake_scratch_has(s, 1));
-    CU_ASSERT_EQUAL(cake_scratch_write(s, 0, 0, p.data, 10), CAKE_OK);
-    CU_ASSERT(!cake_scratch_has(s, 0));
-    CU_ASSERT_EQUAL(cake_scratch_write(s, 0, 10, p.data + 10, 14), CAKE_OK);
-    CU_ASSERT(cake_scratch_has(s, 0));
+    CU_ASSERT_EQUAL_FATAL(cake_bundle_writer_open(dir, p.wanted, head.data, &s), CAKE_OK);
+    CU_ASSERT(!cake_bundle_writer_whole(s) && !cake_bundle_writer_has(s, 0) && !cake_bundle_writer_has(s, 1));
+    CU_ASSERT_EQUAL(cake_bundle_writer_write(s, 0, 0, p.data, 10), CAKE_OK);
+    CU_ASSERT(!cake_bundle_writer_has(s, 0));
+    CU_ASSERT_EQUAL(cake_bundle_writer_write(s, 0, 10, p.data + 10, 14), CAKE_OK);
+    CU_ASSERT(cake_bundle_writer_has(s, 0));
     cake_encode_ws *second = NULL;
     listen();
-    CU_ASSERT_EQUAL(cake_scratch_open(dir, p.wanted, head.data, &second), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_bundle_writer_open(dir, p.wanted, head.data, &second), CAKE_ERR_FATAL);
     CU_ASSERT(heard("another cake-mpi stage is writing there"));
-    cake_scratch_close(s); /* as if it had been killed */
+    cake_bundle_writer_close(s); /* as if it had been killed */
 
-    cake_bundle *peeked = cake_scratch_peek(dir, 1);
+    cake_bundle *peeked = cake_bundle_writer_peek(dir, 1);
     CU_ASSERT(peeked && peeked->n_rank == 2 && peeked->held[0] && !peeked->held[1]);
     cake_bundle_close(peeked);
-    CU_ASSERT_EQUAL_FATAL(cake_scratch_open(dir, p.wanted, head.data, &s), CAKE_OK);
-    CU_ASSERT(!cake_scratch_whole(s) && cake_scratch_has(s, 0) && !cake_scratch_has(s, 1));
-    CU_ASSERT_EQUAL(cake_scratch_kept(s), 24);
-    CU_ASSERT_EQUAL(cake_scratch_write(s, 1, 0, p.data + 50, 2), CAKE_OK);
-    CU_ASSERT_EQUAL(cake_scratch_finish(s, text), CAKE_OK);
-    cake_scratch_close(s);
+    CU_ASSERT_EQUAL_FATAL(cake_bundle_writer_open(dir, p.wanted, head.data, &s), CAKE_OK);
+    CU_ASSERT(!cake_bundle_writer_whole(s) && cake_bundle_writer_has(s, 0) && !cake_bundle_writer_has(s, 1));
+    CU_ASSERT_EQUAL(cake_bundle_writer_kept(s), 24);
+    CU_ASSERT_EQUAL(cake_bundle_writer_write(s, 1, 0, p.data + 50, 2), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_bundle_writer_finish(s, text), CAKE_OK);
+    cake_bundle_writer_close(s);
 
     cake_buf own = {0};
-    cake_scratch_path(dir, 1, &own);
+    cake_bundle_writer_path(dir, 1, &own);
     cake_bundle *b = NULL;
     cake_tensor_index *store = NULL;
     CU_ASSERT_EQUAL_FATAL(cake_bundle_open(own.data, &b), CAKE_OK);
@@ -297,9 +297,9 @@ static void test_begun(void)
     CU_ASSERT_EQUAL(cake_safetensors_read(stored->file, stored->tensor, 0, read, 24, NULL), CAKE_OK);
     CU_ASSERT(!memcmp(read, p.data, 24));
     cake_tensor_index_close(store);
-    CU_ASSERT_EQUAL_FATAL(cake_scratch_open(dir, p.wanted, head.data, &s), CAKE_OK);
-    CU_ASSERT(cake_scratch_whole(s));
-    cake_scratch_close(s);
+    CU_ASSERT_EQUAL_FATAL(cake_bundle_writer_open(dir, p.wanted, head.data, &s), CAKE_OK);
+    CU_ASSERT(cake_bundle_writer_whole(s));
+    cake_bundle_writer_close(s);
 
     /* What it holds is not what the manifest says. */
     b->held[0] = false;

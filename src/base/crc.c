@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: bytes. Out: their CRC-32C. model/load.c, bundle/scratch.c and bundles call. Invariant: processors
+ * In: bytes. Out: their CRC-32C. model/load.c, bundle/writer.c and bundles call. Invariant: processors
  * with an instruction for it and those without give the same.
  *
  * A text is a polynomial over GF(2) with its first bit as the highest power; its remainder by P is the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a bundle.json, written by this program and possibly damaged since. Out: what it says. model.c,
- * tensor_index.c and bundle/bundles.c call. Invariant: after open layers are shared out once each,
+ * tensor_index.c and bundle/locate.c call. Invariant: after open layers are shared out once each,
  * indices lie inside their lists, tensors are of types that can be computed with.
  */
 #include "model/bundle.h"

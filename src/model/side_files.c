@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a model's directory. Out: the content of each file there that is not weights, given to `take`.
- * identity.c sums them up, staging.c copies them.
+ * identity.c sums them up, cmd_stage.c copies them.
  * Invariant: a file that is absent is passed over; one that cannot be read is an error.
  */
 #include "model/side_files.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a whole model. Out: its description as text, its tensors' bytes. bundle/staging.c calls. Invariant:
+ * In: a whole model. Out: its description as text, its tensors' bytes. bundle/cmd_stage.c calls. Invariant:
  * tensors are described in the order in which they lie in the files, so that these are read from front to
  * back.
  */

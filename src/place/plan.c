@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: costs, sizes and speeds (cake_partition_input). Out: the cut into slices whose slowest stage is
- * fastest; sizes of waves; numbers of pages. planner/partition.c, planner/memory_plan.c, bundle/staging.c
+ * fastest; sizes of waves; numbers of pages. planner/partition.c, planner/memory_plan.c, bundle/cmd_stage.c
  * and bench call.
  * Invariant: the tables hold the best time of what follows, so the plan is read off them from the front.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what each rank measured (cake_report_stage, gathered by tally.c). Out: the figures of replicas, some
+ * In: what each rank measured (cake_report_stage, gathered by gather.c). Out: the figures of replicas, some
  * lines on standard error. run.c calls on world rank 0 when the run is over; report_json.c makes the file of
  * the same figures.
  */
-#include "report/report_parts.h"
+#include "report/internal.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -91,24 +91,24 @@ static int upstream(const cake_plan *plan, int rank)
 }
 
 /* What the advice for a replica is drawn from; ranks [of it] are filled and pointed to. */
-static cake_figures figures_of(const cake_report *r, int replica, cake_figure *ranks)
+static cake_run_metrics figures_of(const cake_report *r, int replica, cake_rank_metrics *ranks)
 {
     const cake_plan *plan = &r->plans[replica];
     const cake_report_stage *stages = &r->stages[plan->first];
     const cake_engine_stats *root = &stages->root;
     cake_engine_stats all = cake_report_roots(r);
-    cake_figures f = {.rank = ranks,
-                      .n_rank = plan->n_rank,
-                      .first = plan->first,
-                      .seconds = r->run_s,
-                      .starved = r->run_s > 0 ? stages->starved_s / r->run_s : 0,
-                      .reading = -1,
-                      .waves = root->waves,
-                      .rows = root->rows,
-                      .embed = root->embed_s,
-                      .head = root->head_s,
-                      .sample = root->sample_s,
-                      .read = root->read_s};
+    cake_run_metrics f = {.rank = ranks,
+                          .n_rank = plan->n_rank,
+                          .first = plan->first,
+                          .seconds = r->run_s,
+                          .starved = r->run_s > 0 ? stages->starved_s / r->run_s : 0,
+                          .reading = -1,
+                          .waves = root->waves,
+                          .rows = root->rows,
+                          .embed = root->embed_s,
+                          .head = root->head_s,
+                          .sample = root->sample_s,
+                          .read = root->read_s};
     int64_t once = r->counts.prompt - all.schedule.shared + r->counts.generated;
     if (all.schedule.evictions && all.rows > once)
         f.again = (double)(all.rows - once) / (double)all.rows;
@@ -117,11 +117,11 @@ static cake_figures figures_of(const cake_report *r, int replica, cake_figure *r
             f.crowd = (cake_crowd){stages[i].host, stages[i].crowd_ranks, stages[i].crowd_threads,
                                    stages[i].crowd_cpus};
     for (int i = 0; i < f.n_rank; i++)
-        ranks[i] = (cake_figure){.upstream = upstream(plan, i),
-                                 .busy = stages[i].busy_s,
-                                 .layer = stages[i].compute_s,
-                                 .move = stages[i].move_s,
-                                 .planned = stages[i].planned};
+        ranks[i] = (cake_rank_metrics){.upstream = upstream(plan, i),
+                                       .busy = stages[i].busy_s,
+                                       .layer = stages[i].compute_s,
+                                       .move = stages[i].move_s,
+                                       .planned = stages[i].planned};
     for (int i = 0; i < plan->n_hop; i++)
         ranks[plan->hop[i].rank].n_layer += plan->hop[i].count;
     cake_roofline peaks = cake_report_roofline(r, plan->first, plan->n_rank);
@@ -130,36 +130,36 @@ static cake_figures figures_of(const cake_report *r, int replica, cake_figure *r
     return f;
 }
 
-cake_figures *cake_report_figures(const cake_report *r)
+cake_run_metrics *cake_report_figures(const cake_report *r)
 {
     size_t n = (size_t)r->n_replica;
-    cake_figures *all = cake_alloc(n, sizeof *all);
-    cake_figure *ranks = cake_alloc((size_t)r->world->size, sizeof *ranks);
+    cake_run_metrics *all = cake_alloc(n, sizeof *all);
+    cake_rank_metrics *ranks = cake_alloc((size_t)r->world->size, sizeof *ranks);
     for (int i = 0; i < r->n_replica; i++)
         all[i] = figures_of(r, i, ranks + r->plans[i].first);
     return all;
 }
 
-void cake_report_figures_free(cake_figures *all)
+void cake_report_figures_free(cake_run_metrics *all)
 {
     free((void *)all[0].rank);
     free(all);
 }
 
-double cake_report_idle(const cake_figures *all, const cake_report *r, int rank)
+double cake_report_idle(const cake_run_metrics *all, const cake_report *r, int rank)
 {
-    const cake_figures *f = &all[cake_report_replica(r, rank)];
+    const cake_run_metrics *f = &all[cake_report_replica(r, rank)];
     return cake_figure_idle(f, rank - f->first);
 }
 
-void cake_report_waits(const cake_figures *all, const cake_report *r, int rank, cake_buf *out)
+void cake_report_waits(const cake_run_metrics *all, const cake_report *r, int rank, cake_buf *out)
 {
-    const cake_figures *f = &all[cake_report_replica(r, rank)];
-    cake_advice_waits(f, rank - f->first, out);
+    const cake_run_metrics *f = &all[cake_report_replica(r, rank)];
+    cake_diagnosis_waits(f, rank - f->first, out);
 }
 
 /* For the replica that was idle most: there is most to be gained. */
-void cake_report_advise(const cake_figures *all, const cake_report *r, cake_buf *out)
+void cake_report_advise(const cake_run_metrics *all, const cake_report *r, cake_buf *out)
 {
     int worst = 0;
     double most = -1;
@@ -170,7 +170,7 @@ void cake_report_advise(const cake_figures *all, const cake_report *r, cake_buf 
         worst = idle > most ? i : worst;
         most = idle > most ? idle : most;
     }
-    cake_advice_give(&all[worst], out);
+    cake_diagnosis_give(&all[worst], out);
 }
 
 void cake_report_threads(const cake_report_stage *s, cake_buf *out)
@@ -183,7 +183,7 @@ void cake_report_threads(const cake_report_stage *s, cake_buf *out)
 enum { N_COLUMN = 8 };
 
 /* The table of stages, a line each; columns are as wide as what stands in them. */
-static void say_table(const cake_report *r, const cake_figures *all)
+static void say_table(const cake_report *r, const cake_run_metrics *all)
 {
     static const char *const head[N_COLUMN] = {"rank", "host", "layers",    "threads",
                                                "busy", "idle", "waits for", "ms a wave"};
@@ -270,13 +270,13 @@ static void say_details(const cake_report *r)
     const bool more = cake_log_wants(CAKE_DEBUG, NULL);
     if (r->run_s < worth && !more)
         return;
-    cake_figures *all = cake_report_figures(r);
+    cake_run_metrics *all = cake_report_figures(r);
     cake_buf advice = {0};
     if (r->world->size > 1 || more)
         say_table(r, all);
     for (int i = 0; i < r->n_replica; i++) {
         cake_buf_cut(&advice, 0);
-        cake_advice_late(&all[i], &advice);
+        cake_diagnosis_late(&all[i], &advice);
         if (advice.len)
             cake_log(CAKE_INFO, NULL, "%s", advice.data);
     }

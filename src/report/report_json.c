@@ -10,7 +10,7 @@
 #include "base/atomic_file.h"
 #include "base/version.h"
 #include "formats/json.h"
-#include "report/report_parts.h"
+#include "report/internal.h"
 
 extern char **environ;
 
@@ -71,10 +71,10 @@ static void add_own_layers(cake_buf *out, const cake_report *r, int rank)
     cake_buf_adds(out, "],\n     ");
 }
 
-static void add_stage(cake_buf *out, const cake_report *r, const cake_figures *all, int rank)
+static void add_stage(cake_buf *out, const cake_report *r, const cake_run_metrics *all, int rank)
 {
     const cake_report_stage *s = &r->stages[rank];
-    const cake_figures *f = &all[cake_report_replica(r, rank)];
+    const cake_run_metrics *f = &all[cake_report_replica(r, rank)];
     cake_buf waits = {0};
     cake_roofline own = cake_report_roofline(r, rank, 1);
     cake_buf_addf(out, "    {\"rank\": %d", rank);
@@ -160,7 +160,7 @@ static void add_again(cake_buf *out, const cake_report *r)
 static void compose(cake_report *r, cake_buf *out)
 {
     const cake_counts *c = &r->counts;
-    cake_figures *all = cake_report_figures(r);
+    cake_run_metrics *all = cake_report_figures(r);
     cake_buf advice = {0};
     cake_roofline peaks = cake_report_roofline(r, 0, r->world->size);
     cake_engine_stats roots = cake_report_roots(r);

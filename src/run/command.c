@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/version.h"
-#include "bundle/staging.h"
+#include "bundle/cmd_stage.h"
 #include "options/outputs.h"
 #include "run/run.h"
 
@@ -45,6 +45,6 @@ cake_err cake_command(const cake_options *options, const cake_comm *world, int a
     if (!strcmp(options->command, "plan"))
         return cake_outputs_flush(world, cake_preview(options, world));
     if (!strcmp(options->command, "stage"))
-        return cake_staging(options, world);
+        return cake_cmd_stage(options, world);
     return cake_run(options, world, argc, argv);
 }

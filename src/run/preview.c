@@ -13,7 +13,7 @@
 #include "planner/stage.h"
 #include "planner/topology_io.h"
 #include "planner/whatif.h"
-#include "report/tally.h"
+#include "report/gather.h"
 #include "request/scan.h"
 #include "run/run.h"
 #include "run/summary.h"
@@ -326,9 +326,9 @@ static cake_err preview_here(const cake_options *options, const cake_comm *world
     if (stage->gpu.used)
         mine.device = CAKE_WISH_CUDA;
     cake_comm_gather(world, &mine, said, sizeof *said);
-    cake_plan *plans = cake_tally_plans(world, stage);
+    cake_plan *plans = cake_gather_plans(world, stage);
     cake_err err = cake_comm_agree(world, n ? tell(options, world, stage, all, plans, said) : CAKE_OK);
-    cake_tally_free_plans(plans, stage->n_replica);
+    cake_gather_free_plans(plans, stage->n_replica);
     free(all);
     free(said);
     return err;

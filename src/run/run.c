@@ -22,9 +22,9 @@
 #include "planner/offload.h"
 #include "planner/stage.h"
 #include "report/ending.h"
+#include "report/gather.h"
 #include "report/progress.h"
 #include "report/report.h"
-#include "report/tally.h"
 #include "run/answers.h"
 #include "run/identity.h"
 #include "trace/trace.h"
@@ -149,7 +149,7 @@ static cake_err open_pipeline(job *j)
     j->stage.report.grown_bytes = cake_machine_data() - j->data;
     err = cake_comm_agree(j->world, err);
     if (!err && j->options->report)
-        cake_tally_links(&j->stage);
+        cake_gather_links(&j->stage);
     if (!err && j->trace)
         cake_trace_align(j->trace, j->world);
     return err;
@@ -243,8 +243,8 @@ static cake_err report(job *j)
 {
     double total_s = cake_clock_now() - j->start;
     j->stage.report.peak_bytes = cake_machine_peak();
-    cake_tally all;
-    cake_tally_gather(j->world, &j->stage, j->pipeline, j->root, &all);
+    cake_gathered all;
+    cake_gather_stats(j->world, &j->stage, j->pipeline, j->root, &all);
     cake_err err = CAKE_OK;
     if (j->world->rank == 0) {
         cake_stage_stats stats = cake_pipeline_statistics(j->pipeline);
@@ -271,7 +271,7 @@ static cake_err report(job *j)
         cake_report_say(&r);
         err = j->options->report ? cake_report_write(&r, j->options->report) : CAKE_OK;
     }
-    cake_tally_free(&all);
+    cake_gather_free(&all);
     return err;
 }
 
@@ -322,10 +322,10 @@ static cake_err work(job *j)
         cake_comm_agree(j->world, report(j));
     if (j->trace) { /* also of a run that failed */
         cake_trace_align(j->trace, j->world);
-        cake_plan *plans = cake_tally_plans(j->world, &j->stage);
+        cake_plan *plans = cake_gather_plans(j->world, &j->stage);
         cake_comm_agree(j->world, cake_trace_write(j->trace, j->world, plans, j->stage.n_replica,
                                                    j->options->trace, j->start));
-        cake_tally_free_plans(plans, j->stage.n_replica);
+        cake_gather_free_plans(plans, j->stage.n_replica);
     }
     if (!err && root)
         cake_answers_say(&j->answers);

@@ -3,11 +3,11 @@
  * In: the figures of a run. Out: words. The report calls.
  * Invariant: every figure in a sentence was measured; a condition that could not be measured does not hold.
  */
-#include "report/advice.h"
+#include "report/diagnosis.h"
 
 #include <stdbool.h>
 
-static int busiest(const cake_figures *f)
+static int busiest(const cake_run_metrics *f)
 {
     int most = 0;
     for (int i = 1; i < f->n_rank; i++)
@@ -15,7 +15,7 @@ static int busiest(const cake_figures *f)
     return most;
 }
 
-static double mean_busy(const cake_figures *f)
+static double mean_busy(const cake_run_metrics *f)
 {
     double all = 0;
     for (int i = 0; i < f->n_rank; i++)
@@ -24,18 +24,18 @@ static double mean_busy(const cake_figures *f)
 }
 
 /* The root's own work on rank 0, which is no layer's. */
-static double root_work(const cake_figures *f)
+static double root_work(const cake_run_metrics *f)
 {
     double rest = f->rank[0].busy - f->rank[0].layer;
     return rest > 0 ? rest : 0;
 }
 
-static double rows_a_wave(const cake_figures *f)
+static double rows_a_wave(const cake_run_metrics *f)
 {
     return f->waves ? (double)f->rows / (double)f->waves : 0;
 }
 
-static double ms_a_wave(const cake_figures *f, double seconds)
+static double ms_a_wave(const cake_run_metrics *f, double seconds)
 {
     return f->waves ? 1e3 * seconds / (double)f->waves : 0;
 }
@@ -45,13 +45,13 @@ static double percent(double part, double whole)
     return whole > 0 ? 100 * part / whole : 0;
 }
 
-double cake_figure_idle(const cake_figures *f, int rank)
+double cake_figure_idle(const cake_run_metrics *f, int rank)
 {
     double busy = f->rank[rank].busy;
     return f->seconds > 0 && busy < f->seconds ? 1 - busy / f->seconds : 0;
 }
 
-double cake_figure_expected(const cake_figures *f, int rank)
+double cake_figure_expected(const cake_run_metrics *f, int rank)
 {
     double seconds = 0, planned = 0;
     for (int i = 0; i < f->n_rank; i++)
@@ -62,7 +62,7 @@ double cake_figure_expected(const cake_figures *f, int rank)
     return planned > 0 ? seconds / planned * f->rank[rank].planned : 0;
 }
 
-void cake_advice_waits(const cake_figures *f, int rank, cake_buf *out)
+void cake_diagnosis_waits(const cake_run_metrics *f, int rank, cake_buf *out)
 {
     const double hardly = 0.02;
     double idle = cake_figure_idle(f, rank);
@@ -78,23 +78,23 @@ void cake_advice_waits(const cake_figures *f, int rank, cake_buf *out)
         cake_buf_addf(out, "rank %d", f->first + whom);
 }
 
-static bool is_short(const cake_figures *f)
+static bool is_short(const cake_run_metrics *f)
 {
     return f->seconds < 0.5 || f->waves < 8 * (int64_t)f->n_rank;
 }
 
-static void say_nothing(const cake_figures *f, cake_buf *out)
+static void say_nothing(const cake_run_metrics *f, cake_buf *out)
 {
     (void)f, (void)out;
 }
 
 /* Threads that wait for a cpu look like slow layers, slow messages and a slow root. */
-static bool is_crowded(const cake_figures *f)
+static bool is_crowded(const cake_run_metrics *f)
 {
     return f->crowd.host != NULL;
 }
 
-static void say_crowded(const cake_figures *f, cake_buf *out)
+static void say_crowded(const cake_run_metrics *f, cake_buf *out)
 {
     const cake_crowd *c = &f->crowd;
     cake_buf_addf(out, "%s of %s %s %d thread%s on %.4g cpu%s and take%s turns: %sgive --threads",
@@ -103,12 +103,12 @@ static void say_crowded(const cake_figures *f, cake_buf *out)
                   c->ranks == 1 ? "" : "start fewer ranks, or ");
 }
 
-static bool is_evicting(const cake_figures *f)
+static bool is_evicting(const cake_run_metrics *f)
 {
     return f->again > 0.05;
 }
 
-static void say_evicting(const cake_figures *f, cake_buf *out)
+static void say_evicting(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
                   "KV memory ran out: %.0f %% of all rows were computed again after an eviction; "
@@ -116,12 +116,12 @@ static void say_evicting(const cake_figures *f, cake_buf *out)
                   100 * f->again);
 }
 
-static bool is_starving(const cake_figures *f)
+static bool is_starving(const cake_run_metrics *f)
 {
     return f->n_rank > 1 && f->starved > 0.2;
 }
 
-static void say_starving(const cake_figures *f, cake_buf *out)
+static void say_starving(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(
         out,
@@ -130,12 +130,12 @@ static void say_starving(const cake_figures *f, cake_buf *out)
         100 * f->starved, rows_a_wave(f));
 }
 
-static bool is_moving(const cake_figures *f)
+static bool is_moving(const cake_run_metrics *f)
 {
     return f->rank[busiest(f)].move > 0.1 * f->seconds;
 }
 
-static void say_moving(const cake_figures *f, cake_buf *out)
+static void say_moving(const cake_run_metrics *f, cake_buf *out)
 {
     int slowest = busiest(f);
     cake_buf_addf(out,
@@ -145,13 +145,13 @@ static void say_moving(const cake_figures *f, cake_buf *out)
 }
 
 /* Rank 0 holds all others up, and with its own work rather than with its layers. */
-static bool is_root(const cake_figures *f)
+static bool is_root(const cake_run_metrics *f)
 {
     return f->n_rank > 1 && busiest(f) == 0 && f->rank[0].busy > 1.15 * mean_busy(f) &&
            root_work(f) > f->rank[0].layer;
 }
 
-static void say_root(const cake_figures *f, cake_buf *out)
+static void say_root(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(
         out,
@@ -161,13 +161,13 @@ static void say_root(const cake_figures *f, cake_buf *out)
         ms_a_wave(f, f->read), f->first, f->rank[0].n_layer > 1 ? "fewer layers" : "more threads");
 }
 
-static bool is_uneven(const cake_figures *f)
+static bool is_uneven(const cake_run_metrics *f)
 {
     return f->n_rank > 1 && f->rank[busiest(f)].busy > 1.15 * mean_busy(f);
 }
 
 /* Milliseconds of a layer, on one rank or (-1) on all others than `but`. */
-static double layer_ms(const cake_figures *f, int rank, int but)
+static double layer_ms(const cake_run_metrics *f, int rank, int but)
 {
     double seconds = 0;
     int n = 0;
@@ -179,7 +179,7 @@ static double layer_ms(const cake_figures *f, int rank, int but)
     return n ? ms_a_wave(f, seconds) / n : 0;
 }
 
-static void say_uneven(const cake_figures *f, cake_buf *out)
+static void say_uneven(const cake_run_metrics *f, cake_buf *out)
 {
     int slowest = busiest(f);
     double own = layer_ms(f, slowest, -1), others = layer_ms(f, -1, slowest);
@@ -195,12 +195,12 @@ static void say_uneven(const cake_figures *f, cake_buf *out)
 }
 
 /* What weights weigh is read for a few rows only. */
-static bool is_reading(const cake_figures *f)
+static bool is_reading(const cake_run_metrics *f)
 {
     return f->reading >= 0 ? f->reading > 0.5 : rows_a_wave(f) < 8;
 }
 
-static void say_reading(const cake_figures *f, cake_buf *out)
+static void say_reading(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
                   "memory bandwidth bound: waves of %.0f rows read all weights for few tokens; "
@@ -208,12 +208,12 @@ static void say_reading(const cake_figures *f, cake_buf *out)
                   rows_a_wave(f));
 }
 
-static bool is_text(const cake_figures *f)
+static bool is_text(const cake_run_metrics *f)
 {
     return f->sample + f->read > 0.25 * f->seconds;
 }
 
-static void say_text(const cake_figures *f, cake_buf *out)
+static void say_text(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
                   "of rank %d's time sampling takes %.0f %% and reading prompts %.0f %%: "
@@ -221,12 +221,12 @@ static void say_text(const cake_figures *f, cake_buf *out)
                   f->first, percent(f->sample, f->seconds), percent(f->read, f->seconds));
 }
 
-static bool is_idle(const cake_figures *f)
+static bool is_idle(const cake_run_metrics *f)
 {
     return cake_figure_idle(f, busiest(f)) > 0.15;
 }
 
-static void say_idle(const cake_figures *f, cake_buf *out)
+static void say_idle(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
                   "even the busiest rank is idle for %.0f %%: "
@@ -234,7 +234,7 @@ static void say_idle(const cake_figures *f, cake_buf *out)
                   100 * cake_figure_idle(f, busiest(f)));
 }
 
-static void say_busy(const cake_figures *f, cake_buf *out)
+static void say_busy(const cake_run_metrics *f, cake_buf *out)
 {
     double least = 1;
     for (int i = 0; i < f->n_rank; i++) {
@@ -245,11 +245,11 @@ static void say_busy(const cake_figures *f, cake_buf *out)
                   100 * least, f->n_rank > 1 && least < 1 ? " or more" : "");
 }
 
-void cake_advice_give(const cake_figures *f, cake_buf *out)
+void cake_diagnosis_give(const cake_run_metrics *f, cake_buf *out)
 {
     static const struct {
-        bool (*holds)(const cake_figures *f);
-        void (*say)(const cake_figures *f, cake_buf *out);
+        bool (*holds)(const cake_run_metrics *f);
+        void (*say)(const cake_run_metrics *f, cake_buf *out);
     } rows[] = {
         {is_short, say_nothing},     {is_crowded, say_crowded}, {is_evicting, say_evicting},
         {is_starving, say_starving}, {is_moving, say_moving},   {is_root, say_root},
@@ -262,7 +262,7 @@ void cake_advice_give(const cake_figures *f, cake_buf *out)
     rows[i].say(f, out);
 }
 
-void cake_advice_late(const cake_figures *f, cake_buf *out)
+void cake_diagnosis_late(const cake_run_metrics *f, cake_buf *out)
 {
     double most = 1.2;
     int worst = -1;

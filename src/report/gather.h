@@ -3,8 +3,8 @@
  * All ranks bring their figures together on rank 0: what each did and how far it is from the next. Every
  * function is called by all ranks together.
  */
-#ifndef CAKE_REPORT_TALLY_H
-#define CAKE_REPORT_TALLY_H
+#ifndef CAKE_REPORT_GATHER_H
+#define CAKE_REPORT_GATHER_H
 
 #include "engine/pipeline.h"
 #include "link/comm.h"
@@ -13,22 +13,22 @@
 
 /* How long a message takes along each edge of the replica's ring. Before the run, when messages meet nobody
  * else's. */
-void cake_tally_links(cake_stage *stage);
+void cake_gather_links(cake_stage *stage);
 
 /* The plans of all replicas [n_replica], owned, on rank 0; NULL on others. */
-cake_plan *cake_tally_plans(const cake_comm *world, const cake_stage *stage);
-void cake_tally_free_plans(cake_plan *plans, int n); /* NULL is fine */
+cake_plan *cake_gather_plans(const cake_comm *world, const cake_stage *stage);
+void cake_gather_free_plans(cake_plan *plans, int n); /* NULL is fine */
 
-typedef struct cake_tally {
+typedef struct cake_gathered {
     int n_replica;
     cake_report_stage *stages; /* [size] owned; on rank 0 */
     double *layer_s;           /* [size, n_layer] owned; on rank 0: seconds of each rank in each layer */
     cake_plan *plans;          /* [n_replica] owned; on rank 0 */
-} cake_tally;
+} cake_gathered;
 
 /* root: NULL on ranks that are none. */
-void cake_tally_gather(const cake_comm *world, cake_stage *stage, const cake_pipeline *pipeline,
-                       const cake_engine *root, cake_tally *out);
-void cake_tally_free(cake_tally *tally); /* zeros are fine */
+void cake_gather_stats(const cake_comm *world, cake_stage *stage, const cake_pipeline *pipeline,
+                       const cake_engine *root, cake_gathered *out);
+void cake_gather_free(cake_gathered *tally); /* zeros are fine */
 
 #endif

@@ -4,7 +4,7 @@
  * ranks of a run have bundles of one staging, or all have the whole model. A host needs those of its own
  * ranks only.
  */
-#include "bundle/bundles.h"
+#include "bundle/locate.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "bundle/scratch.h"
+#include "bundle/writer.h"
 #include "planner/replicas.h"
 
 /* Which bundle a rank wants. */
@@ -83,7 +83,7 @@ static cake_err read_bundle(const wish *w, const char *own, bool direct, const c
 /* A rank's own is not there. */
 static cake_err missing(const wish *w, const char *own, int there, const cake_comm *world)
 {
-    cake_bundle *other = cake_scratch_peek(w->dir, there);
+    cake_bundle *other = cake_bundle_writer_peek(w->dir, there);
     int n = other ? other->n_rank : 0;
     cake_bundle_close(other);
     if (!n && !has(own, "bundle.partial")) /* somebody else's rank-0000 */
@@ -110,7 +110,7 @@ static cake_err find(const wish *w, const cake_comm *world, cake_buf *own, cake_
     if (has(w->dir, "config.json") || (there = first_there(w->dir)) < 0)
         return CAKE_END;
     cake_buf_cut(own, 0);
-    cake_scratch_path(w->dir, w->rank < 0 ? there : w->rank, own);
+    cake_bundle_writer_path(w->dir, w->rank < 0 ? there : w->rank, own);
     if (has(own->data, CAKE_BUNDLE_NAME))
         return read_bundle(w, own->data, false, world, out);
     return missing(w, own->data, there, world);
@@ -158,7 +158,7 @@ static bool any_will_do(const cake_options *o)
     return o->dummy >= 0 || o->ranks || !strcmp(o->command, "tokenize") || !strcmp(o->command, "info");
 }
 
-cake_err cake_bundles_find(cake_options *o, const cake_comm *world)
+cake_err cake_bundle_locate(cake_options *o, const cake_comm *world)
 {
     static const char *const others[] = {"stage", "help", "version"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)

@@ -3,8 +3,8 @@
  * -m where it leads to bundles (`stage`): each rank reads its own, and the plan is the one they were made
  * for.
  */
-#ifndef CAKE_BUNDLE_BUNDLES_H
-#define CAKE_BUNDLE_BUNDLES_H
+#ifndef CAKE_BUNDLE_LOCATE_H
+#define CAKE_BUNDLE_LOCATE_H
 
 #include "link/comm.h"
 #include "model/bundle.h"
@@ -13,6 +13,6 @@
 
 /* All ranks call, before anything is read. If the model is in bundles options->model becomes the directory of
  * this rank's, and options->staged tells of it; their files and their number are checked. */
-cake_err cake_bundles_find(cake_options *options, const cake_comm *world);
+cake_err cake_bundle_locate(cake_options *options, const cake_comm *world);
 
 #endif

@@ -5,14 +5,14 @@
  * Invariant: plans travel as arrays of n_layer + 1 hops, the count of a plan's hops in the last one, so that
  * all ranks send equally much.
  */
-#include "report/tally.h"
+#include "report/gather.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 
-void cake_tally_links(cake_stage *stage)
+void cake_gather_links(cake_stage *stage)
 {
     const cake_comm *world = &stage->replica;
     const cake_plan *plan = &stage->plan;
@@ -25,7 +25,7 @@ void cake_tally_links(cake_stage *stage)
     }
 }
 
-cake_plan *cake_tally_plans(const cake_comm *world, const cake_stage *stage)
+cake_plan *cake_gather_plans(const cake_comm *world, const cake_stage *stage)
 {
     size_t n = (size_t)cake_model_config(stage->model)->n_layer + 1, each = n * sizeof(cake_hop);
     int ranks = world->size / stage->n_replica;
@@ -46,15 +46,15 @@ cake_plan *cake_tally_plans(const cake_comm *world, const cake_stage *stage)
     return plans;
 }
 
-void cake_tally_free_plans(cake_plan *plans, int n)
+void cake_gather_free_plans(cake_plan *plans, int n)
 {
     for (int r = 0; plans && r < n; r++)
         cake_plan_free(&plans[r]);
     free(plans);
 }
 
-void cake_tally_gather(const cake_comm *world, cake_stage *stage, const cake_pipeline *pipeline,
-                       const cake_engine *root, cake_tally *out)
+void cake_gather_stats(const cake_comm *world, cake_stage *stage, const cake_pipeline *pipeline,
+                       const cake_engine *root, cake_gathered *out)
 {
     cake_report_stage *mine = &stage->report;
     cake_stage_stats stats = cake_pipeline_statistics(pipeline);
@@ -76,7 +76,7 @@ void cake_tally_gather(const cake_comm *world, cake_stage *stage, const cake_pip
     for (int i = 0; i < stage->plan.n_hop; i++)
         for (int j = 0; j < stage->plan.hop[i].count && stage->plan.hop[i].rank == stage->replica.rank; j++)
             mine->planned += stage->layers.cost[stage->plan.hop[i].first + j] / stage->speed[world->rank];
-    *out = (cake_tally){.n_replica = stage->n_replica};
+    *out = (cake_gathered){.n_replica = stage->n_replica};
     size_t n = (size_t)cake_model_config(stage->model)->n_layer;
     if (world->rank == 0) {
         out->stages = cake_alloc((size_t)world->size, sizeof *out->stages);
@@ -87,13 +87,13 @@ void cake_tally_gather(const cake_comm *world, cake_stage *stage, const cake_pip
     cake_pipeline_layers(pipeline, layer_s);
     cake_comm_gather(world, layer_s, out->layer_s, n * sizeof *layer_s);
     free(layer_s);
-    out->plans = cake_tally_plans(world, stage);
+    out->plans = cake_gather_plans(world, stage);
 }
 
-void cake_tally_free(cake_tally *tally)
+void cake_gather_free(cake_gathered *tally)
 {
     free(tally->stages);
     free(tally->layer_s);
-    cake_tally_free_plans(tally->plans, tally->n_replica);
-    *tally = (cake_tally){0};
+    cake_gather_free_plans(tally->plans, tally->n_replica);
+    *tally = (cake_gathered){0};
 }

@@ -3,10 +3,10 @@
  * What the report's files share: report.c (figures, the table on standard error), report_json.c (the file).
  * Nobody else includes this.
  */
-#ifndef CAKE_REPORT_REPORT_PARTS_H
-#define CAKE_REPORT_REPORT_PARTS_H
+#ifndef CAKE_REPORT_INTERNAL_H
+#define CAKE_REPORT_INTERNAL_H
 
-#include "report/advice.h"
+#include "report/diagnosis.h"
 #include "report/report.h"
 
 /* What was computed at some ranks, and what their peaks would have taken for it. */
@@ -29,11 +29,12 @@ double cake_report_rate(int64_t n, double seconds);                         /* 0
 double cake_report_million(const cake_report *report, double joules);
 
 /* Of all replicas [n_replica], owned, with their ranks' behind them. */
-cake_figures *cake_report_figures(const cake_report *report);
-void cake_report_figures_free(cake_figures *all);
-double cake_report_idle(const cake_figures *all, const cake_report *report, int rank); /* share of the run */
+cake_run_metrics *cake_report_figures(const cake_report *report);
+void cake_report_figures_free(cake_run_metrics *all);
+double cake_report_idle(const cake_run_metrics *all, const cake_report *report,
+                        int rank); /* share of the run */
 /* Whom the rank waited for, and what to do (nothing if the run was too short to judge); appended. */
-void cake_report_waits(const cake_figures *all, const cake_report *report, int rank, cake_buf *out);
-void cake_report_advise(const cake_figures *all, const cake_report *report, cake_buf *out);
+void cake_report_waits(const cake_run_metrics *all, const cake_report *report, int rank, cake_buf *out);
+void cake_report_advise(const cake_run_metrics *all, const cake_report *report, cake_buf *out);
 
 #endif

@@ -2,22 +2,22 @@
  *
  * What the figures of a run mean: whom a rank waited for, and one line of advice. Pure: numbers in, text out.
  */
-#ifndef CAKE_REPORT_ADVICE_H
-#define CAKE_REPORT_ADVICE_H
+#ifndef CAKE_REPORT_DIAGNOSIS_H
+#define CAKE_REPORT_DIAGNOSIS_H
 
 #include <stdint.h>
 
 #include "base/buf.h"
 
 /* Of one rank, in seconds of the run. */
-typedef struct cake_figure {
+typedef struct cake_rank_metrics {
     int upstream; /* the rank that its waves come from */
     int n_layer;
     double busy;    /* layers and, on rank 0, the root's work */
     double layer;   /* in its layers */
     double move;    /* in moving messages between them */
     double planned; /* what its layers should cost, in a unit that all ranks have; 0: nobody knows */
-} cake_figure;
+} cake_rank_metrics;
 
 /* Of a host whose ranks have more threads than cpus. */
 typedef struct cake_crowd {
@@ -26,8 +26,8 @@ typedef struct cake_crowd {
     double cpus; /* those that its ranks may run on, or the time of cpus that its control group has */
 } cake_crowd;
 
-typedef struct cake_figures {
-    const cake_figure *rank; /* [n_rank] */
+typedef struct cake_run_metrics {
+    const cake_rank_metrics *rank; /* [n_rank] */
     int n_rank;
     int first;        /* rank 0 of these as the world counts: they are one replica's */
     double seconds;   /* of the run */
@@ -37,18 +37,18 @@ typedef struct cake_figures {
     cake_crowd crowd; /* of the first such host */
     int64_t waves, rows;
     double embed, head, sample, read; /* of the root's work; read: reading and tokenizing requests */
-} cake_figures;
+} cake_run_metrics;
 
-double cake_figure_idle(const cake_figures *figures, int rank); /* share of the run */
+double cake_figure_idle(const cake_run_metrics *figures, int rank); /* share of the run */
 /* Seconds that its layers would have taken at the pace of all other ranks; 0: nobody knows. */
-double cake_figure_expected(const cake_figures *figures, int rank);
+double cake_figure_expected(const cake_run_metrics *figures, int rank);
 /* Appends what the rank was idle for: "rank 2", "root", "nothing to do"; "-" if it hardly was. */
-void cake_advice_waits(const cake_figures *figures, int rank, cake_buf *out);
+void cake_diagnosis_waits(const cake_run_metrics *figures, int rank, cake_buf *out);
 /* Appends one sentence: the first row of a table of conditions that holds. Nothing of a run that is too short
  * to judge by. */
-void cake_advice_give(const cake_figures *figures, cake_buf *out);
+void cake_diagnosis_give(const cake_run_metrics *figures, cake_buf *out);
 /* Appends a sentence if a rank's layers took 20 % longer than planned, beside the others: of the rank with
  * which it is worst. Where ranks take turns on cpus all are late, by chance. */
-void cake_advice_late(const cake_figures *figures, cake_buf *out);
+void cake_diagnosis_late(const cake_run_metrics *figures, cake_buf *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the head of a bundle, bytes of its tensors. Out: a directory with the bundle. bundle/staging.c calls.
+ * In: the head of a bundle, bytes of its tensors. Out: a directory with the bundle. bundle/cmd_stage.c calls.
  *
  * While it is written the tensors are in model.safetensors.partial and bundle.partial has the head and, a
  * line each, the checksums of tensors that are there. What such a line says is believed only if the bytes
@@ -10,7 +10,7 @@
  * Invariant: a directory with a bundle.json has all that this names; one without is only overwritten if it
  * has a bundle.partial or no tensors.
  */
-#include "bundle/scratch.h"
+#include "bundle/writer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -34,7 +34,7 @@
 
 enum { CHUNK = 1 << 20, LINE = 24 };
 
-struct cake_scratch {
+struct cake_bundle_writer {
     cake_buf path; /* of the directory */
     cake_bundle *wanted;
     const char *head;
@@ -47,13 +47,13 @@ struct cake_scratch {
     bool whole;
 };
 
-void cake_scratch_path(const char *dir, int rank, cake_buf *out)
+void cake_bundle_writer_path(const char *dir, int rank, cake_buf *out)
 {
     cake_buf_addf(out, "%s/rank-%04d", dir, rank);
 }
 
 /* The path of a file of the bundle; valid until the next call. */
-static const char *name_of(const cake_scratch *s, const char *name)
+static const char *name_of(const cake_bundle_writer *s, const char *name)
 {
     static cake_buf path;
     cake_buf_cut(&path, 0);
@@ -61,7 +61,7 @@ static const char *name_of(const cake_scratch *s, const char *name)
     return path.data;
 }
 
-static bool exists(const cake_scratch *s, const char *name)
+static bool exists(const cake_bundle_writer *s, const char *name)
 {
     struct stat st;
     return !lstat(name_of(s, name), &st);
@@ -120,7 +120,7 @@ static cake_bundle *recall(const char *dir, bool finished, cake_buf *head)
     return b;
 }
 
-int cake_scratch_beyond(const char *dir, int n_rank)
+int cake_bundle_writer_beyond(const char *dir, int n_rank)
 {
     DIR *list = opendir(dir);
     int least = -1;
@@ -129,7 +129,7 @@ int cake_scratch_beyond(const char *dir, int n_rank)
         bool is_rank = sscanf(entry->d_name, "rank-%9d%n", &rank, &used) == 1 && !entry->d_name[used];
         if (!is_rank || rank < n_rank || (least >= 0 && rank > least))
             continue;
-        cake_bundle *old = cake_scratch_peek(dir, rank);
+        cake_bundle *old = cake_bundle_writer_peek(dir, rank);
         least = old ? rank : least;
         cake_bundle_close(old);
     }
@@ -138,10 +138,10 @@ int cake_scratch_beyond(const char *dir, int n_rank)
     return least;
 }
 
-cake_bundle *cake_scratch_peek(const char *dir, int rank)
+cake_bundle *cake_bundle_writer_peek(const char *dir, int rank)
 {
     cake_buf path = {0};
-    cake_scratch_path(dir, rank, &path);
+    cake_bundle_writer_path(dir, rank, &path);
     cake_bundle *b = recall(path.data, false, NULL);
     b = b ? b : recall(path.data, true, NULL);
     cake_buf_free(&path);
@@ -149,7 +149,7 @@ cake_bundle *cake_scratch_peek(const char *dir, int rank)
 }
 
 /* Whether the tensor's bytes in the file have the checksum. */
-static bool verify(const cake_scratch *s, int fd, int tensor, uint32_t expected)
+static bool verify(const cake_bundle_writer *s, int fd, int tensor, uint32_t expected)
 {
     const cake_tensor *t = &s->wanted->tensor[tensor];
     int64_t left = t->end - t->begin, at = s->at[tensor];
@@ -169,7 +169,7 @@ static bool verify(const cake_scratch *s, int fd, int tensor, uint32_t expected)
     return left == 0 && sum == expected;
 }
 
-static bool same_header(const cake_scratch *s, int fd)
+static bool same_header(const cake_bundle_writer *s, int fd)
 {
     struct stat st;
     char *found = cake_alloc(s->header.len, 1);
@@ -181,7 +181,7 @@ static bool same_header(const cake_scratch *s, int fd)
 }
 
 /* Which tensors are there, of those that `before` says are. Returns whether it is the whole file. */
-static bool find_tensors(cake_scratch *s, const cake_bundle *before, const char *name)
+static bool find_tensors(cake_bundle_writer *s, const cake_bundle *before, const char *name)
 {
     int fd = open(name_of(s, name), O_RDONLY | O_CLOEXEC);
     bool all = fd >= 0 && same_header(s, fd);
@@ -198,7 +198,7 @@ static bool find_tensors(cake_scratch *s, const cake_bundle *before, const char 
     return all;
 }
 
-static bool files_right(const cake_scratch *s)
+static bool files_right(const cake_bundle_writer *s)
 {
     cake_buf unsaid = {0};
     cake_buf *heard = cake_log_capture(&unsaid);
@@ -209,7 +209,7 @@ static bool files_right(const cake_scratch *s)
 }
 
 /* Looks at what is there. *finished: a bundle.json is. */
-static void look(cake_scratch *s, bool *finished)
+static void look(cake_bundle_writer *s, bool *finished)
 {
     *finished = exists(s, CAKE_BUNDLE_NAME);
     for (int i = *finished; i >= 0; i--) {
@@ -243,7 +243,7 @@ static cake_err write_all(int fd, const char *path, int64_t at, const void *byte
 }
 
 /* A file that is there whole or not at all, and on the disk. */
-static cake_err write_file(const cake_scratch *s, const char *name, const char *bytes, size_t len)
+static cake_err write_file(const cake_bundle_writer *s, const char *name, const char *bytes, size_t len)
 {
     cake_buf path = {0}, temp = {0};
     cake_buf_addf(&path, "%s/%s", s->path.data, name);
@@ -263,12 +263,12 @@ static cake_err write_file(const cake_scratch *s, const char *name, const char *
     return err;
 }
 
-static void add_line(const cake_scratch *s, int tensor, cake_buf *out)
+static void add_line(const cake_bundle_writer *s, int tensor, cake_buf *out)
 {
     cake_buf_addf(out, "%08x %d\n", (unsigned)s->wanted->sum[tensor], tensor);
 }
 
-static cake_err start_journal(cake_scratch *s)
+static cake_err start_journal(cake_bundle_writer *s)
 {
     cake_buf text = {0};
     cake_buf_addf(&text, "%s\n", s->head);
@@ -284,7 +284,7 @@ static cake_err start_journal(cake_scratch *s)
 }
 
 /* The tensors' file at its full size, so that a lack of room shows before anything is read. */
-static cake_err start_data(cake_scratch *s)
+static cake_err start_data(cake_bundle_writer *s)
 {
     if (!exists(s, DATA_TEMP) && exists(s, DATA)) {
         cake_buf from = {0};
@@ -307,7 +307,7 @@ static cake_err start_data(cake_scratch *s)
 }
 
 /* What is written here is a file of ours: not one of another bundle, by a link, nor a directory. */
-static cake_err check_own(const cake_scratch *s)
+static cake_err check_own(const cake_bundle_writer *s)
 {
     static const char *const names[] = {DATA, DATA_TEMP, JOURNAL, CAKE_BUNDLE_NAME};
     struct stat st;
@@ -324,7 +324,7 @@ static cake_err check_own(const cake_scratch *s)
 }
 
 /* A directory that is not empty is one of ours, or stays as it is. */
-static cake_err check_foreign(const cake_scratch *s)
+static cake_err check_foreign(const cake_bundle_writer *s)
 {
     DIR *dir = opendir(s->path.data);
     cake_err err = dir ? CAKE_OK : fail(s->path.data, "opened", errno);
@@ -340,7 +340,7 @@ static cake_err check_foreign(const cake_scratch *s)
 }
 
 /* From here on it is no bundle, until it is finished. */
-static cake_err start(cake_scratch *s, bool finished)
+static cake_err start(cake_bundle_writer *s, bool finished)
 {
     if (!finished && !exists(s, JOURNAL)) {
         cake_err foreign = check_foreign(s);
@@ -359,7 +359,7 @@ static cake_err start(cake_scratch *s, bool finished)
     return err ? err : start_data(s);
 }
 
-cake_err cake_scratch_make(const char *path)
+cake_err cake_bundle_writer_make(const char *path)
 {
     char *part = cake_copy(path, strlen(path));
     cake_err err = CAKE_OK;
@@ -381,7 +381,7 @@ cake_err cake_scratch_make(const char *path)
     return err;
 }
 
-static cake_err lock(cake_scratch *s)
+static cake_err lock(cake_bundle_writer *s)
 {
     s->fd = open(s->path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->fd < 0)
@@ -391,16 +391,17 @@ static cake_err lock(cake_scratch *s)
     return CAKE_OK;
 }
 
-cake_err cake_scratch_open(const char *dir, cake_bundle *wanted, const char *head, cake_scratch **out)
+cake_err cake_bundle_writer_open(const char *dir, cake_bundle *wanted, const char *head,
+                                 cake_bundle_writer **out)
 {
-    cake_scratch *s = cake_alloc(1, sizeof *s);
-    *s = (cake_scratch){.wanted = wanted, .head = head, .fd = -1, .data = -1, .journal = -1};
+    cake_bundle_writer *s = cake_alloc(1, sizeof *s);
+    *s = (cake_bundle_writer){.wanted = wanted, .head = head, .fd = -1, .data = -1, .journal = -1};
     s->at = cake_alloc((size_t)wanted->n_tensor, sizeof *s->at);
     s->there = cake_alloc((size_t)wanted->n_tensor, sizeof *s->there);
     s->size = cake_bundle_add_tensors(wanted, &s->header, s->at);
-    cake_scratch_path(dir, wanted->rank, &s->path);
+    cake_bundle_writer_path(dir, wanted->rank, &s->path);
     bool finished = false;
-    cake_err err = cake_scratch_make(s->path.data);
+    cake_err err = cake_bundle_writer_make(s->path.data);
     if (!err)
         err = lock(s);
     if (!err)
@@ -408,13 +409,13 @@ cake_err cake_scratch_open(const char *dir, cake_bundle *wanted, const char *hea
     if (!err && !s->whole)
         err = start(s, finished);
     if (err)
-        cake_scratch_close(s);
+        cake_bundle_writer_close(s);
     else
         *out = s;
     return err;
 }
 
-void cake_scratch_close(cake_scratch *s)
+void cake_bundle_writer_close(cake_bundle_writer *s)
 {
     if (!s)
         return;
@@ -430,22 +431,23 @@ void cake_scratch_close(cake_scratch *s)
     free(s);
 }
 
-bool cake_scratch_whole(const cake_scratch *s)
+bool cake_bundle_writer_whole(const cake_bundle_writer *s)
 {
     return s->whole;
 }
 
-bool cake_scratch_has(const cake_scratch *s, int tensor)
+bool cake_bundle_writer_has(const cake_bundle_writer *s, int tensor)
 {
     return s->there[tensor];
 }
 
-int64_t cake_scratch_kept(const cake_scratch *s)
+int64_t cake_bundle_writer_kept(const cake_bundle_writer *s)
 {
     return s->kept;
 }
 
-cake_err cake_scratch_write(cake_scratch *s, int tensor, int64_t offset, const void *bytes, size_t len)
+cake_err cake_bundle_writer_write(cake_bundle_writer *s, int tensor, int64_t offset, const void *bytes,
+                                  size_t len)
 {
     const cake_tensor *t = &s->wanted->tensor[tensor];
     uint32_t *sum = &s->wanted->sum[tensor];
@@ -462,7 +464,7 @@ cake_err cake_scratch_write(cake_scratch *s, int tensor, int64_t offset, const v
     return err;
 }
 
-static cake_err finish_data(cake_scratch *s)
+static cake_err finish_data(cake_bundle_writer *s)
 {
     cake_buf from = {0};
     cake_err err = CAKE_OK;
@@ -475,7 +477,7 @@ static cake_err finish_data(cake_scratch *s)
     return err;
 }
 
-static cake_err finish_files(cake_scratch *s, const cake_buf *text)
+static cake_err finish_files(cake_bundle_writer *s, const cake_buf *text)
 {
     cake_err err = CAKE_OK;
     for (int i = 0; i < s->wanted->n_file && !err; i++) {
@@ -485,7 +487,7 @@ static cake_err finish_files(cake_scratch *s, const cake_buf *text)
         if (part) {
             cake_buf above = {0};
             cake_buf_addf(&above, "%s/%.*s", s->path.data, (int)(part - name), name);
-            err = cake_scratch_make(above.data);
+            err = cake_bundle_writer_make(above.data);
             cake_buf_free(&above);
         }
         if (!err)
@@ -494,7 +496,7 @@ static cake_err finish_files(cake_scratch *s, const cake_buf *text)
     return err;
 }
 
-cake_err cake_scratch_finish(cake_scratch *s, const cake_buf *text)
+cake_err cake_bundle_writer_finish(cake_bundle_writer *s, const cake_buf *text)
 {
     cake_buf manifest = {0};
     cake_err err = finish_data(s);

@@ -5,7 +5,7 @@
  * same one form a group, of which one reads and all get what it reads. What the model is, all learn from rank
  * 0: so each byte of the model is read once, whatever the number of ranks.
  */
-#include "bundle/staging.h"
+#include "bundle/cmd_stage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@
 #include "base/crc.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "bundle/bundles.h"
-#include "bundle/scratch.h"
+#include "bundle/locate.h"
+#include "bundle/writer.h"
 #include "formats/json.h"
 #include "model/side_files.h"
 #include "model/source.h"
@@ -78,7 +78,7 @@ static cake_err read_model(staging *s)
     char name[CAKE_MODEL_NAME];
     cake_model_options whole = {0};
     cake_model *model = NULL;
-    cake_bundle *other = cake_scratch_peek(s->options->model, 0);
+    cake_bundle *other = cake_bundle_writer_peek(s->options->model, 0);
     cake_err err = other ? CAKE_OK : cake_model_open(s->options->model, &whole, &model);
     if (!err && (other || cake_model_bundle(model)))
         err = cake_fail_usage("%s: holds bundles; stage from the whole model", s->options->model);
@@ -160,7 +160,7 @@ static const char *text_of(const staging *s, const char *name)
  * a little different, and nothing of what is there could stay. */
 static bool recall_plan(const staging *s, int n_rank, cake_plan *plan)
 {
-    cake_bundle *before = cake_scratch_peek(s->options->directory, 0);
+    cake_bundle *before = cake_bundle_writer_peek(s->options->directory, 0);
     bool same = before && before->n_rank == n_rank;
     if (same) {
         cake_buf head = {0};
@@ -317,7 +317,7 @@ static cake_err choose_writers(staging *s)
 
 /* Reads a tensor and writes it where it is wanted. All of the group call; a writer that is in trouble goes on
  * to take part, so that the others' bundles are finished. *err is this rank's. */
-static cake_err pass_tensor(staging *s, cake_scratch *to, int tensor, cake_err *err)
+static cake_err pass_tensor(staging *s, cake_bundle_writer *to, int tensor, cake_err *err)
 {
     const cake_tensor *t = &s->common->tensor[tensor];
     int64_t bytes = t->end - t->begin;
@@ -331,17 +331,17 @@ static cake_err pass_tensor(staging *s, cake_scratch *to, int tensor, cake_err *
         s->counts.read += s->group.rank ? 0 : n;
         cake_comm_bcast(&s->group, s->chunk, (size_t)n);
         if (to && !*err)
-            *err = cake_scratch_write(to, tensor, at, s->chunk, (size_t)n);
+            *err = cake_bundle_writer_write(to, tensor, at, s->chunk, (size_t)n);
     }
     return CAKE_OK;
 }
 
-static cake_err pass_all(staging *s, const cake_bundle *wanted, cake_scratch *to, cake_err err)
+static cake_err pass_all(staging *s, const cake_bundle *wanted, cake_bundle_writer *to, cake_err err)
 {
     for (int i = 0; i < wanted->n_tensor; i++) {
         if (!wanted->held[i])
             continue;
-        bool wants = to && !err && !cake_scratch_whole(to) && !cake_scratch_has(to, i);
+        bool wants = to && !err && !cake_bundle_writer_whole(to) && !cake_bundle_writer_has(to, i);
         if (cake_comm_allreduce_min(&s->group, !wants))
             continue;
         cake_err read = pass_tensor(s, wants ? to : NULL, i, &err);
@@ -377,26 +377,26 @@ static cake_err stage_one(staging *s, int rank)
 {
     cake_buf head = {0};
     cake_bundle *wanted = NULL;
-    cake_scratch *to = NULL;
+    cake_bundle_writer *to = NULL;
     cake_err err = describe(s, rank, &head, &wanted);
     CAKE_ASSERT(!err);
     if (s->writes)
-        err = cake_scratch_open(s->options->directory, wanted, head.data, &to);
-    bool whole = to && cake_scratch_whole(to);
+        err = cake_bundle_writer_open(s->options->directory, wanted, head.data, &to);
+    bool whole = to && cake_bundle_writer_whole(to);
     for (int i = 0; i < s->n_file && !rank; i++)
         if (!everywhere(s, i))
             share_text(&s->group, &s->text[i]);
     err = pass_all(s, wanted, to, err);
     if (to && !err && !whole)
-        err = cake_scratch_finish(to, s->text);
+        err = cake_bundle_writer_finish(to, s->text);
     if (to && !err) {
         s->counts.written += !whole;
         s->counts.whole += whole;
-        s->counts.kept += whole ? 0 : cake_scratch_kept(to);
+        s->counts.kept += whole ? 0 : cake_bundle_writer_kept(to);
         cake_log(CAKE_DEBUG, "stage", "%s/rank-%04d: %s", s->options->directory, rank,
                  whole ? "there and intact" : "written");
     }
-    cake_scratch_close(to);
+    cake_bundle_writer_close(to);
     cake_bundle_close(wanted);
     cake_buf_free(&head);
     return err;
@@ -468,7 +468,7 @@ static void tell(staging *s)
                  "%lld written, %lld there and intact; %s read from the model, %s kept from before",
                  s->options->directory, s->plan.n_rank, s->plan.n_rank == 1 ? "" : "s", layers.data,
                  (long long)sum.written, (long long)sum.whole, read, kept);
-    int old = world->rank ? -1 : cake_scratch_beyond(s->options->directory, s->plan.n_rank);
+    int old = world->rank ? -1 : cake_bundle_writer_beyond(s->options->directory, s->plan.n_rank);
     if (old >= 0)
         cake_log(CAKE_WARN, "stage",
                  "%s/rank-%04d and on: left by an earlier stage for more ranks; no run of %d uses them, "
@@ -506,7 +506,7 @@ static void close_staging(staging *s)
     cake_comm_free(&s->group);
 }
 
-cake_err cake_staging(const cake_options *options, const cake_comm *world)
+cake_err cake_cmd_stage(const cake_options *options, const cake_comm *world)
 {
     staging s = {.options = options, .world = world, .chunk = cake_alloc(CHUNK, 1)};
     cake_err err = cake_comm_agree(world, world->rank ? CAKE_OK : check_directory(options));
@@ -521,7 +521,7 @@ cake_err cake_staging(const cake_options *options, const cake_comm *world)
     if (!err) {
         s.source = cake_source_open(options->model, s.common);
         cake_comm_split(world, world->rank % s.plan.n_rank, &s.group);
-        err = cake_comm_agree(world, cake_scratch_make(options->directory));
+        err = cake_comm_agree(world, cake_bundle_writer_make(options->directory));
     }
     if (!err)
         err = compare_readers(&s);
