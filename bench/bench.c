@@ -17,7 +17,7 @@
 #include "bench/cost.h"
 #include "bench/shapes.h"
 #include "formats/json.h"
-#include "options/outputs.h"
+#include "options/check_paths.h"
 #include "place/machine.h"
 #include "planner/stage.h"
 
@@ -166,7 +166,7 @@ static cake_err check_options(const cake_options *o, const cake_comm *world)
     if (!err)
         err = check_uses(o);
     if (!err)
-        err = cake_outputs_check(o);
+        err = cake_paths_check(o);
     if (!err && o->output && o->operands.n) /* before hours are measured */
         err = write_text(o->output, "a", "", 0);
     return err;
@@ -314,7 +314,7 @@ cake_err cake_bench_run(const cake_options *options, const cake_comm *world)
     if (!options->operands.n) {
         if (world->rank == 0)
             list_names();
-        return cake_outputs_flush(world, CAKE_OK);
+        return cake_paths_flush(world, CAKE_OK);
     }
     cake_machine_read(&machine);
     b.threads = cake_options_threads(options, machine.cores_mine);
@@ -329,5 +329,5 @@ cake_err cake_bench_run(const cake_options *options, const cake_comm *world)
         err = write_file(options->output, f.result, f.n, &b);
     free(f.result);
     free(b.result);
-    return cake_outputs_flush(world, err);
+    return cake_paths_flush(world, err);
 }

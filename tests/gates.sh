@@ -16,7 +16,7 @@ fresh() {
     local head='/* SPDX-License-Identifier: Apache-2.0 */'
     printf '%s\n#include <stdio.h>\n' "$head" >"$tree/src/base/base.c"
     printf '%s\n#include <mpi.h>\n\n#include "base/base.h"\n' "$head" >"$tree/src/link/comm.c"
-    printf '%s\n#include "link/comm.h"\n#include "tokenizer/tokenizer.h"\n' "$head" >"$tree/src/run/run.c"
+    printf '%s\n#include "link/comm.h"\n#include "tokenizer/tokenizer.h"\n' "$head" >"$tree/src/run/cmd_run.c"
     printf '%s\n#include "base/base.h"\n/* exit(1) in a comment, and MPI_Abort() */\n' "$head" >"$tree/src/tokenizer/tokenizer.c"
     printf '%s\n#include "model/model.h"\nconst char *text = "exit(1)";\n' "$head" >"$tree/src/slice/slice.c"
     printf '%s\n#include <immintrin.h>\n' "$head" >"$tree/kernels/cpu/cpu.c"
@@ -56,13 +56,13 @@ layer "siblings in row 2 with kernels" src/link/comm.c '#include "model/model.h"
 layer "link is no business of slice" src/slice/slice.c '#include "link/link.h"'
 layer "kernels include the model" kernels/cpu/cpu.c '#include "model/model.h"'
 layer "main goes around run" src/main.c '#include "tokenizer/tokenizer.h"'
-layer "an include without a folder" src/run/run.c '#include "run.h"'
-layer "mpi.h in run" src/run/run.c '#include <mpi.h>'
+layer "an include without a folder" src/run/cmd_run.c '#include "run.h"'
+layer "mpi.h in run" src/run/cmd_run.c '#include <mpi.h>'
 layer "jansson outside its door" src/tokenizer/tokenizer.c '#include <jansson.h>'
 layer "a second door" src/base/base.c '#include <pcre2.h>'
 layer "a header in no row" src/base/base.c '#include <openssl/sha.h>'
 layer "exit() outside main.c" src/base/base.c 'void f(void) { exit(1); }'
-layer "MPI_Abort() outside comm.c" src/run/run.c 'void f(void) { MPI_Abort(MPI_COMM_WORLD, 1); }'
+layer "MPI_Abort() outside comm.c" src/run/cmd_run.c 'void f(void) { MPI_Abort(MPI_COMM_WORLD, 1); }'
 layer "a call of MPI elsewhere" src/slice/slice.c 'void f(void) { MPI_Barrier(0); }'
 mkdir -p "$tree/src/util" && printf '/* SPDX */\n' >"$tree/src/util/util.c"
 must layers 1 "a folder in no row"

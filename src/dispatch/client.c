@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: letters of world rank 0, tokens and finished sequences of this root. Out: sequences, news. run.c calls,
- * and the pipeline between its turns and between layers.
+ * In: letters of world rank 0, tokens and finished sequences of this root. Out: sequences, news.
+ * cmd_run.c calls, and the pipeline between its turns and between layers.
  * Invariant: news are in the order in which things happened, and none is kept longer than a moment.
  */
 #include "dispatch/client.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: requests of the conductor, news of roots. Out: requests to roots, tokens and finished sequences to the
- * conductor. run.c calls, and the pipeline between its turns and between layers.
+ * conductor. cmd_run.c calls, and the pipeline between its turns and between layers.
  * Invariant: a request that is another replica's lies in `away` under its ticket until that replica has done
  * it.
  */

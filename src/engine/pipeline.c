@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, this rank's works (slices), the root's lanes. Out: waves that went round. run.c calls.
+ * In: a plan, this rank's works (slices), the root's lanes. Out: waves that went round. cmd_run.c calls.
  * Invariant: an edge never holds more parcels than there are lanes, so no send can block for ever.
  */
 #include "engine/pipeline.h"

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "formats/codec.h"
-#include "options/options_parts.h"
+#include "options/internal.h"
 #include "record/record.h"
 
 static bool ends_in(const char *path, const char *ending)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what sources.c finds. Out: cake_options, checked. main calls.
+ * In: what parse.c finds. Out: cake_options, checked. main calls.
  */
-#include "options/options_parts.h"
+#include "options/internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -326,7 +326,7 @@ void cake_options_free(cake_options *options)
 {
     cake_params_free(&options->params);
     free(options->prompts.text);
-    cake_settings_free(&options->said);
+    cake_config_file_free(&options->said);
     free(options->staged.dir);
     free(options->staged.name);
 }

@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "link/comm.h"
-#include "options/settings.h"
+#include "options/config_file.h"
 #include "prompt/prompt.h"
 #include "types/params.h"
 #include "types/shard.h"
@@ -32,11 +32,11 @@ typedef struct cake_options {
     const char *help_of; /* the command that help is wanted for; NULL: all */
     const char *model, *input, *input_format, *output, *system;
     cake_texts prompts;
-    cake_texts operands;  /* of bench: names; of merge and status: results */
-    cake_texts words;     /* the command line */
-    const char *settings; /* the file of --config; NULL: none */
-    cake_settings said;   /* what it has, owned */
-    cake_names names;     /* of fields in other people's lines */
+    cake_texts operands;   /* of bench: names; of merge and status: results */
+    cake_texts words;      /* the command line */
+    const char *settings;  /* the file of --config; NULL: none */
+    cake_config_file said; /* what it has, owned */
+    cake_names names;      /* of fields in other people's lines */
     const char
         *config; /* the text of a made-up model's config.json, with dummy weights; model is its name then */
     const char *shape, *batch; /* of bench */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: options, the world. Out: a cake_stage, filled in three steps: open (model's headers, kernels,
- * machine), plan (who has which layers), load (weights, slices). run.c, preview.c, cmd_stage.c and bench
+ * machine), plan (who has which layers), load (weights, slices). cmd_run.c, cmd_plan.c, cmd_stage.c and bench
  * call.
  * Invariant: whatever a rank finds wrong is agreed on by all ranks before any of them goes on.
  */

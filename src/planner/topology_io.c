@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a topology file on rank 0, the hosts of all ranks. Out: the plan, the same on all ranks; or the other
- * way round. stage.c and preview.c call.
+ * way round. stage.c and cmd_plan.c call.
  */
 #include "planner/topology_io.h"
 
@@ -13,7 +13,7 @@
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "options/outputs.h"
+#include "options/check_paths.h"
 #include "place/hostnames.h"
 #include "place/pci_devices.h"
 
@@ -202,7 +202,7 @@ const char *cake_topology_io_where(const cake_options *o, const cake_topology_ra
 
 cake_err cake_topology_io_check(const cake_options *o)
 {
-    cake_err err = cake_outputs_check(o);
+    cake_err err = cake_paths_check(o);
     return err || !o->write_topology ? err : cake_atomic_file_check("topology", o->write_topology);
 }
 

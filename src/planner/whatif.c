@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what is known of the ranks that were started. Out: a plan for others. preview.c calls.
+ * In: what is known of the ranks that were started. Out: a plan for others. cmd_plan.c calls.
  * Invariant: bytes are counted by the functions that count them for ranks that are there.
  */
 #include "planner/whatif.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the name of a result file. Out: what there is of it, and how far it is. run/status.c calls.
+ * In: the name of a result file. Out: what there is of it, and how far it is. run/cmd_status.c calls.
  * Invariant: only reads; .partial is looked at before RESULTS, so that a file which is renamed meanwhile is
  * still found.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: lengths of answers that have ended, tokens of those that have not. Out: tokens that are still to
- * come. answers.c calls for progress. Invariant: nothing is said of lengths before as many answers have
+ * come. batch_io.c calls for progress. Invariant: nothing is said of lengths before as many answers have
  * ended as are under way.
  *
  * Lengths that differ little say when an answer ends: at their mean. Of lengths that differ much an

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: every rank's figures. Out: on world rank 0 arrays of all of them. run.c and preview.c call on all
+ * In: every rank's figures. Out: on world rank 0 arrays of all of them. cmd_run.c and cmd_plan.c call on all
  * ranks.
  * Invariant: plans travel as arrays of n_layer + 1 hops, the count of a plan's hops in the last one, so that
  * all ranks send equally much.

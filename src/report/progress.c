@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: counts, clocks. Out: a bar, lines, --progress-file. run.c calls.
+ * In: counts, clocks. Out: a bar, lines, --progress-file. cmd_run.c calls.
  * Invariant: trouble with the file is said once and never ends the run.
  */
 #include "report/progress.h"

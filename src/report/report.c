@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what each rank measured (cake_report_stage, gathered by gather.c). Out: the figures of replicas, some
- * lines on standard error. run.c calls on world rank 0 when the run is over; report_json.c makes the file of
- * the same figures.
+ * In: what each rank measured (cake_report_stage, gathered by gather.c). Out: the figures of replicas,
+ * some lines on standard error. cmd_run.c calls on world rank 0 when the run is over; report_json.c makes
+ * the file of the same figures.
  */
 #include "report/internal.h"
 

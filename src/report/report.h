@@ -21,7 +21,7 @@
 
 typedef struct cake_report {
     const char *model;
-    const cake_settings *settings; /* of --config */
+    const cake_config_file *settings; /* of --config */
     int argc;
     char **argv;
     const cake_plan *plans; /* [n_replica] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: requests from the prompt iterator. Out: sequences, in the order of the input, or a list of ids for
- * those who only count. answers.c, scan.c, preview.c and tokenize.c call.
+ * those who only count. batch_io.c, scan.c, cmd_plan.c and cmd_tokenize.c call.
  * Invariant: only trouble with the input as a whole is returned; a request that is bad comes out with
  * request.err.
  */

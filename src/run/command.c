@@ -8,7 +8,7 @@
 
 #include "base/version.h"
 #include "bundle/cmd_stage.h"
-#include "options/outputs.h"
+#include "options/check_paths.h"
 #include "run/run.h"
 
 static cake_err help(const cake_options *options)
@@ -28,8 +28,8 @@ static cake_err version(const cake_options *options)
 static const struct {
     const char *name;
     cake_err (*run)(const cake_options *options);
-} alone[] = {{"tokenize", cake_tokenize}, {"info", cake_info}, {"merge", cake_merge},
-             {"status", cake_status},     {"help", help},      {"version", version}};
+} alone[] = {{"tokenize", cake_cmd_tokenize}, {"info", cake_cmd_info}, {"merge", cake_cmd_merge},
+             {"status", cake_cmd_status},     {"help", help},          {"version", version}};
 
 static cake_err run_alone(cake_err (*run)(const cake_options *options), const cake_options *options,
                           const cake_comm *world)
@@ -41,10 +41,10 @@ cake_err cake_command(const cake_options *options, const cake_comm *world, int a
 {
     for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
         if (!strcmp(alone[i].name, options->command))
-            return cake_outputs_flush(world, run_alone(alone[i].run, options, world));
+            return cake_paths_flush(world, run_alone(alone[i].run, options, world));
     if (!strcmp(options->command, "plan"))
-        return cake_outputs_flush(world, cake_preview(options, world));
+        return cake_paths_flush(world, cake_cmd_plan(options, world));
     if (!strcmp(options->command, "stage"))
         return cake_cmd_stage(options, world);
-    return cake_run(options, world, argc, argv);
+    return cake_cmd_run(options, world, argc, argv);
 }

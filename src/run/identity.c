@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: options, the stage, the feed's defaults. Out: a JSON object that names the job. answers.c calls it for
- * the journal, run.c asks for the instruction set of earlier results.
+ * In: options, the stage, the feed's defaults. Out: a JSON object that names the job. batch_io.c calls it for
+ * the journal, cmd_run.c asks for the instruction set of earlier results.
  * Invariant: whatever may change a result's bits, the requests apart, is in it; numbers of ranks and threads
  * are not.
  */

@@ -12,11 +12,11 @@
 /* Runs the command that the options name; argc and argv go into the report. */
 cake_err cake_command(const cake_options *options, const cake_comm *world, int argc, char **argv);
 
-cake_err cake_run(const cake_options *options, const cake_comm *world, int argc, char **argv);
-cake_err cake_preview(const cake_options *options, const cake_comm *world); /* `plan` */
-cake_err cake_tokenize(const cake_options *options);                        /* rank 0 only */
-cake_err cake_merge(const cake_options *options);                           /* rank 0 only */
-cake_err cake_status(const cake_options *options);                          /* rank 0 only */
-cake_err cake_info(const cake_options *options);                            /* rank 0 only */
+cake_err cake_cmd_run(const cake_options *options, const cake_comm *world, int argc, char **argv);
+cake_err cake_cmd_plan(const cake_options *options, const cake_comm *world); /* `plan` */
+cake_err cake_cmd_tokenize(const cake_options *options);                     /* rank 0 only */
+cake_err cake_cmd_merge(const cake_options *options);                        /* rank 0 only */
+cake_err cake_cmd_status(const cake_options *options);                       /* rank 0 only */
+cake_err cake_cmd_info(const cake_options *options);                         /* rank 0 only */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: what a run has answered, what is under way, how much of the input was read. Out: the seconds that
- * are left. answers.c calls. Invariant: nothing is said where report/eta.c can say nothing of an answer.
+ * are left. batch_io.c calls. Invariant: nothing is said where report/eta.c can say nothing of an answer.
  */
 #include "run/time_left.h"
 
@@ -20,7 +20,7 @@ bool cake_time_is_certain(const cake_sequence *s)
     return s->lead->request.params.ignore_eos == 1;
 }
 
-static void count_open(cake_answers *a)
+static void count_open(cake_batch_io *a)
 {
     a->eta.open = 0;
     a->eta.so_far = 0;
@@ -31,7 +31,7 @@ static void count_open(cake_answers *a)
         }
 }
 
-static open_work look_at_open(const cake_answers *a)
+static open_work look_at_open(const cake_batch_io *a)
 {
     open_work open = {.known = true};
     for (int i = 0; i < a->n_begun; i++) {
@@ -49,7 +49,7 @@ static open_work look_at_open(const cake_answers *a)
 }
 
 /* How many requests nobody has begun, negative: unknown. */
-static double count_waiting(const cake_answers *a, double begun)
+static double count_waiting(const cake_batch_io *a, double begun)
 {
     double read = a->counts.total ? 1 : cake_prompt_progress(a->feed.prompt);
     double seen = (double)(a->taken + a->feed.passed), unread = read > 0 ? seen * (1 - read) / read : -1;
@@ -61,7 +61,7 @@ static double count_waiting(const cake_answers *a, double begun)
 }
 
 /* Time goes by work; the longest answer takes its time alone, at the end. */
-double cake_time_left(cake_answers *a)
+double cake_time_left(cake_batch_io *a)
 {
     count_open(a);
     open_work open = look_at_open(a);

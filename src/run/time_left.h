@@ -7,11 +7,11 @@
 
 #include <stdbool.h>
 
-#include "run/answers.h"
+#include "run/batch_io.h"
 
 /* Whether an answer ends at its limit and not before. */
 bool cake_time_is_certain(const cake_sequence *sequence);
 /* Seconds to the end of the input; negative: unknown. */
-double cake_time_left(cake_answers *answers);
+double cake_time_left(cake_batch_io *answers);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: spans of this rank's master thread. Out, on rank 0: one JSON file for all ranks. run.c calls.
+ * In: spans of this rank's master thread. Out, on rank 0: one JSON file for all ranks. cmd_run.c calls.
  * Invariant: what is written is whole JSON, whatever was lost; how much was lost stands in it.
  */
 #include "trace/trace.h"

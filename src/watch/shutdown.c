@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: signals, options, the environment. Out: whether to stop. run.c calls. The loop of a run asks often,
+ * In: signals, options, the environment. Out: whether to stop. cmd_run.c calls. The loop of a run asks often,
  * and then stops in order. Before the loop rank 0 may wait for minutes, in a read of weights or for the
  * other end of a pipe; behind it results are written. There a thread, the guard, ends the process:
  * nothing is lost, since the journal is right at any moment.

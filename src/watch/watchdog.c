@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: signs of life. Out: one message, and the end of the run. run.c opens and asks; the thread of
+ * In: signs of life. Out: one message, and the end of the run. cmd_run.c opens and asks; the thread of
  * link/heartbeat.c calls.
  * Invariant: the thread touches no file of the run's. It says what is wrong and leaves the rest to the thread
  * that has the files, unless that does not come: then nothing is lost that was not lost already, since the

@@ -6,15 +6,15 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "options/settings.h"
+#include "options/config_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    cake_settings settings;
+    cake_config_file settings;
     cake_yaml_fault fault = {{0, 0}, ""};
-    if (cake_settings_parse((const char *)data, size, &settings, &fault)) {
+    if (cake_config_file_parse((const char *)data, size, &settings, &fault)) {
         CAKE_ASSERT(fault.at.line > 0 && fault.at.column > 0 && fault.message[0]);
     } else {
         for (int i = 0; i < settings.n; i++) {
@@ -27,6 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                   (s->at.line == other->at.line && s->at.column == other->at.column));
         }
     }
-    cake_settings_free(&settings);
+    cake_config_file_free(&settings);
     return 0;
 }

@@ -61,7 +61,7 @@ static void describe_wires(cake_buf *out)
     cake_buf_free(&why);
 }
 
-cake_err cake_info(const cake_options *options)
+cake_err cake_cmd_info(const cake_options *options)
 {
     cake_machine machine;
     cake_buf out = {0};

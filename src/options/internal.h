@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between options.c, which knows what options are, and sources.c, which finds them.
+ * Between options.c, which knows what options are, and parse.c, which finds them.
  */
-#ifndef CAKE_OPTIONS_OPTIONS_PARTS_H
-#define CAKE_OPTIONS_OPTIONS_PARTS_H
+#ifndef CAKE_OPTIONS_INTERNAL_H
+#define CAKE_OPTIONS_INTERNAL_H
 
 #include "options/options.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "options/outputs.h"
+#include "options/check_paths.h"
 #include "record/format.h"
 #include "record/record.h"
 #include "record/shards.h"
@@ -22,7 +22,7 @@ static cake_err check(const cake_options *o)
         if (o->output &&
             (!strcmp(o->output, o->operands.text[i]) || cake_file_same(o->output, o->operands.text[i])))
             return cake_fail_usage("-o is one of the shards, %s: choose another name", o->output);
-    return cake_outputs_check(o);
+    return cake_paths_check(o);
 }
 
 static cake_err open_recorder(const cake_options *o, const cake_shards *shards, cake_recorder **out)
@@ -98,7 +98,7 @@ static cake_err copy(cake_shards *shards, cake_recorder *recorder)
     return err == CAKE_END ? CAKE_OK : err;
 }
 
-cake_err cake_merge(const cake_options *o)
+cake_err cake_cmd_merge(const cake_options *o)
 {
     cake_shards *shards = NULL;
     cake_recorder *recorder = NULL;

@@ -2,14 +2,14 @@
  *
  * In: the text of a file of settings. Out: names and values in it, each with its place. options.c calls.
  */
-#include "options/settings.h"
+#include "options/config_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 
-static cake_setting *add(cake_settings *s, const char *name, cake_yaml_position at)
+static cake_setting *add(cake_config_file *s, const char *name, cake_yaml_position at)
 {
     s->setting = cake_grow(s->setting, (size_t)s->n + 1, sizeof *s->setting);
     s->setting[s->n] = (cake_setting){.name = cake_copy(name, strlen(name)), .at = at};
@@ -42,7 +42,7 @@ static cake_err read_value(cake_yaml *y, cake_setting *setting)
     return CAKE_OK;
 }
 
-static cake_err read_list(cake_yaml *y, cake_settings *s, const char *name, cake_yaml_position at)
+static cake_err read_list(cake_yaml *y, cake_config_file *s, const char *name, cake_yaml_position at)
 {
     cake_err err = cake_yaml_next(y);
     if (!err && cake_yaml_event(y) == CAKE_YAML_LIST_END)
@@ -58,7 +58,7 @@ static cake_err read_list(cake_yaml *y, cake_settings *s, const char *name, cake
 
 static cake_err read_key(void *self, cake_yaml *y)
 {
-    cake_settings *s = self;
+    cake_config_file *s = self;
     cake_yaml_position at = cake_yaml_at(y);
     cake_err err = cake_yaml_need_text(y, "the name of an option");
     if (err)
@@ -79,19 +79,19 @@ static cake_err read_key(void *self, cake_yaml *y)
     return err;
 }
 
-cake_err cake_settings_parse(const char *text, size_t len, cake_settings *out, cake_yaml_fault *fault)
+cake_err cake_config_file_parse(const char *text, size_t len, cake_config_file *out, cake_yaml_fault *fault)
 {
     static const cake_yaml_form form = {"a file of settings", "a map of options by name", read_key};
-    *out = (cake_settings){0};
+    *out = (cake_config_file){0};
     return cake_yaml_read(text, len, &form, out, NULL, fault);
 }
 
-void cake_settings_free(cake_settings *s)
+void cake_config_file_free(cake_config_file *s)
 {
     for (int i = 0; i < s->n; i++) {
         free(s->setting[i].name);
         free(s->setting[i].value);
     }
     free(s->setting);
-    *s = (cake_settings){0};
+    *s = (cake_config_file){0};
 }

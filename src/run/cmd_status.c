@@ -114,7 +114,7 @@ static void compose_sum(const int64_t *n, const cake_inspection *all, cake_buf *
     cake_buf_addc(line, '\n');
 }
 
-cake_err cake_status(const cake_options *o)
+cake_err cake_cmd_status(const cake_options *o)
 {
     int64_t n[CAKE_FINISHED + 1] = {0};
     cake_inspection all = {0};

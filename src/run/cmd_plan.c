@@ -15,8 +15,8 @@
 #include "planner/whatif.h"
 #include "report/gather.h"
 #include "request/scan.h"
+#include "run/plan_output.h"
 #include "run/run.h"
-#include "run/summary.h"
 #include "schedule/prefix_tree.h"
 #include "schedule/schedule.h"
 
@@ -248,10 +248,10 @@ static void close_census(census *c)
     free(c->length);
 }
 
-static void print(const cake_options *o, const cake_summary *summary)
+static void print(const cake_options *o, const cake_plan_output *summary)
 {
     cake_buf out = {0};
-    (o->json ? cake_summary_json : cake_summary_text)(summary, &out);
+    (o->json ? cake_plan_output_json : cake_plan_output_text)(summary, &out);
     fwrite(out.data, 1, out.len, stdout);
     cake_buf_free(&out);
 }
@@ -264,7 +264,7 @@ static int64_t usual_requests(const cake_stage *stage)
 }
 
 /* looks, busy: the summary's. Of GPUs no rates are known. */
-static void predict(cake_summary *s, cake_replica_estimate *looks, double *busy)
+static void predict(cake_plan_output *s, cake_replica_estimate *looks, double *busy)
 {
     const cake_stage *stage = s->stage;
     const cake_workload *demand = s->demand;
@@ -293,14 +293,14 @@ static cake_err tell(const cake_options *o, const cake_comm *world, const cake_s
         cake_replica_estimate *looks = cake_alloc((size_t)stage->n_replica, sizeof *looks);
         if (!input)
             cake_workload_guess(stage, usual_requests(stage), CAKE_WORKLOAD_USUAL, &c.demand);
-        cake_summary summary = {.world = world,
-                                .stage = stage,
-                                .plans = plans,
-                                .ranks = all,
-                                .counted = input ? &counted : NULL,
-                                .demand = &c.demand,
-                                .looks = looks,
-                                .busy = busy};
+        cake_plan_output summary = {.world = world,
+                                    .stage = stage,
+                                    .plans = plans,
+                                    .ranks = all,
+                                    .counted = input ? &counted : NULL,
+                                    .demand = &c.demand,
+                                    .looks = looks,
+                                    .busy = busy};
         predict(&summary, looks, busy);
         print(o, &summary);
         free(looks);
@@ -348,7 +348,7 @@ static cake_err preview_others(const cake_options *options, const cake_comm *wor
     return err;
 }
 
-cake_err cake_preview(const cake_options *options, const cake_comm *world)
+cake_err cake_cmd_plan(const cake_options *options, const cake_comm *world)
 {
     cake_stage stage = {0};
     cake_err err = CAKE_OK;

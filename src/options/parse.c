@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "options/options_parts.h"
+#include "options/internal.h"
 
 extern char **environ;
 
@@ -363,7 +363,7 @@ static cake_err read_settings(parsing *p, const char *path)
     cake_buf text = {0};
     cake_yaml_fault fault;
     cake_err err = cake_file_read("usage", path, false, CAKE_YAML_BYTES, &text);
-    if (!err && cake_settings_parse(text.data ? text.data : "", text.len, &o->said, &fault))
+    if (!err && cake_config_file_parse(text.data ? text.data : "", text.len, &o->said, &fault))
         err = cake_fail_usage("%s:%d:%d: %s", path, fault.at.line, fault.at.column, fault.message);
     for (int i = 0; i < o->said.n && !err; i++)
         err = take_setting(p, path, &o->said.setting[i]);

@@ -3,8 +3,8 @@
  * The conductor's side of the cut: sequences from the feed go to the roots of replicas, finished ones become
  * records (or the stream of `run -p`). World rank 0 only.
  */
-#ifndef CAKE_RUN_ANSWERS_H
-#define CAKE_RUN_ANSWERS_H
+#ifndef CAKE_RUN_BATCH_IO_H
+#define CAKE_RUN_BATCH_IO_H
 
 #include "engine/engine.h"
 #include "planner/stage.h"
@@ -15,7 +15,7 @@
 
 enum { CAKE_FAILURES = 3 }; /* so many are named at the end */
 
-typedef struct cake_answers {
+typedef struct cake_batch_io {
     cake_preparation feed;
     cake_recorder *recorder; /* NULL: streaming */
     size_t streamed;         /* bytes of the answer that are out */
@@ -36,23 +36,23 @@ typedef struct cake_answers {
     cake_buf failure[CAKE_FAILURES]; /* [n_failure] what the first failed requests are, and why */
     int n_failure;
     cake_latency ttft, itl;
-} cake_answers;
+} cake_batch_io;
 
 /* Where prompts come from and results go, and what an earlier run of the same job did; before weights are
  * loaded. CAKE_END: all is done already, and that was said. */
-cake_err cake_answers_open(const cake_options *options, const cake_stage *stage, cake_answers *answers);
+cake_err cake_batch_io_open(const cake_options *options, const cake_stage *stage, cake_batch_io *answers);
 /* The run stops before its end: what is finished is written, and it is said how to go on. */
-void cake_answers_stop(cake_answers *answers);
-void cake_answers_keep(cake_answers *answers);     /* the tokens of what is under way, now */
-void cake_answers_flush(cake_answers *answers);    /* what is finished, now */
-cake_err cake_answers_tick(cake_answers *answers); /* call often; an error: nothing is kept any more */
-void cake_answers_close(cake_answers *answers);
+void cake_batch_io_stop(cake_batch_io *answers);
+void cake_batch_io_keep(cake_batch_io *answers);     /* the tokens of what is under way, now */
+void cake_batch_io_flush(cake_batch_io *answers);    /* what is finished, now */
+cake_err cake_batch_io_tick(cake_batch_io *answers); /* call often; an error: nothing is kept any more */
+void cake_batch_io_close(cake_batch_io *answers);
 /* How many requests failed, in this run and in those that it goes on from. */
-int64_t cake_answers_failed(const cake_answers *answers);
+int64_t cake_batch_io_failed(const cake_batch_io *answers);
 /* How many failed and, of this run's, which the first ones are; nothing, if none did. */
-void cake_answers_say(const cake_answers *answers);
+void cake_batch_io_say(const cake_batch_io *answers);
 /* After the last sequence: the result file appears. */
-cake_err cake_answers_finish(cake_answers *answers);
-cake_sequence_io cake_answers_conductor(cake_answers *answers);
+cake_err cake_batch_io_finish(cake_batch_io *answers);
+cake_sequence_io cake_batch_io_sequences(cake_batch_io *answers);
 
 #endif

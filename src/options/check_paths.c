@@ -3,7 +3,7 @@
  * In: the options. Out: whether their files can be written. run, tokenize, plan and bench call, before
  * anything is opened.
  */
-#include "options/outputs.h"
+#include "options/check_paths.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "model/side_files.h"
-#include "options/options_parts.h"
+#include "options/internal.h"
 
 typedef struct place {
     cake_buf name, path; /* owned; as it is called in messages */
@@ -196,7 +196,7 @@ static void list(const cake_options *o, places *all)
     add_whole(all, "--trace", o->trace);
 }
 
-cake_err cake_outputs_check(const cake_options *o)
+cake_err cake_paths_check(const cake_options *o)
 {
     places all = {0};
     cake_buf templates = {0};
@@ -222,7 +222,7 @@ cake_err cake_outputs_check(const cake_options *o)
     return err;
 }
 
-cake_err cake_outputs_flush(const cake_comm *world, cake_err err)
+cake_err cake_paths_flush(const cake_comm *world, cake_err err)
 {
     if (world->rank == 0 && (fflush(stdout) || ferror(stdout)) && (!err || err == CAKE_ERR_REQUEST))
         err = cake_fail("record", "standard output cannot be written: %s", strerror(errno));

@@ -2,8 +2,8 @@
  *
  * What `plan` says, as text or as JSON.
  */
-#ifndef CAKE_RUN_SUMMARY_H
-#define CAKE_RUN_SUMMARY_H
+#ifndef CAKE_RUN_PLAN_OUTPUT_H
+#define CAKE_RUN_PLAN_OUTPUT_H
 
 #include "link/comm.h"
 #include "planner/estimate.h"
@@ -19,7 +19,7 @@ typedef struct cake_counted {
     cake_shard shard;
 } cake_counted;
 
-typedef struct cake_summary {
+typedef struct cake_plan_output {
     const cake_comm *world;
     const cake_stage *stage;
     const cake_plan *plans;         /* [stage->n_replica] */
@@ -29,10 +29,10 @@ typedef struct cake_summary {
     const cake_replica_estimate *looks; /* [stage->n_replica] with answers as long as they may be */
     const double *busy; /* [world->size] seconds of work of each rank in what looks looked at */
     cake_estimate least, most;
-} cake_summary;
+} cake_plan_output;
 
 /* Appended. */
-void cake_summary_text(const cake_summary *summary, cake_buf *out);
-void cake_summary_json(const cake_summary *summary, cake_buf *out);
+void cake_plan_output_text(const cake_plan_output *summary, cake_buf *out);
+void cake_plan_output_json(const cake_plan_output *summary, cake_buf *out);
 
 #endif

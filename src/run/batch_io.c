@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: requests from the feed, tokens and finished sequences from the roots of replicas (cake_sequence_io).
- * Out: records, or text on standard output. run.c opens and closes it on world rank 0.
+ * Out: records, or text on standard output. cmd_run.c opens and closes it on world rank 0.
  * Invariant: a sequence that a later run can take up is listed in `begun` from its first token until it is
  * done, so that a stop can keep its tokens.
  */
-#include "run/answers.h"
+#include "run/batch_io.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 
 static void spell(const void *answers, int32_t id, cake_buf *out)
 {
-    cake_tokenizer_bytes(((const cake_answers *)answers)->feed.token, id, out);
+    cake_tokenizer_bytes(((const cake_batch_io *)answers)->feed.token, id, out);
 }
 
 /* As a shell would read it. */
@@ -43,7 +43,7 @@ static void add_command(const cake_texts *words, cake_buf *out)
     }
 }
 
-static cake_err open_recorder(const cake_options *o, const cake_stage *stage, cake_answers *a)
+static cake_err open_recorder(const cake_options *o, const cake_stage *stage, cake_batch_io *a)
 {
     char name[CAKE_MODEL_NAME];
     time_t now = time(NULL);
@@ -85,7 +85,7 @@ static cake_err compare(cake_prompt *prompt, const cake_input_checkpoint *marks,
 
 /* Lines of requests that failed may have been corrected, where these are to be done again: whether the others
  * are what they were, and the input as long. Nothing is said. *read: the input as it is now, so far. */
-static bool is_corrected(const cake_options *o, cake_answers *a, const cake_input_checkpoint *last,
+static bool is_corrected(const cake_options *o, cake_batch_io *a, const cake_input_checkpoint *last,
                          cake_input_checkpoint *read)
 {
     cake_prompt *prompt = NULL;
@@ -103,7 +103,7 @@ static bool is_corrected(const cake_options *o, cake_answers *a, const cake_inpu
            sum == wanted;
 }
 
-static void take_corrections(const cake_options *o, cake_answers *a)
+static void take_corrections(const cake_options *o, cake_batch_io *a)
 {
     size_t n;
     const cake_input_checkpoint *marks = cake_record_input_checkpoints(a->recorder, &n);
@@ -116,7 +116,7 @@ static void take_corrections(const cake_options *o, cake_answers *a)
 }
 
 /* All requests that there were are done. CAKE_END: these are all. */
-static cake_err look_further(const cake_options *o, cake_answers *a, bool more, bool again)
+static cake_err look_further(const cake_options *o, cake_batch_io *a, bool more, bool again)
 {
     int64_t failed = cake_record_failed(a->recorder);
     if (more && !again)
@@ -136,7 +136,7 @@ static cake_err look_further(const cake_options *o, cake_answers *a, bool more, 
     return CAKE_END;
 }
 
-static cake_err take_up(const cake_options *o, cake_answers *a)
+static cake_err take_up(const cake_options *o, cake_batch_io *a)
 {
     size_t n;
     take_corrections(o, a);
@@ -161,13 +161,13 @@ static cake_err take_up(const cake_options *o, cake_answers *a)
     return CAKE_OK;
 }
 
-cake_err cake_answers_open(const cake_options *o, const cake_stage *stage, cake_answers *a)
+cake_err cake_batch_io_open(const cake_options *o, const cake_stage *stage, cake_batch_io *a)
 {
     const cake_config *config = cake_model_config(stage->model);
-    *a = (cake_answers){.counts = {.share = -1, .left = -1},
-                        .feed.defaults = cake_params_unset(),
-                        .eos = config->eos,
-                        .n_eos = config->n_eos};
+    *a = (cake_batch_io){.counts = {.share = -1, .left = -1},
+                         .feed.defaults = cake_params_unset(),
+                         .eos = config->eos,
+                         .n_eos = config->n_eos};
     cake_err err = cake_prepare_open(o, &config->defaults, stage->context, config->n_vocab, &a->feed);
     if (!err)
         cake_prepare_check_eos(&a->feed, a->eos, a->n_eos);
@@ -184,14 +184,14 @@ cake_err cake_answers_open(const cake_options *o, const cake_stage *stage, cake_
     return err;
 }
 
-void cake_answers_flush(cake_answers *a)
+void cake_batch_io_flush(cake_batch_io *a)
 {
     if (a->recorder)
         cake_record_flush(a->recorder); /* what fails here fails again */
 }
 
 /* Those of which so many tokens are not in the journal yet. */
-static void keep(cake_answers *a, int least)
+static void keep(cake_batch_io *a, int least)
 {
     for (int i = 0; i < a->n_begun && !a->hurt; i++) {
         cake_sequence *s = a->begun[i];
@@ -211,19 +211,19 @@ static void keep(cake_answers *a, int least)
         cake_record_checkpoint(a->recorder); /* what fails here fails again with the next result */
 }
 
-void cake_answers_keep(cake_answers *a)
+void cake_batch_io_keep(cake_batch_io *a)
 {
     keep(a, 1);
 }
 
 /* What was read and is not answered yet is not done. */
-static double share_done(const cake_answers *a)
+static double share_done(const cake_batch_io *a)
 {
     double read = cake_prompt_progress(a->feed.prompt), seen = (double)(a->taken + a->feed.passed);
     return read < 0 || seen <= 0 ? -1 : read * (double)(a->counts.done + a->feed.passed) / seen;
 }
 
-cake_err cake_answers_tick(cake_answers *a)
+cake_err cake_batch_io_tick(cake_batch_io *a)
 {
     const double every = 5;
     enum { ENOUGH = 32 }; /* fewer are computed again in less time than they take to be read */
@@ -248,7 +248,7 @@ cake_err cake_answers_tick(cake_answers *a)
 }
 
 /* It has tokens; from here on they are kept. */
-static void list(cake_answers *a, cake_sequence *s)
+static void list(cake_batch_io *a, cake_sequence *s)
 {
     if (s->listed || !a->recorder || !cake_sequence_restores(s))
         return;
@@ -260,7 +260,7 @@ static void list(cake_answers *a, cake_sequence *s)
     s->listed = a->n_begun;
 }
 
-static void unlist(cake_answers *a, const cake_sequence *s)
+static void unlist(cake_batch_io *a, const cake_sequence *s)
 {
     if (!s->listed)
         return;
@@ -269,14 +269,14 @@ static void unlist(cake_answers *a, const cake_sequence *s)
     last->listed = s->listed;
 }
 
-static void unlist_all(cake_answers *a, const cake_sequence *lead)
+static void unlist_all(cake_batch_io *a, const cake_sequence *lead)
 {
     unlist(a, lead);
     for (int i = 0; i < lead->n_choice; i++)
         unlist(a, lead->choice[i]);
 }
 
-void cake_answers_close(cake_answers *answers)
+void cake_batch_io_close(cake_batch_io *answers)
 {
     cake_record_close(answers->recorder);
     cake_prepare_close(&answers->feed);
@@ -288,7 +288,7 @@ void cake_answers_close(cake_answers *answers)
 }
 
 /* Writes what of the text is certain; at the end all of it and a newline. */
-static cake_err stream(cake_answers *a, const cake_sequence *s, bool end)
+static cake_err stream(cake_batch_io *a, const cake_sequence *s, bool end)
 {
     if (a->broken) /* said already */
         return CAKE_ERR_FATAL;
@@ -305,7 +305,7 @@ static cake_err stream(cake_answers *a, const cake_sequence *s, bool end)
 }
 
 /* What an earlier run had of it. */
-static void restore(cake_answers *a, cake_sequence *s)
+static void restore(cake_batch_io *a, cake_sequence *s)
 {
     int n;
     const cake_inflight *begun = a->recorder ? cake_record_inflight(a->recorder, s->request.order, &n) : NULL;
@@ -320,7 +320,7 @@ static void restore(cake_answers *a, cake_sequence *s)
 
 static cake_err next(void *self, cake_sequence **out)
 {
-    cake_answers *a = self;
+    cake_batch_io *a = self;
     cake_err err = cake_prepare_next(&a->feed, out);
     if (a->recorder)
         cake_record_read_to(a->recorder, cake_prompt_checkpoint(a->feed.prompt));
@@ -343,7 +343,7 @@ static cake_err next(void *self, cake_sequence **out)
 
 static void token(void *self, cake_sequence *s, double waited)
 {
-    cake_answers *a = self;
+    cake_batch_io *a = self;
     a->counts.generated++;
     a->worked += cake_sequence_generated(s) == 1 ? 1 + CAKE_ETA_PROMPT * s->n_prompt : 1;
     list(a, s);
@@ -366,7 +366,7 @@ static cake_choice choice_of(const cake_sequence *s)
                          .begin = s->begin};
 }
 
-static cake_err write_record(cake_answers *a, const cake_sequence *s)
+static cake_err write_record(cake_batch_io *a, const cake_sequence *s)
 {
     const cake_request *r = &s->request;
     cake_choice choices[CAKE_MAX_CHOICE];
@@ -404,7 +404,7 @@ static cake_err write_record(cake_answers *a, const cake_sequence *s)
 }
 
 /* How long its answers became. */
-static void learn(cake_answers *a, const cake_sequence *lead)
+static void learn(cake_batch_io *a, const cake_sequence *lead)
 {
     a->finished += CAKE_ETA_PROMPT * lead->n_prompt;
     for (int i = 0; i < (lead->n_choice ? lead->n_choice : 1); i++) {
@@ -416,7 +416,7 @@ static void learn(cake_answers *a, const cake_sequence *lead)
 }
 
 /* The first ones are named at the end: the others are in the results. */
-static void note_failure(cake_answers *a, const cake_request *r)
+static void note_failure(cake_batch_io *a, const cake_request *r)
 {
     char place[CAKE_PLACE];
     bool told = a->recorder && cake_record_is_text(a->recorder); /* one by one */
@@ -426,7 +426,7 @@ static void note_failure(cake_answers *a, const cake_request *r)
     cake_buf_addf(line, "%s: %s", cake_form_place(r->form, r->index, r->id, place), r->fault.message);
 }
 
-void cake_answers_say(const cake_answers *a)
+void cake_batch_io_say(const cake_batch_io *a)
 {
     long long failed = a->counts.failed, earlier = a->counts.resumed_failed;
     if (!a->recorder || (!failed && !earlier))
@@ -444,7 +444,7 @@ void cake_answers_say(const cake_answers *a)
 
 static cake_err done(void *self, cake_sequence *s)
 {
-    cake_answers *a = self;
+    cake_batch_io *a = self;
     bool failed = s->request.err != CAKE_OK;
     cake_err err = CAKE_OK;
     unlist_all(a, s);
@@ -468,24 +468,24 @@ static cake_err done(void *self, cake_sequence *s)
     return err;
 }
 
-void cake_answers_stop(cake_answers *a)
+void cake_batch_io_stop(cake_batch_io *a)
 {
     keep(a, 1);
     if (a->recorder)
         cake_record_stop(a->recorder); /* what fails here was said */
 }
 
-int64_t cake_answers_failed(const cake_answers *a)
+int64_t cake_batch_io_failed(const cake_batch_io *a)
 {
     return a->recorder ? cake_record_failed(a->recorder) : a->counts.failed;
 }
 
-cake_err cake_answers_finish(cake_answers *answers)
+cake_err cake_batch_io_finish(cake_batch_io *answers)
 {
     return answers->recorder ? cake_record_finish(answers->recorder) : CAKE_OK;
 }
 
-cake_sequence_io cake_answers_conductor(cake_answers *answers)
+cake_sequence_io cake_batch_io_sequences(cake_batch_io *answers)
 {
     return (cake_sequence_io){.self = answers, .next = next, .token = token, .done = done};
 }

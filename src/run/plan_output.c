@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, the ranks' figures, estimates. Out: the text or the JSON that `plan` prints. preview.c calls
+ * In: a plan, the ranks' figures, estimates. Out: the text or the JSON that `plan` prints. cmd_plan.c calls
  * on world rank 0. Pure: only composes.
  * Invariant: what is derived from rates is left out, or null, where a rank is on a GPU, since rates of GPUs
  * are not known.
  */
-#include "run/summary.h"
+#include "run/plan_output.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,24 +17,24 @@
 #include "report/report.h"
 #include "slice/slice.h"
 
-static int replica_of(const cake_summary *s, int rank)
+static int replica_of(const cake_plan_output *s, int rank)
 {
     return rank / s->stage->replica.size;
 }
 
-static double idle_share(const cake_summary *s, int rank)
+static double idle_share(const cake_plan_output *s, int rank)
 {
     const cake_replica_estimate *look = &s->looks[replica_of(s, rank)];
     return look->seconds > 0 ? 1 - s->busy[rank] / look->seconds : 1; /* no request is left for it */
 }
 
-static double wave_seconds(const cake_summary *s, int rank)
+static double wave_seconds(const cake_plan_output *s, int rank)
 {
     const cake_replica_estimate *look = &s->looks[replica_of(s, rank)];
     return look->waves ? s->busy[rank] / (double)look->waves : 0;
 }
 
-static int count_nodes(const cake_summary *s)
+static int count_nodes(const cake_plan_output *s)
 {
     int n = 0;
     for (int i = 0; i < s->world->size; i++) {
@@ -61,7 +61,7 @@ static const char *time_text(double seconds)
     return out;
 }
 
-static size_t longest_host(const cake_summary *s)
+static size_t longest_host(const cake_plan_output *s)
 {
     size_t longest = 4;
     for (int i = 0; i < s->world->size; i++)
@@ -70,7 +70,7 @@ static size_t longest_host(const cake_summary *s)
 }
 
 /* A rank's line behind its number and host. */
-static void add_row(const cake_summary *s, int rank, cake_buf *out)
+static void add_row(const cake_plan_output *s, int rank, cake_buf *out)
 {
     const cake_report_stage *r = &s->ranks[rank];
     const cake_plan *plan = &s->plans[replica_of(s, rank)];
@@ -94,7 +94,7 @@ static void add_row(const cake_summary *s, int rank, cake_buf *out)
 }
 
 /* Whether all ranks of a replica, not the first, have the lines of the replica before it. */
-static bool repeats(const cake_summary *s, int replica)
+static bool repeats(const cake_plan_output *s, int replica)
 {
     int size = s->stage->replica.size;
     bool same = true;
@@ -110,7 +110,7 @@ static bool repeats(const cake_summary *s, int replica)
 }
 
 /* Of very many ranks, replicas that are like the one before them are only counted. */
-static void add_table(const cake_summary *s, cake_buf *out)
+static void add_table(const cake_plan_output *s, cake_buf *out)
 {
     const int many = 64;
     int wide = (int)longest_host(s), size = s->stage->replica.size, alike = 0;
@@ -132,7 +132,7 @@ static void add_table(const cake_summary *s, cake_buf *out)
 }
 
 /* How many there are, and what each takes of the requests where that differs. */
-static void add_replicas(const cake_summary *s, cake_buf *out)
+static void add_replicas(const cake_plan_output *s, cake_buf *out)
 {
     int n = s->stage->n_replica, size = s->stage->replica.size;
     bool differ = false;
@@ -148,7 +148,7 @@ static void add_replicas(const cake_summary *s, cake_buf *out)
 }
 
 /* What the smallest of the GPUs gives its rank. */
-static int64_t least_gpu(const cake_summary *s)
+static int64_t least_gpu(const cake_plan_output *s)
 {
     int64_t least = INT64_MAX;
     for (int i = 0; i < s->world->size; i++)
@@ -162,7 +162,7 @@ static const char *isa_of(const cake_stage *stage)
     return stage->isa.len ? stage->isa.data : cake_offload_first(stage)->name;
 }
 
-static void add_waves(const cake_summary *s, cake_buf *out)
+static void add_waves(const cake_plan_output *s, cake_buf *out)
 {
     const cake_stage *stage = s->stage;
     const cake_schedule_shape *shape = &stage->shape;
@@ -203,7 +203,7 @@ static void add_waves(const cake_summary *s, cake_buf *out)
     cake_buf_addf(out, " GFLOP/s of products and %.3g GB/s of reading a rank\n", 1e-9 * stage->rate[0].bytes);
 }
 
-static void add_counted(const cake_summary *s, cake_buf *out)
+static void add_counted(const cake_plan_output *s, cake_buf *out)
 {
     const cake_counted *c = s->counted;
     char part[CAKE_SHARD_TEXT];
@@ -238,7 +238,7 @@ static void add_node_hours(double hours, const char *before, cake_buf *out)
         cake_buf_addf(out, "%s%.*f node-hours", before, hours < 10 ? 2 : hours < 100 ? 1 : 0, hours);
 }
 
-static void add_time(const cake_summary *s, cake_buf *out)
+static void add_time(const cake_plan_output *s, cake_buf *out)
 {
     const cake_estimate *a = &s->least, *b = &s->most;
     double hours = count_nodes(s) / 3600.0;
@@ -261,7 +261,7 @@ static void add_time(const cake_summary *s, cake_buf *out)
                   time_text((b->seconds - a->seconds) * each));
 }
 
-void cake_summary_text(const cake_summary *s, cake_buf *out)
+void cake_plan_output_text(const cake_plan_output *s, cake_buf *out)
 {
     add_table(s, out);
     add_waves(s, out);
@@ -273,7 +273,7 @@ void cake_summary_text(const cake_summary *s, cake_buf *out)
 }
 
 /* What follows from rates: of GPUs none are known. */
-static void put_rate(const cake_summary *s, cake_buf *out, const char *before, double value)
+static void put_rate(const cake_plan_output *s, cake_buf *out, const char *before, double value)
 {
     if (s->stage->gpus)
         cake_buf_addf(out, "%snull", before);
@@ -281,7 +281,7 @@ static void put_rate(const cake_summary *s, cake_buf *out, const char *before, d
         cake_json_put_real(out, before, value);
 }
 
-static void add_rank(const cake_summary *s, int rank, cake_buf *out)
+static void add_rank(const cake_plan_output *s, int rank, cake_buf *out)
 {
     const cake_report_stage *r = &s->ranks[rank];
     const cake_plan *plan = &s->plans[replica_of(s, rank)];
@@ -316,7 +316,7 @@ static void add_rank(const cake_summary *s, int rank, cake_buf *out)
     cake_buf_addf(out, "}%s\n", rank + 1 < s->world->size ? "," : "");
 }
 
-static void add_estimate(const cake_summary *s, const char *name, const cake_estimate *e, cake_buf *out)
+static void add_estimate(const cake_plan_output *s, const char *name, const cake_estimate *e, cake_buf *out)
 {
     cake_buf_addf(out, "\"%s\": {\"generated\": %.0f", name, e->generated);
     cake_json_put_real(out, ", \"seconds\": ", e->seconds);
@@ -324,7 +324,7 @@ static void add_estimate(const cake_summary *s, const char *name, const cake_est
     cake_buf_adds(out, "}");
 }
 
-static void add_input(const cake_summary *s, cake_buf *out)
+static void add_input(const cake_plan_output *s, cake_buf *out)
 {
     const cake_counted *c = s->counted;
     char part[CAKE_SHARD_TEXT];
@@ -351,7 +351,7 @@ static void add_input(const cake_summary *s, cake_buf *out)
     cake_buf_adds(out, "}");
 }
 
-void cake_summary_json(const cake_summary *s, cake_buf *out)
+void cake_plan_output_json(const cake_plan_output *s, cake_buf *out)
 {
     const cake_schedule_shape *shape = &s->stage->shape;
     cake_buf_addf(out, "{\n  \"ranks\": [\n");

@@ -8,7 +8,7 @@
 
 #include "base/atomic_file.h"
 #include "formats/json.h"
-#include "options/outputs.h"
+#include "options/check_paths.h"
 #include "place/machine.h"
 #include "record/format.h"
 #include "report/ending.h"
@@ -81,7 +81,7 @@ static cake_err settle(const cake_options *o, const sheet *s, cake_atomic_file *
     return err;
 }
 
-cake_err cake_tokenize(const cake_options *options)
+cake_err cake_cmd_tokenize(const cake_options *options)
 {
     cake_preparation feed;
     cake_machine machine;
@@ -90,7 +90,7 @@ cake_err cake_tokenize(const cake_options *options)
     cake_scanner surveyor = {.self = &s, .compose = compose, .take = take};
     bool file = options->output && strcmp(options->output, "-");
     cake_machine_read(&machine);
-    cake_err err = cake_outputs_check(options);
+    cake_err err = cake_paths_check(options);
     if (!err && file)
         err = cake_atomic_file_check("list of tokens", options->output);
     if (err)

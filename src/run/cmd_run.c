@@ -18,14 +18,14 @@
 #include "dispatch/client.h"
 #include "dispatch/dispatcher.h"
 #include "engine/pipeline.h"
-#include "options/outputs.h"
+#include "options/check_paths.h"
 #include "planner/offload.h"
 #include "planner/stage.h"
 #include "report/ending.h"
 #include "report/gather.h"
 #include "report/progress.h"
 #include "report/report.h"
-#include "run/answers.h"
+#include "run/batch_io.h"
 #include "run/identity.h"
 #include "trace/trace.h"
 #include "watch/shutdown.h"
@@ -39,7 +39,7 @@ typedef struct job {
     double start, loaded;
     int64_t data; /* bytes of this process before anything was loaded */
     cake_stage stage;
-    cake_answers answers;          /* rank 0 */
+    cake_batch_io answers;         /* rank 0 */
     cake_dispatcher *desk;         /* rank 0 of a run with several replicas */
     cake_dispatch_client *outpost; /* the other roots' */
     cake_engine *root;             /* rank 0 of a replica */
@@ -55,7 +55,7 @@ static cake_err open_files(job *j)
 {
     cake_err err = CAKE_OK;
     if (j->world->rank == 0) {
-        err = cake_outputs_check(j->options);
+        err = cake_paths_check(j->options);
         if (!err && j->options->report)
             err = cake_atomic_file_check("report", j->options->report);
         if (!err && j->options->trace)
@@ -63,7 +63,7 @@ static cake_err open_files(job *j)
         if (!err && j->options->progress_file)
             err = cake_atomic_file_check("progress", j->options->progress_file);
         if (!err)
-            err = cake_answers_open(j->options, &j->stage, &j->answers);
+            err = cake_batch_io_open(j->options, &j->stage, &j->answers);
     }
     err = cake_comm_agree(j->world, err);
     if (!err && j->world->rank && j->stage.replica.rank == 0) /* what is wrong for all was said once */
@@ -78,7 +78,7 @@ static cake_sequence_io open_desk(job *j)
     const cake_schedule_shape *shape = &j->stage.shape;
     cake_replica_capacity own = {.n_slot = shape->n_lane * shape->lane_seqs,
                                  .rows = (int64_t)shape->n_lane * shape->chunk};
-    cake_sequence_io conductor = cake_answers_conductor(&j->answers);
+    cake_sequence_io conductor = cake_batch_io_sequences(&j->answers);
     int n = j->stage.n_replica, each = j->world->size / n;
     cake_replica_capacity *all = cake_alloc((size_t)j->world->size, sizeof *all);
     cake_comm_gather(j->world, &own, all, sizeof own);
@@ -158,7 +158,7 @@ static cake_err open_pipeline(job *j)
 static void say_status(const job *j, cake_err err)
 {
     bool kept = !cake_record_streams(j->options->output);
-    cake_ending_say(err, cake_answers_failed(&j->answers), kept ? j->options->output : NULL);
+    cake_ending_say(err, cake_batch_io_failed(&j->answers), kept ? j->options->output : NULL);
 }
 
 /* What is finished is on the disk before anybody goes. */
@@ -166,16 +166,16 @@ static void end_at_once(job *j, cake_err err)
 {
     cake_progress_close();
     say_status(j, err);
-    cake_answers_keep(&j->answers);
-    cake_answers_close(&j->answers);
+    cake_batch_io_keep(&j->answers);
+    cake_batch_io_close(&j->answers);
     cake_comm_abort_with(err);
 }
 
 /* What there is goes to the disk: the other replicas' waves may take longer than a killer waits. */
 static void secure(job *j)
 {
-    cake_answers_flush(&j->answers);
-    cake_answers_keep(&j->answers);
+    cake_batch_io_flush(&j->answers);
+    cake_batch_io_keep(&j->answers);
 }
 
 /* Nothing new begins. */
@@ -206,7 +206,7 @@ static bool attend(void *self)
     if (j->world->rank == 0) {
         drain(j);
         cake_progress_tick(&j->answers.counts, cake_shutdown_seconds_left());
-        cake_err err = cake_answers_tick(&j->answers);
+        cake_err err = cake_batch_io_tick(&j->answers);
         if (err)
             stop(j, err);
     }
@@ -305,15 +305,15 @@ static cake_err work(job *j)
     cake_progress_close();
     if (root) {
         cake_shutdown_write();
-        cake_answers_flush(&j->answers);
+        cake_batch_io_flush(&j->answers);
     }
     /* what went wrong in the loop went wrong on the root; the other ranks learn of it here */
     err = cake_comm_agree(j->world, err);
     enter(j, CAKE_PHASE_WRITE);
     if (!err && root)
-        err = cake_answers_finish(&j->answers);
+        err = cake_batch_io_finish(&j->answers);
     else if (err == CAKE_STOPPED && root)
-        cake_answers_stop(&j->answers);
+        cake_batch_io_stop(&j->answers);
     enter(j, CAKE_PHASE_END);
     err = cake_comm_agree(j->world, err);
     /* a report or trace that cannot be written, after it could be before, is told; the results stand all the
@@ -328,8 +328,8 @@ static cake_err work(job *j)
         cake_gather_free_plans(plans, j->stage.n_replica);
     }
     if (!err && root)
-        cake_answers_say(&j->answers);
-    if (!err && root && cake_answers_failed(&j->answers))
+        cake_batch_io_say(&j->answers);
+    if (!err && root && cake_batch_io_failed(&j->answers))
         err = CAKE_ERR_REQUEST;
     return cake_comm_agree(j->world, err);
 }
@@ -347,7 +347,7 @@ static void find_isa(const cake_comm *world, cake_options *options, char isa[CAK
     options->isa_from = options->output;
 }
 
-cake_err cake_run(const cake_options *given, const cake_comm *world, int argc, char **argv)
+cake_err cake_cmd_run(const cake_options *given, const cake_comm *world, int argc, char **argv)
 {
     char isa[CAKE_IDENTITY_ISA];
     cake_options own = *given, *options = &own;
@@ -382,13 +382,13 @@ cake_err cake_run(const cake_options *given, const cake_comm *world, int argc, c
     cake_dispatch_client_close(j.outpost);
     cake_dispatcher_close(j.desk);
     if (err == CAKE_END) /* all was done already */
-        err = !world->rank && cake_answers_failed(&j.answers) ? CAKE_ERR_REQUEST : CAKE_OK;
+        err = !world->rank && cake_batch_io_failed(&j.answers) ? CAKE_ERR_REQUEST : CAKE_OK;
     if (world->rank == 0) {
         if (opened) {
             cake_progress_end(&j.answers.counts, err);
             say_status(&j, err);
         }
-        cake_answers_close(&j.answers);
+        cake_batch_io_close(&j.answers);
     }
     cake_stage_close(&j.stage);
     cake_trace_close(j.trace);
