@@ -16,7 +16,7 @@ enum { HEADS = 16, DIM = 128, WIDTH = 4, CHANNELS = 3 * HEADS * DIM, PROMPT = 51
 
 typedef struct job {
     const cake_kernels *op;
-    cake_delta delta;
+    cake_deltanet delta;
     cake_row *rows;
     float *x, *a, *b, *out; /* [n, CHANNELS] [n, HEADS] x2 [n, HEADS, DIM] */
     int n;
@@ -52,7 +52,7 @@ static cake_err open_job(const cake_kernels *op, bool generated, int n, job *j, 
     int n_slot = generated ? n : 1;
     *j = (job){.op = op, .n = n};
     j->delta =
-        (cake_delta){.n_key = HEADS, .n_value = HEADS, .key_dim = DIM, .value_dim = DIM, .width = WIDTH};
+        (cake_deltanet){.n_key = HEADS, .n_value = HEADS, .key_dim = DIM, .value_dim = DIM, .width = WIDTH};
     size_t rows = (size_t)n, state = (size_t)cake_delta_state_size(&j->delta);
     size_t floats = (size_t)n_slot * state + (size_t)CHANNELS * WIDTH + 2 * (size_t)HEADS +
                     rows * (CHANNELS + 2 * HEADS + HEADS * DIM);

@@ -23,12 +23,12 @@ static double measure(const cake_bench *bench, floor_kind kind, int threads)
 {
     int64_t size =
         kind < FLOOR_READ ? STEPS / (bench->smoke ? 1000 : 1) : (int64_t)(BYTES / (bench->smoke ? 64 : 2));
-    cake_floor *floor;
-    if (cake_floor_open(bench->kernels->name, (cake_floor_kind)kind, size, threads, &floor))
+    cake_peak *floor;
+    if (cake_peak_open(bench->kernels->name, (cake_peak_kind)kind, size, threads, &floor))
         return 0;
-    double seconds = cake_bench_time(bench, threads, cake_floor_work, floor);
-    double amount = cake_floor_amount(floor, threads);
-    cake_floor_close(floor);
+    double seconds = cake_bench_time(bench, threads, cake_peak_work, floor);
+    double amount = cake_peak_amount(floor, threads);
+    cake_peak_close(floor);
     return amount / seconds;
 }
 
@@ -57,7 +57,7 @@ double floor_of(const cake_bench *bench, floor_kind kind, int threads)
 
 const char *floor_name(floor_kind kind)
 {
-    return cake_floor_name((cake_floor_kind)kind);
+    return cake_peak_name((cake_peak_kind)kind);
 }
 
 static void say(cake_bench *bench, const char *name, int threads, floor_kind kind, double rate,

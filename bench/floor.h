@@ -6,14 +6,14 @@
 #define CAKE_BENCH_FLOOR_H
 
 #include "bench/bench.h"
-#include "kernels/floor.h"
+#include "kernels/peak.h"
 
 typedef enum floor_kind {
-    FLOOR_F32 = CAKE_FLOOR_F32,   /* operations a second: float32 multiply-adds, two each */
-    FLOOR_BF16 = CAKE_FLOOR_BF16, /* the same in pairs of BF16 */
-    FLOOR_INT8 = CAKE_FLOOR_INT8, /* the same in fours of bytes with int32 sums */
-    FLOOR_READ = CAKE_FLOOR_READ, /* bytes a second, from memory */
-    FLOOR_COPY = CAKE_FLOOR_COPY, /* bytes a second, read and written, each counted */
+    FLOOR_F32 = CAKE_PEAK_F32,   /* operations a second: float32 multiply-adds, two each */
+    FLOOR_BF16 = CAKE_PEAK_BF16, /* the same in pairs of BF16 */
+    FLOOR_INT8 = CAKE_PEAK_INT8, /* the same in fours of bytes with int32 sums */
+    FLOOR_READ = CAKE_PEAK_READ, /* bytes a second, from memory */
+    FLOOR_COPY = CAKE_PEAK_COPY, /* bytes a second, read and written, each counted */
     FLOOR_KINDS
 } floor_kind;
 

@@ -119,7 +119,7 @@ static void report(cake_bench *bench, const char *name, const job *j, int thread
 {
     static const char *const bounds[] = {
         [FLOOR_F32] = "peak.f32", [FLOOR_BF16] = "peak.bf16", [FLOOR_INT8] = "peak.int8"};
-    floor_kind kind = (floor_kind)cake_floor_of_products(j->op, j->w.dtype);
+    floor_kind kind = (floor_kind)cake_peak_of_products(j->op, j->w.dtype);
     double flops = 2.0 * j->w.n_out * j->w.n_in * j->n_tok;
     double bytes = (double)j->w.n_out * (double)cake_row_bytes(j->w.dtype, j->w.n_in);
     double by_flops = flops / floor_of(bench, kind, threads),

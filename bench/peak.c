@@ -47,11 +47,11 @@ static cake_err run_gpu(cake_bench *bench, const cake_case *self)
     cake_err err = n ? cake_device_open(i, i, &kernels) : CAKE_OK;
     if (!n || err)
         return err;
-    double value = cake_device_rate((cake_floor_kind)self->kind);
+    double value = cake_device_rate((cake_peak_kind)self->kind);
     bench->kernels = kernels;
     if (value > 0)
         cake_bench_say(bench, self->name, 1, -1, value * 1e-9,
-                       self->kind == CAKE_FLOOR_READ ? "GB/s" : "GFLOP/s", 0, NULL);
+                       self->kind == CAKE_PEAK_READ ? "GB/s" : "GFLOP/s", 0, NULL);
     bench->kernels = named;
     cake_device_close();
     return CAKE_OK;
@@ -84,8 +84,8 @@ const cake_case cake_cases_peak[] = {
     {"peak.int8", "byte products in fours, int32 sums", run_floor, FLOOR_INT8},
     {"peak.read", "memory read", run_floor, FLOOR_READ},
     {"peak.copy", "memory copied, reads and writes counted", run_floor, FLOOR_COPY},
-    {"peak.gpu-bf16", "BF16 products of a GPU, by cuBLASLt or our tiles", run_gpu, CAKE_FLOOR_BF16},
-    {"peak.gpu-read", "a GPU's memory read", run_gpu, CAKE_FLOOR_READ},
+    {"peak.gpu-bf16", "BF16 products of a GPU, by cuBLASLt or our tiles", run_gpu, CAKE_PEAK_BF16},
+    {"peak.gpu-read", "a GPU's memory read", run_gpu, CAKE_PEAK_READ},
     {"peak.latency", "from one load to the next that depends on it", run_latency, 0},
     {"peak.mpi-latency", "a message of 8 bytes, one way, rank 0 with each other rank", run_messages, SMALL},
     {"peak.mpi-bandwidth", "a message of 4 MiB, one way, rank 0 with each other rank", run_messages, LARGE},

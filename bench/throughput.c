@@ -70,9 +70,9 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
 cost_rates throughput_rates(cake_bench *bench, const cake_stage *stage)
 {
     if (stage->away)
-        return (cost_rates){cake_device_rate(CAKE_FLOOR_BF16), cake_device_rate(CAKE_FLOOR_READ)};
+        return (cost_rates){cake_device_rate(CAKE_PEAK_BF16), cake_device_rate(CAKE_PEAK_READ)};
     const cake_kernels *named = bench->kernels;
-    cake_floor_kind kind = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
+    cake_peak_kind kind = cake_peak_of_products(stage->kernels, cake_model_dtype(stage->model));
     bench->kernels = stage->kernels;
     cost_rates rates = {floor_of(bench, (floor_kind)kind, stage->n_thread),
                         floor_of(bench, FLOOR_READ, stage->n_thread)};

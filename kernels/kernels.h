@@ -32,11 +32,11 @@ typedef struct cake_exec {
 void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), void *arg);
 /* From now on threads outlive teams that are smaller than this, and keep the cores that they were given; in
  * between they sleep. To be called by the thread that runs the teams. */
-void cake_exec_keep(int size);
+void cake_exec_resident(int size);
 /* From now on there are more threads than cpus: who waits gives its cpu away at once, since whom it waits for
  * may need it. To be called by the thread that runs the teams. */
-void cake_exec_crowd(bool crowded);
-bool cake_exec_crowded(void);
+void cake_exec_oversubscribe(bool crowded);
+bool cake_exec_is_oversubscribed(void);
 /* Runs work(arg) on this thread. Where threads are more than cpus, up to size - 1 others wait meanwhile,
  * without spinning, for the teams that work(arg) runs: between teams OpenMP's own would spin for
  * milliseconds. */
@@ -48,9 +48,9 @@ void cake_exec_session(int size, void (*work)(void *arg), void *arg);
 void *cake_exec_scratch(void);
 void cake_exec_barrier(const cake_exec *exec);
 /* For waiting on anything but a barrier: gives the cpu away for a moment. */
-void cake_exec_rest(void);
+void cake_exec_yield(void);
 /* The half-open range of [0, n) that is this member's, in units of `grain`. */
-void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last);
+void cake_exec_range(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last);
 
 /* n < 2^26 units of work that members take as they come to them: their own share in order, then from the end
  * of what others have left, so that none waits for a slower one. All members deal the same works in the same
@@ -62,10 +62,10 @@ typedef struct cake_deal {
     unsigned number;
 } cake_deal;
 
-cake_deal cake_exec_deal(const cake_exec *exec, int64_t n);
+cake_deal cake_exec_queue(const cake_exec *exec, int64_t n);
 /* The next units for this member, [*first, *last): `most`, or fewer when few are left. False: all are
  * taken. */
-bool cake_exec_take(cake_deal *deal, int64_t most, int64_t *first, int64_t *last);
+bool cake_exec_next(cake_deal *deal, int64_t most, int64_t *first, int64_t *last);
 
 /* One layer's KV cache. Position p of slot s is in page table[s * stride + p / CAKE_PAGE], line p %
  * CAKE_PAGE. In a page of K the lines stand side by side, so that one element of q meets the keys of many
@@ -113,7 +113,7 @@ CAKE_ANYWHERE static inline size_t cake_kv_value(const cake_kv *kv, int line, in
 /* One gated delta-rule layer (Yang, Kautz and Hatamizadeh 2024; Qwen3.5's linear attention) and the states of
  * all slots. A state is what the layer keeps of a sequence, whatever its length: the rule's [n_value,
  * key_dim, value_dim], then the convolution's last width - 1 inputs [width - 1, channels], oldest first. */
-typedef struct cake_delta {
+typedef struct cake_deltanet {
     int n_key, n_value;           /* heads; value head h goes with key head h / (n_value / n_key) */
     int key_dim, value_dim;       /* of a head, at most CAKE_DELTA_DIM */
     int width;                    /* of the convolution, at most CAKE_DELTA_WIDTH */
@@ -121,24 +121,24 @@ typedef struct cake_delta {
     const float *a_log, *dt_bias; /* [n_value] */
     float *state;                 /* of slot 0 */
     int64_t step;                 /* elements from one slot's state to the next one's */
-} cake_delta;
+} cake_deltanet;
 
 #define CAKE_DELTA_DIM   256
 #define CAKE_DELTA_WIDTH 16
 
 /* q and k of all key heads, v of all value heads: what goes through the convolution. */
-CAKE_ANYWHERE static inline int64_t cake_delta_channels(const cake_delta *d)
+CAKE_ANYWHERE static inline int64_t cake_delta_channels(const cake_deltanet *d)
 {
     return 2 * (int64_t)d->n_key * d->key_dim + (int64_t)d->n_value * d->value_dim;
 }
 
 /* Elements of the rule's part of a state, and of all of it. */
-CAKE_ANYWHERE static inline int64_t cake_delta_rule_size(const cake_delta *d)
+CAKE_ANYWHERE static inline int64_t cake_delta_rule_size(const cake_deltanet *d)
 {
     return (int64_t)d->n_value * d->key_dim * d->value_dim;
 }
 
-CAKE_ANYWHERE static inline int64_t cake_delta_state_size(const cake_delta *d)
+CAKE_ANYWHERE static inline int64_t cake_delta_state_size(const cake_deltanet *d)
 {
     return cake_delta_rule_size(d) + (d->width - 1) * cake_delta_channels(d);
 }
@@ -200,12 +200,12 @@ typedef struct cake_product {
 } cake_product;
 
 /* What rope takes, for heads of q and of k. */
-typedef struct cake_turn {
+typedef struct cake_rope_args {
     const float *q_norm, *k_norm; /* or NULL */
     float eps;
     const float *cos, *sin;
     int n_rot; /* 0: norms only */
-} cake_turn;
+} cake_rope_args;
 
 typedef struct cake_kernels {
     const char *name;                  /* as --isa has it */
@@ -280,7 +280,7 @@ typedef struct cake_kernels {
 
     /* x [n_tok, channels] in place: silu(sum over j of conv[c][j] * input[pos - width + 1 + j][c]), j
      * upwards; inputs before position 0 are zero. */
-    void (*delta_conv)(const cake_exec *exec, float *x, const cake_delta *delta, const cake_row *rows,
+    void (*delta_conv)(const cake_exec *exec, float *x, const cake_deltanet *delta, const cake_row *rows,
                        int n_tok);
     /* out [n_tok, n_value, value_dim] from x [n_tok, channels] as delta_conv leaves it, and a, b [n_tok,
      * n_value]. Per value head, with q and k divided by sqrt(sum of squares + 1e-6), q also by sqrt(key_dim),
@@ -290,7 +290,7 @@ typedef struct cake_kernels {
      * block [64 i, 64 i + 64) of positions at a time, so that it does not show where a prompt was cut into
      * waves as long as cuts are at multiples of 64. */
     void (*delta_rule)(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
-                       const cake_delta *delta, const cake_row *rows, int n_tok);
+                       const cake_deltanet *delta, const cake_row *rows, int n_tok);
     /* Marks rows of x [n_tok, dim] that are not finite as broken here, unless they were marked before. ends:
      * the model's last layer is done; then a row that nobody reads is not looked at. */
     void (*mark)(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
@@ -320,7 +320,7 @@ typedef struct cake_kernels {
     /* rope, as turn says, of the n_head heads of q, which may be none, and of the keys k; then kv_store. k
      * itself may stay as it was. */
     bool (*turned)(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
-                   const float *v, const cake_turn *turn, const cake_row *rows, int n_tok);
+                   const float *v, const cake_rope_args *turn, const cake_row *rows, int n_tok);
     /* attend, then input_pack of its output for a matrix of dtype. The output itself is not stored. */
     bool (*attended)(const cake_exec *exec, void *to, cake_dtype dtype, const float *q, const cake_kv *kv,
                      const cake_row *rows, int n_tok, int n_head, float scale, float cap);

@@ -58,7 +58,7 @@ static inline void cake_memory_close(const cake_memory *memory, cake_arena *aren
         memory->close(arena);
 }
 
-static inline void cake_memory_put(const cake_memory *memory, void *to, const void *from, size_t bytes)
+static inline void cake_memory_upload(const cake_memory *memory, void *to, const void *from, size_t bytes)
 {
     if (memory)
         memory->put(to, from, bytes);
@@ -66,7 +66,7 @@ static inline void cake_memory_put(const cake_memory *memory, void *to, const vo
         memmove(to, from, bytes);
 }
 
-static inline void cake_memory_get(const cake_memory *memory, void *to, const void *from, size_t bytes)
+static inline void cake_memory_download(const cake_memory *memory, void *to, const void *from, size_t bytes)
 {
     if (memory)
         memory->get(to, from, bytes);
@@ -74,13 +74,13 @@ static inline void cake_memory_get(const cake_memory *memory, void *to, const vo
         memmove(to, from, bytes);
 }
 
-static inline void cake_memory_lend(const cake_memory *memory, void *host, size_t bytes)
+static inline void cake_memory_pin(const cake_memory *memory, void *host, size_t bytes)
 {
     if (memory && memory->lend)
         memory->lend(host, bytes);
 }
 
-static inline void cake_memory_take_back(const cake_memory *memory, void *host)
+static inline void cake_memory_unpin(const cake_memory *memory, void *host)
 {
     if (memory && memory->take_back)
         memory->take_back(host);

@@ -60,7 +60,7 @@ double cake_device_joules(void)
     return -1;
 }
 
-double cake_device_rate(cake_floor_kind kind)
+double cake_device_rate(cake_peak_kind kind)
 {
     (void)kind;
     return 0;

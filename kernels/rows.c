@@ -12,7 +12,7 @@ void cake_rows_mark(const cake_exec *exec, cake_row *rows, const float *x, int n
                     bool ends)
 {
     int64_t first, last;
-    cake_exec_share(exec, n_tok, 1, &first, &last);
+    cake_exec_range(exec, n_tok, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         const float *row = x + i * dim;
         int bad = 0; /* no early exit: a loop that vectorises is faster than one that stops */
@@ -27,7 +27,7 @@ void cake_rows_move(const cake_exec *exec, float *to, const float *x, const int3
                     bool back)
 {
     int64_t first, last;
-    cake_exec_share(exec, n, 1, &first, &last);
+    cake_exec_range(exec, n, 1, &first, &last);
     for (int64_t i = first; i < last; i++)
         memcpy(to + (back ? from[i] : i) * dim, x + (back ? i : from[i]) * dim, (size_t)dim * sizeof *to);
 }

@@ -162,11 +162,11 @@ OPERATION(attend,
            int n_tok, int n_head, float scale, float cap),
           (exec, out, q, kv, rows, n_tok, n_head, scale, cap))
 OPERATION(delta_conv,
-          (const cake_exec *exec, float *x, const cake_delta *delta, const cake_row *rows, int n_tok),
+          (const cake_exec *exec, float *x, const cake_deltanet *delta, const cake_row *rows, int n_tok),
           (exec, x, delta, rows, n_tok))
 OPERATION(delta_rule,
           (const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
-           const cake_delta *delta, const cake_row *rows, int n_tok),
+           const cake_deltanet *delta, const cake_row *rows, int n_tok),
           (exec, out, x, a, b, delta, rows, n_tok))
 OPERATION(rmsnorm_gated,
           (const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row, int dim,

@@ -22,7 +22,7 @@ static const int prompts[N_SEQ] = {1, 2, 63, 64, 65, 200}, generated[N_SEQ] = {3
 /* Sequences, their inputs, and what came out. */
 typedef struct story {
     shape s;
-    cake_delta d;
+    cake_deltanet d;
     int64_t channels, wide; /* wide: n_value * value_dim */
     float *weight, *a_log, *dt_bias;
     float *x[N_SEQ], *a[N_SEQ], *b[N_SEQ]; /* [n, channels], [n, n_value] x2 */
@@ -37,7 +37,7 @@ static int length(int seq)
 static story story_open(shape s)
 {
     story y = {.s = s};
-    y.d = (cake_delta){s.n_key, s.n_value, s.key_dim, s.value_dim, s.width, NULL, NULL, NULL, NULL, 0};
+    y.d = (cake_deltanet){s.n_key, s.n_value, s.key_dim, s.value_dim, s.width, NULL, NULL, NULL, NULL, 0};
     y.channels = cake_delta_channels(&y.d);
     y.wide = (int64_t)s.n_value * s.value_dim;
     y.d.conv = y.weight = random_floats((size_t)(y.channels * s.width), 1);
@@ -101,7 +101,7 @@ static void story_close(story *y)
 
 typedef struct call {
     const cake_kernels *op;
-    const cake_delta *d;
+    const cake_deltanet *d;
     float *x, *a, *b, *out;
     const cake_row *rows;
     int n_tok;
@@ -396,7 +396,7 @@ static void test_itself(void)
 
 /* Plays `n` rows of one wave, or each slot's for itself, in steps of `step`; returns what came out, owned, x
  * then out. */
-static float *play_crowd(const cake_kernels *op, cake_delta *d, const cake_row *rows, int n, int n_slot,
+static float *play_crowd(const cake_kernels *op, cake_deltanet *d, const cake_row *rows, int n, int n_slot,
                          int step)
 {
     int64_t channels = cake_delta_channels(d), wide = d->n_value * d->value_dim, n_value = d->n_value;
@@ -428,7 +428,7 @@ static void check_crowd(const cake_kernels *op)
     enum { SLOTS = 300, LONG = 260 * 32 };
     cake_row *rows = cake_alloc(LONG, sizeof *rows);
     float *weight = random_floats(64, 5);
-    cake_delta d = {1, 1, 3, 2, 3, weight, weight + 40, weight + 50, NULL, 0};
+    cake_deltanet d = {1, 1, 3, 2, 3, weight, weight + 40, weight + 50, NULL, 0};
     d.step = cake_delta_state_size(&d);
     for (int kind = CAKE_ROW_PROMPT; kind <= CAKE_ROW_REPLAYED; kind++) {
         bool alone = kind == CAKE_ROW_GENERATED; /* one slot, whose prompt ends in generated rows */
@@ -454,7 +454,7 @@ static void check_heads(const cake_kernels *op)
     enum { HEADS = 2000 };
     static float ones[HEADS + 2], gates[HEADS], out[HEADS], state[HEADS], x[HEADS + 2];
     static const cake_row row = {.kind = CAKE_ROW_PROMPT};
-    cake_delta d = {1, HEADS, 1, 1, 1, ones, gates, gates, state, HEADS};
+    cake_deltanet d = {1, HEADS, 1, 1, 1, ones, gates, gates, state, HEADS};
     call c = {op, &d, x, gates, gates, out, &row, 1};
     if (is_executed(op))
         return;

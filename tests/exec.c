@@ -62,7 +62,7 @@ static void show(const cake_exec *exec, void *arg)
 static void test_keep(void)
 {
     faces before = {0}, few = {0}, after = {0};
-    cake_exec_keep(7);
+    cake_exec_resident(7);
     cake_exec_run(7, show, &before);
     for (int size = 1; size <= 3; size++) {
         atomic_store(&few.n, 0);
@@ -73,7 +73,7 @@ static void test_keep(void)
     for (int i = 0; i < 7; i++)
         CU_ASSERT(pthread_equal(before.thread[i], after.thread[i]));
     test_barrier();
-    cake_exec_keep(0);
+    cake_exec_resident(0);
 }
 
 typedef struct crowd {
@@ -102,11 +102,11 @@ static double crowded(bool told)
     while (first < CPU_SETSIZE - 1 && !CPU_ISSET(first, &all))
         first++;
     CPU_SET(first, &c.one);
-    cake_exec_crowd(told);
+    cake_exec_oversubscribe(told);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     cake_exec_run(16, meet_on_one, &c);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-    cake_exec_crowd(false);
+    cake_exec_oversubscribe(false);
     CU_ASSERT_EQUAL(atomic_load(&c.meeting.wrong), 0);
     return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
 }
@@ -137,14 +137,14 @@ static void test_session(void)
 {
     for (int told = 0; told < 2; told++) {
         meeting m = {0};
-        cake_exec_crowd(told);
-        CU_ASSERT_EQUAL(cake_exec_crowded(), told);
+        cake_exec_oversubscribe(told);
+        CU_ASSERT_EQUAL(cake_exec_is_oversubscribed(), told);
         cake_exec_session(8, run_teams, &m);
         cake_exec_session(1, run_teams, &m);
         CU_ASSERT_EQUAL(atomic_load(&m.wrong), 0);
         test_barrier();
     }
-    cake_exec_crowd(false);
+    cake_exec_oversubscribe(false);
 }
 
 static void test_share(void)
@@ -157,7 +157,7 @@ static void test_share(void)
                 for (int rank = 0; rank < size; rank++) {
                     int64_t first, last;
                     cake_exec exec = {rank, size, NULL};
-                    cake_exec_share(&exec, sizes[s], grain, &first, &last);
+                    cake_exec_range(&exec, sizes[s], grain, &first, &last);
                     CU_ASSERT(first == at && last >= first);
                     CU_ASSERT(first % grain == 0 || first == sizes[s]);
                     at = last;
@@ -186,8 +186,8 @@ static void take_all(const cake_exec *exec, void *arg)
             cake_exec_barrier(exec);
         if (exec->rank < d->n_late)
             sched_yield();
-        cake_deal deal = cake_exec_deal(exec, units);
-        while (cake_exec_take(&deal, 1 + n % N_MOST, &first, &last)) {
+        cake_deal deal = cake_exec_queue(exec, units);
+        while (cake_exec_next(&deal, 1 + n % N_MOST, &first, &last)) {
             if (first < 0 || last > units || last - first < 1 || last - first > 1 + n % N_MOST)
                 atomic_fetch_add(&d->wrong, 1);
             for (int64_t i = first; i < last && i < N_UNITS; i++)
@@ -216,7 +216,7 @@ static void test_deal(void)
 static int take_n(cake_deal *deal, int n, int64_t *units)
 {
     int taken = 0;
-    for (int64_t last; taken < n && cake_exec_take(deal, 1, &units[taken], &last); taken++)
+    for (int64_t last; taken < n && cake_exec_next(deal, 1, &units[taken], &last); taken++)
         CU_ASSERT_EQUAL(last, units[taken] + 1);
     return taken;
 }
@@ -233,16 +233,16 @@ static void take_for_two(const cake_exec *exec, void *arg)
     late *l = arg;
     cake_deal deal;
     if (exec->rank == 0) {
-        deal = cake_exec_deal(exec, N_UNITS);
+        deal = cake_exec_queue(exec, N_UNITS);
         l->n_first = take_n(&deal, N_UNITS - 1, l->first);
-        deal = cake_exec_deal(exec, N_UNITS);
+        deal = cake_exec_queue(exec, N_UNITS);
         l->n_next = take_n(&deal, N_UNITS, l->next);
     }
     cake_exec_barrier(exec);
     if (exec->rank == 1) {
-        deal = cake_exec_deal(exec, N_UNITS);
+        deal = cake_exec_queue(exec, N_UNITS);
         l->n_rest = take_n(&deal, N_UNITS, l->rest);
-        deal = cake_exec_deal(exec, N_UNITS);
+        deal = cake_exec_queue(exec, N_UNITS);
         l->n_after = take_n(&deal, N_UNITS, l->after);
     }
     cake_exec_barrier(exec);

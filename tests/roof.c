@@ -3,35 +3,35 @@
  * What a run had to do: counted row by row here, in another way in slice/cost.c; and the time that peaks
  * allow for it.
  */
-#include "kernels/roof.h"
+#include "kernels/roofline.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "kernels/floor.h"
+#include "kernels/peak.h"
 #include "slice/cost.h"
 #include "suite.h"
 
 static void test_seconds(void)
 {
-    cake_roof roof = {0}, other = {0};
+    cake_roofline roof = {0}, other = {0};
     double reading, expected = 0, bound = 0;
     /* far from the ridge of 100 operations a byte (1e12 and 1e10 a second) every wave has its own maximum */
     static const double intensity[] = {1e-3, 0.5, 2, 17, 50, 250, 900, 1e5, 1e9};
     for (int i = 0; i < 9; i++) {
-        cake_effort e = {1e9 * intensity[i], 1e9};
-        cake_roof_add(i % 2 ? &roof : &other, e);
+        cake_flops_bytes e = {1e9 * intensity[i], 1e9};
+        cake_roofline_add(i % 2 ? &roof : &other, e);
         expected += fmax(e.flops / 1e12, e.bytes / 1e10);
         bound += e.bytes / 1e10 > e.flops / 1e12 ? e.bytes / 1e10 : 0;
     }
-    cake_roof_add(&roof, (cake_effort){0, 5e9});
-    cake_roof_add(&roof, (cake_effort){7e12, 0});
-    cake_roof_add(&roof, (cake_effort){0, 0});
-    cake_roof_merge(&roof, &other);
-    CU_ASSERT_DOUBLE_EQUAL(cake_roof_seconds(&roof, 1e12, 1e10, &reading), expected + 0.5 + 7, 1e-6);
+    cake_roofline_add(&roof, (cake_flops_bytes){0, 5e9});
+    cake_roofline_add(&roof, (cake_flops_bytes){7e12, 0});
+    cake_roofline_add(&roof, (cake_flops_bytes){0, 0});
+    cake_roofline_merge(&roof, &other);
+    CU_ASSERT_DOUBLE_EQUAL(cake_roofline_seconds(&roof, 1e12, 1e10, &reading), expected + 0.5 + 7, 1e-6);
     CU_ASSERT_DOUBLE_EQUAL(reading, bound + 0.5, 1e-6);
-    CU_ASSERT_DOUBLE_EQUAL(cake_roof_sum(&roof).bytes, 14e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(cake_roofline_sum(&roof).bytes, 14e9, 1);
 }
 
 /* Near the ridge two waves of one bin share its maximum: the error is small, and never above what both
@@ -40,14 +40,14 @@ static void test_ridge(void)
 {
     double reading;
     for (double from = 60; from < 160; from += 7) {
-        cake_roof roof = {0};
+        cake_roofline roof = {0};
         double expected = 0;
         for (int i = 0; i < 8; i++) {
-            cake_effort e = {1e9 * (from + i), 1e9};
-            cake_roof_add(&roof, e);
+            cake_flops_bytes e = {1e9 * (from + i), 1e9};
+            cake_roofline_add(&roof, e);
             expected += fmax(e.flops / 1e12, e.bytes / 1e10);
         }
-        double seconds = cake_roof_seconds(&roof, 1e12, 1e10, &reading);
+        double seconds = cake_roofline_seconds(&roof, 1e12, 1e10, &reading);
         CU_ASSERT(seconds <= expected * (1 + 1e-12) && seconds > 0.9 * expected);
     }
 }
@@ -83,7 +83,7 @@ static void test_wave(void)
         for (int p = 0; p < 64; p++)
             bytes += (seen[0][p] ? 2 : 0) + (seen[1][p] ? 7 : 0);
     }
-    cake_effort effort = cake_cost_of_wave(&cost, NULL, rows, n);
+    cake_flops_bytes effort = cake_cost_of_wave(&cost, NULL, rows, n);
     CU_ASSERT_DOUBLE_EQUAL(effort.flops, flops, 1e-6);
     CU_ASSERT_DOUBLE_EQUAL(effort.bytes, bytes, 1e-6);
 }
@@ -191,11 +191,11 @@ static void test_floor(void)
     for (int i = 0; i <= best; i++) {
         const char *isa = cake_kernels_at(i)->name;
         double share;
-        CU_ASSERT(cake_floor_quick(isa, CAKE_FLOOR_F32, 0, 1, 0.01, &share) > 1e7);
+        CU_ASSERT(cake_peak_quick(isa, CAKE_PEAK_F32, 0, 1, 0.01, &share) > 1e7);
         CU_ASSERT(share > 0 && share <= 1);
-        CU_ASSERT(cake_floor_quick(isa, CAKE_FLOOR_READ, 1 << 16, 2, 0.01, &share) > 1e7);
-        CU_ASSERT(cake_floor_quick(isa, CAKE_FLOOR_READ, 100, 3, 0.01, &share) > 1e6);
-        CU_ASSERT((cake_floor_quick(isa, CAKE_FLOOR_BF16, 0, 1, 0.01, &share) > 0) ==
+        CU_ASSERT(cake_peak_quick(isa, CAKE_PEAK_READ, 1 << 16, 2, 0.01, &share) > 1e7);
+        CU_ASSERT(cake_peak_quick(isa, CAKE_PEAK_READ, 100, 3, 0.01, &share) > 1e6);
+        CU_ASSERT((cake_peak_quick(isa, CAKE_PEAK_BF16, 0, 1, 0.01, &share) > 0) ==
                   !strcmp(isa, "avx512bf16"));
     }
 }

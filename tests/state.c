@@ -25,14 +25,14 @@ static cake_states open_states(const cake_state_shape *wanted)
 
 static void fill(cake_states *s, int slot, int layer, float value)
 {
-    cake_delta d = cake_states_layer(s, layer);
+    cake_deltanet d = cake_states_layer(s, layer);
     for (int64_t i = 0; i < cake_delta_state_size(&d); i++)
         d.state[slot * d.step + i] = value;
 }
 
 static bool holds(const cake_states *s, int slot, int layer, float value)
 {
-    cake_delta d = cake_states_layer(s, layer);
+    cake_deltanet d = cake_states_layer(s, layer);
     for (int64_t i = 0; i < cake_delta_state_size(&d); i++)
         if (d.state[slot * d.step + i] != value)
             return false;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention over paged K and V, in the words of vec_*.h and step_*.h; included once by each instruction set's
- * file.
+ * Attention over paged K and V, in the words of vec_*.h and step_*.h; included once by each instruction
+ * set's file.
  *
- * In: queries of each row, the cache. Out: the weighted sums of V. Here work is divided: prompt rows go the
- * way of prefill.h; of the others a piece is neighbouring parts of a row, or of some rows that share pages,
- * for segment.h.
+ * In: queries of each row, the cache. Out: the weighted sums of V. Here work is divided: prompt rows go
+ * the way of attend_prefill.h; of the others a piece is neighbouring parts of a row, or of some rows that
+ * share pages, for attend_decode.h.
  *
  * Invariant: which rows go together, and who takes them, changes no bit of any.
  */
 #ifndef CAKE_KERNELS_CPU_ATTEND_H
 #define CAKE_KERNELS_CPU_ATTEND_H
 
-#include "kernels/cpu/segment.h"
+#include "kernels/cpu/attend_decode.h"
 
 /* Neighbouring parts of rows that follow each other in the wave and share the pages before `common`, or of a
  * row that goes alone. out, q [rows, n_head, head_dim]. */
@@ -94,8 +94,8 @@ static int prompt_end(const cake_row *rows, int first, int n_tok)
     return end;
 }
 
-/* Whether a row is taken by segment.h: all but rows of prompts, and those too if their heads are too large
- * for prefill.h. */
+/* Whether a row is taken by attend_decode.h: all but rows of prompts, and those too if their heads are
+ * too large for attend_prefill.h. */
 INLINE bool goes_alone(const cake_kv *kv, const cake_row *row)
 {
     return row->kind != CAKE_ROW_PROMPT || kv->head_dim > PREFILL_DIM;

@@ -12,7 +12,7 @@
 #include "kernels/cpu/attend.h"
 #include "kernels/cpu/delta.h"
 #include "kernels/cpu/linear.h"
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/row_ops.h"
 #include "kernels/cpu/table.h"
 
 const cake_kernels cake_kernels_avx512vnni = TABLE("avx512", &cake_kernels_ref);

@@ -17,8 +17,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cpu/rows.h"
-#include "kernels/cpu/tile.h"
+#include "kernels/cpu/row_ops.h"
+#include "kernels/cpu/small_gemm.h"
 
 #define BLOCK         CAKE_PAGE
 #define CONV_CHANNELS 256               /* channels whose weights are transposed at a time */
@@ -76,12 +76,13 @@ INLINE void convolve_run(float *x, float *inputs, int64_t channels, const float 
                        n_channel - c < LANES ? n_channel - c : LANES);
 }
 
-static void delta_conv(const cake_exec *exec, float *x, const cake_delta *d, const cake_row *rows, int n_tok)
+static void delta_conv(const cake_exec *exec, float *x, const cake_deltanet *d, const cake_row *rows,
+                       int n_tok)
 {
     enum { USUAL = 4 }; /* the width of all models that there are; others are right, and slower */
     float weight[CAKE_DELTA_WIDTH * CONV_CHANNELS];
     int64_t first, last, channels = cake_delta_channels(d);
-    cake_exec_share(exec, channels, LANES, &first, &last);
+    cake_exec_range(exec, channels, LANES, &first, &last);
     for (int64_t c = first; c < last; c += CONV_CHANNELS) {
         int n_channel = last - c < CONV_CHANNELS ? (int)(last - c) : CONV_CHANNELS;
         memset(weight, 0, sizeof weight);
@@ -120,7 +121,7 @@ INLINE vec vec_softplus(vec x)
 
 /* One value head and some rows of one slot: where things are, and what is worked out of them. */
 typedef struct delta_head {
-    const cake_delta *d;
+    const cake_deltanet *d;
     const float *q, *k, *v; /* of the first row; the next ones are `channels` on */
     const float *a, *b;     /* of the first row; the next ones are n_value on */
     float a_log, dt_bias;
@@ -149,7 +150,7 @@ INLINE void scale_row(float *to, const float *from, int dim, float factor)
 
 static void read_rows(delta_head *h, float scale)
 {
-    const cake_delta *d = h->d;
+    const cake_deltanet *d = h->d;
     int64_t channels = cake_delta_channels(d), dim = d->key_dim;
     for (int t = 0; t < h->n; t++) {
         const float *q = h->q + t * channels, *k = h->k + t * channels;
@@ -235,7 +236,7 @@ static void solve_rows(delta_head *h)
 /* out_i = since_i q_i S + sum over j <= i of see_ij change_j; then the state after the block. */
 static void finish_rows(delta_head *h)
 {
-    const cake_delta *d = h->d;
+    const cake_deltanet *d = h->d;
     int64_t key = d->key_dim, value = d->value_dim, pitch = d->n_value * value;
     int dim = d->value_dim, n = h->n;
     for (int i = 0; i < n; i++) {
@@ -291,7 +292,7 @@ static void step_row(delta_head *h)
 static void delta_run(delta_head *h, const float *x, const float *a, const float *b, float *out, int head,
                       const cake_row *rows, int t, int end)
 {
-    const cake_delta *d = h->d;
+    const cake_deltanet *d = h->d;
     int64_t channels = cake_delta_channels(d), size = (int64_t)d->key_dim * d->value_dim;
     int64_t key = (int64_t)(head / (d->n_value / d->n_key)) * d->key_dim;
     int64_t keys = (int64_t)d->n_key * d->key_dim, value = (int64_t)head * d->value_dim;
@@ -324,7 +325,7 @@ static void delta_run(delta_head *h, const float *x, const float *a, const float
 }
 
 static void delta_rule(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
-                       const cake_delta *d, const cake_row *rows, int n_tok)
+                       const cake_deltanet *d, const cake_row *rows, int n_tok)
 {
     _Static_assert(sizeof(delta_head) <= CAKE_SCRATCH_BYTES, "a head fits its scratch");
     delta_head *h = cake_exec_scratch();
@@ -342,7 +343,7 @@ static void rmsnorm_gated(const cake_exec *exec, float *x, const float *gate, co
                           int dim, float eps)
 {
     int64_t first, last;
-    cake_exec_share(exec, n_row, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t row = first; row < last; row++) {
         float *at = x + row * dim;
         vec scale = vec_set(1 / sqrtf(sum_of_squares(at, dim) / (float)dim + eps));

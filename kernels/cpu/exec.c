@@ -68,12 +68,12 @@ void *cake_exec_scratch(void)
 
 static int spins = SPINS;
 
-void cake_exec_crowd(bool crowded)
+void cake_exec_oversubscribe(bool crowded)
 {
     spins = crowded ? 0 : SPINS;
 }
 
-bool cake_exec_crowded(void)
+bool cake_exec_is_oversubscribed(void)
 {
     return !spins;
 }
@@ -100,7 +100,7 @@ void cake_exec_barrier(const cake_exec *exec)
  * teams grow again. */
 static int kept;
 
-void cake_exec_keep(int size)
+void cake_exec_resident(int size)
 {
     kept = size;
 }
@@ -180,7 +180,7 @@ static void serve(int rank, unsigned seen)
 
 void cake_exec_session(int size, void (*work)(void *arg), void *arg)
 {
-    if (!cake_exec_crowded() || size == 1) {
+    if (!cake_exec_is_oversubscribed() || size == 1) {
         work(arg);
         return;
     }
@@ -250,12 +250,12 @@ static void share(int64_t n, int rank, int size, int64_t *first, int64_t *last)
     *last = n * (rank + 1) / size;
 }
 
-void cake_exec_rest(void)
+void cake_exec_yield(void)
 {
     sched_yield();
 }
 
-void cake_exec_share(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last)
+void cake_exec_range(const cake_exec *exec, int64_t n, int64_t grain, int64_t *first, int64_t *last)
 {
     share((n + grain - 1) / grain, exec->rank, exec->size, first, last);
     *first = *first * grain < n ? *first * grain : n;
@@ -284,7 +284,7 @@ static bool alone(const cake_exec *exec)
 }
 
 /* A member who came first may have opened this one's share, taken all of it, and gone on to later deals. */
-cake_deal cake_exec_deal(const cake_exec *exec, int64_t n)
+cake_deal cake_exec_queue(const cake_exec *exec, int64_t n)
 {
     CAKE_ASSERT(n >= 0 && n <= (int64_t)UNITS);
     cake_deal deal = {.exec = exec, .n = n};
@@ -330,7 +330,7 @@ static bool take_of(const cake_deal *deal, int rank, int64_t most, int64_t *firs
     return true;
 }
 
-bool cake_exec_take(cake_deal *deal, int64_t most, int64_t *first, int64_t *last)
+bool cake_exec_next(cake_deal *deal, int64_t most, int64_t *first, int64_t *last)
 {
     const cake_exec *exec = deal->exec;
     if (alone(exec)) {

@@ -20,10 +20,10 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "kernels/cpu/ending.h"
+#include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/int8.h"
 #include "kernels/cpu/pack.h"
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/row_ops.h"
 #include "kernels/kernels.h"
 
 #define PASSES  (256 << 10) /* bytes of panels that all rows meet before the next ones */
@@ -116,7 +116,7 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
                    float factor)
 {
     int64_t first, last;
-    cake_exec_share(exec, n, 1, &first, &last);
+    cake_exec_range(exec, n, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         float *to = out + i * w->n_in;
         if (w->dtype == CAKE_I8) {
@@ -209,7 +209,7 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
 {
     entering in = {x, gate, n_in};
     int64_t first, last, deep = gate ? least(n_in, I8_DEPTH) : n_in;
-    cake_exec_share(exec, (n_in + deep - 1) / deep * n_tok, 1, &first, &last);
+    cake_exec_range(exec, (n_in + deep - 1) / deep * n_tok, 1, &first, &last);
     for (int64_t row, end, k; first < last; first += end - row) {
         row = first % n_tok;
         end = least(row + last - first, n_tok);
@@ -344,7 +344,7 @@ static walk walk_of(const cake_exec *exec, const product *p)
     const cake_weight *w = p->w;
     int64_t steps = steps_of(w->dtype, w->n_in), tiles = tiles_of(p->n_tok);
     int64_t meet = tiles > 1 ? PASSES : ALONE;
-    walk at = {.deal = cake_exec_deal(exec, ((int64_t)w->n_out + PANEL - 1) / PANEL),
+    walk at = {.deal = cake_exec_queue(exec, ((int64_t)w->n_out + PANEL - 1) / PANEL),
                .most = meet / (least(steps, DEPTH) * (int64_t)step_bytes(w->dtype)),
                .n_deep = (steps + DEPTH - 1) / DEPTH};
     at.most = at.most < 1 ? 1 : least(at.most, GROUP);
@@ -358,7 +358,7 @@ static block next_block(const product *p, walk *at)
 {
     if (at->i == at->n_block) {
         at->i = 0;
-        if (!cake_exec_take(&at->deal, at->most, &at->first, &at->last))
+        if (!cake_exec_next(&at->deal, at->most, &at->first, &at->last))
             at->first = at->last;
     }
     block b = {.k = at->i % at->n_deep * DEPTH,

@@ -215,8 +215,8 @@ __device__ void invert(float *to, const float *a)
 
 /* grid: spans, heads from first_head on. */
 __global__ void __launch_bounds__(MAKERS, 2)
-    prepare(part *parts, const float *x, const float *a, const float *b, cake_delta d, cake_cuda_spans spans,
-            int first_head)
+    prepare(part *parts, const float *x, const float *a, const float *b, cake_deltanet d,
+            cake_cuda_spans spans, int first_head)
 {
     begin_kernel();
     __shared__ few<4> tile_memory[ROWS * PITCH / 4];
@@ -367,7 +367,7 @@ template <int N> __device__ __forceinline__ void clear(float x[EACH][N])
 /* Copies columns [0, 8 N) of a head's state [key_dim][value_dim] to the block's [depth][8 N], or back. The
  * head has n of these columns; the others are zero. */
 template <int N>
-__device__ __forceinline__ void read_state(float *state, const float *kept, const cake_delta &d, int depth,
+__device__ __forceinline__ void read_state(float *state, const float *kept, const cake_deltanet &d, int depth,
                                            int n)
 {
     for (int at = (int)threadIdx.x; at < depth * 8 * N; at += WALKERS) {
@@ -377,7 +377,7 @@ __device__ __forceinline__ void read_state(float *state, const float *kept, cons
 }
 
 template <int N>
-__device__ __forceinline__ void write_state(float *kept, const float *state, const cake_delta &d, int n)
+__device__ __forceinline__ void write_state(float *kept, const float *state, const cake_deltanet &d, int n)
 {
     for (int at = (int)threadIdx.x; at < d.key_dim * 8 * N; at += WALKERS)
         if (at % (8 * N) < n)
@@ -488,8 +488,9 @@ template <int N> struct walker {
  * stage's tile is loaded while the stage before is computed. grid: groups of columns, heads from first_head
  * on, spans. */
 template <int N>
-__global__ void __launch_bounds__(WALKERS) walk(float *out, const part *parts, const float *x, cake_delta d,
-                                                const cake_row *rows, cake_cuda_spans spans, int first_head)
+__global__ void __launch_bounds__(WALKERS)
+    walk(float *out, const part *parts, const float *x, cake_deltanet d, const cake_row *rows,
+         cake_cuda_spans spans, int first_head)
 {
     begin_kernel();
     CAKE_SHARED(float, memory);
@@ -555,7 +556,7 @@ static unsigned groups(int64_t n, int of)
 }
 
 template <int N>
-static void launch_walk(float *out, const part *parts, const float *x, const cake_delta *d,
+static void launch_walk(float *out, const part *parts, const float *x, const cake_deltanet *d,
                         const cake_row *rows, const cake_cuda_spans *spans, int first_head, int n_head)
 {
     const size_t depth = groups(d->key_dim, ROWS) * (size_t)ROWS;
@@ -570,9 +571,9 @@ size_t cake_cuda_delta_part(void)
 }
 
 /* Every GPU gives a block 48 KiB without being asked: for deep states the groups of columns are narrower. */
-void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b, const cake_delta *d,
-                            const cake_row *rows, const cake_cuda_spans *spans, int first_head, int n_head,
-                            void *parts)
+void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b,
+                            const cake_deltanet *d, const cake_row *rows, const cake_cuda_spans *spans,
+                            int first_head, int n_head, void *parts)
 {
     CAKE_LAUNCH(prepare, dim3((unsigned)spans->n, (unsigned)n_head), dim3(MAKERS), 0, (part *)parts, x, a, b,
                 *d, *spans, first_head);

@@ -177,7 +177,7 @@ static bool normed(const cake_exec *exec, void *to, const float *x, const float 
 }
 
 static bool turned(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
-                   const float *v, const cake_turn *turn, const cake_row *rows, int n_tok)
+                   const float *v, const cake_rope_args *turn, const cake_row *rows, int n_tok)
 {
     if (exec->rank == 0)
         cake_cuda_turned(kv, q, n_head, k, v, turn, rows, n_tok);
@@ -296,7 +296,7 @@ static int at_most_spans(size_t bytes)
 }
 
 /* Spans may be cut anywhere: a row's bits depend on its inputs only. A single span needs no workspace. */
-static void delta_conv(const cake_exec *exec, float *x, const cake_delta *delta, const cake_row *rows,
+static void delta_conv(const cake_exec *exec, float *x, const cake_deltanet *delta, const cake_row *rows,
                        int n_tok)
 {
     enum { LONGEST = 32 };
@@ -319,7 +319,7 @@ static void delta_conv(const cake_exec *exec, float *x, const cake_delta *delta,
 typedef struct rule {
     float *out;
     const float *x, *a, *b;
-    const cake_delta *delta;
+    const cake_deltanet *delta;
     const cake_row *rows;
     int n_head; /* heads that the workspace has room for */
     cake_cuda_spans prompt, generated;
@@ -350,7 +350,7 @@ static int rule_end(const cake_row *row, int first, int n_tok)
 }
 
 static void delta_rule(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
-                       const cake_delta *delta, const cake_row *rows, int n_tok)
+                       const cake_deltanet *delta, const cake_row *rows, int n_tok)
 {
     if (exec->rank)
         return;

@@ -21,7 +21,7 @@ __device__ __forceinline__ float silu(float x)
 
 /* Input j of the width - 1 that precede a span, of one channel: from rows before it, or from the slot's
  * state. */
-__device__ __forceinline__ float input_before(const float *x, const cake_delta &d, const cake_row *rows,
+__device__ __forceinline__ float input_before(const float *x, const cake_deltanet &d, const cake_row *rows,
                                               const cake_cuda_spans &spans, int span, int j, int64_t channel)
 {
     const int64_t channels = cake_delta_channels(&d);
@@ -36,7 +36,7 @@ __device__ __forceinline__ float input_before(const float *x, const cake_delta &
 
 /* Keeps the inputs that precede each span before spans overwrite them: before [span, width - 1, channels].
  * grid: groups of channels, spans. */
-__global__ void keep_inputs(float *before, const float *x, cake_delta d, const cake_row *rows,
+__global__ void keep_inputs(float *before, const float *x, cake_deltanet d, const cake_row *rows,
                             cake_cuda_spans spans)
 {
     begin_kernel();
@@ -51,7 +51,7 @@ __global__ void keep_inputs(float *before, const float *x, cake_delta d, const c
 
 /* A thread for each channel; several rows are read before they are written. before: NULL where each slot has
  * one span only. grid: groups of channels, spans. */
-__global__ void convolve(float *x, const float *before, cake_delta d, const cake_row *rows,
+__global__ void convolve(float *x, const float *before, cake_deltanet d, const cake_row *rows,
                          cake_cuda_spans spans)
 {
     begin_kernel();
@@ -95,13 +95,13 @@ __global__ void convolve(float *x, const float *before, cake_delta d, const cake
             state[j * channels + c] = last[j];
 }
 
-size_t cake_cuda_delta_before(const cake_delta *d)
+size_t cake_cuda_delta_before(const cake_deltanet *d)
 {
     return (size_t)d->width * (size_t)cake_delta_channels(d) * sizeof(float);
 }
 
-void cake_cuda_delta_conv(float *x, const cake_delta *d, const cake_row *rows, const cake_cuda_spans *spans,
-                          void *before)
+void cake_cuda_delta_conv(float *x, const cake_deltanet *d, const cake_row *rows,
+                          const cake_cuda_spans *spans, void *before)
 {
     const dim3 grid(groups(cake_delta_channels(d), CHANNELS), (unsigned)spans->n);
     bool follow = false;
@@ -126,7 +126,7 @@ __device__ __forceinline__ void make_unit(float *to, const float *x, int dim, fl
 
 /* 32 columns of a head's state [key_dim, 32], whose rows are dealt to four warps; they stay in shared memory
  * while the rows of a span are taken one by one. grid: groups of columns, heads, spans. */
-__global__ void step_rule(float *out, const float *x, const float *a, const float *b, cake_delta d,
+__global__ void step_rule(float *out, const float *x, const float *a, const float *b, cake_deltanet d,
                           const cake_row *rows, cake_cuda_spans spans)
 {
     begin_kernel();
@@ -192,7 +192,7 @@ __global__ void step_rule(float *out, const float *x, const float *a, const floa
 }
 
 void cake_cuda_delta_generated(float *out, const float *x, const float *a, const float *b,
-                               const cake_delta *d, const cake_row *rows, const cake_cuda_spans *spans)
+                               const cake_deltanet *d, const cake_row *rows, const cake_cuda_spans *spans)
 {
     const dim3 grid(groups(d->value_dim, COLUMNS), (unsigned)d->n_value, (unsigned)spans->n);
     CAKE_LAUNCH(step_rule, grid, dim3(THREADS), (size_t)d->key_dim * COLUMNS * sizeof(float), out, x, a, b,

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "kernels/floor.h"
 #include "kernels/kernels.h"
+#include "kernels/peak.h"
 
 /* One of them, as the runtime knows it. */
 typedef struct cake_card {
@@ -45,9 +45,9 @@ int64_t cake_device_free(void);
 /* Joules that the open GPU has taken since its driver was loaded, whoever used it; negative: not known, or
  * none is open. */
 double cake_device_joules(void);
-/* What the open GPU does in a second, measured in a few milliseconds. CAKE_FLOOR_READ: bytes of its memory
- * that are read. CAKE_FLOOR_BF16: operations of a large product of cuBLASLt's or, if that is more, of tile
+/* What the open GPU does in a second, measured in a few milliseconds. CAKE_PEAK_READ: bytes of its memory
+ * that are read. CAKE_PEAK_BF16: operations of a large product of cuBLASLt's or, if that is more, of tile
  * products as our kernels make them. 0: another kind, or it fails. */
-double cake_device_rate(cake_floor_kind kind);
+double cake_device_rate(cake_peak_kind kind);
 
 #endif

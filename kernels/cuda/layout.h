@@ -99,7 +99,7 @@ void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, co
                     int n_head, int head_dim, int n_rot);
 void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_tok);
 void cake_cuda_turned(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
-                      const cake_turn *turn, const cake_row *rows, int n_tok);
+                      const cake_rope_args *turn, const cake_row *rows, int n_tok);
 /* Positions of a segment, which attention of a generated row sums up before it merges, for a row that sees so
  * many positions: few if it sees few, since a short sequence alone has to fill a GPU; more if it sees many,
  * since segments are merged one after the other. It depends on the row only. */
@@ -127,17 +127,18 @@ void cake_cuda_attend(void *out, cake_dtype is, const float *q, const cake_kv *k
                       int n_segment, int32_t *arrived);
 /* The convolution, in spans of any rows. before: cake_cuda_delta_before bytes for each span, where a slot has
  * several spans. */
-size_t cake_cuda_delta_before(const cake_delta *delta);
-void cake_cuda_delta_conv(float *x, const cake_delta *delta, const cake_row *rows,
+size_t cake_cuda_delta_before(const cake_deltanet *delta);
+void cake_cuda_delta_conv(float *x, const cake_deltanet *delta, const cake_row *rows,
                           const cake_cuda_spans *spans, void *before);
 /* The delta rule for generated rows, which go one by one. */
 void cake_cuda_delta_generated(float *out, const float *x, const float *a, const float *b,
-                               const cake_delta *delta, const cake_row *rows, const cake_cuda_spans *spans);
+                               const cake_deltanet *delta, const cake_row *rows,
+                               const cake_cuda_spans *spans);
 /* The delta rule for rows of prompts, in spans within positions [64 i, 64 i + 64), for some of the heads.
  * parts: cake_cuda_delta_part bytes for each span and head. */
 size_t cake_cuda_delta_part(void);
 void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b,
-                            const cake_delta *delta, const cake_row *rows, const cake_cuda_spans *spans,
+                            const cake_deltanet *delta, const cake_row *rows, const cake_cuda_spans *spans,
                             int first_head, int n_head, void *parts);
 /* As cake_kernels.scores. all: every score is written; else those of rows of which only the best is asked for
  * may stay unwritten. leaders: n_tok times cake_cuda_leaders bytes; parts: half as many bytes as for two

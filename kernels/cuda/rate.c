@@ -109,7 +109,7 @@ static double library_rate(int side)
     return rate;
 }
 
-double cake_device_rate(cake_floor_kind kind)
+double cake_device_rate(cake_peak_kind kind)
 {
     enum { WARPS = 16384 };
     const size_t most = (size_t)1 << 30;
@@ -117,11 +117,11 @@ double cake_device_rate(cake_floor_kind kind)
     void *memory = NULL;
     doing d = {.amount = (double)(bytes / 16 * 16), .bytes = bytes};
     double rate = 0;
-    if (kind == CAKE_FLOOR_READ && cudaMalloc(&d.sum, WARPS * sizeof(float)) == cudaSuccess &&
+    if (kind == CAKE_PEAK_READ && cudaMalloc(&d.sum, WARPS * sizeof(float)) == cudaSuccess &&
         cudaMalloc(&memory, bytes) == cudaSuccess) {
         d.from = memory;
         rate = rate_of(read_memory, &d);
-    } else if (kind == CAKE_FLOOR_BF16 && cudaMalloc(&d.sum, WARPS * sizeof(float)) == cudaSuccess) {
+    } else if (kind == CAKE_PEAK_BF16 && cudaMalloc(&d.sum, WARPS * sizeof(float)) == cudaSuccess) {
         enum { LARGE = 8192, SMALLER = 4096 };
         const double tiles = rate_of(multiply_tiles, &d), large = library_rate(LARGE),
                      library = large > 0 ? large : library_rate(SMALLER);

@@ -237,7 +237,7 @@ void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, co
  * page as it is. */
 template <typename T>
 __global__ void turn_and_store(cake_kv kv, float *q, int n_head, const float *k, const float *v,
-                               cake_turn turn, const cake_row *rows, int64_t n)
+                               cake_rope_args turn, const cake_row *rows, int64_t n)
 {
     begin_kernel();
     const int64_t item = (int64_t)blockIdx.x * HEADS + threadIdx.x / CAKE_WARP;
@@ -267,7 +267,7 @@ __global__ void turn_and_store(cake_kv kv, float *q, int n_head, const float *k,
 
 template <typename T>
 static void launch_turn(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
-                        const cake_turn *turn, const cake_row *rows, int n_tok)
+                        const cake_rope_args *turn, const cake_row *rows, int n_tok)
 {
     const int64_t n = (int64_t)n_tok * (n_head + 2 * kv->n_kv);
     CAKE_LAUNCH(turn_and_store<T>, dim3(groups(n, HEADS)), dim3(HEADS * CAKE_WARP), 0, *kv, q, n_head, k, v,
@@ -275,7 +275,7 @@ static void launch_turn(const cake_kv *kv, float *q, int n_head, const float *k,
 }
 
 void cake_cuda_turned(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
-                      const cake_turn *turn, const cake_row *rows, int n_tok)
+                      const cake_rope_args *turn, const cake_row *rows, int n_tok)
 {
     if (kv->dtype == CAKE_F32)
         launch_turn<float>(kv, q, n_head, k, v, turn, rows, n_tok);

@@ -17,7 +17,7 @@ static float silu(float x)
 }
 
 /* One channel of one row: the value that goes on; last [width - 1, channels] moves up by one input. */
-static float convolve(const cake_delta *d, int64_t channel, float *last, float input)
+static float convolve(const cake_deltanet *d, int64_t channel, float *last, float input)
 {
     int64_t channels = cake_delta_channels(d);
     const float *weight = d->conv + channel * d->width;
@@ -30,10 +30,11 @@ static float convolve(const cake_delta *d, int64_t channel, float *last, float i
     return silu(sum + weight[d->width - 1] * input);
 }
 
-static void delta_conv(const cake_exec *exec, float *x, const cake_delta *d, const cake_row *rows, int n_tok)
+static void delta_conv(const cake_exec *exec, float *x, const cake_deltanet *d, const cake_row *rows,
+                       int n_tok)
 {
     int64_t first, last, channels = cake_delta_channels(d);
-    cake_exec_share(exec, channels, 1, &first, &last);
+    cake_exec_range(exec, channels, 1, &first, &last);
     for (int64_t t = 0; t < n_tok; t++) {
         float *inputs = d->state + rows[t].slot * d->step + cake_delta_rule_size(d);
         for (int64_t c = first; c < last; c++) {
@@ -55,7 +56,7 @@ static void unit(float *out, const float *x, int dim, float scale)
 }
 
 /* One row and head: state [key_dim, value_dim], out [value_dim]. */
-static void delta_step(const cake_delta *d, float *state, float *out, const float *q, const float *k,
+static void delta_step(const cake_deltanet *d, float *state, float *out, const float *q, const float *k,
                        const float *v, float decay, float beta)
 {
     float seen[CAKE_DELTA_DIM] = {0};
@@ -74,11 +75,11 @@ static void delta_step(const cake_delta *d, float *state, float *out, const floa
 }
 
 static void delta_rule(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
-                       const cake_delta *d, const cake_row *rows, int n_tok)
+                       const cake_deltanet *d, const cake_row *rows, int n_tok)
 {
     int64_t first, last, key = d->key_dim, value = d->value_dim, size = key * value;
     int64_t channels = cake_delta_channels(d);
-    cake_exec_share(exec, d->n_value, 1, &first, &last);
+    cake_exec_range(exec, d->n_value, 1, &first, &last);
     for (int64_t t = 0; t < n_tok; t++)
         for (int64_t h = first; h < last; h++) {
             float q[CAKE_DELTA_DIM], k[CAKE_DELTA_DIM];
@@ -100,7 +101,7 @@ static void rmsnorm_gated(const cake_exec *exec, float *x, const float *gate, co
                           int dim, float eps)
 {
     int64_t first, last;
-    cake_exec_share(exec, n_row, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t row = first; row < last; row++) {
         float *at = x + row * dim, sum = 0;
         for (int i = 0; i < dim; i++)

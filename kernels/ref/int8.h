@@ -56,7 +56,7 @@ static void linear_int8(const cake_exec *exec, float *out, const float *x, const
                         const float *bias, const float *residual, int n_tok)
 {
     int64_t first, last, n_out = w->n_out;
-    cake_exec_share(exec, n_out, 1, &first, &last);
+    cake_exec_range(exec, n_out, 1, &first, &last);
     for (int64_t row = 0; row < n_tok; row++)
         for (int64_t column = first; column < last; column += COLUMNS) {
             float sum[COLUMNS];

@@ -106,7 +106,7 @@ static void multiply(const cake_exec *exec, float *out, const float *x, const ca
                      const float *bias, const float *residual, int n_tok, sum_function *add)
 {
     int64_t first, last, n_out = w->n_out;
-    cake_exec_share(exec, n_out, 1, &first, &last);
+    cake_exec_range(exec, n_out, 1, &first, &last);
     for (int64_t column = first; column < last; column++)
         for (int64_t row = 0; row < n_tok; row += ROWS) {
             float sum[ROWS];
@@ -142,7 +142,7 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
     float *out = to;
     int64_t first, last;
     (void)dtype;
-    cake_exec_share(exec, n_tok, 1, &first, &last);
+    cake_exec_range(exec, n_tok, 1, &first, &last);
     for (int64_t i = first * n_in; i < last * n_in; i++)
         out[i] = gate ? passed(x[i], gate->g[i], gate->act) : x[i];
 }
@@ -169,7 +169,7 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
                    float factor)
 {
     int64_t first, last;
-    cake_exec_share(exec, n, 1, &first, &last);
+    cake_exec_range(exec, n, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         float *to = out + i * w->n_in;
         const char *from = (const char *)w->data + (size_t)row[i] * cake_row_bytes(w->dtype, w->n_in);
@@ -186,7 +186,7 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
                     const float *residual, int n_row, int dim, float eps)
 {
     int64_t first, last;
-    cake_exec_share(exec, n_row, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t row = first; row < last; row++) {
         const float *in = x + row * dim;
         float sum = 0;
@@ -207,7 +207,7 @@ static void rope(const cake_exec *exec, float *x, const float *norm, float eps, 
     int half = n_rot / 2;
     if (norm)
         rmsnorm(exec, x, x, norm, NULL, n_tok * n_head, head_dim, eps);
-    cake_exec_share(exec, (int64_t)n_tok * n_head, 1, &first, &last);
+    cake_exec_range(exec, (int64_t)n_tok * n_head, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
         const float *c = cos + item / n_head * half, *s = sin + item / n_head * half;
         float *low = x + item * head_dim, *high = low + half;
@@ -223,7 +223,7 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
                      const cake_row *rows, int n_tok)
 {
     int64_t first, last;
-    cake_exec_share(exec, (int64_t)n_tok * kv->n_kv, 1, &first, &last);
+    cake_exec_range(exec, (int64_t)n_tok * kv->n_kv, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
         const cake_row *row = &rows[item / kv->n_kv];
         size_t at = cake_kv_page(kv, row->slot, row->pos, (int)(item % kv->n_kv));
@@ -310,7 +310,7 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
 static void find_best(const cake_exec *exec, float *out, cake_topk *best, int64_t n_out, float cap, int n_tok)
 {
     int64_t first, last;
-    cake_exec_share(exec, n_out, 1, &first, &last);
+    cake_exec_range(exec, n_out, 1, &first, &last);
     for (int row = 0; row < n_tok; row++)
         for (int64_t c = first; c < last; c++) {
             float *score = &out[row * n_out + c];

@@ -33,6 +33,6 @@ void cake_embed_fill_there(const cake_model *model, const cake_kernels *kernels,
                            int n_tok, int32_t *there, float *body)
 {
     work w = {kernels, cake_model_embedding(model), there, body, n_tok, cake_model_embed_scale(model)};
-    cake_memory_put(kernels->memory, there, ids, (size_t)n_tok * sizeof *ids);
+    cake_memory_upload(kernels->memory, there, ids, (size_t)n_tok * sizeof *ids);
     cake_exec_run(1, gather, &w);
 }

@@ -362,7 +362,7 @@ static void score(cake_engine *r, const cake_wave_msg *parcel, const cake_batch 
         draw[i].best = &r->best[i];
     }
     r->stats.head_s += cake_engine_trace(r, CAKE_SPAN_HEAD, start, n);
-    cake_roof_add(&r->stats.roof, cake_logits_work(r->logits, n));
+    cake_roofline_add(&r->stats.roof, cake_logits_work(r->logits, n));
 }
 
 /* Scores and samples in blocks of at most lane_seqs rows: a prompt whose rows are all wanted may have more.

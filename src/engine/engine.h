@@ -12,7 +12,7 @@
 #include "engine/request_queue.h"
 #include "engine/stats.h"
 #include "kernels/kernels.h"
-#include "kernels/roof.h"
+#include "kernels/roofline.h"
 #include "link/link.h"
 #include "model/model.h"
 #include "place/plan.h"

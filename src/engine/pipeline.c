@@ -116,7 +116,7 @@ cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const
     p->world_size = world->size;
     cake_machine machine;
     cake_machine_read(&machine);
-    p->crowded = world->local_size > machine.cores_allowed || cake_exec_crowded();
+    p->crowded = world->local_size > machine.cores_allowed || cake_exec_is_oversubscribed();
     p->links = cake_alloc((size_t)plan->n_hop + 1, sizeof *p->links);
     p->stations = cake_alloc((size_t)plan->n_hop, sizeof *p->stations);
     cake_err err = CAKE_OK;

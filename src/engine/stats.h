@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "kernels/roof.h"
+#include "kernels/roofline.h"
 #include "place/pci_devices.h"
 #include "schedule/schedule.h"
 
@@ -18,7 +18,7 @@ typedef struct cake_engine_stats {
     int64_t begun;     /* requests whose prompts are under way or computed */
     int64_t begun_tok; /* tokens of these prompts */
     cake_schedule_stats schedule;
-    cake_roof roof; /* the work of the head */
+    cake_roofline roof; /* the work of the head */
 } cake_engine_stats;
 
 typedef struct cake_stage_stats {
@@ -53,7 +53,7 @@ typedef struct cake_report_stage {
     double planned;   /* what its layers should cost, in a unit that all ranks have */
     cake_engine_stats root; /* zeros where there is none */
     int64_t requests;       /* that a root has answered */
-    cake_roof roof;
+    cake_roofline roof;
     double peak_flops, peak_bandwidth; /* 0: not measured */
     double joules;                     /* of its GPU in run_s; negative: not known */
 } cake_report_stage;

@@ -195,15 +195,15 @@ static bool probe(wire *w, float *body, bool leads, cake_buf *why)
     for (int i = 0; i < PROBE; i++)
         sent[i] = (float)(i + 1);
     if (leads)
-        cake_memory_put(memory, body, sent, sizeof sent);
-    cake_memory_get(memory, back, body, sizeof back); /* this waits until it is there */
+        cake_memory_upload(memory, body, sent, sizeof sent);
+    cake_memory_download(memory, back, body, sizeof back); /* this waits until it is there */
     for (int turn = 0; turn < 2; turn++) {
         bool sends = leads == (turn == 0);
         bool good = sends ? start_send(w, 0, body, PROBE, why) : start_receive(w, 0, body, PROBE, why);
         if (!good || !wait_for(w, 0, why))
             return false;
     }
-    cake_memory_get(memory, back, body, sizeof back);
+    cake_memory_download(memory, back, body, sizeof back);
     for (int i = 0; i < PROBE; i++)
         if (back[i] != sent[i]) {
             cake_buf_addf(why, "a test message of %d numbers came with %g in place of %g", PROBE,

@@ -103,7 +103,7 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
     l->there = take_places(theirs, c, max_row, n_thread);
     l->here = memory ? take_places(&l->arena, c, max_row, n_thread) : l->there;
     l->input = cake_arena_take(theirs, input_bytes(c, kernels, max_row));
-    cake_memory_lend(memory, l->arena.base, l->arena.size);
+    cake_memory_pin(memory, l->arena.base, l->arena.size);
     *out = l;
     return CAKE_OK;
 }
@@ -112,7 +112,7 @@ void cake_logits_close(cake_logits *logits)
 {
     if (!logits)
         return;
-    cake_memory_take_back(logits->kernels->memory, logits->arena.base);
+    cake_memory_unpin(logits->kernels->memory, logits->arena.base);
     cake_arena_close(&logits->arena);
     cake_memory_close(logits->kernels->memory, &logits->away);
     free(logits);
@@ -157,14 +157,14 @@ static void take_rows(cake_logits *l, cake_wave *wave, const float *body, const 
     const cake_memory *memory = l->kernels->memory;
     const size_t dim = (size_t)wave->dim;
     if (body) {
-        cake_memory_put(memory, l->there.row, row, (size_t)n * sizeof *row);
+        cake_memory_upload(memory, l->there.row, row, (size_t)n * sizeof *row);
         cake_exec_run(1, pick, &(picking){l, body, n});
         return;
     }
     for (int i = 0; i < n; i++)
         memcpy(l->here.x + (size_t)i * dim, cake_wave_body(wave) + (size_t)row[i] * dim, dim * sizeof(float));
     if (memory)
-        cake_memory_put(memory, l->there.x, l->here.x, (size_t)n * dim * sizeof(float));
+        cake_memory_upload(memory, l->there.x, l->here.x, (size_t)n * dim * sizeof(float));
 }
 
 /* The same where the host does not compute: a team of one, and only scores that are wanted come back. */
@@ -173,15 +173,15 @@ static void forward_away(cake_logits *l)
     const cake_memory *memory = l->kernels->memory;
     const cake_config *c = cake_model_config(l->model);
     const size_t vocab = (size_t)c->n_vocab, n = (size_t)l->n;
-    cake_memory_put(memory, l->there.best, l->here.best, n * sizeof *l->here.best);
+    cake_memory_upload(memory, l->there.best, l->here.best, n * sizeof *l->here.best);
     cake_exec_run(1, forward, l);
-    cake_memory_get(memory, l->here.best, l->there.best, n * sizeof *l->here.best);
+    cake_memory_download(memory, l->here.best, l->there.best, n * sizeof *l->here.best);
     for (size_t i = 0, end; i < n; i = end + 1) { /* neighbours together */
         for (end = i; end < n && l->wanted[end];)
             end++;
         if (end > i)
-            cake_memory_get(memory, l->here.score + i * vocab, l->there.score + i * vocab,
-                            (end - i) * vocab * sizeof(float));
+            cake_memory_download(memory, l->here.score + i * vocab, l->there.score + i * vocab,
+                                 (end - i) * vocab * sizeof(float));
     }
 }
 
@@ -208,11 +208,11 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
     return p->score;
 }
 
-cake_effort cake_logits_work(const cake_logits *logits, int n)
+cake_flops_bytes cake_logits_work(const cake_logits *logits, int n)
 {
     const cake_weight *head = cake_model_head(logits->model);
-    return (cake_effort){2.0 * n * head->n_out * head->n_in,
-                         (double)logits->kernels->weight_bytes(head->dtype, head->n_out, head->n_in)};
+    return (cake_flops_bytes){2.0 * n * head->n_out * head->n_in,
+                              (double)logits->kernels->weight_bytes(head->dtype, head->n_out, head->n_in)};
 }
 
 double cake_logits_total(const float *score, int n_vocab)

@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "kernels/kernels.h"
-#include "kernels/roof.h"
+#include "kernels/roofline.h"
 #include "model/model.h"
 #include "types/wave.h"
 
@@ -32,7 +32,7 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
                            const int32_t *row, int n, const bool *wanted, cake_topk *best);
 
 /* What the scores of n rows cost at least: two operations a weight and row, the head read once. */
-cake_effort cake_logits_work(const cake_logits *logits, int n);
+cake_flops_bytes cake_logits_work(const cake_logits *logits, int n);
 
 /* log(sum(exp(score))) of finite scores, within 1e-6 (types/softmax.h says in which order they are
  * summed). The logprob of a token is its score less this. */

@@ -69,8 +69,8 @@ typedef struct cake_config {
     int n_class;                /* KV classes; 0 if no layer keeps K and V */
     int window[CAKE_MAX_CLASS]; /* positions a row sees in layers of the class; 0: all */
     cake_layer_kind layer[CAKE_MAX_LAYER];
-    cake_delta delta; /* the sizes of recurrent layers; all 0 if there are none */
-    cake_dtype dtype; /* of the file, where config.json says it; for dummy weights */
+    cake_deltanet delta; /* the sizes of recurrent layers; all 0 if there are none */
+    cake_dtype dtype;    /* of the file, where config.json says it; for dummy weights */
 
     int32_t eos[CAKE_MAX_EOS]; /* generation_config.json, else config.json */
     int n_eos;

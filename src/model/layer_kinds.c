@@ -160,7 +160,7 @@ static cake_err read_types(const cake_fields *fields, const cake_config *c, int 
 /* The sizes of delta nets. */
 static cake_err read_delta(const cake_fields *fields, cake_config *c)
 {
-    cake_delta *d = &c->delta;
+    cake_deltanet *d = &c->delta;
     bool gate;
     if (!c->arch->delta)
         return CAKE_OK;

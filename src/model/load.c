@@ -149,7 +149,7 @@ static bool next_step(const loading *l, const cake_exec *exec, walker *w, step *
         const cake_tensor_item *p = &l->items[w->item].piece;
         int64_t from = 0, to = w->item % exec->size == exec->rank ? p->n_out : 0;
         if (cake_tensor_spec_matrix(p->part))
-            cake_exec_share(exec, p->n_out, GRAIN, &from, &to);
+            cake_exec_range(exec, p->n_out, GRAIN, &from, &to);
         w->next = (int)from;
         w->to = (int)to;
     }
@@ -269,8 +269,8 @@ static bool take(member *m, const step *s, const void *rows, cake_buf *why)
         const int64_t n = (int64_t)s->n * p->n_in;
         float *value = room(&m->kept, &m->kept_size, (size_t)n * sizeof *value);
         fill_vector(m->l->model, p, value, rows, n);
-        cake_memory_put(m->l->kernels->memory, (float *)it->data + (int64_t)s->first * p->n_in, value,
-                        (size_t)n * sizeof *value);
+        cake_memory_upload(m->l->kernels->memory, (float *)it->data + (int64_t)s->first * p->n_in, value,
+                           (size_t)n * sizeof *value);
         return true;
     }
     if (p->kept != p->dtype) {

@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "kernels/cuda/device.h"
-#include "kernels/floor.h"
+#include "kernels/peak.h"
 #include "planner/offload.h"
 #include "planner/rates_file.h"
 
@@ -48,17 +48,17 @@ static int64_t streamed(const cake_comm *world, const cake_stage *stage)
 /* All ranks at the same time, as they compute: those of one host share its memory. Where some share their
  * cpus with others, all look longer: turns at a cpu take milliseconds. *had becomes their share of them, if
  * it is less; *whole is what the rate would be if they had them all. */
-static double look(const cake_comm *world, const cake_stage *stage, cake_floor_kind kind, double *had,
+static double look(const cake_comm *world, const cake_stage *stage, cake_peak_kind kind, double *had,
                    double *whole)
 {
     const double glance = 0.02, turns = 0.1; /* seconds */
-    int64_t bytes = kind == CAKE_FLOOR_READ ? streamed(world, stage) : 0;
+    int64_t bytes = kind == CAKE_PEAK_READ ? streamed(world, stage) : 0;
     double share, rate;
     cake_comm_agree(world, CAKE_OK);
-    *whole = rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, glance, &share);
+    *whole = rate = cake_peak_quick(stage->kernels->name, kind, bytes, stage->n_thread, glance, &share);
     if (cake_comm_allreduce_min(world, share > 0.8))
         return rate;
-    rate = cake_floor_quick(stage->kernels->name, kind, bytes, stage->n_thread, turns, &share);
+    rate = cake_peak_quick(stage->kernels->name, kind, bytes, stage->n_thread, turns, &share);
     *whole = share > 0 && share < 1 ? rate / share : rate;
     *had = share < *had ? share : *had;
     return rate;
@@ -67,7 +67,7 @@ static double look(const cake_comm *world, const cake_stage *stage, cake_floor_k
 /* The same of a GPU: nobody shares it but who is on it, too. */
 static cake_rate measure_gpu(cake_stage *stage)
 {
-    cake_rate rate = {.flops = cake_device_rate(CAKE_FLOOR_BF16), .bytes = cake_device_rate(CAKE_FLOOR_READ)};
+    cake_rate rate = {.flops = cake_device_rate(CAKE_PEAK_BF16), .bytes = cake_device_rate(CAKE_PEAK_READ)};
     stage->report.peak_flops = rate.flops;
     stage->report.peak_bandwidth = rate.bytes;
     return rate;
@@ -77,12 +77,12 @@ static cake_rate measure_gpu(cake_stage *stage)
 static cake_rate measure(const cake_comm *world, cake_stage *stage, bool plan)
 {
     cake_rate rate = {0};
-    cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
+    cake_peak_kind products = cake_peak_of_products(stage->kernels, cake_model_dtype(stage->model));
     cake_buf unsaid = {0}; /* that there is no memory to measure with is no error of the run */
     cake_buf *before = cake_log_capture(&unsaid);
     double had = 1;
     rate.flops = look(world, stage, products, &had, &stage->report.peak_flops);
-    rate.bytes = look(world, stage, CAKE_FLOOR_READ, &had, &stage->report.peak_bandwidth);
+    rate.bytes = look(world, stage, CAKE_PEAK_READ, &had, &stage->report.peak_bandwidth);
     cake_log_capture(before);
     cake_buf_free(&unsaid);
     if (plan && had < 0.8)
@@ -108,7 +108,7 @@ static void exchange(const cake_comm *world, cake_stage *stage, cake_rate mine, 
 static cake_err recall(const cake_options *o, const cake_comm *world, cake_stage *stage)
 {
     int most = 0, own = stage->rate[0].cpus;
-    cake_floor_kind products = cake_floor_of_products(stage->kernels, cake_model_dtype(stage->model));
+    cake_peak_kind products = cake_peak_of_products(stage->kernels, cake_model_dtype(stage->model));
     cake_err err =
         cake_rates_file_read(o->rates, stage->kernels->name, products, world->size, stage->rate, &most);
     if (!err && most > own && world->size == 1 && !o->threads)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "kernels/floor.h"
+#include "kernels/peak.h"
 #include "slice/cost.h"
 
 /* What kernels reach of the peaks, about, whatever the instruction set (docs/benchmarks.md, `bench linear
@@ -47,17 +47,17 @@ typedef struct costs {
 } costs;
 
 /* How much faster arithmetic of a kind is than that of float32, as vectors have it. */
-static double times_f32(cake_floor_kind kind)
+static double times_f32(cake_peak_kind kind)
 {
-    return kind == CAKE_FLOOR_INT8 ? 4 : kind == CAKE_FLOOR_BF16 ? 2 : 1;
+    return kind == CAKE_PEAK_INT8 ? 4 : kind == CAKE_PEAK_BF16 ? 2 : 1;
 }
 
 static void open_costs(const cake_stage *stage, const cake_plan *plan, costs *c)
 {
     cake_dtype dtype = cake_model_dtype(stage->model);
-    double products = times_f32(cake_floor_of_products(stage->kernels, dtype));
-    double pairs = times_f32(cake_floor_of_products(stage->kernels, stage->kv_dtype));
-    double head = times_f32(cake_floor_of_products(stage->kernels, dtype == CAKE_I8 ? CAKE_BF16 : dtype));
+    double products = times_f32(cake_peak_of_products(stage->kernels, dtype));
+    double pairs = times_f32(cake_peak_of_products(stage->kernels, stage->kv_dtype));
+    double head = times_f32(cake_peak_of_products(stage->kernels, dtype == CAKE_I8 ? CAKE_BF16 : dtype));
     cake_weight_set share = {.head = true};
     *c = (costs){.stage = stage, .plan = plan, .hop = cake_alloc((size_t)plan->n_hop, sizeof *c->hop)};
     for (int i = 0; i < plan->n_hop; i++) {

@@ -111,13 +111,13 @@ static cake_err complete(const lines *l)
     return CAKE_OK;
 }
 
-cake_err cake_rates_file_read(const char *path, const char *isa, cake_floor_kind products, int n,
+cake_err cake_rates_file_read(const char *path, const char *isa, cake_peak_kind products, int n,
                               cake_rate *rate, int *threads)
 {
     cake_buf text = {0};
     lines l = {.path = path, .isa = isa, .n = n, .rate = rate};
-    l.name[0] = cake_floor_name(products);
-    l.name[1] = cake_floor_name(CAKE_FLOOR_READ);
+    l.name[0] = cake_peak_name(products);
+    l.name[1] = cake_peak_name(CAKE_PEAK_READ);
     cake_err err = cake_file_read("place", path, false, BYTES, &text);
     if (err)
         return err;

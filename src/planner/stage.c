@@ -219,8 +219,8 @@ static cake_err settle_threads(const cake_options *o, const cake_comm *world, ca
     stage->n_thread = stage->n_decode = stage->placement.n_thread;
     if (o->threads_decode && o->threads_decode < stage->n_thread)
         stage->n_decode = (int)o->threads_decode;
-    cake_exec_crowd(stage->placement.crowded);
-    cake_exec_keep(stage->n_decode < stage->n_thread ? stage->n_thread : 0);
+    cake_exec_oversubscribe(stage->placement.crowded);
+    cake_exec_resident(stage->n_decode < stage->n_thread ? stage->n_thread : 0);
     return cake_stage_threads(world, stage->n_thread);
 }
 

@@ -66,11 +66,11 @@ void cake_gather_stats(const cake_comm *world, cake_stage *stage, const cake_pip
     mine->joules = stats.joules;
     for (int i = 0; i < stage->n_stretch; i++)
         for (int j = 0; j < stage->stretches[i].n; j++)
-            cake_roof_merge(&mine->roof, cake_slice_roof(stage->stretches[i].slice[j]));
+            cake_roofline_merge(&mine->roof, cake_slice_roof(stage->stretches[i].slice[j]));
     mine->starved_s = stats.starved_s;
     if (root) {
         mine->root = cake_engine_statistics(root);
-        cake_roof_merge(&mine->roof, &mine->root.roof);
+        cake_roofline_merge(&mine->roof, &mine->root.roof);
     }
     mine->planned = 0;
     for (int i = 0; i < stage->plan.n_hop; i++)

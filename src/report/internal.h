@@ -10,15 +10,15 @@
 #include "report/report.h"
 
 /* What was computed at some ranks, and what their peaks would have taken for it. */
-typedef struct cake_roofline {
-    cake_effort work;
+typedef struct cake_roofline_summary {
+    cake_flops_bytes work;
     double peak_flops, peak_bandwidth; /* of these ranks together; 0: of one they are not known */
     double seconds, reading;           /* of these ranks, one after the other; in which memory binds */
     double share;                      /* of the run; NaN: unknown */
-} cake_roofline;
+} cake_roofline_summary;
 
 /* Of ranks [first, +count). */
-cake_roofline cake_report_roofline(const cake_report *report, int first, int count);
+cake_roofline_summary cake_report_roofline(const cake_report *report, int first, int count);
 
 int cake_report_replica(const cake_report *report, int rank);           /* that it is of */
 const cake_plan *cake_report_plan(const cake_report *report, int rank); /* of its replica */

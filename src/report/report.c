@@ -14,26 +14,26 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-cake_roofline cake_report_roofline(const cake_report *r, int first, int count)
+cake_roofline_summary cake_report_roofline(const cake_report *r, int first, int count)
 {
-    cake_roofline all = {.share = NAN};
+    cake_roofline_summary all = {.share = NAN};
     bool known = count > 0;
     for (int i = first; i < first + count; i++) {
         const cake_report_stage *s = &r->stages[i];
-        cake_effort work = cake_roof_sum(&s->roof);
+        cake_flops_bytes work = cake_roofline_sum(&s->roof);
         all.work.flops += work.flops;
         all.work.bytes += work.bytes;
         known = known && s->peak_flops > 0 && s->peak_bandwidth > 0;
         if (!known)
             continue;
         double reading;
-        all.seconds += cake_roof_seconds(&s->roof, s->peak_flops, s->peak_bandwidth, &reading);
+        all.seconds += cake_roofline_seconds(&s->roof, s->peak_flops, s->peak_bandwidth, &reading);
         all.reading += reading;
         all.peak_flops += s->peak_flops;
         all.peak_bandwidth += s->peak_bandwidth;
     }
     if (!known)
-        return (cake_roofline){.work = all.work, .share = NAN};
+        return (cake_roofline_summary){.work = all.work, .share = NAN};
     if (r->run_s > 0)
         all.share = all.seconds / count / r->run_s;
     return all;
@@ -124,7 +124,7 @@ static cake_run_metrics figures_of(const cake_report *r, int replica, cake_rank_
                                        .planned = stages[i].planned};
     for (int i = 0; i < plan->n_hop; i++)
         ranks[plan->hop[i].rank].n_layer += plan->hop[i].count;
-    cake_roofline peaks = cake_report_roofline(r, plan->first, plan->n_rank);
+    cake_roofline_summary peaks = cake_report_roofline(r, plan->first, plan->n_rank);
     if (peaks.seconds > 0)
         f.reading = peaks.reading / peaks.seconds;
     return f;

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "engine/stats.h"
-#include "kernels/roof.h"
+#include "kernels/roofline.h"
 #include "link/comm.h"
 #include "place/pci_devices.h"
 #include "place/plan.h"

@@ -37,7 +37,7 @@ static void add_energy(cake_buf *out, const cake_report *r)
     cake_buf_adds(out, "},\n");
 }
 
-static void add_roofline(cake_buf *out, const cake_roofline *all)
+static void add_roofline(cake_buf *out, const cake_roofline_summary *all)
 {
     cake_json_put_real(out, "\"roofline\": {\"flops\": ", all->work.flops);
     cake_json_put_real(out, ", \"bytes\": ", all->work.bytes);
@@ -76,7 +76,7 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_run_metric
     const cake_report_stage *s = &r->stages[rank];
     const cake_run_metrics *f = &all[cake_report_replica(r, rank)];
     cake_buf waits = {0};
-    cake_roofline own = cake_report_roofline(r, rank, 1);
+    cake_roofline_summary own = cake_report_roofline(r, rank, 1);
     cake_buf_addf(out, "    {\"rank\": %d", rank);
     if (r->n_replica > 1)
         cake_buf_addf(out, ", \"replica\": %d", cake_report_replica(r, rank));
@@ -162,7 +162,7 @@ static void compose(cake_report *r, cake_buf *out)
     const cake_counts *c = &r->counts;
     cake_run_metrics *all = cake_report_figures(r);
     cake_buf advice = {0};
-    cake_roofline peaks = cake_report_roofline(r, 0, r->world->size);
+    cake_roofline_summary peaks = cake_report_roofline(r, 0, r->world->size);
     cake_engine_stats roots = cake_report_roots(r);
     double starved = 0;
     for (int i = 0; i < r->n_replica; i++)

@@ -33,7 +33,7 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     cake_buf_addf(out, "layers      %d, width %d, %d query and %d KV heads of %d, MLP %d\n", c->n_layer,
                   c->dim, c->n_head, c->n_kv, c->head_dim, c->n_ff);
     cake_slice_shape whole = {.count = c->n_layer};
-    const cake_delta *d = &c->delta;
+    const cake_deltanet *d = &c->delta;
     if (d->n_value)
         cake_buf_addf(out, "states      %s a sequence: delta nets of %d key and %d value heads of %d by %d\n",
                       cake_size_text((int64_t)cake_slice_state_bytes(c, &whole)), d->n_key, d->n_value,

@@ -39,7 +39,7 @@ static bool turn_and_store(const cake_exec *exec, const cake_forward_ctx *pass, 
     const cake_config *c = pass->config;
     if (!op->turned || (w->k_norm && c->arch->qk_norm == CAKE_QK_NORM_ALL))
         return false;
-    cake_turn turn = {.q_norm = w->q_norm, .k_norm = w->k_norm, .eps = c->norm_eps};
+    cake_rope_args turn = {.q_norm = w->q_norm, .k_norm = w->k_norm, .eps = c->norm_eps};
     if (kind->rope != CAKE_NO_ROPE) {
         turn.cos = pass->cos[kind->rope];
         turn.sin = pass->sin[kind->rope];

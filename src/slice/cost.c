@@ -26,7 +26,7 @@ static double flops_of(const cake_config *c, int layer, bool kv)
 static void add_layer(cake_cost *cost, const cake_config *c, const cake_layer_kind *kind, cake_dtype kv_dtype)
 {
     if (kind->mixer == CAKE_MIX_DELTA) {
-        const cake_delta *d = &c->delta;
+        const cake_deltanet *d = &c->delta;
         cost->row_flops +=
             6.0 * (double)cake_delta_rule_size(d) + 2.0 * d->width * (double)cake_delta_channels(d);
         cost->sequence_bytes += 2.0 * (double)cake_delta_state_size(d) * sizeof(float);
@@ -71,9 +71,9 @@ static double seen_by(const cake_cost *cost, int class, const cake_row *row)
     return row->pos + 1 - first_seen(cost->kv[class].window, row->pos);
 }
 
-cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok)
+cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok)
 {
-    cake_effort work = {n_tok * cost->row_flops, cost->wave_bytes};
+    cake_flops_bytes work = {n_tok * cost->row_flops, cost->wave_bytes};
     for (int first = 0, next; first < n_tok; first = next) {
         next = first + 1;
         while (next < n_tok && rows[next].slot == rows[first].slot)

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "kernels/kernels.h"
-#include "kernels/roof.h"
+#include "kernels/roofline.h"
 #include "model/model.h"
 #include "types/wave.h"
 
@@ -41,7 +41,7 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
                               cake_dtype kv_dtype);
 /* What a wave costs. Rows of one sequence stand together, positions upwards. kv [n_class]: tables and
  * windows, to find what sequences share; NULL: they share nothing. */
-cake_effort cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok);
+cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok);
 
 /* What a row at a position costs as one of many in a wave, in operations; and what each position of a class
  * that it sees adds to that. Rows of a prompt share the K, V and state that they read, other rows read their

@@ -7,7 +7,7 @@
 #include "slice/layer.h"
 
 void cake_deltanet_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
-                           const cake_delta *delta)
+                           const cake_deltanet *delta)
 {
     const cake_kernels *op = pass->kernels;
     int n_tok = pass->n_tok;

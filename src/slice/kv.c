@@ -71,7 +71,7 @@ static bool in_range(const cake_kv_shape *s, const cake_change *c)
 static void settle(cake_kv_cache *kv, size_t first, size_t n)
 {
     if (kv->there != kv->table)
-        cake_memory_put(kv->memory, kv->there + first, kv->table + first, n * sizeof *kv->table);
+        cake_memory_upload(kv->memory, kv->there + first, kv->table + first, n * sizeof *kv->table);
 }
 
 cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *c)
@@ -105,7 +105,7 @@ void cake_kv_touch(const cake_exec *exec, const cake_kv_cache *kv)
     if (kv->memory)
         return;
     int64_t page = (int64_t)cake_kv_page_bytes(&kv->shape), first, last;
-    cake_exec_share(exec, (kv->used - kv->touched) * page, huge, &first, &last);
+    cake_exec_range(exec, (kv->used - kv->touched) * page, huge, &first, &last);
     volatile char *at = kv->pages + kv->touched * page;
     for (int64_t i = first; i < last; i += small)
         at[i] = at[i]; /* a page that was copied keeps its bytes */

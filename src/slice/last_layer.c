@@ -43,7 +43,7 @@ bool cake_last_layer_choose(cake_last_layer *last, const cake_forward_ctx *pass)
         return false;
     if (last->memory && n) {
         last->memory->put_rows(last->rows_there, last->rows, n);
-        cake_memory_put(last->memory, last->from_there, last->from, (size_t)n * sizeof *last->from);
+        cake_memory_upload(last->memory, last->from_there, last->from, (size_t)n * sizeof *last->from);
     }
     return true;
 }

@@ -31,8 +31,8 @@ typedef struct cake_forward_ctx {
 
 /* One layer's cache or states. */
 typedef struct cake_layer_view {
-    cake_kv kv;       /* of attention */
-    cake_delta delta; /* of a delta net */
+    cake_kv kv;          /* of attention */
+    cake_deltanet delta; /* of a delta net */
 } cake_layer_view;
 
 /* out = (packed input) w^T + bias; bias may be NULL. */
@@ -49,7 +49,7 @@ void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass,
 void cake_attention_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                           const cake_layer_weights *w, const cake_kv *kv);
 void cake_deltanet_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
-                           const cake_delta *delta);
+                           const cake_deltanet *delta);
 void cake_mlp_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
 /* How a part ends: x += w y + bias, or x += norm(w y + bias), where y is first passed through the gate, if
  * there is one. y [n_tok, w->n_in] and the gate have to be complete. */

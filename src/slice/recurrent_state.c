@@ -86,10 +86,10 @@ cake_err cake_states_follow(cake_states *states, const cake_row *rows, int n_tok
     return CAKE_OK;
 }
 
-cake_delta cake_states_layer(const cake_states *states, int layer)
+cake_deltanet cake_states_layer(const cake_states *states, int layer)
 {
     const cake_state_shape *s = &states->shape;
-    cake_delta view = s->layer;
+    cake_deltanet view = s->layer;
     view.state = states->data + layer * layer_size(s);
     view.step = s->n_layer * layer_size(s);
     return view;

@@ -14,9 +14,9 @@
 #include "types/wave.h"
 
 typedef struct cake_state_shape {
-    cake_delta layer; /* the sizes of one layer; weights and states are of no interest here */
-    int n_layer;      /* recurrent layers of this slice; 0: there are no bytes */
-    int n_slot;       /* sequences at a time, and states that are kept beside theirs */
+    cake_deltanet layer; /* the sizes of one layer; weights and states are of no interest here */
+    int n_layer;         /* recurrent layers of this slice; 0: there are no bytes */
+    int n_slot;          /* sequences at a time, and states that are kept beside theirs */
 } cake_state_shape;
 
 typedef struct cake_states {
@@ -41,6 +41,6 @@ cake_err cake_states_copy(cake_states *states, const cake_change *change);
  * tell. */
 cake_err cake_states_follow(cake_states *states, const cake_row *rows, int n_tok);
 /* Where the states of recurrent layer 0 <= layer < n_layer are, in a view that has no weights yet. */
-cake_delta cake_states_layer(const cake_states *states, int layer);
+cake_deltanet cake_states_layer(const cake_states *states, int layer);
 
 #endif

@@ -53,7 +53,7 @@ static void fill_set(const cake_exec *exec, const cake_rope_table *rotation, con
     float *to_cos = rotation->memory ? rotation->cos[set] : pass->cos[set];
     float *to_sin = rotation->memory ? rotation->sin[set] : pass->sin[set];
     int half = rope->n_rot / 2;
-    cake_exec_share(exec, pass->n_tok, 1, &first, &last);
+    cake_exec_range(exec, pass->n_tok, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         const cake_row *row = &pass->rows[i];
         int epoch = cake_rope_epoch(rope, row->span);
@@ -79,7 +79,7 @@ void cake_rope_table_settle(const cake_rope_table *rotation, const cake_forward_
 {
     for (int set = 0; rotation->memory && set < pass->config->n_rope; set++) {
         size_t bytes = set_size(pass->config, set, pass->n_tok) * sizeof(float);
-        cake_memory_put(rotation->memory, pass->cos[set], rotation->cos[set], bytes);
-        cake_memory_put(rotation->memory, pass->sin[set], rotation->sin[set], bytes);
+        cake_memory_upload(rotation->memory, pass->cos[set], rotation->cos[set], bytes);
+        cake_memory_upload(rotation->memory, pass->sin[set], rotation->sin[set], bytes);
     }
 }

@@ -27,7 +27,7 @@ struct cake_slice {
     cake_last_layer last;  /* the model's last layer, if it is here */
     bool spares;           /* the last layer leaves out rows of this wave that nobody reads */
     cake_cost cost;        /* what a wave costs in these layers */
-    cake_roof roof;        /* work of all waves so far */
+    cake_roofline roof;    /* work of all waves so far */
     cake_layer_view *view; /* [count] */
     cake_row *rows;        /* of the wave, for the host to read */
     cake_row *marked;      /* the rows that kernels read and mark; on the host: rows itself */
@@ -64,7 +64,7 @@ static int64_t mix_of(const cake_config *c)
 
 static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
 {
-    const cake_delta *d = &c->delta;
+    const cake_deltanet *d = &c->delta;
     int64_t heads = (int64_t)c->n_head * c->head_dim, mix = mix_of(c);
     int64_t kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value);
     /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v for its own. */
@@ -178,7 +178,7 @@ static cake_err open_states(cake_slice *s)
     for (int i = 0, n = 0; i < s->shape.count && !err; i++)
         if (config->layer[s->shape.first + i].mixer == CAKE_MIX_DELTA) {
             const cake_layer_weights *w = cake_model_layer(s->model, s->shape.first + i);
-            cake_delta *view = &s->view[i].delta;
+            cake_deltanet *view = &s->view[i].delta;
             *view = cake_states_layer(&s->states, n++);
             view->conv = w->delta_conv;
             view->a_log = w->delta_a_log;
@@ -263,7 +263,7 @@ void cake_slice_close(cake_slice *slice)
     free(slice);
 }
 
-const cake_roof *cake_slice_roof(const cake_slice *slice)
+const cake_roofline *cake_slice_roof(const cake_slice *slice)
 {
     return &slice->roof;
 }
@@ -355,21 +355,21 @@ static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_wave_buffers w
     if (way.from)
         cake_memory_copy(memory, s->body, way.from, body);
     else
-        cake_memory_put(memory, s->body, cake_wave_body(wave), body);
+        cake_memory_upload(memory, s->body, cake_wave_body(wave), body);
     cake_rope_table_settle(&s->rotation, &s->pass);
     ask_for(s);
     for (int i = 0; i <= s->shape.count; i++) {
         while (!memory->passed(i)) {
             s->between(s->arg, false);
-            cake_exec_rest();
+            cake_exec_yield();
         }
         s->between(s->arg, true);
     }
     if (way.to)
         cake_memory_copy(memory, way.to, s->body, body);
     else
-        cake_memory_get(memory, cake_wave_body(wave), s->body, body);
-    cake_memory_get(memory, s->rows, s->marked, rows); /* this waits for all operations */
+        cake_memory_download(memory, cake_wave_body(wave), s->body, body);
+    cake_memory_download(memory, s->rows, s->marked, rows); /* this waits for all operations */
     return memory->check();
 }
 
@@ -459,8 +459,8 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffer
         cake_kv_touched(&slice->kv[class]);
         tables[class] = (cake_kv){.table = kv->table, .stride = kv->shape.stride, .window = kv->shape.window};
     }
-    cake_effort work = cake_cost_of_wave(&slice->cost, tables, slice->rows, wave->n_tok);
+    cake_flops_bytes work = cake_cost_of_wave(&slice->cost, tables, slice->rows, wave->n_tok);
     work.bytes += copied;
-    cake_roof_add(&slice->roof, work);
+    cake_roofline_add(&slice->roof, work);
     return CAKE_OK;
 }

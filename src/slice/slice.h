@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "kernels/kernels.h"
-#include "kernels/roof.h"
+#include "kernels/roofline.h"
 #include "model/model.h"
 #include "types/wave.h"
 
@@ -42,7 +42,7 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
 cake_err cake_slice_lock(cake_slice *slice);
 void cake_slice_close(cake_slice *slice);
 /* What its waves had to cost at least so far. */
-const cake_roof *cake_slice_roof(const cake_slice *slice);
+const cake_roofline *cake_slice_roof(const cake_slice *slice);
 
 /* All layers over all rows. way: NULLs where the host computes. between(arg, true) is called by the calling
  * thread before the first and after each layer: messages under way make progress there, and layers are timed;

@@ -26,7 +26,7 @@ static void check(const cake_config *c)
         CAKE_ASSERT(c->eos[i] >= 0 && c->eos[i] < c->n_vocab);
     CAKE_ASSERT(c->n_class >= 0 && c->n_class <= CAKE_MAX_CLASS && c->n_rope > 0 &&
                 c->n_rope <= CAKE_MAX_ROPE);
-    const cake_delta *d = &c->delta;
+    const cake_deltanet *d = &c->delta;
     for (int i = 0; i < c->n_layer; i++)
         if (c->layer[i].mixer == CAKE_MIX_DELTA)
             CAKE_ASSERT(d->n_key > 0 && d->n_value % d->n_key == 0 && d->key_dim > 0 &&

@@ -239,14 +239,14 @@ typedef struct turning {
     cake_kv kv[2]; /* apart, at once */
     float *q[2], *k[2], *v;
     const cake_row *rows;
-    cake_turn turn;
+    cake_rope_args turn;
     int n_head;
 } turning;
 
 static void run_turn(const cake_exec *exec, void *arg)
 {
     turning *t = arg;
-    const cake_turn *by = &t->turn;
+    const cake_rope_args *by = &t->turn;
     const int dim = t->kv->head_dim;
     t->op->rope(exec, t->k[0], by->k_norm, by->eps, by->cos, by->sin, TOKENS, KV_HEADS, dim, by->n_rot);
     t->op->kv_store(exec, &t->kv[0], t->k[0], t->v, t->rows, TOKENS);

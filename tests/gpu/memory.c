@@ -261,7 +261,7 @@ double cake_device_joules(void)
     return is_open ? cake_nvml_joules("0000:01:00.0") : -1;
 }
 
-double cake_device_rate(cake_floor_kind kind)
+double cake_device_rate(cake_peak_kind kind)
 {
-    return kind == CAKE_FLOOR_READ ? 1e9 : kind == CAKE_FLOOR_BF16 ? 1e9 : 0;
+    return kind == CAKE_PEAK_READ ? 1e9 : kind == CAKE_PEAK_BF16 ? 1e9 : 0;
 }

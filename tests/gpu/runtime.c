@@ -598,7 +598,7 @@ bool cake_gpu_transport_mpi_can(void)
     return false;
 }
 
-double cake_device_rate(cake_floor_kind kind)
+double cake_device_rate(cake_peak_kind kind)
 {
-    return kind == CAKE_FLOOR_READ || kind == CAKE_FLOOR_BF16 ? 1e9 : 0;
+    return kind == CAKE_PEAK_READ || kind == CAKE_PEAK_BF16 ? 1e9 : 0;
 }

@@ -6,8 +6,8 @@
  * Invariant: an element is one chain of steps of fused multiply-adds, ascending, that begins at what it
  * holds. How rows and columns are taken together does not show in the bits.
  */
-#ifndef CAKE_KERNELS_CPU_TILE_H
-#define CAKE_KERNELS_CPU_TILE_H
+#ifndef CAKE_KERNELS_CPU_SMALL_GEMM_H
+#define CAKE_KERNELS_CPU_SMALL_GEMM_H
 
 #define TILE_ROWS    4
 #define TILE_VECTORS (N_REGISTERS / 8)

@@ -12,14 +12,14 @@
  * segment's total by position modulo LANES; sums over V run upwards in position, and are scaled when a
  * segment has a larger score than those before it. Segments lie where the positions say, whoever walks along.
  */
-#ifndef CAKE_KERNELS_CPU_SEGMENT_H
-#define CAKE_KERNELS_CPU_SEGMENT_H
+#ifndef CAKE_KERNELS_CPU_ATTEND_DECODE_H
+#define CAKE_KERNELS_CPU_ATTEND_DECODE_H
 
 #include <math.h>
 
+#include "kernels/cpu/attend_prefill.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/prefill.h"
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/row_ops.h"
 
 #define HEADS  4                              /* 2 at a time meet V */
 #define PARTS  8                              /* of a row that are taken together, at most */

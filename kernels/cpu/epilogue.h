@@ -4,8 +4,8 @@
  * finished sums. Out: their place in [n_tok, n_out], or what is best in them. Invariant: bias, then residual,
  * each added in float32.
  */
-#ifndef CAKE_KERNELS_CPU_ENDING_H
-#define CAKE_KERNELS_CPU_ENDING_H
+#ifndef CAKE_KERNELS_CPU_EPILOGUE_H
+#define CAKE_KERNELS_CPU_EPILOGUE_H
 
 typedef struct ending {
     float *out;            /* [n_tok, n_out] */

@@ -6,8 +6,8 @@
  * Invariant: an element's result depends on its row only. Tails are whole vectors with a mask, so that they
  * have the bits that the same numbers would have elsewhere.
  */
-#ifndef CAKE_KERNELS_CPU_ROWS_H
-#define CAKE_KERNELS_CPU_ROWS_H
+#ifndef CAKE_KERNELS_CPU_ROW_OPS_H
+#define CAKE_KERNELS_CPU_ROW_OPS_H
 
 #include <math.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
                     const float *residual, int n_row, int dim, float eps)
 {
     int64_t first, last;
-    cake_exec_share(exec, n_row, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t row = first; row < last; row++) {
         const float *in = x + row * dim;
         float *to = out + row * dim;
@@ -125,7 +125,7 @@ static void rope(const cake_exec *exec, float *x, const float *norm, float eps, 
 {
     int64_t first, last;
     int half = n_rot / 2;
-    cake_exec_share(exec, (int64_t)n_tok * n_head, 1, &first, &last);
+    cake_exec_range(exec, (int64_t)n_tok * n_head, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
         int64_t row = item / n_head * half;
         rope_head(x + item * head_dim, norm, eps, cos + row, sin + row, head_dim, n_rot);
@@ -265,7 +265,7 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
                      const cake_row *rows, int n_tok)
 {
     int64_t first, last, n_kv = kv->n_kv, pitch = n_kv * kv->head_dim;
-    cake_exec_share(exec, n_tok * n_kv, 1, &first, &last);
+    cake_exec_range(exec, n_tok * n_kv, 1, &first, &last);
     for (int64_t item = first, end; item < last; item = end) {
         const cake_row *row = &rows[item / n_kv];
         int line = row->pos % CAKE_PAGE;

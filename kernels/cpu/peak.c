@@ -3,7 +3,7 @@
  * In: an instruction set, a number of threads. Out: operations and bytes a second that nothing can exceed.
  * Invariant: no operation of a kernel table is used, so that a mistake of theirs does not move the floor.
  */
-#include "kernels/floor.h"
+#include "kernels/peak.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,9 +24,9 @@ typedef float stream_function(char *to, const char *from, size_t bytes);
 
 typedef struct loops {
     const char *isa;
-    double lanes;                               /* of float32 */
-    chain_function *chain[CAKE_FLOOR_INT8 + 1]; /* NULL: no such instruction */
-    stream_function *stream[2];                 /* read, copy */
+    double lanes;                              /* of float32 */
+    chain_function *chain[CAKE_PEAK_INT8 + 1]; /* NULL: no such instruction */
+    stream_function *stream[2];                /* read, copy */
 } loops;
 
 static float f32_plain(long steps)
@@ -144,63 +144,63 @@ static loops loops_of(const char *isa)
         i--;
     loops row = rows[i];
 #if defined(__x86_64__)
-    if (row.chain[CAKE_FLOOR_INT8] == int8_vnni && !__builtin_cpu_supports("avx512vnni"))
-        row.chain[CAKE_FLOOR_INT8] = NULL;
+    if (row.chain[CAKE_PEAK_INT8] == int8_vnni && !__builtin_cpu_supports("avx512vnni"))
+        row.chain[CAKE_PEAK_INT8] = NULL;
 #endif
     return row;
 }
 
-cake_floor_kind cake_floor_of_products(const cake_kernels *kernels, cake_dtype dtype)
+cake_peak_kind cake_peak_of_products(const cake_kernels *kernels, cake_dtype dtype)
 {
-    if (dtype == CAKE_I8 && loops_of(kernels->name).chain[CAKE_FLOOR_INT8])
-        return CAKE_FLOOR_INT8;
+    if (dtype == CAKE_I8 && loops_of(kernels->name).chain[CAKE_PEAK_INT8])
+        return CAKE_PEAK_INT8;
     bool pairs = dtype == CAKE_BF16 && kernels->oracle == &cake_kernels_ref_bf16;
-    return pairs ? CAKE_FLOOR_BF16 : CAKE_FLOOR_F32;
+    return pairs ? CAKE_PEAK_BF16 : CAKE_PEAK_F32;
 }
 
-const char *cake_floor_name(cake_floor_kind kind)
+const char *cake_peak_name(cake_peak_kind kind)
 {
-    static const char *const names[CAKE_FLOOR_KINDS] = {[CAKE_FLOOR_F32] = "peak.f32",
-                                                        [CAKE_FLOOR_BF16] = "peak.bf16",
-                                                        [CAKE_FLOOR_INT8] = "peak.int8",
-                                                        [CAKE_FLOOR_READ] = "peak.read",
-                                                        [CAKE_FLOOR_COPY] = "peak.copy"};
+    static const char *const names[CAKE_PEAK_KINDS] = {[CAKE_PEAK_F32] = "peak.f32",
+                                                       [CAKE_PEAK_BF16] = "peak.bf16",
+                                                       [CAKE_PEAK_INT8] = "peak.int8",
+                                                       [CAKE_PEAK_READ] = "peak.read",
+                                                       [CAKE_PEAK_COPY] = "peak.copy"};
     return names[kind];
 }
 
-struct cake_floor {
+struct cake_peak {
     loops with;
-    cake_floor_kind kind;
+    cake_peak_kind kind;
     int64_t size; /* steps, or bytes */
     cake_arena arena;
     char *memory; /* of the streams: [size] to read, or [2 size] to copy into and from */
     float sink;   /* a result that the compiler may not leave out */
 };
 
-static bool is_stream(cake_floor_kind kind)
+static bool is_stream(cake_peak_kind kind)
 {
-    return kind >= CAKE_FLOOR_READ;
+    return kind >= CAKE_PEAK_READ;
 }
 
 /* The part of a stream that is this member's. */
-static char *share_of(const cake_exec *exec, const cake_floor *f, size_t *bytes)
+static char *share_of(const cake_exec *exec, const cake_peak *f, size_t *bytes)
 {
     int64_t first, last;
-    cake_exec_share(exec, f->size, 4096, &first, &last);
+    cake_exec_range(exec, f->size, 4096, &first, &last);
     *bytes = (size_t)(last - first);
     return f->memory + first;
 }
 
 /* Where a stream's source begins. */
-static int64_t source(const cake_floor *f)
+static int64_t source(const cake_peak *f)
 {
-    return f->kind == CAKE_FLOOR_COPY ? f->size : 0;
+    return f->kind == CAKE_PEAK_COPY ? f->size : 0;
 }
 
 /* Each member first touches the memory that it will use, so that its pages are near. */
 static void touch(const cake_exec *exec, void *arg)
 {
-    const cake_floor *f = arg;
+    const cake_peak *f = arg;
     size_t bytes;
     char *to = share_of(exec, f, &bytes);
     memset(to, 1, bytes);
@@ -208,10 +208,10 @@ static void touch(const cake_exec *exec, void *arg)
         memset(to + source(f), 1, bytes);
 }
 
-cake_err cake_floor_open(const char *isa, cake_floor_kind kind, int64_t size, int threads, cake_floor **out)
+cake_err cake_peak_open(const char *isa, cake_peak_kind kind, int64_t size, int threads, cake_peak **out)
 {
-    cake_floor *f = cake_alloc(1, sizeof *f);
-    *f = (cake_floor){.with = loops_of(isa), .kind = kind, .size = size};
+    cake_peak *f = cake_alloc(1, sizeof *f);
+    *f = (cake_peak){.with = loops_of(isa), .kind = kind, .size = size};
     cake_err err = CAKE_OK;
     if (is_stream(kind)) {
         size_t bytes = (size_t)(size + source(f));
@@ -224,27 +224,27 @@ cake_err cake_floor_open(const char *isa, cake_floor_kind kind, int64_t size, in
         err = CAKE_END;
     }
     if (err)
-        cake_floor_close(f);
+        cake_peak_close(f);
     else
         *out = f;
     return err;
 }
 
-void cake_floor_close(cake_floor *f)
+void cake_peak_close(cake_peak *f)
 {
     if (f)
         cake_arena_close(&f->arena);
     free(f);
 }
 
-void cake_floor_work(const cake_exec *exec, void *floor)
+void cake_peak_work(const cake_exec *exec, void *floor)
 {
-    cake_floor *f = floor;
+    cake_peak *f = floor;
     float result;
     if (is_stream(f->kind)) {
         size_t bytes;
         char *to = share_of(exec, f, &bytes);
-        result = f->with.stream[f->kind - CAKE_FLOOR_READ](to, to + source(f), bytes);
+        result = f->with.stream[f->kind - CAKE_PEAK_READ](to, to + source(f), bytes);
     } else {
         result = f->with.chain[f->kind]((long)f->size);
     }
@@ -253,20 +253,20 @@ void cake_floor_work(const cake_exec *exec, void *floor)
 }
 
 /* Operations of a lane in a step, or bytes counted for each byte of memory. */
-static const double each[] = {[CAKE_FLOOR_F32] = 2,
-                              [CAKE_FLOOR_BF16] = 4,
-                              [CAKE_FLOOR_INT8] = 8,
-                              [CAKE_FLOOR_READ] = 1,
-                              [CAKE_FLOOR_COPY] = 2};
+static const double each[] = {[CAKE_PEAK_F32] = 2,
+                              [CAKE_PEAK_BF16] = 4,
+                              [CAKE_PEAK_INT8] = 8,
+                              [CAKE_PEAK_READ] = 1,
+                              [CAKE_PEAK_COPY] = 2};
 
-double cake_floor_amount(const cake_floor *f, int threads)
+double cake_peak_amount(const cake_peak *f, int threads)
 {
     return each[f->kind] * (double)f->size * (is_stream(f->kind) ? 1 : f->with.lanes * CHAINS * threads);
 }
 
 /* What each member of a team does in a time of its own, and how much of it its thread had a cpu. */
 typedef struct steady {
-    const cake_floor *floor;
+    const cake_peak *floor;
     double seconds;
     double *rate, *share; /* [threads] */
 } steady;
@@ -282,7 +282,7 @@ static void keep_on(const cake_exec *exec, void *arg)
 {
     enum { PIECE = 1 << 20 };
     const steady *s = arg;
-    const cake_floor *f = s->floor;
+    const cake_peak *f = s->floor;
     bool stream = is_stream(f->kind);
     size_t bytes = 0, at = 0;
     char *to = stream ? share_of(exec, f, &bytes) : NULL;
@@ -290,7 +290,7 @@ static void keep_on(const cake_exec *exec, void *arg)
     do {
         size_t n = bytes - at < PIECE ? bytes - at : PIECE;
         if (stream)
-            f->with.stream[f->kind - CAKE_FLOOR_READ](to + at, to + at + source(f), n);
+            f->with.stream[f->kind - CAKE_PEAK_READ](to + at, to + at + source(f), n);
         else
             f->with.chain[f->kind]((long)f->size);
         amount += each[f->kind] * (stream ? (double)n : f->with.lanes * CHAINS * (double)f->size);
@@ -301,14 +301,14 @@ static void keep_on(const cake_exec *exec, void *arg)
     s->share[exec->rank] = (thread_seconds() - had) / (now - start);
 }
 
-double cake_floor_quick(const char *isa, cake_floor_kind kind, int64_t bytes, int threads, double seconds,
-                        double *share)
+double cake_peak_quick(const char *isa, cake_peak_kind kind, int64_t bytes, int threads, double seconds,
+                       double *share)
 {
     enum { STEPS = 5000 }; /* some 10 us */
-    cake_floor *f;
+    cake_peak *f;
     double rate = 0;
     *share = 1;
-    if (cake_floor_open(isa, kind, is_stream(kind) ? bytes : STEPS, threads, &f))
+    if (cake_peak_open(isa, kind, is_stream(kind) ? bytes : STEPS, threads, &f))
         return 0;
     size_t n = (size_t)threads;
     steady s = {f, seconds, cake_alloc(n, sizeof *s.rate), cake_alloc(n, sizeof *s.share)};
@@ -319,6 +319,6 @@ double cake_floor_quick(const char *isa, cake_floor_kind kind, int64_t bytes, in
     }
     free(s.rate);
     free(s.share);
-    cake_floor_close(f);
+    cake_peak_close(f);
     return rate;
 }

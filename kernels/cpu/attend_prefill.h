@@ -14,8 +14,8 @@
  * changes no bit of its sums where V is finite; where it is not, the row is summed up once more, alone. So
  * neither the chunks of a prompt nor the queries beside show.
  */
-#ifndef CAKE_KERNELS_CPU_PREFILL_H
-#define CAKE_KERNELS_CPU_PREFILL_H
+#ifndef CAKE_KERNELS_CPU_ATTEND_PREFILL_H
+#define CAKE_KERNELS_CPU_ATTEND_PREFILL_H
 
 #include <float.h>
 #include <limits.h>
@@ -23,8 +23,8 @@
 #include <string.h>
 
 #include "kernels/cpu/pack.h"
-#include "kernels/cpu/rows.h"
-#include "kernels/cpu/tile.h"
+#include "kernels/cpu/row_ops.h"
+#include "kernels/cpu/small_gemm.h"
 
 #define STAND       128                    /* queries side by side */
 #define BLOCK_WIDTH (TILE_VECTORS * LANES) /* queries of them that a tile takes */

@@ -5,47 +5,48 @@
  * Invariant: work is kept in bins by its operations per byte, so that it is still known what binds it after
  * it was added up.
  */
-#include "kernels/roof.h"
+#include "kernels/roofline.h"
 
 #include <math.h>
 
 #define BINS_PER_OCTAVE 4
 #define LOWEST          (-4) /* log2 of operations a byte */
 
-void cake_roof_add(cake_roof *roof, cake_effort work)
+void cake_roofline_add(cake_roofline *roof, cake_flops_bytes work)
 {
-    int at = work.flops > 0 ? CAKE_ROOF_BINS - 1 : 0;
+    int at = work.flops > 0 ? CAKE_ROOFLINE_BINS - 1 : 0;
     if (work.flops > 0 && work.bytes > 0) {
         double octaves = log2(work.flops / work.bytes) - LOWEST;
-        at = octaves > 0 ? (int)fmin(octaves * BINS_PER_OCTAVE, CAKE_ROOF_BINS - 1) : 0;
+        at = octaves > 0 ? (int)fmin(octaves * BINS_PER_OCTAVE, CAKE_ROOFLINE_BINS - 1) : 0;
     }
     roof->bin[at].flops += work.flops;
     roof->bin[at].bytes += work.bytes;
 }
 
-void cake_roof_merge(cake_roof *roof, const cake_roof *other)
+void cake_roofline_merge(cake_roofline *roof, const cake_roofline *other)
 {
-    for (int i = 0; i < CAKE_ROOF_BINS; i++) {
+    for (int i = 0; i < CAKE_ROOFLINE_BINS; i++) {
         roof->bin[i].flops += other->bin[i].flops;
         roof->bin[i].bytes += other->bin[i].bytes;
     }
 }
 
-cake_effort cake_roof_sum(const cake_roof *roof)
+cake_flops_bytes cake_roofline_sum(const cake_roofline *roof)
 {
-    cake_effort sum = {0, 0};
-    for (int i = 0; i < CAKE_ROOF_BINS; i++) {
+    cake_flops_bytes sum = {0, 0};
+    for (int i = 0; i < CAKE_ROOFLINE_BINS; i++) {
         sum.flops += roof->bin[i].flops;
         sum.bytes += roof->bin[i].bytes;
     }
     return sum;
 }
 
-double cake_roof_seconds(const cake_roof *roof, double peak_flops, double peak_bandwidth, double *reading)
+double cake_roofline_seconds(const cake_roofline *roof, double peak_flops, double peak_bandwidth,
+                             double *reading)
 {
     double all = 0;
     *reading = 0;
-    for (int i = 0; i < CAKE_ROOF_BINS; i++) {
+    for (int i = 0; i < CAKE_ROOFLINE_BINS; i++) {
         double computing = roof->bin[i].flops / peak_flops, moving = roof->bin[i].bytes / peak_bandwidth;
         all += fmax(computing, moving);
         *reading += moving > computing ? moving : 0;
