@@ -23,7 +23,7 @@
 #ifndef CAKE_KERNELS_CUDA_ATTEND_H
 #define CAKE_KERNELS_CUDA_ATTEND_H
 
-#include "kernels/cuda/ahead.h"
+#include "kernels/cuda/cp_async.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/mma.h"
 

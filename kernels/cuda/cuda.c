@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
-#include "kernels/cuda/product.h"
 
 /* Scales become float32: a row's bytes and the scales behind them are put together here before they are
  * copied to the GPU. */
@@ -95,7 +95,7 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
         const int64_t at = (int64_t)first * w->n_out;
         const char *from = (const char *)x + (size_t)first * cake_cuda_step(w->dtype, w->n_in);
         const float *rest = residual ? residual + at : NULL;
-        if (!stretches.prompt[i] || !cake_product_linear(out + at, from, w, bias, rest, n))
+        if (!stretches.prompt[i] || !cake_cublaslt_linear(out + at, from, w, bias, rest, n))
             cake_cuda_linear(out + at, from, w, bias, rest, n, cake_cuda_workspace());
     }
 }
@@ -405,7 +405,7 @@ const cake_kernels cake_kernels_cuda = {
     .memory = &cake_cuda_memory,
     .weight_bytes = cake_cuda_weight_bytes,
     .weight_pack = weight_pack,
-    .settle = cake_product_settle,
+    .settle = cake_cublaslt_settle,
     .input_bytes = cake_cuda_input_bytes,
     .input_pack = input_pack,
     .convert = convert,

@@ -12,11 +12,11 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/nvml.h"
-#include "kernels/cuda/product.h"
 
 enum { LEAST = 75 }; /* the least capability that will do: 7.5 */
 
@@ -127,7 +127,7 @@ void cake_device_describe(cake_buf *out)
     for (int device = 0; device < n; device++)
         add_device(out, device, driver, runtime);
     if (n) {
-        cake_product_describe(out);
+        cake_cublaslt_describe(out);
         cake_buf_adds(out, ", for products of prompts\n");
     }
     cake_buf_free(&why);
@@ -183,7 +183,7 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
     if (err)
         return err;
     cake_buf why = {0};
-    int version = cake_product_open(&why);
+    int version = cake_cublaslt_open(&why);
     if (version)
         snprintf(name, sizeof name, "sm_%d-%d-%d", card.capability, card.processors, version);
     else
@@ -202,7 +202,7 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
 
 void cake_device_close(void)
 {
-    cake_product_close();
+    cake_cublaslt_close();
     cake_cuda_close();
     open_bus[0] = 0;
 }

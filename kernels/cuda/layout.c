@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/product.h"
 
 size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in)
 {

@@ -13,11 +13,11 @@
 extern const cake_memory cake_cuda_memory;
 
 /* Opens the GPU that all of this is about from now on. device: the runtime's number; text: its name in
- * messages; overlaps: kernels were compiled to code that waits for the kernel before (words.h). Says what
- * fails. */
+ * messages; overlaps: kernels were compiled to code that waits for the kernel before (device_util.h).
+ * Says what fails. */
 cake_err cake_cuda_open(int device, const char *text, bool overlaps);
 void cake_cuda_close(void); /* not open is fine */
-/* Whether kernels may begin before the one before has ended (words.h). */
+/* Whether kernels may begin before the one before has ended (device_util.h). */
 bool cake_cuda_overlaps(void);
 int cake_cuda_block_memory(void);
 /* Bytes of the GPU's memory that nobody uses. */

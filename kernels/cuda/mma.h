@@ -15,7 +15,7 @@
 #ifndef CAKE_KERNELS_CUDA_MMA_H
 #define CAKE_KERNELS_CUDA_MMA_H
 
-#include "kernels/cuda/words.h"
+#include "kernels/cuda/device_util.h"
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
 

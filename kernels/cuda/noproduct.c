@@ -2,30 +2,30 @@
  *
  * A build without cuBLASLt: our own kernel has all rows.
  */
-#include "kernels/cuda/product.h"
+#include "kernels/cuda/cublaslt.h"
 
-int cake_product_open(cake_buf *why)
+int cake_cublaslt_open(cake_buf *why)
 {
     cake_buf_adds(why, "this program was built without cuBLAS");
     return 0;
 }
 
-void cake_product_close(void)
+void cake_cublaslt_close(void)
 {
 }
 
-void cake_product_describe(cake_buf *out)
+void cake_cublaslt_describe(cake_buf *out)
 {
     cake_buf_adds(out, "no cuBLASLt: this program was built without it");
 }
 
-void cake_product_settle(const cake_weight *w)
+void cake_cublaslt_settle(const cake_weight *w)
 {
     (void)w;
 }
 
-bool cake_product_linear(float *out, const void *x, const cake_weight *w, const float *bias,
-                         const float *residual, int n_tok)
+bool cake_cublaslt_linear(float *out, const void *x, const cake_weight *w, const float *bias,
+                          const float *residual, int n_tok)
 {
     (void)out, (void)x, (void)w, (void)bias, (void)residual, (void)n_tok;
     return false;

@@ -5,10 +5,10 @@
  */
 #include <cuda_runtime_api.h>
 
+#include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
-#include "kernels/cuda/product.h"
 
 cudaStream_t
 cake_cuda_stream(void); /* defined in memory.c; no header has it, since none is to need CUDA's types */
@@ -49,7 +49,7 @@ static bool multiply_tiles(doing *d)
 
 static bool multiply_matrices(doing *d)
 {
-    return cake_product_linear(d->products, d->rows, &d->matrix, NULL, NULL, d->matrix.n_out / 2);
+    return cake_cublaslt_linear(d->products, d->rows, &d->matrix, NULL, NULL, d->matrix.n_out / 2);
 }
 
 /* The best rate of several tries, in amounts a second; the first try brings the clock up. */

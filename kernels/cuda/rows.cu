@@ -4,10 +4,10 @@
  * products.
  * Invariant: a row's sums are taken in an order that depends on its length only.
  */
-#include "kernels/cuda/ahead.h"
-#include "kernels/cuda/gate.h"
+#include "kernels/cuda/activation.h"
+#include "kernels/cuda/cp_async.h"
+#include "kernels/cuda/device_util.h"
 #include "kernels/cuda/layout.h"
-#include "kernels/cuda/words.h"
 
 enum {
     THREADS = 256,

@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/stream.h"
 #include "link/gpu_transport.h"
 
 #define NAME "libnccl.so.2"
@@ -68,7 +68,7 @@ int cake_gpu_transport_nccl_version(cake_buf *why)
 typedef struct wire {
     cake_gpu_transport wire;
     ncclComm_t comm;
-    cake_queue *queue;
+    cake_gpu_stream *queue;
     const cake_memory *memory; /* the GPU's memory, in which bodies are */
     cake_arena test;           /* a piece of memory, only while the connection is tried */
     int other;                 /* the other rank's number in the communicator */
@@ -95,17 +95,17 @@ static bool settle(wire *w, ncclResult_t said, cake_buf *why)
 
 static bool start_send(wire *w, int place, const float *body, size_t n, cake_buf *why)
 {
-    ncclResult_t said = nccl.Send(body, n, ncclFloat32, w->other, w->comm, cake_queue_stream(w->queue));
+    ncclResult_t said = nccl.Send(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
     bool good = settle(w, said, why);
-    cake_queue_mark(w->queue, place);
+    cake_gpu_stream_mark(w->queue, place);
     return good;
 }
 
 static bool start_receive(wire *w, int place, float *body, size_t n, cake_buf *why)
 {
-    ncclResult_t said = nccl.Recv(body, n, ncclFloat32, w->other, w->comm, cake_queue_stream(w->queue));
+    ncclResult_t said = nccl.Recv(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
     bool good = settle(w, said, why);
-    cake_queue_mark(w->queue, place);
+    cake_gpu_stream_mark(w->queue, place);
     return good;
 }
 
@@ -138,7 +138,7 @@ static void nccl_receive(cake_gpu_transport *self, int place, float *body, size_
 static int passed(wire *w, int place, cake_buf *why)
 {
     ncclResult_t said = ncclSuccess;
-    int there = cake_queue_passed(w->queue, place, why);
+    int there = cake_gpu_stream_passed(w->queue, place, why);
     if (there)
         return there;
     if (nccl.CommGetAsyncError(w->comm, &said) == ncclSuccess &&
@@ -165,7 +165,7 @@ static void close_wire(wire *w, bool broken)
         nccl.CommAbort(w->comm);
     else if (w->comm)
         nccl.CommDestroy(w->comm);
-    cake_queue_close(w->queue);
+    cake_gpu_stream_close(w->queue);
     cake_memory_close(w->memory, &w->test);
     free(w);
 }
@@ -229,7 +229,7 @@ static bool connect(wire *w, const cake_comm *world, int peer, bool leads, cake_
         cake_buf_adds(why, nccl.GetErrorString(said));
     mine.good = said == ncclSuccess;
     if (mine.good)
-        w->queue = cake_queue_open(w->depth, why);
+        w->queue = cake_gpu_stream_open(w->depth, why);
     mine.good = w->queue != NULL;
     cake_comm_sendrecv(world, peer, &mine, &theirs, sizeof mine);
     if (!mine.good || !theirs.good)

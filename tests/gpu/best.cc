@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "executor.h"
 
-#include "kernels/cuda/best.cu"
+#include "kernels/cuda/topk.cu"

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "executor.h"
 
-#include "kernels/cuda/delta.cu"
+#include "kernels/cuda/delta_decode.cu"

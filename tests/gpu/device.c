@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The GPU of a rank as kernels/cuda/memory.c, device.c and queue.c have it, over a CUDA runtime that is none
+ * The GPU of a rank as kernels/cuda/memory.c, device.c and stream.c have it, over a CUDA runtime that is none
  * (runtime.c).
  */
 #include "kernels/cuda/device.h"
@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "kernels/cuda/memory.h"
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/stream.h"
 #include "tests/gpu/runtime.h"
 
 static const cake_kernels *table;
@@ -386,17 +386,17 @@ static void test_queue(void)
 {
     cake_buf why = {0};
     runtime.fails = "queue";
-    CU_ASSERT(!cake_queue_open(2, &why) && !strcmp(why.data, "out of memory"));
+    CU_ASSERT(!cake_gpu_stream_open(2, &why) && !strcmp(why.data, "out of memory"));
     cake_buf_cut(&why, 0);
     runtime.fails = "event";
     runtime.after = 2;
-    CU_ASSERT(!cake_queue_open(2, &why) && !strcmp(why.data, "out of memory"));
-    cake_queue *q = cake_queue_open(2, &why);
+    CU_ASSERT(!cake_gpu_stream_open(2, &why) && !strcmp(why.data, "out of memory"));
+    cake_gpu_stream *q = cake_gpu_stream_open(2, &why);
     CU_ASSERT_FATAL(q != NULL);
-    cake_queue_mark(q, 1);
-    CU_ASSERT_EQUAL(cake_queue_passed(q, 1, &why), 1);
-    CU_ASSERT_EQUAL(cake_queue_passed(q, 0, &why), 1);
-    cake_queue_close(q);
+    cake_gpu_stream_mark(q, 1);
+    CU_ASSERT_EQUAL(cake_gpu_stream_passed(q, 1, &why), 1);
+    CU_ASSERT_EQUAL(cake_gpu_stream_passed(q, 0, &why), 1);
+    cake_gpu_stream_close(q);
     cake_buf_free(&why);
 }
 

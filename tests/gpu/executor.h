@@ -149,11 +149,11 @@ struct executor_moment {
 };
 executor_moment executor_now();
 
-/* What kernels/cuda/words.h has: each thread has to come by here. */
+/* What kernels/cuda/device_util.h has: each thread has to come by here. */
 void executor_await_before();
 bool executor_has_awaited();
 
-/* What kernels/cuda/ahead.h has: 16 bytes are copied when they are waited for. */
+/* What kernels/cuda/cp_async.h has: 16 bytes are copied when they are waited for. */
 void executor_copy(void *to, const void *from);
 extern void (*executor_copied)(void *to); /* NULL, or what is told when a copy is there */
 void executor_end_copies();

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "executor.h"
 
-#include "kernels/cuda/linear.cu"
+#include "kernels/cuda/gemv.cu"

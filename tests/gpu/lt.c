@@ -4,7 +4,7 @@
  * takes or if the order is wrong, and multiplies in plain C. CAKE_TEST_LT=absent: it is not found; split: all
  * that it offers splits k; company: all sums depend on how many rows there are; fails: products fail.
  */
-#include "kernels/cuda/lt.h"
+#include "kernels/cuda/cublaslt_api.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -242,7 +242,7 @@ static cublasStatus_t multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t pro
     return CUBLAS_STATUS_SUCCESS;
 }
 
-const cake_lt *cake_lt_find(cake_buf *why)
+const cake_lt *cake_cublaslt_api_find(cake_buf *why)
 {
     static const cake_lt fake = {.GetVersion = get_version,
                                  .GetStatusString = get_status_string,

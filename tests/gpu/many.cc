@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "executor.h"
 
-#include "kernels/cuda/many.cu"
+#include "kernels/cuda/gemm.cu"

@@ -14,11 +14,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/nvml.h"
-#include "kernels/cuda/product.h"
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/stream.h"
 #include "link/gpu_transport.h"
 #include "tests/gpu/stream.h"
 
@@ -142,18 +142,18 @@ int32_t *cake_cuda_arrived(void)
     return arrived ? arrived : (arrived = cake_alloc(CAKE_CUDA_ARRIVALS, sizeof *arrived));
 }
 
-struct cake_queue {
+struct cake_gpu_stream {
     stream stream;
     int *mark; /* [n_mark] works that were asked for before it */
 };
 
-cake_queue *cake_queue_open(int n_mark, cake_buf *why)
+cake_gpu_stream *cake_gpu_stream_open(int n_mark, cake_buf *why)
 {
     if (getenv("CAKE_TEST_GPU_NO_QUEUE")) {
         cake_buf_adds(why, "no stream");
         return NULL;
     }
-    cake_queue *q = cake_alloc(1, sizeof *q);
+    cake_gpu_stream *q = cake_alloc(1, sizeof *q);
     q->mark = cake_alloc((size_t)n_mark, sizeof *q->mark);
     return q;
 }
@@ -165,24 +165,24 @@ static void get_on(stream *s)
         stream_step(s);
 }
 
-void cake_queue_close(cake_queue *queue)
+void cake_gpu_stream_close(cake_gpu_stream *queue)
 {
     if (queue)
         free(queue->mark);
     free(queue);
 }
 
-void *cake_queue_stream(const cake_queue *queue)
+void *cake_gpu_stream_stream(const cake_gpu_stream *queue)
 {
     return (void *)&queue->stream;
 }
 
-void cake_queue_mark(cake_queue *queue, int i)
+void cake_gpu_stream_mark(cake_gpu_stream *queue, int i)
 {
     queue->mark[i] = queue->stream.asked;
 }
 
-int cake_queue_passed(cake_queue *queue, int i, cake_buf *why)
+int cake_gpu_stream_passed(cake_gpu_stream *queue, int i, cake_buf *why)
 {
     (void)why;
     get_on(&queue->stream);
@@ -238,14 +238,14 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
     is_open = true;
     *kernels = &cake_kernels_cuda;
     cake_buf why = {0};
-    cake_product_open(&why);
+    cake_cublaslt_open(&why);
     cake_buf_free(&why);
     return CAKE_OK;
 }
 
 void cake_device_close(void)
 {
-    cake_product_close();
+    cake_cublaslt_close();
     if (is_open && getenv("CAKE_TEST_GPU_COUNTS"))
         fprintf(stderr, "executor: %lld kernels\n", (long long)executor_launches);
     is_open = false;

@@ -9,8 +9,8 @@
 
 #include "../suite.h"
 #include "base/arena.h"
+#include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/product.h"
 
 enum { MOST = 210 };
 
@@ -177,19 +177,19 @@ static void test_ways(void)
     set_kinds(&r, 1000, true);
     for (int i = 0; i < 2; i++) {
         setenv("CAKE_TEST_LT", useless[i], 1);
-        cake_product_close();
-        CU_ASSERT(cake_product_open(&why) > 0);
+        cake_cublaslt_close();
+        CU_ASSERT(cake_cublaslt_open(&why) > 0);
         float *own = multiply(&r, 0, 100, false, false, false);
         CU_ASSERT_EQUAL(memcmp(own, other, 100 * 40 * sizeof *other), 0);
         free(own);
     }
     setenv("CAKE_TEST_LT", "absent", 1);
-    cake_product_close();
-    CU_ASSERT(cake_product_open(&why) == 0 && strstr(why.data, "absent"));
+    cake_cublaslt_close();
+    CU_ASSERT(cake_cublaslt_open(&why) == 0 && strstr(why.data, "absent"));
     float *without = multiply(&r, 0, 100, false, false, false);
     CU_ASSERT_EQUAL(memcmp(without, other, 100 * 40 * sizeof *other), 0);
     unsetenv("CAKE_TEST_LT");
-    CU_ASSERT(cake_product_open(&why) > 0);
+    CU_ASSERT(cake_cublaslt_open(&why) > 0);
     cake_buf_free(&why);
     free(prompt);
     free(other);
@@ -217,10 +217,10 @@ int main(void)
         {"a library that fails", test_failure},
     };
     cake_buf why = {0};
-    if (!cake_product_open(&why))
+    if (!cake_cublaslt_open(&why))
         return 1;
     int status = SUITE_MAIN("product", tests);
-    cake_product_close();
+    cake_cublaslt_close();
     cake_buf_free(&why);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A CUDA runtime that is none, for kernels/cuda/memory.c, device.c and queue.c as they are: memory is the
+ * A CUDA runtime that is none, for kernels/cuda/memory.c, device.c and stream.c as they are: memory is the
  * host's, kernels are the executor's. A stream does as late as it may what it is asked for: copies read their
  * source when somebody waits for them, so that a place that is filled again too early shows. What the runtime
  * would not take ends the program.

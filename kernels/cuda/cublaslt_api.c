@@ -3,7 +3,7 @@
  * In: the system's libraries. Out: cuBLASLt, opened when it is asked for, so that the program also starts
  * where it is not.
  */
-#include "kernels/cuda/lt.h"
+#include "kernels/cuda/cublaslt_api.h"
 #include "config.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 #define TEXT(x)    TEXT_OF(x)
 #define NAME       "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
 
-const cake_lt *cake_lt_find(cake_buf *why)
+const cake_lt *cake_cublaslt_api_find(cake_buf *why)
 {
     static cake_lt found;
     void *library = dlopen(NAME, RTLD_NOW | RTLD_LOCAL);

@@ -5,24 +5,24 @@
  * Invariant: nothing here waits for the GPU but the close; the first error at setting a mark stays and
  * answers every later question.
  */
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/stream.h"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 
-struct cake_queue {
+struct cake_gpu_stream {
     cudaStream_t stream;
     int n_mark;
     cudaEvent_t *mark;  /* [n_mark] owned */
     cudaError_t failed; /* at setting a mark */
 };
 
-cake_queue *cake_queue_open(int n_mark, cake_buf *why)
+cake_gpu_stream *cake_gpu_stream_open(int n_mark, cake_buf *why)
 {
     int least, most;
-    cake_queue *q = cake_alloc(1, sizeof *q);
+    cake_gpu_stream *q = cake_alloc(1, sizeof *q);
     q->mark = cake_alloc((size_t)n_mark, sizeof *q->mark);
     /* what comes and goes is little work that others wait for */
     cudaError_t err = cudaDeviceGetStreamPriorityRange(&least, &most);
@@ -34,11 +34,11 @@ cake_queue *cake_queue_open(int n_mark, cake_buf *why)
         return q;
     cudaGetLastError();
     cake_buf_adds(why, cudaGetErrorString(err));
-    cake_queue_close(q);
+    cake_gpu_stream_close(q);
     return NULL;
 }
 
-void cake_queue_close(cake_queue *q)
+void cake_gpu_stream_close(cake_gpu_stream *q)
 {
     if (!q)
         return;
@@ -54,18 +54,18 @@ void cake_queue_close(cake_queue *q)
     free(q);
 }
 
-void *cake_queue_stream(const cake_queue *q)
+void *cake_gpu_stream_stream(const cake_gpu_stream *q)
 {
     return q->stream;
 }
 
-void cake_queue_mark(cake_queue *q, int i)
+void cake_gpu_stream_mark(cake_gpu_stream *q, int i)
 {
     cudaError_t err = cudaEventRecord(q->mark[i], q->stream);
     q->failed = q->failed == cudaSuccess ? err : q->failed;
 }
 
-int cake_queue_passed(cake_queue *q, int i, cake_buf *why)
+int cake_gpu_stream_passed(cake_gpu_stream *q, int i, cake_buf *why)
 {
     cudaError_t err = q->failed == cudaSuccess ? cudaEventQuery(q->mark[i]) : q->failed;
     if (err == cudaErrorNotReady) {

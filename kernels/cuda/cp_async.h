@@ -4,10 +4,10 @@
  * order. What a thread has waited for it sees itself; others see it behind a barrier. Before capability 8.0 a
  * copy is done at once; in tests as late as it may be.
  */
-#ifndef CAKE_KERNELS_CUDA_AHEAD_H
-#define CAKE_KERNELS_CUDA_AHEAD_H
+#ifndef CAKE_KERNELS_CUDA_CP_ASYNC_H
+#define CAKE_KERNELS_CUDA_CP_ASYNC_H
 
-#include "kernels/cuda/words.h"
+#include "kernels/cuda/device_util.h"
 
 #ifdef CAKE_EXECUTOR
 #define copy_ahead(to, from) executor_copy(to, from)

@@ -4,8 +4,8 @@
  * rows, delta_rule for those that are not a prompt's), and the states after the rows. Invariant: the
  * convolution's sums are taken in one order wherever a span begins; generated rows go one by one.
  */
+#include "kernels/cuda/device_util.h"
 #include "kernels/cuda/layout.h"
-#include "kernels/cuda/words.h"
 
 enum { CHANNELS = 128, AHEAD = 8, COLUMNS = 32, PARTS = 4, THREADS = COLUMNS * PARTS };
 

@@ -2,8 +2,8 @@
  *
  * Products of prompts' rows by cuBLASLt. kernels/cuda/noproduct.c answers in builds without it.
  */
-#ifndef CAKE_KERNELS_CUDA_PRODUCT_H
-#define CAKE_KERNELS_CUDA_PRODUCT_H
+#ifndef CAKE_KERNELS_CUDA_CUBLASLT_H
+#define CAKE_KERNELS_CUDA_CUBLASLT_H
 
 #include "base/buf.h"
 #include "kernels/kernels.h"
@@ -13,16 +13,16 @@
 
 /* Opens cuBLASLt. Returns its version, 130100 for 13.1.0; 0: there is none, and the reason is appended to
  * why. */
-int cake_product_open(cake_buf *why);
-void cake_product_close(void); /* not open is fine */
+int cake_cublaslt_open(cake_buf *why);
+void cake_cublaslt_close(void); /* not open is fine */
 /* Appends which cuBLASLt would be used, or why there is none; no newline. Needs no GPU. */
-void cake_product_describe(cake_buf *out);
+void cake_cublaslt_describe(cake_buf *out);
 /* As cake_kernels.settle: the algorithm for a shape of matrices is tried with the first matrix of the shape.
  * */
-void cake_product_settle(const cake_weight *w);
+void cake_cublaslt_settle(const cake_weight *w);
 /* As cake_cuda_linear, for any number of rows of prompts. A row's bits depend on the row and the matrix only.
  * False: the library cannot multiply by this matrix, whatever the rows, and nothing was done. */
-bool cake_product_linear(float *out, const void *x, const cake_weight *w, const float *bias,
-                         const float *residual, int n_tok);
+bool cake_cublaslt_linear(float *out, const void *x, const cake_weight *w, const float *bias,
+                          const float *residual, int n_tok);
 
 #endif

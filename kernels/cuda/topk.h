@@ -5,10 +5,10 @@
  * the m groups whose leaders are the best, so that of many groups nothing but their leader is looked at
  * again.
  */
-#ifndef CAKE_KERNELS_CUDA_BEST_H
-#define CAKE_KERNELS_CUDA_BEST_H
+#ifndef CAKE_KERNELS_CUDA_TOPK_H
+#define CAKE_KERNELS_CUDA_TOPK_H
 
-#include "kernels/cuda/words.h"
+#include "kernels/cuda/device_util.h"
 #include "kernels/kernels.h"
 
 /* What a product with a head does beside its sums. */
@@ -76,6 +76,6 @@ __device__ __forceinline__ void lead(float *out, const leading &to, float score,
 /* The same after a product that calls no lead: score [n_tok, n_out] is complete. */
 void cake_cuda_lead(float *score, const leading &to, int n_out, int n_tok);
 /* Finds best [n_tok] from the leaders, and from score [n_tok, n_out] as far as scores were stored. */
-void cake_cuda_best(const leading &from, const float *score, int n_out, int n_tok);
+void cake_cuda_topk(const leading &from, const float *score, int n_out, int n_tok);
 
 #endif

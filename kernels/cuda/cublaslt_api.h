@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of cuBLASLt that product.c calls, by the names that they have there: the one door to the
+ * The functions of cuBLASLt that cublaslt.c calls, by the names that they have there: the one door to the
  * library.
  */
-#ifndef CAKE_KERNELS_CUDA_LT_H
-#define CAKE_KERNELS_CUDA_LT_H
+#ifndef CAKE_KERNELS_CUDA_CUBLASLT_API_H
+#define CAKE_KERNELS_CUDA_CUBLASLT_API_H
 
 #include <cublasLt.h>
 
@@ -35,6 +35,6 @@ typedef struct cake_lt {
 } cake_lt;
 
 /* NULL: the library is not installed, or lacks one of them; the reason is appended to why. */
-const cake_lt *cake_lt_find(cake_buf *why);
+const cake_lt *cake_cublaslt_api_find(cake_buf *why);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: rows that input_pack has packed, more than a few, and a matrix or two. Out: their product, to the bit
- * what linear.cu makes of a row alone: the same parts of k, each summed upwards 16 at a time.
+ * what gemv.cu makes of a row alone: the same parts of k, each summed upwards 16 at a time.
  *
  * With few rows a GPU waits for weights, with many for its caches: what a block reads of rows is shared by
  * more outputs here. A block has 128 outputs of up to 256 rows; both come through shared memory, 32 elements
@@ -9,10 +9,10 @@
  * they find weights in the cache. Where k is cut, a block does one part of it, and another kernel adds the
  * parts.
  */
-#include "kernels/cuda/ahead.h"
+#include "kernels/cuda/cp_async.h"
+#include "kernels/cuda/epilogue.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/mma.h"
-#include "kernels/cuda/sums.h"
 
 enum {
     WIDE = 128, /* outputs of a block: of BESIDE warps side by side */

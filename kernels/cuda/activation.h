@@ -2,10 +2,10 @@
  *
  * What a gate lets pass, as cake_act has it.
  */
-#ifndef CAKE_KERNELS_CUDA_GATE_H
-#define CAKE_KERNELS_CUDA_GATE_H
+#ifndef CAKE_KERNELS_CUDA_ACTIVATION_H
+#define CAKE_KERNELS_CUDA_ACTIVATION_H
 
-#include "kernels/cuda/words.h"
+#include "kernels/cuda/device_util.h"
 #include "kernels/kernels.h"
 
 __device__ __forceinline__ float passed(float x, float g, int act)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the leaders of groups of scores (best.h). Out: the best of each row.
+ * In: the leaders of groups of scores (topk.h). Out: the best of each row.
  */
-#include "kernels/cuda/best.h"
 #include "kernels/cuda/layout.h"
+#include "kernels/cuda/topk.h"
 
 enum { THREADS = 256 };
 
@@ -92,7 +92,7 @@ void cake_cuda_lead(float *score, const leading &to, int n_out, int n_tok)
                 dim3(THREADS), 0, score, to, n_out);
 }
 
-void cake_cuda_best(const leading &from, const float *score, int n_out, int n_tok)
+void cake_cuda_topk(const leading &from, const float *score, int n_out, int n_tok)
 {
     CAKE_LAUNCH(choose_of_leaders, dim3((unsigned)n_tok), dim3(THREADS), 0, from.best, from.leader, score,
                 n_out);

@@ -10,7 +10,7 @@
  * The library counts columns first: out [n_tok, n_out] is its D of n_out rows, W [n_out, width] its A,
  * transposed, and x [n_tok, width] its B.
  */
-#include "kernels/cuda/product.h"
+#include "kernels/cuda/cublaslt.h"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "kernels/cuda/cublaslt_api.h"
 #include "kernels/cuda/layout.h"
-#include "kernels/cuda/lt.h"
 #include "kernels/cuda/memory.h"
 
 enum {
@@ -57,9 +57,9 @@ static struct {
 
 cudaStream_t cake_cuda_stream(void); /* defined in memory.c */
 
-int cake_product_open(cake_buf *why)
+int cake_cublaslt_open(cake_buf *why)
 {
-    const cake_lt *lt = cake_lt_find(why);
+    const cake_lt *lt = cake_cublaslt_api_find(why);
     if (!lt)
         return 0;
     size_t version = lt->GetVersion();
@@ -74,10 +74,10 @@ int cake_product_open(cake_buf *why)
     return (int)version;
 }
 
-void cake_product_describe(cake_buf *out)
+void cake_cublaslt_describe(cake_buf *out)
 {
     cake_buf why = {0};
-    const cake_lt *lt = cake_lt_find(&why);
+    const cake_lt *lt = cake_cublaslt_api_find(&why);
     size_t version = lt ? lt->GetVersion() : 0;
     if (lt)
         cake_buf_addf(out, "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
@@ -98,7 +98,7 @@ static void drop(plan *p)
         product.lt->MatrixLayoutDestroy(p->d);
 }
 
-void cake_product_close(void)
+void cake_cublaslt_close(void)
 {
     for (int i = 0; i < product.n; i++)
         drop(&product.plans[i]);
@@ -269,13 +269,13 @@ static plan *plan_of(const cake_weight *w)
     return p->usable ? p : NULL;
 }
 
-void cake_product_settle(const cake_weight *w)
+void cake_cublaslt_settle(const cake_weight *w)
 {
     plan_of(w);
 }
 
-bool cake_product_linear(float *out, const void *x, const cake_weight *w, const float *bias,
-                         const float *residual, int n_tok)
+bool cake_cublaslt_linear(float *out, const void *x, const cake_weight *w, const float *bias,
+                          const float *residual, int n_tok)
 {
     plan *p = plan_of(w);
     if (!p)

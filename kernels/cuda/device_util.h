@@ -4,8 +4,8 @@
  * is launched. nvcc compiles them for GPUs; tests compile the same files for the CPU, with words of CUDA that
  * tests/gpu/executor.h has.
  */
-#ifndef CAKE_KERNELS_CUDA_WORDS_H
-#define CAKE_KERNELS_CUDA_WORDS_H
+#ifndef CAKE_KERNELS_CUDA_DEVICE_UTIL_H
+#define CAKE_KERNELS_CUDA_DEVICE_UTIL_H
 
 #include <float.h>
 #include <stdint.h>

@@ -3,11 +3,11 @@
  * What the kernels of products share: how k is cut (layout.h), and what becomes of sums. A warp stores them,
  * its lanes having neighbouring columns of one row (of two rows where a gate is passed).
  */
-#ifndef CAKE_KERNELS_CUDA_SUMS_H
-#define CAKE_KERNELS_CUDA_SUMS_H
+#ifndef CAKE_KERNELS_CUDA_EPILOGUE_H
+#define CAKE_KERNELS_CUDA_EPILOGUE_H
 
-#include "kernels/cuda/best.h"
-#include "kernels/cuda/gate.h"
+#include "kernels/cuda/activation.h"
+#include "kernels/cuda/topk.h"
 
 enum {
     ROWS = 8 /* of x in a tile */
@@ -89,7 +89,7 @@ static inline unsigned groups(int n, int of)
     return (unsigned)((n + of - 1) / of);
 }
 
-/* Multiplies more than a few rows (many.cu). T: the elements of x and w. k is cut into n_part parts; parts
+/* Multiplies more than a few rows (gemm.cu). T: the elements of x and w. k is cut into n_part parts; parts
  * has CAKE_CUDA_PARTS_BYTES, or is NULL where n_part is 1. */
 template <typename T, typename END>
 void multiply_rows(const END &end, factors w, const uint16_t *x, int width, int n_tok, int n_part,

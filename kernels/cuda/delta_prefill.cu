@@ -23,8 +23,8 @@
  * Invariant: what a row gets depends on the rows before it in its span, and on the state before the span.
  * Rows that a span does not have count as zeros.
  */
+#include "kernels/cuda/device_util.h"
 #include "kernels/cuda/layout.h"
-#include "kernels/cuda/words.h"
 
 enum {
     ROWS = CAKE_PAGE, /* of a span, at most */

@@ -11,11 +11,11 @@
  * the first tile takes the lower four and the second the upper four).
  *
  * Each weight is read once for up to 16 rows (64 in int8) and goes to registers only; what is small and
- * shared, the rows, comes out of caches. many.cu has what more rows than that take.
+ * shared, the rows, comes out of caches. gemm.cu has what more rows than that take.
  */
+#include "kernels/cuda/epilogue.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/mma.h"
-#include "kernels/cuda/sums.h"
 
 enum {
     PARTS = CAKE_CUDA_PARTS,
@@ -393,7 +393,7 @@ void cake_cuda_scores(float *out, cake_topk *best, const void *x, const cake_wei
     multiply(end, w, x, n_tok, parts);
     if (w->dtype == CAKE_F32)
         cake_cuda_lead(out, to, w->n_out, n_tok);
-    cake_cuda_best(to, out, w->n_out, n_tok);
+    cake_cuda_topk(to, out, w->n_out, n_tok);
 }
 
 template <typename T>
