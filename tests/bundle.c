@@ -251,7 +251,7 @@ static void test_begun(void)
     char dir[300];
     const cake_buf text[] = {{.data = (char[]){"{} "}, .len = 3}};
     piecework p = begin_work();
-    cake_encode_ws *s = NULL;
+    cake_bundle_writer *s = NULL;
     p.wanted->file[0].sum = cake_crc("{} ", 3);
     /* the head with that checksum */
     cake_buf head = {0};
@@ -266,7 +266,7 @@ static void test_begun(void)
     CU_ASSERT(!cake_bundle_writer_has(s, 0));
     CU_ASSERT_EQUAL(cake_bundle_writer_write(s, 0, 10, p.data + 10, 14), CAKE_OK);
     CU_ASSERT(cake_bundle_writer_has(s, 0));
-    cake_encode_ws *second = NULL;
+    cake_bundle_writer *second = NULL;
     listen();
     CU_ASSERT_EQUAL(cake_bundle_writer_open(dir, p.wanted, head.data, &second), CAKE_ERR_FATAL);
     CU_ASSERT(heard("another cake-mpi stage is writing there"));
